@@ -1,0 +1,96 @@
+//! Element types: which numbers a tensor can hold.
+
+use std::fmt;
+
+use super::pool::Pool;
+
+/// The element type of a tensor, as a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DType {
+    /// `f32`
+    Float32,
+    /// `f64`
+    Float64,
+    /// `i32`
+    Int32,
+    /// `i64`
+    Int64,
+    /// `u8`
+    UInt8,
+    /// `bool`
+    Bool,
+}
+
+impl DType {
+    /// The name the seed documents print: `float32`, `int64`, `bool` ..
+    ///
+    /// ```
+    /// assert_eq!(autograd_core::DType::Float64.name(), "float64");
+    /// ```
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Float32 => "float32",
+            Self::Float64 => "float64",
+            Self::Int32 => "int32",
+            Self::Int64 => "int64",
+            Self::UInt8 => "uint8",
+            Self::Bool => "bool",
+        }
+    }
+
+    /// Whether tensors of this type can have a gradient.
+    pub const fn is_float(self) -> bool {
+        matches!(self, Self::Float32 | Self::Float64)
+    }
+}
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// How many bytes of data stand inside a tensor's own allocation: one vector register of the
+/// widest instruction set, so that a small tensor is one allocation and one vector operation.
+pub(crate) const INLINE_BYTES: usize = 64;
+
+/// What the array room needs to know of an element type.
+#[doc(hidden)]
+pub trait Storable:
+    Copy + Send + Sync + fmt::Debug + PartialEq + PartialOrd + Default + 'static
+{
+    const DTYPE: DType;
+    const ZERO: Self;
+    const ONE: Self;
+    /// `[Self; INLINE_BYTES / size_of::<Self>()]`
+    type Inline: Copy + AsRef<[Self]> + AsMut<[Self]> + Send + Sync + 'static;
+    const INLINE: Self::Inline;
+    /// Free buffers of this element type.
+    fn pool() -> &'static Pool<Self>;
+}
+
+macro_rules! storable {
+    ($($t:ty, $dtype:ident, $zero:expr, $one:expr;)*) => {$(
+        impl Storable for $t {
+            const DTYPE: DType = DType::$dtype;
+            const ZERO: Self = $zero;
+            const ONE: Self = $one;
+            type Inline = [$t; INLINE_BYTES / size_of::<$t>()];
+            const INLINE: Self::Inline = [$zero; INLINE_BYTES / size_of::<$t>()];
+            fn pool() -> &'static Pool<Self> {
+                static POOL: Pool<$t> = Pool::new();
+                &POOL
+            }
+        }
+    )*};
+}
+
+storable! {
+    f32, Float32, 0.0, 1.0;
+    f64, Float64, 0.0, 1.0;
+    i32, Int32, 0, 1;
+    i64, Int64, 0, 1;
+    u8, UInt8, 0, 1;
+    bool, Bool, false, true;
+}

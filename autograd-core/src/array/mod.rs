@@ -1,0 +1,18 @@
+//! The only room that knows ndarray and the number crunching: element types, shapes, buffers,
+//! kernels. Nothing here knows of gradients.
+
+pub(crate) mod element;
+pub(crate) mod elementwise;
+pub(crate) mod math;
+pub(crate) mod lane;
+pub(crate) mod matmul;
+pub(crate) mod pool;
+pub(crate) mod reduce;
+pub(crate) mod shape;
+pub(crate) mod simd;
+pub(crate) mod value;
+
+pub use element::{DType, Storable};
+pub use shape::IntoShape;
+pub(crate) use shape::Shape;
+pub(crate) use value::Value;

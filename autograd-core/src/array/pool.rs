@@ -1,0 +1,101 @@
+//! Free buffers, kept for the next op.
+//!
+//! A fresh buffer of a few megabytes costs more to map than most ops cost to run, so buffers from
+//! [`POOLED_BYTES`] on go back to a bounded pool when their tensor is dropped.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::Storable;
+
+/// Smaller buffers are left to the allocator, which is as fast for them.
+pub(crate) const POOLED_BYTES: usize = 64 * 1024;
+
+/// Bytes that all pools together may keep.
+static LIMIT: AtomicUsize = AtomicUsize::new(512 << 20);
+static HELD: AtomicUsize = AtomicUsize::new(0);
+
+/// Free buffers of one element type, by capacity.
+#[doc(hidden)]
+pub struct Pool<T>(Mutex<BTreeMap<usize, Vec<Vec<T>>>>);
+
+impl<T: Storable> Pool<T> {
+    pub(crate) const fn new() -> Self {
+        Self(Mutex::new(BTreeMap::new()))
+    }
+
+    /// An empty vector with room for `len` elements.
+    pub(crate) fn take(&self, len: usize) -> Vec<T> {
+        if len * size_of::<T>() >= POOLED_BYTES {
+            let mut shelves = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            // A little larger is welcome; much larger would waste what others need.
+            let found = shelves
+                .range_mut(len..=len + len / 4)
+                .find_map(|(capacity, shelf)| shelf.pop().map(|v| (*capacity, v)));
+            if let Some((capacity, vec)) = found {
+                HELD.fetch_sub(capacity * size_of::<T>(), Ordering::Relaxed);
+                return vec;
+            }
+        }
+        let mut vec = Vec::new();
+        if vec.try_reserve_exact(len).is_err() {
+            panic!("out of memory: a buffer of {len} elements of {}", T::DTYPE);
+        }
+        vec
+    }
+
+    /// Takes a vector back, or frees it where the pools are full.
+    pub(crate) fn give(&self, mut vec: Vec<T>) {
+        let bytes = vec.capacity() * size_of::<T>();
+        if bytes < POOLED_BYTES {
+            return;
+        }
+        if HELD.fetch_add(bytes, Ordering::Relaxed) + bytes > LIMIT.load(Ordering::Relaxed) {
+            HELD.fetch_sub(bytes, Ordering::Relaxed);
+            return;
+        }
+        vec.clear();
+        let mut shelves = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        shelves.entry(vec.capacity()).or_default().push(vec);
+    }
+
+    fn empty(&self) {
+        let shelves = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let bytes: usize =
+            shelves.iter().map(|(capacity, shelf)| capacity * size_of::<T>() * shelf.len()).sum();
+        HELD.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// Gives the memory of all free buffers back to the allocator.
+///
+/// Buffers of 64 KiB and more are kept for reuse when their tensor is dropped, up to
+/// [`set_buffer_pool_limit`] bytes in all.
+///
+/// ```
+/// drop(autograd_core::Tensor::<f32>::zeros([1000, 1000]));
+/// autograd_core::empty_buffer_pool();
+/// assert_eq!(autograd_core::buffer_pool_bytes(), 0);
+/// ```
+pub fn empty_buffer_pool() {
+    f32::pool().empty();
+    f64::pool().empty();
+    i32::pool().empty();
+    i64::pool().empty();
+    u8::pool().empty();
+    bool::pool().empty();
+}
+
+/// Sets how many bytes of free buffers are kept for reuse (512 MiB unless told).
+///
+/// 0 turns the pool off. Buffers that are already kept stay until they are reused or
+/// [`empty_buffer_pool`] is called.
+pub fn set_buffer_pool_limit(bytes: usize) {
+    LIMIT.store(bytes, Ordering::Relaxed);
+}
+
+/// How many bytes of free buffers are kept now.
+pub fn buffer_pool_bytes() -> usize {
+    HELD.load(Ordering::Relaxed)
+}

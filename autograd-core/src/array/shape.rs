@@ -1,0 +1,176 @@
+//! Shapes, strides and the arithmetic of broadcasting.
+
+use smallvec::SmallVec;
+
+use crate::error::{Error, Result};
+
+/// Lengths of the axes; up to four stand inline.
+pub(crate) type Shape = SmallVec<[usize; 4]>;
+
+/// What can be given as a shape: `[2, 3]`, a slice, a `Vec`, a single length, or `()` or `[]` for
+/// a scalar.
+pub trait IntoShape {
+    #[doc(hidden)]
+    fn into_shape(self) -> Shape;
+}
+
+impl<const N: usize> IntoShape for [usize; N] {
+    fn into_shape(self) -> Shape {
+        Shape::from_slice(&self)
+    }
+}
+
+impl<const N: usize> IntoShape for &[usize; N] {
+    fn into_shape(self) -> Shape {
+        Shape::from_slice(self)
+    }
+}
+
+impl IntoShape for &[usize] {
+    fn into_shape(self) -> Shape {
+        Shape::from_slice(self)
+    }
+}
+
+impl IntoShape for Vec<usize> {
+    fn into_shape(self) -> Shape {
+        Shape::from_vec(self)
+    }
+}
+
+impl IntoShape for &Vec<usize> {
+    fn into_shape(self) -> Shape {
+        Shape::from_slice(self)
+    }
+}
+
+impl IntoShape for usize {
+    fn into_shape(self) -> Shape {
+        Shape::from_slice(&[self])
+    }
+}
+
+impl IntoShape for () {
+    fn into_shape(self) -> Shape {
+        Shape::new()
+    }
+}
+
+impl IntoShape for Shape {
+    fn into_shape(self) -> Shape {
+        self
+    }
+}
+
+/// The number of elements, or an error where it does not fit the address space.
+pub(crate) fn element_count(op: &'static str, shape: &[usize], bytes: usize) -> Result<usize> {
+    // Axes of length 0 do not excuse the others: strides are computed from them too.
+    let too_large = || Error::TooLarge { op, shape: shape.to_vec() };
+    let span = shape
+        .iter()
+        .filter(|&&n| n != 0)
+        .try_fold(bytes, |product, &n| product.checked_mul(n))
+        .ok_or_else(too_large)?;
+    if span > isize::MAX as usize {
+        return Err(too_large());
+    }
+    Ok(shape.iter().product())
+}
+
+/// Row-major strides, in elements.
+pub(crate) fn row_major(shape: &[usize]) -> Shape {
+    let mut strides = Shape::from_elem(0, shape.len());
+    let mut step = 1;
+    for (stride, &n) in strides.iter_mut().zip(shape).rev() {
+        *stride = step;
+        step *= n.max(1);
+    }
+    strides
+}
+
+/// Whether data of this shape and these strides lies as row-major data would.
+pub(crate) fn is_row_major(shape: &[usize], strides: &[usize]) -> bool {
+    let mut step = 1;
+    for (&n, &stride) in shape.iter().zip(strides).rev() {
+        if n != 1 {
+            if stride != step {
+                return false;
+            }
+            step *= n;
+        }
+    }
+    true
+}
+
+/// The common shape of two operands (NumPy's rule: align right, 1 stretches).
+pub(crate) fn broadcast(op: &'static str, a: &[usize], b: &[usize]) -> Result<Shape> {
+    let rank = a.len().max(b.len());
+    let mut out = Shape::from_elem(1, rank);
+    for (i, n) in out.iter_mut().enumerate() {
+        let of = |s: &[usize]| (i + s.len()).checked_sub(rank).map_or(1, |k| s[k]);
+        *n = match (of(a), of(b)) {
+            (x, y) if x == y => x,
+            (1, y) => y,
+            (x, 1) => x,
+            _ => {
+                return Err(Error::Broadcast { op, left: a.to_vec(), right: b.to_vec() });
+            }
+        };
+    }
+    Ok(out)
+}
+
+/// A possibly negative axis as a position.
+pub(crate) fn axis(op: &'static str, axis: isize, rank: usize) -> Result<usize> {
+    let position = if axis < 0 { axis + rank as isize } else { axis };
+    if position < 0 || position >= rank as isize {
+        return Err(Error::Axis { op, axis, rank, why: "does not exist" });
+    }
+    Ok(position as usize)
+}
+
+/// Possibly negative axes as sorted positions; none given means all.
+pub(crate) fn axes(op: &'static str, given: &[isize], rank: usize) -> Result<Shape> {
+    let mut out = Shape::new();
+    for &a in given {
+        let position = axis(op, a, rank)?;
+        if out.contains(&position) {
+            return Err(Error::Axis { op, axis: a, rank, why: "stands twice" });
+        }
+        out.push(position);
+    }
+    if given.is_empty() {
+        out.extend(0..rank);
+    }
+    out.sort_unstable();
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn broadcasting_follows_numpy() {
+        assert_eq!(broadcast("add", &[2, 1], &[3]).unwrap().as_slice(), [2, 3]);
+        assert_eq!(broadcast("add", &[], &[0]).unwrap().as_slice(), [0]);
+        assert_eq!(broadcast("add", &[1, 0], &[4, 1]).unwrap().as_slice(), [4, 0]);
+        assert!(broadcast("add", &[2], &[0]).is_err());
+    }
+
+    #[test]
+    fn a_count_that_does_not_fit_is_an_error() {
+        assert!(element_count("zeros", &[usize::MAX, 2], 4).is_err());
+        assert!(element_count("zeros", &[0, usize::MAX, 2], 4).is_err());
+        assert_eq!(element_count("zeros", &[0, 7], 4).unwrap(), 0);
+        assert_eq!(element_count("zeros", &[], 4).unwrap(), 1);
+    }
+
+    #[test]
+    fn row_major_layouts_are_recognised() {
+        assert!(is_row_major(&[2, 3], &row_major(&[2, 3])));
+        assert!(is_row_major(&[1, 3], &[77, 1]));
+        assert!(!is_row_major(&[3, 2], &[1, 3]));
+        assert!(!is_row_major(&[4], &[0]));
+    }
+}

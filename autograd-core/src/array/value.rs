@@ -1,0 +1,401 @@
+//! `Value`: shape, strides and data of a tensor, without any autograd.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use ndarray::{ArrayD, ArrayViewD, IxDyn, ShapeBuilder};
+
+use super::Storable;
+use super::shape::{Shape, is_row_major, row_major};
+
+/// Heap data of one or more values; goes back to the pool when the last of them is dropped.
+pub(crate) struct Buffer<T: Storable>(Vec<T>);
+
+impl<T: Storable> Drop for Buffer<T> {
+    fn drop(&mut self) {
+        T::pool().give(std::mem::take(&mut self.0));
+    }
+}
+
+/// Where the elements are. Inline data is row-major, so it never has strides.
+enum Storage<T: Storable> {
+    Inline(T::Inline),
+    Heap { buffer: Arc<Buffer<T>>, offset: usize },
+}
+
+impl<T: Storable> Clone for Storage<T> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Inline(data) => Self::Inline(*data),
+            Self::Heap { buffer, offset } => {
+                Self::Heap { buffer: Arc::clone(buffer), offset: *offset }
+            }
+        }
+    }
+}
+
+/// An n-dimensional array with value semantics: clones share their buffer, and a buffer is written
+/// only while one value holds it.
+pub(crate) struct Value<T: Storable> {
+    shape: Shape,
+    /// `None` where the data is row-major and gapless.
+    strides: Option<Box<Shape>>,
+    storage: Storage<T>,
+}
+
+impl<T: Storable> Clone for Value<T> {
+    fn clone(&self) -> Self {
+        Self {
+            shape: self.shape.clone(),
+            strides: self.strides.clone(),
+            storage: self.storage.clone(),
+        }
+    }
+}
+
+fn fits_inline<T: Storable>(len: usize) -> bool {
+    len * size_of::<T>() <= super::element::INLINE_BYTES
+}
+
+impl<T: Storable> Value<T> {
+    /// From row-major data. The caller has checked that the lengths agree.
+    pub(crate) fn from_vec(shape: Shape, data: Vec<T>) -> Self {
+        debug_assert_eq!(shape.iter().product::<usize>(), data.len());
+        if fits_inline::<T>(data.len()) {
+            return Self::from_slice(shape, &data);
+        }
+        let buffer = Arc::new(Buffer(data));
+        Self { shape, strides: None, storage: Storage::Heap { buffer, offset: 0 } }
+    }
+
+    /// A copy of row-major data.
+    pub(crate) fn from_slice(shape: Shape, data: &[T]) -> Self {
+        debug_assert_eq!(shape.iter().product::<usize>(), data.len());
+        if fits_inline::<T>(data.len()) {
+            let mut inline = T::INLINE;
+            inline.as_mut()[..data.len()].copy_from_slice(data);
+            return Self { shape, strides: None, storage: Storage::Inline(inline) };
+        }
+        let mut vec = T::pool().take(data.len());
+        vec.extend_from_slice(data);
+        Self::from_vec(shape, vec)
+    }
+
+    /// Every element the same.
+    pub(crate) fn full(shape: Shape, element: T) -> Self {
+        let len = shape.iter().product();
+        if fits_inline::<T>(len) {
+            let mut inline = T::INLINE;
+            inline.as_mut()[..len].fill(element);
+            return Self { shape, strides: None, storage: Storage::Inline(inline) };
+        }
+        let mut vec = T::pool().take(len);
+        vec.resize(len, element);
+        Self::from_vec(shape, vec)
+    }
+
+    /// Row-major data that `fill` pushes onto an empty vector: exactly as many elements as the
+    /// shape has.
+    pub(crate) fn build(shape: Shape, fill: impl FnOnce(&mut Vec<T>)) -> Self {
+        let len = shape.iter().product();
+        let mut vec = T::pool().take(len);
+        fill(&mut vec);
+        assert_eq!(vec.len(), len, "a kernel must write every element of its output");
+        Self::from_vec(shape, vec)
+    }
+
+    pub(crate) fn scalar(element: T) -> Self {
+        let mut inline = T::INLINE;
+        inline.as_mut()[0] = element;
+        Self { shape: Shape::new(), strides: None, storage: Storage::Inline(inline) }
+    }
+
+    pub(crate) fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    pub(crate) fn rank(&self) -> usize {
+        self.shape.len()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    pub(crate) fn is_row_major(&self) -> bool {
+        self.strides.is_none()
+    }
+
+    pub(crate) fn strides(&self) -> Cow<'_, [usize]> {
+        match &self.strides {
+            Some(strides) => Cow::Borrowed(strides),
+            None => Cow::Owned(row_major(&self.shape).into_vec()),
+        }
+    }
+
+    /// The elements in row-major order, where they lie so.
+    pub(crate) fn as_slice(&self) -> Option<&[T]> {
+        match (&self.storage, &self.strides) {
+            (Storage::Inline(data), _) => Some(&data.as_ref()[..self.len()]),
+            (Storage::Heap { buffer, offset }, None) => Some(&buffer.0[*offset..][..self.len()]),
+            _ => None,
+        }
+    }
+
+    /// The elements to write in place: only where they are row-major and nobody else holds them.
+    pub(crate) fn as_mut_slice(&mut self) -> Option<&mut [T]> {
+        let len = self.len();
+        match (&mut self.storage, &self.strides) {
+            (Storage::Inline(data), _) => Some(&mut data.as_mut()[..len]),
+            (Storage::Heap { buffer, offset }, None) => {
+                Arc::get_mut(buffer).map(|buffer| &mut buffer.0[*offset..][..len])
+            }
+            _ => None,
+        }
+    }
+
+    /// As [`Self::as_mut_slice`], with the unused rest of inline data: whole vectors need no
+    /// remainder loop. What is written past the length is never read.
+    pub(crate) fn as_padded_mut_slice(&mut self) -> Option<&mut [T]> {
+        if let Storage::Heap { .. } = self.storage {
+            return self.as_mut_slice();
+        }
+        match &mut self.storage {
+            Storage::Inline(data) => Some(data.as_mut()),
+            Storage::Heap { .. } => None,
+        }
+    }
+
+    /// Inline data with its unused rest.
+    pub(crate) fn as_padded_inline(&self) -> Option<&[T]> {
+        match &self.storage {
+            Storage::Inline(data) => Some(data.as_ref()),
+            Storage::Heap { .. } => None,
+        }
+    }
+
+    /// The elements of the buffer from the first of this value on, to be read by strides.
+    pub(crate) fn raw(&self) -> &[T] {
+        match &self.storage {
+            Storage::Inline(data) => data.as_ref(),
+            Storage::Heap { buffer, offset } => &buffer.0[(*offset).min(buffer.0.len())..],
+        }
+    }
+
+    pub(crate) fn first(&self) -> Option<T> {
+        if self.len() == 0 { None } else { self.raw().first().copied() }
+    }
+
+    pub(crate) fn view(&self) -> ArrayViewD<'_, T> {
+        let shape = IxDyn(&self.shape);
+        // The strides of an empty array are never followed, and ndarray wants them all in bounds.
+        let view = match (&self.strides, self.as_slice()) {
+            (None, Some(slice)) => ArrayViewD::from_shape(shape, slice),
+            _ if self.len() == 0 => ArrayViewD::from_shape(shape, &[]),
+            _ => ArrayViewD::from_shape(shape.strides(IxDyn(&self.strides())), self.raw()),
+        };
+        view.unwrap_or_else(|_| unreachable!("a value's strides stay inside its buffer"))
+    }
+
+    pub(crate) fn to_vec(&self) -> Vec<T> {
+        match self.as_slice() {
+            Some(slice) => slice.to_vec(),
+            None => self.view().iter().copied().collect(),
+        }
+    }
+
+    pub(crate) fn to_ndarray(&self) -> ArrayD<T> {
+        ArrayD::from_shape_vec(IxDyn(&self.shape), self.to_vec())
+            .unwrap_or_else(|_| unreachable!("a value has as many elements as its shape"))
+    }
+
+    /// The same elements in row-major order; no copy where they are so already.
+    pub(crate) fn contiguous(&self) -> Cow<'_, Self> {
+        if self.strides.is_none() { Cow::Borrowed(self) } else { Cow::Owned(self.gather()) }
+    }
+
+    pub(crate) fn into_contiguous(self) -> Self {
+        if self.strides.is_none() { self } else { self.gather() }
+    }
+
+    /// A row-major copy of strided data, an innermost axis at a time.
+    fn gather(&self) -> Self {
+        Self::build(self.shape.clone(), |out| {
+            let strides = self.strides();
+            for_each_row(&self.shape, [&strides], |[start], n, [step]| {
+                let row = self.raw();
+                match step {
+                    1 => out.extend_from_slice(&row[start..start + n]),
+                    0 => out.extend(std::iter::repeat_n(row[start], n)),
+                    _ => out.extend((0..n).map(|i| row[start + i * step])),
+                }
+            });
+        })
+    }
+
+    /// Row-major data under another shape with as many elements.
+    pub(crate) fn reshaped(mut self, shape: Shape) -> Self {
+        debug_assert_eq!(shape.iter().product::<usize>(), self.len());
+        if self.strides.is_some() {
+            self = self.gather();
+        }
+        self.shape = shape;
+        self
+    }
+
+    /// Another look at the same buffer: a transpose, a slice, a stretched axis. `offset` is
+    /// counted from this value's first element.
+    pub(crate) fn restrided(&self, shape: Shape, strides: Shape, offset: usize) -> Self {
+        let len: usize = shape.iter().product();
+        match &self.storage {
+            // A view that fits inline is copied: it is cheaper and does not pin the buffer.
+            Storage::Heap { buffer, offset: start } if !fits_inline::<T>(len) => {
+                let strides = (!is_row_major(&shape, &strides)).then(|| Box::new(strides));
+                let storage =
+                    Storage::Heap { buffer: Arc::clone(buffer), offset: start + offset };
+                Self { shape, strides, storage }
+            }
+            _ => {
+                let raw = self.raw();
+                if !fits_inline::<T>(len) {
+                    // A stretched inline value: its buffer is made now, once.
+                    let buffer = Arc::new(Buffer(raw.to_vec()));
+                    let strides = (!is_row_major(&shape, &strides)).then(|| Box::new(strides));
+                    return Self { shape, strides, storage: Storage::Heap { buffer, offset } };
+                }
+                let mut inline = T::INLINE;
+                if len > 0 {
+                    let mut at = 0;
+                    for_each_row(&shape, [&strides], |[start], n, [step]| {
+                        for i in 0..n {
+                            inline.as_mut()[at] = raw[offset + start + i * step];
+                            at += 1;
+                        }
+                    });
+                }
+                Self { shape, strides: None, storage: Storage::Inline(inline) }
+            }
+        }
+    }
+
+    /// The strides with which this value is read as if it had `shape` (0 along stretched axes).
+    pub(crate) fn strides_as(&self, shape: &[usize]) -> Shape {
+        let own = self.strides();
+        let skipped = shape.len() - self.rank();
+        (0..shape.len())
+            .map(|i| match i.checked_sub(skipped) {
+                Some(k) if self.shape[k] != 1 || shape[i] == 1 => own[k],
+                _ => 0,
+            })
+            .collect()
+    }
+
+    /// Stretched to a shape that its own broadcasts to; copies nothing.
+    pub(crate) fn broadcast_to(&self, shape: &[usize]) -> Self {
+        if self.shape() == shape {
+            return self.clone();
+        }
+        self.restrided(Shape::from_slice(shape), self.strides_as(shape), 0)
+    }
+}
+
+/// Calls `row(starts, length, steps)` for each innermost run of `N` operands that are read with
+/// their own strides under one shape, in row-major order. Axes that all operands walk as one are
+/// merged first, so that rows are as long as they can be.
+pub(crate) fn for_each_row<const N: usize>(
+    shape: &[usize],
+    strides: [&[usize]; N],
+    mut row: impl FnMut([usize; N], usize, [usize; N]),
+) {
+    if shape.contains(&0) {
+        return;
+    }
+    // Merged axes, innermost last: (length, step of each operand).
+    let mut merged: smallvec::SmallVec<[(usize, [usize; N]); 4]> = smallvec::SmallVec::new();
+    for (i, &n) in shape.iter().enumerate() {
+        if n == 1 {
+            continue;
+        }
+        let steps: [usize; N] = std::array::from_fn(|k| strides[k][i]);
+        match merged.last_mut() {
+            Some((m, outer)) if (0..N).all(|k| outer[k] == steps[k] * n) => {
+                *m *= n;
+                *outer = steps;
+            }
+            _ => merged.push((n, steps)),
+        }
+    }
+    let Some((n, steps)) = merged.pop() else {
+        return row([0; N], 1, [1; N]);
+    };
+    let mut index: smallvec::SmallVec<[usize; 4]> =
+        smallvec::SmallVec::from_elem(0, merged.len());
+    let mut starts = [0; N];
+    loop {
+        row(starts, n, steps);
+        let mut axis = merged.len();
+        loop {
+            if axis == 0 {
+                return;
+            }
+            axis -= 1;
+            let (length, step) = merged[axis];
+            index[axis] += 1;
+            if index[axis] < length {
+                (0..N).for_each(|k| starts[k] += step[k]);
+                break;
+            }
+            (0..N).for_each(|k| starts[k] -= step[k] * (length - 1));
+            index[axis] = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(s: &[usize]) -> Shape {
+        Shape::from_slice(s)
+    }
+
+    #[test]
+    fn small_values_stand_inline_and_large_ones_do_not() {
+        assert!(Value::from_vec(shape(&[2, 4]), vec![1.0_f64; 8]).as_padded_inline().is_some());
+        assert!(Value::from_vec(shape(&[9]), vec![1.0_f64; 9]).as_padded_inline().is_none());
+    }
+
+    #[test]
+    fn views_read_what_they_should() {
+        let n = 60;
+        let v = Value::from_vec(shape(&[5, 12]), (0..n).map(f64::from).collect());
+        let t = v.restrided(shape(&[12, 5]), shape(&[1, 12]), 0);
+        assert_eq!(t.view()[[3, 2]], 27.0);
+        assert_eq!(t.contiguous().view()[[3, 2]], 27.0);
+        let b = Value::scalar(7.0).broadcast_to(&[3, 4, 5]);
+        assert_eq!(b.to_vec(), vec![7.0; 60]);
+        assert_eq!(b.raw().len(), 8);
+        let empty = Value::<f64>::from_vec(shape(&[0, 3]), vec![]);
+        assert_eq!(empty.restrided(shape(&[3, 0]), shape(&[1, 3]), 0).view().shape(), [3, 0]);
+    }
+
+    #[test]
+    fn a_shared_buffer_is_not_written() {
+        let mut a = Value::from_vec(shape(&[20]), vec![1.0_f32; 20]);
+        let b = a.clone();
+        assert!(a.as_mut_slice().is_none());
+        drop(b);
+        assert!(a.as_mut_slice().is_some());
+    }
+
+    #[test]
+    fn rows_are_merged() {
+        let mut rows = 0;
+        for_each_row(&[2, 3, 4], [&[12, 4, 1], &[0, 0, 1]], |_, n, _| {
+            assert_eq!(n, 4);
+            rows += 1;
+        });
+        assert_eq!(rows, 6);
+        for_each_row(&[2, 3, 4], [&[12, 4, 1]], |_, n, _| assert_eq!(n, 24));
+    }
+}

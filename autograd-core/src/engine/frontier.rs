@@ -1,0 +1,122 @@
+//! The nodes that gradients have reached and that have not been visited.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::error::Result;
+use crate::graph::{AnyTensor, Node, Slots};
+
+/// Up to so many waiting nodes are found by looking at each; a chain has one, a residual net two.
+const FEW: usize = 12;
+
+/// A node and the gradients that wait for it.
+pub(crate) struct Waiting {
+    pub(crate) node: Arc<Node>,
+    pub(crate) grads: Slots,
+    arrival: u64,
+}
+
+/// Waiting nodes, highest level first; among equals the one that was reached first.
+#[derive(Default)]
+pub(crate) struct Frontier {
+    few: Vec<Waiting>,
+    many: BTreeMap<(std::cmp::Reverse<u32>, u64), Waiting>,
+    keys: AddressMap<(u32, u64)>,
+    arrivals: u64,
+}
+
+impl Frontier {
+    /// Adds a gradient to what waits at output `slot` of a node.
+    pub(crate) fn add(
+        &mut self,
+        node: &Arc<Node>,
+        slot: usize,
+        grad: AnyTensor,
+        sum: impl FnOnce(AnyTensor, AnyTensor) -> Result<AnyTensor>,
+    ) -> Result<()> {
+        let slots = match self.few.iter().position(|w| Arc::ptr_eq(&w.node, node)) {
+            Some(position) => &mut self.few[position].grads,
+            None => match self.keys.get(&address(node)) {
+                Some(&(level, arrival)) => {
+                    match self.many.get_mut(&(std::cmp::Reverse(level), arrival)) {
+                        Some(waiting) => &mut waiting.grads,
+                        None => unreachable!("keys name what waits"),
+                    }
+                }
+                None => {
+                    self.insert(node, slot, grad);
+                    return Ok(());
+                }
+            },
+        };
+        if slots.len() <= slot {
+            slots.resize(slot + 1, None);
+        }
+        slots[slot] = Some(match slots[slot].take() {
+            Some(before) => sum(before, grad)?,
+            None => grad,
+        });
+        Ok(())
+    }
+
+    fn insert(&mut self, node: &Arc<Node>, slot: usize, grad: AnyTensor) {
+        let mut grads = SmallVec::new();
+        grads.resize(slot, None);
+        grads.push(Some(grad));
+        let arrival = self.arrivals;
+        self.arrivals += 1;
+        let waiting = Waiting { node: Arc::clone(node), grads, arrival };
+        if self.few.len() < FEW {
+            self.few.push(waiting);
+        } else {
+            self.keys.insert(address(node), (node.level, arrival));
+            self.many.insert((std::cmp::Reverse(node.level), arrival), waiting);
+        }
+    }
+
+    /// The next node to visit: every node that can still reach it with a gradient is done.
+    pub(crate) fn pop(&mut self) -> Option<Waiting> {
+        let rank = |w: &Waiting| (std::cmp::Reverse(w.node.level), w.arrival);
+        let best = (0..self.few.len()).min_by_key(|&i| rank(&self.few[i]));
+        let first_of_many = self.many.first_key_value().map(|(key, _)| *key);
+        match (best, first_of_many) {
+            (Some(i), Some(key)) if key < rank(&self.few[i]) => self.pop_many(),
+            (Some(i), _) => Some(self.few.swap_remove(i)),
+            (None, _) => self.pop_many(),
+        }
+    }
+
+    fn pop_many(&mut self) -> Option<Waiting> {
+        let (_, waiting) = self.many.pop_first()?;
+        self.keys.remove(&address(&waiting.node));
+        Some(waiting)
+    }
+}
+
+pub(crate) fn address(node: &Arc<Node>) -> *const () {
+    Arc::as_ptr(node).cast()
+}
+
+/// A map by address: addresses are as good as random, so one multiplication hashes them.
+pub(crate) type AddressMap<V> = HashMap<*const (), V, BuildHasherDefault<AddressHasher>>;
+
+#[derive(Default)]
+pub(crate) struct AddressHasher(u64);
+
+impl Hasher for AddressHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&b| self.write_usize(b.into()));
+    }
+
+    fn write_usize(&mut self, n: usize) {
+        // 2^64 divided by the golden ratio; the rotation brings the well-mixed bits down.
+        self.0 = (self.0 ^ n as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(26);
+    }
+}

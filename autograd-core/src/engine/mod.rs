@@ -1,0 +1,610 @@
+//! Backward: the order of the walk, the cotangents on their way, what leaves keep at the end.
+//!
+//! Every edge leads to a node of a lower level, so visiting waiting nodes from high to low visits
+//! each once, after all that contribute to it: no count of dependencies, no second walk. What
+//! leaves get is held back until the walk is done, so an error or a panic in the middle leaves
+//! every `.grad` as it was.
+
+mod frontier;
+mod hooks;
+
+pub use hooks::HookHandle;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::graph::{
+    AnyTensor, Edge, Element, GradMode, Node, Pull, Sink, Tensor, for_any, is_grad_enabled,
+};
+use crate::ops::Float;
+use frontier::{AddressMap, Frontier, address};
+
+/// What a backward keeps and records.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BackwardOptions {
+    retain_graph: bool,
+    create_graph: bool,
+}
+
+impl BackwardOptions {
+    /// Neither retains the graph nor records.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Keep what ops saved, so that the same graph can be walked again.
+    pub fn retain_graph(mut self, retain: bool) -> Self {
+        self.retain_graph = retain;
+        self
+    }
+
+    /// Record the backward itself, so that gradients can be differentiated again. Retains the
+    /// graph.
+    pub fn create_graph(mut self, create: bool) -> Self {
+        self.create_graph = create;
+        self
+    }
+}
+
+/// The gradients that leaves will get at the end.
+#[derive(Default)]
+struct Leaves {
+    grads: Vec<(AnyTensor, AnyTensor)>,
+    positions: AddressMap<usize>,
+}
+
+impl Leaves {
+    fn add(&mut self, leaf: &AnyTensor, grad: AnyTensor) -> Result<()> {
+        let key = leaf.address();
+        let last = self.grads.len().wrapping_sub(1);
+        let position = match self.grads.last() {
+            Some((l, _)) if l.address() == key => Some(last),
+            _ => self.positions.get(&key).copied(),
+        };
+        match position {
+            Some(i) => {
+                let (_, slot) = &mut self.grads[i];
+                let before = std::mem::replace(slot, AnyTensor::Bool(Tensor::default()));
+                *slot = sum(before, grad)?;
+            }
+            None => {
+                self.positions.insert(key, self.grads.len());
+                self.grads.push((leaf.clone(), grad));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Only these gradients are asked for, by `grad`.
+struct Targets {
+    /// Nodes on a path to a target, and those whose outputs are targets.
+    useful: HashSet<*const ()>,
+    /// Targets that are outputs of ops: position of the answer by node and output.
+    outputs: Vec<(*const (), usize, usize)>,
+    /// Targets that are leaves.
+    leaves: AddressMap<usize>,
+    found: Vec<Option<AnyTensor>>,
+}
+
+struct Pass {
+    frontier: Frontier,
+    leaves: Leaves,
+    targets: Option<Targets>,
+}
+
+impl Sink for Pass {
+    fn wants(&self, edge: &Edge) -> bool {
+        match (edge, &self.targets) {
+            (Edge::None, _) => false,
+            (_, None) => true,
+            (Edge::Node(node, _), Some(targets)) => targets.useful.contains(&address(node.arc())),
+            (Edge::Leaf(leaf), Some(targets)) => targets.leaves.contains_key(&leaf.address()),
+        }
+    }
+
+    fn deliver(&mut self, edge: &Edge, grad: AnyTensor) -> Result<()> {
+        if !self.wants(edge) {
+            return Ok(());
+        }
+        match edge {
+            Edge::None => Ok(()),
+            Edge::Node(node, slot) => self.frontier.add(node.arc(), *slot as usize, grad, sum),
+            Edge::Leaf(leaf) => self.leaves.add(leaf, grad),
+        }
+    }
+}
+
+/// The sum of two gradients, in the first one's buffer where nobody else holds it.
+fn sum(a: AnyTensor, b: AnyTensor) -> Result<AnyTensor> {
+    match (a, b) {
+        (AnyTensor::Float32(a), AnyTensor::Float32(b)) => Ok((a + b).into()),
+        (AnyTensor::Float64(a), AnyTensor::Float64(b)) => Ok((a + b).into()),
+        (a, b) => Err(Error::ElementType {
+            op: "backward",
+            parameter: "a gradient".into(),
+            expected: a.dtype(),
+            found: b.dtype(),
+        }),
+    }
+}
+
+impl Pass {
+    fn new(targets: Option<Targets>) -> Self {
+        Self { frontier: Frontier::default(), leaves: Leaves::default(), targets }
+    }
+
+    fn walk(&mut self, options: BackwardOptions) -> Result<()> {
+        let retain = options.retain_graph || options.create_graph;
+        while let Some(mut waiting) = self.frontier.pop() {
+            let node = waiting.node;
+            hooks::run_node_hooks(&node, &mut waiting.grads)?;
+            if let Some(targets) = &mut self.targets {
+                let mut further = false;
+                for &(target, slot, answer) in &targets.outputs {
+                    if target == address(&node) {
+                        targets.found[answer] = waiting.grads.get(slot).cloned().flatten();
+                    }
+                }
+                for edge in node.rule.edges() {
+                    further |= match edge {
+                        Edge::None => false,
+                        Edge::Node(next, _) => targets.useful.contains(&address(next.arc())),
+                        Edge::Leaf(leaf) => targets.leaves.contains_key(&leaf.address()),
+                    };
+                }
+                if !further {
+                    continue;
+                }
+            }
+            node.rule.pull(&mut Pull {
+                node: &node,
+                grads: waiting.grads,
+                retain,
+                create_graph: options.create_graph,
+                sink: self,
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Starts gradients at the outputs. An output without a seed has one element and starts with 1.
+fn start(pass: &mut Pass, outputs: &[AnyTensor], seeds: &[Option<AnyTensor>]) -> Result<()> {
+    for (output, seed) in outputs.iter().zip(seeds) {
+        if output.stop_gradient() {
+            continue;
+        }
+        let seed = match seed {
+            Some(seed) if seed.dtype() != output.dtype() => {
+                return Err(Error::ElementType {
+                    op: "backward",
+                    parameter: "seed".into(),
+                    expected: output.dtype(),
+                    found: seed.dtype(),
+                });
+            }
+            Some(seed) if seed.shape() != output.shape() => {
+                return Err(Error::SeedShape {
+                    expected: output.shape().to_vec(),
+                    found: seed.shape().to_vec(),
+                });
+            }
+            Some(seed) => seed.clone(),
+            None if output.shape().iter().product::<usize>() == 1 => {
+                for_any!(output, t => ones_like(t))
+            }
+            None => {
+                return Err(Error::Shape {
+                    op: "backward",
+                    parameter: "self".into(),
+                    expected: "a tensor of one element, or a seed given with `backward_with`"
+                        .into(),
+                    found: output.shape().to_vec(),
+                });
+            }
+        };
+        pass.deliver(&for_any!(output, t => t.edge()), seed)?;
+    }
+    Ok(())
+}
+
+fn ones_like<T: Element>(tensor: &Tensor<T>) -> AnyTensor {
+    Tensor::<T>::ones_like(tensor).into()
+}
+
+fn check_distinct(op: &'static str, name: &str, tensors: &[AnyTensor]) -> Result<()> {
+    let mut seen = HashSet::new();
+    for (i, tensor) in tensors.iter().enumerate() {
+        if !seen.insert(tensor.address()) {
+            return Err(Error::Duplicate { op, parameter: format!("{name}[{i}]") });
+        }
+    }
+    Ok(())
+}
+
+fn check_counts(op: &'static str, outputs: usize, seeds: usize) -> Result<()> {
+    if outputs == 0 {
+        let what = "outputs, or more".into();
+        return Err(Error::Count { op, what, expected: 1, found: 0 });
+    }
+    if outputs != seeds {
+        let what = "seeds, one for each output".into();
+        return Err(Error::Count { op, what, expected: outputs, found: seeds });
+    }
+    Ok(())
+}
+
+/// Backward from several outputs at once.
+///
+/// `seeds[i]` is the gradient that output `i` starts with, of its shape and element type; `None`
+/// is 1 for an output of one element. Outputs that want no gradient are passed over.
+///
+/// ```
+/// use autograd_core::{BackwardOptions, Tensor, backward};
+///
+/// let x = Tensor::from(2.0);
+/// x.set_stop_gradient(false);
+/// let y = &x * &x;
+/// let z = &y * &y * &y;
+/// let seeds = [Some(Tensor::from(10.0).into()), Some(Tensor::from(1.0).into())];
+/// backward(&[y.into(), z.into()], &seeds, BackwardOptions::new())?;
+/// assert_eq!(x.grad().unwrap().item(), 232.0);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::Count`] for no outputs or another number of seeds, [`Error::Duplicate`] for the same
+/// output twice, [`Error::SeedShape`] and [`Error::ElementType`] for a seed that does not fit, and
+/// all that a walk can give: a freed graph, a changed saved tensor, a wrong gradient or an error
+/// from user code. No gradient is written then.
+pub fn backward(
+    outputs: &[AnyTensor],
+    seeds: &[Option<AnyTensor>],
+    options: BackwardOptions,
+) -> Result<()> {
+    check_counts("backward", outputs.len(), seeds.len())?;
+    check_distinct("backward", "outputs", outputs)?;
+    let _mode = GradMode::set(options.create_graph);
+    let mut pass = Pass::new(None);
+    start(&mut pass, outputs, seeds)?;
+    pass.walk(options)?;
+    commit(pass.leaves)
+}
+
+/// Gives every leaf its gradient; all of them, or none if a hook fails.
+fn commit(leaves: Leaves) -> Result<()> {
+    let mut done = Vec::with_capacity(leaves.grads.len());
+    for (leaf, grad) in leaves.grads {
+        let grad = hooks::run_leaf_hooks(&leaf, grad)?;
+        done.push((leaf, grad));
+    }
+    for (leaf, grad) in done {
+        match (leaf, grad) {
+            (AnyTensor::Float32(leaf), AnyTensor::Float32(grad)) => accumulate(&leaf, grad),
+            (AnyTensor::Float64(leaf), AnyTensor::Float64(grad)) => accumulate(&leaf, grad),
+            _ => unreachable!("a gradient has its leaf's element type"),
+        }
+    }
+    Ok(())
+}
+
+fn accumulate<T: Float>(leaf: &Tensor<T>, grad: Tensor<T>) {
+    let total = match leaf.replace_grad(None) {
+        Some(before) => before + grad,
+        // What others hold too is copied (its buffer only when one of them writes).
+        None if is_grad_enabled() => grad,
+        None => grad.owned(),
+    };
+    leaf.replace_grad(Some(total));
+}
+
+/// What [`grad_with`] keeps, records and allows.
+pub struct GradOptions<T: Element> {
+    seeds: Option<Vec<Option<Tensor<T>>>>,
+    allow_unused: bool,
+    retain_graph: Option<bool>,
+    create_graph: bool,
+}
+
+impl<T: Element> Default for GradOptions<T> {
+    fn default() -> Self {
+        Self { seeds: None, allow_unused: false, retain_graph: None, create_graph: false }
+    }
+}
+
+impl<T: Element> GradOptions<T> {
+    /// Seeds of 1, no unused inputs, nothing retained or recorded.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What each output's gradient starts with.
+    pub fn seeds(mut self, seeds: Vec<Option<Tensor<T>>>) -> Self {
+        self.seeds = Some(seeds);
+        self
+    }
+
+    /// Give `None` for inputs that no output was computed from, instead of an error.
+    pub fn allow_unused(mut self, allow: bool) -> Self {
+        self.allow_unused = allow;
+        self
+    }
+
+    /// Keep what ops saved for another walk; as `create_graph` unless set.
+    pub fn retain_graph(mut self, retain: bool) -> Self {
+        self.retain_graph = Some(retain);
+        self
+    }
+
+    /// Record the gradients' computation, so that they can be differentiated again.
+    pub fn create_graph(mut self, create: bool) -> Self {
+        self.create_graph = create;
+        self
+    }
+}
+
+/// The gradients of outputs of one element each with respect to inputs, leaving `.grad` alone.
+/// Several outputs are summed.
+///
+/// ```
+/// use autograd_core::{Tensor, grad};
+///
+/// let x = Tensor::from(3.0);
+/// x.set_stop_gradient(false);
+/// let y = &x * &x;
+/// assert_eq!(grad(&[&y], &[&x])?[0].item(), 6.0);
+/// assert!(x.grad().is_none());
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::Unused`] for an input that no output was computed from; for the rest see
+/// [`backward()`].
+pub fn grad<T: Float, U: Float>(
+    outputs: &[&Tensor<T>],
+    inputs: &[&Tensor<U>],
+) -> Result<Vec<Tensor<U>>> {
+    let grads = grad_with(outputs, inputs, GradOptions::new())?;
+    let present = |(position, grad): (usize, Option<_>)| grad.ok_or(Error::Unused { position });
+    grads.into_iter().enumerate().map(present).collect()
+}
+
+/// [`grad`] with options.
+///
+/// ```
+/// use autograd_core::{GradOptions, Tensor, grad_with};
+///
+/// let x = Tensor::from(3.0);
+/// x.set_stop_gradient(false);
+/// let y = &x * &x * &x;
+/// let create = || GradOptions::new().create_graph(true);
+/// let dx = grad_with(&[&y], &[&x], create())?.remove(0).unwrap();
+/// let d2x = grad_with(&[&dx], &[&x], create())?.remove(0).unwrap();
+/// assert_eq!((dx.item(), d2x.item()), (27.0, 18.0));
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// As [`grad`].
+pub fn grad_with<T: Float, U: Float>(
+    outputs: &[&Tensor<T>],
+    inputs: &[&Tensor<U>],
+    options: GradOptions<T>,
+) -> Result<Vec<Option<Tensor<U>>>> {
+    let seeds = options.seeds.unwrap_or_else(|| vec![None; outputs.len()]);
+    let outputs: Vec<AnyTensor> = outputs.iter().map(|&t| t.clone().into()).collect();
+    let inputs: Vec<AnyTensor> = inputs.iter().map(|&t| t.clone().into()).collect();
+    let seeds: Vec<_> = seeds.into_iter().map(|seed| seed.map(AnyTensor::from)).collect();
+    let walk = BackwardOptions {
+        retain_graph: options.retain_graph.unwrap_or(options.create_graph),
+        create_graph: options.create_graph,
+    };
+    let found = grad_any(&outputs, &inputs, &seeds, walk)?;
+    let mut grads = Vec::with_capacity(found.len());
+    for (position, grad) in found.into_iter().enumerate() {
+        match grad {
+            None if !options.allow_unused => return Err(Error::Unused { position }),
+            grad => grads.push(grad.and_then(U::unwrap)),
+        }
+    }
+    Ok(grads)
+}
+
+fn grad_any(
+    outputs: &[AnyTensor],
+    inputs: &[AnyTensor],
+    seeds: &[Option<AnyTensor>],
+    options: BackwardOptions,
+) -> Result<Vec<Option<AnyTensor>>> {
+    check_counts("grad", outputs.len(), seeds.len())?;
+    if inputs.is_empty() {
+        let what = "inputs, or more".into();
+        return Err(Error::Count { op: "grad", what, expected: 1, found: 0 });
+    }
+    check_distinct("grad", "outputs", outputs)?;
+    check_distinct("grad", "inputs", inputs)?;
+    let _mode = GradMode::set(options.create_graph);
+    let mut pass = Pass::new(Some(find_targets(outputs, inputs)));
+    start(&mut pass, outputs, seeds)?;
+    pass.walk(options)?;
+    let Pass { leaves, targets: Some(mut targets), .. } = pass else {
+        unreachable!("this pass has targets");
+    };
+    for (leaf, grad) in leaves.grads {
+        if let Some(&answer) = targets.leaves.get(&leaf.address()) {
+            targets.found[answer] = Some(grad);
+        }
+    }
+    Ok(targets.found)
+}
+
+/// Which nodes lie between outputs and inputs.
+fn find_targets(outputs: &[AnyTensor], inputs: &[AnyTensor]) -> Targets {
+    let mut targets = Targets {
+        useful: HashSet::new(),
+        outputs: Vec::new(),
+        leaves: AddressMap::default(),
+        found: vec![None; inputs.len()],
+    };
+    for (answer, input) in inputs.iter().enumerate() {
+        match for_any!(input, t => t.edge()) {
+            Edge::None => {}
+            Edge::Node(node, slot) => {
+                let key = address(node.arc());
+                targets.outputs.push((key, slot as usize, answer));
+                targets.useful.insert(key);
+            }
+            Edge::Leaf(leaf) => {
+                targets.leaves.insert(leaf.address(), answer);
+            }
+        }
+    }
+    // Depth first with its own stack; a node is left once all its edges have been.
+    let mut seen = HashSet::new();
+    let mut path: Vec<(Arc<Node>, usize)> = Vec::new();
+    for output in outputs {
+        if let Edge::Node(node, _) = for_any!(output, t => t.edge())
+            && seen.insert(address(node.arc()))
+        {
+            path.push((Arc::clone(node.arc()), 0));
+        }
+        while let Some((node, next)) = path.last_mut() {
+            let key = address(node);
+            let Some(edge) = node.rule.edges().get(*next) else {
+                let done = targets.useful.contains(&key);
+                path.pop();
+                if let (true, Some((above, _))) = (done, path.last()) {
+                    targets.useful.insert(address(above));
+                }
+                continue;
+            };
+            *next += 1;
+            match edge {
+                Edge::None => {}
+                Edge::Leaf(leaf) => {
+                    if targets.leaves.contains_key(&leaf.address()) {
+                        targets.useful.insert(key);
+                    }
+                }
+                Edge::Node(below, _) => {
+                    let below = Arc::clone(below.arc());
+                    if seen.insert(address(&below)) {
+                        path.push((below, 0));
+                    } else if targets.useful.contains(&address(&below)) {
+                        targets.useful.insert(key);
+                    }
+                }
+            }
+        }
+    }
+    targets
+}
+
+/// # Gradients
+impl<T: Float> Tensor<T> {
+    /// Says whether gradients stop at this tensor. `false` on a new tensor asks for its gradient;
+    /// `true` on the result of an op cuts the graph there for what is computed from it later.
+    #[doc(alias = "requires_grad_")]
+    pub fn set_stop_gradient(&self, stop: bool) {
+        self.store_stop_gradient(stop);
+    }
+
+    /// Computes the gradients of this tensor of one element and adds them to `.grad` of every leaf
+    /// it was computed from. Frees what the ops saved.
+    ///
+    /// A tensor that wants no gradient is passed over: nothing is computed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Shape`] if there is more than one element (see [`Tensor::backward_with`]); for the
+    /// rest see [`backward()`]. No gradient is written then, and all tensors stay usable.
+    pub fn backward(&self) -> Result<()> {
+        self.backward_options(BackwardOptions::new())
+    }
+
+    /// [`Tensor::backward`] that starts with a given gradient, of this tensor's shape.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from(vec![1.0, 2.0]);
+    /// x.set_stop_gradient(false);
+    /// (&x * 2.0).backward_with(&Tensor::from(vec![1.0, 10.0]))?;
+    /// assert_eq!(x.grad().unwrap().to_vec(), [2.0, 20.0]);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SeedShape`] if the seed has another shape; for the rest see [`backward()`].
+    pub fn backward_with(&self, seed: &Tensor<T>) -> Result<()> {
+        let seeds = [Some(seed.clone().into())];
+        backward(&[self.clone().into()], &seeds, BackwardOptions::new())
+    }
+
+    /// [`Tensor::backward`] with options: retain the graph, record the backward.
+    ///
+    /// # Errors
+    ///
+    /// As [`Tensor::backward`].
+    pub fn backward_options(&self, options: BackwardOptions) -> Result<()> {
+        backward(&[self.clone().into()], &[None], options)
+    }
+
+    /// The gradient kept here, if any backward reached this tensor.
+    pub fn grad(&self) -> Option<Tensor<T>> {
+        self.grad_slot()
+    }
+
+    /// Puts a gradient of this tensor's shape in place, or takes the one there away. Later
+    /// backwards add to it; the tensor given here is not changed by that.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Shape`] if the shape differs, [`Error::Unsupported`] on the output of an op.
+    pub fn set_grad(&self, grad: Option<&Tensor<T>>) -> Result<()> {
+        if !self.is_leaf() {
+            let why = "only a leaf keeps a gradient that is set from outside".into();
+            return Err(Error::Unsupported { op: "set_grad", why });
+        }
+        if let Some(grad) = grad
+            && grad.shape() != self.shape()
+        {
+            return Err(Error::Shape {
+                op: "set_grad",
+                parameter: "grad".into(),
+                expected: format!("of shape {:?}", self.shape()),
+                found: grad.shape().to_vec(),
+            });
+        }
+        self.replace_grad(grad.map(Tensor::alias));
+        Ok(())
+    }
+
+    /// Takes the gradient away.
+    #[doc(alias = "zero_grad")]
+    #[doc(alias = "clear_gradient")]
+    pub fn clear_grad(&self) {
+        self.replace_grad(None);
+    }
+
+    /// A gradient for a leaf to keep: not shared with any other handle.
+    fn owned(self) -> Tensor<T> {
+        match self.try_into_value() {
+            Ok(value) => Tensor::new(value),
+            Err(shared) => shared.alias(),
+        }
+    }
+}
+
+impl<T: Element> Tensor<T> {
+    /// The same data as a tensor of its own, outside the graph. Changes in place are seen by both.
+    pub fn detach(&self) -> Tensor<T> {
+        self.sharing(None)
+    }
+}

@@ -1,0 +1,312 @@
+//! The one error type: a variant for each contract that can be broken.
+
+use std::fmt;
+use std::panic::Location;
+
+use crate::array::DType;
+
+/// What went wrong, with the op, the parameter, what was expected and what was found.
+///
+/// Every fallible call of this crate returns this type. Nothing is lost when one is returned:
+/// tensors stay usable, and a gradient is either written whole or not at all.
+///
+/// ```
+/// use autograd_core::{Error, Tensor};
+///
+/// let a = Tensor::<f64>::zeros([2, 3]);
+/// let b = Tensor::<f64>::zeros([4]);
+/// let error = a.try_add(&b).unwrap_err();
+/// assert!(matches!(error, Error::Broadcast { .. }));
+/// assert_eq!(error.to_string(), "add: shapes [2, 3] and [4] cannot be broadcast together");
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Error {
+    /// A parameter has another shape than its op takes.
+    Shape {
+        /// The op.
+        op: &'static str,
+        /// The parameter.
+        parameter: String,
+        /// What the op takes there.
+        expected: String,
+        /// The shape that was given.
+        found: Vec<usize>,
+    },
+    /// Two shapes have no common shape to which both could be stretched.
+    Broadcast {
+        /// The op.
+        op: &'static str,
+        /// Shape of the left operand.
+        left: Vec<usize>,
+        /// Shape of the right operand.
+        right: Vec<usize>,
+    },
+    /// An axis does not exist, or stands twice.
+    Axis {
+        /// The op.
+        op: &'static str,
+        /// The axis as it was given.
+        axis: isize,
+        /// How many axes the tensor has.
+        rank: usize,
+        /// Why it cannot be used.
+        why: &'static str,
+    },
+    /// An index lies outside its axis.
+    Index {
+        /// The op.
+        op: &'static str,
+        /// The parameter.
+        parameter: String,
+        /// The index.
+        index: i64,
+        /// Length of the axis.
+        len: usize,
+    },
+    /// A plain value (a count, a stride, a probability ..) that its op cannot take.
+    Value {
+        /// The op.
+        op: &'static str,
+        /// The parameter.
+        parameter: &'static str,
+        /// What the op takes.
+        expected: String,
+        /// What was given.
+        found: String,
+    },
+    /// A shape whose elements cannot be counted or held in memory.
+    TooLarge {
+        /// The op.
+        op: &'static str,
+        /// The shape.
+        shape: Vec<usize>,
+    },
+    /// An element type other than the one asked for.
+    ElementType {
+        /// The op.
+        op: &'static str,
+        /// The parameter.
+        parameter: String,
+        /// The element type asked for.
+        expected: DType,
+        /// The element type that was found.
+        found: DType,
+    },
+    /// A seed (the gradient a backward starts from) of another shape than its output.
+    SeedShape {
+        /// Shape of the output.
+        expected: Vec<usize>,
+        /// Shape of the seed.
+        found: Vec<usize>,
+    },
+    /// Another number of seeds, outputs or the like than needed.
+    Count {
+        /// The call.
+        op: &'static str,
+        /// What is counted.
+        what: String,
+        /// How many were needed.
+        expected: usize,
+        /// How many there were.
+        found: usize,
+    },
+    /// The same tensor twice where each may stand once.
+    Duplicate {
+        /// The call.
+        op: &'static str,
+        /// The parameter, with the position of the second one.
+        parameter: String,
+    },
+    /// The graph was freed by an earlier backward.
+    GraphFreed {
+        /// The op whose saved state is gone.
+        op: &'static str,
+        /// Where the op was called.
+        location: &'static Location<'static>,
+    },
+    /// A saved tensor was changed in place between its saving and its use.
+    SavedTensorChanged {
+        /// The op that saved it.
+        op: &'static str,
+        /// The saved tensor, by name or position.
+        parameter: String,
+        /// Version when saved.
+        saved: u32,
+        /// Version when needed.
+        found: u32,
+        /// Where the op was called.
+        location: &'static Location<'static>,
+    },
+    /// A gradient returned by `backward` has another shape than its input.
+    GradientShape {
+        /// The op.
+        op: &'static str,
+        /// The input.
+        parameter: String,
+        /// Shape of the input.
+        expected: Vec<usize>,
+        /// Shape of the gradient.
+        found: Vec<usize>,
+        /// Where the op was called.
+        location: &'static Location<'static>,
+    },
+    /// `backward` returned no gradient for an input that needs one.
+    GradientMissing {
+        /// The op.
+        op: &'static str,
+        /// The input.
+        parameter: String,
+        /// Where the op was called.
+        location: &'static Location<'static>,
+    },
+    /// `backward` returned another number of gradients for a list than the list has tensors.
+    GradientCount {
+        /// The op.
+        op: &'static str,
+        /// The list input.
+        parameter: String,
+        /// Length of the list.
+        expected: usize,
+        /// Number of gradients.
+        found: usize,
+        /// Where the op was called.
+        location: &'static Location<'static>,
+    },
+    /// A second derivative through a saved value whose own gradient is not known.
+    SavedIntermediate {
+        /// The op.
+        op: &'static str,
+        /// The saved tensor, by position.
+        parameter: String,
+        /// Where the op was called.
+        location: &'static Location<'static>,
+    },
+    /// An op was asked for something that it does not do (a gradient of an op without one ..).
+    Unsupported {
+        /// The op.
+        op: &'static str,
+        /// What was asked and what can be done instead.
+        why: String,
+    },
+    /// The context of a layer was used against its rules.
+    Context {
+        /// The op.
+        op: &'static str,
+        /// The context call.
+        call: &'static str,
+        /// The rule and how it was broken.
+        why: String,
+    },
+    /// An input of `grad` from which no output can be reached.
+    Unused {
+        /// Position of the input.
+        position: usize,
+    },
+    /// User code (a layer's backward, a hook ..) returned an error.
+    User {
+        /// The op.
+        op: &'static str,
+        /// Which user function.
+        function: &'static str,
+        /// Its message.
+        message: String,
+        /// Where the op was called.
+        location: &'static Location<'static>,
+    },
+}
+
+/// What this crate's fallible calls return.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Shape { op, parameter, expected, found } => {
+                write!(f, "{op}: `{parameter}` must be {expected}, found shape {found:?}")
+            }
+            Self::Broadcast { op, left, right } => {
+                write!(f, "{op}: shapes {left:?} and {right:?} cannot be broadcast together")
+            }
+            Self::Axis { op, axis, rank, why } => {
+                write!(f, "{op}: axis {axis} {why} (the tensor has {})", Plural(*rank, "axis", "axes"))
+            }
+            Self::Index { op, parameter, index, len } => {
+                write!(f, "{op}: `{parameter}` is {index}, outside an axis of length {len}")
+            }
+            Self::Value { op, parameter, expected, found } => {
+                write!(f, "{op}: `{parameter}` must be {expected}, found {found}")
+            }
+            Self::TooLarge { op, shape } => {
+                write!(f, "{op}: a tensor of shape {shape:?} is too large for this machine")
+            }
+            Self::ElementType { op, parameter, expected, found } => {
+                write!(f, "{op}: `{parameter}` must have element type {expected}, found {found}")
+            }
+            Self::SeedShape { expected, found } => write!(
+                f,
+                "backward: the seed must have its output's shape {expected:?}, found {found:?}"
+            ),
+            Self::Count { op, what, expected, found } => {
+                write!(f, "{op}: expected {expected} {what}, found {found}")
+            }
+            Self::Duplicate { op, parameter } => {
+                write!(f, "{op}: `{parameter}` is the same tensor as an earlier one")
+            }
+            Self::GraphFreed { op, location } => write!(
+                f,
+                "{op} (called at {location}): its graph was freed by an earlier backward; \
+                 keep it with `retain_graph` in that first call"
+            ),
+            Self::SavedTensorChanged { op, parameter, saved, found, location } => write!(
+                f,
+                "{op} (called at {location}): `{parameter}` was changed in place after it was \
+                 saved for backward (version {saved} then, {found} now); change a clone instead"
+            ),
+            Self::GradientShape { op, parameter, expected, found, location } => write!(
+                f,
+                "{op} (called at {location}): backward returned a gradient of shape {found:?} \
+                 for `{parameter}`, which has shape {expected:?}"
+            ),
+            Self::GradientMissing { op, parameter, location } => write!(
+                f,
+                "{op} (called at {location}): backward returned no gradient for `{parameter}`, \
+                 which needs one (stop_gradient is false); return zeros if it is zero"
+            ),
+            Self::GradientCount { op, parameter, expected, found, location } => write!(
+                f,
+                "{op} (called at {location}): backward returned {} for the list `{parameter}`, \
+                 which has {}",
+                Plural(*found, "gradient", "gradients"),
+                Plural(*expected, "tensor", "tensors")
+            ),
+            Self::SavedIntermediate { op, parameter, location } => write!(
+                f,
+                "{op} (called at {location}): {parameter} is neither an input nor an output of \
+                 the op, so its own gradient is not known and a second derivative through it \
+                 would be wrong; save an input or an output and compute the rest in backward"
+            ),
+            Self::Unsupported { op, why } => write!(f, "{op}: {why}"),
+            Self::Context { op, call, why } => write!(f, "{op}: `{call}`: {why}"),
+            Self::Unused { position } => write!(
+                f,
+                "grad: input {position} was not used to compute the outputs; \
+                 allow that with `allow_unused`"
+            ),
+            Self::User { op, function, message, location } => {
+                write!(f, "{op} (called at {location}): {function} failed: {message}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// `1 axis`, `2 axes`.
+pub(crate) struct Plural(pub(crate) usize, pub(crate) &'static str, pub(crate) &'static str);
+
+impl fmt::Display for Plural {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.0, if self.0 == 1 { self.1 } else { self.2 })
+    }
+}

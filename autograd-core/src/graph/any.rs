@@ -1,0 +1,148 @@
+//! Where element types are erased: edges, gradients on their way, saved tensors of layers.
+
+use super::tensor::Tensor;
+use crate::array::{DType, Storable};
+use crate::print::Printable;
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// An element type of a tensor: `f32`, `f64`, `i32`, `i64`, `u8` or `bool`.
+#[diagnostic::on_unimplemented(
+    message = "a tensor cannot hold elements of type `{Self}`",
+    label = "not an element type",
+    note = "element types are f32, f64, i32, i64, u8 and bool"
+)]
+#[allow(private_bounds, reason = "how an element is printed is no part of the public interface")]
+pub trait Element: Storable + Printable + sealed::Sealed {
+    #[doc(hidden)]
+    fn wrap(tensor: Tensor<Self>) -> AnyTensor;
+    #[doc(hidden)]
+    fn unwrap(tensor: AnyTensor) -> Option<Tensor<Self>>;
+    #[doc(hidden)]
+    fn peek(tensor: &AnyTensor) -> Option<&Tensor<Self>>;
+}
+
+macro_rules! any_tensor {
+    ($($variant:ident($t:ty),)*) => {
+        /// A tensor whose element type is known when running only.
+        #[derive(Clone)]
+        #[non_exhaustive]
+        pub enum AnyTensor {
+            $(#[doc = concat!("Elements of type `", stringify!($t), "`.")] $variant(Tensor<$t>),)*
+        }
+
+        $(
+            impl sealed::Sealed for $t {}
+
+            impl Element for $t {
+                fn wrap(tensor: Tensor<Self>) -> AnyTensor {
+                    AnyTensor::$variant(tensor)
+                }
+                fn unwrap(tensor: AnyTensor) -> Option<Tensor<Self>> {
+                    match tensor {
+                        AnyTensor::$variant(tensor) => Some(tensor),
+                        _ => None,
+                    }
+                }
+                fn peek(tensor: &AnyTensor) -> Option<&Tensor<Self>> {
+                    match tensor {
+                        AnyTensor::$variant(tensor) => Some(tensor),
+                        _ => None,
+                    }
+                }
+            }
+        )*
+    };
+}
+
+/// Runs an expression for whichever tensor an [`AnyTensor`] holds.
+macro_rules! for_any {
+    ($any:expr, $tensor:ident => $body:expr) => {
+        match $any {
+            $crate::graph::AnyTensor::Float32($tensor) => $body,
+            $crate::graph::AnyTensor::Float64($tensor) => $body,
+            $crate::graph::AnyTensor::Int32($tensor) => $body,
+            $crate::graph::AnyTensor::Int64($tensor) => $body,
+            $crate::graph::AnyTensor::UInt8($tensor) => $body,
+            $crate::graph::AnyTensor::Bool($tensor) => $body,
+        }
+    };
+}
+pub(crate) use for_any;
+
+any_tensor! {
+    Float32(f32),
+    Float64(f64),
+    Int32(i32),
+    Int64(i64),
+    UInt8(u8),
+    Bool(bool),
+}
+
+impl AnyTensor {
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        match self {
+            Self::Float32(_) => DType::Float32,
+            Self::Float64(_) => DType::Float64,
+            Self::Int32(_) => DType::Int32,
+            Self::Int64(_) => DType::Int64,
+            Self::UInt8(_) => DType::UInt8,
+            Self::Bool(_) => DType::Bool,
+        }
+    }
+
+    /// Lengths of the axes.
+    pub fn shape(&self) -> &[usize] {
+        for_any!(self, t => t.shape())
+    }
+
+    /// Whether gradients stop here.
+    pub fn stop_gradient(&self) -> bool {
+        for_any!(self, t => t.stop_gradient())
+    }
+
+    /// The tensor, if its elements are of type `T`.
+    pub fn downcast_ref<T: Element>(&self) -> Option<&Tensor<T>> {
+        T::peek(self)
+    }
+
+    /// The tensor, if its elements are of type `T`.
+    pub fn downcast<T: Element>(self) -> Option<Tensor<T>> {
+        T::unwrap(self)
+    }
+
+    /// Identity: clones of one tensor have the same address.
+    pub(crate) fn address(&self) -> *const () {
+        for_any!(self, t => t.address())
+    }
+
+    pub(crate) fn version(&self) -> u32 {
+        for_any!(self, t => t.version())
+    }
+
+    /// The same value as a tensor of its own, outside the graph.
+    pub(crate) fn alias(&self) -> Self {
+        for_any!(self, t => Element::wrap(t.alias()))
+    }
+}
+
+impl<T: Element> From<Tensor<T>> for AnyTensor {
+    fn from(tensor: Tensor<T>) -> Self {
+        T::wrap(tensor)
+    }
+}
+
+impl std::fmt::Debug for AnyTensor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for_any!(self, t => std::fmt::Debug::fmt(t, f))
+    }
+}
+
+impl std::fmt::Display for AnyTensor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for_any!(self, t => std::fmt::Display::fmt(t, f))
+    }
+}

@@ -1,0 +1,21 @@
+//! Tensors and the graph they are recorded in. No derivative is computed here.
+//!
+//! A [`Tensor`] is one allocation: value, the node that produced it, and what a leaf keeps. A node
+//! is one allocation: its edges, its saved state and the pullback that uses them. Edges point from
+//! newer nodes to older ones, so the graph has no cycle: an op that saves its own output keeps the
+//! value only, and the tensor is put together again when backward asks for it.
+
+mod any;
+mod mode;
+mod node;
+mod saved;
+mod tensor;
+
+pub use any::{AnyTensor, Element};
+pub(crate) use any::for_any;
+pub use mode::{EnableGrad, NoGrad, enable_grad, is_grad_enabled, no_grad};
+pub(crate) use mode::GradMode;
+pub(crate) use node::{Edge, HookId, Node, NodeHook, NodeRef, OpNode, Pull, Rule, Sink, Slots};
+pub(crate) use saved::{At, Keep, Keeps, Plain};
+pub use tensor::Tensor;
+pub(crate) use tensor::{LeafHook, Read, record, record_edges};

@@ -1,0 +1,100 @@
+//! Whether ops are recorded: a flag of each thread, changed for a scope.
+
+use std::cell::Cell;
+use std::marker::PhantomData;
+
+thread_local! {
+    static ENABLED: Cell<bool> = const { Cell::new(true) };
+}
+
+/// Whether ops on this thread are recorded for backward now.
+///
+/// ```
+/// use autograd_core::{is_grad_enabled, no_grad};
+///
+/// assert!(is_grad_enabled());
+/// let guard = no_grad();
+/// assert!(!is_grad_enabled());
+/// drop(guard);
+/// assert!(is_grad_enabled());
+/// ```
+pub fn is_grad_enabled() -> bool {
+    ENABLED.get()
+}
+
+/// Sets the mode until dropped, also by a panic; then the mode before it is back.
+pub(crate) struct GradMode {
+    before: bool,
+    // The mode belongs to one thread, so the guard stays there.
+    _not_send: PhantomData<*const ()>,
+}
+
+impl GradMode {
+    pub(crate) fn set(enabled: bool) -> Self {
+        Self { before: ENABLED.replace(enabled), _not_send: PhantomData }
+    }
+}
+
+impl Drop for GradMode {
+    fn drop(&mut self) {
+        ENABLED.set(self.before);
+    }
+}
+
+pub(crate) fn with_grad_mode<R>(enabled: bool, f: impl FnOnce() -> R) -> R {
+    let _mode = GradMode::set(enabled);
+    f()
+}
+
+/// While it lives, ops on this thread are not recorded. Made by [`no_grad`].
+#[must_use = "recording is off only while the guard lives: `let _guard = no_grad();`"]
+pub struct NoGrad(#[allow(dead_code, reason = "kept for its drop")] GradMode);
+
+impl NoGrad {
+    /// Runs a closure in this mode.
+    pub fn run<R>(self, f: impl FnOnce() -> R) -> R {
+        f()
+    }
+}
+
+/// While it lives, ops on this thread are recorded. Made by [`enable_grad`].
+#[must_use = "recording is on only while the guard lives: `let _guard = enable_grad();`"]
+pub struct EnableGrad(#[allow(dead_code, reason = "kept for its drop")] GradMode);
+
+impl EnableGrad {
+    /// Runs a closure in this mode.
+    pub fn run<R>(self, f: impl FnOnce() -> R) -> R {
+        f()
+    }
+}
+
+/// Turns recording off on this thread until the guard is dropped; scopes nest.
+///
+/// ```
+/// use autograd_core::{Tensor, no_grad};
+///
+/// let w = Tensor::from(3.0);
+/// w.set_stop_gradient(false);
+/// let doubled = no_grad().run(|| &w * 2.0);
+/// assert!(doubled.stop_gradient());
+/// ```
+#[doc(alias = "stop_gradient")]
+pub fn no_grad() -> NoGrad {
+    NoGrad(GradMode::set(false))
+}
+
+/// Turns recording on on this thread until the guard is dropped, inside [`no_grad`] or a layer's
+/// forward.
+///
+/// ```
+/// use autograd_core::{Tensor, enable_grad, no_grad};
+///
+/// let w = Tensor::from(3.0);
+/// w.set_stop_gradient(false);
+/// let _off = no_grad();
+/// let doubled = enable_grad().run(|| &w * 2.0);
+/// assert!(!doubled.stop_gradient());
+/// ```
+pub fn enable_grad() -> EnableGrad {
+    EnableGrad(GradMode::set(true))
+}

@@ -1,0 +1,255 @@
+//! Nodes and edges: what backward walks over.
+
+use std::cell::{Cell, RefCell};
+use std::panic::Location;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use smallvec::SmallVec;
+
+use super::any::{AnyTensor, Element};
+use super::saved::{At, Keeps};
+use super::tensor::Tensor;
+use crate::error::{Error, Result};
+
+/// The gradients that have reached a node, one place for each of its outputs.
+pub(crate) type Slots = SmallVec<[Option<AnyTensor>; 1]>;
+
+/// One recorded op. The rule is part of the node's own allocation.
+pub(crate) struct Node<R: ?Sized = dyn Rule> {
+    /// Greater than the level of every node an edge leads to: backward goes from high to low.
+    pub(crate) level: u32,
+    /// Where the op was called.
+    pub(crate) location: &'static Location<'static>,
+    hooks: OnceLock<Box<Mutex<Vec<NodeHook>>>>,
+    pub(crate) rule: R,
+}
+
+/// What to do with a gradient that reaches output `slot` of a node.
+#[derive(Clone)]
+pub(crate) struct NodeHook {
+    pub(crate) id: HookId,
+    pub(crate) slot: u32,
+    pub(crate) call: Arc<dyn Fn(&AnyTensor) -> Result<Option<AnyTensor>> + Send + Sync>,
+}
+
+/// Names a hook among all hooks of the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HookId(pub(crate) u64);
+
+impl Node {
+    pub(crate) fn add_hook(&self, hook: NodeHook) {
+        let hooks = self.hooks.get_or_init(Box::default);
+        hooks.lock().unwrap_or_else(PoisonError::into_inner).push(hook);
+    }
+
+    /// Whether there was such a hook.
+    pub(crate) fn remove_hook(&self, id: HookId) -> bool {
+        let Some(hooks) = self.hooks.get() else { return false };
+        let mut hooks = hooks.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = hooks.len();
+        hooks.retain(|hook| hook.id != id);
+        hooks.len() < before
+    }
+
+    /// The hooks as they are now, in the order of their registration.
+    pub(crate) fn hooks(&self) -> Vec<NodeHook> {
+        match self.hooks.get() {
+            Some(hooks) => hooks.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            None => Vec::new(),
+        }
+    }
+}
+
+/// What a node does in backward.
+pub(crate) trait Rule: Send + Sync {
+    /// The op's name.
+    fn name(&self) -> &'static str;
+    /// One for each differentiable input.
+    fn edges(&self) -> &[Edge];
+    /// Turns the gradients of the outputs into those of the inputs and hands them on.
+    fn pull(&self, pull: &mut Pull<'_>) -> Result<()>;
+}
+
+/// Who takes the gradients that a rule computes.
+pub(crate) trait Sink {
+    /// Whether a gradient along this edge is of use.
+    fn wants(&self, edge: &Edge) -> bool;
+    /// Takes a gradient along this edge.
+    fn deliver(&mut self, edge: &Edge, grad: AnyTensor) -> Result<()>;
+}
+
+/// One visit of a node by a backward.
+pub(crate) struct Pull<'a> {
+    pub(crate) node: &'a Arc<Node>,
+    pub(crate) grads: Slots,
+    /// Keep the saved state for another backward.
+    pub(crate) retain: bool,
+    /// Record what this backward computes.
+    pub(crate) create_graph: bool,
+    pub(crate) sink: &'a mut dyn Sink,
+}
+
+impl Pull<'_> {
+    /// The saved state, taken or, where the graph is retained, copied; an error where an earlier
+    /// backward took it.
+    pub(crate) fn state<S: Clone>(&self, state: &Mutex<Option<S>>) -> Result<S> {
+        let mut held = state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = if self.retain { held.clone() } else { held.take() };
+        state.ok_or(Error::GraphFreed {
+            op: self.node.rule.name(),
+            location: self.node.location,
+        })
+    }
+
+    pub(crate) fn at(&self) -> At<'_> {
+        At {
+            op: self.node.rule.name(),
+            location: self.node.location,
+            node: self.node,
+            create_graph: self.create_graph,
+        }
+    }
+}
+
+/// Where the gradient of an input goes.
+#[derive(Clone)]
+pub(crate) enum Edge {
+    /// Nowhere: the input wants none.
+    None,
+    /// To output `slot` of the op that produced the input.
+    Node(NodeRef, u32),
+    /// To the leaf itself.
+    Leaf(AnyTensor),
+}
+
+impl Edge {
+    fn level(&self) -> u32 {
+        match self {
+            Self::Node(node, _) => node.level + 1,
+            Self::None | Self::Leaf(_) => 0,
+        }
+    }
+}
+
+/// A node behind a counted reference whose drop does not recurse: a chain of any length is freed
+/// in a loop.
+#[derive(Clone)]
+pub(crate) struct NodeRef(Option<Arc<Node>>);
+
+impl NodeRef {
+    pub(crate) fn new(node: Arc<Node>) -> Self {
+        Self(Some(node))
+    }
+
+    /// Records a rule.
+    pub(crate) fn record(rule: impl Rule + 'static, location: &'static Location<'static>) -> Self {
+        let level = rule.edges().iter().map(Edge::level).max().unwrap_or(0);
+        Self(Some(Arc::new(Node { level, location, hooks: OnceLock::new(), rule })))
+    }
+
+    pub(crate) fn arc(&self) -> &Arc<Node> {
+        self.0.as_ref().unwrap_or_else(|| unreachable!("only drop takes the node out"))
+    }
+}
+
+impl std::ops::Deref for NodeRef {
+    type Target = Node;
+
+    fn deref(&self) -> &Node {
+        self.arc()
+    }
+}
+
+thread_local! {
+    static FREEING: Cell<bool> = const { Cell::new(false) };
+    /// Nodes whose last reference was dropped while another node was being freed.
+    static TO_FREE: RefCell<Vec<Arc<Node>>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Drop for NodeRef {
+    fn drop(&mut self) {
+        let Some(node) = self.0.take() else { return };
+        if Arc::strong_count(&node) > 1 {
+            return;
+        }
+        if FREEING.get() {
+            // A thread that is ending has no list any more; it frees the node here.
+            let mut node = Some(node);
+            let _ = TO_FREE.try_with(|list| list.borrow_mut().extend(node.take()));
+            return;
+        }
+        FREEING.set(true);
+        drop(node);
+        while let Ok(Some(next)) = TO_FREE.try_with(|list| list.borrow_mut().pop()) {
+            drop(next);
+        }
+        FREEING.set(false);
+    }
+}
+
+/// The edges of an op: an array where their number is fixed, a vector for a list of inputs.
+pub(crate) trait EdgeList: AsRef<[Edge]> + Send + Sync {
+    /// Which inputs want a gradient.
+    type Wants;
+    /// The gradients, one place for each input.
+    type Grads<T: Element>: IntoIterator<Item = Option<Tensor<T>>>;
+
+    fn wants(&self, wanted: impl Fn(&Edge) -> bool) -> Self::Wants;
+}
+
+impl<const N: usize> EdgeList for [Edge; N] {
+    type Wants = [bool; N];
+    type Grads<T: Element> = [Option<Tensor<T>>; N];
+
+    fn wants(&self, wanted: impl Fn(&Edge) -> bool) -> [bool; N] {
+        self.each_ref().map(wanted)
+    }
+}
+
+impl EdgeList for Vec<Edge> {
+    type Wants = Vec<bool>;
+    type Grads<T: Element> = Vec<Option<Tensor<T>>>;
+
+    fn wants(&self, wanted: impl Fn(&Edge) -> bool) -> Vec<bool> {
+        self.iter().map(wanted).collect()
+    }
+}
+
+/// The node of a built-in op: inputs with elements `T`, one output with elements `U`.
+pub(crate) struct OpNode<T: Element, U: Element, S: Keeps, E: EdgeList> {
+    pub(crate) name: &'static str,
+    pub(crate) edges: E,
+    pub(crate) state: Mutex<Option<S>>,
+    pub(crate) pull: PullFn<T, U, S, E>,
+}
+
+/// From what was kept, the output's gradient and which inputs want one: the inputs' gradients.
+pub(crate) type PullFn<T, U, S, E> = fn(
+    <S as Keeps>::Kept,
+    Tensor<U>,
+    <E as EdgeList>::Wants,
+) -> Result<<E as EdgeList>::Grads<T>>;
+
+impl<T: Element, U: Element, S: Keeps, E: EdgeList> Rule for OpNode<T, U, S, E> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn edges(&self) -> &[Edge] {
+        self.edges.as_ref()
+    }
+
+    fn pull(&self, pull: &mut Pull<'_>) -> Result<()> {
+        let kept = pull.state(&self.state)?.unpack(&pull.at())?;
+        let grad = pull.grads[0].take().and_then(U::unwrap);
+        let grad = grad.unwrap_or_else(|| unreachable!("a node is visited when its gradient came"));
+        let wants = self.edges.wants(|edge| pull.sink.wants(edge));
+        let grads = (self.pull)(kept, grad, wants)?;
+        for (edge, grad) in self.edges.as_ref().iter().zip(grads) {
+            if let Some(grad) = grad {
+                pull.sink.deliver(edge, T::wrap(grad))?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,148 @@
+//! What a node keeps for backward, and how it is put together again.
+
+use std::panic::Location;
+use std::sync::Arc;
+
+use super::any::Element;
+use super::node::{Node, NodeRef};
+use super::tensor::Tensor;
+use crate::array::Value;
+use crate::error::{Error, Result};
+
+/// A tensor kept for backward.
+///
+/// An input is kept as it is. Of an output only the value is kept, because the output holds the
+/// node and the node must not hold the output.
+pub(crate) struct Keep<T: Element> {
+    tensor: Tensor<T>,
+    version: u32,
+    role: Role,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Role {
+    Input(u8),
+    Output,
+}
+
+impl<T: Element> Clone for Keep<T> {
+    fn clone(&self) -> Self {
+        Self { tensor: self.tensor.clone(), version: self.version, role: self.role }
+    }
+}
+
+impl<T: Element> Keep<T> {
+    /// Keeps input `position` of the op.
+    pub(crate) fn input(position: u8, tensor: &Tensor<T>) -> Self {
+        Self {
+            tensor: tensor.clone(),
+            version: tensor.version(),
+            role: Role::Input(position),
+        }
+    }
+
+    /// Keeps the op's only output.
+    pub(crate) fn output(value: &Value<T>) -> Self {
+        Self { tensor: Tensor::new(value.clone()), version: 0, role: Role::Output }
+    }
+}
+
+/// Where something kept is asked for again.
+pub(crate) struct At<'a> {
+    pub(crate) op: &'static str,
+    pub(crate) location: &'static Location<'static>,
+    pub(crate) node: &'a Arc<Node>,
+    pub(crate) create_graph: bool,
+}
+
+impl At<'_> {
+    /// An error if a saved tensor was changed in place since.
+    pub(crate) fn check_version(
+        &self,
+        saved: u32,
+        found: u32,
+        parameter: impl FnOnce() -> String,
+    ) -> Result<()> {
+        if saved == found {
+            return Ok(());
+        }
+        Err(Error::SavedTensorChanged {
+            op: self.op,
+            parameter: parameter(),
+            saved,
+            found,
+            location: self.location,
+        })
+    }
+}
+
+/// Something a node can keep: tensors, plain values, and tuples and options of them.
+pub(crate) trait Keeps: Clone + Send + Sync {
+    type Kept;
+    fn unpack(self, at: &At<'_>) -> Result<Self::Kept>;
+}
+
+impl<T: Element> Keeps for Keep<T> {
+    type Kept = Tensor<T>;
+
+    fn unpack(self, at: &At<'_>) -> Result<Tensor<T>> {
+        match self.role {
+            Role::Input(position) => {
+                at.check_version(self.version, self.tensor.version(), || match position {
+                    0 => "its first input".into(),
+                    1 => "its second input".into(),
+                    n => format!("input {n}"),
+                })?;
+                Ok(self.tensor)
+            }
+            Role::Output if at.create_graph => {
+                Ok(self.tensor.attached(NodeRef::new(Arc::clone(at.node)), 0))
+            }
+            Role::Output => Ok(self.tensor),
+        }
+    }
+}
+
+/// A plain value that a rule needs.
+#[derive(Clone)]
+pub(crate) struct Plain<P>(pub(crate) P);
+
+impl<P: Clone + Send + Sync> Keeps for Plain<P> {
+    type Kept = P;
+
+    fn unpack(self, _: &At<'_>) -> Result<P> {
+        Ok(self.0)
+    }
+}
+
+impl<K: Keeps> Keeps for Option<K> {
+    type Kept = Option<K::Kept>;
+
+    fn unpack(self, at: &At<'_>) -> Result<Self::Kept> {
+        self.map(|kept| kept.unpack(at)).transpose()
+    }
+}
+
+impl<K: Keeps> Keeps for Vec<K> {
+    type Kept = Vec<K::Kept>;
+
+    fn unpack(self, at: &At<'_>) -> Result<Self::Kept> {
+        self.into_iter().map(|kept| kept.unpack(at)).collect()
+    }
+}
+
+macro_rules! keeps_tuples {
+    ($(($($name:ident)*))*) => {$(
+        impl<$($name: Keeps),*> Keeps for ($($name,)*) {
+            type Kept = ($($name::Kept,)*);
+
+            #[allow(non_snake_case, reason = "the names of the types serve the values too")]
+            fn unpack(self, _at: &At<'_>) -> Result<Self::Kept> {
+                let ($($name,)*) = self;
+                Ok(($($name.unpack(_at)?,)*))
+            }
+        }
+    )*};
+}
+
+keeps_tuples! { () (A) (A B) (A B C) (A B C D) }

@@ -1,0 +1,385 @@
+//! `Tensor`: a shared handle to a value and its place in the graph.
+
+use std::fmt;
+use std::ops::Deref;
+use std::panic::Location;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
+
+use super::any::Element;
+use super::mode::is_grad_enabled;
+use super::node::{Edge, EdgeList, HookId, NodeRef, OpNode, PullFn};
+use super::saved::Keeps;
+use crate::array::{DType, Shape, Value};
+use crate::error::Result;
+
+/// An n-dimensional array that can be differentiated.
+///
+/// A `Tensor` is a handle: clones are cheap and are the same tensor, with the same gradient.
+/// It is `Send` and `Sync`. Its data never changes behind a reader's back: an op that writes in
+/// place makes a new buffer wherever somebody still reads the old one.
+///
+/// `stop_gradient` is true for new tensors, as in Paddle: gradients flow to a tensor only after
+/// `set_stop_gradient(false)`.
+///
+/// ```
+/// use autograd_core::Tensor;
+///
+/// let x = Tensor::from(vec![1.0, 2.0, 3.0]);
+/// x.set_stop_gradient(false);
+/// let y = (&x * &x).sum();
+/// y.backward()?;
+/// assert_eq!(x.grad().unwrap().to_vec(), [2.0, 4.0, 6.0]);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
+pub struct Tensor<T: Element = f32>(Arc<Inner<T>>);
+
+struct Inner<T: Element> {
+    value: Value<T>,
+    /// The node this tensor came from, and which of its outputs it is.
+    producer: Option<(NodeRef, u32)>,
+    stop_gradient: AtomicBool,
+    /// Where the data is once it has been changed in place; `value` then gives the shape only.
+    shared: OnceLock<Arc<Shared<T>>>,
+    kept: OnceLock<Box<Kept<T>>>,
+}
+
+/// Data that is changed in place, and seen by all tensors that share it.
+struct Shared<T: Element> {
+    value: RwLock<Value<T>>,
+    version: AtomicU32,
+}
+
+/// What backward leaves with a tensor.
+struct Kept<T: Element> {
+    grad: Mutex<Option<Tensor<T>>>,
+    hooks: Mutex<Vec<LeafHook<T>>>,
+}
+
+/// What to do with a gradient before a leaf keeps it.
+pub(crate) struct LeafHook<T: Element> {
+    pub(crate) id: HookId,
+    pub(crate) call: Arc<dyn Fn(&Tensor<T>) -> Result<Option<Tensor<T>>> + Send + Sync>,
+}
+
+impl<T: Element> Clone for LeafHook<T> {
+    fn clone(&self) -> Self {
+        Self { id: self.id, call: Arc::clone(&self.call) }
+    }
+}
+
+impl<T: Element> Clone for Tensor<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+/// The value of a tensor while somebody reads it.
+pub(crate) enum Read<'a, T: Element> {
+    /// Data that never changes.
+    Fixed(&'a Value<T>),
+    /// Data as it was when asked for.
+    Snapshot(Value<T>),
+}
+
+impl<T: Element> Deref for Read<'_, T> {
+    type Target = Value<T>;
+
+    fn deref(&self) -> &Value<T> {
+        match self {
+            Self::Fixed(value) => value,
+            Self::Snapshot(value) => value,
+        }
+    }
+}
+
+impl<T: Element> Read<'_, T> {
+    pub(crate) fn into_owned(self) -> Value<T> {
+        match self {
+            Self::Fixed(value) => value.clone(),
+            Self::Snapshot(value) => value,
+        }
+    }
+}
+
+impl<T: Element> Tensor<T> {
+    /// Outside the graph.
+    pub(crate) fn new(value: Value<T>) -> Self {
+        Self::with_producer(value, None)
+    }
+
+    fn with_producer(value: Value<T>, producer: Option<(NodeRef, u32)>) -> Self {
+        Self(Arc::new(Inner {
+            value,
+            stop_gradient: AtomicBool::new(producer.is_none()),
+            producer,
+            shared: OnceLock::new(),
+            kept: OnceLock::new(),
+        }))
+    }
+
+    /// The same value as output `slot` of a node; no copy of this handle's own state.
+    pub(crate) fn attached(mut self, node: NodeRef, slot: u32) -> Self {
+        self.attach(node, slot);
+        self
+    }
+
+    /// Makes this handle the output `slot` of a node; other handles keep what they are.
+    pub(crate) fn attach(&mut self, node: NodeRef, slot: u32) {
+        if let Some(inner) = Arc::get_mut(&mut self.0)
+            && inner.is_plain()
+        {
+            inner.producer = Some((node, slot));
+            *inner.stop_gradient.get_mut() = false;
+            return;
+        }
+        *self = Self::with_producer(self.read().into_owned(), Some((node, slot)));
+    }
+
+    /// The same value as a tensor of its own, outside the graph; later changes in place do not
+    /// reach it.
+    pub(crate) fn alias(&self) -> Self {
+        Self::new(self.read().into_owned())
+    }
+
+    /// The value, if nobody else holds this tensor: then its buffer may be written. Otherwise the
+    /// tensor comes back.
+    pub(crate) fn try_into_value(mut self) -> Result<Value<T>, Self> {
+        match Arc::get_mut(&mut self.0) {
+            Some(inner) if inner.shared.get().is_none() => {
+                let empty = Value::scalar(T::ZERO);
+                Ok(std::mem::replace(&mut inner.value, empty))
+            }
+            _ => Err(self),
+        }
+    }
+
+    /// This tensor as it is now, at the same place in the graph; later changes in place do not
+    /// reach it.
+    pub(crate) fn snapshot(&self) -> Self {
+        Self::with_producer(self.read().into_owned(), self.producer().cloned())
+    }
+
+    /// The value to read. Takes no lock unless the tensor was changed in place before.
+    pub(crate) fn read(&self) -> Read<'_, T> {
+        match self.0.shared.get() {
+            None => Read::Fixed(&self.0.value),
+            Some(shared) => Read::Snapshot(
+                shared.value.read().unwrap_or_else(PoisonError::into_inner).clone(),
+            ),
+        }
+    }
+
+    /// How often the data was changed in place.
+    pub(crate) fn version(&self) -> u32 {
+        self.0.shared.get().map_or(0, |shared| shared.version.load(Ordering::Acquire))
+    }
+
+    fn shared(&self) -> &Arc<Shared<T>> {
+        self.0.shared.get_or_init(|| {
+            Arc::new(Shared {
+                value: RwLock::new(self.0.value.clone()),
+                version: AtomicU32::new(0),
+            })
+        })
+    }
+
+    /// Changes the data of this tensor and of all that share it. `f` gets the value as it is and
+    /// leaves it as it shall be, with the same shape; it must not run user code.
+    pub(crate) fn write(&self, f: impl FnOnce(&mut Value<T>)) {
+        let shared = self.shared();
+        let mut value = shared.value.write().unwrap_or_else(PoisonError::into_inner);
+        f(&mut value);
+        debug_assert_eq!(value.shape(), self.shape());
+        shared.version.fetch_add(1, Ordering::Release);
+    }
+
+    /// A tensor of its own that shares this one's data, also later changes in place.
+    pub(crate) fn sharing(&self, producer: Option<(NodeRef, u32)>) -> Self {
+        let shape = Value::scalar(T::ZERO).broadcast_to(self.shape());
+        let tensor = Self::with_producer(shape, producer);
+        let shared = OnceLock::from(Arc::clone(self.shared()));
+        Self(Arc::new(Inner {
+            shared,
+            ..Arc::into_inner(tensor.0).unwrap_or_else(|| unreachable!("it was made here"))
+        }))
+    }
+
+    /// Identity: clones of one tensor have the same address.
+    pub(crate) fn address(&self) -> *const () {
+        Arc::as_ptr(&self.0).cast()
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakTensor<T> {
+        WeakTensor(Arc::downgrade(&self.0))
+    }
+
+    /// Lengths of the axes; `[]` for a scalar.
+    ///
+    /// ```
+    /// assert_eq!(autograd_core::Tensor::<f32>::zeros([2, 3]).shape(), [2, 3]);
+    /// ```
+    pub fn shape(&self) -> &[usize] {
+        self.0.value.shape()
+    }
+
+    pub(crate) fn shape_owned(&self) -> Shape {
+        Shape::from_slice(self.shape())
+    }
+
+    /// Number of axes.
+    pub fn ndim(&self) -> usize {
+        self.shape().len()
+    }
+
+    /// Number of elements.
+    #[doc(alias = "numel")]
+    pub fn len(&self) -> usize {
+        self.0.value.len()
+    }
+
+    /// Whether there are no elements (an axis has length 0).
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        T::DTYPE
+    }
+
+    /// Whether gradients stop at this tensor. True for new tensors; false for what was computed
+    /// from a tensor that wants a gradient.
+    #[doc(alias = "requires_grad")]
+    pub fn stop_gradient(&self) -> bool {
+        self.0.stop_gradient.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn store_stop_gradient(&self, stop: bool) {
+        self.0.stop_gradient.store(stop, Ordering::Relaxed);
+    }
+
+    /// Whether no recorded op produced this tensor: gradients end, and are kept, here.
+    pub fn is_leaf(&self) -> bool {
+        self.0.producer.is_none() || self.stop_gradient()
+    }
+
+    pub(crate) fn producer(&self) -> Option<&(NodeRef, u32)> {
+        self.0.producer.as_ref().filter(|_| !self.stop_gradient())
+    }
+
+    /// Whether an op on this tensor is recorded now.
+    pub(crate) fn is_recorded(&self) -> bool {
+        !self.stop_gradient() && is_grad_enabled()
+    }
+
+    /// Where this tensor's gradient goes.
+    pub(crate) fn edge(&self) -> Edge {
+        if self.stop_gradient() {
+            return Edge::None;
+        }
+        match &self.0.producer {
+            Some((node, slot)) => Edge::Node(node.clone(), *slot),
+            None => Edge::Leaf(T::wrap(self.clone())),
+        }
+    }
+
+    fn kept(&self) -> &Kept<T> {
+        self.0.kept.get_or_init(|| {
+            Box::new(Kept { grad: Mutex::new(None), hooks: Mutex::new(Vec::new()) })
+        })
+    }
+
+    pub(crate) fn grad_slot(&self) -> Option<Tensor<T>> {
+        let kept = self.0.kept.get()?;
+        kept.grad.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Puts a gradient in place of the kept one, which comes back.
+    pub(crate) fn replace_grad(&self, grad: Option<Tensor<T>>) -> Option<Tensor<T>> {
+        if grad.is_none() && self.0.kept.get().is_none() {
+            return None;
+        }
+        let mut slot = self.kept().grad.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *slot, grad)
+    }
+
+    pub(crate) fn add_leaf_hook(&self, hook: LeafHook<T>) {
+        self.kept().hooks.lock().unwrap_or_else(PoisonError::into_inner).push(hook);
+    }
+
+    pub(crate) fn remove_leaf_hook(&self, id: HookId) -> bool {
+        let Some(kept) = self.0.kept.get() else { return false };
+        let mut hooks = kept.hooks.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = hooks.len();
+        hooks.retain(|hook| hook.id != id);
+        hooks.len() < before
+    }
+
+    pub(crate) fn leaf_hooks(&self) -> Vec<LeafHook<T>> {
+        match self.0.kept.get() {
+            Some(kept) => kept.hooks.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            None => Vec::new(),
+        }
+    }
+}
+
+impl<T: Element> Inner<T> {
+    /// Nothing but a value: no data shared with others, no gradient, no hook, no producer.
+    fn is_plain(&mut self) -> bool {
+        self.producer.is_none()
+            && *self.stop_gradient.get_mut()
+            && self.shared.get().is_none()
+            && self.kept.get().is_none()
+    }
+}
+
+/// A handle that does not keep its tensor alive.
+pub(crate) struct WeakTensor<T: Element>(Weak<Inner<T>>);
+
+impl<T: Element> WeakTensor<T> {
+    pub(crate) fn upgrade(&self) -> Option<Tensor<T>> {
+        self.0.upgrade().map(Tensor)
+    }
+}
+
+/// The result of an op as an output of the node that differentiates it: the one door into the
+/// graph for ops with one output.
+pub(crate) fn record<T: Element, U: Element, S: Keeps + 'static, const N: usize>(
+    name: &'static str,
+    location: &'static Location<'static>,
+    inputs: [&Tensor<T>; N],
+    value: Value<U>,
+    state: S,
+    pull: PullFn<T, U, S, [Edge; N]>,
+) -> Tensor<U> {
+    record_edges(name, location, inputs.map(Tensor::edge), value, state, pull)
+}
+
+/// [`record`] with the edges at hand: of a list of inputs, or of inputs that were consumed.
+pub(crate) fn record_edges<T: Element, U: Element, S: Keeps + 'static, E: EdgeList + 'static>(
+    name: &'static str,
+    location: &'static Location<'static>,
+    edges: E,
+    value: Value<U>,
+    state: S,
+    pull: PullFn<T, U, S, E>,
+) -> Tensor<U> {
+    let rule = OpNode { name, edges, state: Mutex::new(Some(state)), pull };
+    Tensor::with_producer(value, Some((NodeRef::record(rule, location), 0)))
+}
+
+impl<T: Element> fmt::Display for Tensor<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = self.read();
+        let value = value.contiguous();
+        let data = value.as_slice().unwrap_or(&[]);
+        crate::print::render_tensor(f, self.shape(), T::DTYPE.name(), self.stop_gradient(), data)
+    }
+}
+
+impl<T: Element> fmt::Debug for Tensor<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

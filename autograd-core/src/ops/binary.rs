@@ -1,0 +1,382 @@
+//! Functions of two tensors, element by element, with broadcasting.
+
+use super::{Arithmetic, Caller, Float, Input, Numeric};
+use crate::array::elementwise::{Zip, zip, zip_scalar};
+use crate::array::lane::Lane;
+use crate::array::math::Math;
+use crate::array::shape::broadcast;
+use crate::array::{Shape, Value};
+use crate::error::Result;
+use crate::graph::{Keep, Plain, Tensor, record_edges};
+
+/// The functions of two tensors.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Binary {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Pow,
+    Maximum,
+    Minimum,
+}
+
+impl Binary {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Add => "add",
+            Self::Sub => "sub",
+            Self::Mul => "mul",
+            Self::Div => "div",
+            Self::Pow => "pow",
+            Self::Maximum => "maximum",
+            Self::Minimum => "minimum",
+        }
+    }
+
+    /// Whether the gradient of the left, or right, operand needs the left, or right, operand.
+    fn saves(self, [left, right]: [bool; 2]) -> [bool; 2] {
+        match self {
+            Self::Add | Self::Sub => [false, false],
+            Self::Mul => [right, left],
+            Self::Div => [right, left || right],
+            Self::Pow | Self::Maximum | Self::Minimum => [true, true],
+        }
+    }
+}
+
+/// The rules: from the operands `a` and `b` and the gradient `g` of the result, the gradients of
+/// the operands, each only where it is wanted.
+fn gradients<T: Float>(
+    op: Binary,
+    a: impl Fn() -> Tensor<T>,
+    b: impl Fn() -> Tensor<T>,
+    g: Tensor<T>,
+    [left, right]: [bool; 2],
+) -> [Option<Tensor<T>>; 2] {
+    let da = |g: Tensor<T>| match op {
+        Binary::Add | Binary::Sub => g,
+        Binary::Mul => g * b(),
+        Binary::Div => g / b(),
+        // 0 where b is 0, also for a = 0, where a^(b-1) is infinite.
+        Binary::Pow => {
+            let (a, b) = (a(), b());
+            let flat = b.eq_scalar(T::ZERO);
+            flat.where_scalar(T::ZERO, &(g * &b * a.pow(&(&b - 1.0))))
+        }
+        // A tie shares the gradient.
+        Binary::Maximum => share(g, &a(), &b(), |a, b| a > b),
+        Binary::Minimum => share(g, &a(), &b(), |a, b| a < b),
+    };
+    let db = |g: Tensor<T>| match op {
+        Binary::Add => g,
+        Binary::Sub => -g,
+        Binary::Mul => g * a(),
+        Binary::Div => {
+            let b = b();
+            -(g * a() / &b) / b
+        }
+        // 0 where a is 0 and b is not negative: 0^b is constant there.
+        Binary::Pow => {
+            let (a, b) = (a(), b());
+            let flat = a.eq_scalar(T::ZERO).and(&b.ge_scalar(T::ZERO));
+            flat.where_scalar(T::ZERO, &(g * a.pow(&b) * a.ln()))
+        }
+        Binary::Maximum => share(g, &b(), &a(), |b, a| b > a),
+        Binary::Minimum => share(g, &b(), &a(), |b, a| b < a),
+    };
+    match (left, right) {
+        (true, true) => [Some(da(g.clone())), Some(db(g))],
+        (true, false) => [Some(da(g)), None],
+        (false, true) => [None, Some(db(g))],
+        (false, false) => [None, None],
+    }
+}
+
+/// The gradient where `wins(x, y)`, half of it where they tie.
+fn share<T: Float>(
+    g: Tensor<T>,
+    x: &Tensor<T>,
+    y: &Tensor<T>,
+    wins: impl Fn(T, T) -> bool,
+) -> Tensor<T> {
+    let half = T::from_f64(0.5);
+    let part = x.zip_values(y, |x, y| {
+        if wins(x, y) {
+            T::ONE
+        } else if x == y {
+            half
+        } else {
+            T::ZERO
+        }
+    });
+    g * part
+}
+
+/// The kernels, one for all number types.
+#[derive(Clone, Copy)]
+struct Add;
+#[derive(Clone, Copy)]
+struct Sub;
+#[derive(Clone, Copy)]
+struct SubFrom;
+#[derive(Clone, Copy)]
+struct Mul;
+#[derive(Clone, Copy)]
+struct Div;
+#[derive(Clone, Copy)]
+struct DivInto;
+#[derive(Clone, Copy)]
+struct Maximum;
+#[derive(Clone, Copy)]
+struct Minimum;
+#[derive(Clone, Copy)]
+struct Pow;
+#[derive(Clone, Copy)]
+struct PowOf;
+
+macro_rules! kernels {
+    ($($name:ident |$a:ident, $b:ident| $body:expr;)*) => {$(
+        impl<T: Arithmetic> Zip<T> for $name {
+            #[inline(always)]
+            fn call<const FMA: bool>(self, $a: T, $b: T) -> T {
+                $body
+            }
+        }
+    )*};
+}
+
+kernels! {
+    Add |a, b| a.plus(b);
+    Sub |a, b| a.minus(b);
+    SubFrom |a, b| b.minus(a);
+    Mul |a, b| a.times(b);
+    Div |a, b| a.over(b);
+    DivInto |a, b| b.over(a);
+    Maximum |a, b| a.greater(b);
+    Minimum |a, b| a.lesser(b);
+}
+
+impl<T: Math> Zip<T> for Pow {
+    #[inline(always)]
+    fn call<const FMA: bool>(self, a: T, b: T) -> T {
+        Lane::<T, FMA>(a).pow(Lane(b)).0
+    }
+}
+
+impl<T: Math> Zip<T> for PowOf {
+    #[inline(always)]
+    fn call<const FMA: bool>(self, a: T, b: T) -> T {
+        Lane::<T, FMA>(b).pow(Lane(a)).0
+    }
+}
+
+fn compute<T: Numeric>(
+    op: Binary,
+    shape: &[usize],
+    left: Input<'_, T>,
+    right: Input<'_, T>,
+    pow: impl FnOnce(Input<'_, T>, Input<'_, T>) -> Value<T>,
+) -> Value<T> {
+    macro_rules! with {
+        ($kernel:expr) => {
+            left.consume(|a| right.consume(|b| zip(shape, a, b, $kernel)))
+        };
+    }
+    match op {
+        Binary::Add => with!(Add),
+        Binary::Sub => with!(Sub),
+        Binary::Mul => with!(Mul),
+        Binary::Div => with!(Div),
+        Binary::Maximum => with!(Maximum),
+        Binary::Minimum => with!(Minimum),
+        Binary::Pow => pow(left, right),
+    }
+}
+
+fn compute_scalar<T: Numeric>(
+    op: Binary,
+    x: Input<'_, T>,
+    s: T,
+    swapped: bool,
+    pow: impl FnOnce(Input<'_, T>) -> Value<T>,
+) -> Value<T> {
+    macro_rules! with {
+        ($kernel:expr) => {
+            x.consume(|x| zip_scalar(x, s, $kernel))
+        };
+    }
+    match (op, swapped) {
+        (Binary::Add, _) => with!(Add),
+        (Binary::Sub, false) => with!(Sub),
+        (Binary::Sub, true) => with!(SubFrom),
+        (Binary::Mul, _) => with!(Mul),
+        (Binary::Div, false) => with!(Div),
+        (Binary::Div, true) => with!(DivInto),
+        (Binary::Maximum, _) => with!(Maximum),
+        (Binary::Minimum, _) => with!(Minimum),
+        (Binary::Pow, _) => pow(x),
+    }
+}
+
+/// For floats: computes and, where it must be, records.
+pub(super) fn float<T: Float>(
+    op: Binary,
+    left: Input<'_, T>,
+    right: Input<'_, T>,
+    caller: Caller,
+) -> Result<Tensor<T>> {
+    let (a, b) = (left.tensor(), right.tensor());
+    let same = a.shape() == b.shape();
+    let shape =
+        if same { a.shape_owned() } else { broadcast(op.name(), a.shape(), b.shape())? };
+    let wants = [a.is_recorded(), b.is_recorded()];
+    let pow = |left: Input<'_, T>, right: Input<'_, T>| {
+        left.consume(|a| right.consume(|b| zip(&shape, a, b, Pow)))
+    };
+    if wants == [false, false] {
+        return Ok(Tensor::new(compute(op, &shape, left, right, pow)));
+    }
+    let saves = op.saves(wants);
+    let kept = (
+        saves[0].then(|| Keep::input(0, a)),
+        saves[1].then(|| Keep::input(1, b)),
+    );
+    // Shapes to which the gradients must be summed where an operand was stretched.
+    let shapes = (!same).then(|| Box::new([a.shape_owned(), b.shape_owned()]));
+    let edges = [a.edge(), b.edge()];
+    let value = compute(op, &shape, left, right, pow);
+    Ok(record_edges(
+        op.name(),
+        caller,
+        edges,
+        value,
+        (Plain(op), kept.0, kept.1, Plain(shapes)),
+        pull,
+    ))
+}
+
+type Kept<T> = (Binary, Option<Tensor<T>>, Option<Tensor<T>>, Option<Box<[Shape; 2]>>);
+
+fn pull<T: Float>(
+    (op, a, b, shapes): Kept<T>,
+    g: Tensor<T>,
+    wants: [bool; 2],
+) -> Result<[Option<Tensor<T>>; 2]> {
+    let kept = |t: &Option<Tensor<T>>| {
+        t.clone().unwrap_or_else(|| unreachable!("`saves` names what the rules use"))
+    };
+    let grads = gradients(op, || kept(&a), || kept(&b), g, wants);
+    let Some(shapes) = shapes else { return Ok(grads) };
+    // The one place where broadcasting is undone.
+    let [da, db] = grads;
+    let [sa, sb] = *shapes;
+    Ok([da.map(|g| g.sum_to(&sa)), db.map(|g| g.sum_to(&sb))])
+}
+
+/// For floats and a scalar.
+pub(super) fn float_scalar<T: Float>(
+    op: Binary,
+    x: Input<'_, T>,
+    s: T,
+    swapped: bool,
+    caller: Caller,
+) -> Tensor<T> {
+    let pow = |x: Input<'_, T>| {
+        x.consume(|x| if swapped { zip_scalar(x, s, PowOf) } else { zip_scalar(x, s, Pow) })
+    };
+    let tensor = x.tensor();
+    if !tensor.is_recorded() {
+        return Tensor::new(compute_scalar(op, x, s, swapped, pow));
+    }
+    let needs_x = match (op, swapped) {
+        (Binary::Add | Binary::Sub | Binary::Mul, _) | (Binary::Div, false) => false,
+        (Binary::Div, true) | (Binary::Pow | Binary::Maximum | Binary::Minimum, _) => true,
+    };
+    let kept = needs_x.then(|| Keep::input(0, tensor));
+    let edges = [tensor.edge()];
+    let value = compute_scalar(op, x, s, swapped, pow);
+    record_edges(
+        op.name(),
+        caller,
+        edges,
+        value,
+        (Plain((op, s, swapped)), kept),
+        pull_scalar,
+    )
+}
+
+/// The rules for one operand and the scalar `s`.
+fn pull_scalar<T: Float>(
+    ((op, s, swapped), kept): ((Binary, T, bool), Option<Tensor<T>>),
+    g: Tensor<T>,
+    _: [bool; 1],
+) -> Result<[Option<Tensor<T>>; 1]> {
+    let x = || kept.as_ref().unwrap_or_else(|| unreachable!("it was kept for this rule"));
+    let dx = match (op, swapped) {
+        (Binary::Add, _) | (Binary::Sub, false) => g,
+        (Binary::Sub, true) => -g,
+        (Binary::Mul, _) => g * s,
+        (Binary::Div, false) => g / s,
+        (Binary::Div, true) => g * -s / x() / x(),
+        (Binary::Pow, false) if s == T::ZERO => g * T::ZERO,
+        (Binary::Pow, false) => g * x().pow(s - T::ONE) * s,
+        (Binary::Pow, true) => g * x().rpow(s) * num_traits::Float::ln(s),
+        (Binary::Maximum, _) => share_scalar(g, x(), s, |x, s| x > s),
+        (Binary::Minimum, _) => share_scalar(g, x(), s, |x, s| x < s),
+    };
+    Ok([Some(dx)])
+}
+
+fn share_scalar<T: Float>(
+    g: Tensor<T>,
+    x: &Tensor<T>,
+    s: T,
+    wins: impl Fn(T, T) -> bool,
+) -> Tensor<T> {
+    // A scalar bound is a constant, so a tie goes to the tensor.
+    share(g, x, &Tensor::new(Value::scalar(s)), |a, b| wins(a, b) || a == b)
+}
+
+/// For integers: no gradient, no power.
+pub(super) fn integer<T: Numeric>(
+    op: Binary,
+    left: Input<'_, T>,
+    right: Input<'_, T>,
+    _: Caller,
+) -> Result<Tensor<T>> {
+    let shape = broadcast(op.name(), left.tensor().shape(), right.tensor().shape())?;
+    Ok(Tensor::new(compute(op, &shape, left, right, |_, _| {
+        unreachable!("`pow` is offered for floats only")
+    })))
+}
+
+/// For integers and a scalar.
+pub(super) fn integer_scalar<T: Numeric>(
+    op: Binary,
+    x: Input<'_, T>,
+    s: T,
+    swapped: bool,
+    _: Caller,
+) -> Tensor<T> {
+    Tensor::new(compute_scalar(op, x, s, swapped, |_| {
+        unreachable!("`pow` is offered for floats only")
+    }))
+}
+
+impl<T: Numeric> Tensor<T> {
+    /// Summed to a shape from which this one was broadcast.
+    pub(crate) fn sum_to(self, shape: &[usize]) -> Tensor<T> {
+        if self.shape() == shape {
+            return self;
+        }
+        let extra = self.ndim() - shape.len();
+        let axes: Vec<isize> = (0..self.ndim())
+            .filter(|&i| i < extra || (shape[i - extra] == 1 && self.shape()[i] != 1))
+            .map(|i| i as isize)
+            .collect();
+        let summed = if axes.is_empty() { self } else { self.sum_axes_keep(&axes) };
+        if summed.shape() == shape { summed } else { summed.reshape(Shape::from_slice(shape)) }
+    }
+}

@@ -1,0 +1,225 @@
+//! Comparisons, choices by a mask, and changes of the element type.
+
+use std::panic::Location;
+
+use super::{Caller, Float, Numeric, expect};
+use crate::array::elementwise::convert;
+use crate::array::shape::broadcast;
+use crate::array::{Storable, Value};
+use crate::error::Result;
+use crate::graph::{Element, Plain, Tensor, record};
+
+macro_rules! comparisons {
+    ($($(#[$doc:meta])* $name:ident $scalar:ident |$a:ident, $b:ident| $test:expr;)*) => {
+        /// # Comparisons
+        ///
+        /// Between a tensor and another one, with broadcasting, or a scalar (`.._scalar`). They
+        /// give a `bool` tensor and have no gradient. NaN compares as in IEEE 754.
+        impl<T: Element> Tensor<T> {
+            $(
+                $(#[$doc])*
+                ///
+                /// # Panics
+                ///
+                /// If the shapes cannot be broadcast together.
+                #[track_caller]
+                pub fn $name(&self, other: &Tensor<T>) -> Tensor<bool> {
+                    self.zip_values(other, |$a, $b| $test)
+                }
+
+                $(#[$doc])*
+                pub fn $scalar(&self, $b: T) -> Tensor<bool> {
+                    Tensor::new(convert(&self.read(), |$a| $test))
+                }
+            )*
+        }
+    };
+}
+
+comparisons! {
+    /// Where the elements are equal.
+    equal eq_scalar |a, b| a == b;
+    /// Where the elements differ.
+    not_equal ne_scalar |a, b| a != b;
+    /// Where `self > other`.
+    greater gt_scalar |a, b| a > b;
+    /// Where `self >= other`.
+    greater_equal ge_scalar |a, b| a >= b;
+    /// Where `self < other`.
+    less lt_scalar |a, b| a < b;
+    /// Where `self <= other`.
+    less_equal le_scalar |a, b| a <= b;
+}
+
+impl Tensor<bool> {
+    /// Where both are true.
+    ///
+    /// # Panics
+    ///
+    /// If the shapes cannot be broadcast together.
+    #[track_caller]
+    pub fn and(&self, other: &Tensor<bool>) -> Tensor<bool> {
+        self.zip_values(other, |a, b| a & b)
+    }
+
+    /// Where either is true.
+    ///
+    /// # Panics
+    ///
+    /// If the shapes cannot be broadcast together.
+    #[track_caller]
+    pub fn or(&self, other: &Tensor<bool>) -> Tensor<bool> {
+        self.zip_values(other, |a, b| a | b)
+    }
+
+    /// Where this one is false.
+    #[allow(clippy::should_implement_trait, reason = "`!` on a reference would read as on a value")]
+    pub fn not(&self) -> Tensor<bool> {
+        Tensor::new(convert(&self.read(), |a| !a))
+    }
+
+    /// Whether any element is true.
+    pub fn any(&self) -> bool {
+        self.read().view().iter().any(|&b| b)
+    }
+
+    /// Whether all elements are true.
+    pub fn all(&self) -> bool {
+        self.read().view().iter().all(|&b| b)
+    }
+
+    /// `on` where this mask is true, `off` where it is false, with broadcasting. The gradient
+    /// flows to whichever was chosen.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from(vec![-1.0, 2.0]);
+    /// let y = x.gt_scalar(0.0).where_else(&x, &(&x * 0.1));
+    /// assert_eq!(y.to_vec(), [-0.1, 2.0]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the three shapes cannot be broadcast together.
+    #[doc(alias = "where")]
+    #[track_caller]
+    pub fn where_else<T: Float>(&self, on: &Tensor<T>, off: &Tensor<T>) -> Tensor<T> {
+        expect(choose(self, on, off, Location::caller()))
+    }
+
+    /// `on` where this mask is true, else `off`; the two have the mask's shape or broadcast to it.
+    pub(crate) fn where_scalar<T: Float>(&self, on: T, off: &Tensor<T>) -> Tensor<T> {
+        self.where_else(&Tensor::new(Value::scalar(on)), off)
+    }
+}
+
+fn choose<T: Float>(
+    mask: &Tensor<bool>,
+    on: &Tensor<T>,
+    off: &Tensor<T>,
+    caller: Caller,
+) -> Result<Tensor<T>> {
+    let shape = broadcast("where_else", on.shape(), off.shape())?;
+    let shape = broadcast("where_else", mask.shape(), &shape)?;
+    let value = {
+        let (m, a, b) = (mask.read(), on.read(), off.read());
+        let steps = [m.strides_as(&shape), a.strides_as(&shape), b.strides_as(&shape)];
+        let (m, a, b) = (m.raw(), a.raw(), b.raw());
+        Value::build(shape.clone(), |out| {
+            let steps = [&steps[0][..], &steps[1][..], &steps[2][..]];
+            crate::array::value::for_each_row(&shape, steps, |[i, j, k], n, [s, t, u]| {
+                out.extend((0..n).map(|x| if m[i + x * s] { a[j + x * t] } else { b[k + x * u] }));
+            });
+        })
+    };
+    if !on.is_recorded() && !off.is_recorded() {
+        return Ok(Tensor::new(value));
+    }
+    let state = (Plain(mask.clone()), Plain((on.shape_owned(), off.shape_owned())));
+    Ok(record("where_else", caller, [on, off], value, state, |(mask, (on, off)), dy, wants| {
+        let zero = T::ZERO;
+        let part = |mask: &Tensor<bool>| {
+            mask.where_else(&dy, &Tensor::new(Value::scalar(zero)))
+        };
+        Ok([
+            wants[0].then(|| part(&mask).sum_to(&on)),
+            wants[1].then(|| part(&mask.not()).sum_to(&off)),
+        ])
+    }))
+}
+
+/// A conversion between element types: as Rust's `as` for numbers (floats round, integers wrap, a
+/// float outside an integer's range saturates), `x != 0` to `bool`, 0 or 1 from `bool`.
+pub trait IntoElement<U: Element>: Element {
+    #[doc(hidden)]
+    fn convert(self) -> U;
+    #[doc(hidden)]
+    fn cast(x: &Tensor<Self>, caller: Caller) -> Tensor<U>;
+}
+
+macro_rules! casts {
+    (floats: $($from:ident $to:ident),*; plain: $($a:ident => $($b:ident)*),*;) => {
+        $(impl IntoElement<$to> for $from {
+            #[inline]
+            fn convert(self) -> $to { self as $to }
+            fn cast(x: &Tensor<$from>, caller: Caller) -> Tensor<$to> {
+                let value = convert(&x.read(), |v| v as $to);
+                if !x.is_recorded() {
+                    return Tensor::new(value);
+                }
+                record("cast", caller, [x], value, (), |(), dy: Tensor<$to>, _| {
+                    Ok([Some(dy.cast::<$from>())])
+                })
+            }
+        })*
+        $($(impl IntoElement<$b> for $a {
+            #[inline]
+            fn convert(self) -> $b { casts!(@value self, $a $b) }
+            fn cast(x: &Tensor<$a>, _: Caller) -> Tensor<$b> {
+                Tensor::new(convert(&x.read(), <$a as IntoElement<$b>>::convert))
+            }
+        })*)*
+    };
+    (@value $v:expr, bool bool) => { $v };
+    (@value $v:expr, $a:ident bool) => { $v != <$a as Storable>::ZERO };
+    (@value $v:expr, bool $b:ident) => { if $v { <$b as Storable>::ONE } else { <$b as Storable>::ZERO } };
+    (@value $v:expr, $a:ident $b:ident) => { $v as $b };
+}
+
+casts! {
+    floats: f32 f32, f32 f64, f64 f32, f64 f64;
+    plain:
+        f32 => i32 i64 u8 bool,
+        f64 => i32 i64 u8 bool,
+        i32 => f32 f64 i32 i64 u8 bool,
+        i64 => f32 f64 i32 i64 u8 bool,
+        u8 => f32 f64 i32 i64 u8 bool,
+        bool => f32 f64 i32 i64 u8 bool;
+}
+
+impl<T: Element> Tensor<T> {
+    /// The same numbers as elements of type `U`. Between float types the gradient flows, converted
+    /// back; to and from other types it stops.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// assert_eq!(Tensor::from(vec![1.9, -1.9]).cast::<i64>().to_vec(), [1, -1]);
+    /// ```
+    #[doc(alias = "astype")]
+    #[track_caller]
+    pub fn cast<U: Element>(&self) -> Tensor<U>
+    where
+        T: IntoElement<U>,
+    {
+        T::cast(self, Location::caller())
+    }
+}
+
+impl<T: Numeric> Tensor<T> {
+    /// Where elements are not equal to themselves: NaN.
+    pub fn is_nan(&self) -> Tensor<bool> {
+        self.not_equal(self)
+    }
+}

@@ -1,0 +1,231 @@
+//! Changes in place: `+=` and its kin, which are recorded, and plain writes, which are not.
+//!
+//! Data is seen changed by every handle of the tensor and by its detached copies; the version
+//! counter that they share is how backward notices that something saved is no longer what it was.
+
+use std::ops::{AddAssign, DivAssign, MulAssign, SubAssign};
+use std::panic::Location;
+use std::sync::Mutex;
+
+use super::{Binary, Caller, Float, Input, Numeric, Operand, expect};
+use crate::array::{Shape, Value};
+use crate::error::{Error, Result};
+use crate::graph::{Edge, Element, NodeRef, OpNode, Plain, Tensor, is_grad_enabled};
+
+impl<T: Element> Tensor<T> {
+    /// An error where this tensor is a leaf whose gradient is wanted and ops are recorded: what
+    /// its gradient is the gradient of would be unclear.
+    fn check_writable(&self, op: &'static str) -> Result<()> {
+        if self.is_recorded() && self.producer().is_none() {
+            return Err(Error::Unsupported {
+                op,
+                why: "a leaf that wants a gradient cannot be changed in place; do it under \
+                      `no_grad()`, or change a clone (`&x * 1.0`)"
+                    .into(),
+            });
+        }
+        Ok(())
+    }
+
+    fn check_plain_write(&self, op: &'static str) -> Result<()> {
+        if self.is_recorded() {
+            return Err(Error::Unsupported {
+                op,
+                why: "this write is not recorded, so the gradient of a tensor that wants one \
+                      would be wrong; do it under `no_grad()`"
+                    .into(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Replaces the data by that of another tensor of the same shape. Not recorded.
+    ///
+    /// Every handle of this tensor and its detached copies see the change; what was saved for a
+    /// backward is noticed to have changed.
+    ///
+    /// ```
+    /// use autograd_core::{Tensor, no_grad};
+    ///
+    /// let w = Tensor::from(vec![1.0, 2.0]);
+    /// w.set_stop_gradient(false);
+    /// no_grad().run(|| w.copy_from(&(&w * 0.5)))?;
+    /// assert_eq!(w.to_vec(), [0.5, 1.0]);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Shape`] if the shapes differ, [`Error::Unsupported`] if this tensor wants a
+    /// gradient and ops are recorded.
+    #[doc(alias = "set_value")]
+    pub fn copy_from(&self, source: &Tensor<T>) -> Result<()> {
+        self.check_plain_write("copy_from")?;
+        if source.shape() != self.shape() {
+            return Err(Error::Shape {
+                op: "copy_from",
+                parameter: "source".into(),
+                expected: format!("of shape {:?}", self.shape()),
+                found: source.shape().to_vec(),
+            });
+        }
+        let new = source.read().contiguous().into_owned();
+        self.write(|value| match (value.as_mut_slice(), new.as_slice()) {
+            (Some(data), Some(new)) => data.copy_from_slice(new),
+            _ => *value = new,
+        });
+        Ok(())
+    }
+
+    /// Sets every element. Not recorded; see [`Tensor::copy_from`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`] if this tensor wants a gradient and ops are recorded.
+    pub fn fill(&self, element: T) -> Result<()> {
+        self.check_plain_write("fill")?;
+        self.write(|value| match value.as_mut_slice() {
+            Some(data) => data.fill(element),
+            None => *value = Value::full(Shape::from_slice(value.shape()), element),
+        });
+        Ok(())
+    }
+}
+
+/// `x op= right`, recorded where it must be.
+fn assign<T: Numeric, R: Operand<T>>(
+    x: &mut Tensor<T>,
+    op: Binary,
+    name: &'static str,
+    right: R,
+    caller: Caller,
+) -> Result<()> {
+    x.check_writable(name)?;
+    // A rule that saves its operand saves it as it was.
+    let result = right.operate(op, Input::Own(x.snapshot()), caller)?;
+    replace(x, name, result)
+}
+
+/// Makes `result`, computed from `x`, the new value of `x`.
+fn replace<T: Element>(x: &mut Tensor<T>, name: &'static str, result: Tensor<T>) -> Result<()> {
+    if result.shape() != x.shape() {
+        return Err(Error::Shape {
+            op: name,
+            parameter: "right operand".into(),
+            expected: format!("of a shape that broadcasts to {:?}", x.shape()),
+            found: result.shape().to_vec(),
+        });
+    }
+    let producer = result.producer().cloned();
+    let new = match result.try_into_value() {
+        Ok(value) => value,
+        Err(result) => result.read().into_owned(),
+    };
+    x.write(|value| *value = new.into_contiguous());
+    if producer.is_some() {
+        *x = x.sharing(producer);
+    }
+    Ok(())
+}
+
+macro_rules! assigning_operators {
+    ($($trait:ident $method:ident $op:ident $name:literal $try_name:ident $doc:literal;)*) => {
+        $(
+            /// Changes the data in place, for all handles of this tensor. Recorded: gradients flow
+            /// through this handle as if the result were a new tensor.
+            impl<T: Numeric, R: Operand<T>> $trait<R> for Tensor<T> {
+                #[track_caller]
+                fn $method(&mut self, right: R) {
+                    expect(assign(self, Binary::$op, $name, right, Location::caller()))
+                }
+            }
+        )*
+
+        /// # Operators in place that return errors
+        impl<T: Numeric> Tensor<T> {
+            $(
+                #[doc = $doc]
+                ///
+                /// # Errors
+                ///
+                /// [`Error::Unsupported`] on a leaf that wants a gradient while ops are recorded,
+                /// [`Error::Broadcast`] or [`Error::Shape`] if the right operand does not
+                /// broadcast to this tensor's shape.
+                #[track_caller]
+                pub fn $try_name(&mut self, right: impl Operand<T>) -> Result<()> {
+                    assign(self, Binary::$op, $name, right, Location::caller())
+                }
+            )*
+        }
+    };
+}
+
+assigning_operators! {
+    AddAssign add_assign Add "add_assign" try_add_assign "`self += right`.";
+    SubAssign sub_assign Sub "sub_assign" try_sub_assign "`self -= right`.";
+    MulAssign mul_assign Mul "mul_assign" try_mul_assign "`self *= right`.";
+    DivAssign div_assign Div "div_assign" try_div_assign "`self /= right`.";
+}
+
+impl<T: Float> Tensor<T> {
+    /// Sets one element in place, recorded: no gradient flows to what stood there before.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from(vec![1.0, 2.0]);
+    /// x.set_stop_gradient(false);
+    /// let mut h = &x * 1.0;
+    /// h.set_item(&[0], 5.0)?;
+    /// (&h * &h).sum().backward()?;
+    /// assert_eq!(x.grad().unwrap().to_vec(), [0.0, 4.0]);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Shape`] if there is not one index an axis or one is outside its axis,
+    /// [`Error::Unsupported`] on a leaf that wants a gradient while ops are recorded.
+    #[track_caller]
+    pub fn set_item(&mut self, index: &[usize], element: T) -> Result<()> {
+        self.check_writable("set_item")?;
+        let inside = index.len() == self.ndim()
+            && index.iter().zip(self.shape()).all(|(i, n)| i < n);
+        if !inside {
+            return Err(Error::Shape {
+                op: "set_item",
+                parameter: "index".into(),
+                expected: format!("a position in a tensor of shape {:?}", self.shape()),
+                found: index.to_vec(),
+            });
+        }
+        let strides = crate::array::shape::row_major(self.shape());
+        let at: usize = index.iter().zip(&strides).map(|(i, s)| i * s).sum();
+        let edge = self.edge();
+        self.write(|value| {
+            let mut new = match value.as_mut_slice() {
+                Some(data) => return data[at] = element,
+                None => Value::from_vec(Shape::from_slice(value.shape()), value.to_vec()),
+            };
+            if let Some(data) = new.as_mut_slice() {
+                data[at] = element;
+            }
+            *value = new;
+        });
+        if is_grad_enabled() && !matches!(edge, Edge::None) {
+            let rule = OpNode::<T, T, _, _> {
+                name: "set_item",
+                edges: [edge],
+                state: Mutex::new(Some(Plain(at))),
+                pull: |at, dy, _| {
+                    let n = dy.len();
+                    let keep = (0..n).map(|i| if i == at { T::ZERO } else { T::ONE }).collect();
+                    let mask = Tensor::from_vec(dy.shape_owned(), keep)?;
+                    Ok([Some(dy * mask)])
+                },
+            };
+            *self = self.sharing(Some((NodeRef::record(rule, Location::caller()), 0)));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,130 @@
+//! Matrix products.
+
+use std::panic::Location;
+
+use super::{Caller, Float, Numeric, expect};
+use crate::array::{Shape, Value, matmul};
+use crate::error::{Error, Result};
+use crate::graph::{Keep, Plain, Tensor, record};
+
+/// The matrices behind the operands: a vector on the left is a row, one on the right a column.
+fn product<T: Numeric>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Value<T>> {
+    for (t, parameter) in [(a, "self"), (b, "other")] {
+        if t.ndim() == 0 {
+            return Err(Error::Shape {
+                op: "matmul",
+                parameter: parameter.into(),
+                expected: "a vector, a matrix or a stack of matrices".into(),
+                found: vec![],
+            });
+        }
+    }
+    let (x, y) = (a.read(), b.read());
+    let row = (x.rank() == 1).then(|| x.clone().reshaped(Shape::from_slice(&[1, x.len()])));
+    let column = (y.rank() == 1).then(|| y.clone().reshaped(Shape::from_slice(&[y.len(), 1])));
+    let out = matmul::matmul(row.as_ref().unwrap_or(&x), column.as_ref().unwrap_or(&y))?;
+    let mut shape = Shape::from_slice(out.shape());
+    if column.is_some() {
+        shape.pop();
+    }
+    if row.is_some() {
+        shape.remove(shape.len() - 1 - usize::from(column.is_none()));
+    }
+    Ok(out.reshaped(shape))
+}
+
+pub(super) fn integer<T: Numeric>(a: &Tensor<T>, b: &Tensor<T>, _: Caller) -> Result<Tensor<T>> {
+    product(a, b).map(Tensor::new)
+}
+
+pub(super) fn float<T: Float>(a: &Tensor<T>, b: &Tensor<T>, caller: Caller) -> Result<Tensor<T>> {
+    let value = product(a, b)?;
+    let wants = [a.is_recorded(), b.is_recorded()];
+    if wants == [false, false] {
+        return Ok(Tensor::new(value));
+    }
+    let kept = (
+        wants[1].then(|| Keep::input(0, a)),
+        wants[0].then(|| Keep::input(1, b)),
+        Plain((a.shape_owned(), b.shape_owned())),
+    );
+    Ok(record("matmul", caller, [a, b], value, kept, pull))
+}
+
+type Kept<T> = (Option<Tensor<T>>, Option<Tensor<T>>, (Shape, Shape));
+
+/// `y = a b`: `da = dy bᵀ`, `db = aᵀ dy`.
+fn pull<T: Float>(
+    (a, b, (shape_a, shape_b)): Kept<T>,
+    dy: Tensor<T>,
+    wants: [bool; 2],
+) -> Result<[Option<Tensor<T>>; 2]> {
+    let mut dy = dy;
+    // Vectors as the matrices they stood for.
+    if shape_b.len() == 1 {
+        dy = dy.unsqueeze(-1);
+    }
+    if shape_a.len() == 1 {
+        dy = dy.unsqueeze(-2);
+    }
+    let da = |b: Tensor<T>| -> Result<Tensor<T>> {
+        let b = if shape_b.len() == 1 { b.unsqueeze(-1) } else { b };
+        let da = dy.try_matmul(&b.transpose())?;
+        Ok(if shape_a.len() == 1 {
+            let axes: Vec<isize> = (0..da.ndim() as isize - 1).collect();
+            if axes.len() > 1 { da.sum_axes(&axes) } else { da.squeeze(-2) }
+        } else {
+            da.sum_to(&shape_a)
+        })
+    };
+    let db = |a: Tensor<T>| -> Result<Tensor<T>> {
+        let a = if shape_a.len() == 1 { a.unsqueeze(-2) } else { a };
+        let db = a.transpose().try_matmul(&dy)?;
+        Ok(if shape_b.len() == 1 {
+            let db = db.squeeze(-1);
+            let axes: Vec<isize> = (0..db.ndim() as isize - 1).collect();
+            if axes.is_empty() { db } else { db.sum_axes(&axes) }
+        } else {
+            db.sum_to(&shape_b)
+        })
+    };
+    Ok([
+        b.filter(|_| wants[0]).map(da).transpose()?,
+        a.filter(|_| wants[1]).map(db).transpose()?,
+    ])
+}
+
+impl<T: Numeric> Tensor<T> {
+    /// The matrix product: `[m, k] x [k, n] -> [m, n]`. A vector on the left is a row, one on the
+    /// right a column, and the axis that was added is taken away again. Leading axes are a stack
+    /// of matrices and broadcast.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let a = Tensor::from(vec![1.0, 2.0, 3.0, 4.0]).reshape([2, 2]);
+    /// let v = Tensor::from(vec![1.0, 10.0]);
+    /// assert_eq!(a.matmul(&v).to_vec(), [21.0, 43.0]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the inner lengths differ or the leading axes cannot be broadcast; see
+    /// [`Tensor::try_matmul`].
+    #[doc(alias = "dot")]
+    #[track_caller]
+    pub fn matmul(&self, other: &Tensor<T>) -> Tensor<T> {
+        expect(T::matmul(self, other, Location::caller()))
+    }
+
+    /// [`Tensor::matmul`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Shape`] if the inner lengths differ or an operand is a scalar,
+    /// [`Error::Broadcast`] if the leading axes cannot be broadcast.
+    #[track_caller]
+    pub fn try_matmul(&self, other: &Tensor<T>) -> Result<Tensor<T>> {
+        T::matmul(self, other, Location::caller())
+    }
+}

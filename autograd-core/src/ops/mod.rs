@@ -1,0 +1,250 @@
+//! The op set, one file a family. A rule is a line in a table; nothing here walks a graph.
+
+mod binary;
+mod compare;
+mod create;
+mod inplace;
+mod matmul;
+mod operators;
+mod reduce;
+mod shape;
+mod unary;
+
+pub use binary::Binary;
+pub use compare::IntoElement;
+pub use operators::Operand;
+pub use unary::Unary;
+
+use std::panic::Location;
+
+use ndarray::LinalgScalar;
+
+use crate::array::elementwise::Arg;
+use crate::array::math::Math;
+use crate::array::{DType, Storable};
+use crate::error::Result;
+use crate::graph::{Element, Read, Tensor};
+use crate::random::RandomFloat;
+
+/// Where an op was called.
+pub(crate) type Caller = &'static Location<'static>;
+
+/// An element type with arithmetic: all but `bool`.
+#[diagnostic::on_unimplemented(
+    message = "tensors of `{Self}` have no arithmetic",
+    label = "not a number type",
+    note = "arithmetic is for f32, f64, i32, i64 and u8; `cast` changes the element type"
+)]
+#[allow(private_bounds, reason = "how numbers are computed is no part of the public interface")]
+pub trait Numeric: Element + LinalgScalar + Arithmetic {
+    #[doc(hidden)]
+    fn binary(
+        op: Binary,
+        left: Input<'_, Self>,
+        right: Input<'_, Self>,
+        caller: Caller,
+    ) -> Result<Tensor<Self>>;
+    #[doc(hidden)]
+    fn binary_scalar(
+        op: Binary,
+        x: Input<'_, Self>,
+        scalar: Self,
+        swapped: bool,
+        caller: Caller,
+    ) -> Tensor<Self>;
+    #[doc(hidden)]
+    fn reduce(op: reduce::Reduce, x: &Tensor<Self>, axes: &[isize], keep: bool, caller: Caller)
+    -> Result<Tensor<Self>>;
+    #[doc(hidden)]
+    fn matmul(left: &Tensor<Self>, right: &Tensor<Self>, caller: Caller) -> Result<Tensor<Self>>;
+}
+
+/// A floating-point element type, which can be differentiated: `f32` or `f64`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a floating-point type, so a tensor of it has no gradient",
+    label = "f32 or f64 is needed here",
+    note = "`cast::<f32>()` or `cast::<f64>()` changes the element type"
+)]
+#[allow(private_bounds, reason = "how numbers are computed is no part of the public interface")]
+pub trait Float: Numeric + num_traits::Float + Operand<Self> + RandomFloat + Math {
+    /// The nearest number of this type.
+    fn from_f64(value: f64) -> Self;
+    /// The same number as `f64`.
+    fn into_f64(self) -> f64;
+    #[doc(hidden)]
+    fn unary(op: Unary, x: Input<'_, Self>, caller: Caller) -> Tensor<Self>;
+}
+
+/// Arithmetic of one element, the same for all number types.
+pub(crate) trait Arithmetic: Storable {
+    fn plus(self, other: Self) -> Self;
+    fn minus(self, other: Self) -> Self;
+    fn times(self, other: Self) -> Self;
+    fn over(self, other: Self) -> Self;
+    /// The greater one; NaN if either is.
+    fn greater(self, other: Self) -> Self;
+    /// The lesser one; NaN if either is.
+    fn lesser(self, other: Self) -> Self;
+    /// A number that no other exceeds, and one below which none lies.
+    const LOWEST: Self;
+    const HIGHEST: Self;
+    fn count(n: usize) -> Self;
+}
+
+/// An operand that an op may consume: an owned temporary lends its buffer to the result.
+#[doc(hidden)]
+pub enum Input<'a, T: Element> {
+    Own(Tensor<T>),
+    Ref(&'a Tensor<T>),
+}
+
+impl<T: Element> Input<'_, T> {
+    pub(crate) fn tensor(&self) -> &Tensor<T> {
+        match self {
+            Self::Own(tensor) => tensor,
+            Self::Ref(tensor) => tensor,
+        }
+    }
+
+    /// Runs a kernel on the value: the value itself where nobody else can see it.
+    pub(crate) fn consume<R>(self, kernel: impl FnOnce(Arg<'_, T>) -> R) -> R {
+        match self {
+            Self::Own(tensor) => match tensor.try_into_value() {
+                Ok(value) => kernel(Arg::Own(value)),
+                Err(tensor) => kernel(Arg::Ref(&tensor.read())),
+            },
+            Self::Ref(tensor) => kernel(Arg::Ref(&tensor.read())),
+        }
+    }
+}
+
+pub(crate) fn read<'a, T: Element>(x: &'a Tensor<T>) -> Read<'a, T> {
+    x.read()
+}
+
+/// The panicking form of a fallible op.
+#[track_caller]
+pub(crate) fn expect<T>(result: Result<T>) -> T {
+    match result {
+        Ok(value) => value,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+macro_rules! arithmetic {
+    (floats: $($f:ty)*; integers: $($i:ty)*;) => {
+        $(impl Arithmetic for $f {
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self { self + other }
+            #[inline(always)]
+            fn minus(self, other: Self) -> Self { self - other }
+            #[inline(always)]
+            fn times(self, other: Self) -> Self { self * other }
+            #[inline(always)]
+            fn over(self, other: Self) -> Self { self / other }
+            #[inline(always)]
+            fn greater(self, other: Self) -> Self {
+                if self > other || self.is_nan() { self } else { other }
+            }
+            #[inline(always)]
+            fn lesser(self, other: Self) -> Self {
+                if self < other || self.is_nan() { self } else { other }
+            }
+            const LOWEST: Self = <$f>::NEG_INFINITY;
+            const HIGHEST: Self = <$f>::INFINITY;
+            fn count(n: usize) -> Self { n as $f }
+        })*
+        // Integers wrap, as in NumPy; a division by zero panics, as in Rust.
+        $(impl Arithmetic for $i {
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self { self.wrapping_add(other) }
+            #[inline(always)]
+            fn minus(self, other: Self) -> Self { self.wrapping_sub(other) }
+            #[inline(always)]
+            fn times(self, other: Self) -> Self { self.wrapping_mul(other) }
+            #[inline(always)]
+            fn over(self, other: Self) -> Self { self.wrapping_div(other) }
+            #[inline(always)]
+            fn greater(self, other: Self) -> Self { Ord::max(self, other) }
+            #[inline(always)]
+            fn lesser(self, other: Self) -> Self { Ord::min(self, other) }
+            const LOWEST: Self = <$i>::MIN;
+            const HIGHEST: Self = <$i>::MAX;
+            fn count(n: usize) -> Self { n as $i }
+        })*
+    };
+}
+
+arithmetic! {
+    floats: f32 f64;
+    integers: i32 i64 u8;
+}
+
+// The doors: thin generic methods in a user's crate end here, so that the rules and kernels behind
+// them are compiled once, in this crate.
+macro_rules! doors {
+    ($($t:ty => $binary:path, $scalar:path, $reduce:path, $matmul:path;)*) => {$(
+        impl Numeric for $t {
+            fn binary(
+                op: Binary,
+                left: Input<'_, Self>,
+                right: Input<'_, Self>,
+                caller: Caller,
+            ) -> Result<Tensor<Self>> {
+                $binary(op, left, right, caller)
+            }
+            fn binary_scalar(
+                op: Binary,
+                x: Input<'_, Self>,
+                scalar: Self,
+                swapped: bool,
+                caller: Caller,
+            ) -> Tensor<Self> {
+                $scalar(op, x, scalar, swapped, caller)
+            }
+            fn reduce(
+                op: reduce::Reduce,
+                x: &Tensor<Self>,
+                axes: &[isize],
+                keep: bool,
+                caller: Caller,
+            ) -> Result<Tensor<Self>> {
+                $reduce(op, x, axes, keep, caller)
+            }
+            fn matmul(
+                left: &Tensor<Self>,
+                right: &Tensor<Self>,
+                caller: Caller,
+            ) -> Result<Tensor<Self>> {
+                $matmul(left, right, caller)
+            }
+        }
+    )*};
+}
+
+doors! {
+    f32 => binary::float, binary::float_scalar, reduce::float, matmul::float;
+    f64 => binary::float, binary::float_scalar, reduce::float, matmul::float;
+    i32 => binary::integer, binary::integer_scalar, reduce::integer, matmul::integer;
+    i64 => binary::integer, binary::integer_scalar, reduce::integer, matmul::integer;
+    u8 => binary::integer, binary::integer_scalar, reduce::integer, matmul::integer;
+}
+
+macro_rules! floats {
+    ($($t:ty)*) => {$(
+        impl Float for $t {
+            fn from_f64(value: f64) -> Self {
+                value as $t
+            }
+            fn into_f64(self) -> f64 {
+                f64::from(self)
+            }
+            fn unary(op: Unary, x: Input<'_, Self>, caller: Caller) -> Tensor<Self> {
+                unary::run(op, x, caller)
+            }
+        }
+    )*};
+}
+
+floats! { f32 f64 }
+

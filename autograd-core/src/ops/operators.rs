@@ -1,0 +1,217 @@
+//! `+ - * /` between tensors, references and scalars, and their named forms.
+
+use std::ops::{Add, Div, Mul, Neg, Sub};
+use std::panic::Location;
+
+use super::{Binary, Caller, Float, Input, Numeric, Unary, expect};
+use crate::error::Result;
+use crate::graph::Tensor;
+
+/// What can stand on the right of an operator on a `Tensor<T>`: a tensor of the same element type,
+/// a reference to one, or a scalar (`T`, and `f64` for any float type).
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be combined with a tensor of `{T}`",
+    label = "needs a tensor of `{T}`, a reference to one, or a scalar",
+    note = "`cast::<{T}>()` changes the element type of a tensor"
+)]
+pub trait Operand<T: Numeric>: Sized {
+    #[doc(hidden)]
+    fn operate(self, op: Binary, left: Input<'_, T>, caller: Caller) -> Result<Tensor<T>>;
+}
+
+impl<T: Numeric> Operand<T> for Tensor<T> {
+    fn operate(self, op: Binary, left: Input<'_, T>, caller: Caller) -> Result<Tensor<T>> {
+        T::binary(op, left, Input::Own(self), caller)
+    }
+}
+
+impl<T: Numeric> Operand<T> for &Tensor<T> {
+    fn operate(self, op: Binary, left: Input<'_, T>, caller: Caller) -> Result<Tensor<T>> {
+        T::binary(op, left, Input::Ref(self), caller)
+    }
+}
+
+impl<T: Float> Operand<T> for f64 {
+    fn operate(self, op: Binary, left: Input<'_, T>, caller: Caller) -> Result<Tensor<T>> {
+        Ok(T::binary_scalar(op, left, T::from_f64(self), false, caller))
+    }
+}
+
+macro_rules! scalar_operands {
+    ($($t:ty)*) => {$(
+        impl Operand<$t> for $t {
+            fn operate(
+                self,
+                op: Binary,
+                left: Input<'_, $t>,
+                caller: Caller,
+            ) -> Result<Tensor<$t>> {
+                Ok(<$t as Numeric>::binary_scalar(op, left, self, false, caller))
+            }
+        }
+    )*};
+}
+
+scalar_operands! { f32 i32 i64 u8 }
+
+macro_rules! operators {
+    ($($trait:ident $method:ident $op:ident;)*) => {$(
+        impl<T: Numeric, R: Operand<T>> $trait<R> for Tensor<T> {
+            type Output = Tensor<T>;
+
+            #[track_caller]
+            fn $method(self, right: R) -> Tensor<T> {
+                expect(right.operate(Binary::$op, Input::Own(self), Location::caller()))
+            }
+        }
+
+        impl<T: Numeric, R: Operand<T>> $trait<R> for &Tensor<T> {
+            type Output = Tensor<T>;
+
+            #[track_caller]
+            fn $method(self, right: R) -> Tensor<T> {
+                expect(right.operate(Binary::$op, Input::Ref(self), Location::caller()))
+            }
+        }
+
+        impl<T: Float> $trait<Tensor<T>> for f64 {
+            type Output = Tensor<T>;
+
+            #[track_caller]
+            fn $method(self, right: Tensor<T>) -> Tensor<T> {
+                let scalar = T::from_f64(self);
+                T::binary_scalar(Binary::$op, Input::Own(right), scalar, true, Location::caller())
+            }
+        }
+
+        impl<T: Float> $trait<&Tensor<T>> for f64 {
+            type Output = Tensor<T>;
+
+            #[track_caller]
+            fn $method(self, right: &Tensor<T>) -> Tensor<T> {
+                let scalar = T::from_f64(self);
+                T::binary_scalar(Binary::$op, Input::Ref(right), scalar, true, Location::caller())
+            }
+        }
+    )*};
+}
+
+operators! {
+    Add add Add;
+    Sub sub Sub;
+    Mul mul Mul;
+    Div div Div;
+}
+
+impl<T: Float> Neg for Tensor<T> {
+    type Output = Tensor<T>;
+
+    #[track_caller]
+    fn neg(self) -> Tensor<T> {
+        T::unary(Unary::Neg, Input::Own(self), Location::caller())
+    }
+}
+
+impl<T: Float> Neg for &Tensor<T> {
+    type Output = Tensor<T>;
+
+    #[track_caller]
+    fn neg(self) -> Tensor<T> {
+        T::unary(Unary::Neg, Input::Ref(self), Location::caller())
+    }
+}
+
+macro_rules! named {
+    ($($(#[$doc:meta])* $try_method:ident $op:ident;)*) => {
+        /// # Operators as methods that return errors
+        ///
+        /// `a + b` panics where the shapes cannot be broadcast together; these return the error.
+        impl<T: Numeric> Tensor<T> {
+            $(
+                $(#[$doc])*
+                ///
+                /// # Errors
+                ///
+                /// [`Error::Broadcast`](crate::Error::Broadcast) if the shapes cannot be broadcast
+                /// together.
+                #[track_caller]
+                pub fn $try_method(&self, other: impl Operand<T>) -> Result<Tensor<T>> {
+                    other.operate(Binary::$op, Input::Ref(self), Location::caller())
+                }
+            )*
+        }
+    };
+}
+
+named! {
+    /// `self + other`.
+    try_add Add;
+    /// `self - other`.
+    try_sub Sub;
+    /// `self * other`, element by element.
+    try_mul Mul;
+    /// `self / other`, element by element. Integers round toward zero and panic on a zero divisor.
+    try_div Div;
+}
+
+/// # Functions of two tensors
+impl<T: Numeric> Tensor<T> {
+    /// The greater of each two elements; NaN if either is. Where they are equal, each gets half
+    /// the gradient; of a scalar and a tensor, the tensor gets it all.
+    ///
+    /// # Panics
+    ///
+    /// If the shapes cannot be broadcast together.
+    #[track_caller]
+    pub fn maximum(&self, other: impl Operand<T>) -> Tensor<T> {
+        expect(other.operate(Binary::Maximum, Input::Ref(self), Location::caller()))
+    }
+
+    /// The lesser of each two elements; NaN if either is. Gradients as of [`Tensor::maximum`].
+    ///
+    /// # Panics
+    ///
+    /// If the shapes cannot be broadcast together.
+    #[track_caller]
+    pub fn minimum(&self, other: impl Operand<T>) -> Tensor<T> {
+        expect(other.operate(Binary::Minimum, Input::Ref(self), Location::caller()))
+    }
+}
+
+impl<T: Float> Tensor<T> {
+    /// `self` to the power `exponent`, element by element.
+    ///
+    /// The gradient with respect to a base of 0 with exponent 0 is 0, and so is that with respect
+    /// to an exponent that is not negative over a base of 0.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// assert_eq!(Tensor::from(vec![1.0, 2.0, 3.0]).pow(2.0).to_vec(), [1.0, 4.0, 9.0]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the shapes cannot be broadcast together.
+    #[track_caller]
+    pub fn pow(&self, exponent: impl Operand<T>) -> Tensor<T> {
+        expect(exponent.operate(Binary::Pow, Input::Ref(self), Location::caller()))
+    }
+
+    /// `base` to the power `self`.
+    #[track_caller]
+    pub(crate) fn rpow(&self, base: T) -> Tensor<T> {
+        T::binary_scalar(Binary::Pow, Input::Ref(self), base, true, Location::caller())
+    }
+
+    /// Limited to `[low, high]`; the gradient is 0 outside and passes at the bounds.
+    ///
+    /// # Panics
+    ///
+    /// If `low > high` or either is NaN.
+    #[track_caller]
+    pub fn clamp(&self, low: f64, high: f64) -> Tensor<T> {
+        assert!(low <= high, "clamp: `low` must not be above `high`, found {low} and {high}");
+        self.maximum(low).minimum(high)
+    }
+}

@@ -1,0 +1,298 @@
+//! Sums, means, products and extremes along axes.
+
+use std::panic::Location;
+
+use super::{Arithmetic, Caller, Float, Numeric, expect};
+use crate::array::elementwise::{Zip, convert_zip, zip_scalar};
+use crate::array::reduce::{Fold, fold_axes};
+use crate::array::shape::axes as check_axes;
+use crate::array::{Shape, Value, elementwise};
+use crate::error::{Error, Result};
+use crate::graph::{Element, Keep, Plain, Tensor, record};
+
+/// The reductions.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reduce {
+    Sum,
+    Mean,
+    Prod,
+    Max,
+    Min,
+}
+
+impl Reduce {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Sum => "sum",
+            Self::Mean => "mean",
+            Self::Prod => "prod",
+            Self::Max => "max",
+            Self::Min => "min",
+        }
+    }
+}
+
+macro_rules! folds {
+    ($($name:ident $start:expr, |$a:ident, $b:ident| $join:expr;)*) => {$(
+        #[derive(Clone, Copy)]
+        struct $name;
+        impl<T: Arithmetic> Fold<T> for $name {
+            #[inline(always)]
+            fn start(self) -> T { $start }
+            #[inline(always)]
+            fn join(self, $a: T, $b: T) -> T { $join }
+        }
+    )*};
+}
+
+folds! {
+    Sum T::ZERO, |a, b| a.plus(b);
+    Prod T::ONE, |a, b| a.times(b);
+    Max T::LOWEST, |a, b| a.greater(b);
+    Min T::HIGHEST, |a, b| a.lesser(b);
+}
+
+#[derive(Clone, Copy)]
+struct Divide;
+impl<T: Arithmetic> Zip<T> for Divide {
+    #[inline(always)]
+    fn call<const FMA: bool>(self, a: T, b: T) -> T {
+        a.over(b)
+    }
+}
+
+/// How many elements go into each result.
+fn group(shape: &[usize], axes: &[usize]) -> usize {
+    axes.iter().map(|&axis| shape[axis]).product()
+}
+
+/// Reduced along sorted `axes`, which stay with length 1.
+fn compute<T: Numeric>(op: Reduce, x: &Value<T>, axes: &[usize]) -> Result<Value<T>> {
+    let n = group(x.shape(), axes);
+    if n == 0 && matches!(op, Reduce::Max | Reduce::Min) {
+        return Err(Error::Shape {
+            op: op.name(),
+            parameter: "self".into(),
+            expected: "a tensor with at least one element along the reduced axes".into(),
+            found: x.shape().to_vec(),
+        });
+    }
+    Ok(match op {
+        Reduce::Sum => fold_axes(x, axes, Sum),
+        Reduce::Prod => fold_axes(x, axes, Prod),
+        Reduce::Max => fold_axes(x, axes, Max),
+        Reduce::Min => fold_axes(x, axes, Min),
+        Reduce::Mean => {
+            let sum = fold_axes(x, axes, Sum);
+            zip_scalar(elementwise::Arg::Own(sum), T::count(n), Divide)
+        }
+    })
+}
+
+fn without(shape: &[usize], axes: &[usize]) -> Shape {
+    shape.iter().enumerate().filter(|(i, _)| !axes.contains(i)).map(|(_, &n)| n).collect()
+}
+
+pub(super) fn integer<T: Numeric>(
+    op: Reduce,
+    x: &Tensor<T>,
+    axes: &[isize],
+    keep: bool,
+    _: Caller,
+) -> Result<Tensor<T>> {
+    let axes = check_axes(op.name(), axes, x.ndim())?;
+    if op == Reduce::Mean && group(x.shape(), &axes) == 0 {
+        return Err(Error::Shape {
+            op: "mean",
+            parameter: "self".into(),
+            expected: "an integer tensor with at least one element".into(),
+            found: x.shape().to_vec(),
+        });
+    }
+    let value = compute(op, &x.read(), &axes)?;
+    let shape = without(x.shape(), &axes);
+    Ok(Tensor::new(if keep { value } else { value.reshaped(shape) }))
+}
+
+pub(super) fn float<T: Float>(
+    op: Reduce,
+    x: &Tensor<T>,
+    axes: &[isize],
+    keep: bool,
+    caller: Caller,
+) -> Result<Tensor<T>> {
+    let axes = check_axes(op.name(), axes, x.ndim())?;
+    let kept_axes = compute(op, &x.read(), &axes)?;
+    let value = if keep {
+        kept_axes.clone()
+    } else {
+        kept_axes.clone().reshaped(without(x.shape(), &axes))
+    };
+    if !x.is_recorded() {
+        return Ok(Tensor::new(value));
+    }
+    let kept = match op {
+        Reduce::Sum | Reduce::Mean => None,
+        Reduce::Prod | Reduce::Max | Reduce::Min => Some(Keep::input(0, x)),
+    };
+    let state = (Plain((op, x.shape_owned(), axes)), kept);
+    Ok(record(op.name(), caller, [x], value, state, pull))
+}
+
+type Kept<T> = ((Reduce, Shape, Shape), Option<Tensor<T>>);
+
+fn pull<T: Float>(
+    ((op, shape, axes), x): Kept<T>,
+    dy: Tensor<T>,
+    _: [bool; 1],
+) -> Result<[Option<Tensor<T>>; 1]> {
+    let mut unreduced = shape.clone();
+    axes.iter().for_each(|&axis| unreduced[axis] = 1);
+    let dy = if dy.shape() == &unreduced[..] { dy } else { dy.reshape(unreduced) };
+    let signed: Vec<isize> = axes.iter().map(|&a| a as isize).collect();
+    let x = || x.as_ref().unwrap_or_else(|| unreachable!("it was kept for this rule"));
+    let dx = match op {
+        Reduce::Sum => dy.broadcast_to(&shape[..]),
+        Reduce::Mean => (dy / group(&shape, &axes) as f64).broadcast_to(&shape[..]),
+        Reduce::Prod => dy * product_of_others(x(), &signed)?,
+        // Equal extremes share the gradient.
+        Reduce::Max | Reduce::Min => {
+            let x = x();
+            let best = T::reduce(op, &x.detach(), &signed, true, Location::caller())?;
+            let hits = x.detach().zip_values(&best, |x, m| if x == m { T::ONE } else { T::ZERO });
+            let count = hits.sum_axes_keep(&signed);
+            dy * (hits / count)
+        }
+    };
+    Ok([Some(dx)])
+}
+
+/// For each element the product of the others along the axes; right also where some are zero.
+fn product_of_others<T: Float>(x: &Tensor<T>, axes: &[isize]) -> Result<Tensor<T>> {
+    // The products before and after each element, along one axis that holds the group.
+    let rank = x.ndim() as isize;
+    let mut order: Vec<isize> = (0..rank).filter(|a| !axes.contains(a)).collect();
+    let kept: Vec<usize> = order.iter().map(|&a| x.shape()[a as usize]).collect();
+    order.extend_from_slice(axes);
+    let moved = x.permute(&order);
+    let n: usize = axes.iter().map(|&a| x.shape()[a as usize]).product();
+    let moved_shape = moved.shape_owned();
+    let rows: usize = kept.iter().product();
+    let flat = moved.reshape([rows, n]);
+    let mut before: Vec<Tensor<T>> = Vec::with_capacity(n);
+    let mut after: Vec<Tensor<T>> = Vec::with_capacity(n);
+    let one = Tensor::new(Value::full(Shape::from_slice(&[rows, 1]), T::ONE));
+    for i in 0..n {
+        let b = match before.last() {
+            None => one.clone(),
+            Some(b) => b * flat.narrow(1, i - 1, 1),
+        };
+        before.push(b);
+        let a = match after.last() {
+            None => one.clone(),
+            Some(a) => a * flat.narrow(1, n - i, 1),
+        };
+        after.push(a);
+    }
+    let others: Vec<Tensor<T>> =
+        before.iter().zip(after.iter().rev()).map(|(b, a)| b * a).collect();
+    let joined = if others.is_empty() {
+        flat.clone()
+    } else {
+        Tensor::concat(&others.iter().collect::<Vec<_>>(), 1)
+    };
+    let mut back = vec![0; order.len()];
+    order.iter().enumerate().for_each(|(i, &a)| back[a as usize] = i as isize);
+    Ok(joined.reshape(moved_shape).permute(&back))
+}
+
+macro_rules! reductions {
+    ($($(#[$doc:meta])* $name:ident $axes_name:ident $op:ident $verb:literal;)*) => {
+        /// # Reductions
+        ///
+        /// Along given axes (negative ones count from the end), or over all elements. Sums are
+        /// joined pairwise, so that their rounding error grows with the logarithm of the length.
+        impl<T: Numeric> Tensor<T> {
+            $(
+                $(#[$doc])*
+                ///
+                /// # Panics
+                ///
+                /// Where the extreme, or the mean of integers, of no elements is asked for.
+                #[track_caller]
+                pub fn $name(&self) -> Tensor<T> {
+                    expect(T::reduce(Reduce::$op, self, &[], false, Location::caller()))
+                }
+
+                #[doc = concat!($verb, " along `axes`, which are taken away; all of them if none is given.")]
+                ///
+                /// # Panics
+                ///
+                /// If an axis does not exist or stands twice.
+                #[track_caller]
+                pub fn $axes_name(&self, axes: &[isize]) -> Tensor<T> {
+                    expect(T::reduce(Reduce::$op, self, axes, false, Location::caller()))
+                }
+            )*
+        }
+    };
+}
+
+reductions! {
+    /// The sum of all elements, a scalar.
+    sum sum_axes Sum "The sum";
+    /// The mean of all elements, a scalar; NaN for no elements.
+    mean mean_axes Mean "The mean";
+    /// The product of all elements, a scalar.
+    prod prod_axes Prod "The product";
+    /// The greatest of all elements, a scalar; NaN if any is. Equal ones share the gradient.
+    max max_axes Max "The greatest element";
+    /// The least of all elements, a scalar; NaN if any is. Equal ones share the gradient.
+    min min_axes Min "The least element";
+}
+
+impl<T: Numeric> Tensor<T> {
+    /// The sum along `axes`, which stay with length 1.
+    ///
+    /// # Panics
+    ///
+    /// If an axis does not exist or stands twice.
+    #[track_caller]
+    pub fn sum_axes_keep(&self, axes: &[isize]) -> Tensor<T> {
+        expect(T::reduce(Reduce::Sum, self, axes, true, Location::caller()))
+    }
+
+    /// The mean along `axes`, which stay with length 1.
+    ///
+    /// # Panics
+    ///
+    /// If an axis does not exist or stands twice.
+    #[track_caller]
+    pub fn mean_axes_keep(&self, axes: &[isize]) -> Tensor<T> {
+        expect(T::reduce(Reduce::Mean, self, axes, true, Location::caller()))
+    }
+
+    /// The greatest element along `axes`, which stay with length 1.
+    ///
+    /// # Panics
+    ///
+    /// If an axis does not exist, stands twice or has length 0.
+    #[track_caller]
+    pub fn max_axes_keep(&self, axes: &[isize]) -> Tensor<T> {
+        expect(T::reduce(Reduce::Max, self, axes, true, Location::caller()))
+    }
+}
+
+impl<T: Element> Tensor<T> {
+    /// `f` of every pair of elements, outside the graph.
+    pub(crate) fn zip_values<U: Element, V: Element>(
+        &self,
+        other: &Tensor<U>,
+        f: impl Fn(T, U) -> V,
+    ) -> Tensor<V> {
+        let shape = crate::array::shape::broadcast("zip", self.shape(), other.shape());
+        let shape = expect(shape);
+        Tensor::new(convert_zip(&shape, &self.read(), &other.read(), f))
+    }
+}

@@ -1,0 +1,492 @@
+//! Ops that move elements and compute none: reshape, transpose, slices, joins.
+
+use std::panic::Location;
+
+use super::{Caller, Numeric, expect};
+use crate::array::shape::{axis as check_axis, broadcast, row_major};
+use crate::array::value::for_each_row;
+use crate::array::{IntoShape, Shape, Value};
+use crate::error::{Error, Result};
+use crate::graph::{Edge, Element, Keeps, Plain, Tensor, is_grad_enabled, record, record_edges};
+
+/// The result of an op on one tensor of any element type, recorded where it must be.
+fn finish<T: Element, S: Keeps + 'static>(
+    name: &'static str,
+    caller: Caller,
+    x: &Tensor<T>,
+    value: Value<T>,
+    state: S,
+    pull: fn(S::Kept, Tensor<T>, [bool; 1]) -> Result<[Option<Tensor<T>>; 1]>,
+) -> Tensor<T> {
+    if x.is_recorded() {
+        record(name, caller, [x], value, state, pull)
+    } else {
+        Tensor::new(value)
+    }
+}
+
+impl<T: Element> Tensor<T> {
+    /// The same elements in row-major order under another shape. Shares the buffer where it is
+    /// row-major.
+    ///
+    /// # Panics
+    ///
+    /// If the number of elements differs; see [`Tensor::try_reshape`].
+    #[doc(alias = "view")]
+    #[track_caller]
+    pub fn reshape(&self, shape: impl IntoShape) -> Tensor<T> {
+        expect(reshape(self, shape.into_shape(), Location::caller()))
+    }
+
+    /// [`Tensor::reshape`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Shape`] if the number of elements differs.
+    #[track_caller]
+    pub fn try_reshape(&self, shape: impl IntoShape) -> Result<Tensor<T>> {
+        reshape(self, shape.into_shape(), Location::caller())
+    }
+
+    /// One axis with all elements in row-major order.
+    #[track_caller]
+    pub fn flatten(&self) -> Tensor<T> {
+        self.reshape([self.len()])
+    }
+
+    /// The last two axes exchanged. Copies nothing.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer than two axes.
+    #[doc(alias = "t")]
+    #[track_caller]
+    pub fn transpose(&self) -> Tensor<T> {
+        let rank = self.ndim() as isize;
+        if rank < 2 {
+            expect(Err(Error::Shape {
+                op: "transpose",
+                parameter: "self".into(),
+                expected: "a tensor with at least two axes".into(),
+                found: self.shape().to_vec(),
+            }))
+        }
+        let mut order: Vec<isize> = (0..rank).collect();
+        order.swap(rank as usize - 2, rank as usize - 1);
+        self.permute(&order)
+    }
+
+    /// The axes in another order: axis `i` of the result is axis `order[i]` of this tensor. Copies
+    /// nothing.
+    ///
+    /// # Panics
+    ///
+    /// If `order` does not name every axis once.
+    #[track_caller]
+    pub fn permute(&self, order: &[isize]) -> Tensor<T> {
+        expect(permute(self, order, Location::caller()))
+    }
+
+    /// A new axis of length 1 before position `axis` (negative: counted from the end, -1 after the
+    /// last).
+    ///
+    /// # Panics
+    ///
+    /// If there is no such position.
+    #[track_caller]
+    pub fn unsqueeze(&self, axis: isize) -> Tensor<T> {
+        let axis = expect(check_axis("unsqueeze", axis, self.ndim() + 1));
+        let mut shape = self.shape_owned();
+        shape.insert(axis, 1);
+        self.reshape(shape)
+    }
+
+    /// Without an axis of length 1.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such axis or it has another length.
+    #[track_caller]
+    pub fn squeeze(&self, axis: isize) -> Tensor<T> {
+        let position = expect(check_axis("squeeze", axis, self.ndim()));
+        let mut shape = self.shape_owned();
+        if shape.remove(position) != 1 {
+            expect(Err(Error::Axis {
+                op: "squeeze",
+                axis,
+                rank: self.ndim(),
+                why: "does not have length 1",
+            }))
+        }
+        self.reshape(shape)
+    }
+
+    /// `len` elements of an axis from `start` on; the other axes stay whole. Copies nothing.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such axis or it has fewer than `start + len` elements.
+    #[track_caller]
+    pub fn narrow(&self, axis: isize, start: usize, len: usize) -> Tensor<T> {
+        self.slice_axis(axis, start, start.saturating_add(len), 1)
+    }
+
+    /// The elements `start, start + step, ..` below `end` of an axis. Copies nothing.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from(vec![0.0, 1.0, 2.0, 3.0, 4.0]);
+    /// assert_eq!(x.slice_axis(0, 1, 5, 2).to_vec(), [1.0, 3.0]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there is no such axis, `start > end`, `end` is beyond the axis or `step` is 0.
+    #[track_caller]
+    pub fn slice_axis(&self, axis: isize, start: usize, end: usize, step: usize) -> Tensor<T> {
+        expect(slice(self, axis, (start, end, step), Location::caller()))
+    }
+
+    /// Element `index` of an axis, which is taken away.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such axis or it is not longer than `index`.
+    #[track_caller]
+    pub fn select(&self, axis: isize, index: usize) -> Tensor<T> {
+        self.narrow(axis, index, 1).squeeze(axis)
+    }
+
+    /// An axis in the opposite order.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such axis.
+    #[track_caller]
+    pub fn flip(&self, axis: isize) -> Tensor<T> {
+        let position = expect(check_axis("flip", axis, self.ndim()));
+        let value = {
+            let x = self.read();
+            let mut view = x.view();
+            view.invert_axis(ndarray::Axis(position));
+            Value::build(self.shape_owned(), |out| out.extend(view.iter().copied()))
+        };
+        finish("flip", Location::caller(), self, value, Plain(axis), |axis, dy, _| {
+            Ok([Some(dy.flip(axis))])
+        })
+    }
+
+    /// Parts of equal length along an axis.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such axis or `parts` does not divide its length.
+    #[doc(alias = "chunk")]
+    #[track_caller]
+    pub fn split(&self, parts: usize, axis: isize) -> Vec<Tensor<T>> {
+        let position = expect(check_axis("split", axis, self.ndim()));
+        let n = self.shape()[position];
+        if parts == 0 || !n.is_multiple_of(parts) {
+            expect(Err(Error::Value {
+                op: "split",
+                parameter: "parts",
+                expected: format!("a divisor of {n}, the length of axis {axis}"),
+                found: parts.to_string(),
+            }))
+        }
+        let len = n / parts;
+        (0..parts).map(|i| self.narrow(axis, i * len, len)).collect()
+    }
+
+    /// Tensors one after the other along an axis; the other axes agree.
+    ///
+    /// # Panics
+    ///
+    /// If there is no tensor, no such axis, or the other axes differ; see [`Tensor::try_concat`].
+    #[doc(alias = "cat")]
+    #[track_caller]
+    pub fn concat(tensors: &[&Tensor<T>], axis: isize) -> Tensor<T> {
+        expect(concat(tensors, axis, Location::caller()))
+    }
+
+    /// [`Tensor::concat`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Count`], [`Error::Axis`] or [`Error::Shape`].
+    #[track_caller]
+    pub fn try_concat(tensors: &[&Tensor<T>], axis: isize) -> Result<Tensor<T>> {
+        concat(tensors, axis, Location::caller())
+    }
+
+    /// Tensors of one shape along a new axis.
+    ///
+    /// # Panics
+    ///
+    /// If there is no tensor, no such position for an axis, or the shapes differ.
+    #[track_caller]
+    pub fn stack(tensors: &[&Tensor<T>], axis: isize) -> Tensor<T> {
+        let raised: Vec<Tensor<T>> = tensors.iter().map(|t| t.unsqueeze(axis)).collect();
+        Tensor::concat(&raised.iter().collect::<Vec<_>>(), axis)
+    }
+
+    /// The same elements in a row-major buffer; this tensor itself where they are so already.
+    #[track_caller]
+    pub fn contiguous(&self) -> Tensor<T> {
+        if self.read().is_row_major() {
+            return self.clone();
+        }
+        let value = self.read().contiguous().into_owned();
+        finish("contiguous", Location::caller(), self, value, (), |(), dy, _| Ok([Some(dy)]))
+    }
+}
+
+fn reshape<T: Element>(x: &Tensor<T>, shape: Shape, caller: Caller) -> Result<Tensor<T>> {
+    let n = crate::array::shape::element_count("reshape", &shape, size_of::<T>())?;
+    if n != x.len() {
+        return Err(Error::Shape {
+            op: "reshape",
+            parameter: "shape".into(),
+            expected: format!(
+                "a shape of {} elements, as {:?} has",
+                x.len(),
+                x.shape()
+            ),
+            found: shape.to_vec(),
+        });
+    }
+    let value = x.read().into_owned().reshaped(shape);
+    Ok(finish("reshape", caller, x, value, Plain(x.shape_owned()), |shape, dy, _| {
+        Ok([Some(dy.reshape(shape))])
+    }))
+}
+
+fn permute<T: Element>(x: &Tensor<T>, order: &[isize], caller: Caller) -> Result<Tensor<T>> {
+    let rank = x.ndim();
+    if order.len() != rank {
+        return Err(Error::Count {
+            op: "permute",
+            what: "axes in `order`".into(),
+            expected: rank,
+            found: order.len(),
+        });
+    }
+    let mut positions = Shape::new();
+    for &a in order {
+        let position = check_axis("permute", a, rank)?;
+        if positions.contains(&position) {
+            return Err(Error::Axis { op: "permute", axis: a, rank, why: "stands twice" });
+        }
+        positions.push(position);
+    }
+    let value = {
+        let x = x.read();
+        let strides = x.strides();
+        let shape = positions.iter().map(|&p| x.shape()[p]).collect();
+        let strides = positions.iter().map(|&p| strides[p]).collect();
+        x.restrided(shape, strides, 0)
+    };
+    Ok(finish("permute", caller, x, value, Plain(positions), |positions, dy, _| {
+        let mut back = vec![0; positions.len()];
+        positions.iter().enumerate().for_each(|(i, &p)| back[p] = i as isize);
+        Ok([Some(dy.permute(&back))])
+    }))
+}
+
+fn broadcast_to<T: Numeric>(x: &Tensor<T>, shape: Shape, caller: Caller) -> Result<Tensor<T>> {
+    crate::array::shape::element_count("broadcast_to", &shape, size_of::<T>())?;
+    if broadcast("broadcast_to", x.shape(), &shape).ok().as_ref() != Some(&shape) {
+        return Err(Error::Shape {
+            op: "broadcast_to",
+            parameter: "shape".into(),
+            expected: format!("a shape that {:?} broadcasts to", x.shape()),
+            found: shape.to_vec(),
+        });
+    }
+    let value = x.read().broadcast_to(&shape);
+    if !x.is_recorded() {
+        return Ok(Tensor::new(value));
+    }
+    let pull = |shape: Shape, dy: Tensor<T>, _: [bool; 1]| Ok([Some(dy.sum_to(&shape))]);
+    Ok(record("broadcast_to", caller, [x], value, Plain(x.shape_owned()), pull))
+}
+
+fn slice<T: Element>(
+    x: &Tensor<T>,
+    axis: isize,
+    (start, end, step): (usize, usize, usize),
+    caller: Caller,
+) -> Result<Tensor<T>> {
+    let position = check_axis("slice_axis", axis, x.ndim())?;
+    let n = x.shape()[position];
+    if start > end || end > n || step == 0 {
+        return Err(Error::Value {
+            op: "slice_axis",
+            parameter: "start, end and step",
+            expected: format!("start <= end <= {n} and step >= 1 on axis {axis} of {:?}", x.shape()),
+            found: format!("{start}, {end} and {step}"),
+        });
+    }
+    let value = {
+        let x = x.read();
+        let mut shape = Shape::from_slice(x.shape());
+        let mut strides: Shape = x.strides().iter().copied().collect();
+        let offset = if x.len() == 0 || start == n { 0 } else { start * strides[position] };
+        shape[position] = (end - start).div_ceil(step);
+        strides[position] *= step;
+        if shape.contains(&0) {
+            strides = row_major(&shape);
+        }
+        x.restrided(shape, strides, offset)
+    };
+    let state = Plain((x.shape_owned(), axis, start, step));
+    Ok(finish("slice_axis", caller, x, value, state, |(shape, axis, start, step), dy, _| {
+        Ok([Some(dy.spread(shape, axis, start, step))])
+    }))
+}
+
+impl<T: Element> Tensor<T> {
+    /// The opposite of a slice: zeros of `shape` with this tensor in the places of the slice.
+    #[track_caller]
+    fn spread(&self, shape: Shape, axis: isize, start: usize, step: usize) -> Tensor<T> {
+        let position = expect(check_axis("slice_axis", axis, shape.len()));
+        let end = (start + self.shape()[position] * step).min(shape[position]);
+        let mut value = Value::full(shape.clone(), T::ZERO);
+        let x = self.read();
+        if x.len() > 0
+            && let Some(data) = value.as_mut_slice()
+        {
+            let own = row_major(&shape);
+            let mut steps = own.clone();
+            steps[position] *= step;
+            let first = start * own[position];
+            let (from, raw) = (x.strides(), x.raw());
+            for_each_row(x.shape(), [&from, &steps], |[i, o], n, [s, t]| {
+                (0..n).for_each(|k| data[first + o + k * t] = raw[i + k * s]);
+            });
+        }
+        let state = Plain((axis, start, end, step));
+        let pull = |(axis, start, end, step), dy: Tensor<T>, _: [bool; 1]| {
+            Ok([Some(dy.slice_axis(axis, start, end, step))])
+        };
+        finish("slice_axis", Location::caller(), self, value, state, pull)
+    }
+}
+
+fn concat<T: Element>(tensors: &[&Tensor<T>], axis: isize, caller: Caller) -> Result<Tensor<T>> {
+    let Some(first) = tensors.first() else {
+        return Err(Error::Count {
+            op: "concat",
+            what: "tensors, or more".into(),
+            expected: 1,
+            found: 0,
+        });
+    };
+    let position = check_axis("concat", axis, first.ndim())?;
+    let mut shape = first.shape_owned();
+    shape[position] = 0;
+    for (i, t) in tensors.iter().enumerate() {
+        let agrees = t.ndim() == shape.len()
+            && (0..shape.len()).all(|k| k == position || t.shape()[k] == first.shape()[k]);
+        if !agrees {
+            return Err(Error::Shape {
+                op: "concat",
+                parameter: format!("tensors[{i}]"),
+                expected: format!(
+                    "of the shape {:?} of the first, but for axis {axis}",
+                    first.shape()
+                ),
+                found: t.shape().to_vec(),
+            });
+        }
+        shape[position] += t.shape()[position];
+    }
+    let reads: Vec<_> = tensors.iter().map(|t| t.read()).collect();
+    let parts: Vec<_> = reads.iter().map(|x| x.contiguous()).collect();
+    let outer: usize = shape[..position].iter().product();
+    let value = Value::build(shape, |out| {
+        for row in 0..outer {
+            for part in &parts {
+                let data = part.as_slice().unwrap_or(&[]);
+                let n = data.len() / outer;
+                out.extend_from_slice(&data[row * n..(row + 1) * n]);
+            }
+        }
+    });
+    if !is_grad_enabled() || tensors.iter().all(|t| t.stop_gradient()) {
+        return Ok(Tensor::new(value));
+    }
+    let edges: Vec<Edge> = tensors.iter().map(|t| t.edge()).collect();
+    let lengths: Vec<usize> = tensors.iter().map(|t| t.shape()[position]).collect();
+    Ok(record_edges("concat", caller, edges, value, Plain((lengths, axis)), |(lengths, axis), dy, wants| {
+        let mut start = 0;
+        Ok(lengths
+            .iter()
+            .zip(wants)
+            .map(|(&n, wanted)| {
+                start += n;
+                wanted.then(|| dy.narrow(axis, start - n, n))
+            })
+            .collect())
+    }))
+}
+
+impl<T: Numeric> Tensor<T> {
+    /// Stretched to a shape that this one broadcasts to. Copies nothing.
+    ///
+    /// # Panics
+    ///
+    /// If this shape does not broadcast to the other; see [`Tensor::try_broadcast_to`].
+    #[doc(alias = "expand")]
+    #[track_caller]
+    pub fn broadcast_to(&self, shape: impl IntoShape) -> Tensor<T> {
+        expect(broadcast_to(self, shape.into_shape(), Location::caller()))
+    }
+
+    /// [`Tensor::broadcast_to`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Shape`] if this shape does not broadcast to the other.
+    #[track_caller]
+    pub fn try_broadcast_to(&self, shape: impl IntoShape) -> Result<Tensor<T>> {
+        broadcast_to(self, shape.into_shape(), Location::caller())
+    }
+
+    /// The lower triangle of the last two axes; zero above diagonal `diagonal`.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer than two axes.
+    #[track_caller]
+    pub fn tril(&self, diagonal: isize) -> Tensor<T> {
+        self.triangle(|row, column| column as isize - row as isize <= diagonal)
+    }
+
+    /// The upper triangle of the last two axes; zero below diagonal `diagonal`.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer than two axes.
+    #[track_caller]
+    pub fn triu(&self, diagonal: isize) -> Tensor<T> {
+        self.triangle(|row, column| column as isize - row as isize >= diagonal)
+    }
+
+    #[track_caller]
+    fn triangle(&self, keeps: impl Fn(usize, usize) -> bool) -> Tensor<T> {
+        let &[.., m, n] = self.shape() else {
+            expect(Err(Error::Shape {
+                op: "triangle",
+                parameter: "self".into(),
+                expected: "a tensor with at least two axes".into(),
+                found: self.shape().to_vec(),
+            }))
+        };
+        let mask = Value::build(Shape::from_slice(&[m, n]), |out| {
+            out.extend((0..m * n).map(|i| if keeps(i / n, i % n) { T::ONE } else { T::ZERO }));
+        });
+        expect(self.try_mul(Tensor::new(mask)))
+    }
+}

@@ -1,0 +1,205 @@
+//! Functions of one tensor, element by element.
+
+use super::{Caller, Float, Input};
+use crate::array::Value;
+use crate::array::elementwise::{Arg, Map, Zip, map, zip};
+use crate::array::lane::Lane;
+use crate::array::math::Math;
+use crate::error::Result;
+use crate::graph::{Keep, Plain, Tensor, is_grad_enabled, record};
+
+/// What a rule needs besides the output's gradient.
+enum Saves {
+    Nothing,
+    Input,
+    Output,
+}
+
+/// A table of rules: `Name method saves, |x| y = f(x), |dy, saved| dx`. The derivative is written
+/// once and compiled twice: over lanes of numbers, which makes one fused pass, and over tensors,
+/// which makes it differentiable again.
+macro_rules! unary_ops {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident $method:ident $saves:ident,
+        |$x:ident| $forward:expr, |$dy:ident, $s:ident| $backward:expr;
+    )*) => {
+        /// The functions of one tensor.
+        #[doc(hidden)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Unary { $($name),* }
+
+        impl Unary {
+            fn name(self) -> &'static str {
+                match self { $(Self::$name => stringify!($method)),* }
+            }
+
+            fn saves(self) -> Saves {
+                match self { $(Self::$name => Saves::$saves),* }
+            }
+
+            fn forward<T: Float>(self, x: Arg<'_, T>) -> Value<T> {
+                match self { $(Self::$name => map(x, forward::$name)),* }
+            }
+
+            fn backward<T: Float>(self, shape: &[usize], dy: Arg<'_, T>, saved: Arg<'_, T>) -> Value<T> {
+                match self { $(Self::$name => zip(shape, dy, saved, backward::$name)),* }
+            }
+
+            /// The derivative as ops on tensors.
+            fn formula<T: Float>(self, dy: Tensor<T>, saved: &Tensor<T>) -> Tensor<T> {
+                match self { $(Self::$name => { let ($dy, $s) = (dy, saved); let _ = $s; $backward })* }
+            }
+        }
+
+        mod forward {
+            use super::*;
+            $(
+                #[derive(Clone, Copy)]
+                pub(super) struct $name;
+                impl<T: Math> Map<T> for $name {
+                    #[inline(always)]
+                    fn call<const FMA: bool>(self, x: T) -> T {
+                        let $x = Lane::<T, FMA>(x);
+                        let y: Lane<T, FMA> = $forward;
+                        y.0
+                    }
+                }
+            )*
+        }
+
+        mod backward {
+            use super::*;
+            $(
+                #[derive(Clone, Copy)]
+                pub(super) struct $name;
+                impl<T: Math> Zip<T> for $name {
+                    #[inline(always)]
+                    fn call<const FMA: bool>(self, dy: T, s: T) -> T {
+                        let ($dy, $s) = (Lane::<T, FMA>(dy), Lane::<T, FMA>(s));
+                        let _ = $s;
+                        let dx: Lane<T, FMA> = $backward;
+                        dx.0
+                    }
+                }
+            )*
+        }
+
+        /// # Functions of each element
+        ///
+        /// Each gives a tensor of the same shape. Angles are in radians.
+        impl<T: Float> Tensor<T> {
+            $(
+                $(#[$doc])*
+                #[track_caller]
+                pub fn $method(&self) -> Tensor<T> {
+                    T::unary(Unary::$name, Input::Ref(self), std::panic::Location::caller())
+                }
+            )*
+        }
+    };
+}
+
+unary_ops! {
+    /// `-x`; also written `-&x`.
+    Neg neg Nothing, |x| -x, |dy, _s| -dy;
+    /// `|x|`; the gradient at 0 is 0.
+    Abs abs Input, |x| x.abs(), |dy, x| dy * x.signum();
+    /// -1, 0 or 1; its gradient is 0.
+    Signum signum Nothing, |x| x.signum(), |dy, _s| dy * 0.0;
+    /// 1 where `x > 0`, else 0 (Heaviside's function); its gradient is 0.
+    Step step Nothing, |x| x.step(), |dy, _s| dy * 0.0;
+    /// The greatest integer not above `x`; its gradient is 0.
+    Floor floor Nothing, |x| x.floor(), |dy, _s| dy * 0.0;
+    /// The least integer not below `x`; its gradient is 0.
+    Ceil ceil Nothing, |x| x.ceil(), |dy, _s| dy * 0.0;
+    /// The nearest integer, halves to the even one; its gradient is 0.
+    Round round Nothing, |x| x.round(), |dy, _s| dy * 0.0;
+    /// `x * x`.
+    Square square Input, |x| x * x, |dy, x| dy * x * 2.0;
+    /// The square root; NaN below 0.
+    Sqrt sqrt Output, |x| x.sqrt(), |dy, y| dy / y * 0.5;
+    /// `1 / sqrt(x)`.
+    Rsqrt rsqrt Output, |x| x.rsqrt(), |dy, y| dy * y * y * y * -0.5;
+    /// `1 / x`.
+    Recip recip Output, |x| x.recip(), |dy, y| -(dy * y * y);
+    /// `e` to the power `x`.
+    Exp exp Output, |x| x.exp(), |dy, y| dy * y;
+    /// `exp(x) - 1`, accurate near 0.
+    ExpM1 exp_m1 Output, |x| x.exp_m1(), |dy, y| dy * (y + 1.0);
+    /// The natural logarithm; NaN below 0.
+    Ln ln Input, |x| x.ln(), |dy, x| dy / x;
+    /// `ln(1 + x)`, accurate near 0.
+    Ln1p ln_1p Input, |x| x.ln_1p(), |dy, x| dy / (x + 1.0);
+    /// The logarithm to base 2.
+    Log2 log2 Input, |x| x.log2(), |dy, x| dy / x * std::f64::consts::LOG2_E;
+    /// The logarithm to base 10.
+    Log10 log10 Input, |x| x.log10(), |dy, x| dy / x * std::f64::consts::LOG10_E;
+    /// The sine.
+    Sin sin Input, |x| x.sin(), |dy, x| dy * x.cos();
+    /// The cosine.
+    Cos cos Input, |x| x.cos(), |dy, x| -(dy * x.sin());
+    /// The tangent.
+    Tan tan Output, |x| x.tan(), |dy, y| dy * (y * y + 1.0);
+    /// The inverse sine, in [-pi/2, pi/2]; NaN outside [-1, 1].
+    Asin asin Input, |x| x.asin(), |dy, x| dy / (1.0 - x * x).sqrt();
+    /// The inverse cosine, in [0, pi]; NaN outside [-1, 1].
+    Acos acos Input, |x| x.acos(), |dy, x| -(dy / (1.0 - x * x).sqrt());
+    /// The inverse tangent, in [-pi/2, pi/2].
+    Atan atan Input, |x| x.atan(), |dy, x| dy / (x * x + 1.0);
+    /// The hyperbolic sine.
+    Sinh sinh Input, |x| x.sinh(), |dy, x| dy * x.cosh();
+    /// The hyperbolic cosine.
+    Cosh cosh Input, |x| x.cosh(), |dy, x| dy * x.sinh();
+    /// The hyperbolic tangent.
+    Tanh tanh Output, |x| x.tanh(), |dy, y| dy * (1.0 - y * y);
+    /// The logistic function `1 / (1 + exp(-x))`.
+    Sigmoid sigmoid Output, |x| x.sigmoid(), |dy, y| dy * (y * (1.0 - y));
+    /// `ln(1 + exp(x))`, without overflow.
+    Softplus softplus Input, |x| x.softplus(), |dy, x| dy * x.sigmoid();
+    /// `x * sigmoid(x)`, also called swish.
+    Silu silu Input, |x| x * x.sigmoid(), |dy, x| dy * (x.sigmoid() * ((1.0 - x.sigmoid()) * x + 1.0));
+    /// The Gaussian error function, `2 / sqrt(pi)` times the integral of `exp(-t * t)` from 0 to `x`.
+    Erf erf Input, |x| x.erf(), |dy, x| dy * (-(x * x)).exp() * std::f64::consts::FRAC_2_SQRT_PI;
+    /// `x` where `x > 0`, else 0; the gradient at 0 is 0. NaN stays NaN.
+    Relu relu Output, |x| x.relu(), |dy, y| dy * y.step();
+    /// The Gaussian error linear unit `x * (1 + erf(x / sqrt(2))) / 2` (Hendrycks and Gimpel 2016).
+    Gelu gelu Input,
+        |x| x * 0.5 * ((x * std::f64::consts::FRAC_1_SQRT_2).erf() + 1.0),
+        |dy, x| dy * (((x * std::f64::consts::FRAC_1_SQRT_2).erf() + 1.0) * 0.5
+            + (x * x * -0.5).exp() * x * 0.398_942_280_401_432_7);
+}
+
+/// Runs and, where it must be, records a unary op.
+pub(super) fn run<T: Float>(op: Unary, x: Input<'_, T>, caller: Caller) -> Tensor<T> {
+    if !x.tensor().is_recorded() {
+        return Tensor::new(x.consume(|x| op.forward(x)));
+    }
+    let x = x.tensor();
+    let value = op.forward(Arg::Ref(&x.read()));
+    let kept = match op.saves() {
+        Saves::Nothing => None,
+        Saves::Input => Some(Keep::input(0, x)),
+        Saves::Output => Some(Keep::output(&value)),
+    };
+    record(op.name(), caller, [x], value, (Plain(op), kept), pull)
+}
+
+fn pull<T: Float>(
+    (op, kept): (Unary, Option<Tensor<T>>),
+    dy: Tensor<T>,
+    _: [bool; 1],
+) -> Result<[Option<Tensor<T>>; 1]> {
+    let saved = kept.as_ref().unwrap_or(&dy);
+    if is_grad_enabled() {
+        return Ok([Some(op.formula(dy.clone(), saved))]);
+    }
+    let Some(saved) = kept else {
+        let none = Tensor::new(Value::scalar(T::ZERO));
+        return Ok([Some(op.formula(dy, &none))]);
+    };
+    let shape = saved.shape_owned();
+    let value = Input::Own(dy)
+        .consume(|dy| Input::Own(saved).consume(|saved| op.backward(&shape, dy, saved)));
+    Ok([Some(Tensor::new(value))])
+}

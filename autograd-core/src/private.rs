@@ -1,0 +1,5 @@
+//! What expansions of the macros call, and nothing else. No part of the public interface.
+#![allow(missing_docs, reason = "hidden from users")]
+
+pub use crate::error::Result;
+pub use crate::py_layer::*;

@@ -1,0 +1,224 @@
+//! One call of a layer: forward runs unrecorded, then its outputs are attached to a node.
+
+use std::panic::Location;
+use std::sync::Mutex;
+
+use super::context::{Forward, ForwardContext};
+use super::inputs::{Edges, TensorInput, contains, draw_edges, wants_gradient};
+use super::node::{LayerNode, Layout, RawBackward};
+use super::outputs::{Seen, Visit, Visitor, attach, look};
+use super::saved::{Kept, KeptState, Role};
+use super::{Info, Layer};
+use crate::error::{Error, Result};
+use crate::graph::{AnyTensor, GradMode, NodeRef, is_grad_enabled};
+
+/// Runs a layer. `forward` calls the user's function; `visit` shows the visitor its tensors.
+#[track_caller]
+pub fn apply<L: Layer<K>, K, O>(
+    inputs: &[&dyn TensorInput],
+    forward: impl FnOnce(&mut ForwardContext<'_, L>) -> O,
+    visit: impl Fn(&mut O, &mut Visitor<'_>),
+) -> Result<O> {
+    let location = Location::caller();
+    let recording = is_recording(L::INFO, inputs);
+    let mut context = ForwardContext::new(L::INFO, inputs, recording);
+    let mut outputs = {
+        let _off = GradMode::set(false);
+        forward(&mut context)
+    };
+    let marker = Declared::of::<L, K>();
+    finish(context.state, L::pull, marker, &mut |visitor| visit(&mut outputs, visitor), location)?;
+    Ok(outputs)
+}
+
+/// The same for a forward that returns a `Result` of its own; nothing is recorded for an `Err`.
+#[track_caller]
+pub fn apply_fallible<L: Layer<K>, K, O, E>(
+    inputs: &[&dyn TensorInput],
+    forward: impl FnOnce(&mut ForwardContext<'_, L>) -> Result<O, E>,
+    visit: impl Fn(&mut O, &mut Visitor<'_>),
+) -> Result<Result<O, E>> {
+    let location = Location::caller();
+    let recording = is_recording(L::INFO, inputs);
+    let mut context = ForwardContext::new(L::INFO, inputs, recording);
+    let returned = {
+        let _off = GradMode::set(false);
+        forward(&mut context)
+    };
+    let mut outputs = match returned {
+        Ok(outputs) => outputs,
+        Err(error) => return Ok(Err(error)),
+    };
+    let marker = Declared::of::<L, K>();
+    finish(context.state, L::pull, marker, &mut |visitor| visit(&mut outputs, visitor), location)?;
+    Ok(Ok(outputs))
+}
+
+/// For an op without backward: an error if gradients are on and an input wants one.
+pub fn without_gradient<L: Layer<K>, K>(inputs: &[&dyn TensorInput]) -> Result<()> {
+    let info = L::INFO;
+    if !is_grad_enabled() {
+        return Ok(());
+    }
+    for (input, declared) in inputs.iter().zip(info.inputs) {
+        if declared.differentiable && wants_gradient(*input) {
+            let name = declared.name;
+            return Err(Error::Unsupported {
+                op: info.name,
+                why: format!(
+                    "the input `{name}` wants a gradient (stop_gradient is false), but this op \
+                     has no backward; give `{name}.detach()`, call it under `no_grad()`, or \
+                     declare `#[stop_gradient] {name}`"
+                ),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// What was asked for, or a panic at the line of the caller.
+#[track_caller]
+pub fn expect<O>(applied: Result<O>) -> O {
+    match applied {
+        Ok(outputs) => outputs,
+        Err(error) => misused(&error),
+    }
+}
+
+#[cold]
+#[track_caller]
+fn misused(error: &Error) -> ! {
+    panic!("{error}")
+}
+
+/// Whether the op declares something that forward must then give.
+struct Declared {
+    saved: bool,
+    attrs: bool,
+}
+
+impl Declared {
+    fn of<L: Layer<K>, K>() -> Self {
+        use std::any::TypeId;
+        let unit = TypeId::of::<()>();
+        Self {
+            saved: TypeId::of::<L::Saved>() != unit,
+            attrs: TypeId::of::<L::Attrs>() != unit,
+        }
+    }
+}
+
+fn is_recording(info: &Info, inputs: &[&dyn TensorInput]) -> bool {
+    let mut inputs = inputs.iter().zip(info.inputs);
+    is_grad_enabled()
+        && inputs.any(|(input, declared)| declared.differentiable && wants_gradient(*input))
+}
+
+/// Forward is done: checks what it did, and records.
+fn finish(
+    mut forward: Forward<'_>,
+    pull: fn(&RawBackward<'_>) -> Result<()>,
+    declared: Declared,
+    visit: &mut Visit<'_>,
+    location: &'static Location<'static>,
+) -> Result<()> {
+    if let Some(broken) = forward.broken.take() {
+        return Err(broken);
+    }
+    let seen = look(visit);
+    let marked = forward.non_differentiable.take().unwrap_or_default();
+    check_marks(forward.info, &seen, &marked)?;
+    let inputs = forward.inputs;
+    let is_input = |address| inputs.iter().any(|input| contains(*input, address));
+    if !forward.recording {
+        attach(visit, None, &seen, &is_input, &marked);
+        return Ok(());
+    }
+    check_declared(&forward, &declared)?;
+    let (edges, layout) = draw(&forward, &seen);
+    let kept = forward.saved.map_or_else(KeptState::new, |saved| {
+        let mut kept = saved.into_state();
+        kept.iter_mut().for_each(|kept| assign_role(kept, inputs, &seen, &marked));
+        kept
+    });
+    let node = LayerNode {
+        info: forward.info,
+        pull,
+        edges,
+        kept: Mutex::new(Some(kept)),
+        attrs: forward.attrs,
+        layout,
+    };
+    let node = NodeRef::record(node, location);
+    attach(visit, Some(node), &seen, &is_input, &marked);
+    Ok(())
+}
+
+fn check_marks(info: &Info, seen: &Seen, marked: &[AnyTensor]) -> Result<()> {
+    for (position, tensor) in marked.iter().enumerate() {
+        if !seen.addresses.contains(&tensor.address()) && is_float(tensor) {
+            return Err(Error::Context {
+                op: info.name,
+                call: "mark_non_differentiable",
+                why: format!("tensor {position} is not an output of the op; mark outputs only"),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn is_float(tensor: &AnyTensor) -> bool {
+    use crate::array::DType;
+    matches!(tensor.dtype(), DType::Float32 | DType::Float64)
+}
+
+fn check_declared(forward: &Forward<'_>, declared: &Declared) -> Result<()> {
+    let missing = |call: &'static str, of: &str| {
+        Err(Error::Context {
+            op: forward.info.name,
+            call,
+            why: format!("`{of}` is declared, but forward returned without this call"),
+        })
+    };
+    if declared.saved && forward.saved.is_none() {
+        return missing("save_for_backward", "type Saved");
+    }
+    if declared.attrs && forward.attrs.is_none() {
+        return missing("set_attrs", "type Attrs");
+    }
+    Ok(())
+}
+
+/// Edges to the inputs, and the shapes that backward's gradients must have.
+fn draw(forward: &Forward<'_>, seen: &Seen) -> (Edges, Layout) {
+    let mut edges = Edges::new();
+    let mut layout = Layout::default();
+    for (input, declared) in forward.inputs.iter().zip(forward.info.inputs) {
+        if declared.differentiable {
+            draw_edges(*input, &mut edges, &mut layout);
+        } else {
+            layout.push_count(0);
+        }
+    }
+    layout.append(&seen.counts, &seen.shapes);
+    (edges, layout)
+}
+
+/// An input is kept as it is; of an output only the value, because the output holds the node and
+/// the node must not hold the output.
+fn assign_role(kept: &mut Kept, inputs: &[&dyn TensorInput], seen: &Seen, marked: &[AnyTensor]) {
+    let Kept::Tensor { tensor, role, .. } = kept else { return };
+    let address = tensor.address();
+    if let Some(group) = inputs.iter().position(|input| contains(*input, address)) {
+        *role = Role::Input(u16::try_from(group).unwrap_or(u16::MAX));
+        return;
+    }
+    if let Some(slot) = seen.addresses.iter().position(|&output| output == address) {
+        let differentiable = !marked.iter().any(|marked| marked.address() == address);
+        *role = match u32::try_from(slot) {
+            Ok(slot) if differentiable => Role::Output(slot),
+            _ => Role::Constant,
+        };
+        *tensor = tensor.alias();
+    }
+}

@@ -1,0 +1,66 @@
+//! Arguments by name: the states of an argument in `Op::with().x(&x).apply()`.
+//!
+//! The builder of an op is generated; its type has a parameter for each argument, which is
+//! [`Required`], [`Optional`] or [`Set`]. The bounds stand on the methods, so that the compiler
+//! speaks in the words below.
+
+/// Not given yet, and without a default.
+#[doc(hidden)]
+pub struct Required;
+
+/// Not given yet, but there is a default.
+#[doc(hidden)]
+pub struct Optional;
+
+/// Given.
+#[doc(hidden)]
+pub struct Set<T>(pub T);
+
+/// An argument that was not given yet.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "the argument `{Name}` is given twice",
+    label = "given before in this chain of calls",
+    note = "each argument of `with()` is given once"
+)]
+pub trait NotGiven<Name> {}
+
+impl<Name> NotGiven<Name> for Required {}
+impl<Name> NotGiven<Name> for Optional {}
+
+/// An argument that was given.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "the argument `{Name}` is missing",
+    label = "call `.{Name}(..)` before this",
+    note = "every argument without a `#[default(..)]` must be given"
+)]
+pub trait Given<Name, T> {
+    /// What was given.
+    fn take(self) -> T;
+}
+
+impl<Name, T> Given<Name, T> for Set<T> {
+    fn take(self) -> T {
+        self.0
+    }
+}
+
+/// An argument that was given or has a default.
+#[doc(hidden)]
+pub trait GivenOr<Name, T> {
+    /// What was given, or the default.
+    fn take_or(self, default: impl FnOnce() -> T) -> T;
+}
+
+impl<Name, T> GivenOr<Name, T> for Set<T> {
+    fn take_or(self, _: impl FnOnce() -> T) -> T {
+        self.0
+    }
+}
+
+impl<Name, T> GivenOr<Name, T> for Optional {
+    fn take_or(self, default: impl FnOnce() -> T) -> T {
+        default()
+    }
+}

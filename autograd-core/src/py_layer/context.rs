@@ -1,0 +1,394 @@
+//! The two contexts: what forward and backward of a layer may call.
+
+use std::any::Any;
+use std::marker::PhantomData;
+
+use smallvec::SmallVec;
+
+use super::inputs::{TensorInput, contains, wants_gradient};
+use super::node::NeedsGrad;
+use super::saved::{IntoSaved, Pack};
+use super::{Info, Layer};
+use crate::error::Error;
+use crate::graph::{AnyTensor, Element, Tensor};
+
+/// What forward of a layer works with beside its inputs.
+///
+/// Forward gets it as `ctx: &mut ForwardContext<Self>`. It is a type of its own, so what belongs
+/// to backward does not compile here.
+///
+/// ```
+/// use autograd_core::prelude::*;
+///
+/// #[py_layer]
+/// impl Cube {
+///     type Saved = Tensor<f64>;
+///
+///     fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+///         ctx.save_for_backward(x);
+///         x * x * x
+///     }
+///
+///     fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+///         dy * ctx.saved_tensor().square() * 3.0
+///     }
+/// }
+///
+/// let x = Tensor::from(2.0);
+/// x.set_stop_gradient(false);
+/// Cube::apply(&x).backward()?;
+/// assert_eq!(x.grad().unwrap().item(), 12.0);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
+#[doc(alias = "PyLayerContext")]
+pub struct ForwardContext<'a, L> {
+    pub(super) state: Forward<'a>,
+    layer: PhantomData<fn() -> L>,
+}
+
+/// What forward did with its context.
+pub(super) struct Forward<'a> {
+    pub(super) info: &'static Info,
+    pub(super) inputs: &'a [&'a dyn TensorInput],
+    pub(super) recording: bool,
+    pub(super) saved: Option<Pack>,
+    pub(super) attrs: Option<Box<dyn Any + Send + Sync>>,
+    pub(super) non_differentiable: Option<SmallVec<[AnyTensor; 1]>>,
+    marked_not_inplace: bool,
+    materialize_set: bool,
+    /// The first call that broke a rule.
+    pub(super) broken: Option<Error>,
+}
+
+impl Forward<'_> {
+    #[cold]
+    fn refuse(&mut self, call: &'static str, why: String) {
+        let op = self.info.name;
+        self.broken.get_or_insert(Error::Context { op, call, why });
+    }
+
+    #[cold]
+    fn refuse_second(&mut self, call: &'static str) {
+        self.refuse(call, "called twice in one forward; call it once with everything".to_owned());
+    }
+}
+
+impl<'a, L> ForwardContext<'a, L> {
+    pub(super) fn new(
+        info: &'static Info,
+        inputs: &'a [&'a dyn TensorInput],
+        recording: bool,
+    ) -> Self {
+        let state = Forward {
+            info,
+            inputs,
+            recording,
+            saved: None,
+            attrs: None,
+            non_differentiable: None,
+            marked_not_inplace: false,
+            materialize_set: false,
+            broken: None,
+        };
+        Self { state, layer: PhantomData }
+    }
+
+    /// Saves tensors for backward, which gets them from
+    /// [`saved_tensor`](BackwardContext::saved_tensor). Once a forward.
+    ///
+    /// Takes references in the form that `type Saved` declares: `&y` for a tensor, `(&y, &scale)`
+    /// for a tuple, `Some(&t)` or `None` for an option, `&list` for a `Vec`, the struct itself for
+    /// a derived one. Saving never leaks, also an output. A tensor changed in place between here
+    /// and its use is an error in backward.
+    pub fn save_for_backward<K, V>(&mut self, tensors: V)
+    where
+        L: Layer<K>,
+        V: IntoSaved<L::Saved>,
+    {
+        if self.state.saved.is_some() {
+            return self.state.refuse_second("save_for_backward");
+        }
+        let pack = self.state.saved.insert(Pack::default());
+        if self.state.recording {
+            tensors.pack(pack);
+        }
+    }
+
+    /// Keeps something that is not a tensor for backward, which gets it from
+    /// [`attrs`](BackwardContext::attrs). Once a forward.
+    pub fn set_attrs<K>(&mut self, attrs: L::Attrs)
+    where
+        L: Layer<K>,
+    {
+        if self.state.attrs.is_some() {
+            return self.state.refuse_second("set_attrs");
+        }
+        self.state.attrs = Some(Box::new(attrs));
+    }
+
+    /// States that an output which is one of these inputs shall be a tensor of its own. It is so
+    /// in any case; the call documents it and is checked: only inputs may stand here. Once a
+    /// forward; a tensor, or a tuple, slice or array of tensors.
+    pub fn mark_not_inplace(&mut self, inputs: impl Outputs) {
+        if self.state.marked_not_inplace {
+            return self.state.refuse_second("mark_not_inplace");
+        }
+        self.state.marked_not_inplace = true;
+        for (position, tensor) in marked(inputs).iter().enumerate() {
+            let address = tensor.address();
+            if !self.state.inputs.iter().any(|input| contains(*input, address)) {
+                let why = format!("tensor {position} is not an input of the op; mark inputs only");
+                self.state.refuse("mark_not_inplace", why);
+            }
+        }
+    }
+
+    /// Makes outputs that have no gradient: their `stop_gradient` is true. Backward keeps its
+    /// parameters for them and gets zeros (or `None`). Once a forward, outputs only; a tensor, or
+    /// a tuple, slice or array of tensors.
+    pub fn mark_non_differentiable(&mut self, outputs: impl Outputs) {
+        if self.state.non_differentiable.is_some() {
+            return self.state.refuse_second("mark_non_differentiable");
+        }
+        self.state.non_differentiable = Some(marked(outputs));
+    }
+
+    /// States whether backward gets zeros where no gradient came (`true`) or `None` (`false`).
+    /// The type of backward's parameter decides: `&Tensor` gets zeros, `Option<&Tensor>` gets
+    /// `None`. With `false` every parameter must be an `Option`. Once a forward.
+    pub fn set_materialize_grads(&mut self, materialize: bool) {
+        if self.state.materialize_set {
+            return self.state.refuse_second("set_materialize_grads");
+        }
+        self.state.materialize_set = true;
+        if let (false, [bare, ..]) = (materialize, self.state.info.bare) {
+            let why = format!(
+                "`false` needs gradient parameters that can be `None`, but `{bare}` is not an \
+                 `Option`: write `{bare}: Option<&Tensor<..>>` in backward"
+            );
+            self.state.refuse("set_materialize_grads", why);
+        }
+    }
+
+    /// Which tensor inputs want a gradient, by name: `ctx.needs_input_grad().x`.
+    pub fn needs_input_grad<K>(&self) -> L::Needs
+    where
+        L: Layer<K>,
+    {
+        L::needs(&self.state)
+    }
+}
+
+impl NeedsGrad for Forward<'_> {
+    fn one(&self, group: usize) -> bool {
+        self.recording && self.info.inputs[group].differentiable && {
+            wants_gradient(self.inputs[group])
+        }
+    }
+
+    fn list(&self, group: usize) -> Vec<bool> {
+        let input = self.inputs[group];
+        let wants = self.recording && self.info.inputs[group].differentiable;
+        super::inputs::each_wants(input).into_iter().map(|each| wants && each).collect()
+    }
+}
+
+/// Tensors that a context call marks: a tensor, or a tuple, slice or array of them.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be marked",
+    label = "not a reference to a tensor, nor a tuple of such",
+    note = "give `&y`, or `(&a, &b)` for several at once"
+)]
+pub trait Outputs {
+    #[doc(hidden)]
+    fn collect(self, into: &mut dyn FnMut(AnyTensor));
+}
+
+fn marked(tensors: impl Outputs) -> SmallVec<[AnyTensor; 1]> {
+    let mut marked = SmallVec::new();
+    tensors.collect(&mut |tensor| marked.push(tensor));
+    marked
+}
+
+impl<T: Element> Outputs for &Tensor<T> {
+    fn collect(self, into: &mut dyn FnMut(AnyTensor)) {
+        into(T::wrap(self.clone()));
+    }
+}
+
+impl<O: Outputs> Outputs for Option<O> {
+    fn collect(self, into: &mut dyn FnMut(AnyTensor)) {
+        if let Some(outputs) = self {
+            outputs.collect(into);
+        }
+    }
+}
+
+impl<T: Element> Outputs for &[Tensor<T>] {
+    fn collect(self, into: &mut dyn FnMut(AnyTensor)) {
+        self.iter().for_each(|tensor| into(T::wrap(tensor.clone())));
+    }
+}
+
+impl<T: Element> Outputs for &[&Tensor<T>] {
+    fn collect(self, into: &mut dyn FnMut(AnyTensor)) {
+        self.iter().for_each(|tensor| into(T::wrap((*tensor).clone())));
+    }
+}
+
+impl<T: Element> Outputs for &Vec<Tensor<T>> {
+    fn collect(self, into: &mut dyn FnMut(AnyTensor)) {
+        self.as_slice().collect(into);
+    }
+}
+
+impl<T: Element, const N: usize> Outputs for &[Tensor<T>; N] {
+    fn collect(self, into: &mut dyn FnMut(AnyTensor)) {
+        self.as_slice().collect(into);
+    }
+}
+
+impl<T: Element, const N: usize> Outputs for [&Tensor<T>; N] {
+    fn collect(self, into: &mut dyn FnMut(AnyTensor)) {
+        self.as_slice().collect(into);
+    }
+}
+
+macro_rules! outputs_tuples {
+    ($(($($name:ident)*))*) => {$(
+        impl<$($name: Outputs),*> Outputs for ($($name,)*) {
+            #[allow(non_snake_case, reason = "the names of the types serve the values too")]
+            fn collect(self, into: &mut dyn FnMut(AnyTensor)) {
+                let ($($name,)*) = self;
+                $($name.collect(into);)*
+            }
+        }
+    )*};
+}
+
+outputs_tuples! {
+    (A) (A B) (A B C) (A B C D) (A B C D E) (A B C D E F) (A B C D E F G) (A B C D E F G H)
+    (A B C D E F G H I) (A B C D E F G H I J) (A B C D E F G H I J K) (A B C D E F G H I J K L)
+    (A B C D E F G H I J K L M) (A B C D E F G H I J K L M N) (A B C D E F G H I J K L M N O)
+    (A B C D E F G H I J K L M N O P)
+}
+
+/// What backward of a layer works with beside the gradients of the outputs.
+///
+/// Backward gets it as `ctx: &BackwardContext<Self>`. It is a type of its own, so what belongs to
+/// forward does not compile here.
+#[doc(alias = "PyLayerContext")]
+pub struct BackwardContext<'a, L> {
+    saved: &'a dyn Any,
+    attrs: &'a dyn Any,
+    needs: &'a dyn NeedsGrad,
+    layer: PhantomData<fn() -> L>,
+}
+
+impl<'a, L> BackwardContext<'a, L> {
+    pub(super) fn new<S: 'static>(
+        saved: &'a S,
+        attrs: Option<&'a (dyn Any + Send + Sync)>,
+        needs: &'a dyn NeedsGrad,
+    ) -> Self {
+        let attrs = attrs.map_or(&() as &dyn Any, |attrs| attrs);
+        Self { saved, attrs, needs, layer: PhantomData }
+    }
+
+    /// What forward gave to [`save_for_backward`](ForwardContext::save_for_backward), as `type
+    /// Saved` declares it. References to the parts of a tuple come by destructuring:
+    /// `let (y, scale) = ctx.saved_tensor();`.
+    pub fn saved_tensor<K>(&self) -> &'a L::Saved
+    where
+        L: Layer<K>,
+    {
+        kept(self.saved)
+    }
+
+    /// What forward gave to [`set_attrs`](ForwardContext::set_attrs).
+    pub fn attrs<K>(&self) -> &'a L::Attrs
+    where
+        L: Layer<K>,
+    {
+        kept(self.attrs)
+    }
+
+    /// Which tensor inputs want a gradient, by name: `ctx.needs_input_grad().x`.
+    pub fn needs_input_grad<K>(&self) -> L::Needs
+    where
+        L: Layer<K>,
+    {
+        L::needs(self.needs)
+    }
+}
+
+/// The context was made for this layer, and a layer has one implementation.
+fn kept<T: 'static>(any: &dyn Any) -> &T {
+    any.downcast_ref().unwrap_or_else(|| unreachable!("what forward kept has the declared type"))
+}
+
+/// Never: the bound of what belongs to forward, in backward's context.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "this belongs to `forward`: the context of `backward` only reads",
+    label = "not in `backward`",
+    note = "call it on `ctx: &mut ForwardContext<Self>` in `forward`; here `ctx.saved_tensor()`, `ctx.attrs()` and `ctx.needs_input_grad()` can be called"
+)]
+pub trait InForward<V> {}
+
+/// Never: the bound of what belongs to backward, in forward's context.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "this belongs to `backward`: in `forward` there is nothing saved yet",
+    label = "not in `forward`",
+    note = "call it on `ctx: &BackwardContext<Self>` in `backward`"
+)]
+pub trait InBackward<V> {}
+
+#[doc(hidden)]
+#[allow(clippy::unused_self, reason = "they exist for their bounds only")]
+impl<'a, L> BackwardContext<'a, L> {
+    pub fn save_for_backward<V>(&self, _: V)
+    where
+        Self: InForward<V>,
+    {
+    }
+    pub fn set_attrs<V>(&self, _: V)
+    where
+        Self: InForward<V>,
+    {
+    }
+    pub fn mark_not_inplace<V>(&self, _: V)
+    where
+        Self: InForward<V>,
+    {
+    }
+    pub fn mark_non_differentiable<V>(&self, _: V)
+    where
+        Self: InForward<V>,
+    {
+    }
+    pub fn set_materialize_grads<V>(&self, _: V)
+    where
+        Self: InForward<V>,
+    {
+    }
+}
+
+#[doc(hidden)]
+impl<L> ForwardContext<'_, L> {
+    pub fn saved_tensor<K>(&self) -> L::Saved
+    where
+        L: Layer<K>,
+        Self: InBackward<K>,
+    {
+        unreachable!("no type meets the bound")
+    }
+    pub fn attrs<K>(&self) -> L::Attrs
+    where
+        L: Layer<K>,
+        Self: InBackward<K>,
+    {
+        unreachable!("no type meets the bound")
+    }
+}

@@ -1,0 +1,130 @@
+//! Tensor inputs: what forward takes, and how edges are drawn from it.
+
+use smallvec::SmallVec;
+
+use super::node::Layout;
+use crate::graph::{Edge, Element, Tensor};
+use crate::ops::Float;
+
+/// A tensor input of a layer: a tensor, an optional tensor or a list of tensors.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a tensor input",
+    label = "not a tensor input of this library",
+    note = "a tensor input is `&Tensor<T>`, `Option<&Tensor<T>>`, `&[Tensor<T>]`, `&[&Tensor<T>]` or `[&Tensor<T>; N]`, with autograd_core's `Tensor`",
+    note = "if another type is called `Tensor` too, import it under another name: `use other::Tensor as OtherTensor`"
+)]
+pub trait TensorInput {
+    /// Shows each tensor to the collector.
+    fn collect(&self, collector: &mut Collector<'_>);
+}
+
+/// A tensor input that can be differentiated: its elements are of a float type.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is a tensor input that cannot be differentiated",
+    label = "no gradient flows to this input",
+    note = "only `f32` and `f64` tensors have gradients: write `#[stop_gradient]` before an integer or bool input, and return nothing for it from `backward`",
+    note = "a tensor input is `&Tensor<T>`, `Option<&Tensor<T>>`, `&[Tensor<T>]`, `&[&Tensor<T>]` or `[&Tensor<T>; N]`, with autograd_core's `Tensor`"
+)]
+pub trait DifferentiableInput: TensorInput {}
+
+/// A tensor input that backward returns a gradient for.
+pub fn input<I: DifferentiableInput>(input: &I) -> &dyn TensorInput
+where
+    I: Sized,
+{
+    input
+}
+
+/// A tensor input behind `#[stop_gradient]`.
+pub fn constant<I: TensorInput>(input: &I) -> &dyn TensorInput {
+    input
+}
+
+macro_rules! tensor_inputs {
+    ($([$($generics:tt)*] $input:ty, $this:ident => $tensors:expr;)*) => {$(
+        impl<T: Element, $($generics)*> TensorInput for $input {
+            fn collect(&self, collector: &mut Collector<'_>) {
+                let $this = self;
+                for tensor in $tensors {
+                    collector.see(tensor);
+                }
+            }
+        }
+
+        impl<T: Float, $($generics)*> DifferentiableInput for $input {}
+    )*};
+}
+
+tensor_inputs! {
+    [] &Tensor<T>, this => [*this];
+    [] Option<&Tensor<T>>, this => this.iter().copied();
+    [] &[Tensor<T>], this => this.iter();
+    [] &[&Tensor<T>], this => this.iter().copied();
+    [const N: usize] [&Tensor<T>; N], this => this.iter().copied();
+    [const N: usize] &[Tensor<T>; N], this => this.iter();
+    [const N: usize] &[&Tensor<T>; N], this => this.iter().copied();
+    [] &Vec<Tensor<T>>, this => this.iter();
+}
+
+/// Goes over the tensors of an input.
+#[doc(hidden)]
+pub struct Collector<'a>(Task<'a>);
+
+enum Task<'a> {
+    /// Does one of them want a gradient?
+    Any(&'a mut bool),
+    /// Is the tensor with this address among them?
+    Find(*const (), &'a mut bool),
+    /// Which of them want a gradient?
+    Each(&'a mut Vec<bool>),
+    /// Draw edges, note shapes.
+    Edges(&'a mut Edges, &'a mut Layout, &'a mut u32),
+}
+
+/// The edges of a layer's node.
+pub(super) type Edges = SmallVec<[Edge; 2]>;
+
+impl Collector<'_> {
+    fn see<T: Element>(&mut self, tensor: &Tensor<T>) {
+        match &mut self.0 {
+            Task::Any(any) => **any |= !tensor.stop_gradient(),
+            Task::Find(address, found) => **found |= tensor.address() == *address,
+            Task::Each(each) => each.push(!tensor.stop_gradient()),
+            Task::Edges(edges, layout, count) => {
+                edges.push(tensor.edge());
+                layout.push_shape(tensor.shape());
+                **count += 1;
+            }
+        }
+    }
+}
+
+/// Whether a tensor of this input wants a gradient.
+pub(super) fn wants_gradient(input: &dyn TensorInput) -> bool {
+    let mut any = false;
+    input.collect(&mut Collector(Task::Any(&mut any)));
+    any
+}
+
+/// Whether the tensor with this address is (one of) this input.
+pub(super) fn contains(input: &dyn TensorInput, address: *const ()) -> bool {
+    let mut found = false;
+    input.collect(&mut Collector(Task::Find(address, &mut found)));
+    found
+}
+
+/// Adds the edges of an input, and how many they are.
+pub(super) fn draw_edges(input: &dyn TensorInput, edges: &mut Edges, layout: &mut Layout) {
+    let mut count = 0;
+    input.collect(&mut Collector(Task::Edges(edges, layout, &mut count)));
+    layout.push_count(count);
+}
+
+/// Which tensors of this input want a gradient.
+pub(super) fn each_wants(input: &dyn TensorInput) -> Vec<bool> {
+    let mut each = Vec::new();
+    input.collect(&mut Collector(Task::Each(&mut each)));
+    each
+}

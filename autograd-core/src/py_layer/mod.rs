@@ -1,0 +1,76 @@
+//! Layers: ops whose gradient a user writes.
+//!
+//! [`py_layer`](macro@crate::py_layer) turns an impl block into a [`Layer`] and an `apply`. What it
+//! generates calls [`apply`](apply::apply), which runs the user's forward and records a node; in
+//! backward the node calls the generated `pull`, which calls the user's backward. Element types
+//! are erased at the border: the node is the same type for every layer.
+
+mod apply;
+mod builder;
+mod context;
+mod grads;
+mod inputs;
+mod node;
+mod outputs;
+mod plain;
+mod saved;
+
+pub use apply::{apply, apply_fallible, expect, without_gradient};
+pub use builder::{Given, GivenOr, NotGiven, Optional, Required, Set};
+pub use context::{BackwardContext, ForwardContext, InBackward, InForward, Outputs};
+pub use grads::{GradFor, GradParam, Gradient, GradsFor};
+pub use inputs::{DifferentiableInput, TensorInput, constant, input};
+pub use node::{NeedsGrad, RawBackward};
+pub use outputs::{TensorOutput, Visitor};
+pub use plain::{HoldsNoTensor, HoldsTensor, IsPlain, NoTensorSeen, Probe, TensorSeen, plain};
+pub use saved::{IntoSaved, Pack, Saved, Unpack};
+
+use crate::error::Result;
+
+/// What [`py_layer`](macro@crate::py_layer) implements for an op.
+///
+/// `Key` is a type private to the op: it keeps `Saved` and `Attrs` out of the op's public
+/// interface, so that a public op may have private types there.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an op made by #[py_layer]",
+    label = "this type has no #[py_layer] impl block"
+)]
+pub trait Layer<Key> {
+    /// What backward gets from forward.
+    type Saved: Saved;
+    /// What backward gets from forward beside tensors.
+    type Attrs: Send + Sync + 'static;
+    /// A struct with a field for each tensor input.
+    type Needs;
+    /// What is the same in every call.
+    const INFO: &'static Info;
+    /// Which inputs want a gradient, by name.
+    fn needs(needs: &dyn NeedsGrad) -> Self::Needs;
+    /// Calls the user's backward.
+    fn pull(raw: &RawBackward<'_>) -> Result<()>;
+}
+
+/// What is known of an op when compiling.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Info {
+    /// The op's name.
+    pub name: &'static str,
+    /// Its tensor inputs in the order of forward's parameters.
+    pub inputs: &'static [InputInfo],
+    /// Backward's gradient parameters that are no `Option`.
+    pub bare: &'static [&'static str],
+    /// Whether the op says `once_differentiable`.
+    pub once_differentiable: bool,
+}
+
+/// A tensor input as it is declared.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct InputInfo {
+    /// Its name.
+    pub name: &'static str,
+    /// False behind `#[stop_gradient]`.
+    pub differentiable: bool,
+}

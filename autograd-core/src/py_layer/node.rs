@@ -1,0 +1,291 @@
+//! The node of a layer: one type for all layers.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::mem;
+use std::panic::Location;
+use std::sync::Mutex;
+
+use smallvec::SmallVec;
+
+use super::context::BackwardContext;
+use super::grads::{GradList, Gradient};
+use super::inputs::Edges;
+use super::outputs::TensorOutput;
+use super::saved::{KeptState, Saved, Unpack};
+use super::{Info, Layer};
+use crate::error::{Error, Result};
+use crate::graph::{AnyTensor, At, Edge, GradMode, NodeRef, Pull, Rule, Sink, Slots, for_any};
+
+/// What one call of a layer leaves in the graph.
+pub(super) struct LayerNode {
+    pub(super) info: &'static Info,
+    pub(super) pull: fn(&RawBackward<'_>) -> Result<()>,
+    pub(super) edges: Edges,
+    pub(super) kept: Mutex<Option<KeptState>>,
+    pub(super) attrs: Option<Box<dyn Any + Send + Sync>>,
+    /// Input by input, then, where there are several outputs, output by output.
+    pub(super) layout: Layout,
+}
+
+/// How many tensors each parameter has, and the shapes of all tensors, one after the other.
+#[derive(Default)]
+pub(super) struct Layout {
+    counts: SmallVec<[u32; 4]>,
+    /// Rank and lengths, rank and lengths ..
+    shapes: SmallVec<[usize; 8]>,
+}
+
+impl Layout {
+    pub(super) fn push_count(&mut self, count: u32) {
+        self.counts.push(count);
+    }
+
+    pub(super) fn push_shape(&mut self, shape: &[usize]) {
+        self.shapes.push(shape.len());
+        self.shapes.extend_from_slice(shape);
+    }
+
+    pub(super) fn append(&mut self, counts: &[u32], shapes: &Self) {
+        self.counts.extend_from_slice(counts);
+        self.shapes.extend_from_slice(&shapes.shapes);
+    }
+
+    /// Position of a parameter's first tensor, and how many tensors it has.
+    fn group(&self, group: usize) -> (usize, usize) {
+        let first = self.counts.iter().take(group).map(|&count| count as usize).sum();
+        (first, self.counts.get(group).map_or(0, |&count| count as usize))
+    }
+
+    pub(super) fn shape(&self, tensor: usize) -> &[usize] {
+        let mut rest = &self.shapes[..];
+        for _ in 0..tensor {
+            rest = &rest[1 + rest[0]..];
+        }
+        &rest[1..=rest[0]]
+    }
+}
+
+impl Rule for LayerNode {
+    fn name(&self) -> &'static str {
+        self.info.name
+    }
+
+    fn edges(&self) -> &[Edge] {
+        &self.edges
+    }
+
+    fn pull(&self, pull: &mut Pull<'_>) -> Result<()> {
+        let kept = pull.state(&self.kept)?;
+        let (op, location, node) = (self.info.name, pull.node.location, pull.node);
+        let once = self.info.once_differentiable;
+        let create_graph = pull.create_graph && !once;
+        let grads = mem::take(&mut pull.grads);
+        // Who made the gradients, for a node that refuses a second order.
+        let barrier = once && pull.create_graph;
+        let barrier = barrier.then(|| Barrier::record(self, &grads, location));
+        let raw = RawBackward {
+            layer: self,
+            at: At { op, location, node, create_graph },
+            kept: RefCell::new(kept),
+            grads: RefCell::new(grads),
+            sink: RefCell::new(&mut *pull.sink),
+            barrier,
+        };
+        if once {
+            let _off = GradMode::set(false);
+            return (self.pull)(&raw);
+        }
+        (self.pull)(&raw)
+    }
+}
+
+/// One visit of a layer's node: what the generated `pull` works with.
+#[doc(hidden)]
+pub struct RawBackward<'a> {
+    layer: &'a LayerNode,
+    at: At<'a>,
+    kept: RefCell<KeptState>,
+    grads: RefCell<Slots>,
+    sink: RefCell<&'a mut dyn Sink>,
+    barrier: Option<NodeRef>,
+}
+
+impl RawBackward<'_> {
+    /// What forward saved.
+    pub fn saved<S: Saved>(&self) -> Result<S> {
+        S::unpack(&mut Unpack {
+            kept: mem::take(&mut *self.kept.borrow_mut()).into_iter(),
+            at: At { ..self.at },
+            info: self.layer.info,
+            position: 0,
+        })
+    }
+
+    /// The context of backward.
+    pub fn context<'s, L: Layer<K>, K>(&'s self, saved: &'s L::Saved) -> BackwardContext<'s, L> {
+        BackwardContext::new(saved, self.layer.attrs.as_deref(), self)
+    }
+
+    /// The gradients of output `group`.
+    pub fn gradient<O: TensorOutput>(&self, group: usize) -> Gradient<'_, O> {
+        let group = self.layer.info.inputs.len() + group;
+        let (first, count) = self.layer.layout.group(group);
+        let inputs = self.layer.edges.len();
+        let mut slot = first - inputs.min(first);
+        let mut grads = self.grads.borrow_mut();
+        let held = O::hold(
+            &mut || {
+                let grad = grads.get_mut(slot).and_then(Option::take);
+                slot += 1;
+                grad
+            },
+            count,
+        );
+        Gradient::new(held, &self.layer.layout, first, count)
+    }
+
+    /// Hands on what backward returned for input `group`.
+    pub(super) fn deliver(&self, group: usize, grads: GradList) -> Result<()> {
+        let (first, count) = self.layer.layout.group(group);
+        if grads.len() != count {
+            return Err(Error::GradientCount {
+                op: self.at.op,
+                parameter: self.name(group, None),
+                expected: count,
+                found: grads.len(),
+                location: self.at.location,
+            });
+        }
+        for (position, grad) in grads.into_iter().enumerate() {
+            self.one(group, Some(position), first + position, grad)?;
+        }
+        Ok(())
+    }
+
+    /// The same for an input that is one tensor, or none.
+    pub(super) fn deliver_one(&self, group: usize, grad: Option<AnyTensor>) -> Result<()> {
+        match self.layer.layout.group(group) {
+            (first, 1) => self.one(group, None, first, grad),
+            _ => Ok(()),
+        }
+    }
+
+    fn one(
+        &self,
+        group: usize,
+        position: Option<usize>,
+        tensor: usize,
+        grad: Option<AnyTensor>,
+    ) -> Result<()> {
+        let edge = &self.layer.edges[tensor];
+        let mut sink = self.sink.borrow_mut();
+        if matches!(edge, Edge::None) {
+            return Ok(());
+        }
+        let Some(mut grad) = grad else {
+            if !sink.wants(edge) {
+                return Ok(());
+            }
+            return Err(Error::GradientMissing {
+                op: self.at.op,
+                parameter: self.name(group, position),
+                location: self.at.location,
+            });
+        };
+        let expected = self.layer.layout.shape(tensor);
+        if grad.shape() != expected {
+            return Err(Error::GradientShape {
+                op: self.at.op,
+                parameter: self.name(group, position),
+                expected: expected.to_vec(),
+                found: grad.shape().to_vec(),
+                location: self.at.location,
+            });
+        }
+        if !sink.wants(edge) {
+            return Ok(());
+        }
+        if let Some(barrier) = &self.barrier {
+            grad = for_any!(grad, t => AnyTensor::from(t.attached(barrier.clone(), 0)));
+        }
+        sink.deliver(edge, grad)
+    }
+
+    fn name(&self, group: usize, position: Option<usize>) -> String {
+        let name = self.layer.info.inputs[group].name;
+        position.map_or_else(|| name.to_owned(), |position| format!("{name}[{position}]"))
+    }
+
+    /// An error that the user's backward returned.
+    pub fn failed(&self, message: String) -> Error {
+        Error::User {
+            op: self.at.op,
+            function: "backward",
+            message,
+            location: self.at.location,
+        }
+    }
+}
+
+/// Which inputs want a gradient.
+#[doc(hidden)]
+pub trait NeedsGrad {
+    /// One tensor.
+    fn one(&self, group: usize) -> bool;
+    /// A list of tensors.
+    fn list(&self, group: usize) -> Vec<bool>;
+}
+
+impl NeedsGrad for RawBackward<'_> {
+    fn one(&self, group: usize) -> bool {
+        let (first, count) = self.layer.layout.group(group);
+        count == 1 && self.wants(first)
+    }
+
+    fn list(&self, group: usize) -> Vec<bool> {
+        let (first, count) = self.layer.layout.group(group);
+        (first..first + count).map(|tensor| self.wants(tensor)).collect()
+    }
+}
+
+impl RawBackward<'_> {
+    fn wants(&self, tensor: usize) -> bool {
+        let edge = &self.layer.edges[tensor];
+        !matches!(edge, Edge::None) && self.sink.borrow().wants(edge)
+    }
+}
+
+/// Behind the gradients of an op that is differentiable once: it refuses.
+struct Barrier {
+    op: &'static str,
+    edges: Edges,
+}
+
+impl Barrier {
+    fn record(layer: &LayerNode, grads: &Slots, location: &'static Location<'static>) -> NodeRef {
+        let mut edges = layer.edges.clone();
+        edges.extend(grads.iter().flatten().map(|grad| for_any!(grad, t => t.edge())));
+        NodeRef::record(Self { op: layer.info.name, edges }, location)
+    }
+}
+
+impl Rule for Barrier {
+    fn name(&self) -> &'static str {
+        self.op
+    }
+
+    fn edges(&self) -> &[Edge] {
+        &self.edges
+    }
+
+    fn pull(&self, _: &mut Pull<'_>) -> Result<()> {
+        Err(Error::Unsupported {
+            op: self.op,
+            why: "its backward is `once_differentiable`: there is no second derivative through it; \
+                  remove that argument of #[py_layer] if backward is made of differentiable ops"
+                .to_owned(),
+        })
+    }
+}
+

@@ -1,0 +1,178 @@
+//! Tensor outputs: what forward returns, and how it is attached to the node.
+
+use smallvec::SmallVec;
+
+use super::node::Layout;
+use crate::graph::{AnyTensor, Element, NodeRef, Tensor};
+use crate::ops::Float;
+
+/// An output of a layer that has a gradient: a tensor, an array or a `Vec` of tensors, with
+/// elements of a float type.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a tensor output that can be differentiated",
+    label = "not a tensor of `f32` or `f64` of this library",
+    note = "an output with a gradient is `Tensor<T>`, `[Tensor<T>; N]` or `Vec<Tensor<T>>` with autograd_core's `Tensor` and `T` = `f32`, `f64` or `T: Float`",
+    note = "write an integer or bool output as `Tensor<i64>`, `Tensor<bool>` and so on, not by another name: then it is a plain value, without a parameter in `backward`"
+)]
+pub trait TensorOutput {
+    /// What is held for backward's parameter: a gradient, or several.
+    type Held;
+    /// The same with zeros where no gradient came.
+    type Full;
+    /// Shows each tensor to the visitor.
+    fn visit(&mut self, visitor: &mut Visitor<'_>);
+    /// Takes the gradients that came.
+    fn hold(next: &mut dyn FnMut() -> Option<AnyTensor>, count: usize) -> Self::Held;
+}
+
+impl<T: Float> TensorOutput for Tensor<T> {
+    type Held = Option<Self>;
+    type Full = Self;
+
+    fn visit(&mut self, visitor: &mut Visitor<'_>) {
+        visitor.group(1);
+        visitor.see(self);
+    }
+
+    fn hold(next: &mut dyn FnMut() -> Option<AnyTensor>, _count: usize) -> Self::Held {
+        next().and_then(T::unwrap)
+    }
+}
+
+fn hold_list<T: Float>(
+    next: &mut dyn FnMut() -> Option<AnyTensor>,
+    count: usize,
+) -> Vec<Option<Tensor<T>>> {
+    (0..count).map(|_| next().and_then(T::unwrap)).collect()
+}
+
+impl<T: Float> TensorOutput for Vec<Tensor<T>> {
+    type Held = Vec<Option<Tensor<T>>>;
+    type Full = Self;
+
+    fn visit(&mut self, visitor: &mut Visitor<'_>) {
+        visitor.group(self.len());
+        self.iter_mut().for_each(|tensor| visitor.see(tensor));
+    }
+
+    fn hold(next: &mut dyn FnMut() -> Option<AnyTensor>, count: usize) -> Self::Held {
+        hold_list(next, count)
+    }
+}
+
+impl<T: Float, const N: usize> TensorOutput for [Tensor<T>; N] {
+    type Held = Vec<Option<Tensor<T>>>;
+    type Full = Vec<Tensor<T>>;
+
+    fn visit(&mut self, visitor: &mut Visitor<'_>) {
+        visitor.group(N);
+        self.iter_mut().for_each(|tensor| visitor.see(tensor));
+    }
+
+    fn hold(next: &mut dyn FnMut() -> Option<AnyTensor>, count: usize) -> Self::Held {
+        hold_list(next, count)
+    }
+}
+
+/// Goes over the tensor outputs of a call.
+#[doc(hidden)]
+pub struct Visitor<'a>(Task<'a>);
+
+enum Task<'a> {
+    Look(&'a mut Seen),
+    Attach(Attach<'a>),
+}
+
+/// What is known of the outputs before the node is made.
+#[derive(Default)]
+pub(super) struct Seen {
+    pub(super) addresses: SmallVec<[*const (); 4]>,
+    pub(super) counts: SmallVec<[u32; 4]>,
+    pub(super) shapes: Layout,
+}
+
+/// What is done to the outputs once the node is there.
+struct Attach<'a> {
+    /// None where nothing is recorded.
+    node: Option<NodeRef>,
+    total: u32,
+    slot: u32,
+    seen: &'a Seen,
+    /// Whether the tensor with this address may not be handed out as it is.
+    taken: &'a dyn Fn(*const ()) -> bool,
+    marked: &'a [AnyTensor],
+}
+
+impl Visitor<'_> {
+    fn group(&mut self, count: usize) {
+        if let Task::Look(seen) = &mut self.0 {
+            seen.counts.push(u32::try_from(count).unwrap_or(u32::MAX));
+        }
+    }
+
+    /// One tensor output.
+    pub fn output<O: TensorOutput>(&mut self, output: &mut O) {
+        output.visit(self);
+    }
+
+    fn see<T: Element>(&mut self, tensor: &mut Tensor<T>) {
+        match &mut self.0 {
+            Task::Look(seen) => {
+                seen.addresses.push(tensor.address());
+                seen.shapes.push_shape(tensor.shape());
+            }
+            Task::Attach(attach) => attach.one(tensor),
+        }
+    }
+}
+
+impl Attach<'_> {
+    fn one<T: Element>(&mut self, tensor: &mut Tensor<T>) {
+        let slot = self.slot;
+        self.slot += 1;
+        let address = self.seen.addresses.get(slot as usize).copied();
+        let marked = address
+            .is_some_and(|address| self.marked.iter().any(|marked| marked.address() == address));
+        // The last output takes the node itself: one count less up and down.
+        let node = if self.slot == self.total { self.node.take() } else { self.node.clone() };
+        match node {
+            Some(node) if !marked => {
+                if (self.taken)(tensor.address()) {
+                    *tensor = tensor.alias();
+                }
+                tensor.attach(node, slot);
+            }
+            _ => {
+                let before = self.seen.addresses.iter().take(slot as usize);
+                let again = before.copied().any(|before| Some(before) == address);
+                let free = tensor.stop_gradient() && tensor.producer().is_none();
+                if again || !free || (self.taken)(tensor.address()) {
+                    *tensor = tensor.alias();
+                }
+            }
+        }
+    }
+}
+
+/// Goes over the outputs of a call; shows them to a visitor.
+pub(super) type Visit<'a> = dyn FnMut(&mut Visitor<'_>) + 'a;
+
+/// What there is.
+pub(super) fn look(visit: &mut Visit<'_>) -> Seen {
+    let mut seen = Seen::default();
+    visit(&mut Visitor(Task::Look(&mut seen)));
+    seen
+}
+
+/// Makes them outputs of a node, or of none.
+pub(super) fn attach(
+    visit: &mut Visit<'_>,
+    node: Option<NodeRef>,
+    seen: &Seen,
+    taken: &dyn Fn(*const ()) -> bool,
+    marked: &[AnyTensor],
+) {
+    let total = u32::try_from(seen.addresses.len()).unwrap_or(u32::MAX);
+    visit(&mut Visitor(Task::Attach(Attach { node, total, slot: 0, seen, taken, marked })));
+}

@@ -1,0 +1,313 @@
+//! What forward saves for backward: packed into one flat list, unpacked into the declared type.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::Info;
+use crate::array::DType;
+use crate::error::{Error, Result};
+use crate::graph::{AnyTensor, At, Element, NodeRef, Tensor, for_any};
+
+/// What a layer can save: a tensor, `()`, a tuple, an array, a `Vec`, an `Option` of such, or a
+/// struct with named fields that derives [`Saved`](derive@crate::Saved).
+///
+/// ```
+/// use autograd_core::prelude::*;
+///
+/// #[derive(Saved)]
+/// struct Parts {
+///     y: Tensor<f64>,
+///     weights: Vec<Tensor<f64>>,
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be saved for backward",
+    label = "not made of tensors alone",
+    note = "`type Saved` is a `Tensor<T>`, a tuple, an array, a `Vec` or an `Option` of tensors, or a struct with named fields under `#[derive(Saved)]`",
+    note = "what is not a tensor goes into `type Attrs`: `ctx.set_attrs(..)` in forward, `ctx.attrs()` in backward"
+)]
+pub trait Saved: Sized + 'static {
+    #[doc(hidden)]
+    fn pack(&self, into: &mut Pack);
+    #[doc(hidden)]
+    fn unpack(from: &mut Unpack<'_>) -> Result<Self>;
+}
+
+/// What `save_for_backward` takes where `S` was declared: references to the tensors, in the same
+/// form (a tuple of references for a tuple).
+#[diagnostic::on_unimplemented(
+    message = "the saved value is a `{Self}`, but `type Saved` says `{S}`",
+    label = "of another type than the declared `{S}`",
+    note = "give references in the same form: `&y` for `Tensor<T>`, `(&a, &b)` for a tuple, `Some(&t)` or `None` for an `Option`, `&list` for a `Vec`, `[&a, &b]` for an array"
+)]
+pub trait IntoSaved<S> {
+    #[doc(hidden)]
+    fn pack(self, into: &mut Pack);
+}
+
+/// Saved state on its way into a node.
+#[doc(hidden)]
+#[derive(Default)]
+pub struct Pack {
+    kept: SmallVec<[Kept; 2]>,
+}
+
+/// One saved tensor, or how many follow.
+#[derive(Clone)]
+pub(super) enum Kept {
+    Tensor { tensor: AnyTensor, version: u32, role: Role },
+    Length(usize),
+}
+
+/// What a saved tensor is to the op that saved it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Role {
+    /// Neither input nor output.
+    Other,
+    /// (One of) the tensor input with this position.
+    Input(u16),
+    /// The output with this slot; without a gradient if it was marked so.
+    Output(u32),
+    Constant,
+}
+
+pub(super) type KeptState = SmallVec<[Kept; 2]>;
+
+impl Pack {
+    pub(super) fn into_state(self) -> KeptState {
+        self.kept
+    }
+
+    fn tensor<T: Element>(&mut self, tensor: &Tensor<T>) {
+        self.kept.push(Kept::Tensor {
+            version: tensor.version(),
+            tensor: T::wrap(tensor.clone()),
+            role: Role::Other,
+        });
+    }
+
+    fn length(&mut self, length: usize) {
+        self.kept.push(Kept::Length(length));
+    }
+}
+
+/// Saved state on its way to backward.
+#[doc(hidden)]
+pub struct Unpack<'a> {
+    pub(super) kept: smallvec::IntoIter<[Kept; 2]>,
+    pub(super) at: At<'a>,
+    pub(super) info: &'static Info,
+    pub(super) position: usize,
+}
+
+/// The typed reading follows the typed writing, so what comes is what was written.
+const OUT_OF_STEP: &str = "saved state is read as it was written";
+
+impl Unpack<'_> {
+    fn tensor<T: Element>(&mut self) -> Result<Tensor<T>> {
+        let Some(Kept::Tensor { tensor, version, role }) = self.kept.next() else {
+            unreachable!("{OUT_OF_STEP}")
+        };
+        self.position += 1;
+        let tensor = match role {
+            Role::Output(slot) if self.at.create_graph => {
+                let node = NodeRef::new(Arc::clone(self.at.node));
+                for_any!(tensor, t => AnyTensor::from(t.attached(node, slot)))
+            }
+            // Only the value of an output is kept; it cannot change.
+            Role::Output(_) => tensor,
+            Role::Input(_) | Role::Other | Role::Constant => {
+                self.at.check_version(version, tensor.version(), || self.name(role))?;
+                if matches!(role, Role::Other) && self.at.create_graph {
+                    self.check_known(&tensor)?;
+                }
+                tensor
+            }
+        };
+        Ok(T::unwrap(tensor).unwrap_or_else(|| unreachable!("{OUT_OF_STEP}")))
+    }
+
+    /// A tensor whose own gradient is known may take part in a recorded backward.
+    fn check_known(&self, tensor: &AnyTensor) -> Result<()> {
+        let float = matches!(tensor.dtype(), DType::Float32 | DType::Float64);
+        if !float || !tensor.stop_gradient() {
+            return Ok(());
+        }
+        Err(Error::SavedIntermediate {
+            op: self.at.op,
+            parameter: self.name(Role::Other),
+            location: self.at.location,
+        })
+    }
+
+    fn name(&self, role: Role) -> String {
+        match role {
+            Role::Input(group) => match self.info.inputs.get(usize::from(group)) {
+                Some(input) => input.name.to_owned(),
+                None => format!("input {group}"),
+            },
+            _ => format!("saved tensor {}", self.position),
+        }
+    }
+
+    fn length(&mut self) -> usize {
+        match self.kept.next() {
+            Some(Kept::Length(length)) => length,
+            _ => unreachable!("{OUT_OF_STEP}"),
+        }
+    }
+}
+
+impl<T: Element> Saved for Tensor<T> {
+    fn pack(&self, into: &mut Pack) {
+        into.tensor(self);
+    }
+    fn unpack(from: &mut Unpack<'_>) -> Result<Self> {
+        from.tensor()
+    }
+}
+
+impl<S: Saved> Saved for Vec<S> {
+    fn pack(&self, into: &mut Pack) {
+        into.length(self.len());
+        self.iter().for_each(|saved| saved.pack(into));
+    }
+    fn unpack(from: &mut Unpack<'_>) -> Result<Self> {
+        (0..from.length()).map(|_| S::unpack(from)).collect()
+    }
+}
+
+impl<S: Saved> Saved for Option<S> {
+    fn pack(&self, into: &mut Pack) {
+        into.length(usize::from(self.is_some()));
+        self.iter().for_each(|saved| saved.pack(into));
+    }
+    fn unpack(from: &mut Unpack<'_>) -> Result<Self> {
+        (from.length() == 1).then(|| S::unpack(from)).transpose()
+    }
+}
+
+impl<S: Saved, const N: usize> Saved for [S; N] {
+    fn pack(&self, into: &mut Pack) {
+        self.iter().for_each(|saved| saved.pack(into));
+    }
+    fn unpack(from: &mut Unpack<'_>) -> Result<Self> {
+        let mut broken = None;
+        let saved = [(); N].map(|()| match &broken {
+            None => S::unpack(from).map_err(|error| broken = Some(error)).ok(),
+            Some(_) => None,
+        });
+        match broken {
+            None => Ok(saved.map(|saved| saved.unwrap_or_else(|| unreachable!("{OUT_OF_STEP}")))),
+            Some(error) => Err(error),
+        }
+    }
+}
+
+impl<T: Element> IntoSaved<Tensor<T>> for &Tensor<T> {
+    fn pack(self, into: &mut Pack) {
+        into.tensor(self);
+    }
+}
+
+impl<T: Element> IntoSaved<Tensor<T>> for Tensor<T> {
+    fn pack(self, into: &mut Pack) {
+        into.tensor(&self);
+    }
+}
+
+// The only form for an optional tensor: so `None` alone is understood.
+impl<T: Element> IntoSaved<Option<Tensor<T>>> for Option<&Tensor<T>> {
+    fn pack(self, into: &mut Pack) {
+        into.length(usize::from(self.is_some()));
+        self.into_iter().for_each(|tensor| into.tensor(tensor));
+    }
+}
+
+macro_rules! saved_lists {
+    ($($list:ty;)*) => {$(
+        impl<T: Element> IntoSaved<Vec<Tensor<T>>> for $list {
+            fn pack(self, into: &mut Pack) {
+                into.length(self.len());
+                self.iter().for_each(|tensor| into.tensor(tensor));
+            }
+        }
+    )*};
+}
+
+saved_lists! {
+    &[Tensor<T>];
+    &[&Tensor<T>];
+    &Vec<Tensor<T>>;
+    &Vec<&Tensor<T>>;
+    Vec<Tensor<T>>;
+    Vec<&Tensor<T>>;
+}
+
+macro_rules! saved_arrays {
+    ($($generics:ident $list:ty => $saved:ty, $length:tt;)*) => {$(
+        impl<T: Element, const $generics: usize> IntoSaved<$saved> for $list {
+            fn pack(self, into: &mut Pack) {
+                saved_arrays!(@ $length into, self);
+                self.iter().for_each(|tensor| into.tensor(tensor));
+            }
+        }
+    )*};
+    (@ with $into:ident, $this:ident) => { $into.length($this.len()) };
+    (@ without $into:ident, $this:ident) => {};
+}
+
+saved_arrays! {
+    N [&Tensor<T>; N] => [Tensor<T>; N], without;
+    N [Tensor<T>; N] => [Tensor<T>; N], without;
+    N &[Tensor<T>; N] => [Tensor<T>; N], without;
+    N &[&Tensor<T>; N] => [Tensor<T>; N], without;
+    N &[Tensor<T>; N] => Vec<Tensor<T>>, with;
+    N &[&Tensor<T>; N] => Vec<Tensor<T>>, with;
+    N [&Tensor<T>; N] => Vec<Tensor<T>>, with;
+    N [Tensor<T>; N] => Vec<Tensor<T>>, with;
+}
+
+macro_rules! saved_tuples {
+    ($(($($name:ident $given:ident)*))*) => {$(
+        impl<$($name: Saved),*> Saved for ($($name,)*) {
+            #[allow(non_snake_case, reason = "the names of the types serve the values too")]
+            fn pack(&self, _into: &mut Pack) {
+                let ($($name,)*) = self;
+                $($name.pack(_into);)*
+            }
+            fn unpack(_from: &mut Unpack<'_>) -> Result<Self> {
+                Ok(($($name::unpack(_from)?,)*))
+            }
+        }
+
+        impl<$($name, $given: IntoSaved<$name>),*> IntoSaved<($($name,)*)> for ($($given,)*) {
+            #[allow(non_snake_case, reason = "the names of the types serve the values too")]
+            fn pack(self, _into: &mut Pack) {
+                let ($($name,)*) = self;
+                $($name.pack(_into);)*
+            }
+        }
+    )*};
+}
+
+saved_tuples! {
+    ()
+    (A A1)
+    (A A1 B B1)
+    (A A1 B B1 C C1)
+    (A A1 B B1 C C1 D D1)
+    (A A1 B B1 C C1 D D1 E E1)
+    (A A1 B B1 C C1 D D1 E E1 F F1)
+    (A A1 B B1 C C1 D D1 E E1 F F1 G G1)
+    (A A1 B B1 C C1 D D1 E E1 F F1 G G1 H H1)
+    (A A1 B B1 C C1 D D1 E E1 F F1 G G1 H H1 I I1)
+    (A A1 B B1 C C1 D D1 E E1 F F1 G G1 H H1 I I1 J J1)
+    (A A1 B B1 C C1 D D1 E E1 F F1 G G1 H H1 I I1 J J1 K K1)
+    (A A1 B B1 C C1 D D1 E E1 F F1 G G1 H H1 I I1 J J1 K K1 L L1)
+    (A A1 B B1 C C1 D D1 E E1 F F1 G G1 H H1 I I1 J J1 K K1 L L1 M M1)
+    (A A1 B B1 C C1 D D1 E E1 F F1 G G1 H H1 I I1 J J1 K K1 L L1 M M1 N N1)
+    (A A1 B B1 C C1 D D1 E E1 F F1 G G1 H H1 I I1 J J1 K K1 L L1 M M1 N N1 O O1)
+    (A A1 B B1 C C1 D D1 E E1 F F1 G G1 H H1 I I1 J J1 K K1 L L1 M M1 N N1 O O1 P P1)
+}

@@ -1,0 +1,371 @@
+use std::panic;
+use std::sync::Arc;
+use std::thread;
+
+use super::{Generator, RandomFloat, SharedGenerator, fill_randint};
+
+/// Reads `-0x1.8p-3` as C and Python write it.
+fn hex(text: &str) -> f64 {
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => (-1.0, digits),
+        None => (1.0, text),
+    };
+    let (mantissa, exponent) = digits["0x1.".len()..].split_once('p').unwrap();
+    let fraction = u64::from_str_radix(mantissa, 16).unwrap() as f64;
+    let scale = f64::from(16).powi(-(mantissa.len() as i32));
+    let exponent: i32 = exponent.parse().unwrap();
+    sign * (1.0 + fraction * scale) * f64::from(2).powi(exponent)
+}
+
+fn hex_list(text: &str) -> Vec<f64> {
+    text.split_whitespace().map(hex).collect()
+}
+
+fn normals<T: RandomFloat + From<u8>>(generator: &mut Generator, len: usize) -> Vec<T> {
+    let mut out = vec![T::from(0); len];
+    generator.fill_normal(&mut out, T::from(0), T::from(1));
+    out
+}
+
+fn uniforms<T: RandomFloat + From<u8>>(seed: u64, len: usize, low: T, high: T) -> Vec<T> {
+    let mut out = vec![T::from(0); len];
+    Generator::new(seed).fill_uniform(&mut out, low, high);
+    out
+}
+
+fn integers(seed: u64, len: usize, low: i64, high: i64) -> Vec<i64> {
+    let mut out = vec![0; len];
+    Generator::new(seed).fill_randint(&mut out, low, high);
+    out
+}
+
+#[test]
+fn raw_outputs_are_those_of_the_seeded_cpp_engine() {
+    for (seed, outputs, output_10_000) in [
+        (
+            2023,
+            [15971857826336292767, 9595022430819023016, 4788947844080922545, 16698974646179522515],
+            7682097116054031652,
+        ),
+        (
+            0,
+            [5761556218444793869, 2336792305036948641, 15055625802699945824, 9698160728226007058],
+            8055424658763770904,
+        ),
+        (
+            42,
+            [
+                15673539002298030186,
+                15265596833508273048,
+                12600701164016148449,
+                18363421576172726034,
+            ],
+            1151119327527906236,
+        ),
+    ] {
+        let mut generator = Generator::new(seed);
+        assert_eq!(outputs.map(|_| generator.next_u64()), outputs, "seed {seed}");
+        let later = (4..10_000).map(|_| generator.next_u64()).last();
+        assert_eq!(later, Some(output_10_000), "seed {seed}");
+    }
+}
+
+#[test]
+fn a10_normal_numbers_are_those_of_paddle() {
+    let cases = [
+        (
+            2023,
+            "0x1.f659ba72c5e9ap-5 0x1.1d0e11d774897p+0 0x1.ad1eb9dd785e7p-2
+             -0x1.fd189c97f2595p-3 -0x1.da08901ca41dp+0 -0x1.80f288f68a9ep+0",
+            "0x1.bd52d544598a9p+0 0x1.1107ef631a7a2p-3 0x1.a9e17a36eedep+0",
+        ),
+        (
+            0,
+            "-0x1.83a3f85ba6264p-1 -0x1.85b9e3d817d34p-2 0x1.c06018e2b7dbfp-4
+             0x1.583cba301aafcp+0 -0x1.ae17abfd6ce85p-1 -0x1.45fea92fe0258p+0",
+            "0x1.3c72911c1e652p+1 0x1.20281923b3559p-3 0x1.3650a87d6f205p-1",
+        ),
+        (
+            42,
+            "0x1.2130a68e30fd3p-2 0x1.34b6fb50767eep-2 -0x1.db220440fef07p-2
+             -0x1.9f2f3e0e29829p-2 0x1.1847028ac9fa8p-2 -0x1.d8e4333e7cc38p-3",
+            "0x1.7317cca2b79f6p-3 0x1.30e63a0c7523dp+0 0x1.1548312866785p-1",
+        ),
+    ];
+    for (seed, six, three) in cases {
+        let mut generator = Generator::new(seed);
+        assert_eq!(normals::<f64>(&mut generator, 6), hex_list(six), "seed {seed}");
+        assert_eq!(normals::<f64>(&mut generator, 3), hex_list(three), "seed {seed}");
+    }
+}
+
+#[test]
+fn a10_single_precision_normal_numbers_are_those_of_paddle() {
+    let cases = [
+        (
+            2023,
+            "0x1.f659b4p-5 0x1.1d0e12p+0 0x1.ad1eb4p-2
+             -0x1.fd1898p-3 -0x1.da089p+0 -0x1.80f286p+0",
+            "0x1.bd52d4p+0 0x1.1108p-3 0x1.a9e178p+0",
+        ),
+        (
+            0,
+            "-0x1.83a3f8p-1 -0x1.85b9e2p-2 0x1.c06026p-4
+             0x1.583cbap+0 -0x1.ae17acp-1 -0x1.45feaap+0",
+            "0x1.3c729p+1 0x1.202868p-3 0x1.3650aap-1",
+        ),
+        (
+            42,
+            "0x1.2130a8p-2 0x1.34b7p-2 -0x1.db2208p-2 -0x1.9f2f42p-2 0x1.1846f6p-2 -0x1.d8e41ep-3",
+            "0x1.7317d4p-3 0x1.30e63cp+0 0x1.15483ap-1",
+        ),
+    ];
+    for (seed, six, three) in cases {
+        let mut generator = Generator::new(seed);
+        let wide = |values: Vec<f32>| values.into_iter().map(f64::from).collect::<Vec<_>>();
+        assert_eq!(wide(normals(&mut generator, 6)), hex_list(six), "seed {seed}");
+        assert_eq!(wide(normals(&mut generator, 3)), hex_list(three), "seed {seed}");
+    }
+}
+
+#[test]
+fn a10_normal_numbers_in_decimals() {
+    assert_eq!(
+        normals::<f64>(&mut Generator::new(2023), 6),
+        [
+            0.06132208266916202,
+            1.1134959364904142,
+            0.4190625230240514,
+            -0.2485820993299909,
+            -1.8516931600498658,
+            -1.5037007905872244,
+        ]
+    );
+}
+
+#[test]
+fn a11_an_odd_fill_drops_its_spare_number() {
+    let six = normals::<f64>(&mut Generator::new(7), 6);
+
+    let mut generator = Generator::new(7);
+    let first = normals::<f64>(&mut generator, 3);
+    let second = normals::<f64>(&mut generator, 3);
+
+    assert_eq!(first, six[..3]);
+    assert_ne!(second, six[3..]);
+    assert_eq!(second[..2], six[4..], "the next pair begins the next fill");
+}
+
+#[test]
+fn a11_even_fills_line_up() {
+    let twelve = normals::<f64>(&mut Generator::new(7), 12);
+
+    let mut generator = Generator::new(7);
+    let mut parts = normals::<f64>(&mut generator, 6);
+    parts.extend(normals::<f64>(&mut generator, 4));
+    parts.extend(normals::<f64>(&mut generator, 0));
+    parts.extend(normals::<f64>(&mut generator, 2));
+
+    assert_eq!(parts, twelve);
+}
+
+#[test]
+fn a11_only_the_low_half_of_a_seed_counts() {
+    let start = |seed| Generator::new(seed).next_u64();
+    assert_eq!(start(7), start((1 << 40) + 7));
+    assert_eq!(start(u64::MAX), start(u64::from(u32::MAX)));
+    assert_ne!(start(7), start(8));
+    assert_ne!(start(0), start(1 << 31));
+}
+
+#[test]
+fn normal_numbers_are_scaled_after_they_are_drawn() {
+    let mut out = [0.0; 5];
+    Generator::new(2023).fill_normal(&mut out, 0.25, 1.5);
+    assert_eq!(
+        out.to_vec(),
+        hex_list(
+            "0x1.5e30d2f5851bdp-2 0x1.eb951ac32ece2p+0 0x1.c1d70b661a46dp-1 -0x1.f749d5c7d70cp-4 -0x1.43866c157b15cp+1"
+        )
+    );
+
+    let mut out = [0.0_f32; 5];
+    Generator::new(2023).fill_normal(&mut out, 0.3, 1.7);
+    assert_eq!(
+        out.map(f64::from).to_vec(),
+        hex_list("0x1.9df31p-2 0x1.18b25cp+1 0x1.032d0cp+0 -0x1.f62068p-4 -0x1.6c8748p+1")
+    );
+}
+
+#[test]
+fn uniform_numbers_are_those_of_paddle() {
+    assert_eq!(
+        uniforms(2023, 3, 0.0_f64, 1.0),
+        [0.8658361476971708, 0.5201472082270565, 0.25960938282361545]
+    );
+    let wide = |values: Vec<f32>| values.into_iter().map(f64::from).collect::<Vec<_>>();
+    assert_eq!(
+        wide(uniforms(2023, 4, 0.0, 1.0)),
+        hex_list("0x1.bb4eep-1 0x1.0a50bcp-1 0x1.09d70ap-2 0x1.cf7d5ap-1")
+    );
+    assert_eq!(
+        wide(uniforms(2023, 4, -0.3, 0.1)),
+        hex_list("0x1.7b926p-5 -0x1.789744p-4 -0x1.91ba6p-3 0x1.fcbbdp-5")
+    );
+    assert_eq!(
+        uniforms(2023, 4, -0.5, 0.25),
+        hex_list(
+            "0x1.31eca06c52e78p-3 -0x1.c21b973ab5868p-4 -0x1.389eb7ed1d0d3p-2 0x1.6e780dcb60b58p-3"
+        )
+    );
+}
+
+#[test]
+fn uniform_numbers_stay_below_one() {
+    assert_eq!(f32::canonical(u64::MAX), 1.0_f32.next_down());
+    assert_eq!(f64::canonical(u64::MAX), 1.0_f64.next_down());
+    assert_eq!(f32::canonical(0), 0.0);
+}
+
+#[test]
+fn uniform_numbers_round_all_64_bits_once() {
+    let two_pow_64 = 2.0_f64.powi(64);
+    let mut generator = Generator::new(3);
+    // Of every magnitude, and around the ties between two neighbours.
+    let random = (0..64_000).map(|i| generator.next_u64() >> (i % 64));
+    let ties = (0..64).flat_map(|top| {
+        (0..top).flat_map(move |low| {
+            let tie = 1_u64 << top | 1 << low;
+            [tie - 1, tie, tie + 1, tie | 2 << low]
+        })
+    });
+    for bits in random.chain(ties).chain([0, 1, u64::MAX]) {
+        let single = bits as f32 / two_pow_64 as f32;
+        let double = bits as f64 / two_pow_64;
+        assert_eq!(f32::canonical(bits), single.min(1.0_f32.next_down()), "{bits:#x}");
+        assert_eq!(f64::canonical(bits), double.min(1.0_f64.next_down()), "{bits:#x}");
+    }
+}
+
+#[test]
+fn points_off_the_circle_give_no_normal_numbers() {
+    assert!(f64::polar(0.5, 0.5).is_none(), "the centre, whose logarithm is infinite");
+    assert!(f64::polar(0.0, 0.0).is_none(), "a corner");
+    assert!(f32::polar(0.5, 0.0).is_some(), "the circle itself");
+}
+
+#[test]
+fn integers_are_those_of_paddle() {
+    assert_eq!(integers(2023, 12, 0, 100), [86, 52, 25, 90, 42, 40, 97, 74, 51, 73, 97, 4]);
+    assert_eq!(integers(2023, 6, -5, 7), [5, 1, -2, 5, 0, -1]);
+    assert_eq!(
+        integers(2023, 6, 0, i64::from(i32::MAX)),
+        [1859368968, 1117007623, 557506904, 1944016506, 910534989, 872765019]
+    );
+    assert_eq!(integers(2023, 2, 0, 1), [0, 0]);
+}
+
+#[test]
+fn integers_of_the_widest_range_are_those_of_cpp() {
+    // A quarter of all draws is too much for this range and is drawn again.
+    assert_eq!(
+        integers(2023, 6, -3 << 61, 3 << 61),
+        [
+            5061364342111137719,
+            -3325818144580389948,
+            5606701956993560030,
+            -1051452022833701402,
+            -1294783198219528505,
+            6505367782659447363
+        ]
+    );
+    assert_eq!(
+        integers(2023, 4, i64::MIN, i64::MAX),
+        [6748485789481516958, 371650393964247207, -4434424192773853264, 7475602609324746706]
+    );
+}
+
+#[test]
+fn permutations_are_those_of_paddle() {
+    let cases: [(usize, &[i64]); 8] = [
+        (0, &[]),
+        (1, &[0]),
+        (2, &[0, 1]),
+        (3, &[0, 1, 2]),
+        (5, &[4, 1, 3, 2, 0]),
+        (8, &[0, 5, 7, 1, 2, 4, 6, 3]),
+        (9, &[4, 5, 8, 6, 0, 1, 2, 7, 3]),
+        (10, &[0, 5, 7, 8, 2, 4, 6, 3, 9, 1]),
+    ];
+    for (n, order) in cases {
+        assert_eq!(Generator::new(2023).randperm(n), order, "n = {n}");
+    }
+}
+
+#[test]
+fn a_permutation_draws_once_for_two_numbers() {
+    // What follows a permutation of 3 or of 10 tells how much it drew.
+    let after = |n| {
+        let mut generator = Generator::new(2023);
+        generator.randperm(n);
+        let mut next = [0];
+        generator.fill_randint(&mut next, 0, 1000);
+        next[0]
+    };
+    assert_eq!([1, 2, 3, 5, 9, 10, 20].map(after), [865, 520, 520, 259, 424, 406, 977]);
+}
+
+#[test]
+fn a_permutation_has_every_number_once() {
+    for n in [4, 7, 100, 1001] {
+        let mut order = Generator::new(5).randperm(n);
+        order.sort_unstable();
+        assert!(order.into_iter().eq(0..n as i64), "n = {n}");
+    }
+}
+
+#[test]
+#[should_panic(expected = "`low` below `high`, but `low` is 5 and `high` is 5")]
+fn an_empty_range_of_integers_is_refused() {
+    fill_randint(&mut [], 5, 5);
+}
+
+#[test]
+fn a_clone_goes_on_with_the_same_numbers() {
+    let mut generator = Generator::new(1);
+    generator.next_u64();
+    let mut copy = generator.clone();
+    let here: Vec<f64> = normals(&mut generator, 1000);
+    let there = thread::spawn(move || normals::<f64>(&mut copy, 1000));
+    assert_eq!(here, there.join().unwrap());
+}
+
+// The process-wide generator is left alone: tests that seed it run at the same time as these.
+#[test]
+fn a_shared_generator_restarts_when_seeded() {
+    let shared = SharedGenerator::new();
+    shared.seed(2023);
+    assert_eq!(shared.with(Generator::next_u64), 15971857826336292767);
+    assert_eq!(shared.with(Generator::next_u64), 9595022430819023016);
+    shared.seed(2023);
+    assert_eq!(shared.with(Generator::next_u64), 15971857826336292767);
+}
+
+#[test]
+fn shared_generators_that_nobody_seeded_differ() {
+    let start = || SharedGenerator::new().with(|generator| [(); 4].map(|()| generator.next_u64()));
+    let starts = [(); 4].map(|()| start());
+    assert!(starts.iter().any(|other| other != &starts[0]), "32 bits agree four times by chance");
+}
+
+#[test]
+fn a_panic_while_drawing_does_not_take_the_generator_away() {
+    let shared = Arc::new(SharedGenerator::new());
+    shared.seed(2023);
+    let other = Arc::clone(&shared);
+    let panicked = thread::spawn(move || other.with(|_| panic::resume_unwind(Box::new("stop"))));
+    assert!(panicked.join().is_err());
+    assert_eq!(shared.with(Generator::next_u64), 15971857826336292767);
+    shared.seed(0);
+    assert_eq!(shared.with(Generator::next_u64), 5761556218444793869);
+}

@@ -1,0 +1,88 @@
+//! Collects errors, so that every mistake is told in one compile.
+
+use proc_macro2::{Span, TokenStream, TokenTree};
+use quote::{ToTokens, quote_spanned};
+
+/// All that is wrong with a block. Must be read: it panics when dropped unread.
+pub(crate) struct Errors {
+    found: Vec<Told>,
+    read: bool,
+}
+
+struct Told {
+    first: Span,
+    last: Span,
+    message: String,
+}
+
+impl Errors {
+    pub(crate) fn new() -> Self {
+        Self { found: Vec::new(), read: false }
+    }
+
+    /// An error on some tokens, from the first to the last of them.
+    pub(crate) fn at(&mut self, tokens: impl ToTokens, message: impl Into<String>) {
+        let (first, last) = ends(tokens.into_token_stream());
+        self.found.push(Told { first, last, message: message.into() });
+    }
+
+    pub(crate) fn at_span(&mut self, span: Span, message: impl Into<String>) {
+        self.found.push(Told { first: span, last: span, message: message.into() });
+    }
+
+    /// What syn found wrong.
+    pub(crate) fn syntax(&mut self, error: &syn::Error) {
+        for error in error {
+            self.at_span(error.span(), error.to_string());
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn messages(&self) -> Vec<String> {
+        self.found.iter().map(|told| told.message.clone()).collect()
+    }
+
+    /// The errors as code that does not compile.
+    pub(crate) fn into_tokens(mut self) -> TokenStream {
+        self.read = true;
+        self.found.iter().map(Told::to_tokens).collect()
+    }
+}
+
+impl Drop for Errors {
+    fn drop(&mut self) {
+        assert!(
+            self.read || self.found.is_empty() || std::thread::panicking(),
+            "errors were found and not told"
+        );
+    }
+}
+
+impl Told {
+    fn to_tokens(&self) -> TokenStream {
+        // The error is shown from the start of the path to the end of the braces.
+        let message = &self.message;
+        let path = quote_spanned!(self.first=> ::core::compile_error!);
+        let text = quote_spanned!(self.last=> { #message });
+        quote_spanned!(self.first=> #path #text)
+    }
+}
+
+/// The spans of the first and the last token.
+pub(crate) fn ends(tokens: TokenStream) -> (Span, Span) {
+    let mut tokens = tokens.into_iter();
+    let Some(first) = tokens.next() else {
+        return (Span::call_site(), Span::call_site());
+    };
+    let last = tokens.last();
+    let last = last.as_ref().unwrap_or(&first);
+    (first.span(), last_span(last))
+}
+
+fn last_span(tree: &TokenTree) -> Span {
+    tree.span()
+}

@@ -1,0 +1,425 @@
+//! Every sentence of the macro, in one place. Lower case; what is wrong, then how to mend it.
+
+/// `1 gradient`, `2 gradients`.
+pub(crate) fn plural(count: usize, one: &str) -> String {
+    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
+}
+
+/// `` `a`, `b` and `c` ``
+pub(crate) fn list(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => format!("`{one}`"),
+        [init @ .., last] => {
+            let init: Vec<_> = init.iter().map(|name| format!("`{name}`")).collect();
+            format!("{} and `{last}`", init.join(", "))
+        }
+    }
+}
+
+// The attribute.
+
+pub(crate) fn empty_argument() -> String {
+    "an argument of #[py_layer] is empty; remove the comma".into()
+}
+
+pub(crate) fn malformed_argument() -> String {
+    "expected `no_grad`, `once_differentiable` or `crate = path`".into()
+}
+
+pub(crate) fn argument_takes_no_value(name: &str) -> String {
+    format!("`{name}` takes no value; write `#[py_layer({name})]`")
+}
+
+pub(crate) fn argument_needs_path() -> String {
+    "`crate` needs the path of autograd_core; write `#[py_layer(crate = path)]`".into()
+}
+
+pub(crate) fn unknown_argument(name: &str, near: Option<&str>) -> String {
+    match near {
+        Some(near) => format!("#[py_layer] has no argument `{name}`; did you mean `{near}`?"),
+        None => format!(
+            "#[py_layer] has no argument `{name}`; it takes `no_grad`, `once_differentiable` and \
+             `crate = path`"
+        ),
+    }
+}
+
+pub(crate) fn repeated_argument(name: &str) -> String {
+    format!("`{name}` stands twice in #[py_layer]; remove one")
+}
+
+pub(crate) fn no_grad_and_once() -> String {
+    "an op with `no_grad` has no backward, so `once_differentiable` says nothing; remove it".into()
+}
+
+pub(crate) fn no_grad_with_backward() -> String {
+    "the op is `#[py_layer(no_grad)]`, so its `backward` would never run; remove one of the two"
+        .into()
+}
+
+// The shape of the block.
+
+pub(crate) fn not_an_impl(found: &str) -> String {
+    format!(
+        "#[py_layer] stands on an impl block, not on {found}; write `impl MyOp {{ fn forward(..) \
+         {{ .. }} fn backward(..) {{ .. }} }}`: the struct is made by the macro"
+    )
+}
+
+pub(crate) fn trait_impl(name: &str) -> String {
+    format!("#[py_layer] needs an impl block of the op itself, without a trait; write `impl {name}`")
+}
+
+pub(crate) fn unsafe_impl() -> String {
+    "an impl block under #[py_layer] cannot be `unsafe`; remove it".into()
+}
+
+pub(crate) fn self_type() -> String {
+    "the op must be a plain new name, like `impl MyOp` or `impl<T: Float> MyOp<T>`: the macro \
+     makes the struct"
+        .into()
+}
+
+pub(crate) fn self_type_argument(found: &str) -> String {
+    format!(
+        "`{found}` is not a parameter of this impl; the macro makes the struct, so its arguments \
+         are the parameters of the impl, like `impl<T: Float> MyOp<T>`"
+    )
+}
+
+pub(crate) fn parameter_not_used(name: &str, op: &str) -> String {
+    format!("the parameter `{name}` is missing after the op's name; write `{op}<{name}>`")
+}
+
+pub(crate) fn empty_block(name: &str) -> String {
+    format!("the op `{name}` is empty; it needs `fn forward` and `fn backward`")
+}
+
+pub(crate) fn no_forward(name: &str) -> String {
+    format!(
+        "the op `{name}` has no `forward`; add `fn forward(ctx: &mut ForwardContext<Self>, x: \
+         &Tensor<f64>) -> Tensor<f64>`"
+    )
+}
+
+pub(crate) fn near_name(found: &str, meant: &str) -> String {
+    format!("is this `{meant}`? the function is called `{found}`; rename it")
+}
+
+pub(crate) fn no_backward(name: &str, signature: &str) -> String {
+    format!(
+        "the op `{name}` has no `backward`; add `{signature}`, or say `#[py_layer(no_grad)]` if \
+         the op has no gradient"
+    )
+}
+
+pub(crate) fn second_function(name: &str) -> String {
+    format!("there is a `{name}` above already; an op has one")
+}
+
+pub(crate) fn second_type(name: &str) -> String {
+    format!("`type {name}` stands twice; an op has one (several tensors go into a tuple)")
+}
+
+pub(crate) fn type_generics(name: &str) -> String {
+    format!("`type {name}` takes no parameters of its own; use those of the impl")
+}
+
+pub(crate) fn unknown_type(name: &str, near: Option<&str>) -> String {
+    match near {
+        Some(near) => format!("there is no `type {name}` in an op; did you mean `type {near}`?"),
+        None => format!(
+            "there is no `type {name}` in an op, only `type Saved` and `type Attrs`; write other \
+             types outside the block"
+        ),
+    }
+}
+
+pub(crate) fn generated_name(name: &str) -> String {
+    format!("the macro makes `{name}` for every op; give this function another name")
+}
+
+pub(crate) fn item_macro() -> String {
+    "a macro call here cannot be looked into; write the functions out, or make the whole op by a \
+     macro_rules! macro that contains #[py_layer]"
+        .into()
+}
+
+pub(crate) fn cfg_inside(what: &str) -> String {
+    format!("`#[cfg]` on {what} is not supported; put it on the whole block, once for each variant")
+}
+
+// Signatures.
+
+pub(crate) fn qualifier(qualifier: &str, function: &str) -> String {
+    format!("`{function}` of an op cannot be `{qualifier}`; remove it")
+}
+
+pub(crate) fn receiver(function: &str, context: &str) -> String {
+    format!(
+        "an op has no values, so `{function}` has no `self`; its first parameter is `ctx: {context}`"
+    )
+}
+
+pub(crate) fn context_missing(function: &str, context: &str) -> String {
+    format!("`{function}` needs the context first; write `fn {function}(ctx: {context}, ..)`")
+}
+
+pub(crate) fn context_not_first(function: &str, context: &str) -> String {
+    format!("the context must be the first parameter of `{function}`; move `ctx: {context}` there")
+}
+
+pub(crate) fn context_by_value(function: &str, context: &str) -> String {
+    format!("the context comes by reference; write `{context}` in `{function}`")
+}
+
+pub(crate) fn context_other_phase(function: &str, found: &str, context: &str) -> String {
+    format!("`{function}` gets another context than `{found}`; write `{context}`")
+}
+
+pub(crate) fn context_argument(context: &str) -> String {
+    format!("the context is that of this op; write `{context}`")
+}
+
+pub(crate) fn context_again(function: &str) -> String {
+    format!("`{function}` has a context already; remove this one")
+}
+
+pub(crate) fn variadic(function: &str) -> String {
+    format!("`{function}` cannot take `...`; a list of tensors is `&[&Tensor<T>]`")
+}
+
+pub(crate) fn generic_backward() -> String {
+    "`backward` cannot have parameters of its own: what it gets is known from `forward`; put them \
+     on the impl"
+        .into()
+}
+
+pub(crate) fn backward_impl_trait() -> String {
+    "a gradient is a `&Tensor<T>` or an `Option<&Tensor<T>>`, not an `impl Trait`".into()
+}
+
+pub(crate) fn backward_where() -> String {
+    "`backward` cannot have a where clause of its own; put it on the impl".into()
+}
+
+// Inputs.
+
+pub(crate) fn no_tensor_input() -> String {
+    "`forward` has no tensor input, so there is nothing to differentiate; add one, like `x: \
+     &Tensor<f64>`"
+        .into()
+}
+
+pub(crate) fn all_inputs_stopped(names: &str, one: bool) -> String {
+    let (all, is) = if one { ("the only tensor input", "is") } else { ("all tensor inputs", "are") };
+    format!(
+        "{all} ({names}) {is} marked `#[stop_gradient]`, so `backward` would never run; say \
+         `#[py_layer(no_grad)]` and leave `backward` out"
+    )
+}
+
+pub(crate) fn tensor_by_value(name: &str, tensor: &str) -> String {
+    format!("the tensor input `{name}` must be borrowed; write `{name}: &{tensor}`")
+}
+
+pub(crate) fn tensor_by_mut(name: &str, tensor: &str) -> String {
+    format!(
+        "an op cannot change its inputs, so `{name}` cannot be `&mut`; write `{name}: &{tensor}`"
+    )
+}
+
+pub(crate) fn tensor_form(name: &str, tensor: &str) -> String {
+    format!(
+        "the tensor in `{name}` is in a form that has no gradient; a tensor input is \
+         `&{tensor}`, `Option<&{tensor}>`, `&[{tensor}]`, `&[&{tensor}]` or `[&{tensor}; N]`"
+    )
+}
+
+pub(crate) fn tensor_name(form: &str) -> String {
+    format!(
+        "a tensor input needs a name: it stands in errors, in `needs_input_grad()` and in \
+         `Grads {{ .. }}`; write `x: {form}`"
+    )
+}
+
+pub(crate) fn integer_input(name: &str, element: &str, form: &str) -> String {
+    format!(
+        "a tensor of `{element}` has no gradient; write `#[stop_gradient] {name}: {form}`, and \
+         return nothing for it from `backward`"
+    )
+}
+
+pub(crate) fn stop_gradient_on_plain(name: &str) -> String {
+    format!("`{name}` is not a tensor, so it has no gradient to stop; remove `#[stop_gradient]`")
+}
+
+pub(crate) fn default_on_tensor(name: &str) -> String {
+    format!(
+        "`{name}` is a tensor, and a tensor has no default; write `{name}: Option<&Tensor<T>>` \
+         and call it with `None`"
+    )
+}
+
+pub(crate) fn default_on_impl(name: &str) -> String {
+    format!(
+        "a default cannot stand on `impl Trait`, because it would not fix the type of `{name}`; \
+         use a function pointer, like `fn(&Tensor<f64>) -> Tensor<f64>`"
+    )
+}
+
+pub(crate) fn malformed_default() -> String {
+    "write the default in parentheses: `#[default(0.5)]`".into()
+}
+
+pub(crate) fn malformed_stop_gradient() -> String {
+    "`#[stop_gradient]` takes no argument".into()
+}
+
+pub(crate) fn repeated_attribute(name: &str) -> String {
+    format!("`#[{name}]` stands twice on this parameter; remove one")
+}
+
+pub(crate) fn attribute_on_gradient(name: &str) -> String {
+    format!("`#[{name}]` belongs to the parameters of `forward`; remove it here")
+}
+
+pub(crate) fn attribute_on_context(name: &str) -> String {
+    format!("`#[{name}]` cannot stand on the context; remove it")
+}
+
+pub(crate) fn reserved_parameter(name: &str) -> String {
+    format!("a parameter cannot be called `{name}`: `with()` has a method of this name; rename it")
+}
+
+pub(crate) fn repeated_parameter(name: &str) -> String {
+    format!("there are two parameters called `{name}`; rename one")
+}
+
+pub(crate) fn function_generic(name: &str) -> String {
+    format!(
+        "the tensor depends on `{name}`, a parameter of `forward` that `backward` does not know; \
+         put it on the impl: `impl<{name}: ..> MyOp<{name}>`"
+    )
+}
+
+// Outputs.
+
+pub(crate) fn no_return() -> String {
+    "`forward` returns nothing; it must return at least one tensor of a float type: write `-> \
+     Tensor<f64>`"
+        .into()
+}
+
+pub(crate) fn no_tensor_output(found: &str) -> String {
+    format!(
+        "`forward` returns `{found}`, which is no tensor that could be differentiated; it must \
+         return at least one tensor of a float type, alone or in a tuple, like `(Tensor<f64>, \
+         {found})`"
+    )
+}
+
+pub(crate) fn only_integer_outputs() -> String {
+    "`forward` returns integer or bool tensors only, and these have no gradient; an op needs at \
+     least one output of a float type"
+        .into()
+}
+
+pub(crate) fn output_form(tensor: &str) -> String {
+    format!(
+        "the tensor inside this output would lose its gradient; a tensor output is `{tensor}`, \
+         `[{tensor}; N]` or `Vec<{tensor}>`, alone or directly in the tuple"
+    )
+}
+
+pub(crate) fn output_reference(tensor: &str) -> String {
+    format!("an output is returned by value; write `{tensor}` (a clone is cheap)")
+}
+
+// Arity.
+
+pub(crate) fn gradient_count(found: usize, outputs: usize, write: &str) -> String {
+    let tensors = plural(outputs, "tensor output");
+    let takes = if found == 0 { "no gradient".to_owned() } else { plural(found, "gradient") };
+    format!(
+        "`backward` takes {takes}, but `forward` has {tensors}; it takes one for each output, in \
+         their order: {write}"
+    )
+}
+
+pub(crate) fn returned_count(found: usize, inputs: &[String], write: &str) -> String {
+    let returns = if found == 0 { "no gradient".to_owned() } else { plural(found, "gradient") };
+    let tensors = plural(inputs.len(), "differentiable tensor input");
+    format!(
+        "`backward` returns {returns}, but `forward` has {tensors} ({}); return {write}",
+        list(inputs)
+    )
+}
+
+pub(crate) fn gradient_element(found: &str, output: usize, of: &str) -> String {
+    format!(
+        "this gradient has elements of type `{found}`, but output {output} of `forward` has `{of}`; \
+         write `&Tensor<{of}>`"
+    )
+}
+
+pub(crate) fn returned_element(found: &str, input: &str, of: &str) -> String {
+    format!(
+        "the gradient of `{input}` has elements of type `{found}`, but `{input}` has `{of}`; \
+         write `Tensor<{of}>`"
+    )
+}
+
+pub(crate) fn gradient_form(write: &str) -> String {
+    format!("a gradient comes as {write}")
+}
+
+pub(crate) fn returned_form(name: &str, write: &str) -> String {
+    format!("the gradient of `{name}` is returned as {write}")
+}
+
+pub(crate) fn gradient_name() -> String {
+    "a gradient needs a name here; write `_dy` for one that is not used".into()
+}
+
+// Calls on the context.
+
+pub(crate) fn call_twice(call: &str) -> String {
+    let mend = match call {
+        "save_for_backward" => "save everything at once, as a tuple: `ctx.save_for_backward((&a, &b))`",
+        "set_attrs" => "set everything at once, as a tuple or a struct",
+        "set_materialize_grads" => "keep one of the calls",
+        _ => "mark everything at once, as a tuple",
+    };
+    format!("`{call}` is called twice on this path; {mend}")
+}
+
+pub(crate) fn never_called(declared: &str, call: &str) -> String {
+    format!(
+        "`type {declared}` is declared, but `forward` never calls `ctx.{call}(..)`; call it, or \
+         remove the declaration"
+    )
+}
+
+pub(crate) fn not_declared(call: &str, declared: &str, example: &str) -> String {
+    format!("`{call}` needs a declaration in the block; add `type {declared} = {example};`")
+}
+
+pub(crate) fn marks_input(name: &str) -> String {
+    format!(
+        "`{name}` is an input; `mark_non_differentiable` takes outputs (an input without a \
+         gradient is declared `#[stop_gradient] {name}`)"
+    )
+}
+
+pub(crate) fn marks_output(name: &str) -> String {
+    format!("`{name}` is computed in `forward`; `mark_not_inplace` takes inputs")
+}
+
+pub(crate) fn bare_gradient(name: &str, write: &str) -> String {
+    format!(
+        "`set_materialize_grads(false)` in `forward` says that a missing gradient comes as `None`; \
+         write `{name}: {write}`"
+    )
+}
