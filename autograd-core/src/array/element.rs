@@ -66,6 +66,8 @@ pub trait Storable:
     /// `[Self; INLINE_BYTES / size_of::<Self>()]`
     type Inline: Copy + AsRef<[Self]> + AsMut<[Self]> + Send + Sync + 'static;
     const INLINE: Self::Inline;
+    /// Whether kernels may run over the unused rest of inline data: no arithmetic on it panics.
+    const PADS: bool;
     /// Free buffers of this element type.
     fn pool() -> &'static Pool<Self>;
 }
@@ -78,6 +80,7 @@ macro_rules! storable {
             const ONE: Self = $one;
             type Inline = [$t; INLINE_BYTES / size_of::<$t>()];
             const INLINE: Self::Inline = [$zero; INLINE_BYTES / size_of::<$t>()];
+            const PADS: bool = DType::$dtype.is_float();
             fn pool() -> &'static Pool<Self> {
                 static POOL: Pool<$t> = Pool::new();
                 &POOL

@@ -20,14 +20,44 @@ pub(crate) trait Zip<T>: Copy {
     fn call<const FMA: bool>(self, a: T, b: T) -> T;
 }
 
-/// The same function with its arguments exchanged.
-#[derive(Clone, Copy)]
-struct Swapped<F>(F);
+// The loops below run behind these three traits as trait objects: what is around a loop is
+// compiled once an element type, and only the loops once a function.
 
-impl<T, F: Zip<T>> Zip<T> for Swapped<F> {
-    #[inline(always)]
-    fn call<const FMA: bool>(self, a: T, b: T) -> T {
-        self.0.call::<FMA>(b, a)
+/// A [`Map`] over a slice, in place.
+pub(crate) trait MapSlice<T> {
+    fn run(&self, data: &mut [T]);
+}
+
+/// A [`Zip`] over two slices of one length, written over the first.
+pub(crate) trait ZipSlices<T> {
+    fn run(&self, a: &mut [T], b: &[T]);
+}
+
+/// A [`Zip`] over a slice and one element, written over the slice.
+pub(crate) trait ZipScalar<T> {
+    fn run_scalar(&self, a: &mut [T], b: T);
+}
+
+/// Both of a function's forms.
+pub(crate) trait ZipAny<T>: ZipSlices<T> + ZipScalar<T> {}
+
+impl<T, F: ZipSlices<T> + ZipScalar<T>> ZipAny<T> for F {}
+
+impl<T: Copy, F: Map<T>> MapSlice<T> for F {
+    fn run(&self, data: &mut [T]) {
+        dispatch(MapKernel(data, *self));
+    }
+}
+
+impl<T: Copy, F: Zip<T>> ZipSlices<T> for F {
+    fn run(&self, a: &mut [T], b: &[T]) {
+        dispatch(ZipKernel(a, b, *self));
+    }
+}
+
+impl<T: Copy, F: Zip<T>> ZipScalar<T> for F {
+    fn run_scalar(&self, a: &mut [T], b: T) {
+        dispatch(ZipScalarKernel(a, b, *self));
     }
 }
 
@@ -86,46 +116,47 @@ impl<T: Storable> Arg<'_, T> {
 }
 
 /// `f` of every element.
-pub(crate) fn map<T: Storable, F: Map<T>>(x: Arg<'_, T>, f: F) -> Value<T> {
-    let x = match x {
-        Arg::Own(mut value) => {
-            if let Some(data) = value.as_padded_mut_slice() {
-                dispatch(MapKernel(data, f));
-                return value;
-            }
-            return map(Arg::Ref(&value), f);
-        }
-        Arg::Ref(value) => value,
+pub(crate) fn map<T: Storable>(x: Arg<'_, T>, f: &dyn MapSlice<T>) -> Value<T> {
+    map_with(x, &|data| f.run(data))
+}
+
+/// `f` of every element and one scalar.
+pub(crate) fn zip_scalar<T: Storable>(x: Arg<'_, T>, scalar: T, f: &dyn ZipScalar<T>) -> Value<T> {
+    map_with(x, &|data| f.run_scalar(data, scalar))
+}
+
+fn map_with<T: Storable>(x: Arg<'_, T>, run: &dyn Fn(&mut [T])) -> Value<T> {
+    let mut x = match x {
+        Arg::Own(value) => value,
+        Arg::Ref(value) => value.clone(),
     };
-    if x.as_padded_inline().is_some() {
-        let mut out = x.clone();
-        if let Some(data) = out.as_padded_mut_slice() {
-            dispatch(MapKernel(data, f));
+    if let Some(data) = x.as_padded_mut_slice() {
+        run(data);
+        return x;
+    }
+    let x = x.into_contiguous();
+    let data = x.as_slice().unwrap_or(&[]);
+    Value::build(Shape::from_slice(x.shape()), |out| {
+        for block in data.chunks(BLOCK) {
+            let start = out.len();
+            out.extend_from_slice(block);
+            run(&mut out[start..]);
         }
-        return out;
-    }
-    match x.as_slice() {
-        Some(data) => Value::build(Shape::from_slice(x.shape()), |out| {
-            for block in data.chunks(BLOCK) {
-                let start = out.len();
-                out.extend_from_slice(block);
-                dispatch(MapKernel(&mut out[start..], f));
-            }
-        }),
-        None => map(Arg::Own(x.contiguous().into_owned()), f),
-    }
+    })
 }
 
 /// `f` of every pair of elements of two values stretched to `shape`, which is their common shape.
-pub(crate) fn zip<T: Storable, F: Zip<T>>(
+/// `swapped` is `f` with its arguments exchanged: whichever operand is free is written over.
+pub(crate) fn zip<T: Storable>(
     shape: &[usize],
     a: Arg<'_, T>,
     b: Arg<'_, T>,
-    f: F,
+    f: &dyn ZipAny<T>,
+    swapped: &dyn ZipAny<T>,
 ) -> Value<T> {
     let (a, b) = match try_in_place(shape, a, &b, f) {
         Ok(done) => return done,
-        Err(a) => match try_in_place(shape, b, &a, Swapped(f)) {
+        Err(a) => match try_in_place(shape, b, &a, swapped) {
             Ok(done) => return done,
             Err(b) => (a, b),
         },
@@ -137,14 +168,14 @@ pub(crate) fn zip<T: Storable, F: Zip<T>>(
                 for (x, y) in x.chunks(BLOCK).zip(y.chunks(BLOCK)) {
                     let start = out.len();
                     out.extend_from_slice(x);
-                    dispatch(ZipKernel(&mut out[start..], y, f));
+                    f.run(&mut out[start..], y);
                 }
             })
         }
         // The one that has the whole shape is copied, the other one is read by strides.
         _ if b.shape() == shape && (a.shape() != shape || !a.is_row_major()) => {
             let mut out = copy(b);
-            zip_into(&mut out, a, Swapped(f));
+            zip_into(&mut out, a, swapped);
             out
         }
         _ => {
@@ -153,6 +184,42 @@ pub(crate) fn zip<T: Storable, F: Zip<T>>(
             out
         }
     }
+}
+
+/// `f` of every pair of elements of two values of one shape, where there is no need to choose whose
+/// buffer is written: it is `a`'s. One kernel only, for functions whose code is long.
+pub(crate) fn zip_onto<T: Storable>(
+    a: Arg<'_, T>,
+    b: &Value<T>,
+    f: &dyn ZipSlices<T>,
+) -> Value<T> {
+    debug_assert_eq!(a.get().shape(), b.shape());
+    let mut a = match a {
+        Arg::Own(value) => value,
+        Arg::Ref(value) => value.clone(),
+    };
+    if let (Some(x), Some(y)) = (a.as_padded_mut_slice(), b.as_padded_inline()) {
+        f.run(x, y);
+        return a;
+    }
+    let b = b.contiguous();
+    let y = b.as_slice().unwrap_or(&[]);
+    if let Some(x) = a.as_mut_slice() {
+        f.run(x, y);
+        return a;
+    }
+    let same = a.is_one_element_stretched();
+    let a = if same { a } else { a.into_contiguous() };
+    Value::build(Shape::from_slice(b.shape()), |out| {
+        for (i, y) in y.chunks(BLOCK).enumerate() {
+            let start = out.len();
+            match a.as_slice() {
+                Some(x) => out.extend_from_slice(&x[i * BLOCK..][..y.len()]),
+                None => out.extend(std::iter::repeat_n(a.raw()[0], y.len())),
+            }
+            f.run(&mut out[start..], y);
+        }
+    })
 }
 
 /// A row-major copy that nobody shares.
@@ -164,11 +231,11 @@ fn copy<T: Storable>(x: &Value<T>) -> Value<T> {
 }
 
 /// Writes `f(a, b)` over `a`, if `a` has the whole shape and may be written.
-fn try_in_place<'a, T: Storable, F: Zip<T>>(
+fn try_in_place<'a, T: Storable>(
     shape: &[usize],
     a: Arg<'a, T>,
     b: &Arg<'_, T>,
-    f: F,
+    f: &dyn ZipAny<T>,
 ) -> Result<Value<T>, Arg<'a, T>> {
     let b = b.get();
     let mut out = match a {
@@ -182,7 +249,7 @@ fn try_in_place<'a, T: Storable, F: Zip<T>>(
     if let (Some(y), true) = (b.as_padded_inline(), b.shape() == shape)
         && let Some(x) = out.as_padded_mut_slice()
     {
-        dispatch(ZipKernel(x, y, f));
+        f.run(x, y);
         return Ok(out);
     }
     if out.as_mut_slice().is_none() {
@@ -193,14 +260,14 @@ fn try_in_place<'a, T: Storable, F: Zip<T>>(
 }
 
 /// Writes `f(out, b)` over `out`, which is row-major and not shared.
-fn zip_into<T: Storable, F: Zip<T>>(out: &mut Value<T>, b: &Value<T>, f: F) {
+fn zip_into<T: Storable>(out: &mut Value<T>, b: &Value<T>, f: &dyn ZipAny<T>) {
     let shape = Shape::from_slice(out.shape());
     let own = super::shape::row_major(&shape);
     let Some(data) = out.as_mut_slice() else {
         unreachable!("the caller owns the buffer");
     };
     if let (Some(y), true) = (b.as_slice(), b.shape() == &shape[..]) {
-        return dispatch(ZipKernel(data, y, f));
+        return f.run(data, y);
     }
     let raw = b.raw();
     let strides = b.strides_as(&shape);
@@ -208,28 +275,15 @@ fn zip_into<T: Storable, F: Zip<T>>(out: &mut Value<T>, b: &Value<T>, f: F) {
     for_each_row(&shape, [&own, &strides], |[at, start], n, [_, step]| {
         let row = &mut data[at..at + n];
         match step {
-            0 => dispatch(ZipScalarKernel(row, raw[start], f)),
-            1 => dispatch(ZipKernel(row, &raw[start..start + n], f)),
+            0 => f.run_scalar(row, raw[start]),
+            1 => f.run(row, &raw[start..start + n]),
             _ => {
                 row_of_b.clear();
                 row_of_b.extend((0..n).map(|i| raw[start + i * step]));
-                dispatch(ZipKernel(row, &row_of_b, f));
+                f.run(row, &row_of_b);
             }
         }
     });
-}
-
-/// `f` of every element and one scalar.
-pub(crate) fn zip_scalar<T: Storable, F: Zip<T>>(x: Arg<'_, T>, scalar: T, f: F) -> Value<T> {
-    #[derive(Clone, Copy)]
-    struct With<T, F>(T, F);
-    impl<T: Copy, F: Zip<T>> Map<T> for With<T, F> {
-        #[inline(always)]
-        fn call<const FMA: bool>(self, x: T) -> T {
-            self.1.call::<FMA>(x, self.0)
-        }
-    }
-    map(x, With(scalar, f))
 }
 
 /// `f` of every element, of another type.

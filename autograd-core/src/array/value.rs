@@ -157,7 +157,7 @@ impl<T: Storable> Value<T> {
     /// As [`Self::as_mut_slice`], with the unused rest of inline data: whole vectors need no
     /// remainder loop. What is written past the length is never read.
     pub(crate) fn as_padded_mut_slice(&mut self) -> Option<&mut [T]> {
-        if let Storage::Heap { .. } = self.storage {
+        if !T::PADS || matches!(self.storage, Storage::Heap { .. }) {
             return self.as_mut_slice();
         }
         match &mut self.storage {
@@ -169,7 +169,8 @@ impl<T: Storable> Value<T> {
     /// Inline data with its unused rest.
     pub(crate) fn as_padded_inline(&self) -> Option<&[T]> {
         match &self.storage {
-            Storage::Inline(data) => Some(data.as_ref()),
+            Storage::Inline(data) if T::PADS => Some(data.as_ref()),
+            Storage::Inline(data) => Some(&data.as_ref()[..self.len()]),
             Storage::Heap { .. } => None,
         }
     }
@@ -180,6 +181,11 @@ impl<T: Storable> Value<T> {
             Storage::Inline(data) => data.as_ref(),
             Storage::Heap { buffer, offset } => &buffer.0[(*offset).min(buffer.0.len())..],
         }
+    }
+
+    /// Whether all elements are one and the same place in memory: the gradient of a sum.
+    pub(crate) fn is_one_element_stretched(&self) -> bool {
+        self.strides.as_ref().is_some_and(|s| s.iter().all(|&step| step == 0))
     }
 
     pub(crate) fn first(&self) -> Option<T> {

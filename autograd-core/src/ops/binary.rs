@@ -1,7 +1,7 @@
 //! Functions of two tensors, element by element, with broadcasting.
 
 use super::{Arithmetic, Caller, Float, Input, Numeric};
-use crate::array::elementwise::{Zip, zip, zip_scalar};
+use crate::array::elementwise::{Zip, ZipAny, zip, zip_scalar};
 use crate::array::lane::Lane;
 use crate::array::math::Math;
 use crate::array::shape::broadcast;
@@ -172,52 +172,46 @@ impl<T: Math> Zip<T> for PowOf {
     }
 }
 
-fn compute<T: Numeric>(
-    op: Binary,
-    shape: &[usize],
-    left: Input<'_, T>,
-    right: Input<'_, T>,
-    pow: impl FnOnce(Input<'_, T>, Input<'_, T>) -> Value<T>,
-) -> Value<T> {
-    macro_rules! with {
-        ($kernel:expr) => {
-            left.consume(|a| right.consume(|b| zip(shape, a, b, $kernel)))
-        };
-    }
-    match op {
-        Binary::Add => with!(Add),
-        Binary::Sub => with!(Sub),
-        Binary::Mul => with!(Mul),
-        Binary::Div => with!(Div),
-        Binary::Maximum => with!(Maximum),
-        Binary::Minimum => with!(Minimum),
-        Binary::Pow => pow(left, right),
+/// One kernel for all functions of integers: they are too rare to be compiled one by one.
+#[derive(Clone, Copy)]
+struct Integer(Binary, bool);
+
+impl<T: Arithmetic> Zip<T> for Integer {
+    #[inline(always)]
+    fn call<const FMA: bool>(self, a: T, b: T) -> T {
+        let (a, b) = if self.1 { (b, a) } else { (a, b) };
+        match self.0 {
+            Binary::Add => a.plus(b),
+            Binary::Sub => a.minus(b),
+            Binary::Mul => a.times(b),
+            Binary::Div => a.over(b),
+            Binary::Maximum => a.greater(b),
+            Binary::Minimum => a.lesser(b),
+            Binary::Pow => unreachable!("`pow` is offered for floats only"),
+        }
     }
 }
 
-fn compute_scalar<T: Numeric>(
-    op: Binary,
-    x: Input<'_, T>,
-    s: T,
-    swapped: bool,
-    pow: impl FnOnce(Input<'_, T>) -> Value<T>,
+/// The kernel of a function and that of the function with its arguments exchanged.
+fn kernels<T: Float>(op: Binary) -> [&'static dyn ZipAny<T>; 2] {
+    match op {
+        Binary::Add => [&Add, &Add],
+        Binary::Sub => [&Sub, &SubFrom],
+        Binary::Mul => [&Mul, &Mul],
+        Binary::Div => [&Div, &DivInto],
+        Binary::Pow => [&Pow, &PowOf],
+        Binary::Maximum => [&Maximum, &Maximum],
+        Binary::Minimum => [&Minimum, &Minimum],
+    }
+}
+
+fn compute<T: Numeric>(
+    shape: &[usize],
+    left: Input<'_, T>,
+    right: Input<'_, T>,
+    [f, swapped]: [&dyn ZipAny<T>; 2],
 ) -> Value<T> {
-    macro_rules! with {
-        ($kernel:expr) => {
-            x.consume(|x| zip_scalar(x, s, $kernel))
-        };
-    }
-    match (op, swapped) {
-        (Binary::Add, _) => with!(Add),
-        (Binary::Sub, false) => with!(Sub),
-        (Binary::Sub, true) => with!(SubFrom),
-        (Binary::Mul, _) => with!(Mul),
-        (Binary::Div, false) => with!(Div),
-        (Binary::Div, true) => with!(DivInto),
-        (Binary::Maximum, _) => with!(Maximum),
-        (Binary::Minimum, _) => with!(Minimum),
-        (Binary::Pow, _) => pow(x),
-    }
+    left.consume(|a| right.consume(|b| zip(shape, a, b, f, swapped)))
 }
 
 /// For floats: computes and, where it must be, records.
@@ -232,11 +226,8 @@ pub(super) fn float<T: Float>(
     let shape =
         if same { a.shape_owned() } else { broadcast(op.name(), a.shape(), b.shape())? };
     let wants = [a.is_recorded(), b.is_recorded()];
-    let pow = |left: Input<'_, T>, right: Input<'_, T>| {
-        left.consume(|a| right.consume(|b| zip(&shape, a, b, Pow)))
-    };
     if wants == [false, false] {
-        return Ok(Tensor::new(compute(op, &shape, left, right, pow)));
+        return Ok(Tensor::new(compute(&shape, left, right, kernels(op))));
     }
     let saves = op.saves(wants);
     let kept = (
@@ -246,7 +237,7 @@ pub(super) fn float<T: Float>(
     // Shapes to which the gradients must be summed where an operand was stretched.
     let shapes = (!same).then(|| Box::new([a.shape_owned(), b.shape_owned()]));
     let edges = [a.edge(), b.edge()];
-    let value = compute(op, &shape, left, right, pow);
+    let value = compute(&shape, left, right, kernels(op));
     Ok(record_edges(
         op.name(),
         caller,
@@ -283,12 +274,10 @@ pub(super) fn float_scalar<T: Float>(
     swapped: bool,
     caller: Caller,
 ) -> Tensor<T> {
-    let pow = |x: Input<'_, T>| {
-        x.consume(|x| if swapped { zip_scalar(x, s, PowOf) } else { zip_scalar(x, s, Pow) })
-    };
+    let kernel = kernels(op)[usize::from(swapped)];
     let tensor = x.tensor();
     if !tensor.is_recorded() {
-        return Tensor::new(compute_scalar(op, x, s, swapped, pow));
+        return Tensor::new(x.consume(|x| zip_scalar(x, s, kernel)));
     }
     let needs_x = match (op, swapped) {
         (Binary::Add | Binary::Sub | Binary::Mul, _) | (Binary::Div, false) => false,
@@ -296,7 +285,7 @@ pub(super) fn float_scalar<T: Float>(
     };
     let kept = needs_x.then(|| Keep::input(0, tensor));
     let edges = [tensor.edge()];
-    let value = compute_scalar(op, x, s, swapped, pow);
+    let value = x.consume(|x| zip_scalar(x, s, kernel));
     record_edges(
         op.name(),
         caller,
@@ -347,9 +336,8 @@ pub(super) fn integer<T: Numeric>(
     _: Caller,
 ) -> Result<Tensor<T>> {
     let shape = broadcast(op.name(), left.tensor().shape(), right.tensor().shape())?;
-    Ok(Tensor::new(compute(op, &shape, left, right, |_, _| {
-        unreachable!("`pow` is offered for floats only")
-    })))
+    let kernels: [&dyn ZipAny<T>; 2] = [&Integer(op, false), &Integer(op, true)];
+    Ok(Tensor::new(compute(&shape, left, right, kernels)))
 }
 
 /// For integers and a scalar.
@@ -360,9 +348,7 @@ pub(super) fn integer_scalar<T: Numeric>(
     swapped: bool,
     _: Caller,
 ) -> Tensor<T> {
-    Tensor::new(compute_scalar(op, x, s, swapped, |_| {
-        unreachable!("`pow` is offered for floats only")
-    }))
+    Tensor::new(x.consume(|x| zip_scalar(x, s, &Integer(op, swapped))))
 }
 
 impl<T: Numeric> Tensor<T> {

@@ -85,7 +85,7 @@ fn compute<T: Numeric>(op: Reduce, x: &Value<T>, axes: &[usize]) -> Result<Value
         Reduce::Min => fold_axes(x, axes, Min),
         Reduce::Mean => {
             let sum = fold_axes(x, axes, Sum);
-            zip_scalar(elementwise::Arg::Own(sum), T::count(n), Divide)
+            zip_scalar(elementwise::Arg::Own(sum), T::count(n), &Divide)
         }
     })
 }

@@ -2,7 +2,7 @@
 
 use super::{Caller, Float, Input};
 use crate::array::Value;
-use crate::array::elementwise::{Arg, Map, Zip, map, zip};
+use crate::array::elementwise::{Arg, Map, Zip, map, zip_onto};
 use crate::array::lane::Lane;
 use crate::array::math::Math;
 use crate::error::Result;
@@ -39,11 +39,11 @@ macro_rules! unary_ops {
             }
 
             fn forward<T: Float>(self, x: Arg<'_, T>) -> Value<T> {
-                match self { $(Self::$name => map(x, forward::$name)),* }
+                match self { $(Self::$name => map(x, &forward::$name)),* }
             }
 
-            fn backward<T: Float>(self, shape: &[usize], dy: Arg<'_, T>, saved: Arg<'_, T>) -> Value<T> {
-                match self { $(Self::$name => zip(shape, dy, saved, backward::$name)),* }
+            fn backward<T: Float>(self, dy: Arg<'_, T>, saved: &Value<T>) -> Value<T> {
+                match self { $(Self::$name => zip_onto(dy, saved, &backward::$name)),* }
             }
 
             /// The derivative as ops on tensors.
@@ -198,8 +198,6 @@ fn pull<T: Float>(
         let none = Tensor::new(Value::scalar(T::ZERO));
         return Ok([Some(op.formula(dy, &none))]);
     };
-    let shape = saved.shape_owned();
-    let value = Input::Own(dy)
-        .consume(|dy| Input::Own(saved).consume(|saved| op.backward(&shape, dy, saved)));
+    let value = Input::Own(dy).consume(|dy| op.backward(dy, &saved.read()));
     Ok([Some(Tensor::new(value))])
 }

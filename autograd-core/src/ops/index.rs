@@ -1,0 +1,580 @@
+//! Ops that pick elements by an integer tensor. Gathering and adding back are each other's
+//! adjoints, so each is the other's rule and any order of derivative falls out.
+
+use std::panic::Location;
+
+use super::{Caller, Numeric, expect};
+use crate::array::shape::{axis as check_axis, row_major};
+use crate::array::value::for_each_row;
+use crate::array::{Shape, Value};
+use crate::error::{Error, Result};
+use crate::graph::{Keep, Plain, Tensor, record};
+
+/// An error for the first index outside an axis of length `len`.
+pub(super) fn check_indices(
+    op: &'static str,
+    parameter: &str,
+    index: &Value<i64>,
+    len: usize,
+) -> Result<()> {
+    let outside = |&i: &i64| usize::try_from(i).map_or(true, |i| i >= len);
+    let view = index.view();
+    let Some((position, &index)) = view.indexed_iter().find(|(_, i)| outside(i)) else {
+        return Ok(());
+    };
+    let parameter = match position.ndim() {
+        0 => parameter.into(),
+        _ => format!("{parameter}{:?}", position.as_array_view().to_vec()),
+    };
+    Err(Error::Index { op, parameter, index, len })
+}
+
+/// Calls `visit(i, picked)` for each index in row-major order: `picked` is where the element that
+/// index `i` picks along `axis` lies in data of the given strides.
+fn for_each_picked(
+    index: &Value<i64>,
+    axis: usize,
+    strides: &[usize],
+    mut visit: impl FnMut(usize, usize),
+) {
+    let mut others = Shape::from_slice(strides);
+    others[axis] = 0;
+    let (own, raw) = (index.strides(), index.raw());
+    let mut position = 0;
+    for_each_row(index.shape(), [&own, &others], |[at, start], n, [step, other]| {
+        for k in 0..n {
+            visit(position, start + k * other + raw[at + k * step] as usize * strides[axis]);
+            position += 1;
+        }
+    });
+}
+
+/// The shape an index must have for `gather` and `scatter_add`: of the tensor's rank, and on no
+/// other axis longer than it.
+fn check_index_shape(op: &'static str, shape: &[usize], axis: usize, index: &[usize]) -> Result<()> {
+    let fits = index.len() == shape.len()
+        && (0..shape.len()).all(|i| i == axis || index[i] <= shape[i]);
+    if fits {
+        return Ok(());
+    }
+    Err(Error::Shape {
+        op,
+        parameter: "index".into(),
+        expected: format!("as long as {shape:?} or shorter on every axis but {axis}"),
+        found: index.to_vec(),
+    })
+}
+
+fn gather<T: Numeric>(
+    x: &Tensor<T>,
+    axis: isize,
+    index: &Tensor<i64>,
+    caller: Caller,
+) -> Result<Tensor<T>> {
+    let position = check_axis("gather", axis, x.ndim())?;
+    check_index_shape("gather", x.shape(), position, index.shape())?;
+    check_indices("gather", "index", &index.read(), x.shape()[position])?;
+    let value = {
+        let (x, index) = (x.read(), index.read());
+        let raw = x.raw();
+        Value::build(Shape::from_slice(index.shape()), |out| {
+            for_each_picked(&index, position, &x.strides(), |_, at| out.push(raw[at]));
+        })
+    };
+    if !x.is_recorded() {
+        return Ok(Tensor::new(value));
+    }
+    let state = (Plain((x.shape_owned(), axis)), Keep::input(1, index));
+    Ok(record("gather", caller, [x], value, state, |((shape, axis), index), dy, _| {
+        Ok([Some(Tensor::zeros(shape).try_scatter_add(axis, &index, &dy)?)])
+    }))
+}
+
+fn scatter_add<T: Numeric>(
+    x: &Tensor<T>,
+    axis: isize,
+    index: &Tensor<i64>,
+    source: &Tensor<T>,
+    caller: Caller,
+) -> Result<Tensor<T>> {
+    let position = check_axis("scatter_add", axis, x.ndim())?;
+    check_index_shape("scatter_add", x.shape(), position, index.shape())?;
+    if source.shape() != index.shape() {
+        return Err(Error::Shape {
+            op: "scatter_add",
+            parameter: "source".into(),
+            expected: format!("of the shape {:?} of `index`", index.shape()),
+            found: source.shape().to_vec(),
+        });
+    }
+    check_indices("scatter_add", "index", &index.read(), x.shape()[position])?;
+    let mut data = x.to_vec();
+    {
+        let (index, source) = (index.read(), source.read());
+        let source = source.contiguous();
+        let source = source.as_slice().unwrap_or(&[]);
+        for_each_picked(&index, position, &row_major(x.shape()), |i, at| {
+            data[at] = data[at].plus(source[i]);
+        });
+    }
+    let value = Value::from_vec(x.shape_owned(), data);
+    if !x.is_recorded() && !source.is_recorded() {
+        return Ok(Tensor::new(value));
+    }
+    let state = (Plain(axis), Keep::input(1, index));
+    Ok(record("scatter_add", caller, [x, source], value, state, |(axis, index), dy, wants| {
+        let picked = wants[1].then(|| dy.try_gather(axis, &index)).transpose()?;
+        Ok([wants[0].then_some(dy), picked])
+    }))
+}
+
+/// A shape as `[outer, n, inner]` around an axis.
+fn around(shape: &[usize], axis: usize) -> (usize, usize, usize) {
+    (shape[..axis].iter().product(), shape[axis], shape[axis + 1..].iter().product())
+}
+
+fn index_select<T: Numeric>(
+    x: &Tensor<T>,
+    axis: isize,
+    index: &Tensor<i64>,
+    caller: Caller,
+) -> Result<Tensor<T>> {
+    let position = check_axis("index_select", axis, x.ndim())?;
+    check_list("index_select", index)?;
+    check_indices("index_select", "index", &index.read(), x.shape()[position])?;
+    let mut shape = x.shape_owned();
+    shape[position] = index.len();
+    crate::array::shape::element_count("index_select", &shape, size_of::<T>())?;
+    let value = {
+        let (x, index) = (x.read(), index.to_vec());
+        let (outer, n, inner) = around(x.shape(), position);
+        let x = x.contiguous();
+        let data = x.as_slice().unwrap_or(&[]);
+        Value::build(shape, |out| {
+            for block in 0..outer {
+                for &i in &index {
+                    let start = (block * n + i as usize) * inner;
+                    out.extend_from_slice(&data[start..start + inner]);
+                }
+            }
+        })
+    };
+    if !x.is_recorded() {
+        return Ok(Tensor::new(value));
+    }
+    let state = (Plain((x.shape_owned(), axis)), Keep::input(1, index));
+    Ok(record("index_select", caller, [x], value, state, |((shape, axis), index), dy, _| {
+        Ok([Some(Tensor::zeros(shape).try_index_add(axis, &index, &dy)?)])
+    }))
+}
+
+fn index_add<T: Numeric>(
+    x: &Tensor<T>,
+    axis: isize,
+    index: &Tensor<i64>,
+    source: &Tensor<T>,
+    caller: Caller,
+) -> Result<Tensor<T>> {
+    let position = check_axis("index_add", axis, x.ndim())?;
+    check_list("index_add", index)?;
+    let mut shape = x.shape_owned();
+    shape[position] = index.len();
+    if source.shape() != &shape[..] {
+        return Err(Error::Shape {
+            op: "index_add",
+            parameter: "source".into(),
+            expected: format!("of shape {:?}: one slice of `self` for each index", &shape[..]),
+            found: source.shape().to_vec(),
+        });
+    }
+    check_indices("index_add", "index", &index.read(), x.shape()[position])?;
+    let mut data = x.to_vec();
+    {
+        let (source, index) = (source.read(), index.to_vec());
+        let (outer, n, inner) = around(x.shape(), position);
+        let source = source.contiguous();
+        let mut rows = source.as_slice().unwrap_or(&[]).chunks_exact(inner.max(1));
+        for block in 0..outer {
+            for (&i, row) in index.iter().zip(&mut rows) {
+                let start = (block * n + i as usize) * inner;
+                let to = &mut data[start..start + inner];
+                to.iter_mut().zip(row).for_each(|(to, &from)| *to = to.plus(from));
+            }
+        }
+    }
+    let value = Value::from_vec(x.shape_owned(), data);
+    if !x.is_recorded() && !source.is_recorded() {
+        return Ok(Tensor::new(value));
+    }
+    let state = (Plain(axis), Keep::input(1, index));
+    Ok(record("index_add", caller, [x, source], value, state, |(axis, index), dy, wants| {
+        let picked = wants[1].then(|| dy.try_index_select(axis, &index)).transpose()?;
+        Ok([wants[0].then_some(dy), picked])
+    }))
+}
+
+fn check_list(op: &'static str, index: &Tensor<i64>) -> Result<()> {
+    if index.ndim() == 1 {
+        return Ok(());
+    }
+    Err(Error::Shape {
+        op,
+        parameter: "index".into(),
+        expected: "a list of indices (one axis)".into(),
+        found: index.shape().to_vec(),
+    })
+}
+
+/// The position along an axis of the element that beats all others; the first of equals.
+fn arg_best<T: Numeric>(
+    op: &'static str,
+    x: &Tensor<T>,
+    axis: isize,
+    beats: impl Fn(T, T) -> bool,
+) -> Result<Tensor<i64>> {
+    let position = check_axis(op, axis, x.ndim())?;
+    let (outer, n, inner) = around(x.shape(), position);
+    if n == 0 {
+        return Err(Error::Shape {
+            op,
+            parameter: "self".into(),
+            expected: format!("a tensor with at least one element along axis {axis}"),
+            found: x.shape().to_vec(),
+        });
+    }
+    let mut shape = x.shape_owned();
+    shape.remove(position);
+    let x = x.read();
+    let x = x.contiguous();
+    let data = x.as_slice().unwrap_or(&[]);
+    Ok(Tensor::new(Value::build(shape, |out| {
+        for start in (0..outer).flat_map(|o| (0..inner).map(move |i| o * n * inner + i)) {
+            let mut best = 0;
+            for k in 1..n {
+                let (new, old) = (data[start + k * inner], data[start + best * inner]);
+                // NaN is not equal to itself: it beats every number, and nothing beats it.
+                #[allow(clippy::eq_op, reason = "the test for NaN that all number types share")]
+                let nan = new != new && old == old;
+                if nan || beats(new, old) {
+                    best = k;
+                }
+            }
+            out.push(best as i64);
+        }
+    })))
+}
+
+/// Sums of the elements up to each along an axis, or from each on.
+fn cumsum<T: Numeric>(
+    x: &Tensor<T>,
+    axis: isize,
+    from_end: bool,
+    caller: Caller,
+) -> Result<Tensor<T>> {
+    let position = check_axis("cumsum", axis, x.ndim())?;
+    let (outer, n, inner) = around(x.shape(), position);
+    let mut data = x.to_vec();
+    for block in 0..outer {
+        for k in 1..n {
+            let (to, from) = if from_end { (n - 1 - k, n - k) } else { (k, k - 1) };
+            let (to, from) = ((block * n + to) * inner, (block * n + from) * inner);
+            for i in 0..inner {
+                data[to + i] = data[to + i].plus(data[from + i]);
+            }
+        }
+    }
+    let value = Value::from_vec(x.shape_owned(), data);
+    if !x.is_recorded() {
+        return Ok(Tensor::new(value));
+    }
+    let state = Plain((axis, from_end));
+    Ok(record("cumsum", caller, [x], value, state, |(axis, from_end), dy, _| {
+        Ok([Some(cumsum(&dy, axis, !from_end, Location::caller())?)])
+    }))
+}
+
+/// # Picking by index
+///
+/// Indices count from 0; a negative one is an error like any other outside its axis. They have no
+/// gradient. Elements picked several times get the sum of their gradients.
+impl<T: Numeric> Tensor<T> {
+    /// The slices of an axis that a list of indices names, in its order.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]);
+    /// let y = x.index_select(0, &Tensor::from([2, 0, 2]));
+    /// assert_eq!(y.to_vec(), [5.0, 6.0, 1.0, 2.0, 5.0, 6.0]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there is no such axis, `index` is not a list, or an index lies outside the axis; see
+    /// [`Tensor::try_index_select`].
+    #[doc(alias = "take")]
+    #[track_caller]
+    pub fn index_select(&self, axis: isize, index: &Tensor<i64>) -> Tensor<T> {
+        expect(index_select(self, axis, index, Location::caller()))
+    }
+
+    /// [`Tensor::index_select`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Axis`], [`Error::Shape`] or [`Error::Index`].
+    #[track_caller]
+    pub fn try_index_select(&self, axis: isize, index: &Tensor<i64>) -> Result<Tensor<T>> {
+        index_select(self, axis, index, Location::caller())
+    }
+
+    /// This tensor with the slices of `source` added to those of an axis that `index` names: the
+    /// opposite of [`Tensor::index_select`].
+    ///
+    /// # Panics
+    ///
+    /// If there is no such axis, `index` is not a list, an index lies outside the axis, or
+    /// `source` has not one slice for each index; see [`Tensor::try_index_add`].
+    #[track_caller]
+    pub fn index_add(&self, axis: isize, index: &Tensor<i64>, source: &Tensor<T>) -> Tensor<T> {
+        expect(index_add(self, axis, index, source, Location::caller()))
+    }
+
+    /// [`Tensor::index_add`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Axis`], [`Error::Shape`] or [`Error::Index`].
+    #[track_caller]
+    pub fn try_index_add(
+        &self,
+        axis: isize,
+        index: &Tensor<i64>,
+        source: &Tensor<T>,
+    ) -> Result<Tensor<T>> {
+        index_add(self, axis, index, source, Location::caller())
+    }
+
+    /// The elements that `index` picks along an axis, in the shape of `index`: along axis 0 of a
+    /// matrix, `y[i, j] = x[index[i, j], j]`. On the other axes `index` may be shorter than this
+    /// tensor.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
+    /// let y = x.gather(1, &Tensor::from([[2], [0]]));
+    /// assert_eq!(y.to_vec(), [3.0, 4.0]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there is no such axis, `index` has another rank or is longer on another axis, or an
+    /// index lies outside the axis; see [`Tensor::try_gather`].
+    #[doc(alias = "take_along_axis")]
+    #[track_caller]
+    pub fn gather(&self, axis: isize, index: &Tensor<i64>) -> Tensor<T> {
+        expect(gather(self, axis, index, Location::caller()))
+    }
+
+    /// [`Tensor::gather`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Axis`], [`Error::Shape`] or [`Error::Index`].
+    #[track_caller]
+    pub fn try_gather(&self, axis: isize, index: &Tensor<i64>) -> Result<Tensor<T>> {
+        gather(self, axis, index, Location::caller())
+    }
+
+    /// This tensor with each element of `source` added to the one that `index` picks along an
+    /// axis: the opposite of [`Tensor::gather`].
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let counts = Tensor::from([0, 0, 0]).scatter_add(0, &Tensor::from([2, 0, 2]), &Tensor::from([1, 1, 1]));
+    /// assert_eq!(counts.to_vec(), [1, 0, 2]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there is no such axis, `index` has another rank or is longer on another axis, `source`
+    /// has another shape than `index`, or an index lies outside the axis; see
+    /// [`Tensor::try_scatter_add`].
+    #[doc(alias = "put_along_axis")]
+    #[track_caller]
+    pub fn scatter_add(&self, axis: isize, index: &Tensor<i64>, source: &Tensor<T>) -> Tensor<T> {
+        expect(scatter_add(self, axis, index, source, Location::caller()))
+    }
+
+    /// [`Tensor::scatter_add`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Axis`], [`Error::Shape`] or [`Error::Index`].
+    #[track_caller]
+    pub fn try_scatter_add(
+        &self,
+        axis: isize,
+        index: &Tensor<i64>,
+        source: &Tensor<T>,
+    ) -> Result<Tensor<T>> {
+        scatter_add(self, axis, index, source, Location::caller())
+    }
+
+    /// Where along an axis, which is taken away, the greatest element stands: the first of equal
+    /// ones, and the first NaN if there is one.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([[1.0, 3.0, 2.0], [6.0, 5.0, 6.0]]);
+    /// assert_eq!(x.argmax(1).to_vec(), [1, 0]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there is no such axis or it has length 0; see [`Tensor::try_argmax`].
+    #[track_caller]
+    pub fn argmax(&self, axis: isize) -> Tensor<i64> {
+        expect(self.try_argmax(axis))
+    }
+
+    /// [`Tensor::argmax`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Axis`] or [`Error::Shape`].
+    pub fn try_argmax(&self, axis: isize) -> Result<Tensor<i64>> {
+        arg_best("argmax", self, axis, |new, old| new > old)
+    }
+
+    /// Where along an axis, which is taken away, the least element stands: the first of equal
+    /// ones, and the first NaN if there is one.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such axis or it has length 0; see [`Tensor::try_argmin`].
+    #[track_caller]
+    pub fn argmin(&self, axis: isize) -> Tensor<i64> {
+        expect(self.try_argmin(axis))
+    }
+
+    /// [`Tensor::argmin`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Axis`] or [`Error::Shape`].
+    pub fn try_argmin(&self, axis: isize) -> Result<Tensor<i64>> {
+        arg_best("argmin", self, axis, |new, old| new < old)
+    }
+
+    /// The sums of the elements up to and with each, along an axis.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// assert_eq!(Tensor::from([1.0, 2.0, 3.0]).cumsum(0).to_vec(), [1.0, 3.0, 6.0]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there is no such axis; see [`Tensor::try_cumsum`].
+    #[track_caller]
+    pub fn cumsum(&self, axis: isize) -> Tensor<T> {
+        expect(cumsum(self, axis, false, Location::caller()))
+    }
+
+    /// [`Tensor::cumsum`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Axis`] if there is no such axis.
+    #[track_caller]
+    pub fn try_cumsum(&self, axis: isize) -> Result<Tensor<T>> {
+        cumsum(self, axis, false, Location::caller())
+    }
+}
+
+impl Tensor<i64> {
+    /// A new last axis of length `classes`: 1 at the place that each element names, else 0.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let y: Tensor<f32> = Tensor::from([2, 0]).one_hot(3);
+    /// assert_eq!(y.to_vec(), [0.0, 0.0, 1.0, 1.0, 0.0, 0.0]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If an element lies outside `0..classes`; see [`Tensor::try_one_hot`].
+    #[track_caller]
+    pub fn one_hot<T: Numeric>(&self, classes: usize) -> Tensor<T> {
+        expect(self.try_one_hot(classes))
+    }
+
+    /// [`Tensor::one_hot`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Index`] if an element lies outside `0..classes`, [`Error::TooLarge`].
+    pub fn try_one_hot<T: Numeric>(&self, classes: usize) -> Result<Tensor<T>> {
+        check_indices("one_hot", "self", &self.read(), classes)?;
+        let mut shape = self.shape_owned();
+        shape.push(classes);
+        crate::array::shape::element_count("one_hot", &shape, size_of::<T>())?;
+        let mut value = Value::full(shape, T::ZERO);
+        if let Some(data) = value.as_mut_slice() {
+            for (row, class) in self.to_vec().into_iter().enumerate() {
+                data[row * classes + class as usize] = T::ONE;
+            }
+        }
+        Ok(Tensor::new(value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strided_operands_are_picked_from_as_they_are_seen() {
+        let x = Tensor::<f64>::arange(24).reshape([4, 6]).transpose();
+        let index = Tensor::from([[0, 3, 1], [2, 2, 0]]).transpose();
+        let picked = x.narrow(0, 0, 3).gather(1, &index);
+        assert_eq!(picked.shape(), [3, 2]);
+        assert_eq!(picked.to_vec(), [0.0, 12.0, 19.0, 13.0, 8.0, 2.0]);
+        assert_eq!(x.index_select(1, &Tensor::from([3, 3])).at(&[5, 1]), 23.0);
+    }
+
+    #[test]
+    fn an_index_outside_its_axis_is_named() {
+        let x = Tensor::<f64>::zeros([2, 3]);
+        let error = x.try_gather(1, &Tensor::from([[0, 1], [3, 0]])).unwrap_err();
+        assert_eq!(error.to_string(), "gather: `index[1, 0]` is 3, outside an axis of length 3");
+        let error = x.try_index_select(0, &Tensor::from([1, -1])).unwrap_err();
+        assert_eq!(error.to_string(), "index_select: `index[1]` is -1, outside an axis of length 2");
+        let error = Tensor::from(5).try_one_hot::<f32>(5).unwrap_err();
+        assert_eq!(error.to_string(), "one_hot: `self` is 5, outside an axis of length 5");
+    }
+
+    #[test]
+    fn nan_is_the_extreme() {
+        let x = Tensor::from([1.0, f64::NAN, 7.0, f64::NAN]);
+        assert_eq!((x.argmax(0).item(), x.argmin(0).item()), (1, 1));
+        assert!(Tensor::<f32>::zeros([2, 0]).try_argmax(1).is_err());
+        assert_eq!(Tensor::<f32>::zeros([0, 2]).argmax(1).shape(), [0]);
+    }
+
+    #[test]
+    fn no_index_picks_nothing() {
+        let x = Tensor::<f32>::zeros([2, 3]);
+        let none = Tensor::<i64>::zeros([0]);
+        assert_eq!(x.index_select(1, &none).shape(), [2, 0]);
+        assert_eq!(x.index_add(1, &none, &Tensor::zeros([2, 0])).len(), 6);
+        assert_eq!(x.gather(0, &Tensor::zeros([0, 3])).shape(), [0, 3]);
+        assert_eq!(Tensor::<f32>::zeros([0]).cumsum(0).shape(), [0]);
+    }
+}
