@@ -17,15 +17,18 @@ pub(super) fn check_indices(
     index: &Value<i64>,
     len: usize,
 ) -> Result<()> {
+    let index = index.contiguous();
+    let data = index.as_slice().unwrap_or(&[]);
     let outside = |&i: &i64| usize::try_from(i).map_or(true, |i| i >= len);
-    let view = index.view();
-    let Some((position, &index)) = view.indexed_iter().find(|(_, i)| outside(i)) else {
-        return Ok(());
+    let Some(at) = data.iter().position(outside) else { return Ok(()) };
+    let strides = row_major(index.shape());
+    let position: Vec<usize> =
+        index.shape().iter().zip(&strides).map(|(n, stride)| at / stride % n).collect();
+    let parameter = match position.is_empty() {
+        true => parameter.into(),
+        false => format!("{parameter}{position:?}"),
     };
-    let parameter = match position.ndim() {
-        0 => parameter.into(),
-        _ => format!("{parameter}{:?}", position.as_array_view().to_vec()),
-    };
+    let index = data[at];
     Err(Error::Index { op, parameter, index, len })
 }
 
@@ -51,9 +54,14 @@ fn for_each_picked(
 
 /// The shape an index must have for `gather` and `scatter_add`: of the tensor's rank, and on no
 /// other axis longer than it.
-fn check_index_shape(op: &'static str, shape: &[usize], axis: usize, index: &[usize]) -> Result<()> {
-    let fits = index.len() == shape.len()
-        && (0..shape.len()).all(|i| i == axis || index[i] <= shape[i]);
+fn check_index_shape(
+    op: &'static str,
+    shape: &[usize],
+    axis: usize,
+    index: &[usize],
+) -> Result<()> {
+    let fits =
+        index.len() == shape.len() && (0..shape.len()).all(|i| i == axis || index[i] <= shape[i]);
     if fits {
         return Ok(());
     }
@@ -555,7 +563,10 @@ mod tests {
         let error = x.try_gather(1, &Tensor::from([[0, 1], [3, 0]])).unwrap_err();
         assert_eq!(error.to_string(), "gather: `index[1, 0]` is 3, outside an axis of length 3");
         let error = x.try_index_select(0, &Tensor::from([1, -1])).unwrap_err();
-        assert_eq!(error.to_string(), "index_select: `index[1]` is -1, outside an axis of length 2");
+        assert_eq!(
+            error.to_string(),
+            "index_select: `index[1]` is -1, outside an axis of length 2"
+        );
         let error = Tensor::from(5).try_one_hot::<f32>(5).unwrap_err();
         assert_eq!(error.to_string(), "one_hot: `self` is 5, outside an axis of length 5");
     }

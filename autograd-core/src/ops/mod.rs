@@ -3,6 +3,7 @@
 mod binary;
 mod compare;
 mod create;
+mod index;
 mod inplace;
 mod matmul;
 mod operators;
@@ -21,9 +22,9 @@ use ndarray::LinalgScalar;
 
 use crate::array::elementwise::Arg;
 use crate::array::math::Math;
-use crate::array::{DType, Storable};
+use crate::array::{Storable, Value};
 use crate::error::Result;
-use crate::graph::{Element, Read, Tensor};
+use crate::graph::{Element, NodeRef, Tensor};
 use crate::random::RandomFloat;
 
 /// Where an op was called.
@@ -106,6 +107,18 @@ impl<T: Element> Input<'_, T> {
         }
     }
 
+    /// Runs a kernel in the operand's own allocation, if it is a temporary that nobody else can
+    /// see and `run` can. The result is an output of `node`, or outside the graph.
+    pub(crate) fn try_in_place(
+        self,
+        run: impl FnOnce(&mut [T]),
+        node: impl FnOnce() -> Option<NodeRef>,
+    ) -> Result<Tensor<T>, Self> {
+        let Self::Own(mut tensor) = self else { return Err(self) };
+        let run = |value: &mut Value<T>| value.as_padded_mut_slice().map(run).is_some();
+        if tensor.try_in_place(run, node) { Ok(tensor) } else { Err(Self::Own(tensor)) }
+    }
+
     /// Runs a kernel on the value: the value itself where nobody else can see it.
     pub(crate) fn consume<R>(self, kernel: impl FnOnce(Arg<'_, T>) -> R) -> R {
         match self {
@@ -116,10 +129,6 @@ impl<T: Element> Input<'_, T> {
             Self::Ref(tensor) => kernel(Arg::Ref(&tensor.read())),
         }
     }
-}
-
-pub(crate) fn read<'a, T: Element>(x: &'a Tensor<T>) -> Read<'a, T> {
-    x.read()
 }
 
 /// The panicking form of a fallible op.
