@@ -44,9 +44,11 @@ pub(crate) struct Value<T: Storable> {
 }
 
 impl<T: Storable> Clone for Value<T> {
+    #[inline]
     fn clone(&self) -> Self {
         Self {
-            shape: self.shape.clone(),
+            // A copy of plain bytes; `SmallVec::clone` goes element by element.
+            shape: Shape::from_slice(&self.shape),
             strides: self.strides.clone(),
             storage: self.storage.clone(),
         }

@@ -4,8 +4,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
 use crate::error::Result;
 use crate::graph::{AnyTensor, Node, Slots};
 
@@ -63,8 +61,10 @@ impl Frontier {
     }
 
     fn insert(&mut self, node: &Arc<Node>, slot: usize, grad: AnyTensor) {
-        let mut grads = SmallVec::new();
-        grads.resize(slot, None);
+        let mut grads = Slots::new();
+        if slot > 0 {
+            grads.resize(slot, None);
+        }
         grads.push(Some(grad));
         let arrival = self.arrivals;
         self.arrivals += 1;
@@ -79,6 +79,9 @@ impl Frontier {
 
     /// The next node to visit: every node that can still reach it with a gradient is done.
     pub(crate) fn pop(&mut self) -> Option<Waiting> {
+        if self.few.len() <= 1 && self.many.is_empty() {
+            return self.few.pop();
+        }
         let rank = |w: &Waiting| (std::cmp::Reverse(w.node.level), w.arrival);
         let best = (0..self.few.len()).min_by_key(|&i| rank(&self.few[i]));
         let first_of_many = self.many.first_key_value().map(|(key, _)| *key);

@@ -23,8 +23,10 @@ fn next_id() -> HookId {
     HookId(NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
+#[inline]
 pub(super) fn run_node_hooks(node: &Arc<Node>, grads: &mut Slots) -> Result<()> {
-    for hook in node.hooks() {
+    let Some(hooks) = node.hooks() else { return Ok(()) };
+    for hook in hooks {
         let Some(Some(grad)) = grads.get_mut(hook.slot as usize) else { continue };
         if let Some(new) = (hook.call)(grad)? {
             check(new.shape(), grad.shape())?;

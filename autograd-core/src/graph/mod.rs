@@ -16,6 +16,6 @@ pub(crate) use any::for_any;
 pub use mode::{EnableGrad, NoGrad, enable_grad, is_grad_enabled, no_grad};
 pub(crate) use mode::GradMode;
 pub(crate) use node::{Edge, HookId, Node, NodeHook, NodeRef, OpNode, Pull, Rule, Sink, Slots};
-pub(crate) use saved::{At, Keep, Keeps, Plain};
+pub(crate) use saved::{At, Keep, KeepOutput, Keeps, KeptOutput, Plain};
 pub use tensor::Tensor;
-pub(crate) use tensor::{LeafHook, Read, record, record_edges};
+pub(crate) use tensor::{LeafHook, Read, op_node, record, record_edges};

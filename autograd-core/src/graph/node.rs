@@ -51,12 +51,12 @@ impl Node {
         hooks.len() < before
     }
 
-    /// The hooks as they are now, in the order of their registration.
-    pub(crate) fn hooks(&self) -> Vec<NodeHook> {
-        match self.hooks.get() {
-            Some(hooks) => hooks.lock().unwrap_or_else(PoisonError::into_inner).clone(),
-            None => Vec::new(),
-        }
+    /// The hooks as they are now, in the order of their registration; `None` if there never was
+    /// one.
+    #[inline]
+    pub(crate) fn hooks(&self) -> Option<Vec<NodeHook>> {
+        let hooks = self.hooks.get()?;
+        Some(hooks.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
 }
 

@@ -9,41 +9,46 @@ use super::tensor::Tensor;
 use crate::array::Value;
 use crate::error::{Error, Result};
 
-/// A tensor kept for backward.
-///
-/// An input is kept as it is. Of an output only the value is kept, because the output holds the
-/// node and the node must not hold the output.
+/// An input kept for backward: the tensor itself.
 pub(crate) struct Keep<T: Element> {
     tensor: Tensor<T>,
     version: u32,
-    role: Role,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Role {
-    Input(u8),
-    Output,
+    position: u8,
 }
 
 impl<T: Element> Clone for Keep<T> {
     fn clone(&self) -> Self {
-        Self { tensor: self.tensor.clone(), version: self.version, role: self.role }
+        Self { tensor: self.tensor.clone(), ..*self }
     }
 }
 
 impl<T: Element> Keep<T> {
     /// Keeps input `position` of the op.
     pub(crate) fn input(position: u8, tensor: &Tensor<T>) -> Self {
-        Self {
-            tensor: tensor.clone(),
-            version: tensor.version(),
-            role: Role::Input(position),
-        }
+        Self { tensor: tensor.clone(), version: tensor.version(), position }
     }
+}
 
-    /// Keeps the op's only output.
-    pub(crate) fn output(value: &Value<T>) -> Self {
-        Self { tensor: Tensor::new(value.clone()), version: 0, role: Role::Output }
+/// The op's only output kept for backward: its value only, because the output holds the node and
+/// the node must not hold the output.
+pub(crate) struct KeepOutput<T: Element>(pub(crate) Value<T>);
+
+impl<T: Element> Clone for KeepOutput<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+/// A kept output: its value, and its place in the graph where that is needed.
+pub(crate) struct KeptOutput<T: Element> {
+    pub(crate) value: Value<T>,
+    node: Option<NodeRef>,
+}
+
+impl<T: Element> KeptOutput<T> {
+    /// The output put together again; differentiable where this backward is recorded.
+    pub(crate) fn into_tensor(self) -> Tensor<T> {
+        Tensor::output(self.value, self.node)
     }
 }
 
@@ -86,20 +91,21 @@ impl<T: Element> Keeps for Keep<T> {
     type Kept = Tensor<T>;
 
     fn unpack(self, at: &At<'_>) -> Result<Tensor<T>> {
-        match self.role {
-            Role::Input(position) => {
-                at.check_version(self.version, self.tensor.version(), || match position {
-                    0 => "its first input".into(),
-                    1 => "its second input".into(),
-                    n => format!("input {n}"),
-                })?;
-                Ok(self.tensor)
-            }
-            Role::Output if at.create_graph => {
-                Ok(self.tensor.attached(NodeRef::new(Arc::clone(at.node)), 0))
-            }
-            Role::Output => Ok(self.tensor),
-        }
+        at.check_version(self.version, self.tensor.version(), || match self.position {
+            0 => "its first input".into(),
+            1 => "its second input".into(),
+            n => format!("input {n}"),
+        })?;
+        Ok(self.tensor)
+    }
+}
+
+impl<T: Element> Keeps for KeepOutput<T> {
+    type Kept = KeptOutput<T>;
+
+    fn unpack(self, at: &At<'_>) -> Result<KeptOutput<T>> {
+        let node = at.create_graph.then(|| NodeRef::new(Arc::clone(at.node)));
+        Ok(KeptOutput { value: self.0, node })
     }
 }
 

@@ -104,10 +104,18 @@ impl<T: Element> Read<'_, T> {
 
 impl<T: Element> Tensor<T> {
     /// Outside the graph.
+    #[inline]
     pub(crate) fn new(value: Value<T>) -> Self {
         Self::with_producer(value, None)
     }
 
+    /// The only output of a node, or outside the graph.
+    #[inline]
+    pub(crate) fn output(value: Value<T>, node: Option<NodeRef>) -> Self {
+        Self::with_producer(value, node.map(|node| (node, 0)))
+    }
+
+    #[inline]
     fn with_producer(value: Value<T>, producer: Option<(NodeRef, u32)>) -> Self {
         Self(Arc::new(Inner {
             value,
@@ -152,6 +160,22 @@ impl<T: Element> Tensor<T> {
             }
             _ => Err(self),
         }
+    }
+
+    /// Computes a new tensor in this one's own allocation, if nobody else can see it: `run` changes
+    /// the value and says whether it could. The result is an output of `node`, or outside the graph.
+    pub(crate) fn try_in_place(
+        &mut self,
+        run: impl FnOnce(&mut Value<T>) -> bool,
+        node: impl FnOnce() -> Option<NodeRef>,
+    ) -> bool {
+        let Some(inner) = Arc::get_mut(&mut self.0) else { return false };
+        if inner.shared.get().is_some() || inner.kept.get().is_some() || !run(&mut inner.value) {
+            return false;
+        }
+        inner.producer = node().map(|node| (node, 0));
+        *inner.stop_gradient.get_mut() = inner.producer.is_none();
+        true
     }
 
     /// This tensor as it is now, at the same place in the graph; later changes in place do not
@@ -365,8 +389,18 @@ pub(crate) fn record_edges<T: Element, U: Element, S: Keeps + 'static, E: EdgeLi
     state: S,
     pull: PullFn<T, U, S, E>,
 ) -> Tensor<U> {
-    let rule = OpNode { name, edges, state: Mutex::new(Some(state)), pull };
-    Tensor::with_producer(value, Some((NodeRef::record(rule, location), 0)))
+    Tensor::output(value, Some(op_node(name, location, edges, state, pull)))
+}
+
+/// The node of an op that computes its result in place of an operand.
+pub(crate) fn op_node<T: Element, U: Element, S: Keeps + 'static, E: EdgeList + 'static>(
+    name: &'static str,
+    location: &'static Location<'static>,
+    edges: E,
+    state: S,
+    pull: PullFn<T, U, S, E>,
+) -> NodeRef {
+    NodeRef::record(OpNode { name, edges, state: Mutex::new(Some(state)), pull }, location)
 }
 
 impl<T: Element> fmt::Display for Tensor<T> {

@@ -7,7 +7,7 @@ use crate::array::math::Math;
 use crate::array::shape::broadcast;
 use crate::array::{Shape, Value};
 use crate::error::Result;
-use crate::graph::{Keep, Plain, Tensor, record_edges};
+use crate::graph::{Keep, NodeRef, Plain, Tensor, op_node};
 
 /// The functions of two tensors.
 #[doc(hidden)]
@@ -226,26 +226,48 @@ pub(super) fn float<T: Float>(
     let shape =
         if same { a.shape_owned() } else { broadcast(op.name(), a.shape(), b.shape())? };
     let wants = [a.is_recorded(), b.is_recorded()];
-    if wants == [false, false] {
-        return Ok(Tensor::new(compute(&shape, left, right, kernels(op))));
+    let mut node = (wants != [false, false]).then(|| {
+        let saves = op.saves(wants);
+        let kept = (saves[0].then(|| Keep::input(0, a)), saves[1].then(|| Keep::input(1, b)));
+        // Shapes to which the gradients must be summed where an operand was stretched.
+        let shapes = (!same).then(|| Box::new([a.shape_owned(), b.shape_owned()]));
+        let state = (Plain(op), kept.0, kept.1, Plain(shapes));
+        op_node(op.name(), caller, [a.edge(), b.edge()], state, pull)
+    });
+    let [f, swapped] = kernels(op);
+    let (left, right) = match try_in_place(left, right, f, &mut node) {
+        Ok(done) => return Ok(done),
+        Err(operands) => operands,
+    };
+    let (right, left) = match try_in_place(right, left, swapped, &mut node) {
+        Ok(done) => return Ok(done),
+        Err(operands) => operands,
+    };
+    let value = left.consume(|a| right.consume(|b| zip(&shape, a, b, f, swapped)));
+    Ok(Tensor::output(value, node))
+}
+
+/// Writes `f(a, b)` over `a`, if `a` is a temporary and the shapes are the same.
+fn try_in_place<'a, T: Float>(
+    a: Input<'a, T>,
+    b: Input<'a, T>,
+    f: &dyn ZipAny<T>,
+    node: &mut Option<NodeRef>,
+) -> Result<Tensor<T>, (Input<'a, T>, Input<'a, T>)> {
+    if matches!(a, Input::Ref(_)) || a.tensor().shape() != b.tensor().shape() {
+        return Err((a, b));
     }
-    let saves = op.saves(wants);
-    let kept = (
-        saves[0].then(|| Keep::input(0, a)),
-        saves[1].then(|| Keep::input(1, b)),
-    );
-    // Shapes to which the gradients must be summed where an operand was stretched.
-    let shapes = (!same).then(|| Box::new([a.shape_owned(), b.shape_owned()]));
-    let edges = [a.edge(), b.edge()];
-    let value = compute(&shape, left, right, kernels(op));
-    Ok(record_edges(
-        op.name(),
-        caller,
-        edges,
-        value,
-        (Plain(op), kept.0, kept.1, Plain(shapes)),
-        pull,
-    ))
+    let a = {
+        let read = b.tensor().read();
+        let Some(y) = read.as_padded_inline().or_else(|| read.as_slice()) else {
+            return Err((a, b));
+        };
+        match a.try_in_place(|x| f.run(x, y), || node.take()) {
+            Ok(done) => return Ok(done),
+            Err(a) => a,
+        }
+    };
+    Err((a, b))
 }
 
 type Kept<T> = (Binary, Option<Tensor<T>>, Option<Tensor<T>>, Option<Box<[Shape; 2]>>);
@@ -276,24 +298,19 @@ pub(super) fn float_scalar<T: Float>(
 ) -> Tensor<T> {
     let kernel = kernels(op)[usize::from(swapped)];
     let tensor = x.tensor();
-    if !tensor.is_recorded() {
-        return Tensor::new(x.consume(|x| zip_scalar(x, s, kernel)));
+    let mut node = tensor.is_recorded().then(|| {
+        let needs_x = match (op, swapped) {
+            (Binary::Add | Binary::Sub | Binary::Mul, _) | (Binary::Div, false) => false,
+            (Binary::Div, true) | (Binary::Pow | Binary::Maximum | Binary::Minimum, _) => true,
+        };
+        let kept = needs_x.then(|| Keep::input(0, tensor));
+        let state = (Plain((op, s, swapped)), kept);
+        op_node(op.name(), caller, [tensor.edge()], state, pull_scalar)
+    });
+    match x.try_in_place(|x| kernel.run_scalar(x, s), || node.take()) {
+        Ok(done) => done,
+        Err(x) => Tensor::output(x.consume(|x| zip_scalar(x, s, kernel)), node),
     }
-    let needs_x = match (op, swapped) {
-        (Binary::Add | Binary::Sub | Binary::Mul, _) | (Binary::Div, false) => false,
-        (Binary::Div, true) | (Binary::Pow | Binary::Maximum | Binary::Minimum, _) => true,
-    };
-    let kept = needs_x.then(|| Keep::input(0, tensor));
-    let edges = [tensor.edge()];
-    let value = x.consume(|x| zip_scalar(x, s, kernel));
-    record_edges(
-        op.name(),
-        caller,
-        edges,
-        value,
-        (Plain((op, s, swapped)), kept),
-        pull_scalar,
-    )
 }
 
 /// The rules for one operand and the scalar `s`.

@@ -2,11 +2,13 @@
 
 use super::{Caller, Float, Input};
 use crate::array::Value;
-use crate::array::elementwise::{Arg, Map, Zip, map, zip_onto};
+use crate::array::elementwise::{Arg, Map, Zip, ZipSlices, map, zip_onto};
 use crate::array::lane::Lane;
 use crate::array::math::Math;
 use crate::error::Result;
-use crate::graph::{Keep, Plain, Tensor, is_grad_enabled, record};
+use crate::graph::{
+    Keep, KeepOutput, KeptOutput, Plain, Tensor, is_grad_enabled, op_node,
+};
 
 /// What a rule needs besides the output's gradient.
 enum Saves {
@@ -42,8 +44,8 @@ macro_rules! unary_ops {
                 match self { $(Self::$name => map(x, &forward::$name)),* }
             }
 
-            fn backward<T: Float>(self, dy: Arg<'_, T>, saved: &Value<T>) -> Value<T> {
-                match self { $(Self::$name => zip_onto(dy, saved, &backward::$name)),* }
+            fn gradient_kernel<T: Float>(self) -> &'static dyn ZipSlices<T> {
+                match self { $(Self::$name => &backward::$name),* }
             }
 
             /// The derivative as ops on tensors.
@@ -177,27 +179,54 @@ pub(super) fn run<T: Float>(op: Unary, x: Input<'_, T>, caller: Caller) -> Tenso
     }
     let x = x.tensor();
     let value = op.forward(Arg::Ref(&x.read()));
-    let kept = match op.saves() {
-        Saves::Nothing => None,
-        Saves::Input => Some(Keep::input(0, x)),
-        Saves::Output => Some(Keep::output(&value)),
+    let edges = [x.edge()];
+    let (name, op_) = (op.name(), Plain(op));
+    let node = match op.saves() {
+        Saves::Nothing => op_node(name, caller, edges, op_, pull::<T>),
+        Saves::Input => op_node(name, caller, edges, (op_, Keep::input(0, x)), pull_input::<T>),
+        Saves::Output => {
+            op_node(name, caller, edges, (op_, KeepOutput(value.clone())), pull_output::<T>)
+        }
     };
-    record(op.name(), caller, [x], value, (Plain(op), kept), pull)
+    Tensor::output(value, Some(node))
 }
 
-fn pull<T: Float>(
-    (op, kept): (Unary, Option<Tensor<T>>),
+type Grads<T> = Result<[Option<Tensor<T>>; 1]>;
+
+fn pull<T: Float>(op: Unary, dy: Tensor<T>, _: [bool; 1]) -> Grads<T> {
+    let none = Tensor::new(Value::scalar(T::ZERO));
+    Ok([Some(op.formula(dy, &none))])
+}
+
+fn pull_input<T: Float>((op, x): (Unary, Tensor<T>), dy: Tensor<T>, _: [bool; 1]) -> Grads<T> {
+    if is_grad_enabled() {
+        return Ok([Some(op.formula(dy, &x))]);
+    }
+    Ok([Some(op.fused(dy, &x.read()))])
+}
+
+fn pull_output<T: Float>(
+    (op, y): (Unary, KeptOutput<T>),
     dy: Tensor<T>,
     _: [bool; 1],
-) -> Result<[Option<Tensor<T>>; 1]> {
-    let saved = kept.as_ref().unwrap_or(&dy);
+) -> Grads<T> {
     if is_grad_enabled() {
-        return Ok([Some(op.formula(dy.clone(), saved))]);
+        return Ok([Some(op.formula(dy, &y.into_tensor()))]);
     }
-    let Some(saved) = kept else {
-        let none = Tensor::new(Value::scalar(T::ZERO));
-        return Ok([Some(op.formula(dy, &none))]);
-    };
-    let value = Input::Own(dy).consume(|dy| op.backward(dy, &saved.read()));
-    Ok([Some(Tensor::new(value))])
+    Ok([Some(op.fused(dy, &y.value))])
+}
+
+impl Unary {
+    /// The derivative in one pass, in the gradient's own buffer where nobody else holds it.
+    fn fused<T: Float>(self, dy: Tensor<T>, saved: &Value<T>) -> Tensor<T> {
+        let kernel = self.gradient_kernel::<T>();
+        let dy = Input::Own(dy);
+        let Some(s) = saved.as_padded_inline().or_else(|| saved.as_slice()) else {
+            return Tensor::new(dy.consume(|dy| zip_onto(dy, saved, kernel)));
+        };
+        match dy.try_in_place(|dy| kernel.run(dy, s), || None) {
+            Ok(done) => done,
+            Err(dy) => Tensor::new(dy.consume(|dy| zip_onto(dy, saved, kernel))),
+        }
+    }
 }
