@@ -1,14 +1,82 @@
-//! The `#[py_layer]` attribute of autograd-core.
-use proc_macro::TokenStream;
+//! The macros of `autograd-core`, which re-exports them: depend on that crate.
+//!
+//! The stages are the modules, in the order in which a block passes them: [`args`], [`parse`] into
+//! the [`model`], [`check`] with [`context_use`], and then either [`expand`] with the proofs of
+//! [`typecheck`], or [`fallback`]. What is wrong is collected in [`errors`], in the words of
+//! [`messages`].
 
-/// Makes a differentiable op from an impl block.
+mod args;
+mod parse;
+mod model;
+mod check;
+mod context_use;
+mod expand;
+mod builder;
+mod typecheck;
+mod fallback;
+mod saved;
+mod errors;
+mod messages;
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use crate::args::Args;
+use crate::errors::Errors;
+use crate::expand::{Expansion, Mode};
+
+/// Makes a differentiable op from an impl block with `forward` and `backward`.
 #[proc_macro_attribute]
-pub fn py_layer(_arguments: TokenStream, block: TokenStream) -> TokenStream {
-    block
+pub fn py_layer(
+    arguments: proc_macro::TokenStream,
+    block: proc_macro::TokenStream,
+) -> proc_macro::TokenStream {
+    layer(arguments.into(), block.into()).into()
 }
 
-/// Makes a struct of tensors one that a layer can save.
+/// Makes a struct of tensors one that an op can save: `type Saved = MyStruct;`.
 #[proc_macro_derive(Saved)]
-pub fn saved(_item: TokenStream) -> TokenStream {
-    TokenStream::new()
+pub fn derive_saved(item: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    saved::expand(item.into()).into()
+}
+
+/// The attribute as a plain function.
+fn layer(arguments: TokenStream, block: TokenStream) -> TokenStream {
+    let mut errors = Errors::new();
+    let args = args::parse(arguments, &mut errors);
+    let private = private_path(&args);
+    let parsed = parse::parse(block.clone(), &mut errors);
+    let Some(layer) = parsed else {
+        let told = errors.into_tokens();
+        let fallback = fallback::of_tokens(block);
+        return quote!(#told #fallback);
+    };
+    check::check(&layer, &args, &mut errors);
+    if !errors.is_empty() {
+        let told = errors.into_tokens();
+        let fallback = fallback::of_layer(&layer, &args, private);
+        return quote!(#told #fallback);
+    }
+    let told = errors.into_tokens();
+    let expansion = Expansion { layer: &layer, args: &args, private, mode: Mode::Full }.tokens();
+    quote!(#told #expansion)
+}
+
+/// The path of what expansions call, also where the dependency has another name.
+fn private_path(args: &Args) -> TokenStream {
+    if let Some(path) = &args.krate {
+        return quote!(#path::private);
+    }
+    library_path()
+}
+
+fn library_path() -> TokenStream {
+    use proc_macro_crate::{FoundCrate, crate_name};
+    match crate_name("autograd-core") {
+        Ok(FoundCrate::Name(name)) if name != "autograd_core" => {
+            let name = proc_macro2::Ident::new(&name, proc_macro2::Span::call_site());
+            quote!(::#name::private)
+        }
+        _ => quote!(::autograd_core::private),
+    }
 }

@@ -379,10 +379,6 @@ pub(crate) fn returned_form(name: &str, write: &str) -> String {
     format!("the gradient of `{name}` is returned as {write}")
 }
 
-pub(crate) fn gradient_name() -> String {
-    "a gradient needs a name here; write `_dy` for one that is not used".into()
-}
-
 // Calls on the context.
 
 pub(crate) fn call_twice(call: &str) -> String {
@@ -422,4 +418,20 @@ pub(crate) fn bare_gradient(name: &str, write: &str) -> String {
         "`set_materialize_grads(false)` in `forward` says that a missing gradient comes as `None`; \
          write `{name}: {write}`"
     )
+}
+
+// `#[derive(Saved)]`
+
+pub(crate) fn saved_needs_fields() -> String {
+    "#[derive(Saved)] needs a struct with named fields, each made of tensors".into()
+}
+
+pub(crate) fn saved_struct(found: &str) -> String {
+    format!("#[derive(Saved)] stands on a struct with named fields, not on {found}")
+}
+
+pub(crate) fn saved_lifetime() -> String {
+    "what is saved outlives the call, so it cannot borrow; keep tensors by value (a clone is \
+     cheap)"
+        .into()
 }

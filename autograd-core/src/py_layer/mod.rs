@@ -22,7 +22,9 @@ pub use grads::{GradFor, GradParam, Gradient, GradsFor};
 pub use inputs::{DifferentiableInput, TensorInput, constant, input};
 pub use node::{NeedsGrad, RawBackward};
 pub use outputs::{TensorOutput, Visitor};
-pub use plain::{HoldsNoTensor, HoldsTensor, IsPlain, NoTensorSeen, Probe, TensorSeen, plain};
+pub use plain::{
+    HoldsNoTensor, HoldsTensor, IsPlain, IsPlainState, NoTensorSeen, Probe, TensorSeen, attrs, plain,
+};
 pub use saved::{IntoSaved, Pack, Saved, Unpack};
 
 use crate::error::Result;

@@ -10,9 +10,10 @@ use std::marker::PhantomData;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
-use crate::graph::{AnyTensor, Element, Tensor};
+use crate::graph::{AnyTensor, Tensor};
+use crate::ops::Float;
 
-/// Types that hold a tensor.
+/// Types that hold a tensor with a gradient.
 #[doc(hidden)]
 pub trait HoldsTensor {}
 
@@ -21,7 +22,7 @@ macro_rules! holds_tensor {
 }
 
 holds_tensor! {
-    [T: Element] Tensor<T>;
+    [T: Float] Tensor<T>;
     [] AnyTensor;
     [A: HoldsTensor + ?Sized] &A;
     [A: HoldsTensor + ?Sized] &mut A;
@@ -106,3 +107,17 @@ impl IsPlain for NoTensorSeen {}
 
 /// Takes plain answers only.
 pub fn plain(_: impl IsPlain) {}
+
+/// Attributes of an op that hold no tensor.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`type Attrs` holds a tensor, and a tensor kept there has no gradient and may leak",
+    label = "holds a tensor",
+    note = "tensors are kept by `type Saved` and `ctx.save_for_backward(..)`; `type Attrs` is for everything else"
+)]
+pub trait IsPlainState {}
+
+impl IsPlainState for NoTensorSeen {}
+
+/// Takes plain answers only.
+pub fn attrs(_: impl IsPlainState) {}

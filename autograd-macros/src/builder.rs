@@ -1,0 +1,414 @@
+//! Arguments by name: `Op::with().x(&x).apply()`.
+
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
+use syn::{GenericArgument, GenericParam, Lifetime, PathArguments, Type, TypeParamBound};
+
+use crate::expand::{
+    Expansion, default_of, first_span, output_type, parameter_name, phantom, replace_ident,
+    turbofish,
+};
+use crate::model::{Forward, Param, plain_name};
+
+/// The builder: a type with a state for each argument.
+pub(crate) fn expand(expansion: &Expansion<'_>) -> TokenStream {
+    let Some(forward) = &expansion.layer.forward else { return TokenStream::new() };
+    if forward.params.is_empty() {
+        return TokenStream::new();
+    }
+    Builder::new(expansion, forward).tokens()
+}
+
+struct Builder<'a> {
+    expansion: &'a Expansion<'a>,
+    forward: &'a Forward,
+    name: Ident,
+    names: Ident,
+    states: Vec<Ident>,
+}
+
+/// A parameter's type with a name for everything that is anonymous in it.
+struct Named {
+    ty: TokenStream,
+    lifetimes: Vec<Lifetime>,
+    /// Type parameters for `impl Trait`, with their bounds.
+    types: Vec<TokenStream>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(expansion: &'a Expansion<'a>, forward: &'a Forward) -> Self {
+        let op = &expansion.layer.name;
+        let count = forward.params.len();
+        Self {
+            expansion,
+            forward,
+            name: format_ident!("{op}With"),
+            names: format_ident!("{op}Arguments"),
+            states: (0..count).map(|i| format_ident!("Argument{i}")).collect(),
+        }
+    }
+
+    fn tokens(&self) -> TokenStream {
+        let p = &self.expansion.private;
+        let (name, names, states) = (&self.name, &self.names, &self.states);
+        let layer = self.expansion.layer;
+        let vis = self.expansion.forward_vis();
+        let markers: Vec<_> = self
+            .forward
+            .params
+            .iter()
+            .map(|param| Ident::new_raw_like(&param.ident))
+            .collect();
+        let arguments = arguments(&layer.generics);
+        let declared: Vec<_> = layer.generics.params.iter().map(ToTokens::to_token_stream).collect();
+        let (lifetimes, others): (Vec<_>, Vec<_>) = layer
+            .generics
+            .params
+            .iter()
+            .zip(declared)
+            .partition(|(param, _)| matches!(param, GenericParam::Lifetime(_)));
+        let lifetimes: Vec<_> = lifetimes.into_iter().map(|(_, tokens)| tokens).collect();
+        let others: Vec<_> = others.into_iter().map(|(_, tokens)| tokens).collect();
+        let clause = &layer.generics.where_clause;
+        let phantom = phantom(&layer.generics);
+        let op = self.expansion.op();
+        let (generics, _, _) = layer.generics.split_for_impl();
+        let start = self.forward.params.iter().map(|param| match default_of(param) {
+            Some(_) => quote!(#p::Optional),
+            None => quote!(#p::Required),
+        });
+        let start: Vec<_> = start.collect();
+        let setters = (0..states.len()).map(|position| self.setter(position));
+        let apply = self.apply();
+        let doc = format!("Arguments of [`{}`] by name; ends with `apply()`.", layer.name);
+        quote! {
+            mod #names {
+                #(pub struct #markers {})*
+            }
+
+            #[doc = #doc]
+            #[must_use = "nothing runs before `apply()`"]
+            #vis struct #name<#(#lifetimes,)* #(#others,)* #(#states),*>(
+                #(#states,)*
+                ::core::marker::PhantomData<#phantom>,
+            ) #clause;
+
+            #[automatically_derived]
+            impl #generics #op #clause {
+                /// Starts a call with arguments by name, in any order; ends with `apply()`.
+                #vis fn with() -> #name<#(#arguments,)* #(#start),*> {
+                    #name(#(#start,)* ::core::marker::PhantomData)
+                }
+            }
+
+            #[automatically_derived]
+            impl<#(#lifetimes,)* #(#others,)* #(#states),*> #name<#(#arguments,)* #(#states),*>
+            #clause
+            {
+                #(#setters)*
+                #apply
+            }
+        }
+    }
+
+    fn setter(&self, position: usize) -> TokenStream {
+        let p = &self.expansion.private;
+        let (name, names) = (&self.name, &self.names);
+        let vis = self.expansion.forward_vis();
+        let param = &self.forward.params[position];
+        let ident = &param.ident;
+        let marker = Ident::new_raw_like(ident);
+        let state = &self.states[position];
+        let named = self.named(param, position);
+        let (ty, lifetimes, types) = (&named.ty, &named.lifetimes, &named.types);
+        let own = self.own_generics(&named);
+        let arguments = arguments(&self.expansion.layer.generics);
+        let states = self.states.iter().enumerate().map(|(other, state)| {
+            if other == position { quote!(#p::Set<#ty>) } else { quote!(#state) }
+        });
+        let values = (0..self.states.len()).map(|other| {
+            let index = syn::Index::from(other);
+            if other == position { quote!(#p::Set(#ident)) } else { quote!(self.#index) }
+        });
+        let doc = format!("The argument `{}`.", plain_name(ident));
+        let method = Ident::new(&ident.to_string(), ident.span());
+        quote! {
+            #[doc = #doc]
+            #vis fn #method<#(#lifetimes,)* #own #(#types,)*>(
+                self,
+                #ident: #ty,
+            ) -> #name<#(#arguments,)* #(#states),*>
+            where
+                #state: #p::NotGiven<#names::#marker>,
+            {
+                #name(#(#values,)* ::core::marker::PhantomData)
+            }
+        }
+    }
+
+    fn apply(&self) -> TokenStream {
+        let p = &self.expansion.private;
+        let names = &self.names;
+        let vis = self.expansion.forward_vis();
+        let (mut lifetimes, mut types) = (Vec::new(), Vec::new());
+        let (mut bounds, mut values) = (Vec::new(), Vec::new());
+        let op = self.expansion.op();
+        for (position, param) in self.forward.params.iter().enumerate() {
+            let named = self.named(param, position);
+            let (ty, state) = (&named.ty, &self.states[position]);
+            let marker = Ident::new_raw_like(&param.ident);
+            let index = syn::Index::from(position);
+            match default_of(param) {
+                None => {
+                    bounds.push(quote!(#state: #p::Given<#names::#marker, #ty>));
+                    values.push(quote!(#p::Given::<#names::#marker, #ty>::take(self.#index)));
+                }
+                Some(default) => {
+                    let default = self.without_self(default.to_token_stream());
+                    let span = first_span(&default);
+                    bounds.push(quote!(#state: #p::GivenOr<#names::#marker, #ty>));
+                    let closure = quote_spanned!(span=> || -> #ty { #default });
+                    values.push(quote! {
+                        #p::GivenOr::<#names::#marker, #ty>::take_or(self.#index, #closure)
+                    });
+                }
+            }
+            lifetimes.extend(named.lifetimes);
+            types.extend(named.types);
+        }
+        let own = &self.forward.function.sig.generics;
+        for parameter in &own.params {
+            if let GenericParam::Lifetime(lifetime) = parameter {
+                lifetimes.retain(|other| *other != lifetime.lifetime);
+            }
+        }
+        let own_lifetimes = own.params.iter().filter(|param| is_lifetime(param));
+        let own_others = own.params.iter().filter(|param| !is_lifetime(param));
+        let own_clause = own.where_clause.as_ref().map(|clause| {
+            let predicates = self.without_self(clause.predicates.to_token_stream());
+            quote!(#predicates,)
+        });
+        let own_clause = own_clause.filter(|_| {
+            own.where_clause.as_ref().is_some_and(|clause| !clause.predicates.is_empty())
+        });
+        let turbofish = turbofish(own);
+        let output = self.without_self(output_type(self.forward));
+        let (own_lifetimes, own_others) = (own_lifetimes.collect(), own_others.collect());
+        let head: [Vec<&GenericParam>; 2] = [own_lifetimes, own_others];
+        let [own_lifetimes, own_others] = &head;
+        let call = |name: &str, doc: &str, output: TokenStream| {
+            let name = Ident::new(name, Span::call_site());
+            quote! {
+                #[doc = #doc]
+                #[track_caller]
+                #vis fn #name<#(#own_lifetimes,)* #(#lifetimes,)* #(#own_others,)* #(#types,)*>(
+                    self,
+                ) -> #output
+                where
+                    #own_clause
+                    #(#bounds,)*
+                {
+                    <#op>::#name #turbofish (#(#values),*)
+                }
+            }
+        };
+        let apply = call("apply", "Runs the op.", output.clone());
+        let doc = "As `apply`, with misuse of the op as an error instead of a panic.\n\n# Errors\n\n\
+                   If a context call was against its rules, or an input against the op's.";
+        let try_apply = call("try_apply", doc, quote!(#p::Result<#output>));
+        quote!(#apply #try_apply)
+    }
+
+    fn named(&self, param: &Param, position: usize) -> Named {
+        let mut namer = Namer { position, lifetimes: Vec::new(), types: Vec::new() };
+        let mut ty = param.ty.clone();
+        namer.ty(&mut ty);
+        let own = &self.forward.function.sig.generics;
+        let known: Vec<String> = own
+            .params
+            .iter()
+            .chain(&self.expansion.layer.generics.params)
+            .map(parameter_name)
+            .collect();
+        namer.lifetimes.retain(|lifetime| !known.contains(&lifetime.to_string()));
+        Named {
+            ty: self.without_self(ty.to_token_stream()),
+            lifetimes: namer.lifetimes,
+            types: namer.types.into_iter().map(|tokens| self.without_self(tokens)).collect(),
+        }
+    }
+
+    /// Those of forward's own parameters that a setter needs.
+    fn own_generics(&self, named: &Named) -> TokenStream {
+        let own = &self.forward.function.sig.generics;
+        let types = &named.types;
+        let (ty, mut seen) = (&named.ty, quote!(#(#types)*));
+        ty.to_tokens(&mut seen);
+        let mut needed: Vec<&GenericParam> = Vec::new();
+        loop {
+            let before = needed.len();
+            for param in &own.params {
+                let name = parameter_name(param);
+                let known = needed.iter().any(|other| parameter_name(other) == name);
+                if !known && mentions(seen.clone(), name.trim_start_matches('\'')) {
+                    param.to_tokens(&mut seen);
+                    needed.push(param);
+                }
+            }
+            if needed.len() == before {
+                break;
+            }
+        }
+        needed.sort_by_key(|param| !is_lifetime(param));
+        quote!(#(#needed,)*)
+    }
+
+    /// The op's name in place of `Self`, which is another type in the builder.
+    fn without_self(&self, tokens: TokenStream) -> TokenStream {
+        let op = self.expansion.op();
+        if self.expansion.layer.generics.params.is_empty() {
+            return replace_ident(tokens, "Self", &op.to_token_stream());
+        }
+        replace_self(tokens, &op.to_token_stream())
+    }
+}
+
+/// `Self::X` becomes `<Op<T>>::X`.
+fn replace_self(tokens: TokenStream, op: &TokenStream) -> TokenStream {
+    let mut out = TokenStream::new();
+    let mut trees = tokens.into_iter().peekable();
+    while let Some(tree) = trees.next() {
+        match tree {
+            TokenTree::Ident(ident) if ident == "Self" => {
+                let path = matches!(trees.peek(), Some(TokenTree::Punct(colon)) if colon.as_char() == ':');
+                out.extend(if path { quote!(<#op>) } else { op.clone() });
+            }
+            TokenTree::Group(group) => {
+                let mut new =
+                    proc_macro2::Group::new(group.delimiter(), replace_self(group.stream(), op));
+                new.set_span(group.span());
+                out.extend([TokenTree::Group(new)]);
+            }
+            tree => out.extend([tree]),
+        }
+    }
+    out
+}
+
+fn is_lifetime(param: &GenericParam) -> bool {
+    matches!(param, GenericParam::Lifetime(_))
+}
+
+fn mentions(tokens: TokenStream, name: &str) -> bool {
+    tokens.into_iter().any(|tree| match tree {
+        TokenTree::Ident(ident) => ident == name,
+        TokenTree::Group(group) => mentions(group.stream(), name),
+        _ => false,
+    })
+}
+
+/// The parameters as arguments: `T, N`.
+fn arguments(generics: &syn::Generics) -> Vec<TokenStream> {
+    let argument = |param: &GenericParam| match param {
+        GenericParam::Type(param) => param.ident.to_token_stream(),
+        GenericParam::Const(param) => param.ident.to_token_stream(),
+        GenericParam::Lifetime(param) => param.lifetime.to_token_stream(),
+    };
+    let (lifetimes, others): (Vec<_>, Vec<_>) = generics.params.iter().partition(|p| is_lifetime(p));
+    lifetimes.into_iter().chain(others).map(argument).collect()
+}
+
+trait RawLike {
+    fn new_raw_like(ident: &Ident) -> Ident;
+}
+
+impl RawLike for Ident {
+    /// The same name, raw where it was raw.
+    fn new_raw_like(ident: &Ident) -> Ident {
+        let mut ident = ident.clone();
+        ident.set_span(Span::call_site().located_at(ident.span()));
+        ident
+    }
+}
+
+/// Names what is anonymous in a type: lifetimes, and `impl Trait`.
+struct Namer {
+    position: usize,
+    lifetimes: Vec<Lifetime>,
+    types: Vec<TokenStream>,
+}
+
+impl Namer {
+    fn lifetime(&mut self) -> Lifetime {
+        let name = format!("'l{}_{}", self.position, self.lifetimes.len());
+        let lifetime = Lifetime::new(&name, Span::mixed_site());
+        self.lifetimes.push(lifetime.clone());
+        lifetime
+    }
+
+    fn ty(&mut self, ty: &mut Type) {
+        match ty {
+            Type::Reference(reference) => {
+                let anonymous = reference.lifetime.as_ref().is_none_or(|name| name.ident == "_");
+                if anonymous {
+                    reference.lifetime = Some(self.lifetime());
+                }
+                self.ty(&mut reference.elem);
+            }
+            Type::Slice(slice) => self.ty(&mut slice.elem),
+            Type::Array(array) => self.ty(&mut array.elem),
+            Type::Paren(paren) => self.ty(&mut paren.elem),
+            Type::Group(group) => self.ty(&mut group.elem),
+            Type::Ptr(pointer) => self.ty(&mut pointer.elem),
+            Type::Tuple(tuple) => tuple.elems.iter_mut().for_each(|ty| self.ty(ty)),
+            Type::Path(path) => {
+                if let Some(qself) = &mut path.qself {
+                    self.ty(&mut qself.ty);
+                }
+                self.path(&mut path.path);
+            }
+            Type::TraitObject(object) => self.bounds(object.bounds.iter_mut()),
+            Type::ImplTrait(object) => {
+                self.bounds(object.bounds.iter_mut());
+                let bounds = &object.bounds;
+                let ident = format_ident!("Given{}_{}", self.position, self.types.len());
+                self.types.push(quote!(#ident: #bounds));
+                *ty = Type::Path(syn::TypePath {
+                    attrs: Vec::new(),
+                    qself: None,
+                    path: ident.into(),
+                });
+            }
+            _ => {}
+        }
+    }
+
+    fn bounds<'b>(&mut self, bounds: impl Iterator<Item = &'b mut TypeParamBound>) {
+        for bound in bounds {
+            match bound {
+                TypeParamBound::Trait(bound) => self.path(&mut bound.path),
+                TypeParamBound::Lifetime(lifetime) if lifetime.ident == "_" => {
+                    *lifetime = self.lifetime();
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// What functions take and return (`Fn(&T) -> &U`) has rules of its own, and stays.
+    fn path(&mut self, path: &mut syn::Path) {
+        for segment in &mut path.segments {
+            let PathArguments::AngleBracketed(arguments) = &mut segment.arguments else { continue };
+            for argument in &mut arguments.args {
+                match argument {
+                    GenericArgument::Type(ty) => self.ty(ty),
+                    GenericArgument::Lifetime(lifetime) if lifetime.ident == "_" => {
+                        *lifetime = self.lifetime();
+                    }
+                    GenericArgument::AssocType(assoc) => self.ty(&mut assoc.ty),
+                    _ => {}
+                }
+            }
+        }
+    }
+}

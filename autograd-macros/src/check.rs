@@ -1,0 +1,390 @@
+//! The rules of the block: one function each, in the order in which a reader would ask.
+
+use crate::args::Args;
+use crate::context_use;
+use crate::errors::Errors;
+use crate::messages;
+use crate::model::{
+    Form, Layer, OutputKind, Returns, bare, element, gradient_type, hidden_tensor,
+    is_known, last_segment, nearest, parameter_type, plain_name, text,
+};
+use syn::{GenericArgument, Type};
+
+/// Holds the block against every rule.
+pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
+    no_grad(layer, args, errors);
+    both_functions(layer, args, errors);
+    tensor_inputs(layer, args, errors);
+    tensor_outputs(layer, errors);
+    function_generics(layer, errors);
+    gradient_count(layer, errors);
+    gradient_types(layer, errors);
+    returned_count(layer, errors);
+    context_use::check(layer, errors);
+}
+
+fn no_grad(layer: &Layer, args: &Args, errors: &mut Errors) {
+    let Some(span) = args.no_grad else { return };
+    if let Some(once) = args.once_differentiable {
+        errors.at_span(once, messages::no_grad_and_once());
+    }
+    if let Some(backward) = &layer.backward {
+        let _ = span;
+        errors.at(&backward.function.sig.ident, messages::no_grad_with_backward());
+    }
+}
+
+fn both_functions(layer: &Layer, args: &Args, errors: &mut Errors) {
+    let name = layer.name.to_string();
+    if layer.forward.is_none() && layer.backward.is_none() && layer.items.is_empty() {
+        return errors.at(&layer.self_ty, messages::empty_block(&name));
+    }
+    if layer.forward.is_none() {
+        match near_function(layer, "forward") {
+            Some(found) => {
+                errors.at(&found, messages::near_name(&found.to_string(), "forward"));
+            }
+            None => errors.at(&layer.self_ty, messages::no_forward(&name)),
+        }
+    }
+    if layer.backward.is_none() && args.no_grad.is_none() && layer.forward.is_some() {
+        match near_function(layer, "backward") {
+            Some(found) => {
+                errors.at(&found, messages::near_name(&found.to_string(), "backward"));
+            }
+            // An op whose inputs are all marked is told so, and needs none.
+            None if !layer.differentiable().is_empty() || layer.inputs().next().is_none() => {
+                let signature = backward_signature(layer);
+                errors.at(&layer.self_ty, messages::no_backward(&name, &signature));
+            }
+            None => {}
+        }
+    }
+}
+
+fn near_function(layer: &Layer, meant: &str) -> Option<proc_macro2::Ident> {
+    layer.items.iter().find_map(|item| match item {
+        crate::model::Item::Function(function) => {
+            let ident = &function.sig.ident;
+            let name = ident.to_string();
+            let other = matches!(name.as_str(), "forward" | "backward");
+            (!other && nearest(&name, &[meant]).is_some()).then(|| ident.clone())
+        }
+        crate::model::Item::Other(_) => None,
+    })
+}
+
+/// `fn backward(ctx: .., dy: &Tensor<f64>) -> (Tensor<f64>, Tensor<f64>)`
+fn backward_signature(layer: &Layer) -> String {
+    let mut params = String::new();
+    for (position, (_, form, tensor)) in layer.outputs().into_iter().enumerate() {
+        let number = if layer.outputs().len() == 1 { String::new() } else { position.to_string() };
+        params += &format!(", dy{number}: {}", parameter_type(form, &text(tensor)));
+    }
+    let returns = wanted_return(layer, false);
+    format!("fn backward(ctx: {}{params}) -> {returns}", crate::parse::BACKWARD_CONTEXT)
+}
+
+fn tensor_inputs(layer: &Layer, args: &Args, errors: &mut Errors) {
+    let Some(forward) = &layer.forward else { return };
+    if forward.inputs().next().is_none() {
+        // A tensor in a wrong form has been told already.
+        let hidden = forward.params.iter().any(|param| hidden_tensor(&param.ty).is_some());
+        if !hidden {
+            errors.at(&forward.function.sig.ident, messages::no_tensor_input());
+        }
+        return;
+    }
+    if layer.differentiable().is_empty() && args.no_grad.is_none() && errors.is_empty() {
+        let names: Vec<_> = forward.inputs().map(|(param, _)| plain_name(&param.ident)).collect();
+        let one = names.len() == 1;
+        errors.at(
+            &forward.function.sig.ident,
+            messages::all_inputs_stopped(&messages::list(&names), one),
+        );
+    }
+}
+
+fn tensor_outputs(layer: &Layer, errors: &mut Errors) {
+    let Some(forward) = &layer.forward else { return };
+    let Some(whole) = &forward.outputs.ty else {
+        return errors.at(&forward.function.sig.ident, messages::no_return());
+    };
+    let mut told = false;
+    for output in &forward.outputs.parts {
+        if !matches!(output.kind, OutputKind::Plain) {
+            continue;
+        }
+        if let Some(tensor) = hidden_tensor(&output.ty) {
+            told = true;
+            let message = match bare(&output.ty) {
+                Type::Reference(_) => messages::output_reference(&text(tensor)),
+                _ => messages::output_form(&text(tensor)),
+            };
+            errors.at(&output.ty, message);
+        }
+    }
+    if told || forward.outputs.tensors().next().is_some() {
+        return;
+    }
+    if matches!(whole, Type::Tuple(tuple) if tuple.elems.is_empty()) {
+        return errors.at(whole, messages::no_return());
+    }
+    let integers = forward.outputs.parts.iter().any(|output| {
+        crate::model::output_form(&output.ty).is_some()
+    });
+    if integers {
+        errors.at(whole, messages::only_integer_outputs());
+    } else {
+        errors.at(whole, messages::no_tensor_output(&text(whole)));
+    }
+}
+
+/// Backward knows the impl's parameters only.
+fn function_generics(layer: &Layer, errors: &mut Errors) {
+    let Some(forward) = &layer.forward else { return };
+    for parameter in forward.function.sig.generics.type_params() {
+        let name = parameter.ident.to_string();
+        let inputs = forward.inputs().map(|(_, input)| &input.tensor);
+        let outputs = forward.outputs.tensors().map(|(_, _, tensor)| tensor);
+        for tensor in inputs.chain(outputs) {
+            if mentions(tensor, &name) {
+                errors.at(tensor, messages::function_generic(&name));
+            }
+        }
+    }
+}
+
+fn mentions(tokens: &impl quote::ToTokens, name: &str) -> bool {
+    use proc_macro2::TokenTree;
+    tokens.to_token_stream().into_iter().any(|tree| match tree {
+        TokenTree::Ident(ident) => ident == name,
+        TokenTree::Group(group) => mentions(&group.stream(), name),
+        _ => false,
+    })
+}
+
+fn gradient_count(layer: &Layer, errors: &mut Errors) {
+    let (Some(_), Some(backward)) = (&layer.forward, &layer.backward) else { return };
+    let outputs = layer.outputs();
+    let found = backward.params.len();
+    if outputs.is_empty() || outputs.len() == found {
+        return;
+    }
+    let wanted: Vec<_> = outputs
+        .iter()
+        .enumerate()
+        .map(|(position, (_, form, tensor))| {
+            let name = backward.params.get(position).and_then(|param| param.name.as_ref());
+            let name = match name {
+                Some(name) => name.to_string(),
+                None if outputs.len() == 1 => "dy".to_owned(),
+                None => format!("dy{position}"),
+            };
+            format!("{name}: {}", parameter_type(*form, &text(tensor)))
+        })
+        .collect();
+    let message = messages::gradient_count(found, outputs.len(), &format!("`{}`", wanted.join(", ")));
+    match backward.params.get(outputs.len()..) {
+        // The parameters that are too many, each of them.
+        Some([first, ..]) => errors.at(&first.ty, message),
+        _ => errors.at(&backward.function.sig.ident, message),
+    }
+}
+
+/// Where both element types are known by name, they are compared here; the rest is for the
+/// compiler.
+fn gradient_types(layer: &Layer, errors: &mut Errors) {
+    let (Some(_), Some(backward)) = (&layer.forward, &layer.backward) else { return };
+    let outputs = layer.outputs();
+    if outputs.len() != backward.params.len() {
+        return;
+    }
+    for (position, ((_, form, tensor), param)) in
+        outputs.iter().zip(&backward.params).enumerate()
+    {
+        let of = text(*tensor);
+        let write = parameter_type(*form, &of);
+        let forms = match form {
+            Form::List => format!("`&[{of}]` or `&[Option<{of}>]`"),
+            _ => format!("`{write}` or `Option<{write}>`"),
+        };
+        let Some(found) = crate::model::as_tensor(&param.ty)
+            .or_else(|| hidden_tensor(&param.ty))
+            .or_else(|| inner_tensor(&param.ty))
+        else {
+            continue;
+        };
+        let (found, expected) = (element(found), element(tensor));
+        if is_known(&found) && is_known(&expected) && found != expected {
+            let message = messages::gradient_element(&found, position, &expected);
+            errors.at(&param.ty, message);
+        } else if !is_gradient_form(*form, &param.ty) {
+            errors.at(&param.ty, messages::gradient_form(&forms));
+        }
+    }
+}
+
+fn inner_tensor(ty: &Type) -> Option<&syn::TypePath> {
+    match bare(ty) {
+        Type::Reference(reference) => {
+            crate::model::as_tensor(&reference.elem).or_else(|| inner_tensor(&reference.elem))
+        }
+        Type::Slice(slice) => inner_tensor(&slice.elem).or(crate::model::as_tensor(&slice.elem)),
+        ty => crate::model::argument_of(ty, "Option").and_then(inner_tensor),
+    }
+}
+
+fn is_gradient_form(form: Form, ty: &Type) -> bool {
+    let shared = |ty: &Type| match bare(ty) {
+        Type::Reference(reference) if reference.mutability.is_none() => {
+            Some((*reference.elem).clone())
+        }
+        _ => None,
+    };
+    match form {
+        Form::One | Form::Optional => {
+            let inner = crate::model::argument_of(ty, "Option").unwrap_or(ty);
+            shared(inner).is_some_and(|ty| crate::model::as_tensor(&ty).is_some())
+        }
+        Form::List => shared(ty).is_some_and(|ty| matches!(bare(&ty), Type::Slice(_))),
+    }
+}
+
+/// What backward should return, as code.
+fn wanted_return(layer: &Layer, by_name: bool) -> String {
+    let inputs = layer.differentiable();
+    if by_name {
+        let names: Vec<_> = inputs.iter().map(|(param, _)| param.ident.to_string()).collect();
+        return format!("Grads {{ {} }}", names.join(", "));
+    }
+    let types: Vec<_> =
+        inputs.iter().map(|(_, input)| gradient_type(input.form, &text(&input.tensor))).collect();
+    match types.as_slice() {
+        [one] => one.clone(),
+        many => format!("({})", many.join(", ")),
+    }
+}
+
+fn returned_count(layer: &Layer, errors: &mut Errors) {
+    let (Some(_), Some(backward)) = (&layer.forward, &layer.backward) else { return };
+    let inputs = layer.differentiable();
+    if inputs.is_empty() {
+        return;
+    }
+    let names: Vec<_> = inputs.iter().map(|(param, _)| plain_name(&param.ident)).collect();
+    let write = match inputs.len() {
+        1 => format!("`{}`", wanted_return(layer, false)),
+        _ => format!(
+            "`{}`, or by name `{}`",
+            wanted_return(layer, false),
+            wanted_return(layer, true)
+        ),
+    };
+    match &backward.returns {
+        Returns::Nothing => {
+            let message = messages::returned_count(0, &names, &write);
+            match &backward.function.sig.output {
+                syn::ReturnType::Default => errors.at(&backward.function.sig.ident, message),
+                syn::ReturnType::Type(_, ty) => errors.at(ty, message),
+            }
+        }
+        Returns::Tuple(whole, types) if types.len() != inputs.len() => {
+            errors.at(whole, messages::returned_count(types.len(), &names, &write));
+        }
+        Returns::Tuple(whole, _) if inputs.len() == 1 => {
+            let form = crate::parse::form_text(inputs[0].1.form, &text(&inputs[0].1.tensor));
+            errors.at(whole, messages::returned_form(&names[0], &form));
+        }
+        Returns::Tuple(_, types) => {
+            for ((param, input), ty) in inputs.iter().zip(types) {
+                returned_type(&plain_name(&param.ident), input.form, &input.tensor, ty, errors);
+            }
+        }
+        Returns::One(ty) if inputs.len() == 1 => {
+            returned_type(&names[0], inputs[0].1.form, &inputs[0].1.tensor, ty, errors);
+        }
+        Returns::One(ty) => {
+            if let Some(found) = surely_gradients(ty) {
+                errors.at(ty, messages::returned_count(found, &names, &write));
+            }
+        }
+        Returns::ByName(_) => {}
+    }
+}
+
+/// How many gradients a type surely is: an alias may be a tuple.
+fn surely_gradients(ty: &Type) -> Option<usize> {
+    let inner = crate::model::argument_of(ty, "Option").unwrap_or(ty);
+    crate::model::output_form(inner).map(|_| 1)
+}
+
+fn returned_type(
+    name: &str,
+    form: Form,
+    tensor: &syn::TypePath,
+    ty: &Type,
+    errors: &mut Errors,
+) {
+    let of = text(tensor);
+    let tensor_of = |ty: &Type| crate::model::argument_of(ty, "Option").unwrap_or(ty).clone();
+    let (fits, found) = match form {
+        Form::One | Form::Optional => {
+            let inner = tensor_of(ty);
+            (crate::model::as_tensor(&inner).is_some(), crate::model::as_tensor(&inner).cloned())
+        }
+        Form::List => {
+            let item = match bare(ty) {
+                Type::Array(array) => Some((*array.elem).clone()),
+                ty => crate::model::argument_of(ty, "Vec").cloned(),
+            };
+            let inner = item.as_ref().map(tensor_of);
+            let found = inner.as_ref().and_then(|ty| crate::model::as_tensor(ty).cloned());
+            (found.is_some(), found)
+        }
+    };
+    if let Some(found) = &found {
+        let (found, expected) = (element(found), element(tensor));
+        if is_known(&found) && is_known(&expected) && found != expected {
+            errors.at(ty, messages::returned_element(&found, name, &expected));
+        }
+        return;
+    }
+    if !fits && surely_wrong(ty) {
+        errors.at(ty, messages::returned_form(name, &crate::parse::form_text(form, &of)));
+    }
+}
+
+/// Types that no alias can make a gradient of: what is left is for the compiler.
+fn surely_wrong(ty: &Type) -> bool {
+    match bare(ty) {
+        Type::Reference(_) | Type::Slice(_) | Type::Array(_) | Type::Tuple(_) | Type::FnPtr(_)
+        | Type::Never(_) | Type::Ptr(_) => true,
+        Type::Path(path) if path.qself.is_none() => {
+            last_segment(ty).is_some_and(|segment| {
+                let name = segment.ident.to_string();
+                let primitive = matches!(
+                    name.as_str(),
+                    "f32" | "f64" | "i32" | "i64" | "u8" | "usize" | "bool" | "String" | "Tensor"
+                        | "Vec"
+                );
+                let typed = matches!(&segment.arguments,
+                    syn::PathArguments::AngleBracketed(list)
+                        if list.args.iter().any(|arg| matches!(arg, GenericArgument::Type(_))));
+                primitive || (name == "Option" && typed)
+            })
+        }
+        _ => false,
+    }
+}
+
+/// Whether a parameter is bare: zeros come where no gradient came.
+pub(crate) fn is_bare_gradient(ty: &Type) -> bool {
+    match bare(ty) {
+        Type::Reference(reference) => match bare(&reference.elem) {
+            Type::Slice(slice) => crate::model::argument_of(&slice.elem, "Option").is_none(),
+            _ => true,
+        },
+        _ => false,
+    }
+}

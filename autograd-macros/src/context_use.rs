@@ -1,0 +1,431 @@
+//! What the bodies do with the context, as far as it can be seen: only what is sure is told.
+
+use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
+use syn::{Block, Expr, ExprMethodCall, Pat, Stmt};
+
+use crate::check::is_bare_gradient;
+use crate::errors::Errors;
+use crate::messages;
+use crate::model::{Backward, Forward, Layer, as_tensor, bare, plain_name, text};
+
+const ONCE: [&str; 5] = [
+    "save_for_backward",
+    "set_attrs",
+    "mark_not_inplace",
+    "mark_non_differentiable",
+    "set_materialize_grads",
+];
+
+pub(crate) fn check(layer: &Layer, errors: &mut Errors) {
+    if let Some(forward) = &layer.forward {
+        undeclared(layer, forward, errors);
+        never_called(layer, forward, errors);
+        if let Some(context) = &forward.context
+            && let Ok(block) = syn::parse2::<Block>(group_tokens(&forward.function.body))
+        {
+            let mut walk = Walk { context, errors, calls: Vec::new() };
+            walk.block(&block, &mut Must::default());
+            let calls = std::mem::take(&mut walk.calls);
+            for call in &calls {
+                marks(call, forward, &block, errors);
+            }
+            if let Some(backward) = &layer.backward {
+                materialize(&calls, backward, errors);
+            }
+        }
+    }
+}
+
+fn group_tokens(group: &proc_macro2::Group) -> TokenStream {
+    TokenStream::from(TokenTree::Group(group.clone()))
+}
+
+/// A call that the declaration for is missing.
+fn undeclared(layer: &Layer, forward: &Forward, errors: &mut Errors) {
+    let body = forward.function.body.stream();
+    let pairs = [
+        ("save_for_backward", layer.saved.is_none(), "Saved", "Tensor<f64>"),
+        ("set_attrs", layer.state.is_none(), "Attrs", "f64"),
+    ];
+    for (call, missing, declared, example) in pairs {
+        let name = forward.context.as_ref().filter(|_| missing);
+        if let Some((ident, arguments)) = name.and_then(|ctx| find_call(&body, ctx, call)) {
+            // `save_for_backward(())` says nothing, and is right.
+            if arguments.to_string() == "()" {
+                continue;
+            }
+            let tensor = layer.outputs().first().map(|(_, _, tensor)| text(*tensor));
+            let example = match (call, &tensor) {
+                ("save_for_backward", Some(tensor)) => tensor,
+                _ => example,
+            };
+            errors.at(ident, messages::not_declared(call, declared, example));
+        }
+    }
+}
+
+/// `ctx.call(arguments)` anywhere in the tokens.
+fn find_call(tokens: &TokenStream, context: &Ident, call: &str) -> Option<(Ident, TokenStream)> {
+    let trees: Vec<TokenTree> = tokens.clone().into_iter().collect();
+    for window in trees.windows(4) {
+        if let [TokenTree::Ident(ctx), TokenTree::Punct(dot), TokenTree::Ident(name), TokenTree::Group(arguments)] =
+            window
+            && ctx == context
+            && dot.as_char() == '.'
+            && name == call
+            && arguments.delimiter() == Delimiter::Parenthesis
+        {
+            return Some((name.clone(), arguments.stream()));
+        }
+    }
+    trees.iter().find_map(|tree| match tree {
+        TokenTree::Group(group) => find_call(&group.stream(), context, call),
+        _ => None,
+    })
+}
+
+/// A declaration without the call, where the context is in plain sight all the time.
+fn never_called(layer: &Layer, forward: &Forward, errors: &mut Errors) {
+    let body = forward.function.body.stream();
+    let declared = [
+        (layer.saved.as_ref(), "Saved", "save_for_backward"),
+        (layer.state.as_ref(), "Attrs", "set_attrs"),
+    ];
+    for (ty, name, call) in declared {
+        let Some(ty) = ty else { continue };
+        if matches!(bare(ty), syn::Type::Tuple(tuple) if tuple.elems.is_empty()) {
+            continue;
+        }
+        let escapes = forward.context.as_ref().is_some_and(|context| escapes(&body, context));
+        let stub = is_stub(&body);
+        if !mentions(&body, call) && !escapes && !stub {
+            errors.at(ty, messages::never_called(name, call));
+        }
+    }
+}
+
+/// `todo!()`, `unimplemented!()`, `panic!()` alone: still being written.
+fn is_stub(body: &TokenStream) -> bool {
+    let mut trees = body.clone().into_iter();
+    matches!(
+        (trees.next(), trees.next()),
+        (Some(TokenTree::Ident(name)), Some(TokenTree::Punct(bang)))
+            if bang.as_char() == '!'
+                && matches!(name.to_string().as_str(), "todo" | "unimplemented" | "panic" | "unreachable")
+    )
+}
+
+fn mentions(tokens: &TokenStream, name: &str) -> bool {
+    tokens.clone().into_iter().any(|tree| match tree {
+        TokenTree::Ident(ident) => ident == name,
+        TokenTree::Group(group) => mentions(&group.stream(), name),
+        _ => false,
+    })
+}
+
+/// Whether the context is used otherwise than before a dot.
+fn escapes(tokens: &TokenStream, context: &Ident) -> bool {
+    let trees: Vec<TokenTree> = tokens.clone().into_iter().collect();
+    trees.iter().enumerate().any(|(position, tree)| match tree {
+        TokenTree::Ident(ident) if ident == context => {
+            !matches!(trees.get(position + 1), Some(TokenTree::Punct(dot)) if dot.as_char() == '.')
+        }
+        TokenTree::Group(group) => escapes(&group.stream(), context),
+        _ => false,
+    })
+}
+
+struct Call {
+    name: String,
+    arguments: Vec<Expr>,
+    span: Span,
+}
+
+/// Follows the paths through a body; a second call on a path that surely had the first is told.
+struct Walk<'a> {
+    context: &'a Ident,
+    errors: &'a mut Errors,
+    calls: Vec<Call>,
+}
+
+/// The calls that were surely made, and whether this point can be reached at all.
+#[derive(Clone, Default)]
+struct Must {
+    made: [bool; ONCE.len()],
+    left: bool,
+}
+
+impl Must {
+    /// After two branches: what both made, where both come back.
+    fn join(mut self, other: Self) -> Self {
+        if self.left {
+            return other;
+        }
+        if other.left {
+            return self;
+        }
+        for (made, other) in self.made.iter_mut().zip(other.made) {
+            *made &= other;
+        }
+        self
+    }
+}
+
+impl Walk<'_> {
+    fn block(&mut self, block: &Block, must: &mut Must) {
+        for statement in &block.stmts {
+            match statement {
+                Stmt::Local(local) => {
+                    if let Some(init) = &local.init {
+                        self.expr(&init.expr, must);
+                        if let Some((_, diverge)) = &init.diverge {
+                            let mut branch = must.clone();
+                            self.expr(diverge, &mut branch);
+                        }
+                    }
+                }
+                Stmt::Expr(expr, _) => self.expr(expr, must),
+                Stmt::Macro(mac) => {
+                    let path = &mac.mac.path;
+                    let diverges = ["panic", "todo", "unimplemented", "unreachable"];
+                    must.left |= diverges.iter().any(|name| path.is_ident(name));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn branches(&mut self, must: &mut Must, branches: Vec<Must>) {
+        let mut branches = branches.into_iter();
+        if let Some(first) = branches.next() {
+            *must = branches.fold(first, Must::join);
+        }
+    }
+
+    fn expr(&mut self, expr: &Expr, must: &mut Must) {
+        match expr {
+            Expr::MethodCall(call) => {
+                self.expr(&call.receiver, must);
+                call.args.iter().for_each(|argument| self.expr(argument, must));
+                self.method(call, must);
+            }
+            Expr::Block(block) => self.block(&block.block, must),
+            Expr::Unsafe(block) => self.block(&block.block, must),
+            Expr::If(branch) => {
+                self.expr(&branch.cond, must);
+                let mut then = must.clone();
+                self.block(&branch.then_branch, &mut then);
+                let mut otherwise = must.clone();
+                if let Some((_, expr)) = &branch.else_branch {
+                    self.expr(expr, &mut otherwise);
+                }
+                self.branches(must, vec![then, otherwise]);
+            }
+            Expr::Match(matched) => {
+                self.expr(&matched.expr, must);
+                let mut arms = Vec::new();
+                for arm in &matched.arms {
+                    let mut branch = must.clone();
+                    self.expr(&arm.body, &mut branch);
+                    arms.push(branch);
+                }
+                self.branches(must, arms);
+            }
+            // A loop may run its body never, or often: what it calls is left to `apply`.
+            Expr::While(looped) => self.block(&looped.body, &mut must.clone()),
+            Expr::ForLoop(looped) => {
+                self.expr(&looped.expr, must);
+                self.block(&looped.body, &mut must.clone());
+            }
+            Expr::Loop(looped) => self.block(&looped.body, &mut must.clone()),
+            Expr::Return(returned) => {
+                if let Some(expr) = &returned.expr {
+                    self.expr(expr, must);
+                }
+                must.left = true;
+            }
+            Expr::Break(_) | Expr::Continue(_) => must.left = true,
+            Expr::Macro(mac) => {
+                let diverges = ["panic", "todo", "unimplemented", "unreachable"];
+                must.left |= diverges.iter().any(|name| mac.mac.path.is_ident(name));
+            }
+            Expr::Paren(inner) => self.expr(&inner.expr, must),
+            Expr::Group(inner) => self.expr(&inner.expr, must),
+            Expr::Reference(inner) => self.expr(&inner.expr, must),
+            Expr::Unary(inner) => self.expr(&inner.expr, must),
+            Expr::Try(inner) => self.expr(&inner.expr, must),
+            Expr::Cast(inner) => self.expr(&inner.expr, must),
+            Expr::Field(inner) => self.expr(&inner.base, must),
+            Expr::Assign(assign) => {
+                self.expr(&assign.right, must);
+                self.expr(&assign.left, must);
+            }
+            Expr::Binary(binary) => {
+                self.expr(&binary.left, must);
+                match binary.op {
+                    syn::BinOp::And(_) | syn::BinOp::Or(_) => {
+                        self.expr(&binary.right, &mut must.clone());
+                    }
+                    _ => self.expr(&binary.right, must),
+                }
+            }
+            Expr::Call(call) => {
+                self.expr(&call.func, must);
+                call.args.iter().for_each(|argument| self.expr(argument, must));
+            }
+            Expr::Tuple(tuple) => tuple.elems.iter().for_each(|expr| self.expr(expr, must)),
+            Expr::Array(array) => array.elems.iter().for_each(|expr| self.expr(expr, must)),
+            Expr::Index(index) => {
+                self.expr(&index.expr, must);
+                self.expr(&index.index, must);
+            }
+            _ => {}
+        }
+    }
+
+    fn method(&mut self, call: &ExprMethodCall, must: &mut Must) {
+        let Expr::Path(receiver) = &*call.receiver else { return };
+        if !receiver.path.is_ident(self.context) {
+            return;
+        }
+        let name = call.method.to_string();
+        let Some(position) = ONCE.iter().position(|once| *once == name) else { return };
+        if must.made[position] && !must.left {
+            self.errors.at(&call.method, messages::call_twice(&name));
+        }
+        must.made[position] = true;
+        let arguments = call.args.iter().cloned().collect();
+        self.calls.push(Call { name, arguments, span: call.method.span() });
+    }
+}
+
+/// Names in the tuple or reference that a mark takes, with their place.
+fn marked_names(expr: &Expr, names: &mut Vec<Ident>) {
+    match expr {
+        Expr::Reference(inner) => marked_names(&inner.expr, names),
+        Expr::Paren(inner) => marked_names(&inner.expr, names),
+        Expr::Tuple(tuple) => tuple.elems.iter().for_each(|expr| marked_names(expr, names)),
+        Expr::Array(array) => array.elems.iter().for_each(|expr| marked_names(expr, names)),
+        Expr::Path(path) => names.extend(path.path.get_ident().cloned()),
+        _ => {}
+    }
+}
+
+fn marks(call: &Call, forward: &Forward, block: &Block, errors: &mut Errors) {
+    let mut names = Vec::new();
+    call.arguments.iter().for_each(|argument| marked_names(argument, &mut names));
+    let mut bound = Bound::default();
+    bound.block(block);
+    for name in names {
+        let input = forward.inputs().any(|(param, _)| param.ident == name);
+        let rebound = bound.names.iter().filter(|other| **other == name).count();
+        match call.name.as_str() {
+            "mark_non_differentiable" if input && rebound == 0 && !returned(block, &name) => {
+                errors.at(&name, messages::marks_input(&plain_name(&name)));
+            }
+            "mark_not_inplace"
+                if !input && rebound == 1 && bound.computed.contains(&name.to_string()) =>
+            {
+                errors.at(&name, messages::marks_output(&plain_name(&name)));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether the function ends with this name, alone or in a tuple: then it is an output too.
+fn returned(block: &Block, name: &Ident) -> bool {
+    let Some(Stmt::Expr(tail, None)) = block.stmts.last() else { return true };
+    let mut names = Vec::new();
+    tail_names(tail, &mut names);
+    names.contains(name)
+}
+
+fn tail_names(expr: &Expr, names: &mut Vec<Ident>) {
+    match expr {
+        Expr::Path(path) => names.extend(path.path.get_ident().cloned()),
+        Expr::Tuple(tuple) => tuple.elems.iter().for_each(|expr| tail_names(expr, names)),
+        Expr::MethodCall(call) if call.method == "clone" => tail_names(&call.receiver, names),
+        Expr::Call(call) => call.args.iter().for_each(|expr| tail_names(expr, names)),
+        _ => {}
+    }
+}
+
+/// Names that a body binds, and those that are surely bound to something new.
+#[derive(Default)]
+struct Bound {
+    names: Vec<Ident>,
+    computed: Vec<String>,
+}
+
+impl Bound {
+    /// All names of all patterns, by tokens: `let`, `for`, `match` and closures alike.
+    fn block(&mut self, block: &Block) {
+        for statement in &block.stmts {
+            if let Stmt::Local(local) = statement {
+                let before = self.names.len();
+                self.pat(&local.pat);
+                let one = self.names.len() == before + 1;
+                if let (true, Some(init)) = (one, &local.init)
+                    && matches!(&*init.expr, Expr::Binary(_))
+                {
+                    self.computed.push(self.names[before].to_string());
+                }
+            }
+        }
+        let tokens = quote::ToTokens::to_token_stream(block);
+        self.nested(tokens, 0);
+    }
+
+    fn pat(&mut self, pat: &Pat) {
+        match pat {
+            Pat::Ident(ident) => self.names.push(ident.ident.clone()),
+            Pat::Type(typed) => self.pat(&typed.pat),
+            Pat::Tuple(tuple) => tuple.elems.iter().for_each(|pat| self.pat(pat)),
+            Pat::Paren(inner) => self.pat(&inner.pat),
+            Pat::Reference(inner) => self.pat(&inner.pat),
+            _ => {}
+        }
+    }
+
+    /// What stands after `let` deeper down counts as bound too: better silent than wrong.
+    fn nested(&mut self, tokens: TokenStream, depth: usize) {
+        let mut after_let = false;
+        for tree in tokens {
+            match tree {
+                TokenTree::Ident(word) if matches!(word.to_string().as_str(), "let" | "for") => {
+                    after_let = depth > 1;
+                }
+                TokenTree::Ident(word) if after_let => self.names.push(word),
+                TokenTree::Punct(punct) if punct.as_char() == '=' => after_let = false,
+                TokenTree::Group(group) => self.nested(group.stream(), depth + 1),
+                _ => {}
+            }
+        }
+    }
+}
+
+fn materialize(calls: &[Call], backward: &Backward, errors: &mut Errors) {
+    let off = calls.iter().find(|call| {
+        call.name == "set_materialize_grads"
+            && call.arguments.first().is_some_and(|argument| text(argument) == "false")
+    });
+    let Some(off) = off else { return };
+    let _ = off.span;
+    for param in &backward.params {
+        if is_bare_gradient(&param.ty) {
+            let name = param.name.as_ref().map_or_else(|| "_".to_owned(), plain_name);
+            let write = match bare(&param.ty) {
+                syn::Type::Reference(reference) if as_tensor(&reference.elem).is_some() => {
+                    format!("Option<{}>", text(&param.ty))
+                }
+                syn::Type::Reference(reference) => match bare(&reference.elem) {
+                    syn::Type::Slice(slice) => format!("&[Option<{}>]", text(&slice.elem)),
+                    _ => format!("Option<{}>", text(&param.ty)),
+                },
+                _ => format!("Option<{}>", text(&param.ty)),
+            };
+            errors.at(&param.ty, messages::bare_gradient(&name, &write));
+        }
+    }
+}

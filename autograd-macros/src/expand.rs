@@ -1,0 +1,648 @@
+//! From the model to code: the user's block, the struct, one trait impl, `apply`, the builder.
+
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
+use syn::{Attribute, GenericParam, Generics, ReturnType, Type, Visibility};
+
+use crate::args::Args;
+use crate::builder;
+use crate::check::is_bare_gradient;
+use crate::model::{
+    Form, Forward, Function, Item, Layer, OutputKind, Param, ParamKind, Returns, bare, local,
+    plain_name,
+};
+use crate::typecheck;
+
+/// Whether the block passed its checks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Full,
+    /// Everything that a caller can name exists, and does nothing.
+    Fallback,
+}
+
+/// All that an expansion is made from.
+pub(crate) struct Expansion<'a> {
+    pub(crate) layer: &'a Layer,
+    pub(crate) args: &'a Args,
+    pub(crate) private: TokenStream,
+    pub(crate) mode: Mode,
+}
+
+impl Expansion<'_> {
+    pub(crate) fn tokens(&self) -> TokenStream {
+        let block = self.user_block();
+        let structure = self.structure();
+        let key = self.key();
+        let layer = self.layer_impl();
+        let grads = self.grads_struct();
+        let needs = self.needs_struct();
+        let apply = self.apply();
+        let with = builder::expand(self);
+        let cfg = self.attributes(is_cfg);
+        // `Grads` is seen by the user's functions, so they stand beside it.
+        let (outside, inside) = match &grads {
+            Some(_) => (TokenStream::new(), block),
+            None => (block, TokenStream::new()),
+        };
+        quote! {
+            #structure
+            #outside
+            #(#cfg)*
+            #[allow(
+                non_camel_case_types, non_snake_case, dead_code, unreachable_pub, unused_qualifications,
+                elided_lifetimes_in_paths, private_interfaces, missing_debug_implementations,
+                single_use_lifetimes, unused_lifetimes, clippy::all, clippy::pedantic,
+                clippy::nursery
+            )]
+            const _: () = {
+                /// Names this op among all layers; keeps its private types private.
+                pub struct #key;
+                #needs
+                #grads
+                #inside
+                #layer
+                #apply
+                #with
+            };
+        }
+    }
+
+    pub(crate) fn op(&self) -> &Type {
+        &self.layer.self_ty
+    }
+
+    fn key(&self) -> Ident {
+        format_ident!("{}Key", self.layer.name)
+    }
+
+    fn needs(&self) -> Ident {
+        format_ident!("{}NeedsGrad", self.layer.name)
+    }
+
+    pub(crate) fn forward_vis(&self) -> Visibility {
+        match &self.layer.forward {
+            Some(forward) => forward.function.vis.clone(),
+            None => Visibility::Inherited,
+        }
+    }
+
+    fn attributes(&self, which: fn(&Attribute) -> bool) -> Vec<&Attribute> {
+        self.layer.attrs.iter().filter(|attr| which(attr)).collect()
+    }
+
+    /// The user's functions, less what stable Rust cannot compile where it stands.
+    fn user_block(&self) -> TokenStream {
+        let (generics, _, clause) = self.layer.generics.split_for_impl();
+        let op = self.op();
+        let attrs = self.layer.attrs.iter().filter(|attr| is_cfg(attr) || is_lint(attr));
+        let items = self.layer.items.iter().map(|item| match item {
+            Item::Other(tokens) => tokens.clone(),
+            Item::Function(function) => self.user_function(function),
+        });
+        quote! {
+            #(#attrs)*
+            #[allow(elided_lifetimes_in_paths)]
+            impl #generics #op #clause {
+                #(#items)*
+            }
+        }
+    }
+
+    fn user_function(&self, function: &Function) -> TokenStream {
+        let Function { attrs, vis, sig, body } = function;
+        let mut sig = sig.clone();
+        if sig.ident == "backward"
+            && let Some(backward) = &self.layer.backward
+            && let Returns::ByName(grads) = &backward.returns
+            && let ReturnType::Type(_, ty) = &mut sig.output
+        {
+            let with_types = self.grads_type(grads);
+            let tokens = replace_ident(ty.to_token_stream(), "Grads", &with_types);
+            if let Ok(new) = syn::parse2(tokens) {
+                **ty = new;
+            }
+        }
+        quote!(#(#attrs)* #vis #sig #body)
+    }
+
+    fn structure(&self) -> TokenStream {
+        let attrs = self.layer.attrs.iter().filter(|attr| !is_expect(attr));
+        let vis = self.forward_vis();
+        let name = &self.layer.name;
+        let doc = undocumented(&self.layer.attrs, "A differentiable op.");
+        let params = &self.layer.generics.params;
+        if params.is_empty() {
+            return quote! {
+                #doc #(#attrs)*
+                #[allow(dead_code)]
+                #vis struct #name;
+            };
+        }
+        let declared = params.iter().map(|param| match param {
+            GenericParam::Type(param) => {
+                let ident = &param.ident;
+                quote!(#ident: ?::core::marker::Sized)
+            }
+            GenericParam::Lifetime(param) => param.lifetime.to_token_stream(),
+            GenericParam::Const(param) => {
+                let (ident, ty) = (&param.ident, &param.ty);
+                quote!(const #ident: #ty)
+            }
+        });
+        let phantom = phantom(&self.layer.generics);
+        // In the order of the name's own arguments, which may differ from the impl's.
+        let declared = self.ordered(declared.collect());
+        quote! {
+            #doc #(#attrs)*
+            #[allow(dead_code)]
+            #vis struct #name<#(#declared),*>(::core::marker::PhantomData<#phantom>);
+        }
+    }
+
+    fn ordered(&self, declared: Vec<TokenStream>) -> Vec<TokenStream> {
+        let names: Vec<String> = self.layer.generics.params.iter().map(parameter_name).collect();
+        let Type::Path(path) = bare(self.op()) else { return declared };
+        let Some(segment) = path.path.segments.last() else { return declared };
+        let syn::PathArguments::AngleBracketed(arguments) = &segment.arguments else {
+            return declared;
+        };
+        arguments
+            .args
+            .iter()
+            .filter_map(|argument| {
+                let text = crate::model::text(argument);
+                names.iter().position(|name| *name == text).map(|at| declared[at].clone())
+            })
+            .collect()
+    }
+
+    fn needs_struct(&self) -> TokenStream {
+        let needs = self.needs();
+        let fields = self.layer.inputs().map(|(param, input)| {
+            let ident = &param.ident;
+            let ty = match input.form {
+                Form::List => quote!(::std::vec::Vec<bool>),
+                Form::One | Form::Optional => quote!(bool),
+            };
+            quote!(pub #ident: #ty)
+        });
+        quote! {
+            /// Which tensor inputs want a gradient.
+            pub struct #needs { #(#fields),* }
+        }
+    }
+
+    fn layer_impl(&self) -> TokenStream {
+        let p = &self.private;
+        let (generics, _, clause) = self.layer.generics.split_for_impl();
+        let (op, key, needs) = (self.op(), self.key(), self.needs());
+        let unit = || quote!(());
+        let saved = self.layer.saved.as_ref().map_or_else(unit, ToTokens::to_token_stream);
+        let attrs = self.layer.state.as_ref().map_or_else(unit, ToTokens::to_token_stream);
+        let name = plain_name(&self.layer.name);
+        let inputs = self.layer.inputs().map(|(param, input)| {
+            let (name, differentiable) = (plain_name(&param.ident), !input.stop_gradient);
+            quote!(#p::InputInfo { name: #name, differentiable: #differentiable })
+        });
+        let bare = self.layer.backward.iter().flat_map(|backward| {
+            backward.params.iter().filter(|param| is_bare_gradient(&param.ty)).map(|param| {
+                param.name.as_ref().map_or_else(|| "_".to_owned(), plain_name)
+            })
+        });
+        let once = self.args.once_differentiable.is_some();
+        let fields = self.layer.inputs().enumerate().map(|(group, (param, input))| {
+            let ident = &param.ident;
+            match input.form {
+                Form::List => quote!(#ident: needs.list(#group)),
+                Form::One | Form::Optional => quote!(#ident: needs.one(#group)),
+            }
+        });
+        let pull = self.pull();
+        let proofs = typecheck::declared(self);
+        quote! {
+            #[automatically_derived]
+            impl #generics #p::Layer<#key> for #op #clause {
+                type Saved = #saved;
+                type Attrs = #attrs;
+                type Needs = #needs;
+                const INFO: &'static #p::Info = &#p::Info {
+                    name: #name,
+                    inputs: &[#(#inputs),*],
+                    bare: &[#(#bare),*],
+                    once_differentiable: #once,
+                };
+                #[allow(unused_variables)]
+                fn needs(needs: &dyn #p::NeedsGrad) -> #needs {
+                    #needs { #(#fields),* }
+                }
+                fn pull(raw: &#p::RawBackward<'_>) -> #p::Result<()> {
+                    #proofs
+                    #pull
+                }
+            }
+        }
+    }
+
+    /// The body of `pull`: gradients are lent to backward, and what it returns is handed on.
+    fn pull(&self) -> TokenStream {
+        let p = &self.private;
+        let Some(backward) = self.layer.backward.as_ref().filter(|_| self.mode == Mode::Full) else {
+            return quote!(let _ = raw; #p::Result::Ok(()));
+        };
+        let key = self.key();
+        let raw = quote!(raw);
+        let (saved, context, returned) = (local("saved"), local("context"), local("returned"));
+        let outputs = self.layer.outputs();
+        let held: Vec<_> = (0..outputs.len()).map(|i| local(&format!("gradient{i}"))).collect();
+        let takes = outputs.iter().zip(&held).enumerate().map(|(group, ((ty, _, _), held))| {
+            let ty = anonymous(ty);
+            let span = first_span(&ty);
+            quote_spanned!(span=> let #held = #raw.gradient::<#ty>(#group);)
+        });
+        let lends = backward.params.iter().zip(&held).map(|(param, held)| {
+            let span = whole_span(&param.ty);
+            quote_spanned!(span=> #held.lend())
+        });
+        let call = &backward.function.sig.ident;
+        let result = backward.fallible.then(|| {
+            let span = output_span(&backward.function.sig.output);
+            quote_spanned!(span=> let #returned = #raw.user(#returned)?;)
+        });
+        let gives = self.gives(&returned);
+        quote! {
+            let #saved = raw.saved::<<Self as #p::Layer<#key>>::Saved>()?;
+            let #context = raw.context::<Self, #key>(&#saved);
+            #(#takes)*
+            let #returned = Self::#call(&#context, #(#lends),*);
+            #result
+            #gives
+            #p::Result::Ok(())
+        }
+    }
+
+    fn gives(&self, returned: &Ident) -> TokenStream {
+        let Some(backward) = &self.layer.backward else { return TokenStream::new() };
+        let inputs: Vec<(usize, &Param, TokenStream)> = self
+            .layer
+            .inputs()
+            .enumerate()
+            .filter(|(_, (_, input))| !input.stop_gradient)
+            .map(|(group, (param, input))| (group, param, gradient_of(input)))
+            .collect();
+        let give = |group: usize, of: &TokenStream, span: Span, value: TokenStream| {
+            let give = quote_spanned!(span=> give);
+            quote_spanned!(span=> raw.#give::<#of, _>(#group, #value)?;)
+        };
+        match &backward.returns {
+            Returns::ByName(ty) => inputs
+                .iter()
+                .map(|(group, param, of)| {
+                    let field = &param.ident;
+                    give(*group, of, whole_span(ty), quote!(#returned.#field))
+                })
+                .collect(),
+            Returns::Tuple(_, types) => inputs
+                .iter()
+                .zip(types)
+                .enumerate()
+                .map(|(position, ((group, _, of), ty))| {
+                    let position = syn::Index::from(position);
+                    give(*group, of, whole_span(ty), quote!(#returned.#position))
+                })
+                .collect(),
+            Returns::One(ty) => match inputs.as_slice() {
+                [(group, _, of)] => give(*group, of, whole_span(ty), quote!(#returned)),
+                many => {
+                    let of = many.iter().map(|(_, _, of)| of);
+                    let groups = many.iter().map(|(group, _, _)| group);
+                    let span = whole_span(ty);
+                    quote_spanned! {span=>
+                        raw.give_all::<(#(#of,)*), _>(#returned, &[#(#groups),*])?;
+                    }
+                }
+            },
+            Returns::Nothing => TokenStream::new(),
+        }
+    }
+
+    /// `Grads` with the parameters' names as fields.
+    fn grads_struct(&self) -> Option<TokenStream> {
+        let backward = self.layer.backward.as_ref()?;
+        let Returns::ByName(_) = &backward.returns else { return None };
+        let inputs = self.layer.differentiable();
+        let names: Vec<_> = inputs.iter().map(|(param, _)| &param.ident).collect();
+        if self.literal() {
+            let types: Vec<_> = (0..names.len()).map(|i| format_ident!("G{i}")).collect();
+            return Some(quote! {
+                /// What backward returns, by the names of the inputs.
+                struct Grads<#(#types),*> { #(#names: #types),* }
+            });
+        }
+        let types = inputs.iter().map(|(_, input)| concrete(input));
+        let (generics, clause) = (&self.layer.generics, &self.layer.generics.where_clause);
+        Some(quote! {
+            /// What backward returns, by the names of the inputs.
+            struct Grads #generics #clause { #(#names: #types),* }
+        })
+    }
+
+    /// Whether backward builds `Grads` itself: then its fields have the types that stand there.
+    fn literal(&self) -> bool {
+        self.layer.backward.as_ref().is_some_and(|backward| has_literal(backward.function.body.stream()))
+    }
+
+    fn grads_type(&self, grads: &Type) -> TokenStream {
+        let p = &self.private;
+        let span = whole_span(grads);
+        if !self.literal() {
+            let (_, arguments, _) = self.layer.generics.split_for_impl();
+            return quote_spanned!(span=> Grads #arguments);
+        }
+        let grads = grads.to_token_stream();
+        let of = self.layer.differentiable().into_iter().map(|(_, input)| gradient_of(input));
+        let bounds = of.map(|of| quote_spanned!(span=> impl #p::GradFor<#of>));
+        quote_spanned!(span=> #grads<#(#bounds),*>)
+    }
+
+    /// `apply` and `try_apply`.
+    fn apply(&self) -> TokenStream {
+        let Some(forward) = &self.layer.forward else { return TokenStream::new() };
+        let p = &self.private;
+        let (generics, _, clause) = self.layer.generics.split_for_impl();
+        let op = self.op();
+        let vis = &forward.function.vis;
+        let attrs: Vec<_> =
+            forward.function.attrs.iter().filter(|attr| survives(attr)).collect();
+        let doc = undocumented(&forward.function.attrs, "Runs the op on these inputs.");
+        let own = &forward.function.sig.generics;
+        let own_clause = &own.where_clause;
+        let turbofish = turbofish(own);
+        let params = forward.params.iter().map(|param| {
+            let (ident, ty) = (&param.ident, &param.ty);
+            quote!(#ident: #ty)
+        });
+        let params: Vec<_> = params.collect();
+        let names: Vec<_> = forward.params.iter().map(|param| &param.ident).collect();
+        let output = output_type(forward);
+        let body = match self.mode {
+            Mode::Full => self.try_apply_body(forward),
+            Mode::Fallback => quote! {{
+                let _ = (#(&#names,)*);
+                ::core::unimplemented!("this op did not compile")
+            }},
+        };
+        quote! {
+            #[automatically_derived]
+            impl #generics #op #clause {
+                #doc #(#attrs)*
+                #[track_caller]
+                #vis fn apply #own (#(#params),*) -> #output #own_clause {
+                    #p::expect(Self::try_apply #turbofish (#(#names),*))
+                }
+
+                /// As [`apply`](Self::apply), with misuse of the op as an error instead of a panic.
+                ///
+                /// # Errors
+                ///
+                /// If a context call was against its rules, or an input against the op's.
+                #[track_caller]
+                #vis fn try_apply #own (#(#params),*) -> #p::Result<#output> #own_clause
+                #body
+            }
+        }
+    }
+
+    fn try_apply_body(&self, forward: &Forward) -> TokenStream {
+        let p = &self.private;
+        let key = self.key();
+        let inputs = forward.inputs().map(|(param, input)| {
+            let ident = Ident::new(&param.ident.to_string(), param.ident.span());
+            let span = whole_span(&param.ty);
+            let function = if input.stop_gradient { "constant" } else { "input" };
+            let function = Ident::new(function, span);
+            quote_spanned!(span=> #p::#function(&#ident))
+        });
+        let (array, context) = (local("inputs"), local("context"));
+        let (out, visitor) = (local("out"), local("visitor"));
+        let function = &forward.function.sig.ident;
+        let turbofish = turbofish(&forward.function.sig.generics);
+        let names = forward.params.iter().map(|param| &param.ident);
+        let visits = self.visits(forward, &out, &visitor);
+        let refuse = self.layer.backward.is_none().then(|| {
+            quote!(#p::without_gradient::<Self, #key>(#array)?;)
+        });
+        let proofs = typecheck::plain_inputs(self, forward);
+        let run = Ident::new(
+            if forward.fallible { "apply_fallible" } else { "apply" },
+            Span::mixed_site(),
+        );
+        let inferred = if forward.fallible { quote!(_, _) } else { quote!(_) };
+        quote! {{
+            #proofs
+            let #array: &[&dyn #p::TensorInput] = &[#(#inputs),*];
+            #refuse
+            #p::#run::<Self, #key, #inferred>(
+                #array,
+                |#context: &mut #p::ForwardContext<'_, Self>| {
+                    Self::#function #turbofish (#context, #(#names),*)
+                },
+                |#out, #visitor| { #visits },
+            )
+        }}
+    }
+
+    /// Shows the visitor each tensor output, and proves that the others are none.
+    fn visits(&self, forward: &Forward, out: &Ident, visitor: &Ident) -> TokenStream {
+        let tuple = forward.outputs.tuple;
+        forward
+            .outputs
+            .parts
+            .iter()
+            .enumerate()
+            .map(|(position, output)| {
+                let position = syn::Index::from(position);
+                let span = whole_span(&output.ty);
+                let part = if tuple { quote!(#out.#position) } else { quote!(*#out) };
+                match output.kind {
+                    OutputKind::Tensor { .. } => {
+                        quote_spanned!(span=> #visitor.output(&mut #part);)
+                    }
+                    OutputKind::Plain => typecheck::plain(self, &part, span),
+                }
+            })
+            .collect()
+    }
+}
+
+/// The type that `apply` returns.
+pub(crate) fn output_type(forward: &Forward) -> TokenStream {
+    match &forward.function.sig.output {
+        ReturnType::Default => quote!(()),
+        ReturnType::Type(_, ty) => ty.to_token_stream(),
+    }
+}
+
+/// What a gradient is matched with: the tensor type of the input, a slice of it for a list.
+fn gradient_of(input: &crate::model::TensorInput) -> TokenStream {
+    let tensor = &input.tensor;
+    match input.form {
+        Form::List => quote!([#tensor]),
+        Form::One | Form::Optional => quote!(#tensor),
+    }
+}
+
+fn concrete(input: &crate::model::TensorInput) -> TokenStream {
+    let tensor = &input.tensor;
+    match input.form {
+        Form::List => quote!(::std::vec::Vec<#tensor>),
+        Form::One | Form::Optional => quote!(#tensor),
+    }
+}
+
+fn has_literal(tokens: TokenStream) -> bool {
+    let mut before = false;
+    for tree in tokens {
+        match tree {
+            TokenTree::Group(group) => {
+                if before && group.delimiter() == proc_macro2::Delimiter::Brace {
+                    return true;
+                }
+                if has_literal(group.stream()) {
+                    return true;
+                }
+                before = false;
+            }
+            TokenTree::Ident(ident) => before = ident == "Grads",
+            _ => before = false,
+        }
+    }
+    false
+}
+
+/// Puts tokens in place of a name.
+pub(crate) fn replace_ident(tokens: TokenStream, name: &str, with: &TokenStream) -> TokenStream {
+    tokens
+        .into_iter()
+        .flat_map(|tree| match tree {
+            TokenTree::Ident(ident) if ident == name => with.clone(),
+            TokenTree::Group(group) => {
+                let inner = replace_ident(group.stream(), name, with);
+                let mut new = proc_macro2::Group::new(group.delimiter(), inner);
+                new.set_span(group.span());
+                TokenTree::Group(new).into()
+            }
+            tree => tree.into(),
+        })
+        .collect()
+}
+
+/// A type with `'_` in place of its lifetimes.
+fn anonymous(ty: &impl ToTokens) -> TokenStream {
+    let mut tokens = TokenStream::new();
+    let mut trees = ty.to_token_stream().into_iter().peekable();
+    while let Some(tree) = trees.next() {
+        match tree {
+            TokenTree::Punct(punct) if punct.as_char() == '\'' => {
+                tokens.extend([TokenTree::Punct(punct)]);
+                if let Some(TokenTree::Ident(name)) = trees.next() {
+                    let name = if name == "static" { name } else { Ident::new("_", name.span()) };
+                    tokens.extend([TokenTree::Ident(name)]);
+                }
+            }
+            TokenTree::Group(group) => {
+                let mut new = proc_macro2::Group::new(group.delimiter(), anonymous(&group.stream()));
+                new.set_span(group.span());
+                tokens.extend([TokenTree::Group(new)]);
+            }
+            tree => tokens.extend([tree]),
+        }
+    }
+    tokens
+}
+
+/// `::<F, N>`, or nothing.
+pub(crate) fn turbofish(generics: &Generics) -> Option<TokenStream> {
+    let names: Vec<_> = generics
+        .params
+        .iter()
+        .filter_map(|param| match param {
+            GenericParam::Type(param) => Some(&param.ident),
+            GenericParam::Const(param) => Some(&param.ident),
+            GenericParam::Lifetime(_) => None,
+        })
+        .collect();
+    (!names.is_empty()).then(|| quote!(::<#(#names),*>))
+}
+
+pub(crate) fn parameter_name(param: &GenericParam) -> String {
+    match param {
+        GenericParam::Type(param) => param.ident.to_string(),
+        GenericParam::Const(param) => param.ident.to_string(),
+        GenericParam::Lifetime(param) => param.lifetime.to_string(),
+    }
+}
+
+/// A type that mentions all parameters and is `Send` and `Sync` whatever they are.
+pub(crate) fn phantom(generics: &Generics) -> TokenStream {
+    let parts = generics.params.iter().filter_map(|param| match param {
+        GenericParam::Type(param) => {
+            let ident = &param.ident;
+            Some(quote!(*const #ident))
+        }
+        GenericParam::Lifetime(param) => {
+            let lifetime = &param.lifetime;
+            Some(quote!(& #lifetime ()))
+        }
+        GenericParam::Const(_) => None,
+    });
+    quote!(fn() -> (#(#parts,)*))
+}
+
+/// A doc comment where the user wrote none.
+fn undocumented(attrs: &[Attribute], doc: &str) -> Option<TokenStream> {
+    let documented = attrs.iter().any(|attr| attr.path().is_ident("doc"));
+    (!documented).then(|| quote!(#[doc = #doc]))
+}
+
+fn is_cfg(attr: &Attribute) -> bool {
+    attr.path().is_ident("cfg")
+}
+
+fn is_lint(attr: &Attribute) -> bool {
+    ["allow", "warn", "deny", "forbid", "expect"].iter().any(|name| attr.path().is_ident(name))
+}
+
+fn is_expect(attr: &Attribute) -> bool {
+    attr.path().is_ident("expect")
+}
+
+/// Attributes of forward that say something of `apply` too.
+fn survives(attr: &Attribute) -> bool {
+    ["doc", "must_use", "deprecated"].iter().any(|name| attr.path().is_ident(name))
+}
+
+pub(crate) fn first_span(tokens: &impl ToTokens) -> Span {
+    crate::errors::ends(tokens.to_token_stream()).0
+}
+
+/// The span over all of some tokens, where the compiler can join spans; else the first.
+pub(crate) fn whole_span(tokens: &impl ToTokens) -> Span {
+    let (first, last) = crate::errors::ends(tokens.to_token_stream());
+    first.join(last).unwrap_or(first)
+}
+
+fn output_span(output: &ReturnType) -> Span {
+    match output {
+        ReturnType::Default => Span::call_site(),
+        ReturnType::Type(_, ty) => whole_span(ty),
+    }
+}
+
+/// Whether a parameter has a default.
+pub(crate) fn default_of(param: &Param) -> Option<&syn::Expr> {
+    match &param.kind {
+        ParamKind::Plain { default } => default.as_ref(),
+        ParamKind::Tensor(_) => None,
+    }
+}

@@ -1,0 +1,371 @@
+//! The block as the macro understands it: a guess from names, which the compiler then proves.
+
+use proc_macro2::{Group, Ident, Span, TokenStream};
+use quote::ToTokens;
+use syn::{
+    Attribute, Expr, GenericArgument, Generics, PathArguments, Signature, Type, TypePath,
+    Visibility,
+};
+
+/// An op: the parsed impl block.
+pub(crate) struct Layer {
+    pub(crate) attrs: Vec<Attribute>,
+    pub(crate) generics: Generics,
+    pub(crate) self_ty: Type,
+    pub(crate) name: Ident,
+    /// Everything that is left in the block, in the user's order.
+    pub(crate) items: Vec<Item>,
+    pub(crate) saved: Option<Type>,
+    pub(crate) state: Option<Type>,
+    pub(crate) forward: Option<Forward>,
+    pub(crate) backward: Option<Backward>,
+}
+
+/// An item of the block that comes out again.
+pub(crate) enum Item {
+    Function(Box<Function>),
+    Other(TokenStream),
+}
+
+/// A function with its body as it was written.
+#[derive(Clone)]
+pub(crate) struct Function {
+    pub(crate) attrs: Vec<Attribute>,
+    pub(crate) vis: Visibility,
+    pub(crate) sig: Signature,
+    pub(crate) body: Group,
+}
+
+pub(crate) struct Forward {
+    pub(crate) function: Function,
+    pub(crate) context: Option<Ident>,
+    pub(crate) params: Vec<Param>,
+    /// What is returned, less a `Result` around it.
+    pub(crate) fallible: bool,
+    pub(crate) outputs: Outputs,
+}
+
+/// A parameter of forward beside the context.
+pub(crate) struct Param {
+    /// Its name in `apply`.
+    pub(crate) ident: Ident,
+    pub(crate) ty: Type,
+    pub(crate) kind: ParamKind,
+}
+
+pub(crate) enum ParamKind {
+    Tensor(TensorInput),
+    Plain { default: Option<Expr> },
+}
+
+pub(crate) struct TensorInput {
+    pub(crate) form: Form,
+    /// The type `Tensor<T>` as written.
+    pub(crate) tensor: TypePath,
+    pub(crate) stop_gradient: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Form {
+    One,
+    Optional,
+    List,
+}
+
+/// What forward returns.
+pub(crate) struct Outputs {
+    /// The type as a whole; none for `()`.
+    pub(crate) ty: Option<Type>,
+    pub(crate) tuple: bool,
+    pub(crate) parts: Vec<Output>,
+}
+
+pub(crate) struct Output {
+    pub(crate) ty: Type,
+    pub(crate) kind: OutputKind,
+}
+
+pub(crate) enum OutputKind {
+    Tensor { form: Form, tensor: TypePath },
+    Plain,
+}
+
+pub(crate) struct Backward {
+    pub(crate) function: Function,
+    pub(crate) params: Vec<GradientParam>,
+    pub(crate) fallible: bool,
+    pub(crate) returns: Returns,
+}
+
+pub(crate) struct GradientParam {
+    pub(crate) name: Option<Ident>,
+    pub(crate) ty: Type,
+}
+
+/// What backward returns, less a `Result` around it.
+pub(crate) enum Returns {
+    Nothing,
+    One(Type),
+    Tuple(Type, Vec<Type>),
+    /// `Grads`, with the position of the name.
+    ByName(Type),
+}
+
+impl Layer {
+    pub(crate) fn inputs(&self) -> impl Iterator<Item = (&Param, &TensorInput)> {
+        self.forward.iter().flat_map(|forward| forward.inputs())
+    }
+
+    /// The inputs that backward returns gradients for.
+    pub(crate) fn differentiable(&self) -> Vec<(&Param, &TensorInput)> {
+        self.inputs().filter(|(_, input)| !input.stop_gradient).collect()
+    }
+
+    pub(crate) fn outputs(&self) -> Vec<(&Type, Form, &TypePath)> {
+        self.forward.iter().flat_map(|forward| forward.outputs.tensors()).collect()
+    }
+}
+
+impl Forward {
+    pub(crate) fn inputs(&self) -> impl Iterator<Item = (&Param, &TensorInput)> {
+        self.params.iter().filter_map(|param| match &param.kind {
+            ParamKind::Tensor(input) => Some((param, input)),
+            ParamKind::Plain { .. } => None,
+        })
+    }
+}
+
+impl Outputs {
+    pub(crate) fn tensors(&self) -> impl Iterator<Item = (&Type, Form, &TypePath)> {
+        self.parts.iter().filter_map(|output| match &output.kind {
+            OutputKind::Tensor { form, tensor } => Some((&output.ty, *form, tensor)),
+            OutputKind::Plain => None,
+        })
+    }
+}
+
+// Types by their looks.
+
+/// A type without the parentheses and invisible groups around it.
+pub(crate) fn bare(ty: &Type) -> &Type {
+    match ty {
+        Type::Group(group) => bare(&group.elem),
+        Type::Paren(paren) => bare(&paren.elem),
+        _ => ty,
+    }
+}
+
+/// The last segment of a path type without a `<T as Trait>` before it.
+pub(crate) fn last_segment(ty: &Type) -> Option<&syn::PathSegment> {
+    match bare(ty) {
+        Type::Path(path) if path.qself.is_none() => path.path.segments.last(),
+        _ => None,
+    }
+}
+
+pub(crate) fn is_named(ty: &Type, name: &str) -> bool {
+    last_segment(ty).is_some_and(|segment| segment.ident == name)
+}
+
+/// The type if it is a `Tensor`.
+pub(crate) fn as_tensor(ty: &Type) -> Option<&TypePath> {
+    match bare(ty) {
+        Type::Path(path) if is_named(ty, "Tensor") => Some(path),
+        _ => None,
+    }
+}
+
+/// The only type argument of a type like `Option<X>`.
+pub(crate) fn argument_of<'a>(ty: &'a Type, name: &str) -> Option<&'a Type> {
+    let segment = last_segment(ty).filter(|segment| segment.ident == name)?;
+    first_argument(segment)
+}
+
+fn first_argument(segment: &syn::PathSegment) -> Option<&Type> {
+    match &segment.arguments {
+        PathArguments::AngleBracketed(arguments) => {
+            arguments.args.iter().find_map(|argument| match argument {
+                GenericArgument::Type(ty) => Some(ty),
+                _ => None,
+            })
+        }
+        _ => None,
+    }
+}
+
+/// The element type of a `Tensor`; `f32` where none is written.
+pub(crate) fn element(tensor: &TypePath) -> String {
+    let segment = tensor.path.segments.last();
+    match segment.and_then(first_argument) {
+        Some(element) => text(bare(element)),
+        None => "f32".to_owned(),
+    }
+}
+
+/// Element types that have no gradient.
+pub(crate) fn is_integer(element: &str) -> bool {
+    matches!(element, "i32" | "i64" | "u8" | "bool")
+}
+
+/// Element types that the macro knows, so that two of them are surely different.
+pub(crate) fn is_known(element: &str) -> bool {
+    is_integer(element) || matches!(element, "f32" | "f64")
+}
+
+fn shared(ty: &Type) -> Option<&Type> {
+    match bare(ty) {
+        Type::Reference(reference) if reference.mutability.is_none() => Some(&reference.elem),
+        _ => None,
+    }
+}
+
+fn list_element(ty: &Type) -> Option<&Type> {
+    match bare(ty) {
+        Type::Slice(slice) => Some(&slice.elem),
+        Type::Array(array) => Some(&array.elem),
+        _ => None,
+    }
+}
+
+/// What form of tensor input a type is.
+pub(crate) fn input_form(ty: &Type) -> Option<(Form, &TypePath)> {
+    if let Some(tensor) = shared(ty).and_then(as_tensor) {
+        return Some((Form::One, tensor));
+    }
+    if let Some(tensor) = argument_of(ty, "Option").and_then(shared).and_then(as_tensor) {
+        return Some((Form::Optional, tensor));
+    }
+    if let Some(element) = shared(ty).and_then(list_element)
+        && let Some(tensor) = as_tensor(element).or_else(|| shared(element).and_then(as_tensor))
+    {
+        return Some((Form::List, tensor));
+    }
+    if let Type::Array(array) = bare(ty)
+        && let Some(tensor) = shared(&array.elem).and_then(as_tensor)
+    {
+        return Some((Form::List, tensor));
+    }
+    let vec = shared(ty).and_then(|ty| argument_of(ty, "Vec"));
+    vec.and_then(as_tensor).map(|tensor| (Form::List, tensor))
+}
+
+/// What form of tensor output a type is.
+pub(crate) fn output_form(ty: &Type) -> Option<(Form, &TypePath)> {
+    if let Some(tensor) = as_tensor(ty) {
+        return Some((Form::One, tensor));
+    }
+    let element = match bare(ty) {
+        Type::Array(array) => Some(&*array.elem),
+        _ => argument_of(ty, "Vec"),
+    };
+    element.and_then(as_tensor).map(|tensor| (Form::List, tensor))
+}
+
+/// The first float tensor anywhere in a type, less what functions take and return.
+pub(crate) fn hidden_tensor(ty: &Type) -> Option<&TypePath> {
+    if let Some(tensor) = as_tensor(ty) {
+        return (!is_integer(&element(tensor))).then_some(tensor);
+    }
+    match bare(ty) {
+        Type::Reference(reference) => hidden_tensor(&reference.elem),
+        Type::Slice(slice) => hidden_tensor(&slice.elem),
+        Type::Array(array) => hidden_tensor(&array.elem),
+        Type::Ptr(pointer) => hidden_tensor(&pointer.elem),
+        Type::Tuple(tuple) => tuple.elems.iter().find_map(hidden_tensor),
+        Type::Path(path) => path.path.segments.iter().find_map(|segment| match &segment.arguments {
+            PathArguments::AngleBracketed(arguments) if segment.ident != "PhantomData" => {
+                arguments.args.iter().find_map(|argument| match argument {
+                    GenericArgument::Type(ty) => hidden_tensor(ty),
+                    _ => None,
+                })
+            }
+            _ => None,
+        }),
+        _ => None,
+    }
+}
+
+/// A type or other tokens as a user would write them.
+pub(crate) fn text(tokens: &impl ToTokens) -> String {
+    let mut text = String::new();
+    write_tokens(tokens.to_token_stream(), &mut text);
+    text
+}
+
+fn write_tokens(tokens: TokenStream, text: &mut String) {
+    use proc_macro2::{Delimiter, Spacing, TokenTree};
+    let mut word_before = false;
+    let mut trees = tokens.into_iter().peekable();
+    while let Some(tree) = trees.next() {
+        match tree {
+            TokenTree::Group(group) => {
+                let (open, close) = match group.delimiter() {
+                    Delimiter::Parenthesis => ("(", ")"),
+                    Delimiter::Bracket => ("[", "]"),
+                    Delimiter::Brace => ("{ ", " }"),
+                    Delimiter::None => ("", ""),
+                };
+                text.push_str(open);
+                write_tokens(group.stream(), text);
+                text.push_str(close);
+                word_before = false;
+            }
+            TokenTree::Punct(punct) => {
+                let c = punct.as_char();
+                let joint = punct.spacing() == Spacing::Joint;
+                if matches!(c, '+' | '=') && !joint || (c == '-' && joint) {
+                    text.push(' ');
+                }
+                text.push(c);
+                let arrow = c == '>' && text.ends_with("->");
+                let more = trees.peek().is_some();
+                if more && (matches!(c, ',' | ';' | '+') || c == '=' && !joint || arrow)
+                    || more && c == ':' && !joint && !text.ends_with("::")
+                {
+                    text.push(' ');
+                }
+                word_before = false;
+            }
+            word => {
+                if word_before {
+                    text.push(' ');
+                }
+                text.push_str(&word.to_string());
+                word_before = true;
+            }
+        }
+    }
+}
+
+/// A name of the list that this may be a slip of.
+pub(crate) fn nearest<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
+    let near = |candidate: &&&str| strsim::damerau_levenshtein(name, candidate) <= 2;
+    names.iter().filter(near).min_by_key(|other| strsim::damerau_levenshtein(name, other)).copied()
+}
+
+/// A name without `r#`.
+pub(crate) fn plain_name(ident: &Ident) -> String {
+    let name = ident.to_string();
+    name.strip_prefix("r#").map_or(name.clone(), str::to_owned)
+}
+
+/// How the type of an input is written, given its tensor.
+pub(crate) fn gradient_type(form: Form, tensor: &str) -> String {
+    match form {
+        Form::One | Form::Optional => tensor.to_owned(),
+        Form::List => format!("Vec<{tensor}>"),
+    }
+}
+
+/// How backward's parameter for an output is written.
+pub(crate) fn parameter_type(form: Form, tensor: &str) -> String {
+    match form {
+        Form::One | Form::Optional => format!("&{tensor}"),
+        Form::List => format!("&[{tensor}]"),
+    }
+}
+
+/// An identifier that cannot clash with the user's.
+pub(crate) fn local(name: &str) -> Ident {
+    Ident::new(name, Span::mixed_site())
+}

@@ -1,0 +1,710 @@
+//! From tokens to the model. Tells what cannot be understood, and goes on with the rest.
+
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
+use quote::ToTokens;
+use syn::ext::IdentExt;
+use syn::parse::{Parse, ParseStream, Parser};
+use syn::{
+    Attribute, FnArg, Generics, Meta, Pat, ReturnType, Signature, Token, Type, Visibility,
+};
+
+use crate::errors::Errors;
+use crate::messages;
+use crate::model::{
+    Backward, Form, Forward, Function, GradientParam, Item, Layer, Output, OutputKind, Outputs,
+    Param, ParamKind, Returns, TensorInput, argument_of, as_tensor, bare, element, hidden_tensor,
+    input_form, is_integer, is_named, last_segment, nearest, output_form, plain_name, text,
+};
+
+pub(crate) const FORWARD_CONTEXT: &str = "&mut ForwardContext<Self>";
+pub(crate) const BACKWARD_CONTEXT: &str = "&BackwardContext<Self>";
+
+/// An impl block before its items are looked into.
+struct Block {
+    attrs: Vec<Attribute>,
+    unsafety: Option<Token![unsafe]>,
+    generics: Generics,
+    trait_: Option<TokenStream>,
+    self_ty: Type,
+    body: Group,
+}
+
+impl Parse for Block {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let attrs = input.call(Attribute::parse_outer)?;
+        let unsafety = input.parse()?;
+        input.parse::<Token![impl]>()?;
+        let generic = input.peek(Token![<])
+            && (input.peek2(Token![>])
+                || input.peek2(Token![#])
+                || input.peek2(syn::Lifetime)
+                || input.peek2(Token![const])
+                || input.peek2(syn::Ident));
+        let mut generics: Generics = if generic { input.parse()? } else { Generics::default() };
+        let negative = input.peek(Token![!]);
+        if negative {
+            input.parse::<Token![!]>()?;
+        }
+        let mut self_ty: Type = input.parse()?;
+        let mut trait_ = None;
+        if input.peek(Token![for]) {
+            input.parse::<Token![for]>()?;
+            trait_ = Some(self_ty.to_token_stream());
+            self_ty = input.parse()?;
+        }
+        generics.where_clause = input.parse()?;
+        let tree = input.parse::<TokenTree>()?;
+        match tree {
+            TokenTree::Group(body) if body.delimiter() == Delimiter::Brace => {
+                Ok(Self { attrs, unsafety, generics, trait_, self_ty, body })
+            }
+            other => Err(syn::Error::new(other.span(), "expected the block of the op, `{ .. }`")),
+        }
+    }
+}
+
+/// Reads the block; none where it is no impl block of an op.
+pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Option<Layer> {
+    let block = match Block::parse.parse2(tokens.clone()) {
+        Ok(block) => block,
+        Err(error) => {
+            match other_item(tokens) {
+                Some((found, words)) => errors.at(words, messages::not_an_impl(found)),
+                None => errors.syntax(&error),
+            }
+            return None;
+        }
+    };
+    let name = head(&block, errors)?;
+    let items = split(block.body.stream(), errors);
+    let mut layer = Layer {
+        attrs: block.attrs,
+        generics: block.generics,
+        self_ty: block.self_ty,
+        name,
+        items: Vec::new(),
+        saved: None,
+        state: None,
+        forward: None,
+        backward: None,
+    };
+    for item in items {
+        layer.add(item, errors);
+    }
+    Some(layer)
+}
+
+/// What stands under the attribute where no impl block does.
+fn other_item(tokens: TokenStream) -> Option<(&'static str, TokenStream)> {
+    let mut trees = tokens.into_iter().peekable();
+    while let Some(tree) = trees.next() {
+        let TokenTree::Ident(word) = &tree else { continue };
+        let found = match word.to_string().as_str() {
+            "struct" => "a struct",
+            "enum" => "an enum",
+            "union" => "a union",
+            "fn" => "a function",
+            "mod" => "a module",
+            "trait" => "a trait",
+            "use" => "a use declaration",
+            "static" => "a static",
+            "const" if !matches!(trees.peek(), Some(TokenTree::Ident(next)) if next == "fn") => {
+                "a constant"
+            }
+            "type" => "a type alias",
+            "impl" => return None,
+            _ => continue,
+        };
+        let mut words = tree.to_token_stream();
+        if let Some(TokenTree::Ident(name)) = trees.next() {
+            name.to_tokens(&mut words);
+        }
+        return Some((found, words));
+    }
+    None
+}
+
+/// Everything before the braces.
+fn head(block: &Block, errors: &mut Errors) -> Option<Ident> {
+    if let Some(unsafety) = &block.unsafety {
+        errors.at(unsafety, messages::unsafe_impl());
+    }
+    if let Some(trait_) = &block.trait_ {
+        errors.at(trait_, messages::trait_impl(&text(&block.self_ty)));
+        return None;
+    }
+    let Type::Path(path) = bare(&block.self_ty) else {
+        errors.at(&block.self_ty, messages::self_type());
+        return None;
+    };
+    let (None, Some(segment), 1) = (&path.qself, path.path.segments.last(), path.path.segments.len())
+    else {
+        errors.at(&block.self_ty, messages::self_type());
+        return None;
+    };
+    let name = segment.ident.clone();
+    let arguments = self_arguments(segment, errors)?;
+    for parameter in &block.generics.params {
+        let ident = match parameter {
+            syn::GenericParam::Type(parameter) => parameter.ident.to_string(),
+            syn::GenericParam::Const(parameter) => parameter.ident.to_string(),
+            syn::GenericParam::Lifetime(parameter) => parameter.lifetime.to_string(),
+        };
+        if !arguments.iter().any(|(argument, _)| *argument == ident) {
+            errors.at(parameter, messages::parameter_not_used(&ident, &name.to_string()));
+            return None;
+        }
+    }
+    let known: Vec<String> = block
+        .generics
+        .params
+        .iter()
+        .map(|parameter| match parameter {
+            syn::GenericParam::Type(parameter) => parameter.ident.to_string(),
+            syn::GenericParam::Const(parameter) => parameter.ident.to_string(),
+            syn::GenericParam::Lifetime(parameter) => parameter.lifetime.to_string(),
+        })
+        .collect();
+    for (argument, tokens) in arguments {
+        if !known.contains(&argument) {
+            errors.at(tokens, messages::self_type_argument(&argument));
+            return None;
+        }
+    }
+    Some(name)
+}
+
+fn self_arguments(
+    segment: &syn::PathSegment,
+    errors: &mut Errors,
+) -> Option<Vec<(String, TokenStream)>> {
+    match &segment.arguments {
+        syn::PathArguments::None => Some(Vec::new()),
+        syn::PathArguments::AngleBracketed(arguments) => Some(
+            arguments
+                .args
+                .iter()
+                .map(|argument| (text(argument), argument.to_token_stream()))
+                .collect(),
+        ),
+        syn::PathArguments::Parenthesized(arguments) => {
+            errors.at(arguments, messages::self_type());
+            None
+        }
+    }
+}
+
+/// One item of the block, as far as it matters.
+enum Found {
+    Function(Function),
+    Type { ident: Ident, generics: Generics, ty: Type, all: TokenStream },
+    Macro(TokenStream),
+    Other(TokenStream),
+}
+
+fn split(body: TokenStream, errors: &mut Errors) -> Vec<Found> {
+    let mut found = Vec::new();
+    let parser = |input: ParseStream<'_>| -> syn::Result<()> {
+        input.call(Attribute::parse_inner)?;
+        while !input.is_empty() {
+            found.push(item(input)?);
+        }
+        Ok(())
+    };
+    if let Err(error) = parser.parse2(body) {
+        errors.syntax(&error);
+    }
+    found
+}
+
+fn item(input: ParseStream<'_>) -> syn::Result<Found> {
+    let ahead = input.fork();
+    let attrs = ahead.call(Attribute::parse_outer)?;
+    let vis: Visibility = ahead.parse()?;
+    if is_function(&ahead) {
+        input.call(Attribute::parse_outer)?;
+        input.parse::<Visibility>()?;
+        let sig = input.parse::<Signature>()?;
+        let tree = input.parse::<TokenTree>()?;
+        return match tree {
+            TokenTree::Group(body) if body.delimiter() == Delimiter::Brace => {
+                Ok(Found::Function(Function { attrs, vis, sig, body }))
+            }
+            other => Err(syn::Error::new(other.span(), "expected the function's body, `{ .. }`")),
+        };
+    }
+    let is_type = ahead.peek(Token![type]);
+    let is_macro = ahead.peek(syn::Ident) && ahead.peek2(Token![!])
+        || ahead.peek(syn::Ident) && ahead.peek2(Token![::]);
+    let all = raw_item(input)?;
+    if is_type && let Ok(ty) = syn::parse2::<syn::ImplItemType>(all.clone()) {
+        return Ok(Found::Type { ident: ty.ident, generics: ty.generics, ty: ty.ty, all });
+    }
+    Ok(if is_macro { Found::Macro(all) } else { Found::Other(all) })
+}
+
+fn is_function(input: ParseStream<'_>) -> bool {
+    let ahead = input.fork();
+    // At most: const async unsafe extern "C" fn
+    for _ in 0..6 {
+        if ahead.peek(Token![fn]) {
+            return true;
+        }
+        let qualifier = ahead.peek(Token![const])
+            || ahead.peek(Token![async])
+            || ahead.peek(Token![unsafe])
+            || ahead.peek(Token![extern])
+            || ahead.peek(syn::LitStr)
+            || matches!(ahead.fork().call(Ident::parse_any), Ok(word) if word == "safe");
+        if !qualifier || ahead.parse::<TokenTree>().is_err() {
+            return false;
+        }
+    }
+    false
+}
+
+/// Up to a `;` or the end of a block in braces.
+fn raw_item(input: ParseStream<'_>) -> syn::Result<TokenStream> {
+    let mut all = TokenStream::new();
+    let mut value = false;
+    while !input.is_empty() {
+        let tree = input.parse::<TokenTree>()?;
+        let end = match &tree {
+            TokenTree::Punct(punct) => {
+                value |= punct.as_char() == '=';
+                punct.as_char() == ';'
+            }
+            TokenTree::Group(group) => group.delimiter() == Delimiter::Brace && !value,
+            _ => false,
+        };
+        all.extend([tree]);
+        if end {
+            break;
+        }
+    }
+    Ok(all)
+}
+
+impl Layer {
+    fn add(&mut self, item: Found, errors: &mut Errors) {
+        match item {
+            Found::Other(tokens) => self.items.push(Item::Other(tokens)),
+            Found::Macro(tokens) => {
+                errors.at(&tokens, messages::item_macro());
+                self.items.push(Item::Other(tokens));
+            }
+            Found::Type { ident, generics, ty, all } => {
+                self.add_type(&ident, &generics, ty, &all, errors);
+            }
+            Found::Function(function) => {
+                self.add_function(function, errors);
+            }
+        }
+    }
+
+    fn add_type(
+        &mut self,
+        ident: &Ident,
+        generics: &Generics,
+        ty: Type,
+        all: &TokenStream,
+        errors: &mut Errors,
+    ) {
+        let name = ident.to_string();
+        if let Some(cfg) = cfg_in(all) {
+            errors.at(cfg, messages::cfg_inside(&format!("`type {name}`")));
+        }
+        if !generics.params.is_empty() {
+            errors.at(&generics.params, messages::type_generics(&name));
+        }
+        let place = match name.as_str() {
+            "Saved" => &mut self.saved,
+            "Attrs" => &mut self.state,
+            _ => {
+                let near = nearest(&name, &["Saved", "Attrs"]);
+                return errors.at(ident, messages::unknown_type(&name, near));
+            }
+        };
+        if place.is_some() {
+            return errors.at(ident, messages::second_type(&name));
+        }
+        *place = Some(ty);
+    }
+
+    fn add_function(&mut self, function: Function, errors: &mut Errors) {
+        let ident = function.sig.ident.clone();
+        let name = ident.to_string();
+        match name.as_str() {
+            "forward" if self.forward.is_some() => {
+                errors.at(&ident, messages::second_function("forward"));
+            }
+            "backward" if self.backward.is_some() => {
+                errors.at(&ident, messages::second_function("backward"));
+            }
+            "forward" => {
+                self.forward = Some(forward(&function, errors));
+                self.items.push(Item::Function(Box::new(stripped(function))));
+            }
+            "backward" => {
+                self.backward = Some(backward(&function, errors));
+                self.items.push(Item::Function(Box::new(stripped(function))));
+            }
+            "apply" | "try_apply" | "with" => {
+                errors.at(&ident, messages::generated_name(&name));
+            }
+            _ => self.items.push(Item::Function(Box::new(function))),
+        }
+    }
+}
+
+/// The function without the attributes that only the macro knows.
+fn stripped(mut function: Function) -> Function {
+    for input in &mut function.sig.inputs {
+        if let FnArg::Typed(param) = input {
+            param.attrs.retain(|attr| !is_ours(attr) && !is_cfg(attr));
+        }
+    }
+    function.attrs.retain(|attr| !attr.path().is_ident("cfg"));
+    function
+}
+
+fn is_ours(attr: &Attribute) -> bool {
+    attr.path().is_ident("default") || attr.path().is_ident("stop_gradient")
+}
+
+fn is_cfg(attr: &Attribute) -> bool {
+    attr.path().is_ident("cfg") || attr.path().is_ident("cfg_attr")
+}
+
+fn cfg_in(tokens: &TokenStream) -> Option<TokenStream> {
+    let item = syn::parse2::<syn::ImplItemType>(tokens.clone()).ok()?;
+    item.attrs.iter().find(|attr| is_cfg(attr)).map(ToTokens::to_token_stream)
+}
+
+/// What is wrong with a signature whoever it belongs to.
+fn qualifiers(function: &Function, name: &str, errors: &mut Errors) {
+    let sig = &function.sig;
+    for attr in &function.attrs {
+        if attr.path().is_ident("cfg") {
+            errors.at(attr, messages::cfg_inside(&format!("`{name}`")));
+        }
+    }
+    if let Some(token) = &sig.constness {
+        errors.at(token, messages::qualifier("const", name));
+    }
+    if let Some(token) = &sig.asyncness {
+        errors.at(token, messages::qualifier("async", name));
+    }
+    let safety = sig.safety.to_token_stream();
+    if !safety.is_empty() {
+        let word = safety.to_string();
+        errors.at(safety, messages::qualifier(&word, name));
+    }
+    if let Some(abi) = &sig.abi {
+        errors.at(abi, messages::qualifier("extern", name));
+    }
+    if let Some(variadic) = &sig.variadic {
+        errors.at(variadic, messages::variadic(name));
+    }
+}
+
+/// A parameter before it is known what it is.
+struct RawParam {
+    attrs: Vec<Attribute>,
+    pat: Pat,
+    ty: Type,
+}
+
+fn raw_params(sig: &Signature, name: &str, context: &str, errors: &mut Errors) -> Vec<RawParam> {
+    let mut params = Vec::new();
+    for input in &sig.inputs {
+        match input {
+            FnArg::Receiver(receiver) => errors.at(receiver, messages::receiver(name, context)),
+            FnArg::Typed(param) => params.push(RawParam {
+                attrs: param.attrs.clone(),
+                pat: (*param.pat).clone(),
+                ty: (*param.ty).clone(),
+            }),
+            #[allow(unreachable_patterns, reason = "more may come with the language")]
+            other => errors.at(other, messages::variadic(name)),
+        }
+    }
+    params
+}
+
+/// Takes the context off the front of the parameters.
+fn take_context(
+    params: &mut Vec<RawParam>,
+    sig: &Signature,
+    name: &str,
+    errors: &mut Errors,
+) -> Option<Ident> {
+    let (own, other, written) = match name {
+        "forward" => ("ForwardContext", "BackwardContext", FORWARD_CONTEXT),
+        _ => ("BackwardContext", "ForwardContext", BACKWARD_CONTEXT),
+    };
+    let is_context = |ty: &Type| {
+        let ty = match bare(ty) {
+            Type::Reference(reference) => &reference.elem,
+            ty => ty,
+        };
+        is_named(ty, own) || is_named(ty, other) || is_named(ty, "PyLayerContext")
+    };
+    let found: Vec<usize> = (0..params.len()).filter(|&i| is_context(&params[i].ty)).collect();
+    let Some(&first) = found.first() else {
+        // An alias may stand for the context: then the name tells.
+        if params.first().is_some_and(|param| text(&param.pat) == "ctx") {
+            let param = params.remove(0);
+            errors.at(&param.ty, messages::context_other_phase(name, &text(&param.ty), written));
+            return pattern_name(&param.pat);
+        }
+        if sig.receiver().is_none() {
+            errors.at(&sig.ident, messages::context_missing(name, written));
+        }
+        return None;
+    };
+    for &again in found.iter().skip(1).rev() {
+        let param = params.remove(again);
+        errors.at(&param.ty, messages::context_again(name));
+    }
+    let param = params.remove(first);
+    if first != 0 {
+        errors.at(&param.ty, messages::context_not_first(name, written));
+    } else {
+        check_context(&param.ty, own, name, written, errors);
+    }
+    for attr in param.attrs.iter().filter(|attr| is_ours(attr) || is_cfg(attr)) {
+        errors.at(attr, messages::attribute_on_context(&text(attr.path())));
+    }
+    pattern_name(&param.pat)
+}
+
+fn check_context(ty: &Type, own: &str, name: &str, written: &str, errors: &mut Errors) {
+    let Type::Reference(reference) = bare(ty) else {
+        return errors.at(ty, messages::context_by_value(name, written));
+    };
+    let Some(segment) = last_segment(&reference.elem) else { return };
+    if segment.ident != own {
+        return errors.at(ty, messages::context_other_phase(name, &text(ty), written));
+    }
+    if name == "forward" && reference.mutability.is_none() {
+        return errors.at(ty, messages::context_by_value(name, written));
+    }
+    if let syn::PathArguments::None = segment.arguments {
+        errors.at(ty, messages::context_argument(written));
+    }
+}
+
+fn pattern_name(pat: &Pat) -> Option<Ident> {
+    match pat {
+        Pat::Ident(ident) if ident.subpat.is_none() => Some(ident.ident.clone()),
+        _ => None,
+    }
+}
+
+fn forward(function: &Function, errors: &mut Errors) -> Forward {
+    qualifiers(function, "forward", errors);
+    let sig = &function.sig;
+    let mut raw = raw_params(sig, "forward", FORWARD_CONTEXT, errors);
+    let context = take_context(&mut raw, sig, "forward", errors);
+    let mut params: Vec<Param> = Vec::new();
+    for (position, param) in raw.into_iter().enumerate() {
+        let param = forward_param(param, position, errors);
+        let name = plain_name(&param.ident);
+        if params.iter().any(|other| plain_name(&other.ident) == name) {
+            errors.at(&param.ident, messages::repeated_parameter(&name));
+        }
+        if matches!(name.as_str(), "apply" | "try_apply") {
+            errors.at(&param.ident, messages::reserved_parameter(&name));
+        }
+        params.push(param);
+    }
+    let (fallible, outputs) = outputs(&sig.output);
+    Forward { function: function.clone(), context, params, fallible, outputs }
+}
+
+fn forward_param(param: RawParam, position: usize, errors: &mut Errors) -> Param {
+    let RawParam { attrs, pat, ty } = param;
+    let name = pattern_name(&pat);
+    let shown = name.as_ref().map_or_else(|| text(&pat), plain_name);
+    let (stop, default) = parameter_attributes(&attrs, errors);
+    let ident = name.clone().unwrap_or_else(|| made_up_name(&pat, position));
+    let kind = match input_form(&ty) {
+        Some((form, tensor)) => {
+            if name.is_none() {
+                errors.at(&pat, messages::tensor_name(&text(&ty)));
+            }
+            if let Some(default) = default {
+                errors.at(default.0, messages::default_on_tensor(&shown));
+            }
+            let element = element(tensor);
+            if is_integer(&element) && stop.is_none() {
+                errors.at(&ty, messages::integer_input(&shown, &element, &text(&ty)));
+            }
+            let stop_gradient = stop.is_some() || is_integer(&element);
+            ParamKind::Tensor(TensorInput { form, tensor: tensor.clone(), stop_gradient })
+        }
+        None => {
+            if let Some(tensor) = hidden_tensor(&ty) {
+                wrong_form(&ty, &shown, &text(tensor), errors);
+            } else if let Some(stop) = stop {
+                errors.at(stop, messages::stop_gradient_on_plain(&shown));
+            }
+            if let Some((attr, _)) = &default
+                && matches!(bare(&ty), Type::ImplTrait(_))
+            {
+                errors.at(attr, messages::default_on_impl(&shown));
+            }
+            ParamKind::Plain { default: default.and_then(|(_, default)| default) }
+        }
+    };
+    Param { ident, ty, kind }
+}
+
+fn wrong_form(ty: &Type, name: &str, tensor: &str, errors: &mut Errors) {
+    let message = match bare(ty) {
+        Type::Path(_) if as_tensor(ty).is_some() => messages::tensor_by_value(name, tensor),
+        Type::Reference(reference) if as_tensor(&reference.elem).is_some() => {
+            messages::tensor_by_mut(name, tensor)
+        }
+        _ => messages::tensor_form(name, tensor),
+    };
+    errors.at(ty, message);
+}
+
+fn made_up_name(pat: &Pat, position: usize) -> Ident {
+    Ident::new(&format!("argument_{position}"), first_span(pat).resolved_at(Span::call_site()))
+}
+
+fn first_span(tokens: &impl ToTokens) -> Span {
+    crate::errors::ends(tokens.to_token_stream()).0
+}
+
+type Default = (Attribute, Option<syn::Expr>);
+
+fn parameter_attributes(
+    attrs: &[Attribute],
+    errors: &mut Errors,
+) -> (Option<Attribute>, Option<Default>) {
+    let (mut stop, mut default) = (None, None);
+    for attr in attrs {
+        if is_cfg(attr) {
+            errors.at(attr, messages::cfg_inside("a parameter"));
+        } else if attr.path().is_ident("stop_gradient") {
+            if !matches!(attr.meta, Meta::Path(_)) {
+                errors.at(attr, messages::malformed_stop_gradient());
+            }
+            if stop.replace(attr.clone()).is_some() {
+                errors.at(attr, messages::repeated_attribute("stop_gradient"));
+            }
+        } else if attr.path().is_ident("default") {
+            let expression = match &attr.meta {
+                Meta::List(list) => list.parse_args::<syn::Expr>().ok(),
+                _ => None,
+            };
+            if expression.is_none() {
+                errors.at(attr, messages::malformed_default());
+            }
+            if default.replace((attr.clone(), expression)).is_some() {
+                errors.at(attr, messages::repeated_attribute("default"));
+            }
+        }
+    }
+    (stop, default)
+}
+
+fn returned(output: &ReturnType) -> Option<&Type> {
+    match output {
+        ReturnType::Default => None,
+        ReturnType::Type(_, ty) => Some(ty),
+    }
+}
+
+/// The type inside a `Result`.
+fn inside_result(ty: &Type) -> Option<&Type> {
+    argument_of(ty, "Result")
+}
+
+fn outputs(output: &ReturnType) -> (bool, Outputs) {
+    let Some(whole) = returned(output) else {
+        return (false, Outputs { ty: None, tuple: false, parts: Vec::new() });
+    };
+    let inside = inside_result(whole);
+    let ty = bare(inside.unwrap_or(whole));
+    let (tuple, types) = match ty {
+        Type::Tuple(tuple) => (true, tuple.elems.iter().cloned().collect()),
+        ty => (false, vec![ty.clone()]),
+    };
+    let parts = types.into_iter().map(output_part).collect();
+    (inside.is_some(), Outputs { ty: Some(ty.clone()), tuple, parts })
+}
+
+fn output_part(ty: Type) -> Output {
+    let kind = match output_form(&ty) {
+        Some((form, tensor)) if !is_integer(&element(tensor)) => {
+            OutputKind::Tensor { form, tensor: tensor.clone() }
+        }
+        _ => OutputKind::Plain,
+    };
+    Output { ty, kind }
+}
+
+fn backward(function: &Function, errors: &mut Errors) -> Backward {
+    qualifiers(function, "backward", errors);
+    let sig = &function.sig;
+    let own = sig.generics.params.iter().any(|param| !matches!(param, syn::GenericParam::Lifetime(_)));
+    if own {
+        errors.at(&sig.generics, messages::generic_backward());
+    }
+    if !own && let Some(clause) = &sig.generics.where_clause {
+        errors.at(clause, messages::backward_where());
+    }
+    let mut raw = raw_params(sig, "backward", BACKWARD_CONTEXT, errors);
+    take_context(&mut raw, sig, "backward", errors);
+    let params = raw
+        .into_iter()
+        .map(|param| {
+            for attr in param.attrs.iter().filter(|attr| is_ours(attr)) {
+                errors.at(attr, messages::attribute_on_gradient(&text(attr.path())));
+            }
+            for attr in param.attrs.iter().filter(|attr| is_cfg(attr)) {
+                errors.at(attr, messages::cfg_inside("a parameter"));
+            }
+            if let Type::ImplTrait(ty) = bare(&param.ty) {
+                errors.at(ty, messages::backward_impl_trait());
+            }
+            GradientParam { name: pattern_name(&param.pat), ty: param.ty }
+        })
+        .collect();
+    let (fallible, returns) = returns(&sig.output);
+    Backward { function: function.clone(), params, fallible, returns }
+}
+
+fn returns(output: &ReturnType) -> (bool, Returns) {
+    let Some(whole) = returned(output) else { return (false, Returns::Nothing) };
+    let inside = inside_result(whole);
+    let ty = bare(inside.unwrap_or(whole));
+    let returns = match ty {
+        Type::Tuple(tuple) if tuple.elems.is_empty() => Returns::Nothing,
+        Type::Tuple(tuple) => Returns::Tuple(ty.clone(), tuple.elems.iter().cloned().collect()),
+        ty if is_grads(ty) => Returns::ByName(ty.clone()),
+        ty => Returns::One(ty.clone()),
+    };
+    (inside.is_some(), returns)
+}
+
+/// The bare name `Grads`.
+fn is_grads(ty: &Type) -> bool {
+    match ty {
+        Type::Path(path) => path.path.is_ident("Grads"),
+        _ => false,
+    }
+}
+
+/// What the gradient of an input is called in messages.
+pub(crate) fn form_text(form: Form, tensor: &str) -> String {
+    match form {
+        Form::One | Form::Optional => format!("`{tensor}` or `Option<{tensor}>`"),
+        Form::List => format!("`Vec<{tensor}>` or `Vec<Option<{tensor}>>`"),
+    }
+}

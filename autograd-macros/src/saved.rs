@@ -1,0 +1,74 @@
+//! `#[derive(Saved)]`.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::{Data, DeriveInput, Fields};
+
+use crate::errors::Errors;
+use crate::expand::whole_span;
+use crate::{library_path, messages};
+
+/// Field by field.
+pub(crate) fn expand(item: TokenStream) -> TokenStream {
+    let mut errors = Errors::new();
+    let p = library_path();
+    let Ok(input) = syn::parse2::<DeriveInput>(item) else { return TokenStream::new() };
+    let name = &input.ident;
+    let fields = match &input.data {
+        Data::Struct(data) => match &data.fields {
+            Fields::Named(fields) if !fields.named.is_empty() => fields.named.iter().collect(),
+            _ => {
+                errors.at(name, messages::saved_needs_fields());
+                Vec::new()
+            }
+        },
+        Data::Enum(data) => {
+            errors.at(data.enum_token, messages::saved_struct("an enum"));
+            Vec::new()
+        }
+        Data::Union(data) => {
+            errors.at(data.union_token, messages::saved_struct("a union"));
+            Vec::new()
+        }
+    };
+    if let Some(lifetime) = input.generics.lifetimes().next() {
+        errors.at(lifetime, messages::saved_lifetime());
+        return errors.into_tokens();
+    }
+    let told = errors.into_tokens();
+    let (generics, arguments, clause) = input.generics.split_for_impl();
+    let packs = fields.iter().map(|field| {
+        let (ident, ty) = (&field.ident, &field.ty);
+        quote_spanned!(whole_span(ty)=> #p::Saved::pack(&self.#ident, into);)
+    });
+    let unpacks = fields.iter().map(|field| {
+        let (ident, ty) = (&field.ident, &field.ty);
+        let unpack = quote_spanned!(Span::mixed_site()=> #p::Saved::unpack(from)?);
+        quote!(#ident: { let part: #ty = #unpack; part })
+    });
+    quote! {
+        #told
+        #[automatically_derived]
+        #[allow(unused_variables, clippy::all, clippy::pedantic)]
+        const _: () = {
+            impl #generics #p::Saved for #name #arguments #clause {
+                fn pack(&self, into: &mut #p::Pack) {
+                    #(#packs)*
+                }
+                fn unpack(from: &mut #p::Unpack<'_>) -> #p::Result<Self> {
+                    #p::Result::Ok(Self { #(#unpacks),* })
+                }
+            }
+            impl #generics #p::IntoSaved<#name #arguments> for #name #arguments #clause {
+                fn pack(self, into: &mut #p::Pack) {
+                    #p::Saved::pack(&self, into);
+                }
+            }
+            impl #generics #p::IntoSaved<#name #arguments> for &#name #arguments #clause {
+                fn pack(self, into: &mut #p::Pack) {
+                    #p::Saved::pack(self, into);
+                }
+            }
+        };
+    }
+}
