@@ -1,5 +1,62 @@
-//! Differentiable ops in Rust: an eager autograd engine over [`ndarray`], and [`macro@py_layer`],
-//! which turns an impl block with `forward` and `backward` into a typed op.
+//! Differentiable ops in Rust.
+//!
+//! [`macro@py_layer`] turns an impl block with `forward` and `backward` into a typed op, and what
+//! can be known of it when compiling is checked then: how many gradients backward takes and
+//! returns, their element types, what is saved and when. Under it is an eager autograd engine over
+//! [`ndarray`].
+//!
+//! ```
+//! use autograd_core::prelude::*;
+//!
+//! /// Hyperbolic tangent with a hand-written gradient.
+//! #[py_layer]
+//! impl CusTanh {
+//!     type Saved = Tensor<f64>;
+//!
+//!     pub fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+//!         let y = x.tanh();
+//!         ctx.save_for_backward(&y);
+//!         y
+//!     }
+//!
+//!     fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+//!         let y = ctx.saved_tensor();
+//!         dy * (1.0 - y.square())
+//!     }
+//! }
+//!
+//! let x = Tensor::from(vec![0.0, 0.5]);
+//! x.set_stop_gradient(false);
+//! CusTanh::apply(&x).sum().backward()?;
+//! assert_eq!(x.grad().unwrap().at(&[0]), 1.0);
+//! # Ok::<(), autograd_core::Error>(())
+//! ```
+//!
+//! # Where to look
+//!
+//! | to | see |
+//! |---|---|
+//! | write an op | [`macro@py_layer`], [`ForwardContext`], [`BackwardContext`] |
+//! | make tensors and compute with them | [`Tensor`] |
+//! | get gradients | [`Tensor::backward`], [`grad`], [`backward()`] |
+//! | differentiate gradients again | [`GradOptions::create_graph`] |
+//! | turn recording off | [`no_grad`], [`Tensor::detach`], [`Tensor::set_stop_gradient`] |
+//! | see or change gradients on their way | [`Tensor::register_hook`] |
+//! | check a gradient by finite differences | [`gradcheck()`] |
+//! | repeat a run's random numbers | [`seed`] |
+//! | know what went wrong | [`Error`] |
+//!
+//! # Rules that hold everywhere
+//!
+//! - `stop_gradient` is true for new tensors, as in Paddle; `set_stop_gradient(false)` asks for a
+//!   gradient.
+//! - An op that can fail on its operands' shapes panics at the caller's line and has a `try_` twin
+//!   that returns [`Result`].
+//! - After an error or a panic, also in user code, every tensor is usable and no gradient is half
+//!   written.
+//! - Nothing depends on the number of threads; results may differ in the last bit between CPUs with
+//!   and without fused multiply-add.
+//! - Integer and bool tensors never have a gradient.
 
 // The macro's expansions name this crate; so they do in its own tests.
 extern crate self as autograd_core;
@@ -24,5 +81,16 @@ pub use error::{Error, Result};
 pub use graph::{
     AnyTensor, Element, EnableGrad, NoGrad, Tensor, enable_grad, is_grad_enabled, no_grad,
 };
-pub use ops::{Float, IntoElement, Numeric, Operand};
+pub use ops::{Conv2dOptions, Float, IntoElement, IntoPair, Numeric, Operand, PoolOptions};
 pub use random::{Generator, seed};
+
+pub use autograd_macros::{Saved, py_layer};
+pub use py_layer::{BackwardContext, ForwardContext, IntoSaved, Saved};
+
+/// What a program with ops of its own needs: `use autograd_core::prelude::*;`.
+pub mod prelude {
+    pub use crate::{
+        AnyTensor, BackwardContext, Element, Float, ForwardContext, Numeric, Saved, Tensor,
+        enable_grad, no_grad, py_layer,
+    };
+}

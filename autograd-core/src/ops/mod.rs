@@ -6,15 +6,17 @@ mod create;
 mod index;
 mod inplace;
 mod matmul;
+mod nn;
 mod operators;
 mod reduce;
 mod shape;
 mod unary;
 
-pub use binary::Binary;
+pub(crate) use binary::Binary;
 pub use compare::IntoElement;
+pub use nn::{Conv2dOptions, IntoPair, PoolOptions};
 pub use operators::Operand;
-pub use unary::Unary;
+pub(crate) use unary::Unary;
 
 use std::panic::Location;
 
@@ -67,7 +69,7 @@ pub trait Numeric: Element + LinalgScalar + Arithmetic {
     note = "`cast::<f32>()` or `cast::<f64>()` changes the element type"
 )]
 #[allow(private_bounds, reason = "how numbers are computed is no part of the public interface")]
-pub trait Float: Numeric + num_traits::Float + Operand<Self> + RandomFloat + Math {
+pub trait Float: Numeric + num_traits::Float + Operand<Self> + RandomFloat + Math + nn::Kernels {
     /// The nearest number of this type.
     fn from_f64(value: f64) -> Self;
     /// The same number as `f64`.

@@ -1,0 +1,250 @@
+//! Convolution: windows as columns (`unfold`), then a matrix product.
+
+use std::panic::Location;
+
+use super::super::{Caller, Float, expect};
+use super::window::{IntoPair, Plan, Window};
+use super::writable;
+use crate::array::{Shape, Value};
+use crate::error::{Error, Result};
+use crate::graph::{Keep, Plain, Tensor, no_grad, record};
+
+/// How a convolution moves over a picture: stride 1, no padding, no gaps, one group unless told.
+///
+/// Each number is for both directions, or `[vertical, horizontal]`.
+#[derive(Clone, Copy, Debug)]
+pub struct Conv2dOptions {
+    stride: [usize; 2],
+    padding: [usize; 2],
+    dilation: [usize; 2],
+    groups: usize,
+}
+
+impl Default for Conv2dOptions {
+    fn default() -> Self {
+        Self { stride: [1, 1], padding: [0, 0], dilation: [1, 1], groups: 1 }
+    }
+}
+
+impl Conv2dOptions {
+    /// Stride 1, no padding, no gaps, one group.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How far the window moves.
+    pub fn stride(mut self, stride: impl IntoPair) -> Self {
+        self.stride = stride.into_pair();
+        self
+    }
+
+    /// How many zeros are put around the picture, on each side.
+    pub fn padding(mut self, padding: impl IntoPair) -> Self {
+        self.padding = padding.into_pair();
+        self
+    }
+
+    /// How far apart the elements of a window are.
+    pub fn dilation(mut self, dilation: impl IntoPair) -> Self {
+        self.dilation = dilation.into_pair();
+        self
+    }
+
+    /// Into how many groups the channels are divided, each convolved with weights of its own.
+    pub fn groups(mut self, groups: usize) -> Self {
+        self.groups = groups;
+        self
+    }
+}
+
+/// `[n, c, h, w]` as columns `[n, c * taps, windows]`.
+pub(super) fn unfold<T: Float>(x: &Tensor<T>, plan: Plan, caller: Caller) -> Tensor<T> {
+    let shape = Shape::from_slice(&[x.shape()[0], x.shape()[1] * plan.taps(), plan.windows()]);
+    let value = {
+        let x = x.read();
+        let x = x.contiguous();
+        Value::build(shape, |out| T::unfold(&plan, x.as_slice().unwrap_or(&[]), out))
+    };
+    if !x.is_recorded() {
+        return Tensor::new(value);
+    }
+    record("unfold", caller, [x], value, Plain(plan), |plan, dy, _| {
+        Ok([Some(fold(&dy, plan, Location::caller()))])
+    })
+}
+
+/// The adjoint of [`unfold`]: columns `[n, c * taps, windows]` summed into `[n, c, h, w]`.
+pub(super) fn fold<T: Float>(columns: &Tensor<T>, plan: Plan, caller: Caller) -> Tensor<T> {
+    let [height, width] = plan.input;
+    let channels = columns.shape()[1] / plan.taps();
+    let shape = Shape::from_slice(&[columns.shape()[0], channels, height, width]);
+    let mut value = Value::full(shape, T::ZERO);
+    if let Some(out) = value.as_mut_slice() {
+        let columns = columns.read();
+        T::fold(&plan, columns.contiguous().as_slice().unwrap_or(&[]), out);
+    }
+    if !columns.is_recorded() {
+        return Tensor::new(value);
+    }
+    record("fold", caller, [columns], value, Plain(plan), |plan, dy, _| {
+        Ok([Some(unfold(&dy, plan, Location::caller()))])
+    })
+}
+
+/// Weights `[o, c / groups, kh, kw]` as a matrix for each group.
+fn matrices<T: Float>(weight: &Tensor<T>, groups: usize) -> Tensor<T> {
+    let shape = weight.shape();
+    weight.reshape([groups, shape[0] / groups, shape[1] * shape[2] * shape[3]])
+}
+
+/// `[n, channels, ..]` as `[n, groups, channels / groups, windows]`.
+fn grouped<T: Float>(x: &Tensor<T>, groups: usize, windows: usize) -> Tensor<T> {
+    let n = x.shape()[0];
+    let rows = x.shape()[1] / groups;
+    x.reshape([n, groups, rows, windows])
+}
+
+fn check(
+    input: &[usize],
+    weight: &[usize],
+    bias: Option<&[usize]>,
+    options: Conv2dOptions,
+) -> Result<Plan> {
+    let op = "conv2d";
+    let wrong = |parameter: &str, expected: String, found: &[usize]| Error::Shape {
+        op,
+        parameter: parameter.into(),
+        expected,
+        found: found.to_vec(),
+    };
+    let groups = options.groups;
+    if groups == 0 {
+        let (expected, found) = ("at least 1".into(), "0".into());
+        return Err(Error::Value { op, parameter: "groups", expected, found });
+    }
+    let &[_, channels, _, _] = input else {
+        let expected = "pictures of shape [n, channels, height, width]".into();
+        return Err(wrong("self", expected, input));
+    };
+    let &[outputs, inputs, kernel_height, kernel_width] = weight else {
+        let expected = "of shape [outputs, channels / groups, height, width]".into();
+        return Err(wrong("weight", expected, weight));
+    };
+    if !channels.is_multiple_of(groups) || inputs != channels / groups {
+        let expected = format!(
+            "for channels / groups = {channels} / {groups} channels, as `self` of shape {input:?} has"
+        );
+        return Err(wrong("weight", expected, weight));
+    }
+    if !outputs.is_multiple_of(groups) {
+        let expected = format!("for a number of outputs that {groups} groups can share");
+        return Err(wrong("weight", expected, weight));
+    }
+    if let Some(bias) = bias
+        && bias != [outputs]
+    {
+        return Err(wrong("bias", format!("of shape {:?}, one for each output", [outputs]), bias));
+    }
+    let Conv2dOptions { stride, padding, dilation, .. } = options;
+    let kernel = [kernel_height, kernel_width];
+    Plan::new(op, Window { kernel, stride, padding, dilation }, input)
+}
+
+fn conv2d<T: Float>(
+    x: &Tensor<T>,
+    weight: &Tensor<T>,
+    bias: Option<&Tensor<T>>,
+    options: Conv2dOptions,
+    caller: Caller,
+) -> Result<Tensor<T>> {
+    let plan = check(x.shape(), weight.shape(), bias.map(Tensor::shape), options)?;
+    let groups = options.groups;
+    let product = no_grad().run(|| -> Result<Tensor<T>> {
+        let columns = grouped(&unfold(x, plan, caller), groups, plan.windows());
+        let product = matrices(weight, groups).try_matmul(&columns)?;
+        product.try_reshape([x.shape()[0], weight.shape()[0], plan.output[0], plan.output[1]])
+    })?;
+    let product = if x.is_recorded() || weight.is_recorded() {
+        let state = (Plain((plan, groups)), Keep::input(0, x), Keep::input(1, weight));
+        record("conv2d", caller, [x, weight], writable(product), state, pull)
+    } else {
+        product
+    };
+    match bias {
+        Some(bias) => product.try_add(bias.reshape([bias.len(), 1, 1])),
+        None => Ok(product),
+    }
+}
+
+type Kept<T> = ((Plan, usize), Tensor<T>, Tensor<T>);
+
+/// With windows of `x` as columns `c`: `y = w c`, so `dx` is `wᵀ dy` folded and `dw = dy cᵀ`,
+/// summed over the pictures.
+fn pull<T: Float>(
+    ((plan, groups), x, weight): Kept<T>,
+    dy: Tensor<T>,
+    [wants_x, wants_weight]: [bool; 2],
+) -> Result<[Option<Tensor<T>>; 2]> {
+    let caller = Location::caller();
+    let dy = grouped(&dy, groups, plan.windows());
+    let dx = || -> Result<Tensor<T>> {
+        let columns = matrices(&weight, groups).transpose().try_matmul(&dy)?;
+        let n = x.shape()[0];
+        let columns = columns.reshape([n, x.shape()[1] * plan.taps(), plan.windows()]);
+        Ok(fold(&columns, plan, caller))
+    };
+    let dw = || -> Result<Tensor<T>> {
+        let columns = grouped(&unfold(&x, plan, caller), groups, plan.windows());
+        let product = dy.try_matmul(&columns.transpose())?;
+        product.sum_axes(&[0]).try_reshape(weight.shape_owned())
+    };
+    Ok([wants_x.then(dx).transpose()?, wants_weight.then(dw).transpose()?])
+}
+
+/// # Convolution
+impl<T: Float> Tensor<T> {
+    /// The convolution (cross-correlation) of pictures `[n, channels, height, width]` with weights
+    /// `[outputs, channels / groups, kernel height, kernel width]`, plus one number for each
+    /// output: `[n, outputs, ..]`, of length `(l + 2 padding - dilation (kernel - 1) - 1) / stride
+    /// + 1` in each direction.
+    ///
+    /// ```
+    /// use autograd_core::{Conv2dOptions, Tensor};
+    ///
+    /// let x = Tensor::<f64>::arange(9).reshape([1, 1, 3, 3]);
+    /// let w = Tensor::<f64>::ones([1, 1, 2, 2]);
+    /// let y = x.conv2d(&w, None, Conv2dOptions::new());
+    /// assert_eq!(y.to_vec(), [8.0, 12.0, 20.0, 24.0]);
+    /// let y = x.conv2d(&w, None, Conv2dOptions::new().stride(2).padding(1));
+    /// assert_eq!(y.to_vec(), [0.0, 3.0, 9.0, 24.0]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the shapes do not fit each other, not one window fits, or an option is out of range; see
+    /// [`Tensor::try_conv2d`].
+    #[track_caller]
+    pub fn conv2d(
+        &self,
+        weight: &Tensor<T>,
+        bias: Option<&Tensor<T>>,
+        options: Conv2dOptions,
+    ) -> Tensor<T> {
+        expect(conv2d(self, weight, bias, options, Location::caller()))
+    }
+
+    /// [`Tensor::conv2d`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Shape`], [`Error::Value`] or [`Error::TooLarge`].
+    #[track_caller]
+    pub fn try_conv2d(
+        &self,
+        weight: &Tensor<T>,
+        bias: Option<&Tensor<T>>,
+        options: Conv2dOptions,
+    ) -> Result<Tensor<T>> {
+        conv2d(self, weight, bias, options, Location::caller())
+    }
+}

@@ -1,0 +1,313 @@
+//! The loops behind these ops, compiled once for each float type in this crate: a generic function
+//! that a user's crate instantiates is only as fast as that crate's profile.
+
+use super::super::Float;
+use super::window::Plan;
+use crate::array::lane::Lane;
+use crate::array::simd::{Kernel, dispatch};
+
+macro_rules! doors {
+    ($(fn $name:ident($($arg:ident: $t:ty),*) $(-> $out:ty)?;)*) => {
+        /// Loops over rows of `n` elements, and over windows of pictures.
+        pub(crate) trait Kernels: Sized {
+            $(fn $name($($arg: $t),*) $(-> $out)?;)*
+        }
+
+        impl Kernels for f32 {
+            $(fn $name($($arg: $t),*) $(-> $out)? { $name($($arg),*) })*
+        }
+
+        impl Kernels for f64 {
+            $(fn $name($($arg: $t),*) $(-> $out)? { $name($($arg),*) })*
+        }
+    };
+}
+
+doors! {
+    fn softmax(rows: &mut [Self], n: usize);
+    fn log_softmax(rows: &mut [Self], n: usize);
+    fn softmax_pull(dy: &mut [Self], y: &[Self], n: usize);
+    fn log_softmax_pull(dy: &mut [Self], y: &[Self], n: usize);
+    fn log_sum_exp(rows: &[Self], n: usize) -> Vec<Self>;
+    fn softmax_scaled(rows: &mut [Self], sums: &[Self], n: usize, scale: Self);
+    fn leaky_relu(data: &mut [Self], slope: Self);
+    fn leaky_factor(data: &mut [Self], slope: Self);
+    fn keep_where_above(data: &mut [Self], limit: Self, scale: Self);
+    fn unfold(plan: &Plan, data: &[Self], out: &mut Vec<Self>);
+    fn fold(plan: &Plan, columns: &[Self], out: &mut [Self]);
+    fn window_best(plan: &Plan, data: &[Self]) -> (Vec<Self>, Vec<i64>);
+}
+
+/// Elements that are joined side by side; a constant, so that sums are the same on every CPU.
+const LANES: usize = 8;
+
+/// `f` of every element of a row, joined in one.
+#[inline(always)]
+fn joined<T: Copy>(row: &[T], start: T, f: impl Fn(T) -> T, join: impl Fn(T, T) -> T) -> T {
+    let mut lanes = [start; LANES];
+    let (blocks, rest) = row.as_chunks::<LANES>();
+    for block in blocks {
+        for (lane, &x) in lanes.iter_mut().zip(block) {
+            *lane = join(*lane, f(x));
+        }
+    }
+    for (lane, &x) in lanes.iter_mut().zip(rest) {
+        *lane = join(*lane, f(x));
+    }
+    lanes.into_iter().fold(start, join)
+}
+
+#[inline(always)]
+fn exp<T: Float, const FMA: bool>(x: T) -> T {
+    Lane::<T, FMA>(x).exp().0
+}
+
+#[inline(always)]
+fn greatest<T: Float>(row: &[T]) -> T {
+    joined(row, T::LOWEST, |x| x, T::greater)
+}
+
+#[inline(always)]
+fn total<T: Float>(row: &[T]) -> T {
+    joined(row, T::ZERO, |x| x, T::plus)
+}
+
+/// Runs on each row of `n` elements of `.0`.
+struct Rows<'a, T, F>(&'a mut [T], usize, F);
+
+/// Runs on each row of `n` elements of `.0` and the matching row of `.1`.
+struct RowPairs<'a, T, F>(&'a mut [T], &'a [T], usize, F);
+
+/// What is done to a row.
+trait Row<T>: Copy {
+    fn call<const FMA: bool>(self, row: &mut [T]);
+}
+
+/// What is done to a row that has a partner.
+trait RowPair<T>: Copy {
+    fn call<const FMA: bool>(self, row: &mut [T], other: &[T]);
+}
+
+impl<T: Float, F: Row<T>> Kernel for Rows<'_, T, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let Self(rows, n, f) = self;
+        rows.chunks_exact_mut(n.max(1)).for_each(|row| f.call::<FMA>(row));
+    }
+}
+
+impl<T: Float, F: RowPair<T>> Kernel for RowPairs<'_, T, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let Self(rows, others, n, f) = self;
+        let rows = rows.chunks_exact_mut(n.max(1)).zip(others.chunks_exact(n.max(1)));
+        rows.for_each(|(row, other)| f.call::<FMA>(row, other));
+    }
+}
+
+macro_rules! row_kernels {
+    ($($name:ident |$row:ident| $body:block)*) => {$(
+        fn $name<T: Float>(rows: &mut [T], n: usize) {
+            #[derive(Clone, Copy)]
+            struct Body;
+            impl<T: Float> Row<T> for Body {
+                #[inline(always)]
+                fn call<const FMA: bool>(self, $row: &mut [T]) $body
+            }
+            dispatch(Rows(rows, n, Body));
+        }
+    )*};
+}
+
+macro_rules! row_pair_kernels {
+    ($($name:ident |$row:ident, $other:ident| $body:block)*) => {$(
+        fn $name<T: Float>(rows: &mut [T], others: &[T], n: usize) {
+            #[derive(Clone, Copy)]
+            struct Body;
+            impl<T: Float> RowPair<T> for Body {
+                #[inline(always)]
+                fn call<const FMA: bool>(self, $row: &mut [T], $other: &[T]) $body
+            }
+            dispatch(RowPairs(rows, others, n, Body));
+        }
+    )*};
+}
+
+row_kernels! {
+    softmax |row| {
+        let max = greatest(row);
+        row.iter_mut().for_each(|x| *x = exp::<T, FMA>(*x - max));
+        let sum = total(row);
+        row.iter_mut().for_each(|x| *x = *x / sum);
+    }
+    log_softmax |row| {
+        let max = greatest(row);
+        row.iter_mut().for_each(|x| *x = *x - max);
+        let sum = joined(row, T::ZERO, exp::<T, FMA>, T::plus);
+        let log = Lane::<T, FMA>(sum).ln().0;
+        row.iter_mut().for_each(|x| *x = *x - log);
+    }
+}
+
+row_pair_kernels! {
+    softmax_pull |dy, y| {
+        let mut dot = [T::ZERO; LANES];
+        let ((d, d_rest), (p, p_rest)) = (dy.as_chunks::<LANES>(), y.as_chunks::<LANES>());
+        for (d, p) in d.iter().zip(p) {
+            for ((sum, &d), &p) in dot.iter_mut().zip(d).zip(p) {
+                *sum = *sum + d * p;
+            }
+        }
+        for ((sum, &d), &p) in dot.iter_mut().zip(d_rest).zip(p_rest) {
+            *sum = *sum + d * p;
+        }
+        let dot = total(&dot);
+        dy.iter_mut().zip(y).for_each(|(d, &p)| *d = p * (*d - dot));
+    }
+    log_softmax_pull |dy, y| {
+        let sum = total(dy);
+        dy.iter_mut().zip(y).for_each(|(d, &y)| *d = *d - exp::<T, FMA>(y) * sum);
+    }
+}
+
+struct LogSumExp<'a, T>(&'a [T], usize, &'a mut Vec<T>);
+
+impl<T: Float> Kernel for LogSumExp<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let Self(rows, n, out) = self;
+        for row in rows.chunks_exact(n.max(1)) {
+            let max = greatest(row);
+            let sum = joined(row, T::ZERO, |x| exp::<T, FMA>(x - max), T::plus);
+            // An infinite maximum is the result itself.
+            let finite = num_traits::Float::is_finite(max);
+            out.push(if finite { max + Lane::<T, FMA>(sum).ln().0 } else { max });
+        }
+    }
+}
+
+fn log_sum_exp<T: Float>(rows: &[T], n: usize) -> Vec<T> {
+    let mut out = Vec::with_capacity(rows.len() / n.max(1));
+    dispatch(LogSumExp(rows, n, &mut out));
+    out
+}
+
+struct SoftmaxScaled<'a, T>(&'a mut [T], &'a [T], usize, T);
+
+impl<T: Float> Kernel for SoftmaxScaled<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let Self(rows, sums, n, scale) = self;
+        for (row, &sum) in rows.chunks_exact_mut(n.max(1)).zip(sums) {
+            row.iter_mut().for_each(|x| *x = exp::<T, FMA>(*x - sum) * scale);
+        }
+    }
+}
+
+/// `exp(x - sum) * scale`, each row with its own log-sum-exp.
+fn softmax_scaled<T: Float>(rows: &mut [T], sums: &[T], n: usize, scale: T) {
+    dispatch(SoftmaxScaled(rows, sums, n, scale));
+}
+
+struct Each<'a, T, F>(&'a mut [T], F);
+
+impl<T: Float, F: Fn(T) -> T> Kernel for Each<'_, T, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let Self(data, f) = self;
+        data.iter_mut().for_each(|x| *x = f(*x));
+    }
+}
+
+fn leaky_relu<T: Float>(data: &mut [T], slope: T) {
+    dispatch(Each(data, |x: T| if x > T::ZERO { x } else { x * slope }));
+}
+
+fn leaky_factor<T: Float>(data: &mut [T], slope: T) {
+    dispatch(Each(data, |x: T| if x > T::ZERO { T::ONE } else { slope }));
+}
+
+fn keep_where_above<T: Float>(data: &mut [T], limit: T, scale: T) {
+    dispatch(Each(data, |x: T| if x >= limit { scale } else { T::ZERO }));
+}
+
+/// Each window of each channel as a column.
+fn unfold<T: Float>(plan: &Plan, data: &[T], out: &mut Vec<T>) {
+    let [height, width] = plan.input;
+    for picture in data.chunks_exact((height * width).max(1)) {
+        plan.for_each_tap(|tap| {
+            for y in 0..plan.output[0] {
+                let Some(row) = plan.row(tap, y) else {
+                    out.extend(std::iter::repeat_n(T::ZERO, plan.output[1]));
+                    continue;
+                };
+                let (inside, first) = plan.columns(tap);
+                let row = &picture[row * width..][..width];
+                out.extend(std::iter::repeat_n(T::ZERO, inside.start));
+                match plan.stride(1) {
+                    1 => out.extend_from_slice(&row[first..first + inside.len()]),
+                    step => out.extend((0..inside.len()).map(|i| row[first + i * step])),
+                }
+                out.extend(std::iter::repeat_n(T::ZERO, plan.output[1] - inside.end));
+            }
+        });
+    }
+}
+
+/// Adds each column back to the window it came from.
+fn fold<T: Float>(plan: &Plan, columns: &[T], out: &mut [T]) {
+    let [height, width] = plan.input;
+    let mut rows = columns.chunks_exact(plan.output[1].max(1));
+    for picture in out.chunks_exact_mut((height * width).max(1)) {
+        plan.for_each_tap(|tap| {
+            for y in 0..plan.output[0] {
+                let Some(from) = rows.next() else { return };
+                let Some(row) = plan.row(tap, y) else { continue };
+                let (inside, first) = plan.columns(tap);
+                let step = plan.stride(1);
+                let row = &mut picture[row * width..][..width];
+                for (i, &x) in from[inside].iter().enumerate() {
+                    row[first + i * step] = row[first + i * step] + x;
+                }
+            }
+        });
+    }
+}
+
+/// The greatest element of each window, NaN if any is, and where it lies in its channel.
+fn window_best<T: Float>(plan: &Plan, data: &[T]) -> (Vec<T>, Vec<i64>) {
+    let [height, width] = plan.input;
+    let pictures = data.len() / (height * width).max(1);
+    let windows = plan.output[0] * plan.output[1];
+    let mut best = vec![T::LOWEST; pictures * windows];
+    // -1 until a window has seen its first element, which may be as low as can be.
+    let mut places = vec![-1; pictures * windows];
+    for (channel, picture) in data.chunks_exact((height * width).max(1)).enumerate() {
+        plan.for_each_tap(|tap| {
+            for y in 0..plan.output[0] {
+                let Some(row) = plan.row(tap, y) else { continue };
+                let (inside, first) = plan.columns(tap);
+                for (i, x) in inside.enumerate() {
+                    let place = row * width + first + i * plan.stride(1);
+                    let at = channel * windows + y * plan.output[1] + x;
+                    let (new, old) = (picture[place], best[at]);
+                    let nan = num_traits::Float::is_nan(new) && !num_traits::Float::is_nan(old);
+                    if new > old || nan || places[at] < 0 {
+                        (best[at], places[at]) = (new, place as i64);
+                    }
+                }
+            }
+        });
+    }
+    (best, places)
+}

@@ -1,0 +1,237 @@
+//! Losses: one number from predictions and what they should have been, the mean over all.
+
+use std::panic::Location;
+
+use super::super::index::check_indices;
+use super::super::{Caller, Float, expect};
+use super::{check_same_shape, copied};
+use crate::array::Value;
+use crate::error::{Error, Result};
+use crate::graph::{Keep, Plain, Tensor, is_grad_enabled, no_grad, record};
+
+/// An error unless `targets` names one of the columns for each row of a matrix.
+fn check_targets(op: &'static str, scores: &[usize], targets: &Tensor<i64>) -> Result<usize> {
+    let &[n, classes] = scores else {
+        return Err(Error::Shape {
+            op,
+            parameter: "self".into(),
+            expected: "a matrix [n, classes]".into(),
+            found: scores.to_vec(),
+        });
+    };
+    if targets.shape() != [n] {
+        return Err(Error::Shape {
+            op,
+            parameter: "targets".into(),
+            expected: format!("of shape {:?}: one class for each row of `self`", [n]),
+            found: targets.shape().to_vec(),
+        });
+    }
+    check_indices(op, "targets", &targets.read(), classes)?;
+    Ok(classes)
+}
+
+fn cross_entropy<T: Float>(
+    logits: &Tensor<T>,
+    targets: &Tensor<i64>,
+    caller: Caller,
+) -> Result<Tensor<T>> {
+    let classes = check_targets("cross_entropy", logits.shape(), targets)?;
+    let (sums, loss) = {
+        let logits = logits.read();
+        let logits = logits.contiguous();
+        let rows = logits.as_slice().unwrap_or(&[]);
+        let sums = T::log_sum_exp(rows, classes);
+        let at = |(row, target): (usize, i64)| rows[row * classes + target as usize];
+        let losses = targets.to_vec().into_iter().enumerate().map(at).zip(&sums);
+        let total: f64 = losses.map(|(x, &sum)| (sum - x).into_f64()).sum();
+        let loss = T::from_f64(total / sums.len() as f64);
+        (sums, Value::scalar(loss))
+    };
+    if !logits.is_recorded() {
+        return Ok(Tensor::new(loss));
+    }
+    // The probabilities are computed again in backward: that costs no memory until then.
+    let state = (Keep::input(0, logits), Keep::input(1, targets), Plain(sums));
+    Ok(record("cross_entropy", caller, [logits], loss, state, pull_cross_entropy))
+}
+
+/// `dx = (softmax(x) - one_hot(targets)) dy / n`.
+fn pull_cross_entropy<T: Float>(
+    (logits, targets, sums): (Tensor<T>, Tensor<i64>, Vec<T>),
+    dy: Tensor<T>,
+    _: [bool; 1],
+) -> Result<[Option<Tensor<T>>; 1]> {
+    let classes = logits.shape()[1];
+    if is_grad_enabled() {
+        let off = logits.softmax(1) - targets.one_hot::<T>(classes);
+        return Ok([Some(off * (dy / sums.len() as f64))]);
+    }
+    let scale = T::from_f64(dy.item().into_f64() / sums.len() as f64);
+    let mut dx = copied(&logits.read());
+    if let Some(rows) = dx.as_mut_slice() {
+        T::softmax_scaled(rows, &sums, classes, scale);
+        for (row, target) in targets.to_vec().into_iter().enumerate() {
+            let hit = &mut rows[row * classes + target as usize];
+            *hit = *hit - scale;
+        }
+    }
+    Ok([Some(Tensor::new(dx))])
+}
+
+fn binary_cross_entropy<T: Float>(
+    logits: &Tensor<T>,
+    targets: &Tensor<T>,
+    caller: Caller,
+) -> Result<Tensor<T>> {
+    let op = "binary_cross_entropy_with_logits";
+    check_same_shape(op, logits.shape(), "targets", targets.shape())?;
+    // softplus(x) - x t, written so that nothing large cancels.
+    let loss = no_grad().run(|| {
+        let large = logits.maximum(0.0) - logits * targets;
+        (large + (-logits.abs()).exp().ln_1p()).mean()
+    });
+    if !logits.is_recorded() && !targets.is_recorded() {
+        return Ok(loss);
+    }
+    let value = Value::scalar(loss.item());
+    let state = (Keep::input(0, logits), Keep::input(1, targets));
+    Ok(record(op, caller, [logits, targets], value, state, |(x, t), dy, [wants_x, wants_t]| {
+        let dy = dy / x.len() as f64;
+        Ok([wants_x.then(|| (x.sigmoid() - &t) * &dy), wants_t.then(|| -(&x * &dy))])
+    }))
+}
+
+/// # Losses
+///
+/// Each is a scalar, the mean over all predictions; NaN where there are none.
+impl<T: Float> Tensor<T> {
+    /// The mean cross entropy of logits `[n, classes]` and the true class of each row: the loss
+    /// of a classifier. Softmax and logarithm are part of it, without overflow.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let logits = Tensor::from([[0.0, 0.0], [0.0, 0.0]]);
+    /// logits.set_stop_gradient(false);
+    /// let loss = logits.cross_entropy(&Tensor::from([0, 1]));
+    /// assert_eq!(loss.item(), 2_f64.ln());
+    /// loss.backward()?;
+    /// assert_eq!(logits.grad().unwrap().to_vec(), [-0.25, 0.25, 0.25, -0.25]);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If this is not a matrix, `targets` has not one class for each row, or one is outside
+    /// `0..classes`; see [`Tensor::try_cross_entropy`].
+    #[track_caller]
+    pub fn cross_entropy(&self, targets: &Tensor<i64>) -> Tensor<T> {
+        expect(cross_entropy(self, targets, Location::caller()))
+    }
+
+    /// [`Tensor::cross_entropy`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Shape`] or [`Error::Index`].
+    #[track_caller]
+    pub fn try_cross_entropy(&self, targets: &Tensor<i64>) -> Result<Tensor<T>> {
+        cross_entropy(self, targets, Location::caller())
+    }
+
+    /// The mean of the negated log-probability of the true class of each row of `[n, classes]`:
+    /// [`Tensor::cross_entropy`] after [`Tensor::log_softmax`].
+    ///
+    /// # Panics
+    ///
+    /// As [`Tensor::cross_entropy`]; see [`Tensor::try_nll_loss`].
+    #[track_caller]
+    pub fn nll_loss(&self, targets: &Tensor<i64>) -> Tensor<T> {
+        expect(self.try_nll_loss(targets))
+    }
+
+    /// [`Tensor::nll_loss`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Shape`] or [`Error::Index`].
+    #[track_caller]
+    pub fn try_nll_loss(&self, targets: &Tensor<i64>) -> Result<Tensor<T>> {
+        check_targets("nll_loss", self.shape(), targets)?;
+        Ok(-self.gather(1, &targets.unsqueeze(1)).mean())
+    }
+
+    /// The mean of the squared differences.
+    ///
+    /// # Panics
+    ///
+    /// If the shapes differ (nothing is broadcast); see [`Tensor::try_mse_loss`].
+    #[track_caller]
+    pub fn mse_loss(&self, target: &Tensor<T>) -> Tensor<T> {
+        expect(self.try_mse_loss(target))
+    }
+
+    /// [`Tensor::mse_loss`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Shape`] if the shapes differ.
+    #[track_caller]
+    pub fn try_mse_loss(&self, target: &Tensor<T>) -> Result<Tensor<T>> {
+        check_same_shape("mse_loss", self.shape(), "target", target.shape())?;
+        Ok((self - target).square().mean())
+    }
+
+    /// The mean of `d * d / 2` where the difference `d` is below 1, and of `|d| - 1 / 2` elsewhere.
+    ///
+    /// # Panics
+    ///
+    /// If the shapes differ (nothing is broadcast); see [`Tensor::try_smooth_l1_loss`].
+    #[doc(alias = "huber_loss")]
+    #[track_caller]
+    pub fn smooth_l1_loss(&self, target: &Tensor<T>) -> Tensor<T> {
+        expect(self.try_smooth_l1_loss(target))
+    }
+
+    /// [`Tensor::smooth_l1_loss`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Shape`] if the shapes differ.
+    #[track_caller]
+    pub fn try_smooth_l1_loss(&self, target: &Tensor<T>) -> Result<Tensor<T>> {
+        check_same_shape("smooth_l1_loss", self.shape(), "target", target.shape())?;
+        let difference = self - target;
+        let distance = difference.abs();
+        let near = distance.lt_scalar(T::ONE);
+        Ok(near.where_else(&(difference.square() * 0.5), &(distance - 0.5)).mean())
+    }
+
+    /// The mean cross entropy of logits and probabilities of "yes" of the same shape.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let loss = Tensor::from([0.0, 40.0]).binary_cross_entropy_with_logits(&Tensor::from([1.0, 1.0]));
+    /// assert!((loss.item() - 2_f64.ln() / 2.0).abs() < 1e-15);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the shapes differ; see [`Tensor::try_binary_cross_entropy_with_logits`].
+    #[track_caller]
+    pub fn binary_cross_entropy_with_logits(&self, targets: &Tensor<T>) -> Tensor<T> {
+        expect(binary_cross_entropy(self, targets, Location::caller()))
+    }
+
+    /// [`Tensor::binary_cross_entropy_with_logits`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Shape`] if the shapes differ.
+    #[track_caller]
+    pub fn try_binary_cross_entropy_with_logits(&self, targets: &Tensor<T>) -> Result<Tensor<T>> {
+        binary_cross_entropy(self, targets, Location::caller())
+    }
+}

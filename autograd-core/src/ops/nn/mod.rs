@@ -1,0 +1,59 @@
+//! Ops of neural networks: softmax and losses, activations with a parameter, convolution and
+//! pooling, norms.
+
+mod activation;
+mod conv;
+mod kernels;
+mod loss;
+mod norm;
+mod pool;
+mod softmax;
+#[cfg(test)]
+mod tests;
+mod window;
+
+pub use conv::Conv2dOptions;
+pub(crate) use kernels::Kernels;
+pub use pool::PoolOptions;
+pub use window::IntoPair;
+
+use crate::array::{Shape, Value};
+use crate::error::{Error, Result};
+use crate::graph::{Element, Tensor};
+
+/// The value of a temporary as a row-major buffer that may be written.
+fn writable<T: Element>(tensor: Tensor<T>) -> Value<T> {
+    let value = match tensor.try_into_value() {
+        Ok(value) => value,
+        Err(tensor) => tensor.read().into_owned(),
+    };
+    let mut value = value.into_contiguous();
+    if value.as_mut_slice().is_none() {
+        value = copied(&value);
+    }
+    value
+}
+
+/// A row-major copy that nobody shares.
+fn copied<T: Element>(value: &Value<T>) -> Value<T> {
+    let value = value.contiguous();
+    Value::from_slice(Shape::from_slice(value.shape()), value.as_slice().unwrap_or(&[]))
+}
+
+/// An error unless `found` has the shape of `self`.
+fn check_same_shape(
+    op: &'static str,
+    own: &[usize],
+    parameter: &str,
+    found: &[usize],
+) -> Result<()> {
+    if own == found {
+        return Ok(());
+    }
+    Err(Error::Shape {
+        op,
+        parameter: parameter.into(),
+        expected: format!("of the shape {own:?} of `self`"),
+        found: found.to_vec(),
+    })
+}

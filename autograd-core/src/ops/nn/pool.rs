@@ -1,0 +1,175 @@
+//! Pooling: one number for each window of a picture.
+
+use std::panic::Location;
+
+use super::super::{Caller, Float, expect};
+use super::conv::{fold, unfold};
+use super::window::{IntoPair, Plan, Window};
+use super::writable;
+use crate::array::{Shape, Value};
+use crate::error::{Error, Result};
+use crate::graph::{Plain, Tensor, no_grad, record};
+
+/// A pooling window and how it moves: as far as it is long, without padding, unless told.
+///
+/// Each number is for both directions, or `[vertical, horizontal]`; a plain window size can stand
+/// for the options.
+#[derive(Clone, Copy, Debug)]
+pub struct PoolOptions {
+    kernel: [usize; 2],
+    stride: Option<[usize; 2]>,
+    padding: [usize; 2],
+}
+
+impl PoolOptions {
+    /// A window of this size.
+    pub fn new(kernel: impl IntoPair) -> Self {
+        Self { kernel: kernel.into_pair(), stride: None, padding: [0, 0] }
+    }
+
+    /// How far the window moves.
+    pub fn stride(mut self, stride: impl IntoPair) -> Self {
+        self.stride = Some(stride.into_pair());
+        self
+    }
+
+    /// How far the window may reach over each side of the picture, at most half its size.
+    pub fn padding(mut self, padding: impl IntoPair) -> Self {
+        self.padding = padding.into_pair();
+        self
+    }
+
+    fn plan(self, op: &'static str, shape: &[usize]) -> Result<Plan> {
+        let Self { kernel, stride, padding } = self;
+        // So that every window has an element of the picture.
+        if (0..2).any(|i| padding[i] > kernel[i] / 2) {
+            return Err(Error::Value {
+                op,
+                parameter: "padding",
+                expected: format!("at most half the window {kernel:?}"),
+                found: format!("{padding:?}"),
+            });
+        }
+        let window = Window { kernel, stride: stride.unwrap_or(kernel), padding, dilation: [1, 1] };
+        let plan = Plan::new(op, window, shape)?;
+        if plan.input.contains(&0) {
+            return Err(Error::Shape {
+                op,
+                parameter: "self".into(),
+                expected: "pictures with at least one element".into(),
+                found: shape.to_vec(),
+            });
+        }
+        Ok(plan)
+    }
+}
+
+impl<K: IntoPair> From<K> for PoolOptions {
+    fn from(kernel: K) -> Self {
+        Self::new(kernel)
+    }
+}
+
+fn output_shape(x: &[usize], plan: &Plan) -> Shape {
+    Shape::from_slice(&[x[0], x[1], plan.output[0], plan.output[1]])
+}
+
+fn max_pool2d<T: Float>(x: &Tensor<T>, options: PoolOptions, caller: Caller) -> Result<Tensor<T>> {
+    let plan = options.plan("max_pool2d", x.shape())?;
+    let shape = output_shape(x.shape(), &plan);
+    let (best, places) = {
+        let x = x.read();
+        T::window_best(&plan, x.contiguous().as_slice().unwrap_or(&[]))
+    };
+    let value = Value::from_vec(shape, best);
+    if !x.is_recorded() {
+        return Ok(Tensor::new(value));
+    }
+    let flat = [x.shape()[0], x.shape()[1], plan.windows()];
+    let places = Tensor::from_vec(flat, places)?;
+    let state = Plain((x.shape_owned(), places));
+    Ok(record("max_pool2d", caller, [x], value, state, |(shape, places), dy, _| {
+        let picture = Tensor::zeros([shape[0], shape[1], shape[2] * shape[3]]);
+        let dx = picture.try_scatter_add(2, &places, &dy.reshape(places.shape_owned()))?;
+        Ok([Some(dx.reshape(shape))])
+    }))
+}
+
+fn avg_pool2d<T: Float>(x: &Tensor<T>, options: PoolOptions, caller: Caller) -> Result<Tensor<T>> {
+    let plan = options.plan("avg_pool2d", x.shape())?;
+    let shape = output_shape(x.shape(), &plan);
+    let [n, c, height, width] = [x.shape()[0], x.shape()[1], plan.input[0], plan.input[1]];
+    let _off = no_grad();
+    // Of each window, how many elements lie on the picture: the padding does not count.
+    let ones = Tensor::<T>::ones([1, 1, height, width]);
+    let counts = unfold(&ones, plan, caller).sum_axes(&[1]);
+    let sums = unfold(x, plan, caller).reshape([n, c, plan.taps(), plan.windows()]).sum_axes(&[2]);
+    let value = (sums / &counts).reshape(shape);
+    drop(_off);
+    if !x.is_recorded() {
+        return Ok(value);
+    }
+    let state = Plain((plan, counts));
+    Ok(record("avg_pool2d", caller, [x], writable(value), state, |(plan, counts), dy, _| {
+        let (n, c) = (dy.shape()[0], dy.shape()[1]);
+        let shares = dy.reshape([n, c, 1, plan.windows()]) / counts;
+        let columns = shares.broadcast_to([n, c, plan.taps(), plan.windows()]);
+        let columns = columns.reshape([n, c * plan.taps(), plan.windows()]);
+        Ok([Some(fold(&columns, plan, Location::caller()))])
+    }))
+}
+
+/// # Pooling
+impl<T: Float> Tensor<T> {
+    /// The greatest element of each window of pictures `[n, channels, height, width]`; NaN if any
+    /// is. The first of equal ones gets the gradient.
+    ///
+    /// ```
+    /// use autograd_core::{PoolOptions, Tensor};
+    ///
+    /// let x = Tensor::<f32>::arange(16).reshape([1, 1, 4, 4]);
+    /// assert_eq!(x.max_pool2d(2).to_vec(), [5.0, 7.0, 13.0, 15.0]);
+    /// assert_eq!(x.max_pool2d(PoolOptions::new(3).stride(2).padding(1)).shape(), [1, 1, 2, 2]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there are no pictures, not one window fits, or an option is out of range; see
+    /// [`Tensor::try_max_pool2d`].
+    #[track_caller]
+    pub fn max_pool2d(&self, options: impl Into<PoolOptions>) -> Tensor<T> {
+        expect(max_pool2d(self, options.into(), Location::caller()))
+    }
+
+    /// [`Tensor::max_pool2d`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Shape`], [`Error::Value`] or [`Error::TooLarge`].
+    #[track_caller]
+    pub fn try_max_pool2d(&self, options: impl Into<PoolOptions>) -> Result<Tensor<T>> {
+        max_pool2d(self, options.into(), Location::caller())
+    }
+
+    /// The mean of each window of pictures `[n, channels, height, width]`. As in Paddle, padding
+    /// does not count.
+    ///
+    /// # Panics
+    ///
+    /// If there are no pictures, not one window fits, or an option is out of range; see
+    /// [`Tensor::try_avg_pool2d`].
+    #[track_caller]
+    pub fn avg_pool2d(&self, options: impl Into<PoolOptions>) -> Tensor<T> {
+        expect(avg_pool2d(self, options.into(), Location::caller()))
+    }
+
+    /// [`Tensor::avg_pool2d`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Shape`], [`Error::Value`] or [`Error::TooLarge`].
+    #[track_caller]
+    pub fn try_avg_pool2d(&self, options: impl Into<PoolOptions>) -> Result<Tensor<T>> {
+        avg_pool2d(self, options.into(), Location::caller())
+    }
+}

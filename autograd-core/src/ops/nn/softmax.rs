@@ -1,0 +1,183 @@
+//! Softmax and its logarithm, without overflow.
+
+use std::panic::Location;
+
+use super::super::{Caller, Float, expect};
+use super::{copied, writable};
+use crate::array::shape::{axes as check_axes, axis as check_axis};
+use crate::array::{Shape, Value};
+use crate::error::Result;
+use crate::graph::{Keep, KeepOutput, KeptOutput, Plain, Tensor, is_grad_enabled, no_grad, record};
+
+/// The two functions of rows.
+#[derive(Clone, Copy)]
+enum Softmax {
+    Plain,
+    Log,
+}
+
+impl Softmax {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "softmax",
+            Self::Log => "log_softmax",
+        }
+    }
+}
+
+fn run<T: Float>(op: Softmax, x: &Tensor<T>, axis: isize, caller: Caller) -> Result<Tensor<T>> {
+    let position = check_axis(op.name(), axis, x.ndim())?;
+    if position + 1 == x.ndim() {
+        return Ok(last(op, x, caller));
+    }
+    // The exchange of two axes undoes itself.
+    let mut order: Vec<isize> = (0..x.ndim() as isize).collect();
+    order.swap(position, x.ndim() - 1);
+    Ok(last(op, &x.permute(&order), caller).permute(&order))
+}
+
+/// Along the last axis.
+fn last<T: Float>(op: Softmax, x: &Tensor<T>, caller: Caller) -> Tensor<T> {
+    let n = x.shape()[x.ndim() - 1];
+    let mut value = copied(&x.read());
+    if let Some(rows) = value.as_mut_slice() {
+        match op {
+            Softmax::Plain => T::softmax(rows, n),
+            Softmax::Log => T::log_softmax(rows, n),
+        }
+    }
+    if !x.is_recorded() {
+        return Tensor::new(value);
+    }
+    let state = (Plain(op), KeepOutput(value.clone()));
+    record(op.name(), caller, [x], value, state, pull)
+}
+
+/// `y = softmax(x)`: `dx = y (dy - sum(dy y))`; `y = log_softmax(x)`: `dx = dy - exp(y) sum(dy)`.
+fn pull<T: Float>(
+    (op, y): (Softmax, KeptOutput<T>),
+    dy: Tensor<T>,
+    _: [bool; 1],
+) -> Result<[Option<Tensor<T>>; 1]> {
+    if is_grad_enabled() {
+        let y = y.into_tensor();
+        return Ok([Some(match op {
+            Softmax::Plain => &y * (&dy - (&dy * &y).sum_axes_keep(&[-1])),
+            Softmax::Log => &dy - y.exp() * dy.sum_axes_keep(&[-1]),
+        })]);
+    }
+    let y = y.value;
+    let n = y.shape()[y.rank() - 1];
+    let mut dx = writable(dy);
+    if let (Some(dx), Some(y)) = (dx.as_mut_slice(), y.as_slice()) {
+        match op {
+            Softmax::Plain => T::softmax_pull(dx, y, n),
+            Softmax::Log => T::log_softmax_pull(dx, y, n),
+        }
+    }
+    Ok([Some(Tensor::new(dx))])
+}
+
+fn logsumexp<T: Float>(x: &Tensor<T>, axes: &[isize], caller: Caller) -> Result<Tensor<T>> {
+    let positions = check_axes("logsumexp", axes, x.ndim())?;
+    let mut unreduced = x.shape_owned();
+    positions.iter().for_each(|&position| unreduced[position] = 1);
+    let axes: Vec<isize> = positions.iter().map(|&position| position as isize).collect();
+    let value = no_grad().run(|| {
+        // The greatest element is taken out before and put back after; an infinite one would
+        // leave NaN, and of no elements there is none.
+        let zero = Tensor::zeros(unreduced.clone());
+        let max = match positions.iter().any(|&position| x.shape()[position] == 0) {
+            true => zero,
+            false => {
+                let max = x.max_axes_keep(&axes);
+                max.abs().equal(&Tensor::from(T::HIGHEST)).where_else(&zero, &max)
+            }
+        };
+        let sum = (x - &max).exp().sum_axes_keep(&axes).ln() + &max;
+        let shape: Shape =
+            (0..x.ndim()).filter(|i| !positions.contains(i)).map(|i| x.shape()[i]).collect();
+        sum.reshape(shape)
+    });
+    if !x.is_recorded() {
+        return Ok(value);
+    }
+    let value: Value<T> = value.read().into_owned();
+    let state = (Plain(unreduced), Keep::input(0, x), KeepOutput(value.clone()));
+    // `y = logsumexp(x)`: `dx = exp(x - y) dy`.
+    Ok(record("logsumexp", caller, [x], value, state, |(unreduced, x, y), dy, _| {
+        let y = y.into_tensor().reshape(unreduced.clone());
+        Ok([Some(Tensor::exp(&(x - y)) * dy.reshape(unreduced))])
+    }))
+}
+
+/// # Softmax
+impl<T: Float> Tensor<T> {
+    /// `exp(x)` divided by its sum along an axis, without overflow.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let y = Tensor::from(vec![1000.0, 1000.0]).softmax(0);
+    /// assert_eq!(y.to_vec(), [0.5, 0.5]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there is no such axis; see [`Tensor::try_softmax`].
+    #[track_caller]
+    pub fn softmax(&self, axis: isize) -> Tensor<T> {
+        expect(run(Softmax::Plain, self, axis, Location::caller()))
+    }
+
+    /// [`Tensor::softmax`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Axis`](crate::Error::Axis) if there is no such axis.
+    #[track_caller]
+    pub fn try_softmax(&self, axis: isize) -> Result<Tensor<T>> {
+        run(Softmax::Plain, self, axis, Location::caller())
+    }
+
+    /// The logarithm of [`Tensor::softmax`], accurate also where that is all but 0.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such axis; see [`Tensor::try_log_softmax`].
+    #[track_caller]
+    pub fn log_softmax(&self, axis: isize) -> Tensor<T> {
+        expect(run(Softmax::Log, self, axis, Location::caller()))
+    }
+
+    /// [`Tensor::log_softmax`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Axis`](crate::Error::Axis) if there is no such axis.
+    #[track_caller]
+    pub fn try_log_softmax(&self, axis: isize) -> Result<Tensor<T>> {
+        run(Softmax::Log, self, axis, Location::caller())
+    }
+
+    /// The logarithm of the sum of `exp(x)` along `axes`, which are taken away; all of them if
+    /// none is given. Without overflow; minus infinity for no elements.
+    ///
+    /// # Panics
+    ///
+    /// If an axis does not exist or stands twice; see [`Tensor::try_logsumexp`].
+    #[track_caller]
+    pub fn logsumexp(&self, axes: &[isize]) -> Tensor<T> {
+        expect(logsumexp(self, axes, Location::caller()))
+    }
+
+    /// [`Tensor::logsumexp`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Axis`](crate::Error::Axis) if an axis does not exist or stands twice.
+    #[track_caller]
+    pub fn try_logsumexp(&self, axes: &[isize]) -> Result<Tensor<T>> {
+        logsumexp(self, axes, Location::caller())
+    }
+}
