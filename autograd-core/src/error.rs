@@ -203,6 +203,20 @@ pub enum Error {
         /// Position of the input.
         position: usize,
     },
+    /// A gradient that differs from what finite differences give; see
+    /// [`gradcheck()`](crate::gradcheck()).
+    GradientWrong {
+        /// The check.
+        op: &'static str,
+        /// Which input was moved, and how.
+        direction: String,
+        /// The slope in this direction by backward.
+        backward: f64,
+        /// The slope by finite differences.
+        differences: f64,
+        /// Whether the function has a kink or a jump there.
+        not_differentiable: bool,
+    },
     /// User code (a layer's backward, a hook ..) returned an error.
     User {
         /// The op.
@@ -293,6 +307,17 @@ impl fmt::Display for Error {
                 "grad: input {position} was not used to compute the outputs; \
                  allow that with `allow_unused`"
             ),
+            Self::GradientWrong { op, direction, backward, differences, not_differentiable } => {
+                write!(
+                    f,
+                    "{op}: {direction}: the slope is {backward} by backward and {differences} by \
+                     finite differences"
+                )?;
+                if *not_differentiable {
+                    f.write_str("; the function is not differentiable here")?;
+                }
+                Ok(())
+            }
             Self::User { op, function, message, location } => {
                 write!(f, "{op} (called at {location}): {function} failed: {message}")
             }

@@ -64,6 +64,7 @@ extern crate self as autograd_core;
 mod array;
 mod engine;
 mod error;
+mod gradcheck;
 mod graph;
 mod ops;
 mod print;
@@ -78,6 +79,7 @@ pub use engine::{
     BackwardOptions, GradOptions, HookHandle, backward, grad, grad_with,
 };
 pub use error::{Error, Result};
+pub use gradcheck::{gradcheck, gradgradcheck};
 pub use graph::{
     AnyTensor, Element, EnableGrad, NoGrad, Tensor, enable_grad, is_grad_enabled, no_grad,
 };
