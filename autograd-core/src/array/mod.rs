@@ -12,7 +12,8 @@ pub(crate) mod shape;
 pub(crate) mod simd;
 pub(crate) mod value;
 
-pub use element::{DType, Storable};
+pub use element::DType;
+pub(crate) use element::Storable;
 pub use shape::IntoShape;
 pub(crate) use shape::Shape;
 pub(crate) use value::Value;

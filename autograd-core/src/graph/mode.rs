@@ -41,11 +41,6 @@ impl Drop for GradMode {
     }
 }
 
-pub(crate) fn with_grad_mode<R>(enabled: bool, f: impl FnOnce() -> R) -> R {
-    let _mode = GradMode::set(enabled);
-    f()
-}
-
 /// While it lives, ops on this thread are not recorded. Made by [`no_grad`].
 #[must_use = "recording is off only while the guard lives: `let _guard = no_grad();`"]
 pub struct NoGrad(#[allow(dead_code, reason = "kept for its drop")] GradMode);
