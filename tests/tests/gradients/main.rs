@@ -1,0 +1,89 @@
+//! Every differentiable op against finite differences, first and second order, on tensors of many
+//! shapes and layouts. A derivative is never checked by a second derivation.
+
+mod binary;
+mod elementwise;
+mod graphs;
+mod index;
+mod layers;
+mod matmul;
+mod reduce;
+mod shape;
+mod single;
+
+use autograd_core::{Generator, Tensor, gradcheck, gradgradcheck};
+
+/// Numbers between `low` and `high`, the same in every run.
+pub(crate) fn sample(shape: &[usize], low: f64, high: f64) -> Tensor<f64> {
+    let n: usize = shape.iter().product();
+    let mut generator = Generator::new(n as u64 + 17 * shape.len() as u64);
+    let mut unit = || (generator.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+    let data = (0..n).map(|_| low + (high - low) * unit()).collect();
+    Tensor::from_vec(shape, data).unwrap()
+}
+
+/// Numbers of either sign, each at least 0.2 away from 0 and from all others.
+pub(crate) fn distinct(shape: &[usize]) -> Tensor<f64> {
+    let n: usize = shape.iter().product();
+    let order = Generator::new(5).randperm(n);
+    let data = order.iter().map(|&i| (i as f64 - n as f64 / 2.0 + 0.3) * 0.5).collect();
+    Tensor::from_vec(shape, data).unwrap()
+}
+
+/// A tensor in every layout that an op may meet, and in shapes with few and with no elements.
+pub(crate) fn layouts(low: f64, high: f64) -> Vec<(&'static str, Tensor<f64>)> {
+    let sample = |shape: &[usize]| sample(shape, low, high);
+    vec![
+        ("plain", sample(&[3, 4])),
+        ("small", sample(&[2, 2])),
+        ("three axes", sample(&[2, 3, 4])),
+        ("transposed", sample(&[4, 3]).transpose()),
+        ("permuted", sample(&[4, 2, 3]).permute(&[1, 2, 0])),
+        ("sliced", sample(&[7, 4]).slice_axis(0, 1, 7, 2)),
+        ("sliced columns", sample(&[3, 9]).slice_axis(1, 0, 9, 2)),
+        ("sliced and transposed", sample(&[9, 4]).slice_axis(0, 2, 9, 3).transpose()),
+        ("flipped", sample(&[3, 4]).flip(1)),
+        ("stretched rows", sample(&[1, 4]).broadcast_to([3, 4])),
+        ("stretched columns", sample(&[3, 1]).broadcast_to([3, 4])),
+        ("stretched scalar", sample(&[]).broadcast_to([3, 4])),
+        ("a row", sample(&[3, 11]).select(0, 1)),
+        ("axes of one", sample(&[1, 5, 1])),
+        ("one", sample(&[1])),
+        ("scalar", sample(&[])),
+        ("empty", sample(&[0, 3])),
+        ("empty within", sample(&[2, 0, 3])),
+    ]
+}
+
+/// Both orders.
+#[track_caller]
+pub(crate) fn check(what: &str, f: impl Fn(&[Tensor<f64>]) -> Tensor<f64>, inputs: &[Tensor<f64>]) {
+    let shapes: Vec<_> = inputs.iter().map(Tensor::shape).collect();
+    if let Err(error) = gradcheck(&f, inputs) {
+        panic!("{what} on {shapes:?}: {error}");
+    }
+    if let Err(error) = gradgradcheck(&f, inputs) {
+        panic!("{what} on {shapes:?}: {error}");
+    }
+    // The layout of the inputs makes no difference to the result.
+    let plain: Vec<Tensor<f64>> =
+        inputs.iter().map(|x| Tensor::from_vec(x.shape(), x.to_vec()).unwrap()).collect();
+    let (seen, expected) = (f(inputs), f(&plain));
+    assert_eq!(seen.shape(), expected.shape(), "{what} on {shapes:?}");
+    for (a, b) in seen.to_vec().iter().zip(expected.to_vec()) {
+        assert!((a - b).abs() <= 1e-12 * b.abs().max(1.0), "{what} on {shapes:?}: {a}, {b}");
+    }
+}
+
+/// Both orders of a function of one tensor, in every layout.
+#[track_caller]
+pub(crate) fn check_layouts(
+    what: &str,
+    f: impl Fn(&Tensor<f64>) -> Tensor<f64>,
+    low: f64,
+    high: f64,
+) {
+    for (layout, x) in layouts(low, high) {
+        check(&format!("{what}, {layout}"), |t| f(&t[0]), &[x]);
+    }
+}

@@ -1,0 +1,87 @@
+//! Ops that move elements. Squared before or after, so that second order has something to find.
+
+use autograd_core::Tensor;
+
+use crate::{check, check_layouts, layouts, sample};
+
+#[test]
+fn ops_for_any_shape() {
+    check_layouts("flatten", |x| x.square().flatten(), 0.5, 2.0);
+    check_layouts("reshape", |x| x.reshape([1, x.len()]).square(), 0.5, 2.0);
+    check_layouts("unsqueeze", |x| x.unsqueeze(0).square(), 0.5, 2.0);
+    check_layouts("unsqueeze last", |x| x.unsqueeze(-1).square().squeeze(-1), 0.5, 2.0);
+    check_layouts("stack", |x| Tensor::stack(&[x, &x.square()], 0), 0.5, 2.0);
+    check_layouts("stack last", |x| Tensor::stack(&[x, &x.square(), x], -1), 0.5, 2.0);
+    let stretch = |x: &Tensor<f64>| {
+        let shape: Vec<usize> = [2].iter().chain(x.shape()).copied().collect();
+        x.broadcast_to(shape).square()
+    };
+    check_layouts("broadcast_to", stretch, 0.5, 2.0);
+}
+
+#[test]
+fn ops_on_axes() {
+    for (layout, x) in layouts(0.5, 2.0) {
+        let rank = x.ndim() as isize;
+        for axis in 0..rank {
+            let n = x.shape()[axis as usize];
+            let check = |name: &str, f: &dyn Fn(&Tensor<f64>) -> Tensor<f64>| {
+                check(&format!("{name}({axis}), {layout}"), |t| f(&t[0]), &[x.clone()]);
+            };
+            check("flip", &|x| x.flip(axis).square());
+            check("narrow", &|x| x.square().narrow(axis, n / 3, n - n / 3));
+            check("nothing", &|x| x.square().narrow(axis, n, 0));
+            check("slice_axis", &|x| x.slice_axis(axis, n.min(1), n, 2).square());
+            check("concat", &|x| Tensor::concat(&[x, &x.square(), x], axis));
+            check("split", &|x| {
+                Tensor::stack(&x.split(1, axis).iter().collect::<Vec<_>>(), 0).square()
+            });
+            if n > 0 {
+                check("select", &|x| x.select(axis, n - 1).square());
+                check("halves", &|x| {
+                    let parts = x.split(n, axis);
+                    &parts[0] * &parts[n - 1]
+                });
+            }
+        }
+        if rank >= 2 {
+            let order: Vec<isize> = (0..rank).rev().collect();
+            let f = |t: &[Tensor<f64>]| t[0].permute(&order).square();
+            check(&format!("permute, {layout}"), f, &[x.clone()]);
+            let f = |t: &[Tensor<f64>]| t[0].transpose().square() + 1.0;
+            check(&format!("transpose, {layout}"), f, &[x.clone()]);
+            for diagonal in [-1, 0, 2] {
+                let f = |t: &[Tensor<f64>]| t[0].square().tril(diagonal) - t[0].triu(diagonal);
+                check(&format!("triangles, {layout}"), f, &[x.clone()]);
+            }
+        }
+    }
+}
+
+#[test]
+fn joins_of_different_lengths() {
+    let inputs = [sample(&[2, 1], 0.5, 1.0), sample(&[2, 3], 1.0, 2.0), sample(&[2, 0], 0.0, 1.0)];
+    let join = |t: &[Tensor<f64>]| Tensor::concat(&t.iter().collect::<Vec<_>>(), 1).square();
+    check("concat", join, &inputs);
+    let columns =
+        [sample(&[3, 2], 0.5, 1.0), sample(&[2, 4], 1.0, 2.0).transpose().narrow(0, 1, 2)];
+    check("concat", |t| Tensor::concat(&[&t[0], &t[1]], 0).exp(), &columns);
+}
+
+#[test]
+fn stretching_every_axis() {
+    let x = sample(&[2, 1, 3], 0.5, 2.0);
+    check("broadcast_to", |t| t[0].broadcast_to([4, 2, 5, 3]).square(), &[x.clone()]);
+    check("broadcast_to", |t| t[0].broadcast_to([2, 0, 3]).square(), &[x.clone()]);
+    check("broadcast_to itself", |t| t[0].broadcast_to([2, 1, 3]).square(), &[x]);
+}
+
+#[test]
+fn choices_by_a_mask() {
+    let (a, b) = (sample(&[3, 4], 0.5, 1.0), sample(&[4], 1.0, 2.0));
+    let mask = Tensor::from([true, false, true]).reshape([3, 1]);
+    check("where_else", |t| mask.where_else(&t[0], &t[1]).square(), &[a.clone(), b.clone()]);
+    check("where_else", |t| mask.where_else(&t[1], &t[0]).square(), &[a, b]);
+    let scalars = [sample(&[], 0.5, 1.0), sample(&[], 1.0, 2.0)];
+    check("where_else", |t| mask.where_else(&t[0], &t[1]).square(), &scalars);
+}
