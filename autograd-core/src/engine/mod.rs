@@ -41,6 +41,9 @@ impl BackwardOptions {
 
     /// Record the backward itself, so that gradients can be differentiated again. Retains the
     /// graph.
+    ///
+    /// A leaf then keeps a gradient whose graph leads back to the leaf: call
+    /// [`Tensor::clear_grad`] when done, or neither is ever freed. [`grad_with`] has no such cycle.
     pub fn create_graph(mut self, create: bool) -> Self {
         self.create_graph = create;
         self

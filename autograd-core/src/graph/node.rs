@@ -178,11 +178,27 @@ impl Drop for NodeRef {
             let _ = TO_FREE.try_with(|list| list.borrow_mut().extend(node.take()));
             return;
         }
-        FREEING.set(true);
+        let _freeing = Freeing::start();
         drop(node);
         while let Ok(Some(next)) = TO_FREE.try_with(|list| list.borrow_mut().pop()) {
             drop(next);
         }
+    }
+}
+
+/// While it lives, nodes that lose their last reference are listed. Ends also where a destructor
+/// of user code panics; what is listed then is freed with the next node.
+struct Freeing;
+
+impl Freeing {
+    fn start() -> Self {
+        FREEING.set(true);
+        Self
+    }
+}
+
+impl Drop for Freeing {
+    fn drop(&mut self) {
         FREEING.set(false);
     }
 }

@@ -159,8 +159,8 @@ fn pull<T: Float>(
         // Equal extremes share the gradient.
         Reduce::Max | Reduce::Min => {
             let x = x();
-            let best = T::reduce(op, &x.detach(), &signed, true, Location::caller())?;
-            let hits = x.detach().zip_values(&best, |x, m| if x == m { T::ONE } else { T::ZERO });
+            let best = T::reduce(op, &x.alias(), &signed, true, Location::caller())?;
+            let hits = x.zip_values(&best, |x, m| if x == m { T::ONE } else { T::ZERO });
             let count = hits.sum_axes_keep(&signed);
             dy * (hits / count)
         }
