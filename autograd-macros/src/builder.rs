@@ -5,7 +5,7 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{GenericArgument, GenericParam, Lifetime, PathArguments, Type, TypeParamBound};
 
 use crate::expand::{
-    Expansion, default_of, first_span, output_type, parameter_name, phantom, replace_ident,
+    Expansion, Mode, default_of, first_span, output_type, parameter_name, phantom, replace_ident,
     turbofish,
 };
 use crate::model::{Forward, Param, plain_name};
@@ -13,7 +13,8 @@ use crate::model::{Forward, Param, plain_name};
 /// The builder: a type with a state for each argument.
 pub(crate) fn expand(expansion: &Expansion<'_>) -> TokenStream {
     let Some(forward) = &expansion.layer.forward else { return TokenStream::new() };
-    if forward.params.is_empty() {
+    let reserved = |param: &Param| param.ident == "apply" || param.ident == "try_apply";
+    if forward.params.is_empty() || forward.params.iter().any(reserved) {
         return TokenStream::new();
     }
     Builder::new(expansion, forward).tokens()
@@ -33,6 +34,8 @@ struct Named {
     lifetimes: Vec<Lifetime>,
     /// Type parameters for `impl Trait`, with their bounds.
     types: Vec<TokenStream>,
+    /// What must outlive the references to it.
+    outlives: Vec<TokenStream>,
 }
 
 impl<'a> Builder<'a> {
@@ -57,7 +60,7 @@ impl<'a> Builder<'a> {
             .forward
             .params
             .iter()
-            .map(|param| Ident::new_raw_like(&param.ident))
+            .map(|param| marker(&param.ident))
             .collect();
         let arguments = arguments(&layer.generics);
         let declared: Vec<_> = layer.generics.params.iter().map(ToTokens::to_token_stream).collect();
@@ -117,7 +120,7 @@ impl<'a> Builder<'a> {
         let vis = self.expansion.forward_vis();
         let param = &self.forward.params[position];
         let ident = &param.ident;
-        let marker = Ident::new_raw_like(ident);
+        let name_type = marker(ident);
         let state = &self.states[position];
         let named = self.named(param, position);
         let (ty, lifetimes, types) = (&named.ty, &named.lifetimes, &named.types);
@@ -131,15 +134,14 @@ impl<'a> Builder<'a> {
             if other == position { quote!(#p::Set(#ident)) } else { quote!(self.#index) }
         });
         let doc = format!("The argument `{}`.", plain_name(ident));
-        let method = Ident::new(&ident.to_string(), ident.span());
         quote! {
             #[doc = #doc]
-            #vis fn #method<#(#lifetimes,)* #own #(#types,)*>(
+            #vis fn #ident<#(#lifetimes,)* #own #(#types,)*>(
                 self,
                 #ident: #ty,
             ) -> #name<#(#arguments,)* #(#states),*>
             where
-                #state: #p::NotGiven<#names::#marker>,
+                #state: #p::NotGiven<#names::#name_type>,
             {
                 #name(#(#values,)* ::core::marker::PhantomData)
             }
@@ -156,23 +158,28 @@ impl<'a> Builder<'a> {
         for (position, param) in self.forward.params.iter().enumerate() {
             let named = self.named(param, position);
             let (ty, state) = (&named.ty, &self.states[position]);
-            let marker = Ident::new_raw_like(&param.ident);
+            let name_type = marker(&param.ident);
             let index = syn::Index::from(position);
             match default_of(param) {
                 None => {
-                    bounds.push(quote!(#state: #p::Given<#names::#marker, #ty>));
-                    values.push(quote!(#p::Given::<#names::#marker, #ty>::take(self.#index)));
+                    bounds.push(quote!(#state: #p::Given<#names::#name_type, #ty>));
+                    values.push(quote!(#p::Given::<#names::#name_type, #ty>::take(self.#index)));
                 }
                 Some(default) => {
                     let default = self.without_self(default.to_token_stream());
                     let span = first_span(&default);
-                    bounds.push(quote!(#state: #p::GivenOr<#names::#marker, #ty>));
+                    bounds.push(quote!(#state: #p::GivenOr<#names::#name_type, #ty>));
+                    let default = match self.expansion.mode {
+                        Mode::Full => default,
+                        Mode::Fallback => quote!(::core::unreachable!("the op did not compile")),
+                    };
                     let closure = quote_spanned!(span=> || -> #ty { #default });
                     values.push(quote! {
-                        #p::GivenOr::<#names::#marker, #ty>::take_or(self.#index, #closure)
+                        #p::GivenOr::<#names::#name_type, #ty>::take_or(self.#index, #closure)
                     });
                 }
             }
+            bounds.extend(named.outlives);
             lifetimes.extend(named.lifetimes);
             types.extend(named.types);
         }
@@ -184,13 +191,15 @@ impl<'a> Builder<'a> {
         }
         let own_lifetimes = own.params.iter().filter(|param| is_lifetime(param));
         let own_others = own.params.iter().filter(|param| !is_lifetime(param));
-        let own_clause = own.where_clause.as_ref().map(|clause| {
-            let predicates = self.without_self(clause.predicates.to_token_stream());
-            quote!(#predicates,)
-        });
-        let own_clause = own_clause.filter(|_| {
-            own.where_clause.as_ref().is_some_and(|clause| !clause.predicates.is_empty())
-        });
+        let own_clause: TokenStream = own
+            .where_clause
+            .iter()
+            .flat_map(|clause| &clause.predicates)
+            .map(|predicate| {
+                let predicate = self.without_self(predicate.to_token_stream());
+                quote!(#predicate,)
+            })
+            .collect();
         let turbofish = turbofish(own);
         let output = self.without_self(output_type(self.forward));
         let (own_lifetimes, own_others) = (own_lifetimes.collect(), own_others.collect());
@@ -220,10 +229,17 @@ impl<'a> Builder<'a> {
     }
 
     fn named(&self, param: &Param, position: usize) -> Named {
-        let mut namer = Namer { position, lifetimes: Vec::new(), types: Vec::new() };
+        let own = &self.forward.function.sig.generics;
+        let parameters = own.type_params().chain(self.expansion.layer.generics.type_params());
+        let mut namer = Namer {
+            position,
+            parameters: parameters.map(|param| param.ident.to_string()).collect(),
+            lifetimes: Vec::new(),
+            types: Vec::new(),
+            outlives: Vec::new(),
+        };
         let mut ty = param.ty.clone();
         namer.ty(&mut ty);
-        let own = &self.forward.function.sig.generics;
         let known: Vec<String> = own
             .params
             .iter()
@@ -235,6 +251,7 @@ impl<'a> Builder<'a> {
             ty: self.without_self(ty.to_token_stream()),
             lifetimes: namer.lifetimes,
             types: namer.types.into_iter().map(|tokens| self.without_self(tokens)).collect(),
+            outlives: namer.outlives,
         }
     }
 
@@ -318,24 +335,21 @@ fn arguments(generics: &syn::Generics) -> Vec<TokenStream> {
     lifetimes.into_iter().chain(others).map(argument).collect()
 }
 
-trait RawLike {
-    fn new_raw_like(ident: &Ident) -> Ident;
-}
-
-impl RawLike for Ident {
-    /// The same name, raw where it was raw.
-    fn new_raw_like(ident: &Ident) -> Ident {
-        let mut ident = ident.clone();
-        ident.set_span(Span::call_site().located_at(ident.span()));
-        ident
-    }
+/// The name of a parameter as the name of a type.
+fn marker(ident: &Ident) -> Ident {
+    let mut ident = ident.clone();
+    ident.set_span(Span::call_site().located_at(ident.span()));
+    ident
 }
 
 /// Names what is anonymous in a type: lifetimes, and `impl Trait`.
 struct Namer {
     position: usize,
+    /// Type parameters in scope.
+    parameters: Vec<String>,
     lifetimes: Vec<Lifetime>,
     types: Vec<TokenStream>,
+    outlives: Vec<TokenStream>,
 }
 
 impl Namer {
@@ -346,6 +360,36 @@ impl Namer {
         lifetime
     }
 
+    /// Lifetimes and type parameters behind a reference must outlive it.
+    fn outlive(&mut self, tokens: TokenStream, reference: &Lifetime) {
+        let mut quoted = false;
+        for tree in tokens {
+            match tree {
+                TokenTree::Punct(punct) => quoted = punct.as_char() == '\'',
+                TokenTree::Ident(name) => {
+                    let text = name.to_string();
+                    if quoted && text != "static" {
+                        let lifetime = Lifetime { apostrophe: name.span(), ident: name };
+                        self.outlives.push(quote!(#lifetime: #reference));
+                    } else if !quoted
+                        && (self.parameters.contains(&text) || text.starts_with("Given"))
+                    {
+                        self.outlives.push(quote!(#name: #reference));
+                    }
+                    quoted = false;
+                }
+                TokenTree::Group(group) => {
+                    // What functions take and return lives by itself.
+                    if group.delimiter() != proc_macro2::Delimiter::Parenthesis {
+                        self.outlive(group.stream(), reference);
+                    }
+                    quoted = false;
+                }
+                TokenTree::Literal(_) => quoted = false,
+            }
+        }
+    }
+
     fn ty(&mut self, ty: &mut Type) {
         match ty {
             Type::Reference(reference) => {
@@ -354,6 +398,9 @@ impl Namer {
                     reference.lifetime = Some(self.lifetime());
                 }
                 self.ty(&mut reference.elem);
+                if let (true, Some(lifetime)) = (anonymous, &reference.lifetime) {
+                    self.outlive(reference.elem.to_token_stream(), lifetime);
+                }
             }
             Type::Slice(slice) => self.ty(&mut slice.elem),
             Type::Array(array) => self.ty(&mut array.elem),

@@ -11,7 +11,7 @@ use crate::model::{
     Form, Forward, Function, Item, Layer, OutputKind, Param, ParamKind, Returns, bare, local,
     plain_name,
 };
-use crate::typecheck;
+use crate::{fallback, typecheck};
 
 /// Whether the block passed its checks.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl Expansion<'_> {
             )]
             const _: () = {
                 /// Names this op among all layers; keeps its private types private.
-                pub struct #key;
+                struct #key;
                 #needs
                 #grads
                 #inside
@@ -66,6 +66,11 @@ impl Expansion<'_> {
                 #with
             };
         }
+    }
+
+    /// The path of what expansions call, placed where an error is to be shown.
+    pub(crate) fn private_at(&self, span: Span) -> TokenStream {
+        crate::expand::respanned(self.private.clone(), span)
     }
 
     pub(crate) fn op(&self) -> &Type {
@@ -122,6 +127,10 @@ impl Expansion<'_> {
             if let Ok(new) = syn::parse2(tokens) {
                 **ty = new;
             }
+        }
+        if self.mode == Mode::Fallback {
+            let body = fallback::repair(self, &mut sig, body);
+            return quote!(#(#attrs)* #[allow(unused)] #vis #sig #body);
         }
         quote!(#(#attrs)* #vis #sig #body)
     }
@@ -182,8 +191,8 @@ impl Expansion<'_> {
         let fields = self.layer.inputs().map(|(param, input)| {
             let ident = &param.ident;
             let ty = match input.form {
-                Form::List => quote!(::std::vec::Vec<bool>),
-                Form::One | Form::Optional => quote!(bool),
+                Form::List => quote!(::std::vec::Vec<::core::primitive::bool>),
+                Form::One | Form::Optional => quote!(::core::primitive::bool),
             };
             quote!(pub #ident: #ty)
         });
@@ -220,6 +229,7 @@ impl Expansion<'_> {
         });
         let pull = self.pull();
         let proofs = typecheck::declared(self);
+        let raw = local("raw");
         quote! {
             #[automatically_derived]
             impl #generics #p::Layer<#key> for #op #clause {
@@ -236,7 +246,7 @@ impl Expansion<'_> {
                 fn needs(needs: &dyn #p::NeedsGrad) -> #needs {
                     #needs { #(#fields),* }
                 }
-                fn pull(raw: &#p::RawBackward<'_>) -> #p::Result<()> {
+                fn pull(#raw: &#p::RawBackward<'_>) -> #p::Result<()> {
                     #proofs
                     #pull
                 }
@@ -248,31 +258,36 @@ impl Expansion<'_> {
     fn pull(&self) -> TokenStream {
         let p = &self.private;
         let Some(backward) = self.layer.backward.as_ref().filter(|_| self.mode == Mode::Full) else {
-            return quote!(let _ = raw; #p::Result::Ok(()));
+            let raw = local("raw");
+            return quote!(let _ = #raw; #p::Result::Ok(()));
         };
         let key = self.key();
-        let raw = quote!(raw);
+        let raw = local("raw");
         let (saved, context, returned) = (local("saved"), local("context"), local("returned"));
         let outputs = self.layer.outputs();
         let held: Vec<_> = (0..outputs.len()).map(|i| local(&format!("gradient{i}"))).collect();
         let takes = outputs.iter().zip(&held).enumerate().map(|(group, ((ty, _, _), held))| {
             let ty = anonymous(ty);
-            let span = first_span(&ty);
-            quote_spanned!(span=> let #held = #raw.gradient::<#ty>(#group);)
+            let here = here(whole_span(&ty));
+            let (held, raw) = (at(held, here), at(&raw, here));
+            quote_spanned!(here=> let #held = #raw.gradient::<#ty>(#group);)
         });
         let lends = backward.params.iter().zip(&held).map(|(param, held)| {
-            let span = whole_span(&param.ty);
-            quote_spanned!(span=> #held.lend())
+            let here = here(whole_span(&param.ty));
+            let held = at(held, here);
+            quote_spanned!(here=> #held.lend())
         });
         let call = &backward.function.sig.ident;
         let result = backward.fallible.then(|| {
             let span = output_span(&backward.function.sig.output);
-            quote_spanned!(span=> let #returned = #raw.user(#returned)?;)
+            let here = here(span);
+            let (raw, returned) = (at(&raw, here), at(&returned, here));
+            quote_spanned!(here=> let #returned = #raw.user(#returned)?;)
         });
         let gives = self.gives(&returned);
         quote! {
-            let #saved = raw.saved::<<Self as #p::Layer<#key>>::Saved>()?;
-            let #context = raw.context::<Self, #key>(&#saved);
+            let #saved = #raw.saved::<Self, #key>()?;
+            let #context = #raw.context::<Self, #key>(&#saved);
             #(#takes)*
             let #returned = Self::#call(&#context, #(#lends),*);
             #result
@@ -290,16 +305,21 @@ impl Expansion<'_> {
             .filter(|(_, (_, input))| !input.stop_gradient)
             .map(|(group, (param, input))| (group, param, gradient_of(input)))
             .collect();
+        let raw = local("raw");
         let give = |group: usize, of: &TokenStream, span: Span, value: TokenStream| {
-            let give = quote_spanned!(span=> give);
-            quote_spanned!(span=> raw.#give::<#of, _>(#group, #value)?;)
+            let here = here(span);
+            let raw = at(&raw, here);
+            let give = Ident::new("give", here);
+            quote_spanned!(here=> #raw.#give::<#of, _>(#group, #value)?;)
         };
         match &backward.returns {
             Returns::ByName(ty) => inputs
                 .iter()
                 .map(|(group, param, of)| {
                     let field = &param.ident;
-                    give(*group, of, whole_span(ty), quote!(#returned.#field))
+                    let span = whole_span(ty);
+                    let returned = at(returned, span);
+                    give(*group, of, span, quote_spanned!(here(span)=> #returned.#field))
                 })
                 .collect(),
             Returns::Tuple(_, types) => inputs
@@ -308,17 +328,23 @@ impl Expansion<'_> {
                 .enumerate()
                 .map(|(position, ((group, _, of), ty))| {
                     let position = syn::Index::from(position);
-                    give(*group, of, whole_span(ty), quote!(#returned.#position))
+                    let span = whole_span(ty);
+                    let returned = at(returned, span);
+                    give(*group, of, span, quote_spanned!(here(span)=> #returned.#position))
                 })
                 .collect(),
             Returns::One(ty) => match inputs.as_slice() {
-                [(group, _, of)] => give(*group, of, whole_span(ty), quote!(#returned)),
+                [(group, _, of)] => {
+                    let returned = at(returned, whole_span(ty));
+                    give(*group, of, whole_span(ty), quote!(#returned))
+                }
                 many => {
                     let of = many.iter().map(|(_, _, of)| of);
                     let groups = many.iter().map(|(group, _, _)| group);
-                    let span = whole_span(ty);
-                    quote_spanned! {span=>
-                        raw.give_all::<(#(#of,)*), _>(#returned, &[#(#groups),*])?;
+                    let here = here(whole_span(ty));
+                    let (raw, returned) = (at(&raw, here), at(returned, here));
+                    quote_spanned! {here=>
+                        #raw.give_all::<(#(#of,)*), _>(#returned, &[#(#groups),*])?;
                     }
                 }
             },
@@ -417,11 +443,12 @@ impl Expansion<'_> {
         let p = &self.private;
         let key = self.key();
         let inputs = forward.inputs().map(|(param, input)| {
-            let ident = Ident::new(&param.ident.to_string(), param.ident.span());
-            let span = whole_span(&param.ty);
+            let ident = &param.ident;
+            let first = first_span(&param.ty);
             let function = if input.stop_gradient { "constant" } else { "input" };
-            let function = Ident::new(function, span);
-            quote_spanned!(span=> #p::#function(&#ident))
+            let function = Ident::new(function, first);
+            let (p, ident) = (self.private_at(first), at(ident, first));
+            quote_spanned!(first=> #p::#function(&#ident))
         });
         let (array, context) = (local("inputs"), local("context"));
         let (out, visitor) = (local("out"), local("visitor"));
@@ -463,16 +490,44 @@ impl Expansion<'_> {
             .map(|(position, output)| {
                 let position = syn::Index::from(position);
                 let span = whole_span(&output.ty);
-                let part = if tuple { quote!(#out.#position) } else { quote!(*#out) };
+                let here = here(span);
+                let (out, visitor) = (at(out, here), at(visitor, here));
+                let part = match tuple {
+                    true => quote_spanned!(here=> #out.#position),
+                    false => quote_spanned!(here=> *#out),
+                };
                 match output.kind {
                     OutputKind::Tensor { .. } => {
-                        quote_spanned!(span=> #visitor.output(&mut #part);)
+                        quote_spanned!(here=> #visitor.output(&mut #part);)
                     }
-                    OutputKind::Plain => typecheck::plain(self, &part, span),
+                    OutputKind::Plain => typecheck::plain(self, &part, &output.ty),
                 }
             })
             .collect()
     }
+}
+
+/// The macro's own names at a place of the user's.
+fn here(place: Span) -> Span {
+    Span::mixed_site().located_at(place)
+}
+
+/// A local at the place where an error is to be shown.
+fn at(local: &Ident, span: Span) -> Ident {
+    let mut local = local.clone();
+    local.set_span(local.span().located_at(span));
+    local
+}
+
+/// Tokens at one place, with the names as they were.
+pub(crate) fn respanned(tokens: TokenStream, span: Span) -> TokenStream {
+    tokens
+        .into_iter()
+        .map(|mut tree| {
+            tree.set_span(span);
+            tree
+        })
+        .collect()
 }
 
 /// The type that `apply` returns.

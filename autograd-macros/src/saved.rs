@@ -1,11 +1,11 @@
 //! `#[derive(Saved)]`.
 
-use proc_macro2::{Span, TokenStream};
-use quote::{quote, quote_spanned};
+use proc_macro2::TokenStream;
+use quote::quote;
 use syn::{Data, DeriveInput, Fields};
 
 use crate::errors::Errors;
-use crate::expand::whole_span;
+use crate::model::local;
 use crate::{library_path, messages};
 
 /// Field by field.
@@ -35,38 +35,44 @@ pub(crate) fn expand(item: TokenStream) -> TokenStream {
         errors.at(lifetime, messages::saved_lifetime());
         return errors.into_tokens();
     }
+    let broken = !errors.is_empty();
     let told = errors.into_tokens();
     let (generics, arguments, clause) = input.generics.split_for_impl();
+    let (into, from) = (local("into"), local("from"));
     let packs = fields.iter().map(|field| {
         let (ident, ty) = (&field.ident, &field.ty);
-        quote_spanned!(whole_span(ty)=> #p::Saved::pack(&self.#ident, into);)
+        quote!(<#ty as #p::Saved>::pack(&self.#ident, #into);)
     });
     let unpacks = fields.iter().map(|field| {
         let (ident, ty) = (&field.ident, &field.ty);
-        let unpack = quote_spanned!(Span::mixed_site()=> #p::Saved::unpack(from)?);
-        quote!(#ident: { let part: #ty = #unpack; part })
+        quote!(#ident: <#ty as #p::Saved>::unpack(#from)?)
     });
+    // After an error the struct can be saved all the same, so that nothing else is told.
+    let unpacked = match broken {
+        true => quote!(::core::unreachable!("this struct did not compile")),
+        false => quote!(#p::Result::Ok(Self { #(#unpacks),* })),
+    };
     quote! {
         #told
         #[automatically_derived]
         #[allow(unused_variables, clippy::all, clippy::pedantic)]
         const _: () = {
             impl #generics #p::Saved for #name #arguments #clause {
-                fn pack(&self, into: &mut #p::Pack) {
+                fn pack(&self, #into: &mut #p::Pack) {
                     #(#packs)*
                 }
-                fn unpack(from: &mut #p::Unpack<'_>) -> #p::Result<Self> {
-                    #p::Result::Ok(Self { #(#unpacks),* })
+                fn unpack(#from: &mut #p::Unpack<'_>) -> #p::Result<Self> {
+                    #unpacked
                 }
             }
             impl #generics #p::IntoSaved<#name #arguments> for #name #arguments #clause {
-                fn pack(self, into: &mut #p::Pack) {
-                    #p::Saved::pack(&self, into);
+                fn pack(self, #into: &mut #p::Pack) {
+                    #p::Saved::pack(&self, #into);
                 }
             }
             impl #generics #p::IntoSaved<#name #arguments> for &#name #arguments #clause {
-                fn pack(self, into: &mut #p::Pack) {
-                    #p::Saved::pack(self, into);
+                fn pack(self, #into: &mut #p::Pack) {
+                    #p::Saved::pack(self, #into);
                 }
             }
         };

@@ -25,7 +25,9 @@ pub struct Set<T>(pub T);
 )]
 pub trait NotGiven<Name> {}
 
+#[diagnostic::do_not_recommend]
 impl<Name> NotGiven<Name> for Required {}
+#[diagnostic::do_not_recommend]
 impl<Name> NotGiven<Name> for Optional {}
 
 /// An argument that was given.
@@ -40,6 +42,7 @@ pub trait Given<Name, T> {
     fn take(self) -> T;
 }
 
+#[diagnostic::do_not_recommend]
 impl<Name, T> Given<Name, T> for Set<T> {
     fn take(self) -> T {
         self.0
@@ -53,12 +56,14 @@ pub trait GivenOr<Name, T> {
     fn take_or(self, default: impl FnOnce() -> T) -> T;
 }
 
+#[diagnostic::do_not_recommend]
 impl<Name, T> GivenOr<Name, T> for Set<T> {
     fn take_or(self, _: impl FnOnce() -> T) -> T {
         self.0
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<Name, T> GivenOr<Name, T> for Optional {
     fn take_or(self, default: impl FnOnce() -> T) -> T {
         default()

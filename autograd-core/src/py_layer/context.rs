@@ -210,12 +210,14 @@ fn marked(tensors: impl Outputs) -> SmallVec<[AnyTensor; 1]> {
     marked
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Element> Outputs for &Tensor<T> {
     fn collect(self, into: &mut dyn FnMut(AnyTensor)) {
         into(T::wrap(self.clone()));
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<O: Outputs> Outputs for Option<O> {
     fn collect(self, into: &mut dyn FnMut(AnyTensor)) {
         if let Some(outputs) = self {
@@ -224,30 +226,35 @@ impl<O: Outputs> Outputs for Option<O> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Element> Outputs for &[Tensor<T>] {
     fn collect(self, into: &mut dyn FnMut(AnyTensor)) {
         self.iter().for_each(|tensor| into(T::wrap(tensor.clone())));
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Element> Outputs for &[&Tensor<T>] {
     fn collect(self, into: &mut dyn FnMut(AnyTensor)) {
         self.iter().for_each(|tensor| into(T::wrap((*tensor).clone())));
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Element> Outputs for &Vec<Tensor<T>> {
     fn collect(self, into: &mut dyn FnMut(AnyTensor)) {
         self.as_slice().collect(into);
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Element, const N: usize> Outputs for &[Tensor<T>; N] {
     fn collect(self, into: &mut dyn FnMut(AnyTensor)) {
         self.as_slice().collect(into);
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Element, const N: usize> Outputs for [&Tensor<T>; N] {
     fn collect(self, into: &mut dyn FnMut(AnyTensor)) {
         self.as_slice().collect(into);
@@ -256,6 +263,7 @@ impl<T: Element, const N: usize> Outputs for [&Tensor<T>; N] {
 
 macro_rules! outputs_tuples {
     ($(($($name:ident)*))*) => {$(
+        #[diagnostic::do_not_recommend]
         impl<$($name: Outputs),*> Outputs for ($($name,)*) {
             #[allow(non_snake_case, reason = "the names of the types serve the values too")]
             fn collect(self, into: &mut dyn FnMut(AnyTensor)) {

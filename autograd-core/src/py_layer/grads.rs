@@ -50,6 +50,7 @@ pub trait GradParam<'s, O: TensorOutput>: Sized {
     fn lend(from: &'s Gradient<'_, O>) -> Self;
 }
 
+#[diagnostic::do_not_recommend]
 impl<'s, T: Float> GradParam<'s, Tensor<T>> for &'s Tensor<T> {
     fn lend(from: &'s Gradient<'_, Tensor<T>>) -> Self {
         match &from.held {
@@ -59,6 +60,7 @@ impl<'s, T: Float> GradParam<'s, Tensor<T>> for &'s Tensor<T> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<'s, T: Float> GradParam<'s, Tensor<T>> for Option<&'s Tensor<T>> {
     fn lend(from: &'s Gradient<'_, Tensor<T>>) -> Self {
         from.held.as_ref()
@@ -83,12 +85,14 @@ where
 
 macro_rules! list_params {
     ($([$($generics:tt)*] $output:ty;)*) => {$(
+        #[diagnostic::do_not_recommend]
         impl<'s, T: Float, $($generics)*> GradParam<'s, $output> for &'s [Tensor<T>] {
             fn lend(from: &'s Gradient<'_, $output>) -> Self {
                 fill(from)
             }
         }
 
+        #[diagnostic::do_not_recommend]
         impl<'s, T: Float, $($generics)*> GradParam<'s, $output> for &'s [Option<Tensor<T>>] {
             fn lend(from: &'s Gradient<'_, $output>) -> Self {
                 &from.held
@@ -128,12 +132,14 @@ enum Entries {
     List(GradList),
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Float> GradFor<Tensor<T>> for Tensor<T> {
     fn list(self) -> GradEntries {
         GradEntries(Entries::One(Some(T::wrap(self))))
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Float> GradFor<Tensor<T>> for Option<Tensor<T>> {
     fn list(self) -> GradEntries {
         GradEntries(Entries::One(self.map(T::wrap)))
@@ -142,6 +148,7 @@ impl<T: Float> GradFor<Tensor<T>> for Option<Tensor<T>> {
 
 macro_rules! list_grads {
     ($([$($generics:tt)*] $list:ty, $each:expr;)*) => {$(
+        #[diagnostic::do_not_recommend]
         impl<T: Float, $($generics)*> GradFor<[Tensor<T>]> for $list {
             fn list(self) -> GradEntries {
                 GradEntries(Entries::List(self.into_iter().map($each).collect()))
@@ -156,6 +163,27 @@ list_grads! {
     [const N: usize] [Tensor<T>; N], |grad| Some(T::wrap(grad));
     [const N: usize] [Option<Tensor<T>>; N], |grad| grad.map(T::wrap);
 }
+
+/// An integer input that is not marked is told at the input; so nothing is told here.
+macro_rules! integers {
+    ($($t:ty)*) => {$(
+        #[diagnostic::do_not_recommend]
+        impl<U: Float> GradFor<Tensor<$t>> for Tensor<U> {
+            fn list(self) -> GradEntries {
+                GradEntries(Entries::One(None))
+            }
+        }
+
+        #[diagnostic::do_not_recommend]
+        impl<U: Float> GradFor<Tensor<$t>> for Option<Tensor<U>> {
+            fn list(self) -> GradEntries {
+                GradEntries(Entries::One(None))
+            }
+        }
+    )*};
+}
+
+integers! { i32 i64 u8 bool }
 
 impl RawBackward<'_> {
     /// What backward returned for input `group`.
@@ -195,6 +223,7 @@ pub trait GradsFor<I> {
 
 macro_rules! grads_tuples {
     ($(($($input:ident $grad:ident $position:tt)*))*) => {$(
+        #[diagnostic::do_not_recommend]
         impl<$($input, $grad: GradFor<$input>),*> GradsFor<($($input,)*)> for ($($grad,)*) {
             fn give(self, raw: &RawBackward<'_>, groups: &[usize]) -> Result<()> {
                 $(raw.give(groups[$position], self.$position)?;)*

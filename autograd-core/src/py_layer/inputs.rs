@@ -44,6 +44,7 @@ pub fn constant<I: TensorInput>(input: &I) -> &dyn TensorInput {
 
 macro_rules! tensor_inputs {
     ($([$($generics:tt)*] $input:ty, $this:ident => $tensors:expr;)*) => {$(
+        #[diagnostic::do_not_recommend]
         impl<T: Element, $($generics)*> TensorInput for $input {
             fn collect(&self, collector: &mut Collector<'_>) {
                 let $this = self;
@@ -53,6 +54,7 @@ macro_rules! tensor_inputs {
             }
         }
 
+        #[diagnostic::do_not_recommend]
         impl<T: Float, $($generics)*> DifferentiableInput for $input {}
     )*};
 }

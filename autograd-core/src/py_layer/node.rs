@@ -113,8 +113,8 @@ pub struct RawBackward<'a> {
 
 impl RawBackward<'_> {
     /// What forward saved.
-    pub fn saved<S: Saved>(&self) -> Result<S> {
-        S::unpack(&mut Unpack {
+    pub fn saved<L: Layer<K>, K>(&self) -> Result<L::Saved> {
+        L::Saved::unpack(&mut Unpack {
             kept: mem::take(&mut *self.kept.borrow_mut()).into_iter(),
             at: At { ..self.at },
             info: self.layer.info,

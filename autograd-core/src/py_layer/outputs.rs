@@ -26,6 +26,7 @@ pub trait TensorOutput {
     fn hold(next: &mut dyn FnMut() -> Option<AnyTensor>, count: usize) -> Self::Held;
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Float> TensorOutput for Tensor<T> {
     type Held = Option<Self>;
     type Full = Self;
@@ -47,6 +48,7 @@ fn hold_list<T: Float>(
     (0..count).map(|_| next().and_then(T::unwrap)).collect()
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Float> TensorOutput for Vec<Tensor<T>> {
     type Held = Vec<Option<Tensor<T>>>;
     type Full = Self;
@@ -61,6 +63,7 @@ impl<T: Float> TensorOutput for Vec<Tensor<T>> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Float, const N: usize> TensorOutput for [Tensor<T>; N] {
     type Held = Vec<Option<Tensor<T>>>;
     type Full = Vec<Tensor<T>>;

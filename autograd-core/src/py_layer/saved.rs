@@ -159,6 +159,7 @@ impl Unpack<'_> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Element> Saved for Tensor<T> {
     fn pack(&self, into: &mut Pack) {
         into.tensor(self);
@@ -168,6 +169,7 @@ impl<T: Element> Saved for Tensor<T> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<S: Saved> Saved for Vec<S> {
     fn pack(&self, into: &mut Pack) {
         into.length(self.len());
@@ -178,6 +180,7 @@ impl<S: Saved> Saved for Vec<S> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<S: Saved> Saved for Option<S> {
     fn pack(&self, into: &mut Pack) {
         into.length(usize::from(self.is_some()));
@@ -188,6 +191,7 @@ impl<S: Saved> Saved for Option<S> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<S: Saved, const N: usize> Saved for [S; N] {
     fn pack(&self, into: &mut Pack) {
         self.iter().for_each(|saved| saved.pack(into));
@@ -205,12 +209,14 @@ impl<S: Saved, const N: usize> Saved for [S; N] {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Element> IntoSaved<Tensor<T>> for &Tensor<T> {
     fn pack(self, into: &mut Pack) {
         into.tensor(self);
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Element> IntoSaved<Tensor<T>> for Tensor<T> {
     fn pack(self, into: &mut Pack) {
         into.tensor(&self);
@@ -218,6 +224,7 @@ impl<T: Element> IntoSaved<Tensor<T>> for Tensor<T> {
 }
 
 // The only form for an optional tensor: so `None` alone is understood.
+#[diagnostic::do_not_recommend]
 impl<T: Element> IntoSaved<Option<Tensor<T>>> for Option<&Tensor<T>> {
     fn pack(self, into: &mut Pack) {
         into.length(usize::from(self.is_some()));
@@ -227,6 +234,7 @@ impl<T: Element> IntoSaved<Option<Tensor<T>>> for Option<&Tensor<T>> {
 
 macro_rules! saved_lists {
     ($($list:ty;)*) => {$(
+        #[diagnostic::do_not_recommend]
         impl<T: Element> IntoSaved<Vec<Tensor<T>>> for $list {
             fn pack(self, into: &mut Pack) {
                 into.length(self.len());
@@ -247,6 +255,7 @@ saved_lists! {
 
 macro_rules! saved_arrays {
     ($($generics:ident $list:ty => $saved:ty, $length:tt;)*) => {$(
+        #[diagnostic::do_not_recommend]
         impl<T: Element, const $generics: usize> IntoSaved<$saved> for $list {
             fn pack(self, into: &mut Pack) {
                 saved_arrays!(@ $length into, self);
@@ -271,6 +280,7 @@ saved_arrays! {
 
 macro_rules! saved_tuples {
     ($(($($name:ident $given:ident)*))*) => {$(
+        #[diagnostic::do_not_recommend]
         impl<$($name: Saved),*> Saved for ($($name,)*) {
             #[allow(non_snake_case, reason = "the names of the types serve the values too")]
             fn pack(&self, _into: &mut Pack) {
@@ -282,6 +292,7 @@ macro_rules! saved_tuples {
             }
         }
 
+        #[diagnostic::do_not_recommend]
         impl<$($name, $given: IntoSaved<$name>),*> IntoSaved<($($name,)*)> for ($($given,)*) {
             #[allow(non_snake_case, reason = "the names of the types serve the values too")]
             fn pack(self, _into: &mut Pack) {

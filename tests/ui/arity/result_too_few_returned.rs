@@ -1,0 +1,15 @@
+// the count is checked inside `Result` too
+use autograd_core::prelude::*;
+
+#[py_layer]
+impl Op {
+    fn forward(_ctx: &mut ForwardContext<Self>, a: &Tensor<f64>, b: &Tensor<f64>) -> Tensor<f64> {
+        a * b
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Result<Tensor<f64>, String> {
+        Ok(dy * 2.0)
+    }
+}
+
+fn main() {}

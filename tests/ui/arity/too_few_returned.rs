@@ -1,0 +1,18 @@
+// `backward` returns 1 gradient, but `forward` has 2 differentiable tensor inputs
+use autograd_core::prelude::*;
+
+#[py_layer]
+impl Op {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, scale: &Tensor<f64>) -> Tensor<f64> {
+        x * scale
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * 2.0
+    }
+}
+
+fn main() {
+    let x = Tensor::<f64>::from(1.0);
+    let _ = Op::apply(&x, &x);
+}

@@ -1,0 +1,15 @@
+// a default of another type than its parameter
+use autograd_core::prelude::*;
+
+#[py_layer]
+impl Op {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, #[default("two")] by: f64) -> Tensor<f64> {
+        x * by
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * 2.0
+    }
+}
+
+fn main() {}

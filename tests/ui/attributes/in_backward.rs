@@ -1,0 +1,19 @@
+// attributes of `forward` in `backward`
+use autograd_core::prelude::*;
+
+#[py_layer]
+impl Op {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        x * 2.0
+    }
+
+    fn backward(#[default(1)] _ctx: &BackwardContext<Self>, #[stop_gradient] dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * 2.0
+    }
+}
+
+fn main() {
+    let x = Tensor::<f64>::from(1.0);
+    let _ = Op::apply(&x);
+    let _ = Op::with().x(&x).apply();
+}

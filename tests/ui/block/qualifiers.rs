@@ -1,0 +1,26 @@
+// `async`, `unsafe`, `const` and `extern`
+use autograd_core::prelude::*;
+
+#[py_layer]
+impl Op {
+    async fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        x * 2.0
+    }
+
+    unsafe fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * 2.0
+    }
+}
+
+#[py_layer]
+impl Op2 {
+    const fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        x * 2.0
+    }
+
+    extern "C" fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * 2.0
+    }
+}
+
+fn main() {}

@@ -1,0 +1,19 @@
+// helpers with the names of what the macro makes
+use autograd_core::prelude::*;
+
+#[py_layer]
+impl Op {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        x * 2.0
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * 2.0
+    }
+
+    fn apply() {}
+
+    fn with() {}
+}
+
+fn main() {}

@@ -1,0 +1,20 @@
+// a context of an unknown type
+use autograd_core::prelude::*;
+
+#[py_layer]
+impl Op {
+    fn forward(ctx: &mut i32, x: &Tensor<f64>) -> Tensor<f64> {
+        *ctx += 1;
+        x * 2.0
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * 2.0
+    }
+}
+
+fn main() {
+    let x = Tensor::<f64>::from(1.0);
+    let _ = Op::apply(&x);
+    let _ = Op::with().x(&x).apply();
+}

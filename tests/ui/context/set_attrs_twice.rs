@@ -1,0 +1,23 @@
+// `set_attrs` twice on one path
+use autograd_core::prelude::*;
+
+#[py_layer]
+impl Op {
+    type Attrs = f64;
+
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        ctx.set_attrs(1.0);
+        ctx.set_attrs(2.0);
+        x * 2.0
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * 2.0
+    }
+}
+
+fn main() {
+    let x = Tensor::<f64>::from(1.0);
+    let _ = Op::apply(&x);
+    let _ = Op::with().x(&x).apply();
+}

@@ -1,0 +1,15 @@
+// a tensor in a form that has no gradient
+use autograd_core::prelude::*;
+
+#[py_layer]
+impl Op {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, named: &[(String, Tensor<f64>)]) -> Tensor<f64> {
+        x * named.len() as f64
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * 2.0
+    }
+}
+
+fn main() {}

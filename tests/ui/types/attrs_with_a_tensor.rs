@@ -1,0 +1,22 @@
+// `type Attrs` cannot hold a tensor
+use autograd_core::prelude::*;
+
+#[py_layer]
+impl Op {
+    type Attrs = Vec<Tensor<f64>>;
+
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        ctx.set_attrs(vec![x.clone()]);
+        x * 2.0
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * 2.0
+    }
+}
+
+fn main() {
+    let x = Tensor::<f64>::from(1.0);
+    let _ = Op::apply(&x);
+    let _ = Op::with().x(&x).apply();
+}

@@ -1,0 +1,19 @@
+// another type that is called `Tensor`
+mod other {
+    pub struct Tensor<T>(pub T);
+}
+use autograd_core::{BackwardContext, ForwardContext, py_layer};
+use other::Tensor;
+
+#[py_layer]
+impl Op {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        Tensor(x.0)
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        Tensor(dy.0)
+    }
+}
+
+fn main() {}
