@@ -1,0 +1,46 @@
+//! The `PyLayer` page's other tanh (seed document 000): functions as arguments, one of them with a
+//! default, passed on to backward as an attribute.
+
+#![allow(clippy::print_stdout, reason = "an example shows its results")]
+
+use autograd_core::prelude::*;
+
+/// A function of one tensor.
+type Func = fn(&Tensor<f64>) -> Tensor<f64>;
+
+#[py_layer]
+impl CusTanh {
+    type Saved = Tensor<f64>;
+    type Attrs = Func;
+
+    fn forward(
+        ctx: &mut ForwardContext<Self>,
+        x: &Tensor<f64>,
+        func1: Func,
+        #[default(Tensor::square)] func2: Func,
+    ) -> Tensor<f64> {
+        // What is not a tensor goes to backward as attributes.
+        ctx.set_attrs(func2);
+        let y = func1(x);
+        ctx.save_for_backward(&y);
+        y
+    }
+
+    /// Forward has one output, so backward gets one gradient; one input, so it returns one.
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        let y = ctx.saved_tensor();
+        let func2 = ctx.attrs();
+        dy * (1.0 - func2(y))
+    }
+}
+
+fn main() -> autograd_core::Result<()> {
+    autograd_core::seed(2023);
+    let data = Tensor::<f64>::randn([2, 3]);
+    data.set_stop_gradient(false);
+    // By name, because `func2` is left out.
+    let z = CusTanh::with().x(&data).func1(Tensor::tanh).apply();
+    z.mean().backward()?;
+    println!("{}", data.grad().unwrap());
+    Ok(())
+}

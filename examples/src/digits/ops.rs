@@ -1,0 +1,82 @@
+//! Three ops with gradients written by hand: the whole model is made of them.
+//!
+//! An op is an impl block with a `forward` and a `backward`. `#[py_layer]` makes a type of it and
+//! gives it `apply`, which takes what `forward` takes (but for `ctx`) and returns what it returns.
+
+use std::f64::consts::{FRAC_1_SQRT_2, PI};
+
+use autograd_core::prelude::*;
+
+/// An affine map, `y = x w + b`: `x` is `[n, inputs]`, `w` `[inputs, outputs]`, `b` `[outputs]`.
+#[py_layer]
+impl Linear {
+    type Saved = (Tensor, Tensor);
+
+    pub fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor, w: &Tensor, b: &Tensor) -> Tensor {
+        ctx.save_for_backward((x, w));
+        x.matmul(w) + b
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor) -> Grads {
+        let (x, w) = ctx.saved_tensor();
+        Grads {
+            // Images want no gradient, so the first layer need not compute one.
+            x: ctx.needs_input_grad().x.then(|| dy.matmul(&w.transpose())),
+            w: x.transpose().matmul(dy),
+            b: dy.sum_axes(&[0]),
+        }
+    }
+}
+
+/// The Gaussian error linear unit `x P(x)` of Hendrycks and Gimpel 2016, where `P` is the
+/// distribution function of the standard normal distribution.
+#[py_layer]
+impl Gelu {
+    type Saved = Tensor;
+
+    pub fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor) -> Tensor {
+        ctx.save_for_backward(x);
+        x * Self::distribution(x)
+    }
+
+    /// `d (x P(x)) = (P(x) + x P'(x)) dx`, and `P'` is the density.
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor) -> Tensor {
+        let x = ctx.saved_tensor();
+        dy * (Self::distribution(x) + x * Self::density(x))
+    }
+
+    fn distribution(x: &Tensor) -> Tensor {
+        ((x * FRAC_1_SQRT_2).erf() + 1.0) * 0.5
+    }
+
+    fn density(x: &Tensor) -> Tensor {
+        (x.square() * -0.5).exp() / (2.0 * PI).sqrt()
+    }
+}
+
+/// Softmax and cross-entropy in one: the mean of `-ln p[target]` over the rows of `logits`
+/// `[n, classes]`. With the loss come the guesses, `[n]`: the class with the greatest logit.
+#[py_layer]
+impl SoftmaxCrossEntropy {
+    type Saved = (Tensor, Tensor<i64>);
+
+    pub fn forward(
+        ctx: &mut ForwardContext<Self>,
+        logits: &Tensor,
+        #[stop_gradient] targets: &Tensor<i64>,
+    ) -> (Tensor, Tensor<i64>) {
+        // No exponential overflows once the greatest logit is 0.
+        let shifted = logits - logits.max_axes_keep(&[1]);
+        let log_p = &shifted - shifted.exp().sum_axes_keep(&[1]).ln();
+        let loss = -log_p.gather(1, &targets.unsqueeze(1)).mean();
+        ctx.save_for_backward((&log_p.exp(), targets));
+        (loss, logits.argmax(1))
+    }
+
+    /// `p - 1` at the target, `p` elsewhere.
+    fn backward(ctx: &BackwardContext<Self>, loss: &Tensor) -> Tensor {
+        let (p, targets) = ctx.saved_tensor();
+        let &[n, classes] = p.shape() else { unreachable!("forward took a matrix") };
+        loss * (p - targets.one_hot(classes)) / n as f64
+    }
+}

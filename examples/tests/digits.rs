@@ -1,0 +1,205 @@
+//! The main job as its users see it: what it prints, what it draws, and how it refuses.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::{env, fs, thread};
+
+/// A folder of this test's own, gone when it ends well.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("digits-{name}"));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.0.join(name);
+        fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    fn run(&self, arguments: &str) -> Run {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_digits"));
+        command.args(arguments.split_whitespace()).current_dir(&self.0);
+        Run::of(command.env_remove("CARGO_MANIFEST_DIR").output().unwrap())
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+}
+
+#[derive(Debug, PartialEq)]
+struct Run {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+impl Run {
+    fn of(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// Without what differs from run to run: times and paths.
+    fn figures(&self) -> Vec<&str> {
+        let varies = |line: &&str| line.starts_with("time") || line.starts_with("picture");
+        self.stdout.lines().filter(|line| !varies(line)).collect()
+    }
+
+    /// One line on stderr, nothing on stdout.
+    fn refuses(&self, code: i32, line: &str) {
+        assert_eq!((self.code, self.stdout.as_str()), (Some(code), ""), "{self:?}");
+        assert_eq!(self.stderr, format!("{line}\n"));
+    }
+}
+
+/// The same words, and figures that differ by rounding at most: another processor may sum in
+/// another order, and an image on the edge may fall to the other side.
+fn assert_alike(found: &[&str], expected: &[&str]) {
+    for (found, expected) in found.iter().zip(expected) {
+        let counts = expected.starts_with("errors");
+        let alike = |a: &str, b: &str| match (a.parse::<f64>(), b.parse::<f64>()) {
+            (Ok(a), Ok(b)) if counts => (a - b).abs() <= 2.0,
+            (Ok(a), Ok(b)) if b.fract() != 0.0 => (a - b).abs() <= 0.01 * b.abs(),
+            _ => a == b,
+        };
+        let (a, b) = (found.split_whitespace(), expected.split_whitespace());
+        assert!(
+            a.clone().count() == b.clone().count() && a.zip(b).all(|(a, b)| alike(a, b)),
+            "expected: {expected}\nfound:    {found}"
+        );
+    }
+    assert_eq!(found.len(), expected.len(), "{found:#?}");
+}
+
+fn golden(name: &str, found: &[&str]) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("expected/{name}.txt"));
+    if env::var_os("UPDATE_EXPECTED").is_some() {
+        return fs::write(path, found.join("\n") + "\n").unwrap();
+    }
+    let expected = fs::read_to_string(&path).unwrap_or_default();
+    assert_alike(found, &expected.lines().collect::<Vec<_>>());
+}
+
+#[test]
+fn two_epochs_print_the_same_figures_in_every_run() {
+    let folder = Folder::new("figures");
+    let run = folder.run("--epochs 2");
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+    golden("digits_two_epochs", &run.figures());
+    assert_eq!(folder.run("--epochs 2").figures(), run.figures());
+    assert_ne!(folder.run("--epochs 2 --seed 1").figures(), run.figures());
+}
+
+#[test]
+fn the_picture_is_where_the_last_line_says() {
+    let folder = Folder::new("picture");
+    let run = folder.run("--epochs 1 --out deep/er/a.svg");
+    let path = run.stdout.lines().last().unwrap().split_whitespace().last().unwrap();
+    assert_eq!(Path::new(path), folder.0.join("deep/er/a.svg").canonicalize().unwrap());
+    let svg = fs::read_to_string(path).unwrap();
+    assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
+    for words in ["Loss", "Accuracy", "What is taken for what", "held back"] {
+        assert!(svg.contains(words), "{words} is missing");
+    }
+    // Without --out it is in this folder.
+    folder.run("--epochs 1");
+    assert!(folder.0.join("digits.svg").exists());
+}
+
+#[test]
+fn help_tells_every_flag() {
+    let folder = Folder::new("help");
+    let run = folder.run("--help");
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+    golden("digits_help", &run.stdout.lines().collect::<Vec<_>>());
+    assert_eq!(folder.run("--epochs 3 -h"), run);
+}
+
+#[test]
+fn bad_arguments_are_one_line_and_exit_code_2() {
+    let folder = Folder::new("arguments");
+    folder.file("file", "");
+    let range = "--epochs takes a whole number from 1 to 10000, found";
+    for (arguments, line) in [
+        ("--epoch 3", "unknown argument `--epoch`".to_owned()),
+        ("seven", "unknown argument `seven`".to_owned()),
+        ("--epochs", "--epochs needs a value".to_owned()),
+        ("--epochs --seed 3", "--epochs needs a value".to_owned()),
+        ("--epochs 0", format!("{range} `0`")),
+        ("--epochs ten", format!("{range} `ten`")),
+        ("--epochs 1e3", format!("{range} `1e3`")),
+        ("--epochs 20000", format!("{range} `20000`")),
+        (
+            "--seed -1",
+            "--seed takes a whole number from 0 to 18446744073709551615, found `-1`".to_owned(),
+        ),
+    ] {
+        folder.run(arguments).refuses(2, &format!("digits: {line}; try --help"));
+    }
+    for out in [".", "file/a.svg"] {
+        let run = folder.run(&format!("--out {out}"));
+        assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""), "{run:?}");
+        let start = format!("digits: the picture cannot be written to {out}: ");
+        assert!(run.stderr.starts_with(&start) && run.stderr.lines().count() == 1, "{run:?}");
+    }
+}
+
+#[test]
+fn bad_data_is_one_line_and_exit_code_1() {
+    let folder = Folder::new("data");
+    let whole = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("data/digits.csv.gz")).unwrap();
+    let image = |digit: &str| format!("{}{digit}\n", "0,16,".repeat(32));
+    let sheet =
+        |line_3: String| format!("{}{line_3}{}", image("1").repeat(2), image("2").repeat(20));
+
+    let refuses = |name: &str, bytes: &[u8], why: &str| {
+        folder.file(name, bytes);
+        let run = folder.run(&format!("--data {name}"));
+        run.refuses(1, &format!("digits: {name}: {why}"));
+    };
+    refuses("empty.csv", b"", "at least 10 images expected, found 0");
+    refuses("binary.csv", &[0xff, 0xfe, 0x00], "neither gzip nor text");
+    let short = sheet("1,2,3\n".into());
+    refuses("short.csv", short.as_bytes(), "line 3: 65 numbers expected, found 3");
+    let ink = sheet(image("1").replacen("16", "ink", 1));
+    let why = "line 3: pixel 2 must be a whole number from 0 to 16, found `ink`";
+    refuses("ink.csv", ink.as_bytes(), why);
+    let dark = sheet(image("1").replacen("16", "17", 1));
+    let why = "line 3: pixel 2 must be a whole number from 0 to 16, found `17`";
+    refuses("dark.csv", dark.as_bytes(), why);
+    let why = "line 3: digit must be a whole number from 0 to 9, found `10`";
+    refuses("ten.csv", sheet(image("10")).as_bytes(), why);
+
+    folder.file("cut.csv.gz", &whole[..20_000]);
+    let run = folder.run("--data cut.csv.gz");
+    assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""), "{run:?}");
+    assert!(run.stderr.starts_with("digits: cut.csv.gz: not a whole gzip file: "), "{run:?}");
+    assert_eq!(run.stderr.lines().count(), 1);
+
+    let run = folder.run("--data none.csv");
+    assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""), "{run:?}");
+    assert!(run.stderr.starts_with("digits: none.csv: "), "{run:?}");
+}
+
+#[test]
+fn other_data_can_be_learned_from() {
+    let folder = Folder::new("own");
+    let image = |digit: usize| format!("{}{digit}\n", "0,16,".repeat(32));
+    folder.file("own.csv", (0..50).map(|i| image(i % 10)).collect::<String>());
+    let run = folder.run("--data own.csv --epochs 1");
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{run:?}");
+    assert!(run.stdout.contains("40 to learn from, 10 held back"), "{run:?}");
+}

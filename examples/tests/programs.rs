@@ -1,0 +1,60 @@
+//! Every program prints what stands beside it in `expected/`. After a change that is meant,
+//! `UPDATE_EXPECTED=1 cargo test -p examples --test programs` writes those files anew.
+
+use std::path::Path;
+use std::process::Command;
+use std::{env, fs};
+
+fn check(name: &str, program: &str) {
+    let output = Command::new(program).output().unwrap();
+    let (stdout, stderr) =
+        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert!(output.status.success(), "{name} ended with {}: {stderr}", output.status);
+    assert_eq!(stderr, "", "{name} prints results only");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("expected/{name}.txt"));
+    if env::var_os("UPDATE_EXPECTED").is_some() {
+        return fs::write(path, stdout).unwrap();
+    }
+    let expected = fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(stdout, expected, "{name} prints something else than {}", path.display());
+}
+
+macro_rules! programs {
+    ($($name:ident)*) => {
+        $(
+            #[test]
+            fn $name() {
+                check(stringify!($name), env!(concat!("CARGO_BIN_EXE_", stringify!($name))));
+            }
+        )*
+
+        #[test]
+        fn no_program_and_no_expectation_is_forgotten() {
+            let names = [$(stringify!($name)),*];
+            for (folder, extension) in [("src/bin", "rs"), ("expected", "txt")] {
+                let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+                for file in fs::read_dir(folder).unwrap() {
+                    let path = file.unwrap().path();
+                    let name = path.file_stem().unwrap().to_str().unwrap();
+                    assert!(path.extension().is_some_and(|e| e == extension), "{}", path.display());
+                    // `digits` has tests of its own.
+                    assert!(names.contains(&name) || name.starts_with("digits"), "{name}");
+                }
+            }
+        }
+    };
+}
+
+programs! {
+    cus_tanh_with_func
+    cus_tanh
+    cus_tanh_float32
+    tanh_by_name
+    aux_output
+    stop_gradient_input
+    all_stop_gradient
+    mark_not_inplace
+    mark_non_differentiable
+    materialize_grads
+    scaled_tanh
+}
