@@ -192,6 +192,7 @@ fn bad_data_is_one_line_and_exit_code_1() {
     let run = folder.run("--data none.csv");
     assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""), "{run:?}");
     assert!(run.stderr.starts_with("digits: none.csv: "), "{run:?}");
+    assert!(!folder.0.join("digits.svg").exists(), "no picture where nothing was learned");
 }
 
 #[test]

@@ -11,11 +11,11 @@ pub struct Mlp {
 }
 
 /// How well the model reads some images.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Score {
     pub loss: f64,
-    /// What each image was taken for.
-    pub guesses: Vec<i64>,
+    pub images: usize,
+    /// How many of them were read right.
     pub right: usize,
 }
 
@@ -61,21 +61,21 @@ impl Mlp {
         SoftmaxCrossEntropy::apply(&self.logits(&digits.images), &digits.labels)
     }
 
-    /// How well these images are read now.
-    pub fn score(&self, digits: &Digits) -> Score {
+    /// How well these images are read now, and what each was taken for.
+    pub fn score(&self, digits: &Digits) -> (Score, Tensor<i64>) {
         let (loss, guesses) = no_grad().run(|| self.loss(digits));
         let right = guesses.equal(&digits.labels).cast::<i64>().sum().item() as usize;
-        Score { loss: f64::from(loss.item()), guesses: guesses.to_vec(), right }
+        (Score { loss: f64::from(loss.item()), images: digits.len(), right }, guesses)
     }
 }
 
 impl Score {
     /// The part that was read right, in percent.
     pub fn accuracy(&self) -> f64 {
-        100.0 * self.right as f64 / self.guesses.len() as f64
+        100.0 * self.right as f64 / self.images as f64
     }
 
     pub fn errors(&self) -> usize {
-        self.guesses.len() - self.right
+        self.images - self.right
     }
 }

@@ -56,6 +56,9 @@ impl Gelu {
 
 /// Softmax and cross-entropy in one: the mean of `-ln p[target]` over the rows of `logits`
 /// `[n, classes]`. With the loss come the guesses, `[n]`: the class with the greatest logit.
+///
+/// It saves the probabilities, which are neither an input nor an output: it can be differentiated
+/// once, which is all that learning needs.
 #[py_layer]
 impl SoftmaxCrossEntropy {
     type Saved = (Tensor, Tensor<i64>);
@@ -78,5 +81,57 @@ impl SoftmaxCrossEntropy {
         let (p, targets) = ctx.saved_tensor();
         let &[n, classes] = p.shape() else { unreachable!("forward took a matrix") };
         loss * (p - targets.one_hot(classes)) / n as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leaf(shape: &[usize]) -> Tensor {
+        let tensor = Tensor::randn(shape);
+        tensor.set_stop_gradient(false);
+        tensor
+    }
+
+    /// The op and the same of built-in ops have one value and one gradient.
+    fn assert_same(op: &Tensor, built_in: &Tensor, leaves: &[&Tensor]) {
+        let close = |a: &Tensor, b: &Tensor| (a - b).abs().max().item() < 1e-5;
+        assert!(close(op, built_in), "{op} is not {built_in}");
+        let gradients = |y: &Tensor| -> Vec<Tensor> {
+            leaves.iter().for_each(|x| x.clear_grad());
+            (y * y).sum().backward().unwrap();
+            leaves.iter().map(|x| x.grad().unwrap()).collect()
+        };
+        for (a, b) in gradients(op).iter().zip(&gradients(built_in)) {
+            assert!(close(a, b), "gradient {a} is not {b}");
+        }
+    }
+
+    #[test]
+    fn linear() {
+        let (x, w, b) = (leaf(&[5, 3]), leaf(&[3, 4]), leaf(&[4]));
+        assert_same(&Linear::apply(&x, &w, &b), &(x.matmul(&w) + &b), &[&x, &w, &b]);
+    }
+
+    #[test]
+    fn gelu() {
+        let x = leaf(&[40]);
+        assert_same(&Gelu::apply(&x), &x.gelu(), &[&x]);
+    }
+
+    #[test]
+    fn softmax_cross_entropy() {
+        let (logits, targets) = (leaf(&[6, 10]), Tensor::from([3, 1, 4, 1, 5, 9]));
+        let (loss, guesses) = SoftmaxCrossEntropy::apply(&logits, &targets);
+        assert_same(&loss, &logits.cross_entropy(&targets), &[&logits]);
+        assert_eq!(guesses.to_vec(), logits.argmax(1).to_vec());
+    }
+
+    #[test]
+    fn great_logits_do_not_overflow() {
+        let logits = Tensor::from([[1000.0, 0.0], [-1000.0, 0.0]]);
+        let (loss, _) = SoftmaxCrossEntropy::apply(&logits, &Tensor::from([0, 0]));
+        assert_eq!(loss.item(), 500.0);
     }
 }

@@ -34,9 +34,11 @@ pub fn check_writable(path: &Path) -> Result<(), Failure> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
-        fs::OpenOptions::new().create(true).append(true).open(path)
+        let stood = path.exists();
+        fs::OpenOptions::new().create(true).append(true).open(path)?;
+        if stood { Ok(()) } else { fs::remove_file(path) }
     };
-    open().map(drop).map_err(|error| {
+    open().map_err(|error| {
         Failure::Usage(format!("the picture cannot be written to {}: {error}", path.display()))
     })
 }
@@ -81,7 +83,7 @@ fn heading(area: &Area<'_>, outcome: &Outcome) -> Result<(), Failure> {
     let below = format!(
         "{} of {} images wrong after {epochs} {} of learning, with gradients written by hand",
         exam.errors(),
-        exam.guesses.len(),
+        exam.images,
         if epochs == 1 { "epoch" } else { "epochs" },
     );
     text(area, &title, (0, 16), 36, INK, HPos::Left)?;
@@ -164,7 +166,7 @@ fn confusion(area: &Area<'_>, exam: &Digits, outcome: &Outcome) -> Result<(), Fa
     const LEFT: i32 = 60;
     const TOP: i32 = 46;
     let mut counts = [[0_usize; CLASSES]; CLASSES];
-    for (label, &guess) in exam.labels.to_vec().into_iter().zip(&outcome.last().1.guesses) {
+    for (label, &guess) in exam.labels.to_vec().into_iter().zip(&outcome.guesses) {
         counts[label as usize][guess as usize] += 1;
     }
     let grid = panel(area, "What is taken for what")?;
@@ -204,7 +206,7 @@ fn images(area: &Area<'_>, exam: &Digits, outcome: &Outcome) -> Result<(), Failu
     const SHOWN: usize = 4 * COLUMNS;
     const STEP: (i32, i32) = (78, 119);
     let labels = exam.labels.to_vec();
-    let guesses = &outcome.last().1.guesses;
+    let guesses = &outcome.guesses;
     let (right, wrong): (Vec<usize>, Vec<usize>) =
         (0..labels.len()).partition(|&i| labels[i] == guesses[i]);
     let title = match wrong.len() {

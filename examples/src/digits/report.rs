@@ -35,7 +35,7 @@ pub fn closing(to: &mut impl Write, model: &Mlp, outcome: &Outcome) -> Result<()
     let mut row = |name: &str, cell: &dyn Fn(&Score) -> String| {
         writeln!(to, "{name:<14}{:>12}{:>14}", cell(lessons), cell(exam))
     };
-    row("images", &|score| score.guesses.len().to_string())?;
+    row("images", &|score| score.images.to_string())?;
     row("loss", &|score| format!("{:.4}", score.loss))?;
     row("accuracy", &|score| format!("{:.2} %", score.accuracy()))?;
     row("errors", &|score| score.errors().to_string())?;

@@ -15,11 +15,14 @@ const BATCH: usize = 32;
 const RATE: f64 = 3e-3;
 
 /// What learning led to.
+#[derive(Default)]
 pub struct Outcome {
     /// On the images learned from, after each epoch.
     pub lessons: Vec<Score>,
     /// On those held back.
     pub exam: Vec<Score>,
+    /// What each image held back was taken for at the end.
+    pub guesses: Vec<i64>,
     /// Spent learning, without the scoring between epochs.
     pub time: Duration,
     /// Images seen in that time.
@@ -45,7 +48,7 @@ pub fn learn(
     progress: &mut Progress,
 ) -> Result<Outcome, Failure> {
     let mut adam = Adam::new(model);
-    let mut outcome = Outcome { lessons: vec![], exam: vec![], time: Duration::ZERO, seen: 0 };
+    let mut outcome = Outcome::default();
     let nudged = lessons.nudged();
     let n = lessons.len();
     let steps = (epochs * n.div_ceil(BATCH)) as f64;
@@ -62,8 +65,10 @@ pub fn learn(
         }
         outcome.time += start.elapsed();
         outcome.seen += lessons.len();
-        outcome.lessons.push(model.score(lessons));
-        outcome.exam.push(model.score(exam));
+        let (score, guesses) = model.score(exam);
+        outcome.lessons.push(model.score(lessons).0);
+        outcome.exam.push(score);
+        outcome.guesses = guesses.to_vec();
         progress.epoch(epoch, &outcome)?;
     }
     progress.finish();
