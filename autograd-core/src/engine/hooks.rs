@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::accumulate;
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, HookId, LeafHook, Node, NodeHook, Slots, Tensor, for_any};
 use crate::ops::Float;
@@ -27,7 +28,9 @@ fn next_id() -> HookId {
 pub(super) fn run_node_hooks(node: &Arc<Node>, grads: &mut Slots) -> Result<()> {
     let Some(hooks) = node.hooks() else { return Ok(()) };
     for hook in hooks {
-        let Some(Some(grad)) = grads.get_mut(hook.slot as usize) else { continue };
+        let Some(slot) = grads.get_mut(hook.slot as usize) else { continue };
+        *slot = slot.take().map(AnyTensor::unshared);
+        let Some(grad) = slot else { continue };
         if let Some(new) = (hook.call)(grad)? {
             check(new.shape(), grad.shape())?;
             *grad = new;
@@ -42,9 +45,10 @@ pub(super) fn run_leaf_hooks(leaf: &AnyTensor, grad: AnyTensor) -> Result<AnyTen
         if hooks.is_empty() {
             return Ok(grad);
         }
-        let Some(mut grad) = T::unwrap(grad) else {
+        let Some(grad) = T::unwrap(grad) else {
             unreachable!("a gradient has its leaf's element type");
         };
+        let mut grad = grad.unshared();
         for hook in hooks {
             if let Some(new) = (hook.call)(&grad)? {
                 check(new.shape(), grad.shape())?;
@@ -131,11 +135,7 @@ impl<T: Float> Tensor<T> {
         let weak = self.downgrade();
         let keep = move |grad: &Tensor<T>| {
             if let Some(tensor) = weak.upgrade() {
-                let total = match tensor.replace_grad(None) {
-                    Some(before) => before + grad,
-                    None => grad.alias(),
-                };
-                tensor.replace_grad(Some(total));
+                accumulate(&tensor, grad.clone());
             }
             Ok(None)
         };

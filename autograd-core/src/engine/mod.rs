@@ -294,14 +294,11 @@ fn commit(leaves: Leaves) -> Result<()> {
     Ok(())
 }
 
-fn accumulate<T: Float>(leaf: &Tensor<T>, grad: Tensor<T>) {
-    let total = match leaf.replace_grad(None) {
+fn accumulate<T: Float>(tensor: &Tensor<T>, grad: Tensor<T>) {
+    tensor.update_grad(|before| match before {
         Some(before) => before + grad,
-        // What others hold too is copied (its buffer only when one of them writes).
-        None if is_grad_enabled() => grad,
         None => grad.owned(),
-    };
-    leaf.replace_grad(Some(total));
+    });
 }
 
 /// What [`grad_with`] keeps, records and allows.
@@ -596,8 +593,16 @@ impl<T: Float> Tensor<T> {
         self.replace_grad(None);
     }
 
-    /// A gradient for a leaf to keep: not shared with any other handle.
+    /// A gradient to keep: not shared with any other handle, and where the backward is recorded
+    /// still connected with what it was computed from.
     fn owned(self) -> Tensor<T> {
+        if self.is_recorded() {
+            return match self.producer() {
+                Some(_) => self.snapshot(),
+                // A seed that wants a gradient itself.
+                None => self.reshape(self.shape_owned()),
+            };
+        }
         match self.try_into_value() {
             Ok(value) => Tensor::new(value),
             Err(shared) => shared.alias(),

@@ -123,6 +123,10 @@ impl AnyTensor {
         for_any!(self, t => t.version())
     }
 
+    pub(crate) fn unshared(self) -> Self {
+        for_any!(self, t => Element::wrap(t.unshared()))
+    }
+
     /// The same value as a tensor of its own, outside the graph.
     pub(crate) fn alias(&self) -> Self {
         for_any!(self, t => Element::wrap(t.alias()))

@@ -178,6 +178,14 @@ impl<T: Element> Tensor<T> {
         true
     }
 
+    /// A tensor to hand to user code, which may change it in place: one that others hold, or whose
+    /// data they see, is replaced by one of its own. In a recorded backward a gradient keeps its
+    /// place in the graph, and a change in place is refused.
+    pub(crate) fn unshared(self) -> Self {
+        let alone = Arc::strong_count(&self.0) == 1 && self.0.shared.get().is_none();
+        if alone || self.is_recorded() { self } else { self.alias() }
+    }
+
     /// This tensor as it is now, at the same place in the graph; later changes in place do not
     /// reach it.
     pub(crate) fn snapshot(&self) -> Self {
@@ -326,6 +334,17 @@ impl<T: Element> Tensor<T> {
         }
         let mut slot = self.kept().grad.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::replace(&mut *slot, grad)
+    }
+
+    /// Changes the kept gradient; others wait meanwhile, so that nothing they add is lost.
+    pub(crate) fn update_grad(&self, f: impl FnOnce(Option<Tensor<T>>) -> Tensor<T>) {
+        let mut slot = self.kept().grad.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = slot.take();
+        // Freeing a graph runs the drops of what users put in it: not under the lock.
+        let graph = before.as_ref().filter(|before| !before.stop_gradient()).cloned();
+        *slot = Some(f(before));
+        drop(slot);
+        drop(graph);
     }
 
     pub(crate) fn add_leaf_hook(&self, hook: LeafHook<T>) {

@@ -41,14 +41,11 @@ impl Layout {
         self.counts.push(count);
     }
 
+    /// One by one: shapes are short.
+    #[inline]
     pub(super) fn push_shape(&mut self, shape: &[usize]) {
         self.shapes.push(shape.len());
-        self.shapes.extend_from_slice(shape);
-    }
-
-    pub(super) fn append(&mut self, counts: &[u32], shapes: &Self) {
-        self.counts.extend_from_slice(counts);
-        self.shapes.extend_from_slice(&shapes.shapes);
+        shape.iter().for_each(|&n| self.shapes.push(n));
     }
 
     /// Position of a parameter's first tensor, and how many tensors it has.
@@ -80,7 +77,9 @@ impl Rule for LayerNode {
         let (op, location, node) = (self.info.name, pull.node.location, pull.node);
         let once = self.info.once_differentiable;
         let create_graph = pull.create_graph && !once;
+        // Backward may change them in place; nobody else shall see that.
         let grads = mem::take(&mut pull.grads);
+        let grads: Slots = grads.into_iter().map(|grad| grad.map(AnyTensor::unshared)).collect();
         // Who made the gradients, for a node that refuses a second order.
         let barrier = once && pull.create_graph;
         let barrier = barrier.then(|| Barrier::record(self, &grads, location));
@@ -115,7 +114,8 @@ impl RawBackward<'_> {
     /// What forward saved.
     pub fn saved<L: Layer<K>, K>(&self) -> Result<L::Saved> {
         L::Saved::unpack(&mut Unpack {
-            kept: mem::take(&mut *self.kept.borrow_mut()).into_iter(),
+            kept: self.kept.borrow_mut(),
+            next: 0,
             at: At { ..self.at },
             info: self.layer.info,
             position: 0,
