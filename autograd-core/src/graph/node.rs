@@ -142,6 +142,7 @@ impl NodeRef {
     }
 
     /// Records a rule.
+    #[inline]
     pub(crate) fn record(rule: impl Rule + 'static, location: &'static Location<'static>) -> Self {
         let level = rule.edges().iter().map(Edge::level).max().unwrap_or(0);
         Self(Some(Arc::new(Node { level, location, hooks: OnceLock::new(), rule })))

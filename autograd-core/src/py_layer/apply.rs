@@ -1,5 +1,6 @@
 //! One call of a layer: forward runs unrecorded, then its outputs are attached to a node.
 
+use std::any::type_name;
 use std::panic::Location;
 use std::sync::Mutex;
 
@@ -7,10 +8,10 @@ use super::context::{Forward, ForwardContext};
 use super::inputs::{Edges, TensorInput, contains, draw_edges, wants_gradient};
 use super::node::{LayerNode, Layout, RawBackward};
 use super::outputs::{Seen, Visit, Visitor, attach, look};
-use super::saved::{Kept, KeptState, Role};
+use super::saved::{Kept, KeptState, Pack, Role};
 use super::{Info, Layer};
 use crate::error::{Error, Result};
-use crate::graph::{AnyTensor, GradMode, NodeRef, is_grad_enabled};
+use crate::graph::{AnyTensor, GradMode, NodeRef, Tensor, is_grad_enabled};
 
 /// Runs a layer. `forward` calls the user's function; `visit` shows the visitor its tensors.
 #[track_caller]
@@ -27,7 +28,7 @@ pub fn apply<L: Layer<K>, K, O>(
         forward(&mut context)
     };
     let marker = Declared::of::<L, K>();
-    finish(context.state, L::pull, marker, &mut |visitor| visit(&mut outputs, visitor), location)?;
+    finish(&mut context.state, L::pull, marker, &mut |visitor| visit(&mut outputs, visitor), location)?;
     Ok(outputs)
 }
 
@@ -50,7 +51,7 @@ pub fn apply_fallible<L: Layer<K>, K, O, E>(
         Err(error) => return Ok(Err(error)),
     };
     let marker = Declared::of::<L, K>();
-    finish(context.state, L::pull, marker, &mut |visitor| visit(&mut outputs, visitor), location)?;
+    finish(&mut context.state, L::pull, marker, &mut |visitor| visit(&mut outputs, visitor), location)?;
     Ok(Ok(outputs))
 }
 
@@ -74,6 +75,36 @@ pub fn without_gradient<L: Layer<K>, K>(inputs: &[&dyn TensorInput]) -> Result<(
         }
     }
     Ok(())
+}
+
+/// A parameter of a type parameter may turn out to be a tensor: then its gradient would be lost.
+pub fn check_plain<L: Layer<K>, K, V: ?Sized>(_: &V, parameter: &'static str) -> Result<()> {
+    let held = type_name::<V>();
+    if !holds_tensor(held) {
+        return Ok(());
+    }
+    Err(Error::Unsupported {
+        op: L::INFO.name,
+        why: format!(
+            "the plain parameter `{parameter}` was given a tensor (`{held}`), whose gradient would \
+             be lost; a tensor input is declared as `&Tensor<T>`"
+        ),
+    })
+}
+
+/// Tells by the name of a type, the only thing that is known of every type when running.
+fn holds_tensor(mut name: &str) -> bool {
+    let tensor = type_name::<Tensor<f32>>();
+    let tensor = tensor.split('<').next().unwrap_or(tensor);
+    let around = [
+        "&", "mut ", "[", "(", "core::option::Option<", "alloc::vec::Vec<", "alloc::boxed::Box<",
+        "alloc::sync::Arc<", "alloc::rc::Rc<",
+    ];
+    while let Some(inner) = around.iter().find_map(|outer| name.strip_prefix(outer)) {
+        name = inner;
+    }
+    let element = name.strip_prefix(tensor).unwrap_or_default();
+    element.starts_with("<f32>") || element.starts_with("<f64>")
 }
 
 /// What was asked for, or a panic at the line of the caller.
@@ -116,7 +147,7 @@ fn is_recording(info: &Info, inputs: &[&dyn TensorInput]) -> bool {
 
 /// Forward is done: checks what it did, and records.
 fn finish(
-    mut forward: Forward<'_>,
+    forward: &mut Forward<'_>,
     pull: fn(&RawBackward<'_>) -> Result<()>,
     declared: Declared,
     visit: &mut Visit<'_>,
@@ -125,7 +156,12 @@ fn finish(
     if let Some(broken) = forward.broken.take() {
         return Err(broken);
     }
-    let seen = look(visit);
+    let mut layout = Layout::default();
+    let mut edges = Edges::new();
+    if forward.recording {
+        draw(forward, &mut edges, &mut layout);
+    }
+    let seen = look(visit, &mut layout);
     let marked = forward.non_differentiable.take().unwrap_or_default();
     check_marks(forward.info, &seen, &marked)?;
     let inputs = forward.inputs;
@@ -134,19 +170,15 @@ fn finish(
         attach(visit, None, &seen, &is_input, &marked);
         return Ok(());
     }
-    check_declared(&forward, &declared)?;
-    let (edges, layout) = draw(&forward, &seen);
-    let kept = forward.saved.map_or_else(KeptState::new, |saved| {
-        let mut kept = saved.into_state();
-        kept.iter_mut().for_each(|kept| assign_role(kept, inputs, &seen, &marked));
-        kept
-    });
+    check_declared(forward, &declared)?;
+    let mut kept = forward.saved.take().map_or_else(KeptState::new, Pack::into_state);
+    kept.iter_mut().for_each(|kept| assign_role(kept, inputs, &seen, &marked));
     let node = LayerNode {
         info: forward.info,
         pull,
         edges,
         kept: Mutex::new(Some(kept)),
-        attrs: forward.attrs,
+        attrs: forward.attrs.take(),
         layout,
     };
     let node = NodeRef::record(node, location);
@@ -190,18 +222,14 @@ fn check_declared(forward: &Forward<'_>, declared: &Declared) -> Result<()> {
 }
 
 /// Edges to the inputs, and the shapes that backward's gradients must have.
-fn draw(forward: &Forward<'_>, seen: &Seen) -> (Edges, Layout) {
-    let mut edges = Edges::new();
-    let mut layout = Layout::default();
+fn draw(forward: &Forward<'_>, edges: &mut Edges, layout: &mut Layout) {
     for (input, declared) in forward.inputs.iter().zip(forward.info.inputs) {
         if declared.differentiable {
-            draw_edges(*input, &mut edges, &mut layout);
+            draw_edges(*input, edges, layout);
         } else {
             layout.push_count(0);
         }
     }
-    layout.append(&seen.counts, &seen.shapes);
-    (edges, layout)
 }
 
 /// An input is kept as it is; of an output only the value, because the output holds the node and

@@ -15,7 +15,7 @@ mod outputs;
 mod plain;
 mod saved;
 
-pub use apply::{apply, apply_fallible, expect, without_gradient};
+pub use apply::{apply, apply_fallible, check_plain, expect, without_gradient};
 pub use builder::{Given, GivenOr, NotGiven, Optional, Required, Set};
 pub use context::{BackwardContext, ForwardContext, InBackward, InForward, Outputs};
 pub use grads::{GradFor, GradParam, Gradient, GradsFor};

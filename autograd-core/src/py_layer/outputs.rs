@@ -83,7 +83,7 @@ impl<T: Float, const N: usize> TensorOutput for [Tensor<T>; N] {
 pub struct Visitor<'a>(Task<'a>);
 
 enum Task<'a> {
-    Look(&'a mut Seen),
+    Look(&'a mut Seen, &'a mut Layout),
     Attach(Attach<'a>),
 }
 
@@ -91,8 +91,6 @@ enum Task<'a> {
 #[derive(Default)]
 pub(super) struct Seen {
     pub(super) addresses: SmallVec<[*const (); 4]>,
-    pub(super) counts: SmallVec<[u32; 4]>,
-    pub(super) shapes: Layout,
 }
 
 /// What is done to the outputs once the node is there.
@@ -109,8 +107,8 @@ struct Attach<'a> {
 
 impl Visitor<'_> {
     fn group(&mut self, count: usize) {
-        if let Task::Look(seen) = &mut self.0 {
-            seen.counts.push(u32::try_from(count).unwrap_or(u32::MAX));
+        if let Task::Look(_, layout) = &mut self.0 {
+            layout.push_count(u32::try_from(count).unwrap_or(u32::MAX));
         }
     }
 
@@ -121,9 +119,9 @@ impl Visitor<'_> {
 
     fn see<T: Element>(&mut self, tensor: &mut Tensor<T>) {
         match &mut self.0 {
-            Task::Look(seen) => {
+            Task::Look(seen, layout) => {
                 seen.addresses.push(tensor.address());
-                seen.shapes.push_shape(tensor.shape());
+                layout.push_shape(tensor.shape());
             }
             Task::Attach(attach) => attach.one(tensor),
         }
@@ -140,12 +138,9 @@ impl Attach<'_> {
         // The last output takes the node itself: one count less up and down.
         let node = if self.slot == self.total { self.node.take() } else { self.node.clone() };
         match node {
-            Some(node) if !marked => {
-                if (self.taken)(tensor.address()) {
-                    *tensor = tensor.alias();
-                }
-                tensor.attach(node, slot);
-            }
+            // A tensor that somebody else holds, an input above all, stays as it is: the output is
+            // a new one.
+            Some(node) if !marked => tensor.attach(node, slot),
             _ => {
                 let before = self.seen.addresses.iter().take(slot as usize);
                 let again = before.copied().any(|before| Some(before) == address);
@@ -161,10 +156,10 @@ impl Attach<'_> {
 /// Goes over the outputs of a call; shows them to a visitor.
 pub(super) type Visit<'a> = dyn FnMut(&mut Visitor<'_>) + 'a;
 
-/// What there is.
-pub(super) fn look(visit: &mut Visit<'_>) -> Seen {
+/// What there is; counts and shapes go to the layout.
+pub(super) fn look(visit: &mut Visit<'_>, layout: &mut Layout) -> Seen {
     let mut seen = Seen::default();
-    visit(&mut Visitor(Task::Look(&mut seen)));
+    visit(&mut Visitor(Task::Look(&mut seen, layout)));
     seen
 }
 

@@ -1,5 +1,6 @@
 //! What forward saves for backward: packed into one flat list, unpacked into the declared type.
 
+use std::cell::RefMut;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -95,7 +96,8 @@ impl Pack {
 /// Saved state on its way to backward.
 #[doc(hidden)]
 pub struct Unpack<'a> {
-    pub(super) kept: smallvec::IntoIter<[Kept; 2]>,
+    pub(super) kept: RefMut<'a, KeptState>,
+    pub(super) next: usize,
     pub(super) at: At<'a>,
     pub(super) info: &'static Info,
     pub(super) position: usize,
@@ -105,8 +107,15 @@ pub struct Unpack<'a> {
 const OUT_OF_STEP: &str = "saved state is read as it was written";
 
 impl Unpack<'_> {
+    /// The next entry, taken.
+    fn entry(&mut self) -> Option<Kept> {
+        let entry = self.kept.get_mut(self.next)?;
+        self.next += 1;
+        Some(std::mem::replace(entry, Kept::Length(0)))
+    }
+
     fn tensor<T: Element>(&mut self) -> Result<Tensor<T>> {
-        let Some(Kept::Tensor { tensor, version, role }) = self.kept.next() else {
+        let Some(Kept::Tensor { tensor, version, role }) = self.entry() else {
             unreachable!("{OUT_OF_STEP}")
         };
         self.position += 1;
@@ -152,7 +161,7 @@ impl Unpack<'_> {
     }
 
     fn length(&mut self) -> usize {
-        match self.kept.next() {
+        match self.entry() {
             Some(Kept::Length(length)) => length,
             _ => unreachable!("{OUT_OF_STEP}"),
         }
