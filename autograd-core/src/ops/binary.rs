@@ -102,7 +102,7 @@ fn share<T: Float>(
     wins: impl Fn(T, T) -> bool,
 ) -> Tensor<T> {
     let half = T::from_f64(0.5);
-    let part = x.zip_values(y, |x, y| {
+    let part = x.zip_values("share", y, |x, y| {
         if wins(x, y) {
             T::ONE
         } else if x == y {

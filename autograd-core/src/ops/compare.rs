@@ -7,7 +7,7 @@ use crate::array::elementwise::convert;
 use crate::array::shape::broadcast;
 use crate::array::{Storable, Value};
 use crate::error::Result;
-use crate::graph::{Element, Plain, Tensor, record};
+use crate::graph::{Element, Keep, Plain, Tensor, record};
 
 macro_rules! comparisons {
     ($($(#[$doc:meta])* $name:ident $scalar:ident |$a:ident, $b:ident| $test:expr;)*) => {
@@ -24,7 +24,7 @@ macro_rules! comparisons {
                 /// If the shapes cannot be broadcast together.
                 #[track_caller]
                 pub fn $name(&self, other: &Tensor<T>) -> Tensor<bool> {
-                    self.zip_values(other, |$a, $b| $test)
+                    self.zip_values(stringify!($name), other, |$a, $b| $test)
                 }
 
                 $(#[$doc])*
@@ -59,7 +59,7 @@ impl Tensor<bool> {
     /// If the shapes cannot be broadcast together.
     #[track_caller]
     pub fn and(&self, other: &Tensor<bool>) -> Tensor<bool> {
-        self.zip_values(other, |a, b| a & b)
+        self.zip_values("and", other, |a, b| a & b)
     }
 
     /// Where either is true.
@@ -69,7 +69,7 @@ impl Tensor<bool> {
     /// If the shapes cannot be broadcast together.
     #[track_caller]
     pub fn or(&self, other: &Tensor<bool>) -> Tensor<bool> {
-        self.zip_values(other, |a, b| a | b)
+        self.zip_values("or", other, |a, b| a | b)
     }
 
     /// Where this one is false.
@@ -136,7 +136,7 @@ fn choose<T: Float>(
     if !on.is_recorded() && !off.is_recorded() {
         return Ok(Tensor::new(value));
     }
-    let state = (Plain(mask.clone()), Plain((on.shape_owned(), off.shape_owned())));
+    let state = (Keep::input(0, mask), Plain((on.shape_owned(), off.shape_owned())));
     Ok(record("where_else", caller, [on, off], value, state, |(mask, (on, off)), dy, wants| {
         let zero = T::ZERO;
         let part = |mask: &Tensor<bool>| {

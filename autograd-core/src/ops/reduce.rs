@@ -160,7 +160,7 @@ fn pull<T: Float>(
         Reduce::Max | Reduce::Min => {
             let x = x();
             let best = T::reduce(op, &x.alias(), &signed, true, Location::caller())?;
-            let hits = x.zip_values(&best, |x, m| if x == m { T::ONE } else { T::ZERO });
+            let hits = x.zip_values("extreme", &best, |x, m| if x == m { T::ONE } else { T::ZERO });
             let count = hits.sum_axes_keep(&signed);
             dy * (hits / count)
         }
@@ -286,12 +286,14 @@ impl<T: Numeric> Tensor<T> {
 
 impl<T: Element> Tensor<T> {
     /// `f` of every pair of elements, outside the graph.
+    #[track_caller]
     pub(crate) fn zip_values<U: Element, V: Element>(
         &self,
+        op: &'static str,
         other: &Tensor<U>,
         f: impl Fn(T, U) -> V,
     ) -> Tensor<V> {
-        let shape = crate::array::shape::broadcast("zip", self.shape(), other.shape());
+        let shape = crate::array::shape::broadcast(op, self.shape(), other.shape());
         let shape = expect(shape);
         Tensor::new(convert_zip(&shape, &self.read(), &other.read(), f))
     }

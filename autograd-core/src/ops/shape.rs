@@ -328,6 +328,8 @@ fn slice<T: Element>(
             found: format!("{start}, {end} and {step}"),
         });
     }
+    // A longer step takes the first element only, as this one does.
+    let step = step.min(n.max(1));
     let value = {
         let x = x.read();
         let mut shape = Shape::from_slice(x.shape());
