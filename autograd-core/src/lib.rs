@@ -86,8 +86,8 @@ pub use graph::{
 pub use ops::{Conv2dOptions, Float, IntoElement, IntoPair, Numeric, Operand, PoolOptions};
 pub use random::{Generator, seed};
 
-pub use autograd_macros::{Saved, py_layer};
-pub use py_layer::{BackwardContext, ForwardContext, IntoSaved, Saved};
+pub use autograd_macros::Saved;
+pub use py_layer::{BackwardContext, ForwardContext, IntoSaved, Saved, py_layer};
 
 /// What a program with ops of its own needs: `use autograd_core::prelude::*;`.
 pub mod prelude {

@@ -56,14 +56,11 @@ impl<'a> Builder<'a> {
         let (name, names, states) = (&self.name, &self.names, &self.states);
         let layer = self.expansion.layer;
         let vis = self.expansion.forward_vis();
-        let markers: Vec<_> = self
-            .forward
-            .params
-            .iter()
-            .map(|param| marker(&param.ident))
-            .collect();
+        let markers: Vec<_> =
+            self.forward.params.iter().map(|param| marker(&param.ident)).collect();
         let arguments = arguments(&layer.generics);
-        let declared: Vec<_> = layer.generics.params.iter().map(ToTokens::to_token_stream).collect();
+        let declared: Vec<_> =
+            layer.generics.params.iter().map(ToTokens::to_token_stream).collect();
         let (lifetimes, others): (Vec<_>, Vec<_>) = layer
             .generics
             .params
@@ -297,7 +294,8 @@ fn replace_self(tokens: TokenStream, op: &TokenStream) -> TokenStream {
     while let Some(tree) = trees.next() {
         match tree {
             TokenTree::Ident(ident) if ident == "Self" => {
-                let path = matches!(trees.peek(), Some(TokenTree::Punct(colon)) if colon.as_char() == ':');
+                let path =
+                    matches!(trees.peek(), Some(TokenTree::Punct(colon)) if colon.as_char() == ':');
                 out.extend(if path { quote!(<#op>) } else { op.clone() });
             }
             TokenTree::Group(group) => {
@@ -331,7 +329,8 @@ fn arguments(generics: &syn::Generics) -> Vec<TokenStream> {
         GenericParam::Const(param) => param.ident.to_token_stream(),
         GenericParam::Lifetime(param) => param.lifetime.to_token_stream(),
     };
-    let (lifetimes, others): (Vec<_>, Vec<_>) = generics.params.iter().partition(|p| is_lifetime(p));
+    let (lifetimes, others): (Vec<_>, Vec<_>) =
+        generics.params.iter().partition(|p| is_lifetime(p));
     lifetimes.into_iter().chain(others).map(argument).collect()
 }
 

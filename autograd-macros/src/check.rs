@@ -5,8 +5,8 @@ use crate::context_use;
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{
-    Form, Layer, OutputKind, Returns, bare, element, gradient_type, hidden_tensor,
-    is_known, last_segment, nearest, parameter_type, plain_name, text,
+    Form, Layer, OutputKind, Returns, bare, element, gradient_type, hidden_tensor, is_known,
+    last_segment, nearest, parameter_type, plain_name, text,
 };
 use syn::{GenericArgument, Type};
 
@@ -130,9 +130,8 @@ fn tensor_outputs(layer: &Layer, errors: &mut Errors) {
     if matches!(whole, Type::Tuple(tuple) if tuple.elems.is_empty()) {
         return errors.at(whole, messages::no_return());
     }
-    let integers = forward.outputs.parts.iter().any(|output| {
-        crate::model::output_form(&output.ty).is_some()
-    });
+    let integers =
+        forward.outputs.parts.iter().any(|output| crate::model::output_form(&output.ty).is_some());
     if integers {
         errors.at(whole, messages::only_integer_outputs());
     } else {
@@ -184,7 +183,8 @@ fn gradient_count(layer: &Layer, errors: &mut Errors) {
             format!("{name}: {}", parameter_type(*form, &text(tensor)))
         })
         .collect();
-    let message = messages::gradient_count(found, outputs.len(), &format!("`{}`", wanted.join(", ")));
+    let message =
+        messages::gradient_count(found, outputs.len(), &format!("`{}`", wanted.join(", ")));
     match backward.params.get(outputs.len()..) {
         // The parameters that are too many, each of them.
         Some([first, ..]) => errors.at(&first.ty, message),
@@ -200,9 +200,7 @@ fn gradient_types(layer: &Layer, errors: &mut Errors) {
     if outputs.len() != backward.params.len() {
         return;
     }
-    for (position, ((_, form, tensor), param)) in
-        outputs.iter().zip(&backward.params).enumerate()
-    {
+    for (position, ((_, form, tensor), param)) in outputs.iter().zip(&backward.params).enumerate() {
         let of = text(*tensor);
         let write = parameter_type(*form, &of);
         let forms = match form {
@@ -319,13 +317,7 @@ fn surely_gradients(ty: &Type) -> Option<usize> {
     crate::model::output_form(inner).map(|_| 1)
 }
 
-fn returned_type(
-    name: &str,
-    form: Form,
-    tensor: &syn::TypePath,
-    ty: &Type,
-    errors: &mut Errors,
-) {
+fn returned_type(name: &str, form: Form, tensor: &syn::TypePath, ty: &Type, errors: &mut Errors) {
     let of = text(tensor);
     let tensor_of = |ty: &Type| crate::model::argument_of(ty, "Option").unwrap_or(ty).clone();
     let (fits, found) = match form {
@@ -358,22 +350,33 @@ fn returned_type(
 /// Types that no alias can make a gradient of: what is left is for the compiler.
 fn surely_wrong(ty: &Type) -> bool {
     match bare(ty) {
-        Type::Reference(_) | Type::Slice(_) | Type::Array(_) | Type::Tuple(_) | Type::FnPtr(_)
-        | Type::Never(_) | Type::Ptr(_) => true,
-        Type::Path(path) if path.qself.is_none() => {
-            last_segment(ty).is_some_and(|segment| {
-                let name = segment.ident.to_string();
-                let primitive = matches!(
-                    name.as_str(),
-                    "f32" | "f64" | "i32" | "i64" | "u8" | "usize" | "bool" | "String" | "Tensor"
-                        | "Vec"
-                );
-                let typed = matches!(&segment.arguments,
+        Type::Reference(_)
+        | Type::Slice(_)
+        | Type::Array(_)
+        | Type::Tuple(_)
+        | Type::FnPtr(_)
+        | Type::Never(_)
+        | Type::Ptr(_) => true,
+        Type::Path(path) if path.qself.is_none() => last_segment(ty).is_some_and(|segment| {
+            let name = segment.ident.to_string();
+            let primitive = matches!(
+                name.as_str(),
+                "f32"
+                    | "f64"
+                    | "i32"
+                    | "i64"
+                    | "u8"
+                    | "usize"
+                    | "bool"
+                    | "String"
+                    | "Tensor"
+                    | "Vec"
+            );
+            let typed = matches!(&segment.arguments,
                     syn::PathArguments::AngleBracketed(list)
                         if list.args.iter().any(|arg| matches!(arg, GenericArgument::Type(_))));
-                primitive || (name == "Option" && typed)
-            })
-        }
+            primitive || (name == "Option" && typed)
+        }),
         _ => false,
     }
 }

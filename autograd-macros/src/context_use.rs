@@ -68,8 +68,12 @@ fn undeclared(layer: &Layer, forward: &Forward, errors: &mut Errors) {
 fn find_call(tokens: &TokenStream, context: &Ident, call: &str) -> Option<(Ident, TokenStream)> {
     let trees: Vec<TokenTree> = tokens.clone().into_iter().collect();
     for window in trees.windows(4) {
-        if let [TokenTree::Ident(ctx), TokenTree::Punct(dot), TokenTree::Ident(name), TokenTree::Group(arguments)] =
-            window
+        if let [
+            TokenTree::Ident(ctx),
+            TokenTree::Punct(dot),
+            TokenTree::Ident(name),
+            TokenTree::Group(arguments),
+        ] = window
             && ctx == context
             && dot.as_char() == '.'
             && name == call

@@ -70,7 +70,7 @@ impl Expansion<'_> {
 
     /// The path of what expansions call, placed where an error is to be shown.
     pub(crate) fn private_at(&self, span: Span) -> TokenStream {
-        crate::expand::respanned(self.private.clone(), span)
+        respanned(self.private.clone(), span)
     }
 
     pub(crate) fn op(&self) -> &Type {
@@ -215,9 +215,11 @@ impl Expansion<'_> {
             quote!(#p::InputInfo { name: #name, differentiable: #differentiable })
         });
         let bare = self.layer.backward.iter().flat_map(|backward| {
-            backward.params.iter().filter(|param| is_bare_gradient(&param.ty)).map(|param| {
-                param.name.as_ref().map_or_else(|| "_".to_owned(), plain_name)
-            })
+            backward
+                .params
+                .iter()
+                .filter(|param| is_bare_gradient(&param.ty))
+                .map(|param| param.name.as_ref().map_or_else(|| "_".to_owned(), plain_name))
         });
         let once = self.args.once_differentiable.is_some();
         let fields = self.layer.inputs().enumerate().map(|(group, (param, input))| {
@@ -257,7 +259,8 @@ impl Expansion<'_> {
     /// The body of `pull`: gradients are lent to backward, and what it returns is handed on.
     fn pull(&self) -> TokenStream {
         let p = &self.private;
-        let Some(backward) = self.layer.backward.as_ref().filter(|_| self.mode == Mode::Full) else {
+        let Some(backward) = self.layer.backward.as_ref().filter(|_| self.mode == Mode::Full)
+        else {
             let raw = local("raw");
             return quote!(let _ = #raw; #p::Result::Ok(()));
         };
@@ -375,7 +378,10 @@ impl Expansion<'_> {
 
     /// Whether backward builds `Grads` itself: then its fields have the types that stand there.
     fn literal(&self) -> bool {
-        self.layer.backward.as_ref().is_some_and(|backward| has_literal(backward.function.body.stream()))
+        self.layer
+            .backward
+            .as_ref()
+            .is_some_and(|backward| has_literal(backward.function.body.stream()))
     }
 
     fn grads_type(&self, grads: &Type) -> TokenStream {
@@ -398,8 +404,7 @@ impl Expansion<'_> {
         let (generics, _, clause) = self.layer.generics.split_for_impl();
         let op = self.op();
         let vis = &forward.function.vis;
-        let attrs: Vec<_> =
-            forward.function.attrs.iter().filter(|attr| survives(attr)).collect();
+        let attrs: Vec<_> = forward.function.attrs.iter().filter(|attr| survives(attr)).collect();
         let doc = undocumented(&forward.function.attrs, "Runs the op on these inputs.");
         let own = &forward.function.sig.generics;
         let own_clause = &own.where_clause;
@@ -456,10 +461,13 @@ impl Expansion<'_> {
         let turbofish = turbofish(&forward.function.sig.generics);
         let names = forward.params.iter().map(|param| &param.ident);
         let visits = self.visits(forward, &out, &visitor);
-        let refuse = self.layer.backward.is_none().then(|| {
-            quote!(#p::without_gradient::<Self, #key>(#array)?;)
-        });
+        let refuse = self
+            .layer
+            .backward
+            .is_none()
+            .then(|| quote!(#p::without_gradient::<Self, #key>(#array)?;));
         let proofs = typecheck::plain_inputs(self, forward);
+        let checks = typecheck::checked_when_running(self, forward, &key);
         let run = Ident::new(
             if forward.fallible { "apply_fallible" } else { "apply" },
             Span::mixed_site(),
@@ -467,6 +475,7 @@ impl Expansion<'_> {
         let inferred = if forward.fallible { quote!(_, _) } else { quote!(_) };
         quote! {{
             #proofs
+            #checks
             let #array: &[&dyn #p::TensorInput] = &[#(#inputs),*];
             #refuse
             #p::#run::<Self, #key, #inferred>(
@@ -606,7 +615,8 @@ fn anonymous(ty: &impl ToTokens) -> TokenStream {
                 }
             }
             TokenTree::Group(group) => {
-                let mut new = proc_macro2::Group::new(group.delimiter(), anonymous(&group.stream()));
+                let mut new =
+                    proc_macro2::Group::new(group.delimiter(), anonymous(&group.stream()));
                 new.set_span(group.span());
                 tokens.extend([TokenTree::Group(new)]);
             }

@@ -29,7 +29,8 @@ pub(crate) fn of_tokens(tokens: TokenStream) -> TokenStream {
 /// The name in `impl Name { .. }`, if the block is as simple as that.
 fn impl_name(tokens: TokenStream) -> Option<TokenTree> {
     let trees: Vec<TokenTree> = tokens.into_iter().collect();
-    let at = trees.iter().position(|tree| matches!(tree, TokenTree::Ident(word) if word == "impl"))?;
+    let at =
+        trees.iter().position(|tree| matches!(tree, TokenTree::Ident(word) if word == "impl"))?;
     match (trees.get(at + 1), trees.get(at + 2)) {
         (Some(name @ TokenTree::Ident(_)), Some(TokenTree::Group(_))) => Some(name.clone()),
         _ => None,
@@ -38,11 +39,7 @@ fn impl_name(tokens: TokenStream) -> Option<TokenTree> {
 
 /// Puts right what was told already, so that the compiler does not tell it again: qualifiers,
 /// contexts of a wrong form, calls that need a declaration. The user's tokens stay where they are.
-pub(crate) fn repair(
-    expansion: &Expansion<'_>,
-    sig: &mut Signature,
-    body: &Group,
-) -> Group {
+pub(crate) fn repair(expansion: &Expansion<'_>, sig: &mut Signature, body: &Group) -> Group {
     let forward = sig.ident == "forward";
     if !forward && sig.ident != "backward" {
         return body.clone();
@@ -50,6 +47,7 @@ pub(crate) fn repair(
     sig.constness = None;
     sig.asyncness = None;
     sig.abi = None;
+    sig.variadic = None;
     sig.safety = syn::Safety::Default;
     for input in &mut sig.inputs {
         let FnArg::Typed(param) = input else { continue };
@@ -87,8 +85,13 @@ fn without_calls(group: &Group, context: &Ident, calls: &[&str]) -> Group {
     let mut out = TokenStream::new();
     let mut position = 0;
     while position < trees.len() {
-        if let [TokenTree::Ident(receiver), TokenTree::Punct(dot), TokenTree::Ident(name), TokenTree::Group(value), ..] =
-            &trees[position..]
+        if let [
+            TokenTree::Ident(receiver),
+            TokenTree::Punct(dot),
+            TokenTree::Ident(name),
+            TokenTree::Group(value),
+            ..,
+        ] = &trees[position..]
             && receiver == context
             && dot.as_char() == '.'
             && calls.iter().any(|call| name == call)

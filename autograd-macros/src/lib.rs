@@ -6,17 +6,19 @@
 //! [`messages`].
 
 mod args;
-mod parse;
-mod model;
+mod builder;
 mod check;
 mod context_use;
-mod expand;
-mod builder;
-mod typecheck;
-mod fallback;
-mod saved;
 mod errors;
+mod expand;
+mod fallback;
 mod messages;
+mod model;
+mod parse;
+mod saved;
+#[cfg(test)]
+mod tests;
+mod typecheck;
 
 use proc_macro2::TokenStream;
 use quote::quote;

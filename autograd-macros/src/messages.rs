@@ -68,11 +68,9 @@ pub(crate) fn not_an_impl(found: &str) -> String {
 }
 
 pub(crate) fn trait_impl(name: &str) -> String {
-    format!("#[py_layer] needs an impl block of the op itself, without a trait; write `impl {name}`")
-}
-
-pub(crate) fn unsafe_impl() -> String {
-    "an impl block under #[py_layer] cannot be `unsafe`; remove it".into()
+    format!(
+        "#[py_layer] needs an impl block of the op itself, without a trait; write `impl {name}`"
+    )
 }
 
 pub(crate) fn self_type() -> String {
@@ -213,7 +211,8 @@ pub(crate) fn no_tensor_input() -> String {
 }
 
 pub(crate) fn all_inputs_stopped(names: &str, one: bool) -> String {
-    let (all, is) = if one { ("the only tensor input", "is") } else { ("all tensor inputs", "are") };
+    let (all, is) =
+        if one { ("the only tensor input", "is") } else { ("all tensor inputs", "are") };
     format!(
         "{all} ({names}) {is} marked `#[stop_gradient]`, so `backward` would never run; say \
          `#[py_layer(no_grad)]` and leave `backward` out"
@@ -291,10 +290,6 @@ pub(crate) fn attribute_on_context(name: &str) -> String {
 
 pub(crate) fn reserved_parameter(name: &str) -> String {
     format!("a parameter cannot be called `{name}`: `with()` has a method of this name; rename it")
-}
-
-pub(crate) fn repeated_parameter(name: &str) -> String {
-    format!("there are two parameters called `{name}`; rename one")
 }
 
 pub(crate) fn function_generic(name: &str) -> String {
@@ -383,7 +378,9 @@ pub(crate) fn returned_form(name: &str, write: &str) -> String {
 
 pub(crate) fn call_twice(call: &str) -> String {
     let mend = match call {
-        "save_for_backward" => "save everything at once, as a tuple: `ctx.save_for_backward((&a, &b))`",
+        "save_for_backward" => {
+            "save everything at once, as a tuple: `ctx.save_for_backward((&a, &b))`"
+        }
         "set_attrs" => "set everything at once, as a tuple or a struct",
         "set_materialize_grads" => "keep one of the calls",
         _ => "mark everything at once, as a tuple",

@@ -272,15 +272,17 @@ pub(crate) fn hidden_tensor(ty: &Type) -> Option<&TypePath> {
         Type::Array(array) => hidden_tensor(&array.elem),
         Type::Ptr(pointer) => hidden_tensor(&pointer.elem),
         Type::Tuple(tuple) => tuple.elems.iter().find_map(hidden_tensor),
-        Type::Path(path) => path.path.segments.iter().find_map(|segment| match &segment.arguments {
-            PathArguments::AngleBracketed(arguments) if segment.ident != "PhantomData" => {
-                arguments.args.iter().find_map(|argument| match argument {
-                    GenericArgument::Type(ty) => hidden_tensor(ty),
-                    _ => None,
-                })
-            }
-            _ => None,
-        }),
+        Type::Path(path) => {
+            path.path.segments.iter().find_map(|segment| match &segment.arguments {
+                PathArguments::AngleBracketed(arguments) if segment.ident != "PhantomData" => {
+                    arguments.args.iter().find_map(|argument| match argument {
+                        GenericArgument::Type(ty) => hidden_tensor(ty),
+                        _ => None,
+                    })
+                }
+                _ => None,
+            })
+        }
         _ => None,
     }
 }

@@ -4,9 +4,7 @@ use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream, Parser};
-use syn::{
-    Attribute, FnArg, Generics, Meta, Pat, ReturnType, Signature, Token, Type, Visibility,
-};
+use syn::{Attribute, FnArg, Generics, Meta, Pat, ReturnType, Signature, Token, Type, Visibility};
 
 use crate::errors::Errors;
 use crate::messages;
@@ -22,7 +20,6 @@ pub(crate) const BACKWARD_CONTEXT: &str = "&BackwardContext<Self>";
 /// An impl block before its items are looked into.
 struct Block {
     attrs: Vec<Attribute>,
-    unsafety: Option<Token![unsafe]>,
     generics: Generics,
     trait_: Option<TokenStream>,
     self_ty: Type,
@@ -32,7 +29,8 @@ struct Block {
 impl Parse for Block {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let attrs = input.call(Attribute::parse_outer)?;
-        let unsafety = input.parse()?;
+        // Told by the compiler already.
+        input.parse::<Option<Token![unsafe]>>()?;
         input.parse::<Token![impl]>()?;
         let generic = input.peek(Token![<])
             && (input.peek2(Token![>])
@@ -56,7 +54,7 @@ impl Parse for Block {
         let tree = input.parse::<TokenTree>()?;
         match tree {
             TokenTree::Group(body) if body.delimiter() == Delimiter::Brace => {
-                Ok(Self { attrs, unsafety, generics, trait_, self_ty, body })
+                Ok(Self { attrs, generics, trait_, self_ty, body })
             }
             other => Err(syn::Error::new(other.span(), "expected the block of the op, `{ .. }`")),
         }
@@ -126,9 +124,6 @@ fn other_item(tokens: TokenStream) -> Option<(&'static str, TokenStream)> {
 
 /// Everything before the braces.
 fn head(block: &Block, errors: &mut Errors) -> Option<Ident> {
-    if let Some(unsafety) = &block.unsafety {
-        errors.at(unsafety, messages::unsafe_impl());
-    }
     if let Some(trait_) = &block.trait_ {
         errors.at(trait_, messages::trait_impl(&text(&block.self_ty)));
         return None;
@@ -137,7 +132,8 @@ fn head(block: &Block, errors: &mut Errors) -> Option<Ident> {
         errors.at(&block.self_ty, messages::self_type());
         return None;
     };
-    let (None, Some(segment), 1) = (&path.qself, path.path.segments.last(), path.path.segments.len())
+    let (None, Some(segment), 1) =
+        (&path.qself, path.path.segments.last(), path.path.segments.len())
     else {
         errors.at(&block.self_ty, messages::self_type());
         return None;
@@ -509,10 +505,11 @@ fn forward(function: &Function, errors: &mut Errors) -> Forward {
     let context = take_context(&mut raw, sig, "forward", errors);
     let mut params: Vec<Param> = Vec::new();
     for (position, param) in raw.into_iter().enumerate() {
-        let param = forward_param(param, position, errors);
+        let mut param = forward_param(param, position, errors);
         let name = plain_name(&param.ident);
+        // Two parameters of one name are told by the compiler; here they only need two names.
         if params.iter().any(|other| plain_name(&other.ident) == name) {
-            errors.at(&param.ident, messages::repeated_parameter(&name));
+            param.ident = Ident::new(&format!("argument_{position}"), param.ident.span());
         }
         if matches!(name.as_str(), "apply" | "try_apply") {
             errors.at(&param.ident, messages::reserved_parameter(&name));
@@ -652,7 +649,8 @@ fn output_part(ty: Type) -> Output {
 fn backward(function: &Function, errors: &mut Errors) -> Backward {
     qualifiers(function, "backward", errors);
     let sig = &function.sig;
-    let own = sig.generics.params.iter().any(|param| !matches!(param, syn::GenericParam::Lifetime(_)));
+    let own =
+        sig.generics.params.iter().any(|param| !matches!(param, syn::GenericParam::Lifetime(_)));
     if own {
         errors.at(&sig.generics, messages::generic_backward());
     }

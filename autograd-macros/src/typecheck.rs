@@ -1,12 +1,13 @@
 //! The proofs: what the macro guessed from names, the compiler checks by types, at the user's
 //! spans, in the words of the traits. Emitted only where the syntax had nothing to say.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
+use syn::Type;
 
 use crate::errors::ends;
 use crate::expand::{Expansion, Mode, whole_span};
-use crate::model::{Forward, ParamKind};
+use crate::model::{Forward, ParamKind, bare, last_segment, plain_name};
 
 /// That a value holds no tensor. Never runs.
 pub(crate) fn plain(
@@ -38,6 +39,41 @@ pub(crate) fn plain_inputs(expansion: &Expansion<'_>, forward: &Forward) -> Toke
             plain(expansion, &quote!(#ident), &param.ty)
         })
         .collect()
+}
+
+/// The same for a parameter whose type only the caller knows: told when running.
+pub(crate) fn checked_when_running(
+    expansion: &Expansion<'_>,
+    forward: &Forward,
+    key: &Ident,
+) -> TokenStream {
+    let p = &expansion.private;
+    let generics = &expansion.layer.generics;
+    let known: Vec<_> = generics
+        .type_params()
+        .chain(forward.function.sig.generics.type_params())
+        .map(|param| param.ident.to_string())
+        .collect();
+    forward
+        .params
+        .iter()
+        .filter(|param| {
+            matches!(param.kind, ParamKind::Plain { .. })
+                && last_segment(referred(&param.ty))
+                    .is_some_and(|segment| known.contains(&segment.ident.to_string()))
+        })
+        .map(|param| {
+            let (ident, name) = (&param.ident, plain_name(&param.ident));
+            quote!(#p::check_plain::<Self, #key, _>(&#ident, #name)?;)
+        })
+        .collect()
+}
+
+fn referred(ty: &Type) -> &Type {
+    match bare(ty) {
+        Type::Reference(reference) => referred(&reference.elem),
+        ty => ty,
+    }
 }
 
 /// That `type Attrs` holds no tensor: it would lose its gradient, and an output would leak.

@@ -69,7 +69,10 @@ fn the_contracts_second_program() {
     z.sum().backward().unwrap();
     let y: Vec<f64> = [0.5f64, -1.0].iter().map(|x| x.tanh()).collect();
     let close = |a: &[f64], b: [f64; 2]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-12);
-    assert!(close(&x.grad().unwrap().to_vec(), [2.0 * (1.0 - y[0] * y[0]), 3.0 * (1.0 - y[1] * y[1])]));
+    assert!(close(
+        &x.grad().unwrap().to_vec(),
+        [2.0 * (1.0 - y[0] * y[0]), 3.0 * (1.0 - y[1] * y[1])]
+    ));
     assert!(close(&scale.grad().unwrap().to_vec(), [y[0], y[1]]));
 }
 
@@ -317,8 +320,11 @@ fn b09_none_contributes_nothing_where_nothing_is_needed() {
     // The decision table: `None` for an input that needs a gradient is an error with its name.
     let x = leaf(&[1.0]);
     let error = FirstOnly::apply(&x, &x).sum().backward().unwrap_err();
-    assert!(matches!(&error, autograd_core::Error::GradientMissing { op: "FirstOnly", parameter, .. }
-        if parameter == "x2"), "{error}");
+    assert!(
+        matches!(&error, autograd_core::Error::GradientMissing { op: "FirstOnly", parameter, .. }
+        if parameter == "x2"),
+        "{error}"
+    );
     assert!(x.grad().is_none(), "written whole or not at all");
 }
 
@@ -595,9 +601,9 @@ fn b37_list_elements_have_flags_of_their_own() {
     assert!(a.grad().is_none());
     let error = TooShort::apply(&[&a, &b]).sum().backward().unwrap_err();
     assert!(
-        error.to_string().ends_with(
-            "backward returned 1 gradient for the list `xs`, which has 2 tensors"
-        ),
+        error
+            .to_string()
+            .ends_with("backward returned 1 gradient for the list `xs`, which has 2 tensors"),
         "{error}"
     );
 }
@@ -997,7 +1003,11 @@ fn saving_an_output_does_not_leak() {
     impl Kept {
         type Saved = Tensor<f64>;
         type Attrs = Counted;
-        fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, count: &Arc<()>) -> Tensor<f64> {
+        fn forward(
+            ctx: &mut ForwardContext<Self>,
+            x: &Tensor<f64>,
+            count: &Arc<()>,
+        ) -> Tensor<f64> {
             let y = x * 2.0;
             ctx.save_for_backward(&y);
             ctx.set_attrs(Counted(Arc::clone(count)));
@@ -1038,4 +1048,26 @@ fn c07_a_saved_tensor_changed_in_place() {
     let error = y.sum().backward().unwrap_err().to_string();
     assert!(error.starts_with("Sq (called at "), "{error}");
     assert!(error.contains("`x` was changed in place after it was saved"), "{error}");
+}
+
+#[test]
+fn a_tensor_through_a_type_parameter() {
+    op!(Show {
+        fn forward<V: std::fmt::Debug>(
+            _ctx: &mut ForwardContext<Self>,
+            x: &Tensor<f64>,
+            value: V,
+        ) -> Tensor<f64> {
+            let _ = format!("{value:?}");
+            x * 1.0
+        }
+        fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+            dy.clone()
+        }
+    });
+    let x = leaf(&[1.0]);
+    assert!(Show::try_apply(&x, "text").is_ok());
+    assert!(Show::try_apply(&x, Some(Tensor::<i64>::from(1))).is_ok());
+    let error = Show::try_apply(&x, Some(vec![&x])).unwrap_err().to_string();
+    assert!(error.starts_with("Show: the plain parameter `value` was given a tensor"), "{error}");
 }

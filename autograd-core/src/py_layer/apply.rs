@@ -28,7 +28,13 @@ pub fn apply<L: Layer<K>, K, O>(
         forward(&mut context)
     };
     let marker = Declared::of::<L, K>();
-    finish(&mut context.state, L::pull, marker, &mut |visitor| visit(&mut outputs, visitor), location)?;
+    finish(
+        &mut context.state,
+        L::pull,
+        marker,
+        &mut |visitor| visit(&mut outputs, visitor),
+        location,
+    )?;
     Ok(outputs)
 }
 
@@ -51,7 +57,13 @@ pub fn apply_fallible<L: Layer<K>, K, O, E>(
         Err(error) => return Ok(Err(error)),
     };
     let marker = Declared::of::<L, K>();
-    finish(&mut context.state, L::pull, marker, &mut |visitor| visit(&mut outputs, visitor), location)?;
+    finish(
+        &mut context.state,
+        L::pull,
+        marker,
+        &mut |visitor| visit(&mut outputs, visitor),
+        location,
+    )?;
     Ok(Ok(outputs))
 }
 
@@ -97,8 +109,15 @@ fn holds_tensor(mut name: &str) -> bool {
     let tensor = type_name::<Tensor<f32>>();
     let tensor = tensor.split('<').next().unwrap_or(tensor);
     let around = [
-        "&", "mut ", "[", "(", "core::option::Option<", "alloc::vec::Vec<", "alloc::boxed::Box<",
-        "alloc::sync::Arc<", "alloc::rc::Rc<",
+        "&",
+        "mut ",
+        "[",
+        "(",
+        "core::option::Option<",
+        "alloc::vec::Vec<",
+        "alloc::boxed::Box<",
+        "alloc::sync::Arc<",
+        "alloc::rc::Rc<",
     ];
     while let Some(inner) = around.iter().find_map(|outer| name.strip_prefix(outer)) {
         name = inner;
@@ -132,10 +151,7 @@ impl Declared {
     fn of<L: Layer<K>, K>() -> Self {
         use std::any::TypeId;
         let unit = TypeId::of::<()>();
-        Self {
-            saved: TypeId::of::<L::Saved>() != unit,
-            attrs: TypeId::of::<L::Attrs>() != unit,
-        }
+        Self { saved: TypeId::of::<L::Saved>() != unit, attrs: TypeId::of::<L::Attrs>() != unit }
     }
 }
 

@@ -23,9 +23,13 @@ pub use inputs::{DifferentiableInput, TensorInput, constant, input};
 pub use node::{NeedsGrad, RawBackward};
 pub use outputs::{TensorOutput, Visitor};
 pub use plain::{
-    HoldsNoTensor, HoldsTensor, IsPlain, IsPlainState, NoTensorSeen, Probe, TensorSeen, attrs, plain,
+    HoldsNoTensor, HoldsTensor, IsPlain, IsPlainState, NoTensorSeen, Probe, TensorSeen, attrs,
+    plain,
 };
 pub use saved::{IntoSaved, Pack, Saved, Unpack};
+
+#[doc = include_str!("manual.md")]
+pub use autograd_macros::py_layer;
 
 use crate::error::Result;
 

@@ -219,12 +219,7 @@ impl RawBackward<'_> {
 
     /// An error that the user's backward returned.
     pub fn failed(&self, message: String) -> Error {
-        Error::User {
-            op: self.at.op,
-            function: "backward",
-            message,
-            location: self.at.location,
-        }
+        Error::User { op: self.at.op, function: "backward", message, location: self.at.location }
     }
 }
 
@@ -282,10 +277,10 @@ impl Rule for Barrier {
     fn pull(&self, _: &mut Pull<'_>) -> Result<()> {
         Err(Error::Unsupported {
             op: self.op,
-            why: "its backward is `once_differentiable`: there is no second derivative through it; \
+            why:
+                "its backward is `once_differentiable`: there is no second derivative through it; \
                   remove that argument of #[py_layer] if backward is made of differentiable ops"
-                .to_owned(),
+                    .to_owned(),
         })
     }
 }
-

@@ -1,0 +1,22 @@
+// an empty argument, and a value for one that takes none
+use autograd_core::prelude::*;
+
+#[py_layer(no_grad,, crate = ::autograd_core)]
+impl Op {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        x * 2.0
+    }
+}
+
+#[py_layer(once_differentiable = yes)]
+impl Op2 {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        x * 2.0
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * 2.0
+    }
+}
+
+fn main() {}

@@ -1,0 +1,15 @@
+// `once_differentiable` beside `no_grad`
+use autograd_core::prelude::*;
+
+#[py_layer(no_grad, once_differentiable)]
+impl Op {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        x * 2.0
+    }
+}
+
+fn main() {
+    let x = Tensor::<f64>::from(1.0);
+    let _ = Op::apply(&x);
+    let _ = Op::with().x(&x).apply();
+}
