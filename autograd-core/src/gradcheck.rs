@@ -86,7 +86,7 @@ pub fn gradgradcheck(
         if !refs.is_empty() {
             for grad in grad_with(&[&f(inputs)], &refs, options)?.into_iter().flatten() {
                 let weights = random(grad.shape(), &mut generator);
-                sum = sum + (grad * weights).sum();
+                sum += (grad * weights).sum();
             }
         }
         Ok(sum)

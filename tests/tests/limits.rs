@@ -1,5 +1,7 @@
 //! Depth, width, threads, and user code that panics: the engine where it could break.
 
+#![allow(clippy::assign_op_pattern, reason = "`y = y + x` is an op, `y += x` another, in place")]
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, Edge, Element, GradMode, Node, Pull, Sink, Tensor, for_any, is_grad_enabled,
+    AnyTensor, Edge, Element, GradMode, Node, Pull, Sink, Tensor, for_any,
 };
 use crate::ops::Float;
 use frontier::{AddressMap, Frontier, address};

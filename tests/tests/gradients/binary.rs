@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 use crate::{check, check_layouts, layouts, sample};
 
+type Unary = fn(&Tensor<f64>) -> Tensor<f64>;
 type Binary = fn(&Tensor<f64>, &Tensor<f64>) -> Tensor<f64>;
 
 const FUNCTIONS: &[(&str, Binary)] = &[
@@ -83,7 +84,7 @@ fn one_tensor_on_both_sides() {
 
 #[test]
 fn a_scalar_on_either_side() {
-    let functions: &[(&str, fn(&Tensor<f64>) -> Tensor<f64>)] = &[
+    let functions: &[(&str, Unary)] = &[
         ("x + s", |x| x + 0.7),
         ("s + x", |x| 0.7 + x),
         ("x - s", |x| x - 0.7),

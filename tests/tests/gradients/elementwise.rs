@@ -88,9 +88,9 @@ fn a_zero_has_the_gradient_that_is_documented() {
     assert_eq!(slope(|x| x.elu(0.5)), 0.5);
     assert_eq!(slope(Tensor::norm), 0.0);
     assert_eq!(slope(|x| x.clamp(0.0, 1.0)), 1.0);
-    assert_eq!(slope(|x| x.maximum(&Tensor::from(0.0))), 0.5);
+    assert_eq!(slope(|x| x.maximum(Tensor::from(0.0))), 0.5);
     assert_eq!(slope(|x| x.pow(0.0)), 0.0);
     assert_eq!(slope(|x| x.pow(1.0)), 1.0);
     assert_eq!(slope(|x| x.pow(2.0)), 0.0);
-    assert_eq!(slope(|x| x.pow(&Tensor::from(0.0))), 0.0);
+    assert_eq!(slope(|x| x.pow(Tensor::from(0.0))), 0.0);
 }

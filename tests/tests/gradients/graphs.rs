@@ -74,17 +74,19 @@ fn on_tensors(steps: &[Step], leaves: &[Tensor<f64>]) -> Tensor<f64> {
     values.iter().rev().take(4).fold(Tensor::from(0.0), |sum, v| sum + v.sin().sum())
 }
 
-type Dual = [(f64, f64); N];
+/// A value and its slope.
+type Number = (f64, f64);
+type Dual = [Number; N];
 
 fn on_duals(steps: &[Step], leaves: &[Dual]) -> (f64, f64) {
     let mut values = leaves.to_vec();
     for step in steps {
         let at = |i: usize| values[values.len() - 1 - i % values.len()];
-        let each = |a: usize, f: fn((f64, f64)) -> (f64, f64)| at(a).map(f);
-        let pair = |a: usize, b: usize, f: fn((f64, f64), (f64, f64)) -> (f64, f64)| {
+        let each = |a: usize, f: fn(Number) -> Number| at(a).map(f);
+        let pair = |a: usize, b: usize, f: fn(Number, Number) -> Number| {
             std::array::from_fn(|i| f(at(a)[i], at(b)[i]))
         };
-        let tanh = |(x, d): (f64, f64)| (x.tanh(), d * (1.0 - x.tanh().powi(2)));
+        let tanh = |(x, d): Number| (x.tanh(), d * (1.0 - x.tanh().powi(2)));
         let next: Dual = match *step {
             Step::Add(a, b) => pair(a, b, |x, y| (x.0 + y.0, x.1 + y.1)),
             Step::Sub(a, b) => pair(a, b, |x, y| (x.0 - y.0, x.1 - y.1)),
