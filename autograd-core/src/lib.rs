@@ -96,3 +96,8 @@ pub mod prelude {
         enable_grad, no_grad, py_layer,
     };
 }
+
+// The README's program is compiled and run with the other examples of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -3,6 +3,7 @@
 //! There is one kernel an op, and it works in place. A result elsewhere is made block by block:
 //! the block is copied to its place and the kernel runs on it while it is in the first cache.
 
+use super::math::{Math, map_angles};
 use super::simd::{Kernel, dispatch};
 use super::value::for_each_row;
 use super::{Shape, Storable, Value};
@@ -11,13 +12,36 @@ use super::{Shape, Storable, Value};
 const BLOCK: usize = 2048;
 
 /// A function of one element.
+///
+/// Sines of great angles need another reduction than the straight-line one; a function that takes
+/// sines of its argument says so, and has a second form for slices with such angles.
 pub(crate) trait Map<T>: Copy {
+    /// Whether the argument is an angle.
+    const ANGLE: bool = false;
+
     fn call<const FMA: bool>(self, x: T) -> T;
+
+    /// For any angle.
+    fn call_large<const FMA: bool>(self, x: T) -> T {
+        self.call::<FMA>(x)
+    }
 }
 
 /// A function of two elements.
 pub(crate) trait Zip<T>: Copy {
+    /// Whether these second arguments hold an angle for which [`Zip::call`] is not right.
+    #[inline(always)]
+    fn has_large(_: &[T]) -> bool {
+        false
+    }
+
     fn call<const FMA: bool>(self, a: T, b: T) -> T;
+
+    /// For any angle.
+    #[inline(always)]
+    fn call_large<const FMA: bool>(self, a: T, b: T) -> T {
+        self.call::<FMA>(a, b)
+    }
 }
 
 // The loops below run behind these three traits as trait objects: what is around a loop is
@@ -43,7 +67,7 @@ pub(crate) trait ZipAny<T>: ZipSlices<T> + ZipScalar<T> {}
 
 impl<T, F: ZipSlices<T> + ZipScalar<T>> ZipAny<T> for F {}
 
-impl<T: Copy, F: Map<T>> MapSlice<T> for F {
+impl<T: Math, F: Map<T>> MapSlice<T> for F {
     fn run(&self, data: &mut [T]) {
         dispatch(MapKernel(data, *self));
     }
@@ -63,11 +87,15 @@ impl<T: Copy, F: Zip<T>> ZipScalar<T> for F {
 
 struct MapKernel<'a, T, F>(&'a mut [T], F);
 
-impl<T: Copy, F: Map<T>> Kernel for MapKernel<'_, T, F> {
+impl<T: Math, F: Map<T>> Kernel for MapKernel<'_, T, F> {
     type Output = ();
 
     #[inline(always)]
     fn run<const FMA: bool>(self) {
+        if F::ANGLE {
+            let Self(data, f) = self;
+            return map_angles(data, |x| f.call::<FMA>(x), |x| f.call_large::<FMA>(x));
+        }
         for x in self.0.iter_mut() {
             *x = self.1.call::<FMA>(*x);
         }
@@ -81,6 +109,12 @@ impl<T: Copy, F: Zip<T>> Kernel for ZipKernel<'_, T, F> {
 
     #[inline(always)]
     fn run<const FMA: bool>(self) {
+        if F::has_large(self.1) {
+            for (a, b) in self.0.iter_mut().zip(self.1) {
+                *a = self.2.call_large::<FMA>(*a, *b);
+            }
+            return;
+        }
         for (a, b) in self.0.iter_mut().zip(self.1) {
             *a = self.2.call::<FMA>(*a, *b);
         }

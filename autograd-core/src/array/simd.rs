@@ -1,13 +1,17 @@
 //! Run-time choice of the instruction set.
 //!
-//! A kernel is ordinary safe Rust, written once. [`dispatch`] compiles it a second and a third time for wider vector
-//! registers and runs the widest version this CPU has. The only `unsafe` is the step into those versions.
+//! A kernel is ordinary safe Rust, written once. [`dispatch`] compiles it a second and a third time
+//! for wider vector registers and runs the widest version this CPU has. The only `unsafe` is the
+//! step into those versions.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// An instruction set that kernels are compiled for, narrowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "the wider levels exist on x86-64 only"))]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    allow(dead_code, reason = "the wider levels exist on x86-64 only")
+)]
 #[repr(u8)]
 pub(crate) enum Level {
     /// What the whole crate is compiled for: SSE2 on x86-64, NEON on AArch64.
@@ -18,14 +22,15 @@ pub(crate) enum Level {
     Avx512 = 3,
 }
 
-/// Whether the baseline has a fused multiply-add; where it has none, `mul_add` would call the C library.
+/// Whether the baseline has a fused multiply-add; where it has none, `mul_add` would call the C
+/// library.
 const BASELINE_FMA: bool = cfg!(any(target_arch = "aarch64", target_feature = "fma"));
 
 /// Work that is compiled once a level.
 ///
-/// Mark the implementation of `run`, and everything it calls a million times, `#[inline(always)]`: a function or
-/// closure that stays a call is compiled for the baseline. Split work between threads outside of `run` for the same
-/// reason, and dispatch inside each thread.
+/// Mark the implementation of `run`, and everything it calls a million times, `#[inline(always)]`:
+/// a function or closure that stays a call is compiled for the baseline. Split work between threads
+/// outside of `run` for the same reason, and dispatch inside each thread.
 pub(crate) trait Kernel {
     /// What the work gives back.
     type Output;
@@ -38,7 +43,8 @@ pub(crate) trait Kernel {
 #[inline]
 pub(crate) fn dispatch<K: Kernel>(kernel: K) -> K::Output {
     match level() {
-        // SAFETY: `detect` gives Avx512 only to a CPU that has every feature `avx512` is compiled for.
+        // SAFETY: `detect` gives Avx512 only to a CPU that has every feature `avx512` is compiled
+        // for.
         #[cfg(target_arch = "x86_64")]
         Level::Avx512 => unsafe { avx512(kernel) },
         // SAFETY: `detect` gives Avx2 only to a CPU that has every feature `avx2` is compiled for.
@@ -49,7 +55,9 @@ pub(crate) fn dispatch<K: Kernel>(kernel: K) -> K::Output {
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512cd,avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512cd,avx2,fma,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn avx512<K: Kernel>(kernel: K) -> K::Output {
     kernel.run::<true>()
 }
@@ -75,7 +83,8 @@ pub(crate) fn level() -> Level {
     }
 }
 
-/// 0 until the first dispatch. Every thread would write the same value, so the order of accesses does not matter.
+/// 0 until the first dispatch. Every thread would write the same value, so the order of accesses
+/// does not matter.
 static LEVEL: AtomicU8 = AtomicU8::new(0);
 
 #[cold]
@@ -163,9 +172,9 @@ mod tests {
 
     #[test]
     fn a_forced_level_is_given_back_after_a_panic() {
-        let outcome = std::panic::catch_unwind(|| with_level(Level::Baseline, || panic!("on purpose")));
+        let outcome =
+            std::panic::catch_unwind(|| with_level(Level::Baseline, || panic!("on purpose")));
         assert!(outcome.is_err());
         assert_eq!(level(), widest());
     }
 }
-pub(crate) fn force_raw(l: Level) { LEVEL.store(l as u8, Ordering::Relaxed) }

@@ -4,7 +4,7 @@ use super::{Caller, Float, Input};
 use crate::array::Value;
 use crate::array::elementwise::{Arg, Map, Zip, ZipSlices, map, zip_onto};
 use crate::array::lane::Lane;
-use crate::array::math::Math;
+use crate::array::math::{Math, angles_in_range};
 use crate::error::Result;
 use crate::graph::{
     Keep, KeepOutput, KeptOutput, Plain, Tensor, is_grad_enabled, op_node,
@@ -40,6 +40,10 @@ macro_rules! unary_ops {
                 match self { $(Self::$name => Saves::$saves),* }
             }
 
+            const fn takes_angle(self) -> bool {
+                matches!(self, Self::Sin | Self::Cos | Self::Tan)
+            }
+
             fn forward<T: Float>(self, x: Arg<'_, T>) -> Value<T> {
                 match self { $(Self::$name => map(x, &forward::$name)),* }
             }
@@ -59,12 +63,25 @@ macro_rules! unary_ops {
             $(
                 #[derive(Clone, Copy)]
                 pub(super) struct $name;
+                impl $name {
+                    #[inline(always)]
+                    fn formula<T: Math, const FMA: bool, const LARGE: bool>(x: T) -> T {
+                        let $x = Lane::<T, FMA, LARGE>(x);
+                        let y: Lane<T, FMA, LARGE> = $forward;
+                        y.0
+                    }
+                }
                 impl<T: Math> Map<T> for $name {
+                    const ANGLE: bool = Unary::$name.takes_angle();
+
                     #[inline(always)]
                     fn call<const FMA: bool>(self, x: T) -> T {
-                        let $x = Lane::<T, FMA>(x);
-                        let y: Lane<T, FMA> = $forward;
-                        y.0
+                        Self::formula::<T, FMA, false>(x)
+                    }
+
+                    #[inline(always)]
+                    fn call_large<const FMA: bool>(self, x: T) -> T {
+                        Self::formula::<T, FMA, true>(x)
                     }
                 }
             )*
@@ -75,13 +92,30 @@ macro_rules! unary_ops {
             $(
                 #[derive(Clone, Copy)]
                 pub(super) struct $name;
+                impl $name {
+                    #[inline(always)]
+                    fn formula<T: Math, const FMA: bool, const LARGE: bool>(dy: T, s: T) -> T {
+                        let ($dy, $s) = (Lane::<T, FMA, LARGE>(dy), Lane::<T, FMA, LARGE>(s));
+                        let _ = $s;
+                        let dx: Lane<T, FMA, LARGE> = $backward;
+                        dx.0
+                    }
+                }
                 impl<T: Math> Zip<T> for $name {
                     #[inline(always)]
+                    fn has_large(saved: &[T]) -> bool {
+                        let takes_angle = const { Unary::$name.takes_angle() };
+                        takes_angle && !angles_in_range(saved)
+                    }
+
+                    #[inline(always)]
                     fn call<const FMA: bool>(self, dy: T, s: T) -> T {
-                        let ($dy, $s) = (Lane::<T, FMA>(dy), Lane::<T, FMA>(s));
-                        let _ = $s;
-                        let dx: Lane<T, FMA> = $backward;
-                        dx.0
+                        Self::formula::<T, FMA, false>(dy, s)
+                    }
+
+                    #[inline(always)]
+                    fn call_large<const FMA: bool>(self, dy: T, s: T) -> T {
+                        Self::formula::<T, FMA, true>(dy, s)
                     }
                 }
             )*
@@ -227,6 +261,25 @@ impl Unary {
         match dy.try_in_place(|dy| kernel.run(dy, s), || None) {
             Ok(done) => done,
             Err(dy) => Tensor::new(dy.consume(|dy| zip_onto(dy, saved, kernel))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Tensor;
+
+    #[test]
+    fn great_angles_are_reduced_exactly() {
+        for n in [3, 100] {
+            let angles: Vec<f64> = (0..n).map(|i| 1e9 + 1e7 * i as f64).collect();
+            let x = Tensor::from(angles.clone());
+            x.set_stop_gradient(false);
+            let y = x.sin();
+            assert_eq!(y.to_vec(), angles.iter().map(|a| a.sin()).collect::<Vec<_>>());
+            y.sum().backward().unwrap();
+            let dx = x.grad().unwrap();
+            assert_eq!(dx.to_vec(), angles.iter().map(|a| a.cos()).collect::<Vec<_>>());
         }
     }
 }

@@ -1,0 +1,615 @@
+//! Accuracy against correctly rounded references, at every level this CPU has.
+
+use super::{ANGLE_MAX, Math, angles_in_range, map_angles};
+use crate::array::lane::Lane;
+use crate::array::simd::{Kernel, Level, dispatch, levels, with_level};
+
+/// A function of [`Math`] as a type, so that a kernel can be compiled for it.
+trait Function: Copy {
+    fn call<T: Math, const FMA: bool>(self, x: T) -> T;
+}
+
+struct Map<'a, T, F>(&'a mut [T], F);
+
+impl<T: Math, F: Function> Kernel for Map<'_, T, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        for x in self.0.iter_mut() {
+            *x = self.1.call::<T, FMA>(*x);
+        }
+    }
+}
+
+struct Pow<'a, T>(&'a mut [T], &'a [T]);
+
+impl<T: Math> Kernel for Pow<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        for (x, y) in self.0.iter_mut().zip(self.1) {
+            *x = x.v_pow::<FMA>(*y);
+        }
+    }
+}
+
+fn at_level<T: Math, F: Function>(level: Level, x: &[T], f: F) -> Vec<T> {
+    let mut y = x.to_vec();
+    with_level(level, || dispatch(Map(&mut y, f)));
+    y
+}
+
+/// The error of `got` in f32 ulp of the exact result; infinite if NaN, or the sign of a zero, is
+/// wrong.
+fn error32(got: f32, exact: f64) -> f64 {
+    if got.is_nan() || exact.is_nan() {
+        return if got.is_nan() && exact.is_nan() { 0.0 } else { f64::INFINITY };
+    }
+    if got == 0.0 && got.is_sign_negative() != exact.is_sign_negative() {
+        return f64::INFINITY;
+    }
+    // ∞ stands where the next number above the largest would.
+    const BEYOND: f64 = f64::from_bits((1023 + 128) << 52);
+    let limit = |x: f64| x.clamp(-BEYOND, BEYOND);
+    let exponent = (exact.to_bits() >> 52 & 0x7ff).clamp(1023 - 126, 1023 + 127);
+    (limit(f64::from(got)) - limit(exact)).abs() / f64::from_bits((exponent - 23) << 52)
+}
+
+/// The distance in steps between neighbours; infinite as in [`error32`].
+fn error64(got: f64, rounded: f64) -> f64 {
+    if got.is_nan() || rounded.is_nan() {
+        return if got.is_nan() && rounded.is_nan() { 0.0 } else { f64::INFINITY };
+    }
+    if got == 0.0 && rounded == 0.0 && got.is_sign_negative() != rounded.is_sign_negative() {
+        return f64::INFINITY;
+    }
+    let place = |x: f64| {
+        let bits = x.to_bits() as i64;
+        if bits < 0 { i128::from(i64::MIN) - i128::from(bits) } else { i128::from(bits) }
+    };
+    (place(got) - place(rounded)).unsigned_abs() as f64
+}
+
+/// xorshift64: the tests need no better numbers.
+struct Random(u64);
+
+impl Random {
+    fn bits(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn within(&mut self, low: f64, high: f64) -> f64 {
+        low + (high - low) * ((self.bits() >> 11) as f64 / (1u64 << 53) as f64)
+    }
+}
+
+/// Where the functions change their formula or leave their range, and the special values.
+const PIVOTS: &[f64] = &[
+    0.0,
+    0.25,
+    0.346_573_590_279_972_64,
+    0.414_213_562_373_095_05,
+    0.5,
+    0.625,
+    0.707_106_781_186_547_5,
+    std::f64::consts::FRAC_PI_4,
+    0.8,
+    1.0,
+    std::f64::consts::SQRT_2,
+    std::f64::consts::FRAC_PI_2,
+    2.0,
+    std::f64::consts::PI,
+    4.0,
+    6.0,
+    9.0,
+    18.0,
+    40.0,
+    87.336,
+    88.722_839,
+    89.415,
+    103.972,
+    708.396,
+    709.782_712_893_384,
+    710.475_860_073_944,
+    745.133_219_101_941,
+    4_503_599_627_370_496.0,
+    1e30,
+    f64::MAX,
+    f64::MIN_POSITIVE,
+    f32::MAX as f64,
+    f32::MIN_POSITIVE as f64,
+    f64::INFINITY,
+    f64::NAN,
+];
+
+fn points32() -> Vec<f32> {
+    let near = PIVOTS.iter().flat_map(|&pivot| {
+        let bits = (pivot as f32).to_bits();
+        (-8..=8).map(move |step| f32::from_bits(bits.wrapping_add_signed(step)))
+    });
+    let spread = (0..=u32::MAX).step_by(STRIDE).map(f32::from_bits);
+    near.clone().chain(near.map(|x| -x)).chain(spread).collect()
+}
+
+fn points64(low: f64, high: f64) -> Vec<f64> {
+    let mut random = Random(0x9E37_79B9_7F4A_7C15);
+    let near = PIVOTS.iter().flat_map(|&pivot| {
+        let bits = pivot.to_bits();
+        (-8..=8).map(move |step| f64::from_bits(bits.wrapping_add_signed(step)))
+    });
+    let quadrants = (1..2000).map(|n| f64::from(n) * 331.0 * std::f64::consts::FRAC_PI_2);
+    let mut points: Vec<f64> = near.chain(quadrants).collect();
+    points.extend(points.clone().iter().map(|x| -x));
+    for _ in 0..SAMPLES {
+        points.push(f64::from_bits(random.bits()));
+        points.push(random.within(low, high));
+        points.push(random.within(-2.0, 2.0));
+    }
+    points
+}
+
+/// About four million f32 and 30,000 f64 a function.
+const STRIDE: usize = 1009;
+const SAMPLES: usize = 10_000;
+
+/// Fails if an error is above `most`, the figure in the function's documentation: for f32 at each
+/// level with a fused multiply-add, for f32 without, and so for f64.
+fn check<F: Function>(f: F, exact: fn(f64) -> f64, most: [f64; 4], range: (f64, f64), max: f64) {
+    let x32: Vec<f32> =
+        points32().into_iter().filter(|x| x.is_nan() || f64::from(x.abs()) <= max).collect();
+    let exact32: Vec<f64> = x32.iter().map(|&x| exact(f64::from(x))).collect();
+    let mut x64 = points64(range.0, range.1);
+    x64.retain(|x| x.is_nan() || x.abs() <= max);
+    let exact64: Vec<f64> = x64.iter().map(|&x| exact(x)).collect();
+    for level in levels() {
+        let plain = usize::from(!fused(level));
+        let y32 = at_level(level, &x32, f);
+        for ((&x, &y), &exact) in x32.iter().zip(&y32).zip(&exact32) {
+            let error = error32(y, exact);
+            assert!(
+                error <= most[plain],
+                "{level:?}: f({x:e}f32) = {y:e}, not {exact:e}: {error} ulp"
+            );
+        }
+        // The reference is rounded itself, by up to half an ulp.
+        let steps = (most[2 + plain] + 0.5).floor();
+        let y64 = at_level(level, &x64, f);
+        for ((&x, &y), &exact) in x64.iter().zip(&y64).zip(&exact64) {
+            let error = error64(y, exact);
+            assert!(error <= steps, "{level:?}: f({x:e}) = {y:e}, not {exact:e}: {error} ulp");
+        }
+    }
+}
+
+fn fused(level: Level) -> bool {
+    struct Fused;
+    impl Kernel for Fused {
+        type Output = bool;
+
+        #[inline(always)]
+        fn run<const FMA: bool>(self) -> bool {
+            FMA
+        }
+    }
+    with_level(level, || dispatch(Fused))
+}
+
+macro_rules! functions {
+    ($($method:ident)*) => {$(
+        #[allow(non_camel_case_types, reason = "named after its function")]
+        #[derive(Clone, Copy)]
+        struct $method;
+
+        impl Function for $method {
+            #[inline(always)]
+            fn call<T: Math, const FMA: bool>(self, x: T) -> T {
+                x.$method::<FMA>()
+            }
+        }
+    )*};
+}
+
+/// `name method reference, [f32 fused, f32 plain, f64 fused, f64 plain], range of the random f64;`
+macro_rules! accurate {
+    ($(
+        $test:ident $method:ident $exact:expr, $most:expr,
+        $low:literal..$high:literal $(, up to $max:expr)?;
+    )*) => {
+        functions! { $($method)* }
+
+        $(
+            #[test]
+            fn $test() {
+                let max = [f64::INFINITY $(, $max)?].into_iter().fold(f64::INFINITY, f64::min);
+                check($method, $exact, $most, ($low, $high), max);
+            }
+        )*
+
+        #[test]
+        fn an_element_does_not_depend_on_its_place() {
+            let x32: Vec<f32> = points32().into_iter().step_by(5003).collect();
+            let x64: Vec<f64> = points64(-20.0, 20.0).into_iter().step_by(211).collect();
+            for level in levels() {
+                $(same_everywhere(level, &x32, $method, |x| x.to_bits().into());)*
+                $(same_everywhere(level, &x64, $method, |x| x.to_bits());)*
+            }
+        }
+
+        #[test]
+        fn fused_levels_agree_to_the_bit() {
+            let x32: Vec<f32> = points32().into_iter().step_by(16).collect();
+            let x64 = points64(-20.0, 20.0);
+            let fused: Vec<Level> = levels().filter(|&level| fused(level)).collect();
+            for pair in fused.windows(2) {
+                $(
+                    let [a, b] = [pair[0], pair[1]].map(|level| at_level(level, &x32, $method));
+                    assert!(a.iter().zip(&b).all(|(a, b)| error32(*a, (*b).into()) == 0.0));
+                    let [a, b] = [pair[0], pair[1]].map(|level| at_level(level, &x64, $method));
+                    assert!(a.iter().zip(&b).all(|(a, b)| error64(*a, *b) == 0.0));
+                )*
+            }
+        }
+    };
+}
+
+/// Alone, and in the vector and the scalar part of a longer slice.
+fn same_everywhere<T: Math + std::fmt::Debug, F: Function>(
+    level: Level,
+    x: &[T],
+    f: F,
+    bits: fn(T) -> u64,
+) {
+    let together = at_level(level, x, f);
+    for (&x, &y) in x.iter().zip(&together) {
+        let alone = at_level(level, &[x], f)[0];
+        assert!(
+            bits(alone) == bits(y) || alone.nan() && y.nan(),
+            "{level:?}: f({x:?}) = {y:?} and {alone:?}"
+        );
+    }
+}
+
+fn softplus_by_pxfm(x: f64) -> f64 {
+    x.max(0.0) + pxfm::f_log1p(pxfm::f_exp(-x.abs())) + if x.is_nan() { x } else { 0.0 }
+}
+
+accurate! {
+    exp v_exp pxfm::f_exp, [1.1, 1.1, 1.0, 1.0], -746.0..710.0;
+    exp_m1 v_exp_m1 pxfm::f_expm1, [1.5, 1.5, 1.3, 1.3], -40.0..710.0;
+    ln v_ln pxfm::f_log, [1.0, 1.0, 0.9, 0.9], 0.0..100.0;
+    ln_1p v_ln_1p pxfm::f_log1p, [1.1, 1.1, 0.9, 0.9], -1.0..100.0;
+    log2 v_log2 pxfm::f_log2, [1.1, 2.1, 1.0, 2.1], 0.0..100.0;
+    log10 v_log10 pxfm::f_log10, [1.1, 2.1, 0.9, 1.9], 0.0..100.0;
+    tanh v_tanh pxfm::f_tanh, [1.2, 1.2, 1.2, 1.2], -20.0..20.0;
+    // Below -709 the reference gives NaN.
+    sigmoid v_sigmoid |x| if x < -40.0 { pxfm::f_exp(x) } else { pxfm::f_logistic(x) },
+        [1.5, 1.5, 1.4, 1.4], -746.0..40.0;
+    // The reference is off by up to 1 ulp of f64 itself.
+    softplus v_softplus softplus_by_pxfm, [1.8, 1.8, 2.5, 2.5], -746.0..40.0;
+    erf v_erf pxfm::f_erf, [1.1, 1.3, 1.2, 1.4], -6.0..6.0;
+    sin v_sin pxfm::f_sin, [1.0, 1.0, 0.9, 0.9], -1e6..1e6, up to ANGLE_MAX;
+    cos v_cos pxfm::f_cos, [1.0, 1.0, 0.9, 0.9], -1e6..1e6, up to ANGLE_MAX;
+    tan v_tan pxfm::f_tan, [2.1, 2.1, 1.7, 1.7], -1e6..1e6, up to ANGLE_MAX;
+    atan v_atan pxfm::f_atan, [1.3, 1.3, 1.4, 1.4], -100.0..100.0;
+    asin v_asin pxfm::f_asin, [1.7, 1.7, 1.8, 1.8], -1.0..1.0;
+    acos v_acos pxfm::f_acos, [1.2, 1.2, 1.2, 1.2], -1.0..1.0;
+    // Of -0 the reference gives 0.
+    sinh v_sinh |x| if x == 0.0 { x } else { pxfm::f_sinh(x) },
+        [1.7, 1.7, 1.6, 1.6], -711.0..711.0;
+    cosh v_cosh pxfm::f_cosh, [1.5, 1.5, 1.5, 1.5], -711.0..711.0;
+    sqrt v_sqrt f64::sqrt, [0.5, 0.5, 0.0, 0.0], 0.0..100.0;
+    rsqrt v_rsqrt pxfm::f_rsqrt, [1.5, 1.5, 1.5, 1.5], 0.0..100.0;
+    recip v_recip f64::recip, [0.5, 0.5, 0.0, 0.0], -100.0..100.0;
+    abs v_abs f64::abs, [0.0, 0.0, 0.0, 0.0], -100.0..100.0;
+    floor v_floor f64::floor, [0.0, 0.0, 0.0, 0.0], -100.0..100.0;
+    ceil v_ceil f64::ceil, [0.0, 0.0, 0.0, 0.0], -100.0..100.0;
+    round v_round f64::round_ties_even, [0.0, 0.0, 0.0, 0.0], -100.0..100.0;
+    trunc v_trunc f64::trunc, [0.0, 0.0, 0.0, 0.0], -100.0..100.0;
+    signum v_signum |x| if x == 0.0 { x } else { x.signum() }, [0.0, 0.0, 0.0, 0.0], -1.0..1.0;
+}
+
+#[test]
+fn special_values() {
+    fn all<T: Math + std::fmt::Debug, F: Function>(f: F, pairs: &[(f64, f64)]) {
+        for level in levels() {
+            for &(x, y) in pairs {
+                // 19 elements: a whole vector and a rest at every level.
+                for got in at_level(level, &[T::lit(x); 19], f) {
+                    let right = if y.is_nan() { got.nan() } else { got == T::lit(y) };
+                    let sign = T::lit(1.0).with_sign_of(got) == T::lit(1.0f64.copysign(y));
+                    assert!(right && (sign || y.is_nan()), "{level:?}: f({x}) = {got:?}, not {y}");
+                }
+            }
+        }
+    }
+    fn both<F: Function>(f: F, pairs: &[(f64, f64)]) {
+        all::<f32, F>(f, pairs);
+        all::<f64, F>(f, pairs);
+        all::<f32, F>(f, &[(f64::NAN, f64::NAN)]);
+        all::<f64, F>(f, &[(f64::NAN, f64::NAN)]);
+    }
+    const INF: f64 = f64::INFINITY;
+    const NAN: f64 = f64::NAN;
+    let odd = |end: f64| [(0.0, 0.0), (-0.0, -0.0), (INF, end), (-INF, -end)];
+    both(v_exp, &[(0.0, 1.0), (-0.0, 1.0), (INF, INF), (-INF, 0.0), (800.0, INF), (-800.0, 0.0)]);
+    both(v_exp_m1, &[(0.0, 0.0), (-0.0, -0.0), (INF, INF), (-INF, -1.0), (800.0, INF)]);
+    both(v_ln, &[(1.0, 0.0), (0.0, -INF), (-0.0, -INF), (INF, INF), (-1.0, NAN), (-INF, NAN)]);
+    both(v_ln_1p, &[(0.0, 0.0), (-0.0, -0.0), (-1.0, -INF), (INF, INF), (-1.5, NAN), (-INF, NAN)]);
+    both(v_log2, &[(1.0, 0.0), (8.0, 3.0), (0.125, -3.0), (0.0, -INF), (INF, INF), (-1.0, NAN)]);
+    both(v_log10, &[(1.0, 0.0), (0.0, -INF), (INF, INF), (-1.0, NAN)]);
+    both(v_tanh, &odd(1.0));
+    both(v_erf, &odd(1.0));
+    both(v_atan, &odd(HALF_PI));
+    both(v_sinh, &odd(INF));
+    both(v_sin, &odd(NAN));
+    both(v_tan, &odd(NAN));
+    both(
+        v_asin,
+        &[(0.0, 0.0), (-0.0, -0.0), (1.0, HALF_PI), (-1.0, -HALF_PI), (1.5, NAN), (INF, NAN)],
+    );
+    both(
+        v_acos,
+        &[(1.0, 0.0), (-1.0, std::f64::consts::PI), (0.0, HALF_PI), (-1.5, NAN), (-INF, NAN)],
+    );
+    both(v_cos, &[(0.0, 1.0), (-0.0, 1.0), (INF, NAN), (-INF, NAN)]);
+    both(v_cosh, &[(0.0, 1.0), (INF, INF), (-INF, INF), (-800.0, INF)]);
+    both(v_sigmoid, &[(0.0, 0.5), (INF, 1.0), (-INF, 0.0), (800.0, 1.0), (-800.0, 0.0)]);
+    both(v_softplus, &[(INF, INF), (-INF, 0.0), (800.0, 800.0), (-800.0, 0.0)]);
+    both(v_sqrt, &[(0.0, 0.0), (-0.0, -0.0), (INF, INF), (-1.0, NAN)]);
+    both(v_rsqrt, &[(0.0, INF), (INF, 0.0), (-1.0, NAN)]);
+    both(v_recip, &[(0.0, INF), (-0.0, -INF), (INF, 0.0), (-INF, -0.0)]);
+    both(v_signum, &[(0.0, 0.0), (2.5, 1.0), (-2.5, -1.0), (INF, 1.0), (-INF, -1.0)]);
+    both(v_floor, &[(-0.0, -0.0), (-0.5, -1.0), (0.5, 0.0), (INF, INF), (-INF, -INF)]);
+    both(v_ceil, &[(-0.0, -0.0), (-0.5, -0.0), (0.5, 1.0), (INF, INF)]);
+    both(v_round, &[(0.5, 0.0), (1.5, 2.0), (2.5, 2.0), (-0.5, -0.0), (-1.5, -2.0), (INF, INF)]);
+    both(v_trunc, &[(-0.5, -0.0), (-1.5, -1.0), (1.5, 1.0), (-INF, -INF)]);
+}
+
+const HALF_PI: f64 = std::f64::consts::FRAC_PI_2;
+
+/// x^y at one level, for f32 and f64.
+fn pow_at(level: Level, x: &[f64], y: &[f64]) -> (Vec<f32>, Vec<f64>) {
+    let narrow = |values: &[f64]| values.iter().map(|&value| value as f32).collect::<Vec<f32>>();
+    let (mut x32, mut x64) = (narrow(x), x.to_vec());
+    with_level(level, || {
+        dispatch(Pow(&mut x32, &narrow(y)));
+        dispatch(Pow(&mut x64, y));
+    });
+    (x32, x64)
+}
+
+#[test]
+fn pow() {
+    let mut random = Random(88_172_645_463_325_252);
+    let (mut x, mut y) = (Vec::new(), Vec::new());
+    for i in 0..60_000 {
+        let base = match i % 3 {
+            0 => f64::from_bits(random.bits() >> 1),
+            1 => random.within(0.5, 2.0),
+            _ => 1.0 + random.within(-1.0, 1.0) * 2f64.powi(-(i % 50)),
+        };
+        let most = 746.0 / base.ln().abs().max(1e-300);
+        x.push(base);
+        y.push(if i % 2 == 0 { random.within(-16.0, 16.0) } else { random.within(-most, most) });
+    }
+    let exact64: Vec<f64> = x.iter().zip(&y).map(|(&x, &y)| pxfm::f_pow(x, y)).collect();
+    let narrow = |x: f64| f64::from(x as f32);
+    let exact32: Vec<f64> =
+        x.iter().zip(&y).map(|(&x, &y)| pxfm::f_pow(narrow(x), narrow(y))).collect();
+    for level in levels() {
+        let (y32, y64) = pow_at(level, &x, &y);
+        for i in 0..x.len() {
+            let (error32, error64) = (error32(y32[i], exact32[i]), error64(y64[i], exact64[i]));
+            assert!(
+                error32 <= 0.6,
+                "{level:?}: {:e}^{:e} = {:e}: {error32} ulp",
+                x[i] as f32,
+                y[i] as f32,
+                y32[i]
+            );
+            assert!(
+                error64 <= 1.0,
+                "{level:?}: {:e}^{:e} = {:e}: {error64} ulp",
+                x[i],
+                y[i],
+                y64[i]
+            );
+        }
+    }
+}
+
+#[test]
+fn pow_of_special_values() {
+    let some = [
+        0.0,
+        5e-324,
+        1e-310,
+        1e-45,
+        1e-40,
+        0.1,
+        0.5,
+        1.0,
+        1.5,
+        2.0,
+        3.0,
+        4.0,
+        7.0,
+        16_777_215.0,
+        16_777_216.0,
+        9_007_199_254_740_991.0,
+        9_007_199_254_740_992.0,
+        1e20,
+        1e30,
+        1e300,
+        f64::MAX,
+        f64::INFINITY,
+        f64::NAN,
+    ];
+    let all: Vec<f64> = some.iter().flat_map(|&x| [x, -x]).collect();
+    let (x, y): (Vec<f64>, Vec<f64>) =
+        all.iter().flat_map(|&x| all.iter().map(move |&y| (x, y))).unzip();
+    for level in levels() {
+        let (got32, got64) = pow_at(level, &x, &y);
+        for i in 0..x.len() {
+            let (x32, y32) = (x[i] as f32, y[i] as f32);
+            let (right32, right64) = (x32.powf(y32), x[i].powf(y[i]));
+            assert!(
+                error32(got32[i], f64::from(right32)) <= 1.0,
+                "{level:?}: {x32}^{y32} = {}, not {right32}",
+                got32[i]
+            );
+            assert!(
+                error64(got64[i], right64) <= 1.0,
+                "{level:?}: {}^{} = {}, not {right64}",
+                x[i],
+                y[i],
+                got64[i]
+            );
+        }
+    }
+}
+
+#[test]
+fn whole_powers_are_exact() {
+    for level in levels() {
+        let (x, y): (Vec<f64>, Vec<f64>) =
+            (-12..=12).flat_map(|x| (0..=6).map(move |y| (f64::from(x), f64::from(y)))).unzip();
+        let (got32, got64) = pow_at(level, &x, &y);
+        for i in 0..x.len() {
+            assert_eq!(got64[i], x[i].powi(y[i] as i32), "{level:?}: {}^{}", x[i], y[i]);
+            assert_eq!(
+                f64::from(got32[i]),
+                x[i].powi(y[i] as i32),
+                "{level:?}: {}^{} in f32",
+                x[i],
+                y[i]
+            );
+        }
+    }
+}
+
+#[test]
+fn extremes_select_and_mul_add() {
+    fn check<T: Math + std::fmt::Debug>() {
+        let [one, two, nan] = [T::lit(1.0), T::lit(2.0), T::lit(f64::NAN)];
+        assert_eq!((one.v_min::<true>(two), two.v_min::<true>(one)), (one, one));
+        assert_eq!((one.v_max::<true>(two), two.v_max::<true>(one)), (two, two));
+        for (a, b) in [(nan, one), (one, nan), (nan, nan)] {
+            assert!(a.v_min::<false>(b).nan() && a.v_max::<false>(b).nan());
+        }
+        assert_eq!((T::v_select(true, one, two), T::v_select(false, one, two)), (one, two));
+        assert_eq!(two.v_mul_add::<false>(two, one), T::lit(5.0));
+        assert_eq!(two.v_mul_add::<true>(two, one), T::lit(5.0));
+    }
+    check::<f32>();
+    check::<f64>();
+}
+
+#[test]
+fn large_angles_take_the_other_way() {
+    struct Sin<'a, T>(&'a mut [T]);
+    impl<T: Math> Kernel for Sin<'_, T> {
+        type Output = ();
+
+        #[inline(always)]
+        fn run<const FMA: bool>(self) {
+            map_angles(self.0, |x| x.v_sin::<FMA>(), |x| x.v_sin_large());
+        }
+    }
+    let mut x: Vec<f64> = (0..2000).map(|i| f64::from(i) * 0.37 - 300.0).collect();
+    assert!(angles_in_range(&x));
+    (x[3], x[600], x[1999]) = (1e300, f64::NAN, f64::INFINITY);
+    assert!(!angles_in_range(&x));
+    assert!(at_level(Level::Avx512, &x[3..4], v_sin)[0].is_nan());
+    for level in levels() {
+        let mut y = x.clone();
+        with_level(level, || dispatch(Sin(&mut y)));
+        for (&x, &y) in x.iter().zip(&y) {
+            assert!(error64(y, x.sin()) <= 2.0, "{level:?}: sin {x:e} = {y:e}");
+        }
+    }
+}
+
+#[test]
+fn formulas_on_lanes() {
+    fn swish<T: Math, const FMA: bool, const LARGE: bool>(
+        x: Lane<T, FMA, LARGE>,
+    ) -> Lane<T, FMA, LARGE> {
+        1.0 - x.sigmoid() * -x / 2.0 + (3.0 - x).max(0.0).select(x < 1.0, x.powi(3))
+            - 1.0 / (x * x + 1.0)
+    }
+    for x in [-2.0f64, 0.5, 3.0] {
+        let sigmoid = 1.0 / (1.0 + (-x).exp());
+        let branch = if x < 1.0 { (3.0 - x).max(0.0) } else { x * x * x };
+        let right = 1.0 + sigmoid * x / 2.0 + branch - 1.0 / (x * x + 1.0);
+        assert!((swish(Lane::<f64, false>(x)).0 - right).abs() < 1e-12);
+        assert!((swish(Lane::<f64, false, true>(x)).0 - right).abs() < 1e-12);
+        assert!((f64::from(swish(Lane::<f32, false>(x as f32)).0) - right).abs() < 1e-5);
+    }
+    let lane = |x| Lane::<f64, false>(x);
+    assert_eq!([-1.0, 0.0, 2.0, f64::NAN].map(|x| lane(x).step().0), [0.0, 0.0, 1.0, 0.0]);
+    assert_eq!([-1.0, 0.0, 2.0].map(|x| lane(x).relu().0), [0.0, 0.0, 2.0]);
+    assert!(lane(f64::NAN).relu().0.is_nan());
+    assert_eq!((lane(2.0).powi(-2).0, lane(2.0).powi(0).0, lane(3.0).square().0), (0.25, 1.0, 9.0));
+    assert!(lane(1e10).sin().0.is_nan());
+    assert_eq!(Lane::<f64, false, true>(1e10).sin().0, 1e10f64.sin());
+}
+
+/// Every f32, against the C library's f64 functions, whose error is below 2⁻²⁸ ulp of an f32.
+#[test]
+#[ignore = "minutes, in a release build"]
+fn every_f32() {
+    fn worst<F: Function>(f: F, exact: fn(f64) -> f64) -> f64 {
+        let mut worst = 0f64;
+        let levels: Vec<Level> = levels().filter(|&level| level != Level::Avx2).collect();
+        for start in (0..1u64 << 32).step_by(1 << 16) {
+            let bits = start as u32..=(start + 0xffff) as u32;
+            let x: Vec<f32> = bits.map(f32::from_bits).collect();
+            let exact: Vec<f64> = x.iter().map(|&x| exact(f64::from(x))).collect();
+            for &level in &levels {
+                for (y, &exact) in at_level(level, &x, f).into_iter().zip(&exact) {
+                    worst = worst.max(error32(y, exact));
+                }
+            }
+        }
+        worst
+    }
+    let errors = std::thread::scope(|scope| {
+        [
+            scope.spawn(|| ("exp", worst(v_exp, f64::exp), 1.1)),
+            scope.spawn(|| ("ln", worst(v_ln, f64::ln), 1.0)),
+            scope.spawn(|| ("tanh", worst(v_tanh, f64::tanh), 1.2)),
+            scope.spawn(|| ("sigmoid", worst(v_sigmoid, |x| 1.0 / (1.0 + (-x).exp())), 1.5)),
+        ]
+        .map(|thread| thread.join().expect("no panic"))
+    });
+    for (name, error, most) in errors {
+        assert!(error <= most, "{name}: {error} ulp");
+    }
+}
+
+/// The functions must stay vectorised: a compiler that stops doing so costs a factor of ten.
+#[test]
+#[ignore = "a measurement, for release builds on a quiet machine"]
+fn faster_than_std() {
+    fn seconds(mut work: impl FnMut()) -> f64 {
+        (0..50).fold(f64::INFINITY, |best, _| {
+            let start = std::time::Instant::now();
+            work();
+            best.min(start.elapsed().as_secs_f64())
+        })
+    }
+    let x: Vec<f32> = (0..10_000).map(|i| i as f32 * 1e-3 - 5.0).collect();
+    let mut y = x.clone();
+    let std = seconds(|| y.iter_mut().zip(&x).for_each(|(y, x)| *y = x.tanh()));
+    let ours = seconds(|| {
+        y.copy_from_slice(&x);
+        dispatch(Map(&mut y, v_tanh));
+    });
+    assert!(std / ours > 4.0, "tanh is {:.1} times as fast as std's", std / ours);
+}
