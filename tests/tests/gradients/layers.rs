@@ -39,7 +39,7 @@ fn losses() {
 #[test]
 fn convolutions() {
     let options = Conv2dOptions::new();
-    let cases: [([usize; 4], [usize; 4], Conv2dOptions); 7] = [
+    let cases: [([usize; 4], [usize; 4], Conv2dOptions); 8] = [
         ([2, 2, 4, 5], [3, 2, 3, 2], options),
         ([1, 2, 5, 4], [2, 2, 2, 3], options.stride([2, 1]).padding([1, 2])),
         ([2, 4, 4, 4], [4, 2, 2, 2], options.groups(2)),
@@ -47,6 +47,7 @@ fn convolutions() {
         ([1, 1, 7, 7], [2, 1, 3, 2], options.dilation([2, 3]).stride(2)),
         ([2, 3, 2, 2], [2, 3, 1, 1], options),
         ([0, 2, 3, 3], [2, 2, 2, 2], options),
+        ([2, 1, 0, 3], [2, 1, 2, 2], options.padding(1)),
     ];
     for (input, weight, options) in cases {
         let inputs = [

@@ -63,7 +63,11 @@ pub(super) fn unfold<T: Float>(x: &Tensor<T>, plan: Plan, caller: Caller) -> Ten
     let value = {
         let x = x.read();
         let x = x.contiguous();
-        Value::build(shape, |out| T::unfold(&plan, x.as_slice().unwrap_or(&[]), out))
+        match plan.input.contains(&0) {
+            // Windows on nothing but padding.
+            true => Value::full(shape, T::ZERO),
+            false => Value::build(shape, |out| T::unfold(&plan, x.as_slice().unwrap_or(&[]), out)),
+        }
     };
     if !x.is_recorded() {
         return Tensor::new(value);

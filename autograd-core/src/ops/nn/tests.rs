@@ -34,6 +34,9 @@ fn convolution_is_the_sum_over_windows() {
         ([3, 1, 1, 1], 2, [1, 1], [1, 1], [3, 0], [1, 1], 1),
         ([1, 2, 3, 3], 2, [5, 5], [4, 4], [4, 4], [1, 1], 1),
         ([0, 2, 3, 3], 2, [2, 2], [1, 1], [0, 0], [1, 1], 1),
+        // Pictures of padding only, and no channels.
+        ([2, 1, 0, 3], 2, [2, 2], [1, 1], [1, 1], [1, 1], 1),
+        ([2, 0, 3, 3], 2, [2, 2], [1, 1], [1, 1], [1, 1], 1),
     ];
     for (input, outputs, kernel, stride, padding, dilation, groups) in cases {
         let x = ramp(&input);
