@@ -243,7 +243,11 @@ impl fmt::Display for Error {
                 write!(f, "{op}: shapes {left:?} and {right:?} cannot be broadcast together")
             }
             Self::Axis { op, axis, rank, why } => {
-                write!(f, "{op}: axis {axis} {why} (the tensor has {})", Plural(*rank, "axis", "axes"))
+                write!(
+                    f,
+                    "{op}: axis {axis} {why} (the tensor has {})",
+                    Plural(*rank, "axis", "axes")
+                )
             }
             Self::Index { op, parameter, index, len } => {
                 write!(f, "{op}: `{parameter}` is {index}, outside an axis of length {len}")

@@ -222,11 +222,7 @@ pub(crate) fn zip<T: Storable>(
 
 /// `f` of every pair of elements of two values of one shape, where there is no need to choose whose
 /// buffer is written: it is `a`'s. One kernel only, for functions whose code is long.
-pub(crate) fn zip_onto<T: Storable>(
-    a: Arg<'_, T>,
-    b: &Value<T>,
-    f: &dyn ZipSlices<T>,
-) -> Value<T> {
+pub(crate) fn zip_onto<T: Storable>(a: Arg<'_, T>, b: &Value<T>, f: &dyn ZipSlices<T>) -> Value<T> {
     debug_assert_eq!(a.get().shape(), b.shape());
     let mut a = match a {
         Arg::Own(value) => value,

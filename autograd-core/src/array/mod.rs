@@ -3,8 +3,8 @@
 
 pub(crate) mod element;
 pub(crate) mod elementwise;
-pub(crate) mod math;
 pub(crate) mod lane;
+pub(crate) mod math;
 pub(crate) mod matmul;
 pub(crate) mod pool;
 pub(crate) mod reduce;

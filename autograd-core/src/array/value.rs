@@ -259,8 +259,7 @@ impl<T: Storable> Value<T> {
             // A view that fits inline is copied: it is cheaper and does not pin the buffer.
             Storage::Heap { buffer, offset: start } if !fits_inline::<T>(len) => {
                 let strides = (!is_row_major(&shape, &strides)).then(|| Box::new(strides));
-                let storage =
-                    Storage::Heap { buffer: Arc::clone(buffer), offset: start + offset };
+                let storage = Storage::Heap { buffer: Arc::clone(buffer), offset: start + offset };
                 Self { shape, strides, storage }
             }
             _ => {
@@ -336,8 +335,7 @@ pub(crate) fn for_each_row<const N: usize>(
     let Some((n, steps)) = merged.pop() else {
         return row([0; N], 1, [1; N]);
     };
-    let mut index: smallvec::SmallVec<[usize; 4]> =
-        smallvec::SmallVec::from_elem(0, merged.len());
+    let mut index: smallvec::SmallVec<[usize; 4]> = smallvec::SmallVec::from_elem(0, merged.len());
     let mut starts = [0; N];
     loop {
         row(starts, n, steps);

@@ -223,8 +223,7 @@ pub(super) fn float<T: Float>(
 ) -> Result<Tensor<T>> {
     let (a, b) = (left.tensor(), right.tensor());
     let same = a.shape() == b.shape();
-    let shape =
-        if same { a.shape_owned() } else { broadcast(op.name(), a.shape(), b.shape())? };
+    let shape = if same { a.shape_owned() } else { broadcast(op.name(), a.shape(), b.shape())? };
     let wants = [a.is_recorded(), b.is_recorded()];
     let mut node = (wants != [false, false]).then(|| {
         let saves = op.saves(wants);

@@ -139,9 +139,7 @@ fn choose<T: Float>(
     let state = (Keep::input(0, mask), Plain((on.shape_owned(), off.shape_owned())));
     Ok(record("where_else", caller, [on, off], value, state, |(mask, (on, off)), dy, wants| {
         let zero = T::ZERO;
-        let part = |mask: &Tensor<bool>| {
-            mask.where_else(&dy, &Tensor::new(Value::scalar(zero)))
-        };
+        let part = |mask: &Tensor<bool>| mask.where_else(&dy, &Tensor::new(Value::scalar(zero)));
         Ok([
             wants[0].then(|| part(&mask).sum_to(&on)),
             wants[1].then(|| part(&mask.not()).sum_to(&off)),

@@ -198,7 +198,8 @@ impl<T: Float> Tensor<T> {
     /// `n` numbers from `start` to `end`, both included, at equal distances.
     pub fn linspace(start: f64, end: f64, n: usize) -> Tensor<T> {
         let step = if n > 1 { (end - start) / (n - 1) as f64 } else { 0.0 };
-        let numbers = (0..n).map(|i| if i + 1 == n && n > 1 { end } else { start + step * i as f64 });
+        let numbers =
+            (0..n).map(|i| if i + 1 == n && n > 1 { end } else { start + step * i as f64 });
         Tensor::new(Value::from_vec(Shape::from_slice(&[n]), numbers.map(T::from_f64).collect()))
     }
 }

@@ -189,8 +189,8 @@ impl<T: Float> Tensor<T> {
     #[track_caller]
     pub fn set_item(&mut self, index: &[usize], element: T) -> Result<()> {
         self.check_writable("set_item")?;
-        let inside = index.len() == self.ndim()
-            && index.iter().zip(self.shape()).all(|(i, n)| i < n);
+        let inside =
+            index.len() == self.ndim() && index.iter().zip(self.shape()).all(|(i, n)| i < n);
         if !inside {
             return Err(Error::Shape {
                 op: "set_item",

@@ -88,10 +88,7 @@ fn pull<T: Float>(
             db.sum_to(&shape_b)
         })
     };
-    Ok([
-        b.filter(|_| wants[0]).map(da).transpose()?,
-        a.filter(|_| wants[1]).map(db).transpose()?,
-    ])
+    Ok([b.filter(|_| wants[0]).map(da).transpose()?, a.filter(|_| wants[1]).map(db).transpose()?])
 }
 
 impl<T: Numeric> Tensor<T> {

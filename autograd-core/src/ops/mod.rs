@@ -56,8 +56,13 @@ pub trait Numeric: Element + LinalgScalar + Arithmetic {
         caller: Caller,
     ) -> Tensor<Self>;
     #[doc(hidden)]
-    fn reduce(op: reduce::Reduce, x: &Tensor<Self>, axes: &[isize], keep: bool, caller: Caller)
-    -> Result<Tensor<Self>>;
+    fn reduce(
+        op: reduce::Reduce,
+        x: &Tensor<Self>,
+        axes: &[isize],
+        keep: bool,
+        caller: Caller,
+    ) -> Result<Tensor<Self>>;
     #[doc(hidden)]
     fn matmul(left: &Tensor<Self>, right: &Tensor<Self>, caller: Caller) -> Result<Tensor<Self>>;
 }
@@ -69,7 +74,9 @@ pub trait Numeric: Element + LinalgScalar + Arithmetic {
     note = "`cast::<f32>()` or `cast::<f64>()` changes the element type"
 )]
 #[allow(private_bounds, reason = "how numbers are computed is no part of the public interface")]
-pub trait Float: Numeric + num_traits::Float + Operand<Self> + RandomFloat + Math + nn::Kernels {
+pub trait Float:
+    Numeric + num_traits::Float + Operand<Self> + RandomFloat + Math + nn::Kernels
+{
     /// The nearest number of this type.
     fn from_f64(value: f64) -> Self;
     /// The same number as `f64`.
@@ -258,4 +265,3 @@ macro_rules! floats {
 }
 
 floats! { f32 f64 }
-

@@ -18,11 +18,7 @@ fn finish<T: Element, S: Keeps + 'static>(
     state: S,
     pull: fn(S::Kept, Tensor<T>, [bool; 1]) -> Result<[Option<Tensor<T>>; 1]>,
 ) -> Tensor<T> {
-    if x.is_recorded() {
-        record(name, caller, [x], value, state, pull)
-    } else {
-        Tensor::new(value)
-    }
+    if x.is_recorded() { record(name, caller, [x], value, state, pull) } else { Tensor::new(value) }
 }
 
 impl<T: Element> Tensor<T> {
@@ -248,11 +244,7 @@ fn reshape<T: Element>(x: &Tensor<T>, shape: Shape, caller: Caller) -> Result<Te
         return Err(Error::Shape {
             op: "reshape",
             parameter: "shape".into(),
-            expected: format!(
-                "a shape of {} elements, as {:?} has",
-                x.len(),
-                x.shape()
-            ),
+            expected: format!("a shape of {} elements, as {:?} has", x.len(), x.shape()),
             found: shape.to_vec(),
         });
     }
@@ -324,7 +316,10 @@ fn slice<T: Element>(
         return Err(Error::Value {
             op: "slice_axis",
             parameter: "start, end and step",
-            expected: format!("start <= end <= {n} and step >= 1 on axis {axis} of {:?}", x.shape()),
+            expected: format!(
+                "start <= end <= {n} and step >= 1 on axis {axis} of {:?}",
+                x.shape()
+            ),
             found: format!("{start}, {end} and {step}"),
         });
     }
@@ -421,17 +416,24 @@ fn concat<T: Element>(tensors: &[&Tensor<T>], axis: isize, caller: Caller) -> Re
     }
     let edges: Vec<Edge> = tensors.iter().map(|t| t.edge()).collect();
     let lengths: Vec<usize> = tensors.iter().map(|t| t.shape()[position]).collect();
-    Ok(record_edges("concat", caller, edges, value, Plain((lengths, axis)), |(lengths, axis), dy, wants| {
-        let mut start = 0;
-        Ok(lengths
-            .iter()
-            .zip(wants)
-            .map(|(&n, wanted)| {
-                start += n;
-                wanted.then(|| dy.narrow(axis, start - n, n))
-            })
-            .collect())
-    }))
+    Ok(record_edges(
+        "concat",
+        caller,
+        edges,
+        value,
+        Plain((lengths, axis)),
+        |(lengths, axis), dy, wants| {
+            let mut start = 0;
+            Ok(lengths
+                .iter()
+                .zip(wants)
+                .map(|(&n, wanted)| {
+                    start += n;
+                    wanted.then(|| dy.narrow(axis, start - n, n))
+                })
+                .collect())
+        },
+    ))
 }
 
 impl<T: Numeric> Tensor<T> {

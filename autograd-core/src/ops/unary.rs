@@ -6,9 +6,7 @@ use crate::array::elementwise::{Arg, Map, Zip, ZipSlices, map, zip_onto};
 use crate::array::lane::Lane;
 use crate::array::math::{Math, angles_in_range};
 use crate::error::Result;
-use crate::graph::{
-    Keep, KeepOutput, KeptOutput, Plain, Tensor, is_grad_enabled, op_node,
-};
+use crate::graph::{Keep, KeepOutput, KeptOutput, Plain, Tensor, is_grad_enabled, op_node};
 
 /// What a rule needs besides the output's gradient.
 enum Saves {
@@ -239,11 +237,7 @@ fn pull_input<T: Float>((op, x): (Unary, Tensor<T>), dy: Tensor<T>, _: [bool; 1]
     Ok([Some(op.fused(dy, &x.read()))])
 }
 
-fn pull_output<T: Float>(
-    (op, y): (Unary, KeptOutput<T>),
-    dy: Tensor<T>,
-    _: [bool; 1],
-) -> Grads<T> {
+fn pull_output<T: Float>((op, y): (Unary, KeptOutput<T>), dy: Tensor<T>, _: [bool; 1]) -> Grads<T> {
     if is_grad_enabled() {
         return Ok([Some(op.formula(dy, &y.into_tensor()))]);
     }
