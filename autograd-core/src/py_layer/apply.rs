@@ -170,7 +170,7 @@ fn finish(
     location: &'static Location<'static>,
 ) -> Result<()> {
     if let Some(broken) = forward.broken.take() {
-        return Err(broken);
+        return Err(*broken);
     }
     let mut layout = Layout::default();
     let mut edges = Edges::new();

@@ -56,15 +56,15 @@ pub(super) struct Forward<'a> {
     pub(super) non_differentiable: Option<SmallVec<[AnyTensor; 1]>>,
     marked_not_inplace: bool,
     materialize_set: bool,
-    /// The first call that broke a rule.
-    pub(super) broken: Option<Error>,
+    /// The first call that broke a rule; boxed, for there almost never is one.
+    pub(super) broken: Option<Box<Error>>,
 }
 
 impl Forward<'_> {
     #[cold]
     fn refuse(&mut self, call: &'static str, why: String) {
         let op = self.info.name;
-        self.broken.get_or_insert(Error::Context { op, call, why });
+        self.broken.get_or_insert_with(|| Box::new(Error::Context { op, call, why }));
     }
 
     #[cold]
