@@ -94,7 +94,10 @@ impl<T: Float, F: Row<T>> Kernel for Rows<'_, T, F> {
     #[inline(always)]
     fn run<const FMA: bool>(self) {
         let Self(rows, n, f) = self;
-        rows.chunks_exact_mut(n.max(1)).for_each(|row| f.call::<FMA>(row));
+        // Loops, not closures: a closure that is not inlined is compiled for the baseline.
+        for row in rows.chunks_exact_mut(n.max(1)) {
+            f.call::<FMA>(row);
+        }
     }
 }
 
@@ -105,7 +108,9 @@ impl<T: Float, F: RowPair<T>> Kernel for RowPairs<'_, T, F> {
     fn run<const FMA: bool>(self) {
         let Self(rows, others, n, f) = self;
         let rows = rows.chunks_exact_mut(n.max(1)).zip(others.chunks_exact(n.max(1)));
-        rows.for_each(|(row, other)| f.call::<FMA>(row, other));
+        for (row, other) in rows {
+            f.call::<FMA>(row, other);
+        }
     }
 }
 
@@ -140,16 +145,24 @@ macro_rules! row_pair_kernels {
 row_kernels! {
     softmax |row| {
         let max = greatest(row);
-        row.iter_mut().for_each(|x| *x = exp::<T, FMA>(*x - max));
+        for x in row.iter_mut() {
+            *x = exp::<T, FMA>(*x - max);
+        }
         let sum = total(row);
-        row.iter_mut().for_each(|x| *x = *x / sum);
+        for x in row.iter_mut() {
+            *x = *x / sum;
+        }
     }
     log_softmax |row| {
         let max = greatest(row);
-        row.iter_mut().for_each(|x| *x = *x - max);
+        for x in row.iter_mut() {
+            *x = *x - max;
+        }
         let sum = joined(row, T::ZERO, exp::<T, FMA>, T::plus);
         let log = Lane::<T, FMA>(sum).ln().0;
-        row.iter_mut().for_each(|x| *x = *x - log);
+        for x in row.iter_mut() {
+            *x = *x - log;
+        }
     }
 }
 
@@ -166,11 +179,15 @@ row_pair_kernels! {
             *sum = *sum + d * p;
         }
         let dot = total(&dot);
-        dy.iter_mut().zip(y).for_each(|(d, &p)| *d = p * (*d - dot));
+        for (d, &p) in dy.iter_mut().zip(y) {
+            *d = p * (*d - dot);
+        }
     }
     log_softmax_pull |dy, y| {
         let sum = total(dy);
-        dy.iter_mut().zip(y).for_each(|(d, &y)| *d = *d - exp::<T, FMA>(y) * sum);
+        for (d, &y) in dy.iter_mut().zip(y) {
+            *d = *d - exp::<T, FMA>(y) * sum;
+        }
     }
 }
 
@@ -207,7 +224,9 @@ impl<T: Float> Kernel for SoftmaxScaled<'_, T> {
     fn run<const FMA: bool>(self) {
         let Self(rows, sums, n, scale) = self;
         for (row, &sum) in rows.chunks_exact_mut(n.max(1)).zip(sums) {
-            row.iter_mut().for_each(|x| *x = exp::<T, FMA>(*x - sum) * scale);
+            for x in row.iter_mut() {
+                *x = exp::<T, FMA>(*x - sum) * scale;
+            }
         }
     }
 }
@@ -225,7 +244,9 @@ impl<T: Float, F: Fn(T) -> T> Kernel for Each<'_, T, F> {
     #[inline(always)]
     fn run<const FMA: bool>(self) {
         let Self(data, f) = self;
-        data.iter_mut().for_each(|x| *x = f(*x));
+        for x in data {
+            *x = f(*x);
+        }
     }
 }
 
