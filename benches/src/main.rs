@@ -28,7 +28,11 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    pub fn new<R>(name: &'static str, mut work: impl FnMut() -> R + 'static, answer: Vec<f64>) -> Self {
+    pub fn new<R>(
+        name: &'static str,
+        mut work: impl FnMut() -> R + 'static,
+        answer: Vec<f64>,
+    ) -> Self {
         Self { name, run: Box::new(move || drop(black_box(work()))), answer }
     }
 }
@@ -126,7 +130,11 @@ fn check_answers(row: &Row) {
     let expected = &row.candidates[0].answer;
     for candidate in &row.candidates[1..] {
         let same = candidate.answer.len() == expected.len()
-            && candidate.answer.iter().zip(expected).all(|(a, b)| (a - b).abs() <= 2e-6 * b.abs().max(1e-3));
+            && candidate
+                .answer
+                .iter()
+                .zip(expected)
+                .all(|(a, b)| (a - b).abs() <= 2e-6 * b.abs().max(1e-3));
         assert!(same, "{}: {} computes something else", row.title, candidate.name);
     }
 }

@@ -23,7 +23,7 @@ impl<T: Float> CusTanh<T> {
 pub fn small(backward: bool) -> Candidate {
     let x = Tensor::from(input(6)).reshape([2, 3]);
     x.set_stop_gradient(false);
-    let mut work = move || {
+    let work = move || {
         let mut y = CusTanh::apply(&x);
         for _ in 1..CHAIN {
             y = CusTanh::apply(&y);
@@ -45,7 +45,7 @@ pub fn large(backward: bool) -> Candidate {
     let x = Tensor::from(data);
     x.set_stop_gradient(false);
     let seed = Tensor::<f32>::ones([1_000_000]);
-    let mut work = move || {
+    let work = move || {
         let y = CusTanh::apply(&x);
         if !backward {
             return y;
