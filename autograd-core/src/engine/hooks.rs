@@ -1,11 +1,16 @@
 //! Hooks: user code that sees, or replaces, a gradient on its way.
 
+use std::fmt;
+use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::accumulate;
+use super::own;
 use crate::error::{Error, Result};
-use crate::graph::{AnyTensor, Element, HookId, LeafHook, Node, NodeHook, Slots, Tensor, for_any};
+use crate::graph::{
+    AnyTensor, Element, HookId, LeafHook, Node, NodeAction, NodeHook, NodeRef, Slots, Tensor,
+    for_any,
+};
 use crate::ops::Float;
 
 /// Removes a hook. Dropping it leaves the hook in place.
@@ -24,17 +29,95 @@ fn next_id() -> HookId {
     HookId(NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-#[inline]
-pub(super) fn run_node_hooks(node: &Arc<Node>, grads: &mut Slots) -> Result<()> {
-    let Some(hooks) = node.hooks() else { return Ok(()) };
+/// Runs the hooks that come before a node's own rule. Gradients to keep are put into `retained`,
+/// where there is such a place.
+pub(super) fn run_before(
+    hooks: &[NodeHook],
+    grads: &mut Slots,
+    retained: &mut Option<Vec<(AnyTensor, AnyTensor)>>,
+) -> Result<()> {
     for hook in hooks {
-        let Some(slot) = grads.get_mut(hook.slot as usize) else { continue };
-        *slot = slot.take().map(AnyTensor::unshared);
-        let Some(grad) = slot else { continue };
-        if let Some(new) = (hook.call)(grad)? {
-            check(new.shape(), grad.shape())?;
-            *grad = new;
+        match &hook.action {
+            NodeAction::Output(slot, call) => {
+                let Some(slot) = grads.get_mut(*slot as usize) else { continue };
+                *slot = slot.take().map(AnyTensor::unshared);
+                let Some(grad) = slot else { continue };
+                if let Some(new) = call(grad)? {
+                    check(new.shape(), grad.shape())?;
+                    *grad = new;
+                }
+            }
+            NodeAction::Retain(slot, tensor) => {
+                if let (Some(retained), Some(Some(grad))) =
+                    (retained.as_mut(), grads.get(*slot as usize))
+                    && let Some(tensor) = tensor()
+                {
+                    retained.push((tensor, own(grad.clone())));
+                }
+            }
+            NodeAction::Before(call) => {
+                unshare(grads);
+                if let Some(new) = call(grads)? {
+                    replace("before hook", grads, new)?;
+                }
+            }
+            NodeAction::After(_) => {}
         }
+    }
+    Ok(())
+}
+
+/// Runs the hooks that come after a node's rule, on the gradients of its inputs and outputs.
+pub(super) fn run_after(
+    hooks: &[NodeHook],
+    inputs: &mut [Option<AnyTensor>],
+    outputs: &mut [Option<AnyTensor>],
+) -> Result<()> {
+    for hook in hooks {
+        if let NodeAction::After(call) = &hook.action {
+            unshare(inputs);
+            unshare(outputs);
+            if let Some(new) = call(inputs, outputs)? {
+                replace("after hook", inputs, new)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn has_after(hooks: &[NodeHook]) -> bool {
+    hooks.iter().any(|hook| matches!(hook.action, NodeAction::After(_)))
+}
+
+fn unshare(grads: &mut [Option<AnyTensor>]) {
+    for grad in grads {
+        *grad = grad.take().map(AnyTensor::unshared);
+    }
+}
+
+/// Puts the gradients that a hook returned in place: one where there was one, and nowhere else.
+fn replace(
+    op: &'static str,
+    grads: &mut [Option<AnyTensor>],
+    new: Vec<Option<AnyTensor>>,
+) -> Result<()> {
+    if new.len() != grads.len() {
+        let what = "gradients (or None in their places)".into();
+        return Err(Error::Count { op, what, expected: grads.len(), found: new.len() });
+    }
+    for (position, (grad, new)) in grads.iter_mut().zip(new).enumerate() {
+        let (Some(old), Some(new)) = (&grad, new) else { continue };
+        let parameter = || format!("returned gradient {position}");
+        if new.dtype() != old.dtype() {
+            let (expected, found) = (old.dtype(), new.dtype());
+            return Err(Error::ElementType { op, parameter: parameter(), expected, found });
+        }
+        if new.shape() != old.shape() {
+            let expected = format!("of the gradient's shape {:?}", old.shape());
+            let found = new.shape().to_vec();
+            return Err(Error::Shape { op, parameter: parameter(), expected, found });
+        }
+        *grad = Some(new);
     }
     Ok(())
 }
@@ -116,29 +199,128 @@ impl<T: Float> Tensor<T> {
             Some(grad) => Ok(hook(grad)?.map(AnyTensor::from)),
             None => Ok(None),
         };
-        node.add_hook(NodeHook { id, slot: *slot, call: Arc::new(call) });
-        let node = Arc::downgrade(node.arc());
-        let remove = move || node.upgrade().is_some_and(|node| node.remove_hook(id));
-        Ok(HookHandle(Box::new(remove)))
+        Ok(add(node.arc(), id, NodeAction::Output(*slot, Arc::new(call))))
     }
 
     /// Keeps the gradient of the output of an op too, as of a leaf. It takes its place among the
-    /// tensor's hooks: it keeps what the hooks before it left.
+    /// tensor's hooks: it keeps what the hooks before it left. It is written with those of the
+    /// leaves when the walk is done, and [`grad`](crate::grad()) leaves it alone.
     ///
     /// # Errors
     ///
     /// [`Error::Unsupported`] on a tensor that wants no gradient.
     pub fn retain_grads(&self) -> Result<()> {
-        if self.producer().is_none() && !self.stop_gradient() {
-            return Ok(());
+        if self.stop_gradient() {
+            let why = "a tensor with stop_gradient gets no gradient to keep".into();
+            return Err(Error::Unsupported { op: "retain_grads", why });
         }
+        let Some((node, slot)) = self.producer() else { return Ok(()) };
         let weak = self.downgrade();
-        let keep = move |grad: &Tensor<T>| {
-            if let Some(tensor) = weak.upgrade() {
-                accumulate(&tensor, grad.clone());
-            }
-            Ok(None)
-        };
-        self.register_hook(keep).map(drop)
+        let tensor = move || weak.upgrade().map(AnyTensor::from);
+        let _ = add(node.arc(), next_id(), NodeAction::Retain(*slot, Arc::new(tensor)));
+        Ok(())
+    }
+}
+
+fn add(node: &Arc<Node>, id: HookId, action: NodeAction) -> HookHandle {
+    node.add_hook(NodeHook { id, action });
+    let node = Arc::downgrade(node);
+    HookHandle(Box::new(move || node.upgrade().is_some_and(|node| node.remove_hook(id))))
+}
+
+/// The recorded op that a tensor came from; see [`Tensor::graph_node`]. It keeps that op, and all
+/// that it was computed from, alive.
+#[doc(alias = "grad_fn")]
+#[derive(Clone)]
+pub struct GraphNode(pub(crate) NodeRef);
+
+impl GraphNode {
+    /// The op's name.
+    pub fn name(&self) -> &'static str {
+        self.0.rule.name()
+    }
+
+    /// Where the op was called.
+    pub fn location(&self) -> &'static Location<'static> {
+        self.0.location
+    }
+
+    /// Calls `hook` before the op's rule runs, with the gradients of the op's outputs; `None`
+    /// stands where none came. `Some` puts others in their places: as many, of the same shapes and
+    /// element types. A place without a gradient stays without one.
+    ///
+    /// Hooks on the op and on its outputs ([`Tensor::register_hook`]) run in one order, that of
+    /// their registration. An error ends the backward and is returned from it; no gradient is
+    /// written.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from(3.0);
+    /// x.set_stop_gradient(false);
+    /// let y = x.square();
+    /// let node = y.graph_node().unwrap();
+    /// assert_eq!(node.name(), "square");
+    /// let _ = node.register_before(|_| Ok(Some(vec![Some(Tensor::from(10.0).into())])));
+    /// y.backward()?;
+    /// assert_eq!(x.grad().unwrap().item(), 60.0);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
+    pub fn register_before(
+        &self,
+        hook: impl Fn(&[Option<AnyTensor>]) -> Result<Option<Vec<Option<AnyTensor>>>>
+        + Send
+        + Sync
+        + 'static,
+    ) -> HookHandle {
+        add(self.0.arc(), next_id(), NodeAction::Before(Arc::new(hook)))
+    }
+
+    /// Calls `hook` when the op's rule has run, before its results go on, with the gradients of
+    /// the op's inputs and of its outputs. An input that wants no gradient, or whose gradient is
+    /// not asked for, has `None`. `Some` puts others in the places of the inputs' gradients, as in
+    /// [`GraphNode::register_before`].
+    ///
+    /// ```
+    /// use autograd_core::{AnyTensor, Tensor};
+    ///
+    /// let x = Tensor::from(3.0);
+    /// x.set_stop_gradient(false);
+    /// let y = &x * 2.0;
+    /// let node = y.graph_node().unwrap();
+    /// let _ = node.register_after(|inputs, outputs| {
+    ///     let [Some(AnyTensor::Float64(dx))] = inputs else { return Ok(None) };
+    ///     assert_eq!(outputs.len(), 1);
+    ///     Ok(Some(vec![Some((dx * 10.0).into())]))
+    /// });
+    /// y.backward()?;
+    /// assert_eq!(x.grad().unwrap().item(), 20.0);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
+    pub fn register_after(
+        &self,
+        hook: impl Fn(
+            &[Option<AnyTensor>],
+            &[Option<AnyTensor>],
+        ) -> Result<Option<Vec<Option<AnyTensor>>>>
+        + Send
+        + Sync
+        + 'static,
+    ) -> HookHandle {
+        add(self.0.arc(), next_id(), NodeAction::After(Arc::new(hook)))
+    }
+}
+
+impl fmt::Debug for GraphNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {}", self.name(), self.location())
+    }
+}
+
+impl<T: Element> Tensor<T> {
+    /// The recorded op that this tensor came from; `None` for a leaf.
+    #[doc(alias = "grad_fn")]
+    pub fn graph_node(&self) -> Option<GraphNode> {
+        self.producer().map(|(node, _)| GraphNode(node.clone()))
     }
 }

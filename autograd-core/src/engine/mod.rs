@@ -8,14 +8,14 @@
 mod frontier;
 mod hooks;
 
-pub use hooks::HookHandle;
+pub use hooks::{GraphNode, HookHandle};
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, Edge, Element, GradMode, Node, Pull, Sink, Tensor, for_any,
+    AnyTensor, Edge, Element, GradMode, Node, NodeHook, Pull, Sink, Tensor, for_any,
 };
 use crate::ops::Float;
 use frontier::{AddressMap, Frontier, address};
@@ -94,6 +94,8 @@ struct Targets {
 struct Pass {
     frontier: Frontier,
     leaves: Leaves,
+    /// Tensors on the way that keep their gradient, and those gradients; nobody's in `grad`.
+    retained: Option<Vec<(AnyTensor, AnyTensor)>>,
     targets: Option<Targets>,
 }
 
@@ -135,14 +137,18 @@ fn sum(a: AnyTensor, b: AnyTensor) -> Result<AnyTensor> {
 
 impl Pass {
     fn new(targets: Option<Targets>) -> Self {
-        Self { frontier: Frontier::default(), leaves: Leaves::default(), targets }
+        let retained = targets.is_none().then(Vec::new);
+        Self { frontier: Frontier::default(), leaves: Leaves::default(), retained, targets }
     }
 
     fn walk(&mut self, options: BackwardOptions) -> Result<()> {
         let retain = options.retain_graph || options.create_graph;
         while let Some(mut waiting) = self.frontier.pop() {
             let node = waiting.node;
-            hooks::run_node_hooks(&node, &mut waiting.grads)?;
+            let hooks = node.hooks();
+            if let Some(hooks) = &hooks {
+                hooks::run_before(hooks, &mut waiting.grads, &mut self.retained)?;
+            }
             if let Some(targets) = &mut self.targets {
                 let mut further = false;
                 for &(target, slot, answer) in &targets.outputs {
@@ -161,20 +167,73 @@ impl Pass {
                     continue;
                 }
             }
-            node.rule.pull(&mut Pull {
+            let mut pull = Pull {
                 node: &node,
                 grads: waiting.grads,
                 retain,
                 create_graph: options.create_graph,
                 sink: self,
-            })?;
+            };
+            match hooks {
+                Some(hooks) if hooks::has_after(&hooks) => pull_watched(pull, &hooks)?,
+                _ => node.rule.pull(&mut pull)?,
+            }
         }
         Ok(())
     }
 }
 
+/// Visits a node and looks at the gradients of its inputs before they go on.
+#[cold]
+fn pull_watched(pull: Pull<'_>, hooks: &[NodeHook]) -> Result<()> {
+    let node = pull.node;
+    let edges = node.rule.edges();
+    let mut outputs = pull.grads.clone();
+    let mut held = Held { edges, grads: vec![None; edges.len()], sink: pull.sink };
+    node.rule.pull(&mut Pull { sink: &mut held, ..pull })?;
+    let Held { mut grads, sink, .. } = held;
+    hooks::run_after(hooks, &mut grads, &mut outputs)?;
+    for (edge, grad) in edges.iter().zip(grads) {
+        if let Some(grad) = grad {
+            sink.deliver(edge, grad)?;
+        }
+    }
+    Ok(())
+}
+
+/// Gradients of a node's inputs that are held back.
+struct Held<'a> {
+    edges: &'a [Edge],
+    grads: Vec<Option<AnyTensor>>,
+    sink: &'a mut dyn Sink,
+}
+
+impl Sink for Held<'_> {
+    fn wants(&self, edge: &Edge) -> bool {
+        self.sink.wants(edge)
+    }
+
+    fn deliver(&mut self, edge: &Edge, grad: AnyTensor) -> Result<()> {
+        // Rules deliver along their own edges, so the place of one is its position.
+        let offset = std::ptr::from_ref(edge).addr().wrapping_sub(self.edges.as_ptr().addr());
+        let Some(slot) = self.grads.get_mut(offset / size_of::<Edge>()) else {
+            return self.sink.deliver(edge, grad);
+        };
+        *slot = Some(match slot.take() {
+            Some(before) => sum(before, grad)?,
+            None => grad,
+        });
+        Ok(())
+    }
+}
+
 /// Starts gradients at the outputs. An output without a seed has one element and starts with 1.
-fn start(pass: &mut Pass, outputs: &[AnyTensor], seeds: &[Option<AnyTensor>]) -> Result<()> {
+fn start(
+    pass: &mut Pass,
+    op: &'static str,
+    outputs: &[AnyTensor],
+    seeds: &[Option<AnyTensor>],
+) -> Result<()> {
     for (output, seed) in outputs.iter().zip(seeds) {
         if output.stop_gradient() {
             continue;
@@ -182,7 +241,7 @@ fn start(pass: &mut Pass, outputs: &[AnyTensor], seeds: &[Option<AnyTensor>]) ->
         let seed = match seed {
             Some(seed) if seed.dtype() != output.dtype() => {
                 return Err(Error::ElementType {
-                    op: "backward",
+                    op,
                     parameter: "seed".into(),
                     expected: output.dtype(),
                     found: seed.dtype(),
@@ -199,11 +258,14 @@ fn start(pass: &mut Pass, outputs: &[AnyTensor], seeds: &[Option<AnyTensor>]) ->
                 for_any!(output, t => ones_like(t))
             }
             None => {
+                let (parameter, with) = match op {
+                    "grad" => ("an output", "`GradOptions::seeds`"),
+                    _ => ("self", "`backward_with`"),
+                };
                 return Err(Error::Shape {
-                    op: "backward",
-                    parameter: "self".into(),
-                    expected: "a tensor of one element, or a seed given with `backward_with`"
-                        .into(),
+                    op,
+                    parameter: parameter.into(),
+                    expected: format!("a tensor of one element, or a seed given with {with}"),
                     found: output.shape().to_vec(),
                 });
             }
@@ -272,14 +334,16 @@ pub fn backward(
     check_distinct("backward", "outputs", outputs)?;
     let _mode = GradMode::set(options.create_graph);
     let mut pass = Pass::new(None);
-    start(&mut pass, outputs, seeds)?;
+    start(&mut pass, "backward", outputs, seeds)?;
     pass.walk(options)?;
-    commit(pass.leaves)
+    commit(pass.leaves, pass.retained.unwrap_or_default())
 }
 
-/// Gives every leaf its gradient; all of them, or none if a hook fails.
-fn commit(leaves: Leaves) -> Result<()> {
-    let mut done = Vec::with_capacity(leaves.grads.len());
+/// Gives every leaf its gradient, and every tensor on the way that keeps one; all of them, or none
+/// if a hook fails.
+fn commit(leaves: Leaves, retained: Vec<(AnyTensor, AnyTensor)>) -> Result<()> {
+    let mut done = retained;
+    done.reserve_exact(leaves.grads.len());
     for (leaf, grad) in leaves.grads {
         let grad = hooks::run_leaf_hooks(&leaf, grad)?;
         done.push((leaf, grad));
@@ -292,6 +356,15 @@ fn commit(leaves: Leaves) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// A gradient to keep; see [`Tensor::owned`].
+fn own(grad: AnyTensor) -> AnyTensor {
+    match grad {
+        AnyTensor::Float32(grad) => grad.owned().into(),
+        AnyTensor::Float64(grad) => grad.owned().into(),
+        other => other,
+    }
 }
 
 fn accumulate<T: Float>(tensor: &Tensor<T>, grad: Tensor<T>) {
@@ -430,7 +503,7 @@ fn grad_any(
     check_distinct("grad", "inputs", inputs)?;
     let _mode = GradMode::set(options.create_graph);
     let mut pass = Pass::new(Some(find_targets(outputs, inputs)));
-    start(&mut pass, outputs, seeds)?;
+    start(&mut pass, "grad", outputs, seeds)?;
     pass.walk(options)?;
     let Pass { leaves, targets: Some(mut targets), .. } = pass else {
         unreachable!("this pass has targets");
@@ -440,7 +513,25 @@ fn grad_any(
             targets.found[answer] = Some(grad);
         }
     }
-    Ok(targets.found)
+    // Two inputs may have got the same tensor, which may be a seed or saved too.
+    Ok(targets.found.into_iter().map(|grad| grad.map(own)).collect())
+}
+
+/// Whether an edge that `found` holds for can be reached along this one.
+pub(crate) fn reaches(from: &Edge, found: impl Fn(&Edge) -> bool) -> bool {
+    let mut seen = HashSet::new();
+    let mut waiting = vec![from.clone()];
+    while let Some(edge) = waiting.pop() {
+        if found(&edge) {
+            return true;
+        }
+        if let Edge::Node(node, _) = &edge
+            && seen.insert(address(node.arc()))
+        {
+            waiting.extend(node.rule.edges().iter().cloned());
+        }
+    }
+    false
 }
 
 /// Which nodes lie between outputs and inputs.

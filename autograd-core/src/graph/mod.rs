@@ -11,11 +11,13 @@ mod node;
 mod saved;
 mod tensor;
 
-pub use any::{AnyTensor, Element};
 pub(crate) use any::for_any;
-pub use mode::{EnableGrad, NoGrad, enable_grad, is_grad_enabled, no_grad};
+pub use any::{AnyTensor, Element};
 pub(crate) use mode::GradMode;
-pub(crate) use node::{Edge, HookId, Node, NodeHook, NodeRef, OpNode, Pull, Rule, Sink, Slots};
+pub use mode::{EnableGrad, NoGrad, enable_grad, is_grad_enabled, no_grad};
+pub(crate) use node::{
+    Edge, HookId, Node, NodeAction, NodeHook, NodeRef, OpNode, Pull, Rule, Sink, Slots,
+};
 pub(crate) use saved::{At, Keep, KeepOutput, Keeps, KeptOutput, Plain};
 pub use tensor::Tensor;
 pub(crate) use tensor::{LeafHook, Read, op_node, record, record_edges};

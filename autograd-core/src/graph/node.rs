@@ -24,13 +24,31 @@ pub(crate) struct Node<R: ?Sized = dyn Rule> {
     pub(crate) rule: R,
 }
 
-/// What to do with a gradient that reaches output `slot` of a node.
+/// What to do when a node is visited.
 #[derive(Clone)]
 pub(crate) struct NodeHook {
     pub(crate) id: HookId,
-    pub(crate) slot: u32,
-    pub(crate) call: Arc<dyn Fn(&AnyTensor) -> Result<Option<AnyTensor>> + Send + Sync>,
+    pub(crate) action: NodeAction,
 }
+
+#[derive(Clone)]
+pub(crate) enum NodeAction {
+    /// Show the gradient of an output, and take another in its place.
+    Output(u32, Arc<dyn Fn(&AnyTensor) -> Result<Option<AnyTensor>> + Send + Sync>),
+    /// Keep the gradient of an output with that output, if it is still alive.
+    Retain(u32, Arc<dyn Fn() -> Option<AnyTensor> + Send + Sync>),
+    /// Show the gradients of all outputs, and take others in their place.
+    Before(Arc<dyn Fn(&[Option<AnyTensor>]) -> Result<NewGrads> + Send + Sync>),
+    /// Show the gradients of the inputs and of the outputs, and take others for the inputs.
+    After(Arc<AfterHook>),
+}
+
+/// From the gradients of a node's inputs and outputs.
+pub(crate) type AfterHook =
+    dyn Fn(&[Option<AnyTensor>], &[Option<AnyTensor>]) -> Result<NewGrads> + Send + Sync;
+
+/// Gradients in place of others, if any.
+type NewGrads = Option<Vec<Option<AnyTensor>>>;
 
 /// Names a hook among all hooks of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,10 +113,7 @@ impl Pull<'_> {
     pub(crate) fn state<S: Clone>(&self, state: &Mutex<Option<S>>) -> Result<S> {
         let mut held = state.lock().unwrap_or_else(PoisonError::into_inner);
         let state = if self.retain { held.clone() } else { held.take() };
-        state.ok_or(Error::GraphFreed {
-            op: self.node.rule.name(),
-            location: self.node.location,
-        })
+        state.ok_or(Error::GraphFreed { op: self.node.rule.name(), location: self.node.location })
     }
 
     pub(crate) fn at(&self) -> At<'_> {
@@ -241,11 +256,8 @@ pub(crate) struct OpNode<T: Element, U: Element, S: Keeps, E: EdgeList> {
 }
 
 /// From what was kept, the output's gradient and which inputs want one: the inputs' gradients.
-pub(crate) type PullFn<T, U, S, E> = fn(
-    <S as Keeps>::Kept,
-    Tensor<U>,
-    <E as EdgeList>::Wants,
-) -> Result<<E as EdgeList>::Grads<T>>;
+pub(crate) type PullFn<T, U, S, E> =
+    fn(<S as Keeps>::Kept, Tensor<U>, <E as EdgeList>::Wants) -> Result<<E as EdgeList>::Grads<T>>;
 
 impl<T: Element, U: Element, S: Keeps, E: EdgeList> Rule for OpNode<T, U, S, E> {
     fn name(&self) -> &'static str {
