@@ -40,8 +40,9 @@
 //! | make tensors and compute with them | [`Tensor`] |
 //! | get gradients | [`Tensor::backward`], [`grad`], [`backward()`] |
 //! | differentiate gradients again | [`GradOptions::create_graph`] |
+//! | differentiate a closure | [`vjp`], [`jvp`], [`jacobian`], [`hessian`], [`hvp`] |
 //! | turn recording off | [`no_grad`], [`Tensor::detach`], [`Tensor::set_stop_gradient`] |
-//! | see or change gradients on their way | [`Tensor::register_hook`] |
+//! | see or change gradients on their way | [`Tensor::register_hook`], [`GraphNode`] |
 //! | check a gradient by finite differences | [`gradcheck()`] |
 //! | repeat a run's random numbers | [`seed`] |
 //! | know what went wrong | [`Error`] |
@@ -64,6 +65,7 @@ extern crate self as autograd_core;
 mod array;
 mod engine;
 mod error;
+mod functional;
 mod gradcheck;
 mod graph;
 mod ops;
@@ -75,10 +77,9 @@ mod random;
 
 pub use array::pool::{buffer_pool_bytes, empty_buffer_pool, set_buffer_pool_limit};
 pub use array::{DType, IntoShape};
-pub use engine::{
-    BackwardOptions, GradOptions, HookHandle, backward, grad, grad_with,
-};
+pub use engine::{BackwardOptions, GradOptions, GraphNode, HookHandle, backward, grad, grad_with};
 pub use error::{Error, Result};
+pub use functional::{hessian, hvp, jacobian, jvp, vjp};
 pub use gradcheck::{gradcheck, gradgradcheck};
 pub use graph::{
     AnyTensor, Element, EnableGrad, NoGrad, Tensor, enable_grad, is_grad_enabled, no_grad,

@@ -33,6 +33,12 @@ impl GradMode {
     pub(crate) fn set(enabled: bool) -> Self {
         Self { before: ENABLED.replace(enabled), _not_send: PhantomData }
     }
+
+    /// Runs a closure in this mode.
+    pub(crate) fn of<R>(enabled: bool, f: impl FnOnce() -> R) -> R {
+        let _mode = Self::set(enabled);
+        f()
+    }
 }
 
 impl Drop for GradMode {

@@ -1,0 +1,319 @@
+//! Derivatives of closures over tensors.
+//!
+//! Each function here calls its closure once, on stand-ins for the inputs, so that the inputs'
+//! `.grad` and `stop_gradient` play no part and stay as they are.
+
+use std::collections::HashSet;
+
+use crate::engine::reaches;
+use crate::engine::{GradOptions, grad_with};
+use crate::error::{Error, Result};
+use crate::graph::{Edge, GradMode, Tensor, is_grad_enabled};
+use crate::ops::Float;
+
+/// The value of `f` at `inputs`, and the product of `cotangent` with its derivatives, one for each
+/// input, of that input's shape: zeros for an input that `f` does not use.
+///
+/// `cotangent` has the shape of what `f` returns. Where ops are recorded, both results can be
+/// differentiated with respect to whatever wants a gradient: inputs, the cotangent, and tensors
+/// that `f` has captured.
+///
+/// ```
+/// use autograd_core::{Tensor, vjp};
+///
+/// let (x, w) = (Tensor::from([1.0, 2.0]), Tensor::from([3.0, 4.0]));
+/// let (y, grads) = vjp(|t| &t[0] * &t[1], &[x, w], &Tensor::from([1.0, 10.0]))?;
+/// assert_eq!(y.to_vec(), [3.0, 8.0]);
+/// assert_eq!(grads[0].to_vec(), [3.0, 40.0]);
+/// assert_eq!(grads[1].to_vec(), [1.0, 20.0]);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::SeedShape`] if the cotangent has another shape than the value; also what the backward
+/// of `f` may return.
+///
+/// # Panics
+///
+/// Where `f` does.
+#[doc(alias = "pullback")]
+pub fn vjp<T: Float>(
+    f: impl FnOnce(&[Tensor<T>]) -> Tensor<T>,
+    inputs: &[Tensor<T>],
+    cotangent: &Tensor<T>,
+) -> Result<(Tensor<T>, Vec<Tensor<T>>)> {
+    let point = Point::new(f, inputs, &[cotangent]);
+    if cotangent.shape() != point.y.shape() {
+        let (expected, found) = (point.y.shape().to_vec(), cotangent.shape().to_vec());
+        return Err(Error::SeedShape { expected, found });
+    }
+    let grads = point.pull(&point.y, cotangent, false, point.record)?;
+    let grads = grads.into_iter().zip(&point.inputs).map(|(grad, input)| or_zeros(grad, input));
+    let grads = grads.collect();
+    Ok((point.value(), grads))
+}
+
+/// The value of `f` at `inputs`, and its slope along `tangents`, of the value's shape.
+///
+/// There is one tangent for each input, of its shape. The slope is computed by two backwards, the
+/// second over the first one; so `f` needs ops that can be differentiated twice. For what can be
+/// differentiated again see [`vjp`].
+///
+/// ```
+/// use autograd_core::{Tensor, jvp};
+///
+/// let (x, dx) = (Tensor::from([1.0, 2.0]), Tensor::from([1.0, 0.5]));
+/// let (y, dy) = jvp(|t| t[0].square(), &[x], &[dx])?;
+/// assert_eq!(y.to_vec(), [1.0, 4.0]);
+/// assert_eq!(dy.to_vec(), [2.0, 2.0]);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::Count`] if there is not one tangent for each input, [`Error::Shape`] if one has another
+/// shape than its input; also what the backward of `f` may return.
+///
+/// # Panics
+///
+/// Where `f` does.
+#[doc(alias = "pushforward")]
+pub fn jvp<T: Float>(
+    f: impl FnOnce(&[Tensor<T>]) -> Tensor<T>,
+    inputs: &[Tensor<T>],
+    tangents: &[Tensor<T>],
+) -> Result<(Tensor<T>, Tensor<T>)> {
+    if tangents.len() != inputs.len() {
+        let what = "tangents, one for each input".into();
+        let (expected, found) = (inputs.len(), tangents.len());
+        return Err(Error::Count { op: "jvp", what, expected, found });
+    }
+    for (i, (tangent, input)) in tangents.iter().zip(inputs).enumerate() {
+        check_shape("jvp", || format!("tangents[{i}]"), tangent, input)?;
+    }
+    let point = Point::new(f, inputs, &tangents.iter().collect::<Vec<_>>());
+    // The product with a cotangent is linear in it, and its slope along the cotangent is that of f.
+    let cotangent = Tensor::zeros_like(&point.y);
+    cotangent.set_stop_gradient(false);
+    let grads = point.pull(&point.y, &cotangent, true, true)?;
+    let used = grads.iter().zip(tangents).filter_map(|(grad, tangent)| {
+        grad.as_ref().filter(|grad| !grad.stop_gradient()).map(|grad| (grad.clone(), tangent))
+    });
+    // Two inputs may have got the same gradient; each stands for its own output here.
+    let mut slope = None;
+    for (grad, tangent) in used {
+        let options = GradOptions::new()
+            .seeds(vec![Some(tangent.clone())])
+            .allow_unused(true)
+            .retain_graph(true)
+            .create_graph(point.record);
+        let part = grad_with(&[&grad], &[&cotangent], options)?.pop().flatten();
+        slope = match (slope, part) {
+            (Some(slope), Some(part)) => Some(GradMode::of(point.record, || slope + part)),
+            (slope, part) => slope.or(part),
+        };
+    }
+    let slope = or_zeros(slope, &point.y);
+    Ok((point.value(), slope))
+}
+
+/// All derivatives of `f` at `x`: of shape `[out.., in..]`, where `out` is the shape of what `f`
+/// returns and `in` that of `x`. Needs one backward an element of `f(x)`. For what can be
+/// differentiated again see [`vjp`].
+///
+/// ```
+/// use autograd_core::{Tensor, jacobian};
+///
+/// let a = Tensor::from_vec([2, 3], vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+/// let j = jacobian(|x| a.matmul(x), &Tensor::from([0.5, 0.5, 0.5]))?;
+/// assert_eq!(j.shape(), [2, 3]);
+/// assert_eq!(j.to_vec(), a.to_vec());
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// What the backward of `f` may return.
+///
+/// # Panics
+///
+/// Where `f` does.
+pub fn jacobian<T: Float>(
+    f: impl FnOnce(&Tensor<T>) -> Tensor<T>,
+    x: &Tensor<T>,
+) -> Result<Tensor<T>> {
+    let point = Point::new(|inputs| f(&inputs[0]), std::slice::from_ref(x), &[]);
+    point.rows(&point.y)
+}
+
+/// The second derivatives of `f`, which returns one element, at `x`: of shape `[in.., in..]`, where
+/// `in` is the shape of `x`. Needs one backward an element of `x`. For what can be differentiated
+/// again see [`vjp`].
+///
+/// ```
+/// use autograd_core::{Tensor, hessian};
+///
+/// let h = hessian(|x| (x.select(0, 0) * x.select(0, 1)).square(), &Tensor::from([1.0, 2.0]))?;
+/// assert_eq!(h.to_vec(), [8.0, 8.0, 8.0, 2.0]);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::Shape`] if `f` returns more or less than one element; also what the backward of `f` may
+/// return.
+///
+/// # Panics
+///
+/// Where `f` does.
+pub fn hessian<T: Float>(
+    f: impl FnOnce(&Tensor<T>) -> Tensor<T>,
+    x: &Tensor<T>,
+) -> Result<Tensor<T>> {
+    let point = Point::new(|inputs| f(&inputs[0]), std::slice::from_ref(x), &[]);
+    point.rows(&point.gradient("hessian")?)
+}
+
+/// The second derivatives of `f`, which returns one element, at `x`, times `v`: both of the shape
+/// of `x`, and so is the result. Needs two backwards, however many elements `x` has. For what can
+/// be differentiated again see [`vjp`].
+///
+/// ```
+/// use autograd_core::{Tensor, hvp};
+///
+/// let (x, v) = (Tensor::from([1.0, 2.0]), Tensor::from([1.0, -1.0]));
+/// assert_eq!(hvp(|x| (x.square() * x).sum(), &x, &v)?.to_vec(), [6.0, -12.0]);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::Shape`] if `v` has another shape than `x` or `f` returns more or less than one element;
+/// also what the backward of `f` may return.
+///
+/// # Panics
+///
+/// Where `f` does.
+pub fn hvp<T: Float>(
+    f: impl FnOnce(&Tensor<T>) -> Tensor<T>,
+    x: &Tensor<T>,
+    v: &Tensor<T>,
+) -> Result<Tensor<T>> {
+    check_shape("hvp", || "v".into(), v, x)?;
+    let point = Point::new(|inputs| f(&inputs[0]), std::slice::from_ref(x), &[v]);
+    let gradient = point.gradient("hvp")?;
+    let product = point.pull(&gradient, v, false, point.record)?.pop().flatten();
+    Ok(or_zeros(product, x))
+}
+
+/// A closure's value at its inputs, recorded.
+struct Point<T: Float> {
+    /// The stand-ins that the closure was called on.
+    inputs: Vec<Tensor<T>>,
+    y: Tensor<T>,
+    /// Whether what is computed here can be differentiated by somebody outside.
+    record: bool,
+}
+
+impl<T: Float> Point<T> {
+    /// `others` take part in what is computed later.
+    fn new(
+        f: impl FnOnce(&[Tensor<T>]) -> Tensor<T>,
+        inputs: &[Tensor<T>],
+        others: &[&Tensor<T>],
+    ) -> Self {
+        let stand_in = |input: &Tensor<T>| {
+            if input.is_recorded() {
+                return input.reshape(input.shape_owned());
+            }
+            let leaf = input.alias();
+            leaf.set_stop_gradient(false);
+            leaf
+        };
+        let inputs: Vec<_> = inputs.iter().map(stand_in).collect();
+        let y = GradMode::of(true, || f(&inputs));
+        let own: HashSet<_> = inputs.iter().map(Tensor::address).collect();
+        let foreign =
+            |edge: &Edge| matches!(edge, Edge::Leaf(leaf) if !own.contains(&leaf.address()));
+        let record = is_grad_enabled()
+            && (others.iter().any(|other| !other.stop_gradient()) || reaches(&y.edge(), foreign));
+        Self { inputs, y, record }
+    }
+
+    /// The closure's value; part of a graph only where that leads out of here.
+    fn value(&self) -> Tensor<T> {
+        if self.record { self.y.clone() } else { self.y.alias() }
+    }
+
+    /// The product of a cotangent with the derivatives of `y`.
+    fn pull(
+        &self,
+        y: &Tensor<T>,
+        cotangent: &Tensor<T>,
+        retain: bool,
+        record: bool,
+    ) -> Result<Vec<Option<Tensor<T>>>> {
+        if self.inputs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let options = GradOptions::new()
+            .seeds(vec![Some(cotangent.clone())])
+            .allow_unused(true)
+            .retain_graph(retain || record)
+            .create_graph(record);
+        grad_with(&[y], &self.inputs.iter().collect::<Vec<_>>(), options)
+    }
+
+    /// The gradient of the value, which has one element, with respect to the only input.
+    fn gradient(&self, op: &'static str) -> Result<Tensor<T>> {
+        if self.y.len() != 1 {
+            return Err(Error::Shape {
+                op,
+                parameter: "what the closure returns".into(),
+                expected: "a tensor of one element".into(),
+                found: self.y.shape().to_vec(),
+            });
+        }
+        let gradient = self.pull(&self.y, &Tensor::ones_like(&self.y), true, true)?.pop();
+        Ok(or_zeros(gradient.flatten(), &self.inputs[0]))
+    }
+
+    /// The gradients of each element of `y` with respect to the only input, one after the other.
+    fn rows(&self, y: &Tensor<T>) -> Result<Tensor<T>> {
+        let x = &self.inputs[0];
+        let shape: Vec<usize> = y.shape().iter().chain(x.shape()).copied().collect();
+        let mut rows = Vec::with_capacity(y.len());
+        for element in 0..y.len() {
+            let mut seed = vec![T::ZERO; y.len()];
+            seed[element] = T::ONE;
+            let seed = Tensor::from_vec(y.shape_owned(), seed)?;
+            let last = element + 1 == y.len();
+            let row = self.pull(y, &seed, !last, self.record)?.pop().flatten();
+            rows.push(or_zeros(row, x));
+        }
+        if rows.is_empty() {
+            return Ok(Tensor::zeros(shape));
+        }
+        GradMode::of(self.record, || {
+            Ok(Tensor::stack(&rows.iter().collect::<Vec<_>>(), 0).reshape(shape))
+        })
+    }
+}
+
+fn or_zeros<T: Float>(grad: Option<Tensor<T>>, like: &Tensor<T>) -> Tensor<T> {
+    grad.unwrap_or_else(|| Tensor::zeros_like(like))
+}
+
+fn check_shape<T: Float>(
+    op: &'static str,
+    parameter: impl FnOnce() -> String,
+    found: &Tensor<T>,
+    like: &Tensor<T>,
+) -> Result<()> {
+    if found.shape() == like.shape() {
+        return Ok(());
+    }
+    let expected = format!("of its input's shape {:?}", like.shape());
+    Err(Error::Shape { op, parameter: parameter(), expected, found: found.shape().to_vec() })
+}
