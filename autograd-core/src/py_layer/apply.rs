@@ -1,12 +1,13 @@
 //! One call of a layer: forward runs unrecorded, then its outputs are attached to a node.
 
 use std::any::type_name;
+use std::mem;
 use std::panic::Location;
 use std::sync::Mutex;
 
 use super::context::{Forward, ForwardContext};
-use super::inputs::{Edges, TensorInput, contains, draw_edges, wants_gradient};
-use super::node::{LayerNode, Layout, RawBackward};
+use super::inputs::{Drawn, TensorInput, wants_gradient};
+use super::node::{LayerNode, RawBackward};
 use super::outputs::{Seen, Visit, Visitor, attach, look};
 use super::saved::{Kept, KeptState, Pack, Role};
 use super::{Info, Layer};
@@ -21,8 +22,8 @@ pub fn apply<L: Layer<K>, K, O>(
     visit: impl Fn(&mut O, &mut Visitor<'_>),
 ) -> Result<O> {
     let location = Location::caller();
-    let recording = is_recording(L::INFO, inputs);
-    let mut context = ForwardContext::new(L::INFO, inputs, recording);
+    let mut drawn = Drawn::of(inputs, L::INFO, is_grad_enabled());
+    let mut context = ForwardContext::new(L::INFO, inputs, drawn.wants_any());
     let mut outputs = {
         let _off = GradMode::set(false);
         forward(&mut context)
@@ -30,6 +31,7 @@ pub fn apply<L: Layer<K>, K, O>(
     let marker = Declared::of::<L, K>();
     finish(
         &mut context.state,
+        &mut drawn,
         L::pull,
         marker,
         &mut |visitor| visit(&mut outputs, visitor),
@@ -46,8 +48,8 @@ pub fn apply_fallible<L: Layer<K>, K, O, E>(
     visit: impl Fn(&mut O, &mut Visitor<'_>),
 ) -> Result<Result<O, E>> {
     let location = Location::caller();
-    let recording = is_recording(L::INFO, inputs);
-    let mut context = ForwardContext::new(L::INFO, inputs, recording);
+    let mut drawn = Drawn::of(inputs, L::INFO, is_grad_enabled());
+    let mut context = ForwardContext::new(L::INFO, inputs, drawn.wants_any());
     let returned = {
         let _off = GradMode::set(false);
         forward(&mut context)
@@ -59,6 +61,7 @@ pub fn apply_fallible<L: Layer<K>, K, O, E>(
     let marker = Declared::of::<L, K>();
     finish(
         &mut context.state,
+        &mut drawn,
         L::pull,
         marker,
         &mut |visitor| visit(&mut outputs, visitor),
@@ -155,15 +158,10 @@ impl Declared {
     }
 }
 
-fn is_recording(info: &Info, inputs: &[&dyn TensorInput]) -> bool {
-    let mut inputs = inputs.iter().zip(info.inputs);
-    is_grad_enabled()
-        && inputs.any(|(input, declared)| declared.differentiable && wants_gradient(*input))
-}
-
 /// Forward is done: checks what it did, and records.
 fn finish(
     forward: &mut Forward<'_>,
+    drawn: &mut Drawn,
     pull: fn(&RawBackward<'_>) -> Result<()>,
     declared: Declared,
     visit: &mut Visit<'_>,
@@ -172,32 +170,27 @@ fn finish(
     if let Some(broken) = forward.broken.take() {
         return Err(*broken);
     }
-    let mut layout = Layout::default();
-    let mut edges = Edges::new();
-    if forward.recording {
-        draw(forward, &mut edges, &mut layout);
-    }
-    let seen = look(visit, &mut layout);
+    let seen = look(visit, &mut drawn.layout);
     let marked = forward.non_differentiable.take().unwrap_or_default();
     check_marks(forward.info, &seen, &marked)?;
-    let inputs = forward.inputs;
-    let is_input = |address| inputs.iter().any(|input| contains(*input, address));
     if !forward.recording {
+        let is_input = |address| drawn.group(address).is_some();
         attach(visit, None, &seen, &is_input, &marked);
         return Ok(());
     }
     check_declared(forward, &declared)?;
     let mut kept = forward.saved.take().map_or_else(KeptState::new, Pack::into_state);
-    kept.iter_mut().for_each(|kept| assign_role(kept, inputs, &seen, &marked));
+    kept.iter_mut().for_each(|kept| assign_role(kept, drawn, &seen, &marked));
     let node = LayerNode {
         info: forward.info,
         pull,
-        edges,
+        edges: mem::take(&mut drawn.edges),
         kept: Mutex::new(Some(kept)),
         attrs: forward.attrs.take(),
-        layout,
+        layout: mem::take(&mut drawn.layout),
     };
     let node = NodeRef::record(node, location);
+    let is_input = |address| drawn.group(address).is_some();
     attach(visit, Some(node), &seen, &is_input, &marked);
     Ok(())
 }
@@ -237,24 +230,13 @@ fn check_declared(forward: &Forward<'_>, declared: &Declared) -> Result<()> {
     Ok(())
 }
 
-/// Edges to the inputs, and the shapes that backward's gradients must have.
-fn draw(forward: &Forward<'_>, edges: &mut Edges, layout: &mut Layout) {
-    for (input, declared) in forward.inputs.iter().zip(forward.info.inputs) {
-        if declared.differentiable {
-            draw_edges(*input, edges, layout);
-        } else {
-            layout.push_count(0);
-        }
-    }
-}
-
 /// An input is kept as it is; of an output only the value, because the output holds the node and
 /// the node must not hold the output.
-fn assign_role(kept: &mut Kept, inputs: &[&dyn TensorInput], seen: &Seen, marked: &[AnyTensor]) {
+fn assign_role(kept: &mut Kept, drawn: &Drawn, seen: &Seen, marked: &[AnyTensor]) {
     let Kept::Tensor { tensor, role, .. } = kept else { return };
     let address = tensor.address();
-    if let Some(group) = inputs.iter().position(|input| contains(*input, address)) {
-        *role = Role::Input(u16::try_from(group).unwrap_or(u16::MAX));
+    if let Some(group) = drawn.group(address) {
+        *role = Role::Input(group);
         return;
     }
     if let Some(slot) = seen.addresses.iter().position(|&output| output == address) {

@@ -2,6 +2,7 @@
 
 use smallvec::SmallVec;
 
+use super::Info;
 use super::node::Layout;
 use crate::graph::{Edge, Element, Tensor};
 use crate::ops::Float;
@@ -81,12 +82,54 @@ enum Task<'a> {
     Find(*const (), &'a mut bool),
     /// Which of them want a gradient?
     Each(&'a mut Vec<bool>),
-    /// Draw edges, note shapes.
-    Edges(&'a mut Edges, &'a mut Layout, &'a mut u32),
+    /// Note addresses.
+    Address(&'a mut Addresses, u16),
+    /// Note addresses and shapes, draw edges.
+    Edges(&'a mut Drawn, u16, &'a mut u32),
 }
 
 /// The edges of a layer's node.
 pub(super) type Edges = SmallVec<[Edge; 2]>;
+
+/// Which tensors the inputs are, and which input each belongs to.
+type Addresses = SmallVec<[(*const (), u16); 4]>;
+
+/// What is noted of all inputs in one go, before forward runs.
+#[derive(Default)]
+pub(super) struct Drawn {
+    pub(super) edges: Edges,
+    pub(super) layout: Layout,
+    addresses: Addresses,
+}
+
+impl Drawn {
+    /// Goes over the inputs. Where gradients are off, no input gets an edge.
+    pub(super) fn of(inputs: &[&dyn TensorInput], info: &Info, grad: bool) -> Self {
+        let mut drawn = Self::default();
+        for (group, (input, declared)) in inputs.iter().zip(info.inputs).enumerate() {
+            let group = u16::try_from(group).unwrap_or(u16::MAX);
+            let mut count = 0;
+            let task = if grad && declared.differentiable {
+                Task::Edges(&mut drawn, group, &mut count)
+            } else {
+                Task::Address(&mut drawn.addresses, group)
+            };
+            input.collect(&mut Collector(task));
+            drawn.layout.push_count(count);
+        }
+        drawn
+    }
+
+    /// Whether an input wants a gradient.
+    pub(super) fn wants_any(&self) -> bool {
+        self.edges.iter().any(|edge| !matches!(edge, Edge::None))
+    }
+
+    /// The input that the tensor with this address is, or is part of.
+    pub(super) fn group(&self, address: *const ()) -> Option<u16> {
+        self.addresses.iter().find(|(input, _)| *input == address).map(|&(_, group)| group)
+    }
+}
 
 impl Collector<'_> {
     fn see<T: Element>(&mut self, tensor: &Tensor<T>) {
@@ -94,9 +137,11 @@ impl Collector<'_> {
             Task::Any(any) => **any |= !tensor.stop_gradient(),
             Task::Find(address, found) => **found |= tensor.address() == *address,
             Task::Each(each) => each.push(!tensor.stop_gradient()),
-            Task::Edges(edges, layout, count) => {
-                edges.push(tensor.edge());
-                layout.push_shape(tensor.shape());
+            Task::Address(addresses, group) => addresses.push((tensor.address(), *group)),
+            Task::Edges(drawn, group, count) => {
+                drawn.addresses.push((tensor.address(), *group));
+                drawn.edges.push(tensor.edge());
+                drawn.layout.push_shape(tensor.shape());
                 **count += 1;
             }
         }
@@ -115,13 +160,6 @@ pub(super) fn contains(input: &dyn TensorInput, address: *const ()) -> bool {
     let mut found = false;
     input.collect(&mut Collector(Task::Find(address, &mut found)));
     found
-}
-
-/// Adds the edges of an input, and how many they are.
-pub(super) fn draw_edges(input: &dyn TensorInput, edges: &mut Edges, layout: &mut Layout) {
-    let mut count = 0;
-    input.collect(&mut Collector(Task::Edges(edges, layout, &mut count)));
-    layout.push_count(count);
 }
 
 /// Which tensors of this input want a gradient.
