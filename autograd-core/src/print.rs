@@ -38,6 +38,7 @@ pub(crate) fn render_tensor<T: Printable>(
 ///
 /// `indent` is the column at which the caller places the first bracket: later lines are indented by
 /// it, and it counts towards the width of a line.
+#[cfg(test)]
 pub(crate) fn render<T: Printable>(shape: &[usize], data: &[T], indent: usize) -> String {
     let mut out = String::new();
     write_data(&mut out, shape, data, indent, DECIMALS).expect("a String takes any text");

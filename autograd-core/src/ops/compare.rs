@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::graph::{Element, Keep, Plain, Tensor, record};
 
 macro_rules! comparisons {
-    ($($(#[$doc:meta])* $name:ident $scalar:ident |$a:ident, $b:ident| $test:expr;)*) => {
+    ($($(#[$doc:meta])* $name:ident $try:ident $scalar:ident |$a:ident, $b:ident| $test:expr;)*) => {
         /// # Comparisons
         ///
         /// Between a tensor and another one, with broadcasting, or a scalar (`.._scalar`). They
@@ -24,7 +24,17 @@ macro_rules! comparisons {
                 /// If the shapes cannot be broadcast together.
                 #[track_caller]
                 pub fn $name(&self, other: &Tensor<T>) -> Tensor<bool> {
-                    self.zip_values(stringify!($name), other, |$a, $b| $test)
+                    expect(self.$try(other))
+                }
+
+                $(#[$doc])*
+                ///
+                /// # Errors
+                ///
+                /// [`Error::Broadcast`](crate::Error::Broadcast) if the shapes cannot be broadcast
+                /// together.
+                pub fn $try(&self, other: &Tensor<T>) -> Result<Tensor<bool>> {
+                    self.try_zip_values(stringify!($name), other, |$a, $b| $test)
                 }
 
                 $(#[$doc])*
@@ -38,17 +48,17 @@ macro_rules! comparisons {
 
 comparisons! {
     /// Where the elements are equal.
-    equal eq_scalar |a, b| a == b;
+    equal try_equal eq_scalar |a, b| a == b;
     /// Where the elements differ.
-    not_equal ne_scalar |a, b| a != b;
+    not_equal try_not_equal ne_scalar |a, b| a != b;
     /// Where `self > other`.
-    greater gt_scalar |a, b| a > b;
+    greater try_greater gt_scalar |a, b| a > b;
     /// Where `self >= other`.
-    greater_equal ge_scalar |a, b| a >= b;
+    greater_equal try_greater_equal ge_scalar |a, b| a >= b;
     /// Where `self < other`.
-    less lt_scalar |a, b| a < b;
+    less try_less lt_scalar |a, b| a < b;
     /// Where `self <= other`.
-    less_equal le_scalar |a, b| a <= b;
+    less_equal try_less_equal le_scalar |a, b| a <= b;
 }
 
 impl Tensor<bool> {
@@ -106,6 +116,17 @@ impl Tensor<bool> {
     #[track_caller]
     pub fn where_else<T: Float>(&self, on: &Tensor<T>, off: &Tensor<T>) -> Tensor<T> {
         expect(choose(self, on, off, Location::caller()))
+    }
+
+    /// [`Tensor::where_else`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Broadcast`](crate::Error::Broadcast) if the three shapes cannot be broadcast
+    /// together.
+    #[track_caller]
+    pub fn try_where_else<T: Float>(&self, on: &Tensor<T>, off: &Tensor<T>) -> Result<Tensor<T>> {
+        choose(self, on, off, Location::caller())
     }
 
     /// `on` where this mask is true, else `off`; the two have the mask's shape or broadcast to it.

@@ -5,7 +5,7 @@ use std::panic::Location;
 use super::{Arithmetic, Caller, Float, Numeric, expect};
 use crate::array::elementwise::{Zip, convert_zip, zip_scalar};
 use crate::array::reduce::{Fold, fold_axes};
-use crate::array::shape::axes as check_axes;
+use crate::array::shape::{axes as check_axes, broadcast};
 use crate::array::{Shape, Value, elementwise};
 use crate::error::{Error, Result};
 use crate::graph::{Element, Keep, Plain, Tensor, record};
@@ -208,7 +208,7 @@ fn product_of_others<T: Float>(x: &Tensor<T>, axes: &[isize]) -> Result<Tensor<T
 }
 
 macro_rules! reductions {
-    ($($(#[$doc:meta])* $name:ident $axes_name:ident $op:ident $verb:literal;)*) => {
+    ($($(#[$doc:meta])* $op:ident $verb:literal $name:ident $axes:ident $keep:ident $try:ident;)*) => {
         /// # Reductions
         ///
         /// Along given axes (negative ones count from the end), or over all elements. Sums are
@@ -229,10 +229,31 @@ macro_rules! reductions {
                 ///
                 /// # Panics
                 ///
-                /// If an axis does not exist or stands twice.
+                #[doc = concat!("Where [`Tensor::", stringify!($try), "`] gives an error.")]
                 #[track_caller]
-                pub fn $axes_name(&self, axes: &[isize]) -> Tensor<T> {
+                pub fn $axes(&self, axes: &[isize]) -> Tensor<T> {
                     expect(T::reduce(Reduce::$op, self, axes, false, Location::caller()))
+                }
+
+                #[doc = concat!($verb, " along `axes`, which stay with length 1.")]
+                ///
+                /// # Panics
+                ///
+                #[doc = concat!("Where [`Tensor::", stringify!($try), "`] gives an error.")]
+                #[track_caller]
+                pub fn $keep(&self, axes: &[isize]) -> Tensor<T> {
+                    expect(T::reduce(Reduce::$op, self, axes, true, Location::caller()))
+                }
+
+                #[doc = concat!($verb, " along `axes` (all of them if none is given), which stay with length 1 if `keep`.")]
+                ///
+                /// # Errors
+                ///
+                /// [`Error::Axis`] if an axis does not exist or stands twice; [`Error::Shape`]
+                /// where the extreme, or the mean of integers, of no elements is asked for.
+                #[track_caller]
+                pub fn $try(&self, axes: &[isize], keep: bool) -> Result<Tensor<T>> {
+                    T::reduce(Reduce::$op, self, axes, keep, Location::caller())
                 }
             )*
         }
@@ -241,47 +262,15 @@ macro_rules! reductions {
 
 reductions! {
     /// The sum of all elements, a scalar.
-    sum sum_axes Sum "The sum";
+    Sum "The sum" sum sum_axes sum_axes_keep try_sum;
     /// The mean of all elements, a scalar; NaN for no elements.
-    mean mean_axes Mean "The mean";
+    Mean "The mean" mean mean_axes mean_axes_keep try_mean;
     /// The product of all elements, a scalar.
-    prod prod_axes Prod "The product";
+    Prod "The product" prod prod_axes prod_axes_keep try_prod;
     /// The greatest of all elements, a scalar; NaN if any is. Equal ones share the gradient.
-    max max_axes Max "The greatest element";
+    Max "The greatest element" max max_axes max_axes_keep try_max;
     /// The least of all elements, a scalar; NaN if any is. Equal ones share the gradient.
-    min min_axes Min "The least element";
-}
-
-impl<T: Numeric> Tensor<T> {
-    /// The sum along `axes`, which stay with length 1.
-    ///
-    /// # Panics
-    ///
-    /// If an axis does not exist or stands twice.
-    #[track_caller]
-    pub fn sum_axes_keep(&self, axes: &[isize]) -> Tensor<T> {
-        expect(T::reduce(Reduce::Sum, self, axes, true, Location::caller()))
-    }
-
-    /// The mean along `axes`, which stay with length 1.
-    ///
-    /// # Panics
-    ///
-    /// If an axis does not exist or stands twice.
-    #[track_caller]
-    pub fn mean_axes_keep(&self, axes: &[isize]) -> Tensor<T> {
-        expect(T::reduce(Reduce::Mean, self, axes, true, Location::caller()))
-    }
-
-    /// The greatest element along `axes`, which stay with length 1.
-    ///
-    /// # Panics
-    ///
-    /// If an axis does not exist, stands twice or has length 0.
-    #[track_caller]
-    pub fn max_axes_keep(&self, axes: &[isize]) -> Tensor<T> {
-        expect(T::reduce(Reduce::Max, self, axes, true, Location::caller()))
-    }
+    Min "The least element" min min_axes min_axes_keep try_min;
 }
 
 impl<T: Element> Tensor<T> {
@@ -293,8 +282,16 @@ impl<T: Element> Tensor<T> {
         other: &Tensor<U>,
         f: impl Fn(T, U) -> V,
     ) -> Tensor<V> {
-        let shape = crate::array::shape::broadcast(op, self.shape(), other.shape());
-        let shape = expect(shape);
-        Tensor::new(convert_zip(&shape, &self.read(), &other.read(), f))
+        expect(self.try_zip_values(op, other, f))
+    }
+
+    pub(crate) fn try_zip_values<U: Element, V: Element>(
+        &self,
+        op: &'static str,
+        other: &Tensor<U>,
+        f: impl Fn(T, U) -> V,
+    ) -> Result<Tensor<V>> {
+        let shape = broadcast(op, self.shape(), other.shape())?;
+        Ok(Tensor::new(convert_zip(&shape, &self.read(), &other.read(), f)))
     }
 }

@@ -83,6 +83,16 @@ impl<T: Element> Tensor<T> {
         expect(permute(self, order, Location::caller()))
     }
 
+    /// [`Tensor::permute`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Count`] or [`Error::Axis`] if `order` does not name every axis once.
+    #[track_caller]
+    pub fn try_permute(&self, order: &[isize]) -> Result<Tensor<T>> {
+        permute(self, order, Location::caller())
+    }
+
     /// A new axis of length 1 before position `axis` (negative: counted from the end, -1 after the
     /// last).
     ///
@@ -101,20 +111,25 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Panics
     ///
-    /// If there is no such axis or it has another length.
+    /// If there is no such axis or it has another length; see [`Tensor::try_squeeze`].
     #[track_caller]
     pub fn squeeze(&self, axis: isize) -> Tensor<T> {
-        let position = expect(check_axis("squeeze", axis, self.ndim()));
+        expect(self.try_squeeze(axis))
+    }
+
+    /// [`Tensor::squeeze`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Axis`] if there is no such axis or it has another length than 1.
+    #[track_caller]
+    pub fn try_squeeze(&self, axis: isize) -> Result<Tensor<T>> {
+        let rank = self.ndim();
         let mut shape = self.shape_owned();
-        if shape.remove(position) != 1 {
-            expect(Err(Error::Axis {
-                op: "squeeze",
-                axis,
-                rank: self.ndim(),
-                why: "does not have length 1",
-            }))
+        if shape.remove(check_axis("squeeze", axis, rank)?) != 1 {
+            return Err(Error::Axis { op: "squeeze", axis, rank, why: "does not have length 1" });
         }
-        self.reshape(shape)
+        self.try_reshape(shape)
     }
 
     /// `len` elements of an axis from `start` on; the other axes stay whole. Copies nothing.
@@ -142,6 +157,23 @@ impl<T: Element> Tensor<T> {
     #[track_caller]
     pub fn slice_axis(&self, axis: isize, start: usize, end: usize, step: usize) -> Tensor<T> {
         expect(slice(self, axis, (start, end, step), Location::caller()))
+    }
+
+    /// [`Tensor::slice_axis`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Axis`] if there is no such axis, [`Error::Value`] if `start`, `end` and `step` do
+    /// not fit it.
+    #[track_caller]
+    pub fn try_slice_axis(
+        &self,
+        axis: isize,
+        start: usize,
+        end: usize,
+        step: usize,
+    ) -> Result<Tensor<T>> {
+        slice(self, axis, (start, end, step), Location::caller())
     }
 
     /// Element `index` of an axis, which is taken away.

@@ -31,10 +31,7 @@ pub trait TensorInput {
 pub trait DifferentiableInput: TensorInput {}
 
 /// A tensor input that backward returns a gradient for.
-pub fn input<I: DifferentiableInput>(input: &I) -> &dyn TensorInput
-where
-    I: Sized,
-{
+pub fn input<I: DifferentiableInput>(input: &I) -> &dyn TensorInput {
     input
 }
 
