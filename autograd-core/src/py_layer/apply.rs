@@ -1,6 +1,7 @@
 //! One call of a layer: forward runs unrecorded, then its outputs are attached to a node.
 
 use std::any::type_name;
+use std::convert::Infallible;
 use std::mem;
 use std::panic::Location;
 use std::sync::Mutex;
@@ -21,23 +22,11 @@ pub fn apply<L: Layer<K>, K, O>(
     forward: impl FnOnce(&mut ForwardContext<'_, L>) -> O,
     visit: impl Fn(&mut O, &mut Visitor<'_>),
 ) -> Result<O> {
-    let location = Location::caller();
-    let mut drawn = Drawn::of(inputs, L::INFO, is_grad_enabled());
-    let mut context = ForwardContext::new(L::INFO, inputs, drawn.wants_any());
-    let mut outputs = {
-        let _off = GradMode::set(false);
-        forward(&mut context)
-    };
-    let marker = Declared::of::<L, K>();
-    finish(
-        &mut context.state,
-        &mut drawn,
-        L::pull,
-        marker,
-        &mut |visitor| visit(&mut outputs, visitor),
-        location,
-    )?;
-    Ok(outputs)
+    let forward = |context: &mut ForwardContext<'_, L>| Ok::<O, Infallible>(forward(context));
+    match apply_fallible(inputs, forward, visit)? {
+        Ok(outputs) => Ok(outputs),
+        Err(never) => match never {},
+    }
 }
 
 /// The same for a forward that returns a `Result` of its own; nothing is recorded for an `Err`.
