@@ -44,6 +44,16 @@ pub fn seed(seed: u64) {
     DEFAULT.seed(seed);
 }
 
+/// The process-wide generator as it is now.
+pub(crate) fn state() -> Generator {
+    DEFAULT.with(|generator| generator.clone())
+}
+
+/// Puts another generator in the place of the process-wide one, which comes back.
+pub(crate) fn replace(new: Generator) -> Generator {
+    DEFAULT.with(|generator| std::mem::replace(generator, new))
+}
+
 /// Fills `out` with normal numbers from the process-wide generator; see [`Generator::fill_normal`].
 pub(crate) fn fill_normal<T: RandomFloat>(out: &mut [T], mean: T, std: T) {
     DEFAULT.with(|generator| generator.fill_normal(out, mean, std));

@@ -5,9 +5,11 @@
 //! leaves get is held back until the walk is done, so an error or a panic in the middle leaves
 //! every `.grad` as it was.
 
+mod checkpoint;
 mod frontier;
 mod hooks;
 
+pub use checkpoint::checkpoint;
 pub use hooks::{GraphNode, HookHandle};
 
 use std::collections::HashSet;
@@ -15,10 +17,10 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, Edge, Element, GradMode, Node, NodeHook, Pull, Sink, Tensor, for_any,
+    AnyTensor, Edge, Element, GradMode, Node, NodeHook, Pull, Sink, Slots, Tensor, for_any,
 };
 use crate::ops::Float;
-use frontier::{AddressMap, Frontier, address};
+use frontier::{AddressMap, Frontier, Waiting, address};
 
 /// What a backward keeps and records.
 #[derive(Clone, Copy, Debug, Default)]
@@ -109,6 +111,10 @@ impl Sink for Pass {
         }
     }
 
+    fn passes(&mut self, node: &Arc<Node>, grads: &Slots) -> bool {
+        self.targets.as_mut().is_none_or(|targets| targets.take(node, grads))
+    }
+
     fn deliver(&mut self, edge: &Edge, grad: AnyTensor) -> Result<()> {
         if !self.wants(edge) {
             return Ok(());
@@ -143,43 +149,52 @@ impl Pass {
 
     fn walk(&mut self, options: BackwardOptions) -> Result<()> {
         let retain = options.retain_graph || options.create_graph;
-        while let Some(mut waiting) = self.frontier.pop() {
-            let node = waiting.node;
-            let hooks = node.hooks();
-            if let Some(hooks) = &hooks {
-                hooks::run_before(hooks, &mut waiting.grads, &mut self.retained)?;
-            }
-            if let Some(targets) = &mut self.targets {
-                let mut further = false;
-                for &(target, slot, answer) in &targets.outputs {
-                    if target == address(&node) {
-                        targets.found[answer] = waiting.grads.get(slot).cloned().flatten();
-                    }
-                }
-                for edge in node.rule.edges() {
-                    further |= match edge {
-                        Edge::None => false,
-                        Edge::Node(next, _) => targets.useful.contains(&address(next.arc())),
-                        Edge::Leaf(leaf) => targets.leaves.contains_key(&leaf.address()),
-                    };
-                }
-                if !further {
-                    continue;
-                }
-            }
-            let mut pull = Pull {
-                node: &node,
-                grads: waiting.grads,
-                retain,
-                create_graph: options.create_graph,
-                sink: self,
-            };
-            match hooks {
-                Some(hooks) if hooks::has_after(&hooks) => pull_watched(pull, &hooks)?,
-                _ => node.rule.pull(&mut pull)?,
+        let mut retained = self.retained.take();
+        while let Some(waiting) = self.frontier.pop() {
+            visit(waiting, retain, options.create_graph, &mut retained, self)?;
+        }
+        self.retained = retained;
+        Ok(())
+    }
+}
+
+impl Targets {
+    /// Takes the gradients that are asked for at this node; whether any lies behind it.
+    fn take(&mut self, node: &Arc<Node>, grads: &Slots) -> bool {
+        for &(target, slot, answer) in &self.outputs {
+            if target == address(node) {
+                self.found[answer] = grads.get(slot).cloned().flatten();
             }
         }
-        Ok(())
+        node.rule.edges().iter().any(|edge| match edge {
+            Edge::None => false,
+            Edge::Node(next, _) => self.useful.contains(&address(next.arc())),
+            Edge::Leaf(leaf) => self.leaves.contains_key(&leaf.address()),
+        })
+    }
+}
+
+/// One node: hooks, and then its rule, which hands on to the sink.
+#[inline]
+fn visit<S: Sink>(
+    mut waiting: Waiting,
+    retain: bool,
+    create_graph: bool,
+    retained: &mut Option<Vec<(AnyTensor, AnyTensor)>>,
+    sink: &mut S,
+) -> Result<()> {
+    let node = waiting.node;
+    let hooks = node.hooks();
+    if let Some(hooks) = &hooks {
+        hooks::run_before(hooks, &mut waiting.grads, retained)?;
+    }
+    if !sink.passes(&node, &waiting.grads) {
+        return Ok(());
+    }
+    let mut pull = Pull { node: &node, grads: waiting.grads, retain, create_graph, sink };
+    match hooks {
+        Some(hooks) if hooks::has_after(&hooks) => pull_watched(pull, &hooks),
+        _ => node.rule.pull(&mut pull),
     }
 }
 

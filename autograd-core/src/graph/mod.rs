@@ -10,6 +10,7 @@ mod mode;
 mod node;
 mod saved;
 mod tensor;
+mod watch;
 
 pub(crate) use any::for_any;
 pub use any::{AnyTensor, Element};
@@ -21,3 +22,4 @@ pub(crate) use node::{
 pub(crate) use saved::{At, Keep, KeepOutput, Keeps, KeptOutput, Plain};
 pub use tensor::Tensor;
 pub(crate) use tensor::{LeafHook, Read, op_node, record, record_edges};
+pub(crate) use watch::{Nodes, collect};

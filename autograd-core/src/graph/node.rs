@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 use super::any::{AnyTensor, Element};
 use super::saved::{At, Keeps};
 use super::tensor::Tensor;
+use super::watch;
 use crate::error::{Error, Result};
 
 /// The gradients that have reached a node, one place for each of its outputs.
@@ -92,6 +93,10 @@ pub(crate) trait Rule: Send + Sync {
 pub(crate) trait Sink {
     /// Whether a gradient along this edge is of use.
     fn wants(&self, edge: &Edge) -> bool;
+    /// Sees the gradients at a node before its rule runs, and says whether it shall.
+    fn passes(&mut self, _node: &Arc<Node>, _grads: &Slots) -> bool {
+        true
+    }
     /// Takes a gradient along this edge.
     fn deliver(&mut self, edge: &Edge, grad: AnyTensor) -> Result<()>;
 }
@@ -160,7 +165,11 @@ impl NodeRef {
     #[inline]
     pub(crate) fn record(rule: impl Rule + 'static, location: &'static Location<'static>) -> Self {
         let level = rule.edges().iter().map(Edge::level).max().unwrap_or(0);
-        Self(Some(Arc::new(Node { level, location, hooks: OnceLock::new(), rule })))
+        let node: Arc<Node> = Arc::new(Node { level, location, hooks: OnceLock::new(), rule });
+        if watch::is_on() {
+            watch::recorded(&node);
+        }
+        Self(Some(node))
     }
 
     pub(crate) fn arc(&self) -> &Arc<Node> {

@@ -1,0 +1,232 @@
+//! Recompute in backward instead of keeping.
+
+use std::collections::HashSet;
+use std::panic::Location;
+use std::sync::{Arc, Mutex};
+
+use super::frontier::{Frontier, address};
+use super::{sum, visit};
+use crate::error::{Error, Result};
+use crate::graph::{
+    AnyTensor, Edge, GradMode, NodeRef, Nodes, Pull, Rule, Sink, Tensor, collect, for_any,
+    is_grad_enabled,
+};
+use crate::ops::Float;
+use crate::random::{self, Generator};
+
+/// Runs `f` and keeps nothing of it but its result: backward runs `f` once more and then goes
+/// through what that recorded. So a model cut into pieces holds the intermediate values of one
+/// piece at a time, at the price of a second forward.
+///
+/// Gradients flow to everything that `f` has captured and that wants one, leaves as well as results
+/// of other ops, and are the same as without this function; higher orders too. Random numbers
+/// (dropout) are the same in both runs: the process-wide generator is put back for the second one
+/// and goes on afterwards as if it had not been. The result has the shape that `f` gives it; where
+/// ops are not recorded, `f` is just called.
+///
+/// `f` must do the same in both runs. Hooks that it registers on tensors of its own run in
+/// backward; what it does to the outside, a counter say, it does twice. Under `retain_graph` each
+/// backward runs it again.
+///
+/// ```
+/// use autograd_core::{Tensor, checkpoint};
+///
+/// let w = Tensor::from([0.5, 2.0]);
+/// w.set_stop_gradient(false);
+/// let x = Tensor::from([1.0, 1.0]);
+/// let inside = w.clone();
+/// let y = checkpoint(move || (&x * &inside).exp().sin().sum());
+/// y.backward()?;
+/// let expected = 0.5_f64.exp() * 0.5_f64.exp().cos();
+/// assert!((w.grad().unwrap().at(&[0]) - expected).abs() < 1e-12);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// From the backward: [`Error::SavedTensorChanged`] if a leaf that `f` uses was changed in place
+/// since, [`Error::Unsupported`] if the second run gives another shape or uses a tensor that the
+/// first did not.
+///
+/// # Panics
+///
+/// Where `f` does, here or in the backward; the generator and all modes are then as they were.
+#[track_caller]
+pub fn checkpoint<T: Float>(f: impl Fn() -> Tensor<T> + Send + Sync + 'static) -> Tensor<T> {
+    let location = Location::caller();
+    if !is_grad_enabled() {
+        return f();
+    }
+    let random = Box::new(random::state());
+    let (y, own) = collect(&f);
+    if y.stop_gradient() {
+        return y;
+    }
+    let edges = ways_out(&y.edge(), &own);
+    let versions = edges.iter().map(version).collect();
+    let shape = y.shape().to_vec();
+    let value = y.read().into_owned();
+    // Here goes all that the run has recorded.
+    drop(y);
+    let f: Arc<Run> = Arc::new(move || AnyTensor::from(f()));
+    let rule = Checkpoint { edges, versions, shape, random, f: Mutex::new(Some(f)) };
+    Tensor::output(value, Some(NodeRef::record(rule, location)))
+}
+
+type Run = dyn Fn() -> AnyTensor + Send + Sync;
+
+struct Checkpoint {
+    /// To all that the closure used and did not make.
+    edges: Vec<Edge>,
+    /// Of the leaves among them.
+    versions: Vec<u32>,
+    shape: Vec<usize>,
+    /// The generator as it was before the first run.
+    random: Box<Generator>,
+    f: Mutex<Option<Arc<Run>>>,
+}
+
+fn version(edge: &Edge) -> u32 {
+    match edge {
+        Edge::Leaf(leaf) => leaf.version(),
+        Edge::None | Edge::Node(..) => 0,
+    }
+}
+
+/// Where an edge leads, for comparison.
+fn target(edge: &Edge) -> Option<(*const (), u32)> {
+    match edge {
+        Edge::None => None,
+        Edge::Node(node, slot) => Some((address(node.arc()), *slot)),
+        Edge::Leaf(leaf) => Some((leaf.address(), 0)),
+    }
+}
+
+/// The edges that lead from the nodes in `own` to anything else, each target once.
+fn ways_out(from: &Edge, own: &Nodes) -> Vec<Edge> {
+    let mut out = Vec::new();
+    let mut seen = HashSet::new();
+    let mut waiting = vec![from.clone()];
+    while let Some(edge) = waiting.pop() {
+        match &edge {
+            Edge::Node(node, _) if own.contains(&address(node.arc())) => {
+                if seen.insert((address(node.arc()), 0)) {
+                    waiting.extend(node.rule.edges().iter().rev().cloned());
+                }
+            }
+            _ => {
+                if target(&edge).is_some_and(|target| seen.insert(target)) {
+                    out.push(edge);
+                }
+            }
+        }
+    }
+    out
+}
+
+impl Rule for Checkpoint {
+    fn name(&self) -> &'static str {
+        "checkpoint"
+    }
+
+    fn edges(&self) -> &[Edge] {
+        &self.edges
+    }
+
+    fn pull(&self, pull: &mut Pull<'_>) -> Result<()> {
+        let f = pull.state(&self.f)?;
+        for (edge, saved) in self.edges.iter().zip(&self.versions) {
+            let name = || "a tensor that the closure uses".into();
+            pull.at().check_version(*saved, version(edge), name)?;
+        }
+        let (y, own) = {
+            let _mode = GradMode::set(true);
+            let _random = Rewound::to(&self.random);
+            collect(|| f())
+        };
+        if y.shape() != self.shape {
+            let why = format!(
+                "the closure gave shape {:?} first and {:?} when it was run again for backward \
+                 (called at {})",
+                self.shape,
+                y.shape(),
+                pull.node.location
+            );
+            return Err(Error::Unsupported { op: "checkpoint", why });
+        }
+        let edge = for_any!(&y, t => t.edge());
+        drop(y);
+        let mut part = Part {
+            frontier: Frontier::default(),
+            own,
+            edges: &self.edges,
+            sink: &mut *pull.sink,
+            location: pull.node.location,
+        };
+        if let Some(grad) = pull.grads.first_mut().and_then(Option::take) {
+            part.deliver(&edge, grad)?;
+        }
+        drop(edge);
+        while let Some(waiting) = part.frontier.pop() {
+            visit(waiting, pull.create_graph, pull.create_graph, &mut None, &mut part)?;
+        }
+        Ok(())
+    }
+}
+
+/// The generator as it was, until dropped.
+struct Rewound(Option<Generator>);
+
+impl Rewound {
+    fn to(generator: &Generator) -> Self {
+        Self(Some(random::replace(generator.clone())))
+    }
+}
+
+impl Drop for Rewound {
+    fn drop(&mut self) {
+        self.0.take().map(random::replace);
+    }
+}
+
+/// A walk through what the second run recorded; what leads out of it goes to the walk around it.
+struct Part<'a> {
+    frontier: Frontier,
+    own: Nodes,
+    edges: &'a [Edge],
+    sink: &'a mut dyn Sink,
+    location: &'static Location<'static>,
+}
+
+impl Part<'_> {
+    fn is_own(&self, edge: &Edge) -> bool {
+        matches!(edge, Edge::Node(node, _) if self.own.contains(&address(node.arc())))
+    }
+}
+
+impl Sink for Part<'_> {
+    fn wants(&self, edge: &Edge) -> bool {
+        self.is_own(edge) || self.sink.wants(edge)
+    }
+
+    fn deliver(&mut self, edge: &Edge, grad: AnyTensor) -> Result<()> {
+        if let Edge::Node(node, slot) = edge
+            && self.is_own(edge)
+        {
+            return self.frontier.add(node.arc(), *slot as usize, grad, sum);
+        }
+        let Some(wanted) = target(edge) else { return Ok(()) };
+        // The walk around knows the edges of the first run, and has them in its order.
+        match self.edges.iter().find(|edge| target(edge) == Some(wanted)) {
+            Some(edge) => self.sink.deliver(edge, grad),
+            None => Err(Error::Unsupported {
+                op: "checkpoint",
+                why: format!(
+                    "the closure (given at {}) used a tensor when it was run again for backward \
+                     that it had not used before; it must do the same in both runs",
+                    self.location
+                ),
+            }),
+        }
+    }
+}
