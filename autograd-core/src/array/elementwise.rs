@@ -6,7 +6,8 @@
 use super::math::{Math, map_angles};
 use super::simd::{Kernel, dispatch};
 use super::value::for_each_row;
-use super::{Shape, Storable, Value};
+use super::shape::copied;
+use super::{Storable, Value};
 
 /// Elements a block: a few KiB, so that a block stays in the first cache.
 const BLOCK: usize = 2048;
@@ -170,7 +171,7 @@ fn map_with<T: Storable>(x: Arg<'_, T>, run: &dyn Fn(&mut [T])) -> Value<T> {
     }
     let x = x.into_contiguous();
     let data = x.as_slice().unwrap_or(&[]);
-    Value::build(Shape::from_slice(x.shape()), |out| {
+    Value::build(copied(x.shape()), |out| {
         for block in data.chunks(BLOCK) {
             let start = out.len();
             out.extend_from_slice(block);
@@ -198,7 +199,7 @@ pub(crate) fn zip<T: Storable>(
     let (a, b) = (a.get(), b.get());
     match (a.as_slice(), b.as_slice()) {
         (Some(x), Some(y)) if a.shape() == b.shape() => {
-            Value::build(Shape::from_slice(shape), |out| {
+            Value::build(copied(shape), |out| {
                 for (x, y) in x.chunks(BLOCK).zip(y.chunks(BLOCK)) {
                     let start = out.len();
                     out.extend_from_slice(x);
@@ -240,7 +241,7 @@ pub(crate) fn zip_onto<T: Storable>(a: Arg<'_, T>, b: &Value<T>, f: &dyn ZipSlic
     }
     let same = a.is_one_element_stretched();
     let a = if same { a } else { a.into_contiguous() };
-    Value::build(Shape::from_slice(b.shape()), |out| {
+    Value::build(copied(b.shape()), |out| {
         for (i, y) in y.chunks(BLOCK).enumerate() {
             let start = out.len();
             match a.as_slice() {
@@ -255,7 +256,7 @@ pub(crate) fn zip_onto<T: Storable>(a: Arg<'_, T>, b: &Value<T>, f: &dyn ZipSlic
 /// A row-major copy that nobody shares.
 fn copy<T: Storable>(x: &Value<T>) -> Value<T> {
     match x.as_slice() {
-        Some(data) => Value::from_slice(Shape::from_slice(x.shape()), data),
+        Some(data) => Value::from_slice(copied(x.shape()), data),
         None => x.contiguous().into_owned(),
     }
 }
@@ -291,7 +292,7 @@ fn try_in_place<'a, T: Storable>(
 
 /// Writes `f(out, b)` over `out`, which is row-major and not shared.
 fn zip_into<T: Storable>(out: &mut Value<T>, b: &Value<T>, f: &dyn ZipAny<T>) {
-    let shape = Shape::from_slice(out.shape());
+    let shape = copied(out.shape());
     let own = super::shape::row_major(&shape);
     let Some(data) = out.as_mut_slice() else {
         unreachable!("the caller owns the buffer");
@@ -320,7 +321,7 @@ fn zip_into<T: Storable>(out: &mut Value<T>, b: &Value<T>, f: &dyn ZipAny<T>) {
 pub(crate) fn convert<T: Storable, U: Storable>(x: &Value<T>, f: impl Fn(T) -> U) -> Value<U> {
     let x = x.contiguous();
     let data = x.as_slice().unwrap_or(&[]);
-    Value::build(Shape::from_slice(x.shape()), |out| out.extend(data.iter().map(|&v| f(v))))
+    Value::build(copied(x.shape()), |out| out.extend(data.iter().map(|&v| f(v))))
 }
 
 /// `f` of every pair of elements of two values stretched to `shape`, of another type.
@@ -332,7 +333,7 @@ pub(crate) fn convert_zip<A: Storable, B: Storable, U: Storable>(
 ) -> Value<U> {
     let (x, y) = (a.strides_as(shape), b.strides_as(shape));
     let (a, b) = (a.raw(), b.raw());
-    Value::build(Shape::from_slice(shape), |out| {
+    Value::build(copied(shape), |out| {
         for_each_row(shape, [&x, &y], |[i, j], n, [s, t]| match (s, t) {
             (1, 1) => out.extend(a[i..i + n].iter().zip(&b[j..j + n]).map(|(&a, &b)| f(a, b))),
             _ => out.extend((0..n).map(|k| f(a[i + k * s], b[j + k * t]))),

@@ -7,6 +7,19 @@ use crate::error::{Error, Result};
 /// Lengths of the axes; up to four stand inline.
 pub(crate) type Shape = SmallVec<[usize; 4]>;
 
+/// A copy of a shape. Written out by rank: a call to copy sixteen bytes costs more than they do.
+#[inline]
+pub(crate) fn copied(shape: &[usize]) -> Shape {
+    match *shape {
+        [] => Shape::new(),
+        [a] => Shape::from_buf_and_len([a, 0, 0, 0], 1),
+        [a, b] => Shape::from_buf_and_len([a, b, 0, 0], 2),
+        [a, b, c] => Shape::from_buf_and_len([a, b, c, 0], 3),
+        [a, b, c, d] => Shape::from_buf([a, b, c, d]),
+        _ => Shape::from_slice(shape),
+    }
+}
+
 /// What can be given as a shape: `[2, 3]`, a slice, a `Vec`, a single length, or `()` or `[]` for
 /// a scalar.
 pub trait IntoShape {

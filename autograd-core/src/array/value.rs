@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ndarray::{ArrayD, ArrayViewD, IxDyn, ShapeBuilder};
 
 use super::Storable;
-use super::shape::{Shape, is_row_major, row_major};
+use super::shape::{Shape, copied, is_row_major, row_major};
 
 /// Heap data of one or more values; goes back to the pool when the last of them is dropped.
 pub(crate) struct Buffer<T: Storable>(Vec<T>);
@@ -47,8 +47,7 @@ impl<T: Storable> Clone for Value<T> {
     #[inline]
     fn clone(&self) -> Self {
         Self {
-            // A copy of plain bytes; `SmallVec::clone` goes element by element.
-            shape: Shape::from_slice(&self.shape),
+            shape: copied(&self.shape),
             strides: self.strides.clone(),
             storage: self.storage.clone(),
         }

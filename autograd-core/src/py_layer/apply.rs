@@ -37,7 +37,8 @@ pub fn apply_fallible<L: Layer<K>, K, O, E>(
     visit: impl Fn(&mut O, &mut Visitor<'_>),
 ) -> Result<Result<O, E>> {
     let location = Location::caller();
-    let mut drawn = Drawn::of(inputs, L::INFO, is_grad_enabled());
+    let mut drawn = Drawn::default();
+    drawn.fill(inputs, L::INFO, is_grad_enabled());
     let mut context = ForwardContext::new(L::INFO, inputs, drawn.wants_any());
     let returned = {
         let _off = GradMode::set(false);

@@ -101,20 +101,18 @@ pub(super) struct Drawn {
 
 impl Drawn {
     /// Goes over the inputs. Where gradients are off, no input gets an edge.
-    pub(super) fn of(inputs: &[&dyn TensorInput], info: &Info, grad: bool) -> Self {
-        let mut drawn = Self::default();
+    pub(super) fn fill(&mut self, inputs: &[&dyn TensorInput], info: &Info, grad: bool) {
         for (group, (input, declared)) in inputs.iter().zip(info.inputs).enumerate() {
             let group = u16::try_from(group).unwrap_or(u16::MAX);
             let mut count = 0;
             let task = if grad && declared.differentiable {
-                Task::Edges(&mut drawn, group, &mut count)
+                Task::Edges(self, group, &mut count)
             } else {
-                Task::Address(&mut drawn.addresses, group)
+                Task::Address(&mut self.addresses, group)
             };
             input.collect(&mut Collector(task));
-            drawn.layout.push_count(count);
+            self.layout.push_count(count);
         }
-        drawn
     }
 
     /// Whether an input wants a gradient.
