@@ -217,6 +217,17 @@ pub enum Error {
         /// Whether the function has a kink or a jump there.
         not_differentiable: bool,
     },
+    /// The first NaN or infinity; see [`detect_anomaly`](crate::detect_anomaly).
+    NotFinite {
+        /// The op.
+        op: &'static str,
+        /// What was not finite, how often and where.
+        found: String,
+        /// What went into it, with ranges.
+        inputs: Vec<String>,
+        /// Where the op was called.
+        location: &'static Location<'static>,
+    },
     /// User code (a layer's backward, a hook ..) returned an error.
     User {
         /// The op.
@@ -321,6 +332,10 @@ impl fmt::Display for Error {
                     f.write_str("; the function is not differentiable here")?;
                 }
                 Ok(())
+            }
+            Self::NotFinite { op, found, inputs, location } => {
+                write!(f, "{op} (called at {location}): {found}")?;
+                inputs.iter().try_for_each(|input| write!(f, "\n  {input}"))
             }
             Self::User { op, function, message, location } => {
                 write!(f, "{op} (called at {location}): {function} failed: {message}")

@@ -44,6 +44,7 @@
 //! | turn recording off | [`no_grad`], [`Tensor::detach`], [`Tensor::set_stop_gradient`] |
 //! | see or change gradients on their way | [`Tensor::register_hook`], [`GraphNode`] |
 //! | recompute in backward instead of keeping | [`checkpoint`] |
+//! | find the first NaN or infinity | [`detect_anomaly`] |
 //! | check a gradient by finite differences | [`gradcheck()`] |
 //! | repeat a run's random numbers | [`seed`] |
 //! | know what went wrong | [`Error`] |
@@ -79,7 +80,8 @@ mod random;
 pub use array::pool::{buffer_pool_bytes, empty_buffer_pool, set_buffer_pool_limit};
 pub use array::{DType, IntoShape};
 pub use engine::{
-    BackwardOptions, GradOptions, GraphNode, HookHandle, backward, checkpoint, grad, grad_with,
+    AnomalyScope, BackwardOptions, GradOptions, GraphNode, HookHandle, backward, checkpoint,
+    detect_anomaly, grad, grad_with,
 };
 pub use error::{Error, Result};
 pub use functional::{hessian, hvp, jacobian, jvp, vjp};

@@ -5,10 +5,12 @@
 //! leaves get is held back until the walk is done, so an error or a panic in the middle leaves
 //! every `.grad` as it was.
 
+mod anomaly;
 mod checkpoint;
 mod frontier;
 mod hooks;
 
+pub use anomaly::{AnomalyScope, detect_anomaly};
 pub use checkpoint::checkpoint;
 pub use hooks::{GraphNode, HookHandle};
 
@@ -18,6 +20,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::graph::{
     AnyTensor, Edge, Element, GradMode, Node, NodeHook, Pull, Sink, Slots, Tensor, for_any,
+    is_observed,
 };
 use crate::ops::Float;
 use frontier::{AddressMap, Frontier, Waiting, address};
@@ -194,6 +197,7 @@ fn visit<S: Sink>(
     let mut pull = Pull { node: &node, grads: waiting.grads, retain, create_graph, sink };
     match hooks {
         Some(hooks) if hooks::has_after(&hooks) => pull_watched(pull, &hooks),
+        _ if is_observed() => pull_watched(pull, &[]),
         _ => node.rule.pull(&mut pull),
     }
 }
@@ -207,6 +211,7 @@ fn pull_watched(pull: Pull<'_>, hooks: &[NodeHook]) -> Result<()> {
     let mut held = Held { edges, grads: vec![None; edges.len()], sink: pull.sink };
     node.rule.pull(&mut Pull { sink: &mut held, ..pull })?;
     let Held { mut grads, sink, .. } = held;
+    anomaly::check_gradients(node, &outputs, &grads)?;
     hooks::run_after(hooks, &mut grads, &mut outputs)?;
     for (edge, grad) in edges.iter().zip(grads) {
         if let Some(grad) = grad {
@@ -347,6 +352,7 @@ pub fn backward(
 ) -> Result<()> {
     check_counts("backward", outputs.len(), seeds.len())?;
     check_distinct("backward", "outputs", outputs)?;
+    anomaly::check()?;
     let _mode = GradMode::set(options.create_graph);
     let mut pass = Pass::new(None);
     start(&mut pass, "backward", outputs, seeds)?;
@@ -516,6 +522,7 @@ fn grad_any(
     }
     check_distinct("grad", "outputs", outputs)?;
     check_distinct("grad", "inputs", inputs)?;
+    anomaly::check()?;
     let _mode = GradMode::set(options.create_graph);
     let mut pass = Pass::new(Some(find_targets(outputs, inputs)));
     start(&mut pass, "grad", outputs, seeds)?;

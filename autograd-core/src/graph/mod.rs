@@ -22,4 +22,4 @@ pub(crate) use node::{
 pub(crate) use saved::{At, Keep, KeepOutput, Keeps, KeptOutput, Plain};
 pub use tensor::Tensor;
 pub(crate) use tensor::{LeafHook, Read, op_node, record, record_edges};
-pub(crate) use watch::{Nodes, collect};
+pub(crate) use watch::{Nodes, Observer, Range, Watching, collect, is_observed, observe};

@@ -10,6 +10,7 @@ use super::any::Element;
 use super::mode::is_grad_enabled;
 use super::node::{Edge, EdgeList, HookId, NodeRef, OpNode, PullFn};
 use super::saved::Keeps;
+use super::watch;
 use crate::array::{DType, Shape, Value};
 use crate::error::Result;
 
@@ -112,6 +113,11 @@ impl<T: Element> Tensor<T> {
     /// The only output of a node, or outside the graph.
     #[inline]
     pub(crate) fn output(value: Value<T>, node: Option<NodeRef>) -> Self {
+        if let Some(node) = &node
+            && watch::is_on()
+        {
+            watch::made(node, 0, &value);
+        }
         Self::with_producer(value, node.map(|node| (node, 0)))
     }
 
@@ -134,6 +140,9 @@ impl<T: Element> Tensor<T> {
 
     /// Makes this handle the output `slot` of a node; other handles keep what they are.
     pub(crate) fn attach(&mut self, node: NodeRef, slot: u32) {
+        if watch::is_on() {
+            watch::made(&node, slot, &self.read());
+        }
         if let Some(inner) = Arc::get_mut(&mut self.0)
             && inner.is_plain()
         {
@@ -174,6 +183,11 @@ impl<T: Element> Tensor<T> {
             return false;
         }
         inner.producer = node().map(|node| (node, 0));
+        if let Some((node, slot)) = &inner.producer
+            && watch::is_on()
+        {
+            watch::made(node, *slot, &inner.value);
+        }
         *inner.stop_gradient.get_mut() = inner.producer.is_none();
         true
     }

@@ -1,17 +1,24 @@
 //! Who looks on while ops are recorded: nobody, unless a scope on this thread asked for it. Then
 //! one test of a flag is all that it costs.
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::node::Node;
+use super::any::Element;
+use super::node::{Node, NodeRef};
+use crate::array::Value;
 
 thread_local! {
     /// How many scopes of this thread look on.
     static ON: Cell<u32> = const { Cell::new(0) };
     static MADE: RefCell<Vec<Nodes>> = const { RefCell::new(Vec::new()) };
+    static OBSERVER: Cell<Option<Observer>> = const { Cell::new(None) };
 }
+
+/// What is called with every output of a node.
+pub(crate) type Observer = fn(&NodeRef, u32, Range);
 
 /// Nodes by their address.
 pub(crate) type Nodes = HashSet<*const ()>;
@@ -64,4 +71,108 @@ pub(crate) fn collect<R>(f: impl FnOnce() -> R) -> (R, Nodes) {
     let nodes = MADE.with_borrow_mut(|made| made.last_mut().map(std::mem::take));
     drop(layer);
     (result, nodes.unwrap_or_default())
+}
+
+/// Says who sees the outputs of nodes from now on; the one before comes back.
+pub(crate) fn observe(observer: Option<Observer>) -> Option<Observer> {
+    OBSERVER.replace(observer)
+}
+
+/// Whether somebody sees the outputs of nodes.
+pub(crate) fn is_observed() -> bool {
+    OBSERVER.get().is_some()
+}
+
+/// A value became output `slot` of a node.
+#[cold]
+pub(crate) fn made<T: Element>(node: &NodeRef, slot: u32, value: &Value<T>) {
+    if let (Some(observer), Some(range)) = (OBSERVER.get(), Range::of(value)) {
+        observer(node, slot, range);
+    }
+}
+
+/// What can be said of many numbers in few.
+#[derive(Clone, Debug)]
+pub(crate) struct Range {
+    shape: Vec<usize>,
+    /// Of the finite ones; `None` if there are none.
+    bounds: Option<(f64, f64)>,
+    nan: usize,
+    infinite: usize,
+    /// Position of the first number that is not finite.
+    first: usize,
+}
+
+impl Range {
+    /// `None` for elements that are no floats.
+    pub(crate) fn of<T: Element>(value: &Value<T>) -> Option<Self> {
+        let value: &dyn Any = value;
+        match (value.downcast_ref::<Value<f32>>(), value.downcast_ref::<Value<f64>>()) {
+            (Some(value), _) => Some(Self::over(value, f64::from)),
+            (_, Some(value)) => Some(Self::over(value, |x| x)),
+            _ => None,
+        }
+    }
+
+    fn over<T: Element>(value: &Value<T>, number: impl Fn(T) -> f64) -> Self {
+        let shape = value.shape().to_vec();
+        let mut range = Self { shape, bounds: None, nan: 0, infinite: 0, first: usize::MAX };
+        let value = value.contiguous();
+        for (i, &x) in value.as_slice().unwrap_or(&[]).iter().enumerate() {
+            let x = number(x);
+            if x.is_finite() {
+                let (low, high) = range.bounds.unwrap_or((x, x));
+                range.bounds = Some((low.min(x), high.max(x)));
+                continue;
+            }
+            range.first = range.first.min(i);
+            if x.is_nan() {
+                range.nan += 1;
+            } else {
+                range.infinite += 1;
+            }
+        }
+        range
+    }
+
+    pub(crate) fn is_finite(&self) -> bool {
+        self.nan == 0 && self.infinite == 0
+    }
+
+    /// What is not finite: `2 NaN and 1 infinity, the first at [0, 1] of shape [2, 3]`.
+    pub(crate) fn broken(&self) -> String {
+        let infinities = if self.infinite == 1 { "infinity" } else { "infinities" };
+        let what = match (self.nan, self.infinite) {
+            (nan, 0) => format!("{nan} NaN"),
+            (0, infinite) => format!("{infinite} {infinities}"),
+            (nan, infinite) => format!("{nan} NaN and {infinite} {infinities}"),
+        };
+        let mut rest = self.first;
+        let mut at = vec![0; self.shape.len()];
+        for (at, n) in at.iter_mut().zip(&self.shape).rev() {
+            *at = rest % n;
+            rest /= n;
+        }
+        format!("{what}, the first at {at:?} of shape {:?}", self.shape)
+    }
+}
+
+/// `shape [2, 3], from -1 to 4.5, 2 NaN`.
+impl std::fmt::Display for Range {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "shape {:?}", self.shape)?;
+        match self.bounds {
+            Some((low, high)) if low == high => write!(f, ", {low:?} everywhere")?,
+            Some((low, high)) => write!(f, ", from {low:?} to {high:?}")?,
+            None if self.is_finite() => f.write_str(", empty")?,
+            None => {}
+        }
+        if self.nan > 0 {
+            write!(f, ", {} NaN", self.nan)?;
+        }
+        if self.infinite > 0 {
+            write!(f, ", {} infinite", self.infinite)?;
+        }
+        Ok(())
+    }
 }

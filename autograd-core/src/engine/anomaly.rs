@@ -1,0 +1,179 @@
+//! The first NaN or infinity, found where it comes up.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::marker::PhantomData;
+use std::sync::{Arc, Weak};
+
+use super::frontier::address;
+use crate::error::{Error, Result};
+use crate::graph::{
+    AnyTensor, Edge, Node, NodeRef, Observer, Range, Watching, for_any, is_observed, observe,
+};
+
+thread_local! {
+    static STATE: RefCell<State> = RefCell::default();
+}
+
+#[derive(Default)]
+struct State {
+    first: Option<Error>,
+    /// What the outputs of nodes were, by node and output. The weak reference keeps the address
+    /// from being used again.
+    ranges: HashMap<(*const (), u32), (Weak<Node>, Range)>,
+}
+
+/// While it lives, recorded ops and backwards on this thread are looked through for NaN and
+/// infinities. Made by [`detect_anomaly`].
+#[must_use = "nothing is looked for after the scope is dropped: `let scope = detect_anomaly();`"]
+pub struct AnomalyScope {
+    outer: State,
+    observer: Option<Observer>,
+    _watching: Watching,
+    // The scope belongs to one thread.
+    _not_send: PhantomData<*const ()>,
+}
+
+/// Finds the first number that is not finite, until the scope is dropped.
+///
+/// In forward, that is the first recorded op on this thread with a NaN or an infinity in its
+/// result; [`AnomalyScope::check`] gives it, and so does the next backward, which does not run
+/// then. In backward, it is the first op whose rule makes a gradient with one; that backward ends
+/// with it and writes no gradient. The error names the op, the line it was called at, and the
+/// ranges of its inputs.
+///
+/// Looking takes a pass over every result, and ranges are kept until the scope ends: it is for
+/// finding out, not for training. What no gradient is wanted of is not recorded and so not looked
+/// at, and an infinity that is meant (a mask) is found too.
+///
+/// ```
+/// use autograd_core::{Tensor, detect_anomaly};
+///
+/// let x = Tensor::from([4.0, 0.0, -1.0]);
+/// x.set_stop_gradient(false);
+///
+/// let scope = detect_anomaly();
+/// let loss = (x.sqrt() * 2.0).sum();
+/// let error = scope.check().unwrap_err().to_string();
+/// assert!(error.starts_with("sqrt (called at "));
+/// assert!(error.contains("the result has 1 NaN, the first at [2] of shape [3]"));
+/// assert!(error.contains("input 0: shape [3], from -1.0 to 4.0"));
+/// assert!(loss.backward().is_err());
+/// ```
+#[doc(alias = "anomaly_mode")]
+pub fn detect_anomaly() -> AnomalyScope {
+    AnomalyScope {
+        outer: STATE.take(),
+        observer: observe(Some(made)),
+        _watching: Watching::start(),
+        _not_send: PhantomData,
+    }
+}
+
+impl AnomalyScope {
+    /// Whether all was finite up to now.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotFinite`] for the first number that was not.
+    pub fn check(&self) -> Result<()> {
+        check()
+    }
+}
+
+impl Drop for AnomalyScope {
+    fn drop(&mut self) {
+        observe(self.observer);
+        let inner = STATE.replace(std::mem::take(&mut self.outer));
+        STATE.with_borrow_mut(|outer| {
+            // A scope inside another one is part of it.
+            if self.observer.is_some() && outer.first.is_none() {
+                outer.first = inner.first;
+            }
+        });
+    }
+}
+
+/// The first finding, if a scope has made one.
+pub(super) fn check() -> Result<()> {
+    if !is_observed() {
+        return Ok(());
+    }
+    STATE.with_borrow(|state| state.first.clone()).map_or(Ok(()), Err)
+}
+
+/// Looks at an output of a node.
+fn made(node: &NodeRef, slot: u32, range: Range) {
+    STATE.with_borrow_mut(|state| {
+        if !range.is_finite() && state.first.is_none() {
+            state.first = Some(Error::NotFinite {
+                op: node.rule.name(),
+                found: format!("the result has {}", range.broken()),
+                inputs: state.inputs(node.arc()),
+                location: node.location,
+            });
+        }
+        let key = (address(node.arc()), slot);
+        state.ranges.insert(key, (Arc::downgrade(node.arc()), range));
+    });
+}
+
+impl State {
+    /// The inputs of a node with their ranges.
+    fn inputs(&self, node: &Node) -> Vec<String> {
+        let describe = |(i, edge): (usize, &Edge)| match edge {
+            Edge::None => format!("input {i}: wants no gradient, so it is not looked at"),
+            Edge::Leaf(leaf) => match range(leaf) {
+                Some(range) => format!("input {i}: {range}"),
+                None => format!("input {i}: no floats"),
+            },
+            Edge::Node(from, slot) => {
+                let (name, place) = (from.rule.name(), from.location);
+                match self.ranges.get(&(address(from.arc()), *slot)) {
+                    Some((_, range)) => format!("input {i}: {range}, from {name} at {place}"),
+                    None => format!("input {i}: from {name} at {place}, outside this scope"),
+                }
+            }
+        };
+        node.rule.edges().iter().enumerate().map(describe).collect()
+    }
+}
+
+fn range(tensor: &AnyTensor) -> Option<Range> {
+    for_any!(tensor, t => Range::of(&t.read()))
+}
+
+/// Looks at what the rule of a node made of the gradients of its outputs.
+pub(super) fn check_gradients(
+    node: &Node,
+    outputs: &[Option<AnyTensor>],
+    inputs: &[Option<AnyTensor>],
+) -> Result<()> {
+    if !is_observed() {
+        return Ok(());
+    }
+    check()?;
+    let ranges = |grads: &[Option<AnyTensor>]| -> Vec<_> {
+        let ranges = grads.iter().map(|grad| grad.as_ref().and_then(range)).enumerate();
+        ranges.filter_map(|(i, range)| Some((i, range?))).collect()
+    };
+    let outputs = ranges(outputs);
+    let broken = |(_, range): &&(usize, Range)| !range.is_finite();
+    let inputs = ranges(inputs);
+    let found = match (outputs.iter().find(broken), inputs.iter().find(broken)) {
+        (Some((i, range)), _) => {
+            format!("the gradient of its output {i} came with {} (a seed or a hook)", range.broken())
+        }
+        (None, Some((i, range))) => {
+            format!("backward gave its input {i} a gradient with {}", range.broken())
+        }
+        (None, None) => return Ok(()),
+    };
+    let error = STATE.with_borrow_mut(|state| {
+        let grads = outputs.iter().map(|(i, range)| format!("gradient of output {i}: {range}"));
+        let inputs = grads.chain(state.inputs(node)).collect();
+        let (op, location) = (node.rule.name(), node.location);
+        state.first.insert(Error::NotFinite { op, found, inputs, location }).clone()
+    });
+    Err(error)
+}
