@@ -8,7 +8,18 @@ use crate::error::Result;
 use crate::graph::Tensor;
 
 /// What can stand on the right of an operator on a `Tensor<T>`: a tensor of the same element type,
-/// a reference to one, or a scalar (`T`, and `f64` for any float type).
+/// a reference to one, or a scalar (`T`, `f64` for any float type, and whole numbers as in `x * 2`).
+///
+/// On the left stands `f64` or a whole number, whatever the element type:
+///
+/// ```
+/// use autograd_core::Tensor;
+///
+/// let y = Tensor::<f32>::from([0.25, 0.5]);
+/// assert_eq!((1 - &y).to_vec(), (1.0 - &y).to_vec());
+/// assert_eq!((&y * 2 + 1).to_vec(), [1.5, 2.0]);
+/// assert_eq!((7 - Tensor::<i64>::from([1, 2])).to_vec(), [6, 5]);
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be combined with a tensor of `{T}`",
     label = "needs a tensor of `{T}`, a reference to one, or a scalar",
@@ -54,6 +65,44 @@ macro_rules! scalar_operands {
 
 scalar_operands! { f32 i32 i64 u8 }
 
+impl Operand<f32> for i32 {
+    fn operate(self, op: Binary, left: Input<'_, f32>, caller: Caller) -> Result<Tensor<f32>> {
+        Ok(f32::binary_scalar(op, left, self as f32, false, caller))
+    }
+}
+
+impl Operand<f64> for i32 {
+    fn operate(self, op: Binary, left: Input<'_, f64>, caller: Caller) -> Result<Tensor<f64>> {
+        Ok(f64::binary_scalar(op, left, f64::from(self), false, caller))
+    }
+}
+
+macro_rules! scalar_on_the_left {
+    ($trait:ident $method:ident $op:ident [$($generics:tt)*] $scalar:ty => $t:ty, |$s:ident| $convert:expr;) => {
+        impl<$($generics)*> $trait<Tensor<$t>> for $scalar {
+            type Output = Tensor<$t>;
+
+            #[track_caller]
+            fn $method(self, right: Tensor<$t>) -> Tensor<$t> {
+                let $s = self;
+                let right = Input::Own(right);
+                <$t>::binary_scalar(Binary::$op, right, $convert, true, Location::caller())
+            }
+        }
+
+        impl<$($generics)*> $trait<&Tensor<$t>> for $scalar {
+            type Output = Tensor<$t>;
+
+            #[track_caller]
+            fn $method(self, right: &Tensor<$t>) -> Tensor<$t> {
+                let $s = self;
+                let right = Input::Ref(right);
+                <$t>::binary_scalar(Binary::$op, right, $convert, true, Location::caller())
+            }
+        }
+    };
+}
+
 macro_rules! operators {
     ($($trait:ident $method:ident $op:ident;)*) => {$(
         impl<T: Numeric, R: Operand<T>> $trait<R> for Tensor<T> {
@@ -74,25 +123,12 @@ macro_rules! operators {
             }
         }
 
-        impl<T: Float> $trait<Tensor<T>> for f64 {
-            type Output = Tensor<T>;
-
-            #[track_caller]
-            fn $method(self, right: Tensor<T>) -> Tensor<T> {
-                let scalar = T::from_f64(self);
-                T::binary_scalar(Binary::$op, Input::Own(right), scalar, true, Location::caller())
-            }
-        }
-
-        impl<T: Float> $trait<&Tensor<T>> for f64 {
-            type Output = Tensor<T>;
-
-            #[track_caller]
-            fn $method(self, right: &Tensor<T>) -> Tensor<T> {
-                let scalar = T::from_f64(self);
-                T::binary_scalar(Binary::$op, Input::Ref(right), scalar, true, Location::caller())
-            }
-        }
+        scalar_on_the_left! { $trait $method $op [T: Float] f64 => T, |s| T::from_f64(s); }
+        // Whole numbers, as in `1 - y`.
+        scalar_on_the_left! { $trait $method $op [T: Float] i32 => T, |s| T::from_f64(f64::from(s)); }
+        scalar_on_the_left! { $trait $method $op [] i32 => i32, |s| s; }
+        scalar_on_the_left! { $trait $method $op [] i64 => i64, |s| s; }
+        scalar_on_the_left! { $trait $method $op [] u8 => u8, |s| s; }
     )*};
 }
 
