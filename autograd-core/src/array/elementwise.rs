@@ -4,9 +4,9 @@
 //! the block is copied to its place and the kernel runs on it while it is in the first cache.
 
 use super::math::{Math, map_angles};
+use super::shape::copied;
 use super::simd::{Kernel, dispatch};
 use super::value::for_each_row;
-use super::shape::copied;
 use super::{Storable, Value};
 
 /// Elements a block: a few KiB, so that a block stays in the first cache.
@@ -198,15 +198,13 @@ pub(crate) fn zip<T: Storable>(
     };
     let (a, b) = (a.get(), b.get());
     match (a.as_slice(), b.as_slice()) {
-        (Some(x), Some(y)) if a.shape() == b.shape() => {
-            Value::build(copied(shape), |out| {
-                for (x, y) in x.chunks(BLOCK).zip(y.chunks(BLOCK)) {
-                    let start = out.len();
-                    out.extend_from_slice(x);
-                    f.run(&mut out[start..], y);
-                }
-            })
-        }
+        (Some(x), Some(y)) if a.shape() == b.shape() => Value::build(copied(shape), |out| {
+            for (x, y) in x.chunks(BLOCK).zip(y.chunks(BLOCK)) {
+                let start = out.len();
+                out.extend_from_slice(x);
+                f.run(&mut out[start..], y);
+            }
+        }),
         // The one that has the whole shape is copied, the other one is read by strides.
         _ if b.shape() == shape && (a.shape() != shape || !a.is_row_major()) => {
             let mut out = copy(b);

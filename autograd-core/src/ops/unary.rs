@@ -2,7 +2,7 @@
 
 use super::{Caller, Float, Input};
 use crate::array::Value;
-use crate::array::elementwise::{Arg, Map, Zip, ZipSlices, map, zip_onto};
+use crate::array::elementwise::{Arg, Map, MapSlice, Zip, ZipSlices, map, zip_onto};
 use crate::array::lane::Lane;
 use crate::array::math::{Math, angles_in_range};
 use crate::error::Result;
@@ -42,8 +42,8 @@ macro_rules! unary_ops {
                 matches!(self, Self::Sin | Self::Cos | Self::Tan)
             }
 
-            fn forward<T: Float>(self, x: Arg<'_, T>) -> Value<T> {
-                match self { $(Self::$name => map(x, &forward::$name)),* }
+            fn kernel<T: Float>(self) -> &'static dyn MapSlice<T> {
+                match self { $(Self::$name => &forward::$name),* }
             }
 
             fn gradient_kernel<T: Float>(self) -> &'static dyn ZipSlices<T> {
@@ -207,10 +207,14 @@ unary_ops! {
 /// Runs and, where it must be, records a unary op.
 pub(super) fn run<T: Float>(op: Unary, x: Input<'_, T>, caller: Caller) -> Tensor<T> {
     if !x.tensor().is_recorded() {
-        return Tensor::new(x.consume(|x| op.forward(x)));
+        let kernel = op.kernel::<T>();
+        return match x.try_in_place(|x| kernel.run(x), || None) {
+            Ok(done) => done,
+            Err(x) => Tensor::new(x.consume(|x| map(x, kernel))),
+        };
     }
     let x = x.tensor();
-    let value = op.forward(Arg::Ref(&x.read()));
+    let value = map(Arg::Ref(&x.read()), op.kernel());
     let edges = [x.edge()];
     let (name, op_) = (op.name(), Plain(op));
     let node = match op.saves() {

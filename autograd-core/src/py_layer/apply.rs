@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use super::context::{Forward, ForwardContext};
 use super::inputs::{Drawn, TensorInput, wants_gradient};
 use super::node::{LayerNode, RawBackward};
-use super::outputs::{Seen, Visit, Visitor, attach, look};
+use super::outputs::{Seen, Visit, Visitor, attach, look, release};
 use super::saved::{Kept, KeptState, Pack, Role};
 use super::{Info, Layer};
 use crate::error::{Error, Result};
@@ -38,8 +38,11 @@ pub fn apply_fallible<L: Layer<K>, K, O, E>(
 ) -> Result<Result<O, E>> {
     let location = Location::caller();
     let mut drawn = Drawn::default();
-    drawn.fill(inputs, L::INFO, is_grad_enabled());
-    let mut context = ForwardContext::new(L::INFO, inputs, drawn.wants_any());
+    let recording = is_recording(L::INFO, inputs);
+    if recording {
+        drawn.fill(inputs, L::INFO);
+    }
+    let mut context = ForwardContext::new(L::INFO, inputs, recording);
     let returned = {
         let _off = GradMode::set(false);
         forward(&mut context)
@@ -148,6 +151,12 @@ impl Declared {
     }
 }
 
+fn is_recording(info: &Info, inputs: &[&dyn TensorInput]) -> bool {
+    let mut inputs = inputs.iter().zip(info.inputs);
+    is_grad_enabled()
+        && inputs.any(|(input, declared)| declared.differentiable && wants_gradient(*input))
+}
+
 /// Forward is done: checks what it did, and records.
 fn finish(
     forward: &mut Forward<'_>,
@@ -160,12 +169,15 @@ fn finish(
     if let Some(broken) = forward.broken.take() {
         return Err(*broken);
     }
-    let seen = look(visit, &mut drawn.layout);
     let marked = forward.non_differentiable.take().unwrap_or_default();
+    if !forward.recording && marked.is_empty() {
+        release(visit, forward.inputs);
+        return Ok(());
+    }
+    let seen = look(visit, &mut drawn.layout);
     check_marks(forward.info, &seen, &marked)?;
     if !forward.recording {
-        let is_input = |address| drawn.group(address).is_some();
-        attach(visit, None, &seen, &is_input, &marked);
+        release(visit, forward.inputs);
         return Ok(());
     }
     check_declared(forward, &declared)?;
@@ -181,7 +193,7 @@ fn finish(
     };
     let node = NodeRef::record(node, location);
     let is_input = |address| drawn.group(address).is_some();
-    attach(visit, Some(node), &seen, &is_input, &marked);
+    attach(visit, node, &seen, &is_input, &marked);
     Ok(())
 }
 

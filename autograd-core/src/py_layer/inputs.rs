@@ -100,12 +100,12 @@ pub(super) struct Drawn {
 }
 
 impl Drawn {
-    /// Goes over the inputs. Where gradients are off, no input gets an edge.
-    pub(super) fn fill(&mut self, inputs: &[&dyn TensorInput], info: &Info, grad: bool) {
+    /// Goes over the inputs.
+    pub(super) fn fill(&mut self, inputs: &[&dyn TensorInput], info: &Info) {
         for (group, (input, declared)) in inputs.iter().zip(info.inputs).enumerate() {
             let group = u16::try_from(group).unwrap_or(u16::MAX);
             let mut count = 0;
-            let task = if grad && declared.differentiable {
+            let task = if declared.differentiable {
                 Task::Edges(self, group, &mut count)
             } else {
                 Task::Address(&mut self.addresses, group)
@@ -113,11 +113,6 @@ impl Drawn {
             input.collect(&mut Collector(task));
             self.layout.push_count(count);
         }
-    }
-
-    /// Whether an input wants a gradient.
-    pub(super) fn wants_any(&self) -> bool {
-        self.edges.iter().any(|edge| !matches!(edge, Edge::None))
     }
 
     /// The input that the tensor with this address is, or is part of.

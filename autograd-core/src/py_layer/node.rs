@@ -78,8 +78,8 @@ impl Rule for LayerNode {
         let once = self.info.once_differentiable;
         let create_graph = pull.create_graph && !once;
         // Backward may change them in place; nobody else shall see that.
-        let grads = mem::take(&mut pull.grads);
-        let grads: Slots = grads.into_iter().map(|grad| grad.map(AnyTensor::unshared)).collect();
+        let mut grads = mem::take(&mut pull.grads);
+        grads.iter_mut().for_each(|grad| *grad = grad.take().map(AnyTensor::unshared));
         // Who made the gradients, for a node that refuses a second order.
         let barrier = once && pull.create_graph;
         let barrier = barrier.then(|| Barrier::record(self, &grads, location));

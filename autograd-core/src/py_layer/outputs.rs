@@ -2,6 +2,7 @@
 
 use smallvec::SmallVec;
 
+use super::inputs::{TensorInput, contains};
 use super::node::Layout;
 use crate::graph::{AnyTensor, Element, NodeRef, Tensor};
 use crate::ops::Float;
@@ -85,6 +86,7 @@ pub struct Visitor<'a>(Task<'a>);
 enum Task<'a> {
     Look(&'a mut Seen, &'a mut Layout),
     Attach(Attach<'a>),
+    Release(Release<'a>),
 }
 
 /// What is known of the outputs before the node is made.
@@ -95,7 +97,7 @@ pub(super) struct Seen {
 
 /// What is done to the outputs once the node is there.
 struct Attach<'a> {
-    /// None where nothing is recorded.
+    /// None once the last output has it.
     node: Option<NodeRef>,
     total: u32,
     slot: u32,
@@ -124,6 +126,7 @@ impl Visitor<'_> {
                 layout.push_shape(tensor.shape());
             }
             Task::Attach(attach) => attach.one(tensor),
+            Task::Release(release) => release.one(tensor),
         }
     }
 }
@@ -153,6 +156,28 @@ impl Attach<'_> {
     }
 }
 
+/// What is done to the outputs where nothing is recorded.
+struct Release<'a> {
+    inputs: &'a [&'a dyn TensorInput],
+    before: SmallVec<[*const (); 2]>,
+}
+
+impl Release<'_> {
+    /// An input, a tensor with a graph of its own and one that came before stay as they are: the
+    /// output is a new tensor.
+    fn one<T: Element>(&mut self, tensor: &mut Tensor<T>) {
+        let address = tensor.address();
+        let own = tensor.stop_gradient()
+            && tensor.producer().is_none()
+            && !self.before.contains(&address)
+            && !self.inputs.iter().any(|input| contains(*input, address));
+        if !own {
+            *tensor = tensor.alias();
+        }
+        self.before.push(address);
+    }
+}
+
 /// Goes over the outputs of a call; shows them to a visitor.
 pub(super) type Visit<'a> = dyn FnMut(&mut Visitor<'_>) + 'a;
 
@@ -163,14 +188,20 @@ pub(super) fn look(visit: &mut Visit<'_>, layout: &mut Layout) -> Seen {
     seen
 }
 
-/// Makes them outputs of a node, or of none.
+/// Makes them outputs of a node.
 pub(super) fn attach(
     visit: &mut Visit<'_>,
-    node: Option<NodeRef>,
+    node: NodeRef,
     seen: &Seen,
     taken: &dyn Fn(*const ()) -> bool,
     marked: &[AnyTensor],
 ) {
     let total = u32::try_from(seen.addresses.len()).unwrap_or(u32::MAX);
+    let node = Some(node);
     visit(&mut Visitor(Task::Attach(Attach { node, total, slot: 0, seen, taken, marked })));
+}
+
+/// Makes them tensors of their own, outside the graph.
+pub(super) fn release(visit: &mut Visit<'_>, inputs: &[&dyn TensorInput]) {
+    visit(&mut Visitor(Task::Release(Release { inputs, before: SmallVec::new() })));
 }
