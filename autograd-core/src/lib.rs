@@ -45,6 +45,7 @@
 //! | see or change gradients on their way | [`Tensor::register_hook`], [`GraphNode`] |
 //! | recompute in backward instead of keeping | [`checkpoint`] |
 //! | find the first NaN or infinity | [`detect_anomaly`] |
+//! | know why a gradient is absent, or see the graph | [`explain()`], [`Graph`] |
 //! | check a gradient by finite differences | [`gradcheck()`] |
 //! | repeat a run's random numbers | [`seed`] |
 //! | know what went wrong | [`Error`] |
@@ -67,6 +68,7 @@ extern crate self as autograd_core;
 mod array;
 mod engine;
 mod error;
+mod explain;
 mod functional;
 mod gradcheck;
 mod graph;
@@ -80,10 +82,11 @@ mod random;
 pub use array::pool::{buffer_pool_bytes, empty_buffer_pool, set_buffer_pool_limit};
 pub use array::{DType, IntoShape};
 pub use engine::{
-    AnomalyScope, BackwardOptions, GradOptions, GraphNode, HookHandle, backward, checkpoint,
+    AnomalyScope, BackwardOptions, GradOptions, Graph, GraphNode, HookHandle, backward, checkpoint,
     detect_anomaly, grad, grad_with,
 };
 pub use error::{Error, Result};
+pub use explain::{Explanation, GradientStatus, explain};
 pub use functional::{hessian, hvp, jacobian, jvp, vjp};
 pub use gradcheck::{gradcheck, gradgradcheck};
 pub use graph::{

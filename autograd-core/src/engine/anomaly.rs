@@ -162,7 +162,10 @@ pub(super) fn check_gradients(
     let inputs = ranges(inputs);
     let found = match (outputs.iter().find(broken), inputs.iter().find(broken)) {
         (Some((i, range)), _) => {
-            format!("the gradient of its output {i} came with {} (a seed or a hook)", range.broken())
+            format!(
+                "the gradient of its output {i} came with {} (a seed or a hook)",
+                range.broken()
+            )
         }
         (None, Some((i, range))) => {
             format!("backward gave its input {i} a gradient with {}", range.broken())

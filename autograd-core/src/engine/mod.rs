@@ -7,20 +7,22 @@
 
 mod anomaly;
 mod checkpoint;
+mod draw;
 mod frontier;
 mod hooks;
 
 pub use anomaly::{AnomalyScope, detect_anomaly};
 pub use checkpoint::checkpoint;
+pub use draw::Graph;
 pub use hooks::{GraphNode, HookHandle};
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, Edge, Element, GradMode, Node, NodeHook, Pull, Sink, Slots, Tensor, for_any,
-    is_observed,
+    AnyTensor, Edge, Element, GradMode, Node, NodeHook, NodeRef, Pull, Sink, Slots, Tensor,
+    for_any, is_observed,
 };
 use crate::ops::Float;
 use frontier::{AddressMap, Frontier, Waiting, address};
@@ -537,6 +539,26 @@ fn grad_any(
     }
     // Two inputs may have got the same tensor, which may be a seed or saved too.
     Ok(targets.found.into_iter().map(|grad| grad.map(own)).collect())
+}
+
+/// Shows the nodes behind an edge, the nearest first, each once and with the one that led to it,
+/// as long as `go_on` says so.
+pub(crate) fn walk_down(from: &Edge, mut go_on: impl FnMut(&NodeRef, Option<&NodeRef>) -> bool) {
+    let Edge::Node(first, _) = from else { return };
+    let mut seen = HashSet::from([address(first.arc())]);
+    let mut waiting = VecDeque::from([(first.clone(), None)]);
+    while let Some((node, above)) = waiting.pop_front() {
+        if !go_on(&node, above.as_ref()) {
+            return;
+        }
+        for edge in node.rule.edges() {
+            if let Edge::Node(below, _) = edge
+                && seen.insert(address(below.arc()))
+            {
+                waiting.push_back((below.clone(), Some(node.clone())));
+            }
+        }
+    }
 }
 
 /// Whether an edge that `found` holds for can be reached along this one.

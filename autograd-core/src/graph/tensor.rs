@@ -314,6 +314,11 @@ impl<T: Element> Tensor<T> {
         self.0.producer.as_ref().filter(|_| !self.stop_gradient())
     }
 
+    /// Where this tensor came from, also where the graph was cut there later.
+    pub(crate) fn origin(&self) -> Option<&NodeRef> {
+        self.0.producer.as_ref().map(|(node, _)| node)
+    }
+
     /// Whether an op on this tensor is recorded now.
     pub(crate) fn is_recorded(&self) -> bool {
         !self.stop_gradient() && is_grad_enabled()

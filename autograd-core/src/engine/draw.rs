@@ -1,0 +1,227 @@
+//! The recorded graph for people: as text, as DOT, as SVG.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write;
+use std::panic::Location;
+
+use super::frontier::address;
+use crate::error::Plural;
+use crate::graph::{AnyTensor, Edge, Element, Tensor, for_any};
+
+mod layout;
+mod svg;
+
+/// What a leaf is called that nobody has named.
+const UNNAMED: &str = "leaf";
+
+/// What was recorded to compute some tensors; it keeps that graph alive.
+///
+/// ```
+/// use autograd_core::{Graph, Tensor};
+///
+/// let (x, w) = (Tensor::from([1.0, 2.0]), Tensor::from([3.0, 4.0]));
+/// w.set_stop_gradient(false);
+/// let loss = (&x * &w).tanh().sum();
+/// let graph = Graph::of(&[loss.into()]).named(&w, "w");
+/// assert_eq!(
+///     graph.summary().lines().next(),
+///     Some("3 ops from 1 leaf, at most 3 ops one after the other")
+/// );
+/// assert!(graph.to_dot().starts_with("digraph"));
+/// assert!(graph.to_svg().starts_with("<svg"));
+/// ```
+pub struct Graph {
+    /// What is used stands before what uses it.
+    items: Vec<Item>,
+}
+
+/// A leaf or an op.
+struct Item {
+    edge: Edge,
+    name: String,
+    location: Option<&'static Location<'static>>,
+    /// Items that it was computed from, one for each input that wants a gradient.
+    inputs: Vec<usize>,
+    /// Inputs that want none.
+    constants: usize,
+    /// Whether the graph was asked for by this one, and the shape it has then.
+    output: Option<String>,
+}
+
+impl Item {
+    fn is_leaf(&self) -> bool {
+        self.location.is_none()
+    }
+
+    /// `model.rs:12` for an op, element type and shape for a leaf.
+    fn detail(&self) -> String {
+        match (&self.edge, self.location) {
+            (Edge::Leaf(leaf), _) => describe(leaf),
+            (_, Some(place)) => {
+                let file = place.file().rsplit(['/', '\\']).next().unwrap_or_default();
+                format!("{file}:{}", place.line())
+            }
+            _ => String::new(),
+        }
+    }
+}
+
+fn describe(tensor: &AnyTensor) -> String {
+    format!("{} {:?}", tensor.dtype(), tensor.shape())
+}
+
+impl Graph {
+    /// The graph behind these tensors; empty where nothing was recorded.
+    pub fn of(outputs: &[AnyTensor]) -> Self {
+        let mut graph = Self { items: Vec::new() };
+        let mut known = HashMap::new();
+        for output in outputs {
+            let edge = for_any!(output, t => t.edge());
+            graph.collect(edge.clone(), &mut known);
+            if let Some(&item) = key(&edge).and_then(|key| known.get(&key)) {
+                graph.items[item].output = Some(describe(output));
+            }
+        }
+        graph
+    }
+
+    /// Adds all behind an edge, depth first with a stack of its own.
+    fn collect(&mut self, root: Edge, known: &mut HashMap<*const (), usize>) {
+        let mut path = vec![(root, 0)];
+        while let Some((edge, next)) = path.last_mut() {
+            let Some(key) = key(edge).filter(|key| !known.contains_key(key)) else {
+                path.pop();
+                continue;
+            };
+            if let Edge::Node(node, _) = edge
+                && let Some(below) = node.rule.edges().get(*next)
+            {
+                *next += 1;
+                let below = below.clone();
+                path.push((below, 0));
+                continue;
+            }
+            known.insert(key, self.items.len());
+            if let Some((edge, _)) = path.pop() {
+                self.items.push(Self::item(edge, known));
+            }
+        }
+    }
+
+    fn item(edge: Edge, known: &HashMap<*const (), usize>) -> Item {
+        let (name, location, edges) = match &edge {
+            Edge::Node(node, _) => (node.rule.name(), Some(node.location), node.rule.edges()),
+            Edge::Leaf(_) | Edge::None => (UNNAMED, None, &[][..]),
+        };
+        let inputs: Vec<usize> =
+            edges.iter().filter_map(|edge| known.get(&key(edge)?).copied()).collect();
+        let constants = edges.len() - inputs.len();
+        let name = name.to_owned();
+        Item { name, location, inputs, constants, output: None, edge }
+    }
+
+    /// Gives a tensor of the graph, a leaf or the result of an op, a name to be drawn with; one
+    /// that is not in the graph changes nothing.
+    pub fn named<T: Element>(mut self, tensor: &Tensor<T>, name: &str) -> Self {
+        let wanted = key(&tensor.edge());
+        for item in &mut self.items {
+            if wanted.is_some() && key(&item.edge) == wanted {
+                item.name = match item.is_leaf() {
+                    true => name.to_owned(),
+                    false => format!("{name} = {}", item.name),
+                };
+            }
+        }
+        self
+    }
+
+    /// How many ops were recorded.
+    pub fn op_count(&self) -> usize {
+        self.items.iter().filter(|item| !item.is_leaf()).count()
+    }
+
+    /// How many ops stand in the longest chain.
+    fn depth(&self) -> usize {
+        let mut depths: Vec<usize> = Vec::with_capacity(self.items.len());
+        for item in &self.items {
+            let below = item.inputs.iter().map(|&input| depths[input]).max().unwrap_or(0);
+            depths.push(below + usize::from(!item.is_leaf()));
+        }
+        depths.into_iter().max().unwrap_or(0)
+    }
+
+    /// Counts as text: how many of each op, and the leaves with how often each is used.
+    pub fn summary(&self) -> String {
+        let (ops, depth) = (self.op_count(), self.depth());
+        let mut text = format!(
+            "{} from {}, at most {} one after the other\n",
+            Plural(ops, "op", "ops"),
+            Plural(self.items.len() - ops, "leaf", "leaves"),
+            Plural(depth, "op", "ops"),
+        );
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut uses = vec![0; self.items.len()];
+        for item in &self.items {
+            if let Edge::Node(node, _) = &item.edge {
+                *counts.entry(node.rule.name()).or_default() += 1;
+            }
+            item.inputs.iter().for_each(|&input| uses[input] += 1);
+        }
+        let mut counts: Vec<_> = counts.into_iter().collect();
+        counts.sort_by_key(|&(name, count)| (std::cmp::Reverse(count), name));
+        for (name, count) in counts {
+            let _ = writeln!(text, "{count:>8}  {name}");
+        }
+        for (item, uses) in self.items.iter().zip(uses) {
+            if item.is_leaf() {
+                let name = if item.name == UNNAMED { "" } else { &item.name };
+                let (gap, times) =
+                    (if name.is_empty() { "" } else { " " }, Plural(uses, "time", "times"));
+                let _ = writeln!(text, "    leaf{gap}{name}: {}, used {times}", item.detail());
+            }
+        }
+        text
+    }
+
+    /// In Graphviz' language, for `dot -Tsvg`.
+    pub fn to_dot(&self) -> String {
+        let mut dot = String::from("digraph {\n  node [shape=box, fontname=\"sans-serif\"];\n");
+        let quote = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
+        for (i, item) in self.items.iter().enumerate() {
+            let style = match (&item.output, item.is_leaf()) {
+                (Some(_), _) => ", style=filled, fillcolor=\"#e3f2fd\"",
+                (None, true) => ", style=\"filled,rounded\", fillcolor=\"#e6f4ea\"",
+                (None, false) => "",
+            };
+            let tip = item.location.map_or_else(|| item.detail(), ToString::to_string);
+            let (name, detail) = (quote(&item.name), quote(&item.detail()));
+            let _ = writeln!(
+                dot,
+                "  n{i} [label=\"{name}\\n{detail}\", tooltip=\"{}\"{style}];",
+                quote(&tip)
+            );
+            for input in &item.inputs {
+                let _ = writeln!(dot, "  n{input} -> n{i};");
+            }
+        }
+        dot.push_str("}\n");
+        dot
+    }
+
+    /// A drawing: data flows from top to bottom, leaves are green, the outputs blue. Each op has
+    /// the line it was called at. Of a graph with more than 250 ops and leaves the part next to
+    /// the outputs is drawn.
+    pub fn to_svg(&self) -> String {
+        const MOST: usize = 250;
+        let first = self.items.len().saturating_sub(MOST);
+        svg::draw(&self.items[first..], first)
+    }
+}
+
+fn key(edge: &Edge) -> Option<*const ()> {
+    match edge {
+        Edge::None => None,
+        Edge::Node(node, _) => Some(address(node.arc())),
+        Edge::Leaf(leaf) => Some(leaf.address()),
+    }
+}
