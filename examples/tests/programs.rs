@@ -57,4 +57,8 @@ programs! {
     mark_non_differentiable
     materialize_grads
     scaled_tanh
+    gradient_penalty
+    checkpoint
+    clip_by_hook
+    explain
 }

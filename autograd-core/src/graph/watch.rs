@@ -161,9 +161,15 @@ impl Range {
 impl std::fmt::Display for Range {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "shape {:?}", self.shape)?;
+        // Six digits are enough to see what is wrong.
+        let short = |x: f64| format!("{x:.6e}").parse().unwrap_or(x);
         match self.bounds {
-            Some((low, high)) if low == high => write!(f, ", {low:?} everywhere")?,
-            Some((low, high)) => write!(f, ", from {low:?} to {high:?}")?,
+            Some((low, high)) if low == high => {
+                let all =
+                    if self.shape.iter().product::<usize>() == 1 { "" } else { " everywhere" };
+                write!(f, ", {:?}{all}", short(low))?;
+            }
+            Some((low, high)) => write!(f, ", from {:?} to {:?}", short(low), short(high))?,
             None if self.is_finite() => f.write_str(", empty")?,
             None => {}
         }
