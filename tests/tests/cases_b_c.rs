@@ -1,0 +1,154 @@
+//! Behaviour cases of sections B and C that `py_layer.rs` does not have, by their ids. Those that
+//! are compile errors stand in `ui/cases`.
+//!
+//! Without a test, because there is nothing to write down: B19 (a dict as output: outputs are typed),
+//! B25 (another dtype for gradients: they have the input's type), B42 (an instance of an op: the
+//! struct has no value to be made), C21 to C23 (hooks that pack and unpack saved tensors: not
+//! offered), C24 (saved tensors read from a node: not offered).
+
+use std::sync::Mutex;
+
+use autograd_core::prelude::*;
+use autograd_core::{Error, Result};
+
+fn leaf(element: f64) -> Tensor<f64> {
+    let x = Tensor::from(vec![element]);
+    x.set_stop_gradient(false);
+    x
+}
+
+/// What a backward was called with.
+static SEEN: Mutex<Vec<(&str, Vec<Option<f64>>)>> = Mutex::new(Vec::new());
+
+fn see(op: &'static str, grads: &[Option<&Tensor<f64>>]) {
+    let items = grads.iter().map(|grad| grad.map(Tensor::item)).collect();
+    SEEN.lock().unwrap().push((op, items));
+}
+
+fn seen(op: &str) -> Vec<Vec<Option<f64>>> {
+    let seen = SEEN.lock().unwrap();
+    seen.iter().filter(|(name, _)| *name == op).map(|(_, grads)| grads.clone()).collect()
+}
+
+#[py_layer]
+impl Weighted {
+    fn forward(
+        _ctx: &mut ForwardContext<Self>,
+        a: &Tensor<f64>,
+        b: &Tensor<f64>,
+        c: &Tensor<f64>,
+    ) -> Tensor<f64> {
+        a + b + c
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Grads {
+        Grads { a: dy.clone(), b: dy * 20.0, c: dy * 300.0 }
+    }
+}
+
+#[test]
+fn b16_gradients_go_by_name_whatever_the_order_of_the_call() -> Result<()> {
+    let (a, b, c) = (leaf(1.0), leaf(1.0), leaf(1.0));
+    Weighted::with().c(&c).a(&a).b(&b).apply().backward()?;
+    let grads = [a, b, c].map(|x| x.grad().unwrap().item());
+    assert_eq!(grads, [1.0, 20.0, 300.0]);
+    Ok(())
+}
+
+#[py_layer]
+impl ReturnsItsInput {
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> (Tensor<f64>, Tensor<f64>) {
+        ctx.mark_not_inplace(x);
+        (x.clone(), x + x)
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>, dz: &Tensor<f64>) -> Tensor<f64> {
+        see("ReturnsItsInput", &[Some(dy), Some(dz)]);
+        dy + dz * 2.0
+    }
+}
+
+#[py_layer]
+impl ReturnsItsInputBare {
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> (Tensor<f64>, Tensor<f64>) {
+        ctx.mark_not_inplace(x);
+        ctx.set_materialize_grads(false);
+        (x.clone(), x + x)
+    }
+
+    fn backward(
+        _ctx: &BackwardContext<Self>,
+        dy: Option<&Tensor<f64>>,
+        dz: Option<&Tensor<f64>>,
+    ) -> Option<Tensor<f64>> {
+        see("ReturnsItsInputBare", &[dy, dz]);
+        dy.cloned()
+    }
+}
+
+#[test]
+fn c16_backward_runs_through_a_returned_input_and_gets_zeros_or_none() -> Result<()> {
+    let x = leaf(3.0);
+    ReturnsItsInput::apply(&x).0.backward()?;
+    assert_eq!(seen("ReturnsItsInput"), [[Some(1.0), Some(0.0)]]);
+    assert_eq!(x.grad().unwrap().item(), 1.0);
+
+    let x = leaf(3.0);
+    ReturnsItsInputBare::apply(&x).0.backward()?;
+    assert_eq!(seen("ReturnsItsInputBare"), [[Some(1.0), None]]);
+    assert_eq!(x.grad().unwrap().item(), 1.0);
+    Ok(())
+}
+
+#[py_layer]
+impl MarksOne {
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> (Tensor<f64>, Tensor<f64>) {
+        let (marked, y) = (x * 5.0, x * 2.0);
+        ctx.mark_non_differentiable(&marked);
+        ctx.set_materialize_grads(false);
+        (marked, y)
+    }
+
+    fn backward(
+        _ctx: &BackwardContext<Self>,
+        dm: Option<&Tensor<f64>>,
+        dy: Option<&Tensor<f64>>,
+    ) -> Option<Tensor<f64>> {
+        see("MarksOne", &[dm, dy]);
+        dy.map(|dy| dy * 2.0)
+    }
+}
+
+#[test]
+fn c17_a_marked_output_gets_none_where_nothing_is_materialized() -> Result<()> {
+    let x = leaf(1.0);
+    let (marked, y) = MarksOne::apply(&x);
+    assert!(marked.stop_gradient());
+    (marked + y).backward()?;
+    assert_eq!(seen("MarksOne"), [[None, Some(1.0)]]);
+    assert_eq!(x.grad().unwrap().item(), 2.0);
+    Ok(())
+}
+
+#[py_layer]
+impl GivesNone {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        x * 2.0
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Option<Tensor<f64>> {
+        let _ = dy;
+        None
+    }
+}
+
+#[test]
+fn c19_none_for_an_input_that_wants_a_gradient_is_an_error() {
+    let x = leaf(1.0);
+    let error = GivesNone::apply(&ReturnsItsInput::apply(&x).1).backward().unwrap_err();
+    assert!(
+        matches!(&error, Error::GradientMissing { op: "GivesNone", parameter, .. } if parameter == "x"),
+        "{error}"
+    );
+    assert!(x.grad().is_none());
+}
