@@ -6,6 +6,7 @@
 //! same everywhere.
 
 use std::array;
+use std::cell::RefCell;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::sync::{Mutex, PoisonError};
@@ -28,7 +29,7 @@ static DEFAULT: SharedGenerator = SharedGenerator::new();
 /// All threads draw from the one generator. Threads that draw at the same time share its numbers
 /// out in an order that no seed fixes; give each a [`Generator`] of its own where that matters.
 ///
-/// ```ignore
+/// ```standalone_crate
 /// use autograd_core::prelude::*;
 ///
 /// autograd_core::seed(2023);
@@ -41,39 +42,68 @@ static DEFAULT: SharedGenerator = SharedGenerator::new();
 /// ```
 #[doc(alias = "manual_seed")]
 pub fn seed(seed: u64) {
-    DEFAULT.seed(seed);
+    let instead = INSTEAD.with_borrow_mut(|instead| {
+        instead.as_mut().map(|instead| **instead = Generator::new(seed)).is_some()
+    });
+    if !instead {
+        DEFAULT.seed(seed);
+    }
 }
 
-/// The process-wide generator as it is now.
+thread_local! {
+    /// Drawn from on this thread instead of the process-wide generator.
+    static INSTEAD: RefCell<Option<Box<Generator>>> = const { RefCell::new(None) };
+}
+
+/// Draws from the process-wide generator, or from what this thread has in its place. `f` runs no
+/// user code.
+fn draw<R>(f: impl FnOnce(&mut Generator) -> R) -> R {
+    INSTEAD.with_borrow_mut(|instead| match instead {
+        Some(generator) => f(generator),
+        None => DEFAULT.with(f),
+    })
+}
+
+/// The generator that this thread draws from, as it is now.
 pub(crate) fn state() -> Generator {
-    DEFAULT.with(|generator| generator.clone())
+    draw(|generator| generator.clone())
 }
 
-/// Puts another generator in the place of the process-wide one, which comes back.
-pub(crate) fn replace(new: Generator) -> Generator {
-    DEFAULT.with(|generator| std::mem::replace(generator, new))
+/// Until dropped, this thread draws from a generator of its own, and all others as before.
+pub(crate) struct Rewound(Option<Box<Generator>>);
+
+impl Rewound {
+    pub(crate) fn to(generator: &Generator) -> Self {
+        Self(INSTEAD.replace(Some(Box::new(generator.clone()))))
+    }
+}
+
+impl Drop for Rewound {
+    fn drop(&mut self) {
+        INSTEAD.set(self.0.take());
+    }
 }
 
 /// Fills `out` with normal numbers from the process-wide generator; see [`Generator::fill_normal`].
 pub(crate) fn fill_normal<T: RandomFloat>(out: &mut [T], mean: T, std: T) {
-    DEFAULT.with(|generator| generator.fill_normal(out, mean, std));
+    draw(|generator| generator.fill_normal(out, mean, std));
 }
 
 /// Fills `out` with uniform numbers from the process-wide generator; see [`Generator::fill_uniform`].
 pub(crate) fn fill_uniform<T: RandomFloat>(out: &mut [T], low: T, high: T) {
-    DEFAULT.with(|generator| generator.fill_uniform(out, low, high));
+    draw(|generator| generator.fill_uniform(out, low, high));
 }
 
 /// Fills `out` with integers from the process-wide generator; see [`Generator::fill_randint`].
 #[track_caller]
 pub(crate) fn fill_randint(out: &mut [i64], low: i64, high: i64) {
     check_bounds(low, high);
-    DEFAULT.with(|generator| generator.fill_randint(out, low, high));
+    draw(|generator| generator.fill_randint(out, low, high));
 }
 
 /// Permutes `0..n` with the process-wide generator; see [`Generator::randperm`].
 pub(crate) fn randperm(n: usize) -> Vec<i64> {
-    DEFAULT.with(|generator| generator.randperm(n))
+    draw(|generator| generator.randperm(n))
 }
 
 /// A stream of random numbers of its own, apart from the process-wide one that [`seed`] restarts.

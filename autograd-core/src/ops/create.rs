@@ -97,7 +97,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// let x = Tensor::from(vec![1.0, 2.0, 3.0, 4.0]).reshape([2, 2]);
     /// assert_eq!(x.view()[[1, 0]], 3.0);
-    /// assert_eq!(x.view().sum_axis(ndarray::Axis(0)).to_vec(), [4.0, 6.0]);
+    /// assert_eq!(x.view().sum_axis(ndarray::Axis(0)), ndarray::arr1(&[4.0, 6.0]).into_dyn());
     /// ```
     pub fn view(&self) -> CowArray<'_, T, IxDyn> {
         match self.read() {
@@ -154,7 +154,7 @@ impl<T: Element> Tensor<T> {
 impl<T: Float> Tensor<T> {
     /// Normal with mean 0 and standard deviation 1.
     ///
-    /// ```
+    /// ```standalone_crate
     /// use autograd_core::Tensor;
     ///
     /// autograd_core::seed(2023);
