@@ -133,6 +133,40 @@ fn random_numbers_are_the_same_in_both_runs() {
     assert_eq!(cut, whole);
 }
 
+#[test]
+fn backwards_of_several_threads_do_not_take_numbers_from_each_other() {
+    let _alone = GENERATOR.lock();
+    autograd_core::seed(9);
+    let pieces: Vec<_> = (0..4)
+        .map(|_| {
+            let x = leaf(&[1.0; 512]);
+            let inside = x.clone();
+            let y = checkpoint(move || {
+                let once = inside.dropout(0.5, true);
+                once.dropout(0.3, true)
+            });
+            (x, y)
+        })
+        .collect();
+    std::thread::scope(|scope| {
+        for (x, y) in &pieces {
+            scope.spawn(|| {
+                for _ in 0..50 {
+                    let retain = BackwardOptions::new().retain_graph(true);
+                    x.clear_grad();
+                    y.sum().backward_options(retain).unwrap();
+                    assert_eq!(gradient(x), y.to_vec());
+                }
+            });
+        }
+    });
+    let next: Tensor<f64> = Tensor::rand([1]);
+    autograd_core::seed(9);
+    // Two dropouts of 512 numbers, four times; each number is one draw.
+    let all: Tensor<f64> = Tensor::rand([2 * 512 * 4 + 1]);
+    assert_eq!(all.to_vec().last(), Some(&next.item()));
+}
+
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
 

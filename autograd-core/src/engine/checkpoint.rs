@@ -12,7 +12,7 @@ use crate::graph::{
     is_grad_enabled,
 };
 use crate::ops::Float;
-use crate::random::{self, Generator};
+use crate::random::{self, Generator, Rewound};
 
 /// Runs `f` and keeps nothing of it but its result: backward runs `f` once more and then goes
 /// through what that recorded. So a model cut into pieces holds the intermediate values of one
@@ -20,8 +20,8 @@ use crate::random::{self, Generator};
 ///
 /// Gradients flow to everything that `f` has captured and that wants one, leaves as well as results
 /// of other ops, and are the same as without this function; higher orders too. Random numbers
-/// (dropout) are the same in both runs: the process-wide generator is put back for the second one
-/// and goes on afterwards as if it had not been. The result has the shape that `f` gives it; where
+/// (dropout) are the same in both runs: the second one draws from a copy of the process-wide generator
+/// as it was before the first, and what is drawn elsewhere and later does not notice. The result has the shape that `f` gives it; where
 /// ops are not recorded, `f` is just called.
 ///
 /// `f` must do the same in both runs. Hooks that it registers on tensors of its own run in
@@ -50,7 +50,7 @@ use crate::random::{self, Generator};
 ///
 /// # Panics
 ///
-/// Where `f` does, here or in the backward; the generator and all modes are then as they were.
+/// Where `f` does, here or in the backward; all modes are then as they were.
 #[track_caller]
 pub fn checkpoint<T: Float>(f: impl Fn() -> Tensor<T> + Send + Sync + 'static) -> Tensor<T> {
     let location = Location::caller();
@@ -171,21 +171,6 @@ impl Rule for Checkpoint {
             visit(waiting, pull.create_graph, pull.create_graph, &mut None, &mut part)?;
         }
         Ok(())
-    }
-}
-
-/// The generator as it was, until dropped.
-struct Rewound(Option<Generator>);
-
-impl Rewound {
-    fn to(generator: &Generator) -> Self {
-        Self(Some(random::replace(generator.clone())))
-    }
-}
-
-impl Drop for Rewound {
-    fn drop(&mut self) {
-        self.0.take().map(random::replace);
     }
 }
 
