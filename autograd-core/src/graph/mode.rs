@@ -69,7 +69,8 @@ impl EnableGrad {
     }
 }
 
-/// Turns recording off on this thread until the guard is dropped; scopes nest.
+/// Turns recording off on this thread until the guard is dropped; scopes nest. A guard brings back
+/// the mode from before it, so drop guards in the reverse order of their making, as scopes do.
 ///
 /// ```
 /// use autograd_core::{Tensor, no_grad};
