@@ -11,6 +11,7 @@ use super::mode::is_grad_enabled;
 use super::node::{Edge, EdgeList, HookId, NodeRef, OpNode, PullFn};
 use super::saved::Keeps;
 use super::watch;
+use crate::array::shape::copied;
 use crate::array::{DType, Shape, Value};
 use crate::error::Result;
 
@@ -210,9 +211,9 @@ impl<T: Element> Tensor<T> {
     pub(crate) fn read(&self) -> Read<'_, T> {
         match self.0.shared.get() {
             None => Read::Fixed(&self.0.value),
-            Some(shared) => Read::Snapshot(
-                shared.value.read().unwrap_or_else(PoisonError::into_inner).clone(),
-            ),
+            Some(shared) => {
+                Read::Snapshot(shared.value.read().unwrap_or_else(PoisonError::into_inner).clone())
+            }
         }
     }
 
@@ -270,7 +271,7 @@ impl<T: Element> Tensor<T> {
     }
 
     pub(crate) fn shape_owned(&self) -> Shape {
-        Shape::from_slice(self.shape())
+        copied(self.shape())
     }
 
     /// Number of axes.
