@@ -2,4 +2,5 @@
 #![allow(missing_docs, reason = "hidden from users")]
 
 pub use crate::error::Result;
+pub use crate::graph::Tensor;
 pub use crate::py_layer::*;

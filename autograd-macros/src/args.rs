@@ -14,18 +14,21 @@ pub(crate) struct Args {
     pub(crate) no_grad: Option<Span>,
     pub(crate) once_differentiable: Option<Span>,
     pub(crate) krate: Option<Path>,
+    /// Warnings that are silenced.
+    pub(crate) allowed: Vec<Ident>,
 }
 
-const NAMES: [&str; 3] = ["no_grad", "once_differentiable", "crate"];
+const NAMES: [&str; 4] = ["no_grad", "once_differentiable", "crate", "allow"];
+
+/// The warnings that `allow(..)` silences.
+pub(crate) const WARNINGS: [&str; 2] = ["unread_saved", "none_gradient"];
 
 /// Reads them one by one, so that each mistake is told.
 pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Args {
     let mut args = Args::default();
-    let mut rest = tokens.into_iter().peekable();
-    while rest.peek().is_some() {
-        let part: TokenStream = rest.by_ref().take_while(|tree| !is_comma(tree)).collect();
+    for (part, comma) in parts(tokens) {
         if part.is_empty() {
-            errors.at_span(Span::call_site(), messages::empty_argument());
+            errors.at(comma, messages::empty_argument());
             continue;
         }
         match Argument::parse.parse2(part.clone()) {
@@ -36,14 +39,32 @@ pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Args {
     args
 }
 
+/// What stands between commas, each with the comma after it.
+fn parts(tokens: TokenStream) -> Vec<(TokenStream, Option<TokenTree>)> {
+    let mut parts = Vec::new();
+    let mut part = TokenStream::new();
+    for tree in tokens {
+        if is_comma(&tree) {
+            parts.push((std::mem::take(&mut part), Some(tree)));
+        } else {
+            part.extend([tree]);
+        }
+    }
+    if !part.is_empty() {
+        parts.push((part, None));
+    }
+    parts
+}
+
 fn is_comma(tree: &TokenTree) -> bool {
     matches!(tree, TokenTree::Punct(punct) if punct.as_char() == ',')
 }
 
-/// `name` or `name = path`.
+/// `name`, `name = path` or `name(name, ..)`.
 struct Argument {
     name: Ident,
     value: Option<Path>,
+    list: Option<Vec<Ident>>,
 }
 
 impl Parse for Argument {
@@ -55,14 +76,25 @@ impl Parse for Argument {
         } else {
             None
         };
-        Ok(Self { name, value })
+        let list = if value.is_none() && name == "allow" && input.peek(syn::token::Paren) {
+            let inner;
+            syn::parenthesized!(inner in input);
+            let names = inner.parse_terminated(Ident::parse_any, syn::Token![,])?;
+            Some(names.into_iter().collect())
+        } else {
+            None
+        };
+        Ok(Self { name, value, list })
     }
 }
 
 impl Args {
     fn add(&mut self, argument: Argument, errors: &mut Errors) {
-        let Argument { name, value } = argument;
+        let Argument { name, value, list } = argument;
         let text = name.to_string();
+        if text == "allow" {
+            return self.allow(&name, list.unwrap_or_default(), errors);
+        }
         let again = match (text.as_str(), value) {
             ("no_grad", None) => self.no_grad.replace(name.span()).is_some(),
             ("once_differentiable", None) => {
@@ -81,5 +113,26 @@ impl Args {
         if again {
             errors.at(name, messages::repeated_argument(&text));
         }
+    }
+
+    fn allow(&mut self, name: &Ident, list: Vec<Ident>, errors: &mut Errors) {
+        if list.is_empty() {
+            return errors.at(name, messages::allow_needs_names());
+        }
+        for warning in list {
+            let text = warning.to_string();
+            if !WARNINGS.contains(&text.as_str()) {
+                let near = crate::model::nearest(&text, &WARNINGS);
+                errors.at(warning, messages::unknown_warning(&text, near));
+            } else if self.allows(&text) {
+                errors.at(warning, messages::repeated_argument(&text));
+            } else {
+                self.allowed.push(warning);
+            }
+        }
+    }
+
+    pub(crate) fn allows(&self, warning: &str) -> bool {
+        self.allowed.iter().any(|allowed| allowed == warning)
     }
 }

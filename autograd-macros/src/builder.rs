@@ -12,7 +12,10 @@ use crate::model::{Forward, Param, plain_name};
 
 /// The builder: a type with a state for each argument.
 pub(crate) fn expand(expansion: &Expansion<'_>) -> TokenStream {
-    let Some(forward) = &expansion.layer.forward else { return TokenStream::new() };
+    let meant = crate::fallback::meant_forward(expansion.layer);
+    let Some(forward) = expansion.layer.forward.as_ref().or(meant.as_ref()) else {
+        return TokenStream::new();
+    };
     let reserved = |param: &Param| param.ident == "apply" || param.ident == "try_apply";
     if forward.params.is_empty() || forward.params.iter().any(reserved) {
         return TokenStream::new();
@@ -93,7 +96,6 @@ impl<'a> Builder<'a> {
                 ::core::marker::PhantomData<#phantom>,
             ) #clause;
 
-            #[automatically_derived]
             impl #generics #op #clause {
                 /// Starts a call with arguments by name, in any order; ends with `apply()`.
                 #vis fn with() -> #name<#(#arguments,)* #(#start),*> {
@@ -101,7 +103,7 @@ impl<'a> Builder<'a> {
                 }
             }
 
-            #[automatically_derived]
+            #[allow(deprecated)]
             impl<#(#lifetimes,)* #(#others,)* #(#states),*> #name<#(#arguments,)* #(#states),*>
             #clause
             {

@@ -20,6 +20,8 @@ pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
     gradient_count(layer, errors);
     gradient_types(layer, errors);
     returned_count(layer, errors);
+    saved_type(layer, errors);
+    grads_fields(layer, errors);
     context_use::check(layer, errors);
 }
 
@@ -63,12 +65,16 @@ fn both_functions(layer: &Layer, args: &Args, errors: &mut Errors) {
 }
 
 fn near_function(layer: &Layer, meant: &str) -> Option<proc_macro2::Ident> {
+    near(layer, meant).map(|function| function.sig.ident.clone())
+}
+
+/// A function whose name is a slip of this one.
+pub(crate) fn near<'a>(layer: &'a Layer, meant: &str) -> Option<&'a crate::model::Function> {
     layer.items.iter().find_map(|item| match item {
         crate::model::Item::Function(function) => {
-            let ident = &function.sig.ident;
-            let name = ident.to_string();
+            let name = function.sig.ident.to_string();
             let other = matches!(name.as_str(), "forward" | "backward");
-            (!other && nearest(&name, &[meant]).is_some()).then(|| ident.clone())
+            (!other && nearest(&name, &[meant]).is_some()).then_some(&**function)
         }
         crate::model::Item::Other(_) => None,
     })
@@ -170,11 +176,13 @@ fn gradient_count(layer: &Layer, errors: &mut Errors) {
     if outputs.is_empty() || outputs.len() == found {
         return;
     }
+    let is_gradient = |param: &&crate::model::GradientParam| inner_tensor(&param.ty).is_some();
+    let taken: Vec<_> = backward.params.iter().filter(is_gradient).collect();
     let wanted: Vec<_> = outputs
         .iter()
         .enumerate()
         .map(|(position, (_, form, tensor))| {
-            let name = backward.params.get(position).and_then(|param| param.name.as_ref());
+            let name = taken.get(position).and_then(|param| param.name.as_ref());
             let name = match name {
                 Some(name) => name.to_string(),
                 None if outputs.len() == 1 => "dy".to_owned(),
@@ -185,10 +193,12 @@ fn gradient_count(layer: &Layer, errors: &mut Errors) {
         .collect();
     let message =
         messages::gradient_count(found, outputs.len(), &format!("`{}`", wanted.join(", ")));
-    match backward.params.get(outputs.len()..) {
-        // The parameters that are too many, each of them.
-        Some([first, ..]) => errors.at(&first.ty, message),
-        _ => errors.at(&backward.function.sig.ident, message),
+    // The first that is too many: one that is no gradient at all, or else that after the last.
+    let other = backward.params.iter().find(|param| !is_gradient(param));
+    let surplus = backward.params.get(outputs.len());
+    match surplus.map(|surplus| other.unwrap_or(surplus)) {
+        Some(first) => errors.at(&first.ty, message),
+        None => errors.at(&backward.function.sig.ident, message),
     }
 }
 
@@ -204,8 +214,8 @@ fn gradient_types(layer: &Layer, errors: &mut Errors) {
         let of = text(*tensor);
         let write = parameter_type(*form, &of);
         let forms = match form {
-            Form::List => format!("`&[{of}]` or `&[Option<{of}>]`"),
-            _ => format!("`{write}` or `Option<{write}>`"),
+            Form::List => format!("&[{of}]` or `&[Option<{of}>]"),
+            _ => format!("{write}` or `Option<{write}>"),
         };
         let Some(found) = crate::model::as_tensor(&param.ty)
             .or_else(|| hidden_tensor(&param.ty))
@@ -214,11 +224,18 @@ fn gradient_types(layer: &Layer, errors: &mut Errors) {
             continue;
         };
         let (found, expected) = (element(found), element(tensor));
+        let name = match &param.name {
+            Some(name) => name.to_string(),
+            None => "dy".to_owned(),
+        };
+        let output = messages::output(position, outputs.len());
         if is_known(&found) && is_known(&expected) && found != expected {
-            let message = messages::gradient_element(&found, position, &expected);
+            let message = messages::gradient_element(&name, &found, &output, &expected, &write);
             errors.at(&param.ty, message);
         } else if !is_gradient_form(*form, &param.ty) {
-            errors.at(&param.ty, messages::gradient_form(&forms));
+            let found = text(&param.ty);
+            let message = messages::gradient_form(&output, &found, &name, &forms);
+            errors.at(&param.ty, message);
         }
     }
 }
@@ -292,7 +309,7 @@ fn returned_count(layer: &Layer, errors: &mut Errors) {
         }
         Returns::Tuple(whole, _) if inputs.len() == 1 => {
             let form = crate::parse::form_text(inputs[0].1.form, &text(&inputs[0].1.tensor));
-            errors.at(whole, messages::returned_form(&names[0], &form));
+            errors.at(whole, messages::returned_form(&names[0], &text(whole), &form));
         }
         Returns::Tuple(_, types) => {
             for ((param, input), ty) in inputs.iter().zip(types) {
@@ -302,6 +319,9 @@ fn returned_count(layer: &Layer, errors: &mut Errors) {
         Returns::One(ty) if inputs.len() == 1 => {
             returned_type(&names[0], inputs[0].1.form, &inputs[0].1.tensor, ty, errors);
         }
+        Returns::One(ty) if is_list(ty) => {
+            errors.at(ty, messages::returned_list(&text(ty), &names, &write));
+        }
         Returns::One(ty) => {
             if let Some(found) = surely_gradients(ty) {
                 errors.at(ty, messages::returned_count(found, &names, &write));
@@ -309,6 +329,10 @@ fn returned_count(layer: &Layer, errors: &mut Errors) {
         }
         Returns::ByName(_) => {}
     }
+}
+
+fn is_list(ty: &Type) -> bool {
+    crate::model::output_form(ty).is_some_and(|(form, _)| form == Form::List)
 }
 
 /// How many gradients a type surely is: an alias may be a tuple.
@@ -338,12 +362,14 @@ fn returned_type(name: &str, form: Form, tensor: &syn::TypePath, ty: &Type, erro
     if let Some(found) = &found {
         let (found, expected) = (element(found), element(tensor));
         if is_known(&found) && is_known(&expected) && found != expected {
-            errors.at(ty, messages::returned_element(&found, name, &expected));
+            let write = gradient_type(form, &of);
+            errors.at(ty, messages::returned_element(&found, name, &expected, &write));
         }
         return;
     }
     if !fits && surely_wrong(ty) {
-        errors.at(ty, messages::returned_form(name, &crate::parse::form_text(form, &of)));
+        let write = crate::parse::form_text(form, &of);
+        errors.at(ty, messages::returned_form(name, &text(ty), &write));
     }
 }
 
@@ -378,6 +404,98 @@ fn surely_wrong(ty: &Type) -> bool {
             primitive || (name == "Option" && typed)
         }),
         _ => false,
+    }
+}
+
+/// What surely cannot be saved, in the declaration itself.
+fn saved_type(layer: &Layer, errors: &mut Errors) {
+    if let Some(ty) = &layer.saved {
+        for (ty, message) in unsaveable(ty) {
+            errors.at(ty, message);
+        }
+    }
+}
+
+/// The parts of `type Saved` that are surely no tensors, with what is to be said of them.
+pub(crate) fn unsaveable(ty: &Type) -> Vec<(&Type, String)> {
+    const PLAIN: [&str; 18] = [
+        "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32", "u64",
+        "u128", "usize", "bool", "char", "str", "String",
+    ];
+    match bare(ty) {
+        Type::Tuple(tuple) => tuple.elems.iter().flat_map(unsaveable).collect(),
+        Type::Array(array) => unsaveable(&array.elem),
+        Type::Reference(reference) => {
+            let inner = unsaveable(&reference.elem);
+            match inner.is_empty() {
+                true => vec![(ty, messages::saved_reference(&owned(&reference.elem)))],
+                false => inner,
+            }
+        }
+        Type::FnPtr(_) | Type::Ptr(_) | Type::Never(_) | Type::TraitObject(_) => {
+            vec![(ty, messages::saved_plain(&text(ty)))]
+        }
+        Type::Path(path) if path.qself.is_none() => {
+            if path.path.get_ident().is_some_and(|name| PLAIN.iter().any(|plain| name == plain)) {
+                return vec![(ty, messages::saved_plain(&text(ty)))];
+            }
+            let inner = ["Option", "Vec"].into_iter();
+            inner
+                .filter_map(|name| crate::model::argument_of(bare(ty), name))
+                .flat_map(unsaveable)
+                .collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// How a borrowed type is written by value.
+fn owned(ty: &Type) -> String {
+    match bare(ty) {
+        Type::Slice(slice) => format!("Vec<{}>", text(&slice.elem)),
+        ty => text(ty),
+    }
+}
+
+/// The fields of each `Grads { .. }` that backward builds.
+fn grads_fields(layer: &Layer, errors: &mut Errors) {
+    let (Some(forward), Some(backward)) = (&layer.forward, &layer.backward) else { return };
+    let Returns::ByName(_) = &backward.returns else { return };
+    let inputs = layer.differentiable();
+    let names: Vec<String> = inputs.iter().map(|(param, _)| plain_name(&param.ident)).collect();
+    if names.is_empty() {
+        return;
+    }
+    for literal in crate::grads::literals(backward.function.body.stream()) {
+        let mut given: Vec<String> = Vec::new();
+        for field in &literal.fields {
+            let name = plain_name(field);
+            if given.contains(&name) {
+                errors.at(field, messages::grads_field_repeated(&name));
+            } else if !names.contains(&name) {
+                let known: Vec<&str> = names.iter().map(String::as_str).collect();
+                let param = forward.params.iter().find(|param| plain_name(&param.ident) == name);
+                let message = match param.map(|param| &param.kind) {
+                    Some(crate::model::ParamKind::Tensor(_)) => {
+                        messages::grads_field_stopped(&name)
+                    }
+                    Some(crate::model::ParamKind::Plain { .. }) => {
+                        messages::grads_field_plain(&name)
+                    }
+                    None => messages::grads_field_unknown(&name, nearest(&name, &known), &names),
+                };
+                errors.at(field, message);
+            }
+            given.push(name);
+        }
+        // A slip of a name is one mistake, not two.
+        let slips = given.iter().filter(|name| !names.contains(name)).count();
+        let missing: Vec<String> =
+            names.iter().filter(|name| !given.contains(name)).cloned().collect();
+        if slips == 0 && !missing.is_empty() {
+            let write = wanted_return(layer, true);
+            errors.at(&literal.name, messages::grads_field_missing(&missing, &write));
+        }
     }
 }
 

@@ -109,7 +109,7 @@ fn never_called(layer: &Layer, forward: &Forward, errors: &mut Errors) {
 }
 
 /// `todo!()`, `unimplemented!()`, `panic!()` alone: still being written.
-fn is_stub(body: &TokenStream) -> bool {
+pub(crate) fn is_stub(body: &TokenStream) -> bool {
     let mut trees = body.clone().into_iter();
     matches!(
         (trees.next(), trees.next()),
@@ -119,7 +119,7 @@ fn is_stub(body: &TokenStream) -> bool {
     )
 }
 
-fn mentions(tokens: &TokenStream, name: &str) -> bool {
+pub(crate) fn mentions(tokens: &TokenStream, name: &str) -> bool {
     tokens.clone().into_iter().any(|tree| match tree {
         TokenTree::Ident(ident) => ident == name,
         TokenTree::Group(group) => mentions(&group.stream(), name),
@@ -128,7 +128,7 @@ fn mentions(tokens: &TokenStream, name: &str) -> bool {
 }
 
 /// Whether the context is used otherwise than before a dot.
-fn escapes(tokens: &TokenStream, context: &Ident) -> bool {
+pub(crate) fn escapes(tokens: &TokenStream, context: &Ident) -> bool {
     let trees: Vec<TokenTree> = tokens.clone().into_iter().collect();
     trees.iter().enumerate().any(|(position, tree)| match tree {
         TokenTree::Ident(ident) if ident == context => {

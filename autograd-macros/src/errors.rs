@@ -41,9 +41,9 @@ impl Errors {
         self.found.is_empty()
     }
 
-    #[cfg(test)]
-    pub(crate) fn messages(&self) -> Vec<String> {
-        self.found.iter().map(|told| told.message.clone()).collect()
+    /// For errors that have been told already.
+    pub(crate) fn forget(mut self) {
+        self.read = true;
     }
 
     /// The errors as code that does not compile.

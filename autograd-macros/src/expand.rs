@@ -6,12 +6,12 @@ use syn::{Attribute, GenericParam, Generics, ReturnType, Type, Visibility};
 
 use crate::args::Args;
 use crate::builder;
-use crate::check::is_bare_gradient;
+use crate::check::{is_bare_gradient, unsaveable};
 use crate::model::{
-    Form, Forward, Function, Item, Layer, OutputKind, Param, ParamKind, Returns, bare, local,
-    plain_name,
+    Form, Forward, Function, Item, Layer, OutputKind, Param, ParamKind, Returns, TensorInput, bare,
+    local, plain_name,
 };
-use crate::{fallback, typecheck};
+use crate::{fallback, private_path, typecheck};
 
 /// Whether the block passed its checks.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -40,6 +40,14 @@ impl Expansion<'_> {
         let apply = self.apply();
         let with = builder::expand(self);
         let cfg = self.attributes(is_cfg);
+        let library = match self.mode {
+            // One name for the library: a wrong path to it is told once.
+            Mode::Full => {
+                let (path, name) = (private_path(self.args), private_name());
+                quote!(#[allow(unused_imports)] use #path as #name;)
+            }
+            Mode::Fallback => TokenStream::new(),
+        };
         // `Grads` is seen by the user's functions, so they stand beside it.
         let (outside, inside) = match &grads {
             Some(_) => (TokenStream::new(), block),
@@ -56,6 +64,7 @@ impl Expansion<'_> {
                 clippy::nursery
             )]
             const _: () = {
+                #library
                 /// Names this op among all layers; keeps its private types private.
                 struct #key;
                 #needs
@@ -71,6 +80,12 @@ impl Expansion<'_> {
     /// The path of what expansions call, placed where an error is to be shown.
     pub(crate) fn private_at(&self, span: Span) -> TokenStream {
         respanned(self.private.clone(), span)
+    }
+
+    /// What finds the bounds of a tensor type, or none where the type is no tensor.
+    fn known(&self, tensor: &syn::TypePath, span: Span) -> TokenStream {
+        let p = self.private_at(span);
+        quote_spanned!(span=> #p::Known::<#tensor>::new())
     }
 
     pub(crate) fn op(&self) -> &Type {
@@ -128,11 +143,18 @@ impl Expansion<'_> {
                 **ty = new;
             }
         }
+        // The op's docs say what it does; a public function without docs is warned about.
+        let doc = match (sig.ident.to_string().as_str(), vis) {
+            (_, Visibility::Inherited) => None,
+            ("forward", _) => undocumented(attrs, "Computes the op; called by `apply`."),
+            ("backward", _) => undocumented(attrs, "The op's gradient; called in backward."),
+            _ => None,
+        };
         if self.mode == Mode::Fallback {
             let body = fallback::repair(self, &mut sig, body);
-            return quote!(#(#attrs)* #[allow(unused)] #vis #sig #body);
+            return quote!(#doc #(#attrs)* #[allow(unused)] #vis #sig #body);
         }
-        quote!(#(#attrs)* #vis #sig #body)
+        quote!(#doc #(#attrs)* #vis #sig #body)
     }
 
     fn structure(&self) -> TokenStream {
@@ -144,7 +166,7 @@ impl Expansion<'_> {
         if params.is_empty() {
             return quote! {
                 #doc #(#attrs)*
-                #[allow(dead_code)]
+                #[allow(dead_code, missing_copy_implementations)]
                 #vis struct #name;
             };
         }
@@ -164,7 +186,7 @@ impl Expansion<'_> {
         let declared = self.ordered(declared.collect());
         quote! {
             #doc #(#attrs)*
-            #[allow(dead_code)]
+            #[allow(dead_code, missing_copy_implementations)]
             #vis struct #name<#(#declared),*>(::core::marker::PhantomData<#phantom>);
         }
     }
@@ -207,7 +229,10 @@ impl Expansion<'_> {
         let (generics, _, clause) = self.layer.generics.split_for_impl();
         let (op, key, needs) = (self.op(), self.key(), self.needs());
         let unit = || quote!(());
-        let saved = self.layer.saved.as_ref().map_or_else(unit, ToTokens::to_token_stream);
+        let saved = match &self.layer.saved {
+            Some(saved) if unsaveable(saved).is_empty() => saved.to_token_stream(),
+            _ => unit(),
+        };
         let attrs = self.layer.state.as_ref().map_or_else(unit, ToTokens::to_token_stream);
         let name = plain_name(&self.layer.name);
         let inputs = self.layer.inputs().map(|(param, input)| {
@@ -234,6 +259,7 @@ impl Expansion<'_> {
         let raw = local("raw");
         quote! {
             #[automatically_derived]
+            #[allow(deprecated)]
             impl #generics #p::Layer<#key> for #op #clause {
                 type Saved = #saved;
                 type Attrs = #attrs;
@@ -269,12 +295,15 @@ impl Expansion<'_> {
         let (saved, context, returned) = (local("saved"), local("context"), local("returned"));
         let outputs = self.layer.outputs();
         let held: Vec<_> = (0..outputs.len()).map(|i| local(&format!("gradient{i}"))).collect();
-        let takes = outputs.iter().zip(&held).enumerate().map(|(group, ((ty, _, _), held))| {
-            let ty = anonymous(ty);
-            let here = here(whole_span(&ty));
-            let (held, raw) = (at(held, here), at(&raw, here));
-            quote_spanned!(here=> let #held = #raw.gradient::<#ty>(#group);)
-        });
+        let takes =
+            outputs.iter().zip(&held).enumerate().map(|(group, ((ty, _, tensor), held))| {
+                let ty = anonymous(ty);
+                let span = whole_span(&ty);
+                let known = self.known(tensor, span);
+                let here = here(span);
+                let (held, raw) = (at(held, here), at(&raw, here));
+                quote_spanned!(here=> let #held = #known.gradient::<#ty>(#raw, #group);)
+            });
         let lends = backward.params.iter().zip(&held).map(|(param, held)| {
             let here = here(whole_span(&param.ty));
             let held = at(held, here);
@@ -289,6 +318,8 @@ impl Expansion<'_> {
         });
         let gives = self.gives(&returned);
         quote! {
+            #[allow(unused_imports)]
+            use #p::Unknown as _;
             let #saved = #raw.saved::<Self, #key>()?;
             let #context = #raw.context::<Self, #key>(&#saved);
             #(#takes)*
@@ -301,48 +332,48 @@ impl Expansion<'_> {
 
     fn gives(&self, returned: &Ident) -> TokenStream {
         let Some(backward) = &self.layer.backward else { return TokenStream::new() };
-        let inputs: Vec<(usize, &Param, TokenStream)> = self
+        let inputs: Vec<(usize, &Param, &TensorInput)> = self
             .layer
             .inputs()
             .enumerate()
             .filter(|(_, (_, input))| !input.stop_gradient)
-            .map(|(group, (param, input))| (group, param, gradient_of(input)))
+            .map(|(group, (param, input))| (group, param, input))
             .collect();
         let raw = local("raw");
-        let give = |group: usize, of: &TokenStream, span: Span, value: TokenStream| {
+        let give = |group: usize, input: &TensorInput, span: Span, value: TokenStream| {
+            let (known, of) = (self.known(&input.tensor, span), gradient_of(input));
             let here = here(span);
             let raw = at(&raw, here);
-            let give = Ident::new("give", here);
-            quote_spanned!(here=> #raw.#give::<#of, _>(#group, #value)?;)
+            quote_spanned!(here=> #known.give::<#of, _>(#raw, #group, #value)?;)
         };
         match &backward.returns {
             Returns::ByName(ty) => inputs
                 .iter()
-                .map(|(group, param, of)| {
+                .map(|(group, param, input)| {
                     let field = &param.ident;
                     let span = whole_span(ty);
                     let returned = at(returned, span);
-                    give(*group, of, span, quote_spanned!(here(span)=> #returned.#field))
+                    give(*group, input, span, quote_spanned!(here(span)=> #returned.#field))
                 })
                 .collect(),
             Returns::Tuple(_, types) => inputs
                 .iter()
                 .zip(types)
                 .enumerate()
-                .map(|(position, ((group, _, of), ty))| {
+                .map(|(position, ((group, _, input), ty))| {
                     let position = syn::Index::from(position);
                     let span = whole_span(ty);
                     let returned = at(returned, span);
-                    give(*group, of, span, quote_spanned!(here(span)=> #returned.#position))
+                    give(*group, input, span, quote_spanned!(here(span)=> #returned.#position))
                 })
                 .collect(),
             Returns::One(ty) => match inputs.as_slice() {
-                [(group, _, of)] => {
+                [(group, _, input)] => {
                     let returned = at(returned, whole_span(ty));
-                    give(*group, of, whole_span(ty), quote!(#returned))
+                    give(*group, input, whole_span(ty), quote!(#returned))
                 }
                 many => {
-                    let of = many.iter().map(|(_, _, of)| of);
+                    let of = many.iter().map(|(_, _, input)| gradient_of(input));
                     let groups = many.iter().map(|(group, _, _)| group);
                     let here = here(whole_span(ty));
                     let (raw, returned) = (at(&raw, here), at(returned, here));
@@ -399,7 +430,10 @@ impl Expansion<'_> {
 
     /// `apply` and `try_apply`.
     fn apply(&self) -> TokenStream {
-        let Some(forward) = &self.layer.forward else { return TokenStream::new() };
+        let meant = fallback::meant_forward(self.layer);
+        let Some(forward) = self.layer.forward.as_ref().or(meant.as_ref()) else {
+            return fallback::guessed_apply(self);
+        };
         let p = &self.private;
         let (generics, _, clause) = self.layer.generics.split_for_impl();
         let op = self.op();
@@ -424,7 +458,7 @@ impl Expansion<'_> {
             }},
         };
         quote! {
-            #[automatically_derived]
+            #[allow(deprecated)]
             impl #generics #op #clause {
                 #doc #(#attrs)*
                 #[track_caller]
@@ -452,8 +486,8 @@ impl Expansion<'_> {
             let first = first_span(&param.ty);
             let function = if input.stop_gradient { "constant" } else { "input" };
             let function = Ident::new(function, first);
-            let (p, ident) = (self.private_at(first), at(ident, first));
-            quote_spanned!(first=> #p::#function(&#ident))
+            let (known, ident) = (self.known(&input.tensor, first), at(ident, first));
+            quote_spanned!(first=> #known.#function(&#ident))
         });
         let (array, context) = (local("inputs"), local("context"));
         let (out, visitor) = (local("out"), local("visitor"));
@@ -476,6 +510,8 @@ impl Expansion<'_> {
         quote! {{
             #proofs
             #checks
+            #[allow(unused_imports)]
+            use #p::Unknown as _;
             let #array: &[&dyn #p::TensorInput] = &[#(#inputs),*];
             #refuse
             #p::#run::<Self, #key, #inferred>(
@@ -506,14 +542,21 @@ impl Expansion<'_> {
                     false => quote_spanned!(here=> *#out),
                 };
                 match output.kind {
-                    OutputKind::Tensor { .. } => {
-                        quote_spanned!(here=> #visitor.output(&mut #part);)
+                    OutputKind::Tensor { ref tensor, .. } => {
+                        let known = self.known(tensor, span);
+                        quote_spanned!(here=> #known.output(#visitor, &mut #part);)
                     }
                     OutputKind::Plain => typecheck::plain(self, &part, &output.ty),
                 }
             })
             .collect()
     }
+}
+
+/// What expansions call the library's insides.
+pub(crate) fn private_name() -> TokenStream {
+    let name = Ident::new("__autograd", Span::call_site());
+    quote!(#name)
 }
 
 /// The macro's own names at a place of the user's.
@@ -548,7 +591,7 @@ pub(crate) fn output_type(forward: &Forward) -> TokenStream {
 }
 
 /// What a gradient is matched with: the tensor type of the input, a slice of it for a list.
-fn gradient_of(input: &crate::model::TensorInput) -> TokenStream {
+fn gradient_of(input: &TensorInput) -> TokenStream {
     let tensor = &input.tensor;
     match input.form {
         Form::List => quote!([#tensor]),
@@ -556,7 +599,7 @@ fn gradient_of(input: &crate::model::TensorInput) -> TokenStream {
     }
 }
 
-fn concrete(input: &crate::model::TensorInput) -> TokenStream {
+pub(crate) fn concrete(input: &TensorInput) -> TokenStream {
     let tensor = &input.tensor;
     match input.form {
         Form::List => quote!(::std::vec::Vec<#tensor>),

@@ -12,6 +12,7 @@ mod context_use;
 mod errors;
 mod expand;
 mod fallback;
+mod grads;
 mod messages;
 mod model;
 mod parse;
@@ -19,6 +20,7 @@ mod saved;
 #[cfg(test)]
 mod tests;
 mod typecheck;
+mod warn;
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -46,7 +48,6 @@ pub fn derive_saved(item: proc_macro::TokenStream) -> proc_macro::TokenStream {
 fn layer(arguments: TokenStream, block: TokenStream) -> TokenStream {
     let mut errors = Errors::new();
     let args = args::parse(arguments, &mut errors);
-    let private = private_path(&args);
     let parsed = parse::parse(block.clone(), &mut errors);
     let Some(layer) = parsed else {
         let told = errors.into_tokens();
@@ -56,16 +57,18 @@ fn layer(arguments: TokenStream, block: TokenStream) -> TokenStream {
     check::check(&layer, &args, &mut errors);
     if !errors.is_empty() {
         let told = errors.into_tokens();
-        let fallback = fallback::of_layer(&layer, &args, private);
+        let fallback = fallback::of_layer(&layer, &args, private_path(&args));
         return quote!(#told #fallback);
     }
     let told = errors.into_tokens();
+    let warnings = warn::warnings(&layer, &args);
+    let private = expand::private_name();
     let expansion = Expansion { layer: &layer, args: &args, private, mode: Mode::Full }.tokens();
-    quote!(#told #expansion)
+    quote!(#told #expansion #warnings)
 }
 
 /// The path of what expansions call, also where the dependency has another name.
-fn private_path(args: &Args) -> TokenStream {
+pub(crate) fn private_path(args: &Args) -> TokenStream {
     if let Some(path) = &args.krate {
         return quote!(#path::private);
     }

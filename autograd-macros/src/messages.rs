@@ -24,7 +24,9 @@ pub(crate) fn empty_argument() -> String {
 }
 
 pub(crate) fn malformed_argument() -> String {
-    "expected `no_grad`, `once_differentiable` or `crate = path`".into()
+    "this is no argument of #[py_layer]; it takes `no_grad`, `once_differentiable`, `crate = path` \
+     and `allow(..)`"
+        .into()
 }
 
 pub(crate) fn argument_takes_no_value(name: &str) -> String {
@@ -39,8 +41,24 @@ pub(crate) fn unknown_argument(name: &str, near: Option<&str>) -> String {
     match near {
         Some(near) => format!("#[py_layer] has no argument `{name}`; did you mean `{near}`?"),
         None => format!(
-            "#[py_layer] has no argument `{name}`; it takes `no_grad`, `once_differentiable` and \
-             `crate = path`"
+            "#[py_layer] has no argument `{name}`; it takes `no_grad`, `once_differentiable`, \
+             `crate = path` and `allow(..)`"
+        ),
+    }
+}
+
+pub(crate) fn allow_needs_names() -> String {
+    "`allow` needs the warnings to silence; write `allow(unread_saved)`, `allow(none_gradient)` or \
+     both"
+        .into()
+}
+
+pub(crate) fn unknown_warning(name: &str, near: Option<&str>) -> String {
+    match near {
+        Some(near) => format!("#[py_layer] has no warning `{name}`; did you mean `{near}`?"),
+        None => format!(
+            "#[py_layer] has no warning `{name}`; `allow(..)` takes `unread_saved` and \
+             `none_gradient`"
         ),
     }
 }
@@ -172,12 +190,22 @@ pub(crate) fn context_by_value(function: &str, context: &str) -> String {
     format!("the context comes by reference; write `{context}` in `{function}`")
 }
 
+pub(crate) fn context_shared(found: &str, context: &str) -> String {
+    format!(
+        "`forward` saves and marks through its context, so `{found}` is not enough; write `{context}`"
+    )
+}
+
+pub(crate) fn context_mutable(found: &str, context: &str) -> String {
+    format!("`backward` only reads its context, so it is not `{found}`; write `{context}`")
+}
+
 pub(crate) fn context_other_phase(function: &str, found: &str, context: &str) -> String {
     format!("`{function}` gets another context than `{found}`; write `{context}`")
 }
 
-pub(crate) fn context_argument(context: &str) -> String {
-    format!("the context is that of this op; write `{context}`")
+pub(crate) fn context_argument(found: &str, context: &str) -> String {
+    format!("`{found}` does not say that the context is that of this op; write `{context}`")
 }
 
 pub(crate) fn context_again(function: &str) -> String {
@@ -202,11 +230,15 @@ pub(crate) fn backward_where() -> String {
     "`backward` cannot have a where clause of its own; put it on the impl".into()
 }
 
+pub(crate) fn repeated_parameter(name: &str, function: &str) -> String {
+    format!("`{function}` has a parameter `{name}` already; give this one another name")
+}
+
 // Inputs.
 
 pub(crate) fn no_tensor_input() -> String {
     "`forward` has no tensor input, so there is nothing to differentiate; add one, like `x: \
-     &Tensor<f64>`"
+     &Tensor<f64>` (by the name `Tensor`: an alias of it is not seen)"
         .into()
 }
 
@@ -229,11 +261,16 @@ pub(crate) fn tensor_by_mut(name: &str, tensor: &str) -> String {
     )
 }
 
-pub(crate) fn tensor_form(name: &str, tensor: &str) -> String {
-    format!(
-        "the tensor in `{name}` is in a form that has no gradient; a tensor input is \
-         `&{tensor}`, `Option<&{tensor}>`, `&[{tensor}]`, `&[&{tensor}]` or `[&{tensor}; N]`"
-    )
+pub(crate) fn tensor_form(name: &str, found: &str, tensor: &str, write: Option<&str>) -> String {
+    match write {
+        Some(write) => format!(
+            "the tensor input `{name}` cannot have the form `{found}`; write `{name}: {write}`"
+        ),
+        None => format!(
+            "the tensor in `{name}` would lose its gradient inside `{found}`; a tensor input is \
+             `&{tensor}`, `Option<&{tensor}>`, `&[{tensor}]`, `&[&{tensor}]` or `[&{tensor}; N]`"
+        ),
+    }
 }
 
 pub(crate) fn tensor_name(form: &str) -> String {
@@ -311,7 +348,7 @@ pub(crate) fn no_tensor_output(found: &str) -> String {
     format!(
         "`forward` returns `{found}`, which is no tensor that could be differentiated; it must \
          return at least one tensor of a float type, alone or in a tuple, like `(Tensor<f64>, \
-         {found})`"
+         {found})` (by the name `Tensor`: an alias of it is not seen)"
     )
 }
 
@@ -352,26 +389,115 @@ pub(crate) fn returned_count(found: usize, inputs: &[String], write: &str) -> St
     )
 }
 
-pub(crate) fn gradient_element(found: &str, output: usize, of: &str) -> String {
+/// `the output` where there is one, else `output 1`, counted from 0 as in code.
+pub(crate) fn output(position: usize, outputs: usize) -> String {
+    if outputs == 1 { "the output".to_owned() } else { format!("output {position}") }
+}
+
+pub(crate) fn gradient_element(
+    name: &str,
+    found: &str,
+    output: &str,
+    of: &str,
+    write: &str,
+) -> String {
     format!(
-        "this gradient has elements of type `{found}`, but output {output} of `forward` has `{of}`; \
-         write `&Tensor<{of}>`"
+        "the gradient `{name}` has elements of type `{found}`, but {output} of `forward` has \
+         `{of}`; write `{name}: {write}`"
     )
 }
 
-pub(crate) fn returned_element(found: &str, input: &str, of: &str) -> String {
+pub(crate) fn returned_element(found: &str, input: &str, of: &str, write: &str) -> String {
     format!(
         "the gradient of `{input}` has elements of type `{found}`, but `{input}` has `{of}`; \
-         write `Tensor<{of}>`"
+         write `{write}`"
     )
 }
 
-pub(crate) fn gradient_form(write: &str) -> String {
-    format!("a gradient comes as {write}")
+pub(crate) fn gradient_form(output: &str, found: &str, name: &str, write: &str) -> String {
+    format!("the gradient of {output} comes not as `{found}`; write `{name}: {write}`")
 }
 
-pub(crate) fn returned_form(name: &str, write: &str) -> String {
-    format!("the gradient of `{name}` is returned as {write}")
+pub(crate) fn returned_form(name: &str, found: &str, write: &str) -> String {
+    format!("the gradient of `{name}` is not returned as `{found}`; return {write}")
+}
+
+pub(crate) fn returned_list(found: &str, inputs: &[String], write: &str) -> String {
+    format!(
+        "`backward` returns the list `{found}`, but the gradients of several inputs ({}) come in a \
+         tuple; return {write}",
+        list(inputs)
+    )
+}
+
+pub(crate) fn grads_field_missing(missing: &[String], write: &str) -> String {
+    let (gradient, it) = match missing.len() {
+        1 => ("gradient", "is missing: it is a differentiable tensor input"),
+        _ => ("gradients", "are missing: they are differentiable tensor inputs"),
+    };
+    format!(
+        "the {gradient} of {} {it} of `forward`; write `{write}` (`None` where there is no \
+         gradient)",
+        list(missing)
+    )
+}
+
+pub(crate) fn grads_field_unknown(name: &str, near: Option<&str>, names: &[String]) -> String {
+    match near {
+        Some(near) => {
+            format!("`forward` has no differentiable tensor input `{name}`; did you mean `{near}`?")
+        }
+        None => format!(
+            "`forward` has no differentiable tensor input `{name}`; `Grads` has {}",
+            list(names)
+        ),
+    }
+}
+
+pub(crate) fn grads_field_stopped(name: &str) -> String {
+    format!(
+        "the input `{name}` is marked `#[stop_gradient]`, so `Grads` has no field for it; remove \
+         it here, or the mark in `forward`"
+    )
+}
+
+pub(crate) fn grads_field_plain(name: &str) -> String {
+    format!("the input `{name}` is not a tensor, so it has no gradient; remove it here")
+}
+
+pub(crate) fn grads_field_repeated(name: &str) -> String {
+    format!("the gradient of `{name}` is given twice; remove one")
+}
+
+// What is saved.
+
+pub(crate) fn saved_plain(found: &str) -> String {
+    format!(
+        "`{found}` is not made of tensors, so it cannot be saved; put it into `type Attrs`: \
+         `ctx.set_attrs(..)` in `forward`, `ctx.attrs()` in `backward`"
+    )
+}
+
+pub(crate) fn saved_reference(inner: &str) -> String {
+    format!(
+        "what is saved outlives the call, so `type Saved` cannot borrow; write `{inner}`, and give \
+         `save_for_backward` a reference"
+    )
+}
+
+// Warnings: legal, but surely wrong.
+
+pub(crate) fn unread_saved() -> String {
+    "`type Saved` keeps tensors alive that `backward` never reads: read `ctx.saved_tensor()` \
+     there, or save nothing; silenced by `#[py_layer(allow(unread_saved))]`"
+        .into()
+}
+
+pub(crate) fn none_gradient(name: &str) -> String {
+    format!(
+        "the gradient of `{name}` is always `None`: write `#[stop_gradient] {name}` in `forward` \
+         if it has none; silenced by `#[py_layer(allow(none_gradient))]`"
+    )
 }
 
 // Calls on the context.

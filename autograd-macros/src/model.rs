@@ -92,6 +92,7 @@ pub(crate) enum OutputKind {
 
 pub(crate) struct Backward {
     pub(crate) function: Function,
+    pub(crate) context: Option<Ident>,
     pub(crate) params: Vec<GradientParam>,
     pub(crate) fallible: bool,
     pub(crate) returns: Returns,

@@ -338,11 +338,11 @@ impl Layer {
                 errors.at(&ident, messages::second_function("backward"));
             }
             "forward" => {
-                self.forward = Some(forward(&function, errors));
+                self.forward = Some(forward(&function, &self.name.to_string(), errors));
                 self.items.push(Item::Function(Box::new(stripped(function))));
             }
             "backward" => {
-                self.backward = Some(backward(&function, errors));
+                self.backward = Some(backward(&function, &self.name.to_string(), errors));
                 self.items.push(Item::Function(Box::new(stripped(function))));
             }
             "apply" | "try_apply" | "with" => {
@@ -428,11 +428,26 @@ fn raw_params(sig: &Signature, name: &str, context: &str, errors: &mut Errors) -
     params
 }
 
+/// One name for two parameters: the second is told.
+fn repeated_names(sig: &Signature, errors: &mut Errors) {
+    let mut seen: Vec<String> = Vec::new();
+    for input in &sig.inputs {
+        let FnArg::Typed(param) = input else { continue };
+        let Some(name) = pattern_name(&param.pat) else { continue };
+        let text = plain_name(&name);
+        if seen.contains(&text) {
+            errors.at(&name, messages::repeated_parameter(&text, &sig.ident.to_string()));
+        }
+        seen.push(text);
+    }
+}
+
 /// Takes the context off the front of the parameters.
 fn take_context(
     params: &mut Vec<RawParam>,
     sig: &Signature,
     name: &str,
+    op: &str,
     errors: &mut Errors,
 ) -> Option<Ident> {
     let (own, other, written) = match name {
@@ -467,7 +482,7 @@ fn take_context(
     if first != 0 {
         errors.at(&param.ty, messages::context_not_first(name, written));
     } else {
-        check_context(&param.ty, own, name, written, errors);
+        check_context(&param.ty, own, name, op, written, errors);
     }
     for attr in param.attrs.iter().filter(|attr| is_ours(attr) || is_cfg(attr)) {
         errors.at(attr, messages::attribute_on_context(&text(attr.path())));
@@ -475,7 +490,7 @@ fn take_context(
     pattern_name(&param.pat)
 }
 
-fn check_context(ty: &Type, own: &str, name: &str, written: &str, errors: &mut Errors) {
+fn check_context(ty: &Type, own: &str, name: &str, op: &str, written: &str, errors: &mut Errors) {
     let Type::Reference(reference) = bare(ty) else {
         return errors.at(ty, messages::context_by_value(name, written));
     };
@@ -484,30 +499,43 @@ fn check_context(ty: &Type, own: &str, name: &str, written: &str, errors: &mut E
         return errors.at(ty, messages::context_other_phase(name, &text(ty), written));
     }
     if name == "forward" && reference.mutability.is_none() {
-        return errors.at(ty, messages::context_by_value(name, written));
+        return errors.at(ty, messages::context_shared(&text(ty), written));
     }
-    if let syn::PathArguments::None = segment.arguments {
-        errors.at(ty, messages::context_argument(written));
+    if name == "backward" && reference.mutability.is_some() {
+        return errors.at(ty, messages::context_mutable(&text(ty), written));
+    }
+    let other = match &segment.arguments {
+        syn::PathArguments::None => true,
+        syn::PathArguments::AngleBracketed(list) => list.args.iter().any(|argument| {
+            // A name that is neither `Self` nor that of the op is another type's.
+            matches!(argument, syn::GenericArgument::Type(ty)
+                if !is_named(ty, "Self") && !is_named(ty, op))
+        }),
+        syn::PathArguments::Parenthesized(_) => true,
+    };
+    if other {
+        errors.at(ty, messages::context_argument(&text(ty), written));
     }
 }
 
-fn pattern_name(pat: &Pat) -> Option<Ident> {
+pub(crate) fn pattern_name(pat: &Pat) -> Option<Ident> {
     match pat {
         Pat::Ident(ident) if ident.subpat.is_none() => Some(ident.ident.clone()),
         _ => None,
     }
 }
 
-fn forward(function: &Function, errors: &mut Errors) -> Forward {
+pub(crate) fn forward(function: &Function, op: &str, errors: &mut Errors) -> Forward {
     qualifiers(function, "forward", errors);
     let sig = &function.sig;
+    repeated_names(sig, errors);
     let mut raw = raw_params(sig, "forward", FORWARD_CONTEXT, errors);
-    let context = take_context(&mut raw, sig, "forward", errors);
+    let context = take_context(&mut raw, sig, "forward", op, errors);
     let mut params: Vec<Param> = Vec::new();
     for (position, param) in raw.into_iter().enumerate() {
         let mut param = forward_param(param, position, errors);
         let name = plain_name(&param.ident);
-        // Two parameters of one name are told by the compiler; here they only need two names.
+        // Two parameters of one name have been told; `apply` needs two names.
         if params.iter().any(|other| plain_name(&other.ident) == name) {
             param.ident = Ident::new(&format!("argument_{position}"), param.ident.span());
         }
@@ -564,9 +592,45 @@ fn wrong_form(ty: &Type, name: &str, tensor: &str, errors: &mut Errors) {
         Type::Reference(reference) if as_tensor(&reference.elem).is_some() => {
             messages::tensor_by_mut(name, tensor)
         }
-        _ => messages::tensor_form(name, tensor),
+        _ => {
+            let write = nearest_form(ty, tensor);
+            messages::tensor_form(name, &text(ty), tensor, write.as_deref())
+        }
     };
     errors.at(ty, message);
+}
+
+/// The form that somebody meant who wrote another.
+fn nearest_form(ty: &Type, tensor: &str) -> Option<String> {
+    let inner = match bare(ty) {
+        Type::Reference(reference) => bare(&reference.elem),
+        ty => ty,
+    };
+    let item = |ty: &Type| {
+        let ty = match bare(ty) {
+            Type::Reference(reference) => &*reference.elem,
+            ty => ty,
+        };
+        as_tensor(ty).is_some()
+    };
+    match inner {
+        Type::Slice(slice) if item(&slice.elem) => Some(format!("&[{tensor}]")),
+        Type::Array(array) if item(&array.elem) => {
+            Some(format!("[&{tensor}; {}]", text(&array.len)))
+        }
+        inner => {
+            let of = |name: &str| argument_of(inner, name).is_some_and(item);
+            if of("Option") {
+                Some(format!("Option<&{tensor}>"))
+            } else if of("Vec") {
+                Some(format!("&[{tensor}]"))
+            } else if of("Box") || of("Rc") || of("Arc") {
+                Some(format!("&{tensor}"))
+            } else {
+                None
+            }
+        }
+    }
 }
 
 fn made_up_name(pat: &Pat, position: usize) -> Ident {
@@ -646,7 +710,7 @@ fn output_part(ty: Type) -> Output {
     Output { ty, kind }
 }
 
-fn backward(function: &Function, errors: &mut Errors) -> Backward {
+fn backward(function: &Function, op: &str, errors: &mut Errors) -> Backward {
     qualifiers(function, "backward", errors);
     let sig = &function.sig;
     let own =
@@ -657,8 +721,9 @@ fn backward(function: &Function, errors: &mut Errors) -> Backward {
     if !own && let Some(clause) = &sig.generics.where_clause {
         errors.at(clause, messages::backward_where());
     }
+    repeated_names(sig, errors);
     let mut raw = raw_params(sig, "backward", BACKWARD_CONTEXT, errors);
-    take_context(&mut raw, sig, "backward", errors);
+    let context = take_context(&mut raw, sig, "backward", op, errors);
     let params = raw
         .into_iter()
         .map(|param| {
@@ -675,7 +740,7 @@ fn backward(function: &Function, errors: &mut Errors) -> Backward {
         })
         .collect();
     let (fallible, returns) = returns(&sig.output);
-    Backward { function: function.clone(), params, fallible, returns }
+    Backward { function: function.clone(), context, params, fallible, returns }
 }
 
 fn returns(output: &ReturnType) -> (bool, Returns) {

@@ -54,7 +54,6 @@ pub(crate) fn expand(item: TokenStream) -> TokenStream {
     };
     quote! {
         #told
-        #[automatically_derived]
         #[allow(unused_variables, clippy::all, clippy::pedantic)]
         const _: () = {
             impl #generics #p::Saved for #name #arguments #clause {

@@ -112,10 +112,78 @@ fn mutate(tokens: TokenStream, random: &mut Random) -> TokenStream {
     trees.into_iter().collect()
 }
 
+/// Counts in a block, found another way than the macro finds them; none where a name may hide
+/// something.
+struct Counts {
+    inputs: usize,
+    outputs: usize,
+    gradients: usize,
+    returned: Option<usize>,
+}
+
+fn counts(block: &TokenStream) -> Option<Counts> {
+    let block = syn::parse2::<syn::ItemImpl>(block.clone()).ok()?;
+    let function = |name: &str| {
+        block.items.iter().find_map(|item| match item {
+            syn::ImplItem::Fn(function) if function.sig.ident == name => Some(&function.sig),
+            _ => None,
+        })
+    };
+    let text = |tokens: &dyn quote::ToTokens| tokens.to_token_stream().to_string().replace(' ', "");
+    let integer = |text: &str| {
+        ["i32", "i64", "u8", "bool"].iter().any(|t| text.contains(&format!("Tensor<{t}>")))
+    };
+    let forward = function("forward")?;
+    let backward = function("backward")?;
+    let inputs = forward.inputs.iter().filter(|input| {
+        let syn::FnArg::Typed(param) = input else { return false };
+        let ty = text(&param.ty);
+        let stopped = param.attrs.iter().any(|attr| attr.path().is_ident("stop_gradient"));
+        let form = ["&Tensor<", "Option<&Tensor<", "&[Tensor<", "&[&Tensor<", "[&Tensor<"];
+        form.iter().any(|form| ty.starts_with(form)) && !stopped && !integer(&ty)
+    });
+    let parts = |output: &syn::ReturnType| -> Vec<String> {
+        let syn::ReturnType::Type(_, ty) = output else { return Vec::new() };
+        let mut ty = &**ty;
+        if let syn::Type::Path(path) = ty
+            && let Some(last) = path.path.segments.last()
+            && last.ident == "Result"
+            && let syn::PathArguments::AngleBracketed(arguments) = &last.arguments
+            && let Some(syn::GenericArgument::Type(inner)) = arguments.args.first()
+        {
+            ty = inner;
+        }
+        match ty {
+            syn::Type::Tuple(tuple) => tuple.elems.iter().map(|ty| text(ty)).collect(),
+            ty => vec![text(ty)],
+        }
+    };
+    let is_output = |ty: &String| {
+        ["Tensor<", "[Tensor<", "Vec<Tensor<"].iter().any(|form| ty.starts_with(form))
+            && !integer(ty)
+    };
+    let returned = parts(&backward.output);
+    let by_name = returned == ["Grads"];
+    Some(Counts {
+        inputs: inputs.count(),
+        outputs: parts(&forward.output).iter().filter(|ty| is_output(ty)).count(),
+        gradients: backward.inputs.len().saturating_sub(1),
+        returned: (!by_name).then_some(returned.len()),
+    })
+}
+
+fn counts_agree(block: &TokenStream) -> bool {
+    counts(block).is_none_or(|counts| {
+        counts.outputs == counts.gradients
+            && counts.returned.is_none_or(|returned| returned == counts.inputs)
+    })
+}
+
 #[test]
-fn mutated_blocks_never_make_it_panic() {
+fn mutated_blocks_are_refused_or_right() {
     let mut random = Random(2023);
-    for round in 0..4000 {
+    let (mut accepted, mut compared) = (0, 0);
+    for round in 0..6000 {
         let mut tokens: TokenStream = VALID[round % VALID.len()].parse().expect("tokens");
         for _ in 0..=random.below(4) {
             tokens = mutate(tokens, &mut random);
@@ -126,8 +194,99 @@ fn mutated_blocks_never_make_it_panic() {
             TokenStream::new()
         };
         let expansion = layer(arguments, tokens.clone()).to_string();
-        // What was accepted is Rust, unless the body itself is broken.
         let _ = expansion.parse::<TokenStream>().expect("tokens come out");
+        if !refused(&expansion) {
+            accepted += 1;
+            compared += usize::from(counts(&tokens).is_some());
+            assert!(counts_agree(&tokens), "accepted: {tokens}");
+        }
+    }
+    assert!(accepted > 100 && compared > 50, "the mutations are too wild: {accepted}, {compared}");
+}
+
+/// Any tokens at all, in both places.
+#[test]
+fn any_tokens_are_borne() {
+    const WORDS: &[&str] = &[
+        "impl", "fn", "forward", "backward", "Op", "Tensor", "<", ">", "&", "ctx", ":", ",", ";",
+        "->", "Self", "type", "Saved", "=", "'a", "1", "\"s\"", "#", "!", "?", "for", "where",
+        "mut", "dyn", "Grads", "Option", "Result", "crate", "no_grad", "allow", "..", "|",
+        "r#type",
+    ];
+    fn tokens(random: &mut Random, depth: usize) -> TokenStream {
+        let mut trees: Vec<TokenTree> = Vec::new();
+        for _ in 0..random.below(12) {
+            if depth > 0 && random.below(4) == 0 {
+                let delimiters =
+                    [Delimiter::Brace, Delimiter::Parenthesis, Delimiter::Bracket, Delimiter::None];
+                let delimiter = delimiters[random.below(delimiters.len())];
+                trees.push(Group::new(delimiter, tokens(random, depth - 1)).into());
+            } else if let Ok(word) = WORDS[random.below(WORDS.len())].parse::<TokenStream>() {
+                trees.extend(word);
+            }
+        }
+        trees.into_iter().collect()
+    }
+    let mut random = Random(7);
+    for _ in 0..3000 {
+        let head: TokenStream =
+            ["", "impl Op", "impl<T> Op<T>"][random.below(3)].parse().expect("");
+        let body = tokens(&mut random, 3);
+        let item = match random.below(2) {
+            0 => quote::quote!(#head #body),
+            _ => quote::quote!(#head { #body }),
+        };
+        let _ = layer(tokens(&mut random, 1), item.clone());
+        let _ = crate::saved::expand(item);
+    }
+}
+
+/// Where a token stands in the source.
+fn places(tokens: TokenStream, found: &mut Vec<(String, std::ops::Range<usize>)>) {
+    for tree in tokens {
+        match tree {
+            TokenTree::Group(group) => places(group.stream(), found),
+            tree => found.push((tree.to_string(), tree.span().byte_range())),
+        }
+    }
+}
+
+/// Completion and go-to-definition work by spans: what comes out of a body is what went in.
+#[test]
+fn bodies_keep_their_spans() {
+    let broken = [
+        "impl Op { fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> { let \
+         y = x.; y } fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> { \
+         dy. } }",
+        "impl Op { fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> { x. \
+         } }",
+        "impl Op { fn forward(ctx: ForwardContext<Self>, x: Tensor<f64>) { ctx.sa } fn backward() { \
+         dy.mul(x } }",
+    ];
+    for source in VALID.iter().copied().chain(broken) {
+        let Ok(block) = source.parse::<TokenStream>() else { continue };
+        let mut written = Vec::new();
+        bodies(block.clone(), &mut written);
+        let mut out = Vec::new();
+        places(layer(TokenStream::new(), block), &mut out);
+        for (word, place) in written {
+            let kept = out.iter().any(|(other, at)| *other == word && *at == place);
+            assert!(kept, "`{word}` at {place:?} was lost of {source}");
+        }
+    }
+}
+
+/// The tokens of the bodies in a block.
+fn bodies(block: TokenStream, found: &mut Vec<(String, std::ops::Range<usize>)>) {
+    for tree in block {
+        let TokenTree::Group(items) = tree else { continue };
+        for tree in items.stream() {
+            if let TokenTree::Group(group) = tree
+                && group.delimiter() == Delimiter::Brace
+            {
+                places(group.stream(), found);
+            }
+        }
     }
 }
 
@@ -207,4 +366,92 @@ fn every_sentence_has_a_fixture() {
         .map(|(name, _)| name)
         .collect();
     assert!(missing.is_empty(), "sentences without a fixture: {missing:?}");
+}
+
+/// Ops whose expansions stand in `tests/tests/expansions`, where they are compiled and run.
+const EXPANDED: &[(&str, &str, &str)] = &[
+    (
+        "tanh",
+        "",
+        "/// Hyperbolic tangent.
+        #[py_layer]
+        impl Tanh {
+            type Saved = Tensor<f64>;
+            pub fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+                let y = x.tanh();
+                ctx.save_for_backward(&y);
+                y
+            }
+            fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+                dy * (1.0 - ctx.saved_tensor().square())
+            }
+        }",
+    ),
+    (
+        "scale",
+        "",
+        "impl Scale {
+            type Saved = (Tensor<f64>, Tensor<f64>);
+            type Attrs = f64;
+            fn forward(
+                ctx: &mut ForwardContext<Self>,
+                x: &Tensor<f64>,
+                w: &Tensor<f64>,
+                #[stop_gradient] at: Option<&Tensor<i64>>,
+                #[default(2.0)] by: f64,
+            ) -> Result<(Tensor<f64>, usize), String> {
+                ctx.save_for_backward((x, w));
+                ctx.set_attrs(by);
+                Ok((x * w * by, at.map_or(0, |at| at.len())))
+            }
+            fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Grads {
+                let (x, w) = ctx.saved_tensor();
+                let by = *ctx.attrs();
+                Grads { x: dy * w * by, w: Some(dy * x * by) }
+            }
+        }",
+    ),
+    (
+        "repeat",
+        "once_differentiable",
+        "impl<T: Float, const N: usize> Repeat<T, N> {
+            fn forward(_ctx: &mut ForwardContext<Self>, xs: &[Tensor<T>]) -> [Tensor<T>; N] {
+                std::array::from_fn(|_| &xs[0] * 1.0)
+            }
+            fn backward(
+                _ctx: &BackwardContext<Self>,
+                ds: &[Option<Tensor<T>>],
+            ) -> Vec<Option<Tensor<T>>> {
+                vec![ds[0].clone()]
+            }
+        }",
+    ),
+    (
+        "norm",
+        "no_grad",
+        "impl Norm {
+            fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+                x.square().sum()
+            }
+        }",
+    ),
+];
+
+/// `EXPANSIONS=overwrite cargo test -p autograd-macros` writes them anew; then read the difference.
+#[test]
+fn expansions_are_as_they_were() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/tests/expansions");
+    for (name, arguments, block) in EXPANDED {
+        let block = block.replace("#[py_layer]", "");
+        let expansion = layer(arguments.parse().expect("arguments"), block.parse().expect("an op"));
+        let file = syn::parse2(expansion).expect("an expansion is valid Rust");
+        let text = prettyplease::unparse(&file);
+        let path = folder.join(format!("{name}.rs"));
+        if std::env::var_os("EXPANSIONS").is_some_and(|what| what == "overwrite") {
+            fs::create_dir_all(&folder).expect("the folder of the expansions");
+            fs::write(&path, &text).expect("the expansion is written");
+        }
+        let before = fs::read_to_string(&path).unwrap_or_default();
+        assert_eq!(before, text, "the expansion of `{name}` changed");
+    }
 }

@@ -7,7 +7,7 @@ use syn::Type;
 
 use crate::errors::ends;
 use crate::expand::{Expansion, Mode, whole_span};
-use crate::model::{Forward, ParamKind, bare, last_segment, plain_name};
+use crate::model::{Forward, ParamKind, bare, last_segment, plain_name, text};
 
 /// That a value holds no tensor. Never runs.
 pub(crate) fn plain(
@@ -17,7 +17,7 @@ pub(crate) fn plain(
 ) -> TokenStream {
     let (first, last) = ends(place.to_token_stream());
     let p = expansion.private_at(first);
-    let answer = quote_spanned!(last=> .answer());
+    let answer = quote_spanned!(last=> .__holds_tensor());
     quote_spanned! {first=>
         if false {
             #[allow(unused_imports)]
@@ -76,15 +76,50 @@ fn referred(ty: &Type) -> &Type {
     }
 }
 
-/// That `type Attrs` holds no tensor: it would lose its gradient, and an output would leak.
+/// That what is called `Tensor` is one: one proof for each type, at the place where it stands first.
+fn tensors(expansion: &Expansion<'_>) -> TokenStream {
+    let layer = expansion.layer;
+    let inputs = |stopped: bool| {
+        layer
+            .inputs()
+            .filter(move |(_, input)| input.stop_gradient == stopped)
+            .map(|(_, input)| &input.tensor)
+    };
+    let outputs = layer.outputs().into_iter().map(|(_, _, tensor)| tensor);
+    let float = inputs(false).chain(outputs).map(|tensor| ("float_tensor", tensor));
+    let any = inputs(true).map(|tensor| ("any_tensor", tensor));
+    let mut proven: Vec<String> = Vec::new();
+    let mut proofs = TokenStream::new();
+    for (proof, tensor) in float.chain(any) {
+        let text = text(tensor);
+        if proven.contains(&text) {
+            continue;
+        }
+        proven.push(text);
+        let span = ends(tensor.to_token_stream()).0;
+        let p = expansion.private_at(span);
+        let proof = Ident::new(proof, span);
+        proofs.extend(quote_spanned!(span=> #p::#proof::<#tensor>();));
+    }
+    proofs
+}
+
+/// What can be proven of the declarations alone: that tensors are tensors, and that `type Attrs`
+/// holds none, which would lose its gradient or leak.
 pub(crate) fn declared(expansion: &Expansion<'_>) -> TokenStream {
-    let Some(attrs) = &expansion.layer.state else { return TokenStream::new() };
     if expansion.mode == Mode::Fallback {
         return TokenStream::new();
     }
+    let tensors = tensors(expansion);
+    let attrs = plain_state(expansion);
+    quote!(#tensors #attrs)
+}
+
+fn plain_state(expansion: &Expansion<'_>) -> TokenStream {
+    let Some(attrs) = &expansion.layer.state else { return TokenStream::new() };
     let (first, last) = ends(attrs.to_token_stream());
     let p = expansion.private_at(first);
-    let answer = quote_spanned!(last=> .answer());
+    let answer = quote_spanned!(last=> .__holds_tensor());
     quote_spanned! {first=>
         if false {
             #[allow(unused_imports)]

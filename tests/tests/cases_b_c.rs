@@ -130,7 +130,7 @@ fn c17_a_marked_output_gets_none_where_nothing_is_materialized() -> Result<()> {
     Ok(())
 }
 
-#[py_layer]
+#[py_layer(allow(none_gradient))]
 impl GivesNone {
     fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
         x * 2.0

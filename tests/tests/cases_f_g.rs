@@ -220,7 +220,7 @@ fn f10_a_hook_that_returns_another_shape() {
 }
 
 /// Keeps both; only the first has a gradient to give.
-#[py_layer]
+#[py_layer(allow(none_gradient))]
 impl Both {
     fn forward(
         _ctx: &mut ForwardContext<Self>,

@@ -93,7 +93,7 @@ fn close(a: &[f64], b: &[f64]) -> bool {
 /// An op from its two functions, for the cases below.
 macro_rules! op {
     ($(#[$attr:meta])* $name:ident $(<$($generic:tt)*)? { $($body:tt)* }) => {
-        #[py_layer]
+        #[py_layer(allow(none_gradient, unread_saved))]
         impl $name { $($body)* }
     };
 }
@@ -999,7 +999,7 @@ fn saving_an_output_does_not_leak() {
     use std::sync::Arc;
 
     struct Counted(Arc<()>);
-    #[py_layer]
+    #[py_layer(allow(unread_saved))]
     impl Kept {
         type Saved = Tensor<f64>;
         type Attrs = Counted;

@@ -6,11 +6,10 @@ fn ui() {
     let cases = trybuild::TestCases::new();
     for folder in std::fs::read_dir("ui").unwrap() {
         let folder = folder.unwrap().path();
-        let pattern = folder.join("*.rs");
         if folder.ends_with("pass") {
-            cases.pass(pattern);
+            cases.pass(folder.join("*/*.rs"));
         } else if folder.is_dir() {
-            cases.compile_fail(pattern);
+            cases.compile_fail(folder.join("*.rs"));
         }
     }
 }

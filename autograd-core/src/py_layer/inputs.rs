@@ -30,16 +30,6 @@ pub trait TensorInput {
 )]
 pub trait DifferentiableInput: TensorInput {}
 
-/// A tensor input that backward returns a gradient for.
-pub fn input<I: DifferentiableInput>(input: &I) -> &dyn TensorInput {
-    input
-}
-
-/// A tensor input behind `#[stop_gradient]`.
-pub fn constant<I: TensorInput>(input: &I) -> &dyn TensorInput {
-    input
-}
-
 macro_rules! tensor_inputs {
     ($([$($generics:tt)*] $input:ty, $this:ident => $tensors:expr;)*) => {$(
         #[diagnostic::do_not_recommend]

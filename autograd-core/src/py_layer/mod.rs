@@ -13,18 +13,23 @@ mod inputs;
 mod node;
 mod outputs;
 mod plain;
+mod proof;
 mod saved;
 
 pub use apply::{apply, apply_fallible, check_plain, expect, without_gradient};
 pub use builder::{Given, GivenOr, NotGiven, Optional, Required, Set};
 pub use context::{BackwardContext, ForwardContext, InBackward, InForward, Outputs};
 pub use grads::{GradFor, GradParam, Gradient, GradsFor};
-pub use inputs::{DifferentiableInput, TensorInput, constant, input};
+pub use inputs::{DifferentiableInput, TensorInput};
 pub use node::{NeedsGrad, RawBackward};
 pub use outputs::{TensorOutput, Visitor};
 pub use plain::{
     HoldsNoTensor, HoldsTensor, IsPlain, IsPlainState, NoTensorSeen, Probe, TensorSeen, attrs,
     plain,
+};
+pub use proof::{
+    AnyElementTensor, AnyGradient, FloatTensor, Known, LayerAttrs, Unknown, any_tensor,
+    float_tensor, stand_in,
 };
 pub use saved::{IntoSaved, Pack, Saved, Unpack};
 
@@ -46,7 +51,7 @@ pub trait Layer<Key> {
     /// What backward gets from forward.
     type Saved: Saved;
     /// What backward gets from forward beside tensors.
-    type Attrs: Send + Sync + 'static;
+    type Attrs: LayerAttrs;
     /// A struct with a field for each tensor input.
     type Needs;
     /// What is the same in every call.

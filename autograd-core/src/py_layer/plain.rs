@@ -78,7 +78,7 @@ pub struct NoTensorSeen;
 
 impl<T: HoldsTensor + ?Sized> Probe<T> {
     /// Shadows the method of [`HoldsNoTensor`].
-    pub fn answer(&self) -> TensorSeen<T> {
+    pub fn __holds_tensor(&self) -> TensorSeen<T> {
         TensorSeen(PhantomData)
     }
 }
@@ -87,7 +87,7 @@ impl<T: HoldsTensor + ?Sized> Probe<T> {
 #[doc(hidden)]
 pub trait HoldsNoTensor {
     /// No.
-    fn answer(&self) -> NoTensorSeen {
+    fn __holds_tensor(&self) -> NoTensorSeen {
         NoTensorSeen
     }
 }

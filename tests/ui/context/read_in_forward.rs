@@ -1,7 +1,7 @@
 // `saved_tensor` and `attrs` in `forward`
 use autograd_core::prelude::*;
 
-#[py_layer]
+#[py_layer(allow(unread_saved))]
 impl Op {
     type Saved = Tensor<f64>;
     type Attrs = f64;

@@ -1,7 +1,7 @@
 // a saved value of another type than declared
 use autograd_core::prelude::*;
 
-#[py_layer]
+#[py_layer(allow(unread_saved))]
 impl Op {
     type Saved = Tensor<f32>;
 

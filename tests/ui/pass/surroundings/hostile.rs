@@ -31,7 +31,7 @@ impl Plain {
 
 macro_rules! make {
     ($name:ident, $t:ty, $by:expr) => {
-        #[py_layer]
+        #[py_layer(allow(unread_saved))]
         impl $name {
             type Saved = $t;
             fn forward(ctx: &mut ForwardContext<Self>, x: &$t) -> $t {

@@ -1,0 +1,169 @@
+//! One proof for each tensor type that an op names, and what stands in where it fails.
+//!
+//! Generated code works through [`Known`]: where its type is a float tensor of this library, the
+//! inherent methods are found, with all their bounds; else the methods of [`Unknown`], which accept
+//! anything and never run. So another type of the name `Tensor` is told once, by [`float_tensor`].
+
+use std::marker::PhantomData;
+
+use super::grads::{GradFor, Gradient};
+use super::inputs::{DifferentiableInput, TensorInput};
+use super::node::RawBackward;
+use super::outputs::{TensorOutput, Visitor};
+use crate::error::Result;
+use crate::graph::{Element, Tensor};
+use crate::ops::Float;
+
+/// A tensor that can be differentiated.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no gradient: it is not a tensor of `f32` or `f64` of this library",
+    label = "expected autograd_core's `Tensor<f32>` or `Tensor<f64>`",
+    note = "an integer or bool tensor is never differentiated: write `#[stop_gradient]` before such an input, and return nothing for it from `backward`; write such an output as `Tensor<i64>`, `Tensor<bool>` and so on, not by another name",
+    note = "if another type is called `Tensor` too, import it under another name: `use other::Tensor as OtherTensor`",
+    note = "in a generic op the element type is bound by `T: Float`"
+)]
+pub trait FloatTensor {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Float> FloatTensor for Tensor<T> {}
+
+/// A tensor of this library.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a tensor of this library",
+    label = "expected autograd_core's `Tensor<T>`",
+    note = "if another type is called `Tensor` too, import it under another name: `use other::Tensor as OtherTensor`",
+    note = "in a generic op the element type is bound by `T: Float`, or by `T: Element` where nothing is differentiated"
+)]
+pub trait AnyElementTensor {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Element> AnyElementTensor for Tensor<T> {}
+
+/// What an op may keep beside tensors.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be kept in `type Attrs`: it cannot go to another thread, or it borrows",
+    label = "must be `Send + Sync + 'static`",
+    note = "tensors go to other threads, and what their ops keep goes with them: write `Arc` for `Rc`, `Mutex` for `RefCell`, and keep values instead of references"
+)]
+pub trait LayerAttrs: Send + Sync + 'static {}
+
+#[diagnostic::do_not_recommend]
+impl<A: Send + Sync + 'static> LayerAttrs for A {}
+
+/// The proof for tensors with a gradient.
+pub fn float_tensor<T: FloatTensor + ?Sized>() {}
+
+/// The proof for tensors behind `#[stop_gradient]`.
+pub fn any_tensor<T: AnyElementTensor + ?Sized>() {}
+
+/// Finds the bounds of a tensor type, or none where the type is no tensor.
+#[doc(hidden)]
+pub struct Known<T: ?Sized>(PhantomData<fn() -> *const T>);
+
+impl<T: ?Sized> Known<T> {
+    /// For a type.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<T: ?Sized> Default for Known<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T: Element> Known<Tensor<T>> {
+    /// A tensor input behind `#[stop_gradient]`.
+    #[inline]
+    pub fn constant<'i, I: TensorInput>(&self, input: &'i I) -> &'i dyn TensorInput {
+        input
+    }
+}
+
+impl<T: Float> Known<Tensor<T>> {
+    /// A tensor input that backward returns a gradient for.
+    #[inline]
+    pub fn input<'i, I: DifferentiableInput>(&self, input: &'i I) -> &'i dyn TensorInput {
+        input
+    }
+
+    /// A tensor output.
+    #[inline]
+    pub fn output<O: TensorOutput>(&self, visitor: &mut Visitor<'_>, output: &mut O) {
+        visitor.output(output);
+    }
+
+    /// The gradients of an output.
+    #[inline]
+    pub fn gradient<'r, O: TensorOutput>(
+        &self,
+        raw: &'r RawBackward<'_>,
+        group: usize,
+    ) -> Gradient<'r, O> {
+        raw.gradient(group)
+    }
+
+    /// What backward returned for an input.
+    #[inline]
+    pub fn give<I: ?Sized, G: GradFor<I>>(
+        &self,
+        raw: &RawBackward<'_>,
+        group: usize,
+        grad: G,
+    ) -> Result<()> {
+        raw.give(group, grad)
+    }
+}
+
+/// The same for every other type: nothing is asked, and nothing runs.
+#[doc(hidden)]
+pub trait Unknown {
+    /// Accepts anything.
+    fn constant<'i, I>(&self, _: &'i I) -> &'i dyn TensorInput {
+        unproven()
+    }
+    /// Accepts anything.
+    fn input<'i, I>(&self, _: &'i I) -> &'i dyn TensorInput {
+        unproven()
+    }
+    /// Accepts anything.
+    fn output<O>(&self, _: &mut Visitor<'_>, _: &mut O) {
+        unproven()
+    }
+    /// Accepts anything.
+    fn gradient<O>(&self, _: &RawBackward<'_>, _: usize) -> AnyGradient {
+        unproven()
+    }
+    /// Accepts anything.
+    fn give<I: ?Sized, G>(&self, _: &RawBackward<'_>, _: usize, _: G) -> Result<()> {
+        unproven()
+    }
+}
+
+impl<T: ?Sized> Unknown for Known<T> {}
+
+/// The gradient of what is no tensor.
+#[doc(hidden)]
+pub struct AnyGradient;
+
+impl AnyGradient {
+    /// Becomes whatever backward's parameter is.
+    pub fn lend<P>(&self) -> P {
+        unproven()
+    }
+}
+
+/// Stands where an op that did not compile misses something.
+#[must_use]
+pub fn stand_in<T>() -> T {
+    unproven()
+}
+
+fn unproven() -> ! {
+    unreachable!("what was not proven did not compile")
+}

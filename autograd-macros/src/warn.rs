@@ -1,0 +1,100 @@
+//! What is legal but surely wrong. Stable Rust has no warnings from macros; the use of something
+//! deprecated at the user's span is one.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::quote_spanned;
+use syn::{Block, Expr, Stmt, Type};
+
+use crate::args::Args;
+use crate::context_use::{escapes, is_stub, mentions};
+use crate::errors::ends;
+use crate::messages;
+use crate::model::{Backward, Layer, Returns, bare, plain_name};
+
+/// The warnings of a block that passed its checks.
+pub(crate) fn warnings(layer: &Layer, args: &Args) -> TokenStream {
+    let Some(backward) = &layer.backward else { return TokenStream::new() };
+    if is_stub(&backward.function.body.stream()) {
+        return TokenStream::new();
+    }
+    let mut warnings = TokenStream::new();
+    if !args.allows("unread_saved") {
+        warnings.extend(unread_saved(layer, backward));
+    }
+    if !args.allows("none_gradient") {
+        warnings.extend(none_gradient(layer, backward));
+    }
+    warnings
+}
+
+/// `use of deprecated constant ..: message`, on these tokens.
+fn warning(tokens: impl quote::ToTokens, name: &str, message: &str) -> TokenStream {
+    let (first, _) = ends(tokens.into_token_stream());
+    let name = Ident::new(name, first);
+    quote_spanned! {first=>
+        const _: () = {
+            #[deprecated(note = #message)]
+            #[allow(non_upper_case_globals)]
+            const #name: () = ();
+            #name
+        };
+    }
+}
+
+fn unread_saved(layer: &Layer, backward: &Backward) -> Option<TokenStream> {
+    let saved = layer.saved.as_ref()?;
+    if matches!(bare(saved), Type::Tuple(tuple) if tuple.elems.is_empty()) {
+        return None;
+    }
+    let body = backward.function.body.stream();
+    let escapes = backward.context.as_ref().is_some_and(|context| escapes(&body, context));
+    (!mentions(&body, "saved_tensor") && !escapes)
+        .then(|| warning(saved, "unread_saved", &messages::unread_saved()))
+}
+
+fn none_gradient(layer: &Layer, backward: &Backward) -> Option<TokenStream> {
+    let body = &backward.function.body;
+    let inputs = layer.differentiable();
+    let fields = match &backward.returns {
+        Returns::ByName(_) => {
+            let literals = crate::grads::literals(body.stream());
+            let [literal] = literals.as_slice() else { return None };
+            literal.none.clone()
+        }
+        Returns::Tuple(..) | Returns::One(_) if !mentions(&body.stream(), "return") => {
+            let block = syn::parse2::<Block>(quote::ToTokens::to_token_stream(body)).ok()?;
+            let Some(Stmt::Expr(tail, None)) = block.stmts.last() else { return None };
+            let parts: Vec<&Expr> = match inside_ok(tail) {
+                Expr::Tuple(tuple) => tuple.elems.iter().collect(),
+                one => vec![one],
+            };
+            if parts.len() != inputs.len() {
+                return None;
+            }
+            let none = parts.into_iter().zip(&inputs).filter_map(|(part, (param, _))| match part {
+                Expr::Path(path) if path.path.is_ident("None") => {
+                    let mut name = param.ident.clone();
+                    name.set_span(path.path.segments[0].ident.span());
+                    Some(name)
+                }
+                _ => None,
+            });
+            none.collect()
+        }
+        _ => return None,
+    };
+    let each = fields
+        .iter()
+        .map(|field| warning(field, "none_gradient", &messages::none_gradient(&plain_name(field))));
+    Some(each.collect())
+}
+
+fn inside_ok(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Call(call) if call.args.len() == 1 => match &*call.func {
+            Expr::Path(path) if path.path.is_ident("Ok") => &call.args[0],
+            _ => expr,
+        },
+        _ => expr,
+    }
+}

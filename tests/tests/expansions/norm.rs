@@ -1,0 +1,147 @@
+///A differentiable op.
+#[allow(dead_code, missing_copy_implementations)]
+struct Norm;
+#[allow(elided_lifetimes_in_paths)]
+impl Norm {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        x.square().sum()
+    }
+}
+#[allow(
+    non_camel_case_types,
+    non_snake_case,
+    dead_code,
+    unreachable_pub,
+    unused_qualifications,
+    elided_lifetimes_in_paths,
+    private_interfaces,
+    missing_debug_implementations,
+    single_use_lifetimes,
+    unused_lifetimes,
+    clippy::all,
+    clippy::pedantic,
+    clippy::nursery
+)]
+const _: () = {
+    #[allow(unused_imports)]
+    use ::autograd_core::private as __autograd;
+    /// Names this op among all layers; keeps its private types private.
+    struct NormKey;
+    /// Which tensor inputs want a gradient.
+    pub struct NormNeedsGrad {
+        pub x: ::core::primitive::bool,
+    }
+    #[automatically_derived]
+    #[allow(deprecated)]
+    impl __autograd::Layer<NormKey> for Norm {
+        type Saved = ();
+        type Attrs = ();
+        type Needs = NormNeedsGrad;
+        const INFO: &'static __autograd::Info = &__autograd::Info {
+            name: "Norm",
+            inputs: &[
+                __autograd::InputInfo {
+                    name: "x",
+                    differentiable: true,
+                },
+            ],
+            bare: &[],
+            once_differentiable: false,
+        };
+        #[allow(unused_variables)]
+        fn needs(needs: &dyn __autograd::NeedsGrad) -> NormNeedsGrad {
+            NormNeedsGrad {
+                x: needs.one(0usize),
+            }
+        }
+        fn pull(raw: &__autograd::RawBackward<'_>) -> __autograd::Result<()> {
+            __autograd::float_tensor::<Tensor<f64>>();
+            let _ = raw;
+            __autograd::Result::Ok(())
+        }
+    }
+    #[allow(deprecated)]
+    impl Norm {
+        ///Runs the op on these inputs.
+        #[track_caller]
+        fn apply(x: &Tensor<f64>) -> Tensor<f64> {
+            __autograd::expect(Self::try_apply(x))
+        }
+        /// As [`apply`](Self::apply), with misuse of the op as an error instead of a panic.
+        ///
+        /// # Errors
+        ///
+        /// If a context call was against its rules, or an input against the op's.
+        #[track_caller]
+        fn try_apply(x: &Tensor<f64>) -> __autograd::Result<Tensor<f64>> {
+            #[allow(unused_imports)]
+            use __autograd::Unknown as _;
+            let inputs: &[&dyn __autograd::TensorInput] = &[
+                __autograd::Known::<Tensor<f64>>::new().input(&x),
+            ];
+            __autograd::without_gradient::<Self, NormKey>(inputs)?;
+            __autograd::apply::<
+                Self,
+                NormKey,
+                _,
+            >(
+                inputs,
+                |context: &mut __autograd::ForwardContext<'_, Self>| {
+                    Self::forward(context, x)
+                },
+                |out, visitor| {
+                    __autograd::Known::<Tensor<f64>>::new().output(visitor, &mut *out);
+                },
+            )
+        }
+    }
+    mod NormArguments {
+        pub struct x {}
+    }
+    ///Arguments of [`Norm`] by name; ends with `apply()`.
+    #[must_use = "nothing runs before `apply()`"]
+    struct NormWith<Argument0>(Argument0, ::core::marker::PhantomData<fn() -> ()>);
+    impl Norm {
+        /// Starts a call with arguments by name, in any order; ends with `apply()`.
+        fn with() -> NormWith<__autograd::Required> {
+            NormWith(__autograd::Required, ::core::marker::PhantomData)
+        }
+    }
+    #[allow(deprecated)]
+    impl<Argument0> NormWith<Argument0> {
+        ///The argument `x`.
+        fn x<'l0_0>(
+            self,
+            x: &'l0_0 Tensor<f64>,
+        ) -> NormWith<__autograd::Set<&'l0_0 Tensor<f64>>>
+        where
+            Argument0: __autograd::NotGiven<NormArguments::x>,
+        {
+            NormWith(__autograd::Set(x), ::core::marker::PhantomData)
+        }
+        ///Runs the op.
+        #[track_caller]
+        fn apply<'l0_0>(self) -> Tensor<f64>
+        where
+            Argument0: __autograd::Given<NormArguments::x, &'l0_0 Tensor<f64>>,
+        {
+            <Norm>::apply(
+                __autograd::Given::<NormArguments::x, &'l0_0 Tensor<f64>>::take(self.0),
+            )
+        }
+        /**As `apply`, with misuse of the op as an error instead of a panic.
+
+# Errors
+
+If a context call was against its rules, or an input against the op's.*/
+        #[track_caller]
+        fn try_apply<'l0_0>(self) -> __autograd::Result<Tensor<f64>>
+        where
+            Argument0: __autograd::Given<NormArguments::x, &'l0_0 Tensor<f64>>,
+        {
+            <Norm>::try_apply(
+                __autograd::Given::<NormArguments::x, &'l0_0 Tensor<f64>>::take(self.0),
+            )
+        }
+    }
+};

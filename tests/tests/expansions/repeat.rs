@@ -1,0 +1,179 @@
+///A differentiable op.
+#[allow(dead_code, missing_copy_implementations)]
+struct Repeat<T: ?::core::marker::Sized, const N: usize>(
+    ::core::marker::PhantomData<fn() -> (*const T,)>,
+);
+#[allow(elided_lifetimes_in_paths)]
+impl<T: Float, const N: usize> Repeat<T, N> {
+    fn forward(_ctx: &mut ForwardContext<Self>, xs: &[Tensor<T>]) -> [Tensor<T>; N] {
+        std::array::from_fn(|_| &xs[0] * 1.0)
+    }
+    fn backward(
+        _ctx: &BackwardContext<Self>,
+        ds: &[Option<Tensor<T>>],
+    ) -> Vec<Option<Tensor<T>>> {
+        vec![ds[0].clone()]
+    }
+}
+#[allow(
+    non_camel_case_types,
+    non_snake_case,
+    dead_code,
+    unreachable_pub,
+    unused_qualifications,
+    elided_lifetimes_in_paths,
+    private_interfaces,
+    missing_debug_implementations,
+    single_use_lifetimes,
+    unused_lifetimes,
+    clippy::all,
+    clippy::pedantic,
+    clippy::nursery
+)]
+const _: () = {
+    #[allow(unused_imports)]
+    use ::autograd_core::private as __autograd;
+    /// Names this op among all layers; keeps its private types private.
+    struct RepeatKey;
+    /// Which tensor inputs want a gradient.
+    pub struct RepeatNeedsGrad {
+        pub xs: ::std::vec::Vec<::core::primitive::bool>,
+    }
+    #[automatically_derived]
+    #[allow(deprecated)]
+    impl<T: Float, const N: usize> __autograd::Layer<RepeatKey> for Repeat<T, N> {
+        type Saved = ();
+        type Attrs = ();
+        type Needs = RepeatNeedsGrad;
+        const INFO: &'static __autograd::Info = &__autograd::Info {
+            name: "Repeat",
+            inputs: &[
+                __autograd::InputInfo {
+                    name: "xs",
+                    differentiable: true,
+                },
+            ],
+            bare: &[],
+            once_differentiable: true,
+        };
+        #[allow(unused_variables)]
+        fn needs(needs: &dyn __autograd::NeedsGrad) -> RepeatNeedsGrad {
+            RepeatNeedsGrad {
+                xs: needs.list(0usize),
+            }
+        }
+        fn pull(raw: &__autograd::RawBackward<'_>) -> __autograd::Result<()> {
+            __autograd::float_tensor::<Tensor<T>>();
+            #[allow(unused_imports)]
+            use __autograd::Unknown as _;
+            let saved = raw.saved::<Self, RepeatKey>()?;
+            let context = raw.context::<Self, RepeatKey>(&saved);
+            let gradient0 = __autograd::Known::<Tensor<T>>::new()
+                .gradient::<[Tensor<T>; N]>(raw, 0usize);
+            let returned = Self::backward(&context, gradient0.lend());
+            __autograd::Known::<Tensor<T>>::new()
+                .give::<[Tensor<T>], _>(raw, 0usize, returned)?;
+            __autograd::Result::Ok(())
+        }
+    }
+    #[allow(deprecated)]
+    impl<T: Float, const N: usize> Repeat<T, N> {
+        ///Runs the op on these inputs.
+        #[track_caller]
+        fn apply(xs: &[Tensor<T>]) -> [Tensor<T>; N] {
+            __autograd::expect(Self::try_apply(xs))
+        }
+        /// As [`apply`](Self::apply), with misuse of the op as an error instead of a panic.
+        ///
+        /// # Errors
+        ///
+        /// If a context call was against its rules, or an input against the op's.
+        #[track_caller]
+        fn try_apply(xs: &[Tensor<T>]) -> __autograd::Result<[Tensor<T>; N]> {
+            #[allow(unused_imports)]
+            use __autograd::Unknown as _;
+            let inputs: &[&dyn __autograd::TensorInput] = &[
+                __autograd::Known::<Tensor<T>>::new().input(&xs),
+            ];
+            __autograd::apply::<
+                Self,
+                RepeatKey,
+                _,
+            >(
+                inputs,
+                |context: &mut __autograd::ForwardContext<'_, Self>| {
+                    Self::forward(context, xs)
+                },
+                |out, visitor| {
+                    __autograd::Known::<Tensor<T>>::new().output(visitor, &mut *out);
+                },
+            )
+        }
+    }
+    mod RepeatArguments {
+        pub struct xs {}
+    }
+    ///Arguments of [`Repeat`] by name; ends with `apply()`.
+    #[must_use = "nothing runs before `apply()`"]
+    struct RepeatWith<T: Float, const N: usize, Argument0>(
+        Argument0,
+        ::core::marker::PhantomData<fn() -> (*const T,)>,
+    );
+    impl<T: Float, const N: usize> Repeat<T, N> {
+        /// Starts a call with arguments by name, in any order; ends with `apply()`.
+        fn with() -> RepeatWith<T, N, __autograd::Required> {
+            RepeatWith(__autograd::Required, ::core::marker::PhantomData)
+        }
+    }
+    #[allow(deprecated)]
+    impl<T: Float, const N: usize, Argument0> RepeatWith<T, N, Argument0> {
+        ///The argument `xs`.
+        fn xs<'l0_0>(
+            self,
+            xs: &'l0_0 [Tensor<T>],
+        ) -> RepeatWith<T, N, __autograd::Set<&'l0_0 [Tensor<T>]>>
+        where
+            Argument0: __autograd::NotGiven<RepeatArguments::xs>,
+        {
+            RepeatWith(__autograd::Set(xs), ::core::marker::PhantomData)
+        }
+        ///Runs the op.
+        #[track_caller]
+        fn apply<'l0_0>(self) -> [Tensor<T>; N]
+        where
+            Argument0: __autograd::Given<RepeatArguments::xs, &'l0_0 [Tensor<T>]>,
+            T: 'l0_0,
+        {
+            <Repeat<
+                T,
+                N,
+            >>::apply(
+                __autograd::Given::<
+                    RepeatArguments::xs,
+                    &'l0_0 [Tensor<T>],
+                >::take(self.0),
+            )
+        }
+        /**As `apply`, with misuse of the op as an error instead of a panic.
+
+# Errors
+
+If a context call was against its rules, or an input against the op's.*/
+        #[track_caller]
+        fn try_apply<'l0_0>(self) -> __autograd::Result<[Tensor<T>; N]>
+        where
+            Argument0: __autograd::Given<RepeatArguments::xs, &'l0_0 [Tensor<T>]>,
+            T: 'l0_0,
+        {
+            <Repeat<
+                T,
+                N,
+            >>::try_apply(
+                __autograd::Given::<
+                    RepeatArguments::xs,
+                    &'l0_0 [Tensor<T>],
+                >::take(self.0),
+            )
+        }
+    }
+};

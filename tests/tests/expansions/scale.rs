@@ -1,0 +1,346 @@
+///A differentiable op.
+#[allow(dead_code, missing_copy_implementations)]
+struct Scale;
+#[allow(
+    non_camel_case_types,
+    non_snake_case,
+    dead_code,
+    unreachable_pub,
+    unused_qualifications,
+    elided_lifetimes_in_paths,
+    private_interfaces,
+    missing_debug_implementations,
+    single_use_lifetimes,
+    unused_lifetimes,
+    clippy::all,
+    clippy::pedantic,
+    clippy::nursery
+)]
+const _: () = {
+    #[allow(unused_imports)]
+    use ::autograd_core::private as __autograd;
+    /// Names this op among all layers; keeps its private types private.
+    struct ScaleKey;
+    /// Which tensor inputs want a gradient.
+    pub struct ScaleNeedsGrad {
+        pub x: ::core::primitive::bool,
+        pub w: ::core::primitive::bool,
+        pub at: ::core::primitive::bool,
+    }
+    /// What backward returns, by the names of the inputs.
+    struct Grads<G0, G1> {
+        x: G0,
+        w: G1,
+    }
+    #[allow(elided_lifetimes_in_paths)]
+    impl Scale {
+        fn forward(
+            ctx: &mut ForwardContext<Self>,
+            x: &Tensor<f64>,
+            w: &Tensor<f64>,
+            at: Option<&Tensor<i64>>,
+            by: f64,
+        ) -> Result<(Tensor<f64>, usize), String> {
+            ctx.save_for_backward((x, w));
+            ctx.set_attrs(by);
+            Ok((x * w * by, at.map_or(0, |at| at.len())))
+        }
+        fn backward(
+            ctx: &BackwardContext<Self>,
+            dy: &Tensor<f64>,
+        ) -> Grads<
+            impl __autograd::GradFor<Tensor<f64>>,
+            impl __autograd::GradFor<Tensor<f64>>,
+        > {
+            let (x, w) = ctx.saved_tensor();
+            let by = *ctx.attrs();
+            Grads {
+                x: dy * w * by,
+                w: Some(dy * x * by),
+            }
+        }
+    }
+    #[automatically_derived]
+    #[allow(deprecated)]
+    impl __autograd::Layer<ScaleKey> for Scale {
+        type Saved = (Tensor<f64>, Tensor<f64>);
+        type Attrs = f64;
+        type Needs = ScaleNeedsGrad;
+        const INFO: &'static __autograd::Info = &__autograd::Info {
+            name: "Scale",
+            inputs: &[
+                __autograd::InputInfo {
+                    name: "x",
+                    differentiable: true,
+                },
+                __autograd::InputInfo {
+                    name: "w",
+                    differentiable: true,
+                },
+                __autograd::InputInfo {
+                    name: "at",
+                    differentiable: false,
+                },
+            ],
+            bare: &["dy"],
+            once_differentiable: false,
+        };
+        #[allow(unused_variables)]
+        fn needs(needs: &dyn __autograd::NeedsGrad) -> ScaleNeedsGrad {
+            ScaleNeedsGrad {
+                x: needs.one(0usize),
+                w: needs.one(1usize),
+                at: needs.one(2usize),
+            }
+        }
+        fn pull(raw: &__autograd::RawBackward<'_>) -> __autograd::Result<()> {
+            __autograd::float_tensor::<Tensor<f64>>();
+            __autograd::any_tensor::<Tensor<i64>>();
+            if false {
+                #[allow(unused_imports)]
+                use __autograd::HoldsNoTensor as _;
+                __autograd::attrs(__autograd::Probe::<f64>::new().__holds_tensor());
+            }
+            #[allow(unused_imports)]
+            use __autograd::Unknown as _;
+            let saved = raw.saved::<Self, ScaleKey>()?;
+            let context = raw.context::<Self, ScaleKey>(&saved);
+            let gradient0 = __autograd::Known::<Tensor<f64>>::new()
+                .gradient::<Tensor<f64>>(raw, 0usize);
+            let returned = Self::backward(&context, gradient0.lend());
+            __autograd::Known::<Tensor<f64>>::new()
+                .give::<Tensor<f64>, _>(raw, 0usize, returned.x)?;
+            __autograd::Known::<Tensor<f64>>::new()
+                .give::<Tensor<f64>, _>(raw, 1usize, returned.w)?;
+            __autograd::Result::Ok(())
+        }
+    }
+    #[allow(deprecated)]
+    impl Scale {
+        ///Runs the op on these inputs.
+        #[track_caller]
+        fn apply(
+            x: &Tensor<f64>,
+            w: &Tensor<f64>,
+            at: Option<&Tensor<i64>>,
+            by: f64,
+        ) -> Result<(Tensor<f64>, usize), String> {
+            __autograd::expect(Self::try_apply(x, w, at, by))
+        }
+        /// As [`apply`](Self::apply), with misuse of the op as an error instead of a panic.
+        ///
+        /// # Errors
+        ///
+        /// If a context call was against its rules, or an input against the op's.
+        #[track_caller]
+        fn try_apply(
+            x: &Tensor<f64>,
+            w: &Tensor<f64>,
+            at: Option<&Tensor<i64>>,
+            by: f64,
+        ) -> __autograd::Result<Result<(Tensor<f64>, usize), String>> {
+            if false {
+                #[allow(unused_imports)]
+                use __autograd::HoldsNoTensor as _;
+                __autograd::plain(__autograd::Probe::of(&by).__holds_tensor());
+            }
+            #[allow(unused_imports)]
+            use __autograd::Unknown as _;
+            let inputs: &[&dyn __autograd::TensorInput] = &[
+                __autograd::Known::<Tensor<f64>>::new().input(&x),
+                __autograd::Known::<Tensor<f64>>::new().input(&w),
+                __autograd::Known::<Tensor<i64>>::new().constant(&at),
+            ];
+            __autograd::apply_fallible::<
+                Self,
+                ScaleKey,
+                _,
+                _,
+            >(
+                inputs,
+                |context: &mut __autograd::ForwardContext<'_, Self>| {
+                    Self::forward(context, x, w, at, by)
+                },
+                |out, visitor| {
+                    __autograd::Known::<Tensor<f64>>::new().output(visitor, &mut out.0);
+                    if false {
+                        #[allow(unused_imports)]
+                        use __autograd::HoldsNoTensor as _;
+                        __autograd::plain(
+                            __autograd::Probe::of(&out.1).__holds_tensor(),
+                        );
+                    }
+                },
+            )
+        }
+    }
+    mod ScaleArguments {
+        pub struct x {}
+        pub struct w {}
+        pub struct at {}
+        pub struct by {}
+    }
+    ///Arguments of [`Scale`] by name; ends with `apply()`.
+    #[must_use = "nothing runs before `apply()`"]
+    struct ScaleWith<Argument0, Argument1, Argument2, Argument3>(
+        Argument0,
+        Argument1,
+        Argument2,
+        Argument3,
+        ::core::marker::PhantomData<fn() -> ()>,
+    );
+    impl Scale {
+        /// Starts a call with arguments by name, in any order; ends with `apply()`.
+        fn with() -> ScaleWith<
+            __autograd::Required,
+            __autograd::Required,
+            __autograd::Required,
+            __autograd::Optional,
+        > {
+            ScaleWith(
+                __autograd::Required,
+                __autograd::Required,
+                __autograd::Required,
+                __autograd::Optional,
+                ::core::marker::PhantomData,
+            )
+        }
+    }
+    #[allow(deprecated)]
+    impl<
+        Argument0,
+        Argument1,
+        Argument2,
+        Argument3,
+    > ScaleWith<Argument0, Argument1, Argument2, Argument3> {
+        ///The argument `x`.
+        fn x<'l0_0>(
+            self,
+            x: &'l0_0 Tensor<f64>,
+        ) -> ScaleWith<
+            __autograd::Set<&'l0_0 Tensor<f64>>,
+            Argument1,
+            Argument2,
+            Argument3,
+        >
+        where
+            Argument0: __autograd::NotGiven<ScaleArguments::x>,
+        {
+            ScaleWith(
+                __autograd::Set(x),
+                self.1,
+                self.2,
+                self.3,
+                ::core::marker::PhantomData,
+            )
+        }
+        ///The argument `w`.
+        fn w<'l1_0>(
+            self,
+            w: &'l1_0 Tensor<f64>,
+        ) -> ScaleWith<
+            Argument0,
+            __autograd::Set<&'l1_0 Tensor<f64>>,
+            Argument2,
+            Argument3,
+        >
+        where
+            Argument1: __autograd::NotGiven<ScaleArguments::w>,
+        {
+            ScaleWith(
+                self.0,
+                __autograd::Set(w),
+                self.2,
+                self.3,
+                ::core::marker::PhantomData,
+            )
+        }
+        ///The argument `at`.
+        fn at<'l2_0>(
+            self,
+            at: Option<&'l2_0 Tensor<i64>>,
+        ) -> ScaleWith<
+            Argument0,
+            Argument1,
+            __autograd::Set<Option<&'l2_0 Tensor<i64>>>,
+            Argument3,
+        >
+        where
+            Argument2: __autograd::NotGiven<ScaleArguments::at>,
+        {
+            ScaleWith(
+                self.0,
+                self.1,
+                __autograd::Set(at),
+                self.3,
+                ::core::marker::PhantomData,
+            )
+        }
+        ///The argument `by`.
+        fn by(
+            self,
+            by: f64,
+        ) -> ScaleWith<Argument0, Argument1, Argument2, __autograd::Set<f64>>
+        where
+            Argument3: __autograd::NotGiven<ScaleArguments::by>,
+        {
+            ScaleWith(
+                self.0,
+                self.1,
+                self.2,
+                __autograd::Set(by),
+                ::core::marker::PhantomData,
+            )
+        }
+        ///Runs the op.
+        #[track_caller]
+        fn apply<'l0_0, 'l1_0, 'l2_0>(self) -> Result<(Tensor<f64>, usize), String>
+        where
+            Argument0: __autograd::Given<ScaleArguments::x, &'l0_0 Tensor<f64>>,
+            Argument1: __autograd::Given<ScaleArguments::w, &'l1_0 Tensor<f64>>,
+            Argument2: __autograd::Given<ScaleArguments::at, Option<&'l2_0 Tensor<i64>>>,
+            Argument3: __autograd::GivenOr<ScaleArguments::by, f64>,
+        {
+            <Scale>::apply(
+                __autograd::Given::<ScaleArguments::x, &'l0_0 Tensor<f64>>::take(self.0),
+                __autograd::Given::<ScaleArguments::w, &'l1_0 Tensor<f64>>::take(self.1),
+                __autograd::Given::<
+                    ScaleArguments::at,
+                    Option<&'l2_0 Tensor<i64>>,
+                >::take(self.2),
+                __autograd::GivenOr::<
+                    ScaleArguments::by,
+                    f64,
+                >::take_or(self.3, || -> f64 { 2.0 }),
+            )
+        }
+        /**As `apply`, with misuse of the op as an error instead of a panic.
+
+# Errors
+
+If a context call was against its rules, or an input against the op's.*/
+        #[track_caller]
+        fn try_apply<'l0_0, 'l1_0, 'l2_0>(
+            self,
+        ) -> __autograd::Result<Result<(Tensor<f64>, usize), String>>
+        where
+            Argument0: __autograd::Given<ScaleArguments::x, &'l0_0 Tensor<f64>>,
+            Argument1: __autograd::Given<ScaleArguments::w, &'l1_0 Tensor<f64>>,
+            Argument2: __autograd::Given<ScaleArguments::at, Option<&'l2_0 Tensor<i64>>>,
+            Argument3: __autograd::GivenOr<ScaleArguments::by, f64>,
+        {
+            <Scale>::try_apply(
+                __autograd::Given::<ScaleArguments::x, &'l0_0 Tensor<f64>>::take(self.0),
+                __autograd::Given::<ScaleArguments::w, &'l1_0 Tensor<f64>>::take(self.1),
+                __autograd::Given::<
+                    ScaleArguments::at,
+                    Option<&'l2_0 Tensor<i64>>,
+                >::take(self.2),
+                __autograd::GivenOr::<
+                    ScaleArguments::by,
+                    f64,
+                >::take_or(self.3, || -> f64 { 2.0 }),
+            )
+        }
+    }
+};

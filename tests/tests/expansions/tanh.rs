@@ -1,0 +1,160 @@
+/// Hyperbolic tangent.
+#[allow(dead_code, missing_copy_implementations)]
+pub struct Tanh;
+#[allow(elided_lifetimes_in_paths)]
+impl Tanh {
+    ///Computes the op; called by `apply`.
+    pub fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        let y = x.tanh();
+        ctx.save_for_backward(&y);
+        y
+    }
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * (1.0 - ctx.saved_tensor().square())
+    }
+}
+#[allow(
+    non_camel_case_types,
+    non_snake_case,
+    dead_code,
+    unreachable_pub,
+    unused_qualifications,
+    elided_lifetimes_in_paths,
+    private_interfaces,
+    missing_debug_implementations,
+    single_use_lifetimes,
+    unused_lifetimes,
+    clippy::all,
+    clippy::pedantic,
+    clippy::nursery
+)]
+const _: () = {
+    #[allow(unused_imports)]
+    use ::autograd_core::private as __autograd;
+    /// Names this op among all layers; keeps its private types private.
+    struct TanhKey;
+    /// Which tensor inputs want a gradient.
+    pub struct TanhNeedsGrad {
+        pub x: ::core::primitive::bool,
+    }
+    #[automatically_derived]
+    #[allow(deprecated)]
+    impl __autograd::Layer<TanhKey> for Tanh {
+        type Saved = Tensor<f64>;
+        type Attrs = ();
+        type Needs = TanhNeedsGrad;
+        const INFO: &'static __autograd::Info = &__autograd::Info {
+            name: "Tanh",
+            inputs: &[
+                __autograd::InputInfo {
+                    name: "x",
+                    differentiable: true,
+                },
+            ],
+            bare: &["dy"],
+            once_differentiable: false,
+        };
+        #[allow(unused_variables)]
+        fn needs(needs: &dyn __autograd::NeedsGrad) -> TanhNeedsGrad {
+            TanhNeedsGrad {
+                x: needs.one(0usize),
+            }
+        }
+        fn pull(raw: &__autograd::RawBackward<'_>) -> __autograd::Result<()> {
+            __autograd::float_tensor::<Tensor<f64>>();
+            #[allow(unused_imports)]
+            use __autograd::Unknown as _;
+            let saved = raw.saved::<Self, TanhKey>()?;
+            let context = raw.context::<Self, TanhKey>(&saved);
+            let gradient0 = __autograd::Known::<Tensor<f64>>::new()
+                .gradient::<Tensor<f64>>(raw, 0usize);
+            let returned = Self::backward(&context, gradient0.lend());
+            __autograd::Known::<Tensor<f64>>::new()
+                .give::<Tensor<f64>, _>(raw, 0usize, returned)?;
+            __autograd::Result::Ok(())
+        }
+    }
+    #[allow(deprecated)]
+    impl Tanh {
+        ///Runs the op on these inputs.
+        #[track_caller]
+        pub fn apply(x: &Tensor<f64>) -> Tensor<f64> {
+            __autograd::expect(Self::try_apply(x))
+        }
+        /// As [`apply`](Self::apply), with misuse of the op as an error instead of a panic.
+        ///
+        /// # Errors
+        ///
+        /// If a context call was against its rules, or an input against the op's.
+        #[track_caller]
+        pub fn try_apply(x: &Tensor<f64>) -> __autograd::Result<Tensor<f64>> {
+            #[allow(unused_imports)]
+            use __autograd::Unknown as _;
+            let inputs: &[&dyn __autograd::TensorInput] = &[
+                __autograd::Known::<Tensor<f64>>::new().input(&x),
+            ];
+            __autograd::apply::<
+                Self,
+                TanhKey,
+                _,
+            >(
+                inputs,
+                |context: &mut __autograd::ForwardContext<'_, Self>| {
+                    Self::forward(context, x)
+                },
+                |out, visitor| {
+                    __autograd::Known::<Tensor<f64>>::new().output(visitor, &mut *out);
+                },
+            )
+        }
+    }
+    mod TanhArguments {
+        pub struct x {}
+    }
+    ///Arguments of [`Tanh`] by name; ends with `apply()`.
+    #[must_use = "nothing runs before `apply()`"]
+    pub struct TanhWith<Argument0>(Argument0, ::core::marker::PhantomData<fn() -> ()>);
+    impl Tanh {
+        /// Starts a call with arguments by name, in any order; ends with `apply()`.
+        pub fn with() -> TanhWith<__autograd::Required> {
+            TanhWith(__autograd::Required, ::core::marker::PhantomData)
+        }
+    }
+    #[allow(deprecated)]
+    impl<Argument0> TanhWith<Argument0> {
+        ///The argument `x`.
+        pub fn x<'l0_0>(
+            self,
+            x: &'l0_0 Tensor<f64>,
+        ) -> TanhWith<__autograd::Set<&'l0_0 Tensor<f64>>>
+        where
+            Argument0: __autograd::NotGiven<TanhArguments::x>,
+        {
+            TanhWith(__autograd::Set(x), ::core::marker::PhantomData)
+        }
+        ///Runs the op.
+        #[track_caller]
+        pub fn apply<'l0_0>(self) -> Tensor<f64>
+        where
+            Argument0: __autograd::Given<TanhArguments::x, &'l0_0 Tensor<f64>>,
+        {
+            <Tanh>::apply(
+                __autograd::Given::<TanhArguments::x, &'l0_0 Tensor<f64>>::take(self.0),
+            )
+        }
+        /**As `apply`, with misuse of the op as an error instead of a panic.
+
+# Errors
+
+If a context call was against its rules, or an input against the op's.*/
+        #[track_caller]
+        pub fn try_apply<'l0_0>(self) -> __autograd::Result<Tensor<f64>>
+        where
+            Argument0: __autograd::Given<TanhArguments::x, &'l0_0 Tensor<f64>>,
+        {
+            <Tanh>::try_apply(
+                __autograd::Given::<TanhArguments::x, &'l0_0 Tensor<f64>>::take(self.0),
+            )
+        }
+    }
+};

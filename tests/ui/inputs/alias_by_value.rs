@@ -1,0 +1,17 @@
+// a tensor hidden in an alias, by value
+use autograd_core::prelude::*;
+
+type T64 = Tensor<f64>;
+
+#[py_layer]
+impl Op {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, w: T64) -> Tensor<f64> {
+        x * w
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * 2.0
+    }
+}
+
+fn main() {}

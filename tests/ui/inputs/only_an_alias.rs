@@ -1,0 +1,17 @@
+// the only tensor input is hidden behind an alias
+use autograd_core::prelude::*;
+
+type T64 = Tensor<f64>;
+
+#[py_layer]
+impl Op {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &T64) -> Tensor<f64> {
+        x * 2.0
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * 2.0
+    }
+}
+
+fn main() {}

@@ -1,0 +1,18 @@
+// a defaulted argument given twice
+use autograd_core::prelude::*;
+
+#[py_layer]
+impl Op {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, #[default(2.0)] by: f64) -> Tensor<f64> {
+        x * by
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * 2.0
+    }
+}
+
+fn main() {
+    let x = Tensor::<f64>::from(1.0);
+    let _ = Op::with().x(&x).by(1.0).by(2.0).apply();
+}

@@ -1,0 +1,21 @@
+// `#[deprecated]` of `forward` is that of `apply`
+#![deny(deprecated)]
+use autograd_core::prelude::*;
+
+#[py_layer]
+impl Op {
+    #[deprecated(note = "use another")]
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        x * 2.0
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * 2.0
+    }
+}
+
+fn main() {
+    let x = Tensor::<f64>::from(1.0);
+    let _ = Op::apply(&x);
+    let _ = Op::with().x(&x).apply();
+}

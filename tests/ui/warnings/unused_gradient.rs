@@ -1,0 +1,16 @@
+// a gradient that backward does not use is rustc's own warning
+#![deny(unused_variables)]
+use autograd_core::prelude::*;
+
+#[py_layer]
+impl Op {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        x * 2.0
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        Tensor::from(1.0)
+    }
+}
+
+fn main() {}
