@@ -592,24 +592,3 @@ fn every_f32() {
         assert!(error <= most, "{name}: {error} ulp");
     }
 }
-
-/// The functions must stay vectorised: a compiler that stops doing so costs a factor of ten.
-#[test]
-#[ignore = "a measurement, for release builds on a quiet machine"]
-fn faster_than_std() {
-    fn seconds(mut work: impl FnMut()) -> f64 {
-        (0..50).fold(f64::INFINITY, |best, _| {
-            let start = std::time::Instant::now();
-            work();
-            best.min(start.elapsed().as_secs_f64())
-        })
-    }
-    let x: Vec<f32> = (0..10_000).map(|i| i as f32 * 1e-3 - 5.0).collect();
-    let mut y = x.clone();
-    let std = seconds(|| y.iter_mut().zip(&x).for_each(|(y, x)| *y = x.tanh()));
-    let ours = seconds(|| {
-        y.copy_from_slice(&x);
-        dispatch(Map(&mut y, v_tanh));
-    });
-    assert!(std / ours > 4.0, "tanh is {:.1} times as fast as std's", std / ours);
-}
