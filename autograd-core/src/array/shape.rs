@@ -20,6 +20,12 @@ pub(crate) fn copied(shape: &[usize]) -> Shape {
     }
 }
 
+/// Whether two shapes are the same. Written out for the same reason as [`copied`].
+#[inline]
+pub(crate) fn same(a: &[usize], b: &[usize]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(m, n)| m == n)
+}
+
 /// What can be given as a shape: `[2, 3]`, a slice, a `Vec`, a single length, or `()` or `[]` for
 /// a scalar.
 pub trait IntoShape {

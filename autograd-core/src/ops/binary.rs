@@ -4,7 +4,7 @@ use super::{Arithmetic, Caller, Float, Input, Numeric};
 use crate::array::elementwise::{Zip, ZipAny, zip, zip_scalar};
 use crate::array::lane::Lane;
 use crate::array::math::Math;
-use crate::array::shape::broadcast;
+use crate::array::shape::{broadcast, same};
 use crate::array::{Shape, Value};
 use crate::error::Result;
 use crate::graph::{Keep, NodeRef, Plain, Tensor, op_node};
@@ -222,8 +222,8 @@ pub(super) fn float<T: Float>(
     caller: Caller,
 ) -> Result<Tensor<T>> {
     let (a, b) = (left.tensor(), right.tensor());
-    let same = a.shape() == b.shape();
-    let shape = if same { a.shape_owned() } else { broadcast(op.name(), a.shape(), b.shape())? };
+    let same = same(a.shape(), b.shape());
+    let stretched = if same { None } else { Some(broadcast(op.name(), a.shape(), b.shape())?) };
     let wants = [a.is_recorded(), b.is_recorded()];
     let mut node = (wants != [false, false]).then(|| {
         let saves = op.saves(wants);
@@ -234,39 +234,37 @@ pub(super) fn float<T: Float>(
         op_node(op.name(), caller, [a.edge(), b.edge()], state, pull)
     });
     let [f, swapped] = kernels(op);
-    let (left, right) = match try_in_place(left, right, f, &mut node) {
-        Ok(done) => return Ok(done),
-        Err(operands) => operands,
-    };
-    let (right, left) = match try_in_place(right, left, swapped, &mut node) {
-        Ok(done) => return Ok(done),
-        Err(operands) => operands,
-    };
+    let (mut left, mut right) = (left, right);
+    if same {
+        match try_in_place(left, &right, f, &mut node) {
+            Ok(done) => return Ok(done),
+            Err(operand) => left = operand,
+        }
+        match try_in_place(right, &left, swapped, &mut node) {
+            Ok(done) => return Ok(done),
+            Err(operand) => right = operand,
+        }
+    }
+    let shape = stretched.unwrap_or_else(|| left.tensor().shape_owned());
     let value = left.consume(|a| right.consume(|b| zip(&shape, a, b, f, swapped)));
     Ok(Tensor::output(value, node))
 }
 
-/// Writes `f(a, b)` over `a`, if `a` is a temporary and the shapes are the same.
+/// Writes `f(a, b)` over `a`, if `a` is a temporary; the shapes are the same.
 fn try_in_place<'a, T: Float>(
     a: Input<'a, T>,
-    b: Input<'a, T>,
+    b: &Input<'_, T>,
     f: &dyn ZipAny<T>,
     node: &mut Option<NodeRef>,
-) -> Result<Tensor<T>, (Input<'a, T>, Input<'a, T>)> {
-    if matches!(a, Input::Ref(_)) || a.tensor().shape() != b.tensor().shape() {
-        return Err((a, b));
+) -> Result<Tensor<T>, Input<'a, T>> {
+    if let Input::Ref(_) = a {
+        return Err(a);
     }
-    let a = {
-        let read = b.tensor().read();
-        let Some(y) = read.as_padded_inline().or_else(|| read.as_slice()) else {
-            return Err((a, b));
-        };
-        match a.try_in_place(|x| f.run(x, y), || node.take()) {
-            Ok(done) => return Ok(done),
-            Err(a) => a,
-        }
-    };
-    Err((a, b))
+    let read = b.tensor().read();
+    match read.as_padded_inline().or_else(|| read.as_slice()) {
+        Some(y) => a.try_in_place(|x| f.run(x, y), || node.take()),
+        None => Err(a),
+    }
 }
 
 type Kept<T> = (Binary, Option<Tensor<T>>, Option<Tensor<T>>, Option<Box<[Shape; 2]>>);

@@ -14,6 +14,7 @@ use super::inputs::Edges;
 use super::outputs::TensorOutput;
 use super::saved::{KeptState, Saved, Unpack};
 use super::{Info, Layer};
+use crate::array::shape::same;
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, At, Edge, GradMode, NodeRef, Pull, Rule, Sink, Slots, for_any};
 
@@ -194,7 +195,7 @@ impl RawBackward<'_> {
             });
         };
         let expected = self.layer.layout.shape(tensor);
-        if grad.shape() != expected {
+        if !same(grad.shape(), expected) {
             return Err(Error::GradientShape {
                 op: self.at.op,
                 parameter: self.name(group, position),
