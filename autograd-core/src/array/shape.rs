@@ -20,6 +20,19 @@ pub(crate) fn copied(shape: &[usize]) -> Shape {
     }
 }
 
+/// Writes a shape over another, number by number: what is built beside its place and then moved
+/// there is read back wider than it was written, and the processor waits for that.
+#[inline]
+pub(crate) fn assign(to: &mut Shape, from: &[usize]) {
+    if to.len() != from.len() {
+        *to = copied(from);
+        return;
+    }
+    for (to, from) in to.iter_mut().zip(from) {
+        *to = *from;
+    }
+}
+
 /// Whether two shapes are the same. Written out for the same reason as [`copied`].
 #[inline]
 pub(crate) fn same(a: &[usize], b: &[usize]) -> bool {

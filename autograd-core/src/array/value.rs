@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ndarray::{ArrayD, ArrayViewD, IxDyn, ShapeBuilder};
 
 use super::Storable;
-use super::shape::{Shape, copied, is_row_major, row_major};
+use super::shape::{Shape, assign, copied, is_row_major, row_major};
 
 /// Heap data of one or more values; goes back to the pool when the last of them is dropped.
 pub(crate) struct Buffer<T: Storable>(Vec<T>);
@@ -164,6 +164,30 @@ impl<T: Storable> Value<T> {
         match &mut self.storage {
             Storage::Inline(data) => Some(data.as_mut()),
             Storage::Heap { .. } => None,
+        }
+    }
+
+    pub(crate) fn is_inline(&self) -> bool {
+        matches!(self.storage, Storage::Inline(_))
+    }
+
+    /// Becomes a copy of another value; written field by field, because this one is in its place
+    /// already.
+    #[inline]
+    pub(crate) fn copy_from(&mut self, other: &Self) {
+        assign(&mut self.shape, &other.shape);
+        self.strides = other.strides.clone();
+        match (&mut self.storage, &other.storage) {
+            (Storage::Inline(to), Storage::Inline(from)) => *to = *from,
+            (to, from) => *to = from.clone(),
+        }
+    }
+
+    /// Gives the buffer away. The shape stays, and what stands inline.
+    pub(crate) fn empty(&mut self) {
+        self.strides = None;
+        if !self.is_inline() {
+            self.storage = Storage::Inline(T::INLINE);
         }
     }
 

@@ -1,6 +1,10 @@
 //! Where element types are erased: edges, gradients on their way, saved tensors of layers.
 
-use super::tensor::Tensor;
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use super::spare::{self, Spare, Spares};
+use super::tensor::{Inner, Tensor};
 use crate::array::{DType, Storable};
 use crate::print::Printable;
 
@@ -22,6 +26,10 @@ pub trait Element: Storable + Printable + sealed::Sealed {
     fn unwrap(tensor: AnyTensor) -> Option<Tensor<Self>>;
     #[doc(hidden)]
     fn peek(tensor: &AnyTensor) -> Option<&Tensor<Self>>;
+    #[doc(hidden)]
+    fn spares() -> &'static Spares<Self>;
+    #[doc(hidden)]
+    fn release(inner: Arc<Inner<Self>>);
 }
 
 macro_rules! any_tensor {
@@ -51,6 +59,15 @@ macro_rules! any_tensor {
                         AnyTensor::$variant(tensor) => Some(tensor),
                         _ => None,
                     }
+                }
+                fn spares() -> &'static Spares<Self> {
+                    thread_local! {
+                        static SPARES: RefCell<Spare<$t>> = const { Spare::new() };
+                    }
+                    &SPARES
+                }
+                fn release(inner: Arc<Inner<Self>>) {
+                    spare::release(inner);
                 }
             }
         )*

@@ -9,6 +9,7 @@ mod any;
 mod mode;
 mod node;
 mod saved;
+mod spare;
 mod tensor;
 mod watch;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::any::Element;
 use super::node::{Node, NodeRef};
-use super::tensor::Tensor;
+use super::tensor::{Read, Tensor};
 use crate::array::Value;
 use crate::error::{Error, Result};
 
@@ -29,9 +29,9 @@ impl<T: Element> Keep<T> {
     }
 }
 
-/// The op's only output kept for backward: its value only, because the output holds the node and
-/// the node must not hold the output.
-pub(crate) struct KeepOutput<T: Element>(pub(crate) Value<T>);
+/// The op's only output kept for backward: a tensor of its own with the same value, because the
+/// output holds the node and the node must not hold the output.
+pub(crate) struct KeepOutput<T: Element>(Tensor<T>);
 
 impl<T: Element> Clone for KeepOutput<T> {
     fn clone(&self) -> Self {
@@ -39,16 +39,36 @@ impl<T: Element> Clone for KeepOutput<T> {
     }
 }
 
+impl<T: Element> KeepOutput<T> {
+    /// Keeps what will be the output.
+    pub(crate) fn of(output: &Tensor<T>) -> Self {
+        Self(output.alias())
+    }
+
+    /// Keeps the value of what will be the output.
+    pub(crate) fn value(value: &Value<T>) -> Self {
+        Self(Tensor::new(value.clone()))
+    }
+}
+
 /// A kept output: its value, and its place in the graph where that is needed.
 pub(crate) struct KeptOutput<T: Element> {
-    pub(crate) value: Value<T>,
+    tensor: Tensor<T>,
     node: Option<NodeRef>,
 }
 
 impl<T: Element> KeptOutput<T> {
+    /// The output's value.
+    pub(crate) fn read(&self) -> Read<'_, T> {
+        self.tensor.read()
+    }
+
     /// The output put together again; differentiable where this backward is recorded.
     pub(crate) fn into_tensor(self) -> Tensor<T> {
-        Tensor::output(self.value, self.node)
+        match self.node {
+            Some(node) => self.tensor.attached(node, 0),
+            None => self.tensor,
+        }
     }
 }
 
@@ -105,7 +125,7 @@ impl<T: Element> Keeps for KeepOutput<T> {
 
     fn unpack(self, at: &At<'_>) -> Result<KeptOutput<T>> {
         let node = at.create_graph.then(|| NodeRef::new(Arc::clone(at.node)));
-        Ok(KeptOutput { value: self.0, node })
+        Ok(KeptOutput { tensor: self.0, node })
     }
 }
 

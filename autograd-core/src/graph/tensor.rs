@@ -10,6 +10,7 @@ use super::any::Element;
 use super::mode::is_grad_enabled;
 use super::node::{Edge, EdgeList, HookId, NodeRef, OpNode, PullFn};
 use super::saved::Keeps;
+use super::spare;
 use super::watch;
 use crate::array::shape::copied;
 use crate::array::{DType, Shape, Value};
@@ -34,9 +35,14 @@ use crate::error::Result;
 /// assert_eq!(x.grad().unwrap().to_vec(), [2.0, 4.0, 6.0]);
 /// # Ok::<(), autograd_core::Error>(())
 /// ```
-pub struct Tensor<T: Element = f32>(Arc<Inner<T>>);
+pub struct Tensor<T: Element = f32>(
+    // `None` only while it is dropped.
+    Option<Arc<Inner<T>>>,
+);
 
-struct Inner<T: Element> {
+/// What the handles of a tensor share.
+#[doc(hidden)]
+pub struct Inner<T: Element> {
     value: Value<T>,
     /// The node this tensor came from, and which of its outputs it is.
     producer: Option<(NodeRef, u32)>,
@@ -72,7 +78,16 @@ impl<T: Element> Clone for LeafHook<T> {
 
 impl<T: Element> Clone for Tensor<T> {
     fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
+        Self(self.0.clone())
+    }
+}
+
+impl<T: Element> Drop for Tensor<T> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(inner) = self.0.take() {
+            T::release(inner);
+        }
     }
 }
 
@@ -124,13 +139,46 @@ impl<T: Element> Tensor<T> {
 
     #[inline]
     fn with_producer(value: Value<T>, producer: Option<(NodeRef, u32)>) -> Self {
-        Self(Arc::new(Inner {
+        let mut spare = spare::take::<T>();
+        if let Some(inner) = spare.as_mut().and_then(Arc::get_mut) {
+            inner.value = value;
+            *inner.stop_gradient.get_mut() = producer.is_none();
+            inner.producer = producer;
+            return Self(spare);
+        }
+        Self(Some(Arc::new(Inner {
             value,
             stop_gradient: AtomicBool::new(producer.is_none()),
             producer,
             shared: OnceLock::new(),
             kept: OnceLock::new(),
-        }))
+        })))
+    }
+
+    /// A tensor of its own with the same data, if that is small enough to stand inline: as good as
+    /// a temporary that nobody else can see.
+    #[inline]
+    pub(crate) fn small_copy(&self) -> Option<Self> {
+        let value = self.read();
+        if !value.is_inline() {
+            return None;
+        }
+        let mut spare = spare::take::<T>();
+        if let Some(inner) = spare.as_mut().and_then(Arc::get_mut) {
+            inner.value.copy_from(&value);
+            *inner.stop_gradient.get_mut() = true;
+            return Some(Self(spare));
+        }
+        Some(Self::new(value.into_owned()))
+    }
+
+    fn inner(&self) -> &Arc<Inner<T>> {
+        self.0.as_ref().unwrap_or_else(|| unreachable!("only drop takes it out"))
+    }
+
+    /// The tensor itself, if nobody else holds it.
+    fn inner_mut(&mut self) -> Option<&mut Inner<T>> {
+        self.0.as_mut().and_then(Arc::get_mut)
     }
 
     /// The same value as output `slot` of a node; no copy of this handle's own state.
@@ -144,7 +192,7 @@ impl<T: Element> Tensor<T> {
         if watch::is_on() {
             watch::made(&node, slot, &self.read());
         }
-        if let Some(inner) = Arc::get_mut(&mut self.0)
+        if let Some(inner) = self.inner_mut()
             && inner.is_plain()
         {
             inner.producer = Some((node, slot));
@@ -157,19 +205,27 @@ impl<T: Element> Tensor<T> {
     /// The same value as a tensor of its own, outside the graph; later changes in place do not
     /// reach it.
     pub(crate) fn alias(&self) -> Self {
-        Self::new(self.read().into_owned())
+        self.small_copy().unwrap_or_else(|| Self::new(self.read().into_owned()))
     }
 
     /// The value, if nobody else holds this tensor: then its buffer may be written. Otherwise the
     /// tensor comes back.
     pub(crate) fn try_into_value(mut self) -> Result<Value<T>, Self> {
-        match Arc::get_mut(&mut self.0) {
+        match self.inner_mut() {
             Some(inner) if inner.shared.get().is_none() => {
                 let empty = Value::scalar(T::ZERO);
                 Ok(std::mem::replace(&mut inner.value, empty))
             }
             _ => Err(self),
         }
+    }
+
+    /// Whether this is a temporary: nobody else holds it or sees its data.
+    pub(crate) fn is_temporary(&self) -> bool {
+        let inner = self.inner();
+        Arc::strong_count(inner) == 1
+            && inner.shared.get().is_none()
+            && inner.kept.get().is_none()
     }
 
     /// Computes a new tensor in this one's own allocation, if nobody else can see it: `run` changes
@@ -179,7 +235,7 @@ impl<T: Element> Tensor<T> {
         run: impl FnOnce(&mut Value<T>) -> bool,
         node: impl FnOnce() -> Option<NodeRef>,
     ) -> bool {
-        let Some(inner) = Arc::get_mut(&mut self.0) else { return false };
+        let Some(inner) = self.inner_mut() else { return false };
         if inner.shared.get().is_some() || inner.kept.get().is_some() || !run(&mut inner.value) {
             return false;
         }
@@ -197,7 +253,7 @@ impl<T: Element> Tensor<T> {
     /// data they see, is replaced by one of its own. In a recorded backward a gradient keeps its
     /// place in the graph, and a change in place is refused.
     pub(crate) fn unshared(self) -> Self {
-        let alone = Arc::strong_count(&self.0) == 1 && self.0.shared.get().is_none();
+        let alone = Arc::strong_count(self.inner()) == 1 && self.inner().shared.get().is_none();
         if alone || self.is_recorded() { self } else { self.alias() }
     }
 
@@ -209,8 +265,8 @@ impl<T: Element> Tensor<T> {
 
     /// The value to read. Takes no lock unless the tensor was changed in place before.
     pub(crate) fn read(&self) -> Read<'_, T> {
-        match self.0.shared.get() {
-            None => Read::Fixed(&self.0.value),
+        match self.inner().shared.get() {
+            None => Read::Fixed(&self.inner().value),
             Some(shared) => {
                 Read::Snapshot(shared.value.read().unwrap_or_else(PoisonError::into_inner).clone())
             }
@@ -219,13 +275,13 @@ impl<T: Element> Tensor<T> {
 
     /// How often the data was changed in place.
     pub(crate) fn version(&self) -> u32 {
-        self.0.shared.get().map_or(0, |shared| shared.version.load(Ordering::Acquire))
+        self.inner().shared.get().map_or(0, |shared| shared.version.load(Ordering::Acquire))
     }
 
     fn shared(&self) -> &Arc<Shared<T>> {
-        self.0.shared.get_or_init(|| {
+        self.inner().shared.get_or_init(|| {
             Arc::new(Shared {
-                value: RwLock::new(self.0.value.clone()),
+                value: RwLock::new(self.inner().value.clone()),
                 version: AtomicU32::new(0),
             })
         })
@@ -244,21 +300,19 @@ impl<T: Element> Tensor<T> {
     /// A tensor of its own that shares this one's data, also later changes in place.
     pub(crate) fn sharing(&self, producer: Option<(NodeRef, u32)>) -> Self {
         let shape = Value::scalar(T::ZERO).broadcast_to(self.shape());
-        let tensor = Self::with_producer(shape, producer);
-        let shared = OnceLock::from(Arc::clone(self.shared()));
-        Self(Arc::new(Inner {
-            shared,
-            ..Arc::into_inner(tensor.0).unwrap_or_else(|| unreachable!("it was made here"))
-        }))
+        let mut tensor = Self::with_producer(shape, producer);
+        let inner = tensor.inner_mut().unwrap_or_else(|| unreachable!("it was made here"));
+        inner.shared = OnceLock::from(Arc::clone(self.shared()));
+        tensor
     }
 
     /// Identity: clones of one tensor have the same address.
     pub(crate) fn address(&self) -> *const () {
-        Arc::as_ptr(&self.0).cast()
+        Arc::as_ptr(self.inner()).cast()
     }
 
     pub(crate) fn downgrade(&self) -> WeakTensor<T> {
-        WeakTensor(Arc::downgrade(&self.0))
+        WeakTensor(Arc::downgrade(self.inner()))
     }
 
     /// Lengths of the axes; `[]` for a scalar.
@@ -267,7 +321,7 @@ impl<T: Element> Tensor<T> {
     /// assert_eq!(autograd_core::Tensor::<f32>::zeros([2, 3]).shape(), [2, 3]);
     /// ```
     pub fn shape(&self) -> &[usize] {
-        self.0.value.shape()
+        self.inner().value.shape()
     }
 
     pub(crate) fn shape_owned(&self) -> Shape {
@@ -282,7 +336,7 @@ impl<T: Element> Tensor<T> {
     /// Number of elements.
     #[doc(alias = "numel")]
     pub fn len(&self) -> usize {
-        self.0.value.len()
+        self.inner().value.len()
     }
 
     /// Whether there are no elements (an axis has length 0).
@@ -299,25 +353,25 @@ impl<T: Element> Tensor<T> {
     /// from a tensor that wants a gradient.
     #[doc(alias = "requires_grad")]
     pub fn stop_gradient(&self) -> bool {
-        self.0.stop_gradient.load(Ordering::Relaxed)
+        self.inner().stop_gradient.load(Ordering::Relaxed)
     }
 
     pub(crate) fn store_stop_gradient(&self, stop: bool) {
-        self.0.stop_gradient.store(stop, Ordering::Relaxed);
+        self.inner().stop_gradient.store(stop, Ordering::Relaxed);
     }
 
     /// Whether no recorded op produced this tensor: gradients end, and are kept, here.
     pub fn is_leaf(&self) -> bool {
-        self.0.producer.is_none() || self.stop_gradient()
+        self.inner().producer.is_none() || self.stop_gradient()
     }
 
     pub(crate) fn producer(&self) -> Option<&(NodeRef, u32)> {
-        self.0.producer.as_ref().filter(|_| !self.stop_gradient())
+        self.inner().producer.as_ref().filter(|_| !self.stop_gradient())
     }
 
     /// Where this tensor came from, also where the graph was cut there later.
     pub(crate) fn origin(&self) -> Option<&NodeRef> {
-        self.0.producer.as_ref().map(|(node, _)| node)
+        self.inner().producer.as_ref().map(|(node, _)| node)
     }
 
     /// Whether an op on this tensor is recorded now.
@@ -330,26 +384,26 @@ impl<T: Element> Tensor<T> {
         if self.stop_gradient() {
             return Edge::None;
         }
-        match &self.0.producer {
+        match &self.inner().producer {
             Some((node, slot)) => Edge::Node(node.clone(), *slot),
             None => Edge::Leaf(T::wrap(self.clone())),
         }
     }
 
     fn kept(&self) -> &Kept<T> {
-        self.0.kept.get_or_init(|| {
+        self.inner().kept.get_or_init(|| {
             Box::new(Kept { grad: Mutex::new(None), hooks: Mutex::new(Vec::new()) })
         })
     }
 
     pub(crate) fn grad_slot(&self) -> Option<Tensor<T>> {
-        let kept = self.0.kept.get()?;
+        let kept = self.inner().kept.get()?;
         kept.grad.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Puts a gradient in place of the kept one, which comes back.
     pub(crate) fn replace_grad(&self, grad: Option<Tensor<T>>) -> Option<Tensor<T>> {
-        if grad.is_none() && self.0.kept.get().is_none() {
+        if grad.is_none() && self.inner().kept.get().is_none() {
             return None;
         }
         let mut slot = self.kept().grad.lock().unwrap_or_else(PoisonError::into_inner);
@@ -372,7 +426,7 @@ impl<T: Element> Tensor<T> {
     }
 
     pub(crate) fn remove_leaf_hook(&self, id: HookId) -> bool {
-        let Some(kept) = self.0.kept.get() else { return false };
+        let Some(kept) = self.inner().kept.get() else { return false };
         let mut hooks = kept.hooks.lock().unwrap_or_else(PoisonError::into_inner);
         let before = hooks.len();
         hooks.retain(|hook| hook.id != id);
@@ -380,7 +434,7 @@ impl<T: Element> Tensor<T> {
     }
 
     pub(crate) fn leaf_hooks(&self) -> Vec<LeafHook<T>> {
-        match self.0.kept.get() {
+        match self.inner().kept.get() {
             Some(kept) => kept.hooks.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             None => Vec::new(),
         }
@@ -388,6 +442,14 @@ impl<T: Element> Tensor<T> {
 }
 
 impl<T: Element> Inner<T> {
+    /// Frees all that is held but the memory itself, for the next tensor.
+    pub(super) fn empty(&mut self) {
+        self.producer = None;
+        self.shared.take();
+        self.kept.take();
+        self.value.empty();
+    }
+
     /// Nothing but a value: no data shared with others, no gradient, no hook, no producer.
     fn is_plain(&mut self) -> bool {
         self.producer.is_none()
@@ -402,7 +464,7 @@ pub(crate) struct WeakTensor<T: Element>(Weak<Inner<T>>);
 
 impl<T: Element> WeakTensor<T> {
     pub(crate) fn upgrade(&self) -> Option<Tensor<T>> {
-        self.0.upgrade().map(Tensor)
+        self.0.upgrade().map(|inner| Tensor(Some(inner)))
     }
 }
 

@@ -236,13 +236,16 @@ pub(super) fn float<T: Float>(
     let [f, swapped] = kernels(op);
     let (mut left, mut right) = (left, right);
     if same {
+        // A temporary is written over; otherwise a copy of the left operand, if it is small.
+        if right.is_temporary() && !left.is_temporary() {
+            match try_in_place(right, &left, swapped, &mut node) {
+                Ok(done) => return Ok(done),
+                Err(operand) => right = operand,
+            }
+        }
         match try_in_place(left, &right, f, &mut node) {
             Ok(done) => return Ok(done),
             Err(operand) => left = operand,
-        }
-        match try_in_place(right, &left, swapped, &mut node) {
-            Ok(done) => return Ok(done),
-            Err(operand) => right = operand,
         }
     }
     let shape = stretched.unwrap_or_else(|| left.tensor().shape_owned());
@@ -250,16 +253,13 @@ pub(super) fn float<T: Float>(
     Ok(Tensor::output(value, node))
 }
 
-/// Writes `f(a, b)` over `a`, if `a` is a temporary; the shapes are the same.
+/// Writes `f(a, b)` over `a`, if `a` is a temporary or small; the shapes are the same.
 fn try_in_place<'a, T: Float>(
     a: Input<'a, T>,
     b: &Input<'_, T>,
     f: &dyn ZipAny<T>,
     node: &mut Option<NodeRef>,
 ) -> Result<Tensor<T>, Input<'a, T>> {
-    if let Input::Ref(_) = a {
-        return Err(a);
-    }
     let read = b.tensor().read();
     match read.as_padded_inline().or_else(|| read.as_slice()) {
         Some(y) => a.try_in_place(|x| f.run(x, y), || node.take()),

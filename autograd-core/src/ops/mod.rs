@@ -116,16 +116,28 @@ impl<T: Element> Input<'_, T> {
         }
     }
 
-    /// Runs a kernel in the operand's own allocation, if it is a temporary that nobody else can
-    /// see and `run` can. The result is an output of `node`, or outside the graph.
+    /// Runs a kernel in place: in the operand's own allocation, if it is a temporary that nobody
+    /// else can see, or on a copy, if it is small. The result is an output of `node`, or outside
+    /// the graph.
     pub(crate) fn try_in_place(
         self,
         run: impl FnOnce(&mut [T]),
         node: impl FnOnce() -> Option<NodeRef>,
     ) -> Result<Tensor<T>, Self> {
-        let Self::Own(mut tensor) = self else { return Err(self) };
+        let mut tensor = match self {
+            Self::Own(tensor) if tensor.is_temporary() => tensor,
+            other => match other.tensor().small_copy() {
+                Some(copy) => copy,
+                None => return Err(other),
+            },
+        };
         let run = |value: &mut Value<T>| value.as_padded_mut_slice().map(run).is_some();
         if tensor.try_in_place(run, node) { Ok(tensor) } else { Err(Self::Own(tensor)) }
+    }
+
+    /// Whether it is a temporary that nobody else can see.
+    pub(crate) fn is_temporary(&self) -> bool {
+        matches!(self, Self::Own(tensor) if tensor.is_temporary())
     }
 
     /// Runs a kernel on the value: the value itself where nobody else can see it.

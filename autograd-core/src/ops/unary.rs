@@ -2,7 +2,7 @@
 
 use super::{Caller, Float, Input};
 use crate::array::Value;
-use crate::array::elementwise::{Arg, Map, MapSlice, Zip, ZipSlices, map, zip_onto};
+use crate::array::elementwise::{Map, MapSlice, Zip, ZipSlices, map, zip_onto};
 use crate::array::lane::Lane;
 use crate::array::math::{Math, angles_in_range};
 use crate::error::Result;
@@ -207,24 +207,27 @@ unary_ops! {
 /// Runs and, where it must be, records a unary op.
 pub(super) fn run<T: Float>(op: Unary, x: Input<'_, T>, caller: Caller) -> Tensor<T> {
     if !x.tensor().is_recorded() {
-        let kernel = op.kernel::<T>();
-        return match x.try_in_place(|x| kernel.run(x), || None) {
-            Ok(done) => done,
-            Err(x) => Tensor::new(x.consume(|x| map(x, kernel))),
-        };
+        return compute(op, x);
     }
     let x = x.tensor();
-    let value = map(Arg::Ref(&x.read()), op.kernel());
+    let mut y = compute(op, Input::Ref(x));
     let edges = [x.edge()];
     let (name, op_) = (op.name(), Plain(op));
     let node = match op.saves() {
         Saves::Nothing => op_node(name, caller, edges, op_, pull::<T>),
         Saves::Input => op_node(name, caller, edges, (op_, Keep::input(0, x)), pull_input::<T>),
-        Saves::Output => {
-            op_node(name, caller, edges, (op_, KeepOutput(value.clone())), pull_output::<T>)
-        }
+        Saves::Output => op_node(name, caller, edges, (op_, KeepOutput::of(&y)), pull_output::<T>),
     };
-    Tensor::output(value, Some(node))
+    y.attach(node, 0);
+    y
+}
+
+fn compute<T: Float>(op: Unary, x: Input<'_, T>) -> Tensor<T> {
+    let kernel = op.kernel::<T>();
+    match x.try_in_place(|x| kernel.run(x), || None) {
+        Ok(done) => done,
+        Err(x) => Tensor::new(x.consume(|x| map(x, kernel))),
+    }
 }
 
 type Grads<T> = Result<[Option<Tensor<T>>; 1]>;
@@ -245,7 +248,7 @@ fn pull_output<T: Float>((op, y): (Unary, KeptOutput<T>), dy: Tensor<T>, _: [boo
     if is_grad_enabled() {
         return Ok([Some(op.formula(dy, &y.into_tensor()))]);
     }
-    Ok([Some(op.fused(dy, &y.value))])
+    Ok([Some(op.fused(dy, &y.read()))])
 }
 
 impl Unary {

@@ -49,7 +49,7 @@ fn last<T: Float>(op: Softmax, x: &Tensor<T>, caller: Caller) -> Tensor<T> {
     if !x.is_recorded() {
         return Tensor::new(value);
     }
-    let state = (Plain(op), KeepOutput(value.clone()));
+    let state = (Plain(op), KeepOutput::value(&value));
     record(op.name(), caller, [x], value, state, pull)
 }
 
@@ -66,7 +66,7 @@ fn pull<T: Float>(
             Softmax::Log => &dy - y.exp() * dy.sum_axes_keep(&[-1]),
         })]);
     }
-    let y = y.value;
+    let y = y.read();
     let n = y.shape()[y.rank() - 1];
     let mut dx = writable(dy);
     if let (Some(dx), Some(y)) = (dx.as_mut_slice(), y.as_slice()) {
@@ -103,7 +103,7 @@ fn logsumexp<T: Float>(x: &Tensor<T>, axes: &[isize], caller: Caller) -> Result<
         return Ok(value);
     }
     let value: Value<T> = value.read().into_owned();
-    let state = (Plain(unreduced), Keep::input(0, x), KeepOutput(value.clone()));
+    let state = (Plain(unreduced), Keep::input(0, x), KeepOutput::value(&value));
     // `y = logsumexp(x)`: `dx = exp(x - y) dy`.
     Ok(record("logsumexp", caller, [x], value, state, |(unreduced, x, y), dy, _| {
         let y = y.into_tensor().reshape(unreduced.clone());
