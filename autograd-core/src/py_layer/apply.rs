@@ -2,15 +2,14 @@
 
 use std::any::type_name;
 use std::convert::Infallible;
-use std::mem;
 use std::panic::Location;
-use std::sync::Mutex;
 
 use super::context::{Forward, ForwardContext};
-use super::inputs::{Drawn, TensorInput, wants_gradient};
+use super::call::{Content, Layout, Tensors};
+use super::inputs::{TensorInput, note, wants_gradient};
 use super::node::{LayerNode, RawBackward};
-use super::outputs::{Seen, Visit, Visitor, attach, look, release};
-use super::saved::{Kept, KeptState, Pack, Role};
+use super::outputs::{Visit, Visitor, attach, look, release};
+use super::saved::{Kept, Role};
 use super::{Info, Layer};
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, GradMode, NodeRef, Tensor, is_grad_enabled};
@@ -37,12 +36,9 @@ pub fn apply_fallible<L: Layer<K>, K, O, E>(
     visit: impl Fn(&mut O, &mut Visitor<'_>),
 ) -> Result<Result<O, E>> {
     let location = Location::caller();
-    let mut drawn = Drawn::default();
-    let recording = is_recording(L::INFO, inputs);
-    if recording {
-        drawn.fill(inputs, L::INFO);
-    }
-    let mut context = ForwardContext::new(L::INFO, inputs, recording);
+    let mut tensors = Tensors::default();
+    let call = is_recording(L::INFO, inputs).then(|| note(inputs, L::INFO, &mut tensors));
+    let mut context = ForwardContext::new(L::INFO, inputs, call);
     let returned = {
         let _off = GradMode::set(false);
         forward(&mut context)
@@ -54,7 +50,7 @@ pub fn apply_fallible<L: Layer<K>, K, O, E>(
     let marker = Declared::of::<L, K>();
     finish(
         &mut context.state,
-        &mut drawn,
+        &mut tensors,
         L::pull,
         marker,
         &mut |visitor| visit(&mut outputs, visitor),
@@ -160,7 +156,7 @@ fn is_recording(info: &Info, inputs: &[&dyn TensorInput]) -> bool {
 /// Forward is done: checks what it did, and records.
 fn finish(
     forward: &mut Forward<'_>,
-    drawn: &mut Drawn,
+    tensors: &mut Tensors,
     pull: fn(&RawBackward<'_>) -> Result<()>,
     declared: Declared,
     visit: &mut Visit<'_>,
@@ -170,36 +166,28 @@ fn finish(
         return Err(*broken);
     }
     let marked = forward.non_differentiable.take().unwrap_or_default();
-    if !forward.recording && marked.is_empty() {
+    let Some(mut call) = forward.call.take() else {
+        if !marked.is_empty() {
+            look(visit, &mut Layout::default(), tensors);
+            check_marks(forward.info, tensors, &marked)?;
+        }
         release(visit, forward.inputs);
         return Ok(());
-    }
-    let seen = look(visit, &mut drawn.layout);
-    check_marks(forward.info, &seen, &marked)?;
-    if !forward.recording {
-        release(visit, forward.inputs);
-        return Ok(());
-    }
-    check_declared(forward, &declared)?;
-    let mut kept = forward.saved.take().map_or_else(KeptState::new, Pack::into_state);
-    kept.iter_mut().for_each(|kept| assign_role(kept, drawn, &seen, &marked));
-    let node = LayerNode {
-        info: forward.info,
-        pull,
-        edges: mem::take(&mut drawn.edges),
-        kept: Mutex::new(Some(kept)),
-        attrs: forward.attrs.take(),
-        layout: mem::take(&mut drawn.layout),
     };
-    let node = NodeRef::record(node, location);
-    let is_input = |address| drawn.group(address).is_some();
-    attach(visit, node, &seen, &is_input, &marked);
+    look(visit, &mut call.layout, tensors);
+    check_marks(forward.info, tensors, &marked)?;
+    call.attrs = forward.attrs.take();
+    check_declared(forward.info, &mut call, &declared)?;
+    let saved = call.saved().get_or_insert_default();
+    saved.iter_mut().for_each(|kept| assign_role(kept, tensors, &marked));
+    let node = NodeRef::record(LayerNode { info: forward.info, pull, call }, location);
+    attach(visit, node, tensors, &marked);
     Ok(())
 }
 
-fn check_marks(info: &Info, seen: &Seen, marked: &[AnyTensor]) -> Result<()> {
+fn check_marks(info: &Info, tensors: &Tensors, marked: &[AnyTensor]) -> Result<()> {
     for (position, tensor) in marked.iter().enumerate() {
-        if !seen.addresses.contains(&tensor.address()) && is_float(tensor) {
+        if tensors.output(tensor.address()).is_none() && is_float(tensor) {
             return Err(Error::Context {
                 op: info.name,
                 call: "mark_non_differentiable",
@@ -215,18 +203,18 @@ fn is_float(tensor: &AnyTensor) -> bool {
     matches!(tensor.dtype(), DType::Float32 | DType::Float64)
 }
 
-fn check_declared(forward: &Forward<'_>, declared: &Declared) -> Result<()> {
+fn check_declared(info: &Info, call: &mut Content, declared: &Declared) -> Result<()> {
     let missing = |call: &'static str, of: &str| {
         Err(Error::Context {
-            op: forward.info.name,
+            op: info.name,
             call,
             why: format!("`{of}` is declared, but forward returned without this call"),
         })
     };
-    if declared.saved && forward.saved.is_none() {
+    if declared.saved && call.saved().is_none() {
         return missing("save_for_backward", "type Saved");
     }
-    if declared.attrs && forward.attrs.is_none() {
+    if declared.attrs && call.attrs.is_none() {
         return missing("set_attrs", "type Attrs");
     }
     Ok(())
@@ -234,14 +222,14 @@ fn check_declared(forward: &Forward<'_>, declared: &Declared) -> Result<()> {
 
 /// An input is kept as it is; of an output only the value, because the output holds the node and
 /// the node must not hold the output.
-fn assign_role(kept: &mut Kept, drawn: &Drawn, seen: &Seen, marked: &[AnyTensor]) {
+fn assign_role(kept: &mut Kept, tensors: &Tensors, marked: &[AnyTensor]) {
     let Kept::Tensor { tensor, role, .. } = kept else { return };
     let address = tensor.address();
-    if let Some(group) = drawn.group(address) {
+    if let Some(group) = tensors.input(address) {
         *role = Role::Input(group);
         return;
     }
-    if let Some(slot) = seen.addresses.iter().position(|&output| output == address) {
+    if let Some(slot) = tensors.output(address) {
         let differentiable = !marked.iter().any(|marked| marked.address() == address);
         *role = match u32::try_from(slot) {
             Ok(slot) if differentiable => Role::Output(slot),

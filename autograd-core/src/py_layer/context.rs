@@ -5,9 +5,10 @@ use std::marker::PhantomData;
 
 use smallvec::SmallVec;
 
+use super::call::Call;
 use super::inputs::{TensorInput, contains, wants_gradient};
 use super::node::NeedsGrad;
-use super::saved::{IntoSaved, Pack};
+use super::saved::IntoSaved;
 use super::{Info, Layer};
 use crate::error::Error;
 use crate::graph::{AnyTensor, Element, Tensor};
@@ -50,8 +51,9 @@ pub struct ForwardContext<'a, L> {
 pub(super) struct Forward<'a> {
     pub(super) info: &'static Info,
     pub(super) inputs: &'a [&'a dyn TensorInput],
-    pub(super) recording: bool,
-    pub(super) saved: Option<Pack>,
+    /// Notes for the node, if this call is recorded.
+    pub(super) call: Option<Call>,
+    saved: bool,
     pub(super) attrs: Option<Box<dyn Any + Send + Sync>>,
     pub(super) non_differentiable: Option<SmallVec<[AnyTensor; 1]>>,
     marked_not_inplace: bool,
@@ -77,13 +79,13 @@ impl<'a, L> ForwardContext<'a, L> {
     pub(super) fn new(
         info: &'static Info,
         inputs: &'a [&'a dyn TensorInput],
-        recording: bool,
+        call: Option<Call>,
     ) -> Self {
         let state = Forward {
             info,
             inputs,
-            recording,
-            saved: None,
+            call,
+            saved: false,
             attrs: None,
             non_differentiable: None,
             marked_not_inplace: false,
@@ -105,12 +107,12 @@ impl<'a, L> ForwardContext<'a, L> {
         L: Layer<K>,
         V: IntoSaved<L::Saved>,
     {
-        if self.state.saved.is_some() {
+        if self.state.saved {
             return self.state.refuse_second("save_for_backward");
         }
-        let pack = self.state.saved.insert(Pack::default());
-        if self.state.recording {
-            tensors.pack(pack);
+        self.state.saved = true;
+        if let Some(call) = &mut self.state.call {
+            tensors.pack(call.saved().get_or_insert_default());
         }
     }
 
@@ -181,14 +183,14 @@ impl<'a, L> ForwardContext<'a, L> {
 
 impl NeedsGrad for Forward<'_> {
     fn one(&self, group: usize) -> bool {
-        self.recording && self.info.inputs[group].differentiable && {
+        self.call.is_some() && self.info.inputs[group].differentiable && {
             wants_gradient(self.inputs[group])
         }
     }
 
     fn list(&self, group: usize) -> Vec<bool> {
         let input = self.inputs[group];
-        let wants = self.recording && self.info.inputs[group].differentiable;
+        let wants = self.call.is_some() && self.info.inputs[group].differentiable;
         super::inputs::each_wants(input).into_iter().map(|each| wants && each).collect()
     }
 }

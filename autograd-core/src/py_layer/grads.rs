@@ -5,7 +5,8 @@ use std::fmt::Display;
 
 use smallvec::SmallVec;
 
-use super::node::{Layout, RawBackward};
+use super::call::Layout;
+use super::node::RawBackward;
 use super::outputs::TensorOutput;
 use crate::array::{Shape, Value};
 use crate::error::Result;

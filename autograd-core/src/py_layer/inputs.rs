@@ -1,10 +1,9 @@
 //! Tensor inputs: what forward takes, and how edges are drawn from it.
 
-use smallvec::SmallVec;
 
 use super::Info;
-use super::node::Layout;
-use crate::graph::{Edge, Element, Tensor};
+use super::call::{Call, Content, Tensors};
+use crate::graph::{Element, Tensor};
 use crate::ops::Float;
 
 /// A tensor input of a layer: a tensor, an optional tensor or a list of tensors.
@@ -70,45 +69,26 @@ enum Task<'a> {
     /// Which of them want a gradient?
     Each(&'a mut Vec<bool>),
     /// Note addresses.
-    Address(&'a mut Addresses, u16),
+    Address(&'a mut Tensors, u16),
     /// Note addresses and shapes, draw edges.
-    Edges(&'a mut Drawn, u16, &'a mut u32),
+    Edges(&'a mut Content, &'a mut Tensors, u16, &'a mut u32),
 }
 
-/// The edges of a layer's node.
-pub(super) type Edges = SmallVec<[Edge; 2]>;
-
-/// Which tensors the inputs are, and which input each belongs to.
-type Addresses = SmallVec<[(*const (), u16); 4]>;
-
-/// What is noted of all inputs in one go, before forward runs.
-#[derive(Default)]
-pub(super) struct Drawn {
-    pub(super) edges: Edges,
-    pub(super) layout: Layout,
-    addresses: Addresses,
-}
-
-impl Drawn {
-    /// Goes over the inputs.
-    pub(super) fn fill(&mut self, inputs: &[&dyn TensorInput], info: &Info) {
-        for (group, (input, declared)) in inputs.iter().zip(info.inputs).enumerate() {
-            let group = u16::try_from(group).unwrap_or(u16::MAX);
-            let mut count = 0;
-            let task = if declared.differentiable {
-                Task::Edges(self, group, &mut count)
-            } else {
-                Task::Address(&mut self.addresses, group)
-            };
-            input.collect(&mut Collector(task));
-            self.layout.push_count(count);
-        }
+/// Notes of all inputs in one go, before forward runs.
+pub(super) fn note(inputs: &[&dyn TensorInput], info: &Info, tensors: &mut Tensors) -> Call {
+    let mut call = Call::new();
+    for (group, (input, declared)) in inputs.iter().zip(info.inputs).enumerate() {
+        let group = u16::try_from(group).unwrap_or(u16::MAX);
+        let mut count = 0;
+        let task = if declared.differentiable {
+            Task::Edges(&mut call, tensors, group, &mut count)
+        } else {
+            Task::Address(tensors, group)
+        };
+        input.collect(&mut Collector(task));
+        call.layout.push_count(count);
     }
-
-    /// The input that the tensor with this address is, or is part of.
-    pub(super) fn group(&self, address: *const ()) -> Option<u16> {
-        self.addresses.iter().find(|(input, _)| *input == address).map(|&(_, group)| group)
-    }
+    call
 }
 
 impl Collector<'_> {
@@ -117,11 +97,11 @@ impl Collector<'_> {
             Task::Any(any) => **any |= !tensor.stop_gradient(),
             Task::Find(address, found) => **found |= tensor.address() == *address,
             Task::Each(each) => each.push(!tensor.stop_gradient()),
-            Task::Address(addresses, group) => addresses.push((tensor.address(), *group)),
-            Task::Edges(drawn, group, count) => {
-                drawn.addresses.push((tensor.address(), *group));
-                drawn.edges.push(tensor.edge());
-                drawn.layout.push_shape(tensor.shape());
+            Task::Address(tensors, group) => tensors.add_input(tensor.address(), *group),
+            Task::Edges(call, tensors, group, count) => {
+                tensors.add_input(tensor.address(), *group);
+                call.edges.push(tensor.edge());
+                call.layout.push_shape(tensor.shape());
                 **count += 1;
             }
         }

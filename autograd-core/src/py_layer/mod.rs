@@ -7,6 +7,7 @@
 
 mod apply;
 mod builder;
+mod call;
 mod context;
 mod grads;
 mod inputs;

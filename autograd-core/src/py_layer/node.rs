@@ -1,18 +1,14 @@
 //! The node of a layer: one type for all layers.
 
-use std::any::Any;
 use std::cell::RefCell;
 use std::mem;
 use std::panic::Location;
-use std::sync::Mutex;
-
-use smallvec::SmallVec;
 
 use super::context::BackwardContext;
 use super::grads::{GradList, Gradient};
-use super::inputs::Edges;
+use super::call::{Call, Edges};
 use super::outputs::TensorOutput;
-use super::saved::{KeptState, Saved, Unpack};
+use super::saved::{Pack, Saved, Unpack};
 use super::{Info, Layer};
 use crate::array::shape::same;
 use crate::error::{Error, Result};
@@ -22,46 +18,7 @@ use crate::graph::{AnyTensor, At, Edge, GradMode, NodeRef, Pull, Rule, Sink, Slo
 pub(super) struct LayerNode {
     pub(super) info: &'static Info,
     pub(super) pull: fn(&RawBackward<'_>) -> Result<()>,
-    pub(super) edges: Edges,
-    pub(super) kept: Mutex<Option<KeptState>>,
-    pub(super) attrs: Option<Box<dyn Any + Send + Sync>>,
-    /// Input by input, then, where there are several outputs, output by output.
-    pub(super) layout: Layout,
-}
-
-/// How many tensors each parameter has, and the shapes of all tensors, one after the other.
-#[derive(Default)]
-pub(super) struct Layout {
-    counts: SmallVec<[u32; 4]>,
-    /// Rank and lengths, rank and lengths ..
-    shapes: SmallVec<[usize; 8]>,
-}
-
-impl Layout {
-    pub(super) fn push_count(&mut self, count: u32) {
-        self.counts.push(count);
-    }
-
-    /// One by one: shapes are short.
-    #[inline]
-    pub(super) fn push_shape(&mut self, shape: &[usize]) {
-        self.shapes.push(shape.len());
-        shape.iter().for_each(|&n| self.shapes.push(n));
-    }
-
-    /// Position of a parameter's first tensor, and how many tensors it has.
-    fn group(&self, group: usize) -> (usize, usize) {
-        let first = self.counts.iter().take(group).map(|&count| count as usize).sum();
-        (first, self.counts.get(group).map_or(0, |&count| count as usize))
-    }
-
-    pub(super) fn shape(&self, tensor: usize) -> &[usize] {
-        let mut rest = &self.shapes[..];
-        for _ in 0..tensor {
-            rest = &rest[1 + rest[0]..];
-        }
-        &rest[1..=rest[0]]
-    }
+    pub(super) call: Call,
 }
 
 impl Rule for LayerNode {
@@ -70,11 +27,11 @@ impl Rule for LayerNode {
     }
 
     fn edges(&self) -> &[Edge] {
-        &self.edges
+        &self.call.edges
     }
 
     fn pull(&self, pull: &mut Pull<'_>) -> Result<()> {
-        let kept = pull.state(&self.kept)?;
+        let kept = pull.state(&self.call.saved)?;
         let (op, location, node) = (self.info.name, pull.node.location, pull.node);
         let once = self.info.once_differentiable;
         let create_graph = pull.create_graph && !once;
@@ -105,7 +62,7 @@ impl Rule for LayerNode {
 pub struct RawBackward<'a> {
     layer: &'a LayerNode,
     at: At<'a>,
-    kept: RefCell<KeptState>,
+    kept: RefCell<Pack>,
     grads: RefCell<Slots>,
     sink: RefCell<&'a mut dyn Sink>,
     barrier: Option<NodeRef>,
@@ -125,14 +82,14 @@ impl RawBackward<'_> {
 
     /// The context of backward.
     pub fn context<'s, L: Layer<K>, K>(&'s self, saved: &'s L::Saved) -> BackwardContext<'s, L> {
-        BackwardContext::new(saved, self.layer.attrs.as_deref(), self)
+        BackwardContext::new(saved, self.layer.call.attrs.as_deref(), self)
     }
 
     /// The gradients of output `group`.
     pub fn gradient<O: TensorOutput>(&self, group: usize) -> Gradient<'_, O> {
         let group = self.layer.info.inputs.len() + group;
-        let (first, count) = self.layer.layout.group(group);
-        let inputs = self.layer.edges.len();
+        let (first, count) = self.layer.call.layout.group(group);
+        let inputs = self.layer.call.edges.len();
         let mut slot = first - inputs.min(first);
         let mut grads = self.grads.borrow_mut();
         let held = O::hold(
@@ -143,12 +100,12 @@ impl RawBackward<'_> {
             },
             count,
         );
-        Gradient::new(held, &self.layer.layout, first, count)
+        Gradient::new(held, &self.layer.call.layout, first, count)
     }
 
     /// Hands on what backward returned for input `group`.
     pub(super) fn deliver(&self, group: usize, grads: GradList) -> Result<()> {
-        let (first, count) = self.layer.layout.group(group);
+        let (first, count) = self.layer.call.layout.group(group);
         if grads.len() != count {
             return Err(Error::GradientCount {
                 op: self.at.op,
@@ -166,7 +123,7 @@ impl RawBackward<'_> {
 
     /// The same for an input that is one tensor, or none.
     pub(super) fn deliver_one(&self, group: usize, grad: Option<AnyTensor>) -> Result<()> {
-        match self.layer.layout.group(group) {
+        match self.layer.call.layout.group(group) {
             (first, 1) => self.one(group, None, first, grad),
             _ => Ok(()),
         }
@@ -179,7 +136,7 @@ impl RawBackward<'_> {
         tensor: usize,
         grad: Option<AnyTensor>,
     ) -> Result<()> {
-        let edge = &self.layer.edges[tensor];
+        let edge = &self.layer.call.edges[tensor];
         let mut sink = self.sink.borrow_mut();
         if matches!(edge, Edge::None) {
             return Ok(());
@@ -194,7 +151,7 @@ impl RawBackward<'_> {
                 location: self.at.location,
             });
         };
-        let expected = self.layer.layout.shape(tensor);
+        let expected = self.layer.call.layout.shape(tensor);
         if !same(grad.shape(), expected) {
             return Err(Error::GradientShape {
                 op: self.at.op,
@@ -235,19 +192,19 @@ pub trait NeedsGrad {
 
 impl NeedsGrad for RawBackward<'_> {
     fn one(&self, group: usize) -> bool {
-        let (first, count) = self.layer.layout.group(group);
+        let (first, count) = self.layer.call.layout.group(group);
         count == 1 && self.wants(first)
     }
 
     fn list(&self, group: usize) -> Vec<bool> {
-        let (first, count) = self.layer.layout.group(group);
+        let (first, count) = self.layer.call.layout.group(group);
         (first..first + count).map(|tensor| self.wants(tensor)).collect()
     }
 }
 
 impl RawBackward<'_> {
     fn wants(&self, tensor: usize) -> bool {
-        let edge = &self.layer.edges[tensor];
+        let edge = &self.layer.call.edges[tensor];
         !matches!(edge, Edge::None) && self.sink.borrow().wants(edge)
     }
 }
@@ -260,7 +217,7 @@ struct Barrier {
 
 impl Barrier {
     fn record(layer: &LayerNode, grads: &Slots, location: &'static Location<'static>) -> NodeRef {
-        let mut edges = layer.edges.clone();
+        let mut edges = layer.call.edges.clone();
         edges.extend(grads.iter().flatten().map(|grad| for_any!(grad, t => t.edge())));
         NodeRef::record(Self { op: layer.info.name, edges }, location)
     }

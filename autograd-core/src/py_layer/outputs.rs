@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::inputs::{TensorInput, contains};
-use super::node::Layout;
+use super::call::{Layout, Tensors};
 use crate::graph::{AnyTensor, Element, NodeRef, Tensor};
 use crate::ops::Float;
 
@@ -84,15 +84,9 @@ impl<T: Float, const N: usize> TensorOutput for [Tensor<T>; N] {
 pub struct Visitor<'a>(Task<'a>);
 
 enum Task<'a> {
-    Look(&'a mut Seen, &'a mut Layout),
+    Look(&'a mut Layout, &'a mut Tensors),
     Attach(Attach<'a>),
     Release(Release<'a>),
-}
-
-/// What is known of the outputs before the node is made.
-#[derive(Default)]
-pub(super) struct Seen {
-    pub(super) addresses: SmallVec<[*const (); 4]>,
 }
 
 /// What is done to the outputs once the node is there.
@@ -101,15 +95,13 @@ struct Attach<'a> {
     node: Option<NodeRef>,
     total: u32,
     slot: u32,
-    seen: &'a Seen,
-    /// Whether the tensor with this address may not be handed out as it is.
-    taken: &'a dyn Fn(*const ()) -> bool,
+    tensors: &'a Tensors,
     marked: &'a [AnyTensor],
 }
 
 impl Visitor<'_> {
     fn group(&mut self, count: usize) {
-        if let Task::Look(_, layout) = &mut self.0 {
+        if let Task::Look(layout, _) = &mut self.0 {
             layout.push_count(u32::try_from(count).unwrap_or(u32::MAX));
         }
     }
@@ -121,8 +113,8 @@ impl Visitor<'_> {
 
     fn see<T: Element>(&mut self, tensor: &mut Tensor<T>) {
         match &mut self.0 {
-            Task::Look(seen, layout) => {
-                seen.addresses.push(tensor.address());
+            Task::Look(layout, tensors) => {
+                tensors.add_output(tensor.address());
                 layout.push_shape(tensor.shape());
             }
             Task::Attach(attach) => attach.one(tensor),
@@ -135,7 +127,7 @@ impl Attach<'_> {
     fn one<T: Element>(&mut self, tensor: &mut Tensor<T>) {
         let slot = self.slot;
         self.slot += 1;
-        let address = self.seen.addresses.get(slot as usize).copied();
+        let address = self.tensors.outputs().get(slot as usize).copied();
         let marked = address
             .is_some_and(|address| self.marked.iter().any(|marked| marked.address() == address));
         // The last output takes the node itself: one count less up and down.
@@ -145,10 +137,10 @@ impl Attach<'_> {
             // a new one.
             Some(node) if !marked => tensor.attach(node, slot),
             _ => {
-                let before = self.seen.addresses.iter().take(slot as usize);
+                let before = self.tensors.outputs().iter().take(slot as usize);
                 let again = before.copied().any(|before| Some(before) == address);
                 let free = tensor.stop_gradient() && tensor.producer().is_none();
-                if again || !free || (self.taken)(tensor.address()) {
+                if again || !free || self.tensors.input(tensor.address()).is_some() {
                     *tensor = tensor.alias();
                 }
             }
@@ -182,23 +174,20 @@ impl Release<'_> {
 pub(super) type Visit<'a> = dyn FnMut(&mut Visitor<'_>) + 'a;
 
 /// What there is; counts and shapes go to the layout.
-pub(super) fn look(visit: &mut Visit<'_>, layout: &mut Layout) -> Seen {
-    let mut seen = Seen::default();
-    visit(&mut Visitor(Task::Look(&mut seen, layout)));
-    seen
+pub(super) fn look(visit: &mut Visit<'_>, layout: &mut Layout, tensors: &mut Tensors) {
+    visit(&mut Visitor(Task::Look(layout, tensors)));
 }
 
 /// Makes them outputs of a node.
 pub(super) fn attach(
     visit: &mut Visit<'_>,
     node: NodeRef,
-    seen: &Seen,
-    taken: &dyn Fn(*const ()) -> bool,
+    tensors: &Tensors,
     marked: &[AnyTensor],
 ) {
-    let total = u32::try_from(seen.addresses.len()).unwrap_or(u32::MAX);
+    let total = u32::try_from(tensors.outputs().len()).unwrap_or(u32::MAX);
     let node = Some(node);
-    visit(&mut Visitor(Task::Attach(Attach { node, total, slot: 0, seen, taken, marked })));
+    visit(&mut Visitor(Task::Attach(Attach { node, total, slot: 0, tensors, marked })));
 }
 
 /// Makes them tensors of their own, outside the graph.

@@ -49,7 +49,7 @@ pub trait IntoSaved<S> {
 
 /// Saved state on its way into a node.
 #[doc(hidden)]
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Pack {
     kept: SmallVec<[Kept; 2]>,
 }
@@ -73,11 +73,9 @@ pub(super) enum Role {
     Constant,
 }
 
-pub(super) type KeptState = SmallVec<[Kept; 2]>;
-
 impl Pack {
-    pub(super) fn into_state(self) -> KeptState {
-        self.kept
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Kept> {
+        self.kept.iter_mut()
     }
 
     fn tensor<T: Element>(&mut self, tensor: &Tensor<T>) {
@@ -96,7 +94,7 @@ impl Pack {
 /// Saved state on its way to backward.
 #[doc(hidden)]
 pub struct Unpack<'a> {
-    pub(super) kept: RefMut<'a, KeptState>,
+    pub(super) kept: RefMut<'a, Pack>,
     pub(super) next: usize,
     pub(super) at: At<'a>,
     pub(super) info: &'static Info,
@@ -109,7 +107,7 @@ const OUT_OF_STEP: &str = "saved state is read as it was written";
 impl Unpack<'_> {
     /// The next entry, taken.
     fn entry(&mut self) -> Option<Kept> {
-        let entry = self.kept.get_mut(self.next)?;
+        let entry = self.kept.kept.get_mut(self.next)?;
         self.next += 1;
         Some(std::mem::replace(entry, Kept::Length(0)))
     }

@@ -1,0 +1,170 @@
+//! What one call of a layer notes: where gradients go, shapes, what was saved. It is written where
+//! it stays, in memory that an earlier call left, and the node holds it.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::ops::{Deref, DerefMut};
+use std::sync::{Mutex, PoisonError};
+
+use smallvec::SmallVec;
+
+use super::saved::Pack;
+use crate::graph::Edge;
+
+/// The edges of a layer's node.
+pub(super) type Edges = SmallVec<[Edge; 2]>;
+
+/// The notes of one call.
+#[derive(Default)]
+pub(super) struct Content {
+    /// One for each tensor of the differentiable inputs.
+    pub(super) edges: Edges,
+    /// Input by input, then output by output.
+    pub(super) layout: Layout,
+    /// `None` once a backward has taken it.
+    pub(super) saved: Mutex<Option<Pack>>,
+    pub(super) attrs: Option<Box<dyn Any + Send + Sync>>,
+}
+
+/// How many tensors each parameter has, and the shapes of all tensors, one after the other.
+#[derive(Default)]
+pub(super) struct Layout {
+    counts: SmallVec<[u32; 4]>,
+    /// Rank and lengths, rank and lengths ..
+    shapes: SmallVec<[usize; 8]>,
+}
+
+impl Layout {
+    pub(super) fn push_count(&mut self, count: u32) {
+        self.counts.push(count);
+    }
+
+    /// One by one: shapes are short.
+    #[inline]
+    pub(super) fn push_shape(&mut self, shape: &[usize]) {
+        self.shapes.push(shape.len());
+        shape.iter().for_each(|&n| self.shapes.push(n));
+    }
+
+    /// Position of a parameter's first tensor, and how many tensors it has.
+    pub(super) fn group(&self, group: usize) -> (usize, usize) {
+        let first = self.counts.iter().take(group).map(|&count| count as usize).sum();
+        (first, self.counts.get(group).map_or(0, |&count| count as usize))
+    }
+
+    pub(super) fn shape(&self, tensor: usize) -> &[usize] {
+        let mut rest = &self.shapes[..];
+        for _ in 0..tensor {
+            rest = &rest[1 + rest[0]..];
+        }
+        &rest[1..=rest[0]]
+    }
+}
+
+/// Which tensors the inputs and the outputs of a call are, while it lasts.
+#[derive(Default)]
+pub(super) struct Tensors {
+    /// With the input that each belongs to.
+    inputs: SmallVec<[(*const (), u16); 4]>,
+    outputs: SmallVec<[*const (); 4]>,
+}
+
+impl Tensors {
+    pub(super) fn add_input(&mut self, address: *const (), group: u16) {
+        self.inputs.push((address, group));
+    }
+
+    /// The input that the tensor with this address is, or is part of.
+    pub(super) fn input(&self, address: *const ()) -> Option<u16> {
+        self.inputs.iter().find(|(input, _)| *input == address).map(|&(_, group)| group)
+    }
+
+    pub(super) fn add_output(&mut self, address: *const ()) {
+        self.outputs.push(address);
+    }
+
+    /// In the order in which forward returned them.
+    pub(super) fn outputs(&self) -> &[*const ()] {
+        &self.outputs
+    }
+
+    /// The first place among the outputs of the tensor with this address.
+    pub(super) fn output(&self, address: *const ()) -> Option<usize> {
+        self.outputs.iter().position(|&output| output == address)
+    }
+}
+
+impl Content {
+    /// What forward saves, before the node is made.
+    pub(super) fn saved(&mut self) -> &mut Option<Pack> {
+        self.saved.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Drops what is held, keeps the memory.
+    fn clear(&mut self) {
+        if self.spilled() {
+            *self = Self::default();
+            return;
+        }
+        self.edges.clear();
+        self.layout.counts.clear();
+        self.layout.shapes.clear();
+        *self.saved() = None;
+        self.attrs = None;
+    }
+
+    /// Whether a list is longer than what stands in place.
+    fn spilled(&self) -> bool {
+        self.edges.spilled() || self.layout.counts.spilled() || self.layout.shapes.spilled()
+    }
+}
+
+/// The notes behind a pointer; dropped, they leave their memory to the next call of the thread.
+pub(super) struct Call(
+    // `None` only while it is dropped.
+    Option<Box<Content>>,
+);
+
+/// How many a thread keeps, of less than half a KiB each.
+const KEPT: usize = 1024;
+
+thread_local! {
+    // Boxes on purpose: a call takes one as it is.
+    #[allow(clippy::vec_box, reason = "the contents move as boxes")]
+    static SPARES: RefCell<Vec<Box<Content>>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Call {
+    pub(super) fn new() -> Self {
+        // A thread that is ending has no spares any more.
+        let spare = SPARES.try_with(|spares| spares.borrow_mut().pop()).ok().flatten();
+        Self(Some(spare.unwrap_or_default()))
+    }
+}
+
+impl Deref for Call {
+    type Target = Content;
+
+    fn deref(&self) -> &Content {
+        self.0.as_ref().unwrap_or_else(|| unreachable!("only drop takes it out"))
+    }
+}
+
+impl DerefMut for Call {
+    fn deref_mut(&mut self) -> &mut Content {
+        self.0.as_mut().unwrap_or_else(|| unreachable!("only drop takes it out"))
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        let Some(mut content) = self.0.take() else { return };
+        content.clear();
+        let _ = SPARES.try_with(|spares| {
+            let mut spares = spares.borrow_mut();
+            if spares.len() < KEPT {
+                spares.push(content);
+            }
+        });
+    }
+}
