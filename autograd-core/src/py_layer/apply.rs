@@ -7,7 +7,7 @@ use std::panic::Location;
 use super::context::{Forward, ForwardContext};
 use super::call::{Content, Layout, Tensors};
 use super::inputs::{TensorInput, note, wants_gradient};
-use super::node::{LayerNode, RawBackward};
+use super::node::LayerNode;
 use super::outputs::{Visit, Visitor, attach, look, release};
 use super::saved::{Kept, Role};
 use super::{Info, Layer};
@@ -37,7 +37,7 @@ pub fn apply_fallible<L: Layer<K>, K, O, E>(
 ) -> Result<Result<O, E>> {
     let location = Location::caller();
     let mut tensors = Tensors::default();
-    let call = is_recording(L::INFO, inputs).then(|| note(inputs, L::INFO, &mut tensors));
+    let call = is_recording(L::INFO, inputs).then(|| note(inputs, L::INFO, L::pull, &mut tensors));
     let mut context = ForwardContext::new(L::INFO, inputs, call);
     let returned = {
         let _off = GradMode::set(false);
@@ -51,7 +51,6 @@ pub fn apply_fallible<L: Layer<K>, K, O, E>(
     finish(
         &mut context.state,
         &mut tensors,
-        L::pull,
         marker,
         &mut |visitor| visit(&mut outputs, visitor),
         location,
@@ -157,7 +156,6 @@ fn is_recording(info: &Info, inputs: &[&dyn TensorInput]) -> bool {
 fn finish(
     forward: &mut Forward<'_>,
     tensors: &mut Tensors,
-    pull: fn(&RawBackward<'_>) -> Result<()>,
     declared: Declared,
     visit: &mut Visit<'_>,
     location: &'static Location<'static>,
@@ -180,7 +178,7 @@ fn finish(
     check_declared(forward.info, &mut call, &declared)?;
     let saved = call.saved().get_or_insert_default();
     saved.iter_mut().for_each(|kept| assign_role(kept, tensors, &marked));
-    let node = NodeRef::record(LayerNode { info: forward.info, pull, call }, location);
+    let node = NodeRef::record(LayerNode(call), location);
     attach(visit, node, tensors, &marked);
     Ok(())
 }

@@ -8,15 +8,22 @@ use std::sync::{Mutex, PoisonError};
 
 use smallvec::SmallVec;
 
+use super::Info;
+use super::node::RawBackward;
 use super::saved::Pack;
+use crate::error::Result;
 use crate::graph::Edge;
 
 /// The edges of a layer's node.
 pub(super) type Edges = SmallVec<[Edge; 2]>;
 
+/// The generated function that runs a layer's backward.
+pub(super) type PullLayer = fn(&RawBackward<'_>) -> Result<()>;
+
 /// The notes of one call.
-#[derive(Default)]
 pub(super) struct Content {
+    pub(super) info: &'static Info,
+    pub(super) pull: PullLayer,
     /// One for each tensor of the differentiable inputs.
     pub(super) edges: Edges,
     /// Input by input, then output by output.
@@ -100,10 +107,21 @@ impl Content {
         self.saved.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn new(info: &'static Info, pull: PullLayer) -> Self {
+        Self {
+            info,
+            pull,
+            edges: Edges::default(),
+            layout: Layout::default(),
+            saved: Mutex::default(),
+            attrs: None,
+        }
+    }
+
     /// Drops what is held, keeps the memory.
     fn clear(&mut self) {
         if self.spilled() {
-            *self = Self::default();
+            *self = Self::new(self.info, self.pull);
             return;
         }
         self.edges.clear();
@@ -135,10 +153,15 @@ thread_local! {
 }
 
 impl Call {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(info: &'static Info, pull: PullLayer) -> Self {
         // A thread that is ending has no spares any more.
         let spare = SPARES.try_with(|spares| spares.borrow_mut().pop()).ok().flatten();
-        Self(Some(spare.unwrap_or_default()))
+        let Some(mut content) = spare else {
+            return Self(Some(Box::new(Content::new(info, pull))));
+        };
+        content.info = info;
+        content.pull = pull;
+        Self(Some(content))
     }
 }
 

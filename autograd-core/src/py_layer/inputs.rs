@@ -2,7 +2,7 @@
 
 
 use super::Info;
-use super::call::{Call, Content, Tensors};
+use super::call::{Call, Content, PullLayer, Tensors};
 use crate::graph::{Element, Tensor};
 use crate::ops::Float;
 
@@ -75,8 +75,13 @@ enum Task<'a> {
 }
 
 /// Notes of all inputs in one go, before forward runs.
-pub(super) fn note(inputs: &[&dyn TensorInput], info: &Info, tensors: &mut Tensors) -> Call {
-    let mut call = Call::new();
+pub(super) fn note(
+    inputs: &[&dyn TensorInput],
+    info: &'static Info,
+    pull: PullLayer,
+    tensors: &mut Tensors,
+) -> Call {
+    let mut call = Call::new(info, pull);
     for (group, (input, declared)) in inputs.iter().zip(info.inputs).enumerate() {
         let group = u16::try_from(group).unwrap_or(u16::MAX);
         let mut count = 0;

@@ -6,43 +6,40 @@ use std::panic::Location;
 
 use super::context::BackwardContext;
 use super::grads::{GradList, Gradient};
-use super::call::{Call, Edges};
+use super::call::{Call, Content, Edges};
 use super::outputs::TensorOutput;
 use super::saved::{Pack, Saved, Unpack};
-use super::{Info, Layer};
+use super::Layer;
 use crate::array::shape::same;
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, At, Edge, GradMode, NodeRef, Pull, Rule, Sink, Slots, for_any};
 
 /// What one call of a layer leaves in the graph.
-pub(super) struct LayerNode {
-    pub(super) info: &'static Info,
-    pub(super) pull: fn(&RawBackward<'_>) -> Result<()>,
-    pub(super) call: Call,
-}
+pub(super) struct LayerNode(pub(super) Call);
 
 impl Rule for LayerNode {
     fn name(&self) -> &'static str {
-        self.info.name
+        self.0.info.name
     }
 
     fn edges(&self) -> &[Edge] {
-        &self.call.edges
+        &self.0.edges
     }
 
     fn pull(&self, pull: &mut Pull<'_>) -> Result<()> {
-        let kept = pull.state(&self.call.saved)?;
-        let (op, location, node) = (self.info.name, pull.node.location, pull.node);
-        let once = self.info.once_differentiable;
+        let call = &*self.0;
+        let kept = pull.state(&call.saved)?;
+        let (op, location, node) = (call.info.name, pull.node.location, pull.node);
+        let once = call.info.once_differentiable;
         let create_graph = pull.create_graph && !once;
         // Backward may change them in place; nobody else shall see that.
         let mut grads = mem::take(&mut pull.grads);
         grads.iter_mut().for_each(|grad| *grad = grad.take().map(AnyTensor::unshared));
         // Who made the gradients, for a node that refuses a second order.
         let barrier = once && pull.create_graph;
-        let barrier = barrier.then(|| Barrier::record(self, &grads, location));
+        let barrier = barrier.then(|| Barrier::record(call, &grads, location));
         let raw = RawBackward {
-            layer: self,
+            layer: call,
             at: At { op, location, node, create_graph },
             kept: RefCell::new(kept),
             grads: RefCell::new(grads),
@@ -51,16 +48,16 @@ impl Rule for LayerNode {
         };
         if once {
             let _off = GradMode::set(false);
-            return (self.pull)(&raw);
+            return (call.pull)(&raw);
         }
-        (self.pull)(&raw)
+        (call.pull)(&raw)
     }
 }
 
 /// One visit of a layer's node: what the generated `pull` works with.
 #[doc(hidden)]
 pub struct RawBackward<'a> {
-    layer: &'a LayerNode,
+    layer: &'a Content,
     at: At<'a>,
     kept: RefCell<Pack>,
     grads: RefCell<Slots>,
@@ -82,14 +79,14 @@ impl RawBackward<'_> {
 
     /// The context of backward.
     pub fn context<'s, L: Layer<K>, K>(&'s self, saved: &'s L::Saved) -> BackwardContext<'s, L> {
-        BackwardContext::new(saved, self.layer.call.attrs.as_deref(), self)
+        BackwardContext::new(saved, self.layer.attrs.as_deref(), self)
     }
 
     /// The gradients of output `group`.
     pub fn gradient<O: TensorOutput>(&self, group: usize) -> Gradient<'_, O> {
         let group = self.layer.info.inputs.len() + group;
-        let (first, count) = self.layer.call.layout.group(group);
-        let inputs = self.layer.call.edges.len();
+        let (first, count) = self.layer.layout.group(group);
+        let inputs = self.layer.edges.len();
         let mut slot = first - inputs.min(first);
         let mut grads = self.grads.borrow_mut();
         let held = O::hold(
@@ -100,12 +97,12 @@ impl RawBackward<'_> {
             },
             count,
         );
-        Gradient::new(held, &self.layer.call.layout, first, count)
+        Gradient::new(held, &self.layer.layout, first, count)
     }
 
     /// Hands on what backward returned for input `group`.
     pub(super) fn deliver(&self, group: usize, grads: GradList) -> Result<()> {
-        let (first, count) = self.layer.call.layout.group(group);
+        let (first, count) = self.layer.layout.group(group);
         if grads.len() != count {
             return Err(Error::GradientCount {
                 op: self.at.op,
@@ -123,7 +120,7 @@ impl RawBackward<'_> {
 
     /// The same for an input that is one tensor, or none.
     pub(super) fn deliver_one(&self, group: usize, grad: Option<AnyTensor>) -> Result<()> {
-        match self.layer.call.layout.group(group) {
+        match self.layer.layout.group(group) {
             (first, 1) => self.one(group, None, first, grad),
             _ => Ok(()),
         }
@@ -136,7 +133,7 @@ impl RawBackward<'_> {
         tensor: usize,
         grad: Option<AnyTensor>,
     ) -> Result<()> {
-        let edge = &self.layer.call.edges[tensor];
+        let edge = &self.layer.edges[tensor];
         let mut sink = self.sink.borrow_mut();
         if matches!(edge, Edge::None) {
             return Ok(());
@@ -151,7 +148,7 @@ impl RawBackward<'_> {
                 location: self.at.location,
             });
         };
-        let expected = self.layer.call.layout.shape(tensor);
+        let expected = self.layer.layout.shape(tensor);
         if !same(grad.shape(), expected) {
             return Err(Error::GradientShape {
                 op: self.at.op,
@@ -192,19 +189,19 @@ pub trait NeedsGrad {
 
 impl NeedsGrad for RawBackward<'_> {
     fn one(&self, group: usize) -> bool {
-        let (first, count) = self.layer.call.layout.group(group);
+        let (first, count) = self.layer.layout.group(group);
         count == 1 && self.wants(first)
     }
 
     fn list(&self, group: usize) -> Vec<bool> {
-        let (first, count) = self.layer.call.layout.group(group);
+        let (first, count) = self.layer.layout.group(group);
         (first..first + count).map(|tensor| self.wants(tensor)).collect()
     }
 }
 
 impl RawBackward<'_> {
     fn wants(&self, tensor: usize) -> bool {
-        let edge = &self.layer.call.edges[tensor];
+        let edge = &self.layer.edges[tensor];
         !matches!(edge, Edge::None) && self.sink.borrow().wants(edge)
     }
 }
@@ -216,8 +213,8 @@ struct Barrier {
 }
 
 impl Barrier {
-    fn record(layer: &LayerNode, grads: &Slots, location: &'static Location<'static>) -> NodeRef {
-        let mut edges = layer.call.edges.clone();
+    fn record(layer: &Content, grads: &Slots, location: &'static Location<'static>) -> NodeRef {
+        let mut edges = layer.edges.clone();
         edges.extend(grads.iter().flatten().map(|grad| for_any!(grad, t => t.edge())));
         NodeRef::record(Self { op: layer.info.name, edges }, location)
     }
