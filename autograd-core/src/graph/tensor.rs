@@ -223,9 +223,7 @@ impl<T: Element> Tensor<T> {
     /// Whether this is a temporary: nobody else holds it or sees its data.
     pub(crate) fn is_temporary(&self) -> bool {
         let inner = self.inner();
-        Arc::strong_count(inner) == 1
-            && inner.shared.get().is_none()
-            && inner.kept.get().is_none()
+        Arc::strong_count(inner) == 1 && inner.shared.get().is_none() && inner.kept.get().is_none()
     }
 
     /// Computes a new tensor in this one's own allocation, if nobody else can see it: `run` changes

@@ -4,8 +4,8 @@ use std::any::type_name;
 use std::convert::Infallible;
 use std::panic::Location;
 
-use super::context::{Forward, ForwardContext};
 use super::call::{Content, Layout, Tensors};
+use super::context::{Forward, ForwardContext};
 use super::inputs::{TensorInput, note, wants_gradient};
 use super::node::LayerNode;
 use super::outputs::{Visit, Visitor, attach, look, release};

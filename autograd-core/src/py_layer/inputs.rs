@@ -1,6 +1,5 @@
 //! Tensor inputs: what forward takes, and how edges are drawn from it.
 
-
 use super::Info;
 use super::call::{Call, Content, PullLayer, Tensors};
 use crate::graph::{Element, Tensor};

@@ -4,12 +4,12 @@ use std::cell::RefCell;
 use std::mem;
 use std::panic::Location;
 
+use super::Layer;
+use super::call::{Call, Content, Edges};
 use super::context::BackwardContext;
 use super::grads::{GradList, Gradient};
-use super::call::{Call, Content, Edges};
 use super::outputs::TensorOutput;
 use super::saved::{Pack, Saved, Unpack};
-use super::Layer;
 use crate::array::shape::same;
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, At, Edge, GradMode, NodeRef, Pull, Rule, Sink, Slots, for_any};

@@ -2,8 +2,8 @@
 
 use smallvec::SmallVec;
 
-use super::inputs::{TensorInput, contains};
 use super::call::{Layout, Tensors};
+use super::inputs::{TensorInput, contains};
 use crate::graph::{AnyTensor, Element, NodeRef, Tensor};
 use crate::ops::Float;
 
