@@ -546,7 +546,15 @@ impl Expansion<'_> {
                         let known = self.known(tensor, span);
                         quote_spanned!(here=> #known.output(#visitor, &mut #part);)
                     }
-                    OutputKind::Plain => typecheck::plain(self, &part, &output.ty),
+                    OutputKind::Plain => {
+                        let (p, proof) = (&self.private, typecheck::plain(self, &part, &output.ty));
+                        quote! {
+                            #proof
+                            #[allow(unused_imports)]
+                            use #p::NoTensors as _;
+                            #p::PlainOutput(&#part).show(#visitor);
+                        }
+                    }
                 }
             })
             .collect()

@@ -311,6 +311,70 @@ fn d19_detached_data_is_shared() {
     assert!(x.grad().is_none());
 }
 
+#[py_layer]
+impl Both {
+    type Saved = (Tensor<f64>, Tensor<f64>);
+
+    fn forward(
+        ctx: &mut ForwardContext<Self>,
+        x: &Tensor<f64>,
+        mark: bool,
+    ) -> (Tensor<f64>, Tensor<f64>) {
+        let (y, z) = (x.tanh(), x * 1.0);
+        ctx.save_for_backward((&y, &z));
+        if mark {
+            ctx.mark_non_differentiable(&z);
+        }
+        (y, z)
+    }
+
+    fn backward(
+        ctx: &BackwardContext<Self>,
+        dy: &Tensor<f64>,
+        dz: Option<&Tensor<f64>>,
+    ) -> Tensor<f64> {
+        let (y, z) = ctx.saved_tensor();
+        let dx = dy * (1.0 - y.square());
+        dz.map_or(dx.clone(), |dz| &dx + dz + z * 0.0)
+    }
+}
+
+#[test]
+fn d21_an_output_that_its_op_saved_is_noticed_to_have_changed() {
+    let x = leaf(&[0.5, 1.0]);
+    let told = |y: &Tensor<f64>, saved: &str, found: u32| {
+        let error = y.sum().backward().unwrap_err();
+        let Error::SavedTensorChanged { op, parameter, saved: 0, found: f, .. } = &error else {
+            panic!("{error}")
+        };
+        assert_eq!((*op, parameter.as_str(), *f), ("Both", saved, found));
+        assert!(x.grad().is_none());
+    };
+    // Through the output, through data that it shares, by an op in place that is recorded.
+    let (y, _) = Both::apply(&x, false);
+    no_grad().run(|| y.fill(0.0)).unwrap();
+    told(&y, "saved tensor 1", 1);
+    let (y, z) = Both::apply(&x, false);
+    let detached = z.detach();
+    detached.fill(0.0).unwrap();
+    detached.fill(1.0).unwrap();
+    told(&y, "saved tensor 2", 2);
+    let (mut y, _) = Both::apply(&x, false);
+    y *= 2.0;
+    told(&y, "saved tensor 1", 1);
+    // An output without a gradient.
+    let (y, z) = Both::apply(&x, true);
+    z.fill(3.0).unwrap();
+    told(&y, "saved tensor 2", 1);
+    // A change of what was not saved, or of a copy, is none of the op's business.
+    let (y, z) = Both::apply(&x, true);
+    let mut copy = &y * 1.0;
+    copy += 1.0;
+    drop(z);
+    y.sum().backward().unwrap();
+    assert!(x.grad().is_some());
+}
+
 #[test]
 fn d21_a_change_under_no_grad_is_noticed() {
     let (mut x, y) = (leaf(&[1.0, 2.0]), leaf(&[3.0, 4.0]));

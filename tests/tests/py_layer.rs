@@ -770,6 +770,39 @@ fn c14_a_marked_output_stays_out() {
 }
 
 #[test]
+fn c15_an_output_of_integers_may_be_marked_and_nothing_else_of_that_kind() {
+    op!(Places {
+        fn forward(
+            ctx: &mut ForwardContext<Self>,
+            x: &Tensor<f64>,
+            mark: usize,
+        ) -> (Tensor<f64>, Tensor<i64>, Vec<Tensor<bool>>, usize) {
+            let (place, masks) = (x.argmax(0), vec![x.gt_scalar(0.0), x.gt_scalar(1.0)]);
+            match mark {
+                0 => ctx.mark_non_differentiable((&place, &masks[1])),
+                1 => ctx.mark_non_differentiable((&place, &Tensor::<i64>::zeros([2]))),
+                _ => {}
+            }
+            (x * 2.0, place, masks, mark)
+        }
+        fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+            dy * 2.0
+        }
+    });
+    let x = leaf(&[1.0, 5.0]);
+    let (y, place, ..) = Places::apply(&x, 0);
+    y.sum().backward().unwrap();
+    assert_eq!((place.item(), grad(&x)), (1, vec![2.0; 2]));
+    for x in [x.clone(), x.detach()] {
+        assert_eq!(
+            Places::try_apply(&x, 1).unwrap_err().to_string(),
+            "Places: `mark_non_differentiable`: tensor 1 is not an output of the op; mark outputs \
+             only"
+        );
+    }
+}
+
+#[test]
 fn c15_marking_what_is_not_an_output() {
     op!(Wrong {
         fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, mark: usize) -> Tensor<f64> {

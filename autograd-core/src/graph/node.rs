@@ -21,8 +21,16 @@ pub(crate) struct Node<R: ?Sized = dyn Rule> {
     pub(crate) level: u32,
     /// Where the op was called.
     pub(crate) location: &'static Location<'static>,
-    hooks: OnceLock<Box<Mutex<Vec<NodeHook>>>>,
+    extras: OnceLock<Box<Extras>>,
     pub(crate) rule: R,
+}
+
+/// What most nodes never have.
+#[derive(Default)]
+struct Extras {
+    hooks: Mutex<Vec<NodeHook>>,
+    /// Outputs that were changed in place, each with its version since.
+    changed: Mutex<Vec<(u32, u32)>>,
 }
 
 /// What to do when a node is visited.
@@ -57,14 +65,14 @@ pub(crate) struct HookId(pub(crate) u64);
 
 impl Node {
     pub(crate) fn add_hook(&self, hook: NodeHook) {
-        let hooks = self.hooks.get_or_init(Box::default);
-        hooks.lock().unwrap_or_else(PoisonError::into_inner).push(hook);
+        let extras = self.extras.get_or_init(Box::default);
+        extras.hooks.lock().unwrap_or_else(PoisonError::into_inner).push(hook);
     }
 
     /// Whether there was such a hook.
     pub(crate) fn remove_hook(&self, id: HookId) -> bool {
-        let Some(hooks) = self.hooks.get() else { return false };
-        let mut hooks = hooks.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(extras) = self.extras.get() else { return false };
+        let mut hooks = extras.hooks.lock().unwrap_or_else(PoisonError::into_inner);
         let before = hooks.len();
         hooks.retain(|hook| hook.id != id);
         hooks.len() < before
@@ -74,8 +82,26 @@ impl Node {
     /// one.
     #[inline]
     pub(crate) fn hooks(&self) -> Option<Vec<NodeHook>> {
-        let hooks = self.hooks.get()?;
-        Some(hooks.lock().unwrap_or_else(PoisonError::into_inner).clone())
+        let extras = self.extras.get()?;
+        Some(extras.hooks.lock().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+
+    /// Notes that an output was changed in place. The node cannot ask its output: it does not hold
+    /// it.
+    pub(super) fn output_changed(&self, slot: u32, version: u32) {
+        let extras = self.extras.get_or_init(Box::default);
+        let mut changed = extras.changed.lock().unwrap_or_else(PoisonError::into_inner);
+        match changed.iter_mut().find(|(changed, _)| *changed == slot) {
+            Some((_, known)) => *known = version.max(*known),
+            None => changed.push((slot, version)),
+        }
+    }
+
+    /// How often an output was changed in place since it left the op.
+    pub(crate) fn output_version(&self, slot: u32) -> u32 {
+        let Some(extras) = self.extras.get() else { return 0 };
+        let changed = extras.changed.lock().unwrap_or_else(PoisonError::into_inner);
+        changed.iter().find(|(changed, _)| *changed == slot).map_or(0, |&(_, version)| version)
     }
 }
 
@@ -165,7 +191,7 @@ impl NodeRef {
     #[inline]
     pub(crate) fn record(rule: impl Rule + 'static, location: &'static Location<'static>) -> Self {
         let level = rule.edges().iter().map(Edge::level).max().unwrap_or(0);
-        let node: Arc<Node> = Arc::new(Node { level, location, hooks: OnceLock::new(), rule });
+        let node: Arc<Node> = Arc::new(Node { level, location, extras: OnceLock::new(), rule });
         if watch::is_on() {
             watch::recorded(&node);
         }

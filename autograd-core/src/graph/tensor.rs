@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 
 use super::any::Element;
 use super::mode::is_grad_enabled;
-use super::node::{Edge, EdgeList, HookId, NodeRef, OpNode, PullFn};
+use super::node::{Edge, EdgeList, HookId, Node, NodeRef, OpNode, PullFn};
 use super::saved::Keeps;
 use super::spare;
 use super::watch;
@@ -56,6 +56,8 @@ pub struct Inner<T: Element> {
 struct Shared<T: Element> {
     value: RwLock<Value<T>>,
     version: AtomicU32,
+    /// The node whose output this was before any change: it may have saved it.
+    origin: Option<(Weak<Node>, u32)>,
 }
 
 /// What backward leaves with a tensor.
@@ -278,9 +280,11 @@ impl<T: Element> Tensor<T> {
 
     fn shared(&self) -> &Arc<Shared<T>> {
         self.inner().shared.get_or_init(|| {
+            let producer = self.inner().producer.as_ref();
             Arc::new(Shared {
                 value: RwLock::new(self.inner().value.clone()),
                 version: AtomicU32::new(0),
+                origin: producer.map(|(node, slot)| (Arc::downgrade(node.arc()), *slot)),
             })
         })
     }
@@ -292,7 +296,13 @@ impl<T: Element> Tensor<T> {
         let mut value = shared.value.write().unwrap_or_else(PoisonError::into_inner);
         f(&mut value);
         debug_assert_eq!(value.shape(), self.shape());
-        shared.version.fetch_add(1, Ordering::Release);
+        let version = shared.version.fetch_add(1, Ordering::Release) + 1;
+        drop(value);
+        if let Some((node, slot)) = &shared.origin
+            && let Some(node) = node.upgrade().map(NodeRef::new)
+        {
+            node.output_changed(*slot, version);
+        }
     }
 
     /// A tensor of its own that shares this one's data, also later changes in place.

@@ -185,7 +185,7 @@ fn finish(
 
 fn check_marks(info: &Info, tensors: &Tensors, marked: &[AnyTensor]) -> Result<()> {
     for (position, tensor) in marked.iter().enumerate() {
-        if tensors.output(tensor.address()).is_none() && is_float(tensor) {
+        if !tensors.is_output(tensor.address()) {
             return Err(Error::Context {
                 op: info.name,
                 call: "mark_non_differentiable",
@@ -194,11 +194,6 @@ fn check_marks(info: &Info, tensors: &Tensors, marked: &[AnyTensor]) -> Result<(
         }
     }
     Ok(())
-}
-
-fn is_float(tensor: &AnyTensor) -> bool {
-    use crate::array::DType;
-    matches!(tensor.dtype(), DType::Float32 | DType::Float64)
 }
 
 fn check_declared(info: &Info, call: &mut Content, declared: &Declared) -> Result<()> {
@@ -218,8 +213,8 @@ fn check_declared(info: &Info, call: &mut Content, declared: &Declared) -> Resul
     Ok(())
 }
 
-/// An input is kept as it is; of an output only the value, because the output holds the node and
-/// the node must not hold the output.
+/// An input is kept as it is, and so is an output without a gradient; of another output only the
+/// value, because the output holds the node and the node must not hold the output.
 fn assign_role(kept: &mut Kept, tensors: &Tensors, marked: &[AnyTensor]) {
     let Kept::Tensor { tensor, role, .. } = kept else { return };
     let address = tensor.address();
@@ -227,12 +222,13 @@ fn assign_role(kept: &mut Kept, tensors: &Tensors, marked: &[AnyTensor]) {
         *role = Role::Input(group);
         return;
     }
-    if let Some(slot) = tensors.output(address) {
-        let differentiable = !marked.iter().any(|marked| marked.address() == address);
-        *role = match u32::try_from(slot) {
-            Ok(slot) if differentiable => Role::Output(slot),
-            _ => Role::Constant,
-        };
+    let Some(slot) = tensors.output(address) else { return };
+    let differentiable = !marked.iter().any(|marked| marked.address() == address);
+    *role = match u32::try_from(slot) {
+        Ok(slot) if differentiable => Role::Output(slot),
+        _ => Role::Constant,
+    };
+    if differentiable {
         *tensor = tensor.alias();
     }
 }

@@ -74,6 +74,8 @@ pub(super) struct Tensors {
     /// With the input that each belongs to.
     inputs: SmallVec<[(*const (), u16); 4]>,
     outputs: SmallVec<[*const (); 4]>,
+    /// Outputs of integers and bools, which have no gradient.
+    constants: SmallVec<[*const (); 2]>,
 }
 
 impl Tensors {
@@ -90,6 +92,10 @@ impl Tensors {
         self.outputs.push(address);
     }
 
+    pub(super) fn add_constant(&mut self, address: *const ()) {
+        self.constants.push(address);
+    }
+
     /// In the order in which forward returned them.
     pub(super) fn outputs(&self) -> &[*const ()] {
         &self.outputs
@@ -98,6 +104,11 @@ impl Tensors {
     /// The first place among the outputs of the tensor with this address.
     pub(super) fn output(&self, address: *const ()) -> Option<usize> {
         self.outputs.iter().position(|&output| output == address)
+    }
+
+    /// Whether the tensor with this address is an output, with a gradient or without.
+    pub(super) fn is_output(&self, address: *const ()) -> bool {
+        self.outputs.contains(&address) || self.constants.contains(&address)
     }
 }
 

@@ -23,7 +23,7 @@ pub use context::{BackwardContext, ForwardContext, InBackward, InForward, Output
 pub use grads::{GradFor, GradParam, Gradient, GradsFor};
 pub use inputs::{DifferentiableInput, TensorInput};
 pub use node::{NeedsGrad, RawBackward};
-pub use outputs::{TensorOutput, Visitor};
+pub use outputs::{NoTensors, PlainOutput, TensorOutput, Visitor};
 pub use plain::{
     HoldsNoTensor, HoldsTensor, IsPlain, IsPlainState, NoTensorSeen, Probe, TensorSeen, attrs,
     plain,

@@ -79,6 +79,54 @@ impl<T: Float, const N: usize> TensorOutput for [Tensor<T>; N] {
     }
 }
 
+/// Tensors among the plain outputs.
+#[doc(hidden)]
+pub trait PlainTensors {
+    /// Shows where each is.
+    fn each(&self, see: &mut dyn FnMut(*const ()));
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Element> PlainTensors for Tensor<T> {
+    fn each(&self, see: &mut dyn FnMut(*const ())) {
+        see(self.address());
+    }
+}
+
+macro_rules! plain_lists {
+    ($([$($generics:tt)*] $list:ty;)*) => {$(
+        #[diagnostic::do_not_recommend]
+        impl<O: PlainTensors, $($generics)*> PlainTensors for $list {
+            fn each(&self, see: &mut dyn FnMut(*const ())) {
+                self.iter().for_each(|output| output.each(see));
+            }
+        }
+    )*};
+}
+
+plain_lists! { [] Vec<O>; [] Option<O>; [const N: usize] [O; N]; }
+
+/// A plain output to be shown: the inherent method is there for tensors, the one of
+/// [`NoTensors`] for all else.
+#[doc(hidden)]
+pub struct PlainOutput<'a, O>(pub &'a O);
+
+impl<O: PlainTensors> PlainOutput<'_, O> {
+    /// Shadows the method of [`NoTensors`].
+    pub fn show(&self, visitor: &mut Visitor<'_>) {
+        visitor.plain(self.0);
+    }
+}
+
+/// The same for all other types: nothing to show.
+#[doc(hidden)]
+pub trait NoTensors {
+    /// Shows nothing.
+    fn show(&self, _: &mut Visitor<'_>) {}
+}
+
+impl<O> NoTensors for PlainOutput<'_, O> {}
+
 /// Goes over the tensor outputs of a call.
 #[doc(hidden)]
 pub struct Visitor<'a>(Task<'a>);
@@ -109,6 +157,14 @@ impl Visitor<'_> {
     /// One tensor output.
     pub fn output<O: TensorOutput>(&mut self, output: &mut O) {
         output.visit(self);
+    }
+
+    /// A plain output: where it is made of tensors, which then have no gradient, they are outputs
+    /// all the same, and may be marked as such.
+    pub fn plain<O: PlainTensors>(&mut self, output: &O) {
+        if let Task::Look(_, tensors) = &mut self.0 {
+            output.each(&mut |address| tensors.add_constant(address));
+        }
     }
 
     fn see<T: Element>(&mut self, tensor: &mut Tensor<T>) {

@@ -118,12 +118,17 @@ impl Unpack<'_> {
         };
         self.position += 1;
         let tensor = match role {
-            Role::Output(slot) if self.at.create_graph => {
-                let node = NodeRef::new(Arc::clone(self.at.node));
-                for_any!(tensor, t => AnyTensor::from(t.attached(node, slot)))
+            Role::Output(slot) => {
+                // Only its value is kept, so the node was told of changes.
+                let changed = self.at.node.output_version(slot);
+                self.at.check_version(0, changed, || self.name(role))?;
+                if !self.at.create_graph {
+                    tensor
+                } else {
+                    let node = NodeRef::new(Arc::clone(self.at.node));
+                    for_any!(tensor, t => AnyTensor::from(t.attached(node, slot)))
+                }
             }
-            // Only the value of an output is kept; it cannot change.
-            Role::Output(_) => tensor,
             Role::Input(_) | Role::Other | Role::Constant => {
                 self.at.check_version(version, tensor.version(), || self.name(role))?;
                 if matches!(role, Role::Other) && self.at.create_graph {
