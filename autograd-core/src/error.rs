@@ -239,6 +239,31 @@ pub enum Error {
         /// Where the op was called.
         location: &'static Location<'static>,
     },
+    /// A rule of [programs](crate::static_graph) was broken while one was built.
+    Program {
+        /// The operator, or the call.
+        op: String,
+        /// The rule and how it was broken, with the variables.
+        why: String,
+        /// The line that built it.
+        location: String,
+    },
+    /// An operator of a program failed while the program ran. No parameter was changed.
+    Operator {
+        /// The operator.
+        op: String,
+        /// What happened.
+        why: String,
+        /// The line that built the operator.
+        location: String,
+    },
+    /// What a run was given, or asked for, does not fit its program. Nothing was run.
+    Run {
+        /// The variable.
+        variable: String,
+        /// What is wrong.
+        why: String,
+    },
 }
 
 /// What this crate's fallible calls return.
@@ -340,6 +365,10 @@ impl fmt::Display for Error {
             Self::User { op, function, message, location } => {
                 write!(f, "{op} (called at {location}): {function} failed: {message}")
             }
+            Self::Program { op, why, location } | Self::Operator { op, why, location } => {
+                write!(f, "{op} (built at {location}): {why}")
+            }
+            Self::Run { variable, why } => write!(f, "run: `{variable}` {why}"),
         }
     }
 }

@@ -78,6 +78,7 @@ mod print;
 pub mod private;
 mod py_layer;
 mod random;
+pub mod static_graph;
 
 pub use array::pool::{buffer_pool_bytes, empty_buffer_pool, set_buffer_pool_limit};
 pub use array::{DType, IntoShape};

@@ -511,7 +511,7 @@ pub fn grad_with<T: Float, U: Float>(
     Ok(grads)
 }
 
-fn grad_any(
+pub(crate) fn grad_any(
     outputs: &[AnyTensor],
     inputs: &[AnyTensor],
     seeds: &[Option<AnyTensor>],

@@ -23,7 +23,7 @@ pub enum Binary {
 }
 
 impl Binary {
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Add => "add",
             Self::Sub => "sub",
@@ -267,9 +267,9 @@ fn try_in_place<'a, T: Float>(
     }
 }
 
-type Kept<T> = (Binary, Option<Tensor<T>>, Option<Tensor<T>>, Option<Box<[Shape; 2]>>);
+pub(super) type Kept<T> = (Binary, Option<Tensor<T>>, Option<Tensor<T>>, Option<Box<[Shape; 2]>>);
 
-fn pull<T: Float>(
+pub(super) fn pull<T: Float>(
     (op, a, b, shapes): Kept<T>,
     g: Tensor<T>,
     wants: [bool; 2],
@@ -311,7 +311,7 @@ pub(super) fn float_scalar<T: Float>(
 }
 
 /// The rules for one operand and the scalar `s`.
-fn pull_scalar<T: Float>(
+pub(super) fn pull_scalar<T: Float>(
     ((op, s, swapped), kept): ((Binary, T, bool), Option<Tensor<T>>),
     g: Tensor<T>,
     _: [bool; 1],

@@ -51,10 +51,10 @@ pub(super) fn float<T: Float>(a: &Tensor<T>, b: &Tensor<T>, caller: Caller) -> R
     Ok(record("matmul", caller, [a, b], value, kept, pull))
 }
 
-type Kept<T> = (Option<Tensor<T>>, Option<Tensor<T>>, (Shape, Shape));
+pub(super) type Kept<T> = (Option<Tensor<T>>, Option<Tensor<T>>, (Shape, Shape));
 
 /// `y = a b`: `da = dy bᵀ`, `db = aᵀ dy`.
-fn pull<T: Float>(
+pub(super) fn pull<T: Float>(
     (a, b, (shape_a, shape_b)): Kept<T>,
     dy: Tensor<T>,
     wants: [bool; 2],

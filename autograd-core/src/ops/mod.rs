@@ -9,6 +9,7 @@ mod matmul;
 mod nn;
 mod operators;
 mod reduce;
+pub(crate) mod rules;
 mod shape;
 mod unary;
 
@@ -40,6 +41,8 @@ pub(crate) type Caller = &'static Location<'static>;
 )]
 #[allow(private_bounds, reason = "how numbers are computed is no part of the public interface")]
 pub trait Numeric: Element + LinalgScalar + Arithmetic {
+    #[doc(hidden)]
+    fn nearest(value: f64) -> Self;
     #[doc(hidden)]
     fn binary(
         op: Binary,
@@ -215,6 +218,9 @@ arithmetic! {
 macro_rules! doors {
     ($($t:ty => $binary:path, $scalar:path, $reduce:path, $matmul:path;)*) => {$(
         impl Numeric for $t {
+            fn nearest(value: f64) -> Self {
+                value as $t
+            }
             fn binary(
                 op: Binary,
                 left: Input<'_, Self>,

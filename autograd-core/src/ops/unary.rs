@@ -30,7 +30,7 @@ macro_rules! unary_ops {
         pub enum Unary { $($name),* }
 
         impl Unary {
-            fn name(self) -> &'static str {
+            pub(crate) fn name(self) -> &'static str {
                 match self { $(Self::$name => stringify!($method)),* }
             }
 
@@ -251,7 +251,25 @@ fn pull_output<T: Float>((op, y): (Unary, KeptOutput<T>), dy: Tensor<T>, _: [boo
     Ok([Some(op.fused(dy, &y.read()))])
 }
 
+/// The derivative for a walk that keeps what [`Unary::reads`] names itself.
+pub(super) fn gradient<T: Float>(op: Unary, dy: Tensor<T>, saved: Option<&Tensor<T>>) -> Tensor<T> {
+    match saved {
+        Some(saved) if is_grad_enabled() => op.formula(dy, saved),
+        Some(saved) => op.fused(dy, &saved.read()),
+        None => op.formula(dy, &Tensor::new(Value::scalar(T::ZERO))),
+    }
+}
+
 impl Unary {
+    /// Whether its rule reads the input, and whether the output.
+    pub(crate) fn reads(self) -> (bool, bool) {
+        match self.saves() {
+            Saves::Nothing => (false, false),
+            Saves::Input => (true, false),
+            Saves::Output => (false, true),
+        }
+    }
+
     /// The derivative in one pass, in the gradient's own buffer where nobody else holds it.
     fn fused<T: Float>(self, dy: Tensor<T>, saved: &Value<T>) -> Tensor<T> {
         let kernel = self.gradient_kernel::<T>();

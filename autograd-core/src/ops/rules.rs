@@ -1,0 +1,45 @@
+//! The rules of common ops without a node, for a walk that keeps operands itself.
+
+use super::{Binary, Float, Unary, binary as two, matmul as product, unary as one};
+use crate::error::Result;
+use crate::graph::Tensor;
+
+/// `dx` of a function of each element, from what [`Unary::reads`] names.
+pub(crate) fn unary<T: Float>(op: Unary, dy: Tensor<T>, saved: Option<&Tensor<T>>) -> Tensor<T> {
+    one::gradient(op, dy, saved)
+}
+
+/// `da` and `db` of `a op b`, of their own shapes.
+pub(crate) fn binary<T: Float>(
+    op: Binary,
+    a: &Tensor<T>,
+    b: &Tensor<T>,
+    dy: Tensor<T>,
+    wants: [bool; 2],
+) -> Result<[Option<Tensor<T>>; 2]> {
+    let same = a.shape() == b.shape();
+    let shapes = (!same).then(|| Box::new([a.shape_owned(), b.shape_owned()]));
+    two::pull((op, Some(a.clone()), Some(b.clone()), shapes), dy, wants)
+}
+
+/// `dx` of `x op s`, or of `s op x` where `swapped`.
+pub(crate) fn binary_scalar<T: Float>(
+    op: Binary,
+    x: &Tensor<T>,
+    s: T,
+    swapped: bool,
+    dy: Tensor<T>,
+) -> Result<[Option<Tensor<T>>; 1]> {
+    two::pull_scalar(((op, s, swapped), Some(x.clone())), dy, [true])
+}
+
+/// `da` and `db` of the matrix product.
+pub(crate) fn matmul<T: Float>(
+    a: &Tensor<T>,
+    b: &Tensor<T>,
+    dy: Tensor<T>,
+    wants: [bool; 2],
+) -> Result<[Option<Tensor<T>>; 2]> {
+    let shapes = (a.shape_owned(), b.shape_owned());
+    product::pull((Some(a.clone()), Some(b.clone()), shapes), dy, wants)
+}

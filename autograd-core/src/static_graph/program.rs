@@ -1,0 +1,500 @@
+//! `Program`, `Block`, `Variable`: handles to a program that is being built.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fmt;
+use std::panic::Location;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use super::ir::{Dims, Form, Graph, Op, Phase, Place, Role, Var, VarId, wrong};
+use super::kind::{Init, Kind};
+use super::plan::Plan;
+use crate::array::DType;
+use crate::error::Result;
+
+/// A static graph: variables, and the operators that compute them. Data until an
+/// [`Executor`](super::Executor) runs it.
+///
+/// A `Program` is a handle: clones are the same program. See the [module](super) for an example.
+#[derive(Clone, Default)]
+pub struct Program(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    graph: Mutex<Graph>,
+    startup: OnceLock<Program>,
+    /// Plans by what is fetched, for one version of the graph.
+    plans: Mutex<(u64, HashMap<Vec<VarId>, Arc<Plan>>)>,
+}
+
+/// A variable of a [`Program`]: a name, an element type and a shape, no value.
+#[derive(Clone)]
+pub struct Variable {
+    pub(super) program: Program,
+    pub(super) id: VarId,
+}
+
+/// The operators and variables of a [`Program`]; it has one block.
+pub struct Block(Program);
+
+/// Lengths of axes: `[None, Some(4)]`, `[-1, 4]` with -1 for a free axis, `()` for a scalar, or
+/// the shape of a [`Variable`].
+pub trait IntoDims {
+    /// The lengths; or the one that is none.
+    #[doc(hidden)]
+    fn into_dims(self) -> Result<Vec<Option<usize>>, i64>;
+}
+
+macro_rules! dims {
+    ($($n:ty)*) => {$(
+        impl<const N: usize> IntoDims for [$n; N] {
+            fn into_dims(self) -> Result<Vec<Option<usize>>, i64> {
+                (&self[..]).into_dims()
+            }
+        }
+        impl IntoDims for &[$n] {
+            fn into_dims(self) -> Result<Vec<Option<usize>>, i64> {
+                self.iter().map(|&n| dim(n as i64)).collect()
+            }
+        }
+    )*};
+}
+
+dims! { i32 i64 isize usize }
+
+fn dim(n: i64) -> Result<Option<usize>, i64> {
+    match n {
+        -1 => Ok(None),
+        n => usize::try_from(n).map(Some).map_err(|_| n),
+    }
+}
+
+impl IntoDims for Vec<Option<usize>> {
+    fn into_dims(self) -> Result<Vec<Option<usize>>, i64> {
+        Ok(self)
+    }
+}
+
+impl IntoDims for &[Option<usize>] {
+    fn into_dims(self) -> Result<Vec<Option<usize>>, i64> {
+        Ok(self.to_vec())
+    }
+}
+
+impl IntoDims for &Vec<Option<usize>> {
+    fn into_dims(self) -> Result<Vec<Option<usize>>, i64> {
+        Ok(self.clone())
+    }
+}
+
+impl<const N: usize> IntoDims for [Option<usize>; N] {
+    fn into_dims(self) -> Result<Vec<Option<usize>>, i64> {
+        Ok(self.to_vec())
+    }
+}
+
+impl IntoDims for () {
+    fn into_dims(self) -> Result<Vec<Option<usize>>, i64> {
+        Ok(Vec::new())
+    }
+}
+
+pub(super) fn read_dims(dims: impl IntoDims, call: &str, place: &Place) -> Result<Dims> {
+    match dims.into_dims() {
+        Ok(dims) => Ok(Dims::from_vec(dims)),
+        Err(n) => Err(wrong(call, place, format!("{n} is no length; -1 is a free axis"))),
+    }
+}
+
+impl Program {
+    /// An empty program.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Another handle to a copy of this program: what is added to one is not in the other.
+    ///
+    /// With `for_test`, the copy has no backward and no updates, and dropout keeps everything.
+    /// Parameters keep their names, so an executor gives both programs the same ones.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Program`](crate::Error::Program) if the copy breaks a rule, which is a bug.
+    pub fn clone_program(&self, for_test: bool) -> Result<Program> {
+        let mut graph = self.graph().clone();
+        if for_test {
+            graph = for_testing(&graph)?;
+        }
+        graph.verify()?;
+        let copy = Program::default();
+        *copy.graph() = graph;
+        let _ = copy.0.startup.set(self.startup());
+        Ok(copy)
+    }
+
+    /// The program that gives the parameters their first values: run it once, before this one.
+    pub fn startup(&self) -> Program {
+        self.0.startup.get_or_init(Program::default).clone()
+    }
+
+    /// The block that operators are added to.
+    pub fn current_block(&self) -> Block {
+        Block(self.clone())
+    }
+
+    /// A variable that is fed in every run. Gradients stop at it unless told otherwise.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Program`](crate::Error::Program) if there is a variable of this name, or a length
+    /// is none.
+    #[track_caller]
+    pub fn data(&self, name: &str, shape: impl IntoDims, dtype: DType) -> Result<Variable> {
+        let place = Place::Line(Location::caller());
+        let form = Form::new(dtype, read_dims(shape, "data", &place)?);
+        self.declare("data", name, form, Role::Data, true, &place)
+    }
+
+    /// A parameter, kept by the executor, which the [startup program](Program::startup) sets.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Program`](crate::Error::Program) if there is a variable of this name, a length is
+    /// free, or the element type is no float.
+    #[track_caller]
+    pub fn create_parameter(
+        &self,
+        name: &str,
+        shape: impl IntoDims,
+        dtype: DType,
+        init: Init,
+    ) -> Result<Variable> {
+        let place = Place::Line(Location::caller());
+        let form = Form::new(dtype, read_dims(shape, "create_parameter", &place)?);
+        self.kept("create_parameter", name, form, true, init, &place)
+    }
+
+    /// A variable that the executor keeps, with an operator in the startup program that sets it.
+    pub(super) fn kept(
+        &self,
+        call: &str,
+        name: &str,
+        form: Form,
+        parameter: bool,
+        init: Init,
+        place: &Place,
+    ) -> Result<Variable> {
+        if form.dims.iter().any(Option::is_none) {
+            return Err(wrong(call, place, format!("`{name}` has a free axis: {form}")));
+        }
+        if !form.dtype.is_float() {
+            return Err(wrong(call, place, format!("`{name}` must be of a float type: {form}")));
+        }
+        let role = Role::Kept { parameter };
+        let startup = startup_of(self);
+        if startup.graph().find(name).is_some() {
+            let why = format!("the startup program sets a variable `{name}` already");
+            return Err(wrong(call, place, why));
+        }
+        let variable = self.declare(call, name, form.clone(), role, !parameter, place)?;
+        let set = startup.declare(call, name, form.clone(), role, !parameter, place)?;
+        let op = Op {
+            kind: Kind::Init { init, form },
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            writes: vec![set.id],
+            phase: Phase::Forward,
+            place: place.clone(),
+        };
+        startup.graph().push_op(op)?;
+        Ok(variable)
+    }
+
+    pub(super) fn declare(
+        &self,
+        call: &str,
+        name: &str,
+        form: Form,
+        role: Role,
+        stop_gradient: bool,
+        place: &Place,
+    ) -> Result<Variable> {
+        let mut graph = self.graph();
+        if name.is_empty() {
+            return Err(wrong(call, place, "a variable needs a name"));
+        }
+        if let Some(before) = graph.find(name).map(|id| &graph.vars[id]) {
+            let why = format!(
+                "a variable `{name}` ({}) was created at {} already",
+                before.form, before.place
+            );
+            return Err(wrong(call, place, why));
+        }
+        let id = graph.add_var(Var {
+            name: name.to_owned(),
+            form,
+            role,
+            stop_gradient,
+            producer: None,
+            place: place.clone(),
+        });
+        drop(graph);
+        Ok(self.variable(id))
+    }
+
+    /// The variable of this name.
+    pub fn var(&self, name: &str) -> Option<Variable> {
+        let id = self.graph().find(name)?;
+        Some(self.variable(id))
+    }
+
+    /// All parameters, in the order of their making.
+    pub fn parameters(&self) -> Vec<Variable> {
+        let graph = self.graph();
+        let vars = graph.vars.iter().enumerate();
+        let parameters = vars.filter(|(_, var)| var.role == Role::Kept { parameter: true });
+        parameters.map(|(id, _)| self.variable(id)).collect()
+    }
+
+    pub(super) fn variable(&self, id: VarId) -> Variable {
+        Variable { program: self.clone(), id }
+    }
+
+    pub(super) fn graph(&self) -> MutexGuard<'_, Graph> {
+        self.0.graph.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn is(&self, other: &Program) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// The position of a variable, if it is one of this program.
+    pub(super) fn own(&self, call: &str, variable: &Variable, place: &Place) -> Result<VarId> {
+        if self.is(&variable.program) {
+            return Ok(variable.id);
+        }
+        let why = format!("`{}` is a variable of another program", variable.name());
+        Err(wrong(call, place, why))
+    }
+
+    /// Adds an operator of this program's variables.
+    pub(super) fn operator(
+        &self,
+        kind: Kind,
+        inputs: &[&Variable],
+        place: &Place,
+    ) -> Result<Vec<Variable>> {
+        let call = kind.to_string();
+        let inputs: Result<Vec<VarId>> =
+            inputs.iter().map(|variable| self.own(&call, variable, place)).collect();
+        let outputs = self.graph().push(kind, &inputs?, Phase::Forward, place)?;
+        Ok(outputs.into_iter().map(|id| self.variable(id)).collect())
+    }
+
+    /// The only output of an operator.
+    pub(super) fn one(
+        &self,
+        kind: Kind,
+        inputs: &[&Variable],
+        location: &'static Location<'static>,
+    ) -> Result<Variable> {
+        let mut outputs = self.operator(kind, inputs, &Place::Line(location))?;
+        Ok(outputs.swap_remove(0))
+    }
+
+    /// The plan for a set of fetched variables, made once for each state of the program.
+    pub(super) fn plan(&self, fetched: &[VarId]) -> Result<Arc<Plan>> {
+        let graph = self.graph();
+        let mut plans = self.0.plans.lock().unwrap_or_else(PoisonError::into_inner);
+        if plans.0 != graph.version {
+            *plans = (graph.version, HashMap::new());
+        }
+        if let Some(plan) = plans.1.get(fetched) {
+            return Ok(Arc::clone(plan));
+        }
+        graph.verify()?;
+        let plan = Arc::new(Plan::new(&graph, fetched));
+        plans.1.insert(fetched.to_vec(), Arc::clone(&plan));
+        Ok(plan)
+    }
+}
+
+/// A copy without backward and updates.
+fn for_testing(graph: &Graph) -> Result<Graph> {
+    let mut copy = Graph::default();
+    for var in &graph.vars {
+        let backward = var.producer.is_some_and(|op| graph.ops[op].phase != Phase::Forward);
+        let kept = Var { producer: None, ..var.clone() };
+        // Names of what is gone may be used again; places stay, so that positions hold.
+        let name = if backward { format!("{}@gone", var.name) } else { var.name.clone() };
+        copy.add_var(Var { name, ..kept });
+    }
+    for op in graph.ops.iter().filter(|op| op.phase == Phase::Forward) {
+        let mut op = op.clone();
+        if let Kind::Dropout { training, .. } = &mut op.kind {
+            *training = false;
+        }
+        copy.push_op(op)?;
+    }
+    Ok(copy)
+}
+
+impl Block {
+    /// A variable that an operator will compute: what a [`py_func`](Program::py_func) is given as
+    /// `out`.
+    ///
+    /// The same name, element type and shape again give the same variable.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Program`](crate::Error::Program) if there is another variable of this name, or a
+    /// length is none.
+    #[track_caller]
+    pub fn create_var(&self, name: &str, dtype: DType, shape: impl IntoDims) -> Result<Variable> {
+        let place = Place::Line(Location::caller());
+        let form = Form::new(dtype, read_dims(shape, "create_var", &place)?);
+        let again = {
+            let graph = self.0.graph();
+            let known = graph.find(name).map(|id| (id, &graph.vars[id]));
+            known
+                .filter(|(_, var)| var.form == form && var.role == Role::Computed)
+                .map(|(id, _)| id)
+        };
+        if let Some(id) = again {
+            return Ok(self.0.variable(id));
+        }
+        self.0.declare("create_var", name, form, Role::Computed, false, &place)
+    }
+
+    /// The variable of this name.
+    pub fn var(&self, name: &str) -> Option<Variable> {
+        self.0.var(name)
+    }
+
+    /// How many operators there are.
+    pub fn op_count(&self) -> usize {
+        self.0.graph().ops.len()
+    }
+}
+
+impl Variable {
+    /// Its name, by which it is fed and fetched.
+    pub fn name(&self) -> String {
+        self.program.graph().vars[self.id].name.clone()
+    }
+
+    /// Its element type.
+    pub fn dtype(&self) -> DType {
+        self.form().dtype
+    }
+
+    /// Lengths of its axes; `None` for a free one.
+    pub fn shape(&self) -> Vec<Option<usize>> {
+        self.form().dims.into_vec()
+    }
+
+    /// Number of axes.
+    pub fn ndim(&self) -> usize {
+        self.form().dims.len()
+    }
+
+    pub(super) fn form(&self) -> Form {
+        self.program.graph().vars[self.id].form.clone()
+    }
+
+    /// The program it belongs to.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// Whether gradients stop here: they were told to, no input of its operator wants one, or the
+    /// elements are no floats.
+    pub fn stop_gradient(&self) -> bool {
+        !self.program.graph().wants_gradient()[self.id]
+    }
+
+    /// Says whether gradients stop here. [`Program::data`] starts with `true`.
+    pub fn set_stop_gradient(&self, stop: bool) {
+        let mut graph = self.program.graph();
+        graph.version += 1;
+        graph.vars[self.id].stop_gradient = stop;
+    }
+
+    /// Whether the executor keeps its value from run to run.
+    pub fn persistable(&self) -> bool {
+        matches!(self.program.graph().vars[self.id].role, Role::Kept { .. })
+    }
+}
+
+/// `x: float32 [-1, 4]`
+impl fmt::Display for Variable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name(), self.form())
+    }
+}
+
+impl fmt::Debug for Variable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+thread_local! {
+    static DEFAULT: Program = Program::new();
+    static GUARDED: RefCell<Vec<(Program, Program)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The program that a [`program_guard`] of this thread names, or else the thread's own.
+pub fn default_main_program() -> Program {
+    let guarded = GUARDED.with_borrow(|guarded| guarded.last().map(|(main, _)| main.clone()));
+    guarded.unwrap_or_else(|| DEFAULT.with(Program::clone))
+}
+
+/// The startup program beside [`default_main_program`].
+pub fn default_startup_program() -> Program {
+    let guarded = GUARDED.with_borrow(|guarded| guarded.last().map(|(_, startup)| startup.clone()));
+    guarded.unwrap_or_else(|| default_main_program().startup())
+}
+
+/// Where parameters of a program get their first values.
+fn startup_of(program: &Program) -> Program {
+    let guarded = GUARDED.with_borrow(|guarded| {
+        guarded.iter().rev().find(|(main, _)| main.is(program)).map(|(_, startup)| startup.clone())
+    });
+    guarded.unwrap_or_else(|| program.startup())
+}
+
+/// While it lives, the default programs of its thread are others. Made by [`program_guard`].
+#[must_use = "the default programs are others only while the guard lives"]
+pub struct ProgramGuard(std::marker::PhantomData<*const ()>);
+
+/// Makes these the default programs of this thread until the guard is dropped; guards nest.
+///
+/// ```
+/// use autograd_core::static_graph::{Program, default_main_program, program_guard};
+///
+/// let (main, startup) = (Program::new(), Program::new());
+/// let guard = program_guard(&main, &startup);
+/// assert_eq!(default_main_program(), main);
+/// drop(guard);
+/// assert_ne!(default_main_program(), main);
+/// ```
+pub fn program_guard(main: &Program, startup: &Program) -> ProgramGuard {
+    GUARDED.with_borrow_mut(|guarded| guarded.push((main.clone(), startup.clone())));
+    ProgramGuard(std::marker::PhantomData)
+}
+
+impl Drop for ProgramGuard {
+    fn drop(&mut self) {
+        GUARDED.with_borrow_mut(|guarded| drop(guarded.pop()));
+    }
+}
+
+/// The same program, not an equal one.
+impl PartialEq for Program {
+    fn eq(&self, other: &Self) -> bool {
+        self.is(other)
+    }
+}
+
+impl Eq for Program {}

@@ -1,0 +1,464 @@
+//! `py_func`: a user's function over arrays as an operator.
+
+mod foreign;
+mod signature;
+
+use std::marker::PhantomData;
+use std::panic::Location;
+use std::sync::Arc;
+
+pub(super) use foreign::Foreign;
+pub(super) use signature::{Function, name_of};
+pub use signature::{Param, PyFunc, PyFuncParam, PyFuncReturn, PyFuncValue, Signature};
+
+use super::ir::{Op, Phase, Place, VarId, wrong};
+use super::kind::Kind;
+use super::program::{Program, Variable};
+use crate::error::{Error, Plural, Result};
+use crate::graph::AnyTensor;
+
+impl Program {
+    /// A user's function over arrays as an operator.
+    ///
+    /// It takes views of ndarray arrays (or `&Tensor`), as many as there are inputs, and returns
+    /// arrays (or tensors), as many as there are outputs: nothing, one, or a tuple; or a `Result`
+    /// of that. What it captures it keeps. It is called once in every run, also where its outputs
+    /// are not asked for, never while the program is built, and it may not change tensors in place.
+    ///
+    /// ```
+    /// use autograd_core::DType;
+    /// use autograd_core::static_graph::{Executor, Program};
+    /// use ndarray::{ArrayD, ArrayViewD, arr1};
+    ///
+    /// fn square(x: ArrayViewD<f32>) -> ArrayD<f32> {
+    ///     &x * &x
+    /// }
+    ///
+    /// fn square_grad(x: ArrayViewD<f32>, dy: ArrayViewD<f32>) -> ArrayD<f32> {
+    ///     2.0 * &x * dy
+    /// }
+    ///
+    /// let program = Program::new();
+    /// let x = program.data("x", [-1], DType::Float32)?;
+    /// let out = program.current_block().create_var("y", x.dtype(), x.shape())?;
+    /// let y = program
+    ///     .py_func(square)
+    ///     .x(&x)
+    ///     .out(&out)
+    ///     .backward_func(square_grad)
+    ///     .skip_vars_in_backward_input([&out])
+    ///     .call()?;
+    /// let fetched = Executor::new().run(&program, &[("x", &arr1(&[1.0_f32, 3.0]))], &[&y])?;
+    /// assert_eq!(fetched[0].downcast_ref::<f32>().unwrap().to_vec(), [1.0, 9.0]);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
+    pub fn py_func<F, Marker, const M: usize, const N: usize>(&self, func: F) -> PyFuncCall<M, N>
+    where
+        F: PyFunc<Marker, M, N>,
+    {
+        PyFuncCall { building: Building::new(self, Function::new(func)), arity: PhantomData }
+    }
+
+    /// [`Program::py_func`] for a function of any number of tensors, which returns any number:
+    /// how many there must be, and of which element types, is checked when it runs.
+    pub fn py_func_list<F>(&self, func: F) -> PyFuncListCall
+    where
+        F: Fn(&[Option<AnyTensor>]) -> Result<Vec<Option<AnyTensor>>, String>
+            + Send
+            + Sync
+            + 'static,
+    {
+        PyFuncListCall(Building::new(self, list_function(func)))
+    }
+}
+
+fn list_function<F>(func: F) -> Function
+where
+    F: Fn(&[Option<AnyTensor>]) -> Result<Vec<Option<AnyTensor>>, String> + Send + Sync + 'static,
+{
+    Function {
+        name: name_of(std::any::type_name::<F>()).into(),
+        signature: Signature { params: None, returns: None },
+        call: Arc::new(func),
+    }
+}
+
+/// One variable or an array of them, given as inputs of a function that takes `N`.
+#[diagnostic::on_unimplemented(
+    message = "the function of this py_func needs another number of variables here",
+    label = "`{Self}` is not {N} variables",
+    note = "give `[&a, &b]`, one for each parameter (or returned value) of the function, or `&a` where there is one"
+)]
+pub trait Variables<const N: usize> {
+    #[doc(hidden)]
+    fn list(self) -> Vec<Variable>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<const N: usize> Variables<N> for [&Variable; N] {
+    fn list(self) -> Vec<Variable> {
+        self.into_iter().cloned().collect()
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl Variables<1> for &Variable {
+    fn list(self) -> Vec<Variable> {
+        vec![self.clone()]
+    }
+}
+
+/// What a call of `N` outputs returns: `()`, a variable, or an array of them.
+#[doc(hidden)]
+pub struct Arity<const N: usize>;
+
+/// See [`Arity`].
+#[doc(hidden)]
+pub trait Outcome {
+    /// The variables.
+    type Variables;
+    /// Makes them from a list.
+    fn of(list: Vec<Variable>) -> Self::Variables;
+}
+
+macro_rules! outcomes {
+    ($($count:literal)*) => {$(
+        impl Outcome for Arity<$count> {
+            type Variables = [Variable; $count];
+            fn of(list: Vec<Variable>) -> [Variable; $count] {
+                list.try_into().unwrap_or_else(|_| unreachable!("as many as there are outputs"))
+            }
+        }
+    )*};
+}
+
+outcomes! { 2 3 4 5 6 7 8 }
+
+impl Outcome for Arity<0> {
+    type Variables = ();
+    fn of(_: Vec<Variable>) {}
+}
+
+impl Outcome for Arity<1> {
+    type Variables = Variable;
+    fn of(list: Vec<Variable>) -> Variable {
+        let [variable] = list.try_into().unwrap_or_else(|_| unreachable!("there is one output"));
+        variable
+    }
+}
+
+/// A [`py_func`](Program::py_func) that is being built: `M` inputs, `N` outputs. Nothing is added
+/// to the program before [`call`](Self::call).
+#[must_use = "nothing is added to the program before `call()`"]
+pub struct PyFuncCall<const M: usize, const N: usize> {
+    building: Building,
+    arity: PhantomData<([(); M], [(); N])>,
+}
+
+impl<const M: usize, const N: usize> PyFuncCall<M, N> {
+    /// The function's inputs: `&x`, or `[&x, &w]`.
+    pub fn x(mut self, variables: impl Variables<M>) -> Self {
+        self.building.inputs = Some(variables.list());
+        self
+    }
+
+    /// The function's outputs, made with [`Block::create_var`](super::Block::create_var): `&y`, or
+    /// `[&y, &z]`.
+    pub fn out(mut self, variables: impl Variables<N>) -> Self {
+        self.building.outputs = Some(variables.list());
+        self
+    }
+
+    /// The function that computes the inputs' gradients. It is given the inputs, the outputs and
+    /// the outputs' gradients in this order, less what is skipped, and returns one gradient for
+    /// each input. A gradient that did not come is `None` where the parameter is an `Option`, else
+    /// zeros. `None` may be returned for an input that wants no gradient; what is returned for one
+    /// is dropped.
+    pub fn backward_func<F, Marker, const P: usize, const R: usize>(mut self, func: F) -> Self
+    where
+        F: PyFunc<Marker, P, R>,
+    {
+        self.building.backward = vec![Function::new(func)];
+        self
+    }
+
+    /// The backward function of the backward function, for second derivatives. It is given what
+    /// that one is given, what it returns and the gradients of that, and returns one gradient for
+    /// each of what it is given.
+    pub fn second_backward_func<F, Marker, const P: usize, const R: usize>(
+        mut self,
+        func: F,
+    ) -> Self
+    where
+        F: PyFunc<Marker, P, R>,
+    {
+        self.building.backward.push(Function::new(func));
+        self
+    }
+
+    /// Inputs and outputs that the backward function is not given.
+    pub fn skip_vars_in_backward_input<'v>(
+        mut self,
+        variables: impl IntoIterator<Item = &'v Variable>,
+    ) -> Self {
+        self.building.skipped = variables.into_iter().cloned().collect();
+        self
+    }
+
+    /// The name that texts, errors and files show; the function's own unless told.
+    pub fn name(mut self, name: &str) -> Self {
+        self.building.function.name = name.into();
+        self
+    }
+
+    /// Adds the operator to the program and returns what was given as `out`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Program`] if `x` or `out` is missing, there is neither an input nor an output, a
+    /// variable is of another program, of another element type or rank than the function's
+    /// parameter, or computed elsewhere; if what is skipped is neither an input nor an output; and
+    /// if the backward function takes or returns another number of values, or other element types,
+    /// than this function's inputs, outputs and their gradients are.
+    #[track_caller]
+    pub fn call(self) -> Result<<Arity<N> as Outcome>::Variables>
+    where
+        Arity<N>: Outcome,
+    {
+        let outputs = self.building.finish(Some((M, N)), Location::caller())?;
+        Ok(Arity::<N>::of(outputs))
+    }
+}
+
+/// A [`py_func_list`](Program::py_func_list) that is being built.
+#[must_use = "nothing is added to the program before `call()`"]
+pub struct PyFuncListCall(Building);
+
+impl PyFuncListCall {
+    /// The inputs.
+    pub fn x(mut self, variables: &[&Variable]) -> Self {
+        self.0.inputs = Some(variables.iter().copied().cloned().collect());
+        self
+    }
+
+    /// The outputs.
+    pub fn out(mut self, variables: &[&Variable]) -> Self {
+        self.0.outputs = Some(variables.iter().copied().cloned().collect());
+        self
+    }
+
+    /// As [`PyFuncCall::backward_func`], for a function of a list.
+    pub fn backward_func<F>(mut self, func: F) -> Self
+    where
+        F: Fn(&[Option<AnyTensor>]) -> Result<Vec<Option<AnyTensor>>, String>
+            + Send
+            + Sync
+            + 'static,
+    {
+        self.0.backward = vec![list_function(func)];
+        self
+    }
+
+    /// As [`PyFuncCall::skip_vars_in_backward_input`].
+    pub fn skip_vars_in_backward_input<'v>(
+        mut self,
+        variables: impl IntoIterator<Item = &'v Variable>,
+    ) -> Self {
+        self.0.skipped = variables.into_iter().cloned().collect();
+        self
+    }
+
+    /// As [`PyFuncCall::name`].
+    pub fn name(mut self, name: &str) -> Self {
+        self.0.function.name = name.into();
+        self
+    }
+
+    /// Adds the operator to the program and returns its outputs.
+    ///
+    /// # Errors
+    ///
+    /// As [`PyFuncCall::call`].
+    #[track_caller]
+    pub fn call(self) -> Result<Vec<Variable>> {
+        self.0.finish(None, Location::caller())
+    }
+}
+
+/// What was said of a py_func so far.
+struct Building {
+    program: Program,
+    function: Function,
+    inputs: Option<Vec<Variable>>,
+    outputs: Option<Vec<Variable>>,
+    backward: Vec<Function>,
+    skipped: Vec<Variable>,
+}
+
+impl Building {
+    fn new(program: &Program, function: Function) -> Self {
+        Self {
+            program: program.clone(),
+            function,
+            inputs: None,
+            outputs: None,
+            backward: Vec::new(),
+            skipped: Vec::new(),
+        }
+    }
+
+    fn finish(
+        self,
+        arity: Option<(usize, usize)>,
+        location: &'static Location<'static>,
+    ) -> Result<Vec<Variable>> {
+        let place = Place::Line(location);
+        let call = format!("py_func `{}`", self.function.name);
+        let wrong = |why: String| -> Error { wrong(&call, &place, why) };
+        if let Some((inputs, outputs)) = arity {
+            if inputs > 0 && self.inputs.is_none() {
+                return Err(wrong(format!(
+                    "takes {}, give them with `x`",
+                    Plural(inputs, "input", "inputs")
+                )));
+            }
+            if outputs > 0 && self.outputs.is_none() {
+                return Err(wrong(format!(
+                    "returns {}, but no `out` is declared; create variables and give them with `out`",
+                    Plural(outputs, "value", "values")
+                )));
+            }
+        }
+        let inputs = self.inputs.unwrap_or_default();
+        let outputs = self.outputs.unwrap_or_default();
+        if inputs.is_empty() && outputs.is_empty() {
+            return Err(wrong("has neither an input nor an output".to_owned()));
+        }
+        let own = |variables: &[Variable]| -> Result<Vec<VarId>> {
+            variables.iter().map(|variable| self.program.own(&call, variable, &place)).collect()
+        };
+        let (input_ids, output_ids) = (own(&inputs)?, own(&outputs)?);
+        let forms =
+            |variables: &[Variable]| variables.iter().map(Variable::form).collect::<Vec<_>>();
+        let (input_forms, output_forms) = (forms(&inputs), forms(&outputs));
+        let names =
+            |variables: &[Variable]| variables.iter().map(Variable::name).collect::<Vec<_>>();
+        let (input_names, output_names) = (names(&inputs), names(&outputs));
+
+        let check = |params: &Option<Vec<Param>>,
+                     what: &str,
+                     names: &[String],
+                     forms: &[super::ir::Form]| {
+            for (position, (param, (name, form))) in
+                params.iter().flatten().zip(names.iter().zip(forms)).enumerate()
+            {
+                if let Some(misfit) = param.misfit(form) {
+                    return Err(wrong(format!("{what} {position} {misfit} (`{name}`)")));
+                }
+            }
+            Ok(())
+        };
+        check(
+            &self.function.signature.params,
+            "the function's parameter",
+            &input_names,
+            &input_forms,
+        )?;
+        check(
+            &self.function.signature.returns,
+            "the function's result",
+            &output_names,
+            &output_forms,
+        )?;
+
+        let mut skipped = vec![false; inputs.len() + outputs.len()];
+        if let Some(backward) = self.backward.first() {
+            for variable in &self.skipped {
+                let id = self.program.own(&call, variable, &place)?;
+                let mut found = false;
+                for (position, &own) in input_ids.iter().chain(&output_ids).enumerate() {
+                    if own == id {
+                        skipped[position] = true;
+                        found = true;
+                    }
+                }
+                if !found {
+                    return Err(wrong(format!(
+                        "skips `{}`, which is neither an input nor an output (gradients cannot be \
+                         skipped)",
+                        variable.name()
+                    )));
+                }
+            }
+            let given =
+                input_names.iter().zip(&input_forms).chain(output_names.iter().zip(&output_forms));
+            let mut list: Vec<(String, super::ir::Form)> = given
+                .zip(&skipped)
+                .filter(|(_, skipped)| !**skipped)
+                .map(|((name, form), _)| (name.clone(), form.clone()))
+                .collect();
+            list.extend(
+                output_names
+                    .iter()
+                    .zip(&output_forms)
+                    .map(|(n, f)| (format!("{n}@GRAD"), f.clone())),
+            );
+            let (given, given_forms): (Vec<String>, Vec<_>) = list.into_iter().unzip();
+            let of = format!("its backward function `{}`", backward.name);
+            if let Some(params) = &backward.signature.params
+                && params.len() != given.len()
+            {
+                return Err(wrong(format!(
+                    "{of} takes {}, but is given {}: {}",
+                    Plural(params.len(), "value", "values"),
+                    given.len(),
+                    given.join(", ")
+                )));
+            }
+            if let Some(returns) = &backward.signature.returns
+                && returns.len() != inputs.len()
+            {
+                return Err(wrong(format!(
+                    "{of} returns {}, but there {} {}",
+                    Plural(returns.len(), "gradient", "gradients"),
+                    if inputs.len() == 1 { "is" } else { "are" },
+                    Plural(inputs.len(), "input", "inputs")
+                )));
+            }
+            check(&backward.signature.params, &format!("{of}: parameter"), &given, &given_forms)?;
+            // What is returned for an integer input is dropped, whatever it is.
+            for (position, ((param, name), form)) in backward
+                .signature
+                .returns
+                .iter()
+                .flatten()
+                .zip(&input_names)
+                .zip(&input_forms)
+                .enumerate()
+            {
+                if let Some(misfit) = param.misfit(form).filter(|_| form.dtype.is_float()) {
+                    return Err(wrong(format!("{of}: gradient {position} {misfit} (`{name}`)")));
+                }
+            }
+        }
+        let foreign = Foreign {
+            function: self.function.clone(),
+            args: (0..inputs.len()).map(Some).collect(),
+            picks: (0..outputs.len()).collect(),
+            results: outputs.len(),
+            outputs: output_forms,
+            backward: self.backward.into(),
+            skipped,
+            gradient: false,
+        };
+        self.program.graph().push_op(Op {
+            kind: Kind::PyFunc(Arc::new(foreign)),
+            inputs: input_ids,
+            outputs: output_ids,
+            writes: Vec::new(),
+            phase: Phase::Forward,
+            place,
+        })?;
+        Ok(outputs)
+    }
+}

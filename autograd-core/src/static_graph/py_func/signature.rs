@@ -1,0 +1,325 @@
+//! Which functions can be operators: their parameters and what they return, as the compiler sees
+//! them and as a program keeps them.
+
+use std::any::type_name;
+use std::fmt::{self, Display};
+use std::sync::Arc;
+
+use ndarray::{Array, ArrayView, Dimension};
+
+use crate::array::DType;
+use crate::graph::{AnyTensor, Element, Read, Tensor};
+
+/// Arguments as a program hands them over: `None` for a gradient that did not come.
+pub(in crate::static_graph) type Args<'a> = &'a [Option<AnyTensor>];
+/// What a function returned: `None` for a gradient that there is not.
+pub(in crate::static_graph) type Returned = Result<Vec<Option<AnyTensor>>, String>;
+
+/// A parameter, or a returned value.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct Param {
+    pub(in crate::static_graph) dtype: DType,
+    pub(in crate::static_graph) rank: Option<usize>,
+    pub(in crate::static_graph) optional: bool,
+}
+
+/// Parameters and returned values of a function; `None` where their number is not fixed.
+#[doc(hidden)]
+#[derive(Clone, Debug)]
+pub struct Signature {
+    pub(in crate::static_graph) params: Option<Vec<Param>>,
+    pub(in crate::static_graph) returns: Option<Vec<Param>>,
+}
+
+/// A user's function as a program keeps it.
+#[derive(Clone)]
+pub(in crate::static_graph) struct Function {
+    pub(in crate::static_graph) name: Arc<str>,
+    pub(in crate::static_graph) signature: Signature,
+    pub(in crate::static_graph) call: Arc<dyn Fn(Args<'_>) -> Returned + Send + Sync>,
+}
+
+impl fmt::Debug for Function {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+impl Function {
+    pub(in crate::static_graph) fn new<F, Marker, const M: usize, const N: usize>(f: F) -> Self
+    where
+        F: PyFunc<Marker, M, N>,
+    {
+        let call = move |args: Args<'_>| f.call(args);
+        Self {
+            name: name_of(type_name::<F>()).into(),
+            signature: F::signature(),
+            call: Arc::new(call),
+        }
+    }
+}
+
+/// `tanh` of `my_crate::tanh`, `CusTanh` of `my_crate::_::<impl my_crate::CusTanh>::apply`.
+pub(in crate::static_graph) fn name_of(path: &str) -> &str {
+    let path = path.trim_end_matches("::{{closure}}");
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let last = |path: &str| {
+        let end = path.trim_end_matches(|c| !is_word(c)).len();
+        let start = path[..end].rfind(|c| !is_word(c)).map_or(0, |at| at + 1);
+        (start, end)
+    };
+    let (start, end) = last(path);
+    match &path[start..end] {
+        "apply" | "try_apply" | "forward" | "backward" => {
+            let owner = strip_generics(&path[..start]);
+            let (start, end) = last(owner);
+            &owner[start..end]
+        }
+        name => name,
+    }
+}
+
+/// `a::Op` of `a::Op<f64>::`.
+fn strip_generics(path: &str) -> &str {
+    let path = path.trim_end_matches(':');
+    let Some(inside) = path.strip_suffix('>') else { return path };
+    match inside.rfind('<') {
+        Some(at) if !inside[at..].starts_with("<impl ") => inside[..at].trim_end_matches(':'),
+        _ => inside,
+    }
+}
+
+/// What a function can take: a view of an ndarray array, a reference to a tensor, or an `Option`
+/// of either.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "the function of a py_func cannot take a `{Self}`",
+    label = "not a parameter of a py_func",
+    note = "a parameter is `ArrayView<T, D>` (`ArrayViewD<T>`, `ArrayView2<T>` ..), `&Tensor<T>`, or an `Option` of either for a gradient that may not come"
+)]
+pub trait PyFuncParam {
+    /// The same for any lifetime.
+    type Item<'a>;
+    #[doc(hidden)]
+    const PARAM: Param;
+    #[doc(hidden)]
+    fn take(given: Option<&AnyTensor>) -> Result<Self::Item<'_>, String>;
+}
+
+fn tensor<T: Element>(given: Option<&AnyTensor>) -> Result<&Tensor<T>, String> {
+    let Some(given) = given else {
+        return Err("a value is missing that is no `Option`".to_owned());
+    };
+    given.downcast_ref().ok_or_else(|| {
+        format!("a value must have element type {}, found {}", T::DTYPE, given.dtype())
+    })
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Element, D: Dimension> PyFuncParam for ArrayView<'_, T, D> {
+    type Item<'a> = ArrayView<'a, T, D>;
+    const PARAM: Param = Param { dtype: T::DTYPE, rank: D::NDIM, optional: false };
+
+    fn take(given: Option<&AnyTensor>) -> Result<ArrayView<'_, T, D>, String> {
+        let Read::Fixed(value) = tensor::<T>(given)?.read() else {
+            return Err("a value was changed in place while the program ran".to_owned());
+        };
+        let found = value.shape();
+        value.view().into_dimensionality().map_err(|_| {
+            format!("a value must have {} axes, found shape {found:?}", D::NDIM.unwrap_or(0))
+        })
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Element> PyFuncParam for &Tensor<T> {
+    type Item<'a> = &'a Tensor<T>;
+    const PARAM: Param = Param { dtype: T::DTYPE, rank: None, optional: false };
+
+    fn take(given: Option<&AnyTensor>) -> Result<&Tensor<T>, String> {
+        tensor(given)
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<P: PyFuncParam> PyFuncParam for Option<P> {
+    type Item<'a> = Option<P::Item<'a>>;
+    const PARAM: Param = Param { optional: true, ..P::PARAM };
+
+    fn take(given: Option<&AnyTensor>) -> Result<Option<P::Item<'_>>, String> {
+        given.map(|given| P::take(Some(given))).transpose()
+    }
+}
+
+/// One value that a function returns.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "the function of a py_func cannot return a `{Self}`",
+    label = "not an array or a tensor",
+    note = "a returned value is `Array<T, D>` (`ArrayD<T>`, `Array2<T>` ..), `Tensor<T>`, or an `Option` of either for a gradient that there may not be"
+)]
+pub trait PyFuncValue {
+    #[doc(hidden)]
+    const PARAM: Param;
+    #[doc(hidden)]
+    fn give(self) -> Option<AnyTensor>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Element, D: Dimension> PyFuncValue for Array<T, D> {
+    const PARAM: Param = Param { dtype: T::DTYPE, rank: D::NDIM, optional: false };
+
+    fn give(self) -> Option<AnyTensor> {
+        Some(Tensor::from(self).into())
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Element> PyFuncValue for Tensor<T> {
+    const PARAM: Param = Param { dtype: T::DTYPE, rank: None, optional: false };
+
+    fn give(self) -> Option<AnyTensor> {
+        Some(self.into())
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<V: PyFuncValue> PyFuncValue for Option<V> {
+    const PARAM: Param = Param { optional: true, ..V::PARAM };
+
+    fn give(self) -> Option<AnyTensor> {
+        self.and_then(V::give)
+    }
+}
+
+/// What a function returns: nothing, a value, a tuple of values, or a `Result` of any of it.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "the function of a py_func cannot return a `{Self}`",
+    label = "not arrays or tensors alone",
+    note = "it returns nothing, an `Array<T, D>` or a `Tensor<T>`, a tuple of them, or a `Result` of any of it with an error that can be displayed"
+)]
+pub trait PyFuncReturn<const N: usize> {
+    #[doc(hidden)]
+    fn params() -> Vec<Param>;
+    #[doc(hidden)]
+    fn give(self) -> Result<Vec<Option<AnyTensor>>, String>;
+}
+
+macro_rules! returns_one {
+    ($([$($generics:tt)*] $value:ty;)*) => {$(
+        #[diagnostic::do_not_recommend]
+        impl<$($generics)*> PyFuncReturn<1> for $value {
+            fn params() -> Vec<Param> {
+                vec![<Self as PyFuncValue>::PARAM]
+            }
+            fn give(self) -> Result<Vec<Option<AnyTensor>>, String> {
+                Ok(vec![PyFuncValue::give(self)])
+            }
+        }
+    )*};
+}
+
+returns_one! {
+    [T: Element, D: Dimension] Array<T, D>;
+    [T: Element] Tensor<T>;
+    [V: PyFuncValue] Option<V>;
+}
+
+macro_rules! returns_several {
+    ($($count:literal ($($value:ident)*);)*) => {$(
+        #[diagnostic::do_not_recommend]
+        impl<$($value: PyFuncValue),*> PyFuncReturn<$count> for ($($value,)*) {
+            fn params() -> Vec<Param> {
+                vec![$($value::PARAM),*]
+            }
+            #[allow(non_snake_case, reason = "the names of the types serve the values too")]
+            fn give(self) -> Result<Vec<Option<AnyTensor>>, String> {
+                let ($($value,)*) = self;
+                Ok(vec![$($value.give()),*])
+            }
+        }
+    )*};
+}
+
+returns_several! {
+    0 ();
+    2 (A B);
+    3 (A B C);
+    4 (A B C D);
+    5 (A B C D E);
+    6 (A B C D E F);
+    7 (A B C D E F G);
+    8 (A B C D E F G H);
+}
+
+#[diagnostic::do_not_recommend]
+impl<R: PyFuncReturn<N>, E: Display, const N: usize> PyFuncReturn<N> for Result<R, E> {
+    fn params() -> Vec<Param> {
+        R::params()
+    }
+    fn give(self) -> Result<Vec<Option<AnyTensor>>, String> {
+        self.map_err(|error| error.to_string())?.give()
+    }
+}
+
+/// A function of `M` inputs and `N` outputs that can be an operator: see
+/// [`Program::py_func`](crate::static_graph::Program::py_func).
+#[diagnostic::on_unimplemented(
+    message = "this cannot be a function of a py_func",
+    label = "`{Self}` is not a function of array views or tensors",
+    note = "it takes up to 12 of `ArrayView<T, D>`, `&Tensor<T>` and `Option`s of them, and returns nothing, an `Array<T, D>`, a `Tensor<T>`, a tuple of them, or a `Result`",
+    note = "it is kept by the program and may run on any thread: `Send + Sync + 'static`; write `move` and `Arc<Mutex<..>>` for state that it changes",
+    note = "a closure says the types of its parameters: `|x: ArrayViewD<f32>| ..`"
+)]
+pub trait PyFunc<Marker, const M: usize, const N: usize>: Send + Sync + 'static {
+    #[doc(hidden)]
+    fn signature() -> Signature;
+    #[doc(hidden)]
+    fn call(&self, args: &[Option<AnyTensor>]) -> Result<Vec<Option<AnyTensor>>, String>;
+}
+
+macro_rules! functions {
+    ($($count:literal ($($param:ident)*);)*) => {$(
+        impl<F, R, const N: usize, $($param: PyFuncParam),*>
+            PyFunc<fn($($param),*) -> R, $count, N> for F
+        where
+            F: Fn($($param),*) -> R + for<'a> Fn($($param::Item<'a>),*) -> R + Send + Sync + 'static,
+            R: PyFuncReturn<N>,
+        {
+            fn signature() -> Signature {
+                Signature { params: Some(vec![$($param::PARAM),*]), returns: Some(R::params()) }
+            }
+
+            #[allow(non_snake_case, reason = "the names of the types serve the values too")]
+            fn call(&self, args: &[Option<AnyTensor>]) -> Result<Vec<Option<AnyTensor>>, String> {
+                // By the arguments' own types: `Self` is called for any lifetime.
+                #[allow(clippy::too_many_arguments, reason = "as many as the user's function has")]
+                fn call<$($param,)* R>(f: impl Fn($($param),*) -> R, $($param: $param),*) -> R {
+                    f($($param),*)
+                }
+                let [$($param),*] = args else {
+                    return Err(format!("takes {} values, was given {}", $count, args.len()));
+                };
+                call(self, $(<$param as PyFuncParam>::take($param.as_ref())?),*).give()
+            }
+        }
+    )*};
+}
+
+functions! {
+    0 ();
+    1 (A);
+    2 (A B);
+    3 (A B C);
+    4 (A B C D);
+    5 (A B C D E);
+    6 (A B C D E G);
+    7 (A B C D E G H);
+    8 (A B C D E G H I);
+    9 (A B C D E G H I J);
+    10 (A B C D E G H I J K);
+    11 (A B C D E G H I J K L);
+    12 (A B C D E G H I J K L O);
+}

@@ -1,0 +1,299 @@
+//! How operators compute: by the eager engine's ops and rules, so that figures and derivatives are
+//! the same and nothing is written twice.
+
+use super::ir::{Form, Op};
+use super::kind::{Init, Kind, Reduction};
+use crate::array::DType;
+use crate::error::Result;
+use crate::graph::{AnyTensor, Element, Tensor, for_any};
+use crate::ops::{Binary, Float, Input, Numeric, rules};
+
+/// The failing of an operator, in words.
+type Computed<T> = Result<T, String>;
+
+/// Runs a float op on whichever of the two types a tensor has.
+macro_rules! float {
+    ($tensor:expr, $t:ident => $body:expr) => {
+        match $tensor {
+            AnyTensor::Float32($t) => AnyTensor::from($body),
+            AnyTensor::Float64($t) => AnyTensor::from($body),
+            other => return Err(not_numbers(&other)),
+        }
+    };
+}
+
+/// Runs an op on whichever number type a tensor has.
+macro_rules! number {
+    ($tensor:expr, $t:ident => $body:expr) => {
+        match $tensor {
+            AnyTensor::Float32($t) => AnyTensor::from($body),
+            AnyTensor::Float64($t) => AnyTensor::from($body),
+            AnyTensor::Int32($t) => AnyTensor::from($body),
+            AnyTensor::Int64($t) => AnyTensor::from($body),
+            AnyTensor::UInt8($t) => AnyTensor::from($body),
+            other => return Err(not_numbers(&other)),
+        }
+    };
+}
+
+/// Runs an op on two tensors of one number type.
+macro_rules! numbers {
+    ($left:expr, $right:expr, ($a:ident, $b:ident) => $body:expr) => {
+        match ($left, $right) {
+            (AnyTensor::Float32($a), AnyTensor::Float32($b)) => AnyTensor::from($body),
+            (AnyTensor::Float64($a), AnyTensor::Float64($b)) => AnyTensor::from($body),
+            (AnyTensor::Int32($a), AnyTensor::Int32($b)) => AnyTensor::from($body),
+            (AnyTensor::Int64($a), AnyTensor::Int64($b)) => AnyTensor::from($body),
+            (AnyTensor::UInt8($a), AnyTensor::UInt8($b)) => AnyTensor::from($body),
+            (other, _) => return Err(not_numbers(&other)),
+        }
+    };
+}
+
+#[cold]
+fn not_numbers(found: &AnyTensor) -> String {
+    format!("does not compute with {}", found.dtype())
+}
+
+fn told(error: crate::Error) -> String {
+    error.to_string()
+}
+
+fn here() -> crate::ops::Caller {
+    std::panic::Location::caller()
+}
+
+fn unary<T: Float>(op: crate::ops::Unary, x: Tensor<T>) -> Tensor<T> {
+    T::unary(op, Input::Own(x), here())
+}
+
+fn binary<T: Numeric>(op: Binary, a: Tensor<T>, b: Tensor<T>) -> Computed<Tensor<T>> {
+    T::binary(op, Input::Own(a), Input::Own(b), here()).map_err(told)
+}
+
+fn scalar<T: Numeric>(op: Binary, x: Tensor<T>, scalar: f64, swapped: bool) -> Tensor<T> {
+    T::binary_scalar(op, Input::Own(x), T::nearest(scalar), swapped, here())
+}
+
+fn reduce<T: Numeric>(
+    op: Reduction,
+    x: &Tensor<T>,
+    axes: &[isize],
+    keep: bool,
+) -> Computed<Tensor<T>> {
+    match op {
+        Reduction::Sum => x.try_sum(axes, keep),
+        Reduction::Mean => x.try_mean(axes, keep),
+        Reduction::Prod => x.try_prod(axes, keep),
+        Reduction::Max => x.try_max(axes, keep),
+        Reduction::Min => x.try_min(axes, keep),
+    }
+    .map_err(told)
+}
+
+impl Kind {
+    /// Computes the outputs; recorded where recording is on. Gradients are not computed here, for
+    /// they need what the operator left behind.
+    pub(super) fn run(&self, inputs: Vec<AnyTensor>) -> Computed<Vec<AnyTensor>> {
+        match self {
+            Self::Update(update) => return update.run(inputs),
+            Self::PyFunc(function) => return function.run(&inputs),
+            Self::Eager(eager) => return eager.run(inputs),
+            Self::Init { init, form } => return Ok(vec![init.run(form)]),
+            Self::Sum => return sum(inputs).map(|sum| vec![sum]),
+            Self::Concat { axis } => return concat(&inputs, *axis).map(|joined| vec![joined]),
+            _ => {}
+        }
+        let mut inputs = inputs.into_iter();
+        let mut next = || inputs.next().ok_or_else(|| "an input is missing".to_owned());
+        let x = next()?;
+        let y = match self {
+            Self::Unary(op) => float!(x, x => unary(*op, x)),
+            Self::Binary(op) => numbers!(x, next()?, (a, b) => binary(*op, a, b)?),
+            Self::Scalar { op, scalar: s, swapped } => {
+                number!(x, x => scalar(*op, x, *s, *swapped))
+            }
+            Self::Matmul => numbers!(x, next()?, (a, b) => a.try_matmul(&b).map_err(told)?),
+            Self::Reduce { op, axes, keep } => number!(x, x => reduce(*op, &x, axes, *keep)?),
+            Self::Softmax { axis } => float!(x, x => x.try_softmax(*axis).map_err(told)?),
+            Self::LogSoftmax { axis } => float!(x, x => x.try_log_softmax(*axis).map_err(told)?),
+            Self::CrossEntropy => {
+                let AnyTensor::Int64(classes) = next()? else {
+                    return Err("its classes must be int64".to_owned());
+                };
+                float!(x, x => x.try_cross_entropy(&classes).map_err(told)?)
+            }
+            Self::Reshape(dims) => {
+                for_any!(x, x => AnyTensor::from(x.try_reshape(lengths(dims, x.len())?).map_err(told)?))
+            }
+            Self::Permute(order) => {
+                for_any!(x, x => AnyTensor::from(x.try_permute(order).map_err(told)?))
+            }
+            Self::Cast(dtype) => cast(&x, *dtype),
+            Self::Dropout { p, training } => {
+                float!(x, x => x.try_dropout(*p, *training).map_err(told)?)
+            }
+            Self::FillLike(value) => fill_like(&x, *value),
+            _ => return Err("does not run by itself".to_owned()),
+        };
+        Ok(vec![y])
+    }
+
+    /// Whether its gradient is computed from its inputs and outputs by a rule that needs no record
+    /// of the forward run; and which of them it reads.
+    pub(super) fn direct(&self) -> Option<Reads> {
+        match self {
+            Self::Unary(op) => {
+                let (input, output) = op.reads();
+                Some(Reads { inputs: [input, false], output })
+            }
+            // Shapes are read, so that broadcasting can be undone.
+            Self::Binary(_) | Self::Matmul => Some(Reads { inputs: [true, true], output: false }),
+            Self::Scalar { .. } => Some(Reads { inputs: [true, false], output: false }),
+            _ => None,
+        }
+    }
+
+    /// The gradients of such an operator's inputs.
+    pub(super) fn pull(
+        &self,
+        inputs: [Option<&AnyTensor>; 2],
+        output: Option<&AnyTensor>,
+        dy: AnyTensor,
+        wants: [bool; 2],
+    ) -> Computed<[Option<AnyTensor>; 2]> {
+        match dy {
+            AnyTensor::Float32(dy) => self.pull_typed(inputs, output, dy, wants),
+            AnyTensor::Float64(dy) => self.pull_typed(inputs, output, dy, wants),
+            other => Err(not_numbers(&other)),
+        }
+    }
+
+    fn pull_typed<T: Float>(
+        &self,
+        inputs: [Option<&AnyTensor>; 2],
+        output: Option<&AnyTensor>,
+        dy: Tensor<T>,
+        wants: [bool; 2],
+    ) -> Computed<[Option<AnyTensor>; 2]> {
+        let erased = |grad: Option<Tensor<T>>| grad.map(AnyTensor::from);
+        match self {
+            Self::Unary(op) => {
+                let (input, _) = op.reads();
+                let saved = if input { inputs[0] } else { output };
+                let saved = saved.map(|saved| typed(Some(saved))).transpose()?;
+                Ok([Some(rules::unary(*op, dy, saved).into()), None])
+            }
+            Self::Binary(op) => {
+                let (a, b) = (typed(inputs[0])?, typed(inputs[1])?);
+                Ok(rules::binary(*op, a, b, dy, wants).map_err(told)?.map(erased))
+            }
+            Self::Scalar { op, scalar, swapped } => {
+                let x = typed(inputs[0])?;
+                let [dx] = rules::binary_scalar(*op, x, T::nearest(*scalar), *swapped, dy)
+                    .map_err(told)?;
+                Ok([dx.map(AnyTensor::from), None])
+            }
+            Self::Matmul => {
+                let (a, b) = (typed(inputs[0])?, typed(inputs[1])?);
+                Ok(rules::matmul(a, b, dy, wants).map_err(told)?.map(erased))
+            }
+            _ => Err("has no rule of this kind".to_owned()),
+        }
+    }
+}
+
+/// What a gradient reads of its operator.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reads {
+    pub(super) inputs: [bool; 2],
+    pub(super) output: bool,
+}
+
+impl Op {
+    /// Where inputs and seeds of a gradient stand among its inputs: the forward operator's inputs,
+    /// its outputs, and the gradients of these.
+    pub(super) fn seeds_of<'a, T>(&self, forward: &Op, inputs: &'a [T]) -> &'a [T] {
+        &inputs[forward.inputs.len() + forward.outputs.len()..]
+    }
+}
+
+fn typed<T: Element>(tensor: Option<&AnyTensor>) -> Computed<&Tensor<T>> {
+    let tensor = tensor.and_then(AnyTensor::downcast_ref::<T>);
+    tensor.ok_or_else(|| "a value that its gradient needs is missing".to_owned())
+}
+
+fn sum(inputs: Vec<AnyTensor>) -> Computed<AnyTensor> {
+    let mut inputs = inputs.into_iter();
+    let first = inputs.next().ok_or("an input is missing")?;
+    inputs.try_fold(first, |a, b| Ok(numbers!(a, b, (a, b) => binary(Binary::Add, a, b)?)))
+}
+
+fn concat(inputs: &[AnyTensor], axis: isize) -> Computed<AnyTensor> {
+    fn typed<T: Element>(inputs: &[AnyTensor], axis: isize) -> Computed<AnyTensor> {
+        let tensors: Option<Vec<&Tensor<T>>> =
+            inputs.iter().map(AnyTensor::downcast_ref::<T>).collect();
+        let tensors = tensors.ok_or("its inputs are of different element types")?;
+        Tensor::try_concat(&tensors, axis).map(AnyTensor::from).map_err(told)
+    }
+    match inputs.first() {
+        None => Err("an input is missing".to_owned()),
+        Some(AnyTensor::Float32(_)) => typed::<f32>(inputs, axis),
+        Some(AnyTensor::Float64(_)) => typed::<f64>(inputs, axis),
+        Some(AnyTensor::Int32(_)) => typed::<i32>(inputs, axis),
+        Some(AnyTensor::Int64(_)) => typed::<i64>(inputs, axis),
+        Some(AnyTensor::UInt8(_)) => typed::<u8>(inputs, axis),
+        Some(AnyTensor::Bool(_)) => typed::<bool>(inputs, axis),
+    }
+}
+
+/// Lengths of axes, the free one of which takes what is left of `count` elements.
+fn lengths(dims: &[Option<usize>], count: usize) -> Computed<Vec<usize>> {
+    let known: usize = dims.iter().flatten().product();
+    if dims.contains(&None) && (known == 0 || !count.is_multiple_of(known)) {
+        return Err(format!("{count} elements do not fit {}", super::ir::ShapeOf(dims)));
+    }
+    Ok(dims.iter().map(|dim| dim.unwrap_or_else(|| count / known.max(1))).collect())
+}
+
+fn cast(x: &AnyTensor, dtype: DType) -> AnyTensor {
+    for_any!(x, x => match dtype {
+        DType::Float32 => x.cast::<f32>().into(),
+        DType::Float64 => x.cast::<f64>().into(),
+        DType::Int32 => x.cast::<i32>().into(),
+        DType::Int64 => x.cast::<i64>().into(),
+        DType::UInt8 => x.cast::<u8>().into(),
+        DType::Bool => x.cast::<bool>().into(),
+    })
+}
+
+fn fill_like(x: &AnyTensor, value: f64) -> AnyTensor {
+    fn filled<T: Element>(x: &Tensor<T>, value: f64) -> AnyTensor {
+        let element = if value == 0.0 { T::ZERO } else { T::ONE };
+        Tensor::full(x.shape(), element).into()
+    }
+    for_any!(x, x => filled(x, value))
+}
+
+impl Init {
+    fn run(self, form: &Form) -> AnyTensor {
+        match form.dtype {
+            DType::Float32 => self.typed::<f32>(form).into(),
+            _ => self.typed::<f64>(form).into(),
+        }
+    }
+
+    fn typed<T: Float>(self, form: &Form) -> Tensor<T> {
+        let shape: Vec<usize> = form.dims.iter().flatten().copied().collect();
+        match self {
+            Self::Constant(value) => Tensor::full(shape, T::from_f64(value)),
+            Self::Uniform(low, high) => Tensor::uniform(shape, low, high),
+            Self::Normal(mean, std) => Tensor::normal(shape, mean, std),
+            Self::Xavier => {
+                let fans = shape.first().zip(shape.last()).map_or(2, |(a, b)| a + b);
+                let bound = (6.0 / fans as f64).sqrt();
+                Tensor::uniform(shape, -bound, bound)
+            }
+        }
+    }
+}

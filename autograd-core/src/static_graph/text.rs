@@ -1,0 +1,89 @@
+//! A program as text: its variables that come from outside, and a line an operator.
+
+use std::fmt;
+
+use super::ir::{Graph, Op, Phase, Role, VarId};
+use super::program::Program;
+
+impl fmt::Display for Graph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for var in &self.vars {
+            let role = match var.role {
+                Role::Data => "data",
+                Role::Kept { parameter: true } => "parameter",
+                Role::Kept { parameter: false } => "state",
+                Role::Computed => continue,
+            };
+            writeln!(f, "{role} {}: {}", var.name, var.form)?;
+        }
+        let mut phase = Phase::Forward;
+        for op in &self.ops {
+            if op.phase != phase {
+                phase = op.phase;
+                let title = match phase {
+                    Phase::Forward => "# forward",
+                    Phase::Backward => "# backward",
+                    Phase::Update => "# update",
+                };
+                writeln!(f, "{title}")?;
+            }
+            self.write_op(f, op)?;
+        }
+        Ok(())
+    }
+}
+
+impl Graph {
+    /// `tanh_0: float32 [-1, 8] = tanh(fc_0.out)`
+    fn write_op(&self, f: &mut fmt::Formatter<'_>, op: &Op) -> fmt::Result {
+        let names = |vars: &[VarId]| -> Vec<&str> {
+            vars.iter().map(|&var| self.vars[var].name.as_str()).collect()
+        };
+        let outputs: Vec<String> = op
+            .outputs
+            .iter()
+            .map(|&var| format!("{}: {}", self.vars[var].name, self.vars[var].form))
+            .collect();
+        if !outputs.is_empty() {
+            write!(f, "{} = ", outputs.join(", "))?;
+        }
+        write!(f, "{}({})", op.kind, names(&op.inputs).join(", "))?;
+        let attributes = op.kind.attributes();
+        if !attributes.is_empty() {
+            write!(f, " {{{attributes}}}")?;
+        }
+        if !op.writes.is_empty() {
+            write!(f, " -> {}", names(&op.writes).join(", "))?;
+        }
+        writeln!(f)
+    }
+}
+
+/// What comes from outside, and then a line an operator.
+///
+/// ```
+/// use autograd_core::DType;
+/// use autograd_core::static_graph::Program;
+///
+/// let program = Program::new();
+/// let x = program.data("x", [-1, 4], DType::Float32)?;
+/// x.tanh()?.mean(&[])?;
+/// let text = "\
+/// data x: float32 [-1, 4]
+/// tanh_0: float32 [-1, 4] = tanh(x)
+/// mean_0: float32 [] = mean(tanh_0)
+/// ";
+/// assert_eq!(program.to_string(), text);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.graph().fmt(f)
+    }
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
