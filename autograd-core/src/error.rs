@@ -138,6 +138,33 @@ pub enum Error {
         /// Where the op was called.
         location: &'static Location<'static>,
     },
+    /// A pack or unpack hook returned an error; see
+    /// [`saved_tensors_hooks`](crate::saved_tensors_hooks).
+    SavedTensorHook {
+        /// The op that saved the tensor.
+        op: &'static str,
+        /// The saved tensor, by name or position.
+        parameter: String,
+        /// Which hook.
+        hook: &'static str,
+        /// Its message.
+        message: String,
+        /// Where the op was called.
+        location: &'static Location<'static>,
+    },
+    /// An unpack hook returned a tensor of another shape or element type than was packed.
+    Unpacked {
+        /// The op that saved the tensor.
+        op: &'static str,
+        /// The saved tensor, by name or position.
+        parameter: String,
+        /// Shape and element type that were packed.
+        expected: (Vec<usize>, DType),
+        /// Shape and element type that came back.
+        found: (Vec<usize>, DType),
+        /// Where the op was called.
+        location: &'static Location<'static>,
+    },
     /// A gradient returned by `backward` has another shape than its input.
     GradientShape {
         /// The op.
@@ -316,6 +343,17 @@ impl fmt::Display for Error {
                 f,
                 "{op} (called at {location}): `{parameter}` was changed in place after it was \
                  saved for backward (version {saved} then, {found} now); change a clone instead"
+            ),
+            Self::SavedTensorHook { op, parameter, hook, message, location } => write!(
+                f,
+                "{op} (called at {location}): the {hook} hook failed for `{parameter}`: {message}"
+            ),
+            Self::Unpacked { op, parameter, expected, found, location } => write!(
+                f,
+                "{op} (called at {location}): the unpack hook must give `{parameter}` back as it \
+                 was packed, with shape {:?} and element type {}, found shape {:?} and element \
+                 type {}",
+                expected.0, expected.1, found.0, found.1
             ),
             Self::GradientShape { op, parameter, expected, found, location } => write!(
                 f,

@@ -44,6 +44,7 @@
 //! | turn recording off | [`no_grad`], [`Tensor::detach`], [`Tensor::set_stop_gradient`] |
 //! | see or change gradients on their way | [`Tensor::register_hook`], [`GraphNode`] |
 //! | recompute in backward instead of keeping | [`checkpoint`] |
+//! | keep saved tensors on disk or in lower precision | [`saved_tensors_hooks`] |
 //! | find the first NaN or infinity | [`detect_anomaly`] |
 //! | know why a gradient is absent, or see the graph | [`explain()`], [`Graph`] |
 //! | check a gradient by finite differences | [`gradcheck()`] |
@@ -91,7 +92,8 @@ pub use explain::{Explanation, GradientStatus, explain};
 pub use functional::{hessian, hvp, jacobian, jvp, vjp};
 pub use gradcheck::{gradcheck, gradgradcheck};
 pub use graph::{
-    AnyTensor, Element, EnableGrad, NoGrad, Tensor, enable_grad, is_grad_enabled, no_grad,
+    AnyTensor, Element, EnableGrad, HookResult, NoGrad, SavedTensorsHooks, Tensor, enable_grad,
+    is_grad_enabled, no_grad, saved_tensors_hooks,
 };
 pub use ops::{Conv2dOptions, Float, IntoElement, IntoPair, Numeric, Operand, PoolOptions};
 pub use random::{Generator, seed};

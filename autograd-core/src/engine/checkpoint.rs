@@ -8,8 +8,8 @@ use super::frontier::{Frontier, address};
 use super::{sum, visit};
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, Edge, GradMode, NodeRef, Nodes, Pull, Rule, Sink, Tensor, collect, for_any,
-    is_grad_enabled,
+    AnyTensor, Edge, GradMode, NodeRef, Nodes, Pull, Rule, Sink, Tensor, Unpacked, collect,
+    for_any, is_grad_enabled,
 };
 use crate::ops::Float;
 use crate::random::{self, Generator, Rewound};
@@ -58,7 +58,11 @@ pub fn checkpoint<T: Float>(f: impl Fn() -> Tensor<T> + Send + Sync + 'static) -
         return f();
     }
     let random = Box::new(random::state());
-    let (y, own) = collect(&f);
+    let (y, own) = {
+        // All that this run saves is dropped.
+        let _unpacked = Unpacked::start();
+        collect(&f)
+    };
     if y.stop_gradient() {
         return y;
     }
@@ -142,6 +146,8 @@ impl Rule for Checkpoint {
         let (y, own) = {
             let _mode = GradMode::set(true);
             let _random = Rewound::to(&self.random);
+            // What is walked at once needs no packing.
+            let _unpacked = (!pull.create_graph).then(Unpacked::start);
             collect(|| f())
         };
         if y.shape() != self.shape {

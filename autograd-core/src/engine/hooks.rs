@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::own;
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, Element, HookId, LeafHook, Node, NodeAction, NodeHook, NodeRef, Slots, Tensor,
+    AnyTensor, At, Element, HookId, LeafHook, Node, NodeAction, NodeHook, NodeRef, Slots, Tensor,
     for_any,
 };
 use crate::ops::Float;
@@ -243,6 +243,37 @@ impl GraphNode {
     /// Where the op was called.
     pub fn location(&self) -> &'static Location<'static> {
         self.0.location
+    }
+
+    /// What the op saved for backward, as backward would get it: the tensors of
+    /// `save_for_backward` in their order, or those that a built-in op's rule needs. `None` stands
+    /// where an optional tensor was not saved; an op that saved nothing has none.
+    ///
+    /// Inputs and outputs have their places in the graph. What a pack hook took is unpacked for
+    /// this call.
+    ///
+    /// ```
+    /// use autograd_core::{AnyTensor, Tensor};
+    ///
+    /// let x = Tensor::from(3.0);
+    /// x.set_stop_gradient(false);
+    /// let y = x.square();
+    /// let node = y.graph_node().unwrap();
+    /// assert!(matches!(&node.saved_tensors()?[..], [Some(AnyTensor::Float64(s))] if s.item() == 3.0));
+    /// y.backward()?;
+    /// assert!(node.saved_tensors().is_err());
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::GraphFreed`] when a backward has taken them, [`Error::SavedTensorChanged`] for one
+    /// that was changed in place since, and what an unpack hook returns.
+    #[doc(alias = "saved_tensor")]
+    pub fn saved_tensors(&self) -> Result<Vec<Option<AnyTensor>>> {
+        let node = self.0.arc();
+        let (op, location) = (self.name(), self.location());
+        node.rule.saved(&At { op, location, node, create_graph: true })
     }
 
     /// Calls `hook` before the op's rule runs, with the gradients of the op's outputs; `None`

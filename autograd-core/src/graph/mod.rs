@@ -8,6 +8,7 @@
 mod any;
 mod mode;
 mod node;
+mod pack;
 mod saved;
 mod spare;
 mod tensor;
@@ -20,6 +21,8 @@ pub use mode::{EnableGrad, NoGrad, enable_grad, is_grad_enabled, no_grad};
 pub(crate) use node::{
     Edge, HookId, Node, NodeAction, NodeHook, NodeRef, OpNode, Pull, Rule, Sink, Slots,
 };
+pub use pack::{HookResult, SavedTensorsHooks, saved_tensors_hooks};
+pub(crate) use pack::{Packing, Slot, State, Unpacked, Visit};
 pub(crate) use saved::{At, Keep, KeepOutput, Keeps, KeptOutput, Plain};
 pub use tensor::Tensor;
 pub(crate) use tensor::{LeafHook, Read, op_node, record, record_edges};

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use smallvec::SmallVec;
 
 use super::any::{AnyTensor, Element};
+use super::pack::{Packing, State};
 use super::saved::{At, Keeps};
 use super::tensor::Tensor;
 use super::watch;
@@ -113,6 +114,12 @@ pub(crate) trait Rule: Send + Sync {
     fn edges(&self) -> &[Edge];
     /// Turns the gradients of the outputs into those of the inputs and hands them on.
     fn pull(&self, pull: &mut Pull<'_>) -> Result<()>;
+    /// Gives the saved tensors to the hooks in force, once, when the node is new.
+    fn pack(&mut self, _packing: &Packing<'_>) {}
+    /// The saved tensors as backward would get them; `None` where an optional one is absent.
+    fn saved(&self, _at: &At<'_>) -> Result<Vec<Option<AnyTensor>>> {
+        Ok(Vec::new())
+    }
 }
 
 /// Who takes the gradients that a rule computes.
@@ -191,9 +198,9 @@ impl NodeRef {
     #[inline]
     pub(crate) fn record(rule: impl Rule + 'static, location: &'static Location<'static>) -> Self {
         let level = rule.edges().iter().map(Edge::level).max().unwrap_or(0);
-        let node: Arc<Node> = Arc::new(Node { level, location, extras: OnceLock::new(), rule });
+        let mut node: Arc<Node> = Arc::new(Node { level, location, extras: OnceLock::new(), rule });
         if watch::is_on() {
-            watch::recorded(&node);
+            watch::recorded(&mut node);
         }
         Self(Some(node))
     }
@@ -286,7 +293,7 @@ impl EdgeList for Vec<Edge> {
 pub(crate) struct OpNode<T: Element, U: Element, S: Keeps, E: EdgeList> {
     pub(crate) name: &'static str,
     pub(crate) edges: E,
-    pub(crate) state: Mutex<Option<S>>,
+    pub(crate) state: State<S>,
     pub(crate) pull: PullFn<T, U, S, E>,
 }
 
@@ -304,7 +311,7 @@ impl<T: Element, U: Element, S: Keeps, E: EdgeList> Rule for OpNode<T, U, S, E> 
     }
 
     fn pull(&self, pull: &mut Pull<'_>) -> Result<()> {
-        let kept = pull.state(&self.state)?.unpack(&pull.at())?;
+        let kept = self.state.take(pull, S::visit)?.unpack(&pull.at())?;
         let grad = pull.grads[0].take().and_then(U::unwrap);
         let grad = grad.unwrap_or_else(|| unreachable!("a node is visited when its gradient came"));
         let wants = self.edges.wants(|edge| pull.sink.wants(edge));
@@ -315,5 +322,13 @@ impl<T: Element, U: Element, S: Keeps, E: EdgeList> Rule for OpNode<T, U, S, E> 
             }
         }
         Ok(())
+    }
+
+    fn pack(&mut self, packing: &Packing<'_>) {
+        self.state.pack(packing, S::visit);
+    }
+
+    fn saved(&self, at: &At<'_>) -> Result<Vec<Option<AnyTensor>>> {
+        self.state.show(at, S::visit)
     }
 }

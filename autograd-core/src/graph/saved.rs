@@ -3,8 +3,9 @@
 use std::panic::Location;
 use std::sync::Arc;
 
-use super::any::Element;
+use super::any::{AnyTensor, Element};
 use super::node::{Node, NodeRef};
+use super::pack::{Slot, Visit};
 use super::tensor::{Read, Tensor};
 use crate::array::Value;
 use crate::error::{Error, Result};
@@ -105,18 +106,43 @@ impl At<'_> {
 pub(crate) trait Keeps: Clone + Send + Sync {
     type Kept;
     fn unpack(self, at: &At<'_>) -> Result<Self::Kept>;
+    /// Shows every tensor.
+    fn visit(&mut self, visit: &mut Visit<'_>) -> Result<()>;
 }
 
 impl<T: Element> Keeps for Keep<T> {
     type Kept = Tensor<T>;
 
     fn unpack(self, at: &At<'_>) -> Result<Tensor<T>> {
-        at.check_version(self.version, self.tensor.version(), || match self.position {
+        at.check_version(self.version, self.tensor.version(), || self.name())?;
+        Ok(self.tensor)
+    }
+
+    fn visit(&mut self, visit: &mut Visit<'_>) -> Result<()> {
+        visit(Some(self))
+    }
+}
+
+impl<T: Element> Slot for Keep<T> {
+    fn name(&self) -> String {
+        match self.position {
             0 => "its first input".into(),
             1 => "its second input".into(),
             n => format!("input {n}"),
-        })?;
-        Ok(self.tensor)
+        }
+    }
+
+    fn take(&mut self) -> AnyTensor {
+        std::mem::replace(&mut self.tensor, Tensor::new(Value::scalar(T::ZERO))).into()
+    }
+
+    fn put(&mut self, tensor: AnyTensor) {
+        self.tensor = typed(tensor);
+        self.version = self.tensor.version();
+    }
+
+    fn get(&self, at: &At<'_>) -> Result<AnyTensor> {
+        self.clone().unpack(at).map(AnyTensor::from)
     }
 }
 
@@ -127,6 +153,32 @@ impl<T: Element> Keeps for KeepOutput<T> {
         let node = at.create_graph.then(|| NodeRef::new(Arc::clone(at.node)));
         Ok(KeptOutput { tensor: self.0, node })
     }
+
+    fn visit(&mut self, visit: &mut Visit<'_>) -> Result<()> {
+        visit(Some(self))
+    }
+}
+
+impl<T: Element> Slot for KeepOutput<T> {
+    fn name(&self) -> String {
+        "its output".into()
+    }
+
+    fn take(&mut self) -> AnyTensor {
+        std::mem::replace(&mut self.0, Tensor::new(Value::scalar(T::ZERO))).into()
+    }
+
+    fn put(&mut self, tensor: AnyTensor) {
+        self.0 = typed(tensor);
+    }
+
+    fn get(&self, at: &At<'_>) -> Result<AnyTensor> {
+        self.clone().unpack(at).map(|kept| kept.into_tensor().into())
+    }
+}
+
+fn typed<T: Element>(tensor: AnyTensor) -> Tensor<T> {
+    T::unwrap(tensor).unwrap_or_else(|| unreachable!("the element type was compared"))
 }
 
 /// A plain value that a rule needs.
@@ -139,6 +191,10 @@ impl<P: Clone + Send + Sync> Keeps for Plain<P> {
     fn unpack(self, _: &At<'_>) -> Result<P> {
         Ok(self.0)
     }
+
+    fn visit(&mut self, _: &mut Visit<'_>) -> Result<()> {
+        Ok(())
+    }
 }
 
 impl<K: Keeps> Keeps for Option<K> {
@@ -147,6 +203,13 @@ impl<K: Keeps> Keeps for Option<K> {
     fn unpack(self, at: &At<'_>) -> Result<Self::Kept> {
         self.map(|kept| kept.unpack(at)).transpose()
     }
+
+    fn visit(&mut self, visit: &mut Visit<'_>) -> Result<()> {
+        match self {
+            Some(kept) => kept.visit(visit),
+            None => visit(None),
+        }
+    }
 }
 
 impl<K: Keeps> Keeps for Vec<K> {
@@ -154,6 +217,10 @@ impl<K: Keeps> Keeps for Vec<K> {
 
     fn unpack(self, at: &At<'_>) -> Result<Self::Kept> {
         self.into_iter().map(|kept| kept.unpack(at)).collect()
+    }
+
+    fn visit(&mut self, visit: &mut Visit<'_>) -> Result<()> {
+        self.iter_mut().try_for_each(|kept| kept.visit(visit))
     }
 }
 
@@ -166,6 +233,13 @@ macro_rules! keeps_tuples {
             fn unpack(self, _at: &At<'_>) -> Result<Self::Kept> {
                 let ($($name,)*) = self;
                 Ok(($($name.unpack(_at)?,)*))
+            }
+
+            #[allow(non_snake_case, reason = "the names of the types serve the values too")]
+            fn visit(&mut self, _visit: &mut Visit<'_>) -> Result<()> {
+                let ($($name,)*) = self;
+                $($name.visit(_visit)?;)*
+                Ok(())
             }
         }
     )*};

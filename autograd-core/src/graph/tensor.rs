@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use super::any::Element;
 use super::mode::is_grad_enabled;
 use super::node::{Edge, EdgeList, HookId, Node, NodeRef, OpNode, PullFn};
+use super::pack::State;
 use super::saved::Keeps;
 use super::spare;
 use super::watch;
@@ -509,7 +510,7 @@ pub(crate) fn op_node<T: Element, U: Element, S: Keeps + 'static, E: EdgeList + 
     state: S,
     pull: PullFn<T, U, S, E>,
 ) -> NodeRef {
-    NodeRef::record(OpNode { name, edges, state: Mutex::new(Some(state)), pull }, location)
+    NodeRef::record(OpNode { name, edges, state: State::new(state), pull }, location)
 }
 
 impl<T: Element> fmt::Display for Tensor<T> {

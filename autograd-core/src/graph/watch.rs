@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::any::Element;
 use super::node::{Node, NodeRef};
+use super::pack::pack_saved;
 use crate::array::Value;
 
 thread_local! {
@@ -47,7 +48,10 @@ impl Drop for Watching {
 
 /// A node was recorded.
 #[cold]
-pub(crate) fn recorded(node: &Arc<Node>) {
+pub(crate) fn recorded(node: &mut Arc<Node>) {
+    if let Some(node) = Arc::get_mut(node) {
+        pack_saved(&mut node.rule, node.location);
+    }
     MADE.with_borrow_mut(|made| {
         if let Some(nodes) = made.last_mut() {
             nodes.insert(Arc::as_ptr(node).cast());

@@ -5,12 +5,11 @@
 
 use std::ops::{AddAssign, DivAssign, MulAssign, SubAssign};
 use std::panic::Location;
-use std::sync::Mutex;
 
 use super::{Binary, Caller, Float, Input, Numeric, Operand, expect};
 use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
-use crate::graph::{Edge, Element, NodeRef, OpNode, Plain, Tensor, is_grad_enabled};
+use crate::graph::{Edge, Element, NodeRef, OpNode, Plain, State, Tensor, is_grad_enabled};
 
 impl<T: Element> Tensor<T> {
     /// An error where this tensor is a leaf whose gradient is wanted and ops are recorded: what
@@ -216,7 +215,7 @@ impl<T: Float> Tensor<T> {
             let rule = OpNode::<T, T, _, _> {
                 name: "set_item",
                 edges: [edge],
-                state: Mutex::new(Some(Plain(at))),
+                state: State::new(Plain(at)),
                 pull: |at, dy, _| {
                     let n = dy.len();
                     let keep = (0..n).map(|i| if i == at { T::ZERO } else { T::ONE }).collect();

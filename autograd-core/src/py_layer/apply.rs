@@ -176,7 +176,7 @@ fn finish(
     check_marks(forward.info, tensors, &marked)?;
     call.attrs = forward.attrs.take();
     check_declared(forward.info, &mut call, &declared)?;
-    let saved = call.saved().get_or_insert_default();
+    let saved = call.saved.get_or_insert_default();
     saved.iter_mut().for_each(|kept| assign_role(kept, tensors, &marked));
     let node = NodeRef::record(LayerNode(call), location);
     attach(visit, node, tensors, &marked);
@@ -204,7 +204,7 @@ fn check_declared(info: &Info, call: &mut Content, declared: &Declared) -> Resul
             why: format!("`{of}` is declared, but forward returned without this call"),
         })
     };
-    if declared.saved && call.saved().is_none() {
+    if declared.saved && call.saved.is_empty() {
         return missing("save_for_backward", "type Saved");
     }
     if declared.attrs && call.attrs.is_none() {

@@ -4,7 +4,6 @@
 use std::any::Any;
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
-use std::sync::{Mutex, PoisonError};
 
 use smallvec::SmallVec;
 
@@ -12,7 +11,7 @@ use super::Info;
 use super::node::RawBackward;
 use super::saved::Pack;
 use crate::error::Result;
-use crate::graph::Edge;
+use crate::graph::{Edge, State};
 
 /// The edges of a layer's node.
 pub(super) type Edges = SmallVec<[Edge; 2]>;
@@ -28,8 +27,7 @@ pub(super) struct Content {
     pub(super) edges: Edges,
     /// Input by input, then output by output.
     pub(super) layout: Layout,
-    /// `None` once a backward has taken it.
-    pub(super) saved: Mutex<Option<Pack>>,
+    pub(super) saved: State<Pack>,
     pub(super) attrs: Option<Box<dyn Any + Send + Sync>>,
 }
 
@@ -113,18 +111,13 @@ impl Tensors {
 }
 
 impl Content {
-    /// What forward saves, before the node is made.
-    pub(super) fn saved(&mut self) -> &mut Option<Pack> {
-        self.saved.get_mut().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn new(info: &'static Info, pull: PullLayer) -> Self {
         Self {
             info,
             pull,
             edges: Edges::default(),
             layout: Layout::default(),
-            saved: Mutex::default(),
+            saved: State::default(),
             attrs: None,
         }
     }
@@ -138,7 +131,7 @@ impl Content {
         self.edges.clear();
         self.layout.counts.clear();
         self.layout.shapes.clear();
-        *self.saved() = None;
+        self.saved.clear();
         self.attrs = None;
     }
 

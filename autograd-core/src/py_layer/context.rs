@@ -112,7 +112,7 @@ impl<'a, L> ForwardContext<'a, L> {
         }
         self.state.saved = true;
         if let Some(call) = &mut self.state.call {
-            tensors.pack(call.saved().get_or_insert_default());
+            tensors.pack(call.saved.get_or_insert_default());
         }
     }
 

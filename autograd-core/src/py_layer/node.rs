@@ -9,10 +9,12 @@ use super::call::{Call, Content, Edges};
 use super::context::BackwardContext;
 use super::grads::{GradList, Gradient};
 use super::outputs::TensorOutput;
-use super::saved::{Pack, Saved, Unpack};
+use super::saved::{self, Pack, Saved, Unpack};
 use crate::array::shape::same;
 use crate::error::{Error, Result};
-use crate::graph::{AnyTensor, At, Edge, GradMode, NodeRef, Pull, Rule, Sink, Slots, for_any};
+use crate::graph::{
+    AnyTensor, At, Edge, GradMode, NodeRef, Packing, Pull, Rule, Sink, Slots, Visit, for_any,
+};
 
 /// What one call of a layer leaves in the graph.
 pub(super) struct LayerNode(pub(super) Call);
@@ -28,7 +30,7 @@ impl Rule for LayerNode {
 
     fn pull(&self, pull: &mut Pull<'_>) -> Result<()> {
         let call = &*self.0;
-        let kept = pull.state(&call.saved)?;
+        let kept = call.saved.take(pull, visit(call))?;
         let (op, location, node) = (call.info.name, pull.node.location, pull.node);
         let once = call.info.once_differentiable;
         let create_graph = pull.create_graph && !once;
@@ -52,6 +54,21 @@ impl Rule for LayerNode {
         }
         (call.pull)(&raw)
     }
+
+    fn pack(&mut self, packing: &Packing<'_>) {
+        let visit = visit(&self.0);
+        self.0.saved.pack(packing, visit);
+    }
+
+    fn saved(&self, at: &At<'_>) -> Result<Vec<Option<AnyTensor>>> {
+        self.0.saved.show(at, visit(&self.0))
+    }
+}
+
+/// Shows the places of what a call saved.
+fn visit(call: &Content) -> impl Fn(&mut Pack, &mut Visit<'_>) -> Result<()> + use<> {
+    let info = call.info;
+    move |saved, visit| saved::visit(saved, info, visit)
 }
 
 /// One visit of a layer's node: what the generated `pull` works with.

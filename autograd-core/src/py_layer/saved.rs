@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::Info;
 use crate::array::DType;
 use crate::error::{Error, Result};
-use crate::graph::{AnyTensor, At, Element, NodeRef, Tensor, for_any};
+use crate::graph::{AnyTensor, At, Element, NodeRef, Slot, Tensor, Visit, for_any};
 
 /// What a layer can save: a tensor, `()`, a tuple, an array, a `Vec`, an `Option` of such, or a
 /// struct with named fields that derives [`Saved`](derive@crate::Saved).
@@ -57,8 +57,14 @@ pub struct Pack {
 /// One saved tensor, or how many follow.
 #[derive(Clone)]
 pub(super) enum Kept {
-    Tensor { tensor: AnyTensor, version: u32, role: Role },
+    Tensor {
+        tensor: AnyTensor,
+        version: u32,
+        role: Role,
+    },
     Length(usize),
+    /// An optional tensor that is not there.
+    Absent,
 }
 
 /// What a saved tensor is to the op that saved it.
@@ -71,6 +77,97 @@ pub(super) enum Role {
     /// The output with this slot; without a gradient if it was marked so.
     Output(u32),
     Constant,
+}
+
+/// In place of the version of an output that hooks kept as it was.
+const UNPACKED: u32 = u32::MAX;
+
+impl Role {
+    /// What errors call a saved tensor: an input by its name, others by their position among all.
+    fn name(self, info: &Info, position: usize) -> String {
+        match self {
+            Self::Input(group) => match info.inputs.get(usize::from(group)) {
+                Some(input) => input.name.to_owned(),
+                None => format!("input {group}"),
+            },
+            _ => format!("saved tensor {position}"),
+        }
+    }
+
+    /// The tensor as backward gets it, or an error if it was changed in place.
+    #[inline]
+    fn reattach(
+        self,
+        tensor: AnyTensor,
+        version: u32,
+        at: &At<'_>,
+        name: impl FnOnce() -> String,
+    ) -> Result<AnyTensor> {
+        match self {
+            Self::Output(slot) => {
+                // Only its value is kept, so the node was told of changes.
+                if version != UNPACKED {
+                    at.check_version(0, at.node.output_version(slot), name)?;
+                }
+                if !at.create_graph {
+                    return Ok(tensor);
+                }
+                let node = NodeRef::new(Arc::clone(at.node));
+                Ok(for_any!(tensor, t => AnyTensor::from(t.attached(node, slot))))
+            }
+            Self::Input(_) | Self::Other | Self::Constant => {
+                at.check_version(version, tensor.version(), name)?;
+                Ok(tensor)
+            }
+        }
+    }
+}
+
+/// Shows every saved tensor.
+pub(super) fn visit(saved: &mut Pack, info: &'static Info, visit: &mut Visit<'_>) -> Result<()> {
+    let mut position = 0;
+    for kept in saved.iter_mut() {
+        match kept {
+            Kept::Tensor { tensor, version, role } => {
+                position += 1;
+                visit(Some(&mut SavedTensor { tensor, version, role: *role, info, position }))?;
+            }
+            Kept::Absent => visit(None)?,
+            Kept::Length(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// The place of one saved tensor.
+struct SavedTensor<'a> {
+    tensor: &'a mut AnyTensor,
+    version: &'a mut u32,
+    role: Role,
+    info: &'static Info,
+    position: usize,
+}
+
+impl Slot for SavedTensor<'_> {
+    fn name(&self) -> String {
+        self.role.name(self.info, self.position)
+    }
+
+    fn take(&mut self) -> AnyTensor {
+        std::mem::replace(self.tensor, AnyTensor::Bool(Tensor::default()))
+    }
+
+    fn put(&mut self, tensor: AnyTensor) {
+        *self.version = match self.role {
+            Role::Output(_) => UNPACKED,
+            _ => tensor.version(),
+        };
+        *self.tensor = tensor;
+    }
+
+    fn get(&self, at: &At<'_>) -> Result<AnyTensor> {
+        self.role.reattach(self.tensor.clone(), *self.version, at, || self.name())
+    }
 }
 
 impl Pack {
@@ -88,6 +185,11 @@ impl Pack {
 
     fn length(&mut self, length: usize) {
         self.kept.push(Kept::Length(length));
+    }
+
+    /// Whether an optional value follows.
+    fn option(&mut self, present: bool) {
+        self.kept.push(if present { Kept::Length(1) } else { Kept::Absent });
     }
 }
 
@@ -117,26 +219,10 @@ impl Unpack<'_> {
             unreachable!("{OUT_OF_STEP}")
         };
         self.position += 1;
-        let tensor = match role {
-            Role::Output(slot) => {
-                // Only its value is kept, so the node was told of changes.
-                let changed = self.at.node.output_version(slot);
-                self.at.check_version(0, changed, || self.name(role))?;
-                if !self.at.create_graph {
-                    tensor
-                } else {
-                    let node = NodeRef::new(Arc::clone(self.at.node));
-                    for_any!(tensor, t => AnyTensor::from(t.attached(node, slot)))
-                }
-            }
-            Role::Input(_) | Role::Other | Role::Constant => {
-                self.at.check_version(version, tensor.version(), || self.name(role))?;
-                if matches!(role, Role::Other) && self.at.create_graph {
-                    self.check_known(&tensor)?;
-                }
-                tensor
-            }
-        };
+        let tensor = role.reattach(tensor, version, &self.at, || self.name(role))?;
+        if matches!(role, Role::Other) && self.at.create_graph {
+            self.check_known(&tensor)?;
+        }
         Ok(T::unwrap(tensor).unwrap_or_else(|| unreachable!("{OUT_OF_STEP}")))
     }
 
@@ -154,18 +240,13 @@ impl Unpack<'_> {
     }
 
     fn name(&self, role: Role) -> String {
-        match role {
-            Role::Input(group) => match self.info.inputs.get(usize::from(group)) {
-                Some(input) => input.name.to_owned(),
-                None => format!("input {group}"),
-            },
-            _ => format!("saved tensor {}", self.position),
-        }
+        role.name(self.info, self.position)
     }
 
     fn length(&mut self) -> usize {
         match self.entry() {
             Some(Kept::Length(length)) => length,
+            Some(Kept::Absent) => 0,
             _ => unreachable!("{OUT_OF_STEP}"),
         }
     }
@@ -195,7 +276,7 @@ impl<S: Saved> Saved for Vec<S> {
 #[diagnostic::do_not_recommend]
 impl<S: Saved> Saved for Option<S> {
     fn pack(&self, into: &mut Pack) {
-        into.length(usize::from(self.is_some()));
+        into.option(self.is_some());
         self.iter().for_each(|saved| saved.pack(into));
     }
     fn unpack(from: &mut Unpack<'_>) -> Result<Self> {
@@ -239,7 +320,7 @@ impl<T: Element> IntoSaved<Tensor<T>> for Tensor<T> {
 #[diagnostic::do_not_recommend]
 impl<T: Element> IntoSaved<Option<Tensor<T>>> for Option<&Tensor<T>> {
     fn pack(self, into: &mut Pack) {
-        into.length(usize::from(self.is_some()));
+        into.option(self.is_some());
         self.into_iter().for_each(|tensor| into.tensor(tensor));
     }
 }

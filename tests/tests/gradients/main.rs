@@ -16,7 +16,10 @@ mod reduce;
 mod shape;
 mod single;
 
-use autograd_core::{Generator, Tensor, gradcheck, gradgradcheck};
+use autograd_core::{
+    AnyTensor, Generator, GradOptions, Tensor, grad_with, gradcheck, gradgradcheck,
+    saved_tensors_hooks,
+};
 
 /// Numbers between `low` and `high`, the same in every run.
 pub(crate) fn sample(shape: &[usize], low: f64, high: f64) -> Tensor<f64> {
@@ -70,6 +73,7 @@ pub(crate) fn check(what: &str, f: impl Fn(&[Tensor<f64>]) -> Tensor<f64>, input
     if let Err(error) = gradgradcheck(&f, inputs) {
         panic!("{what} on {shapes:?}: {error}");
     }
+    check_packed(what, &f, inputs);
     // The layout of the inputs makes no difference to the result.
     let plain: Vec<Tensor<f64>> =
         inputs.iter().map(|x| Tensor::from_vec(x.shape(), x.to_vec()).unwrap()).collect();
@@ -77,6 +81,44 @@ pub(crate) fn check(what: &str, f: impl Fn(&[Tensor<f64>]) -> Tensor<f64>, input
     assert_eq!(seen.shape(), expected.shape(), "{what} on {shapes:?}");
     for (a, b) in seen.to_vec().iter().zip(expected.to_vec()) {
         assert!((a - b).abs() <= 1e-12 * b.abs().max(1.0), "{what} on {shapes:?}: {a}, {b}");
+    }
+}
+
+/// First and second derivatives in a random direction.
+fn derivatives(f: &impl Fn(&[Tensor<f64>]) -> Tensor<f64>, inputs: &[Tensor<f64>]) -> Vec<f64> {
+    let inputs: Vec<Tensor<f64>> = inputs.iter().map(|x| x * 1.0).collect();
+    inputs.iter().for_each(|x| x.set_stop_gradient(false));
+    let refs: Vec<&Tensor<f64>> = inputs.iter().collect();
+    let weighted = |y: &Tensor<f64>| (y * sample(y.shape(), -1.0, 1.0)).sum();
+    let mut y = weighted(&f(&inputs));
+    let mut all = Vec::new();
+    for _ in 0..2 {
+        let options = GradOptions::new().create_graph(true).allow_unused(true);
+        let grads: Vec<_> = grad_with(&[&y], &refs, options).unwrap();
+        y = Tensor::from(0.0);
+        for grad in grads.into_iter().flatten() {
+            all.extend(grad.to_vec());
+            y += weighted(&grad);
+        }
+    }
+    all
+}
+
+/// Derivatives are the same when all that rules save goes through hooks.
+#[track_caller]
+fn check_packed(what: &str, f: impl Fn(&[Tensor<f64>]) -> Tensor<f64>, inputs: &[Tensor<f64>]) {
+    let copy = |saved: &AnyTensor| match saved {
+        AnyTensor::Float64(x) => Tensor::from_vec(x.shape(), x.to_vec()).unwrap().into(),
+        AnyTensor::Int64(x) => Tensor::from_vec(x.shape(), x.to_vec()).unwrap().into(),
+        AnyTensor::Bool(x) => Tensor::from_vec(x.shape(), x.to_vec()).unwrap().into(),
+        other => panic!("no rule saves {}", other.dtype()),
+    };
+    let plain = derivatives(&f, inputs);
+    let scope = saved_tensors_hooks(move |saved| Ok(copy(saved)), move |packed| Ok(copy(packed)));
+    let packed = scope.run(|| derivatives(&f, inputs));
+    assert_eq!(plain.len(), packed.len(), "{what}");
+    for (a, b) in packed.into_iter().zip(plain) {
+        assert!((a - b).abs() <= 1e-9 * b.abs().max(1.0), "{what}, packed: {a}, {b}");
     }
 }
 
