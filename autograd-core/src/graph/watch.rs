@@ -90,7 +90,10 @@ pub(crate) fn is_observed() -> bool {
 /// A value became output `slot` of a node.
 #[cold]
 pub(crate) fn made<T: Element>(node: &NodeRef, slot: u32, value: &Value<T>) {
-    if let (Some(observer), Some(range)) = (OBSERVER.get(), Range::of(value)) {
+    // A range takes a pass over the value.
+    if let Some(observer) = OBSERVER.get()
+        && let Some(range) = Range::of(value)
+    {
         observer(node, slot, range);
     }
 }

@@ -1,0 +1,247 @@
+//! What is held, and when it is let go: counted by the allocator, the pool's free buffers included
+//! unless said otherwise.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use autograd_core::prelude::*;
+use autograd_core::{
+    BackwardOptions, buffer_pool_bytes, checkpoint, empty_buffer_pool, grad, saved_tensors_hooks,
+};
+use peak_alloc::PeakAlloc;
+
+#[global_allocator]
+static MEMORY: PeakAlloc = PeakAlloc;
+
+/// Elements of a tensor of `TENSOR` bytes.
+const N: usize = 1 << 20;
+/// 4 MiB.
+const TENSOR: usize = N * size_of::<f32>();
+const OPS: usize = 50;
+
+#[py_layer]
+impl CusTanh {
+    type Saved = Tensor;
+
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor) -> Tensor {
+        let y = x.tanh();
+        ctx.save_for_backward(&y);
+        y
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor) -> Tensor {
+        let y = ctx.saved_tensor();
+        dy * (1.0 - y.square())
+    }
+}
+
+/// The allocator counts all threads, so these tests take turns.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    empty_buffer_pool();
+    turn
+}
+
+/// How many tensors the memory in use at the worst moment of `f` would hold, above what was in use
+/// before.
+fn peak(f: impl FnOnce()) -> f64 {
+    empty_buffer_pool();
+    let before = MEMORY.current_usage();
+    MEMORY.reset_peak_usage();
+    f();
+    tensors(MEMORY.peak_usage() - before)
+}
+
+fn tensors(bytes: usize) -> f64 {
+    bytes as f64 / TENSOR as f64
+}
+
+/// Bytes in use without the pool's.
+fn live() -> usize {
+    MEMORY.current_usage() - buffer_pool_bytes()
+}
+
+#[track_caller]
+fn assert_near(found: f64, expected: f64) {
+    assert!((found - expected).abs() < 0.1, "{found:.3} tensors, expected {expected}");
+}
+
+fn leaf() -> Tensor {
+    let x = Tensor::<f32>::full([1024, 1024], 0.5);
+    x.set_stop_gradient(false);
+    x
+}
+
+/// Fifty ops, of which only the last result stays.
+fn chain(x: &Tensor, op: impl Fn(&Tensor) -> Tensor) -> Tensor {
+    (1..OPS).fold(op(x), |y, _| op(&y))
+}
+
+#[test]
+fn fifty_custom_ops_hold_fifty_saved_tensors_and_two_temporaries() {
+    let _turn = turn();
+    let x = leaf();
+    // The square of the saved tensor and the gradient on its way, which the product is written to.
+    let found = peak(|| chain(&x, CusTanh::apply).mean().backward().unwrap());
+    assert_near(found, OPS as f64 + 2.0);
+    // Again, with the pool full and a gradient that is there already, which is added to.
+    let again = tensors(MEMORY.current_usage());
+    MEMORY.reset_peak_usage();
+    chain(&x, CusTanh::apply).mean().backward().unwrap();
+    let again = tensors(MEMORY.peak_usage()) - again;
+    assert!(again < 2.0, "{again}");
+}
+
+#[test]
+fn so_they_do_without_a_pool() {
+    let _turn = turn();
+    autograd_core::set_buffer_pool_limit(0);
+    let x = leaf();
+    let found = peak(|| chain(&x, CusTanh::apply).mean().backward().unwrap());
+    autograd_core::set_buffer_pool_limit(512 << 20);
+    assert_near(found, OPS as f64 + 2.0);
+}
+
+#[test]
+fn forward_holds_what_is_saved_and_nothing_else() {
+    let _turn = turn();
+    let x = leaf();
+    assert_near(peak(|| drop(chain(&x, CusTanh::apply))), OPS as f64);
+    assert_near(peak(|| drop(chain(&x, Tensor::tanh))), OPS as f64);
+    // Nothing is saved for a sum, and with recording off nothing at all: one result is computed
+    // from the other.
+    assert_near(peak(|| drop(chain(&x, |x| x + 1.0))), 2.0);
+    assert_near(peak(|| drop(no_grad().run(|| chain(&x, CusTanh::apply)))), 2.0);
+}
+
+#[test]
+fn built_in_ops_need_one_buffer_for_the_gradient() {
+    let _turn = turn();
+    let x = leaf();
+    assert_near(peak(|| chain(&x, Tensor::tanh).mean().backward().unwrap()), OPS as f64 + 1.0);
+}
+
+#[test]
+fn saved_tensors_and_gradients_go_as_soon_as_they_are_used() {
+    let _turn = turn();
+    let x = leaf();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let before = live();
+    let y = chain(&x, |x| {
+        let y = CusTanh::apply(x);
+        let seen = Arc::clone(&seen);
+        let _ = y.graph_node().unwrap().register_before(move |_| {
+            seen.lock().unwrap().push(live());
+            Ok(None)
+        });
+        y
+    });
+    let loss = y.mean();
+    drop(y);
+    loss.backward().unwrap();
+    // When op number `k` of the walk runs, those before it hold nothing: there are the saved
+    // tensors of the rest and one gradient (of the first op, a single number).
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen.len(), OPS);
+    for (k, &bytes) in seen.iter().enumerate() {
+        let gradient = if k == 0 { 0.0 } else { 1.0 };
+        assert_near(tensors(bytes - before), (OPS - k) as f64 + gradient);
+    }
+    // What stays is the gradient of the leaf.
+    assert_near(tensors(live() - before), 1.0);
+}
+
+#[test]
+fn a_retained_graph_keeps_what_is_saved_and_no_gradient() {
+    let _turn = turn();
+    let x = leaf();
+    let before = live();
+    let loss = chain(&x, CusTanh::apply).mean();
+    loss.backward_options(BackwardOptions::new().retain_graph(true)).unwrap();
+    assert_near(tensors(live() - before), OPS as f64 + 1.0);
+    x.clear_grad();
+    assert_near(tensors(live() - before), OPS as f64);
+    drop(loss);
+    assert_near(tensors(live() - before), 0.0);
+}
+
+#[test]
+fn a_graph_that_is_never_walked_is_freed() {
+    let _turn = turn();
+    let x = leaf();
+    let before = live();
+    let y = chain(&x, CusTanh::apply);
+    assert_near(tensors(live() - before), OPS as f64);
+    drop(y);
+    assert_near(tensors(live() - before), 0.0);
+}
+
+#[test]
+fn grad_needs_no_more_than_backward() {
+    let _turn = turn();
+    let x = leaf();
+    let found = peak(|| drop(grad(&[&chain(&x, CusTanh::apply).mean()], &[&x]).unwrap()));
+    assert_near(found, OPS as f64 + 2.0);
+}
+
+#[test]
+fn a_wide_graph_holds_one_sum() {
+    let _turn = turn();
+    let x = leaf();
+    // Each of the fifty paths gives a gradient of one tensor; they are added as they come.
+    let found = peak(|| {
+        let sum = (0..OPS).map(|k| (&x * k as f32).sum()).reduce(|a, b| a + b).unwrap();
+        sum.backward().unwrap();
+    });
+    assert!(found < 3.1, "{found}");
+}
+
+#[test]
+fn checkpoints_hold_the_cuts_and_one_piece() {
+    let _turn = turn();
+    let x = leaf();
+    let (pieces, length) = (5, OPS / 5);
+    let found = peak(|| {
+        let mut y = x.clone();
+        for _ in 0..pieces {
+            let start = y.clone();
+            y = checkpoint(move || (0..length).fold(start.clone(), |y, _| CusTanh::apply(&y)));
+        }
+        y.mean().backward().unwrap();
+    });
+    // The results of the pieces, what one piece saves (its last result is one of those), and the
+    // temporaries of an op.
+    assert!(found < (pieces + length) as f64 + 2.1, "{found}");
+}
+
+#[test]
+fn packing_frees_what_was_saved() {
+    let _turn = turn();
+    let x = leaf();
+    // The numbers are the same all over, so one of them is enough.
+    let hooks = || {
+        saved_tensors_hooks(
+            |saved| match saved {
+                AnyTensor::Float32(saved) => Ok(saved.at(&[0, 0])),
+                _ => Err("not of f32".into()),
+            },
+            |&first| Ok(Tensor::<f32>::full([1024, 1024], first).into()),
+        )
+    };
+    let plain = || chain(&x, CusTanh::apply).mean();
+    let built_in = || chain(&x, |x| x.tanh().square()).mean();
+    for f in [&plain as &dyn Fn() -> Tensor, &built_in] {
+        let before = live();
+        let loss = hooks().run(f);
+        assert_near(tensors(live() - before), 0.0);
+        drop(loss);
+        x.clear_grad();
+        let found = peak(|| hooks().run(f).backward().unwrap());
+        assert!(found < 4.1, "{found}");
+        let packed = x.grad().unwrap();
+        x.clear_grad();
+        f().backward().unwrap();
+        assert_eq!(packed.at(&[3, 7]), x.grad().unwrap().at(&[3, 7]));
+        x.clear_grad();
+    }
+}
