@@ -1,4 +1,4 @@
-//! Softmax, losses, convolution and pooling.
+//! Softmax, losses, the affine map, convolution and pooling.
 
 use autograd_core::{Conv2dOptions, PoolOptions, Tensor};
 
@@ -34,6 +34,20 @@ fn losses() {
         check("binary_cross_entropy_with_logits", bce, &far);
         check("binary_cross_entropy_with_logits", bce, &[far[1].clone(), far[0].clone()]);
     }
+}
+
+#[test]
+fn affine_maps() {
+    let weight = sample(&[4, 3], -1.0, 1.0);
+    let bias = sample(&[4], -1.0, 1.0);
+    for shape in [&[5, 3][..], &[3], &[2, 3, 3], &[0, 3], &[2, 2, 1, 3]] {
+        let inputs = [sample(shape, -1.0, 1.0), weight.clone(), bias.clone()];
+        check("linear", |t| t[0].linear(&t[1], Some(&t[2])), &inputs);
+        check("linear", |t| t[0].linear(&t[1], None).square(), &inputs[..2]);
+    }
+    let turned =
+        [sample(&[3, 5, 2], -1.0, 1.0).permute(&[2, 1, 0]), sample(&[3, 4], -1.0, 1.0).transpose()];
+    check("linear", |t| t[0].linear(&t[1], None).square(), &turned);
 }
 
 #[test]

@@ -17,7 +17,7 @@ pub struct Conv2dOptions {
     stride: [usize; 2],
     padding: [usize; 2],
     dilation: [usize; 2],
-    groups: usize,
+    pub(crate) groups: usize,
 }
 
 impl Default for Conv2dOptions {

@@ -1,9 +1,10 @@
-//! Ops of neural networks: softmax and losses, activations with a parameter, convolution and
-//! pooling, norms.
+//! Ops of neural networks: softmax and losses, activations with a parameter, the affine map,
+//! convolution and pooling, norms.
 
 mod activation;
 mod conv;
 mod kernels;
+mod linear;
 mod loss;
 mod norm;
 mod pool;

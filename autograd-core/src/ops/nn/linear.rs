@@ -1,0 +1,117 @@
+//! The affine map.
+
+use std::panic::Location;
+
+use super::super::{Caller, Float, expect};
+use super::writable;
+use crate::array::Shape;
+use crate::error::{Error, Result};
+use crate::graph::{Keep, Tensor, no_grad, record};
+
+fn check(x: &[usize], weight: &[usize], bias: Option<&[usize]>) -> Result<()> {
+    let wrong = |parameter: &str, expected: String, found: &[usize]| {
+        Err(Error::Shape {
+            op: "linear",
+            parameter: parameter.into(),
+            expected,
+            found: found.to_vec(),
+        })
+    };
+    let &[outputs, inputs] = weight else {
+        return wrong("weight", "of shape [outputs, inputs]".into(), weight);
+    };
+    if x.last() != Some(&inputs) {
+        let expected = format!("of shape [.., {inputs}], as `weight` of shape {weight:?} takes it");
+        return wrong("self", expected, x);
+    }
+    match bias {
+        Some(bias) if bias != [outputs] => {
+            wrong("bias", format!("of shape {:?}, one for each output", [outputs]), bias)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn linear<T: Float>(
+    x: &Tensor<T>,
+    weight: &Tensor<T>,
+    bias: Option<&Tensor<T>>,
+    caller: Caller,
+) -> Result<Tensor<T>> {
+    check(x.shape(), weight.shape(), bias.map(Tensor::shape))?;
+    let product = no_grad().run(|| {
+        let product = rows(x)?.try_matmul(&weight.transpose())?;
+        product.try_reshape(resized(x.shape(), weight.shape()[0]))
+    })?;
+    let product = if x.is_recorded() || weight.is_recorded() {
+        let state = (Keep::input(0, x), Keep::input(1, weight));
+        record("linear", caller, [x, weight], writable(product), state, pull)
+    } else {
+        product
+    };
+    match bias {
+        Some(bias) => product.try_add(bias),
+        None => Ok(product),
+    }
+}
+
+/// All leading axes as one.
+fn rows<T: Float>(t: &Tensor<T>) -> Result<Tensor<T>> {
+    match *t.shape() {
+        [ref lead @ .., columns] => t.try_reshape([lead.iter().product(), columns]),
+        [] => t.try_reshape([1, 1]),
+    }
+}
+
+/// A shape with another last axis.
+fn resized(shape: &[usize], last: usize) -> Shape {
+    let mut shape = Shape::from_slice(shape);
+    shape.pop();
+    shape.push(last);
+    shape
+}
+
+/// `y = x wᵀ`: `dx = dy w`, and `dw = dyᵀ x` with all leading axes as one.
+fn pull<T: Float>(
+    (x, weight): (Tensor<T>, Tensor<T>),
+    dy: Tensor<T>,
+    [wants_x, wants_weight]: [bool; 2],
+) -> Result<[Option<Tensor<T>>; 2]> {
+    let dy = rows(&dy)?;
+    let dx = || dy.try_matmul(&weight)?.try_reshape(x.shape_owned());
+    let dw = || dy.transpose().try_matmul(&rows(&x)?);
+    Ok([wants_x.then(dx).transpose()?, wants_weight.then(dw).transpose()?])
+}
+
+/// # The affine map
+impl<T: Float> Tensor<T> {
+    /// `x wᵀ + b`: `[.., inputs]` with weights `[outputs, inputs]` and one number for each output
+    /// is `[.., outputs]`.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([[1.0, 10.0]]);
+    /// let w = Tensor::from([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]);
+    /// let b = Tensor::from(vec![0.5, 0.0, 0.0]);
+    /// assert_eq!(x.linear(&w, Some(&b)).to_vec(), [21.5, 43.0, 65.0]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the shapes do not fit each other; see [`Tensor::try_linear`].
+    #[track_caller]
+    pub fn linear(&self, weight: &Tensor<T>, bias: Option<&Tensor<T>>) -> Tensor<T> {
+        expect(linear(self, weight, bias, Location::caller()))
+    }
+
+    /// [`Tensor::linear`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Shape`] if the shapes do not fit each other.
+    #[track_caller]
+    pub fn try_linear(&self, weight: &Tensor<T>, bias: Option<&Tensor<T>>) -> Result<Tensor<T>> {
+        linear(self, weight, bias, Location::caller())
+    }
+}
