@@ -1,7 +1,8 @@
 //! The one error type: a variant for each contract that can be broken.
 
-use std::fmt;
 use std::panic::Location;
+use std::path::PathBuf;
+use std::{fmt, io};
 
 use crate::array::DType;
 
@@ -255,6 +256,29 @@ pub enum Error {
         /// Where the op was called.
         location: &'static Location<'static>,
     },
+    /// Tensors by name that are not those of a model; all that differs is told at once.
+    StateDict {
+        /// The call.
+        op: &'static str,
+        /// Names that were needed and not found.
+        missing: Vec<String>,
+        /// Names that were found and are not needed.
+        unexpected: Vec<String>,
+        /// Tensors of another shape or element type, in words.
+        different: Vec<String>,
+    },
+    /// A file that could not be read or written, or whose contents are malformed.
+    File {
+        /// The call.
+        op: &'static str,
+        /// The file, unless it was given as bytes.
+        path: Option<PathBuf>,
+        /// [`InvalidData`](io::ErrorKind::InvalidData) where the contents are malformed, else what
+        /// the operating system said.
+        kind: io::ErrorKind,
+        /// What is wrong.
+        why: String,
+    },
     /// User code (a layer's backward, a hook ..) returned an error.
     User {
         /// The op.
@@ -400,6 +424,19 @@ impl fmt::Display for Error {
                 write!(f, "{op} (called at {location}): {found}")?;
                 inputs.iter().try_for_each(|input| write!(f, "\n  {input}"))
             }
+            Self::StateDict { op, missing, unexpected, different } => {
+                write!(f, "{op}: the tensors are not those that are needed")?;
+                for (what, names) in [("missing", missing), ("not needed", unexpected)] {
+                    if !names.is_empty() {
+                        write!(f, "\n  {what}: `{}`", names.join("`, `"))?;
+                    }
+                }
+                different.iter().try_for_each(|different| write!(f, "\n  {different}"))
+            }
+            Self::File { op, path: Some(path), why, .. } => {
+                write!(f, "{op}: {}: {why}", path.display())
+            }
+            Self::File { op, path: None, why, .. } => write!(f, "{op}: {why}"),
             Self::User { op, function, message, location } => {
                 write!(f, "{op} (called at {location}): {function} failed: {message}")
             }

@@ -48,6 +48,9 @@
 //! | find the first NaN or infinity | [`detect_anomaly`] |
 //! | know why a gradient is absent, or see the graph | [`explain()`], [`Graph`] |
 //! | check a gradient by finite differences | [`gradcheck()`] |
+//! | build a model of layers, and name its parameters | [`nn`], [`nn::Module`] |
+//! | learn | [`optim`] |
+//! | save and load | [`safetensors`] |
 //! | repeat a run's random numbers | [`seed`] |
 //! | know what went wrong | [`Error`] |
 //!
@@ -73,12 +76,15 @@ mod explain;
 mod functional;
 mod gradcheck;
 mod graph;
+pub mod nn;
 mod ops;
+pub mod optim;
 mod print;
 #[doc(hidden)]
 pub mod private;
 mod py_layer;
 mod random;
+pub mod safetensors;
 pub mod static_graph;
 
 pub use array::pool::{buffer_pool_bytes, empty_buffer_pool, set_buffer_pool_limit};

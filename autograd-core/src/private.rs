@@ -3,4 +3,5 @@
 
 pub use crate::error::Result;
 pub use crate::graph::Tensor;
+pub use crate::nn::{Module, Visitor as ModuleVisitor};
 pub use crate::py_layer::*;

@@ -15,6 +15,7 @@ mod fallback;
 mod grads;
 mod messages;
 mod model;
+mod module;
 mod parse;
 mod saved;
 #[cfg(test)]
@@ -42,6 +43,14 @@ pub fn py_layer(
 #[proc_macro_derive(Saved)]
 pub fn derive_saved(item: proc_macro::TokenStream) -> proc_macro::TokenStream {
     saved::expand(item.into()).into()
+}
+
+/// Makes a struct whose fields are modules a module: their parameters by the fields' names.
+///
+/// A field that is no module is marked `#[module(skip)]`.
+#[proc_macro_derive(Module, attributes(module))]
+pub fn derive_module(item: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    module::expand(item.into()).into()
 }
 
 /// The attribute as a plain function.

@@ -558,3 +558,13 @@ pub(crate) fn saved_lifetime() -> String {
      cheap)"
         .into()
 }
+
+// `#[derive(Module)]`
+
+pub(crate) fn module_struct(found: &str) -> String {
+    format!("#[derive(Module)] stands on a struct, not on {found}; write `impl Module` by hand")
+}
+
+pub(crate) fn module_attribute() -> String {
+    "the only such attribute is `#[module(skip)]`, for a field that holds no parameters".into()
+}

@@ -6,6 +6,7 @@
 #![deny(clippy::missing_docs_in_private_items, clippy::allow_attributes_without_reason)]
 #![forbid(unsafe_code)]
 
+use autograd_core::nn::{Linear, Module};
 use autograd_core::prelude::*;
 
 /// What is kept.
@@ -13,6 +14,16 @@ use autograd_core::prelude::*;
 struct Kept {
     /// The input.
     x: Tensor<f64>,
+}
+
+/// A model.
+#[derive(Module)]
+struct Model<T: Float> {
+    /// A layer.
+    layer: Linear<T>,
+    /// Its width.
+    #[module(skip)]
+    width: usize,
 }
 
 /// One of everything.
@@ -92,5 +103,7 @@ fn strict_lints_and_a_run() -> Result<(), String> {
     let [a, _] = Repeat::<f64, 2>::apply(&x);
     assert_eq!(a.to_vec(), [1.0]);
     assert_eq!(Length::apply(&x.detach()).to_vec(), [1.0]);
+    let model = Model { layer: Linear::<f64>::new(1, 2), width: 2 };
+    assert_eq!(model.parameter_count(), 2 * model.width);
     Ok(())
 }

@@ -155,6 +155,16 @@ impl<T: Storable> Value<T> {
         }
     }
 
+    /// The elements to write in place; copied first where they are not row-major or others hold
+    /// them too.
+    pub(crate) fn make_mut(&mut self) -> &mut [T] {
+        if self.as_mut_slice().is_none() {
+            let whole = self.contiguous();
+            *self = Self::from_slice(self.shape.clone(), whole.as_slice().unwrap_or(&[]));
+        }
+        self.as_mut_slice().unwrap_or_else(|| unreachable!("nobody else has seen this copy"))
+    }
+
     /// As [`Self::as_mut_slice`], with the unused rest of inline data: whole vectors need no
     /// remainder loop. What is written past the length is never read.
     pub(crate) fn as_padded_mut_slice(&mut self) -> Option<&mut [T]> {

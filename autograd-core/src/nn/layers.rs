@@ -1,0 +1,204 @@
+//! Layers with weights: the affine map, convolution, a table.
+
+use super::init::{self, Fan};
+use super::{Module, Visitor};
+use crate::error::Result;
+use crate::graph::Tensor;
+use crate::ops::{Conv2dOptions, Float, IntoPair, expect};
+
+/// PyTorch's default for weights and biases: uniform in `±1 / sqrt(fan_in)`.
+#[track_caller]
+fn weight_and_bias<T: Float>(shape: &[usize]) -> (Tensor<T>, Option<Tensor<T>>) {
+    let weight = init::kaiming_uniform(shape, Fan::In, (1.0_f64 / 3.0).sqrt());
+    let fan: f64 = shape[1..].iter().map(|&n| n as f64).product();
+    let bound = if fan > 0.0 { 1.0 / fan.sqrt() } else { 0.0 };
+    (weight, Some(init::uniform(shape[0], -bound, bound)))
+}
+
+/// The affine map `x wᵀ + b`, from `[.., inputs]` to `[.., outputs]`.
+///
+/// ```
+/// use autograd_core::Tensor;
+/// use autograd_core::nn::Linear;
+///
+/// let layer = Linear::<f32>::new(3, 2);
+/// assert_eq!(layer.forward(&Tensor::zeros([5, 3])).shape(), [5, 2]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Linear<T: Float = f32> {
+    /// `[outputs, inputs]`, as in PyTorch; Paddle has the transpose.
+    pub weight: Tensor<T>,
+    /// `[outputs]`
+    pub bias: Option<Tensor<T>>,
+}
+
+impl<T: Float> Linear<T> {
+    /// Weights and bias are uniform in `±1 / sqrt(inputs)`: PyTorch's default.
+    #[track_caller]
+    pub fn new(inputs: usize, outputs: usize) -> Self {
+        let (weight, bias) = weight_and_bias(&[outputs, inputs]);
+        Self { weight, bias }
+    }
+
+    /// The layer without its bias.
+    #[must_use]
+    pub fn without_bias(self) -> Self {
+        Self { bias: None, ..self }
+    }
+
+    /// The map of `x`.
+    ///
+    /// # Panics
+    ///
+    /// If `x` is not `[.., inputs]`; see [`Linear::try_forward`].
+    #[track_caller]
+    pub fn forward(&self, x: &Tensor<T>) -> Tensor<T> {
+        expect(self.try_forward(x))
+    }
+
+    /// [`Linear::forward`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Shape`](crate::Error::Shape) if `x` is not `[.., inputs]`.
+    #[track_caller]
+    pub fn try_forward(&self, x: &Tensor<T>) -> Result<Tensor<T>> {
+        x.try_linear(&self.weight, self.bias.as_ref())
+    }
+}
+
+impl<T: Float> Module for Linear<T> {
+    fn visit(&self, visitor: &mut Visitor<'_>) {
+        visitor.enter("weight", &self.weight);
+        visitor.enter("bias", &self.bias);
+    }
+}
+
+/// A convolution of pictures `[n, channels, height, width]`; see [`Tensor::conv2d`].
+///
+/// ```
+/// use autograd_core::nn::Conv2d;
+/// use autograd_core::{Conv2dOptions, Tensor};
+///
+/// let layer = Conv2d::<f32>::new(1, 8, 3, Conv2dOptions::new().padding(1));
+/// assert_eq!(layer.forward(&Tensor::zeros([2, 1, 6, 5])).shape(), [2, 8, 6, 5]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Conv2d<T: Float = f32> {
+    /// `[outputs, channels / groups, kernel height, kernel width]`
+    pub weight: Tensor<T>,
+    /// `[outputs]`
+    pub bias: Option<Tensor<T>>,
+    options: Conv2dOptions,
+}
+
+impl<T: Float> Conv2d<T> {
+    /// Weights and bias are uniform in `±1 / sqrt(fan_in)`, where `fan_in` is how many numbers go
+    /// into an output: PyTorch's default.
+    ///
+    /// # Panics
+    ///
+    /// If the channels cannot be divided into `options`' groups.
+    #[track_caller]
+    pub fn new(
+        channels: usize,
+        outputs: usize,
+        kernel: impl IntoPair,
+        options: Conv2dOptions,
+    ) -> Self {
+        let (groups, [height, width]) = (options.groups, kernel.into_pair());
+        assert!(
+            groups > 0 && channels.is_multiple_of(groups) && outputs.is_multiple_of(groups),
+            "Conv2d: {channels} channels and {outputs} outputs cannot be divided into {groups} groups"
+        );
+        let (weight, bias) = weight_and_bias(&[outputs, channels / groups, height, width]);
+        Self { weight, bias, options }
+    }
+
+    /// The layer without its bias.
+    #[must_use]
+    pub fn without_bias(self) -> Self {
+        Self { bias: None, ..self }
+    }
+
+    /// The convolution of `x`.
+    ///
+    /// # Panics
+    ///
+    /// If `x` is not `[n, channels, height, width]` or smaller than the kernel; see
+    /// [`Conv2d::try_forward`].
+    #[track_caller]
+    pub fn forward(&self, x: &Tensor<T>) -> Tensor<T> {
+        expect(self.try_forward(x))
+    }
+
+    /// [`Conv2d::forward`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// As [`Tensor::try_conv2d`].
+    #[track_caller]
+    pub fn try_forward(&self, x: &Tensor<T>) -> Result<Tensor<T>> {
+        x.try_conv2d(&self.weight, self.bias.as_ref(), self.options)
+    }
+}
+
+impl<T: Float> Module for Conv2d<T> {
+    fn visit(&self, visitor: &mut Visitor<'_>) {
+        visitor.enter("weight", &self.weight);
+        visitor.enter("bias", &self.bias);
+    }
+}
+
+/// A table of learned vectors, read by number.
+///
+/// ```
+/// use autograd_core::Tensor;
+/// use autograd_core::nn::Embedding;
+///
+/// let table = Embedding::<f32>::new(10, 4);
+/// let words = Tensor::from([[1, 2, 3], [3, 2, 1]]);
+/// assert_eq!(table.forward(&words).shape(), [2, 3, 4]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Embedding<T: Float = f32> {
+    /// `[entries, width]`
+    pub weight: Tensor<T>,
+}
+
+impl<T: Float> Embedding<T> {
+    /// `entries` vectors of `width` standard normal numbers: PyTorch's default.
+    #[track_caller]
+    pub fn new(entries: usize, width: usize) -> Self {
+        Self { weight: init::normal([entries, width], 0.0, 1.0) }
+    }
+
+    /// The vector of each number: `[.., width]`.
+    ///
+    /// # Panics
+    ///
+    /// If a number is not below the count of entries; see [`Embedding::try_forward`].
+    #[track_caller]
+    pub fn forward(&self, numbers: &Tensor<i64>) -> Tensor<T> {
+        expect(self.try_forward(numbers))
+    }
+
+    /// [`Embedding::forward`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Index`](crate::Error::Index) if a number is not below the count of entries.
+    #[track_caller]
+    pub fn try_forward(&self, numbers: &Tensor<i64>) -> Result<Tensor<T>> {
+        let rows = self.weight.try_index_select(0, &numbers.flatten())?;
+        let mut shape = numbers.shape().to_vec();
+        shape.extend_from_slice(&self.weight.shape()[1..]);
+        rows.try_reshape(shape)
+    }
+}
+
+impl<T: Float> Module for Embedding<T> {
+    fn visit(&self, visitor: &mut Visitor<'_>) {
+        visitor.enter("weight", &self.weight);
+    }
+}

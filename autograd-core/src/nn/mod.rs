@@ -1,0 +1,77 @@
+//! Layers, parameters by name, initial values.
+//!
+//! A model is a struct of your own that holds layers, tensors and whatever else; how they are put
+//! together is an ordinary function, in which your ops stand beside the built-in ones.
+//! `#[derive(Module)]` finds its parameters and names them.
+//!
+//! ```
+//! use autograd_core::nn::{Dropout, LayerNorm, Linear, Module};
+//! use autograd_core::optim::{Adam, Optimizer};
+//! use autograd_core::prelude::*;
+//!
+//! /// The square of the positive part, with a gradient written by hand.
+//! #[py_layer]
+//! impl SquaredRelu {
+//!     type Saved = Tensor;
+//!
+//!     fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor) -> Tensor {
+//!         ctx.save_for_backward(x);
+//!         x.relu().square()
+//!     }
+//!
+//!     fn backward(ctx: &BackwardContext<Self>, dy: &Tensor) -> Tensor {
+//!         dy * ctx.saved_tensor().relu() * 2.0
+//!     }
+//! }
+//!
+//! #[derive(Module)]
+//! struct Net {
+//!     hidden: Linear,
+//!     norm: LayerNorm,
+//!     dropout: Dropout,
+//!     out: Linear,
+//! }
+//!
+//! impl Net {
+//!     fn forward(&self, x: &Tensor) -> Tensor {
+//!         let h = SquaredRelu::apply(&self.norm.forward(&self.hidden.forward(x)));
+//!         self.out.forward(&self.dropout.forward(&h))
+//!     }
+//! }
+//!
+//! let net = Net {
+//!     hidden: Linear::new(3, 16),
+//!     norm: LayerNorm::new(16),
+//!     dropout: Dropout::new(0.1),
+//!     out: Linear::new(16, 1),
+//! };
+//! let mut adam = Optimizer::new(&net, Adam::new(1e-2));
+//! let x = Tensor::randn([8, 3]);
+//! net.forward(&x).square().mean().backward()?;
+//! adam.step()?;
+//! adam.clear_grad();
+//!
+//! // Dropout and batch normalisation do something else when it counts.
+//! net.eval();
+//! let saved = net.state_dict();
+//! assert!(saved.contains_key("norm.weight"));
+//! # Ok::<(), autograd_core::Error>(())
+//! ```
+//!
+//! [`state_dict`](Module::state_dict) and [`load_state_dict`](Module::load_state_dict) are the two
+//! ends of saving; [`SafeTensors`](crate::safetensors::SafeTensors) is the file between them.
+//!
+//! Names, shapes, formulas and first values of the layers are PyTorch's, so a file that PyTorch
+//! wrote can be loaded.
+
+pub mod init;
+mod layers;
+mod module;
+mod norm;
+pub(crate) mod state;
+
+pub use autograd_macros::Module;
+pub use layers::{Conv2d, Embedding, Linear};
+pub(crate) use module::distinct_parameters;
+pub use module::{Buffer, Mode, Module, Visitor, parameter};
+pub use norm::{BatchNorm2d, Dropout, LayerNorm};

@@ -1,0 +1,380 @@
+//! `Module`: whatever has parameters, and the walk over them by name.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::error::Result;
+use crate::graph::{AnyTensor, Element, Tensor};
+use crate::ops::Float;
+use crate::safetensors::StateDict;
+
+/// Whatever has parameters: a tensor, a layer, a list of them, a struct of your own.
+///
+/// `#[derive(Module)]` implements it for a struct whose fields are modules; a field that is none
+/// says `#[module(skip)]`. Names are paths of field names and positions: `fc1.weight`,
+/// `blocks.0.bias`. A tensor is a parameter; one that is kept but not learned is a [`Buffer`].
+///
+/// ```
+/// use autograd_core::nn::{Linear, Module};
+/// use autograd_core::prelude::*;
+///
+/// #[derive(Module)]
+/// struct Net {
+///     fc1: Linear,
+///     fc2: Linear,
+///     temperature: Tensor,
+///     #[module(skip)]
+///     classes: usize,
+/// }
+///
+/// let net = Net {
+///     fc1: Linear::new(4, 8),
+///     fc2: Linear::new(8, 3),
+///     temperature: autograd_core::nn::parameter(Tensor::from(1.0)),
+///     classes: 3,
+/// };
+/// let names: Vec<String> = net.named_parameters().into_iter().map(|(name, _)| name).collect();
+/// assert_eq!(names, ["fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias", "temperature"]);
+/// assert_eq!(net.parameter_count(), 4 * 8 + 8 + net.classes * (8 + 1) + 1);
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` holds no parameters that are known",
+    label = "not a module",
+    note = "a field that is no module is marked `#[module(skip)]`; a struct of modules becomes one \
+            by `#[derive(Module)]`; a tensor of integers or bools is a `Buffer`"
+)]
+pub trait Module {
+    /// Shows the visitor each part by its name, always the same ones in the same order.
+    ///
+    /// ```
+    /// use autograd_core::nn::{Linear, Module, Visitor};
+    ///
+    /// struct Pair(Linear, Linear);
+    ///
+    /// impl Module for Pair {
+    ///     fn visit(&self, visitor: &mut Visitor<'_>) {
+    ///         visitor.enter("left", &self.0);
+    ///         visitor.enter("right", &self.1);
+    ///     }
+    /// }
+    /// # assert_eq!(Pair(Linear::new(2, 1), Linear::new(2, 1)).parameters().len(), 4);
+    /// ```
+    fn visit(&self, visitor: &mut Visitor<'_>);
+
+    /// The parameters by name, in the order of the fields; also those that are frozen
+    /// (`stop_gradient`). A tensor that stands in two places is listed twice.
+    fn named_parameters(&self) -> Vec<(String, AnyTensor)> {
+        let mut found = Vec::new();
+        walk(self, &mut |name, part| {
+            if let Part::Parameter(tensor) = part {
+                found.push((name.to_owned(), tensor));
+            }
+        });
+        found
+    }
+
+    /// [`Module::named_parameters`] less the names.
+    fn parameters(&self) -> Vec<AnyTensor> {
+        self.named_parameters().into_iter().map(|(_, tensor)| tensor).collect()
+    }
+
+    /// How many numbers are learned; what stands in two places counts once.
+    fn parameter_count(&self) -> usize {
+        let len = |(_, tensor): &(_, AnyTensor)| tensor.shape().iter().product::<usize>();
+        distinct_parameters(self).iter().map(len).sum()
+    }
+
+    /// Parameters and buffers by name: what is saved. The tensors are these, not copies.
+    ///
+    /// # Panics
+    ///
+    /// If a `visit` of your own shows two tensors under one name.
+    fn state_dict(&self) -> StateDict {
+        let mut found = StateDict::new();
+        walk(self, &mut |name, part| match part {
+            Part::Parameter(tensor) | Part::Buffer(tensor) => {
+                let twice = found.insert(name.to_owned(), tensor).is_some();
+                assert!(!twice, "`visit` shows two tensors under the name `{name}`");
+            }
+            Part::Mode(_) => {}
+        });
+        found
+    }
+
+    /// Copies values by name into parameters and buffers, all or none. They stay the tensors they
+    /// are: optimisers and other handles see the new values.
+    ///
+    /// To load a part only, complete it first with what the model has:
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::{Linear, Module};
+    /// use autograd_core::safetensors::StateDict;
+    ///
+    /// let layer = Linear::<f32>::new(2, 1);
+    /// let part = StateDict::from([("bias".into(), Tensor::from(vec![0.5_f32]).into())]);
+    /// assert!(layer.load_state_dict(&part).is_err());
+    ///
+    /// let mut whole = layer.state_dict();
+    /// whole.extend(part);
+    /// layer.load_state_dict(&whole)?;
+    /// assert_eq!(layer.bias.as_ref().unwrap().to_vec(), [0.5]);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::StateDict`](crate::Error::StateDict) if a name is missing or not of this module, or
+    /// a tensor has another shape or element type: every one of them is named, and nothing is
+    /// changed.
+    fn load_state_dict(&self, from: &StateDict) -> Result<()> {
+        super::state::load(&self.state_dict(), from)
+    }
+
+    /// From now on dropout drops and batch normalisation uses and collects the batch's statistics;
+    /// so it is at first.
+    fn train(&self) {
+        set_training(self, true);
+    }
+
+    /// From now on dropout passes everything and batch normalisation uses what it collected.
+    fn eval(&self) {
+        set_training(self, false);
+    }
+
+    /// Takes the gradients of all parameters away.
+    fn clear_grad(&self) {
+        walk(self, &mut |_, part| match part {
+            Part::Parameter(AnyTensor::Float32(tensor)) => tensor.clear_grad(),
+            Part::Parameter(AnyTensor::Float64(tensor)) => tensor.clear_grad(),
+            _ => {}
+        });
+    }
+}
+
+fn walk<M: Module + ?Sized>(module: &M, found: &mut dyn FnMut(&str, Part<'_>)) {
+    module.visit(&mut Visitor { path: String::new(), found });
+}
+
+/// The parameters by name, each once, under its first name.
+pub(crate) fn distinct_parameters<M: Module + ?Sized>(module: &M) -> Vec<(String, AnyTensor)> {
+    let mut seen = BTreeSet::new();
+    let mut parameters = module.named_parameters();
+    parameters.retain(|(_, tensor)| seen.insert(tensor.address()));
+    parameters
+}
+
+fn set_training<M: Module + ?Sized>(module: &M, training: bool) {
+    walk(module, &mut |_, part| {
+        if let Part::Mode(mode) = part {
+            mode.0.store(training, Ordering::Relaxed);
+        }
+    });
+}
+
+/// What a walk meets.
+enum Part<'a> {
+    Parameter(AnyTensor),
+    Buffer(AnyTensor),
+    Mode(&'a Mode),
+}
+
+/// Goes through a module by name; see [`Module::visit`].
+pub struct Visitor<'a> {
+    path: String,
+    found: &'a mut dyn FnMut(&str, Part<'_>),
+}
+
+impl Visitor<'_> {
+    /// Visits a part under a name, which follows those of the modules around it behind a dot.
+    pub fn enter<M: Module + ?Sized>(&mut self, name: &str, part: &M) {
+        let before = self.path.len();
+        if before > 0 {
+            self.path.push('.');
+        }
+        self.path.push_str(name);
+        part.visit(self);
+        self.path.truncate(before);
+    }
+
+    fn meet(&mut self, part: Part<'_>) {
+        // A tensor that is visited by itself is called as in a list of one.
+        let path = if self.path.is_empty() { "0" } else { &self.path };
+        (self.found)(path, part);
+    }
+}
+
+impl fmt::Debug for Visitor<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Visitor").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// A tensor of its own with this value, made to be changed in place: its buffer has no other owner
+/// once `tensor` is gone.
+fn own<T: Element>(tensor: &Tensor<T>) -> Tensor<T> {
+    tensor.alias().sharing(None)
+}
+
+/// A new parameter of this value: a leaf whose gradient is wanted, apart from `tensor`.
+///
+/// ```
+/// use autograd_core::Tensor;
+/// use autograd_core::nn::parameter;
+///
+/// let w = parameter(Tensor::<f32>::randn([3, 2]) * 0.1);
+/// assert!(!w.stop_gradient());
+/// ```
+pub fn parameter<T: Float>(tensor: Tensor<T>) -> Tensor<T> {
+    let parameter = own(&tensor);
+    parameter.set_stop_gradient(false);
+    parameter
+}
+
+/// A tensor that belongs to a module and is saved with it, but is not learned: running statistics,
+/// a table, a count.
+///
+/// It is used as the [`Tensor`] in it.
+///
+/// ```
+/// use autograd_core::Tensor;
+/// use autograd_core::nn::{Buffer, Module};
+///
+/// #[derive(Module)]
+/// struct Centre {
+///     mean: Buffer<f64>,
+/// }
+///
+/// let centre = Centre { mean: Buffer::new(Tensor::from(vec![1.0, 2.0])) };
+/// assert_eq!(centre.mean.shape(), [2]);
+/// assert!(centre.parameters().is_empty());
+/// assert_eq!(centre.state_dict().len(), 1);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Buffer<T: Element = f32>(Tensor<T>);
+
+impl<T: Element> Buffer<T> {
+    /// Of a copy of this tensor's value.
+    pub fn new(tensor: Tensor<T>) -> Self {
+        Self(own(&tensor))
+    }
+}
+
+impl<T: Element> Deref for Buffer<T> {
+    type Target = Tensor<T>;
+
+    fn deref(&self) -> &Tensor<T> {
+        &self.0
+    }
+}
+
+/// Whether a module is in training, as in [`Module::train`], or not, as in [`Module::eval`].
+///
+/// A module of your own that does something else then has a field of this type.
+#[derive(Debug)]
+pub struct Mode(AtomicBool);
+
+impl Mode {
+    /// In training.
+    pub fn new() -> Self {
+        Self(AtomicBool::new(true))
+    }
+
+    /// Whether the module is in training.
+    pub fn is_training(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Default for Mode {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clone for Mode {
+    fn clone(&self) -> Self {
+        Self(AtomicBool::new(self.is_training()))
+    }
+}
+
+// A tensor of integers is told to be no module, not to lack arithmetic.
+#[diagnostic::do_not_recommend]
+impl<T: Float> Module for Tensor<T> {
+    fn visit(&self, visitor: &mut Visitor<'_>) {
+        visitor.meet(Part::Parameter(self.clone().into()));
+    }
+}
+
+impl<T: Element> Module for Buffer<T> {
+    fn visit(&self, visitor: &mut Visitor<'_>) {
+        visitor.meet(Part::Buffer(self.0.clone().into()));
+    }
+}
+
+impl Module for Mode {
+    fn visit(&self, visitor: &mut Visitor<'_>) {
+        visitor.meet(Part::Mode(self));
+    }
+}
+
+impl<M: Module> Module for [M] {
+    fn visit(&self, visitor: &mut Visitor<'_>) {
+        for (i, part) in self.iter().enumerate() {
+            visitor.enter(&i.to_string(), part);
+        }
+    }
+}
+
+impl<M: Module> Module for Option<M> {
+    fn visit(&self, visitor: &mut Visitor<'_>) {
+        if let Some(module) = self {
+            module.visit(visitor);
+        }
+    }
+}
+
+impl<M: Module, const N: usize> Module for [M; N] {
+    fn visit(&self, visitor: &mut Visitor<'_>) {
+        self.as_slice().visit(visitor);
+    }
+}
+
+impl<M: Module> Module for Vec<M> {
+    fn visit(&self, visitor: &mut Visitor<'_>) {
+        self.as_slice().visit(visitor);
+    }
+}
+
+macro_rules! through {
+    ($($pointer:ty)*) => {$(
+        impl<M: Module + ?Sized> Module for $pointer {
+            fn visit(&self, visitor: &mut Visitor<'_>) {
+                (**self).visit(visitor);
+            }
+        }
+    )*};
+}
+
+through! { &M Box<M> std::rc::Rc<M> std::sync::Arc<M> }
+
+macro_rules! tuples {
+    ($(($($module:ident $position:tt)+))*) => {$(
+        impl<$($module: Module),+> Module for ($($module,)+) {
+            fn visit(&self, visitor: &mut Visitor<'_>) {
+                $(visitor.enter(stringify!($position), &self.$position);)+
+            }
+        }
+    )*};
+}
+
+tuples! {
+    (A 0)
+    (A 0 B 1)
+    (A 0 B 1 C 2)
+    (A 0 B 1 C 2 D 3)
+    (A 0 B 1 C 2 D 3 E 4)
+    (A 0 B 1 C 2 D 3 E 4 F 5)
+}

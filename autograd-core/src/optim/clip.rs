@@ -1,0 +1,106 @@
+//! Limits on gradients.
+
+use super::kernels::Kernels;
+use super::{check, check_not_negative};
+use crate::error::Result;
+use crate::graph::{AnyTensor, Tensor, no_grad};
+use crate::nn::{Module, distinct_parameters};
+
+/// Runs a function on each gradient, for either element type.
+macro_rules! for_each_gradient {
+    ($parameters:expr, $tensor:ident => $body:expr) => {
+        for (_, parameter) in $parameters {
+            match parameter {
+                AnyTensor::Float32($tensor) => $body,
+                AnyTensor::Float64($tensor) => $body,
+                _ => unreachable!("parameters are tensors of floats"),
+            }
+        }
+    };
+}
+
+/// Scales the gradients of all parameters by one factor so that their norm, as one vector, is at
+/// most `max_norm`, and returns the norm as it was. As in PyTorch the factor is `max_norm / (norm +
+/// 1e-6)`, where that is below 1. Parameters without a gradient are passed over.
+///
+/// ```
+/// use autograd_core::Tensor;
+/// use autograd_core::nn::parameter;
+/// use autograd_core::optim::clip_grad_norm;
+///
+/// let p = parameter(Tensor::from(vec![0.0, 0.0]));
+/// p.set_grad(Some(&Tensor::from(vec![3.0, 4.0])))?;
+/// assert_eq!(clip_grad_norm(&p, 1.0)?, 5.0);
+/// assert!((p.grad().unwrap().norm().item() - 1.0_f64).abs() < 1e-6);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::Value`](crate::Error::Value) if `max_norm` is negative or not finite, or the norm is not finite: then there
+/// is a NaN or an infinity in a gradient ([`detect_anomaly`](crate::detect_anomaly) finds where it
+/// came from). Nothing is changed then.
+pub fn clip_grad_norm(module: &(impl Module + ?Sized), max_norm: f64) -> Result<f64> {
+    const OP: &str = "clip_grad_norm";
+    check_not_negative(OP, "max_norm", max_norm)?;
+    let parameters = distinct_parameters(module);
+    let mut squares = 0.0;
+    for_each_gradient!(&parameters, tensor => squares += sum_of_squares(tensor));
+    let norm = squares.sqrt();
+    check(OP, "norm of the gradients", "finite", norm, norm.is_finite())?;
+    let factor = max_norm / (norm + 1e-6);
+    if factor < 1.0 {
+        for_each_gradient!(&parameters, tensor => change(tensor, |data| scale(data, factor)));
+    }
+    Ok(norm)
+}
+
+/// Limits every element of the gradients of all parameters to `-limit` to `limit`. NaN stays NaN.
+///
+/// ```
+/// use autograd_core::Tensor;
+/// use autograd_core::nn::parameter;
+/// use autograd_core::optim::clip_grad_value;
+///
+/// let p = parameter(Tensor::from(vec![0.0, 0.0]));
+/// p.set_grad(Some(&Tensor::from(vec![3.0, -0.5])))?;
+/// clip_grad_value(&p, 1.0)?;
+/// assert_eq!(p.grad().unwrap().to_vec(), [1.0, -0.5]);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::Value`](crate::Error::Value) if `limit` is negative or not finite.
+pub fn clip_grad_value(module: &(impl Module + ?Sized), limit: f64) -> Result<()> {
+    check_not_negative("clip_grad_value", "limit", limit)?;
+    for_each_gradient!(&distinct_parameters(module), tensor => change(tensor, |data| limit_to(data, limit)));
+    Ok(())
+}
+
+fn sum_of_squares<T: Kernels>(tensor: &Tensor<T>) -> f64 {
+    let Some(gradient) = tensor.grad() else { return 0.0 };
+    T::sum_of_squares(gradient.read().contiguous().as_slice().unwrap_or(&[]))
+}
+
+fn scale<T: Kernels>(data: &mut [T], factor: f64) {
+    T::multiply(data, T::from_f64(factor));
+}
+
+fn limit_to<T: Kernels>(data: &mut [T], limit: f64) {
+    T::limit(data, T::from_f64(limit));
+}
+
+/// Changes a gradient where it is kept. Other handles of it keep what they have.
+fn change<T: Kernels>(tensor: &Tensor<T>, f: impl FnOnce(&mut [T])) {
+    let Some(gradient) = tensor.replace_grad(None) else { return };
+    let mut value = match gradient.try_into_value() {
+        Ok(value) => value,
+        Err(shared) => shared.read().into_owned(),
+    };
+    f(value.make_mut());
+    let changed = Tensor::new(value);
+    // What a backward on another thread has left meanwhile is not lost.
+    let _off = no_grad();
+    tensor.update_grad(|meanwhile| meanwhile.map_or(changed.clone(), |more| more + &changed));
+}

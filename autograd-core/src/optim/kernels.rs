@@ -1,0 +1,186 @@
+//! The loops: each rule in one pass over memory, compiled once for each float type in this crate.
+
+use crate::array::simd::{Kernel, dispatch};
+use crate::ops::Float;
+
+/// The element types that parameters have.
+pub(super) trait Kernels: Float {
+    fn sgd(parameter: &mut [Self], gradient: &[Self], by: Sgd<Self>);
+    fn sgd_momentum(parameter: &mut [Self], gradient: &[Self], buffer: &mut [Self], by: Sgd<Self>);
+    fn adam(parameter: &mut [Self], gradient: &[Self], moments: [&mut [Self]; 2], by: Adam<Self>);
+    /// In f64, whatever the elements are.
+    fn sum_of_squares(data: &[Self]) -> f64;
+    fn multiply(data: &mut [Self], factor: Self);
+    fn limit(data: &mut [Self], limit: Self);
+}
+
+macro_rules! kernels {
+    ($($t:ty)*) => {$(
+        impl Kernels for $t {
+            fn sgd(parameter: &mut [Self], gradient: &[Self], by: Sgd<Self>) {
+                dispatch(SgdPlain { parameter, gradient, by });
+            }
+            fn sgd_momentum(
+                parameter: &mut [Self],
+                gradient: &[Self],
+                buffer: &mut [Self],
+                by: Sgd<Self>,
+            ) {
+                dispatch(SgdMomentum { parameter, gradient, buffer, by });
+            }
+            fn adam(
+                parameter: &mut [Self],
+                gradient: &[Self],
+                moments: [&mut [Self]; 2],
+                by: Adam<Self>,
+            ) {
+                dispatch(AdamPass { parameter, gradient, moments, by });
+            }
+            fn sum_of_squares(data: &[Self]) -> f64 {
+                dispatch(SumOfSquares(data))
+            }
+            fn multiply(data: &mut [Self], factor: Self) {
+                dispatch(Each(data, |x| x * factor));
+            }
+            fn limit(data: &mut [Self], limit: Self) {
+                // Written so that NaN stays.
+                dispatch(Each(data, |x| {
+                    if x > limit { limit } else if x < -limit { -limit } else { x }
+                }));
+            }
+        }
+    )*};
+}
+
+kernels! { f32 f64 }
+
+/// What is the same for all elements in a step of SGD.
+#[derive(Clone, Copy)]
+pub(super) struct Sgd<T> {
+    pub(super) rate: T,
+    pub(super) weight_decay: T,
+    pub(super) momentum: T,
+    /// The part of the gradient that goes into the buffer: 1 less the dampening; 1 at first.
+    pub(super) intake: T,
+    pub(super) nesterov: bool,
+}
+
+struct SgdPlain<'a, T> {
+    parameter: &'a mut [T],
+    gradient: &'a [T],
+    by: Sgd<T>,
+}
+
+impl<T: Float> Kernel for SgdPlain<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let Self { parameter, gradient, by } = self;
+        for (p, &g) in parameter.iter_mut().zip(gradient) {
+            *p = *p - by.rate * (g + by.weight_decay * *p);
+        }
+    }
+}
+
+struct SgdMomentum<'a, T> {
+    parameter: &'a mut [T],
+    gradient: &'a [T],
+    buffer: &'a mut [T],
+    by: Sgd<T>,
+}
+
+impl<T: Float> Kernel for SgdMomentum<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let Self { parameter, gradient, buffer, by } = self;
+        // The step is `look g + follow b`, with the new buffer.
+        let (look, follow) = if by.nesterov { (T::ONE, by.momentum) } else { (T::ZERO, T::ONE) };
+        for ((p, &g), b) in parameter.iter_mut().zip(gradient).zip(buffer) {
+            let g = g + by.weight_decay * *p;
+            *b = by.momentum * *b + by.intake * g;
+            *p = *p - by.rate * (look * g + follow * *b);
+        }
+    }
+}
+
+/// What is the same for all elements in a step of Adam.
+#[derive(Clone, Copy)]
+pub(super) struct Adam<T> {
+    pub(super) betas: [T; 2],
+    /// 1 less each beta, rounded once.
+    pub(super) intakes: [T; 2],
+    /// The step size over the first bias correction.
+    pub(super) rate: T,
+    /// 1 over the square root of the second bias correction.
+    pub(super) scale: T,
+    pub(super) eps: T,
+    /// Of the parameter into the gradient.
+    pub(super) weight_decay: T,
+    /// What is left of the parameter.
+    pub(super) shrink: T,
+}
+
+struct AdamPass<'a, T> {
+    parameter: &'a mut [T],
+    gradient: &'a [T],
+    moments: [&'a mut [T]; 2],
+    by: Adam<T>,
+}
+
+impl<T: Float> Kernel for AdamPass<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let Self { parameter, gradient, moments: [mean, square], by } = self;
+        let moments = mean.iter_mut().zip(square);
+        for ((p, &g), (m, v)) in parameter.iter_mut().zip(gradient).zip(moments) {
+            let g = g + by.weight_decay * *p;
+            *m = by.betas[0] * *m + by.intakes[0] * g;
+            *v = by.betas[1] * *v + by.intakes[1] * g * g;
+            *p = by.shrink * *p - by.rate * *m / (v.sqrt() * by.scale + by.eps);
+        }
+    }
+}
+
+struct SumOfSquares<'a, T>(&'a [T]);
+
+/// Sums side by side; a constant, so that the result is the same on every CPU.
+const LANES: usize = 8;
+
+impl<T: Float> Kernel for SumOfSquares<'_, T> {
+    type Output = f64;
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) -> f64 {
+        let mut sums = [0.0; LANES];
+        let (blocks, rest) = self.0.as_chunks::<LANES>();
+        for block in blocks {
+            for (sum, &x) in sums.iter_mut().zip(block) {
+                let x = x.into_f64();
+                *sum += x * x;
+            }
+        }
+        for (sum, &x) in sums.iter_mut().zip(rest) {
+            let x = x.into_f64();
+            *sum += x * x;
+        }
+        sums.iter().sum()
+    }
+}
+
+struct Each<'a, T, F>(&'a mut [T], F);
+
+impl<T: Float, F: Fn(T) -> T> Kernel for Each<'_, T, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        for x in self.0 {
+            *x = (self.1)(*x);
+        }
+    }
+}

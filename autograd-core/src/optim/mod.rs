@@ -1,0 +1,111 @@
+//! Learning: rules that move parameters against their gradients, and limits on gradients.
+//!
+//! An [`Optimizer`] takes the parameters of a [`Module`](crate::nn::Module) (a model, a list of
+//! tensors, one tensor) and a rule: [`Sgd`], [`Adam`] or [`AdamW`], with PyTorch's formulas.
+//!
+//! ```
+//! use autograd_core::Tensor;
+//! use autograd_core::nn::parameter;
+//! use autograd_core::optim::{Optimizer, Sgd};
+//!
+//! // The least square of x² - 2 is at the root of 2.
+//! let x = parameter(Tensor::from(1.0));
+//! let mut sgd = Optimizer::new(&x, Sgd::new(0.05));
+//! for _ in 0..50 {
+//!     (x.square() - 2.0).square().backward()?;
+//!     sgd.step()?;
+//!     sgd.clear_grad();
+//! }
+//! assert!((x.item() - 2.0_f64.sqrt()).abs() < 1e-9);
+//! # Ok::<(), autograd_core::Error>(())
+//! ```
+//!
+//! # Groups
+//!
+//! Parameters are chosen by name to get a rule of their own:
+//!
+//! ```
+//! use autograd_core::nn::Linear;
+//! use autograd_core::optim::{AdamW, Optimizer};
+//!
+//! let model = [Linear::<f32>::new(4, 8), Linear::new(8, 2)];
+//! let rule = AdamW::new(1e-3).weight_decay(0.1);
+//! let adam = Optimizer::new(&model, rule)
+//!     .group(|name| name.ends_with("bias"), rule.weight_decay(0.0))
+//!     .group(|name| name.starts_with("1."), rule.learning_rate(1e-2));
+//! assert_eq!(adam.rules().len(), 3);
+//! ```
+//!
+//! # Schedules
+//!
+//! A schedule is a formula of yours:
+//!
+//! ```
+//! # use autograd_core::Tensor;
+//! # use autograd_core::nn::parameter;
+//! # use autograd_core::optim::{Optimizer, Sgd};
+//! # let mut optimizer = Optimizer::new(&parameter(Tensor::from(1.0)), Sgd::new(0.1));
+//! let steps = 100;
+//! for step in 0..steps {
+//!     // Down to 0 along a half-wave of the cosine.
+//!     let part = step as f64 / steps as f64;
+//!     optimizer.set_learning_rate(0.1 * 0.5 * (1.0 + (std::f64::consts::PI * part).cos()));
+//!     // forward, backward, step, clear_grad ..
+//! }
+//! ```
+//!
+//! # Going on later
+//!
+//! What a rule remembers has names too, and is saved beside the model:
+//!
+//! ```
+//! use autograd_core::Tensor;
+//! use autograd_core::nn::{Linear, Module};
+//! use autograd_core::optim::{Adam, Optimizer};
+//! use autograd_core::safetensors::SafeTensors;
+//!
+//! let model = Linear::<f32>::new(3, 1);
+//! let mut adam = Optimizer::new(&model, Adam::new(1e-3));
+//! model.forward(&Tensor::ones([1, 3])).sum().backward()?;
+//! adam.step()?;
+//!
+//! let mut file = SafeTensors::new();
+//! file.insert_under("model", model.state_dict());
+//! file.insert_under("adam", adam.state_dict());
+//! assert!(file.tensors.contains_key("adam.weight.exp_avg"));
+//!
+//! model.load_state_dict(&file.under("model"))?;
+//! adam.load_state_dict(&file.under("adam"))?;
+//! # Ok::<(), autograd_core::Error>(())
+//! ```
+
+mod adam;
+mod clip;
+mod kernels;
+mod optimizer;
+mod sgd;
+
+pub use adam::{Adam, AdamW};
+pub use clip::{clip_grad_norm, clip_grad_value};
+pub use optimizer::{Optimizer, Rule};
+pub use sgd::Sgd;
+
+use crate::error::{Error, Result};
+
+/// An error unless `holds`.
+fn check(
+    op: &'static str,
+    parameter: &'static str,
+    expected: &str,
+    found: f64,
+    holds: bool,
+) -> Result<()> {
+    if holds {
+        return Ok(());
+    }
+    Err(Error::Value { op, parameter, expected: expected.into(), found: found.to_string() })
+}
+
+fn check_not_negative(op: &'static str, parameter: &'static str, found: f64) -> Result<()> {
+    check(op, parameter, "0 or more, and finite", found, found >= 0.0 && found.is_finite())
+}

@@ -1,0 +1,285 @@
+//! Parameters, the rule of each, and what the rules remember.
+
+use super::kernels::Kernels;
+use crate::array::Value;
+use crate::array::shape::copied;
+use crate::error::{Error, Result};
+use crate::graph::{AnyTensor, Element, Tensor};
+use crate::nn::{Module, distinct_parameters, state};
+use crate::ops::Float;
+use crate::safetensors::StateDict;
+
+/// How parameters are moved: [`Sgd`](super::Sgd), [`Adam`](super::Adam) or
+/// [`AdamW`](super::AdamW).
+///
+/// A rule of your own needs no optimiser: under [`no_grad`](crate::no_grad), compute the new values
+/// from `parameter.grad()` and put them in with [`Tensor::copy_from`].
+#[allow(private_bounds, reason = "a rule runs while a parameter is locked, so it is not open")]
+pub trait Rule: Update {
+    /// The step size.
+    fn rate(&self) -> f64;
+    /// Sets the step size.
+    fn set_rate(&mut self, learning_rate: f64);
+}
+
+/// What the optimiser needs to know of a rule.
+pub(super) trait Update: Clone {
+    /// Its name in errors.
+    const NAME: &'static str;
+    /// Whether it depends on the count of steps.
+    const COUNTS: bool;
+    /// Names of what is remembered of each element.
+    fn state(&self) -> &'static [&'static str];
+    /// An error if an option is out of range.
+    fn check(&self) -> Result<()>;
+    fn update<T: Kernels>(&self, of: Step<'_, T>);
+}
+
+/// One parameter in one step, as slices of one length.
+pub(super) struct Step<'a, T: Float> {
+    pub(super) parameter: &'a mut [T],
+    pub(super) gradient: &'a [T],
+    pub(super) state: &'a mut [Value<T>],
+    /// 1 in the first step.
+    pub(super) count: u64,
+    /// Whether the state is all zeros because it is new.
+    pub(super) fresh: bool,
+}
+
+/// Moves parameters against their gradients by a [`Rule`]; see the [module](super).
+///
+/// Parameters without a gradient are passed over, as in PyTorch.
+#[derive(Debug)]
+pub struct Optimizer<R: Rule> {
+    rules: Vec<R>,
+    slots: Vec<Slot>,
+}
+
+/// A parameter and its place.
+#[derive(Debug)]
+struct Slot {
+    name: String,
+    group: usize,
+    parameter: Parameter,
+}
+
+#[derive(Debug)]
+enum Parameter {
+    Float32(Moved<f32>),
+    Float64(Moved<f64>),
+}
+
+/// A parameter and what is remembered of it.
+struct Moved<T: Float> {
+    tensor: Tensor<T>,
+    count: u64,
+    state: Vec<Value<T>>,
+}
+
+impl<T: Float> std::fmt::Debug for Moved<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Moved").field("tensor", &self.tensor).finish_non_exhaustive()
+    }
+}
+
+macro_rules! for_each_float {
+    ($parameter:expr, $moved:ident => $body:expr) => {
+        match $parameter {
+            Parameter::Float32($moved) => $body,
+            Parameter::Float64($moved) => $body,
+        }
+    };
+}
+
+impl<R: Rule> Optimizer<R> {
+    /// For the parameters that a module has now, all by one rule. A tensor that stands in two
+    /// places of the module is moved once a step, under its first name.
+    pub fn new(module: &(impl Module + ?Sized), rule: R) -> Self {
+        let slot = |(name, tensor)| {
+            let parameter = match tensor {
+                AnyTensor::Float32(tensor) => Parameter::Float32(Moved::new(tensor)),
+                AnyTensor::Float64(tensor) => Parameter::Float64(Moved::new(tensor)),
+                _ => unreachable!("parameters are tensors of floats"),
+            };
+            Slot { name, group: 0, parameter }
+        };
+        let slots = distinct_parameters(module).into_iter().map(slot).collect();
+        Self { rules: vec![rule], slots }
+    }
+
+    /// Puts the parameters whose names `belongs` picks, also out of earlier groups, in a group of
+    /// their own, with its own rule.
+    #[must_use]
+    pub fn group(mut self, belongs: impl Fn(&str) -> bool, rule: R) -> Self {
+        for slot in self.slots.iter_mut().filter(|slot| belongs(&slot.name)) {
+            slot.group = self.rules.len();
+        }
+        self.rules.push(rule);
+        self
+    }
+
+    /// The rules: the one given to [`Optimizer::new`], then those of the groups in their order.
+    pub fn rules(&self) -> &[R] {
+        &self.rules
+    }
+
+    /// The rules, to change them.
+    pub fn rules_mut(&mut self) -> &mut [R] {
+        &mut self.rules
+    }
+
+    /// Sets the step size of all groups.
+    pub fn set_learning_rate(&mut self, learning_rate: f64) {
+        self.rules.iter_mut().for_each(|rule| rule.set_rate(learning_rate));
+    }
+
+    /// Moves each parameter that has a gradient, in place. Not recorded; the gradients stay.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Value`] if an option of a rule is out of range, [`Error::Unsupported`] if a
+    /// parameter is the result of a recorded op. Nothing is changed then.
+    pub fn step(&mut self) -> Result<()> {
+        self.rules.iter().try_for_each(R::check)?;
+        for slot in &self.slots {
+            if !for_each_float!(&slot.parameter, moved => moved.tensor.is_leaf()) {
+                let why = format!(
+                    "parameter `{}` was computed by an op; only a leaf can be moved",
+                    slot.name
+                );
+                return Err(Error::Unsupported { op: R::NAME, why });
+            }
+        }
+        for slot in &mut self.slots {
+            let rule = &self.rules[slot.group];
+            for_each_float!(&mut slot.parameter, moved => moved.step(rule));
+        }
+        Ok(())
+    }
+
+    /// Takes the gradients of all parameters away.
+    #[doc(alias = "zero_grad")]
+    pub fn clear_grad(&self) {
+        for slot in &self.slots {
+            for_each_float!(&slot.parameter, moved => moved.tensor.clear_grad());
+        }
+    }
+
+    /// What the rules remember, by the names of the parameters: `fc1.weight.exp_avg`. Of a
+    /// parameter that was never moved there is nothing. The options of the rules are not in it.
+    pub fn state_dict(&self) -> StateDict {
+        let mut found = StateDict::new();
+        for slot in &self.slots {
+            for_each_float!(&slot.parameter, moved => moved.save(&self.rules[slot.group], &slot.name, &mut found));
+        }
+        found
+    }
+
+    /// Puts back what [`Optimizer::state_dict`] gave, all or nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::StateDict`] if there is something that no parameter has, or something missing of a
+    /// parameter that has the rest, or of another shape or element type: every one of them is
+    /// named. [`Error::Value`] if a count of steps is negative. Nothing is changed then.
+    pub fn load_state_dict(&mut self, from: &StateDict) -> Result<()> {
+        let mut needed = StateDict::new();
+        for slot in &self.slots {
+            let mut own = StateDict::new();
+            for_each_float!(&slot.parameter, moved => moved.expect(&self.rules[slot.group], &slot.name, &mut own));
+            if own.keys().any(|name| from.contains_key(name)) {
+                needed.extend(own);
+            }
+        }
+        state::check(&needed, from)?;
+        for (name, count) in counts(from) {
+            let found = count.item();
+            if found < 0 && name.ends_with(STEP) && R::COUNTS {
+                let expected = "0 or more".into();
+                let found = format!("{found} in `{name}`");
+                return Err(Error::Value {
+                    op: "load_state_dict",
+                    parameter: "step",
+                    expected,
+                    found,
+                });
+            }
+        }
+        for slot in &mut self.slots {
+            let rule = &self.rules[slot.group];
+            for_each_float!(&mut slot.parameter, moved => moved.load(rule, &slot.name, from));
+        }
+        Ok(())
+    }
+}
+
+const STEP: &str = ".step";
+
+fn counts(from: &StateDict) -> impl Iterator<Item = (&String, &Tensor<i64>)> {
+    let scalar = |tensor: &AnyTensor| tensor.shape().is_empty();
+    let scalars = from.iter().filter(move |(_, tensor)| scalar(tensor));
+    scalars.filter_map(|(name, tensor)| Some((name, tensor.downcast_ref()?)))
+}
+
+impl<T: Kernels> Moved<T> {
+    fn new(tensor: Tensor<T>) -> Self {
+        Self { tensor, count: 0, state: Vec::new() }
+    }
+
+    fn step<R: Rule>(&mut self, rule: &R) {
+        let Some(gradient) = self.tensor.grad() else { return };
+        let gradient = gradient.read();
+        let gradient = gradient.contiguous();
+        let remembered = rule.state().len();
+        let fresh = self.state.len() != remembered;
+        if fresh {
+            let zeros = || Value::full(copied(self.tensor.shape()), T::ZERO);
+            self.state = (0..remembered).map(|_| zeros()).collect();
+        }
+        self.count += 1;
+        self.tensor.write(|value| {
+            rule.update(Step {
+                parameter: value.make_mut(),
+                gradient: gradient.as_slice().unwrap_or(&[]),
+                state: &mut self.state,
+                count: self.count,
+                fresh,
+            });
+        });
+    }
+
+    fn save<R: Rule>(&self, rule: &R, name: &str, to: &mut StateDict) {
+        if self.state.is_empty() {
+            return;
+        }
+        for (what, value) in rule.state().iter().zip(&self.state) {
+            to.insert(format!("{name}.{what}"), Tensor::new(value.clone()).into());
+        }
+        if R::COUNTS {
+            to.insert(format!("{name}{STEP}"), Tensor::from(self.count as i64).into());
+        }
+    }
+
+    /// Tensors of the names, types and shapes that [`Self::save`] gives.
+    fn expect<R: Rule>(&self, rule: &R, name: &str, to: &mut StateDict) {
+        let stretched = Value::scalar(T::ZERO).broadcast_to(self.tensor.shape());
+        let moved = Self {
+            tensor: self.tensor.clone(),
+            count: 0,
+            state: vec![stretched; rule.state().len()],
+        };
+        moved.save(rule, name, to);
+    }
+
+    /// Takes what is there of what [`Self::save`] gives; it is all or nothing.
+    fn load<R: Rule>(&mut self, rule: &R, name: &str, from: &StateDict) {
+        let found = |what: &&str| {
+            let tensor: &Tensor<T> = from.get(&format!("{name}.{what}"))?.downcast_ref()?;
+            Some(tensor.read().contiguous().into_owned())
+        };
+        let state: Option<Vec<_>> = rule.state().iter().map(found).collect();
+        let count = from.get(&format!("{name}{STEP}")).and_then(<i64 as Element>::peek);
+        self.count = count.filter(|_| R::COUNTS).map_or(0, |count| count.item() as u64);
+        self.state = state.unwrap_or_default();
+    }
+}

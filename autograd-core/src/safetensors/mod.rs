@@ -1,0 +1,216 @@
+//! Tensors by name in a file: the [safetensors](https://github.com/huggingface/safetensors) format,
+//! which Python's `safetensors` package reads and writes for PyTorch, Paddle and NumPy.
+//!
+//! A [`StateDict`] is tensors by name; [`SafeTensors`] is one with notes, as a file or as bytes.
+//!
+//! ```
+//! use autograd_core::Tensor;
+//! use autograd_core::safetensors::SafeTensors;
+//!
+//! let mut file = SafeTensors::new();
+//! file.insert("weight", Tensor::from([[1.0, 2.0], [3.0, 4.0]]));
+//! file.metadata.insert("epoch".into(), "3".into());
+//!
+//! let path = std::env::temp_dir().join(format!("doc-{}.safetensors", std::process::id()));
+//! file.save(&path)?;
+//! let again = SafeTensors::load(&path)?;
+//! assert_eq!(again.get::<f64>("weight")?.to_vec(), [1.0, 2.0, 3.0, 4.0]);
+//! assert_eq!(again.metadata["epoch"], "3");
+//! # std::fs::remove_file(path).ok();
+//! # Ok::<(), autograd_core::Error>(())
+//! ```
+//!
+//! # What is promised
+//!
+//! - Saving is atomic: the file is written beside its place, brought to the disk and then renamed.
+//!   Whoever reads meets the old file or the new one, whole; a full disk, a crash or Ctrl-C leaves
+//!   the old one. (A crash may leave a `.tmp` file beside it.)
+//! - What is read is trusted in nothing. Every length, offset and name of a file is checked, an
+//!   error says what is wrong, and memory is asked for only as far as the file's own size
+//!   justifies it. Of a malformed file nothing is returned.
+//! - Equal tensors and notes give equal bytes.
+//!
+//! # The format
+//!
+//! Eight bytes with the header's length, little-endian; the header, a JSON object that gives each
+//! name its `dtype`, `shape` and `data_offsets`, filled with spaces up to a multiple of eight; then
+//! the elements of all tensors, row-major and little-endian, without a gap. `__metadata__` in the
+//! header holds strings by name. Element types are F64, F32, I64, I32, U8 and BOOL; a file with
+//! others (F16, BF16 ..) is refused by name.
+
+mod bytes;
+mod file;
+mod header;
+mod json;
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::graph::{AnyTensor, Element, Tensor};
+
+/// Tensors by name.
+pub type StateDict = BTreeMap<String, AnyTensor>;
+
+/// Tensors by name, with notes: what a safetensors file holds. See the [module](self).
+#[derive(Clone, Debug, Default)]
+pub struct SafeTensors {
+    /// The tensors.
+    pub tensors: StateDict,
+    /// Notes by name, for people and programs: strings only.
+    pub metadata: BTreeMap<String, String>,
+}
+
+impl SafeTensors {
+    /// No tensors and no notes.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a tensor, in place of one of the same name.
+    pub fn insert(&mut self, name: impl Into<String>, tensor: impl Into<AnyTensor>) {
+        self.tensors.insert(name.into(), tensor.into());
+    }
+
+    /// Adds tensors, their names prefixed with `prefix` and a dot: several parts in one file.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::{Linear, Module};
+    /// use autograd_core::safetensors::SafeTensors;
+    ///
+    /// let model = Linear::<f32>::new(3, 2);
+    /// let mut file = SafeTensors::new();
+    /// file.insert_under("model", model.state_dict());
+    /// assert!(file.tensors.contains_key("model.weight"));
+    /// model.load_state_dict(&file.under("model"))?;
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
+    pub fn insert_under(&mut self, prefix: &str, tensors: StateDict) {
+        let named = tensors.into_iter().map(|(name, tensor)| (format!("{prefix}.{name}"), tensor));
+        self.tensors.extend(named);
+    }
+
+    /// The tensors whose names begin with `prefix` and a dot, less that beginning.
+    pub fn under(&self, prefix: &str) -> StateDict {
+        let inside = |name: &str| Some(name.strip_prefix(prefix)?.strip_prefix('.')?.to_owned());
+        let found = self.tensors.iter();
+        found.filter_map(|(name, tensor)| Some((inside(name)?, tensor.clone()))).collect()
+    }
+
+    /// The tensor of a name, of elements `T`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::StateDict`] if there is none of this name, [`Error::ElementType`] if its elements
+    /// are of another type.
+    pub fn get<T: Element>(&self, name: &str) -> Result<Tensor<T>> {
+        let Some(tensor) = self.tensors.get(name) else {
+            let missing = vec![name.to_owned()];
+            return Err(Error::StateDict {
+                op: "get",
+                missing,
+                unexpected: vec![],
+                different: vec![],
+            });
+        };
+        tensor.downcast_ref().cloned().ok_or_else(|| Error::ElementType {
+            op: "get",
+            parameter: name.into(),
+            expected: T::DTYPE,
+            found: tensor.dtype(),
+        })
+    }
+
+    /// Writes everything to a file, which is replaced whole or not at all.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::File`] if the folder does not exist or cannot be written, the disk is full, the
+    /// path is a folder, a device or a file that is read-only, or a tensor is called
+    /// `__metadata__`. A file that was there is then as it was.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        let saved = header::write(self)
+            .and_then(|header| file::replace(path, |out| self.write(&header, out)));
+        saved.map_err(|error| failed("save", Some(path), &error))
+    }
+
+    /// Reads a file.
+    ///
+    /// The tensors want no gradient; [`Module::load_state_dict`](crate::nn::Module::load_state_dict)
+    /// puts them into a model.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::File`] if the file does not exist, cannot be read, or is not a whole and well-formed
+    /// safetensors file of element types that this crate has.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let read =
+            file::open(path).and_then(|(file, len)| Self::read(&mut io::BufReader::new(file), len));
+        read.map_err(|error| failed("load", Some(path), &error))
+    }
+
+    /// The bytes of a file.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::File`] if a tensor is called `__metadata__`.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let written = header::write(self).and_then(|header| self.write(&header, &mut bytes));
+        written.map_err(|error| failed("to_bytes", None, &error)).map(|()| bytes)
+    }
+
+    /// What the bytes of a file hold.
+    ///
+    /// ```
+    /// use autograd_core::safetensors::SafeTensors;
+    ///
+    /// let error = SafeTensors::from_bytes(&[1, 2, 3]).unwrap_err();
+    /// let words = "from_bytes: a safetensors file starts with 8 bytes that give its header's length, \
+    ///              but this one has 3 bytes";
+    /// assert_eq!(error.to_string(), words);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::File`] as [`SafeTensors::load`].
+    pub fn from_bytes(mut bytes: &[u8]) -> Result<Self> {
+        let len = bytes.len() as u64;
+        Self::read(&mut bytes, len).map_err(|error| failed("from_bytes", None, &error))
+    }
+
+    fn write(&self, header: &[u8], out: &mut dyn Write) -> io::Result<()> {
+        out.write_all(&(header.len() as u64).to_le_bytes())?;
+        out.write_all(header)?;
+        header::in_order(&self.tensors).try_for_each(|(_, tensor)| bytes::write(tensor, out))
+    }
+
+    fn read(from: &mut dyn Read, len: u64) -> io::Result<Self> {
+        let header = header::read(from, len)?;
+        let mut tensors = StateDict::new();
+        for entry in header.entries {
+            let tensor = bytes::read(entry.dtype, &entry.shape, from)
+                .map_err(|error| with_context(&error, &format!("tensor `{}`", entry.name)))?;
+            tensors.insert(entry.name, tensor);
+        }
+        Ok(Self { tensors, metadata: header.metadata })
+    }
+}
+
+/// A file that is not as it should be.
+fn malformed(why: impl Into<String>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why.into())
+}
+
+fn with_context(error: &io::Error, what: &str) -> io::Error {
+    io::Error::new(error.kind(), format!("{what}: {error}"))
+}
+
+fn failed(op: &'static str, path: Option<&Path>, error: &io::Error) -> Error {
+    let path = path.map(Path::to_owned);
+    Error::File { op, path, kind: error.kind(), why: error.to_string() }
+}

@@ -1,0 +1,13 @@
+// A field that holds no parameters is named, with what to do; the others are not.
+use autograd_core::nn::{Linear, Module};
+use autograd_core::prelude::*;
+
+#[derive(Module)]
+struct Net {
+    hidden: Linear,
+    width: usize,
+    table: Tensor<i64>,
+    many: Vec<(Linear, f64)>,
+}
+
+fn main() {}
