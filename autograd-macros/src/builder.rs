@@ -5,10 +5,9 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{GenericArgument, GenericParam, Lifetime, PathArguments, Type, TypeParamBound};
 
 use crate::expand::{
-    Expansion, Mode, default_of, first_span, output_type, parameter_name, phantom, replace_ident,
-    turbofish,
+    Expansion, Mode, default_of, first_span, output_type, phantom, replace_ident, turbofish,
 };
-use crate::model::{Forward, Param, plain_name};
+use crate::model::{Forward, Param, mentions, parameter_name, plain_name};
 
 /// The builder: a type with a state for each argument.
 pub(crate) fn expand(expansion: &Expansion<'_>) -> TokenStream {
@@ -170,7 +169,7 @@ impl<'a> Builder<'a> {
                     bounds.push(quote!(#state: #p::GivenOr<#names::#name_type, #ty>));
                     let default = match self.expansion.mode {
                         Mode::Full => default,
-                        Mode::Fallback => quote!(::core::unreachable!("the op did not compile")),
+                        Mode::Fallback(_) => quote!(::core::unreachable!("the op did not compile")),
                     };
                     let closure = quote_spanned!(span=> || -> #ty { #default });
                     values.push(quote! {
@@ -266,7 +265,7 @@ impl<'a> Builder<'a> {
             for param in &own.params {
                 let name = parameter_name(param);
                 let known = needed.iter().any(|other| parameter_name(other) == name);
-                if !known && mentions(seen.clone(), name.trim_start_matches('\'')) {
+                if !known && mentions(&seen, name.trim_start_matches('\'')) {
                     param.to_tokens(&mut seen);
                     needed.push(param);
                 }
@@ -314,14 +313,6 @@ fn replace_self(tokens: TokenStream, op: &TokenStream) -> TokenStream {
 
 fn is_lifetime(param: &GenericParam) -> bool {
     matches!(param, GenericParam::Lifetime(_))
-}
-
-fn mentions(tokens: TokenStream, name: &str) -> bool {
-    tokens.into_iter().any(|tree| match tree {
-        TokenTree::Ident(ident) => ident == name,
-        TokenTree::Group(group) => mentions(group.stream(), name),
-        _ => false,
-    })
 }
 
 /// The parameters as arguments: `T, N`.

@@ -6,7 +6,7 @@ use crate::errors::Errors;
 use crate::messages;
 use crate::model::{
     Form, Layer, OutputKind, Returns, bare, element, gradient_type, hidden_tensor, is_known,
-    last_segment, nearest, parameter_type, plain_name, text,
+    last_segment, mentions, nearest, parameter_type, plain_name, text,
 };
 use syn::{GenericArgument, Type};
 
@@ -37,6 +37,9 @@ fn no_grad(layer: &Layer, args: &Args, errors: &mut Errors) {
 }
 
 fn both_functions(layer: &Layer, args: &Args, errors: &mut Errors) {
+    if layer.is_broken() {
+        return;
+    }
     let name = layer.name.to_string();
     if layer.forward.is_none() && layer.backward.is_none() && layer.items.is_empty() {
         return errors.at(&layer.self_ty, messages::empty_block(&name));
@@ -158,15 +161,6 @@ fn function_generics(layer: &Layer, errors: &mut Errors) {
             }
         }
     }
-}
-
-fn mentions(tokens: &impl quote::ToTokens, name: &str) -> bool {
-    use proc_macro2::TokenTree;
-    tokens.to_token_stream().into_iter().any(|tree| match tree {
-        TokenTree::Ident(ident) => ident == name,
-        TokenTree::Group(group) => mentions(&group.stream(), name),
-        _ => false,
-    })
 }
 
 fn gradient_count(layer: &Layer, errors: &mut Errors) {

@@ -6,7 +6,7 @@ use syn::{Block, Expr, ExprMethodCall, Pat, Stmt};
 use crate::check::is_bare_gradient;
 use crate::errors::Errors;
 use crate::messages;
-use crate::model::{Backward, Forward, Layer, as_tensor, bare, plain_name, text};
+use crate::model::{Backward, Forward, Layer, as_tensor, bare, mentions, plain_name, text};
 
 const ONCE: [&str; 5] = [
     "save_for_backward",
@@ -17,8 +17,16 @@ const ONCE: [&str; 5] = [
 ];
 
 pub(crate) fn check(layer: &Layer, errors: &mut Errors) {
+    // A declaration may be among what could not be read.
+    if !layer.is_broken() {
+        for (call, message) in undeclared_reads(layer) {
+            errors.at(call, message);
+        }
+    }
     if let Some(forward) = &layer.forward {
-        undeclared(layer, forward, errors);
+        if !layer.is_broken() {
+            undeclared(layer, forward, errors);
+        }
         never_called(layer, forward, errors);
         if let Some(context) = &forward.context
             && let Ok(block) = syn::parse2::<Block>(group_tokens(&forward.function.body))
@@ -44,24 +52,88 @@ fn group_tokens(group: &proc_macro2::Group) -> TokenStream {
 fn undeclared(layer: &Layer, forward: &Forward, errors: &mut Errors) {
     let body = forward.function.body.stream();
     let pairs = [
-        ("save_for_backward", layer.saved.is_none(), "Saved", "Tensor<f64>"),
-        ("set_attrs", layer.state.is_none(), "Attrs", "f64"),
+        ("save_for_backward", layer.saved.is_none(), "Saved"),
+        ("set_attrs", layer.state.is_none(), "Attrs"),
     ];
-    for (call, missing, declared, example) in pairs {
+    for (call, missing, declared) in pairs {
         let name = forward.context.as_ref().filter(|_| missing);
         if let Some((ident, arguments)) = name.and_then(|ctx| find_call(&body, ctx, call)) {
             // `save_for_backward(())` says nothing, and is right.
             if arguments.to_string() == "()" {
                 continue;
             }
-            let tensor = layer.outputs().first().map(|(_, _, tensor)| text(*tensor));
-            let example = match (call, &tensor) {
-                ("save_for_backward", Some(tensor)) => tensor,
-                _ => example,
+            let example = match declared {
+                "Saved" => saved_example(layer, &arguments),
+                _ => attrs_example(forward, &arguments),
             };
-            errors.at(ident, messages::not_declared(call, declared, example));
+            errors.at(ident, messages::not_declared(call, declared, &example));
         }
     }
+}
+
+/// What backward reads without a declaration. Where forward keeps it, the declaration is told to be
+/// missing there.
+pub(crate) fn undeclared_reads(layer: &Layer) -> Vec<(Ident, String)> {
+    let Some(backward) = &layer.backward else { return Vec::new() };
+    let Some(context) = &backward.context else { return Vec::new() };
+    let body = backward.function.body.stream();
+    let pairs = [
+        ("saved_tensor", layer.saved.is_none(), "Saved", "save_for_backward"),
+        ("attrs", layer.state.is_none(), "Attrs", "set_attrs"),
+    ];
+    let missing = pairs.into_iter().filter(|(_, missing, _, call)| *missing && !keeps(layer, call));
+    missing
+        .filter_map(|(read, _, declared, call)| {
+            let (ident, _) = find_call(&body, context, read)?;
+            let example = match declared {
+                "Saved" => saved_example(layer, &TokenStream::new()),
+                _ => "f64".to_owned(),
+            };
+            Some((ident, messages::undeclared_read(read, declared, &example, call)))
+        })
+        .collect()
+}
+
+/// Whether forward calls this on its context, or may do so where it cannot be seen.
+fn keeps(layer: &Layer, call: &str) -> bool {
+    layer.forward.as_ref().is_none_or(|forward| {
+        let body = forward.function.body.stream();
+        forward.context.as_ref().is_some_and(|context| find_call(&body, context, call).is_some())
+    })
+}
+
+/// What `type Saved` may be: tensors like the first output, as many as are saved.
+fn saved_example(layer: &Layer, arguments: &TokenStream) -> String {
+    let tensor = layer.outputs().first().map(|(_, _, tensor)| text(*tensor));
+    let tensor = tensor.unwrap_or_else(|| "Tensor<f64>".to_owned());
+    match syn::parse2::<Expr>(arguments.clone()) {
+        Ok(Expr::Tuple(tuple)) if tuple.elems.len() > 1 => {
+            format!("({})", vec![tensor; tuple.elems.len()].join(", "))
+        }
+        _ => tensor,
+    }
+}
+
+/// What `type Attrs` may be: the type of the literal or the parameter that is kept.
+fn attrs_example(forward: &Forward, arguments: &TokenStream) -> String {
+    let param = |name: &Ident| forward.params.iter().find(|param| param.ident == *name);
+    let kept = syn::parse2::<Expr>(arguments.clone());
+    let found = kept.ok().and_then(|kept| match &kept {
+        Expr::Lit(literal) => match &literal.lit {
+            syn::Lit::Int(_) => Some("usize".to_owned()),
+            syn::Lit::Bool(_) => Some("bool".to_owned()),
+            syn::Lit::Str(_) => Some("&'static str".to_owned()),
+            _ => None,
+        },
+        Expr::Path(path) => {
+            let param = path.path.get_ident().and_then(param)?;
+            let written = text(&param.ty);
+            let owned = matches!(bare(&param.ty), syn::Type::Path(_)) && !written.contains('\'');
+            owned.then_some(written)
+        }
+        _ => None,
+    });
+    found.unwrap_or_else(|| "f64".to_owned())
 }
 
 /// `ctx.call(arguments)` anywhere in the tokens.
@@ -111,20 +183,17 @@ fn never_called(layer: &Layer, forward: &Forward, errors: &mut Errors) {
 /// `todo!()`, `unimplemented!()`, `panic!()` alone: still being written.
 pub(crate) fn is_stub(body: &TokenStream) -> bool {
     let mut trees = body.clone().into_iter();
+    let first = (trees.next(), trees.next());
+    // `loop {}` is what the macro puts where there is no body.
+    if let (Some(TokenTree::Ident(word)), Some(TokenTree::Group(_))) = &first {
+        return word == "loop";
+    }
     matches!(
-        (trees.next(), trees.next()),
+        first,
         (Some(TokenTree::Ident(name)), Some(TokenTree::Punct(bang)))
             if bang.as_char() == '!'
                 && matches!(name.to_string().as_str(), "todo" | "unimplemented" | "panic" | "unreachable")
     )
-}
-
-pub(crate) fn mentions(tokens: &TokenStream, name: &str) -> bool {
-    tokens.clone().into_iter().any(|tree| match tree {
-        TokenTree::Ident(ident) => ident == name,
-        TokenTree::Group(group) => mentions(&group.stream(), name),
-        _ => false,
-    })
 }
 
 /// Whether the context is used otherwise than before a dot.

@@ -1,6 +1,6 @@
 //! Collects errors, so that every mistake is told in one compile.
 
-use proc_macro2::{Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote_spanned};
 
 /// All that is wrong with a block. Must be read: it panics when dropped unread.
@@ -44,6 +44,13 @@ impl Errors {
     /// For errors that have been told already.
     pub(crate) fn forget(mut self) {
         self.read = true;
+    }
+
+    /// The first error once more, as an expression that has whatever type is asked for: the compiler
+    /// tells an error once, and nothing of what such an expression is used for.
+    pub(crate) fn expression(&self) -> TokenStream {
+        let first = self.found.first().map(Told::to_tokens).unwrap_or_default();
+        TokenTree::Group(Group::new(Delimiter::None, first)).into()
     }
 
     /// The errors as code that does not compile.

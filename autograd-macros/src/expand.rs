@@ -7,18 +7,20 @@ use syn::{Attribute, GenericParam, Generics, ReturnType, Type, Visibility};
 use crate::args::Args;
 use crate::builder;
 use crate::check::{is_bare_gradient, unsaveable};
+use crate::library::private_path;
 use crate::model::{
     Form, Forward, Function, Item, Layer, OutputKind, Param, ParamKind, Returns, TensorInput, bare,
-    local, plain_name,
+    local, parameter_name, plain_name,
 };
-use crate::{fallback, private_path, typecheck};
+use crate::{fallback, typecheck};
 
 /// Whether the block passed its checks.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone)]
 pub(crate) enum Mode {
     Full,
-    /// Everything that a caller can name exists, and does nothing.
-    Fallback,
+    /// Everything that a caller can name exists, and does nothing. Holds an expression of any type
+    /// for what was told to be wrong.
+    Fallback(TokenStream),
 }
 
 /// All that an expansion is made from.
@@ -43,10 +45,10 @@ impl Expansion<'_> {
         let library = match self.mode {
             // One name for the library: a wrong path to it is told once.
             Mode::Full => {
-                let (path, name) = (private_path(self.args), private_name());
+                let (path, name) = (private_path(self.args.krate.as_ref()), private_name());
                 quote!(#[allow(unused_imports)] use #path as #name;)
             }
-            Mode::Fallback => TokenStream::new(),
+            Mode::Fallback(_) => TokenStream::new(),
         };
         // `Grads` is seen by the user's functions, so they stand beside it.
         let (outside, inside) = match &grads {
@@ -103,7 +105,8 @@ impl Expansion<'_> {
     pub(crate) fn forward_vis(&self) -> Visibility {
         match &self.layer.forward {
             Some(forward) => forward.function.vis.clone(),
-            None => Visibility::Inherited,
+            // Who calls the op shall not hear of its visibility instead.
+            None => Visibility::Public(syn::Token![pub](Span::call_site())),
         }
     }
 
@@ -150,8 +153,8 @@ impl Expansion<'_> {
             ("backward", _) => undocumented(attrs, "The op's gradient; called in backward."),
             _ => None,
         };
-        if self.mode == Mode::Fallback {
-            let body = fallback::repair(self, &mut sig, body);
+        if let Mode::Fallback(told) = &self.mode {
+            let body = fallback::repair(self, told, &mut sig, body);
             return quote!(#doc #(#attrs)* #[allow(unused)] #vis #sig #body);
         }
         quote!(#doc #(#attrs)* #vis #sig #body)
@@ -159,15 +162,19 @@ impl Expansion<'_> {
 
     fn structure(&self) -> TokenStream {
         let attrs = self.layer.attrs.iter().filter(|attr| !is_expect(attr));
-        let vis = self.forward_vis();
         let name = &self.layer.name;
+        // A struct of this name that stands here already is told at the name.
+        let place = name.span();
+        let vis = located(self.forward_vis().to_token_stream(), place);
+        let keyword = Ident::new("struct", Span::call_site().located_at(place));
         let doc = undocumented(&self.layer.attrs, "A differentiable op.");
         let params = &self.layer.generics.params;
         if params.is_empty() {
+            let end = quote_spanned!(Span::call_site().located_at(place)=> ;);
             return quote! {
                 #doc #(#attrs)*
                 #[allow(dead_code, missing_copy_implementations)]
-                #vis struct #name;
+                #vis #keyword #name #end
             };
         }
         let declared = params.iter().map(|param| match param {
@@ -187,7 +194,7 @@ impl Expansion<'_> {
         quote! {
             #doc #(#attrs)*
             #[allow(dead_code, missing_copy_implementations)]
-            #vis struct #name<#(#declared),*>(::core::marker::PhantomData<#phantom>);
+            #vis #keyword #name<#(#declared),*>(::core::marker::PhantomData<#phantom>);
         }
     }
 
@@ -233,6 +240,7 @@ impl Expansion<'_> {
             Some(saved) if unsaveable(saved).is_empty() => saved.to_token_stream(),
             _ => unit(),
         };
+        let checked = typecheck::savable(self);
         let attrs = self.layer.state.as_ref().map_or_else(unit, ToTokens::to_token_stream);
         let name = plain_name(&self.layer.name);
         let inputs = self.layer.inputs().map(|(param, input)| {
@@ -262,6 +270,7 @@ impl Expansion<'_> {
             #[allow(deprecated)]
             impl #generics #p::Layer<#key> for #op #clause {
                 type Saved = #saved;
+                type Checked = #checked;
                 type Attrs = #attrs;
                 type Needs = #needs;
                 const INFO: &'static #p::Info = &#p::Info {
@@ -285,7 +294,8 @@ impl Expansion<'_> {
     /// The body of `pull`: gradients are lent to backward, and what it returns is handed on.
     fn pull(&self) -> TokenStream {
         let p = &self.private;
-        let Some(backward) = self.layer.backward.as_ref().filter(|_| self.mode == Mode::Full)
+        let Some(backward) =
+            self.layer.backward.as_ref().filter(|_| matches!(self.mode, Mode::Full))
         else {
             let raw = local("raw");
             return quote!(let _ = #raw; #p::Result::Ok(()));
@@ -452,7 +462,7 @@ impl Expansion<'_> {
         let output = output_type(forward);
         let body = match self.mode {
             Mode::Full => self.try_apply_body(forward),
-            Mode::Fallback => quote! {{
+            Mode::Fallback(_) => quote! {{
                 let _ = (#(&#names,)*);
                 ::core::unimplemented!("this op did not compile")
             }},
@@ -590,6 +600,15 @@ pub(crate) fn respanned(tokens: TokenStream, span: Span) -> TokenStream {
         .collect()
 }
 
+/// The same tokens, shown at another place.
+fn located(tokens: TokenStream, place: Span) -> TokenStream {
+    let locate = |mut tree: TokenTree| {
+        tree.set_span(tree.span().located_at(place));
+        tree
+    };
+    tokens.into_iter().map(locate).collect()
+}
+
 /// The type that `apply` returns.
 pub(crate) fn output_type(forward: &Forward) -> TokenStream {
     match &forward.function.sig.output {
@@ -689,14 +708,6 @@ pub(crate) fn turbofish(generics: &Generics) -> Option<TokenStream> {
         })
         .collect();
     (!names.is_empty()).then(|| quote!(::<#(#names),*>))
-}
-
-pub(crate) fn parameter_name(param: &GenericParam) -> String {
-    match param {
-        GenericParam::Type(param) => param.ident.to_string(),
-        GenericParam::Const(param) => param.ident.to_string(),
-        GenericParam::Lifetime(param) => param.lifetime.to_string(),
-    }
 }
 
 /// A type that mentions all parameters and is `Send` and `Sync` whatever they are.

@@ -8,31 +8,35 @@ use syn::{FnArg, Signature};
 use crate::args::Args;
 use crate::check::{near, unsaveable};
 use crate::errors::Errors;
-use crate::expand::{Expansion, Mode, respanned, whole_span};
+use crate::expand::{Expansion, Mode, phantom, respanned, whole_span};
+use crate::library::private_path;
 use crate::model::{Form, Forward, Layer, Returns, bare, is_named, plain_name};
 use crate::parse::pattern_name;
 
 /// The block was understood, but breaks a rule.
-pub(crate) fn of_layer(layer: &Layer, args: &Args, private: TokenStream) -> TokenStream {
-    Expansion { layer, args, private, mode: Mode::Fallback }.tokens()
+pub(crate) fn of_layer(layer: &Layer, args: &Args, errors: &Errors) -> TokenStream {
+    let told = match errors.is_empty() {
+        // The compiler has told it.
+        true => quote!(::core::unimplemented!("this op did not compile")),
+        false => errors.expression(),
+    };
+    let (private, mode) = (private_path(args.krate.as_ref()), Mode::Fallback(told));
+    Expansion { layer, args, private, mode }.tokens()
 }
 
-/// The block was not understood: the tokens, and a struct of the name that stands there.
-pub(crate) fn of_tokens(tokens: TokenStream) -> TokenStream {
+/// No impl block that could be understood: the tokens, and an `apply` for the type they make.
+pub(crate) fn of_tokens(tokens: TokenStream, errors: &Errors) -> TokenStream {
     if is_no_path(&tokens) {
         return TokenStream::new();
     }
-    let name = impl_name(tokens.clone());
-    let structure = name.map(|name| {
-        quote! {
-            #[allow(dead_code)]
-            struct #name;
-        }
+    let apply = made_type(tokens.clone()).filter(|_| !errors.is_empty()).map(|name| {
+        let constants = universal_apply(&errors.expression());
+        quote!(impl #name { #constants })
     });
-    quote!(#structure #tokens)
+    quote!(#tokens #apply)
 }
 
-/// Whether the impl is of a reference, a tuple or the like, which no crate may have.
+/// Whether the impl is of a tuple or the like, which no crate may have.
 fn is_no_path(tokens: &TokenStream) -> bool {
     let mut trees = tokens.clone().into_iter();
     trees.any(|tree| matches!(&tree, TokenTree::Ident(word) if word == "impl"))
@@ -43,15 +47,17 @@ fn is_no_path(tokens: &TokenStream) -> bool {
         }
 }
 
-/// The name in `impl Name { .. }`, if the block is as simple as that.
-fn impl_name(tokens: TokenStream) -> Option<TokenTree> {
-    let trees: Vec<TokenTree> = tokens.into_iter().collect();
-    let at =
-        trees.iter().position(|tree| matches!(tree, TokenTree::Ident(word) if word == "impl"))?;
-    match (trees.get(at + 1), trees.get(at + 2)) {
-        (Some(name @ TokenTree::Ident(_)), Some(TokenTree::Group(_))) => Some(name.clone()),
-        _ => None,
-    }
+/// The name of a struct, an enum or a union without parameters.
+fn made_type(tokens: TokenStream) -> Option<Ident> {
+    let mut trees = tokens.into_iter();
+    trees.find(|tree| {
+        let words = ["struct", "enum", "union"];
+        matches!(tree, TokenTree::Ident(word) if words.iter().any(|made| word == made))
+    })?;
+    let Some(TokenTree::Ident(name)) = trees.next() else { return None };
+    let parameters =
+        matches!(trees.next(), Some(TokenTree::Punct(punct)) if punct.as_char() == '<');
+    (!parameters).then_some(name)
 }
 
 /// A function that is forward by all but its name: `apply` is made from it.
@@ -66,21 +72,39 @@ pub(crate) fn meant_forward(layer: &Layer) -> Option<Forward> {
     Some(forward)
 }
 
-/// Without a forward: an `apply` of anything, as many as backward has gradients for.
+/// Without a forward: `apply`, `try_apply` and `with` that can be called in any way.
 pub(crate) fn guessed_apply(expansion: &Expansion<'_>) -> TokenStream {
+    let forward = expansion.layer.broken.iter().find(|broken| {
+        broken.parameters.is_some() && broken.name.as_ref().is_some_and(|name| name == "forward")
+    });
+    match (&expansion.mode, forward.and_then(|forward| forward.parameters.as_ref())) {
+        (_, Some(parameters)) => loose_apply(expansion, parameters),
+        (Mode::Fallback(told), None) => {
+            let (generics, _, clause) = expansion.layer.generics.split_for_impl();
+            let (op, constants) = (expansion.op(), universal_apply(told));
+            quote!(impl #generics #op #clause { #constants })
+        }
+        (Mode::Full, None) => TokenStream::new(),
+    }
+}
+
+/// Constants whose type has an error in it: the compiler says nothing of what is done with them.
+fn universal_apply(told: &TokenStream) -> TokenStream {
+    quote! {
+        #[allow(non_upper_case_globals)]
+        pub const apply: [(); { #told }] = { #told };
+        #[allow(non_upper_case_globals)]
+        pub const try_apply: [(); { #told }] = { #told };
+        #[allow(non_upper_case_globals)]
+        pub const with: [(); { #told }] = { #told };
+    }
+}
+
+/// The signature of forward cannot be read, but the names of its parameters can.
+fn loose_apply(expansion: &Expansion<'_>, parameters: &Group) -> TokenStream {
     let p = &expansion.private;
     let layer = expansion.layer;
-    let inputs = match layer.backward.as_ref().map(|backward| &backward.returns) {
-        Some(Returns::Tuple(_, types)) => types.len(),
-        Some(Returns::ByName(_)) => layer
-            .backward
-            .iter()
-            .flat_map(|backward| crate::grads::literals(backward.function.body.stream()))
-            .map(|literal| literal.fields.len())
-            .next()
-            .unwrap_or(1),
-        _ => 1,
-    };
+    let names = crate::items::parameter_names(parameters);
     let outputs: Vec<TokenStream> = layer
         .backward
         .iter()
@@ -96,15 +120,35 @@ pub(crate) fn guessed_apply(expansion: &Expansion<'_>) -> TokenStream {
         [one] => one.clone(),
         many => quote!((#(#many),*)),
     };
-    let types: Vec<Ident> = (0..inputs).map(|i| quote::format_ident!("Input{i}")).collect();
-    let (generics, _, clause) = layer.generics.split_for_impl();
+    let types: Vec<Ident> = (0..names.len()).map(|i| quote::format_ident!("Input{i}")).collect();
+    let (generics, arguments, clause) = layer.generics.split_for_impl();
+    let phantom = phantom(&layer.generics);
     let op = expansion.op();
+    let with = quote::format_ident!("{}With", layer.name);
+    let setters = names.iter().filter(|name| *name != "apply" && *name != "try_apply");
     quote! {
         impl #generics #op #clause {
-            fn apply<#(#types),*>(#(_: #types),*) -> #output {
+            pub fn apply<#(#types),*>(#(_: #types),*) -> #output {
                 ::core::unimplemented!("this op did not compile")
             }
-            fn try_apply<#(#types),*>(#(_: #types),*) -> #p::Result<#output> {
+            pub fn try_apply<#(#types),*>(#(_: #types),*) -> #p::Result<#output> {
+                ::core::unimplemented!("this op did not compile")
+            }
+            pub fn with() -> #with #arguments {
+                ::core::unimplemented!("this op did not compile")
+            }
+        }
+        pub struct #with #generics(::core::marker::PhantomData<#phantom>) #clause;
+        impl #generics #with #arguments #clause {
+            #(
+                pub fn #setters<Input>(self, _: Input) -> Self {
+                    self
+                }
+            )*
+            pub fn apply(self) -> #output {
+                ::core::unimplemented!("this op did not compile")
+            }
+            pub fn try_apply(self) -> #p::Result<#output> {
                 ::core::unimplemented!("this op did not compile")
             }
         }
@@ -113,7 +157,12 @@ pub(crate) fn guessed_apply(expansion: &Expansion<'_>) -> TokenStream {
 
 /// Puts right what was told already, so that the compiler does not tell it again: qualifiers,
 /// contexts of a wrong form, calls that need a declaration. The user's tokens stay where they are.
-pub(crate) fn repair(expansion: &Expansion<'_>, sig: &mut Signature, body: &Group) -> Group {
+pub(crate) fn repair(
+    expansion: &Expansion<'_>,
+    told: &TokenStream,
+    sig: &mut Signature,
+    body: &Group,
+) -> Group {
     let forward = sig.ident == "forward";
     if !forward && sig.ident != "backward" {
         return body.clone();
@@ -142,7 +191,7 @@ pub(crate) fn repair(expansion: &Expansion<'_>, sig: &mut Signature, body: &Grou
             }
         }
     }
-    if forward { repair_forward(expansion, body) } else { repair_backward(expansion, body) }
+    if forward { repair_forward(expansion, body) } else { repair_backward(expansion, told, body) }
 }
 
 /// A second parameter of the same name becomes `_`.
@@ -178,42 +227,31 @@ fn repair_forward(expansion: &Expansion<'_>, body: &Group) -> Group {
     replace_calls(body, &context, &calls, &drop)
 }
 
-fn repair_backward(expansion: &Expansion<'_>, body: &Group) -> Group {
+fn repair_backward(expansion: &Expansion<'_>, told: &TokenStream, body: &Group) -> Group {
     let layer = expansion.layer;
     let Some(backward) = &layer.backward else { return body.clone() };
     let body = match &backward.returns {
         Returns::ByName(_) => crate::grads::completed(expansion, body),
         _ => body.clone(),
     };
-    let (Some(context), Some(saved)) = (&backward.context, &layer.saved) else { return body };
-    if unsaveable(saved).is_empty() {
-        return body;
+    let Some(context) = &backward.context else { return body };
+    let mut calls = Vec::new();
+    if layer.saved.as_ref().is_none_or(|saved| !unsaveable(saved).is_empty()) {
+        calls.push("saved_tensor");
     }
-    let saved = by_value(saved);
-    let declared = |name: &Ident, _: &Group| {
-        let p = respanned(expansion.private.clone(), name.span());
-        quote_spanned!(name.span()=> #p::stand_in::<&'static #saved>())
-    };
-    replace_calls(&body, context, &["saved_tensor"], &declared)
-}
-
-/// A type without its outer references: what the user meant to keep.
-fn by_value(ty: &syn::Type) -> syn::Type {
-    match bare(ty) {
-        syn::Type::Reference(reference) => match bare(&reference.elem) {
-            syn::Type::Slice(slice) => {
-                let item = &slice.elem;
-                syn::parse_quote!(::std::vec::Vec<#item>)
-            }
-            inner => by_value(inner),
-        },
-        syn::Type::Tuple(tuple) => {
-            let mut tuple = tuple.clone();
-            tuple.elems.iter_mut().for_each(|ty| *ty = by_value(ty));
-            syn::Type::Tuple(tuple)
+    if layer.state.is_none() {
+        calls.push("attrs");
+    }
+    // Where `type Saved` itself cannot be read, it most likely is a tensor like the output.
+    let guess = layer.outputs().first().filter(|_| !layer.broken.is_empty()).map(|output| output.2);
+    let declared = |name: &Ident, _: &Group| match guess {
+        Some(tensor) if name == "saved_tensor" => {
+            let p = respanned(expansion.private.clone(), name.span());
+            quote_spanned!(name.span()=> #p::stand_in::<&'static #tensor>())
         }
-        ty => ty.clone(),
-    }
+        _ => told.clone(),
+    };
+    replace_calls(&body, context, &calls, &declared)
 }
 
 /// Puts something in place of `ctx.call(value)`.

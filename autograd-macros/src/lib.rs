@@ -1,7 +1,7 @@
 //! The macros of `autograd-core`, which re-exports them: depend on that crate.
 //!
-//! The stages are the modules, in the order in which a block passes them: `args`, `parse` into
-//! the `model`, `check` with `context_use`, and then either `expand` with the proofs of
+//! The stages are the modules, in the order in which a block passes them: `args`, `parse` with
+//! `items` into the `model`, `check` with `context_use`, and then either `expand` with the proofs of
 //! `typecheck`, or `fallback`. What is wrong is collected in `errors`, in the words of
 //! `messages`.
 
@@ -13,6 +13,8 @@ mod errors;
 mod expand;
 mod fallback;
 mod grads;
+mod items;
+mod library;
 mod messages;
 mod model;
 mod module;
@@ -26,7 +28,6 @@ mod warn;
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use crate::args::Args;
 use crate::errors::Errors;
 use crate::expand::{Expansion, Mode};
 
@@ -40,7 +41,9 @@ pub fn py_layer(
 }
 
 /// Makes a struct of tensors one that an op can save: `type Saved = MyStruct;`.
-#[proc_macro_derive(Saved)]
+///
+/// `#[saved(crate = path)]` says where autograd_core is, if it is re-exported.
+#[proc_macro_derive(Saved, attributes(saved))]
 pub fn derive_saved(item: proc_macro::TokenStream) -> proc_macro::TokenStream {
     saved::expand(item.into()).into()
 }
@@ -59,38 +62,20 @@ fn layer(arguments: TokenStream, block: TokenStream) -> TokenStream {
     let args = args::parse(arguments, &mut errors);
     let parsed = parse::parse(block.clone(), &mut errors);
     let Some(layer) = parsed else {
+        let fallback = fallback::of_tokens(block, &errors);
         let told = errors.into_tokens();
-        let fallback = fallback::of_tokens(block);
         return quote!(#told #fallback);
     };
     check::check(&layer, &args, &mut errors);
-    if !errors.is_empty() {
+    if !errors.is_empty() || layer.is_broken() {
+        let fallback = fallback::of_layer(&layer, &args, &errors);
         let told = errors.into_tokens();
-        let fallback = fallback::of_layer(&layer, &args, private_path(&args));
         return quote!(#told #fallback);
     }
     let told = errors.into_tokens();
     let warnings = warn::warnings(&layer, &args);
     let private = expand::private_name();
-    let expansion = Expansion { layer: &layer, args: &args, private, mode: Mode::Full }.tokens();
+    let mode = Mode::Full;
+    let expansion = Expansion { layer: &layer, args: &args, private, mode }.tokens();
     quote!(#told #expansion #warnings)
-}
-
-/// The path of what expansions call, also where the dependency has another name.
-pub(crate) fn private_path(args: &Args) -> TokenStream {
-    if let Some(path) = &args.krate {
-        return quote!(#path::private);
-    }
-    library_path()
-}
-
-fn library_path() -> TokenStream {
-    use proc_macro_crate::{FoundCrate, crate_name};
-    match crate_name("autograd-core") {
-        Ok(FoundCrate::Name(name)) if name != "autograd_core" => {
-            let name = proc_macro2::Ident::new(&name, proc_macro2::Span::call_site());
-            quote!(::#name::private)
-        }
-        _ => quote!(::autograd_core::private),
-    }
 }

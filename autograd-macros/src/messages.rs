@@ -78,9 +78,10 @@ pub(crate) fn no_grad_with_backward() -> String {
 
 // The shape of the block.
 
-pub(crate) fn not_an_impl(found: &str) -> String {
+pub(crate) fn not_an_impl(found: &str, name: Option<&str>) -> String {
+    let name = name.unwrap_or("MyOp");
     format!(
-        "#[py_layer] stands on an impl block, not on {found}; write `impl MyOp {{ fn forward(..) \
+        "#[py_layer] stands on an impl block, not on {found}; write `impl {name} {{ fn forward(..) \
          {{ .. }} fn backward(..) {{ .. }} }}`: the struct is made by the macro"
     )
 }
@@ -91,10 +92,12 @@ pub(crate) fn trait_impl(name: &str) -> String {
     )
 }
 
-pub(crate) fn self_type() -> String {
-    "the op must be a plain new name, like `impl MyOp` or `impl<T: Float> MyOp<T>`: the macro \
-     makes the struct"
-        .into()
+pub(crate) fn self_type(name: Option<&str>) -> String {
+    let name = name.unwrap_or("MyOp");
+    format!(
+        "the op must be a plain new name, because the macro makes the struct; write `impl {name}`, \
+         or `impl<T: Float> {name}<T>` for an op of any element type"
+    )
 }
 
 pub(crate) fn self_type_argument(found: &str) -> String {
@@ -117,6 +120,10 @@ pub(crate) fn no_forward(name: &str) -> String {
         "the op `{name}` has no `forward`; add `fn forward(ctx: &mut ForwardContext<Self>, x: \
          &Tensor<f64>) -> Tensor<f64>`"
     )
+}
+
+pub(crate) fn no_body(name: &str) -> String {
+    format!("`{name}` has no body; write `{{ todo!() }}` in place of `;` until there is one")
 }
 
 pub(crate) fn near_name(found: &str, meant: &str) -> String {
@@ -525,6 +532,13 @@ pub(crate) fn not_declared(call: &str, declared: &str, example: &str) -> String 
     format!("`{call}` needs a declaration in the block; add `type {declared} = {example};`")
 }
 
+pub(crate) fn undeclared_read(read: &str, declared: &str, example: &str, call: &str) -> String {
+    format!(
+        "`{read}` has nothing to read: the op keeps nothing; add `type {declared} = {example};` to \
+         the block, and call `ctx.{call}(..)` in `forward`"
+    )
+}
+
 pub(crate) fn marks_input(name: &str) -> String {
     format!(
         "`{name}` is an input; `mark_non_differentiable` takes outputs (an input without a \
@@ -551,6 +565,10 @@ pub(crate) fn saved_needs_fields() -> String {
 
 pub(crate) fn saved_struct(found: &str) -> String {
     format!("#[derive(Saved)] stands on a struct with named fields, not on {found}")
+}
+
+pub(crate) fn malformed_saved() -> String {
+    "write where autograd_core is: `#[saved(crate = path)]`".into()
 }
 
 pub(crate) fn saved_lifetime() -> String {

@@ -1,10 +1,10 @@
 //! The block as the macro understands it: a guess from names, which the compiler then proves.
 
-use proc_macro2::{Group, Ident, Span, TokenStream};
+use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::{
-    Attribute, Expr, GenericArgument, Generics, PathArguments, Signature, Type, TypePath,
-    Visibility,
+    Attribute, Expr, GenericArgument, GenericParam, Generics, PathArguments, Signature, Type,
+    TypePath, Visibility,
 };
 
 /// An op: the parsed impl block.
@@ -19,6 +19,16 @@ pub(crate) struct Layer {
     pub(crate) state: Option<Type>,
     pub(crate) forward: Option<Forward>,
     pub(crate) backward: Option<Backward>,
+    /// Whether the block is that of a trait, which has been told.
+    pub(crate) of_trait: bool,
+    /// What the compiler could not read either, and has told.
+    pub(crate) broken: Vec<Broken>,
+}
+
+/// An item that cannot be read: its name and parameters, if it has any.
+pub(crate) struct Broken {
+    pub(crate) name: Option<Ident>,
+    pub(crate) parameters: Option<Group>,
 }
 
 /// An item of the block that comes out again.
@@ -113,6 +123,11 @@ pub(crate) enum Returns {
 }
 
 impl Layer {
+    /// Whether something that is missing may be there, but could not be read.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.of_trait || !self.broken.is_empty()
+    }
+
     pub(crate) fn inputs(&self) -> impl Iterator<Item = (&Param, &TensorInput)> {
         self.forward.iter().flat_map(|forward| forward.inputs())
     }
@@ -288,6 +303,15 @@ pub(crate) fn hidden_tensor(ty: &Type) -> Option<&TypePath> {
     }
 }
 
+/// Whether a name stands anywhere in some tokens.
+pub(crate) fn mentions(tokens: &impl ToTokens, name: &str) -> bool {
+    tokens.to_token_stream().into_iter().any(|tree| match tree {
+        TokenTree::Ident(ident) => ident == name,
+        TokenTree::Group(group) => mentions(&group.stream(), name),
+        _ => false,
+    })
+}
+
 /// A type or other tokens as a user would write them.
 pub(crate) fn text(tokens: &impl ToTokens) -> String {
     let mut text = String::new();
@@ -296,7 +320,7 @@ pub(crate) fn text(tokens: &impl ToTokens) -> String {
 }
 
 fn write_tokens(tokens: TokenStream, text: &mut String) {
-    use proc_macro2::{Delimiter, Spacing, TokenTree};
+    use proc_macro2::{Delimiter, Spacing};
     let mut word_before = false;
     let mut trees = tokens.into_iter().peekable();
     while let Some(tree) = trees.next() {
@@ -350,6 +374,15 @@ pub(crate) fn nearest<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
 pub(crate) fn plain_name(ident: &Ident) -> String {
     let name = ident.to_string();
     name.strip_prefix("r#").map_or(name.clone(), str::to_owned)
+}
+
+/// The name of a parameter of an impl or a function.
+pub(crate) fn parameter_name(param: &GenericParam) -> String {
+    match param {
+        GenericParam::Type(param) => param.ident.to_string(),
+        GenericParam::Const(param) => param.ident.to_string(),
+        GenericParam::Lifetime(param) => param.lifetime.to_string(),
+    }
 }
 
 /// How the type of an input is written, given its tensor.

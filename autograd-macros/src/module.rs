@@ -6,13 +6,14 @@ use syn::ext::IdentExt;
 use syn::{Attribute, Data, DeriveInput, Fields, Member};
 
 use crate::errors::Errors;
+use crate::library::private_path;
+use crate::messages;
 use crate::model::local;
-use crate::{library_path, messages};
 
 /// Field by field, in their order.
 pub(crate) fn expand(item: TokenStream) -> TokenStream {
     let mut errors = Errors::new();
-    let p = library_path();
+    let p = private_path(None);
     let Ok(input) = syn::parse2::<DeriveInput>(item) else { return TokenStream::new() };
     let name = &input.ident;
     let fields = match &input.data {

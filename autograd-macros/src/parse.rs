@@ -1,17 +1,18 @@
 //! From tokens to the model. Tells what cannot be understood, and goes on with the rest.
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
-use quote::ToTokens;
-use syn::ext::IdentExt;
+use quote::{ToTokens, format_ident, quote};
 use syn::parse::{Parse, ParseStream, Parser};
-use syn::{Attribute, FnArg, Generics, Meta, Pat, ReturnType, Signature, Token, Type, Visibility};
+use syn::{Attribute, FnArg, Generics, Meta, Pat, ReturnType, Signature, Token, Type};
 
 use crate::errors::Errors;
+use crate::items::{self, Found};
 use crate::messages;
 use crate::model::{
     Backward, Form, Forward, Function, GradientParam, Item, Layer, Output, OutputKind, Outputs,
     Param, ParamKind, Returns, TensorInput, argument_of, as_tensor, bare, element, hidden_tensor,
-    input_form, is_integer, is_named, last_segment, nearest, output_form, plain_name, text,
+    input_form, is_integer, is_named, last_segment, mentions, nearest, output_form, parameter_name,
+    plain_name, text,
 };
 
 pub(crate) const FORWARD_CONTEXT: &str = "&mut ForwardContext<Self>";
@@ -63,18 +64,26 @@ impl Parse for Block {
 
 /// Reads the block; none where it is no impl block of an op.
 pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Option<Layer> {
-    let block = match Block::parse.parse2(tokens.clone()) {
+    let mut block = match Block::parse.parse2(tokens.clone()) {
         Ok(block) => block,
         Err(error) => {
-            match other_item(tokens) {
-                Some((found, words)) => errors.at(words, messages::not_an_impl(found)),
+            match other_item(tokens.clone()) {
+                Some((found, words)) => {
+                    let named = matches!(found, "a struct" | "an enum" | "a union" | "a trait");
+                    let name = words.clone().into_iter().nth(1).filter(|_| named);
+                    let name = name.map(|name| name.to_string());
+                    errors.at(words, messages::not_an_impl(found, name.as_deref()));
+                }
+                // The compiler has told what is wrong with an impl.
+                None if mentions(&tokens, "impl") => {}
                 None => errors.syntax(&error),
             }
             return None;
         }
     };
-    let name = head(&block, errors)?;
-    let items = split(block.body.stream(), errors);
+    let name = head(&mut block, errors)?;
+    let of_trait = block.trait_.is_some();
+    let items = items::split(block.body.stream(), errors);
     let mut layer = Layer {
         attrs: block.attrs,
         generics: block.generics,
@@ -85,6 +94,8 @@ pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Option<Layer> {
         state: None,
         forward: None,
         backward: None,
+        of_trait,
+        broken: Vec::new(),
     };
     for item in items {
         layer.add(item, errors);
@@ -122,169 +133,91 @@ fn other_item(tokens: TokenStream) -> Option<(&'static str, TokenStream)> {
     None
 }
 
-/// Everything before the braces.
-fn head(block: &Block, errors: &mut Errors) -> Option<Ident> {
+/// Everything before the braces: the op's name, and parameters and arguments that agree, whatever
+/// was told of them.
+fn head(block: &mut Block, errors: &mut Errors) -> Option<Ident> {
     if let Some(trait_) = &block.trait_ {
         errors.at(trait_, messages::trait_impl(&text(&block.self_ty)));
-        return None;
     }
-    let Type::Path(path) = bare(&block.self_ty) else {
-        errors.at(&block.self_ty, messages::self_type());
-        return None;
+    let mut ty = bare(&block.self_ty);
+    if let Type::Reference(reference) = ty {
+        ty = bare(&reference.elem);
+    }
+    let segment = match ty {
+        Type::Path(path) => path.path.segments.last().cloned(),
+        _ => None,
     };
-    let (None, Some(segment), 1) =
-        (&path.qself, path.path.segments.last(), path.path.segments.len())
-    else {
-        errors.at(&block.self_ty, messages::self_type());
-        return None;
-    };
-    let name = segment.ident.clone();
-    let arguments = self_arguments(segment, errors)?;
-    for parameter in &block.generics.params {
-        let ident = match parameter {
-            syn::GenericParam::Type(parameter) => parameter.ident.to_string(),
-            syn::GenericParam::Const(parameter) => parameter.ident.to_string(),
-            syn::GenericParam::Lifetime(parameter) => parameter.lifetime.to_string(),
+    let plain = matches!(bare(&block.self_ty), Type::Path(path)
+        if path.qself.is_none() && path.path.segments.len() == 1)
+        && !matches!(&segment, Some(segment)
+            if matches!(segment.arguments, syn::PathArguments::Parenthesized(_)));
+    if !plain {
+        let name = segment.as_ref().map(|segment| segment.ident.to_string());
+        errors.at(&block.self_ty, messages::self_type(name.as_deref()));
+    }
+    let name = segment.as_ref()?.ident.clone();
+    let mut arguments = self_arguments(segment.as_ref()?);
+    let known: Vec<String> = block.generics.params.iter().map(parameter_name).collect();
+    for argument in &mut arguments {
+        let written = text(argument);
+        if !known.contains(&written) {
+            errors.at(&*argument, messages::self_type_argument(&written));
+            *argument = add_parameter(&mut block.generics, argument);
+        }
+    }
+    for parameter in block.generics.params.clone() {
+        let written = parameter_name(&parameter);
+        if !arguments.iter().any(|argument| text(argument) == written) {
+            errors.at(&parameter, messages::parameter_not_used(&written, &name.to_string()));
+            arguments.extend(written.parse());
+        }
+    }
+    if !errors.is_empty() {
+        arguments.sort_by_key(|argument| !text(argument).starts_with('\''));
+        let written = match arguments.is_empty() {
+            true => quote!(#name),
+            false => quote!(#name<#(#arguments),*>),
         };
-        if !arguments.iter().any(|(argument, _)| *argument == ident) {
-            errors.at(parameter, messages::parameter_not_used(&ident, &name.to_string()));
-            return None;
-        }
-    }
-    let known: Vec<String> = block
-        .generics
-        .params
-        .iter()
-        .map(|parameter| match parameter {
-            syn::GenericParam::Type(parameter) => parameter.ident.to_string(),
-            syn::GenericParam::Const(parameter) => parameter.ident.to_string(),
-            syn::GenericParam::Lifetime(parameter) => parameter.lifetime.to_string(),
-        })
-        .collect();
-    for (argument, tokens) in arguments {
-        if !known.contains(&argument) {
-            errors.at(tokens, messages::self_type_argument(&argument));
-            return None;
-        }
+        block.self_ty = syn::parse2(written).ok()?;
     }
     Some(name)
 }
 
-fn self_arguments(
-    segment: &syn::PathSegment,
-    errors: &mut Errors,
-) -> Option<Vec<(String, TokenStream)>> {
+fn self_arguments(segment: &syn::PathSegment) -> Vec<TokenStream> {
     match &segment.arguments {
-        syn::PathArguments::None => Some(Vec::new()),
-        syn::PathArguments::AngleBracketed(arguments) => Some(
-            arguments
-                .args
-                .iter()
-                .map(|argument| (text(argument), argument.to_token_stream()))
-                .collect(),
-        ),
-        syn::PathArguments::Parenthesized(arguments) => {
-            errors.at(arguments, messages::self_type());
-            None
+        syn::PathArguments::AngleBracketed(arguments) => {
+            arguments.args.iter().map(ToTokens::to_token_stream).collect()
         }
+        _ => Vec::new(),
     }
 }
 
-/// One item of the block, as far as it matters.
-enum Found {
-    Function(Function),
-    Type { ident: Ident, generics: Generics, ty: Type, all: TokenStream },
-    Macro(TokenStream),
-    Other(TokenStream),
-}
-
-fn split(body: TokenStream, errors: &mut Errors) -> Vec<Found> {
-    let mut found = Vec::new();
-    let parser = |input: ParseStream<'_>| -> syn::Result<()> {
-        input.call(Attribute::parse_inner)?;
-        while !input.is_empty() {
-            found.push(item(input)?);
+/// A parameter in place of an argument that is none.
+fn add_parameter(generics: &mut Generics, argument: &TokenStream) -> TokenStream {
+    let name = format_ident!("Unknown{}", generics.params.len());
+    let (parameter, argument): (syn::GenericParam, _) = match syn::parse2(argument.clone()) {
+        Ok(syn::GenericArgument::Lifetime(lifetime)) => {
+            (syn::parse_quote!(#lifetime), quote!(#lifetime))
         }
-        Ok(())
+        Ok(syn::GenericArgument::Const(_)) => {
+            (syn::parse_quote!(const #name: usize), quote!(#name))
+        }
+        _ => (syn::parse_quote!(#name), quote!(#name)),
     };
-    if let Err(error) = parser.parse2(body) {
-        errors.syntax(&error);
+    match &parameter {
+        syn::GenericParam::Lifetime(_) => generics.params.insert(0, parameter),
+        _ => generics.params.push(parameter),
     }
-    found
-}
-
-fn item(input: ParseStream<'_>) -> syn::Result<Found> {
-    let ahead = input.fork();
-    let attrs = ahead.call(Attribute::parse_outer)?;
-    let vis: Visibility = ahead.parse()?;
-    if is_function(&ahead) {
-        input.call(Attribute::parse_outer)?;
-        input.parse::<Visibility>()?;
-        let sig = input.parse::<Signature>()?;
-        let tree = input.parse::<TokenTree>()?;
-        return match tree {
-            TokenTree::Group(body) if body.delimiter() == Delimiter::Brace => {
-                Ok(Found::Function(Function { attrs, vis, sig, body }))
-            }
-            other => Err(syn::Error::new(other.span(), "expected the function's body, `{ .. }`")),
-        };
-    }
-    let is_type = ahead.peek(Token![type]);
-    let is_macro = ahead.peek(syn::Ident) && ahead.peek2(Token![!])
-        || ahead.peek(syn::Ident) && ahead.peek2(Token![::]);
-    let all = raw_item(input)?;
-    if is_type && let Ok(ty) = syn::parse2::<syn::ImplItemType>(all.clone()) {
-        return Ok(Found::Type { ident: ty.ident, generics: ty.generics, ty: ty.ty, all });
-    }
-    Ok(if is_macro { Found::Macro(all) } else { Found::Other(all) })
-}
-
-fn is_function(input: ParseStream<'_>) -> bool {
-    let ahead = input.fork();
-    // At most: const async unsafe extern "C" fn
-    for _ in 0..6 {
-        if ahead.peek(Token![fn]) {
-            return true;
-        }
-        let qualifier = ahead.peek(Token![const])
-            || ahead.peek(Token![async])
-            || ahead.peek(Token![unsafe])
-            || ahead.peek(Token![extern])
-            || ahead.peek(syn::LitStr)
-            || matches!(ahead.fork().call(Ident::parse_any), Ok(word) if word == "safe");
-        if !qualifier || ahead.parse::<TokenTree>().is_err() {
-            return false;
-        }
-    }
-    false
-}
-
-/// Up to a `;` or the end of a block in braces.
-fn raw_item(input: ParseStream<'_>) -> syn::Result<TokenStream> {
-    let mut all = TokenStream::new();
-    let mut value = false;
-    while !input.is_empty() {
-        let tree = input.parse::<TokenTree>()?;
-        let end = match &tree {
-            TokenTree::Punct(punct) => {
-                value |= punct.as_char() == '=';
-                punct.as_char() == ';'
-            }
-            TokenTree::Group(group) => group.delimiter() == Delimiter::Brace && !value,
-            _ => false,
-        };
-        all.extend([tree]);
-        if end {
-            break;
-        }
-    }
-    Ok(all)
+    generics.lt_token.get_or_insert_with(<Token![<]>::default);
+    generics.gt_token.get_or_insert_with(<Token![>]>::default);
+    argument
 }
 
 impl Layer {
     fn add(&mut self, item: Found, errors: &mut Errors) {
         match item {
             Found::Other(tokens) => self.items.push(Item::Other(tokens)),
+            Found::Broken(broken) => self.broken.push(broken),
             Found::Macro(tokens) => {
                 errors.at(&tokens, messages::item_macro());
                 self.items.push(Item::Other(tokens));

@@ -2,17 +2,20 @@
 
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{Data, DeriveInput, Fields};
+use syn::parse::ParseStream;
+use syn::{Data, DeriveInput, Fields, Path, Token};
 
 use crate::errors::Errors;
+use crate::library::private_path;
+use crate::messages;
 use crate::model::local;
-use crate::{library_path, messages};
 
 /// Field by field.
 pub(crate) fn expand(item: TokenStream) -> TokenStream {
     let mut errors = Errors::new();
-    let p = library_path();
     let Ok(input) = syn::parse2::<DeriveInput>(item) else { return TokenStream::new() };
+    let krate = said(&input, &mut errors);
+    let p = private_path(krate.as_ref());
     let name = &input.ident;
     let fields = match &input.data {
         Data::Struct(data) => match &data.fields {
@@ -76,4 +79,21 @@ pub(crate) fn expand(item: TokenStream) -> TokenStream {
             }
         };
     }
+}
+
+/// The path in `#[saved(crate = path)]`.
+fn said(input: &DeriveInput, errors: &mut Errors) -> Option<Path> {
+    let mut path = None;
+    for attr in input.attrs.iter().filter(|attr| attr.path().is_ident("saved")) {
+        let parsed = attr.parse_args_with(|input: ParseStream<'_>| {
+            input.parse::<Token![crate]>()?;
+            input.parse::<Token![=]>()?;
+            input.call(Path::parse_mod_style)
+        });
+        match parsed {
+            Ok(said) => path = Some(said),
+            Err(_) => errors.at(attr, messages::malformed_saved()),
+        }
+    }
+    path
 }

@@ -7,7 +7,10 @@ use syn::Type;
 
 use crate::errors::ends;
 use crate::expand::{Expansion, Mode, whole_span};
-use crate::model::{Forward, ParamKind, bare, last_segment, plain_name, text};
+use crate::model::{
+    Forward, ParamKind, argument_of, as_tensor, bare, last_segment, mentions, parameter_name,
+    plain_name, text,
+};
 
 /// That a value holds no tensor. Never runs.
 pub(crate) fn plain(
@@ -107,12 +110,46 @@ fn tensors(expansion: &Expansion<'_>) -> TokenStream {
 /// What can be proven of the declarations alone: that tensors are tensors, and that `type Attrs`
 /// holds none, which would lose its gradient or leak.
 pub(crate) fn declared(expansion: &Expansion<'_>) -> TokenStream {
-    if expansion.mode == Mode::Fallback {
+    if matches!(expansion.mode, Mode::Fallback(_)) {
         return TokenStream::new();
     }
     let tensors = tensors(expansion);
     let attrs = plain_state(expansion);
     quote!(#tensors #attrs)
+}
+
+/// What `save_for_backward` is held against: the declared type, unless it turns out to be one that
+/// cannot be saved, which is told at the declaration.
+pub(crate) fn savable(expansion: &Expansion<'_>) -> TokenStream {
+    let layer = expansion.layer;
+    let generic = |saved: &Type| {
+        let mut names = layer.generics.params.iter().map(parameter_name);
+        names.any(|name| mentions(saved, name.trim_start_matches('\'')))
+    };
+    let unknown = layer.saved.as_ref().filter(|saved| !is_savable(saved) && !generic(saved));
+    let Some(saved) = unknown.filter(|_| matches!(expansion.mode, Mode::Full)) else {
+        return quote!(Self::Saved);
+    };
+    let p = &expansion.private;
+    quote! {
+        <#p::Chosen<{
+            #[allow(unused_imports)]
+            use #p::CannotSave as _;
+            #p::CanSave::<#saved>::ANSWER
+        }> as #p::Choose<#saved>>::Checked
+    }
+}
+
+/// What can be saved by its looks.
+fn is_savable(ty: &Type) -> bool {
+    match bare(ty) {
+        Type::Tuple(tuple) => tuple.elems.iter().all(is_savable),
+        Type::Array(array) => is_savable(&array.elem),
+        ty => {
+            let inner = ["Option", "Vec"].into_iter().find_map(|name| argument_of(ty, name));
+            as_tensor(ty).is_some() || inner.is_some_and(is_savable)
+        }
+    }
 }
 
 fn plain_state(expansion: &Expansion<'_>) -> TokenStream {

@@ -6,10 +6,10 @@ use quote::quote_spanned;
 use syn::{Block, Expr, Stmt, Type};
 
 use crate::args::Args;
-use crate::context_use::{escapes, is_stub, mentions};
+use crate::context_use::{escapes, is_stub};
 use crate::errors::ends;
 use crate::messages;
-use crate::model::{Backward, Layer, Returns, bare, plain_name};
+use crate::model::{Backward, Layer, Returns, bare, mentions, plain_name};
 
 /// The warnings of a block that passed its checks.
 pub(crate) fn warnings(layer: &Layer, args: &Args) -> TokenStream {

@@ -105,7 +105,7 @@ impl<'a, L> ForwardContext<'a, L> {
     pub fn save_for_backward<K, V>(&mut self, tensors: V)
     where
         L: Layer<K>,
-        V: IntoSaved<L::Saved>,
+        V: IntoSaved<L::Checked>,
     {
         if self.state.saved {
             return self.state.refuse_second("save_for_backward");

@@ -32,7 +32,7 @@ pub use proof::{
     AnyElementTensor, AnyGradient, FloatTensor, Known, LayerAttrs, Unknown, any_tensor,
     float_tensor, stand_in,
 };
-pub use saved::{IntoSaved, Pack, Saved, Unpack};
+pub use saved::{CanSave, CannotSave, Choose, Chosen, IntoSaved, Pack, Saved, Unpack, Unsavable};
 
 #[doc = include_str!("manual.md")]
 pub use autograd_macros::py_layer;
@@ -51,6 +51,9 @@ use crate::error::Result;
 pub trait Layer<Key> {
     /// What backward gets from forward.
     type Saved: Saved;
+    /// What `save_for_backward` is held against: `Saved`, or [`Unsavable`] where that has been told
+    /// to be no such thing.
+    type Checked;
     /// What backward gets from forward beside tensors.
     type Attrs: LayerAttrs;
     /// A struct with a field for each tensor input.

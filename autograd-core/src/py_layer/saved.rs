@@ -1,6 +1,7 @@
 //! What forward saves for backward: packed into one flat list, unpacked into the declared type.
 
 use std::cell::RefMut;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -414,4 +415,51 @@ saved_tuples! {
     (A A1 B B1 C C1 D D1 E E1 F F1 G G1 H H1 I I1 J J1 K K1 L L1 M M1 N N1)
     (A A1 B B1 C C1 D D1 E E1 F F1 G G1 H H1 I I1 J J1 K K1 L L1 M M1 N N1 O O1)
     (A A1 B B1 C C1 D D1 E E1 F F1 G G1 H H1 I I1 J J1 K K1 L L1 M M1 N N1 O O1 P P1)
+}
+
+/// Asks a type that the macro does not know by name whether it can be saved: the answer of the
+/// inherent constant, there for what can be, shadows that of the trait.
+#[doc(hidden)]
+pub struct CanSave<S>(PhantomData<S>);
+
+impl<S: Saved> CanSave<S> {
+    /// Yes.
+    pub const ANSWER: bool = true;
+}
+
+/// All other types.
+#[doc(hidden)]
+pub trait CannotSave {
+    /// No.
+    const ANSWER: bool = false;
+}
+
+impl<S> CannotSave for CanSave<S> {}
+
+/// The declared type by the answer.
+#[doc(hidden)]
+pub struct Chosen<const CAN_SAVE: bool>;
+
+#[doc(hidden)]
+pub trait Choose<S> {
+    /// What `save_for_backward` is held against.
+    type Checked;
+}
+
+impl<S> Choose<S> for Chosen<true> {
+    type Checked = S;
+}
+
+impl<S> Choose<S> for Chosen<false> {
+    type Checked = Unsavable;
+}
+
+/// Stands for a declared type that cannot be saved, so that it is told at the declaration only:
+/// anything can be given for it.
+#[doc(hidden)]
+pub struct Unsavable;
+
+#[diagnostic::do_not_recommend]
+impl<V> IntoSaved<Unsavable> for V {
+    fn pack(self, _: &mut Pack) {}
 }

@@ -35,6 +35,7 @@ const _: () = {
     #[allow(deprecated)]
     impl __autograd::Layer<NormKey> for Norm {
         type Saved = ();
+        type Checked = Self::Saved;
         type Attrs = ();
         type Needs = NormNeedsGrad;
         const INFO: &'static __autograd::Info = &__autograd::Info {

@@ -43,6 +43,7 @@ const _: () = {
     #[allow(deprecated)]
     impl<T: Float, const N: usize> __autograd::Layer<RepeatKey> for Repeat<T, N> {
         type Saved = ();
+        type Checked = Self::Saved;
         type Attrs = ();
         type Needs = RepeatNeedsGrad;
         const INFO: &'static __autograd::Info = &__autograd::Info {

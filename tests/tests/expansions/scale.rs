@@ -64,6 +64,7 @@ const _: () = {
     #[allow(deprecated)]
     impl __autograd::Layer<ScaleKey> for Scale {
         type Saved = (Tensor<f64>, Tensor<f64>);
+        type Checked = Self::Saved;
         type Attrs = f64;
         type Needs = ScaleNeedsGrad;
         const INFO: &'static __autograd::Info = &__autograd::Info {
@@ -170,6 +171,9 @@ const _: () = {
                             __autograd::Probe::of(&out.1).__holds_tensor(),
                         );
                     }
+                    #[allow(unused_imports)]
+                    use __autograd::NoTensors as _;
+                    __autograd::PlainOutput(&out.1).show(visitor);
                 },
             )
         }

@@ -41,6 +41,7 @@ const _: () = {
     #[allow(deprecated)]
     impl __autograd::Layer<TanhKey> for Tanh {
         type Saved = Tensor<f64>;
+        type Checked = Self::Saved;
         type Attrs = ();
         type Needs = TanhNeedsGrad;
         const INFO: &'static __autograd::Info = &__autograd::Info {

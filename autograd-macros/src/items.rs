@@ -1,0 +1,186 @@
+//! The block cut into items. What cannot be read is left out, and reading goes on behind it: the
+//! compiler reads the block before the macro does, and has told what is wrong with it.
+
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
+use quote::quote;
+use syn::ext::IdentExt;
+use syn::parse::discouraged::Speculative;
+use syn::parse::{ParseStream, Parser};
+use syn::{Attribute, Generics, Signature, Token, Type, Visibility};
+
+use crate::errors::Errors;
+use crate::messages;
+use crate::model::{Broken, Function};
+
+/// One item of the block, as far as it matters.
+pub(crate) enum Found {
+    Function(Function),
+    Type { ident: Ident, generics: Generics, ty: Type, all: TokenStream },
+    Macro(TokenStream),
+    Other(TokenStream),
+    Broken(Broken),
+}
+
+/// Item by item.
+pub(crate) fn split(body: TokenStream, errors: &mut Errors) -> Vec<Found> {
+    let mut found = Vec::new();
+    let parser = |input: ParseStream<'_>| -> syn::Result<()> {
+        input.call(Attribute::parse_inner)?;
+        while !input.is_empty() {
+            let ahead = input.fork();
+            match item(&ahead, errors) {
+                Ok(item) => {
+                    input.advance_to(&ahead);
+                    found.push(item);
+                }
+                Err(_) => found.push(Found::Broken(broken(input)?)),
+            }
+        }
+        Ok(())
+    };
+    if parser.parse2(body).is_err() {
+        found.push(Found::Broken(Broken { name: None, parameters: None }));
+    }
+    found
+}
+
+fn item(input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<Found> {
+    let ahead = input.fork();
+    let attrs = ahead.call(Attribute::parse_outer)?;
+    let vis: Visibility = ahead.parse()?;
+    if is_function(&ahead) {
+        input.advance_to(&ahead);
+        let sig = input.parse::<Signature>()?;
+        let body = match input.parse::<TokenTree>()? {
+            TokenTree::Group(body) if body.delimiter() == Delimiter::Brace => body,
+            TokenTree::Punct(end) if end.as_char() == ';' => {
+                errors.at(&end, messages::no_body(&sig.ident.to_string()));
+                Group::new(Delimiter::Brace, quote!(loop {}))
+            }
+            other => return Err(syn::Error::new(other.span(), "no body")),
+        };
+        return Ok(Found::Function(Function { attrs, vis, sig, body }));
+    }
+    let is_type = ahead.peek(Token![type]);
+    let is_macro = ahead.peek(syn::Ident) && ahead.peek2(Token![!])
+        || ahead.peek(syn::Ident) && ahead.peek2(Token![::]);
+    let all = raw_item(input)?;
+    if is_type {
+        let ty = syn::parse2::<syn::ImplItemType>(all.clone())?;
+        return Ok(Found::Type { ident: ty.ident, generics: ty.generics, ty: ty.ty, all });
+    }
+    if is_macro {
+        return Ok(Found::Macro(all));
+    }
+    syn::parse2::<syn::ImplItem>(all.clone())?;
+    Ok(Found::Other(all))
+}
+
+fn is_function(input: ParseStream<'_>) -> bool {
+    let ahead = input.fork();
+    // At most: const async unsafe extern "C" fn
+    for _ in 0..6 {
+        if ahead.peek(Token![fn]) {
+            return true;
+        }
+        let qualifier = ahead.peek(Token![const])
+            || ahead.peek(Token![async])
+            || ahead.peek(Token![unsafe])
+            || ahead.peek(Token![extern])
+            || ahead.peek(syn::LitStr)
+            || matches!(ahead.fork().call(Ident::parse_any), Ok(word) if word == "safe");
+        if !qualifier || ahead.parse::<TokenTree>().is_err() {
+            return false;
+        }
+    }
+    false
+}
+
+/// Up to a `;` or the end of a block in braces.
+fn raw_item(input: ParseStream<'_>) -> syn::Result<TokenStream> {
+    let mut all = TokenStream::new();
+    let mut value = false;
+    while !input.is_empty() {
+        let tree = input.parse::<TokenTree>()?;
+        let end = match &tree {
+            TokenTree::Punct(punct) => {
+                value |= punct.as_char() == '=';
+                punct.as_char() == ';'
+            }
+            TokenTree::Group(group) => group.delimiter() == Delimiter::Brace && !value,
+            _ => false,
+        };
+        all.extend([tree]);
+        if end {
+            break;
+        }
+    }
+    Ok(all)
+}
+
+/// Takes what cannot be read, up to where the next item starts.
+fn broken(input: ParseStream<'_>) -> syn::Result<Broken> {
+    let mut broken = Broken { name: None, parameters: None };
+    let mut inside = false;
+    while !(input.is_empty() || inside && starts_item(input)) {
+        let tree = input.parse::<TokenTree>()?;
+        match &tree {
+            TokenTree::Ident(word) => {
+                let keyword = ["fn", "type", "const", "let"].iter().any(|other| word == other);
+                if inside && broken.name.is_none() && !keyword {
+                    broken.name = Some(word.clone());
+                }
+                // Attributes, visibility and qualifiers belong to what follows.
+                let before = ["pub", "async", "unsafe", "extern"].iter().any(|other| word == other);
+                inside |= !before;
+            }
+            TokenTree::Group(group) if group.delimiter() == Delimiter::Parenthesis && inside => {
+                broken.parameters.get_or_insert_with(|| group.clone());
+            }
+            TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => break,
+            TokenTree::Punct(punct) if punct.as_char() == ';' => break,
+            _ => {}
+        }
+    }
+    Ok(broken)
+}
+
+fn starts_item(input: ParseStream<'_>) -> bool {
+    input.peek(Token![fn]) && input.peek2(syn::Ident)
+        || input.peek(Token![pub])
+        || input.peek(Token![type])
+        || input.peek(Token![#])
+}
+
+/// The names of the parameters of a function that cannot be read, less the context: what stands
+/// before a `:` or after a comma.
+pub(crate) fn parameter_names(parameters: &Group) -> Vec<Ident> {
+    let trees: Vec<TokenTree> = parameters.stream().into_iter().collect();
+    let punct = |at: usize, c: char| matches!(trees.get(at), Some(TokenTree::Punct(punct)) if punct.as_char() == c);
+    let mut names = Vec::new();
+    let mut depth = 0;
+    let mut fresh = true;
+    for (at, tree) in trees.iter().enumerate() {
+        match tree {
+            TokenTree::Ident(word) if depth == 0 && word != "mut" => {
+                let before = at.checked_sub(1);
+                let path = before.is_some_and(|before| punct(before, ':')) || punct(at + 2, ':');
+                if fresh || punct(at + 1, ':') && !path {
+                    names.push(Ident::new(&word.to_string(), Span::call_site()));
+                }
+                fresh = false;
+            }
+            TokenTree::Punct(punct) => match punct.as_char() {
+                '<' => depth += 1,
+                '>' => depth -= 1,
+                ',' => fresh = depth == 0,
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+    if !names.is_empty() {
+        names.remove(0);
+    }
+    names
+}
