@@ -1,8 +1,11 @@
 //! The main job as its users see it: what it prints, what it draws, and how it refuses.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 use std::{env, fs, thread};
+
+use autograd_core::safetensors::SafeTensors;
 
 /// A folder of this test's own, gone when it ends well.
 struct Folder(PathBuf);
@@ -120,6 +123,47 @@ fn the_picture_is_where_the_last_line_says() {
 }
 
 #[test]
+fn what_is_learned_can_be_saved() {
+    let folder = Folder::new("saved");
+    let run = folder.run("--epochs 2 --save deep/er/model.safetensors");
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+    let path = folder.0.join("deep/er/model.safetensors").canonicalize().unwrap();
+    assert!(run.stdout.contains(&format!("\nmodel         {}\n", path.display())), "{run:?}");
+    let file = SafeTensors::load(path).unwrap();
+    let names: Vec<&String> = file.tensors.keys().collect();
+    let parts = ["bias", "weight"];
+    let expected: Vec<String> =
+        (0..3).flat_map(|i| parts.map(|part| format!("layers.{i}.{part}"))).collect();
+    assert_eq!(names, expected.iter().collect::<Vec<_>>());
+    assert_eq!(file.tensors["layers.2.weight"].shape(), [128, 10]);
+    assert_eq!(file.metadata["epoch"], "2");
+    assert_eq!(fs::read_dir(folder.0.join("deep/er")).unwrap().count(), 1, "nothing is left over");
+}
+
+#[test]
+fn whenever_it_is_stopped_the_last_model_is_whole() {
+    let folder = Folder::new("stopped");
+    let path = folder.0.join("model.safetensors");
+    for _ in 0..3 {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_digits"))
+            .args(["--epochs", "10000", "--save", "model.safetensors"])
+            .current_dir(&folder.0)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        while !path.exists() {
+            thread::sleep(Duration::from_millis(5));
+        }
+        thread::sleep(Duration::from_millis(50));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let file = SafeTensors::load(&path).unwrap();
+        assert_eq!(file.tensors.len(), 6);
+        fs::remove_file(&path).unwrap();
+    }
+}
+
+#[test]
 fn help_tells_every_flag() {
     let folder = Folder::new("help");
     let run = folder.run("--help");
@@ -153,6 +197,10 @@ fn bad_arguments_are_one_line_and_exit_code_2() {
         let run = folder.run(&format!("--out {out}"));
         assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""), "{run:?}");
         let start = format!("digits: the picture cannot be written to {out}: ");
+        assert!(run.stderr.starts_with(&start) && run.stderr.lines().count() == 1, "{run:?}");
+        let run = folder.run(&format!("--save {out}"));
+        assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""), "{run:?}");
+        let start = format!("digits: the model cannot be written to {out}: ");
         assert!(run.stderr.starts_with(&start) && run.stderr.lines().count() == 1, "{run:?}");
     }
 }

@@ -1,7 +1,8 @@
 //! What can be asked for on the command line.
 
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use crate::failure::Failure;
@@ -17,11 +18,14 @@ Options:
   --seed N      where the random numbers start; same seed, same figures [default: 2023]
   --out PATH    where the picture (SVG) goes
                 [default: examples/out/digits.svg under cargo run, else digits.svg here]
+  --save PATH   where what is learned goes after each epoch, as safetensors
+                [default: nowhere]
   --data PATH   images to use instead of the built-in ones: lines of 64 pixels from 0 to 16
                 and the digit, separated by commas; gzip or plain text
   -h, --help    this text
 
-Exit code 0: done. 1: bad data or a failed op. 2: bad arguments.
+Exit code 0: done. 1: bad data, a failed op or a file that cannot be written.
+2: bad arguments.
 ";
 
 /// What the user wants.
@@ -37,13 +41,15 @@ pub struct Args {
     pub epochs: usize,
     pub seed: u64,
     pub out: PathBuf,
+    /// Nowhere where `None`.
+    pub save: Option<PathBuf>,
     /// The built-in images where `None`.
     pub data: Option<PathBuf>,
 }
 
 impl Default for Args {
     fn default() -> Self {
-        Self { epochs: 100, seed: 2023, out: default_out(), data: None }
+        Self { epochs: 100, seed: 2023, out: default_out(), save: None, data: None }
     }
 }
 
@@ -74,11 +80,27 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Command, Failu
             "--epochs" => args.epochs = number(flag, &value()?, 1, 10_000)? as usize,
             "--seed" => args.seed = number(flag, &value()?, 0, u64::MAX)?,
             "--out" => args.out = value()?.into(),
+            "--save" => args.save = Some(value()?.into()),
             "--data" => args.data = Some(value()?.into()),
             _ => return Err(unknown()),
         }
     }
     Ok(Command::Learn(args))
+}
+
+/// Finds out, before an hour of learning, whether a file can be written afterwards.
+pub fn check_writable(what: &str, path: &Path) -> Result<(), Failure> {
+    let open = || {
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        let stood = path.exists();
+        fs::OpenOptions::new().create(true).append(true).open(path)?;
+        if stood { Ok(()) } else { fs::remove_file(path) }
+    };
+    open().map_err(|error| {
+        Failure::Usage(format!("the {what} cannot be written to {}: {error}", path.display()))
+    })
 }
 
 fn is_flag(word: &OsStr) -> bool {
@@ -103,8 +125,9 @@ mod tests {
 
     #[test]
     fn every_flag_is_read() {
-        let args = Args { epochs: 3, seed: 7, out: "a.svg".into(), data: Some("b.csv".into()) };
-        let line = "--epochs 3 --seed=7 --out a.svg --data=b.csv";
+        let (save, data) = (Some("c".into()), Some("b.csv".into()));
+        let args = Args { epochs: 3, seed: 7, out: "a.svg".into(), save, data };
+        let line = "--epochs 3 --seed=7 --out a.svg --save c --data=b.csv";
         assert_eq!(parsed(line), Ok(Command::Learn(args)));
         assert_eq!(parsed(""), Ok(Command::Learn(Args::default())));
         assert_eq!(parsed("--epochs 3 -h"), Ok(Command::Help));

@@ -36,7 +36,10 @@ fn run() -> Result<(), Failure> {
 }
 
 fn learn(args: &Args) -> Result<(), Failure> {
-    picture::check_writable(&args.out)?;
+    args::check_writable("picture", &args.out)?;
+    if let Some(path) = &args.save {
+        args::check_writable("model", path)?;
+    }
     let digits = Digits::load(args.data.as_deref())?;
     let (lessons, exam) = digits.hold_back_every(5);
 
@@ -44,9 +47,12 @@ fn learn(args: &Args) -> Result<(), Failure> {
     let model = Mlp::new(&[data::PIXELS, 128, 128, data::CLASSES]);
 
     report::opening(&mut stdout(), args, &model, &lessons, &exam)?;
-    let outcome = train::learn(&model, &lessons, &exam, args.epochs, &mut Progress::start(args)?)?;
+    let outcome = train::learn(&model, &lessons, &exam, args, &mut Progress::start(args)?)?;
     report::closing(&mut stdout(), &model, &outcome)?;
 
     picture::draw(&args.out, &exam, &outcome)?;
-    report::picture(&mut stdout(), &args.out)
+    if let Some(path) = &args.save {
+        report::written(&mut stdout(), "model", path)?;
+    }
+    report::written(&mut stdout(), "picture", &args.out)
 }

@@ -1,13 +1,32 @@
 //! A multilayer perceptron of the ops in [`ops`](crate::ops).
 
-use autograd_core::{Tensor, no_grad};
+use std::path::Path;
+
+use autograd_core::nn::{Module, init};
+use autograd_core::safetensors::SafeTensors;
+use autograd_core::{Result, Tensor, no_grad};
 
 use crate::data::Digits;
 use crate::ops::{Gelu, Linear, SoftmaxCrossEntropy};
 
-/// Weights `[inputs, outputs]` and bias `[outputs]` of each layer.
+/// The names of its parameters are `layers.0.weight`, `layers.0.bias` and so on.
+#[derive(Module)]
 pub struct Mlp {
-    layers: Vec<(Tensor, Tensor)>,
+    layers: Vec<Affine>,
+}
+
+#[derive(Module)]
+struct Affine {
+    /// `[inputs, outputs]`
+    weight: Tensor,
+    /// `[outputs]`
+    bias: Tensor,
+}
+
+impl Affine {
+    fn apply(&self, x: &Tensor) -> Tensor {
+        Linear::apply(x, &self.weight, &self.bias)
+    }
 }
 
 /// How well the model reads some images.
@@ -24,41 +43,34 @@ impl Mlp {
     pub fn new(widths: &[usize]) -> Self {
         let layer = |ends: &[usize]| {
             let deviation = (2.0 / ends[0] as f64).sqrt();
-            let (w, b) = (Tensor::randn(ends) * deviation, Tensor::zeros(ends[1]));
-            w.set_stop_gradient(false);
-            b.set_stop_gradient(false);
-            (w, b)
+            Affine { weight: init::normal(ends, 0.0, deviation), bias: init::zeros(ends[1]) }
         };
         Self { layers: widths.windows(2).map(layer).collect() }
     }
 
-    pub fn parameters(&self) -> impl Iterator<Item = &Tensor> {
-        self.layers.iter().flat_map(|(w, b)| [w, b])
-    }
-
-    /// How many numbers are learned.
-    pub fn len(&self) -> usize {
-        self.parameters().map(Tensor::len).sum()
-    }
-
     /// The widths: `64 -> 128 -> 10`.
     pub fn shape(&self) -> String {
-        let ends = self.layers.iter().map(|(w, _)| format!(" -> {}", w.shape()[1]));
-        let start = self.layers.first().map_or(0, |(w, _)| w.shape()[0]);
+        let ends = self.layers.iter().map(|layer| format!(" -> {}", layer.bias.len()));
+        let start = self.layers.first().map_or(0, |layer| layer.weight.shape()[0]);
         format!("{start}{}", ends.collect::<String>())
     }
 
     /// The scores of the ten digits, `[n, 10]`, for images `[n, 64]`.
     pub fn logits(&self, images: &Tensor) -> Tensor {
-        let [hidden @ .., (w, b)] = &self.layers[..] else { return images.clone() };
-        let x =
-            hidden.iter().fold(images.clone(), |x, (w, b)| Gelu::apply(&Linear::apply(&x, w, b)));
-        Linear::apply(&x, w, b)
+        let [hidden @ .., last] = &self.layers[..] else { return images.clone() };
+        last.apply(&hidden.iter().fold(images.clone(), |x, layer| Gelu::apply(&layer.apply(&x))))
     }
 
     /// The mean loss, and what each image was taken for.
     pub fn loss(&self, digits: &Digits) -> (Tensor, Tensor<i64>) {
         SoftmaxCrossEntropy::apply(&self.logits(&digits.images), &digits.labels)
+    }
+
+    /// Writes what is learned to a file, whole or not at all.
+    pub fn save(&self, path: &Path, epoch: usize) -> Result<()> {
+        let mut file = SafeTensors { tensors: self.state_dict(), ..SafeTensors::new() };
+        file.metadata.insert("epoch".into(), epoch.to_string());
+        file.save(path)
     }
 
     /// How well these images are read now, and what each was taken for.

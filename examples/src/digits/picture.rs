@@ -28,21 +28,6 @@ const EXAM: RGBColor = RGBColor(224, 123, 32);
 const RIGHT: RGBColor = RGBColor(38, 128, 80);
 const WRONG: RGBColor = RGBColor(200, 48, 48);
 
-/// Finds out, before an hour of learning, whether the picture can be written afterwards.
-pub fn check_writable(path: &Path) -> Result<(), Failure> {
-    let open = || {
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        let stood = path.exists();
-        fs::OpenOptions::new().create(true).append(true).open(path)?;
-        if stood { Ok(()) } else { fs::remove_file(path) }
-    };
-    open().map_err(|error| {
-        Failure::Usage(format!("the picture cannot be written to {}: {error}", path.display()))
-    })
-}
-
 /// Writes the picture as SVG.
 pub fn draw(path: &Path, exam: &Digits, outcome: &Outcome) -> Result<(), Failure> {
     let mut svg = String::new();

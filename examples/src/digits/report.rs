@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::path::Path;
 
+use autograd_core::nn::Module;
+
 use crate::args::Args;
 use crate::data::{Digits, SIDE};
 use crate::failure::Failure;
@@ -23,7 +25,13 @@ pub fn opening(
     };
     writeln!(to, "images   {SIDE} x {SIDE} handwritten digits ({source})")?;
     writeln!(to, "         {} to learn from, {} held back", lessons.len(), exam.len())?;
-    writeln!(to, "model    {}, {} parameters, seed {}", model.shape(), model.len(), args.seed)?;
+    writeln!(
+        to,
+        "model    {}, {} parameters, seed {}",
+        model.shape(),
+        model.parameter_count(),
+        args.seed
+    )?;
     writeln!(to)?;
     Ok(())
 }
@@ -42,14 +50,14 @@ pub fn closing(to: &mut impl Write, model: &Mlp, outcome: &Outcome) -> Result<()
     let seconds = outcome.time.as_secs_f64();
     let speed = outcome.seen as f64 / seconds;
     writeln!(to)?;
-    writeln!(to, "parameters    {}", model.len())?;
+    writeln!(to, "parameters    {}", model.parameter_count())?;
     writeln!(to, "time          {seconds:.2} s of learning, {speed:.0} images a second")?;
     Ok(())
 }
 
-/// Where the picture is.
-pub fn picture(to: &mut impl Write, path: &Path) -> Result<(), Failure> {
+/// Where something was written.
+pub fn written(to: &mut impl Write, what: &str, path: &Path) -> Result<(), Failure> {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    writeln!(to, "picture       {}", path.display())?;
+    writeln!(to, "{what:<13} {}", path.display())?;
     Ok(())
 }

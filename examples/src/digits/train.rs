@@ -1,10 +1,12 @@
-//! Learning: shuffled mini-batches, and Adam on tensor ops.
+//! Learning: shuffled mini-batches, and Adam with decoupled weight decay.
 
 use std::f64::consts::PI;
 use std::time::{Duration, Instant};
 
-use autograd_core::{Result, Tensor, no_grad};
+use autograd_core::Tensor;
+use autograd_core::optim::{AdamW, Optimizer};
 
+use crate::args::Args;
 use crate::data::Digits;
 use crate::failure::Failure;
 use crate::model::{Mlp, Score};
@@ -13,6 +15,7 @@ use crate::progress::Progress;
 const BATCH: usize = 32;
 /// The greatest step size; it falls to 0 along a half-wave of the cosine.
 const RATE: f64 = 3e-3;
+const WEIGHT_DECAY: f64 = 0.02;
 
 /// What learning led to.
 #[derive(Default)]
@@ -39,20 +42,21 @@ impl Outcome {
     }
 }
 
-/// Goes through the lessons `epochs` times, and scores the model after each.
+/// Goes through the lessons `args.epochs` times, and after each scores the model and saves it.
 pub fn learn(
     model: &Mlp,
     lessons: &Digits,
     exam: &Digits,
-    epochs: usize,
+    args: &Args,
     progress: &mut Progress,
 ) -> Result<Outcome, Failure> {
-    let mut adam = Adam::new(model);
+    let mut adam = Optimizer::new(model, AdamW::new(RATE).weight_decay(WEIGHT_DECAY));
     let mut outcome = Outcome::default();
     let nudged = lessons.nudged();
     let n = lessons.len();
-    let steps = (epochs * n.div_ceil(BATCH)) as f64;
-    for epoch in 1..=epochs {
+    let steps = (args.epochs * n.div_ceil(BATCH)) as f64;
+    let mut done = 0.0;
+    for epoch in 1..=args.epochs {
         let start = Instant::now();
         // Each image once, in a new order, each time in one of its five places.
         let rows = Tensor::randperm(n) + Tensor::randint([n], 0, 5) * n as i64;
@@ -60,8 +64,10 @@ pub fn learn(
             let batch = nudged.pick(&rows.narrow(0, first, BATCH.min(n - first)));
             let (loss, _) = model.loss(&batch);
             loss.backward()?;
-            let done = f64::from(adam.steps) / steps;
-            adam.step(model, RATE * 0.5 * (1.0 + (PI * done).cos()))?;
+            adam.set_learning_rate(RATE * 0.5 * (1.0 + (PI * done / steps).cos()));
+            adam.step()?;
+            adam.clear_grad();
+            done += 1.0;
         }
         outcome.time += start.elapsed();
         outcome.seen += lessons.len();
@@ -69,43 +75,11 @@ pub fn learn(
         outcome.lessons.push(model.score(lessons).0);
         outcome.exam.push(score);
         outcome.guesses = guesses.to_vec();
+        if let Some(path) = &args.save {
+            model.save(path, epoch)?;
+        }
         progress.epoch(epoch, &outcome)?;
     }
     progress.finish();
     Ok(outcome)
-}
-
-/// Adam (Kingma and Ba 2015) with decoupled weight decay (Loshchilov and Hutter 2019).
-struct Adam {
-    /// The running means of each parameter's gradient and of its square.
-    moments: Vec<(Tensor, Tensor)>,
-    steps: i32,
-}
-
-impl Adam {
-    const BETA: (f64, f64) = (0.9, 0.999);
-    const DECAY: f64 = 0.02;
-
-    fn new(model: &Mlp) -> Self {
-        let zeros = |p: &Tensor| (Tensor::zeros_like(p), Tensor::zeros_like(p));
-        Self { moments: model.parameters().map(zeros).collect(), steps: 0 }
-    }
-
-    /// One step against the gradients, which are used up.
-    fn step(&mut self, model: &Mlp, rate: f64) -> Result<()> {
-        let _off = no_grad();
-        let (beta1, beta2) = Self::BETA;
-        self.steps += 1;
-        for (p, (m, v)) in model.parameters().zip(&mut self.moments) {
-            let Some(g) = p.grad() else { continue };
-            *m = &*m * beta1 + &g * (1.0 - beta1);
-            *v = &*v * beta2 + g.square() * (1.0 - beta2);
-            let mean = &*m / (1.0 - beta1.powi(self.steps));
-            let square = &*v / (1.0 - beta2.powi(self.steps));
-            let step = mean / (square.sqrt() + 1e-8) + p * Self::DECAY;
-            p.copy_from(&(p - step * rate))?;
-            p.clear_grad();
-        }
-        Ok(())
-    }
 }
