@@ -61,4 +61,5 @@ programs! {
     checkpoint
     clip_by_hook
     explain
+    conv_net
 }
