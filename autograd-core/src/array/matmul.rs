@@ -3,13 +3,14 @@
 use ndarray::linalg::general_mat_mul;
 use ndarray::{ArrayView2, ArrayViewMut2, LinalgScalar, ShapeBuilder};
 
+use super::gemm::{Matrix, gemm};
 use super::shape::broadcast;
 use super::{Shape, Storable, Value};
 use crate::error::{Error, Result};
 
 /// `a @ b`: matrices, or stacks of matrices whose leading axes broadcast. Both have at least two
 /// axes.
-pub(crate) fn matmul<T: Storable + LinalgScalar>(a: &Value<T>, b: &Value<T>) -> Result<Value<T>> {
+pub(crate) fn matmul<T: Multiply>(a: &Value<T>, b: &Value<T>) -> Result<Value<T>> {
     let (lead_a, [m, k]) = split(a);
     let (lead_b, [k2, n]) = split(b);
     if k != k2 {
@@ -28,13 +29,12 @@ pub(crate) fn matmul<T: Storable + LinalgScalar>(a: &Value<T>, b: &Value<T>) -> 
     shape.extend([m, n]);
     super::shape::element_count("matmul", &shape, size_of::<T>())?;
 
-    let with_lead = |v: &Value<T>| {
+    let strides = |v: &Value<T>| {
         let mut full = lead.clone();
         full.extend_from_slice(&v.shape()[v.rank() - 2..]);
-        v.broadcast_to(&full)
+        v.strides_as(&full)
     };
-    let (a, b) = (with_lead(a), with_lead(b));
-    let (strides_a, strides_b) = (a.strides(), b.strides());
+    let (strides_a, strides_b) = (strides(a), strides(b));
     let mut out = Value::full(shape, T::ZERO);
     let Some(data) = out.as_mut_slice() else {
         unreachable!("a new value is not shared");
@@ -45,21 +45,57 @@ pub(crate) fn matmul<T: Storable + LinalgScalar>(a: &Value<T>, b: &Value<T>) -> 
     let rank = lead.len();
     for (index, block) in data.chunks_exact_mut(m * n).enumerate() {
         let (start_a, start_b) = (at(index, &lead, &strides_a), at(index, &lead, &strides_b));
-        let x = ArrayView2::from_shape(
-            (m, k).strides((strides_a[rank], strides_a[rank + 1])),
-            &a.raw()[start_a..],
-        );
-        let y = ArrayView2::from_shape(
-            (k, n).strides((strides_b[rank], strides_b[rank + 1])),
-            &b.raw()[start_b..],
-        );
-        let z = ArrayViewMut2::from_shape((m, n), block);
-        let (Ok(x), Ok(y), Ok(mut z)) = (x, y, z) else {
-            unreachable!("a value's strides stay inside its buffer");
-        };
-        general_mat_mul(T::one(), &x, &y, T::zero(), &mut z);
+        let x = operand(&a.raw()[start_a..], &strides_a[rank..]);
+        let y = operand(&b.raw()[start_b..], &strides_b[rank..]);
+        T::multiply([m, k, n], x, y, block);
     }
     Ok(out)
+}
+
+fn operand<'a, T>(data: &'a [T], strides: &[usize]) -> Matrix<'a, T> {
+    Matrix { data, rows: strides[0], columns: strides[1] }
+}
+
+/// Numbers that matrices are made of.
+pub(crate) trait Multiply: Storable {
+    /// `c = a b`, where `a` is m by k, `b` k by n, and `c` row-major m by n.
+    fn multiply(size: [usize; 3], a: Matrix<'_, Self>, b: Matrix<'_, Self>, c: &mut [Self]);
+}
+
+macro_rules! multiply {
+    (floats: $($f:ty)*; integers: $($i:ty)*;) => {
+        $(impl Multiply for $f {
+            fn multiply(size: [usize; 3], a: Matrix<'_, $f>, b: Matrix<'_, $f>, c: &mut [$f]) {
+                gemm(size, a, b, c).unwrap_or_else(|| portable(size, a, b, c));
+            }
+        })*
+        $(impl Multiply for $i {
+            fn multiply(size: [usize; 3], a: Matrix<'_, $i>, b: Matrix<'_, $i>, c: &mut [$i]) {
+                portable(size, a, b, c);
+            }
+        })*
+    };
+}
+
+multiply! {
+    floats: f32 f64;
+    integers: i32 i64 u8;
+}
+
+/// By ndarray, on any CPU.
+fn portable<T: LinalgScalar>(
+    [m, k, n]: [usize; 3],
+    a: Matrix<'_, T>,
+    b: Matrix<'_, T>,
+    c: &mut [T],
+) {
+    let x = ArrayView2::from_shape((m, k).strides((a.rows, a.columns)), a.data);
+    let y = ArrayView2::from_shape((k, n).strides((b.rows, b.columns)), b.data);
+    let z = ArrayViewMut2::from_shape((m, n), c);
+    let (Ok(x), Ok(y), Ok(mut z)) = (x, y, z) else {
+        unreachable!("a value's strides stay inside its buffer");
+    };
+    general_mat_mul(T::one(), &x, &y, T::zero(), &mut z);
 }
 
 fn split<T: Storable>(v: &Value<T>) -> (&[usize], [usize; 2]) {

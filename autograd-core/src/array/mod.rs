@@ -3,6 +3,7 @@
 
 pub(crate) mod element;
 pub(crate) mod elementwise;
+mod gemm;
 pub(crate) mod lane;
 pub(crate) mod math;
 pub(crate) mod matmul;

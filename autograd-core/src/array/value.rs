@@ -127,10 +127,10 @@ impl<T: Storable> Value<T> {
         self.strides.is_none()
     }
 
-    pub(crate) fn strides(&self) -> Cow<'_, [usize]> {
+    pub(crate) fn strides(&self) -> Shape {
         match &self.strides {
-            Some(strides) => Cow::Borrowed(strides),
-            None => Cow::Owned(row_major(&self.shape).into_vec()),
+            Some(strides) => copied(strides),
+            None => row_major(&self.shape),
         }
     }
 

@@ -25,6 +25,7 @@ use ndarray::LinalgScalar;
 
 use crate::array::elementwise::Arg;
 use crate::array::math::Math;
+use crate::array::matmul::Multiply;
 use crate::array::{Storable, Value};
 use crate::error::Result;
 use crate::graph::{Element, NodeRef, Tensor};
@@ -40,7 +41,7 @@ pub(crate) type Caller = &'static Location<'static>;
     note = "arithmetic is for f32, f64, i32, i64 and u8; `cast` changes the element type"
 )]
 #[allow(private_bounds, reason = "how numbers are computed is no part of the public interface")]
-pub trait Numeric: Element + LinalgScalar + Arithmetic {
+pub trait Numeric: Element + LinalgScalar + Arithmetic + Multiply {
     #[doc(hidden)]
     fn nearest(value: f64) -> Self;
     #[doc(hidden)]

@@ -360,7 +360,7 @@ fn slice<T: Element>(
     let value = {
         let x = x.read();
         let mut shape = Shape::from_slice(x.shape());
-        let mut strides: Shape = x.strides().iter().copied().collect();
+        let mut strides = x.strides();
         let offset = if x.len() == 0 || start == n { 0 } else { start * strides[position] };
         shape[position] = (end - start).div_ceil(step);
         strides[position] *= step;

@@ -2,9 +2,13 @@
 //!
 //! A kernel is ordinary safe Rust, written once. [`dispatch`] compiles it a second and a third time
 //! for wider vector registers and runs the widest version this CPU has. The only `unsafe` is the
-//! step into those versions.
+//! step into those versions, and the named instructions of [`vectors`].
+
+mod vectors;
 
 use std::sync::atomic::{AtomicU8, Ordering};
+
+pub(crate) use vectors::{VectorKernel, Vectored, Vectors};
 
 /// An instruction set that kernels are compiled for, narrowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

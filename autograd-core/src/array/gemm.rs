@@ -1,0 +1,479 @@
+//! Products of matrices of floats, by strides: a transposed operand is never made real.
+//!
+//! The packed form is Goto's (Goto and van de Geijn 2008): blocks of both operands are copied to
+//! panels that lie as the innermost loop reads them, and that loop keeps a tile of the result in
+//! registers. What is too small or too narrow for packing to pay is read where it lies.
+
+use super::Storable;
+use super::simd::{VectorKernel, Vectored, Vectors};
+
+/// One operand: element `[i, j]` stands at `i * rows + j * columns`.
+#[derive(Clone, Copy)]
+pub(crate) struct Matrix<'a, T> {
+    pub(crate) data: &'a [T],
+    pub(crate) rows: usize,
+    pub(crate) columns: usize,
+}
+
+impl<T> Matrix<'_, T> {
+    fn transposed(self) -> Self {
+        Self { data: self.data, rows: self.columns, columns: self.rows }
+    }
+}
+
+/// Along `k`: so much of two panels is multiplied before the tile is written. A panel of the right
+/// operand (two vectors wide) is then at most 32 KiB.
+const KC: usize = 256;
+/// Panels of the left operand that are packed at once: with `KC` they fill a part of a second
+/// cache.
+const LEFT_PANELS: usize = 16;
+/// Panels of the right operand that are packed at once.
+const RIGHT_PANELS: usize = 64;
+/// Up to so many multiplications, packing costs more than it brings.
+const SMALL: usize = 48 * 48 * 48;
+/// Up to so many bytes of columns, a strip of the result is one vector wide.
+const NARROW_BYTES: usize = 64;
+/// Up to so many rows, the right operand is read too seldom for packing to pay.
+const FEW_ROWS: usize = 8;
+
+/// `c = a b`, where `a` is m by k, `b` k by n, and `c` row-major m by n, with any content. `None`
+/// where this CPU has no vectors; then nothing is written.
+pub(crate) fn gemm<T: Vectored + Storable>(
+    [m, k, n]: [usize; 3],
+    a: Matrix<'_, T>,
+    b: Matrix<'_, T>,
+    c: &mut [T],
+) -> Option<()> {
+    debug_assert_eq!(c.len(), m * n);
+    if n == 1 && m > 1 {
+        // The column as a row: cᵀ = bᵀ aᵀ.
+        return gemm([1, k, m], b.transposed(), a.transposed(), c);
+    }
+    if m <= FEW_ROWS && b.columns != 1 && b.rows == 1 {
+        let mut left = Vec::new();
+        let a = with_gapless_rows([m, k], a, &mut left);
+        return T::run(Dots { size: [m, k, n], a, b: b.transposed(), c }).ok();
+    }
+    let narrow = n * size_of::<T>() <= NARROW_BYTES;
+    if (m <= FEW_ROWS || narrow) && b.columns == 1 || m * n * k <= SMALL {
+        let (mut left, mut right) = (Vec::new(), Vec::new());
+        let a = with_gapless_rows([m, k], a, &mut left);
+        let b = with_gapless_rows([k, n], b, &mut right);
+        return T::run(Rows { size: [m, k, n], a, b, c }).ok();
+    }
+    T::run(Packed { size: [m, k, n], a, b, c }).ok()
+}
+
+/// The matrix with gapless rows: itself, or a copy in `buffer`.
+fn with_gapless_rows<'a, T: Storable>(
+    [rows, columns]: [usize; 2],
+    matrix: Matrix<'a, T>,
+    buffer: &'a mut Vec<T>,
+) -> Matrix<'a, T> {
+    if matrix.columns == 1 {
+        return matrix;
+    }
+    buffer.reserve_exact(rows * columns);
+    for i in 0..rows {
+        let start = i * matrix.rows;
+        buffer.extend((0..columns).map(|j| matrix.data[start + j * matrix.columns]));
+    }
+    Matrix { data: buffer, rows: columns, columns: 1 }
+}
+
+/// Gapless rows times gapless columns; `b` is the right operand transposed.
+struct Dots<'a, T> {
+    size: [usize; 3],
+    a: Matrix<'a, T>,
+    b: Matrix<'a, T>,
+    c: &'a mut [T],
+}
+
+impl<T: Storable> VectorKernel<T> for Dots<'_, T> {
+    #[inline(always)]
+    fn run<V: Vectors<T>>(self, v: V) {
+        let [m, k, n] = self.size;
+        for j in 0..n {
+            let column = &self.b.data[j * self.b.rows..][..k];
+            for i in 0..m {
+                self.c[i * n + j] = dot(v, &self.a.data[i * self.a.rows..][..k], column);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn dot<T: Storable, V: Vectors<T>>(v: V, mut x: &[T], mut y: &[T]) -> T {
+    let mut sums = [v.splat(T::ZERO); 4];
+    while let (Some((a, x_rest)), Some((b, y_rest))) =
+        (x.split_at_checked(4 * V::LANES), y.split_at_checked(4 * V::LANES))
+    {
+        for (i, sum) in sums.iter_mut().enumerate() {
+            let at = i * V::LANES;
+            *sum = v.mul_add(v.load(&a[at..]), v.load(&b[at..]), *sum);
+        }
+        (x, y) = (x_rest, y_rest);
+    }
+    for (a, b) in x.chunks(V::LANES).zip(y.chunks(V::LANES)) {
+        sums[0] = v.mul_add(load(v, a), load(v, b), sums[0]);
+    }
+    let sum = v.add(v.add(sums[0], sums[1]), v.add(sums[2], sums[3]));
+    v.sum(sum)
+}
+
+/// The first `LANES` numbers, or as many as there are.
+#[inline(always)]
+fn load<T, V: Vectors<T>>(v: V, from: &[T]) -> V::Vector {
+    if from.len() >= V::LANES { v.load(from) } else { v.load_part(from) }
+}
+
+#[inline(always)]
+fn store<T, V: Vectors<T>>(v: V, x: V::Vector, to: &mut [T]) {
+    if to.len() >= V::LANES { v.store(x, to) } else { v.store_part(x, to) }
+}
+
+/// Operands whose rows are gapless, read where they lie.
+struct Rows<'a, T> {
+    size: [usize; 3],
+    a: Matrix<'a, T>,
+    b: Matrix<'a, T>,
+    c: &'a mut [T],
+}
+
+impl<T: Storable> VectorKernel<T> for Rows<'_, T> {
+    #[inline(always)]
+    fn run<V: Vectors<T>>(mut self, v: V) {
+        let [m, _, n] = self.size;
+        let mut i = 0;
+        while n <= V::LANES && i + 8 <= m {
+            self.strips::<8, 1, V>(v, i);
+            i += 8;
+        }
+        while i + 6 <= m {
+            self.strips::<6, 2, V>(v, i);
+            i += 6;
+        }
+        while i + 3 <= m {
+            self.strips::<3, 2, V>(v, i);
+            i += 3;
+        }
+        while i < m {
+            self.strips::<1, 4, V>(v, i);
+            i += 1;
+        }
+    }
+}
+
+impl<T: Storable> Rows<'_, T> {
+    /// `R` rows of the result, in strips of `N` vectors, of one, and the rest.
+    #[inline(always)]
+    fn strips<const R: usize, const N: usize, V: Vectors<T>>(&mut self, v: V, i: usize) {
+        let [_, _, n] = self.size;
+        let mut j = 0;
+        while j + N * V::LANES <= n {
+            self.strip::<R, N, V>(v, i, j, N * V::LANES);
+            j += N * V::LANES;
+        }
+        while j < n {
+            let width = (n - j).min(V::LANES);
+            self.strip::<R, 1, V>(v, i, j, width);
+            j += width;
+        }
+    }
+
+    #[inline(always)]
+    fn strip<const R: usize, const N: usize, V: Vectors<T>>(
+        &mut self,
+        v: V,
+        i: usize,
+        j: usize,
+        width: usize,
+    ) {
+        let [_, k, n] = self.size;
+        let rows: [&[T]; R] = std::array::from_fn(|r| &self.a.data[(i + r) * self.a.rows..][..k]);
+        let mut sums = [[v.splat(T::ZERO); N]; R];
+        for p in 0..k {
+            let b = &self.b.data[p * self.b.rows + j..][..width];
+            for s in 0..N {
+                let b = load(v, &b[s * V::LANES..]);
+                for r in 0..R {
+                    sums[r][s] = v.mul_add(v.splat(rows[r][p]), b, sums[r][s]);
+                }
+            }
+        }
+        for (r, sums) in sums.into_iter().enumerate() {
+            let out = &mut self.c[(i + r) * n + j..][..width];
+            for (out, sum) in out.chunks_mut(V::LANES).zip(sums) {
+                store(v, sum, out);
+            }
+        }
+    }
+}
+
+/// Operands that are copied to panels, block by block.
+struct Packed<'a, T> {
+    size: [usize; 3],
+    a: Matrix<'a, T>,
+    b: Matrix<'a, T>,
+    c: &'a mut [T],
+}
+
+impl<T: Storable> VectorKernel<T> for Packed<'_, T> {
+    /// The sums of a tile, the vectors of the right operand and one number of the left one fill
+    /// the registers.
+    #[inline(always)]
+    fn run<V: Vectors<T>>(self, v: V) {
+        if V::REGISTERS >= 32 {
+            self.blocks::<12, 2, V>(v);
+        } else {
+            self.blocks::<6, 2, V>(v);
+        }
+    }
+}
+
+impl<T: Storable> Packed<'_, T> {
+    #[inline(always)]
+    fn blocks<const R: usize, const N: usize, V: Vectors<T>>(self, v: V) {
+        let Self { size: [m, k, n], a, b, c } = self;
+        let width = N * V::LANES;
+        let (mut left, mut right) = (Buffer::new(), Buffer::new());
+        for j0 in (0..n).step_by(RIGHT_PANELS * width) {
+            let columns = (n - j0).min(RIGHT_PANELS * width);
+            for p0 in (0..k).step_by(KC) {
+                let depth = (k - p0).min(KC);
+                let right = right.of(columns.next_multiple_of(width) * depth);
+                let from = &b.data[b.rows * p0 + b.columns * j0..];
+                pack(right, [columns, depth], width, from, [b.columns, b.rows]);
+                for i0 in (0..m).step_by(LEFT_PANELS * R) {
+                    let rows = (m - i0).min(LEFT_PANELS * R);
+                    let left = left.of(rows.next_multiple_of(R) * depth);
+                    let from = &a.data[a.rows * i0 + a.columns * p0..];
+                    pack_rows::<T, R>(left, [rows, depth], from, [a.rows, a.columns]);
+                    for (index, right) in right.chunks_exact(width * depth).enumerate() {
+                        let j = j0 + index * width;
+                        let columns = (n - j).min(width);
+                        for (index, left) in left.chunks_exact(R * depth).enumerate() {
+                            let i = i0 + index * R;
+                            let tile = tile::<T, R, N, V>(v, left, right);
+                            for (r, sums) in tile.into_iter().enumerate().take(m - i) {
+                                let out = &mut c[(i + r) * n + j..][..columns];
+                                for (out, mut sum) in out.chunks_mut(V::LANES).zip(sums) {
+                                    if p0 > 0 {
+                                        sum = v.add(sum, load(v, out));
+                                    }
+                                    store(v, sum, out);
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The product of two panels.
+#[inline(always)]
+fn tile<T: Storable, const R: usize, const N: usize, V: Vectors<T>>(
+    v: V,
+    left: &[T],
+    right: &[T],
+) -> [[V::Vector; N]; R] {
+    let mut sums = [[v.splat(T::ZERO); N]; R];
+    for (a, b) in left.chunks_exact(R).zip(right.chunks_exact(N * V::LANES)) {
+        let b: [V::Vector; N] = std::array::from_fn(|s| v.load(&b[s * V::LANES..]));
+        for r in 0..R {
+            let a = v.splat(a[r]);
+            for s in 0..N {
+                sums[r][s] = v.mul_add(a, b[s], sums[r][s]);
+            }
+        }
+    }
+    sums
+}
+
+/// Copies `count` lines of `depth` numbers to panels of `width` lines, in which the numbers at one
+/// depth stand side by side; missing lines are zeros. `across` steps from line to line, `along`
+/// along a line.
+#[inline(always)]
+fn pack<T: Storable>(
+    panels: &mut [T],
+    [count, depth]: [usize; 2],
+    width: usize,
+    from: &[T],
+    [across, along]: [usize; 2],
+) {
+    for (index, panel) in panels.chunks_exact_mut(width * depth).enumerate() {
+        let first = index * width;
+        let lines = (count - first).min(width);
+        let from = &from[first * across..];
+        if lines < width {
+            panel.fill(T::ZERO);
+        }
+        if across == 1 {
+            for (p, to) in panel.chunks_exact_mut(width).enumerate() {
+                to[..lines].copy_from_slice(&from[p * along..][..lines]);
+            }
+            continue;
+        }
+        for line in 0..lines {
+            let from = &from[line * across..];
+            for (p, to) in panel.chunks_exact_mut(width).enumerate() {
+                to[line] = from[p * along];
+            }
+        }
+    }
+}
+
+/// [`pack`] for panels of `R` lines: gapless ones are read side by side.
+#[inline(always)]
+fn pack_rows<T: Storable, const R: usize>(
+    panels: &mut [T],
+    [count, depth]: [usize; 2],
+    from: &[T],
+    [across, along]: [usize; 2],
+) {
+    let whole = if along == 1 { count / R } else { 0 };
+    let (gapless, rest) = panels.split_at_mut(whole * R * depth);
+    for (index, panel) in gapless.chunks_exact_mut(R * depth).enumerate() {
+        let lines: [&[T]; R] = std::array::from_fn(|r| &from[(index * R + r) * across..][..depth]);
+        for (p, to) in panel.chunks_exact_mut(R).enumerate() {
+            for r in 0..R {
+                to[r] = lines[r][p];
+            }
+        }
+    }
+    if count > whole * R {
+        let from = &from[whole * R * across..];
+        pack(rest, [count - whole * R, depth], R, from, [across, along]);
+    }
+}
+
+/// Memory for panels, from the pool and back to it.
+struct Buffer<T: Storable>(Vec<T>);
+
+impl<T: Storable> Buffer<T> {
+    fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    fn of(&mut self, len: usize) -> &mut [T] {
+        if self.0.len() < len {
+            T::pool().give(std::mem::replace(&mut self.0, T::pool().take(len)));
+            self.0.resize(len, T::ZERO);
+        }
+        &mut self.0[..len]
+    }
+}
+
+impl<T: Storable> Drop for Buffer<T> {
+    fn drop(&mut self) {
+        T::pool().give(std::mem::take(&mut self.0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::simd::{Level, levels, with_level};
+
+    /// Small integers: every sum is exact, so every path must give the same.
+    fn number(i: usize) -> i32 {
+        (i * 7919 % 23) as i32 - 11
+    }
+
+    /// Element `[i, j]` of a matrix in one of four layouts.
+    struct Layout {
+        rows: usize,
+        columns: usize,
+        len: usize,
+    }
+
+    fn layouts([m, n]: [usize; 2]) -> [Layout; 4] {
+        let of = |rows, columns| Layout {
+            rows,
+            columns,
+            len: (m.max(1) - 1) * rows + (n.max(1) - 1) * columns + 1,
+        };
+        // Row-major, transposed, strided, stretched along the rows.
+        [of(n, 1), of(1, m), of(3 * n + 2, 3), of(0, 1)]
+    }
+
+    fn check<T: Vectored + Storable>(size: [usize; 3], from: impl Fn(i32) -> T) {
+        let [m, k, n] = size;
+        for a in layouts([m, k]) {
+            for b in layouts([k, n]) {
+                let x: Vec<i32> = (0..a.len).map(number).collect();
+                let y: Vec<i32> = (0..b.len).map(|i| number(i + 5)).collect();
+                let expected: Vec<T> = (0..m * n)
+                    .map(|at| {
+                        let (i, j) = (at / n, at % n);
+                        let term =
+                            |p| x[i * a.rows + p * a.columns] * y[p * b.rows + j * b.columns];
+                        from((0..k).map(term).sum())
+                    })
+                    .collect();
+                let (x, y): (Vec<T>, Vec<T>) =
+                    (x.into_iter().map(&from).collect(), y.into_iter().map(&from).collect());
+                let left = Matrix { data: &x, rows: a.rows, columns: a.columns };
+                let right = Matrix { data: &y, rows: b.rows, columns: b.columns };
+                for level in levels() {
+                    let mut c = vec![from(99); m * n];
+                    let done = with_level(level, || gemm(size, left, right, &mut c));
+                    match done {
+                        Some(()) => assert!(c == expected, "{size:?} at {level:?}"),
+                        None => assert_eq!(level, Level::Baseline),
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_path_and_layout() {
+        let sizes = [
+            [1, 1, 1],
+            [1, 70, 1],
+            [1, 129, 200],
+            [200, 129, 1],
+            [4, 3, 2],
+            [5, 6, 7],
+            [8, 8, 8],
+            [9, 20, 31],
+            [3, 300, 77],
+            [8, 65, 40],
+            [12, 256, 32],
+            [13, 257, 33],
+            [40, 30, 10],
+            [50, 300, 16],
+            [25, 17, 100],
+            [193, 40, 70],
+        ];
+        for size in sizes {
+            check(size, |i| i as f32);
+            check(size, f64::from);
+        }
+    }
+
+    #[test]
+    fn more_than_one_block_each_way() {
+        check([200, 520, 33], |i| i as f32);
+        check([14, 260, 2100], f64::from);
+    }
+
+    #[test]
+    fn sums_are_accurate() {
+        let k = 1000;
+        let x: Vec<f32> = (0..k * 40).map(|i| ((i * 37 % 1009) as f32 / 1009.0) - 0.3).collect();
+        let left = Matrix { data: &x, rows: k, columns: 1 };
+        let mut c = vec![0.0; 40 * 40];
+        if gemm([40, k, 40], left, left.transposed(), &mut c).is_none() {
+            return;
+        }
+        for (at, &c) in c.iter().enumerate() {
+            let [a, b] = [at / 40, at % 40].map(|row| &x[row * k..][..k]);
+            let exact: f64 = a.iter().zip(b).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum();
+            assert!((f64::from(c) - exact).abs() < 1e-5 * exact.abs().max(10.0), "{c} {exact}");
+        }
+    }
+}

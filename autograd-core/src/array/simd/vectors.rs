@@ -1,0 +1,281 @@
+//! Vectors of floats by name, for kernels whose numbers must stay in registers: products of
+//! matrices. The compiler finds such registers by itself in straight loops, but not in nests of
+//! them: there it was between twice and a hundred times slower.
+//!
+//! A [`Vectors`] value is the proof that the CPU has the instructions: only [`Vectored::run`]
+//! makes one.
+
+use super::{Level, level};
+
+/// Operations on vectors of `T`.
+pub(crate) trait Vectors<T>: Copy {
+    type Vector: Copy;
+    /// Numbers in a vector.
+    const LANES: usize;
+    /// Vectors that the CPU holds in registers.
+    const REGISTERS: usize;
+
+    fn splat(self, x: T) -> Self::Vector;
+    /// The first `LANES` numbers; there must be as many.
+    fn load(self, from: &[T]) -> Self::Vector;
+    /// Fewer than `LANES` numbers, and zeros.
+    fn load_part(self, from: &[T]) -> Self::Vector;
+    /// Over the first `LANES` numbers; there must be as many.
+    fn store(self, x: Self::Vector, to: &mut [T]);
+    /// Over fewer than `LANES` numbers.
+    fn store_part(self, x: Self::Vector, to: &mut [T]);
+    fn add(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+    /// The sum of the numbers.
+    fn sum(self, x: Self::Vector) -> T;
+    /// `a * b + c`, in one rounding.
+    fn mul_add(self, a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
+}
+
+/// Work on vectors, compiled once a level.
+pub(crate) trait VectorKernel<T> {
+    /// Mark it, and all it calls a million times, `#[inline(always)]`.
+    fn run<V: Vectors<T>>(self, vectors: V);
+}
+
+/// Element types that vectors are made of.
+pub(crate) trait Vectored: Copy + 'static {
+    /// Runs a kernel at the widest level of this CPU; gives it back where that is the baseline,
+    /// which has no vectors here.
+    fn run<K: VectorKernel<Self>>(kernel: K) -> Result<(), K>;
+}
+
+macro_rules! vectored {
+    ($($t:ty)*) => {$(
+        impl Vectored for $t {
+            fn run<K: VectorKernel<Self>>(kernel: K) -> Result<(), K> {
+                match level() {
+                    // SAFETY: `level` gives Avx512 only where the CPU has every feature that
+                    // `wide` is compiled for.
+                    #[cfg(target_arch = "x86_64")]
+                    Level::Avx512 => Ok(unsafe { x86::wide::<$t, K>(kernel) }),
+                    // SAFETY: likewise for Avx2 and `narrow`.
+                    #[cfg(target_arch = "x86_64")]
+                    Level::Avx2 => Ok(unsafe { x86::narrow::<$t, K>(kernel) }),
+                    _ => Err(kernel),
+                }
+            }
+        }
+    )*};
+}
+
+vectored! { f32 f64 }
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::*;
+
+    use super::{VectorKernel, Vectors};
+
+    /// 512 bits. Made by [`wide`] alone, so where there is one there is AVX-512.
+    #[derive(Clone, Copy)]
+    pub(super) struct Wide(());
+
+    /// 256 bits. Made by [`narrow`] alone, so where there is one there are AVX2 and FMA.
+    #[derive(Clone, Copy)]
+    pub(super) struct Narrow(());
+
+    #[target_feature(
+        enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512cd,avx2,fma,bmi1,bmi2,lzcnt,popcnt"
+    )]
+    pub(super) fn wide<T, K: VectorKernel<T>>(kernel: K)
+    where
+        Wide: Vectors<T>,
+    {
+        kernel.run(Wide(()));
+    }
+
+    #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
+    pub(super) fn narrow<T, K: VectorKernel<T>>(kernel: K)
+    where
+        Narrow: Vectors<T>,
+    {
+        kernel.run(Narrow(()));
+    }
+
+    macro_rules! vectors {
+        (
+            $token:ident, $t:ty, $vector:ty, $lanes:literal, $registers:literal,
+            $splat:ident $load:ident $store:ident $add:ident $mul_add:ident,
+            part: $mask:expr, $load_part:ident $store_part:ident
+        ) => {
+            impl Vectors<$t> for $token {
+                type Vector = $vector;
+                const LANES: usize = $lanes;
+                const REGISTERS: usize = $registers;
+
+                #[inline(always)]
+                fn splat(self, x: $t) -> $vector {
+                    // SAFETY: the token proves the instruction set.
+                    unsafe { $splat(x) }
+                }
+                #[inline(always)]
+                fn load(self, from: &[$t]) -> $vector {
+                    let from: &[$t; $lanes] = from.first_chunk().expect("LANES numbers");
+                    // SAFETY: the token proves the instruction set, the array that `LANES` numbers
+                    // can be read; the load asks for no alignment.
+                    unsafe { $load(from.as_ptr()) }
+                }
+                #[inline(always)]
+                fn load_part(self, from: &[$t]) -> $vector {
+                    assert!(from.len() < $lanes);
+                    // SAFETY: the token proves the instruction set; the mask has a bit for each
+                    // number of the slice and no other, and nothing is read where it has none.
+                    unsafe { $load_part!(from.as_ptr(), $mask(from.len())) }
+                }
+                #[inline(always)]
+                fn store(self, x: $vector, to: &mut [$t]) {
+                    let to: &mut [$t; $lanes] = to.first_chunk_mut().expect("LANES numbers");
+                    // SAFETY: the token proves the instruction set, the array that `LANES` numbers
+                    // can be written; the store asks for no alignment.
+                    unsafe { $store(to.as_mut_ptr(), x) }
+                }
+                #[inline(always)]
+                fn store_part(self, x: $vector, to: &mut [$t]) {
+                    assert!(to.len() < $lanes);
+                    // SAFETY: the token proves the instruction set; the mask has a bit for each
+                    // number of the slice and no other, and nothing is written where it has none.
+                    unsafe { $store_part(to.as_mut_ptr(), $mask(to.len()), x) }
+                }
+                #[inline(always)]
+                fn add(self, a: $vector, b: $vector) -> $vector {
+                    // SAFETY: the token proves the instruction set.
+                    unsafe { $add(a, b) }
+                }
+                #[inline(always)]
+                fn sum(self, x: $vector) -> $t {
+                    let mut parts = [0.0; $lanes];
+                    self.store(x, &mut parts);
+                    let mut half = $lanes / 2;
+                    while half > 0 {
+                        (0..half).for_each(|i| parts[i] += parts[i + half]);
+                        half /= 2;
+                    }
+                    parts[0]
+                }
+                #[inline(always)]
+                fn mul_add(self, a: $vector, b: $vector, c: $vector) -> $vector {
+                    // SAFETY: the token proves the instruction set.
+                    unsafe { $mul_add(a, b, c) }
+                }
+            }
+        };
+    }
+
+    // The two instruction sets take pointer and mask of a load in different orders.
+    macro_rules! load_16 {
+        ($from:expr, $mask:expr) => {
+            _mm512_maskz_loadu_ps($mask, $from)
+        };
+    }
+    macro_rules! load_8 {
+        ($from:expr, $mask:expr) => {
+            _mm512_maskz_loadu_pd($mask, $from)
+        };
+    }
+    macro_rules! load_narrow_8 {
+        ($from:expr, $mask:expr) => {
+            _mm256_maskload_ps($from, $mask)
+        };
+    }
+    macro_rules! load_narrow_4 {
+        ($from:expr, $mask:expr) => {
+            _mm256_maskload_pd($from, $mask)
+        };
+    }
+
+    vectors! {
+        Wide, f32, __m512, 16, 32,
+        _mm512_set1_ps _mm512_loadu_ps _mm512_storeu_ps _mm512_add_ps _mm512_fmadd_ps,
+        part: |n: usize| (1_u16 << n) - 1, load_16 _mm512_mask_storeu_ps
+    }
+    vectors! {
+        Wide, f64, __m512d, 8, 32,
+        _mm512_set1_pd _mm512_loadu_pd _mm512_storeu_pd _mm512_add_pd _mm512_fmadd_pd,
+        part: |n: usize| (1_u8 << n) - 1, load_8 _mm512_mask_storeu_pd
+    }
+    vectors! {
+        Narrow, f32, __m256, 8, 16,
+        _mm256_set1_ps _mm256_loadu_ps _mm256_storeu_ps _mm256_add_ps _mm256_fmadd_ps,
+        part: mask_8, load_narrow_8 _mm256_maskstore_ps
+    }
+    vectors! {
+        Narrow, f64, __m256d, 4, 16,
+        _mm256_set1_pd _mm256_loadu_pd _mm256_storeu_pd _mm256_add_pd _mm256_fmadd_pd,
+        part: mask_4, load_narrow_4 _mm256_maskstore_pd
+    }
+
+    /// The first `n` of eight numbers.
+    #[inline(always)]
+    unsafe fn mask_8(n: usize) -> __m256i {
+        // SAFETY: the callers have AVX2.
+        unsafe {
+            let places = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+            _mm256_cmpgt_epi32(_mm256_set1_epi32(n as i32), places)
+        }
+    }
+
+    /// The first `n` of four numbers.
+    #[inline(always)]
+    unsafe fn mask_4(n: usize) -> __m256i {
+        // SAFETY: the callers have AVX2.
+        unsafe {
+            let places = _mm256_setr_epi64x(0, 1, 2, 3);
+            _mm256_cmpgt_epi64(_mm256_set1_epi64x(n as i64), places)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{levels, with_level};
+    use super::*;
+
+    struct Parts;
+
+    impl VectorKernel<f32> for Parts {
+        fn run<V: Vectors<f32>>(self, v: V) {
+            check(v, |i| i as f32);
+        }
+    }
+
+    impl VectorKernel<f64> for Parts {
+        fn run<V: Vectors<f64>>(self, v: V) {
+            check(v, |i| i as f64);
+        }
+    }
+
+    fn check<T: Copy + PartialEq + std::fmt::Debug, V: Vectors<T>>(v: V, from: impl Fn(i32) -> T) {
+        let numbers: Vec<T> = (1..100).map(&from).collect();
+        for n in 0..=V::LANES {
+            // Slices without anything behind them, so that a sanitizer sees a step too far.
+            let read: Box<[T]> = numbers[..n].into();
+            let mut written: Box<[T]> = vec![from(0); n].into();
+            let x = if n == V::LANES { v.load(&read) } else { v.load_part(&read) };
+            let y = v.mul_add(v.splat(from(2)), x, v.add(x, v.splat(from(1))));
+            if n == V::LANES {
+                v.store(y, &mut written)
+            } else {
+                v.store_part(y, &mut written)
+            }
+            let expected: Vec<T> = (1..=n as i32).map(|i| from(3 * i + 1)).collect();
+            assert_eq!(written[..], expected[..]);
+            let mut whole = vec![from(0); V::LANES];
+            v.store(x, &mut whole);
+            assert!(whole[n..].iter().all(|&x| x == from(0)));
+        }
+    }
+
+    #[test]
+    fn whole_vectors_and_parts() {
+        for level in levels() {
+            let (single, double) = with_level(level, || (f32::run(Parts), f64::run(Parts)));
+            assert_eq!(single.is_ok(), level > Level::Baseline);
+            assert_eq!(double.is_ok(), level > Level::Baseline);
+        }
+    }
+}
