@@ -55,7 +55,7 @@ pub(crate) fn gemm<T: Vectored + Storable>(
         return T::run(Dots { size: [m, k, n], a, b: b.transposed(), c }).ok();
     }
     let narrow = n * size_of::<T>() <= NARROW_BYTES;
-    if (m <= FEW_ROWS || narrow) && b.columns == 1 || m * n * k <= SMALL {
+    if b.columns == 1 && (m <= FEW_ROWS || narrow && a.columns == 1) || m * n * k <= SMALL {
         let (mut left, mut right) = (Vec::new(), Vec::new());
         let a = with_gapless_rows([m, k], a, &mut left);
         let b = with_gapless_rows([k, n], b, &mut right);
@@ -153,9 +153,9 @@ impl<T: Storable> VectorKernel<T> for Rows<'_, T> {
             self.strips::<6, 2, V>(v, i);
             i += 6;
         }
-        while i + 3 <= m {
-            self.strips::<3, 2, V>(v, i);
-            i += 3;
+        while i + 4 <= m {
+            self.strips::<4, 2, V>(v, i);
+            i += 4;
         }
         while i < m {
             self.strips::<1, 4, V>(v, i);
@@ -223,10 +223,11 @@ impl<T: Storable> VectorKernel<T> for Packed<'_, T> {
     /// the registers.
     #[inline(always)]
     fn run<V: Vectors<T>>(self, v: V) {
-        if V::REGISTERS >= 32 {
-            self.blocks::<12, 2, V>(v);
-        } else {
-            self.blocks::<6, 2, V>(v);
+        match (V::REGISTERS >= 32, self.size[2] <= V::LANES) {
+            (true, false) => self.blocks::<12, 2, V>(v),
+            (true, true) => self.blocks::<12, 1, V>(v),
+            (false, false) => self.blocks::<6, 2, V>(v),
+            (false, true) => self.blocks::<6, 1, V>(v),
         }
     }
 }

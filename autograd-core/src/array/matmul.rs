@@ -4,7 +4,7 @@ use ndarray::linalg::general_mat_mul;
 use ndarray::{ArrayView2, ArrayViewMut2, LinalgScalar, ShapeBuilder};
 
 use super::gemm::{Matrix, gemm};
-use super::shape::broadcast;
+use super::shape::{broadcast, copied};
 use super::{Shape, Storable, Value};
 use crate::error::{Error, Result};
 
@@ -23,6 +23,9 @@ pub(crate) fn matmul<T: Multiply>(a: &Value<T>, b: &Value<T>) -> Result<Value<T>
             ),
             found: b.shape().to_vec(),
         });
+    }
+    if lead_a.is_empty() && lead_b.is_empty() {
+        return one(a, b, [m, k, n]);
     }
     let lead = broadcast("matmul", lead_a, lead_b)?;
     let mut shape = lead.clone();
@@ -49,6 +52,20 @@ pub(crate) fn matmul<T: Multiply>(a: &Value<T>, b: &Value<T>) -> Result<Value<T>
         let y = operand(&b.raw()[start_b..], &strides_b[rank..]);
         T::multiply([m, k, n], x, y, block);
     }
+    Ok(out)
+}
+
+/// One product, the way most are: without a stack.
+fn one<T: Multiply>(a: &Value<T>, b: &Value<T>, [m, k, n]: [usize; 3]) -> Result<Value<T>> {
+    super::shape::element_count("matmul", &[m, n], size_of::<T>())?;
+    let mut out = Value::full(copied(&[m, n]), T::ZERO);
+    if m * n * k == 0 {
+        return Ok(out);
+    }
+    let Some(data) = out.as_mut_slice() else {
+        unreachable!("a new value is not shared");
+    };
+    T::multiply([m, k, n], operand(a.raw(), &a.strides()), operand(b.raw(), &b.strides()), data);
     Ok(out)
 }
 

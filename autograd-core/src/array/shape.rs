@@ -111,6 +111,9 @@ pub(crate) fn element_count(op: &'static str, shape: &[usize], bytes: usize) -> 
 
 /// Row-major strides, in elements.
 pub(crate) fn row_major(shape: &[usize]) -> Shape {
+    if let [_, n] = *shape {
+        return copied(&[n.max(1), 1]);
+    }
     let mut strides = Shape::from_elem(0, shape.len());
     let mut step = 1;
     for (stride, &n) in strides.iter_mut().zip(shape).rev() {

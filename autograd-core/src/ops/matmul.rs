@@ -23,6 +23,9 @@ fn product<T: Numeric>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Value<T>> {
     let row = (x.rank() == 1).then(|| x.clone().reshaped(Shape::from_slice(&[1, x.len()])));
     let column = (y.rank() == 1).then(|| y.clone().reshaped(Shape::from_slice(&[y.len(), 1])));
     let out = matmul::matmul(row.as_ref().unwrap_or(&x), column.as_ref().unwrap_or(&y))?;
+    if row.is_none() && column.is_none() {
+        return Ok(out);
+    }
     let mut shape = Shape::from_slice(out.shape());
     if column.is_some() {
         shape.pop();
