@@ -50,7 +50,7 @@ pub(crate) fn matmul<T: Multiply>(a: &Value<T>, b: &Value<T>) -> Result<Value<T>
         let (start_a, start_b) = (at(index, &lead, &strides_a), at(index, &lead, &strides_b));
         let x = operand(&a.raw()[start_a..], &strides_a[rank..]);
         let y = operand(&b.raw()[start_b..], &strides_b[rank..]);
-        T::multiply([m, k, n], x, y, block);
+        T::product([m, k, n], x, y, block);
     }
     Ok(out)
 }
@@ -65,7 +65,7 @@ fn one<T: Multiply>(a: &Value<T>, b: &Value<T>, [m, k, n]: [usize; 3]) -> Result
     let Some(data) = out.as_mut_slice() else {
         unreachable!("a new value is not shared");
     };
-    T::multiply([m, k, n], operand(a.raw(), &a.strides()), operand(b.raw(), &b.strides()), data);
+    T::product([m, k, n], operand(a.raw(), &a.strides()), operand(b.raw(), &b.strides()), data);
     Ok(out)
 }
 
@@ -76,18 +76,18 @@ fn operand<'a, T>(data: &'a [T], strides: &[usize]) -> Matrix<'a, T> {
 /// Numbers that matrices are made of.
 pub(crate) trait Multiply: Storable {
     /// `c = a b`, where `a` is m by k, `b` k by n, and `c` row-major m by n.
-    fn multiply(size: [usize; 3], a: Matrix<'_, Self>, b: Matrix<'_, Self>, c: &mut [Self]);
+    fn product(size: [usize; 3], a: Matrix<'_, Self>, b: Matrix<'_, Self>, c: &mut [Self]);
 }
 
 macro_rules! multiply {
     (floats: $($f:ty)*; integers: $($i:ty)*;) => {
         $(impl Multiply for $f {
-            fn multiply(size: [usize; 3], a: Matrix<'_, $f>, b: Matrix<'_, $f>, c: &mut [$f]) {
+            fn product(size: [usize; 3], a: Matrix<'_, $f>, b: Matrix<'_, $f>, c: &mut [$f]) {
                 gemm(size, a, b, c).unwrap_or_else(|| portable(size, a, b, c));
             }
         })*
         $(impl Multiply for $i {
-            fn multiply(size: [usize; 3], a: Matrix<'_, $i>, b: Matrix<'_, $i>, c: &mut [$i]) {
+            fn product(size: [usize; 3], a: Matrix<'_, $i>, b: Matrix<'_, $i>, c: &mut [$i]) {
                 portable(size, a, b, c);
             }
         })*
