@@ -4,6 +4,8 @@
 //! panels that lie as the innermost loop reads them, and that loop keeps a tile of the result in
 //! registers. What is too small or too narrow for packing to pay is read where it lies.
 
+#![allow(clippy::needless_range_loop, reason = "an index names a place in several operands")]
+
 use super::Storable;
 use super::simd::{VectorKernel, Vectored, Vectors};
 
