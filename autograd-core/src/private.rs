@@ -5,3 +5,4 @@ pub use crate::error::Result;
 pub use crate::graph::Tensor;
 pub use crate::nn::{Module, Visitor as ModuleVisitor};
 pub use crate::py_layer::*;
+pub use crate::static_graph::private::*;

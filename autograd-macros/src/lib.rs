@@ -19,6 +19,7 @@ mod messages;
 mod model;
 mod module;
 mod parse;
+mod py_func;
 mod saved;
 #[cfg(test)]
 mod tests;
@@ -38,6 +39,15 @@ pub fn py_layer(
     block: proc_macro::TokenStream,
 ) -> proc_macro::TokenStream {
     layer(arguments.into(), block.into()).into()
+}
+
+/// Makes an operator of programs from an impl block with `forward` and `backward` over arrays.
+#[proc_macro_attribute]
+pub fn py_func(
+    arguments: proc_macro::TokenStream,
+    block: proc_macro::TokenStream,
+) -> proc_macro::TokenStream {
+    py_func::expand(arguments.into(), block.into()).into()
 }
 
 /// Makes a struct of tensors one that an op can save: `type Saved = MyStruct;`.

@@ -7,6 +7,7 @@
 mod candle;
 mod hand;
 mod ours;
+mod program;
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -48,34 +49,34 @@ struct Row {
 fn main() {
     let rows = [
         Row {
-            title: "custom tanh op on [2, 3] f64, chain of 100, forward; an op",
-            unit: "ns",
-            scale: 1e9 / CHAIN as f64,
-            candidates: vec![ours::small(false), candle::small(false), hand::small(false)],
-        },
-        Row {
-            title: "the same, mean and backward too; an op",
-            unit: "ns",
-            scale: 1e9 / CHAIN as f64,
-            candidates: vec![ours::small(true), candle::small(true), hand::small(true)],
-        },
-        Row {
-            title: "custom tanh op on 1,000,000 f32, forward",
+            title: "the document's net, four py_func tanh layers, batch 10, forward",
             unit: "us",
             scale: 1e6,
-            candidates: vec![ours::large(false), candle::large(false), hand::large(false)],
+            candidates: nets(false),
         },
+        Row { title: "the same, a training step", unit: "us", scale: 1e6, candidates: nets(true) },
         Row {
-            title: "the same, forward and backward",
+            title: "py_func int32 addition on [2, 3]",
             unit: "us",
             scale: 1e6,
-            candidates: vec![ours::large(true), candle::large(true), hand::large(true)],
+            candidates: vec![program::integers()],
         },
     ];
     println!("| work | | time | against ours |\n|---|---|---:|---:|");
     for row in rows {
         report(row);
     }
+}
+
+fn nets(train: bool) -> Vec<Candidate> {
+    use program::By;
+    vec![
+        program::by_program("a program, py_func over tensors", By::Tensors, train),
+        program::by_program("a program, py_func over arrays", By::Arrays, train),
+        program::by_program("a program, built-in tanh", By::BuiltIn, train),
+        program::eagerly("eager, #[py_layer] tanh", By::Tensors, train),
+        program::eagerly("eager, built-in tanh", By::BuiltIn, train),
+    ]
 }
 
 fn report(mut row: Row) {

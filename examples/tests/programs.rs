@@ -62,4 +62,7 @@ programs! {
     clip_by_hook
     explain
     conv_net
+    py_func_add
+    py_func_net
+    py_func_tanh
 }

@@ -58,3 +58,59 @@ pub use py_func::{
     Arity, Outcome, Param, PyFunc, PyFuncCall, PyFuncListCall, PyFuncParam, PyFuncReturn,
     PyFuncValue, Signature, Variables,
 };
+
+/// An operator of programs from an impl block over arrays: [`Program::py_func`] with names.
+///
+/// `forward` takes views of arrays (or `&Tensor`), one for each input, and returns arrays (or
+/// tensors), one for each output: nothing, one, or a tuple, or a `Result` of that. `backward` is
+/// given, **by name**, what it asks for: any of the inputs; any of the outputs, which are called
+/// `y`, or `y0`, `y1` .. where there are several; and the gradient of each output, `dy` (or `dy0`,
+/// `dy1` ..), an `Option` where `None` is wanted for one that did not come. Leaving an input or an
+/// output out skips it. It returns one gradient for each input. Without `backward` there is no
+/// gradient. `#[py_func(sum, difference)]` gives the outputs other names: then gradients are
+/// `dsum` and `ddifference`.
+///
+/// The block makes a struct and `call`, whose parameters are the inputs and then the outputs, which
+/// [`Block::create_var`] made.
+///
+/// ```
+/// use autograd_core::DType;
+/// use autograd_core::static_graph::{Executor, Program, gradients, py_func};
+/// use ndarray::{ArrayD, ArrayViewD, arr1};
+///
+/// #[py_func]
+/// impl Tanh {
+///     fn forward(x: ArrayViewD<f64>) -> ArrayD<f64> {
+///         x.mapv(f64::tanh)
+///     }
+///
+///     // `x` is not needed, so it is not asked for.
+///     fn backward(y: ArrayViewD<f64>, dy: ArrayViewD<f64>) -> ArrayD<f64> {
+///         &dy * (1.0 - &y * &y)
+///     }
+/// }
+///
+/// let program = Program::new();
+/// let x = program.data("x", [-1], DType::Float64)?;
+/// x.set_stop_gradient(false);
+/// let y = program.current_block().create_var("y", x.dtype(), x.shape())?;
+/// let y = Tanh::call(&x, &y)?;
+/// let dx = gradients(&[&y], &[&x])?.remove(0).unwrap();
+/// let run = Executor::new().run(&program, &[("x", &arr1(&[0.0_f64]))], &[&y, &dx])?;
+/// assert_eq!(run[0].downcast_ref::<f64>().unwrap().to_vec(), [0.0]);
+/// assert_eq!(run[1].downcast_ref::<f64>().unwrap().to_vec(), [1.0]);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
+///
+/// # What the compiler rejects
+///
+/// A parameter of `backward` that is none of these names, out of order, or missing where it is a
+/// gradient; another number of gradients than inputs; a gradient or a value of another element type
+/// than what it belongs to; a name that an input and an output share; `self`, `async`, generics.
+pub use autograd_macros::py_func;
+
+/// What expansions of [`py_func`] call.
+pub(crate) mod private {
+    pub use super::program::{Program, Variable};
+    pub use super::py_func::{gradient_of_input, same_as_input, same_as_output};
+}

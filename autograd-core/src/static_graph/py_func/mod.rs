@@ -10,6 +10,7 @@ use std::sync::Arc;
 pub(super) use foreign::Foreign;
 pub(super) use signature::{Function, name_of};
 pub use signature::{Param, PyFunc, PyFuncParam, PyFuncReturn, PyFuncValue, Signature};
+pub use signature::{gradient_of_input, same_as_input, same_as_output};
 
 use super::ir::{Op, Phase, Place, VarId, wrong};
 use super::kind::Kind;

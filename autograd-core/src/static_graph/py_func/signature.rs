@@ -101,6 +101,8 @@ fn strip_generics(path: &str) -> &str {
 pub trait PyFuncParam {
     /// The same for any lifetime.
     type Item<'a>;
+    /// What it holds.
+    type Element;
     #[doc(hidden)]
     const PARAM: Param;
     #[doc(hidden)]
@@ -119,6 +121,7 @@ fn tensor<T: Element>(given: Option<&AnyTensor>) -> Result<&Tensor<T>, String> {
 #[diagnostic::do_not_recommend]
 impl<T: Element, D: Dimension> PyFuncParam for ArrayView<'_, T, D> {
     type Item<'a> = ArrayView<'a, T, D>;
+    type Element = T;
     const PARAM: Param = Param { dtype: T::DTYPE, rank: D::NDIM, optional: false };
 
     fn take(given: Option<&AnyTensor>) -> Result<ArrayView<'_, T, D>, String> {
@@ -135,6 +138,7 @@ impl<T: Element, D: Dimension> PyFuncParam for ArrayView<'_, T, D> {
 #[diagnostic::do_not_recommend]
 impl<T: Element> PyFuncParam for &Tensor<T> {
     type Item<'a> = &'a Tensor<T>;
+    type Element = T;
     const PARAM: Param = Param { dtype: T::DTYPE, rank: None, optional: false };
 
     fn take(given: Option<&AnyTensor>) -> Result<&Tensor<T>, String> {
@@ -145,6 +149,7 @@ impl<T: Element> PyFuncParam for &Tensor<T> {
 #[diagnostic::do_not_recommend]
 impl<P: PyFuncParam> PyFuncParam for Option<P> {
     type Item<'a> = Option<P::Item<'a>>;
+    type Element = P::Element;
     const PARAM: Param = Param { optional: true, ..P::PARAM };
 
     fn take(given: Option<&AnyTensor>) -> Result<Option<P::Item<'_>>, String> {
@@ -160,6 +165,8 @@ impl<P: PyFuncParam> PyFuncParam for Option<P> {
     note = "a returned value is `Array<T, D>` (`ArrayD<T>`, `Array2<T>` ..), `Tensor<T>`, or an `Option` of either for a gradient that there may not be"
 )]
 pub trait PyFuncValue {
+    /// What it holds.
+    type Element;
     #[doc(hidden)]
     const PARAM: Param;
     #[doc(hidden)]
@@ -168,6 +175,7 @@ pub trait PyFuncValue {
 
 #[diagnostic::do_not_recommend]
 impl<T: Element, D: Dimension> PyFuncValue for Array<T, D> {
+    type Element = T;
     const PARAM: Param = Param { dtype: T::DTYPE, rank: D::NDIM, optional: false };
 
     fn give(self) -> Option<AnyTensor> {
@@ -177,6 +185,7 @@ impl<T: Element, D: Dimension> PyFuncValue for Array<T, D> {
 
 #[diagnostic::do_not_recommend]
 impl<T: Element> PyFuncValue for Tensor<T> {
+    type Element = T;
     const PARAM: Param = Param { dtype: T::DTYPE, rank: None, optional: false };
 
     fn give(self) -> Option<AnyTensor> {
@@ -186,6 +195,7 @@ impl<T: Element> PyFuncValue for Tensor<T> {
 
 #[diagnostic::do_not_recommend]
 impl<V: PyFuncValue> PyFuncValue for Option<V> {
+    type Element = V::Element;
     const PARAM: Param = Param { optional: true, ..V::PARAM };
 
     fn give(self) -> Option<AnyTensor> {
@@ -322,4 +332,37 @@ functions! {
     10 (A B C D E G H I J K);
     11 (A B C D E G H I J K L);
     12 (A B C D E G H I J K L O);
+}
+
+/// Whether what backward takes or returns holds what forward's part of the same name holds.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`backward` has elements of type `{Self}` where `forward` has `{T}`",
+    label = "holds `{Self}`, expected `{T}`",
+    note = "a value keeps its element type, and a gradient has that of what it is a gradient of"
+)]
+pub trait SameElement<T> {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Element> SameElement<T> for T {}
+
+/// The proof for an input that backward takes.
+pub fn same_as_input<A: PyFuncParam, B: PyFuncParam>()
+where
+    A::Element: SameElement<B::Element>,
+{
+}
+
+/// The proof for an output, or the gradient of one, that backward takes.
+pub fn same_as_output<A: PyFuncParam, B: PyFuncValue>()
+where
+    A::Element: SameElement<B::Element>,
+{
+}
+
+/// The proof for a gradient that backward returns.
+pub fn gradient_of_input<A: PyFuncValue, B: PyFuncParam>()
+where
+    A::Element: SameElement<B::Element>,
+{
 }
