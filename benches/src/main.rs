@@ -49,6 +49,30 @@ struct Row {
 fn main() {
     let rows = [
         Row {
+            title: "custom tanh op on [2, 3] f64, chain of 100, forward; an op",
+            unit: "ns",
+            scale: 1e9 / CHAIN as f64,
+            candidates: vec![ours::small(false), candle::small(false), hand::small(false)],
+        },
+        Row {
+            title: "the same, mean and backward too; an op",
+            unit: "ns",
+            scale: 1e9 / CHAIN as f64,
+            candidates: vec![ours::small(true), candle::small(true), hand::small(true)],
+        },
+        Row {
+            title: "custom tanh op on 1,000,000 f32, forward",
+            unit: "us",
+            scale: 1e6,
+            candidates: vec![ours::large(false), candle::large(false), hand::large(false)],
+        },
+        Row {
+            title: "the same, forward and backward",
+            unit: "us",
+            scale: 1e6,
+            candidates: vec![ours::large(true), candle::large(true), hand::large(true)],
+        },
+        Row {
             title: "the document's net, four py_func tanh layers, batch 10, forward",
             unit: "us",
             scale: 1e6,

@@ -182,8 +182,12 @@ impl<'a> Op<'a> {
             self.item.attrs.iter().filter(|attr| attr.path().is_ident("cfg")).collect();
         let mut block = item.clone();
         block.attrs.retain(|attr| !attr.path().is_ident("doc"));
-        let both: Vec<&Ident> =
-            self.inputs.iter().chain(&self.outputs).map(|value| &value.name).collect();
+        let mut both: Vec<Ident> =
+            self.inputs.iter().chain(&self.outputs).map(|value| value.name.clone()).collect();
+        if !sound {
+            // Names that were told to clash are not told again.
+            both = (0..both.len()).map(|i| format_ident!("variable{i}")).collect();
+        }
         let outcome = match self.outputs.len() {
             0 => quote!(()),
             1 => quote!(#private::Variable),
