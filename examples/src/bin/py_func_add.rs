@@ -1,5 +1,6 @@
 //! The second program of Paddle's page on `py_func`: two int32 arrays, added by a user's function
 //! that looks at their shapes.
+#![allow(clippy::print_stdout, missing_docs, reason = "an example shows its results")]
 
 use autograd_core::DType;
 use autograd_core::static_graph::{Executor, Program, Variable};

@@ -1,5 +1,6 @@
 //! The first program of Paddle's page on `py_func`: a net of four fully connected layers, each
 //! with a user's tanh over arrays and a user's function that looks at what comes out.
+#![allow(clippy::print_stdout, missing_docs, reason = "an example shows its results")]
 
 use autograd_core::DType;
 use autograd_core::static_graph::{

@@ -1,5 +1,6 @@
 //! The second half of Paddle's guide to custom ops: `py_func` with a backward function that is
 //! given everything, with one that skips the input, and as a `#[py_func]` block.
+#![allow(clippy::print_stdout, missing_docs, reason = "an example shows its results")]
 
 use autograd_core::DType;
 use autograd_core::static_graph::{Executor, Program, Variable, gradients, py_func};
