@@ -224,6 +224,17 @@ fn batch_normalisation_is_numpy_s() {
 }
 
 #[test]
+fn a_checkpoint_collects_a_batch_twice() {
+    let norm = std::sync::Arc::new(BatchNorm2d::<f64>::new(2));
+    let inner = std::sync::Arc::clone(&norm);
+    let loss = autograd_core::checkpoint(move || inner.forward(&pictures(0)).square().sum());
+    assert_eq!(norm.num_batches_tracked.item(), 1);
+    loss.backward().unwrap();
+    assert_eq!(norm.num_batches_tracked.item(), 2);
+    assert!(norm.weight.grad().is_some());
+}
+
+#[test]
 fn layer_normalisation_is_numpy_s() {
     let norm = LayerNorm::<f64>::new([2, 3]);
     let weight = Tensor::<f64>::arange(6).reshape([2, 3]) / 4.0;

@@ -123,6 +123,18 @@ fn parameters_of_both_types_move_together_and_those_without_a_gradient_stay() {
 }
 
 #[test]
+fn frozen_parameters_stay() {
+    let model = (parameter(Tensor::from(1.0_f32)), parameter(Tensor::from(1.0_f32)));
+    let mut adam = Optimizer::new(&model, AdamW::new(0.1));
+    (&model.0 * &model.1).backward().unwrap();
+    model.0.set_stop_gradient(true);
+    adam.step().unwrap();
+    assert_eq!(model.0.item(), 1.0);
+    assert!(model.1.item() < 0.95);
+    assert!(adam.state_dict().keys().all(|name| name.starts_with("1.")));
+}
+
+#[test]
 fn a_tensor_in_two_places_moves_once() {
     let p = parameter(Tensor::from(1.0_f32));
     let mut sgd = Optimizer::new(&[p.clone(), p.clone()], Sgd::new(0.25));

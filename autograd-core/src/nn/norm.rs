@@ -135,7 +135,8 @@ impl<T: Float> Module for LayerNorm<T> {
 /// In training `mean` and `var` are those of the batch, and running means of both are collected:
 /// `running = (1 - momentum) running + momentum batch`, where the batch's variance divides by the
 /// number of elements less one, as in PyTorch. (Paddle divides by the number, and its momentum is
-/// one less ours.) Else the running means are used.
+/// one less ours.) Else the running means are used. In a [`checkpoint`](crate::checkpoint()), whose
+/// closure runs twice, a batch is collected twice.
 ///
 /// ```
 /// use autograd_core::Tensor;

@@ -136,14 +136,45 @@ impl<T: Float> Kernel for AdamPass<'_, T> {
     #[inline(always)]
     fn run<const FMA: bool>(self) {
         let Self { parameter, gradient, moments: [mean, square], by } = self;
+        let (blocks, rest) = parameter.as_chunks_mut::<BLOCK>();
+        let (gradients, gradient) = gradient.as_chunks::<BLOCK>();
+        let (means, mean) = mean.as_chunks_mut::<BLOCK>();
+        let (squares, square) = square.as_chunks_mut::<BLOCK>();
+        for (((p, g), m), v) in blocks.iter_mut().zip(gradients).zip(means).zip(squares) {
+            adam_block(p, g, m, v, by);
+        }
         let moments = mean.iter_mut().zip(square);
-        for ((p, &g), (m, v)) in parameter.iter_mut().zip(gradient).zip(moments) {
-            let g = g + by.weight_decay * *p;
-            *m = by.betas[0] * *m + by.intakes[0] * g;
-            *v = by.betas[1] * *v + by.intakes[1] * g * g;
-            *p = by.shrink * *p - by.rate * *m / (v.sqrt() * by.scale + by.eps);
+        for ((p, &g), (m, v)) in rest.iter_mut().zip(gradient).zip(moments) {
+            (*p, *m, *v) = adam_element(*p, g, *m, *v, by);
         }
     }
+}
+
+/// Elements that are loaded before any is stored: with four slices, of which three are written,
+/// the compiler would not make vectors of them otherwise.
+const BLOCK: usize = 16;
+
+#[inline(always)]
+fn adam_block<T: Float>(
+    p: &mut [T; BLOCK],
+    g: &[T; BLOCK],
+    m: &mut [T; BLOCK],
+    v: &mut [T; BLOCK],
+    by: Adam<T>,
+) {
+    let (mut new_p, mut new_m, mut new_v) = (*p, *m, *v);
+    for i in 0..BLOCK {
+        (new_p[i], new_m[i], new_v[i]) = adam_element(new_p[i], g[i], new_m[i], new_v[i], by);
+    }
+    (*p, *m, *v) = (new_p, new_m, new_v);
+}
+
+#[inline(always)]
+fn adam_element<T: Float>(p: T, g: T, m: T, v: T, by: Adam<T>) -> (T, T, T) {
+    let g = g + by.weight_decay * p;
+    let m = by.betas[0] * m + by.intakes[0] * g;
+    let v = by.betas[1] * v + by.intakes[1] * g * g;
+    (by.shrink * p - by.rate * m / (v.sqrt() * by.scale + by.eps), m, v)
 }
 
 struct SumOfSquares<'a, T>(&'a [T]);

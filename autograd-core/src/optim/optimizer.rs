@@ -48,7 +48,8 @@ pub(super) struct Step<'a, T: Float> {
 
 /// Moves parameters against their gradients by a [`Rule`]; see the [module](super).
 ///
-/// Parameters without a gradient are passed over, as in PyTorch.
+/// Parameters without a gradient are passed over, as are those that are frozen
+/// (`stop_gradient`), whatever gradient they still have.
 #[derive(Debug)]
 pub struct Optimizer<R: Rule> {
     rules: Vec<R>,
@@ -227,7 +228,9 @@ impl<T: Kernels> Moved<T> {
     }
 
     fn step<R: Rule>(&mut self, rule: &R) {
-        let Some(gradient) = self.tensor.grad() else { return };
+        let Some(gradient) = self.tensor.grad().filter(|_| !self.tensor.stop_gradient()) else {
+            return;
+        };
         let gradient = gradient.read();
         let gradient = gradient.contiguous();
         let remembered = rule.state().len();
@@ -281,5 +284,26 @@ impl<T: Kernels> Moved<T> {
         let count = from.get(&format!("{name}{STEP}")).and_then(<i64 as Element>::peek);
         self.count = count.filter(|_| R::COUNTS).map_or(0, |count| count.item() as u64);
         self.state = state.unwrap_or_default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nn::parameter;
+    use crate::optim::Adam;
+
+    #[test]
+    fn a_step_writes_where_the_numbers_are() {
+        let p = parameter(Tensor::<f32>::zeros([1000]));
+        let place = || p.read().as_slice().map(<[f32]>::as_ptr);
+        let before = place();
+        let mut adam = Optimizer::new(&p, Adam::new(0.1));
+        for _ in 0..3 {
+            p.clear_grad();
+            assert!((&p + 1.0).square().sum().backward().is_ok() && adam.step().is_ok());
+        }
+        assert!(p.to_vec().iter().all(|&x| x < -0.2));
+        assert_eq!(place(), before);
     }
 }
