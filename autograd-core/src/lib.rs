@@ -96,7 +96,7 @@ pub use engine::{
 pub use error::{Error, Result};
 pub use explain::{Explanation, GradientStatus, explain};
 pub use functional::{hessian, hvp, jacobian, jvp, vjp};
-pub use gradcheck::{gradcheck, gradgradcheck};
+pub use gradcheck::{gradcheck, gradcheck_any, gradgradcheck, gradgradcheck_any};
 pub use graph::{
     AnyTensor, Element, EnableGrad, HookResult, NoGrad, SavedTensorsHooks, Tensor, enable_grad,
     is_grad_enabled, no_grad, saved_tensors_hooks,
