@@ -90,8 +90,8 @@ pub mod static_graph;
 pub use array::pool::{buffer_pool_bytes, empty_buffer_pool, set_buffer_pool_limit};
 pub use array::{DType, IntoShape};
 pub use engine::{
-    AnomalyScope, BackwardOptions, GradOptions, Graph, GraphNode, HookHandle, backward, checkpoint,
-    detect_anomaly, grad, grad_with,
+    AnomalyScope, BackwardOptions, GradOptions, Graph, GraphNode, HookHandle, after_backward,
+    backward, backward_to, checkpoint, detect_anomaly, grad, grad_with,
 };
 pub use error::{Error, Result};
 pub use explain::{Explanation, GradientStatus, explain};

@@ -1,8 +1,7 @@
 //! Sections F and G of the behaviour cases, by their ids: hooks; `grad`, higher order, the modes.
 //!
 //! The cases about layers at second order (G13, G15, G16, G33) stand in `py_layer.rs`. Without a
-//! test, because the library has no such thing: a hook for the end of every backward (F16),
-//! `only_inputs` (G27), zeros for unused inputs (G28), `backward` with a list of inputs (G38).
+//! test, because the library has no such thing: `only_inputs` (G27).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,8 +9,8 @@ use std::sync::{Arc, Mutex};
 
 use autograd_core::prelude::*;
 use autograd_core::{
-    BackwardOptions, Error, GradOptions, Result, backward, grad, grad_with, gradcheck,
-    is_grad_enabled,
+    BackwardOptions, Error, GradOptions, Result, after_backward, backward, backward_to, grad,
+    grad_with, gradcheck, is_grad_enabled,
 };
 
 fn leaf(data: &[f64]) -> Tensor<f64> {
@@ -844,4 +843,142 @@ fn a_panic_in_a_hook_during_grad_leaves_everything_usable() {
     assert!(panic.is_err() && is_grad_enabled());
     handle.remove();
     assert_eq!(grad(&[&h.sum()], &[&x]).unwrap()[0].item(), 2.0);
+}
+
+/// A number that callbacks change.
+fn counter() -> std::rc::Rc<std::cell::Cell<u32>> {
+    std::rc::Rc::default()
+}
+
+#[test]
+fn f16_called_once_after_a_whole_backward() -> Result<()> {
+    let (x, count) = (leaf(&[2.0]), counter());
+    let (seen, inside) = (x.clone(), count.clone());
+    count.set(10);
+    after_backward(move || {
+        assert_eq!(gradient(&seen), [4.0]);
+        inside.set(inside.get() * 2);
+        Ok(())
+    });
+    // No gradient is written by this.
+    grad(&[&x.square()], &[&x])?;
+    assert_eq!(count.get(), 10);
+    x.square().backward()?;
+    assert_eq!(count.get(), 20);
+    x.square().backward()?;
+    assert_eq!(count.get(), 20);
+    Ok(())
+}
+
+#[test]
+fn f16_given_in_a_hook_it_waits_for_the_outermost_backward() -> Result<()> {
+    let (x, other) = (leaf(&[2.0]), leaf(&[1.0]));
+    let h = &x * 3.0;
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let (log, inner) = (Arc::clone(&order), other.clone());
+    let leaf = x.clone();
+    let _ = h.register_hook(move |_| {
+        for name in ["first", "second"] {
+            let (log, leaf) = (Arc::clone(&log), leaf.clone());
+            after_backward(move || {
+                assert_eq!(gradient(&leaf), [3.0]);
+                log.lock().unwrap().push(name);
+                Ok(())
+            });
+        }
+        enable_grad().run(|| inner.square().backward())?;
+        log.lock().unwrap().push("inner done");
+        Ok(None)
+    })?;
+    h.backward()?;
+    assert_eq!(*order.lock().unwrap(), ["inner done", "first", "second"]);
+    Ok(())
+}
+
+#[test]
+fn f16_errors_and_failed_backwards() {
+    let (x, count) = (leaf(&[2.0]), counter());
+    let add = |to: &std::rc::Rc<std::cell::Cell<u32>>| {
+        let to = to.clone();
+        move || {
+            to.set(to.get() + 1);
+            Ok(())
+        }
+    };
+    // Of three the second fails: the gradient stays, the third is not called.
+    after_backward(add(&count));
+    after_backward(|| Err(Error::Unsupported { op: "callback", why: "no".into() }));
+    after_backward(add(&count));
+    let error = x.square().backward().unwrap_err();
+    assert!(matches!(error, Error::Unsupported { op: "callback", .. }), "{error}");
+    assert_eq!((gradient(&x), count.get()), (vec![4.0], 1));
+    // A backward that fails or panics calls none, now or later.
+    let y = x.square();
+    y.backward().unwrap();
+    after_backward(add(&count));
+    assert!(matches!(y.backward(), Err(Error::GraphFreed { .. })));
+    after_backward(add(&count));
+    let h = &x * 1.0;
+    let _ = h.register_hook(|_| panic!("hook")).unwrap();
+    assert!(catch_unwind(AssertUnwindSafe(|| h.backward())).is_err());
+    after_backward(|| panic!("callback"));
+    assert!(catch_unwind(AssertUnwindSafe(|| x.square().backward())).is_err());
+    x.square().backward().unwrap();
+    assert_eq!(count.get(), 1);
+}
+
+#[test]
+fn g28_zeros_for_unused_inputs() -> Result<()> {
+    let (x, y) = (leaf(&[2.0, 3.0]), leaf(&[1.0]));
+    let loss = x.square().sum();
+    let grads = grad_with(&[&loss], &[&y, &x], GradOptions::new().materialize_grads(true))?;
+    let [Some(dy), Some(dx)] = &grads[..] else { panic!("{grads:?}") };
+    assert_eq!((dy.to_vec(), dx.to_vec()), (vec![0.0], vec![4.0, 6.0]));
+    assert!(dy.stop_gradient());
+    // Before `allow_unused`, which alone gives `None`.
+    let both = GradOptions::new().allow_unused(true).materialize_grads(true);
+    let grads = grad_with(&[&x.sum()], &[&y], both)?;
+    assert_eq!(grads[0].as_ref().map(Tensor::item), Some(0.0));
+    Ok(())
+}
+
+#[test]
+fn g38_backward_fills_the_named_inputs_only() -> Result<()> {
+    let options = BackwardOptions::new();
+    let retain = options.retain_graph(true);
+    let (x, y, unused) = (leaf(&[2.0]), leaf(&[3.0]), leaf(&[1.0]));
+    let h = &x * &y;
+    let kept = &h * 1.0;
+    kept.retain_grads()?;
+    let loss: AnyTensor = kept.square().into();
+    let seen = Log::default();
+    let _ = x.register_hook(seen.hook())?;
+    let any = |t: &Tensor<f64>| AnyTensor::from(t.clone());
+    // 2 x y^2 = 36; hooks of a leaf that gets its gradient run.
+    backward_to(&[loss.clone()], &[None], &[any(&x), any(&unused)], retain)?;
+    assert_eq!((gradient(&x), seen.seen()), (vec![36.0], vec![vec![36.0]]));
+    assert!(y.grad().is_none() && unused.grad().is_none() && kept.grad().is_none());
+    // The output of an op, which then keeps it; a second one is added.
+    backward_to(&[loss.clone()], &[None], &[any(&h)], retain)?;
+    backward_to(&[loss.clone()], &[None], &[any(&h), any(&y)], options)?;
+    assert_eq!((gradient(&h), gradient(&y)), (vec![24.0], vec![24.0]));
+    assert_eq!(gradient(&x), [36.0]);
+    let freed = backward_to(&[loss.clone()], &[None], &[any(&x)], options);
+    assert!(matches!(freed, Err(Error::GraphFreed { .. })));
+    let none = backward_to(&[loss.clone()], &[None], &[], options);
+    assert!(matches!(none, Err(Error::Count { op: "backward_to", .. })));
+    let twice = backward_to(&[loss], &[None], &[any(&x), any(&x)], options);
+    assert!(matches!(twice, Err(Error::Duplicate { op: "backward_to", .. })));
+    assert_eq!(gradient(&x), [36.0]);
+    Ok(())
+}
+
+#[test]
+fn g38_gradients_of_two_inputs_are_not_shared() -> Result<()> {
+    let (a, b) = (leaf(&[1.0]), leaf(&[2.0]));
+    let inputs = [a.clone().into(), b.clone().into()];
+    backward_to(&[(&a + &b).into()], &[None], &inputs, BackwardOptions::new())?;
+    (&a * 5.0).backward()?;
+    assert_eq!((gradient(&a), gradient(&b)), (vec![6.0], vec![1.0]));
+    Ok(())
 }

@@ -5,12 +5,14 @@
 //! leaves get is held back until the walk is done, so an error or a panic in the middle leaves
 //! every `.grad` as it was.
 
+mod after;
 mod anomaly;
 mod checkpoint;
 mod draw;
 mod frontier;
 mod hooks;
 
+pub use after::after_backward;
 pub use anomaly::{AnomalyScope, detect_anomaly};
 pub use checkpoint::checkpoint;
 pub use draw::Graph;
@@ -355,19 +357,64 @@ pub fn backward(
     check_counts("backward", outputs.len(), seeds.len())?;
     check_distinct("backward", "outputs", outputs)?;
     anomaly::check()?;
-    let _mode = GradMode::set(options.create_graph);
-    let mut pass = Pass::new(None);
-    start(&mut pass, "backward", outputs, seeds)?;
-    pass.walk(options)?;
-    commit(pass.leaves, pass.retained.unwrap_or_default())
+    let running = after::Running::start();
+    {
+        let _mode = GradMode::set(options.create_graph);
+        let mut pass = Pass::new(None);
+        start(&mut pass, "backward", outputs, seeds)?;
+        pass.walk(options)?;
+        commit(pass.leaves.grads, pass.retained.unwrap_or_default())?;
+    }
+    running.finish()
+}
+
+/// [`backward()`] that adds to `.grad` of these inputs only, leaves or outputs of ops: no other
+/// tensor's changes, and only ops on the way to them run. An input that no output was computed
+/// from gets nothing.
+///
+/// ```
+/// use autograd_core::{BackwardOptions, Tensor, backward_to};
+///
+/// let (x, y) = (Tensor::from(2.0), Tensor::from(5.0));
+/// x.set_stop_gradient(false);
+/// y.set_stop_gradient(false);
+/// let loss = &x * &y;
+/// backward_to(&[loss.into()], &[None], &[x.clone().into()], BackwardOptions::new())?;
+/// assert_eq!(x.grad().unwrap().item(), 5.0);
+/// assert!(y.grad().is_none());
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::Count`] for no inputs, [`Error::Duplicate`] for the same input twice; for the rest see
+/// [`backward()`].
+pub fn backward_to(
+    outputs: &[AnyTensor],
+    seeds: &[Option<AnyTensor>],
+    inputs: &[AnyTensor],
+    options: BackwardOptions,
+) -> Result<()> {
+    let running = after::Running::start();
+    {
+        let found = find("backward_to", outputs, inputs, seeds, options)?;
+        let _mode = GradMode::set(options.create_graph);
+        let mut all = inputs.iter().zip(found).filter_map(|(x, grad)| Some((x.clone(), grad?)));
+        let (leaves, others) = all.by_ref().partition(|(x, _)| for_any!(x, t => t.is_leaf()));
+        commit(leaves, others)?;
+    }
+    running.finish()
 }
 
 /// Gives every leaf its gradient, and every tensor on the way that keeps one; all of them, or none
 /// if a hook fails.
-fn commit(leaves: Leaves, retained: Vec<(AnyTensor, AnyTensor)>) -> Result<()> {
+fn commit(
+    leaves: Vec<(AnyTensor, AnyTensor)>,
+    retained: Vec<(AnyTensor, AnyTensor)>,
+) -> Result<()> {
     let mut done = retained;
-    done.reserve_exact(leaves.grads.len());
-    for (leaf, grad) in leaves.grads {
+    done.reserve_exact(leaves.len());
+    for (leaf, grad) in leaves {
         let grad = hooks::run_leaf_hooks(&leaf, grad)?;
         done.push((leaf, grad));
     }
@@ -401,13 +448,20 @@ fn accumulate<T: Float>(tensor: &Tensor<T>, grad: Tensor<T>) {
 pub struct GradOptions<T: Element> {
     seeds: Option<Vec<Option<Tensor<T>>>>,
     allow_unused: bool,
+    materialize: bool,
     retain_graph: Option<bool>,
     create_graph: bool,
 }
 
 impl<T: Element> Default for GradOptions<T> {
     fn default() -> Self {
-        Self { seeds: None, allow_unused: false, retain_graph: None, create_graph: false }
+        Self {
+            seeds: None,
+            allow_unused: false,
+            materialize: false,
+            retain_graph: None,
+            create_graph: false,
+        }
     }
 }
 
@@ -426,6 +480,12 @@ impl<T: Element> GradOptions<T> {
     /// Give `None` for inputs that no output was computed from, instead of an error.
     pub fn allow_unused(mut self, allow: bool) -> Self {
         self.allow_unused = allow;
+        self
+    }
+
+    /// Give zeros for inputs that no output was computed from, instead of an error or `None`.
+    pub fn materialize_grads(mut self, materialize: bool) -> Self {
+        self.materialize = materialize;
         self
     }
 
@@ -504,6 +564,9 @@ pub fn grad_with<T: Float, U: Float>(
     let mut grads = Vec::with_capacity(found.len());
     for (position, grad) in found.into_iter().enumerate() {
         match grad {
+            None if options.materialize => {
+                grads.push(U::peek(&inputs[position]).map(Tensor::zeros_like));
+            }
             None if !options.allow_unused => return Err(Error::Unused { position }),
             grad => grads.push(grad.and_then(U::unwrap)),
         }
@@ -517,17 +580,31 @@ pub(crate) fn grad_any(
     seeds: &[Option<AnyTensor>],
     options: BackwardOptions,
 ) -> Result<Vec<Option<AnyTensor>>> {
-    check_counts("grad", outputs.len(), seeds.len())?;
+    let found = find("grad", outputs, inputs, seeds, options)?;
+    // Two inputs may have got the same tensor, which may be a seed or saved too.
+    let _mode = GradMode::set(options.create_graph);
+    Ok(found.into_iter().map(|grad| grad.map(own)).collect())
+}
+
+/// Walks on the ways to the inputs only; the gradients that came to them.
+fn find(
+    op: &'static str,
+    outputs: &[AnyTensor],
+    inputs: &[AnyTensor],
+    seeds: &[Option<AnyTensor>],
+    options: BackwardOptions,
+) -> Result<Vec<Option<AnyTensor>>> {
+    check_counts(op, outputs.len(), seeds.len())?;
     if inputs.is_empty() {
         let what = "inputs, or more".into();
-        return Err(Error::Count { op: "grad", what, expected: 1, found: 0 });
+        return Err(Error::Count { op, what, expected: 1, found: 0 });
     }
-    check_distinct("grad", "outputs", outputs)?;
-    check_distinct("grad", "inputs", inputs)?;
+    check_distinct(op, "outputs", outputs)?;
+    check_distinct(op, "inputs", inputs)?;
     anomaly::check()?;
     let _mode = GradMode::set(options.create_graph);
     let mut pass = Pass::new(Some(find_targets(outputs, inputs)));
-    start(&mut pass, "grad", outputs, seeds)?;
+    start(&mut pass, op, outputs, seeds)?;
     pass.walk(options)?;
     let Pass { leaves, targets: Some(mut targets), .. } = pass else {
         unreachable!("this pass has targets");
@@ -537,8 +614,7 @@ pub(crate) fn grad_any(
             targets.found[answer] = Some(grad);
         }
     }
-    // Two inputs may have got the same tensor, which may be a seed or saved too.
-    Ok(targets.found.into_iter().map(|grad| grad.map(own)).collect())
+    Ok(targets.found)
 }
 
 /// Shows the nodes behind an edge, the nearest first, each once and with the one that led to it,

@@ -1,0 +1,75 @@
+//! What runs when a whole backward is done.
+
+use std::cell::{Cell, RefCell};
+
+use crate::error::Result;
+
+type Callback = Box<dyn FnOnce() -> Result<()>>;
+
+thread_local! {
+    /// How many backwards of this thread run, one inside the other.
+    static RUNNING: Cell<u32> = const { Cell::new(0) };
+    static WAITING: RefCell<Vec<Callback>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Calls `f` once, when a whole backward of this thread has written its gradients: the outermost
+/// of those that run now (from a hook or an op's backward), or else the next one.
+///
+/// Several are called in the order in which they were given. An error is returned from that
+/// backward, whose gradients stay written; what comes after it is dropped uncalled, as all is where
+/// the backward itself fails or panics. [`grad`](crate::grad()) writes no gradients and calls
+/// nothing.
+///
+/// ```
+/// use std::cell::Cell;
+/// use std::rc::Rc;
+///
+/// use autograd_core::{Tensor, after_backward};
+///
+/// let x = Tensor::from(3.0);
+/// x.set_stop_gradient(false);
+/// let seen = Rc::new(Cell::new(0.0));
+/// let (leaf, inside) = (x.clone(), Rc::clone(&seen));
+/// after_backward(move || {
+///     inside.set(leaf.grad().map_or(0.0, |grad| grad.item()));
+///     Ok(())
+/// });
+/// x.square().backward()?;
+/// assert_eq!(seen.get(), 6.0);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
+pub fn after_backward(f: impl FnOnce() -> Result<()> + 'static) {
+    WAITING.with_borrow_mut(|waiting| waiting.push(Box::new(f)));
+}
+
+/// A backward that runs.
+pub(super) struct Running;
+
+impl Running {
+    pub(super) fn start() -> Self {
+        RUNNING.set(RUNNING.get() + 1);
+        Self
+    }
+
+    /// All gradients are written.
+    pub(super) fn finish(self) -> Result<()> {
+        if RUNNING.get() > 1 {
+            return Ok(());
+        }
+        // What a callback adds waits for the next backward, so these are taken at once.
+        let callbacks = WAITING.take();
+        drop(self);
+        callbacks.into_iter().try_for_each(|callback| callback())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let running = RUNNING.get() - 1;
+        RUNNING.set(running);
+        if running == 0 {
+            // Only after a failure is there anything left.
+            drop(WAITING.take());
+        }
+    }
+}
