@@ -60,6 +60,7 @@ programs! {
     gradient_penalty
     checkpoint
     clip_by_hook
+    saved_on_disk
     explain
     conv_net
     py_func_add

@@ -495,6 +495,52 @@ fn in_lower_precision() {
 }
 
 #[test]
+fn computed_again_in_place_of_kept() {
+    let x = leaf(&[0.1, 0.7]);
+    let input = x.detach();
+    let scope = saved_tensors_hooks(|_| Ok(()), move |()| Ok(input.exp().into()));
+    let y = scope.run(|| x.exp());
+    y.sum().backward().unwrap();
+    assert_eq!(gradient(&x), y.to_vec());
+}
+
+#[test]
+fn a_long_chain_is_walked_and_dropped_on_a_small_stack() {
+    let run = || {
+        let x = leaf(&[1.0]);
+        let chain = || (0..200_000).fold(&x * 1.0, |y, _| (&y * &y).sqrt());
+        let y = as_it_is().run(chain);
+        y.backward().unwrap();
+        assert_eq!(gradient(&x), [1.0]);
+        drop(as_it_is().run(chain));
+    };
+    std::thread::Builder::new().stack_size(2 << 20).spawn(run).unwrap().join().unwrap();
+}
+
+#[test]
+fn no_lock_is_held_while_hooks_run() {
+    let x = leaf(&[2.0]);
+    let node = Arc::new(std::sync::OnceLock::<autograd_core::GraphNode>::new());
+    let own = Arc::clone(&node);
+    let depth = AtomicUsize::new(0);
+    let scope = scope_of(
+        |saved| Ok(saved.clone()),
+        move |packed| {
+            // Asks the very node that is being unpacked, once.
+            if depth.fetch_add(1, Ordering::Relaxed) == 0 {
+                let node = own.get().expect("the op is recorded");
+                assert_eq!(node.saved_tensors()?.len(), 1);
+            }
+            Ok(packed.clone())
+        },
+    );
+    let y = scope.run(|| x.square());
+    assert!(node.set(y.graph_node().unwrap()).is_ok());
+    y.backward_options(BackwardOptions::new().retain_graph(true)).unwrap();
+    assert_eq!(gradient(&x), [4.0]);
+}
+
+#[test]
 fn second_order_goes_through_what_was_unpacked() {
     // x * h * h with h = 2 x: 4 x^3, for a leaf, the result of an op and an output.
     let run = |hooks: bool| {

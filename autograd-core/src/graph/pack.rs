@@ -152,7 +152,8 @@ impl SavedTensorsHooks {
 /// # Ok::<(), autograd_core::Error>(())
 /// ```
 ///
-/// As a guard: `let _scope = saved_tensors_hooks(pack, unpack);`.
+/// As a guard: `let _scope = saved_tensors_hooks(pack, unpack);`. The example `saved_on_disk` keeps
+/// what is saved in files.
 pub fn saved_tensors_hooks<P: Send + Sync + 'static>(
     pack: impl Fn(&AnyTensor) -> HookResult<P> + 'static,
     unpack: impl Fn(&P) -> HookResult<AnyTensor> + Send + Sync + 'static,
