@@ -950,24 +950,24 @@ fn g38_backward_fills_the_named_inputs_only() -> Result<()> {
     let h = &x * &y;
     let kept = &h * 1.0;
     kept.retain_grads()?;
-    let loss: AnyTensor = kept.square().into();
+    let loss: [AnyTensor; 1] = [kept.square().into()];
     let seen = Log::default();
     let _ = x.register_hook(seen.hook())?;
     let any = |t: &Tensor<f64>| AnyTensor::from(t.clone());
     // 2 x y^2 = 36; hooks of a leaf that gets its gradient run.
-    backward_to(&[loss.clone()], &[None], &[any(&x), any(&unused)], retain)?;
+    backward_to(&loss, &[None], &[any(&x), any(&unused)], retain)?;
     assert_eq!((gradient(&x), seen.seen()), (vec![36.0], vec![vec![36.0]]));
     assert!(y.grad().is_none() && unused.grad().is_none() && kept.grad().is_none());
     // The output of an op, which then keeps it; a second one is added.
-    backward_to(&[loss.clone()], &[None], &[any(&h)], retain)?;
-    backward_to(&[loss.clone()], &[None], &[any(&h), any(&y)], options)?;
+    backward_to(&loss, &[None], &[any(&h)], retain)?;
+    backward_to(&loss, &[None], &[any(&h), any(&y)], options)?;
     assert_eq!((gradient(&h), gradient(&y)), (vec![24.0], vec![24.0]));
     assert_eq!(gradient(&x), [36.0]);
-    let freed = backward_to(&[loss.clone()], &[None], &[any(&x)], options);
+    let freed = backward_to(&loss, &[None], &[any(&x)], options);
     assert!(matches!(freed, Err(Error::GraphFreed { .. })));
-    let none = backward_to(&[loss.clone()], &[None], &[], options);
+    let none = backward_to(&loss, &[None], &[], options);
     assert!(matches!(none, Err(Error::Count { op: "backward_to", .. })));
-    let twice = backward_to(&[loss], &[None], &[any(&x), any(&x)], options);
+    let twice = backward_to(&loss, &[None], &[any(&x), any(&x)], options);
     assert!(matches!(twice, Err(Error::Duplicate { op: "backward_to", .. })));
     assert_eq!(gradient(&x), [36.0]);
     Ok(())
