@@ -5,7 +5,8 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{GenericArgument, GenericParam, Lifetime, PathArguments, Type, TypeParamBound};
 
 use crate::expand::{
-    Expansion, Mode, default_of, first_span, output_type, phantom, replace_ident, turbofish,
+    Expansion, Mode, TRY_DOC, default_of, first_span, output_type, phantom, replace_ident,
+    turbofish,
 };
 use crate::model::{Forward, Param, mentions, parameter_name, plain_name};
 
@@ -72,7 +73,7 @@ impl<'a> Builder<'a> {
         let lifetimes: Vec<_> = lifetimes.into_iter().map(|(_, tokens)| tokens).collect();
         let others: Vec<_> = others.into_iter().map(|(_, tokens)| tokens).collect();
         let clause = &layer.generics.where_clause;
-        let phantom = phantom(&layer.generics);
+        let (marked, mark) = (self.marked(), self.mark());
         let op = self.expansion.op();
         let (generics, _, _) = layer.generics.split_for_impl();
         let start = self.forward.params.iter().map(|param| match default_of(param) {
@@ -92,13 +93,13 @@ impl<'a> Builder<'a> {
             #[must_use = "nothing runs before `apply()`"]
             #vis struct #name<#(#lifetimes,)* #(#others,)* #(#states),*>(
                 #(#states,)*
-                ::core::marker::PhantomData<#phantom>,
+                #marked
             ) #clause;
 
             impl #generics #op #clause {
                 /// Starts a call with arguments by name, in any order; ends with `apply()`.
                 #vis fn with() -> #name<#(#arguments,)* #(#start),*> {
-                    #name(#(#start,)* ::core::marker::PhantomData)
+                    #name(#(#start,)* #mark)
                 }
             }
 
@@ -110,6 +111,18 @@ impl<'a> Builder<'a> {
                 #apply
             }
         }
+    }
+
+    /// The field that mentions the op's parameters, if it has any.
+    fn marked(&self) -> Option<TokenStream> {
+        let generics = &self.expansion.layer.generics;
+        let phantom = phantom(generics);
+        (!generics.params.is_empty()).then(|| quote!(::core::marker::PhantomData<#phantom>,))
+    }
+
+    fn mark(&self) -> Option<TokenStream> {
+        let generics = &self.expansion.layer.generics;
+        (!generics.params.is_empty()).then(|| quote!(::core::marker::PhantomData))
     }
 
     fn setter(&self, position: usize) -> TokenStream {
@@ -132,6 +145,7 @@ impl<'a> Builder<'a> {
             if other == position { quote!(#p::Set(#ident)) } else { quote!(self.#index) }
         });
         let doc = format!("The argument `{}`.", plain_name(ident));
+        let mark = self.mark();
         quote! {
             #[doc = #doc]
             #vis fn #ident<#(#lifetimes,)* #own #(#types,)*>(
@@ -141,7 +155,7 @@ impl<'a> Builder<'a> {
             where
                 #state: #p::NotGiven<#names::#name_type>,
             {
-                #name(#(#values,)* ::core::marker::PhantomData)
+                #name(#(#values,)* #mark)
             }
         }
     }
@@ -220,9 +234,7 @@ impl<'a> Builder<'a> {
             }
         };
         let apply = call("apply", "Runs the op.", output.clone());
-        let doc = "As `apply`, with misuse of the op as an error instead of a panic.\n\n# Errors\n\n\
-                   If a context call was against its rules, or an input against the op's.";
-        let try_apply = call("try_apply", doc, quote!(#p::Result<#output>));
+        let try_apply = call("try_apply", TRY_DOC, quote!(#p::Result<#output>));
         quote!(#apply #try_apply)
     }
 

@@ -7,10 +7,11 @@ use syn::{Attribute, GenericParam, Generics, ReturnType, Type, Visibility};
 use crate::args::Args;
 use crate::builder;
 use crate::check::{is_bare_gradient, unsaveable};
+use crate::context_use::escapes;
 use crate::library::private_path;
 use crate::model::{
-    Form, Forward, Function, Item, Layer, OutputKind, Param, ParamKind, Returns, TensorInput, bare,
-    local, parameter_name, plain_name,
+    Form, Forward, Function, Item, Layer, Output, OutputKind, Param, ParamKind, Returns,
+    TensorInput, bare, local, mentions, parameter_name, plain_name,
 };
 use crate::{fallback, typecheck};
 
@@ -38,7 +39,7 @@ impl Expansion<'_> {
         let key = self.key();
         let layer = self.layer_impl();
         let grads = self.grads_struct();
-        let needs = self.needs_struct();
+        let needs = self.asks_needs().then(|| self.needs_struct());
         let apply = self.apply();
         let with = builder::expand(self);
         let cfg = self.attributes(is_cfg);
@@ -217,6 +218,7 @@ impl Expansion<'_> {
 
     fn needs_struct(&self) -> TokenStream {
         let needs = self.needs();
+        let p = &self.private;
         let fields = self.layer.inputs().map(|(param, input)| {
             let ident = &param.ident;
             let ty = match input.form {
@@ -225,10 +227,40 @@ impl Expansion<'_> {
             };
             quote!(pub #ident: #ty)
         });
+        let asked = self.layer.inputs().enumerate().map(|(group, (param, input))| {
+            let ident = &param.ident;
+            match input.form {
+                Form::List => quote!(#ident: needs.list(#group)),
+                Form::One | Form::Optional => quote!(#ident: needs.one(#group)),
+            }
+        });
         quote! {
             /// Which tensor inputs want a gradient.
             pub struct #needs { #(#fields),* }
+
+            #[automatically_derived]
+            impl #p::Needs for #needs {
+                #[allow(unused_variables)]
+                fn of(needs: &dyn #p::NeedsGrad) -> Self {
+                    Self { #(#asked),* }
+                }
+            }
         }
+    }
+
+    /// Whether something may ask which inputs want a gradient: in the block, or where a context is
+    /// given to.
+    fn asks_needs(&self) -> bool {
+        let layer = self.layer;
+        let contexts = [
+            layer.forward.as_ref().map(|f| (&f.context, &f.function.body)),
+            layer.backward.as_ref().map(|f| (&f.context, &f.function.body)),
+        ];
+        contexts.into_iter().flatten().any(|(context, body)| {
+            let body = body.stream();
+            mentions(&body, "needs_input_grad")
+                || context.as_ref().is_some_and(|context| escapes(&body, context))
+        })
     }
 
     fn layer_impl(&self) -> TokenStream {
@@ -255,16 +287,13 @@ impl Expansion<'_> {
                 .map(|param| param.name.as_ref().map_or_else(|| "_".to_owned(), plain_name))
         });
         let once = self.args.once_differentiable.is_some();
-        let fields = self.layer.inputs().enumerate().map(|(group, (param, input))| {
-            let ident = &param.ident;
-            match input.form {
-                Form::List => quote!(#ident: needs.list(#group)),
-                Form::One | Form::Optional => quote!(#ident: needs.one(#group)),
-            }
-        });
+        let needs = match self.asks_needs() {
+            true => needs.into_token_stream(),
+            false => unit(),
+        };
         let pull = self.pull();
         let proofs = typecheck::declared(self);
-        let raw = local("raw");
+        let (raw, context) = (local("raw"), local("context"));
         quote! {
             #[automatically_derived]
             #[allow(deprecated)]
@@ -279,11 +308,7 @@ impl Expansion<'_> {
                     bare: &[#(#bare),*],
                     once_differentiable: #once,
                 };
-                #[allow(unused_variables)]
-                fn needs(needs: &dyn #p::NeedsGrad) -> #needs {
-                    #needs { #(#fields),* }
-                }
-                fn pull(#raw: &#p::RawBackward<'_>) -> #p::Result<()> {
+                fn pull(#raw: &#p::RawBackward<'_>, #context: &#p::BackwardContext<'_, Self>) {
                     #proofs
                     #pull
                 }
@@ -297,12 +322,11 @@ impl Expansion<'_> {
         let Some(backward) =
             self.layer.backward.as_ref().filter(|_| matches!(self.mode, Mode::Full))
         else {
-            let raw = local("raw");
-            return quote!(let _ = #raw; #p::Result::Ok(()));
+            let (raw, context) = (local("raw"), local("context"));
+            return quote!(let _ = (#raw, #context););
         };
-        let key = self.key();
         let raw = local("raw");
-        let (saved, context, returned) = (local("saved"), local("context"), local("returned"));
+        let (context, returned) = (local("context"), local("returned"));
         let outputs = self.layer.outputs();
         let held: Vec<_> = (0..outputs.len()).map(|i| local(&format!("gradient{i}"))).collect();
         let takes =
@@ -324,19 +348,17 @@ impl Expansion<'_> {
             let span = output_span(&backward.function.sig.output);
             let here = here(span);
             let (raw, returned) = (at(&raw, here), at(&returned, here));
-            quote_spanned!(here=> let #returned = #raw.user(#returned)?;)
+            let some = quote!(::core::option::Option::Some);
+            quote_spanned!(here=> let #some(#returned) = #raw.user(#returned) else { return };)
         });
         let gives = self.gives(&returned);
         quote! {
             #[allow(unused_imports)]
             use #p::Unknown as _;
-            let #saved = #raw.saved::<Self, #key>()?;
-            let #context = #raw.context::<Self, #key>(&#saved);
             #(#takes)*
-            let #returned = Self::#call(&#context, #(#lends),*);
+            let #returned = Self::#call(#context, #(#lends),*);
             #result
             #gives
-            #p::Result::Ok(())
         }
     }
 
@@ -354,7 +376,7 @@ impl Expansion<'_> {
             let (known, of) = (self.known(&input.tensor, span), gradient_of(input));
             let here = here(span);
             let raw = at(&raw, here);
-            quote_spanned!(here=> #known.give::<#of, _>(#raw, #group, #value)?;)
+            quote_spanned!(here=> #known.give::<#of, _>(#raw, #group, #value);)
         };
         match &backward.returns {
             Returns::ByName(ty) => inputs
@@ -388,7 +410,7 @@ impl Expansion<'_> {
                     let here = here(whole_span(ty));
                     let (raw, returned) = (at(&raw, here), at(returned, here));
                     quote_spanned! {here=>
-                        #raw.give_all::<(#(#of,)*), _>(#returned, &[#(#groups),*])?;
+                        #raw.give_all::<(#(#of,)*), _>(#returned, &[#(#groups),*]);
                     }
                 }
             },
@@ -450,6 +472,7 @@ impl Expansion<'_> {
         let vis = &forward.function.vis;
         let attrs: Vec<_> = forward.function.attrs.iter().filter(|attr| survives(attr)).collect();
         let doc = undocumented(&forward.function.attrs, "Runs the op on these inputs.");
+        let try_doc = TRY_DOC;
         let own = &forward.function.sig.generics;
         let own_clause = &own.where_clause;
         let turbofish = turbofish(own);
@@ -476,11 +499,7 @@ impl Expansion<'_> {
                     #p::expect(Self::try_apply #turbofish (#(#names),*))
                 }
 
-                /// As [`apply`](Self::apply), with misuse of the op as an error instead of a panic.
-                ///
-                /// # Errors
-                ///
-                /// If a context call was against its rules, or an input against the op's.
+                #[doc = #try_doc]
                 #[track_caller]
                 #vis fn try_apply #own (#(#params),*) -> #p::Result<#output> #own_clause
                 #body
@@ -500,11 +519,9 @@ impl Expansion<'_> {
             quote_spanned!(first=> #known.#function(&#ident))
         });
         let (array, context) = (local("inputs"), local("context"));
-        let (out, visitor) = (local("out"), local("visitor"));
         let function = &forward.function.sig.ident;
         let turbofish = turbofish(&forward.function.sig.generics);
         let names = forward.params.iter().map(|param| &param.ident);
-        let visits = self.visits(forward, &out, &visitor);
         let refuse = self
             .layer
             .backward
@@ -512,11 +529,33 @@ impl Expansion<'_> {
             .then(|| quote!(#p::without_gradient::<Self, #key>(#array)?;));
         let proofs = typecheck::plain_inputs(self, forward);
         let checks = typecheck::checked_when_running(self, forward, &key);
-        let run = Ident::new(
-            if forward.fallible { "apply_fallible" } else { "apply" },
-            Span::mixed_site(),
-        );
+        let run = if forward.fallible { "apply_fallible" } else { "apply" };
         let inferred = if forward.fallible { quote!(_, _) } else { quote!(_) };
+        let call = quote! {
+            |#context: &mut #p::ForwardContext<'_, Self>| {
+                Self::#function #turbofish (#context, #(#names),*)
+            }
+        };
+        let run = match forward.outputs.parts.as_slice() {
+            // The only output is shown to the visitor as it is.
+            [Output { ty, kind: OutputKind::Tensor { tensor, .. } }] if !forward.outputs.tuple => {
+                let span = whole_span(ty);
+                let (known, run) = (self.known(tensor, span), Ident::new(run, span));
+                quote_spanned!(here(span)=> #known.#run::<Self, #key, #inferred>(#array, #call))
+            }
+            _ => {
+                let (out, visitor) = (local("out"), local("visitor"));
+                let visits = self.visits(forward, &out, &visitor);
+                let run = Ident::new(run, Span::mixed_site());
+                quote! {
+                    #p::#run::<Self, #key, #inferred>(
+                        #array,
+                        #call,
+                        |#out, #visitor| { #visits },
+                    )
+                }
+            }
+        };
         quote! {{
             #proofs
             #checks
@@ -524,13 +563,7 @@ impl Expansion<'_> {
             use #p::Unknown as _;
             let #array: &[&dyn #p::TensorInput] = &[#(#inputs),*];
             #refuse
-            #p::#run::<Self, #key, #inferred>(
-                #array,
-                |#context: &mut #p::ForwardContext<'_, Self>| {
-                    Self::#function #turbofish (#context, #(#names),*)
-                },
-                |#out, #visitor| { #visits },
-            )
+            #run
         }}
     }
 
@@ -570,6 +603,10 @@ impl Expansion<'_> {
             .collect()
     }
 }
+
+/// What is written of `try_apply`.
+pub(crate) const TRY_DOC: &str = "As `apply`, with misuse of the op as an error instead of a \
+    panic.\n\n# Errors\n\nIf a context call was against its rules, or an input against the op's.";
 
 /// What expansions call the library's insides.
 pub(crate) fn private_name() -> TokenStream {

@@ -9,7 +9,7 @@ use super::call::Call;
 use super::inputs::{TensorInput, contains, wants_gradient};
 use super::node::NeedsGrad;
 use super::saved::IntoSaved;
-use super::{Info, Layer};
+use super::{Info, Layer, Needs};
 use crate::error::Error;
 use crate::graph::{AnyTensor, Element, Tensor};
 
@@ -177,7 +177,7 @@ impl<'a, L> ForwardContext<'a, L> {
     where
         L: Layer<K>,
     {
-        L::needs(&self.state)
+        L::Needs::of(&self.state)
     }
 }
 
@@ -328,7 +328,7 @@ impl<'a, L> BackwardContext<'a, L> {
     where
         L: Layer<K>,
     {
-        L::needs(self.needs)
+        L::Needs::of(self.needs)
     }
 }
 

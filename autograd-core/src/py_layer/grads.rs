@@ -188,25 +188,25 @@ integers! { i32 i64 u8 bool }
 
 impl RawBackward<'_> {
     /// What backward returned for input `group`.
-    pub fn give<I: ?Sized, G: GradFor<I>>(&self, group: usize, grad: G) -> Result<()> {
-        self.give_entries(group, grad.list())
+    pub fn give<I: ?Sized, G: GradFor<I>>(&self, group: usize, grad: G) {
+        self.give_entries(group, grad.list());
     }
 
-    fn give_entries(&self, group: usize, grads: GradEntries) -> Result<()> {
-        match grads.0 {
+    fn give_entries(&self, group: usize, grads: GradEntries) {
+        self.unbroken(|| match grads.0 {
             Entries::One(grad) => self.deliver_one(group, grad),
             Entries::List(grads) => self.deliver(group, grads),
-        }
+        });
     }
 
     /// What backward returned for all inputs, where the macro could not see the parts.
-    pub fn give_all<I, G: GradsFor<I>>(&self, grads: G, groups: &[usize]) -> Result<()> {
-        grads.give(self, groups)
+    pub fn give_all<I, G: GradsFor<I>>(&self, grads: G, groups: &[usize]) {
+        grads.give(self, groups);
     }
 
-    /// What backward returned, or its error as one of ours.
-    pub fn user<G, E: Display>(&self, returned: Result<G, E>) -> Result<G> {
-        returned.map_err(|error| self.failed(error.to_string()))
+    /// What backward returned, unless it is an error.
+    pub fn user<G, E: Display>(&self, returned: Result<G, E>) -> Option<G> {
+        returned.map_err(|error| self.failed(error.to_string())).ok()
     }
 }
 
@@ -219,16 +219,15 @@ impl RawBackward<'_> {
 )]
 pub trait GradsFor<I> {
     /// Hands them on one by one.
-    fn give(self, raw: &RawBackward<'_>, groups: &[usize]) -> Result<()>;
+    fn give(self, raw: &RawBackward<'_>, groups: &[usize]);
 }
 
 macro_rules! grads_tuples {
     ($(($($input:ident $grad:ident $position:tt)*))*) => {$(
         #[diagnostic::do_not_recommend]
         impl<$($input, $grad: GradFor<$input>),*> GradsFor<($($input,)*)> for ($($grad,)*) {
-            fn give(self, raw: &RawBackward<'_>, groups: &[usize]) -> Result<()> {
-                $(raw.give(groups[$position], self.$position)?;)*
-                Ok(())
+            fn give(self, raw: &RawBackward<'_>, groups: &[usize]) {
+                $(raw.give(groups[$position], self.$position);)*
             }
         }
     )*};

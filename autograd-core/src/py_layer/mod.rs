@@ -37,8 +37,6 @@ pub use saved::{CanSave, CannotSave, Choose, Chosen, IntoSaved, Pack, Saved, Unp
 #[doc = include_str!("manual.md")]
 pub use autograd_macros::py_layer;
 
-use crate::error::Result;
-
 /// What [`py_layer`](macro@crate::py_layer) implements for an op.
 ///
 /// `Key` is a type private to the op: it keeps `Saved` and `Attrs` out of the op's public
@@ -48,7 +46,7 @@ use crate::error::Result;
     message = "`{Self}` is not an op made by #[py_layer]",
     label = "this type has no #[py_layer] impl block"
 )]
-pub trait Layer<Key> {
+pub trait Layer<Key>: Sized {
     /// What backward gets from forward.
     type Saved: Saved;
     /// What `save_for_backward` is held against: `Saved`, or [`Unsavable`] where that has been told
@@ -56,14 +54,23 @@ pub trait Layer<Key> {
     type Checked;
     /// What backward gets from forward beside tensors.
     type Attrs: LayerAttrs;
-    /// A struct with a field for each tensor input.
-    type Needs;
+    /// A struct with a field for each tensor input; `()` where nothing asks for it.
+    type Needs: Needs;
     /// What is the same in every call.
     const INFO: &'static Info;
-    /// Which inputs want a gradient, by name.
-    fn needs(needs: &dyn NeedsGrad) -> Self::Needs;
     /// Calls the user's backward.
-    fn pull(raw: &RawBackward<'_>) -> Result<()>;
+    fn pull(raw: &RawBackward<'_>, context: &BackwardContext<'_, Self>);
+}
+
+/// Which inputs want a gradient, by name.
+#[doc(hidden)]
+pub trait Needs {
+    /// Asks for each.
+    fn of(needs: &dyn NeedsGrad) -> Self;
+}
+
+impl Needs for () {
+    fn of(_: &dyn NeedsGrad) {}
 }
 
 /// What is known of an op when compiling.

@@ -47,6 +47,7 @@ impl Rule for LayerNode {
             grads: RefCell::new(grads),
             sink: RefCell::new(&mut *pull.sink),
             barrier,
+            broken: RefCell::new(None),
         };
         if once {
             let _off = GradMode::set(false);
@@ -80,11 +81,30 @@ pub struct RawBackward<'a> {
     grads: RefCell<Slots>,
     sink: RefCell<&'a mut dyn Sink>,
     barrier: Option<NodeRef>,
+    /// The first error; what comes after it is left alone.
+    broken: RefCell<Option<Error>>,
+}
+
+/// Runs a layer's backward: what forward saved is unpacked, and gradients come by the generated
+/// `pull`.
+pub(super) fn run<L: Layer<K>, K>(raw: &RawBackward<'_>) -> Result<()> {
+    let saved = raw.saved::<L, K>()?;
+    L::pull(raw, &raw.context::<L, K>(&saved));
+    raw.broken.take().map_or(Ok(()), Err)
 }
 
 impl RawBackward<'_> {
+    /// Does this if nothing has gone wrong yet.
+    pub(super) fn unbroken(&self, then: impl FnOnce() -> Result<()>) {
+        if self.broken.borrow().is_none()
+            && let Err(error) = then()
+        {
+            self.broken.replace(Some(error));
+        }
+    }
+
     /// What forward saved.
-    pub fn saved<L: Layer<K>, K>(&self) -> Result<L::Saved> {
+    fn saved<L: Layer<K>, K>(&self) -> Result<L::Saved> {
         L::Saved::unpack(&mut Unpack {
             kept: self.kept.borrow_mut(),
             next: 0,
@@ -95,7 +115,7 @@ impl RawBackward<'_> {
     }
 
     /// The context of backward.
-    pub fn context<'s, L: Layer<K>, K>(&'s self, saved: &'s L::Saved) -> BackwardContext<'s, L> {
+    fn context<'s, L: Layer<K>, K>(&'s self, saved: &'s L::Saved) -> BackwardContext<'s, L> {
         BackwardContext::new(saved, self.layer.attrs.as_deref(), self)
     }
 
@@ -189,9 +209,10 @@ impl RawBackward<'_> {
         position.map_or_else(|| name.to_owned(), |position| format!("{name}[{position}]"))
     }
 
-    /// An error that the user's backward returned.
-    pub fn failed(&self, message: String) -> Error {
-        Error::User { op: self.at.op, function: "backward", message, location: self.at.location }
+    /// Notes an error that the user's backward returned.
+    pub(super) fn failed(&self, message: String) {
+        let (op, location) = (self.at.op, self.at.location);
+        self.unbroken(|| Err(Error::User { op, function: "backward", message, location }));
     }
 }
 

@@ -6,6 +6,9 @@
 
 use std::marker::PhantomData;
 
+use super::Layer;
+use super::apply::{apply, apply_fallible};
+use super::context::ForwardContext;
 use super::grads::{GradFor, Gradient};
 use super::inputs::{DifferentiableInput, TensorInput};
 use super::node::RawBackward;
@@ -110,13 +113,28 @@ impl<T: Float> Known<Tensor<T>> {
 
     /// What backward returned for an input.
     #[inline]
-    pub fn give<I: ?Sized, G: GradFor<I>>(
+    pub fn give<I: ?Sized, G: GradFor<I>>(&self, raw: &RawBackward<'_>, group: usize, grad: G) {
+        raw.give(group, grad);
+    }
+
+    /// Runs a layer whose only output is a tensor, or a list of tensors.
+    #[track_caller]
+    pub fn apply<L: Layer<K>, K, O: TensorOutput>(
         &self,
-        raw: &RawBackward<'_>,
-        group: usize,
-        grad: G,
-    ) -> Result<()> {
-        raw.give(group, grad)
+        inputs: &[&dyn TensorInput],
+        forward: impl FnOnce(&mut ForwardContext<'_, L>) -> O,
+    ) -> Result<O> {
+        apply(inputs, forward, |output, visitor| visitor.output(output))
+    }
+
+    /// The same for a forward that returns a `Result` of its own.
+    #[track_caller]
+    pub fn apply_fallible<L: Layer<K>, K, O: TensorOutput, E>(
+        &self,
+        inputs: &[&dyn TensorInput],
+        forward: impl FnOnce(&mut ForwardContext<'_, L>) -> Result<O, E>,
+    ) -> Result<Result<O, E>> {
+        apply_fallible(inputs, forward, |output, visitor| visitor.output(output))
     }
 }
 
@@ -140,7 +158,23 @@ pub trait Unknown {
         unproven()
     }
     /// Accepts anything.
-    fn give<I: ?Sized, G>(&self, _: &RawBackward<'_>, _: usize, _: G) -> Result<()> {
+    fn give<I: ?Sized, G>(&self, _: &RawBackward<'_>, _: usize, _: G) {
+        unproven()
+    }
+    /// Accepts anything.
+    fn apply<L, K, O>(
+        &self,
+        _: &[&dyn TensorInput],
+        _: impl FnOnce(&mut ForwardContext<'_, L>) -> O,
+    ) -> Result<O> {
+        unproven()
+    }
+    /// Accepts anything.
+    fn apply_fallible<L, K, O, E>(
+        &self,
+        _: &[&dyn TensorInput],
+        _: impl FnOnce(&mut ForwardContext<'_, L>) -> Result<O, E>,
+    ) -> Result<Result<O, E>> {
         unproven()
     }
 }

@@ -27,17 +27,13 @@ const _: () = {
     use ::autograd_core::private as __autograd;
     /// Names this op among all layers; keeps its private types private.
     struct NormKey;
-    /// Which tensor inputs want a gradient.
-    pub struct NormNeedsGrad {
-        pub x: ::core::primitive::bool,
-    }
     #[automatically_derived]
     #[allow(deprecated)]
     impl __autograd::Layer<NormKey> for Norm {
         type Saved = ();
         type Checked = Self::Saved;
         type Attrs = ();
-        type Needs = NormNeedsGrad;
+        type Needs = ();
         const INFO: &'static __autograd::Info = &__autograd::Info {
             name: "Norm",
             inputs: &[
@@ -49,16 +45,12 @@ const _: () = {
             bare: &[],
             once_differentiable: false,
         };
-        #[allow(unused_variables)]
-        fn needs(needs: &dyn __autograd::NeedsGrad) -> NormNeedsGrad {
-            NormNeedsGrad {
-                x: needs.one(0usize),
-            }
-        }
-        fn pull(raw: &__autograd::RawBackward<'_>) -> __autograd::Result<()> {
+        fn pull(
+            raw: &__autograd::RawBackward<'_>,
+            context: &__autograd::BackwardContext<'_, Self>,
+        ) {
             __autograd::float_tensor::<Tensor<f64>>();
-            let _ = raw;
-            __autograd::Result::Ok(())
+            let _ = (raw, context);
         }
     }
     #[allow(deprecated)]
@@ -68,11 +60,11 @@ const _: () = {
         fn apply(x: &Tensor<f64>) -> Tensor<f64> {
             __autograd::expect(Self::try_apply(x))
         }
-        /// As [`apply`](Self::apply), with misuse of the op as an error instead of a panic.
-        ///
-        /// # Errors
-        ///
-        /// If a context call was against its rules, or an input against the op's.
+        /**As `apply`, with misuse of the op as an error instead of a panic.
+
+# Errors
+
+If a context call was against its rules, or an input against the op's.*/
         #[track_caller]
         fn try_apply(x: &Tensor<f64>) -> __autograd::Result<Tensor<f64>> {
             #[allow(unused_imports)]
@@ -81,19 +73,17 @@ const _: () = {
                 __autograd::Known::<Tensor<f64>>::new().input(&x),
             ];
             __autograd::without_gradient::<Self, NormKey>(inputs)?;
-            __autograd::apply::<
-                Self,
-                NormKey,
-                _,
-            >(
-                inputs,
-                |context: &mut __autograd::ForwardContext<'_, Self>| {
-                    Self::forward(context, x)
-                },
-                |out, visitor| {
-                    __autograd::Known::<Tensor<f64>>::new().output(visitor, &mut *out);
-                },
-            )
+            __autograd::Known::<Tensor<f64>>::new()
+                .apply::<
+                    Self,
+                    NormKey,
+                    _,
+                >(
+                    inputs,
+                    |context: &mut __autograd::ForwardContext<'_, Self>| {
+                        Self::forward(context, x)
+                    },
+                )
         }
     }
     mod NormArguments {
@@ -101,11 +91,11 @@ const _: () = {
     }
     ///Arguments of [`Norm`] by name; ends with `apply()`.
     #[must_use = "nothing runs before `apply()`"]
-    struct NormWith<Argument0>(Argument0, ::core::marker::PhantomData<fn() -> ()>);
+    struct NormWith<Argument0>(Argument0);
     impl Norm {
         /// Starts a call with arguments by name, in any order; ends with `apply()`.
         fn with() -> NormWith<__autograd::Required> {
-            NormWith(__autograd::Required, ::core::marker::PhantomData)
+            NormWith(__autograd::Required)
         }
     }
     #[allow(deprecated)]
@@ -118,7 +108,7 @@ const _: () = {
         where
             Argument0: __autograd::NotGiven<NormArguments::x>,
         {
-            NormWith(__autograd::Set(x), ::core::marker::PhantomData)
+            NormWith(__autograd::Set(x))
         }
         ///Runs the op.
         #[track_caller]

@@ -35,17 +35,13 @@ const _: () = {
     use ::autograd_core::private as __autograd;
     /// Names this op among all layers; keeps its private types private.
     struct RepeatKey;
-    /// Which tensor inputs want a gradient.
-    pub struct RepeatNeedsGrad {
-        pub xs: ::std::vec::Vec<::core::primitive::bool>,
-    }
     #[automatically_derived]
     #[allow(deprecated)]
     impl<T: Float, const N: usize> __autograd::Layer<RepeatKey> for Repeat<T, N> {
         type Saved = ();
         type Checked = Self::Saved;
         type Attrs = ();
-        type Needs = RepeatNeedsGrad;
+        type Needs = ();
         const INFO: &'static __autograd::Info = &__autograd::Info {
             name: "Repeat",
             inputs: &[
@@ -57,24 +53,18 @@ const _: () = {
             bare: &[],
             once_differentiable: true,
         };
-        #[allow(unused_variables)]
-        fn needs(needs: &dyn __autograd::NeedsGrad) -> RepeatNeedsGrad {
-            RepeatNeedsGrad {
-                xs: needs.list(0usize),
-            }
-        }
-        fn pull(raw: &__autograd::RawBackward<'_>) -> __autograd::Result<()> {
+        fn pull(
+            raw: &__autograd::RawBackward<'_>,
+            context: &__autograd::BackwardContext<'_, Self>,
+        ) {
             __autograd::float_tensor::<Tensor<T>>();
             #[allow(unused_imports)]
             use __autograd::Unknown as _;
-            let saved = raw.saved::<Self, RepeatKey>()?;
-            let context = raw.context::<Self, RepeatKey>(&saved);
             let gradient0 = __autograd::Known::<Tensor<T>>::new()
                 .gradient::<[Tensor<T>; N]>(raw, 0usize);
-            let returned = Self::backward(&context, gradient0.lend());
+            let returned = Self::backward(context, gradient0.lend());
             __autograd::Known::<Tensor<T>>::new()
-                .give::<[Tensor<T>], _>(raw, 0usize, returned)?;
-            __autograd::Result::Ok(())
+                .give::<[Tensor<T>], _>(raw, 0usize, returned);
         }
     }
     #[allow(deprecated)]
@@ -84,11 +74,11 @@ const _: () = {
         fn apply(xs: &[Tensor<T>]) -> [Tensor<T>; N] {
             __autograd::expect(Self::try_apply(xs))
         }
-        /// As [`apply`](Self::apply), with misuse of the op as an error instead of a panic.
-        ///
-        /// # Errors
-        ///
-        /// If a context call was against its rules, or an input against the op's.
+        /**As `apply`, with misuse of the op as an error instead of a panic.
+
+# Errors
+
+If a context call was against its rules, or an input against the op's.*/
         #[track_caller]
         fn try_apply(xs: &[Tensor<T>]) -> __autograd::Result<[Tensor<T>; N]> {
             #[allow(unused_imports)]
@@ -96,19 +86,17 @@ const _: () = {
             let inputs: &[&dyn __autograd::TensorInput] = &[
                 __autograd::Known::<Tensor<T>>::new().input(&xs),
             ];
-            __autograd::apply::<
-                Self,
-                RepeatKey,
-                _,
-            >(
-                inputs,
-                |context: &mut __autograd::ForwardContext<'_, Self>| {
-                    Self::forward(context, xs)
-                },
-                |out, visitor| {
-                    __autograd::Known::<Tensor<T>>::new().output(visitor, &mut *out);
-                },
-            )
+            __autograd::Known::<Tensor<T>>::new()
+                .apply::<
+                    Self,
+                    RepeatKey,
+                    _,
+                >(
+                    inputs,
+                    |context: &mut __autograd::ForwardContext<'_, Self>| {
+                        Self::forward(context, xs)
+                    },
+                )
         }
     }
     mod RepeatArguments {

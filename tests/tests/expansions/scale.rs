@@ -21,12 +21,6 @@ const _: () = {
     use ::autograd_core::private as __autograd;
     /// Names this op among all layers; keeps its private types private.
     struct ScaleKey;
-    /// Which tensor inputs want a gradient.
-    pub struct ScaleNeedsGrad {
-        pub x: ::core::primitive::bool,
-        pub w: ::core::primitive::bool,
-        pub at: ::core::primitive::bool,
-    }
     /// What backward returns, by the names of the inputs.
     struct Grads<G0, G1> {
         x: G0,
@@ -66,7 +60,7 @@ const _: () = {
         type Saved = (Tensor<f64>, Tensor<f64>);
         type Checked = Self::Saved;
         type Attrs = f64;
-        type Needs = ScaleNeedsGrad;
+        type Needs = ();
         const INFO: &'static __autograd::Info = &__autograd::Info {
             name: "Scale",
             inputs: &[
@@ -86,15 +80,10 @@ const _: () = {
             bare: &["dy"],
             once_differentiable: false,
         };
-        #[allow(unused_variables)]
-        fn needs(needs: &dyn __autograd::NeedsGrad) -> ScaleNeedsGrad {
-            ScaleNeedsGrad {
-                x: needs.one(0usize),
-                w: needs.one(1usize),
-                at: needs.one(2usize),
-            }
-        }
-        fn pull(raw: &__autograd::RawBackward<'_>) -> __autograd::Result<()> {
+        fn pull(
+            raw: &__autograd::RawBackward<'_>,
+            context: &__autograd::BackwardContext<'_, Self>,
+        ) {
             __autograd::float_tensor::<Tensor<f64>>();
             __autograd::any_tensor::<Tensor<i64>>();
             if false {
@@ -104,16 +93,13 @@ const _: () = {
             }
             #[allow(unused_imports)]
             use __autograd::Unknown as _;
-            let saved = raw.saved::<Self, ScaleKey>()?;
-            let context = raw.context::<Self, ScaleKey>(&saved);
             let gradient0 = __autograd::Known::<Tensor<f64>>::new()
                 .gradient::<Tensor<f64>>(raw, 0usize);
-            let returned = Self::backward(&context, gradient0.lend());
+            let returned = Self::backward(context, gradient0.lend());
             __autograd::Known::<Tensor<f64>>::new()
-                .give::<Tensor<f64>, _>(raw, 0usize, returned.x)?;
+                .give::<Tensor<f64>, _>(raw, 0usize, returned.x);
             __autograd::Known::<Tensor<f64>>::new()
-                .give::<Tensor<f64>, _>(raw, 1usize, returned.w)?;
-            __autograd::Result::Ok(())
+                .give::<Tensor<f64>, _>(raw, 1usize, returned.w);
         }
     }
     #[allow(deprecated)]
@@ -128,11 +114,11 @@ const _: () = {
         ) -> Result<(Tensor<f64>, usize), String> {
             __autograd::expect(Self::try_apply(x, w, at, by))
         }
-        /// As [`apply`](Self::apply), with misuse of the op as an error instead of a panic.
-        ///
-        /// # Errors
-        ///
-        /// If a context call was against its rules, or an input against the op's.
+        /**As `apply`, with misuse of the op as an error instead of a panic.
+
+# Errors
+
+If a context call was against its rules, or an input against the op's.*/
         #[track_caller]
         fn try_apply(
             x: &Tensor<f64>,
@@ -191,7 +177,6 @@ const _: () = {
         Argument1,
         Argument2,
         Argument3,
-        ::core::marker::PhantomData<fn() -> ()>,
     );
     impl Scale {
         /// Starts a call with arguments by name, in any order; ends with `apply()`.
@@ -206,7 +191,6 @@ const _: () = {
                 __autograd::Required,
                 __autograd::Required,
                 __autograd::Optional,
-                ::core::marker::PhantomData,
             )
         }
     }
@@ -230,13 +214,7 @@ const _: () = {
         where
             Argument0: __autograd::NotGiven<ScaleArguments::x>,
         {
-            ScaleWith(
-                __autograd::Set(x),
-                self.1,
-                self.2,
-                self.3,
-                ::core::marker::PhantomData,
-            )
+            ScaleWith(__autograd::Set(x), self.1, self.2, self.3)
         }
         ///The argument `w`.
         fn w<'l1_0>(
@@ -251,13 +229,7 @@ const _: () = {
         where
             Argument1: __autograd::NotGiven<ScaleArguments::w>,
         {
-            ScaleWith(
-                self.0,
-                __autograd::Set(w),
-                self.2,
-                self.3,
-                ::core::marker::PhantomData,
-            )
+            ScaleWith(self.0, __autograd::Set(w), self.2, self.3)
         }
         ///The argument `at`.
         fn at<'l2_0>(
@@ -272,13 +244,7 @@ const _: () = {
         where
             Argument2: __autograd::NotGiven<ScaleArguments::at>,
         {
-            ScaleWith(
-                self.0,
-                self.1,
-                __autograd::Set(at),
-                self.3,
-                ::core::marker::PhantomData,
-            )
+            ScaleWith(self.0, self.1, __autograd::Set(at), self.3)
         }
         ///The argument `by`.
         fn by(
@@ -288,13 +254,7 @@ const _: () = {
         where
             Argument3: __autograd::NotGiven<ScaleArguments::by>,
         {
-            ScaleWith(
-                self.0,
-                self.1,
-                self.2,
-                __autograd::Set(by),
-                ::core::marker::PhantomData,
-            )
+            ScaleWith(self.0, self.1, self.2, __autograd::Set(by))
         }
         ///Runs the op.
         #[track_caller]

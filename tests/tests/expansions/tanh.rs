@@ -33,17 +33,13 @@ const _: () = {
     use ::autograd_core::private as __autograd;
     /// Names this op among all layers; keeps its private types private.
     struct TanhKey;
-    /// Which tensor inputs want a gradient.
-    pub struct TanhNeedsGrad {
-        pub x: ::core::primitive::bool,
-    }
     #[automatically_derived]
     #[allow(deprecated)]
     impl __autograd::Layer<TanhKey> for Tanh {
         type Saved = Tensor<f64>;
         type Checked = Self::Saved;
         type Attrs = ();
-        type Needs = TanhNeedsGrad;
+        type Needs = ();
         const INFO: &'static __autograd::Info = &__autograd::Info {
             name: "Tanh",
             inputs: &[
@@ -55,24 +51,18 @@ const _: () = {
             bare: &["dy"],
             once_differentiable: false,
         };
-        #[allow(unused_variables)]
-        fn needs(needs: &dyn __autograd::NeedsGrad) -> TanhNeedsGrad {
-            TanhNeedsGrad {
-                x: needs.one(0usize),
-            }
-        }
-        fn pull(raw: &__autograd::RawBackward<'_>) -> __autograd::Result<()> {
+        fn pull(
+            raw: &__autograd::RawBackward<'_>,
+            context: &__autograd::BackwardContext<'_, Self>,
+        ) {
             __autograd::float_tensor::<Tensor<f64>>();
             #[allow(unused_imports)]
             use __autograd::Unknown as _;
-            let saved = raw.saved::<Self, TanhKey>()?;
-            let context = raw.context::<Self, TanhKey>(&saved);
             let gradient0 = __autograd::Known::<Tensor<f64>>::new()
                 .gradient::<Tensor<f64>>(raw, 0usize);
-            let returned = Self::backward(&context, gradient0.lend());
+            let returned = Self::backward(context, gradient0.lend());
             __autograd::Known::<Tensor<f64>>::new()
-                .give::<Tensor<f64>, _>(raw, 0usize, returned)?;
-            __autograd::Result::Ok(())
+                .give::<Tensor<f64>, _>(raw, 0usize, returned);
         }
     }
     #[allow(deprecated)]
@@ -82,11 +72,11 @@ const _: () = {
         pub fn apply(x: &Tensor<f64>) -> Tensor<f64> {
             __autograd::expect(Self::try_apply(x))
         }
-        /// As [`apply`](Self::apply), with misuse of the op as an error instead of a panic.
-        ///
-        /// # Errors
-        ///
-        /// If a context call was against its rules, or an input against the op's.
+        /**As `apply`, with misuse of the op as an error instead of a panic.
+
+# Errors
+
+If a context call was against its rules, or an input against the op's.*/
         #[track_caller]
         pub fn try_apply(x: &Tensor<f64>) -> __autograd::Result<Tensor<f64>> {
             #[allow(unused_imports)]
@@ -94,19 +84,17 @@ const _: () = {
             let inputs: &[&dyn __autograd::TensorInput] = &[
                 __autograd::Known::<Tensor<f64>>::new().input(&x),
             ];
-            __autograd::apply::<
-                Self,
-                TanhKey,
-                _,
-            >(
-                inputs,
-                |context: &mut __autograd::ForwardContext<'_, Self>| {
-                    Self::forward(context, x)
-                },
-                |out, visitor| {
-                    __autograd::Known::<Tensor<f64>>::new().output(visitor, &mut *out);
-                },
-            )
+            __autograd::Known::<Tensor<f64>>::new()
+                .apply::<
+                    Self,
+                    TanhKey,
+                    _,
+                >(
+                    inputs,
+                    |context: &mut __autograd::ForwardContext<'_, Self>| {
+                        Self::forward(context, x)
+                    },
+                )
         }
     }
     mod TanhArguments {
@@ -114,11 +102,11 @@ const _: () = {
     }
     ///Arguments of [`Tanh`] by name; ends with `apply()`.
     #[must_use = "nothing runs before `apply()`"]
-    pub struct TanhWith<Argument0>(Argument0, ::core::marker::PhantomData<fn() -> ()>);
+    pub struct TanhWith<Argument0>(Argument0);
     impl Tanh {
         /// Starts a call with arguments by name, in any order; ends with `apply()`.
         pub fn with() -> TanhWith<__autograd::Required> {
-            TanhWith(__autograd::Required, ::core::marker::PhantomData)
+            TanhWith(__autograd::Required)
         }
     }
     #[allow(deprecated)]
@@ -131,7 +119,7 @@ const _: () = {
         where
             Argument0: __autograd::NotGiven<TanhArguments::x>,
         {
-            TanhWith(__autograd::Set(x), ::core::marker::PhantomData)
+            TanhWith(__autograd::Set(x))
         }
         ///Runs the op.
         #[track_caller]
