@@ -157,7 +157,8 @@ fn function_generics(layer: &Layer, errors: &mut Errors) {
         let outputs = forward.outputs.tensors().map(|(_, _, tensor)| tensor);
         for tensor in inputs.chain(outputs) {
             if mentions(tensor, &name) {
-                errors.at(tensor, messages::function_generic(&name));
+                let op = layer.name.to_string();
+                errors.at(tensor, messages::function_generic(&name, &text(parameter), &op));
             }
         }
     }

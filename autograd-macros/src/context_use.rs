@@ -28,7 +28,9 @@ pub(crate) fn check(layer: &Layer, errors: &mut Errors) {
             undeclared(layer, forward, errors);
         }
         never_called(layer, forward, errors);
+        // Parsing a body is most of what an op costs the macro.
         if let Some(context) = &forward.context
+            && may_break_a_rule(&forward.function.body.stream())
             && let Ok(block) = syn::parse2::<Block>(group_tokens(&forward.function.body))
         {
             let mut walk = Walk { context, errors, calls: Vec::new() };
@@ -40,6 +42,28 @@ pub(crate) fn check(layer: &Layer, errors: &mut Errors) {
             if let Some(backward) = &layer.backward {
                 materialize(&calls, backward, errors);
             }
+        }
+    }
+}
+
+/// Whether a call that is made once stands there more often, or one whose arguments are checked.
+fn may_break_a_rule(body: &TokenStream) -> bool {
+    let mut made = [0; ONCE.len()];
+    count_calls(body, &mut made);
+    let [save, set, checked @ ..] = made;
+    save > 1 || set > 1 || checked != [0; 3]
+}
+
+fn count_calls(tokens: &TokenStream, made: &mut [usize; ONCE.len()]) {
+    for tree in tokens.clone() {
+        match tree {
+            TokenTree::Ident(word) => {
+                if let Some(position) = ONCE.iter().position(|once| word == once) {
+                    made[position] += 1;
+                }
+            }
+            TokenTree::Group(group) => count_calls(&group.stream(), made),
+            _ => {}
         }
     }
 }

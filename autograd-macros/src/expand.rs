@@ -483,11 +483,11 @@ impl Expansion<'_> {
         let params: Vec<_> = params.collect();
         let names: Vec<_> = forward.params.iter().map(|param| &param.ident).collect();
         let output = output_type(forward);
-        let body = match self.mode {
+        let body = match &self.mode {
             Mode::Full => self.try_apply_body(forward),
-            Mode::Fallback(_) => quote! {{
+            Mode::Fallback(told) => quote! {{
                 let _ = (#(&#names,)*);
-                ::core::unimplemented!("this op did not compile")
+                #told
             }},
         };
         quote! {

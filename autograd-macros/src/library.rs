@@ -13,7 +13,10 @@ const PACKAGE: &str = "autograd-core";
 /// The path of what expansions call.
 pub(crate) fn private_path(said: Option<&syn::Path>) -> TokenStream {
     if let Some(path) = said {
-        return quote!(#path::private);
+        // A path that is not the library is told where it stands.
+        let place = path.segments.last().map_or_else(Span::call_site, |last| last.ident.span());
+        let private = Ident::new("private", Span::call_site().located_at(place));
+        return quote!(#path::#private);
     }
     let name = name().unwrap_or_else(|| "autograd_core".to_owned());
     let name = Ident::new(&name, Span::call_site());

@@ -336,10 +336,10 @@ pub(crate) fn reserved_parameter(name: &str) -> String {
     format!("a parameter cannot be called `{name}`: `with()` has a method of this name; rename it")
 }
 
-pub(crate) fn function_generic(name: &str) -> String {
+pub(crate) fn function_generic(name: &str, parameter: &str, op: &str) -> String {
     format!(
         "the tensor depends on `{name}`, a parameter of `forward` that `backward` does not know; \
-         put it on the impl: `impl<{name}: ..> MyOp<{name}>`"
+         put it on the impl: `impl<{parameter}> {op}<{name}>`"
     )
 }
 

@@ -332,6 +332,10 @@ fn write_tokens(tokens: TokenStream, text: &mut String) {
                     Delimiter::Brace => ("{ ", " }"),
                     Delimiter::None => ("", ""),
                 };
+                // `&mut [T]`
+                if word_before && text.ends_with("mut") {
+                    text.push(' ');
+                }
                 text.push_str(open);
                 write_tokens(group.stream(), text);
                 text.push_str(close);

@@ -61,7 +61,9 @@ fn none_gradient(layer: &Layer, backward: &Backward) -> Option<TokenStream> {
             let [literal] = literals.as_slice() else { return None };
             literal.none.clone()
         }
-        Returns::Tuple(..) | Returns::One(_) if !mentions(&body.stream(), "return") => {
+        Returns::Tuple(..) | Returns::One(_)
+            if mentions(&body.stream(), "None") && !mentions(&body.stream(), "return") =>
+        {
             let block = syn::parse2::<Block>(quote::ToTokens::to_token_stream(body)).ok()?;
             let Some(Stmt::Expr(tail, None)) = block.stmts.last() else { return None };
             let parts: Vec<&Expr> = match inside_ok(tail) {
