@@ -245,6 +245,19 @@ pub enum Error {
         /// Whether the function has a kink or a jump there.
         not_differentiable: bool,
     },
+    /// A backward of an elementwise op that is not the derivative of its forward.
+    BackwardDiffers {
+        /// The op.
+        op: &'static str,
+        /// The input whose gradient it is.
+        input: &'static str,
+        /// The inputs and the outputs' gradients at the point.
+        point: String,
+        /// What backward gives.
+        backward: f64,
+        /// What the derivative of forward gives.
+        derivative: f64,
+    },
     /// The first NaN or infinity; see [`detect_anomaly`](crate::detect_anomaly).
     NotFinite {
         /// The op.
@@ -420,6 +433,11 @@ impl fmt::Display for Error {
                 }
                 Ok(())
             }
+            Self::BackwardDiffers { op, input, point, backward, derivative } => write!(
+                f,
+                "{op}: the gradient of `{input}` at {point} is {backward} by backward, and \
+                 {derivative} by the derivative of forward"
+            ),
             Self::NotFinite { op, found, inputs, location } => {
                 write!(f, "{op} (called at {location}): {found}")?;
                 inputs.iter().try_for_each(|input| write!(f, "\n  {input}"))

@@ -73,6 +73,7 @@ mod array;
 mod engine;
 mod error;
 mod explain;
+mod formula;
 mod functional;
 mod gradcheck;
 mod graph;
@@ -95,23 +96,25 @@ pub use engine::{
 };
 pub use error::{Error, Result};
 pub use explain::{Explanation, GradientStatus, explain};
+pub use formula::{Lane, Mask, Real, Traced};
 pub use functional::{hessian, hvp, jacobian, jvp, vjp};
 pub use gradcheck::{gradcheck, gradcheck_any, gradgradcheck, gradgradcheck_any};
 pub use graph::{
     AnyTensor, Element, EnableGrad, HookResult, NoGrad, SavedTensorsHooks, Tensor, enable_grad,
     is_grad_enabled, no_grad, saved_tensors_hooks,
 };
+pub use ops::elementwise::{MaskElement, fuse, try_fuse};
 pub use ops::{Conv2dOptions, Float, IntoElement, IntoPair, Numeric, Operand, PoolOptions};
 pub use random::{Generator, seed};
 
-pub use autograd_macros::Saved;
+pub use autograd_macros::{Saved, scalar_op};
 pub use py_layer::{BackwardContext, ForwardContext, IntoSaved, Saved, py_layer};
 
 /// What a program with ops of its own needs: `use autograd_core::prelude::*;`.
 pub mod prelude {
     pub use crate::{
-        AnyTensor, BackwardContext, Element, Float, ForwardContext, Numeric, Saved, Tensor,
-        enable_grad, no_grad, py_layer,
+        AnyTensor, BackwardContext, Element, Float, ForwardContext, Lane, Mask, Numeric, Real,
+        Saved, Tensor, enable_grad, no_grad, py_layer, scalar_op,
     };
 }
 

@@ -1,8 +1,20 @@
 //! What expansions of the macros call, and nothing else. No part of the public interface.
 #![allow(missing_docs, reason = "hidden from users")]
 
-pub use crate::error::Result;
+pub use crate::error::{Error, Result};
 pub use crate::graph::Tensor;
 pub use crate::nn::{Module, Visitor as ModuleVisitor};
 pub use crate::py_layer::*;
 pub use crate::static_graph::private::*;
+
+/// What elementwise ops are made of.
+pub mod elementwise {
+    pub use crate::formula::{
+        Block, Compiled, Dual, Formula, Lane, Lanewise, Mask, Program, Real, Scratch,
+        UseSelectNotABranch, Written,
+    };
+    pub use crate::ops::Float;
+    pub use crate::ops::elementwise::{
+        Info, MaskElement, Op, Outputs, Pair, Reduction, apply, check_backward, pulled,
+    };
+}

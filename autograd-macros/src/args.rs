@@ -40,7 +40,7 @@ pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Args {
 }
 
 /// What stands between commas, each with the comma after it.
-fn parts(tokens: TokenStream) -> Vec<(TokenStream, Option<TokenTree>)> {
+pub(crate) fn parts(tokens: TokenStream) -> Vec<(TokenStream, Option<TokenTree>)> {
     let mut parts = Vec::new();
     let mut part = TokenStream::new();
     for tree in tokens {

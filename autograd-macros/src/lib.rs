@@ -9,6 +9,7 @@ mod args;
 mod builder;
 mod check;
 mod context_use;
+mod elementwise;
 mod errors;
 mod expand;
 mod fallback;
@@ -66,8 +67,20 @@ pub fn derive_module(item: proc_macro::TokenStream) -> proc_macro::TokenStream {
     module::expand(item.into()).into()
 }
 
+/// Makes an elementwise op in one line: its name, its value and its gradients.
+///
+/// `scalar_op!(Softplus: y = (1.0 + x.exp()).ln(), dx = dy / (1.0 + (-x).exp()))` is the same as a
+/// `#[py_layer(elementwise)]` block with this forward and backward.
+#[proc_macro]
+pub fn scalar_op(tokens: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    elementwise::scalar_op(tokens.into()).into()
+}
+
 /// The attribute as a plain function.
 fn layer(arguments: TokenStream, block: TokenStream) -> TokenStream {
+    if elementwise::is_asked_for(&arguments) {
+        return elementwise::layer(arguments, block);
+    }
     let mut errors = Errors::new();
     let args = args::parse(arguments, &mut errors);
     let parsed = parse::parse(block.clone(), &mut errors);

@@ -19,11 +19,11 @@ pub(crate) const FORWARD_CONTEXT: &str = "&mut ForwardContext<Self>";
 pub(crate) const BACKWARD_CONTEXT: &str = "&BackwardContext<Self>";
 
 /// An impl block before its items are looked into.
-struct Block {
-    attrs: Vec<Attribute>,
-    generics: Generics,
-    trait_: Option<TokenStream>,
-    self_ty: Type,
+pub(crate) struct Block {
+    pub(crate) attrs: Vec<Attribute>,
+    pub(crate) generics: Generics,
+    pub(crate) trait_: Option<TokenStream>,
+    pub(crate) self_ty: Type,
     body: Group,
 }
 
@@ -64,6 +64,32 @@ impl Parse for Block {
 
 /// Reads the block; none where it is no impl block of an op.
 pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Option<Layer> {
+    let (block, name, items) = block(tokens, errors)?;
+    let of_trait = block.trait_.is_some();
+    let mut layer = Layer {
+        attrs: block.attrs,
+        generics: block.generics,
+        self_ty: block.self_ty,
+        name,
+        items: Vec::new(),
+        saved: None,
+        state: None,
+        forward: None,
+        backward: None,
+        of_trait,
+        broken: Vec::new(),
+    };
+    for item in items {
+        layer.add(item, errors);
+    }
+    Some(layer)
+}
+
+/// The block, the op's name, and its items.
+pub(crate) fn block(
+    tokens: TokenStream,
+    errors: &mut Errors,
+) -> Option<(Block, Ident, Vec<Found>)> {
     let mut block = match Block::parse.parse2(tokens.clone()) {
         Ok(block) => block,
         Err(error) => {
@@ -82,25 +108,8 @@ pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Option<Layer> {
         }
     };
     let name = head(&mut block, errors)?;
-    let of_trait = block.trait_.is_some();
     let items = items::split(block.body.stream(), errors);
-    let mut layer = Layer {
-        attrs: block.attrs,
-        generics: block.generics,
-        self_ty: block.self_ty,
-        name,
-        items: Vec::new(),
-        saved: None,
-        state: None,
-        forward: None,
-        backward: None,
-        of_trait,
-        broken: Vec::new(),
-    };
-    for item in items {
-        layer.add(item, errors);
-    }
-    Some(layer)
+    Some((block, name, items))
 }
 
 /// What stands under the attribute where no impl block does.
@@ -287,7 +296,7 @@ impl Layer {
 }
 
 /// The function without the attributes that only the macro knows.
-fn stripped(mut function: Function) -> Function {
+pub(crate) fn stripped(mut function: Function) -> Function {
     for input in &mut function.sig.inputs {
         if let FnArg::Typed(param) = input {
             param.attrs.retain(|attr| !is_ours(attr) && !is_cfg(attr));
@@ -297,7 +306,7 @@ fn stripped(mut function: Function) -> Function {
     function
 }
 
-fn is_ours(attr: &Attribute) -> bool {
+pub(crate) fn is_ours(attr: &Attribute) -> bool {
     attr.path().is_ident("default") || attr.path().is_ident("stop_gradient")
 }
 
@@ -311,7 +320,7 @@ fn cfg_in(tokens: &TokenStream) -> Option<TokenStream> {
 }
 
 /// What is wrong with a signature whoever it belongs to.
-fn qualifiers(function: &Function, name: &str, errors: &mut Errors) {
+pub(crate) fn qualifiers(function: &Function, name: &str, errors: &mut Errors) {
     let sig = &function.sig;
     for attr in &function.attrs {
         if attr.path().is_ident("cfg") {
@@ -362,7 +371,7 @@ fn raw_params(sig: &Signature, name: &str, context: &str, errors: &mut Errors) -
 }
 
 /// One name for two parameters: the second is told.
-fn repeated_names(sig: &Signature, errors: &mut Errors) {
+pub(crate) fn repeated_names(sig: &Signature, errors: &mut Errors) {
     let mut seen: Vec<String> = Vec::new();
     for input in &sig.inputs {
         let FnArg::Typed(param) = input else { continue };
@@ -574,9 +583,9 @@ fn first_span(tokens: &impl ToTokens) -> Span {
     crate::errors::ends(tokens.to_token_stream()).0
 }
 
-type Default = (Attribute, Option<syn::Expr>);
+pub(crate) type Default = (Attribute, Option<syn::Expr>);
 
-fn parameter_attributes(
+pub(crate) fn parameter_attributes(
     attrs: &[Attribute],
     errors: &mut Errors,
 ) -> (Option<Attribute>, Option<Default>) {

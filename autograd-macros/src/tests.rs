@@ -292,7 +292,9 @@ fn bodies(block: TokenStream, found: &mut Vec<(String, std::ops::Range<usize>)>)
 
 /// The fixed parts of each sentence, from the source of the messages.
 fn sentences() -> Vec<(String, Vec<String>)> {
-    let source = include_str!("messages.rs");
+    let source = concat!(include_str!("messages.rs"), include_str!("elementwise/messages.rs"));
+    let source = source.replace("//!", "//");
+    let source = source.as_str();
     let file = syn::parse_str::<syn::File>(source).expect("this crate's own source");
     let mut all = Vec::new();
     for item in file.items {

@@ -66,4 +66,7 @@ programs! {
     py_func_add
     py_func_net
     py_func_tanh
+    gelu
+    losses
+    fused_adam
 }

@@ -58,7 +58,7 @@ impl<T: Copy, F: Fold<T>> Kernel for FoldRowsKernel<'_, T, F> {
     }
 }
 
-fn fold_slice<T: Copy, F: Fold<T>>(data: &[T], fold: F) -> T {
+pub(crate) fn fold_slice<T: Copy, F: Fold<T>>(data: &[T], fold: F) -> T {
     if data.len() <= 16 {
         return data.iter().fold(fold.start(), |a, &b| fold.join(a, b));
     }

@@ -123,6 +123,18 @@ pub(crate) fn row_major(shape: &[usize]) -> Shape {
     strides
 }
 
+/// The strides with which data of a shape is read as if it had the shape `to`: 0 along stretched
+/// axes.
+pub(crate) fn stretched(shape: &[usize], strides: &[usize], to: &[usize]) -> Shape {
+    let skipped = to.len() - shape.len();
+    (0..to.len())
+        .map(|i| match i.checked_sub(skipped) {
+            Some(k) if shape[k] != 1 || to[i] == 1 => strides[k],
+            _ => 0,
+        })
+        .collect()
+}
+
 /// Whether data of this shape and these strides lies as row-major data would.
 pub(crate) fn is_row_major(shape: &[usize], strides: &[usize]) -> bool {
     let mut step = 1;

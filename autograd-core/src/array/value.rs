@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ndarray::{ArrayD, ArrayViewD, IxDyn, ShapeBuilder};
 
 use super::Storable;
-use super::shape::{Shape, assign, copied, is_row_major, row_major};
+use super::shape::{Shape, assign, copied, is_row_major, row_major, stretched};
 
 /// Heap data of one or more values; goes back to the pool when the last of them is dropped.
 pub(crate) struct Buffer<T: Storable>(Vec<T>);
@@ -320,14 +320,7 @@ impl<T: Storable> Value<T> {
 
     /// The strides with which this value is read as if it had `shape` (0 along stretched axes).
     pub(crate) fn strides_as(&self, shape: &[usize]) -> Shape {
-        let own = self.strides();
-        let skipped = shape.len() - self.rank();
-        (0..shape.len())
-            .map(|i| match i.checked_sub(skipped) {
-                Some(k) if self.shape[k] != 1 || shape[i] == 1 => own[k],
-                _ => 0,
-            })
-            .collect()
+        stretched(&self.shape, &self.strides(), shape)
     }
 
     /// Stretched to a shape that its own broadcasts to; copies nothing.

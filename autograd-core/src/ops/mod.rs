@@ -3,6 +3,7 @@
 mod binary;
 mod compare;
 mod create;
+pub(crate) mod elementwise;
 mod index;
 mod inplace;
 mod matmul;
@@ -20,6 +21,7 @@ pub use operators::Operand;
 pub(crate) use unary::Unary;
 
 use std::panic::Location;
+use std::sync::Arc;
 
 use ndarray::LinalgScalar;
 
@@ -87,6 +89,13 @@ pub trait Float:
     fn into_f64(self) -> f64;
     #[doc(hidden)]
     fn unary(op: Unary, x: Input<'_, Self>, caller: Caller) -> Tensor<Self>;
+    #[doc(hidden)]
+    fn elementwise(
+        op: Arc<dyn elementwise::Op<Self>>,
+        reals: &[&Tensor<Self>],
+        masks: &[&Tensor<bool>],
+        caller: Caller,
+    ) -> Result<elementwise::Outputs<Self>>;
 }
 
 /// Arithmetic of one element, the same for all number types.
@@ -278,6 +287,14 @@ macro_rules! floats {
             }
             fn unary(op: Unary, x: Input<'_, Self>, caller: Caller) -> Tensor<Self> {
                 unary::run(op, x, caller)
+            }
+            fn elementwise(
+                op: Arc<dyn elementwise::Op<Self>>,
+                reals: &[&Tensor<Self>],
+                masks: &[&Tensor<bool>],
+                caller: Caller,
+            ) -> Result<elementwise::Outputs<Self>> {
+                elementwise::run(op, reals, masks, caller)
             }
         }
     )*};

@@ -8,6 +8,7 @@
 
 mod binary;
 mod elementwise;
+mod fuse;
 mod graphs;
 mod index;
 mod layers;

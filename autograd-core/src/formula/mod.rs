@@ -1,0 +1,27 @@
+//! Elementwise formulas: written once over [`Real`], compiled for every lane.
+//!
+//! [`Number`](number::Number) makes vector loops, [`Dual`] derivatives, [`Traced`] programs. Nothing
+//! here knows of gradients or tensors; [`ops::elementwise`](crate::ops) makes ops of formulas.
+
+mod compiled;
+mod dual;
+mod functions;
+mod lane;
+mod number;
+mod pass;
+mod program;
+mod real;
+#[cfg(test)]
+mod tests;
+mod trace;
+
+pub use compiled::{Compiled, Lanewise};
+pub use dual::Dual;
+pub use lane::Lane;
+pub(crate) use number::Number;
+pub use pass::{Block, Formula, Written};
+pub(crate) use pass::{Operand, pass};
+pub use program::{Program, Scratch};
+pub use real::{Mask, Real, UseSelectNotABranch};
+pub use trace::Traced;
+pub(crate) use trace::trace;

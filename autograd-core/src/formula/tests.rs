@@ -1,0 +1,220 @@
+//! Every lane computes what the kernels of [`Math`] compute, whose accuracy is tested there.
+
+use smallvec::SmallVec;
+
+use super::compiled::{Compiled, Lanewise};
+use super::functions::functions;
+use super::lane::Lane;
+use super::pass::{Formula, Operand, Written, pass};
+use super::program::Program;
+use super::real::{Mask, Real};
+use crate::array::math::{ANGLE_MAX, Math};
+use crate::array::simd::{levels, with_level};
+use crate::array::{Shape, Value};
+
+/// What a formula gives for one operand, compiled and as a program.
+fn both<F: Lanewise<1, 0, 1> + Copy>(f: F, x: &[f64]) -> [Vec<f64>; 2] {
+    let compiled = Compiled::<F, 1, 0, 1>(f);
+    let program: Program = compiled.program();
+    [run(&compiled, x), run(&program, x)]
+}
+
+fn run(formula: &dyn Formula<f64>, x: &[f64]) -> Vec<f64> {
+    let shape = Shape::from_slice(&[x.len()]);
+    let value = Value::from_slice(shape.clone(), x);
+    let operands = SmallVec::from_iter([Operand::Ref(&value)]);
+    let found = pass(&shape, operands, &[], &[Some(shape.clone())], formula);
+    found[0].as_ref().map(Value::to_vec).unwrap_or_default()
+}
+
+/// Numbers around the edges of all functions, more than a block of them.
+fn points() -> Vec<f64> {
+    let edges = [
+        0.0,
+        -0.0,
+        0.5,
+        1.0,
+        -1.0,
+        2.5,
+        700.0,
+        -750.0,
+        1e-310,
+        ANGLE_MAX,
+        3.0 * ANGLE_MAX,
+        -1e22,
+        f64::MAX,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::NAN,
+    ];
+    let spread = (0..2100).map(|i| (f64::from(i) - 1050.0) / 131.0);
+    edges.into_iter().chain(spread).collect()
+}
+
+fn same(a: f64, b: f64) -> bool {
+    a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan()
+}
+
+/// The kernel itself; angles beyond the straight-line reduction are std's.
+macro_rules! expected {
+    (v_sin, $x:expr, $fma:ident) => {
+        if $x.abs() > ANGLE_MAX { $x.v_sin_large() } else { $x.v_sin::<$fma>() }
+    };
+    (v_cos, $x:expr, $fma:ident) => {
+        if $x.abs() > ANGLE_MAX { $x.v_cos_large() } else { $x.v_cos::<$fma>() }
+    };
+    (v_tan, $x:expr, $fma:ident) => {
+        if $x.abs() > ANGLE_MAX { $x.v_tan_large() } else { $x.v_tan::<$fma>() }
+    };
+    ($kernel:ident, $x:expr, $fma:ident) => {
+        $x.$kernel::<$fma>()
+    };
+}
+
+macro_rules! every_function {
+    ($(
+        $(#[$doc:meta])*
+        $method:ident $variant:ident $kernel:ident [$e32:literal, $e64:literal] $slope:tt;
+    )*) => {
+        #[test]
+        fn every_function_is_its_kernel_in_every_lane() {
+            use crate::array::simd::{Kernel, dispatch};
+            for level in levels() {
+                with_level(level, || {
+                    $({
+                        #[derive(Clone, Copy)]
+                        struct F;
+                        impl Lanewise<1, 0, 1> for F {
+                            #[inline(always)]
+                            fn call<L: Lane>(
+                                &self,
+                                [x]: [Real<L>; 1],
+                                []: [Mask<L>; 0],
+                            ) -> [Real<L>; 1] {
+                                [x.$method()]
+                            }
+                        }
+                        struct Exact<'a>(&'a [f64]);
+                        impl Kernel for Exact<'_> {
+                            type Output = Vec<f64>;
+
+                            #[inline(always)]
+                            fn run<const FMA: bool>(self) -> Vec<f64> {
+                                self.0.iter().map(|x| expected!($kernel, x, FMA)).collect()
+                            }
+                        }
+                        // A block with one large angle is computed by std as a whole.
+                        let x: Vec<f64> = match stringify!($method) {
+                            "sin" | "cos" | "tan" => {
+                                vec![3.0 * ANGLE_MAX, 1e22, f64::NAN, f64::INFINITY]
+                            }
+                            _ => points(),
+                        };
+                        let exact = dispatch(Exact(&x));
+                        for found in both(F, &x) {
+                            for ((&x, a), b) in x.iter().zip(found).zip(&exact) {
+                                let name = stringify!($method);
+                                assert!(same(a, *b), "{level:?}: {name}({x:e}) = {a:e}, not {b:e}");
+                            }
+                        }
+                    })*
+                });
+            }
+        }
+    };
+}
+
+functions! { every_function }
+
+/// `op!(name |x| formula)`: a formula of one number as a type.
+macro_rules! formula {
+    ($name:ident |$x:ident| $body:expr) => {
+        #[derive(Clone, Copy)]
+        struct $name;
+        impl Lanewise<1, 0, 1> for $name {
+            #[inline(always)]
+            fn call<L: Lane>(&self, [$x]: [Real<L>; 1], []: [Mask<L>; 0]) -> [Real<L>; 1] {
+                [$body]
+            }
+        }
+    };
+}
+
+#[test]
+fn comparisons_arithmetic_and_masks_agree_in_every_lane() {
+    formula! { Mixed |x| {
+        let inside = (x.gt(-1.0) & x.le(1.0)) ^ x.eq(0.5) | x.ge(7.0) & !x.ne(7.5);
+        let y = inside.select(x.powi(3) - 2.0 / x, x.mul_add(0.5, 3.0).min(x.square()));
+        1.0 - x.is_nan().select(-4.0, y.max(x.abs().powf(0.3)).clamp(-20.0, 20.0)) * -x.step()
+    } }
+    let plain = |x: f64| {
+        let inside = (x > -1.0 && x <= 1.0) != (x == 0.5) || (x >= 7.0 && x == 7.5);
+        let y = if inside { x * x * x - 2.0 / x } else { (x * 0.5 + 3.0).min(x * x) };
+        let y = y.max(x.abs().powf(0.3)).clamp(-20.0, 20.0);
+        1.0 - if x.is_nan() { -4.0 } else { y } * -(f64::from(x > 0.0))
+    };
+    for level in levels() {
+        with_level(level, || {
+            for found in both(Mixed, &points()) {
+                for (x, y) in points().into_iter().zip(found) {
+                    let expected = plain(x);
+                    let near = (y - expected).abs() <= 1e-12 * expected.abs();
+                    assert!(
+                        near || same(y, expected),
+                        "{level:?}: f({x:e}) = {y:e}, not {expected:e}"
+                    );
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn powers_take_few_multiplications_and_all_exponents() {
+    for n in -9..10 {
+        #[derive(Clone, Copy)]
+        struct Power(i32);
+        impl Lanewise<1, 0, 1> for Power {
+            #[inline(always)]
+            fn call<L: Lane>(&self, [x]: [Real<L>; 1], []: [Mask<L>; 0]) -> [Real<L>; 1] {
+                [x.powi(self.0)]
+            }
+        }
+        let x = [-1.5, -1.0, 0.0, 0.7, 2.0];
+        for found in both(Power(n), &x) {
+            for (x, y) in x.iter().zip(found) {
+                let exact = x.powi(n);
+                assert!(
+                    (y - exact).abs() <= 4e-15 * exact.abs() || same(y, exact),
+                    "{x}^{n} = {y}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_large_angle_is_seen_through_a_comparison() {
+    // The straight-line sine gives NaN there, which a comparison would swallow.
+    formula! { Sign |x| x.sin().gt(0.0).select(1.0, -1.0) }
+    for found in both(Sign, &[1.0, -1.0, 1e9, 1e10, 2e15]) {
+        let expected = [1.0, -1.0, 1e9_f64, 1e10, 2e15].map(|x: f64| x.sin().signum());
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn a_number_of_another_formula_is_told() {
+    let outcome = std::panic::catch_unwind(|| {
+        let stray = std::cell::Cell::new(None);
+        super::trace(1, 0, |x, _| {
+            stray.set(Some(x[0]));
+            x.to_vec()
+        });
+        super::trace(1, 0, |x, _| vec![x[0] + stray.get().unwrap_or(x[0])])
+    });
+    let told = outcome.unwrap_err();
+    assert!(told.downcast_ref::<&str>().unwrap().contains("outside of that formula"));
+    // The thread can go on.
+    assert_eq!(run(&super::trace(1, 0, |x, _| vec![x[0] + 1.0]), &[1.0]), [2.0]);
+}

@@ -1,0 +1,109 @@
+//! A backward that was written by hand against the derivative of its forward.
+
+use super::op::{Info, Op};
+use crate::error::{Error, Result};
+use crate::formula::{Mask, Number, Program, Real};
+use crate::random::Generator;
+
+/// Points at which the two are compared.
+const POINTS: usize = 200;
+/// How far they may be apart, as a part of the larger one.
+const TOLERANCE: f64 = 1e-8;
+
+type Lane = Number<f64, false>;
+
+/// Compares an op's backward with the derivative of its forward; `Ok` where it has only one.
+///
+/// # Errors
+///
+/// [`Error::BackwardDiffers`] with the input and the point where they differ.
+pub fn check_backward(op: &impl Op<f64>) -> Result<()> {
+    let Some(derived) = op.derived() else { return Ok(()) };
+    let info = op.info();
+    let wanted = vec![true; info.differentiable.len()];
+    let (forward, backward) = (op.forward().program(), op.backward(&wanted));
+    let mut random = Random(Generator::new(POINTS as u64));
+    for _ in 0..POINTS {
+        let reals: Vec<f64> = info.reals.iter().map(|_| random.number()).collect();
+        let masks: Vec<bool> = info.masks.iter().map(|_| random.0.next_u64() & 1 == 1).collect();
+        let grads: Vec<f64> = (0..info.outputs).map(|_| random.number()).collect();
+        let point = Point { reals, masks, grads };
+        point.compare(info, &forward, &backward, &derived)?;
+    }
+    Ok(())
+}
+
+struct Random(Generator);
+
+impl Random {
+    /// Of either sign, most of them between 0.01 and 4.
+    fn number(&mut self) -> f64 {
+        let unit = (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+        let size = match self.0.next_u64() % 4 {
+            0 => 0.01 + unit * 0.2,
+            1 => 3.0 + unit * 5.0,
+            _ => 0.1 + unit * 3.0,
+        };
+        if self.0.next_u64() & 1 == 1 { -size } else { size }
+    }
+}
+
+struct Point {
+    reals: Vec<f64>,
+    masks: Vec<bool>,
+    grads: Vec<f64>,
+}
+
+impl Point {
+    fn compare(
+        &self,
+        info: &Info,
+        forward: &Program,
+        backward: &Program,
+        derived: &Program,
+    ) -> Result<()> {
+        let number = |x: &f64| Real::<Lane>::from(*x);
+        let reals: Vec<_> = self.reals.iter().map(number).collect();
+        let masks: Vec<_> = self.masks.iter().map(|m| Mask::<Lane>::from(*m)).collect();
+        let grads: Vec<_> = self.grads.iter().map(number).collect();
+        let outputs = forward.eval(&reals, &masks);
+        let all: Vec<_> = reals.iter().chain(&grads).copied().collect();
+        let expected = derived.eval(&all, &masks);
+        // In the order in which backward gets them.
+        let kept = info.keeps_reals.iter().map(|&i| reals[i]);
+        let kept = kept.chain(info.keeps_outputs.iter().map(|&k| outputs[k]));
+        let kept: Vec<_> = kept.chain(info.gradients.iter().map(|&k| grads[k])).collect();
+        let kept_masks: Vec<_> = info.keeps_masks.iter().map(|&i| masks[i]).collect();
+        let found = backward.eval(&kept, &kept_masks);
+        let inside = outputs.iter().all(|y| y.to_f64().is_finite());
+        let names = info.reals.iter().zip(info.differentiable.iter());
+        let names = names.filter(|(_, differentiable)| **differentiable).map(|(name, _)| *name);
+        for ((name, found), expected) in names.zip(&found).zip(&expected) {
+            let (found, expected) = (found.to_f64(), expected.to_f64());
+            let most = TOLERANCE * expected.abs().max(found.abs()).max(1.0);
+            // NaN agrees with nothing; where the formula is undefined, so is its derivative.
+            let agree = (found - expected).abs() <= most;
+            if inside && expected.is_finite() && !agree {
+                return Err(Error::BackwardDiffers {
+                    op: info.name,
+                    input: name,
+                    point: self.written(info),
+                    backward: found,
+                    derivative: expected,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// `x = 0.5, keep = true, dy = 1`
+    fn written(&self, info: &Info) -> String {
+        let reals = info.reals.iter().zip(&self.reals).map(|(name, x)| format!("{name} = {x}"));
+        let masks = info.masks.iter().zip(&self.masks).map(|(name, m)| format!("{name} = {m}"));
+        let grads = self.grads.iter().enumerate().map(|(k, dy)| match self.grads.len() {
+            1 => format!("dy = {dy}"),
+            _ => format!("dy{k} = {dy}"),
+        });
+        reals.chain(masks).chain(grads).collect::<Vec<_>>().join(", ")
+    }
+}

@@ -1,0 +1,74 @@
+//! Fused expressions over tensors, without a named op.
+
+use std::panic::Location;
+use std::sync::Arc;
+
+use super::op::Traceable;
+use super::{Caller, Float, Tensor};
+use crate::error::Result;
+use crate::formula::{Real, Traced, trace};
+use crate::ops::expect;
+
+/// Computes a formula of some tensors in one pass over memory, stretched to their common shape.
+///
+/// The closure is called once and writes a program down, which then runs block by block; it may
+/// use any plain values around it. The result is differentiable to every order, each in one pass.
+/// An op that is used often is faster as a `#[py_layer(elementwise)]`, which is compiled.
+///
+/// # Panics
+///
+/// If the shapes cannot be stretched to one; see [`try_fuse`].
+///
+/// ```
+/// use autograd_core::{Tensor, fuse};
+///
+/// let x = Tensor::from(vec![0.0, 1.0, 4.0]);
+/// let scale = Tensor::from(10.0);
+/// x.set_stop_gradient(false);
+/// let y = fuse([&x, &scale], |[x, scale]| scale * (x * x + 1.0).ln());
+/// y.sum().backward()?;
+/// assert_eq!(x.grad().unwrap().at(&[1]), 10.0);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
+#[track_caller]
+pub fn fuse<T: Float, const N: usize>(
+    inputs: [&Tensor<T>; N],
+    formula: impl FnOnce([Real<Traced>; N]) -> Real<Traced>,
+) -> Tensor<T> {
+    expect(fused(inputs, formula, Location::caller()))
+}
+
+/// As [`fuse`], with shapes that do not fit as an error.
+///
+/// # Errors
+///
+/// [`Error::Shape`](crate::Error::Shape) if the shapes cannot be stretched to one.
+///
+/// ```
+/// use autograd_core::{Tensor, try_fuse};
+///
+/// let (x, y) = (Tensor::from(vec![1.0, 2.0]), Tensor::from(vec![1.0, 2.0, 3.0]));
+/// let error = try_fuse([&x, &y], |[x, y]| x * y).unwrap_err();
+/// assert_eq!(
+///     error.to_string(),
+///     "fuse: `input 1` must be of a shape that can be stretched with [2], found shape [3]"
+/// );
+/// ```
+#[track_caller]
+pub fn try_fuse<T: Float, const N: usize>(
+    inputs: [&Tensor<T>; N],
+    formula: impl FnOnce([Real<Traced>; N]) -> Real<Traced>,
+) -> Result<Tensor<T>> {
+    fused(inputs, formula, Location::caller())
+}
+
+fn fused<T: Float, const N: usize>(
+    inputs: [&Tensor<T>; N],
+    formula: impl FnOnce([Real<Traced>; N]) -> Real<Traced>,
+    caller: Caller,
+) -> Result<Tensor<T>> {
+    let program = trace(N, 0, |reals, _| vec![formula(std::array::from_fn(|i| reals[i]))]);
+    let op = Traceable::new("fuse", program, [N, 0, 1]);
+    let mut outputs = T::elementwise(Arc::new(op), &inputs, &[], caller)?;
+    Ok(outputs.swap_remove(0))
+}

@@ -1,0 +1,129 @@
+//! Ops made of formulas: named ones of `#[py_layer(elementwise)]`, and [`fuse`].
+//!
+//! An op has two formulas, forward and backward. Both run in one pass over memory. A backward that
+//! is recorded runs as a program instead, which is an op of this kind again: so every order of
+//! derivative is one pass.
+
+mod check;
+mod fuse;
+mod node;
+mod op;
+
+pub use check::check_backward;
+pub use fuse::{fuse, try_fuse};
+pub use op::{Info, Op, Pair, Reduction, pulled};
+
+use std::panic::Location;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::{Caller, Float};
+use crate::array::elementwise::convert;
+use crate::array::shape::{axes, broadcast};
+use crate::array::{Shape, Storable};
+use crate::error::{Error, Result};
+use crate::graph::{Element, Tensor};
+
+use node::{Frame, call};
+
+/// The outputs of an op.
+pub type Outputs<T> = SmallVec<[Tensor<T>; 1]>;
+
+/// An element type whose tensors can be a [`Mask`](crate::Mask) of a formula: `bool`, or an integer
+/// type, of which every number but 0 counts as true.
+#[diagnostic::on_unimplemented(
+    message = "a tensor of `{Self}` cannot be a mask",
+    label = "a mask is a tensor of `bool` or of integers",
+    note = "`x.gt_scalar(0.0)` and the like make a mask of numbers"
+)]
+pub trait MaskElement: Element {
+    #[doc(hidden)]
+    fn mask(tensor: &Tensor<Self>) -> Tensor<bool>;
+}
+
+#[diagnostic::do_not_recommend]
+impl MaskElement for bool {
+    fn mask(tensor: &Tensor<bool>) -> Tensor<bool> {
+        tensor.clone()
+    }
+}
+
+macro_rules! integer_masks {
+    ($($t:ty)*) => {$(
+        #[diagnostic::do_not_recommend]
+        impl MaskElement for $t {
+            fn mask(tensor: &Tensor<$t>) -> Tensor<bool> {
+                Tensor::new(convert(&tensor.read(), |v| v != <$t>::ZERO))
+            }
+        }
+    )*};
+}
+
+integer_masks! { i32 i64 u8 }
+
+/// Applies an op to its inputs.
+#[track_caller]
+pub fn apply<T: Float>(
+    op: impl Op<T> + 'static,
+    reals: &[&Tensor<T>],
+    masks: &[&Tensor<bool>],
+) -> Result<Outputs<T>> {
+    T::elementwise(Arc::new(op), reals, masks, Location::caller())
+}
+
+/// [`apply`] for one element type: compiled in this crate.
+pub(super) fn run<T: Float>(
+    op: Arc<dyn Op<T>>,
+    reals: &[&Tensor<T>],
+    masks: &[&Tensor<bool>],
+    caller: Caller,
+) -> Result<Outputs<T>> {
+    let info = op.info();
+    let mut shape = Shape::new();
+    let shapes = reals.iter().map(|x| x.shape()).chain(masks.iter().map(|x| x.shape()));
+    for (i, found) in shapes.enumerate() {
+        if shape.as_slice() != found {
+            shape = broadcast(info.name, &shape, found).map_err(|_| Error::Shape {
+                op: info.name,
+                parameter: (info.reals.iter().chain(info.masks.iter()).nth(i))
+                    .map_or_else(|| format!("input {i}"), |name| (*name).to_owned()),
+                expected: format!("of a shape that can be stretched with {:?}", shape.as_slice()),
+                found: found.to_vec(),
+            })?;
+        }
+    }
+    let frame = Frame::of(shape, info.outputs, &info.reduction, info.name)?;
+    let mut outputs = call(&op, reals, masks, &frame, caller);
+    if let Reduction::Mean(_) = info.reduction {
+        let group = frame.group();
+        for output in &mut outputs {
+            *output = &*output / T::from_f64(group as f64);
+        }
+    }
+    Ok(outputs)
+}
+
+impl Frame {
+    fn of(shape: Shape, outputs: usize, reduction: &Reduction, op: &'static str) -> Result<Self> {
+        let (target, result) = match reduction {
+            Reduction::None => (shape.clone(), shape.clone()),
+            Reduction::Sum(given) | Reduction::Mean(given) => {
+                let axes = axes(op, given, shape.len())?;
+                let mut target = shape.clone();
+                axes.iter().for_each(|&axis| target[axis] = 1);
+                let left = (0..shape.len()).filter(|axis| !axes.contains(axis));
+                let result = left.map(|axis| shape[axis]).collect();
+                (target, result)
+            }
+        };
+        let targets = SmallVec::from_elem((target, result), outputs);
+        Ok(Self { shape, targets })
+    }
+
+    /// How many elements are added up for each result.
+    fn group(&self) -> usize {
+        let target: usize = self.targets[0].0.iter().product();
+        self.shape.iter().product::<usize>() / target.max(1)
+    }
+}

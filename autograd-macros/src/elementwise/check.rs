@@ -1,0 +1,159 @@
+//! The rules of the block, one function each.
+
+use quote::ToTokens;
+use syn::Type;
+
+use super::args::Args;
+use super::messages;
+use super::model::{Backward, Forward, Kind, Meant, Op};
+use super::parse::{is_tensor, kind};
+use crate::errors::Errors;
+use crate::model::{nearest, plain_name, text};
+
+/// Holds the block against every rule.
+pub(crate) fn check(op: &Op, args: &Args, errors: &mut Errors) {
+    functions(op, args, errors);
+    let Some(forward) = &op.forward else { return };
+    inputs(forward, errors);
+    outputs(forward, errors);
+    let Some(backward) = &op.backward else { return };
+    names(forward, backward, errors);
+    gradient(forward, backward, errors);
+    reduced(forward, backward, args, errors);
+    returned(forward, backward, errors);
+}
+
+fn functions(op: &Op, args: &Args, errors: &mut Errors) {
+    if op.broken {
+        return;
+    }
+    let near = |meant: &str| {
+        op.items.iter().find_map(|item| match item {
+            super::model::Item::Function(function) => {
+                let name = function.sig.ident.to_string();
+                let other = matches!(name.as_str(), "forward" | "backward");
+                (!other && nearest(&name, &[meant]).is_some()).then(|| function.sig.ident.clone())
+            }
+            super::model::Item::Other(_) => None,
+        })
+    };
+    if op.forward.is_none() {
+        match near("forward") {
+            Some(found) => {
+                errors.at(&found, crate::messages::near_name(&found.to_string(), "forward"));
+            }
+            None => errors.at(&op.name, messages::no_forward(&op.name.to_string())),
+        }
+    }
+    if op.backward.is_none() {
+        if let Some(found) = near("backward") {
+            errors.at(&found, crate::messages::near_name(&found.to_string(), "backward"));
+        } else if let Some(span) = args.surrogate {
+            errors.at_span(span, messages::surrogate_without_backward());
+        }
+    }
+}
+
+fn inputs(forward: &Forward, errors: &mut Errors) {
+    for param in &forward.params {
+        let name = plain_name(&param.ident);
+        if is_reserved(&name) {
+            errors.at(&param.ident, messages::reserved(&name, forward.outputs.len()));
+        }
+    }
+    let numbers: Vec<_> = forward.of(Kind::Real).map(|param| plain_name(&param.ident)).collect();
+    if numbers.is_empty() {
+        errors.at(&forward.function.sig.ident, messages::no_number());
+    } else if forward.differentiable().is_empty() {
+        errors.at(&forward.function.sig.ident, messages::all_stopped(&numbers));
+    }
+}
+
+/// `y`, `dy`, `y0`, `dy0` ..
+fn is_reserved(name: &str) -> bool {
+    let name = name.strip_prefix('d').unwrap_or(name);
+    name.strip_prefix('y').is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit()))
+}
+
+fn outputs(forward: &Forward, errors: &mut Errors) {
+    if forward.outputs.is_empty() {
+        return match &forward.function.sig.output {
+            syn::ReturnType::Type(_, ty) => errors.at(ty, messages::returns(&text(ty))),
+            syn::ReturnType::Default => {
+                errors.at(&forward.function.sig.ident, messages::returns_nothing());
+            }
+        };
+    }
+    for ty in &forward.outputs {
+        if is_tensor(ty) {
+            errors.at(ty, messages::tensor_returned());
+        } else if kind(ty) != Kind::Real {
+            errors.at(ty, messages::returns(&text(ty)));
+        }
+    }
+}
+
+/// What backward names exists, and has the type that it has in forward.
+fn names(forward: &Forward, backward: &Backward, errors: &mut Errors) {
+    for (ident, ty) in &backward.params {
+        let name = plain_name(ident);
+        let Some(meant) = forward.meant(&name) else {
+            let known: Vec<String> = forward.names().into_iter().map(|(name, _)| name).collect();
+            let candidates: Vec<&str> = known.iter().map(String::as_str).collect();
+            let near = nearest(&name, &candidates);
+            errors.at(ident, messages::unknown_name(&name, near, &known));
+            continue;
+        };
+        let (expected, written) = match meant {
+            Meant::Input(i) => (forward.params[i].kind, text(&forward.params[i].ty)),
+            _ => (Kind::Real, "Real<L>".to_owned()),
+        };
+        let found = text(ty);
+        if kind(ty) != expected || expected == Kind::Plain && found != written {
+            errors.at(ty, messages::other_type(&name, &found, &written));
+        }
+    }
+}
+
+fn gradient(forward: &Forward, backward: &Backward, errors: &mut Errors) {
+    let given = backward.meant(forward);
+    // A name that does not exist may be a slip of it, and has been told.
+    if given.len() == backward.params.len()
+        && !given.iter().any(|meant| matches!(meant, Meant::Gradient(_)))
+    {
+        let write = format!("d{}", forward.output(0));
+        errors.at(&backward.function.sig.ident, messages::no_gradient(&write));
+    }
+}
+
+fn reduced(forward: &Forward, backward: &Backward, args: &Args, errors: &mut Errors) {
+    let Some(reduce) = &args.reduce else { return };
+    for (ident, _) in &backward.params {
+        let name = plain_name(ident);
+        if let Some(Meant::Output(_)) = forward.meant(&name) {
+            errors.at(ident, messages::output_of_a_reduction(&name, &reduce.name.to_string()));
+        }
+    }
+}
+
+fn returned(forward: &Forward, backward: &Backward, errors: &mut Errors) {
+    let inputs: Vec<String> =
+        forward.differentiable().iter().map(|param| plain_name(&param.ident)).collect();
+    if inputs.is_empty() {
+        return;
+    }
+    let found = backward.returned.len();
+    if found != inputs.len() {
+        let message = messages::returned_count(found, &inputs);
+        return match &backward.function.sig.output {
+            syn::ReturnType::Type(_, ty) => errors.at(ty, message),
+            syn::ReturnType::Default => errors.at(&backward.function.sig.ident, message),
+        };
+    }
+    for (name, ty) in inputs.iter().zip(&backward.returned) {
+        if kind(ty) != Kind::Real {
+            let place: &Type = ty;
+            errors.at(place.to_token_stream(), messages::returned_type(name, &text(ty)));
+        }
+    }
+}

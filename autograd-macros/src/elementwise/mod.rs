@@ -1,0 +1,44 @@
+//! `#[py_layer(elementwise)]`: a formula for each element instead of code on tensors.
+//!
+//! The stages are those of the other form of the macro, and so is what comes out after an error.
+
+mod args;
+mod check;
+mod expand;
+mod messages;
+mod model;
+mod parse;
+mod scalar;
+
+use proc_macro2::{TokenStream, TokenTree};
+use quote::quote;
+
+use crate::errors::Errors;
+use crate::fallback;
+pub(crate) use scalar::scalar_op;
+
+/// Whether the arguments ask for this form.
+pub(crate) fn is_asked_for(arguments: &TokenStream) -> bool {
+    let mut first = true;
+    arguments.clone().into_iter().any(|tree| {
+        let here = first && matches!(&tree, TokenTree::Ident(name) if name == "elementwise");
+        first = matches!(&tree, TokenTree::Punct(punct) if punct.as_char() == ',');
+        here
+    })
+}
+
+/// The attribute as a plain function.
+pub(crate) fn layer(arguments: TokenStream, block: TokenStream) -> TokenStream {
+    let mut errors = Errors::new();
+    let args = args::parse(arguments, &mut errors);
+    let Some(op) = parse::parse(block.clone(), &mut errors) else {
+        let fallback = fallback::of_tokens(block, &errors);
+        let told = errors.into_tokens();
+        return quote!(#told #fallback);
+    };
+    check::check(&op, &args, &mut errors);
+    let valid = errors.is_empty() && !op.broken;
+    let told = errors.into_tokens();
+    let expansion = expand::Expansion { op: &op, args: &args, valid }.tokens();
+    quote!(#told #expansion)
+}

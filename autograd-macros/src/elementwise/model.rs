@@ -1,0 +1,100 @@
+//! The block as the macro understands it.
+
+use proc_macro2::{Ident, TokenStream};
+use syn::{Attribute, Expr, Type};
+
+use crate::model::Function;
+
+/// An elementwise op: the parsed impl block.
+pub(crate) struct Op {
+    pub(crate) attrs: Vec<Attribute>,
+    pub(crate) name: Ident,
+    /// What comes out again, in the user's order.
+    pub(crate) items: Vec<Item>,
+    pub(crate) forward: Option<Forward>,
+    pub(crate) backward: Option<Backward>,
+    /// Whether the compiler could not read all of it either, and has told.
+    pub(crate) broken: bool,
+}
+
+pub(crate) enum Item {
+    Function(Box<Function>),
+    Other(TokenStream),
+}
+
+pub(crate) struct Forward {
+    pub(crate) function: Function,
+    pub(crate) params: Vec<Param>,
+    pub(crate) outputs: Vec<Type>,
+    pub(crate) tuple: bool,
+}
+
+pub(crate) struct Param {
+    pub(crate) ident: Ident,
+    pub(crate) ty: Type,
+    pub(crate) kind: Kind,
+    pub(crate) stop_gradient: bool,
+    pub(crate) default: Option<Expr>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Real,
+    Mask,
+    Plain,
+}
+
+pub(crate) struct Backward {
+    pub(crate) function: Function,
+    pub(crate) params: Vec<(Ident, Type)>,
+    pub(crate) returned: Vec<Type>,
+    pub(crate) tuple: bool,
+}
+
+/// What a parameter of backward is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Meant {
+    /// A parameter of forward, by position.
+    Input(usize),
+    Output(usize),
+    Gradient(usize),
+}
+
+impl Forward {
+    pub(crate) fn of(&self, kind: Kind) -> impl Iterator<Item = &Param> {
+        self.params.iter().filter(move |param| param.kind == kind)
+    }
+
+    /// The inputs that have a gradient.
+    pub(crate) fn differentiable(&self) -> Vec<&Param> {
+        self.of(Kind::Real).filter(|param| !param.stop_gradient).collect()
+    }
+
+    /// The name of an output in backward.
+    pub(crate) fn output(&self, k: usize) -> String {
+        if self.outputs.len() > 1 { format!("y{k}") } else { "y".to_owned() }
+    }
+
+    /// Everything that backward can name.
+    pub(crate) fn names(&self) -> Vec<(String, Meant)> {
+        let inputs = self.params.iter().enumerate();
+        let inputs =
+            inputs.map(|(i, param)| (crate::model::plain_name(&param.ident), Meant::Input(i)));
+        let outputs = (0..self.outputs.len()).map(|k| (self.output(k), Meant::Output(k)));
+        let gradients =
+            (0..self.outputs.len()).map(|k| (format!("d{}", self.output(k)), Meant::Gradient(k)));
+        inputs.chain(outputs).chain(gradients).collect()
+    }
+
+    pub(crate) fn meant(&self, name: &str) -> Option<Meant> {
+        self.names().into_iter().find(|(known, _)| known == name).map(|(_, meant)| meant)
+    }
+}
+
+impl Backward {
+    /// What it is given, as far as that exists.
+    pub(crate) fn meant(&self, forward: &Forward) -> Vec<Meant> {
+        let names = self.params.iter().map(|(ident, _)| crate::model::plain_name(ident));
+        names.filter_map(|name| forward.meant(&name)).collect()
+    }
+}

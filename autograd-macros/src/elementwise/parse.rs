@@ -1,0 +1,183 @@
+//! From tokens to the model.
+
+use proc_macro2::{Ident, TokenStream};
+use syn::{FnArg, ReturnType, Type};
+
+use super::messages;
+use super::model::{Backward, Forward, Item, Kind, Op, Param};
+use crate::errors::Errors;
+use crate::items::Found;
+use crate::model::{Function, bare, is_named, plain_name, text};
+use crate::parse::{
+    block, parameter_attributes, pattern_name, qualifiers, repeated_names, stripped,
+};
+
+/// Reads the block; none where it is no impl block of an op.
+pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Option<Op> {
+    let (block, name, found) = block(tokens, errors)?;
+    let broken = block.trait_.is_some();
+    let mut op =
+        Op { attrs: block.attrs, name, items: Vec::new(), forward: None, backward: None, broken };
+    let arguments = crate::model::last_segment(&block.self_ty).map(|segment| &segment.arguments);
+    if !block.generics.params.is_empty() || arguments.is_some_and(|a| !a.is_none()) {
+        errors.at(&block.self_ty, messages::generics(&op.name.to_string()));
+    }
+    for item in found {
+        op.add(item, errors);
+    }
+    Some(op)
+}
+
+impl Op {
+    fn add(&mut self, item: Found, errors: &mut Errors) {
+        match item {
+            Found::Other(tokens) => self.items.push(Item::Other(tokens)),
+            Found::Macro(tokens) => {
+                errors.at(&tokens, crate::messages::item_macro());
+                self.items.push(Item::Other(tokens));
+            }
+            Found::Type { ident, .. } => {
+                errors.at(&ident, messages::declares_type(&ident.to_string()));
+            }
+            // The compiler could not read it either, and has told.
+            Found::Broken(_) => self.broken = true,
+            Found::Function(function) => self.add_function(function, errors),
+        }
+    }
+
+    fn add_function(&mut self, function: Function, errors: &mut Errors) {
+        let ident = function.sig.ident.clone();
+        let name = ident.to_string();
+        match name.as_str() {
+            "forward" if self.forward.is_some() => {
+                return errors.at(&ident, crate::messages::second_function("forward"));
+            }
+            "backward" if self.backward.is_some() => {
+                return errors.at(&ident, crate::messages::second_function("backward"));
+            }
+            "forward" => self.forward = Some(forward(&function, errors)),
+            "backward" => self.backward = Some(backward(&function, errors)),
+            "apply" | "try_apply" | "with" | "check_backward" => {
+                return errors.at(&ident, crate::messages::generated_name(&name));
+            }
+            _ => return self.items.push(Item::Function(Box::new(function))),
+        }
+        self.items.push(Item::Function(Box::new(stripped(function))));
+    }
+}
+
+fn forward(function: &Function, errors: &mut Errors) -> Forward {
+    qualifiers(function, "forward", errors);
+    repeated_names(&function.sig, errors);
+    let mut params: Vec<Param> = Vec::new();
+    for (position, (pat, ty, attrs)) in typed(function, "forward", errors).into_iter().enumerate() {
+        let name = pattern_name(pat);
+        let shown = name.as_ref().map_or_else(|| text(pat), plain_name);
+        let (stop, default) = parameter_attributes(attrs, errors);
+        // A tensor is told, and then taken for the number that was meant.
+        let kind = if is_tensor(ty) { Kind::Real } else { kind(ty) };
+        if name.is_none() {
+            errors.at(pat, messages::pattern());
+        }
+        if is_tensor(ty) {
+            errors.at(ty, messages::tensor(&shown));
+        } else if kind == Kind::Plain
+            && matches!(bare(ty), Type::Reference(_) | Type::ImplTrait(_) | Type::Slice(_))
+        {
+            errors.at(ty, messages::borrowed_plain(&shown));
+        }
+        match (&stop, kind) {
+            (None, Kind::Mask) => errors.at(ty, messages::mask_not_stopped(&shown)),
+            (Some(stop), Kind::Plain) => {
+                errors.at(stop, messages::stop_on_plain(&shown));
+            }
+            _ => {}
+        }
+        if let (Some((attr, _)), Kind::Real | Kind::Mask) = (&default, kind) {
+            errors.at(attr, messages::default_on_number(&shown));
+        }
+        let made_up =
+            || Ident::new(&format!("argument_{position}"), proc_macro2::Span::call_site());
+        let mut ident = name.unwrap_or_else(made_up);
+        if params.iter().any(|other| plain_name(&other.ident) == plain_name(&ident)) {
+            ident = made_up();
+        }
+        params.push(Param {
+            ident,
+            ty: ty.clone(),
+            kind,
+            stop_gradient: stop.is_some(),
+            default: default.and_then(|(_, default)| default),
+        });
+    }
+    let (outputs, tuple) = returned(&function.sig.output);
+    Forward { function: function.clone(), params, outputs, tuple }
+}
+
+fn backward(function: &Function, errors: &mut Errors) -> Backward {
+    qualifiers(function, "backward", errors);
+    repeated_names(&function.sig, errors);
+    let mut params = Vec::new();
+    for (pat, ty, attrs) in typed(function, "backward", errors) {
+        for attr in attrs.iter().filter(|attr| crate::parse::is_ours(attr)) {
+            errors.at(attr, crate::messages::attribute_on_gradient(&text(attr.path())));
+        }
+        match pattern_name(pat) {
+            Some(name) => params.push((name, ty.clone())),
+            None => errors.at(pat, messages::pattern()),
+        }
+    }
+    let (returned, tuple) = returned(&function.sig.output);
+    Backward { function: function.clone(), params, returned, tuple }
+}
+
+type Typed<'a> = (&'a syn::Pat, &'a Type, &'a [syn::Attribute]);
+
+/// The parameters, less what cannot be one.
+fn typed<'a>(function: &'a Function, name: &str, errors: &mut Errors) -> Vec<Typed<'a>> {
+    let mut params = Vec::new();
+    for input in &function.sig.inputs {
+        match input {
+            FnArg::Receiver(receiver) => errors.at(receiver, messages::receiver(name)),
+            FnArg::Typed(param) => {
+                let ty = match bare(&param.ty) {
+                    Type::Reference(reference) => &*reference.elem,
+                    ty => ty,
+                };
+                if is_named(ty, "ForwardContext") || is_named(ty, "BackwardContext") {
+                    errors.at(param, messages::context(name));
+                } else {
+                    params.push((&*param.pat, &*param.ty, &param.attrs[..]));
+                }
+            }
+            #[allow(unreachable_patterns, reason = "more may come with the language")]
+            other => errors.at(other, crate::messages::variadic(name)),
+        }
+    }
+    params
+}
+
+fn returned(output: &ReturnType) -> (Vec<Type>, bool) {
+    match output {
+        ReturnType::Default => (Vec::new(), false),
+        ReturnType::Type(_, ty) => match bare(ty) {
+            Type::Tuple(tuple) => (tuple.elems.iter().cloned().collect(), true),
+            ty => (vec![ty.clone()], false),
+        },
+    }
+}
+
+pub(crate) fn kind(ty: &Type) -> Kind {
+    if is_named(ty, "Real") {
+        Kind::Real
+    } else if is_named(ty, "Mask") {
+        Kind::Mask
+    } else {
+        Kind::Plain
+    }
+}
+
+/// A tensor, in whatever form.
+pub(crate) fn is_tensor(ty: &Type) -> bool {
+    crate::model::hidden_tensor(ty).is_some() || crate::model::as_tensor(ty).is_some()
+}

@@ -1,0 +1,55 @@
+//! Activations as formulas: Gelu with a derived gradient, Swish with a slope that is learned.
+
+#![allow(clippy::print_stdout, missing_docs, reason = "an example shows its results")]
+
+use autograd_core::prelude::*;
+
+/// Gaussian error linear unit, tanh form. Its gradient is derived from the formula.
+#[py_layer(elementwise)]
+impl Gelu {
+    fn forward<L: Lane>(x: Real<L>) -> Real<L> {
+        0.5 * x * (1.0 + (0.797_884_560_8 * (x + 0.044_715 * x * x * x)).tanh())
+    }
+}
+
+/// `x * sigmoid(beta * x)`, with a gradient by hand. It keeps what it names: x, beta and the output.
+#[py_layer(elementwise)]
+impl Swish {
+    fn forward<L: Lane>(x: Real<L>, beta: Real<L>) -> Real<L> {
+        x * (beta * x).sigmoid()
+    }
+
+    fn backward<L: Lane>(x: Real<L>, beta: Real<L>, y: Real<L>, dy: Real<L>) -> (Real<L>, Real<L>) {
+        let s = (beta * x).sigmoid();
+        (dy * (s + beta * y * (1.0 - s)), dy * y * (1.0 - s) * x)
+    }
+}
+
+fn main() -> autograd_core::Result<()> {
+    let x = Tensor::from(vec![-2.0, -0.5, 0.0, 0.5, 2.0]);
+    x.set_stop_gradient(false);
+    let y = Gelu::apply(&x);
+    y.sum().backward()?;
+    println!("gelu    {:.4?}", y.to_vec());
+    println!("slope   {:.4?}", x.grad().map(|grad| grad.to_vec()).unwrap_or_default());
+
+    // The hand-written gradient is that of the formula.
+    Swish::check_backward()?;
+
+    // Learn the slope that makes swish most like gelu.
+    let (x, target) = (x.detach(), y.detach());
+    let beta = Tensor::from(1.0);
+    for step in 0..=60 {
+        beta.set_stop_gradient(false);
+        let loss = (Swish::apply(&x, &beta) - &target).square().mean();
+        loss.backward()?;
+        if step % 20 == 0 {
+            println!("step {step:2}  beta {:.4}  loss {:.6}", beta.item(), loss.item());
+        }
+        let slope = beta.grad().map_or(0.0, |grad| grad.item());
+        beta.clear_grad();
+        beta.set_stop_gradient(true);
+        beta.fill(beta.item() - 5.0 * slope)?;
+    }
+    Ok(())
+}

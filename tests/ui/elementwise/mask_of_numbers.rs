@@ -1,0 +1,14 @@
+// a tensor of numbers is no mask
+use autograd_core::prelude::*;
+
+#[py_layer(elementwise)]
+impl Op {
+    fn forward<L: Lane>(x: Real<L>, #[stop_gradient] keep: Mask<L>) -> Real<L> {
+        keep.select(x, 0.0)
+    }
+}
+
+fn main() {
+    let x = Tensor::<f64>::from(1.0);
+    let _ = Op::apply(&x, &x);
+}

@@ -1,0 +1,14 @@
+// an elementwise op without forward
+use autograd_core::prelude::*;
+
+#[py_layer(elementwise)]
+impl Op {
+    fn backward<L: Lane>(x: Real<L>, dy: Real<L>) -> Real<L> {
+        dy * x
+    }
+}
+
+fn main() {
+    let x = Tensor::<f64>::from(1.0);
+    let _ = ();
+}

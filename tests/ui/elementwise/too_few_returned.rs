@@ -1,0 +1,18 @@
+// backward returns a gradient for each input
+use autograd_core::prelude::*;
+
+#[py_layer(elementwise)]
+impl Op {
+    fn forward<L: Lane>(x: Real<L>, slope: Real<L>) -> Real<L> {
+        x * slope
+    }
+
+    fn backward<L: Lane>(slope: Real<L>, dy: Real<L>) -> Real<L> {
+        dy * slope
+    }
+}
+
+fn main() {
+    let x = Tensor::<f64>::from(1.0);
+    let _ = Op::apply(&x, &x);
+}
