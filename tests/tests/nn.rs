@@ -181,6 +181,19 @@ fn all_that_differs_is_told_at_once_and_nothing_is_loaded() {
     assert_eq!(model[0].weight.to_vec(), before);
 }
 
+#[test]
+fn one_tensor_under_two_names_gets_one_value() {
+    let shared = parameter(Tensor::from(vec![1.0_f32, f32::NAN]));
+    let model = [shared.clone(), shared.clone()];
+    let mut state = model.state_dict();
+    model.load_state_dict(&state).unwrap();
+    state.insert("1".into(), Tensor::from(vec![2.0_f32, 3.0]).into());
+    let words = "load_state_dict: the tensors are not those that are needed\
+        \n  `0` and `1` are one tensor, but have different values";
+    assert_eq!(model.load_state_dict(&state).unwrap_err().to_string(), words);
+    assert_eq!(shared.to_vec()[0], 1.0);
+}
+
 fn golden(name: &str) -> Vec<Vec<f64>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/optim.txt");
     let text = std::fs::read_to_string(path).unwrap();

@@ -127,8 +127,8 @@ pub trait Module {
     /// # Errors
     ///
     /// [`Error::StateDict`](crate::Error::StateDict) if a name is missing or not of this module, or
-    /// a tensor has another shape or element type: every one of them is named, and nothing is
-    /// changed.
+    /// a tensor has another shape or element type, or one tensor stands under two names and gets two
+    /// values: every one of them is named, and nothing is changed.
     fn load_state_dict(&self, from: &StateDict) -> Result<()> {
         super::state::load(&self.state_dict(), from)
     }

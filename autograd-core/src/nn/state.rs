@@ -1,5 +1,7 @@
 //! Loading by name: all or nothing, and everything that differs told at once.
 
+use std::collections::BTreeMap;
+
 use crate::array::{Value, shape::same};
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, Tensor, for_any};
@@ -22,17 +24,42 @@ pub(crate) fn check(into: &StateDict, from: &StateDict) -> Result<()> {
     let both = into.iter().filter_map(|(name, tensor)| Some((name, tensor, from.get(name)?)));
     let differ =
         |a: &AnyTensor, b: &AnyTensor| a.dtype() != b.dtype() || !same(a.shape(), b.shape());
-    let different: Vec<String> = both
+    let mut different: Vec<String> = both
         .filter(|(_, needed, found)| differ(needed, found))
         .map(|(name, needed, found)| {
             let what = |t: &AnyTensor| format!("{:?} of {}", t.shape(), t.dtype());
             format!("`{name}` must be {}, found {}", what(needed), what(found))
         })
         .collect();
+    if different.is_empty() {
+        different = torn(into, from);
+    }
     if missing.is_empty() && unexpected.is_empty() && different.is_empty() {
         return Ok(());
     }
     Err(Error::StateDict { op: "load_state_dict", missing, unexpected, different })
+}
+
+/// Tensors that stand in `into` under two names and in `from` with two values. All that stand in
+/// both are of one shape and type.
+fn torn(into: &StateDict, from: &StateDict) -> Vec<String> {
+    fn same_bits<T: Element>(a: &Tensor<T>, b: &AnyTensor) -> bool {
+        // NaN is the same value as NaN here; it would be the same after loading.
+        let bits = |t: &Tensor<T>| format!("{:?}", t.to_vec());
+        b.downcast_ref::<T>().is_some_and(|b| a.to_vec() == b.to_vec() || bits(a) == bits(b))
+    }
+    let mut first: BTreeMap<*const (), &String> = BTreeMap::new();
+    let mut torn = Vec::new();
+    for (name, tensor) in into {
+        let before = *first.entry(tensor.address()).or_insert(name);
+        if let (Some(a), Some(b)) = (from.get(before), from.get(name))
+            && before != name
+            && !for_any!(a, a => same_bits(a, b))
+        {
+            torn.push(format!("`{before}` and `{name}` are one tensor, but have different values"));
+        }
+    }
+    torn
 }
 
 fn copy<T: Element>(into: &Tensor<T>, from: &AnyTensor) {
