@@ -48,7 +48,83 @@ struct Item {
     output: Option<String>,
 }
 
+/// A box of a drawing, of a recorded graph or of a program.
+pub(crate) struct Shape {
+    pub(crate) name: String,
+    pub(crate) detail: String,
+    /// What SVG shows after the detail.
+    pub(crate) more: String,
+    pub(crate) tip: String,
+    pub(crate) look: Look,
+    /// Boxes before this one that lines come from.
+    pub(crate) inputs: Vec<usize>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// What comes from outside.
+    Leaf,
+    Op,
+    /// What was asked for.
+    Output,
+}
+
+/// Most boxes that are drawn as SVG.
+const MOST: usize = 250;
+
+/// In Graphviz' language.
+pub(crate) fn dot(shapes: &[Shape]) -> String {
+    let mut dot = String::from("digraph {\n  node [shape=box, fontname=\"sans-serif\"];\n");
+    let quote = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
+    for (i, shape) in shapes.iter().enumerate() {
+        let style = match shape.look {
+            Look::Output => ", style=filled, fillcolor=\"#e3f2fd\"",
+            Look::Leaf => ", style=\"filled,rounded\", fillcolor=\"#e6f4ea\"",
+            Look::Op => "",
+        };
+        let (name, detail) = (quote(&shape.name), quote(&shape.detail));
+        let _ = writeln!(
+            dot,
+            "  n{i} [label=\"{name}\\n{detail}\", tooltip=\"{}\"{style}];",
+            quote(&shape.tip)
+        );
+        for input in &shape.inputs {
+            let _ = writeln!(dot, "  n{input} -> n{i};");
+        }
+    }
+    dot.push_str("}\n");
+    dot
+}
+
+/// As SVG; of many boxes the last ones.
+pub(crate) fn svg(shapes: &[Shape], legend: &str) -> String {
+    let first = shapes.len().saturating_sub(MOST);
+    svg::draw(&shapes[first..], first, legend)
+}
+
 impl Item {
+    fn shape(&self) -> Shape {
+        let mut more = String::new();
+        if let (Some(shape), false) = (&self.output, self.is_leaf()) {
+            let _ = write!(more, " · {shape}");
+        }
+        if self.constants > 0 {
+            let _ = write!(more, " · {} const", self.constants);
+        }
+        Shape {
+            name: self.name.clone(),
+            detail: self.detail(),
+            more,
+            tip: self.location.map_or_else(|| self.detail(), ToString::to_string),
+            look: match (&self.output, self.is_leaf()) {
+                (Some(_), _) => Look::Output,
+                (None, true) => Look::Leaf,
+                (None, false) => Look::Op,
+            },
+            inputs: self.inputs.clone(),
+        }
+    }
+
     fn is_leaf(&self) -> bool {
         self.location.is_none()
     }
@@ -183,38 +259,20 @@ impl Graph {
         text
     }
 
+    fn shapes(&self) -> Vec<Shape> {
+        self.items.iter().map(Item::shape).collect()
+    }
+
     /// In Graphviz' language, for `dot -Tsvg`.
     pub fn to_dot(&self) -> String {
-        let mut dot = String::from("digraph {\n  node [shape=box, fontname=\"sans-serif\"];\n");
-        let quote = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
-        for (i, item) in self.items.iter().enumerate() {
-            let style = match (&item.output, item.is_leaf()) {
-                (Some(_), _) => ", style=filled, fillcolor=\"#e3f2fd\"",
-                (None, true) => ", style=\"filled,rounded\", fillcolor=\"#e6f4ea\"",
-                (None, false) => "",
-            };
-            let tip = item.location.map_or_else(|| item.detail(), ToString::to_string);
-            let (name, detail) = (quote(&item.name), quote(&item.detail()));
-            let _ = writeln!(
-                dot,
-                "  n{i} [label=\"{name}\\n{detail}\", tooltip=\"{}\"{style}];",
-                quote(&tip)
-            );
-            for input in &item.inputs {
-                let _ = writeln!(dot, "  n{input} -> n{i};");
-            }
-        }
-        dot.push_str("}\n");
-        dot
+        dot(&self.shapes())
     }
 
     /// A drawing: data flows from top to bottom, leaves are green, the outputs blue. Each op has
     /// the line it was called at. Of a graph with more than 250 ops and leaves the part next to
     /// the outputs is drawn.
     pub fn to_svg(&self) -> String {
-        const MOST: usize = 250;
-        let first = self.items.len().saturating_sub(MOST);
-        svg::draw(&self.items[first..], first)
+        svg(&self.shapes(), "green: leaves · blue: outputs · data flows down, gradients flow up")
     }
 }
 

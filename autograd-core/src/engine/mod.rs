@@ -8,7 +8,7 @@
 mod after;
 mod anomaly;
 mod checkpoint;
-mod draw;
+pub(crate) mod draw;
 mod frontier;
 mod hooks;
 

@@ -193,7 +193,7 @@ impl<T: Arithmetic> Zip<T> for Integer {
 }
 
 /// The kernel of a function and that of the function with its arguments exchanged.
-fn kernels<T: Float>(op: Binary) -> [&'static dyn ZipAny<T>; 2] {
+pub(super) fn kernels<T: Float>(op: Binary) -> [&'static dyn ZipAny<T>; 2] {
     match op {
         Binary::Add => [&Add, &Add],
         Binary::Sub => [&Sub, &SubFrom],

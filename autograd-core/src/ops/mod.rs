@@ -1,6 +1,7 @@
 //! The op set, one file a family. A rule is a line in a table; nothing here walks a graph.
 
 mod binary;
+pub(crate) mod chain;
 mod compare;
 mod create;
 pub(crate) mod elementwise;

@@ -42,7 +42,7 @@ macro_rules! unary_ops {
                 matches!(self, Self::Sin | Self::Cos | Self::Tan)
             }
 
-            fn kernel<T: Float>(self) -> &'static dyn MapSlice<T> {
+            pub(super) fn kernel<T: Float>(self) -> &'static dyn MapSlice<T> {
                 match self { $(Self::$name => &forward::$name),* }
             }
 

@@ -22,6 +22,10 @@ pub(super) struct Eager {
 }
 
 impl Eager {
+    pub(super) fn new(function: Function, outputs: Vec<Form>) -> Self {
+        Self { function, outputs }
+    }
+
     pub(super) fn name(&self) -> &str {
         &self.function.name
     }

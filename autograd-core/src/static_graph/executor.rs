@@ -8,13 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use ndarray::{Array, Dimension};
 
 use super::eager::detached;
-use super::ir::{Op, Role, VarId};
+use super::ir::{Op, OpId, Role, VarId};
 use super::kind::Kind;
-use super::plan::{Mode, Plan, Read, Step};
+use super::plan::{Link, Mode, Plan, Read, Step};
 use super::program::{Program, Variable};
 use crate::engine::{BackwardOptions, grad_any};
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, GradMode, Tensor, for_any};
+use crate::ops::{Float, chain};
 
 /// Runs programs. Parameters belong to the executor, by name, so programs that name the same ones
 /// share them; clones of an executor share all.
@@ -25,6 +26,8 @@ use crate::graph::{AnyTensor, Element, GradMode, Tensor, for_any};
 #[derive(Clone, Default)]
 pub struct Executor {
     scope: Arc<Scope>,
+    /// On how many threads a run may compute; 0 is one.
+    threads: usize,
 }
 
 #[derive(Default)]
@@ -90,6 +93,13 @@ impl Executor {
         Self::default()
     }
 
+    /// The same executor, with the same parameters, that runs heavy operators which do not depend
+    /// on each other on up to so many threads. The figures are the same; user code and random
+    /// numbers keep their order.
+    pub fn with_threads(&self, threads: usize) -> Self {
+        Self { scope: Arc::clone(&self.scope), threads }
+    }
+
     /// Runs a program: `feed` names what its [data](Program::data) variables are this time,
     /// `fetch_list` what is asked for, by variable or name. Operators that nothing fetched depends
     /// on and that have no effect are not run; updates and user functions always are.
@@ -117,13 +127,13 @@ impl Executor {
             };
             fetched.push(id);
         }
-        let plan = program.plan(&fetched)?;
+        let plan = program.plan(&fetched, self.threads > 1)?;
         let _step =
             plan.writes.then(|| self.scope.step.lock().unwrap_or_else(PoisonError::into_inner));
         let mut frame = Frame::new(&plan);
         frame.feed(feed)?;
         self.lend(&mut frame)?;
-        GradMode::of(false, || frame.run())?;
+        GradMode::of(false, || frame.run(self.threads))?;
         let fetched = frame.fetch()?;
         self.commit(frame);
         Ok(fetched)
@@ -172,6 +182,7 @@ impl Executor {
 }
 
 /// What an operator left for its gradient: its inputs as leaves, and what it computed from them.
+#[derive(Clone)]
 struct Record {
     leaves: Vec<AnyTensor>,
     outputs: Vec<AnyTensor>,
@@ -181,7 +192,7 @@ struct Record {
 struct Frame<'p> {
     plan: &'p Plan,
     values: Vec<Option<AnyTensor>>,
-    records: HashMap<usize, Record>,
+    records: HashMap<OpId, Record>,
     /// New values of what is kept.
     written: Vec<(VarId, AnyTensor)>,
 }
@@ -223,18 +234,57 @@ impl<'p> Frame<'p> {
         Ok(())
     }
 
-    fn run(&mut self) -> Result<()> {
-        for step in &self.plan.steps {
-            self.step(step)?;
+    fn run(&mut self, threads: usize) -> Result<()> {
+        let plan = self.plan;
+        if threads < 2 {
+            for step in &plan.steps {
+                let task = self.prepare(step)?;
+                let done = task.run();
+                self.finish(step, done)?;
+            }
+            return Ok(());
+        }
+        for wave in plan.steps.chunk_by(|a, b| a.wave == b.wave) {
+            let tasks = wave.iter().map(|step| self.prepare(step)).collect::<Result<_>>()?;
+            for (step, done) in wave.iter().zip(run_together(tasks, threads)) {
+                self.finish(step, done)?;
+            }
         }
         Ok(())
     }
 
-    fn step(&mut self, step: &Step) -> Result<()> {
+    /// Takes what a step reads out of the frame.
+    fn prepare(&mut self, step: &'p Step) -> Result<Task<'p>> {
         let op = &self.plan.graph.ops[step.op];
-        let computing = AssertUnwindSafe(|| self.compute(op, step));
-        let computed = catch_unwind(computing).unwrap_or_else(|panic| Err(panic_message(&*panic)));
-        let outputs = computed.map_err(|why| failed(op, &why))?;
+        let mut inputs = Vec::with_capacity(step.inputs.len());
+        for &(id, read) in &step.inputs {
+            let value = match read {
+                Read::Not => {
+                    inputs.push(None);
+                    continue;
+                }
+                Read::Keep => self.values[id].clone(),
+                Read::Take => self.values[id].take(),
+            };
+            let missing =
+                || failed(op, &format!("`{}` has no value", self.plan.graph.vars[id].name));
+            inputs.push(Some(value.ok_or_else(missing)?));
+        }
+        let record = match (&step.mode, &op.kind) {
+            (Mode::FromRecord { last: true, .. }, Kind::Grad { of, .. }) => self.records.remove(of),
+            (Mode::FromRecord { .. }, Kind::Grad { of, .. }) => self.records.get(of).cloned(),
+            _ => None,
+        };
+        Ok(Task { plan: self.plan, step, op, inputs, record })
+    }
+
+    /// Puts what a step computed into the frame.
+    fn finish(&mut self, step: &Step, done: Result<Done, String>) -> Result<()> {
+        let op = &self.plan.graph.ops[step.op];
+        let Done { outputs, record } = done.map_err(|why| failed(op, &why))?;
+        if let Some(record) = record {
+            self.records.insert(step.op, record);
+        }
         let results = op.outputs.iter().chain(&op.writes);
         for (position, (&id, value)) in results.zip(outputs).enumerate() {
             let var = &self.plan.graph.vars[id];
@@ -249,120 +299,6 @@ impl<'p> Frame<'p> {
         Ok(())
     }
 
-    fn compute(&mut self, op: &Op, step: &Step) -> Result<Vec<AnyTensor>, String> {
-        match step.mode {
-            Mode::Plain => op.kind.run(self.inputs(op, step)?),
-            Mode::Recorded => self.record(op, step),
-            Mode::Direct => self.pull(op, step),
-            Mode::FromRecord { last, recorded } => self.pull_record(op, step, last, recorded),
-        }
-    }
-
-    /// The values that an operator reads.
-    fn inputs(&mut self, op: &Op, step: &Step) -> Result<Vec<AnyTensor>, String> {
-        let mut inputs = Vec::with_capacity(op.inputs.len());
-        for (&id, read) in op.inputs.iter().zip(&step.inputs) {
-            inputs.extend(self.read(id, *read)?);
-        }
-        Ok(inputs)
-    }
-
-    fn read(&mut self, id: VarId, read: Read) -> Result<Option<AnyTensor>, String> {
-        let value = match read {
-            Read::Not => return Ok(None),
-            Read::Keep => self.values[id].clone(),
-            Read::Take => self.values[id].take(),
-        };
-        let missing = || format!("`{}` has no value", self.plan.graph.vars[id].name);
-        value.map(Some).ok_or_else(missing)
-    }
-
-    /// Runs an operator on leaves of its own and keeps what the engine records.
-    fn record(&mut self, op: &Op, step: &Step) -> Result<Vec<AnyTensor>, String> {
-        let inputs = self.inputs(op, step)?;
-        let leaves: Vec<AnyTensor> = op
-            .inputs
-            .iter()
-            .zip(inputs)
-            .map(|(&id, value)| leaf(&value, self.plan.wants[id]))
-            .collect();
-        let outputs = GradMode::of(true, || op.kind.run(leaves.clone()))?;
-        let values = outputs.iter().map(detached).collect();
-        self.records.insert(step.op, Record { leaves, outputs });
-        Ok(values)
-    }
-
-    /// A gradient by a rule on values.
-    fn pull(&mut self, op: &Op, step: &Step) -> Result<Vec<AnyTensor>, String> {
-        let Kind::Grad { of, wants, .. } = &op.kind else {
-            return Err("is no gradient".to_owned());
-        };
-        let forward = &self.plan.graph.ops[*of];
-        let mut values: Vec<Option<AnyTensor>> = Vec::with_capacity(op.inputs.len());
-        for (&id, read) in op.inputs.iter().zip(&step.inputs) {
-            let value = self.read(id, *read)?;
-            values.push(value);
-        }
-        let n = forward.inputs.len();
-        let dy = values.pop().flatten().ok_or("the gradient of its output is missing")?;
-        let second = if n > 1 { values[1].as_ref() } else { None };
-        let wanted = [wants.contains(&0), wants.contains(&1)];
-        let (inputs, output) = ([values[0].as_ref(), second], values[n].as_ref());
-        let grads = forward.kind.pull(inputs, output, dy, wanted)?;
-        wants
-            .iter()
-            .map(|&input| grads[input].clone().ok_or("its rule gave no gradient".to_owned()))
-            .collect()
-    }
-
-    /// A gradient by the engine, from what the operator left.
-    fn pull_record(
-        &mut self,
-        op: &Op,
-        step: &Step,
-        last: bool,
-        recorded: bool,
-    ) -> Result<Vec<AnyTensor>, String> {
-        let Kind::Grad { of, wants, seeds, .. } = &op.kind else {
-            return Err("is no gradient".to_owned());
-        };
-        let mut given = self.inputs(op, step)?;
-        if recorded {
-            let forward = &self.plan.graph.ops[*of];
-            let ids = op.seeds_of(forward, &op.inputs);
-            for (seed, &id) in given.iter_mut().zip(ids) {
-                *seed = leaf(seed, self.plan.wants[id]);
-            }
-        }
-        let record = self.records.get(of).ok_or("its operator left no record")?;
-        let outputs: Vec<AnyTensor> =
-            seeds.iter().map(|&output| record.outputs[output].clone()).collect();
-        let leaves: Vec<AnyTensor> =
-            wants.iter().map(|&input| record.leaves[input].clone()).collect();
-        let options = BackwardOptions::new().retain_graph(recorded || !last).create_graph(recorded);
-        let seeds: Vec<Option<AnyTensor>> = given.iter().cloned().map(Some).collect();
-        let found = grad_any(&outputs, &leaves, &seeds, options).map_err(|e| e.to_string())?;
-        let zero = |leaf: &AnyTensor| for_any!(leaf, t => zeros_like(t));
-        let grads: Vec<AnyTensor> = found
-            .into_iter()
-            .zip(&leaves)
-            .map(|(grad, leaf)| grad.unwrap_or_else(|| zero(leaf)))
-            .collect();
-        if !recorded {
-            if last {
-                self.records.remove(of);
-            }
-            return Ok(grads);
-        }
-        let mut leaves = record.leaves.clone();
-        // Gradients do not flow to the forward operator's outputs: see `backward::wanted`.
-        leaves.extend(record.outputs.iter().map(detached));
-        leaves.extend(given);
-        let values = grads.iter().map(detached).collect();
-        self.records.insert(step.op, Record { leaves, outputs: grads });
-        Ok(values)
-    }
-
     fn fetch(&self) -> Result<Vec<AnyTensor>> {
         let one = |id: &VarId| {
             let written = self.written.iter().find(|(written, _)| written == id);
@@ -374,6 +310,228 @@ impl<'p> Frame<'p> {
         };
         self.plan.fetched.iter().map(one).collect()
     }
+}
+
+/// One step with all that it reads: it can run anywhere.
+struct Task<'p> {
+    plan: &'p Plan,
+    step: &'p Step,
+    op: &'p Op,
+    inputs: Vec<Option<AnyTensor>>,
+    record: Option<Record>,
+}
+
+/// What a step computed.
+struct Done {
+    outputs: Vec<AnyTensor>,
+    record: Option<Record>,
+}
+
+impl Done {
+    fn plain(outputs: Vec<AnyTensor>) -> Self {
+        Self { outputs, record: None }
+    }
+}
+
+/// About as many multiplications as are worth a thread.
+const HEAVY: usize = 1 << 20;
+
+/// Runs steps that do not depend on each other; heavy ones on threads. Results come in the order
+/// of the steps.
+fn run_together(tasks: Vec<Task<'_>>, threads: usize) -> Vec<Result<Done, String>> {
+    let heavy = tasks.iter().filter(|task| task.work() >= HEAVY).count();
+    if heavy < 2 {
+        return tasks.into_iter().map(Task::run).collect();
+    }
+    let mut lots: Vec<Vec<(usize, Task<'_>)>> = (0..threads).map(|_| Vec::new()).collect();
+    let mut next = 0;
+    for (at, task) in tasks.into_iter().enumerate() {
+        // Light ones, and user code, stay on this thread.
+        let lot = if task.work() >= HEAVY { next % threads } else { 0 };
+        next += usize::from(task.work() >= HEAVY);
+        lots[lot].push((at, task));
+    }
+    let run = |lot: Vec<(usize, Task<'_>)>| -> Vec<(usize, Result<Done, String>)> {
+        GradMode::of(false, || lot.into_iter().map(|(at, task)| (at, task.run())).collect())
+    };
+    let mut lots = lots.into_iter();
+    let own = lots.next().unwrap_or_default();
+    let mut done: Vec<(usize, Result<Done, String>)> = std::thread::scope(|scope| {
+        let others: Vec<_> = lots.map(|lot| scope.spawn(|| run(lot))).collect();
+        let mut done = run(own);
+        for other in others {
+            // A step's panic is its error, so the thread itself ends well.
+            done.extend(other.join().unwrap_or_default());
+        }
+        done
+    });
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, done)| done).collect()
+}
+
+impl Task<'_> {
+    /// About how many multiplications it takes; none for user code.
+    fn work(&self) -> usize {
+        let len = |at: usize| -> usize {
+            self.inputs[at].as_ref().map_or(0, |input| input.shape().iter().product())
+        };
+        let all = || (0..self.inputs.len()).map(len).sum::<usize>();
+        match &self.op.kind {
+            Kind::PyFunc(_) | Kind::Eager(_) => 0,
+            Kind::Matmul => {
+                len(0)
+                    * self.inputs[1].as_ref().and_then(|w| w.shape().last()).copied().unwrap_or(1)
+            }
+            Kind::Grad { of, .. } => match &self.plan.graph.ops[*of].kind {
+                Kind::PyFunc(_) | Kind::Eager(_) => 0,
+                // As the product, for each operand.
+                Kind::Matmul => {
+                    let dy = self.inputs.last().and_then(Option::as_ref);
+                    2 * len(0) * dy.and_then(|dy| dy.shape().last()).copied().unwrap_or(1)
+                }
+                _ => 8 * all(),
+            },
+            _ => 8 * all(),
+        }
+    }
+
+    fn run(self) -> Result<Done, String> {
+        let computing = AssertUnwindSafe(|| self.compute());
+        catch_unwind(computing).unwrap_or_else(|panic| Err(panic_message(&*panic)))
+    }
+
+    fn compute(self) -> Result<Done, String> {
+        match &self.step.mode {
+            Mode::Plain => {
+                let inputs = self.inputs.into_iter().flatten().collect();
+                self.op.kind.run(inputs).map(Done::plain)
+            }
+            Mode::Recorded => self.record(),
+            Mode::Direct => self.pull(),
+            Mode::FromRecord { recorded, retain, .. } => {
+                let (recorded, retain) = (*recorded, *retain);
+                self.pull_record(recorded, retain)
+            }
+            Mode::Chain(links) => run_chain(self.plan, links, self.inputs).map(Done::plain),
+        }
+    }
+
+    /// Runs an operator on leaves of its own and keeps what the engine records.
+    fn record(self) -> Result<Done, String> {
+        let wants = &self.plan.wants;
+        let values = self.op.inputs.iter().zip(self.inputs);
+        let leaves: Vec<AnyTensor> =
+            values.filter_map(|(&id, value)| Some(leaf(&value?, wants[id]))).collect();
+        let outputs = GradMode::of(true, || self.op.kind.run(leaves.clone()))?;
+        let values = outputs.iter().map(detached).collect();
+        Ok(Done { outputs: values, record: Some(Record { leaves, outputs }) })
+    }
+
+    /// A gradient by a rule on values.
+    fn pull(mut self) -> Result<Done, String> {
+        let Kind::Grad { of, wants, .. } = &self.op.kind else {
+            return Err("is no gradient".to_owned());
+        };
+        let forward = &self.plan.graph.ops[*of];
+        let n = forward.inputs.len();
+        let dy = self.inputs.pop().flatten().ok_or("the gradient of its output is missing")?;
+        let second = if n > 1 { self.inputs[1].as_ref() } else { None };
+        let wanted = [wants.contains(&0), wants.contains(&1)];
+        let (inputs, output) = ([self.inputs[0].as_ref(), second], self.inputs[n].as_ref());
+        let mut grads = forward.kind.pull(inputs, output, dy, wanted)?;
+        let found =
+            wants.iter().map(|&input| grads[input].take().ok_or("its rule gave no gradient"));
+        Ok(Done::plain(found.collect::<Result<_, _>>()?))
+    }
+
+    /// A gradient by the engine, from what the operator left.
+    fn pull_record(self, recorded: bool, retain: bool) -> Result<Done, String> {
+        let Kind::Grad { wants, seeds, .. } = &self.op.kind else {
+            return Err("is no gradient".to_owned());
+        };
+        let record = self.record.ok_or("its operator left no record")?;
+        let given = self.op.inputs.iter().zip(self.inputs);
+        // Read are the gradients of the outputs alone.
+        let given: Vec<AnyTensor> = given
+            .filter_map(|(&id, value)| {
+                let value = value?;
+                Some(if recorded { leaf(&value, self.plan.wants[id]) } else { value })
+            })
+            .collect();
+        let outputs: Vec<AnyTensor> =
+            seeds.iter().map(|&output| record.outputs[output].clone()).collect();
+        let leaves: Vec<AnyTensor> =
+            wants.iter().map(|&input| record.leaves[input].clone()).collect();
+        let options = BackwardOptions::new().retain_graph(retain).create_graph(recorded);
+        let seeds: Vec<Option<AnyTensor>> = given.iter().cloned().map(Some).collect();
+        let found = grad_any(&outputs, &leaves, &seeds, options).map_err(|e| e.to_string())?;
+        let zero = |leaf: &AnyTensor| for_any!(leaf, t => zeros_like(t));
+        let pairs = found.into_iter().zip(&leaves);
+        let grads: Vec<AnyTensor> =
+            pairs.map(|(grad, leaf)| grad.unwrap_or_else(|| zero(leaf))).collect();
+        if !recorded {
+            return Ok(Done::plain(grads));
+        }
+        let mut leaves = record.leaves;
+        // Gradients do not flow to the forward operator's outputs: see `backward::wanted`.
+        leaves.extend(record.outputs.iter().map(detached));
+        leaves.extend(given);
+        let values = grads.iter().map(detached).collect();
+        Ok(Done { outputs: values, record: Some(Record { leaves, outputs: grads }) })
+    }
+}
+
+/// Functions of each element in one pass, or one by one where shapes do not fit that.
+fn run_chain(
+    plan: &Plan,
+    links: &[Link],
+    mut inputs: Vec<Option<AnyTensor>>,
+) -> Result<Vec<AnyTensor>, String> {
+    let ops: Vec<(&Kind, &Link)> =
+        links.iter().map(|link| (&plan.graph.ops[link.op].kind, link)).collect();
+    let x = inputs[0].take().ok_or("an input is missing")?;
+    let x = match x {
+        AnyTensor::Float32(x) => chain_typed(x, &ops, &inputs),
+        AnyTensor::Float64(x) => chain_typed(x, &ops, &inputs),
+        other => Err(other),
+    };
+    let mut x = match x {
+        Ok(done) => return Ok(vec![done]),
+        Err(x) => x,
+    };
+    for (kind, link) in ops {
+        let other = link.other.and_then(|at| inputs[at].clone());
+        let operands = match (other, link.swapped) {
+            (None, _) => vec![x],
+            (Some(other), false) => vec![x, other],
+            (Some(other), true) => vec![other, x],
+        };
+        x = kind.run(operands)?.pop().ok_or("computed nothing")?;
+    }
+    Ok(vec![x])
+}
+
+fn chain_typed<T: Float>(
+    x: Tensor<T>,
+    ops: &[(&Kind, &Link)],
+    inputs: &[Option<AnyTensor>],
+) -> Result<AnyTensor, AnyTensor> {
+    let mut parts = Vec::with_capacity(ops.len());
+    for (kind, link) in ops {
+        let other = || inputs[link.other?].as_ref()?.downcast_ref::<T>();
+        parts.push(match kind {
+            Kind::Unary(op) => chain::Link::Unary(*op),
+            Kind::Scalar { op, scalar, swapped } => {
+                chain::Link::Scalar { op: *op, scalar: T::from_f64(*scalar), swapped: *swapped }
+            }
+            Kind::Binary(op) => match other() {
+                Some(other) => chain::Link::With { op: *op, other, swapped: link.swapped },
+                None => return Err(x.into()),
+            },
+            _ => return Err(x.into()),
+        });
+    }
+    chain::chain(x, &parts).map(AnyTensor::from).map_err(AnyTensor::from)
 }
 
 fn zeros_like<T: Element>(tensor: &Tensor<T>) -> AnyTensor {

@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::panic::Location;
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
@@ -23,12 +24,15 @@ pub(super) type OpId = usize;
 #[derive(Clone, Debug)]
 pub(super) enum Place {
     Line(&'static Location<'static>),
+    /// As a file says.
+    Loaded(Arc<str>),
 }
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Line(line) => write!(f, "{line}"),
+            Self::Loaded(line) => f.write_str(line),
         }
     }
 }

@@ -85,6 +85,8 @@ pub(super) enum Reduction {
 }
 
 impl Reduction {
+    pub(super) const ALL: [Self; 5] = [Self::Sum, Self::Mean, Self::Prod, Self::Max, Self::Min];
+
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Sum => "sum",
@@ -166,6 +168,15 @@ impl Kind {
     /// Whether the user's code may do more than compute, so that it runs in every run.
     pub(super) fn has_effect(&self) -> bool {
         matches!(self, Self::PyFunc(function) if !function.is_gradient())
+    }
+
+    /// Whether it is a function of each element that one pass over memory can have among others.
+    pub(super) fn chains(&self) -> bool {
+        match self {
+            Self::Unary(op) => op.chains(),
+            Self::Binary(_) | Self::Scalar { .. } => true,
+            _ => false,
+        }
     }
 
     /// The forms of what it computes from inputs of these forms, or why it cannot.

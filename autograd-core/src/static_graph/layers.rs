@@ -165,6 +165,11 @@ macro_rules! unary {
                 }
             )*
         }
+
+        impl Kind {
+            /// Functions of each element that a program can have.
+            pub(super) const UNARY: &'static [Unary] = &[$(Unary::$op),*];
+        }
     };
 }
 
@@ -274,6 +279,11 @@ macro_rules! binary {
                     self.binary(Binary::$op, right, Location::caller())
                 }
             )*
+        }
+
+        impl Kind {
+            /// Functions of two elements that a program can have.
+            pub(super) const BINARY: &'static [Binary] = &[$(Binary::$op),*];
         }
     };
 }

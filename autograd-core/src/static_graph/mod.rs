@@ -32,8 +32,10 @@
 //! return are checked when it runs. A run that fails changes no parameter.
 
 mod backward;
+mod draw;
 mod eager;
 mod executor;
+mod file;
 mod ir;
 mod kind;
 mod layers;
@@ -47,6 +49,7 @@ mod text;
 pub use backward::{append_backward, gradients, gradients_with};
 pub use eager::EagerCall;
 pub use executor::{Executor, Feed, Fetch};
+pub use file::Functions;
 pub use kind::Init;
 pub use layers::{FcOptions, IntoOperand};
 pub use optim::{Adam, Sgd};

@@ -24,7 +24,7 @@ struct Inner {
     graph: Mutex<Graph>,
     startup: OnceLock<Program>,
     /// Plans by what is fetched, for one version of the graph.
-    plans: Mutex<(u64, HashMap<Vec<VarId>, Arc<Plan>>)>,
+    plans: Mutex<(u64, HashMap<(Vec<VarId>, bool), Arc<Plan>>)>,
 }
 
 /// A variable of a [`Program`]: a name, an element type and a shape, no value.
@@ -302,19 +302,21 @@ impl Program {
         Ok(outputs.swap_remove(0))
     }
 
-    /// The plan for a set of fetched variables, made once for each state of the program.
-    pub(super) fn plan(&self, fetched: &[VarId]) -> Result<Arc<Plan>> {
+    /// The plan for a set of fetched variables, made once for each state of the program; with
+    /// `waves` for threads.
+    pub(super) fn plan(&self, fetched: &[VarId], waves: bool) -> Result<Arc<Plan>> {
         let graph = self.graph();
         let mut plans = self.0.plans.lock().unwrap_or_else(PoisonError::into_inner);
         if plans.0 != graph.version {
             *plans = (graph.version, HashMap::new());
         }
-        if let Some(plan) = plans.1.get(fetched) {
+        let key = (fetched.to_vec(), waves);
+        if let Some(plan) = plans.1.get(&key) {
             return Ok(Arc::clone(plan));
         }
         graph.verify()?;
-        let plan = Arc::new(Plan::new(&graph, fetched));
-        plans.1.insert(fetched.to_vec(), Arc::clone(&plan));
+        let plan = Arc::new(Plan::new(&graph, fetched, waves));
+        plans.1.insert(key, Arc::clone(&plan));
         Ok(plan)
     }
 }

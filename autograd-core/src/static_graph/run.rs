@@ -1,7 +1,7 @@
 //! How operators compute: by the eager engine's ops and rules, so that figures and derivatives are
 //! the same and nothing is written twice.
 
-use super::ir::{Form, Op};
+use super::ir::Form;
 use super::kind::{Init, Kind, Reduction};
 use crate::array::DType;
 use crate::error::Result;
@@ -208,14 +208,6 @@ impl Kind {
 pub(super) struct Reads {
     pub(super) inputs: [bool; 2],
     pub(super) output: bool,
-}
-
-impl Op {
-    /// Where inputs and seeds of a gradient stand among its inputs: the forward operator's inputs,
-    /// its outputs, and the gradients of these.
-    pub(super) fn seeds_of<'a, T>(&self, forward: &Op, inputs: &'a [T]) -> &'a [T] {
-        &inputs[forward.inputs.len() + forward.outputs.len()..]
-    }
 }
 
 fn typed<T: Element>(tensor: Option<&AnyTensor>) -> Computed<&Tensor<T>> {

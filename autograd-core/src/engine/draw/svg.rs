@@ -2,25 +2,24 @@
 
 use std::fmt::Write;
 
-use super::Item;
 use super::layout::{self, Layout, Line};
+use super::{Look, Shape};
 
 const HEIGHT: f64 = 38.0;
 const BETWEEN: f64 = 34.0;
 const MARGIN: f64 = 20.0;
-const LEGEND: &str = "green: leaves · blue: outputs · data flows down, gradients flow up";
 
-/// Draws items; those before `first` are left out.
-pub(super) fn draw(items: &[Item], first: usize) -> String {
+/// Draws boxes; those before `first` are left out.
+pub(super) fn draw(items: &[Shape], first: usize, legend: &str) -> String {
     let labels: Vec<[String; 2]> = items.iter().map(label).collect();
     let widths: Vec<f64> = labels.iter().map(box_width).collect();
-    let inside = |item: &Item| -> Vec<usize> {
+    let inside = |item: &Shape| -> Vec<usize> {
         item.inputs.iter().filter_map(|input| input.checked_sub(first)).collect()
     };
     let inputs: Vec<Vec<usize>> = items.iter().map(inside).collect();
     let layout = layout::place(&widths, &inputs);
 
-    let mut legend = LEGEND.to_owned();
+    let mut legend = legend.to_owned();
     if first > 0 {
         let _ = write!(legend, " · {first} ops and leaves further up are left out");
     }
@@ -51,15 +50,8 @@ pub(super) fn draw(items: &[Item], first: usize) -> String {
     svg
 }
 
-fn label(item: &Item) -> [String; 2] {
-    let mut detail = item.detail();
-    if let (Some(shape), false) = (&item.output, item.is_leaf()) {
-        let _ = write!(detail, " · {shape}");
-    }
-    if item.constants > 0 {
-        let _ = write!(detail, " · {} const", item.constants);
-    }
-    [item.name.clone(), detail]
+fn label(item: &Shape) -> [String; 2] {
+    [item.name.clone(), format!("{}{}", item.detail, item.more)]
 }
 
 fn box_width(label: &[String; 2]) -> f64 {
@@ -75,21 +67,20 @@ fn top(row: usize) -> f64 {
     MARGIN + row as f64 * (HEIGHT + BETWEEN)
 }
 
-fn draw_box(svg: &mut String, item: &Item, label: &[String; 2], x: f64, width: f64, row: usize) {
-    let (fill, stroke) = match (&item.output, item.is_leaf()) {
-        (Some(_), _) => ("#e3f2fd", "#1565c0"),
-        (None, true) => ("#e6f4ea", "#2e7d32"),
-        (None, false) => ("#fafafa", "#78909c"),
+fn draw_box(svg: &mut String, item: &Shape, label: &[String; 2], x: f64, width: f64, row: usize) {
+    let (fill, stroke) = match item.look {
+        Look::Output => ("#e3f2fd", "#1565c0"),
+        Look::Leaf => ("#e6f4ea", "#2e7d32"),
+        Look::Op => ("#fafafa", "#78909c"),
     };
-    let (round, y) = (if item.is_leaf() { HEIGHT / 2.0 } else { 4.0 }, top(row));
-    let tip = item.location.map_or_else(|| item.detail(), ToString::to_string);
+    let (round, y) = (if item.look == Look::Leaf { HEIGHT / 2.0 } else { 4.0 }, top(row));
     let _ = writeln!(
         svg,
         "<g text-anchor=\"middle\"><title>{}</title><rect x=\"{:.1}\" y=\"{y:.1}\" \
          width=\"{width:.1}\" height=\"{HEIGHT}\" rx=\"{round}\" fill=\"{fill}\" \
          stroke=\"{stroke}\"/><text x=\"{x:.1}\" y=\"{:.1}\" font-size=\"14\" fill=\"#263238\">{}\
          </text><text x=\"{x:.1}\" y=\"{:.1}\" font-size=\"10.5\" fill=\"#607d8b\">{}</text></g>",
-        escape(&tip),
+        escape(&item.tip),
         x - width / 2.0,
         y + 17.0,
         escape(&label[0]),

@@ -12,19 +12,19 @@ use crate::static_graph::kind::Kind;
 /// A user's function in a program.
 #[derive(Clone, Debug)]
 pub(in crate::static_graph) struct Foreign {
-    pub(super) function: Function,
+    pub(in crate::static_graph) function: Function,
     /// For each parameter the operator's input, or none: a gradient that did not come.
-    pub(super) args: Vec<Option<usize>>,
+    pub(in crate::static_graph) args: Vec<Option<usize>>,
     /// For each of the operator's outputs, which of the returned values it is.
-    pub(super) picks: Vec<usize>,
+    pub(in crate::static_graph) picks: Vec<usize>,
     /// How many values are returned.
-    pub(super) results: usize,
-    pub(super) outputs: Vec<Form>,
+    pub(in crate::static_graph) results: usize,
+    pub(in crate::static_graph) outputs: Vec<Form>,
     /// Its backward function, that one's, and so on.
-    pub(super) backward: Arc<[Function]>,
+    pub(in crate::static_graph) backward: Arc<[Function]>,
     /// Parameters and returned values that backward is not given.
-    pub(super) skipped: Vec<bool>,
-    pub(super) gradient: bool,
+    pub(in crate::static_graph) skipped: Vec<bool>,
+    pub(in crate::static_graph) gradient: bool,
 }
 
 impl Foreign {

@@ -1,0 +1,305 @@
+//! Programs beyond py_func: higher derivatives, layers in programs, copies, threads, files.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use autograd_core::prelude::*;
+use autograd_core::static_graph::{
+    Adam, Executor, FcOptions, Feed, Functions, Init, Program, Sgd, Variable, gradients,
+};
+use autograd_core::{DType, GradOptions, Result, grad_with};
+use ndarray::{Array2, ArrayD, ArrayViewD, arr1};
+
+#[py_layer]
+impl Cube {
+    type Saved = Tensor<f64>;
+
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        ctx.save_for_backward(x);
+        x * x * x
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * ctx.saved_tensor().square() * 3.0
+    }
+}
+
+fn values(run: &[AnyTensor]) -> Vec<Vec<f64>> {
+    run.iter().map(|t| t.downcast_ref::<f64>().unwrap().to_vec()).collect()
+}
+
+fn wanting(program: &Program, name: &str, shape: [i64; 2]) -> Variable {
+    let x = program.data(name, shape, DType::Float64).unwrap();
+    x.set_stop_gradient(false);
+    x
+}
+
+/// The same function of a matrix as a program and eagerly.
+fn formula(x: &Variable, w: &Variable) -> Result<Variable> {
+    let h = x.matmul(w)?.tanh()?;
+    let y = (&h * 0.5 - 0.25).try_div(&(h.exp()? + 1.0))?;
+    y.softmax(-1)?.square()?.sum(&[])
+}
+
+fn eager_formula(x: &Tensor<f64>, w: &Tensor<f64>) -> Tensor<f64> {
+    let h = x.matmul(w).tanh();
+    let y = (&h * 0.5 - 0.25) / (h.exp() + 1.0);
+    y.softmax(-1).square().sum()
+}
+
+fn inputs() -> (Tensor<f64>, Tensor<f64>) {
+    let number = |i: usize| (i as f64 * 0.7).sin();
+    let x = Tensor::from((0..6).map(number).collect::<Vec<_>>()).reshape([2, 3]);
+    let w = Tensor::from((0..12).map(number).collect::<Vec<_>>()).reshape([3, 4]);
+    (x, w)
+}
+
+#[test]
+fn derivatives_of_order_one_and_two_are_the_engines() {
+    let program = Program::new();
+    let (x, w) = (wanting(&program, "x", [-1, 3]), wanting(&program, "w", [3, 4]));
+    let y = formula(&x, &w).unwrap();
+    let dx = gradients(&[&y], &[&x]).unwrap().remove(0).unwrap();
+    let slope = dx.square().unwrap().sum(&[]).unwrap();
+    let second = gradients(&[&slope], &[&x, &w]).unwrap();
+    let [ddx, ddw] = [second[0].as_ref().unwrap(), second[1].as_ref().unwrap()];
+
+    let (ex, ew) = inputs();
+    let feed: [(&str, &dyn Feed); 2] = [("x", &ex), ("w", &ew)];
+    let run = Executor::new().run(&program, &feed, &[&y, &dx, ddx, ddw]).unwrap();
+    ex.set_stop_gradient(false);
+    ew.set_stop_gradient(false);
+    let y = eager_formula(&ex, &ew);
+    let create = || GradOptions::new().create_graph(true);
+    let dx = grad_with(&[&y], &[&ex], create()).unwrap().remove(0).unwrap();
+    let slope = dx.square().sum();
+    let second = grad_with(&[&slope], &[&ex, &ew], create()).unwrap();
+    let expected = [&y, &dx, second[0].as_ref().unwrap(), second[1].as_ref().unwrap()];
+    for (found, expected) in values(&run).iter().zip(expected) {
+        for (a, b) in found.iter().zip(expected.to_vec()) {
+            assert!((a - b).abs() <= 1e-12 * b.abs().max(1.0), "{a} {b}");
+        }
+    }
+}
+
+#[test]
+fn layers_and_closures_run_as_they_do_eagerly() {
+    let program = Program::new();
+    let x = wanting(&program, "x", [-1, 2]);
+    let y = program.py_layer(Cube::apply).x(&x).call().unwrap();
+    let shift = Tensor::from(2.0);
+    let z = program.eager(move |y: &Tensor<f64>| y.tanh() * &shift).x(&y).call().unwrap();
+    assert_eq!(z.shape(), [None, Some(2)]);
+    let dx = gradients(&[&z], &[&x]).unwrap().remove(0).unwrap();
+    let d2x = gradients(&[&dx], &[&x]).unwrap().remove(0).unwrap();
+    assert!(program.to_string().contains("= Cube(x)"), "{program}");
+
+    let input = Tensor::from([[0.25, -0.5]]);
+    let run = Executor::new().run(&program, &[("x", &input)], &[&z, &dx, &d2x]).unwrap();
+    input.set_stop_gradient(false);
+    let eager = Cube::apply(&input).tanh() * 2.0;
+    let create = || GradOptions::new().create_graph(true).seeds(vec![None]);
+    let eager_dx = grad_with(&[&eager.sum()], &[&input], create()).unwrap().remove(0).unwrap();
+    let eager_d2x = grad_with(&[&eager_dx.sum()], &[&input], create()).unwrap().remove(0).unwrap();
+    assert_eq!(values(&run), [eager.to_vec(), eager_dx.to_vec(), eager_d2x.to_vec()]);
+}
+
+#[test]
+fn the_gradient_of_a_py_func_is_a_py_func() {
+    let square = |x: ArrayViewD<f64>| &x * &x;
+    let backward = |x: ArrayViewD<f64>, dy: ArrayViewD<f64>| 2.0 * &x * dy;
+    let build = |second: bool| {
+        let program = Program::new();
+        let x = wanting(&program, "x", [1, 2]);
+        let out = program.current_block().create_var("out", DType::Float64, [1, 2]).unwrap();
+        let mut call = program.py_func(square).x(&x).out(&out).backward_func(backward);
+        if second {
+            // What backward was given, what it returned, and the gradient of that.
+            call = call.second_backward_func(
+                |x: ArrayViewD<f64>,
+                 dy: ArrayViewD<f64>,
+                 _: ArrayViewD<f64>,
+                 d: ArrayViewD<f64>| { (2.0 * &dy * &d, 2.0 * &x * &d) },
+            );
+        }
+        let y = call.skip_vars_in_backward_input([&out]).call().unwrap();
+        let dx = gradients(&[&y], &[&x]).unwrap().remove(0).unwrap();
+        (program, x, dx)
+    };
+    let (program, x, dx) = build(true);
+    let d2x = gradients(&[&dx], &[&x]).unwrap().remove(0).unwrap();
+    let input = Tensor::from([[3.0, 5.0]]);
+    let run = Executor::new().run(&program, &[("x", &input)], &[&dx, &d2x]).unwrap();
+    assert_eq!(values(&run), [[6.0, 10.0], [2.0, 2.0]]);
+    let (_, x, dx) = build(false);
+    let error = gradients(&[&dx], &[&x]).unwrap_err().to_string();
+    assert!(error.contains("give it with `second_backward_func`"), "{error}");
+}
+
+#[test]
+fn what_nobody_asks_for_is_not_run() {
+    let program = Program::new();
+    let x = program.data("x", [2], DType::Float64).unwrap();
+    let never = program.data("never", [2], DType::Float64).unwrap();
+    let dead = never.exp().unwrap();
+    let y = x.square().unwrap();
+    let count = Arc::new(AtomicUsize::new(0));
+    let counting = Arc::clone(&count);
+    let eager = move |x: &Tensor<f64>| {
+        counting.fetch_add(1, Ordering::Relaxed);
+        x.exp()
+    };
+    program.eager(eager).x(&dead).call().unwrap();
+    let called = count.load(Ordering::Relaxed);
+    let run = Executor::new().run(&program, &[("x", &arr1(&[2.0, 3.0]))], &[&y]).unwrap();
+    assert_eq!(values(&run), [[4.0, 9.0]]);
+    assert_eq!(count.load(Ordering::Relaxed), called);
+}
+
+fn classifier() -> (Program, Variable) {
+    let program = Program::new();
+    let x = program.data("x", [-1, 64], DType::Float32).unwrap();
+    let label = program.data("label", [-1], DType::Int64).unwrap();
+    let branch = |name: &str| {
+        let options = FcOptions::new().name(name).bias(Init::Constant(0.5));
+        program.fc_with(&x, 256, &options).unwrap().tanh().unwrap()
+    };
+    let (left, right) = (branch("left"), branch("right"));
+    let hidden = (&left * &right + 0.125).relu().unwrap().dropout(0.25).unwrap();
+    let loss = program.fc(&hidden, 10).unwrap().cross_entropy(&label).unwrap();
+    Adam::new(1e-3).minimize(&loss).unwrap();
+    (program, loss)
+}
+
+fn batch() -> (Array2<f32>, ndarray::Array1<i64>) {
+    let x = Array2::from_shape_fn([128, 64], |(i, j)| ((i * 13 + j * 5) % 23) as f32 / 23.0);
+    (x, ndarray::Array1::from_shape_fn([128], |i| (i % 10) as i64))
+}
+
+fn train(executor: &Executor, program: &Program, loss: &Variable) -> Vec<f32> {
+    let (x, label) = batch();
+    let mut losses = Vec::new();
+    for _ in 0..4 {
+        let run = executor.run(program, &[("x", &x), ("label", &label)], &[loss]).unwrap();
+        losses.push(run[0].downcast_ref::<f32>().unwrap().item());
+    }
+    losses
+}
+
+// Both parts draw random numbers, so they stand in one test.
+#[test]
+fn threads_change_no_figure_and_a_copy_for_testing_drops_nothing() {
+    let (program, loss) = classifier();
+    let mut all = Vec::new();
+    for threads in [1, 2, 3] {
+        autograd_core::seed(7);
+        let executor = Executor::new().with_threads(threads);
+        executor.run(&program.startup(), &[], &[]).unwrap();
+        let losses = train(&executor, &program, &loss);
+        all.push((losses, executor.parameter("left.weight").unwrap().to_string()));
+    }
+    assert!(all[0].0[3] < all[0].0[0], "{:?}", all[0].0);
+    assert_eq!(all[0], all[1]);
+    assert_eq!(all[0], all[2]);
+
+    let test = program.clone_program(true).unwrap();
+    let text = test.to_string();
+    assert!(text.contains("training=false") && !text.contains("adam"), "{text}");
+    let executor = Executor::new();
+    executor.run(&program.startup(), &[], &[]).unwrap();
+    let (x, label) = batch();
+    let feed: [(&str, &dyn Feed); 2] = [("x", &x), ("label", &label)];
+    let once = executor.run(&test, &feed, &[&loss]).unwrap();
+    let before = executor.parameter("left.weight").unwrap().to_string();
+    let twice = executor.run(&test, &feed, &[&loss]).unwrap();
+    assert_eq!(once[0].to_string(), twice[0].to_string());
+    assert_eq!(before, executor.parameter("left.weight").unwrap().to_string());
+}
+
+#[test]
+fn one_program_runs_many_times_at_once() {
+    let program = Program::new();
+    let x = program.data("x", [-1], DType::Float64).unwrap();
+    let w = program.create_parameter("w", [1], DType::Float64, Init::Constant(0.0)).unwrap();
+    let y = (&x * &w).sum(&[]).unwrap();
+    let step = Program::new();
+    let x = step.data("x", [-1], DType::Float64).unwrap();
+    let w = step.create_parameter("w", [1], DType::Float64, Init::Constant(0.0)).unwrap();
+    Sgd::new(1.0).minimize(&(&x * &w).sum(&[]).unwrap()).unwrap();
+    let executor = Executor::new();
+    executor.run(&program.startup(), &[], &[]).unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..25 {
+                    executor.run(&step, &[("x", &arr1(&[-1.0]))], &[]).unwrap();
+                    let run = executor.run(&program, &[("x", &arr1(&[1.0, 1.0]))], &[&y]).unwrap();
+                    let sum = values(&run)[0][0];
+                    assert!(sum % 2.0 == 0.0 && sum > 0.0, "{sum}");
+                }
+            });
+        }
+    });
+    // No step was lost.
+    let kept = executor.parameter("w").unwrap();
+    assert_eq!(kept.downcast_ref::<f64>().unwrap().item(), 100.0);
+}
+
+#[test]
+fn a_trained_program_goes_on_from_its_file() {
+    fn tanh(x: ArrayViewD<f32>) -> ArrayD<f32> {
+        x.mapv(f32::tanh)
+    }
+    fn tanh_grad(y: ArrayViewD<f32>, dy: ArrayViewD<f32>) -> ArrayD<f32> {
+        &dy * (1.0 - &y * &y)
+    }
+    let program = Program::new();
+    let x = program.data("x", [-1, 64], DType::Float32).unwrap();
+    let label = program.data("label", [-1], DType::Int64).unwrap();
+    let hidden = program.fc(&x, 16).unwrap();
+    let out = program.current_block().create_var("h", hidden.dtype(), hidden.shape()).unwrap();
+    let call = program.py_func(tanh).x(&hidden).out(&out).backward_func(tanh_grad);
+    let hidden = call.skip_vars_in_backward_input([&hidden]).call().unwrap();
+    let loss = program.fc(&(hidden * 2.0), 10).unwrap().cross_entropy(&label).unwrap();
+    Adam::new(1e-2).minimize(&loss).unwrap();
+    let executor = Executor::new();
+    executor.run(&program.startup(), &[], &[]).unwrap();
+    train(&executor, &program, &loss);
+
+    let path = std::env::temp_dir().join(format!("static-graph-{}", std::process::id()));
+    program.save(&path, &executor).unwrap();
+    let functions = Functions::new().with("tanh", tanh).with("tanh_grad", tanh_grad);
+    let again = Executor::new();
+    let loaded = Program::load(&path, &functions, &again).unwrap();
+    let missing = Program::load(&path, &Functions::new(), &Executor::new()).unwrap_err();
+    assert!(missing.to_string().ends_with("these functions were not given: tanh, tanh_grad"));
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(loaded.to_string(), program.to_string());
+    let on = train(&executor, &program, &loss);
+    assert_eq!(train(&again, &loaded, &loaded.var(&loss.name()).unwrap()), on);
+}
+
+#[test]
+fn programs_are_drawn() {
+    let (program, _) = classifier();
+    let (dot, svg) = (program.to_dot(), program.to_svg());
+    assert!(dot.contains("left.weight") && dot.contains("adam") && dot.contains("cross_entropy"));
+    assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
+}
+
+#[test]
+fn variables_of_another_program_and_shapes_that_do_not_fit() {
+    let (one, other) = (Program::new(), Program::new());
+    let a = one.data("a", [-1, 3], DType::Float32).unwrap();
+    let b = other.data("b", [-1, 3], DType::Float32).unwrap();
+    let error = a.try_add(&b).unwrap_err().to_string();
+    assert!(error.starts_with("add (built at tests/tests/static_graph.rs:"), "{error}");
+    assert!(error.ends_with("`b` is a variable of another program"), "{error}");
+    let c = one.data("c", [4, 5], DType::Float32).unwrap();
+    let error = a.matmul(&c).unwrap_err().to_string();
+    assert!(error.contains("the inner lengths differ: 3 and 4; given `a`: float32 [-1, 3]"));
+    let d = one.data("d", [3], DType::Float64).unwrap();
+    let error = a.try_mul(&d).unwrap_err().to_string();
+    assert!(error.contains("its element types differ: float32 and float64"), "{error}");
+    assert!(a.reshape([-1, -1]).is_err() && a.softmax(2).is_err() && a.permute(&[0, 0]).is_err());
+}
