@@ -70,8 +70,8 @@ pub(crate) fn chain<T: Float>(x: Tensor<T>, links: &[Link<'_, T>]) -> Result<Ten
                     (data, shape) if shape == x.shape() => Part::Whole(kernel, data),
                     (&[element], shape) if shape.len() <= x.ndim() => Part::Scalar(kernel, element),
                     (data, shape) if !data.is_empty() && x.shape().ends_with(shape) => {
-                        if block % data.len() != 0 {
-                            if block != BLOCK && data.len() % block != 0 {
+                        if !block.is_multiple_of(data.len()) {
+                            if block != BLOCK && !data.len().is_multiple_of(block) {
                                 return Err(x);
                             }
                             block = data.len() * (BLOCK / data.len()).max(1);
@@ -87,7 +87,7 @@ pub(crate) fn chain<T: Float>(x: Tensor<T>, links: &[Link<'_, T>]) -> Result<Ten
     }
     // Where lengths that are repeated do not fit into one block, blocks would not begin with them.
     let fits = |part: &Part<'_, T>| match part {
-        Part::Repeated(_, data) => block % data.len() == 0,
+        Part::Repeated(_, data) => block.is_multiple_of(data.len()),
         _ => true,
     };
     if !parts.iter().all(fits) {
