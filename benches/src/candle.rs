@@ -83,8 +83,12 @@ pub fn small(backward: bool) -> Candidate {
 }
 
 pub fn large(backward: bool) -> Candidate {
-    let data: Vec<f32> = input(1_000_000).into_iter().map(|v| v as f32).collect();
-    let x = Tensor::from_vec(data, 1_000_000, &Device::Cpu).expect("a million numbers");
+    tanh(1_000_000, backward)
+}
+
+pub fn tanh(n: usize, backward: bool) -> Candidate {
+    let data: Vec<f32> = input(n).into_iter().map(|v| v as f32).collect();
+    let x = Tensor::from_vec(data, n, &Device::Cpu).expect("as many numbers");
     let x = Var::from_tensor(&x).expect("a variable");
     let work = move || -> Result<Tensor> {
         let y = x.apply_op1(Tanh)?;

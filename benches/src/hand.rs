@@ -28,13 +28,17 @@ pub fn small(backward: bool) -> Candidate {
 }
 
 pub fn large(backward: bool) -> Candidate {
-    let data: Array1<f32> = input(1_000_000).into_iter().map(|v| v as f32).collect();
+    tanh(1_000_000, backward)
+}
+
+pub fn tanh(n: usize, backward: bool) -> Candidate {
+    let data: Array1<f32> = input(n).into_iter().map(|v| v as f32).collect();
     let work = move || {
         let y = data.mapv(f32::tanh);
         if !backward {
             return y;
         }
-        let dy = Array1::<f32>::ones(1_000_000);
+        let dy = Array1::<f32>::ones(n);
         dy * (1.0 - &(&y * &y))
     };
     let answer = work().iter().map(|&v| f64::from(v)).collect();
