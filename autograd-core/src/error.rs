@@ -139,6 +139,22 @@ pub enum Error {
         /// Where the op was called.
         location: &'static Location<'static>,
     },
+    /// A hook returned a gradient of another shape or element type than it got, or another number
+    /// of gradients.
+    HookGradient {
+        /// The op whose gradients the hook sees; of a leaf, `a leaf`.
+        op: &'static str,
+        /// Which hook.
+        hook: &'static str,
+        /// Which gradient.
+        parameter: String,
+        /// What the hook may return.
+        expected: String,
+        /// What it returned.
+        found: String,
+        /// Where the op was called.
+        location: Option<&'static Location<'static>>,
+    },
     /// A pack or unpack hook returned an error; see
     /// [`saved_tensors_hooks`](crate::saved_tensors_hooks).
     SavedTensorHook {
@@ -381,6 +397,13 @@ impl fmt::Display for Error {
                 "{op} (called at {location}): `{parameter}` was changed in place after it was \
                  saved for backward (version {saved} then, {found} now); change a clone instead"
             ),
+            Self::HookGradient { op, hook, parameter, expected, found, location } => {
+                f.write_str(op)?;
+                if let Some(location) = location {
+                    write!(f, " (called at {location})")?;
+                }
+                write!(f, ": the {hook} must give {expected} for {parameter}, found {found}")
+            }
             Self::SavedTensorHook { op, parameter, hook, message, location } => write!(
                 f,
                 "{op} (called at {location}): the {hook} hook failed for `{parameter}`: {message}"

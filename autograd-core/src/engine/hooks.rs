@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::own;
-use crate::error::{Error, Result};
+use crate::error::{Error, Plural, Result};
 use crate::graph::{
     AnyTensor, At, Element, HookId, LeafHook, Node, NodeAction, NodeHook, NodeRef, Slots, Tensor,
     for_any,
@@ -32,6 +32,7 @@ fn next_id() -> HookId {
 /// Runs the hooks that come before a node's own rule. Gradients to keep are put into `retained`,
 /// where there is such a place.
 pub(super) fn run_before(
+    node: &Node,
     hooks: &[NodeHook],
     grads: &mut Slots,
     retained: &mut Option<Vec<(AnyTensor, AnyTensor)>>,
@@ -39,11 +40,12 @@ pub(super) fn run_before(
     for hook in hooks {
         match &hook.action {
             NodeAction::Output(slot, call) => {
-                let Some(slot) = grads.get_mut(*slot as usize) else { continue };
+                let position = *slot as usize;
+                let Some(slot) = grads.get_mut(position) else { continue };
                 *slot = slot.take().map(AnyTensor::unshared);
                 let Some(grad) = slot else { continue };
                 if let Some(new) = call(grad)? {
-                    check(new.shape(), grad.shape())?;
+                    Site::of(node, "hook").check(&new, grad, || format!("output {position}"))?;
                     *grad = new;
                 }
             }
@@ -58,7 +60,7 @@ pub(super) fn run_before(
             NodeAction::Before(call) => {
                 unshare(grads);
                 if let Some(new) = call(grads)? {
-                    replace("before hook", grads, new)?;
+                    replace(&Site::of(node, "hook before it"), "output", grads, new)?;
                 }
             }
             NodeAction::After(_) => {}
@@ -69,6 +71,7 @@ pub(super) fn run_before(
 
 /// Runs the hooks that come after a node's rule, on the gradients of its inputs and outputs.
 pub(super) fn run_after(
+    node: &Node,
     hooks: &[NodeHook],
     inputs: &mut [Option<AnyTensor>],
     outputs: &mut [Option<AnyTensor>],
@@ -78,7 +81,7 @@ pub(super) fn run_after(
             unshare(inputs);
             unshare(outputs);
             if let Some(new) = call(inputs, outputs)? {
-                replace("after hook", inputs, new)?;
+                replace(&Site::of(node, "hook after it"), "input", inputs, new)?;
             }
         }
     }
@@ -97,29 +100,59 @@ fn unshare(grads: &mut [Option<AnyTensor>]) {
 
 /// Puts the gradients that a hook returned in place: one where there was one, and nowhere else.
 fn replace(
-    op: &'static str,
+    site: &Site,
+    what: &str,
     grads: &mut [Option<AnyTensor>],
     new: Vec<Option<AnyTensor>>,
 ) -> Result<()> {
     if new.len() != grads.len() {
-        let what = "gradients (or None in their places)".into();
-        return Err(Error::Count { op, what, expected: grads.len(), found: new.len() });
+        let count = Plural(grads.len(), "gradient", "gradients");
+        let expected = format!("{count} (or None in their places)");
+        return Err(site.error(format!("its {what}s"), expected, new.len().to_string()));
     }
     for (position, (grad, new)) in grads.iter_mut().zip(new).enumerate() {
         let (Some(old), Some(new)) = (&grad, new) else { continue };
-        let parameter = || format!("returned gradient {position}");
-        if new.dtype() != old.dtype() {
-            let (expected, found) = (old.dtype(), new.dtype());
-            return Err(Error::ElementType { op, parameter: parameter(), expected, found });
-        }
-        if new.shape() != old.shape() {
-            let expected = format!("of the gradient's shape {:?}", old.shape());
-            let found = new.shape().to_vec();
-            return Err(Error::Shape { op, parameter: parameter(), expected, found });
-        }
+        site.check(&new, old, || format!("{what} {position}"))?;
         *grad = Some(new);
     }
     Ok(())
+}
+
+/// Where a hook stands, for its errors.
+struct Site {
+    op: &'static str,
+    hook: &'static str,
+    location: Option<&'static Location<'static>>,
+}
+
+impl Site {
+    fn of(node: &Node, hook: &'static str) -> Self {
+        Self { op: node.rule.name(), hook, location: Some(node.location) }
+    }
+
+    #[cold]
+    fn error(&self, parameter: String, expected: String, found: String) -> Error {
+        let Self { op, hook, location } = *self;
+        Error::HookGradient { op, hook, parameter, expected, found, location }
+    }
+
+    /// A gradient that a hook returned must be like the one it got.
+    fn check(
+        &self,
+        new: &AnyTensor,
+        old: &AnyTensor,
+        parameter: impl FnOnce() -> String,
+    ) -> Result<()> {
+        if new.dtype() != old.dtype() {
+            let expected = format!("a gradient of element type {}", old.dtype());
+            return Err(self.error(parameter(), expected, new.dtype().to_string()));
+        }
+        if new.shape() != old.shape() {
+            let expected = format!("a gradient of shape {:?}", old.shape());
+            return Err(self.error(parameter(), expected, format!("shape {:?}", new.shape())));
+        }
+        Ok(())
+    }
 }
 
 pub(super) fn run_leaf_hooks(leaf: &AnyTensor, grad: AnyTensor) -> Result<AnyTensor> {
@@ -128,31 +161,21 @@ pub(super) fn run_leaf_hooks(leaf: &AnyTensor, grad: AnyTensor) -> Result<AnyTen
         if hooks.is_empty() {
             return Ok(grad);
         }
-        let Some(grad) = T::unwrap(grad) else {
-            unreachable!("a gradient has its leaf's element type");
-        };
+        let site = Site { op: "a leaf", hook: "hook", location: None };
         let mut grad = grad.unshared();
         for hook in hooks {
-            if let Some(new) = (hook.call)(&grad)? {
-                check(new.shape(), grad.shape())?;
+            let Some(seen) = T::peek(&grad) else {
+                unreachable!("a gradient has its leaf's element type");
+            };
+            if let Some(new) = (hook.call)(seen)? {
+                let new = new.into();
+                site.check(&new, &grad, || "the leaf".into())?;
                 grad = new;
             }
         }
-        Ok(grad.into())
+        Ok(grad)
     }
     for_any!(leaf, t => run(t, grad))
-}
-
-fn check(found: &[usize], expected: &[usize]) -> Result<()> {
-    if found == expected {
-        return Ok(());
-    }
-    Err(Error::Shape {
-        op: "hook",
-        parameter: "returned gradient".into(),
-        expected: format!("of the gradient's shape {expected:?}"),
-        found: found.to_vec(),
-    })
 }
 
 /// # Hooks

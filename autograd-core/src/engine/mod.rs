@@ -193,7 +193,7 @@ fn visit<S: Sink>(
     let node = waiting.node;
     let hooks = node.hooks();
     if let Some(hooks) = &hooks {
-        hooks::run_before(hooks, &mut waiting.grads, retained)?;
+        hooks::run_before(&node, hooks, &mut waiting.grads, retained)?;
     }
     if !sink.passes(&node, &waiting.grads) {
         return Ok(());
@@ -216,7 +216,7 @@ fn pull_watched(pull: Pull<'_>, hooks: &[NodeHook]) -> Result<()> {
     node.rule.pull(&mut Pull { sink: &mut held, ..pull })?;
     let Held { mut grads, sink, .. } = held;
     anomaly::check_gradients(node, &outputs, &grads)?;
-    hooks::run_after(hooks, &mut grads, &mut outputs)?;
+    hooks::run_after(node, hooks, &mut grads, &mut outputs)?;
     for (edge, grad) in edges.iter().zip(grads) {
         if let Some(grad) = grad {
             sink.deliver(edge, grad)?;
