@@ -96,6 +96,10 @@ pub enum Error {
     },
     /// A seed (the gradient a backward starts from) of another shape than its output.
     SeedShape {
+        /// The call.
+        op: &'static str,
+        /// The output: the op that it came from and where that was called.
+        output: String,
         /// Shape of the output.
         expected: Vec<usize>,
         /// Shape of the seed.
@@ -377,9 +381,9 @@ impl fmt::Display for Error {
             Self::ElementType { op, parameter, expected, found } => {
                 write!(f, "{op}: `{parameter}` must have element type {expected}, found {found}")
             }
-            Self::SeedShape { expected, found } => write!(
+            Self::SeedShape { op, output, expected, found } => write!(
                 f,
-                "backward: the seed must have its output's shape {expected:?}, found {found:?}"
+                "{op}: the seed for {output} must have its shape {expected:?}, found {found:?}"
             ),
             Self::Count { op, what, expected, found } => {
                 write!(f, "{op}: expected {expected} {what}, found {found}")

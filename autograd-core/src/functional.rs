@@ -46,7 +46,8 @@ pub fn vjp<T: Float>(
     let point = Point::new(f, inputs, &[cotangent]);
     if cotangent.shape() != point.y.shape() {
         let (expected, found) = (point.y.shape().to_vec(), cotangent.shape().to_vec());
-        return Err(Error::SeedShape { expected, found });
+        let output = "the value of the function".into();
+        return Err(Error::SeedShape { op: "vjp", output, expected, found });
     }
     let grads = point.pull(&point.y, cotangent, false, point.record)?;
     let grads = grads.into_iter().zip(&point.inputs).map(|(grad, input)| or_zeros(grad, input));

@@ -226,6 +226,12 @@ fn wrong_calls_of_grad() {
     let (x, w) = (leaf(&[2]), leaf(&[2]));
     let y = x.square().sum();
     assert!(matches!(grad(&[&y], &[&w]).unwrap_err(), Error::Unused { position: 0 }));
+    assert!(matches!(grad(&[&y], &[&x, &w]).unwrap_err(), Error::Unused { position: 1 }));
+    // It is told before the walk, so the graph is still there.
+    let z = x.square().sum();
+    grad(&[&z], &[&x, &w]).unwrap_err();
+    z.backward().unwrap();
+    x.clear_grad();
     assert!(matches!(grad(&[&y], &[&x, &x]).unwrap_err(), Error::Duplicate { op: "grad", .. }));
     assert!(matches!(grad(&[&y, &y], &[&x]).unwrap_err(), Error::Duplicate { .. }));
     assert!(matches!(grad::<f64, f64>(&[], &[&x]).unwrap_err(), Error::Count { .. }));

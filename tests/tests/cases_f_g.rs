@@ -534,14 +534,17 @@ fn g20_a_seed_of_another_shape() {
         let found_shape = wrong.shape().to_vec();
         let error = grad_with(&[&y], &[&x], GradOptions::new().seeds(vec![Some(wrong)]));
         match error {
-            Err(Error::SeedShape { expected, found }) => {
+            Err(Error::SeedShape { op: "grad", output, expected, found }) => {
+                assert!(output.starts_with("the output of mul (called at tests/"), "{output}");
                 assert_eq!((expected, found), (vec![3], found_shape));
             }
             other => panic!("{other:?}"),
         }
     }
     // Without a seed there must be one element.
-    assert!(matches!(grad(&[&y], &[&x]), Err(Error::Shape { op: "grad", .. })));
+    let error = grad(&[&y], &[&x]).unwrap_err();
+    assert!(matches!(error, Error::Shape { op: "grad", .. }));
+    assert!(error.to_string().contains("the output of mul (called at tests/"), "{error}");
 }
 
 static COUNTED: AtomicUsize = AtomicUsize::new(0);

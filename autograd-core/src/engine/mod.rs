@@ -98,6 +98,8 @@ struct Targets {
     /// Targets that are leaves.
     leaves: AddressMap<usize>,
     found: Vec<Option<AnyTensor>>,
+    /// Which targets an output was computed from.
+    reached: Vec<bool>,
 }
 
 struct Pass {
@@ -166,6 +168,13 @@ impl Pass {
 }
 
 impl Targets {
+    /// Notes that an output was computed from this leaf.
+    fn reach(&mut self, leaf: &AnyTensor) {
+        if let Some(&answer) = self.leaves.get(&leaf.address()) {
+            self.reached[answer] = true;
+        }
+    }
+
     /// Takes the gradients that are asked for at this node; whether any lies behind it.
     fn take(&mut self, node: &Arc<Node>, grads: &Slots) -> bool {
         for &(target, slot, answer) in &self.outputs {
@@ -273,6 +282,8 @@ fn start(
             }
             Some(seed) if seed.shape() != output.shape() => {
                 return Err(Error::SeedShape {
+                    op,
+                    output: described(output),
                     expected: output.shape().to_vec(),
                     found: seed.shape().to_vec(),
                 });
@@ -282,13 +293,13 @@ fn start(
                 for_any!(output, t => ones_like(t))
             }
             None => {
-                let (parameter, with) = match op {
-                    "grad" => ("an output", "`GradOptions::seeds`"),
-                    _ => ("self", "`backward_with`"),
+                let with = match op {
+                    "grad" => "`GradOptions::seeds`",
+                    _ => "`backward_with`",
                 };
                 return Err(Error::Shape {
                     op,
-                    parameter: parameter.into(),
+                    parameter: described(output),
                     expected: format!("a tensor of one element, or a seed given with {with}"),
                     found: output.shape().to_vec(),
                 });
@@ -297,6 +308,16 @@ fn start(
         pass.deliver(&for_any!(output, t => t.edge()), seed)?;
     }
     Ok(())
+}
+
+/// A tensor by the op that it came from: `the output of mul (called at src/main.rs:7:13)`.
+pub(crate) fn described(output: &AnyTensor) -> String {
+    match for_any!(output, t => t.producer()) {
+        Some((node, _)) => {
+            format!("the output of {} (called at {})", node.rule.name(), node.location)
+        }
+        None => "the tensor itself, a leaf".into(),
+    }
 }
 
 fn ones_like<T: Element>(tensor: &Tensor<T>) -> AnyTensor {
@@ -397,7 +418,7 @@ pub fn backward_to(
 ) -> Result<()> {
     let running = after::Running::start();
     {
-        let found = find("backward_to", outputs, inputs, seeds, options)?;
+        let found = find("backward_to", outputs, inputs, seeds, options, false)?;
         let _mode = GradMode::set(options.create_graph);
         let mut all = inputs.iter().zip(found).filter_map(|(x, grad)| Some((x.clone(), grad?)));
         let (leaves, others) = all.by_ref().partition(|(x, _)| for_any!(x, t => t.is_leaf()));
@@ -560,10 +581,12 @@ pub fn grad_with<T: Float, U: Float>(
         retain_graph: options.retain_graph.unwrap_or(options.create_graph),
         create_graph: options.create_graph,
     };
-    let found = grad_any(&outputs, &inputs, &seeds, walk)?;
+    let all = !options.allow_unused && !options.materialize;
+    let found = find("grad", &outputs, &inputs, &seeds, walk, all)?;
+    let _mode = GradMode::set(options.create_graph);
     let mut grads = Vec::with_capacity(found.len());
     for (position, grad) in found.into_iter().enumerate() {
-        match grad {
+        match grad.map(own) {
             None if options.materialize => {
                 grads.push(U::peek(&inputs[position]).map(Tensor::zeros_like));
             }
@@ -580,19 +603,21 @@ pub(crate) fn grad_any(
     seeds: &[Option<AnyTensor>],
     options: BackwardOptions,
 ) -> Result<Vec<Option<AnyTensor>>> {
-    let found = find("grad", outputs, inputs, seeds, options)?;
+    let found = find("grad", outputs, inputs, seeds, options, false)?;
     // Two inputs may have got the same tensor, which may be a seed or saved too.
     let _mode = GradMode::set(options.create_graph);
     Ok(found.into_iter().map(|grad| grad.map(own)).collect())
 }
 
-/// Walks on the ways to the inputs only; the gradients that came to them.
+/// Walks on the ways to the inputs only; the gradients that came to them. With `all`, an input that
+/// cannot be reached is an error before the walk.
 fn find(
     op: &'static str,
     outputs: &[AnyTensor],
     inputs: &[AnyTensor],
     seeds: &[Option<AnyTensor>],
     options: BackwardOptions,
+    all: bool,
 ) -> Result<Vec<Option<AnyTensor>>> {
     check_counts(op, outputs.len(), seeds.len())?;
     if inputs.is_empty() {
@@ -603,7 +628,11 @@ fn find(
     check_distinct(op, "inputs", inputs)?;
     anomaly::check()?;
     let _mode = GradMode::set(options.create_graph);
-    let mut pass = Pass::new(Some(find_targets(outputs, inputs)));
+    let targets = find_targets(outputs, inputs);
+    if let (true, Some(position)) = (all, targets.reached.iter().position(|reached| !reached)) {
+        return Err(Error::Unused { position });
+    }
+    let mut pass = Pass::new(Some(targets));
     start(&mut pass, op, outputs, seeds)?;
     pass.walk(options)?;
     let Pass { leaves, targets: Some(mut targets), .. } = pass else {
@@ -661,6 +690,7 @@ fn find_targets(outputs: &[AnyTensor], inputs: &[AnyTensor]) -> Targets {
         outputs: Vec::new(),
         leaves: AddressMap::default(),
         found: vec![None; inputs.len()],
+        reached: vec![false; inputs.len()],
     };
     for (answer, input) in inputs.iter().enumerate() {
         match for_any!(input, t => t.edge()) {
@@ -679,10 +709,12 @@ fn find_targets(outputs: &[AnyTensor], inputs: &[AnyTensor]) -> Targets {
     let mut seen = HashSet::new();
     let mut path: Vec<(Arc<Node>, usize)> = Vec::new();
     for output in outputs {
-        if let Edge::Node(node, _) = for_any!(output, t => t.edge())
-            && seen.insert(address(node.arc()))
-        {
-            path.push((Arc::clone(node.arc()), 0));
+        match for_any!(output, t => t.edge()) {
+            Edge::Node(node, _) if seen.insert(address(node.arc())) => {
+                path.push((Arc::clone(node.arc()), 0));
+            }
+            Edge::Leaf(leaf) => targets.reach(&leaf),
+            _ => {}
         }
         while let Some((node, next)) = path.last_mut() {
             let key = address(node);
@@ -699,6 +731,7 @@ fn find_targets(outputs: &[AnyTensor], inputs: &[AnyTensor]) -> Targets {
                 Edge::None => {}
                 Edge::Leaf(leaf) => {
                     if targets.leaves.contains_key(&leaf.address()) {
+                        targets.reach(leaf);
                         targets.useful.insert(key);
                     }
                 }
@@ -712,6 +745,9 @@ fn find_targets(outputs: &[AnyTensor], inputs: &[AnyTensor]) -> Targets {
                 }
             }
         }
+    }
+    for &(node, _, answer) in &targets.outputs {
+        targets.reached[answer] = seen.contains(&node);
     }
     targets
 }
