@@ -221,6 +221,32 @@ pub enum Error {
         /// Where the op was called.
         location: &'static Location<'static>,
     },
+    /// A tangent returned by `jvp` has another shape than its output.
+    TangentShape {
+        /// The op.
+        op: &'static str,
+        /// The output, by position.
+        output: String,
+        /// Shape of the output.
+        expected: Vec<usize>,
+        /// Shape of the tangent.
+        found: Vec<usize>,
+        /// Where the op was called.
+        location: &'static Location<'static>,
+    },
+    /// `jvp` returned another number of tangents for a list than the list has tensors.
+    TangentCount {
+        /// The op.
+        op: &'static str,
+        /// The output, by position.
+        output: String,
+        /// Length of the list.
+        expected: usize,
+        /// Number of tangents.
+        found: usize,
+        /// Where the op was called.
+        location: &'static Location<'static>,
+    },
     /// A second derivative through a saved value whose own gradient is not known.
     SavedIntermediate {
         /// The op.
@@ -277,6 +303,22 @@ pub enum Error {
         backward: f64,
         /// What the derivative of forward gives.
         derivative: f64,
+    },
+    /// A slope by forward mode that differs from what it is checked against; see
+    /// [`jvpcheck()`](crate::jvpcheck()).
+    JvpWrong {
+        /// The check.
+        op: &'static str,
+        /// Which input was moved, and how.
+        direction: String,
+        /// The slope in this direction by forward mode.
+        jvp: f64,
+        /// The slope it is checked against.
+        expected: f64,
+        /// Where that comes from: finite differences, or backward.
+        by: &'static str,
+        /// Whether the function has a kink or a jump there.
+        not_differentiable: bool,
     },
     /// The first NaN or infinity; see [`detect_anomaly`](crate::detect_anomaly).
     NotFinite {
@@ -436,6 +478,17 @@ impl fmt::Display for Error {
                 Plural(*found, "gradient", "gradients"),
                 Plural(*expected, "tensor", "tensors")
             ),
+            Self::TangentShape { op, output, expected, found, location } => write!(
+                f,
+                "{op} (called at {location}): jvp returned a tangent of shape {found:?} for \
+                 {output}, which has shape {expected:?}"
+            ),
+            Self::TangentCount { op, output, expected, found, location } => write!(
+                f,
+                "{op} (called at {location}): jvp returned {} for {output}, a list of {}",
+                Plural(*found, "tangent", "tangents"),
+                Plural(*expected, "tensor", "tensors")
+            ),
             Self::SavedIntermediate { op, parameter, location } => write!(
                 f,
                 "{op} (called at {location}): {parameter} is neither an input nor an output of \
@@ -455,10 +508,11 @@ impl fmt::Display for Error {
                     "{op}: {direction}: the slope is {backward} by backward and {differences} by \
                      finite differences"
                 )?;
-                if *not_differentiable {
-                    f.write_str("; the function is not differentiable here")?;
-                }
-                Ok(())
+                kink(f, *not_differentiable)
+            }
+            Self::JvpWrong { op, direction, jvp, expected, by, not_differentiable } => {
+                write!(f, "{op}: {direction}: the slope is {jvp} by jvp and {expected} by {by}")?;
+                kink(f, *not_differentiable)
             }
             Self::BackwardDiffers { op, input, point, backward, derivative } => write!(
                 f,
@@ -491,6 +545,13 @@ impl fmt::Display for Error {
             Self::Run { variable, why } => write!(f, "run: `{variable}` {why}"),
         }
     }
+}
+
+fn kink(f: &mut fmt::Formatter<'_>, not_differentiable: bool) -> fmt::Result {
+    if not_differentiable {
+        f.write_str("; the function is not differentiable here")?;
+    }
+    Ok(())
 }
 
 impl std::error::Error for Error {}

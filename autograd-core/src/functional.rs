@@ -5,10 +5,9 @@
 
 use std::collections::HashSet;
 
-use crate::engine::reaches;
-use crate::engine::{GradOptions, grad_with};
+use crate::engine::{GradOptions, Pushed, grad_with, push, reaches};
 use crate::error::{Error, Result};
-use crate::graph::{Edge, GradMode, Tensor, is_grad_enabled};
+use crate::graph::{Edge, ForwardMode, GradMode, Tensor, is_grad_enabled};
 use crate::ops::Float;
 
 /// The value of `f` at `inputs`, and the product of `cotangent` with its derivatives, one for each
@@ -55,11 +54,18 @@ pub fn vjp<T: Float>(
     Ok((point.value(), grads))
 }
 
-/// The value of `f` at `inputs`, and its slope along `tangents`, of the value's shape.
+/// The value of `f` at `inputs`, and its slope along `tangents`, of the value's shape: forward mode.
 ///
-/// There is one tangent for each input, of its shape. The slope is computed by two backwards, the
-/// second over the first one; so `f` needs ops that can be differentiated twice. For what can be
-/// differentiated again see [`vjp`].
+/// There is one tangent for each input, of its shape. Tangents go through the graph of `f` op by op,
+/// from the inputs on: an op with a `fn jvp` in its [`macro@crate::py_layer`] block is asked for the
+/// tangents of its outputs, and every other op's backward is transposed (it is linear in the
+/// gradient it gets, and a backward through it gives the way forward). So a hand-written `jvp` is
+/// used wherever there is one, and none is needed for an op whose backward is made of differentiable
+/// ops.
+///
+/// Forward mode nests: `f` may call `jvp`, [`grad_with`] or [`vjp`]. For what can be differentiated
+/// again see [`vjp`]. Parts of `f` that other threads record are differentiated by two backwards,
+/// the second over the first one, which need no shapes but ask no `fn jvp`.
 ///
 /// ```
 /// use autograd_core::{Tensor, jvp};
@@ -93,29 +99,17 @@ pub fn jvp<T: Float>(
     for (i, (tangent, input)) in tangents.iter().zip(inputs).enumerate() {
         check_shape("jvp", || format!("tangents[{i}]"), tangent, input)?;
     }
+    let _forward = ForwardMode::start();
     let point = Point::new(f, inputs, &tangents.iter().collect::<Vec<_>>());
-    // The product with a cotangent is linear in it, and its slope along the cotangent is that of f.
-    let cotangent = Tensor::zeros_like(&point.y);
-    cotangent.set_stop_gradient(false);
-    let grads = point.pull(&point.y, &cotangent, true, true)?;
-    let used = grads.iter().zip(tangents).filter_map(|(grad, tangent)| {
-        grad.as_ref().filter(|grad| !grad.stop_gradient()).map(|grad| (grad.clone(), tangent))
-    });
-    // Two inputs may have got the same gradient; each stands for its own output here.
-    let mut slope = None;
-    for (grad, tangent) in used {
-        let options = GradOptions::new()
-            .seeds(vec![Some(tangent.clone())])
-            .allow_unused(true)
-            .retain_graph(true)
-            .create_graph(point.record);
-        let part = grad_with(&[&grad], &[&cotangent], options)?.pop().flatten();
-        slope = match (slope, part) {
-            (Some(slope), Some(part)) => Some(GradMode::of(point.record, || slope + part)),
-            (slope, part) => slope.or(part),
-        };
-    }
+    let known = point.inputs.iter().zip(tangents);
+    let known = known.map(|(input, tangent)| (input.edge(), Some(tangent.clone().into())));
+    let slope = match push(&point.y.edge(), known, point.record)? {
+        Pushed::Tangent(slope) => slope.and_then(T::unwrap),
+        Pushed::UnknownShapes => point.slope_by_two_backwards(tangents)?,
+    };
     let slope = or_zeros(slope, &point.y);
+    // It may be a tangent that was given.
+    let slope = if point.record { slope } else { slope.alias() };
     Ok((point.value(), slope))
 }
 
@@ -264,6 +258,33 @@ impl<T: Float> Point<T> {
             .retain_graph(retain || record)
             .create_graph(record);
         grad_with(&[y], &self.inputs.iter().collect::<Vec<_>>(), options)
+    }
+
+    /// The slope of the value where only backward can be used.
+    fn slope_by_two_backwards(&self, tangents: &[Tensor<T>]) -> Result<Option<Tensor<T>>> {
+        // The product with a cotangent is linear in it, and its slope along the cotangent is that
+        // of the closure.
+        let cotangent = Tensor::zeros_like(&self.y);
+        cotangent.set_stop_gradient(false);
+        let grads = self.pull(&self.y, &cotangent, true, true)?;
+        let used = grads.iter().zip(tangents).filter_map(|(grad, tangent)| {
+            grad.as_ref().filter(|grad| !grad.stop_gradient()).map(|grad| (grad.clone(), tangent))
+        });
+        // Two inputs may have got the same gradient; each stands for its own output here.
+        let mut slope = None;
+        for (grad, tangent) in used {
+            let options = GradOptions::new()
+                .seeds(vec![Some(tangent.clone())])
+                .allow_unused(true)
+                .retain_graph(true)
+                .create_graph(self.record);
+            let part = grad_with(&[&grad], &[&cotangent], options)?.pop().flatten();
+            slope = match (slope, part) {
+                (Some(slope), Some(part)) => Some(GradMode::of(self.record, || slope + part)),
+                (slope, part) => slope.or(part),
+            };
+        }
+        Ok(slope)
     }
 
     /// The gradient of the value, which has one element, with respect to the only input.

@@ -4,6 +4,10 @@
 //! the gradient times `d`. Directions are random, over all inputs together and over each alone, and
 //! along the gradient itself, where nothing cancels; small inputs are tried element by element too.
 
+mod forward;
+
+pub use forward::jvpcheck;
+
 use crate::array::DType;
 use crate::engine::{BackwardOptions, grad_any};
 use crate::error::{Error, Result};
@@ -57,10 +61,12 @@ const SINGLE: Precision = Precision { epsilon: f32::EPSILON as f64, step: 5e-3, 
 ///
 /// # Errors
 ///
-/// [`Error::GradientWrong`] names the input and the direction and gives both numbers;
+/// [`Error::GradientWrong`] and, where an op of `f` has a `fn jvp`, [`Error::JvpWrong`] name the
+/// input and the direction and give both numbers;
 /// [`Error::Unsupported`] where two runs of `f` differ; also what the backward of `f` may return.
 pub fn gradcheck(f: impl Fn(&[Tensor<f64>]) -> Tensor<f64>, inputs: &[Tensor<f64>]) -> Result<()> {
-    gradcheck_any(|inputs| f(&typed(inputs)).into(), &erased(inputs))
+    gradcheck_any(|inputs| f(&typed(inputs)).into(), &erased(inputs))?;
+    forward::check_where_written("gradcheck", &f, inputs)
 }
 
 /// Checks the second derivatives of `f` at `inputs` against finite differences of the first ones,

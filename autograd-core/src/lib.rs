@@ -36,7 +36,7 @@
 //!
 //! | to | see |
 //! |---|---|
-//! | write an op | [`macro@py_layer`], [`ForwardContext`], [`BackwardContext`] |
+//! | write an op | [`macro@py_layer`], [`ForwardContext`], [`BackwardContext`], [`JvpContext`] |
 //! | make tensors and compute with them | [`Tensor`] |
 //! | get gradients | [`Tensor::backward`], [`grad`], [`backward()`] |
 //! | differentiate gradients again | [`GradOptions::create_graph`] |
@@ -98,7 +98,7 @@ pub use error::{Error, Result};
 pub use explain::{Explanation, GradientStatus, explain};
 pub use formula::{Lane, Mask, Real, Traced};
 pub use functional::{hessian, hvp, jacobian, jvp, vjp};
-pub use gradcheck::{gradcheck, gradcheck_any, gradgradcheck, gradgradcheck_any};
+pub use gradcheck::{gradcheck, gradcheck_any, gradgradcheck, gradgradcheck_any, jvpcheck};
 pub use graph::{
     AnyTensor, Element, EnableGrad, HookResult, NoGrad, SavedTensorsHooks, Tensor, enable_grad,
     is_grad_enabled, no_grad, saved_tensors_hooks,
@@ -108,13 +108,13 @@ pub use ops::{Conv2dOptions, Float, IntoElement, IntoPair, Numeric, Operand, Poo
 pub use random::{Generator, seed};
 
 pub use autograd_macros::{Saved, scalar_op};
-pub use py_layer::{BackwardContext, ForwardContext, IntoSaved, Saved, py_layer};
+pub use py_layer::{BackwardContext, ForwardContext, IntoSaved, JvpContext, Saved, py_layer};
 
 /// What a program with ops of its own needs: `use autograd_core::prelude::*;`.
 pub mod prelude {
     pub use crate::{
-        AnyTensor, BackwardContext, Element, Float, ForwardContext, Lane, Mask, Numeric, Real,
-        Saved, Tensor, enable_grad, no_grad, py_layer, scalar_op,
+        AnyTensor, BackwardContext, Element, Float, ForwardContext, JvpContext, Lane, Mask,
+        Numeric, Real, Saved, Tensor, enable_grad, no_grad, py_layer, scalar_op,
     };
 }
 

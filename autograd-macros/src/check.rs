@@ -1,6 +1,7 @@
 //! The rules of the block: one function each, in the order in which a reader would ask.
 
 use crate::args::Args;
+use crate::check_jvp;
 use crate::context_use;
 use crate::errors::Errors;
 use crate::messages;
@@ -22,6 +23,7 @@ pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
     returned_count(layer, errors);
     saved_type(layer, errors);
     grads_fields(layer, errors);
+    check_jvp::check(layer, args, errors);
     context_use::check(layer, errors);
 }
 
@@ -76,7 +78,7 @@ pub(crate) fn near<'a>(layer: &'a Layer, meant: &str) -> Option<&'a crate::model
     layer.items.iter().find_map(|item| match item {
         crate::model::Item::Function(function) => {
             let name = function.sig.ident.to_string();
-            let other = matches!(name.as_str(), "forward" | "backward");
+            let other = matches!(name.as_str(), "forward" | "backward" | "jvp");
             (!other && nearest(&name, &[meant]).is_some()).then_some(&**function)
         }
         crate::model::Item::Other(_) => None,
@@ -235,7 +237,7 @@ fn gradient_types(layer: &Layer, errors: &mut Errors) {
     }
 }
 
-fn inner_tensor(ty: &Type) -> Option<&syn::TypePath> {
+pub(crate) fn inner_tensor(ty: &Type) -> Option<&syn::TypePath> {
     match bare(ty) {
         Type::Reference(reference) => {
             crate::model::as_tensor(&reference.elem).or_else(|| inner_tensor(&reference.elem))
@@ -245,7 +247,7 @@ fn inner_tensor(ty: &Type) -> Option<&syn::TypePath> {
     }
 }
 
-fn is_gradient_form(form: Form, ty: &Type) -> bool {
+pub(crate) fn is_gradient_form(form: Form, ty: &Type) -> bool {
     let shared = |ty: &Type| match bare(ty) {
         Type::Reference(reference) if reference.mutability.is_none() => {
             Some((*reference.elem).clone())
@@ -326,34 +328,19 @@ fn returned_count(layer: &Layer, errors: &mut Errors) {
     }
 }
 
-fn is_list(ty: &Type) -> bool {
+pub(crate) fn is_list(ty: &Type) -> bool {
     crate::model::output_form(ty).is_some_and(|(form, _)| form == Form::List)
 }
 
 /// How many gradients a type surely is: an alias may be a tuple.
-fn surely_gradients(ty: &Type) -> Option<usize> {
+pub(crate) fn surely_gradients(ty: &Type) -> Option<usize> {
     let inner = crate::model::argument_of(ty, "Option").unwrap_or(ty);
     crate::model::output_form(inner).map(|_| 1)
 }
 
 fn returned_type(name: &str, form: Form, tensor: &syn::TypePath, ty: &Type, errors: &mut Errors) {
     let of = text(tensor);
-    let tensor_of = |ty: &Type| crate::model::argument_of(ty, "Option").unwrap_or(ty).clone();
-    let (fits, found) = match form {
-        Form::One | Form::Optional => {
-            let inner = tensor_of(ty);
-            (crate::model::as_tensor(&inner).is_some(), crate::model::as_tensor(&inner).cloned())
-        }
-        Form::List => {
-            let item = match bare(ty) {
-                Type::Array(array) => Some((*array.elem).clone()),
-                ty => crate::model::argument_of(ty, "Vec").cloned(),
-            };
-            let inner = item.as_ref().map(tensor_of);
-            let found = inner.as_ref().and_then(|ty| crate::model::as_tensor(ty).cloned());
-            (found.is_some(), found)
-        }
-    };
+    let found = returned_tensor(form, ty);
     if let Some(found) = &found {
         let (found, expected) = (element(found), element(tensor));
         if is_known(&found) && is_known(&expected) && found != expected {
@@ -362,14 +349,27 @@ fn returned_type(name: &str, form: Form, tensor: &syn::TypePath, ty: &Type, erro
         }
         return;
     }
-    if !fits && surely_wrong(ty) {
+    if surely_wrong(ty) {
         let write = crate::parse::form_text(form, &of);
         errors.at(ty, messages::returned_form(name, &text(ty), &write));
     }
 }
 
+/// The tensor in what is returned for one of this form, where its place is right.
+pub(crate) fn returned_tensor(form: Form, ty: &Type) -> Option<syn::TypePath> {
+    let tensor_of = |ty: &Type| crate::model::argument_of(ty, "Option").unwrap_or(ty).clone();
+    let inner = match form {
+        Form::One | Form::Optional => tensor_of(ty),
+        Form::List => tensor_of(match bare(ty) {
+            Type::Array(array) => &array.elem,
+            ty => crate::model::argument_of(ty, "Vec")?,
+        }),
+    };
+    crate::model::as_tensor(&inner).cloned()
+}
+
 /// Types that no alias can make a gradient of: what is left is for the compiler.
-fn surely_wrong(ty: &Type) -> bool {
+pub(crate) fn surely_wrong(ty: &Type) -> bool {
     match bare(ty) {
         Type::Reference(_)
         | Type::Slice(_)

@@ -95,20 +95,24 @@ fn undeclared(layer: &Layer, forward: &Forward, errors: &mut Errors) {
     }
 }
 
-/// What backward reads without a declaration. Where forward keeps it, the declaration is told to be
+/// What backward and `jvp` read without a declaration. Where forward keeps it, the declaration is told to be
 /// missing there.
 pub(crate) fn undeclared_reads(layer: &Layer) -> Vec<(Ident, String)> {
-    let Some(backward) = &layer.backward else { return Vec::new() };
-    let Some(context) = &backward.context else { return Vec::new() };
-    let body = backward.function.body.stream();
+    let backward = layer.backward.iter().map(|b| (&b.context, &b.function));
+    let jvp = layer.jvp.iter().map(|jvp| (&jvp.context, &jvp.function));
+    let readers: Vec<_> = backward
+        .chain(jvp)
+        .filter_map(|(context, function)| Some((context.as_ref()?, function.body.stream())))
+        .collect();
     let pairs = [
         ("saved_tensor", layer.saved.is_none(), "Saved", "save_for_backward"),
         ("attrs", layer.state.is_none(), "Attrs", "set_attrs"),
     ];
     let missing = pairs.into_iter().filter(|(_, missing, _, call)| *missing && !keeps(layer, call));
     missing
-        .filter_map(|(read, _, declared, call)| {
-            let (ident, _) = find_call(&body, context, read)?;
+        .flat_map(|missing| readers.iter().map(move |reader| (missing, reader)))
+        .filter_map(|((read, _, declared, call), (context, body))| {
+            let (ident, _) = find_call(body, context, read)?;
             let example = match declared {
                 "Saved" => saved_example(layer, &TokenStream::new()),
                 _ => "f64".to_owned(),

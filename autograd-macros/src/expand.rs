@@ -13,7 +13,7 @@ use crate::model::{
     Form, Forward, Function, Item, Layer, Output, OutputKind, Param, ParamKind, Returns,
     TensorInput, bare, local, mentions, parameter_name, plain_name,
 };
-use crate::{fallback, typecheck};
+use crate::{expand_jvp, fallback, typecheck};
 
 /// Whether the block passed its checks.
 #[derive(Clone)]
@@ -86,7 +86,7 @@ impl Expansion<'_> {
     }
 
     /// What finds the bounds of a tensor type, or none where the type is no tensor.
-    fn known(&self, tensor: &syn::TypePath, span: Span) -> TokenStream {
+    pub(crate) fn known(&self, tensor: &syn::TypePath, span: Span) -> TokenStream {
         let p = self.private_at(span);
         quote_spanned!(span=> #p::Known::<#tensor>::new())
     }
@@ -95,7 +95,7 @@ impl Expansion<'_> {
         &self.layer.self_ty
     }
 
-    fn key(&self) -> Ident {
+    pub(crate) fn key(&self) -> Ident {
         format_ident!("{}Key", self.layer.name)
     }
 
@@ -152,6 +152,7 @@ impl Expansion<'_> {
             (_, Visibility::Inherited) => None,
             ("forward", _) => undocumented(attrs, "Computes the op; called by `apply`."),
             ("backward", _) => undocumented(attrs, "The op's gradient; called in backward."),
+            ("jvp", _) => undocumented(attrs, "The op's slope; called in forward mode."),
             _ => None,
         };
         if let Mode::Fallback(told) = &self.mode {
@@ -255,6 +256,8 @@ impl Expansion<'_> {
         let contexts = [
             layer.forward.as_ref().map(|f| (&f.context, &f.function.body)),
             layer.backward.as_ref().map(|f| (&f.context, &f.function.body)),
+            // Not there; but what is told of it shall be told once.
+            layer.jvp.as_ref().map(|f| (&f.context, &f.function.body)),
         ];
         contexts.into_iter().flatten().any(|(context, body)| {
             let body = body.stream();
@@ -292,6 +295,7 @@ impl Expansion<'_> {
             false => unit(),
         };
         let pull = self.pull();
+        let push = expand_jvp::push(self);
         let proofs = typecheck::declared(self);
         let (raw, context) = (local("raw"), local("context"));
         quote! {
@@ -312,6 +316,7 @@ impl Expansion<'_> {
                     #proofs
                     #pull
                 }
+                #push
             }
         }
     }
@@ -615,12 +620,12 @@ pub(crate) fn private_name() -> TokenStream {
 }
 
 /// The macro's own names at a place of the user's.
-fn here(place: Span) -> Span {
+pub(crate) fn here(place: Span) -> Span {
     Span::mixed_site().located_at(place)
 }
 
 /// A local at the place where an error is to be shown.
-fn at(local: &Ident, span: Span) -> Ident {
+pub(crate) fn at(local: &Ident, span: Span) -> Ident {
     let mut local = local.clone();
     local.set_span(local.span().located_at(span));
     local
@@ -796,7 +801,7 @@ pub(crate) fn whole_span(tokens: &impl ToTokens) -> Span {
     first.join(last).unwrap_or(first)
 }
 
-fn output_span(output: &ReturnType) -> Span {
+pub(crate) fn output_span(output: &ReturnType) -> Span {
     match output {
         ReturnType::Default => Span::call_site(),
         ReturnType::Type(_, ty) => whole_span(ty),

@@ -11,7 +11,7 @@ use crate::errors::Errors;
 use crate::expand::{Expansion, Mode, phantom, respanned, whole_span};
 use crate::library::private_path;
 use crate::model::{Form, Forward, Layer, Returns, bare, is_named, plain_name};
-use crate::parse::pattern_name;
+use crate::parse::{CONTEXTS, pattern_name};
 
 /// The block was understood, but breaks a rule.
 pub(crate) fn of_layer(layer: &Layer, args: &Args, errors: &Errors) -> TokenStream {
@@ -164,7 +164,8 @@ pub(crate) fn repair(
     body: &Group,
 ) -> Group {
     let forward = sig.ident == "forward";
-    if !forward && sig.ident != "backward" {
+    let jvp = sig.ident == "jvp";
+    if !forward && !jvp && sig.ident != "backward" {
         return body.clone();
     }
     sig.constness = None;
@@ -179,19 +180,24 @@ pub(crate) fn repair(
             syn::Type::Reference(reference) => &*reference.elem,
             ty => ty,
         };
-        if is_named(inner, "ForwardContext") || is_named(inner, "BackwardContext") {
+        if CONTEXTS.iter().any(|name| is_named(inner, name)) {
             let span = whole_span(&param.ty);
             let p = respanned(expansion.private.clone(), span);
-            let ty = match forward {
-                true => quote_spanned!(span=> &mut #p::ForwardContext<'_, Self>),
-                false => quote_spanned!(span=> &#p::BackwardContext<'_, Self>),
+            let ty = match (forward, jvp) {
+                (true, _) => quote_spanned!(span=> &mut #p::ForwardContext<'_, Self>),
+                (_, true) => quote_spanned!(span=> &#p::JvpContext<'_, Self>),
+                _ => quote_spanned!(span=> &#p::BackwardContext<'_, Self>),
             };
             if let Ok(ty) = syn::parse2(ty) {
                 *param.ty = ty;
             }
         }
     }
-    if forward { repair_forward(expansion, body) } else { repair_backward(expansion, told, body) }
+    match (forward, jvp) {
+        (true, _) => repair_forward(expansion, body),
+        (_, true) => repair_jvp(expansion, told, body),
+        _ => repair_backward(expansion, told, body),
+    }
 }
 
 /// A second parameter of the same name becomes `_`.
@@ -234,7 +240,23 @@ fn repair_backward(expansion: &Expansion<'_>, told: &TokenStream, body: &Group) 
         Returns::ByName(_) => crate::grads::completed(expansion, body),
         _ => body.clone(),
     };
-    let Some(context) = &backward.context else { return body };
+    repair_reads(expansion, told, &body, backward.context.as_ref())
+}
+
+fn repair_jvp(expansion: &Expansion<'_>, told: &TokenStream, body: &Group) -> Group {
+    let context = expansion.layer.jvp.as_ref().and_then(|jvp| jvp.context.as_ref());
+    repair_reads(expansion, told, body, context)
+}
+
+/// What cannot be read was told.
+fn repair_reads(
+    expansion: &Expansion<'_>,
+    told: &TokenStream,
+    body: &Group,
+    context: Option<&Ident>,
+) -> Group {
+    let layer = expansion.layer;
+    let Some(context) = context else { return body.clone() };
     let mut calls = Vec::new();
     if layer.saved.as_ref().is_none_or(|saved| !unsaveable(saved).is_empty()) {
         calls.push("saved_tensor");
@@ -251,7 +273,7 @@ fn repair_backward(expansion: &Expansion<'_>, told: &TokenStream, body: &Group) 
         }
         _ => told.clone(),
     };
-    replace_calls(&body, context, &calls, &declared)
+    replace_calls(body, context, &calls, &declared)
 }
 
 /// Puts something in place of `ctx.call(value)`.

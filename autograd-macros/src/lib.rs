@@ -8,10 +8,12 @@
 mod args;
 mod builder;
 mod check;
+mod check_jvp;
 mod context_use;
 mod elementwise;
 mod errors;
 mod expand;
+mod expand_jvp;
 mod fallback;
 mod grads;
 mod items;

@@ -19,6 +19,7 @@ pub(crate) struct Layer {
     pub(crate) state: Option<Type>,
     pub(crate) forward: Option<Forward>,
     pub(crate) backward: Option<Backward>,
+    pub(crate) jvp: Option<Jvp>,
     /// Whether the block is that of a trait, which has been told.
     pub(crate) of_trait: bool,
     /// What the compiler could not read either, and has told.
@@ -103,6 +104,16 @@ pub(crate) enum OutputKind {
 pub(crate) struct Backward {
     pub(crate) function: Function,
     pub(crate) context: Option<Ident>,
+    pub(crate) params: Vec<GradientParam>,
+    pub(crate) fallible: bool,
+    pub(crate) returns: Returns,
+}
+
+/// The optional rule of forward mode.
+pub(crate) struct Jvp {
+    pub(crate) function: Function,
+    pub(crate) context: Option<Ident>,
+    /// The inputs, and then their tangents.
     pub(crate) params: Vec<GradientParam>,
     pub(crate) fallible: bool,
     pub(crate) returns: Returns,
@@ -401,6 +412,15 @@ pub(crate) fn gradient_type(form: Form, tensor: &str) -> String {
 pub(crate) fn parameter_type(form: Form, tensor: &str) -> String {
     match form {
         Form::One | Form::Optional => format!("&{tensor}"),
+        Form::List => format!("&[{tensor}]"),
+    }
+}
+
+/// How `jvp`'s parameter for an input is written, given its tensor.
+pub(crate) fn primal_type(form: Form, tensor: &str) -> String {
+    match form {
+        Form::One => format!("&{tensor}"),
+        Form::Optional => format!("Option<&{tensor}>"),
         Form::List => format!("&[{tensor}]"),
     }
 }

@@ -9,14 +9,19 @@ use crate::errors::Errors;
 use crate::items::{self, Found};
 use crate::messages;
 use crate::model::{
-    Backward, Form, Forward, Function, GradientParam, Item, Layer, Output, OutputKind, Outputs,
-    Param, ParamKind, Returns, TensorInput, argument_of, as_tensor, bare, element, hidden_tensor,
-    input_form, is_integer, is_named, last_segment, mentions, nearest, output_form, parameter_name,
-    plain_name, text,
+    Backward, Form, Forward, Function, GradientParam, Item, Jvp, Layer, Output, OutputKind,
+    Outputs, Param, ParamKind, Returns, TensorInput, argument_of, as_tensor, bare, element,
+    hidden_tensor, input_form, is_integer, is_named, last_segment, mentions, nearest, output_form,
+    parameter_name, plain_name, text,
 };
 
 pub(crate) const FORWARD_CONTEXT: &str = "&mut ForwardContext<Self>";
 pub(crate) const BACKWARD_CONTEXT: &str = "&BackwardContext<Self>";
+pub(crate) const JVP_CONTEXT: &str = "&JvpContext<Self>";
+
+/// What a context may be called, by somebody who takes one function for another.
+pub(crate) const CONTEXTS: [&str; 4] =
+    ["ForwardContext", "BackwardContext", "JvpContext", "PyLayerContext"];
 
 /// An impl block before its items are looked into.
 pub(crate) struct Block {
@@ -76,6 +81,7 @@ pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Option<Layer> {
         state: None,
         forward: None,
         backward: None,
+        jvp: None,
         of_trait,
         broken: Vec::new(),
     };
@@ -287,6 +293,13 @@ impl Layer {
                 self.backward = Some(backward(&function, &self.name.to_string(), errors));
                 self.items.push(Item::Function(Box::new(stripped(function))));
             }
+            "jvp" if self.jvp.is_some() => {
+                errors.at(&ident, messages::second_function("jvp"));
+            }
+            "jvp" => {
+                self.jvp = Some(jvp(&function, &self.name.to_string(), errors));
+                self.items.push(Item::Function(Box::new(stripped(function))));
+            }
             "apply" | "try_apply" | "with" => {
                 errors.at(&ident, messages::generated_name(&name));
             }
@@ -392,16 +405,17 @@ fn take_context(
     op: &str,
     errors: &mut Errors,
 ) -> Option<Ident> {
-    let (own, other, written) = match name {
-        "forward" => ("ForwardContext", "BackwardContext", FORWARD_CONTEXT),
-        _ => ("BackwardContext", "ForwardContext", BACKWARD_CONTEXT),
+    let (own, written) = match name {
+        "forward" => ("ForwardContext", FORWARD_CONTEXT),
+        "backward" => ("BackwardContext", BACKWARD_CONTEXT),
+        _ => ("JvpContext", JVP_CONTEXT),
     };
     let is_context = |ty: &Type| {
         let ty = match bare(ty) {
             Type::Reference(reference) => &reference.elem,
             ty => ty,
         };
-        is_named(ty, own) || is_named(ty, other) || is_named(ty, "PyLayerContext")
+        CONTEXTS.iter().any(|name| is_named(ty, name))
     };
     let found: Vec<usize> = (0..params.len()).filter(|&i| is_context(&params[i].ty)).collect();
     let Some(&first) = found.first() else {
@@ -443,8 +457,8 @@ fn check_context(ty: &Type, own: &str, name: &str, op: &str, written: &str, erro
     if name == "forward" && reference.mutability.is_none() {
         return errors.at(ty, messages::context_shared(&text(ty), written));
     }
-    if name == "backward" && reference.mutability.is_some() {
-        return errors.at(ty, messages::context_mutable(&text(ty), written));
+    if name != "forward" && reference.mutability.is_some() {
+        return errors.at(ty, messages::context_mutable(name, &text(ty), written));
     }
     let other = match &segment.arguments {
         syn::PathArguments::None => true,
@@ -653,19 +667,38 @@ fn output_part(ty: Type) -> Output {
 }
 
 fn backward(function: &Function, op: &str, errors: &mut Errors) -> Backward {
-    qualifiers(function, "backward", errors);
+    let (context, params) = derivative(function, "backward", BACKWARD_CONTEXT, op, errors);
+    let (fallible, returns) = returns(&function.sig.output);
+    Backward { function: function.clone(), context, params, fallible, returns }
+}
+
+fn jvp(function: &Function, op: &str, errors: &mut Errors) -> Jvp {
+    let (context, params) = derivative(function, "jvp", JVP_CONTEXT, op, errors);
+    let (fallible, returns) = returns(&function.sig.output);
+    Jvp { function: function.clone(), context, params, fallible, returns }
+}
+
+/// What backward and `jvp` have in common: they get what is known from forward.
+fn derivative(
+    function: &Function,
+    name: &str,
+    written: &str,
+    op: &str,
+    errors: &mut Errors,
+) -> (Option<Ident>, Vec<GradientParam>) {
+    qualifiers(function, name, errors);
     let sig = &function.sig;
     let own =
         sig.generics.params.iter().any(|param| !matches!(param, syn::GenericParam::Lifetime(_)));
     if own {
-        errors.at(&sig.generics, messages::generic_backward());
+        errors.at(&sig.generics, messages::generic_derivative(name));
     }
     if !own && let Some(clause) = &sig.generics.where_clause {
-        errors.at(clause, messages::backward_where());
+        errors.at(clause, messages::derivative_where(name));
     }
     repeated_names(sig, errors);
-    let mut raw = raw_params(sig, "backward", BACKWARD_CONTEXT, errors);
-    let context = take_context(&mut raw, sig, "backward", op, errors);
+    let mut raw = raw_params(sig, name, written, errors);
+    let context = take_context(&mut raw, sig, name, op, errors);
     let params = raw
         .into_iter()
         .map(|param| {
@@ -676,13 +709,12 @@ fn backward(function: &Function, op: &str, errors: &mut Errors) -> Backward {
                 errors.at(attr, messages::cfg_inside("a parameter"));
             }
             if let Type::ImplTrait(ty) = bare(&param.ty) {
-                errors.at(ty, messages::backward_impl_trait());
+                errors.at(ty, messages::derivative_impl_trait(name));
             }
             GradientParam { name: pattern_name(&param.pat), ty: param.ty }
         })
         .collect();
-    let (fallible, returns) = returns(&sig.output);
-    Backward { function: function.clone(), context, params, fallible, returns }
+    (context, params)
 }
 
 fn returns(output: &ReturnType) -> (bool, Returns) {

@@ -48,7 +48,12 @@ fn unread_saved(layer: &Layer, backward: &Backward) -> Option<TokenStream> {
     }
     let body = backward.function.body.stream();
     let escapes = backward.context.as_ref().is_some_and(|context| escapes(&body, context));
-    (!mentions(&body, "saved_tensor") && !escapes)
+    let in_jvp = layer.jvp.as_ref().is_some_and(|jvp| {
+        let body = jvp.function.body.stream();
+        let escapes = jvp.context.as_ref().is_some_and(|context| self::escapes(&body, context));
+        mentions(&body, "saved_tensor") || escapes
+    });
+    (!mentions(&body, "saved_tensor") && !escapes && !in_jvp)
         .then(|| warning(saved, "unread_saved", &messages::unread_saved()))
 }
 

@@ -57,6 +57,7 @@ programs! {
     mark_non_differentiable
     materialize_grads
     scaled_tanh
+    custom_jvp
     gradient_penalty
     checkpoint
     clip_by_hook

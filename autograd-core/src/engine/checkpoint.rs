@@ -4,12 +4,13 @@ use std::collections::HashSet;
 use std::panic::Location;
 use std::sync::{Arc, Mutex};
 
+use super::forward::{self, Pushed, target};
 use super::frontier::{Frontier, address};
 use super::{sum, visit};
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, Edge, GradMode, NodeRef, Nodes, Pull, Rule, Sink, Tensor, Unpacked, collect,
-    for_any, is_grad_enabled,
+    AnyTensor, At, Edge, GradMode, NodeRef, Nodes, Pull, Push, Rule, Sink, Slots, Tensor, Unpacked,
+    adopt, collect, for_any, is_grad_enabled,
 };
 use crate::ops::Float;
 use crate::random::{self, Generator, Rewound};
@@ -97,15 +98,6 @@ fn version(edge: &Edge) -> u32 {
     }
 }
 
-/// Where an edge leads, for comparison.
-fn target(edge: &Edge) -> Option<(*const (), u32)> {
-    match edge {
-        Edge::None => None,
-        Edge::Node(node, slot) => Some((address(node.arc()), *slot)),
-        Edge::Leaf(leaf) => Some((leaf.address(), 0)),
-    }
-}
-
 /// The edges that lead from the nodes in `own` to anything else, each target once.
 fn ways_out(from: &Edge, own: &Nodes) -> Vec<Edge> {
     let mut out = Vec::new();
@@ -139,27 +131,7 @@ impl Rule for Checkpoint {
 
     fn pull(&self, pull: &mut Pull<'_>) -> Result<()> {
         let f = pull.state(&self.f)?;
-        for (edge, saved) in self.edges.iter().zip(&self.versions) {
-            let name = || "a tensor that the closure uses".into();
-            pull.at().check_version(*saved, version(edge), name)?;
-        }
-        let (y, own) = {
-            let _mode = GradMode::set(true);
-            let _random = Rewound::to(&self.random);
-            // What is walked at once needs no packing.
-            let _unpacked = (!pull.create_graph).then(Unpacked::start);
-            collect(|| f())
-        };
-        if y.shape() != self.shape {
-            let why = format!(
-                "the closure gave shape {:?} first and {:?} when it was run again for backward \
-                 (called at {})",
-                self.shape,
-                y.shape(),
-                pull.node.location
-            );
-            return Err(Error::Unsupported { op: "checkpoint", why });
-        }
+        let (y, own) = self.run_again(&f, &pull.at())?;
         let edge = for_any!(&y, t => t.edge());
         drop(y);
         let mut part = Part {
@@ -177,6 +149,62 @@ impl Rule for Checkpoint {
             visit(waiting, pull.create_graph, pull.create_graph, &mut None, &mut part)?;
         }
         Ok(())
+    }
+
+    fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
+        let f = push.state(&self.f)?;
+        let (y, own) = self.run_again(&f, &push.at())?;
+        if push.record {
+            adopt(&own);
+        }
+        let edge = for_any!(&y, t => t.edge());
+        let is_known = |way: &Edge| self.edges.iter().any(|edge| target(edge) == target(way));
+        if !ways_out(&edge, &own).iter().all(is_known) {
+            return Err(used_another(push.node.location));
+        }
+        let known = self.edges.iter().cloned().zip(push.tangents.iter().cloned());
+        match forward::push(&edge, known, push.record)? {
+            Pushed::Tangent(tangent) => Ok(Some(Slots::from_elem(tangent, 1))),
+            Pushed::UnknownShapes => Ok(None),
+        }
+    }
+}
+
+impl Checkpoint {
+    /// The result of the second run, recorded, and what it was recorded in.
+    fn run_again(&self, f: &Arc<Run>, at: &At<'_>) -> Result<(AnyTensor, Nodes)> {
+        for (edge, saved) in self.edges.iter().zip(&self.versions) {
+            let name = || "a tensor that the closure uses".into();
+            at.check_version(*saved, version(edge), name)?;
+        }
+        let (y, own) = {
+            let _mode = GradMode::set(true);
+            let _random = Rewound::to(&self.random);
+            // What is walked at once needs no packing.
+            let _unpacked = (!at.create_graph).then(Unpacked::start);
+            collect(|| f())
+        };
+        if y.shape() != self.shape {
+            let why = format!(
+                "the closure gave shape {:?} first and {:?} when it was run again for backward \
+                 (called at {})",
+                self.shape,
+                y.shape(),
+                at.location
+            );
+            return Err(Error::Unsupported { op: "checkpoint", why });
+        }
+        Ok((y, own))
+    }
+}
+
+fn used_another(location: &'static Location<'static>) -> Error {
+    Error::Unsupported {
+        op: "checkpoint",
+        why: format!(
+            "the closure (given at {location}) used a tensor when it was run again for backward \
+             that it had not used before; it must do the same in both runs"
+        ),
     }
 }
 
@@ -210,14 +238,7 @@ impl Sink for Part<'_> {
         // The walk around knows the edges of the first run, and has them in its order.
         match self.edges.iter().find(|edge| target(edge) == Some(wanted)) {
             Some(edge) => self.sink.deliver(edge, grad),
-            None => Err(Error::Unsupported {
-                op: "checkpoint",
-                why: format!(
-                    "the closure (given at {}) used a tensor when it was run again for backward \
-                     that it had not used before; it must do the same in both runs",
-                    self.location
-                ),
-            }),
+            None => Err(used_another(self.location)),
         }
     }
 }

@@ -9,6 +9,7 @@ mod after;
 mod anomaly;
 mod checkpoint;
 pub(crate) mod draw;
+mod forward;
 mod frontier;
 mod hooks;
 
@@ -16,6 +17,7 @@ pub use after::after_backward;
 pub use anomaly::{AnomalyScope, detect_anomaly};
 pub use checkpoint::checkpoint;
 pub use draw::Graph;
+pub(crate) use forward::{Pushed, has_jvp, push};
 pub use hooks::{GraphNode, HookHandle};
 
 use std::collections::{HashSet, VecDeque};

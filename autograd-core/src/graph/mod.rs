@@ -10,6 +10,7 @@ mod mode;
 mod node;
 mod pack;
 mod saved;
+mod shapes;
 mod spare;
 mod tensor;
 mod watch;
@@ -19,11 +20,12 @@ pub use any::{AnyTensor, Element};
 pub(crate) use mode::GradMode;
 pub use mode::{EnableGrad, NoGrad, enable_grad, is_grad_enabled, no_grad};
 pub(crate) use node::{
-    Edge, HookId, Node, NodeAction, NodeHook, NodeRef, OpNode, Pull, Rule, Sink, Slots,
+    Edge, HookId, Node, NodeAction, NodeHook, NodeRef, OpNode, Pull, Push, Rule, Sink, Slots,
 };
 pub use pack::{HookResult, SavedTensorsHooks, saved_tensors_hooks};
 pub(crate) use pack::{Packing, Slot, State, Unpacked, Visit};
-pub(crate) use saved::{At, Keep, KeepOutput, Keeps, KeptOutput, Plain};
+pub(crate) use saved::{At, Elementwise, Keep, KeepOutput, Keeps, KeptOutput, Plain};
+pub(crate) use shapes::{ForwardMode, output_shapes};
 pub use tensor::Tensor;
 pub(crate) use tensor::{LeafHook, Read, op_node, record, record_edges};
-pub(crate) use watch::{Nodes, Observer, Range, Watching, collect, is_observed, observe};
+pub(crate) use watch::{Nodes, Observer, Range, Watching, adopt, collect, is_observed, observe};

@@ -114,6 +114,15 @@ pub(crate) trait Rule: Send + Sync {
     fn edges(&self) -> &[Edge];
     /// Turns the gradients of the outputs into those of the inputs and hands them on.
     fn pull(&self, pull: &mut Pull<'_>) -> Result<()>;
+    /// Turns the tangents of the inputs into those of the outputs; `None` where the op has no rule
+    /// of its own for that, and `pull` is to be transposed.
+    fn push(&self, _push: &mut Push<'_>) -> Result<Option<Slots>> {
+        Ok(None)
+    }
+    /// Whether a user wrote `push`.
+    fn has_jvp(&self) -> bool {
+        false
+    }
     /// Gives the saved tensors to the hooks in force, once, when the node is new.
     fn pack(&mut self, _packing: &Packing<'_>) {}
     /// The saved tensors as backward would get them; `None` where an optional one is absent.
@@ -143,6 +152,32 @@ pub(crate) struct Pull<'a> {
     /// Record what this backward computes.
     pub(crate) create_graph: bool,
     pub(crate) sink: &'a mut dyn Sink,
+}
+
+/// One visit of a node in forward mode.
+pub(crate) struct Push<'a> {
+    pub(crate) node: &'a Arc<Node>,
+    /// One for each edge.
+    pub(crate) tangents: Slots,
+    /// Record what is computed here.
+    pub(crate) record: bool,
+}
+
+impl Push<'_> {
+    /// A copy of the saved state; an error where a backward took it.
+    pub(crate) fn state<S: Clone>(&self, state: &Mutex<Option<S>>) -> Result<S> {
+        let state = state.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        state.ok_or(Error::GraphFreed { op: self.node.rule.name(), location: self.node.location })
+    }
+
+    pub(crate) fn at(&self) -> At<'_> {
+        At {
+            op: self.node.rule.name(),
+            location: self.node.location,
+            node: self.node,
+            create_graph: self.record,
+        }
+    }
 }
 
 impl Pull<'_> {
@@ -330,5 +365,15 @@ impl<T: Element, U: Element, S: Keeps, E: EdgeList> Rule for OpNode<T, U, S, E> 
 
     fn saved(&self, at: &At<'_>) -> Result<Vec<Option<AnyTensor>>> {
         self.state.show(at, S::visit)
+    }
+
+    fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
+        if !S::ELEMENTWISE {
+            return Ok(None);
+        }
+        let kept = self.state.copied(&push.at(), S::visit)?.unpack(&push.at())?;
+        let Some(tangent) = push.tangents[0].take().and_then(U::unwrap) else { return Ok(None) };
+        let pushed = (self.pull)(kept, tangent, self.edges.wants(|_| true))?;
+        Ok(Some(pushed.into_iter().map(|tangent| tangent.map(T::wrap)).collect()))
     }
 }

@@ -285,14 +285,23 @@ impl<S: Clone> State<S> {
         }
     }
 
+    /// A copy of what is kept; an error where a backward took it.
+    pub(crate) fn copied(
+        &self,
+        at: &At<'_>,
+        visit: impl Fn(&mut S, &mut Visit<'_>) -> Result<()>,
+    ) -> Result<S> {
+        let held = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        held.restore(at, visit)
+    }
+
     /// The tensors as backward would get them.
     pub(crate) fn show(
         &self,
         at: &At<'_>,
         visit: impl Fn(&mut S, &mut Visit<'_>) -> Result<()>,
     ) -> Result<Vec<Option<AnyTensor>>> {
-        let held = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let mut state = held.restore(at, &visit)?;
+        let mut state = self.copied(at, &visit)?;
         let mut shown = Vec::new();
         visit(&mut state, &mut |slot| {
             shown.push(slot.map(|slot| slot.get(at)).transpose()?);

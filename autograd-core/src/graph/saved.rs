@@ -105,6 +105,9 @@ impl At<'_> {
 /// Something a node can keep: tensors, plain values, and tuples and options of them.
 pub(crate) trait Keeps: Clone + Send + Sync {
     type Kept;
+    /// Whether the op has one input, and each element of its output depends on the same element of
+    /// that only. Then `pull` is its own transpose.
+    const ELEMENTWISE: bool = false;
     fn unpack(self, at: &At<'_>) -> Result<Self::Kept>;
     /// Shows every tensor.
     fn visit(&mut self, visit: &mut Visit<'_>) -> Result<()>;
@@ -194,6 +197,23 @@ impl<P: Clone + Send + Sync> Keeps for Plain<P> {
 
     fn visit(&mut self, _: &mut Visit<'_>) -> Result<()> {
         Ok(())
+    }
+}
+
+/// What a function of each element keeps.
+#[derive(Clone)]
+pub(crate) struct Elementwise<K>(pub(crate) K);
+
+impl<K: Keeps> Keeps for Elementwise<K> {
+    type Kept = K::Kept;
+    const ELEMENTWISE: bool = true;
+
+    fn unpack(self, at: &At<'_>) -> Result<K::Kept> {
+        self.0.unpack(at)
+    }
+
+    fn visit(&mut self, visit: &mut Visit<'_>) -> Result<()> {
+        self.0.visit(visit)
     }
 }
 

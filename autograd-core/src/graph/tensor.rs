@@ -11,8 +11,7 @@ use super::mode::is_grad_enabled;
 use super::node::{Edge, EdgeList, HookId, Node, NodeRef, OpNode, PullFn};
 use super::pack::State;
 use super::saved::Keeps;
-use super::spare;
-use super::watch;
+use super::{shapes, spare, watch};
 use crate::array::shape::copied;
 use crate::array::{DType, Shape, Value};
 use crate::error::Result;
@@ -308,6 +307,11 @@ impl<T: Element> Tensor<T> {
 
     /// A tensor of its own that shares this one's data, also later changes in place.
     pub(crate) fn sharing(&self, producer: Option<(NodeRef, u32)>) -> Self {
+        if let Some((node, slot)) = &producer
+            && watch::is_on()
+        {
+            shapes::note(node, *slot, T::DTYPE, self.shape());
+        }
         let shape = Value::scalar(T::ZERO).broadcast_to(self.shape());
         let mut tensor = Self::with_producer(shape, producer);
         let inner = tensor.inner_mut().unwrap_or_else(|| unreachable!("it was made here"));

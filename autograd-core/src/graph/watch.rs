@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::any::Element;
 use super::node::{Node, NodeRef};
 use super::pack::pack_saved;
+use super::shapes;
 use crate::array::Value;
 
 thread_local! {
@@ -77,6 +78,11 @@ pub(crate) fn collect<R>(f: impl FnOnce() -> R) -> (R, Nodes) {
     (result, nodes.unwrap_or_default())
 }
 
+/// Counts nodes among those that the closure around has recorded.
+pub(crate) fn adopt(nodes: &Nodes) {
+    MADE.with_borrow_mut(|made| made.last_mut().map(|made| made.extend(nodes)));
+}
+
 /// Says who sees the outputs of nodes from now on; the one before comes back.
 pub(crate) fn observe(observer: Option<Observer>) -> Option<Observer> {
     OBSERVER.replace(observer)
@@ -90,6 +96,7 @@ pub(crate) fn is_observed() -> bool {
 /// A value became output `slot` of a node.
 #[cold]
 pub(crate) fn made<T: Element>(node: &NodeRef, slot: u32, value: &Value<T>) {
+    shapes::note(node, slot, T::DTYPE, value.shape());
     // A range takes a pass over the value.
     if let Some(observer) = OBSERVER.get()
         && let Some(range) = Range::of(value)

@@ -6,7 +6,9 @@ use crate::array::elementwise::{Map, MapSlice, Zip, ZipSlices, map, zip_onto};
 use crate::array::lane::Lane;
 use crate::array::math::{Math, angles_in_range};
 use crate::error::Result;
-use crate::graph::{Keep, KeepOutput, KeptOutput, Plain, Tensor, is_grad_enabled, op_node};
+use crate::graph::{
+    Elementwise, Keep, KeepOutput, KeptOutput, Plain, Tensor, is_grad_enabled, op_node,
+};
 
 /// What a rule needs besides the output's gradient.
 enum Saves {
@@ -214,9 +216,15 @@ pub(super) fn run<T: Float>(op: Unary, x: Input<'_, T>, caller: Caller) -> Tenso
     let edges = [x.edge()];
     let (name, op_) = (op.name(), Plain(op));
     let node = match op.saves() {
-        Saves::Nothing => op_node(name, caller, edges, op_, pull::<T>),
-        Saves::Input => op_node(name, caller, edges, (op_, Keep::input(0, x)), pull_input::<T>),
-        Saves::Output => op_node(name, caller, edges, (op_, KeepOutput::of(&y)), pull_output::<T>),
+        Saves::Nothing => op_node(name, caller, edges, Elementwise(op_), pull::<T>),
+        Saves::Input => {
+            let kept = Elementwise((op_, Keep::input(0, x)));
+            op_node(name, caller, edges, kept, pull_input::<T>)
+        }
+        Saves::Output => {
+            let kept = Elementwise((op_, KeepOutput::of(&y)));
+            op_node(name, caller, edges, kept, pull_output::<T>)
+        }
     };
     y.attach(node, 0);
     y

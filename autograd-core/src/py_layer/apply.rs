@@ -6,6 +6,7 @@ use std::panic::Location;
 
 use super::call::{Content, Layout, Tensors};
 use super::context::{Forward, ForwardContext};
+use super::forward_mode::Rules;
 use super::inputs::{TensorInput, note, wants_gradient};
 use super::node::{LayerNode, run};
 use super::outputs::{Visit, Visitor, attach, look, release};
@@ -37,8 +38,8 @@ pub fn apply_fallible<L: Layer<K>, K, O, E>(
 ) -> Result<Result<O, E>> {
     let location = Location::caller();
     let mut tensors = Tensors::default();
-    let call =
-        is_recording(L::INFO, inputs).then(|| note(inputs, L::INFO, run::<L, K>, &mut tensors));
+    let rules = const { &Rules { pull: run::<L, K>, push: L::PUSH } };
+    let call = is_recording(L::INFO, inputs).then(|| note(inputs, L::INFO, rules, &mut tensors));
     let mut context = ForwardContext::new(L::INFO, inputs, call);
     let returned = {
         let _off = GradMode::set(false);

@@ -8,27 +8,25 @@ use std::ops::{Deref, DerefMut};
 use smallvec::SmallVec;
 
 use super::Info;
-use super::node::RawBackward;
+use super::forward_mode::{Primal, Rules};
 use super::saved::Pack;
-use crate::error::Result;
 use crate::graph::{Edge, State};
 
 /// The edges of a layer's node.
 pub(super) type Edges = SmallVec<[Edge; 2]>;
 
-/// The generated function that runs a layer's backward.
-pub(super) type PullLayer = fn(&RawBackward<'_>) -> Result<()>;
-
 /// The notes of one call.
 pub(super) struct Content {
     pub(super) info: &'static Info,
-    pub(super) pull: PullLayer,
+    pub(super) rules: &'static Rules,
     /// One for each tensor of the differentiable inputs.
     pub(super) edges: Edges,
     /// Input by input, then output by output.
     pub(super) layout: Layout,
     pub(super) saved: State<Pack>,
     pub(super) attrs: Option<Box<dyn Any + Send + Sync>>,
+    /// What `jvp` gets, where forward mode is on.
+    pub(super) inputs: Option<Box<[Primal]>>,
 }
 
 /// How many tensors each parameter has, and the shapes of all tensors, one after the other.
@@ -55,6 +53,11 @@ impl Layout {
     pub(super) fn group(&self, group: usize) -> (usize, usize) {
         let first = self.counts.iter().take(group).map(|&count| count as usize).sum();
         (first, self.counts.get(group).map_or(0, |&count| count as usize))
+    }
+
+    /// How many inputs and outputs.
+    pub(super) fn groups(&self) -> usize {
+        self.counts.len()
     }
 
     pub(super) fn shape(&self, tensor: usize) -> &[usize] {
@@ -111,21 +114,22 @@ impl Tensors {
 }
 
 impl Content {
-    fn new(info: &'static Info, pull: PullLayer) -> Self {
+    fn new(info: &'static Info, rules: &'static Rules) -> Self {
         Self {
             info,
-            pull,
+            rules,
             edges: Edges::default(),
             layout: Layout::default(),
             saved: State::default(),
             attrs: None,
+            inputs: None,
         }
     }
 
     /// Drops what is held, keeps the memory.
     fn clear(&mut self) {
         if self.spilled() {
-            *self = Self::new(self.info, self.pull);
+            *self = Self::new(self.info, self.rules);
             return;
         }
         self.edges.clear();
@@ -133,6 +137,7 @@ impl Content {
         self.layout.shapes.clear();
         self.saved.clear();
         self.attrs = None;
+        self.inputs = None;
     }
 
     /// Whether a list is longer than what stands in place.
@@ -157,14 +162,14 @@ thread_local! {
 }
 
 impl Call {
-    pub(super) fn new(info: &'static Info, pull: PullLayer) -> Self {
+    pub(super) fn new(info: &'static Info, rules: &'static Rules) -> Self {
         // A thread that is ending has no spares any more.
         let spare = SPARES.try_with(|spares| spares.borrow_mut().pop()).ok().flatten();
         let Some(mut content) = spare else {
-            return Self(Some(Box::new(Content::new(info, pull))));
+            return Self(Some(Box::new(Content::new(info, rules))));
         };
         content.info = info;
-        content.pull = pull;
+        content.rules = rules;
         Self(Some(content))
     }
 }

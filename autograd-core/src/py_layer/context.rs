@@ -332,6 +332,70 @@ impl<'a, L> BackwardContext<'a, L> {
     }
 }
 
+/// What `jvp` of a layer works with beside its inputs and their tangents.
+///
+/// `jvp` gets it as `ctx: &JvpContext<Self>`. What forward saved and set is there as in backward;
+/// which inputs have a tangent is told by the tangents that are `Option`s.
+///
+/// ```
+/// use autograd_core::prelude::*;
+/// use autograd_core::jvp;
+///
+/// #[py_layer]
+/// impl Cube {
+///     type Saved = Tensor<f64>;
+///
+///     fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+///         ctx.save_for_backward(x);
+///         x * x * x
+///     }
+///
+///     fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+///         dy * ctx.saved_tensor().square() * 3.0
+///     }
+///
+///     fn jvp(_ctx: &JvpContext<Self>, x: &Tensor<f64>, dx: &Tensor<f64>) -> Tensor<f64> {
+///         dx * x.square() * 3.0
+///     }
+/// }
+///
+/// let (y, dy) = jvp(|t| Cube::apply(&t[0]), &[Tensor::from(2.0)], &[Tensor::from(0.5)])?;
+/// assert_eq!((y.item(), dy.item()), (8.0, 6.0));
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
+pub struct JvpContext<'a, L> {
+    saved: &'a dyn Any,
+    attrs: &'a dyn Any,
+    layer: PhantomData<fn() -> L>,
+}
+
+impl<'a, L> JvpContext<'a, L> {
+    pub(super) fn new<S: 'static>(
+        saved: &'a S,
+        attrs: Option<&'a (dyn Any + Send + Sync)>,
+    ) -> Self {
+        let attrs = attrs.map_or(&() as &dyn Any, |attrs| attrs);
+        Self { saved, attrs, layer: PhantomData }
+    }
+
+    /// What forward gave to [`save_for_backward`](ForwardContext::save_for_backward), as `type
+    /// Saved` declares it.
+    pub fn saved_tensor<K>(&self) -> &'a L::Saved
+    where
+        L: Layer<K>,
+    {
+        kept(self.saved)
+    }
+
+    /// What forward gave to [`set_attrs`](ForwardContext::set_attrs).
+    pub fn attrs<K>(&self) -> &'a L::Attrs
+    where
+        L: Layer<K>,
+    {
+        kept(self.attrs)
+    }
+}
+
 /// The context was made for this layer, and a layer has one implementation.
 fn kept<T: 'static>(any: &dyn Any) -> &T {
     any.downcast_ref().unwrap_or_else(|| unreachable!("what forward kept has the declared type"))
@@ -345,6 +409,15 @@ fn kept<T: 'static>(any: &dyn Any) -> &T {
     note = "call it on `ctx: &mut ForwardContext<Self>` in `forward`; here `ctx.saved_tensor()`, `ctx.attrs()` and `ctx.needs_input_grad()` can be called"
 )]
 pub trait InForward<V> {}
+
+/// Never: the bound of what belongs to the other functions, in `jvp`'s context.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "this does not belong to `jvp`: its context only reads",
+    label = "not in `jvp`",
+    note = "here `ctx.saved_tensor()` and `ctx.attrs()` can be called; what is saved, set and marked is so in `forward`, and whether an input has a tangent is told by a parameter `Option<&Tensor<T>>`"
+)]
+pub trait NotInJvp<V> {}
 
 /// Never: the bound of what belongs to backward, in forward's context.
 #[doc(hidden)]
@@ -382,6 +455,43 @@ impl<'a, L> BackwardContext<'a, L> {
     where
         Self: InForward<V>,
     {
+    }
+}
+
+#[doc(hidden)]
+#[allow(clippy::unused_self, reason = "they exist for their bounds only")]
+impl<'a, L> JvpContext<'a, L> {
+    pub fn save_for_backward<V>(&self, _: V)
+    where
+        Self: NotInJvp<V>,
+    {
+    }
+    pub fn set_attrs<V>(&self, _: V)
+    where
+        Self: NotInJvp<V>,
+    {
+    }
+    pub fn mark_not_inplace<V>(&self, _: V)
+    where
+        Self: NotInJvp<V>,
+    {
+    }
+    pub fn mark_non_differentiable<V>(&self, _: V)
+    where
+        Self: NotInJvp<V>,
+    {
+    }
+    pub fn set_materialize_grads<V>(&self, _: V)
+    where
+        Self: NotInJvp<V>,
+    {
+    }
+    pub fn needs_input_grad<K>(&self) -> L::Needs
+    where
+        L: Layer<K>,
+        Self: NotInJvp<K>,
+    {
+        unreachable!("no type meets the bound")
     }
 }
 

@@ -127,6 +127,15 @@ pub trait GradFor<I: ?Sized> {
 #[doc(hidden)]
 pub struct GradEntries(Entries);
 
+impl GradEntries {
+    pub(super) fn into_list(self) -> GradList {
+        match self.0 {
+            Entries::One(grad) => GradList::from_elem(grad, 1),
+            Entries::List(grads) => grads,
+        }
+    }
+}
+
 enum Entries {
     /// For a parameter that is one tensor, or an option of one.
     One(Option<AnyTensor>),

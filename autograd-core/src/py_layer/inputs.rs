@@ -1,8 +1,9 @@
 //! Tensor inputs: what forward takes, and how edges are drawn from it.
 
 use super::Info;
-use super::call::{Call, Content, PullLayer, Tensors};
-use crate::graph::{Element, Tensor};
+use super::call::{Call, Content, Tensors};
+use super::forward_mode::{Rules, keep_inputs};
+use crate::graph::{AnyTensor, Element, Tensor};
 use crate::ops::Float;
 
 /// A tensor input of a layer: a tensor, an optional tensor or a list of tensors.
@@ -67,6 +68,8 @@ enum Task<'a> {
     Find(*const (), &'a mut bool),
     /// Which of them want a gradient?
     Each(&'a mut Vec<bool>),
+    /// Keep them.
+    Keep(&'a mut Vec<AnyTensor>),
     /// Note addresses.
     Address(&'a mut Tensors, u16),
     /// Note addresses and shapes, draw edges.
@@ -77,10 +80,10 @@ enum Task<'a> {
 pub(super) fn note(
     inputs: &[&dyn TensorInput],
     info: &'static Info,
-    pull: PullLayer,
+    rules: &'static Rules,
     tensors: &mut Tensors,
 ) -> Call {
-    let mut call = Call::new(info, pull);
+    let mut call = Call::new(info, rules);
     for (group, (input, declared)) in inputs.iter().zip(info.inputs).enumerate() {
         let group = u16::try_from(group).unwrap_or(u16::MAX);
         let mut count = 0;
@@ -92,6 +95,7 @@ pub(super) fn note(
         input.collect(&mut Collector(task));
         call.layout.push_count(count);
     }
+    keep_inputs(&mut call, inputs);
     call
 }
 
@@ -101,6 +105,7 @@ impl Collector<'_> {
             Task::Any(any) => **any |= !tensor.stop_gradient(),
             Task::Find(address, found) => **found |= tensor.address() == *address,
             Task::Each(each) => each.push(!tensor.stop_gradient()),
+            Task::Keep(kept) => kept.push(T::wrap(tensor.clone())),
             Task::Address(tensors, group) => tensors.add_input(tensor.address(), *group),
             Task::Edges(call, tensors, group, count) => {
                 tensors.add_input(tensor.address(), *group);
@@ -131,4 +136,11 @@ pub(super) fn each_wants(input: &dyn TensorInput) -> Vec<bool> {
     let mut each = Vec::new();
     input.collect(&mut Collector(Task::Each(&mut each)));
     each
+}
+
+/// The tensors of this input.
+pub(super) fn primals(input: &dyn TensorInput) -> Vec<AnyTensor> {
+    let mut kept = Vec::new();
+    input.collect(&mut Collector(Task::Keep(&mut kept)));
+    kept
 }

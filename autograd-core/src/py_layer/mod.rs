@@ -9,6 +9,7 @@ mod apply;
 mod builder;
 mod call;
 mod context;
+mod forward_mode;
 mod grads;
 mod inputs;
 mod node;
@@ -19,7 +20,10 @@ mod saved;
 
 pub use apply::{apply, apply_fallible, check_plain, expect, without_gradient};
 pub use builder::{Given, GivenOr, NotGiven, Optional, Required, Set};
-pub use context::{BackwardContext, ForwardContext, InBackward, InForward, Outputs};
+pub use context::{
+    BackwardContext, ForwardContext, InBackward, InForward, JvpContext, NotInJvp, Outputs,
+};
+pub use forward_mode::{Dual, JvpForm, JvpInput, RawJvp, TangentFor, TangentParam, TangentsFor};
 pub use grads::{GradFor, GradParam, Gradient, GradsFor};
 pub use inputs::{DifferentiableInput, TensorInput};
 pub use node::{NeedsGrad, RawBackward};
@@ -29,13 +33,15 @@ pub use plain::{
     plain,
 };
 pub use proof::{
-    AnyElementTensor, AnyGradient, FloatTensor, Known, LayerAttrs, Unknown, any_tensor,
+    AnyDual, AnyElementTensor, AnyGradient, FloatTensor, Known, LayerAttrs, Unknown, any_tensor,
     float_tensor, stand_in,
 };
 pub use saved::{CanSave, CannotSave, Choose, Chosen, IntoSaved, Pack, Saved, Unpack, Unsavable};
 
 #[doc = include_str!("manual.md")]
 pub use autograd_macros::py_layer;
+
+use crate::error::Result;
 
 /// What [`py_layer`](macro@crate::py_layer) implements for an op.
 ///
@@ -60,6 +66,8 @@ pub trait Layer<Key>: Sized {
     const INFO: &'static Info;
     /// Calls the user's backward.
     fn pull(raw: &RawBackward<'_>, context: &BackwardContext<'_, Self>);
+    /// Calls the user's `jvp`, if there is one.
+    const PUSH: Option<fn(&RawJvp<'_>) -> Result<()>> = None;
 }
 
 /// Which inputs want a gradient, by name.

@@ -1,6 +1,6 @@
 //! The node of a layer: one type for all layers.
 
-use std::cell::RefCell;
+use std::cell::{RefCell, RefMut};
 use std::mem;
 use std::panic::Location;
 
@@ -13,7 +13,7 @@ use super::saved::{self, Pack, Saved, Unpack};
 use crate::array::shape::same;
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, At, Edge, GradMode, NodeRef, Packing, Pull, Rule, Sink, Slots, Visit, for_any,
+    AnyTensor, At, Edge, GradMode, NodeRef, Packing, Pull, Push, Rule, Sink, Slots, Visit, for_any,
 };
 
 /// What one call of a layer leaves in the graph.
@@ -51,9 +51,17 @@ impl Rule for LayerNode {
         };
         if once {
             let _off = GradMode::set(false);
-            return (call.pull)(&raw);
+            return (call.rules.pull)(&raw);
         }
-        (call.pull)(&raw)
+        (call.rules.pull)(&raw)
+    }
+
+    fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
+        self.0.push_tangents(push)
+    }
+
+    fn has_jvp(&self) -> bool {
+        self.0.rules.push.is_some()
     }
 
     fn pack(&mut self, packing: &Packing<'_>) {
@@ -67,9 +75,14 @@ impl Rule for LayerNode {
 }
 
 /// Shows the places of what a call saved.
-fn visit(call: &Content) -> impl Fn(&mut Pack, &mut Visit<'_>) -> Result<()> + use<> {
+pub(super) fn visit(call: &Content) -> impl Fn(&mut Pack, &mut Visit<'_>) -> Result<()> + use<> {
     let info = call.info;
     move |saved, visit| saved::visit(saved, info, visit)
+}
+
+/// What forward saved, as its declared type.
+pub(super) fn unpack<S: Saved>(layer: &Content, kept: RefMut<'_, Pack>, at: &At<'_>) -> Result<S> {
+    S::unpack(&mut Unpack { kept, next: 0, at: At { ..*at }, info: layer.info, position: 0 })
 }
 
 /// One visit of a layer's node: what the generated `pull` works with.
@@ -105,13 +118,7 @@ impl RawBackward<'_> {
 
     /// What forward saved.
     fn saved<L: Layer<K>, K>(&self) -> Result<L::Saved> {
-        L::Saved::unpack(&mut Unpack {
-            kept: self.kept.borrow_mut(),
-            next: 0,
-            at: At { ..self.at },
-            info: self.layer.info,
-            position: 0,
-        })
+        unpack(self.layer, self.kept.borrow_mut(), &self.at)
     }
 
     /// The context of backward.
@@ -245,13 +252,17 @@ impl RawBackward<'_> {
 }
 
 /// Behind the gradients of an op that is differentiable once: it refuses.
-struct Barrier {
+pub(super) struct Barrier {
     op: &'static str,
     edges: Edges,
 }
 
 impl Barrier {
-    fn record(layer: &Content, grads: &Slots, location: &'static Location<'static>) -> NodeRef {
+    pub(super) fn record(
+        layer: &Content,
+        grads: &Slots,
+        location: &'static Location<'static>,
+    ) -> NodeRef {
         let mut edges = layer.edges.clone();
         edges.extend(grads.iter().flatten().map(|grad| for_any!(grad, t => t.edge())));
         NodeRef::record(Self { op: layer.info.name, edges }, location)

@@ -9,6 +9,7 @@ use std::marker::PhantomData;
 use super::Layer;
 use super::apply::{apply, apply_fallible};
 use super::context::ForwardContext;
+use super::forward_mode::{Dual, JvpForm, RawJvp, TangentFor};
 use super::grads::{GradFor, Gradient};
 use super::inputs::{DifferentiableInput, TensorInput};
 use super::node::RawBackward;
@@ -136,6 +137,23 @@ impl<T: Float> Known<Tensor<T>> {
     ) -> Result<Result<O, E>> {
         apply_fallible(inputs, forward, |output, visitor| visitor.output(output))
     }
+
+    /// An input and its tangents.
+    #[inline]
+    pub fn primal<I: JvpForm + ?Sized>(&self, raw: &RawJvp<'_>, group: usize) -> Dual<I> {
+        raw.primal(group)
+    }
+
+    /// What `jvp` returned for an output.
+    #[inline]
+    pub fn give_tangent<O: ?Sized, G: TangentFor<O>>(
+        &self,
+        raw: &RawJvp<'_>,
+        group: usize,
+        tangent: G,
+    ) -> Result<()> {
+        raw.give(group, tangent)
+    }
 }
 
 /// The same for every other type: nothing is asked, and nothing runs.
@@ -177,6 +195,14 @@ pub trait Unknown {
     ) -> Result<Result<O, E>> {
         unproven()
     }
+    /// Accepts anything.
+    fn primal<I: ?Sized>(&self, _: &RawJvp<'_>, _: usize) -> AnyDual {
+        unproven()
+    }
+    /// Accepts anything.
+    fn give_tangent<O: ?Sized, G>(&self, _: &RawJvp<'_>, _: usize, _: G) -> Result<()> {
+        unproven()
+    }
 }
 
 impl<T: ?Sized> Unknown for Known<T> {}
@@ -188,6 +214,22 @@ pub struct AnyGradient;
 impl AnyGradient {
     /// Becomes whatever backward's parameter is.
     pub fn lend<P>(&self) -> P {
+        unproven()
+    }
+}
+
+/// The input that is no tensor, and its tangent.
+#[doc(hidden)]
+pub struct AnyDual;
+
+impl AnyDual {
+    /// Becomes whatever `jvp`'s parameter is.
+    pub fn input<P>(&self) -> P {
+        unproven()
+    }
+
+    /// Becomes whatever `jvp`'s parameter is.
+    pub fn tangent<P>(&self) -> P {
         unproven()
     }
 }

@@ -1,7 +1,7 @@
 //! Random graphs, with fan-out, diamonds, detached and unrecorded parts, against dual numbers:
 //! each value carries its slope along a direction, which a detached part sets to 0.
 
-use autograd_core::{Tensor, no_grad};
+use autograd_core::{Tensor, jvp, no_grad};
 use proptest::prelude::*;
 
 /// Numbers in each value.
@@ -140,5 +140,11 @@ proptest! {
             }
         }
         prop_assert!((found - slope).abs() <= 1e-9 * scale, "{} by backward, {} by duals", found, slope);
+        let tangents: Vec<Tensor<f64>> = (0..leaves.len())
+            .map(|k| Tensor::from(&direction[k * N..(k + 1) * N]))
+            .collect();
+        let (_, pushed) = jvp(|t| on_tensors(&steps, t), &tensors, &tangents).unwrap();
+        let pushed = pushed.item();
+        prop_assert!((pushed - slope).abs() <= 1e-9 * scale, "{} by jvp, {} by duals", pushed, slope);
     }
 }

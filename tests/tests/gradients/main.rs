@@ -18,7 +18,7 @@ mod shape;
 mod single;
 
 use autograd_core::{
-    AnyTensor, Generator, GradOptions, Tensor, grad_with, gradcheck, gradgradcheck,
+    AnyTensor, Generator, GradOptions, Tensor, grad_with, gradgradcheck, jvpcheck,
     saved_tensors_hooks,
 };
 
@@ -64,11 +64,12 @@ pub(crate) fn layouts(low: f64, high: f64) -> Vec<(&'static str, Tensor<f64>)> {
     ]
 }
 
-/// Both orders.
+/// Both orders, and forward mode.
 #[track_caller]
 pub(crate) fn check(what: &str, f: impl Fn(&[Tensor<f64>]) -> Tensor<f64>, inputs: &[Tensor<f64>]) {
     let shapes: Vec<_> = inputs.iter().map(Tensor::shape).collect();
-    if let Err(error) = gradcheck(&f, inputs) {
+    // This is `gradcheck` too.
+    if let Err(error) = jvpcheck(&f, inputs) {
         panic!("{what} on {shapes:?}: {error}");
     }
     if let Err(error) = gradgradcheck(&f, inputs) {

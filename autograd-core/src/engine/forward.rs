@@ -1,0 +1,267 @@
+//! Forward mode: tangents go through a recorded graph, from its inputs to its output.
+//!
+//! A node with a rule for that is asked: a layer with `fn jvp`, a function of each element, a
+//! checkpoint. For every other node the rule of backward is transposed. It is linear in the
+//! gradient it gets, so it is recorded on an arbitrary one; a walk through that record, from the
+//! tangents of the inputs to that gradient, gives the tangents of the outputs. So every op has a
+//! forward mode that is as right as its backward.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::frontier::{Frontier, address};
+use super::{Held, sum, visit};
+use crate::array::DType;
+use crate::error::{Error, Result};
+use crate::graph::{
+    AnyTensor, Edge, GradMode, Node, NodeRef, Nodes, Pull, Push, Sink, Slots, Tensor, adopt,
+    collect, for_any, output_shapes,
+};
+use crate::ops::Float;
+
+/// Where an edge leads, for comparison.
+pub(super) type Target = (*const (), u32);
+
+pub(super) fn target(edge: &Edge) -> Option<Target> {
+    match edge {
+        Edge::None => None,
+        Edge::Node(node, slot) => Some((address(node.arc()), *slot)),
+        Edge::Leaf(leaf) => Some((leaf.address(), 0)),
+    }
+}
+
+/// What a walk in forward mode came to.
+pub(crate) enum Pushed {
+    /// The tangent; `None` where it is zero because nothing leads there.
+    Tangent(Option<AnyTensor>),
+    /// Another thread recorded some of the graph, so shapes in it are not known.
+    UnknownShapes,
+}
+
+enum Stop {
+    UnknownShapes,
+    Failed(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// The tangent of what this edge leads to, from those at `known` edges. The graph is kept;
+/// [`ForwardMode`](crate::graph::ForwardMode) must be on since it was recorded.
+pub(crate) fn push(
+    to: &Edge,
+    known: impl IntoIterator<Item = (Edge, Option<AnyTensor>)>,
+    record: bool,
+) -> Result<Pushed> {
+    let _mode = GradMode::set(record);
+    match Walk::new(to, known).run(to, record) {
+        Ok(tangent) => Ok(Pushed::Tangent(tangent)),
+        Err(Stop::UnknownShapes) => Ok(Pushed::UnknownShapes),
+        Err(Stop::Failed(error)) => Err(error),
+    }
+}
+
+/// Whether an op with a `jvp` of the user's lies behind this edge.
+pub(crate) fn has_jvp(from: &Edge) -> bool {
+    super::reaches(from, |edge| matches!(edge, Edge::Node(node, _) if node.rule.has_jvp()))
+}
+
+struct Walk {
+    tangents: HashMap<Target, Option<AnyTensor>>,
+    /// How many edges still ask for a tangent; after the last it is freed.
+    uses: HashMap<Target, usize>,
+    /// In the order in which they are visited.
+    nodes: Vec<NodeRef>,
+}
+
+impl Walk {
+    fn new(to: &Edge, known: impl IntoIterator<Item = (Edge, Option<AnyTensor>)>) -> Self {
+        let known = known.into_iter().filter_map(|(edge, tangent)| Some((target(&edge)?, tangent)));
+        let tangents: HashMap<_, _> = known.collect();
+        let (mut uses, mut nodes) = (HashMap::new(), Vec::new());
+        let mut seen = HashSet::new();
+        let mut waiting = vec![to.clone()];
+        while let Some(edge) = waiting.pop() {
+            let Some(target) = target(&edge) else { continue };
+            *uses.entry(target).or_default() += 1;
+            if let Edge::Node(node, _) = edge
+                && !tangents.contains_key(&target)
+                && seen.insert(address(node.arc()))
+            {
+                waiting.extend(node.rule.edges().iter().cloned());
+                nodes.push(node);
+            }
+        }
+        // Every edge leads to a lower level.
+        nodes.sort_by_key(|node| node.level);
+        Self { tangents, uses, nodes }
+    }
+
+    fn run(mut self, to: &Edge, record: bool) -> Result<Option<AnyTensor>, Stop> {
+        for node in std::mem::take(&mut self.nodes) {
+            let tangents: Slots = node.rule.edges().iter().map(|edge| self.take(edge)).collect();
+            if tangents.iter().all(Option::is_none) {
+                continue;
+            }
+            let pushed = push_node(node.arc(), tangents, record)?;
+            for (slot, tangent) in (0..).zip(pushed) {
+                let target = (address(node.arc()), slot);
+                if self.uses.contains_key(&target) {
+                    // A known tangent stays what it is.
+                    self.tangents.entry(target).or_insert(tangent);
+                }
+            }
+        }
+        Ok(self.take(to))
+    }
+
+    fn take(&mut self, edge: &Edge) -> Option<AnyTensor> {
+        let target = target(edge)?;
+        let left = self.uses.get_mut(&target)?;
+        *left -= 1;
+        if *left == 0 {
+            return self.tangents.remove(&target).flatten();
+        }
+        self.tangents.get(&target).cloned().flatten()
+    }
+}
+
+fn push_node(node: &Arc<Node>, tangents: Slots, record: bool) -> Result<Slots, Stop> {
+    let mut push = Push { node, tangents, record };
+    match node.rule.push(&mut push)? {
+        Some(tangents) => Ok(tangents),
+        None => transposed(&push),
+    }
+}
+
+/// The tangents of a node's outputs by its backward.
+fn transposed(push: &Push<'_>) -> Result<Slots, Stop> {
+    let node = push.node;
+    let shapes = output_shapes(node).ok_or(Stop::UnknownShapes)?;
+    let seeds: Slots = shapes
+        .iter()
+        .map(|shape| match shape {
+            Some((DType::Float32, shape)) => Some(seed::<f32>(shape)),
+            Some((DType::Float64, shape)) => Some(seed::<f64>(shape)),
+            _ => None,
+        })
+        .collect();
+    let edges = node.rule.edges();
+    let (pulled, own) = collect(|| {
+        let _mode = GradMode::set(true);
+        let mut wanted = Wanted::new(edges, &push.tangents);
+        let grads = vec![None; edges.len()];
+        let mut held = Held { edges, grads, sink: &mut wanted };
+        let (grads, create_graph) = (seeds.clone(), push.record);
+        let pull = &mut Pull { node, grads, retain: true, create_graph, sink: &mut held };
+        node.rule.pull(pull).map(|()| held.grads)
+    });
+    if push.record {
+        adopt(&own);
+    }
+    let mut back = Back { frontier: Frontier::default(), own, seeds, found: Slots::new() };
+    back.found.resize(shapes.len(), None);
+    for (grad, tangent) in pulled?.into_iter().zip(&push.tangents) {
+        let (Some(grad), Some(tangent)) = (grad, tangent) else { continue };
+        let edge = for_any!(&grad, t => t.edge());
+        if target(&edge).is_none() && !is_zero(&grad) {
+            return Err(Stop::Failed(Error::Unsupported {
+                op: node.rule.name(),
+                why: "its backward does not compute with the gradient it gets, so forward mode \
+                      cannot go through it; write `fn jvp` in the op, or make backward of \
+                      differentiable ops"
+                    .into(),
+            }));
+        }
+        back.deliver(&edge, tangent.clone())?;
+    }
+    while let Some(waiting) = back.frontier.pop() {
+        visit(waiting, push.record, push.record, &mut None, &mut back)?;
+    }
+    Ok(back.found)
+}
+
+/// An arbitrary gradient: not 0, for which a derivative that is infinite would give NaN.
+fn seed<T: Float>(shape: &[usize]) -> AnyTensor {
+    let seed = Tensor::<T>::ones(shape);
+    seed.set_stop_gradient(false);
+    seed.into()
+}
+
+fn is_zero(tensor: &AnyTensor) -> bool {
+    match tensor {
+        AnyTensor::Float32(t) => t.to_vec().iter().all(|x| *x == 0.0),
+        AnyTensor::Float64(t) => t.to_vec().iter().all(|x| *x == 0.0),
+        _ => true,
+    }
+}
+
+/// Wants the gradients of inputs that have a tangent.
+struct Wanted {
+    targets: HashSet<Target>,
+}
+
+impl Wanted {
+    fn new(edges: &[Edge], tangents: &Slots) -> Self {
+        let edges = edges.iter().zip(tangents).filter(|(_, tangent)| tangent.is_some());
+        Self { targets: edges.filter_map(|(edge, _)| target(edge)).collect() }
+    }
+}
+
+impl Sink for Wanted {
+    fn wants(&self, edge: &Edge) -> bool {
+        target(edge).is_some_and(|target| self.targets.contains(&target))
+    }
+
+    fn deliver(&mut self, _: &Edge, _: AnyTensor) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// From the tangents of the inputs to the gradient that the pull was recorded on.
+struct Back {
+    frontier: Frontier,
+    own: Nodes,
+    seeds: Slots,
+    found: Slots,
+}
+
+impl Back {
+    fn seed(&self, leaf: &AnyTensor) -> Option<usize> {
+        let is = |seed: &Option<AnyTensor>| {
+            seed.as_ref().is_some_and(|seed| seed.address() == leaf.address())
+        };
+        self.seeds.iter().position(is)
+    }
+}
+
+impl Sink for Back {
+    fn wants(&self, edge: &Edge) -> bool {
+        match edge {
+            Edge::None => false,
+            Edge::Node(node, _) => self.own.contains(&address(node.arc())),
+            Edge::Leaf(leaf) => self.seed(leaf).is_some(),
+        }
+    }
+
+    fn deliver(&mut self, edge: &Edge, grad: AnyTensor) -> Result<()> {
+        match edge {
+            Edge::Node(node, slot) if self.own.contains(&address(node.arc())) => {
+                self.frontier.add(node.arc(), *slot as usize, grad, sum)
+            }
+            Edge::Leaf(leaf) => {
+                if let Some(slot) = self.seed(leaf) {
+                    self.found[slot] = Some(match self.found[slot].take() {
+                        Some(before) => sum(before, grad)?,
+                        None => grad,
+                    });
+                }
+                Ok(())
+            }
+            Edge::Node(..) | Edge::None => Ok(()),
+        }
+    }
+}

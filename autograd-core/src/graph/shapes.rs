@@ -1,0 +1,73 @@
+//! What forward mode must know of a node beside its rule: the shapes of its outputs. Noted while
+//! forward mode is on in this thread, and for its time.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+use smallvec::SmallVec;
+
+use super::node::{Node, NodeRef};
+use super::watch::Watching;
+use crate::array::shape::copied;
+use crate::array::{DType, Shape};
+
+/// Element type and shape of each output; `None` for one that is not differentiable.
+pub(crate) type OutputShapes = SmallVec<[Option<(DType, Shape)>; 1]>;
+
+/// The weak reference keeps the address from being used again.
+type Noted = HashMap<*const (), (Weak<Node>, OutputShapes)>;
+
+thread_local! {
+    static SCOPES: Cell<u32> = const { Cell::new(0) };
+    static NOTED: RefCell<Noted> = RefCell::new(Noted::new());
+}
+
+/// Forward mode is on in this thread until dropped, also by a panic.
+pub(crate) struct ForwardMode {
+    _watching: Watching,
+}
+
+impl ForwardMode {
+    pub(crate) fn start() -> Self {
+        SCOPES.set(SCOPES.get() + 1);
+        Self { _watching: Watching::start() }
+    }
+
+    /// Whether forward mode is on in this thread.
+    pub(crate) fn is_on() -> bool {
+        SCOPES.get() != 0
+    }
+}
+
+impl Drop for ForwardMode {
+    fn drop(&mut self) {
+        SCOPES.set(SCOPES.get() - 1);
+        if !Self::is_on() {
+            NOTED.take();
+        }
+    }
+}
+
+/// A value became output `slot` of a node.
+pub(super) fn note(node: &NodeRef, slot: u32, dtype: DType, shape: &[usize]) {
+    if !ForwardMode::is_on() {
+        return;
+    }
+    let (node, slot) = (node.arc(), slot as usize);
+    NOTED.with_borrow_mut(|noted| {
+        let (_, shapes) = noted
+            .entry(Arc::as_ptr(node).cast())
+            .or_insert_with(|| (Arc::downgrade(node), OutputShapes::new()));
+        if shapes.len() <= slot {
+            shapes.resize(slot + 1, None);
+        }
+        shapes[slot] = Some((dtype, copied(shape)));
+    });
+}
+
+/// The outputs of a node; `None` if it was recorded by another thread.
+pub(crate) fn output_shapes(node: &Arc<Node>) -> Option<OutputShapes> {
+    NOTED
+        .with_borrow(|noted| noted.get(&Arc::as_ptr(node).cast()).map(|(_, shapes)| shapes.clone()))
+}

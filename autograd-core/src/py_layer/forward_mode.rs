@@ -1,0 +1,395 @@
+//! Forward mode through a layer with `fn jvp`.
+
+use std::any::Any;
+use std::cell::{OnceCell, RefCell};
+use std::fmt::Display;
+use std::mem;
+
+use super::Layer;
+use super::call::Content;
+use super::context::JvpContext;
+use super::grads::{GradEntries, GradFor};
+use super::inputs::{TensorInput, primals};
+use super::node::{Barrier, unpack, visit};
+use super::saved::Pack;
+use crate::array::shape::same;
+use crate::error::{Error, Result};
+use crate::graph::{AnyTensor, At, Element, ForwardMode, GradMode, Push, Slots, Tensor, for_any};
+use crate::ops::Float;
+
+/// What a layer's node does with gradients and with tangents.
+pub(super) struct Rules {
+    pub(super) pull: fn(&super::RawBackward<'_>) -> Result<()>,
+    /// `None` for a layer without `fn jvp`.
+    pub(super) push: Option<fn(&RawJvp<'_>) -> Result<()>>,
+}
+
+/// An input as `jvp` will see it, and its version.
+pub(super) type Primal = (AnyTensor, u32);
+
+/// Keeps the inputs where `jvp` may be called.
+pub(super) fn keep_inputs(call: &mut Content, inputs: &[&dyn TensorInput]) {
+    if call.rules.push.is_none() || !ForwardMode::is_on() {
+        return;
+    }
+    let declared = inputs.iter().zip(call.info.inputs);
+    let declared = declared.filter(|(_, declared)| declared.differentiable);
+    let tensors = declared.flat_map(|(input, _)| primals(*input));
+    let with_version = tensors.map(|tensor| {
+        let version = tensor.version();
+        (tensor, version)
+    });
+    call.inputs = Some(with_version.collect());
+}
+
+impl Content {
+    /// Calls the user's `jvp`, if there is one.
+    pub(super) fn push_tangents(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
+        let once = self.info.once_differentiable;
+        let (Some(function), Some(inputs)) = (self.rules.push, &self.inputs) else {
+            // Its backward is not made of differentiable ops, so it cannot be transposed.
+            return match once {
+                true => Err(self.no_forward_mode()),
+                false => Ok(None),
+            };
+        };
+        let at = push.at();
+        for (position, (tensor, version)) in inputs.iter().enumerate() {
+            at.check_version(*version, tensor.version(), || self.input_name(position))?;
+        }
+        let kept = self.saved.copied(&at, visit(self))?;
+        // The user may change them in place; nobody else shall see that.
+        let mut tangents = mem::take(&mut push.tangents);
+        tangents.iter_mut().for_each(|tangent| *tangent = tangent.take().map(AnyTensor::unshared));
+        let barrier =
+            (once && push.record).then(|| Barrier::record(self, &tangents, push.node.location));
+        let _off = once.then(|| GradMode::set(false));
+        let raw = RawJvp {
+            layer: self,
+            at: At { create_graph: push.record && !once, ..push.at() },
+            kept: RefCell::new(kept),
+            inputs,
+            tangents: RefCell::new(tangents),
+            outputs: RefCell::default(),
+        };
+        function(&raw)?;
+        let mut outputs = raw.outputs.into_inner();
+        if let Some(barrier) = barrier {
+            for output in outputs.iter_mut().flatten() {
+                let behind = for_any!(&*output, t => t.clone().attached(barrier.clone(), 0).into());
+                *output = behind;
+            }
+        }
+        Ok(Some(outputs))
+    }
+
+    /// The name of the parameter that a tensor came in.
+    fn input_name(&self, tensor: usize) -> String {
+        let holds = |group: &usize| {
+            let (first, count) = self.layout.group(*group);
+            (first..first + count).contains(&tensor)
+        };
+        let group = (0..self.info.inputs.len()).find(holds);
+        group.map_or_else(|| "an input".to_owned(), |at| self.info.inputs[at].name.to_owned())
+    }
+
+    fn no_forward_mode(&self) -> Error {
+        Error::Unsupported {
+            op: self.info.name,
+            why: "its backward is `once_differentiable`, so forward mode cannot be had from it; \
+                  write `fn jvp` in the op, or remove that argument of #[py_layer] if backward is \
+                  made of differentiable ops"
+                .to_owned(),
+        }
+    }
+}
+
+/// One visit of a layer's node in forward mode: what the generated `push` works with.
+#[doc(hidden)]
+pub struct RawJvp<'a> {
+    layer: &'a Content,
+    at: At<'a>,
+    kept: RefCell<Pack>,
+    inputs: &'a [Primal],
+    tangents: RefCell<Slots>,
+    outputs: RefCell<Slots>,
+}
+
+impl RawJvp<'_> {
+    /// What forward saved.
+    pub fn saved<L: Layer<K>, K>(&self) -> Result<L::Saved> {
+        unpack(self.layer, self.kept.borrow_mut(), &self.at)
+    }
+
+    /// The context of `jvp`.
+    pub fn context<'s, L: Layer<K>, K>(&'s self, saved: &'s L::Saved) -> JvpContext<'s, L> {
+        let attrs = self.layer.attrs.as_deref().map(|attrs| attrs as &(dyn Any + Send + Sync));
+        JvpContext::new(saved, attrs)
+    }
+
+    /// Input `group` and its tangents.
+    pub fn primal<I: JvpForm + ?Sized>(&self, group: usize) -> Dual<I> {
+        let (first, count) = self.layer.layout.group(group);
+        let tensors = self.inputs[first..first + count].iter();
+        let mut tangents = self.tangents.borrow_mut();
+        Dual {
+            inputs: tensors.filter_map(|(tensor, _)| I::Of::unwrap(tensor.clone())).collect(),
+            tangents: tangents[first..first + count]
+                .iter_mut()
+                .map(|tangent| tangent.take().and_then(I::Of::unwrap))
+                .collect(),
+            full: OnceCell::new(),
+        }
+    }
+
+    /// What `jvp` returned for output `group`.
+    pub fn give<O: ?Sized, G: TangentFor<O>>(&self, group: usize, tangents: G) -> Result<()> {
+        let tangents = tangents.entries().into_list();
+        let (first, count) = self.layer.layout.group(self.layer.info.inputs.len() + group);
+        let (op, location) = (self.at.op, self.at.location);
+        if tangents.len() != count {
+            let (expected, found) = (count, tangents.len());
+            let output = self.output_name(group, None);
+            return Err(Error::TangentCount { op, output, expected, found, location });
+        }
+        let slot = first - self.layer.edges.len();
+        let mut outputs = self.outputs.borrow_mut();
+        for (position, tangent) in tangents.into_iter().enumerate() {
+            let expected = self.layer.layout.shape(first + position);
+            if let Some(tangent) = &tangent
+                && !same(tangent.shape(), expected)
+            {
+                let output = self.output_name(group, (count > 1).then_some(position));
+                let (expected, found) = (expected.to_vec(), tangent.shape().to_vec());
+                return Err(Error::TangentShape { op, output, expected, found, location });
+            }
+            let len = outputs.len().max(slot + position + 1);
+            outputs.resize(len, None);
+            outputs[slot + position] = tangent;
+        }
+        Ok(())
+    }
+
+    /// `the output`, or `output 1[0]`.
+    fn output_name(&self, group: usize, position: Option<usize>) -> String {
+        let only = self.layer.layout.groups() == self.layer.info.inputs.len() + 1;
+        let name = if only { "the output".to_owned() } else { format!("output {group}") };
+        position.map_or(name.clone(), |position| format!("{name}[{position}]"))
+    }
+
+    /// What `jvp` returned for all outputs, where the macro could not see the parts.
+    pub fn give_all<O, G: TangentsFor<O>>(&self, tangents: G) -> Result<()> {
+        tangents.give(self)
+    }
+
+    /// What `jvp` returned, or its error as one of ours.
+    pub fn user<G, E: Display>(&self, returned: Result<G, E>) -> Result<G> {
+        returned.map_err(|error| Error::User {
+            op: self.at.op,
+            function: "jvp",
+            message: error.to_string(),
+            location: self.at.location,
+        })
+    }
+}
+
+/// How an input stands in forward: `Tensor<T>`, `Option<Tensor<T>>`, or `[Tensor<T>]` for a list.
+#[doc(hidden)]
+pub trait JvpForm {
+    /// Its element type.
+    type Of: Float;
+}
+
+impl<T: Float> JvpForm for Tensor<T> {
+    type Of = T;
+}
+
+impl<T: Float> JvpForm for Option<Tensor<T>> {
+    type Of = T;
+}
+
+impl<T: Float> JvpForm for [Tensor<T>] {
+    type Of = T;
+}
+
+/// An input and its tangents.
+#[doc(hidden)]
+pub struct Dual<I: JvpForm + ?Sized> {
+    inputs: Vec<Tensor<I::Of>>,
+    tangents: Vec<Option<Tensor<I::Of>>>,
+    /// With zeros where no tangent came.
+    full: OnceCell<Vec<Tensor<I::Of>>>,
+}
+
+impl<I: JvpForm + ?Sized> Dual<I> {
+    /// As `jvp`'s parameter for the input has it.
+    pub fn input<'s, P: JvpInput<'s, I>>(&'s self) -> P {
+        P::input(self)
+    }
+
+    /// As `jvp`'s parameter for the tangent has it.
+    pub fn tangent<'s, P: TangentParam<'s, I>>(&'s self) -> P {
+        P::tangent(self)
+    }
+
+    fn full(&self) -> &[Tensor<I::Of>] {
+        self.full.get_or_init(|| {
+            let pairs = self.tangents.iter().zip(&self.inputs);
+            pairs
+                .map(|(tangent, input)| {
+                    tangent.clone().unwrap_or_else(|| Tensor::zeros_like(input))
+                })
+                .collect()
+        })
+    }
+}
+
+/// A parameter of `jvp` for an input.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "a parameter of `jvp` of type `{Self}` does not fit its input, which is `{I}`",
+    label = "must be the input `{I}`",
+    note = "`jvp` gets an input `Tensor<T>` as `&Tensor<T>`, an optional one as `Option<&Tensor<T>>`, and every list as `&[Tensor<T>]`, with the same `T` as in `forward`"
+)]
+pub trait JvpInput<'s, I: JvpForm + ?Sized>: Sized {
+    /// Lent by the caller for the time of the call.
+    fn input(from: &'s Dual<I>) -> Self;
+}
+
+#[diagnostic::do_not_recommend]
+impl<'s, T: Float> JvpInput<'s, Tensor<T>> for &'s Tensor<T> {
+    fn input(from: &'s Dual<Tensor<T>>) -> Self {
+        &from.inputs[0]
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<'s, T: Float> JvpInput<'s, Option<Tensor<T>>> for Option<&'s Tensor<T>> {
+    fn input(from: &'s Dual<Option<Tensor<T>>>) -> Self {
+        from.inputs.first()
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<'s, T: Float> JvpInput<'s, [Tensor<T>]> for &'s [Tensor<T>] {
+    fn input(from: &'s Dual<[Tensor<T>]>) -> Self {
+        &from.inputs
+    }
+}
+
+/// A parameter of `jvp` for the tangent of an input.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "a tangent of type `{Self}` does not fit its input, which is `{I}`",
+    label = "must be the tangent of a `{I}`",
+    note = "the tangent of an input `Tensor<T>` is `&Tensor<T>` (zeros where none came) or `Option<&Tensor<T>>`, of an optional one `Option<&Tensor<T>>`, of a list `&[Tensor<T>]` or `&[Option<Tensor<T>>]`, with the same `T`"
+)]
+pub trait TangentParam<'s, I: JvpForm + ?Sized>: Sized {
+    /// Lent by the caller for the time of the call.
+    fn tangent(from: &'s Dual<I>) -> Self;
+}
+
+#[diagnostic::do_not_recommend]
+impl<'s, T: Float> TangentParam<'s, Tensor<T>> for &'s Tensor<T> {
+    fn tangent(from: &'s Dual<Tensor<T>>) -> Self {
+        match &from.tangents[0] {
+            Some(tangent) => tangent,
+            None => &from.full()[0],
+        }
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<'s, T: Float> TangentParam<'s, Tensor<T>> for Option<&'s Tensor<T>> {
+    fn tangent(from: &'s Dual<Tensor<T>>) -> Self {
+        from.tangents[0].as_ref()
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<'s, T: Float> TangentParam<'s, Option<Tensor<T>>> for Option<&'s Tensor<T>> {
+    fn tangent(from: &'s Dual<Option<Tensor<T>>>) -> Self {
+        from.tangents.first().and_then(Option::as_ref)
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<'s, T: Float> TangentParam<'s, [Tensor<T>]> for &'s [Tensor<T>] {
+    fn tangent(from: &'s Dual<[Tensor<T>]>) -> Self {
+        from.full()
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<'s, T: Float> TangentParam<'s, [Tensor<T>]> for &'s [Option<Tensor<T>>] {
+    fn tangent(from: &'s Dual<[Tensor<T>]>) -> Self {
+        &from.tangents
+    }
+}
+
+/// A tangent that `jvp` may return for an output of type `O` (`Tensor<T>`, or `[Tensor<T>]` for a
+/// list of tensors).
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "a returned tangent of type `{Self}` does not fit its output, which is `{O}`",
+    label = "must be the tangent of a `{O}`",
+    note = "the tangent of an output `Tensor<T>` is a `Tensor<T>` or `Option<Tensor<T>>` by value, with the same `T`; of a list of tensors it is a `Vec` or an array of them"
+)]
+pub trait TangentFor<O: ?Sized> {
+    /// One entry for each tensor of the output.
+    fn entries(self) -> GradEntries;
+}
+
+#[diagnostic::do_not_recommend]
+impl<O: ?Sized, G: GradFor<O>> TangentFor<O> for G {
+    fn entries(self) -> GradEntries {
+        self.list()
+    }
+}
+
+/// What `jvp` may return for all outputs together, `O` being a tuple of them.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "what `jvp` returns, `{Self}`, is not one tangent for each tensor output",
+    label = "must hold the tangents of `{O}`, in this order",
+    note = "return a tuple with one tangent for each tensor output, in the order in which `forward` returns them"
+)]
+pub trait TangentsFor<O> {
+    /// Hands them on one by one.
+    fn give(self, raw: &RawJvp<'_>) -> Result<()>;
+}
+
+macro_rules! tangents_tuples {
+    ($(($($output:ident $tangent:ident $position:tt)*))*) => {$(
+        #[diagnostic::do_not_recommend]
+        impl<$($output, $tangent: TangentFor<$output>),*> TangentsFor<($($output,)*)>
+            for ($($tangent,)*)
+        {
+            fn give(self, raw: &RawJvp<'_>) -> Result<()> {
+                $(raw.give($position, self.$position)?;)*
+                Ok(())
+            }
+        }
+    )*};
+}
+
+tangents_tuples! {
+    (A A1 0 B B1 1)
+    (A A1 0 B B1 1 C C1 2)
+    (A A1 0 B B1 1 C C1 2 D D1 3)
+    (A A1 0 B B1 1 C C1 2 D D1 3 E E1 4)
+    (A A1 0 B B1 1 C C1 2 D D1 3 E E1 4 F F1 5)
+    (A A1 0 B B1 1 C C1 2 D D1 3 E E1 4 F F1 5 G G1 6)
+    (A A1 0 B B1 1 C C1 2 D D1 3 E E1 4 F F1 5 G G1 6 H H1 7)
+    (A A1 0 B B1 1 C C1 2 D D1 3 E E1 4 F F1 5 G G1 6 H H1 7 I I1 8)
+    (A A1 0 B B1 1 C C1 2 D D1 3 E E1 4 F F1 5 G G1 6 H H1 7 I I1 8 J J1 9)
+    (A A1 0 B B1 1 C C1 2 D D1 3 E E1 4 F F1 5 G G1 6 H H1 7 I I1 8 J J1 9 K K1 10)
+    (A A1 0 B B1 1 C C1 2 D D1 3 E E1 4 F F1 5 G G1 6 H H1 7 I I1 8 J J1 9 K K1 10 L L1 11)
+    (A A1 0 B B1 1 C C1 2 D D1 3 E E1 4 F F1 5 G G1 6 H H1 7 I I1 8 J J1 9 K K1 10 L L1 11 M M1 12)
+    (A A1 0 B B1 1 C C1 2 D D1 3 E E1 4 F F1 5 G G1 6 H H1 7 I I1 8 J J1 9 K K1 10 L L1 11 M M1 12
+        N N1 13)
+    (A A1 0 B B1 1 C C1 2 D D1 3 E E1 4 F F1 5 G G1 6 H H1 7 I I1 8 J J1 9 K K1 10 L L1 11 M M1 12
+        N N1 13 O O1 14)
+    (A A1 0 B B1 1 C C1 2 D D1 3 E E1 4 F F1 5 G G1 6 H H1 7 I I1 8 J J1 9 K K1 10 L L1 11 M M1 12
+        N N1 13 O O1 14 P P1 15)
+}

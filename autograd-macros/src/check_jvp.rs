@@ -1,0 +1,254 @@
+//! The rules of `fn jvp`, where there is one.
+
+use crate::args::Args;
+use crate::check::{
+    inner_tensor, is_gradient_form, is_list, returned_tensor, surely_gradients, surely_wrong,
+};
+use crate::errors::Errors;
+use crate::messages;
+use crate::model::{
+    Form, GradientParam, Jvp, Layer, Param, ParamKind, Returns, TensorInput, bare, element,
+    gradient_type, input_form, is_known, plain_name, primal_type, text,
+};
+use syn::Type;
+
+/// Holds it against every rule.
+pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
+    let Some(jvp) = &layer.jvp else { return };
+    if args.no_grad.is_some() {
+        return errors.at(&jvp.function.sig.ident, messages::jvp_without_gradient());
+    }
+    if layer.forward.is_none() {
+        return;
+    }
+    parameters(layer, jvp, errors);
+    returned(layer, jvp, errors);
+}
+
+/// The parameters as they should be.
+fn wanted_parameters(layer: &Layer) -> String {
+    let inputs = layer.differentiable();
+    let primals = inputs.iter().map(|(param, input)| {
+        let ty = primal_type(input.form, &text(&input.tensor));
+        format!("{}: {ty}", plain_name(&param.ident))
+    });
+    let tangents = inputs.iter().map(|(param, input)| {
+        let ty = tangent_type(input.form, &text(&input.tensor));
+        format!("d{}: {ty}", plain_name(&param.ident))
+    });
+    format!("`{}`", primals.chain(tangents).collect::<Vec<_>>().join(", "))
+}
+
+/// How the tangent of an input is written.
+fn tangent_type(form: Form, tensor: &str) -> String {
+    match form {
+        Form::One => format!("&{tensor}"),
+        Form::Optional => format!("Option<&{tensor}>"),
+        Form::List => format!("&[{tensor}]"),
+    }
+}
+
+fn parameters(layer: &Layer, jvp: &Jvp, errors: &mut Errors) {
+    let inputs = layer.differentiable();
+    if inputs.is_empty() {
+        return;
+    }
+    let names: Vec<String> = inputs.iter().map(|(param, _)| plain_name(&param.ident)).collect();
+    if other_inputs(layer, jvp, errors) {
+        return;
+    }
+    let found = jvp.params.len();
+    if found != 2 * inputs.len() {
+        let message = messages::jvp_count(found, &names, &wanted_parameters(layer));
+        return match jvp.params.get(2 * inputs.len()) {
+            Some(surplus) => errors.at(&surplus.ty, message),
+            None => errors.at(&jvp.function.sig.ident, message),
+        };
+    }
+    if order(layer, jvp, &names, errors) {
+        return;
+    }
+    let (primals, tangents) = jvp.params.split_at(inputs.len());
+    for ((param, input), primal) in inputs.iter().zip(primals) {
+        primal_parameter(param, input, primal, errors);
+    }
+    for ((param, input), tangent) in inputs.iter().zip(tangents) {
+        tangent_parameter(param, input, tangent, errors);
+    }
+}
+
+/// Parameters with the names of inputs that have no tangent; whether there are any.
+fn other_inputs(layer: &Layer, jvp: &Jvp, errors: &mut Errors) -> bool {
+    let mut any = false;
+    let params = layer.forward.iter().flat_map(|forward| &forward.params);
+    for param in params {
+        let message = match &param.kind {
+            ParamKind::Tensor(input) if !input.stop_gradient => continue,
+            ParamKind::Tensor(_) => messages::jvp_stopped_input,
+            ParamKind::Plain { .. } => messages::jvp_plain_input,
+        };
+        let name = plain_name(&param.ident);
+        let same =
+            |other: &&GradientParam| other.name.as_ref().map(plain_name) == Some(name.clone());
+        if let Some(found) = jvp.params.iter().find(same) {
+            errors.at(&found.name, message(&name));
+            any = true;
+        }
+    }
+    any
+}
+
+/// The name of an input at another place than its own; whether there is one.
+fn order(layer: &Layer, jvp: &Jvp, names: &[String], errors: &mut Errors) -> bool {
+    for (position, param) in jvp.params.iter().enumerate() {
+        let Some(name) = &param.name else { continue };
+        let text = plain_name(name);
+        let Some(own) = names.iter().position(|input| *input == text) else { continue };
+        if own == position {
+            continue;
+        }
+        let expected = match names.get(position) {
+            Some(input) => format!("the input `{input}`"),
+            None => format!("the tangent of `{}`", names[position - names.len()]),
+        };
+        errors.at(name, messages::jvp_order(&text, &expected, &wanted_parameters(layer)));
+        return true;
+    }
+    false
+}
+
+/// The type of a parameter's tensor, wherever it stands.
+fn tensor_in(ty: &Type) -> Option<&syn::TypePath> {
+    input_form(ty)
+        .map(|(_, tensor)| tensor)
+        .or_else(|| crate::model::hidden_tensor(ty))
+        .or_else(|| inner_tensor(ty))
+}
+
+fn primal_parameter(
+    param: &Param,
+    input: &TensorInput,
+    found: &GradientParam,
+    errors: &mut Errors,
+) {
+    let Some(tensor) = tensor_in(&found.ty) else { return };
+    let name = plain_name(&param.ident);
+    let write = primal_type(input.form, &text(&input.tensor));
+    let (is, of) = (element(tensor), element(&input.tensor));
+    if is_known(&is) && is_known(&of) && is != of {
+        errors.at(&found.ty, messages::jvp_input_element(&name, &is, &of, &write));
+    } else if !is_primal_form(input.form, &found.ty) {
+        errors.at(&found.ty, messages::jvp_input_form(&name, &text(&found.ty), &write));
+    }
+}
+
+fn is_primal_form(form: Form, ty: &Type) -> bool {
+    let slice = |ty: &Type| match bare(ty) {
+        Type::Reference(reference) => match bare(&reference.elem) {
+            Type::Slice(slice) => crate::model::as_tensor(&slice.elem).is_some(),
+            _ => false,
+        },
+        _ => false,
+    };
+    match (form, input_form(ty)) {
+        (Form::List, _) => slice(ty),
+        (form, Some((found, _))) => form == found,
+        (_, None) => false,
+    }
+}
+
+fn tangent_parameter(
+    param: &Param,
+    input: &TensorInput,
+    found: &GradientParam,
+    errors: &mut Errors,
+) {
+    let Some(tensor) = tensor_in(&found.ty) else { return };
+    let (of_input, tensor_text) = (plain_name(&param.ident), text(&input.tensor));
+    let name = found.name.as_ref().map_or_else(|| format!("d{of_input}"), plain_name);
+    let write = tangent_type(input.form, &tensor_text);
+    let (is, of) = (element(tensor), element(&input.tensor));
+    if is_known(&is) && is_known(&of) && is != of {
+        let message = messages::tangent_element(&name, &is, &of_input, &of, &write);
+        return errors.at(&found.ty, message);
+    }
+    if !is_gradient_form(input.form, &found.ty) {
+        let forms = match input.form {
+            Form::One => format!("{write}` or `Option<{write}>"),
+            Form::Optional => write,
+            Form::List => format!("{write}` or `&[Option<{tensor_text}>]"),
+        };
+        let message = messages::tangent_form(&of_input, &text(&found.ty), &name, &forms);
+        return errors.at(&found.ty, message);
+    }
+    if input.form == Form::Optional && crate::model::argument_of(&found.ty, "Option").is_none() {
+        errors.at(&found.ty, messages::tangent_optional(&of_input, &name, &write));
+    }
+}
+
+/// What `jvp` should return, as code.
+fn wanted_return(layer: &Layer) -> String {
+    let outputs = layer.outputs();
+    let types: Vec<_> =
+        outputs.iter().map(|(_, form, tensor)| gradient_type(*form, &text(*tensor))).collect();
+    match types.as_slice() {
+        [one] => one.clone(),
+        many => format!("({})", many.join(", ")),
+    }
+}
+
+fn returned(layer: &Layer, jvp: &Jvp, errors: &mut Errors) {
+    let outputs = layer.outputs();
+    if outputs.is_empty() {
+        return;
+    }
+    let write = wanted_return(layer);
+    let count = |found| messages::jvp_returned_count(found, outputs.len(), &write);
+    match &jvp.returns {
+        Returns::Nothing => match &jvp.function.sig.output {
+            syn::ReturnType::Default => errors.at(&jvp.function.sig.ident, count(0)),
+            syn::ReturnType::Type(_, ty) => errors.at(ty, count(0)),
+        },
+        Returns::ByName(ty) => errors.at(ty, messages::jvp_returned_grads(&write)),
+        Returns::Tuple(whole, types) if types.len() != outputs.len() => {
+            errors.at(whole, count(types.len()));
+        }
+        Returns::Tuple(whole, _) if outputs.len() == 1 => {
+            let forms = crate::parse::form_text(outputs[0].1, &text(outputs[0].2));
+            errors.at(whole, messages::jvp_returned_form("the output", &text(whole), &forms));
+        }
+        Returns::Tuple(_, types) => {
+            for (position, ((_, form, tensor), ty)) in outputs.iter().zip(types).enumerate() {
+                let output = messages::output(position, outputs.len());
+                returned_type(&output, *form, tensor, ty, errors);
+            }
+        }
+        Returns::One(ty) if outputs.len() == 1 => {
+            returned_type("the output", outputs[0].1, outputs[0].2, ty, errors);
+        }
+        Returns::One(ty) if is_list(ty) => {
+            errors.at(ty, messages::jvp_returned_list(&text(ty), outputs.len(), &write));
+        }
+        Returns::One(ty) => {
+            if let Some(found) = surely_gradients(ty) {
+                errors.at(ty, count(found));
+            }
+        }
+    }
+}
+
+fn returned_type(output: &str, form: Form, tensor: &syn::TypePath, ty: &Type, errors: &mut Errors) {
+    if let Some(found) = returned_tensor(form, ty) {
+        let (found, expected) = (element(&found), element(tensor));
+        if is_known(&found) && is_known(&expected) && found != expected {
+            let write = gradient_type(form, &text(tensor));
+            let message = messages::jvp_returned_element(&found, output, &expected, &write);
+            errors.at(ty, message);
+        }
+        return;
+    }
+    if surely_wrong(ty) {
+        let write = crate::parse::form_text(form, &text(tensor));
+        errors.at(ty, messages::jvp_returned_form(output, &text(ty), &write));
+    }
+}

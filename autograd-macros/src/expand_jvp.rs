@@ -1,0 +1,119 @@
+//! `Layer::PUSH`: inputs and tangents are lent to the user's `jvp`, and what it returns is handed
+//! on.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{quote, quote_spanned};
+
+use crate::expand::{Expansion, Mode, at, here, output_span, whole_span};
+use crate::model::{Form, Jvp, Returns, TensorInput, local};
+
+/// Nothing where the op has no `jvp`.
+pub(crate) fn push(expansion: &Expansion<'_>) -> Option<TokenStream> {
+    let jvp = expansion.layer.jvp.as_ref().filter(|_| matches!(expansion.mode, Mode::Full))?;
+    let p = &expansion.private;
+    let key = expansion.key();
+    let raw = local("raw");
+    let (saved, context, returned) = (local("saved"), local("context"), local("returned"));
+    let inputs: Vec<(usize, &TensorInput)> = expansion
+        .layer
+        .inputs()
+        .enumerate()
+        .filter(|(_, (_, input))| !input.stop_gradient)
+        .map(|(group, (_, input))| (group, input))
+        .collect();
+    let held: Vec<_> = (0..inputs.len()).map(|i| local(&format!("dual{i}"))).collect();
+    let takes = inputs.iter().zip(&held).map(|((group, input), held)| {
+        let span = whole_span(&input.tensor);
+        let (known, of) = (expansion.known(&input.tensor, span), form(input));
+        let here = here(span);
+        let (held, raw) = (at(held, here), at(&raw, here));
+        quote_spanned!(here=> let #held = #known.primal::<#of>(#raw, #group);)
+    });
+    let (primals, tangents) = jvp.params.split_at(inputs.len().min(jvp.params.len()));
+    let primals = primals.iter().zip(&held).map(|(param, held)| {
+        let here = here(whole_span(&param.ty));
+        let held = at(held, here);
+        quote_spanned!(here=> #held.input())
+    });
+    let tangents = tangents.iter().zip(&held).map(|(param, held)| {
+        let here = here(whole_span(&param.ty));
+        let held = at(held, here);
+        quote_spanned!(here=> #held.tangent())
+    });
+    let result = jvp.fallible.then(|| {
+        let here = here(output_span(&jvp.function.sig.output));
+        let (raw, returned) = (at(&raw, here), at(&returned, here));
+        quote_spanned!(here=> let #returned = #raw.user(#returned)?;)
+    });
+    let gives = gives(expansion, jvp, &raw, &returned);
+    let call = &jvp.function.sig.ident;
+    Some(quote! {
+        const PUSH: ::core::option::Option<fn(&#p::RawJvp<'_>) -> #p::Result<()>> =
+            ::core::option::Option::Some(|#raw: &#p::RawJvp<'_>| {
+                #[allow(unused_imports)]
+                use #p::Unknown as _;
+                let #saved = #raw.saved::<Self, #key>()?;
+                let #context = #raw.context::<Self, #key>(&#saved);
+                #(#takes)*
+                let #returned = Self::#call(&#context, #(#primals,)* #(#tangents),*);
+                #result
+                #gives
+                #p::Result::Ok(())
+            });
+    })
+}
+
+fn gives(
+    expansion: &Expansion<'_>,
+    jvp: &Jvp,
+    raw: &proc_macro2::Ident,
+    returned: &proc_macro2::Ident,
+) -> TokenStream {
+    let outputs = expansion.layer.outputs();
+    let of = |position: usize| {
+        let (_, form, tensor) = &outputs[position];
+        match form {
+            Form::List => quote!([#tensor]),
+            Form::One | Form::Optional => quote!(#tensor),
+        }
+    };
+    let give = |position: usize, span: Span, value: TokenStream| {
+        let (known, of) = (expansion.known(outputs[position].2, span), of(position));
+        let here = here(span);
+        let raw = at(raw, here);
+        quote_spanned!(here=> #known.give_tangent::<#of, _>(#raw, #position, #value)?;)
+    };
+    match &jvp.returns {
+        Returns::Tuple(_, types) => types
+            .iter()
+            .enumerate()
+            .map(|(position, ty)| {
+                let (span, field) = (whole_span(ty), syn::Index::from(position));
+                let returned = at(returned, span);
+                give(position, span, quote_spanned!(here(span)=> #returned.#field))
+            })
+            .collect(),
+        Returns::One(ty) if outputs.len() == 1 => {
+            let span = whole_span(ty);
+            let returned = at(returned, span);
+            give(0, span, quote!(#returned))
+        }
+        Returns::One(ty) => {
+            let here = here(whole_span(ty));
+            let (raw, returned) = (at(raw, here), at(returned, here));
+            let of = (0..outputs.len()).map(of);
+            quote_spanned!(here=> #raw.give_all::<(#(#of,)*), _>(#returned)?;)
+        }
+        Returns::ByName(_) | Returns::Nothing => TokenStream::new(),
+    }
+}
+
+/// What an input is matched with.
+fn form(input: &TensorInput) -> TokenStream {
+    let tensor = &input.tensor;
+    match input.form {
+        Form::One => quote!(#tensor),
+        Form::Optional => quote!(::core::option::Option<#tensor>),
+        Form::List => quote!([#tensor]),
+    }
+}

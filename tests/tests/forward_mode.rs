@@ -1,0 +1,606 @@
+//! Forward mode: `fn jvp` in a block, and ops that have none.
+
+use std::cell::Cell;
+
+use autograd_core::prelude::*;
+use autograd_core::{
+    BackwardOptions, Error, GradOptions, IntoElement, checkpoint, grad, grad_with, gradcheck, jvp,
+    vjp,
+};
+
+thread_local! {
+    static CALLS: Cell<usize> = const { Cell::new(0) };
+}
+
+fn counted<R>(f: impl FnOnce() -> R) -> (R, usize) {
+    CALLS.set(0);
+    let result = f();
+    (result, CALLS.get())
+}
+
+#[track_caller]
+fn close(found: &[f64], expected: &[f64], tolerance: f64) {
+    assert_eq!(found.len(), expected.len(), "{found:?} {expected:?}");
+    for (f, e) in found.iter().zip(expected) {
+        assert!((f - e).abs() <= tolerance * (1.0 + e.abs()), "{found:?} {expected:?}");
+    }
+}
+
+/// `(f(x + h d) - f(x - h d)) / 2h`.
+fn differences(
+    f: impl Fn(&[Tensor<f64>]) -> Tensor<f64>,
+    at: &[Tensor<f64>],
+    along: &[Tensor<f64>],
+) -> Vec<f64> {
+    const H: f64 = 1e-5;
+    let moved = |h: f64| {
+        let at: Vec<_> = at.iter().zip(along).map(|(x, d)| x + d * h).collect();
+        f(&at).to_vec()
+    };
+    let (after, before) = (moved(H), moved(-H));
+    after.iter().zip(before).map(|(a, b)| (a - b) / (2.0 * H)).collect()
+}
+
+/// Saved values, attributes, an optional tangent and a bare one.
+#[py_layer]
+impl ScaledTanh {
+    type Saved = (Tensor<f64>, Tensor<f64>);
+    type Attrs = f64;
+
+    fn forward(
+        ctx: &mut ForwardContext<Self>,
+        x: &Tensor<f64>,
+        w: &Tensor<f64>,
+        by: f64,
+    ) -> Tensor<f64> {
+        let y = x.tanh();
+        ctx.save_for_backward((x, w));
+        ctx.set_attrs(by);
+        &y * w * by
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Grads {
+        let (x, w) = ctx.saved_tensor();
+        let by = *ctx.attrs();
+        let y = x.tanh();
+        Grads { x: dy * w * (1.0 - y.square()) * by, w: dy * y * by }
+    }
+
+    fn jvp(
+        ctx: &JvpContext<Self>,
+        x: &Tensor<f64>,
+        w: &Tensor<f64>,
+        dx: &Tensor<f64>,
+        dw: Option<&Tensor<f64>>,
+    ) -> Tensor<f64> {
+        CALLS.set(CALLS.get() + 1);
+        assert_eq!(ctx.saved_tensor().0.to_vec(), x.to_vec());
+        let (y, by) = (x.tanh(), *ctx.attrs());
+        let along_x = dx * w * (1.0 - y.square()) * by;
+        match dw {
+            Some(dw) => along_x + dw * y * by,
+            None => along_x,
+        }
+    }
+}
+
+fn point() -> ([Tensor<f64>; 2], [Tensor<f64>; 2]) {
+    (
+        [Tensor::from([0.3, -0.8, 1.1]), Tensor::from([1.5, 0.25, -2.0])],
+        [Tensor::from([1.0, 0.5, -0.25]), Tensor::from([-0.5, 2.0, 0.75])],
+    )
+}
+
+fn composite(t: &[Tensor<f64>]) -> Tensor<f64> {
+    let y = ScaledTanh::apply(&t[0].sin(), &t[1], 1.5);
+    ScaledTanh::apply(&y, &(&t[0] * &t[1]), -0.5) + y.square()
+}
+
+#[test]
+fn the_users_jvp_is_called_and_right() {
+    let (at, along) = point();
+    let ((y, dy), calls) = counted(|| jvp(composite, &at, &along).unwrap());
+    assert_eq!(calls, 2);
+    assert_eq!(y.to_vec(), composite(&at).to_vec());
+    close(&dy.to_vec(), &differences(composite, &at, &along), 1e-8);
+    assert!(y.stop_gradient() && dy.stop_gradient());
+    // The dot-product identity with backward.
+    let u = Tensor::from([0.7, -1.0, 2.0]);
+    let (_, grads) = vjp(composite, &at, &u).unwrap();
+    let back: f64 = grads.iter().zip(&along).map(|(g, d)| (g * d).sum().item()).sum();
+    close(&[(u * dy).sum().item()], &[back], 1e-13);
+}
+
+#[test]
+fn an_input_without_a_tangent() {
+    let (at, along) = point();
+    let w = at[1].clone();
+    let f = |t: &[Tensor<f64>]| ScaledTanh::apply(&t[0], &w, 2.0);
+    let ((_, dy), calls) = counted(|| jvp(f, &at[..1], &along[..1]).unwrap());
+    assert_eq!(calls, 1);
+    close(&dy.to_vec(), &differences(f, &at[..1], &along[..1]), 1e-8);
+    // Zeros come where the parameter is no `Option`.
+    let x = at[0].clone();
+    let f = |t: &[Tensor<f64>]| ScaledTanh::apply(&x, &t[0], 2.0);
+    let (_, dy) = jvp(f, &at[1..], &along[1..]).unwrap();
+    close(&dy.to_vec(), &differences(f, &at[1..], &along[1..]), 1e-8);
+    // Nobody asks an op that no tangent reaches.
+    let ((_, dy), calls) =
+        counted(|| jvp(|t| &t[0] + ScaledTanh::apply(&x, &w, 1.0), &at[..1], &along[..1]).unwrap());
+    assert_eq!((dy.to_vec(), calls), (along[0].to_vec(), 0));
+}
+
+/// Every form of input and output, in a generic op that may fail.
+#[py_layer]
+impl<T: Float> Forms<T> {
+    type Saved = Tensor<T>;
+
+    fn forward(
+        ctx: &mut ForwardContext<Self>,
+        xs: &[&Tensor<T>],
+        #[stop_gradient] mask: &Tensor<T>,
+        bias: Option<&Tensor<T>>,
+        fail: bool,
+    ) -> Result<(Vec<Tensor<T>>, usize, Tensor<T>), String> {
+        if fail {
+            return Err("asked to".into());
+        }
+        ctx.save_for_backward(mask);
+        let mut sum = mask * 0.0;
+        for x in xs {
+            sum += *x * mask;
+        }
+        if let Some(bias) = bias {
+            sum += bias;
+        }
+        Ok((xs.iter().map(|x| x.square()).collect(), xs.len(), sum))
+    }
+
+    fn backward(
+        ctx: &BackwardContext<Self>,
+        squares: &[Option<Tensor<T>>],
+        dsum: &Tensor<T>,
+    ) -> Result<(Vec<Tensor<T>>, Option<Tensor<T>>), String> {
+        let _ = ctx;
+        Err(format!("backward is never run here ({} {})", squares.len(), dsum.len()))
+    }
+
+    fn jvp(
+        ctx: &JvpContext<Self>,
+        xs: &[Tensor<T>],
+        bias: Option<&Tensor<T>>,
+        dxs: &[Option<Tensor<T>>],
+        dbias: Option<&Tensor<T>>,
+    ) -> Result<(Vec<Option<Tensor<T>>>, Tensor<T>), String> {
+        CALLS.set(CALLS.get() + 1);
+        assert!(dbias.is_none() || bias.is_some());
+        let mask = ctx.saved_tensor();
+        let mut sum = mask * 0.0;
+        for dx in dxs.iter().flatten() {
+            sum += dx * mask;
+        }
+        if let Some(dbias) = dbias {
+            sum += dbias;
+        }
+        if xs.iter().any(|x| x.to_vec()[0] > T::from(100.0).unwrap()) {
+            return Err("too large".into());
+        }
+        let squares = xs.iter().zip(dxs).map(|(x, dx)| dx.as_ref().map(|dx| x * dx * 2.0));
+        Ok((squares.collect(), sum))
+    }
+}
+
+#[test]
+fn every_form_of_input_and_output() {
+    fn run<T: Float + IntoElement<f64>>()
+    where
+        f64: IntoElement<T>,
+    {
+        let tensor = |data: &[f64]| Tensor::<f64>::from(data).cast::<T>();
+        let (a, b, c) = (tensor(&[1.0, 2.0]), tensor(&[3.0, 4.0]), tensor(&[0.5, 0.5]));
+        let mask = tensor(&[1.0, 10.0]);
+        let f = |t: &[Tensor<T>]| {
+            let (squares, n, sum) = Forms::apply(&[&t[0], &c], &mask, Some(&t[1]), false).unwrap();
+            assert_eq!(n, 2);
+            Tensor::concat(&[&squares[0], &squares[1], &sum], 0)
+        };
+        let tangents = [tensor(&[1.0, -1.0]), tensor(&[0.25, 0.5])];
+        let (_, dy) = jvp(f, &[a.clone(), b], &tangents).unwrap();
+        assert_eq!(dy.cast::<f64>().to_vec(), [2.0, -4.0, 0.0, 0.0, 1.25, -9.5]);
+        let f = |t: &[Tensor<T>]| Forms::apply(&[&t[0]], &mask, None, false).unwrap().2;
+        let (_, dy) = jvp(f, &[a], &tangents[..1]).unwrap();
+        assert_eq!(dy.cast::<f64>().to_vec(), [1.0, -10.0]);
+    }
+    let ((), calls) = counted(run::<f64>);
+    assert_eq!(calls, 2);
+    run::<f32>();
+}
+
+#[test]
+fn an_error_of_the_user_is_told_and_nothing_breaks() {
+    let mask = Tensor::<f64>::ones([1]);
+    let f = |t: &[Tensor<f64>]| Forms::apply(&[&t[0]], &mask, None, false).unwrap().2;
+    let (x, dx) = (Tensor::from([200.0]), Tensor::from([1.0]));
+    let error = jvp(f, std::slice::from_ref(&x), std::slice::from_ref(&dx)).unwrap_err();
+    assert!(matches!(&error, Error::User { op: "Forms", function: "jvp", .. }), "{error}");
+    assert!(error.to_string().ends_with("jvp failed: too large"), "{error}");
+    assert!(error.to_string().contains("forward_mode.rs:"), "{error}");
+    let (_, dy) = jvp(f, &[Tensor::from([2.0])], &[dx]).unwrap();
+    assert_eq!(dy.to_vec(), [1.0]);
+}
+
+#[py_layer]
+impl Panics {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        x * 2.0
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * 2.0
+    }
+
+    fn jvp(_ctx: &JvpContext<Self>, _x: &Tensor<f64>, _dx: &Tensor<f64>) -> Tensor<f64> {
+        panic!("in jvp")
+    }
+}
+
+#[test]
+fn a_panic_passes_and_modes_are_as_before() {
+    let x = Tensor::from([1.0]);
+    let caught = std::panic::catch_unwind(|| {
+        let x = Tensor::from([1.0]);
+        jvp(|t| Panics::apply(&t[0]), std::slice::from_ref(&x), std::slice::from_ref(&x))
+    });
+    assert!(caught.is_err());
+    assert!(autograd_core::is_grad_enabled());
+    let (at, along) = point();
+    let ((_, dy), calls) = counted(|| jvp(composite, &at, &along).unwrap());
+    assert_eq!(calls, 2);
+    close(&dy.to_vec(), &differences(composite, &at, &along), 1e-8);
+    x.set_stop_gradient(false);
+    Panics::apply(&x).backward().unwrap();
+    assert_eq!(x.grad().unwrap().to_vec(), [2.0]);
+}
+
+#[py_layer]
+impl WrongShape {
+    fn forward(
+        _ctx: &mut ForwardContext<Self>,
+        x: &Tensor<f64>,
+    ) -> (Tensor<f64>, Vec<Tensor<f64>>) {
+        (x * 2.0, vec![x * 1.0, x * 2.0])
+    }
+
+    fn backward(
+        _ctx: &BackwardContext<Self>,
+        dy: &Tensor<f64>,
+        _dys: &[Tensor<f64>],
+    ) -> Tensor<f64> {
+        dy * 2.0
+    }
+
+    fn jvp(
+        _ctx: &JvpContext<Self>,
+        x: &Tensor<f64>,
+        dx: &Tensor<f64>,
+    ) -> (Tensor<f64>, Vec<Tensor<f64>>) {
+        match x.to_vec()[0] as usize {
+            0 => (dx.sum(), vec![dx.clone(), dx.clone()]),
+            1 => (dx.clone(), vec![dx.clone()]),
+            _ => (dx.clone(), vec![dx.clone(), dx.sum()]),
+        }
+    }
+}
+
+#[test]
+fn what_jvp_returns_is_held_against_the_outputs() {
+    let told = |x: f64| {
+        let inputs = [Tensor::from([x, 5.0])];
+        jvp(|t| WrongShape::apply(&t[0]).0, &inputs, &inputs).unwrap_err()
+    };
+    let error = told(0.0);
+    assert!(matches!(&error, Error::TangentShape { op: "WrongShape", .. }));
+    assert!(
+        error
+            .to_string()
+            .ends_with("jvp returned a tangent of shape [] for output 0, which has shape [2]"),
+        "{error}"
+    );
+    let error = told(1.0);
+    assert!(matches!(&error, Error::TangentCount { expected: 2, found: 1, .. }));
+    assert!(
+        error.to_string().ends_with("jvp returned 1 tangent for output 1, a list of 2 tensors"),
+        "{error}"
+    );
+    let error = told(2.0);
+    assert!(error.to_string().contains("for output 1[1], which has shape [2]"), "{error}");
+}
+
+/// Saves what is neither input nor output, and is once differentiable.
+#[py_layer(once_differentiable)]
+impl Once {
+    type Saved = Tensor<f64>;
+
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        let e = x.exp();
+        ctx.save_for_backward(&e);
+        e.sin()
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        let e = ctx.saved_tensor();
+        Tensor::from_vec(dy.shape(), (dy * e * e.cos()).to_vec()).unwrap()
+    }
+
+    fn jvp(ctx: &JvpContext<Self>, _x: &Tensor<f64>, dx: &Tensor<f64>) -> Tensor<f64> {
+        CALLS.set(CALLS.get() + 1);
+        let e = ctx.saved_tensor();
+        dx * e * e.cos()
+    }
+}
+
+#[test]
+fn forward_mode_goes_where_backward_cannot_be_transposed() {
+    let (at, along) = point();
+    let f = |t: &[Tensor<f64>]| Once::apply(&t[0].square());
+    let ((_, dy), calls) = counted(|| jvp(f, &at[..1], &along[..1]).unwrap());
+    assert_eq!(calls, 1);
+    close(&dy.to_vec(), &differences(f, &at[..1], &along[..1]), 1e-8);
+    gradcheck(f, &at[..1]).unwrap();
+    // To differentiate the tangent again is refused.
+    let x = at[0].clone();
+    x.set_stop_gradient(false);
+    let (_, dy) = jvp(f, std::slice::from_ref(&x), &along[..1]).unwrap();
+    close(&dy.to_vec(), &differences(f, &at[..1], &along[..1]), 1e-8);
+    let error = dy.sum().backward().unwrap_err();
+    assert!(
+        error.to_string().starts_with("Once: its backward is `once_differentiable`"),
+        "{error}"
+    );
+}
+
+#[py_layer(once_differentiable)]
+impl OnceWithout {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        x * 2.0
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * 2.0
+    }
+}
+
+/// Leaves the graph in backward.
+#[py_layer]
+impl Opaque {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        x * 2.0
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy.detach() * 2.0
+    }
+}
+
+#[test]
+fn where_there_is_no_way_forward_it_is_said() {
+    let x = [Tensor::from([1.0])];
+    let error = jvp(|t| OnceWithout::apply(&t[0]), &x, &x).unwrap_err();
+    assert!(error.to_string().contains("write `fn jvp` in the op"), "{error}");
+    let error = jvp(|t| Opaque::apply(&t[0]), &x, &x).unwrap_err();
+    assert!(error.to_string().starts_with("Opaque: its backward does not compute"), "{error}");
+    // Beside an op with a `jvp`, such an op is no mistake to gradcheck.
+    gradcheck(|t| OnceWithout::apply(&Once::apply(&t[0])), &x).unwrap();
+}
+
+/// Without `jvp`: a saved intermediate value is a constant to the transposed backward.
+#[py_layer]
+impl Intermediate {
+    type Saved = Tensor<f64>;
+
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        let e = x.exp();
+        ctx.save_for_backward(&e);
+        e.sin()
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        let e = ctx.saved_tensor();
+        dy * e * e.cos()
+    }
+}
+
+#[test]
+fn an_op_without_jvp_needs_one_derivative_only() {
+    let (at, along) = point();
+    let f = |t: &[Tensor<f64>]| Intermediate::apply(&t[0]) * &t[1];
+    let (_, dy) = jvp(f, &at, &along).unwrap();
+    close(&dy.to_vec(), &differences(f, &at, &along), 1e-8);
+}
+
+/// Right in backward, wrong forward by a thousandth.
+#[py_layer]
+impl SlightlyOff {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        x * 2.0
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * 2.0
+    }
+
+    fn jvp(_ctx: &JvpContext<Self>, _x: &Tensor<f64>, dx: &Tensor<f64>) -> Tensor<f64> {
+        dx * 2.002
+    }
+}
+
+#[test]
+fn g35_gradcheck_finds_a_wrong_jvp() {
+    let inputs = [Tensor::from([0.5, 0.25]), Tensor::from([1.0, 2.0])];
+    let error = gradcheck(|t| &t[0] * SlightlyOff::apply(&t[1]), &inputs).unwrap_err();
+    assert!(matches!(&error, Error::JvpWrong { .. }), "{error}");
+    let told = error.to_string();
+    assert!(told.starts_with("gradcheck: input 1, element [0]: the slope is"), "{told}");
+    assert!(told.contains("by jvp"), "{told}");
+    gradcheck(composite, &point().0).unwrap();
+}
+
+#[test]
+fn tangents_of_tangents() {
+    // The second derivative along one direction, by differences of the first.
+    let (at, along) = point();
+    let first = |t: &[Tensor<f64>]| jvp(composite, t, &along).unwrap().1;
+    let ((y, dy), calls) = counted(|| jvp(first, &at, &along).unwrap());
+    assert_eq!(y.to_vec(), first(&at).to_vec());
+    // The slope does not depend on the value of the second op.
+    assert_eq!(calls, 2 + 1);
+    close(&dy.to_vec(), &differences(first, &at, &along), 1e-7);
+}
+
+#[test]
+fn forward_over_reverse_and_reverse_over_forward() {
+    let (at, along) = point();
+    // A Hessian times a direction, both ways round.
+    let gradient = |t: &[Tensor<f64>]| {
+        let leaf = &t[0] * 1.0;
+        let y = composite(&[leaf.clone(), at[1].clone()]).sum();
+        let options = GradOptions::new().create_graph(true);
+        grad_with(&[&y], &[&leaf], options).unwrap().remove(0).unwrap()
+    };
+    let (_, forward_over_reverse) = jvp(gradient, &at[..1], &along[..1]).unwrap();
+    let plain = |t: &[Tensor<f64>]| {
+        t[0].set_stop_gradient(false);
+        grad(&[&composite(&[t[0].clone(), at[1].clone()]).sum()], &[&t[0]]).unwrap().remove(0)
+    };
+    let expected = differences(plain, &at[..1], &along[..1]);
+    close(&forward_over_reverse.to_vec(), &expected, 1e-7);
+    let x = at[0].clone();
+    x.set_stop_gradient(false);
+    let f = |t: &[Tensor<f64>]| composite(&[t[0].clone(), at[1].clone()]);
+    let (_, slope) = jvp(f, std::slice::from_ref(&x), &along[..1]).unwrap();
+    assert!(!slope.stop_gradient());
+    slope.sum().backward_options(BackwardOptions::new()).unwrap();
+    close(&x.grad().unwrap().to_vec(), &expected, 1e-7);
+}
+
+#[test]
+fn a_tangent_is_differentiable() {
+    let (at, along) = point();
+    let (dx, u) = (along[0].clone(), Tensor::from([0.7, -1.0, 2.0]));
+    dx.set_stop_gradient(false);
+    let (_, slope) = jvp(composite, &at, &[dx.clone(), along[1].clone()]).unwrap();
+    slope.backward_with(&u).unwrap();
+    // The slope is linear in the tangent, with the derivative that backward has.
+    let (_, grads) = vjp(composite, &at, &u).unwrap();
+    close(&dx.grad().unwrap().to_vec(), &grads[0].to_vec(), 1e-13);
+}
+
+#[test]
+fn through_a_checkpoint() {
+    let (at, along) = point();
+    let f = |t: &[Tensor<f64>]| {
+        let (x, w) = (t[0].sin(), t[1].clone());
+        let inside = checkpoint(move || ScaledTanh::apply(&x, &w, 1.5).square());
+        inside * &t[1]
+    };
+    let ((_, dy), calls) = counted(|| jvp(f, &at, &along).unwrap());
+    assert_eq!(calls, 1);
+    close(&dy.to_vec(), &differences(f, &at, &along), 1e-8);
+    let second = |t: &[Tensor<f64>]| jvp(f, t, &along).unwrap().1;
+    let (_, ddy) = jvp(second, &at, &along).unwrap();
+    close(&ddy.to_vec(), &differences(second, &at, &along), 1e-7);
+}
+
+#[test]
+fn an_input_changed_in_place_is_told() {
+    let (at, along) = point();
+    let f = |t: &[Tensor<f64>]| {
+        let mut x = &t[0] * 1.0;
+        let y = ScaledTanh::apply(&x, &t[1], 1.0);
+        x += 1.0;
+        y + x
+    };
+    let error = jvp(f, &at, &along).unwrap_err();
+    assert!(
+        matches!(&error, Error::SavedTensorChanged { op: "ScaledTanh", parameter, .. } if parameter == "x"),
+        "{error}"
+    );
+}
+
+#[test]
+fn changes_in_place_are_followed() {
+    let (at, along) = point();
+    let f = |t: &[Tensor<f64>]| {
+        let mut x = &t[0] * 1.0;
+        x += &t[1];
+        x *= 2.0;
+        ScaledTanh::apply(&x, &t[1], 1.0)
+    };
+    let (_, dy) = jvp(f, &at, &along).unwrap();
+    close(&dy.to_vec(), &differences(f, &at, &along), 1e-8);
+}
+
+#[test]
+fn what_another_thread_records_is_not_lost() {
+    let (at, along) = point();
+    let f = |t: &[Tensor<f64>]| {
+        std::thread::scope(|scope| {
+            let part = scope.spawn(|| ScaledTanh::apply(&t[0].sin(), &t[1], 1.5));
+            let here = t[0].cos();
+            part.join().unwrap() * here
+        })
+    };
+    let (_, dy) = jvp(f, &at, &along).unwrap();
+    close(&dy.to_vec(), &differences(f, &at, &along), 1e-8);
+}
+
+#[test]
+fn where_recording_is_off_and_what_is_marked() {
+    #[py_layer]
+    impl Marked {
+        fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> (Tensor<f64>, Tensor<f64>) {
+            let top = x.floor();
+            ctx.mark_non_differentiable(&top);
+            (x * 3.0, top)
+        }
+
+        fn backward(
+            _ctx: &BackwardContext<Self>,
+            dy: &Tensor<f64>,
+            _: Option<&Tensor<f64>>,
+        ) -> Tensor<f64> {
+            dy * 3.0
+        }
+
+        fn jvp(
+            _ctx: &JvpContext<Self>,
+            _x: &Tensor<f64>,
+            dx: &Tensor<f64>,
+        ) -> (Tensor<f64>, Option<Tensor<f64>>) {
+            (dx * 3.0, None)
+        }
+    }
+    let x = [Tensor::from([1.5])];
+    let f = |t: &[Tensor<f64>]| {
+        let (y, top) = Marked::apply(&t[0]);
+        y * top
+    };
+    let (y, dy) = jvp(f, &x, &[Tensor::from([1.0])]).unwrap();
+    assert_eq!((y.item(), dy.item()), (4.5, 3.0));
+    let (_, dy) = no_grad().run(|| jvp(f, &x, &[Tensor::from([1.0])]).unwrap());
+    assert_eq!(dy.item(), 3.0);
+    let (_, dy) = jvp(|t| no_grad().run(|| f(t)), &x, &[Tensor::from([1.0])]).unwrap();
+    assert_eq!(dy.item(), 0.0);
+}
+
+#[test]
+fn a_long_chain_is_walked_in_linear_time() {
+    let x = [Tensor::from([0.5])];
+    let (_, dy) = jvp(
+        |t| (0..30_000).fold(t[0].clone(), |y, _| &y * 0.9999 + &t[0] * 1e-9),
+        &x,
+        &[Tensor::from([1.0])],
+    )
+    .unwrap();
+    assert!((dy.item() - 0.9999f64.powi(30_000)).abs() < 1e-4);
+}

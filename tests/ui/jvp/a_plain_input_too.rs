@@ -1,0 +1,21 @@
+// A plain input is no parameter of `jvp`: it comes by `type Attrs`.
+use autograd_core::prelude::*;
+
+#[py_layer]
+impl Double {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, by: f64) -> Tensor<f64> {
+        x * by
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * 2.0
+    }
+
+    fn jvp(_ctx: &JvpContext<Self>, _x: &Tensor<f64>, dx: &Tensor<f64>, by: f64) -> Tensor<f64> {
+        dx * by
+    }
+}
+
+fn main() {
+    Double::apply(&Tensor::from(1.0), 2.0);
+}

@@ -1,0 +1,26 @@
+// `#[stop_gradient]` and `#[cfg]` do not belong to `jvp`.
+use autograd_core::prelude::*;
+
+#[py_layer]
+impl Double {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        x * 2.0
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * 2.0
+    }
+
+    #[cfg(unix)]
+    fn jvp(
+        #[default(1)] _ctx: &JvpContext<Self>,
+        _x: &Tensor<f64>,
+        #[stop_gradient] dx: &Tensor<f64>,
+    ) -> Tensor<f64> {
+        dx * 2.0
+    }
+}
+
+fn main() {
+    Double::apply(&Tensor::from(1.0));
+}

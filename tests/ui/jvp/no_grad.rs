@@ -1,0 +1,17 @@
+// An op without a gradient has no `jvp`.
+use autograd_core::prelude::*;
+
+#[py_layer(no_grad)]
+impl Double {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        x * 2.0
+    }
+
+    fn jvp(_ctx: &JvpContext<Self>, _x: &Tensor<f64>, dx: &Tensor<f64>) -> Tensor<f64> {
+        dx * 2.0
+    }
+}
+
+fn main() {
+    Double::apply(&Tensor::from(1.0));
+}

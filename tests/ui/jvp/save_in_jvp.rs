@@ -1,0 +1,33 @@
+// What belongs to `forward` does not compile in `jvp`.
+use autograd_core::prelude::*;
+
+#[py_layer]
+impl Product {
+    type Saved = (Tensor<f64>, Tensor<f64>);
+
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, w: &Tensor<f64>) -> Tensor<f64> {
+        ctx.save_for_backward((x, w));
+        x * w
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Grads {
+        let (x, w) = ctx.saved_tensor();
+        Grads { x: dy * w, w: dy * x }
+    }
+
+    fn jvp(
+        ctx: &JvpContext<Self>,
+        x: &Tensor<f64>,
+        w: &Tensor<f64>,
+        dx: &Tensor<f64>,
+        dw: &Tensor<f64>,
+    ) -> Tensor<f64> {
+        ctx.save_for_backward((x, w));
+        if ctx.needs_input_grad().x { dx * w } else { dw * x }
+    }
+}
+
+fn main() {
+    let (x, w) = (Tensor::from(1.0), Tensor::from(2.0));
+    Product::apply(&x, &w);
+}
