@@ -36,7 +36,9 @@ const SMALL: usize = 48 * 48 * 48;
 /// Up to so many bytes of columns, a strip of the result is one vector wide.
 const NARROW_BYTES: usize = 64;
 /// Up to so many rows, the right operand is read too seldom for packing to pay.
-const FEW_ROWS: usize = 8;
+const FEW_ROWS: usize = 40;
+/// The same where the right operand lies by columns, which are then multiplied one by one.
+const FEW_DOTS: usize = 12;
 
 /// `c = a b`, where `a` is m by k, `b` k by n, and `c` row-major m by n, with any content. `None`
 /// where this CPU has no vectors; then nothing is written.
@@ -51,7 +53,7 @@ pub(crate) fn gemm<T: Vectored + Storable>(
         // The column as a row: cᵀ = bᵀ aᵀ.
         return gemm([1, k, m], b.transposed(), a.transposed(), c);
     }
-    if m <= FEW_ROWS && b.columns != 1 && b.rows == 1 {
+    if m <= FEW_DOTS && b.columns != 1 && b.rows == 1 {
         let mut left = Vec::new();
         let a = with_gapless_rows([m, k], a, &mut left);
         return T::run(Dots { size: [m, k, n], a, b: b.transposed(), c }).ok();
