@@ -37,7 +37,9 @@ const SMALL: usize = 48 * 48 * 48;
 const NARROW_BYTES: usize = 64;
 /// Up to so many rows, the right operand is read too seldom for packing to pay.
 const FEW_ROWS: usize = 40;
-/// The same where the right operand lies by columns, which are then multiplied one by one.
+/// Up to so many bytes, the right operand is taken to stay in a cache.
+const CACHED_BYTES: usize = 4 << 20;
+/// As `FEW_ROWS`, where the right operand lies by columns, which are then multiplied one by one.
 const FEW_DOTS: usize = 12;
 
 /// `c = a b`, where `a` is m by k, `b` k by n, and `c` row-major m by n, with any content. `None`
@@ -59,7 +61,10 @@ pub(crate) fn gemm<T: Vectored + Storable>(
         return T::run(Dots { size: [m, k, n], a, b: b.transposed(), c }).ok();
     }
     let narrow = n * size_of::<T>() <= NARROW_BYTES;
-    if b.columns == 1 && (m <= FEW_ROWS || narrow && a.columns == 1) || m * n * k <= SMALL {
+    // Strips go down all rows of the right operand again and again: it must stay in a cache.
+    let cached = m == 1 || k * n * size_of::<T>() <= CACHED_BYTES;
+    let few = m <= FEW_ROWS && cached;
+    if b.columns == 1 && (few || narrow && a.columns == 1) || m * n * k <= SMALL {
         let (mut left, mut right) = (Vec::new(), Vec::new());
         let a = with_gapless_rows([m, k], a, &mut left);
         let b = with_gapless_rows([k, n], b, &mut right);
