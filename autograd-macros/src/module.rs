@@ -53,6 +53,8 @@ pub(crate) fn expand(item: TokenStream) -> TokenStream {
                     #(#visits)*
                 }
             }
+
+            impl #generics #p::HoldsTensor for #name #arguments #clause {}
         };
     }
 }

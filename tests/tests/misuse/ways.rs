@@ -1,0 +1,142 @@
+//! The ways, in the order of the README's table.
+
+use crate::run;
+
+/// One way to misuse an op.
+pub(crate) struct Way {
+    /// In words.
+    pub(crate) way: &'static str,
+    /// The function of `golden/misuse.py` that does the same elsewhere; empty where none does.
+    pub(crate) peer: &'static str,
+    /// The program of ours.
+    pub(crate) proof: Proof,
+}
+
+/// What becomes of it.
+pub(crate) enum Proof {
+    /// A fixture of `ui` that does not compile.
+    Compiler(&'static str),
+    /// An error that contains these words, before backward starts.
+    Error(&'static str, fn() -> String, &'static str),
+    /// The same, in backward.
+    Backward(&'static str, fn() -> String, &'static str),
+    /// No types can show it; `gradcheck`, or the check that the macro makes, finds it.
+    Check(&'static str, fn() -> String, &'static str),
+    /// It works as meant.
+    Right(&'static str, fn()),
+}
+
+macro_rules! ways {
+    (@ $way:literal $peer:literal compiler $fixture:literal) => {
+        Way { way: $way, peer: $peer, proof: Proof::Compiler($fixture) }
+    };
+    (@ $way:literal $peer:literal error $f:ident $words:literal) => {
+        Way { way: $way, peer: $peer, proof: Proof::Error(stringify!($f), run::$f, $words) }
+    };
+    (@ $way:literal $peer:literal backward $f:ident $words:literal) => {
+        Way { way: $way, peer: $peer, proof: Proof::Backward(stringify!($f), run::$f, $words) }
+    };
+    (@ $way:literal $peer:literal check $f:ident $words:literal) => {
+        Way { way: $way, peer: $peer, proof: Proof::Check(stringify!($f), run::$f, $words) }
+    };
+    (@ $way:literal $peer:literal right $f:ident) => {
+        Way { way: $way, peer: $peer, proof: Proof::Right(stringify!($f), run::$f) }
+    };
+    ($($way:literal $peer:literal => $kind:ident $proof:tt $($words:literal)?;)*) => {
+        pub(crate) const WAYS: &[Way] = &[$(ways!(@ $way $peer $kind $proof $($words)?)),*];
+    };
+}
+
+ways! {
+    "a gradient too few is returned" "too_few_returned" => compiler "arity/too_few_returned";
+    "a gradient too many is returned" "too_many_returned" => compiler "arity/too_many_returned";
+    "nothing is returned" "nothing_returned" => compiler "arity/nothing_returned";
+    "a gradient too few is taken" "too_few_taken" => compiler "arity/too_few_gradients";
+    "a gradient too many is taken" "too_many_taken" => compiler "arity/too_many_gradients";
+    "a gradient for a plain argument" "gradient_for_a_plain_argument" => compiler "cases/b36_a_gradient_for_a_plain_argument";
+    "a gradient for an input that wants none" "gradient_for_an_input_that_wants_none" => right gradient_for_an_input_that_wants_none;
+    "gradients swapped, inputs of two shapes" "swapped_of_two_shapes" => backward swapped_gradients "backward returned a gradient of shape [] for `x`, which has shape [2]";
+    "gradients swapped, inputs of two element types" "swapped_of_two_types" => compiler "types/returned_in_tuple_of_another_element_type";
+    "a gradient of a shape that broadcasts" "shape_that_broadcasts" => backward gradient_of_a_shape_that_broadcasts "backward returned a gradient of shape [] for `x`, which has shape [2]";
+    "a gradient of a shape that does not" "shape_that_does_not" => backward gradient_of_another_shape "backward returned a gradient of shape [5] for `x`, which has shape [2]";
+    "a gradient of another element type" "another_element_type" => compiler "types/returned_of_another_element_type";
+    "a number for a gradient" "number_for_a_gradient" => compiler "types/number_returned";
+    "`None` where a gradient is needed" "none_where_needed" => backward none_where_a_gradient_is_needed "backward returned no gradient for `x`, which needs one";
+    "a gradient that may be `None`, used unguarded" "unguarded_none" => compiler "misuse/unguarded_none";
+    "`set_materialize_grads(false)`, and gradients taken as always there" "" => compiler "context/bare_gradient";
+    "one tensor returned as two gradients" "one_tensor_twice" => right one_tensor_for_two_gradients;
+    "the gradient changed in place by backward" "gradient_changed_in_place" => right gradient_written_by_backward;
+    "a list input, its gradients not in a list" "list_not_in_a_list" => compiler "arity/list_input_returned_as_tuple";
+    "a list input, its gradients too few" "list_too_short" => backward list_of_gradients_too_short "backward returned 1 gradient for the list `xs`, which has 2 tensors";
+    "`save_for_backward` twice" "save_twice" => compiler "context/save_twice";
+    "`save_for_backward` in backward" "save_in_backward" => compiler "context/save_in_backward";
+    "saving what is no tensor" "save_a_number" => compiler "types/saved_number";
+    "saving another type than declared" "" => compiler "types/saved_of_another_type";
+    "taking apart more than was saved" "wrong_destructuring" => compiler "types/reading_more_than_saved";
+    "reading what was never saved" "never_saved" => compiler "context/never_saved";
+    "saving on one path only" "saved_on_one_path" => error not_saved_on_one_path "`type Saved` is declared, but forward returned without this call";
+    "a saved input changed in place" "saved_input_changed" => backward saved_input_changed_in_place "`x` was changed in place after it was saved for backward";
+    "a saved output changed in place" "saved_output_changed" => backward saved_output_changed_in_place "was changed in place after it was saved for backward";
+    "an input that another op saved, changed by forward" "input_changed_by_forward" => backward input_written_that_another_op_saved "`x` was changed in place after it was saved for backward";
+    "an output kept in attributes" "output_in_attributes" => compiler "types/attrs_a_tensor";
+    "an output saved, and backward never run" "output_saved_never_run" => right saved_output_and_no_backward;
+    "a saved intermediate differentiated twice" "intermediate_twice" => backward second_order_over_a_saved_intermediate "is neither an input nor an output of the op";
+    "a second derivative of an op that has none" "second_order_of_once" => backward second_order_of_an_op_that_has_none "its backward is `once_differentiable`";
+    "an attribute kept under one name, read under another" "attribute_with_a_slip" => compiler "misuse/attribute_with_a_slip";
+    "a context call with a slip" "context_call_with_a_slip" => compiler "context/unknown_call";
+    "an argument of the op's attribute with a slip" "" => compiler "attributes/unknown";
+    "`backward` with a slip" "backward_with_a_slip" => compiler "block/misspelt";
+    "no `backward`" "no_backward" => compiler "block/no_backward";
+    "no `forward`" "no_forward" => compiler "block/no_forward";
+    "two `forward`s" "two_forwards" => compiler "block/two_forwards";
+    "no context parameter" "no_context" => compiler "context/missing";
+    "marking an input as not differentiable" "mark_an_input" => compiler "context/input_marked_as_output";
+    "marking another tensor as not differentiable" "mark_another_tensor" => error mark_on_what_is_no_output "tensor 0 is not an output of the op; mark outputs only";
+    "marking another tensor as not in place" "" => error mark_on_what_is_no_input "tensor 0 is not an input of the op; mark inputs only";
+    "marking twice" "mark_twice" => compiler "context/mark_twice";
+    "no tensor output" "no_tensor_output" => compiler "outputs/shape_only";
+    "integer outputs only" "integer_output" => compiler "outputs/integers_only";
+    "a gradient taken for an integer output" "" => compiler "arity/gradient_of_a_plain_output";
+    "an integer input that is to have a gradient" "integer_input" => compiler "inputs/integer_not_marked";
+    "no tensor input" "no_tensor_input" => compiler "inputs/no_tensor_input";
+    "an input returned as it is" "input_returned" => right input_returned_as_it_is;
+    "a tensor hidden in a tuple" "tensor_in_a_tuple" => compiler "inputs/in_a_tuple";
+    "a tensor hidden in a map" "tensor_in_a_map" => compiler "inputs/in_a_map";
+    "a tensor hidden behind an alias" "" => compiler "inputs/alias";
+    "a tensor hidden in a layer of a network" "tensor_in_a_layer" => compiler "misuse/layer_as_a_plain_input";
+    "a tensor hidden behind a type parameter" "" => error tensor_through_a_type_parameter "the plain parameter `value` was given a tensor";
+    "arguments by name in another order" "keyword_order" => right arguments_by_name_in_another_order;
+    "an argument by name with a slip" "keyword_with_a_slip" => compiler "names/unknown";
+    "an argument by name twice" "keyword_twice" => compiler "names/repeated";
+    "an argument too few" "argument_too_few" => compiler "calls/too_few_arguments";
+    "an argument of another element type" "argument_of_another_type" => compiler "calls/of_another_element_type";
+    "`forward` called in place of `apply`" "forward_called" => compiler "misuse/forward_called";
+    "an input that wants a gradient, for an op without" "" => error input_that_wants_a_gradient_for_an_op_without "wants a gradient (stop_gradient is false), but this op has no backward";
+    "data of another length than the shape" "another_length" => error buffer_of_another_length "from_vec: expected 6 elements for shape [2, 3], found 5";
+    "a second backward" "second_backward" => backward second_backward "its graph was freed by an earlier backward";
+    "no seed for an output of several elements" "no_seed" => backward no_seed_for_several_elements "must be a tensor of one element, or a seed given with `backward_with`";
+    "a seed of another shape" "seed_of_another_shape" => backward seed_of_another_shape "must have its shape [2], found []";
+    "a seed of another element type" "seed_of_another_type" => compiler "misuse/seed_of_another_element_type";
+    "seeds of another count" "seeds_of_another_count" => backward seeds_of_another_count "expected 2 seeds, one for each output, found 1";
+    "a hook that returns another shape" "hook_of_another_shape" => backward hook_that_returns_another_shape "must give a gradient of shape [2] for output 0, found shape [5]";
+    "a hook that returns a number" "hook_returns_a_number" => compiler "misuse/hook_returns_a_number";
+    "an unpack hook that returns another shape" "unpack_of_another_shape" => backward unpack_hook_that_returns_another_shape "must give `saved tensor 1` back as it was packed";
+    "a leaf that wants a gradient, changed in place" "leaf_changed" => error leaf_changed_in_place "a leaf that wants a gradient cannot be changed in place";
+    "an error in backward" "error_in_backward" => backward error_in_backward "backward failed: no slope today";
+    "a panic in backward" "" => backward panic_in_backward "a slope of Tensor(";
+    "a gradient that is not finite, looked for" "not_finite" => backward gradient_that_is_not_finite "backward gave its input 0 a gradient with 2 infinities";
+    "100,000 ops in a chain" "long_chain" => right a_hundred_thousand_ops_in_a_chain;
+    "`jvp` with a tangent too few" "" => compiler "jvp/only_the_tangent";
+    "a tangent of another shape" "tangent_of_another_shape" => error tangent_of_another_shape "jvp returned a tangent of shape [] for the output, which has shape [2]";
+    "a branch on a number in an elementwise formula" "" => compiler "elementwise/branch";
+    "shapes that do not fit in an elementwise formula" "" => error shapes_in_a_formula_that_do_not_fit "must be of a shape that can be stretched with [2], found shape [3]";
+    "a py_func with a gradient too few" "" => compiler "py_func/gradient_count";
+    "a py_func that skips a gradient" "" => compiler "py_func/gradient_skipped";
+    "a py_func's value of another shape than declared" "py_func_of_another_shape" => error py_func_of_another_shape "must have shape [2], found [3]";
+    "a py_func that panics" "" => error py_func_that_panics "panicked: no value for 2 numbers";
+    "a py_func without a gradient that is needed" "py_func_none" => backward py_func_without_a_gradient_that_is_needed "returned no gradient for input 0, which needs one";
+    "a wrong slope by hand in an elementwise op" "" => check wrong_slope_of_a_formula "by the derivative of forward";
+    "a wrong formula" "wrong_formula" => check wrong_formula "by backward and";
+    "gradients swapped, inputs of one shape" "swapped_of_one_shape" => check swapped_gradients_of_one_shape "by backward and";
+    "a tensor that a closure or a struct of one's own holds" "tensor_in_a_closure" => check tensor_held_by_a_closure "input 1";
+}
