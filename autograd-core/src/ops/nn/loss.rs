@@ -205,7 +205,9 @@ impl<T: Float> Tensor<T> {
         let difference = self - target;
         let distance = difference.abs();
         let near = distance.lt_scalar(T::ONE);
-        Ok(near.where_else(&(difference.square() * 0.5), &(distance - 0.5)).mean())
+        // What is not chosen must have a slope too: that of the square of infinity would be NaN.
+        let square = difference.clamp(-1.0, 1.0).square() * 0.5;
+        Ok(near.where_else(&square, &(distance - 0.5)).mean())
     }
 
     /// The mean cross entropy of logits and probabilities of "yes" of the same shape.

@@ -65,15 +65,18 @@ impl<T: Float> Tensor<T> {
         expect(var(self, axes, correction))
     }
 
-    /// The standard deviation along `axes`, which are taken away; see [`Tensor::var_axes`]. Its
-    /// gradient is infinite or NaN where it is 0.
+    /// The standard deviation along `axes`, which are taken away; see [`Tensor::var_axes`]. Where
+    /// it is 0, so is its gradient.
     ///
     /// # Panics
     ///
     /// If an axis does not exist or stands twice.
     #[track_caller]
     pub fn std_axes(&self, axes: &[isize], correction: usize) -> Tensor<T> {
-        expect(var(self, axes, correction)).sqrt()
+        let var = expect(var(self, axes, correction));
+        // The slope of the root at 0 is infinite, and infinity times the slope of the variance NaN.
+        let none = var.eq_scalar(T::ZERO);
+        none.where_else(&var, &none.where_scalar(T::ONE, &var).sqrt())
     }
 
     /// Every element of a vector `[m]` times every element of another `[n]`: `[m, n]`.

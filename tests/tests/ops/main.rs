@@ -1,0 +1,5 @@
+//! Every op of the public API: against figures of NumPy and PyTorch, and against finite differences
+//! on random tensors.
+
+mod golden;
+mod public;

@@ -1,0 +1,88 @@
+//! The ops of the public API, read from where they are declared, so that a new one is missed.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// A table of ops: the macro, and which of the words of a line are names of methods.
+const TABLES: &[(&str, fn(&str) -> Vec<String>)] = &[
+    // `Name method Saves, |x| ..`
+    ("unary_ops", |line| match words(line)[..] {
+        [name, method, saves, ..] if is_type(name) && saves.ends_with(',') => vec![method.into()],
+        _ => Vec::new(),
+    }),
+    // `Name "words" method method method try_method;`
+    ("reductions", |line| match line.rsplit_once('"') {
+        Some((_, methods)) => {
+            methods.trim_end_matches(';').split_whitespace().map(Into::into).collect()
+        }
+        None => Vec::new(),
+    }),
+    // `method try_method method |a, b| ..`
+    ("comparisons", |line| match words(line)[..] {
+        [method, _, scalar, ..] => vec![method.into(), scalar.into()],
+        _ => Vec::new(),
+    }),
+    // `try_method Name;`
+    ("named", |line| vec![words(line)[0].trim_start_matches("try_").into()]),
+    // `Trait method Name ..`
+    ("assigning_operators", |line| vec![words(line)[1].into()]),
+];
+
+fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}
+
+fn is_type(name: &str) -> bool {
+    name.starts_with(char::is_uppercase)
+}
+
+/// Their names, less the `try_` forms.
+pub(crate) fn ops() -> BTreeSet<String> {
+    let mut ops = BTreeSet::new();
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../autograd-core/src/ops")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                read(&std::fs::read_to_string(path).unwrap(), &mut ops);
+            }
+        }
+    }
+    ops.retain(|op| !op.starts_with("try_"));
+    assert!(ops.len() > 120, "only {ops:?} were found");
+    ops
+}
+
+fn read(source: &str, ops: &mut BTreeSet<String>) {
+    // What a line at the margin opened.
+    let mut inside = "";
+    for line in source.lines() {
+        if line.starts_with(|c: char| c.is_ascii_alphabetic()) {
+            inside = line;
+        }
+        if line.starts_with("#[cfg(test)]") {
+            return;
+        }
+        let code = line.trim();
+        if let Some((_, methods)) = TABLES.iter().find(|(name, _)| inside == format!("{name}! {{"))
+        {
+            if line != inside
+                && !code.starts_with("///")
+                && !code.starts_with(['}', '|'])
+                && !code.is_empty()
+            {
+                ops.extend(methods(code));
+            }
+            continue;
+        }
+        let Some(declared) = code.strip_prefix("pub fn ") else { continue };
+        if let Some(of) = inside.strip_prefix("macro_rules! ") {
+            let known = TABLES.iter().any(|(name, _)| of.starts_with(name));
+            assert!(known, "`{of}` declares ops; say in TABLES where their names stand");
+        } else if inside.starts_with("impl") && inside.contains(" Tensor<") {
+            ops.insert(declared.split(['(', '<']).next().unwrap().to_owned());
+        }
+    }
+}
