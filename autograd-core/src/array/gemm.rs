@@ -25,7 +25,7 @@ impl<T> Matrix<'_, T> {
 
 /// Along `k`: so much of two panels is multiplied before the tile is written. A panel of the right
 /// operand (two vectors wide) is then at most 32 KiB.
-const KC: usize = 256;
+pub(super) const KC: usize = 256;
 /// Panels of the left operand that are packed at once: with `KC` they fill a part of a second
 /// cache.
 const LEFT_PANELS: usize = 16;
@@ -66,7 +66,9 @@ pub(crate) fn gemm<T: Vectored + Storable>(
     let few = m <= FEW_ROWS && cached;
     if b.columns == 1 && (few || narrow && a.columns == 1) || m * n * k <= SMALL {
         let (mut left, mut right) = (Vec::new(), Vec::new());
-        let a = with_gapless_rows([m, k], a, &mut left);
+        // Panels are made from any layout.
+        let panels = m >= 4 && n * size_of::<T>() >= 4 * WIDEST * size_of::<f32>();
+        let a = if panels { a } else { with_gapless_rows([m, k], a, &mut left) };
         let b = with_gapless_rows([k, n], b, &mut right);
         return T::run(Rows { size: [m, k, n], a, b, c }).ok();
     }
@@ -100,8 +102,11 @@ struct Dots<'a, T> {
 
 impl<T: Storable> VectorKernel<T> for Dots<'_, T> {
     #[inline(always)]
-    fn run<V: Vectors<T>>(self, v: V) {
+    fn run<V: Vectors<T>>(mut self, v: V) {
         let [m, k, n] = self.size;
+        if (3..=V::LANES).contains(&m) {
+            return self.by_columns(v);
+        }
         for j in 0..n {
             let column = &self.b.data[j * self.b.rows..][..k];
             for i in 0..m {
@@ -110,6 +115,70 @@ impl<T: Storable> VectorKernel<T> for Dots<'_, T> {
         }
     }
 }
+
+impl<T: Storable> Dots<'_, T> {
+    /// The left operand as one panel, a vector for each column of it: then a number of the right
+    /// operand is multiplied with all rows at once, and no vector has to be summed up.
+    #[inline(always)]
+    fn by_columns<V: Vectors<T>>(&mut self, v: V) {
+        let [m, k, n] = self.size;
+        let mut left = Buffer::new();
+        let panel = left.of(k * V::LANES);
+        pack(panel, [m, k], V::LANES, self.a.data, [self.a.rows, 1]);
+        let mut j = 0;
+        while j + TALL <= n {
+            self.columns::<TALL, V>(v, panel, j);
+            j += TALL;
+        }
+        while j + 4 <= n {
+            self.columns::<4, V>(v, panel, j);
+            j += 4;
+        }
+        while j < n {
+            self.columns::<1, V>(v, panel, j);
+            j += 1;
+        }
+    }
+
+    /// `R` columns of the result.
+    #[inline(always)]
+    fn columns<const R: usize, V: Vectors<T>>(&mut self, v: V, panel: &[T], j: usize) {
+        let [m, k, n] = self.size;
+        let right: [&[T]; R] = std::array::from_fn(|r| &self.b.data[(j + r) * self.b.rows..][..k]);
+        let mut sums = [v.splat(T::ZERO); R];
+        // Four steps at once: finding a place in each of so many lines costs as much as a step.
+        let (whole, rest) = panel[..k * V::LANES].split_at(k / 4 * 4 * V::LANES);
+        for (block, left) in whole.chunks_exact(4 * V::LANES).enumerate() {
+            let left: [V::Vector; 4] = std::array::from_fn(|q| v.load(&left[q * V::LANES..]));
+            for r in 0..R {
+                let numbers = &right[r][4 * block..][..4];
+                for q in 0..4 {
+                    sums[r] = v.mul_add(v.splat(numbers[q]), left[q], sums[r]);
+                }
+            }
+        }
+        for (p, left) in (k / 4 * 4..).zip(rest.chunks_exact(V::LANES)) {
+            let left = v.load(left);
+            for r in 0..R {
+                sums[r] = v.mul_add(v.splat(right[r][p]), left, sums[r]);
+            }
+        }
+        let mut tile = [[T::ZERO; WIDEST]; R];
+        for (to, sum) in tile.iter_mut().zip(sums) {
+            v.store(sum, to);
+        }
+        for i in 0..m {
+            for (r, to) in self.c[i * n + j..][..R].iter_mut().enumerate() {
+                *to = tile[r][i];
+            }
+        }
+    }
+}
+
+/// Columns of the result whose sums fill the registers.
+const TALL: usize = 12;
+/// Numbers in a vector, at most.
+const WIDEST: usize = 16;
 
 #[inline(always)]
 fn dot<T: Storable, V: Vectors<T>>(v: V, mut x: &[T], mut y: &[T]) -> T {
@@ -154,29 +223,100 @@ impl<T: Storable> VectorKernel<T> for Rows<'_, T> {
     fn run<V: Vectors<T>>(mut self, v: V) {
         let [m, _, n] = self.size;
         let mut i = 0;
+        if n >= 4 * V::LANES && m >= 4 {
+            return self.by_panels(v);
+        }
         while n <= V::LANES && i + 8 <= m {
-            self.strips::<8, 1, V>(v, i);
-            i += 8;
+            i += self.strips::<8, 1, V>(v, i);
         }
         while i + 6 <= m {
-            self.strips::<6, 2, V>(v, i);
-            i += 6;
+            i += self.strips::<6, 2, V>(v, i);
         }
         while i + 4 <= m {
-            self.strips::<4, 2, V>(v, i);
-            i += 4;
+            i += self.strips::<4, 2, V>(v, i);
         }
         while i < m {
-            self.strips::<1, 4, V>(v, i);
-            i += 1;
+            i += self.strips::<1, 4, V>(v, i);
         }
     }
 }
 
 impl<T: Storable> Rows<'_, T> {
-    /// `R` rows of the result, in strips of `N` vectors, of one, and the rest.
+    /// As many rows at once as have their sums in registers, so that each vector of the right
+    /// operand is loaded once for all of them; their numbers stand in a panel, side by side.
     #[inline(always)]
-    fn strips<const R: usize, const N: usize, V: Vectors<T>>(&mut self, v: V, i: usize) {
+    fn by_panels<V: Vectors<T>>(&mut self, v: V) {
+        let [m, ..] = self.size;
+        let mut left = Buffer::new();
+        let mut i = 0;
+        while i < m {
+            i += match m - i {
+                12.. if V::REGISTERS >= 32 => self.panel::<12, V>(v, i, &mut left),
+                10 | 11 if V::REGISTERS >= 32 => self.panel::<10, V>(v, i, &mut left),
+                8 | 9 if V::REGISTERS >= 32 => self.panel::<8, V>(v, i, &mut left),
+                6.. => self.panel::<6, V>(v, i, &mut left),
+                _ => self.panel::<4, V>(v, i, &mut left),
+            };
+        }
+    }
+
+    /// Up to `R` rows of the result; how many comes back.
+    #[inline(always)]
+    fn panel<const R: usize, V: Vectors<T>>(
+        &mut self,
+        v: V,
+        i: usize,
+        left: &mut Buffer<T>,
+    ) -> usize {
+        let Self { size: [m, k, n], a, b, .. } = *self;
+        let count = (m - i).min(R);
+        let left = left.of(R * k);
+        pack_rows::<T, R>(left, [count, k], &a.data[i * a.rows..], [a.rows, a.columns]);
+        let mut j = 0;
+        while j + 2 * V::LANES <= n {
+            self.panel_strip::<R, 2, V>(v, left, b, [i, count], [j, 2 * V::LANES]);
+            j += 2 * V::LANES;
+        }
+        while j < n {
+            let width = (n - j).min(V::LANES);
+            self.panel_strip::<R, 1, V>(v, left, b, [i, count], [j, width]);
+            j += width;
+        }
+        count
+    }
+
+    #[inline(always)]
+    fn panel_strip<const R: usize, const N: usize, V: Vectors<T>>(
+        &mut self,
+        v: V,
+        left: &[T],
+        b: Matrix<'_, T>,
+        [i, count]: [usize; 2],
+        [j, width]: [usize; 2],
+    ) {
+        let n = self.size[2];
+        let mut sums = [[v.splat(T::ZERO); N]; R];
+        for (p, a) in left.chunks_exact(R).enumerate() {
+            let b = &b.data[p * b.rows + j..][..width];
+            let b: [V::Vector; N] = std::array::from_fn(|s| load(v, &b[s * V::LANES..]));
+            for r in 0..R {
+                let a = v.splat(a[r]);
+                for s in 0..N {
+                    sums[r][s] = v.mul_add(a, b[s], sums[r][s]);
+                }
+            }
+        }
+        for (r, sums) in sums.into_iter().enumerate().take(count) {
+            let out = &mut self.c[(i + r) * n + j..][..width];
+            for (out, sum) in out.chunks_mut(V::LANES).zip(sums) {
+                store(v, sum, out);
+            }
+        }
+    }
+
+    /// `R` rows of the result, in strips of `N` vectors, of one, and the rest; `R` comes back.
+    #[inline(always)]
+    fn strips<const R: usize, const N: usize, V: Vectors<T>>(&mut self, v: V, i: usize) -> usize {
         let [_, _, n] = self.size;
         let mut j = 0;
         while j + N * V::LANES <= n {
@@ -188,6 +328,7 @@ impl<T: Storable> Rows<'_, T> {
             self.strip::<R, 1, V>(v, i, j, width);
             j += width;
         }
+        R
     }
 
     #[inline(always)]

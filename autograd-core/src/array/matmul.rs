@@ -69,6 +69,41 @@ fn one<T: Multiply>(a: &Value<T>, b: &Value<T>, [m, k, n]: [usize; 3]) -> Result
     Ok(out)
 }
 
+/// Along so many elements a sum is one sum, whatever the shapes are: the figures do not depend on
+/// whether a product is computed as a whole or by [`by_rows`].
+pub(crate) const ONE_SUM: usize = super::gemm::KC;
+
+/// `aᵀ b` of two matrices, in blocks of whole rows of about `part` elements: `take` gets where they
+/// stand in the product, and what they are.
+pub(crate) fn by_rows<T: Multiply>(
+    a: &Value<T>,
+    b: &Value<T>,
+    part: usize,
+    take: &mut impl FnMut(std::ops::Range<usize>, &[T]),
+) {
+    let (&[k, m], &[_, n]) = (a.shape(), b.shape()) else {
+        unreachable!("both are matrices");
+    };
+    let rows = (part / n.max(1)).max(1);
+    let mut block = T::pool().take(rows.min(m) * n);
+    block.resize(rows.min(m) * n, T::ZERO);
+    let (strides, y) = (a.strides(), operand(b.raw(), &b.strides()));
+    for first in (0..m).step_by(rows) {
+        let count = rows.min(m - first);
+        let block = &mut block[..count * n];
+        if k * n > 0 {
+            let x = Matrix {
+                data: &a.raw()[first * strides[1]..],
+                rows: strides[1],
+                columns: strides[0],
+            };
+            T::product([count, k, n], x, y, block);
+        }
+        take(first * n..first * n + block.len(), block);
+    }
+    T::pool().give(block);
+}
+
 fn operand<'a, T>(data: &'a [T], strides: &[usize]) -> Matrix<'a, T> {
     Matrix { data, rows: strides[0], columns: strides[1] }
 }

@@ -27,6 +27,8 @@ pub trait Element: Storable + Printable + sealed::Sealed {
     #[doc(hidden)]
     fn peek(tensor: &AnyTensor) -> Option<&Tensor<Self>>;
     #[doc(hidden)]
+    fn peek_mut(tensor: &mut AnyTensor) -> Option<&mut Tensor<Self>>;
+    #[doc(hidden)]
     fn spares() -> &'static Spares<Self>;
     #[doc(hidden)]
     fn release(inner: Arc<Inner<Self>>);
@@ -55,6 +57,12 @@ macro_rules! any_tensor {
                     }
                 }
                 fn peek(tensor: &AnyTensor) -> Option<&Tensor<Self>> {
+                    match tensor {
+                        AnyTensor::$variant(tensor) => Some(tensor),
+                        _ => None,
+                    }
+                }
+                fn peek_mut(tensor: &mut AnyTensor) -> Option<&mut Tensor<Self>> {
                     match tensor {
                         AnyTensor::$variant(tensor) => Some(tensor),
                         _ => None,

@@ -263,6 +263,15 @@ impl<T: Element> Tensor<T> {
         Self::with_producer(self.read().into_owned(), self.producer().cloned())
     }
 
+    /// The value to change, seen by nobody else: what others hold of it stays as it is.
+    pub(crate) fn value_mut(&mut self) -> &mut Value<T> {
+        if self.inner_mut().is_none_or(|inner| !inner.is_plain()) {
+            *self = self.alias();
+        }
+        let inner = self.inner_mut().unwrap_or_else(|| unreachable!("nobody else holds it"));
+        &mut inner.value
+    }
+
     /// The value to read. Takes no lock unless the tensor was changed in place before.
     pub(crate) fn read(&self) -> Read<'_, T> {
         match self.inner().shared.get() {

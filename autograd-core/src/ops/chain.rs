@@ -1,9 +1,11 @@
 //! Chains of functions of each element in one pass over memory: each block goes through all of
 //! them while it is in the first cache. The kernels are those of the ops, so the figures are too.
 
+use smallvec::SmallVec;
+
 use super::binary::kernels;
 use super::{Binary, Float, Unary};
-use crate::array::elementwise::{MapSlice, ZipAny};
+use crate::array::elementwise::{MapSlice, ZipAny, ZipSlices};
 use crate::array::shape::copied;
 use crate::array::{Storable, Value};
 use crate::graph::Tensor;
@@ -20,6 +22,11 @@ pub(crate) enum Link<'a, T: Float> {
         scalar: T,
         swapped: bool,
     },
+    /// The derivative of a function, of what its rule saves, times what comes.
+    Gradient {
+        op: Unary,
+        saved: &'a Tensor<T>,
+    },
     /// With a tensor on the right, or on the left where `swapped`.
     With {
         op: Binary,
@@ -34,6 +41,7 @@ enum Part<'a, T: Storable> {
     Scalar(&'static dyn ZipAny<T>, T),
     /// With as many elements as the whole.
     Whole(&'static dyn ZipAny<T>, &'a [T]),
+    Gradient(&'static dyn ZipSlices<T>, &'a [T]),
     /// With elements that are repeated: those of the last axes.
     Repeated(&'static dyn ZipAny<T>, &'a [T]),
 }
@@ -48,14 +56,14 @@ impl Unary {
 /// The whole chain, in the first operand's own buffer where nobody else holds it; the operand comes
 /// back where shapes or layouts do not fit one pass.
 pub(crate) fn chain<T: Float>(x: Tensor<T>, links: &[Link<'_, T>]) -> Result<Tensor<T>, Tensor<T>> {
-    let reads: Vec<_> = links
+    let reads: SmallVec<[_; 4]> = links
         .iter()
         .map(|link| match link {
-            Link::With { other, .. } => Some(other.read()),
-            _ => None,
+            Link::With { other, .. } | Link::Gradient { saved: other, .. } => Some(other.read()),
+            Link::Unary(_) | Link::Scalar { .. } => None,
         })
         .collect();
-    let mut parts = Vec::with_capacity(links.len());
+    let mut parts = SmallVec::<[_; 4]>::new();
     let mut block = BLOCK;
     for (link, read) in links.iter().zip(&reads) {
         let part = match (link, read) {
@@ -81,7 +89,13 @@ pub(crate) fn chain<T: Float>(x: Tensor<T>, links: &[Link<'_, T>]) -> Result<Ten
                     _ => return Err(x),
                 }
             }
-            (Link::With { .. }, None) => return Err(x),
+            (Link::Gradient { op, saved }, Some(read)) => match read.as_slice() {
+                Some(data) if saved.shape() == x.shape() => {
+                    Part::Gradient(op.gradient_kernel(), data)
+                }
+                _ => return Err(x),
+            },
+            (Link::With { .. } | Link::Gradient { .. }, None) => return Err(x),
         };
         parts.push(part);
     }
@@ -120,6 +134,7 @@ fn run<T: Float>(parts: &[Part<'_, T>], data: &mut [T], start: usize) {
             Part::Map(kernel) => kernel.run(data),
             Part::Scalar(kernel, scalar) => kernel.run_scalar(data, *scalar),
             Part::Whole(kernel, other) => kernel.run(data, &other[start..start + data.len()]),
+            Part::Gradient(kernel, saved) => kernel.run(data, &saved[start..start + data.len()]),
             Part::Repeated(kernel, other) => {
                 for row in data.chunks_mut(other.len()) {
                     kernel.run(row, &other[..row.len()]);

@@ -1,6 +1,9 @@
 //! The rules of common ops without a node, for a walk that keeps operands itself.
 
+use std::ops::Range;
+
 use super::{Binary, Float, Unary, binary as two, matmul as product, unary as one};
+use crate::array::matmul::by_rows;
 use crate::error::Result;
 use crate::graph::Tensor;
 
@@ -42,4 +45,16 @@ pub(crate) fn matmul<T: Float>(
 ) -> Result<[Option<Tensor<T>>; 2]> {
     let shapes = (a.shape_owned(), b.shape_owned());
     product::pull((Some(a.clone()), Some(b.clone()), shapes), dy, wants)
+}
+
+/// Hands `aᵀ b` over in blocks of whole rows, of about `part` elements each: where they stand, and
+/// what they are.
+pub(crate) fn product_by_rows<T: Float>(
+    a: &Tensor<T>,
+    b: &Tensor<T>,
+    part: usize,
+    take: &mut impl FnMut(Range<usize>, &[T]),
+) {
+    let (a, b) = (a.read(), b.read());
+    by_rows(&a, &b, part, take);
 }

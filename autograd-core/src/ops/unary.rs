@@ -48,7 +48,7 @@ macro_rules! unary_ops {
                 match self { $(Self::$name => &forward::$name),* }
             }
 
-            fn gradient_kernel<T: Float>(self) -> &'static dyn ZipSlices<T> {
+            pub(super) fn gradient_kernel<T: Float>(self) -> &'static dyn ZipSlices<T> {
                 match self { $(Self::$name => &backward::$name),* }
             }
 

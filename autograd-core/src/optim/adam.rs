@@ -1,7 +1,7 @@
 //! Adam, and Adam with decoupled weight decay.
 
 use super::optimizer::{Rule, Step, Update};
-use super::{check, check_not_negative, kernels, kernels::Kernels};
+use super::{Kernels, check, check_not_negative, kernels};
 use crate::error::Result;
 
 /// The options that both have.
@@ -23,6 +23,22 @@ impl Options {
         check_not_negative(op, "weight_decay", self.weight_decay)
     }
 
+    fn list(&self) -> Vec<(&'static str, f64)> {
+        let [beta1, beta2] = self.betas;
+        vec![
+            ("learning_rate", self.rate),
+            ("beta1", beta1),
+            ("beta2", beta2),
+            ("eps", self.eps),
+            ("weight_decay", self.weight_decay),
+        ]
+    }
+
+    fn of_list(options: &[f64]) -> Option<Self> {
+        let &[rate, beta1, beta2, eps, weight_decay] = options else { return None };
+        Some(Self { rate, betas: [beta1, beta2], eps, weight_decay })
+    }
+
     /// A step with so much of the parameter in the gradient, and so much of it left.
     fn update<T: Kernels>(&self, of: Step<'_, T>, weight_decay: f64, shrink: f64) {
         let corrections = self.betas.map(|beta| 1.0 - beta.powf(of.count as f64));
@@ -35,8 +51,9 @@ impl Options {
             weight_decay: T::from_f64(weight_decay),
             shrink: T::from_f64(shrink),
         };
-        let [mean, square] = of.state else { unreachable!("Adam remembers two moments") };
-        T::adam(of.parameter, of.gradient, [mean.make_mut(), square.make_mut()], by);
+        let moments =
+            of.state.into_inner().unwrap_or_else(|_| unreachable!("Adam has two moments"));
+        T::adam(of.parameter, of.gradient, moments, by);
     }
 }
 
@@ -95,6 +112,14 @@ macro_rules! adam {
 
             fn state(&self) -> &'static [&'static str] {
                 &["exp_avg", "exp_avg_sq"]
+            }
+
+            fn options(&self) -> Vec<(&'static str, f64)> {
+                self.0.list()
+            }
+
+            fn with_options(options: &[f64]) -> Option<Self> {
+                Options::of_list(options).map(Self)
             }
 
             fn check(&self) -> Result<()> {

@@ -4,7 +4,7 @@ use crate::array::simd::{Kernel, dispatch};
 use crate::ops::Float;
 
 /// The element types that parameters have.
-pub(super) trait Kernels: Float {
+pub(crate) trait Kernels: Float {
     fn sgd(parameter: &mut [Self], gradient: &[Self], by: Sgd<Self>);
     fn sgd_momentum(parameter: &mut [Self], gradient: &[Self], buffer: &mut [Self], by: Sgd<Self>);
     fn adam(parameter: &mut [Self], gradient: &[Self], moments: [&mut [Self]; 2], by: Adam<Self>);
@@ -56,7 +56,7 @@ kernels! { f32 f64 }
 
 /// What is the same for all elements in a step of SGD.
 #[derive(Clone, Copy)]
-pub(super) struct Sgd<T> {
+pub(crate) struct Sgd<T> {
     pub(super) rate: T,
     pub(super) weight_decay: T,
     pub(super) momentum: T,
@@ -108,7 +108,7 @@ impl<T: Float> Kernel for SgdMomentum<'_, T> {
 
 /// What is the same for all elements in a step of Adam.
 #[derive(Clone, Copy)]
-pub(super) struct Adam<T> {
+pub(crate) struct Adam<T> {
     pub(super) betas: [T; 2],
     /// 1 less each beta, rounded once.
     pub(super) intakes: [T; 2],

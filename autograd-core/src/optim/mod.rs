@@ -87,7 +87,9 @@ mod sgd;
 
 pub use adam::{Adam, AdamW};
 pub use clip::{clip_grad_norm, clip_grad_value};
+pub(crate) use kernels::Kernels;
 pub use optimizer::{Optimizer, Rule};
+pub(crate) use optimizer::{Step, Update};
 pub use sgd::Sgd;
 
 use crate::error::{Error, Result};

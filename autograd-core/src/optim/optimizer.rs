@@ -1,6 +1,8 @@
 //! Parameters, the rule of each, and what the rules remember.
 
-use super::kernels::Kernels;
+use smallvec::SmallVec;
+
+use super::Kernels;
 use crate::array::Value;
 use crate::array::shape::copied;
 use crate::error::{Error, Result};
@@ -23,27 +25,31 @@ pub trait Rule: Update {
 }
 
 /// What the optimiser needs to know of a rule.
-pub(super) trait Update: Clone {
+pub(crate) trait Update: Clone {
     /// Its name in errors.
     const NAME: &'static str;
     /// Whether it depends on the count of steps.
     const COUNTS: bool;
     /// Names of what is remembered of each element.
     fn state(&self) -> &'static [&'static str];
+    /// Its options by name; a switch is 0 or 1.
+    fn options(&self) -> Vec<(&'static str, f64)>;
+    /// The rule with these options, in the same order.
+    fn with_options(options: &[f64]) -> Option<Self>;
     /// An error if an option is out of range.
     fn check(&self) -> Result<()>;
     fn update<T: Kernels>(&self, of: Step<'_, T>);
 }
 
-/// One parameter in one step, as slices of one length.
-pub(super) struct Step<'a, T: Float> {
-    pub(super) parameter: &'a mut [T],
-    pub(super) gradient: &'a [T],
-    pub(super) state: &'a mut [Value<T>],
+/// One parameter, or a part of it, in one step, as slices of one length.
+pub(crate) struct Step<'a, T: Float> {
+    pub(crate) parameter: &'a mut [T],
+    pub(crate) gradient: &'a [T],
+    pub(crate) state: SmallVec<[&'a mut [T]; 2]>,
     /// 1 in the first step.
-    pub(super) count: u64,
+    pub(crate) count: u64,
     /// Whether the state is all zeros because it is new.
-    pub(super) fresh: bool,
+    pub(crate) fresh: bool,
 }
 
 /// Moves parameters against their gradients by a [`Rule`]; see the [module](super).
@@ -244,7 +250,7 @@ impl<T: Kernels> Moved<T> {
             rule.update(Step {
                 parameter: value.make_mut(),
                 gradient: gradient.as_slice().unwrap_or(&[]),
-                state: &mut self.state,
+                state: self.state.iter_mut().map(Value::make_mut).collect(),
                 count: self.count,
                 fresh,
             });

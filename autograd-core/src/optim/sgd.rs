@@ -1,7 +1,7 @@
 //! Stochastic gradient descent.
 
 use super::optimizer::{Rule, Step, Update};
-use super::{check, check_not_negative, kernels, kernels::Kernels};
+use super::{Kernels, check, check_not_negative, kernels};
 use crate::error::Result;
 
 /// Stochastic gradient descent, with PyTorch's formula for momentum.
@@ -97,6 +97,21 @@ impl Update for Sgd {
         if self.momentum == 0.0 { &[] } else { &["momentum_buffer"] }
     }
 
+    fn options(&self) -> Vec<(&'static str, f64)> {
+        vec![
+            ("learning_rate", self.rate),
+            ("momentum", self.momentum),
+            ("dampening", self.dampening),
+            ("weight_decay", self.weight_decay),
+            ("nesterov", f64::from(u8::from(self.nesterov))),
+        ]
+    }
+
+    fn with_options(options: &[f64]) -> Option<Self> {
+        let &[rate, momentum, dampening, weight_decay, nesterov] = options else { return None };
+        Some(Self { rate, momentum, dampening, weight_decay, nesterov: nesterov != 0.0 })
+    }
+
     fn check(&self) -> Result<()> {
         check_not_negative(Self::NAME, "learning_rate", self.rate)?;
         check_not_negative(Self::NAME, "momentum", self.momentum)?;
@@ -117,9 +132,9 @@ impl Update for Sgd {
             intake: T::from_f64(if of.fresh { 1.0 } else { 1.0 - self.dampening }),
             nesterov: self.nesterov,
         };
-        match of.state {
-            [buffer] => T::sgd_momentum(of.parameter, of.gradient, buffer.make_mut(), by),
-            _ => T::sgd(of.parameter, of.gradient, by),
+        match of.state.into_iter().next() {
+            Some(buffer) => T::sgd_momentum(of.parameter, of.gradient, buffer, by),
+            None => T::sgd(of.parameter, of.gradient, by),
         }
     }
 }

@@ -5,9 +5,9 @@
 use std::collections::HashMap;
 use std::panic::Location;
 
-use super::ir::{Graph, Op, OpId, Phase, Place, VarId, wrong};
+use super::ir::{Graph, Op, OpId, Phase, Place, Role, Var, VarId, wrong};
 use super::kind::Kind;
-use super::program::{Program, Variable};
+use super::variable::Variable;
 use crate::error::Result;
 
 /// Appends the gradients of a loss of one element with respect to all parameters that want one,
@@ -18,23 +18,10 @@ use crate::error::Result;
 /// [`Error::Program`](crate::Error::Program) if the loss has more than one element or is no float.
 #[track_caller]
 pub fn append_backward(loss: &Variable) -> Result<Vec<(Variable, Variable)>> {
-    append_backward_at(loss, &Place::Line(Location::caller()))
-}
-
-pub(super) fn append_backward_at(
-    loss: &Variable,
-    place: &Place,
-) -> Result<Vec<(Variable, Variable)>> {
-    let form = loss.form();
-    if form.dims.iter().any(|dim| *dim != Some(1)) {
-        let why = format!("the loss `{}` must have one element, it is {form}", loss.name());
-        return Err(wrong("append_backward", place, why));
-    }
-    let parameters = loss.program.parameters();
-    let of: Vec<VarId> = parameters.iter().map(|parameter| parameter.id).collect();
-    let found = extend("append_backward", &loss.program, &[(loss.id, None)], &of, place)?;
-    let pairs = parameters.into_iter().zip(found);
-    Ok(pairs.filter_map(|(parameter, grad)| Some((parameter, grad?))).collect())
+    let place = Place::Line(Location::caller());
+    let pairs = loss.program.graph().attempt(|graph| parameter_gradients(graph, loss, &place))?;
+    let variable = |id| loss.program.variable(id);
+    Ok(pairs.into_iter().map(|(parameter, grad)| (variable(parameter), variable(grad))).collect())
 }
 
 /// Appends the gradients of targets with respect to inputs, which may be parameters, data or
@@ -115,18 +102,37 @@ fn gradients_at(
     }
     let of: Result<Vec<VarId>> =
         inputs.iter().map(|input| program.own(call, input, place)).collect();
-    extend(call, program, &from, &of?, place)
+    let of = of?;
+    let found = program.graph().attempt(|graph| append(call, graph, &from, &of, place))?;
+    Ok(found.into_iter().map(|id| id.map(|id| program.variable(id))).collect())
 }
 
-/// Appends the gradients of `from` with respect to `of`, or leaves the program as it was.
-fn extend(
+/// Appends the gradients of a loss with respect to all parameters that want one.
+pub(super) fn parameter_gradients(
+    graph: &mut Graph,
+    loss: &Variable,
+    place: &Place,
+) -> Result<Vec<(VarId, VarId)>> {
+    let Var { name, form, .. } = &graph.vars[loss.id];
+    if form.dims.iter().any(|dim| *dim != Some(1)) {
+        let why = format!("the loss `{name}` must have one element, it is {form}");
+        return Err(wrong("append_backward", place, why));
+    }
+    let is_parameter = |id: &VarId| graph.vars[*id].role == Role::Kept { parameter: true };
+    let parameters: Vec<VarId> = (0..graph.vars.len()).filter(is_parameter).collect();
+    let found = append("append_backward", graph, &[(loss.id, None)], &parameters, place)?;
+    let pairs = parameters.into_iter().zip(found);
+    Ok(pairs.filter_map(|(parameter, grad)| Some((parameter, grad?))).collect())
+}
+
+/// Appends the gradients of `from` with respect to `of`.
+fn append(
     call: &str,
-    program: &Program,
+    graph: &mut Graph,
     from: &[(VarId, Option<VarId>)],
     of: &[VarId],
     place: &Place,
-) -> Result<Vec<Option<Variable>>> {
-    let mut graph = program.graph();
+) -> Result<Vec<Option<VarId>>> {
     for &(target, _) in from {
         let var = &graph.vars[target];
         if !var.form.dtype.is_float() {
@@ -134,12 +140,9 @@ fn extend(
             return Err(wrong(call, place, why));
         }
     }
-    let mut longer = graph.clone();
-    let found = reverse(&mut longer, from, of, place)?;
-    longer.verify()?;
-    *graph = longer;
-    drop(graph);
-    Ok(found.into_iter().map(|id| id.map(|id| program.variable(id))).collect())
+    let found = reverse(graph, from, of, place)?;
+    graph.verify()?;
+    Ok(found)
 }
 
 /// Gradients on their way: for each variable what contributes to its gradient.

@@ -5,14 +5,16 @@ use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::sync::Arc;
 
-use super::executor::panic_message;
 use super::ir::{Dims, Form, Op, Phase, Place, VarId, wrong};
 use super::kind::Kind;
-use super::program::{Program, Variable};
+use super::program::Program;
 use super::py_func::{Arity, Function, Outcome, PyFunc, Variables};
+use super::run::Values;
+use super::task::{Inputs, panic_message};
+use super::variable::Variable;
 use crate::array::DType;
 use crate::error::Result;
-use crate::graph::{AnyTensor, Element, GradMode, Tensor, for_any};
+use crate::graph::{AnyTensor, Element, GradMode, Tensor};
 
 /// Eager code in a program.
 #[derive(Clone, Debug)]
@@ -34,7 +36,7 @@ impl Eager {
         &self.outputs
     }
 
-    pub(super) fn run(&self, inputs: Vec<AnyTensor>) -> Result<Vec<AnyTensor>, String> {
+    pub(super) fn run(&self, inputs: Values) -> Result<Values, String> {
         let outputs = call(&self.function, inputs)?;
         for (position, (form, output)) in self.outputs.iter().zip(&outputs).enumerate() {
             if let Some(misfit) = form.misfit(output.dtype(), output.shape()) {
@@ -45,8 +47,8 @@ impl Eager {
     }
 }
 
-fn call(function: &Function, inputs: Vec<AnyTensor>) -> Result<Vec<AnyTensor>, String> {
-    let inputs: Vec<Option<AnyTensor>> = inputs.into_iter().map(Some).collect();
+fn call(function: &Function, inputs: Values) -> Result<Values, String> {
+    let inputs: Inputs = inputs.into_iter().map(Some).collect();
     let outputs = (function.call)(&inputs)?;
     outputs.into_iter().map(|output| output.ok_or_else(|| "returned nothing".to_owned())).collect()
 }
@@ -256,9 +258,4 @@ fn example(form: &Form, free: usize) -> AnyTensor {
         DType::UInt8 => filled(shape, 0_u8),
         DType::Bool => filled(shape, false),
     }
-}
-
-/// Outside the graph and shared with nobody.
-pub(super) fn detached(tensor: &AnyTensor) -> AnyTensor {
-    for_any!(tensor, t => t.alias().into())
 }

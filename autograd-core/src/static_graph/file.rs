@@ -232,9 +232,9 @@ fn kind_text(kind: &Kind) -> Result<String, String> {
                 "a startup program is not saved; save the program that it starts".to_owned()
             );
         }
-        Kind::Update(Update::Sgd { rate }) => format!("sgd;{rate:?}"),
-        Kind::Update(Update::Adam { rate, beta1, beta2, epsilon }) => {
-            format!("adam;{rate:?};{beta1:?};{beta2:?};{epsilon:?}")
+        Kind::Update(update) => {
+            let options = update.options().into_iter().map(|(_, value)| format!(";{value:?}"));
+            format!("{}{}", update.name(), options.collect::<String>())
         }
         Kind::PyFunc(function) => {
             let Foreign { args, picks, results, skipped, gradient, backward, .. } = &**function;
@@ -305,7 +305,7 @@ fn read_var(graph: &mut Graph, fields: [&str; 6]) -> Result<(), String> {
     let form = Form::new(read_dtype(dtype)?, read_dims(dims)?);
     let place = Place::Loaded(unquoted(place).into());
     let stop_gradient = stop == "stop";
-    graph.add_var(Var { name, form, role, stop_gradient, producer: None, place });
+    graph.add_var(Var { name, form, role, stop_gradient, producer: None, writer: None, place });
     Ok(())
 }
 
@@ -446,13 +446,11 @@ fn read_kind(parts: &[&str]) -> Result<Kind, String> {
         ["dropout", p, training] => Kind::Dropout { p: parse(p)?, training: parse(training)? },
         ["sum"] => Kind::Sum,
         ["fill_like", value] => Kind::FillLike(parse(value)?),
-        ["sgd", rate] => Kind::Update(Update::Sgd { rate: parse(rate)? }),
-        ["adam", rate, beta1, beta2, epsilon] => Kind::Update(Update::Adam {
-            rate: parse(rate)?,
-            beta1: parse(beta1)?,
-            beta2: parse(beta2)?,
-            epsilon: parse(epsilon)?,
-        }),
+        [name @ ("sgd" | "adam" | "adamw"), options @ ..] => {
+            let options: Vec<f64> = options.iter().copied().map(parse).collect::<Result<_, _>>()?;
+            let update = Update::named(name, &options);
+            Kind::Update(update.ok_or_else(|| format!("{name} has other options"))?)
+        }
         _ => return Err(format!("no operator `{}`", parts.join(" "))),
     })
 }

@@ -1,7 +1,7 @@
 //! What a program is made of: variables, operators, and the rules that hold between them. Data
 //! only: nothing here runs.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
@@ -112,6 +112,8 @@ pub(super) struct Var {
     /// As it was set; see [`Graph::wants_gradient`].
     pub(super) stop_gradient: bool,
     pub(super) producer: Option<OpId>,
+    /// The operator that gives a kept variable its new value.
+    pub(super) writer: Option<OpId>,
     pub(super) place: Place,
 }
 
@@ -153,6 +155,9 @@ pub(super) struct Graph {
     names: HashMap<String, VarId>,
     /// How many names were generated from each stem.
     generated: HashMap<String, usize>,
+    /// What these counts were, for the attempts that go on: see [`Graph::attempt`].
+    journal: Vec<(String, usize)>,
+    attempts: usize,
     /// Counts changes, so that plans made for an older state are known.
     pub(super) version: u64,
 }
@@ -177,6 +182,9 @@ impl Graph {
             return stem.to_owned();
         }
         let count = self.generated.entry(stem.to_owned()).or_default();
+        if self.attempts > 0 {
+            self.journal.push((stem.to_owned(), *count));
+        }
         loop {
             let name = format!("{stem}_{count}");
             *count += 1;
@@ -196,18 +204,14 @@ impl Graph {
     ) -> Result<Vec<VarId>> {
         let forms = self.infer(&kind, inputs, place)?;
         let stem = kind.stem();
-        let outputs: Vec<VarId> =
-            forms.into_iter().map(|form| self.add_computed(&stem, false, form, place)).collect();
-        let op = Op {
-            kind,
-            inputs: inputs.to_vec(),
-            outputs: outputs.clone(),
-            writes: Vec::new(),
-            phase,
-            place: place.clone(),
-        };
-        self.push_op(op)?;
-        Ok(outputs)
+        self.attempt(|graph| {
+            let add = |form| graph.add_computed(&stem, false, form, place);
+            let outputs: Vec<VarId> = forms.into_iter().map(add).collect();
+            let (inputs, writes, place) = (inputs.to_vec(), Vec::new(), place.clone());
+            let op = Op { kind, inputs, outputs: outputs.clone(), writes, phase, place };
+            graph.push_op(op)?;
+            Ok(outputs)
+        })
     }
 
     /// The forms of the outputs, or why there are none.
@@ -241,6 +245,7 @@ impl Graph {
             role: Role::Computed,
             stop_gradient: false,
             producer: None,
+            writer: None,
             place: place.clone(),
         })
     }
@@ -248,157 +253,46 @@ impl Graph {
     /// Adds an operator whose outputs are there, if it keeps the rules.
     pub(super) fn push_op(&mut self, op: Op) -> Result<OpId> {
         let id = self.ops.len();
-        self.check(&op, id, &self.written())?;
+        self.check(&op, id)?;
         self.version += 1;
         for &output in &op.outputs {
             self.vars[output].producer = Some(id);
+        }
+        for &write in &op.writes {
+            self.vars[write].writer = Some(id);
         }
         self.ops.push(op);
         Ok(id)
     }
 
-    /// Kept variables that are written, with who does it.
-    fn written(&self) -> HashMap<VarId, OpId> {
-        let writers = self.ops.iter().enumerate();
-        writers.flat_map(|(id, op)| op.writes.iter().map(move |&var| (var, id))).collect()
-    }
-
-    /// Proves the whole program, after every transformation.
-    pub(super) fn verify(&self) -> Result<()> {
-        let mut written = HashMap::new();
-        let mut produced = HashSet::new();
-        for (id, op) in self.ops.iter().enumerate() {
-            self.check(op, id, &written)?;
-            for &input in &op.inputs {
-                let var = &self.vars[input];
-                if var.role == Role::Computed && !produced.contains(&input) {
-                    return Err(op.wrong(format!("reads `{}` before it is computed", var.name)));
+    /// Builds a part of the program: all of it, or, where it is refused, nothing.
+    pub(super) fn attempt<R>(&mut self, build: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        let (vars, ops, version) = (self.vars.len(), self.ops.len(), self.version);
+        let noted = self.journal.len();
+        self.attempts += 1;
+        let built = build(self);
+        self.attempts -= 1;
+        if built.is_err() {
+            for op in self.ops.drain(ops..) {
+                for &output in op.outputs.iter().filter(|output| **output < vars) {
+                    self.vars[output].producer = None;
+                }
+                for &write in op.writes.iter().filter(|write| **write < vars) {
+                    self.vars[write].writer = None;
                 }
             }
-            produced.extend(op.outputs.iter().copied());
-            written.extend(op.writes.iter().map(|&var| (var, id)));
+            for var in self.vars.drain(vars..) {
+                self.names.remove(&var.name);
+            }
+            for (stem, count) in self.journal.drain(noted..).rev() {
+                self.generated.insert(stem, count);
+            }
+            self.version = version;
         }
-        Ok(())
-    }
-
-    /// The rules for one operator at position `id`.
-    fn check(&self, op: &Op, id: OpId, written: &HashMap<VarId, OpId>) -> Result<()> {
-        let name = |id: VarId| &self.vars[id].name;
-        for &input in &op.inputs {
-            let var = &self.vars[input];
-            let missing = match var.role {
-                Role::Computed => var.producer.is_none_or(|producer| producer >= id),
-                Role::Data | Role::Kept { .. } => false,
-            };
-            if missing && op.outputs.contains(&input) {
-                return Err(op.wrong(format!("`{}` is both an input and an output", var.name)));
-            }
-            if missing {
-                return Err(op.wrong(format!(
-                    "reads `{}` (created at {}), which no operator before it computes",
-                    var.name, var.place
-                )));
-            }
-            if let Some(writer) = written.get(&input).filter(|_| op.phase != Phase::Update) {
-                return Err(op.wrong(format!(
-                    "reads `{}` after {} (built at {}) has updated it; build what reads it before",
-                    var.name, self.ops[*writer].kind, self.ops[*writer].place
-                )));
-            }
+        if self.attempts == 0 {
+            self.journal.clear();
         }
-        let mut own = HashSet::new();
-        for &output in &op.outputs {
-            let var = &self.vars[output];
-            if op.inputs.contains(&output) {
-                return Err(op.wrong(format!(
-                    "`{}` is both an input and an output, which is a cycle; create a variable for \
-                     the output",
-                    var.name
-                )));
-            }
-            if !own.insert(output) {
-                return Err(op.wrong(format!("the output `{}` stands twice", var.name)));
-            }
-            match (var.role, var.producer) {
-                (Role::Data, _) => {
-                    return Err(op.wrong(format!("the output `{}` is fed", var.name)));
-                }
-                (Role::Kept { .. }, _) => {
-                    return Err(op.wrong(format!(
-                        "the output `{}` is a parameter, which only an optimizer changes",
-                        var.name
-                    )));
-                }
-                (Role::Computed, Some(producer)) if producer != id => {
-                    return Err(op.wrong(self.taken(op, output, producer)));
-                }
-                (Role::Computed, _) => {}
-            }
-        }
-        for &write in &op.writes {
-            if !matches!(self.vars[write].role, Role::Kept { .. }) {
-                return Err(op.wrong(format!("writes `{}`, which is not kept", name(write))));
-            }
-            if let Some(writer) = written.get(&write) {
-                return Err(op.wrong(format!(
-                    "updates `{}`, which {} (built at {}) updates already",
-                    name(write),
-                    self.ops[*writer].kind,
-                    self.ops[*writer].place
-                )));
-            }
-        }
-        let inferred = self.infer(&op.kind, &op.inputs, &op.place)?;
-        let results: Vec<VarId> = op.outputs.iter().chain(&op.writes).copied().collect();
-        if inferred.len() != results.len() {
-            return Err(op.wrong(format!(
-                "computes {} values for {} outputs",
-                inferred.len(),
-                results.len()
-            )));
-        }
-        for (form, &result) in inferred.iter().zip(&results) {
-            let declared = &self.vars[result].form;
-            if !form.agrees(declared) {
-                return Err(op.wrong(format!(
-                    "computes {form}, but its output `{}` is {declared}",
-                    name(result)
-                )));
-            }
-        }
-        Ok(())
-    }
-
-    /// Why an output that is computed elsewhere cannot be computed by `op` too.
-    fn taken(&self, op: &Op, output: VarId, producer: OpId) -> String {
-        let other = &self.ops[producer];
-        let name = &self.vars[output].name;
-        if self.behind(&op.inputs).contains(&output) {
-            return format!(
-                "the output `{name}` is what its own inputs are computed from, which is a cycle; \
-                 create another variable"
-            );
-        }
-        format!(
-            "the output `{name}` is computed by {} (built at {}) already; create another variable",
-            other.kind, other.place
-        )
-    }
-
-    /// All variables that these are computed from, themselves included.
-    pub(super) fn behind(&self, vars: &[VarId]) -> HashSet<VarId> {
-        let mut seen: HashSet<VarId> = vars.iter().copied().collect();
-        let mut waiting: Vec<VarId> = vars.to_vec();
-        while let Some(var) = waiting.pop() {
-            if let Some(producer) = self.vars[var].producer {
-                for &input in &self.ops[producer].inputs {
-                    if seen.insert(input) {
-                        waiting.push(input);
-                    }
-                }
-            }
-        }
-        seen
+        built
     }
 
     /// For each variable, whether gradients flow to it: it is of a float type, they do not stop

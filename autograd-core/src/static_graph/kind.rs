@@ -170,6 +170,10 @@ impl Kind {
         matches!(self, Self::PyFunc(function) if !function.is_gradient())
     }
 
+    pub(super) fn is_matmul(&self) -> bool {
+        matches!(self, Self::Matmul)
+    }
+
     /// Whether it is a function of each element that one pass over memory can have among others.
     pub(super) fn chains(&self) -> bool {
         match self {

@@ -4,9 +4,12 @@
 use std::ops::{Add, Div, Mul, Neg, Sub};
 use std::panic::Location;
 
+use super::build::Change;
+use super::dims::{IntoDims, read_dims};
 use super::ir::{Form, Place, wrong};
 use super::kind::{Init, Kind, Reduction};
-use super::program::{IntoDims, Program, Variable, read_dims};
+use super::program::Program;
+use super::variable::Variable;
 use crate::array::DType;
 use crate::error::Result;
 use crate::ops::{Binary, Unary};
@@ -82,7 +85,7 @@ impl Program {
         location: &'static Location<'static>,
     ) -> Result<Variable> {
         let place = Place::Line(location);
-        self.own("fc", x, &place)?;
+        let mut input = self.own("fc", x, &place)?;
         let form = x.form();
         let mut width = Some(1);
         for dim in form.dims.iter().skip(1) {
@@ -92,24 +95,26 @@ impl Program {
             let why = format!("`{}` must be [n, ..] with only n free, it is {form}", x.name());
             return Err(wrong("fc", &place, why));
         };
-        let mut x = x.clone();
-        if form.dims.len() > 2 {
-            let flat = [form.dims[0], Some(width)].into_iter().collect();
-            x = self.one(Kind::Reshape(flat), &[&x], location)?;
-        }
-        let name = match &options.name {
-            Some(name) => name.clone(),
-            None => self.graph().fresh_name("fc", false),
-        };
-        let parameter = |what: &str, dims: &[usize], init: Init| {
-            let form = Form::new(form.dtype, dims.iter().map(|&n| Some(n)).collect());
-            self.kept("fc", &format!("{name}.{what}"), form, true, init, &place)
-        };
-        let weight = parameter("weight", &[width, size], options.weight)?;
-        let product = self.one(Kind::Matmul, &[&x, &weight], location)?;
-        let Some(init) = options.bias else { return Ok(product) };
-        let bias = parameter("bias", &[size], init)?;
-        self.one(Kind::Binary(Binary::Add), &[&product, &bias], location)
+        let output = self.change(|change| {
+            if form.dims.len() > 2 {
+                let flat = Kind::Reshape([form.dims[0], Some(width)].into_iter().collect());
+                input = change.add(flat, &[input], &place)?;
+            }
+            let name = match &options.name {
+                Some(name) => name.clone(),
+                None => change.graph.fresh_name("fc", false),
+            };
+            let parameter = |change: &mut Change<'_>, what: &str, dims: &[usize], init| {
+                let form = Form::new(form.dtype, dims.iter().map(|&n| Some(n)).collect());
+                change.keep("fc", &format!("{name}.{what}"), form, true, init, &place)
+            };
+            let weight = parameter(change, "weight", &[width, size], options.weight)?;
+            let product = change.add(Kind::Matmul, &[input, weight], &place)?;
+            let Some(init) = options.bias else { return Ok(product) };
+            let bias = parameter(change, "bias", &[size], init)?;
+            change.add(Kind::Binary(Binary::Add), &[product, bias], &place)
+        })?;
+        Ok(self.variable(output))
     }
 
     /// The mean of all elements, a scalar.

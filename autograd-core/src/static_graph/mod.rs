@@ -32,10 +32,15 @@
 //! return are checked when it runs. A run that fails changes no parameter.
 
 mod backward;
+mod build;
+mod chain;
+mod dims;
 mod draw;
 mod eager;
 mod executor;
 mod file;
+mod frame;
+mod guard;
 mod ir;
 mod kind;
 mod layers;
@@ -44,23 +49,28 @@ mod plan;
 mod program;
 mod py_func;
 mod run;
+mod scope;
+mod task;
 mod text;
+mod threads;
+mod variable;
+mod verify;
 
+pub use crate::optim::{Adam, AdamW, Sgd};
 pub use backward::{append_backward, gradients, gradients_with};
+pub use dims::IntoDims;
 pub use eager::EagerCall;
 pub use executor::{Executor, Feed, Fetch};
 pub use file::Functions;
+pub use guard::{ProgramGuard, default_main_program, default_startup_program, program_guard};
 pub use kind::Init;
 pub use layers::{FcOptions, IntoOperand};
-pub use optim::{Adam, Sgd};
-pub use program::{
-    Block, IntoDims, Program, ProgramGuard, Variable, default_main_program,
-    default_startup_program, program_guard,
-};
+pub use program::Program;
 pub use py_func::{
     Arity, Outcome, Param, PyFunc, PyFuncCall, PyFuncListCall, PyFuncParam, PyFuncReturn,
     PyFuncValue, Signature, Variables,
 };
+pub use variable::{Block, Variable};
 
 /// An operator of programs from an impl block over arrays: [`Program::py_func`] with names.
 ///
@@ -114,6 +124,7 @@ pub use autograd_macros::py_func;
 
 /// What expansions of [`py_func`] call.
 pub(crate) mod private {
-    pub use super::program::{Program, Variable};
+    pub use super::program::Program;
     pub use super::py_func::{gradient_of_input, same_as_input, same_as_output};
+    pub use super::variable::Variable;
 }

@@ -1,37 +1,84 @@
-//! Optimizers: operators that give what the executor keeps new values.
+//! Optimizers in programs: operators that give what the executor keeps new values, by the rules
+//! and kernels of [`crate::optim`].
 
 use std::panic::Location;
 
-use super::backward::append_backward_at;
-use super::ir::{Form, Op, Phase, Place};
+use super::backward::parameter_gradients;
+use super::build::Change;
+use super::ir::{Form, Op, Phase, Place, VarId};
 use super::kind::{Init, Kind};
-use super::program::{Program, Variable};
+use super::variable::Variable;
+use crate::array::DType;
 use crate::error::Result;
 use crate::graph::{AnyTensor, Tensor};
-use crate::ops::Float;
+use crate::optim::{Adam, AdamW, Kernels, Sgd, Step, Update as Rule};
 
-/// How an optimizer changes a parameter; inputs are the parameter, its gradient and what the
-/// optimizer keeps, outputs are new values of all but the gradient.
+/// How an optimizer changes a parameter. Inputs are the parameter, its gradient and what the rule
+/// remembers; all but the gradient are written.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Update {
-    Sgd { rate: f64 },
-    Adam { rate: f64, beta1: f64, beta2: f64, epsilon: f64 },
+    Sgd(Sgd),
+    Adam(Adam),
+    AdamW(AdamW),
 }
+
+/// Runs an expression for whichever rule an [`Update`] has.
+macro_rules! for_rule {
+    ($update:expr, $rule:ident => $body:expr) => {
+        match $update {
+            Update::Sgd($rule) => $body,
+            Update::Adam($rule) => $body,
+            Update::AdamW($rule) => $body,
+        }
+    };
+}
+
+/// What the rule's count of steps is called.
+const STEP: &str = "step";
 
 impl Update {
     pub(super) fn name(self) -> &'static str {
         match self {
-            Self::Sgd { .. } => "sgd",
-            Self::Adam { .. } => "adam",
+            Self::Sgd(_) => "sgd",
+            Self::Adam(_) => "adam",
+            Self::AdamW(_) => "adamw",
         }
     }
 
+    /// By name, from options in the order of [`Update::options`].
+    pub(super) fn named(name: &str, options: &[f64]) -> Option<Self> {
+        match name {
+            "sgd" => Sgd::with_options(options).map(Self::Sgd),
+            "adam" => Adam::with_options(options).map(Self::Adam),
+            "adamw" => AdamW::with_options(options).map(Self::AdamW),
+            _ => None,
+        }
+    }
+
+    pub(super) fn options(self) -> Vec<(&'static str, f64)> {
+        for_rule!(self, rule => rule.options())
+    }
+
+    /// The step size, and what is not 0.
     pub(super) fn attributes(self) -> String {
+        let options = self.options().into_iter().enumerate();
+        let shown = options.filter(|(at, (_, value))| *at == 0 || *value != 0.0);
+        let shown: Vec<String> = shown.map(|(_, (name, v))| format!("{name}={v}")).collect();
+        shown.join(", ")
+    }
+
+    /// What is kept beside the parameter.
+    fn state(self) -> Vec<&'static str> {
+        let mut state = for_rule!(self, rule => rule.state()).to_vec();
+        state.extend(self.counts().then_some(STEP));
+        state
+    }
+
+    /// Whether the count of steps matters, or at least which one is the first.
+    fn counts(self) -> bool {
         match self {
-            Self::Sgd { rate } => format!("rate={rate}"),
-            Self::Adam { rate, beta1, beta2, epsilon } => {
-                format!("rate={rate}, beta1={beta1}, beta2={beta2}, epsilon={epsilon}")
-            }
+            Self::Sgd(rule) => !rule.state().is_empty(),
+            Self::Adam(_) | Self::AdamW(_) => true,
         }
     }
 
@@ -39,106 +86,125 @@ impl Update {
         let [parameter, grad, state @ ..] = inputs else {
             return Err(format!("takes a parameter and a gradient, found {}", inputs.len()));
         };
+        if !parameter.dtype.is_float() {
+            return Err(format!("moves parameters of float types, found {}", parameter.dtype));
+        }
         if !parameter.agrees(grad) {
             return Err(format!("the gradient is {grad}, the parameter {parameter}"));
+        }
+        let expected = self.state();
+        if state.len() != expected.len() {
+            let (expected, found) = (expected.join(", "), state.len());
+            return Err(format!("remembers {expected}, found {found} of them"));
+        }
+        for (name, form) in expected.iter().zip(state) {
+            let fits = match *name {
+                STEP => **form == step_form(),
+                _ => form == parameter,
+            };
+            if !fits {
+                return Err(format!("its {name} is {form}, the parameter {parameter}"));
+            }
         }
         let kept = std::iter::once(parameter).chain(state);
         Ok(kept.map(|form| (*form).clone()).collect())
     }
 
-    pub(super) fn run(self, inputs: Vec<AnyTensor>) -> Result<Vec<AnyTensor>, String> {
-        match inputs.first() {
-            Some(AnyTensor::Float32(_)) => self.step::<f32>(inputs),
-            _ => self.step::<f64>(inputs),
+    /// A step: changes what is kept, the parameter and then what the rule remembers, in place. The
+    /// caller has made sure that nobody else holds it and that types and shapes fit.
+    pub(super) fn step(self, kept: &mut [AnyTensor], gradient: Gradient) {
+        match kept.first() {
+            Some(AnyTensor::Float32(_)) => self.typed::<f32>(kept, gradient),
+            Some(AnyTensor::Float64(_)) => self.typed::<f64>(kept, gradient),
+            _ => unreachable!("the parameter's type was checked"),
         }
     }
 
-    fn step<T: Float>(self, inputs: Vec<AnyTensor>) -> Result<Vec<AnyTensor>, String> {
-        let typed: Option<Vec<Tensor<T>>> =
-            inputs.into_iter().map(AnyTensor::downcast::<T>).collect();
-        let mut typed = typed.ok_or("its inputs are of different element types")?.into_iter();
-        let mut next = || typed.next().ok_or("an input is missing");
-        let (p, g) = (next()?, next()?);
+    fn typed<T: Kernels>(self, kept: &mut [AnyTensor], gradient: Gradient) {
+        let count = if self.counts() {
+            let Some(AnyTensor::Int64(step)) = kept.last_mut() else {
+                unreachable!("the step's type was checked");
+            };
+            let count = step.item() + 1;
+            *step = Tensor::from(count);
+            count as u64
+        } else {
+            1
+        };
+        let moved = kept.len() - usize::from(self.counts());
+        let mut slices: Vec<&mut [T]> = kept[..moved]
+            .iter_mut()
+            .filter_map(|kept| T::peek_mut(kept))
+            .map(|tensor| tensor.value_mut().make_mut())
+            .collect();
+        let mut run = |range: std::ops::Range<usize>, gradient: &[T]| {
+            let mut parts = slices.iter_mut().map(|slice| &mut slice[range.clone()]);
+            let Some(parameter) = parts.next() else { return };
+            let (state, fresh) = (parts.collect(), count == 1);
+            let step = Step { parameter, gradient, state, count, fresh };
+            for_rule!(self, rule => rule.update(step));
+        };
+        gradient.read(&mut run);
+    }
+}
+
+/// A parameter's gradient when it is used.
+pub(super) enum Gradient {
+    Whole(AnyTensor),
+    /// `aᵀ b`, which is never there as a whole.
+    Product(AnyTensor, AnyTensor),
+}
+
+/// About so many elements of a product are there at once: they stay in the first cache.
+const PART: usize = 4096;
+
+impl Gradient {
+    /// Hands the elements over, part by part, in their order.
+    fn read<T: Kernels>(self, take: &mut impl FnMut(std::ops::Range<usize>, &[T])) {
         match self {
-            Self::Sgd { rate } => Ok(vec![(g * -rate + p).into()]),
-            Self::Adam { rate, beta1, beta2, epsilon } => {
-                let (m, v, step) = (next()?, next()?, next()?);
-                let step = step + 1.0;
-                let t = step.item().into_f64();
-                let square = g.square();
-                let m = m * beta1 + g * (1.0 - beta1);
-                let v = v * beta2 + square * (1.0 - beta2);
-                // Kingma and Ba 2015, the form at the end of section 2.
-                let correction = (1.0 - beta2.powf(t)).sqrt();
-                let rate = rate * correction / (1.0 - beta1.powf(t));
-                let change = &m / (v.sqrt() + epsilon * correction);
-                Ok(vec![(p - change * rate).into(), m.into(), v.into(), step.into()])
+            Self::Whole(gradient) => {
+                let Some(gradient) = gradient.downcast_ref::<T>() else { return };
+                let gradient = gradient.read();
+                let gradient = gradient.contiguous();
+                let data = gradient.as_slice().unwrap_or(&[]);
+                take(0..data.len(), data);
+            }
+            Self::Product(a, b) => {
+                let (Some(a), Some(b)) = (a.downcast_ref::<T>(), b.downcast_ref::<T>()) else {
+                    return;
+                };
+                crate::ops::rules::product_by_rows(a, b, PART, take);
             }
         }
     }
 }
 
-/// Stochastic gradient descent: each step takes `rate` times the gradient away.
-#[derive(Clone, Copy, Debug)]
-pub struct Sgd {
-    rate: f64,
+macro_rules! minimize {
+    ($($rule:ident $update:ident;)*) => {$(
+        /// # In programs
+        impl $rule {
+            /// Appends the backward of a loss of one element of a
+            /// [program](crate::static_graph::Program), and an update of each parameter that it was
+            /// computed from. Returns the parameters and their gradients.
+            ///
+            /// # Errors
+            ///
+            /// As [`append_backward`](crate::static_graph::append_backward); also if a parameter is
+            /// updated already, and [`Error::Value`](crate::Error::Value) if an option of the rule
+            /// is out of range. The program is then as it was.
+            #[track_caller]
+            pub fn minimize(&self, loss: &Variable) -> Result<Vec<(Variable, Variable)>> {
+                self.check()?;
+                minimize(Update::$update(*self), loss, Location::caller())
+            }
+        }
+    )*};
 }
 
-/// Adam (Kingma and Ba 2015).
-#[derive(Clone, Copy, Debug)]
-pub struct Adam {
-    rate: f64,
-    beta1: f64,
-    beta2: f64,
-    epsilon: f64,
-}
-
-impl Sgd {
-    /// With a learning rate.
-    pub fn new(rate: f64) -> Self {
-        Self { rate }
-    }
-
-    /// Appends the backward of a loss of one element and an update of each parameter that it was
-    /// computed from. Returns the parameters and their gradients.
-    ///
-    /// # Errors
-    ///
-    /// As [`append_backward`](super::append_backward); also if a parameter is updated already.
-    #[track_caller]
-    pub fn minimize(&self, loss: &Variable) -> Result<Vec<(Variable, Variable)>> {
-        minimize(Update::Sgd { rate: self.rate }, loss, Location::caller())
-    }
-}
-
-impl Adam {
-    /// With a learning rate, `beta1 = 0.9`, `beta2 = 0.999` and `epsilon = 1e-8`.
-    pub fn new(rate: f64) -> Self {
-        Self { rate, beta1: 0.9, beta2: 0.999, epsilon: 1e-8 }
-    }
-
-    /// How much of the running means of gradients and of their squares stays in a step.
-    pub fn betas(mut self, beta1: f64, beta2: f64) -> Self {
-        (self.beta1, self.beta2) = (beta1, beta2);
-        self
-    }
-
-    /// What keeps the division from zero.
-    pub fn epsilon(mut self, epsilon: f64) -> Self {
-        self.epsilon = epsilon;
-        self
-    }
-
-    /// As [`Sgd::minimize`].
-    ///
-    /// # Errors
-    ///
-    /// As [`Sgd::minimize`].
-    #[track_caller]
-    pub fn minimize(&self, loss: &Variable) -> Result<Vec<(Variable, Variable)>> {
-        let Self { rate, beta1, beta2, epsilon } = *self;
-        minimize(Update::Adam { rate, beta1, beta2, epsilon }, loss, Location::caller())
-    }
+minimize! {
+    Sgd Sgd;
+    Adam Adam;
+    AdamW AdamW;
 }
 
 fn minimize(
@@ -146,40 +212,46 @@ fn minimize(
     loss: &Variable,
     location: &'static Location<'static>,
 ) -> Result<Vec<(Variable, Variable)>> {
-    let place = Place::Line(location);
-    let pairs = append_backward_at(loss, &place)?;
-    for (parameter, grad) in &pairs {
-        let program = &loss.program;
-        let mut kept = vec![parameter.id];
-        if let Update::Adam { .. } = update {
-            let form = parameter.form();
-            let scalar = Form::new(form.dtype, [].into_iter().collect());
-            for (what, form) in [("moment1", form.clone()), ("moment2", form), ("step", scalar)] {
-                kept.push(state(program, &parameter.name(), what, form, &place)?.id);
-            }
+    let (place, program) = (Place::Line(location), loss.program());
+    let pairs = program.change(|change| {
+        let pairs = parameter_gradients(change.graph, loss, &place)?;
+        for &(parameter, grad) in &pairs {
+            append_update(change, update, parameter, grad, &place)?;
         }
-        let mut inputs = vec![parameter.id, grad.id];
-        inputs.extend(&kept[1..]);
-        program.graph().push_op(Op {
-            kind: Kind::Update(update),
-            inputs,
-            outputs: Vec::new(),
-            writes: kept,
-            phase: Phase::Update,
-            place: place.clone(),
-        })?;
-    }
-    Ok(pairs)
+        Ok(pairs)
+    })?;
+    let variables = |(parameter, grad)| (program.variable(parameter), program.variable(grad));
+    Ok(pairs.into_iter().map(variables).collect())
 }
 
-/// What an optimizer keeps for a parameter; starts with zeros.
-fn state(
-    program: &Program,
-    parameter: &str,
-    what: &str,
-    form: Form,
+fn append_update(
+    change: &mut Change<'_>,
+    update: Update,
+    parameter: VarId,
+    grad: VarId,
     place: &Place,
-) -> Result<Variable> {
-    let name = program.graph().fresh_name(&format!("{parameter}@{what}"), true);
-    program.kept("minimize", &name, form, false, Init::Constant(0.0), place)
+) -> Result<()> {
+    let form = change.graph.vars[parameter].form.clone();
+    let name = change.graph.vars[parameter].name.clone();
+    let mut kept = vec![parameter];
+    for what in update.state() {
+        let form = if what == STEP { step_form() } else { form.clone() };
+        let name = change.graph.fresh_name(&format!("{name}@{what}"), true);
+        kept.push(change.keep("minimize", &name, form, false, Init::Constant(0.0), place)?);
+    }
+    let mut inputs = vec![parameter, grad];
+    inputs.extend(&kept[1..]);
+    change.graph.push_op(Op {
+        kind: Kind::Update(update),
+        inputs,
+        outputs: Vec::new(),
+        writes: kept,
+        phase: Phase::Update,
+        place: place.clone(),
+    })?;
+    Ok(())
+}
+
+fn step_form() -> Form {
+    Form::new(DType::Int64, [].into_iter().collect())
 }

@@ -1,8 +1,12 @@
 //! What one run does, worked out once: which operators run, which are one pass over memory, which
 //! leave a record for their gradients, and where each value is read for the last time.
 
+use std::sync::Mutex;
+
+use super::chain::{Link, Turn};
 use super::ir::{Graph, Op, OpId, Role, VarId};
 use super::kind::Kind;
+use super::optim::Update;
 
 /// The steps of a run that fetches certain variables.
 #[derive(Debug)]
@@ -13,13 +17,31 @@ pub(super) struct Plan {
     pub(super) steps: Vec<Step>,
     /// Fed variables that are read.
     pub(super) feeds: Vec<VarId>,
-    /// Kept variables that are read.
-    pub(super) reads: Vec<VarId>,
+    /// Kept variables that are read or moved.
+    pub(super) kept: Vec<VarId>,
+    /// Of the scope that ran it last, by its id: where that keeps these.
+    pub(super) places: Mutex<(u64, Vec<usize>)>,
+    /// For each variable, whether a step reads it or it is fetched.
+    pub(super) is_read: Vec<bool>,
+    /// What optimizers do at the end.
+    pub(super) updates: Vec<UpdateStep>,
+    /// For each variable, whether it is kept and changed.
+    pub(super) written: Vec<bool>,
     pub(super) fetched: Vec<VarId>,
     /// Whether kept variables get new values.
     pub(super) writes: bool,
     /// For each variable, whether gradients flow to it.
     pub(super) wants: Vec<bool>,
+}
+
+/// A parameter's step, when all else is done.
+#[derive(Debug)]
+pub(super) struct UpdateStep {
+    pub(super) op: OpId,
+    pub(super) update: Update,
+    pub(super) gradient: VarId,
+    /// The parameter, and what the rule remembers.
+    pub(super) writes: Vec<VarId>,
 }
 
 /// One operator's turn, or that of a chain of them.
@@ -48,49 +70,56 @@ pub(super) enum Mode {
     Plain,
     /// Leaves a record for a gradient.
     Recorded,
-    /// A gradient by a rule on values.
-    Direct,
+    /// A gradient by a rule on values; where `deferred`, that of a matrix which only an update
+    /// reads is left to it.
+    Direct { deferred: bool },
     /// A gradient from its operator's record; `last` if nobody needs that any more, `retain` if
     /// what it walks over is walked again, `recorded` if it leaves a record itself.
     FromRecord { last: bool, retain: bool, recorded: bool },
-    /// Functions of each element in one pass. The step's first input goes through all of them.
-    Chain(Vec<Link>),
-}
-
-/// An operator of a chain.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Link {
-    pub(super) op: OpId,
-    /// The step's input that it reads beside what comes through the chain.
-    pub(super) other: Option<usize>,
-    /// Whether what comes through the chain stands on the right.
-    pub(super) swapped: bool,
+    /// Functions of each element in one pass over memory: over the product of the step's first two
+    /// inputs, where there is a head, or else over its first input.
+    Chain { head: Option<OpId>, links: Vec<Link> },
 }
 
 impl Plan {
     /// With `waves`, steps that do not depend on each other stand together.
     pub(super) fn new(graph: &Graph, fetched: &[VarId], waves: bool) -> Self {
         let runs = needed(graph, fetched);
-        let modes = modes(graph, &runs);
-        let mut steps = steps(graph, &runs, &modes, fetched);
+        let updates = updates(graph);
+        let mut modes = modes(graph, &runs);
+        defer(graph, &runs, &updates, fetched, &mut modes);
+        // What updates read, they read at the end.
+        let gradients = updates.iter().map(|step| step.gradient);
+        let until_end: Vec<VarId> = fetched.iter().copied().chain(gradients).collect();
+        let mut steps = steps(graph, &runs, &modes, &until_end);
         if waves {
             order_by_waves(graph, &mut steps);
         }
-        mark_last(graph, &mut steps, fetched);
+        mark_last(graph, &mut steps, &until_end);
+        let mut written = vec![false; graph.vars.len()];
+        let moved = updates.iter().flat_map(|step| &step.writes);
+        let set = steps.iter().flat_map(|step| &graph.ops[step.op].writes);
+        moved.chain(set).for_each(|&var| written[var] = true);
         let mut is_read = vec![false; graph.vars.len()];
         fetched.iter().for_each(|&var| is_read[var] = true);
         for (var, read) in steps.iter().flat_map(|step| &step.inputs) {
             is_read[*var] |= *read != Read::Not;
         }
-        let with = |wanted: fn(Role) -> bool| -> Vec<VarId> {
-            let vars = graph.vars.iter().enumerate();
-            let found = vars.filter(|(id, var)| is_read[*id] && wanted(var.role));
-            found.map(|(id, _)| id).collect()
-        };
+        let moved = |id: usize| updates.iter().any(|step| step.writes.contains(&id));
+        let is_kept = |id: usize| matches!(graph.vars[id].role, Role::Kept { .. });
+        // A startup program fetches what it has just set.
+        let is_set = |id: usize| written[id] && !moved(id);
+        let vars = || 0..graph.vars.len();
         Self {
-            feeds: with(|role| role == Role::Data),
-            reads: with(|role| matches!(role, Role::Kept { .. })),
-            writes: steps.iter().any(|step| !graph.ops[step.op].writes.is_empty()),
+            feeds: vars().filter(|&id| is_read[id] && graph.vars[id].role == Role::Data).collect(),
+            kept: vars()
+                .filter(|&id| is_kept(id) && (is_read[id] || moved(id)) && !is_set(id))
+                .collect(),
+            writes: written.contains(&true),
+            places: Mutex::new((0, Vec::new())),
+            is_read,
+            updates,
+            written,
             wants: graph.wants_gradient(),
             graph: graph.clone(),
             steps,
@@ -106,6 +135,11 @@ fn needed(graph: &Graph, fetched: &[VarId]) -> Vec<bool> {
     fetched.iter().for_each(|&var| wanted[var] = true);
     let mut runs = vec![false; graph.ops.len()];
     for (id, op) in graph.ops.iter().enumerate().rev() {
+        if let Kind::Update(_) = op.kind {
+            // Done at the end of a run, and always.
+            op.inputs.iter().for_each(|&input| wanted[input] = true);
+            continue;
+        }
         runs[id] = !op.writes.is_empty()
             || op.kind.has_effect()
             || op.outputs.iter().any(|&output| wanted[output]);
@@ -116,6 +150,43 @@ fn needed(graph: &Graph, fetched: &[VarId]) -> Vec<bool> {
     runs
 }
 
+fn updates(graph: &Graph) -> Vec<UpdateStep> {
+    let ops = graph.ops.iter().enumerate();
+    ops.filter_map(|(id, op)| match op.kind {
+        Kind::Update(update) => {
+            let (gradient, writes) = (op.inputs[1], op.writes.clone());
+            Some(UpdateStep { op: id, update, gradient, writes })
+        }
+        _ => None,
+    })
+    .collect()
+}
+
+/// Finds the gradients of matrices that nothing but an update reads.
+fn defer(
+    graph: &Graph,
+    runs: &[bool],
+    updates: &[UpdateStep],
+    fetched: &[VarId],
+    modes: &mut [Mode],
+) {
+    let mut readers = vec![0_usize; graph.vars.len()];
+    fetched.iter().for_each(|&var| readers[var] += 1);
+    for (id, op) in graph.ops.iter().enumerate() {
+        if runs[id] || matches!(op.kind, Kind::Update(_)) {
+            op.inputs.iter().for_each(|&input| readers[input] += 1);
+        }
+    }
+    for step in updates.iter().filter(|step| readers[step.gradient] == 1) {
+        let Some(producer) = graph.vars[step.gradient].producer else { continue };
+        let Kind::Grad { of, wants, .. } = &graph.ops[producer].kind else { continue };
+        let right = wants.last() == Some(&1) && graph.ops[*of].kind.is_matmul();
+        if let (true, Mode::Direct { deferred }) = (right, &mut modes[producer]) {
+            *deferred = graph.ops[producer].outputs.last() == Some(&step.gradient);
+        }
+    }
+}
+
 fn modes(graph: &Graph, runs: &[bool]) -> Vec<Mode> {
     let mut modes = vec![Mode::Plain; graph.ops.len()];
     // From last to first: a gradient comes after its operator.
@@ -123,7 +194,7 @@ fn modes(graph: &Graph, runs: &[bool]) -> Vec<Mode> {
         let recorded = modes[id] == Mode::Recorded;
         let Kind::Grad { of, .. } = &op.kind else { continue };
         if graph.ops[*of].kind.direct().is_some() && !recorded && modes[*of] != Mode::Recorded {
-            modes[id] = Mode::Direct;
+            modes[id] = Mode::Direct { deferred: false };
             continue;
         }
         modes[*of] = Mode::Recorded;
@@ -147,55 +218,49 @@ fn steps(graph: &Graph, runs: &[bool], modes: &[Mode], fetched: &[VarId]) -> Vec
     for (id, op) in running() {
         let mode = modes[id].clone();
         let mut step = Step { op: id, inputs: reads(graph, op, &mode), mode, wave: 0 };
-        if step.mode == Mode::Plain && op.kind.chains() {
-            let goes_on = |input: VarId| uses[input] == 1 && open[input].is_some();
-            if let Some(main) = main_input(graph, op, goes_on) {
-                let chain = open[op.inputs[main]].filter(|_| goes_on(op.inputs[main]));
-                step = match chain.and_then(|at| steps[at].take()) {
-                    Some(before) => extend(before, op, id, main),
-                    None => extend(start(op, main), op, id, main),
-                };
-                open[op.outputs[0]] = Some(steps.len());
-            }
+        let goes_on = |input: VarId| uses[input] == 1 && open[input].is_some();
+        if let Some(turn) = Turn::of(graph, op, &step.mode, goes_on) {
+            let main = op.inputs[turn.main];
+            let before = open[main].filter(|_| goes_on(main)).and_then(|at| steps[at].take());
+            let before = before.unwrap_or_else(|| Step {
+                op: id,
+                mode: Mode::Chain { head: None, links: Vec::new() },
+                inputs: vec![(main, Read::Keep)],
+                wave: 0,
+            });
+            step = extend(before, op, id, turn);
+            open[op.outputs[0]] = Some(steps.len());
+        } else if step.mode == Mode::Plain && op.kind.is_matmul() {
+            open[op.outputs[0]] = Some(steps.len());
         }
         steps.push(Some(step));
     }
     let mut steps: Vec<Step> = steps.into_iter().flatten().collect();
     for step in &mut steps {
         // One operator is no chain.
-        if let Mode::Chain(links) = &step.mode
+        if let Mode::Chain { head: None, links } = &step.mode
             && links.len() == 1
         {
-            step.mode = Mode::Plain;
-            step.inputs = reads(graph, &graph.ops[step.op], &Mode::Plain);
+            step.mode = modes[step.op].clone();
+            step.inputs = reads(graph, &graph.ops[step.op], &step.mode);
         }
     }
     steps
 }
 
-/// The input that goes through a chain: one of the output's shape, rather one that is in a chain.
-fn main_input(graph: &Graph, op: &Op, goes_on: impl Fn(VarId) -> bool) -> Option<usize> {
-    let form = &graph.vars[op.outputs[0]].form;
-    let candidates = || (0..op.inputs.len()).filter(|&at| graph.vars[op.inputs[at]].form == *form);
-    candidates().find(|&at| goes_on(op.inputs[at])).or_else(|| candidates().next())
-}
-
-/// A chain of nothing yet.
-fn start(op: &Op, main: usize) -> Step {
-    let inputs = vec![(op.inputs[main], Read::Keep)];
-    Step { op: 0, mode: Mode::Chain(Vec::new()), inputs, wave: 0 }
-}
-
-/// A chain that goes on with an operator.
-fn extend(chain: Step, op: &Op, id: OpId, main: usize) -> Step {
-    let Step { mode, mut inputs, wave, .. } = chain;
-    let mut links = if let Mode::Chain(links) = mode { links } else { Vec::new() };
-    let other = (op.inputs.len() > 1).then(|| {
-        inputs.push((op.inputs[1 - main], Read::Keep));
+/// A chain, or the product that is the head of one, that goes on with an operator.
+fn extend(before: Step, op: &Op, id: OpId, turn: Turn) -> Step {
+    let Step { op: first, mode, mut inputs, wave } = before;
+    let (head, mut links) = match mode {
+        Mode::Chain { head, links } => (head, links),
+        _ => (Some(first), Vec::new()),
+    };
+    let other = turn.other.map(|position| {
+        inputs.push((op.inputs[position], Read::Keep));
         inputs.len() - 1
     });
-    links.push(Link { op: id, other, swapped: main == 1 });
-    Step { op: id, mode: Mode::Chain(links), inputs, wave }
+    links.push(Link { op: id, other, swapped: turn.main == 1 });
+    Step { op: id, mode: Mode::Chain { head, links }, inputs, wave }
 }
 
 fn reads(graph: &Graph, op: &Op, mode: &Mode) -> Vec<(VarId, Read)> {
@@ -204,7 +269,10 @@ fn reads(graph: &Graph, op: &Op, mode: &Mode) -> Vec<(VarId, Read)> {
     };
     let forward = &graph.ops[*of];
     let (inputs, outputs) = (forward.inputs.len(), forward.outputs.len());
-    let needs = if *mode == Mode::Direct { forward.kind.direct() } else { None };
+    let needs = match mode {
+        Mode::Direct { .. } => forward.kind.direct(),
+        _ => None,
+    };
     let read = |position: usize| match needs {
         _ if position >= inputs + outputs => Read::Keep,
         Some(needs) if position < inputs && needs.inputs[position] => Read::Keep,

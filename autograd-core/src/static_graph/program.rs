@@ -1,14 +1,15 @@
-//! `Program`, `Block`, `Variable`: handles to a program that is being built.
+//! `Program`: the handle to a program, and what it is asked.
 
-use std::cell::RefCell;
 use std::collections::HashMap;
-use std::fmt;
 use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use super::ir::{Dims, Form, Graph, Op, Phase, Place, Role, Var, VarId, wrong};
+use super::dims::{IntoDims, read_dims};
+use super::guard::guarded_startup;
+use super::ir::{Form, Graph, Phase, Place, Role, Var, VarId, wrong};
 use super::kind::{Init, Kind};
 use super::plan::Plan;
+use super::variable::{Block, Variable};
 use crate::array::DType;
 use crate::error::Result;
 
@@ -25,85 +26,6 @@ struct Inner {
     startup: OnceLock<Program>,
     /// Plans by what is fetched, for one version of the graph.
     plans: Mutex<(u64, HashMap<(Vec<VarId>, bool), Arc<Plan>>)>,
-}
-
-/// A variable of a [`Program`]: a name, an element type and a shape, no value.
-#[derive(Clone)]
-pub struct Variable {
-    pub(super) program: Program,
-    pub(super) id: VarId,
-}
-
-/// The operators and variables of a [`Program`]; it has one block.
-pub struct Block(Program);
-
-/// Lengths of axes: `[None, Some(4)]`, `[-1, 4]` with -1 for a free axis, `()` for a scalar, or
-/// the shape of a [`Variable`].
-pub trait IntoDims {
-    /// The lengths; or the one that is none.
-    #[doc(hidden)]
-    fn into_dims(self) -> Result<Vec<Option<usize>>, i64>;
-}
-
-macro_rules! dims {
-    ($($n:ty)*) => {$(
-        impl<const N: usize> IntoDims for [$n; N] {
-            fn into_dims(self) -> Result<Vec<Option<usize>>, i64> {
-                (&self[..]).into_dims()
-            }
-        }
-        impl IntoDims for &[$n] {
-            fn into_dims(self) -> Result<Vec<Option<usize>>, i64> {
-                self.iter().map(|&n| dim(n as i64)).collect()
-            }
-        }
-    )*};
-}
-
-dims! { i32 i64 isize usize }
-
-fn dim(n: i64) -> Result<Option<usize>, i64> {
-    match n {
-        -1 => Ok(None),
-        n => usize::try_from(n).map(Some).map_err(|_| n),
-    }
-}
-
-impl IntoDims for Vec<Option<usize>> {
-    fn into_dims(self) -> Result<Vec<Option<usize>>, i64> {
-        Ok(self)
-    }
-}
-
-impl IntoDims for &[Option<usize>] {
-    fn into_dims(self) -> Result<Vec<Option<usize>>, i64> {
-        Ok(self.to_vec())
-    }
-}
-
-impl IntoDims for &Vec<Option<usize>> {
-    fn into_dims(self) -> Result<Vec<Option<usize>>, i64> {
-        Ok(self.clone())
-    }
-}
-
-impl<const N: usize> IntoDims for [Option<usize>; N] {
-    fn into_dims(self) -> Result<Vec<Option<usize>>, i64> {
-        Ok(self.to_vec())
-    }
-}
-
-impl IntoDims for () {
-    fn into_dims(self) -> Result<Vec<Option<usize>>, i64> {
-        Ok(Vec::new())
-    }
-}
-
-pub(super) fn read_dims(dims: impl IntoDims, call: &str, place: &Place) -> Result<Dims> {
-    match dims.into_dims() {
-        Ok(dims) => Ok(Dims::from_vec(dims)),
-        Err(n) => Err(wrong(call, place, format!("{n} is no length; -1 is a free axis"))),
-    }
 }
 
 impl Program {
@@ -137,6 +59,11 @@ impl Program {
         self.0.startup.get_or_init(Program::default).clone()
     }
 
+    /// Where parameters get their first values: as a guard of this thread says, or else its own.
+    pub(super) fn own_startup(&self) -> Program {
+        guarded_startup(self).unwrap_or_else(|| self.startup())
+    }
+
     /// The block that operators are added to.
     pub fn current_block(&self) -> Block {
         Block(self.clone())
@@ -152,7 +79,8 @@ impl Program {
     pub fn data(&self, name: &str, shape: impl IntoDims, dtype: DType) -> Result<Variable> {
         let place = Place::Line(Location::caller());
         let form = Form::new(dtype, read_dims(shape, "data", &place)?);
-        self.declare("data", name, form, Role::Data, true, &place)
+        let id = self.graph().declare("data", name, form, Role::Data, true, &place)?;
+        Ok(self.variable(id))
     }
 
     /// A parameter, kept by the executor, which the [startup program](Program::startup) sets.
@@ -171,74 +99,8 @@ impl Program {
     ) -> Result<Variable> {
         let place = Place::Line(Location::caller());
         let form = Form::new(dtype, read_dims(shape, "create_parameter", &place)?);
-        self.kept("create_parameter", name, form, true, init, &place)
-    }
-
-    /// A variable that the executor keeps, with an operator in the startup program that sets it.
-    pub(super) fn kept(
-        &self,
-        call: &str,
-        name: &str,
-        form: Form,
-        parameter: bool,
-        init: Init,
-        place: &Place,
-    ) -> Result<Variable> {
-        if form.dims.iter().any(Option::is_none) {
-            return Err(wrong(call, place, format!("`{name}` has a free axis: {form}")));
-        }
-        if !form.dtype.is_float() {
-            return Err(wrong(call, place, format!("`{name}` must be of a float type: {form}")));
-        }
-        let role = Role::Kept { parameter };
-        let startup = startup_of(self);
-        if startup.graph().find(name).is_some() {
-            let why = format!("the startup program sets a variable `{name}` already");
-            return Err(wrong(call, place, why));
-        }
-        let variable = self.declare(call, name, form.clone(), role, !parameter, place)?;
-        let set = startup.declare(call, name, form.clone(), role, !parameter, place)?;
-        let op = Op {
-            kind: Kind::Init { init, form },
-            inputs: Vec::new(),
-            outputs: Vec::new(),
-            writes: vec![set.id],
-            phase: Phase::Forward,
-            place: place.clone(),
-        };
-        startup.graph().push_op(op)?;
-        Ok(variable)
-    }
-
-    pub(super) fn declare(
-        &self,
-        call: &str,
-        name: &str,
-        form: Form,
-        role: Role,
-        stop_gradient: bool,
-        place: &Place,
-    ) -> Result<Variable> {
-        let mut graph = self.graph();
-        if name.is_empty() {
-            return Err(wrong(call, place, "a variable needs a name"));
-        }
-        if let Some(before) = graph.find(name).map(|id| &graph.vars[id]) {
-            let why = format!(
-                "a variable `{name}` ({}) was created at {} already",
-                before.form, before.place
-            );
-            return Err(wrong(call, place, why));
-        }
-        let id = graph.add_var(Var {
-            name: name.to_owned(),
-            form,
-            role,
-            stop_gradient,
-            producer: None,
-            place: place.clone(),
-        });
-        drop(graph);
+        let keep = "create_parameter";
+        let id = self.change(|change| change.keep(keep, name, form, true, init, &place))?;
         Ok(self.variable(id))
     }
 
@@ -326,7 +188,7 @@ fn for_testing(graph: &Graph) -> Result<Graph> {
     let mut copy = Graph::default();
     for var in &graph.vars {
         let backward = var.producer.is_some_and(|op| graph.ops[op].phase != Phase::Forward);
-        let kept = Var { producer: None, ..var.clone() };
+        let kept = Var { producer: None, writer: None, ..var.clone() };
         // Names of what is gone may be used again; places stay, so that positions hold.
         let name = if backward { format!("{}@gone", var.name) } else { var.name.clone() };
         copy.add_var(Var { name, ..kept });
@@ -339,157 +201,6 @@ fn for_testing(graph: &Graph) -> Result<Graph> {
         copy.push_op(op)?;
     }
     Ok(copy)
-}
-
-impl Block {
-    /// A variable that an operator will compute: what a [`py_func`](Program::py_func) is given as
-    /// `out`.
-    ///
-    /// The same name, element type and shape again give the same variable.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Program`](crate::Error::Program) if there is another variable of this name, or a
-    /// length is none.
-    #[track_caller]
-    pub fn create_var(&self, name: &str, dtype: DType, shape: impl IntoDims) -> Result<Variable> {
-        let place = Place::Line(Location::caller());
-        let form = Form::new(dtype, read_dims(shape, "create_var", &place)?);
-        let again = {
-            let graph = self.0.graph();
-            let known = graph.find(name).map(|id| (id, &graph.vars[id]));
-            known
-                .filter(|(_, var)| var.form == form && var.role == Role::Computed)
-                .map(|(id, _)| id)
-        };
-        if let Some(id) = again {
-            return Ok(self.0.variable(id));
-        }
-        self.0.declare("create_var", name, form, Role::Computed, false, &place)
-    }
-
-    /// The variable of this name.
-    pub fn var(&self, name: &str) -> Option<Variable> {
-        self.0.var(name)
-    }
-
-    /// How many operators there are.
-    pub fn op_count(&self) -> usize {
-        self.0.graph().ops.len()
-    }
-}
-
-impl Variable {
-    /// Its name, by which it is fed and fetched.
-    pub fn name(&self) -> String {
-        self.program.graph().vars[self.id].name.clone()
-    }
-
-    /// Its element type.
-    pub fn dtype(&self) -> DType {
-        self.form().dtype
-    }
-
-    /// Lengths of its axes; `None` for a free one.
-    pub fn shape(&self) -> Vec<Option<usize>> {
-        self.form().dims.into_vec()
-    }
-
-    /// Number of axes.
-    pub fn ndim(&self) -> usize {
-        self.form().dims.len()
-    }
-
-    pub(super) fn form(&self) -> Form {
-        self.program.graph().vars[self.id].form.clone()
-    }
-
-    /// The program it belongs to.
-    pub fn program(&self) -> &Program {
-        &self.program
-    }
-
-    /// Whether gradients stop here: they were told to, no input of its operator wants one, or the
-    /// elements are no floats.
-    pub fn stop_gradient(&self) -> bool {
-        !self.program.graph().wants_gradient()[self.id]
-    }
-
-    /// Says whether gradients stop here. [`Program::data`] starts with `true`.
-    pub fn set_stop_gradient(&self, stop: bool) {
-        let mut graph = self.program.graph();
-        graph.version += 1;
-        graph.vars[self.id].stop_gradient = stop;
-    }
-
-    /// Whether the executor keeps its value from run to run.
-    pub fn persistable(&self) -> bool {
-        matches!(self.program.graph().vars[self.id].role, Role::Kept { .. })
-    }
-}
-
-/// `x: float32 [-1, 4]`
-impl fmt::Display for Variable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.name(), self.form())
-    }
-}
-
-impl fmt::Debug for Variable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-thread_local! {
-    static DEFAULT: Program = Program::new();
-    static GUARDED: RefCell<Vec<(Program, Program)>> = const { RefCell::new(Vec::new()) };
-}
-
-/// The program that a [`program_guard`] of this thread names, or else the thread's own.
-pub fn default_main_program() -> Program {
-    let guarded = GUARDED.with_borrow(|guarded| guarded.last().map(|(main, _)| main.clone()));
-    guarded.unwrap_or_else(|| DEFAULT.with(Program::clone))
-}
-
-/// The startup program beside [`default_main_program`].
-pub fn default_startup_program() -> Program {
-    let guarded = GUARDED.with_borrow(|guarded| guarded.last().map(|(_, startup)| startup.clone()));
-    guarded.unwrap_or_else(|| default_main_program().startup())
-}
-
-/// Where parameters of a program get their first values.
-fn startup_of(program: &Program) -> Program {
-    let guarded = GUARDED.with_borrow(|guarded| {
-        guarded.iter().rev().find(|(main, _)| main.is(program)).map(|(_, startup)| startup.clone())
-    });
-    guarded.unwrap_or_else(|| program.startup())
-}
-
-/// While it lives, the default programs of its thread are others. Made by [`program_guard`].
-#[must_use = "the default programs are others only while the guard lives"]
-pub struct ProgramGuard(std::marker::PhantomData<*const ()>);
-
-/// Makes these the default programs of this thread until the guard is dropped; guards nest.
-///
-/// ```
-/// use autograd_core::static_graph::{Program, default_main_program, program_guard};
-///
-/// let (main, startup) = (Program::new(), Program::new());
-/// let guard = program_guard(&main, &startup);
-/// assert_eq!(default_main_program(), main);
-/// drop(guard);
-/// assert_ne!(default_main_program(), main);
-/// ```
-pub fn program_guard(main: &Program, startup: &Program) -> ProgramGuard {
-    GUARDED.with_borrow_mut(|guarded| guarded.push((main.clone(), startup.clone())));
-    ProgramGuard(std::marker::PhantomData)
-}
-
-impl Drop for ProgramGuard {
-    fn drop(&mut self) {
-        GUARDED.with_borrow_mut(|guarded| drop(guarded.pop()));
-    }
 }
 
 /// The same program, not an equal one.

@@ -1,12 +1,17 @@
 //! How operators compute: by the eager engine's ops and rules, so that figures and derivatives are
 //! the same and nothing is written twice.
 
+use smallvec::{SmallVec, smallvec};
+
 use super::ir::Form;
 use super::kind::{Init, Kind, Reduction};
 use crate::array::DType;
 use crate::error::Result;
 use crate::graph::{AnyTensor, Element, Tensor, for_any};
 use crate::ops::{Binary, Float, Input, Numeric, rules};
+
+/// What an operator is given, or computes: seldom more than four.
+pub(super) type Values = SmallVec<[AnyTensor; 4]>;
 
 /// The failing of an operator, in words.
 type Computed<T> = Result<T, String>;
@@ -94,14 +99,13 @@ fn reduce<T: Numeric>(
 impl Kind {
     /// Computes the outputs; recorded where recording is on. Gradients are not computed here, for
     /// they need what the operator left behind.
-    pub(super) fn run(&self, inputs: Vec<AnyTensor>) -> Computed<Vec<AnyTensor>> {
+    pub(super) fn run(&self, inputs: Values) -> Computed<Values> {
         match self {
-            Self::Update(update) => return update.run(inputs),
-            Self::PyFunc(function) => return function.run(&inputs),
+            Self::PyFunc(function) => return function.run(inputs),
             Self::Eager(eager) => return eager.run(inputs),
-            Self::Init { init, form } => return Ok(vec![init.run(form)]),
-            Self::Sum => return sum(inputs).map(|sum| vec![sum]),
-            Self::Concat { axis } => return concat(&inputs, *axis).map(|joined| vec![joined]),
+            Self::Init { init, form } => return Ok(smallvec![init.run(form)]),
+            Self::Sum => return sum(inputs).map(|sum| smallvec![sum]),
+            Self::Concat { axis } => return concat(&inputs, *axis).map(|joined| smallvec![joined]),
             _ => {}
         }
         let mut inputs = inputs.into_iter();
@@ -136,7 +140,7 @@ impl Kind {
             Self::FillLike(value) => fill_like(&x, *value),
             _ => return Err("does not run by itself".to_owned()),
         };
-        Ok(vec![y])
+        Ok(smallvec![y])
     }
 
     /// Whether its gradient is computed from its inputs and outputs by a rule that needs no record
@@ -215,7 +219,7 @@ fn typed<T: Element>(tensor: Option<&AnyTensor>) -> Computed<&Tensor<T>> {
     tensor.ok_or_else(|| "a value that its gradient needs is missing".to_owned())
 }
 
-fn sum(inputs: Vec<AnyTensor>) -> Computed<AnyTensor> {
+fn sum(inputs: Values) -> Computed<AnyTensor> {
     let mut inputs = inputs.into_iter();
     let first = inputs.next().ok_or("an input is missing")?;
     inputs.try_fold(first, |a, b| Ok(numbers!(a, b, (a, b) => binary(Binary::Add, a, b)?)))
@@ -271,7 +275,11 @@ impl Init {
     fn run(self, form: &Form) -> AnyTensor {
         match form.dtype {
             DType::Float32 => self.typed::<f32>(form).into(),
-            _ => self.typed::<f64>(form).into(),
+            DType::Float64 => self.typed::<f64>(form).into(),
+            // A count of steps.
+            _ => {
+                Tensor::<i64>::zeros(form.dims.iter().flatten().copied().collect::<Vec<_>>()).into()
+            }
         }
     }
 

@@ -8,6 +8,8 @@ use crate::error::Result;
 use crate::graph::{AnyTensor, GradMode, for_any};
 use crate::static_graph::ir::{Form, Graph, Op, OpId, Phase, VarId};
 use crate::static_graph::kind::Kind;
+use crate::static_graph::run::Values;
+use crate::static_graph::task::Inputs;
 
 /// A user's function in a program.
 #[derive(Clone, Debug)]
@@ -48,10 +50,11 @@ impl Foreign {
     /// Which inputs backward reads, and which outputs.
     pub(in crate::static_graph) fn run(
         &self,
-        inputs: &[AnyTensor],
-    ) -> std::result::Result<Vec<AnyTensor>, String> {
-        let args: Vec<Option<AnyTensor>> =
+        inputs: Values,
+    ) -> std::result::Result<Values, String> {
+        let args: Inputs =
             self.args.iter().map(|arg| arg.map(|input| inputs[input].clone())).collect();
+        drop(inputs);
         let returned = GradMode::of(false, || (self.function.call)(&args))?;
         if returned.len() != self.results {
             return Err(format!(
@@ -61,7 +64,7 @@ impl Foreign {
                 if self.results == 1 { "is" } else { "are" }
             ));
         }
-        let mut picked = Vec::with_capacity(self.picks.len());
+        let mut picked = Values::new();
         for (&pick, form) in self.picks.iter().zip(&self.outputs) {
             let what = || match self.gradient {
                 true => format!("the gradient it returned for input {pick}"),

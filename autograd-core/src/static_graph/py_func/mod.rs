@@ -14,7 +14,8 @@ pub use signature::{gradient_of_input, same_as_input, same_as_output};
 
 use super::ir::{Op, Phase, Place, VarId, wrong};
 use super::kind::Kind;
-use super::program::{Program, Variable};
+use super::program::Program;
+use super::variable::Variable;
 use crate::error::{Error, Plural, Result};
 use crate::graph::AnyTensor;
 

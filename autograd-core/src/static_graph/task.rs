@@ -1,0 +1,223 @@
+//! One step with all that it reads: it can run anywhere.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use smallvec::SmallVec;
+
+use super::chain::run_chain;
+use super::ir::{Op, OpId, VarId};
+use super::kind::Kind;
+use super::plan::{Mode, Plan, Step};
+use super::run::Values;
+use crate::array::matmul::ONE_SUM;
+use crate::engine::{BackwardOptions, grad_any};
+use crate::graph::{AnyTensor, Element, GradMode, Tensor, for_any};
+
+/// What an operator left for its gradient: its inputs as leaves, and what it computed from them.
+#[derive(Clone)]
+pub(super) struct Record {
+    leaves: Values,
+    outputs: Values,
+}
+
+/// What a step reads; `None` for what it finds in a record.
+pub(super) type Inputs = SmallVec<[Option<AnyTensor>; 4]>;
+
+/// See the [module](self).
+pub(super) struct Task<'p> {
+    pub(super) plan: &'p Plan,
+    pub(super) step: &'p Step,
+    pub(super) op: &'p Op,
+    pub(super) inputs: Inputs,
+    pub(super) record: Option<Record>,
+}
+
+/// What a step computed.
+pub(super) struct Done {
+    pub(super) outputs: Values,
+    pub(super) record: Option<Record>,
+    /// An output that is left to its update, as the matrices `a` and `b` of `aᵀ b`.
+    pub(super) product: Option<(VarId, AnyTensor, AnyTensor)>,
+}
+
+/// Why a step failed, and which of its operators.
+pub(super) struct Failed {
+    pub(super) op: OpId,
+    pub(super) why: String,
+}
+
+impl Failed {
+    pub(super) fn at(op: OpId, why: impl Into<String>) -> Self {
+        Self { op, why: why.into() }
+    }
+}
+
+impl Done {
+    fn plain(outputs: Values) -> Self {
+        Self { outputs, record: None, product: None }
+    }
+}
+
+impl Task<'_> {
+    /// About how many multiplications it takes; none for user code.
+    pub(super) fn work(&self) -> usize {
+        let len = |at: usize| -> usize {
+            self.inputs[at].as_ref().map_or(0, |input| input.shape().iter().product())
+        };
+        let all = || (0..self.inputs.len()).map(len).sum::<usize>();
+        let product = || {
+            let columns = self.inputs[1].as_ref().and_then(|w| w.shape().last()).copied();
+            len(0) * columns.unwrap_or(1)
+        };
+        if let Mode::Chain { head: Some(_), .. } = self.step.mode {
+            return product();
+        }
+        match &self.op.kind {
+            Kind::PyFunc(_) | Kind::Eager(_) => 0,
+            Kind::Matmul => product(),
+            Kind::Grad { of, .. } => match &self.plan.graph.ops[*of].kind {
+                Kind::PyFunc(_) | Kind::Eager(_) => 0,
+                // As the product, for each operand.
+                Kind::Matmul => {
+                    let dy = self.inputs.last().and_then(Option::as_ref);
+                    2 * len(0) * dy.and_then(|dy| dy.shape().last()).copied().unwrap_or(1)
+                }
+                _ => 8 * all(),
+            },
+            _ => 8 * all(),
+        }
+    }
+
+    pub(super) fn run(self) -> Result<Done, Failed> {
+        let op = self.step.op;
+        let computing = AssertUnwindSafe(|| self.compute());
+        let panicked = |panic: Box<dyn Any + Send>| Err(Failed::at(op, panic_message(&*panic)));
+        catch_unwind(computing).unwrap_or_else(panicked)
+    }
+
+    fn compute(self) -> Result<Done, Failed> {
+        let op = self.step.op;
+        let done = match &self.step.mode {
+            Mode::Plain => {
+                let inputs = self.inputs.into_iter().flatten().collect();
+                self.op.kind.run(inputs).map(Done::plain)
+            }
+            Mode::Recorded => self.record(),
+            Mode::Direct { deferred } => self.pull(*deferred),
+            Mode::FromRecord { recorded, retain, .. } => {
+                let (recorded, retain) = (*recorded, *retain);
+                self.pull_record(recorded, retain)
+            }
+            Mode::Chain { head, links } => {
+                return run_chain(&self.plan.graph, *head, links, self.inputs).map(Done::plain);
+            }
+        };
+        done.map_err(|why| Failed::at(op, why))
+    }
+
+    /// Runs an operator on leaves of its own and keeps what the engine records.
+    fn record(self) -> Result<Done, String> {
+        let wants = &self.plan.wants;
+        let values = self.op.inputs.iter().zip(self.inputs);
+        let leaves: Values =
+            values.filter_map(|(&id, value)| Some(leaf(&value?, wants[id]))).collect();
+        let outputs = GradMode::of(true, || self.op.kind.run(leaves.clone()))?;
+        let values = outputs.iter().map(AnyTensor::alias).collect();
+        Ok(Done { outputs: values, record: Some(Record { leaves, outputs }), product: None })
+    }
+
+    /// A gradient by a rule on values.
+    fn pull(mut self, deferred: bool) -> Result<Done, String> {
+        let Kind::Grad { of, wants, .. } = &self.op.kind else {
+            return Err("is no gradient".to_owned());
+        };
+        let forward = &self.plan.graph.ops[*of];
+        let n = forward.inputs.len();
+        let dy = self.inputs.pop().flatten().ok_or("the gradient of its output is missing")?;
+        let second = if n > 1 { self.inputs[1].as_ref() } else { None };
+        let mut wanted = [wants.contains(&0), wants.contains(&1)];
+        let left = if deferred { self.inputs[0].as_ref() } else { None };
+        let left = left.filter(|a| is_smaller_than_product(a, &dy)).cloned();
+        let product = match (left, self.op.outputs.last()) {
+            (Some(a), Some(&id)) => {
+                wanted[1] = false;
+                Some((id, a, dy.clone()))
+            }
+            _ => None,
+        };
+        if wanted == [false, false] {
+            return Ok(Done { outputs: Values::new(), record: None, product });
+        }
+        let (inputs, output) = ([self.inputs[0].as_ref(), second], self.inputs[n].as_ref());
+        let mut grads = forward.kind.pull(inputs, output, dy, wanted)?;
+        let found = wants.iter().filter(|&&input| wanted[input]);
+        let found = found.map(|&input| grads[input].take().ok_or("its rule gave no gradient"));
+        Ok(Done { outputs: found.collect::<Result<_, _>>()?, record: None, product })
+    }
+
+    /// A gradient by the engine, from what the operator left.
+    fn pull_record(self, recorded: bool, retain: bool) -> Result<Done, String> {
+        let Kind::Grad { wants, seeds, .. } = &self.op.kind else {
+            return Err("is no gradient".to_owned());
+        };
+        let record = self.record.ok_or("its operator left no record")?;
+        let given = self.op.inputs.iter().zip(self.inputs);
+        // Read are the gradients of the outputs alone.
+        let given: Vec<AnyTensor> = given
+            .filter_map(|(&id, value)| {
+                let value = value?;
+                Some(if recorded { leaf(&value, self.plan.wants[id]) } else { value })
+            })
+            .collect();
+        let outputs: Vec<AnyTensor> =
+            seeds.iter().map(|&output| record.outputs[output].clone()).collect();
+        let leaves: Vec<AnyTensor> =
+            wants.iter().map(|&input| record.leaves[input].clone()).collect();
+        let options = BackwardOptions::new().retain_graph(retain).create_graph(recorded);
+        let seeds: Vec<Option<AnyTensor>> = given.iter().cloned().map(Some).collect();
+        let found = grad_any(&outputs, &leaves, &seeds, options).map_err(|e| e.to_string())?;
+        let zero = |leaf: &AnyTensor| for_any!(leaf, t => zeros_like(t));
+        let pairs = found.into_iter().zip(&leaves);
+        let grads: Values = pairs.map(|(grad, leaf)| grad.unwrap_or_else(|| zero(leaf))).collect();
+        if !recorded {
+            return Ok(Done::plain(grads));
+        }
+        let mut leaves = record.leaves;
+        // Gradients do not flow to the forward operator's outputs: see `backward::wanted`.
+        leaves.extend(record.outputs.iter().map(AnyTensor::alias));
+        leaves.extend(given);
+        let values = grads.iter().map(AnyTensor::alias).collect();
+        Ok(Done { outputs: values, record: Some(Record { leaves, outputs: grads }), product: None })
+    }
+}
+
+/// Whether `aᵀ b` is better left to where it is used, block by block: it is larger than the two
+/// matrices, and its figures are the same so.
+fn is_smaller_than_product(a: &AnyTensor, b: &AnyTensor) -> bool {
+    let (&[k, m], &[_, n]) = (a.shape(), b.shape()) else { return false };
+    let gapless = for_any!(b, b => b.read().as_slice().is_some());
+    k <= ONE_SUM && k * (m + n) < m * n && gapless
+}
+
+fn zeros_like<T: Element>(tensor: &Tensor<T>) -> AnyTensor {
+    Tensor::<T>::zeros_like(tensor).into()
+}
+
+/// A value as a leaf of a small graph of its own.
+fn leaf(value: &AnyTensor, wants: bool) -> AnyTensor {
+    let leaf = value.alias();
+    match &leaf {
+        AnyTensor::Float32(t) => t.set_stop_gradient(!wants),
+        AnyTensor::Float64(t) => t.set_stop_gradient(!wants),
+        _ => {}
+    }
+    leaf
+}
+
+/// What a panic said.
+pub(super) fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    format!("panicked: {}", text.unwrap_or_else(|| "without a message".to_owned()))
+}

@@ -1,0 +1,145 @@
+//! The rules that hold in every program, and their proof.
+
+use std::collections::HashSet;
+
+use super::ir::{Graph, Op, OpId, Phase, Role, VarId};
+use crate::error::Result;
+
+impl Graph {
+    /// Proves the whole program, after every transformation.
+    pub(super) fn verify(&self) -> Result<()> {
+        let mut produced = HashSet::new();
+        for (id, op) in self.ops.iter().enumerate() {
+            self.check(op, id)?;
+            for &input in &op.inputs {
+                let var = &self.vars[input];
+                if var.role == Role::Computed && !produced.contains(&input) {
+                    return Err(op.wrong(format!("reads `{}` before it is computed", var.name)));
+                }
+            }
+            produced.extend(op.outputs.iter().copied());
+        }
+        Ok(())
+    }
+
+    /// The rules for one operator at position `id`.
+    pub(super) fn check(&self, op: &Op, id: OpId) -> Result<()> {
+        let name = |id: VarId| &self.vars[id].name;
+        let written = |var: VarId| self.vars[var].writer.filter(|&writer| writer < id);
+        for &input in &op.inputs {
+            let var = &self.vars[input];
+            let missing = match var.role {
+                Role::Computed => var.producer.is_none_or(|producer| producer >= id),
+                Role::Data | Role::Kept { .. } => false,
+            };
+            if missing && op.outputs.contains(&input) {
+                return Err(op.wrong(format!("`{}` is both an input and an output", var.name)));
+            }
+            if missing {
+                return Err(op.wrong(format!(
+                    "reads `{}` (created at {}), which no operator before it computes",
+                    var.name, var.place
+                )));
+            }
+            if let Some(writer) = written(input).filter(|_| op.phase != Phase::Update) {
+                return Err(op.wrong(format!(
+                    "reads `{}` after {} (built at {}) has updated it; build what reads it before",
+                    var.name, self.ops[writer].kind, self.ops[writer].place
+                )));
+            }
+        }
+        let mut own = HashSet::new();
+        for &output in &op.outputs {
+            let var = &self.vars[output];
+            if op.inputs.contains(&output) {
+                return Err(op.wrong(format!(
+                    "`{}` is both an input and an output, which is a cycle; create a variable for \
+                     the output",
+                    var.name
+                )));
+            }
+            if !own.insert(output) {
+                return Err(op.wrong(format!("the output `{}` stands twice", var.name)));
+            }
+            match (var.role, var.producer) {
+                (Role::Data, _) => {
+                    return Err(op.wrong(format!("the output `{}` is fed", var.name)));
+                }
+                (Role::Kept { .. }, _) => {
+                    return Err(op.wrong(format!(
+                        "the output `{}` is a parameter, which only an optimizer changes",
+                        var.name
+                    )));
+                }
+                (Role::Computed, Some(producer)) if producer != id => {
+                    return Err(op.wrong(self.taken(op, output, producer)));
+                }
+                (Role::Computed, _) => {}
+            }
+        }
+        for &write in &op.writes {
+            if !matches!(self.vars[write].role, Role::Kept { .. }) {
+                return Err(op.wrong(format!("writes `{}`, which is not kept", name(write))));
+            }
+            if let Some(writer) = written(write) {
+                return Err(op.wrong(format!(
+                    "updates `{}`, which {} (built at {}) updates already",
+                    name(write),
+                    self.ops[writer].kind,
+                    self.ops[writer].place
+                )));
+            }
+        }
+        let inferred = self.infer(&op.kind, &op.inputs, &op.place)?;
+        let results: Vec<VarId> = op.outputs.iter().chain(&op.writes).copied().collect();
+        if inferred.len() != results.len() {
+            return Err(op.wrong(format!(
+                "computes {} values for {} outputs",
+                inferred.len(),
+                results.len()
+            )));
+        }
+        for (form, &result) in inferred.iter().zip(&results) {
+            let declared = &self.vars[result].form;
+            if !form.agrees(declared) {
+                return Err(op.wrong(format!(
+                    "computes {form}, but its output `{}` is {declared}",
+                    name(result)
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Why an output that is computed elsewhere cannot be computed by `op` too.
+    fn taken(&self, op: &Op, output: VarId, producer: OpId) -> String {
+        let other = &self.ops[producer];
+        let name = &self.vars[output].name;
+        if self.behind(&op.inputs).contains(&output) {
+            return format!(
+                "the output `{name}` is what its own inputs are computed from, which is a cycle; \
+                 create another variable"
+            );
+        }
+        format!(
+            "the output `{name}` is computed by {} (built at {}) already; create another variable",
+            other.kind, other.place
+        )
+    }
+
+    /// All variables that these are computed from, themselves included.
+    pub(super) fn behind(&self, vars: &[VarId]) -> HashSet<VarId> {
+        let mut seen: HashSet<VarId> = vars.iter().copied().collect();
+        let mut waiting: Vec<VarId> = vars.to_vec();
+        while let Some(var) = waiting.pop() {
+            if let Some(producer) = self.vars[var].producer {
+                for &input in &self.ops[producer].inputs {
+                    if seen.insert(input) {
+                        waiting.push(input);
+                    }
+                }
+            }
+        }
+        seen
+    }
+}
