@@ -1,188 +1,105 @@
-//! autograd-core beside its peers, in one run: `cargo run --release --manifest-path benches/Cargo.toml`.
+//! autograd-core beside its peers, in one run: `cargo run --release`, in this folder.
 //!
-//! The candidates of a row take turns over several rounds, so that a slow moment of the machine
-//! meets all of them; a figure is the median over the rounds, and what counts is the ratio. Before
-//! anything is timed, the answers of all candidates are compared.
+//! ```text
+//! --only W1,W5     rows whose names start so; all by default
+//! --peers ours,..  who is measured; all that can be had by default
+//! --threads 1,2    1 by default
+//! --rounds 9       turns of each peer in a row
+//! --turn 0.04      seconds of a turn, at least
+//! --built          builds nothing: peers that are not built already are left out
+//! --keep           keeps the rows' figures and writes the table of all that are kept into the docs
+//! ```
+//!
+//! Every peer is a process of its own that waits while the others have their turns, so that a slow
+//! moment of the machine meets all of them. A figure is the median over the rounds, and what counts
+//! is the ratio. Before anything is timed, the answers of all peers are compared.
 
-mod candle;
-mod formulas;
-mod hand;
-mod limit;
-mod ours;
-mod program;
+mod figures;
+mod measure;
+mod peers;
+mod programs;
+mod rows;
+mod table;
 
-use std::hint::black_box;
-use std::time::Instant;
+use figures::Figures;
+use measure::{Plan, Processes};
+use peers::PEERS;
+use rows::ROWS;
 
-/// Rounds in which every candidate has a turn.
-const ROUNDS: usize = 15;
-/// How long a turn lasts, at least.
-const TURN_SECONDS: f64 = 0.04;
-/// Ops in the chain of small tensors.
-pub const CHAIN: usize = 100;
-
-/// One way to do a row's work.
-pub struct Candidate {
-    name: &'static str,
-    /// Does the work once.
-    run: Box<dyn FnMut()>,
-    /// What the work computes, to be compared.
-    answer: Vec<f64>,
+struct Options {
+    only: Vec<String>,
+    peers: Vec<String>,
+    threads: Vec<usize>,
+    plan: Plan,
+    built: bool,
+    keep: bool,
 }
 
-impl Candidate {
-    pub fn new<R>(
-        name: &'static str,
-        mut work: impl FnMut() -> R + 'static,
-        answer: Vec<f64>,
-    ) -> Self {
-        Self { name, run: Box::new(move || drop(black_box(work()))), answer }
+fn options() -> Options {
+    let mut options = Options {
+        only: Vec::new(),
+        peers: Vec::new(),
+        threads: vec![1],
+        plan: Plan { rounds: 9, turn: 0.04 },
+        built: false,
+        keep: false,
+    };
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        let mut list = || -> Vec<String> {
+            let next = words.next().unwrap_or_else(|| panic!("{word} wants a value"));
+            next.split(',').map(str::to_owned).collect()
+        };
+        let number = |text: &String| text.parse().unwrap_or_else(|_| panic!("no number: {text}"));
+        match word.as_str() {
+            "--only" => options.only = list(),
+            "--peers" => options.peers = list(),
+            "--threads" => options.threads = list().iter().map(|n| number(n) as usize).collect(),
+            "--rounds" => options.plan.rounds = number(&list()[0]) as usize,
+            "--turn" => options.plan.turn = number(&list()[0]),
+            "--built" => options.built = true,
+            "--keep" => options.keep = true,
+            _ => panic!("there is no option {word}; see src/main.rs"),
+        }
     }
-}
-
-struct Row {
-    title: &'static str,
-    unit: &'static str,
-    /// Seconds to the row's unit.
-    scale: f64,
-    candidates: Vec<Candidate>,
+    for name in &options.peers {
+        assert!(PEERS.iter().any(|peer| peer.name == name), "there is no peer {name}");
+    }
+    options
 }
 
 fn main() {
-    let rows = [
-        Row {
-            title: "custom tanh op on [2, 3] f64, chain of 100, forward; an op",
-            unit: "ns",
-            scale: 1e9 / CHAIN as f64,
-            candidates: vec![ours::small(false), candle::small(false), hand::small(false)],
-        },
-        Row {
-            title: "the same, mean and backward too; an op",
-            unit: "ns",
-            scale: 1e9 / CHAIN as f64,
-            candidates: vec![ours::small(true), candle::small(true), hand::small(true)],
-        },
-        Row {
-            title: "custom tanh op on 1,000,000 f32, forward",
-            unit: "us",
-            scale: 1e6,
-            candidates: vec![ours::large(false), candle::large(false), hand::large(false)],
-        },
-        Row {
-            title: "the same, forward and backward",
-            unit: "us",
-            scale: 1e6,
-            candidates: vec![ours::large(true), candle::large(true), hand::large(true)],
-        },
-        tanh_row("an elementwise op: tanh of 1,000,000 f32, forward and backward", 1_000_000),
-        tanh_row("the same of 10,000 f32", 10_000),
-        Row {
-            title: "an elementwise op: gelu of 1,000,000 f32, forward and backward",
-            unit: "us",
-            scale: 1e6,
-            candidates: formulas::gelus(1_000_000),
-        },
-        Row {
-            title: "the document's net, four py_func tanh layers, batch 10, forward",
-            unit: "us",
-            scale: 1e6,
-            candidates: nets(false),
-        },
-        Row { title: "the same, a training step", unit: "us", scale: 1e6, candidates: nets(true) },
-        Row {
-            title: "py_func int32 addition on [2, 3]",
-            unit: "us",
-            scale: 1e6,
-            candidates: vec![program::integers()],
-        },
-    ];
-    println!("| work | | time | against ours |\n|---|---|---:|---:|");
-    for row in rows {
-        report(row);
-    }
-}
-
-fn tanh_row(title: &'static str, n: usize) -> Row {
-    let mut candidates = formulas::tanh(n);
-    candidates.extend([limit::tanh_both(n), candle::tanh(n, true), hand::tanh(n, true)]);
-    Row { title, unit: "us", scale: 1e6, candidates }
-}
-
-fn nets(train: bool) -> Vec<Candidate> {
-    use program::By;
-    vec![
-        program::by_program("a program, py_func over tensors", By::Tensors, train),
-        program::by_program("a program, py_func over arrays", By::Arrays, train),
-        program::by_program("a program, built-in tanh", By::BuiltIn, train),
-        program::eagerly("eager, #[py_layer] tanh", By::Tensors, train),
-        program::eagerly("eager, built-in tanh", By::BuiltIn, train),
-    ]
-}
-
-fn report(mut row: Row) {
-    check_answers(&row);
-    let repeats: Vec<usize> = row.candidates.iter_mut().map(|c| calibrate(&mut c.run)).collect();
-    let mut times = vec![Vec::with_capacity(ROUNDS); row.candidates.len()];
-    for _ in 0..ROUNDS {
-        for ((candidate, &n), times) in row.candidates.iter_mut().zip(&repeats).zip(&mut times) {
-            times.push(time(&mut candidate.run, n));
+    let options = options();
+    let wanted = |name: &str| options.peers.is_empty() || options.peers.iter().any(|p| p == name);
+    let mut peers = Vec::new();
+    for peer in PEERS.iter().filter(|peer| wanted(peer.name)) {
+        if peer.prepare(!options.built) {
+            peers.push(peer);
+        } else {
+            eprintln!("{} cannot be had here", peer.title);
         }
     }
-    let medians: Vec<f64> = times.into_iter().map(median).collect();
-    for (i, (candidate, seconds)) in row.candidates.iter().zip(&medians).enumerate() {
-        let title = if i == 0 { row.title } else { "" };
-        println!(
-            "| {title} | {} | {:.1} {} | {:.2} |",
-            candidate.name,
-            seconds * row.scale,
-            row.unit,
-            seconds / medians[0]
-        );
-    }
-}
-
-/// Seconds of one repetition.
-fn time(run: &mut dyn FnMut(), repeats: usize) -> f64 {
-    let start = Instant::now();
-    for _ in 0..repeats {
-        run();
-    }
-    start.elapsed().as_secs_f64() / repeats as f64
-}
-
-/// How many repetitions a turn has.
-fn calibrate(run: &mut dyn FnMut()) -> usize {
-    let mut repeats = 1;
-    loop {
-        let seconds = time(run, repeats) * repeats as f64;
-        if seconds > TURN_SECONDS / 2.0 {
-            return (repeats as f64 * TURN_SECONDS / seconds).ceil() as usize;
+    let chosen = |name: &str| options.only.is_empty() || options.only.iter().any(|o| is(name, o));
+    let mut kept = if options.keep { Figures::read() } else { Figures::default() };
+    for &threads in &options.threads {
+        let mut processes = Processes::new(threads);
+        for row in ROWS.iter().filter(|row| chosen(row.name) && (threads == 1 || row.threads)) {
+            eprintln!("{} {threads}", row.name);
+            let figures = if programs::is(row.name) {
+                programs::row(row, &peers)
+            } else {
+                measure::row(row, &peers, &mut processes, &options.plan)
+            };
+            kept.0.insert((row.name.to_owned(), threads), figures);
         }
-        repeats *= 2;
+    }
+    println!("{}", table::ratios(&kept));
+    if options.keep {
+        kept.write().and_then(|()| table::into_docs(&kept)).expect("the folder can be written");
     }
 }
 
-fn median(mut times: Vec<f64>) -> f64 {
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
-}
-
-fn check_answers(row: &Row) {
-    let expected = &row.candidates[0].answer;
-    // Where terms cancel, what is left is as good as the largest of the numbers.
-    let largest = expected.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
-    for candidate in &row.candidates[1..] {
-        let same = candidate.answer.len() == expected.len()
-            && candidate
-                .answer
-                .iter()
-                .zip(expected)
-                .all(|(a, b)| (a - b).abs() <= 2e-6 * b.abs().max(0.2 * largest));
-        assert!(same, "{}: {} computes something else", row.title, candidate.name);
-    }
-}
-
-/// The numbers every candidate starts with.
-pub fn input(n: usize) -> Vec<f64> {
-    (0..n).map(|i| ((i * 37 % 101) as f64 - 50.0) / 25.0).collect()
+/// Whether the row is what is asked for: `W5` is all of `W5-..`, `W1` not `W12`.
+fn is(row: &str, asked: &str) -> bool {
+    row.strip_prefix(asked).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }

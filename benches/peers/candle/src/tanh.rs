@@ -1,13 +1,8 @@
-//! The op through candle's `CustomOp1`, its backward in one pass through `CustomOp2`: the fastest
-//! way that candle has.
+//! The op through `CustomOp1`, its backward in one pass through `CustomOp2`.
 
-use candle_core::{
-    CpuStorage, CustomOp1, CustomOp2, DType, Device, Layout, Result, Shape, Tensor, Var,
-};
+use candle_core::{CpuStorage, CustomOp1, CustomOp2, Layout, Result, Shape, Tensor};
 
-use crate::{CHAIN, Candidate, input};
-
-struct Tanh;
+pub struct Tanh;
 
 impl CustomOp1 for Tanh {
     fn name(&self) -> &'static str {
@@ -62,48 +57,4 @@ impl CustomOp2 for TanhGrad {
         };
         Ok((storage, y_layout.shape().clone()))
     }
-}
-
-pub fn small(backward: bool) -> Candidate {
-    let x = Tensor::from_vec(input(6), (2, 3), &Device::Cpu).expect("six numbers");
-    let x = Var::from_tensor(&x).expect("a variable");
-    let work = move || -> Result<Tensor> {
-        let mut y = x.apply_op1(Tanh)?;
-        for _ in 1..CHAIN {
-            y = y.apply_op1(Tanh)?;
-        }
-        if !backward {
-            return Ok(y);
-        }
-        let grads = y.mean_all()?.backward()?;
-        Ok(grads.get(&x).expect("x wants a gradient").clone())
-    };
-    let answer = numbers(&work().expect("candle computes it"));
-    Candidate::new("candle 0.11", work, answer)
-}
-
-pub fn large(backward: bool) -> Candidate {
-    tanh(1_000_000, backward)
-}
-
-pub fn tanh(n: usize, backward: bool) -> Candidate {
-    let data: Vec<f32> = input(n).into_iter().map(|v| v as f32).collect();
-    let x = Tensor::from_vec(data, n, &Device::Cpu).expect("as many numbers");
-    let x = Var::from_tensor(&x).expect("a variable");
-    let work = move || -> Result<Tensor> {
-        let y = x.apply_op1(Tanh)?;
-        if !backward {
-            return Ok(y);
-        }
-        // candle starts every backward with ones, which is the seed of the others too.
-        let grads = y.backward()?;
-        Ok(grads.get(&x).expect("x wants a gradient").clone())
-    };
-    let answer = numbers(&work().expect("candle computes it"));
-    Candidate::new("candle 0.11", work, answer)
-}
-
-fn numbers(t: &Tensor) -> Vec<f64> {
-    let flat = t.to_dtype(DType::F64).and_then(|t| t.flatten_all()).and_then(|t| t.to_vec1());
-    flat.expect("numbers")
 }

@@ -1,0 +1,62 @@
+//! Without any library of autograd: `ndarray`, what a user would write by hand; `limit`, what the
+//! machine can do; `prototype`, the least that a define-by-run engine does.
+
+mod fma;
+mod limit;
+mod matrix;
+mod net;
+mod plain;
+mod prototype;
+mod simd;
+
+use kit::{Work, size};
+
+fn main() {
+    let which = std::env::args().nth(1).expect("ndarray, limit or prototype");
+    kit::serve(|row| match which.as_str() {
+        "ndarray" => plain(row),
+        "limit" => limit(row),
+        _ => prototype(row),
+    });
+}
+
+fn plain(row: &str) -> Option<Work> {
+    match row {
+        "W1-forward" => plain::chain(false),
+        "W1" => plain::chain(true),
+        _ if row.starts_with("W3-forward-") => plain::tanh(size(row), false),
+        _ if row.starts_with("W3-") => plain::tanh(size(row), true),
+        "W4-scalars" => plain::scalars(),
+        "W4-tensors" => plain::tensors(),
+        "W5-row" => plain::product::<f32>(1, 784, 128),
+        _ if row.starts_with("W5-f64-") => plain::product::<f64>(size(row), size(row), size(row)),
+        _ if row.starts_with("W5-") => plain::product::<f32>(size(row), size(row), size(row)),
+        "W6" => net::step(net::by_ndarray),
+        _ => None,
+    }
+}
+
+fn limit(row: &str) -> Option<Work> {
+    match row {
+        _ if row.starts_with("W3-forward-") => limit::tanh(size(row), false),
+        _ if row.starts_with("W3-") => limit::tanh(size(row), true),
+        "W4-scalars" => limit::scalars(),
+        "W4-tensors" => limit::tensors(),
+        "W5-row" => matrix::product::<f32>(1, 784, 128),
+        _ if row.starts_with("W5-f64-") => matrix::product::<f64>(size(row), size(row), size(row)),
+        _ if row.starts_with("W5-") => matrix::product::<f32>(size(row), size(row), size(row)),
+        "W6" => net::step(net::by_gemm),
+        "copy" => limit::copy(),
+        "fma" => fma::peak(),
+        _ => None,
+    }
+}
+
+fn prototype(row: &str) -> Option<Work> {
+    match row {
+        "W1-forward" => prototype::chain(false),
+        "W1" => prototype::chain(true),
+        _ if row.starts_with("W7-") => prototype::scalar_chain(size(row)),
+        _ => None,
+    }
+}

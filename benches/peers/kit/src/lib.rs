@@ -1,0 +1,167 @@
+//! What every peer's process has in common: the inputs of the rows, the clock, and the words it
+//! speaks with the runner.
+//!
+//! A peer reads one request a line and answers with one line:
+//!
+//! | request | answer |
+//! |---|---|
+//! | `answer ROW` | `numbers ..`, up to 64 of those that the row's work computes, or `none` |
+//! | `turn ROW SECONDS` | `seconds S`: of one repetition, over a turn of about that length |
+//! | `peak ROW` | `bytes B`: by how much the work, done once, raised the peak of memory |
+
+use std::hint::black_box;
+use std::io::{BufRead, Write};
+use std::time::Instant;
+
+/// Ops in the chain of small tensors, W1 and W2.
+pub const CHAIN: usize = 100;
+/// The constants of W2.
+pub const AB: [f32; 2] = [1.02, 0.001];
+/// Uses of the one leaf of W9.
+pub const USES: usize = 10_000;
+/// Elements of a tensor of W8, and ops in its chain.
+pub const MEMORY: (usize, usize) = (1 << 20, 50);
+/// Elements of W4.
+pub const ELEMENTWISE: usize = 4_000_000;
+/// The scalars of W4.
+pub const ABC: [f32; 3] = [1.5, -0.25, 0.75];
+/// The scalars of W7: what the chain multiplies by and adds, in turn.
+pub const SCALARS: [f64; 2] = [0.999_5, 0.000_25];
+/// The net of W6: its widths, its batch, and how far a step goes.
+pub const WIDTHS: [usize; 4] = [64, 256, 256, 10];
+pub const BATCH: usize = 128;
+pub const RATE: f64 = 0.01;
+
+/// One way to do a row's work.
+pub struct Work {
+    run: Box<dyn FnMut()>,
+    numbers: Vec<f64>,
+    repeats: usize,
+    /// By how much doing the work raised the peak of memory, in bytes.
+    peak: Option<usize>,
+}
+
+impl Work {
+    /// `work` is done once here, for its numbers.
+    pub fn new<R>(
+        mut work: impl FnMut() -> R + 'static,
+        numbers: impl FnOnce(R) -> Vec<f64>,
+    ) -> Option<Self> {
+        let before = forget_peak();
+        let result = work();
+        let peak = memory("VmHWM:").zip(before).map(|(after, before)| after.saturating_sub(before));
+        let numbers = sample(&numbers(result));
+        Some(Self { run: Box::new(move || drop(black_box(work()))), numbers, repeats: 0, peak })
+    }
+
+    fn turn(&mut self, seconds: f64) -> f64 {
+        if self.repeats == 0 {
+            self.repeats = 1;
+            while self.time() < seconds / 2.0 {
+                self.repeats *= 2;
+            }
+            self.repeats = (self.repeats as f64 * seconds / self.time()).ceil() as usize;
+        }
+        self.time() / self.repeats as f64
+    }
+
+    fn time(&mut self) -> f64 {
+        let start = Instant::now();
+        for _ in 0..self.repeats {
+            (self.run)();
+        }
+        start.elapsed().as_secs_f64()
+    }
+}
+
+/// At most 64 numbers, evenly spread; the last is the last.
+fn sample(all: &[f64]) -> Vec<f64> {
+    let n = all.len().min(64);
+    (1..=n).map(|i| all[i * all.len() / n - 1]).collect()
+}
+
+/// Answers requests until there are no more. `rows` makes the work of a row, if the peer has it;
+/// the work of the last row alone is kept.
+pub fn serve(rows: impl Fn(&str) -> Option<Work>) {
+    let mut last: Option<(String, Option<Work>)> = None;
+    for line in std::io::stdin().lock().lines() {
+        let line = line.expect("the runner writes lines");
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let row = words[1];
+        if last.as_ref().is_none_or(|(name, _)| name != row) {
+            drop(last.take());
+            last = Some((row.to_owned(), rows(row)));
+        }
+        match (words[0], last.as_mut().and_then(|(_, work)| work.as_mut())) {
+            (_, None) => say("none"),
+            ("answer", Some(work)) => {
+                let numbers: Vec<String> = work.numbers.iter().map(|v| format!("{v:e}")).collect();
+                say(&format!("numbers {}", numbers.join(" ")));
+            }
+            ("peak", Some(work)) => match work.peak {
+                Some(bytes) => say(&format!("bytes {bytes}")),
+                None => say("none"),
+            },
+            ("turn", Some(work)) => {
+                let seconds = words[2].parse().expect("the runner says how long");
+                say(&format!("seconds {:e}", work.turn(seconds)));
+            }
+            (other, _) => panic!("no request is called {other}"),
+        }
+    }
+}
+
+fn say(line: &str) {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{line}").and_then(|()| out.flush()).expect("the runner listens");
+}
+
+/// Makes the peak of memory what is in use now, and tells it; Linux can.
+fn forget_peak() -> Option<usize> {
+    std::fs::write("/proc/self/clear_refs", "5").ok()?;
+    memory("VmRSS:")
+}
+
+/// A line of `/proc/self/status`, in bytes; Linux has it.
+fn memory(name: &str) -> Option<usize> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()?.parse::<usize>().ok().map(|kib| kib * 1024)
+}
+
+/// The size that a row's name ends in: `W7-1000` is 1000.
+pub fn size(row: &str) -> usize {
+    row.rsplit('-').next().and_then(|n| n.parse().ok()).expect("the row's name ends in a size")
+}
+
+/// The numbers that every peer starts with.
+pub fn input(n: usize) -> Vec<f64> {
+    scaled(n, 1.0)
+}
+
+pub fn input_f32(n: usize) -> Vec<f32> {
+    scaled_f32(n, 1.0)
+}
+
+pub fn scaled(n: usize, scale: f64) -> Vec<f64> {
+    (0..n).map(|i| ((i * 37 % 101) as f64 - 50.0) / 25.0 * scale).collect()
+}
+
+pub fn scaled_f32(n: usize, scale: f64) -> Vec<f32> {
+    scaled(n, scale).into_iter().map(|v| v as f32).collect()
+}
+
+/// Weight and bias of each layer of a net, row by row, with inputs as rows.
+pub fn weights(widths: &[usize]) -> Vec<(Vec<f32>, Vec<f32>)> {
+    let layers = widths.windows(2);
+    layers.map(|w| (scaled_f32(w[0] * w[1], 0.05), scaled_f32(w[1], 0.05))).collect()
+}
+
+/// The class of each example of a batch.
+pub fn classes(batch: usize, classes: usize) -> Vec<usize> {
+    (0..batch).map(|i| i * 7 % classes).collect()
+}
+
+pub fn widened(values: &[f32]) -> Vec<f64> {
+    values.iter().map(|&v| f64::from(v)).collect()
+}

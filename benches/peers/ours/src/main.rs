@@ -1,0 +1,32 @@
+//! autograd-core, as its documentation would have a user write it.
+
+mod formulas;
+mod net;
+mod ops;
+mod program;
+
+fn main() {
+    kit::serve(|row| match row {
+        "W1-forward" => ops::chain(false),
+        "W1" => ops::chain(true),
+        "W2" => ops::built_in(),
+        _ if row.starts_with("W3-forward-") => ops::tanh(kit::size(row), false),
+        _ if row.starts_with("W3-formula-") => formulas::tanh(kit::size(row)),
+        _ if row.starts_with("W3-") => ops::tanh(kit::size(row), true),
+        "W4-scalars" => ops::scalars(),
+        "W4-tensors" => ops::tensors(),
+        "W5-row" => ops::product::<f32>(1, 784, 128),
+        _ if row.starts_with("W5-f64-") => ops::square::<f64>(kit::size(row)),
+        _ if row.starts_with("W5-") => ops::square::<f32>(kit::size(row)),
+        "W6" => net::step(),
+        _ if row.starts_with("W7-") => ops::scalar_chain(kit::size(row)),
+        "W8" => ops::memory(),
+        "W9" => ops::fan_out(),
+        "W11-forward" => program::net(false),
+        "W11-step" => program::net(true),
+        "W11-eager" => program::eager(),
+        "W11-add" => program::integers(),
+        "gelu" => formulas::gelu(),
+        _ => None,
+    });
+}

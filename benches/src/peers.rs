@@ -1,0 +1,179 @@
+//! Who is measured, and the processes that do it.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+pub struct Peer {
+    /// What `--peers` calls it.
+    pub name: &'static str,
+    pub title: &'static str,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    /// A package, and what its process is told.
+    Rust(&'static str, Option<&'static str>),
+    /// A script of `peers/`, what it is told, and whether MKL is told that the processor is
+    /// Intel's.
+    Python(&'static str, Option<&'static str>, bool),
+}
+
+use Kind::{Python, Rust};
+
+/// The first is what the others are compared with.
+pub const PEERS: &[Peer] = &[
+    Peer { name: "ours", title: "autograd-core", kind: Rust("ours", None) },
+    Peer { name: "limit", title: "limit", kind: Rust("hand", Some("limit")) },
+    Peer { name: "prototype", title: "prototype", kind: Rust("hand", Some("prototype")) },
+    Peer { name: "ndarray", title: "ndarray by hand", kind: Rust("hand", Some("ndarray")) },
+    Peer { name: "candle", title: "candle", kind: Rust("candle", None) },
+    Peer { name: "dfdx", title: "dfdx", kind: Rust("dfdx", None) },
+    Peer { name: "burn-flex", title: "burn flex", kind: Rust("burn", Some("flex")) },
+    Peer { name: "burn-ndarray", title: "burn ndarray", kind: Rust("burn", Some("ndarray")) },
+    Peer { name: "torch", title: "PyTorch", kind: Python("torch_peer.py", None, false) },
+    Peer {
+        name: "torch-intel",
+        title: "PyTorch, MKL AVX-512",
+        kind: Python("torch_peer.py", None, true),
+    },
+    Peer { name: "paddle", title: "Paddle", kind: Python("paddle_peer.py", None, false) },
+    Peer {
+        name: "paddle-static",
+        title: "Paddle static",
+        kind: Python("paddle_peer.py", Some("static"), false),
+    },
+    Peer { name: "jax", title: "jax jit", kind: Python("jax_peer.py", None, false) },
+];
+
+impl Peer {
+    /// Whether this row may be one of its own: MKL matters to products of matrices alone.
+    pub fn has(&self, row: &str) -> bool {
+        match self.name {
+            "torch-intel" => row.starts_with("W5") || row == "W6",
+            "paddle" => !row.starts_with("W11"),
+            "paddle-static" => row.starts_with("W11"),
+            _ => true,
+        }
+    }
+
+    /// Builds it, if it is wanted and there is something to build; false if it cannot be had here.
+    pub fn prepare(&self, wanted: bool) -> bool {
+        match self.kind {
+            Rust(package, _) if wanted => build(&format!("peer-{package}")),
+            Rust(package, _) => binary(&format!("peer-{package}")).exists(),
+            Python(_, _, intel) => python().exists() && (!intel || intel_library().is_some()),
+        }
+    }
+
+    /// The command that runs its process with so many threads.
+    fn command(&self, threads: usize) -> Command {
+        let (program, script, argument) = match self.kind {
+            Rust(package, argument) => (binary(&format!("peer-{package}")), None, argument),
+            Python(script, argument, _) => {
+                (python(), Some(folder().join("peers").join(script)), argument)
+            }
+        };
+        let mut command = on_cores(threads, &program);
+        command.args(script).args(argument);
+        if matches!(self.kind, Python(_, _, true)) {
+            command.env("LD_PRELOAD", intel_library().expect("it was prepared"));
+        }
+        command
+    }
+}
+
+/// A command bound to as many cores as it has threads, where the system can do that.
+pub fn on_cores(threads: usize, program: &Path) -> Command {
+    let mut command = if Command::new("taskset").arg("--version").output().is_ok() {
+        let mut command = Command::new("taskset");
+        command.arg("--cpu-list").arg(format!("0-{}", threads - 1)).arg(program);
+        command
+    } else {
+        Command::new(program)
+    };
+    let variables = ["RAYON", "OMP", "MKL", "OPENBLAS", "AUTOGRAD"];
+    for variable in variables {
+        command.env(format!("{variable}_NUM_THREADS"), threads.to_string());
+    }
+    command
+}
+
+pub fn folder() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+pub fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| folder().join("target"), PathBuf::from)
+}
+
+fn binary(name: &str) -> PathBuf {
+    target().join("release").join(name)
+}
+
+/// The interpreter of the virtual environment that `peers/install` makes.
+pub fn python() -> PathBuf {
+    let environment = std::env::var_os("BENCHES_VENV").map(PathBuf::from);
+    environment.unwrap_or_else(|| folder().join(".venv")).join("bin/python")
+}
+
+fn build(package: &str) -> bool {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.current_dir(folder()).args(["build", "--release", "--quiet", "--package", package]);
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// A library that tells MKL it may use all that the processor has, compiled when first needed.
+fn intel_library() -> Option<PathBuf> {
+    let library = target().join("libmkl_intel.so");
+    if !library.exists() {
+        let source = folder().join("peers/mkl_intel.c");
+        let mut command = Command::new("cc");
+        command.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(source);
+        if !command.status().is_ok_and(|status| status.success()) {
+            return None;
+        }
+    }
+    Some(library)
+}
+
+/// A peer's process, which answers one line to each.
+pub struct Process {
+    child: Child,
+    requests: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Process {
+    pub fn start(peer: &Peer, threads: usize) -> Option<Self> {
+        let mut command = peer.command(threads);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().ok()?;
+        let (requests, answers) = (child.stdin.take()?, BufReader::new(child.stdout.take()?));
+        Some(Self { child, requests, answers })
+    }
+
+    /// The words of the answer; `None` if the process is gone.
+    pub fn ask(&mut self, request: &str) -> Option<Vec<String>> {
+        writeln!(self.requests, "{request}").ok()?;
+        let mut line = String::new();
+        // Libraries may print lines of their own.
+        while !["numbers", "seconds", "bytes", "none"].iter().any(|word| line.starts_with(word)) {
+            line.clear();
+            if self.answers.read_line(&mut line).ok()? == 0 {
+                return None;
+            }
+        }
+        Some(line.split_whitespace().map(str::to_owned).collect())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may be gone already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,125 @@
+//! W10 and W12: small programs as users have them, one custom op each; how long they take to build,
+//! and from their start to their first gradient.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Instant, SystemTime};
+
+use crate::figures::{self, Figure, Peers};
+use crate::peers::{Peer, folder, on_cores, python, target};
+use crate::rows::Row;
+
+pub fn is(row: &str) -> bool {
+    row.starts_with("W10") || row == "W12"
+}
+
+/// The peer's program: a package, or a script that is told to do it once.
+fn package(peer: &Peer) -> Option<&'static str> {
+    match peer.name {
+        "ours" => Some("program-ours"),
+        "candle" => Some("program-candle"),
+        "burn-flex" => Some("program-burn"),
+        "dfdx" => Some("program-dfdx"),
+        _ => None,
+    }
+}
+
+fn script(peer: &Peer) -> Option<&'static str> {
+    match peer.name {
+        "torch" => Some("torch_peer.py"),
+        "paddle" => Some("paddle_peer.py"),
+        "jax" => Some("jax_peer.py"),
+        _ => None,
+    }
+}
+
+pub fn row(row: &Row, peers: &[&Peer]) -> Peers {
+    let figure = |peer: &Peer| match (package(peer), row.name) {
+        (Some(package), "W10-cold") => Some(once(cold(package).0)),
+        (Some(package), "W10-crates") => Some(once(cold(package).1)),
+        (Some(package), "W10-again") => Some(again(package)),
+        (Some(package), "W10-binary") => Some(once(size(package))),
+        (Some(package), _) => {
+            built(package);
+            Some(starts(|| on_cores(1, &binary(package))))
+        }
+        (None, "W12") => script(peer).map(|script| {
+            starts(|| {
+                let mut command = on_cores(1, &python());
+                command.arg(folder().join("peers").join(script)).arg("first");
+                command
+            })
+        }),
+        (None, _) => None,
+    };
+    let all = peers.iter().filter_map(|peer| Some((peer.name.to_owned(), Some(figure(peer)?))));
+    all.collect()
+}
+
+fn once(value: f64) -> Figure {
+    figures::of(vec![value])
+}
+
+fn builds(package: &str) -> PathBuf {
+    target().join("programs").join(package)
+}
+
+fn binary(package: &str) -> PathBuf {
+    builds(package).join("release").join(package)
+}
+
+/// Seconds, and how many crates were compiled.
+fn build(package: &str) -> (f64, f64) {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.current_dir(folder()).args(["build", "--release", "--offline", "--package", package]);
+    command.arg("--target-dir").arg(builds(package));
+    let start = Instant::now();
+    let output = command.output().expect("cargo runs");
+    let seconds = start.elapsed().as_secs_f64();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{package} does not compile:\n{told}");
+    (seconds, told.lines().filter(|line| line.trim_start().starts_with("Compiling")).count() as f64)
+}
+
+fn built(package: &str) {
+    build(package);
+}
+
+fn cold(package: &str) -> (f64, f64) {
+    // There is none before the first build.
+    let _ = std::fs::remove_dir_all(builds(package));
+    build(package)
+}
+
+fn again(package: &str) -> Figure {
+    built(package);
+    let name = package.trim_start_matches("program-");
+    let source = folder().join("programs").join(name).join("src/main.rs");
+    let times = (0..5).map(|_| {
+        let file =
+            std::fs::File::options().append(true).open(&source).expect("the program is there");
+        file.set_modified(SystemTime::now()).expect("it is a file of ours");
+        build(package).0
+    });
+    figures::of(times.collect())
+}
+
+fn size(package: &str) -> f64 {
+    built(package);
+    std::fs::metadata(binary(package)).expect("it was built").len() as f64
+}
+
+fn starts(command: impl Fn() -> Command) -> Figure {
+    let time = || {
+        let mut command = command();
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let start = Instant::now();
+        let status = command.status().expect("the program starts");
+        assert!(status.success(), "the program fails");
+        start.elapsed().as_secs_f64()
+    };
+    // The first run reads files that the others find in memory.
+    let first = time();
+    figures::of((0..if first > 0.5 { 3 } else { 40 }).map(|_| time()).collect())
+}
