@@ -35,8 +35,8 @@ fn script(peer: &Peer) -> Option<&'static str> {
 
 pub fn row(row: &Row, peers: &[&Peer]) -> Peers {
     let figure = |peer: &Peer| match (package(peer), row.name) {
-        (Some(package), "W10-cold") => Some(once(cold(package).0)),
-        (Some(package), "W10-crates") => Some(once(cold(package).1)),
+        (Some(package), "W10-cold") => Some(once(cold(package))),
+        (Some(package), "W10-crates") => Some(once(crates(package))),
         (Some(package), "W10-again") => Some(again(package)),
         (Some(package), "W10-binary") => Some(once(size(package))),
         (Some(package), _) => {
@@ -68,25 +68,38 @@ fn binary(package: &str) -> PathBuf {
     builds(package).join("release").join(package)
 }
 
-/// Seconds, and how many crates were compiled.
-fn build(package: &str) -> (f64, f64) {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
-    command.current_dir(folder()).args(["build", "--release", "--offline", "--package", package]);
+fn cargo(arguments: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(folder()).args(arguments);
+    command
+}
+
+/// Seconds.
+fn build(package: &str) -> f64 {
+    let mut command = cargo(&["build", "--release", "--offline", "--package", package]);
     command.arg("--target-dir").arg(builds(package));
     let start = Instant::now();
     let output = command.output().expect("cargo runs");
     let seconds = start.elapsed().as_secs_f64();
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{package} does not compile:\n{told}");
-    (seconds, told.lines().filter(|line| line.trim_start().starts_with("Compiling")).count() as f64)
+    seconds
+}
+
+/// How many packages are compiled for it, itself among them.
+fn crates(package: &str) -> f64 {
+    let mut command = cargo(&["tree", "--offline", "--edges", "normal,build", "--prefix", "none"]);
+    let output = command.args(["--package", package]).output().expect("cargo runs");
+    let told = String::from_utf8_lossy(&output.stdout);
+    let names = told.lines().map(|line| line.trim_end_matches(" (*)"));
+    names.collect::<std::collections::BTreeSet<_>>().len() as f64
 }
 
 fn built(package: &str) {
     build(package);
 }
 
-fn cold(package: &str) -> (f64, f64) {
+fn cold(package: &str) -> f64 {
     // There is none before the first build.
     let _ = std::fs::remove_dir_all(builds(package));
     build(package)
@@ -100,7 +113,7 @@ fn again(package: &str) -> Figure {
         let file =
             std::fs::File::options().append(true).open(&source).expect("the program is there");
         file.set_modified(SystemTime::now()).expect("it is a file of ours");
-        build(package).0
+        build(package)
     });
     figures::of(times.collect())
 }

@@ -66,7 +66,7 @@ pub const ROWS: &[Row] = &[
         100.0,
         "custom tanh on [2, 3] f64, chain of 100, forward; an op",
     ),
-    row("W1", Nanoseconds, 100.0, "the same, mean and backward too; an op"),
+    row("W1", Nanoseconds, 100.0, "custom tanh on [2, 3] f64, chain of 100, mean, backward; an op"),
     row(
         "W2",
         Nanoseconds,
@@ -74,8 +74,8 @@ pub const ROWS: &[Row] = &[
         "tanh(x * a + b) on [2, 3] f32, chain of 100, forward and backward; a primitive op",
     ),
     threaded("W3-forward-1000000", Microseconds, 1.0, "custom tanh on 1,000,000 f32, forward"),
-    threaded("W3-1000000", Microseconds, 1.0, "the same, forward and backward"),
-    threaded("W3-10000", Microseconds, 1.0, "the same on 10,000 f32"),
+    threaded("W3-1000000", Microseconds, 1.0, "custom tanh on 1,000,000 f32, forward and backward"),
+    threaded("W3-10000", Microseconds, 1.0, "custom tanh on 10,000 f32, forward and backward"),
     threaded(
         "W3-formula-1000000",
         Microseconds,
@@ -89,7 +89,7 @@ pub const ROWS: &[Row] = &[
         1.0,
         "((x * a + b).relu() * c).sum(), 4,000,000 f32, scalars a b c, forward and backward",
     ),
-    threaded("W4-tensors", Milliseconds, 1.0, "the same, a b c tensors that want gradients"),
+    threaded("W4-tensors", Milliseconds, 1.0, "the same sum, a b c tensors that want gradients"),
     threaded("W5-256", Milliseconds, 1.0, "matmul 256 f32, forward and both gradients"),
     threaded("W5-512", Milliseconds, 1.0, "matmul 512 f32"),
     threaded("W5-1024", Milliseconds, 1.0, "matmul 1024 f32"),
