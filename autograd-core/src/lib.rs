@@ -83,6 +83,8 @@ pub mod optim;
 mod print;
 #[doc(hidden)]
 pub mod private;
+#[doc(hidden)]
+pub use private as path_of_autograd_core;
 mod py_layer;
 mod random;
 pub mod safetensors;

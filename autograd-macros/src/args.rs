@@ -33,10 +33,25 @@ pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Args {
         }
         match Argument::parse.parse2(part.clone()) {
             Ok(argument) => args.add(argument, errors),
-            Err(_) => errors.at(part, messages::malformed_argument()),
+            Err(_) => {
+                let message = malformed(&part);
+                errors.at(part, message);
+            }
         }
     }
     args
+}
+
+/// What is wrong with an argument that cannot be read: most is known by its name.
+fn malformed(part: &TokenStream) -> String {
+    match part.clone().into_iter().next() {
+        Some(TokenTree::Ident(name)) if name == "crate" => messages::argument_needs_path(),
+        Some(TokenTree::Ident(name)) if name == "allow" => messages::allow_needs_names(),
+        Some(TokenTree::Ident(name)) if NAMES.iter().any(|known| name == known) => {
+            messages::argument_takes_no_value(&name.to_string())
+        }
+        _ => messages::malformed_argument(),
+    }
 }
 
 /// What stands between commas, each with the comma after it.

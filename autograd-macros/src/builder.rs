@@ -8,7 +8,7 @@ use crate::expand::{
     Expansion, Mode, TRY_DOC, default_of, first_span, output_type, phantom, replace_ident,
     turbofish,
 };
-use crate::model::{Forward, Param, mentions, parameter_name, plain_name};
+use crate::model::{Forward, Layer, Param, mentions, parameter_name, plain_name};
 
 /// The builder: a type with a state for each argument.
 pub(crate) fn expand(expansion: &Expansion<'_>) -> TokenStream {
@@ -21,6 +21,16 @@ pub(crate) fn expand(expansion: &Expansion<'_>) -> TokenStream {
         return TokenStream::new();
     }
     Builder::new(expansion, forward).tokens()
+}
+
+/// The type that names an argument of an op.
+pub(crate) fn argument(layer: &Layer, ident: &Ident) -> TokenStream {
+    let (names, name) = (arguments_of(layer), marker(ident));
+    quote!(#names::#name)
+}
+
+fn arguments_of(layer: &Layer) -> Ident {
+    format_ident!("{}Arguments", layer.name)
 }
 
 struct Builder<'a> {
@@ -49,7 +59,7 @@ impl<'a> Builder<'a> {
             expansion,
             forward,
             name: format_ident!("{op}With"),
-            names: format_ident!("{op}Arguments"),
+            names: arguments_of(expansion.layer),
             states: (0..count).map(|i| format_ident!("Argument{i}")).collect(),
         }
     }
@@ -241,21 +251,22 @@ impl<'a> Builder<'a> {
     fn named(&self, param: &Param, position: usize) -> Named {
         let own = &self.forward.function.sig.generics;
         let parameters = own.type_params().chain(self.expansion.layer.generics.type_params());
-        let mut namer = Namer {
-            position,
-            parameters: parameters.map(|param| param.ident.to_string()).collect(),
-            lifetimes: Vec::new(),
-            types: Vec::new(),
-            outlives: Vec::new(),
-        };
-        let mut ty = param.ty.clone();
-        namer.ty(&mut ty);
         let known: Vec<String> = own
             .params
             .iter()
             .chain(&self.expansion.layer.generics.params)
             .map(parameter_name)
             .collect();
+        let mut namer = Namer {
+            position,
+            parameters: parameters.map(|param| param.ident.to_string()).collect(),
+            taken: known.clone(),
+            lifetimes: Vec::new(),
+            types: Vec::new(),
+            outlives: Vec::new(),
+        };
+        let mut ty = param.ty.clone();
+        namer.ty(&mut ty);
         namer.lifetimes.retain(|lifetime| !known.contains(&lifetime.to_string()));
         Named {
             ty: self.without_self(ty.to_token_stream()),
@@ -351,14 +362,27 @@ struct Namer {
     position: usize,
     /// Type parameters in scope.
     parameters: Vec<String>,
+    /// All parameters in scope.
+    taken: Vec<String>,
     lifetimes: Vec<Lifetime>,
     types: Vec<TokenStream>,
     outlives: Vec<TokenStream>,
 }
 
 impl Namer {
+    /// A short name: the compiler offers it where a type hides its lifetime.
     fn lifetime(&mut self) -> Lifetime {
-        let name = format!("'l{}_{}", self.position, self.lifetimes.len());
+        let letter = u8::try_from(self.position).ok().filter(|position| *position < 26);
+        let mut name = match letter {
+            Some(position) => format!("'{}", char::from(b'a' + position)),
+            None => format!("'a{}", self.position),
+        };
+        if !self.lifetimes.is_empty() {
+            name = format!("{name}_{}", self.lifetimes.len());
+        }
+        while self.taken.contains(&name) {
+            name.push('_');
+        }
         let lifetime = Lifetime::new(&name, Span::mixed_site());
         self.lifetimes.push(lifetime.clone());
         lifetime

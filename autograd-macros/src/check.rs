@@ -6,10 +6,11 @@ use crate::context_use;
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{
-    Form, Layer, OutputKind, Returns, bare, element, gradient_type, hidden_tensor, is_known,
-    last_segment, mentions, nearest, parameter_type, plain_name, text,
+    Form, Layer, OutputKind, Returns, bare, bounds_of, element, gradient_type, hidden_tensor,
+    is_known, last_segment, mentions, nearest, parameter_type, plain_name, tensor_of_bounds, text,
 };
-use syn::{GenericArgument, Type};
+use proc_macro2::Ident;
+use syn::{GenericArgument, Type, TypeParamBound, TypePath};
 
 /// Holds the block against every rule.
 pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
@@ -18,6 +19,8 @@ pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
     tensor_inputs(layer, args, errors);
     tensor_outputs(layer, errors);
     function_generics(layer, errors);
+    float_elements(layer, errors);
+    carried_tensors(layer, errors);
     gradient_count(layer, errors);
     gradient_types(layer, errors);
     returned_count(layer, errors);
@@ -69,7 +72,7 @@ fn both_functions(layer: &Layer, args: &Args, errors: &mut Errors) {
     }
 }
 
-fn near_function(layer: &Layer, meant: &str) -> Option<proc_macro2::Ident> {
+fn near_function(layer: &Layer, meant: &str) -> Option<Ident> {
     near(layer, meant).map(|function| function.sig.ident.clone())
 }
 
@@ -166,6 +169,80 @@ fn function_generics(layer: &Layer, errors: &mut Errors) {
     }
 }
 
+fn float_elements(layer: &Layer, errors: &mut Errors) {
+    for (parameter, tensor) in not_floats(layer) {
+        let name = parameter.to_string();
+        errors.at(tensor, messages::not_float(&name, &layer.name.to_string()));
+    }
+}
+
+/// Parameters that are element types, and of which nothing is asked that makes them floats; with
+/// the first tensor of each.
+pub(crate) fn not_floats(layer: &Layer) -> Vec<(Ident, TypePath)> {
+    const LESS: [&str; 14] = [
+        "Element",
+        "Copy",
+        "Clone",
+        "Debug",
+        "Display",
+        "Default",
+        "Send",
+        "Sync",
+        "Sized",
+        "PartialEq",
+        "PartialOrd",
+        "Eq",
+        "Ord",
+        "Hash",
+    ];
+    let less = |bound: &TypeParamBound| match bound {
+        TypeParamBound::Trait(bound) => {
+            let last = bound.path.segments.last();
+            last.is_some_and(|last| LESS.iter().any(|name| last.ident == name))
+        }
+        _ => true,
+    };
+    let inputs = layer.differentiable().into_iter().map(|(_, input)| &input.tensor);
+    let outputs = layer.outputs().into_iter().map(|(_, _, tensor)| tensor);
+    let tensors: Vec<_> = inputs.chain(outputs).collect();
+    let of = |parameter: &syn::TypeParam| {
+        let name = parameter.ident.to_string();
+        let first = tensors.iter().find(|tensor| element(tensor) == name)?;
+        let known = bounds_of(&layer.generics, &name).all(less);
+        known.then(|| (parameter.ident.clone(), TypePath::clone(first)))
+    };
+    layer.generics.type_params().filter_map(of).collect()
+}
+
+/// A type parameter that stands for tensors, like `I: IntoIterator<Item = Tensor<f64>>`.
+fn carried_tensors(layer: &Layer, errors: &mut Errors) {
+    let Some(forward) = &layer.forward else { return };
+    let own = &forward.function.sig.generics;
+    for param in forward.params.iter().filter(|param| hidden_tensor(&param.ty).is_none()) {
+        for generics in [own, &layer.generics] {
+            let Some(parameter) =
+                generics.type_params().find(|parameter| mentions_type(&param.ty, &parameter.ident))
+            else {
+                continue;
+            };
+            let name = parameter.ident.to_string();
+            let bounds: Vec<_> = bounds_of(generics, &name).collect();
+            if let Some(tensor) = tensor_of_bounds(bounds.iter().copied()) {
+                let found: Vec<_> = bounds.iter().map(|bound| text(bound)).collect();
+                let found = format!("{name}: {}", found.join(" + "));
+                let shown = plain_name(&param.ident);
+                errors.at(&param.ty, messages::tensor_form(&shown, &found, &text(tensor), None));
+            }
+        }
+    }
+}
+
+/// Whether a value of the type holds one of the parameter: functions only take and return it.
+fn mentions_type(ty: &Type, parameter: &Ident) -> bool {
+    !matches!(bare(ty), Type::FnPtr(_) | Type::ImplTrait(_) | Type::TraitObject(_))
+        && mentions(ty, &parameter.to_string())
+}
+
 fn gradient_count(layer: &Layer, errors: &mut Errors) {
     let (Some(_), Some(backward)) = (&layer.forward, &layer.backward) else { return };
     let outputs = layer.outputs();
@@ -218,6 +295,12 @@ fn gradient_types(layer: &Layer, errors: &mut Errors) {
             .or_else(|| hidden_tensor(&param.ty))
             .or_else(|| inner_tensor(&param.ty))
         else {
+            if is_plain(&param.ty) {
+                let name = param.name.as_ref().map_or("dy".to_owned(), plain_name);
+                let output = messages::output(position, outputs.len());
+                let found = text(&param.ty);
+                errors.at(&param.ty, messages::gradient_form(&output, &found, &name, &forms));
+            }
             continue;
         };
         let (found, expected) = (element(found), element(tensor));
@@ -237,7 +320,7 @@ fn gradient_types(layer: &Layer, errors: &mut Errors) {
     }
 }
 
-pub(crate) fn inner_tensor(ty: &Type) -> Option<&syn::TypePath> {
+pub(crate) fn inner_tensor(ty: &Type) -> Option<&TypePath> {
     match bare(ty) {
         Type::Reference(reference) => {
             crate::model::as_tensor(&reference.elem).or_else(|| inner_tensor(&reference.elem))
@@ -338,7 +421,7 @@ pub(crate) fn surely_gradients(ty: &Type) -> Option<usize> {
     crate::model::output_form(inner).map(|_| 1)
 }
 
-fn returned_type(name: &str, form: Form, tensor: &syn::TypePath, ty: &Type, errors: &mut Errors) {
+fn returned_type(name: &str, form: Form, tensor: &TypePath, ty: &Type, errors: &mut Errors) {
     let of = text(tensor);
     let found = returned_tensor(form, ty);
     if let Some(found) = &found {
@@ -356,7 +439,7 @@ fn returned_type(name: &str, form: Form, tensor: &syn::TypePath, ty: &Type, erro
 }
 
 /// The tensor in what is returned for one of this form, where its place is right.
-pub(crate) fn returned_tensor(form: Form, ty: &Type) -> Option<syn::TypePath> {
+pub(crate) fn returned_tensor(form: Form, ty: &Type) -> Option<TypePath> {
     let tensor_of = |ty: &Type| crate::model::argument_of(ty, "Option").unwrap_or(ty).clone();
     let inner = match form {
         Form::One | Form::Optional => tensor_of(ty),
@@ -411,12 +494,19 @@ fn saved_type(layer: &Layer, errors: &mut Errors) {
     }
 }
 
+const PLAIN: [&str; 18] = [
+    "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32", "u64", "u128",
+    "usize", "bool", "char", "str", "String",
+];
+
+/// A type that is surely no tensor, and none behind another name.
+fn is_plain(ty: &Type) -> bool {
+    let Type::Path(path) = bare(ty) else { return false };
+    path.path.get_ident().is_some_and(|name| PLAIN.iter().any(|plain| name == plain))
+}
+
 /// The parts of `type Saved` that are surely no tensors, with what is to be said of them.
 pub(crate) fn unsaveable(ty: &Type) -> Vec<(&Type, String)> {
-    const PLAIN: [&str; 18] = [
-        "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32", "u64",
-        "u128", "usize", "bool", "char", "str", "String",
-    ];
     match bare(ty) {
         Type::Tuple(tuple) => tuple.elems.iter().flat_map(unsaveable).collect(),
         Type::Array(array) => unsaveable(&array.elem),
@@ -431,7 +521,7 @@ pub(crate) fn unsaveable(ty: &Type) -> Vec<(&Type, String)> {
             vec![(ty, messages::saved_plain(&text(ty)))]
         }
         Type::Path(path) if path.qself.is_none() => {
-            if path.path.get_ident().is_some_and(|name| PLAIN.iter().any(|plain| name == plain)) {
+            if is_plain(ty) {
                 return vec![(ty, messages::saved_plain(&text(ty)))];
             }
             let inner = ["Option", "Vec"].into_iter();

@@ -8,7 +8,7 @@ use crate::args::Args;
 use crate::builder;
 use crate::check::{is_bare_gradient, unsaveable};
 use crate::context_use::escapes;
-use crate::library::private_path;
+use crate::library::import;
 use crate::model::{
     Form, Forward, Function, Item, Layer, Output, OutputKind, Param, ParamKind, Returns,
     TensorInput, bare, local, mentions, parameter_name, plain_name,
@@ -45,10 +45,7 @@ impl Expansion<'_> {
         let cfg = self.attributes(is_cfg);
         let library = match self.mode {
             // One name for the library: a wrong path to it is told once.
-            Mode::Full => {
-                let (path, name) = (private_path(self.args.krate.as_ref()), private_name());
-                quote!(#[allow(unused_imports)] use #path as #name;)
-            }
+            Mode::Full => import(self.args.krate.as_ref()),
             Mode::Fallback(_) => TokenStream::new(),
         };
         // `Grads` is seen by the user's functions, so they stand beside it.
@@ -460,8 +457,17 @@ impl Expansion<'_> {
             return quote_spanned!(span=> Grads #arguments);
         }
         let grads = grads.to_token_stream();
-        let of = self.layer.differentiable().into_iter().map(|(_, input)| gradient_of(input));
-        let bounds = of.map(|of| quote_spanned!(span=> impl #p::GradFor<#of>));
+        let bounds = self.layer.differentiable().into_iter().map(|(param, input)| {
+            let of = gradient_of(input);
+            match self.mode {
+                Mode::Full => {
+                    let name = builder::argument(self.layer, &param.ident);
+                    quote_spanned!(span=> impl #p::NamedGrad<#name, #of>)
+                }
+                // The names may be what is wrong.
+                Mode::Fallback(_) => quote_spanned!(span=> impl #p::GradFor<#of>),
+            }
+        });
         quote_spanned!(span=> #grads<#(#bounds),*>)
     }
 

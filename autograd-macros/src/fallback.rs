@@ -1,12 +1,13 @@
 //! What comes out where the block has errors: the user's code, and everything that a caller can
 //! name, so that one mistake is one error.
 
-use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{FnArg, Signature};
 
 use crate::args::Args;
-use crate::check::{near, unsaveable};
+use crate::check::{near, not_floats, unsaveable};
+use crate::context_use::TOGETHER;
 use crate::errors::Errors;
 use crate::expand::{Expansion, Mode, phantom, respanned, whole_span};
 use crate::library::private_path;
@@ -14,14 +15,42 @@ use crate::model::{Form, Forward, Layer, Returns, bare, is_named, plain_name};
 use crate::parse::{CONTEXTS, pattern_name};
 
 /// The block was understood, but breaks a rule.
-pub(crate) fn of_layer(layer: &Layer, args: &Args, errors: &Errors) -> TokenStream {
+pub(crate) fn of_layer(layer: &mut Layer, args: &Args, errors: &Errors) -> TokenStream {
     let told = match errors.is_empty() {
         // The compiler has told it.
         true => quote!(::core::unimplemented!("this op did not compile")),
         false => errors.expression(),
     };
     let (private, mode) = (private_path(args.krate.as_ref()), Mode::Fallback(told));
+    for (parameter, _) in not_floats(layer) {
+        let bounded = layer.generics.type_params_mut().find(|param| param.ident == parameter);
+        if let Some(parameter) = bounded {
+            parameter.colon_token.get_or_insert_with(Default::default);
+            parameter.bounds.push(syn::parse_quote!(#private::Float));
+        }
+    }
     Expansion { layer, args, private, mode }.tokens()
+}
+
+/// Tells that something was not understood, unless the compiler did not understand it either and
+/// has told: lints are found only where there is no error.
+pub(crate) fn not_understood(name: &Ident) -> TokenStream {
+    let message = crate::messages::not_understood();
+    let span = Span::mixed_site().located_at(name.span());
+    quote_spanned! {span=>
+        #[allow(dead_code)]
+        const _: () = {
+            #[must_use = #message]
+            struct Unread;
+            const fn unread() -> Unread {
+                Unread
+            }
+            #[deny(unused_must_use)]
+            fn tell() {
+                unread();
+            }
+        };
+    }
 }
 
 /// No impl block that could be understood: the tokens, and an `apply` for the type they make.
@@ -194,7 +223,7 @@ pub(crate) fn repair(
         }
     }
     match (forward, jvp) {
-        (true, _) => repair_forward(expansion, body),
+        (true, _) => repair_forward(expansion, told, body),
         (_, true) => repair_jvp(expansion, told, body),
         _ => repair_backward(expansion, told, body),
     }
@@ -217,7 +246,7 @@ fn rename_repeated(sig: &mut Signature) {
     }
 }
 
-fn repair_forward(expansion: &Expansion<'_>, body: &Group) -> Group {
+fn repair_forward(expansion: &Expansion<'_>, told: &TokenStream, body: &Group) -> Group {
     let layer = expansion.layer;
     let Some(context) = layer.forward.as_ref().and_then(|forward| forward.context.clone()) else {
         return body.clone();
@@ -230,7 +259,41 @@ fn repair_forward(expansion: &Expansion<'_>, body: &Group) -> Group {
         calls.push("set_attrs");
     }
     let drop = |name: &Ident, _: &Group| quote_spanned!(name.span()=> ::core::mem::drop(()));
-    replace_calls(body, &context, &calls, &drop)
+    let body = replace_calls(body, &context, &calls, &drop);
+    let tuple = |name: &Ident, arguments: &Group| {
+        let values = arguments.stream();
+        match crate::context_use::arguments(&values).len() {
+            0 | 1 => quote!(#context.#name #arguments),
+            _ => quote_spanned!(name.span()=> #context.#name((#values))),
+        }
+    };
+    let body = replace_calls(&body, &context, &TOGETHER, &tuple);
+    replace_fields(&body, &context, told)
+}
+
+/// Fields that the context does not have become what was told of them.
+fn replace_fields(group: &Group, context: &Ident, told: &TokenStream) -> Group {
+    let mut out = TokenStream::new();
+    let trees: Vec<TokenTree> = group.stream().into_iter().collect();
+    let mut position = 0;
+    while position < trees.len() {
+        if crate::context_use::field(&trees[position..], context).is_some() {
+            // As a statement of its own it would not be what something is assigned to.
+            out.extend(quote!((#told)));
+            position += 3;
+            continue;
+        }
+        match &trees[position] {
+            TokenTree::Group(inner) => {
+                replace_fields(inner, context, told).to_tokens(&mut out);
+            }
+            tree => tree.to_tokens(&mut out),
+        }
+        position += 1;
+    }
+    let mut new = Group::new(group.delimiter(), out);
+    new.set_span(group.span());
+    new
 }
 
 fn repair_backward(expansion: &Expansion<'_>, told: &TokenStream, body: &Group) -> Group {
@@ -273,7 +336,8 @@ fn repair_reads(
         }
         _ => told.clone(),
     };
-    replace_calls(body, context, &calls, &declared)
+    let body = replace_calls(body, context, &calls, &declared);
+    replace_fields(&body, context, told)
 }
 
 /// Puts something in place of `ctx.call(value)`.

@@ -51,7 +51,7 @@ fn item(input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<Found> {
     if is_function(&ahead) {
         input.advance_to(&ahead);
         let sig = input.parse::<Signature>()?;
-        let body = match input.parse::<TokenTree>()? {
+        let body = match inner(input.parse::<TokenTree>()?) {
             TokenTree::Group(body) if body.delimiter() == Delimiter::Brace => body,
             TokenTree::Punct(end) if end.as_char() == ';' => {
                 errors.at(&end, messages::no_body(&sig.ident.to_string()));
@@ -74,6 +74,19 @@ fn item(input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<Found> {
     }
     syn::parse2::<syn::ImplItem>(all.clone())?;
     Ok(Found::Other(all))
+}
+
+/// What a `$body:block` of `macro_rules!` stands for comes in a group without delimiters.
+fn inner(tree: TokenTree) -> TokenTree {
+    if let TokenTree::Group(group) = &tree
+        && group.delimiter() == Delimiter::None
+    {
+        let mut trees = group.stream().into_iter();
+        if let (Some(only), None) = (trees.next(), trees.next()) {
+            return inner(only);
+        }
+    }
+    tree
 }
 
 fn is_function(input: ParseStream<'_>) -> bool {

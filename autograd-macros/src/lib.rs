@@ -26,6 +26,7 @@ mod py_func;
 mod saved;
 #[cfg(test)]
 mod tests;
+mod twin;
 mod typecheck;
 mod warn;
 
@@ -86,16 +87,20 @@ fn layer(arguments: TokenStream, block: TokenStream) -> TokenStream {
     let mut errors = Errors::new();
     let args = args::parse(arguments, &mut errors);
     let parsed = parse::parse(block.clone(), &mut errors);
-    let Some(layer) = parsed else {
+    let Some(mut layer) = parsed else {
         let fallback = fallback::of_tokens(block, &errors);
         let told = errors.into_tokens();
         return quote!(#told #fallback);
     };
+    if let Some(name) = twin::renamed(&layer.name, &mut errors) {
+        layer.rename(name);
+    }
     check::check(&layer, &args, &mut errors);
     if !errors.is_empty() || layer.is_broken() {
-        let fallback = fallback::of_layer(&layer, &args, &errors);
+        let fallback = fallback::of_layer(&mut layer, &args, &errors);
+        let silent = errors.is_empty().then(|| fallback::not_understood(&layer.name));
         let told = errors.into_tokens();
-        return quote!(#told #fallback);
+        return quote!(#told #fallback #silent);
     }
     let told = errors.into_tokens();
     let warnings = warn::warnings(&layer, &args);

@@ -8,14 +8,29 @@ use std::{env, fs};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
 
+use crate::expand::{first_span, private_name, respanned};
+
 const PACKAGE: &str = "autograd-core";
+
+/// One name for what expansions call: a wrong path is told once, where it stands.
+pub(crate) fn import(said: Option<&syn::Path>) -> TokenStream {
+    let (path, mut name) = (private_path(said), private_name());
+    if let Some(last) = said.and_then(|said| said.segments.last()) {
+        name = respanned(name, last.ident.span());
+    }
+    let uses = match said {
+        Some(said) => Ident::new("use", first_span(said)),
+        None => Ident::new("use", Span::call_site()),
+    };
+    quote!(#[allow(unused_imports)] #uses #path as #name;)
+}
 
 /// The path of what expansions call.
 pub(crate) fn private_path(said: Option<&syn::Path>) -> TokenStream {
     if let Some(path) = said {
-        // A path that is not the library is told where it stands.
+        // A path that is not the library's is told where it stands, by a name that says what misses.
         let place = path.segments.last().map_or_else(Span::call_site, |last| last.ident.span());
-        let private = Ident::new("private", Span::call_site().located_at(place));
+        let private = Ident::new("path_of_autograd_core", place);
         return quote!(#path::#private);
     }
     let name = name().unwrap_or_else(|| "autograd_core".to_owned());

@@ -115,6 +115,10 @@ pub(crate) fn empty_block(name: &str) -> String {
     format!("the op `{name}` is empty; it needs `fn forward` and `fn backward`")
 }
 
+pub(crate) fn second_op(name: &str, line: usize) -> String {
+    format!("there is an op `{name}` in line {line} already; give this one another name")
+}
+
 pub(crate) fn no_forward(name: &str) -> String {
     format!(
         "the op `{name}` has no `forward`; add `fn forward(ctx: &mut ForwardContext<Self>, x: \
@@ -171,6 +175,12 @@ pub(crate) fn item_macro() -> String {
 
 pub(crate) fn cfg_inside(what: &str) -> String {
     format!("`#[cfg]` on {what} is not supported; put it on the whole block, once for each variant")
+}
+
+pub(crate) fn not_understood() -> String {
+    "something in this op is Rust that #[py_layer] does not understand, so the op does nothing: \
+     move it out of the block, or write it in another way"
+        .into()
 }
 
 // Signatures.
@@ -338,6 +348,13 @@ pub(crate) fn reserved_parameter(name: &str) -> String {
     format!("a parameter cannot be called `{name}`: `with()` has a method of this name; rename it")
 }
 
+pub(crate) fn not_float(parameter: &str, op: &str) -> String {
+    format!(
+        "the elements of this tensor are of the type `{parameter}`, which need not be a float, and \
+         only tensors of floats have a gradient; write `impl<{parameter}: Float> {op}<{parameter}>`"
+    )
+}
+
 pub(crate) fn function_generic(name: &str, parameter: &str, op: &str) -> String {
     format!(
         "the tensor depends on `{name}`, a parameter of `forward` that `backward` does not know; \
@@ -357,13 +374,13 @@ pub(crate) fn no_tensor_output(found: &str) -> String {
     format!(
         "`forward` returns `{found}`, which is no tensor that could be differentiated; it must \
          return at least one tensor of a float type, alone or in a tuple, like `(Tensor<f64>, \
-         {found})` (by the name `Tensor`: an alias of it is not seen)"
+         {found})` (by the names `Tensor` and `Result`: an alias of either is not seen)"
     )
 }
 
 pub(crate) fn only_integer_outputs() -> String {
-    "`forward` returns integer or bool tensors only, and these have no gradient; an op needs at \
-     least one output of a float type"
+    "`forward` returns integer or bool tensors only, and these have no gradient; return at least \
+     one tensor of a float type too, or write a plain function in place of an op"
         .into()
 }
 
@@ -632,6 +649,27 @@ pub(crate) fn call_twice(call: &str) -> String {
     format!("`{call}` is called twice on this path; {mend}")
 }
 
+pub(crate) fn several_arguments(call: &str, found: usize, arguments: &str) -> String {
+    format!(
+        "`{call}` takes everything at once, but is given {found} arguments; write them as a tuple: \
+         `ctx.{call}(({arguments}))`"
+    )
+}
+
+pub(crate) fn field_of_context(name: &str, near: Option<&str>, forward: bool) -> String {
+    match near {
+        Some(near) => format!("the context has no fields; did you mean `ctx.{near}()`?"),
+        None if forward => format!(
+            "the context has no fields, so `{name}` cannot be kept in one; declare `type Attrs` in \
+             the block, call `ctx.set_attrs({name})` here, and read `ctx.attrs()` in `backward`"
+        ),
+        None => format!(
+            "the context has no field `{name}`; declare `type Attrs` in the block, call \
+             `ctx.set_attrs(..)` in `forward`, and read `ctx.attrs()` here"
+        ),
+    }
+}
+
 pub(crate) fn never_called(declared: &str, call: &str) -> String {
     format!(
         "`type {declared}` is declared, but `forward` never calls `ctx.{call}(..)`; call it, or \
@@ -658,7 +696,10 @@ pub(crate) fn marks_input(name: &str) -> String {
 }
 
 pub(crate) fn marks_output(name: &str) -> String {
-    format!("`{name}` is computed in `forward`; `mark_not_inplace` takes inputs")
+    format!(
+        "`{name}` is computed in `forward`; `mark_not_inplace` takes inputs: leave `{name}` out, it \
+         is a new tensor in any case"
+    )
 }
 
 pub(crate) fn bare_gradient(name: &str, write: &str) -> String {

@@ -1,10 +1,10 @@
 //! The block as the macro understands it: a guess from names, which the compiler then proves.
 
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
-use quote::ToTokens;
+use quote::{ToTokens, quote};
 use syn::{
     Attribute, Expr, GenericArgument, GenericParam, Generics, PathArguments, Signature, Type,
-    TypePath, Visibility,
+    TypeParamBound, TypePath, Visibility, WherePredicate,
 };
 
 /// An op: the parsed impl block.
@@ -134,6 +134,16 @@ pub(crate) enum Returns {
 }
 
 impl Layer {
+    /// Makes way for another op of the same name.
+    pub(crate) fn rename(&mut self, name: Ident) {
+        let all = self.self_ty.to_token_stream();
+        let renamed = crate::expand::replace_ident(all, &self.name.to_string(), &quote!(#name));
+        if let Ok(renamed) = syn::parse2(renamed) {
+            self.self_ty = renamed;
+            self.name = name;
+        }
+    }
+
     /// Whether something that is missing may be there, but could not be read.
     pub(crate) fn is_broken(&self) -> bool {
         self.of_trait || !self.broken.is_empty()
@@ -299,6 +309,8 @@ pub(crate) fn hidden_tensor(ty: &Type) -> Option<&TypePath> {
         Type::Array(array) => hidden_tensor(&array.elem),
         Type::Ptr(pointer) => hidden_tensor(&pointer.elem),
         Type::Tuple(tuple) => tuple.elems.iter().find_map(hidden_tensor),
+        Type::ImplTrait(object) => tensor_of_bounds(&object.bounds),
+        Type::TraitObject(object) => tensor_of_bounds(&object.bounds),
         Type::Path(path) => {
             path.path.segments.iter().find_map(|segment| match &segment.arguments {
                 PathArguments::AngleBracketed(arguments) if segment.ident != "PhantomData" => {
@@ -312,6 +324,51 @@ pub(crate) fn hidden_tensor(ty: &Type) -> Option<&TypePath> {
         }
         _ => None,
     }
+}
+
+/// The tensor that bounds like `Into<Tensor>` or `Iterator<Item = Tensor>` give away.
+pub(crate) fn tensor_of_bounds<'a>(
+    bounds: impl IntoIterator<Item = &'a TypeParamBound>,
+) -> Option<&'a TypePath> {
+    const GIVING: [&str; 8] = [
+        "Into",
+        "AsRef",
+        "Borrow",
+        "Deref",
+        "Iterator",
+        "IntoIterator",
+        "ExactSizeIterator",
+        "DoubleEndedIterator",
+    ];
+    bounds.into_iter().find_map(|bound| {
+        let TypeParamBound::Trait(bound) = bound else { return None };
+        let segment = bound.path.segments.last()?;
+        let PathArguments::AngleBracketed(arguments) = &segment.arguments else { return None };
+        if !GIVING.iter().any(|name| segment.ident == name) {
+            return None;
+        }
+        arguments.args.iter().find_map(|argument| match argument {
+            GenericArgument::Type(ty) => hidden_tensor(ty),
+            GenericArgument::AssocType(assoc) => hidden_tensor(&assoc.ty),
+            _ => None,
+        })
+    })
+}
+
+/// What is asked of a parameter of an impl or a function, where it is declared and in clauses.
+pub(crate) fn bounds_of<'a>(
+    generics: &'a Generics,
+    name: &'a str,
+) -> impl Iterator<Item = &'a TypeParamBound> {
+    let declared = generics.type_params().filter(move |param| param.ident == name);
+    let clauses = generics.where_clause.iter().flat_map(|clause| &clause.predicates);
+    let clauses = clauses.filter_map(move |predicate| match predicate {
+        WherePredicate::Type(predicate) if text(&predicate.bounded_ty) == name => {
+            Some(&predicate.bounds)
+        }
+        _ => None,
+    });
+    declared.flat_map(|param| &param.bounds).chain(clauses.flatten())
 }
 
 /// Whether a name stands anywhere in some tokens.

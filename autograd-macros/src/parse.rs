@@ -570,6 +570,8 @@ fn nearest_form(ty: &Type, tensor: &str) -> Option<String> {
         as_tensor(ty).is_some()
     };
     match inner {
+        // `&&Tensor`
+        inner if item(inner) => Some(format!("&{tensor}")),
         Type::Slice(slice) if item(&slice.elem) => Some(format!("&[{tensor}]")),
         Type::Array(array) if item(&array.elem) => {
             Some(format!("[&{tensor}; {}]", text(&array.len)))

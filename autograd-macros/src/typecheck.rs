@@ -3,28 +3,32 @@
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
-use syn::Type;
+use syn::{GenericArgument, PathArguments, Type, TypeParamBound};
 
 use crate::errors::ends;
-use crate::expand::{Expansion, Mode, whole_span};
+use crate::expand::{Expansion, Mode, replace_ident, whole_span};
 use crate::model::{
-    Forward, ParamKind, argument_of, as_tensor, bare, last_segment, mentions, parameter_name,
-    plain_name, text,
+    Forward, Layer, ParamKind, argument_of, as_tensor, bare, bounds_of, last_segment, mentions,
+    parameter_name, plain_name, text,
 };
 
-/// That a value holds no tensor. Never runs.
-pub(crate) fn plain(
-    expansion: &Expansion<'_>,
-    value: &TokenStream,
-    place: &impl ToTokens,
-) -> TokenStream {
-    let (first, last) = ends(place.to_token_stream());
+/// That a value of this type holds no tensor. Never runs.
+pub(crate) fn plain(expansion: &Expansion<'_>, value: &TokenStream, ty: &Type) -> TokenStream {
+    if let Type::Tuple(tuple) = bare(ty) {
+        let elements = tuple.elems.iter().enumerate();
+        let element = |(position, ty)| {
+            let position = syn::Index::from(position);
+            plain(expansion, &quote!(#value.#position), ty)
+        };
+        return elements.map(element).collect();
+    }
+    let (first, last) = ends(ty.to_token_stream());
     let p = expansion.private_at(first);
     let answer = quote_spanned!(last=> .__holds_tensor());
     quote_spanned! {first=>
         if false {
             #[allow(unused_imports)]
-            use #p::HoldsNoTensor as _;
+            use #p::{HoldsNoTensor as _, HoldsTensorFurther as _};
             #p::plain(#p::Probe::of(&#value)#answer);
         }
     }
@@ -61,9 +65,7 @@ pub(crate) fn checked_when_running(
         .params
         .iter()
         .filter(|param| {
-            matches!(param.kind, ParamKind::Plain { .. })
-                && last_segment(referred(&param.ty))
-                    .is_some_and(|segment| known.contains(&segment.ident.to_string()))
+            matches!(param.kind, ParamKind::Plain { .. }) && is_the_callers(&param.ty, &known)
         })
         .map(|param| {
             let (ident, name) = (&param.ident, plain_name(&param.ident));
@@ -72,10 +74,39 @@ pub(crate) fn checked_when_running(
         .collect()
 }
 
-fn referred(ty: &Type) -> &Type {
+/// Whether a value of this type holds something whose type only the caller knows. What functions
+/// take and return is not held.
+fn is_the_callers(ty: &Type, parameters: &[String]) -> bool {
     match bare(ty) {
-        Type::Reference(reference) => referred(&reference.elem),
-        ty => ty,
+        Type::Reference(reference) => is_the_callers(&reference.elem, parameters),
+        Type::Slice(slice) => is_the_callers(&slice.elem, parameters),
+        Type::Array(array) => is_the_callers(&array.elem, parameters),
+        Type::Tuple(tuple) => tuple.elems.iter().any(|ty| is_the_callers(ty, parameters)),
+        Type::ImplTrait(object) => !object.bounds.iter().any(is_function),
+        ty => last_segment(ty).is_some_and(|segment| {
+            parameters.contains(&segment.ident.to_string())
+                || match &segment.arguments {
+                    PathArguments::AngleBracketed(arguments) => {
+                        arguments.args.iter().any(|argument| match argument {
+                            GenericArgument::Type(ty) => is_the_callers(ty, parameters),
+                            _ => false,
+                        })
+                    }
+                    _ => false,
+                }
+        }),
+    }
+}
+
+/// `Fn(..)` and the like.
+fn is_function(bound: &TypeParamBound) -> bool {
+    match bound {
+        TypeParamBound::Trait(bound) => bound
+            .path
+            .segments
+            .last()
+            .is_some_and(|last| matches!(last.arguments, PathArguments::Parenthesized(_))),
+        _ => false,
     }
 }
 
@@ -122,12 +153,10 @@ pub(crate) fn declared(expansion: &Expansion<'_>) -> TokenStream {
 /// cannot be saved, which is told at the declaration.
 pub(crate) fn savable(expansion: &Expansion<'_>) -> TokenStream {
     let layer = expansion.layer;
-    let generic = |saved: &Type| {
-        let mut names = layer.generics.params.iter().map(parameter_name);
-        names.any(|name| mentions(saved, name.trim_start_matches('\'')))
-    };
-    let unknown = layer.saved.as_ref().filter(|saved| !is_savable(saved) && !generic(saved));
-    let Some(saved) = unknown.filter(|_| matches!(expansion.mode, Mode::Full)) else {
+    let unknown = layer.saved.as_ref().filter(|saved| !is_savable(saved));
+    let unknown = unknown.filter(|_| matches!(expansion.mode, Mode::Full));
+    let Some((saved, example)) = unknown.and_then(|saved| Some((saved, example(layer, saved)?)))
+    else {
         return quote!(Self::Saved);
     };
     let p = &expansion.private;
@@ -135,9 +164,34 @@ pub(crate) fn savable(expansion: &Expansion<'_>) -> TokenStream {
         <#p::Chosen<{
             #[allow(unused_imports)]
             use #p::CannotSave as _;
-            #p::CanSave::<#saved>::ANSWER
+            #p::CanSave::<#example>::ANSWER
         }> as #p::Choose<#saved>>::Checked
     }
+}
+
+/// The type with a float in place of each element type: a constant depends on no parameter. None
+/// where there is another parameter in it.
+fn example(layer: &Layer, saved: &Type) -> Option<TokenStream> {
+    let mut tokens = saved.to_token_stream();
+    for parameter in &layer.generics.params {
+        let name = parameter_name(parameter);
+        if !mentions(saved, name.trim_start_matches('\'')) {
+            continue;
+        }
+        let float = |bound: &TypeParamBound| match bound {
+            TypeParamBound::Trait(bound) => {
+                bound.path.segments.last().is_some_and(|last| last.ident == "Float")
+            }
+            _ => false,
+        };
+        if !bounds_of(&layer.generics, &name).any(float)
+            || text(saved).contains(&format!("{name}::"))
+        {
+            return None;
+        }
+        tokens = replace_ident(tokens, &name, &quote!(::core::primitive::f64));
+    }
+    Some(tokens)
 }
 
 /// What can be saved by its looks.
@@ -153,14 +207,20 @@ fn is_savable(ty: &Type) -> bool {
 }
 
 fn plain_state(expansion: &Expansion<'_>) -> TokenStream {
-    let Some(attrs) = &expansion.layer.state else { return TokenStream::new() };
+    expansion.layer.state.iter().map(|attrs| plain_part(expansion, attrs)).collect()
+}
+
+fn plain_part(expansion: &Expansion<'_>, attrs: &Type) -> TokenStream {
+    if let Type::Tuple(tuple) = bare(attrs) {
+        return tuple.elems.iter().map(|part| plain_part(expansion, part)).collect();
+    }
     let (first, last) = ends(attrs.to_token_stream());
     let p = expansion.private_at(first);
     let answer = quote_spanned!(last=> .__holds_tensor());
     quote_spanned! {first=>
         if false {
             #[allow(unused_imports)]
-            use #p::HoldsNoTensor as _;
+            use #p::{HoldsNoTensor as _, HoldsTensorFurther as _};
             #p::attrs(#p::Probe::<#attrs>::new()#answer);
         }
     }

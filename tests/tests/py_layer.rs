@@ -1104,3 +1104,36 @@ fn a_tensor_through_a_type_parameter() {
     let error = Show::try_apply(&x, Some(vec![&x])).unwrap_err().to_string();
     assert!(error.starts_with("Show: the plain parameter `value` was given a tensor"), "{error}");
 }
+
+/// Inside what a type parameter stands for, and behind `impl Trait`, too.
+#[test]
+fn tensors_in_plain_parameters_of_a_generic_op() {
+    #[py_layer]
+    impl Sink {
+        fn forward<T>(
+            _ctx: &mut ForwardContext<Self>,
+            x: &Tensor<f64>,
+            all: Vec<T>,
+            pair: (f64, Option<&T>),
+            shown: &impl std::fmt::Debug,
+            function: impl Fn(&Tensor<f64>) -> f64,
+        ) -> Tensor<f64> {
+            let _ = (all, pair, shown, function);
+            x * 2.0
+        }
+
+        fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+            dy * 2.0
+        }
+    }
+    let x = Tensor::<f64>::from(1.0);
+    let item = |tensor: &Tensor<f64>| tensor.item();
+    assert_eq!(Sink::apply(&x, vec![1], (1.0, Some(&2)), &"text", item).item(), 2.0);
+    let told = |result: autograd_core::Result<Tensor<f64>>| result.unwrap_err().to_string();
+    let error = told(Sink::try_apply(&x, vec![x.clone()], (1.0, None), &"text", item));
+    assert!(error.starts_with("Sink: the plain parameter `all` was given a tensor"), "{error}");
+    let error = told(Sink::try_apply(&x, Vec::new(), (1.0, Some(&x)), &"text", item));
+    assert!(error.starts_with("Sink: the plain parameter `all` was given a tensor"), "{error}");
+    let error = told(Sink::try_apply(&x, vec![1], (1.0, None), &x, item));
+    assert!(error.starts_with("Sink: the plain parameter `shown` was given a tensor"), "{error}");
+}

@@ -140,13 +140,40 @@ operators! {
 )]
 pub trait UseSelectNotABranch {}
 
-impl<L: Lane, R: UseSelectNotABranch> PartialEq<R> for Real<L> {
+/// What a number is compared with. Its own bound would be told as one of `PartialEq`, where it is a
+/// number too; that of another type is told in the words above.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "a formula cannot branch on a number: it is computed for many elements at once",
+    label = "write `x.lt(..)`, `le`, `gt`, `ge`, `eq` or `ne`, and `.select(a, b)` in place of `if`",
+    note = "`if x > 0.0 {{ a }} else {{ b }}` is written `x.gt(0.0).select(a, b)`"
+)]
+pub trait Compared {
+    /// The other type.
+    type As;
+}
+
+/// A number that is compared.
+#[doc(hidden)]
+pub struct Number;
+
+#[diagnostic::do_not_recommend]
+impl<L: Lane> Compared for Real<L> {
+    type As = Number;
+}
+
+#[diagnostic::do_not_recommend]
+impl Compared for f64 {
+    type As = Number;
+}
+
+impl<L: Lane, R: Compared<As: UseSelectNotABranch>> PartialEq<R> for Real<L> {
     fn eq(&self, _: &R) -> bool {
         unreachable!("nothing implements the bound")
     }
 }
 
-impl<L: Lane, R: UseSelectNotABranch> PartialOrd<R> for Real<L> {
+impl<L: Lane, R: Compared<As: UseSelectNotABranch>> PartialOrd<R> for Real<L> {
     fn partial_cmp(&self, _: &R) -> Option<Ordering> {
         unreachable!("nothing implements the bound")
     }

@@ -98,25 +98,62 @@ pub fn check_plain<L: Layer<K>, K, V: ?Sized>(_: &V, parameter: &'static str) ->
 }
 
 /// Tells by the name of a type, the only thing that is known of every type when running.
-fn holds_tensor(mut name: &str) -> bool {
-    let tensor = type_name::<Tensor<f32>>();
-    let tensor = tensor.split('<').next().unwrap_or(tensor);
-    let around = [
-        "&",
-        "mut ",
-        "[",
-        "(",
+fn holds_tensor(name: &str) -> bool {
+    const HOLDERS: [&str; 12] = [
         "core::option::Option<",
+        "core::result::Result<",
+        "core::cell::Cell<",
+        "core::cell::RefCell<",
+        "core::slice::iter::Iter<",
         "alloc::vec::Vec<",
+        "alloc::vec::into_iter::IntoIter<",
+        "alloc::collections::vec_deque::VecDeque<",
         "alloc::boxed::Box<",
         "alloc::sync::Arc<",
         "alloc::rc::Rc<",
+        "std::collections::hash::map::HashMap<",
     ];
-    while let Some(inner) = around.iter().find_map(|outer| name.strip_prefix(outer)) {
-        name = inner;
+    let name = name.trim_start();
+    if let Some(inner) = ["&", "mut ", "["].iter().find_map(|outer| name.strip_prefix(outer)) {
+        return holds_tensor(inner);
     }
+    let holder = HOLDERS.iter().copied().chain(["("]);
+    if let Some(inner) = holder.into_iter().find_map(|outer| name.strip_prefix(outer)) {
+        return parts(inner).any(holds_tensor);
+    }
+    let tensor = type_name::<Tensor<f32>>();
+    let tensor = tensor.split('<').next().unwrap_or(tensor);
     let element = name.strip_prefix(tensor).unwrap_or_default();
     element.starts_with("<f32>") || element.starts_with("<f64>")
+}
+
+/// What commas separate in the name of a type, up to the end of what holds it.
+fn parts(inner: &str) -> impl Iterator<Item = &str> {
+    let mut depth = 0;
+    let mut before = ' ';
+    let end = inner.find(move |c| {
+        match c {
+            '<' | '(' | '[' => depth += 1,
+            // Not that of an arrow.
+            '>' if before == '-' => {}
+            '>' | ')' | ']' => depth -= 1,
+            _ => {}
+        }
+        before = c;
+        depth < 0
+    });
+    let mut depth = 0;
+    let mut before = ' ';
+    inner[..end.unwrap_or(inner.len())].split(move |c| {
+        match c {
+            '<' | '(' | '[' => depth += 1,
+            '>' if before == '-' => {}
+            '>' | ')' | ']' => depth -= 1,
+            _ => {}
+        }
+        before = c;
+        depth == 0 && c == ','
+    })
 }
 
 /// What was asked for, or a panic at the line of the caller.
@@ -232,5 +269,29 @@ fn assign_role(kept: &mut Kept, tensors: &Tensors, marked: &[AnyTensor]) {
     };
     if differentiable {
         *tensor = tensor.alias();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tensors_are_seen_in_the_names_of_types() {
+        fn holds<T: ?Sized>() -> bool {
+            holds_tensor(type_name::<T>())
+        }
+        type T64 = Tensor<f64>;
+        assert!(holds::<T64>() && holds::<&Tensor>() && holds::<&mut T64>());
+        assert!(holds::<Option<&T64>>() && holds::<Vec<T64>>() && holds::<&[&T64]>());
+        assert!(holds::<[T64; 2]>() && holds::<Box<[T64]>>());
+        assert!(holds::<(f64, T64)>() && holds::<(f64, (Vec<u8>, &T64), u8)>());
+        assert!(holds::<Option<(fn(f64) -> (u8, f64), T64)>>());
+        assert!(holds::<std::vec::IntoIter<T64>>() && holds::<std::slice::Iter<'static, T64>>());
+        assert!(holds::<std::collections::HashMap<String, T64>>());
+        assert!(!holds::<f64>() && !holds::<Tensor<i64>>() && !holds::<(f64, Vec<Tensor<bool>>)>());
+        assert!(!holds::<fn(&T64) -> T64>() && !holds::<Box<dyn Fn(&T64) -> T64>>());
+        assert!(!holds::<(f64, fn(&T64, T64) -> T64)>());
+        assert!(!holds::<std::marker::PhantomData<T64>>());
     }
 }

@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use super::call::Call;
 use super::inputs::{TensorInput, contains, wants_gradient};
 use super::node::NeedsGrad;
+use super::proof::LayerAttrs;
 use super::saved::IntoSaved;
 use super::{Info, Layer, Needs};
 use crate::error::Error;
@@ -125,7 +126,7 @@ impl<'a, L> ForwardContext<'a, L> {
         if self.state.attrs.is_some() {
             return self.state.refuse_second("set_attrs");
         }
-        self.state.attrs = Some(Box::new(attrs));
+        self.state.attrs = Some(attrs.keep());
     }
 
     /// States that an output which is one of these inputs shall be a tensor of its own. It is so

@@ -249,7 +249,7 @@ impl<I: JvpForm + ?Sized> Dual<I> {
 #[diagnostic::on_unimplemented(
     message = "a parameter of `jvp` of type `{Self}` does not fit its input, which is `{I}`",
     label = "must be the input `{I}`",
-    note = "`jvp` gets an input `Tensor<T>` as `&Tensor<T>`, an optional one as `Option<&Tensor<T>>`, and every list as `&[Tensor<T>]`, with the same `T` as in `forward`"
+    note = "`jvp` gets an input `Tensor<T>` as `&Tensor<T>`, an optional one as `Option<&Tensor<T>>`, and every list as `&[Tensor<T>]`, with the same `T` as in `forward` (`Tensor` alone is `Tensor<f32>`)"
 )]
 pub trait JvpInput<'s, I: JvpForm + ?Sized>: Sized {
     /// Lent by the caller for the time of the call.
@@ -282,7 +282,7 @@ impl<'s, T: Float> JvpInput<'s, [Tensor<T>]> for &'s [Tensor<T>] {
 #[diagnostic::on_unimplemented(
     message = "a tangent of type `{Self}` does not fit its input, which is `{I}`",
     label = "must be the tangent of a `{I}`",
-    note = "the tangent of an input `Tensor<T>` is `&Tensor<T>` (zeros where none came) or `Option<&Tensor<T>>`, of an optional one `Option<&Tensor<T>>`, of a list `&[Tensor<T>]` or `&[Option<Tensor<T>>]`, with the same `T`"
+    note = "the tangent of an input `Tensor<T>` is `&Tensor<T>` (zeros where none came) or `Option<&Tensor<T>>`, of an optional one `Option<&Tensor<T>>`, of a list `&[Tensor<T>]` or `&[Option<Tensor<T>>]`, with the same `T` (`Tensor` alone is `Tensor<f32>`)"
 )]
 pub trait TangentParam<'s, I: JvpForm + ?Sized>: Sized {
     /// Lent by the caller for the time of the call.
@@ -333,7 +333,7 @@ impl<'s, T: Float> TangentParam<'s, [Tensor<T>]> for &'s [Option<Tensor<T>>] {
 #[diagnostic::on_unimplemented(
     message = "a returned tangent of type `{Self}` does not fit its output, which is `{O}`",
     label = "must be the tangent of a `{O}`",
-    note = "the tangent of an output `Tensor<T>` is a `Tensor<T>` or `Option<Tensor<T>>` by value, with the same `T`; of a list of tensors it is a `Vec` or an array of them"
+    note = "the tangent of an output `Tensor<T>` is a `Tensor<T>` or `Option<Tensor<T>>` by value, with the same `T` (`Tensor` alone is `Tensor<f32>`); of a list of tensors it is a `Vec` or an array of them"
 )]
 pub trait TangentFor<O: ?Sized> {
     /// One entry for each tensor of the output.

@@ -44,7 +44,7 @@ impl<'a, O: TensorOutput> Gradient<'a, O> {
 #[diagnostic::on_unimplemented(
     message = "a gradient parameter of type `{Self}` does not fit its output, which is `{O}`",
     label = "must be the gradient of a `{O}`",
-    note = "the gradient of an output `Tensor<T>` is `&Tensor<T>` (zeros where none came) or `Option<&Tensor<T>>`, with the same `T`; of a `Vec` or an array of tensors it is `&[Tensor<T>]` or `&[Option<Tensor<T>>]`"
+    note = "the gradient of an output `Tensor<T>` is `&Tensor<T>` (zeros where none came) or `Option<&Tensor<T>>`, with the same `T` (`Tensor` alone is `Tensor<f32>`); of a `Vec` or an array of tensors it is `&[Tensor<T>]` or `&[Option<Tensor<T>>]`"
 )]
 pub trait GradParam<'s, O: TensorOutput>: Sized {
     /// Lent by the caller for the time of the call.
@@ -116,12 +116,24 @@ pub(super) type GradList = SmallVec<[Option<AnyTensor>; 1]>;
 #[diagnostic::on_unimplemented(
     message = "a returned gradient of type `{Self}` does not fit its input, which is `{I}`",
     label = "must be the gradient of a `{I}`",
-    note = "the gradient of an input `Tensor<T>` is a `Tensor<T>` or `Option<Tensor<T>>` by value, with the same `T`; of a list of tensors it is a `Vec` or an array of them"
+    note = "the gradient of an input `Tensor<T>` is a `Tensor<T>` or `Option<Tensor<T>>` by value, with the same `T` (`Tensor` alone is `Tensor<f32>`); of a list of tensors it is a `Vec` or an array of them; a `Result` around them is written by this name, not by an alias"
 )]
 pub trait GradFor<I: ?Sized> {
     /// One entry for each tensor of the input.
     fn list(self) -> GradEntries;
 }
+
+/// The same for the input that has this name, to tell it in errors.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "the gradient of `{Name}` is given as `{Self}`, but the input `{Name}` is `{I}`",
+    label = "a gradient of another type than its input",
+    note = "the gradient of an input `Tensor<T>` is a `Tensor<T>` or `Option<Tensor<T>>` by value, with the same `T` (`Tensor` alone is `Tensor<f32>`); of a list of tensors it is a `Vec` or an array of them"
+)]
+pub trait NamedGrad<Name, I: ?Sized>: GradFor<I> {}
+
+#[diagnostic::do_not_recommend]
+impl<Name, I: ?Sized, G: GradFor<I>> NamedGrad<Name, I> for G {}
 
 /// Entries of an input, erased.
 #[doc(hidden)]

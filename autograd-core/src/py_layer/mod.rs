@@ -29,8 +29,8 @@ pub use inputs::{DifferentiableInput, TensorInput};
 pub use node::{NeedsGrad, RawBackward};
 pub use outputs::{NoTensors, PlainOutput, TensorOutput, Visitor};
 pub use plain::{
-    HoldsNoTensor, HoldsTensor, IsPlain, IsPlainState, NoTensorSeen, Probe, TensorSeen, attrs,
-    plain,
+    HoldsNoTensor, HoldsTensor, HoldsTensorAt, HoldsTensorFurther, IsPlain, IsPlainState,
+    NoTensorSeen, Probe, TensorSeen, attrs, plain,
 };
 pub use proof::{
     AnyDual, AnyElementTensor, AnyGradient, FloatTensor, Known, LayerAttrs, Unknown, any_tensor,

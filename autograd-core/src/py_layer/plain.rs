@@ -17,33 +17,91 @@ use crate::ops::Float;
 #[doc(hidden)]
 pub trait HoldsTensor {}
 
-macro_rules! holds_tensor {
-    ($([$($generics:tt)*] $t:ty;)*) => { $(impl<$($generics)*> HoldsTensor for $t {})* };
+/// The same with the place `P` of the tensor, so that every element of a tuple can be looked into.
+#[doc(hidden)]
+pub trait HoldsTensorAt<P> {}
+
+/// A tensor itself.
+#[doc(hidden)]
+pub struct Here;
+
+/// Inside what holds one thing, or things of one type.
+#[doc(hidden)]
+pub struct Inside<P>(PhantomData<P>);
+
+/// The element of a tuple that has this position.
+#[doc(hidden)]
+pub struct Position<const N: usize, P>(PhantomData<P>);
+
+impl<T: Float> HoldsTensor for Tensor<T> {}
+impl<T: Float> HoldsTensorAt<Here> for Tensor<T> {}
+impl HoldsTensor for AnyTensor {}
+impl HoldsTensorAt<Here> for AnyTensor {}
+
+macro_rules! holders {
+    ($([$($more:tt)*] [$($unsized:tt)*] $t:ty;)*) => {$(
+        impl<$($more)* A: HoldsTensor $($unsized)*> HoldsTensor for $t {}
+        impl<$($more)* P, A: HoldsTensorAt<P> $($unsized)*> HoldsTensorAt<Inside<P>> for $t {}
+    )*};
 }
 
-holds_tensor! {
-    [T: Float] Tensor<T>;
-    [] AnyTensor;
-    [A: HoldsTensor + ?Sized] &A;
-    [A: HoldsTensor + ?Sized] &mut A;
-    [A: HoldsTensor + ?Sized] Box<A>;
-    [A: HoldsTensor + ?Sized] Rc<A>;
-    [A: HoldsTensor + ?Sized] Arc<A>;
-    [A: HoldsTensor] Cell<A>;
-    [A: HoldsTensor] RefCell<A>;
-    [A: HoldsTensor] Mutex<A>;
-    [A: HoldsTensor] Option<A>;
-    [A: HoldsTensor] Vec<A>;
-    [A: HoldsTensor] VecDeque<A>;
-    [A: HoldsTensor] [A];
-    [A: HoldsTensor, const N: usize] [A; N];
-    [A: HoldsTensor, E] Result<A, E>;
-    [K, A: HoldsTensor, S] HashMap<K, A, S>;
-    [K, A: HoldsTensor] BTreeMap<K, A>;
-    [A: HoldsTensor] (A,);
-    [A: HoldsTensor, B] (A, B);
-    [A: HoldsTensor, B, C] (A, B, C);
-    [A: HoldsTensor, B, C, D] (A, B, C, D);
+macro_rules! holder_tuples {
+    ($($n:literal $a:ident ($($name:ident)*);)*) => {$(
+        impl<P, $($name,)*> HoldsTensorAt<Position<$n, P>> for ($($name,)*)
+        where
+            $a: HoldsTensorAt<P>,
+        {
+        }
+    )*};
+}
+
+holders! {
+    [] [+ ?Sized] &A;
+    [] [+ ?Sized] &mut A;
+    [] [+ ?Sized] Box<A>;
+    [] [+ ?Sized] Rc<A>;
+    [] [+ ?Sized] Arc<A>;
+    [] [] Cell<A>;
+    [] [] RefCell<A>;
+    [] [] Mutex<A>;
+    [] [] Option<A>;
+    [] [] Vec<A>;
+    [] [] VecDeque<A>;
+    [] [] [A];
+    [E,] [] Result<A, E>;
+    [K, S,] [] HashMap<K, A, S>;
+    [K,] [] BTreeMap<K, A>;
+}
+
+impl<A: HoldsTensor, const N: usize> HoldsTensor for [A; N] {}
+impl<P, A: HoldsTensorAt<P>, const N: usize> HoldsTensorAt<Inside<P>> for [A; N] {}
+impl<A: HoldsTensor> HoldsTensor for (A,) {}
+impl<A: HoldsTensor, B> HoldsTensor for (A, B) {}
+impl<A: HoldsTensor, B, C> HoldsTensor for (A, B, C) {}
+impl<A: HoldsTensor, B, C, D> HoldsTensor for (A, B, C, D) {}
+
+holder_tuples! {
+    0 A (A);
+    0 A (A B);
+    1 B (A B);
+    0 A (A B C);
+    1 B (A B C);
+    2 C (A B C);
+    0 A (A B C D);
+    1 B (A B C D);
+    2 C (A B C D);
+    3 D (A B C D);
+    0 A (A B C D E);
+    1 B (A B C D E);
+    2 C (A B C D E);
+    3 D (A B C D E);
+    4 E (A B C D E);
+    0 A (A B C D E F);
+    1 B (A B C D E F);
+    2 C (A B C D E F);
+    3 D (A B C D E F);
+    4 E (A B C D E F);
+    5 F (A B C D E F);
 }
 
 /// Asks a type whether it holds a tensor.
@@ -51,20 +109,16 @@ holds_tensor! {
 pub struct Probe<T: ?Sized>(PhantomData<fn() -> *const T>);
 
 impl<T: ?Sized> Probe<T> {
-    /// For the type of a value.
-    pub fn of(_: &T) -> Self {
-        Self(PhantomData)
+    /// For the type of a value. By reference, so that there are two levels of methods besides the
+    /// inherent one.
+    pub const fn of(_: &T) -> &Self {
+        &Self(PhantomData)
     }
 
     /// For a type.
-    pub fn new() -> Self {
-        Self(PhantomData)
-    }
-}
-
-impl<T: ?Sized> Default for Probe<T> {
-    fn default() -> Self {
-        Self::new()
+    #[must_use]
+    pub const fn new<'a>() -> &'a Self {
+        &Self(PhantomData)
     }
 }
 
@@ -77,10 +131,26 @@ pub struct TensorSeen<T: ?Sized>(PhantomData<fn() -> *const T>);
 pub struct NoTensorSeen;
 
 impl<T: HoldsTensor + ?Sized> Probe<T> {
-    /// Shadows the method of [`HoldsNoTensor`].
+    /// Shadows the methods of [`HoldsTensorFurther`] and [`HoldsNoTensor`].
     pub fn __holds_tensor(&self) -> TensorSeen<T> {
         TensorSeen(PhantomData)
     }
+}
+
+/// Types that hold one elsewhere than first.
+#[doc(hidden)]
+pub trait HoldsTensorFurther<P> {
+    /// What holds it.
+    type Holder: ?Sized;
+
+    /// Shadows the method of [`HoldsNoTensor`].
+    fn __holds_tensor(&self) -> TensorSeen<Self::Holder> {
+        TensorSeen(PhantomData)
+    }
+}
+
+impl<P, T: HoldsTensorAt<P> + ?Sized> HoldsTensorFurther<P> for Probe<T> {
+    type Holder = T;
 }
 
 /// All other types.
@@ -92,7 +162,7 @@ pub trait HoldsNoTensor {
     }
 }
 
-impl<T: ?Sized> HoldsNoTensor for Probe<T> {}
+impl<T: ?Sized> HoldsNoTensor for &Probe<T> {}
 
 /// What is plain: holds no tensor.
 #[doc(hidden)]

@@ -4,6 +4,7 @@
 //! inherent methods are found, with all their bounds; else the methods of [`Unknown`], which accept
 //! anything and never run. So another type of the name `Tensor` is told once, by [`float_tensor`].
 
+use std::any::Any;
 use std::marker::PhantomData;
 
 use super::Layer;
@@ -52,10 +53,17 @@ impl<T: Element> AnyElementTensor for Tensor<T> {}
     label = "must be `Send + Sync + 'static`",
     note = "tensors go to other threads, and what their ops keep goes with them: write `Arc` for `Rc`, `Mutex` for `RefCell`, and keep values instead of references"
 )]
-pub trait LayerAttrs: Send + Sync + 'static {}
+pub trait LayerAttrs: Sized + 'static {
+    /// Kept for backward. Here, because bounds of the trait would be told one by one.
+    fn keep(self) -> Box<dyn Any + Send + Sync>;
+}
 
 #[diagnostic::do_not_recommend]
-impl<A: Send + Sync + 'static> LayerAttrs for A {}
+impl<A: Send + Sync + 'static> LayerAttrs for A {
+    fn keep(self) -> Box<dyn Any + Send + Sync> {
+        Box::new(self)
+    }
+}
 
 /// The proof for tensors with a gradient.
 pub fn float_tensor<T: FloatTensor + ?Sized>() {}

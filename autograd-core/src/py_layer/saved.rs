@@ -41,7 +41,8 @@ pub trait Saved: Sized + 'static {
 #[diagnostic::on_unimplemented(
     message = "the saved value is a `{Self}`, but `type Saved` says `{S}`",
     label = "of another type than the declared `{S}`",
-    note = "give references in the same form: `&y` for `Tensor<T>`, `(&a, &b)` for a tuple, `Some(&t)` or `None` for an `Option`, `&list` for a `Vec`, `[&a, &b]` for an array"
+    note = "give references in the same form: `&y` for `Tensor<T>`, `(&a, &b)` for a tuple, `Some(&t)` or `None` for an `Option`, `&list` for a `Vec`, `[&a, &b]` for an array; `Tensor` alone is `Tensor<f32>`",
+    note = "what is not a tensor goes into `type Attrs`: `ctx.set_attrs(..)` in forward, `ctx.attrs()` in backward"
 )]
 pub trait IntoSaved<S> {
     #[doc(hidden)]

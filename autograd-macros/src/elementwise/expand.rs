@@ -7,7 +7,7 @@ use syn::{Attribute, GenericParam, Signature, Type};
 use super::args::Args;
 use super::model::{Backward, Forward, Item, Kind, Meant, Op, Param};
 use crate::expand::{Mode, private_name};
-use crate::library::private_path;
+use crate::library::{import, private_path};
 use crate::model::{Function, Layer, plain_name};
 
 pub(crate) struct Expansion<'a> {
@@ -22,7 +22,7 @@ impl Expansion<'_> {
         let structure = self.structure();
         let block = self.user_block();
         let cfg: Vec<_> = self.op.attrs.iter().filter(|attr| is(attr, &["cfg"])).collect();
-        let (path, name) = (private_path(self.args.common.krate.as_ref()), private_name());
+        let import = import(self.args.common.krate.as_ref());
         let inside = match &self.op.forward {
             Some(forward) if self.valid => {
                 let formulas = self.formulas(forward);
@@ -48,8 +48,7 @@ impl Expansion<'_> {
                 clippy::pedantic, clippy::nursery
             )]
             const _: () = {
-                #[allow(unused_imports)]
-                use #path as #name;
+                #import
                 #inside
             };
             #test

@@ -14,7 +14,7 @@ use proc_macro2::{TokenStream, TokenTree};
 use quote::quote;
 
 use crate::errors::Errors;
-use crate::fallback;
+use crate::{fallback, twin};
 pub(crate) use scalar::scalar_op;
 
 /// Whether the arguments ask for this form.
@@ -31,14 +31,18 @@ pub(crate) fn is_asked_for(arguments: &TokenStream) -> bool {
 pub(crate) fn layer(arguments: TokenStream, block: TokenStream) -> TokenStream {
     let mut errors = Errors::new();
     let args = args::parse(arguments, &mut errors);
-    let Some(op) = parse::parse(block.clone(), &mut errors) else {
+    let Some(mut op) = parse::parse(block.clone(), &mut errors) else {
         let fallback = fallback::of_tokens(block, &errors);
         let told = errors.into_tokens();
         return quote!(#told #fallback);
     };
+    if let Some(name) = twin::renamed(&op.name, &mut errors) {
+        op.name = name;
+    }
     check::check(&op, &args, &mut errors);
     let valid = errors.is_empty() && !op.broken;
+    let silent = (errors.is_empty() && !valid).then(|| fallback::not_understood(&op.name));
     let told = errors.into_tokens();
     let expansion = expand::Expansion { op: &op, args: &args, valid }.tokens();
-    quote!(#told #expansion)
+    quote!(#told #expansion #silent)
 }

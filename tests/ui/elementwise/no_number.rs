@@ -9,6 +9,5 @@ impl Op {
 }
 
 fn main() {
-    let x = Tensor::<f64>::from(1.0);
-    let _ = Op::apply(&Tensor::from(true)) as Tensor<f64>;
+    let _: Tensor<f64> = Op::apply(&Tensor::from(true));
 }

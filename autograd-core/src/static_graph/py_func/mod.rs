@@ -88,7 +88,7 @@ where
 /// One variable or an array of them, given as inputs of a function that takes `N`.
 #[diagnostic::on_unimplemented(
     message = "the function of this py_func needs another number of variables here",
-    label = "`{Self}` is not {N} variables",
+    label = "expected variables in this number: {N}; found `{Self}`",
     note = "give `[&a, &b]`, one for each parameter (or returned value) of the function, or `&a` where there is one"
 )]
 pub trait Variables<const N: usize> {

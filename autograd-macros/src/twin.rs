@@ -1,0 +1,169 @@
+//! Two ops of one name in one scope. The compiler would tell it of everything that the macro makes
+//! for them; so the file is looked into, and the second op is told and made under another name.
+//!
+//! What cannot be seen there (ops made by macros, files that are not saved) is the compiler's.
+
+use std::fs;
+
+use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
+use quote::format_ident;
+
+use crate::errors::Errors;
+use crate::messages;
+use crate::model::mentions;
+
+/// Tells an op of this name that stands above in the same scope; the name that makes way for it.
+pub(crate) fn renamed(name: &Ident, errors: &mut Errors) -> Option<Ident> {
+    if !proc_macro::is_available() {
+        return None;
+    }
+    let place = name.span().unwrap();
+    let text = fs::read_to_string(place.local_file()?).ok()?;
+    let here = offset(&text, place.line(), place.column())?;
+    let line = above(&text, here, &name.to_string())?;
+    errors.at(name, messages::second_op(&name.to_string(), line));
+    Some(format_ident!("{name}OfLine{}", place.line()))
+}
+
+/// The byte at which a line and a column stand, both counted from one.
+fn offset(text: &str, line: usize, column: usize) -> Option<usize> {
+    let before: usize = text.split_inclusive('\n').take(line.checked_sub(1)?).map(str::len).sum();
+    let (inside, _) = text.get(before..)?.char_indices().nth(column.checked_sub(1)?)?;
+    Some(before + inside)
+}
+
+/// The line of the op before the one whose name stands at this byte.
+fn above(text: &str, here: usize, name: &str) -> Option<usize> {
+    let heads: Vec<usize> = heads(text, name).collect();
+    // Almost always there is one, and nothing else is done.
+    if heads.len() < 2 || !heads.contains(&here) {
+        return None;
+    }
+    // Tokens that are read from a text have no place: each name gets one.
+    let mut marked = String::new();
+    let mut written = 0;
+    for &head in &heads {
+        marked += &text[written..head];
+        marked += &mark(head);
+        written = head + name.len();
+    }
+    marked += &text[written..];
+    let above = sibling(marked.parse().ok()?, &heads, here)?;
+    Some(text[..above].matches('\n').count() + 1)
+}
+
+/// Where the name stands behind `impl`, or behind its parameters.
+fn heads<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = usize> + 'a {
+    text.match_indices(name).map(|(at, _)| at).filter(move |at| {
+        let before = text[..*at].trim_end();
+        let after = text[at + name.len()..].chars().next();
+        let part = after.is_some_and(|c| c.is_alphanumeric() || c == '_');
+        !part && (before.ends_with("impl") || before.ends_with('>'))
+    })
+}
+
+fn mark(head: usize) -> String {
+    format!("__op_{head}")
+}
+
+/// The op before this one, among the items of one pair of braces.
+fn sibling(items: TokenStream, heads: &[usize], here: usize) -> Option<usize> {
+    let mut above = None;
+    let trees: Vec<TokenTree> = items.into_iter().collect();
+    for (at, tree) in trees.iter().enumerate() {
+        match tree {
+            TokenTree::Group(group) => {
+                if let Some(found) = sibling(group.stream(), heads, here) {
+                    return Some(found);
+                }
+            }
+            TokenTree::Ident(word) if word == "impl" => {
+                let name = head_name(&trees[at + 1..]).map(Ident::to_string).unwrap_or_default();
+                let head = heads.iter().copied().find(|head| mark(*head) == name);
+                match head.filter(|_| is_op(&trees[..at])) {
+                    Some(head) if head == here => return above,
+                    Some(head) => above = above.or(Some(head)),
+                    None => {}
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The name behind `impl` and its parameters.
+fn head_name(trees: &[TokenTree]) -> Option<&Ident> {
+    let mut depth = 0;
+    trees.iter().find_map(|tree| {
+        match tree {
+            TokenTree::Punct(punct) if punct.as_char() == '<' => depth += 1,
+            TokenTree::Punct(punct) if punct.as_char() == '>' => depth -= 1,
+            TokenTree::Ident(name) if depth == 0 => return Some(name),
+            _ => {}
+        }
+        None
+    })
+}
+
+/// Whether the attributes that stand last here make an op, whatever is configured.
+fn is_op(before: &[TokenTree]) -> bool {
+    let attributes = before.rchunks(2).map_while(|pair| match pair {
+        [TokenTree::Punct(hash), TokenTree::Group(group)]
+            if hash.as_char() == '#' && group.delimiter() == Delimiter::Bracket =>
+        {
+            Some(group.stream())
+        }
+        _ => None,
+    });
+    let attributes: Vec<TokenStream> = attributes.collect();
+    let any = |names: &[&str]| {
+        attributes.iter().any(|attribute| names.iter().any(|name| mentions(attribute, name)))
+    };
+    any(&["py_layer"]) && !any(&["cfg", "cfg_attr"])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{above, offset};
+
+    /// The line told for the last `Op` of a text.
+    fn told(text: &str) -> Option<usize> {
+        above(text, text.rfind("Op")?, "Op")
+    }
+
+    #[test]
+    fn an_op_of_the_same_scope_is_found() {
+        assert_eq!(told("#[py_layer] impl Op {}\n#[py_layer] impl Op {}"), Some(1));
+        assert_eq!(
+            told(
+                "\n/// Doc.\n#[ag::py_layer(no_grad)]\nimpl<T: Float> Op<T> {}\n#[py_layer]\nimpl<T> Op<T> {}"
+            ),
+            Some(4)
+        );
+        assert_eq!(told("fn f() { #[py_layer] impl Op {} #[py_layer] impl Op {} }"), Some(1));
+    }
+
+    #[test]
+    fn others_are_not() {
+        for text in [
+            "#[py_layer] impl Op {}",
+            "mod a { #[py_layer] impl Op {} } #[py_layer] impl Op {}",
+            "mod a { #[py_layer] impl Op {} } mod b { #[py_layer] impl Op {} }",
+            "impl Op {} #[py_layer] impl Op {}",
+            "#[py_layer] impl Ops {} #[py_layer] impl Op {}",
+            "#[cfg(a)] #[py_layer] impl Op {} #[cfg(not(a))] #[py_layer] impl Op {}",
+            "// #[py_layer] impl Op {}\n#[py_layer] impl Op {}",
+            "const A: &str = \"#[py_layer] impl Op\"; #[py_layer] impl Op {}",
+            "macro_rules! m { () => { #[py_layer] impl Op {} } } m!(); #[py_layer] impl Op {}",
+        ] {
+            assert_eq!(told(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn places_are_counted_in_characters() {
+        assert_eq!(offset("ä\nöb", 2, 2), Some(5));
+        assert_eq!(offset("a\n", 9, 1), None);
+    }
+}

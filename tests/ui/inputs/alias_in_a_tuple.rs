@@ -1,0 +1,18 @@
+// a tensor hidden in an alias inside a tuple
+use autograd_core::prelude::*;
+
+type T64 = Tensor<f64>;
+
+#[py_layer]
+impl Op {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, w: (f64, T64, T64)) -> Tensor<f64> {
+        let _ = w;
+        x * 2.0
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * 2.0
+    }
+}
+
+fn main() {}

@@ -1,0 +1,16 @@
+// a tensor behind a trait object
+use autograd_core::prelude::*;
+
+#[py_layer]
+impl Op {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, w: &dyn AsRef<Tensor<f64>>) -> Tensor<f64> {
+        let _ = w;
+        x * 2.0
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * 2.0
+    }
+}
+
+fn main() {}
