@@ -1,26 +1,23 @@
 //! The rules of the block: one function each, in the order in which a reader would ask.
 
 use crate::args::Args;
+use crate::check_forward;
 use crate::check_jvp;
 use crate::context_use;
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{
-    Form, Layer, OutputKind, Returns, bare, bounds_of, element, gradient_type, hidden_tensor,
-    is_known, last_segment, mentions, nearest, parameter_type, plain_name, tensor_of_bounds, text,
+    Form, Layer, Returns, bare, element, gradient_type, hidden_tensor, is_known, last_segment,
+    nearest, parameter_type, plain_name, text,
 };
 use proc_macro2::Ident;
-use syn::{GenericArgument, Type, TypeParamBound, TypePath};
+use syn::{GenericArgument, Type, TypePath};
 
 /// Holds the block against every rule.
 pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
     no_grad(layer, args, errors);
     both_functions(layer, args, errors);
-    tensor_inputs(layer, args, errors);
-    tensor_outputs(layer, errors);
-    function_generics(layer, errors);
-    float_elements(layer, errors);
-    carried_tensors(layer, errors);
+    check_forward::check(layer, args, errors);
     gradient_count(layer, errors);
     gradient_types(layer, errors);
     returned_count(layer, errors);
@@ -97,150 +94,6 @@ fn backward_signature(layer: &Layer) -> String {
     }
     let returns = wanted_return(layer, false);
     format!("fn backward(ctx: {}{params}) -> {returns}", crate::parse::BACKWARD_CONTEXT)
-}
-
-fn tensor_inputs(layer: &Layer, args: &Args, errors: &mut Errors) {
-    let Some(forward) = &layer.forward else { return };
-    if forward.inputs().next().is_none() {
-        // A tensor in a wrong form has been told already.
-        let hidden = forward.params.iter().any(|param| hidden_tensor(&param.ty).is_some());
-        if !hidden {
-            errors.at(&forward.function.sig.ident, messages::no_tensor_input());
-        }
-        return;
-    }
-    if layer.differentiable().is_empty() && args.no_grad.is_none() && errors.is_empty() {
-        let names: Vec<_> = forward.inputs().map(|(param, _)| plain_name(&param.ident)).collect();
-        let one = names.len() == 1;
-        errors.at(
-            &forward.function.sig.ident,
-            messages::all_inputs_stopped(&messages::list(&names), one),
-        );
-    }
-}
-
-fn tensor_outputs(layer: &Layer, errors: &mut Errors) {
-    let Some(forward) = &layer.forward else { return };
-    let Some(whole) = &forward.outputs.ty else {
-        return errors.at(&forward.function.sig.ident, messages::no_return());
-    };
-    let mut told = false;
-    for output in &forward.outputs.parts {
-        if !matches!(output.kind, OutputKind::Plain) {
-            continue;
-        }
-        if let Some(tensor) = hidden_tensor(&output.ty) {
-            told = true;
-            let message = match bare(&output.ty) {
-                Type::Reference(_) => messages::output_reference(&text(tensor)),
-                _ => messages::output_form(&text(tensor)),
-            };
-            errors.at(&output.ty, message);
-        }
-    }
-    if told || forward.outputs.tensors().next().is_some() {
-        return;
-    }
-    if matches!(whole, Type::Tuple(tuple) if tuple.elems.is_empty()) {
-        return errors.at(whole, messages::no_return());
-    }
-    let integers =
-        forward.outputs.parts.iter().any(|output| crate::model::output_form(&output.ty).is_some());
-    if integers {
-        errors.at(whole, messages::only_integer_outputs());
-    } else {
-        errors.at(whole, messages::no_tensor_output(&text(whole)));
-    }
-}
-
-/// Backward knows the impl's parameters only.
-fn function_generics(layer: &Layer, errors: &mut Errors) {
-    let Some(forward) = &layer.forward else { return };
-    for parameter in forward.function.sig.generics.type_params() {
-        let name = parameter.ident.to_string();
-        let inputs = forward.inputs().map(|(_, input)| &input.tensor);
-        let outputs = forward.outputs.tensors().map(|(_, _, tensor)| tensor);
-        for tensor in inputs.chain(outputs) {
-            if mentions(tensor, &name) {
-                let op = layer.name.to_string();
-                errors.at(tensor, messages::function_generic(&name, &text(parameter), &op));
-            }
-        }
-    }
-}
-
-fn float_elements(layer: &Layer, errors: &mut Errors) {
-    for (parameter, tensor) in not_floats(layer) {
-        let name = parameter.to_string();
-        errors.at(tensor, messages::not_float(&name, &layer.name.to_string()));
-    }
-}
-
-/// Parameters that are element types, and of which nothing is asked that makes them floats; with
-/// the first tensor of each.
-pub(crate) fn not_floats(layer: &Layer) -> Vec<(Ident, TypePath)> {
-    const LESS: [&str; 14] = [
-        "Element",
-        "Copy",
-        "Clone",
-        "Debug",
-        "Display",
-        "Default",
-        "Send",
-        "Sync",
-        "Sized",
-        "PartialEq",
-        "PartialOrd",
-        "Eq",
-        "Ord",
-        "Hash",
-    ];
-    let less = |bound: &TypeParamBound| match bound {
-        TypeParamBound::Trait(bound) => {
-            let last = bound.path.segments.last();
-            last.is_some_and(|last| LESS.iter().any(|name| last.ident == name))
-        }
-        _ => true,
-    };
-    let inputs = layer.differentiable().into_iter().map(|(_, input)| &input.tensor);
-    let outputs = layer.outputs().into_iter().map(|(_, _, tensor)| tensor);
-    let tensors: Vec<_> = inputs.chain(outputs).collect();
-    let of = |parameter: &syn::TypeParam| {
-        let name = parameter.ident.to_string();
-        let first = tensors.iter().find(|tensor| element(tensor) == name)?;
-        let known = bounds_of(&layer.generics, &name).all(less);
-        known.then(|| (parameter.ident.clone(), TypePath::clone(first)))
-    };
-    layer.generics.type_params().filter_map(of).collect()
-}
-
-/// A type parameter that stands for tensors, like `I: IntoIterator<Item = Tensor<f64>>`.
-fn carried_tensors(layer: &Layer, errors: &mut Errors) {
-    let Some(forward) = &layer.forward else { return };
-    let own = &forward.function.sig.generics;
-    for param in forward.params.iter().filter(|param| hidden_tensor(&param.ty).is_none()) {
-        for generics in [own, &layer.generics] {
-            let Some(parameter) =
-                generics.type_params().find(|parameter| mentions_type(&param.ty, &parameter.ident))
-            else {
-                continue;
-            };
-            let name = parameter.ident.to_string();
-            let bounds: Vec<_> = bounds_of(generics, &name).collect();
-            if let Some(tensor) = tensor_of_bounds(bounds.iter().copied()) {
-                let found: Vec<_> = bounds.iter().map(|bound| text(bound)).collect();
-                let found = format!("{name}: {}", found.join(" + "));
-                let shown = plain_name(&param.ident);
-                errors.at(&param.ty, messages::tensor_form(&shown, &found, &text(tensor), None));
-            }
-        }
-    }
-}
-
-/// Whether a value of the type holds one of the parameter: functions only take and return it.
-fn mentions_type(ty: &Type, parameter: &Ident) -> bool {
-    !matches!(bare(ty), Type::FnPtr(_) | Type::ImplTrait(_) | Type::TraitObject(_))
-        && mentions(ty, &parameter.to_string())
 }
 
 fn gradient_count(layer: &Layer, errors: &mut Errors) {

@@ -1,16 +1,13 @@
 //! What the bodies do with the context, as far as it can be seen: only what is sure is told.
 
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
-use syn::parse::Parser;
-use syn::punctuated::Punctuated;
-use syn::{Block, Expr, ExprMethodCall, Pat, Stmt, Token};
+use syn::{Block, Expr, ExprMethodCall, Pat, Stmt};
 
 use crate::check::is_bare_gradient;
+use crate::context_habits;
 use crate::errors::Errors;
 use crate::messages;
-use crate::model::{
-    Backward, Forward, Layer, as_tensor, bare, mentions, nearest, plain_name, text,
-};
+use crate::model::{Backward, Forward, Layer, as_tensor, bare, mentions, plain_name, text};
 
 const ONCE: [&str; 5] = [
     "save_for_backward",
@@ -20,16 +17,8 @@ const ONCE: [&str; 5] = [
     "set_materialize_grads",
 ];
 
-/// The calls that take everything at once.
-pub(crate) const TOGETHER: [&str; 4] =
-    ["save_for_backward", "set_attrs", "mark_not_inplace", "mark_non_differentiable"];
-
-/// The calls that take nothing.
-const READS: [&str; 3] = ["saved_tensor", "attrs", "needs_input_grad"];
-
 pub(crate) fn check(layer: &Layer, errors: &mut Errors) {
-    fields(layer, errors);
-    several_arguments(layer, errors);
+    context_habits::check(layer, errors);
     // A declaration may be among what could not be read.
     if !layer.is_broken() {
         for (call, message) in undeclared_reads(layer) {
@@ -57,81 +46,6 @@ pub(crate) fn check(layer: &Layer, errors: &mut Errors) {
             }
         }
     }
-}
-
-/// `ctx.name` without a call, as in languages where a context keeps anything.
-fn fields(layer: &Layer, errors: &mut Errors) {
-    let forward = layer.forward.iter().map(|f| (true, &f.context, &f.function.body));
-    let backward = layer.backward.iter().map(|b| (false, &b.context, &b.function.body));
-    let jvp = layer.jvp.iter().map(|jvp| (false, &jvp.context, &jvp.function.body));
-    for (forward, context, body) in forward.chain(backward).chain(jvp) {
-        let Some(context) = context else { continue };
-        let body = body.stream();
-        // Another value of this name may have fields.
-        if escapes(&body, context) {
-            continue;
-        }
-        let mut found = Vec::new();
-        find_fields(&body, context, &mut found);
-        let mut told: Vec<String> = Vec::new();
-        for field in found {
-            let name = plain_name(&field);
-            if !told.contains(&name) {
-                let near = nearest(&name, &READS);
-                errors.at(&field, messages::field_of_context(&name, near, forward));
-                told.push(name);
-            }
-        }
-    }
-}
-
-fn find_fields(tokens: &TokenStream, context: &Ident, found: &mut Vec<Ident>) {
-    let trees: Vec<TokenTree> = tokens.clone().into_iter().collect();
-    for (at, tree) in trees.iter().enumerate() {
-        found.extend(field(&trees[at..], context).cloned());
-        if let TokenTree::Group(group) = tree {
-            find_fields(&group.stream(), context, found);
-        }
-    }
-}
-
-/// The field, if these trees start with `ctx.field` and no call follows.
-pub(crate) fn field<'a>(trees: &'a [TokenTree], context: &Ident) -> Option<&'a Ident> {
-    let [TokenTree::Ident(receiver), TokenTree::Punct(dot), TokenTree::Ident(name), rest @ ..] =
-        trees
-    else {
-        return None;
-    };
-    let called = match rest {
-        [TokenTree::Group(group), ..] => group.delimiter() == Delimiter::Parenthesis,
-        [TokenTree::Punct(colon), ..] => colon.as_char() == ':',
-        // Still being written.
-        [] => true,
-        _ => false,
-    };
-    (receiver == context && dot.as_char() == '.' && !called).then_some(name)
-}
-
-/// What is given one by one, but taken as a tuple.
-fn several_arguments(layer: &Layer, errors: &mut Errors) {
-    let Some(forward) = &layer.forward else { return };
-    let Some(context) = &forward.context else { return };
-    let body = forward.function.body.stream();
-    for call in TOGETHER {
-        let Some((ident, given)) = find_call(&body, context, call) else { continue };
-        let given = arguments(&given);
-        if given.len() > 1 {
-            let written: Vec<_> = given.iter().map(|argument| text(argument)).collect();
-            let message = messages::several_arguments(call, given.len(), &written.join(", "));
-            errors.at(ident, message);
-        }
-    }
-}
-
-/// The arguments of a call; none where they cannot be read.
-pub(crate) fn arguments(tokens: &TokenStream) -> Vec<Expr> {
-    let parsed = Punctuated::<Expr, Token![,]>::parse_terminated.parse2(tokens.clone());
-    parsed.map(|arguments| arguments.into_iter().collect()).unwrap_or_default()
 }
 
 /// Whether a call that is made once stands there more often, or one whose arguments are checked.
@@ -222,7 +136,7 @@ fn keeps(layer: &Layer, call: &str) -> bool {
 fn saved_example(layer: &Layer, arguments: &TokenStream) -> String {
     let tensor = layer.outputs().first().map(|(_, _, tensor)| text(*tensor));
     let tensor = tensor.unwrap_or_else(|| "Tensor<f64>".to_owned());
-    let given = self::arguments(arguments);
+    let given = context_habits::arguments(arguments);
     let count = match given.as_slice() {
         [Expr::Tuple(tuple)] => tuple.elems.len(),
         given => given.len(),
@@ -253,7 +167,11 @@ fn attrs_example(forward: &Forward, arguments: &TokenStream) -> String {
 }
 
 /// `ctx.call(arguments)` anywhere in the tokens.
-fn find_call(tokens: &TokenStream, context: &Ident, call: &str) -> Option<(Ident, TokenStream)> {
+pub(crate) fn find_call(
+    tokens: &TokenStream,
+    context: &Ident,
+    call: &str,
+) -> Option<(Ident, TokenStream)> {
     let trees: Vec<TokenTree> = tokens.clone().into_iter().collect();
     for window in trees.windows(4) {
         if let [

@@ -6,8 +6,9 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::{FnArg, Signature};
 
 use crate::args::Args;
-use crate::check::{near, not_floats, unsaveable};
-use crate::context_use::TOGETHER;
+use crate::check::{near, unsaveable};
+use crate::check_forward::not_floats;
+use crate::context_habits::{self, TOGETHER};
 use crate::errors::Errors;
 use crate::expand::{Expansion, Mode, phantom, respanned, whole_span};
 use crate::library::private_path;
@@ -262,7 +263,7 @@ fn repair_forward(expansion: &Expansion<'_>, told: &TokenStream, body: &Group) -
     let body = replace_calls(body, &context, &calls, &drop);
     let tuple = |name: &Ident, arguments: &Group| {
         let values = arguments.stream();
-        match crate::context_use::arguments(&values).len() {
+        match context_habits::arguments(&values).len() {
             0 | 1 => quote!(#context.#name #arguments),
             _ => quote_spanned!(name.span()=> #context.#name((#values))),
         }
@@ -277,7 +278,7 @@ fn replace_fields(group: &Group, context: &Ident, told: &TokenStream) -> Group {
     let trees: Vec<TokenTree> = group.stream().into_iter().collect();
     let mut position = 0;
     while position < trees.len() {
-        if crate::context_use::field(&trees[position..], context).is_some() {
+        if context_habits::field(&trees[position..], context).is_some() {
             // As a statement of its own it would not be what something is assigned to.
             out.extend(quote!((#told)));
             position += 3;

@@ -8,7 +8,9 @@
 mod args;
 mod builder;
 mod check;
+mod check_forward;
 mod check_jvp;
+mod context_habits;
 mod context_use;
 mod elementwise;
 mod errors;

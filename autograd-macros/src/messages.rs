@@ -324,6 +324,13 @@ pub(crate) fn default_on_impl(name: &str) -> String {
     )
 }
 
+pub(crate) fn default_of_another(name: &str, other: &str, ty: &str) -> String {
+    format!(
+        "the default of `{name}` cannot use the parameter `{other}`: it is computed without the \
+         others; write `{name}: Option<{ty}>`, and choose in `forward` where it is `None`"
+    )
+}
+
 pub(crate) fn malformed_default() -> String {
     "write the default in parentheses: `#[default(0.5)]`".into()
 }

@@ -24,7 +24,7 @@ pub use context::{
     BackwardContext, ForwardContext, InBackward, InForward, JvpContext, NotInJvp, Outputs,
 };
 pub use forward_mode::{Dual, JvpForm, JvpInput, RawJvp, TangentFor, TangentParam, TangentsFor};
-pub use grads::{GradFor, GradParam, Gradient, GradsFor};
+pub use grads::{GradFor, GradParam, Gradient, GradsFor, NamedGrad};
 pub use inputs::{DifferentiableInput, TensorInput};
 pub use node::{NeedsGrad, RawBackward};
 pub use outputs::{NoTensors, PlainOutput, TensorOutput, Visitor};

@@ -88,7 +88,7 @@ const _: () = {
             __autograd::any_tensor::<Tensor<i64>>();
             if false {
                 #[allow(unused_imports)]
-                use __autograd::HoldsNoTensor as _;
+                use __autograd::{HoldsNoTensor as _, HoldsTensorFurther as _};
                 __autograd::attrs(__autograd::Probe::<f64>::new().__holds_tensor());
             }
             #[allow(unused_imports)]
@@ -128,7 +128,7 @@ If a context call was against its rules, or an input against the op's.*/
         ) -> __autograd::Result<Result<(Tensor<f64>, usize), String>> {
             if false {
                 #[allow(unused_imports)]
-                use __autograd::HoldsNoTensor as _;
+                use __autograd::{HoldsNoTensor as _, HoldsTensorFurther as _};
                 __autograd::plain(__autograd::Probe::of(&by).__holds_tensor());
             }
             #[allow(unused_imports)]
@@ -152,7 +152,7 @@ If a context call was against its rules, or an input against the op's.*/
                     __autograd::Known::<Tensor<f64>>::new().output(visitor, &mut out.0);
                     if false {
                         #[allow(unused_imports)]
-                        use __autograd::HoldsNoTensor as _;
+                        use __autograd::{HoldsNoTensor as _, HoldsTensorFurther as _};
                         __autograd::plain(
                             __autograd::Probe::of(&out.1).__holds_tensor(),
                         );

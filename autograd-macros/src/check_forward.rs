@@ -1,0 +1,209 @@
+//! The rules of forward's signature, and of what the impl must say for it.
+
+use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
+use quote::ToTokens;
+use syn::{Type, TypeParamBound, TypePath};
+
+use crate::args::Args;
+use crate::errors::Errors;
+use crate::messages;
+use crate::model::{
+    Layer, OutputKind, ParamKind, bare, bounds_of, element, hidden_tensor, mentions, plain_name,
+    tensor_of_bounds, text,
+};
+
+/// Holds forward against them.
+pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
+    tensor_inputs(layer, args, errors);
+    defaults(layer, errors);
+    tensor_outputs(layer, errors);
+    function_generics(layer, errors);
+    float_elements(layer, errors);
+    carried_tensors(layer, errors);
+}
+
+fn tensor_inputs(layer: &Layer, args: &Args, errors: &mut Errors) {
+    let Some(forward) = &layer.forward else { return };
+    if forward.inputs().next().is_none() {
+        // A tensor in a wrong form has been told already.
+        let hidden = forward.params.iter().any(|param| hidden_tensor(&param.ty).is_some());
+        if !hidden {
+            errors.at(&forward.function.sig.ident, messages::no_tensor_input());
+        }
+        return;
+    }
+    if layer.differentiable().is_empty() && args.no_grad.is_none() && errors.is_empty() {
+        let names: Vec<_> = forward.inputs().map(|(param, _)| plain_name(&param.ident)).collect();
+        let one = names.len() == 1;
+        errors.at(
+            &forward.function.sig.ident,
+            messages::all_inputs_stopped(&messages::list(&names), one),
+        );
+    }
+}
+
+/// A default that names another parameter: it is computed where there is none.
+fn defaults(layer: &Layer, errors: &mut Errors) {
+    let Some(forward) = &layer.forward else { return };
+    for param in &forward.params {
+        let ParamKind::Plain { default: Some(default) } = &param.kind else { continue };
+        let others = forward.params.iter().filter(|other| other.ident != param.ident);
+        // A function may have the name of a parameter that is one.
+        let others = others.filter(|other| !matches!(bare(&other.ty), Type::FnPtr(_)));
+        let others: Vec<&Ident> = others.map(|other| &other.ident).collect();
+        if let Some(found) = value_named(&default.to_token_stream(), &others) {
+            let (name, other) = (plain_name(&param.ident), plain_name(&found));
+            let message = messages::default_of_another(&name, &other, &text(&param.ty));
+            errors.at(found, message);
+        }
+    }
+}
+
+/// The first of these names that stands for a value: neither a field, a call, a path nor bound here.
+fn value_named(tokens: &TokenStream, names: &[&Ident]) -> Option<Ident> {
+    let trees: Vec<TokenTree> = tokens.clone().into_iter().collect();
+    let punct = |at: Option<usize>, found: &str| {
+        at.and_then(|at| trees.get(at)).is_some_and(
+            |tree| matches!(tree, TokenTree::Punct(punct) if found.contains(punct.as_char())),
+        )
+    };
+    // Closures and blocks bind names of their own.
+    if trees.iter().any(|tree| matches!(tree, TokenTree::Punct(bar) if bar.as_char() == '|')) {
+        return None;
+    }
+    trees.iter().enumerate().find_map(|(at, tree)| match tree {
+        TokenTree::Ident(word) if names.contains(&word) => {
+            let call = matches!(trees.get(at + 1), Some(TokenTree::Group(_)));
+            let part = punct(at.checked_sub(1), ".:") || punct(Some(at + 1), ":!");
+            (!call && !part).then(|| word.clone())
+        }
+        TokenTree::Group(group) if group.delimiter() != Delimiter::Brace => {
+            value_named(&group.stream(), names)
+        }
+        _ => None,
+    })
+}
+
+fn tensor_outputs(layer: &Layer, errors: &mut Errors) {
+    let Some(forward) = &layer.forward else { return };
+    let Some(whole) = &forward.outputs.ty else {
+        return errors.at(&forward.function.sig.ident, messages::no_return());
+    };
+    let mut told = false;
+    for output in &forward.outputs.parts {
+        if !matches!(output.kind, OutputKind::Plain) {
+            continue;
+        }
+        if let Some(tensor) = hidden_tensor(&output.ty) {
+            told = true;
+            let message = match bare(&output.ty) {
+                Type::Reference(_) => messages::output_reference(&text(tensor)),
+                _ => messages::output_form(&text(tensor)),
+            };
+            errors.at(&output.ty, message);
+        }
+    }
+    if told || forward.outputs.tensors().next().is_some() {
+        return;
+    }
+    if matches!(whole, Type::Tuple(tuple) if tuple.elems.is_empty()) {
+        return errors.at(whole, messages::no_return());
+    }
+    let integers =
+        forward.outputs.parts.iter().any(|output| crate::model::output_form(&output.ty).is_some());
+    if integers {
+        errors.at(whole, messages::only_integer_outputs());
+    } else {
+        errors.at(whole, messages::no_tensor_output(&text(whole)));
+    }
+}
+
+/// Backward knows the impl's parameters only.
+fn function_generics(layer: &Layer, errors: &mut Errors) {
+    let Some(forward) = &layer.forward else { return };
+    for parameter in forward.function.sig.generics.type_params() {
+        let name = parameter.ident.to_string();
+        let inputs = forward.inputs().map(|(_, input)| &input.tensor);
+        let outputs = forward.outputs.tensors().map(|(_, _, tensor)| tensor);
+        for tensor in inputs.chain(outputs) {
+            if mentions(tensor, &name) {
+                let op = layer.name.to_string();
+                errors.at(tensor, messages::function_generic(&name, &text(parameter), &op));
+            }
+        }
+    }
+}
+
+fn float_elements(layer: &Layer, errors: &mut Errors) {
+    for (parameter, tensor) in not_floats(layer) {
+        let name = parameter.to_string();
+        errors.at(tensor, messages::not_float(&name, &layer.name.to_string()));
+    }
+}
+
+/// Parameters that are element types, and of which nothing is asked that makes them floats; with
+/// the first tensor of each.
+pub(crate) fn not_floats(layer: &Layer) -> Vec<(Ident, TypePath)> {
+    const LESS: [&str; 14] = [
+        "Element",
+        "Copy",
+        "Clone",
+        "Debug",
+        "Display",
+        "Default",
+        "Send",
+        "Sync",
+        "Sized",
+        "PartialEq",
+        "PartialOrd",
+        "Eq",
+        "Ord",
+        "Hash",
+    ];
+    let less = |bound: &TypeParamBound| match bound {
+        TypeParamBound::Trait(bound) => {
+            let last = bound.path.segments.last();
+            last.is_some_and(|last| LESS.iter().any(|name| last.ident == name))
+        }
+        _ => true,
+    };
+    let inputs = layer.differentiable().into_iter().map(|(_, input)| &input.tensor);
+    let outputs = layer.outputs().into_iter().map(|(_, _, tensor)| tensor);
+    let tensors: Vec<_> = inputs.chain(outputs).collect();
+    let of = |parameter: &syn::TypeParam| {
+        let name = parameter.ident.to_string();
+        let first = tensors.iter().find(|tensor| element(tensor) == name)?;
+        let known = bounds_of(&layer.generics, &name).all(less);
+        known.then(|| (parameter.ident.clone(), TypePath::clone(first)))
+    };
+    layer.generics.type_params().filter_map(of).collect()
+}
+
+/// A type parameter that stands for tensors, like `I: IntoIterator<Item = Tensor<f64>>`.
+fn carried_tensors(layer: &Layer, errors: &mut Errors) {
+    let Some(forward) = &layer.forward else { return };
+    let own = &forward.function.sig.generics;
+    for param in forward.params.iter().filter(|param| hidden_tensor(&param.ty).is_none()) {
+        for generics in [own, &layer.generics] {
+            let Some(parameter) =
+                generics.type_params().find(|parameter| mentions_type(&param.ty, &parameter.ident))
+            else {
+                continue;
+            };
+            let name = parameter.ident.to_string();
+            let bounds: Vec<_> = bounds_of(generics, &name).collect();
+            if let Some(tensor) = tensor_of_bounds(bounds.iter().copied()) {
+                let found: Vec<_> = bounds.iter().map(|bound| text(bound)).collect();
+                let found = format!("{name}: {}", found.join(" + "));
+                let shown = plain_name(&param.ident);
+                errors.at(&param.ty, messages::tensor_form(&shown, &found, &text(tensor), None));
+            }
+        }
+    }
+}
+
+/// Whether a value of the type holds one of the parameter: functions only take and return it.
+fn mentions_type(ty: &Type, parameter: &Ident) -> bool {
+    !matches!(bare(ty), Type::FnPtr(_) | Type::ImplTrait(_) | Type::TraitObject(_))
+        && mentions(ty, &parameter.to_string())
+}

@@ -1,0 +1,99 @@
+//! What people write of a context who know it from other languages: fields, and several arguments.
+
+use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
+use syn::parse::Parser;
+use syn::punctuated::Punctuated;
+use syn::{Expr, Token};
+
+use crate::context_use::{escapes, find_call};
+use crate::errors::Errors;
+use crate::messages;
+use crate::model::{Layer, nearest, plain_name, text};
+
+/// The calls that take everything at once.
+pub(crate) const TOGETHER: [&str; 4] =
+    ["save_for_backward", "set_attrs", "mark_not_inplace", "mark_non_differentiable"];
+
+/// The calls that take nothing.
+const READS: [&str; 3] = ["saved_tensor", "attrs", "needs_input_grad"];
+
+/// Tells it, with the code to write.
+pub(crate) fn check(layer: &Layer, errors: &mut Errors) {
+    fields(layer, errors);
+    several_arguments(layer, errors);
+}
+
+/// `ctx.name` without a call, as in languages where a context keeps anything.
+fn fields(layer: &Layer, errors: &mut Errors) {
+    let forward = layer.forward.iter().map(|f| (true, &f.context, &f.function.body));
+    let backward = layer.backward.iter().map(|b| (false, &b.context, &b.function.body));
+    let jvp = layer.jvp.iter().map(|jvp| (false, &jvp.context, &jvp.function.body));
+    for (forward, context, body) in forward.chain(backward).chain(jvp) {
+        let Some(context) = context else { continue };
+        let body = body.stream();
+        // Another value of this name may have fields.
+        if escapes(&body, context) {
+            continue;
+        }
+        let mut found = Vec::new();
+        find_fields(&body, context, &mut found);
+        let mut told: Vec<String> = Vec::new();
+        for field in found {
+            let name = plain_name(&field);
+            if !told.contains(&name) {
+                let near = nearest(&name, &READS);
+                errors.at(&field, messages::field_of_context(&name, near, forward));
+                told.push(name);
+            }
+        }
+    }
+}
+
+fn find_fields(tokens: &TokenStream, context: &Ident, found: &mut Vec<Ident>) {
+    let trees: Vec<TokenTree> = tokens.clone().into_iter().collect();
+    for (at, tree) in trees.iter().enumerate() {
+        found.extend(field(&trees[at..], context).cloned());
+        if let TokenTree::Group(group) = tree {
+            find_fields(&group.stream(), context, found);
+        }
+    }
+}
+
+/// The field, if these trees start with `ctx.field` and no call follows.
+pub(crate) fn field<'a>(trees: &'a [TokenTree], context: &Ident) -> Option<&'a Ident> {
+    let [TokenTree::Ident(receiver), TokenTree::Punct(dot), TokenTree::Ident(name), rest @ ..] =
+        trees
+    else {
+        return None;
+    };
+    let called = match rest {
+        [TokenTree::Group(group), ..] => group.delimiter() == Delimiter::Parenthesis,
+        [TokenTree::Punct(colon), ..] => colon.as_char() == ':',
+        // Still being written.
+        [] => true,
+        _ => false,
+    };
+    (receiver == context && dot.as_char() == '.' && !called).then_some(name)
+}
+
+/// What is given one by one, but taken as a tuple.
+fn several_arguments(layer: &Layer, errors: &mut Errors) {
+    let Some(forward) = &layer.forward else { return };
+    let Some(context) = &forward.context else { return };
+    let body = forward.function.body.stream();
+    for call in TOGETHER {
+        let Some((ident, given)) = find_call(&body, context, call) else { continue };
+        let given = arguments(&given);
+        if given.len() > 1 {
+            let written: Vec<_> = given.iter().map(|argument| text(argument)).collect();
+            let message = messages::several_arguments(call, given.len(), &written.join(", "));
+            errors.at(ident, message);
+        }
+    }
+}
+
+/// The arguments of a call; none where they cannot be read.
+pub(crate) fn arguments(tokens: &TokenStream) -> Vec<Expr> {
+    let parsed = Punctuated::<Expr, Token![,]>::parse_terminated.parse2(tokens.clone());
+    parsed.map(|arguments| arguments.into_iter().collect()).unwrap_or_default()
+}
