@@ -139,7 +139,7 @@ pub(crate) fn unknown_name(name: &str, near: Option<&str>, names: &[String]) -> 
             "`backward` is given what it names, and there is no `{name}`; did you mean `{near}`?"
         ),
         None => format!(
-            "`backward` is given what it names, and there is no `{name}`; there is {}",
+            "`backward` is given what it names, and there is no `{name}`; there are {}",
             list(names)
         ),
     }
