@@ -94,7 +94,9 @@ fn tensor_outputs(layer: &Layer, errors: &mut Errors) {
         if !matches!(output.kind, OutputKind::Plain) {
             continue;
         }
-        if let Some(tensor) = hidden_tensor(&output.ty) {
+        if matches!(bare(&output.ty), Type::ImplTrait(_)) && forward.outputs.tuple {
+            errors.at(&output.ty, messages::output_impl_trait(&text(&output.ty)));
+        } else if let Some(tensor) = hidden_tensor(&output.ty) {
             told = true;
             let message = match bare(&output.ty) {
                 Type::Reference(_) => messages::output_reference(&text(tensor)),

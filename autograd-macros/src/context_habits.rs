@@ -1,6 +1,6 @@
 //! What people write of a context who know it from other languages: fields, and several arguments.
 
-use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 use syn::parse::Parser;
 use syn::punctuated::Punctuated;
 use syn::{Expr, Token};
@@ -21,6 +21,58 @@ const READS: [&str; 3] = ["saved_tensor", "attrs", "needs_input_grad"];
 pub(crate) fn check(layer: &Layer, errors: &mut Errors) {
     fields(layer, errors);
     several_arguments(layer, errors);
+    positions(layer, errors);
+}
+
+/// What needs a gradient, asked by position.
+fn positions(layer: &Layer, errors: &mut Errors) {
+    let names: Vec<String> = layer.inputs().map(|(param, _)| plain_name(&param.ident)).collect();
+    let forward = layer.forward.iter().map(|f| (&f.context, &f.function.body));
+    let backward = layer.backward.iter().map(|b| (&b.context, &b.function.body));
+    for (context, body) in forward.chain(backward) {
+        let mut found = Vec::new();
+        if let Some(context) = context {
+            find_positions(&body.stream(), context, &mut found);
+        }
+        for group in found {
+            let position = group.stream().to_string().parse::<usize>().ok();
+            let name = position.and_then(|position| names.get(position)).or(names.first());
+            let write = name.map_or("x", String::as_str);
+            errors.at(TokenTree::from(group), messages::needs_by_position(write));
+        }
+    }
+}
+
+fn find_positions(tokens: &TokenStream, context: &Ident, found: &mut Vec<Group>) {
+    let trees: Vec<TokenTree> = tokens.clone().into_iter().collect();
+    for (at, tree) in trees.iter().enumerate() {
+        found.extend(position(&trees[at..], context).cloned());
+        if let TokenTree::Group(group) = tree {
+            find_positions(&group.stream(), context, found);
+        }
+    }
+}
+
+/// The brackets, if these trees start with `ctx.needs_input_grad()[..]`.
+pub(crate) fn position<'a>(trees: &'a [TokenTree], context: &Ident) -> Option<&'a Group> {
+    match trees {
+        [
+            TokenTree::Ident(receiver),
+            TokenTree::Punct(dot),
+            TokenTree::Ident(name),
+            TokenTree::Group(call),
+            TokenTree::Group(index),
+            ..,
+        ] if receiver == context
+            && dot.as_char() == '.'
+            && name == "needs_input_grad"
+            && call.delimiter() == Delimiter::Parenthesis
+            && index.delimiter() == Delimiter::Bracket =>
+        {
+            Some(index)
+        }
+        _ => None,
+    }
 }
 
 /// `ctx.name` without a call, as in languages where a context keeps anything.

@@ -346,6 +346,7 @@ impl Expansion<'_> {
             quote_spanned!(here=> #held.lend())
         });
         let call = &backward.function.sig.ident;
+        let lent = context_argument(&context, &backward.function);
         let result = backward.fallible.then(|| {
             let span = output_span(&backward.function.sig.output);
             let here = here(span);
@@ -358,7 +359,7 @@ impl Expansion<'_> {
             #[allow(unused_imports)]
             use #p::Unknown as _;
             #(#takes)*
-            let #returned = Self::#call(#context, #(#lends),*);
+            let #returned = Self::#call(#lent, #(#lends),*);
             #result
             #gives
         }
@@ -542,9 +543,10 @@ impl Expansion<'_> {
         let checks = typecheck::checked_when_running(self, forward, &key);
         let run = if forward.fallible { "apply_fallible" } else { "apply" };
         let inferred = if forward.fallible { quote!(_, _) } else { quote!(_) };
+        let lent = context_argument(&context, &forward.function);
         let call = quote! {
             |#context: &mut #p::ForwardContext<'_, Self>| {
-                Self::#function #turbofish (#context, #(#names),*)
+                Self::#function #turbofish (#lent, #(#names),*)
             }
         };
         let run = match forward.outputs.parts.as_slice() {
@@ -628,6 +630,14 @@ pub(crate) fn private_name() -> TokenStream {
 /// The macro's own names at a place of the user's.
 pub(crate) fn here(place: Span) -> Span {
     Span::mixed_site().located_at(place)
+}
+
+/// The context as it is given to a function: another type of its name is shown where it stands.
+fn context_argument(context: &Ident, function: &Function) -> Ident {
+    match function.sig.inputs.first() {
+        Some(syn::FnArg::Typed(param)) => at(context, here(whole_span(&param.ty))),
+        _ => context.clone(),
+    }
 }
 
 /// A local at the place where an error is to be shown.

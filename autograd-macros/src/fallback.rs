@@ -272,16 +272,18 @@ fn repair_forward(expansion: &Expansion<'_>, told: &TokenStream, body: &Group) -
     replace_fields(&body, &context, told)
 }
 
-/// Fields that the context does not have become what was told of them.
+/// Fields that the context does not have, and positions, become what was told of them.
 fn replace_fields(group: &Group, context: &Ident, told: &TokenStream) -> Group {
     let mut out = TokenStream::new();
     let trees: Vec<TokenTree> = group.stream().into_iter().collect();
     let mut position = 0;
     while position < trees.len() {
-        if context_habits::field(&trees[position..], context).is_some() {
+        let rest = &trees[position..];
+        let field = context_habits::field(rest, context).map(|_| 3);
+        if let Some(taken) = field.or(context_habits::position(rest, context).map(|_| 5)) {
             // As a statement of its own it would not be what something is assigned to.
             out.extend(quote!((#told)));
-            position += 3;
+            position += taken;
             continue;
         }
         match &trees[position] {

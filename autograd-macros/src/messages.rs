@@ -245,6 +245,13 @@ pub(crate) fn derivative_impl_trait(function: &str) -> String {
     format!("{what} is a `&Tensor<T>` or an `Option<&Tensor<T>>`, not an `impl Trait`")
 }
 
+pub(crate) fn lent(function: &str, lifetime: &str) -> String {
+    format!(
+        "what `{function}` gets is lent for the time of the call, which is shorter than `{lifetime}`; \
+         leave the lifetime out"
+    )
+}
+
 pub(crate) fn derivative_where(function: &str) -> String {
     format!("`{function}` cannot have a where clause of its own; put it on the impl")
 }
@@ -355,6 +362,13 @@ pub(crate) fn reserved_parameter(name: &str) -> String {
     format!("a parameter cannot be called `{name}`: `with()` has a method of this name; rename it")
 }
 
+pub(crate) fn unknown_element(found: &str, write: &str) -> String {
+    format!(
+        "a tensor cannot hold `{found}`: its elements are `f32`, `f64`, `i32`, `i64`, `u8` or \
+         `bool`; write `Tensor<{write}>`"
+    )
+}
+
 pub(crate) fn not_float(parameter: &str, op: &str) -> String {
     format!(
         "the elements of this tensor are of the type `{parameter}`, which need not be a float, and \
@@ -400,6 +414,13 @@ pub(crate) fn output_form(tensor: &str) -> String {
 
 pub(crate) fn output_reference(tensor: &str) -> String {
     format!("an output is returned by value; write `{tensor}` (a clone is cheap)")
+}
+
+pub(crate) fn output_impl_trait(found: &str) -> String {
+    format!(
+        "`{found}` cannot be an output: such a type may borrow from the context, which is gone after \
+         the call; write a type, like a number, a function pointer or a `Box<dyn ..>`"
+    )
 }
 
 // Arity.
@@ -675,6 +696,13 @@ pub(crate) fn field_of_context(name: &str, near: Option<&str>, forward: bool) ->
              `ctx.set_attrs(..)` in `forward`, and read `ctx.attrs()` here"
         ),
     }
+}
+
+pub(crate) fn needs_by_position(write: &str) -> String {
+    format!(
+        "`needs_input_grad()` has the inputs by name, not by position; write \
+         `ctx.needs_input_grad().{write}`"
+    )
 }
 
 pub(crate) fn never_called(declared: &str, call: &str) -> String {

@@ -261,6 +261,7 @@ impl Layer {
         if !generics.params.is_empty() {
             errors.at(&generics.params, messages::type_generics(&name));
         }
+        let ty = with_known_elements(&ty, errors).unwrap_or(ty);
         let place = match name.as_str() {
             "Saved" => &mut self.saved,
             "Attrs" => &mut self.state,
@@ -275,9 +276,14 @@ impl Layer {
         *place = Some(ty);
     }
 
-    fn add_function(&mut self, function: Function, errors: &mut Errors) {
+    fn add_function(&mut self, mut function: Function, errors: &mut Errors) {
         let ident = function.sig.ident.clone();
         let name = ident.to_string();
+        if matches!(name.as_str(), "forward" | "backward" | "jvp")
+            && let Some(sig) = with_known_elements(&function.sig, errors)
+        {
+            function.sig = sig;
+        }
         match name.as_str() {
             "forward" if self.forward.is_some() => {
                 errors.at(&ident, messages::second_function("forward"));
@@ -306,6 +312,54 @@ impl Layer {
             _ => self.items.push(Item::Function(Box::new(function))),
         }
     }
+}
+
+/// The same with an element type that there is in place of each that there is not: the compiler
+/// would tell that of everything that is made of it.
+fn with_known_elements<P: Parse + ToTokens>(written: &P, errors: &mut Errors) -> Option<P> {
+    let mut found = false;
+    let tokens = known_elements(written.to_token_stream(), &mut found, errors);
+    found.then(|| syn::parse2(tokens).ok())?
+}
+
+fn known_elements(tokens: TokenStream, found: &mut bool, errors: &mut Errors) -> TokenStream {
+    const ABSENT: [(&str, &str); 12] = [
+        ("i8", "i32"),
+        ("i16", "i32"),
+        ("u16", "i32"),
+        ("u32", "i64"),
+        ("u64", "i64"),
+        ("usize", "i64"),
+        ("isize", "i64"),
+        ("u128", "i64"),
+        ("i128", "i64"),
+        ("f16", "f32"),
+        ("f128", "f64"),
+        ("char", "u8"),
+    ];
+    let mut out: Vec<TokenTree> = Vec::new();
+    for tree in tokens {
+        let element = matches!(out.as_slice(), [.., TokenTree::Ident(tensor), TokenTree::Punct(open)]
+            if tensor == "Tensor" && open.as_char() == '<');
+        out.push(match tree {
+            TokenTree::Ident(word) if element => {
+                let known = ABSENT.iter().find(|(absent, _)| word == absent);
+                if let Some((absent, write)) = known {
+                    *found = true;
+                    errors.at(&word, messages::unknown_element(absent, write));
+                }
+                known.map_or(word.clone(), |(_, write)| Ident::new(write, word.span())).into()
+            }
+            TokenTree::Group(group) => {
+                let inner = known_elements(group.stream(), found, errors);
+                let mut new = Group::new(group.delimiter(), inner);
+                new.set_span(group.span());
+                new.into()
+            }
+            tree => tree,
+        });
+    }
+    out.into_iter().collect()
 }
 
 /// The function without the attributes that only the macro knows.
@@ -680,6 +734,14 @@ fn jvp(function: &Function, op: &str, errors: &mut Errors) -> Jvp {
     Jvp { function: function.clone(), context, params, fallible, returns }
 }
 
+/// The lifetime of a reference, or of one in an `Option`.
+fn lifetime_of(ty: &Type) -> Option<&syn::Lifetime> {
+    match bare(argument_of(ty, "Option").unwrap_or(ty)) {
+        Type::Reference(reference) => reference.lifetime.as_ref(),
+        _ => None,
+    }
+}
+
 /// What backward and `jvp` have in common: they get what is known from forward.
 fn derivative(
     function: &Function,
@@ -700,6 +762,17 @@ fn derivative(
     }
     repeated_names(sig, errors);
     let mut raw = raw_params(sig, name, written, errors);
+    for param in &raw {
+        let own = |lifetime: &str| {
+            sig.generics.lifetimes().any(|own| own.lifetime.to_string() == lifetime)
+        };
+        if let Some(lifetime) = lifetime_of(&param.ty)
+            && lifetime.ident != "_"
+            && !own(&lifetime.to_string())
+        {
+            errors.at(lifetime, messages::lent(name, &lifetime.to_string()));
+        }
+    }
     let context = take_context(&mut raw, sig, name, op, errors);
     let params = raw
         .into_iter()

@@ -358,6 +358,30 @@ fn bodies_keep_their_spans() {
     }
 }
 
+/// What an editor shows of `apply` is what was written for forward: docs, names, types, defaults.
+#[test]
+fn apply_has_the_words_of_forward() {
+    let source = "impl Op { /// Computes it.\n pub fn forward(ctx: &mut ForwardContext<Self>, r#type: \
+                  &Tensor<f64>, mut by: f64, (a, b): (u8, u8)) -> Tensor<f64> { todo!() } fn \
+                  backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> { todo!() } \
+                  }";
+    let expansion = layer(TokenStream::new(), source.parse().expect("tokens"));
+    let mut placed = Vec::new();
+    places(expansion.clone(), &mut placed);
+    let file = syn::parse2::<syn::File>(expansion).expect("an expansion is valid Rust");
+    let text = prettyplease::unparse(&file);
+    for words in [
+        "/// Computes it.\n        #[track_caller]\n        pub fn apply(",
+        "r#type: &Tensor<f64>,\n            by: f64,\n            argument_2: (u8, u8),\n        ) -> Tensor<f64>",
+    ] {
+        assert!(text.contains(words), "{words}\n{text}");
+    }
+    // Go to definition leads to the user's parameter from `apply` and from `with()`.
+    let start = source.find("by: f64").expect("the parameter");
+    let here = placed.iter().filter(|(word, at)| word == "by" && at.start == start).count();
+    assert!(here > 2, "{here}");
+}
+
 /// The tokens of the bodies in a block.
 fn bodies(block: TokenStream, found: &mut Vec<(String, std::ops::Range<usize>)>) {
     for tree in block {

@@ -43,8 +43,8 @@ const _: () = {
             ctx: &BackwardContext<Self>,
             dy: &Tensor<f64>,
         ) -> Grads<
-            impl __autograd::GradFor<Tensor<f64>>,
-            impl __autograd::GradFor<Tensor<f64>>,
+            impl __autograd::NamedGrad<ScaleArguments::x, Tensor<f64>>,
+            impl __autograd::NamedGrad<ScaleArguments::w, Tensor<f64>>,
         > {
             let (x, w) = ctx.saved_tensor();
             let by = *ctx.attrs();
