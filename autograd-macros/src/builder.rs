@@ -39,6 +39,8 @@ struct Builder<'a> {
     name: Ident,
     names: Ident,
     states: Vec<Ident>,
+    /// Lifetimes that the user wrote anywhere.
+    taken: Vec<String>,
 }
 
 /// A parameter's type with a name for everything that is anonymous in it.
@@ -61,6 +63,9 @@ impl<'a> Builder<'a> {
             name: format_ident!("{op}With"),
             names: arguments_of(expansion.layer),
             states: (0..count).map(|i| format_ident!("Argument{i}")).collect(),
+            taken: lifetimes_in(forward.function.sig.to_token_stream())
+                .chain(lifetimes_in(expansion.layer.generics.to_token_stream()))
+                .collect(),
         }
     }
 
@@ -260,7 +265,7 @@ impl<'a> Builder<'a> {
         let mut namer = Namer {
             position,
             parameters: parameters.map(|param| param.ident.to_string()).collect(),
-            taken: known.clone(),
+            taken: &self.taken,
             lifetimes: Vec::new(),
             types: Vec::new(),
             outlives: Vec::new(),
@@ -311,6 +316,22 @@ impl<'a> Builder<'a> {
     }
 }
 
+/// The lifetimes that stand anywhere in some tokens.
+fn lifetimes_in(tokens: TokenStream) -> std::vec::IntoIter<String> {
+    let mut found = Vec::new();
+    let mut quoted = false;
+    for tree in tokens {
+        let quote = matches!(&tree, TokenTree::Punct(punct) if punct.as_char() == '\'');
+        match tree {
+            TokenTree::Ident(name) if quoted => found.push(format!("'{name}")),
+            TokenTree::Group(group) => found.extend(lifetimes_in(group.stream())),
+            _ => {}
+        }
+        quoted = quote;
+    }
+    found.into_iter()
+}
+
 /// `Self::X` becomes `<Op<T>>::X`.
 fn replace_self(tokens: TokenStream, op: &TokenStream) -> TokenStream {
     let mut out = TokenStream::new();
@@ -358,18 +379,18 @@ fn marker(ident: &Ident) -> Ident {
 }
 
 /// Names what is anonymous in a type: lifetimes, and `impl Trait`.
-struct Namer {
+struct Namer<'a> {
     position: usize,
     /// Type parameters in scope.
     parameters: Vec<String>,
-    /// All parameters in scope.
-    taken: Vec<String>,
+    /// Lifetimes that the user wrote.
+    taken: &'a [String],
     lifetimes: Vec<Lifetime>,
     types: Vec<TokenStream>,
     outlives: Vec<TokenStream>,
 }
 
-impl Namer {
+impl Namer<'_> {
     /// A short name: the compiler offers it where a type hides its lifetime.
     fn lifetime(&mut self) -> Lifetime {
         let letter = u8::try_from(self.position).ok().filter(|position| *position < 26);

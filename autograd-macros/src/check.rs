@@ -138,6 +138,10 @@ fn gradient_types(layer: &Layer, errors: &mut Errors) {
         return;
     }
     for (position, ((_, form, tensor), param)) in outputs.iter().zip(&backward.params).enumerate() {
+        // Told for itself.
+        if matches!(bare(&param.ty), Type::ImplTrait(_)) {
+            continue;
+        }
         let of = text(*tensor);
         let write = parameter_type(*form, &of);
         let forms = match form {

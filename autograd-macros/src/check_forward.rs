@@ -146,8 +146,9 @@ fn float_elements(layer: &Layer, errors: &mut Errors) {
 /// Parameters that are element types, and of which nothing is asked that makes them floats; with
 /// the first tensor of each.
 pub(crate) fn not_floats(layer: &Layer) -> Vec<(Ident, TypePath)> {
-    const LESS: [&str; 14] = [
+    const LESS: [&str; 15] = [
         "Element",
+        "Numeric",
         "Copy",
         "Clone",
         "Debug",
@@ -195,7 +196,7 @@ fn carried_tensors(layer: &Layer, errors: &mut Errors) {
             let name = parameter.ident.to_string();
             let bounds: Vec<_> = bounds_of(generics, &name).collect();
             if let Some(tensor) = tensor_of_bounds(bounds.iter().copied()) {
-                let found: Vec<_> = bounds.iter().map(|bound| text(bound)).collect();
+                let found: Vec<_> = bounds.iter().map(text).collect();
                 let found = format!("{name}: {}", found.join(" + "));
                 let shown = plain_name(&param.ident);
                 errors.at(&param.ty, messages::tensor_form(&shown, &found, &text(tensor), None));

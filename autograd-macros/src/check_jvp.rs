@@ -119,6 +119,10 @@ fn order(layer: &Layer, jvp: &Jvp, names: &[String], errors: &mut Errors) -> boo
 
 /// The type of a parameter's tensor, wherever it stands.
 fn tensor_in(ty: &Type) -> Option<&syn::TypePath> {
+    // Told for itself.
+    if matches!(bare(ty), Type::ImplTrait(_)) {
+        return None;
+    }
     input_form(ty)
         .map(|(_, tensor)| tensor)
         .or_else(|| crate::model::hidden_tensor(ty))

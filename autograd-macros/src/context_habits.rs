@@ -137,7 +137,7 @@ fn several_arguments(layer: &Layer, errors: &mut Errors) {
         let Some((ident, given)) = find_call(&body, context, call) else { continue };
         let given = arguments(&given);
         if given.len() > 1 {
-            let written: Vec<_> = given.iter().map(|argument| text(argument)).collect();
+            let written: Vec<_> = given.iter().map(text).collect();
             let message = messages::several_arguments(call, given.len(), &written.join(", "));
             errors.at(ident, message);
         }

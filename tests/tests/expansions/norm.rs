@@ -101,10 +101,7 @@ If a context call was against its rules, or an input against the op's.*/
     #[allow(deprecated)]
     impl<Argument0> NormWith<Argument0> {
         ///The argument `x`.
-        fn x<'l0_0>(
-            self,
-            x: &'l0_0 Tensor<f64>,
-        ) -> NormWith<__autograd::Set<&'l0_0 Tensor<f64>>>
+        fn x<'a>(self, x: &'a Tensor<f64>) -> NormWith<__autograd::Set<&'a Tensor<f64>>>
         where
             Argument0: __autograd::NotGiven<NormArguments::x>,
         {
@@ -112,12 +109,12 @@ If a context call was against its rules, or an input against the op's.*/
         }
         ///Runs the op.
         #[track_caller]
-        fn apply<'l0_0>(self) -> Tensor<f64>
+        fn apply<'a>(self) -> Tensor<f64>
         where
-            Argument0: __autograd::Given<NormArguments::x, &'l0_0 Tensor<f64>>,
+            Argument0: __autograd::Given<NormArguments::x, &'a Tensor<f64>>,
         {
             <Norm>::apply(
-                __autograd::Given::<NormArguments::x, &'l0_0 Tensor<f64>>::take(self.0),
+                __autograd::Given::<NormArguments::x, &'a Tensor<f64>>::take(self.0),
             )
         }
         /**As `apply`, with misuse of the op as an error instead of a panic.
@@ -126,12 +123,12 @@ If a context call was against its rules, or an input against the op's.*/
 
 If a context call was against its rules, or an input against the op's.*/
         #[track_caller]
-        fn try_apply<'l0_0>(self) -> __autograd::Result<Tensor<f64>>
+        fn try_apply<'a>(self) -> __autograd::Result<Tensor<f64>>
         where
-            Argument0: __autograd::Given<NormArguments::x, &'l0_0 Tensor<f64>>,
+            Argument0: __autograd::Given<NormArguments::x, &'a Tensor<f64>>,
         {
             <Norm>::try_apply(
-                __autograd::Given::<NormArguments::x, &'l0_0 Tensor<f64>>::take(self.0),
+                __autograd::Given::<NormArguments::x, &'a Tensor<f64>>::take(self.0),
             )
         }
     }

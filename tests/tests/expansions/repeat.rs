@@ -117,10 +117,10 @@ If a context call was against its rules, or an input against the op's.*/
     #[allow(deprecated)]
     impl<T: Float, const N: usize, Argument0> RepeatWith<T, N, Argument0> {
         ///The argument `xs`.
-        fn xs<'l0_0>(
+        fn xs<'a>(
             self,
-            xs: &'l0_0 [Tensor<T>],
-        ) -> RepeatWith<T, N, __autograd::Set<&'l0_0 [Tensor<T>]>>
+            xs: &'a [Tensor<T>],
+        ) -> RepeatWith<T, N, __autograd::Set<&'a [Tensor<T>]>>
         where
             Argument0: __autograd::NotGiven<RepeatArguments::xs>,
         {
@@ -128,19 +128,16 @@ If a context call was against its rules, or an input against the op's.*/
         }
         ///Runs the op.
         #[track_caller]
-        fn apply<'l0_0>(self) -> [Tensor<T>; N]
+        fn apply<'a>(self) -> [Tensor<T>; N]
         where
-            Argument0: __autograd::Given<RepeatArguments::xs, &'l0_0 [Tensor<T>]>,
-            T: 'l0_0,
+            Argument0: __autograd::Given<RepeatArguments::xs, &'a [Tensor<T>]>,
+            T: 'a,
         {
             <Repeat<
                 T,
                 N,
             >>::apply(
-                __autograd::Given::<
-                    RepeatArguments::xs,
-                    &'l0_0 [Tensor<T>],
-                >::take(self.0),
+                __autograd::Given::<RepeatArguments::xs, &'a [Tensor<T>]>::take(self.0),
             )
         }
         /**As `apply`, with misuse of the op as an error instead of a panic.
@@ -149,19 +146,16 @@ If a context call was against its rules, or an input against the op's.*/
 
 If a context call was against its rules, or an input against the op's.*/
         #[track_caller]
-        fn try_apply<'l0_0>(self) -> __autograd::Result<[Tensor<T>; N]>
+        fn try_apply<'a>(self) -> __autograd::Result<[Tensor<T>; N]>
         where
-            Argument0: __autograd::Given<RepeatArguments::xs, &'l0_0 [Tensor<T>]>,
-            T: 'l0_0,
+            Argument0: __autograd::Given<RepeatArguments::xs, &'a [Tensor<T>]>,
+            T: 'a,
         {
             <Repeat<
                 T,
                 N,
             >>::try_apply(
-                __autograd::Given::<
-                    RepeatArguments::xs,
-                    &'l0_0 [Tensor<T>],
-                >::take(self.0),
+                __autograd::Given::<RepeatArguments::xs, &'a [Tensor<T>]>::take(self.0),
             )
         }
     }

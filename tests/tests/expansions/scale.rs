@@ -202,43 +202,33 @@ If a context call was against its rules, or an input against the op's.*/
         Argument3,
     > ScaleWith<Argument0, Argument1, Argument2, Argument3> {
         ///The argument `x`.
-        fn x<'l0_0>(
+        fn x<'a>(
             self,
-            x: &'l0_0 Tensor<f64>,
-        ) -> ScaleWith<
-            __autograd::Set<&'l0_0 Tensor<f64>>,
-            Argument1,
-            Argument2,
-            Argument3,
-        >
+            x: &'a Tensor<f64>,
+        ) -> ScaleWith<__autograd::Set<&'a Tensor<f64>>, Argument1, Argument2, Argument3>
         where
             Argument0: __autograd::NotGiven<ScaleArguments::x>,
         {
             ScaleWith(__autograd::Set(x), self.1, self.2, self.3)
         }
         ///The argument `w`.
-        fn w<'l1_0>(
+        fn w<'b>(
             self,
-            w: &'l1_0 Tensor<f64>,
-        ) -> ScaleWith<
-            Argument0,
-            __autograd::Set<&'l1_0 Tensor<f64>>,
-            Argument2,
-            Argument3,
-        >
+            w: &'b Tensor<f64>,
+        ) -> ScaleWith<Argument0, __autograd::Set<&'b Tensor<f64>>, Argument2, Argument3>
         where
             Argument1: __autograd::NotGiven<ScaleArguments::w>,
         {
             ScaleWith(self.0, __autograd::Set(w), self.2, self.3)
         }
         ///The argument `at`.
-        fn at<'l2_0>(
+        fn at<'c>(
             self,
-            at: Option<&'l2_0 Tensor<i64>>,
+            at: Option<&'c Tensor<i64>>,
         ) -> ScaleWith<
             Argument0,
             Argument1,
-            __autograd::Set<Option<&'l2_0 Tensor<i64>>>,
+            __autograd::Set<Option<&'c Tensor<i64>>>,
             Argument3,
         >
         where
@@ -258,19 +248,19 @@ If a context call was against its rules, or an input against the op's.*/
         }
         ///Runs the op.
         #[track_caller]
-        fn apply<'l0_0, 'l1_0, 'l2_0>(self) -> Result<(Tensor<f64>, usize), String>
+        fn apply<'a, 'b, 'c>(self) -> Result<(Tensor<f64>, usize), String>
         where
-            Argument0: __autograd::Given<ScaleArguments::x, &'l0_0 Tensor<f64>>,
-            Argument1: __autograd::Given<ScaleArguments::w, &'l1_0 Tensor<f64>>,
-            Argument2: __autograd::Given<ScaleArguments::at, Option<&'l2_0 Tensor<i64>>>,
+            Argument0: __autograd::Given<ScaleArguments::x, &'a Tensor<f64>>,
+            Argument1: __autograd::Given<ScaleArguments::w, &'b Tensor<f64>>,
+            Argument2: __autograd::Given<ScaleArguments::at, Option<&'c Tensor<i64>>>,
             Argument3: __autograd::GivenOr<ScaleArguments::by, f64>,
         {
             <Scale>::apply(
-                __autograd::Given::<ScaleArguments::x, &'l0_0 Tensor<f64>>::take(self.0),
-                __autograd::Given::<ScaleArguments::w, &'l1_0 Tensor<f64>>::take(self.1),
+                __autograd::Given::<ScaleArguments::x, &'a Tensor<f64>>::take(self.0),
+                __autograd::Given::<ScaleArguments::w, &'b Tensor<f64>>::take(self.1),
                 __autograd::Given::<
                     ScaleArguments::at,
-                    Option<&'l2_0 Tensor<i64>>,
+                    Option<&'c Tensor<i64>>,
                 >::take(self.2),
                 __autograd::GivenOr::<
                     ScaleArguments::by,
@@ -284,21 +274,21 @@ If a context call was against its rules, or an input against the op's.*/
 
 If a context call was against its rules, or an input against the op's.*/
         #[track_caller]
-        fn try_apply<'l0_0, 'l1_0, 'l2_0>(
+        fn try_apply<'a, 'b, 'c>(
             self,
         ) -> __autograd::Result<Result<(Tensor<f64>, usize), String>>
         where
-            Argument0: __autograd::Given<ScaleArguments::x, &'l0_0 Tensor<f64>>,
-            Argument1: __autograd::Given<ScaleArguments::w, &'l1_0 Tensor<f64>>,
-            Argument2: __autograd::Given<ScaleArguments::at, Option<&'l2_0 Tensor<i64>>>,
+            Argument0: __autograd::Given<ScaleArguments::x, &'a Tensor<f64>>,
+            Argument1: __autograd::Given<ScaleArguments::w, &'b Tensor<f64>>,
+            Argument2: __autograd::Given<ScaleArguments::at, Option<&'c Tensor<i64>>>,
             Argument3: __autograd::GivenOr<ScaleArguments::by, f64>,
         {
             <Scale>::try_apply(
-                __autograd::Given::<ScaleArguments::x, &'l0_0 Tensor<f64>>::take(self.0),
-                __autograd::Given::<ScaleArguments::w, &'l1_0 Tensor<f64>>::take(self.1),
+                __autograd::Given::<ScaleArguments::x, &'a Tensor<f64>>::take(self.0),
+                __autograd::Given::<ScaleArguments::w, &'b Tensor<f64>>::take(self.1),
                 __autograd::Given::<
                     ScaleArguments::at,
-                    Option<&'l2_0 Tensor<i64>>,
+                    Option<&'c Tensor<i64>>,
                 >::take(self.2),
                 __autograd::GivenOr::<
                     ScaleArguments::by,

@@ -112,10 +112,10 @@ If a context call was against its rules, or an input against the op's.*/
     #[allow(deprecated)]
     impl<Argument0> TanhWith<Argument0> {
         ///The argument `x`.
-        pub fn x<'l0_0>(
+        pub fn x<'a>(
             self,
-            x: &'l0_0 Tensor<f64>,
-        ) -> TanhWith<__autograd::Set<&'l0_0 Tensor<f64>>>
+            x: &'a Tensor<f64>,
+        ) -> TanhWith<__autograd::Set<&'a Tensor<f64>>>
         where
             Argument0: __autograd::NotGiven<TanhArguments::x>,
         {
@@ -123,12 +123,12 @@ If a context call was against its rules, or an input against the op's.*/
         }
         ///Runs the op.
         #[track_caller]
-        pub fn apply<'l0_0>(self) -> Tensor<f64>
+        pub fn apply<'a>(self) -> Tensor<f64>
         where
-            Argument0: __autograd::Given<TanhArguments::x, &'l0_0 Tensor<f64>>,
+            Argument0: __autograd::Given<TanhArguments::x, &'a Tensor<f64>>,
         {
             <Tanh>::apply(
-                __autograd::Given::<TanhArguments::x, &'l0_0 Tensor<f64>>::take(self.0),
+                __autograd::Given::<TanhArguments::x, &'a Tensor<f64>>::take(self.0),
             )
         }
         /**As `apply`, with misuse of the op as an error instead of a panic.
@@ -137,12 +137,12 @@ If a context call was against its rules, or an input against the op's.*/
 
 If a context call was against its rules, or an input against the op's.*/
         #[track_caller]
-        pub fn try_apply<'l0_0>(self) -> __autograd::Result<Tensor<f64>>
+        pub fn try_apply<'a>(self) -> __autograd::Result<Tensor<f64>>
         where
-            Argument0: __autograd::Given<TanhArguments::x, &'l0_0 Tensor<f64>>,
+            Argument0: __autograd::Given<TanhArguments::x, &'a Tensor<f64>>,
         {
             <Tanh>::try_apply(
-                __autograd::Given::<TanhArguments::x, &'l0_0 Tensor<f64>>::take(self.0),
+                __autograd::Given::<TanhArguments::x, &'a Tensor<f64>>::take(self.0),
             )
         }
     }

@@ -1,15 +1,16 @@
-// a generic op whose element type may be an integer
+// a generic op whose element type has a bound that may not be a float's
 use autograd_core::prelude::*;
-use autograd_core::Numeric;
+
+trait Number: Element {}
 
 #[py_layer]
-impl<T: Numeric> Op<T> {
+impl<T: Number> Op<T> {
     fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<T>) -> Tensor<T> {
-        x * T::ONE
+        x.clone()
     }
 
     fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<T>) -> Tensor<T> {
-        dy * T::ONE
+        dy.clone()
     }
 }
 
