@@ -122,7 +122,11 @@ pub(crate) fn field<'a>(trees: &'a [TokenTree], context: &Ident) -> Option<&'a I
         [TokenTree::Group(group), ..] => group.delimiter() == Delimiter::Parenthesis,
         [TokenTree::Punct(colon), ..] => colon.as_char() == ':',
         // Still being written.
-        [] => true,
+        [] => {
+            let calls = TOGETHER.iter().chain(&READS).chain(["set_materialize_grads"].iter());
+            let name = name.to_string();
+            calls.into_iter().any(|call| call.starts_with(&name))
+        }
         _ => false,
     };
     (receiver == context && dot.as_char() == '.' && !called).then_some(name)
