@@ -2,4 +2,7 @@
 //! on random tensors.
 
 mod golden;
+mod properties;
 mod public;
+mod random;
+mod run;

@@ -1,0 +1,387 @@
+//! Every op with a gradient against finite differences, first and second order, for f64 and f32, on
+//! random shapes, broadcasts, layouts and parameters.
+//!
+//! `PROPERTY_CASES=1000` tries more than CI does; a failure says how it is repeated.
+
+use autograd_core::{AnyTensor, GradOptions, Tensor, grad_with, gradgradcheck, jvpcheck};
+
+use crate::public;
+use crate::random::{Domain, Draw};
+use crate::run::{Number, run};
+
+use Domain::{Apart, Between};
+
+/// Ops of the public API without a gradient, and why.
+const WITHOUT_GRADIENT: &[(&str, &str)] = &[
+    ("zeros ones full zeros_like ones_like from_vec eye arange linspace", "made of nothing"),
+    ("rand randn uniform normal randint randperm", "random"),
+    ("to_vec to_ndarray view item at", "no tensor comes out"),
+    ("copy_from fill", "not recorded: what is written over is a leaf's data"),
+    ("equal not_equal greater greater_equal less less_equal is_nan and or not any all", "bools"),
+    ("eq_scalar ne_scalar gt_scalar ge_scalar lt_scalar le_scalar", "bools"),
+    ("argmax argmin", "integers"),
+    ("one_hot", "of integers"),
+];
+
+/// What an op is given.
+struct Arguments {
+    variant: String,
+    inputs: Vec<(Vec<usize>, Domain)>,
+    index: Vec<Tensor<i64>>,
+}
+
+fn words(numbers: &[usize]) -> String {
+    numbers.iter().map(usize::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// Where a function of each element is smooth.
+fn smooth(op: &str, draw: &mut Draw) -> Option<Domain> {
+    let either = |draw: &mut Draw| draw.pick(&[Between(0.1, 2.0), Between(-2.0, -0.1)]);
+    Some(match op {
+        "neg" | "square" | "exp" | "exp_m1" | "sinh" | "cosh" | "tanh" | "erf" => {
+            Between(-2.0, 2.0)
+        }
+        "abs" | "signum" | "step" | "relu" | "leaky_relu" | "elu" => either(draw),
+        "floor" | "ceil" => Between(1.1, 1.9),
+        "round" => Between(1.6, 2.4),
+        "sqrt" | "rsqrt" | "recip" | "ln" | "log2" | "log10" => Between(0.4, 3.0),
+        "ln_1p" => Between(-0.5, 3.0),
+        "sin" | "cos" | "sigmoid" | "softplus" | "silu" | "gelu" => Between(-3.0, 3.0),
+        "tan" => Between(-1.0, 1.0),
+        "asin" | "acos" => Between(-0.8, 0.8),
+        "atan" | "contiguous" | "cast" => Between(-3.0, 3.0),
+        "clamp" => draw.pick(&[Between(-0.4, 1.4), Between(1.6, 3.0), Between(-2.0, -0.6)]),
+        _ => return None,
+    })
+}
+
+/// Random arguments of an op for elements of type `dtype`; `None` for one that is not known here.
+fn arguments(op: &str, dtype: &str, draw: &mut Draw) -> Option<Arguments> {
+    let given = |variant: &str, inputs: Vec<(Vec<usize>, Domain)>| {
+        Some(Arguments { variant: variant.into(), inputs, index: Vec::new() })
+    };
+    let wide = Between(0.5, 2.0);
+    if let Some(domain) = smooth(op, draw) {
+        let variant = match op {
+            "leaky_relu" => "0.1",
+            "elu" => "1.3",
+            "clamp" => "-0.5,1.5",
+            "cast" => dtype,
+            _ => "",
+        };
+        return given(variant, vec![(draw.shape(0, 4, 0), domain)]);
+    }
+    match op {
+        "add" | "sub" | "mul" | "div" | "pow" | "maximum" | "minimum" if draw.one_in(4) => {
+            let variant = draw.pick(match op {
+                "pow" => &["0", "1", "2", "3", "0.5", "-1", "-2.5", "1.7"][..],
+                _ => &["0.4", "2.2"],
+            });
+            given(variant, vec![(draw.shape(0, 4, 0), wide)])
+        }
+        "add" | "sub" | "mul" | "div" | "pow" | "maximum" | "minimum" | "where_else" => {
+            let [left, right] = draw.broadcast();
+            let mut domains = [Between(0.5, 1.4), Between(1.6, 2.5)];
+            if draw.one_in(2) {
+                domains.reverse();
+            }
+            given("", vec![(left, domains[0]), (right, domains[1])])
+        }
+        "add_assign" | "sub_assign" | "mul_assign" | "div_assign" => {
+            let left = draw.shape(0, 4, 0);
+            let cut = draw.between(0, left.len());
+            let right = left[cut..].iter().map(|&n| if draw.one_in(3) { 1 } else { n }).collect();
+            given("", vec![(left, wide), (right, wide)])
+        }
+        "set_item" => given("", vec![(vec![draw.between(2, 9)], wide)]),
+        "sum" | "prod" => given("", vec![(draw.shape(0, 4, 0), wide)]),
+        "mean" | "norm" => given("", vec![(draw.shape(0, 4, 1), wide)]),
+        "max" | "min" => given("", vec![(draw.shape(0, 3, 1), Apart)]),
+        "dropout" => given(draw.pick(&["0", "1", "off"]), vec![(draw.shape(0, 4, 0), wide)]),
+        "normalize" => {
+            let mut shape = draw.shape(1, 3, 1);
+            *shape.last_mut()? += 1;
+            given("0.01", vec![(shape, Between(-1.0, 1.0))])
+        }
+        "var_axes" | "std_axes" => {
+            let mut shape = draw.shape(1, 3, 1);
+            let axis = draw.below(shape.len());
+            shape[axis] += 2;
+            let variant = format!("random:{axis}:{}", draw.below(2));
+            // Equal numbers have no slope.
+            given(&variant, vec![(shape, Apart)])
+        }
+        "softmax" | "log_softmax" | "cumsum" => {
+            let shape = draw.shape(1, 4, 0);
+            let axis = draw.below(shape.len());
+            given(&axis.to_string(), vec![(shape, Between(-1.0, 1.0))])
+        }
+        _ if op.contains("_axes") || op == "logsumexp" => {
+            let empty = op.starts_with("sum") || op.starts_with("prod");
+            let shape = draw.shape(1, 4, usize::from(!empty));
+            let count = draw.between(1, shape.len());
+            let axes = draw.permutation(shape.len())[..count].to_vec();
+            let extreme = op.starts_with("max") || op.starts_with("min");
+            given(&words(&axes), vec![(shape, if extreme { Apart } else { wide })])
+        }
+        _ => moving(op, draw).or_else(|| products(op, draw)),
+    }
+}
+
+/// Ops that move elements.
+fn moving(op: &str, draw: &mut Draw) -> Option<Arguments> {
+    let wide = Between(0.5, 2.0);
+    let least = usize::from(op == "select" || op == "squeeze" || op == "gather");
+    let mut shape = match op {
+        "flatten" | "reshape" | "unsqueeze" | "stack" | "broadcast_to" => draw.shape(0, 4, 0),
+        "transpose" | "permute" | "tril" | "triu" => draw.shape(2, 4, 0),
+        _ => draw.shape(1, 4, least),
+    };
+    let rank = shape.len();
+    let axis = draw.below(rank);
+    let n = shape.get(axis).copied().unwrap_or(1);
+    let mut index = Vec::new();
+    let mut more = Vec::new();
+    let variant = match op {
+        "flatten" | "transpose" => String::new(),
+        "reshape" => {
+            let cut = draw.between(0, rank);
+            let product = |part: &[usize]| part.iter().product::<usize>();
+            words(&[product(&shape[..cut]), 1, product(&shape[cut..])])
+        }
+        "permute" => words(&draw.permutation(rank)),
+        "unsqueeze" | "stack" => draw.below(rank + 1).to_string(),
+        "squeeze" => "0".into(),
+        "flip" | "concat" => axis.to_string(),
+        "narrow" => {
+            let start = draw.between(0, n);
+            words(&[axis, start, draw.between(0, n - start)])
+        }
+        "slice_axis" => {
+            let start = draw.between(0, n);
+            words(&[axis, start, draw.between(start, n), draw.between(1, 3)])
+        }
+        "select" => words(&[axis, draw.below(n)]),
+        "split" => {
+            let parts = draw.between(2, 3);
+            shape[axis] *= parts;
+            words(&[parts, axis])
+        }
+        "broadcast_to" => {
+            let wanted: Vec<usize> = [draw.between(0, 2)].iter().chain(&shape).copied().collect();
+            shape.iter_mut().for_each(|n| {
+                if draw.one_in(2) {
+                    *n = 1
+                }
+            });
+            words(&wanted)
+        }
+        "tril" | "triu" => draw.pick(&["-1", "0", "1", "2"]).into(),
+        "index_select" | "index_add" => {
+            let count = if n == 0 { 0 } else { draw.between(0, 4) };
+            index.push(draw.indices(&[count], n));
+            if op == "index_add" {
+                let mut source = shape.clone();
+                source[axis] = count;
+                more.push((source, wide));
+            }
+            axis.to_string()
+        }
+        "gather" | "scatter_add" => {
+            let mut picked: Vec<usize> = shape.iter().map(|&n| draw.between(0, n)).collect();
+            picked[axis] = if n == 0 { 0 } else { draw.between(0, 4) };
+            index.push(draw.indices(&picked, n));
+            if op == "scatter_add" {
+                more.push((picked, wide));
+            }
+            axis.to_string()
+        }
+        _ => return None,
+    };
+    let inputs = [(shape, wide)].into_iter().chain(more).collect();
+    Some(Arguments { variant, inputs, index })
+}
+
+/// Products, pictures and losses.
+fn products(op: &str, draw: &mut Draw) -> Option<Arguments> {
+    let both = Between(-1.0, 1.0);
+    let mut index = Vec::new();
+    let mut variant = String::new();
+    let inputs = match op {
+        "matmul" => {
+            let [m, k, n] = [(); 3].map(|()| draw.shape(1, 1, 0)[0]);
+            let [left, right] = draw.broadcast();
+            let left = [&left[..left.len().min(2)], &[m, k]].concat();
+            let right = [&right[right.len() - right.len().min(2)..], &[k, n]].concat();
+            // Stacks of one rank at most, so that cutting left them fitting.
+            let stacks = left.len() == 2 || right.len() == 2 || {
+                let fits = |(&a, &b): (&usize, &usize)| a == b || a == 1 || b == 1;
+                let (a, b) = (&left[..left.len() - 2], &right[..right.len() - 2]);
+                a.iter().rev().zip(b.iter().rev()).all(fits)
+            };
+            let right = if stacks { right } else { vec![k, n] };
+            match draw.below(4) {
+                0 => vec![(vec![k], both), (right, both)],
+                1 => vec![(left, both), (vec![k], both)],
+                _ => vec![(left, both), (right, both)],
+            }
+        }
+        "outer" => vec![(draw.shape(1, 1, 0), both), (draw.shape(1, 1, 0), both)],
+        "linear" => {
+            let [inputs, outputs] = [(); 2].map(|()| draw.shape(1, 1, 1)[0]);
+            let x = [&draw.shape(0, 3, 0)[..], &[inputs]].concat();
+            let mut all = vec![(x, both), (vec![outputs, inputs], both)];
+            if draw.one_in(2) {
+                all.push((vec![outputs], both));
+            }
+            all
+        }
+        "conv2d" => {
+            variant = draw.pick(&["plain", "strided", "groups", "dilated"]).into();
+            let groups = if variant == "groups" { 2 } else { 1 };
+            let (batch, each, out) = (draw.between(0, 2), draw.between(1, 2), draw.between(1, 2));
+            let kernel = [draw.between(1, 3), draw.between(1, 2)];
+            let picture = [draw.between(5, 7), draw.between(4, 6)];
+            let weight = vec![out * groups, each, kernel[0], kernel[1]];
+            let x = vec![batch, each * groups, picture[0], picture[1]];
+            vec![(x, both), (weight, both), (vec![out * groups], both)]
+        }
+        "max_pool2d" | "avg_pool2d" => {
+            variant = draw.pick(&["2", "3,2", "3"]).into();
+            let picture = [draw.between(3, 6), draw.between(3, 6)];
+            let x = vec![draw.between(0, 2), draw.between(1, 2), picture[0], picture[1]];
+            vec![(x, Apart)]
+        }
+        "cross_entropy" | "nll_loss" => {
+            let (n, classes) = (draw.between(1, 4), draw.between(1, 5));
+            index.push(draw.indices(&[n], classes));
+            vec![(vec![n, classes], both)]
+        }
+        "mse_loss" | "smooth_l1_loss" | "binary_cross_entropy_with_logits" => {
+            let shape = draw.shape(0, 3, 1);
+            let target = draw.pick(&[Between(0.1, 0.4), Between(3.0, 4.0)]);
+            vec![(shape.clone(), Between(0.5, 0.9)), (shape, target)]
+        }
+        _ => return None,
+    };
+    Some(Arguments { variant, inputs, index })
+}
+
+/// The value of an op, its gradients, and the gradients of these, all weighted alike.
+fn derivatives<T: Number>(op: &str, given: &Arguments, inputs: &[Tensor<T>]) -> Vec<Vec<f64>> {
+    let numbers = |t: &Tensor<T>| t.to_vec().into_iter().map(T::into_f64).collect::<Vec<_>>();
+    let weighted = |t: &Tensor<T>| {
+        let weights = (0..t.len()).map(|i| T::from_f64([1.0, -0.5, 0.75][i % 3])).collect();
+        (t * Tensor::from_vec(t.shape(), weights).unwrap()).sum()
+    };
+    inputs.iter().for_each(|x| x.set_stop_gradient(false));
+    let refs: Vec<&Tensor<T>> = inputs.iter().collect();
+    // A cast to the type that it has: another would cost precision.
+    let name = T::DTYPE.to_string();
+    let variant = if op == "cast" { &name } else { &given.variant };
+    let y = run(op, variant, inputs, &given.index);
+    let y: &Tensor<T> = y.downcast_ref().expect("the element type of the inputs");
+    let mut all = vec![numbers(y)];
+    let mut sum = weighted(y);
+    for _ in 0..2 {
+        let options = GradOptions::new().create_graph(true).materialize_grads(true);
+        let grads = grad_with(&[&sum], &refs, options).unwrap();
+        sum = Tensor::from(T::ZERO);
+        for grad in grads.into_iter().flatten() {
+            all.push(numbers(&grad));
+            sum += weighted(&grad);
+        }
+    }
+    all
+}
+
+/// What `f` gives for the op's inputs must not be apart by more than this part of their size.
+fn same(what: &str, left: &[Vec<f64>], right: &[Vec<f64>], part: f64) -> Result<(), String> {
+    let size = right.iter().flatten().fold(1.0, |size: f64, x| size.max(x.abs()));
+    for (a, b) in left.iter().zip(right) {
+        if a.len() != b.len() || a.iter().zip(b).any(|(a, b)| (a - b).abs() > part * size) {
+            return Err(format!("{what}: {a:?}, {b:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// In f64: both orders and both modes agree with finite differences. In f32, where differences are
+/// coarse, they agree with f64. The layout of the inputs makes no difference in either.
+fn hold<T: Number>(op: &str, given: &Arguments, draw: &mut Draw) -> Result<(), String> {
+    let mut input = |(shape, domain): &(Vec<usize>, Domain)| {
+        let depth = draw.between(0, 2);
+        draw.tensor::<T>(shape, *domain, depth)
+    };
+    let inputs: Vec<Tensor<T>> = given.inputs.iter().map(&mut input).collect();
+    let plain = inputs.iter().map(|x| Tensor::from_vec(x.shape(), x.to_vec()).unwrap());
+    let double: Vec<Tensor<f64>> = plain.clone().map(|x: Tensor<T>| x.cast()).collect();
+    let seen = derivatives(op, given, &inputs);
+    let laid = derivatives(op, given, &plain.collect::<Vec<_>>());
+    same("in this layout, and in the plain one", &seen, &laid, 64.0 * T::PRECISION)?;
+    let wide = derivatives(op, given, &double);
+    same("in this element type, and in f64", &seen, &wide, 256.0 * T::PRECISION)?;
+    let any = inputs.into_iter().map(AnyTensor::from);
+    let Some(inputs) = any.map(|x| x.downcast_ref().cloned()).collect::<Option<Vec<_>>>() else {
+        return Ok(());
+    };
+    let f = |t: &[Tensor<f64>]| match run(op, &given.variant, t, &given.index) {
+        AnyTensor::Float64(y) => y,
+        other => panic!("{} of float64", other.dtype()),
+    };
+    let told = |error: autograd_core::Error| error.to_string();
+    jvpcheck(f, &inputs).map_err(told)?;
+    gradgradcheck(f, &inputs).map_err(told)
+}
+
+/// One case, made from a number; what is wrong with it, and how it is tried again.
+fn try_case(op: &str, seed: u64) -> Result<(), String> {
+    let mut draw = Draw::new(seed);
+    let dtype = if draw.one_in(4) { "float32" } else { "float64" };
+    let Some(given) = arguments(op, dtype, &mut draw) else {
+        panic!(
+            "`{op}` has no property: say in `arguments` what it is given, or that it has no gradient"
+        );
+    };
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| match dtype {
+        "float32" => hold::<f32>(op, &given, &mut draw),
+        _ => hold::<f64>(op, &given, &mut draw),
+    }));
+    let why = match result {
+        Ok(Ok(())) => return Ok(()),
+        Ok(Err(why)) => why,
+        Err(panic) => match panic.downcast::<String>() {
+            Ok(words) => *words,
+            Err(_) => "a panic".into(),
+        },
+    };
+    let shapes: Vec<_> = given.inputs.iter().map(|(shape, domain)| (shape, domain)).collect();
+    Err(format!(
+        "{op} {} in {dtype} on {shapes:?}: {why}\nagain: PROPERTY={op}:{seed} cargo test -p tests \
+         --test ops -- properties",
+        given.variant
+    ))
+}
+
+#[test]
+fn every_op_has_the_gradients_of_finite_differences() {
+    if let Ok(one) = std::env::var("PROPERTY") {
+        let (op, seed) = one.split_once(':').expect("PROPERTY=op:seed");
+        return try_case(op, seed.parse().unwrap()).unwrap();
+    }
+    let cases = std::env::var("PROPERTY_CASES").map_or(24, |n| n.parse().unwrap());
+    let mut ops = public::ops();
+    for op in WITHOUT_GRADIENT.iter().flat_map(|(ops, _)| ops.split(' ')) {
+        assert!(ops.remove(op), "`{op}` is no op");
+    }
+    let mut wrong = Vec::new();
+    for op in &ops {
+        // So that a new op changes nothing for the others.
+        let first =
+            op.bytes().fold(17, |sum: u64, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+        for seed in 0..cases {
+            wrong.extend(try_case(op, first % 1_000_000 + seed).err());
+        }
+    }
+    assert!(wrong.is_empty(), "{} cases are wrong:\n{}", wrong.len(), wrong.join("\n"));
+}

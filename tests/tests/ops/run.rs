@@ -1,0 +1,228 @@
+//! Every op by its name.
+
+use autograd_core::{AnyTensor, Conv2dOptions, Float, IntoElement, PoolOptions, Tensor};
+
+/// A float type, with what it can be cast to.
+pub(crate) trait Number:
+    Float + IntoElement<f32> + IntoElement<f64> + IntoElement<i64> + IntoElement<bool>
+{
+    /// The distance from 1 to the next number.
+    const PRECISION: f64;
+}
+
+impl Number for f32 {
+    const PRECISION: f64 = f32::EPSILON as f64;
+}
+
+impl Number for f64 {
+    const PRECISION: f64 = f64::EPSILON;
+}
+
+/// The numbers of a variant: behind the colon, if there is one.
+fn list<N: std::str::FromStr>(variant: &str) -> Vec<N> {
+    let numbers = variant.split_once(':').map_or(variant, |(_, numbers)| numbers);
+    numbers.split([',', ':']).filter_map(|n| n.parse().ok()).collect()
+}
+
+/// The op with this name. A variant tells what it is given besides tensors: numbers, behind a colon
+/// if a label stands before them. Ops that move elements are squared after, so that they have a
+/// second derivative.
+pub(crate) fn run<T: Number>(
+    op: &str,
+    variant: &str,
+    t: &[Tensor<T>],
+    index: &[Tensor<i64>],
+) -> AnyTensor {
+    let integers = || list::<isize>(variant);
+    let axis = || integers()[0];
+    let sizes = || list::<usize>(variant);
+    let number = || list::<f64>(variant)[0];
+    let x = || &t[0];
+    let moved = |y: Tensor<T>| y.square().into();
+    match (op, t) {
+        ("neg", [x]) => x.neg().into(),
+        ("abs", [x]) => x.abs().into(),
+        ("signum", [x]) => x.signum().into(),
+        ("step", [x]) => x.step().into(),
+        ("floor", [x]) => x.floor().into(),
+        ("ceil", [x]) => x.ceil().into(),
+        ("round", [x]) => x.round().into(),
+        ("square", [x]) => x.square().into(),
+        ("sqrt", [x]) => x.sqrt().into(),
+        ("rsqrt", [x]) => x.rsqrt().into(),
+        ("recip", [x]) => x.recip().into(),
+        ("exp", [x]) => x.exp().into(),
+        ("exp_m1", [x]) => x.exp_m1().into(),
+        ("ln", [x]) => x.ln().into(),
+        ("ln_1p", [x]) => x.ln_1p().into(),
+        ("log2", [x]) => x.log2().into(),
+        ("log10", [x]) => x.log10().into(),
+        ("sin", [x]) => x.sin().into(),
+        ("cos", [x]) => x.cos().into(),
+        ("tan", [x]) => x.tan().into(),
+        ("asin", [x]) => x.asin().into(),
+        ("acos", [x]) => x.acos().into(),
+        ("atan", [x]) => x.atan().into(),
+        ("sinh", [x]) => x.sinh().into(),
+        ("cosh", [x]) => x.cosh().into(),
+        ("tanh", [x]) => x.tanh().into(),
+        ("sigmoid", [x]) => x.sigmoid().into(),
+        ("softplus", [x]) => x.softplus().into(),
+        ("silu", [x]) => x.silu().into(),
+        ("erf", [x]) => x.erf().into(),
+        ("relu", [x]) => x.relu().into(),
+        ("gelu", [x]) => x.gelu().into(),
+        ("leaky_relu", [x]) => x.leaky_relu(number()).into(),
+        ("elu", [x]) => x.elu(number()).into(),
+        ("clamp", [x]) => x.clamp(list(variant)[0], list(variant)[1]).into(),
+        ("pow", [x]) => x.pow(number()).into(),
+        ("maximum", [x]) => x.maximum(number()).into(),
+        ("minimum", [x]) => x.minimum(number()).into(),
+        ("add", [x]) => (x + number()).into(),
+        ("sub", [x]) => (number() - x).into(),
+        ("mul", [x]) => (x * number()).into(),
+        ("div", [x]) => (number() / x).into(),
+        ("add", [x, y]) => (x + y).into(),
+        ("sub", [x, y]) => (x - y).into(),
+        ("mul", [x, y]) => (x * y).into(),
+        ("div", [x, y]) => (x / y).into(),
+        ("pow", [x, y]) => x.pow(y).into(),
+        ("maximum", [x, y]) => x.maximum(y).into(),
+        ("minimum", [x, y]) => x.minimum(y).into(),
+        ("equal", [x, y]) => x.equal(y).into(),
+        ("not_equal", [x, y]) => x.not_equal(y).into(),
+        ("greater", [x, y]) => x.greater(y).into(),
+        ("greater_equal", [x, y]) => x.greater_equal(y).into(),
+        ("less", [x, y]) => x.less(y).into(),
+        ("less_equal", [x, y]) => x.less_equal(y).into(),
+        ("eq_scalar", [x]) => x.eq_scalar(T::ONE).into(),
+        ("ne_scalar", [x]) => x.ne_scalar(T::ONE).into(),
+        ("gt_scalar", [x]) => x.gt_scalar(T::ONE).into(),
+        ("ge_scalar", [x]) => x.ge_scalar(T::ONE).into(),
+        ("lt_scalar", [x]) => x.lt_scalar(T::ONE).into(),
+        ("le_scalar", [x]) => x.le_scalar(T::ONE).into(),
+        ("is_nan", [x]) => x.is_nan().into(),
+        ("where_else", [x, y]) => x.less(y).where_else(x, y).into(),
+        ("cast", [x]) => match variant {
+            "float32" => x.cast::<f32>().into(),
+            "float64" => x.cast::<f64>().into(),
+            "int64" => x.cast::<i64>().into(),
+            _ => x.cast::<bool>().into(),
+        },
+        ("add_assign", [x, y]) => {
+            let mut z = x * 1.0;
+            z += y;
+            z.into()
+        }
+        ("sub_assign", [x, y]) => {
+            let mut z = x * 1.0;
+            z -= y;
+            z.into()
+        }
+        ("mul_assign", [x, y]) => {
+            let mut z = x * 1.0;
+            z *= y;
+            z.into()
+        }
+        ("div_assign", [x, y]) => {
+            let mut z = x * 1.0;
+            z /= y;
+            z.into()
+        }
+        ("set_item", [x]) => {
+            let mut z = x * 1.0;
+            z.set_item(&[1], T::from_f64(7.0)).unwrap();
+            z.into()
+        }
+        ("any", [x]) => Tensor::from(x.cast::<bool>().any()).into(),
+        ("all", [x]) => Tensor::from(x.cast::<bool>().all()).into(),
+        ("and", [x, y]) => x.cast::<bool>().and(&y.cast()).into(),
+        ("or", [x, y]) => x.cast::<bool>().or(&y.cast()).into(),
+        ("not", [x]) => x.cast::<bool>().not().into(),
+        ("sum", [x]) => x.sum().into(),
+        ("mean", [x]) => x.mean().into(),
+        ("prod", [x]) => x.prod().into(),
+        ("max", [x]) => x.max().into(),
+        ("min", [x]) => x.min().into(),
+        ("sum_axes", [x]) => x.sum_axes(&integers()).into(),
+        ("mean_axes", [x]) => x.mean_axes(&integers()).into(),
+        ("prod_axes", [x]) => x.prod_axes(&integers()).into(),
+        ("max_axes", [x]) => x.max_axes(&integers()).into(),
+        ("min_axes", [x]) => x.min_axes(&integers()).into(),
+        ("sum_axes_keep", [x]) => x.sum_axes_keep(&integers()).into(),
+        ("mean_axes_keep", [x]) => x.mean_axes_keep(&integers()).into(),
+        ("prod_axes_keep", [x]) => x.prod_axes_keep(&integers()).into(),
+        ("max_axes_keep", [x]) => x.max_axes_keep(&integers()).into(),
+        ("min_axes_keep", [x]) => x.min_axes_keep(&integers()).into(),
+        ("logsumexp", [x]) => x.logsumexp(&integers()).into(),
+        ("softmax", [x]) => x.softmax(axis()).into(),
+        ("log_softmax", [x]) => x.log_softmax(axis()).into(),
+        ("cumsum", [x]) => x.cumsum(axis()).into(),
+        ("var_axes", [x]) => x.var_axes(&[axis()], sizes()[sizes().len() - 1]).into(),
+        ("std_axes", [x]) => x.std_axes(&[axis()], sizes()[sizes().len() - 1]).into(),
+        ("argmax", [x]) => x.argmax(axis()).into(),
+        ("argmin", [x]) => x.argmin(axis()).into(),
+        ("norm", [x]) => x.norm().into(),
+        ("normalize", [x]) => x.normalize(&[-1], number()).into(),
+        ("reshape", [x]) => moved(x.reshape(sizes())),
+        ("flatten", [x]) => moved(x.flatten()),
+        ("transpose", [x]) => moved(x.transpose()),
+        ("permute", [x]) => moved(x.permute(&integers())),
+        ("unsqueeze", [x]) => moved(x.unsqueeze(axis())),
+        ("squeeze", [x]) => moved(x.narrow(0, 0, 1).squeeze(axis())),
+        ("narrow", [x]) => moved(x.narrow(axis(), sizes()[1], sizes()[2])),
+        ("slice_axis", [x]) => moved(x.slice_axis(axis(), sizes()[1], sizes()[2], sizes()[3])),
+        ("select", [x]) => moved(x.select(axis(), sizes()[1])),
+        ("flip", [x]) => moved(x.flip(axis())),
+        ("split", [x]) => moved(x.split(sizes()[0], integers()[1])[1].clone()),
+        ("concat", [x]) => moved(Tensor::concat(&[x, &(x * x)], axis())),
+        ("stack", [x]) => moved(Tensor::stack(&[x, &(x * x)], axis())),
+        ("contiguous", [x]) => moved(x.contiguous()),
+        ("broadcast_to", [x]) => moved(x.broadcast_to(sizes())),
+        ("tril", [x]) => moved(x.tril(axis())),
+        ("triu", [x]) => moved(x.triu(axis())),
+        ("index_select", [x]) => moved(x.index_select(axis(), &index[0])),
+        ("index_add", [x, y]) => moved(x.index_add(axis(), &index[0], y)),
+        ("gather", [x]) => moved(x.gather(axis(), &index[0])),
+        ("scatter_add", [x, y]) => moved(x.scatter_add(axis(), &index[0], y)),
+        ("one_hot", []) => index[0].one_hot::<T>(sizes()[0]).into(),
+        ("eye", []) => Tensor::<T>::eye(3).into(),
+        ("arange", []) => Tensor::<T>::arange(5).into(),
+        ("linspace", []) => Tensor::<T>::linspace(-1.0, 2.0, 7).into(),
+        ("matmul", [x, y]) => x.matmul(y).into(),
+        ("outer", [x, y]) => x.outer(y).into(),
+        ("linear", [x, w]) => x.linear(w, None).into(),
+        ("linear", [x, w, b]) => x.linear(w, Some(b)).into(),
+        ("conv2d", [x, w, b]) => {
+            let options = Conv2dOptions::new();
+            let options = match variant {
+                "strided" => options.stride([2, 1]).padding([1, 2]),
+                "groups" => options.groups(2),
+                "dilated" => options.dilation([2, 3]).stride(2),
+                _ => options,
+            };
+            x.conv2d(w, Some(b), options).into()
+        }
+        ("max_pool2d" | "avg_pool2d", [x]) => {
+            let options = match variant.split(':').next().unwrap() {
+                "2" => PoolOptions::new(2),
+                "3,2" => PoolOptions::new([3, 2]).stride([1, 2]).padding([1, 0]),
+                _ => PoolOptions::new(3).stride(2).padding(1),
+            };
+            if op == "max_pool2d" { x.max_pool2d(options) } else { x.avg_pool2d(options) }.into()
+        }
+        ("cross_entropy", [x]) => x.cross_entropy(&index[0]).into(),
+        ("nll_loss", [x]) => x.nll_loss(&index[0]).into(),
+        ("mse_loss", [x, y]) => x.mse_loss(y).into(),
+        ("smooth_l1_loss", [x, y]) => x.smooth_l1_loss(y).into(),
+        ("binary_cross_entropy_with_logits", [x, y]) => {
+            x.binary_cross_entropy_with_logits(y).into()
+        }
+        ("dropout", _) => match variant {
+            "off" => x().dropout(0.5, false),
+            _ => x().dropout(number(), true),
+        }
+        .into(),
+        _ => panic!("{op} {variant} with {} inputs: say here what it is", t.len()),
+    }
+}
