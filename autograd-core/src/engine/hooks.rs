@@ -227,7 +227,8 @@ impl<T: Float> Tensor<T> {
 
     /// Keeps the gradient of the output of an op too, as of a leaf. It takes its place among the
     /// tensor's hooks: it keeps what the hooks before it left. It is written with those of the
-    /// leaves when the walk is done, and [`grad`](crate::grad()) leaves it alone.
+    /// leaves when the walk is done, and [`grad`](crate::grad()) leaves it alone. A second call says
+    /// nothing new.
     ///
     /// # Errors
     ///

@@ -65,9 +65,18 @@ type NewGrads = Option<Vec<Option<AnyTensor>>>;
 pub(crate) struct HookId(pub(crate) u64);
 
 impl Node {
+    /// What keeps the gradient of an output is added once.
     pub(crate) fn add_hook(&self, hook: NodeHook) {
         let extras = self.extras.get_or_init(Box::default);
-        extras.hooks.lock().unwrap_or_else(PoisonError::into_inner).push(hook);
+        let mut hooks = extras.hooks.lock().unwrap_or_else(PoisonError::into_inner);
+        let keeps = |hook: &NodeHook| match hook.action {
+            NodeAction::Retain(slot, _) => Some(slot),
+            _ => None,
+        };
+        let slot = keeps(&hook);
+        if slot.is_none() || !hooks.iter().any(|known| keeps(known) == slot) {
+            hooks.push(hook);
+        }
     }
 
     /// Whether there was such a hook.
