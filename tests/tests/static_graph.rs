@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use autograd_core::nn::parameter;
+use autograd_core::optim::{Optimizer, Rule};
 use autograd_core::prelude::*;
 use autograd_core::static_graph::{
-    Adam, Executor, FcOptions, Feed, Functions, Init, Program, Sgd, Variable, gradients,
+    Adam, AdamW, Executor, FcOptions, Feed, Functions, Init, Program, Sgd, Variable, gradients,
 };
 use autograd_core::{DType, GradOptions, Result, grad_with};
 use ndarray::{Array2, ArrayD, ArrayViewD, arr1};
@@ -302,4 +304,67 @@ fn variables_of_another_program_and_shapes_that_do_not_fit() {
     let error = a.try_mul(&d).unwrap_err().to_string();
     assert!(error.contains("its element types differ: float32 and float64"), "{error}");
     assert!(a.reshape([-1, -1]).is_err() && a.softmax(2).is_err() && a.permute(&[0, 0]).is_err());
+}
+
+/// Three steps of a rule on a layer's parameters, in a program and by the eager optimiser.
+fn steps<R: Rule>(
+    rule: R,
+    minimize: impl Fn(&R, &Variable) -> Result<Vec<(Variable, Variable)>>,
+) -> [Vec<f64>; 2] {
+    let program = Program::new();
+    let x = program.data("x", [-1, 3], DType::Float64).unwrap();
+    let w = program.create_parameter("w", [3, 5], DType::Float64, Init::Constant(0.0)).unwrap();
+    let b = program.create_parameter("b", [5], DType::Float64, Init::Constant(0.5)).unwrap();
+    let loss = (x.matmul(&w).unwrap() + &b).tanh().unwrap().square().unwrap().mean(&[]).unwrap();
+    minimize(&rule, &loss).unwrap();
+    let (fed, _) = inputs();
+    let start = Tensor::from((0..15).map(|i| (i as f64).cos()).collect::<Vec<_>>()).reshape([3, 5]);
+    let executor = Executor::new();
+    executor.run(&program.startup(), &[], &[]).unwrap();
+    executor.set_parameter("w", &start);
+
+    let w = parameter(Tensor::from(start.to_vec()).reshape([3, 5]));
+    let b = parameter(Tensor::full([5], 0.5));
+    let mut eager = Optimizer::new(&vec![w.clone(), b.clone()], rule);
+    for _ in 0..3 {
+        executor.run(&program, &[("x", &fed)], &[]).unwrap();
+        eager.clear_grad();
+        (fed.matmul(&w) + &b).tanh().square().mean().backward().unwrap();
+        eager.step().unwrap();
+    }
+    let kept = ["w", "b"].map(|name| executor.parameter(name).unwrap());
+    [values(&kept).concat(), [w.to_vec(), b.to_vec()].concat()]
+}
+
+#[test]
+fn optimizers_are_those_of_eager_mode() {
+    let sgd = Sgd::new(0.1).weight_decay(0.01);
+    for rule in [sgd, sgd.momentum(0.9).nesterov(true), sgd.momentum(0.5).dampening(0.25)] {
+        let [found, expected] = steps(rule, |rule, loss| rule.minimize(loss));
+        assert_eq!(found, expected, "{rule:?}");
+    }
+    let [found, expected] = steps(Adam::new(0.1).weight_decay(0.01), Adam::minimize);
+    assert_eq!(found, expected);
+    let [found, expected] = steps(AdamW::new(0.1), AdamW::minimize);
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn chains_of_functions_have_the_figures_of_one_after_the_other() {
+    for shape in [[2_i64, 3], [37, 129]] {
+        let program = Program::new();
+        let x = program.data("x", [-1, shape[1]], DType::Float64).unwrap();
+        x.set_stop_gradient(false);
+        let h = x.sigmoid().unwrap() * 2.0 - 0.5;
+        let y = 3.0 - h.tanh().unwrap().neg().unwrap().exp().unwrap() / 4.0;
+        let dx = gradients(&[&y], &[&x]).unwrap().remove(0).unwrap();
+        let n = (shape[0] * shape[1]) as usize;
+        let fed = Tensor::from((0..n).map(|i| (i as f64).sin()).collect::<Vec<_>>());
+        let fed = fed.reshape(shape.map(|n| n as usize));
+        let run = Executor::new().run(&program, &[("x", &fed)], &[&y, &dx]).unwrap();
+        fed.set_stop_gradient(false);
+        let eager = 3.0 - (-(fed.sigmoid() * 2.0 - 0.5).tanh()).exp() / 4.0;
+        eager.sum().backward().unwrap();
+        assert_eq!(values(&run), [eager.to_vec(), fed.grad().unwrap().to_vec()]);
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::panic::Location;
 
+use super::trace::{self, Call};
 use super::{Caller, Float, Numeric, expect};
 use crate::array::elementwise::convert;
 use crate::array::shape::broadcast;
@@ -33,12 +34,21 @@ macro_rules! comparisons {
                 ///
                 /// [`Error::Broadcast`](crate::Error::Broadcast) if the shapes cannot be broadcast
                 /// together.
+                #[track_caller]
                 pub fn $try(&self, other: &Tensor<T>) -> Result<Tensor<bool>> {
-                    self.try_zip_values(stringify!($name), other, |$a, $b| $test)
+                    let call = || Call::Compare(stringify!($name));
+                    let inputs = || vec![trace::any(self), trace::any(other)];
+                    trace::op(call, inputs, Location::caller(), || {
+                        self.try_zip_values(stringify!($name), other, |$a, $b| $test)
+                    })
                 }
 
                 $(#[$doc])*
+                #[track_caller]
                 pub fn $scalar(&self, $b: T) -> Tensor<bool> {
+                    if trace::is_noting() {
+                        return self.$name(&Tensor::new(Value::scalar($b)));
+                    }
                     Tensor::new(convert(&self.read(), |$a| $test))
                 }
             )*
@@ -141,6 +151,10 @@ fn choose<T: Float>(
     off: &Tensor<T>,
     caller: Caller,
 ) -> Result<Tensor<T>> {
+    if trace::is_noting() {
+        let (call, inputs) = (Call::Where, vec![trace::any(mask), trace::any(on), trace::any(off)]);
+        return trace::op(|| call, || inputs, caller, || choose(mask, on, off, caller));
+    }
     let shape = broadcast("where_else", on.shape(), off.shape())?;
     let shape = broadcast("where_else", mask.shape(), &shape)?;
     let value = {
@@ -232,7 +246,8 @@ impl<T: Element> Tensor<T> {
     where
         T: IntoElement<U>,
     {
-        T::cast(self, Location::caller())
+        let (call, caller) = (|| Call::Cast(U::DTYPE), Location::caller());
+        trace::op(call, || vec![trace::any(self)], caller, || T::cast(self, caller))
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::panic::Location;
 
+use super::trace::{self, Call};
 use super::{Caller, Numeric, expect};
 use crate::array::shape::{axis as check_axis, row_major};
 use crate::array::value::for_each_row;
@@ -79,6 +80,10 @@ fn gather<T: Numeric>(
     index: &Tensor<i64>,
     caller: Caller,
 ) -> Result<Tensor<T>> {
+    if trace::is_noting() {
+        let (call, inputs) = (Call::Gather(axis), vec![trace::any(x), trace::any(index)]);
+        return trace::op(|| call, || inputs, caller, || gather(x, axis, index, caller));
+    }
     let position = check_axis("gather", axis, x.ndim())?;
     check_index_shape("gather", x.shape(), position, index.shape())?;
     check_indices("gather", "index", &index.read(), x.shape()[position])?;
@@ -147,6 +152,10 @@ fn index_select<T: Numeric>(
     index: &Tensor<i64>,
     caller: Caller,
 ) -> Result<Tensor<T>> {
+    if trace::is_noting() {
+        let (call, inputs) = (Call::IndexSelect(axis), vec![trace::any(x), trace::any(index)]);
+        return trace::op(|| call, || inputs, caller, || index_select(x, axis, index, caller));
+    }
     let position = check_axis("index_select", axis, x.ndim())?;
     check_list("index_select", index)?;
     check_indices("index_select", "index", &index.read(), x.shape()[position])?;

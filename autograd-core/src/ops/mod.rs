@@ -10,14 +10,16 @@ mod inplace;
 mod matmul;
 mod nn;
 mod operators;
-mod reduce;
+pub(crate) mod reduce;
 pub(crate) mod rules;
 mod shape;
+pub(crate) mod trace;
 mod unary;
 
 pub(crate) use binary::Binary;
 pub use compare::IntoElement;
 pub use nn::{Conv2dOptions, IntoPair, PoolOptions};
+pub(crate) use nn::{conv2d_shape, pool2d_shape};
 pub use operators::Operand;
 pub(crate) use unary::Unary;
 
@@ -238,6 +240,11 @@ macro_rules! doors {
                 right: Input<'_, Self>,
                 caller: Caller,
             ) -> Result<Tensor<Self>> {
+                if trace::is_noting() {
+                    let inputs = vec![trace::any(left.tensor()), trace::any(right.tensor())];
+                    let run = || $binary(op, left, right, caller);
+                    return trace::op(|| trace::Call::Binary(op), || inputs, caller, run);
+                }
                 $binary(op, left, right, caller)
             }
             fn binary_scalar(
@@ -247,6 +254,12 @@ macro_rules! doors {
                 swapped: bool,
                 caller: Caller,
             ) -> Tensor<Self> {
+                if trace::is_noting() {
+                    let inputs = vec![trace::any(x.tensor())];
+                    let call = || trace::Call::Scalar { op, scalar: scalar as f64, swapped };
+                    let run = || $scalar(op, x, scalar, swapped, caller);
+                    return trace::op(call, || inputs, caller, run);
+                }
                 $scalar(op, x, scalar, swapped, caller)
             }
             fn reduce(
@@ -256,14 +269,17 @@ macro_rules! doors {
                 keep: bool,
                 caller: Caller,
             ) -> Result<Tensor<Self>> {
-                $reduce(op, x, axes, keep, caller)
+                let call = || trace::Call::Reduce { op, axes: axes.to_vec(), keep };
+                let run = || $reduce(op, x, axes, keep, caller);
+                trace::op(call, || vec![trace::any(x)], caller, run)
             }
             fn matmul(
                 left: &Tensor<Self>,
                 right: &Tensor<Self>,
                 caller: Caller,
             ) -> Result<Tensor<Self>> {
-                $matmul(left, right, caller)
+                let inputs = || vec![trace::any(left), trace::any(right)];
+                trace::op(|| trace::Call::Matmul, inputs, caller, || $matmul(left, right, caller))
             }
         }
     )*};
@@ -287,6 +303,11 @@ macro_rules! floats {
                 f64::from(self)
             }
             fn unary(op: Unary, x: Input<'_, Self>, caller: Caller) -> Tensor<Self> {
+                if trace::is_noting() {
+                    let inputs = vec![trace::any(x.tensor())];
+                    let run = || unary::run(op, x, caller);
+                    return trace::op(|| trace::Call::Unary(op), || inputs, caller, run);
+                }
                 unary::run(op, x, caller)
             }
             fn elementwise(
@@ -295,6 +316,15 @@ macro_rules! floats {
                 masks: &[&Tensor<bool>],
                 caller: Caller,
             ) -> Result<elementwise::Outputs<Self>> {
+                let inputs = || {
+                    let reals = reals.iter().map(|x| trace::any(*x));
+                    reals.chain(masks.iter().map(|mask| trace::any(*mask))).collect()
+                };
+                if trace::is_noting() {
+                    let call = trace::formula(&op);
+                    let run = || elementwise::run(op, reals, masks, caller);
+                    return trace::op(|| call, inputs, caller, run);
+                }
                 elementwise::run(op, reals, masks, caller)
             }
         }

@@ -22,7 +22,7 @@ pub enum Reduce {
 }
 
 impl Reduce {
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Sum => "sum",
             Self::Mean => "mean",

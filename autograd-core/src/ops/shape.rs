@@ -2,6 +2,7 @@
 
 use std::panic::Location;
 
+use super::trace::{self, Call};
 use super::{Caller, Numeric, expect};
 use crate::array::shape::{axis as check_axis, broadcast, row_major};
 use crate::array::value::for_each_row;
@@ -271,6 +272,10 @@ impl<T: Element> Tensor<T> {
 }
 
 fn reshape<T: Element>(x: &Tensor<T>, shape: Shape, caller: Caller) -> Result<Tensor<T>> {
+    if trace::is_noting() {
+        let (call, inputs) = (Call::Reshape(shape.to_vec()), vec![trace::any(x)]);
+        return trace::op(|| call, || inputs, caller, || reshape(x, shape, caller));
+    }
     let n = crate::array::shape::element_count("reshape", &shape, size_of::<T>())?;
     if n != x.len() {
         return Err(Error::Shape {
@@ -287,6 +292,10 @@ fn reshape<T: Element>(x: &Tensor<T>, shape: Shape, caller: Caller) -> Result<Te
 }
 
 fn permute<T: Element>(x: &Tensor<T>, order: &[isize], caller: Caller) -> Result<Tensor<T>> {
+    if trace::is_noting() {
+        let (call, inputs) = (Call::Permute(order.to_vec()), vec![trace::any(x)]);
+        return trace::op(|| call, || inputs, caller, || permute(x, order, caller));
+    }
     let rank = x.ndim();
     if order.len() != rank {
         return Err(Error::Count {
@@ -319,6 +328,10 @@ fn permute<T: Element>(x: &Tensor<T>, order: &[isize], caller: Caller) -> Result
 }
 
 fn broadcast_to<T: Numeric>(x: &Tensor<T>, shape: Shape, caller: Caller) -> Result<Tensor<T>> {
+    if trace::is_noting() {
+        let (call, inputs) = (Call::BroadcastTo(shape.to_vec()), vec![trace::any(x)]);
+        return trace::op(|| call, || inputs, caller, || broadcast_to(x, shape, caller));
+    }
     crate::array::shape::element_count("broadcast_to", &shape, size_of::<T>())?;
     if broadcast("broadcast_to", x.shape(), &shape).ok().as_ref() != Some(&shape) {
         return Err(Error::Shape {
@@ -342,6 +355,15 @@ fn slice<T: Element>(
     (start, end, step): (usize, usize, usize),
     caller: Caller,
 ) -> Result<Tensor<T>> {
+    if trace::is_noting() {
+        let (call, inputs) = (Call::Slice { axis, start, end, step }, vec![trace::any(x)]);
+        return trace::op(
+            || call,
+            || inputs,
+            caller,
+            || slice(x, axis, (start, end, step), caller),
+        );
+    }
     let position = check_axis("slice_axis", axis, x.ndim())?;
     let n = x.shape()[position];
     if start > end || end > n || step == 0 {
@@ -404,6 +426,10 @@ impl<T: Element> Tensor<T> {
 }
 
 fn concat<T: Element>(tensors: &[&Tensor<T>], axis: isize, caller: Caller) -> Result<Tensor<T>> {
+    if trace::is_noting() {
+        let (call, inputs) = (Call::Concat(axis), tensors.iter().map(|x| trace::any(*x)).collect());
+        return trace::op(|| call, || inputs, caller, || concat(tensors, axis, caller));
+    }
     let Some(first) = tensors.first() else {
         return Err(Error::Count {
             op: "concat",

@@ -7,13 +7,14 @@ use std::panic::Location;
 use super::call::{Content, Layout, Tensors};
 use super::context::{Forward, ForwardContext};
 use super::forward_mode::Rules;
-use super::inputs::{TensorInput, note, wants_gradient};
+use super::inputs::{TensorInput, note, primals, wants_gradient};
 use super::node::{LayerNode, run};
-use super::outputs::{Visit, Visitor, attach, look, release};
+use super::outputs::{Visit, Visitor, attach, kept, look, release};
 use super::saved::{Kept, Role};
 use super::{Info, Layer};
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, GradMode, NodeRef, Tensor, is_grad_enabled};
+use crate::ops::trace::{self, Call, Layer as Traced, Note};
 
 /// Runs a layer. `forward` calls the user's function; `visit` shows the visitor its tensors.
 #[track_caller]
@@ -199,6 +200,7 @@ fn finish(
     visit: &mut Visit<'_>,
     location: &'static Location<'static>,
 ) -> Result<()> {
+    let traced = forward.call.is_some().then(trace::end_layer).flatten();
     if let Some(broken) = forward.broken.take() {
         return Err(*broken);
     }
@@ -219,6 +221,12 @@ fn finish(
     saved.iter_mut().for_each(|kept| assign_role(kept, tensors, &marked));
     let node = NodeRef::record(LayerNode(call), location);
     attach(visit, node, tensors, &marked);
+    if let Some(notes) = traced {
+        let (name, returned) = (forward.info.name, tensors.outputs().to_vec());
+        let call = Call::Layer(Box::new(Traced { name, forward: notes, returned }));
+        let inputs = forward.inputs.iter().flat_map(|input| primals(*input)).collect();
+        trace::note(Note { call, inputs, outputs: kept(visit), caller: location });
+    }
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use super::Info;
 use super::call::{Call, Content, Tensors};
 use super::forward_mode::{Rules, keep_inputs};
 use crate::graph::{AnyTensor, Element, Tensor};
-use crate::ops::Float;
+use crate::ops::{Float, trace};
 
 /// A tensor input of a layer: a tensor, an optional tensor or a list of tensors.
 #[doc(hidden)]
@@ -83,6 +83,7 @@ pub(super) fn note(
     rules: &'static Rules,
     tensors: &mut Tensors,
 ) -> Call {
+    trace::begin_layer();
     let mut call = Call::new(info, rules);
     for (group, (input, declared)) in inputs.iter().zip(info.inputs).enumerate() {
         let group = u16::try_from(group).unwrap_or(u16::MAX);

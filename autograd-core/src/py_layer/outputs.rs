@@ -135,6 +135,7 @@ enum Task<'a> {
     Look(&'a mut Layout, &'a mut Tensors),
     Attach(Attach<'a>),
     Release(Release<'a>),
+    Keep(&'a mut Vec<AnyTensor>),
 }
 
 /// What is done to the outputs once the node is there.
@@ -175,6 +176,7 @@ impl Visitor<'_> {
             }
             Task::Attach(attach) => attach.one(tensor),
             Task::Release(release) => release.one(tensor),
+            Task::Keep(kept) => kept.push(T::wrap(tensor.clone())),
         }
     }
 }
@@ -232,6 +234,13 @@ pub(super) type Visit<'a> = dyn FnMut(&mut Visitor<'_>) + 'a;
 /// What there is; counts and shapes go to the layout.
 pub(super) fn look(visit: &mut Visit<'_>, layout: &mut Layout, tensors: &mut Tensors) {
     visit(&mut Visitor(Task::Look(layout, tensors)));
+}
+
+/// The outputs as they are now.
+pub(super) fn kept(visit: &mut Visit<'_>) -> Vec<AnyTensor> {
+    let mut kept = Vec::new();
+    visit(&mut Visitor(Task::Keep(&mut kept)));
+    kept
 }
 
 /// Makes them outputs of a node.

@@ -204,7 +204,11 @@ fn needed(graph: &Graph, of: &[VarId]) -> Vec<bool> {
 /// Positions of the inputs whose gradients are of use.
 fn wanted(op: &Op, graph: &Graph, needed: &[bool]) -> Vec<usize> {
     let of_outputs = match &op.kind {
-        Kind::FillLike(_) | Kind::Init { .. } | Kind::Update(_) => return Vec::new(),
+        Kind::FillLike(_)
+        | Kind::Init { .. }
+        | Kind::Update(_)
+        | Kind::Constant(_)
+        | Kind::Compare(_) => return Vec::new(),
         Kind::PyFunc(function) if !function.has_backward() && !function.is_gradient() => {
             return Vec::new();
         }
@@ -265,6 +269,7 @@ fn gradient(
 ) -> Result<Vec<VarId>> {
     match &op.kind {
         Kind::PyFunc(function) => return function.gradient(graph, id, grads, wants),
+        Kind::Layer(layer) => return layer.gradient(graph, id, grads, wants),
         // Each part of a sum has the sum's gradient.
         Kind::Sum => {
             let whole = grads[0].into_iter();

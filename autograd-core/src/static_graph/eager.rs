@@ -47,7 +47,7 @@ impl Eager {
     }
 }
 
-fn call(function: &Function, inputs: Values) -> Result<Values, String> {
+pub(super) fn call(function: &Function, inputs: Values) -> Result<Values, String> {
     let inputs: Inputs = inputs.into_iter().map(Some).collect();
     let outputs = (function.call)(&inputs)?;
     outputs.into_iter().map(|output| output.ok_or_else(|| "returned nothing".to_owned())).collect()
@@ -104,9 +104,10 @@ impl Program {
         }
     }
 
-    /// A closure of eager ops as an operator, with its gradients: `|x: &Tensor<f32>| x.tanh()`.
-    /// The same as [`Program::py_layer`]: the closure runs in every run, and what it captures is a
-    /// constant.
+    /// A closure of eager ops as one operator, with its gradients: `|x: &Tensor<f32>| x.tanh()`.
+    /// The same as [`Program::py_layer`]: the closure runs in every run, so it may do what follows
+    /// the numbers; what it captures is a constant. [`Program::trace`] makes an operator of each of
+    /// its ops instead.
     pub fn eager<F, Marker, const M: usize, const N: usize>(&self, closure: F) -> EagerCall<M, N>
     where
         F: PyFunc<Marker, M, N>,

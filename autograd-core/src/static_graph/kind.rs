@@ -1,15 +1,24 @@
 //! What operators there are, as data: names, attributes, and the forms of what they compute. How
 //! they run is said in `run`, what their gradients are in `backward`.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
 use super::eager::Eager;
+use super::forms::{
+    Inferred, arithmetic, broadcast, concat, conv2d, cross_entropy, exactly, float, indices,
+    matmul, open_batch, permuted, pictures, position, reduced, reshaped, same_dtype, sliced,
+    stretched,
+};
 use super::ir::{Dims, Form, OpId, ShapeOf};
+use super::layer::TracedLayer;
 use super::optim::Update;
 use super::py_func::Foreign;
 use crate::array::DType;
-use crate::ops::{Binary, Unary};
+use crate::graph::{AnyTensor, for_any};
+use crate::ops::reduce::Reduce;
+use crate::ops::{Binary, Conv2dOptions, PoolOptions, Unary, pool2d_shape};
 
 /// What an operator computes.
 #[derive(Clone, Debug)]
@@ -45,6 +54,29 @@ pub(super) enum Kind {
         axis: isize,
     },
     Cast(DType),
+    /// Lengths of the axes; a free one has the input's length.
+    BroadcastTo(Dims),
+    /// `end` is open where it is `None`.
+    Slice {
+        axis: isize,
+        start: usize,
+        end: Option<usize>,
+        step: usize,
+    },
+    /// By a mask, one of two.
+    Where,
+    /// A comparison, by its name.
+    Compare(&'static str),
+    IndexSelect {
+        axis: isize,
+    },
+    Gather {
+        axis: isize,
+    },
+    Conv2d(Conv2dOptions),
+    Pool2d(Pool, PoolOptions),
+    /// A tensor that is the same in every run.
+    Constant(AnyTensor),
     Dropout {
         p: f64,
         training: bool,
@@ -62,6 +94,14 @@ pub(super) enum Kind {
     Update(Update),
     /// A user's function over arrays, or its backward function.
     PyFunc(Arc<Foreign>),
+    /// An elementwise op of a user that was traced: its formulas, as `Arc<dyn Op<f32>>` or `f64`.
+    Formula {
+        name: &'static str,
+        op: Arc<dyn Any + Send + Sync>,
+        outputs: Vec<Form>,
+    },
+    /// A `#[py_layer]` op that was traced.
+    Layer(Arc<TracedLayer>),
     /// A `#[py_layer]` op, or a closure of eager ops.
     Eager(Arc<Eager>),
     /// The gradients of operator `of`: of its inputs `wants`, given those of its outputs `seeds`.
@@ -74,6 +114,22 @@ pub(super) enum Kind {
     },
 }
 
+/// What becomes of a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pool {
+    Max,
+    Average,
+}
+
+impl Pool {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Max => "max_pool2d",
+            Self::Average => "avg_pool2d",
+        }
+    }
+}
+
 /// How many elements become one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reduction {
@@ -82,6 +138,18 @@ pub(super) enum Reduction {
     Prod,
     Max,
     Min,
+}
+
+impl From<Reduce> for Reduction {
+    fn from(reduce: Reduce) -> Self {
+        match reduce {
+            Reduce::Sum => Self::Sum,
+            Reduce::Mean => Self::Mean,
+            Reduce::Prod => Self::Prod,
+            Reduce::Max => Self::Max,
+            Reduce::Min => Self::Min,
+        }
+    }
 }
 
 impl Reduction {
@@ -113,8 +181,6 @@ pub enum Init {
     Xavier,
 }
 
-type Inferred = Result<Vec<Form>, String>;
-
 impl Kind {
     /// The operator's name, as texts and errors show it.
     pub(super) fn stem(&self) -> String {
@@ -130,6 +196,17 @@ impl Kind {
             Self::Permute(_) => "permute".to_owned(),
             Self::Concat { .. } => "concat".to_owned(),
             Self::Cast(_) => "cast".to_owned(),
+            Self::BroadcastTo(_) => "broadcast_to".to_owned(),
+            Self::Slice { .. } => "slice".to_owned(),
+            Self::Where => "where".to_owned(),
+            Self::Compare(op) => (*op).to_owned(),
+            Self::IndexSelect { .. } => "index_select".to_owned(),
+            Self::Gather { .. } => "gather".to_owned(),
+            Self::Conv2d(_) => "conv2d".to_owned(),
+            Self::Pool2d(pool, _) => pool.name().to_owned(),
+            Self::Constant(_) => "constant".to_owned(),
+            Self::Formula { name, .. } => (*name).to_owned(),
+            Self::Layer(layer) => layer.name.to_string(),
             Self::Dropout { .. } => "dropout".to_owned(),
             Self::Sum => "add_n".to_owned(),
             Self::FillLike(_) => "fill_like".to_owned(),
@@ -151,10 +228,29 @@ impl Kind {
                 (_, false) => format!("axes={axes:?}"),
                 (_, true) => format!("axes={axes:?}, keep"),
             },
-            Self::Softmax { axis } | Self::LogSoftmax { axis } | Self::Concat { axis } => {
-                format!("axis={axis}")
+            Self::Softmax { axis }
+            | Self::LogSoftmax { axis }
+            | Self::Concat { axis }
+            | Self::IndexSelect { axis }
+            | Self::Gather { axis } => format!("axis={axis}"),
+            Self::Slice { axis, start, end, step } => {
+                let end = end.map_or(String::new(), |end| end.to_string());
+                format!("axis={axis}, {start}..{end}, step={step}")
             }
-            Self::Reshape(dims) => format!("shape={}", ShapeOf(dims)),
+            Self::Conv2d(options) => {
+                let [stride, padding, dilation, [groups, _]] = options.parts();
+                format!(
+                    "stride={stride:?}, padding={padding:?}, dilation={dilation:?}, groups={groups}"
+                )
+            }
+            Self::Pool2d(_, options) => {
+                let [kernel, stride, padding] = options.parts();
+                format!("kernel={kernel:?}, stride={stride:?}, padding={padding:?}")
+            }
+            Self::Constant(tensor) if tensor.shape().is_empty() => {
+                for_any!(tensor, t => format!("value={:?}", t.item()))
+            }
+            Self::Reshape(dims) | Self::BroadcastTo(dims) => format!("shape={}", ShapeOf(dims)),
             Self::Permute(order) => format!("order={order:?}"),
             Self::Cast(dtype) => format!("to={dtype}"),
             Self::FillLike(value) => format!("value={value:?}"),
@@ -230,6 +326,60 @@ impl Kind {
                 let [x] = exactly(inputs)?;
                 Ok(vec![Form::new(*dtype, x.dims.clone())])
             }
+            Self::BroadcastTo(dims) => {
+                let [x] = exactly(inputs)?;
+                Ok(vec![Form::new(x.dtype, stretched(&x.dims, dims)?)])
+            }
+            Self::Slice { axis, start, end, step } => {
+                let [x] = exactly(inputs)?;
+                Ok(vec![sliced(x, *axis, [*start, *step], *end)?])
+            }
+            Self::Where => {
+                let [mask, a, b] = exactly(inputs)?;
+                if mask.dtype != DType::Bool {
+                    return Err(format!("its mask must be bool, found {}", mask.dtype));
+                }
+                same_dtype(a, b)?;
+                let dims = broadcast(&mask.dims, &broadcast(&float(a)?.dims, &b.dims)?)?;
+                Ok(vec![Form::new(a.dtype, dims)])
+            }
+            Self::Compare(_) => {
+                let [a, b] = exactly(inputs)?;
+                same_dtype(a, b)?;
+                Ok(vec![Form::new(DType::Bool, broadcast(&a.dims, &b.dims)?)])
+            }
+            Self::IndexSelect { axis } => {
+                let [x, index] = exactly(inputs)?;
+                let [count] = indices(index)?.dims[..] else {
+                    return Err(format!("its index must be a vector, found {index}"));
+                };
+                let mut out = arithmetic(Binary::Add, x)?.clone();
+                out.dims[position(*axis, x.dims.len())?] = count;
+                Ok(vec![out])
+            }
+            Self::Gather { axis } => {
+                let [x, index] = exactly(inputs)?;
+                position(*axis, x.dims.len())?;
+                if indices(index)?.dims.len() != x.dims.len() {
+                    return Err(format!(
+                        "its index must have {} axes, found {index}",
+                        x.dims.len()
+                    ));
+                }
+                Ok(vec![Form::new(arithmetic(Binary::Add, x)?.dtype, index.dims.clone())])
+            }
+            Self::Conv2d(options) => conv2d(inputs, *options),
+            Self::Pool2d(pool, options) => {
+                let [x] = exactly(inputs)?;
+                let shape = pool2d_shape(pool.name(), *options, &pictures(float(x)?)?);
+                Ok(vec![open_batch(x, shape.map_err(|error| error.to_string())?)])
+            }
+            Self::Constant(tensor) => {
+                let dims = tensor.shape().iter().map(|&n| Some(n)).collect();
+                Ok(vec![Form::new(tensor.dtype(), dims)])
+            }
+            Self::Formula { outputs, .. } => Ok(outputs.clone()),
+            Self::Layer(layer) => Ok(layer.outputs()),
             Self::Sum => {
                 let Some(first) = inputs.first() else {
                     return Err("takes one input or more, found none".to_owned());
@@ -256,185 +406,4 @@ impl fmt::Display for Kind {
             _ => f.write_str(&self.stem()),
         }
     }
-}
-
-fn exactly<'a, const N: usize>(inputs: &[&'a Form]) -> Result<[&'a Form; N], String> {
-    inputs.try_into().map_err(|_| format!("takes {N} inputs, found {}", inputs.len()))
-}
-
-fn float(x: &Form) -> Result<&Form, String> {
-    if x.dtype.is_float() {
-        return Ok(x);
-    }
-    Err(format!("takes float32 or float64, found {}", x.dtype))
-}
-
-fn arithmetic(op: Binary, x: &Form) -> Result<&Form, String> {
-    match (op, x.dtype) {
-        (Binary::Pow, _) => float(x),
-        (_, DType::Bool) => Err("takes numbers, found bool".to_owned()),
-        _ => Ok(x),
-    }
-}
-
-fn same_dtype(a: &Form, b: &Form) -> Result<(), String> {
-    if a.dtype == b.dtype {
-        return Ok(());
-    }
-    Err(format!("its element types differ: {} and {}; cast one", a.dtype, b.dtype))
-}
-
-fn broadcast(a: &[Option<usize>], b: &[Option<usize>]) -> Result<Dims, String> {
-    let rank = a.len().max(b.len());
-    let at = |dims: &[Option<usize>], i: usize| {
-        (i + dims.len()).checked_sub(rank).map_or(Some(1), |k| dims[k])
-    };
-    (0..rank)
-        .map(|i| match (at(a, i), at(b, i)) {
-            (Some(x), Some(y)) if x == y => Ok(Some(x)),
-            (Some(1), other) | (other, Some(1)) => Ok(other),
-            // A free axis that meets a longer one must have its length, or 1.
-            (None, other) | (other, None) => Ok(other),
-            (Some(_), Some(_)) => Err(format!(
-                "shapes {} and {} cannot be broadcast together",
-                ShapeOf(a),
-                ShapeOf(b)
-            )),
-        })
-        .collect()
-}
-
-fn matmul(a: &[Option<usize>], b: &[Option<usize>]) -> Result<Dims, String> {
-    if a.is_empty() || b.is_empty() {
-        return Err("takes vectors, matrices or stacks of matrices, found a scalar".to_owned());
-    }
-    let (rows, k) = (a.len().checked_sub(2).map(|i| a[i]), a[a.len() - 1]);
-    let (k2, columns) = match b.len().checked_sub(2) {
-        Some(i) => (b[i], Some(b[i + 1])),
-        None => (b[0], None),
-    };
-    if let (Some(k), Some(k2)) = (k, k2)
-        && k != k2
-    {
-        return Err(format!("the inner lengths differ: {k} and {k2}"));
-    }
-    let lead = |dims: &[Option<usize>]| Dims::from_slice(&dims[..dims.len().saturating_sub(2)]);
-    let mut out = broadcast(&lead(a), &lead(b))?;
-    out.extend(rows);
-    out.extend(columns);
-    Ok(out)
-}
-
-/// A possibly negative axis as a position.
-pub(super) fn position(axis: isize, rank: usize) -> Result<usize, String> {
-    let position = if axis < 0 { axis + rank as isize } else { axis };
-    usize::try_from(position).ok().filter(|&position| position < rank).ok_or_else(|| {
-        format!(
-            "axis {axis} does not exist (there {} {rank})",
-            if rank == 1 { "is" } else { "are" }
-        )
-    })
-}
-
-fn reduced(dims: &[Option<usize>], axes: &[isize], keep: bool) -> Result<Dims, String> {
-    let mut gone = vec![axes.is_empty(); dims.len()];
-    for &axis in axes {
-        let position = position(axis, dims.len())?;
-        if std::mem::replace(&mut gone[position], true) {
-            return Err(format!("axis {axis} stands twice"));
-        }
-    }
-    let kept = dims.iter().zip(gone);
-    Ok(kept
-        .filter_map(|(&dim, gone)| if gone { keep.then_some(Some(1)) } else { Some(dim) })
-        .collect())
-}
-
-fn cross_entropy(inputs: &[&Form]) -> Inferred {
-    let [logits, targets] = exactly(inputs)?;
-    float(logits)?;
-    if targets.dtype != DType::Int64 {
-        return Err(format!("its classes must be int64, found {}", targets.dtype));
-    }
-    let ([rows, _], [count]) = (&logits.dims[..], &targets.dims[..]) else {
-        return Err("takes logits [n, classes] and n classes".to_owned());
-    };
-    match (rows, count) {
-        (Some(rows), Some(count)) if rows != count => {
-            Err(format!("{rows} rows of logits need as many classes, found {count}"))
-        }
-        _ => Ok(vec![Form::new(logits.dtype, Dims::new())]),
-    }
-}
-
-fn reshaped(from: &[Option<usize>], to: &[Option<usize>]) -> Result<Dims, String> {
-    if to.iter().filter(|dim| dim.is_none()).count() > 1 {
-        return Err("at most one axis of the new shape can be -1".to_owned());
-    }
-    let known: usize = to.iter().flatten().product();
-    let count: Option<usize> = from.iter().copied().product();
-    let mut out = Dims::from_slice(to);
-    let Some(count) = count else { return Ok(out) };
-    let free = out.iter_mut().find(|dim| dim.is_none());
-    let fits = match free {
-        Some(dim) if known > 0 && count.is_multiple_of(known) => {
-            *dim = Some(count / known);
-            true
-        }
-        Some(_) => false,
-        None => known == count,
-    };
-    if fits {
-        return Ok(out);
-    }
-    Err(format!("{} has {count} elements, which do not fit {}", ShapeOf(from), ShapeOf(to)))
-}
-
-fn permuted(dims: &[Option<usize>], order: &[isize]) -> Result<Dims, String> {
-    if order.len() != dims.len() {
-        return Err(format!("{} axes need as many positions, found {}", dims.len(), order.len()));
-    }
-    let mut seen = vec![false; dims.len()];
-    order
-        .iter()
-        .map(|&axis| {
-            let at = position(axis, dims.len())?;
-            match std::mem::replace(&mut seen[at], true) {
-                true => Err(format!("axis {axis} stands twice")),
-                false => Ok(dims[at]),
-            }
-        })
-        .collect()
-}
-
-fn concat(inputs: &[&Form], axis: isize) -> Inferred {
-    let Some((first, rest)) = inputs.split_first() else {
-        return Err("takes one input or more, found none".to_owned());
-    };
-    let at = position(axis, first.dims.len())?;
-    let mut out = (*first).clone();
-    for form in rest {
-        same_dtype(first, form)?;
-        if form.dims.len() != out.dims.len() {
-            return Err(format!(
-                "shapes {} and {} differ in rank",
-                ShapeOf(&first.dims),
-                ShapeOf(&form.dims)
-            ));
-        }
-        for (i, (dim, other)) in out.dims.iter_mut().zip(&form.dims).enumerate() {
-            *dim = match (*dim, *other) {
-                (a, b) if i == at => a.zip(b).map(|(a, b)| a + b),
-                (Some(a), Some(b)) if a != b => {
-                    return Err(format!(
-                        "shapes {} and {} differ beside axis {axis}",
-                        ShapeOf(&first.dims),
-                        ShapeOf(&form.dims)
-                    ));
-                }
-                (a, b) => a.or(b),
-            };
-        }
-    }
-    Ok(vec![out])
 }

@@ -1,18 +1,16 @@
-//! Layers and common ops: what a program is written with. Each adds an operator and gives the
-//! variable that it computes.
+//! Layers, with their parameters, and ops of several variables. Each adds operators and gives the
+//! variable that they compute.
 
-use std::ops::{Add, Div, Mul, Neg, Sub};
 use std::panic::Location;
 
 use super::build::Change;
-use super::dims::{IntoDims, read_dims};
 use super::ir::{Form, Place, wrong};
 use super::kind::{Init, Kind, Reduction};
 use super::program::Program;
 use super::variable::Variable;
 use crate::array::DType;
 use crate::error::Result;
-use crate::ops::{Binary, Unary};
+use crate::ops::Binary;
 
 /// How a fully connected layer's parameters are named and start.
 #[derive(Clone, Debug)]
@@ -149,347 +147,58 @@ impl Program {
     pub fn concat(&self, variables: &[&Variable], axis: isize) -> Result<Variable> {
         self.one(Kind::Concat { axis }, variables, Location::caller())
     }
-}
 
-macro_rules! unary {
-    ($($method:ident $op:ident;)*) => {
-        /// # Functions of each element
-        ///
-        /// As the methods of [`Tensor`](crate::Tensor) of the same names. All are for float types;
-        /// of another type, they are an [`Error::Program`](crate::Error::Program).
-        impl Variable {
-            $(
-                #[doc = concat!("As [`Tensor::", stringify!($method), "`](crate::Tensor::", stringify!($method), ").")]
-                ///
-                /// # Errors
-                ///
-                /// [`Error::Program`](crate::Error::Program) if the elements are no floats.
-                #[track_caller]
-                pub fn $method(&self) -> Result<Variable> {
-                    self.program.one(Kind::Unary(Unary::$op), &[self], Location::caller())
-                }
-            )*
-        }
-
-        impl Kind {
-            /// Functions of each element that a program can have.
-            pub(super) const UNARY: &'static [Unary] = &[$(Unary::$op),*];
-        }
-    };
-}
-
-unary! {
-    neg Neg;
-    abs Abs;
-    signum Signum;
-    floor Floor;
-    ceil Ceil;
-    round Round;
-    square Square;
-    sqrt Sqrt;
-    rsqrt Rsqrt;
-    recip Recip;
-    exp Exp;
-    exp_m1 ExpM1;
-    ln Ln;
-    ln_1p Ln1p;
-    sin Sin;
-    cos Cos;
-    tan Tan;
-    asin Asin;
-    acos Acos;
-    atan Atan;
-    sinh Sinh;
-    cosh Cosh;
-    tanh Tanh;
-    sigmoid Sigmoid;
-    relu Relu;
-}
-
-/// What can stand on the right of an operator: a variable or a number.
-pub trait IntoOperand {
-    #[doc(hidden)]
-    fn operand(self) -> Operand;
-}
-
-/// See [`IntoOperand`].
-#[doc(hidden)]
-#[derive(Debug)]
-pub enum Operand {
-    Variable(Variable),
-    Number(f64),
-}
-
-impl IntoOperand for &Variable {
-    fn operand(self) -> Operand {
-        Operand::Variable(self.clone())
-    }
-}
-
-impl IntoOperand for Variable {
-    fn operand(self) -> Operand {
-        Operand::Variable(self)
-    }
-}
-
-impl IntoOperand for f64 {
-    fn operand(self) -> Operand {
-        Operand::Number(self)
-    }
-}
-
-impl Variable {
-    fn binary(
+    /// A table of `rows` vectors, a new parameter, of which `ids` picks: from int64 `[..]` to
+    /// `[.., width]`. At most one axis of `ids` may be free, unless it is a vector.
+    ///
+    /// ```
+    /// use autograd_core::DType;
+    /// use autograd_core::static_graph::{Executor, Program};
+    /// use ndarray::arr2;
+    ///
+    /// let program = Program::new();
+    /// let words = program.data("words", [-1, 3], DType::Int64)?;
+    /// let vectors = program.embedding(&words, 100, 8, DType::Float32)?;
+    /// assert_eq!(vectors.shape(), [None, Some(3), Some(8)]);
+    /// let executor = Executor::new();
+    /// executor.run(&program.startup(), &[], &[])?;
+    /// let run = executor.run(&program, &[("words", &arr2(&[[7_i64, 7, 99]]))], &[&vectors])?;
+    /// assert_eq!(run[0].shape(), [1, 3, 8]);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Program`](crate::Error::Program) if `ids` is not int64 or has two free axes, or the
+    /// vectors are of no float type. An id that the table does not have is an error of the run.
+    #[track_caller]
+    pub fn embedding(
         &self,
-        op: Binary,
-        right: impl IntoOperand,
-        location: &'static Location<'static>,
+        ids: &Variable,
+        rows: usize,
+        width: usize,
+        dtype: DType,
     ) -> Result<Variable> {
-        match right.operand() {
-            Operand::Variable(right) => {
-                self.program.one(Kind::Binary(op), &[self, &right], location)
+        let place = Place::Line(Location::caller());
+        let mut index = self.own("embedding", ids, &place)?;
+        let form = ids.form();
+        let output = self.change(|change| {
+            let name = change.graph.fresh_name("embedding", false);
+            let table = Form::new(dtype, [Some(rows), Some(width)].into_iter().collect());
+            let name = format!("{name}.weight");
+            let table =
+                change.keep("embedding", &name, table, true, Init::Normal(0.0, 1.0), &place)?;
+            if form.dims.len() != 1 {
+                let flat = Kind::Reshape([None].into_iter().collect());
+                index = change.add(flat, &[index], &place)?;
             }
-            Operand::Number(scalar) => {
-                self.program.one(Kind::Scalar { op, scalar, swapped: false }, &[self], location)
+            let picked = change.add(Kind::IndexSelect { axis: 0 }, &[table, index], &place)?;
+            if form.dims.len() == 1 {
+                return Ok(picked);
             }
-        }
-    }
-
-    fn scalar_left(
-        &self,
-        op: Binary,
-        scalar: f64,
-        location: &'static Location<'static>,
-    ) -> Variable {
-        let kind = Kind::Scalar { op, scalar, swapped: true };
-        expect(self.program.one(kind, &[self], location))
-    }
-}
-
-macro_rules! binary {
-    ($($method:ident $op:ident $doc:literal;)*) => {
-        /// # Functions of two variables
-        ///
-        /// Shapes broadcast, as those of tensors; the right one may be a number.
-        impl Variable {
-            $(
-                #[doc = $doc]
-                ///
-                /// # Errors
-                ///
-                /// [`Error::Program`](crate::Error::Program) if the shapes cannot be broadcast
-                /// together, the element types differ, or the variables are of two programs.
-                #[track_caller]
-                pub fn $method(&self, right: impl IntoOperand) -> Result<Variable> {
-                    self.binary(Binary::$op, right, Location::caller())
-                }
-            )*
-        }
-
-        impl Kind {
-            /// Functions of two elements that a program can have.
-            pub(super) const BINARY: &'static [Binary] = &[$(Binary::$op),*];
-        }
-    };
-}
-
-binary! {
-    try_add Add "`self + right`.";
-    try_sub Sub "`self - right`.";
-    try_mul Mul "`self * right`, element by element.";
-    try_div Div "`self / right`, element by element.";
-    pow Pow "`self` to the power `right`.";
-    maximum Maximum "The greater of each two elements.";
-    minimum Minimum "The lesser of each two elements.";
-}
-
-#[track_caller]
-fn expect(built: Result<Variable>) -> Variable {
-    match built {
-        Ok(variable) => variable,
-        Err(error) => panic!("{error}"),
-    }
-}
-
-macro_rules! operators {
-    ($($trait:ident $method:ident;)*) => {$(
-        /// Panics where the method of [`Variable`] gives an error.
-        impl<R: IntoOperand> $trait<R> for &Variable {
-            type Output = Variable;
-
-            #[track_caller]
-            fn $method(self, right: R) -> Variable {
-                expect(self.binary(Binary::$trait, right, Location::caller()))
-            }
-        }
-
-        /// Panics where the method of [`Variable`] gives an error.
-        impl<R: IntoOperand> $trait<R> for Variable {
-            type Output = Variable;
-
-            #[track_caller]
-            fn $method(self, right: R) -> Variable {
-                expect(self.binary(Binary::$trait, right, Location::caller()))
-            }
-        }
-
-        /// Panics if the elements are no numbers.
-        impl $trait<&Variable> for f64 {
-            type Output = Variable;
-
-            #[track_caller]
-            fn $method(self, right: &Variable) -> Variable {
-                right.scalar_left(Binary::$trait, self, Location::caller())
-            }
-        }
-
-        /// Panics if the elements are no numbers.
-        impl $trait<Variable> for f64 {
-            type Output = Variable;
-
-            #[track_caller]
-            fn $method(self, right: Variable) -> Variable {
-                right.scalar_left(Binary::$trait, self, Location::caller())
-            }
-        }
-    )*};
-}
-
-operators! {
-    Add add;
-    Sub sub;
-    Mul mul;
-    Div div;
-}
-
-/// Panics if the elements are no floats.
-impl Neg for &Variable {
-    type Output = Variable;
-
-    #[track_caller]
-    fn neg(self) -> Variable {
-        expect(self.program.one(Kind::Unary(Unary::Neg), &[self], Location::caller()))
-    }
-}
-
-macro_rules! reductions {
-    ($($method:ident $op:ident $doc:literal;)*) => {
-        /// # Reductions
-        impl Variable {
-            $(
-                #[doc = concat!($doc, " along `axes`, which are taken away; all of them if none is given.")]
-                ///
-                /// # Errors
-                ///
-                /// [`Error::Program`](crate::Error::Program) if an axis does not exist or stands
-                /// twice.
-                #[track_caller]
-                pub fn $method(&self, axes: &[isize]) -> Result<Variable> {
-                    let kind = Kind::Reduce { op: Reduction::$op, axes: axes.to_vec(), keep: false };
-                    self.program.one(kind, &[self], Location::caller())
-                }
-            )*
-        }
-    };
-}
-
-reductions! {
-    sum Sum "The sum";
-    mean Mean "The mean";
-    prod Prod "The product";
-    max Max "The greatest element";
-    min Min "The least element";
-}
-
-/// # Matrices, shapes, losses
-///
-/// Each is an [`Error::Program`](crate::Error::Program) where shapes or element types do not fit.
-impl Variable {
-    /// The matrix product; see [`Tensor::matmul`](crate::Tensor::matmul).
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Program`](crate::Error::Program) if the inner lengths differ.
-    #[track_caller]
-    pub fn matmul(&self, right: &Variable) -> Result<Variable> {
-        self.program.one(Kind::Matmul, &[self, right], Location::caller())
-    }
-
-    /// `exp(x)` divided by its sum along an axis.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Program`](crate::Error::Program) if there is no such axis.
-    #[track_caller]
-    pub fn softmax(&self, axis: isize) -> Result<Variable> {
-        self.program.one(Kind::Softmax { axis }, &[self], Location::caller())
-    }
-
-    /// The logarithm of [`Variable::softmax`].
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Program`](crate::Error::Program) if there is no such axis.
-    #[track_caller]
-    pub fn log_softmax(&self, axis: isize) -> Result<Variable> {
-        self.program.one(Kind::LogSoftmax { axis }, &[self], Location::caller())
-    }
-
-    /// [`Program::cross_entropy`] of these logits.
-    ///
-    /// # Errors
-    ///
-    /// As [`Program::cross_entropy`].
-    #[track_caller]
-    pub fn cross_entropy(&self, classes: &Variable) -> Result<Variable> {
-        self.program.one(Kind::CrossEntropy, &[self, classes], Location::caller())
-    }
-
-    /// The same elements under another shape, one axis of which may be -1: what is left.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Program`](crate::Error::Program) if the elements do not fit.
-    #[track_caller]
-    pub fn reshape(&self, shape: impl IntoDims) -> Result<Variable> {
-        let location = Location::caller();
-        let dims = read_dims(shape, "reshape", &Place::Line(location))?;
-        self.program.one(Kind::Reshape(dims), &[self], location)
-    }
-
-    /// Axes in another order.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Program`](crate::Error::Program) if an axis is missing or stands twice.
-    #[track_caller]
-    pub fn permute(&self, order: &[isize]) -> Result<Variable> {
-        self.program.one(Kind::Permute(order.to_vec()), &[self], Location::caller())
-    }
-
-    /// The same numbers as elements of another type.
-    ///
-    /// # Errors
-    ///
-    /// None today.
-    #[track_caller]
-    pub fn cast(&self, dtype: DType) -> Result<Variable> {
-        self.program.one(Kind::Cast(dtype), &[self], Location::caller())
-    }
-
-    /// Each element is 0 with probability `p`, else divided by `1 - p`; in a
-    /// [copy for testing](Program::clone_program) nothing changes.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Program`](crate::Error::Program) if `p` is not in [0, 1].
-    #[track_caller]
-    pub fn dropout(&self, p: f64) -> Result<Variable> {
-        let location = Location::caller();
-        if !(0.0..=1.0).contains(&p) {
-            let why = format!("`p` must be a probability, found {p}");
-            return Err(wrong("dropout", &Place::Line(location), why));
-        }
-        self.program.one(Kind::Dropout { p, training: true }, &[self], location)
+            let dims = form.dims.iter().copied().chain([Some(width)]).collect();
+            change.add(Kind::Reshape(dims), &[picked], &place)
+        })?;
+        Ok(self.variable(output))
     }
 }

@@ -31,6 +31,7 @@
 //! error names the operator, the variable and the line that built it. Feeds and what user functions
 //! return are checked when it runs. A run that fails changes no parameter.
 
+mod arithmetic;
 mod backward;
 mod build;
 mod chain;
@@ -39,24 +40,30 @@ mod draw;
 mod eager;
 mod executor;
 mod file;
+mod forms;
 mod frame;
 mod guard;
 mod ir;
 mod kind;
+mod layer;
 mod layers;
+mod merge;
 mod optim;
 mod plan;
 mod program;
 mod py_func;
 mod run;
 mod scope;
+mod shaping;
 mod task;
 mod text;
 mod threads;
+mod trace;
 mod variable;
 mod verify;
 
 pub use crate::optim::{Adam, AdamW, Sgd};
+pub use arithmetic::IntoOperand;
 pub use backward::{append_backward, gradients, gradients_with};
 pub use dims::IntoDims;
 pub use eager::EagerCall;
@@ -64,12 +71,13 @@ pub use executor::{Executor, Feed, Fetch};
 pub use file::Functions;
 pub use guard::{ProgramGuard, default_main_program, default_startup_program, program_guard};
 pub use kind::Init;
-pub use layers::{FcOptions, IntoOperand};
+pub use layers::FcOptions;
 pub use program::Program;
 pub use py_func::{
     Arity, Outcome, Param, PyFunc, PyFuncCall, PyFuncListCall, PyFuncParam, PyFuncReturn,
     PyFuncValue, Signature, Variables,
 };
+pub use trace::TraceCall;
 pub use variable::{Block, Variable};
 
 /// An operator of programs from an impl block over arrays: [`Program::py_func`] with names.

@@ -1,14 +1,19 @@
 //! How operators compute: by the eager engine's ops and rules, so that figures and derivatives are
 //! the same and nothing is written twice.
 
+use std::any::Any;
+use std::sync::Arc;
+
 use smallvec::{SmallVec, smallvec};
 
+use super::forms::position;
 use super::ir::Form;
-use super::kind::{Init, Kind, Reduction};
+use super::kind::{Init, Kind, Pool, Reduction};
 use crate::array::DType;
 use crate::error::Result;
 use crate::graph::{AnyTensor, Element, Tensor, for_any};
-use crate::ops::{Binary, Float, Input, Numeric, rules};
+use crate::ops::elementwise::Op;
+use crate::ops::{Binary, Conv2dOptions, Float, Input, Numeric, rules};
 
 /// What an operator is given, or computes: seldom more than four.
 pub(super) type Values = SmallVec<[AnyTensor; 4]>;
@@ -103,6 +108,9 @@ impl Kind {
         match self {
             Self::PyFunc(function) => return function.run(inputs),
             Self::Eager(eager) => return eager.run(inputs),
+            Self::Constant(tensor) => return Ok(smallvec![tensor.alias()]),
+            Self::Layer(layer) => return layer.run(inputs),
+            Self::Formula { op, .. } => return formula(&**op, &inputs),
             Self::Init { init, form } => return Ok(smallvec![init.run(form)]),
             Self::Sum => return sum(inputs).map(|sum| smallvec![sum]),
             Self::Concat { axis } => return concat(&inputs, *axis).map(|joined| smallvec![joined]),
@@ -134,6 +142,51 @@ impl Kind {
                 for_any!(x, x => AnyTensor::from(x.try_permute(order).map_err(told)?))
             }
             Self::Cast(dtype) => cast(&x, *dtype),
+            Self::BroadcastTo(dims) => {
+                number!(x, x => x.try_broadcast_to(whole(dims, x.shape())).map_err(told)?)
+            }
+            Self::Slice { axis, start, end, step } => {
+                let at = position(*axis, x.shape().len())?;
+                let end = end.unwrap_or(x.shape()[at]);
+                for_any!(x, x => AnyTensor::from(x.try_slice_axis(*axis, *start, end, *step).map_err(told)?))
+            }
+            Self::Where => {
+                let AnyTensor::Bool(mask) = x else {
+                    return Err("its mask must be bool".to_owned());
+                };
+                match (next()?, next()?) {
+                    (AnyTensor::Float32(a), AnyTensor::Float32(b)) => {
+                        mask.try_where_else(&a, &b).map_err(told)?.into()
+                    }
+                    (AnyTensor::Float64(a), AnyTensor::Float64(b)) => {
+                        mask.try_where_else(&a, &b).map_err(told)?.into()
+                    }
+                    (other, _) => return Err(not_numbers(&other)),
+                }
+            }
+            Self::Compare(name) => {
+                let other = next()?;
+                for_any!(x, x => compare(name, &x, &other)?)
+            }
+            Self::IndexSelect { axis } => {
+                let index = index(next()?)?;
+                number!(x, x => x.try_index_select(*axis, &index).map_err(told)?)
+            }
+            Self::Gather { axis } => {
+                let index = index(next()?)?;
+                number!(x, x => x.try_gather(*axis, &index).map_err(told)?)
+            }
+            Self::Conv2d(options) => {
+                let (weight, bias) = (next()?, inputs.next());
+                let bias = bias.as_ref();
+                float!(x, x => conv2d(&x, &weight, bias, *options)?)
+            }
+            Self::Pool2d(Pool::Max, options) => {
+                float!(x, x => x.try_max_pool2d(*options).map_err(told)?)
+            }
+            Self::Pool2d(Pool::Average, options) => {
+                float!(x, x => x.try_avg_pool2d(*options).map_err(told)?)
+            }
             Self::Dropout { p, training } => {
                 float!(x, x => x.try_dropout(*p, *training).map_err(told)?)
             }
@@ -250,6 +303,61 @@ fn lengths(dims: &[Option<usize>], count: usize) -> Computed<Vec<usize>> {
         return Err(format!("{count} elements do not fit {}", super::ir::ShapeOf(dims)));
     }
     Ok(dims.iter().map(|dim| dim.unwrap_or_else(|| count / known.max(1))).collect())
+}
+
+/// Lengths to stretch to: a free axis keeps the length it has.
+fn whole(dims: &[Option<usize>], from: &[usize]) -> Vec<usize> {
+    let lead = dims.len().saturating_sub(from.len());
+    let length = |(at, dim): (usize, &Option<usize>)| {
+        dim.unwrap_or_else(|| {
+            at.checked_sub(lead).and_then(|at| from.get(at)).copied().unwrap_or(1)
+        })
+    };
+    dims.iter().enumerate().map(length).collect()
+}
+
+fn index(tensor: AnyTensor) -> Computed<Tensor<i64>> {
+    tensor.downcast().ok_or_else(|| "its index must be int64".to_owned())
+}
+
+fn compare<T: Element>(name: &str, a: &Tensor<T>, b: &AnyTensor) -> Computed<AnyTensor> {
+    let b = typed::<T>(Some(b))?;
+    let compared = match name {
+        "equal" => a.try_equal(b),
+        "not_equal" => a.try_not_equal(b),
+        "greater" => a.try_greater(b),
+        "greater_equal" => a.try_greater_equal(b),
+        "less" => a.try_less(b),
+        _ => a.try_less_equal(b),
+    };
+    compared.map(AnyTensor::from).map_err(told)
+}
+
+fn conv2d<T: Float>(
+    x: &Tensor<T>,
+    weight: &AnyTensor,
+    bias: Option<&AnyTensor>,
+    options: Conv2dOptions,
+) -> Computed<Tensor<T>> {
+    let bias = bias.map(|bias| typed(Some(bias))).transpose()?;
+    x.try_conv2d(typed(Some(weight))?, bias, options).map_err(told)
+}
+
+/// A traced elementwise op.
+fn formula(op: &(dyn Any + Send + Sync), inputs: &[AnyTensor]) -> Computed<Values> {
+    fn run<T: Float>(op: &Arc<dyn Op<T>>, inputs: &[AnyTensor]) -> Computed<Values> {
+        let reals: Vec<&Tensor<T>> = inputs.iter().filter_map(AnyTensor::downcast_ref).collect();
+        let masks: Vec<&Tensor<bool>> = inputs.iter().filter_map(AnyTensor::downcast_ref).collect();
+        let outputs = T::elementwise(Arc::clone(op), &reals, &masks, here()).map_err(told)?;
+        Ok(outputs.into_iter().map(AnyTensor::from).collect())
+    }
+    if let Some(op) = op.downcast_ref::<Arc<dyn Op<f32>>>() {
+        return run(op, inputs);
+    }
+    match op.downcast_ref::<Arc<dyn Op<f64>>>() {
+        Some(op) => run(op, inputs),
+        None => Err("is an op of no float type".to_owned()),
+    }
 }
 
 fn cast(x: &AnyTensor, dtype: DType) -> AnyTensor {

@@ -2,6 +2,7 @@
 
 use std::panic::Location;
 
+use super::super::trace::{self, Call};
 use super::super::{Caller, Float, expect};
 use super::{copied, writable};
 use crate::error::{Error, Result};
@@ -84,6 +85,11 @@ impl<T: Float> Tensor<T> {
     /// [`Error::Value`] if `p` is not in [0, 1].
     #[track_caller]
     pub fn try_dropout(&self, p: f64, training: bool) -> Result<Tensor<T>> {
+        if trace::is_noting() {
+            let call = || Call::Dropout { p, training };
+            let run = || self.try_dropout(p, training);
+            return trace::op(call, || vec![trace::any(self)], Location::caller(), run);
+        }
         if !(0.0..=1.0).contains(&p) {
             return Err(Error::Value {
                 op: "dropout",

@@ -2,6 +2,7 @@
 
 use std::panic::Location;
 
+use super::super::trace::{self, Call};
 use super::super::{Caller, Float, expect};
 use super::window::{IntoPair, Plan, Window};
 use super::writable;
@@ -12,12 +13,24 @@ use crate::graph::{Keep, Plain, Tensor, no_grad, record};
 /// How a convolution moves over a picture: stride 1, no padding, no gaps, one group unless told.
 ///
 /// Each number is for both directions, or `[vertical, horizontal]`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conv2dOptions {
     stride: [usize; 2],
     padding: [usize; 2],
     dilation: [usize; 2],
     pub(crate) groups: usize,
+}
+
+impl Conv2dOptions {
+    /// Stride, padding, dilation and, twice, the number of groups.
+    pub(crate) fn parts(self) -> [[usize; 2]; 4] {
+        let Self { stride, padding, dilation, groups } = self;
+        [stride, padding, dilation, [groups; 2]]
+    }
+
+    pub(crate) fn of_parts([stride, padding, dilation, [groups, _]]: [[usize; 2]; 4]) -> Self {
+        Self { stride, padding, dilation, groups }
+    }
 }
 
 impl Default for Conv2dOptions {
@@ -154,6 +167,17 @@ fn check(
     Plan::new(op, Window { kernel, stride, padding, dilation }, input)
 }
 
+/// The shape of a convolution of pictures of this shape.
+pub(crate) fn conv2d_shape(
+    input: &[usize],
+    weight: &[usize],
+    bias: Option<&[usize]>,
+    options: Conv2dOptions,
+) -> Result<[usize; 4]> {
+    let [height, width] = check(input, weight, bias, options)?.output;
+    Ok([input[0], weight[0], height, width])
+}
+
 fn conv2d<T: Float>(
     x: &Tensor<T>,
     weight: &Tensor<T>,
@@ -161,6 +185,13 @@ fn conv2d<T: Float>(
     options: Conv2dOptions,
     caller: Caller,
 ) -> Result<Tensor<T>> {
+    if trace::is_noting() {
+        let (call, inputs) = (
+            Call::Conv2d(options),
+            [Some(x), Some(weight), bias].into_iter().flatten().map(trace::any).collect(),
+        );
+        return trace::op(|| call, || inputs, caller, || conv2d(x, weight, bias, options, caller));
+    }
     let plan = check(x.shape(), weight.shape(), bias.map(Tensor::shape), options)?;
     let groups = options.groups;
     let product = no_grad().run(|| -> Result<Tensor<T>> {

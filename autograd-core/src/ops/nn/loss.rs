@@ -3,6 +3,7 @@
 use std::panic::Location;
 
 use super::super::index::check_indices;
+use super::super::trace::{self, Call};
 use super::super::{Caller, Float, expect};
 use super::{check_same_shape, copied};
 use crate::array::Value;
@@ -36,6 +37,10 @@ fn cross_entropy<T: Float>(
     targets: &Tensor<i64>,
     caller: Caller,
 ) -> Result<Tensor<T>> {
+    if trace::is_noting() {
+        let (call, inputs) = (Call::CrossEntropy, vec![trace::any(logits), trace::any(targets)]);
+        return trace::op(|| call, || inputs, caller, || cross_entropy(logits, targets, caller));
+    }
     let classes = check_targets("cross_entropy", logits.shape(), targets)?;
     let (sums, loss) = {
         let logits = logits.read();

@@ -18,6 +18,9 @@ pub(crate) use kernels::Kernels;
 pub use pool::PoolOptions;
 pub use window::IntoPair;
 
+pub(crate) use conv::conv2d_shape;
+pub(crate) use pool::pool2d_shape;
+
 use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
 use crate::graph::{Element, Tensor};

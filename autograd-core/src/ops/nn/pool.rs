@@ -2,6 +2,7 @@
 
 use std::panic::Location;
 
+use super::super::trace::{self, Call};
 use super::super::{Caller, Float, expect};
 use super::conv::{fold, unfold};
 use super::window::{IntoPair, Plan, Window};
@@ -14,7 +15,7 @@ use crate::graph::{Plain, Tensor, no_grad, record};
 ///
 /// Each number is for both directions, or `[vertical, horizontal]`; a plain window size can stand
 /// for the options.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolOptions {
     kernel: [usize; 2],
     stride: Option<[usize; 2]>,
@@ -22,6 +23,15 @@ pub struct PoolOptions {
 }
 
 impl PoolOptions {
+    /// Window, stride and padding.
+    pub(crate) fn parts(self) -> [[usize; 2]; 3] {
+        [self.kernel, self.stride.unwrap_or(self.kernel), self.padding]
+    }
+
+    pub(crate) fn of_parts([kernel, stride, padding]: [[usize; 2]; 3]) -> Self {
+        Self { kernel, stride: Some(stride), padding }
+    }
+
     /// A window of this size.
     pub fn new(kernel: impl IntoPair) -> Self {
         Self { kernel: kernel.into_pair(), stride: None, padding: [0, 0] }
@@ -74,7 +84,21 @@ fn output_shape(x: &[usize], plan: &Plan) -> Shape {
     Shape::from_slice(&[x[0], x[1], plan.output[0], plan.output[1]])
 }
 
+/// The shape of what pooling makes of pictures of this shape.
+pub(crate) fn pool2d_shape(
+    op: &'static str,
+    options: PoolOptions,
+    input: &[usize],
+) -> Result<[usize; 4]> {
+    let [height, width] = options.plan(op, input)?.output;
+    Ok([input[0], input[1], height, width])
+}
+
 fn max_pool2d<T: Float>(x: &Tensor<T>, options: PoolOptions, caller: Caller) -> Result<Tensor<T>> {
+    if trace::is_noting() {
+        let (call, inputs) = (Call::MaxPool2d(options), vec![trace::any(x)]);
+        return trace::op(|| call, || inputs, caller, || max_pool2d(x, options, caller));
+    }
     let plan = options.plan("max_pool2d", x.shape())?;
     let shape = output_shape(x.shape(), &plan);
     let (best, places) = {
@@ -96,6 +120,10 @@ fn max_pool2d<T: Float>(x: &Tensor<T>, options: PoolOptions, caller: Caller) -> 
 }
 
 fn avg_pool2d<T: Float>(x: &Tensor<T>, options: PoolOptions, caller: Caller) -> Result<Tensor<T>> {
+    if trace::is_noting() {
+        let (call, inputs) = (Call::AvgPool2d(options), vec![trace::any(x)]);
+        return trace::op(|| call, || inputs, caller, || avg_pool2d(x, options, caller));
+    }
     let plan = options.plan("avg_pool2d", x.shape())?;
     let shape = output_shape(x.shape(), &plan);
     let [n, c, height, width] = [x.shape()[0], x.shape()[1], plan.input[0], plan.input[1]];

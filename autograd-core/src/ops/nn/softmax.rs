@@ -2,6 +2,7 @@
 
 use std::panic::Location;
 
+use super::super::trace::{self, Call};
 use super::super::{Caller, Float, expect};
 use super::{copied, writable};
 use crate::array::shape::{axes as check_axes, axis as check_axis};
@@ -26,6 +27,16 @@ impl Softmax {
 }
 
 fn run<T: Float>(op: Softmax, x: &Tensor<T>, axis: isize, caller: Caller) -> Result<Tensor<T>> {
+    if trace::is_noting() {
+        let (call, inputs) = (
+            match op {
+                Softmax::Plain => Call::Softmax(axis),
+                Softmax::Log => Call::LogSoftmax(axis),
+            },
+            vec![trace::any(x)],
+        );
+        return trace::op(|| call, || inputs, caller, || run(op, x, axis, caller));
+    }
     let position = check_axis(op.name(), axis, x.ndim())?;
     if position + 1 == x.ndim() {
         return Ok(last(op, x, caller));

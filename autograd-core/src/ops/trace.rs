@@ -1,0 +1,221 @@
+//! Traces: what a closure of eager ops does, op by op, noted while it runs on examples.
+//!
+//! An op that can be in a program says so where it starts; what is computed inside it is its own
+//! business. One flag of a thread is all that costs where nothing is noted.
+
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use super::elementwise::Op;
+use super::reduce::Reduce;
+use super::{Binary, Caller, Conv2dOptions, PoolOptions, Unary};
+use crate::array::DType;
+use crate::error::Result;
+use crate::graph::{AnyTensor, Element, Tensor};
+
+/// An op without its tensors.
+#[derive(Clone)]
+pub(crate) enum Call {
+    Unary(Unary),
+    Binary(Binary),
+    Scalar {
+        op: Binary,
+        scalar: f64,
+        swapped: bool,
+    },
+    Matmul,
+    Reduce {
+        op: Reduce,
+        axes: Vec<isize>,
+        keep: bool,
+    },
+    Softmax(isize),
+    LogSoftmax(isize),
+    CrossEntropy,
+    Reshape(Vec<usize>),
+    BroadcastTo(Vec<usize>),
+    Permute(Vec<isize>),
+    Slice {
+        axis: isize,
+        start: usize,
+        end: usize,
+        step: usize,
+    },
+    Concat(isize),
+    Cast(DType),
+    Where,
+    Compare(&'static str),
+    IndexSelect(isize),
+    Gather(isize),
+    Conv2d(Conv2dOptions),
+    MaxPool2d(PoolOptions),
+    AvgPool2d(PoolOptions),
+    Dropout {
+        p: f64,
+        training: bool,
+    },
+    /// An elementwise op of a user: its formulas, as `Arc<dyn Op<f32>>` or of `f64`.
+    Formula {
+        name: &'static str,
+        op: Arc<dyn Any + Send + Sync>,
+    },
+    Layer(Box<Layer>),
+}
+
+/// A `#[py_layer]` op; its backward is in the graph of its outputs.
+#[derive(Clone)]
+pub(crate) struct Layer {
+    pub(crate) name: &'static str,
+    /// What forward did.
+    pub(crate) forward: Vec<Note>,
+    /// The tensors that forward returned, by address: the outputs are these, with a place in the
+    /// graph.
+    pub(crate) returned: Vec<*const ()>,
+}
+
+/// One op that ran.
+#[derive(Clone)]
+pub(crate) struct Note {
+    pub(crate) call: Call,
+    /// Held, so that no address is used twice and nothing is changed where it stands.
+    pub(crate) inputs: Vec<AnyTensor>,
+    pub(crate) outputs: Vec<AnyTensor>,
+    pub(crate) caller: Caller,
+}
+
+/// Whether ops are noted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Off,
+    Noting,
+    /// Inside an op.
+    Inside,
+}
+
+thread_local! {
+    static STATE: Cell<State> = const { Cell::new(State::Off) };
+    static NOTES: RefCell<Vec<Note>> = const { RefCell::new(Vec::new()) };
+    /// What was noted before each layer whose forward runs now.
+    static AROUND: RefCell<Vec<Vec<Note>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Sets the state until dropped, also by a panic.
+struct Within(State);
+
+impl Within {
+    fn state(state: State) -> Self {
+        Self(STATE.replace(state))
+    }
+}
+
+impl Drop for Within {
+    fn drop(&mut self) {
+        STATE.set(self.0);
+    }
+}
+
+/// Whether an op that starts now is to be noted.
+#[inline(always)]
+pub(crate) fn is_noting() -> bool {
+    matches!(STATE.get(), State::Noting)
+}
+
+/// Runs a closure and notes its ops, which come back; notes around go on afterwards.
+pub(crate) fn collect<R>(run: impl FnOnce() -> R) -> (R, Vec<Note>) {
+    struct Before(Vec<Note>, Vec<Vec<Note>>);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            NOTES.replace(std::mem::take(&mut self.0));
+            AROUND.replace(std::mem::take(&mut self.1));
+        }
+    }
+    let before = Before(NOTES.take(), AROUND.take());
+    let within = Within::state(State::Noting);
+    let result = run();
+    drop(within);
+    // Layers that failed never ended.
+    let mut notes: Vec<Note> = AROUND.take().into_iter().flatten().collect();
+    notes.extend(NOTES.take());
+    drop(before);
+    (result, notes)
+}
+
+/// The forward of a layer starts: what it does is noted by itself.
+pub(crate) fn begin_layer() {
+    if is_noting() {
+        AROUND.with_borrow_mut(|around| around.push(NOTES.take()));
+    }
+}
+
+/// It has ended: what it did comes back.
+pub(crate) fn end_layer() -> Option<Vec<Note>> {
+    let around = is_noting().then(|| AROUND.with_borrow_mut(Vec::pop)).flatten()?;
+    Some(NOTES.replace(around))
+}
+
+/// What an op returns.
+pub(crate) trait Outputs {
+    fn outputs(&self) -> Vec<AnyTensor>;
+}
+
+impl<T: Element> Outputs for Tensor<T> {
+    fn outputs(&self) -> Vec<AnyTensor> {
+        vec![T::wrap(self.clone())]
+    }
+}
+
+impl<T: Element> Outputs for super::elementwise::Outputs<T> {
+    fn outputs(&self) -> Vec<AnyTensor> {
+        self.iter().map(|output| T::wrap(output.clone())).collect()
+    }
+}
+
+impl<O: Outputs> Outputs for Result<O> {
+    fn outputs(&self) -> Vec<AnyTensor> {
+        self.as_ref().map_or(Vec::new(), Outputs::outputs)
+    }
+}
+
+/// Runs an op, and notes it where that is asked for.
+#[inline(always)]
+pub(crate) fn op<O: Outputs>(
+    call: impl FnOnce() -> Call,
+    inputs: impl FnOnce() -> Vec<AnyTensor>,
+    caller: Caller,
+    run: impl FnOnce() -> O,
+) -> O {
+    if is_noting() { noted(call(), inputs(), caller, run) } else { run() }
+}
+
+#[cold]
+fn noted<O: Outputs>(
+    call: Call,
+    inputs: Vec<AnyTensor>,
+    caller: Caller,
+    run: impl FnOnce() -> O,
+) -> O {
+    let inside = Within::state(State::Inside);
+    let done = run();
+    drop(inside);
+    let outputs = done.outputs();
+    if !outputs.is_empty() {
+        note(Note { call, inputs, outputs, caller });
+    }
+    done
+}
+
+pub(crate) fn note(note: Note) {
+    NOTES.with_borrow_mut(|notes| notes.push(note));
+}
+
+/// Any tensor as one of unknown type.
+pub(crate) fn any<T: Element>(tensor: &Tensor<T>) -> AnyTensor {
+    T::wrap(tensor.clone())
+}
+
+/// An elementwise op to keep.
+pub(crate) fn formula<T: Element>(op: &Arc<dyn Op<T>>) -> Call {
+    let (name, op) = (op.info().name, Arc::clone(op));
+    Call::Formula { name, op: Arc::new(op) }
+}

@@ -1,0 +1,266 @@
+//! Arithmetic of variables: functions of each element, operators, reductions.
+
+use std::ops::{Add, Div, Mul, Neg, Sub};
+use std::panic::Location;
+
+use super::kind::{Kind, Reduction};
+use super::variable::Variable;
+use crate::error::Result;
+use crate::ops::{Binary, Unary};
+
+macro_rules! unary {
+    ($($method:ident $op:ident;)*) => {
+        /// # Functions of each element
+        ///
+        /// As the methods of [`Tensor`](crate::Tensor) of the same names. All are for float types;
+        /// of another type, they are an [`Error::Program`](crate::Error::Program).
+        impl Variable {
+            $(
+                #[doc = concat!("As [`Tensor::", stringify!($method), "`](crate::Tensor::", stringify!($method), ").")]
+                ///
+                /// # Errors
+                ///
+                /// [`Error::Program`](crate::Error::Program) if the elements are no floats.
+                #[track_caller]
+                pub fn $method(&self) -> Result<Variable> {
+                    self.program.one(Kind::Unary(Unary::$op), &[self], Location::caller())
+                }
+            )*
+        }
+
+        impl Kind {
+            /// Functions of each element that a program can have.
+            pub(super) const UNARY: &'static [Unary] = &[$(Unary::$op),*];
+        }
+    };
+}
+
+unary! {
+    neg Neg;
+    abs Abs;
+    signum Signum;
+    floor Floor;
+    ceil Ceil;
+    round Round;
+    square Square;
+    sqrt Sqrt;
+    rsqrt Rsqrt;
+    recip Recip;
+    exp Exp;
+    exp_m1 ExpM1;
+    ln Ln;
+    ln_1p Ln1p;
+    sin Sin;
+    cos Cos;
+    tan Tan;
+    asin Asin;
+    acos Acos;
+    atan Atan;
+    sinh Sinh;
+    cosh Cosh;
+    tanh Tanh;
+    sigmoid Sigmoid;
+    relu Relu;
+    step Step;
+    log2 Log2;
+    log10 Log10;
+    softplus Softplus;
+    silu Silu;
+    erf Erf;
+    gelu Gelu;
+}
+
+/// What can stand on the right of an operator: a variable or a number.
+pub trait IntoOperand {
+    #[doc(hidden)]
+    fn operand(self) -> Operand;
+}
+
+/// See [`IntoOperand`].
+#[doc(hidden)]
+#[derive(Debug)]
+pub enum Operand {
+    Variable(Variable),
+    Number(f64),
+}
+
+impl IntoOperand for &Variable {
+    fn operand(self) -> Operand {
+        Operand::Variable(self.clone())
+    }
+}
+
+impl IntoOperand for Variable {
+    fn operand(self) -> Operand {
+        Operand::Variable(self)
+    }
+}
+
+impl IntoOperand for f64 {
+    fn operand(self) -> Operand {
+        Operand::Number(self)
+    }
+}
+
+impl Variable {
+    fn binary(
+        &self,
+        op: Binary,
+        right: impl IntoOperand,
+        location: &'static Location<'static>,
+    ) -> Result<Variable> {
+        match right.operand() {
+            Operand::Variable(right) => {
+                self.program.one(Kind::Binary(op), &[self, &right], location)
+            }
+            Operand::Number(scalar) => {
+                self.program.one(Kind::Scalar { op, scalar, swapped: false }, &[self], location)
+            }
+        }
+    }
+
+    fn scalar_left(
+        &self,
+        op: Binary,
+        scalar: f64,
+        location: &'static Location<'static>,
+    ) -> Variable {
+        let kind = Kind::Scalar { op, scalar, swapped: true };
+        expect(self.program.one(kind, &[self], location))
+    }
+}
+
+macro_rules! binary {
+    ($($method:ident $op:ident $doc:literal;)*) => {
+        /// # Functions of two variables
+        ///
+        /// Shapes broadcast, as those of tensors; the right one may be a number.
+        impl Variable {
+            $(
+                #[doc = $doc]
+                ///
+                /// # Errors
+                ///
+                /// [`Error::Program`](crate::Error::Program) if the shapes cannot be broadcast
+                /// together, the element types differ, or the variables are of two programs.
+                #[track_caller]
+                pub fn $method(&self, right: impl IntoOperand) -> Result<Variable> {
+                    self.binary(Binary::$op, right, Location::caller())
+                }
+            )*
+        }
+
+        impl Kind {
+            /// Functions of two elements that a program can have.
+            pub(super) const BINARY: &'static [Binary] = &[$(Binary::$op),*];
+        }
+    };
+}
+
+binary! {
+    try_add Add "`self + right`.";
+    try_sub Sub "`self - right`.";
+    try_mul Mul "`self * right`, element by element.";
+    try_div Div "`self / right`, element by element.";
+    pow Pow "`self` to the power `right`.";
+    maximum Maximum "The greater of each two elements.";
+    minimum Minimum "The lesser of each two elements.";
+}
+
+#[track_caller]
+fn expect(built: Result<Variable>) -> Variable {
+    match built {
+        Ok(variable) => variable,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+macro_rules! operators {
+    ($($trait:ident $method:ident;)*) => {$(
+        /// Panics where the method of [`Variable`] gives an error.
+        impl<R: IntoOperand> $trait<R> for &Variable {
+            type Output = Variable;
+
+            #[track_caller]
+            fn $method(self, right: R) -> Variable {
+                expect(self.binary(Binary::$trait, right, Location::caller()))
+            }
+        }
+
+        /// Panics where the method of [`Variable`] gives an error.
+        impl<R: IntoOperand> $trait<R> for Variable {
+            type Output = Variable;
+
+            #[track_caller]
+            fn $method(self, right: R) -> Variable {
+                expect(self.binary(Binary::$trait, right, Location::caller()))
+            }
+        }
+
+        /// Panics if the elements are no numbers.
+        impl $trait<&Variable> for f64 {
+            type Output = Variable;
+
+            #[track_caller]
+            fn $method(self, right: &Variable) -> Variable {
+                right.scalar_left(Binary::$trait, self, Location::caller())
+            }
+        }
+
+        /// Panics if the elements are no numbers.
+        impl $trait<Variable> for f64 {
+            type Output = Variable;
+
+            #[track_caller]
+            fn $method(self, right: Variable) -> Variable {
+                right.scalar_left(Binary::$trait, self, Location::caller())
+            }
+        }
+    )*};
+}
+
+operators! {
+    Add add;
+    Sub sub;
+    Mul mul;
+    Div div;
+}
+
+/// Panics if the elements are no floats.
+impl Neg for &Variable {
+    type Output = Variable;
+
+    #[track_caller]
+    fn neg(self) -> Variable {
+        expect(self.program.one(Kind::Unary(Unary::Neg), &[self], Location::caller()))
+    }
+}
+
+macro_rules! reductions {
+    ($($method:ident $op:ident $doc:literal;)*) => {
+        /// # Reductions
+        impl Variable {
+            $(
+                #[doc = concat!($doc, " along `axes`, which are taken away; all of them if none is given.")]
+                ///
+                /// # Errors
+                ///
+                /// [`Error::Program`](crate::Error::Program) if an axis does not exist or stands
+                /// twice.
+                #[track_caller]
+                pub fn $method(&self, axes: &[isize]) -> Result<Variable> {
+                    let kind = Kind::Reduce { op: Reduction::$op, axes: axes.to_vec(), keep: false };
+                    self.program.one(kind, &[self], Location::caller())
+                }
+            )*
+        }
+    };
+}
+
+reductions! {
+    sum Sum "The sum";
+    mean Mean "The mean";
+    prod Prod "The product";
+    max Max "The greatest element";
+    min Min "The least element";
+}

@@ -1,0 +1,137 @@
+//! Programs in files: the program as lines of text in a safetensors file, beside what the executor
+//! keeps for it. Functions are bound by name again when it is loaded.
+
+mod read;
+mod write;
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use super::executor::Executor;
+use super::ir::{Place, Role, wrong};
+use super::program::Program;
+use super::py_func::{Function, PyFunc};
+use crate::error::Result;
+use crate::safetensors::SafeTensors;
+
+/// What the notes of the file call the program.
+const KEY: &str = "autograd.program";
+/// What the first line says.
+const HEAD: &str = "autograd-core program 1";
+
+/// Functions by name, for a program that is loaded: those of its py_funcs, their backward
+/// functions, `#[py_layer]` ops and eager closures.
+#[derive(Clone, Debug, Default)]
+pub struct Functions(HashMap<String, Function>);
+
+impl Functions {
+    /// None yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a function under the name that the program's text shows.
+    pub fn with<F, Marker, const M: usize, const N: usize>(mut self, name: &str, func: F) -> Self
+    where
+        F: PyFunc<Marker, M, N>,
+    {
+        let function = Function { name: name.into(), ..Function::new(func) };
+        self.0.insert(name.to_owned(), function);
+        self
+    }
+}
+
+impl Program {
+    /// Saves the program with what an executor keeps for it: parameters and an optimizer's state.
+    /// The file is a [safetensors](crate::safetensors) file; it is replaced whole or not at all.
+    ///
+    /// ```
+    /// use autograd_core::DType;
+    /// use autograd_core::static_graph::{Executor, Functions, Program};
+    /// use ndarray::{ArrayD, ArrayViewD, arr2};
+    ///
+    /// fn double(x: ArrayViewD<f32>) -> ArrayD<f32> {
+    ///     2.0 * &x
+    /// }
+    ///
+    /// let program = Program::new();
+    /// let x = program.data("x", [-1, 2], DType::Float32)?;
+    /// let hidden = program.fc(&x, 3)?;
+    /// let out = program.current_block().create_var("out", hidden.dtype(), hidden.shape())?;
+    /// program.py_func(double).x(&hidden).out(&out).call()?;
+    /// let executor = Executor::new();
+    /// executor.run(&program.startup(), &[], &[])?;
+    ///
+    /// let path = std::env::temp_dir().join(format!("program-{}", std::process::id()));
+    /// program.save(&path, &executor)?;
+    /// let again = Executor::new();
+    /// let loaded = Program::load(&path, &Functions::new().with("double", double), &again)?;
+    /// # std::fs::remove_file(&path).ok();
+    ///
+    /// let input = arr2(&[[1.0_f32, 2.0]]);
+    /// let before = executor.run(&program, &[("x", &input)], &[&out])?;
+    /// let after = again.run(&loaded, &[("x", &input)], &[&"out"])?;
+    /// assert_eq!(before[0].to_string(), after[0].to_string());
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::File`](crate::Error::File) if the file cannot be written,
+    /// [`Error::Program`](crate::Error::Program) for a startup program, which has nothing to save.
+    pub fn save(&self, path: impl AsRef<Path>, executor: &Executor) -> Result<()> {
+        let path = path.as_ref();
+        let mut file = SafeTensors::new();
+        let graph = self.graph().clone();
+        for var in graph.vars.iter().filter(|var| matches!(var.role, Role::Kept { .. })) {
+            if let Some(value) = executor.parameter(&var.name) {
+                file.insert(var.name.clone(), value);
+            }
+        }
+        let text = write::write(&graph).map_err(|why| wrong("save", &place_of(path), why))?;
+        file.metadata.insert(KEY.to_owned(), text);
+        file.save(path)
+    }
+
+    /// Loads a program, and gives the executor what was kept for it. Nothing is changed where this
+    /// fails.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::File`](crate::Error::File) if the file cannot be read,
+    /// [`Error::Program`](crate::Error::Program) if it holds no program, a function that it names
+    /// is not given or has another number of parameters, or a rule of programs is broken.
+    pub fn load(
+        path: impl AsRef<Path>,
+        functions: &Functions,
+        executor: &Executor,
+    ) -> Result<Program> {
+        let path = path.as_ref();
+        let file = SafeTensors::load(path)?;
+        let place = place_of(path);
+        let Some(text) = file.metadata.get(KEY) else {
+            return Err(wrong("load", &place, "the file holds no program"));
+        };
+        let graph = read::read(text, functions).map_err(|why| wrong("load", &place, why))?;
+        graph.verify()?;
+        for (name, value) in &file.tensors {
+            let var = graph.find(name).map(|id| &graph.vars[id]);
+            let Some(var) = var.filter(|var| matches!(var.role, Role::Kept { .. })) else {
+                return Err(wrong("load", &place, format!("the program keeps no `{name}`")));
+            };
+            if let Some(misfit) = var.form.misfit(value.dtype(), value.shape()) {
+                return Err(wrong("load", &place, format!("`{name}` {misfit}")));
+            }
+        }
+        for (name, value) in &file.tensors {
+            executor.set_parameter(name, value);
+        }
+        let program = Program::new();
+        *program.graph() = graph;
+        Ok(program)
+    }
+}
+
+fn place_of(path: &Path) -> Place {
+    Place::Loaded(path.display().to_string().into())
+}

@@ -1,0 +1,103 @@
+//! What a program's runs ask the allocator for: counted by it, the pool's free buffers included.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use autograd_core::static_graph::{Adam, Executor, Init, Program, Sgd, Variable};
+use autograd_core::{DType, Tensor, empty_buffer_pool};
+use peak_alloc::PeakAlloc;
+
+#[global_allocator]
+static MEMORY: PeakAlloc = PeakAlloc;
+
+/// Rows and columns of a matrix of 4 MiB.
+const N: usize = 1024;
+const MATRIX: usize = N * N * size_of::<f32>();
+
+/// The allocator counts all threads, so these tests take turns.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    empty_buffer_pool();
+    turn
+}
+
+/// How many matrices the memory in use at the worst moment of `f` would hold, above what was in use
+/// before.
+fn peak(f: impl FnOnce()) -> f64 {
+    let before = MEMORY.current_usage();
+    MEMORY.reset_peak_usage();
+    f();
+    (MEMORY.peak_usage() - before) as f64 / MATRIX as f64
+}
+
+fn matrix(program: &Program, name: &str) -> Variable {
+    let shape = [N, N];
+    program.create_parameter(name, shape, DType::Float32, Init::Uniform(-0.01, 0.01)).unwrap()
+}
+
+fn ready(program: &Program) -> Executor {
+    let executor = Executor::new();
+    executor.run(&program.startup(), &[], &[]).unwrap();
+    executor
+}
+
+#[test]
+fn a_run_computes_in_the_buffers_of_the_run_before() {
+    let _turn = turn();
+    let program = Program::new();
+    let x = program.data("x", [-1, N as i64], DType::Float32).unwrap();
+    let (w, v) = (matrix(&program, "w"), matrix(&program, "v"));
+    let hidden = x.matmul(&w).unwrap().tanh().unwrap().sigmoid().unwrap();
+    let loss = hidden.matmul(&v).unwrap().softmax(-1).unwrap().square().unwrap();
+    let loss = loss.mean(&[]).unwrap();
+    Adam::new(1e-3).minimize(&loss).unwrap();
+    let executor = ready(&program);
+    let fed = Tensor::<f32>::full([N, N], 0.5);
+    let run = || drop(executor.run(&program, &[("x", &fed)], &[&loss]).unwrap());
+    let first = peak(run);
+    assert!(first > 3.0, "{first}");
+    run();
+    let later = peak(run);
+    assert!(later < 0.1, "{later}");
+}
+
+#[test]
+fn a_value_that_was_read_for_the_last_time_lends_its_buffer() {
+    let _turn = turn();
+    let program = Program::new();
+    let w = matrix(&program, "w");
+    let mut y = w.matmul(&w).unwrap();
+    for _ in 0..20 {
+        y = y.matmul(&w).unwrap().tanh().unwrap();
+        y = (&y * 0.5).softmax(-1).unwrap();
+    }
+    let executor = ready(&program);
+    empty_buffer_pool();
+    // One product, the one it is computed from, and panels of a factor.
+    let found = peak(|| drop(executor.run(&program, &[], &[&y]).unwrap()));
+    assert!(found < 2.8, "{found}");
+}
+
+#[test]
+fn a_step_changes_parameters_where_they_stand() {
+    let _turn = turn();
+    let program = Program::new();
+    let x = program.data("x", [-1, N as i64], DType::Float32).unwrap();
+    let w = matrix(&program, "w");
+    let loss = x.matmul(&w).unwrap().tanh().unwrap().mean(&[]).unwrap();
+    Sgd::new(0.1).momentum(0.9).minimize(&loss).unwrap();
+    let executor = ready(&program);
+    let fed = Tensor::<f32>::full([4, N], 0.5);
+    let run = || drop(executor.run(&program, &[("x", &fed)], &[&loss]).unwrap());
+    run();
+    empty_buffer_pool();
+    // Not even the gradient of the matrix is there as a whole.
+    let found = peak(run);
+    assert!(found < 0.2, "{found}");
+    // Who holds the old parameter keeps it: it is copied then.
+    let held = executor.parameter("w").unwrap();
+    let before = held.to_string();
+    assert!(peak(run) > 0.9);
+    assert_eq!(held.to_string(), before);
+    assert_ne!(executor.parameter("w").unwrap().to_string(), before);
+}
