@@ -206,6 +206,19 @@ fn f09_retain_grads_has_its_place_among_the_hooks() {
 }
 
 #[test]
+fn f09_what_is_kept_twice_is_kept_once() {
+    let x = leaf(&[1.0, 2.0]);
+    let h = &x * 2.0;
+    h.retain_grads().unwrap();
+    h.retain_grads().unwrap();
+    let _ = h.register_hook(times(3.0)).unwrap();
+    h.retain_grads().unwrap();
+    (&h * 5.0).sum().backward().unwrap();
+    // At its first place: before the hook.
+    assert_eq!((gradient(&h), gradient(&x)), (vec![5.0; 2], vec![30.0; 2]));
+}
+
+#[test]
 fn f10_a_hook_that_returns_another_shape() {
     let x = leaf(&[1.0, 2.0]);
     let h = &x * 2.0;

@@ -489,8 +489,14 @@ fn agree(
     Ok(())
 }
 
+/// `PROPERTY_CASES=10000` tries more than CI does.
+fn config() -> ProptestConfig {
+    let cases = std::env::var("PROPERTY_CASES").map_or(400, |n| n.parse().expect("a number"));
+    ProptestConfig { cases, failure_persistence: None, ..Default::default() }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn backward_leaves_what_the_tape_finds(steps in steps(), leaves in leaves()) {
