@@ -2,13 +2,14 @@
 //! name, so that one mistake is one error.
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
-use quote::{ToTokens, quote, quote_spanned};
+use quote::{quote, quote_spanned};
 use syn::{FnArg, Signature};
 
 use crate::args::Args;
 use crate::check::{near, unsaveable};
 use crate::check_forward::not_floats;
 use crate::context_habits::{self, TOGETHER};
+use crate::context_use::find_call;
 use crate::errors::Errors;
 use crate::expand::{Expansion, Mode, phantom, respanned, whole_span};
 use crate::library::private_path;
@@ -263,40 +264,26 @@ fn repair_forward(expansion: &Expansion<'_>, told: &TokenStream, body: &Group) -
     let body = replace_calls(body, &context, &calls, &drop);
     let tuple = |name: &Ident, arguments: &Group| {
         let values = arguments.stream();
-        match context_habits::arguments(&values).len() {
-            0 | 1 => quote!(#context.#name #arguments),
-            _ => quote_spanned!(name.span()=> #context.#name((#values))),
-        }
+        quote_spanned!(name.span()=> #context.#name((#values)))
     };
-    let body = replace_calls(&body, &context, &TOGETHER, &tuple);
+    let several = |call: &&str| {
+        let found = find_call(&body.stream(), &context, call);
+        found.is_some_and(|(_, values)| context_habits::arguments(&values).len() > 1)
+    };
+    let several: Vec<&str> = TOGETHER.into_iter().filter(several).collect();
+    let body = replace_calls(&body, &context, &several, &tuple);
     replace_fields(&body, &context, told)
 }
 
 /// Fields that the context does not have, and positions, become what was told of them.
 fn replace_fields(group: &Group, context: &Ident, told: &TokenStream) -> Group {
-    let mut out = TokenStream::new();
-    let trees: Vec<TokenTree> = group.stream().into_iter().collect();
-    let mut position = 0;
-    while position < trees.len() {
-        let rest = &trees[position..];
+    let replace = |rest: &[TokenTree]| {
         let field = context_habits::field(rest, context).map(|_| 3);
-        if let Some(taken) = field.or(context_habits::position(rest, context).map(|_| 5)) {
-            // As a statement of its own it would not be what something is assigned to.
-            out.extend(quote!((#told)));
-            position += taken;
-            continue;
-        }
-        match &trees[position] {
-            TokenTree::Group(inner) => {
-                replace_fields(inner, context, told).to_tokens(&mut out);
-            }
-            tree => tree.to_tokens(&mut out),
-        }
-        position += 1;
-    }
-    let mut new = Group::new(group.delimiter(), out);
-    new.set_span(group.span());
-    new
+        let taken = field.or(context_habits::position(rest, context).map(|_| 5))?;
+        // As a statement of its own it would not be what something is assigned to.
+        Some((quote!((#told)), taken))
+    };
+    replaced(group, &replace).unwrap_or_else(|| group.clone())
 }
 
 fn repair_backward(expansion: &Expansion<'_>, told: &TokenStream, body: &Group) -> Group {
@@ -350,35 +337,48 @@ fn replace_calls(
     calls: &[&str],
     with: &dyn Fn(&Ident, &Group) -> TokenStream,
 ) -> Group {
-    let trees: Vec<TokenTree> = group.stream().into_iter().collect();
-    let mut out = TokenStream::new();
-    let mut position = 0;
-    while position < trees.len() {
-        if let [
+    let replace = |rest: &[TokenTree]| match rest {
+        [
             TokenTree::Ident(receiver),
             TokenTree::Punct(dot),
             TokenTree::Ident(name),
             TokenTree::Group(value),
             ..,
-        ] = &trees[position..]
-            && receiver == context
+        ] if receiver == context
             && dot.as_char() == '.'
             && calls.iter().any(|call| name == call)
-            && value.delimiter() == Delimiter::Parenthesis
+            && value.delimiter() == Delimiter::Parenthesis =>
         {
-            out.extend(with(name, value));
-            position += 4;
+            Some((with(name, value), 4))
+        }
+        _ => None,
+    };
+    replaced(group, &replace).unwrap_or_else(|| group.clone())
+}
+
+/// What comes in place of the first trees of these, and how many they are.
+type Replacement = Option<(TokenStream, usize)>;
+
+/// The group with replacements at any depth; none where there is nothing to replace. A group that is
+/// made anew has one place for all of its ends, and what is wrong in it would be told once more.
+fn replaced(group: &Group, replace: &dyn Fn(&[TokenTree]) -> Replacement) -> Option<Group> {
+    let trees: Vec<TokenTree> = group.stream().into_iter().collect();
+    let (mut out, mut changed, mut position) = (TokenStream::new(), false, 0);
+    while position < trees.len() {
+        if let Some((tokens, taken)) = replace(&trees[position..]) {
+            out.extend(tokens);
+            (position, changed) = (position + taken, true);
             continue;
         }
-        match &trees[position] {
-            TokenTree::Group(inner) => {
-                replace_calls(inner, context, calls, with).to_tokens(&mut out);
-            }
-            tree => tree.to_tokens(&mut out),
-        }
+        let inner = match &trees[position] {
+            TokenTree::Group(inner) => replaced(inner, replace),
+            _ => None,
+        };
+        changed |= inner.is_some();
+        out.extend([inner.map_or_else(|| trees[position].clone(), TokenTree::Group)]);
         position += 1;
     }
     let mut new = Group::new(group.delimiter(), out);
     new.set_span(group.span());
-    new
+    changed.then_some(new)
 }

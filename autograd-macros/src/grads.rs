@@ -86,6 +86,9 @@ fn literal(name: &Ident, group: &Group) -> Option<Literal> {
 
 /// A body whose literals have every field once: what is wrong with them was told.
 pub(crate) fn completed(expansion: &Expansion<'_>, group: &Group) -> Group {
+    if literals(group.stream()).is_empty() {
+        return group.clone();
+    }
     let trees: Vec<TokenTree> = group.stream().into_iter().collect();
     let mut out = TokenStream::new();
     for (position, tree) in trees.iter().enumerate() {
