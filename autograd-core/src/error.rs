@@ -1,7 +1,9 @@
 //! The one error type: a variant for each contract that can be broken.
 
+use std::error::Error as StdError;
 use std::panic::Location;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::{fmt, io};
 
 use crate::array::DType;
@@ -143,6 +145,23 @@ pub enum Error {
         /// Where the op was called.
         location: &'static Location<'static>,
     },
+    /// A hook on a gradient, or what was given to [`after_backward`](crate::after_backward),
+    /// returned an error. No gradient was written, unless after the backward.
+    ///
+    /// The error itself is the [`source`](StdError::source), which can be downcast; its message is
+    /// part of this one's.
+    Hook {
+        /// The op whose gradients the hook sees; of a leaf, `a leaf`; after a backward, `backward`.
+        op: &'static str,
+        /// Which hook.
+        hook: String,
+        /// Where it was registered.
+        registered: &'static Location<'static>,
+        /// Where the op was called.
+        location: Option<&'static Location<'static>>,
+        /// What the hook returned.
+        source: Arc<dyn StdError + Send + Sync>,
+    },
     /// A hook returned a gradient of another shape or element type than it got, or another number
     /// of gradients.
     HookGradient {
@@ -150,6 +169,8 @@ pub enum Error {
         op: &'static str,
         /// Which hook.
         hook: &'static str,
+        /// Where it was registered.
+        registered: &'static Location<'static>,
         /// Which gradient.
         parameter: String,
         /// What the hook may return.
@@ -168,8 +189,8 @@ pub enum Error {
         parameter: String,
         /// Which hook.
         hook: &'static str,
-        /// Its message.
-        message: String,
+        /// What it returned; its message is part of this error's.
+        source: Arc<dyn StdError + Send + Sync>,
         /// Where the op was called.
         location: &'static Location<'static>,
     },
@@ -395,6 +416,10 @@ pub enum Error {
 /// What this crate's fallible calls return.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+/// What a hook returns. `?` works on any error in it, which becomes the source of [`Error::Hook`] or
+/// [`Error::SavedTensorHook`].
+pub type HookResult<T> = Result<T, Box<dyn StdError + Send + Sync>>;
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -443,16 +468,21 @@ impl fmt::Display for Error {
                 "{op} (called at {location}): `{parameter}` was changed in place after it was \
                  saved for backward (version {saved} then, {found} now); change a clone instead"
             ),
-            Self::HookGradient { op, hook, parameter, expected, found, location } => {
-                f.write_str(op)?;
-                if let Some(location) = location {
-                    write!(f, " (called at {location})")?;
-                }
-                write!(f, ": the {hook} must give {expected} for {parameter}, found {found}")
+            Self::Hook { op, hook, registered, location, source } => {
+                called(f, op, *location)?;
+                write!(f, ": the {hook} (registered at {registered}) failed: {source}")
             }
-            Self::SavedTensorHook { op, parameter, hook, message, location } => write!(
+            Self::HookGradient { op, hook, registered, parameter, expected, found, location } => {
+                called(f, op, *location)?;
+                write!(
+                    f,
+                    ": the {hook} (registered at {registered}) must give {expected} for \
+                     {parameter}, found {found}"
+                )
+            }
+            Self::SavedTensorHook { op, parameter, hook, source, location } => write!(
                 f,
-                "{op} (called at {location}): the {hook} hook failed for `{parameter}`: {message}"
+                "{op} (called at {location}): the {hook} hook failed for `{parameter}`: {source}"
             ),
             Self::Unpacked { op, parameter, expected, found, location } => write!(
                 f,
@@ -554,7 +584,23 @@ fn kink(f: &mut fmt::Formatter<'_>, not_differentiable: bool) -> fmt::Result {
     Ok(())
 }
 
-impl std::error::Error for Error {}
+/// `mul (called at src/main.rs:7:13)`, or what has no such place.
+fn called(f: &mut fmt::Formatter<'_>, op: &str, location: Option<&Location<'_>>) -> fmt::Result {
+    f.write_str(op)?;
+    match location {
+        Some(location) => write!(f, " (called at {location})"),
+        None => Ok(()),
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        match self {
+            Self::Hook { source, .. } | Self::SavedTensorHook { source, .. } => Some(&**source),
+            _ => None,
+        }
+    }
+}
 
 /// `1 axis`, `2 axes`.
 pub(crate) struct Plural(pub(crate) usize, pub(crate) &'static str, pub(crate) &'static str);

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::array::DType;
 use crate::engine::walk_down;
-use crate::graph::{Edge, Element, NodeRef, Tensor, is_grad_enabled};
+use crate::graph::{Edge, Element, NodeRef, Tensor, is_grad_enabled, off_since};
 use crate::ops::Float;
 
 /// What [`explain`] found; shown as text for people.
@@ -86,10 +86,22 @@ pub fn explain<T: Float, U: Element>(loss: &Tensor<T>, x: &Tensor<U>) -> Explana
                     "by `set_stop_gradient(true)` on it; take that away.".into(),
                 ],
             ),
-            None => explained(GradientStatus::LossNotRecorded, not_recorded(x.stop_gradient())),
+            None => explained(
+                GradientStatus::LossNotRecorded,
+                match loss.detached() {
+                    Some(place) => {
+                        vec![format!("no gradient: the loss was `detach()`ed at {place}.")]
+                    }
+                    None => not_recorded(x.stop_gradient()),
+                },
+            ),
         };
     }
     if x.stop_gradient() {
+        if let Some(place) = x.detached() {
+            let line = format!("no gradient: the tensor was `detach()`ed at {place}.");
+            return explained(GradientStatus::StopGradient, vec![line]);
+        }
         return match x.origin() {
             Some(node) => explained(
                 GradientStatus::Cut,
@@ -135,7 +147,10 @@ fn not_recorded(x_stopped: bool) -> Vec<String> {
         lines.push("The tensor itself has stop_gradient = true.".into());
     }
     if !is_grad_enabled() {
-        lines.push("Recording is off on this thread now.".into());
+        lines.push(match off_since() {
+            Some(place) => format!("Recording is off on this thread, by the `no_grad` at {place}."),
+            None => "Recording is off on this thread now.".into(),
+        });
     }
     lines
 }
@@ -206,7 +221,10 @@ fn not_reachable<T: Float, U: Element>(loss: &Tensor<T>, x: &Tensor<U>) -> Vec<S
         ops += 1;
         for (i, edge) in node.rule.edges().iter().enumerate() {
             match edge {
-                Edge::None => ends.push(format!("input {i} of {}", called(node))),
+                Edge::None(None) => ends.push(format!("input {i} of {}", called(node))),
+                Edge::None(Some(place)) => {
+                    ends.push(format!("input {i} of {}, `detach()`ed at {place}", called(node)));
+                }
                 Edge::Leaf(_) => leaves += 1,
                 Edge::Node(..) => {}
             }

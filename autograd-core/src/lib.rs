@@ -39,6 +39,7 @@
 //! | write an op | [`macro@py_layer`], [`ForwardContext`], [`BackwardContext`], [`JvpContext`] |
 //! | make tensors and compute with them | [`Tensor`] |
 //! | get gradients | [`Tensor::backward`], [`grad`], [`backward()`] |
+//! | train on several threads, the same bits each time | [`backward_parallel`] |
 //! | differentiate gradients again | [`GradOptions::create_graph`] |
 //! | differentiate a closure | [`vjp`], [`jvp`], [`jacobian`], [`hessian`], [`hvp`] |
 //! | turn recording off | [`no_grad`], [`Tensor::detach`], [`Tensor::set_stop_gradient`] |
@@ -62,7 +63,8 @@
 //!   that returns [`Result`].
 //! - After an error or a panic, also in user code, every tensor is usable and no gradient is half
 //!   written.
-//! - Nothing depends on the number of threads; results may differ in the last bit between CPUs with
+//! - Nothing depends on the number of threads (separate backwards at the same time add to a shared
+//!   leaf in the order in which they end; [`backward_parallel`] has an order of its own); results may differ in the last bit between CPUs with
 //!   and without fused multiply-add.
 //! - Integer and bool tensors never have a gradient.
 
@@ -94,15 +96,16 @@ pub use array::pool::{buffer_pool_bytes, empty_buffer_pool, set_buffer_pool_limi
 pub use array::{DType, IntoShape};
 pub use engine::{
     AnomalyScope, BackwardOptions, GradOptions, Graph, GraphNode, HookHandle, after_backward,
-    backward, backward_to, checkpoint, detect_anomaly, grad, grad_with,
+    backward, backward_parallel, backward_to, checkpoint, detect_anomaly, grad, grad_with,
+    is_recomputing,
 };
-pub use error::{Error, Result};
+pub use error::{Error, HookResult, Result};
 pub use explain::{Explanation, GradientStatus, explain};
 pub use formula::{Lane, Mask, Real, Traced};
 pub use functional::{hessian, hvp, jacobian, jvp, vjp};
 pub use gradcheck::{gradcheck, gradcheck_any, gradgradcheck, gradgradcheck_any, jvpcheck};
 pub use graph::{
-    AnyTensor, Element, EnableGrad, HookResult, NoGrad, SavedTensorsHooks, Tensor, enable_grad,
+    AnyTensor, Element, EnableGrad, NoGrad, SavedTensorsHooks, Tensor, enable_grad,
     is_grad_enabled, no_grad, saved_tensors_hooks,
 };
 pub use ops::elementwise::{MaskElement, fuse, try_fuse};

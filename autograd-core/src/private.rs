@@ -18,3 +18,11 @@ pub mod elementwise {
         Info, MaskElement, Op, Outputs, Pair, Reduction, apply, check_backward, pulled,
     };
 }
+
+/// What generated tests call.
+pub mod check {
+    pub use crate::AnyTensor;
+    pub use crate::gradcheck::op::{
+        At, CheckedTensor, Inputs, Order, Output, Place, array, run, sample, succeeded,
+    };
+}

@@ -5,6 +5,7 @@ use syn::Path;
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream, Parser};
 
+use crate::check_arg::{self, Check};
 use crate::errors::Errors;
 use crate::messages;
 
@@ -16,9 +17,11 @@ pub(crate) struct Args {
     pub(crate) krate: Option<Path>,
     /// Warnings that are silenced.
     pub(crate) allowed: Vec<Ident>,
+    /// The tests to generate.
+    pub(crate) checks: Vec<Check>,
 }
 
-const NAMES: [&str; 4] = ["no_grad", "once_differentiable", "crate", "allow"];
+const NAMES: [&str; 5] = ["no_grad", "once_differentiable", "check", "crate", "allow"];
 
 /// The warnings that `allow(..)` silences.
 pub(crate) const WARNINGS: [&str; 2] = ["unread_saved", "none_gradient"];
@@ -29,6 +32,10 @@ pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Args {
     for (part, comma) in parts(tokens) {
         if part.is_empty() {
             errors.at(comma, messages::empty_argument());
+            continue;
+        }
+        if let Some(check) = check_arg::parse(&part, errors) {
+            args.checks.extend(check);
             continue;
         }
         match Argument::parse.parse2(part.clone()) {

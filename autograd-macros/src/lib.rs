@@ -8,6 +8,7 @@
 mod args;
 mod builder;
 mod check;
+mod check_arg;
 mod check_forward;
 mod check_jvp;
 mod context_habits;
@@ -98,6 +99,7 @@ fn layer(arguments: TokenStream, block: TokenStream) -> TokenStream {
         layer.rename(name);
     }
     check::check(&layer, &args, &mut errors);
+    check_arg::check_layer(&layer, &args, &mut errors);
     if !errors.is_empty() || layer.is_broken() {
         let fallback = fallback::of_layer(&mut layer, &args, &errors);
         let silent = errors.is_empty().then(|| fallback::not_understood(&layer.name));
@@ -109,5 +111,6 @@ fn layer(arguments: TokenStream, block: TokenStream) -> TokenStream {
     let private = expand::private_name();
     let mode = Mode::Full;
     let expansion = Expansion { layer: &layer, args: &args, private, mode }.tokens();
-    quote!(#told #expansion #warnings)
+    let tests = check_arg::layer_tests(&layer, &args);
+    quote!(#told #expansion #warnings #tests)
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use autograd_core::prelude::*;
 use autograd_core::{
-    BackwardOptions, Error, GradOptions, Result, checkpoint, grad, grad_with, hessian,
+    BackwardOptions, Error, GradOptions, HookResult, checkpoint, grad, grad_with, hessian,
     is_grad_enabled,
 };
 
@@ -298,7 +298,7 @@ fn a_hook_inside_a_piece_runs_in_backward() {
     let inside = x.clone();
     let y = checkpoint(move || {
         let h = inside.square();
-        let hook = |grad: &Tensor<f64>| -> Result<_> { Ok(Some(grad * 10.0)) };
+        let hook = |grad: &Tensor<f64>| -> HookResult<_> { Ok(Some(grad * 10.0)) };
         let _ = h.register_hook(hook).unwrap();
         h.exp()
     });

@@ -46,6 +46,9 @@ fn the_tensor_asks_for_none() {
     let (x, w) = (Tensor::from([1.0]), leaf(&[2.0]));
     let y = &x * &w;
     why(&y, &x, GradientStatus::StopGradient, &["set_stop_gradient(false)"]);
+    let detached = w.detach();
+    let y = &detached * &w;
+    why(&y, &detached, GradientStatus::StopGradient, &["the tensor was `detach()`ed at "]);
     let h = &w * 2.0;
     h.set_stop_gradient(true);
     why(&(&h * &w), &h, GradientStatus::Cut, &["came from mul at ", "cut off"]);
@@ -59,17 +62,35 @@ fn the_loss_has_none() {
     let y = &x * 2.0;
     y.set_stop_gradient(true);
     why(&y, &x, GradientStatus::LossCut, &["the loss came from mul at "]);
+    let line = line!() + 1;
+    let detached = (&x * 2.0).detach();
+    let told = format!("the loss was `detach()`ed at {}:{line}:", file!());
+    why(&detached, &x, GradientStatus::LossNotRecorded, &[&told]);
+    let line = line!() + 1;
     let _off = no_grad();
     let text = explain(&(&x * 2.0), &x).to_string();
-    assert!(text.contains("Recording is off on this thread now."));
+    let place = format!("by the `no_grad` at {}:{line}:", file!());
+    assert!(text.contains(&place), "{text}");
+    // The scope around it is told again when the inner one has ended.
+    no_grad().run(|| ());
+    assert!(explain(&(&x * 2.0), &x).to_string().contains(&place));
+    enable_grad().run(|| why(&(&x * 2.0), &x, GradientStatus::Flows, &[]));
 }
 
 #[test]
 fn the_way_is_lost() {
     let (x, w) = (leaf(&[1.0]), leaf(&[2.0]));
     let unreachable = GradientStatus::NotReachable;
+    let line = line!() + 1;
     let detached = (&x.detach() * &w).exp();
-    why(&detached, &x, unreachable, &["2 recorded ops", "input 0 of mul at "]);
+    let place = format!(", `detach()`ed at {}:{line}:", file!());
+    why(&detached, &x, unreachable, &["2 recorded ops", "input 0 of mul at ", &place]);
+    // Also behind an op that says it takes no gradient there, and of the result of an op.
+    let cut = (&x * 2.0).detach();
+    why(&(&w * &cut), &x, unreachable, &["input 1 of mul at ", ", `detach()`ed at "]);
+    // A tensor that wants no gradient loses none.
+    let constant = Tensor::from([1.0]).detach();
+    assert!(!explain(&(&w * &constant), &x).to_string().contains("`detach()`ed at"));
     let quiet = no_grad().run(|| &x * 5.0);
     why(&(&w + &quiet), &x, unreachable, &["input 1 of add at "]);
     let cast = x.cast::<i64>().cast::<f64>();

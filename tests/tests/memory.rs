@@ -2,6 +2,7 @@
 //! unless said otherwise.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use autograd_core::prelude::*;
 use autograd_core::{
@@ -243,5 +244,47 @@ fn packing_frees_what_was_saved() {
         f().backward().unwrap();
         assert_eq!(packed.at(&[3, 7]), x.grad().unwrap().at(&[3, 7]));
         x.clear_grad();
+    }
+}
+
+/// Bytes at the worst moment of building a graph of `n` ops and walking it, and the time it took.
+fn cost_of(n: usize, graph: impl Fn(&Tensor, usize) -> Tensor) -> (f64, Duration) {
+    let x = Tensor::<f32>::from(0.5);
+    x.set_stop_gradient(false);
+    let run = || graph(&x, n).backward().unwrap();
+    // What the thread keeps for the next tensors is there after the first time.
+    run();
+    x.clear_grad();
+    let start = Instant::now();
+    (peak(run) * TENSOR as f64, start.elapsed())
+}
+
+/// Eight times as many ops need eight times as much memory, however deep the chain is and however
+/// often a leaf is used. `--nocapture` shows the figures, and the time, which is not tested.
+#[test]
+fn depth_and_width_cost_memory_in_proportion() {
+    let _turn = turn();
+    let deep = |x: &Tensor, n: usize| (1..n).fold(x + 1e-9, |y, _| y + 1e-9);
+    let kept = |x: &Tensor, n: usize| (1..n).fold(x.tanh(), |y, _| y.tanh());
+    let wide = |x: &Tensor, n: usize| (1..n).fold(x * 1.0, |y, _| y + x);
+    let flat = |x: &Tensor, n: usize| {
+        let parts: Vec<Tensor> = (0..n).map(|_| x * 1.0).collect();
+        Tensor::stack(&parts.iter().collect::<Vec<_>>(), 0).sum()
+    };
+    let graphs: [(&str, f64, fn(&Tensor, usize) -> Tensor); 4] = [
+        ("deep", 300.0, deep),
+        ("kept", 400.0, kept),
+        ("wide", 300.0, wide),
+        ("flat", 1200.0, flat),
+    ];
+    for (name, most, graph) in graphs {
+        let (few, quick) = cost_of(20_000, graph);
+        let (many, slow) = cost_of(160_000, graph);
+        let ratio = many / few;
+        assert!((7.5..8.5).contains(&ratio), "{name}: {few} bytes, then {many}");
+        let each = many / 160_000.0;
+        let [quick, slow] = [(quick, 20_000), (slow, 160_000)].map(|(time, n)| time.as_nanos() / n);
+        eprintln!("{name}: {each:.0} bytes an op; {quick} and {slow} ns, of few and of many");
+        assert!(each < most, "{name}: {each} bytes an op");
     }
 }

@@ -1,10 +1,12 @@
 //! What runs when a whole backward is done.
 
 use std::cell::{Cell, RefCell};
+use std::panic::Location;
 
-use crate::error::Result;
+use crate::error::{Error, HookResult, Result};
 
-type Callback = Box<dyn FnOnce() -> Result<()>>;
+/// What is called, and where it was given.
+type Callback = (Box<dyn FnOnce() -> HookResult<()>>, &'static Location<'static>);
 
 thread_local! {
     /// How many backwards of this thread run, one inside the other.
@@ -15,8 +17,8 @@ thread_local! {
 /// Calls `f` once, when a whole backward of this thread has written its gradients: the outermost
 /// of those that run now (from a hook or an op's backward), or else the next one.
 ///
-/// Several are called in the order in which they were given. An error is returned from that
-/// backward, whose gradients stay written; what comes after it is dropped uncalled, as all is where
+/// Several are called in the order in which they were given. An error is the source of
+/// the [`Error::Hook`] which that backward returns, and its gradients stay written; what comes after it is dropped uncalled, as all is where
 /// the backward itself fails or panics. [`grad`](crate::grad()) writes no gradients and calls
 /// nothing.
 ///
@@ -38,8 +40,10 @@ thread_local! {
 /// assert_eq!(seen.get(), 6.0);
 /// # Ok::<(), autograd_core::Error>(())
 /// ```
-pub fn after_backward(f: impl FnOnce() -> Result<()> + 'static) {
-    WAITING.with_borrow_mut(|waiting| waiting.push(Box::new(f)));
+#[track_caller]
+pub fn after_backward(f: impl FnOnce() -> HookResult<()> + 'static) {
+    let location = Location::caller();
+    WAITING.with_borrow_mut(|waiting| waiting.push((Box::new(f), location)));
 }
 
 /// A backward that runs.
@@ -59,7 +63,15 @@ impl Running {
         // What a callback adds waits for the next backward, so these are taken at once.
         let callbacks = WAITING.take();
         drop(self);
-        callbacks.into_iter().try_for_each(|callback| callback())
+        callbacks.into_iter().try_for_each(|(call, registered)| {
+            call().map_err(|error| Error::Hook {
+                op: "backward",
+                hook: "call after it".into(),
+                registered,
+                location: None,
+                source: error.into(),
+            })
+        })
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use super::frontier::address;
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, Edge, Node, NodeRef, Observer, Range, Watching, for_any, is_observed, observe,
+    AnyTensor, At, Edge, Node, NodeRef, Observer, Range, Watching, for_any, is_observed, observe,
 };
 
 thread_local! {
@@ -104,25 +104,36 @@ pub(super) fn check() -> Result<()> {
 
 /// Looks at an output of a node.
 fn made(node: &NodeRef, slot: u32, range: Range) {
-    STATE.with_borrow_mut(|state| {
-        if !range.is_finite() && state.first.is_none() {
+    let is_first = STATE.with_borrow_mut(|state| {
+        let is_first = !range.is_finite() && state.first.is_none();
+        if is_first {
             state.first = Some(Error::NotFinite {
                 op: node.rule.name(),
                 found: format!("the result has {}", range.broken()),
-                inputs: state.inputs(node.arc()),
+                inputs: state.inputs(node.arc()).collect(),
                 location: node.location,
             });
         }
         let key = (address(node.arc()), slot);
         state.ranges.insert(key, (Arc::downgrade(node.arc()), range));
+        is_first
     });
+    if is_first {
+        // This may come back here, and run an unpack hook of the user's: nothing is borrowed.
+        let constants = constants(node.arc());
+        STATE.with_borrow_mut(|state| {
+            if let Some(Error::NotFinite { inputs, .. }) = &mut state.first {
+                inputs.extend(constants);
+            }
+        });
+    }
 }
 
 impl State {
     /// The inputs of a node with their ranges.
-    fn inputs(&self, node: &Node) -> Vec<String> {
+    fn inputs(&self, node: &Node) -> impl Iterator<Item = String> {
         let describe = |(i, edge): (usize, &Edge)| match edge {
-            Edge::None => format!("input {i}: wants no gradient, so it is not looked at"),
+            Edge::None(_) => format!("input {i}: wants no gradient"),
             Edge::Leaf(leaf) => match range(leaf) {
                 Some(range) => format!("input {i}: {range}"),
                 None => format!("input {i}: no floats"),
@@ -135,8 +146,17 @@ impl State {
                 }
             }
         };
-        node.rule.edges().iter().enumerate().map(describe).collect()
+        node.rule.edges().iter().enumerate().map(describe)
     }
+}
+
+/// What a node saved of tensors that want no gradient, of which it has no edge.
+fn constants(node: &Arc<Node>) -> Vec<String> {
+    let (op, location) = (node.rule.name(), node.location);
+    let saved = node.rule.saved(&At { op, location, node, create_graph: true });
+    let constants = saved.unwrap_or_default().into_iter().flatten().filter(|t| t.stop_gradient());
+    let ranges = constants.filter_map(|t| range(&t));
+    ranges.map(|range| format!("saved, without a gradient: {range}")).collect()
 }
 
 fn range(tensor: &AnyTensor) -> Option<Range> {
@@ -174,7 +194,7 @@ pub(super) fn check_gradients(
     };
     let error = STATE.with_borrow_mut(|state| {
         let grads = outputs.iter().map(|(i, range)| format!("gradient of output {i}: {range}"));
-        let inputs = grads.chain(state.inputs(node)).collect();
+        let inputs: Vec<String> = grads.chain(state.inputs(node)).collect();
         let (op, location) = (node.rule.name(), node.location);
         state.first.insert(Error::NotFinite { op, found, inputs, location }).clone()
     });

@@ -1,5 +1,6 @@
 //! Recompute in backward instead of keeping.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::panic::Location;
 use std::sync::{Arc, Mutex};
@@ -26,7 +27,8 @@ use crate::random::{self, Generator, Rewound};
 /// ops are not recorded, `f` is just called.
 ///
 /// `f` must do the same in both runs. Hooks that it registers on tensors of its own run in
-/// backward; what it does to the outside, a counter say, it does twice. Under `retain_graph` each
+/// backward; what it does to the outside, a counter say, it does twice unless it asks
+/// [`is_recomputing`], as [`BatchNorm2d`](crate::nn::BatchNorm2d) does. Under `retain_graph` each
 /// backward runs it again.
 ///
 /// ```
@@ -78,6 +80,54 @@ pub fn checkpoint<T: Float>(f: impl Fn() -> Tensor<T> + Send + Sync + 'static) -
     Tensor::output(value, Some(NodeRef::record(rule, location)))
 }
 
+thread_local! {
+    static RECOMPUTING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the closure of a [`checkpoint`] runs on this thread once more, for a backward. What
+/// counts something or collects running means asks this, and does it in the first run only.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicUsize, Ordering};
+///
+/// use autograd_core::{Tensor, checkpoint, is_recomputing};
+///
+/// let x = Tensor::from(2.0);
+/// x.set_stop_gradient(false);
+/// let calls = Arc::new(AtomicUsize::new(0));
+/// let (inside, counter) = (x.clone(), Arc::clone(&calls));
+/// let y = checkpoint(move || {
+///     if !is_recomputing() {
+///         counter.fetch_add(1, Ordering::Relaxed);
+///     }
+///     inside.square()
+/// });
+/// y.backward()?;
+/// assert_eq!(calls.load(Ordering::Relaxed), 1);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
+pub fn is_recomputing() -> bool {
+    RECOMPUTING.get()
+}
+
+/// Until dropped, also by a panic.
+struct Recomputing {
+    before: bool,
+}
+
+impl Recomputing {
+    fn start() -> Self {
+        Self { before: RECOMPUTING.replace(true) }
+    }
+}
+
+impl Drop for Recomputing {
+    fn drop(&mut self) {
+        RECOMPUTING.set(self.before);
+    }
+}
+
 type Run = dyn Fn() -> AnyTensor + Send + Sync;
 
 struct Checkpoint {
@@ -94,7 +144,7 @@ struct Checkpoint {
 fn version(edge: &Edge) -> u32 {
     match edge {
         Edge::Leaf(leaf) => leaf.version(),
-        Edge::None | Edge::Node(..) => 0,
+        Edge::None(_) | Edge::Node(..) => 0,
     }
 }
 
@@ -180,6 +230,7 @@ impl Checkpoint {
         let (y, own) = {
             let _mode = GradMode::set(true);
             let _random = Rewound::to(&self.random);
+            let _recomputing = Recomputing::start();
             // What is walked at once needs no packing.
             let _unpacked = (!at.create_graph).then(Unpacked::start);
             collect(|| f())

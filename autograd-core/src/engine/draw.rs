@@ -187,7 +187,7 @@ impl Graph {
     fn item(edge: Edge, known: &HashMap<*const (), usize>) -> Item {
         let (name, location, edges) = match &edge {
             Edge::Node(node, _) => (node.rule.name(), Some(node.location), node.rule.edges()),
-            Edge::Leaf(_) | Edge::None => (UNNAMED, None, &[][..]),
+            Edge::Leaf(_) | Edge::None(_) => (UNNAMED, None, &[][..]),
         };
         let inputs: Vec<usize> =
             edges.iter().filter_map(|edge| known.get(&key(edge)?).copied()).collect();
@@ -278,7 +278,7 @@ impl Graph {
 
 fn key(edge: &Edge) -> Option<*const ()> {
     match edge {
-        Edge::None => None,
+        Edge::None(_) => None,
         Edge::Node(node, _) => Some(address(node.arc())),
         Edge::Leaf(leaf) => Some(leaf.address()),
     }

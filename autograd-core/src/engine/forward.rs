@@ -24,7 +24,7 @@ pub(super) type Target = (*const (), u32);
 
 pub(super) fn target(edge: &Edge) -> Option<Target> {
     match edge {
-        Edge::None => None,
+        Edge::None(_) => None,
         Edge::Node(node, slot) => Some((address(node.arc()), *slot)),
         Edge::Leaf(leaf) => Some((leaf.address(), 0)),
     }
@@ -241,7 +241,7 @@ impl Back {
 impl Sink for Back {
     fn wants(&self, edge: &Edge) -> bool {
         match edge {
-            Edge::None => false,
+            Edge::None(_) => false,
             Edge::Node(node, _) => self.own.contains(&address(node.arc())),
             Edge::Leaf(leaf) => self.seed(leaf).is_some(),
         }
@@ -261,7 +261,7 @@ impl Sink for Back {
                 }
                 Ok(())
             }
-            Edge::Node(..) | Edge::None => Ok(()),
+            Edge::Node(..) | Edge::None(_) => Ok(()),
         }
     }
 }

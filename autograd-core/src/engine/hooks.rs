@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::own;
-use crate::error::{Error, Plural, Result};
+use crate::error::{Error, HookResult, Plural, Result};
 use crate::graph::{
     AnyTensor, At, Element, HookId, LeafHook, Node, NodeAction, NodeHook, NodeRef, Slots, Tensor,
     for_any,
@@ -44,8 +44,11 @@ pub(super) fn run_before(
                 let Some(slot) = grads.get_mut(position) else { continue };
                 *slot = slot.take().map(AnyTensor::unshared);
                 let Some(grad) = slot else { continue };
-                if let Some(new) = call(grad)? {
-                    Site::of(node, "hook").check(&new, grad, || format!("output {position}"))?;
+                let site = Site::of(node, "hook", hook);
+                let new = call(grad)
+                    .map_err(|error| site.failed(format!("hook on output {position}"), error))?;
+                if let Some(new) = new {
+                    site.check(&new, grad, || format!("output {position}"))?;
                     *grad = new;
                 }
             }
@@ -59,8 +62,10 @@ pub(super) fn run_before(
             }
             NodeAction::Before(call) => {
                 unshare(grads);
-                if let Some(new) = call(grads)? {
-                    replace(&Site::of(node, "hook before it"), "output", grads, new)?;
+                let site = Site::of(node, "hook before it", hook);
+                let new = call(grads).map_err(|error| site.failed(site.hook.into(), error))?;
+                if let Some(new) = new {
+                    replace(&site, "output", grads, new)?;
                 }
             }
             NodeAction::After(_) => {}
@@ -80,8 +85,11 @@ pub(super) fn run_after(
         if let NodeAction::After(call) = &hook.action {
             unshare(inputs);
             unshare(outputs);
-            if let Some(new) = call(inputs, outputs)? {
-                replace(&Site::of(node, "hook after it"), "input", inputs, new)?;
+            let site = Site::of(node, "hook after it", hook);
+            let new = call(inputs, outputs);
+            let new = new.map_err(|error| site.failed(site.hook.into(), error))?;
+            if let Some(new) = new {
+                replace(&site, "input", inputs, new)?;
             }
         }
     }
@@ -122,18 +130,27 @@ fn replace(
 struct Site {
     op: &'static str,
     hook: &'static str,
+    registered: &'static Location<'static>,
     location: Option<&'static Location<'static>>,
 }
 
 impl Site {
-    fn of(node: &Node, hook: &'static str) -> Self {
-        Self { op: node.rule.name(), hook, location: Some(node.location) }
+    fn of(node: &Node, name: &'static str, hook: &NodeHook) -> Self {
+        let (op, location) = (node.rule.name(), Some(node.location));
+        Self { op, hook: name, registered: hook.location, location }
+    }
+
+    /// The hook's own error.
+    #[cold]
+    fn failed(&self, hook: String, error: Box<dyn std::error::Error + Send + Sync>) -> Error {
+        let Self { op, registered, location, .. } = *self;
+        Error::Hook { op, hook, registered, location, source: error.into() }
     }
 
     #[cold]
     fn error(&self, parameter: String, expected: String, found: String) -> Error {
-        let Self { op, hook, location } = *self;
-        Error::HookGradient { op, hook, parameter, expected, found, location }
+        let Self { op, hook, registered, location } = *self;
+        Error::HookGradient { op, hook, registered, parameter, expected, found, location }
     }
 
     /// A gradient that a hook returned must be like the one it got.
@@ -161,13 +178,15 @@ pub(super) fn run_leaf_hooks(leaf: &AnyTensor, grad: AnyTensor) -> Result<AnyTen
         if hooks.is_empty() {
             return Ok(grad);
         }
-        let site = Site { op: "a leaf", hook: "hook", location: None };
         let mut grad = grad.unshared();
         for hook in hooks {
             let Some(seen) = T::peek(&grad) else {
                 unreachable!("a gradient has its leaf's element type");
             };
-            if let Some(new) = (hook.call)(seen)? {
+            let site =
+                Site { op: "a leaf", hook: "hook", registered: hook.location, location: None };
+            let new = (hook.call)(seen).map_err(|error| site.failed(site.hook.into(), error))?;
+            if let Some(new) = new {
                 let new = new.into();
                 site.check(&new, &grad, || "the leaf".into())?;
                 grad = new;
@@ -185,7 +204,8 @@ impl<T: Float> Tensor<T> {
     /// what is kept. Hooks run in the order of their registration, each with what the one before
     /// it left; one on a leaf sees the sum of one backward, not the total.
     ///
-    /// An error from a hook ends the backward and is returned from it; no gradient is written.
+    /// An error from a hook ends the backward and is the source of the [`Error::Hook`] that it
+    /// returns; no gradient is written.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -203,17 +223,18 @@ impl<T: Float> Tensor<T> {
     /// # Errors
     ///
     /// [`Error::Unsupported`] on a tensor that wants no gradient.
+    #[track_caller]
     pub fn register_hook(
         &self,
-        hook: impl Fn(&Tensor<T>) -> Result<Option<Tensor<T>>> + Send + Sync + 'static,
+        hook: impl Fn(&Tensor<T>) -> HookResult<Option<Tensor<T>>> + Send + Sync + 'static,
     ) -> Result<HookHandle> {
         if self.stop_gradient() {
             let why = "a tensor with stop_gradient gets no gradient to see".into();
             return Err(Error::Unsupported { op: "register_hook", why });
         }
-        let id = next_id();
+        let (id, location) = (next_id(), Location::caller());
         let Some((node, slot)) = self.producer() else {
-            self.add_leaf_hook(LeafHook { id, call: Arc::new(hook) });
+            self.add_leaf_hook(LeafHook { id, location, call: Arc::new(hook) });
             let leaf = self.downgrade();
             let remove = move || leaf.upgrade().is_some_and(|leaf| leaf.remove_leaf_hook(id));
             return Ok(HookHandle(Box::new(remove)));
@@ -222,7 +243,7 @@ impl<T: Float> Tensor<T> {
             Some(grad) => Ok(hook(grad)?.map(AnyTensor::from)),
             None => Ok(None),
         };
-        Ok(add(node.arc(), id, NodeAction::Output(*slot, Arc::new(call))))
+        Ok(add(node.arc(), id, location, NodeAction::Output(*slot, Arc::new(call))))
     }
 
     /// Keeps the gradient of the output of an op too, as of a leaf. It takes its place among the
@@ -233,6 +254,7 @@ impl<T: Float> Tensor<T> {
     /// # Errors
     ///
     /// [`Error::Unsupported`] on a tensor that wants no gradient.
+    #[track_caller]
     pub fn retain_grads(&self) -> Result<()> {
         if self.stop_gradient() {
             let why = "a tensor with stop_gradient gets no gradient to keep".into();
@@ -241,13 +263,19 @@ impl<T: Float> Tensor<T> {
         let Some((node, slot)) = self.producer() else { return Ok(()) };
         let weak = self.downgrade();
         let tensor = move || weak.upgrade().map(AnyTensor::from);
-        let _ = add(node.arc(), next_id(), NodeAction::Retain(*slot, Arc::new(tensor)));
+        let action = NodeAction::Retain(*slot, Arc::new(tensor));
+        let _ = add(node.arc(), next_id(), Location::caller(), action);
         Ok(())
     }
 }
 
-fn add(node: &Arc<Node>, id: HookId, action: NodeAction) -> HookHandle {
-    node.add_hook(NodeHook { id, action });
+fn add(
+    node: &Arc<Node>,
+    id: HookId,
+    location: &'static Location<'static>,
+    action: NodeAction,
+) -> HookHandle {
+    node.add_hook(NodeHook { id, location, action });
     let node = Arc::downgrade(node);
     HookHandle(Box::new(move || node.upgrade().is_some_and(|node| node.remove_hook(id))))
 }
@@ -305,8 +333,8 @@ impl GraphNode {
     /// element types. A place without a gradient stays without one.
     ///
     /// Hooks on the op and on its outputs ([`Tensor::register_hook`]) run in one order, that of
-    /// their registration. An error ends the backward and is returned from it; no gradient is
-    /// written.
+    /// their registration. An error ends the backward and is the source of the [`Error::Hook`] that
+    /// it returns; no gradient is written.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -321,14 +349,15 @@ impl GraphNode {
     /// assert_eq!(x.grad().unwrap().item(), 60.0);
     /// # Ok::<(), autograd_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn register_before(
         &self,
-        hook: impl Fn(&[Option<AnyTensor>]) -> Result<Option<Vec<Option<AnyTensor>>>>
+        hook: impl Fn(&[Option<AnyTensor>]) -> HookResult<Option<Vec<Option<AnyTensor>>>>
         + Send
         + Sync
         + 'static,
     ) -> HookHandle {
-        add(self.0.arc(), next_id(), NodeAction::Before(Arc::new(hook)))
+        add(self.0.arc(), next_id(), Location::caller(), NodeAction::Before(Arc::new(hook)))
     }
 
     /// Calls `hook` when the op's rule has run, before its results go on, with the gradients of
@@ -352,17 +381,18 @@ impl GraphNode {
     /// assert_eq!(x.grad().unwrap().item(), 20.0);
     /// # Ok::<(), autograd_core::Error>(())
     /// ```
+    #[track_caller]
     pub fn register_after(
         &self,
         hook: impl Fn(
             &[Option<AnyTensor>],
             &[Option<AnyTensor>],
-        ) -> Result<Option<Vec<Option<AnyTensor>>>>
+        ) -> HookResult<Option<Vec<Option<AnyTensor>>>>
         + Send
         + Sync
         + 'static,
     ) -> HookHandle {
-        add(self.0.arc(), next_id(), NodeAction::After(Arc::new(hook)))
+        add(self.0.arc(), next_id(), Location::caller(), NodeAction::After(Arc::new(hook)))
     }
 }
 

@@ -12,15 +12,18 @@ pub(crate) mod draw;
 mod forward;
 mod frontier;
 mod hooks;
+mod parallel;
 
 pub use after::after_backward;
 pub use anomaly::{AnomalyScope, detect_anomaly};
-pub use checkpoint::checkpoint;
+pub use checkpoint::{checkpoint, is_recomputing};
 pub use draw::Graph;
 pub(crate) use forward::{Pushed, has_jvp, push};
 pub use hooks::{GraphNode, HookHandle};
+pub use parallel::backward_parallel;
 
 use std::collections::{HashSet, VecDeque};
+use std::panic::Location;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
@@ -115,7 +118,7 @@ struct Pass {
 impl Sink for Pass {
     fn wants(&self, edge: &Edge) -> bool {
         match (edge, &self.targets) {
-            (Edge::None, _) => false,
+            (Edge::None(_), _) => false,
             (_, None) => true,
             (Edge::Node(node, _), Some(targets)) => targets.useful.contains(&address(node.arc())),
             (Edge::Leaf(leaf), Some(targets)) => targets.leaves.contains_key(&leaf.address()),
@@ -131,7 +134,7 @@ impl Sink for Pass {
             return Ok(());
         }
         match edge {
-            Edge::None => Ok(()),
+            Edge::None(_) => Ok(()),
             Edge::Node(node, slot) => self.frontier.add(node.arc(), *slot as usize, grad, sum),
             Edge::Leaf(leaf) => self.leaves.add(leaf, grad),
         }
@@ -185,7 +188,7 @@ impl Targets {
             }
         }
         node.rule.edges().iter().any(|edge| match edge {
-            Edge::None => false,
+            Edge::None(_) => false,
             Edge::Node(next, _) => self.useful.contains(&address(next.arc())),
             Edge::Leaf(leaf) => self.leaves.contains_key(&leaf.address()),
         })
@@ -696,7 +699,7 @@ fn find_targets(outputs: &[AnyTensor], inputs: &[AnyTensor]) -> Targets {
     };
     for (answer, input) in inputs.iter().enumerate() {
         match for_any!(input, t => t.edge()) {
-            Edge::None => {}
+            Edge::None(_) => {}
             Edge::Node(node, slot) => {
                 let key = address(node.arc());
                 targets.outputs.push((key, slot as usize, answer));
@@ -730,7 +733,7 @@ fn find_targets(outputs: &[AnyTensor], inputs: &[AnyTensor]) -> Targets {
             };
             *next += 1;
             match edge {
-                Edge::None => {}
+                Edge::None(_) => {}
                 Edge::Leaf(leaf) => {
                     if targets.leaves.contains_key(&leaf.address()) {
                         targets.reach(leaf);
@@ -861,7 +864,10 @@ impl<T: Float> Tensor<T> {
 
 impl<T: Element> Tensor<T> {
     /// The same data as a tensor of its own, outside the graph. Changes in place are seen by both.
+    ///
+    /// [`explain`](crate::explain()) tells the line of this call where a gradient ends here.
+    #[track_caller]
     pub fn detach(&self) -> Tensor<T> {
-        self.sharing(None)
+        self.detached_at(Location::caller())
     }
 }

@@ -1,18 +1,13 @@
 //! Forward mode against finite differences, and against backward by the dot-product identity.
 
-use super::{DIRECTIONS, FEW, erased, gradcheck_any, leaves, typed};
+use super::point::{DIRECTIONS, DOUBLE, FEW, Precision, SINGLE, Subject, is_float, leaves};
+use super::{erased, gradcheck_any, typed};
+use crate::array::DType;
 use crate::engine::has_jvp;
 use crate::error::{Error, Result};
 use crate::functional::{jvp, vjp};
-use crate::graph::Tensor;
+use crate::graph::{AnyTensor, Tensor, for_any};
 use crate::random::Generator;
-
-/// The step, where numbers are about 1: the cube root of the precision of `f64`.
-const STEP: f64 = 6e-6;
-/// What a slope may differ from differences by, as a part of what is summed.
-const TOLERANCE: f64 = 1e-5;
-/// What forward mode and backward may differ by: both are exact.
-const EXACT: f64 = 1e-9;
 
 /// Checks forward mode through `f` at `inputs`: the slope by [`jvp`](crate::jvp()) against finite
 /// differences, and, much closer, against backward (the product of a cotangent with the slope is
@@ -55,43 +50,67 @@ const EXACT: f64 = 1e-9;
 /// [`gradcheck()`](crate::gradcheck()) and [`jvp`](crate::jvp()) may return.
 pub fn jvpcheck(f: impl Fn(&[Tensor<f64>]) -> Tensor<f64>, inputs: &[Tensor<f64>]) -> Result<()> {
     gradcheck_any(|inputs| f(&typed(inputs)).into(), &erased(inputs))?;
-    check("jvpcheck", &f, inputs)
+    check(&Subject::numbered("jvpcheck", inputs.len()), DOUBLE, &f, inputs)
 }
 
-/// Checks forward mode where an op of `f` has a `jvp` of the user's.
+/// Checks forward mode where an op of `f` has a `jvp` of the user's. Numbers are given and taken as
+/// `f64`, so that there may be inputs of both precisions.
 pub(super) fn check_where_written(
-    op: &'static str,
-    f: &impl Fn(&[Tensor<f64>]) -> Tensor<f64>,
-    inputs: &[Tensor<f64>],
+    subject: &Subject,
+    f: impl Fn(&[AnyTensor]) -> Vec<AnyTensor>,
+    inputs: &[AnyTensor],
 ) -> Result<()> {
-    if !has_jvp(&f(&typed(&leaves(&erased(inputs)))).edge()) {
+    let outputs = f(&leaves(inputs));
+    if !outputs.iter().any(|y| for_any!(y, y => has_jvp(&y.edge()))) {
         return Ok(());
     }
-    match check(op, f, inputs) {
+    let single = |t: &AnyTensor| t.dtype() == DType::Float32;
+    let precision = if inputs.iter().chain(&outputs).any(single) { SINGLE } else { DOUBLE };
+    let floats: Vec<usize> = (0..inputs.len()).filter(|&i| is_float(&inputs[i])).collect();
+    let names = floats.iter().map(|&i| subject.names[i].clone()).collect();
+    let doubles: Vec<_> = floats.iter().map(|&i| doubled(&inputs[i])).collect();
+    let joined = |t: &[Tensor<f64>]| {
+        let mut all = inputs.to_vec();
+        for (&i, t) in floats.iter().zip(t) {
+            all[i] = if single(&all[i]) { t.cast::<f32>().into() } else { t.clone().into() };
+        }
+        let outputs: Vec<_> = f(&all).iter().map(|y| doubled(y).flatten()).collect();
+        Tensor::concat(&outputs.iter().collect::<Vec<_>>(), 0)
+    };
+    match check(&Subject { op: subject.op, names }, precision, &joined, &doubles) {
         // Some op beside has no forward mode, so there is none to check.
         Err(Error::Unsupported { .. }) => Ok(()),
         checked => checked,
     }
 }
 
+fn doubled(tensor: &AnyTensor) -> Tensor<f64> {
+    match tensor {
+        AnyTensor::Float32(t) => t.cast(),
+        AnyTensor::Float64(t) => t.clone(),
+        other => unreachable!("{} is no float type", other.dtype()),
+    }
+}
+
 /// Each input alone, the others without a tangent, and all together.
 fn check(
-    op: &'static str,
+    subject: &Subject,
+    precision: Precision,
     f: &impl Fn(&[Tensor<f64>]) -> Tensor<f64>,
     inputs: &[Tensor<f64>],
 ) -> Result<()> {
     let inputs: Vec<Tensor<f64>> = inputs.iter().map(Tensor::alias).collect();
-    let check = Check { op, f, inputs: &inputs };
+    let check = Check { op: subject.op, precision, f, inputs: &inputs };
     let mut generator = Generator::new(4);
     for (i, input) in inputs.iter().enumerate() {
+        let name = &subject.names[i];
         for n in 0..DIRECTIONS {
             let along = random(input.shape(), &mut generator);
-            let wrong =
-                check.require(&[i], &[along], || format!("input {i}, random direction {n}"));
+            let wrong = check.require(&[i], &[along], || format!("{name}, random direction {n}"));
             if wrong.is_err() {
                 for element in 0..input.len().min(16 * FEW) {
                     let (along, position) = one_element(input.shape(), element);
-                    check.require(&[i], &[along], || format!("input {i}, element {position:?}"))?;
+                    check.require(&[i], &[along], || format!("{name}, element {position:?}"))?;
                 }
             }
             wrong?;
@@ -126,6 +145,7 @@ fn one_element(shape: &[usize], element: usize) -> (Tensor<f64>, Vec<usize>) {
 
 struct Check<'a, F> {
     op: &'static str,
+    precision: Precision,
     f: &'a F,
     inputs: &'a [Tensor<f64>],
 }
@@ -145,6 +165,7 @@ impl<F: Fn(&[Tensor<f64>]) -> Tensor<f64>> Check<'_, F> {
         along: &[Tensor<f64>],
         name: impl Fn() -> String,
     ) -> Result<()> {
+        let Precision { epsilon, step, tolerance, exact } = self.precision;
         let at: Vec<_> = moving.iter().map(|&i| self.inputs[i].clone()).collect();
         let (y, dy) = jvp(|t| self.call(moving, t), &at, along)?;
         let cotangent = random(y.shape(), &mut Generator::new(1));
@@ -154,13 +175,13 @@ impl<F: Fn(&[Tensor<f64>]) -> Tensor<f64>> Check<'_, F> {
         };
         let (slope, scale) = contract(&dy);
         let largest = at.iter().flat_map(Tensor::to_vec).fold(1.0, |m: f64, x| m.max(x.abs()));
-        let step = STEP * largest;
+        let step = step * largest;
         let moved =
             |h: f64| -> Vec<Tensor<f64>> { at.iter().zip(along).map(|(x, d)| x + d * h).collect() };
         let value = |h: f64| contract(&self.call(moving, &moved(h)));
         let ((after, size), (before, _)) = (value(step), value(-step));
         let differences = (after - before) / (2.0 * step);
-        let noise = 16.0 * f64::EPSILON * size / step;
+        let noise = 16.0 * epsilon * size / step;
         let wrong = |expected, by, not_differentiable| {
             let (op, direction, jvp) = (self.op, name(), slope);
             Err(Error::JvpWrong { op, direction, jvp, expected, by, not_differentiable })
@@ -170,7 +191,7 @@ impl<F: Fn(&[Tensor<f64>]) -> Tensor<f64>> Check<'_, F> {
             grads.iter().zip(along).flat_map(|(g, d)| (g.alias() * d).to_vec()).collect();
         let back: f64 = parts.iter().sum();
         let back_scale: f64 = parts.iter().map(|part| part.abs()).sum();
-        let bound = TOLERANCE * (scale + back_scale) + noise + 1e-8;
+        let bound = tolerance * (scale + back_scale) + noise + 1e-3 * tolerance;
         if (slope - differences).abs() > bound {
             // Whether the slopes on both sides stay apart when the step is made smaller.
             let (middle, _) = value(0.0);
@@ -179,7 +200,7 @@ impl<F: Fn(&[Tensor<f64>]) -> Tensor<f64>> Check<'_, F> {
             let kink = wide > 1e-3 && narrow > 0.5 * wide;
             return wrong(differences, "finite differences", kink);
         }
-        if (slope - back).abs() > EXACT * (scale + back_scale + 1e-3) {
+        if (slope - back).abs() > exact * (scale + back_scale + 1e-3) {
             return wrong(back, "backward", false);
         }
         Ok(())

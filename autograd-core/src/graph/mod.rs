@@ -17,13 +17,13 @@ mod watch;
 
 pub(crate) use any::for_any;
 pub use any::{AnyTensor, Element};
-pub(crate) use mode::GradMode;
 pub use mode::{EnableGrad, NoGrad, enable_grad, is_grad_enabled, no_grad};
+pub(crate) use mode::{GradMode, off_since};
 pub(crate) use node::{
     Edge, HookId, Node, NodeAction, NodeHook, NodeRef, OpNode, Pull, Push, Rule, Sink, Slots,
 };
-pub use pack::{HookResult, SavedTensorsHooks, saved_tensors_hooks};
 pub(crate) use pack::{Packing, Slot, State, Unpacked, Visit};
+pub use pack::{SavedTensorsHooks, saved_tensors_hooks};
 pub(crate) use saved::{At, Elementwise, Keep, KeepOutput, Keeps, KeptOutput, Plain};
 pub(crate) use shapes::{ForwardMode, output_shapes};
 pub use tensor::Tensor;

@@ -2,9 +2,12 @@
 
 use std::cell::Cell;
 use std::marker::PhantomData;
+use std::panic::Location;
 
 thread_local! {
     static ENABLED: Cell<bool> = const { Cell::new(true) };
+    /// Where the innermost [`NoGrad`] was made.
+    static OFF_SINCE: Cell<Option<&'static Location<'static>>> = const { Cell::new(None) };
 }
 
 /// Whether ops on this thread are recorded for backward now.
@@ -49,7 +52,21 @@ impl Drop for GradMode {
 
 /// While it lives, ops on this thread are not recorded. Made by [`no_grad`].
 #[must_use = "recording is off only while the guard lives: `let _guard = no_grad();`"]
-pub struct NoGrad(#[allow(dead_code, reason = "kept for its drop")] GradMode);
+pub struct NoGrad {
+    _mode: GradMode,
+    before: Option<&'static Location<'static>>,
+}
+
+impl Drop for NoGrad {
+    fn drop(&mut self) {
+        OFF_SINCE.set(self.before);
+    }
+}
+
+/// Where recording was turned off on this thread by the scope that is in force.
+pub(crate) fn off_since() -> Option<&'static Location<'static>> {
+    OFF_SINCE.get().filter(|_| !is_grad_enabled())
+}
 
 impl NoGrad {
     /// Runs a closure in this mode.
@@ -81,8 +98,10 @@ impl EnableGrad {
 /// assert!(doubled.stop_gradient());
 /// ```
 #[doc(alias = "stop_gradient")]
+#[track_caller]
 pub fn no_grad() -> NoGrad {
-    NoGrad(GradMode::set(false))
+    let before = OFF_SINCE.replace(Some(Location::caller()));
+    NoGrad { _mode: GradMode::set(false), before }
 }
 
 /// Turns recording on on this thread until the guard is dropped, inside [`no_grad`] or a layer's

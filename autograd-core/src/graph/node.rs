@@ -11,7 +11,7 @@ use super::pack::{Packing, State};
 use super::saved::{At, Keeps};
 use super::tensor::Tensor;
 use super::watch;
-use crate::error::{Error, Result};
+use crate::error::{Error, HookResult, Result};
 
 /// The gradients that have reached a node, one place for each of its outputs.
 pub(crate) type Slots = SmallVec<[Option<AnyTensor>; 1]>;
@@ -38,24 +38,26 @@ struct Extras {
 #[derive(Clone)]
 pub(crate) struct NodeHook {
     pub(crate) id: HookId,
+    /// Where it was registered.
+    pub(crate) location: &'static Location<'static>,
     pub(crate) action: NodeAction,
 }
 
 #[derive(Clone)]
 pub(crate) enum NodeAction {
     /// Show the gradient of an output, and take another in its place.
-    Output(u32, Arc<dyn Fn(&AnyTensor) -> Result<Option<AnyTensor>> + Send + Sync>),
+    Output(u32, Arc<dyn Fn(&AnyTensor) -> HookResult<Option<AnyTensor>> + Send + Sync>),
     /// Keep the gradient of an output with that output, if it is still alive.
     Retain(u32, Arc<dyn Fn() -> Option<AnyTensor> + Send + Sync>),
     /// Show the gradients of all outputs, and take others in their place.
-    Before(Arc<dyn Fn(&[Option<AnyTensor>]) -> Result<NewGrads> + Send + Sync>),
+    Before(Arc<dyn Fn(&[Option<AnyTensor>]) -> HookResult<NewGrads> + Send + Sync>),
     /// Show the gradients of the inputs and of the outputs, and take others for the inputs.
     After(Arc<AfterHook>),
 }
 
 /// From the gradients of a node's inputs and outputs.
 pub(crate) type AfterHook =
-    dyn Fn(&[Option<AnyTensor>], &[Option<AnyTensor>]) -> Result<NewGrads> + Send + Sync;
+    dyn Fn(&[Option<AnyTensor>], &[Option<AnyTensor>]) -> HookResult<NewGrads> + Send + Sync;
 
 /// Gradients in place of others, if any.
 type NewGrads = Option<Vec<Option<AnyTensor>>>;
@@ -211,8 +213,8 @@ impl Pull<'_> {
 /// Where the gradient of an input goes.
 #[derive(Clone)]
 pub(crate) enum Edge {
-    /// Nowhere: the input wants none.
-    None,
+    /// Nowhere: the input wants none. Where it was detached, if that is why.
+    None(Option<&'static Location<'static>>),
     /// To output `slot` of the op that produced the input.
     Node(NodeRef, u32),
     /// To the leaf itself.
@@ -223,7 +225,7 @@ impl Edge {
     fn level(&self) -> u32 {
         match self {
             Self::Node(node, _) => node.level + 1,
-            Self::None | Self::Leaf(_) => 0,
+            Self::None(_) | Self::Leaf(_) => 0,
         }
     }
 }

@@ -14,11 +14,7 @@ use super::saved::At;
 use super::tensor::Tensor;
 use super::watch::Watching;
 use crate::array::DType;
-use crate::error::{Error, Result};
-
-/// What a pack or unpack hook returns. `?` works on any error in it; its message becomes part of
-/// [`Error::SavedTensorHook`].
-pub type HookResult<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
+use crate::error::{Error, HookResult, Result};
 
 /// Gives the tensor back that was packed.
 type Unpack = dyn Fn() -> HookResult<AnyTensor> + Send + Sync;
@@ -358,7 +354,7 @@ impl Packing<'_> {
                 op: self.op,
                 parameter: name.clone(),
                 hook: "pack",
-                message: error.to_string(),
+                source: error.into(),
                 location: self.location,
             };
             self.hooks.failed.borrow_mut().get_or_insert_with(|| error.clone());
@@ -380,7 +376,7 @@ impl Packed {
                     op: at.op,
                     parameter: self.name,
                     hook: "unpack",
-                    message: error.to_string(),
+                    source: error.into(),
                     location: at.location,
                 });
             }
@@ -398,7 +394,7 @@ impl Packed {
         let value: AnyTensor =
             for_any!(&tensor, t => Tensor::new(t.read().contiguous().into_owned()).into());
         let (node, slot) = match self.edge {
-            Edge::None => return Ok(value),
+            Edge::None(_) => return Ok(value),
             Edge::Node(node, slot) => (node, slot),
             leaf @ Edge::Leaf(_) => (NodeRef::record(Stand([leaf]), at.location), 0),
         };

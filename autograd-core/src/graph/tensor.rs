@@ -14,7 +14,7 @@ use super::saved::Keeps;
 use super::{shapes, spare, watch};
 use crate::array::shape::copied;
 use crate::array::{DType, Shape, Value};
-use crate::error::Result;
+use crate::error::{HookResult, Result};
 
 /// An n-dimensional array that can be differentiated.
 ///
@@ -64,17 +64,27 @@ struct Shared<T: Element> {
 struct Kept<T: Element> {
     grad: Mutex<Option<Tensor<T>>>,
     hooks: Mutex<Vec<LeafHook<T>>>,
+    /// Where this was detached from a tensor that wants a gradient.
+    detached: Option<&'static Location<'static>>,
+}
+
+impl<T: Element> Default for Kept<T> {
+    fn default() -> Self {
+        Self { grad: Mutex::new(None), hooks: Mutex::new(Vec::new()), detached: None }
+    }
 }
 
 /// What to do with a gradient before a leaf keeps it.
 pub(crate) struct LeafHook<T: Element> {
     pub(crate) id: HookId,
-    pub(crate) call: Arc<dyn Fn(&Tensor<T>) -> Result<Option<Tensor<T>>> + Send + Sync>,
+    /// Where it was registered.
+    pub(crate) location: &'static Location<'static>,
+    pub(crate) call: Arc<dyn Fn(&Tensor<T>) -> HookResult<Option<Tensor<T>>> + Send + Sync>,
 }
 
 impl<T: Element> Clone for LeafHook<T> {
     fn clone(&self) -> Self {
-        Self { id: self.id, call: Arc::clone(&self.call) }
+        Self { id: self.id, location: self.location, call: Arc::clone(&self.call) }
     }
 }
 
@@ -328,6 +338,23 @@ impl<T: Element> Tensor<T> {
         tensor
     }
 
+    /// The same data outside the graph.
+    pub(crate) fn detached_at(&self, place: &'static Location<'static>) -> Self {
+        let mut tensor = self.sharing(None);
+        if !self.stop_gradient()
+            && let Some(inner) = tensor.inner_mut()
+        {
+            let kept = Kept { detached: Some(place), ..Kept::default() };
+            inner.kept = OnceLock::from(Box::new(kept));
+        }
+        tensor
+    }
+
+    /// Where this was detached from a tensor that wants a gradient, if it was.
+    pub(crate) fn detached(&self) -> Option<&'static Location<'static>> {
+        self.inner().kept.get()?.detached
+    }
+
     /// Identity: clones of one tensor have the same address.
     pub(crate) fn address(&self) -> *const () {
         Arc::as_ptr(self.inner()).cast()
@@ -404,7 +431,7 @@ impl<T: Element> Tensor<T> {
     /// Where this tensor's gradient goes.
     pub(crate) fn edge(&self) -> Edge {
         if self.stop_gradient() {
-            return Edge::None;
+            return Edge::None(self.detached());
         }
         match &self.inner().producer {
             Some((node, slot)) => Edge::Node(node.clone(), *slot),
@@ -413,9 +440,7 @@ impl<T: Element> Tensor<T> {
     }
 
     fn kept(&self) -> &Kept<T> {
-        self.inner().kept.get_or_init(|| {
-            Box::new(Kept { grad: Mutex::new(None), hooks: Mutex::new(Vec::new()) })
-        })
+        self.inner().kept.get_or_init(|| Box::new(Kept::default()))
     }
 
     pub(crate) fn grad_slot(&self) -> Option<Tensor<T>> {

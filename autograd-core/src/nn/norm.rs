@@ -2,6 +2,7 @@
 
 use super::{Buffer, Mode, Module, Visitor, init};
 use crate::array::IntoShape;
+use crate::engine::is_recomputing;
 use crate::error::{Error, Result};
 use crate::graph::{Tensor, no_grad};
 use crate::ops::{Float, expect};
@@ -136,7 +137,7 @@ impl<T: Float> Module for LayerNorm<T> {
 /// `running = (1 - momentum) running + momentum batch`, where the batch's variance divides by the
 /// number of elements less one, as in PyTorch. (Paddle divides by the number, and its momentum is
 /// one less ours.) Else the running means are used. In a [`checkpoint`](crate::checkpoint()), whose
-/// closure runs twice, a batch is collected twice.
+/// closure runs twice, a batch is collected once.
 ///
 /// ```
 /// use autograd_core::Tensor;
@@ -234,7 +235,9 @@ impl<T: Float> BatchNorm2d<T> {
             let centered = x - &mean;
             let var = centered.square().mean_axes_keep(&axes);
             let y = centered * (&var + self.eps).rsqrt();
-            self.collect(&mean, &var, per_channel as f64)?;
+            if !is_recomputing() {
+                self.collect(&mean, &var, per_channel as f64)?;
+            }
             y
         } else {
             let scale = (column(&self.running_var) + self.eps).rsqrt();

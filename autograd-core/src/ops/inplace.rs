@@ -211,7 +211,7 @@ impl<T: Float> Tensor<T> {
             }
             *value = new;
         });
-        if is_grad_enabled() && !matches!(edge, Edge::None) {
+        if is_grad_enabled() && !matches!(edge, Edge::None(_)) {
             let rule = OpNode::<T, T, _, _> {
                 name: "set_item",
                 edges: [edge],

@@ -179,7 +179,7 @@ impl RawBackward<'_> {
     ) -> Result<()> {
         let edge = &self.layer.edges[tensor];
         let mut sink = self.sink.borrow_mut();
-        if matches!(edge, Edge::None) {
+        if matches!(edge, Edge::None(_)) {
             return Ok(());
         }
         let Some(mut grad) = grad else {
@@ -247,7 +247,7 @@ impl NeedsGrad for RawBackward<'_> {
 impl RawBackward<'_> {
     fn wants(&self, tensor: usize) -> bool {
         let edge = &self.layer.edges[tensor];
-        !matches!(edge, Edge::None) && self.sink.borrow().wants(edge)
+        !matches!(edge, Edge::None(_)) && self.sink.borrow().wants(edge)
     }
 }
 

@@ -1,4 +1,5 @@
-//! What stands between the parentheses: `elementwise`, `reduce = ..`, `surrogate`, `crate = path`.
+//! What stands between the parentheses: `elementwise`, `reduce = ..`, `surrogate`, `check(..)`,
+//! `crate = path`.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use syn::ext::IdentExt;
@@ -26,7 +27,7 @@ pub(crate) struct Reduce {
     pub(crate) axes: Vec<isize>,
 }
 
-const NAMES: [&str; 4] = ["elementwise", "reduce", "surrogate", "crate"];
+const NAMES: [&str; 5] = ["elementwise", "reduce", "surrogate", "check", "crate"];
 
 /// Reads them one by one, so that each mistake is told.
 pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Args {
@@ -34,6 +35,10 @@ pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Args {
     for (part, comma) in parts(tokens) {
         if part.is_empty() {
             errors.at(comma, crate::messages::empty_argument());
+            continue;
+        }
+        if let Some(check) = crate::check_arg::parse(&part, errors) {
+            args.common.checks.extend(check);
             continue;
         }
         match (|input: ParseStream<'_>| args.read(input)).parse2(part.clone()) {

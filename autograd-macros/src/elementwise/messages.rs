@@ -6,7 +6,7 @@ use crate::messages::{list, plural};
 
 pub(crate) fn malformed_argument() -> String {
     "this is no argument of #[py_layer(elementwise)]; it takes `reduce = sum`, `reduce = mean(-1)` \
-     and the like, `surrogate` and `crate = path`"
+     and the like, `surrogate`, `check(..)` and `crate = path`"
         .into()
 }
 
@@ -17,7 +17,7 @@ pub(crate) fn unknown_argument(name: &str, near: Option<&str>) -> String {
         }
         None => format!(
             "#[py_layer(elementwise)] has no argument `{name}`; it takes `reduce = ..`, \
-             `surrogate` and `crate = path`"
+             `surrogate`, `check(..)` and `crate = path`"
         ),
     }
 }

@@ -6,7 +6,7 @@ mod args;
 mod check;
 mod expand;
 mod messages;
-mod model;
+pub(crate) mod model;
 mod parse;
 mod scalar;
 
@@ -14,7 +14,8 @@ use proc_macro2::{TokenStream, TokenTree};
 use quote::quote;
 
 use crate::errors::Errors;
-use crate::{fallback, twin};
+use crate::{check_arg, fallback, twin};
+pub(crate) use args::Args;
 pub(crate) use scalar::scalar_op;
 
 /// Whether the arguments ask for this form.
@@ -40,9 +41,11 @@ pub(crate) fn layer(arguments: TokenStream, block: TokenStream) -> TokenStream {
         op.name = name;
     }
     check::check(&op, &args, &mut errors);
+    check_arg::check_formula(&op, &args, &mut errors);
     let valid = errors.is_empty() && !op.broken;
     let silent = (errors.is_empty() && !valid).then(|| fallback::not_understood(&op.name));
     let told = errors.into_tokens();
     let expansion = expand::Expansion { op: &op, args: &args, valid }.tokens();
-    quote!(#told #expansion #silent)
+    let tests = valid.then(|| check_arg::formula_tests(&op, &args));
+    quote!(#told #expansion #tests #silent)
 }

@@ -2,10 +2,10 @@
 
 #![allow(clippy::print_stdout, missing_docs, reason = "an example shows its results")]
 
-use autograd_core::{AnyTensor, Result, Tensor};
+use autograd_core::{AnyTensor, HookResult, Result, Tensor};
 
 /// Scales a gradient down to length 1 where it is longer.
-fn clip(grad: &Tensor<f64>) -> Result<Option<Tensor<f64>>> {
+fn clip(grad: &Tensor<f64>) -> HookResult<Option<Tensor<f64>>> {
     let length = grad.norm().item();
     Ok((length > 1.0).then(|| grad / length))
 }

@@ -50,7 +50,10 @@ pub(super) fn call<T: Float>(
     if !recorded {
         return values.into_iter().map(Tensor::new).collect();
     }
-    let edge = |(x, wants): (&&Tensor<T>, &bool)| if *wants { x.edge() } else { Edge::None };
+    let edge = |(x, wants): (&&Tensor<T>, &bool)| match wants {
+        true => x.edge(),
+        false => Edge::None(x.detached()),
+    };
     let kept = Kept {
         reals: info.keeps_reals.iter().map(|&i| Keep::input(i as u8, reals[i])).collect(),
         masks: info

@@ -1,0 +1,104 @@
+//! From tokens to a `check(..)`.
+
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use syn::ext::IdentExt;
+use syn::parse::Parser;
+use syn::{Expr, Ident, RangeLimits, Token};
+
+use super::{Check, Given, Range, Value, messages};
+use crate::args::parts;
+use crate::errors::Errors;
+use crate::model::text;
+
+/// Reads a part of the attribute that begins with `check`; none where it is another.
+pub(crate) fn parse(part: &TokenStream, errors: &mut Errors) -> Option<Option<Check>> {
+    let mut trees = part.clone().into_iter();
+    let Some(TokenTree::Ident(word)) = trees.next() else { return None };
+    if word != "check" {
+        return None;
+    }
+    let inputs = match (trees.next(), trees.next()) {
+        (Some(TokenTree::Group(group)), None) if group.delimiter() == Delimiter::Parenthesis => {
+            group.stream()
+        }
+        _ => {
+            errors.at(part, messages::without_inputs());
+            return Some(None);
+        }
+    };
+    let mut check = Check { word, text: text(&inputs), given: Vec::new() };
+    let mut valid = true;
+    for (input, comma) in parts(inputs) {
+        if input.is_empty() {
+            errors.at(comma, messages::empty());
+            valid = false;
+            continue;
+        }
+        match given(&input) {
+            Ok(given) => check.given.push(given),
+            Err(Some((at, message))) => {
+                errors.at(at, message);
+                valid = false;
+            }
+            Err(None) => {
+                errors.at(input, messages::malformed());
+                valid = false;
+            }
+        }
+    }
+    // What could not be read is not missing.
+    Some(valid.then_some(check))
+}
+
+type Wrong = Option<(TokenStream, String)>;
+
+/// `name = value`
+fn given(tokens: &TokenStream) -> Result<Given, Wrong> {
+    let mut trees = tokens.clone().into_iter();
+    let name: TokenStream = trees.next().into_iter().collect();
+    let name = Ident::parse_any.parse2(name).map_err(|_| None)?;
+    let equals: TokenStream = trees.next().into_iter().collect();
+    (|input: syn::parse::ParseStream<'_>| input.parse::<Token![=]>())
+        .parse2(equals)
+        .map_err(|_| None)?;
+    let tokens: TokenStream = trees.collect();
+    Ok(Given { name, value: value(&tokens)?, tokens })
+}
+
+/// A list in brackets, with a range behind it perhaps, or any expression.
+fn value(tokens: &TokenStream) -> Result<Value, Wrong> {
+    let trees: Vec<TokenTree> = tokens.clone().into_iter().collect();
+    let is_in = |tree: &TokenTree| matches!(tree, TokenTree::Ident(word) if word == "in");
+    let range = trees.iter().position(is_in);
+    let (before, after) = trees.split_at(range.unwrap_or(trees.len()));
+    let range = match after.split_first() {
+        None => None,
+        Some((_, ends)) => Some(self::range(ends.iter().cloned().collect(), after)?),
+    };
+    match (before, range) {
+        ([TokenTree::Group(group)], range) if group.delimiter() == Delimiter::Bracket => {
+            let values = parts(group.stream()).into_iter().map(|(part, _)| value(&part));
+            Ok(Value::List(values.collect::<Result<_, _>>()?, range))
+        }
+        (_, None) => match syn::parse2::<Expr>(tokens.clone()) {
+            Ok(expr) => Ok(Value::Expr(Box::new(expr))),
+            Err(_) => Err(None),
+        },
+        (_, Some(_)) => {
+            let after = after.iter().cloned().collect();
+            Err(Some((after, messages::range_without_shape("x"))))
+        }
+    }
+}
+
+fn range(ends: TokenStream, all: &[TokenTree]) -> Result<Box<Range>, Wrong> {
+    match syn::parse2::<Expr>(ends) {
+        Ok(Expr::Range(range)) => match (range.start, range.limits, range.end) {
+            (Some(low), RangeLimits::HalfOpen(_), Some(high)) => {
+                Ok(Box::new(Range { low: *low, high: *high }))
+            }
+            _ => Err(Some((all.iter().cloned().collect(), messages::range()))),
+        },
+        _ => Err(Some((all.iter().cloned().collect(), messages::range()))),
+    }
+}

@@ -1,0 +1,170 @@
+//! What is checked, from the models of both forms of the macro.
+
+use proc_macro2::TokenStream;
+use quote::{ToTokens, quote};
+use syn::{GenericParam, Type};
+
+use super::{Check, Form, Kind, Parameter, Subject, Tensor, messages};
+use crate::args::Args;
+use crate::elementwise::{self, model as formula};
+use crate::errors::Errors;
+use crate::expand::replace_ident;
+use crate::library::private_path;
+use crate::model::{Layer, OutputKind, ParamKind, bare, element, mentions};
+
+/// Holds the checks of a layer against its forward.
+pub(crate) fn check_layer(layer: &Layer, args: &Args, errors: &mut Errors) {
+    if args.no_grad.is_some() {
+        return refuse(&args.checks, &messages::no_gradient(), errors);
+    }
+    let parameters = of_layer(layer);
+    // What stands in a signature that cannot be read is not missing.
+    if layer.forward.is_some() && errors.is_empty() {
+        args.checks.iter().for_each(|check| check.check(&parameters, errors));
+    }
+}
+
+/// The tests of a layer.
+pub(crate) fn layer_tests(layer: &Layer, args: &Args) -> TokenStream {
+    let Some(forward) = layer.forward.as_ref().filter(|_| !args.checks.is_empty()) else {
+        return TokenStream::new();
+    };
+    let parameters = of_layer(layer);
+    let own = &forward.function.sig.generics.params;
+    let elements = layer.generics.params.iter().chain(own).filter_map(|param| match param {
+        GenericParam::Type(param) => Some(param.ident.to_string()),
+        _ => None,
+    });
+    let tensors = || {
+        parameters.iter().filter_map(|parameter| match &parameter.kind {
+            Kind::Tensor(tensor) => Some(&tensor.ty),
+            Kind::Plain { .. } => None,
+        })
+    };
+    let elements = elements.filter(|name| tensors().any(|ty| mentions(ty, name))).collect();
+    let is_tensor = |kind: &OutputKind| matches!(kind, OutputKind::Tensor { .. });
+    let subject = Subject {
+        name: &layer.name,
+        private: private_path(args.krate.as_ref()),
+        cfg: layer.attrs.iter().filter(|attr| attr.path().is_ident("cfg")).collect(),
+        elements,
+        fallible: forward.fallible,
+        outputs: forward.outputs.parts.iter().map(|part| is_tensor(&part.kind)).collect(),
+        tuple: forward.outputs.tuple,
+        once_differentiable: args.once_differentiable.is_some(),
+        derived: false,
+        parameters,
+    };
+    subject.tests(&args.checks)
+}
+
+fn of_layer(layer: &Layer) -> Vec<Parameter> {
+    let params = layer.forward.iter().flat_map(|forward| &forward.params);
+    let parameter = |param: &crate::model::Param| {
+        let kind = match &param.kind {
+            ParamKind::Plain { default } => Kind::Plain {
+                default: default.as_ref().map(|default| {
+                    let op = layer.name.to_token_stream();
+                    replace_ident(default.to_token_stream(), "Self", &op)
+                }),
+            },
+            ParamKind::Tensor(input) => Kind::Tensor(Tensor {
+                form: form(&param.ty, input.form),
+                ty: input.tensor.to_token_stream(),
+                element: element(&input.tensor),
+                differentiable: !input.stop_gradient,
+            }),
+        };
+        Parameter { ident: param.ident.clone(), kind }
+    };
+    params.map(parameter).collect()
+}
+
+fn form(ty: &Type, form: crate::model::Form) -> Form {
+    match form {
+        crate::model::Form::One => Form::One,
+        crate::model::Form::Optional => Form::Optional,
+        crate::model::Form::List => {
+            let (list, borrowed) = match bare(ty) {
+                Type::Reference(reference) => (bare(&reference.elem), true),
+                list => (list, false),
+            };
+            let (item, array) = match list {
+                Type::Slice(slice) => (Some(bare(&slice.elem)), false),
+                Type::Array(array) => (Some(bare(&array.elem)), true),
+                _ => (None, false),
+            };
+            let references = matches!(item, Some(Type::Reference(_)));
+            Form::List { references, array, borrowed }
+        }
+    }
+}
+
+/// Holds the checks of an elementwise op against its forward.
+pub(crate) fn check_formula(op: &formula::Op, args: &elementwise::Args, errors: &mut Errors) {
+    let checks = &args.common.checks;
+    if args.surrogate.is_some() {
+        return refuse(checks, &messages::surrogate(), errors);
+    }
+    let Some(forward) = &op.forward else { return };
+    let parameters = of_formula(op, forward, args);
+    if errors.is_empty() {
+        checks.iter().for_each(|check| check.check(&parameters, errors));
+    }
+}
+
+/// The tests of an elementwise op.
+pub(crate) fn formula_tests(op: &formula::Op, args: &elementwise::Args) -> TokenStream {
+    let checks = &args.common.checks;
+    let Some(forward) = op.forward.as_ref().filter(|_| !checks.is_empty()) else {
+        return TokenStream::new();
+    };
+    let subject = Subject {
+        name: &op.name,
+        private: private_path(args.common.krate.as_ref()),
+        cfg: op.attrs.iter().filter(|attr| attr.path().is_ident("cfg")).collect(),
+        parameters: of_formula(op, forward, args),
+        elements: vec!["T".to_owned()],
+        fallible: false,
+        outputs: vec![true; forward.outputs.len()],
+        tuple: forward.tuple,
+        once_differentiable: false,
+        derived: op.backward.is_some(),
+    };
+    subject.tests(checks)
+}
+
+fn of_formula(
+    op: &formula::Op,
+    forward: &formula::Forward,
+    args: &elementwise::Args,
+) -> Vec<Parameter> {
+    let p = private_path(args.common.krate.as_ref());
+    let parameter = |param: &formula::Param| {
+        let tensor = |ty: TokenStream, element: &str| {
+            let differentiable = param.kind == formula::Kind::Real && !param.stop_gradient;
+            Kind::Tensor(Tensor {
+                form: Form::One,
+                ty,
+                element: element.to_owned(),
+                differentiable,
+            })
+        };
+        let kind = match param.kind {
+            formula::Kind::Real => tensor(quote!(#p::Tensor<T>), "T"),
+            formula::Kind::Mask => tensor(quote!(#p::Tensor<bool>), "bool"),
+            formula::Kind::Plain => Kind::Plain {
+                default: param.default.as_ref().map(|default| {
+                    let op = op.name.to_token_stream();
+                    replace_ident(default.to_token_stream(), "Self", &op)
+                }),
+            },
+        };
+        Parameter { ident: param.ident.clone(), kind }
+    };
+    forward.params.iter().map(parameter).collect()
+}
+
+fn refuse(checks: &[Check], message: &str, errors: &mut Errors) {
+    checks.iter().for_each(|check| errors.at(&check.word, message));
+}

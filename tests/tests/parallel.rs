@@ -1,0 +1,169 @@
+//! Backwards on several threads whose sums have one order.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use autograd_core::prelude::*;
+use autograd_core::{Error, Result, after_backward, backward_parallel};
+
+/// A user op, so that its rule runs on every thread.
+#[py_layer]
+impl Tanh {
+    type Saved = Tensor;
+
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor) -> Tensor {
+        let y = x.tanh();
+        ctx.save_for_backward(&y);
+        y
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor) -> Tensor {
+        dy * (1.0 - ctx.saved_tensor().square())
+    }
+}
+
+const ITEMS: usize = 37;
+
+fn leaf(shape: &[usize], seed: u64) -> Tensor {
+    let data = (0..shape.iter().product()).map(|i: usize| (i as f32 * 0.37 + seed as f32).sin());
+    let x = Tensor::from_vec(shape, data.collect()).unwrap();
+    x.set_stop_gradient(false);
+    x
+}
+
+fn bits(x: &Tensor) -> Vec<u32> {
+    x.grad().unwrap().to_vec().into_iter().map(f32::to_bits).collect()
+}
+
+/// The bits of the gradients and of the losses, computed on so many threads.
+fn train(threads: usize) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
+    let (w, b) = (leaf(&[30, 20], 1), leaf(&[20], 2));
+    let mut losses = Vec::new();
+    // Twice: the second time there are gradients to add to.
+    for _ in 0..2 {
+        let loss = |item: usize| {
+            // The later ones are quicker, so that they end in another order.
+            thread::sleep(Duration::from_micros(((ITEMS - item) % 5 * 100) as u64));
+            let x = leaf(&[8, 30], 100 + item as u64).detach();
+            Ok(Tanh::apply(&(x.matmul(&w) + &b)).square().mean() * (item as f32 * 0.1))
+        };
+        let found = backward_parallel(ITEMS, threads, loss).unwrap();
+        losses.extend(found.iter().map(|loss| loss.item().to_bits()));
+        assert!(found.iter().all(Tensor::stop_gradient));
+    }
+    (bits(&w), bits(&b), losses)
+}
+
+#[test]
+fn not_one_bit_depends_on_the_number_of_threads() {
+    let one = train(1);
+    for threads in [2, 3, 4, 8, 64, 0] {
+        for _ in 0..3 {
+            assert_eq!(train(threads), one, "{threads} threads");
+        }
+    }
+}
+
+#[test]
+fn it_is_one_backward_of_all_losses_in_their_order() {
+    let (x, y) = (leaf(&[5], 3), leaf(&[5], 4));
+    let calls = AtomicUsize::new(0);
+    let loss = |x: &Tensor, item: usize| (x * (item as f32 + 0.1)).sin().sum();
+    let seen = std::sync::Arc::new(AtomicUsize::new(0));
+    let hook = std::sync::Arc::clone(&seen);
+    let _ = x.register_hook(move |_| {
+        hook.fetch_add(1, Ordering::Relaxed);
+        Ok(None)
+    });
+    let done = std::rc::Rc::new(std::cell::Cell::new(0));
+    let after = std::rc::Rc::clone(&done);
+    after_backward(move || {
+        after.set(after.get() + 1);
+        Ok(())
+    });
+    let losses = backward_parallel(10, 4, |item| {
+        calls.fetch_add(1, Ordering::Relaxed);
+        Ok(loss(&x, item))
+    });
+    assert_eq!(losses.unwrap().len(), 10);
+    assert_eq!((calls.into_inner(), seen.load(Ordering::Relaxed), done.get()), (10, 1, 1));
+    // The same by hand: each gradient alone, added one to the other.
+    let mut sum = None;
+    for item in 0..10 {
+        y.clear_grad();
+        let same = x.detach();
+        same.set_stop_gradient(false);
+        loss(&same, item).backward().unwrap();
+        let grad = same.grad().unwrap();
+        sum = Some(sum.map_or(grad.clone(), |sum: Tensor| sum + grad));
+    }
+    let sum: Vec<u32> = sum.unwrap().to_vec().into_iter().map(f32::to_bits).collect();
+    assert_eq!(bits(&x), sum);
+}
+
+#[test]
+fn the_first_error_in_the_items_order_is_returned() -> Result<()> {
+    for threads in [1, 2, 8] {
+        let x = leaf(&[2], 5);
+        let failing = |item: usize| match item {
+            3 => {
+                // The other failure comes first by the clock.
+                thread::sleep(Duration::from_millis(5));
+                Err(Error::Unsupported { op: "mine", why: "no third".into() })
+            }
+            4 => Ok(&x * 1.0),
+            _ => Ok((&x * 2.0).sum()),
+        };
+        let error = backward_parallel(20, threads, failing).unwrap_err();
+        assert_eq!(error.to_string(), "mine: no third");
+        assert!(x.grad().is_none());
+        let error = backward_parallel(1, threads, |_| failing(4)).unwrap_err();
+        assert!(matches!(error, Error::Shape { op: "backward_parallel", .. }), "{error}");
+        assert!(x.grad().is_none());
+        backward_parallel(3, threads, failing)?;
+        assert_eq!(x.grad().unwrap().to_vec(), [6.0, 6.0]);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_panic_is_passed_on_and_nothing_is_written() {
+    let x = leaf(&[2], 6);
+    let loss = |item: usize| {
+        assert!(item != 5, "the fifth");
+        Ok((&x * 2.0).sum())
+    };
+    let run = || backward_parallel(50, 4, loss);
+    let panic = catch_unwind(AssertUnwindSafe(run)).unwrap_err();
+    assert_eq!(panic.downcast_ref::<&str>(), Some(&"the fifth"));
+    assert!(x.grad().is_none());
+    backward_parallel(5, 4, loss).unwrap();
+    assert_eq!(x.grad().unwrap().to_vec(), [10.0, 10.0]);
+}
+
+#[test]
+fn nothing_to_do_and_nothing_to_learn() {
+    assert!(backward_parallel::<f32>(0, 4, |_| unreachable!()).unwrap().is_empty());
+    let losses = backward_parallel(3, 2, |item| Ok(Tensor::from(item as f32))).unwrap();
+    assert_eq!(losses.iter().map(Tensor::item).collect::<Vec<_>>(), [0.0, 1.0, 2.0]);
+}
+
+/// User code may start such a backward inside a backward, and retained gradients come in order too.
+#[test]
+fn retained_gradients_and_nesting() {
+    for threads in [1, 4] {
+        let x = leaf(&[1], 7);
+        let h = &x * 3.0;
+        h.retain_grads().unwrap();
+        let inner = leaf(&[1], 8);
+        let loss = |item: usize| {
+            backward_parallel(2, 2, |_| Ok((&inner * 2.0).sum()))?;
+            Ok((&h.detach() * &x * item as f64).sum())
+        };
+        backward_parallel(4, threads, loss).unwrap();
+        assert_eq!(inner.grad().unwrap().item(), 16.0);
+        assert!(h.grad().is_none() && x.grad().is_some());
+    }
+}

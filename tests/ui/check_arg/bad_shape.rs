@@ -1,0 +1,19 @@
+// numbers, a list of shapes, text and None in place of the shape of one tensor
+use autograd_core::prelude::*;
+
+#[py_layer(check(x = [2.5, -1], w = [[2], [3]]), check(x = "2, 3", w = None), check(x = 2, w = -1.0))]
+impl Op {
+    type Saved = (Tensor<f64>, Tensor<f64>);
+
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, w: &Tensor<f64>) -> Tensor<f64> {
+        ctx.save_for_backward((x, w));
+        x * w
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Grads {
+        let (x, w) = ctx.saved_tensor();
+        Grads { x: dy * w, w: dy * x }
+    }
+}
+
+fn main() {}
