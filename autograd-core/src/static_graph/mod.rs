@@ -92,7 +92,9 @@ pub use variable::{Block, Variable};
 /// `dsum` and `ddifference`.
 ///
 /// The block makes a struct and `call`, whose parameters are the inputs and then the outputs, which
-/// [`Block::create_var`] made.
+/// [`Block::create_var`] made. A block for several element types is generic, `impl<T: Float>
+/// Tanh<T>`, and called as `Tanh::<f32>::call`; `#[py_func(crate = path)]` says where the library
+/// is, if not in `Cargo.toml`.
 ///
 /// ```
 /// use autograd_core::DType;
@@ -127,7 +129,8 @@ pub use variable::{Block, Variable};
 ///
 /// A parameter of `backward` that is none of these names, out of order, or missing where it is a
 /// gradient; another number of gradients than inputs; a gradient or a value of another element type
-/// than what it belongs to; a name that an input and an output share; `self`, `async`, generics.
+/// than what it belongs to; a name that an input and an output share; `self`, `async`, generics of
+/// a function.
 pub use autograd_macros::py_func;
 
 /// What expansions of [`py_func`] call.

@@ -12,16 +12,29 @@ pub(super) fn trait_impl() -> String {
 }
 
 pub(super) fn generic() -> String {
-    "a #[py_func] block cannot be generic; a program knows the element types when it is built"
+    "#[py_func] makes the struct of this name, so it is one name with the block's own parameters: \
+     `impl<T: Float> MyOp<T>`"
+        .into()
+}
+
+pub(super) fn lifetime() -> String {
+    "a #[py_func] block has no lifetime parameter: a program keeps the function for as long as it \
+     likes"
         .into()
 }
 
 pub(super) fn unknown_argument() -> String {
-    "#[py_func] takes the names of forward's outputs: `#[py_func(y)]`, `#[py_func(y, z)]`".into()
+    "#[py_func] takes the names of forward's outputs, and where the library is: `#[py_func(y, z)]`, \
+     `#[py_func(crate = path::to::autograd_core)]`"
+        .into()
 }
 
 pub(super) fn no_forward() -> String {
     "a #[py_func] block needs a function `forward`".into()
+}
+
+pub(super) fn path_twice() -> String {
+    "the path of the library stands twice; remove one".into()
 }
 
 pub(super) fn twice(name: &str) -> String {
@@ -43,7 +56,9 @@ pub(super) fn unusual(function: &str, what: &str) -> String {
 }
 
 pub(super) fn function_generic(function: &str) -> String {
-    format!("`{function}` of a #[py_func] cannot be generic; write the element types")
+    format!(
+        "`{function}` of a #[py_func] cannot be generic; let the block be: `impl<T: Float> MyOp<T>`"
+    )
 }
 
 pub(super) fn parameter_needs_name(function: &str) -> String {

@@ -5,17 +5,20 @@ mod messages;
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
-use syn::parse::Parser;
-use syn::punctuated::Punctuated;
+use syn::parse::{ParseStream, Parser};
 use syn::spanned::Spanned;
-use syn::{FnArg, ImplItem, ImplItemFn, ItemImpl, Pat, ReturnType, Token, Type};
+use syn::{
+    FnArg, GenericParam, ImplItem, ImplItemFn, ItemImpl, Pat, Path, PathArguments, ReturnType,
+    Token, Type,
+};
 
+use crate::args::parts;
 use crate::errors::{Errors, ends};
 
 /// The attribute as a plain function.
 pub(crate) fn expand(arguments: TokenStream, block: TokenStream) -> TokenStream {
     let mut errors = Errors::new();
-    let names = outputs_named(arguments, &mut errors);
+    let Arguments { names, library } = Arguments::read(arguments, &mut errors);
     let Ok(item) = syn::parse2::<ItemImpl>(block.clone()) else {
         errors.at(first(&block), messages::not_an_impl());
         let told = errors.into_tokens();
@@ -28,7 +31,7 @@ pub(crate) fn expand(arguments: TokenStream, block: TokenStream) -> TokenStream 
     op.check(&mut errors);
     let sound = errors.is_empty();
     let told = errors.into_tokens();
-    let code = op.tokens(sound);
+    let code = op.tokens(sound, library.as_ref());
     quote!(#told #code)
 }
 
@@ -36,16 +39,37 @@ fn first(tokens: &TokenStream) -> TokenStream {
     tokens.clone().into_iter().take(1).collect()
 }
 
-fn outputs_named(arguments: TokenStream, errors: &mut Errors) -> Option<Vec<Ident>> {
-    if arguments.is_empty() {
-        return None;
-    }
-    match Punctuated::<Ident, Token![,]>::parse_terminated.parse2(arguments.clone()) {
-        Ok(names) => Some(names.into_iter().collect()),
-        Err(_) => {
-            errors.at(arguments, messages::unknown_argument());
-            None
+/// What stands between the parentheses of the attribute.
+#[derive(Default)]
+struct Arguments {
+    /// Names of the outputs.
+    names: Option<Vec<Ident>>,
+    /// Where the library is: `crate = path`.
+    library: Option<Path>,
+}
+
+impl Arguments {
+    fn read(tokens: TokenStream, errors: &mut Errors) -> Self {
+        let library = |input: ParseStream<'_>| {
+            input.parse::<Token![crate]>()?;
+            input.parse::<Token![=]>()?;
+            input.call(Path::parse_mod_style)
+        };
+        let mut read = Self::default();
+        for (part, comma) in parts(tokens) {
+            if part.is_empty() {
+                errors.at(comma, messages::unknown_argument());
+            } else if let Ok(name) = syn::parse2::<Ident>(part.clone()) {
+                read.names.get_or_insert_default().push(name);
+            } else {
+                match library.parse2(part.clone()) {
+                    Ok(_) if read.library.is_some() => errors.at(part, messages::path_twice()),
+                    Ok(path) => read.library = Some(path),
+                    Err(_) => errors.at(part, messages::unknown_argument()),
+                }
+            }
         }
+        read
     }
 }
 
@@ -174,8 +198,8 @@ impl<'a> Op<'a> {
             .collect()
     }
 
-    fn tokens(&self, sound: bool) -> TokenStream {
-        let private = crate::library::private_path(None);
+    fn tokens(&self, sound: bool, library: Option<&Path>) -> TokenStream {
+        let private = crate::library::private_path(library);
         let (item, name, vis) = (self.item, &self.name, &self.forward.vis);
         let attrs = self.item.attrs.iter().filter(|attr| attr.path().is_ident("doc"));
         let cfg: Vec<_> =
@@ -207,12 +231,22 @@ impl<'a> Op<'a> {
                 .collect::<Vec<_>>()
                 .join(", ")
         );
+        let generics = &item.generics;
+        let (declared, _, clause) = generics.split_for_impl();
+        let op = &item.self_ty;
+        let parameters: Vec<TokenStream> = generics.params.iter().map(without_bounds).collect();
+        let types = generics.type_params().map(|param| &param.ident);
+        let body_of_struct = match generics.params.is_empty() {
+            true => quote!(;),
+            false => quote!((::core::marker::PhantomData<fn() -> (#(#types,)*)>);),
+        };
+        let parameters = (!parameters.is_empty()).then(|| quote!(<#(#parameters),*>));
         let unused = if sound { TokenStream::new() } else { quote!(#[allow(unused)]) };
         quote! {
             #(#attrs)*
             #(#cfg)*
             #[allow(dead_code, missing_copy_implementations, missing_docs)]
-            #vis struct #name;
+            #vis struct #name #parameters #body_of_struct
             #unused
             #[allow(missing_docs)]
             #block
@@ -220,7 +254,7 @@ impl<'a> Op<'a> {
             #[allow(dead_code, clippy::too_many_arguments)]
             const _: () = {
                 #proofs
-                impl #name {
+                impl #declared #op #clause {
                     #[doc = #doc]
                     ///
                     /// # Errors
@@ -301,9 +335,10 @@ impl<'a> Op<'a> {
             let path = quote_spanned!(start=> #private::gradient_of_input::<#ty, #input>);
             proofs.push(quote_spanned!(end=> #path();));
         }
+        let (declared, _, clause) = self.item.generics.split_for_impl();
         quote! {
             #[allow(dead_code)]
-            fn element_types() {
+            fn element_types #declared() #clause {
                 #(#proofs)*
             }
         }
@@ -315,18 +350,51 @@ fn op_name(item: &ItemImpl, errors: &mut Errors) -> Option<Ident> {
         errors.at(path, messages::trait_impl());
         return None;
     }
-    if !item.generics.params.is_empty() {
-        errors.at(&item.generics, messages::generic());
+    if let Some(lifetime) = item.generics.lifetimes().next() {
+        errors.at(lifetime, messages::lifetime());
         return None;
     }
-    match &*item.self_ty {
-        Type::Path(path) if path.qself.is_none() => path.path.get_ident().cloned(),
+    let declared: Vec<&Ident> = item
+        .generics
+        .params
+        .iter()
+        .filter_map(|param| match param {
+            GenericParam::Type(param) => Some(&param.ident),
+            GenericParam::Const(param) => Some(&param.ident),
+            GenericParam::Lifetime(_) => None,
+        })
+        .collect();
+    let own = match &*item.self_ty {
+        Type::Path(path) if path.qself.is_none() && path.path.segments.len() == 1 => {
+            path.path.segments.first()
+        }
         _ => None,
-    }
-    .or_else(|| {
+    };
+    let named = own.filter(|own| match &own.arguments {
+        PathArguments::None => declared.is_empty(),
+        PathArguments::AngleBracketed(arguments) => {
+            let given =
+                arguments.args.iter().map(|argument| argument.to_token_stream().to_string());
+            given.eq(declared.iter().map(ToString::to_string))
+        }
+        PathArguments::Parenthesized(_) => false,
+    });
+    if named.is_none() {
         errors.at(&item.self_ty, messages::generic());
-        None
-    })
+    }
+    named.map(|own| own.ident.clone())
+}
+
+/// A parameter as the struct declares it.
+fn without_bounds(param: &GenericParam) -> TokenStream {
+    match param {
+        GenericParam::Type(param) => param.ident.to_token_stream(),
+        GenericParam::Const(param) => {
+            let (name, ty) = (&param.ident, &param.ty);
+            quote!(const #name: #ty)
+        }
+        GenericParam::Lifetime(param) => param.lifetime.to_token_stream(),
+    }
 }
 
 /// Named parameters, or an error.
@@ -392,7 +460,7 @@ fn values_of(ty: &Type) -> Vec<Type> {
         Type::Path(path) => {
             let last = path.path.segments.last();
             if let Some(last) = last.filter(|last| last.ident == "Result")
-                && let syn::PathArguments::AngleBracketed(arguments) = &last.arguments
+                && let PathArguments::AngleBracketed(arguments) = &last.arguments
                 && let Some(syn::GenericArgument::Type(inner)) = arguments.args.first()
             {
                 return values_of(inner);

@@ -1,4 +1,4 @@
-// a block without forward, one with self, a generic one, and a struct
+// a block without forward, one with self, and a struct
 use autograd_core::static_graph::py_func;
 use ndarray::{ArrayD, ArrayViewD};
 
@@ -12,13 +12,6 @@ impl Empty {
 #[py_func]
 impl WithSelf {
     fn forward(&self, x: ArrayViewD<f32>) -> ArrayD<f32> {
-        x.to_owned()
-    }
-}
-
-#[py_func]
-impl<T> Generic<T> {
-    fn forward(x: ArrayViewD<f32>) -> ArrayD<f32> {
         x.to_owned()
     }
 }

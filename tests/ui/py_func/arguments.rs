@@ -1,0 +1,26 @@
+// arguments that are no names of outputs, a second path, and nothing between commas
+use autograd_core::static_graph::py_func;
+use ndarray::{ArrayD, ArrayViewD};
+
+#[py_func(y = 3)]
+impl Valued {
+    fn forward(x: ArrayViewD<f32>) -> ArrayD<f32> {
+        x.to_owned()
+    }
+}
+
+#[py_func(crate = autograd_core, crate = autograd_core)]
+impl Twice {
+    fn forward(x: ArrayViewD<f32>) -> ArrayD<f32> {
+        x.to_owned()
+    }
+}
+
+#[py_func(y, , crate = ::autograd_core)]
+impl Gap {
+    fn forward(x: ArrayViewD<f32>) -> ArrayD<f32> {
+        x.to_owned()
+    }
+}
+
+fn main() {}
