@@ -1,6 +1,6 @@
 //! The nodes that gradients have reached and that have not been visited.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
@@ -21,9 +21,19 @@ pub(crate) struct Waiting {
 #[derive(Default)]
 pub(crate) struct Frontier {
     few: Vec<Waiting>,
-    many: BTreeMap<(std::cmp::Reverse<u32>, u64), Waiting>,
-    keys: AddressMap<(u32, u64)>,
+    /// By level: a wide graph has many nodes of one level.
+    many: BTreeMap<u32, Row>,
+    /// Level, and place among those that ever waited in its row.
+    keys: AddressMap<(u32, usize)>,
     arrivals: u64,
+}
+
+/// Waiting nodes of one level, in the order of their arrival.
+#[derive(Default)]
+struct Row {
+    waiting: VecDeque<Waiting>,
+    /// How many have left.
+    gone: usize,
 }
 
 impl Frontier {
@@ -38,12 +48,10 @@ impl Frontier {
         let slots = match self.few.iter().position(|w| Arc::ptr_eq(&w.node, node)) {
             Some(position) => &mut self.few[position].grads,
             None => match self.keys.get(&address(node)) {
-                Some(&(level, arrival)) => {
-                    match self.many.get_mut(&(std::cmp::Reverse(level), arrival)) {
-                        Some(waiting) => &mut waiting.grads,
-                        None => unreachable!("keys name what waits"),
-                    }
-                }
+                Some(&(level, place)) => match self.many.get_mut(&level) {
+                    Some(row) => &mut row.waiting[place - row.gone].grads,
+                    None => unreachable!("keys name what waits"),
+                },
                 None => {
                     self.insert(node, slot, grad);
                     return Ok(());
@@ -72,8 +80,9 @@ impl Frontier {
         if self.few.len() < FEW {
             self.few.push(waiting);
         } else {
-            self.keys.insert(address(node), (node.level, arrival));
-            self.many.insert((std::cmp::Reverse(node.level), arrival), waiting);
+            let row = self.many.entry(node.level).or_default();
+            self.keys.insert(address(node), (node.level, row.gone + row.waiting.len()));
+            row.waiting.push_back(waiting);
         }
     }
 
@@ -84,7 +93,8 @@ impl Frontier {
         }
         let rank = |w: &Waiting| (std::cmp::Reverse(w.node.level), w.arrival);
         let best = (0..self.few.len()).min_by_key(|&i| rank(&self.few[i]));
-        let first_of_many = self.many.first_key_value().map(|(key, _)| *key);
+        let last = self.many.last_key_value();
+        let first_of_many = last.and_then(|(_, row)| row.waiting.front()).map(rank);
         match (best, first_of_many) {
             (Some(i), Some(key)) if key < rank(&self.few[i]) => self.pop_many(),
             (Some(i), _) => Some(self.few.swap_remove(i)),
@@ -93,7 +103,13 @@ impl Frontier {
     }
 
     fn pop_many(&mut self) -> Option<Waiting> {
-        let (_, waiting) = self.many.pop_first()?;
+        let mut last = self.many.last_entry()?;
+        let row = last.get_mut();
+        let waiting = row.waiting.pop_front()?;
+        row.gone += 1;
+        if row.waiting.is_empty() {
+            last.remove();
+        }
         self.keys.remove(&address(&waiting.node));
         Some(waiting)
     }

@@ -243,7 +243,22 @@ impl NodeRef {
     /// Records a rule.
     #[inline]
     pub(crate) fn record(rule: impl Rule + 'static, location: &'static Location<'static>) -> Self {
-        let level = rule.edges().iter().map(Edge::level).max().unwrap_or(0);
+        Self::record_at(Self::level_over(rule.edges()), rule, location)
+    }
+
+    /// The level of a node with these edges.
+    #[inline]
+    pub(crate) fn level_over(edges: &[Edge]) -> u32 {
+        edges.iter().map(Edge::level).max().unwrap_or(0)
+    }
+
+    /// [`record`](Self::record) of a rule that nothing has looked at: it is built where it stays.
+    #[inline(always)]
+    pub(crate) fn record_at(
+        level: u32,
+        rule: impl Rule + 'static,
+        location: &'static Location<'static>,
+    ) -> Self {
         let mut node: Arc<Node> = Arc::new(Node { level, location, extras: OnceLock::new(), rule });
         if watch::is_on() {
             watch::recorded(&mut node);

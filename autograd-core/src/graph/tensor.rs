@@ -439,6 +439,20 @@ impl<T: Element> Tensor<T> {
         }
     }
 
+    /// [`edge`](Self::edge) of a tensor that an op consumes: what nobody else can see gives its own
+    /// reference to the node.
+    pub(crate) fn take_edge(&mut self) -> Edge {
+        if !self.stop_gradient()
+            && let Some(inner) = self.inner_mut()
+            && inner.shared.get().is_none()
+            && inner.kept.get().is_none()
+            && let Some((node, slot)) = inner.producer.take()
+        {
+            return Edge::Node(node, slot);
+        }
+        self.edge()
+    }
+
     fn kept(&self) -> &Kept<T> {
         self.inner().kept.get_or_init(|| Box::new(Kept::default()))
     }
@@ -541,6 +555,7 @@ pub(crate) fn record_edges<T: Element, U: Element, S: Keeps + 'static, E: EdgeLi
 }
 
 /// The node of an op that computes its result in place of an operand.
+#[inline(always)]
 pub(crate) fn op_node<T: Element, U: Element, S: Keeps + 'static, E: EdgeList + 'static>(
     name: &'static str,
     location: &'static Location<'static>,
@@ -548,7 +563,8 @@ pub(crate) fn op_node<T: Element, U: Element, S: Keeps + 'static, E: EdgeList + 
     state: S,
     pull: PullFn<T, U, S, E>,
 ) -> NodeRef {
-    NodeRef::record(OpNode { name, edges, state: State::new(state), pull }, location)
+    let level = NodeRef::level_over(edges.as_ref());
+    NodeRef::record_at(level, OpNode { name, edges, state: State::new(state), pull }, location)
 }
 
 impl<T: Element> fmt::Display for Tensor<T> {

@@ -48,10 +48,10 @@ impl Binary {
 
 /// The rules: from the operands `a` and `b` and the gradient `g` of the result, the gradients of
 /// the operands, each only where it is wanted.
-fn gradients<T: Float>(
+fn gradients<'a, T: Float>(
     op: Binary,
-    a: impl Fn() -> Tensor<T>,
-    b: impl Fn() -> Tensor<T>,
+    a: impl Fn() -> &'a Tensor<T>,
+    b: impl Fn() -> &'a Tensor<T>,
     g: Tensor<T>,
     [left, right]: [bool; 2],
 ) -> [Option<Tensor<T>>; 2] {
@@ -63,11 +63,11 @@ fn gradients<T: Float>(
         Binary::Pow => {
             let (a, b) = (a(), b());
             let flat = b.eq_scalar(T::ZERO);
-            flat.where_scalar(T::ZERO, &(g * &b * a.pow(&(&b - 1.0))))
+            flat.where_scalar(T::ZERO, &(g * b * a.pow(&(b - 1.0))))
         }
         // A tie shares the gradient.
-        Binary::Maximum => share(g, &a(), &b(), |a, b| a > b),
-        Binary::Minimum => share(g, &a(), &b(), |a, b| a < b),
+        Binary::Maximum => share(g, a(), b(), |a, b| a > b),
+        Binary::Minimum => share(g, a(), b(), |a, b| a < b),
     };
     let db = |g: Tensor<T>| match op {
         Binary::Add => g,
@@ -75,16 +75,16 @@ fn gradients<T: Float>(
         Binary::Mul => g * a(),
         Binary::Div => {
             let b = b();
-            -(g * a() / &b) / b
+            -(g * a() / b) / b
         }
         // 0 where a is 0 and b is not negative: 0^b is constant there.
         Binary::Pow => {
             let (a, b) = (a(), b());
             let flat = a.eq_scalar(T::ZERO).and(&b.ge_scalar(T::ZERO));
-            flat.where_scalar(T::ZERO, &(g * a.pow(&b) * a.ln()))
+            flat.where_scalar(T::ZERO, &(g * a.pow(b) * a.ln()))
         }
-        Binary::Maximum => share(g, &b(), &a(), |b, a| b > a),
-        Binary::Minimum => share(g, &b(), &a(), |b, a| b < a),
+        Binary::Maximum => share(g, b(), a(), |b, a| b > a),
+        Binary::Minimum => share(g, b(), a(), |b, a| b < a),
     };
     match (left, right) {
         (true, true) => [Some(da(g.clone())), Some(db(g))],
@@ -217,8 +217,8 @@ fn compute<T: Numeric>(
 /// For floats: computes and, where it must be, records.
 pub(super) fn float<T: Float>(
     op: Binary,
-    left: Input<'_, T>,
-    right: Input<'_, T>,
+    mut left: Input<'_, T>,
+    mut right: Input<'_, T>,
     caller: Caller,
 ) -> Result<Tensor<T>> {
     let (a, b) = (left.tensor(), right.tensor());
@@ -227,14 +227,15 @@ pub(super) fn float<T: Float>(
     let wants = [a.is_recorded(), b.is_recorded()];
     let mut node = (wants != [false, false]).then(|| {
         let saves = op.saves(wants);
+        let (a, b) = (left.tensor(), right.tensor());
         let kept = (saves[0].then(|| Keep::input(0, a)), saves[1].then(|| Keep::input(1, b)));
         // Shapes to which the gradients must be summed where an operand was stretched.
         let shapes = (!same).then(|| Box::new([a.shape_owned(), b.shape_owned()]));
         let state = (Plain(op), kept.0, kept.1, Plain(shapes));
-        op_node(op.name(), caller, [a.edge(), b.edge()], state, pull)
+        let edges = [left.edge(saves[0]), right.edge(saves[1])];
+        op_node(op.name(), caller, edges, state, pull)
     });
     let [f, swapped] = kernels(op);
-    let (mut left, mut right) = (left, right);
     if same {
         // A temporary is written over; otherwise a copy of the left operand, if it is small.
         if right.is_temporary() && !left.is_temporary() {
@@ -274,10 +275,9 @@ pub(super) fn pull<T: Float>(
     g: Tensor<T>,
     wants: [bool; 2],
 ) -> Result<[Option<Tensor<T>>; 2]> {
-    let kept = |t: &Option<Tensor<T>>| {
-        t.clone().unwrap_or_else(|| unreachable!("`saves` names what the rules use"))
-    };
-    let grads = gradients(op, || kept(&a), || kept(&b), g, wants);
+    let a = || a.as_ref().unwrap_or_else(|| unreachable!("`saves` names what the rules use"));
+    let b = || b.as_ref().unwrap_or_else(|| unreachable!("`saves` names what the rules use"));
+    let grads = gradients(op, a, b, g, wants);
     let Some(shapes) = shapes else { return Ok(grads) };
     // The one place where broadcasting is undone.
     let [da, db] = grads;
@@ -288,21 +288,20 @@ pub(super) fn pull<T: Float>(
 /// For floats and a scalar.
 pub(super) fn float_scalar<T: Float>(
     op: Binary,
-    x: Input<'_, T>,
+    mut x: Input<'_, T>,
     s: T,
     swapped: bool,
     caller: Caller,
 ) -> Tensor<T> {
     let kernel = kernels(op)[usize::from(swapped)];
-    let tensor = x.tensor();
-    let mut node = tensor.is_recorded().then(|| {
+    let mut node = x.tensor().is_recorded().then(|| {
         let needs_x = match (op, swapped) {
             (Binary::Add | Binary::Sub | Binary::Mul, _) | (Binary::Div, false) => false,
             (Binary::Div, true) | (Binary::Pow | Binary::Maximum | Binary::Minimum, _) => true,
         };
-        let kept = needs_x.then(|| Keep::input(0, tensor));
+        let kept = needs_x.then(|| Keep::input(0, x.tensor()));
         let state = (Plain((op, s, swapped)), kept);
-        op_node(op.name(), caller, [tensor.edge()], state, pull_scalar)
+        op_node(op.name(), caller, [x.edge(needs_x)], state, pull_scalar)
     });
     match x.try_in_place(|x| kernel.run_scalar(x, s), || node.take()) {
         Ok(done) => done,

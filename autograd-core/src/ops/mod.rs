@@ -33,7 +33,7 @@ use crate::array::math::Math;
 use crate::array::matmul::Multiply;
 use crate::array::{Storable, Value};
 use crate::error::Result;
-use crate::graph::{Element, NodeRef, Tensor};
+use crate::graph::{Edge, Element, NodeRef, Tensor};
 use crate::random::RandomFloat;
 
 /// Where an op was called.
@@ -129,6 +129,15 @@ impl<T: Element> Input<'_, T> {
         match self {
             Self::Own(tensor) => tensor,
             Self::Ref(tensor) => tensor,
+        }
+    }
+
+    /// Where the operand's gradient goes. A temporary that backward does not need gives its place in
+    /// the graph away: it is the op's alone.
+    pub(crate) fn edge(&mut self, kept: bool) -> Edge {
+        match self {
+            Self::Own(tensor) if !kept => tensor.take_edge(),
+            _ => self.tensor().edge(),
         }
     }
 

@@ -148,3 +148,16 @@ proptest! {
         prop_assert!((pushed - slope).abs() <= 1e-9 * scale, "{} by jvp, {} by duals", pushed, slope);
     }
 }
+
+/// More branches than are told apart by looking at each wait at once, on several levels.
+#[test]
+fn many_branches_of_several_depths_wait_for_each_other() -> autograd_core::Result<()> {
+    let x = Tensor::from(0.5);
+    x.set_stop_gradient(false);
+    let branch = |i: usize| (0..i % 7).fold(&x * 1.0, |y, _| y * 2.0 + &x);
+    let sum = (1..60).fold(branch(0), |sum, i| sum + branch(i));
+    sum.backward()?;
+    let expected: f64 = (0..60).map(|i| 2.0 * 2.0_f64.powi(i % 7) - 1.0).sum();
+    assert_eq!(x.grad().map(|grad| grad.item()), Some(expected));
+    Ok(())
+}
