@@ -51,6 +51,7 @@
 //! | check a gradient by finite differences | [`gradcheck()`] |
 //! | build a model of layers, and name its parameters | [`nn`], [`nn::Module`] |
 //! | learn | [`optim`] |
+//! | use more or fewer threads | [`set_num_threads`], [`with_num_threads`] |
 //! | save and load | [`safetensors`] |
 //! | repeat a run's random numbers | [`seed`] |
 //! | know what went wrong | [`Error`] |
@@ -93,6 +94,7 @@ pub mod safetensors;
 pub mod static_graph;
 
 pub use array::pool::{buffer_pool_bytes, empty_buffer_pool, set_buffer_pool_limit};
+pub use array::threads::{num_threads, set_num_threads, with_num_threads};
 pub use array::{DType, IntoShape};
 pub use engine::{
     AnomalyScope, BackwardOptions, GradOptions, Graph, GraphNode, HookHandle, after_backward,

@@ -1,57 +1,26 @@
-//! One pass over memory: maps and zips of values, in place where the buffer is free.
+//! One pass over memory: zips of values, and of a value and a number, in place where the buffer is free.
 //!
 //! There is one kernel an op, and it works in place. A result elsewhere is made block by block:
 //! the block is copied to its place and the kernel runs on it while it is in the first cache.
 
-use super::math::{Math, map_angles};
 use super::shape::copied;
 use super::simd::{Kernel, dispatch};
+use super::threads::each_chunk;
 use super::value::for_each_row;
 use super::{Storable, Value};
 
 /// Elements a block: a few KiB, so that a block stays in the first cache.
 const BLOCK: usize = 2048;
-
-/// A function of one element.
-///
-/// Sines of great angles need another reduction than the straight-line one; a function that takes
-/// sines of its argument says so, and has a second form for slices with such angles.
-pub(crate) trait Map<T>: Copy {
-    /// Whether the argument is an angle.
-    const ANGLE: bool = false;
-
-    fn call<const FMA: bool>(self, x: T) -> T;
-
-    /// For any angle.
-    fn call_large<const FMA: bool>(self, x: T) -> T {
-        self.call::<FMA>(x)
-    }
-}
+/// Elements a chunk, which one thread computes: a whole number of blocks.
+const CHUNK: usize = 32 * BLOCK;
 
 /// A function of two elements.
 pub(crate) trait Zip<T>: Copy {
-    /// Whether these second arguments hold an angle for which [`Zip::call`] is not right.
-    #[inline(always)]
-    fn has_large(_: &[T]) -> bool {
-        false
-    }
-
     fn call<const FMA: bool>(self, a: T, b: T) -> T;
-
-    /// For any angle.
-    #[inline(always)]
-    fn call_large<const FMA: bool>(self, a: T, b: T) -> T {
-        self.call::<FMA>(a, b)
-    }
 }
 
-// The loops below run behind these three traits as trait objects: what is around a loop is
+// The loops below run behind these traits as trait objects: what is around a loop is
 // compiled once an element type, and only the loops once a function.
-
-/// A [`Map`] over a slice, in place.
-pub(crate) trait MapSlice<T> {
-    fn run(&self, data: &mut [T]);
-}
 
 /// A [`Zip`] over two slices of one length, written over the first.
 pub(crate) trait ZipSlices<T> {
@@ -64,15 +33,9 @@ pub(crate) trait ZipScalar<T> {
 }
 
 /// Both of a function's forms.
-pub(crate) trait ZipAny<T>: ZipSlices<T> + ZipScalar<T> {}
+pub(crate) trait ZipAny<T>: ZipSlices<T> + ZipScalar<T> + Sync {}
 
-impl<T, F: ZipSlices<T> + ZipScalar<T>> ZipAny<T> for F {}
-
-impl<T: Math, F: Map<T>> MapSlice<T> for F {
-    fn run(&self, data: &mut [T]) {
-        dispatch(MapKernel(data, *self));
-    }
-}
+impl<T, F: ZipSlices<T> + ZipScalar<T> + Sync> ZipAny<T> for F {}
 
 impl<T: Copy, F: Zip<T>> ZipSlices<T> for F {
     fn run(&self, a: &mut [T], b: &[T]) {
@@ -86,23 +49,6 @@ impl<T: Copy, F: Zip<T>> ZipScalar<T> for F {
     }
 }
 
-struct MapKernel<'a, T, F>(&'a mut [T], F);
-
-impl<T: Math, F: Map<T>> Kernel for MapKernel<'_, T, F> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<const FMA: bool>(self) {
-        if F::ANGLE {
-            let Self(data, f) = self;
-            return map_angles(data, |x| f.call::<FMA>(x), |x| f.call_large::<FMA>(x));
-        }
-        for x in self.0.iter_mut() {
-            *x = self.1.call::<FMA>(*x);
-        }
-    }
-}
-
 struct ZipKernel<'a, T, F>(&'a mut [T], &'a [T], F);
 
 impl<T: Copy, F: Zip<T>> Kernel for ZipKernel<'_, T, F> {
@@ -110,12 +56,6 @@ impl<T: Copy, F: Zip<T>> Kernel for ZipKernel<'_, T, F> {
 
     #[inline(always)]
     fn run<const FMA: bool>(self) {
-        if F::has_large(self.1) {
-            for (a, b) in self.0.iter_mut().zip(self.1) {
-                *a = self.2.call_large::<FMA>(*a, *b);
-            }
-            return;
-        }
         for (a, b) in self.0.iter_mut().zip(self.1) {
             *a = self.2.call::<FMA>(*a, *b);
         }
@@ -150,34 +90,37 @@ impl<T: Storable> Arg<'_, T> {
     }
 }
 
-/// `f` of every element.
-pub(crate) fn map<T: Storable>(x: Arg<'_, T>, f: &dyn MapSlice<T>) -> Value<T> {
-    map_with(x, &|data| f.run(data))
-}
-
 /// `f` of every element and one scalar.
-pub(crate) fn zip_scalar<T: Storable>(x: Arg<'_, T>, scalar: T, f: &dyn ZipScalar<T>) -> Value<T> {
-    map_with(x, &|data| f.run_scalar(data, scalar))
-}
-
-fn map_with<T: Storable>(x: Arg<'_, T>, run: &dyn Fn(&mut [T])) -> Value<T> {
+pub(crate) fn zip_scalar<T: Storable>(
+    x: Arg<'_, T>,
+    scalar: T,
+    f: &(dyn ZipScalar<T> + Sync),
+) -> Value<T> {
     let mut x = match x {
         Arg::Own(value) => value,
         Arg::Ref(value) => value.clone(),
     };
     if let Some(data) = x.as_padded_mut_slice() {
-        run(data);
+        each_chunk(data, CHUNK, |_, part| f.run_scalar(part, scalar));
         return x;
     }
     let x = x.into_contiguous();
     let data = x.as_slice().unwrap_or(&[]);
-    Value::build(copied(x.shape()), |out| {
-        for block in data.chunks(BLOCK) {
-            let start = out.len();
-            out.extend_from_slice(block);
-            run(&mut out[start..]);
-        }
+    Value::written(copied(x.shape()), |out| {
+        each_block(out, |start, block| {
+            block.copy_from_slice(&data[start..start + block.len()]);
+            f.run_scalar(block, scalar);
+        });
     })
+}
+
+/// Shows each block of a result and where it starts, on threads where that pays.
+fn each_block<T: Send>(out: &mut [T], run: impl Fn(usize, &mut [T]) + Sync) {
+    each_chunk(out, CHUNK, |chunk, part| {
+        for (index, block) in part.chunks_mut(BLOCK).enumerate() {
+            run(chunk * CHUNK + index * BLOCK, block);
+        }
+    });
 }
 
 /// `f` of every pair of elements of two values stretched to `shape`, which is their common shape.
@@ -198,12 +141,11 @@ pub(crate) fn zip<T: Storable>(
     };
     let (a, b) = (a.get(), b.get());
     match (a.as_slice(), b.as_slice()) {
-        (Some(x), Some(y)) if a.shape() == b.shape() => Value::build(copied(shape), |out| {
-            for (x, y) in x.chunks(BLOCK).zip(y.chunks(BLOCK)) {
-                let start = out.len();
-                out.extend_from_slice(x);
-                f.run(&mut out[start..], y);
-            }
+        (Some(x), Some(y)) if a.shape() == b.shape() => Value::written(copied(shape), |out| {
+            each_block(out, |start, block| {
+                block.copy_from_slice(&x[start..start + block.len()]);
+                f.run(block, &y[start..start + block.len()]);
+            });
         }),
         // The one that has the whole shape is copied, the other one is read by strides.
         _ if b.shape() == shape && (a.shape() != shape || !a.is_row_major()) => {
@@ -217,38 +159,6 @@ pub(crate) fn zip<T: Storable>(
             out
         }
     }
-}
-
-/// `f` of every pair of elements of two values of one shape, where there is no need to choose whose
-/// buffer is written: it is `a`'s. One kernel only, for functions whose code is long.
-pub(crate) fn zip_onto<T: Storable>(a: Arg<'_, T>, b: &Value<T>, f: &dyn ZipSlices<T>) -> Value<T> {
-    debug_assert_eq!(a.get().shape(), b.shape());
-    let mut a = match a {
-        Arg::Own(value) => value,
-        Arg::Ref(value) => value.clone(),
-    };
-    if let (Some(x), Some(y)) = (a.as_padded_mut_slice(), b.as_padded_inline()) {
-        f.run(x, y);
-        return a;
-    }
-    let b = b.contiguous();
-    let y = b.as_slice().unwrap_or(&[]);
-    if let Some(x) = a.as_mut_slice() {
-        f.run(x, y);
-        return a;
-    }
-    let same = a.is_one_element_stretched();
-    let a = if same { a } else { a.into_contiguous() };
-    Value::build(copied(b.shape()), |out| {
-        for (i, y) in y.chunks(BLOCK).enumerate() {
-            let start = out.len();
-            match a.as_slice() {
-                Some(x) => out.extend_from_slice(&x[i * BLOCK..][..y.len()]),
-                None => out.extend(std::iter::repeat_n(a.raw()[0], y.len())),
-            }
-            f.run(&mut out[start..], y);
-        }
-    })
 }
 
 /// A row-major copy that nobody shares.
@@ -296,7 +206,9 @@ fn zip_into<T: Storable>(out: &mut Value<T>, b: &Value<T>, f: &dyn ZipAny<T>) {
         unreachable!("the caller owns the buffer");
     };
     if let (Some(y), true) = (b.as_slice(), b.shape() == &shape[..]) {
-        return f.run(data, y);
+        return each_chunk(data, CHUNK, |chunk, part| {
+            f.run(part, &y[chunk * CHUNK..][..part.len()]);
+        });
     }
     let raw = b.raw();
     let strides = b.strides_as(&shape);

@@ -6,8 +6,11 @@
 
 #![allow(clippy::needless_range_loop, reason = "an index names a place in several operands")]
 
+use std::sync::{Mutex, PoisonError};
+
 use super::Storable;
 use super::simd::{VectorKernel, Vectored, Vectors};
+use super::threads::{num_threads, share};
 
 /// One operand: element `[i, j]` stands at `i * rows + j * columns`.
 #[derive(Clone, Copy)]
@@ -41,6 +44,12 @@ const FEW_ROWS: usize = 40;
 const CACHED_BYTES: usize = 4 << 20;
 /// As `FEW_ROWS`, where the right operand lies by columns, which are then multiplied one by one.
 const FEW_DOTS: usize = 12;
+/// From so many multiplications on, threads pay.
+const SHARED: usize = 10_000_000;
+/// So many rows at least a thread: each packs the right operand for itself.
+const ROWS_A_THREAD: usize = 96;
+/// Rows that all tiles divide.
+const ROW_STEP: usize = 12;
 
 /// `c = a b`, where `a` is m by k, `b` k by n, and `c` row-major m by n, with any content. `None`
 /// where this CPU has no vectors; then nothing is written.
@@ -72,7 +81,22 @@ pub(crate) fn gemm<T: Vectored + Storable>(
         let b = with_gapless_rows([k, n], b, &mut right);
         return T::run(Rows { size: [m, k, n], a, b, c }).ok();
     }
-    T::run(Packed { size: [m, k, n], a, b, c }).ok()
+    let threads = num_threads().min(m / ROWS_A_THREAD);
+    if m * n * k < SHARED || threads < 2 {
+        return T::run(Packed { size: [m, k, n], a, b, c }).ok();
+    }
+    // Each row is computed in the same way, whichever rows stand beside it.
+    let rows = m.div_ceil(threads).next_multiple_of(ROW_STEP);
+    let parts: Vec<_> = c.chunks_mut(rows * n).map(|c| Mutex::new((c, None))).collect();
+    share(parts.len(), |part| {
+        let mut part_of_c = parts[part].lock().unwrap_or_else(PoisonError::into_inner);
+        let (c, done) = &mut *part_of_c;
+        let a = Matrix { data: &a.data[part * rows * a.rows..], ..a };
+        *done = T::run(Packed { size: [c.len() / n, k, n], a, b, c }).ok();
+    });
+    let done =
+        |part: Mutex<(_, Option<()>)>| part.into_inner().unwrap_or_else(PoisonError::into_inner).1;
+    parts.into_iter().map(done).collect()
 }
 
 /// The matrix with gapless rows: itself, or a copy in `buffer`.
@@ -510,8 +534,7 @@ impl<T: Storable> Buffer<T> {
 
     fn of(&mut self, len: usize) -> &mut [T] {
         if self.0.len() < len {
-            T::pool().give(std::mem::replace(&mut self.0, T::pool().take(len)));
-            self.0.resize(len, T::ZERO);
+            T::pool().give(std::mem::replace(&mut self.0, T::pool().take_filled(len)));
         }
         &mut self.0[..len]
     }
@@ -527,6 +550,7 @@ impl<T: Storable> Drop for Buffer<T> {
 mod tests {
     use super::*;
     use crate::array::simd::{Level, levels, with_level};
+    use crate::array::threads::with_num_threads;
 
     /// Small integers: every sum is exact, so every path must give the same.
     fn number(i: usize) -> i32 {
@@ -610,6 +634,22 @@ mod tests {
     fn more_than_one_block_each_way() {
         check([200, 520, 33], |i| i as f32);
         check([14, 260, 2100], f64::from);
+    }
+
+    #[test]
+    fn threads_change_no_bit() {
+        let [m, k, n] = [300, 260, 200];
+        let x: Vec<f32> = (0..m * k).map(|i| (i as f32 * 0.37).sin()).collect();
+        let y: Vec<f32> = (0..k * n).map(|i| (i as f32 * 0.11).cos()).collect();
+        let left = Matrix { data: &x, rows: k, columns: 1 };
+        let right = Matrix { data: &y, rows: n, columns: 1 };
+        let product = |threads| {
+            let mut c = vec![0.0; m * n];
+            let done = with_num_threads(threads, || gemm([m, k, n], left, right, &mut c));
+            (done, c)
+        };
+        let one = product(1);
+        assert!([2, 3, 7].into_iter().all(|threads| product(threads) == one));
     }
 
     #[test]

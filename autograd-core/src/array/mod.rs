@@ -4,13 +4,13 @@
 pub(crate) mod element;
 pub(crate) mod elementwise;
 mod gemm;
-pub(crate) mod lane;
 pub(crate) mod math;
 pub(crate) mod matmul;
 pub(crate) mod pool;
 pub(crate) mod reduce;
 pub(crate) mod shape;
 pub(crate) mod simd;
+pub(crate) mod threads;
 pub(crate) mod value;
 
 pub use element::DType;

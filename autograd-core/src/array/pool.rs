@@ -1,7 +1,8 @@
 //! Free buffers, kept for the next op.
 //!
 //! A fresh buffer of a few megabytes costs more to map than most ops cost to run, so buffers from
-//! [`POOLED_BYTES`] on go back to a bounded pool when their tensor is dropped.
+//! [`POOLED_BYTES`] on go back to a bounded pool when their tensor is dropped. They keep their
+//! numbers: a kernel that writes every element needs no zeros first.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use super::Storable;
 
 /// Smaller buffers are left to the allocator, which is as fast for them.
-pub(crate) const POOLED_BYTES: usize = 64 * 1024;
+pub(crate) const POOLED_BYTES: usize = 16 * 1024;
 
 /// Bytes that all pools together may keep.
 static LIMIT: AtomicUsize = AtomicUsize::new(512 << 20);
@@ -27,6 +28,20 @@ impl<T: Storable> Pool<T> {
 
     /// An empty vector with room for `len` elements.
     pub(crate) fn take(&self, len: usize) -> Vec<T> {
+        let mut vec = self.any(len);
+        vec.clear();
+        vec
+    }
+
+    /// A vector of `len` elements of any content, to be written over.
+    pub(crate) fn take_filled(&self, len: usize) -> Vec<T> {
+        let mut vec = self.any(len);
+        vec.resize(len, T::ZERO);
+        vec
+    }
+
+    /// A vector with room for `len` elements, and any content.
+    fn any(&self, len: usize) -> Vec<T> {
         if len * size_of::<T>() >= POOLED_BYTES {
             let mut shelves = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             // A little larger is welcome; much larger would waste what others need.
@@ -46,7 +61,7 @@ impl<T: Storable> Pool<T> {
     }
 
     /// Takes a vector back, or frees it where the pools are full.
-    pub(crate) fn give(&self, mut vec: Vec<T>) {
+    pub(crate) fn give(&self, vec: Vec<T>) {
         let bytes = vec.capacity() * size_of::<T>();
         if bytes < POOLED_BYTES {
             return;
@@ -55,7 +70,6 @@ impl<T: Storable> Pool<T> {
             HELD.fetch_sub(bytes, Ordering::Relaxed);
             return;
         }
-        vec.clear();
         let mut shelves = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         shelves.entry(vec.capacity()).or_default().push(vec);
     }
@@ -70,7 +84,7 @@ impl<T: Storable> Pool<T> {
 
 /// Gives the memory of all free buffers back to the allocator.
 ///
-/// Buffers of 64 KiB and more are kept for reuse when their tensor is dropped, up to
+/// Buffers of 16 KiB and more are kept for reuse when their tensor is dropped, up to
 /// [`set_buffer_pool_limit`] bytes in all.
 ///
 /// ```

@@ -1,6 +1,7 @@
 //! Sums, products, extremes along axes.
 
 use super::simd::{Kernel, dispatch};
+use super::threads::each_chunk;
 use super::value::for_each_row;
 use super::{Shape, Storable, Value};
 
@@ -15,6 +16,8 @@ const LANES: usize = 32;
 /// Elements after which partial sums are joined pairwise: the rounding error grows with the
 /// logarithm of the length only.
 const BLOCK: usize = 4096;
+/// Elements that one thread takes at once.
+const CHUNK: usize = 16 * BLOCK;
 
 struct FoldKernel<'a, T, F>(&'a [T], F);
 
@@ -65,22 +68,55 @@ pub(crate) fn fold_slice<T: Copy, F: Fold<T>>(data: &[T], fold: F) -> T {
     if data.len() <= BLOCK {
         return dispatch(FoldKernel(data, fold));
     }
-    let half = (data.len() / 2).next_multiple_of(BLOCK);
-    let (left, right) = data.split_at(half.min(data.len()));
+    let (left, right) = halves(data);
     fold.join(fold_slice(left, fold), fold_slice(right, fold))
 }
 
-/// All elements in one.
-pub(crate) fn fold_all<T: Storable, F: Fold<T>>(x: &Value<T>, fold: F) -> T {
-    if let Some(data) = x.as_slice() {
+fn halves<T>(data: &[T]) -> (&[T], &[T]) {
+    let half = (data.len() / 2).next_multiple_of(BLOCK);
+    data.split_at(half.min(data.len()))
+}
+
+/// [`fold_slice`] on threads, where that pays: the same tree, whose branches are joined when all
+/// are done.
+fn fold_shared<T: Storable, F: Fold<T> + Sync>(data: &[T], fold: F) -> T {
+    fn branches<'a, T>(data: &'a [T], all: &mut Vec<&'a [T]>) {
+        if data.len() <= CHUNK {
+            return all.push(data);
+        }
+        let (left, right) = halves(data);
+        branches(left, all);
+        branches(right, all);
+    }
+    fn join<T: Copy, F: Fold<T>>(data: &[T], done: &mut impl Iterator<Item = T>, fold: F) -> T {
+        if data.len() <= CHUNK {
+            return done.next().unwrap_or_else(|| fold.start());
+        }
+        let (left, right) = halves(data);
+        let left = join(left, done, fold);
+        fold.join(left, join(right, done, fold))
+    }
+    if data.len() <= CHUNK {
         return fold_slice(data, fold);
     }
+    let mut all = Vec::new();
+    branches(data, &mut all);
+    let mut done = vec![T::ZERO; all.len()];
+    each_chunk(&mut done, 1, |branch, result| result[0] = fold_slice(all[branch], fold));
+    join(data, &mut done.into_iter(), fold)
+}
+
+/// All elements in one.
+pub(crate) fn fold_all<T: Storable, F: Fold<T> + Sync>(x: &Value<T>, fold: F) -> T {
+    if let Some(data) = x.as_slice() {
+        return fold_shared(data, fold);
+    }
     let x = x.contiguous();
-    fold_slice(x.as_slice().unwrap_or(&[]), fold)
+    fold_shared(x.as_slice().unwrap_or(&[]), fold)
 }
 
 /// Along sorted `axes`, which stay with length 1.
-pub(crate) fn fold_axes<T: Storable, F: Fold<T>>(
+pub(crate) fn fold_axes<T: Storable, F: Fold<T> + Sync>(
     x: &Value<T>,
     axes: &[usize],
     fold: F,
@@ -118,4 +154,35 @@ pub(crate) fn fold_axes<T: Storable, F: Fold<T>>(
         }
     });
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::threads::with_num_threads;
+
+    #[derive(Clone, Copy)]
+    struct Plus;
+
+    impl Fold<f32> for Plus {
+        fn start(self) -> f32 {
+            0.0
+        }
+
+        fn join(self, a: f32, b: f32) -> f32 {
+            a + b
+        }
+    }
+
+    #[test]
+    fn threads_change_no_bit() {
+        for len in [10, CHUNK, CHUNK + 1, 5 * CHUNK + 77, 1_000_003] {
+            let data: Vec<f32> = (0..len).map(|i| (i as f32 * 0.37).sin()).collect();
+            let one = fold_slice(&data, Plus);
+            for threads in [1, 2, 5] {
+                let found = with_num_threads(threads, || fold_shared(&data, Plus));
+                assert_eq!(found.to_bits(), one.to_bits());
+            }
+        }
+    }
 }

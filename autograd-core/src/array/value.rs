@@ -105,6 +105,19 @@ impl<T: Storable> Value<T> {
         Self::from_vec(shape, vec)
     }
 
+    /// Row-major data that `fill` writes over a slice of any content.
+    pub(crate) fn written(shape: Shape, fill: impl FnOnce(&mut [T])) -> Self {
+        let len = shape.iter().product();
+        if fits_inline::<T>(len) {
+            let mut inline = T::INLINE;
+            fill(&mut inline.as_mut()[..len]);
+            return Self { shape, strides: None, storage: Storage::Inline(inline) };
+        }
+        let mut vec = T::pool().take_filled(len);
+        fill(&mut vec);
+        Self::from_vec(shape, vec)
+    }
+
     pub(crate) fn scalar(element: T) -> Self {
         let mut inline = T::INLINE;
         inline.as_mut()[0] = element;
@@ -216,11 +229,6 @@ impl<T: Storable> Value<T> {
             Storage::Inline(data) => data.as_ref(),
             Storage::Heap { buffer, offset } => &buffer.0[(*offset).min(buffer.0.len())..],
         }
-    }
-
-    /// Whether all elements are one and the same place in memory: the gradient of a sum.
-    pub(crate) fn is_one_element_stretched(&self) -> bool {
-        self.strides.as_ref().is_some_and(|s| s.iter().all(|&step| step == 0))
     }
 
     pub(crate) fn first(&self) -> Option<T> {

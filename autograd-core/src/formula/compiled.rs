@@ -1,14 +1,16 @@
 //! A formula compiled for an element type: the loop over a block.
 
+#![allow(clippy::needless_range_loop, reason = "an index names a place in several arrays")]
+
 use super::lane::Lane;
 use super::number::Number;
-use super::pass::{BLOCK, Block, Formula, Written};
+use super::pass::{Block, Formula, Written, block_of};
 use super::program::Program;
 use super::real::{Mask, Real};
 use super::trace::trace;
 use crate::array::Storable;
 use crate::array::math::Math;
-use crate::array::simd::{Kernel, dispatch};
+use crate::array::simd::{SliceKernel, dispatch_slices};
 
 /// A formula of `I` numbers and `M` masks with `O` results, for any lane. Plain parameters are
 /// fields.
@@ -34,7 +36,10 @@ where
     }
 
     fn run(&self, block: &mut Block<'_, T>) -> bool {
-        dispatch(Loop { formula: &self.0, block })
+        let Block { len, reals, masks, out, .. } = block;
+        let of = |k: usize| reals.get(k).copied().unwrap_or(&[]);
+        let work = Loop { formula: &self.0, len: *len, reals, masks };
+        dispatch_slices(work, out, (of(0), of(1), of(2)))
     }
 }
 
@@ -51,12 +56,15 @@ where
     }
 }
 
-struct Loop<'a, 'b, T, F, const I: usize, const M: usize, const O: usize> {
+struct Loop<'a, T, F, const I: usize, const M: usize, const O: usize> {
     formula: &'a F,
-    block: &'a mut Block<'b, T>,
+    len: usize,
+    reals: &'a [&'a [T]],
+    masks: &'a [&'a [bool]],
 }
 
-impl<T, F, const I: usize, const M: usize, const O: usize> Kernel for Loop<'_, '_, T, F, I, M, O>
+impl<T, F, const I: usize, const M: usize, const O: usize> SliceKernel<T>
+    for Loop<'_, T, F, I, M, O>
 where
     T: Math,
     F: Lanewise<I, M, O>,
@@ -66,19 +74,25 @@ where
     /// Several results go to one buffer, a constant distance apart: the compiler then has one
     /// place that is written to hold against those that are read.
     #[inline(always)]
-    fn run<const FMA: bool>(self) -> bool {
-        let Block { len, reals, masks, out, .. } = self.block;
-        let n = *len;
-        assert!(n <= BLOCK && reals.len() == I && masks.len() == M, "blocks fit their formula");
+    fn run<const FMA: bool>(self, out: &mut [T], (a, b, c): (&[T], &[T], &[T])) -> bool {
+        let stride = const { block_of(O) };
+        let Self { len: n, reals, masks, .. } = self;
+        assert!(n <= stride && reals.len() == I && masks.len() == M, "blocks fit their formula");
         let mut x: [&[T]; I] = [&[]; I];
-        for (x, given) in x.iter_mut().zip(reals.iter()) {
-            *x = &given[..n];
+        for k in 0..I {
+            let given = match k {
+                0 => a,
+                1 => b,
+                2 => c,
+                _ => reals[k],
+            };
+            x[k] = &given[..n];
         }
         let mut m: [&[bool]; M] = [&[]; M];
         for (m, given) in m.iter_mut().zip(masks.iter()) {
             *m = &given[..n];
         }
-        let out = if O == 1 { &mut out[..n] } else { &mut out[..O * BLOCK] };
+        let out = if O == 1 { &mut out[..n] } else { &mut out[..O * stride] };
         let mut beyond = false;
         for i in 0..n {
             let mut numbers = [Real(Number::<T, FMA>::lit(0.0)); I];
@@ -91,7 +105,7 @@ where
             }
             let results = self.formula.call(numbers, conditions);
             for k in 0..O {
-                out[k * BLOCK + i] = results[k].0.value;
+                out[k * stride + i] = results[k].0.value;
                 beyond |= results[k].0.beyond;
             }
         }

@@ -5,7 +5,7 @@
     reason = "a closure that is not inlined would be compiled for the baseline"
 )]
 
-use super::functions::functions;
+use super::functions::{functions, named};
 use super::lane::{Lane, Sealed};
 use super::real::Real;
 
@@ -106,13 +106,12 @@ macro_rules! slope {
     ($this:ident, $value:ident, { flat }) => {
         None
     };
-    ($this:ident, $value:ident, { |$x:ident, $y:ident| $slope:expr }) => {
+    ($this:ident, $value:ident, { |$from:ident, $dy:ident| $slope:expr }) => {
         match $this.slope {
             Some(slope) => {
-                let ($x, $y) = (Real($this.value), Real($value));
-                let _ = ($x, $y);
-                let derivative: Real<L> = $slope;
-                Some(slope.mul(derivative.0))
+                let ($from, $dy) = (Real(named!($from, $this.value, $value)), Real(slope));
+                let slope: Real<L> = $slope;
+                Some(slope.0)
             }
             None => None,
         }

@@ -17,11 +17,12 @@ mod trace;
 
 pub use compiled::{Compiled, Lanewise};
 pub use dual::Dual;
+pub(crate) use functions::{functions, named};
 pub use lane::Lane;
 pub(crate) use number::Number;
 pub use pass::{Block, Formula, Written};
-pub(crate) use pass::{Operand, pass};
+pub(crate) use pass::{Operand, block_of, pass, run_block, run_onto, run_over};
 pub use program::{Program, Scratch};
 pub use real::{Mask, Real, UseSelectNotABranch};
 pub use trace::Traced;
-pub(crate) use trace::trace;
+pub(crate) use trace::{Written as Formulated, trace, trace_given, written};

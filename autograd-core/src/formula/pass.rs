@@ -3,7 +3,10 @@
 //! The result is made block by block. What lies row-major is read where it is; anything else is
 //! gathered into a block-sized buffer first. A result is written where it belongs, or added up
 //! where it is wanted in a smaller shape: the gradient of an input that was stretched, the sum of a
-//! loss.
+//! loss. Large passes are cut into chunks, which threads share; their sums are added up in order,
+//! so figures do not depend on the threads.
+
+use std::sync::{Mutex, PoisonError};
 
 use smallvec::SmallVec;
 
@@ -11,10 +14,17 @@ use super::program::{Program, Scratch};
 use crate::array::math::Math;
 use crate::array::reduce::{Fold, fold_slice};
 use crate::array::shape::{copied, row_major, stretched};
+use crate::array::threads::{each, each_chunk};
 use crate::array::{Shape, Storable, Value};
 
-/// Elements a block: a few KiB an operand, so that blocks stay in the first cache.
-pub(crate) const BLOCK: usize = 2048;
+/// Elements a block of a formula with so many results: a few KiB an operand, so that blocks stay in
+/// the first cache.
+pub(crate) const fn block_of(outputs: usize) -> usize {
+    if outputs == 1 { 2048 } else { 512 }
+}
+
+/// Elements a chunk, which one thread computes.
+const CHUNK: usize = 16 * 1024;
 
 /// What a pass computes, whatever it is made of.
 pub trait Formula<T>: Written + Send + Sync {
@@ -42,20 +52,95 @@ pub struct Block<'a, T> {
     pub(super) scratch: &'a mut Scratch<T>,
 }
 
+/// A formula over one block, without a pass. The operands may be longer than `len`: then whole
+/// vectors are computed. Results stand `block_of` their number apart.
+pub(crate) fn run_block<T: Storable + Math>(
+    formula: &dyn Formula<T>,
+    len: usize,
+    reals: &[&[T]],
+    masks: &[&[bool]],
+    out: &mut [T],
+) {
+    let outputs = formula.outputs();
+    let stride = block_of(outputs);
+    let most = if outputs == 1 { out.len() } else { stride };
+    let lengths = reals.iter().map(|x| x.len()).chain(masks.iter().map(|m| m.len()));
+    let padded = lengths.fold(most, usize::min);
+    let mut scratch = Scratch::default();
+    for n in [padded, len] {
+        // What stands beyond the length may be anything, also an angle that is too large.
+        let mut block = Block { len: n, reals, masks, out, stride, scratch: &mut scratch };
+        if !formula.run(&mut block) {
+            return;
+        }
+    }
+    formula.program().run(&mut Block { len, reals, masks, out, stride, scratch: &mut scratch });
+}
+
+/// A formula of one result over a row-major operand, written over it; `before` is the operand
+/// before, where there is one. Both may be longer than `len`, as in [`run_block`].
+pub(crate) fn run_over<T: Storable + Math>(
+    formula: &dyn Formula<T>,
+    len: usize,
+    before: Option<&[T]>,
+    data: &mut [T],
+) {
+    let mut inline = T::INLINE;
+    let inline = inline.as_mut();
+    if data.len() <= inline.len() {
+        let copy = &mut inline[..data.len()];
+        copy.copy_from_slice(data);
+        return run_one(formula, len, before, copy, data);
+    }
+    each_chunk(&mut data[..len], CHUNK, |chunk, part| {
+        let step = block_of(1);
+        let mut copy = Vec::with_capacity(step.min(part.len()));
+        for (index, block) in part.chunks_mut(step).enumerate() {
+            copy.clear();
+            copy.extend_from_slice(block);
+            let start = chunk * CHUNK + index * step;
+            let before = before.map(|x| &x[start..start + block.len()]);
+            run_one(formula, block.len(), before, &copy, block);
+        }
+    });
+}
+
+/// A formula of one result over a row-major operand, or two, of one length, written elsewhere.
+pub(crate) fn run_onto<T: Storable + Math>(
+    formula: &dyn Formula<T>,
+    before: Option<&[T]>,
+    x: &[T],
+    out: &mut [T],
+) {
+    each_chunk(out, CHUNK, |chunk, part| {
+        for (index, block) in part.chunks_mut(block_of(1)).enumerate() {
+            let start = chunk * CHUNK + index * block_of(1);
+            let end = start + block.len();
+            run_one(formula, block.len(), before.map(|x| &x[start..end]), &x[start..end], block);
+        }
+    });
+}
+
+fn run_one<T: Storable + Math>(
+    formula: &dyn Formula<T>,
+    len: usize,
+    before: Option<&[T]>,
+    x: &[T],
+    out: &mut [T],
+) {
+    match before {
+        Some(before) => run_block(formula, len, &[before, x], &[], out),
+        None => run_block(formula, len, &[x], &[], out),
+    }
+}
+
 /// An operand of a pass.
 pub(crate) enum Operand<'a, T: Storable> {
     Ref(&'a Value<T>),
     /// One whose buffer may be written.
     Own(Value<T>),
-}
-
-impl<T: Storable> Operand<'_, T> {
-    fn value(&self) -> &Value<T> {
-        match self {
-            Self::Ref(value) => value,
-            Self::Own(value) => value,
-        }
-    }
+    /// One that no result depends on.
+    Absent,
 }
 
 /// Runs a formula over operands stretched to `shape`. Result `k` comes in the shape `targets[k]`,
@@ -68,74 +153,172 @@ pub(crate) fn pass<T: Storable + Math>(
     formula: &dyn Formula<T>,
 ) -> SmallVec<[Option<Value<T>>; 1]> {
     let len: usize = shape.iter().product();
-    let mut sinks: SmallVec<[Sink<T>; 2]> =
-        targets.iter().map(|target| Sink::new(target.as_ref(), shape)).collect();
-    let single = formula.outputs() == 1;
-    // The first whole result is written over an operand that nobody else holds.
-    let mut reused = None;
-    if single && matches!(sinks[0], Sink::Whole(_)) {
-        reused = reals.iter_mut().enumerate().find_map(|(k, operand)| {
+    let whole = |target: &Option<Shape>| matches!(target, Some(target) if target[..] == *shape);
+    // The only result is written over an operand that nobody else holds.
+    let mut over = None;
+    if formula.outputs() == 1 && whole(&targets[0]) {
+        over = reals.iter_mut().enumerate().find_map(|(k, operand)| {
             let Operand::Own(value) = operand else { return None };
             let free = value.shape() == shape && value.as_mut_slice().is_some();
             free.then(|| (k, std::mem::replace(value, Value::scalar(T::ZERO))))
         });
     }
-    let mut feeds: SmallVec<[Feed<'_, T>; 4]> =
-        reals.iter().map(|operand| Feed::new(operand.value(), shape)).collect();
-    if let Some((k, _)) = &reused {
-        feeds[*k] = Feed::Reused(Vec::new());
-    }
-    let mut mask_feeds: SmallVec<[Feed<'_, bool>; 2]> =
-        masks.iter().map(|mask| Feed::new(mask, shape)).collect();
-    let mut scratch = Scratch::default();
-    let mut fallback: Option<(Program, Scratch<T>)> = None;
-    let mut out = Vec::new();
-    let direct = single && matches!(sinks[0], Sink::Whole(_));
-    if !direct {
-        let each = if single { BLOCK.min(len) } else { BLOCK };
-        out.resize(formula.outputs() * each, T::ZERO);
-    }
-    let mut start = 0;
-    while start < len {
-        let n = BLOCK.min(len - start);
-        if let Some((k, value)) = &mut reused {
-            let block = value.as_mut_slice().map(|data| &data[start..start + n]);
-            feeds[*k].copy(block.unwrap_or(&[]));
+    let mut fresh: SmallVec<[Vec<T>; 2]> = targets
+        .iter()
+        .map(|target| match whole(target) && over.is_none() {
+            true => T::pool().take_filled(len),
+            false => Vec::new(),
+        })
+        .collect();
+    let work =
+        Work { shape, reals: &reals, masks, targets, formula, over: over.as_ref().map(|o| o.0) };
+    // The sums of each chunk stand beside each other: there must be few.
+    let sums = targets.iter().flatten().filter(|target| target[..] != *shape);
+    let sums: usize = sums.map(|target| target.iter().product::<usize>()).sum();
+    let chunk = if sums > CHUNK / 4 { len } else { CHUNK };
+    let sums = {
+        let outputs = fresh.iter_mut().map(Vec::as_mut_slice);
+        let mut outputs: SmallVec<[&mut [T]; 2]> = outputs.collect();
+        if let Some(data) = over.as_mut().and_then(|(_, value)| value.as_mut_slice()) {
+            outputs[0] = data;
         }
-        feeds.iter_mut().for_each(|feed| feed.advance(n));
-        mask_feeds.iter_mut().for_each(|feed| feed.advance(n));
-        let x: SmallVec<[&[T]; 4]> = feeds.iter().map(|feed| feed.block(start, n)).collect();
-        let m: SmallVec<[&[bool]; 2]> = mask_feeds.iter().map(|f| f.block(start, n)).collect();
-        let to: &mut [T] = match (&mut reused, &mut sinks[0]) {
-            (Some((_, value)), _) => {
-                value.as_mut_slice().map_or(&mut [], |data| &mut data[start..start + n])
-            }
-            (None, Sink::Whole(vec)) if direct => {
-                vec.resize(start + n, T::ZERO);
-                &mut vec[start..]
-            }
-            _ => &mut out[..],
-        };
-        let mut block =
-            Block { len: n, reals: &x, masks: &m, out: to, stride: BLOCK, scratch: &mut scratch };
-        if formula.run(&mut block) {
-            let (program, scratch) =
-                fallback.get_or_insert_with(|| (formula.program(), Scratch::default()));
-            let to = &mut *block.out;
-            let mut block = Block { len: n, reals: &x, masks: &m, out: to, stride: BLOCK, scratch };
-            program.run(&mut block);
+        match len <= chunk {
+            true => work.run(0, len, &mut outputs),
+            false => work.shared(len, chunk, outputs),
         }
-        if !direct {
-            for (k, sink) in sinks.iter_mut().enumerate() {
-                sink.take(&out[k * BLOCK..][..n]);
-            }
-        }
-        start += n;
-    }
-    if let Some((_, value)) = reused {
+    };
+    if let Some((_, value)) = over {
         return SmallVec::from_iter([Some(value)]);
     }
-    sinks.into_iter().zip(targets).map(|(sink, target)| sink.finish(target.as_ref())).collect()
+    let results = fresh.into_iter().zip(sums).zip(targets);
+    results
+        .map(|((fresh, sums), target)| {
+            let shape = copied(target.as_ref()?);
+            Some(match sums {
+                Some(sums) => Value::from_vec(shape, sums.finish()),
+                None => Value::from_vec(shape, fresh),
+            })
+        })
+        .collect()
+}
+
+/// The sums of each result that is added up.
+type AllSums<T> = SmallVec<[Option<Sums<T>>; 1]>;
+
+/// What every chunk of a pass needs.
+struct Work<'a, T: Storable> {
+    shape: &'a [usize],
+    reals: &'a [Operand<'a, T>],
+    masks: &'a [&'a Value<bool>],
+    targets: &'a [Option<Shape>],
+    formula: &'a dyn Formula<T>,
+    /// The operand that the result is written over: it stands where the result will.
+    over: Option<usize>,
+}
+
+impl<T: Storable + Math> Work<'_, T> {
+    /// Chunk by chunk, on threads where that pays.
+    fn shared(&self, len: usize, chunk: usize, outputs: SmallVec<[&mut [T]; 2]>) -> AllSums<T> {
+        struct Part<'a, T> {
+            outputs: SmallVec<[&'a mut [T]; 2]>,
+            sums: AllSums<T>,
+        }
+        let parts = || (0..len).step_by(chunk);
+        let mut lots: Vec<_> =
+            parts().map(|_| Part { outputs: SmallVec::new(), sums: SmallVec::new() }).collect();
+        for output in outputs {
+            let mut rest = output;
+            for (part, start) in lots.iter_mut().zip(parts()) {
+                let n = chunk.min(len - start).min(rest.len());
+                let (first, others) = std::mem::take(&mut rest).split_at_mut(n);
+                part.outputs.push(first);
+                rest = others;
+            }
+        }
+        let lots: Vec<_> = lots.into_iter().map(Mutex::new).collect();
+        each(lots.len(), |part| {
+            let start = part * chunk;
+            let mut lot = lots[part].lock().unwrap_or_else(PoisonError::into_inner);
+            lot.sums = self.run(start, chunk.min(len - start), &mut lot.outputs);
+        });
+        let sums =
+            |lot: Mutex<Part<'_, T>>| lot.into_inner().unwrap_or_else(PoisonError::into_inner).sums;
+        let joined = lots.into_iter().map(sums).reduce(|mut all, sums| {
+            for (all, sums) in
+                all.iter_mut().zip(sums).filter_map(|(all, sums)| all.as_mut().zip(sums))
+            {
+                all.join(sums);
+            }
+            all
+        });
+        joined.unwrap_or_default()
+    }
+
+    /// `len` elements from `start` on; `outputs` are the places of those results that are not added
+    /// up.
+    fn run(&self, start: usize, len: usize, outputs: &mut [&mut [T]]) -> AllSums<T> {
+        let Self { shape, formula, .. } = *self;
+        let reals = self.reals.iter().enumerate();
+        let feeds = reals.map(|(k, operand)| match self.over == Some(k) {
+            true => Feed::Over(Vec::new()),
+            false => Feed::of(operand, shape, start),
+        });
+        let mut feeds: SmallVec<[Feed<'_, T>; 4]> = feeds.collect();
+        let masks = self.masks.iter().map(|mask| Feed::new(mask, shape, start));
+        let mut mask_feeds: SmallVec<[Feed<'_, bool>; 2]> = masks.collect();
+        let mut sums: AllSums<T> = self
+            .targets
+            .iter()
+            .map(|target| match target {
+                Some(target) if target[..] != *shape => Some(Sums::new(target, shape, start)),
+                _ => None,
+            })
+            .collect();
+        let direct = outputs.len() == 1 && !outputs[0].is_empty();
+        let stride = block_of(outputs.len());
+        let mut buffer = Vec::new();
+        if !direct {
+            let each = if outputs.len() == 1 { stride.min(len) } else { stride };
+            buffer.resize(outputs.len() * each, T::ZERO);
+        }
+        let mut scratch = Scratch::default();
+        let mut fallback: Option<(Program, Scratch<T>)> = None;
+        let mut at = 0;
+        while at < len {
+            let n = stride.min(len - at);
+            if let Some(k) = self.over {
+                feeds[k].copy(&outputs[0][at..at + n]);
+            }
+            feeds.iter_mut().for_each(|feed| feed.advance(n));
+            mask_feeds.iter_mut().for_each(|feed| feed.advance(n));
+            let x: SmallVec<[&[T]; 4]> =
+                feeds.iter().map(|feed| feed.block(start + at, n)).collect();
+            let m: SmallVec<[&[bool]; 2]> =
+                mask_feeds.iter().map(|feed| feed.block(start + at, n)).collect();
+            let out = if direct { &mut outputs[0][at..at + n] } else { &mut buffer[..] };
+            let scratch = &mut scratch;
+            let mut block = Block { len: n, reals: &x, masks: &m, out, stride, scratch };
+            if formula.run(&mut block) {
+                let (program, scratch) =
+                    fallback.get_or_insert_with(|| (formula.program(), Scratch::default()));
+                let out = &mut *block.out;
+                program.run(&mut Block { len: n, reals: &x, masks: &m, out, stride, scratch });
+            }
+            if !direct {
+                for (k, (output, sums)) in outputs.iter_mut().zip(&mut sums).enumerate() {
+                    let result = &buffer[k * stride..][..n];
+                    match sums {
+                        Some(sums) => sums.take(result),
+                        // Nobody wants it, or it is as large as the whole.
+                        None if output.is_empty() => {}
+                        None => output[at..at + n].copy_from_slice(result),
+                    }
+                }
+            }
+            at += n;
+        }
+        sums
+    }
 }
 
 /// Where the blocks of an operand come from.
@@ -146,18 +329,27 @@ enum Feed<'a, T: Storable> {
     Same(Vec<T>, T),
     /// Anything else, gathered into a block.
     Gathered(&'a [T], Walk, Vec<T>),
-    /// A copy of what will be overwritten.
-    Reused(Vec<T>),
+    /// A copy of what will be written over.
+    Over(Vec<T>),
 }
 
 impl<'a, T: Storable> Feed<'a, T> {
-    fn new(value: &'a Value<T>, shape: &[usize]) -> Self {
+    fn of(operand: &'a Operand<'_, T>, shape: &[usize], start: usize) -> Self {
+        match operand {
+            Operand::Ref(value) => Self::new(value, shape, start),
+            Operand::Own(value) => Self::new(value, shape, start),
+            Operand::Absent => Self::Same(Vec::new(), T::ZERO),
+        }
+    }
+
+    /// From element `start` on.
+    fn new(value: &'a Value<T>, shape: &[usize], start: usize) -> Self {
         if value.shape() == shape
             && let Some(data) = value.as_slice()
         {
             return Self::Slice(data);
         }
-        let walk = Walk::new(shape, &value.strides_as(shape));
+        let walk = Walk::new(shape, &value.strides_as(shape), start);
         match walk.axes.as_slice() {
             [] | [(_, 0)] => {
                 Self::Same(Vec::new(), value.raw().first().copied().unwrap_or(T::ZERO))
@@ -168,7 +360,7 @@ impl<'a, T: Storable> Feed<'a, T> {
     }
 
     fn copy(&mut self, block: &[T]) {
-        if let Self::Reused(copy) = self {
+        if let Self::Over(copy) = self {
             copy.clear();
             copy.extend_from_slice(block);
         }
@@ -177,7 +369,7 @@ impl<'a, T: Storable> Feed<'a, T> {
     /// Makes the next `n` elements ready.
     fn advance(&mut self, n: usize) {
         match self {
-            Self::Slice(_) | Self::Reused(_) => {}
+            Self::Slice(_) | Self::Over(_) => {}
             // The first block is the longest.
             Self::Same(block, element) => {
                 if block.is_empty() {
@@ -198,70 +390,61 @@ impl<'a, T: Storable> Feed<'a, T> {
     fn block(&self, start: usize, n: usize) -> &[T] {
         match self {
             Self::Slice(data) => &data[start..start + n],
-            Self::Same(block, _) | Self::Gathered(_, _, block) | Self::Reused(block) => &block[..n],
+            Self::Same(block, _) | Self::Gathered(_, _, block) | Self::Over(block) => &block[..n],
         }
     }
 }
 
-/// Where the blocks of a result go.
-enum Sink<T: Storable> {
-    /// Nobody wants it.
-    Nowhere,
-    /// In the whole shape, row-major.
-    Whole(Vec<T>),
-    /// Added up: the sums, and what rounding took from those that are single.
-    Sum(Walk, Vec<T>, Vec<T>),
+/// The sums of a result, in a smaller shape, and what rounding took from those that are single.
+struct Sums<T> {
+    walk: Walk,
+    sums: Vec<T>,
+    lost: Vec<T>,
 }
 
-impl<T: Storable + Math> Sink<T> {
-    fn new(target: Option<&Shape>, shape: &[usize]) -> Self {
-        let Some(target) = target else { return Self::Nowhere };
-        if target.as_slice() == shape {
-            return Self::Whole(T::pool().take(shape.iter().product()));
-        }
+impl<T: Math + Storable> Sums<T> {
+    /// From element `start` of the whole on.
+    fn new(target: &[usize], shape: &[usize], start: usize) -> Self {
         let sums = vec![T::ZERO; target.iter().product()];
         let strides = stretched(target, &row_major(target), shape);
-        Self::Sum(Walk::new(shape, &strides), sums.clone(), sums)
+        Self { walk: Walk::new(shape, &strides, start), lost: sums.clone(), sums }
     }
 
     fn take(&mut self, block: &[T]) {
-        match self {
-            Self::Nowhere => {}
-            Self::Whole(vec) => vec.extend_from_slice(block),
-            Self::Sum(walk, sums, lost) => {
-                let mut at = 0;
-                walk.runs(block.len(), |start, n, step| {
-                    let part = &block[at..at + n];
-                    at += n;
-                    match step {
-                        0 => add(&mut sums[start], &mut lost[start], fold_slice(part, Plus)),
-                        _ => {
-                            for (i, x) in part.iter().enumerate() {
-                                let k = start + i * step;
-                                sums[k] = sums[k] + *x;
-                            }
-                        }
+        let Self { walk, sums, lost } = self;
+        let mut at = 0;
+        walk.runs(block.len(), |start, n, step| {
+            let part = &block[at..at + n];
+            at += n;
+            match step {
+                0 => add(&mut sums[start], &mut lost[start], fold_slice(part, Plus)),
+                _ => {
+                    for (i, x) in part.iter().enumerate() {
+                        let k = start + i * step;
+                        sums[k] = sums[k] + *x;
                     }
-                });
+                }
             }
+        });
+    }
+
+    /// Adds the sums of the next chunk.
+    fn join(&mut self, next: Self) {
+        for (k, (sum, rest)) in next.sums.into_iter().zip(next.lost).enumerate() {
+            add(&mut self.sums[k], &mut self.lost[k], sum);
+            self.lost[k] = self.lost[k] + rest;
         }
     }
 
-    fn finish(self, target: Option<&Shape>) -> Option<Value<T>> {
-        let shape = copied(target?);
-        match self {
-            Self::Nowhere => None,
-            Self::Whole(vec) => Some(Value::from_vec(shape, vec)),
-            Self::Sum(_, mut sums, lost) => {
-                for (sum, lost) in sums.iter_mut().zip(lost) {
-                    // What an infinite sum has lost is no number.
-                    if lost.magnitude() < T::INFINITY {
-                        *sum = *sum + lost;
-                    }
-                }
-                Some(Value::from_vec(shape, sums))
+    fn finish(self) -> Vec<T> {
+        let mut sums = self.sums;
+        for (sum, lost) in sums.iter_mut().zip(self.lost) {
+            // What an infinite sum has lost is no number.
+            if lost.magnitude() < T::INFINITY {
+                *sum = *sum + lost;
             }
         }
+        sums
     }
 }
 
@@ -298,7 +481,8 @@ struct Walk {
 }
 
 impl Walk {
-    fn new(shape: &[usize], strides: &[usize]) -> Self {
+    /// From element `start` on.
+    fn new(shape: &[usize], strides: &[usize], mut start: usize) -> Self {
         let mut axes: SmallVec<[(usize, usize); 4]> = SmallVec::new();
         for (&n, &step) in shape.iter().zip(strides) {
             if n == 1 {
@@ -312,7 +496,11 @@ impl Walk {
                 _ => axes.push((n, step)),
             }
         }
-        let index = SmallVec::from_elem(0, axes.len());
+        let mut index = SmallVec::from_elem(0, axes.len());
+        for (index, &(n, _)) in index.iter_mut().zip(&axes).rev() {
+            *index = start % n.max(1);
+            start /= n.max(1);
+        }
         Self { axes, index }
     }
 

@@ -79,6 +79,11 @@ impl Step {
         }
     }
 
+    /// Whether it computes a number.
+    fn is_number(self) -> bool {
+        matches!(self, Self::Function(..) | Self::Binary(..) | Self::MulAdd(..) | Self::Select(..))
+    }
+
     fn is_mask(self) -> bool {
         matches!(
             self,
@@ -186,6 +191,15 @@ impl Program {
             .collect()
     }
 
+    /// The inputs that its outputs depend on.
+    pub(crate) fn reads(&self) -> Vec<u32> {
+        let read = |step: &Step| match step {
+            Step::Real(i) => Some(*i),
+            _ => None,
+        };
+        self.steps.iter().filter_map(read).collect()
+    }
+
     /// The same program with some of its outputs only.
     pub(crate) fn with_outputs(&self, wanted: &[bool]) -> Self {
         let outputs = self.outputs.iter().zip(wanted).filter(|(_, wanted)| **wanted);
@@ -249,8 +263,10 @@ impl<T: Storable + Math> Formula<T> for Program {
     fn run(&self, block: &mut Block<'_, T>) -> bool {
         let Block { len, reals, masks, out, stride, scratch } = block;
         if scratch.numbers.is_empty() && scratch.masks.is_empty() {
-            scratch.numbers = vec![vec![T::lit(0.0); BLOCK]; self.buffers[0]];
-            scratch.masks = vec![vec![false; BLOCK]; self.buffers[1]];
+            // The first block is the longest.
+            let most = BLOCK.min(*len);
+            scratch.numbers = vec![vec![T::lit(0.0); most]; self.buffers[0]];
+            scratch.masks = vec![vec![false; most]; self.buffers[1]];
             for (step, &place) in self.steps.iter().zip(&self.places) {
                 match *step {
                     Step::Lit(bits) => {
@@ -264,12 +280,20 @@ impl<T: Storable + Math> Formula<T> for Program {
         let mut start = 0;
         while start < *len {
             let n = BLOCK.min(*len - start);
-            for i in 0..self.steps.len() {
+            // All steps lead to the only output, so it is the last one, and computed in its place.
+            let direct =
+                self.outputs.len() == 1 && self.steps[self.outputs[0] as usize].is_number();
+            for i in 0..self.steps.len() - usize::from(direct) {
                 self.step(i, start, n, reals, masks, scratch);
             }
-            for (k, &output) in self.outputs.iter().enumerate() {
-                let from = self.numbers(output, start, n, reals, &scratch.numbers);
-                out[k * *stride + start..][..n].copy_from_slice(from);
+            if direct {
+                let last = self.steps[self.outputs[0] as usize];
+                self.number(last, start, n, reals, masks, scratch, &mut out[start..start + n]);
+            } else {
+                for (k, &output) in self.outputs.iter().enumerate() {
+                    let from = self.numbers(output, start, n, reals, &scratch.numbers);
+                    out[k * *stride + start..][..n].copy_from_slice(from);
+                }
             }
             start += n;
         }
@@ -327,18 +351,7 @@ impl Program {
             Step::Real(_) | Step::Mask(_) | Step::Lit(_) | Step::Known(_) => {}
             Step::Function(..) | Step::Binary(..) | Step::MulAdd(..) | Step::Select(..) => {
                 let mut out = std::mem::take(&mut scratch.numbers[place]);
-                let of = |k| self.numbers(k, start, n, reals, &scratch.numbers);
-                let to = &mut out[..n];
-                match step {
-                    Step::Function(f, a) => dispatch(FunctionKernel(f, of(a), to)),
-                    Step::Binary(f, a, b) => dispatch(BinaryKernel(f, of(a), of(b), to)),
-                    Step::MulAdd(a, b, c) => dispatch(MulAddKernel(of(a), of(b), of(c), to)),
-                    Step::Select(m, a, b) => {
-                        let m = self.conditions(m, start, n, masks, &scratch.masks);
-                        dispatch(SelectKernel(m, of(a), of(b), to));
-                    }
-                    _ => unreachable!("the arm above lists them"),
-                }
+                self.number(step, start, n, reals, masks, scratch, &mut out[..n]);
                 scratch.numbers[place] = out;
             }
             Step::Compare(f, a, b) => {
@@ -364,6 +377,48 @@ impl Program {
                 scratch.masks[place] = out;
             }
         }
+    }
+}
+
+impl Program {
+    /// Computes a step that gives numbers.
+    #[allow(clippy::too_many_arguments, reason = "one block of one step")]
+    fn number<T: Storable + Math>(
+        &self,
+        step: Step,
+        start: usize,
+        n: usize,
+        reals: &[&[T]],
+        masks: &[&[bool]],
+        scratch: &Scratch<T>,
+        to: &mut [T],
+    ) {
+        let of = |k| self.numbers(k, start, n, reals, &scratch.numbers);
+        let literal = |k: u32| match self.steps[k as usize] {
+            Step::Lit(bits) => Some(T::lit(f64::from_bits(bits))),
+            _ => None,
+        };
+        match step {
+            Step::Function(f, a) => dispatch(FunctionKernel(f, of(a), to)),
+            Step::Binary(f, a, b) if f.is_arithmetic() => match (literal(a), literal(b)) {
+                (Some(a), _) => dispatch(LeftKernel(f, a, of(b), to)),
+                (None, Some(b)) => dispatch(RightKernel(f, of(a), b, to)),
+                (None, None) => dispatch(BinaryKernel(f, of(a), of(b), to)),
+            },
+            Step::Binary(f, a, b) => dispatch(BinaryKernel(f, of(a), of(b), to)),
+            Step::MulAdd(a, b, c) => dispatch(MulAddKernel(of(a), of(b), of(c), to)),
+            Step::Select(m, a, b) => {
+                let m = self.conditions(m, start, n, masks, &scratch.masks);
+                dispatch(SelectKernel(m, of(a), of(b), to));
+            }
+            _ => unreachable!("the caller has seen that it gives numbers"),
+        }
+    }
+}
+
+impl Binary {
+    fn is_arithmetic(self) -> bool {
+        matches!(self, Self::Add | Self::Sub | Self::Mul | Self::Div)
     }
 }
 
@@ -446,6 +501,41 @@ impl<T: Math> Kernel for BinaryKernel<'_, T> {
             Binary::Pow => each!(|a, b| a.v_pow::<FMA>(b)),
         }
     }
+}
+
+/// Arithmetic with a literal on one side.
+macro_rules! literal_kernels {
+    ($($name:ident($($field:ident: $ty:ty),*), |$x:ident in $slice:ident| $a:ident $b:ident;)*) => {$(
+        struct $name<'a, T>(Binary, $($ty,)* &'a mut [T]);
+
+        impl<T: Math> Kernel for $name<'_, T> {
+            type Output = ();
+
+            #[inline(always)]
+            fn run<const FMA: bool>(self) {
+                let Self(function, $($field,)* to) = self;
+                macro_rules! each {
+                    ($operator:tt) => {
+                        for (to, &$x) in to.iter_mut().zip($slice) {
+                            *to = $a $operator $b;
+                        }
+                    };
+                }
+                match function {
+                    Binary::Add => each!(+),
+                    Binary::Sub => each!(-),
+                    Binary::Mul => each!(*),
+                    Binary::Div => each!(/),
+                    _ => unreachable!("the caller has seen that it is arithmetic"),
+                }
+            }
+        }
+    )*};
+}
+
+literal_kernels! {
+    LeftKernel(literal: T, slice: &'a [T]), |x in slice| literal x;
+    RightKernel(slice: &'a [T], literal: T), |x in slice| x literal;
 }
 
 struct MulAddKernel<'a, T>(&'a [T], &'a [T], &'a [T], &'a mut [T]);

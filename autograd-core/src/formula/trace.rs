@@ -21,8 +21,45 @@ pub struct Traced {
 struct Recorder {
     program: u32,
     steps: Vec<Step>,
-    /// Where each step stands, so that none is computed twice.
+    /// Where each step stands, so that none is computed twice; empty while there are few.
     known: HashMap<Step, u32>,
+}
+
+/// Up to so many steps, looking at each is faster than a table.
+const FEW: usize = 32;
+
+impl Recorder {
+    /// Where a step stands; at the end, if it is new.
+    fn place(&mut self, step: Step) -> u32 {
+        let next = self.steps.len();
+        let found = match next <= FEW {
+            true => self.steps.iter().rposition(|known| *known == step).map(|at| at as u32),
+            false => self.known.get(&step).copied(),
+        };
+        found.unwrap_or_else(|| {
+            self.steps.push(step);
+            if next == FEW {
+                let all = self.steps.iter().enumerate();
+                self.known = all.map(|(at, step)| (*step, at as u32)).collect();
+            } else if next > FEW {
+                self.known.insert(step, next as u32);
+            }
+            next as u32
+        })
+    }
+}
+
+/// A formula as it was written down, before anything is dropped.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Written {
+    steps: Vec<Step>,
+    outputs: Vec<u32>,
+}
+
+impl Written {
+    pub(crate) fn program(&self) -> Program {
+        Program::new(self.steps.clone(), self.outputs.clone())
+    }
 }
 
 thread_local! {
@@ -37,12 +74,52 @@ pub(crate) fn trace(
     masks: usize,
     formula: impl FnOnce(&[Real<Traced>], &[Mask<Traced>]) -> Vec<Real<Traced>>,
 ) -> Program {
+    let Written { steps, outputs } = written(reals, masks, formula);
+    Program::new(steps, outputs)
+}
+
+/// [`trace`], before the program is made.
+pub(crate) fn written(
+    reals: usize,
+    masks: usize,
+    formula: impl FnOnce(&[Real<Traced>], &[Mask<Traced>]) -> Vec<Real<Traced>>,
+) -> Written {
     let recording = Recording::start();
-    let reals: Vec<_> = (0..reals as u32).map(|i| Real(Traced::step(Step::Real(i)))).collect();
-    let masks: Vec<_> = (0..masks as u32).map(|i| Mask(Traced::step(Step::Mask(i)))).collect();
+    let (reals, masks) = inputs(reals, masks);
     let outputs = formula(&reals, &masks);
     let outputs = outputs.into_iter().map(|output| output.0.of(recording.program)).collect();
-    recording.finish(outputs)
+    Written { steps: recording.steps(), outputs }
+}
+
+/// [`trace`] of a formula that computes what is also given: numbers, and the inputs that they are.
+pub(crate) fn trace_given(
+    reals: usize,
+    masks: usize,
+    formula: impl FnOnce(
+        &[Real<Traced>],
+        &[Mask<Traced>],
+    ) -> (Vec<Real<Traced>>, Vec<(Real<Traced>, usize)>),
+) -> Program {
+    let recording = Recording::start();
+    let (reals, masks) = inputs(reals, masks);
+    let (outputs, given) = formula(&reals, &masks);
+    let of = |x: Real<Traced>| x.0.of(recording.program);
+    let outputs = outputs.into_iter().map(of).collect();
+    let given: Vec<_> = given.into_iter().map(|(x, input)| (of(x), input)).collect();
+    let mut steps = recording.steps();
+    for (step, input) in given {
+        let step = &mut steps[step as usize];
+        if !matches!(step, Step::Real(_) | Step::Lit(_)) {
+            *step = Step::Real(input as u32);
+        }
+    }
+    Program::new(steps, outputs)
+}
+
+fn inputs(reals: usize, masks: usize) -> (Vec<Real<Traced>>, Vec<Mask<Traced>>) {
+    let reals = (0..reals as u32).map(|i| Real(Traced::step(Step::Real(i))));
+    let masks = (0..masks as u32).map(|i| Mask(Traced::step(Step::Mask(i))));
+    (reals.collect(), masks.collect())
 }
 
 /// Ends the program also where the formula panics.
@@ -62,11 +139,11 @@ impl Recording {
         Self { program }
     }
 
-    fn finish(self, outputs: Vec<u32>) -> Program {
+    fn steps(self) -> Vec<Step> {
         let steps = RECORDERS.with_borrow_mut(|recorders| {
             recorders.last_mut().map(|recorder| std::mem::take(&mut recorder.steps))
         });
-        Program::new(steps.unwrap_or_default(), outputs)
+        steps.unwrap_or_default()
     }
 }
 
@@ -80,12 +157,7 @@ impl Traced {
     fn step(step: Step) -> Self {
         RECORDERS.with_borrow_mut(|recorders| {
             let Some(recorder) = recorders.last_mut() else { stray() };
-            let steps = &mut recorder.steps;
-            let place = *recorder.known.entry(step).or_insert_with(|| {
-                steps.push(step);
-                (steps.len() - 1) as u32
-            });
-            Self { step: place, program: recorder.program }
+            Self { step: recorder.place(step), program: recorder.program }
         })
     }
 

@@ -292,6 +292,14 @@ impl<T: Element> Tensor<T> {
         }
     }
 
+    /// The value, if it was never changed in place.
+    pub(crate) fn fixed(&self) -> Option<&Value<T>> {
+        match self.inner().shared.get() {
+            None => Some(&self.inner().value),
+            Some(_) => None,
+        }
+    }
+
     /// How often the data was changed in place.
     pub(crate) fn version(&self) -> u32 {
         self.inner().shared.get().map_or(0, |shared| shared.version.load(Ordering::Acquire))

@@ -2,7 +2,6 @@
 
 use super::{Arithmetic, Caller, Float, Input, Numeric};
 use crate::array::elementwise::{Zip, ZipAny, zip, zip_scalar};
-use crate::array::lane::Lane;
 use crate::array::math::Math;
 use crate::array::shape::{broadcast, same};
 use crate::array::{Shape, Value};
@@ -161,14 +160,14 @@ kernels! {
 impl<T: Math> Zip<T> for Pow {
     #[inline(always)]
     fn call<const FMA: bool>(self, a: T, b: T) -> T {
-        Lane::<T, FMA>(a).pow(Lane(b)).0
+        a.v_pow::<FMA>(b)
     }
 }
 
 impl<T: Math> Zip<T> for PowOf {
     #[inline(always)]
     fn call<const FMA: bool>(self, a: T, b: T) -> T {
-        Lane::<T, FMA>(b).pow(Lane(a)).0
+        b.v_pow::<FMA>(a)
     }
 }
 

@@ -5,9 +5,10 @@ use smallvec::SmallVec;
 
 use super::binary::kernels;
 use super::{Binary, Float, Unary};
-use crate::array::elementwise::{MapSlice, ZipAny, ZipSlices};
+use crate::array::elementwise::ZipAny;
 use crate::array::shape::copied;
 use crate::array::{Storable, Value};
+use crate::formula::{Formula, run_over};
 use crate::graph::Tensor;
 
 /// Elements a block, at least.
@@ -37,11 +38,11 @@ pub(crate) enum Link<'a, T: Float> {
 
 /// A function and how it is applied to a block.
 enum Part<'a, T: Storable> {
-    Map(&'static dyn MapSlice<T>),
+    Map(&'static dyn Formula<T>),
     Scalar(&'static dyn ZipAny<T>, T),
     /// With as many elements as the whole.
     Whole(&'static dyn ZipAny<T>, &'a [T]),
-    Gradient(&'static dyn ZipSlices<T>, &'a [T]),
+    Gradient(&'static dyn Formula<T>, &'a [T]),
     /// With elements that are repeated: those of the last axes.
     Repeated(&'static dyn ZipAny<T>, &'a [T]),
 }
@@ -67,7 +68,7 @@ pub(crate) fn chain<T: Float>(x: Tensor<T>, links: &[Link<'_, T>]) -> Result<Ten
     let mut block = BLOCK;
     for (link, read) in links.iter().zip(&reads) {
         let part = match (link, read) {
-            (Link::Unary(op), _) => Part::Map(op.kernel()),
+            (Link::Unary(op), _) => Part::Map(op.op().forward()),
             (Link::Scalar { op, scalar, swapped }, _) => {
                 Part::Scalar(kernels(*op)[usize::from(*swapped)], *scalar)
             }
@@ -90,9 +91,10 @@ pub(crate) fn chain<T: Float>(x: Tensor<T>, links: &[Link<'_, T>]) -> Result<Ten
                 }
             }
             (Link::Gradient { op, saved }, Some(read)) => match read.as_slice() {
-                Some(data) if saved.shape() == x.shape() => {
-                    Part::Gradient(op.gradient_kernel(), data)
-                }
+                Some(data) if saved.shape() == x.shape() => match op.op().compiled_backward() {
+                    Some(formula) => Part::Gradient(formula, data),
+                    None => return Err(x),
+                },
                 _ => return Err(x),
             },
             (Link::With { .. } | Link::Gradient { .. }, None) => return Err(x),
@@ -131,10 +133,13 @@ pub(crate) fn chain<T: Float>(x: Tensor<T>, links: &[Link<'_, T>]) -> Result<Ten
 fn run<T: Float>(parts: &[Part<'_, T>], data: &mut [T], start: usize) {
     for part in parts {
         match part {
-            Part::Map(kernel) => kernel.run(data),
+            Part::Map(formula) => run_over(*formula, data.len(), None, data),
             Part::Scalar(kernel, scalar) => kernel.run_scalar(data, *scalar),
             Part::Whole(kernel, other) => kernel.run(data, &other[start..start + data.len()]),
-            Part::Gradient(kernel, saved) => kernel.run(data, &saved[start..start + data.len()]),
+            Part::Gradient(formula, saved) => {
+                let saved = &saved[start..start + data.len()];
+                run_over(*formula, data.len(), Some(saved), data);
+            }
             Part::Repeated(kernel, other) => {
                 for row in data.chunks_mut(other.len()) {
                     kernel.run(row, &other[..row.len()]);

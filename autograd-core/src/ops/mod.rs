@@ -24,7 +24,6 @@ pub use operators::Operand;
 pub(crate) use unary::Unary;
 
 use std::panic::Location;
-use std::sync::Arc;
 
 use ndarray::LinalgScalar;
 
@@ -94,7 +93,7 @@ pub trait Float:
     fn unary(op: Unary, x: Input<'_, Self>, caller: Caller) -> Tensor<Self>;
     #[doc(hidden)]
     fn elementwise(
-        op: Arc<dyn elementwise::Op<Self>>,
+        op: elementwise::Handle<Self>,
         reals: &[&Tensor<Self>],
         masks: &[&Tensor<bool>],
         caller: Caller,
@@ -314,13 +313,13 @@ macro_rules! floats {
             fn unary(op: Unary, x: Input<'_, Self>, caller: Caller) -> Tensor<Self> {
                 if trace::is_noting() {
                     let inputs = vec![trace::any(x.tensor())];
-                    let run = || unary::run(op, x, caller);
+                    let run = || elementwise::run_single(op.handle(), x, caller);
                     return trace::op(|| trace::Call::Unary(op), || inputs, caller, run);
                 }
-                unary::run(op, x, caller)
+                elementwise::run_single(op.handle(), x, caller)
             }
             fn elementwise(
-                op: Arc<dyn elementwise::Op<Self>>,
+                op: elementwise::Handle<Self>,
                 reals: &[&Tensor<Self>],
                 masks: &[&Tensor<bool>],
                 caller: Caller,

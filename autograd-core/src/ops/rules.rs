@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use super::{Binary, Float, Unary, binary as two, matmul as product, unary as one};
+use super::{Binary, Float, Unary, binary as two, matmul as product};
 use crate::array::matmul::by_rows;
 use crate::error::Result;
 use crate::graph::Tensor;
 
 /// `dx` of a function of each element, from what [`Unary::reads`] names.
 pub(crate) fn unary<T: Float>(op: Unary, dy: Tensor<T>, saved: Option<&Tensor<T>>) -> Tensor<T> {
-    one::gradient(op, dy, saved)
+    super::elementwise::gradient(&op.handle(), dy, saved)
 }
 
 /// `da` and `db` of `a op b`, of their own shapes.

@@ -346,8 +346,8 @@ impl Expansion<'_> {
         }
     }
 
-    /// The op with its plain parameters.
-    fn pair(&self, forward: &Forward) -> TokenStream {
+    /// The op with its plain parameters: its type and its value.
+    fn pair(&self, forward: &Forward) -> (TokenStream, TokenStream) {
         let p = private_name();
         let fields: Vec<_> = forward
             .of(Kind::Plain)
@@ -356,39 +356,38 @@ impl Expansion<'_> {
                 quote!(#field: ::core::clone::Clone::clone(&#ident))
             })
             .collect();
-        let (info, first) = (self.struct_name("Info"), self.struct_name("Forward"));
-        let derivative = self.struct_name("Derivative");
-        let sizes = |given: &Given, outputs: usize| {
+        // A struct of a formula, compiled for what it is given.
+        let compiled = |name: &Ident, given: &Given, outputs: usize| {
             let (i, m) = (given.count(), given.masks.len());
-            quote!(_, #i, #m, #outputs)
+            let ty = quote!(#p::elementwise::Compiled<#name, #i, #m, #outputs>);
+            (ty, quote!(#p::elementwise::Compiled(#name { #(#fields),* })))
         };
         let differentiable = forward.differentiable().len();
-        let forward_sizes = sizes(&Given::all(forward), forward.outputs.len());
-        let derived_sizes = sizes(&Given::derived(forward), differentiable);
-        let derived =
-            quote!(#p::elementwise::Compiled::<#derived_sizes>(#derivative { #(#fields),* }));
-        let (backward, derived) = match &self.op.backward {
+        let (forward_type, forward_value) =
+            compiled(&self.struct_name("Forward"), &Given::all(forward), forward.outputs.len());
+        let (derived_type, derived_value) =
+            compiled(&self.struct_name("Derivative"), &Given::derived(forward), differentiable);
+        let (backward_type, backward_value, derived_type, derived_value) = match &self.op.backward {
             Some(backward) => {
-                let name = self.struct_name("Backward");
-                let sizes = sizes(&Given::by(forward, &backward.meant(forward)), differentiable);
-                let formula = quote!(#p::elementwise::Compiled::<#sizes>(#name { #(#fields),* }));
-                (formula, quote!(::core::option::Option::Some(#derived)))
+                let given = Given::by(forward, &backward.meant(forward));
+                let (ty, value) = compiled(&self.struct_name("Backward"), &given, differentiable);
+                (ty, value, derived_type, quote!(::core::option::Option::Some(#derived_value)))
             }
-            None => (derived, quote!(::core::option::Option::None::<#p::elementwise::Program>)),
+            None => {
+                let none = quote!(::core::option::Option::None);
+                (derived_type, derived_value, quote!(#p::elementwise::Program), none)
+            }
         };
-        quote! {
-            #p::elementwise::Pair {
-                info: &#info,
-                forward: #p::elementwise::Compiled::<#forward_sizes>(#first { #(#fields),* }),
-                backward: #backward,
-                derived: #derived,
-            }
-        }
+        let info = self.struct_name("Info");
+        (
+            quote!(#p::elementwise::Pair<#forward_type, #backward_type, #derived_type>),
+            quote!(#p::elementwise::Pair::new(&#info, #forward_value, #backward_value, #derived_value)),
+        )
     }
 
     fn try_apply_body(&self, forward: &Forward) -> TokenStream {
         let p = private_name();
-        let pair = self.pair(forward);
+        let (pair_type, pair) = self.pair(forward);
         let reals = forward.of(Kind::Real).map(|param| &param.ident);
         let masks = forward.of(Kind::Mask).map(|param| {
             let ident = &param.ident;
@@ -405,10 +404,15 @@ impl Expansion<'_> {
                 quote!((#(#each,)*))
             }
         };
+        // Without parameters, it is the same in all calls.
+        let (op_value, (apply, given)) = match forward.of(Kind::Plain).next() {
+            None => (quote!(static OP: #pair_type = #pair;), (quote!(apply_static), quote!(&OP))),
+            Some(_) => (quote!(let #op = #pair;), (quote!(apply), quote!(#op))),
+        };
         quote! {{
-            let #op = #pair;
+            #op_value
             let mut #outputs = ::core::iter::IntoIterator::into_iter(
-                #p::elementwise::apply::<T>(#op, &[#(#reals),*], &[#(#masks),*])?,
+                #p::elementwise::#apply::<T>(#given, &[#(#reals),*], &[#(#masks),*])?,
             );
             #p::Result::Ok(#result)
         }}
@@ -426,7 +430,7 @@ impl Expansion<'_> {
             let (ident, ty) = (&param.ident, &param.ty);
             quote!(#ident: #ty)
         });
-        let pair = self.pair(forward);
+        let (_, pair) = self.pair(forward);
         Some(quote! {
             /// Compares `backward` with the derivative of `forward` at many points.
             ///

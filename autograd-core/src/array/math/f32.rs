@@ -78,6 +78,11 @@ impl Real for f32 {
     // 2^-27
     const ASIN: &'static [f32] = &[0.16666752, 0.074953094, 0.04546915, 0.02418478, 0.0421583];
 
+    #[inline(always)]
+    fn product_lost(self, b: f32, product: f32) -> f32 {
+        (self as f64 * b as f64 - product as f64) as f32
+    }
+
     /// In f64: with 24 bits, seven products would be needed for the same accuracy.
     #[inline(always)]
     fn quadrant_plain(self) -> (f32, f32, f32) {

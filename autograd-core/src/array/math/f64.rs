@@ -189,6 +189,11 @@ impl Real for f64 {
     ];
 
     #[inline(always)]
+    fn product_lost(self, b: f64, _: f64) -> f64 {
+        Pair::product::<false>(self, b).1
+    }
+
+    #[inline(always)]
     fn quadrant_plain(self) -> (f64, f64, f64) {
         let [a, b, c, d] = HALF_PI_PLAIN;
         let t = self * f64::TWO_OVER_PI + f64::MAGIC;

@@ -84,6 +84,9 @@ pub(crate) trait Real:
     fn lit(value: f64) -> Self;
     /// self · b + c, in one rounding if `FMA`.
     fn fma<const FMA: bool>(self, b: Self, c: Self) -> Self;
+    /// self · b - product exactly, where `product` is self · b rounded, without a fused
+    /// multiply-add.
+    fn product_lost(self, b: Self, product: Self) -> Self;
     fn magnitude(self) -> Self;
     fn with_sign_of(self, sign: Self) -> Self;
     fn root(self) -> Self;

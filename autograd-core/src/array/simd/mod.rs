@@ -58,12 +58,81 @@ pub(crate) fn dispatch<K: Kernel>(kernel: K) -> K::Output {
     }
 }
 
+/// Work that reads up to three slices and writes one, compiled once a level; see [`Kernel`].
+///
+/// The slices are parameters of their own, because of those the compiler knows that none overlaps
+/// with what is written: a loop over them needs no check, which costs more than a short loop.
+pub(crate) trait SliceKernel<T> {
+    /// What the work gives back.
+    type Output;
+
+    /// Does the work; see [`Kernel::run`].
+    fn run<const FMA: bool>(self, out: &mut [T], slices: (&[T], &[T], &[T])) -> Self::Output;
+}
+
+/// As [`dispatch`].
+#[inline]
+pub(crate) fn dispatch_slices<T, K: SliceKernel<T>>(
+    kernel: K,
+    out: &mut [T],
+    (a, b, c): (&[T], &[T], &[T]),
+) -> K::Output {
+    match level() {
+        // SAFETY: `detect` gives Avx512 only to a CPU that has every feature `avx512_slices` is
+        // compiled for.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => unsafe { avx512_slices(kernel, out, a, b, c) },
+        // SAFETY: `detect` gives Avx2 only to a CPU that has every feature `avx2_slices` is
+        // compiled for.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => unsafe { avx2_slices(kernel, out, a, b, c) },
+        _ => baseline_slices(kernel, out, a, b, c),
+    }
+}
+
 #[cfg(target_arch = "x86_64")]
 #[target_feature(
     enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512cd,avx2,fma,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn avx512<K: Kernel>(kernel: K) -> K::Output {
     kernel.run::<true>()
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(
+    enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512cd,avx2,fma,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn avx512_slices<T, K: SliceKernel<T>>(
+    kernel: K,
+    out: &mut [T],
+    a: &[T],
+    b: &[T],
+    c: &[T],
+) -> K::Output {
+    kernel.run::<true>(out, (a, b, c))
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
+fn avx2_slices<T, K: SliceKernel<T>>(
+    kernel: K,
+    out: &mut [T],
+    a: &[T],
+    b: &[T],
+    c: &[T],
+) -> K::Output {
+    kernel.run::<true>(out, (a, b, c))
+}
+
+#[inline(never)]
+fn baseline_slices<T, K: SliceKernel<T>>(
+    kernel: K,
+    out: &mut [T],
+    a: &[T],
+    b: &[T],
+    c: &[T],
+) -> K::Output {
+    kernel.run::<BASELINE_FMA>(out, (a, b, c))
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -118,7 +187,7 @@ fn widest() -> Level {
 }
 
 #[cfg(test)]
-pub(crate) use forced::{levels, with_level};
+pub(crate) use forced::{forced_level, levels, with_level};
 
 #[cfg(test)]
 mod forced {
@@ -139,6 +208,11 @@ mod forced {
         }
         let _restore = Restore(LEVEL.replace(Some(level.min(widest()))));
         f()
+    }
+
+    /// The level that is forced on this thread.
+    pub(crate) fn forced_level() -> Option<Level> {
+        LEVEL.get()
     }
 
     /// The levels this CPU has, narrowest first.

@@ -8,19 +8,23 @@ mod check;
 mod fuse;
 mod node;
 mod op;
+mod single;
 
 pub use check::check_backward;
 pub use fuse::{fuse, try_fuse};
+#[allow(unreachable_pub, reason = "it stands in a hidden method of a public trait")]
+pub use op::Handle;
 pub use op::{Info, Op, Pair, Reduction, pulled};
+pub(super) use single::{gradient, run as run_single};
 
 use std::panic::Location;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{Caller, Float};
+use super::{Caller, Float, Input};
 use crate::array::elementwise::convert;
-use crate::array::shape::{axes, broadcast};
+use crate::array::shape::{axes, broadcast, same};
 use crate::array::{Shape, Storable};
 use crate::error::{Error, Result};
 use crate::graph::{Element, Tensor};
@@ -69,20 +73,39 @@ pub fn apply<T: Float>(
     reals: &[&Tensor<T>],
     masks: &[&Tensor<bool>],
 ) -> Result<Outputs<T>> {
-    T::elementwise(Arc::new(op), reals, masks, Location::caller())
+    T::elementwise(Handle::Shared(Arc::new(op)), reals, masks, Location::caller())
+}
+
+/// [`apply`] of an op without parameters, which is there once.
+#[track_caller]
+pub fn apply_static<T: Float>(
+    op: &'static dyn Op<T>,
+    reals: &[&Tensor<T>],
+    masks: &[&Tensor<bool>],
+) -> Result<Outputs<T>> {
+    T::elementwise(Handle::Static(op), reals, masks, Location::caller())
 }
 
 /// [`apply`] for one element type: compiled in this crate.
 pub(super) fn run<T: Float>(
-    op: Arc<dyn Op<T>>,
+    op: Handle<T>,
     reals: &[&Tensor<T>],
     masks: &[&Tensor<bool>],
     caller: Caller,
 ) -> Result<Outputs<T>> {
     let info = op.info();
+    if let [x] = reals
+        && single::is_single(info)
+    {
+        return Ok(SmallVec::from_iter([single::run(op, Input::Ref(x), caller)]));
+    }
+    let shapes = || reals.iter().map(|x| x.shape()).chain(masks.iter().map(|x| x.shape()));
+    let whole = matches!(info.reduction, Reduction::None);
+    if whole && shapes().all(|shape| same(shape, reals[0].shape())) {
+        return Ok(call(&op, reals, masks, None, caller));
+    }
     let mut shape = Shape::new();
-    let shapes = reals.iter().map(|x| x.shape()).chain(masks.iter().map(|x| x.shape()));
-    for (i, found) in shapes.enumerate() {
+    for (i, found) in shapes().enumerate() {
         if shape.as_slice() != found {
             shape = broadcast(info.name, &shape, found).map_err(|_| Error::Shape {
                 op: info.name,
@@ -94,9 +117,9 @@ pub(super) fn run<T: Float>(
         }
     }
     let frame = Frame::of(shape, info.outputs, &info.reduction, info.name)?;
-    let mut outputs = call(&op, reals, masks, &frame, caller);
+    let group = frame.group();
+    let mut outputs = call(&op, reals, masks, Some(frame), caller);
     if let Reduction::Mean(_) = info.reduction {
-        let group = frame.group();
         for output in &mut outputs {
             *output = &*output / T::from_f64(group as f64);
         }

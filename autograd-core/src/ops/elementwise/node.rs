@@ -5,30 +5,32 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::op::{Op, Traceable};
+use super::op::Handle;
 use super::{Caller, Float, Outputs};
 use crate::array::shape::copied;
 use crate::array::{Shape, Value};
 use crate::error::Result;
-use crate::formula::{Formula, Operand, pass};
+use crate::formula::{Formula, Operand, block_of, pass, run_block};
 use crate::graph::{
-    AnyTensor, At, Edge, Keep, Keeps, NodeRef, Packing, Pull, Rule, Slot, State, Tensor, Visit,
-    is_grad_enabled,
+    AnyTensor, At, Edge, Keep, Keeps, NodeRef, Packing, Pull, Push, Rule, Slot, Slots, State,
+    Tensor, Visit, is_grad_enabled,
 };
 
-/// The shape of a pass, and of each result: as it is added up, with axes of 1, and as it is given.
+/// What differs from call to call: the shapes where inputs are stretched or results added up.
+/// Elsewhere all shapes are one, and there is no frame.
 #[derive(Clone)]
 pub(super) struct Frame {
     pub(super) shape: Shape,
+    /// Of each result: as it is added up, with axes of 1, and as it is given.
     pub(super) targets: SmallVec<[(Shape, Shape); 1]>,
 }
 
 /// Computes the outputs and, where they must be, records them.
 pub(super) fn call<T: Float>(
-    op: &Arc<dyn Op<T>>,
+    op: &Handle<T>,
     reals: &[&Tensor<T>],
     masks: &[&Tensor<bool>],
-    frame: &Frame,
+    frame: Option<Frame>,
     caller: Caller,
 ) -> Outputs<T> {
     let info = op.info();
@@ -37,109 +39,187 @@ pub(super) fn call<T: Float>(
             .iter()
             .zip(info.differentiable.iter())
             .any(|(x, wants)| *wants && !x.stop_gradient());
-    let values = {
+    let whole = frame.is_none().then(|| reals[0].shape());
+    let operands = || reals.iter().map(|x| Some(*x));
+    let wanted: SmallVec<[bool; 4]> = SmallVec::from_elem(true, info.outputs);
+    let done = whole.and_then(|shape| small(op.forward(), operands(), masks, shape, &wanted));
+    let mut outputs: Outputs<T> = if let Some(done) = done {
+        done.into_iter().flatten().collect()
+    } else {
         let read: SmallVec<[_; 4]> = reals.iter().map(|x| x.read()).collect();
         let operands = read.iter().map(|x| Operand::Ref(x)).collect();
-        compute(op.forward(), operands, masks, frame, |_| true)
+        let shape = (reals[0].shape(), frame.as_ref());
+        compute(op.forward(), operands, masks, shape, &wanted).into_iter().flatten().collect()
     };
-    let values: SmallVec<[Value<T>; 1]> = values
-        .into_iter()
-        .zip(&frame.targets)
-        .flat_map(|(value, (_, result))| value.map(|value| shaped(value, result)))
-        .collect();
     if !recorded {
-        return values.into_iter().map(Tensor::new).collect();
+        return outputs;
     }
     let edge = |(x, wants): (&&Tensor<T>, &bool)| match wants {
         true => x.edge(),
         false => Edge::None(x.detached()),
     };
+    // What is not read is not kept. An op with parameters is made anew in each call: finding that
+    // out would cost more than the call.
+    let lasts = matches!(op, Handle::Static(_)) || op.compiled_backward().is_none();
+    let reads = lasts.then(|| op.reads());
+    let read = |at: usize| reads.is_none_or(|reads| reads[at]);
     let kept = Kept {
-        reals: info.keeps_reals.iter().map(|&i| Keep::input(i as u8, reals[i])).collect(),
+        reals: (info.keeps_reals.iter().enumerate())
+            .map(|(at, &i)| read(at).then(|| Keep::input(i as u8, reals[i])))
+            .collect(),
         masks: info
             .keeps_masks
             .iter()
             .map(|&i| Keep::input((reals.len() + i) as u8, masks[i]))
             .collect(),
-        outputs: info
-            .keeps_outputs
-            .iter()
-            .map(|&k| Output { tensor: Tensor::new(values[k].clone()), slot: k as u32 })
+        outputs: (info.keeps_outputs.iter().enumerate())
+            .map(|(at, &k)| {
+                let read = read(info.keeps_reals.len() + at);
+                read.then(|| Output { tensor: outputs[k].alias(), slot: k as u32 })
+            })
             .collect(),
     };
+    let shapes = match &frame {
+        Some(_) => reals.iter().map(|x| x.shape_owned()).collect(),
+        None => Vec::new(),
+    };
     let node = ElementwiseNode {
-        op: Arc::clone(op),
+        op: op.clone(),
         edges: reals.iter().zip(info.differentiable.iter()).map(edge).collect(),
         kept: State::new(kept),
-        shapes: reals.iter().map(|x| x.shape_owned()).collect(),
-        frame: frame.clone(),
+        framed: frame.map(|frame| Box::new(Framed { frame, shapes })),
     };
     let node = NodeRef::record(node, caller);
-    let outputs = values.into_iter().enumerate();
-    outputs.map(|(k, value)| Tensor::new(value).attached(node.clone(), k as u32)).collect()
+    for (k, output) in outputs.iter_mut().enumerate() {
+        output.attach(node.clone(), k as u32);
+    }
+    outputs
 }
 
 /// Runs a kernel on the values of some tensors: the values themselves where nobody else can see
 /// them.
 fn consume<T: Float, R>(
-    tensors: SmallVec<[Tensor<T>; 4]>,
+    tensors: SmallVec<[Option<Tensor<T>>; 4]>,
     kernel: impl FnOnce(SmallVec<[Operand<'_, T>; 4]>) -> R,
 ) -> R {
-    let mut owned: SmallVec<[Option<Value<T>>; 4]> = SmallVec::new();
-    let mut shared: SmallVec<[Option<Tensor<T>>; 4]> = SmallVec::new();
-    for tensor in tensors {
-        let value = tensor.try_into_value();
-        let (value, tensor) = match value {
-            Ok(value) => (Some(value), None),
-            Err(tensor) => (None, Some(tensor)),
-        };
-        owned.push(value);
-        shared.push(tensor);
+    enum Held<T: Float> {
+        Own(Value<T>),
+        Shared(Tensor<T>),
+        Absent,
     }
-    let read: SmallVec<[_; 4]> = shared.iter().map(|x| x.as_ref().map(Tensor::read)).collect();
-    let operands = owned.into_iter().zip(&read).flat_map(|(value, read)| match value {
-        Some(value) => Some(Operand::Own(value)),
-        None => read.as_deref().map(Operand::Ref),
+    let held = tensors.into_iter().map(|tensor| match tensor.map(Tensor::try_into_value) {
+        Some(Ok(value)) => Held::Own(value),
+        Some(Err(tensor)) => Held::Shared(tensor),
+        None => Held::Absent,
+    });
+    let mut held: SmallVec<[Held<T>; 4]> = held.collect();
+    let mut owned: SmallVec<[Option<Value<T>>; 4]> = SmallVec::new();
+    for held in &mut held {
+        owned.push(match std::mem::replace(held, Held::Absent) {
+            Held::Own(value) => Some(value),
+            other => {
+                *held = other;
+                None
+            }
+        });
+    }
+    let read: SmallVec<[_; 4]> = held
+        .iter()
+        .map(|held| match held {
+            Held::Shared(tensor) => Some(tensor.read()),
+            _ => None,
+        })
+        .collect();
+    let operands = owned.into_iter().zip(&read).map(|(value, read)| match (value, read) {
+        (Some(value), _) => Operand::Own(value),
+        (None, Some(read)) => Operand::Ref(read),
+        (None, None) => Operand::Absent,
     });
     kernel(operands.collect())
 }
 
-/// One pass; results that are not wanted are left out.
+/// One pass; results that are not wanted are left out. Without a frame, all shapes are the one
+/// beside it.
 fn compute<T: Float>(
     formula: &dyn Formula<T>,
     operands: SmallVec<[Operand<'_, T>; 4]>,
     masks: &[&Tensor<bool>],
-    frame: &Frame,
-    wanted: impl Fn(usize) -> bool,
-) -> SmallVec<[Option<Value<T>>; 1]> {
+    (all, frame): (&[usize], Option<&Frame>),
+    wanted: &[bool],
+) -> SmallVec<[Option<Tensor<T>>; 2]> {
     let masks: SmallVec<[_; 2]> = masks.iter().map(|mask| mask.read()).collect();
     let masks: SmallVec<[&Value<bool>; 2]> = masks.iter().map(|mask| &**mask).collect();
-    let targets: SmallVec<[Option<Shape>; 2]> = frame
-        .targets
-        .iter()
-        .enumerate()
-        .map(|(k, (target, _))| wanted(k).then(|| copied(target)))
-        .collect();
-    pass(&frame.shape, operands, &masks, &targets, formula)
+    let target = |k: usize| frame.map_or(all, |frame| &frame.targets[k].0);
+    let targets: SmallVec<[Option<Shape>; 2]> =
+        wanted.iter().enumerate().map(|(k, wanted)| wanted.then(|| copied(target(k)))).collect();
+    let shape = copied(frame.map_or(all, |frame| &frame.shape));
+    let values = pass(&shape, operands, &masks, &targets, formula).into_iter().enumerate();
+    let result = |(k, value): (usize, Option<Value<T>>)| {
+        let value = value?;
+        Some(Tensor::new(match frame.map(|frame| &frame.targets[k].1) {
+            Some(result) if value.shape() != result.as_slice() => value.reshaped(copied(result)),
+            _ => value,
+        }))
+    };
+    values.map(result).collect()
 }
 
-fn shaped<T: Float>(value: Value<T>, shape: &Shape) -> Value<T> {
-    if value.shape() == shape.as_slice() { value } else { value.reshaped(copied(shape)) }
+/// Operands that stand inline, all of one shape: without a pass. Nothing depends on those that are
+/// absent.
+fn small<'a, T: Float>(
+    formula: &dyn Formula<T>,
+    operands: impl Iterator<Item = Option<&'a Tensor<T>>>,
+    masks: &[&Tensor<bool>],
+    shape: &[usize],
+    wanted: &[bool],
+) -> Option<SmallVec<[Option<Tensor<T>>; 2]>> {
+    let len = shape.iter().product();
+    let mut reals: SmallVec<[&[T]; 4]> = SmallVec::new();
+    for operand in operands {
+        reals.push(match operand {
+            Some(operand) => operand.fixed()?.as_padded_inline()?,
+            None => &[],
+        });
+    }
+    let first = reals.iter().find(|x| !x.is_empty()).copied()?;
+    for x in &mut reals {
+        if x.is_empty() {
+            *x = first;
+        }
+    }
+    let mut conditions: SmallVec<[&[bool]; 2]> = SmallVec::new();
+    for mask in masks {
+        conditions.push(mask.fixed()?.as_padded_inline()?);
+    }
+    if let [true] = wanted {
+        let mut y = Value::full(copied(shape), T::ZERO);
+        run_block(formula, len, &reals, &conditions, y.as_padded_mut_slice()?);
+        return Some(SmallVec::from_iter([Some(Tensor::new(y))]));
+    }
+    let stride = block_of(wanted.len());
+    let mut out = vec![T::ZERO; wanted.len() * stride];
+    run_block(formula, len, &reals, &conditions, &mut out);
+    let result = |(k, wanted): (usize, &bool)| {
+        let data = &out[k * stride..][..len];
+        wanted.then(|| Tensor::new(Value::from_slice(copied(shape), data)))
+    };
+    Some(wanted.iter().enumerate().map(result).collect())
 }
 
 /// What backward gets.
 #[derive(Clone)]
 struct Kept<T: Float> {
-    reals: SmallVec<[Keep<T>; 2]>,
+    /// None where backward turned out not to depend on it.
+    reals: SmallVec<[Option<Keep<T>>; 2]>,
     masks: SmallVec<[Keep<bool>; 1]>,
-    outputs: SmallVec<[Output<T>; 1]>,
+    outputs: SmallVec<[Option<Output<T>>; 1]>,
 }
 
 impl<T: Float> Kept<T> {
     fn visit(&mut self, visit: &mut Visit<'_>) -> Result<()> {
-        self.reals.iter_mut().try_for_each(|kept| visit(Some(kept)))?;
+        self.reals.iter_mut().flatten().try_for_each(|kept| visit(Some(kept)))?;
         self.masks.iter_mut().try_for_each(|kept| visit(Some(kept)))?;
-        self.outputs.iter_mut().try_for_each(|kept| visit(Some(kept)))
+        self.outputs.iter_mut().flatten().try_for_each(|kept| visit(Some(kept)))
     }
 }
 
@@ -183,12 +263,17 @@ impl<T: Float> Slot for Output<T> {
 }
 
 struct ElementwiseNode<T: Float> {
-    op: Arc<dyn Op<T>>,
+    op: Handle<T>,
     /// One for each input that is a number.
     edges: SmallVec<[Edge; 2]>,
     kept: State<Kept<T>>,
-    shapes: SmallVec<[Shape; 2]>,
+    framed: Option<Box<Framed>>,
+}
+
+/// The frame of forward, and the shapes of its inputs.
+struct Framed {
     frame: Frame,
+    shapes: Vec<Shape>,
 }
 
 impl<T: Float> Rule for ElementwiseNode<T> {
@@ -202,42 +287,47 @@ impl<T: Float> Rule for ElementwiseNode<T> {
 
     fn pull(&self, pull: &mut Pull<'_>) -> Result<()> {
         let kept = self.kept.take(pull, Kept::visit)?;
-        let at = pull.at();
-        let mut operands: SmallVec<[Tensor<T>; 4]> = SmallVec::new();
-        for keep in kept.reals {
-            operands.push(keep.unpack(&at)?);
-        }
-        let mut masks: SmallVec<[Tensor<bool>; 2]> = SmallVec::new();
-        for keep in kept.masks {
-            masks.push(keep.unpack(&at)?);
-        }
-        let info = self.op.info();
-        operands.extend(kept.outputs.into_iter().map(|output| output.unpack(&at)));
-        for &slot in info.gradients.iter() {
+        let (mut operands, masks) = self.unpack(kept, &pull.at())?;
+        // Of the whole pass.
+        let shape = match (&self.framed, pull.grads.iter().flatten().next()) {
+            (Some(framed), _) => framed.frame.shape.clone(),
+            (None, Some(grad)) => copied(grad.shape()),
+            (None, None) => unreachable!("a node is visited when a gradient came"),
+        };
+        for &slot in self.op.info().gradients.iter() {
             let grad = pull.grads.get_mut(slot).and_then(Option::take).and_then(T::unwrap);
-            let grad = grad.unwrap_or_else(|| Tensor::new(Value::scalar(T::ZERO)));
-            let (target, result) = &self.frame.targets[slot];
-            operands.push(match target == result || grad.shape() != result.as_slice() {
-                true => grad,
-                false => grad.reshape(copied(target)),
-            });
+            operands.push(Some(self.gradient(slot, grad, &shape)));
         }
-        let wanted: SmallVec<[bool; 4]> = self
-            .edges
-            .iter()
-            .zip(info.differentiable.iter())
-            .filter(|(_, differentiable)| **differentiable)
-            .map(|(edge, _)| pull.sink.wants(edge))
-            .collect();
-        let grads = self.gradients(operands, &masks, &wanted, pull.node.location);
-        let edges = self.edges.iter().zip(info.differentiable.iter());
-        let edges = edges.filter(|(_, differentiable)| **differentiable).map(|(edge, _)| edge);
-        for (edge, grad) in edges.zip(grads) {
+        let wanted: SmallVec<[bool; 4]> =
+            self.inputs().map(|(_, edge)| pull.sink.wants(edge)).collect();
+        let grads = self.gradients(operands, &masks, &wanted, (shape, pull.node.location));
+        for ((_, edge), grad) in self.inputs().zip(grads) {
             if let Some(grad) = grad {
                 pull.sink.deliver(edge, T::wrap(grad))?;
             }
         }
         Ok(())
+    }
+
+    fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
+        let kept = self.kept.copied(&push.at(), Kept::visit)?;
+        let (mut operands, masks) = self.unpack(kept, &push.at())?;
+        let op = Handle::Shared(self.op.tangents_op());
+        let mut tangents: SmallVec<[Tensor<T>; 4]> = SmallVec::new();
+        let slots = self.inputs().map(|(i, _)| push.tangents[i].take().and_then(T::unwrap));
+        let slots: SmallVec<[_; 4]> = slots.collect();
+        operands.extend(slots);
+        let shape = operands.iter().flatten().next().map(|operand| operand.shape_owned());
+        let Some(shape) = shape else { return Ok(None) };
+        for operand in operands {
+            // What is absent does not change, or changes nothing.
+            tangents.push(operand.unwrap_or_else(|| self.zeros(&shape)));
+        }
+        let reals: SmallVec<[&Tensor<T>; 4]> = tangents.iter().collect();
+        let masks: SmallVec<[&Tensor<bool>; 2]> = masks.iter().collect();
+        let frame = self.framed.as_ref().map(|framed| framed.frame.clone());
+        let pushed = call(&op, &reals, &masks, frame, push.node.location);
+        Ok(Some(pushed.into_iter().map(|tangent| Some(T::wrap(tangent))).collect()))
     }
 
     fn pack(&mut self, packing: &Packing<'_>) {
@@ -249,35 +339,84 @@ impl<T: Float> Rule for ElementwiseNode<T> {
     }
 }
 
+type Operands<T> = (SmallVec<[Option<Tensor<T>>; 4]>, SmallVec<[Tensor<bool>; 2]>);
+
 impl<T: Float> ElementwiseNode<T> {
+    /// The inputs that have a gradient: their positions and edges.
+    fn inputs(&self) -> impl Iterator<Item = (usize, &Edge)> {
+        let all = self.edges.iter().enumerate().zip(self.op.info().differentiable.iter());
+        all.filter(|(_, differentiable)| **differentiable).map(|(input, _)| input)
+    }
+
+    /// The numbers and masks that backward gets.
+    fn unpack(&self, kept: Kept<T>, at: &At<'_>) -> Result<Operands<T>> {
+        let (mut operands, mut masks) = (SmallVec::new(), SmallVec::new());
+        for keep in kept.reals {
+            operands.push(keep.map(|keep| keep.unpack(at)).transpose()?);
+        }
+        for keep in kept.masks {
+            masks.push(keep.unpack(at)?);
+        }
+        let outputs = kept.outputs.into_iter();
+        operands.extend(outputs.map(|output| output.map(|output| output.unpack(at))));
+        Ok((operands, masks))
+    }
+
+    /// The gradient of an output in the shape in which the pass takes it; zeros where none came.
+    fn gradient(&self, slot: usize, grad: Option<Tensor<T>>, shape: &[usize]) -> Tensor<T> {
+        let Some(grad) = grad else { return self.zeros(shape) };
+        match &self.framed {
+            Some(framed) if grad.shape() != framed.frame.targets[slot].0.as_slice() => {
+                grad.reshape(copied(&framed.frame.targets[slot].0))
+            }
+            _ => grad,
+        }
+    }
+
+    /// Zeros that go with operands of this shape.
+    fn zeros(&self, shape: &[usize]) -> Tensor<T> {
+        let zero = Value::scalar(T::ZERO);
+        Tensor::new(if self.framed.is_some() { zero } else { zero.broadcast_to(shape) })
+    }
+
     /// The gradients of the differentiable inputs, as far as they are wanted.
     fn gradients(
         &self,
-        operands: SmallVec<[Tensor<T>; 4]>,
+        operands: SmallVec<[Option<Tensor<T>>; 4]>,
         masks: &[Tensor<bool>],
         wanted: &[bool],
-        caller: &'static Location<'static>,
+        (shape, caller): (Shape, &'static Location<'static>),
     ) -> SmallVec<[Option<Tensor<T>>; 2]> {
         let masks: SmallVec<[&Tensor<bool>; 2]> = masks.iter().collect();
-        let differentiable = self.op.info().differentiable.iter();
-        let shapes = self.shapes.iter().zip(differentiable).filter(|(_, wants)| **wants);
-        let targets = shapes.map(|(shape, _)| (shape.clone(), shape.clone()));
-        let mut frame = Frame { shape: self.frame.shape.clone(), targets: targets.collect() };
-        let compiled = self.op.compiled_backward().filter(|_| !is_grad_enabled());
-        if let Some(compiled) = compiled {
+        let mut frame = self.framed.as_ref().map(|framed| {
+            let shapes = self.inputs().map(|(i, _)| framed.shapes[i].clone());
+            let targets = shapes.map(|shape| (shape.clone(), shape)).collect();
+            Frame { shape: framed.frame.shape.clone(), targets }
+        });
+        if let Some(compiled) = self.op.compiled_backward()
+            && !is_grad_enabled()
+        {
+            if frame.is_none() {
+                let operands = operands.iter().map(Option::as_ref);
+                let done = small(compiled, operands, &masks, &shape, wanted);
+                if let Some(done) = done {
+                    return done;
+                }
+            }
+            let shape = (&shape[..], frame.as_ref());
             return consume(operands, |operands| {
-                let grads = compute(compiled, operands, &masks, &frame, |k| wanted[k]);
-                grads.into_iter().map(|grad| grad.map(Tensor::new)).collect()
+                compute(compiled, operands, &masks, shape, wanted)
             });
         }
-        let program = self.op.backward(wanted).with_outputs(wanted);
         let mut which = wanted.iter();
-        frame.targets.retain(|_| which.next().copied().unwrap_or(false));
-        let reals: SmallVec<[&Tensor<T>; 4]> = operands.iter().collect();
-        let counts = [reals.len(), masks.len(), frame.targets.len()];
-        let name = self.op.info().name;
-        let op: Arc<dyn Op<T>> = Arc::new(Traceable::new(name, program, counts));
-        let mut grads = call(&op, &reals, &masks, &frame, caller).into_iter();
+        if let Some(frame) = &mut frame {
+            frame.targets.retain(|_| which.next().copied().unwrap_or(false));
+        }
+        let absent = self.zeros(&shape);
+        let reals: SmallVec<[&Tensor<T>; 4]> =
+            operands.iter().map(|operand| operand.as_ref().unwrap_or(&absent)).collect();
+        let op = Handle::Shared(self.op.backward_op(wanted));
+        let mut grads = call(&op, &reals, &masks, frame, caller).into_iter();
         wanted.iter().map(|wanted| if *wanted { grads.next() } else { None }).collect()
     }
 }

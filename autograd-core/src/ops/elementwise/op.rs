@@ -1,8 +1,12 @@
 //! What an elementwise op is made of.
 
 use std::borrow::Cow;
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
 
-use crate::formula::{Dual, Formula, Lane, Program, Real, Traced, Written, trace};
+use smallvec::SmallVec;
+
+use crate::formula::{Dual, Formula, Lane, Program, Real, Traced, Written, trace, trace_given};
 
 /// What is the same in every call of an op.
 #[doc(hidden)]
@@ -57,19 +61,136 @@ pub trait Op<T>: Send + Sync {
     fn compiled_backward(&self) -> Option<&dyn Formula<T>>;
     /// The derivative of forward, where backward was written by hand.
     fn derived(&self) -> Option<Program>;
+    /// What was found out in earlier calls.
+    fn found(&self) -> &Found;
+}
+
+/// Programs that an op is asked for rarely, each made once.
+#[doc(hidden)]
+#[derive(Default)]
+pub struct Found {
+    backward: OnceLock<Arc<Traceable>>,
+    tangents: OnceLock<Arc<Traceable>>,
+    reads: OnceLock<SmallVec<[bool; 8]>>,
+}
+
+impl Found {
+    /// Nothing yet.
+    pub const fn new() -> Self {
+        Self { backward: OnceLock::new(), tangents: OnceLock::new(), reads: OnceLock::new() }
+    }
+}
+
+impl<T> dyn Op<T> {
+    /// How many numbers backward gets.
+    fn given(&self) -> usize {
+        let info = self.info();
+        info.keeps_reals.len() + info.keeps_outputs.len() + info.gradients.len()
+    }
+
+    fn gradients(&self) -> usize {
+        self.info().differentiable.iter().filter(|wants| **wants).count()
+    }
+
+    /// Backward as an op of its own, of those gradients that are wanted.
+    pub(super) fn backward_op(&self, wanted: &[bool]) -> Arc<Traceable> {
+        let make = || {
+            let program = self.backward(wanted).with_outputs(wanted);
+            let outputs = wanted.iter().filter(|wanted| **wanted).count();
+            let counts = [self.given(), self.info().keeps_masks.len(), outputs];
+            Arc::new(Traceable::new(self.info().name, program, counts))
+        };
+        match wanted.iter().all(|wanted| *wanted) {
+            true => Arc::clone(self.found().backward.get_or_init(make)),
+            false => make(),
+        }
+    }
+
+    /// From what backward keeps and the slopes of the differentiable inputs: those of the outputs.
+    /// The derivative is linear, so it is asked for each input by itself.
+    pub(super) fn tangents_op(&self) -> Arc<Traceable> {
+        let make = || {
+            let info = self.info();
+            let (inputs, masks) = (self.gradients(), info.keeps_masks.len());
+            let backward = self.backward(&vec![true; inputs]);
+            let kept = self.given() - info.gradients.len();
+            let program = trace(kept + inputs, masks, |reals, masks| {
+                let (kept, slopes) = reals.split_at(kept);
+                let along = |output: usize, input: usize| {
+                    let grads = info.gradients.iter().map(|&k| match k == output {
+                        true => slopes[input],
+                        false => Real::from(0.0),
+                    });
+                    let given: Vec<_> = kept.iter().copied().chain(grads).collect();
+                    backward.eval::<Traced>(&given, masks)[input]
+                };
+                let slope = |output| {
+                    let parts = (0..inputs).map(|input| along(output, input));
+                    parts.reduce(|sum, part| sum + part).unwrap_or_else(|| Real::from(0.0))
+                };
+                (0..info.outputs).map(slope).collect()
+            });
+            let counts = [kept + inputs, masks, info.outputs];
+            Arc::new(Traceable::new(info.name, program, counts))
+        };
+        Arc::clone(self.found().tangents.get_or_init(make))
+    }
+
+    /// Which inputs and outputs of those that it keeps backward depends on.
+    pub(super) fn reads(&self) -> &[bool] {
+        self.found().reads.get_or_init(|| {
+            let read = self.backward(&vec![true; self.gradients()]).reads();
+            let kept = self.given() - self.info().gradients.len();
+            (0..kept).map(|i| read.contains(&(i as u32))).collect()
+        })
+    }
+}
+
+/// An op, as calls and nodes hold it.
+#[doc(hidden)]
+pub enum Handle<T: 'static> {
+    /// One that is there for the whole program.
+    Static(&'static dyn Op<T>),
+    /// One with parameters of its own.
+    Shared(Arc<dyn Op<T>>),
+}
+
+impl<T> Clone for Handle<T> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Static(op) => Self::Static(*op),
+            Self::Shared(op) => Self::Shared(Arc::clone(op)),
+        }
+    }
+}
+
+impl<T> Deref for Handle<T> {
+    type Target = dyn Op<T>;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::Static(op) => *op,
+            Self::Shared(op) => &**op,
+        }
+    }
 }
 
 /// An op whose formulas are compiled.
 #[doc(hidden)]
 pub struct Pair<F, B, D> {
-    /// See [`Info`].
-    pub info: &'static Info,
-    /// Forward.
-    pub forward: F,
-    /// Backward.
-    pub backward: B,
-    /// The derivative of forward, where backward was written by hand.
-    pub derived: Option<D>,
+    info: &'static Info,
+    forward: F,
+    backward: B,
+    derived: Option<D>,
+    found: Found,
+}
+
+impl<F, B, D> Pair<F, B, D> {
+    /// The op with its two formulas; `derived` is the derivative of forward, where backward was
+    /// written by hand.
+    pub const fn new(info: &'static Info, forward: F, backward: B, derived: Option<D>) -> Self {
+        Self { info, forward, backward, derived, found: Found::new() }
+    }
 }
 
 impl<T, F: Formula<T>, B: Formula<T>, D: Written + Send + Sync> Op<T> for Pair<F, B, D> {
@@ -92,12 +213,17 @@ impl<T, F: Formula<T>, B: Formula<T>, D: Written + Send + Sync> Op<T> for Pair<F
     fn derived(&self) -> Option<Program> {
         self.derived.as_ref().map(Written::program)
     }
+
+    fn found(&self) -> &Found {
+        &self.found
+    }
 }
 
 /// An op whose formula is a program, and whose backward is derived when it is asked for.
 pub(super) struct Traceable {
     info: Info,
     program: Program,
+    found: Found,
 }
 
 impl Traceable {
@@ -115,11 +241,16 @@ impl Traceable {
             outputs,
             keeps_reals: (0..reals).collect(),
             keeps_masks: (0..masks).collect(),
-            keeps_outputs: Cow::Borrowed(&[]),
+            // What of all this backward reads is found out; see `Found`.
+            keeps_outputs: (0..outputs).collect(),
             gradients: (0..outputs).collect(),
             reduction: Reduction::None,
         };
-        Self { info, program }
+        Self { info, program, found: Found::new() }
+    }
+
+    pub(super) fn program(&self) -> &Program {
+        &self.program
     }
 }
 
@@ -137,8 +268,9 @@ where
 
     fn backward(&self, wanted: &[bool]) -> Cow<'_, Program> {
         let [n, masks] = [self.info.keeps_reals.len(), self.info.keeps_masks.len()];
-        Cow::Owned(trace(n + self.info.outputs, masks, |reals, masks| {
-            let (reals, grads) = reals.split_at(n);
+        let outputs = self.info.outputs;
+        Cow::Owned(trace_given(n + 2 * outputs, masks, |all, masks| {
+            let (reals, grads) = (&all[..n], &all[n + outputs..]);
             let along = |i: usize| {
                 let moved: Vec<_> = (0..n)
                     .map(|k| match k == i {
@@ -149,7 +281,12 @@ where
                 let masks: Vec<_> = masks.iter().map(|mask| mask.for_duals()).collect();
                 pulled(&self.program.eval::<Dual<Traced>>(&moved, &masks), grads)
             };
-            (0..n).map(|i| if wanted[i] { along(i) } else { Real::from(0.0) }).collect()
+            let slopes: Vec<_> =
+                (0..n).map(|i| if wanted[i] { along(i) } else { Real::from(0.0) }).collect();
+            // What is an output need not be computed again.
+            let again = self.program.eval::<Traced>(reals, masks);
+            let given = again.into_iter().enumerate().map(|(k, output)| (output, n + k));
+            (slopes, given.collect())
         }))
     }
 
@@ -159,6 +296,10 @@ where
 
     fn derived(&self) -> Option<Program> {
         None
+    }
+
+    fn found(&self) -> &Found {
+        &self.found
     }
 }
 

@@ -3,7 +3,6 @@
 
 use super::super::Float;
 use super::window::Plan;
-use crate::array::lane::Lane;
 use crate::array::simd::{Kernel, dispatch};
 
 macro_rules! doors {
@@ -59,7 +58,7 @@ fn joined<T: Copy>(row: &[T], start: T, f: impl Fn(T) -> T, join: impl Fn(T, T) 
 
 #[inline(always)]
 fn exp<T: Float, const FMA: bool>(x: T) -> T {
-    Lane::<T, FMA>(x).exp().0
+    x.v_exp::<FMA>()
 }
 
 #[inline(always)]
@@ -159,7 +158,7 @@ row_kernels! {
             *x = *x - max;
         }
         let sum = joined(row, T::ZERO, exp::<T, FMA>, T::plus);
-        let log = Lane::<T, FMA>(sum).ln().0;
+        let log = sum.v_ln::<FMA>();
         for x in row.iter_mut() {
             *x = *x - log;
         }
@@ -204,7 +203,7 @@ impl<T: Float> Kernel for LogSumExp<'_, T> {
             let sum = joined(row, T::ZERO, |x| exp::<T, FMA>(x - max), T::plus);
             // An infinite maximum is the result itself.
             let finite = num_traits::Float::is_finite(max);
-            out.push(if finite { max + Lane::<T, FMA>(sum).ln().0 } else { max });
+            out.push(if finite { max + sum.v_ln::<FMA>() } else { max });
         }
     }
 }

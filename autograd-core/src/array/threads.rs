@@ -1,0 +1,422 @@
+//! Threads for large pieces of work.
+//!
+//! Work is cut into parts whose bounds depend on the work alone, so figures do not depend on how
+//! many threads there are. Threads are started when the first piece of work is worth it, sleep
+//! while there is none, and take parts one by one. The thread that has the work takes parts too,
+//! so a piece of work ends even where no other thread is free.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What is left of a piece of work must take this long for another thread to be woken: that itself
+/// takes 10 to 50 µs.
+const WORTH: Duration = Duration::from_micros(80);
+/// How often a thread without work looks for more before it sleeps; some 20 µs.
+const SPINS: usize = 500;
+/// More threads than this are never started.
+const MOST: usize = 256;
+
+/// The number of threads that all of the process use; 0 until it is set or asked for.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    /// The number of threads in a scope of this thread; 0 outside of any.
+    static SCOPED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// How many threads a large op may use: what [`with_num_threads`] or [`set_num_threads`] said, else
+/// the environment variable `AUTOGRAD_NUM_THREADS`, else as many as the process may run on.
+///
+/// ```
+/// assert!(autograd_core::num_threads() >= 1);
+/// ```
+pub fn num_threads() -> usize {
+    match (SCOPED.get(), COUNT.load(Ordering::Relaxed)) {
+        (0, 0) => detect(),
+        (0, count) => count,
+        (scoped, _) => scoped,
+    }
+}
+
+#[cold]
+fn detect() -> usize {
+    let named = std::env::var("AUTOGRAD_NUM_THREADS").ok();
+    let named = named.and_then(|text| text.trim().parse().ok()).filter(|&count| count > 0);
+    let found = || std::thread::available_parallelism().map_or(1, usize::from);
+    let count = named.unwrap_or_else(found).min(MOST);
+    // What was set meanwhile holds.
+    match COUNT.compare_exchange(0, count, Ordering::Relaxed, Ordering::Relaxed) {
+        Ok(_) => count,
+        Err(set) => set,
+    }
+}
+
+/// Sets how many threads large ops may use, those of all threads of the process; 1 turns the use of
+/// threads off, and 0 counts as 1.
+///
+/// Figures do not depend on it. Threads are started when there is work for them, not here.
+///
+/// ```
+/// autograd_core::set_num_threads(2);
+/// assert_eq!(autograd_core::num_threads(), 2);
+/// ```
+pub fn set_num_threads(count: usize) {
+    COUNT.store(count.clamp(1, MOST), Ordering::Relaxed);
+}
+
+/// Runs a closure in which large ops of this thread use up to `count` threads, whatever
+/// [`set_num_threads`] says; 0 counts as 1. Scopes nest.
+///
+/// ```
+/// use autograd_core::{Tensor, with_num_threads};
+///
+/// let x = Tensor::from(vec![0.5; 100_000]);
+/// let one = with_num_threads(1, || x.tanh().sum());
+/// let four = with_num_threads(4, || x.tanh().sum());
+/// assert_eq!(one.at(&[]), four.at(&[]));
+/// ```
+pub fn with_num_threads<R>(count: usize, f: impl FnOnce() -> R) -> R {
+    struct Restore(usize);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            SCOPED.set(self.0);
+        }
+    }
+    let _restore = Restore(SCOPED.replace(count.clamp(1, MOST)));
+    f()
+}
+
+/// Does `work` of each part, on more threads where what is left after the first one is worth it.
+pub(crate) fn each(parts: usize, work: impl Fn(usize) + Sync) {
+    let start = (parts > 2).then(Instant::now);
+    for part in 0..parts {
+        work(part);
+        // The first part tells how long the others take.
+        if let (0, Some(start)) = (part, start)
+            && start.elapsed() * (parts - 1) as u32 >= WORTH
+            && num_threads() > 1
+        {
+            return share(parts - 1, |part| work(part + 1));
+        }
+    }
+}
+
+/// Does `work` of each part of a slice, `size` elements long, on as many threads as are worth it.
+pub(crate) fn each_chunk<T: Send>(
+    data: &mut [T],
+    size: usize,
+    work: impl Fn(usize, &mut [T]) + Sync,
+) {
+    if data.len() <= size {
+        if !data.is_empty() {
+            work(0, data);
+        }
+        return;
+    }
+    let parts: Vec<Mutex<&mut [T]>> = data.chunks_mut(size).map(Mutex::new).collect();
+    each(parts.len(), |part| work(part, &mut locked(&parts[part])));
+}
+
+/// Does `work` of each part on all threads, without asking whether it is worth it. A panic in one
+/// is carried over to the caller when no thread is in `work` any more.
+pub(crate) fn share(parts: usize, work: impl Fn(usize) + Sync) {
+    let threads = num_threads().min(parts);
+    if threads < 2 {
+        return (0..parts).for_each(work);
+    }
+    let job = Job::new(parts, threads - 1, &work);
+    POOL.post(&job, threads - 1);
+    job.take_parts();
+    job.wait();
+    POOL.remove(&job);
+    let panic = locked(&job.state).panic.take();
+    if let Some(panic) = panic {
+        resume_unwind(panic);
+    }
+}
+
+fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A piece of work that threads take parts of.
+struct Job {
+    /// Lives until all parts are done; see [`Job::take_parts`].
+    work: *const (dyn Fn(usize) + Sync),
+    parts: usize,
+    /// The next part that nobody has taken.
+    next: AtomicUsize,
+    /// How many more threads may join.
+    seats: AtomicUsize,
+    /// What the caller set for its thread, for work that asks.
+    #[cfg(test)]
+    level: Option<super::simd::Level>,
+    state: Mutex<State>,
+    ended: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    done: usize,
+    panic: Option<Box<dyn Any + Send>>,
+}
+
+// SAFETY: all fields but `work` are `Send` and `Sync`; what `work` points to is `Sync`, so it may be
+// called from any thread, and it is called only while it lives, as `take_parts` explains.
+unsafe impl Send for Job {}
+// SAFETY: as above.
+unsafe impl Sync for Job {}
+
+impl Job {
+    fn new(parts: usize, seats: usize, work: &(dyn Fn(usize) + Sync)) -> Arc<Self> {
+        // SAFETY: the two types differ in a lifetime only. The pointer is followed only by
+        // `take_parts`, for parts below `parts`, and `share` returns when all of them are done.
+        let work = unsafe {
+            std::mem::transmute::<&(dyn Fn(usize) + Sync), &'static (dyn Fn(usize) + Sync)>(work)
+        };
+        Arc::new(Self {
+            work,
+            parts,
+            next: AtomicUsize::new(0),
+            seats: AtomicUsize::new(seats),
+            #[cfg(test)]
+            level: super::simd::forced_level(),
+            state: Mutex::default(),
+            ended: Condvar::new(),
+        })
+    }
+
+    /// Does parts until none is left. The panic of a part ends the others that nobody has begun.
+    fn take_parts(&self) {
+        loop {
+            let part = self.next.fetch_add(1, Ordering::Relaxed);
+            if part >= self.parts {
+                // Nobody counts as far as to come round to 0.
+                self.next.store(self.parts, Ordering::Relaxed);
+                return;
+            }
+            // SAFETY: this part is not done until it is counted below, and `share`, which holds
+            // what is pointed to, waits until all parts are counted.
+            let work = unsafe { &*self.work };
+            let result = catch_unwind(AssertUnwindSafe(|| work(part)));
+            let mut state = locked(&self.state);
+            state.done += 1;
+            if let Err(panic) = result {
+                // Parts that nobody has taken count as done.
+                let next = self.next.swap(self.parts, Ordering::Relaxed);
+                state.done += self.parts - next.min(self.parts);
+                state.panic.get_or_insert(panic);
+            }
+            if state.done == self.parts {
+                self.ended.notify_all();
+            }
+        }
+    }
+
+    fn wait(&self) {
+        for _ in 0..SPINS {
+            if locked(&self.state).done == self.parts {
+                return;
+            }
+            std::hint::spin_loop();
+        }
+        let mut state = locked(&self.state);
+        while state.done < self.parts {
+            state = self.ended.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Whether a part and a seat are left; then the seat is taken.
+    fn join(&self) -> bool {
+        self.next.load(Ordering::Relaxed) < self.parts
+            && self
+                .seats
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |seats| seats.checked_sub(1))
+                .is_ok()
+    }
+}
+
+static POOL: Pool = Pool {
+    jobs: Mutex::new(Jobs { waiting: VecDeque::new(), threads: 0, asleep: 0 }),
+    posted: AtomicUsize::new(0),
+    more: Condvar::new(),
+};
+
+/// The threads of the process, and the work they may join.
+struct Pool {
+    jobs: Mutex<Jobs>,
+    /// How many pieces of work there have been.
+    posted: AtomicUsize,
+    more: Condvar,
+}
+
+struct Jobs {
+    waiting: VecDeque<Arc<Job>>,
+    threads: usize,
+    asleep: usize,
+}
+
+impl Pool {
+    /// Shows a piece of work to so many threads, which are started where they are not there yet.
+    fn post(&'static self, job: &Arc<Job>, wanted: usize) {
+        let mut jobs = locked(&self.jobs);
+        jobs.waiting.push_back(Arc::clone(job));
+        self.posted.fetch_add(1, Ordering::Release);
+        while jobs.threads < wanted {
+            let thread = std::thread::Builder::new().name("autograd".into());
+            // Without another thread the caller does all of it.
+            if thread.spawn(|| self.serve()).is_err() {
+                break;
+            }
+            jobs.threads += 1;
+        }
+        let asleep = jobs.asleep;
+        drop(jobs);
+        for _ in 0..wanted.min(asleep) {
+            self.more.notify_one();
+        }
+    }
+
+    fn remove(&self, job: &Arc<Job>) {
+        locked(&self.jobs).waiting.retain(|other| !Arc::ptr_eq(other, job));
+    }
+
+    /// What a thread of the pool does, for ever.
+    fn serve(&self) {
+        // Work that has large parts itself does them here.
+        SCOPED.set(1);
+        loop {
+            let seen = self.posted.load(Ordering::Acquire);
+            let job = locked(&self.jobs).waiting.iter().find(|job| job.join()).cloned();
+            if let Some(job) = job {
+                job.run();
+                continue;
+            }
+            let mut spins = 0;
+            while spins < SPINS && self.posted.load(Ordering::Acquire) == seen {
+                std::hint::spin_loop();
+                spins += 1;
+            }
+            let mut jobs = locked(&self.jobs);
+            while self.posted.load(Ordering::Acquire) == seen {
+                jobs.asleep += 1;
+                jobs = self.more.wait(jobs).unwrap_or_else(PoisonError::into_inner);
+                jobs.asleep -= 1;
+            }
+        }
+    }
+}
+
+impl Job {
+    #[cfg(not(test))]
+    fn run(&self) {
+        self.take_parts();
+    }
+
+    /// With the instruction set that the caller forces.
+    #[cfg(test)]
+    fn run(&self) {
+        match self.level {
+            Some(level) => super::simd::with_level(level, || self.take_parts()),
+            None => self.take_parts(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sum_of(parts: usize, threads: usize) -> usize {
+        let sum = AtomicUsize::new(0);
+        with_num_threads(threads, || {
+            share(parts, |part| {
+                sum.fetch_add(part + 1, Ordering::Relaxed);
+            });
+        });
+        sum.into_inner()
+    }
+
+    #[test]
+    fn every_part_is_done_once() {
+        for threads in [1, 2, 3, 8] {
+            for parts in [0, 1, 2, 3, 100, 1000] {
+                assert_eq!(sum_of(parts, threads), parts * (parts + 1) / 2);
+            }
+        }
+    }
+
+    #[test]
+    fn chunks_are_those_of_the_slice() {
+        let mut data = vec![0; 1003];
+        with_num_threads(3, || each_chunk(&mut data, 10, |i, part| part.fill(i + 1)));
+        assert!(data.iter().enumerate().all(|(at, &x)| x == at / 10 + 1));
+    }
+
+    #[test]
+    fn long_work_is_shared_and_short_work_is_not() {
+        let on = Mutex::new(std::collections::HashSet::new());
+        let note = || {
+            locked(&on).insert(std::thread::current().id());
+        };
+        with_num_threads(4, || each(1000, |_| note()));
+        // A thousand notes may take longer than it takes to wake a thread: what counts is below.
+        locked(&on).clear();
+        with_num_threads(4, || {
+            each(8, |_| {
+                std::thread::sleep(Duration::from_millis(5));
+                note();
+            });
+        });
+        assert!(locked(&on).len() > 1);
+    }
+
+    #[test]
+    fn a_panic_is_carried_over_and_the_threads_go_on() {
+        for _ in 0..20 {
+            let outcome = catch_unwind(|| {
+                with_num_threads(4, || share(100, |part| assert!(part != 50, "part 50")));
+            });
+            let message = outcome.expect_err("a part panics");
+            assert_eq!(message.downcast_ref::<&str>(), Some(&"part 50"));
+            assert_eq!(sum_of(100, 4), 5050);
+        }
+    }
+
+    #[test]
+    fn work_inside_work_and_from_many_threads() {
+        std::thread::scope(|scope| {
+            for _ in 0..6 {
+                scope.spawn(|| {
+                    for _ in 0..50 {
+                        let sum = AtomicUsize::new(0);
+                        with_num_threads(3, || {
+                            share(10, |_| {
+                                sum.fetch_add(sum_of(20, 3), Ordering::Relaxed);
+                            });
+                        });
+                        assert_eq!(sum.into_inner(), 10 * 210);
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn the_count_is_that_of_the_innermost_scope() {
+        let outside = num_threads();
+        with_num_threads(3, || {
+            assert_eq!(num_threads(), 3);
+            with_num_threads(0, || assert_eq!(num_threads(), 1));
+            assert_eq!(num_threads(), 3);
+        });
+        let outcome = catch_unwind(|| with_num_threads(2, || panic!("on purpose")));
+        assert!(outcome.is_err());
+        assert_eq!(num_threads(), outside);
+    }
+}

@@ -1,0 +1,144 @@
+//! Ops of one number with one result of the same shape: most ops, built-in ones among them.
+
+use super::node::call;
+use super::op::{Handle, Info, Reduction};
+use super::{Caller, Float, Tensor};
+use crate::array::Value;
+use crate::array::elementwise::Arg;
+use crate::array::shape::copied;
+use crate::error::Result;
+use crate::formula::{Formula, Operand, pass, run_onto, run_over};
+use crate::graph::{Elementwise, Keep, KeepOutput, KeptOutput, Plain, is_grad_enabled, op_node};
+use crate::ops::Input;
+
+/// Whether an op is one of this kind.
+pub(super) fn is_single(info: &Info) -> bool {
+    let one = info.differentiable[..] == [true] && info.masks.is_empty() && info.outputs == 1;
+    let kept = info.keeps_reals.len() + info.keeps_outputs.len() < 2;
+    one && kept && matches!(info.reduction, Reduction::None) && info.gradients[..] == [0]
+}
+
+/// Runs and, where it must be, records such an op.
+pub(in crate::ops) fn run<T: Float>(op: Handle<T>, x: Input<'_, T>, caller: Caller) -> Tensor<T> {
+    if !x.tensor().is_recorded() {
+        return compute(op.forward(), x);
+    }
+    let x = x.tensor();
+    let mut y = compute(op.forward(), Input::Ref(x));
+    let edges = [x.edge()];
+    let info = op.info();
+    let name = info.name;
+    let node = match (info.keeps_reals.is_empty(), info.keeps_outputs.is_empty()) {
+        (false, _) => {
+            let kept = Elementwise((Plain(op), Keep::input(0, x)));
+            op_node(name, caller, edges, kept, pull_input::<T>)
+        }
+        (true, false) => {
+            let kept = Elementwise((Plain(op), KeepOutput::of(&y)));
+            op_node(name, caller, edges, kept, pull_output::<T>)
+        }
+        (true, true) => op_node(name, caller, edges, Elementwise(Plain(op)), pull::<T>),
+    };
+    y.attach(node, 0);
+    y
+}
+
+/// In a temporary's own memory, or in a copy of a small operand, or in one pass.
+fn compute<T: Float>(formula: &dyn Formula<T>, x: Input<'_, T>) -> Tensor<T> {
+    let len = x.tensor().len();
+    match x.try_in_place(|x| run_over(formula, len, None, x), || None) {
+        Ok(done) => done,
+        Err(x) => Tensor::new(x.consume(|x| passed(formula, None, x))),
+    }
+}
+
+/// In one pass over operands of one shape, in any layout.
+fn passed<T: Float>(
+    formula: &dyn Formula<T>,
+    before: Option<&Value<T>>,
+    x: Arg<'_, T>,
+) -> Value<T> {
+    let value = match &x {
+        Arg::Own(value) => value,
+        Arg::Ref(value) => *value,
+    };
+    let shape = copied(value.shape());
+    // Most lie row-major.
+    let slice = before.map(Value::as_slice);
+    if let (Some(x), None | Some(Some(_))) = (value.as_slice(), slice) {
+        return Value::written(shape, |out| run_onto(formula, slice.flatten(), x, out));
+    }
+    let x = match x {
+        Arg::Own(value) => Operand::Own(value),
+        Arg::Ref(value) => Operand::Ref(value),
+    };
+    let operands = before.map(Operand::Ref).into_iter().chain([x]).collect();
+    let results = pass(&shape, operands, &[], &[Some(copied(&shape))], formula);
+    let result = results.into_iter().next().flatten();
+    result.unwrap_or_else(|| unreachable!("the only result is wanted"))
+}
+
+type Grads<T> = Result<[Option<Tensor<T>>; 1]>;
+
+fn pull<T: Float>(op: Handle<T>, dy: Tensor<T>, _: [bool; 1]) -> Grads<T> {
+    Ok([Some(gradient(&op, dy, None))])
+}
+
+fn pull_input<T: Float>((op, x): (Handle<T>, Tensor<T>), dy: Tensor<T>, _: [bool; 1]) -> Grads<T> {
+    Ok([Some(gradient(&op, dy, Some(&x)))])
+}
+
+fn pull_output<T: Float>(
+    (op, y): (Handle<T>, KeptOutput<T>),
+    dy: Tensor<T>,
+    _: [bool; 1],
+) -> Grads<T> {
+    if is_grad_enabled() {
+        return Ok([Some(gradient(&op, dy, Some(&y.into_tensor())))]);
+    }
+    Ok([Some(fused(&op, dy, Some(&y.read())))])
+}
+
+/// `dx` from `dy` and what backward reads besides.
+pub(in crate::ops) fn gradient<T: Float>(
+    op: &Handle<T>,
+    dy: Tensor<T>,
+    saved: Option<&Tensor<T>>,
+) -> Tensor<T> {
+    if !is_grad_enabled() {
+        return match saved {
+            Some(saved) => fused(op, dy, Some(&saved.read())),
+            None => fused(op, dy, None),
+        };
+    }
+    let backward = Handle::Shared(op.backward_op(&[true]));
+    let caller = std::panic::Location::caller();
+    let dx = match saved {
+        Some(saved) => call(&backward, &[saved, &dy], &[], None, caller),
+        None => call(&backward, &[&dy], &[], None, caller),
+    };
+    dx.into_iter().next().unwrap_or_else(|| unreachable!("backward has one result"))
+}
+
+/// In one pass, in the gradient's own buffer where nobody else holds it.
+fn fused<T: Float>(op: &Handle<T>, dy: Tensor<T>, saved: Option<&Value<T>>) -> Tensor<T> {
+    let program;
+    let formula: &dyn Formula<T> = match op.compiled_backward() {
+        Some(formula) => formula,
+        None => {
+            program = op.backward_op(&[true]);
+            program.program()
+        }
+    };
+    let mut dy = Input::Own(dy);
+    let len = dy.tensor().len();
+    let before = saved.map(|saved| saved.as_padded_inline().or_else(|| saved.as_slice()));
+    // Where it has no slice, it lies in another order.
+    if let None | Some(Some(_)) = before {
+        match dy.try_in_place(|dy| run_over(formula, len, before.flatten(), dy), || None) {
+            Ok(done) => return done,
+            Err(other) => dy = other,
+        }
+    }
+    Tensor::new(dy.consume(|dy| passed(formula, saved, dy)))
+}
