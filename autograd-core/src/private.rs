@@ -16,7 +16,7 @@ pub mod elementwise {
     pub use crate::ops::Float;
     pub use crate::ops::elementwise::{
         Info, MaskElement, Op, Outputs, Pair, Reduction, apply, apply_static, check_backward,
-        pulled,
+        pulled, verify,
     };
 }
 

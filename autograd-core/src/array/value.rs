@@ -235,6 +235,16 @@ impl<T: Storable> Value<T> {
         if self.len() == 0 { None } else { self.raw().first().copied() }
     }
 
+    /// The element at a place in row-major order, which exists.
+    pub(crate) fn nth(&self, mut place: usize) -> T {
+        let mut at = 0;
+        for (&n, step) in self.shape.iter().zip(self.strides()).rev() {
+            at += place % n * step;
+            place /= n;
+        }
+        self.raw()[at]
+    }
+
     pub(crate) fn view(&self) -> ArrayViewD<'_, T> {
         let shape = IxDyn(&self.shape);
         // The strides of an empty array are never followed, and ndarray wants them all in bounds.

@@ -372,6 +372,12 @@ impl<T: Element> Tensor<T> {
         WeakTensor(Arc::downgrade(self.inner()))
     }
 
+    /// The tensor itself, behind any number of references.
+    #[doc(hidden)]
+    pub fn this(&self) -> &Self {
+        self
+    }
+
     /// Lengths of the axes; `[]` for a scalar.
     ///
     /// ```

@@ -1,4 +1,5 @@
-//! What stands between the parentheses: `elementwise`, `reduce = ..`, `surrogate`, `check(..)`,
+//! What stands between the parentheses: `elementwise`, `reduce = ..`, `surrogate`, `verify`,
+//! `check(..)`,
 //! `crate = path`.
 
 use proc_macro2::{Ident, Span, TokenStream};
@@ -16,6 +17,7 @@ use crate::model::nearest;
 pub(crate) struct Args {
     pub(crate) elementwise: Option<Span>,
     pub(crate) surrogate: Option<Span>,
+    pub(crate) verify: Option<Span>,
     pub(crate) reduce: Option<Reduce>,
     /// With what the other form of the macro shares.
     pub(crate) common: crate::args::Args,
@@ -27,7 +29,7 @@ pub(crate) struct Reduce {
     pub(crate) axes: Vec<isize>,
 }
 
-const NAMES: [&str; 5] = ["elementwise", "reduce", "surrogate", "check", "crate"];
+const NAMES: [&str; 6] = ["elementwise", "reduce", "surrogate", "verify", "check", "crate"];
 
 /// Reads them one by one, so that each mistake is told.
 pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Args {
@@ -57,6 +59,7 @@ impl Args {
         let again = match text.as_str() {
             "elementwise" => self.elementwise.replace(name.span()).is_some(),
             "surrogate" => self.surrogate.replace(name.span()).is_some(),
+            "verify" => self.verify.replace(name.span()).is_some(),
             "crate" => {
                 input.parse::<Token![=]>()?;
                 self.common.krate.replace(input.call(Path::parse_mod_style)?).is_some()

@@ -50,7 +50,11 @@ fn functions(op: &Op, args: &Args, errors: &mut Errors) {
             errors.at(&found, crate::messages::near_name(&found.to_string(), "backward"));
         } else if let Some(span) = args.surrogate {
             errors.at_span(span, messages::surrogate_without_backward());
+        } else if let Some(span) = args.verify {
+            errors.at_span(span, messages::verify_without_backward());
         }
+    } else if let (Some(span), Some(_)) = (args.verify, args.surrogate) {
+        errors.at_span(span, messages::verify_of_a_surrogate());
     }
 }
 
@@ -139,7 +143,8 @@ fn reduced(forward: &Forward, backward: &Backward, args: &Args, errors: &mut Err
 fn returned(forward: &Forward, backward: &Backward, errors: &mut Errors) {
     let inputs: Vec<String> =
         forward.differentiable().iter().map(|param| plain_name(&param.ident)).collect();
-    if inputs.is_empty() {
+    // The fields of `Grads` are those of a struct that is made for it: the compiler tells.
+    if inputs.is_empty() || backward.grads {
         return;
     }
     let found = backward.returned.len();

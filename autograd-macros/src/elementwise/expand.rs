@@ -37,6 +37,17 @@ impl Expansion<'_> {
             None => TokenStream::new(),
         };
         let test = self.test();
+        // The struct of the gradients is seen by this block only.
+        let block = match self.grads() {
+            None => block,
+            Some(grads) => quote! {
+                #(#cfg)*
+                const _: () = {
+                    #grads
+                    #block
+                };
+            },
+        };
         quote! {
             #structure
             #block
@@ -70,6 +81,21 @@ impl Expansion<'_> {
             #[allow(dead_code, missing_copy_implementations)]
             #vis struct #name;
         }
+    }
+
+    /// `Grads`, where backward returns it: a field for each differentiable input.
+    fn grads(&self) -> Option<TokenStream> {
+        let forward = self.op.forward.as_ref()?;
+        self.op.backward.as_ref().filter(|backward| backward.grads)?;
+        let path = private_path(self.args.common.krate.as_ref());
+        let fields = forward.differentiable().into_iter().map(|param| &param.ident);
+        let grads = Ident::new("Grads", Span::call_site());
+        Some(quote! {
+            #[allow(dead_code, missing_docs, missing_debug_implementations)]
+            struct #grads<L: #path::elementwise::Lane> {
+                #(#fields: #path::elementwise::Real<L>),*
+            }
+        })
     }
 
     /// The user's functions: inlined into the loops, and generic where that was left out.
@@ -107,6 +133,22 @@ impl Expansion<'_> {
 
     /// `fn forward(x: Real) -> Real` becomes `fn forward<L: Lane>(x: Real<L>) -> Real<L>`.
     fn completed(&self, function: &Function) -> Function {
+        let mut function = self.with_lane(function);
+        let returns_grads = self.op.backward.as_ref().is_some_and(|backward| backward.grads);
+        if returns_grads && function.sig.ident == "backward" {
+            let lane = function.sig.generics.type_params().next().map(|param| &param.ident);
+            if let (Some(lane), syn::ReturnType::Type(_, ty)) = (lane, &mut function.sig.output)
+                && let Type::Path(path) = &mut **ty
+                && let Some(segment) = path.path.segments.last_mut()
+                && segment.arguments.is_none()
+            {
+                segment.arguments = syn::PathArguments::AngleBracketed(syn::parse_quote!(<#lane>));
+            }
+        }
+        function
+    }
+
+    fn with_lane(&self, function: &Function) -> Function {
         let mut function = function.clone();
         let bare = mentions_bare(function.sig.to_token_stream());
         if !bare || function.sig.generics.type_params().next().is_some() {
@@ -257,6 +299,11 @@ impl Expansion<'_> {
             }
         });
         let call = quote!(<#op>::backward(#(#arguments),*));
+        if backward.grads {
+            let fields = forward.differentiable().into_iter().map(|param| &param.ident);
+            let grads = crate::model::local("grads");
+            return quote!({ let #grads = #call; [#(#grads.#fields),*] });
+        }
         as_array(&call, backward.returned.len(), backward.tuple)
     }
 
@@ -388,11 +435,12 @@ impl Expansion<'_> {
     fn try_apply_body(&self, forward: &Forward) -> TokenStream {
         let p = private_name();
         let (pair_type, pair) = self.pair(forward);
-        let reals = forward.of(Kind::Real).map(|param| &param.ident);
+        let reals: Vec<_> = forward.of(Kind::Real).map(|param| &param.ident).collect();
         let masks = forward.of(Kind::Mask).map(|param| {
             let ident = &param.ident;
             quote!(&#p::elementwise::MaskElement::mask(#ident))
         });
+        let masks: Vec<_> = masks.collect();
         let (op, outputs) = (crate::model::local("op"), crate::model::local("outputs"));
         let take = quote! {
             ::core::iter::Iterator::next(&mut #outputs).unwrap_or_else(|| ::core::unreachable!())
@@ -407,10 +455,22 @@ impl Expansion<'_> {
         // Without parameters, it is the same in all calls.
         let (op_value, (apply, given)) = match forward.of(Kind::Plain).next() {
             None => (quote!(static OP: #pair_type = #pair;), (quote!(apply_static), quote!(&OP))),
-            Some(_) => (quote!(let #op = #pair;), (quote!(apply), quote!(#op))),
+            Some(_) => (quote!(let #op: #pair_type = #pair;), (quote!(apply), quote!(#op))),
         };
+        let verify = self.args.verify.map(|_| {
+            let op = match forward.of(Kind::Plain).next() {
+                None => given.clone(),
+                Some(_) => quote!(&#given),
+            };
+            quote! {
+                if ::core::cfg!(debug_assertions) {
+                    #p::elementwise::verify(#op, &[#(#reals),*], &[#(#masks),*])?;
+                }
+            }
+        });
         quote! {{
             #op_value
+            #verify
             let mut #outputs = ::core::iter::IntoIterator::into_iter(
                 #p::elementwise::#apply::<T>(#given, &[#(#reals),*], &[#(#masks),*])?,
             );

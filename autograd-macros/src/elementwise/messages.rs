@@ -6,7 +6,7 @@ use crate::messages::{list, plural};
 
 pub(crate) fn malformed_argument() -> String {
     "this is no argument of #[py_layer(elementwise)]; it takes `reduce = sum`, `reduce = mean(-1)` \
-     and the like, `surrogate`, `check(..)` and `crate = path`"
+     and the like, `surrogate`, `verify`, `check(..)` and `crate = path`"
         .into()
 }
 
@@ -17,7 +17,7 @@ pub(crate) fn unknown_argument(name: &str, near: Option<&str>) -> String {
         }
         None => format!(
             "#[py_layer(elementwise)] has no argument `{name}`; it takes `reduce = ..`, \
-             `surrogate`, `check(..)` and `crate = path`"
+             `surrogate`, `verify`, `check(..)` and `crate = path`"
         ),
     }
 }
@@ -29,6 +29,18 @@ pub(crate) fn unknown_reduction(name: &str) -> String {
 pub(crate) fn surrogate_without_backward() -> String {
     "`surrogate` says that `backward` is not the derivative of `forward`, but there is no \
      `backward`; add one, or remove `surrogate`"
+        .into()
+}
+
+pub(crate) fn verify_without_backward() -> String {
+    "`verify` compares `backward` with the derivative of `forward`, but there is no `backward`; \
+     remove `verify`"
+        .into()
+}
+
+pub(crate) fn verify_of_a_surrogate() -> String {
+    "`surrogate` says that `backward` is not the derivative of `forward`, so `verify` would always \
+     fail; remove one of them"
         .into()
 }
 

@@ -49,6 +49,8 @@ pub(crate) struct Backward {
     pub(crate) params: Vec<(Ident, Type)>,
     pub(crate) returned: Vec<Type>,
     pub(crate) tuple: bool,
+    /// Whether it returns `Grads { .. }`, the gradients by name.
+    pub(crate) grads: bool,
 }
 
 /// What a parameter of backward is.

@@ -128,7 +128,8 @@ fn backward(function: &Function, errors: &mut Errors) -> Backward {
         }
     }
     let (returned, tuple) = returned(&function.sig.output);
-    Backward { function: function.clone(), params, returned, tuple }
+    let grads = !tuple && matches!(returned.as_slice(), [ty] if is_named(ty, "Grads"));
+    Backward { function: function.clone(), params, returned, tuple, grads }
 }
 
 type Typed<'a> = (&'a syn::Pat, &'a Type, &'a [syn::Attribute]);

@@ -1,12 +1,18 @@
 //! A backward that was written by hand against the derivative of its forward.
 
+use super::Float;
 use super::op::{Info, Op};
+use crate::array::Shape;
+use crate::array::shape::broadcast;
 use crate::error::{Error, Result};
 use crate::formula::{Mask, Number, Program, Real};
+use crate::graph::Tensor;
 use crate::random::Generator;
 
 /// Points at which the two are compared.
 const POINTS: usize = 200;
+/// Elements of a call at which they are.
+const POINTS_OF_A_CALL: usize = 64;
 /// How far they may be apart, as a part of the larger one.
 const TOLERANCE: f64 = 1e-8;
 
@@ -29,6 +35,39 @@ pub fn check_backward(op: &impl Op<f64>) -> Result<()> {
         let grads: Vec<f64> = (0..info.outputs).map(|_| random.number()).collect();
         let point = Point { reals, masks, grads };
         point.compare(info, &forward, &backward, &derived)?;
+    }
+    Ok(())
+}
+
+/// Compares an op's backward with the derivative of its forward at some elements of a call; `Ok`
+/// where it has only one, and where the shapes do not fit, which the call itself tells.
+///
+/// # Errors
+///
+/// [`Error::BackwardDiffers`] with the input and the point where they differ.
+pub fn verify<T: Float>(
+    op: &impl Op<f64>,
+    reals: &[&Tensor<T>],
+    masks: &[&Tensor<bool>],
+) -> Result<()> {
+    let Some(derived) = op.derived() else { return Ok(()) };
+    let info = op.info();
+    let mut shape = Shape::new();
+    for found in reals.iter().map(|x| x.shape()).chain(masks.iter().map(|mask| mask.shape())) {
+        let Ok(both) = broadcast(info.name, &shape, found) else { return Ok(()) };
+        shape = both;
+    }
+    let wanted = vec![true; info.differentiable.len()];
+    let (forward, backward) = (op.forward().program(), op.backward(&wanted));
+    let reals: Vec<_> = reals.iter().map(|x| x.read().broadcast_to(&shape)).collect();
+    let masks: Vec<_> = masks.iter().map(|mask| mask.read().broadcast_to(&shape)).collect();
+    let mut random = Random(Generator::new(POINTS as u64));
+    let len: usize = shape.iter().product();
+    for at in (0..len).step_by(len.div_ceil(POINTS_OF_A_CALL).max(1)) {
+        let reals = reals.iter().map(|x| x.nth(at).into_f64()).collect();
+        let masks = masks.iter().map(|mask| mask.nth(at)).collect();
+        let grads = (0..info.outputs).map(|_| random.number()).collect();
+        Point { reals, masks, grads }.compare(info, &forward, &backward, &derived)?;
     }
     Ok(())
 }

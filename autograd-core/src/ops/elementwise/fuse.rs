@@ -40,6 +40,23 @@ pub fn fuse<T: Float, const N: usize>(
     expect(fused(inputs, formula, Location::caller()))
 }
 
+/// Computes a formula of the tensors that are named, in one pass over memory: [`fuse`](crate::fuse())
+/// for tensors in variables. In the formula the names are numbers.
+///
+/// ```
+/// use autograd_core::{Tensor, fuse};
+///
+/// let (x, scale) = (Tensor::from(vec![0.0, 1.0, 4.0]), Tensor::from(10.0));
+/// let y = fuse!(|x, scale| scale * (x * x + 1.0).ln());
+/// assert_eq!(y.at(&[0]), 0.0);
+/// ```
+#[macro_export]
+macro_rules! fuse {
+    (|$($input:ident),+ $(,)?| $formula:expr) => {
+        $crate::fuse([$($input.this()),+], |[$($input),+]| $formula)
+    };
+}
+
 /// As [`fuse`], with shapes that do not fit as an error.
 ///
 /// # Errors

@@ -10,7 +10,7 @@ mod node;
 mod op;
 mod single;
 
-pub use check::check_backward;
+pub use check::{check_backward, verify};
 pub use fuse::{fuse, try_fuse};
 #[allow(unreachable_pub, reason = "it stands in a hidden method of a public trait")]
 pub use op::Handle;

@@ -7,7 +7,7 @@ use crate::array::Value;
 use crate::array::elementwise::Arg;
 use crate::array::shape::copied;
 use crate::error::Result;
-use crate::formula::{Formula, Operand, pass, run_onto, run_over};
+use crate::formula::{Formula, Operand, pass, run_block, run_onto, run_over};
 use crate::graph::{Elementwise, Keep, KeepOutput, KeptOutput, Plain, is_grad_enabled, op_node};
 use crate::ops::Input;
 
@@ -46,6 +46,16 @@ pub(in crate::ops) fn run<T: Float>(op: Handle<T>, x: Input<'_, T>, caller: Call
 /// In a temporary's own memory, or in a copy of a small operand, or in one pass.
 fn compute<T: Float>(formula: &dyn Formula<T>, x: Input<'_, T>) -> Tensor<T> {
     let len = x.tensor().len();
+    if !x.is_temporary()
+        && let Some(data) = x.tensor().fixed().and_then(Value::as_padded_inline)
+        && let Some(mut y) = x.tensor().small_copy()
+    {
+        let run = |y: &mut [T]| run_block(formula, len, &[data], &[], y);
+        let run = |y: &mut Value<T>| y.as_padded_mut_slice().map(run).is_some();
+        if y.try_in_place(run, || None) {
+            return y;
+        }
+    }
     match x.try_in_place(|x| run_over(formula, len, None, x), || None) {
         Ok(done) => done,
         Err(x) => Tensor::new(x.consume(|x| passed(formula, None, x))),
