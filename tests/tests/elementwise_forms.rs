@@ -208,7 +208,8 @@ fn a_panic_in_a_formula_on_a_thread_is_the_callers() {
     }
     let x = Tensor::from(vec![0.5_f32; 1_000_000]);
     with_num_threads(4, || {
-        let outcome = std::panic::catch_unwind(|| Panics::apply(&x, 7));
+        let call = std::panic::AssertUnwindSafe(|| Panics::apply(&x, 7));
+        let outcome = std::panic::catch_unwind(call);
         assert!(outcome.is_err());
         assert_eq!(Panics::apply(&x, 2).at(&[999_999]), 0.25);
     });
