@@ -159,7 +159,7 @@ fn forward_mode_of_every_form() {
     let moved = |x: &Tensor<f64>| {
         let fixed = sample(&[5], -1.0, 1.0);
         let slope = |r: &[Tensor<f64>]| Polar::apply(&r[0], &fixed).0;
-        jvp(slope, &[x.clone()], &[x.square()]).unwrap().1
+        jvp(slope, std::slice::from_ref(x), &[x.square()]).unwrap().1
     };
     let expected = r.square() * sample(&[5], -1.0, 1.0).cos();
     for (a, b) in moved(&r).to_vec().iter().zip(expected.to_vec()) {
