@@ -108,7 +108,8 @@ fn known(written: Formulated, inputs: usize) -> Arc<Traceable> {
         known.iter().find(same).map(|(_, _, op)| Arc::clone(op))
     });
     found.unwrap_or_else(|| {
-        let op = Arc::new(Traceable::new("fuse", written.program(), [inputs, 0, 1]));
+        let op = Traceable::new("fuse", written.program(), [inputs, 0, 1]).reading_outputs();
+        let op = Arc::new(op);
         KNOWN.with_borrow_mut(|known| {
             known.truncate(REMEMBERED - 1);
             known.push_front((written, inputs, Arc::clone(&op)));

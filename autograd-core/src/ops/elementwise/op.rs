@@ -241,12 +241,18 @@ impl Traceable {
             outputs,
             keeps_reals: (0..reals).collect(),
             keeps_masks: (0..masks).collect(),
-            // What of all this backward reads is found out; see `Found`.
-            keeps_outputs: (0..outputs).collect(),
+            keeps_outputs: Cow::Borrowed(&[]),
             gradients: (0..outputs).collect(),
             reduction: Reduction::None,
         };
         Self { info, program, found: Found::new() }
+    }
+
+    /// Backward may read the outputs, which are those of the program: nothing is added up. What it
+    /// does read of all that it may is found out; see [`Found`].
+    pub(super) fn reading_outputs(mut self) -> Self {
+        self.info.keeps_outputs = (0..self.info.outputs).collect();
+        self
     }
 
     pub(super) fn program(&self) -> &Program {
@@ -268,9 +274,9 @@ where
 
     fn backward(&self, wanted: &[bool]) -> Cow<'_, Program> {
         let [n, masks] = [self.info.keeps_reals.len(), self.info.keeps_masks.len()];
-        let outputs = self.info.outputs;
-        Cow::Owned(trace_given(n + 2 * outputs, masks, |all, masks| {
-            let (reals, grads) = (&all[..n], &all[n + outputs..]);
+        let kept = self.info.keeps_outputs.len();
+        Cow::Owned(trace_given(n + kept + self.info.outputs, masks, |all, masks| {
+            let (reals, grads) = (&all[..n], &all[n + kept..]);
             let along = |i: usize| {
                 let moved: Vec<_> = (0..n)
                     .map(|k| match k == i {
@@ -283,6 +289,9 @@ where
             };
             let slopes: Vec<_> =
                 (0..n).map(|i| if wanted[i] { along(i) } else { Real::from(0.0) }).collect();
+            if kept == 0 {
+                return (slopes, Vec::new());
+            }
             // What is an output need not be computed again.
             let again = self.program.eval::<Traced>(reals, masks);
             let given = again.into_iter().enumerate().map(|(k, output)| (output, n + k));
