@@ -7,7 +7,7 @@ use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-use super::elementwise::Op;
+use super::elementwise::Handle;
 use super::reduce::Reduce;
 use super::{Binary, Caller, Conv2dOptions, PoolOptions, Unary};
 use crate::array::DType;
@@ -55,7 +55,7 @@ pub(crate) enum Call {
         p: f64,
         training: bool,
     },
-    /// An elementwise op of a user: its formulas, as `Arc<dyn Op<f32>>` or of `f64`.
+    /// An elementwise op of a user: its formulas, as `Handle<f32>` or of `f64`.
     Formula {
         name: &'static str,
         op: Arc<dyn Any + Send + Sync>,
@@ -215,7 +215,7 @@ pub(crate) fn any<T: Element>(tensor: &Tensor<T>) -> AnyTensor {
 }
 
 /// An elementwise op to keep.
-pub(crate) fn formula<T: Element>(op: &Arc<dyn Op<T>>) -> Call {
-    let (name, op) = (op.info().name, Arc::clone(op));
+pub(crate) fn formula<T: Element>(op: &Handle<T>) -> Call {
+    let (name, op) = (op.info().name, op.clone());
     Call::Formula { name, op: Arc::new(op) }
 }

@@ -94,7 +94,7 @@ pub(super) enum Kind {
     Update(Update),
     /// A user's function over arrays, or its backward function.
     PyFunc(Arc<Foreign>),
-    /// An elementwise op of a user that was traced: its formulas, as `Arc<dyn Op<f32>>` or `f64`.
+    /// An elementwise op of a user that was traced: its formulas, as `Handle<f32>` or `f64`.
     Formula {
         name: &'static str,
         op: Arc<dyn Any + Send + Sync>,

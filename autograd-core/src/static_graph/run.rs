@@ -2,7 +2,6 @@
 //! the same and nothing is written twice.
 
 use std::any::Any;
-use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
 
@@ -12,7 +11,7 @@ use super::kind::{Init, Kind, Pool, Reduction};
 use crate::array::DType;
 use crate::error::Result;
 use crate::graph::{AnyTensor, Element, Tensor, for_any};
-use crate::ops::elementwise::Op;
+use crate::ops::elementwise::Handle;
 use crate::ops::{Binary, Conv2dOptions, Float, Input, Numeric, rules};
 
 /// What an operator is given, or computes: seldom more than four.
@@ -345,16 +344,16 @@ fn conv2d<T: Float>(
 
 /// A traced elementwise op.
 fn formula(op: &(dyn Any + Send + Sync), inputs: &[AnyTensor]) -> Computed<Values> {
-    fn run<T: Float>(op: &Arc<dyn Op<T>>, inputs: &[AnyTensor]) -> Computed<Values> {
+    fn run<T: Float>(op: &Handle<T>, inputs: &[AnyTensor]) -> Computed<Values> {
         let reals: Vec<&Tensor<T>> = inputs.iter().filter_map(AnyTensor::downcast_ref).collect();
         let masks: Vec<&Tensor<bool>> = inputs.iter().filter_map(AnyTensor::downcast_ref).collect();
-        let outputs = T::elementwise(Arc::clone(op), &reals, &masks, here()).map_err(told)?;
+        let outputs = T::elementwise(op.clone(), &reals, &masks, here()).map_err(told)?;
         Ok(outputs.into_iter().map(AnyTensor::from).collect())
     }
-    if let Some(op) = op.downcast_ref::<Arc<dyn Op<f32>>>() {
+    if let Some(op) = op.downcast_ref::<Handle<f32>>() {
         return run(op, inputs);
     }
-    match op.downcast_ref::<Arc<dyn Op<f64>>>() {
+    match op.downcast_ref::<Handle<f64>>() {
         Some(op) => run(op, inputs),
         None => Err("is an op of no float type".to_owned()),
     }
