@@ -46,15 +46,35 @@ macro_rules! unary_ops {
             $(#[$own_doc:meta])*
             $own_method:ident $own_variant:ident |$own_x:ident| $own_y:expr, $own_rule:tt;
         )*]
-        $(
-            $(#[$doc:meta])*
-            $method:ident $variant:ident $kernel:ident [$e32:literal, $e64:literal] $rule:tt;
-        )*
+        $($functions:tt)*
     ) => {
         unary_ops! {
-            @ $($(#[$own_doc])* $own_method $own_variant |$own_x| $own_y, $own_rule;)*
-            $($(#[$doc])* $method $variant |x| x.$method(), $rule;)*
+            @of [$($(#[$own_doc])* $own_method $own_variant |$own_x| $own_y, $own_rule;)*]
+            $($functions)*
         }
+    };
+    // One of formulas only.
+    (
+        @of [$($ops:tt)*]
+        $(#[$doc:meta])*
+        trunc Trunc $kernel:ident [$e32:literal, $e64:literal] $rule:tt;
+        $($functions:tt)*
+    ) => {
+        unary_ops! { @of [$($ops)*] $($functions)* }
+    };
+    (
+        @of [$($ops:tt)*]
+        $(#[$doc:meta])*
+        $method:ident $variant:ident $kernel:ident [$e32:literal, $e64:literal] $rule:tt;
+        $($functions:tt)*
+    ) => {
+        unary_ops! {
+            @of [$($ops)* $(#[$doc])* $method $variant |x| x.$method(), $rule;]
+            $($functions)*
+        }
+    };
+    (@of [$($ops:tt)*]) => {
+        unary_ops! { @ $($ops)* }
     };
     (@ $(
         $(#[$doc:meta])*

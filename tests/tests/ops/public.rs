@@ -5,9 +5,9 @@ use std::path::Path;
 
 /// A table of ops: the macro, and which of the words of a line are names of methods.
 const TABLES: &[(&str, fn(&str) -> Vec<String>)] = &[
-    // `Name method Saves, |x| ..`
+    // `method Name |x| ..`
     ("unary_ops", |line| match words(line)[..] {
-        [name, method, saves, ..] if is_type(name) && saves.ends_with(',') => vec![method.into()],
+        [method, name, ..] if is_type(name) => vec![method.into()],
         _ => Vec::new(),
     }),
     // `Name "words" method method method try_method;`
@@ -50,6 +50,18 @@ pub(crate) fn ops() -> BTreeSet<String> {
             }
         }
     }
+    // `method Name v_kernel ..`, of numbers and tensors alike, but for one of numbers only.
+    let functions = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let functions = functions.join("../autograd-core/src/formula/functions.rs");
+    for line in std::fs::read_to_string(functions).unwrap().lines() {
+        if let [method, name, kernel, ..] = words(line)[..]
+            && is_type(name)
+            && kernel.starts_with("v_")
+            && method != "trunc"
+        {
+            ops.insert(method.to_owned());
+        }
+    }
     ops.retain(|op| !op.starts_with("try_"));
     assert!(ops.len() > 120, "only {ops:?} were found");
     ops
@@ -66,11 +78,13 @@ fn read(source: &str, ops: &mut BTreeSet<String>) {
             return;
         }
         let code = line.trim();
-        if let Some((_, methods)) = TABLES.iter().find(|(name, _)| inside == format!("{name}! {{"))
-        {
+        let opens = |name: &str| {
+            inside == format!("{name}! {{") || inside == format!("functions! {{ {name} [")
+        };
+        if let Some((_, methods)) = TABLES.iter().find(|(name, _)| opens(name)) {
             if line != inside
                 && !code.starts_with("///")
-                && !code.starts_with(['}', '|'])
+                && !code.starts_with(['}', '{', '|', ']', '+'])
                 && !code.is_empty()
             {
                 ops.extend(methods(code));
