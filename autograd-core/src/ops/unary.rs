@@ -179,7 +179,7 @@ functions! { unary_ops [
     silu Silu |x| x * x.sigmoid(),
         { |x, dy| dy * (x.sigmoid() * ((1.0 - x.sigmoid()) * x + 1.0)) };
     /// `x` where `x > 0`, else 0; the gradient at 0 is 0. NaN stays NaN.
-    relu Relu |x| x.relu(), { |y, dy| dy * y.step() };
+    relu Relu |x| x.lt(0.0).select(0.0, x), { |y, dy| dy * y.step() };
     /// The Gaussian error linear unit `x * (1 + erf(x / sqrt(2))) / 2` (Hendrycks and Gimpel 2016).
     gelu Gelu |x| x * 0.5 * ((x * std::f64::consts::FRAC_1_SQRT_2).erf() + 1.0),
         { |x, dy| dy * (((x * std::f64::consts::FRAC_1_SQRT_2).erf() + 1.0) * 0.5
