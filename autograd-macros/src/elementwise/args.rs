@@ -1,6 +1,5 @@
 //! What stands between the parentheses: `elementwise`, `reduce = ..`, `surrogate`, `verify`,
-//! `check(..)`,
-//! `crate = path`.
+//! `check(..)`, `crate = path`.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use syn::ext::IdentExt;
