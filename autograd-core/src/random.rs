@@ -14,6 +14,8 @@ use std::time::SystemTime;
 
 use rand_mt::Mt64;
 
+use crate::array::pool::with_room;
+
 #[cfg(test)]
 mod tests;
 
@@ -101,9 +103,9 @@ pub(crate) fn fill_randint(out: &mut [i64], low: i64, high: i64) {
     draw(|generator| generator.fill_randint(out, low, high));
 }
 
-/// Permutes `0..n` with the process-wide generator; see [`Generator::randperm`].
-pub(crate) fn randperm(n: usize) -> Vec<i64> {
-    draw(|generator| generator.randperm(n))
+/// Shuffles with the process-wide generator; see [`Generator::randperm`].
+pub(crate) fn shuffle(items: &mut [i64]) {
+    draw(|generator| generator.shuffle(items));
 }
 
 /// A stream of random numbers of its own, apart from the process-wide one that [`seed`] restarts.
@@ -154,7 +156,8 @@ impl Generator {
 
     /// The numbers `0..n` in random order, each order as likely as any other: `paddle.randperm`.
     pub fn randperm(&mut self, n: usize) -> Vec<i64> {
-        let mut order: Vec<i64> = (0..n as i64).collect();
+        let mut order = with_room(n);
+        order.extend(0..n as i64);
         self.shuffle(&mut order);
         order
     }

@@ -147,6 +147,8 @@ fn sizes_that_lie_are_refused_before_memory_is_asked_for() {
     assert!(entry("F32", huge, 0, 8).contains("takes too many bytes"));
     assert!(entry("F32", "4611686018427387905", 0, 4).contains("takes too many bytes"));
     assert!(entry("F32", "18446744073709551615,2,0", 0, 0).contains("takes too many bytes"));
+    assert!(entry("F32", "0,18446744073709551615,2", 0, 0).contains("takes too many bytes"));
+    assert!(entry("U8", "0,4294967296,4294967296", 0, 0).contains("takes too many bytes"));
     assert!(entry("F32", "2", 8, 0).contains("its data goes from 8 to 0"));
     assert_eq!(entry("F32", "1", 0, 4), "bytes 4 to 8 belong to no tensor");
     assert_eq!(entry("F32", "1", 4, 8), "tensor `a`: bytes 0 to 4 belong to no tensor");

@@ -9,6 +9,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use super::Storable;
+use super::pool::with_room;
 use super::simd::{VectorKernel, Vectored, Vectors};
 use super::threads::{num_threads, share};
 
@@ -108,7 +109,7 @@ fn with_gapless_rows<'a, T: Storable>(
     if matrix.columns == 1 {
         return matrix;
     }
-    buffer.reserve_exact(rows * columns);
+    *buffer = with_room(rows * columns);
     for i in 0..rows {
         let start = i * matrix.rows;
         buffer.extend((0..columns).map(|j| matrix.data[start + j * matrix.columns]));

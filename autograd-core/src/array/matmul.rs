@@ -30,7 +30,7 @@ pub(crate) fn matmul<T: Multiply>(a: &Value<T>, b: &Value<T>) -> Result<Value<T>
     let lead = broadcast("matmul", lead_a, lead_b)?;
     let mut shape = lead.clone();
     shape.extend([m, n]);
-    super::shape::element_count("matmul", &shape, size_of::<T>())?;
+    super::shape::element_count("matmul", &shape)?;
 
     let strides = |v: &Value<T>| {
         let mut full = lead.clone();
@@ -57,7 +57,7 @@ pub(crate) fn matmul<T: Multiply>(a: &Value<T>, b: &Value<T>) -> Result<Value<T>
 
 /// One product, the way most are: without a stack.
 fn one<T: Multiply>(a: &Value<T>, b: &Value<T>, [m, k, n]: [usize; 3]) -> Result<Value<T>> {
-    super::shape::element_count("matmul", &[m, n], size_of::<T>())?;
+    super::shape::element_count("matmul", &[m, n])?;
     let mut out = Value::full(copied(&[m, n]), T::ZERO);
     if m * n * k == 0 {
         return Ok(out);

@@ -53,11 +53,7 @@ impl<T: Storable> Pool<T> {
                 return vec;
             }
         }
-        let mut vec = Vec::new();
-        if vec.try_reserve_exact(len).is_err() {
-            panic!("out of memory: a buffer of {len} elements of {}", T::DTYPE);
-        }
-        vec
+        with_room(len)
     }
 
     /// Takes a vector back, or frees it where the pools are full.
@@ -80,6 +76,17 @@ impl<T: Storable> Pool<T> {
             shelves.iter().map(|(capacity, shelf)| capacity * size_of::<T>() * shelf.len()).sum();
         HELD.fetch_sub(bytes, Ordering::Relaxed);
     }
+}
+
+/// An empty vector with room for `len` elements. Where there is none this is a panic, which can be
+/// caught; left to itself, a vector ends the process.
+#[track_caller]
+pub(crate) fn with_room<T: Storable>(len: usize) -> Vec<T> {
+    let mut vec = Vec::new();
+    if vec.try_reserve_exact(len).is_err() {
+        panic!("out of memory: a buffer of {len} elements of {}", T::DTYPE);
+    }
+    vec
 }
 
 /// Gives the memory of all free buffers back to the allocator.

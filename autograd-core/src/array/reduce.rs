@@ -1,5 +1,6 @@
 //! Sums, products, extremes along axes.
 
+use super::pool::with_room;
 use super::simd::{Kernel, dispatch};
 use super::threads::each_chunk;
 use super::value::for_each_row;
@@ -139,6 +140,9 @@ pub(crate) fn fold_axes<T: Storable, F: Fold<T> + Sync>(
             &raw[start..start + n]
         } else {
             row_of_x.clear();
+            if n > row_of_x.capacity() {
+                row_of_x = with_room(n);
+            }
             row_of_x.extend((0..n).map(|i| raw[start + i * step]));
             &row_of_x[..]
         };

@@ -39,6 +39,9 @@ pub(crate) fn same(a: &[usize], b: &[usize]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(m, n)| m == n)
 }
 
+/// Bytes of the widest element.
+const WIDEST: usize = 8;
+
 /// What can be given as a shape: `[2, 3]`, a slice, a `Vec`, a single length, or `()` or `[]` for
 /// a scalar.
 pub trait IntoShape {
@@ -94,19 +97,21 @@ impl IntoShape for Shape {
     }
 }
 
-/// The number of elements, or an error where it does not fit the address space.
-pub(crate) fn element_count(op: &'static str, shape: &[usize], bytes: usize) -> Result<usize> {
+/// The number of elements, or an error where they would not fit the address space.
+///
+/// Every shape of a tensor has passed here, or is no longer than one that has. So no product of
+/// lengths, also in bytes, also after a cast, overflows anywhere else.
+pub(crate) fn element_count(op: &'static str, shape: &[usize]) -> Result<usize> {
     // Axes of length 0 do not excuse the others: strides are computed from them too.
-    let too_large = || Error::TooLarge { op, shape: shape.to_vec() };
     let span = shape
         .iter()
         .filter(|&&n| n != 0)
-        .try_fold(bytes, |product, &n| product.checked_mul(n))
-        .ok_or_else(too_large)?;
-    if span > isize::MAX as usize {
-        return Err(too_large());
+        .try_fold(WIDEST, |product, &n| product.checked_mul(n))
+        .filter(|&span| span <= isize::MAX as usize);
+    match span {
+        Some(_) => Ok(shape.iter().product()),
+        None => Err(Error::TooLarge { op, shape: shape.to_vec() }),
     }
-    Ok(shape.iter().product())
 }
 
 /// Row-major strides, in elements.
@@ -164,6 +169,9 @@ pub(crate) fn broadcast(op: &'static str, a: &[usize], b: &[usize]) -> Result<Sh
             }
         };
     }
+    if !same(&out, a) && !same(&out, b) {
+        element_count(op, &out)?;
+    }
     Ok(out)
 }
 
@@ -207,10 +215,14 @@ mod tests {
 
     #[test]
     fn a_count_that_does_not_fit_is_an_error() {
-        assert!(element_count("zeros", &[usize::MAX, 2], 4).is_err());
-        assert!(element_count("zeros", &[0, usize::MAX, 2], 4).is_err());
-        assert_eq!(element_count("zeros", &[0, 7], 4).unwrap(), 0);
-        assert_eq!(element_count("zeros", &[], 4).unwrap(), 1);
+        assert!(element_count("zeros", &[usize::MAX, 2]).is_err());
+        assert!(element_count("zeros", &[0, usize::MAX, 2]).is_err());
+        assert!(element_count("zeros", &[1 << 60]).is_err());
+        assert_eq!(element_count("zeros", &[1 << 59]).unwrap(), 1 << 59);
+        assert_eq!(element_count("zeros", &[0, 7]).unwrap(), 0);
+        assert_eq!(element_count("zeros", &[]).unwrap(), 1);
+        assert!(broadcast("add", &[1 << 30, 1], &[1 << 30]).is_err());
+        assert!(broadcast("add", &[1 << 40, 1, 0], &[1 << 40, 1]).is_err());
     }
 
     #[test]

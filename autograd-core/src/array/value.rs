@@ -6,6 +6,7 @@ use std::sync::Arc;
 use ndarray::{ArrayD, ArrayViewD, IxDyn, ShapeBuilder};
 
 use super::Storable;
+use super::pool::with_room;
 use super::shape::{Shape, assign, copied, is_row_major, row_major, stretched};
 
 /// Heap data of one or more values; goes back to the pool when the last of them is dropped.
@@ -257,10 +258,12 @@ impl<T: Storable> Value<T> {
     }
 
     pub(crate) fn to_vec(&self) -> Vec<T> {
+        let mut elements = with_room(self.len());
         match self.as_slice() {
-            Some(slice) => slice.to_vec(),
-            None => self.view().iter().copied().collect(),
+            Some(slice) => elements.extend_from_slice(slice),
+            None => elements.extend(self.view().iter()),
         }
+        elements
     }
 
     pub(crate) fn to_ndarray(&self) -> ArrayD<T> {

@@ -9,10 +9,16 @@ use crate::error::{Error, Result};
 use crate::graph::{Element, Tensor};
 use crate::random;
 
-fn checked<T: Element>(op: &'static str, shape: impl IntoShape) -> Result<Shape> {
+fn checked(op: &'static str, shape: impl IntoShape) -> Result<Shape> {
     let shape = shape.into_shape();
-    element_count(op, &shape, size_of::<T>())?;
+    element_count(op, &shape)?;
     Ok(shape)
+}
+
+/// `n` elements in one axis.
+#[track_caller]
+fn list<T: Element>(op: &'static str, n: usize, elements: impl Iterator<Item = T>) -> Tensor<T> {
+    Tensor::new(Value::build(expect(checked(op, [n])), |out| out.extend(elements)))
 }
 
 /// # Constructors
@@ -41,7 +47,7 @@ impl<T: Element> Tensor<T> {
     /// Every element the same.
     #[track_caller]
     pub fn full(shape: impl IntoShape, element: T) -> Tensor<T> {
-        Tensor::new(Value::full(expect(checked::<T>("full", shape)), element))
+        Tensor::new(Value::full(expect(checked("full", shape)), element))
     }
 
     /// Zeros of the shape of another tensor.
@@ -70,7 +76,7 @@ impl<T: Element> Tensor<T> {
     /// # Ok::<(), autograd_core::Error>(())
     /// ```
     pub fn from_vec(shape: impl IntoShape, data: Vec<T>) -> Result<Tensor<T>> {
-        let shape = checked::<T>("from_vec", shape)?;
+        let shape = checked("from_vec", shape)?;
         let expected = shape.iter().product();
         if data.len() != expected {
             let what = format!("elements for shape {shape:?}");
@@ -187,7 +193,7 @@ impl<T: Float> Tensor<T> {
 
     #[track_caller]
     fn generate(op: &'static str, shape: impl IntoShape, fill: impl Fn(&mut [T])) -> Tensor<T> {
-        let shape = expect(checked::<T>(op, shape));
+        let shape = expect(checked(op, shape));
         let mut value = Value::full(shape, T::ZERO);
         if let Some(data) = value.as_mut_slice() {
             fill(data);
@@ -196,11 +202,12 @@ impl<T: Float> Tensor<T> {
     }
 
     /// `n` numbers from `start` to `end`, both included, at equal distances.
+    #[track_caller]
     pub fn linspace(start: f64, end: f64, n: usize) -> Tensor<T> {
         let step = if n > 1 { (end - start) / (n - 1) as f64 } else { 0.0 };
         let numbers =
             (0..n).map(|i| if i + 1 == n && n > 1 { end } else { start + step * i as f64 });
-        Tensor::new(Value::from_vec(Shape::from_slice(&[n]), numbers.map(T::from_f64).collect()))
+        list("linspace", n, numbers.map(T::from_f64))
     }
 }
 
@@ -213,7 +220,7 @@ impl Tensor<i64> {
     #[track_caller]
     pub fn randint(shape: impl IntoShape, low: i64, high: i64) -> Tensor<i64> {
         assert!(low < high, "randint: `low` must be below `high`, found {low} and {high}");
-        let mut value = Value::full(expect(checked::<i64>("randint", shape)), 0);
+        let mut value = Value::full(expect(checked("randint", shape)), 0);
         if let Some(data) = value.as_mut_slice() {
             random::fill_randint(data, low, high);
         }
@@ -221,22 +228,28 @@ impl Tensor<i64> {
     }
 
     /// The numbers 0 .. n in a random order, from the process-wide generator.
+    #[track_caller]
     pub fn randperm(n: usize) -> Tensor<i64> {
-        Tensor::new(Value::from_vec(Shape::from_slice(&[n]), random::randperm(n)))
+        let mut value =
+            Value::build(expect(checked("randperm", [n])), |out| out.extend(0..n as i64));
+        if let Some(data) = value.as_mut_slice() {
+            random::shuffle(data);
+        }
+        Tensor::new(value)
     }
 }
 
 impl<T: Numeric> Tensor<T> {
     /// `0, 1, .. n - 1`.
+    #[track_caller]
     pub fn arange(n: usize) -> Tensor<T> {
-        let numbers = (0..n).map(T::count).collect();
-        Tensor::new(Value::from_vec(Shape::from_slice(&[n]), numbers))
+        list("arange", n, (0..n).map(T::count))
     }
 
     /// The identity matrix of `n` rows.
     #[track_caller]
     pub fn eye(n: usize) -> Tensor<T> {
-        let mut value = Value::full(expect(checked::<T>("eye", [n, n])), T::ZERO);
+        let mut value = Value::full(expect(checked("eye", [n, n])), T::ZERO);
         if let Some(data) = value.as_mut_slice() {
             data.iter_mut().step_by(n + 1).for_each(|x| *x = T::ONE);
         }
@@ -276,8 +289,9 @@ impl<T: Element, const N: usize, const M: usize> From<[[T; M]; N]> for Tensor<T>
 
 /// Takes the array's buffer where it is row-major, else copies it.
 impl<T: Element, D: Dimension> From<Array<T, D>> for Tensor<T> {
+    #[track_caller]
     fn from(array: Array<T, D>) -> Self {
-        let shape = Shape::from_slice(array.shape());
+        let shape = expect(checked("from", array.shape()));
         let data = if array.is_standard_layout() {
             let n = array.len();
             let (mut data, offset) = array.into_raw_vec_and_offset();
@@ -295,9 +309,10 @@ impl<T: Element, D: Dimension> From<Array<T, D>> for Tensor<T> {
 
 /// Copies what is seen, in any order of axes.
 impl<T: Element, D: Dimension> From<ndarray::ArrayView<'_, T, D>> for Tensor<T> {
+    #[track_caller]
     fn from(view: ndarray::ArrayView<'_, T, D>) -> Self {
-        let shape = Shape::from_slice(view.shape());
-        Tensor::new(Value::from_vec(shape, view.iter().copied().collect()))
+        let shape = expect(checked("from", view.shape()));
+        Tensor::new(Value::build(shape, |out| out.extend(view.iter().copied())))
     }
 }
 

@@ -143,7 +143,9 @@ fn scatter_add<T: Numeric>(
 
 /// A shape as `[outer, n, inner]` around an axis.
 fn around(shape: &[usize], axis: usize) -> (usize, usize, usize) {
-    (shape[..axis].iter().product(), shape[axis], shape[axis + 1..].iter().product())
+    // Without elements there is nothing to visit, however long the other axes are.
+    let outer = if shape.contains(&0) { 0 } else { shape[..axis].iter().product() };
+    (outer, shape[axis], shape[axis + 1..].iter().product())
 }
 
 fn index_select<T: Numeric>(
@@ -161,7 +163,7 @@ fn index_select<T: Numeric>(
     check_indices("index_select", "index", &index.read(), x.shape()[position])?;
     let mut shape = x.shape_owned();
     shape[position] = index.len();
-    crate::array::shape::element_count("index_select", &shape, size_of::<T>())?;
+    crate::array::shape::element_count("index_select", &shape)?;
     let value = {
         let (x, index) = (x.read(), index.to_vec());
         let (outer, n, inner) = around(x.shape(), position);
@@ -541,7 +543,7 @@ impl Tensor<i64> {
         check_indices("one_hot", "self", &self.read(), classes)?;
         let mut shape = self.shape_owned();
         shape.push(classes);
-        crate::array::shape::element_count("one_hot", &shape, size_of::<T>())?;
+        crate::array::shape::element_count("one_hot", &shape)?;
         let mut value = Value::full(shape, T::ZERO);
         if let Some(data) = value.as_mut_slice() {
             for (row, class) in self.to_vec().into_iter().enumerate() {

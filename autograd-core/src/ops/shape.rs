@@ -4,7 +4,7 @@ use std::panic::Location;
 
 use super::trace::{self, Call};
 use super::{Caller, Numeric, expect};
-use crate::array::shape::{axis as check_axis, broadcast, row_major};
+use crate::array::shape::{axis as check_axis, broadcast, element_count, row_major};
 use crate::array::value::for_each_row;
 use crate::array::{IntoShape, Shape, Value};
 use crate::error::{Error, Result};
@@ -225,7 +225,12 @@ impl<T: Element> Tensor<T> {
             }))
         }
         let len = n / parts;
-        (0..parts).map(|i| self.narrow(axis, i * len, len)).collect()
+        let mut all = Vec::new();
+        if all.try_reserve_exact(parts).is_err() {
+            panic!("out of memory: a list of {parts} tensors");
+        }
+        all.extend((0..parts).map(|i| self.narrow(axis, i * len, len)));
+        all
     }
 
     /// Tensors one after the other along an axis; the other axes agree.
@@ -276,7 +281,7 @@ fn reshape<T: Element>(x: &Tensor<T>, shape: Shape, caller: Caller) -> Result<Te
         let (call, inputs) = (Call::Reshape(shape.to_vec()), vec![trace::any(x)]);
         return trace::op(|| call, || inputs, caller, || reshape(x, shape, caller));
     }
-    let n = crate::array::shape::element_count("reshape", &shape, size_of::<T>())?;
+    let n = element_count("reshape", &shape)?;
     if n != x.len() {
         return Err(Error::Shape {
             op: "reshape",
@@ -332,7 +337,7 @@ fn broadcast_to<T: Numeric>(x: &Tensor<T>, shape: Shape, caller: Caller) -> Resu
         let (call, inputs) = (Call::BroadcastTo(shape.to_vec()), vec![trace::any(x)]);
         return trace::op(|| call, || inputs, caller, || broadcast_to(x, shape, caller));
     }
-    crate::array::shape::element_count("broadcast_to", &shape, size_of::<T>())?;
+    element_count("broadcast_to", &shape)?;
     if broadcast("broadcast_to", x.shape(), &shape).ok().as_ref() != Some(&shape) {
         return Err(Error::Shape {
             op: "broadcast_to",
@@ -455,11 +460,13 @@ fn concat<T: Element>(tensors: &[&Tensor<T>], axis: isize, caller: Caller) -> Re
                 found: t.shape().to_vec(),
             });
         }
-        shape[position] += t.shape()[position];
+        shape[position] = shape[position].saturating_add(t.shape()[position]);
     }
+    element_count("concat", &shape)?;
     let reads: Vec<_> = tensors.iter().map(|t| t.read()).collect();
     let parts: Vec<_> = reads.iter().map(|x| x.contiguous()).collect();
-    let outer: usize = shape[..position].iter().product();
+    // None where there is nothing to copy: other axes may be of any length then.
+    let outer: usize = if shape.contains(&0) { 0 } else { shape[..position].iter().product() };
     let value = Value::build(shape, |out| {
         for row in 0..outer {
             for part in &parts {

@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use super::json::{Json, write_string};
 use super::{SafeTensors, StateDict, malformed};
 use crate::array::DType;
+use crate::array::shape::element_count;
 use crate::graph::AnyTensor;
 
 /// The limit that the format's own readers have.
@@ -173,16 +174,18 @@ fn entry(json: &mut Json<'_>, name: String) -> io::Result<Entry> {
         return Err(wrong(format!("`data_offsets` must be two numbers, found {}", offsets.len())));
     };
     let size = of_dtype(known).1;
-    let bytes = shape.iter().try_fold(size, |bytes, &n| bytes.checked_mul(n));
-    if end.checked_sub(begin) != bytes || bytes.is_none() {
+    // An axis of length 0 excuses no other.
+    let lengths: Option<Vec<usize>> = shape.iter().map(|&n| n.try_into().ok()).collect();
+    let lengths = lengths.filter(|lengths| element_count("load", lengths).is_ok());
+    let bytes = lengths.as_ref().map(|lengths| lengths.iter().product::<usize>() as u64 * size);
+    let fits = end.checked_sub(begin) == bytes;
+    let Some(shape) = lengths.filter(|_| fits) else {
         let expected = bytes.map_or("too many".into(), |bytes| bytes.to_string());
         return Err(wrong(format!(
             "shape {shape:?} of {dtype} takes {expected} bytes, but its data goes from {begin} to \
              {end}"
         )));
-    }
-    let lengths: Result<Vec<usize>, _> = shape.iter().map(|&n| n.try_into()).collect();
-    let shape = lengths.map_err(|_| wrong(format!("shape {shape:?} is too large")))?;
+    };
     Ok(Entry { name, dtype: known, shape, begin, end })
 }
 

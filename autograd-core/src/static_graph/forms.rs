@@ -119,10 +119,12 @@ pub(super) fn reshaped(from: &[Option<usize>], to: &[Option<usize>]) -> Result<D
     if to.iter().filter(|dim| dim.is_none()).count() > 1 {
         return Err("at most one axis of the new shape can be -1".to_owned());
     }
-    let known: usize = to.iter().flatten().product();
-    let count: Option<usize> = from.iter().copied().product();
+    let known = known_count(to)?;
     let mut out = Dims::from_slice(to);
-    let Some(count) = count else { return Ok(out) };
+    if from.contains(&None) {
+        return Ok(out);
+    }
+    let count = known_count(from)?;
     let free = out.iter_mut().find(|dim| dim.is_none());
     let fits = match free {
         Some(dim) if known > 0 && count.is_multiple_of(known) => {
@@ -136,6 +138,12 @@ pub(super) fn reshaped(from: &[Option<usize>], to: &[Option<usize>]) -> Result<D
         return Ok(out);
     }
     Err(format!("{} has {count} elements, which do not fit {}", ShapeOf(from), ShapeOf(to)))
+}
+
+/// The product of the lengths that are known.
+fn known_count(dims: &[Option<usize>]) -> Result<usize, String> {
+    let count = dims.iter().flatten().try_fold(1_usize, |count, &n| count.checked_mul(n));
+    count.ok_or_else(|| format!("{} is too large for this machine", ShapeOf(dims)))
 }
 
 pub(super) fn permuted(dims: &[Option<usize>], order: &[isize]) -> Result<Dims, String> {
@@ -172,7 +180,10 @@ pub(super) fn concat(inputs: &[&Form], axis: isize) -> Inferred {
         }
         for (i, (dim, other)) in out.dims.iter_mut().zip(&form.dims).enumerate() {
             *dim = match (*dim, *other) {
-                (a, b) if i == at => a.zip(b).map(|(a, b)| a + b),
+                (Some(a), Some(b)) if i == at => Some(a.checked_add(b).ok_or_else(|| {
+                    format!("{a} and {b} on axis {axis} are too large for this machine")
+                })?),
+                (_, _) if i == at => None,
                 (Some(a), Some(b)) if a != b => {
                     return Err(format!(
                         "shapes {} and {} differ beside axis {axis}",

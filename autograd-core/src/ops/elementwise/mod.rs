@@ -107,12 +107,18 @@ pub(super) fn run<T: Float>(
     let mut shape = Shape::new();
     for (i, found) in shapes().enumerate() {
         if shape.as_slice() != found {
-            shape = broadcast(info.name, &shape, found).map_err(|_| Error::Shape {
-                op: info.name,
-                parameter: (info.reals.iter().chain(info.masks.iter()).nth(i))
-                    .map_or_else(|| format!("input {i}"), |name| (*name).to_owned()),
-                expected: format!("of a shape that can be stretched with {:?}", shape.as_slice()),
-                found: found.to_vec(),
+            shape = broadcast(info.name, &shape, found).map_err(|error| match error {
+                Error::Broadcast { .. } => Error::Shape {
+                    op: info.name,
+                    parameter: (info.reals.iter().chain(info.masks.iter()).nth(i))
+                        .map_or_else(|| format!("input {i}"), |name| (*name).to_owned()),
+                    expected: format!(
+                        "of a shape that can be stretched with {:?}",
+                        shape.as_slice()
+                    ),
+                    found: found.to_vec(),
+                },
+                error => error,
             })?;
         }
     }

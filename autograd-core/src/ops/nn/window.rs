@@ -92,7 +92,7 @@ impl Plan {
         }
         let [kernel_height, kernel_width] = window.kernel;
         let all = [shape[0], shape[1], kernel_height, kernel_width, output[0], output[1]];
-        element_count(op, &all, size_of::<f64>())?;
+        element_count(op, &all)?;
         Ok(Plan { window, input: [height, width], output })
     }
 
