@@ -270,6 +270,11 @@ impl Kind {
         matches!(self, Self::Matmul)
     }
 
+    /// Whether what it computes are new values of what is kept.
+    pub(super) fn writes(&self) -> bool {
+        matches!(self, Self::Init { .. } | Self::Update(_))
+    }
+
     /// Whether it is a function of each element that one pass over memory can have among others.
     pub(super) fn chains(&self) -> bool {
         match self {

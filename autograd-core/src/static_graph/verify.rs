@@ -77,6 +77,22 @@ impl Graph {
                 (Role::Computed, _) => {}
             }
         }
+        // Others than an optimizer compute outputs, and an optimizer nothing else.
+        let (misplaced, what) = match op.kind.writes() {
+            true => (op.outputs.first(), "computes"),
+            false => (op.writes.first(), "writes"),
+        };
+        if let Some(&misplaced) = misplaced {
+            return Err(op.wrong(format!("{what} `{}`, which it cannot", name(misplaced))));
+        }
+        if let Kind::Update(_) = op.kind {
+            let mut kept = op.inputs.iter().enumerate().filter(|(at, _)| *at != 1);
+            let distinct: HashSet<&VarId> = op.writes.iter().collect();
+            let moved = op.writes.iter().all(|write| kept.next().is_some_and(|(_, k)| k == write));
+            if !moved || distinct.len() != op.writes.len() {
+                return Err(op.wrong("must write what it reads, each once, and not the gradient"));
+            }
+        }
         for &write in &op.writes {
             if !matches!(self.vars[write].role, Role::Kept { .. }) {
                 return Err(op.wrong(format!("writes `{}`, which is not kept", name(write))));

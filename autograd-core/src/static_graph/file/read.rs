@@ -58,6 +58,15 @@ fn read_var(graph: &mut Graph, fields: [&str; 6]) -> Result<(), String> {
         other => return Err(format!("no role `{other}`")),
     };
     let form = Form::new(read_dtype(dtype)?, read_dims(dims)?);
+    if name.is_empty() {
+        return Err("a variable needs a name".to_owned());
+    }
+    let trained = role == Role::Kept { parameter: true };
+    if matches!(role, Role::Kept { .. }) && form.dims.contains(&None)
+        || trained && !form.dtype.is_float()
+    {
+        return Err(format!("`{name}` cannot be kept: {form}"));
+    }
     let place = Place::Loaded(unquoted(place).into());
     let stop_gradient = stop == "stop";
     graph.add_var(Var { name, form, role, stop_gradient, producer: None, writer: None, place });
@@ -121,10 +130,16 @@ fn read_op(
             let of: OpId = parse(of)?;
             let Some(forward) = graph.ops.get(of) else { return Err(format!("no operator {of}")) };
             let (wants, seeds): (Vec<usize>, Vec<usize>) = (list(wants)?, list(seeds)?);
-            let fits = wants.iter().all(|&at| at < forward.inputs.len())
-                && seeds.iter().all(|&at| at < forward.outputs.len())
-                && inputs.len() == forward.inputs.len() + forward.outputs.len() + seeds.len()
-                && inputs.starts_with(&forward.inputs);
+            let (known, given) = (forward.inputs.len(), forward.outputs.len());
+            let float = |&id: &VarId| graph.vars[id].form.dtype.is_float();
+            let fits = wants.iter().all(|&at| at < known && float(&forward.inputs[at]))
+                && seeds.iter().all(|&at| at < given && float(&forward.outputs[at]))
+                && !seeds.is_empty()
+                && wants.len() == outputs.len()
+                && inputs.len() == known + given + seeds.len()
+                && inputs[..known] == forward.inputs
+                && inputs[known..known + given] == forward.outputs
+                && !forward.kind.writes();
             if !fits {
                 return Err(format!("is no gradient of operator {of}"));
             }

@@ -1,0 +1,110 @@
+//! Input that nobody would write, from seeded random bytes: a few seconds here, for as long as one
+//! likes by `FUZZ=100 cargo test --release -p tests --test fuzz`, which multiplies the rounds, and
+//! under libFuzzer in `fuzz/`, which runs the same functions.
+
+mod choices;
+mod files;
+mod programs;
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use autograd_core::empty_buffer_pool;
+use choices::Choices;
+use peak_alloc::PeakAlloc;
+
+#[global_allocator]
+static MEMORY: PeakAlloc = PeakAlloc;
+
+/// The allocator counts all threads, so these tests take turns.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs `f` on random bytes, `count` times or as often as `FUZZ` says; names the round that fails.
+fn rounds(count: u64, length: usize, mut f: impl FnMut(&[u8])) {
+    let times = std::env::var("FUZZ").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
+    for round in 0..count * times {
+        let mut state = round ^ 0x9e37_79b9_7f4a_7c15;
+        let bytes: Vec<u8> = std::iter::repeat_with(|| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 56) as u8
+        })
+        .take(length)
+        .collect();
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| f(&bytes))) {
+            eprintln!("in round {round}");
+            resume_unwind(panic);
+        }
+    }
+}
+
+/// What reading a file of `len` bytes may hold at once: its header as text and as a list of names
+/// and places, and its tensors, a small one of which is larger than its line.
+fn justified(len: usize) -> usize {
+    32 * len + (256 << 10)
+}
+
+/// The most that `f` held at once, above what was held before.
+fn peak(f: impl FnOnce()) -> usize {
+    empty_buffer_pool();
+    let before = MEMORY.current_usage();
+    MEMORY.reset_peak_usage();
+    f();
+    MEMORY.peak_usage() - before
+}
+
+#[test]
+fn files_are_read_or_refused() {
+    let _turn = turn();
+    rounds(10_000, 200, |bytes| {
+        let file = files::nearly_right(&mut Choices::new(bytes));
+        let held = peak(|| drop(autograd_core::safetensors::SafeTensors::from_bytes(&file)));
+        assert!(held <= justified(file.len()), "{held} bytes held for a file of {}", file.len());
+        files::read(&file);
+    });
+}
+
+/// The worst that a file can ask for, byte by byte: many small tensors, many axes, long names.
+#[test]
+fn memory_is_asked_for_as_the_file_justifies() {
+    let _turn = turn();
+    let many: Vec<String> = (0..20_000)
+        .map(|i| {
+            format!("\"{i}\":{{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[{i},{}]}}", i + 1)
+        })
+        .collect();
+    let axes = "1,".repeat(500_000);
+    let long = "x".repeat(1_000_000);
+    let entry = |name: &str, shape: &str| {
+        format!("{{\"{name}\":{{\"dtype\":\"U8\",\"shape\":[{shape}],\"data_offsets\":[0,1]}}}}")
+    };
+    for (header, data) in [
+        (format!("{{{}}}", many.join(",")), 20_000),
+        (entry("a", &format!("{axes}1")), 1),
+        (entry(&long, "1"), 1),
+        ("{\"a\":".repeat(200_000), 0),
+        (entry("a", "1099511627776"), 1),
+    ] {
+        let mut file = (header.len() as u64).to_le_bytes().to_vec();
+        file.extend_from_slice(header.as_bytes());
+        file.resize(file.len() + data, 0);
+        let held = peak(|| drop(autograd_core::safetensors::SafeTensors::from_bytes(&file)));
+        let per_byte = held as f64 / file.len() as f64;
+        assert!(held <= justified(file.len()), "{per_byte:.1} bytes held for each of the file's");
+    }
+}
+
+#[test]
+fn programs_are_loaded_or_refused() {
+    let _turn = turn();
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fuzzed-program");
+    rounds(1_500, 64, |bytes| {
+        let file = programs::nearly_right(&mut Choices::new(bytes)).to_bytes().unwrap();
+        std::fs::write(&path, &file).unwrap();
+        programs::load_and_run(&path);
+    });
+    let _ = std::fs::remove_file(path);
+}
