@@ -183,7 +183,7 @@ fn counts_agree(block: &TokenStream) -> bool {
 fn mutated_blocks_are_refused_or_right() {
     let mut random = Random(2023);
     let (mut accepted, mut compared) = (0, 0);
-    for round in 0..6000 {
+    for round in 0..rounds(6000) {
         let mut tokens: TokenStream = VALID[round % VALID.len()].parse().expect("tokens");
         for _ in 0..=random.below(4) {
             tokens = mutate(tokens, &mut random);
@@ -224,7 +224,7 @@ fn mutated_formulas_are_refused_or_right() {
         tokens
     };
     let mut accepted = 0;
-    for _ in 0..2000 {
+    for _ in 0..rounds(2000) {
         let block = mutated(FORMULA);
         let expansion = layer(quote::quote!(elementwise), block.clone()).to_string();
         let _ = expansion.parse::<TokenStream>().expect("tokens come out");
@@ -267,6 +267,13 @@ fn formula_counts_agree(block: &TokenStream) -> bool {
     inputs.count() == returned
 }
 
+/// How many rounds a fuzz test takes: `FUZZ=100 cargo test --release -p autograd-macros` takes a
+/// hundred times as many.
+fn rounds(count: usize) -> usize {
+    let times = std::env::var("FUZZ").ok().and_then(|times| times.parse().ok());
+    count * times.unwrap_or(1)
+}
+
 /// Any tokens at all, in both places.
 #[test]
 fn any_tokens_are_borne() {
@@ -291,7 +298,7 @@ fn any_tokens_are_borne() {
         trees.into_iter().collect()
     }
     let mut random = Random(7);
-    for _ in 0..3000 {
+    for _ in 0..rounds(3000) {
         let head: TokenStream =
             ["", "impl Op", "impl<T> Op<T>"][random.below(3)].parse().expect("");
         let body = tokens(&mut random, 3);

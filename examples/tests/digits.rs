@@ -5,6 +5,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 use std::{env, fs, thread};
 
+use autograd_core::AnyTensor;
 use autograd_core::safetensors::SafeTensors;
 
 /// A folder of this test's own, gone when it ends well.
@@ -140,11 +141,14 @@ fn what_is_learned_can_be_saved() {
     assert_eq!(fs::read_dir(folder.0.join("deep/er")).unwrap().count(), 1, "nothing is left over");
 }
 
+/// Stopped by Ctrl-C, and without a warning.
+#[cfg(unix)]
 #[test]
 fn whenever_it_is_stopped_the_last_model_is_whole() {
+    use std::os::unix::process::ExitStatusExt;
     let folder = Folder::new("stopped");
     let path = folder.0.join("model.safetensors");
-    for _ in 0..3 {
+    for (round, signal) in ["INT", "INT", "INT", "TERM", "KILL"].into_iter().enumerate() {
         let mut child = Command::new(env!("CARGO_BIN_EXE_digits"))
             .args(["--epochs", "10000", "--save", "model.safetensors"])
             .current_dir(&folder.0)
@@ -154,11 +158,18 @@ fn whenever_it_is_stopped_the_last_model_is_whole() {
         while !path.exists() {
             thread::sleep(Duration::from_millis(5));
         }
-        thread::sleep(Duration::from_millis(50));
-        child.kill().unwrap();
-        child.wait().unwrap();
+        thread::sleep(Duration::from_millis(40 + 13 * round as u64));
+        let pid = child.id().to_string();
+        assert!(Command::new("kill").args(["-s", signal, &pid]).status().unwrap().success());
+        let expected = [2, 2, 2, 15, 9][round];
+        assert_eq!(child.wait().unwrap().signal(), Some(expected));
         let file = SafeTensors::load(&path).unwrap();
         assert_eq!(file.tensors.len(), 6);
+        assert!(file.metadata["epoch"].parse::<usize>().unwrap() >= 1);
+        for (name, tensor) in &file.tensors {
+            let AnyTensor::Float32(x) = tensor else { panic!("{name} is not of f32") };
+            assert!(x.to_vec().iter().all(|x| x.is_finite()), "{name}");
+        }
         fs::remove_file(&path).unwrap();
     }
 }

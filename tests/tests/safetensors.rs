@@ -269,6 +269,87 @@ fn saving_replaces_a_file_whole_or_not_at_all() {
     assert_eq!(kind(SafeTensors::load(&folder.0).unwrap_err()), ErrorKind::InvalidInput);
 }
 
+/// A folder that may not be written, for a user whom permissions bind.
+#[cfg(unix)]
+#[test]
+fn a_folder_that_cannot_be_written_keeps_the_old_file() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+    use std::process::{Command, id};
+    const INSIDE: &str = "SAFETENSORS_UNWRITABLE";
+    let mut file = SafeTensors::new();
+    file.insert("x", Tensor::from(vec![1.0_f32, 2.0]));
+    if let Some(folder) = std::env::var_os(INSIDE) {
+        let path = Path::new(&folder).join("a.safetensors");
+        file.insert("y", Tensor::from(3.0));
+        let error = file.save(&path).unwrap_err();
+        assert!(matches!(error, Error::File { kind: ErrorKind::PermissionDenied, .. }), "{error}");
+        return;
+    }
+    let folder = std::env::temp_dir().join(format!("unwritable-{}", id()));
+    fs::create_dir_all(&folder).unwrap();
+    file.save(folder.join("a.safetensors")).unwrap();
+    fs::set_permissions(folder.join("a.safetensors"), fs::Permissions::from_mode(0o666)).unwrap();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o555)).unwrap();
+    // Permissions do not bind root, so root runs this as nobody.
+    let root = fs::write(folder.join("probe"), "").is_ok();
+    let _ = fs::remove_file(folder.join("probe"));
+    let mut again = Command::new("/proc/self/exe");
+    if !Path::new("/proc/self/exe").exists() {
+        again = Command::new(std::env::current_exe().unwrap());
+    }
+    if root {
+        again.uid(65534).gid(65534);
+    }
+    let name = "a_folder_that_cannot_be_written_keeps_the_old_file";
+    let output = again.args([name, "--exact"]).env(INSIDE, &folder).current_dir("/").output();
+    let output = output.unwrap();
+    let names: Vec<_> = fs::read_dir(&folder).unwrap().map(|e| e.unwrap().file_name()).collect();
+    let kept = SafeTensors::load(folder.join("a.safetensors")).unwrap();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::remove_dir_all(&folder).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"));
+    assert_eq!(kept.tensors.len(), 1);
+    assert_eq!(names, ["a.safetensors"], "nothing is left over");
+}
+
+/// A disk of 256 KiB; `cargo test -p tests --test safetensors -- --ignored`.
+#[cfg(target_os = "linux")]
+#[test]
+#[ignore = "mounts a small disk, which needs user namespaces or root"]
+fn a_full_disk_keeps_the_old_file() {
+    use std::process::{Command, id};
+    const INSIDE: &str = "SAFETENSORS_FULL";
+    if let Some(folder) = std::env::var_os(INSIDE) {
+        let path = Path::new(&folder).join("a.safetensors");
+        let mut file = SafeTensors::new();
+        file.insert("x", Tensor::<u8>::full([100_000], 7));
+        file.save(&path).unwrap();
+        let before = fs::read(&path).unwrap();
+        file.insert("y", Tensor::<u8>::full([200_000], 8));
+        let error = file.save(&path).unwrap_err();
+        assert!(matches!(error, Error::File { kind: ErrorKind::StorageFull, .. }), "{error}");
+        assert_eq!(fs::read(&path).unwrap(), before);
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "nothing is left over");
+        file.tensors.remove("y");
+        file.save(&path).unwrap();
+        return;
+    }
+    let folder = std::env::temp_dir().join(format!("full-{}", id()));
+    fs::create_dir_all(&folder).unwrap();
+    let script = format!(
+        "mount -t tmpfs -o size=256k none '{0}' && {INSIDE}='{0}' '{1}' --ignored --exact \
+         a_full_disk_keeps_the_old_file",
+        folder.display(),
+        std::env::current_exe().unwrap().display()
+    );
+    let output = Command::new("unshare").args(["-rm", "sh", "-c", &script]).output().unwrap();
+    fs::remove_dir_all(&folder).unwrap();
+    let said = [output.stdout, output.stderr].map(|s| String::from_utf8_lossy(&s).into_owned());
+    assert!(output.status.success() && said[0].contains("1 passed"), "{said:?}");
+}
+
 #[test]
 fn saving_and_loading_at_once_never_meets_half_a_file() {
     let folder = Scratch::new("at-once");

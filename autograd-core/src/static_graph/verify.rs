@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::ir::{Graph, Op, OpId, Phase, Role, VarId};
+use super::kind::Kind;
 use crate::error::Result;
 
 impl Graph {

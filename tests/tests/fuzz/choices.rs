@@ -8,6 +8,10 @@ impl<'a> Choices<'a> {
         Self(bytes)
     }
 
+    pub(crate) fn is_used_up(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(crate) fn byte(&mut self) -> u8 {
         let Some((&first, rest)) = self.0.split_first() else { return 0 };
         self.0 = rest;

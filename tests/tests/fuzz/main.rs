@@ -3,6 +3,7 @@
 //! under libFuzzer in `fuzz/`, which runs the same functions.
 
 mod choices;
+mod engine;
 mod files;
 mod programs;
 
@@ -95,6 +96,22 @@ fn memory_is_asked_for_as_the_file_justifies() {
         let per_byte = held as f64 / file.len() as f64;
         assert!(held <= justified(file.len()), "{per_byte:.1} bytes held for each of the file's");
     }
+}
+
+/// Calls of the engine in any order; and nothing of any of them stays behind.
+#[test]
+fn calls_in_any_order_break_nothing() {
+    let _turn = turn();
+    std::panic::set_hook(Box::new(|_| {}));
+    let mut after = Vec::new();
+    rounds(2_000, 160, |bytes| {
+        engine::run(bytes);
+        empty_buffer_pool();
+        after.push(MEMORY.current_usage());
+    });
+    let _ = std::panic::take_hook();
+    let (first, last) = (after[after.len() / 2], after[after.len() - 1]);
+    assert!(last <= first + (64 << 10), "{first} bytes held half way, {last} at the end");
 }
 
 #[test]

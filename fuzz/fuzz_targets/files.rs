@@ -1,0 +1,13 @@
+//! Safetensors files: any bytes, and files that are nearly right.
+
+#![no_main]
+
+#[path = "../../tests/tests/fuzz/choices.rs"]
+mod choices;
+#[path = "../../tests/tests/fuzz/files.rs"]
+mod files;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    files::read(bytes);
+    files::read(&files::nearly_right(&mut choices::Choices::new(bytes)));
+});
