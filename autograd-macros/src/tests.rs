@@ -484,6 +484,65 @@ fn every_sentence_has_a_fixture() {
     assert!(missing.is_empty(), "sentences without a fixture: {missing:?}");
 }
 
+/// What the macro itself says of a fixture's blocks, without the compiler: fast enough to hold each
+/// check to its sentence while `cargo mutants` changes it.
+#[test]
+fn fixtures_are_told_their_sentences() {
+    fn told(tokens: TokenStream, words: &mut String) {
+        let mut literals = Vec::new();
+        collect(tokens, &mut literals);
+        literals.iter().for_each(|literal| words.push_str(&format!("{literal}\n")));
+    }
+    let sentences: Vec<String> = sentences()
+        .into_iter()
+        .filter_map(|(_, literals)| {
+            literals.iter().map(|l| longest_part(l)).max_by_key(String::len)
+        })
+        .filter(|part| part.len() > 12)
+        .collect();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/ui");
+    let (mut held, mut wrong) = (0, Vec::new());
+    for subject in fs::read_dir(folder).expect("the fixtures") {
+        for file in fs::read_dir(subject.expect("a folder").path()).expect("a folder") {
+            let path = file.expect("a file").path();
+            let Ok(stderr) = fs::read_to_string(path.with_extension("stderr")) else { continue };
+            let source = fs::read_to_string(path.with_extension("rs")).expect("a fixture");
+            let Ok(source) = syn::parse_file(&source) else { continue };
+            let (mut words, mut blocks) = (String::new(), 0);
+            for item in source.items {
+                let syn::Item::Impl(mut block) = item else { continue };
+                let is_ours = |attr: &syn::Attribute| attr.path().is_ident("py_layer");
+                let Some(at) = block.attrs.iter().position(is_ours) else { continue };
+                let arguments = match block.attrs.remove(at).meta {
+                    syn::Meta::List(list) => list.tokens,
+                    _ => TokenStream::new(),
+                };
+                blocks += 1;
+                told(layer(arguments, quote::quote!(#block)), &mut words);
+            }
+            // Warnings come from the compiler, and that a name is taken from the block before it.
+            let from_here = |line: &&str| {
+                !line.starts_with("use of deprecated") && !line.starts_with("there is an op")
+            };
+            let expected = stderr.lines().filter_map(|line| line.strip_prefix("error: "));
+            for line in expected.filter(from_here) {
+                let ours = sentences.iter().any(|part| line.contains(part.as_str()));
+                let is_source = path.extension().is_some_and(|end| end == "rs");
+                if blocks == 0 || !ours || !is_source {
+                    continue;
+                }
+                held += 1;
+                let escaped = line.replace('"', "\\\"");
+                if !words.contains(line) && !words.contains(&escaped) {
+                    wrong.push(format!("{}: {line}", path.display()));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "not told:\n{}", wrong.join("\n"));
+    assert!(held > 100, "only {held} sentences were held to their fixtures");
+}
+
 /// Ops whose expansions stand in `tests/tests/expansions`, where they are compiled and run.
 const EXPANDED: &[(&str, &str, &str)] = &[
     (
