@@ -175,7 +175,7 @@ impl Machine {
             9 => x.retain_grads(),
             10 => {
                 let kind = choices.below(12);
-                self.handles.push(x.register_hook(move |grad| hook(kind, grad))?);
+                self.handles.push(x.register_hook(move |grad| Ok(hook(kind, grad)?))?);
                 Ok(())
             }
             _ => {
