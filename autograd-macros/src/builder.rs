@@ -113,6 +113,7 @@ impl<'a> Builder<'a> {
 
             impl #generics #op #clause {
                 /// Starts a call with arguments by name, in any order; ends with `apply()`.
+                #[inline]
                 #vis fn with() -> #name<#(#arguments,)* #(#start),*> {
                     #name(#(#start,)* #mark)
                 }
@@ -232,7 +233,7 @@ impl<'a> Builder<'a> {
         let (own_lifetimes, own_others) = (own_lifetimes.collect(), own_others.collect());
         let head: [Vec<&GenericParam>; 2] = [own_lifetimes, own_others];
         let [own_lifetimes, own_others] = &head;
-        let call = |name: &str, doc: &str, output: TokenStream| {
+        let call = |name: &str, doc: &str, output: TokenStream, body: TokenStream| {
             let name = Ident::new(name, Span::call_site());
             quote! {
                 #[doc = #doc]
@@ -244,12 +245,14 @@ impl<'a> Builder<'a> {
                     #own_clause
                     #(#bounds,)*
                 {
-                    <#op>::#name #turbofish (#(#values),*)
+                    #body
                 }
             }
         };
-        let apply = call("apply", "Runs the op.", output.clone());
-        let try_apply = call("try_apply", TRY_DOC, quote!(#p::Result<#output>));
+        let of = |name| quote!(<#op>::#name #turbofish (#(#values),*));
+        let apply = call("apply", "Runs the op.", output.clone(), of(quote!(apply)));
+        let try_apply =
+            call("try_apply", TRY_DOC, quote!(#p::Result<#output>), of(quote!(try_apply)));
         quote!(#apply #try_apply)
     }
 

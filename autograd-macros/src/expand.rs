@@ -274,19 +274,7 @@ impl Expansion<'_> {
         };
         let checked = typecheck::savable(self);
         let attrs = self.layer.state.as_ref().map_or_else(unit, ToTokens::to_token_stream);
-        let name = plain_name(&self.layer.name);
-        let inputs = self.layer.inputs().map(|(param, input)| {
-            let (name, differentiable) = (plain_name(&param.ident), !input.stop_gradient);
-            quote!(#p::InputInfo { name: #name, differentiable: #differentiable })
-        });
-        let bare = self.layer.backward.iter().flat_map(|backward| {
-            backward
-                .params
-                .iter()
-                .filter(|param| is_bare_gradient(&param.ty))
-                .map(|param| param.name.as_ref().map_or_else(|| "_".to_owned(), plain_name))
-        });
-        let once = self.args.once_differentiable.is_some();
+        let info = self.info();
         let needs = match self.asks_needs() {
             true => needs.into_token_stream(),
             false => unit(),
@@ -303,12 +291,7 @@ impl Expansion<'_> {
                 type Checked = #checked;
                 type Attrs = #attrs;
                 type Needs = #needs;
-                const INFO: &'static #p::Info = &#p::Info {
-                    name: #name,
-                    inputs: &[#(#inputs),*],
-                    bare: &[#(#bare),*],
-                    once_differentiable: #once,
-                };
+                const INFO: &'static ::core::primitive::str = #info;
                 fn pull(#raw: &#p::RawBackward<'_>, #context: &#p::BackwardContext<'_, Self>) {
                     #proofs
                     #pull
@@ -316,6 +299,22 @@ impl Expansion<'_> {
                 #push
             }
         }
+    }
+
+    /// What is known of the op, in the line that the library reads.
+    fn info(&self) -> String {
+        let mut line = plain_name(&self.layer.name);
+        for (param, input) in self.layer.inputs() {
+            let stopped = if input.stop_gradient { "~" } else { "" };
+            line = format!("{line} {stopped}{}", plain_name(&param.ident));
+        }
+        let params = self.layer.backward.iter().flat_map(|backward| &backward.params);
+        let bare = params
+            .filter(|param| is_bare_gradient(&param.ty))
+            .map(|param| param.name.as_ref().map_or_else(|| "_".to_owned(), plain_name));
+        let bare = bare.collect::<Vec<_>>().join(" ");
+        let once = self.args.once_differentiable.map_or("", |_| "| once");
+        format!("{line} | {bare} {once}").trim_end_matches([' ', '|']).to_owned()
     }
 
     /// The body of `pull`: gradients are lent to backward, and what it returns is handed on.
@@ -346,7 +345,7 @@ impl Expansion<'_> {
             quote_spanned!(here=> #held.lend())
         });
         let call = &backward.function.sig.ident;
-        let lent = context_argument(&context, &backward.function);
+        let lent = context_argument(&quote!(#context), &backward.function);
         let result = backward.fallible.then(|| {
             let span = output_span(&backward.function.sig.output);
             let here = here(span);
@@ -507,6 +506,7 @@ impl Expansion<'_> {
             impl #generics #op #clause {
                 #doc #(#attrs)*
                 #[track_caller]
+                #[inline]
                 #vis fn apply #own (#(#params),*) -> #output #own_clause {
                     #p::expect(Self::try_apply #turbofish (#(#names),*))
                 }
@@ -534,38 +534,26 @@ impl Expansion<'_> {
         let function = &forward.function.sig.ident;
         let turbofish = turbofish(&forward.function.sig.generics);
         let names = forward.params.iter().map(|param| &param.ident);
-        let refuse = self
-            .layer
-            .backward
-            .is_none()
-            .then(|| quote!(#p::without_gradient::<Self, #key>(#array)?;));
+        let refuse =
+            self.layer.backward.is_none().then(|| quote!(#p::without_gradient(&#context.state)?;));
         let proofs = typecheck::plain_inputs(self, forward);
-        let checks = typecheck::checked_when_running(self, forward, &key);
-        let run = if forward.fallible { "apply_fallible" } else { "apply" };
-        let inferred = if forward.fallible { quote!(_, _) } else { quote!(_) };
-        let lent = context_argument(&context, &forward.function);
-        let call = quote! {
-            |#context: &mut #p::ForwardContext<'_, Self>| {
-                Self::#function #turbofish (#lent, #(#names),*)
-            }
-        };
-        let run = match forward.outputs.parts.as_slice() {
+        let checks = typecheck::checked_when_running(self, forward);
+        let finish = if forward.fallible { "finish_fallible" } else { "finish" };
+        let lent = context_argument(&quote!(&mut #context), &forward.function);
+        let returned = local("returned");
+        let end = match forward.outputs.parts.as_slice() {
             // The only output is shown to the visitor as it is.
             [Output { ty, kind: OutputKind::Tensor { tensor, .. } }] if !forward.outputs.tuple => {
                 let span = whole_span(ty);
-                let (known, run) = (self.known(tensor, span), Ident::new(run, span));
-                quote_spanned!(here(span)=> #known.#run::<Self, #key, #inferred>(#array, #call))
+                let (known, finish) = (self.known(tensor, span), Ident::new(finish, span));
+                quote_spanned!(here(span)=> #known.#finish(&mut #context.state, #returned))
             }
             _ => {
                 let (out, visitor) = (local("out"), local("visitor"));
                 let visits = self.visits(forward, &out, &visitor);
-                let run = Ident::new(run, Span::mixed_site());
+                let finish = Ident::new(finish, Span::mixed_site());
                 quote! {
-                    #p::#run::<Self, #key, #inferred>(
-                        #array,
-                        #call,
-                        |#out, #visitor| { #visits },
-                    )
+                    #p::#finish(&mut #context.state, #returned, |#out, #visitor| { #visits })
                 }
             }
         };
@@ -575,8 +563,10 @@ impl Expansion<'_> {
             #[allow(unused_imports)]
             use #p::Unknown as _;
             let #array: &[&dyn #p::TensorInput] = &[#(#inputs),*];
+            let mut #context = #p::start::<Self, #key>(#array);
             #refuse
-            #run
+            let #returned = Self::#function #turbofish (#lent, #(#names),*);
+            #end
         }}
     }
 
@@ -633,9 +623,9 @@ pub(crate) fn here(place: Span) -> Span {
 }
 
 /// The context as it is given to a function: another type of its name is shown where it stands.
-fn context_argument(context: &Ident, function: &Function) -> Ident {
+fn context_argument(context: &TokenStream, function: &Function) -> TokenStream {
     match function.sig.inputs.first() {
-        Some(syn::FnArg::Typed(param)) => at(context, here(whole_span(&param.ty))),
+        Some(syn::FnArg::Typed(param)) => located(context.clone(), here(whole_span(&param.ty))),
         _ => context.clone(),
     }
 }

@@ -49,12 +49,9 @@ pub(crate) fn plain_inputs(expansion: &Expansion<'_>, forward: &Forward) -> Toke
 }
 
 /// The same for a parameter whose type only the caller knows: told when running.
-pub(crate) fn checked_when_running(
-    expansion: &Expansion<'_>,
-    forward: &Forward,
-    key: &Ident,
-) -> TokenStream {
+pub(crate) fn checked_when_running(expansion: &Expansion<'_>, forward: &Forward) -> TokenStream {
     let p = &expansion.private;
+    let op = plain_name(&expansion.layer.name);
     let generics = &expansion.layer.generics;
     let known: Vec<_> = generics
         .type_params()
@@ -69,7 +66,7 @@ pub(crate) fn checked_when_running(
         })
         .map(|param| {
             let (ident, name) = (&param.ident, plain_name(&param.ident));
-            quote!(#p::check_plain::<Self, #key, _>(&#ident, #name)?;)
+            quote!(#p::check_plain(#op, &#ident, #name)?;)
         })
         .collect()
 }

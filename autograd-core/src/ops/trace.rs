@@ -134,24 +134,39 @@ pub(crate) fn collect<R>(run: impl FnOnce() -> R) -> (R, Vec<Note>) {
     let within = Within::state(State::Noting);
     let result = run();
     drop(within);
-    // Layers that failed never ended.
-    let mut notes: Vec<Note> = AROUND.take().into_iter().flatten().collect();
-    notes.extend(NOTES.take());
+    let notes = NOTES.take();
     drop(before);
     (result, notes)
 }
 
-/// The forward of a layer starts: what it does is noted by itself.
-pub(crate) fn begin_layer() {
-    if is_noting() {
-        AROUND.with_borrow_mut(|around| around.push(NOTES.take()));
+/// While it lives, the forward of a layer runs, and what it does is noted by itself. Dropped without
+/// an end, as for a forward that returns an error, it forgets that.
+pub(crate) struct InLayer(());
+
+impl InLayer {
+    pub(crate) fn begin() -> Option<Self> {
+        is_noting().then(|| {
+            AROUND.with_borrow_mut(|around| around.push(NOTES.take()));
+            Self(())
+        })
+    }
+
+    /// What forward did.
+    pub(crate) fn end(self) -> Vec<Note> {
+        std::mem::forget(self);
+        Self::leave()
+    }
+
+    fn leave() -> Vec<Note> {
+        let around = AROUND.with_borrow_mut(Vec::pop).unwrap_or_default();
+        NOTES.replace(around)
     }
 }
 
-/// It has ended: what it did comes back.
-pub(crate) fn end_layer() -> Option<Vec<Note>> {
-    let around = is_noting().then(|| AROUND.with_borrow_mut(Vec::pop)).flatten()?;
-    Some(NOTES.replace(around))
+impl Drop for InLayer {
+    fn drop(&mut self) {
+        drop(Self::leave());
+    }
 }
 
 /// What an op returns.

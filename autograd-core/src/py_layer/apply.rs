@@ -1,96 +1,107 @@
 //! One call of a layer: forward runs unrecorded, then its outputs are attached to a node.
 
-use std::any::type_name;
-use std::convert::Infallible;
+use std::any::{TypeId, type_name};
 use std::panic::Location;
 
-use super::call::{Content, Layout, Tensors};
+use super::Layer;
+use super::call::{Content, Layout, Rules, Tensors};
 use super::context::{Forward, ForwardContext};
-use super::forward_mode::Rules;
+use super::info::Info;
 use super::inputs::{TensorInput, note, primals, wants_gradient};
 use super::node::{LayerNode, run};
 use super::outputs::{Visit, Visitor, attach, kept, look, release};
 use super::saved::{Kept, Role};
-use super::{Info, Layer};
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, GradMode, NodeRef, Tensor, is_grad_enabled};
-use crate::ops::trace::{self, Call, Layer as Traced, Note};
+use crate::ops::trace::{self, Call, InLayer, Layer as Traced, Note};
 
-/// Runs a layer. `forward` calls the user's function; `visit` shows the visitor its tensors.
+/// Starts a call: what forward's context notes, and recording is off until the call ends.
 #[track_caller]
-pub fn apply<L: Layer<K>, K, O>(
-    inputs: &[&dyn TensorInput],
-    forward: impl FnOnce(&mut ForwardContext<'_, L>) -> O,
+#[inline]
+#[must_use]
+pub fn start<'a, L: Layer<K>, K>(inputs: &'a [&'a dyn TensorInput]) -> ForwardContext<'a, L> {
+    let rules = const {
+        &Rules {
+            info: Info::read(L::INFO),
+            saves: is_not_unit::<L::Saved>,
+            sets: is_not_unit::<L::Attrs>,
+            pull: run::<L, K>,
+            push: L::PUSH,
+        }
+    };
+    let mut context = ForwardContext::new(rules, inputs, Location::caller());
+    context.state.start();
+    context
+}
+
+impl Forward<'_> {
+    fn start(&mut self) {
+        if self.is_recording() {
+            self.call = Some(note(self.inputs, self.rules, &mut self.tensors));
+            self.traced = InLayer::begin();
+        }
+        self.off = Some(GradMode::set(false));
+    }
+
+    fn is_recording(&self) -> bool {
+        let wants = |(position, input): (usize, &&dyn TensorInput)| {
+            self.rules.info.is_differentiable(position) && wants_gradient(*input)
+        };
+        is_grad_enabled() && self.inputs.iter().enumerate().any(wants)
+    }
+}
+
+/// Ends a call whose forward has returned. `visit` shows the visitor its tensors.
+pub fn finish<O>(
+    forward: &mut Forward<'_>,
+    mut outputs: O,
     visit: impl Fn(&mut O, &mut Visitor<'_>),
 ) -> Result<O> {
-    let forward = |context: &mut ForwardContext<'_, L>| Ok::<O, Infallible>(forward(context));
-    match apply_fallible(inputs, forward, visit)? {
-        Ok(outputs) => Ok(outputs),
-        Err(never) => match never {},
-    }
+    forward.finish(&mut |visitor| visit(&mut outputs, visitor))?;
+    Ok(outputs)
 }
 
 /// The same for a forward that returns a `Result` of its own; nothing is recorded for an `Err`.
-#[track_caller]
-pub fn apply_fallible<L: Layer<K>, K, O, E>(
-    inputs: &[&dyn TensorInput],
-    forward: impl FnOnce(&mut ForwardContext<'_, L>) -> Result<O, E>,
+pub fn finish_fallible<O, E>(
+    forward: &mut Forward<'_>,
+    returned: Result<O, E>,
     visit: impl Fn(&mut O, &mut Visitor<'_>),
 ) -> Result<Result<O, E>> {
-    let location = Location::caller();
-    let mut tensors = Tensors::default();
-    let rules = const { &Rules { pull: run::<L, K>, push: L::PUSH } };
-    let call = is_recording(L::INFO, inputs).then(|| note(inputs, L::INFO, rules, &mut tensors));
-    let mut context = ForwardContext::new(L::INFO, inputs, call);
-    let returned = {
-        let _off = GradMode::set(false);
-        forward(&mut context)
-    };
-    let mut outputs = match returned {
-        Ok(outputs) => outputs,
-        Err(error) => return Ok(Err(error)),
-    };
-    let marker = Declared::of::<L, K>();
-    finish(
-        &mut context.state,
-        &mut tensors,
-        marker,
-        &mut |visitor| visit(&mut outputs, visitor),
-        location,
-    )?;
-    Ok(Ok(outputs))
+    match returned {
+        Ok(outputs) => finish(forward, outputs, visit).map(Ok),
+        Err(error) => Ok(Err(error)),
+    }
 }
 
 /// For an op without backward: an error if gradients are on and an input wants one.
-pub fn without_gradient<L: Layer<K>, K>(inputs: &[&dyn TensorInput]) -> Result<()> {
-    let info = L::INFO;
-    if !is_grad_enabled() {
+pub fn without_gradient(forward: &Forward<'_>) -> Result<()> {
+    if forward.call.is_none() {
         return Ok(());
     }
-    for (input, declared) in inputs.iter().zip(info.inputs) {
-        if declared.differentiable && wants_gradient(*input) {
-            let name = declared.name;
-            return Err(Error::Unsupported {
-                op: info.name,
-                why: format!(
-                    "the input `{name}` wants a gradient (stop_gradient is false), but this op \
-                     has no backward; give `{name}.detach()`, call it under `no_grad()`, or \
-                     declare `#[stop_gradient] {name}`"
-                ),
-            });
-        }
-    }
-    Ok(())
+    let info = &forward.rules.info;
+    let wanted = |&position: &usize| {
+        info.is_differentiable(position) && wants_gradient(forward.inputs[position])
+    };
+    let wanted = (0..info.inputs).find(wanted).and_then(|position| info.input_name(position));
+    let name = wanted.unwrap_or_default();
+    Err(Error::Unsupported {
+        op: info.name,
+        why: format!(
+            "the input `{name}` wants a gradient (stop_gradient is false), but this op has no \
+             backward; give `{name}.detach()`, call it under `no_grad()`, or declare \
+             `#[stop_gradient] {name}`"
+        ),
+    })
 }
 
 /// A parameter of a type parameter may turn out to be a tensor: then its gradient would be lost.
-pub fn check_plain<L: Layer<K>, K, V: ?Sized>(_: &V, parameter: &'static str) -> Result<()> {
+pub fn check_plain<V: ?Sized>(op: &'static str, _: &V, parameter: &'static str) -> Result<()> {
     let held = type_name::<V>();
     if !holds_tensor(held) {
         return Ok(());
     }
     Err(Error::Unsupported {
-        op: L::INFO.name,
+        op,
         why: format!(
             "the plain parameter `{parameter}` was given a tensor (`{held}`), whose gradient would \
              be lost; a tensor input is declared as `&Tensor<T>`"
@@ -172,62 +183,45 @@ fn misused(error: &Error) -> ! {
     panic!("{error}")
 }
 
-/// Whether the op declares something that forward must then give.
-struct Declared {
-    saved: bool,
-    attrs: bool,
+fn is_not_unit<T: 'static>() -> bool {
+    TypeId::of::<T>() != TypeId::of::<()>()
 }
 
-impl Declared {
-    fn of<L: Layer<K>, K>() -> Self {
-        use std::any::TypeId;
-        let unit = TypeId::of::<()>();
-        Self { saved: TypeId::of::<L::Saved>() != unit, attrs: TypeId::of::<L::Attrs>() != unit }
-    }
-}
-
-fn is_recording(info: &Info, inputs: &[&dyn TensorInput]) -> bool {
-    let mut inputs = inputs.iter().zip(info.inputs);
-    is_grad_enabled()
-        && inputs.any(|(input, declared)| declared.differentiable && wants_gradient(*input))
-}
-
-/// Forward is done: checks what it did, and records.
-fn finish(
-    forward: &mut Forward<'_>,
-    tensors: &mut Tensors,
-    declared: Declared,
-    visit: &mut Visit<'_>,
-    location: &'static Location<'static>,
-) -> Result<()> {
-    let traced = forward.call.is_some().then(trace::end_layer).flatten();
-    if let Some(broken) = forward.broken.take() {
-        return Err(*broken);
-    }
-    let marked = forward.non_differentiable.take().unwrap_or_default();
-    let Some(mut call) = forward.call.take() else {
-        if !marked.is_empty() {
-            look(visit, &mut Layout::default(), tensors);
-            check_marks(forward.info, tensors, &marked)?;
+impl Forward<'_> {
+    /// Forward is done: checks what it did, and records.
+    fn finish(&mut self, visit: &mut Visit<'_>) -> Result<()> {
+        self.off = None;
+        let traced = self.traced.take().map(InLayer::end);
+        if let Some(broken) = self.broken.take() {
+            return Err(*broken);
         }
-        release(visit, forward.inputs);
-        return Ok(());
-    };
-    look(visit, &mut call.layout, tensors);
-    check_marks(forward.info, tensors, &marked)?;
-    call.attrs = forward.attrs.take();
-    check_declared(forward.info, &mut call, &declared)?;
-    let saved = call.saved.get_or_insert_default();
-    saved.iter_mut().for_each(|kept| assign_role(kept, tensors, &marked));
-    let node = NodeRef::record(LayerNode(call), location);
-    attach(visit, node, tensors, &marked);
-    if let Some(notes) = traced {
-        let (name, returned) = (forward.info.name, tensors.outputs().to_vec());
-        let call = Call::Layer(Box::new(Traced { name, forward: notes, returned }));
-        let inputs = forward.inputs.iter().flat_map(|input| primals(*input)).collect();
-        trace::note(Note { call, inputs, outputs: kept(visit), caller: location });
+        let info = &self.rules.info;
+        let tensors = &mut self.tensors;
+        let marked = self.non_differentiable.take().unwrap_or_default();
+        let Some(mut call) = self.call.take() else {
+            if !marked.is_empty() {
+                look(visit, &mut Layout::default(), tensors);
+                check_marks(info, tensors, &marked)?;
+            }
+            release(visit, self.inputs);
+            return Ok(());
+        };
+        look(visit, &mut call.layout, tensors);
+        check_marks(info, tensors, &marked)?;
+        call.attrs = self.attrs.take();
+        check_declared(&mut call)?;
+        let saved = call.saved.get_or_insert_default();
+        saved.iter_mut().for_each(|kept| assign_role(kept, tensors, &marked));
+        let node = NodeRef::record(LayerNode(call), self.location);
+        attach(visit, node, tensors, &marked);
+        if let Some(notes) = traced {
+            let (name, returned) = (info.name, tensors.outputs().to_vec());
+            let call = Call::Layer(Box::new(Traced { name, forward: notes, returned }));
+            let inputs = self.inputs.iter().flat_map(|input| primals(*input)).collect();
+            trace::note(Note { call, inputs, outputs: kept(visit), caller: self.location });
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 fn check_marks(info: &Info, tensors: &Tensors, marked: &[AnyTensor]) -> Result<()> {
@@ -243,18 +237,20 @@ fn check_marks(info: &Info, tensors: &Tensors, marked: &[AnyTensor]) -> Result<(
     Ok(())
 }
 
-fn check_declared(info: &Info, call: &mut Content, declared: &Declared) -> Result<()> {
+/// What the op declares, forward must have given.
+fn check_declared(call: &mut Content) -> Result<()> {
+    let rules = call.rules;
     let missing = |call: &'static str, of: &str| {
         Err(Error::Context {
-            op: info.name,
+            op: rules.info.name,
             call,
             why: format!("`{of}` is declared, but forward returned without this call"),
         })
     };
-    if declared.saved && call.saved.is_empty() {
+    if call.saved.is_empty() && (rules.saves)() {
         return missing("save_for_backward", "type Saved");
     }
-    if declared.attrs && call.attrs.is_none() {
+    if call.attrs.is_none() && (rules.sets)() {
         return missing("set_attrs", "type Attrs");
     }
     Ok(())

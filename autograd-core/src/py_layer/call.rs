@@ -7,17 +7,31 @@ use std::ops::{Deref, DerefMut};
 
 use smallvec::SmallVec;
 
-use super::Info;
-use super::forward_mode::{Primal, Rules};
+use super::forward_mode::{Primal, RawJvp};
+use super::info::Info;
+use super::node::RawBackward;
 use super::saved::Pack;
+use crate::error::Result;
 use crate::graph::{Edge, State};
 
 /// The edges of a layer's node.
 pub(super) type Edges = SmallVec<[Edge; 2]>;
 
+/// What is the same in all calls of a layer.
+pub(super) struct Rules {
+    pub(super) info: Info,
+    /// Whether forward must save something.
+    pub(super) saves: fn() -> bool,
+    /// Whether forward must set attributes.
+    pub(super) sets: fn() -> bool,
+    /// What its node does with gradients.
+    pub(super) pull: fn(&RawBackward<'_>) -> Result<()>,
+    /// What its node does with tangents; `None` for a layer without `fn jvp`.
+    pub(super) push: Option<fn(&RawJvp<'_>) -> Result<()>>,
+}
+
 /// The notes of one call.
 pub(super) struct Content {
-    pub(super) info: &'static Info,
     pub(super) rules: &'static Rules,
     /// One for each tensor of the differentiable inputs.
     pub(super) edges: Edges,
@@ -114,9 +128,8 @@ impl Tensors {
 }
 
 impl Content {
-    fn new(info: &'static Info, rules: &'static Rules) -> Self {
+    fn new(rules: &'static Rules) -> Self {
         Self {
-            info,
             rules,
             edges: Edges::default(),
             layout: Layout::default(),
@@ -126,10 +139,18 @@ impl Content {
         }
     }
 
+    /// What forward set beside tensors.
+    pub(super) fn attrs(&self) -> &dyn Any {
+        match self.attrs.as_deref() {
+            Some(attrs) => attrs,
+            None => &(),
+        }
+    }
+
     /// Drops what is held, keeps the memory.
     fn clear(&mut self) {
         if self.spilled() {
-            *self = Self::new(self.info, self.rules);
+            *self = Self::new(self.rules);
             return;
         }
         self.edges.clear();
@@ -162,13 +183,12 @@ thread_local! {
 }
 
 impl Call {
-    pub(super) fn new(info: &'static Info, rules: &'static Rules) -> Self {
+    pub(super) fn new(rules: &'static Rules) -> Self {
         // A thread that is ending has no spares any more.
         let spare = SPARES.try_with(|spares| spares.borrow_mut().pop()).ok().flatten();
         let Some(mut content) = spare else {
-            return Self(Some(Box::new(Content::new(info, rules))));
+            return Self(Some(Box::new(Content::new(rules))));
         };
-        content.info = info;
         content.rules = rules;
         Self(Some(content))
     }

@@ -2,17 +2,19 @@
 
 use std::any::Any;
 use std::marker::PhantomData;
+use std::panic::Location;
 
 use smallvec::SmallVec;
 
-use super::call::Call;
+use super::call::{Call, Rules, Tensors};
 use super::inputs::{TensorInput, contains, wants_gradient};
 use super::node::NeedsGrad;
 use super::proof::LayerAttrs;
 use super::saved::IntoSaved;
-use super::{Info, Layer, Needs};
+use super::{Layer, Needs};
 use crate::error::Error;
-use crate::graph::{AnyTensor, Element, Tensor};
+use crate::graph::{AnyTensor, Element, GradMode, Tensor};
+use crate::ops::trace::InLayer;
 
 /// What forward of a layer works with beside its inputs.
 ///
@@ -44,14 +46,22 @@ use crate::graph::{AnyTensor, Element, Tensor};
 /// ```
 #[doc(alias = "PyLayerContext")]
 pub struct ForwardContext<'a, L> {
-    pub(super) state: Forward<'a>,
+    #[doc(hidden)]
+    pub state: Forward<'a>,
     layer: PhantomData<fn() -> L>,
 }
 
 /// What forward did with its context.
-pub(super) struct Forward<'a> {
-    pub(super) info: &'static Info,
+#[doc(hidden)]
+pub struct Forward<'a> {
+    pub(super) rules: &'static Rules,
     pub(super) inputs: &'a [&'a dyn TensorInput],
+    pub(super) location: &'static Location<'static>,
+    pub(super) tensors: Tensors,
+    /// Recording is off while forward runs.
+    pub(super) off: Option<GradMode>,
+    /// What forward does is noted by itself where a closure is traced.
+    pub(super) traced: Option<InLayer>,
     /// Notes for the node, if this call is recorded.
     pub(super) call: Option<Call>,
     saved: bool,
@@ -64,9 +74,27 @@ pub(super) struct Forward<'a> {
 }
 
 impl Forward<'_> {
+    // One function for all layers that save the same type.
+    fn save<S, V: IntoSaved<S>>(&mut self, tensors: V) {
+        if self.saved {
+            return self.refuse_second("save_for_backward");
+        }
+        self.saved = true;
+        if let Some(call) = &mut self.call {
+            tensors.pack(call.saved.get_or_insert_default());
+        }
+    }
+
+    fn set(&mut self, attrs: impl LayerAttrs) {
+        if self.attrs.is_some() {
+            return self.refuse_second("set_attrs");
+        }
+        self.attrs = Some(attrs.keep());
+    }
+
     #[cold]
     fn refuse(&mut self, call: &'static str, why: String) {
-        let op = self.info.name;
+        let op = self.rules.info.name;
         self.broken.get_or_insert_with(|| Box::new(Error::Context { op, call, why }));
     }
 
@@ -78,14 +106,18 @@ impl Forward<'_> {
 
 impl<'a, L> ForwardContext<'a, L> {
     pub(super) fn new(
-        info: &'static Info,
+        rules: &'static Rules,
         inputs: &'a [&'a dyn TensorInput],
-        call: Option<Call>,
+        location: &'static Location<'static>,
     ) -> Self {
         let state = Forward {
-            info,
+            rules,
             inputs,
-            call,
+            location,
+            tensors: Tensors::default(),
+            off: None,
+            traced: None,
+            call: None,
             saved: false,
             attrs: None,
             non_differentiable: None,
@@ -108,13 +140,7 @@ impl<'a, L> ForwardContext<'a, L> {
         L: Layer<K>,
         V: IntoSaved<L::Checked>,
     {
-        if self.state.saved {
-            return self.state.refuse_second("save_for_backward");
-        }
-        self.state.saved = true;
-        if let Some(call) = &mut self.state.call {
-            tensors.pack(call.saved.get_or_insert_default());
-        }
+        self.state.save::<L::Checked, V>(tensors);
     }
 
     /// Keeps something that is not a tensor for backward, which gets it from
@@ -123,10 +149,7 @@ impl<'a, L> ForwardContext<'a, L> {
     where
         L: Layer<K>,
     {
-        if self.state.attrs.is_some() {
-            return self.state.refuse_second("set_attrs");
-        }
-        self.state.attrs = Some(attrs.keep());
+        self.state.set(attrs);
     }
 
     /// States that an output which is one of these inputs shall be a tensor of its own. It is so
@@ -164,7 +187,7 @@ impl<'a, L> ForwardContext<'a, L> {
             return self.state.refuse_second("set_materialize_grads");
         }
         self.state.materialize_set = true;
-        if let (false, [bare, ..]) = (materialize, self.state.info.bare) {
+        if let (false, Some(bare)) = (materialize, self.state.rules.info.first_bare()) {
             let why = format!(
                 "`false` needs gradient parameters that can be `None`, but `{bare}` is not an \
                  `Option`: write `{bare}: Option<&Tensor<..>>` in backward"
@@ -184,14 +207,14 @@ impl<'a, L> ForwardContext<'a, L> {
 
 impl NeedsGrad for Forward<'_> {
     fn one(&self, group: usize) -> bool {
-        self.call.is_some() && self.info.inputs[group].differentiable && {
-            wants_gradient(self.inputs[group])
-        }
+        self.call.is_some()
+            && self.rules.info.is_differentiable(group)
+            && wants_gradient(self.inputs[group])
     }
 
     fn list(&self, group: usize) -> Vec<bool> {
         let input = self.inputs[group];
-        let wants = self.call.is_some() && self.info.inputs[group].differentiable;
+        let wants = self.call.is_some() && self.rules.info.is_differentiable(group);
         super::inputs::each_wants(input).into_iter().map(|each| wants && each).collect()
     }
 }
@@ -297,12 +320,7 @@ pub struct BackwardContext<'a, L> {
 }
 
 impl<'a, L> BackwardContext<'a, L> {
-    pub(super) fn new<S: 'static>(
-        saved: &'a S,
-        attrs: Option<&'a (dyn Any + Send + Sync)>,
-        needs: &'a dyn NeedsGrad,
-    ) -> Self {
-        let attrs = attrs.map_or(&() as &dyn Any, |attrs| attrs);
+    pub(super) fn new(saved: &'a dyn Any, attrs: &'a dyn Any, needs: &'a dyn NeedsGrad) -> Self {
         Self { saved, attrs, needs, layer: PhantomData }
     }
 
@@ -371,11 +389,7 @@ pub struct JvpContext<'a, L> {
 }
 
 impl<'a, L> JvpContext<'a, L> {
-    pub(super) fn new<S: 'static>(
-        saved: &'a S,
-        attrs: Option<&'a (dyn Any + Send + Sync)>,
-    ) -> Self {
-        let attrs = attrs.map_or(&() as &dyn Any, |attrs| attrs);
+    pub(super) fn new(saved: &'a dyn Any, attrs: &'a dyn Any) -> Self {
         Self { saved, attrs, layer: PhantomData }
     }
 

@@ -1,6 +1,5 @@
 //! Forward mode through a layer with `fn jvp`.
 
-use std::any::Any;
 use std::cell::{OnceCell, RefCell};
 use std::fmt::Display;
 use std::mem;
@@ -17,13 +16,6 @@ use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, At, Element, ForwardMode, GradMode, Push, Slots, Tensor, for_any};
 use crate::ops::Float;
 
-/// What a layer's node does with gradients and with tangents.
-pub(super) struct Rules {
-    pub(super) pull: fn(&super::RawBackward<'_>) -> Result<()>,
-    /// `None` for a layer without `fn jvp`.
-    pub(super) push: Option<fn(&RawJvp<'_>) -> Result<()>>,
-}
-
 /// An input as `jvp` will see it, and its version.
 pub(super) type Primal = (AnyTensor, u32);
 
@@ -32,9 +24,9 @@ pub(super) fn keep_inputs(call: &mut Content, inputs: &[&dyn TensorInput]) {
     if call.rules.push.is_none() || !ForwardMode::is_on() {
         return;
     }
-    let declared = inputs.iter().zip(call.info.inputs);
-    let declared = declared.filter(|(_, declared)| declared.differentiable);
-    let tensors = declared.flat_map(|(input, _)| primals(*input));
+    let info = &call.rules.info;
+    let positions = (0..inputs.len()).filter(|&position| info.is_differentiable(position));
+    let tensors = positions.flat_map(|position| primals(inputs[position]));
     let with_version = tensors.map(|tensor| {
         let version = tensor.version();
         (tensor, version)
@@ -45,7 +37,7 @@ pub(super) fn keep_inputs(call: &mut Content, inputs: &[&dyn TensorInput]) {
 impl Content {
     /// Calls the user's `jvp`, if there is one.
     pub(super) fn push_tangents(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
-        let once = self.info.once_differentiable;
+        let once = self.rules.info.once_differentiable;
         let (Some(function), Some(inputs)) = (self.rules.push, &self.inputs) else {
             // Its backward is not made of differentiable ops, so it cannot be transposed.
             return match once {
@@ -89,13 +81,14 @@ impl Content {
             let (first, count) = self.layout.group(*group);
             (first..first + count).contains(&tensor)
         };
-        let group = (0..self.info.inputs.len()).find(holds);
-        group.map_or_else(|| "an input".to_owned(), |at| self.info.inputs[at].name.to_owned())
+        let info = &self.rules.info;
+        let name = (0..info.inputs).find(holds).and_then(|group| info.input_name(group));
+        name.unwrap_or("an input").to_owned()
     }
 
     fn no_forward_mode(&self) -> Error {
         Error::Unsupported {
-            op: self.info.name,
+            op: self.rules.info.name,
             why: "its backward is `once_differentiable`, so forward mode cannot be had from it; \
                   write `fn jvp` in the op, or remove that argument of #[py_layer] if backward is \
                   made of differentiable ops"
@@ -123,8 +116,7 @@ impl RawJvp<'_> {
 
     /// The context of `jvp`.
     pub fn context<'s, L: Layer<K>, K>(&'s self, saved: &'s L::Saved) -> JvpContext<'s, L> {
-        let attrs = self.layer.attrs.as_deref().map(|attrs| attrs as &(dyn Any + Send + Sync));
-        JvpContext::new(saved, attrs)
+        JvpContext::new(saved, self.layer.attrs())
     }
 
     /// Input `group` and its tangents.
@@ -145,7 +137,7 @@ impl RawJvp<'_> {
     /// What `jvp` returned for output `group`.
     pub fn give<O: ?Sized, G: TangentFor<O>>(&self, group: usize, tangents: G) -> Result<()> {
         let tangents = tangents.entries().into_list();
-        let (first, count) = self.layer.layout.group(self.layer.info.inputs.len() + group);
+        let (first, count) = self.layer.layout.group(self.layer.rules.info.inputs + group);
         let (op, location) = (self.at.op, self.at.location);
         if tangents.len() != count {
             let (expected, found) = (count, tangents.len());
@@ -172,7 +164,7 @@ impl RawJvp<'_> {
 
     /// `the output`, or `output 1[0]`.
     fn output_name(&self, group: usize, position: Option<usize>) -> String {
-        let only = self.layer.layout.groups() == self.layer.info.inputs.len() + 1;
+        let only = self.layer.layout.groups() == self.layer.rules.info.inputs + 1;
         let name = if only { "the output".to_owned() } else { format!("output {group}") };
         position.map_or(name.clone(), |position| format!("{name}[{position}]"))
     }

@@ -1,10 +1,9 @@
 //! Tensor inputs: what forward takes, and how edges are drawn from it.
 
-use super::Info;
-use super::call::{Call, Content, Tensors};
-use super::forward_mode::{Rules, keep_inputs};
+use super::call::{Call, Content, Rules, Tensors};
+use super::forward_mode::keep_inputs;
 use crate::graph::{AnyTensor, Element, Tensor};
-use crate::ops::{Float, trace};
+use crate::ops::Float;
 
 /// A tensor input of a layer: a tensor, an optional tensor or a list of tensors.
 #[doc(hidden)]
@@ -79,16 +78,14 @@ enum Task<'a> {
 /// Notes of all inputs in one go, before forward runs.
 pub(super) fn note(
     inputs: &[&dyn TensorInput],
-    info: &'static Info,
     rules: &'static Rules,
     tensors: &mut Tensors,
 ) -> Call {
-    trace::begin_layer();
-    let mut call = Call::new(info, rules);
-    for (group, (input, declared)) in inputs.iter().zip(info.inputs).enumerate() {
-        let group = u16::try_from(group).unwrap_or(u16::MAX);
+    let mut call = Call::new(rules);
+    for (position, input) in inputs.iter().enumerate() {
+        let group = u16::try_from(position).unwrap_or(u16::MAX);
         let mut count = 0;
-        let task = if declared.differentiable {
+        let task = if rules.info.is_differentiable(position) {
             Task::Edges(&mut call, tensors, group, &mut count)
         } else {
             Task::Address(tensors, group)

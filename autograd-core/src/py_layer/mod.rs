@@ -1,8 +1,8 @@
 //! Layers: ops whose gradient a user writes.
 //!
 //! [`py_layer`](macro@crate::py_layer) turns an impl block into a [`Layer`] and an `apply`. What it
-//! generates calls [`apply`](apply::apply), which runs the user's forward and records a node; in
-//! backward the node calls the generated `pull`, which calls the user's backward. Element types
+//! generates calls [`start`](apply::start), the user's forward and [`finish`](apply::finish), which
+//! records a node; in backward the node calls the generated `pull`, which calls the user's backward. Element types
 //! are erased at the border: the node is the same type for every layer.
 
 mod apply;
@@ -11,6 +11,7 @@ mod call;
 mod context;
 mod forward_mode;
 mod grads;
+mod info;
 mod inputs;
 mod node;
 mod outputs;
@@ -18,13 +19,14 @@ mod plain;
 mod proof;
 mod saved;
 
-pub use apply::{apply, apply_fallible, check_plain, expect, without_gradient};
+pub use apply::{check_plain, expect, finish, finish_fallible, start, without_gradient};
 pub use builder::{Given, GivenOr, NotGiven, Optional, Required, Set};
 pub use context::{
-    BackwardContext, ForwardContext, InBackward, InForward, JvpContext, NotInJvp, Outputs,
+    BackwardContext, Forward, ForwardContext, InBackward, InForward, JvpContext, NotInJvp, Outputs,
 };
 pub use forward_mode::{Dual, JvpForm, JvpInput, RawJvp, TangentFor, TangentParam, TangentsFor};
 pub use grads::{GradFor, GradParam, Gradient, GradsFor, NamedGrad};
+pub use info::Info;
 pub use inputs::{DifferentiableInput, TensorInput};
 pub use node::{NeedsGrad, RawBackward};
 pub use outputs::{NoTensors, PlainOutput, TensorOutput, Visitor};
@@ -62,8 +64,8 @@ pub trait Layer<Key>: Sized {
     type Attrs: LayerAttrs;
     /// A struct with a field for each tensor input; `()` where nothing asks for it.
     type Needs: Needs;
-    /// What is the same in every call.
-    const INFO: &'static Info;
+    /// What is the same in every call, in a line that [`Info`] reads.
+    const INFO: &'static str;
     /// Calls the user's backward.
     fn pull(raw: &RawBackward<'_>, context: &BackwardContext<'_, Self>);
     /// Calls the user's `jvp`, if there is one.
@@ -79,28 +81,4 @@ pub trait Needs {
 
 impl Needs for () {
     fn of(_: &dyn NeedsGrad) {}
-}
-
-/// What is known of an op when compiling.
-#[doc(hidden)]
-#[derive(Debug)]
-pub struct Info {
-    /// The op's name.
-    pub name: &'static str,
-    /// Its tensor inputs in the order of forward's parameters.
-    pub inputs: &'static [InputInfo],
-    /// Backward's gradient parameters that are no `Option`.
-    pub bare: &'static [&'static str],
-    /// Whether the op says `once_differentiable`.
-    pub once_differentiable: bool,
-}
-
-/// A tensor input as it is declared.
-#[doc(hidden)]
-#[derive(Debug)]
-pub struct InputInfo {
-    /// Its name.
-    pub name: &'static str,
-    /// False behind `#[stop_gradient]`.
-    pub differentiable: bool,
 }

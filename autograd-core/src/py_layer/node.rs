@@ -1,5 +1,6 @@
 //! The node of a layer: one type for all layers.
 
+use std::any::Any;
 use std::cell::{RefCell, RefMut};
 use std::mem;
 use std::panic::Location;
@@ -21,7 +22,7 @@ pub(super) struct LayerNode(pub(super) Call);
 
 impl Rule for LayerNode {
     fn name(&self) -> &'static str {
-        self.0.info.name
+        self.0.rules.info.name
     }
 
     fn edges(&self) -> &[Edge] {
@@ -31,8 +32,8 @@ impl Rule for LayerNode {
     fn pull(&self, pull: &mut Pull<'_>) -> Result<()> {
         let call = &*self.0;
         let kept = call.saved.take(pull, visit(call))?;
-        let (op, location, node) = (call.info.name, pull.node.location, pull.node);
-        let once = call.info.once_differentiable;
+        let (op, location, node) = (call.rules.info.name, pull.node.location, pull.node);
+        let once = call.rules.info.once_differentiable;
         let create_graph = pull.create_graph && !once;
         // Backward may change them in place; nobody else shall see that.
         let mut grads = mem::take(&mut pull.grads);
@@ -76,13 +77,13 @@ impl Rule for LayerNode {
 
 /// Shows the places of what a call saved.
 pub(super) fn visit(call: &Content) -> impl Fn(&mut Pack, &mut Visit<'_>) -> Result<()> + use<> {
-    let info = call.info;
+    let info = &call.rules.info;
     move |saved, visit| saved::visit(saved, info, visit)
 }
 
 /// What forward saved, as its declared type.
 pub(super) fn unpack<S: Saved>(layer: &Content, kept: RefMut<'_, Pack>, at: &At<'_>) -> Result<S> {
-    S::unpack(&mut Unpack { kept, next: 0, at: At { ..*at }, info: layer.info, position: 0 })
+    S::unpack(&mut Unpack { kept, next: 0, at: At { ..*at }, info: &layer.rules.info, position: 0 })
 }
 
 /// One visit of a layer's node: what the generated `pull` works with.
@@ -101,9 +102,9 @@ pub struct RawBackward<'a> {
 /// Runs a layer's backward: what forward saved is unpacked, and gradients come by the generated
 /// `pull`.
 pub(super) fn run<L: Layer<K>, K>(raw: &RawBackward<'_>) -> Result<()> {
-    let saved = raw.saved::<L, K>()?;
-    L::pull(raw, &raw.context::<L, K>(&saved));
-    raw.broken.take().map_or(Ok(()), Err)
+    let saved = raw.saved::<L::Saved>()?;
+    L::pull(raw, &BackwardContext::new(&saved, raw.attrs(), raw));
+    raw.result()
 }
 
 impl RawBackward<'_> {
@@ -117,18 +118,21 @@ impl RawBackward<'_> {
     }
 
     /// What forward saved.
-    fn saved<L: Layer<K>, K>(&self) -> Result<L::Saved> {
+    fn saved<S: Saved>(&self) -> Result<S> {
         unpack(self.layer, self.kept.borrow_mut(), &self.at)
     }
 
-    /// The context of backward.
-    fn context<'s, L: Layer<K>, K>(&'s self, saved: &'s L::Saved) -> BackwardContext<'s, L> {
-        BackwardContext::new(saved, self.layer.attrs.as_deref(), self)
+    fn attrs(&self) -> &dyn Any {
+        self.layer.attrs()
+    }
+
+    fn result(&self) -> Result<()> {
+        self.broken.take().map_or(Ok(()), Err)
     }
 
     /// The gradients of output `group`.
     pub fn gradient<O: TensorOutput>(&self, group: usize) -> Gradient<'_, O> {
-        let group = self.layer.info.inputs.len() + group;
+        let group = self.layer.rules.info.inputs + group;
         let (first, count) = self.layer.layout.group(group);
         let inputs = self.layer.edges.len();
         let mut slot = first - inputs.min(first);
@@ -212,7 +216,7 @@ impl RawBackward<'_> {
     }
 
     fn name(&self, group: usize, position: Option<usize>) -> String {
-        let name = self.layer.info.inputs[group].name;
+        let name = self.layer.rules.info.input_name(group).unwrap_or("an input");
         position.map_or_else(|| name.to_owned(), |position| format!("{name}[{position}]"))
     }
 
@@ -265,7 +269,7 @@ impl Barrier {
     ) -> NodeRef {
         let mut edges = layer.edges.clone();
         edges.extend(grads.iter().flatten().map(|grad| for_any!(grad, t => t.edge())));
-        NodeRef::record(Self { op: layer.info.name, edges }, location)
+        NodeRef::record(Self { op: layer.rules.info.name, edges }, location)
     }
 }
 

@@ -7,9 +7,8 @@
 use std::any::Any;
 use std::marker::PhantomData;
 
-use super::Layer;
-use super::apply::{apply, apply_fallible};
-use super::context::ForwardContext;
+use super::apply::{finish, finish_fallible};
+use super::context::Forward;
 use super::forward_mode::{Dual, JvpForm, RawJvp, TangentFor};
 use super::grads::{GradFor, Gradient};
 use super::inputs::{DifferentiableInput, TensorInput};
@@ -126,24 +125,18 @@ impl<T: Float> Known<Tensor<T>> {
         raw.give(group, grad);
     }
 
-    /// Runs a layer whose only output is a tensor, or a list of tensors.
-    #[track_caller]
-    pub fn apply<L: Layer<K>, K, O: TensorOutput>(
-        &self,
-        inputs: &[&dyn TensorInput],
-        forward: impl FnOnce(&mut ForwardContext<'_, L>) -> O,
-    ) -> Result<O> {
-        apply(inputs, forward, |output, visitor| visitor.output(output))
+    /// Ends the call of a layer whose only output is a tensor, or a list of tensors.
+    pub fn finish<O: TensorOutput>(&self, forward: &mut Forward<'_>, output: O) -> Result<O> {
+        finish(forward, output, |output, visitor| visitor.output(output))
     }
 
     /// The same for a forward that returns a `Result` of its own.
-    #[track_caller]
-    pub fn apply_fallible<L: Layer<K>, K, O: TensorOutput, E>(
+    pub fn finish_fallible<O: TensorOutput, E>(
         &self,
-        inputs: &[&dyn TensorInput],
-        forward: impl FnOnce(&mut ForwardContext<'_, L>) -> Result<O, E>,
+        forward: &mut Forward<'_>,
+        returned: Result<O, E>,
     ) -> Result<Result<O, E>> {
-        apply_fallible(inputs, forward, |output, visitor| visitor.output(output))
+        finish_fallible(forward, returned, |output, visitor| visitor.output(output))
     }
 
     /// An input and its tangents.
@@ -188,19 +181,11 @@ pub trait Unknown {
         unproven()
     }
     /// Accepts anything.
-    fn apply<L, K, O>(
-        &self,
-        _: &[&dyn TensorInput],
-        _: impl FnOnce(&mut ForwardContext<'_, L>) -> O,
-    ) -> Result<O> {
+    fn finish<O>(&self, _: &mut Forward<'_>, _: O) -> Result<O> {
         unproven()
     }
     /// Accepts anything.
-    fn apply_fallible<L, K, O, E>(
-        &self,
-        _: &[&dyn TensorInput],
-        _: impl FnOnce(&mut ForwardContext<'_, L>) -> Result<O, E>,
-    ) -> Result<Result<O, E>> {
+    fn finish_fallible<O, E>(&self, _: &mut Forward<'_>, _: Result<O, E>) -> Result<Result<O, E>> {
         unproven()
     }
     /// Accepts anything.

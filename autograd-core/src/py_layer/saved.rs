@@ -88,8 +88,8 @@ impl Role {
     /// What errors call a saved tensor: an input by its name, others by their position among all.
     fn name(self, info: &Info, position: usize) -> String {
         match self {
-            Self::Input(group) => match info.inputs.get(usize::from(group)) {
-                Some(input) => input.name.to_owned(),
+            Self::Input(group) => match info.input_name(usize::from(group)) {
+                Some(name) => name.to_owned(),
                 None => format!("input {group}"),
             },
             _ => format!("saved tensor {position}"),

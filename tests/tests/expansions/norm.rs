@@ -34,17 +34,7 @@ const _: () = {
         type Checked = Self::Saved;
         type Attrs = ();
         type Needs = ();
-        const INFO: &'static __autograd::Info = &__autograd::Info {
-            name: "Norm",
-            inputs: &[
-                __autograd::InputInfo {
-                    name: "x",
-                    differentiable: true,
-                },
-            ],
-            bare: &[],
-            once_differentiable: false,
-        };
+        const INFO: &'static ::core::primitive::str = "Norm x";
         fn pull(
             raw: &__autograd::RawBackward<'_>,
             context: &__autograd::BackwardContext<'_, Self>,
@@ -57,6 +47,7 @@ const _: () = {
     impl Norm {
         ///Runs the op on these inputs.
         #[track_caller]
+        #[inline]
         fn apply(x: &Tensor<f64>) -> Tensor<f64> {
             __autograd::expect(Self::try_apply(x))
         }
@@ -72,18 +63,10 @@ If a context call was against its rules, or an input against the op's.*/
             let inputs: &[&dyn __autograd::TensorInput] = &[
                 __autograd::Known::<Tensor<f64>>::new().input(&x),
             ];
-            __autograd::without_gradient::<Self, NormKey>(inputs)?;
-            __autograd::Known::<Tensor<f64>>::new()
-                .apply::<
-                    Self,
-                    NormKey,
-                    _,
-                >(
-                    inputs,
-                    |context: &mut __autograd::ForwardContext<'_, Self>| {
-                        Self::forward(context, x)
-                    },
-                )
+            let mut context = __autograd::start::<Self, NormKey>(inputs);
+            __autograd::without_gradient(&context.state)?;
+            let returned = Self::forward(&mut context, x);
+            __autograd::Known::<Tensor<f64>>::new().finish(&mut context.state, returned)
         }
     }
     mod NormArguments {
@@ -94,6 +77,7 @@ If a context call was against its rules, or an input against the op's.*/
     struct NormWith<Argument0>(Argument0);
     impl Norm {
         /// Starts a call with arguments by name, in any order; ends with `apply()`.
+        #[inline]
         fn with() -> NormWith<__autograd::Required> {
             NormWith(__autograd::Required)
         }

@@ -42,17 +42,7 @@ const _: () = {
         type Checked = Self::Saved;
         type Attrs = ();
         type Needs = ();
-        const INFO: &'static __autograd::Info = &__autograd::Info {
-            name: "Repeat",
-            inputs: &[
-                __autograd::InputInfo {
-                    name: "xs",
-                    differentiable: true,
-                },
-            ],
-            bare: &[],
-            once_differentiable: true,
-        };
+        const INFO: &'static ::core::primitive::str = "Repeat xs |  | once";
         fn pull(
             raw: &__autograd::RawBackward<'_>,
             context: &__autograd::BackwardContext<'_, Self>,
@@ -71,6 +61,7 @@ const _: () = {
     impl<T: Float, const N: usize> Repeat<T, N> {
         ///Runs the op on these inputs.
         #[track_caller]
+        #[inline]
         fn apply(xs: &[Tensor<T>]) -> [Tensor<T>; N] {
             __autograd::expect(Self::try_apply(xs))
         }
@@ -86,17 +77,9 @@ If a context call was against its rules, or an input against the op's.*/
             let inputs: &[&dyn __autograd::TensorInput] = &[
                 __autograd::Known::<Tensor<T>>::new().input(&xs),
             ];
-            __autograd::Known::<Tensor<T>>::new()
-                .apply::<
-                    Self,
-                    RepeatKey,
-                    _,
-                >(
-                    inputs,
-                    |context: &mut __autograd::ForwardContext<'_, Self>| {
-                        Self::forward(context, xs)
-                    },
-                )
+            let mut context = __autograd::start::<Self, RepeatKey>(inputs);
+            let returned = Self::forward(&mut context, xs);
+            __autograd::Known::<Tensor<T>>::new().finish(&mut context.state, returned)
         }
     }
     mod RepeatArguments {
@@ -110,6 +93,7 @@ If a context call was against its rules, or an input against the op's.*/
     );
     impl<T: Float, const N: usize> Repeat<T, N> {
         /// Starts a call with arguments by name, in any order; ends with `apply()`.
+        #[inline]
         fn with() -> RepeatWith<T, N, __autograd::Required> {
             RepeatWith(__autograd::Required, ::core::marker::PhantomData)
         }

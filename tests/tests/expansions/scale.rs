@@ -61,25 +61,7 @@ const _: () = {
         type Checked = Self::Saved;
         type Attrs = f64;
         type Needs = ();
-        const INFO: &'static __autograd::Info = &__autograd::Info {
-            name: "Scale",
-            inputs: &[
-                __autograd::InputInfo {
-                    name: "x",
-                    differentiable: true,
-                },
-                __autograd::InputInfo {
-                    name: "w",
-                    differentiable: true,
-                },
-                __autograd::InputInfo {
-                    name: "at",
-                    differentiable: false,
-                },
-            ],
-            bare: &["dy"],
-            once_differentiable: false,
-        };
+        const INFO: &'static ::core::primitive::str = "Scale x w ~at | dy";
         fn pull(
             raw: &__autograd::RawBackward<'_>,
             context: &__autograd::BackwardContext<'_, Self>,
@@ -106,6 +88,7 @@ const _: () = {
     impl Scale {
         ///Runs the op on these inputs.
         #[track_caller]
+        #[inline]
         fn apply(
             x: &Tensor<f64>,
             w: &Tensor<f64>,
@@ -138,16 +121,11 @@ If a context call was against its rules, or an input against the op's.*/
                 __autograd::Known::<Tensor<f64>>::new().input(&w),
                 __autograd::Known::<Tensor<i64>>::new().constant(&at),
             ];
-            __autograd::apply_fallible::<
-                Self,
-                ScaleKey,
-                _,
-                _,
-            >(
-                inputs,
-                |context: &mut __autograd::ForwardContext<'_, Self>| {
-                    Self::forward(context, x, w, at, by)
-                },
+            let mut context = __autograd::start::<Self, ScaleKey>(inputs);
+            let returned = Self::forward(&mut context, x, w, at, by);
+            __autograd::finish_fallible(
+                &mut context.state,
+                returned,
                 |out, visitor| {
                     __autograd::Known::<Tensor<f64>>::new().output(visitor, &mut out.0);
                     if false {
@@ -180,6 +158,7 @@ If a context call was against its rules, or an input against the op's.*/
     );
     impl Scale {
         /// Starts a call with arguments by name, in any order; ends with `apply()`.
+        #[inline]
         fn with() -> ScaleWith<
             __autograd::Required,
             __autograd::Required,

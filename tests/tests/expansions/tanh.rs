@@ -40,17 +40,7 @@ const _: () = {
         type Checked = Self::Saved;
         type Attrs = ();
         type Needs = ();
-        const INFO: &'static __autograd::Info = &__autograd::Info {
-            name: "Tanh",
-            inputs: &[
-                __autograd::InputInfo {
-                    name: "x",
-                    differentiable: true,
-                },
-            ],
-            bare: &["dy"],
-            once_differentiable: false,
-        };
+        const INFO: &'static ::core::primitive::str = "Tanh x | dy";
         fn pull(
             raw: &__autograd::RawBackward<'_>,
             context: &__autograd::BackwardContext<'_, Self>,
@@ -69,6 +59,7 @@ const _: () = {
     impl Tanh {
         ///Runs the op on these inputs.
         #[track_caller]
+        #[inline]
         pub fn apply(x: &Tensor<f64>) -> Tensor<f64> {
             __autograd::expect(Self::try_apply(x))
         }
@@ -84,17 +75,9 @@ If a context call was against its rules, or an input against the op's.*/
             let inputs: &[&dyn __autograd::TensorInput] = &[
                 __autograd::Known::<Tensor<f64>>::new().input(&x),
             ];
-            __autograd::Known::<Tensor<f64>>::new()
-                .apply::<
-                    Self,
-                    TanhKey,
-                    _,
-                >(
-                    inputs,
-                    |context: &mut __autograd::ForwardContext<'_, Self>| {
-                        Self::forward(context, x)
-                    },
-                )
+            let mut context = __autograd::start::<Self, TanhKey>(inputs);
+            let returned = Self::forward(&mut context, x);
+            __autograd::Known::<Tensor<f64>>::new().finish(&mut context.state, returned)
         }
     }
     mod TanhArguments {
@@ -105,6 +88,7 @@ If a context call was against its rules, or an input against the op's.*/
     pub struct TanhWith<Argument0>(Argument0);
     impl Tanh {
         /// Starts a call with arguments by name, in any order; ends with `apply()`.
+        #[inline]
         pub fn with() -> TanhWith<__autograd::Required> {
             TanhWith(__autograd::Required)
         }
