@@ -378,7 +378,7 @@ fn apply_has_the_words_of_forward() {
     let file = syn::parse2::<syn::File>(expansion).expect("an expansion is valid Rust");
     let text = prettyplease::unparse(&file);
     for words in [
-        "/// Computes it.\n        #[track_caller]\n        pub fn apply(",
+        "/// Computes it.\n        #[track_caller]\n        #[inline]\n        pub fn apply(",
         "r#type: &Tensor<f64>,\n            by: f64,\n            argument_2: (u8, u8),\n        ) -> Tensor<f64>",
     ] {
         assert!(text.contains(words), "{words}\n{text}");

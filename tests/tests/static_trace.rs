@@ -222,3 +222,30 @@ fn a_traced_program_goes_to_a_file_and_back() {
     let after = executor.run(&loaded, &[("x", &fed)], &[&y.name(), &dx.name()]).unwrap();
     assert_eq!(values(&before), values(&after));
 }
+
+#[py_layer]
+impl Refusing {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Result<Tensor<f64>, String> {
+        Err(format!("nothing for {}", x.exp().sum()))
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy.clone()
+    }
+}
+
+/// What a forward did before it failed is no part of the trace; what comes after is.
+#[test]
+fn a_layer_that_fails_leaves_nothing_in_the_trace() {
+    let (program, figures) = both(
+        |x| match Refusing::apply(&(x * 2.0)) {
+            Ok(y) => y,
+            Err(_) => x.square() * 3.0,
+        },
+        [2, 3],
+    );
+    assert_close(&figures);
+    let text = program.to_string();
+    assert!(!text.contains("exp"), "{text}");
+    assert!(text.contains("square"), "{text}");
+}
