@@ -46,9 +46,10 @@ use point::{Subject, check, is_float, leaves, numbers, random, require_float, te
 ///
 /// # Errors
 ///
-/// [`Error::GradientWrong`] and, where an op of `f` has a `fn jvp`, [`Error::JvpWrong`] name the
-/// input and the direction and give both numbers;
-/// [`Error::Unsupported`] where two runs of `f` differ; also what the backward of `f` may return.
+/// [`GradientWrong`](crate::Error::GradientWrong) and, where an op of `f` has a `fn jvp`,
+/// [`JvpWrong`](crate::Error::JvpWrong) name the input and the direction and give both numbers;
+/// [`Unsupported`](crate::Error::Unsupported) where two runs of `f` differ; also what the backward
+/// of `f` may return.
 pub fn gradcheck(f: impl Fn(&[Tensor<f64>]) -> Tensor<f64>, inputs: &[Tensor<f64>]) -> Result<()> {
     gradcheck_any(|inputs| f(&typed(inputs)).into(), &erased(inputs))
 }
@@ -96,7 +97,7 @@ pub fn gradgradcheck(
 ///
 /// # Errors
 ///
-/// As [`gradcheck`]; [`Error::Unsupported`] too for a result without a gradient.
+/// As [`gradcheck`]; [`Unsupported`](crate::Error::Unsupported) too for a result without a gradient.
 pub fn gradcheck_any(f: impl Fn(&[AnyTensor]) -> AnyTensor, inputs: &[AnyTensor]) -> Result<()> {
     check_first(&Subject::numbered("gradcheck", inputs.len()), |inputs| vec![f(inputs)], inputs)
 }

@@ -10,7 +10,7 @@ use super::real::{Mask, Real};
 
 /// A step of the program that is being written on this thread.
 ///
-/// [`fuse`](crate::fuse) gives its closure numbers of this kind.
+/// [`fuse`](fn@crate::fuse) gives its closure numbers of this kind.
 #[derive(Clone, Copy, Debug)]
 pub struct Traced {
     step: u32,

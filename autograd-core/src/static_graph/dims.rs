@@ -4,7 +4,7 @@ use super::ir::{Dims, Place, wrong};
 use crate::error::Result;
 
 /// Lengths of axes: `[None, Some(4)]`, `[-1, 4]` with -1 for a free axis, `()` for a scalar, or
-/// the shape of a [`Variable`].
+/// the shape of a [`Variable`](super::Variable).
 pub trait IntoDims {
     /// The lengths; or the one that is none.
     #[doc(hidden)]

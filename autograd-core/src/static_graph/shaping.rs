@@ -44,11 +44,11 @@ impl Variable {
         self.program.one(Kind::LogSoftmax { axis }, &[self], Location::caller())
     }
 
-    /// [`Program::cross_entropy`] of these logits.
+    /// [`Program::cross_entropy`](super::Program::cross_entropy) of these logits.
     ///
     /// # Errors
     ///
-    /// As [`Program::cross_entropy`].
+    /// As [`Program::cross_entropy`](super::Program::cross_entropy).
     #[track_caller]
     pub fn cross_entropy(&self, classes: &Variable) -> Result<Variable> {
         self.program.one(Kind::CrossEntropy, &[self, classes], Location::caller())
@@ -87,7 +87,7 @@ impl Variable {
     }
 
     /// Each element is 0 with probability `p`, else divided by `1 - p`; in a
-    /// [copy for testing](Program::clone_program) nothing changes.
+    /// [copy for testing](super::Program::clone_program) nothing changes.
     ///
     /// # Errors
     ///
