@@ -249,10 +249,10 @@ impl<'a> Builder<'a> {
                 }
             }
         };
-        let of = |name| quote!(<#op>::#name #turbofish (#(#values),*));
-        let apply = call("apply", "Runs the op.", output.clone(), of(quote!(apply)));
-        let try_apply =
-            call("try_apply", TRY_DOC, quote!(#p::Result<#output>), of(quote!(try_apply)));
+        let apply =
+            call("apply", "Runs the op.", output.clone(), quote!(#p::expect(self.try_apply())));
+        let run = quote!(<#op>::try_apply #turbofish (#(#values),*));
+        let try_apply = call("try_apply", TRY_DOC, quote!(#p::Result<#output>), run);
         quote!(#apply #try_apply)
     }
 

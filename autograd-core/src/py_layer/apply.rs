@@ -1,6 +1,7 @@
 //! One call of a layer: forward runs unrecorded, then its outputs are attached to a node.
 
 use std::any::{TypeId, type_name};
+use std::marker::PhantomData;
 use std::panic::Location;
 
 use super::Layer;
@@ -29,18 +30,24 @@ pub fn start<'a, L: Layer<K>, K>(inputs: &'a [&'a dyn TensorInput]) -> ForwardCo
             push: L::PUSH,
         }
     };
-    let mut context = ForwardContext::new(rules, inputs, Location::caller());
-    context.state.start();
-    context
+    // What is the same for all ops is compiled once, in the library.
+    let state = Forward::start(rules, inputs, Location::caller());
+    ForwardContext { state, layer: PhantomData }
 }
 
-impl Forward<'_> {
-    fn start(&mut self) {
-        if self.is_recording() {
-            self.call = Some(note(self.inputs, self.rules, &mut self.tensors));
-            self.traced = InLayer::begin();
+impl<'a> Forward<'a> {
+    fn start(
+        rules: &'static Rules,
+        inputs: &'a [&'a dyn TensorInput],
+        location: &'static Location<'static>,
+    ) -> Self {
+        let mut forward = Self::new(rules, inputs, location);
+        if forward.is_recording() {
+            forward.call = Some(note(inputs, rules, &mut forward.tensors));
+            forward.traced = InLayer::begin();
         }
-        self.off = Some(GradMode::set(false));
+        forward.off = Some(GradMode::set(false));
+        forward
     }
 
     fn is_recording(&self) -> bool {

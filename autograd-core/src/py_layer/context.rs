@@ -48,7 +48,7 @@ use crate::ops::trace::InLayer;
 pub struct ForwardContext<'a, L> {
     #[doc(hidden)]
     pub state: Forward<'a>,
-    layer: PhantomData<fn() -> L>,
+    pub(super) layer: PhantomData<fn() -> L>,
 }
 
 /// What forward did with its context.
@@ -104,13 +104,13 @@ impl Forward<'_> {
     }
 }
 
-impl<'a, L> ForwardContext<'a, L> {
+impl<'a> Forward<'a> {
     pub(super) fn new(
         rules: &'static Rules,
         inputs: &'a [&'a dyn TensorInput],
         location: &'static Location<'static>,
     ) -> Self {
-        let state = Forward {
+        Self {
             rules,
             inputs,
             location,
@@ -124,10 +124,11 @@ impl<'a, L> ForwardContext<'a, L> {
             marked_not_inplace: false,
             materialize_set: false,
             broken: None,
-        };
-        Self { state, layer: PhantomData }
+        }
     }
+}
 
+impl<'a, L> ForwardContext<'a, L> {
     /// Saves tensors for backward, which gets them from
     /// [`saved_tensor`](BackwardContext::saved_tensor). Once a forward.
     ///
@@ -313,17 +314,13 @@ outputs_tuples! {
 /// forward does not compile here.
 #[doc(alias = "PyLayerContext")]
 pub struct BackwardContext<'a, L> {
-    saved: &'a dyn Any,
-    attrs: &'a dyn Any,
-    needs: &'a dyn NeedsGrad,
-    layer: PhantomData<fn() -> L>,
+    pub(super) saved: &'a dyn Any,
+    pub(super) attrs: &'a dyn Any,
+    pub(super) needs: &'a dyn NeedsGrad,
+    pub(super) layer: PhantomData<fn() -> L>,
 }
 
 impl<'a, L> BackwardContext<'a, L> {
-    pub(super) fn new(saved: &'a dyn Any, attrs: &'a dyn Any, needs: &'a dyn NeedsGrad) -> Self {
-        Self { saved, attrs, needs, layer: PhantomData }
-    }
-
     /// What forward gave to [`save_for_backward`](ForwardContext::save_for_backward), as `type
     /// Saved` declares it. References to the parts of a tuple come by destructuring:
     /// `let (y, scale) = ctx.saved_tensor();`.

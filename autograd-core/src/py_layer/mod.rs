@@ -13,6 +13,8 @@ mod forward_mode;
 mod grads;
 mod info;
 mod inputs;
+#[doc(hidden)]
+pub mod instances;
 mod node;
 mod outputs;
 mod plain;

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::cell::{RefCell, RefMut};
+use std::marker::PhantomData;
 use std::mem;
 use std::panic::Location;
 
@@ -103,7 +104,8 @@ pub struct RawBackward<'a> {
 /// `pull`.
 pub(super) fn run<L: Layer<K>, K>(raw: &RawBackward<'_>) -> Result<()> {
     let saved = raw.saved::<L::Saved>()?;
-    L::pull(raw, &BackwardContext::new(&saved, raw.attrs(), raw));
+    let (attrs, layer) = (raw.attrs(), PhantomData);
+    L::pull(raw, &BackwardContext { saved: &saved, attrs, needs: raw, layer });
     raw.result()
 }
 

@@ -97,9 +97,7 @@ If a context call was against its rules, or an input against the op's.*/
         where
             Argument0: __autograd::Given<NormArguments::x, &'a Tensor<f64>>,
         {
-            <Norm>::apply(
-                __autograd::Given::<NormArguments::x, &'a Tensor<f64>>::take(self.0),
-            )
+            __autograd::expect(self.try_apply())
         }
         /**As `apply`, with misuse of the op as an error instead of a panic.
 

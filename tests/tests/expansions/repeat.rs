@@ -117,12 +117,7 @@ If a context call was against its rules, or an input against the op's.*/
             Argument0: __autograd::Given<RepeatArguments::xs, &'a [Tensor<T>]>,
             T: 'a,
         {
-            <Repeat<
-                T,
-                N,
-            >>::apply(
-                __autograd::Given::<RepeatArguments::xs, &'a [Tensor<T>]>::take(self.0),
-            )
+            __autograd::expect(self.try_apply())
         }
         /**As `apply`, with misuse of the op as an error instead of a panic.
 

@@ -234,18 +234,7 @@ If a context call was against its rules, or an input against the op's.*/
             Argument2: __autograd::Given<ScaleArguments::at, Option<&'c Tensor<i64>>>,
             Argument3: __autograd::GivenOr<ScaleArguments::by, f64>,
         {
-            <Scale>::apply(
-                __autograd::Given::<ScaleArguments::x, &'a Tensor<f64>>::take(self.0),
-                __autograd::Given::<ScaleArguments::w, &'b Tensor<f64>>::take(self.1),
-                __autograd::Given::<
-                    ScaleArguments::at,
-                    Option<&'c Tensor<i64>>,
-                >::take(self.2),
-                __autograd::GivenOr::<
-                    ScaleArguments::by,
-                    f64,
-                >::take_or(self.3, || -> f64 { 2.0 }),
-            )
+            __autograd::expect(self.try_apply())
         }
         /**As `apply`, with misuse of the op as an error instead of a panic.
 
