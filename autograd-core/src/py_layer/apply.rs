@@ -30,24 +30,20 @@ pub fn start<'a, L: Layer<K>, K>(inputs: &'a [&'a dyn TensorInput]) -> ForwardCo
             push: L::PUSH,
         }
     };
-    // What is the same for all ops is compiled once, in the library.
-    let state = Forward::start(rules, inputs, Location::caller());
-    ForwardContext { state, layer: PhantomData }
+    let state = Forward::new(rules, inputs, Location::caller());
+    let mut context = ForwardContext { state, layer: PhantomData };
+    context.state.start();
+    context
 }
 
-impl<'a> Forward<'a> {
-    fn start(
-        rules: &'static Rules,
-        inputs: &'a [&'a dyn TensorInput],
-        location: &'static Location<'static>,
-    ) -> Self {
-        let mut forward = Self::new(rules, inputs, location);
-        if forward.is_recording() {
-            forward.call = Some(note(inputs, rules, &mut forward.tensors));
-            forward.traced = InLayer::begin();
+impl Forward<'_> {
+    // The same for all ops: compiled once, in the library, and written where the context stands.
+    fn start(&mut self) {
+        if self.is_recording() {
+            self.call = Some(note(self.inputs, self.rules, &mut self.tensors));
+            self.traced = InLayer::begin();
         }
-        forward.off = Some(GradMode::set(false));
-        forward
+        self.off = Some(GradMode::set(false));
     }
 
     fn is_recording(&self) -> bool {

@@ -105,6 +105,7 @@ impl Forward<'_> {
 }
 
 impl<'a> Forward<'a> {
+    #[inline]
     pub(super) fn new(
         rules: &'static Rules,
         inputs: &'a [&'a dyn TensorInput],
