@@ -271,7 +271,7 @@ fn a_hook_may_use_the_library() {
     let x = leaf(&[3.0]);
     let inner = x.clone();
     // Its own backward, on the leaf that the outer one is about to write.
-    let _ = x
+    let handle = x
         .register_hook(move |grad| {
             if inner.grad().is_none() {
                 inner.set_grad(Some(&Tensor::from(vec![100.0])))?;
@@ -284,6 +284,8 @@ fn a_hook_may_use_the_library() {
         .unwrap();
     (&x * 2.0).backward().unwrap();
     assert_eq!(x.grad().unwrap().item(), 106.0);
+    // It holds the tensor that holds it.
+    handle.remove();
 }
 
 #[test]

@@ -138,8 +138,11 @@ fn holds_tensor(name: &str) -> bool {
     }
     let tensor = type_name::<Tensor<f32>>();
     let tensor = tensor.split('<').next().unwrap_or(tensor);
-    let element = name.strip_prefix(tensor).unwrap_or_default();
-    element.starts_with("<f32>") || element.starts_with("<f64>")
+    // Of `Tensor<f32>` the compiler writes no element, for that is the one it has by default.
+    name.strip_prefix(tensor).is_some_and(|rest| match rest.strip_prefix('<') {
+        Some(element) => element.starts_with("f32>") || element.starts_with("f64>"),
+        None => !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':'),
+    })
 }
 
 /// What commas separate in the name of a type, up to the end of what holds it.
