@@ -2,6 +2,7 @@
 //! unless said otherwise.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use autograd_core::prelude::*;
@@ -248,7 +249,7 @@ fn packing_frees_what_was_saved() {
 }
 
 /// Bytes at the worst moment of building a graph of `n` ops and walking it, and the time it took.
-fn cost_of(n: usize, graph: impl Fn(&Tensor, usize) -> Tensor) -> (f64, Duration) {
+fn cost_of(n: usize, graph: fn(&Tensor, usize) -> Tensor) -> (f64, Duration) {
     let x = Tensor::<f32>::from(0.5);
     x.set_stop_gradient(false);
     let run = || graph(&x, n).backward().unwrap();
@@ -277,6 +278,8 @@ fn depth_and_width_cost_memory_in_proportion() {
         ("wide", 300.0, wide),
         ("flat", 1200.0, flat),
     ];
+    // What a thread keeps is gone with it, before another test has its turn.
+    let cost_of = |n, graph| thread::spawn(move || cost_of(n, graph)).join().unwrap();
     for (name, most, graph) in graphs {
         let (few, quick) = cost_of(20_000, graph);
         let (many, slow) = cost_of(160_000, graph);
