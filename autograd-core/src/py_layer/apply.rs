@@ -302,6 +302,6 @@ mod tests {
         assert!(!holds::<f64>() && !holds::<Tensor<i64>>() && !holds::<(f64, Vec<Tensor<bool>>)>());
         assert!(!holds::<fn(&T64) -> T64>() && !holds::<Box<dyn Fn(&T64) -> T64>>());
         assert!(!holds::<(f64, fn(&T64, T64) -> T64)>());
-        assert!(!holds::<std::marker::PhantomData<T64>>());
+        assert!(!holds::<PhantomData<T64>>());
     }
 }
