@@ -5,7 +5,9 @@ use std::fmt;
 
 use crate::array::DType;
 use crate::engine::walk_down;
-use crate::graph::{Edge, Element, NodeRef, Tensor, is_grad_enabled, off_since};
+use crate::graph::{
+    Absent, Edge, Element, Lost, NodeRef, Tensor, for_any, is_grad_enabled, off_since,
+};
 use crate::ops::Float;
 
 /// What [`explain`] found; shown as text for people.
@@ -48,24 +50,49 @@ impl fmt::Display for Explanation {
     }
 }
 
-/// Says whether `loss.backward()` computes a gradient of `x`, and if not, why: as far as the
-/// recorded graph knows, with the ops and lines where the way may have been lost.
+/// Says whether `loss.backward()` computes a gradient of `x`, and if not, why: with the ops and
+/// lines where the way was lost.
+///
+/// A tensor outside the graph remembers the lines at which what it was computed from left it:
+/// `detach()`, `no_grad` (the scope's line and the op's), `set_stop_gradient(true)`, an op without a
+/// derivative (a comparison, a cast to integers, `argmax`), an output that a layer marks as
+/// non-differentiable, a gradient of a backward without `create_graph`. Ops that are not recorded
+/// hand that on, so it does not matter how many lie in between, on which thread they ran, or
+/// whether the scope is still open. What nobody can know is where numbers went that left tensors:
+/// through `to_vec`, `item` or an ndarray and back.
 ///
 /// It changes nothing and runs nothing. Ask before the backward or after it, but while `loss` is as
-/// it was.
+/// it was. To remember costs a tensor four bytes, and keeps no other tensor alive.
 ///
 /// ```
-/// use autograd_core::{GradientStatus, Tensor, explain};
+/// use autograd_core::{GradientStatus, Tensor, explain, no_grad};
 ///
 /// let (x, w) = (Tensor::from([1.0, 2.0]), Tensor::from([3.0, 4.0]));
 /// x.set_stop_gradient(false);
 /// w.set_stop_gradient(false);
-/// let loss = (&x.detach() * &w).sum();
+/// let line = line!() + 1;
+/// let scale = no_grad().run(|| &w * 2.0).exp();
+/// let loss = (&x * &scale).sum();
 ///
-/// assert_eq!(explain(&loss, &w).status(), GradientStatus::Flows);
-/// let why = explain(&loss, &x);
+/// assert_eq!(explain(&loss, &x).status(), GradientStatus::Flows);
+/// let why = explain(&loss, &w);
 /// assert_eq!(why.status(), GradientStatus::NotReachable);
-/// assert!(why.to_string().contains("input 0 of mul"));
+/// let place = format!("{}:{line}:", file!());
+/// assert!(why.to_string().contains(&format!("computed by mul at {place}")));
+/// assert!(why.to_string().contains(&format!("under the `no_grad` at {place}")));
+/// ```
+///
+/// A loss that is not recorded at all is told in the same words:
+///
+/// ```
+/// use autograd_core::{GradientStatus, Tensor, explain};
+///
+/// let x = Tensor::from([1.0, 2.0]);
+/// x.set_stop_gradient(false);
+/// let hits = x.gt_scalar(1.5).cast::<f32>().mean();
+/// let why = explain(&hits, &x);
+/// assert_eq!(why.status(), GradientStatus::LossNotRecorded);
+/// assert!(why.to_string().contains("computed by gt_scalar at "), "{why}");
 /// ```
 pub fn explain<T: Float, U: Element>(loss: &Tensor<T>, x: &Tensor<U>) -> Explanation {
     let explained = |status, lines| Explanation { status, lines };
@@ -79,51 +106,30 @@ pub fn explain<T: Float, U: Element>(loss: &Tensor<T>, x: &Tensor<U>) -> Explana
     let same = loss.address() == x.address();
     if loss.stop_gradient() && !same {
         return match loss.origin() {
-            Some(node) => explained(
-                GradientStatus::LossCut,
-                vec![
-                    format!("no gradient: the loss came from {}, but it was cut off", called(node)),
-                    "by `set_stop_gradient(true)` on it; take that away.".into(),
-                ],
-            ),
-            None => explained(
-                GradientStatus::LossNotRecorded,
-                match loss.detached() {
-                    Some(place) => {
-                        vec![format!("no gradient: the loss was `detach()`ed at {place}.")]
-                    }
-                    None => not_recorded(x.stop_gradient()),
-                },
-            ),
+            Some(node) => {
+                let came = format!("no gradient: the loss came from {}, but it was", called(node));
+                let mut lines = vec![came];
+                lines.extend(loss.lost().causes().iter().map(|cause| format!("  {cause}")));
+                lines.push("Take that away.".into());
+                explained(GradientStatus::LossCut, lines)
+            }
+            None => {
+                let lines = lost("loss", loss.lost());
+                let lines = lines.unwrap_or_else(|| not_recorded(x.stop_gradient()));
+                explained(GradientStatus::LossNotRecorded, lines)
+            }
         };
     }
     if x.stop_gradient() {
-        if let Some(place) = x.detached() {
-            let line = format!("no gradient: the tensor was `detach()`ed at {place}.");
-            return explained(GradientStatus::StopGradient, vec![line]);
+        if let Some(node) = x.origin() {
+            let came = format!("no gradient: the tensor came from {}, but it was", called(node));
+            let mut lines = vec![came];
+            lines.extend(x.lost().causes().iter().map(|cause| format!("  {cause}")));
+            lines.push("Take that away, and compute the loss after.".into());
+            return explained(GradientStatus::Cut, lines);
         }
-        return match x.origin() {
-            Some(node) => explained(
-                GradientStatus::Cut,
-                vec![
-                format!("no gradient: the tensor came from {}, but it was cut off", called(node)),
-                "by `set_stop_gradient(true)` on it; take that away, and compute the loss after."
-                    .into(),
-            ],
-            ),
-            None => explained(
-                GradientStatus::StopGradient,
-                vec![
-                "no gradient: the tensor asks for none (stop_gradient is true).".into(),
-                "Call `set_stop_gradient(false)` on it before anything is computed from it. If it \
-                 is a result,"
-                    .into(),
-                "it was computed under `no_grad`, from `detach()`ed or cast tensors, or from ones \
-                 that ask for none."
-                    .into(),
-            ],
-            ),
-        };
+        let lines = lost("tensor", x.lost()).unwrap_or_else(asks_for_none);
+        return explained(GradientStatus::StopGradient, lines);
     }
     match way(&loss.edge(), &x.edge()) {
         Some(way) => explained(GradientStatus::Flows, flows(&way, x)),
@@ -135,13 +141,29 @@ fn called(node: &NodeRef) -> String {
     format!("{} at {}", node.rule.name(), node.location)
 }
 
+/// What is remembered of the way out of the graph, if anything is.
+fn lost(what: &str, lost: Lost) -> Option<Vec<String>> {
+    match &lost.causes()[..] {
+        [] => None,
+        causes => {
+            let was = format!("no gradient: the {what}, or what it was computed from, was");
+            Some([was].into_iter().chain(causes.iter().map(|cause| format!("  {cause}"))).collect())
+        }
+    }
+}
+
+/// What nobody can follow.
+const DATA: &str = "or their numbers went through plain data (`to_vec`, `item`, an ndarray), where \
+                    nobody can follow them.";
+
 fn not_recorded(x_stopped: bool) -> Vec<String> {
     let mut lines = vec![
-        "no gradient: the loss is not the result of a recorded op. Either".into(),
-        "- it was computed under `no_grad` or inside a layer's forward, or".into(),
-        "- all that it was computed from had stop_gradient = true then (new tensors have), was \
-         `detach()`ed, or came from ops without a gradient (comparisons, casts to integers)."
+        "no gradient: the loss is not the result of a recorded op. All that it was computed from"
             .into(),
+        "wanted no gradient then (stop_gradient is true for new tensors; \
+         `set_stop_gradient(false)` comes first),"
+            .into(),
+        DATA.into(),
     ];
     if x_stopped {
         lines.push("The tensor itself has stop_gradient = true.".into());
@@ -153,6 +175,16 @@ fn not_recorded(x_stopped: bool) -> Vec<String> {
         });
     }
     lines
+}
+
+fn asks_for_none() -> Vec<String> {
+    vec![
+        "no gradient: the tensor asks for none (stop_gradient is true).".into(),
+        "Call `set_stop_gradient(false)` on it before anything is computed from it. If it is a \
+         result,"
+            .into(),
+        "all that it was computed from asked for none then, or was plain data in between.".into(),
+    ]
 }
 
 fn same(a: &Edge, b: &Edge) -> bool {
@@ -215,17 +247,29 @@ fn flows<U: Element>(way: &[NodeRef], x: &Tensor<U>) -> Vec<String> {
     lines
 }
 
+/// In one line, if anything is remembered.
+fn causes(lost: Lost) -> Option<String> {
+    let causes: Vec<String> = lost.causes().iter().map(ToString::to_string).collect();
+    (!causes.is_empty()).then(|| causes.join(", and "))
+}
+
 fn not_reachable<T: Float, U: Element>(loss: &Tensor<T>, x: &Tensor<U>) -> Vec<String> {
-    let (mut ends, mut leaves, mut ops) = (Vec::new(), 0, 0);
+    let (mut told, mut ends, mut leaves, mut ops) = (Vec::new(), Vec::new(), 0, 0);
     walk_down(&loss.edge(), |node, _| {
         ops += 1;
         for (i, edge) in node.rule.edges().iter().enumerate() {
+            let input = format!("input {i} of {}", called(node));
             match edge {
-                Edge::None(None) => ends.push(format!("input {i} of {}", called(node))),
-                Edge::None(Some(place)) => {
-                    ends.push(format!("input {i} of {}, `detach()`ed at {place}", called(node)));
+                Edge::None(Absent { lost, .. }) => match causes(*lost) {
+                    Some(causes) => told.push(format!("{input}: {causes}")),
+                    None => ends.push(input),
+                },
+                Edge::Leaf(leaf) => {
+                    leaves += 1;
+                    if let Some(causes) = causes(for_any!(leaf, t => t.lost())) {
+                        told.push(format!("{input}: a leaf now, and before {causes}"));
+                    }
                 }
-                Edge::Leaf(_) => leaves += 1,
                 Edge::Node(..) => {}
             }
         }
@@ -238,20 +282,27 @@ fn not_reachable<T: Float, U: Element>(loss: &Tensor<T>, x: &Tensor<U>) -> Vec<S
     {
         lines.push(format!("It came from {}, which is no part of the loss.", called(node)));
     }
-    if ends.is_empty() {
+    if told.is_empty() && ends.is_empty() {
         lines.push("All their inputs want gradients, so it was not used at all.".into());
-    } else {
+    }
+    if !told.is_empty() {
         lines.push(
-            "Either it was not used, or the way ends at one of these inputs, which wanted no \
-             gradient when the op was called:"
+            "Ways to tensors that want a gradient end here: each input, or what it was computed \
+             from, was"
                 .into(),
         );
+        lines.extend(listed(&told));
+    }
+    if !ends.is_empty() {
+        let which = if told.is_empty() { "These" } else { "Other" };
+        lines.push(format!("{which} inputs wanted no gradient when the op was called:"));
         lines.extend(listed(&ends));
         lines.push(
-            "There look for `detach()`, `no_grad`, a cast to integers or a comparison, and for a \
-             `set_stop_gradient(false)` that came after the use."
+            "They were new tensors then, for which `set_stop_gradient(false)` came after the use \
+             or not at all,"
                 .into(),
         );
+        lines.push(DATA.into());
     }
     if leaves == 0 {
         lines.push("No leaf at all gets a gradient from this loss.".into());

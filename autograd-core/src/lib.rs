@@ -64,9 +64,10 @@
 //!   that returns [`Result`].
 //! - After an error or a panic, also in user code, every tensor is usable and no gradient is half
 //!   written.
-//! - Nothing depends on the number of threads (separate backwards at the same time add to a shared
-//!   leaf in the order in which they end; [`backward_parallel`] has an order of its own); results may differ in the last bit between CPUs with
-//!   and without fused multiply-add.
+//! - Nothing depends on the number of threads; results may differ in the last bit between CPUs with
+//!   and without fused multiply-add. Separate backwards at the same time add to a shared leaf in the
+//!   order in which they end, so there the last bit is the clock's: [`backward_parallel`] has an order
+//!   of its own.
 //! - Integer and bool tensors never have a gradient.
 
 // The macro's expansions name this crate; so they do in its own tests.

@@ -672,6 +672,18 @@ def tensor_in_a_closure():
 
 
 @way
+def tensor_in_a_struct():
+    class Weights:
+        pass
+
+    x, weights = F.leaf([2.0]), Weights()
+    weights.w = F.leaf([3.0])
+    Op = op(lambda ctx, x, weights: x * weights.w, lambda ctx, dy: alone(dy * 3))
+    run(Op.apply(x, weights))
+    return grad(weights.w) == [2.0]
+
+
+@way
 def keyword_order():
     a, b, c = (F.leaf([1.0]) for _ in range(3))
     Op = op(lambda ctx, a, b, c: a + b + c, lambda ctx, dy: (dy * 1, dy * 20, dy * 300))

@@ -48,28 +48,50 @@ fn the_tensor_asks_for_none() {
     why(&y, &x, GradientStatus::StopGradient, &["set_stop_gradient(false)"]);
     let detached = w.detach();
     let y = &detached * &w;
-    why(&y, &detached, GradientStatus::StopGradient, &["the tensor was `detach()`ed at "]);
+    why(
+        &y,
+        &detached,
+        GradientStatus::StopGradient,
+        &["the tensor, or what it was computed from, was\n  `detach()`ed at "],
+    );
     let h = &w * 2.0;
     h.set_stop_gradient(true);
-    why(&(&h * &w), &h, GradientStatus::Cut, &["came from mul at ", "cut off"]);
+    let place = format!("cut off by `set_stop_gradient(true)` at {}:{}:", file!(), line!() - 1);
+    why(&(&h * &w), &h, GradientStatus::Cut, &["came from mul at ", &place]);
+    // A parameter that was frozen.
+    let line = line!() + 1;
+    w.set_stop_gradient(true);
+    let place = format!("cut off by `set_stop_gradient(true)` at {}:{line}:", file!());
+    let other = leaf(&[3.0]);
+    why(&(&w * &other), &w, GradientStatus::StopGradient, &[&place]);
+    why(&(&w * 2.0), &w, GradientStatus::LossNotRecorded, &[&place]);
+    // And is no longer.
+    w.set_stop_gradient(false);
+    why(&(&w * 2.0), &w, GradientStatus::Flows, &[]);
+    w.set_stop_gradient(true);
+    w.set_stop_gradient(true);
+    assert_eq!(explain(&w, &w).to_string().matches("cut off").count(), 1);
 }
 
 #[test]
 fn the_loss_has_none() {
     let x = leaf(&[1.0]);
     let y = no_grad().run(|| &x * 2.0);
-    why(&y, &x, GradientStatus::LossNotRecorded, &["`no_grad`", "`detach()`ed"]);
+    let place = format!("was\n  computed by mul at {}:{}:", file!(), line!() - 1);
+    why(&y, &x, GradientStatus::LossNotRecorded, &[&place, " under the `no_grad` at "]);
+    let y = Tensor::from([1.0]) * 2.0;
+    why(&y, &x, GradientStatus::LossNotRecorded, &["wanted no gradient then", "`to_vec`"]);
     let y = &x * 2.0;
     y.set_stop_gradient(true);
     why(&y, &x, GradientStatus::LossCut, &["the loss came from mul at "]);
     let line = line!() + 1;
     let detached = (&x * 2.0).detach();
-    let told = format!("the loss was `detach()`ed at {}:{line}:", file!());
+    let told = format!("`detach()`ed at {}:{line}:", file!());
     why(&detached, &x, GradientStatus::LossNotRecorded, &[&told]);
     let line = line!() + 1;
     let _off = no_grad();
     let text = explain(&(&x * 2.0), &x).to_string();
-    let place = format!("by the `no_grad` at {}:{line}:", file!());
+    let place = format!("under the `no_grad` at {}:{line}:", file!());
     assert!(text.contains(&place), "{text}");
     // The scope around it is told again when the inner one has ended.
     no_grad().run(|| ());
@@ -83,18 +105,20 @@ fn the_way_is_lost() {
     let unreachable = GradientStatus::NotReachable;
     let line = line!() + 1;
     let detached = (&x.detach() * &w).exp();
-    let place = format!(", `detach()`ed at {}:{line}:", file!());
+    let place = format!(": `detach()`ed at {}:{line}:", file!());
     why(&detached, &x, unreachable, &["2 recorded ops", "input 0 of mul at ", &place]);
     // Also behind an op that says it takes no gradient there, and of the result of an op.
     let cut = (&x * 2.0).detach();
-    why(&(&w * &cut), &x, unreachable, &["input 1 of mul at ", ", `detach()`ed at "]);
+    why(&(&w * &cut), &x, unreachable, &["input 1 of mul at ", ": `detach()`ed at "]);
     // A tensor that wants no gradient loses none.
     let constant = Tensor::from([1.0]).detach();
     assert!(!explain(&(&w * &constant), &x).to_string().contains("`detach()`ed at"));
-    let quiet = no_grad().run(|| &x * 5.0);
-    why(&(&w + &quiet), &x, unreachable, &["input 1 of add at "]);
     let cast = x.cast::<i64>().cast::<f64>();
-    why(&(&w * &cast), &x, unreachable, &["input 1 of mul", "a cast to integers"]);
+    let place = format!(": computed by cast at {}:{}:", file!(), line!() - 1);
+    why(&(&w * &cast), &x, unreachable, &["input 1 of mul", &place, "which has no derivative"]);
+    // What went through plain data nobody can follow.
+    let data = Tensor::from(x.to_vec());
+    why(&(&w * &data), &x, unreachable, &["These inputs wanted no gradient", "nobody can follow"]);
     why(&w.exp(), &x, unreachable, &["1 recorded op ", "it was not used at all"]);
     let beside = &x * 2.0;
     why(&(&w + &w), &beside, unreachable, &["mul at ", "which is no part of the loss"]);
@@ -102,9 +126,158 @@ fn the_way_is_lost() {
     let late = Tensor::from([1.0]);
     let y = &late * &w;
     late.set_stop_gradient(false);
-    why(&y, &late, unreachable, &["input 0 of mul", "that came after the use"]);
+    why(&y, &late, unreachable, &["input 0 of mul", "came after the use"]);
     let many = (0..30).fold(w.clone(), |h, _| h + &x.detach());
     why(&many, &x, unreachable, &["input 1 of add", ".. and 18 more"]);
+}
+
+/// `{name} at {file}:{line}:`.
+fn at(name: &str, line: u32) -> String {
+    format!("{name} at {}:{line}:", file!())
+}
+
+/// The one line of an explanation that tells where the way was lost.
+#[track_caller]
+fn told(lost: &Tensor<f64>, x: &Tensor<f64>) -> String {
+    let w = leaf(&[1.0]);
+    let explanation = explain(&(&w * lost), x);
+    assert_eq!(explanation.status(), GradientStatus::NotReachable);
+    let text = explanation.to_string();
+    let mut lines = text.lines().filter(|line| line.contains("input 1 of mul at "));
+    let line = lines.next().unwrap_or_else(|| panic!("{text}"));
+    assert!(lines.next().is_none(), "{text}");
+    // The loss itself is told the same.
+    let itself = explain(lost, x);
+    assert_eq!(itself.status(), GradientStatus::LossNotRecorded);
+    line.split_once(": ").map(|(_, told)| told.to_owned()).unwrap_or_default()
+}
+
+#[test]
+fn a_scope_is_told_when_it_is_over() {
+    let x = leaf(&[1.0]);
+    let line = line!() + 1;
+    let y = no_grad().run(|| x.clone() * 2.0);
+    let mul = format!("computed by {} under the {}", at("mul", line), at("`no_grad`", line));
+    let mul: Vec<_> = mul.split(" under ").collect();
+    let said = told(&y, &x);
+    assert!(said.starts_with(mul[0]) && said.contains(mul[1]), "{said}");
+    // Several ops later, some of them recorded, on another thread, in place and in a view.
+    let later = (y.exp() + &Tensor::from([1.0])).reshape([1, 1]).sum_axes(&[0]);
+    assert_eq!(told(&later, &x), said);
+    let there = y.clone();
+    let there = std::thread::spawn(move || (there.tanh() * 0.5).flip(0)).join().unwrap();
+    assert_eq!(told(&there, &x), said);
+    let mut sum = Tensor::from([0.0]);
+    no_grad().run(|| sum += &y);
+    assert_eq!(told(&sum, &x), said);
+    let copied = Tensor::from([0.0]);
+    copied.copy_from(&y).unwrap();
+    assert_eq!(told(&copied, &x), said);
+    // A guard, and an op in it that is made of others.
+    let guard_line = line!() + 1;
+    let guard = no_grad();
+    let norm_line = line!() + 1;
+    let norm = x.norm().reshape([1]);
+    drop(guard);
+    let said = told(&norm, &x);
+    assert!(said.starts_with(&format!("computed by {}", at("norm", norm_line))), "{said}");
+    assert!(said.contains(&at("`no_grad`", guard_line)), "{said}");
+    // The inner scope is the reason, not one around it.
+    let _outer = no_grad();
+    let inner_line = line!() + 1;
+    let inner = no_grad().run(|| &x + 1.0);
+    let recorded = enable_grad().run(|| &x + 1.0);
+    let _on = enable_grad();
+    assert!(told(&inner, &x).contains(&at("`no_grad`", inner_line)));
+    assert_eq!(explain(&recorded, &x).status(), GradientStatus::Flows);
+}
+
+#[py_layer]
+impl Doubles {
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> (Tensor<f64>, Tensor<f64>) {
+        let sign = Tensor::from(x.to_vec());
+        ctx.mark_non_differentiable(&sign);
+        (x * 2.0, sign)
+    }
+
+    fn backward(
+        _ctx: &BackwardContext<Self>,
+        dy: &Tensor<f64>,
+        _: Option<&Tensor<f64>>,
+    ) -> Tensor<f64> {
+        dy * 2.0
+    }
+}
+
+#[test]
+fn layers_tell_their_own_line() {
+    let x = leaf(&[1.0]);
+    let line = line!() + 1;
+    let (y, _) = no_grad().run(|| Doubles::apply(&x));
+    assert!(told(&y, &x).starts_with(&format!("computed by {}", at("Doubles", line))));
+    let line = line!() + 1;
+    let (y, sign) = Doubles::apply(&x);
+    assert_eq!(explain(&y, &x).status(), GradientStatus::Flows);
+    assert!(told(&sign, &x).starts_with(&format!("computed by {}", at("Doubles", line))));
+    assert!(told(&sign, &x).ends_with("which has no derivative"));
+    // What was lost before a layer is told behind it.
+    let (y, _) = Doubles::apply(&x.detach());
+    assert!(told(&y, &x).starts_with("`detach()`ed at "), "{}", told(&y, &x));
+    let inside = x.detach();
+    let y = checkpoint(move || inside.exp());
+    assert!(told(&y, &x).starts_with("`detach()`ed at "));
+}
+
+#[test]
+fn ops_without_a_derivative_are_told() {
+    let x = leaf(&[1.0]);
+    let cases: [(&str, fn(&Tensor<f64>) -> Tensor<f64>); 5] = [
+        ("greater", |x| x.greater(&Tensor::from([0.0])).cast()),
+        ("gt_scalar", |x| x.gt_scalar(0.0).and(&x.detach().lt_scalar(9.0)).not().cast()),
+        ("argmax", |x| x.argmax(0).one_hot(1)),
+        ("cast", |x| (x.cast::<i32>() + 1).cast()),
+        ("gt_scalar", |x| x.gt_scalar(0.0).where_else(&Tensor::from([1.0]), &Tensor::from([0.0]))),
+    ];
+    for (name, f) in cases {
+        let said = told(&f(&x), &x);
+        assert!(said.starts_with(&format!("computed by {name} at {}:", file!())), "{said}");
+        assert!(said.contains("which has no derivative"), "{said}");
+    }
+}
+
+#[test]
+fn a_gradient_that_was_not_recorded_is_told() {
+    let x = leaf(&[2.0]);
+    let dx = grad(&[&x.square()], &[&x]).unwrap().remove(0);
+    assert_eq!(told(&dx.square(), &x), "computed by a backward without `create_graph`");
+    x.square().backward().unwrap();
+    assert_eq!(told(&x.grad().unwrap(), &x), "computed by a backward without `create_graph`");
+}
+
+#[test]
+fn several_reasons_stand_side_by_side() {
+    let (x, w) = (leaf(&[1.0]), leaf(&[2.0]));
+    let both = &x.detach() + &no_grad().run(|| w.exp());
+    let said = told(&both, &x);
+    let (first, second) = said.split_once(", and ").unwrap();
+    assert!(first.starts_with("`detach()`ed at ") && second.starts_with("computed by exp at "));
+    // The same twice is one, and there is an end.
+    assert_eq!(told(&(&both * &both), &x), said);
+    let mut many = x.detach();
+    macro_rules! more {
+        ($($i:tt)*) => {$( let _ = $i; many = &many + &x.detach(); )*};
+    }
+    more!(1 2 3 4 5 6 7 8 9 10);
+    let detached = told(&many, &x).matches("`detach()`ed at").count();
+    assert!((1..=8).contains(&detached), "{detached}");
+    // A result of a scope that became a leaf of its own.
+    let fresh = no_grad().run(|| &x * 0.5);
+    fresh.set_stop_gradient(false);
+    let told = explain(&fresh.exp(), &x).to_string();
+    assert!(
+        told.contains("input 0 of exp at ")
+            && told.contains(": a leaf now, and before computed by mul")
+    );
 }
 
 #[test]

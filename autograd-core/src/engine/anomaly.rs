@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use super::frontier::address;
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, At, Edge, Node, NodeRef, Observer, Range, Watching, for_any, is_observed, observe,
+    AnyTensor, Edge, Node, Observer, Range, Seen, Watching, for_any, is_observed, observe,
 };
 
 thread_local! {
@@ -21,6 +21,8 @@ struct State {
     /// What the outputs of nodes were, by node and output. The weak reference keeps the address
     /// from being used again.
     ranges: HashMap<(*const (), u32), (Weak<Node>, Range)>,
+    /// What inputs without a gradient were, by their numbers.
+    constants: HashMap<u32, Range>,
 }
 
 /// While it lives, recorded ops and backwards on this thread are looked through for NaN and
@@ -40,7 +42,7 @@ pub struct AnomalyScope {
 /// result; [`AnomalyScope::check`] gives it, and so does the next backward, which does not run
 /// then. In backward, it is the first op whose rule makes a gradient with one; that backward ends
 /// with it and writes no gradient. The error names the op, the line it was called at, and the
-/// ranges of its inputs.
+/// ranges of its tensor inputs, also of those that want no gradient.
 ///
 /// Looking takes a pass over every result, and ranges are kept until the scope ends: it is for
 /// finding out, not for training. What no gradient is wanted of is not recorded and so not looked
@@ -64,7 +66,7 @@ pub struct AnomalyScope {
 pub fn detect_anomaly() -> AnomalyScope {
     AnomalyScope {
         outer: STATE.take(),
-        observer: observe(Some(made)),
+        observer: observe(Some(see)),
         _watching: Watching::start(),
         _not_send: PhantomData,
     }
@@ -102,38 +104,35 @@ pub(super) fn check() -> Result<()> {
     STATE.with_borrow(|state| state.first.clone()).map_or(Ok(()), Err)
 }
 
-/// Looks at an output of a node.
-fn made(node: &NodeRef, slot: u32, range: Range) {
-    let is_first = STATE.with_borrow_mut(|state| {
-        let is_first = !range.is_finite() && state.first.is_none();
-        if is_first {
-            state.first = Some(Error::NotFinite {
-                op: node.rule.name(),
-                found: format!("the result has {}", range.broken()),
-                inputs: state.inputs(node.arc()).collect(),
-                location: node.location,
-            });
+/// Looks at what is recorded.
+fn see(seen: Seen<'_>) {
+    STATE.with_borrow_mut(|state| match seen {
+        Seen::Constant(number, range) => {
+            state.constants.insert(number, range);
         }
-        let key = (address(node.arc()), slot);
-        state.ranges.insert(key, (Arc::downgrade(node.arc()), range));
-        is_first
-    });
-    if is_first {
-        // This may come back here, and run an unpack hook of the user's: nothing is borrowed.
-        let constants = constants(node.arc());
-        STATE.with_borrow_mut(|state| {
-            if let Some(Error::NotFinite { inputs, .. }) = &mut state.first {
-                inputs.extend(constants);
+        Seen::Output(node, slot, range) => {
+            if !range.is_finite() && state.first.is_none() {
+                state.first = Some(Error::NotFinite {
+                    op: node.rule.name(),
+                    found: format!("the result has {}", range.broken()),
+                    inputs: state.inputs(node).collect(),
+                    location: node.location,
+                });
             }
-        });
-    }
+            let key = (address(node.arc()), slot);
+            state.ranges.insert(key, (Arc::downgrade(node.arc()), range));
+        }
+    });
 }
 
 impl State {
     /// The inputs of a node with their ranges.
     fn inputs(&self, node: &Node) -> impl Iterator<Item = String> {
         let describe = |(i, edge): (usize, &Edge)| match edge {
-            Edge::None(_) => format!("input {i}: wants no gradient"),
+            Edge::None(absent) => match self.constants.get(&absent.seen) {
+                Some(range) => format!("input {i}: {range}, wants no gradient"),
+                None => format!("input {i}: wants no gradient"),
+            },
             Edge::Leaf(leaf) => match range(leaf) {
                 Some(range) => format!("input {i}: {range}"),
                 None => format!("input {i}: no floats"),
@@ -148,15 +147,6 @@ impl State {
         };
         node.rule.edges().iter().enumerate().map(describe)
     }
-}
-
-/// What a node saved of tensors that want no gradient, of which it has no edge.
-fn constants(node: &Arc<Node>) -> Vec<String> {
-    let (op, location) = (node.rule.name(), node.location);
-    let saved = node.rule.saved(&At { op, location, node, create_graph: true });
-    let constants = saved.unwrap_or_default().into_iter().flatten().filter(|t| t.stop_gradient());
-    let ranges = constants.filter_map(|t| range(&t));
-    ranges.map(|range| format!("saved, without a gradient: {range}")).collect()
 }
 
 fn range(tensor: &AnyTensor) -> Option<Range> {

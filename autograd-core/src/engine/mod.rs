@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, Edge, Element, GradMode, Node, NodeHook, NodeRef, Pull, Sink, Slots, Tensor,
+    AnyTensor, Edge, Element, GradMode, Lost, Node, NodeHook, NodeRef, Pull, Sink, Slots, Tensor,
     for_any, is_observed,
 };
 use crate::ops::Float;
@@ -761,15 +761,46 @@ fn find_targets(outputs: &[AnyTensor], inputs: &[AnyTensor]) -> Targets {
 impl<T: Float> Tensor<T> {
     /// Says whether gradients stop at this tensor. `false` on a new tensor asks for its gradient;
     /// `true` on the result of an op cuts the graph there for what is computed from it later.
+    ///
+    /// [`explain`](crate::explain()) tells the line of a call that cut.
     #[doc(alias = "requires_grad_")]
+    #[track_caller]
     pub fn set_stop_gradient(&self, stop: bool) {
-        self.store_stop_gradient(stop);
+        self.store_stop_gradient(stop, Location::caller());
     }
 
     /// Computes the gradients of this tensor of one element and adds them to `.grad` of every leaf
     /// it was computed from. Frees what the ops saved.
     ///
     /// A tensor that wants no gradient is passed over: nothing is computed.
+    ///
+    /// Backwards may run at the same time on threads that share leaves, and nothing is lost. Each
+    /// adds its gradients when it is done, so the order of those sums, and with it their last bit,
+    /// is that of the clock. Where the same bits are wanted each time, let
+    /// [`backward_parallel`](crate::backward_parallel()) run them: it adds in the order of its items.
+    ///
+    /// ```
+    /// use autograd_core::{Error, Tensor, backward_parallel};
+    ///
+    /// let w = Tensor::from([0.5, -0.25]);
+    /// w.set_stop_gradient(false);
+    /// let loss = |i: usize| Ok::<_, Error>((&w * (i as f64)).sin().sum());
+    ///
+    /// // All gradients are there, their sum in one order or another.
+    /// std::thread::scope(|threads| {
+    ///     for i in 0..4 {
+    ///         threads.spawn(move || loss(i)?.backward());
+    ///     }
+    /// });
+    /// let sum = w.grad().unwrap();
+    ///
+    /// // The same sum in the order 0, 1, 2, 3, whatever the number of threads.
+    /// w.clear_grad();
+    /// backward_parallel(4, 2, loss)?;
+    /// let ordered = w.grad().unwrap();
+    /// assert!((ordered - sum).abs().max().item() < 1e-12);
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -859,6 +890,7 @@ impl<T: Float> Tensor<T> {
             Ok(value) => Tensor::new(value),
             Err(shared) => shared.alias(),
         }
+        .with_lost(Lost::of_gradient())
     }
 }
 

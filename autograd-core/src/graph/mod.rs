@@ -6,6 +6,9 @@
 //! value only, and the tensor is put together again when backward asks for it.
 
 mod any;
+#[cfg(debug_assertions)]
+pub(crate) mod hidden;
+mod lost;
 mod mode;
 mod node;
 mod pack;
@@ -17,10 +20,12 @@ mod watch;
 
 pub(crate) use any::for_any;
 pub use any::{AnyTensor, Element};
+pub(crate) use lost::{Lost, no_derivative, unrecorded};
 pub use mode::{EnableGrad, NoGrad, enable_grad, is_grad_enabled, no_grad};
 pub(crate) use mode::{GradMode, off_since};
 pub(crate) use node::{
-    Edge, HookId, Node, NodeAction, NodeHook, NodeRef, OpNode, Pull, Push, Rule, Sink, Slots,
+    Absent, Edge, HookId, Node, NodeAction, NodeHook, NodeRef, OpNode, Pull, Push, Rule, Sink,
+    Slots,
 };
 pub(crate) use pack::{Packing, Slot, State, Unpacked, Visit};
 pub use pack::{SavedTensorsHooks, saved_tensors_hooks};
@@ -28,4 +33,6 @@ pub(crate) use saved::{At, Elementwise, Keep, KeepOutput, Keeps, KeptOutput, Pla
 pub(crate) use shapes::{ForwardMode, output_shapes};
 pub use tensor::Tensor;
 pub(crate) use tensor::{LeafHook, Read, op_node, record, record_edges};
-pub(crate) use watch::{Nodes, Observer, Range, Watching, adopt, collect, is_observed, observe};
+pub(crate) use watch::{
+    Nodes, Observer, Range, Seen, Watching, adopt, collect, is_observed, observe,
+};

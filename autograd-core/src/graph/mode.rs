@@ -4,8 +4,20 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::panic::Location;
 
+/// Whether ops are recorded, and if not, why.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Recording {
+    On,
+    /// Under `no_grad`.
+    NoGrad,
+    /// In the forward of a layer that is recorded itself.
+    Layer,
+    /// The library turned it off: in a backward, inside an op.
+    Off,
+}
+
 thread_local! {
-    static ENABLED: Cell<bool> = const { Cell::new(true) };
+    static RECORDING: Cell<Recording> = const { Cell::new(Recording::On) };
     /// Where the innermost [`NoGrad`] was made.
     static OFF_SINCE: Cell<Option<&'static Location<'static>>> = const { Cell::new(None) };
 }
@@ -22,19 +34,39 @@ thread_local! {
 /// assert!(is_grad_enabled());
 /// ```
 pub fn is_grad_enabled() -> bool {
-    ENABLED.get()
+    RECORDING.get() == Recording::On
+}
+
+pub(super) fn recording() -> Recording {
+    RECORDING.get()
 }
 
 /// Sets the mode until dropped, also by a panic; then the mode before it is back.
 pub(crate) struct GradMode {
-    before: bool,
+    before: Recording,
     // The mode belongs to one thread, so the guard stays there.
     _not_send: PhantomData<*const ()>,
 }
 
 impl GradMode {
     pub(crate) fn set(enabled: bool) -> Self {
-        Self { before: ENABLED.replace(enabled), _not_send: PhantomData }
+        Self::change(if enabled { Recording::On } else { Recording::Off })
+    }
+
+    /// For the forward of a layer. What is read under a `no_grad` around it is lost anyway.
+    pub(crate) fn layer() -> Self {
+        Self::change(match RECORDING.get() {
+            Recording::On | Recording::Layer => Recording::Layer,
+            Recording::NoGrad | Recording::Off => Recording::Off,
+        })
+    }
+
+    fn change(to: Recording) -> Self {
+        #[cfg(debug_assertions)]
+        if to == Recording::On {
+            super::hidden::recording();
+        }
+        Self { before: RECORDING.replace(to), _not_send: PhantomData }
     }
 
     /// Runs a closure in this mode.
@@ -46,7 +78,7 @@ impl GradMode {
 
 impl Drop for GradMode {
     fn drop(&mut self) {
-        ENABLED.set(self.before);
+        RECORDING.set(self.before);
     }
 }
 
@@ -65,7 +97,7 @@ impl Drop for NoGrad {
 
 /// Where recording was turned off on this thread by the scope that is in force.
 pub(crate) fn off_since() -> Option<&'static Location<'static>> {
-    OFF_SINCE.get().filter(|_| !is_grad_enabled())
+    OFF_SINCE.get().filter(|_| recording() == Recording::NoGrad)
 }
 
 impl NoGrad {
@@ -101,7 +133,7 @@ impl EnableGrad {
 #[track_caller]
 pub fn no_grad() -> NoGrad {
     let before = OFF_SINCE.replace(Some(Location::caller()));
-    NoGrad { _mode: GradMode::set(false), before }
+    NoGrad { _mode: GradMode::change(Recording::NoGrad), before }
 }
 
 /// Turns recording on on this thread until the guard is dropped, inside [`no_grad`] or a layer's

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use smallvec::SmallVec;
 
 use super::any::{AnyTensor, Element};
+use super::lost::Lost;
 use super::pack::{Packing, State};
 use super::saved::{At, Keeps};
 use super::tensor::Tensor;
@@ -213,12 +214,21 @@ impl Pull<'_> {
 /// Where the gradient of an input goes.
 #[derive(Clone)]
 pub(crate) enum Edge {
-    /// Nowhere: the input wants none. Where it was detached, if that is why.
-    None(Option<&'static Location<'static>>),
+    /// Nowhere: the input wants none.
+    None(Absent),
     /// To output `slot` of the op that produced the input.
     Node(NodeRef, u32),
     /// To the leaf itself.
     Leaf(AnyTensor),
+}
+
+/// What is known of an input that wants no gradient.
+#[derive(Clone, Copy)]
+pub(crate) struct Absent {
+    /// Why it wants none, though it was computed from what does.
+    pub(crate) lost: Lost,
+    /// The number of its range, where somebody looks on; else 0.
+    pub(crate) seen: u32,
 }
 
 impl Edge {

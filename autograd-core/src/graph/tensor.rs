@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 
 use super::any::Element;
+use super::lost::{Cause, Lost};
 use super::mode::is_grad_enabled;
-use super::node::{Edge, EdgeList, HookId, Node, NodeRef, OpNode, PullFn};
+use super::node::{Absent, Edge, EdgeList, HookId, Node, NodeRef, OpNode, PullFn};
 use super::pack::State;
 use super::saved::Keeps;
 use super::{shapes, spare, watch};
@@ -47,6 +48,8 @@ pub struct Inner<T: Element> {
     /// The node this tensor came from, and which of its outputs it is.
     producer: Option<(NodeRef, u32)>,
     stop_gradient: AtomicBool,
+    /// Why it is outside the graph, if it is: a [`Lost`].
+    lost: AtomicU32,
     /// Where the data is once it has been changed in place; `value` then gives the shape only.
     shared: OnceLock<Arc<Shared<T>>>,
     kept: OnceLock<Box<Kept<T>>>,
@@ -64,13 +67,11 @@ struct Shared<T: Element> {
 struct Kept<T: Element> {
     grad: Mutex<Option<Tensor<T>>>,
     hooks: Mutex<Vec<LeafHook<T>>>,
-    /// Where this was detached from a tensor that wants a gradient.
-    detached: Option<&'static Location<'static>>,
 }
 
 impl<T: Element> Default for Kept<T> {
     fn default() -> Self {
-        Self { grad: Mutex::new(None), hooks: Mutex::new(Vec::new()), detached: None }
+        Self { grad: Mutex::new(None), hooks: Mutex::new(Vec::new()) }
     }
 }
 
@@ -161,6 +162,7 @@ impl<T: Element> Tensor<T> {
         Self(Some(Arc::new(Inner {
             value,
             stop_gradient: AtomicBool::new(producer.is_none()),
+            lost: AtomicU32::new(0),
             producer,
             shared: OnceLock::new(),
             kept: OnceLock::new(),
@@ -209,6 +211,7 @@ impl<T: Element> Tensor<T> {
         {
             inner.producer = Some((node, slot));
             *inner.stop_gradient.get_mut() = false;
+            *inner.lost.get_mut() = 0;
             return;
         }
         *self = Self::with_producer(self.read().into_owned(), Some((node, slot)));
@@ -217,7 +220,8 @@ impl<T: Element> Tensor<T> {
     /// The same value as a tensor of its own, outside the graph; later changes in place do not
     /// reach it.
     pub(crate) fn alias(&self) -> Self {
-        self.small_copy().unwrap_or_else(|| Self::new(self.read().into_owned()))
+        let alias = self.small_copy().unwrap_or_else(|| Self::new(self.read().into_owned()));
+        alias.with_lost(self.lost())
     }
 
     /// The value, if nobody else holds this tensor: then its buffer may be written. Otherwise the
@@ -256,6 +260,7 @@ impl<T: Element> Tensor<T> {
             watch::made(node, *slot, &inner.value);
         }
         *inner.stop_gradient.get_mut() = inner.producer.is_none();
+        *inner.lost.get_mut() = 0;
         true
     }
 
@@ -271,6 +276,7 @@ impl<T: Element> Tensor<T> {
     /// reach it.
     pub(crate) fn snapshot(&self) -> Self {
         Self::with_producer(self.read().into_owned(), self.producer().cloned())
+            .with_lost(self.lost())
     }
 
     /// The value to change, seen by nobody else: what others hold of it stays as it is.
@@ -348,19 +354,33 @@ impl<T: Element> Tensor<T> {
 
     /// The same data outside the graph.
     pub(crate) fn detached_at(&self, place: &'static Location<'static>) -> Self {
-        let mut tensor = self.sharing(None);
-        if !self.stop_gradient()
-            && let Some(inner) = tensor.inner_mut()
-        {
-            let kept = Kept { detached: Some(place), ..Kept::default() };
-            inner.kept = OnceLock::from(Box::new(kept));
-        }
-        tensor
+        let lost =
+            if self.stop_gradient() { self.lost() } else { Lost::by(Cause::Detached(place)) };
+        self.sharing(None).with_lost(lost)
     }
 
-    /// Where this was detached from a tensor that wants a gradient, if it was.
-    pub(crate) fn detached(&self) -> Option<&'static Location<'static>> {
-        self.inner().kept.get()?.detached
+    /// Why this is outside the graph, as far as it was computed from what wants a gradient.
+    pub(crate) fn lost(&self) -> Lost {
+        Lost::from_bits(self.inner().lost.load(Ordering::Relaxed))
+    }
+
+    /// Notes why it is outside the graph.
+    #[inline]
+    pub(crate) fn with_lost(self, lost: Lost) -> Self {
+        if lost != Lost::NONE {
+            self.store_lost(lost);
+        }
+        self
+    }
+
+    /// Notes that it was picked by another one: what that lost, this has lost too.
+    pub(crate) fn and_lost<U: Element>(self, by: &Tensor<U>) -> Self {
+        let lost = self.lost().and(by.lost());
+        self.with_lost(lost)
+    }
+
+    pub(crate) fn store_lost(&self, lost: Lost) {
+        self.inner().lost.store(lost.bits(), Ordering::Relaxed);
     }
 
     /// Identity: clones of one tensor have the same address.
@@ -419,8 +439,14 @@ impl<T: Element> Tensor<T> {
         self.inner().stop_gradient.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn store_stop_gradient(&self, stop: bool) {
-        self.inner().stop_gradient.store(stop, Ordering::Relaxed);
+    pub(crate) fn store_stop_gradient(&self, stop: bool, place: &'static Location<'static>) {
+        let before = self.inner().stop_gradient.swap(stop, Ordering::Relaxed);
+        let lost = self.lost();
+        match (before, stop) {
+            (false, true) => self.store_lost(lost.and(Lost::by(Cause::Cut(place)))),
+            (true, false) if lost != Lost::NONE => self.store_lost(lost.without_cut()),
+            _ => {}
+        }
     }
 
     /// Whether no recorded op produced this tensor: gradients end, and are kept, here.
@@ -445,12 +471,18 @@ impl<T: Element> Tensor<T> {
     /// Where this tensor's gradient goes.
     pub(crate) fn edge(&self) -> Edge {
         if self.stop_gradient() {
-            return Edge::None(self.detached());
+            return Edge::None(self.absent());
         }
         match &self.inner().producer {
             Some((node, slot)) => Edge::Node(node.clone(), *slot),
             None => Edge::Leaf(T::wrap(self.clone())),
         }
+    }
+
+    /// Where the gradient of an input goes that wants none: nowhere.
+    pub(crate) fn absent(&self) -> Absent {
+        let seen = if watch::is_on() { watch::constant(&self.read()) } else { 0 };
+        Absent { lost: self.lost(), seen }
     }
 
     /// [`edge`](Self::edge) of a tensor that an op consumes: what nobody else can see gives its own
@@ -520,6 +552,7 @@ impl<T: Element> Inner<T> {
     /// Frees all that is held but the memory itself, for the next tensor.
     pub(super) fn empty(&mut self) {
         self.producer = None;
+        *self.lost.get_mut() = 0;
         self.shared.take();
         self.kept.take();
         self.value.empty();

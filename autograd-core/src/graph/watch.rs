@@ -5,6 +5,7 @@ use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::any::Element;
 use super::node::{Node, NodeRef};
@@ -19,8 +20,16 @@ thread_local! {
     static OBSERVER: Cell<Option<Observer>> = const { Cell::new(None) };
 }
 
-/// What is called with every output of a node.
-pub(crate) type Observer = fn(&NodeRef, u32, Range);
+/// What is called with all that can be seen of a node.
+pub(crate) type Observer = fn(Seen<'_>);
+
+/// What is seen while ops are recorded.
+pub(crate) enum Seen<'a> {
+    /// An output of a node.
+    Output(&'a NodeRef, u32, Range),
+    /// An input that wants no gradient, of a node that comes next, under its number.
+    Constant(u32, Range),
+}
 
 /// Nodes by their address.
 pub(crate) type Nodes = HashSet<*const ()>;
@@ -101,8 +110,19 @@ pub(crate) fn made<T: Element>(node: &NodeRef, slot: u32, value: &Value<T>) {
     if let Some(observer) = OBSERVER.get()
         && let Some(range) = Range::of(value)
     {
-        observer(node, slot, range);
+        observer(Seen::Output(node, slot, range));
     }
+}
+
+/// The number under which the range of an input without a gradient was shown; 0 if nobody sees it.
+#[cold]
+pub(crate) fn constant<T: Element>(value: &Value<T>) -> u32 {
+    static NUMBERS: AtomicU32 = AtomicU32::new(1);
+    let Some(observer) = OBSERVER.get() else { return 0 };
+    let Some(range) = Range::of(value) else { return 0 };
+    let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+    observer(Seen::Constant(number, range));
+    number
 }
 
 /// What can be said of many numbers in few.

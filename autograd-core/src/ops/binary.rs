@@ -6,7 +6,7 @@ use crate::array::math::Math;
 use crate::array::shape::{broadcast, same};
 use crate::array::{Shape, Value};
 use crate::error::Result;
-use crate::graph::{Keep, NodeRef, Plain, Tensor, op_node};
+use crate::graph::{Keep, Lost, NodeRef, Plain, Tensor, op_node};
 
 /// The functions of two tensors.
 #[doc(hidden)]
@@ -224,6 +224,10 @@ pub(super) fn float<T: Float>(
     let same = same(a.shape(), b.shape());
     let stretched = if same { None } else { Some(broadcast(op.name(), a.shape(), b.shape())?) };
     let wants = [a.is_recorded(), b.is_recorded()];
+    let lost = match wants {
+        [false, false] => Lost::of(op.name(), caller, a).and(Lost::of(op.name(), caller, b)),
+        _ => Lost::NONE,
+    };
     let mut node = (wants != [false, false]).then(|| {
         let saves = op.saves(wants);
         let (a, b) = (left.tensor(), right.tensor());
@@ -239,18 +243,18 @@ pub(super) fn float<T: Float>(
         // A temporary is written over; otherwise a copy of the left operand, if it is small.
         if right.is_temporary() && !left.is_temporary() {
             match try_in_place(right, &left, swapped, &mut node) {
-                Ok(done) => return Ok(done),
+                Ok(done) => return Ok(done.with_lost(lost)),
                 Err(operand) => right = operand,
             }
         }
         match try_in_place(left, &right, f, &mut node) {
-            Ok(done) => return Ok(done),
+            Ok(done) => return Ok(done.with_lost(lost)),
             Err(operand) => left = operand,
         }
     }
     let shape = stretched.unwrap_or_else(|| left.tensor().shape_owned());
     let value = left.consume(|a| right.consume(|b| zip(&shape, a, b, f, swapped)));
-    Ok(Tensor::output(value, node))
+    Ok(Tensor::output(value, node).with_lost(lost))
 }
 
 /// Writes `f(a, b)` over `a`, if `a` is a temporary or small; the shapes are the same.
@@ -293,7 +297,9 @@ pub(super) fn float_scalar<T: Float>(
     caller: Caller,
 ) -> Tensor<T> {
     let kernel = kernels(op)[usize::from(swapped)];
-    let mut node = x.tensor().is_recorded().then(|| {
+    let recorded = x.tensor().is_recorded();
+    let lost = if recorded { Lost::NONE } else { Lost::of(op.name(), caller, x.tensor()) };
+    let mut node = recorded.then(|| {
         let needs_x = match (op, swapped) {
             (Binary::Add | Binary::Sub | Binary::Mul, _) | (Binary::Div, false) => false,
             (Binary::Div, true) | (Binary::Pow | Binary::Maximum | Binary::Minimum, _) => true,
@@ -306,6 +312,7 @@ pub(super) fn float_scalar<T: Float>(
         Ok(done) => done,
         Err(x) => Tensor::output(x.consume(|x| zip_scalar(x, s, kernel)), node),
     }
+    .with_lost(lost)
 }
 
 /// The rules for one operand and the scalar `s`.
@@ -345,11 +352,12 @@ pub(super) fn integer<T: Numeric>(
     op: Binary,
     left: Input<'_, T>,
     right: Input<'_, T>,
-    _: Caller,
+    caller: Caller,
 ) -> Result<Tensor<T>> {
+    let [a, b] = [&left, &right].map(|x| Lost::of(op.name(), caller, x.tensor()));
     let shape = broadcast(op.name(), left.tensor().shape(), right.tensor().shape())?;
     let kernels: [&dyn ZipAny<T>; 2] = [&Integer(op, false), &Integer(op, true)];
-    Ok(Tensor::new(compute(&shape, left, right, kernels)))
+    Ok(Tensor::new(compute(&shape, left, right, kernels)).with_lost(a.and(b)))
 }
 
 /// For integers and a scalar.
@@ -358,9 +366,10 @@ pub(super) fn integer_scalar<T: Numeric>(
     x: Input<'_, T>,
     s: T,
     swapped: bool,
-    _: Caller,
+    caller: Caller,
 ) -> Tensor<T> {
-    Tensor::new(x.consume(|x| zip_scalar(x, s, &Integer(op, swapped))))
+    let lost = Lost::of(op.name(), caller, x.tensor());
+    Tensor::new(x.consume(|x| zip_scalar(x, s, &Integer(op, swapped)))).with_lost(lost)
 }
 
 impl<T: Numeric> Tensor<T> {

@@ -8,7 +8,7 @@ use crate::array::elementwise::convert;
 use crate::array::shape::broadcast;
 use crate::array::{Storable, Value};
 use crate::error::Result;
-use crate::graph::{Element, Keep, Plain, Tensor, record};
+use crate::graph::{Element, Keep, Lost, Plain, Tensor, record, unrecorded};
 
 macro_rules! comparisons {
     ($($(#[$doc:meta])* $name:ident $try:ident $scalar:ident |$a:ident, $b:ident| $test:expr;)*) => {
@@ -38,8 +38,12 @@ macro_rules! comparisons {
                 pub fn $try(&self, other: &Tensor<T>) -> Result<Tensor<bool>> {
                     let call = || Call::Compare(stringify!($name));
                     let inputs = || vec![trace::any(self), trace::any(other)];
-                    trace::op(call, inputs, Location::caller(), || {
-                        self.try_zip_values(stringify!($name), other, |$a, $b| $test)
+                    let (name, caller) = (stringify!($name), Location::caller());
+                    trace::op(call, inputs, caller, || {
+                        let mask = self.try_zip_values(name, other, |$a, $b| $test)?;
+                        let lost = Lost::without_derivative(name, caller, self)
+                            .and(Lost::without_derivative(name, caller, other));
+                        Ok(mask.with_lost(lost))
                     })
                 }
 
@@ -49,7 +53,9 @@ macro_rules! comparisons {
                     if trace::is_noting() {
                         return self.$name(&Tensor::new(Value::scalar($b)));
                     }
+                    let (name, caller) = (stringify!($scalar), Location::caller());
                     Tensor::new(convert(&self.read(), |$a| $test))
+                        .with_lost(Lost::without_derivative(name, caller, self))
                 }
             )*
         }
@@ -79,7 +85,7 @@ impl Tensor<bool> {
     /// If the shapes cannot be broadcast together.
     #[track_caller]
     pub fn and(&self, other: &Tensor<bool>) -> Tensor<bool> {
-        self.zip_values("and", other, |a, b| a & b)
+        self.zip_values("and", other, |a, b| a & b).and_lost(self).and_lost(other)
     }
 
     /// Where either is true.
@@ -89,13 +95,13 @@ impl Tensor<bool> {
     /// If the shapes cannot be broadcast together.
     #[track_caller]
     pub fn or(&self, other: &Tensor<bool>) -> Tensor<bool> {
-        self.zip_values("or", other, |a, b| a | b)
+        self.zip_values("or", other, |a, b| a | b).and_lost(self).and_lost(other)
     }
 
     /// Where this one is false.
     #[allow(clippy::should_implement_trait, reason = "`!` on a reference would read as on a value")]
     pub fn not(&self) -> Tensor<bool> {
-        Tensor::new(convert(&self.read(), |a| !a))
+        Tensor::new(convert(&self.read(), |a| !a)).and_lost(self)
     }
 
     /// Whether any element is true.
@@ -169,7 +175,7 @@ fn choose<T: Float>(
         })
     };
     if !on.is_recorded() && !off.is_recorded() {
-        return Ok(Tensor::new(value));
+        return Ok(unrecorded("where_else", caller, [on, off], value).and_lost(mask));
     }
     let state = (Keep::input(0, mask), Plain((on.shape_owned(), off.shape_owned())));
     Ok(record("where_else", caller, [on, off], value, state, |(mask, (on, off)), dy, wants| {
@@ -199,7 +205,7 @@ macro_rules! casts {
             fn cast(x: &Tensor<$from>, caller: Caller) -> Tensor<$to> {
                 let value = convert(&x.read(), |v| v as $to);
                 if !x.is_recorded() {
-                    return Tensor::new(value);
+                    return unrecorded("cast", caller, [x], value);
                 }
                 record("cast", caller, [x], value, (), |(), dy: Tensor<$to>, _| {
                     Ok([Some(dy.cast::<$from>())])
@@ -209,8 +215,9 @@ macro_rules! casts {
         $($(impl IntoElement<$b> for $a {
             #[inline]
             fn convert(self) -> $b { casts!(@value self, $a $b) }
-            fn cast(x: &Tensor<$a>, _: Caller) -> Tensor<$b> {
-                Tensor::new(convert(&x.read(), <$a as IntoElement<$b>>::convert))
+            fn cast(x: &Tensor<$a>, caller: Caller) -> Tensor<$b> {
+                let value = convert(&x.read(), <$a as IntoElement<$b>>::convert);
+                Tensor::new(value).with_lost(Lost::without_derivative("cast", caller, x))
             }
         })*)*
     };

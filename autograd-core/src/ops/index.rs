@@ -9,7 +9,7 @@ use crate::array::shape::{axis as check_axis, row_major};
 use crate::array::value::for_each_row;
 use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
-use crate::graph::{Keep, Plain, Tensor, record};
+use crate::graph::{Keep, Lost, Plain, Tensor, record, unrecorded};
 
 /// An error for the first index outside an axis of length `len`.
 pub(super) fn check_indices(
@@ -95,7 +95,7 @@ fn gather<T: Numeric>(
         })
     };
     if !x.is_recorded() {
-        return Ok(Tensor::new(value));
+        return Ok(unrecorded("gather", caller, [x], value).and_lost(index));
     }
     let state = (Plain((x.shape_owned(), axis)), Keep::input(1, index));
     Ok(record("gather", caller, [x], value, state, |((shape, axis), index), dy, _| {
@@ -132,7 +132,7 @@ fn scatter_add<T: Numeric>(
     }
     let value = Value::from_vec(x.shape_owned(), data);
     if !x.is_recorded() && !source.is_recorded() {
-        return Ok(Tensor::new(value));
+        return Ok(unrecorded("scatter_add", caller, [x, source], value).and_lost(index));
     }
     let state = (Plain(axis), Keep::input(1, index));
     Ok(record("scatter_add", caller, [x, source], value, state, |(axis, index), dy, wants| {
@@ -179,7 +179,7 @@ fn index_select<T: Numeric>(
         })
     };
     if !x.is_recorded() {
-        return Ok(Tensor::new(value));
+        return Ok(unrecorded("index_select", caller, [x], value).and_lost(index));
     }
     let state = (Plain((x.shape_owned(), axis)), Keep::input(1, index));
     Ok(record("index_select", caller, [x], value, state, |((shape, axis), index), dy, _| {
@@ -223,7 +223,7 @@ fn index_add<T: Numeric>(
     }
     let value = Value::from_vec(x.shape_owned(), data);
     if !x.is_recorded() && !source.is_recorded() {
-        return Ok(Tensor::new(value));
+        return Ok(unrecorded("index_add", caller, [x, source], value).and_lost(index));
     }
     let state = (Plain(axis), Keep::input(1, index));
     Ok(record("index_add", caller, [x, source], value, state, |(axis, index), dy, wants| {
@@ -249,6 +249,7 @@ fn arg_best<T: Numeric>(
     op: &'static str,
     x: &Tensor<T>,
     axis: isize,
+    caller: Caller,
     beats: impl Fn(T, T) -> bool,
 ) -> Result<Tensor<i64>> {
     let position = check_axis(op, axis, x.ndim())?;
@@ -263,10 +264,11 @@ fn arg_best<T: Numeric>(
     }
     let mut shape = x.shape_owned();
     shape.remove(position);
+    let lost = Lost::without_derivative(op, caller, x);
     let x = x.read();
     let x = x.contiguous();
     let data = x.as_slice().unwrap_or(&[]);
-    Ok(Tensor::new(Value::build(shape, |out| {
+    let value = Value::build(shape, |out| {
         for start in (0..outer).flat_map(|o| (0..inner).map(move |i| o * n * inner + i)) {
             let mut best = 0;
             for k in 1..n {
@@ -280,7 +282,8 @@ fn arg_best<T: Numeric>(
             }
             out.push(best as i64);
         }
-    })))
+    });
+    Ok(Tensor::new(value).with_lost(lost))
 }
 
 /// Sums of the elements up to each along an axis, or from each on.
@@ -304,7 +307,7 @@ fn cumsum<T: Numeric>(
     }
     let value = Value::from_vec(x.shape_owned(), data);
     if !x.is_recorded() {
-        return Ok(Tensor::new(value));
+        return Ok(unrecorded("cumsum", caller, [x], value));
     }
     let state = Plain((axis, from_end));
     Ok(record("cumsum", caller, [x], value, state, |(axis, from_end), dy, _| {
@@ -465,8 +468,9 @@ impl<T: Numeric> Tensor<T> {
     /// # Errors
     ///
     /// [`Error::Axis`] or [`Error::Shape`].
+    #[track_caller]
     pub fn try_argmax(&self, axis: isize) -> Result<Tensor<i64>> {
-        arg_best("argmax", self, axis, |new, old| new > old)
+        arg_best("argmax", self, axis, Location::caller(), |new, old| new > old)
     }
 
     /// Where along an axis, which is taken away, the least element stands: the first of equal
@@ -485,8 +489,9 @@ impl<T: Numeric> Tensor<T> {
     /// # Errors
     ///
     /// [`Error::Axis`] or [`Error::Shape`].
+    #[track_caller]
     pub fn try_argmin(&self, axis: isize) -> Result<Tensor<i64>> {
-        arg_best("argmin", self, axis, |new, old| new < old)
+        arg_best("argmin", self, axis, Location::caller(), |new, old| new < old)
     }
 
     /// The sums of the elements up to and with each, along an axis.
@@ -550,7 +555,7 @@ impl Tensor<i64> {
                 data[row * classes + class as usize] = T::ONE;
             }
         }
-        Ok(Tensor::new(value))
+        Ok(Tensor::new(value).and_lost(self))
     }
 }
 

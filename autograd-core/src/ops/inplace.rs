@@ -9,7 +9,7 @@ use std::panic::Location;
 use super::{Binary, Caller, Float, Input, Numeric, Operand, expect};
 use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
-use crate::graph::{Edge, Element, NodeRef, OpNode, Plain, State, Tensor, is_grad_enabled};
+use crate::graph::{Edge, Element, Lost, NodeRef, OpNode, Plain, State, Tensor, is_grad_enabled};
 
 impl<T: Element> Tensor<T> {
     /// An error where this tensor is a leaf whose gradient is wanted and ops are recorded: what
@@ -58,6 +58,7 @@ impl<T: Element> Tensor<T> {
     /// [`Error::Shape`] if the shapes differ, [`Error::Unsupported`] if this tensor wants a
     /// gradient and ops are recorded.
     #[doc(alias = "set_value")]
+    #[track_caller]
     pub fn copy_from(&self, source: &Tensor<T>) -> Result<()> {
         self.check_plain_write("copy_from")?;
         if source.shape() != self.shape() {
@@ -73,6 +74,10 @@ impl<T: Element> Tensor<T> {
             (Some(data), Some(new)) => data.copy_from_slice(new),
             _ => *value = new,
         });
+        if self.stop_gradient() {
+            let lost = Lost::without_derivative("copy_from", Location::caller(), source);
+            self.store_lost(self.lost().and(lost));
+        }
         Ok(())
     }
 
@@ -114,6 +119,9 @@ fn replace<T: Element>(x: &mut Tensor<T>, name: &'static str, result: Tensor<T>)
             expected: format!("of a shape that broadcasts to {:?}", x.shape()),
             found: result.shape().to_vec(),
         });
+    }
+    if x.stop_gradient() {
+        x.store_lost(x.lost().and(result.lost()));
     }
     let producer = result.producer().cloned();
     let new = match result.try_into_value() {

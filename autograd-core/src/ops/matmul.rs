@@ -5,7 +5,7 @@ use std::panic::Location;
 use super::{Caller, Float, Numeric, expect};
 use crate::array::{Shape, Value, matmul};
 use crate::error::{Error, Result};
-use crate::graph::{Keep, Plain, Tensor, record};
+use crate::graph::{Keep, Plain, Tensor, record, unrecorded};
 
 /// The matrices behind the operands: a vector on the left is a row, one on the right a column.
 fn product<T: Numeric>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Value<T>> {
@@ -36,15 +36,19 @@ fn product<T: Numeric>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Value<T>> {
     Ok(out.reshaped(shape))
 }
 
-pub(super) fn integer<T: Numeric>(a: &Tensor<T>, b: &Tensor<T>, _: Caller) -> Result<Tensor<T>> {
-    product(a, b).map(Tensor::new)
+pub(super) fn integer<T: Numeric>(
+    a: &Tensor<T>,
+    b: &Tensor<T>,
+    caller: Caller,
+) -> Result<Tensor<T>> {
+    Ok(unrecorded("matmul", caller, [a, b], product(a, b)?))
 }
 
 pub(super) fn float<T: Float>(a: &Tensor<T>, b: &Tensor<T>, caller: Caller) -> Result<Tensor<T>> {
     let value = product(a, b)?;
     let wants = [a.is_recorded(), b.is_recorded()];
     if wants == [false, false] {
-        return Ok(Tensor::new(value));
+        return Ok(unrecorded("matmul", caller, [a, b], value));
     }
     let kept = (
         wants[1].then(|| Keep::input(0, a)),

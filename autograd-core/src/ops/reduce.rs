@@ -8,7 +8,7 @@ use crate::array::reduce::{Fold, fold_axes};
 use crate::array::shape::{axes as check_axes, broadcast};
 use crate::array::{Shape, Value, elementwise};
 use crate::error::{Error, Result};
-use crate::graph::{Element, Keep, Plain, Tensor, record};
+use crate::graph::{Element, Keep, Plain, Tensor, record, unrecorded};
 
 /// The reductions.
 #[doc(hidden)]
@@ -99,7 +99,7 @@ pub(super) fn integer<T: Numeric>(
     x: &Tensor<T>,
     axes: &[isize],
     keep: bool,
-    _: Caller,
+    caller: Caller,
 ) -> Result<Tensor<T>> {
     let axes = check_axes(op.name(), axes, x.ndim())?;
     if op == Reduce::Mean && group(x.shape(), &axes) == 0 {
@@ -112,7 +112,8 @@ pub(super) fn integer<T: Numeric>(
     }
     let value = compute(op, &x.read(), &axes)?;
     let shape = without(x.shape(), &axes);
-    Ok(Tensor::new(if keep { value } else { value.reshaped(shape) }))
+    let value = if keep { value } else { value.reshaped(shape) };
+    Ok(unrecorded(op.name(), caller, [x], value))
 }
 
 pub(super) fn float<T: Float>(
@@ -130,7 +131,7 @@ pub(super) fn float<T: Float>(
         kept_axes.clone().reshaped(without(x.shape(), &axes))
     };
     if !x.is_recorded() {
-        return Ok(Tensor::new(value));
+        return Ok(unrecorded(op.name(), caller, [x], value));
     }
     let kept = match op {
         Reduce::Sum | Reduce::Mean => None,

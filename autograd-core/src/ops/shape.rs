@@ -8,7 +8,9 @@ use crate::array::shape::{axis as check_axis, broadcast, element_count, row_majo
 use crate::array::value::for_each_row;
 use crate::array::{IntoShape, Shape, Value};
 use crate::error::{Error, Result};
-use crate::graph::{Edge, Element, Keeps, Plain, Tensor, is_grad_enabled, record, record_edges};
+use crate::graph::{
+    Edge, Element, Keeps, Lost, Plain, Tensor, is_grad_enabled, record, record_edges, unrecorded,
+};
 
 /// The result of an op on one tensor of any element type, recorded where it must be.
 fn finish<T: Element, S: Keeps + 'static>(
@@ -19,7 +21,11 @@ fn finish<T: Element, S: Keeps + 'static>(
     state: S,
     pull: fn(S::Kept, Tensor<T>, [bool; 1]) -> Result<[Option<Tensor<T>>; 1]>,
 ) -> Tensor<T> {
-    if x.is_recorded() { record(name, caller, [x], value, state, pull) } else { Tensor::new(value) }
+    if x.is_recorded() {
+        record(name, caller, [x], value, state, pull)
+    } else {
+        unrecorded(name, caller, [x], value)
+    }
 }
 
 impl<T: Element> Tensor<T> {
@@ -348,7 +354,7 @@ fn broadcast_to<T: Numeric>(x: &Tensor<T>, shape: Shape, caller: Caller) -> Resu
     }
     let value = x.read().broadcast_to(&shape);
     if !x.is_recorded() {
-        return Ok(Tensor::new(value));
+        return Ok(unrecorded("broadcast_to", caller, [x], value));
     }
     let pull = |shape: Shape, dy: Tensor<T>, _: [bool; 1]| Ok([Some(dy.sum_to(&shape))]);
     Ok(record("broadcast_to", caller, [x], value, Plain(x.shape_owned()), pull))
@@ -477,7 +483,8 @@ fn concat<T: Element>(tensors: &[&Tensor<T>], axis: isize, caller: Caller) -> Re
         }
     });
     if !is_grad_enabled() || tensors.iter().all(|t| t.stop_gradient()) {
-        return Ok(Tensor::new(value));
+        let lost = |lost: Lost, x: &&Tensor<T>| lost.and(Lost::of("concat", caller, x));
+        return Ok(Tensor::new(value).with_lost(tensors.iter().fold(Lost::NONE, lost)));
     }
     let edges: Vec<Edge> = tensors.iter().map(|t| t.edge()).collect();
     let lengths: Vec<usize> = tensors.iter().map(|t| t.shape()[position]).collect();

@@ -8,11 +8,15 @@ use super::Layer;
 use super::call::{Content, Layout, Rules, Tensors};
 use super::context::{Forward, ForwardContext};
 use super::info::Info;
-use super::inputs::{TensorInput, note, primals, wants_gradient};
+#[cfg(debug_assertions)]
+use super::inputs::contains;
+use super::inputs::{TensorInput, lost, note, primals, wants_gradient};
 use super::node::{LayerNode, run};
 use super::outputs::{Visit, Visitor, attach, kept, look, release};
 use super::saved::{Kept, Role};
 use crate::error::{Error, Result};
+#[cfg(debug_assertions)]
+use crate::graph::hidden;
 use crate::graph::{AnyTensor, GradMode, NodeRef, Tensor, is_grad_enabled};
 use crate::ops::trace::{self, Call, InLayer, Layer as Traced, Note};
 
@@ -43,7 +47,11 @@ impl Forward<'_> {
             self.call = Some(note(self.inputs, self.rules, &mut self.tensors));
             self.traced = InLayer::begin();
         }
-        self.off = Some(GradMode::set(false));
+        #[cfg(debug_assertions)]
+        {
+            self.hidden = hidden::Watch::start();
+        }
+        self.off = Some(GradMode::layer());
     }
 
     fn is_recording(&self) -> bool {
@@ -193,6 +201,28 @@ fn is_not_unit<T: 'static>() -> bool {
     TypeId::of::<T>() != TypeId::of::<()>()
 }
 
+#[cfg(debug_assertions)]
+impl Forward<'_> {
+    /// An error where forward read a tensor that wants a gradient and is none of the inputs.
+    fn check_hidden(&mut self) -> Result<()> {
+        let reads = self.hidden.take().map(hidden::Watch::end).unwrap_or_default();
+        let is_input =
+            |read: &hidden::Read| self.inputs.iter().any(|input| contains(*input, read.address));
+        let Some(hidden::Read { shape, op, at, .. }) = reads.into_iter().find(|r| !is_input(r))
+        else {
+            return Ok(());
+        };
+        Err(Error::Unsupported {
+            op: self.rules.info.name,
+            why: format!(
+                "forward reads a tensor of shape {shape:?} that wants a gradient (stop_gradient is \
+                 false) and is no input of the op, in {op} at {at}: its gradient would be lost; \
+                 make it an input, or read its `detach()` if that is meant"
+            ),
+        })
+    }
+}
+
 impl Forward<'_> {
     /// Forward is done: checks what it did, and records.
     fn finish(&mut self, visit: &mut Visit<'_>) -> Result<()> {
@@ -201,6 +231,8 @@ impl Forward<'_> {
         if let Some(broken) = self.broken.take() {
             return Err(*broken);
         }
+        #[cfg(debug_assertions)]
+        self.check_hidden()?;
         let info = &self.rules.info;
         let tensors = &mut self.tensors;
         let marked = self.non_differentiable.take().unwrap_or_default();
@@ -209,7 +241,7 @@ impl Forward<'_> {
                 look(visit, &mut Layout::default(), tensors);
                 check_marks(info, tensors, &marked)?;
             }
-            release(visit, self.inputs);
+            release(visit, self.inputs, lost(info, self.inputs, self.location));
             return Ok(());
         };
         look(visit, &mut call.layout, tensors);

@@ -13,6 +13,8 @@ use super::proof::LayerAttrs;
 use super::saved::IntoSaved;
 use super::{Layer, Needs};
 use crate::error::Error;
+#[cfg(debug_assertions)]
+use crate::graph::hidden;
 use crate::graph::{AnyTensor, Element, GradMode, Tensor};
 use crate::ops::trace::InLayer;
 
@@ -60,6 +62,9 @@ pub struct Forward<'a> {
     pub(super) tensors: Tensors,
     /// Recording is off while forward runs.
     pub(super) off: Option<GradMode>,
+    /// Tensors that forward reads and its signature does not show are noted.
+    #[cfg(debug_assertions)]
+    pub(super) hidden: Option<hidden::Watch>,
     /// What forward does is noted by itself where a closure is traced.
     pub(super) traced: Option<InLayer>,
     /// Notes for the node, if this call is recorded.
@@ -117,6 +122,8 @@ impl<'a> Forward<'a> {
             location,
             tensors: Tensors::default(),
             off: None,
+            #[cfg(debug_assertions)]
+            hidden: None,
             traced: None,
             call: None,
             saved: false,

@@ -1,8 +1,11 @@
 //! Tensor inputs: what forward takes, and how edges are drawn from it.
 
+use std::panic::Location;
+
 use super::call::{Call, Content, Rules, Tensors};
 use super::forward_mode::keep_inputs;
-use crate::graph::{AnyTensor, Element, Tensor};
+use super::info::Info;
+use crate::graph::{AnyTensor, Element, Lost, Tensor};
 use crate::ops::Float;
 
 /// A tensor input of a layer: a tensor, an optional tensor or a list of tensors.
@@ -69,6 +72,8 @@ enum Task<'a> {
     Each(&'a mut Vec<bool>),
     /// Keep them.
     Keep(&'a mut Vec<AnyTensor>),
+    /// What has a result lost that is computed of them?
+    Lost(&'a mut dyn FnMut(&dyn Loses)),
     /// Note addresses.
     Address(&'a mut Tensors, u16),
     /// Note addresses and shapes, draw edges.
@@ -104,6 +109,7 @@ impl Collector<'_> {
             Task::Find(address, found) => **found |= tensor.address() == *address,
             Task::Each(each) => each.push(!tensor.stop_gradient()),
             Task::Keep(kept) => kept.push(T::wrap(tensor.clone())),
+            Task::Lost(see) => see(tensor),
             Task::Address(tensors, group) => tensors.add_input(tensor.address(), *group),
             Task::Edges(call, tensors, group, count) => {
                 tensors.add_input(tensor.address(), *group);
@@ -120,6 +126,34 @@ pub(super) fn wants_gradient(input: &dyn TensorInput) -> bool {
     let mut any = false;
     input.collect(&mut Collector(Task::Any(&mut any)));
     any
+}
+
+/// A tensor of any type as an input of a layer that is not recorded.
+trait Loses {
+    fn lost(&self, op: &'static str, at: &'static Location<'static>, differentiable: bool) -> Lost;
+}
+
+impl<T: Element> Loses for Tensor<T> {
+    fn lost(&self, op: &'static str, at: &'static Location<'static>, differentiable: bool) -> Lost {
+        if differentiable { Lost::of(op, at, self) } else { Lost::without_derivative(op, at, self) }
+    }
+}
+
+/// What the outputs of a call that is not recorded have lost.
+pub(super) fn lost(
+    info: &Info,
+    inputs: &[&dyn TensorInput],
+    at: &'static Location<'static>,
+) -> Lost {
+    let mut lost = Lost::NONE;
+    for (position, input) in inputs.iter().enumerate() {
+        let differentiable = info.is_differentiable(position);
+        let mut see = |tensor: &dyn Loses| {
+            lost = lost.and(tensor.lost(info.name, at, differentiable));
+        };
+        input.collect(&mut Collector(Task::Lost(&mut see)));
+    }
+    lost
 }
 
 /// Whether the tensor with this address is (one of) this input.

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::call::{Layout, Tensors};
 use super::inputs::{TensorInput, contains};
-use crate::graph::{AnyTensor, Element, NodeRef, Tensor};
+use crate::graph::{AnyTensor, Element, Lost, NodeRef, Tensor, no_derivative};
 use crate::ops::Float;
 
 /// An output of a layer that has a gradient: a tensor, an array or a `Vec` of tensors, with
@@ -146,6 +146,8 @@ struct Attach<'a> {
     slot: u32,
     tensors: &'a Tensors,
     marked: &'a [AnyTensor],
+    /// What is told of the marked ones.
+    lost: Lost,
 }
 
 impl Visitor<'_> {
@@ -201,6 +203,7 @@ impl Attach<'_> {
                 if again || !free || self.tensors.input(tensor.address()).is_some() {
                     *tensor = tensor.alias();
                 }
+                tensor.store_lost(tensor.lost().and(self.lost));
             }
         }
     }
@@ -210,6 +213,7 @@ impl Attach<'_> {
 struct Release<'a> {
     inputs: &'a [&'a dyn TensorInput],
     before: SmallVec<[*const (); 2]>,
+    lost: Lost,
 }
 
 impl Release<'_> {
@@ -224,6 +228,7 @@ impl Release<'_> {
         if !own {
             *tensor = tensor.alias();
         }
+        tensor.store_lost(tensor.lost().and(self.lost));
         self.before.push(address);
     }
 }
@@ -251,11 +256,15 @@ pub(super) fn attach(
     marked: &[AnyTensor],
 ) {
     let total = u32::try_from(tensors.outputs().len()).unwrap_or(u32::MAX);
+    let lost = match marked {
+        [] => Lost::NONE,
+        _ => no_derivative(node.rule.name(), node.location),
+    };
     let node = Some(node);
-    visit(&mut Visitor(Task::Attach(Attach { node, total, slot: 0, tensors, marked })));
+    visit(&mut Visitor(Task::Attach(Attach { node, total, slot: 0, tensors, marked, lost })));
 }
 
 /// Makes them tensors of their own, outside the graph.
-pub(super) fn release(visit: &mut Visit<'_>, inputs: &[&dyn TensorInput]) {
-    visit(&mut Visitor(Task::Release(Release { inputs, before: SmallVec::new() })));
+pub(super) fn release(visit: &mut Visit<'_>, inputs: &[&dyn TensorInput], lost: Lost) {
+    visit(&mut Visitor(Task::Release(Release { inputs, before: SmallVec::new(), lost })));
 }

@@ -4,7 +4,7 @@
 
 #![allow(clippy::print_stdout, missing_docs, reason = "an example shows its results")]
 
-use autograd_core::{Graph, Tensor, detect_anomaly, explain};
+use autograd_core::{Graph, Tensor, detect_anomaly, explain, no_grad};
 
 fn parameter(shape: [usize; 2]) -> Tensor<f64> {
     let tensor = Tensor::randn(shape) * 0.5;
@@ -26,6 +26,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("w1: {}\n", explain(&loss, &w1));
     println!("skip: {}\n", explain(&loss, &skip));
     println!("x: {}\n", explain(&loss, &x));
+
+    // Another one: the scale was computed under `no_grad`, whose scope is long over.
+    let scale = no_grad().run(|| skip.square().mean()).sqrt();
+    let scaled = (&scores / (scale + 1.0)).sum();
+    println!("skip: {}\n", explain(&scaled, &skip));
 
     let graph =
         Graph::of(&[loss.into()]).named(&w1, "w1").named(&w2, "w2").named(&hidden, "hidden");

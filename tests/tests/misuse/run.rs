@@ -660,7 +660,38 @@ impl Calls {
 
 pub(crate) fn tensor_held_by_a_closure() -> String {
     let (x, w) = (leaf(&[1.0]), leaf(&[2.0]));
-    let y = Calls::apply(&x, |x| x * &w);
+    let message = panicked(|| Calls::apply(&x, |x| x * &w));
+    usable(&[&x, &w]);
+    message
+}
+
+/// Neither may a struct of one's own.
+struct Weights {
+    w: Tensor<f64>,
+}
+
+#[py_layer]
+impl Scales {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, weights: &Weights) -> Tensor<f64> {
+        x * &weights.w
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * 2.0
+    }
+}
+
+pub(crate) fn tensor_held_by_a_struct() -> String {
+    let (x, weights) = (leaf(&[1.0]), Weights { w: leaf(&[2.0]) });
+    let message = panicked(|| Scales::apply(&x, &weights));
+    usable(&[&x, &weights.w]);
+    message
+}
+
+pub(crate) fn tensor_held_by_a_closure_unasked() -> String {
+    let (x, w) = (leaf(&[1.0]), leaf(&[2.0]));
+    let hides = |x: &Tensor<f64>, w: &Tensor<f64>| Calls::apply(x, |x| no_grad().run(|| x * w));
+    let y = hides(&x, &w);
     assert_eq!(explain(&y, &w).status(), GradientStatus::NotReachable);
-    told(gradcheck(|t| Calls::apply(&t[0], |x| x * &t[1]), &[x, w]))
+    told(gradcheck(|t| hides(&t[0], &t[1]), &[x, w]))
 }

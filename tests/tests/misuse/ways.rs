@@ -18,6 +18,8 @@ pub(crate) enum Proof {
     Compiler(&'static str),
     /// An error that contains these words, before backward starts.
     Error(&'static str, fn() -> String, &'static str),
+    /// The same, in builds with debug assertions.
+    Debug(&'static str, fn() -> String, &'static str),
     /// The same, in backward.
     Backward(&'static str, fn() -> String, &'static str),
     /// No types can show it; `gradcheck`, or the check that the macro makes, finds it.
@@ -35,6 +37,9 @@ macro_rules! ways {
     };
     (@ $way:literal $peer:literal backward $f:ident $words:literal) => {
         Way { way: $way, peer: $peer, proof: Proof::Backward(stringify!($f), run::$f, $words) }
+    };
+    (@ $way:literal $peer:literal debug $f:ident $words:literal) => {
+        Way { way: $way, peer: $peer, proof: Proof::Debug(stringify!($f), run::$f, $words) }
     };
     (@ $way:literal $peer:literal check $f:ident $words:literal) => {
         Way { way: $way, peer: $peer, proof: Proof::Check(stringify!($f), run::$f, $words) }
@@ -104,6 +109,10 @@ ways! {
     "a tensor hidden in a map" "tensor_in_a_map" => compiler "inputs/in_a_map";
     "a tensor hidden behind an alias" "" => compiler "inputs/alias";
     "a tensor hidden in a layer of a network" "tensor_in_a_layer" => compiler "misuse/layer_as_a_plain_input";
+    "a tensor hidden in a closure"
+        "tensor_in_a_closure" => debug tensor_held_by_a_closure "forward reads a tensor of shape [1] that wants a gradient";
+    "a tensor hidden in a struct of one's own"
+        "tensor_in_a_struct" => debug tensor_held_by_a_struct "forward reads a tensor of shape [1] that wants a gradient";
     "a tensor hidden behind a type parameter" "" => error tensor_through_a_type_parameter "the plain parameter `value` was given a tensor";
     "arguments by name in another order" "keyword_order" => right arguments_by_name_in_another_order;
     "an argument by name with a slip" "keyword_with_a_slip" => compiler "names/unknown";
@@ -138,5 +147,6 @@ ways! {
     "a wrong slope by hand in an elementwise op" "" => check wrong_slope_of_a_formula "by the derivative of forward";
     "a wrong formula" "wrong_formula" => check wrong_formula "by backward and";
     "gradients swapped, inputs of one shape" "swapped_of_one_shape" => check swapped_gradients_of_one_shape "by backward and";
-    "a tensor that a closure or a struct of one's own holds" "tensor_in_a_closure" => check tensor_held_by_a_closure "input 1";
+    "a tensor hidden in a closure, under `no_grad` in forward"
+        "tensor_in_a_closure" => check tensor_held_by_a_closure_unasked "input 1";
 }

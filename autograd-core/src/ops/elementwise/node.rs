@@ -12,7 +12,7 @@ use crate::array::{Shape, Value};
 use crate::error::Result;
 use crate::formula::{Formula, Operand, block_of, pass, run_block};
 use crate::graph::{
-    AnyTensor, At, Edge, Keep, Keeps, NodeRef, Packing, Pull, Push, Rule, Slot, Slots, State,
+    AnyTensor, At, Edge, Keep, Keeps, Lost, NodeRef, Packing, Pull, Push, Rule, Slot, Slots, State,
     Tensor, Visit, is_grad_enabled,
 };
 
@@ -52,11 +52,16 @@ pub(super) fn call<T: Float>(
         compute(op.forward(), operands, masks, shape, &wanted).into_iter().flatten().collect()
     };
     if !recorded {
-        return outputs;
+        let lost = |lost: Lost, (x, wants): (&&Tensor<T>, &bool)| match wants {
+            true => lost.and(Lost::of(info.name, caller, x)),
+            false => lost.and(Lost::without_derivative(info.name, caller, x)),
+        };
+        let lost = reals.iter().zip(info.differentiable.iter()).fold(Lost::NONE, lost);
+        return outputs.into_iter().map(|output| output.with_lost(lost)).collect();
     }
     let edge = |(x, wants): (&&Tensor<T>, &bool)| match wants {
         true => x.edge(),
-        false => Edge::None(x.detached()),
+        false => Edge::None(x.absent()),
     };
     // What is not read is not kept. An op with parameters is made anew in each call: finding that
     // out would cost more than the call.

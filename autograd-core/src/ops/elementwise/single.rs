@@ -8,7 +8,9 @@ use crate::array::elementwise::Arg;
 use crate::array::shape::copied;
 use crate::error::Result;
 use crate::formula::{Formula, Operand, pass, run_block, run_onto, run_over};
-use crate::graph::{Elementwise, Keep, KeepOutput, KeptOutput, Plain, is_grad_enabled, op_node};
+use crate::graph::{
+    Elementwise, Keep, KeepOutput, KeptOutput, Lost, Plain, is_grad_enabled, op_node,
+};
 use crate::ops::Input;
 
 /// Whether an op is one of this kind.
@@ -21,7 +23,8 @@ pub(super) fn is_single(info: &Info) -> bool {
 /// Runs and, where it must be, records such an op.
 pub(in crate::ops) fn run<T: Float>(op: Handle<T>, x: Input<'_, T>, caller: Caller) -> Tensor<T> {
     if !x.tensor().is_recorded() {
-        return compute(op.forward(), x);
+        let lost = Lost::of(op.info().name, caller, x.tensor());
+        return compute(op.forward(), x).with_lost(lost);
     }
     let x = x.tensor();
     let mut y = compute(op.forward(), Input::Ref(x));

@@ -6,7 +6,7 @@ use super::super::trace::{self, Call};
 use super::super::{Caller, Float, expect};
 use super::{copied, writable};
 use crate::error::{Error, Result};
-use crate::graph::{Keep, Plain, Tensor, no_grad, record};
+use crate::graph::{GradMode, Keep, Lost, Plain, Tensor, record, unrecorded};
 
 fn leaky_relu<T: Float>(x: &Tensor<T>, slope: f64, caller: Caller) -> Tensor<T> {
     let slope = T::from_f64(slope);
@@ -15,7 +15,7 @@ fn leaky_relu<T: Float>(x: &Tensor<T>, slope: f64, caller: Caller) -> Tensor<T> 
         T::leaky_relu(data, slope);
     }
     if !x.is_recorded() {
-        return Tensor::new(value);
+        return unrecorded("leaky_relu", caller, [x], value);
     }
     let state = (Plain(slope), Keep::input(0, x));
     record("leaky_relu", caller, [x], value, state, |(slope, x), dy, _| {
@@ -29,12 +29,12 @@ fn leaky_relu<T: Float>(x: &Tensor<T>, slope: f64, caller: Caller) -> Tensor<T> 
 }
 
 fn elu<T: Float>(x: &Tensor<T>, alpha: f64, caller: Caller) -> Tensor<T> {
-    let value = no_grad().run(|| {
+    let value = GradMode::of(false, || {
         let below = x.minimum(0.0).exp_m1() * alpha;
         x.gt_scalar(T::ZERO).where_else(x, &below)
     });
     if !x.is_recorded() {
-        return value;
+        return value.with_lost(Lost::of("elu", caller, x));
     }
     let value = writable(value);
     let state = (Plain(alpha), Keep::input(0, x));

@@ -8,7 +8,7 @@ use super::window::{IntoPair, Plan, Window};
 use super::writable;
 use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
-use crate::graph::{Keep, Plain, Tensor, no_grad, record};
+use crate::graph::{GradMode, Keep, Lost, Plain, Tensor, record, unrecorded};
 
 /// How a convolution moves over a picture: stride 1, no padding, no gaps, one group unless told.
 ///
@@ -83,7 +83,7 @@ pub(super) fn unfold<T: Float>(x: &Tensor<T>, plan: Plan, caller: Caller) -> Ten
         }
     };
     if !x.is_recorded() {
-        return Tensor::new(value);
+        return unrecorded("unfold", caller, [x], value);
     }
     record("unfold", caller, [x], value, Plain(plan), |plan, dy, _| {
         Ok([Some(fold(&dy, plan, Location::caller()))])
@@ -101,7 +101,7 @@ pub(super) fn fold<T: Float>(columns: &Tensor<T>, plan: Plan, caller: Caller) ->
         T::fold(&plan, columns.contiguous().as_slice().unwrap_or(&[]), out);
     }
     if !columns.is_recorded() {
-        return Tensor::new(value);
+        return unrecorded("fold", caller, [columns], value);
     }
     record("fold", caller, [columns], value, Plain(plan), |plan, dy, _| {
         Ok([Some(unfold(&dy, plan, Location::caller()))])
@@ -194,7 +194,7 @@ fn conv2d<T: Float>(
     }
     let plan = check(x.shape(), weight.shape(), bias.map(Tensor::shape), options)?;
     let groups = options.groups;
-    let product = no_grad().run(|| -> Result<Tensor<T>> {
+    let product = GradMode::of(false, || -> Result<Tensor<T>> {
         let columns = grouped(&unfold(x, plan, caller), groups, plan.windows());
         let product = matrices(weight, groups).try_matmul(&columns)?;
         product.try_reshape([x.shape()[0], weight.shape()[0], plan.output[0], plan.output[1]])
@@ -203,7 +203,8 @@ fn conv2d<T: Float>(
         let state = (Plain((plan, groups)), Keep::input(0, x), Keep::input(1, weight));
         record("conv2d", caller, [x, weight], writable(product), state, pull)
     } else {
-        product
+        let lost = Lost::of("conv2d", caller, x).and(Lost::of("conv2d", caller, weight));
+        product.with_lost(lost)
     };
     match bias {
         Some(bias) => product.try_add(bias.reshape([bias.len(), 1, 1])),

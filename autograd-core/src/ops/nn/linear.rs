@@ -6,7 +6,7 @@ use super::super::{Caller, Float, expect};
 use super::writable;
 use crate::array::Shape;
 use crate::error::{Error, Result};
-use crate::graph::{Keep, Tensor, no_grad, record};
+use crate::graph::{GradMode, Keep, Lost, Tensor, record};
 
 fn check(x: &[usize], weight: &[usize], bias: Option<&[usize]>) -> Result<()> {
     let wrong = |parameter: &str, expected: String, found: &[usize]| {
@@ -39,7 +39,7 @@ fn linear<T: Float>(
     caller: Caller,
 ) -> Result<Tensor<T>> {
     check(x.shape(), weight.shape(), bias.map(Tensor::shape))?;
-    let product = no_grad().run(|| {
+    let product = GradMode::of(false, || {
         let product = rows(x)?.try_matmul(&weight.transpose())?;
         product.try_reshape(resized(x.shape(), weight.shape()[0]))
     })?;
@@ -47,7 +47,8 @@ fn linear<T: Float>(
         let state = (Keep::input(0, x), Keep::input(1, weight));
         record("linear", caller, [x, weight], writable(product), state, pull)
     } else {
-        product
+        let lost = Lost::of("linear", caller, x).and(Lost::of("linear", caller, weight));
+        product.with_lost(lost)
     };
     match bias {
         Some(bias) => product.try_add(bias),

@@ -8,7 +8,7 @@ use super::super::{Caller, Float, expect};
 use super::{check_same_shape, copied};
 use crate::array::Value;
 use crate::error::{Error, Result};
-use crate::graph::{Keep, Plain, Tensor, is_grad_enabled, no_grad, record};
+use crate::graph::{GradMode, Keep, Lost, Plain, Tensor, is_grad_enabled, record, unrecorded};
 
 /// An error unless `targets` names one of the columns for each row of a matrix.
 fn check_targets(op: &'static str, scores: &[usize], targets: &Tensor<i64>) -> Result<usize> {
@@ -54,7 +54,7 @@ fn cross_entropy<T: Float>(
         (sums, Value::scalar(loss))
     };
     if !logits.is_recorded() {
-        return Ok(Tensor::new(loss));
+        return Ok(unrecorded("cross_entropy", caller, [logits], loss).and_lost(targets));
     }
     // The probabilities are computed again in backward: that costs no memory until then.
     let state = (Keep::input(0, logits), Keep::input(1, targets), Plain(sums));
@@ -92,12 +92,13 @@ fn binary_cross_entropy<T: Float>(
     let op = "binary_cross_entropy_with_logits";
     check_same_shape(op, logits.shape(), "targets", targets.shape())?;
     // softplus(x) - x t, written so that nothing large cancels.
-    let loss = no_grad().run(|| {
+    let loss = GradMode::of(false, || {
         let large = logits.maximum(0.0) - logits * targets;
         (large + (-logits.abs()).exp().ln_1p()).mean()
     });
     if !logits.is_recorded() && !targets.is_recorded() {
-        return Ok(loss);
+        let lost = Lost::of(op, caller, logits).and(Lost::of(op, caller, targets));
+        return Ok(loss.with_lost(lost));
     }
     let value = Value::scalar(loss.item());
     let state = (Keep::input(0, logits), Keep::input(1, targets));

@@ -6,12 +6,12 @@ use super::super::{Caller, Float, expect};
 use super::writable;
 use crate::array::shape::axes as check_axes;
 use crate::error::{Error, Result};
-use crate::graph::{Keep, KeepOutput, Tensor, no_grad, record};
+use crate::graph::{GradMode, Keep, KeepOutput, Lost, Tensor, record};
 
 fn norm<T: Float>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {
-    let value = no_grad().run(|| x.square().sum().sqrt());
+    let value = GradMode::of(false, || x.square().sum().sqrt());
     if !x.is_recorded() {
-        return value;
+        return value.with_lost(Lost::of("norm", caller, x));
     }
     let value = writable(value);
     let state = (Keep::input(0, x), KeepOutput::value(&value));

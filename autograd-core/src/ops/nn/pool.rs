@@ -9,7 +9,7 @@ use super::window::{IntoPair, Plan, Window};
 use super::writable;
 use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
-use crate::graph::{Plain, Tensor, no_grad, record};
+use crate::graph::{GradMode, Lost, Plain, Tensor, record, unrecorded};
 
 /// A pooling window and how it moves: as far as it is long, without padding, unless told.
 ///
@@ -107,7 +107,7 @@ fn max_pool2d<T: Float>(x: &Tensor<T>, options: PoolOptions, caller: Caller) -> 
     };
     let value = Value::from_vec(shape, best);
     if !x.is_recorded() {
-        return Ok(Tensor::new(value));
+        return Ok(unrecorded("max_pool2d", caller, [x], value));
     }
     let flat = [x.shape()[0], x.shape()[1], plan.windows()];
     let places = Tensor::from_vec(flat, places)?;
@@ -127,15 +127,15 @@ fn avg_pool2d<T: Float>(x: &Tensor<T>, options: PoolOptions, caller: Caller) -> 
     let plan = options.plan("avg_pool2d", x.shape())?;
     let shape = output_shape(x.shape(), &plan);
     let [n, c, height, width] = [x.shape()[0], x.shape()[1], plan.input[0], plan.input[1]];
-    let _off = no_grad();
+    let off = GradMode::set(false);
     // Of each window, how many elements lie on the picture: the padding does not count.
     let ones = Tensor::<T>::ones([1, 1, height, width]);
     let counts = unfold(&ones, plan, caller).sum_axes(&[1]);
     let sums = unfold(x, plan, caller).reshape([n, c, plan.taps(), plan.windows()]).sum_axes(&[2]);
     let value = (sums / &counts).reshape(shape);
-    drop(_off);
+    drop(off);
     if !x.is_recorded() {
-        return Ok(value);
+        return Ok(value.with_lost(Lost::of("avg_pool2d", caller, x)));
     }
     let state = Plain((plan, counts));
     Ok(record("avg_pool2d", caller, [x], writable(value), state, |(plan, counts), dy, _| {

@@ -8,7 +8,10 @@ use super::{copied, writable};
 use crate::array::shape::{axes as check_axes, axis as check_axis};
 use crate::array::{Shape, Value};
 use crate::error::Result;
-use crate::graph::{Keep, KeepOutput, KeptOutput, Plain, Tensor, is_grad_enabled, no_grad, record};
+use crate::graph::{
+    GradMode, Keep, KeepOutput, KeptOutput, Lost, Plain, Tensor, is_grad_enabled, record,
+    unrecorded,
+};
 
 /// The two functions of rows.
 #[derive(Clone, Copy)]
@@ -58,7 +61,7 @@ fn last<T: Float>(op: Softmax, x: &Tensor<T>, caller: Caller) -> Tensor<T> {
         }
     }
     if !x.is_recorded() {
-        return Tensor::new(value);
+        return unrecorded(op.name(), caller, [x], value);
     }
     let state = (Plain(op), KeepOutput::value(&value));
     record(op.name(), caller, [x], value, state, pull)
@@ -94,7 +97,7 @@ fn logsumexp<T: Float>(x: &Tensor<T>, axes: &[isize], caller: Caller) -> Result<
     let mut unreduced = x.shape_owned();
     positions.iter().for_each(|&position| unreduced[position] = 1);
     let axes: Vec<isize> = positions.iter().map(|&position| position as isize).collect();
-    let value = no_grad().run(|| {
+    let value = GradMode::of(false, || {
         // The greatest element is taken out before and put back after; an infinite one would
         // leave NaN, and of no elements there is none.
         let zero = Tensor::zeros(unreduced.clone());
@@ -111,7 +114,7 @@ fn logsumexp<T: Float>(x: &Tensor<T>, axes: &[isize], caller: Caller) -> Result<
         sum.reshape(shape)
     });
     if !x.is_recorded() {
-        return Ok(value);
+        return Ok(value.with_lost(Lost::of("logsumexp", caller, x)));
     }
     let value: Value<T> = value.read().into_owned();
     let state = (Plain(unreduced), Keep::input(0, x), KeepOutput::value(&value));

@@ -1,0 +1,76 @@
+//! What a layer's forward reads though its signature does not show it: a closure's tensor, a field
+//! of a struct. Its gradient would be lost, and no type tells. Watched for in builds with debug
+//! assertions only.
+
+use std::cell::RefCell;
+use std::panic::Location;
+
+use super::any::Element;
+use super::mode::is_grad_enabled;
+use super::tensor::Tensor;
+
+/// A tensor that wants a gradient and was read unrecorded.
+pub(crate) struct Read {
+    pub(crate) address: *const (),
+    pub(crate) shape: Vec<usize>,
+    /// The op that read it first, and where that was called.
+    pub(crate) op: &'static str,
+    pub(crate) at: &'static Location<'static>,
+}
+
+#[derive(Default)]
+struct Reads {
+    list: Vec<Read>,
+    /// Forward records a graph of its own, so what it reads is its own business.
+    records: bool,
+}
+
+thread_local! {
+    /// Of the forward that runs.
+    static READS: RefCell<Option<Reads>> = const { RefCell::new(None) };
+}
+
+fn with(f: impl FnOnce(&mut Reads)) {
+    READS.with_borrow_mut(|reads| reads.as_mut().map(f));
+}
+
+pub(super) fn note<T: Element>(
+    tensor: &Tensor<T>,
+    op: &'static str,
+    at: &'static Location<'static>,
+) {
+    with(|reads| {
+        let address = tensor.address();
+        if !reads.list.iter().any(|known| known.address == address) {
+            reads.list.push(Read { address, shape: tensor.shape().to_vec(), op, at });
+        }
+    });
+}
+
+/// Recording was turned on.
+pub(super) fn recording() {
+    with(|reads| reads.records = true);
+}
+
+/// Forward runs until this is dropped; then that of the layer around runs on.
+pub(crate) struct Watch(Option<Reads>);
+
+impl Watch {
+    /// `None` where nothing would be recorded, so nothing is lost: a layer inside the forward of
+    /// another one reads for that.
+    pub(crate) fn start() -> Option<Self> {
+        is_grad_enabled().then(|| Self(READS.replace(Some(Reads::default()))))
+    }
+
+    /// What forward has read.
+    pub(crate) fn end(self) -> Vec<Read> {
+        let reads = READS.take().unwrap_or_default();
+        if reads.records { Vec::new() } else { reads.list }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        READS.set(self.0.take());
+    }
+}

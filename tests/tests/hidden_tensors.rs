@@ -1,0 +1,176 @@
+//! What forward reads besides its inputs: with debug assertions, an error where a gradient would be
+//! lost, and nowhere else.
+#![cfg(debug_assertions)]
+
+use autograd_core::prelude::*;
+
+fn leaf(x: f64) -> Tensor<f64> {
+    let x = Tensor::from([x]);
+    x.set_stop_gradient(false);
+    x
+}
+
+/// Calls what it is given.
+#[py_layer]
+impl Calls {
+    fn forward(
+        _ctx: &mut ForwardContext<Self>,
+        x: &Tensor<f64>,
+        #[stop_gradient] mask: &Tensor<f64>,
+        others: &[&Tensor<f64>],
+        f: impl Fn(&Tensor<f64>) -> Tensor<f64>,
+    ) -> Tensor<f64> {
+        let y = f(&(x * mask));
+        others.iter().fold(y, |y, &x| y + x)
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> (Tensor<f64>, Vec<Tensor<f64>>) {
+        (dy * 2.0, vec![dy.clone()])
+    }
+}
+
+/// `None` where the op is applied.
+fn told(f: impl Fn(&Tensor<f64>) -> Tensor<f64>) -> Option<String> {
+    let (x, mask, other) = (leaf(1.0), leaf(1.0), leaf(3.0));
+    let result = Calls::try_apply(&x, &mask, &[&other], f);
+    if let Ok(y) = &result {
+        y.backward().unwrap();
+        assert_eq!(x.grad().unwrap().item(), 2.0);
+    }
+    result.err().map(|error| error.to_string())
+}
+
+#[test]
+fn a_tensor_that_is_no_input_is_told() {
+    let w = leaf(2.0);
+    let line = line!() + 1;
+    let said = told(|x| x * &w).unwrap();
+    assert!(said.starts_with("Calls: forward reads a tensor of shape [1] that wants"), "{said}");
+    assert!(said.contains(&format!("in mul at {}:{line}:", file!())), "{said}");
+    assert!(said.ends_with("or read its `detach()` if that is meant"), "{said}");
+    // The output of an op that wants one, and through another layer.
+    let h = &w * 2.0;
+    assert!(told(|x| x * &h).is_some());
+    assert!(told(|x| Double::apply(x) + Double::apply(&w)).is_some());
+    assert!(told(|x| Outer::apply(x, &w)).is_some());
+}
+
+#[py_layer]
+impl Double {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        x * 2.0
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * 2.0
+    }
+}
+
+/// Reads one input itself, and gives the other to another layer.
+#[py_layer]
+impl Outer {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, w: &Tensor<f64>) -> Tensor<f64> {
+        x + Double::apply(w)
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> (Tensor<f64>, Tensor<f64>) {
+        (dy.clone(), dy * 2.0)
+    }
+}
+
+#[test]
+fn what_is_meant_is_let_alone() {
+    let w = leaf(2.0);
+    let constant = Tensor::from([2.0]);
+    assert_eq!(told(|x| x * &constant), None);
+    assert_eq!(told(|x| x * w.detach()), None);
+    assert_eq!(told(|x| no_grad().run(|| x * &w)), None);
+    assert_eq!(told(|x| x * w.item()), None);
+    // No gradient flows through a comparison.
+    assert_eq!(told(|x| x.greater(&w).cast()), None);
+    // A graph of forward's own.
+    assert_eq!(told(|x| enable_grad().run(|| x * &w).detach()), None);
+    // Inputs, also those of a layer within.
+    assert_eq!(told(Double::apply), None);
+    assert_eq!(told(|x| Outer::apply(x, &constant)), None);
+    let (x, w) = (leaf(1.0), leaf(1.0));
+    Outer::apply(&x, &w).backward().unwrap();
+    assert_eq!(w.grad().unwrap().item(), 2.0);
+    // Where nothing is recorded, nothing is lost.
+    assert_eq!(no_grad().run(|| Calls::apply(&x, &x, &[], |x| x * &w)).item(), 1.0);
+}
+
+/// A layer of a network, its weight in a struct.
+struct Weights {
+    w: Tensor<f64>,
+}
+
+#[py_layer]
+impl Scales {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, by: &Weights) -> Tensor<f64> {
+        x * &by.w
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * 2.0
+    }
+}
+
+/// Its own inputs are hidden from the layer that it calls, which records nothing.
+#[py_layer]
+impl Hides {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, w: &Tensor<f64>) -> Tensor<f64> {
+        Scales::apply(x, &Weights { w: w.clone() })
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> (Tensor<f64>, Tensor<f64>) {
+        (dy * 2.0, dy.clone())
+    }
+}
+
+#[test]
+fn a_layer_within_a_layer_reads_for_the_outer_one() {
+    let (x, w) = (leaf(1.0), leaf(2.0));
+    Hides::apply(&x, &w).backward().unwrap();
+    assert_eq!(w.grad().unwrap().item(), 1.0);
+    let weights = Weights { w };
+    let said = told(|x| Scales::apply(x, &weights)).unwrap();
+    assert!(said.starts_with("Calls: "), "{said}");
+    // Also where no input of the op wants a gradient.
+    let said = Scales::try_apply(&Tensor::from([1.0]), &weights).unwrap_err().to_string();
+    assert!(said.starts_with("Scales: forward reads a tensor"), "{said}");
+}
+
+#[test]
+fn a_checkpoint_and_a_thread_tell_it_too() {
+    let (x, weights) = (leaf(1.0), Weights { w: leaf(2.0) });
+    let inside = x.clone();
+    let told = std::thread::spawn(move || Scales::try_apply(&inside, &weights).is_err());
+    assert!(told.join().unwrap());
+    // What a checkpoint's closure holds is found by the graph, and is no hidden tensor.
+    let (a, b) = (x.clone(), leaf(3.0));
+    let held = b.clone();
+    autograd_core::checkpoint(move || Outer::apply(&a, &held)).backward().unwrap();
+    assert_eq!(b.grad().unwrap().item(), 2.0);
+    // Another thread's forward hides nothing from this one's.
+    let weights = Weights { w: leaf(2.0) };
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..100 {
+                    assert!(Scales::try_apply(&x, &weights).is_err());
+                    assert!(Outer::try_apply(&x, &weights.w).is_ok());
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_panic_leaves_nothing_behind() {
+    let w = leaf(2.0);
+    let panics = || told(|x| panic!("{}", x * &w));
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).is_err());
+    assert_eq!(told(|x| x * 2.0), None);
+    assert!(told(|x| x * &w).is_some());
+}
