@@ -39,7 +39,7 @@
 //! | write an op | [`macro@py_layer`], [`ForwardContext`], [`BackwardContext`], [`JvpContext`] |
 //! | make tensors and compute with them | [`Tensor`] |
 //! | get gradients | [`Tensor::backward`], [`grad`], [`backward()`] |
-//! | train on several threads, the same bits each time | [`backward_parallel`] |
+//! | train on several threads, the same bits each time | [`backward_parallel`], [`OrderedBackward`] |
 //! | differentiate gradients again | [`GradOptions::create_graph`] |
 //! | differentiate a closure | [`vjp`], [`jvp`], [`jacobian`], [`hessian`], [`hvp`] |
 //! | turn recording off | [`no_grad`], [`Tensor::detach`], [`Tensor::set_stop_gradient`] |
@@ -66,8 +66,8 @@
 //!   written.
 //! - Nothing depends on the number of threads; results may differ in the last bit between CPUs with
 //!   and without fused multiply-add. Separate backwards at the same time add to a shared leaf in the
-//!   order in which they end, so there the last bit is the clock's: [`backward_parallel`] has an order
-//!   of its own.
+//!   order in which they end, so there the last bit is the clock's: [`backward_parallel`] and
+//!   [`OrderedBackward`] have an order of their own.
 //! - Integer and bool tensors never have a gradient.
 
 // The macro's expansions name this crate; so they do in its own tests.
@@ -98,9 +98,9 @@ pub use array::pool::{buffer_pool_bytes, empty_buffer_pool, set_buffer_pool_limi
 pub use array::threads::{num_threads, set_num_threads, with_num_threads};
 pub use array::{DType, IntoShape};
 pub use engine::{
-    AnomalyScope, BackwardOptions, GradOptions, Graph, GraphNode, HookHandle, after_backward,
-    backward, backward_parallel, backward_to, checkpoint, detect_anomaly, grad, grad_with,
-    is_recomputing,
+    AnomalyScope, BackwardOptions, GradOptions, Graph, GraphNode, HookHandle, OrderedBackward,
+    after_backward, backward, backward_parallel, backward_to, checkpoint, detect_anomaly, grad,
+    grad_with, is_recomputing,
 };
 pub use error::{Error, HookResult, Result};
 pub use explain::{Explanation, GradientStatus, explain};

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use autograd_core::prelude::*;
-use autograd_core::{Error, Result, after_backward, backward_parallel};
+use autograd_core::{Error, OrderedBackward, Result, after_backward, backward_parallel};
 
 /// A user op, so that its rule runs on every thread.
 #[py_layer]
@@ -166,4 +166,67 @@ fn retained_gradients_and_nesting() {
         assert_eq!(inner.grad().unwrap().item(), 16.0);
         assert!(h.grad().is_none() && x.grad().is_some());
     }
+}
+
+/// Losses whose sum depends on the order in its last bits.
+fn item_loss(w: &Tensor, item: usize) -> Tensor {
+    let x = leaf(&[8, 30], 100 + item as u64).detach();
+    Tanh::apply(&x.matmul(w)).square().mean() * (item as f32 * 0.1)
+}
+
+#[test]
+fn threads_of_ones_own_have_an_order_too() {
+    let w = leaf(&[30, 20], 1);
+    backward_parallel(ITEMS, 2, |item| Ok(item_loss(&w, item))).unwrap();
+    let expected = bits(&w);
+    for threads in [1, 2, 5] {
+        w.clear_grad();
+        let all = OrderedBackward::new();
+        thread::scope(|scope| {
+            for worker in 0..threads {
+                let (w, all) = (&w, &all);
+                scope.spawn(move || {
+                    // Backwards, so that nearly all come early.
+                    for item in (0..ITEMS).rev().filter(|item| item % threads == worker) {
+                        all.backward(item, &item_loss(w, item)).unwrap();
+                    }
+                });
+            }
+        });
+        assert!(w.grad().is_none());
+        all.finish().unwrap();
+        assert_eq!(bits(&w), expected, "{threads} threads");
+    }
+    // With gaps, the order is that of the numbers still.
+    w.clear_grad();
+    let all = OrderedBackward::new();
+    (0..ITEMS).rev().for_each(|item| all.backward(item * 10, &item_loss(&w, item)).unwrap());
+    all.finish().unwrap();
+    assert_eq!(bits(&w), expected);
+}
+
+#[test]
+fn a_number_stands_once_and_a_failed_item_has_no_part() {
+    let w = leaf(&[2], 1);
+    let all = OrderedBackward::new();
+    all.backward(0, &w.sum()).unwrap();
+    all.backward(2, &w.sum()).unwrap();
+    for item in [0, 2] {
+        let error = all.backward(item, &w.sum()).unwrap_err();
+        assert!(matches!(&error, Error::Duplicate { .. }), "{error}");
+        assert!(error.to_string().contains(&format!("item {item}")), "{error}");
+    }
+    assert!(matches!(all.backward(1, &(&w * 2.0)), Err(Error::Shape { .. })));
+    let panics = (&w * 2.0).sum();
+    let _ = panics.register_hook(|_| panic!("in a hook")).unwrap();
+    assert!(catch_unwind(AssertUnwindSafe(|| all.backward(1, &panics))).is_err());
+    all.backward(1, &(&w * 3.0).sum()).unwrap();
+    let hook = w.register_hook(|_| Err("no".into())).unwrap();
+    let other = OrderedBackward::new();
+    other.backward(0, &w.sum()).unwrap();
+    assert!(other.finish().is_err() && w.grad().is_none());
+    hook.remove();
+    all.finish().unwrap();
+    assert_eq!(w.grad().unwrap().to_vec(), [5.0, 5.0]);
+    OrderedBackward::new().finish().unwrap();
 }

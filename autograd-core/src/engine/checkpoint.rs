@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use super::forward::{self, Pushed, target};
 use super::frontier::{Frontier, address};
-use super::{sum, visit};
+use super::walk::{sum, visit};
 use crate::error::{Error, Result};
 use crate::graph::{
     AnyTensor, At, Edge, GradMode, NodeRef, Nodes, Pull, Push, Rule, Sink, Slots, Tensor, Unpacked,

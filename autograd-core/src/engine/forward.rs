@@ -1,7 +1,7 @@
 //! Forward mode: tangents go through a recorded graph, from its inputs to its output.
 //!
-//! A node with a rule for that is asked: a layer with `fn jvp`, a function of each element, a
-//! checkpoint. For every other node the rule of backward is transposed. It is linear in the
+//! A node with a rule for that is asked: a layer with `fn jvp`, a function of each element, what
+//! moves elements, a sum, a product, a checkpoint. For every other node the rule of backward is transposed. It is linear in the
 //! gradient it gets, so it is recorded on an arbitrary one; a walk through that record, from the
 //! tangents of the inputs to that gradient, gives the tangents of the outputs. So every op has a
 //! forward mode that is as right as its backward.
@@ -10,7 +10,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::frontier::{Frontier, address};
-use super::{Held, sum, visit};
+use super::reach::reaches;
+use super::walk::{Held, sum, visit};
 use crate::array::DType;
 use crate::error::{Error, Result};
 use crate::graph::{
@@ -66,7 +67,7 @@ pub(crate) fn push(
 
 /// Whether an op with a `jvp` of the user's lies behind this edge.
 pub(crate) fn has_jvp(from: &Edge) -> bool {
-    super::reaches(from, |edge| matches!(edge, Edge::Node(node, _) if node.rule.has_jvp()))
+    reaches(from, |edge| matches!(edge, Edge::Node(node, _) if node.rule.has_jvp()))
 }
 
 struct Walk {
@@ -263,5 +264,45 @@ impl Sink for Back {
             }
             Edge::Node(..) | Edge::None(_) => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::ForwardMode;
+
+    /// Whether the op has a rule of its own.
+    fn is_direct(f: impl Fn(&[Tensor<f64>; 2]) -> Tensor<f64>) -> bool {
+        let _forward = ForwardMode::start();
+        let inputs = [[2, 3], [3, 2]].map(|shape| {
+            let x = Tensor::<f64>::ones(shape);
+            x.set_stop_gradient(false);
+            x
+        });
+        let y = f(&inputs);
+        let Some((node, _)) = y.producer() else { return false };
+        let tangents = node.rule.edges().iter().map(|edge| match edge {
+            Edge::Leaf(leaf) => Some(leaf.alias()),
+            _ => None,
+        });
+        let tangents: Slots = tangents.collect();
+        assert!(tangents.iter().any(Option::is_some));
+        let _off = GradMode::set(false);
+        node.rule.push(&mut Push { node: node.arc(), tangents, record: false }).unwrap().is_some()
+    }
+
+    #[test]
+    fn common_ops_are_not_transposed() {
+        assert!(is_direct(|[a, _]| a + a) && is_direct(|[a, _]| a - 1.0));
+        assert!(is_direct(|[a, _]| a * a) && is_direct(|[a, _]| a / a));
+        assert!(is_direct(|[a, b]| a.matmul(b)) && is_direct(|[a, _]| a.linear(a, None)));
+        assert!(is_direct(|[a, _]| a.sum()) && is_direct(|[a, _]| a.mean_axes(&[1])));
+        assert!(is_direct(|[a, _]| a.reshape([6])) && is_direct(|[a, _]| a.transpose()));
+        assert!(is_direct(|[a, _]| a.narrow(0, 1, 1)) && is_direct(|[a, _]| a.flip(0)));
+        assert!(is_direct(|[a, _]| Tensor::concat(&[a, &a.detach()], 0)));
+        assert!(is_direct(|[a, _]| a.gt_scalar(0.0).where_else(a, a)));
+        assert!(is_direct(|[a, _]| a.cumsum(0)) && is_direct(|[a, _]| a.broadcast_to([2, 2, 3])));
+        assert!(!is_direct(|[a, _]| a.maximum(a)) && !is_direct(|[a, _]| a.max()));
     }
 }

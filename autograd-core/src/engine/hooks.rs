@@ -5,7 +5,7 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::own;
+use super::backward::own;
 use crate::error::{Error, HookResult, Plural, Result};
 use crate::graph::{
     AnyTensor, At, Element, HookId, LeafHook, Node, NodeAction, NodeHook, NodeRef, Slots, Tensor,

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 
-use super::{BackwardOptions, Leaves, Pass, after, anomaly, commit, start};
+use super::ordered::Sums;
+use super::{after, anomaly};
 use crate::error::Result;
-use crate::graph::{AnyTensor, GradMode, Tensor};
+use crate::graph::{GradMode, Tensor};
 use crate::ops::Float;
 
 /// Items a thread may be ahead of the sums by, for each thread.
@@ -21,7 +22,8 @@ const AHEAD: usize = 2;
 /// Separate calls of [`Tensor::backward`] may run at the same time on threads that share leaves, and
 /// nothing is lost; but each adds its gradients when it is done, so the order of the sums, and with
 /// it their last bit, is that of the clock. This function is for training on several threads and
-/// getting the same model each time.
+/// getting the same model each time; [`OrderedBackward`](crate::OrderedBackward) is for threads of
+/// one's own.
 ///
 /// ```
 /// use autograd_core::{Result, Tensor, backward_parallel};
@@ -71,8 +73,7 @@ pub fn backward_parallel<T: Float>(
         threads => threads,
     };
     let queue = Queue::new(count, threads * AHEAD);
-    let losses = Vec::with_capacity(count);
-    let mut total = Total { losses, leaves: Leaves::default(), retained: Vec::new() };
+    let mut total = Total { losses: Vec::with_capacity(count), sums: Sums::default() };
     let stopped = std::thread::scope(|scope| {
         let (sender, receiver) = mpsc::channel();
         for _ in 0..threads.min(count) {
@@ -96,10 +97,7 @@ pub fn backward_parallel<T: Float>(
         Some(Stop::Failed(error)) => return Err(error),
         Some(Stop::Panicked(panic)) => resume_unwind(panic),
     }
-    {
-        let _mode = GradMode::set(false);
-        commit(total.leaves.grads, total.retained)?;
-    }
+    total.sums.commit()?;
     running.finish()?;
     Ok(total.losses)
 }
@@ -107,8 +105,7 @@ pub fn backward_parallel<T: Float>(
 /// What one item gives.
 struct Item<T: Float> {
     loss: Tensor<T>,
-    leaves: Vec<(AnyTensor, AnyTensor)>,
-    retained: Vec<(AnyTensor, AnyTensor)>,
+    sums: Sums,
 }
 
 /// Why there is no result.
@@ -120,12 +117,8 @@ enum Stop {
 /// A loss and its backward, without writing any gradient.
 fn differentiate<T: Float>(loss: impl FnOnce() -> Result<Tensor<T>>) -> Result<Item<T>> {
     let loss = GradMode::of(true, loss)?;
-    let _mode = GradMode::set(false);
-    let mut pass = Pass::new(None);
-    start(&mut pass, "backward_parallel", &[loss.clone().into()], &[None])?;
-    pass.walk(BackwardOptions::new())?;
-    let retained = pass.retained.unwrap_or_default();
-    Ok(Item { loss: loss.alias(), leaves: pass.leaves.grads, retained })
+    let sums = Sums::of("backward_parallel", &loss)?;
+    Ok(Item { loss: loss.alias(), sums })
 }
 
 /// Which items are still to be done.
@@ -181,8 +174,7 @@ impl Queue {
 /// The sums over the items so far.
 struct Total<T: Float> {
     losses: Vec<Tensor<T>>,
-    leaves: Leaves,
-    retained: Vec<(AnyTensor, AnyTensor)>,
+    sums: Sums,
 }
 
 type Done<T> = std::thread::Result<Result<Item<T>>>;
@@ -215,10 +207,7 @@ impl<T: Float> Total<T> {
     }
 
     fn add(&mut self, item: Item<T>) -> Result<()> {
-        for (leaf, grad) in item.leaves {
-            self.leaves.add(&leaf, grad)?;
-        }
-        self.retained.extend(item.retained);
+        self.sums.add(item.sums)?;
         self.losses.push(item.loss);
         Ok(())
     }

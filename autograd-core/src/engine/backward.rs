@@ -1,0 +1,162 @@
+//! Backward that adds to `.grad`.
+
+use super::grad::find;
+#[cfg(doc)]
+use super::grad::grad_with;
+use super::start::{check_counts, check_distinct, start};
+use super::walk::Pass;
+use super::{after, anomaly, hooks};
+#[cfg(doc)]
+use crate::error::Error;
+use crate::error::Result;
+use crate::graph::{AnyTensor, GradMode, Tensor, for_any};
+use crate::ops::Float;
+
+/// What a backward keeps and records.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BackwardOptions {
+    pub(super) retain_graph: bool,
+    pub(super) create_graph: bool,
+}
+
+impl BackwardOptions {
+    /// Neither retains the graph nor records.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Keep what ops saved, so that the same graph can be walked again.
+    pub fn retain_graph(mut self, retain: bool) -> Self {
+        self.retain_graph = retain;
+        self
+    }
+
+    /// Record the backward itself, so that gradients can be differentiated again. Retains the
+    /// graph.
+    ///
+    /// A leaf then keeps a gradient whose graph leads back to the leaf: call
+    /// [`Tensor::clear_grad`] when done, or neither is ever freed. [`grad_with`] has no such cycle.
+    pub fn create_graph(mut self, create: bool) -> Self {
+        self.create_graph = create;
+        self
+    }
+}
+
+/// Backward from several outputs at once.
+///
+/// `seeds[i]` is the gradient that output `i` starts with, of its shape and element type; `None`
+/// is 1 for an output of one element. Outputs that want no gradient are passed over.
+///
+/// ```
+/// use autograd_core::{BackwardOptions, Tensor, backward};
+///
+/// let x = Tensor::from(2.0);
+/// x.set_stop_gradient(false);
+/// let y = &x * &x;
+/// let z = &y * &y * &y;
+/// let seeds = [Some(Tensor::from(10.0).into()), Some(Tensor::from(1.0).into())];
+/// backward(&[y.into(), z.into()], &seeds, BackwardOptions::new())?;
+/// assert_eq!(x.grad().unwrap().item(), 232.0);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::Count`] for no outputs or another number of seeds, [`Error::Duplicate`] for the same
+/// output twice, [`Error::SeedShape`] and [`Error::ElementType`] for a seed that does not fit, and
+/// all that a walk can give: a freed graph, a changed saved tensor, a wrong gradient or an error
+/// from user code. No gradient is written then.
+pub fn backward(
+    outputs: &[AnyTensor],
+    seeds: &[Option<AnyTensor>],
+    options: BackwardOptions,
+) -> Result<()> {
+    check_counts("backward", outputs.len(), seeds.len())?;
+    check_distinct("backward", "outputs", outputs)?;
+    anomaly::check()?;
+    let running = after::Running::start();
+    {
+        let _mode = GradMode::set(options.create_graph);
+        let mut pass = Pass::new(None);
+        start(&mut pass, "backward", outputs, seeds)?;
+        pass.walk(options)?;
+        commit(pass.leaves.grads, pass.retained.unwrap_or_default())?;
+    }
+    running.finish()
+}
+
+/// [`backward()`] that adds to `.grad` of these inputs only, leaves or outputs of ops: no other
+/// tensor's changes, and only ops on the way to them run. An input that no output was computed
+/// from gets nothing.
+///
+/// ```
+/// use autograd_core::{BackwardOptions, Tensor, backward_to};
+///
+/// let (x, y) = (Tensor::from(2.0), Tensor::from(5.0));
+/// x.set_stop_gradient(false);
+/// y.set_stop_gradient(false);
+/// let loss = &x * &y;
+/// backward_to(&[loss.into()], &[None], &[x.clone().into()], BackwardOptions::new())?;
+/// assert_eq!(x.grad().unwrap().item(), 5.0);
+/// assert!(y.grad().is_none());
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::Count`] for no inputs, [`Error::Duplicate`] for the same input twice; for the rest see
+/// [`backward()`].
+pub fn backward_to(
+    outputs: &[AnyTensor],
+    seeds: &[Option<AnyTensor>],
+    inputs: &[AnyTensor],
+    options: BackwardOptions,
+) -> Result<()> {
+    let running = after::Running::start();
+    {
+        let found = find("backward_to", outputs, inputs, seeds, options, false)?;
+        let _mode = GradMode::set(options.create_graph);
+        let mut all = inputs.iter().zip(found).filter_map(|(x, grad)| Some((x.clone(), grad?)));
+        let (leaves, others) = all.by_ref().partition(|(x, _)| for_any!(x, t => t.is_leaf()));
+        commit(leaves, others)?;
+    }
+    running.finish()
+}
+
+/// Gives every leaf its gradient, and every tensor on the way that keeps one; all of them, or none
+/// if a hook fails.
+pub(super) fn commit(
+    leaves: Vec<(AnyTensor, AnyTensor)>,
+    retained: Vec<(AnyTensor, AnyTensor)>,
+) -> Result<()> {
+    let mut done = retained;
+    done.reserve_exact(leaves.len());
+    for (leaf, grad) in leaves {
+        let grad = hooks::run_leaf_hooks(&leaf, grad)?;
+        done.push((leaf, grad));
+    }
+    for (leaf, grad) in done {
+        match (leaf, grad) {
+            (AnyTensor::Float32(leaf), AnyTensor::Float32(grad)) => accumulate(&leaf, grad),
+            (AnyTensor::Float64(leaf), AnyTensor::Float64(grad)) => accumulate(&leaf, grad),
+            _ => unreachable!("a gradient has its leaf's element type"),
+        }
+    }
+    Ok(())
+}
+
+/// A gradient to keep; see [`Tensor::owned`].
+pub(super) fn own(grad: AnyTensor) -> AnyTensor {
+    match grad {
+        AnyTensor::Float32(grad) => grad.owned().into(),
+        AnyTensor::Float64(grad) => grad.owned().into(),
+        other => other,
+    }
+}
+
+fn accumulate<T: Float>(tensor: &Tensor<T>, grad: Tensor<T>) {
+    tensor.update_grad(|before| match before {
+        Some(before) => before + grad,
+        None => grad.owned(),
+    });
+}

@@ -1,0 +1,193 @@
+//! Gradients that are given back, and leave `.grad` alone.
+
+use super::anomaly;
+#[cfg(doc)]
+use super::backward::backward;
+use super::backward::{BackwardOptions, own};
+use super::start::{check_counts, check_distinct, start};
+use super::targets::find_targets;
+use super::walk::Pass;
+use crate::error::{Error, Result};
+use crate::graph::{AnyTensor, Element, GradMode, Tensor};
+use crate::ops::Float;
+
+/// What [`grad_with`] keeps, records and allows.
+pub struct GradOptions<T: Element> {
+    seeds: Option<Vec<Option<Tensor<T>>>>,
+    allow_unused: bool,
+    materialize: bool,
+    retain_graph: Option<bool>,
+    create_graph: bool,
+}
+
+impl<T: Element> Default for GradOptions<T> {
+    fn default() -> Self {
+        Self {
+            seeds: None,
+            allow_unused: false,
+            materialize: false,
+            retain_graph: None,
+            create_graph: false,
+        }
+    }
+}
+
+impl<T: Element> GradOptions<T> {
+    /// Seeds of 1, no unused inputs, nothing retained or recorded.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What each output's gradient starts with.
+    pub fn seeds(mut self, seeds: Vec<Option<Tensor<T>>>) -> Self {
+        self.seeds = Some(seeds);
+        self
+    }
+
+    /// Give `None` for inputs that no output was computed from, instead of an error.
+    pub fn allow_unused(mut self, allow: bool) -> Self {
+        self.allow_unused = allow;
+        self
+    }
+
+    /// Give zeros for inputs that no output was computed from, instead of an error or `None`.
+    pub fn materialize_grads(mut self, materialize: bool) -> Self {
+        self.materialize = materialize;
+        self
+    }
+
+    /// Keep what ops saved for another walk; as `create_graph` unless set.
+    pub fn retain_graph(mut self, retain: bool) -> Self {
+        self.retain_graph = Some(retain);
+        self
+    }
+
+    /// Record the gradients' computation, so that they can be differentiated again.
+    pub fn create_graph(mut self, create: bool) -> Self {
+        self.create_graph = create;
+        self
+    }
+}
+
+/// The gradients of outputs of one element each with respect to inputs, leaving `.grad` alone.
+/// Several outputs are summed.
+///
+/// ```
+/// use autograd_core::{Tensor, grad};
+///
+/// let x = Tensor::from(3.0);
+/// x.set_stop_gradient(false);
+/// let y = &x * &x;
+/// assert_eq!(grad(&[&y], &[&x])?[0].item(), 6.0);
+/// assert!(x.grad().is_none());
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::Unused`] for an input that no output was computed from; for the rest see
+/// [`backward()`].
+pub fn grad<T: Float, U: Float>(
+    outputs: &[&Tensor<T>],
+    inputs: &[&Tensor<U>],
+) -> Result<Vec<Tensor<U>>> {
+    let grads = grad_with(outputs, inputs, GradOptions::new())?;
+    let present = |(position, grad): (usize, Option<_>)| grad.ok_or(Error::Unused { position });
+    grads.into_iter().enumerate().map(present).collect()
+}
+
+/// [`grad`] with options.
+///
+/// ```
+/// use autograd_core::{GradOptions, Tensor, grad_with};
+///
+/// let x = Tensor::from(3.0);
+/// x.set_stop_gradient(false);
+/// let y = &x * &x * &x;
+/// let create = || GradOptions::new().create_graph(true);
+/// let dx = grad_with(&[&y], &[&x], create())?.remove(0).unwrap();
+/// let d2x = grad_with(&[&dx], &[&x], create())?.remove(0).unwrap();
+/// assert_eq!((dx.item(), d2x.item()), (27.0, 18.0));
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// As [`grad`].
+pub fn grad_with<T: Float, U: Float>(
+    outputs: &[&Tensor<T>],
+    inputs: &[&Tensor<U>],
+    options: GradOptions<T>,
+) -> Result<Vec<Option<Tensor<U>>>> {
+    let seeds = options.seeds.unwrap_or_else(|| vec![None; outputs.len()]);
+    let outputs: Vec<AnyTensor> = outputs.iter().map(|&t| t.clone().into()).collect();
+    let inputs: Vec<AnyTensor> = inputs.iter().map(|&t| t.clone().into()).collect();
+    let seeds: Vec<_> = seeds.into_iter().map(|seed| seed.map(AnyTensor::from)).collect();
+    let walk = BackwardOptions {
+        retain_graph: options.retain_graph.unwrap_or(options.create_graph),
+        create_graph: options.create_graph,
+    };
+    let all = !options.allow_unused && !options.materialize;
+    let found = find("grad", &outputs, &inputs, &seeds, walk, all)?;
+    let _mode = GradMode::set(options.create_graph);
+    let mut grads = Vec::with_capacity(found.len());
+    for (position, grad) in found.into_iter().enumerate() {
+        match grad.map(own) {
+            None if options.materialize => {
+                grads.push(U::peek(&inputs[position]).map(Tensor::zeros_like));
+            }
+            None if !options.allow_unused => return Err(Error::Unused { position }),
+            grad => grads.push(grad.and_then(U::unwrap)),
+        }
+    }
+    Ok(grads)
+}
+
+pub(crate) fn grad_any(
+    outputs: &[AnyTensor],
+    inputs: &[AnyTensor],
+    seeds: &[Option<AnyTensor>],
+    options: BackwardOptions,
+) -> Result<Vec<Option<AnyTensor>>> {
+    let found = find("grad", outputs, inputs, seeds, options, false)?;
+    // Two inputs may have got the same tensor, which may be a seed or saved too.
+    let _mode = GradMode::set(options.create_graph);
+    Ok(found.into_iter().map(|grad| grad.map(own)).collect())
+}
+
+/// Walks on the ways to the inputs only; the gradients that came to them. With `all`, an input that
+/// cannot be reached is an error before the walk.
+pub(super) fn find(
+    op: &'static str,
+    outputs: &[AnyTensor],
+    inputs: &[AnyTensor],
+    seeds: &[Option<AnyTensor>],
+    options: BackwardOptions,
+    all: bool,
+) -> Result<Vec<Option<AnyTensor>>> {
+    check_counts(op, outputs.len(), seeds.len())?;
+    if inputs.is_empty() {
+        let what = "inputs, or more".into();
+        return Err(Error::Count { op, what, expected: 1, found: 0 });
+    }
+    check_distinct(op, "outputs", outputs)?;
+    check_distinct(op, "inputs", inputs)?;
+    anomaly::check()?;
+    let _mode = GradMode::set(options.create_graph);
+    let targets = find_targets(outputs, inputs);
+    if let (true, Some(position)) = (all, targets.reached.iter().position(|reached| !reached)) {
+        return Err(Error::Unused { position });
+    }
+    let mut pass = Pass::new(Some(targets));
+    start(&mut pass, op, outputs, seeds)?;
+    pass.walk(options)?;
+    let Pass { leaves, targets: Some(mut targets), .. } = pass else {
+        unreachable!("this pass has targets");
+    };
+    for (leaf, grad) in leaves.grads {
+        if let Some(&answer) = targets.leaves.get(&leaf.address()) {
+            targets.found[answer] = Some(grad);
+        }
+    }
+    Ok(targets.found)
+}

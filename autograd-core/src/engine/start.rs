@@ -1,0 +1,92 @@
+//! Where a backward starts: outputs and the gradients they start with.
+
+use std::collections::HashSet;
+
+use crate::error::{Error, Result};
+use crate::graph::{AnyTensor, Element, Sink, Tensor, for_any};
+
+/// Starts gradients at the outputs. An output without a seed has one element and starts with 1.
+pub(super) fn start(
+    pass: &mut impl Sink,
+    op: &'static str,
+    outputs: &[AnyTensor],
+    seeds: &[Option<AnyTensor>],
+) -> Result<()> {
+    for (output, seed) in outputs.iter().zip(seeds) {
+        if output.stop_gradient() {
+            continue;
+        }
+        let seed = match seed {
+            Some(seed) if seed.dtype() != output.dtype() => {
+                return Err(Error::ElementType {
+                    op,
+                    parameter: "seed".into(),
+                    expected: output.dtype(),
+                    found: seed.dtype(),
+                });
+            }
+            Some(seed) if seed.shape() != output.shape() => {
+                return Err(Error::SeedShape {
+                    op,
+                    output: described(output),
+                    expected: output.shape().to_vec(),
+                    found: seed.shape().to_vec(),
+                });
+            }
+            Some(seed) => seed.clone(),
+            None if output.shape().iter().product::<usize>() == 1 => {
+                for_any!(output, t => ones_like(t))
+            }
+            None => {
+                let with = match op {
+                    "grad" => "`GradOptions::seeds`",
+                    _ => "`backward_with`",
+                };
+                return Err(Error::Shape {
+                    op,
+                    parameter: described(output),
+                    expected: format!("a tensor of one element, or a seed given with {with}"),
+                    found: output.shape().to_vec(),
+                });
+            }
+        };
+        pass.deliver(&for_any!(output, t => t.edge()), seed)?;
+    }
+    Ok(())
+}
+
+/// A tensor by the op that it came from: `the output of mul (called at src/main.rs:7:13)`.
+fn described(output: &AnyTensor) -> String {
+    match for_any!(output, t => t.producer()) {
+        Some((node, _)) => {
+            format!("the output of {} (called at {})", node.rule.name(), node.location)
+        }
+        None => "the tensor itself, a leaf".into(),
+    }
+}
+
+fn ones_like<T: Element>(tensor: &Tensor<T>) -> AnyTensor {
+    Tensor::<T>::ones_like(tensor).into()
+}
+
+pub(super) fn check_distinct(op: &'static str, name: &str, tensors: &[AnyTensor]) -> Result<()> {
+    let mut seen = HashSet::new();
+    for (i, tensor) in tensors.iter().enumerate() {
+        if !seen.insert(tensor.address()) {
+            return Err(Error::Duplicate { op, parameter: format!("{name}[{i}]") });
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn check_counts(op: &'static str, outputs: usize, seeds: usize) -> Result<()> {
+    if outputs == 0 {
+        let what = "outputs, or more".into();
+        return Err(Error::Count { op, what, expected: 1, found: 0 });
+    }
+    if outputs != seeds {
+        let what = "seeds, one for each output".into();
+        return Err(Error::Count { op, what, expected: outputs, found: seeds });
+    }
+    Ok(())
+}

@@ -1,0 +1,112 @@
+//! Gradients of some tensors only: which nodes lie on the ways to them.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::frontier::{AddressMap, address};
+use crate::graph::{AnyTensor, Edge, Node, Slots, for_any};
+
+/// Only these gradients are asked for, by `grad`.
+pub(super) struct Targets {
+    /// Nodes on a path to a target, and those whose outputs are targets.
+    pub(super) useful: HashSet<*const ()>,
+    /// Targets that are outputs of ops: position of the answer by node and output.
+    outputs: Vec<(*const (), usize, usize)>,
+    /// Targets that are leaves.
+    pub(super) leaves: AddressMap<usize>,
+    pub(super) found: Vec<Option<AnyTensor>>,
+    /// Which targets an output was computed from.
+    pub(super) reached: Vec<bool>,
+}
+
+impl Targets {
+    /// Notes that an output was computed from this leaf.
+    fn reach(&mut self, leaf: &AnyTensor) {
+        if let Some(&answer) = self.leaves.get(&leaf.address()) {
+            self.reached[answer] = true;
+        }
+    }
+
+    /// Takes the gradients that are asked for at this node; whether any lies behind it.
+    pub(super) fn take(&mut self, node: &Arc<Node>, grads: &Slots) -> bool {
+        for &(target, slot, answer) in &self.outputs {
+            if target == address(node) {
+                self.found[answer] = grads.get(slot).cloned().flatten();
+            }
+        }
+        node.rule.edges().iter().any(|edge| match edge {
+            Edge::None(_) => false,
+            Edge::Node(next, _) => self.useful.contains(&address(next.arc())),
+            Edge::Leaf(leaf) => self.leaves.contains_key(&leaf.address()),
+        })
+    }
+}
+
+/// Which nodes lie between outputs and inputs.
+pub(super) fn find_targets(outputs: &[AnyTensor], inputs: &[AnyTensor]) -> Targets {
+    let mut targets = Targets {
+        useful: HashSet::new(),
+        outputs: Vec::new(),
+        leaves: AddressMap::default(),
+        found: vec![None; inputs.len()],
+        reached: vec![false; inputs.len()],
+    };
+    for (answer, input) in inputs.iter().enumerate() {
+        match for_any!(input, t => t.edge()) {
+            Edge::None(_) => {}
+            Edge::Node(node, slot) => {
+                let key = address(node.arc());
+                targets.outputs.push((key, slot as usize, answer));
+                targets.useful.insert(key);
+            }
+            Edge::Leaf(leaf) => {
+                targets.leaves.insert(leaf.address(), answer);
+            }
+        }
+    }
+    // Depth first with its own stack; a node is left once all its edges have been.
+    let mut seen = HashSet::new();
+    let mut path: Vec<(Arc<Node>, usize)> = Vec::new();
+    for output in outputs {
+        match for_any!(output, t => t.edge()) {
+            Edge::Node(node, _) if seen.insert(address(node.arc())) => {
+                path.push((Arc::clone(node.arc()), 0));
+            }
+            Edge::Leaf(leaf) => targets.reach(&leaf),
+            _ => {}
+        }
+        while let Some((node, next)) = path.last_mut() {
+            let key = address(node);
+            let Some(edge) = node.rule.edges().get(*next) else {
+                let done = targets.useful.contains(&key);
+                path.pop();
+                if let (true, Some((above, _))) = (done, path.last()) {
+                    targets.useful.insert(address(above));
+                }
+                continue;
+            };
+            *next += 1;
+            match edge {
+                Edge::None(_) => {}
+                Edge::Leaf(leaf) => {
+                    if targets.leaves.contains_key(&leaf.address()) {
+                        targets.reach(leaf);
+                        targets.useful.insert(key);
+                    }
+                }
+                Edge::Node(below, _) => {
+                    let below = Arc::clone(below.arc());
+                    if seen.insert(address(&below)) {
+                        path.push((below, 0));
+                    } else if targets.useful.contains(&address(&below)) {
+                        targets.useful.insert(key);
+                    }
+                }
+            }
+        }
+    }
+    for &(node, _, answer) in &targets.outputs {
+        targets.reached[answer] = seen.contains(&node);
+    }
+    targets
+}

@@ -1,0 +1,158 @@
+//! What a tensor offers of all this: its gradient, its backward, and how to leave the graph.
+
+use std::panic::Location;
+
+use super::backward::BackwardOptions;
+#[cfg(doc)]
+use super::backward::backward;
+use crate::error::{Error, Result};
+use crate::graph::{Element, Lost, Tensor};
+use crate::ops::Float;
+
+/// # Gradients
+impl<T: Float> Tensor<T> {
+    /// Says whether gradients stop at this tensor. `false` on a new tensor asks for its gradient;
+    /// `true` on the result of an op cuts the graph there for what is computed from it later.
+    ///
+    /// [`explain`](crate::explain()) tells the line of a call that cut.
+    #[doc(alias = "requires_grad_")]
+    #[track_caller]
+    pub fn set_stop_gradient(&self, stop: bool) {
+        self.store_stop_gradient(stop, Location::caller());
+    }
+
+    /// Computes the gradients of this tensor of one element and adds them to `.grad` of every leaf
+    /// it was computed from. Frees what the ops saved.
+    ///
+    /// A tensor that wants no gradient is passed over: nothing is computed.
+    ///
+    /// Backwards may run at the same time on threads that share leaves, and nothing is lost. Each
+    /// adds its gradients when it is done, so the order of those sums, and with it their last bit,
+    /// is that of the clock. Where the same bits are wanted each time, let
+    /// [`backward_parallel`](crate::backward_parallel()) run them, which adds in the order of its
+    /// items, or give them numbers in an [`OrderedBackward`](crate::OrderedBackward).
+    ///
+    /// ```
+    /// use autograd_core::{Error, Tensor, backward_parallel};
+    ///
+    /// let w = Tensor::from([0.5, -0.25]);
+    /// w.set_stop_gradient(false);
+    /// let loss = |i: usize| Ok::<_, Error>((&w * (i as f64)).sin().sum());
+    ///
+    /// // All gradients are there, their sum in one order or another.
+    /// std::thread::scope(|threads| {
+    ///     for i in 0..4 {
+    ///         threads.spawn(move || loss(i)?.backward());
+    ///     }
+    /// });
+    /// let sum = w.grad().unwrap();
+    ///
+    /// // The same sum in the order 0, 1, 2, 3, whatever the number of threads.
+    /// w.clear_grad();
+    /// backward_parallel(4, 2, loss)?;
+    /// let ordered = w.grad().unwrap();
+    /// assert!((ordered - sum).abs().max().item() < 1e-12);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Shape`] if there is more than one element (see [`Tensor::backward_with`]); for the
+    /// rest see [`backward()`]. No gradient is written then, and all tensors stay usable.
+    pub fn backward(&self) -> Result<()> {
+        self.backward_options(BackwardOptions::new())
+    }
+
+    /// [`Tensor::backward`] that starts with a given gradient, of this tensor's shape.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from(vec![1.0, 2.0]);
+    /// x.set_stop_gradient(false);
+    /// (&x * 2.0).backward_with(&Tensor::from(vec![1.0, 10.0]))?;
+    /// assert_eq!(x.grad().unwrap().to_vec(), [2.0, 20.0]);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SeedShape`] if the seed has another shape; for the rest see [`backward()`].
+    pub fn backward_with(&self, seed: &Tensor<T>) -> Result<()> {
+        let seeds = [Some(seed.clone().into())];
+        super::backward::backward(&[self.clone().into()], &seeds, BackwardOptions::new())
+    }
+
+    /// [`Tensor::backward`] with options: retain the graph, record the backward.
+    ///
+    /// # Errors
+    ///
+    /// As [`Tensor::backward`].
+    pub fn backward_options(&self, options: BackwardOptions) -> Result<()> {
+        super::backward::backward(&[self.clone().into()], &[None], options)
+    }
+
+    /// The gradient kept here, if any backward reached this tensor.
+    pub fn grad(&self) -> Option<Tensor<T>> {
+        self.grad_slot()
+    }
+
+    /// Puts a gradient of this tensor's shape in place, or takes the one there away. Later
+    /// backwards add to it; the tensor given here is not changed by that.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Shape`] if the shape differs, [`Error::Unsupported`] on the output of an op.
+    pub fn set_grad(&self, grad: Option<&Tensor<T>>) -> Result<()> {
+        if !self.is_leaf() {
+            let why = "only a leaf keeps a gradient that is set from outside".into();
+            return Err(Error::Unsupported { op: "set_grad", why });
+        }
+        if let Some(grad) = grad
+            && grad.shape() != self.shape()
+        {
+            return Err(Error::Shape {
+                op: "set_grad",
+                parameter: "grad".into(),
+                expected: format!("of shape {:?}", self.shape()),
+                found: grad.shape().to_vec(),
+            });
+        }
+        self.replace_grad(grad.map(Tensor::alias));
+        Ok(())
+    }
+
+    /// Takes the gradient away.
+    #[doc(alias = "zero_grad")]
+    #[doc(alias = "clear_gradient")]
+    pub fn clear_grad(&self) {
+        self.replace_grad(None);
+    }
+
+    /// A gradient to keep: not shared with any other handle, and where the backward is recorded
+    /// still connected with what it was computed from.
+    pub(super) fn owned(self) -> Tensor<T> {
+        if self.is_recorded() {
+            return match self.producer() {
+                Some(_) => self.snapshot(),
+                // A seed that wants a gradient itself.
+                None => self.reshape(self.shape_owned()),
+            };
+        }
+        match self.try_into_value() {
+            Ok(value) => Tensor::new(value),
+            Err(shared) => shared.alias(),
+        }
+        .with_lost(Lost::of_gradient())
+    }
+}
+
+impl<T: Element> Tensor<T> {
+    /// The same data as a tensor of its own, outside the graph. Changes in place are seen by both.
+    ///
+    /// [`explain`](crate::explain()) tells the line of this call where a gradient ends here.
+    #[track_caller]
+    pub fn detach(&self) -> Tensor<T> {
+        self.detached_at(Location::caller())
+    }
+}
