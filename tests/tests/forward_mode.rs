@@ -604,3 +604,105 @@ fn a_long_chain_is_walked_in_linear_time() {
     .unwrap();
     assert!((dy.item() - 0.9999f64.powi(30_000)).abs() < 1e-4);
 }
+
+/// Forward mode made of two backwards: the product of a cotangent with the derivatives is linear in
+/// it, and its slope is the tangent.
+fn two_backwards(
+    f: impl Fn(&[Tensor<f64>]) -> Tensor<f64>,
+    at: &[Tensor<f64>],
+    along: &[Tensor<f64>],
+) -> Vec<f64> {
+    let leaf = |x: &Tensor<f64>| {
+        let x = x * 1.0;
+        x.set_stop_gradient(false);
+        x
+    };
+    let inputs: Vec<_> = at.iter().map(leaf).collect();
+    let y = f(&inputs);
+    let cotangent = leaf(&Tensor::zeros_like(&y));
+    let options = GradOptions::new().seeds(vec![Some(cotangent.clone())]).create_graph(true);
+    let grads = grad_with(&[&y], &inputs.iter().collect::<Vec<_>>(), options).unwrap();
+    let parts = grads.iter().zip(along).map(|(grad, d)| (grad.as_ref().unwrap() * d).sum());
+    let product = parts.reduce(|a, b| a + b).unwrap();
+    grad(&[&product], &[&cotangent]).unwrap()[0].to_vec()
+}
+
+#[test]
+fn the_ops_own_rules_are_right() {
+    type Case = (&'static str, &'static [&'static [usize]], fn(&[Tensor<f64>]) -> Tensor<f64>);
+    let cases: &[Case] = &[
+        ("add", &[&[2, 3], &[3]], |t| &t[0] + &t[1]),
+        ("sub", &[&[3], &[2, 3]], |t| &t[0] - &t[1]),
+        ("mul", &[&[2, 1], &[1, 3]], |t| &t[0] * &t[1]),
+        ("div", &[&[2, 3], &[2, 1]], |t| &t[0] / &t[1]),
+        ("square by hand", &[&[2, 3]], |t| &t[0] * &t[0]),
+        ("only the left one", &[&[3]], |t| &t[0] - Tensor::from([[1.0], [2.0]])),
+        ("only the right one", &[&[3]], |t| Tensor::from([[1.0], [2.0]]) / &t[0]),
+        ("scalars", &[&[2, 3]], |t| 2.0 / (t[0].maximum(0.1) * 3.0 - 1.0) + (&t[0] / 2.0)),
+        ("matmul", &[&[2, 3], &[3, 4]], |t| t[0].matmul(&t[1])),
+        ("matrix and vector", &[&[2, 3], &[3]], |t| t[0].matmul(&t[1])),
+        ("vector and matrix", &[&[3], &[3, 2]], |t| t[0].matmul(&t[1])),
+        ("vectors", &[&[3], &[3]], |t| t[0].matmul(&t[1])),
+        ("stacks", &[&[4, 1, 2, 3], &[2, 3, 2]], |t| t[0].matmul(&t[1])),
+        ("one factor", &[&[2, 3]], |t| t[0].matmul(&Tensor::ones([5, 3, 2]))),
+        ("linear", &[&[2, 2, 3], &[4, 3], &[4]], |t| t[0].linear(&t[1], Some(&t[2]))),
+        ("sum", &[&[2, 3]], |t| t[0].sum() * 2.0),
+        ("sum of axes", &[&[2, 3, 2]], |t| t[0].sum_axes(&[0, 2])),
+        ("mean, kept", &[&[2, 3, 2]], |t| t[0].mean_axes_keep(&[1])),
+        ("sum of one", &[&[]], |t| t[0].sum()),
+        ("reshape", &[&[2, 3]], |t| t[0].reshape([3, 2])),
+        ("permute", &[&[2, 3, 4]], |t| t[0].permute(&[2, 0, 1])),
+        ("broadcast_to", &[&[2, 1]], |t| t[0].broadcast_to([3, 2, 2])),
+        ("slice", &[&[2, 7]], |t| t[0].slice_axis(1, 1, 6, 2)),
+        ("an empty slice", &[&[2, 3]], |t| t[0].slice_axis(1, 3, 3, 1).sum() + t[0].sum()),
+        ("concat", &[&[2, 3], &[2, 1]], |t| Tensor::concat(&[&t[0], &t[1], &t[0]], 1)),
+        ("concat with a constant", &[&[2, 3]], |t| {
+            Tensor::concat(&[&Tensor::ones([1, 3]), &t[0]], 0)
+        }),
+        ("where_else", &[&[3], &[2, 1]], |t| {
+            Tensor::from([[true, false, true], [false, true, false]]).where_else(&t[0], &t[1])
+        }),
+        ("where_else, one side", &[&[1]], |t| {
+            Tensor::from([true, false, true]).where_else(&t[0], &Tensor::from([[1.0], [2.0]]))
+        }),
+        ("gather", &[&[2, 3]], |t| t[0].gather(1, &Tensor::from([[2, 2], [0, 1]]))),
+        ("index_select", &[&[3, 2]], |t| t[0].index_select(0, &Tensor::from([2, 0, 2]))),
+        ("cumsum", &[&[2, 3]], |t| t[0].cumsum(1)),
+        ("flip", &[&[2, 3]], |t| t[0].flip(1)),
+        ("contiguous", &[&[2, 3]], |t| t[0].transpose().contiguous()),
+        ("leaky_relu", &[&[2, 3]], |t| t[0].leaky_relu(0.1)),
+        ("elu", &[&[2, 3]], |t| t[0].elu(0.5)),
+        ("maximum", &[&[2, 3], &[2, 3]], |t| t[0].maximum(&t[1]) + t[0].pow(&t[1])),
+        ("many", &[&[2, 3], &[3, 2]], |t| {
+            let h = t[0].matmul(&t[1]) / (t[0].sum_axes_keep(&[1]) + 3.0);
+            (h.transpose() - &h).reshape([4]) * t[1].mean()
+        }),
+    ];
+    autograd_core::seed(7);
+    for (name, shapes, f) in cases {
+        let random = || -> Vec<Tensor<f64>> {
+            shapes.iter().map(|&shape| Tensor::rand(shape) + 0.5).collect()
+        };
+        let (at, along) = (random(), random());
+        let slope = |at: &[Tensor<f64>]| jvp(f, at, &along).unwrap().1;
+        let found = slope(&at).to_vec();
+        assert_eq!(slope(&at).shape(), f(&at).shape(), "{name}");
+        close(&found, &two_backwards(f, &at, &along), 1e-13);
+        close(&found, &differences(f, &at, &along), 1e-8);
+        // Of second order: the tangent of the tangent, and the gradient of the tangent.
+        let second = jvp(slope, &at, &along).unwrap().1;
+        close(&second.to_vec(), &differences(slope, &at, &along), 1e-7);
+        let (leaves, sum) = (at.clone(), |at: &[Tensor<f64>]| slope(at).sum());
+        leaves.iter().for_each(|leaf| leaf.set_stop_gradient(false));
+        let inputs: Vec<_> = leaves.iter().collect();
+        let total = sum(&leaves);
+        if !total.stop_gradient() {
+            let options = GradOptions::new().materialize_grads(true);
+            let grads = grad_with(&[&total], &inputs, options).unwrap();
+            let parts =
+                grads.iter().zip(&along).map(|(grad, d)| (grad.as_ref().unwrap() * d).sum());
+            let by_gradient = parts.map(|part| part.item()).sum::<f64>();
+            close(&[by_gradient], &[second.sum().item()], 1e-12);
+        }
+    }
+}

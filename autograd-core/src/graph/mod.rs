@@ -29,7 +29,9 @@ pub(crate) use node::{
 };
 pub(crate) use pack::{Packing, Slot, State, Unpacked, Visit};
 pub use pack::{SavedTensorsHooks, saved_tensors_hooks};
-pub(crate) use saved::{At, Elementwise, Keep, KeepOutput, Keeps, KeptOutput, Plain};
+pub(crate) use saved::{
+    At, Elementwise, Keep, KeepOutput, Keeps, KeptOutput, Plain, PushRule, with_push,
+};
 pub(crate) use shapes::{ForwardMode, output_shapes};
 pub use tensor::Tensor;
 pub(crate) use tensor::{LeafHook, Read, op_node, record, record_edges};

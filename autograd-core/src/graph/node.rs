@@ -10,6 +10,7 @@ use super::any::{AnyTensor, Element};
 use super::lost::Lost;
 use super::pack::{Packing, State};
 use super::saved::{At, Keeps};
+use super::shapes::output_shapes;
 use super::tensor::Tensor;
 use super::watch;
 use crate::error::{Error, HookResult, Result};
@@ -404,6 +405,15 @@ impl<T: Element, U: Element, S: Keeps, E: EdgeList> Rule for OpNode<T, U, S, E> 
     }
 
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
+        if S::PUSHES {
+            let shapes = output_shapes(push.node);
+            let Some(Some((_, shape))) = shapes.and_then(|shapes| shapes.into_iter().next()) else {
+                return Ok(None);
+            };
+            let kept = self.state.copied(&push.at(), S::visit)?.unpack(&push.at())?;
+            let pushed = S::push(kept, &push.tangents, &shape)?;
+            return Ok(pushed.map(|tangent| Slots::from_elem(Some(tangent), 1)));
+        }
         if !S::ELEMENTWISE {
             return Ok(None);
         }

@@ -1,10 +1,13 @@
 //! What a node keeps for backward, and how it is put together again.
 
+use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::any::{AnyTensor, Element};
-use super::node::{Node, NodeRef};
+use super::node::{Node, NodeRef, Slots};
 use super::pack::{Slot, Visit};
 use super::tensor::{Read, Tensor};
 use crate::array::Value;
@@ -108,6 +111,13 @@ pub(crate) trait Keeps: Clone + Send + Sync {
     /// Whether the op has one input, and each element of its output depends on the same element of
     /// that only. Then `pull` is its own transpose.
     const ELEMENTWISE: bool = false;
+    /// Whether there is a rule for forward mode, [`push`](Self::push).
+    const PUSHES: bool = false;
+    /// From the tangents of the inputs that of the output, which has this shape; `None` where this
+    /// call has no rule for that.
+    fn push(_: Self::Kept, _: &Slots, _: &[usize]) -> Result<Option<AnyTensor>> {
+        Ok(None)
+    }
     fn unpack(self, at: &At<'_>) -> Result<Self::Kept>;
     /// Shows every tensor.
     fn visit(&mut self, visit: &mut Visit<'_>) -> Result<()>;
@@ -200,7 +210,51 @@ impl<P: Clone + Send + Sync> Keeps for Plain<P> {
     }
 }
 
-/// What a function of each element keeps.
+/// A rule of an op for forward mode: from what it keeps and the tangents of its inputs, of which
+/// there is one at least, the tangent of its output; `None` where it is left to the transposed
+/// backward.
+pub(crate) trait PushRule<T: Element, K: Keeps>: Send + Sync {
+    fn push(
+        kept: K::Kept,
+        tangents: &[Option<Tensor<T>>],
+        shape: &[usize],
+    ) -> Result<Option<Tensor<T>>>;
+}
+
+/// What an op with such a rule keeps.
+pub(crate) struct Pushed<R, T, K>(K, PhantomData<fn() -> (R, T)>);
+
+/// Adds a rule to what an op keeps.
+pub(crate) fn with_push<T: Element, R: PushRule<T, K>, K: Keeps>(_: R, kept: K) -> Pushed<R, T, K> {
+    Pushed(kept, PhantomData)
+}
+
+impl<R, T, K: Clone> Clone for Pushed<R, T, K> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone(), PhantomData)
+    }
+}
+
+impl<T: Element, R: PushRule<T, K>, K: Keeps> Keeps for Pushed<R, T, K> {
+    type Kept = K::Kept;
+    const PUSHES: bool = true;
+
+    fn push(kept: K::Kept, tangents: &Slots, shape: &[usize]) -> Result<Option<AnyTensor>> {
+        let typed = |tangent: &Option<AnyTensor>| T::peek(tangent.as_ref()?).cloned();
+        let tangents: SmallVec<[Option<Tensor<T>>; 2]> = tangents.iter().map(typed).collect();
+        Ok(R::push(kept, &tangents, shape)?.map(T::wrap))
+    }
+
+    fn unpack(self, at: &At<'_>) -> Result<K::Kept> {
+        self.0.unpack(at)
+    }
+
+    fn visit(&mut self, visit: &mut Visit<'_>) -> Result<()> {
+        self.0.visit(visit)
+    }
+}
+
+/// What an op keeps whose `pull` is its own transpose: a function of each element above all.
 #[derive(Clone)]
 pub(crate) struct Elementwise<K>(pub(crate) K);
 

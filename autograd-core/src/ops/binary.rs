@@ -1,12 +1,12 @@
 //! Functions of two tensors, element by element, with broadcasting.
 
-use super::{Arithmetic, Caller, Float, Input, Numeric};
+use super::{Arithmetic, Caller, Float, Input, Numeric, joined};
 use crate::array::elementwise::{Zip, ZipAny, zip, zip_scalar};
 use crate::array::math::Math;
 use crate::array::shape::{broadcast, same};
 use crate::array::{Shape, Value};
 use crate::error::Result;
-use crate::graph::{Keep, Lost, NodeRef, Plain, Tensor, op_node};
+use crate::graph::{Elementwise, Keep, Lost, NodeRef, Plain, PushRule, Tensor, op_node, with_push};
 
 /// The functions of two tensors.
 #[doc(hidden)]
@@ -234,7 +234,7 @@ pub(super) fn float<T: Float>(
         let kept = (saves[0].then(|| Keep::input(0, a)), saves[1].then(|| Keep::input(1, b)));
         // Shapes to which the gradients must be summed where an operand was stretched.
         let shapes = (!same).then(|| Box::new([a.shape_owned(), b.shape_owned()]));
-        let state = (Plain(op), kept.0, kept.1, Plain(shapes));
+        let state = with_push::<T, _, _>(Tangent, (Plain(op), kept.0, kept.1, Plain(shapes)));
         let edges = [left.edge(saves[0]), right.edge(saves[1])];
         op_node(op.name(), caller, edges, state, pull)
     });
@@ -268,6 +268,32 @@ fn try_in_place<'a, T: Float>(
     match read.as_padded_inline().or_else(|| read.as_slice()) {
         Some(y) => a.try_in_place(|x| f.run(x, y), || node.take()),
         None => Err(a),
+    }
+}
+
+/// Forward mode of the functions that are linear in each operand, and of the quotient.
+struct Tangent;
+
+type State<T> = (Plain<Binary>, Option<Keep<T>>, Option<Keep<T>>, Plain<Option<Box<[Shape; 2]>>>);
+
+impl<T: Float> PushRule<T, State<T>> for Tangent {
+    fn push(
+        (op, a, b, _): Kept<T>,
+        tangents: &[Option<Tensor<T>>],
+        shape: &[usize],
+    ) -> Result<Option<Tensor<T>>> {
+        let a = || a.as_ref().unwrap_or_else(|| unreachable!("`saves` names what the rules use"));
+        let b = || b.as_ref().unwrap_or_else(|| unreachable!("`saves` names what the rules use"));
+        let (da, db) = (tangents[0].clone(), tangents[1].clone());
+        let dy = match op {
+            Binary::Add => joined(da, db),
+            Binary::Sub => joined(da, db.map(|db| -db)),
+            Binary::Mul => joined(da.map(|da| da * b()), db.map(|db| db * a())),
+            Binary::Div => joined(da.map(|da| da / b()), db.map(|db| -(db * a() / b()) / b())),
+            Binary::Pow | Binary::Maximum | Binary::Minimum => None,
+        };
+        // One tangent alone may be of an operand that is stretched.
+        Ok(dy.map(|dy| if dy.shape() == shape { dy } else { dy.broadcast_to(shape) }))
     }
 }
 
@@ -305,7 +331,7 @@ pub(super) fn float_scalar<T: Float>(
             (Binary::Div, true) | (Binary::Pow | Binary::Maximum | Binary::Minimum, _) => true,
         };
         let kept = needs_x.then(|| Keep::input(0, x.tensor()));
-        let state = (Plain((op, s, swapped)), kept);
+        let state = Elementwise((Plain((op, s, swapped)), kept));
         op_node(op.name(), caller, [x.edge(needs_x)], state, pull_scalar)
     });
     match x.try_in_place(|x| kernel.run_scalar(x, s), || node.take()) {

@@ -6,9 +6,9 @@ use super::trace::{self, Call};
 use super::{Caller, Float, Numeric, expect};
 use crate::array::elementwise::convert;
 use crate::array::shape::broadcast;
-use crate::array::{Storable, Value};
+use crate::array::{Shape, Storable, Value};
 use crate::error::Result;
-use crate::graph::{Element, Keep, Lost, Plain, Tensor, record, unrecorded};
+use crate::graph::{Element, Keep, Lost, Plain, PushRule, Tensor, record, unrecorded, with_push};
 
 macro_rules! comparisons {
     ($($(#[$doc:meta])* $name:ident $try:ident $scalar:ident |$a:ident, $b:ident| $test:expr;)*) => {
@@ -178,6 +178,7 @@ fn choose<T: Float>(
         return Ok(unrecorded("where_else", caller, [on, off], value).and_lost(mask));
     }
     let state = (Keep::input(0, mask), Plain((on.shape_owned(), off.shape_owned())));
+    let state = with_push::<T, _, _>(Tangent, state);
     Ok(record("where_else", caller, [on, off], value, state, |(mask, (on, off)), dy, wants| {
         let zero = T::ZERO;
         let part = |mask: &Tensor<bool>| mask.where_else(&dy, &Tensor::new(Value::scalar(zero)));
@@ -186,6 +187,21 @@ fn choose<T: Float>(
             wants[1].then(|| part(&mask.not()).sum_to(&off)),
         ])
     }))
+}
+
+struct Tangent;
+
+impl<T: Float> PushRule<T, (Keep<bool>, Plain<(Shape, Shape)>)> for Tangent {
+    fn push(
+        (mask, _): (Tensor<bool>, (Shape, Shape)),
+        tangents: &[Option<Tensor<T>>],
+        shape: &[usize],
+    ) -> Result<Option<Tensor<T>>> {
+        let zero = Tensor::new(Value::scalar(T::ZERO));
+        let [on, off] = [&tangents[0], &tangents[1]].map(|dx| dx.as_ref().unwrap_or(&zero));
+        let dy = mask.try_where_else(on, off)?;
+        Ok(Some(if dy.shape() == shape { dy } else { dy.try_broadcast_to(shape)? }))
+    }
 }
 
 /// A conversion between element types: as Rust's `as` for numbers (floats round, integers wrap, a

@@ -9,7 +9,7 @@ use crate::array::shape::{axis as check_axis, row_major};
 use crate::array::value::for_each_row;
 use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
-use crate::graph::{Keep, Lost, Plain, Tensor, record, unrecorded};
+use crate::graph::{Keep, Keeps, Lost, Plain, PushRule, Tensor, record, unrecorded, with_push};
 
 /// An error for the first index outside an axis of length `len`.
 pub(super) fn check_indices(
@@ -98,6 +98,7 @@ fn gather<T: Numeric>(
         return Ok(unrecorded("gather", caller, [x], value).and_lost(index));
     }
     let state = (Plain((x.shape_owned(), axis)), Keep::input(1, index));
+    let state = with_push::<T, _, _>(Gathered, state);
     Ok(record("gather", caller, [x], value, state, |((shape, axis), index), dy, _| {
         Ok([Some(Tensor::zeros(shape).try_scatter_add(axis, &index, &dy)?)])
     }))
@@ -182,6 +183,7 @@ fn index_select<T: Numeric>(
         return Ok(unrecorded("index_select", caller, [x], value).and_lost(index));
     }
     let state = (Plain((x.shape_owned(), axis)), Keep::input(1, index));
+    let state = with_push::<T, _, _>(Selected, state);
     Ok(record("index_select", caller, [x], value, state, |((shape, axis), index), dy, _| {
         Ok([Some(Tensor::zeros(shape).try_index_add(axis, &index, &dy)?)])
     }))
@@ -309,10 +311,36 @@ fn cumsum<T: Numeric>(
     if !x.is_recorded() {
         return Ok(unrecorded("cumsum", caller, [x], value));
     }
-    let state = Plain((axis, from_end));
+    let state = with_push::<T, _, _>(Accumulated, Plain((axis, from_end)));
     Ok(record("cumsum", caller, [x], value, state, |(axis, from_end), dy, _| {
         Ok([Some(cumsum(&dy, axis, !from_end, Location::caller())?)])
     }))
+}
+
+/// Forward mode: tangents are picked as the elements are.
+macro_rules! picked {
+    ($($name:ident<$keeps:ty> |$kept:pat_param, $dx:ident| $dy:expr;)*) => {$(
+        struct $name;
+
+        impl<T: Numeric> PushRule<T, $keeps> for $name {
+            fn push(
+                $kept: <$keeps as Keeps>::Kept,
+                tangents: &[Option<Tensor<T>>],
+                _: &[usize],
+            ) -> Result<Option<Tensor<T>>> {
+                tangents[0].as_ref().map(|$dx| $dy).transpose()
+            }
+        }
+    )*};
+}
+
+type Index = (Plain<(Shape, isize)>, Keep<i64>);
+
+picked! {
+    Gathered<Index> |((_, axis), index), dx| dx.try_gather(axis, &index);
+    Selected<Index> |((_, axis), index), dx| dx.try_index_select(axis, &index);
+    Accumulated<Plain<(isize, bool)>> |(axis, from_end), dx|
+        cumsum(dx, axis, from_end, Location::caller());
 }
 
 /// # Picking by index

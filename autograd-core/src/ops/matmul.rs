@@ -2,10 +2,10 @@
 
 use std::panic::Location;
 
-use super::{Caller, Float, Numeric, expect};
+use super::{Caller, Float, Numeric, expect, joined};
 use crate::array::{Shape, Value, matmul};
 use crate::error::{Error, Result};
-use crate::graph::{Keep, Plain, Tensor, record, unrecorded};
+use crate::graph::{Keep, Plain, PushRule, Tensor, record, unrecorded, with_push};
 
 /// The matrices behind the operands: a vector on the left is a row, one on the right a column.
 fn product<T: Numeric>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Value<T>> {
@@ -55,7 +55,24 @@ pub(super) fn float<T: Float>(a: &Tensor<T>, b: &Tensor<T>, caller: Caller) -> R
         wants[0].then(|| Keep::input(1, b)),
         Plain((a.shape_owned(), b.shape_owned())),
     );
-    Ok(record("matmul", caller, [a, b], value, kept, pull))
+    Ok(record("matmul", caller, [a, b], value, with_push::<T, _, _>(Tangent, kept), pull))
+}
+
+/// `y = a b`: `dy = da b + a db`.
+struct Tangent;
+
+type State<T> = (Option<Keep<T>>, Option<Keep<T>>, Plain<(Shape, Shape)>);
+
+impl<T: Float> PushRule<T, State<T>> for Tangent {
+    fn push(
+        (a, b, _): Kept<T>,
+        tangents: &[Option<Tensor<T>>],
+        _: &[usize],
+    ) -> Result<Option<Tensor<T>>> {
+        let left = tangents[0].as_ref().zip(b.as_ref()).map(|(da, b)| da.try_matmul(b));
+        let right = tangents[1].as_ref().zip(a.as_ref()).map(|(db, a)| a.try_matmul(db));
+        Ok(joined(left.transpose()?, right.transpose()?))
+    }
 }
 
 pub(super) type Kept<T> = (Option<Tensor<T>>, Option<Tensor<T>>, (Shape, Shape));

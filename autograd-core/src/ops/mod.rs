@@ -176,6 +176,14 @@ impl<T: Element> Input<'_, T> {
     }
 }
 
+/// The sum of two parts of a tangent.
+pub(crate) fn joined<T: Float>(a: Option<Tensor<T>>, b: Option<Tensor<T>>) -> Option<Tensor<T>> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a + b),
+        (a, b) => a.or(b),
+    }
+}
+
 /// The panicking form of a fallible op.
 #[track_caller]
 pub(crate) fn expect<T>(result: Result<T>) -> T {

@@ -8,7 +8,7 @@ use crate::array::reduce::{Fold, fold_axes};
 use crate::array::shape::{axes as check_axes, broadcast};
 use crate::array::{Shape, Value, elementwise};
 use crate::error::{Error, Result};
-use crate::graph::{Element, Keep, Plain, Tensor, record, unrecorded};
+use crate::graph::{Element, Keep, Plain, PushRule, Tensor, record, unrecorded, with_push};
 
 /// The reductions.
 #[doc(hidden)]
@@ -137,8 +137,24 @@ pub(super) fn float<T: Float>(
         Reduce::Sum | Reduce::Mean => None,
         Reduce::Prod | Reduce::Max | Reduce::Min => Some(Keep::input(0, x)),
     };
-    let state = (Plain((op, x.shape_owned(), axes)), kept);
+    let state = with_push::<T, _, _>(Tangent, (Plain((op, x.shape_owned(), axes)), kept));
     Ok(record(op.name(), caller, [x], value, state, pull))
+}
+
+/// Forward mode of what is linear.
+struct Tangent;
+
+impl<T: Float> PushRule<T, (Plain<(Reduce, Shape, Shape)>, Option<Keep<T>>)> for Tangent {
+    fn push(
+        ((op, _, axes), _): Kept<T>,
+        tangents: &[Option<Tensor<T>>],
+        shape: &[usize],
+    ) -> Result<Option<Tensor<T>>> {
+        let (Reduce::Sum | Reduce::Mean, Some(dx)) = (op, &tangents[0]) else { return Ok(None) };
+        let signed: Vec<isize> = axes.iter().map(|&a| a as isize).collect();
+        let dy = T::reduce(op, dx, &signed, false, Location::caller())?;
+        Ok(Some(if dy.shape() == shape { dy } else { dy.reshape(Shape::from_slice(shape)) }))
+    }
 }
 
 type Kept<T> = ((Reduce, Shape, Shape), Option<Tensor<T>>);

@@ -9,7 +9,8 @@ use crate::array::value::for_each_row;
 use crate::array::{IntoShape, Shape, Value};
 use crate::error::{Error, Result};
 use crate::graph::{
-    Edge, Element, Keeps, Lost, Plain, Tensor, is_grad_enabled, record, record_edges, unrecorded,
+    Edge, Element, Elementwise, Keeps, Lost, Plain, PushRule, Tensor, is_grad_enabled, record,
+    record_edges, unrecorded, with_push,
 };
 
 /// The result of an op on one tensor of any element type, recorded where it must be.
@@ -207,7 +208,7 @@ impl<T: Element> Tensor<T> {
             view.invert_axis(ndarray::Axis(position));
             Value::build(self.shape_owned(), |out| out.extend(view.iter().copied()))
         };
-        finish("flip", Location::caller(), self, value, Plain(axis), |axis, dy, _| {
+        finish("flip", Location::caller(), self, value, Elementwise(Plain(axis)), |axis, dy, _| {
             Ok([Some(dy.flip(axis))])
         })
     }
@@ -278,7 +279,8 @@ impl<T: Element> Tensor<T> {
             return self.clone();
         }
         let value = self.read().contiguous().into_owned();
-        finish("contiguous", Location::caller(), self, value, (), |(), dy, _| Ok([Some(dy)]))
+        let pull = |(), dy: Tensor<T>, _: [bool; 1]| Ok([Some(dy)]);
+        finish("contiguous", Location::caller(), self, value, Elementwise(()), pull)
     }
 }
 
@@ -297,9 +299,8 @@ fn reshape<T: Element>(x: &Tensor<T>, shape: Shape, caller: Caller) -> Result<Te
         });
     }
     let value = x.read().into_owned().reshaped(shape);
-    Ok(finish("reshape", caller, x, value, Plain(x.shape_owned()), |shape, dy, _| {
-        Ok([Some(dy.reshape(shape))])
-    }))
+    let state = with_push::<T, _, _>(Reshaped, Plain(x.shape_owned()));
+    Ok(finish("reshape", caller, x, value, state, |shape, dy, _| Ok([Some(dy.reshape(shape))])))
 }
 
 fn permute<T: Element>(x: &Tensor<T>, order: &[isize], caller: Caller) -> Result<Tensor<T>> {
@@ -331,7 +332,8 @@ fn permute<T: Element>(x: &Tensor<T>, order: &[isize], caller: Caller) -> Result
         let strides = positions.iter().map(|&p| strides[p]).collect();
         x.restrided(shape, strides, 0)
     };
-    Ok(finish("permute", caller, x, value, Plain(positions), |positions, dy, _| {
+    let state = with_push::<T, _, _>(Permuted, Plain(positions));
+    Ok(finish("permute", caller, x, value, state, |positions, dy, _| {
         let mut back = vec![0; positions.len()];
         positions.iter().enumerate().for_each(|(i, &p)| back[p] = i as isize);
         Ok([Some(dy.permute(&back))])
@@ -357,7 +359,8 @@ fn broadcast_to<T: Numeric>(x: &Tensor<T>, shape: Shape, caller: Caller) -> Resu
         return Ok(unrecorded("broadcast_to", caller, [x], value));
     }
     let pull = |shape: Shape, dy: Tensor<T>, _: [bool; 1]| Ok([Some(dy.sum_to(&shape))]);
-    Ok(record("broadcast_to", caller, [x], value, Plain(x.shape_owned()), pull))
+    let state = with_push::<T, _, _>(Broadcast, Plain(x.shape_owned()));
+    Ok(record("broadcast_to", caller, [x], value, state, pull))
 }
 
 fn slice<T: Element>(
@@ -402,7 +405,7 @@ fn slice<T: Element>(
         }
         x.restrided(shape, strides, offset)
     };
-    let state = Plain((x.shape_owned(), axis, start, step));
+    let state = with_push::<T, _, _>(Sliced, Plain((x.shape_owned(), axis, start, step)));
     Ok(finish("slice_axis", caller, x, value, state, |(shape, axis, start, step), dy, _| {
         Ok([Some(dy.spread(shape, axis, start, step))])
     }))
@@ -493,7 +496,7 @@ fn concat<T: Element>(tensors: &[&Tensor<T>], axis: isize, caller: Caller) -> Re
         caller,
         edges,
         value,
-        Plain((lengths, axis)),
+        with_push::<T, _, _>(Concatenated, Plain((lengths, axis))),
         |(lengths, axis), dy, wants| {
             let mut start = 0;
             Ok(lengths
@@ -506,6 +509,61 @@ fn concat<T: Element>(tensors: &[&Tensor<T>], axis: isize, caller: Caller) -> Re
                 .collect())
         },
     ))
+}
+
+/// Forward mode: each is linear, so the tangent goes where the elements go.
+macro_rules! moved {
+    ($($name:ident<$bound:ident> $kept:ty: |$keeps:pat_param, $dx:ident, $shape:ident| $dy:expr;)*) => {$(
+        struct $name;
+
+        impl<T: $bound> PushRule<T, Plain<$kept>> for $name {
+            fn push(
+                $keeps: $kept,
+                $dx: &[Option<Tensor<T>>],
+                $shape: &[usize],
+            ) -> Result<Option<Tensor<T>>> {
+                $dy
+            }
+        }
+    )*};
+}
+
+moved! {
+    Reshaped<Element> Shape: |_, dx, shape| match &dx[0] {
+        Some(dx) => dx.try_reshape(Shape::from_slice(shape)).map(Some),
+        None => Ok(None),
+    };
+    Permuted<Element> Shape: |positions, dx, _shape| match &dx[0] {
+        Some(dx) => {
+            let order: Vec<isize> = positions.iter().map(|&position| position as isize).collect();
+            dx.try_permute(&order).map(Some)
+        }
+        None => Ok(None),
+    };
+    Broadcast<Numeric> Shape: |_, dx, shape| match &dx[0] {
+        Some(dx) => dx.try_broadcast_to(Shape::from_slice(shape)).map(Some),
+        None => Ok(None),
+    };
+    Sliced<Element> (Shape, isize, usize, usize): |(whole, axis, start, step), dx, shape| match &dx[0] {
+        Some(dx) => {
+            let n = shape[check_axis("slice_axis", axis, whole.len())?];
+            let end = if n == 0 { start } else { start + (n - 1) * step + 1 };
+            dx.try_slice_axis(axis, start, end, step).map(Some)
+        }
+        None => Ok(None),
+    };
+    Concatenated<Element> (Vec<usize>, isize): |(lengths, axis), dx, shape| {
+        let position = check_axis("concat", axis, shape.len())?;
+        let part = |(dx, n): (&Option<Tensor<T>>, usize)| {
+            dx.clone().unwrap_or_else(|| {
+                let mut part = Shape::from_slice(shape);
+                part[position] = n;
+                Tensor::new(Value::full(part, T::ZERO))
+            })
+        };
+        let parts: Vec<Tensor<T>> = dx.iter().zip(lengths).map(part).collect();
+        Tensor::try_concat(&parts.iter().collect::<Vec<_>>(), axis).map(Some)
+    };
 }
 
 impl<T: Numeric> Tensor<T> {

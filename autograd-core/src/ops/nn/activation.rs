@@ -6,7 +6,7 @@ use super::super::trace::{self, Call};
 use super::super::{Caller, Float, expect};
 use super::{copied, writable};
 use crate::error::{Error, Result};
-use crate::graph::{GradMode, Keep, Lost, Plain, Tensor, record, unrecorded};
+use crate::graph::{Elementwise, GradMode, Keep, Lost, Plain, Tensor, record, unrecorded};
 
 fn leaky_relu<T: Float>(x: &Tensor<T>, slope: f64, caller: Caller) -> Tensor<T> {
     let slope = T::from_f64(slope);
@@ -17,7 +17,7 @@ fn leaky_relu<T: Float>(x: &Tensor<T>, slope: f64, caller: Caller) -> Tensor<T> 
     if !x.is_recorded() {
         return unrecorded("leaky_relu", caller, [x], value);
     }
-    let state = (Plain(slope), Keep::input(0, x));
+    let state = Elementwise((Plain(slope), Keep::input(0, x)));
     record("leaky_relu", caller, [x], value, state, |(slope, x), dy, _| {
         // Constant on either side of 0, so it needs no rule of its own.
         let mut factor = copied(&x.read());
@@ -37,7 +37,7 @@ fn elu<T: Float>(x: &Tensor<T>, alpha: f64, caller: Caller) -> Tensor<T> {
         return value.with_lost(Lost::of("elu", caller, x));
     }
     let value = writable(value);
-    let state = (Plain(alpha), Keep::input(0, x));
+    let state = Elementwise((Plain(alpha), Keep::input(0, x)));
     record("elu", caller, [x], value, state, |(alpha, x), dy, _| {
         // The exponential is limited, so that the branch not taken stays finite.
         let below = x.minimum(0.0).exp() * alpha * &dy;

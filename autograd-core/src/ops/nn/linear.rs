@@ -2,11 +2,11 @@
 
 use std::panic::Location;
 
-use super::super::{Caller, Float, expect};
+use super::super::{Caller, Float, expect, joined};
 use super::writable;
 use crate::array::Shape;
 use crate::error::{Error, Result};
-use crate::graph::{GradMode, Keep, Lost, Tensor, record};
+use crate::graph::{GradMode, Keep, Lost, PushRule, Tensor, record, with_push};
 
 fn check(x: &[usize], weight: &[usize], bias: Option<&[usize]>) -> Result<()> {
     let wrong = |parameter: &str, expected: String, found: &[usize]| {
@@ -44,7 +44,7 @@ fn linear<T: Float>(
         product.try_reshape(resized(x.shape(), weight.shape()[0]))
     })?;
     let product = if x.is_recorded() || weight.is_recorded() {
-        let state = (Keep::input(0, x), Keep::input(1, weight));
+        let state = with_push::<T, _, _>(Tangent, (Keep::input(0, x), Keep::input(1, weight)));
         record("linear", caller, [x, weight], writable(product), state, pull)
     } else {
         let lost = Lost::of("linear", caller, x).and(Lost::of("linear", caller, weight));
@@ -85,6 +85,22 @@ fn pull<T: Float>(
 }
 
 /// # The affine map
+/// `dy = dx wᵀ + x dwᵀ`.
+struct Tangent;
+
+impl<T: Float> PushRule<T, (Keep<T>, Keep<T>)> for Tangent {
+    fn push(
+        (x, weight): (Tensor<T>, Tensor<T>),
+        tangents: &[Option<Tensor<T>>],
+        _: &[usize],
+    ) -> Result<Option<Tensor<T>>> {
+        let caller = Location::caller();
+        let left = tangents[0].as_ref().map(|dx| linear(dx, &weight, None, caller));
+        let right = tangents[1].as_ref().map(|dw| linear(&x, dw, None, caller));
+        Ok(joined(left.transpose()?, right.transpose()?))
+    }
+}
+
 impl<T: Float> Tensor<T> {
     /// `x wᵀ + b`: `[.., inputs]` with weights `[outputs, inputs]` and one number for each output
     /// is `[.., outputs]`.
