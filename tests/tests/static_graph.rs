@@ -7,7 +7,8 @@ use autograd_core::nn::parameter;
 use autograd_core::optim::{Optimizer, Rule};
 use autograd_core::prelude::*;
 use autograd_core::static_graph::{
-    Adam, AdamW, Executor, FcOptions, Feed, Functions, Init, Program, Sgd, Variable, gradients,
+    Adam, AdamW, Executor, FcOptions, Feed, Functions, Init, Program, Sgd, Variable,
+    append_backward, gradients,
 };
 use autograd_core::{DType, GradOptions, Result, grad_with};
 use ndarray::{Array2, ArrayD, ArrayViewD, arr1};
@@ -367,4 +368,138 @@ fn chains_of_functions_have_the_figures_of_one_after_the_other() {
         eager.sum().backward().unwrap();
         assert_eq!(values(&run), [eager.to_vec(), fed.grad().unwrap().to_vec()]);
     }
+}
+
+#[py_layer(elementwise)]
+impl Squash {
+    fn forward<L: Lane>(x: Real<L>) -> Real<L> {
+        x / (x.abs() + 1.0)
+    }
+}
+
+#[py_layer(elementwise)]
+impl Gate {
+    fn forward<L: Lane>(a: Real<L>, b: Real<L>) -> Real<L> {
+        a * b.sigmoid()
+    }
+}
+
+#[py_layer(elementwise)]
+impl Scale {
+    fn forward<L: Lane>(x: Real<L>, by: f64) -> Real<L> {
+        x * by
+    }
+}
+
+#[test]
+fn elementwise_ops_in_chains_have_the_figures_of_eager_mode() {
+    let program = Program::new();
+    let x = program.data("x", [-1, 129], DType::Float64).unwrap();
+    let b = program.data("b", [129], DType::Float64).unwrap();
+    x.set_stop_gradient(false);
+    let h = (&x * 1.5).try_add(&b).unwrap();
+    let h = program.py_layer(Squash::apply::<f64>).x(&h).call().unwrap().exp().unwrap();
+    let gate = program.py_layer(Gate::apply::<f64>).x([&h, &x]).call().unwrap();
+    let gate2 = program.py_layer(Gate::apply::<f64>).x([&x, &gate]).call().unwrap();
+    let of_row = program.py_layer(Gate::apply::<f64>).x([&gate2, &b]).call().unwrap();
+    let scaled = |x: &Tensor<f64>| Scale::apply(x, 0.5);
+    let y = program.py_layer(scaled).x(&of_row).call().unwrap().neg().unwrap();
+    let dx = gradients(&[&y], &[&x]).unwrap().remove(0).unwrap();
+    let d2x = gradients(&[&dx.square().unwrap()], &[&x]).unwrap().remove(0).unwrap();
+    let text = program.to_string();
+    assert!(text.contains("Squash_0: float64 [-1, 129] = Squash("), "{text}");
+    let path = std::env::temp_dir().join(format!("static-formulas-{}", std::process::id()));
+    program.save(&path, &Executor::new()).unwrap();
+    let functions =
+        Functions::new().with("Squash", Squash::apply::<f64>).with("Gate", Gate::apply::<f64>);
+    let functions =
+        functions.with("elementwise_ops_in_chains_have_the_figures_of_eager_mode", scaled);
+    let loaded = Program::load(&path, &functions, &Executor::new()).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(loaded.to_string(), text);
+    for rows in [2, 37] {
+        let fed = Tensor::from((0..rows * 129).map(|i| (i as f64).sin()).collect::<Vec<_>>());
+        let (fed, row) = (fed.reshape([rows, 129]), Tensor::<f64>::linspace(-1.0, 1.0, 129));
+        let feed: [(&str, &dyn Feed); 2] = [("x", &fed), ("b", &row)];
+        let [y, dx, d2x] = [&y, &dx, &d2x].map(Variable::name);
+        let run = Executor::new().run(&program, &feed, &[&y, &dx, &d2x]).unwrap();
+        let again = Executor::new().run(&loaded, &feed, &[&y, &dx, &d2x]).unwrap();
+        let alone = Executor::new().run(&program, &feed, &[&y]).unwrap();
+        let fed = fed.detach();
+        fed.set_stop_gradient(false);
+        let h = Squash::apply(&(&fed * 1.5 + &row)).exp();
+        let gate = Gate::apply(&Gate::apply(&fed, &Gate::apply(&h, &fed)), &row);
+        let eager = -scaled(&gate);
+        let create = || GradOptions::new().create_graph(true);
+        let dx = grad_with(&[&eager.sum()], &[&fed], create()).unwrap().remove(0).unwrap();
+        let d2x = grad_with(&[&dx.square().sum()], &[&fed], create()).unwrap().remove(0).unwrap();
+        let [found, again] = [&run, &again].map(|run| values(run));
+        assert_eq!(found[0], eager.to_vec());
+        assert_eq!(values(&alone)[0], eager.to_vec());
+        assert_eq!(found, again);
+        for (found, expected) in found[1..].iter().zip([dx, d2x]) {
+            for (a, b) in found.iter().zip(expected.to_vec()) {
+                assert!((a - b).abs() <= 1e-12 * b.abs().max(1.0), "{a} {b}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_learning_rate_follows_a_schedule() {
+    let program = Program::new();
+    let w = program.create_parameter("w", [2], DType::Float64, Init::Constant(1.0)).unwrap();
+    let error = program.set_learning_rate(0.1).unwrap_err().to_string();
+    assert!(
+        error.starts_with("set_learning_rate (built at tests/tests/static_graph.rs:"),
+        "{error}"
+    );
+    assert!(error.ends_with("the program has no update; `minimize` a loss first"), "{error}");
+    Sgd::new(1.0).minimize(&w.sum(&[]).unwrap()).unwrap();
+    let executor = Executor::new();
+    executor.run(&program.startup(), &[], &[]).unwrap();
+    let step = || executor.run(&program, &[], &[&w]).unwrap();
+    assert_eq!(values(&step()), [[0.0, 0.0]]);
+    program.set_learning_rate(0.25).unwrap();
+    for wrong in [-1.0, f64::NAN, f64::INFINITY] {
+        let error = program.set_learning_rate(wrong).unwrap_err().to_string();
+        assert!(
+            error.ends_with(&format!("must be 0 or more, and finite, found {wrong}")),
+            "{error}"
+        );
+    }
+    assert_eq!(values(&step()), [[-0.25, -0.25]]);
+    assert!(program.to_string().contains("{learning_rate=0.25}"), "{program}");
+}
+
+#[test]
+fn gradients_that_were_changed_move_parameters() {
+    let program = Program::new();
+    let w = program.create_parameter("w", [2], DType::Float64, Init::Constant(3.0)).unwrap();
+    let x = program.data("x", [2], DType::Float64).unwrap();
+    let pairs = append_backward(&w.square().unwrap().sum(&[]).unwrap()).unwrap();
+    let before = [program.to_string(), program.startup().to_string()];
+    let refused = |pairs: &[(Variable, Variable)]| {
+        let error = Adam::new(0.1).apply_gradients(pairs).unwrap_err().to_string();
+        assert_eq!([program.to_string(), program.startup().to_string()], before);
+        let (start, why) = error.split_once("): ").unwrap();
+        assert!(start.contains(" (built at tests/tests/static_graph.rs:"), "{error}");
+        why.to_owned()
+    };
+    assert_eq!(refused(&[]), "there is no parameter with a gradient");
+    assert_eq!(refused(&[(x.clone(), pairs[0].1.clone())]), "`x` is no parameter");
+    let sum = pairs[0].1.sum(&[]).unwrap();
+    let before = [program.to_string(), program.startup().to_string()];
+    let error = Sgd::new(0.1).apply_gradients(&[(w.clone(), sum)]).unwrap_err().to_string();
+    assert!(error.contains("the gradient is float64 [], the parameter float64 [2]"), "{error}");
+    let other = Program::new().data("x", [2], DType::Float64).unwrap();
+    let error = Sgd::new(0.1).apply_gradients(&[(w.clone(), other)]).unwrap_err().to_string();
+    assert!(error.ends_with("`x` is a variable of another program"), "{error}");
+    assert_eq!([program.to_string(), program.startup().to_string()], before);
+
+    let (w, grad) = &pairs[0];
+    Sgd::new(0.5).apply_gradients(&[(w.clone(), grad.minimum(1.0).unwrap())]).unwrap();
+    let executor = Executor::new();
+    executor.run(&program.startup(), &[], &[]).unwrap();
+    assert_eq!(values(&executor.run(&program, &[], &[w]).unwrap()), [[2.5, 2.5]]);
 }

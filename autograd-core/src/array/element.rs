@@ -1,8 +1,9 @@
 //! Element types: which numbers a tensor can hold.
 
 use std::fmt;
+use std::thread::LocalKey;
 
-use super::pool::Pool;
+use super::pool::{Near, Pool};
 
 /// The element type of a tensor, as a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -70,6 +71,8 @@ pub trait Storable:
     const PADS: bool;
     /// Free buffers of this element type.
     fn pool() -> &'static Pool<Self>;
+    /// Free buffers of this element type that this thread keeps.
+    fn near() -> &'static LocalKey<Near<Self>>;
 }
 
 macro_rules! storable {
@@ -84,6 +87,12 @@ macro_rules! storable {
             fn pool() -> &'static Pool<Self> {
                 static POOL: Pool<$t> = Pool::new();
                 &POOL
+            }
+            fn near() -> &'static LocalKey<Near<Self>> {
+                thread_local! {
+                    static NEAR: Near<$t> = const { Near::new() };
+                }
+                &NEAR
             }
         }
     )*};

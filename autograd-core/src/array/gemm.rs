@@ -50,25 +50,38 @@ const SHARED: usize = 10_000_000;
 /// So many rows at least a thread: each packs the right operand for itself.
 const ROWS_A_THREAD: usize = 96;
 /// Rows that all tiles divide.
-const ROW_STEP: usize = 12;
+pub(super) const ROW_STEP: usize = 12;
 
 /// `c = a b`, where `a` is m by k, `b` k by n, and `c` row-major m by n, with any content. `None`
 /// where this CPU has no vectors; then nothing is written.
 pub(crate) fn gemm<T: Vectored + Storable>(
-    [m, k, n]: [usize; 3],
+    size: [usize; 3],
     a: Matrix<'_, T>,
     b: Matrix<'_, T>,
     c: &mut [T],
 ) -> Option<()> {
+    gemm_plus(size, a, b, &[], c).map(|_| ())
+}
+
+/// [`gemm`], with a number for each column added to its sums where they are in registers anyway:
+/// whether that was so comes back. No numbers are zeros.
+pub(crate) fn gemm_plus<T: Vectored + Storable>(
+    [m, k, n]: [usize; 3],
+    a: Matrix<'_, T>,
+    b: Matrix<'_, T>,
+    plus: &[T],
+    c: &mut [T],
+) -> Option<bool> {
     debug_assert_eq!(c.len(), m * n);
+    debug_assert!(plus.is_empty() || plus.len() == n);
     if n == 1 && m > 1 {
         // The column as a row: cᵀ = bᵀ aᵀ.
-        return gemm([1, k, m], b.transposed(), a.transposed(), c);
+        return gemm_plus([1, k, m], b.transposed(), a.transposed(), &[], c);
     }
     if m <= FEW_DOTS && b.columns != 1 && b.rows == 1 {
         let mut left = Vec::new();
         let a = with_gapless_rows([m, k], a, &mut left);
-        return T::run(Dots { size: [m, k, n], a, b: b.transposed(), c }).ok();
+        return T::run(Dots { size: [m, k, n], a, b: b.transposed(), c }).ok().map(|()| false);
     }
     let narrow = n * size_of::<T>() <= NARROW_BYTES;
     // Strips go down all rows of the right operand again and again: it must stay in a cache.
@@ -80,11 +93,11 @@ pub(crate) fn gemm<T: Vectored + Storable>(
         let panels = m >= 4 && n * size_of::<T>() >= 4 * WIDEST * size_of::<f32>();
         let a = if panels { a } else { with_gapless_rows([m, k], a, &mut left) };
         let b = with_gapless_rows([k, n], b, &mut right);
-        return T::run(Rows { size: [m, k, n], a, b, c }).ok();
+        return T::run(Rows { size: [m, k, n], a, b, plus, c }).ok().map(|()| true);
     }
     let threads = num_threads().min(m / ROWS_A_THREAD);
     if m * n * k < SHARED || threads < 2 {
-        return T::run(Packed { size: [m, k, n], a, b, c }).ok();
+        return T::run(Packed { size: [m, k, n], a, b, c }).ok().map(|()| false);
     }
     // Each row is computed in the same way, whichever rows stand beside it.
     let rows = m.div_ceil(threads).next_multiple_of(ROW_STEP);
@@ -97,7 +110,7 @@ pub(crate) fn gemm<T: Vectored + Storable>(
     });
     let done =
         |part: Mutex<(_, Option<()>)>| part.into_inner().unwrap_or_else(PoisonError::into_inner).1;
-    parts.into_iter().map(done).collect()
+    parts.into_iter().map(done).collect::<Option<()>>().map(|()| false)
 }
 
 /// The matrix with gapless rows: itself, or a copy in `buffer`.
@@ -129,6 +142,10 @@ impl<T: Storable> VectorKernel<T> for Dots<'_, T> {
     #[inline(always)]
     fn run<V: Vectors<T>>(mut self, v: V) {
         let [m, k, n] = self.size;
+        // Summing the vectors up costs as much as four steps along a long row.
+        if m >= 3 && k >= 4 * V::LANES {
+            return self.by_rows(v);
+        }
         if (3..=V::LANES).contains(&m) {
             return self.by_columns(v);
         }
@@ -142,6 +159,94 @@ impl<T: Storable> VectorKernel<T> for Dots<'_, T> {
 }
 
 impl<T: Storable> Dots<'_, T> {
+    /// Vectors along the rows of both operands: as many rows of the left one at once as have their
+    /// sums in registers, so that the right one is read once for all of them.
+    #[inline(always)]
+    fn by_rows<V: Vectors<T>>(&mut self, v: V) {
+        let [m, ..] = self.size;
+        let mut left = Buffer::new();
+        let mut i = 0;
+        while i < m {
+            i += match m - i {
+                11.. if V::REGISTERS >= 32 => self.rows::<12, V>(v, i, &mut left),
+                9 | 10 if V::REGISTERS >= 32 => self.rows::<10, V>(v, i, &mut left),
+                7 | 8 if V::REGISTERS >= 32 => self.rows::<8, V>(v, i, &mut left),
+                5.. => self.rows::<6, V>(v, i, &mut left),
+                _ => self.rows::<4, V>(v, i, &mut left),
+            };
+        }
+    }
+
+    /// Up to `R` rows of the result; how many comes back.
+    #[inline(always)]
+    fn rows<const R: usize, V: Vectors<T>>(
+        &mut self,
+        v: V,
+        i: usize,
+        left: &mut Buffer<T>,
+    ) -> usize {
+        let [m, k, n] = self.size;
+        let count = (m - i).min(R);
+        // Vectors of all rows side by side, with zeros behind the last numbers.
+        let panel = left.of(k.div_ceil(V::LANES) * R * V::LANES);
+        for (block, to) in panel.chunks_exact_mut(R * V::LANES).enumerate() {
+            let start = block * V::LANES;
+            let length = (k - start).min(V::LANES);
+            for (r, to) in to.chunks_exact_mut(V::LANES).enumerate() {
+                let (to, rest) = to.split_at_mut(if r < count { length } else { 0 });
+                to.copy_from_slice(
+                    &self.a.data[(i + r.min(count - 1)) * self.a.rows + start..][..to.len()],
+                );
+                rest.fill(T::ZERO);
+            }
+        }
+        let mut j = 0;
+        while j + 2 <= n {
+            self.sums::<R, 2, V>(v, panel, [i, count], j);
+            j += 2;
+        }
+        if j < n {
+            self.sums::<R, 1, V>(v, panel, [i, count], j);
+        }
+        count
+    }
+
+    /// `N` columns of them.
+    #[inline(always)]
+    fn sums<const R: usize, const N: usize, V: Vectors<T>>(
+        &mut self,
+        v: V,
+        panel: &[T],
+        [i, count]: [usize; 2],
+        j: usize,
+    ) {
+        let [_, k, n] = self.size;
+        let right: [&[T]; N] = std::array::from_fn(|s| &self.b.data[(j + s) * self.b.rows..][..k]);
+        let mut sums = [[v.splat(T::ZERO); R]; N];
+        for (block, left) in panel.chunks_exact(R * V::LANES).enumerate() {
+            let right: [V::Vector; N] =
+                std::array::from_fn(|s| load(v, &right[s][block * V::LANES..]));
+            for r in 0..R {
+                let left = v.load(&left[r * V::LANES..]);
+                for s in 0..N {
+                    sums[s][r] = v.mul_add(left, right[s], sums[s][r]);
+                }
+            }
+        }
+        for (s, sums) in sums.iter().enumerate() {
+            for (part, sums) in sums.chunks(V::LANES).enumerate() {
+                let mut column = [T::ZERO; WIDEST];
+                v.store(v.sums(sums), &mut column);
+                let first = part * V::LANES;
+                for (r, &sum) in
+                    column.iter().enumerate().take(count.saturating_sub(first)).take(V::LANES)
+                {
+                    self.c[(i + first + r) * n + j + s] = sum;
+                }
+            }
+        }
+    }
+
     /// The left operand as one panel, a vector for each column of it: then a number of the right
     /// operand is multiplied with all rows at once, and no vector has to be summed up.
     #[inline(always)]
@@ -240,6 +345,8 @@ struct Rows<'a, T> {
     size: [usize; 3],
     a: Matrix<'a, T>,
     b: Matrix<'a, T>,
+    /// What is added to each column's sums, or nothing.
+    plus: &'a [T],
     c: &'a mut [T],
 }
 
@@ -331,10 +438,30 @@ impl<T: Storable> Rows<'_, T> {
                 }
             }
         }
+        self.plus::<R, N, V>(v, &mut sums, [j, width]);
         for (r, sums) in sums.into_iter().enumerate().take(count) {
             let out = &mut self.c[(i + r) * n + j..][..width];
             for (out, sum) in out.chunks_mut(V::LANES).zip(sums) {
                 store(v, sum, out);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn plus<const R: usize, const N: usize, V: Vectors<T>>(
+        &self,
+        v: V,
+        sums: &mut [[V::Vector; N]; R],
+        [j, width]: [usize; 2],
+    ) {
+        if self.plus.is_empty() {
+            return;
+        }
+        let plus = &self.plus[j..][..width];
+        let plus: [V::Vector; N] = std::array::from_fn(|s| load(v, &plus[s * V::LANES..]));
+        for r in 0..R {
+            for s in 0..N {
+                sums[r][s] = v.add(sums[r][s], plus[s]);
             }
         }
     }
@@ -376,6 +503,7 @@ impl<T: Storable> Rows<'_, T> {
                 }
             }
         }
+        self.plus::<R, N, V>(v, &mut sums, [j, width]);
         for (r, sums) in sums.into_iter().enumerate() {
             let out = &mut self.c[(i + r) * n + j..][..width];
             for (out, sum) in out.chunks_mut(V::LANES).zip(sums) {
@@ -581,14 +709,15 @@ mod tests {
             for b in layouts([k, n]) {
                 let x: Vec<i32> = (0..a.len).map(number).collect();
                 let y: Vec<i32> = (0..b.len).map(|i| number(i + 5)).collect();
-                let expected: Vec<T> = (0..m * n)
+                let exact: Vec<i32> = (0..m * n)
                     .map(|at| {
                         let (i, j) = (at / n, at % n);
                         let term =
                             |p| x[i * a.rows + p * a.columns] * y[p * b.rows + j * b.columns];
-                        from((0..k).map(term).sum())
+                        (0..k).map(term).sum()
                     })
                     .collect();
+                let expected: Vec<T> = exact.iter().map(|&sum| from(sum)).collect();
                 let (x, y): (Vec<T>, Vec<T>) =
                     (x.into_iter().map(&from).collect(), y.into_iter().map(&from).collect());
                 let left = Matrix { data: &x, rows: a.rows, columns: a.columns };
@@ -599,6 +728,12 @@ mod tests {
                     match done {
                         Some(()) => assert!(c == expected, "{size:?} at {level:?}"),
                         None => assert_eq!(level, Level::Baseline),
+                    }
+                    let row: Vec<T> = (0..n).map(|j| from(number(j))).collect();
+                    let done = with_level(level, || gemm_plus(size, left, right, &row, &mut c));
+                    let plus = |at: usize| from(exact[at] + number(at % n));
+                    if done == Some(true) {
+                        assert!(c == (0..m * n).map(plus).collect::<Vec<T>>(), "{size:?} plus");
                     }
                 }
             }
@@ -619,6 +754,9 @@ mod tests {
             [3, 300, 77],
             [8, 65, 40],
             [12, 256, 32],
+            [10, 200, 33],
+            [7, 77, 20],
+            [3, 64, 5],
             [13, 257, 33],
             [40, 30, 10],
             [50, 300, 16],

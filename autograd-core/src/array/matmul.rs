@@ -3,7 +3,7 @@
 use ndarray::linalg::general_mat_mul;
 use ndarray::{ArrayView2, ArrayViewMut2, LinalgScalar, ShapeBuilder};
 
-use super::gemm::{Matrix, gemm};
+use super::gemm::{Matrix, ROW_STEP, gemm, gemm_plus};
 use super::shape::{broadcast, copied};
 use super::{Shape, Storable, Value};
 use crate::error::{Error, Result};
@@ -58,15 +58,30 @@ pub(crate) fn matmul<T: Multiply>(a: &Value<T>, b: &Value<T>) -> Result<Value<T>
 /// One product, the way most are: without a stack.
 fn one<T: Multiply>(a: &Value<T>, b: &Value<T>, [m, k, n]: [usize; 3]) -> Result<Value<T>> {
     super::shape::element_count("matmul", &[m, n])?;
-    let mut out = Value::full(copied(&[m, n]), T::ZERO);
-    if m * n * k == 0 {
-        return Ok(out);
+    let (x, y) = (a.strides(), b.strides());
+    Ok(Value::written(copied(&[m, n]), |out| match m * n * k {
+        0 => out.fill(T::ZERO),
+        _ => T::product([m, k, n], operand(a.raw(), &x), operand(b.raw(), &y), out),
+    }))
+}
+
+/// `a b + row` of two matrices, with the row's numbers added to those of each column; the figures
+/// are those of one after the other. `None` where they are no matrices of this kind that fit.
+pub(crate) fn plus_row<T: Multiply>(
+    a: &Value<T>,
+    b: &Value<T>,
+    row: &Value<T>,
+) -> Option<Value<T>> {
+    let (&[m, k], &[k2, n], &[columns]) = (a.shape(), b.shape(), row.shape()) else { return None };
+    let plus = row.as_slice()?;
+    if k != k2 || columns != n || m * n * k == 0 {
+        return None;
     }
-    let Some(data) = out.as_mut_slice() else {
-        unreachable!("a new value is not shared");
-    };
-    T::product([m, k, n], operand(a.raw(), &a.strides()), operand(b.raw(), &b.strides()), data);
-    Ok(out)
+    super::shape::element_count("matmul", &[m, n]).ok()?;
+    let (x, y) = (a.strides(), b.strides());
+    Some(Value::written(copied(&[m, n]), |out| {
+        T::product_plus([m, k, n], operand(a.raw(), &x), operand(b.raw(), &y), plus, out);
+    }))
 }
 
 /// Along so many elements a sum is one sum, whatever the shapes are: the figures do not depend on
@@ -84,14 +99,18 @@ pub(crate) fn by_rows<T: Multiply>(
     let (&[k, m], &[_, n]) = (a.shape(), b.shape()) else {
         unreachable!("both are matrices");
     };
-    let rows = (part / n.max(1)).max(1);
-    let mut block = T::pool().take(rows.min(m) * n);
-    block.resize(rows.min(m) * n, T::ZERO);
+    let mut rows = (part / n.max(1)).max(1);
+    if rows > ROW_STEP {
+        rows -= rows % ROW_STEP;
+    }
+    let mut block = T::pool().take_filled(rows.min(m) * n);
     let (strides, y) = (a.strides(), operand(b.raw(), &b.strides()));
     for first in (0..m).step_by(rows) {
         let count = rows.min(m - first);
         let block = &mut block[..count * n];
-        if k * n > 0 {
+        if k * n == 0 {
+            block.fill(T::ZERO);
+        } else {
             let x = Matrix {
                 data: &a.raw()[first * strides[1]..],
                 rows: strides[1],
@@ -112,6 +131,21 @@ fn operand<'a, T>(data: &'a [T], strides: &[usize]) -> Matrix<'a, T> {
 pub(crate) trait Multiply: Storable {
     /// `c = a b`, where `a` is m by k, `b` k by n, and `c` row-major m by n.
     fn product(size: [usize; 3], a: Matrix<'_, Self>, b: Matrix<'_, Self>, c: &mut [Self]);
+
+    /// `c = a b + plus`, with a number for each column.
+    fn product_plus(
+        size: [usize; 3],
+        a: Matrix<'_, Self>,
+        b: Matrix<'_, Self>,
+        plus: &[Self],
+        c: &mut [Self],
+    );
+}
+
+fn add_rows<T: LinalgScalar>(plus: &[T], c: &mut [T]) {
+    for row in c.chunks_exact_mut(plus.len()) {
+        row.iter_mut().zip(plus).for_each(|(c, &plus)| *c = *c + plus);
+    }
 }
 
 macro_rules! multiply {
@@ -120,10 +154,35 @@ macro_rules! multiply {
             fn product(size: [usize; 3], a: Matrix<'_, $f>, b: Matrix<'_, $f>, c: &mut [$f]) {
                 gemm(size, a, b, c).unwrap_or_else(|| portable(size, a, b, c));
             }
+            fn product_plus(
+                size: [usize; 3],
+                a: Matrix<'_, $f>,
+                b: Matrix<'_, $f>,
+                plus: &[$f],
+                c: &mut [$f],
+            ) {
+                let done = gemm_plus(size, a, b, plus, c);
+                if done.is_none() {
+                    portable(size, a, b, c);
+                }
+                if done != Some(true) {
+                    add_rows(plus, c);
+                }
+            }
         })*
         $(impl Multiply for $i {
             fn product(size: [usize; 3], a: Matrix<'_, $i>, b: Matrix<'_, $i>, c: &mut [$i]) {
                 portable(size, a, b, c);
+            }
+            fn product_plus(
+                size: [usize; 3],
+                a: Matrix<'_, $i>,
+                b: Matrix<'_, $i>,
+                plus: &[$i],
+                c: &mut [$i],
+            ) {
+                portable(size, a, b, c);
+                add_rows(plus, c);
             }
         })*
     };

@@ -4,14 +4,22 @@
 //! [`POOLED_BYTES`] on go back to a bounded pool when their tensor is dropped. They keep their
 //! numbers: a kernel that writes every element needs no zeros first.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::Storable;
 
-/// Smaller buffers are left to the allocator, which is as fast for them.
+/// Smaller buffers do not go to the pools.
 pub(crate) const POOLED_BYTES: usize = 16 * 1024;
+
+/// Smaller buffers are left to the allocator, which is as fast for them. Those between stay with
+/// the thread: the allocator takes several times as long for them as for small ones.
+const NEAR_BYTES: usize = 1024;
+
+/// So many of them at most: with the layers of a small net, all of its buffers.
+const NEAR: usize = 16;
 
 /// Bytes that all pools together may keep.
 static LIMIT: AtomicUsize = AtomicUsize::new(512 << 20);
@@ -20,6 +28,35 @@ static HELD: AtomicUsize = AtomicUsize::new(0);
 /// Free buffers of one element type, by capacity.
 #[doc(hidden)]
 pub struct Pool<T>(Mutex<BTreeMap<usize, Vec<Vec<T>>>>);
+
+/// Free buffers that a thread keeps, the last one that came back at the end.
+#[doc(hidden)]
+pub struct Near<T>(RefCell<Vec<Vec<T>>>);
+
+impl<T> Near<T> {
+    pub(crate) const fn new() -> Self {
+        Self(RefCell::new(Vec::new()))
+    }
+
+    fn take(&self, len: usize) -> Option<Vec<T>> {
+        let mut free = self.0.borrow_mut();
+        let fits = |vec: &Vec<T>| (len..=len + len / 4).contains(&vec.capacity());
+        let at = free.iter().rposition(fits)?;
+        Some(free.swap_remove(at))
+    }
+
+    fn give(&self, vec: Vec<T>) {
+        let mut free = self.0.borrow_mut();
+        if free.len() == NEAR {
+            free.remove(0);
+        }
+        free.push(vec);
+    }
+}
+
+fn is_near<T>(len: usize) -> bool {
+    (NEAR_BYTES..POOLED_BYTES).contains(&(len * size_of::<T>()))
+}
 
 impl<T: Storable> Pool<T> {
     pub(crate) const fn new() -> Self {
@@ -42,6 +79,12 @@ impl<T: Storable> Pool<T> {
 
     /// A vector with room for `len` elements, and any content.
     fn any(&self, len: usize) -> Vec<T> {
+        // A thread that ends has none any more.
+        if is_near::<T>(len)
+            && let Ok(Some(vec)) = T::near().try_with(|near| near.take(len))
+        {
+            return vec;
+        }
         if len * size_of::<T>() >= POOLED_BYTES {
             let mut shelves = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             // A little larger is welcome; much larger would waste what others need.
@@ -58,6 +101,11 @@ impl<T: Storable> Pool<T> {
 
     /// Takes a vector back, or frees it where the pools are full.
     pub(crate) fn give(&self, vec: Vec<T>) {
+        if is_near::<T>(vec.capacity()) && LIMIT.load(Ordering::Relaxed) > 0 {
+            // A thread that ends frees it.
+            let _ = T::near().try_with(|near| near.give(vec));
+            return;
+        }
         let bytes = vec.capacity() * size_of::<T>();
         if bytes < POOLED_BYTES {
             return;
@@ -71,6 +119,7 @@ impl<T: Storable> Pool<T> {
     }
 
     fn empty(&self) {
+        let _ = T::near().try_with(|near| near.0.take());
         let shelves = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         let bytes: usize =
             shelves.iter().map(|(capacity, shelf)| capacity * size_of::<T>() * shelf.len()).sum();
@@ -92,7 +141,8 @@ pub(crate) fn with_room<T: Storable>(len: usize) -> Vec<T> {
 /// Gives the memory of all free buffers back to the allocator.
 ///
 /// Buffers of 16 KiB and more are kept for reuse when their tensor is dropped, up to
-/// [`set_buffer_pool_limit`] bytes in all.
+/// [`set_buffer_pool_limit`] bytes in all. Of smaller ones, from 1 KiB on, each thread keeps a few
+/// beside these; those of the calling thread are given back too.
 ///
 /// ```
 /// drop(autograd_core::Tensor::<f32>::zeros([1000, 1000]));

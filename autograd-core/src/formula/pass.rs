@@ -105,6 +105,26 @@ pub(crate) fn run_over<T: Storable + Math>(
     });
 }
 
+/// [`run_over`] with two operands of one length: what is written over is the first of them or, where
+/// `swapped`, the second.
+pub(crate) fn run_over2<T: Storable + Math>(
+    formula: &dyn Formula<T>,
+    other: &[T],
+    swapped: bool,
+    data: &mut [T],
+) {
+    if swapped {
+        return run_over(formula, data.len(), Some(other), data);
+    }
+    let step = block_of(1);
+    let mut copy = Vec::with_capacity(step.min(data.len()));
+    for (block, other) in data.chunks_mut(step).zip(other.chunks(step)) {
+        copy.clear();
+        copy.extend_from_slice(block);
+        run_block(formula, block.len(), &[&copy, other], &[], block);
+    }
+}
+
 /// A formula of one result over a row-major operand, or two, of one length, written elsewhere.
 pub(crate) fn run_onto<T: Storable + Math>(
     formula: &dyn Formula<T>,

@@ -5,7 +5,7 @@ use crate::array::IntoShape;
 use crate::engine::is_recomputing;
 use crate::error::{Error, Result};
 use crate::graph::{Tensor, no_grad};
-use crate::ops::{Float, expect};
+use crate::ops::{Float, batch_norm, expect};
 
 /// In training, zeros with probability `p` and scales the rest by `1 / (1 - p)`; else passes
 /// everything (Srivastava et al. 2014). See [`Tensor::dropout`].
@@ -225,35 +225,27 @@ impl<T: Float> BatchNorm2d<T> {
             [n, found, height, width] if found == channels => n * height * width,
             _ => return Err(wrong(format!("of shape [n, {channels}, height, width]"))),
         };
-        let column = |t: &Tensor<T>| t.reshape([channels, 1, 1]);
-        let y = if self.mode.is_training() {
-            if per_channel < 2 {
-                return Err(wrong("of two or more numbers a channel, for a variance".into()));
-            }
-            let axes = [0, 2, 3];
-            let mean = x.mean_axes_keep(&axes);
-            let centered = x - &mean;
-            let var = centered.square().mean_axes_keep(&axes);
-            let y = centered * (&var + self.eps).rsqrt();
-            if !is_recomputing() {
-                self.collect(&mean, &var, per_channel as f64)?;
-            }
-            y
-        } else {
-            let scale = (column(&self.running_var) + self.eps).rsqrt();
-            (x - column(&self.running_mean)) * scale
-        };
-        Ok(y * column(&self.weight) + column(&self.bias))
+        let affine = [&self.weight, &self.bias];
+        if !self.mode.is_training() {
+            let stats = [&*self.running_mean, &*self.running_var];
+            return Ok(batch_norm::by_running(x, affine, stats, self.eps));
+        }
+        if per_channel < 2 {
+            return Err(wrong("of two or more numbers a channel, for a variance".into()));
+        }
+        let (y, batch) = batch_norm::by_batch(x, affine, self.eps);
+        if !is_recomputing() {
+            self.collect(&batch, per_channel)?;
+        }
+        Ok(y)
     }
 
-    fn collect(&self, mean: &Tensor<T>, var: &Tensor<T>, n: f64) -> Result<()> {
+    fn collect(&self, batch: &[Tensor<T>; 2], n: usize) -> Result<()> {
         let _off = no_grad();
-        let mix = |running: &Tensor<T>, batch: Tensor<T>| {
-            let batch = batch.reshape(running.shape());
-            running.copy_from(&(running * (1.0 - self.momentum) + batch * self.momentum))
-        };
-        mix(&self.running_mean, mean * 1.0)?;
-        mix(&self.running_var, var * (n / (n - 1.0)))?;
+        let running = [&*self.running_mean, &*self.running_var];
+        let [mean, var] = batch_norm::mixed(running, batch, self.momentum, n);
+        self.running_mean.copy_from(&mean)?;
+        self.running_var.copy_from(&var)?;
         self.num_batches_tracked.copy_from(&(&*self.num_batches_tracked + 1))
     }
 }

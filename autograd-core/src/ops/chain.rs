@@ -4,11 +4,12 @@
 use smallvec::SmallVec;
 
 use super::binary::kernels;
-use super::{Binary, Float, Unary};
+use super::elementwise::Handle;
+use super::{Binary, Float};
 use crate::array::elementwise::ZipAny;
 use crate::array::shape::copied;
 use crate::array::{Storable, Value};
-use crate::formula::{Formula, run_over};
+use crate::formula::{Formula, run_over, run_over2};
 use crate::graph::Tensor;
 
 /// Elements a block, at least.
@@ -16,7 +17,14 @@ const BLOCK: usize = 2048;
 
 /// One function of a chain.
 pub(crate) enum Link<'a, T: Float> {
-    Unary(Unary),
+    Function(Handle<T>),
+    /// The same of two tensors, of one shape, of which what comes is the first or, where `swapped`,
+    /// the second.
+    Function2 {
+        op: Handle<T>,
+        other: &'a Tensor<T>,
+        swapped: bool,
+    },
     /// With a number on the right, or on the left where `swapped`.
     Scalar {
         op: Binary,
@@ -25,8 +33,8 @@ pub(crate) enum Link<'a, T: Float> {
     },
     /// The derivative of a function, of what its rule saves, times what comes.
     Gradient {
-        op: Unary,
-        saved: &'a Tensor<T>,
+        op: Handle<T>,
+        saved: Option<&'a Tensor<T>>,
     },
     /// With a tensor on the right, or on the left where `swapped`.
     With {
@@ -38,20 +46,14 @@ pub(crate) enum Link<'a, T: Float> {
 
 /// A function and how it is applied to a block.
 enum Part<'a, T: Storable> {
-    Map(&'static dyn Formula<T>),
+    Map(&'a dyn Formula<T>),
+    Map2(&'a dyn Formula<T>, &'a [T], bool),
     Scalar(&'static dyn ZipAny<T>, T),
     /// With as many elements as the whole.
     Whole(&'static dyn ZipAny<T>, &'a [T]),
-    Gradient(&'static dyn Formula<T>, &'a [T]),
+    Gradient(&'a dyn Formula<T>, Option<&'a [T]>),
     /// With elements that are repeated: those of the last axes.
     Repeated(&'static dyn ZipAny<T>, &'a [T]),
-}
-
-impl Unary {
-    /// Whether a chain may have it: what happens to a great angle depends on its neighbours.
-    pub(crate) fn chains(self) -> bool {
-        !matches!(self, Self::Sin | Self::Cos | Self::Tan)
-    }
 }
 
 /// The whole chain, in the first operand's own buffer where nobody else holds it; the operand comes
@@ -60,15 +62,22 @@ pub(crate) fn chain<T: Float>(x: Tensor<T>, links: &[Link<'_, T>]) -> Result<Ten
     let reads: SmallVec<[_; 4]> = links
         .iter()
         .map(|link| match link {
-            Link::With { other, .. } | Link::Gradient { saved: other, .. } => Some(other.read()),
-            Link::Unary(_) | Link::Scalar { .. } => None,
+            Link::With { other, .. } | Link::Function2 { other, .. } => Some(other.read()),
+            Link::Gradient { saved, .. } => saved.map(Tensor::read),
+            Link::Function(_) | Link::Scalar { .. } => None,
         })
         .collect();
     let mut parts = SmallVec::<[_; 4]>::new();
     let mut block = BLOCK;
     for (link, read) in links.iter().zip(&reads) {
         let part = match (link, read) {
-            (Link::Unary(op), _) => Part::Map(op.op().forward()),
+            (Link::Function(op), _) => Part::Map(op.forward()),
+            (Link::Function2 { op, other, swapped }, Some(read)) => match read.as_slice() {
+                Some(data) if other.shape() == x.shape() => {
+                    Part::Map2(op.forward(), data, *swapped)
+                }
+                _ => return Err(x),
+            },
             (Link::Scalar { op, scalar, swapped }, _) => {
                 Part::Scalar(kernels(*op)[usize::from(*swapped)], *scalar)
             }
@@ -90,14 +99,19 @@ pub(crate) fn chain<T: Float>(x: Tensor<T>, links: &[Link<'_, T>]) -> Result<Ten
                     _ => return Err(x),
                 }
             }
-            (Link::Gradient { op, saved }, Some(read)) => match read.as_slice() {
-                Some(data) if saved.shape() == x.shape() => match op.op().compiled_backward() {
-                    Some(formula) => Part::Gradient(formula, data),
-                    None => return Err(x),
-                },
-                _ => return Err(x),
-            },
-            (Link::With { .. } | Link::Gradient { .. }, None) => return Err(x),
+            (Link::Gradient { op, saved }, read) => {
+                let data = match (saved, read) {
+                    (Some(saved), Some(read)) if saved.shape() == x.shape() => {
+                        let Some(data) = read.as_slice() else { return Err(x) };
+                        Some(data)
+                    }
+                    (None, _) => None,
+                    _ => return Err(x),
+                };
+                let Some(formula) = op.compiled_backward() else { return Err(x) };
+                Part::Gradient(formula, data)
+            }
+            (Link::With { .. } | Link::Function2 { .. }, None) => return Err(x),
         };
         parts.push(part);
     }
@@ -136,9 +150,13 @@ fn run<T: Float>(parts: &[Part<'_, T>], data: &mut [T], start: usize) {
             Part::Map(formula) => run_over(*formula, data.len(), None, data),
             Part::Scalar(kernel, scalar) => kernel.run_scalar(data, *scalar),
             Part::Whole(kernel, other) => kernel.run(data, &other[start..start + data.len()]),
+            Part::Map2(formula, other, swapped) => {
+                let other = &other[start..start + data.len()];
+                run_over2(*formula, other, *swapped, data);
+            }
             Part::Gradient(formula, saved) => {
-                let saved = &saved[start..start + data.len()];
-                run_over(*formula, data.len(), Some(saved), data);
+                let saved = saved.map(|saved| &saved[start..start + data.len()]);
+                run_over(*formula, data.len(), saved, data);
             }
             Part::Repeated(kernel, other) => {
                 for row in data.chunks_mut(other.len()) {
@@ -151,6 +169,7 @@ fn run<T: Float>(parts: &[Part<'_, T>], data: &mut [T], start: usize) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Unary;
     use super::*;
 
     #[test]
@@ -164,10 +183,10 @@ mod tests {
             let expected = ((&x + &row).tanh() * &whole - 2.0).exp();
             let links = [
                 Link::With { op: Binary::Add, other: &row, swapped: false },
-                Link::Unary(Unary::Tanh),
+                Link::Function(Unary::Tanh.handle()),
                 Link::With { op: Binary::Mul, other: &whole, swapped: true },
                 Link::Scalar { op: Binary::Sub, scalar: 2.0, swapped: false },
-                Link::Unary(Unary::Exp),
+                Link::Function(Unary::Exp.handle()),
             ];
             let held = chain(x.clone(), &links).unwrap_or_else(|_| panic!("it fits"));
             assert_eq!(held.to_vec(), expected.to_vec());

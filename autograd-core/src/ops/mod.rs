@@ -19,7 +19,7 @@ mod unary;
 pub(crate) use binary::Binary;
 pub use compare::IntoElement;
 pub use nn::{Conv2dOptions, IntoPair, PoolOptions};
-pub(crate) use nn::{conv2d_shape, pool2d_shape};
+pub(crate) use nn::{batch_norm, conv2d_shape, pool2d_shape};
 pub use operators::Operand;
 pub(crate) use unary::Unary;
 

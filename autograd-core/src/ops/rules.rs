@@ -2,14 +2,19 @@
 
 use std::ops::Range;
 
-use super::{Binary, Float, Unary, binary as two, matmul as product};
-use crate::array::matmul::by_rows;
+use super::elementwise::Handle;
+use super::{Binary, Float, binary as two, matmul as product};
+use crate::array::matmul::{by_rows, plus_row};
 use crate::error::Result;
 use crate::graph::Tensor;
 
-/// `dx` of a function of each element, from what [`Unary::reads`] names.
-pub(crate) fn unary<T: Float>(op: Unary, dy: Tensor<T>, saved: Option<&Tensor<T>>) -> Tensor<T> {
-    super::elementwise::gradient(&op.handle(), dy, saved)
+/// `dx` of a function of each element, from what [`Handle::reads_one`] names.
+pub(crate) fn function<T: Float>(
+    op: &Handle<T>,
+    dy: Tensor<T>,
+    saved: Option<&Tensor<T>>,
+) -> Tensor<T> {
+    super::elementwise::gradient(op, dy, saved)
 }
 
 /// `da` and `db` of `a op b`, of their own shapes.
@@ -45,6 +50,15 @@ pub(crate) fn matmul<T: Float>(
 ) -> Result<[Option<Tensor<T>>; 2]> {
     let shapes = (a.shape_owned(), b.shape_owned());
     product::pull((Some(a.clone()), Some(b.clone()), shapes), dy, wants)
+}
+
+/// `a b + row` of two matrices and a row, computed at once; `None` where they are others.
+pub(crate) fn product_plus_row<T: Float>(
+    a: &Tensor<T>,
+    b: &Tensor<T>,
+    row: &Tensor<T>,
+) -> Option<Tensor<T>> {
+    plus_row(&a.read(), &b.read(), &row.read()).map(Tensor::new)
 }
 
 /// Hands `aᵀ b` over in blocks of whole rows, of about `part` elements each: where they stand, and

@@ -90,11 +90,6 @@ macro_rules! unary_ops {
                 match self { $(Self::$variant => stringify!($method)),* }
             }
 
-            /// Whether its rule reads the input, and whether the output.
-            pub(crate) fn reads(self) -> (bool, bool) {
-                match self { $(Self::$variant => $method::READS),* }
-            }
-
             /// The op that it is.
             pub(super) fn op<T: Float>(self) -> &'static dyn Op<T> {
                 match self { $(Self::$variant => &$method::OP),* }
@@ -163,7 +158,7 @@ const fn info(name: &'static str, (input, output): (bool, bool)) -> Info {
 }
 
 impl Unary {
-    pub(super) fn handle<T: Float>(self) -> Handle<T> {
+    pub(crate) fn handle<T: Float>(self) -> Handle<T> {
         Handle::Static(self.op())
     }
 }

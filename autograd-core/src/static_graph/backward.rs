@@ -208,6 +208,7 @@ fn wanted(op: &Op, graph: &Graph, needed: &[bool]) -> Vec<usize> {
         | Kind::Init { .. }
         | Kind::Update(_)
         | Kind::Constant(_)
+        | Kind::ArgMax { .. }
         | Kind::Compare(_) => return Vec::new(),
         Kind::PyFunc(function) if !function.has_backward() && !function.is_gradient() => {
             return Vec::new();

@@ -8,7 +8,7 @@ use super::plan::Mode;
 use super::run::Values;
 use super::task::{Failed, Inputs};
 use crate::graph::{AnyTensor, Tensor};
-use crate::ops::{Binary, Float, Unary, chain};
+use crate::ops::{Binary, Float, Unary, chain, rules};
 
 /// An operator of a chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,13 +58,15 @@ impl Turn {
         let main = op.inputs.len() - 1;
         let &[input] = wants else { return None };
         let other = match &forward.kind {
-            Kind::Unary(Unary::Neg) => None,
-            Kind::Unary(unary) => match unary.reads() {
-                _ if !unary.chains() => return None,
-                (true, _) => Some(0),
-                (_, true) => Some(1),
-                _ => return None,
-            },
+            Kind::Unary(_) | Kind::Formula { .. } if forward.kind.chains() => {
+                let reads = forward.kind.direct()?;
+                match (reads.inputs[0], reads.output) {
+                    (true, _) => Some(0),
+                    (_, true) => Some(1),
+                    // As for the sign of what is turned round.
+                    _ => None,
+                }
+            }
             Kind::Scalar { op: Binary::Add | Binary::Sub | Binary::Mul, .. }
             | Kind::Scalar { op: Binary::Div, swapped: false, .. } => None,
             // Where an axis is free, an operand might be stretched along it.
@@ -90,7 +92,7 @@ impl Turn {
 pub(super) fn run_chain(
     graph: &Graph,
     head: Option<OpId>,
-    links: &[Link],
+    mut links: &[Link],
     mut inputs: Inputs,
 ) -> Result<Values, Failed> {
     let first = links.first().map_or(0, |link| link.op);
@@ -98,9 +100,17 @@ pub(super) fn run_chain(
     let mut x = inputs[0].take().ok_or_else(missing)?;
     if let Some(head) = head {
         let right = inputs[1].take().ok_or_else(missing)?;
-        let product = graph.ops[head].kind.run(smallvec![x, right]);
-        let product = product.map_err(|why| Failed::at(head, why))?.pop();
-        x = product.ok_or_else(|| Failed::at(head, "computed nothing"))?;
+        match head_with_row(graph, [&x, &right], links, &inputs) {
+            Some(done) => (x, links) = (done, &links[1..]),
+            None => {
+                let product = graph.ops[head].kind.run(smallvec![x, right]);
+                let product = product.map_err(|why| Failed::at(head, why))?.pop();
+                x = product.ok_or_else(|| Failed::at(head, "computed nothing"))?;
+            }
+        }
+        if links.is_empty() {
+            return Ok(smallvec![x]);
+        }
     }
     let x = match x {
         AnyTensor::Float32(x) => typed(x, graph, links, &inputs),
@@ -117,6 +127,27 @@ pub(super) fn run_chain(
         x = computed.map_err(|why| Failed::at(link.op, why))?;
     }
     Ok(smallvec![x])
+}
+
+/// A product of matrices with the first link, where that adds a row to it.
+fn head_with_row(
+    graph: &Graph,
+    [a, b]: [&AnyTensor; 2],
+    links: &[Link],
+    inputs: &[Option<AnyTensor>],
+) -> Option<AnyTensor> {
+    let link = links.first()?;
+    let Kind::Binary(Binary::Add) = graph.ops[link.op].kind else { return None };
+    let row = inputs[link.other?].as_ref()?;
+    match (a, b, row) {
+        (AnyTensor::Float32(a), AnyTensor::Float32(b), AnyTensor::Float32(row)) => {
+            rules::product_plus_row(a, b, row).map(AnyTensor::from)
+        }
+        (AnyTensor::Float64(a), AnyTensor::Float64(b), AnyTensor::Float64(row)) => {
+            rules::product_plus_row(a, b, row).map(AnyTensor::from)
+        }
+        _ => None,
+    }
 }
 
 /// One operator of a chain by itself.
@@ -136,7 +167,7 @@ fn one(
             _ => [other.as_ref().or(Some(&shape)), Some(&shape)],
         };
         let inputs = match forward {
-            Kind::Unary(_) => [other.as_ref(), None],
+            Kind::Unary(_) | Kind::Formula { .. } => [other.as_ref(), None],
             _ => inputs,
         };
         let wanted = [wants.contains(&0), wants.contains(&1)];
@@ -182,7 +213,11 @@ fn forward_part<'a, T: Float>(
     swapped: bool,
 ) -> Part<'a, T> {
     Some(Some(match kind {
-        Kind::Unary(op) => chain::Link::Unary(*op),
+        Kind::Unary(op) => chain::Link::Function(op.handle()),
+        Kind::Formula { op, .. } => match (op.typed()?.clone(), other) {
+            (op, None) => chain::Link::Function(op),
+            (op, Some(other)) => chain::Link::Function2 { op, other, swapped },
+        },
         Kind::Scalar { op, scalar, swapped } => {
             chain::Link::Scalar { op: *op, scalar: T::nearest(*scalar), swapped: *swapped }
         }
@@ -196,11 +231,15 @@ fn gradient_part<'a, T: Float>(forward: &Kind, other: Option<&'a Tensor<T>>) -> 
     let scaled =
         |op, scalar: f64| chain::Link::Scalar { op, scalar: T::nearest(scalar), swapped: false };
     Some(match forward {
-        Kind::Unary(Unary::Neg) => Some(chain::Link::Unary(Unary::Neg)),
-        Kind::Unary(op) => Some(chain::Link::Gradient { op: *op, saved: other? }),
+        Kind::Unary(op) => Some(chain::Link::Gradient { op: op.handle(), saved: other }),
+        Kind::Formula { op, .. } => {
+            Some(chain::Link::Gradient { op: op.typed()?.clone(), saved: other })
+        }
         Kind::Scalar { op: Binary::Add, .. }
         | Kind::Scalar { op: Binary::Sub, swapped: false, .. } => None,
-        Kind::Scalar { op: Binary::Sub, swapped: true, .. } => Some(chain::Link::Unary(Unary::Neg)),
+        Kind::Scalar { op: Binary::Sub, swapped: true, .. } => {
+            Some(chain::Link::Function(Unary::Neg.handle()))
+        }
         Kind::Scalar { op: op @ (Binary::Mul | Binary::Div), scalar, .. } => {
             Some(scaled(*op, *scalar))
         }
@@ -210,4 +249,47 @@ fn gradient_part<'a, T: Float>(forward: &Kind, other: Option<&'a Tensor<T>>) -> 
         }
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::formula::Formula;
+    use super::super::ir::{Phase, Place};
+    use super::super::plan::Plan;
+    use super::super::program::Program;
+    use super::super::{Variable, gradients};
+    use super::*;
+    use crate::array::DType;
+    use crate::ops::elementwise::Handle;
+
+    /// A function of the table, as a user's op would be.
+    fn formula(program: &Program, op: Unary, x: &Variable) -> Variable {
+        let handle: Handle<f64> = op.handle();
+        let op = Formula::new(Arc::new(handle));
+        let kind = Kind::Formula { name: "theirs", op, outputs: vec![x.form()] };
+        let place = Place::Line(std::panic::Location::caller());
+        let made = program.graph().push(kind, &[x.id], Phase::Forward, &place).expect("it fits");
+        program.variable(made[0])
+    }
+
+    #[test]
+    fn formulas_are_in_chains_with_their_gradients() {
+        let steps = |op: Unary| {
+            let program = Program::new();
+            let x = program.data("x", [-1, 3], DType::Float64).expect("a new name");
+            x.set_stop_gradient(false);
+            let y = formula(&program, op, &(&x * 2.0)).exp().expect("floats");
+            let dx = gradients(&[&y], &[&x]).expect("a gradient").remove(0).expect("it is wanted");
+            let graph = program.graph();
+            [Plan::new(&graph, &[y.id], false), Plan::new(&graph, &[dx.id], false)]
+                .map(|plan| plan.steps.len())
+        };
+        // Forward is one pass; for the gradient, what is read again stands by itself, and the first
+        // gradient comes from ones.
+        assert_eq!(steps(Unary::Tanh)[0], 1);
+        assert_eq!(steps(Unary::Tanh)[1], 4);
+        assert_eq!(steps(Unary::Sin)[0], 3);
+    }
 }

@@ -3,10 +3,9 @@
 
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
-use std::sync::Arc;
 
+use super::formula::eager_kind;
 use super::ir::{Dims, Form, Op, Phase, Place, VarId, wrong};
-use super::kind::Kind;
 use super::program::Program;
 use super::py_func::{Arity, Function, Outcome, PyFunc, Variables};
 use super::run::Values;
@@ -200,8 +199,7 @@ impl<const M: usize, const N: usize> EagerCall<M, N> {
                 (None, found)
             }
         };
-        let eager = Eager { function: self.function.clone(), outputs: found };
-        let kind = Kind::Eager(Arc::new(eager));
+        let kind = eager_kind(self.function.clone(), &forms, found);
         let mut graph = self.program.graph();
         let outputs = match outputs {
             None => graph.push(kind, &inputs, Phase::Forward, &place)?,

@@ -16,7 +16,7 @@ use crate::graph::{AnyTensor, Tensor};
 pub(super) struct Frame<'p> {
     pub(super) plan: &'p Plan,
     pub(super) values: Vec<Option<AnyTensor>>,
-    records: HashMap<OpId, Record>,
+    records: HashMap<OpId, Box<Record>>,
     /// Gradients that only an update reads, as the two matrices whose product they are.
     products: HashMap<VarId, (AnyTensor, AnyTensor)>,
     /// First values of what is kept.

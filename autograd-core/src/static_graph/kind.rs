@@ -1,7 +1,6 @@
 //! What operators there are, as data: names, attributes, and the forms of what they compute. How
 //! they run is said in `run`, what their gradients are in `backward`.
 
-use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -11,8 +10,10 @@ use super::forms::{
     matmul, open_batch, permuted, pictures, position, reduced, reshaped, same_dtype, sliced,
     stretched,
 };
+use super::formula::Formula;
 use super::ir::{Dims, Form, OpId, ShapeOf};
 use super::layer::TracedLayer;
+use super::norm;
 use super::optim::Update;
 use super::py_func::Foreign;
 use crate::array::DType;
@@ -63,6 +64,10 @@ pub(super) enum Kind {
         end: Option<usize>,
         step: usize,
     },
+    /// Where the greatest element along an axis stands.
+    ArgMax {
+        axis: isize,
+    },
     /// By a mask, one of two.
     Where,
     /// A comparison, by its name.
@@ -81,6 +86,12 @@ pub(super) enum Kind {
         p: f64,
         training: bool,
     },
+    /// Normalisation of channels; in training it writes its running statistics.
+    BatchNorm {
+        momentum: f64,
+        eps: f64,
+        training: bool,
+    },
     /// The sum of one or more of one shape: where gradients meet.
     Sum,
     /// One number in every place of a variable's shape: what a gradient starts with.
@@ -94,10 +105,10 @@ pub(super) enum Kind {
     Update(Update),
     /// A user's function over arrays, or its backward function.
     PyFunc(Arc<Foreign>),
-    /// An elementwise op of a user that was traced: its formulas, as `Handle<f32>` or `f64`.
+    /// An elementwise op of a user.
     Formula {
         name: &'static str,
-        op: Arc<dyn Any + Send + Sync>,
+        op: Formula,
         outputs: Vec<Form>,
     },
     /// A `#[py_layer]` op that was traced.
@@ -198,6 +209,7 @@ impl Kind {
             Self::Cast(_) => "cast".to_owned(),
             Self::BroadcastTo(_) => "broadcast_to".to_owned(),
             Self::Slice { .. } => "slice".to_owned(),
+            Self::ArgMax { .. } => "argmax".to_owned(),
             Self::Where => "where".to_owned(),
             Self::Compare(op) => (*op).to_owned(),
             Self::IndexSelect { .. } => "index_select".to_owned(),
@@ -208,6 +220,7 @@ impl Kind {
             Self::Formula { name, .. } => (*name).to_owned(),
             Self::Layer(layer) => layer.name.to_string(),
             Self::Dropout { .. } => "dropout".to_owned(),
+            Self::BatchNorm { .. } => "batch_norm".to_owned(),
             Self::Sum => "add_n".to_owned(),
             Self::FillLike(_) => "fill_like".to_owned(),
             Self::Init { .. } => "init".to_owned(),
@@ -231,6 +244,7 @@ impl Kind {
             Self::Softmax { axis }
             | Self::LogSoftmax { axis }
             | Self::Concat { axis }
+            | Self::ArgMax { axis }
             | Self::IndexSelect { axis }
             | Self::Gather { axis } => format!("axis={axis}"),
             Self::Slice { axis, start, end, step } => {
@@ -255,6 +269,9 @@ impl Kind {
             Self::Cast(dtype) => format!("to={dtype}"),
             Self::FillLike(value) => format!("value={value:?}"),
             Self::Dropout { p, training } => format!("p={p}, training={training}"),
+            Self::BatchNorm { momentum, eps, training } => {
+                format!("momentum={momentum}, eps={eps:?}, training={training}")
+            }
             Self::Init { init, .. } => format!("{init:?}"),
             Self::Update(update) => update.attributes(),
             _ => String::new(),
@@ -270,15 +287,22 @@ impl Kind {
         matches!(self, Self::Matmul)
     }
 
-    /// Whether what it computes are new values of what is kept.
+    /// Whether all that it computes are new values of what is kept.
     pub(super) fn writes(&self) -> bool {
         matches!(self, Self::Init { .. } | Self::Update(_))
+    }
+
+    /// Whether it computes new values of what is kept beside its outputs.
+    pub(super) fn collects(&self) -> bool {
+        matches!(self, Self::BatchNorm { training: true, .. })
     }
 
     /// Whether it is a function of each element that one pass over memory can have among others.
     pub(super) fn chains(&self) -> bool {
         match self {
-            Self::Unary(op) => op.chains(),
+            // What happens to a great angle depends on its neighbours.
+            Self::Unary(op) => !matches!(op, Unary::Sin | Unary::Cos | Unary::Tan),
+            Self::Formula { op, .. } => op.chains(),
             Self::Binary(_) | Self::Scalar { .. } => true,
             _ => false,
         }
@@ -318,6 +342,7 @@ impl Kind {
                 Ok(vec![float(x)?.clone()])
             }
             Self::CrossEntropy => cross_entropy(inputs),
+            Self::BatchNorm { training, .. } => norm::infer(inputs, *training),
             Self::Reshape(dims) => {
                 let [x] = exactly(inputs)?;
                 Ok(vec![Form::new(x.dtype, reshaped(&x.dims, dims)?)])
@@ -347,6 +372,12 @@ impl Kind {
                 same_dtype(a, b)?;
                 let dims = broadcast(&mask.dims, &broadcast(&float(a)?.dims, &b.dims)?)?;
                 Ok(vec![Form::new(a.dtype, dims)])
+            }
+            Self::ArgMax { axis } => {
+                let [x] = exactly(inputs)?;
+                let x = arithmetic(Binary::Add, x)?;
+                position(*axis, x.dims.len())?;
+                Ok(vec![Form::new(DType::Int64, reduced(&x.dims, &[*axis], false)?)])
             }
             Self::Compare(_) => {
                 let [a, b] = exactly(inputs)?;

@@ -137,6 +137,47 @@ impl Program {
         self.one(Kind::CrossEntropy, &[logits, classes], Location::caller())
     }
 
+    /// Which part of `n` classes of type int64 the greatest of each row of logits `[n, classes]`
+    /// stands at: a float32 scalar without a gradient, to be fetched beside the loss.
+    ///
+    /// ```
+    /// use autograd_core::DType;
+    /// use autograd_core::static_graph::{Executor, Program};
+    /// use ndarray::{arr1, arr2};
+    ///
+    /// let program = Program::new();
+    /// let logits = program.data("logits", [-1, 2], DType::Float32)?;
+    /// let classes = program.data("classes", [-1], DType::Int64)?;
+    /// let accuracy = program.accuracy(&logits, &classes)?;
+    /// let (rows, right) = (arr2(&[[0.5_f32, 2.0], [1.0, -1.0]]), arr1(&[1_i64, 1]));
+    /// let feed: [(&str, &dyn autograd_core::static_graph::Feed); 2] =
+    ///     [("logits", &rows), ("classes", &right)];
+    /// let run = Executor::new().run(&program, &feed, &[&accuracy])?;
+    /// assert_eq!(run[0].downcast_ref::<f32>().unwrap().item(), 0.5);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Program::cross_entropy`].
+    #[track_caller]
+    pub fn accuracy(&self, logits: &Variable, classes: &Variable) -> Result<Variable> {
+        let place = Place::Line(Location::caller());
+        let of = [logits, classes].map(|variable| self.own("accuracy", variable, &place));
+        let [logits, classes] = of;
+        let (logits, classes) = (logits?, classes?);
+        let output = self.change(|change| {
+            // They must fit as for the loss.
+            change.graph.infer(&Kind::CrossEntropy, &[logits, classes], &place)?;
+            let found = change.add(Kind::ArgMax { axis: 1 }, &[logits], &place)?;
+            let right = change.add(Kind::Compare("equal"), &[found, classes], &place)?;
+            let right = change.add(Kind::Cast(DType::Float32), &[right], &place)?;
+            let mean = Kind::Reduce { op: Reduction::Mean, axes: Vec::new(), keep: false };
+            change.add(mean, &[right], &place)
+        })?;
+        Ok(self.variable(output))
+    }
+
     /// Several variables joined along an axis.
     ///
     /// # Errors

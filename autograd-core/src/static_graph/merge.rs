@@ -1,5 +1,6 @@
 //! One op of a trace, in both of its runs, as an operator.
 
+use super::formula::Formula;
 use super::ir::{Dims, Form};
 use super::kind::{Kind, Pool};
 use crate::ops::trace::{Call, Note};
@@ -129,7 +130,7 @@ pub(super) fn merge(a: &Note, b: &Note) -> Result<Kind, String> {
                 Ok(Form::new(x.dtype(), dims))
             });
             let outputs = forms.collect::<Result<_, String>>()?;
-            Ok(Kind::Formula { name, op: op.clone(), outputs })
+            Ok(Kind::Formula { name, op: Formula::new(op.clone()), outputs })
         }
         _ => fixed(false, Kind::Where),
     }

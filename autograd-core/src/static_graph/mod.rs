@@ -41,6 +41,7 @@ mod eager;
 mod executor;
 mod file;
 mod forms;
+mod formula;
 mod frame;
 mod guard;
 mod ir;
@@ -48,6 +49,7 @@ mod kind;
 mod layer;
 mod layers;
 mod merge;
+mod norm;
 mod optim;
 mod plan;
 mod program;
@@ -72,6 +74,7 @@ pub use file::Functions;
 pub use guard::{ProgramGuard, default_main_program, default_startup_program, program_guard};
 pub use kind::Init;
 pub use layers::FcOptions;
+pub use norm::BatchNormOptions;
 pub use program::Program;
 pub use py_func::{
     Arity, Outcome, Param, PyFunc, PyFuncCall, PyFuncListCall, PyFuncParam, PyFuncReturn,

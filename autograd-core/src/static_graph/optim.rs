@@ -5,13 +5,14 @@ use std::panic::Location;
 
 use super::backward::parameter_gradients;
 use super::build::Change;
-use super::ir::{Form, Op, Phase, Place, VarId};
+use super::ir::{Form, Op, Phase, Place, Role, VarId, wrong};
 use super::kind::{Init, Kind};
+use super::program::Program;
 use super::variable::Variable;
 use crate::array::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Tensor};
-use crate::optim::{Adam, AdamW, Kernels, Sgd, Step, Update as Rule};
+use crate::optim::{Adam, AdamW, Kernels, Rule as _, Sgd, Step, Update as Rule};
 
 /// How an optimizer changes a parameter. Inputs are the parameter, its gradient and what the rule
 /// remembers; all but the gradient are written.
@@ -190,12 +191,42 @@ macro_rules! minimize {
             /// # Errors
             ///
             /// As [`append_backward`](crate::static_graph::append_backward); also if a parameter is
-            /// updated already, and [`Error::Value`](crate::Error::Value) if an option of the rule
-            /// is out of range. The program is then as it was.
+            /// updated already or an option of the rule is out of range. The program is then as it
+            /// was.
             #[track_caller]
             pub fn minimize(&self, loss: &Variable) -> Result<Vec<(Variable, Variable)>> {
-                self.check()?;
-                minimize(Update::$update(*self), loss, Location::caller())
+                minimize(Update::$update(*self), loss, self.check(), Location::caller())
+            }
+
+            /// Appends an update of each parameter of a
+            /// [program](crate::static_graph::Program) by the gradient beside it: what
+            /// [`append_backward`](crate::static_graph::append_backward) gave, or what was made of
+            /// that.
+            ///
+            /// ```
+            /// use autograd_core::DType;
+            #[doc = concat!("use autograd_core::static_graph::{", stringify!($rule), ", Init, Program, append_backward};")]
+            ///
+            /// let program = Program::new();
+            /// let w = program.create_parameter("w", [3], DType::Float64, Init::Constant(1.0))?;
+            /// let pairs = append_backward(&w.square()?.sum(&[])?)?;
+            /// // Gradients of a norm above 1 are made shorter.
+            /// let squares = pairs[0].1.square()?.sum(&[])?;
+            /// let norm = squares.sqrt()?.maximum(1.0)?;
+            /// let clipped = vec![(pairs[0].0.clone(), pairs[0].1.try_div(&norm)?)];
+            #[doc = concat!(stringify!($rule), "::new(0.1).apply_gradients(&clipped)?;")]
+            /// # Ok::<(), autograd_core::Error>(())
+            /// ```
+            ///
+            /// # Errors
+            ///
+            /// [`Error::Program`](crate::Error::Program) if there is no pair, a variable is of
+            /// another program or no parameter, a gradient is of another shape or element type than
+            /// its parameter, a parameter is updated already, or an option of the rule is out of
+            /// range. The program is then as it was.
+            #[track_caller]
+            pub fn apply_gradients(&self, pairs: &[(Variable, Variable)]) -> Result<()> {
+                apply(Update::$update(*self), pairs, self.check(), Location::caller())
             }
         }
     )*};
@@ -207,12 +238,64 @@ minimize! {
     AdamW AdamW;
 }
 
+/// # Learning rates
+impl Program {
+    /// Gives every update of this program another step size; a schedule does so between runs. Runs
+    /// that are going on keep theirs.
+    ///
+    /// ```
+    /// use autograd_core::DType;
+    /// use autograd_core::static_graph::{Executor, Init, Program, Sgd};
+    ///
+    /// let program = Program::new();
+    /// let w = program.create_parameter("w", [1], DType::Float64, Init::Constant(1.0))?;
+    /// Sgd::new(0.5).minimize(&w.sum(&[])?)?;
+    /// let executor = Executor::new();
+    /// executor.run(&program.startup(), &[], &[])?;
+    /// for step in 0..2 {
+    ///     program.set_learning_rate(0.5 / (step + 1) as f64)?;
+    ///     executor.run(&program, &[], &[])?;
+    /// }
+    /// let w = executor.parameter("w").unwrap();
+    /// assert_eq!(w.downcast_ref::<f64>().unwrap().to_vec(), [0.25]);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Program`](crate::Error::Program) if the program has no update, or the step size is
+    /// negative or not finite. Nothing is changed then.
+    #[track_caller]
+    pub fn set_learning_rate(&self, learning_rate: f64) -> Result<()> {
+        let place = Place::Line(Location::caller());
+        let refused = |why: String| Err(wrong("set_learning_rate", &place, why));
+        if !(learning_rate >= 0.0 && learning_rate.is_finite()) {
+            return refused(format!("must be 0 or more, and finite, found {learning_rate}"));
+        }
+        let mut graph = self.graph();
+        let mut updates = 0;
+        for op in &mut graph.ops {
+            if let Kind::Update(update) = &mut op.kind {
+                for_rule!(update, rule => rule.set_rate(learning_rate));
+                updates += 1;
+            }
+        }
+        if updates == 0 {
+            return refused("the program has no update; `minimize` a loss first".to_owned());
+        }
+        graph.version += 1;
+        Ok(())
+    }
+}
+
 fn minimize(
     update: Update,
     loss: &Variable,
+    checked: Result<()>,
     location: &'static Location<'static>,
 ) -> Result<Vec<(Variable, Variable)>> {
     let (place, program) = (Place::Line(location), loss.program());
+    checked.map_err(|error| with_place(error, &place))?;
     let pairs = program.change(|change| {
         let pairs = parameter_gradients(change.graph, loss, &place)?;
         for &(parameter, grad) in &pairs {
@@ -222,6 +305,44 @@ fn minimize(
     })?;
     let variables = |(parameter, grad)| (program.variable(parameter), program.variable(grad));
     Ok(pairs.into_iter().map(variables).collect())
+}
+
+fn apply(
+    update: Update,
+    pairs: &[(Variable, Variable)],
+    checked: Result<()>,
+    location: &'static Location<'static>,
+) -> Result<()> {
+    const CALL: &str = "apply_gradients";
+    let place = Place::Line(location);
+    checked.map_err(|error| with_place(error, &place))?;
+    let Some((first, _)) = pairs.first() else {
+        return Err(wrong(CALL, &place, "there is no parameter with a gradient"));
+    };
+    let program = first.program();
+    let own = |variable| program.own(CALL, variable, &place);
+    let ids = pairs.iter().map(|(parameter, grad)| Ok((own(parameter)?, own(grad)?)));
+    let ids: Vec<(VarId, VarId)> = ids.collect::<Result<_>>()?;
+    program.change(|change| {
+        for (parameter, grad) in ids {
+            let var = &change.graph.vars[parameter];
+            if var.role != (Role::Kept { parameter: true }) {
+                return Err(wrong(CALL, &place, format!("`{}` is no parameter", var.name)));
+            }
+            append_update(change, update, parameter, grad, &place)?;
+        }
+        Ok(())
+    })
+}
+
+/// An option that is out of range, told with the line of the call.
+fn with_place(error: Error, place: &Place) -> Error {
+    match error {
+        Error::Value { op, parameter, expected, found } => {
+            wrong(op, place, format!("`{parameter}` must be {expected}, found {found}"))
+        }
+        error => error,
+    }
 }
 
 fn append_update(

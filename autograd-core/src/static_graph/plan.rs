@@ -108,7 +108,7 @@ impl Plan {
         let moved = |id: usize| updates.iter().any(|step| step.writes.contains(&id));
         let is_kept = |id: usize| matches!(graph.vars[id].role, Role::Kept { .. });
         // A startup program fetches what it has just set.
-        let is_set = |id: usize| written[id] && !moved(id);
+        let is_set = |id: usize| written[id] && !moved(id) && !is_read_before(graph, &steps, id);
         let vars = || 0..graph.vars.len();
         Self {
             feeds: vars().filter(|&id| is_read[id] && graph.vars[id].role == Role::Data).collect(),
@@ -126,6 +126,12 @@ impl Plan {
             fetched: fetched.to_vec(),
         }
     }
+}
+
+/// Whether an operator that sets a kept variable reads what it was.
+fn is_read_before(graph: &Graph, steps: &[Step], var: VarId) -> bool {
+    let ops = steps.iter().map(|step| &graph.ops[step.op]);
+    ops.filter(|op| op.writes.contains(&var)).any(|op| op.inputs.contains(&var))
 }
 
 /// Operators that what is fetched is computed from, that change what is kept, or that are user

@@ -36,7 +36,8 @@ impl Program {
 
     /// Another handle to a copy of this program: what is added to one is not in the other.
     ///
-    /// With `for_test`, the copy has no backward and no updates, and dropout keeps everything.
+    /// With `for_test`, the copy has no backward and no updates, dropout keeps everything, and batch
+    /// normalisation takes its running statistics.
     /// Parameters keep their names, so an executor gives both programs the same ones.
     ///
     /// # Errors
@@ -195,8 +196,9 @@ fn for_testing(graph: &Graph) -> Result<Graph> {
     }
     for op in graph.ops.iter().filter(|op| op.phase == Phase::Forward) {
         let mut op = op.clone();
-        if let Kind::Dropout { training, .. } = &mut op.kind {
+        if let Kind::Dropout { training, .. } | Kind::BatchNorm { training, .. } = &mut op.kind {
             *training = false;
+            op.writes.clear();
         }
         copy.push_op(op)?;
     }

@@ -1,17 +1,15 @@
 //! How operators compute: by the eager engine's ops and rules, so that figures and derivatives are
 //! the same and nothing is written twice.
 
-use std::any::Any;
-
 use smallvec::{SmallVec, smallvec};
 
 use super::forms::position;
 use super::ir::Form;
 use super::kind::{Init, Kind, Pool, Reduction};
+use super::norm;
 use crate::array::DType;
 use crate::error::Result;
 use crate::graph::{AnyTensor, Element, Tensor, for_any};
-use crate::ops::elementwise::Handle;
 use crate::ops::{Binary, Conv2dOptions, Float, Input, Numeric, rules};
 
 /// What an operator is given, or computes: seldom more than four.
@@ -109,8 +107,11 @@ impl Kind {
             Self::Eager(eager) => return eager.run(inputs),
             Self::Constant(tensor) => return Ok(smallvec![tensor.alias()]),
             Self::Layer(layer) => return layer.run(inputs),
-            Self::Formula { op, .. } => return formula(&**op, &inputs),
+            Self::Formula { op, .. } => return op.run(&inputs),
             Self::Init { init, form } => return Ok(smallvec![init.run(form)]),
+            &Self::BatchNorm { momentum, eps, training } => {
+                return norm::run(&inputs, [momentum, eps], training);
+            }
             Self::Sum => return sum(inputs).map(|sum| smallvec![sum]),
             Self::Concat { axis } => return concat(&inputs, *axis).map(|joined| smallvec![joined]),
             _ => {}
@@ -163,6 +164,7 @@ impl Kind {
                     (other, _) => return Err(not_numbers(&other)),
                 }
             }
+            Self::ArgMax { axis } => number!(x, x => x.try_argmax(*axis).map_err(told)?),
             Self::Compare(name) => {
                 let other = next()?;
                 for_any!(x, x => compare(name, &x, &other)?)
@@ -200,7 +202,11 @@ impl Kind {
     pub(super) fn direct(&self) -> Option<Reads> {
         match self {
             Self::Unary(op) => {
-                let (input, output) = op.reads();
+                let [input, output] = op.handle::<f64>().reads_one()?;
+                Some(Reads { inputs: [input, false], output })
+            }
+            Self::Formula { op, .. } => {
+                let [input, output] = op.reads_one()?;
                 Some(Reads { inputs: [input, false], output })
             }
             // Shapes are read, so that broadcasting can be undone.
@@ -235,10 +241,12 @@ impl Kind {
         let erased = |grad: Option<Tensor<T>>| grad.map(AnyTensor::from);
         match self {
             Self::Unary(op) => {
-                let (input, _) = op.reads();
-                let saved = if input { inputs[0] } else { output };
-                let saved = saved.map(|saved| typed(Some(saved))).transpose()?;
-                Ok([Some(rules::unary(*op, dy, saved).into()), None])
+                let saved = saved(op.handle::<f64>().reads_one(), inputs[0], output)?;
+                Ok([Some(rules::function(&op.handle(), dy, saved).into()), None])
+            }
+            Self::Formula { op, .. } => {
+                let saved = saved(op.reads_one(), inputs[0], output)?;
+                Ok([Some(op.pull(dy, saved)?.into()), None])
             }
             Self::Binary(op) => {
                 let (a, b) = (typed(inputs[0])?, typed(inputs[1])?);
@@ -256,6 +264,19 @@ impl Kind {
             }
             _ => Err("has no rule of this kind".to_owned()),
         }
+    }
+}
+
+/// What the rule of a function of one tensor reads.
+fn saved<'a, T: Float>(
+    reads: Option<[bool; 2]>,
+    input: Option<&'a AnyTensor>,
+    output: Option<&'a AnyTensor>,
+) -> Computed<Option<&'a Tensor<T>>> {
+    match reads {
+        Some([true, _]) => typed(input).map(Some),
+        Some([_, true]) => typed(output).map(Some),
+        _ => Ok(None),
     }
 }
 
@@ -340,23 +361,6 @@ fn conv2d<T: Float>(
 ) -> Computed<Tensor<T>> {
     let bias = bias.map(|bias| typed(Some(bias))).transpose()?;
     x.try_conv2d(typed(Some(weight))?, bias, options).map_err(told)
-}
-
-/// A traced elementwise op.
-fn formula(op: &(dyn Any + Send + Sync), inputs: &[AnyTensor]) -> Computed<Values> {
-    fn run<T: Float>(op: &Handle<T>, inputs: &[AnyTensor]) -> Computed<Values> {
-        let reals: Vec<&Tensor<T>> = inputs.iter().filter_map(AnyTensor::downcast_ref).collect();
-        let masks: Vec<&Tensor<bool>> = inputs.iter().filter_map(AnyTensor::downcast_ref).collect();
-        let outputs = T::elementwise(op.clone(), &reals, &masks, here()).map_err(told)?;
-        Ok(outputs.into_iter().map(AnyTensor::from).collect())
-    }
-    if let Some(op) = op.downcast_ref::<Handle<f32>>() {
-        return run(op, inputs);
-    }
-    match op.downcast_ref::<Handle<f64>>() {
-        Some(op) => run(op, inputs),
-        None => Err("is an op of no float type".to_owned()),
-    }
 }
 
 fn cast(x: &AnyTensor, dtype: DType) -> AnyTensor {

@@ -214,6 +214,18 @@ impl Variable {
         self.program.one(Kind::Conv2d(options), &inputs, Location::caller())
     }
 
+    /// Where the greatest element along an axis stands, as int64; the axis is taken away. It has no
+    /// gradient.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Program`](crate::Error::Program) if there is no such axis, or the elements are no
+    /// numbers.
+    #[track_caller]
+    pub fn argmax(&self, axis: isize) -> Result<Variable> {
+        self.program.one(Kind::ArgMax { axis }, &[self], Location::caller())
+    }
+
     /// The greatest element of each window of pictures.
     ///
     /// # Errors

@@ -30,13 +30,13 @@ pub(super) struct Task<'p> {
     pub(super) step: &'p Step,
     pub(super) op: &'p Op,
     pub(super) inputs: Inputs,
-    pub(super) record: Option<Record>,
+    pub(super) record: Option<Box<Record>>,
 }
 
 /// What a step computed.
 pub(super) struct Done {
     pub(super) outputs: Values,
-    pub(super) record: Option<Record>,
+    pub(super) record: Option<Box<Record>>,
     /// An output that is left to its update, as the matrices `a` and `b` of `aᵀ b`.
     pub(super) product: Option<(VarId, AnyTensor, AnyTensor)>,
 }
@@ -122,9 +122,15 @@ impl Task<'_> {
         let values = self.op.inputs.iter().zip(self.inputs);
         let leaves: Values =
             values.filter_map(|(&id, value)| Some(leaf(&value?, wants[id]))).collect();
-        let outputs = GradMode::of(true, || self.op.kind.run(leaves.clone()))?;
+        let mut outputs = GradMode::of(true, || self.op.kind.run(leaves.clone()))?;
         let values = outputs.iter().map(AnyTensor::alias).collect();
-        Ok(Done { outputs: values, record: Some(Record { leaves, outputs }), product: None })
+        // What it writes has no gradient.
+        outputs.truncate(self.op.outputs.len());
+        Ok(Done {
+            outputs: values,
+            record: Some(Box::new(Record { leaves, outputs })),
+            product: None,
+        })
     }
 
     /// A gradient by a rule on values.
@@ -188,7 +194,11 @@ impl Task<'_> {
         leaves.extend(record.outputs.iter().map(AnyTensor::alias));
         leaves.extend(given);
         let values = grads.iter().map(AnyTensor::alias).collect();
-        Ok(Done { outputs: values, record: Some(Record { leaves, outputs: grads }), product: None })
+        Ok(Done {
+            outputs: values,
+            record: Some(Box::new(Record { leaves, outputs: grads })),
+            product: None,
+        })
     }
 }
 

@@ -42,7 +42,13 @@ impl Graph {
                     var.name, var.place
                 )));
             }
-            if let Some(writer) = written(input).filter(|_| op.phase != Phase::Update) {
+            // A backward reads what its operator read, the value before.
+            let changed = |&writer: &OpId| match op.phase {
+                Phase::Forward => true,
+                Phase::Backward => self.ops[writer].phase == Phase::Update,
+                Phase::Update => false,
+            };
+            if let Some(writer) = written(input).filter(changed) {
                 return Err(op.wrong(format!(
                     "reads `{}` after {} (built at {}) has updated it; build what reads it before",
                     var.name, self.ops[writer].kind, self.ops[writer].place
@@ -81,6 +87,7 @@ impl Graph {
         // Others than an optimizer compute outputs, and an optimizer nothing else.
         let (misplaced, what) = match op.kind.writes() {
             true => (op.outputs.first(), "computes"),
+            false if op.kind.collects() => (None, "writes"),
             false => (op.writes.first(), "writes"),
         };
         if let Some(&misplaced) = misplaced {
@@ -93,6 +100,9 @@ impl Graph {
             if !moved || distinct.len() != op.writes.len() {
                 return Err(op.wrong("must write what it reads, each once, and not the gradient"));
             }
+        }
+        if op.kind.collects() && !op.inputs.ends_with(&op.writes) {
+            return Err(op.wrong("must write the running statistics that it reads"));
         }
         for &write in &op.writes {
             if !matches!(self.vars[write].role, Role::Kept { .. }) {

@@ -27,6 +27,8 @@ pub(crate) trait Vectors<T>: Copy {
     fn add(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
     /// The sum of the numbers.
     fn sum(self, x: Self::Vector) -> T;
+    /// The sums of the numbers of up to `LANES` vectors, side by side, and zeros.
+    fn sums(self, x: &[Self::Vector]) -> Self::Vector;
     /// `a * b + c`, in one rounding.
     fn mul_add(self, a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
 }
@@ -101,7 +103,8 @@ mod x86 {
         (
             $token:ident, $t:ty, $vector:ty, $lanes:literal, $registers:literal,
             $splat:ident $load:ident $store:ident $add:ident $mul_add:ident,
-            part: $mask:expr, $load_part:ident $store_part:ident
+            part: $mask:expr, $load_part:ident $store_part:ident,
+            joined: $($join:ident)*
         ) => {
             impl Vectors<$t> for $token {
                 type Vector = $vector;
@@ -158,6 +161,22 @@ mod x86 {
                     parts[0]
                 }
                 #[inline(always)]
+                fn sums(self, x: &[$vector]) -> $vector {
+                    let zero: $t = 0.0;
+                    let mut joined = [self.splat(zero); $lanes];
+                    joined[..x.len()].copy_from_slice(x);
+                    let mut count = $lanes;
+                    $(
+                        count /= 2;
+                        for i in 0..count {
+                            // SAFETY: the token proves the instruction set.
+                            joined[i] = unsafe { $join(joined[2 * i], joined[2 * i + 1]) };
+                        }
+                    )*
+                    debug_assert_eq!(count, 1);
+                    joined[0]
+                }
+                #[inline(always)]
                 fn mul_add(self, a: $vector, b: $vector, c: $vector) -> $vector {
                     // SAFETY: the token proves the instruction set.
                     unsafe { $mul_add(a, b, c) }
@@ -191,22 +210,64 @@ mod x86 {
     vectors! {
         Wide, f32, __m512, 16, 32,
         _mm512_set1_ps _mm512_loadu_ps _mm512_storeu_ps _mm512_add_ps _mm512_fmadd_ps,
-        part: |n: usize| (1_u16 << n) - 1, load_16 _mm512_mask_storeu_ps
+        part: |n: usize| (1_u16 << n) - 1, load_16 _mm512_mask_storeu_ps,
+        joined: singles_wide pairs_wide halves_wide halves_wide
     }
     vectors! {
         Wide, f64, __m512d, 8, 32,
         _mm512_set1_pd _mm512_loadu_pd _mm512_storeu_pd _mm512_add_pd _mm512_fmadd_pd,
-        part: |n: usize| (1_u8 << n) - 1, load_8 _mm512_mask_storeu_pd
+        part: |n: usize| (1_u8 << n) - 1, load_8 _mm512_mask_storeu_pd,
+        joined: doubles_wide double_halves_wide double_halves_wide
     }
     vectors! {
         Narrow, f32, __m256, 8, 16,
         _mm256_set1_ps _mm256_loadu_ps _mm256_storeu_ps _mm256_add_ps _mm256_fmadd_ps,
-        part: mask_8, load_narrow_8 _mm256_maskstore_ps
+        part: mask_8, load_narrow_8 _mm256_maskstore_ps,
+        joined: singles_narrow pairs_narrow halves_narrow
     }
     vectors! {
         Narrow, f64, __m256d, 4, 16,
         _mm256_set1_pd _mm256_loadu_pd _mm256_storeu_pd _mm256_add_pd _mm256_fmadd_pd,
-        part: mask_4, load_narrow_4 _mm256_maskstore_pd
+        part: mask_4, load_narrow_4 _mm256_maskstore_pd,
+        joined: doubles_narrow double_halves_narrow
+    }
+
+    /// Steps towards the sums of vectors: numbers of `a` and `b` that stand side by side are added,
+    /// those of `a` first. Each joins numbers that stand twice as far apart as those of the step
+    /// before.
+    macro_rules! joins {
+        ($($name:ident $vector:ty, $add:ident, |$a:ident, $b:ident| $left:expr, $right:expr;)*) => {$(
+            #[inline(always)]
+            unsafe fn $name($a: $vector, $b: $vector) -> $vector {
+                // SAFETY: the callers have the instruction set.
+                unsafe { $add($left, $right) }
+            }
+        )*};
+    }
+
+    joins! {
+        singles_wide __m512, _mm512_add_ps,
+            |a, b| _mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b);
+        pairs_wide __m512, _mm512_add_ps,
+            |a, b| _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(a), _mm512_castps_pd(b))),
+            _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(a), _mm512_castps_pd(b)));
+        halves_wide __m512, _mm512_add_ps,
+            |a, b| _mm512_shuffle_f32x4::<0x88>(a, b), _mm512_shuffle_f32x4::<0xdd>(a, b);
+        doubles_wide __m512d, _mm512_add_pd,
+            |a, b| _mm512_unpacklo_pd(a, b), _mm512_unpackhi_pd(a, b);
+        double_halves_wide __m512d, _mm512_add_pd,
+            |a, b| _mm512_shuffle_f64x2::<0x88>(a, b), _mm512_shuffle_f64x2::<0xdd>(a, b);
+        singles_narrow __m256, _mm256_add_ps,
+            |a, b| _mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b);
+        pairs_narrow __m256, _mm256_add_ps,
+            |a, b| _mm256_castpd_ps(_mm256_unpacklo_pd(_mm256_castps_pd(a), _mm256_castps_pd(b))),
+            _mm256_castpd_ps(_mm256_unpackhi_pd(_mm256_castps_pd(a), _mm256_castps_pd(b)));
+        halves_narrow __m256, _mm256_add_ps,
+            |a, b| _mm256_permute2f128_ps::<0x20>(a, b), _mm256_permute2f128_ps::<0x31>(a, b);
+        doubles_narrow __m256d, _mm256_add_pd,
+            |a, b| _mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b);
+        double_halves_narrow __m256d, _mm256_add_pd,
+            |a, b| _mm256_permute2f128_pd::<0x20>(a, b), _mm256_permute2f128_pd::<0x31>(a, b);
     }
 
     /// The first `n` of eight numbers.
@@ -267,6 +328,12 @@ mod tests {
             let mut whole = vec![from(0); V::LANES];
             v.store(x, &mut whole);
             assert!(whole[n..].iter().all(|&x| x == from(0)));
+            let lines: Vec<V::Vector> = (0..n).map(|i| v.load(&numbers[i..])).collect();
+            v.store(v.sums(&lines), &mut whole);
+            let lanes = V::LANES as i32;
+            let sum =
+                |i: i32| from(if i < n as i32 { lanes * (lanes + 1) / 2 + lanes * i } else { 0 });
+            assert_eq!(whole, (0..lanes).map(sum).collect::<Vec<T>>());
         }
     }
 

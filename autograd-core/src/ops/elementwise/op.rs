@@ -175,6 +175,27 @@ impl<T> Deref for Handle<T> {
     }
 }
 
+impl<T> Handle<T> {
+    /// Whether it maps each element of one tensor, or of two, to one of the result, with the same
+    /// figures wherever a block begins.
+    pub(crate) fn chains(&self) -> bool {
+        let info = self.info();
+        let (one, two) = (super::single::is_single(info), info.differentiable.len() == 2);
+        let plain = matches!(info.reduction, Reduction::None);
+        (one || two && plain && info.outputs == 1 && info.masks.is_empty())
+            && !self.forward().program().reduces_angles()
+            && (!one || !self.backward(&[true]).reduces_angles())
+    }
+
+    /// What the gradient of an op of one tensor reads: its input, its output; `None` for an op of
+    /// another kind.
+    pub(crate) fn reads_one(&self) -> Option<[bool; 2]> {
+        let info = self.info();
+        let kept = [!info.keeps_reals.is_empty(), !info.keeps_outputs.is_empty()];
+        super::single::is_single(info).then_some(kept)
+    }
+}
+
 /// An op whose formulas are compiled.
 #[doc(hidden)]
 pub struct Pair<F, B, D> {

@@ -2,6 +2,7 @@
 //! convolution and pooling, norms.
 
 mod activation;
+pub(crate) mod batch_norm;
 mod conv;
 mod kernels;
 mod linear;

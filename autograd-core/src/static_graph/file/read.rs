@@ -6,7 +6,7 @@ use super::{Functions, HEAD};
 use crate::array::DType;
 use crate::graph::{AnyTensor, Element, Tensor};
 use crate::ops::{Conv2dOptions, PoolOptions};
-use crate::static_graph::eager::Eager;
+use crate::static_graph::formula::eager_kind;
 use crate::static_graph::ir::{Dims, Form, Graph, Op, OpId, Phase, Place, Role, Var, VarId};
 use crate::static_graph::kind::{Kind, Pool, Reduction};
 use crate::static_graph::layer::{Given, TracedLayer};
@@ -99,7 +99,13 @@ fn read_op(
         found
     };
     let kind = match &parts[..] {
-        ["py_func" | "eager", ..] => match read_function(&parts, forms, inputs.len(), &mut bind)? {
+        ["eager", name] => {
+            let given: Vec<Form> = inputs.iter().map(|&id| graph.vars[id].form.clone()).collect();
+            let kind = bind(name).map(|function| eager_kind(function, &given, forms));
+            // Told together with the other functions that are missing.
+            kind.unwrap_or(Kind::Matmul)
+        }
+        ["py_func", ..] => match read_function(&parts, forms, inputs.len(), &mut bind)? {
             Some(kind) => kind,
             // Told together with the other functions that are missing.
             None => Kind::Matmul,
@@ -169,10 +175,6 @@ fn read_function(
     inputs: usize,
     bind: &mut impl FnMut(&str) -> Option<Function>,
 ) -> Result<Option<Kind>, String> {
-    if let ["eager", name] = parts {
-        let function = bind(name);
-        return Ok(function.map(|function| Kind::Eager(Arc::new(Eager::new(function, outputs)))));
-    }
     let ["py_func", name, args, picks, results, skipped, gradient, rest @ ..] = parts else {
         return Err("has not the parts of a function".to_owned());
     };
@@ -242,6 +244,7 @@ fn read_kind(parts: &[&str]) -> Result<Kind, String> {
             end: read_dims(end)?.first().copied().flatten(),
             step: parse(step)?,
         },
+        ["argmax", axis] => Kind::ArgMax { axis: parse(axis)? },
         ["where"] => Kind::Where,
         ["compare", name] => {
             let found = Kind::COMPARISONS.iter().find(|known| *known == name);
@@ -256,6 +259,11 @@ fn read_kind(parts: &[&str]) -> Result<Kind, String> {
             Kind::Constant(constant(read_dtype(dtype)?, dims, bits)?)
         }
         ["dropout", p, training] => Kind::Dropout { p: parse(p)?, training: parse(training)? },
+        ["batch_norm", momentum, eps, training] => Kind::BatchNorm {
+            momentum: parse(momentum)?,
+            eps: parse(eps)?,
+            training: parse(training)?,
+        },
         ["sum"] => Kind::Sum,
         ["fill_like", value] => Kind::FillLike(parse(value)?),
         [name @ ("sgd" | "adam" | "adamw"), options @ ..] => {

@@ -80,6 +80,7 @@ fn kind_text(kind: &Kind) -> Result<String, String> {
         Kind::Slice { axis, start, end, step } => {
             format!("slice;{axis};{start};{};{step}", dims_text(&[*end]))
         }
+        Kind::ArgMax { axis } => format!("argmax;{axis}"),
         Kind::Where => "where".to_owned(),
         Kind::Compare(name) => format!("compare;{name}"),
         Kind::IndexSelect { axis } => format!("index_select;{axis}"),
@@ -112,6 +113,9 @@ fn kind_text(kind: &Kind) -> Result<String, String> {
             )
         }
         Kind::Dropout { p, training } => format!("dropout;{p:?};{training}"),
+        Kind::BatchNorm { momentum, eps, training } => {
+            format!("batch_norm;{momentum:?};{eps:?};{training}")
+        }
         Kind::Sum => "sum".to_owned(),
         Kind::FillLike(value) => format!("fill_like;{value:?}"),
         Kind::Init { .. } => {

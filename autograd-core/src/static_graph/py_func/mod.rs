@@ -80,6 +80,7 @@ where
 {
     Function {
         name: name_of(std::any::type_name::<F>()).into(),
+        is_apply: false,
         signature: Signature { params: None, returns: None },
         call: Arc::new(func),
     }

@@ -36,6 +36,8 @@ pub struct Signature {
 #[derive(Clone)]
 pub(in crate::static_graph) struct Function {
     pub(in crate::static_graph) name: Arc<str>,
+    /// Whether it is the `apply` of an op itself, not a closure around it.
+    pub(in crate::static_graph) is_apply: bool,
     pub(in crate::static_graph) signature: Signature,
     pub(in crate::static_graph) call: Arc<dyn Fn(Args<'_>) -> Returned + Send + Sync>,
 }
@@ -52,8 +54,11 @@ impl Function {
         F: PyFunc<Marker, M, N>,
     {
         let call = move |args: Args<'_>| f.call(args);
+        let path = type_name::<F>();
+        let is_apply = strip_generics(path).ends_with("::apply");
         Self {
-            name: name_of(type_name::<F>()).into(),
+            name: name_of(path).into(),
+            is_apply,
             signature: F::signature(),
             call: Arc::new(call),
         }
@@ -62,7 +67,7 @@ impl Function {
 
 /// `tanh` of `my_crate::tanh`, `CusTanh` of `my_crate::_::<impl my_crate::CusTanh>::apply`.
 pub(in crate::static_graph) fn name_of(path: &str) -> &str {
-    let path = path.trim_end_matches("::{{closure}}");
+    let path = strip_generics(path.trim_end_matches("::{{closure}}"));
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let last = |path: &str| {
         let end = path.trim_end_matches(|c| !is_word(c)).len();
@@ -80,13 +85,21 @@ pub(in crate::static_graph) fn name_of(path: &str) -> &str {
     }
 }
 
-/// `a::Op` of `a::Op<f64>::`.
+/// `a::Op` of `a::Op<f64>::`, and of `<impl a::Op<f64>>::`.
 fn strip_generics(path: &str) -> &str {
     let path = path.trim_end_matches(':');
-    let Some(inside) = path.strip_suffix('>') else { return path };
-    match inside.rfind('<') {
-        Some(at) if !inside[at..].starts_with("<impl ") => inside[..at].trim_end_matches(':'),
-        _ => inside,
+    if !path.ends_with('>') {
+        return path;
+    }
+    let mut depth = 0;
+    let opens = path.char_indices().rev().find(|(_, c)| {
+        depth += i32::from(*c == '>') - i32::from(*c == '<');
+        depth == 0
+    });
+    let Some((at, _)) = opens else { return path };
+    match path[at..].strip_prefix("<impl ") {
+        Some(owner) => strip_generics(&owner[..owner.len() - 1]),
+        None => path[..at].trim_end_matches(':'),
     }
 }
 
@@ -365,4 +378,24 @@ pub fn gradient_of_input<A: PyFuncValue, B: PyFuncParam>()
 where
     A::Element: SameElement<B::Element>,
 {
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_are_called_what_their_users_call_them() {
+        for (path, name) in [
+            ("my_crate::tanh", "tanh"),
+            ("my_crate::tanh<f32>", "tanh"),
+            ("my_crate::main::{{closure}}", "main"),
+            ("my_crate::_::<impl my_crate::CusTanh>::apply", "CusTanh"),
+            ("my_crate::_::<impl my_crate::Squash>::apply<f64>", "Squash"),
+            ("my_crate::_::<impl my_crate::Op<alloc::vec::Vec<f64>>>::apply", "Op"),
+            ("my_crate::Op<f64>::forward", "Op"),
+        ] {
+            assert_eq!(name_of(path), name, "{path}");
+        }
+    }
 }

@@ -1,0 +1,56 @@
+//! Batch normalisation as formulas of ops, for the layer of [`nn`](crate::nn) and for programs.
+
+use super::super::Float;
+use crate::graph::Tensor;
+
+/// `x` with channels on its second axis, normalised with the mean and the variance of the batch,
+/// which come back too, `[channels]`.
+pub(crate) fn by_batch<T: Float>(
+    x: &Tensor<T>,
+    affine: [&Tensor<T>; 2],
+    eps: f64,
+) -> (Tensor<T>, [Tensor<T>; 2]) {
+    let axes: Vec<isize> = (0..x.ndim() as isize).filter(|&axis| axis != 1).collect();
+    let mean = x.mean_axes_keep(&axes);
+    let centered = x - &mean;
+    let var = centered.square().mean_axes_keep(&axes);
+    let y = scaled(centered * (&var + eps).rsqrt(), affine);
+    let channels = affine[0].shape();
+    (y, [mean.reshape(channels), var.reshape(channels)])
+}
+
+/// [`by_batch`] with a mean and a variance that are given.
+pub(crate) fn by_running<T: Float>(
+    x: &Tensor<T>,
+    affine: [&Tensor<T>; 2],
+    [mean, var]: [&Tensor<T>; 2],
+    eps: f64,
+) -> Tensor<T> {
+    let centered = x - along_channels(mean, x);
+    scaled(centered * (along_channels(var, x) + eps).rsqrt(), affine)
+}
+
+fn scaled<T: Float>(y: Tensor<T>, [weight, bias]: [&Tensor<T>; 2]) -> Tensor<T> {
+    let (weight, bias) = (along_channels(weight, &y), along_channels(bias, &y));
+    y * weight + bias
+}
+
+/// A vector of channels, to be stretched to the shape of `x`.
+fn along_channels<T: Float>(vector: &Tensor<T>, x: &Tensor<T>) -> Tensor<T> {
+    let mut shape = vec![1; x.ndim() - 1];
+    shape[0] = vector.len();
+    vector.reshape(shape)
+}
+
+/// The running mean and variance after a batch of `n` numbers a channel, of which `momentum` is the
+/// batch's part. The variance is that of a sample: of `n - 1` degrees of freedom.
+pub(crate) fn mixed<T: Float>(
+    [mean, var]: [&Tensor<T>; 2],
+    [batch_mean, batch_var]: &[Tensor<T>; 2],
+    momentum: f64,
+    n: usize,
+) -> [Tensor<T>; 2] {
+    let mix = |running: &Tensor<T>, batch: Tensor<T>| running * (1.0 - momentum) + batch * momentum;
+    let unbiased = n as f64 / (n as f64 - 1.0);
+    [mix(mean, batch_mean.clone()), mix(var, batch_var * unbiased)]
+}

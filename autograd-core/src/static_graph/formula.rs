@@ -1,0 +1,112 @@
+//! Users' elementwise ops as operators: formulas, which chains can have.
+
+use std::any::Any;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use super::eager::{Eager, call};
+use super::ir::Form;
+use super::kind::Kind;
+use super::py_func::Function;
+use super::run::Values;
+use super::trace::example;
+use crate::graph::{AnyTensor, GradMode, Tensor};
+use crate::ops::elementwise::Handle;
+use crate::ops::trace::{Call, Note, collect};
+use crate::ops::{Float, rules};
+
+/// The formulas of an elementwise op, for either float type.
+#[derive(Clone)]
+pub(super) struct Formula(Arc<dyn Any + Send + Sync>);
+
+impl fmt::Debug for Formula {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Formula")
+    }
+}
+
+/// Runs an expression on the handle of whichever type the formulas are for.
+macro_rules! for_handle {
+    ($formula:expr, $op:ident => $body:expr, $none:expr) => {
+        match ($formula.typed::<f32>(), $formula.typed::<f64>()) {
+            (Some($op), _) => $body,
+            (_, Some($op)) => $body,
+            _ => $none,
+        }
+    };
+}
+
+impl Formula {
+    /// A `Handle` of a float type.
+    pub(super) fn new(op: Arc<dyn Any + Send + Sync>) -> Self {
+        Self(op)
+    }
+
+    pub(super) fn typed<T: Float>(&self) -> Option<&Handle<T>> {
+        self.0.downcast_ref()
+    }
+
+    /// Whether one pass over memory can have it among others.
+    pub(super) fn chains(&self) -> bool {
+        for_handle!(self, op => op.chains(), false)
+    }
+
+    /// See [`Handle::reads_one`].
+    pub(super) fn reads_one(&self) -> Option<[bool; 2]> {
+        for_handle!(self, op => op.reads_one(), None)
+    }
+
+    pub(super) fn run(&self, inputs: &[AnyTensor]) -> Result<Values, String> {
+        fn typed<T: Float>(op: &Handle<T>, inputs: &[AnyTensor]) -> Result<Values, String> {
+            let reals: Vec<&Tensor<T>> =
+                inputs.iter().filter_map(AnyTensor::downcast_ref).collect();
+            let masks: Vec<&Tensor<bool>> =
+                inputs.iter().filter_map(AnyTensor::downcast_ref).collect();
+            let caller = std::panic::Location::caller();
+            let outputs = T::elementwise(op.clone(), &reals, &masks, caller);
+            let outputs = outputs.map_err(|error| error.to_string())?;
+            Ok(outputs.into_iter().map(AnyTensor::from).collect())
+        }
+        for_handle!(self, op => typed(op, inputs), Err("is an op of no float type".to_owned()))
+    }
+
+    /// `dx` of an op of one tensor.
+    pub(super) fn pull<T: Float>(
+        &self,
+        dy: Tensor<T>,
+        saved: Option<&Tensor<T>>,
+    ) -> Result<Tensor<T>, String> {
+        let op = self.typed::<T>().ok_or("is an op of another float type")?;
+        Ok(rules::function(op, dy, saved))
+    }
+}
+
+/// The operator for eager code: its formula, where the code is the `apply` of an elementwise op
+/// without parameters, and else whatever it does.
+pub(super) fn eager_kind(function: Function, inputs: &[Form], outputs: Vec<Form>) -> Kind {
+    match function.is_apply.then(|| found(&function, inputs)).flatten() {
+        Some((name, op)) => Kind::Formula { name, op, outputs },
+        None => Kind::Eager(Arc::new(Eager::new(function, outputs))),
+    }
+}
+
+/// What `apply` does on an example: it is the same in every call, for it has neither parameters nor
+/// anything captured.
+fn found(function: &Function, inputs: &[Form]) -> Option<(&'static str, Formula)> {
+    let examples: Values = inputs.iter().map(|form| example(form, (2, 0))).collect();
+    let given = examples.clone();
+    let run = || GradMode::of(false, || collect(|| call(function, given)));
+    let (outputs, notes) = catch_unwind(AssertUnwindSafe(run)).ok()?;
+    let (outputs, [note]) = (outputs.ok()?, <[Note; 1]>::try_from(notes).ok()?);
+    let same = |a: &[AnyTensor], b: &[AnyTensor]| {
+        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.address() == b.address())
+    };
+    if !same(&note.inputs, &examples) || !same(&note.outputs, &outputs) {
+        return None;
+    }
+    let Call::Formula { name, op } = note.call else { return None };
+    let op = Formula::new(op);
+    let fixed = for_handle!(op, op => matches!(op, Handle::Static(_)), false);
+    (fixed && *name == *function.name).then_some((name, op))
+}
