@@ -1,5 +1,6 @@
 //! Element types: which numbers a tensor can hold.
 
+use std::cell::Cell;
 use std::fmt;
 use std::thread::LocalKey;
 
@@ -65,7 +66,13 @@ pub trait Storable:
     const ZERO: Self;
     const ONE: Self;
     /// `[Self; INLINE_BYTES / size_of::<Self>()]`
-    type Inline: Copy + AsRef<[Self]> + AsMut<[Self]> + Send + Sync + 'static;
+    type Inline: Copy
+        + AsRef<[Self]>
+        + AsMut<[Self]>
+        + for<'a> TryFrom<&'a [Self]>
+        + Send
+        + Sync
+        + 'static;
     const INLINE: Self::Inline;
     /// Whether kernels may run over the unused rest of inline data: no arithmetic on it panics.
     const PADS: bool;
@@ -73,6 +80,8 @@ pub trait Storable:
     fn pool() -> &'static Pool<Self>;
     /// Free buffers of this element type that this thread keeps.
     fn near() -> &'static LocalKey<Near<Self>>;
+    /// Runs a closure on a buffer of this thread, of any content.
+    fn with_scratch<R>(len: usize, f: impl FnOnce(&mut [Self]) -> R) -> R;
 }
 
 macro_rules! storable {
@@ -93,6 +102,19 @@ macro_rules! storable {
                     static NEAR: Near<$t> = const { Near::new() };
                 }
                 &NEAR
+            }
+            fn with_scratch<R>(len: usize, f: impl FnOnce(&mut [Self]) -> R) -> R {
+                thread_local! {
+                    static SCRATCH: Cell<Vec<$t>> = const { Cell::new(Vec::new()) };
+                }
+                // A thread that is ending has none any more.
+                let mut buffer = SCRATCH.try_with(Cell::take).unwrap_or_default();
+                if buffer.len() < len {
+                    buffer.resize(len, Self::ZERO);
+                }
+                let result = f(&mut buffer[..len]);
+                let _ = SCRATCH.try_with(|scratch| scratch.set(buffer));
+                result
             }
         }
     )*};

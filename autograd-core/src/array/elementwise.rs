@@ -1,10 +1,12 @@
 //! One pass over memory: zips of values, and of a value and a number, in place where the buffer is free.
 //!
-//! There is one kernel an op, and it works in place. A result elsewhere is made block by block:
-//! the block is copied to its place and the kernel runs on it while it is in the first cache.
+//! A function has a loop that works in place and one that writes elsewhere. Operands of other
+//! layouts are copied to the place of the result block by block, and the loop in place runs on a
+//! block while it is in the first cache.
 
+use super::feed::{Feed, Walk};
 use super::shape::copied;
-use super::simd::{Kernel, dispatch};
+use super::simd::{Kernel, SliceKernel, dispatch, dispatch_slices};
 use super::threads::each_chunk;
 use super::value::for_each_row;
 use super::{Storable, Value};
@@ -16,20 +18,28 @@ const CHUNK: usize = 32 * BLOCK;
 
 /// A function of two elements.
 pub(crate) trait Zip<T>: Copy {
+    /// Whether it has a loop that writes elsewhere. Where the function itself is most of the work,
+    /// a copy before costs little, and the loop is left out.
+    const ELSEWHERE: bool = true;
+
     fn call<const FMA: bool>(self, a: T, b: T) -> T;
 }
 
 // The loops below run behind these traits as trait objects: what is around a loop is
 // compiled once an element type, and only the loops once a function.
 
-/// A [`Zip`] over two slices of one length, written over the first.
+/// A [`Zip`] over two slices of one length, written over the first or elsewhere.
 pub(crate) trait ZipSlices<T> {
     fn run(&self, a: &mut [T], b: &[T]);
+    /// Of a block at a time.
+    fn run_onto(&self, out: &mut [T], a: &[T], b: &[T]);
 }
 
-/// A [`Zip`] over a slice and one element, written over the slice.
+/// A [`Zip`] over a slice and one element, written over the slice or elsewhere.
 pub(crate) trait ZipScalar<T> {
     fn run_scalar(&self, a: &mut [T], b: T);
+    /// Of a block at a time.
+    fn run_scalar_onto(&self, out: &mut [T], a: &[T], b: T);
 }
 
 /// Both of a function's forms.
@@ -41,11 +51,27 @@ impl<T: Copy, F: Zip<T>> ZipSlices<T> for F {
     fn run(&self, a: &mut [T], b: &[T]) {
         dispatch(ZipKernel(a, b, *self));
     }
+
+    fn run_onto(&self, out: &mut [T], a: &[T], b: &[T]) {
+        if F::ELSEWHERE {
+            return dispatch_slices(OntoKernel(*self), out, (a, b, &[]));
+        }
+        out.copy_from_slice(a);
+        self.run(out, b);
+    }
 }
 
 impl<T: Copy, F: Zip<T>> ZipScalar<T> for F {
     fn run_scalar(&self, a: &mut [T], b: T) {
         dispatch(ZipScalarKernel(a, b, *self));
+    }
+
+    fn run_scalar_onto(&self, out: &mut [T], a: &[T], b: T) {
+        if F::ELSEWHERE {
+            return dispatch_slices(ScalarOntoKernel(b, *self), out, (a, &[], &[]));
+        }
+        out.copy_from_slice(a);
+        self.run_scalar(out, b);
     }
 }
 
@@ -75,6 +101,32 @@ impl<T: Copy, F: Zip<T>> Kernel for ZipScalarKernel<'_, T, F> {
     }
 }
 
+struct OntoKernel<F>(F);
+
+impl<T: Copy, F: Zip<T>> SliceKernel<T> for OntoKernel<F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self, out: &mut [T], (a, b, _): (&[T], &[T], &[T])) {
+        for ((out, a), b) in out.iter_mut().zip(a).zip(b) {
+            *out = self.0.call::<FMA>(*a, *b);
+        }
+    }
+}
+
+struct ScalarOntoKernel<T, F>(T, F);
+
+impl<T: Copy, F: Zip<T>> SliceKernel<T> for ScalarOntoKernel<T, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self, out: &mut [T], (a, _, _): (&[T], &[T], &[T])) {
+        for (out, a) in out.iter_mut().zip(a) {
+            *out = self.1.call::<FMA>(*a, self.0);
+        }
+    }
+}
+
 /// A value that may be written, or only read.
 pub(crate) enum Arg<'a, T: Storable> {
     Own(Value<T>),
@@ -82,7 +134,7 @@ pub(crate) enum Arg<'a, T: Storable> {
 }
 
 impl<T: Storable> Arg<'_, T> {
-    fn get(&self) -> &Value<T> {
+    pub(crate) fn get(&self) -> &Value<T> {
         match self {
             Self::Own(value) => value,
             Self::Ref(value) => value,
@@ -104,12 +156,16 @@ pub(crate) fn zip_scalar<T: Storable>(
         each_chunk(data, CHUNK, |_, part| f.run_scalar(part, scalar));
         return x;
     }
+    if let Some(element) = x.uniform() {
+        let mut result = [element];
+        f.run_scalar(&mut result, scalar);
+        return Value::scalar(result[0]).broadcast_to(x.shape());
+    }
     let x = x.into_contiguous();
     let data = x.as_slice().unwrap_or(&[]);
     Value::written(copied(x.shape()), |out| {
         each_block(out, |start, block| {
-            block.copy_from_slice(&data[start..start + block.len()]);
-            f.run_scalar(block, scalar);
+            f.run_scalar_onto(block, &data[start..start + block.len()], scalar);
         });
     })
 }
@@ -132,6 +188,16 @@ pub(crate) fn zip<T: Storable>(
     f: &dyn ZipAny<T>,
     swapped: &dyn ZipAny<T>,
 ) -> Value<T> {
+    if a.get().shape() == shape
+        && let Some(element) = b.get().uniform()
+    {
+        return zip_scalar(a, element, f);
+    }
+    if b.get().shape() == shape
+        && let Some(element) = a.get().uniform()
+    {
+        return zip_scalar(b, element, swapped);
+    }
     let (a, b) = match try_in_place(shape, a, &b, f) {
         Ok(done) => return done,
         Err(a) => match try_in_place(shape, b, &a, swapped) {
@@ -140,33 +206,57 @@ pub(crate) fn zip<T: Storable>(
         },
     };
     let (a, b) = (a.get(), b.get());
-    match (a.as_slice(), b.as_slice()) {
-        (Some(x), Some(y)) if a.shape() == b.shape() => Value::written(copied(shape), |out| {
-            each_block(out, |start, block| {
-                block.copy_from_slice(&x[start..start + block.len()]);
-                f.run(block, &y[start..start + block.len()]);
-            });
+    let whole = |x: &Value<T>| x.shape() == shape && x.is_row_major();
+    Value::written(copied(shape), |out| match (a.as_slice(), b.as_slice()) {
+        (Some(x), Some(y)) if whole(a) && whole(b) => each_block(out, |start, block| {
+            let part = start..start + block.len();
+            f.run_onto(block, &x[part.clone()], &y[part]);
         }),
-        // The one that has the whole shape is copied, the other one is read by strides.
-        _ if b.shape() == shape && (a.shape() != shape || !a.is_row_major()) => {
-            let mut out = copy(b);
-            zip_into(&mut out, a, swapped);
-            out
-        }
-        _ => {
-            let mut out = copy(&a.broadcast_to(shape));
-            zip_into(&mut out, b, f);
-            out
-        }
-    }
+        // One is copied to the place of the result, if possible one that lies like it; the other is
+        // read by strides.
+        _ if whole(b) => zip_strided(shape, out, b, a, swapped),
+        _ => zip_strided(shape, out, a, b, f),
+    })
 }
 
-/// A row-major copy that nobody shares.
-fn copy<T: Storable>(x: &Value<T>) -> Value<T> {
-    match x.as_slice() {
-        Some(data) => Value::from_slice(copied(x.shape()), data),
-        None => x.contiguous().into_owned(),
-    }
+/// Writes `f(a, b)`, both stretched to `shape`.
+fn zip_strided<T: Storable>(
+    shape: &[usize],
+    out: &mut [T],
+    a: &Value<T>,
+    b: &Value<T>,
+    f: &dyn ZipAny<T>,
+) {
+    let strides = b.strides_as(shape);
+    each_chunk(out, CHUNK, |chunk, part| {
+        let mut at = chunk * CHUNK;
+        let (mut a, mut walk) = (Feed::new(a, shape, at), Walk::new(shape, &strides, at));
+        for block in part.chunks_mut(BLOCK) {
+            a.advance(block.len());
+            block.copy_from_slice(a.block(at, block.len()));
+            zip_rows(block, b.raw(), &mut walk, f);
+            at += block.len();
+        }
+    });
+}
+
+/// Writes `f(out, b)` over `out`, for the next elements of a walk through `b`.
+fn zip_rows<T: Storable>(out: &mut [T], b: &[T], walk: &mut Walk, f: &dyn ZipAny<T>) {
+    let mut gathered = Vec::new();
+    let mut rest = out;
+    walk.runs(rest.len(), |start, n, step| {
+        let (row, others) = std::mem::take(&mut rest).split_at_mut(n);
+        rest = others;
+        match step {
+            0 => f.run_scalar(row, b[start]),
+            1 => f.run(row, &b[start..start + n]),
+            _ => {
+                gathered.clear();
+                gathered.extend((0..n).map(|i| b[start + i * step]));
+                f.run(row, &gathered);
+            }
+        }
+    });
 }
 
 /// Writes `f(a, b)` over `a`, if `a` has the whole shape and may be written.
@@ -201,29 +291,13 @@ fn try_in_place<'a, T: Storable>(
 /// Writes `f(out, b)` over `out`, which is row-major and not shared.
 fn zip_into<T: Storable>(out: &mut Value<T>, b: &Value<T>, f: &dyn ZipAny<T>) {
     let shape = copied(out.shape());
-    let own = super::shape::row_major(&shape);
     let Some(data) = out.as_mut_slice() else {
         unreachable!("the caller owns the buffer");
     };
-    if let (Some(y), true) = (b.as_slice(), b.shape() == &shape[..]) {
-        return each_chunk(data, CHUNK, |chunk, part| {
-            f.run(part, &y[chunk * CHUNK..][..part.len()]);
-        });
-    }
-    let raw = b.raw();
     let strides = b.strides_as(&shape);
-    let mut row_of_b = Vec::new();
-    for_each_row(&shape, [&own, &strides], |[at, start], n, [_, step]| {
-        let row = &mut data[at..at + n];
-        match step {
-            0 => f.run_scalar(row, raw[start]),
-            1 => f.run(row, &raw[start..start + n]),
-            _ => {
-                row_of_b.clear();
-                row_of_b.extend((0..n).map(|i| raw[start + i * step]));
-                f.run(row, &row_of_b);
-            }
-        }
+    each_chunk(data, CHUNK, |chunk, part| {
+        let mut walk = Walk::new(&shape, &strides, chunk * CHUNK);
+        zip_rows(part, b.raw(), &mut walk, f);
     });
 }
 

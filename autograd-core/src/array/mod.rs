@@ -3,6 +3,7 @@
 
 pub(crate) mod element;
 pub(crate) mod elementwise;
+pub(crate) mod feed;
 mod gemm;
 pub(crate) mod math;
 pub(crate) mod matmul;

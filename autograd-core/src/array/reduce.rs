@@ -1,9 +1,9 @@
 //! Sums, products, extremes along axes.
 
-use super::pool::with_room;
+use std::ops::Range;
+
 use super::simd::{Kernel, dispatch};
 use super::threads::each_chunk;
-use super::value::for_each_row;
 use super::{Shape, Storable, Value};
 
 /// An associative function of two elements, with what it gives for none.
@@ -19,6 +19,10 @@ const LANES: usize = 32;
 const BLOCK: usize = 4096;
 /// Elements that one thread takes at once.
 const CHUNK: usize = 16 * BLOCK;
+/// Rows that are added up one by one, before their sums are joined pairwise.
+const ROWS: usize = 64;
+/// Elements of a row that are added up together: their sums stay in the first cache.
+const TILE: usize = 2048;
 
 struct FoldKernel<'a, T, F>(&'a [T], F);
 
@@ -49,6 +53,7 @@ impl<T: Copy, F: Fold<T>> Kernel for FoldKernel<'_, T, F> {
     }
 }
 
+/// Adds rows, as long as the first slice, to it.
 struct FoldRowsKernel<'a, T, F>(&'a mut [T], &'a [T], F);
 
 impl<T: Copy, F: Fold<T>> Kernel for FoldRowsKernel<'_, T, F> {
@@ -56,8 +61,14 @@ impl<T: Copy, F: Fold<T>> Kernel for FoldRowsKernel<'_, T, F> {
 
     #[inline(always)]
     fn run<const FMA: bool>(self) {
-        for (a, b) in self.0.iter_mut().zip(self.1) {
-            *a = self.2.join(*a, *b);
+        let Self(sums, rows, fold) = self;
+        let n = sums.len();
+        for (tile, sums) in sums.chunks_mut(TILE).enumerate() {
+            for row in rows.chunks_exact(n) {
+                for (a, b) in sums.iter_mut().zip(&row[tile * TILE..]) {
+                    *a = fold.join(*a, *b);
+                }
+            }
         }
     }
 }
@@ -124,40 +135,134 @@ pub(crate) fn fold_axes<T: Storable, F: Fold<T> + Sync>(
 ) -> Value<T> {
     let mut shape = Shape::from_slice(x.shape());
     axes.iter().for_each(|&axis| shape[axis] = 1);
+    if let (Some(element), Some(_)) = (x.uniform(), axes.first()) {
+        let count = axes.iter().map(|&axis| x.shape()[axis]).product();
+        return Value::scalar(fold_same(element, count, fold)).broadcast_to(&shape);
+    }
     if axes.len() == x.rank() {
         return Value::full(shape, fold_all(x, fold));
     }
-    let mut out = Value::full(shape.clone(), fold.start());
-    let to = out.strides_as(x.shape());
-    let from = x.strides();
-    let raw = x.raw();
-    let Some(data) = out.as_mut_slice() else {
-        unreachable!("a new value is not shared");
-    };
-    let mut row_of_x = Vec::new();
-    for_each_row(x.shape(), [&from, &to], |[start, at], n, [step, to_step]| {
-        let row = if step == 1 {
-            &raw[start..start + n]
-        } else {
-            row_of_x.clear();
-            if n > row_of_x.capacity() {
-                row_of_x = with_room(n);
-            }
-            row_of_x.extend((0..n).map(|i| raw[start + i * step]));
-            &row_of_x[..]
-        };
-        match to_step {
-            0 => data[at] = fold.join(data[at], fold_slice(row, fold)),
-            1 => dispatch(FoldRowsKernel(&mut data[at..at + n], row, fold)),
-            _ => {
-                for (i, &x) in row.iter().enumerate() {
-                    let slot = &mut data[at + i * to_step];
-                    *slot = fold.join(*slot, x);
-                }
-            }
+    // Axes that lie beside each other are one; the innermost are first.
+    let x = x.contiguous();
+    let mut x = x.into_owned();
+    let mut end = axes.len();
+    while end > 0 {
+        let mut start = end - 1;
+        while start > 0 && axes[start - 1] + 1 == axes[start] {
+            start -= 1;
         }
-    });
+        x = fold_group(&x, axes[start]..axes[end - 1] + 1, fold);
+        end = start;
+    }
+    x
+}
+
+/// `count` times the same element.
+fn fold_same<T: Copy, F: Fold<T>>(element: T, mut count: usize, fold: F) -> T {
+    let (mut all, mut power) = (fold.start(), element);
+    while count > 0 {
+        if count % 2 == 1 {
+            all = fold.join(all, power);
+        }
+        power = fold.join(power, power);
+        count /= 2;
+    }
+    all
+}
+
+/// Along axes that lie beside each other, of a row-major value.
+fn fold_group<T: Storable, F: Fold<T> + Sync>(
+    x: &Value<T>,
+    axes: Range<usize>,
+    fold: F,
+) -> Value<T> {
+    let mut shape = Shape::from_slice(x.shape());
+    let n: usize = shape[axes.clone()].iter().product();
+    let inner: usize = shape[axes.end..].iter().product();
+    shape[axes].fill(1);
+    let data = x.as_slice().unwrap_or(&[]);
+    if inner == 1 {
+        return Value::written(shape, |out| {
+            let rows = (CHUNK / n.max(1)).max(1);
+            each_chunk(out, rows, |chunk, out| {
+                for (i, out) in out.iter_mut().enumerate() {
+                    *out = fold_shared(&data[(chunk * rows + i) * n..][..n], fold);
+                }
+            });
+        });
+    }
+    let mut out = Value::full(shape, fold.start());
+    if let Some(out) = out.as_mut_slice() {
+        let groups = (CHUNK / (n * inner).max(1)).max(1);
+        each_chunk(out, groups * inner, |chunk, out| {
+            for (i, out) in out.chunks_exact_mut(inner).enumerate() {
+                let at = (chunk * groups + i) * n * inner;
+                fold_rows_shared(&data[at..at + n * inner], out, fold);
+            }
+        });
+    }
     out
+}
+
+/// Joins rows as long as `out` with it, which is as if there were none.
+fn fold_rows<T: Storable, F: Fold<T>>(rows: &[T], out: &mut [T], fold: F) {
+    let Some((left, right)) = half_rows(rows, out.len(), ROWS) else {
+        return dispatch(FoldRowsKernel(out, rows, fold));
+    };
+    fold_rows(left, out, fold);
+    let mut other = T::pool().take(out.len());
+    other.resize(out.len(), fold.start());
+    fold_rows(right, &mut other, fold);
+    dispatch(FoldRowsKernel(out, &other, fold));
+    T::pool().give(other);
+}
+
+/// Two parts of rows of `n` elements, if there are more than `most`.
+fn half_rows<T>(rows: &[T], n: usize, most: usize) -> Option<(&[T], &[T])> {
+    let count = rows.len() / n.max(1);
+    (count > most).then(|| rows.split_at((count / 2).next_multiple_of(ROWS).min(count) * n))
+}
+
+/// [`fold_rows`] on threads, where that pays: the same tree, whose branches are joined when all are
+/// done.
+fn fold_rows_shared<T: Storable, F: Fold<T> + Sync>(rows: &[T], out: &mut [T], fold: F) {
+    fn branches<'a, T>(rows: &'a [T], n: usize, most: usize, all: &mut Vec<&'a [T]>) {
+        match half_rows(rows, n, most) {
+            Some((left, right)) => {
+                branches(left, n, most, all);
+                branches(right, n, most, all);
+            }
+            None => all.push(rows),
+        }
+    }
+    /// The sums of a tree of branches, in the first of its places.
+    fn join<T: Storable, F: Fold<T>>(
+        (rows, most): (&[T], usize),
+        places: &mut [T],
+        n: usize,
+        fold: F,
+    ) -> usize {
+        let Some((left, right)) = half_rows(rows, n, most) else { return n };
+        let used = join((left, most), places, n, fold);
+        let (first, rest) = places.split_at_mut(used);
+        let more = join((right, most), rest, n, fold);
+        dispatch(FoldRowsKernel(&mut first[..n], &rest[..n], fold));
+        used + more
+    }
+    let n = out.len();
+    // There is a row of sums for each branch.
+    let most = ROWS.max(CHUNK / n.max(1));
+    let mut all = Vec::new();
+    branches(rows, n, most, &mut all);
+    if all.len() < 2 {
+        return fold_rows(rows, out, fold);
+    }
+    let mut places = T::pool().take(all.len() * n);
+    places.resize(all.len() * n, fold.start());
+    each_chunk(&mut places, n, |branch, sums| fold_rows(all[branch], sums, fold));
+    join((rows, most), &mut places, n, fold);
+    out.copy_from_slice(&places[..n]);
+    T::pool().give(places);
 }
 
 #[cfg(test)]
@@ -188,5 +293,37 @@ mod tests {
                 assert_eq!(found.to_bits(), one.to_bits());
             }
         }
+    }
+
+    #[test]
+    fn threads_change_no_bit_along_axes() {
+        for shape in [[1, 3, 100_003], [7, 100, 500], [3, 50_000, 5], [1, 300, 3000], [2, 3, 4]] {
+            let len: usize = shape.iter().product();
+            let data: Vec<f32> = (0..len).map(|i| (i as f32 * 0.37).sin()).collect();
+            let x = Value::from_vec(Shape::from_slice(&shape), data);
+            for axes in [&[0][..], &[1], &[2], &[0, 1], &[1, 2], &[0, 2]] {
+                let one = with_num_threads(1, || fold_axes(&x, axes, Plus).to_vec());
+                let three = with_num_threads(3, || fold_axes(&x, axes, Plus).to_vec());
+                assert_eq!(one, three);
+                let mut exact = vec![0.0; one.len()];
+                for (at, value) in x.view().indexed_iter() {
+                    let place = (0..3).filter(|axis| !axes.contains(axis));
+                    let place = place.fold(0, |place, axis| place * shape[axis] + at[axis]);
+                    exact[place] += f64::from(*value);
+                }
+                for (found, exact) in one.iter().zip(exact) {
+                    let few = 1e-6 * (exact.abs() + (len as f64).sqrt());
+                    assert!((f64::from(*found) - exact).abs() < few, "{found} {exact}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn one_shown_as_many() {
+        let x = Value::scalar(3.0_f32).broadcast_to(&[5, 1000, 7]);
+        let sums = fold_axes(&x, &[1], Plus);
+        assert_eq!((sums.shape(), sums.uniform()), (&[5, 1, 7][..], Some(3000.0)));
+        assert_eq!(fold_axes(&x, &[0, 1, 2], Plus).to_vec(), [105_000.0]);
     }
 }

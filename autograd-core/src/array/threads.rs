@@ -112,14 +112,28 @@ pub(crate) fn each_chunk<T: Send>(
     size: usize,
     work: impl Fn(usize, &mut [T]) + Sync,
 ) {
-    if data.len() <= size {
-        if !data.is_empty() {
-            work(0, data);
+    each_chunks([data], size, |chunk, [part]| work(chunk, part));
+}
+
+/// [`each_chunk`] of several slices of one length.
+pub(crate) fn each_chunks<T: Send, const N: usize>(
+    slices: [&mut [T]; N],
+    size: usize,
+    work: impl Fn(usize, [&mut [T]; N]) + Sync,
+) {
+    let len = slices[0].len();
+    if len <= size {
+        if len > 0 {
+            work(0, slices);
         }
         return;
     }
-    let parts: Vec<Mutex<&mut [T]>> = data.chunks_mut(size).map(Mutex::new).collect();
-    each(parts.len(), |part| work(part, &mut locked(&parts[part])));
+    let mut rests = slices.map(|slice| slice.chunks_mut(size));
+    let part = |_| Mutex::new(rests.each_mut().map(|rest| rest.next().unwrap_or_default()));
+    let parts: Vec<Mutex<[&mut [T]; N]>> = (0..len.div_ceil(size)).map(part).collect();
+    each(parts.len(), |part| {
+        work(part, locked(&parts[part]).each_mut().map(|part| &mut **part));
+    });
 }
 
 /// Does `work` of each part on all threads, without asking whether it is worth it. A panic in one

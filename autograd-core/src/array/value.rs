@@ -137,6 +137,14 @@ impl<T: Storable> Value<T> {
         self.shape.iter().product()
     }
 
+    /// The number that all elements are, where the layout tells: there is one, or one is shown as
+    /// many.
+    pub(crate) fn uniform(&self) -> Option<T> {
+        let mut axes = self.shape.iter().enumerate();
+        let step = |axis: usize| self.strides.as_ref().map_or(1, |strides| strides[axis]);
+        if axes.all(|(axis, &n)| n == 1 || step(axis) == 0) { self.first() } else { None }
+    }
+
     pub(crate) fn is_row_major(&self) -> bool {
         self.strides.is_none()
     }
@@ -439,6 +447,16 @@ mod tests {
         assert!(a.as_mut_slice().is_none());
         drop(b);
         assert!(a.as_mut_slice().is_some());
+    }
+
+    #[test]
+    fn what_is_shown_as_many_is_uniform() {
+        assert_eq!(Value::scalar(7.0).broadcast_to(&[3, 4, 5]).uniform(), Some(7.0));
+        assert_eq!(Value::from_vec(shape(&[1, 1]), vec![7.0]).uniform(), Some(7.0));
+        assert_eq!(Value::from_vec(shape(&[20]), vec![7.0; 20]).uniform(), None);
+        let rows = Value::from_vec(shape(&[1, 20]), vec![7.0; 20]).broadcast_to(&[9, 20]);
+        assert_eq!(rows.uniform(), None);
+        assert_eq!(Value::scalar(7.0).broadcast_to(&[0, 20]).uniform(), None);
     }
 
     #[test]

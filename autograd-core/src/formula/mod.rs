@@ -11,6 +11,7 @@ mod number;
 mod pass;
 mod program;
 mod real;
+mod sums;
 #[cfg(test)]
 mod tests;
 mod trace;

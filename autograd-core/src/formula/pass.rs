@@ -11,9 +11,11 @@ use std::sync::{Mutex, PoisonError};
 use smallvec::SmallVec;
 
 use super::program::{Program, Scratch};
+use super::sums::Sums;
+use crate::array::elementwise::Arg;
+use crate::array::feed::Feed;
 use crate::array::math::Math;
-use crate::array::reduce::{Fold, fold_slice};
-use crate::array::shape::{copied, row_major, stretched};
+use crate::array::shape::copied;
 use crate::array::threads::{each, each_chunk};
 use crate::array::{Shape, Storable, Value};
 
@@ -46,35 +48,32 @@ pub struct Block<'a, T> {
     pub(super) len: usize,
     pub(super) reals: &'a [&'a [T]],
     pub(super) masks: &'a [&'a [bool]],
+    /// Where the results go, [`block_of`] their number apart.
     pub(super) out: &'a mut [T],
-    /// How far apart the results stand in `out`.
-    pub(super) stride: usize,
     pub(super) scratch: &'a mut Scratch<T>,
 }
 
-/// A formula over one block, without a pass. The operands may be longer than `len`: then whole
-/// vectors are computed. Results stand `block_of` their number apart.
+/// A formula over one block of `len` elements, without a pass. There are `padded` in the operands, and
+/// room for as many results: then whole vectors are computed. Results stand `block_of` their number
+/// apart.
 pub(crate) fn run_block<T: Storable + Math>(
     formula: &dyn Formula<T>,
-    len: usize,
+    [len, padded]: [usize; 2],
     reals: &[&[T]],
     masks: &[&[bool]],
     out: &mut [T],
 ) {
-    let outputs = formula.outputs();
-    let stride = block_of(outputs);
-    let most = if outputs == 1 { out.len() } else { stride };
-    let lengths = reals.iter().map(|x| x.len()).chain(masks.iter().map(|m| m.len()));
-    let padded = lengths.fold(most, usize::min);
     let mut scratch = Scratch::default();
-    for n in [padded, len] {
-        // What stands beyond the length may be anything, also an angle that is too large.
-        let mut block = Block { len: n, reals, masks, out, stride, scratch: &mut scratch };
-        if !formula.run(&mut block) {
-            return;
-        }
+    let mut block = Block { len: padded, reals, masks, out, scratch: &mut scratch };
+    if !formula.run(&mut block) {
+        return;
     }
-    formula.program().run(&mut Block { len, reals, masks, out, stride, scratch: &mut scratch });
+    // What stands beyond the length may be anything, also an angle that is too large.
+    block.len = len;
+    if formula.run(&mut block) {
+        *block.scratch = Scratch::default();
+        formula.program().run(&mut block);
+    }
 }
 
 /// A formula of one result over a row-major operand, written over it; `before` is the operand
@@ -85,12 +84,9 @@ pub(crate) fn run_over<T: Storable + Math>(
     before: Option<&[T]>,
     data: &mut [T],
 ) {
-    let mut inline = T::INLINE;
-    let inline = inline.as_mut();
-    if data.len() <= inline.len() {
-        let copy = &mut inline[..data.len()];
-        copy.copy_from_slice(data);
-        return run_one(formula, len, before, copy, data);
+    let inline = T::Inline::try_from(data).ok();
+    if let Some(copy) = inline {
+        return run_one(formula, len, before, copy.as_ref(), data);
     }
     each_chunk(&mut data[..len], CHUNK, |chunk, part| {
         let step = block_of(1);
@@ -148,9 +144,10 @@ fn run_one<T: Storable + Math>(
     x: &[T],
     out: &mut [T],
 ) {
+    let lengths = [len, out.len()];
     match before {
-        Some(before) => run_block(formula, len, &[before, x], &[], out),
-        None => run_block(formula, len, &[x], &[], out),
+        Some(before) => run_block(formula, lengths, &[before, x], &[], out),
+        None => run_block(formula, lengths, &[x], &[], out),
     }
 }
 
@@ -161,6 +158,26 @@ pub(crate) enum Operand<'a, T: Storable> {
     Own(Value<T>),
     /// One that no result depends on.
     Absent,
+}
+
+impl<'a, T: Storable> From<Arg<'a, T>> for Operand<'a, T> {
+    fn from(operand: Arg<'a, T>) -> Self {
+        match operand {
+            Arg::Own(value) => Self::Own(value),
+            Arg::Ref(value) => Self::Ref(value),
+        }
+    }
+}
+
+impl<T: Storable> Operand<'_, T> {
+    /// Its blocks from element `start` on.
+    fn feed(&self, shape: &[usize], start: usize) -> Feed<'_, T> {
+        match self {
+            Self::Ref(value) => Feed::new(value, shape, start),
+            Self::Own(value) => Feed::new(value, shape, start),
+            Self::Absent => Feed::Same(Vec::new(), T::ZERO),
+        }
+    }
 }
 
 /// Runs a formula over operands stretched to `shape`. Result `k` comes in the shape `targets[k]`,
@@ -281,7 +298,7 @@ impl<T: Storable + Math> Work<'_, T> {
         let reals = self.reals.iter().enumerate();
         let feeds = reals.map(|(k, operand)| match self.over == Some(k) {
             true => Feed::Over(Vec::new()),
-            false => Feed::of(operand, shape, start),
+            false => operand.feed(shape, start),
         });
         let mut feeds: SmallVec<[Feed<'_, T>; 4]> = feeds.collect();
         let masks = self.masks.iter().map(|mask| Feed::new(mask, shape, start));
@@ -317,12 +334,12 @@ impl<T: Storable + Math> Work<'_, T> {
                 mask_feeds.iter().map(|feed| feed.block(start + at, n)).collect();
             let out = if direct { &mut outputs[0][at..at + n] } else { &mut buffer[..] };
             let scratch = &mut scratch;
-            let mut block = Block { len: n, reals: &x, masks: &m, out, stride, scratch };
+            let mut block = Block { len: n, reals: &x, masks: &m, out, scratch };
             if formula.run(&mut block) {
                 let (program, scratch) =
                     fallback.get_or_insert_with(|| (formula.program(), Scratch::default()));
                 let out = &mut *block.out;
-                program.run(&mut Block { len: n, reals: &x, masks: &m, out, stride, scratch });
+                program.run(&mut Block { len: n, reals: &x, masks: &m, out, scratch });
             }
             if !direct {
                 for (k, (output, sums)) in outputs.iter_mut().zip(&mut sums).enumerate() {
@@ -338,210 +355,5 @@ impl<T: Storable + Math> Work<'_, T> {
             at += n;
         }
         sums
-    }
-}
-
-/// Where the blocks of an operand come from.
-enum Feed<'a, T: Storable> {
-    /// Row-major data.
-    Slice(&'a [T]),
-    /// One number for all elements.
-    Same(Vec<T>, T),
-    /// Anything else, gathered into a block.
-    Gathered(&'a [T], Walk, Vec<T>),
-    /// A copy of what will be written over.
-    Over(Vec<T>),
-}
-
-impl<'a, T: Storable> Feed<'a, T> {
-    fn of(operand: &'a Operand<'_, T>, shape: &[usize], start: usize) -> Self {
-        match operand {
-            Operand::Ref(value) => Self::new(value, shape, start),
-            Operand::Own(value) => Self::new(value, shape, start),
-            Operand::Absent => Self::Same(Vec::new(), T::ZERO),
-        }
-    }
-
-    /// From element `start` on.
-    fn new(value: &'a Value<T>, shape: &[usize], start: usize) -> Self {
-        if value.shape() == shape
-            && let Some(data) = value.as_slice()
-        {
-            return Self::Slice(data);
-        }
-        let walk = Walk::new(shape, &value.strides_as(shape), start);
-        match walk.axes.as_slice() {
-            [] | [(_, 0)] => {
-                Self::Same(Vec::new(), value.raw().first().copied().unwrap_or(T::ZERO))
-            }
-            [(n, 1)] if value.raw().len() >= *n => Self::Slice(&value.raw()[..*n]),
-            _ => Self::Gathered(value.raw(), walk, Vec::new()),
-        }
-    }
-
-    fn copy(&mut self, block: &[T]) {
-        if let Self::Over(copy) = self {
-            copy.clear();
-            copy.extend_from_slice(block);
-        }
-    }
-
-    /// Makes the next `n` elements ready.
-    fn advance(&mut self, n: usize) {
-        match self {
-            Self::Slice(_) | Self::Over(_) => {}
-            // The first block is the longest.
-            Self::Same(block, element) => {
-                if block.is_empty() {
-                    block.resize(n, *element);
-                }
-            }
-            Self::Gathered(raw, walk, block) => {
-                block.clear();
-                walk.runs(n, |start, n, step| match step {
-                    1 => block.extend_from_slice(&raw[start..start + n]),
-                    0 => block.extend(std::iter::repeat_n(raw[start], n)),
-                    _ => block.extend((0..n).map(|i| raw[start + i * step])),
-                });
-            }
-        }
-    }
-
-    fn block(&self, start: usize, n: usize) -> &[T] {
-        match self {
-            Self::Slice(data) => &data[start..start + n],
-            Self::Same(block, _) | Self::Gathered(_, _, block) | Self::Over(block) => &block[..n],
-        }
-    }
-}
-
-/// The sums of a result, in a smaller shape, and what rounding took from those that are single.
-struct Sums<T> {
-    walk: Walk,
-    sums: Vec<T>,
-    lost: Vec<T>,
-}
-
-impl<T: Math + Storable> Sums<T> {
-    /// From element `start` of the whole on.
-    fn new(target: &[usize], shape: &[usize], start: usize) -> Self {
-        let sums = vec![T::ZERO; target.iter().product()];
-        let strides = stretched(target, &row_major(target), shape);
-        Self { walk: Walk::new(shape, &strides, start), lost: sums.clone(), sums }
-    }
-
-    fn take(&mut self, block: &[T]) {
-        let Self { walk, sums, lost } = self;
-        let mut at = 0;
-        walk.runs(block.len(), |start, n, step| {
-            let part = &block[at..at + n];
-            at += n;
-            match step {
-                0 => add(&mut sums[start], &mut lost[start], fold_slice(part, Plus)),
-                _ => {
-                    for (i, x) in part.iter().enumerate() {
-                        let k = start + i * step;
-                        sums[k] = sums[k] + *x;
-                    }
-                }
-            }
-        });
-    }
-
-    /// Adds the sums of the next chunk.
-    fn join(&mut self, next: Self) {
-        for (k, (sum, rest)) in next.sums.into_iter().zip(next.lost).enumerate() {
-            add(&mut self.sums[k], &mut self.lost[k], sum);
-            self.lost[k] = self.lost[k] + rest;
-        }
-    }
-
-    fn finish(self) -> Vec<T> {
-        let mut sums = self.sums;
-        for (sum, lost) in sums.iter_mut().zip(self.lost) {
-            // What an infinite sum has lost is no number.
-            if lost.magnitude() < T::INFINITY {
-                *sum = *sum + lost;
-            }
-        }
-        sums
-    }
-}
-
-/// Adds with the rounding error kept apart (Neumaier), so that the sum of many blocks is as good
-/// as that of one.
-fn add<T: Math>(sum: &mut T, lost: &mut T, x: T) {
-    let total = *sum + x;
-    let (large, small) = if sum.magnitude() >= x.magnitude() { (*sum, x) } else { (x, *sum) };
-    *lost = *lost + ((large - total) + small);
-    *sum = total;
-}
-
-#[derive(Clone, Copy)]
-struct Plus;
-
-impl<T: Math> Fold<T> for Plus {
-    #[inline(always)]
-    fn start(self) -> T {
-        T::lit(0.0)
-    }
-
-    #[inline(always)]
-    fn join(self, a: T, b: T) -> T {
-        a + b
-    }
-}
-
-/// Walks the elements of a strided operand in row-major order, a block at a time.
-struct Walk {
-    /// Merged axes, innermost last: length and step.
-    axes: SmallVec<[(usize, usize); 4]>,
-    /// The position on each axis.
-    index: SmallVec<[usize; 4]>,
-}
-
-impl Walk {
-    /// From element `start` on.
-    fn new(shape: &[usize], strides: &[usize], mut start: usize) -> Self {
-        let mut axes: SmallVec<[(usize, usize); 4]> = SmallVec::new();
-        for (&n, &step) in shape.iter().zip(strides) {
-            if n == 1 {
-                continue;
-            }
-            match axes.last_mut() {
-                Some((m, outer)) if *outer == step * n => {
-                    *m *= n;
-                    *outer = step;
-                }
-                _ => axes.push((n, step)),
-            }
-        }
-        let mut index = SmallVec::from_elem(0, axes.len());
-        for (index, &(n, _)) in index.iter_mut().zip(&axes).rev() {
-            *index = start % n.max(1);
-            start /= n.max(1);
-        }
-        Self { axes, index }
-    }
-
-    /// Calls `run(start, length, step)` for each run of the next `count` elements.
-    fn runs(&mut self, mut count: usize, mut run: impl FnMut(usize, usize, usize)) {
-        let Some((&(inner, step), outer)) = self.axes.split_last() else {
-            return run(0, count, 1);
-        };
-        let last = outer.len();
-        while count > 0 {
-            let row: usize = outer.iter().zip(&self.index).map(|((_, s), i)| s * i).sum();
-            let n = count.min(inner - self.index[last]);
-            run(row + self.index[last] * step, n, step);
-            count -= n;
-            self.index[last] += n;
-            let mut axis = last;
-            while axis > 0 && self.index[axis] == self.axes[axis].0 {
-                self.index[axis] = 0;
-                axis -= 1;
-                self.index[axis] += 1;
-            }
-        }
     }
 }

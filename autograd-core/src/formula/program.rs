@@ -6,7 +6,7 @@
 
 use super::functions::functions;
 use super::lane::Lane;
-use super::pass::{Block, Formula, Written};
+use super::pass::{Block, Formula, Written, block_of};
 use super::real::{Mask, Real};
 use crate::array::Storable;
 use crate::array::math::{Math, angles_in_range};
@@ -270,7 +270,8 @@ impl<T: Storable + Math> Formula<T> for Program {
     }
 
     fn run(&self, block: &mut Block<'_, T>) -> bool {
-        let Block { len, reals, masks, out, stride, scratch } = block;
+        let Block { len, reals, masks, out, scratch } = block;
+        let stride = block_of(self.outputs.len());
         if scratch.numbers.is_empty() && scratch.masks.is_empty() {
             // The first block is the longest.
             let most = BLOCK.min(*len);
@@ -301,7 +302,7 @@ impl<T: Storable + Math> Formula<T> for Program {
             } else {
                 for (k, &output) in self.outputs.iter().enumerate() {
                     let from = self.numbers(output, start, n, reals, &scratch.numbers);
-                    out[k * *stride + start..][..n].copy_from_slice(from);
+                    out[k * stride + start..][..n].copy_from_slice(from);
                 }
             }
             start += n;

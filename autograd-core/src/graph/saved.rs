@@ -67,6 +67,11 @@ impl<T: Element> KeptOutput<T> {
         self.tensor.read()
     }
 
+    /// The output's value as a tensor outside the graph.
+    pub(crate) fn into_value(self) -> Tensor<T> {
+        self.tensor
+    }
+
     /// The output put together again; differentiable where this backward is recorded.
     pub(crate) fn into_tensor(self) -> Tensor<T> {
         match self.node {

@@ -1,5 +1,7 @@
 //! Functions of two tensors, element by element, with broadcasting.
 
+use super::derived::bound;
+use super::elementwise::{derived_gradients, gradient};
 use super::{Arithmetic, Caller, Float, Input, Numeric, joined};
 use crate::array::elementwise::{Zip, ZipAny, zip, zip_scalar};
 use crate::array::math::Math;
@@ -46,7 +48,7 @@ impl Binary {
 }
 
 /// The rules: from the operands `a` and `b` and the gradient `g` of the result, the gradients of
-/// the operands, each only where it is wanted.
+/// the operands, each only where it is wanted. What is not here has a derived rule.
 fn gradients<'a, T: Float>(
     op: Binary,
     a: impl Fn() -> &'a Tensor<T>,
@@ -55,35 +57,14 @@ fn gradients<'a, T: Float>(
     [left, right]: [bool; 2],
 ) -> [Option<Tensor<T>>; 2] {
     let da = |g: Tensor<T>| match op {
-        Binary::Add | Binary::Sub => g,
         Binary::Mul => g * b(),
         Binary::Div => g / b(),
-        // 0 where b is 0, also for a = 0, where a^(b-1) is infinite.
-        Binary::Pow => {
-            let (a, b) = (a(), b());
-            let flat = b.eq_scalar(T::ZERO);
-            flat.where_scalar(T::ZERO, &(g * b * a.pow(&(b - 1.0))))
-        }
-        // A tie shares the gradient.
-        Binary::Maximum => share(g, a(), b(), |a, b| a > b),
-        Binary::Minimum => share(g, a(), b(), |a, b| a < b),
+        _ => g,
     };
     let db = |g: Tensor<T>| match op {
-        Binary::Add => g,
         Binary::Sub => -g,
         Binary::Mul => g * a(),
-        Binary::Div => {
-            let b = b();
-            -(g * a() / b) / b
-        }
-        // 0 where a is 0 and b is not negative: 0^b is constant there.
-        Binary::Pow => {
-            let (a, b) = (a(), b());
-            let flat = a.eq_scalar(T::ZERO).and(&b.ge_scalar(T::ZERO));
-            flat.where_scalar(T::ZERO, &(g * a.pow(b) * a.ln()))
-        }
-        Binary::Maximum => share(g, b(), a(), |b, a| b > a),
-        Binary::Minimum => share(g, b(), a(), |b, a| b < a),
+        _ => g,
     };
     match (left, right) {
         (true, true) => [Some(da(g.clone())), Some(db(g))],
@@ -91,26 +72,6 @@ fn gradients<'a, T: Float>(
         (false, true) => [None, Some(db(g))],
         (false, false) => [None, None],
     }
-}
-
-/// The gradient where `wins(x, y)`, half of it where they tie.
-fn share<T: Float>(
-    g: Tensor<T>,
-    x: &Tensor<T>,
-    y: &Tensor<T>,
-    wins: impl Fn(T, T) -> bool,
-) -> Tensor<T> {
-    let half = T::from_f64(0.5);
-    let part = x.zip_values("share", y, |x, y| {
-        if wins(x, y) {
-            T::ONE
-        } else if x == y {
-            half
-        } else {
-            T::ZERO
-        }
-    });
-    g * part
 }
 
 /// The kernels, one for all number types.
@@ -158,6 +119,8 @@ kernels! {
 }
 
 impl<T: Math> Zip<T> for Pow {
+    const ELSEWHERE: bool = false;
+
     #[inline(always)]
     fn call<const FMA: bool>(self, a: T, b: T) -> T {
         a.v_pow::<FMA>(b)
@@ -165,6 +128,8 @@ impl<T: Math> Zip<T> for Pow {
 }
 
 impl<T: Math> Zip<T> for PowOf {
+    const ELSEWHERE: bool = false;
+
     #[inline(always)]
     fn call<const FMA: bool>(self, a: T, b: T) -> T {
         b.v_pow::<FMA>(a)
@@ -176,6 +141,8 @@ impl<T: Math> Zip<T> for PowOf {
 struct Integer(Binary, bool);
 
 impl<T: Arithmetic> Zip<T> for Integer {
+    const ELSEWHERE: bool = false;
+
     #[inline(always)]
     fn call<const FMA: bool>(self, a: T, b: T) -> T {
         let (a, b) = if self.1 { (b, a) } else { (a, b) };
@@ -253,8 +220,26 @@ pub(super) fn float<T: Float>(
         }
     }
     let shape = stretched.unwrap_or_else(|| left.tensor().shape_owned());
-    let value = left.consume(|a| right.consume(|b| zip(&shape, a, b, f, swapped)));
+    let value = match op {
+        Binary::Mul => unchanged(&left, &right, &shape),
+        _ => None,
+    };
+    let value = value.unwrap_or_else(|| compute(&shape, left, right, [f, swapped]));
     Ok(Tensor::output(value, node).with_lost(lost))
+}
+
+/// The product with a 1 that is shown as many, such as the gradient of a sum: the other operand.
+fn unchanged<T: Float>(
+    left: &Input<'_, T>,
+    right: &Input<'_, T>,
+    shape: &[usize],
+) -> Option<Value<T>> {
+    let (a, b) = (left.tensor().read(), right.tensor().read());
+    match (a.uniform(), b.uniform()) {
+        (Some(one), _) if one == T::ONE && b.shape() == shape => Some(b.into_owned()),
+        (_, Some(one)) if one == T::ONE && a.shape() == shape => Some(a.into_owned()),
+        _ => None,
+    }
 }
 
 /// Writes `f(a, b)` over `a`, if `a` is a temporary or small; the shapes are the same.
@@ -306,6 +291,11 @@ pub(super) fn pull<T: Float>(
 ) -> Result<[Option<Tensor<T>>; 2]> {
     let a = || a.as_ref().unwrap_or_else(|| unreachable!("`saves` names what the rules use"));
     let b = || b.as_ref().unwrap_or_else(|| unreachable!("`saves` names what the rules use"));
+    if let Some(derived) = op.derived()
+        && (op, wants) != (Binary::Div, [true, false])
+    {
+        return Ok(derived_gradients(derived, [a(), b()], g, wants));
+    }
     let grads = gradients(op, a, b, g, wants);
     let Some(shapes) = shapes else { return Ok(grads) };
     // The one place where broadcasting is undone.
@@ -357,20 +347,9 @@ pub(super) fn pull_scalar<T: Float>(
         (Binary::Pow, false) if s == T::ZERO => g * T::ZERO,
         (Binary::Pow, false) => g * x().pow(s - T::ONE) * s,
         (Binary::Pow, true) => g * x().rpow(s) * num_traits::Float::ln(s),
-        (Binary::Maximum, _) => share_scalar(g, x(), s, |x, s| x > s),
-        (Binary::Minimum, _) => share_scalar(g, x(), s, |x, s| x < s),
+        (Binary::Maximum | Binary::Minimum, _) => gradient(&bound(op, s), g, kept.map(Input::Own)),
     };
     Ok([Some(dx)])
-}
-
-fn share_scalar<T: Float>(
-    g: Tensor<T>,
-    x: &Tensor<T>,
-    s: T,
-    wins: impl Fn(T, T) -> bool,
-) -> Tensor<T> {
-    // A scalar bound is a constant, so a tie goes to the tensor.
-    share(g, x, &Tensor::new(Value::scalar(s)), |a, b| wins(a, b) || a == b)
 }
 
 /// For integers: no gradient, no power.

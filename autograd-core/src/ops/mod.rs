@@ -4,6 +4,7 @@ mod binary;
 pub(crate) mod chain;
 mod compare;
 mod create;
+mod derived;
 pub(crate) mod elementwise;
 mod index;
 mod inplace;

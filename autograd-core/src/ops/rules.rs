@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::elementwise::Handle;
-use super::{Binary, Float, binary as two, matmul as product};
+use super::{Binary, Float, Input, binary as two, matmul as product};
 use crate::array::matmul::{by_rows, plus_row};
 use crate::error::Result;
 use crate::graph::Tensor;
@@ -14,7 +14,7 @@ pub(crate) fn function<T: Float>(
     dy: Tensor<T>,
     saved: Option<&Tensor<T>>,
 ) -> Tensor<T> {
-    super::elementwise::gradient(op, dy, saved)
+    super::elementwise::gradient(op, dy, saved.map(Input::Ref))
 }
 
 /// `da` and `db` of `a op b`, of their own shapes.

@@ -1,6 +1,8 @@
 //! The loops: each rule in one pass over memory, compiled once for each float type in this crate.
+//! Threads share long ones, chunk by chunk; the chunks depend on the length alone.
 
 use crate::array::simd::{Kernel, dispatch};
+use crate::array::threads::{each_chunk, each_chunks};
 use crate::ops::Float;
 
 /// The element types that parameters have.
@@ -14,11 +16,22 @@ pub(crate) trait Kernels: Float {
     fn limit(data: &mut [Self], limit: Self);
 }
 
+/// Elements that one thread takes at once.
+const CHUNK: usize = 32 * 1024;
+
+/// The part of a slice that goes with a chunk of another one.
+fn part<T>(data: &[T], chunk: usize, len: usize) -> &[T] {
+    &data[chunk * CHUNK..][..len]
+}
+
 macro_rules! kernels {
     ($($t:ty)*) => {$(
         impl Kernels for $t {
             fn sgd(parameter: &mut [Self], gradient: &[Self], by: Sgd<Self>) {
-                dispatch(SgdPlain { parameter, gradient, by });
+                each_chunk(parameter, CHUNK, |chunk, parameter| {
+                    let gradient = part(gradient, chunk, parameter.len());
+                    dispatch(SgdPlain { parameter, gradient, by });
+                });
             }
             fn sgd_momentum(
                 parameter: &mut [Self],
@@ -26,27 +39,37 @@ macro_rules! kernels {
                 buffer: &mut [Self],
                 by: Sgd<Self>,
             ) {
-                dispatch(SgdMomentum { parameter, gradient, buffer, by });
+                each_chunks([parameter, buffer], CHUNK, |chunk, [parameter, buffer]| {
+                    let gradient = part(gradient, chunk, parameter.len());
+                    dispatch(SgdMomentum { parameter, gradient, buffer, by });
+                });
             }
             fn adam(
                 parameter: &mut [Self],
                 gradient: &[Self],
-                moments: [&mut [Self]; 2],
+                [mean, square]: [&mut [Self]; 2],
                 by: Adam<Self>,
             ) {
-                dispatch(AdamPass { parameter, gradient, moments, by });
+                each_chunks([parameter, mean, square], CHUNK, |chunk, [parameter, mean, square]| {
+                    let gradient = part(gradient, chunk, parameter.len());
+                    dispatch(AdamPass { parameter, gradient, moments: [mean, square], by });
+                });
             }
             fn sum_of_squares(data: &[Self]) -> f64 {
-                dispatch(SumOfSquares(data))
+                let mut sums = vec![0.0; data.len().div_ceil(CHUNK)];
+                each_chunk(&mut sums, 1, |chunk, sum| {
+                    let from = chunk * CHUNK;
+                    sum[0] = dispatch(SumOfSquares(&data[from..data.len().min(from + CHUNK)]));
+                });
+                sums.iter().sum()
             }
             fn multiply(data: &mut [Self], factor: Self) {
-                dispatch(Each(data, |x| x * factor));
+                each_chunk(data, CHUNK, |_, data| dispatch(Each(data, |x| x * factor)));
             }
             fn limit(data: &mut [Self], limit: Self) {
                 // Written so that NaN stays.
-                dispatch(Each(data, |x| {
-                    if x > limit { limit } else if x < -limit { -limit } else { x }
-                }));
+                let limited = |x| if x > limit { limit } else if x < -limit { -limit } else { x };
+                each_chunk(data, CHUNK, |_, data| dispatch(Each(data, limited)));
             }
         }
     )*};

@@ -13,8 +13,6 @@
 //! last bit or two. NaN gives NaN, odd functions keep the sign of zero, and subnormal arguments and
 //! results are as accurate as others.
 
-#![allow(dead_code, reason = "a complete set, whichever part of it the engine uses today")]
-
 mod f32;
 mod f64;
 mod real;

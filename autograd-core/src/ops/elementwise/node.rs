@@ -3,9 +3,9 @@
 use std::panic::Location;
 use std::sync::Arc;
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
-use super::op::Handle;
+use super::op::{Handle, Op};
 use super::{Caller, Float, Outputs};
 use crate::array::shape::copied;
 use crate::array::{Shape, Value};
@@ -15,6 +15,30 @@ use crate::graph::{
     AnyTensor, At, Edge, Keep, Keeps, Lost, NodeRef, Packing, Pull, Push, Rule, Slot, Slots, State,
     Tensor, Visit, is_grad_enabled,
 };
+
+/// The gradients of two operands from the operands and the gradient of the result, as far as they
+/// are wanted, by an op that keeps its inputs.
+pub(in crate::ops) fn derived_gradients<T: Float>(
+    op: &'static dyn Op<T>,
+    operands: [&Tensor<T>; 2],
+    dy: Tensor<T>,
+    wanted: [bool; 2],
+) -> [Option<Tensor<T>>; 2] {
+    let shape = dy.shape_owned();
+    let framed = operands.iter().any(|x| x.shape() != shape.as_slice()).then(|| {
+        let shapes = operands.iter().map(|x| x.shape_owned()).collect();
+        let target = (shape.clone(), shape.clone());
+        Box::new(Framed {
+            frame: Frame { shape: shape.clone(), targets: smallvec![target] },
+            shapes,
+        })
+    });
+    let edges = operands.iter().map(|x| Edge::None(x.absent())).collect();
+    let node = ElementwiseNode { op: Handle::Static(op), edges, kept: State::default(), framed };
+    let given = operands.into_iter().cloned().chain([dy]).map(Some).collect();
+    let mut grads = node.gradients(given, &[], &wanted, (shape, Location::caller())).into_iter();
+    std::array::from_fn(|_| grads.next().flatten())
+}
 
 /// What differs from call to call: the shapes where inputs are stretched or results added up.
 /// Elsewhere all shapes are one, and there is no frame.
@@ -63,11 +87,10 @@ pub(super) fn call<T: Float>(
         true => x.edge(),
         false => Edge::None(x.absent()),
     };
-    // What is not read is not kept. An op with parameters is made anew in each call: finding that
-    // out would cost more than the call.
-    let lasts = matches!(op, Handle::Static(_)) || op.compiled_backward().is_none();
-    let reads = lasts.then(|| op.reads());
-    let read = |at: usize| reads.is_none_or(|reads| reads[at]);
+    let wants = reals.iter().zip(info.differentiable.iter()).filter(|(_, wants)| **wants);
+    let wants = wants.map(|(x, _)| !x.stop_gradient());
+    let keeps = op.lasts().then(|| op.keeps(wants));
+    let read = |at: usize| keeps.as_ref().is_none_or(|keeps| keeps(at));
     let kept = Kept {
         reals: (info.keeps_reals.iter().enumerate())
             .map(|(at, &i)| read(at).then(|| Keep::input(i as u8, reals[i])))
@@ -196,19 +219,22 @@ fn small<'a, T: Float>(
     for mask in masks {
         conditions.push(mask.fixed()?.as_padded_inline()?);
     }
+    let lengths = reals.iter().map(|x| x.len()).chain(conditions.iter().map(|m| m.len()));
+    let lengths = [len, lengths.fold(first.len(), usize::min)];
     if let [true] = wanted {
         let mut y = Value::full(copied(shape), T::ZERO);
-        run_block(formula, len, &reals, &conditions, y.as_padded_mut_slice()?);
+        run_block(formula, lengths, &reals, &conditions, y.as_padded_mut_slice()?);
         return Some(SmallVec::from_iter([Some(Tensor::new(y))]));
     }
     let stride = block_of(wanted.len());
-    let mut out = vec![T::ZERO; wanted.len() * stride];
-    run_block(formula, len, &reals, &conditions, &mut out);
-    let result = |(k, wanted): (usize, &bool)| {
-        let data = &out[k * stride..][..len];
-        wanted.then(|| Tensor::new(Value::from_slice(copied(shape), data)))
-    };
-    Some(wanted.iter().enumerate().map(result).collect())
+    Some(T::with_scratch(wanted.len() * stride, |out| {
+        run_block(formula, lengths, &reals, &conditions, out);
+        let result = |(k, wanted): (usize, &bool)| {
+            let data = &out[k * stride..][..len];
+            wanted.then(|| Tensor::new(Value::from_slice(copied(shape), data)))
+        };
+        wanted.iter().enumerate().map(result).collect()
+    }))
 }
 
 /// What backward gets.
@@ -267,7 +293,7 @@ impl<T: Float> Slot for Output<T> {
     }
 }
 
-struct ElementwiseNode<T: Float> {
+pub(super) struct ElementwiseNode<T: Float> {
     op: Handle<T>,
     /// One for each input that is a number.
     edges: SmallVec<[Edge; 2]>,
@@ -316,23 +342,8 @@ impl<T: Float> Rule for ElementwiseNode<T> {
 
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
         let kept = self.kept.copied(&push.at(), Kept::visit)?;
-        let (mut operands, masks) = self.unpack(kept, &push.at())?;
-        let op = Handle::Shared(self.op.tangents_op());
-        let mut tangents: SmallVec<[Tensor<T>; 4]> = SmallVec::new();
-        let slots = self.inputs().map(|(i, _)| push.tangents[i].take().and_then(T::unwrap));
-        let slots: SmallVec<[_; 4]> = slots.collect();
-        operands.extend(slots);
-        let shape = operands.iter().flatten().next().map(|operand| operand.shape_owned());
-        let Some(shape) = shape else { return Ok(None) };
-        for operand in operands {
-            // What is absent does not change, or changes nothing.
-            tangents.push(operand.unwrap_or_else(|| self.zeros(&shape)));
-        }
-        let reals: SmallVec<[&Tensor<T>; 4]> = tangents.iter().collect();
-        let masks: SmallVec<[&Tensor<bool>; 2]> = masks.iter().collect();
-        let frame = self.framed.as_ref().map(|framed| framed.frame.clone());
-        let pushed = call(&op, &reals, &masks, frame, push.node.location);
-        Ok(Some(pushed.into_iter().map(|tangent| Some(T::wrap(tangent))).collect()))
+        let (operands, masks) = self.unpack(kept, &push.at())?;
+        Ok(self.pushed(operands, &masks, push))
     }
 
     fn pack(&mut self, packing: &Packing<'_>) {
@@ -344,9 +355,42 @@ impl<T: Float> Rule for ElementwiseNode<T> {
     }
 }
 
-type Operands<T> = (SmallVec<[Option<Tensor<T>>; 4]>, SmallVec<[Tensor<bool>; 2]>);
+/// The numbers that backward gets.
+type Reals<T> = SmallVec<[Option<Tensor<T>>; 4]>;
+type Operands<T> = (Reals<T>, SmallVec<[Tensor<bool>; 2]>);
 
 impl<T: Float> ElementwiseNode<T> {
+    /// Of an op whose operands all have one shape; it keeps nothing itself.
+    pub(super) fn bare(op: &Handle<T>, edges: &[Edge]) -> Self {
+        let edges = edges.iter().cloned().collect();
+        Self { op: op.clone(), edges, kept: State::default(), framed: None }
+    }
+
+    /// The tangents of the outputs from those of the inputs.
+    pub(super) fn pushed(
+        &self,
+        mut operands: Reals<T>,
+        masks: &[Tensor<bool>],
+        push: &mut Push<'_>,
+    ) -> Option<Slots> {
+        let op = Handle::Shared(self.op.tangents_op());
+        let mut tangents: SmallVec<[Tensor<T>; 4]> = SmallVec::new();
+        let slots = self.inputs().map(|(i, _)| push.tangents[i].take().and_then(T::unwrap));
+        let slots: SmallVec<[_; 4]> = slots.collect();
+        operands.extend(slots);
+        let shape = operands.iter().flatten().next().map(|operand| operand.shape_owned());
+        let shape = shape?;
+        for operand in operands {
+            // What is absent does not change, or changes nothing.
+            tangents.push(operand.unwrap_or_else(|| self.zeros(&shape)));
+        }
+        let reals: SmallVec<[&Tensor<T>; 4]> = tangents.iter().collect();
+        let masks: SmallVec<[&Tensor<bool>; 2]> = masks.iter().collect();
+        let frame = self.framed.as_ref().map(|framed| framed.frame.clone());
+        let pushed = call(&op, &reals, &masks, frame, push.node.location);
+        Some(pushed.into_iter().map(|tangent| Some(T::wrap(tangent))).collect())
+    }
+
     /// The inputs that have a gradient: their positions and edges.
     fn inputs(&self) -> impl Iterator<Item = (usize, &Edge)> {
         let all = self.edges.iter().enumerate().zip(self.op.info().differentiable.iter());
@@ -385,9 +429,9 @@ impl<T: Float> ElementwiseNode<T> {
     }
 
     /// The gradients of the differentiable inputs, as far as they are wanted.
-    fn gradients(
+    pub(super) fn gradients(
         &self,
-        operands: SmallVec<[Option<Tensor<T>>; 4]>,
+        operands: Reals<T>,
         masks: &[Tensor<bool>],
         wanted: &[bool],
         (shape, caller): (Shape, &'static Location<'static>),

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use smallvec::SmallVec;
 
 use crate::formula::{Dual, Formula, Lane, Program, Real, Traced, Written, trace, trace_given};
+use crate::graph::ForwardMode;
 
 /// What is the same in every call of an op.
 #[doc(hidden)]
@@ -71,7 +72,7 @@ pub trait Op<T>: Send + Sync {
 pub struct Found {
     backward: OnceLock<Arc<Traceable>>,
     tangents: OnceLock<Arc<Traceable>>,
-    reads: OnceLock<SmallVec<[bool; 8]>>,
+    reads: OnceLock<SmallVec<[u64; 4]>>,
 }
 
 impl Found {
@@ -136,14 +137,38 @@ impl<T> dyn Op<T> {
         Arc::clone(self.found().tangents.get_or_init(make))
     }
 
-    /// Which inputs and outputs of those that it keeps backward depends on.
-    pub(super) fn reads(&self) -> &[bool] {
+    /// For each input and output of those that it keeps: which gradients depend on it, a bit each.
+    pub(super) fn reads(&self) -> &[u64] {
         self.found().reads.get_or_init(|| {
-            let read = self.backward(&vec![true; self.gradients()]).reads();
+            let gradients = self.gradients();
+            let backward = self.backward(&vec![true; gradients]);
             let kept = self.given() - self.info().gradients.len();
-            (0..kept).map(|i| read.contains(&(i as u32))).collect()
+            let mut reads = SmallVec::from_elem(0, kept);
+            for gradient in 0..gradients {
+                let only: Vec<bool> = (0..gradients).map(|other| other == gradient).collect();
+                let read = backward.with_outputs(&only).reads();
+                let read = read.into_iter().filter(|&at| (at as usize) < kept);
+                read.for_each(|at| reads[at as usize] |= bit(gradient));
+            }
+            reads
         })
     }
+
+    /// What of its inputs and outputs a call keeps, by position in what backward gets: what a
+    /// gradient that is wanted depends on.
+    pub(super) fn keeps(&self, wanted: impl Iterator<Item = bool>) -> impl Fn(usize) -> bool {
+        let wanted = wanted.enumerate().filter(|(_, wanted)| *wanted);
+        let wanted = wanted.fold(0, |all, (gradient, _)| all | bit(gradient));
+        // Tangents are made of all gradients, though those that are not wanted count nothing.
+        let wanted = if ForwardMode::is_on() { u64::MAX } else { wanted };
+        let reads = self.reads();
+        move |at| reads[at] & wanted != 0
+    }
+}
+
+/// The last bit stands for all gradients from there on.
+fn bit(gradient: usize) -> u64 {
+    1 << gradient.min(63)
 }
 
 /// An op, as calls and nodes hold it.
@@ -161,6 +186,15 @@ impl<T> Clone for Handle<T> {
             Self::Static(op) => Self::Static(*op),
             Self::Shared(op) => Self::Shared(Arc::clone(op)),
         }
+    }
+}
+
+impl<T> Handle<T> {
+    /// Whether it serves more calls than one, or has made its programs already. An op with
+    /// parameters is made anew in each call: to find out what it reads would cost more than the
+    /// call.
+    pub(super) fn lasts(&self) -> bool {
+        matches!(self, Self::Static(_)) || self.compiled_backward().is_none()
     }
 }
 

@@ -53,7 +53,7 @@ fn compute<T: Float>(formula: &dyn Formula<T>, x: Input<'_, T>) -> Tensor<T> {
         && let Some(data) = x.tensor().fixed().and_then(Value::as_padded_inline)
         && let Some(mut y) = x.tensor().small_copy()
     {
-        let run = |y: &mut [T]| run_block(formula, len, &[data], &[], y);
+        let run = |y: &mut [T]| run_block(formula, [len, y.len()], &[data], &[], y);
         let run = |y: &mut Value<T>| y.as_padded_mut_slice().map(run).is_some();
         if y.try_in_place(run, || None) {
             return y;
@@ -65,27 +65,30 @@ fn compute<T: Float>(formula: &dyn Formula<T>, x: Input<'_, T>) -> Tensor<T> {
     }
 }
 
-/// In one pass over operands of one shape, in any layout.
+/// In one pass over operands of one shape, in any layout; `before` stands before the other one.
 fn passed<T: Float>(
     formula: &dyn Formula<T>,
-    before: Option<&Value<T>>,
+    mut before: Option<Arg<'_, T>>,
     x: Arg<'_, T>,
 ) -> Value<T> {
-    let value = match &x {
-        Arg::Own(value) => value,
-        Arg::Ref(value) => *value,
+    let shape = copied(x.get().shape());
+    let over = match &mut before {
+        Some(Arg::Own(value)) => value.as_mut_slice().is_some(),
+        _ => false,
     };
-    let shape = copied(value.shape());
     // Most lie row-major.
-    let slice = before.map(Value::as_slice);
-    if let (Some(x), None | Some(Some(_))) = (value.as_slice(), slice) {
+    let slice = before.as_ref().map(|before| before.get().as_slice());
+    if let (Some(x), None | Some(Some(_)), false) = (x.get().as_slice(), slice, over) {
         return Value::written(shape, |out| run_onto(formula, slice.flatten(), x, out));
     }
-    let x = match x {
-        Arg::Own(value) => Operand::Own(value),
-        Arg::Ref(value) => Operand::Ref(value),
-    };
-    let operands = before.map(Operand::Ref).into_iter().chain([x]).collect();
+    if let (Some(element), None) = (x.get().uniform(), &before) {
+        let mut result = Value::scalar(element);
+        if let Some(data) = result.as_mut_slice() {
+            run_over(formula, 1, None, data);
+        }
+        return result.broadcast_to(&shape);
+    }
+    let operands = before.into_iter().chain([x]).map(Operand::from).collect();
     let results = pass(&shape, operands, &[], &[Some(copied(&shape))], formula);
     let result = results.into_iter().next().flatten();
     result.unwrap_or_else(|| unreachable!("the only result is wanted"))
@@ -98,7 +101,7 @@ fn pull<T: Float>(op: Handle<T>, dy: Tensor<T>, _: [bool; 1]) -> Grads<T> {
 }
 
 fn pull_input<T: Float>((op, x): (Handle<T>, Tensor<T>), dy: Tensor<T>, _: [bool; 1]) -> Grads<T> {
-    Ok([Some(gradient(&op, dy, Some(&x)))])
+    Ok([Some(gradient(&op, dy, Some(Input::Own(x))))])
 }
 
 fn pull_output<T: Float>(
@@ -107,34 +110,32 @@ fn pull_output<T: Float>(
     _: [bool; 1],
 ) -> Grads<T> {
     if is_grad_enabled() {
-        return Ok([Some(gradient(&op, dy, Some(&y.into_tensor())))]);
+        return Ok([Some(gradient(&op, dy, Some(Input::Own(y.into_tensor()))))]);
     }
-    Ok([Some(fused(&op, dy, Some(&y.read())))])
+    Ok([Some(fused(&op, dy, Some(Input::Own(y.into_value()))))])
 }
 
 /// `dx` from `dy` and what backward reads besides.
 pub(in crate::ops) fn gradient<T: Float>(
     op: &Handle<T>,
     dy: Tensor<T>,
-    saved: Option<&Tensor<T>>,
+    saved: Option<Input<'_, T>>,
 ) -> Tensor<T> {
     if !is_grad_enabled() {
-        return match saved {
-            Some(saved) => fused(op, dy, Some(&saved.read())),
-            None => fused(op, dy, None),
-        };
+        return fused(op, dy, saved);
     }
     let backward = Handle::Shared(op.backward_op(&[true]));
     let caller = std::panic::Location::caller();
-    let dx = match saved {
-        Some(saved) => call(&backward, &[saved, &dy], &[], None, caller),
+    let dx = match &saved {
+        Some(saved) => call(&backward, &[saved.tensor(), &dy], &[], None, caller),
         None => call(&backward, &[&dy], &[], None, caller),
     };
     dx.into_iter().next().unwrap_or_else(|| unreachable!("backward has one result"))
 }
 
-/// In one pass, in the gradient's own buffer where nobody else holds it.
-fn fused<T: Float>(op: &Handle<T>, dy: Tensor<T>, saved: Option<&Value<T>>) -> Tensor<T> {
+/// In one pass: in the gradient's own buffer where nobody else holds it, else in that of what was
+/// saved.
+fn fused<T: Float>(op: &Handle<T>, dy: Tensor<T>, saved: Option<Input<'_, T>>) -> Tensor<T> {
     let program;
     let formula: &dyn Formula<T> = match op.compiled_backward() {
         Some(formula) => formula,
@@ -145,13 +146,20 @@ fn fused<T: Float>(op: &Handle<T>, dy: Tensor<T>, saved: Option<&Value<T>>) -> T
     };
     let mut dy = Input::Own(dy);
     let len = dy.tensor().len();
-    let before = saved.map(|saved| saved.as_padded_inline().or_else(|| saved.as_slice()));
-    // Where it has no slice, it lies in another order.
-    if let None | Some(Some(_)) = before {
-        match dy.try_in_place(|dy| run_over(formula, len, before.flatten(), dy), || None) {
-            Ok(done) => return done,
-            Err(other) => dy = other,
+    {
+        let read = saved.as_ref().map(|saved| saved.tensor().read());
+        let before = read.as_ref().map(|saved| saved.as_padded_inline().or(saved.as_slice()));
+        // Where it has no slice, it lies in another order.
+        if let None | Some(Some(_)) = before {
+            match dy.try_in_place(|dy| run_over(formula, len, before.flatten(), dy), || None) {
+                Ok(done) => return done,
+                Err(other) => dy = other,
+            }
         }
     }
-    Tensor::new(dy.consume(|dy| passed(formula, saved, dy)))
+    let value = match saved {
+        Some(saved) => saved.consume(|saved| dy.consume(|dy| passed(formula, Some(saved), dy))),
+        None => dy.consume(|dy| passed(formula, None, dy)),
+    };
+    Tensor::new(value)
 }

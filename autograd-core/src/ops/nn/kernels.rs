@@ -4,6 +4,7 @@
 use super::super::Float;
 use super::window::Plan;
 use crate::array::simd::{Kernel, dispatch};
+use crate::array::threads::each_chunk;
 
 macro_rules! doors {
     ($(fn $name:ident($($arg:ident: $t:ty),*) $(-> $out:ty)?;)*) => {
@@ -23,8 +24,8 @@ macro_rules! doors {
 }
 
 doors! {
-    fn softmax(rows: &mut [Self], n: usize);
-    fn log_softmax(rows: &mut [Self], n: usize);
+    fn softmax(rows: &mut [Self], from: &[Self], n: usize);
+    fn log_softmax(rows: &mut [Self], from: &[Self], n: usize);
     fn softmax_pull(dy: &mut [Self], y: &[Self], n: usize);
     fn log_softmax_pull(dy: &mut [Self], y: &[Self], n: usize);
     fn log_sum_exp(rows: &[Self], n: usize) -> Vec<Self>;
@@ -35,6 +36,16 @@ doors! {
     fn unfold(plan: &Plan, data: &[Self], out: &mut Vec<Self>);
     fn fold(plan: &Plan, columns: &[Self], out: &mut [Self]);
     fn window_best(plan: &Plan, data: &[Self]) -> (Vec<Self>, Vec<i64>);
+}
+
+/// Elements, in whole rows, that one thread takes at once.
+const CHUNK: usize = 16 * 1024;
+/// Elements, in whole rows, that are copied before they are computed with.
+const BLOCK: usize = 2048;
+
+/// As many rows of `n` elements as about `most` elements are, in elements.
+fn whole_rows(n: usize, most: usize) -> usize {
+    (most / n.max(1)).max(1) * n.max(1)
 }
 
 /// Elements that are joined side by side; a constant, so that sums are the same on every CPU.
@@ -115,14 +126,22 @@ impl<T: Float, F: RowPair<T>> Kernel for RowPairs<'_, T, F> {
 
 macro_rules! row_kernels {
     ($($name:ident |$row:ident| $body:block)*) => {$(
-        fn $name<T: Float>(rows: &mut [T], n: usize) {
+        /// Writes over `rows`, from rows that lie elsewhere.
+        fn $name<T: Float>(rows: &mut [T], from: &[T], n: usize) {
             #[derive(Clone, Copy)]
             struct Body;
             impl<T: Float> Row<T> for Body {
                 #[inline(always)]
                 fn call<const FMA: bool>(self, $row: &mut [T]) $body
             }
-            dispatch(Rows(rows, n, Body));
+            let (chunk, block) = (whole_rows(n, CHUNK), whole_rows(n, BLOCK));
+            each_chunk(rows, chunk, |index, rows| {
+                let from = &from[index * chunk..][..rows.len()];
+                for (rows, from) in rows.chunks_mut(block).zip(from.chunks(block)) {
+                    rows.copy_from_slice(from);
+                    dispatch(Rows(rows, n, Body));
+                }
+            });
         }
     )*};
 }
@@ -136,7 +155,10 @@ macro_rules! row_pair_kernels {
                 #[inline(always)]
                 fn call<const FMA: bool>(self, $row: &mut [T], $other: &[T]) $body
             }
-            dispatch(RowPairs(rows, others, n, Body));
+            let chunk = whole_rows(n, CHUNK);
+            each_chunk(rows, chunk, |index, rows| {
+                dispatch(RowPairs(rows, &others[index * chunk..][..rows.len()], n, Body));
+            });
         }
     )*};
 }
@@ -190,7 +212,7 @@ row_pair_kernels! {
     }
 }
 
-struct LogSumExp<'a, T>(&'a [T], usize, &'a mut Vec<T>);
+struct LogSumExp<'a, T>(&'a [T], usize, &'a mut [T]);
 
 impl<T: Float> Kernel for LogSumExp<'_, T> {
     type Output = ();
@@ -198,19 +220,22 @@ impl<T: Float> Kernel for LogSumExp<'_, T> {
     #[inline(always)]
     fn run<const FMA: bool>(self) {
         let Self(rows, n, out) = self;
-        for row in rows.chunks_exact(n.max(1)) {
+        for (row, out) in rows.chunks_exact(n.max(1)).zip(out) {
             let max = greatest(row);
             let sum = joined(row, T::ZERO, |x| exp::<T, FMA>(x - max), T::plus);
             // An infinite maximum is the result itself.
             let finite = num_traits::Float::is_finite(max);
-            out.push(if finite { max + sum.v_ln::<FMA>() } else { max });
+            *out = if finite { max + sum.v_ln::<FMA>() } else { max };
         }
     }
 }
 
 fn log_sum_exp<T: Float>(rows: &[T], n: usize) -> Vec<T> {
-    let mut out = Vec::with_capacity(rows.len() / n.max(1));
-    dispatch(LogSumExp(rows, n, &mut out));
+    let mut out = vec![T::ZERO; rows.len() / n.max(1)];
+    let chunk = whole_rows(n, CHUNK);
+    each_chunk(&mut out, chunk / n.max(1), |index, out| {
+        dispatch(LogSumExp(&rows[index * chunk..], n, out));
+    });
     out
 }
 
@@ -232,7 +257,10 @@ impl<T: Float> Kernel for SoftmaxScaled<'_, T> {
 
 /// `exp(x - sum) * scale`, each row with its own log-sum-exp.
 fn softmax_scaled<T: Float>(rows: &mut [T], sums: &[T], n: usize, scale: T) {
-    dispatch(SoftmaxScaled(rows, sums, n, scale));
+    let chunk = whole_rows(n, CHUNK);
+    each_chunk(rows, chunk, |index, rows| {
+        dispatch(SoftmaxScaled(rows, &sums[index * (chunk / n.max(1))..], n, scale));
+    });
 }
 
 struct Each<'a, T, F>(&'a mut [T], F);
@@ -249,16 +277,20 @@ impl<T: Float, F: Fn(T) -> T> Kernel for Each<'_, T, F> {
     }
 }
 
+fn each<T: Float>(data: &mut [T], f: impl Fn(T) -> T + Copy + Sync) {
+    each_chunk(data, 4 * CHUNK, |_, data| dispatch(Each(data, f)));
+}
+
 fn leaky_relu<T: Float>(data: &mut [T], slope: T) {
-    dispatch(Each(data, |x: T| if x > T::ZERO { x } else { x * slope }));
+    each(data, |x| if x > T::ZERO { x } else { x * slope });
 }
 
 fn leaky_factor<T: Float>(data: &mut [T], slope: T) {
-    dispatch(Each(data, |x: T| if x > T::ZERO { T::ONE } else { slope }));
+    each(data, |x| if x > T::ZERO { T::ONE } else { slope });
 }
 
 fn keep_where_above<T: Float>(data: &mut [T], limit: T, scale: T) {
-    dispatch(Each(data, |x: T| if x >= limit { scale } else { T::ZERO }));
+    each(data, |x| if x >= limit { scale } else { T::ZERO });
 }
 
 /// Each window of each channel as a column.

@@ -4,7 +4,7 @@ use std::panic::Location;
 
 use super::super::trace::{self, Call};
 use super::super::{Caller, Float, expect};
-use super::{copied, writable};
+use super::writable;
 use crate::array::shape::{axes as check_axes, axis as check_axis};
 use crate::array::{Shape, Value};
 use crate::error::Result;
@@ -53,13 +53,15 @@ fn run<T: Float>(op: Softmax, x: &Tensor<T>, axis: isize, caller: Caller) -> Res
 /// Along the last axis.
 fn last<T: Float>(op: Softmax, x: &Tensor<T>, caller: Caller) -> Tensor<T> {
     let n = x.shape()[x.ndim() - 1];
-    let mut value = copied(&x.read());
-    if let Some(rows) = value.as_mut_slice() {
-        match op {
-            Softmax::Plain => T::softmax(rows, n),
-            Softmax::Log => T::log_softmax(rows, n),
-        }
-    }
+    let value = {
+        let x = x.read();
+        let x = x.contiguous();
+        let from = x.as_slice().unwrap_or(&[]);
+        Value::written(Shape::from_slice(x.shape()), |rows| match op {
+            Softmax::Plain => T::softmax(rows, from, n),
+            Softmax::Log => T::log_softmax(rows, from, n),
+        })
+    };
     if !x.is_recorded() {
         return unrecorded(op.name(), caller, [x], value);
     }

@@ -1,0 +1,125 @@
+//! Operands read block by block in row-major order, whatever their layout.
+
+use smallvec::SmallVec;
+
+use super::{Storable, Value};
+
+/// Where the blocks of an operand come from.
+pub(crate) enum Feed<'a, T: Storable> {
+    /// Row-major data.
+    Slice(&'a [T]),
+    /// One number for all elements.
+    Same(Vec<T>, T),
+    /// Anything else, gathered into a block.
+    Gathered(&'a [T], Walk, Vec<T>),
+    /// A copy of what will be written over.
+    Over(Vec<T>),
+}
+
+impl<'a, T: Storable> Feed<'a, T> {
+    /// From element `start` on.
+    pub(crate) fn new(value: &'a Value<T>, shape: &[usize], start: usize) -> Self {
+        if value.shape() == shape
+            && let Some(data) = value.as_slice()
+        {
+            return Self::Slice(data);
+        }
+        let walk = Walk::new(shape, &value.strides_as(shape), start);
+        match walk.axes.as_slice() {
+            [] | [(_, 0)] => {
+                Self::Same(Vec::new(), value.raw().first().copied().unwrap_or(T::ZERO))
+            }
+            [(n, 1)] if value.raw().len() >= *n => Self::Slice(&value.raw()[..*n]),
+            _ => Self::Gathered(value.raw(), walk, Vec::new()),
+        }
+    }
+
+    pub(crate) fn copy(&mut self, block: &[T]) {
+        if let Self::Over(copy) = self {
+            copy.clear();
+            copy.extend_from_slice(block);
+        }
+    }
+
+    /// Makes the next `n` elements ready.
+    pub(crate) fn advance(&mut self, n: usize) {
+        match self {
+            Self::Slice(_) | Self::Over(_) => {}
+            // The first block is the longest.
+            Self::Same(block, element) => {
+                if block.is_empty() {
+                    block.resize(n, *element);
+                }
+            }
+            Self::Gathered(raw, walk, block) => {
+                block.clear();
+                walk.runs(n, |start, n, step| match step {
+                    1 => block.extend_from_slice(&raw[start..start + n]),
+                    0 => block.extend(std::iter::repeat_n(raw[start], n)),
+                    _ => block.extend((0..n).map(|i| raw[start + i * step])),
+                });
+            }
+        }
+    }
+
+    pub(crate) fn block(&self, start: usize, n: usize) -> &[T] {
+        match self {
+            Self::Slice(data) => &data[start..start + n],
+            Self::Same(block, _) | Self::Gathered(_, _, block) | Self::Over(block) => &block[..n],
+        }
+    }
+}
+
+/// Walks the elements of a strided operand in row-major order, a block at a time.
+pub(crate) struct Walk {
+    /// Merged axes, innermost last: length and step.
+    axes: SmallVec<[(usize, usize); 4]>,
+    /// The position on each axis.
+    index: SmallVec<[usize; 4]>,
+}
+
+impl Walk {
+    /// From element `start` on.
+    pub(crate) fn new(shape: &[usize], strides: &[usize], mut start: usize) -> Self {
+        let mut axes: SmallVec<[(usize, usize); 4]> = SmallVec::new();
+        for (&n, &step) in shape.iter().zip(strides) {
+            if n == 1 {
+                continue;
+            }
+            match axes.last_mut() {
+                Some((m, outer)) if *outer == step * n => {
+                    *m *= n;
+                    *outer = step;
+                }
+                _ => axes.push((n, step)),
+            }
+        }
+        let mut index = SmallVec::from_elem(0, axes.len());
+        for (index, &(n, _)) in index.iter_mut().zip(&axes).rev() {
+            *index = start % n.max(1);
+            start /= n.max(1);
+        }
+        Self { axes, index }
+    }
+
+    /// Calls `run(start, length, step)` for each run of the next `count` elements.
+    pub(crate) fn runs(&mut self, mut count: usize, mut run: impl FnMut(usize, usize, usize)) {
+        let Some((&(inner, step), outer)) = self.axes.split_last() else {
+            return run(0, count, 1);
+        };
+        let last = outer.len();
+        while count > 0 {
+            let row: usize = outer.iter().zip(&self.index).map(|((_, s), i)| s * i).sum();
+            let n = count.min(inner - self.index[last]);
+            run(row + self.index[last] * step, n, step);
+            count -= n;
+            self.index[last] += n;
+            let mut axis = last;
+            while axis > 0 && self.index[axis] == self.axes[axis].0 {
+                self.index[axis] = 0;
+                axis -= 1;
+                self.index[axis] += 1;
+            }
+        }
+    }
+}

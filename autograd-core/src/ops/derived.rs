@@ -1,0 +1,129 @@
+//! Functions of two tensors whose rules are derived from their formulas, as those of users' ops are:
+//! both gradients in one pass. Sums and products have shorter rules in [`binary`](super::binary).
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::elementwise::{Handle, Info, Op, Pair, Reduction, pulled};
+use super::{Binary, Float};
+use crate::formula::{Compiled, Dual, Lane, Lanewise, Mask, Program, Real};
+
+/// From `a`, `b` and the gradient of the result: the gradients of `a` and `b`.
+struct Derived<F>(F);
+
+impl<F: Lanewise<2, 0, 1>> Lanewise<3, 0, 2> for Derived<F> {
+    #[inline(always)]
+    fn call<L: Lane>(&self, [a, b, dy]: [Real<L>; 3], _: [Mask<L>; 0]) -> [Real<L>; 2] {
+        let along = |a, b| self.0.call::<Dual<L>>([a, b], []);
+        let of_a = along(Real::moving(a, 1.0), Real::constant(b));
+        let of_b = along(Real::constant(a), Real::moving(b, 1.0));
+        [pulled(&of_a, &[dy]), pulled(&of_b, &[dy])]
+    }
+}
+
+/// The same of `a` and a number: that of `a` alone.
+struct DerivedWith<F>(F, f64);
+
+impl<F: Lanewise<2, 0, 1>> Lanewise<2, 0, 1> for DerivedWith<F> {
+    #[inline(always)]
+    fn call<L: Lane>(&self, [a, dy]: [Real<L>; 2], _: [Mask<L>; 0]) -> [Real<L>; 1] {
+        let result = self.0.call::<Dual<L>>([Real::moving(a, 1.0), Real::from(self.1)], []);
+        [pulled(&result, &[dy])]
+    }
+}
+
+/// A function and a number on its right.
+struct With<F>(F, f64);
+
+impl<F: Lanewise<2, 0, 1>> Lanewise<1, 0, 1> for With<F> {
+    #[inline(always)]
+    fn call<L: Lane>(&self, [a]: [Real<L>; 1], _: [Mask<L>; 0]) -> [Real<L>; 1] {
+        self.0.call([a, Real::from(self.1)], [])
+    }
+}
+
+const fn info(name: &'static str, with_number: bool) -> Info {
+    let positions: &'static [usize] = if with_number { &[0] } else { &[0, 1] };
+    Info {
+        name,
+        reals: Cow::Borrowed(if with_number { &["self"] } else { &["self", "other"] }),
+        differentiable: Cow::Borrowed(if with_number { &[true] } else { &[true, true] }),
+        masks: Cow::Borrowed(&[]),
+        outputs: 1,
+        keeps_reals: Cow::Borrowed(positions),
+        keeps_masks: Cow::Borrowed(&[]),
+        keeps_outputs: Cow::Borrowed(&[]),
+        gradients: Cow::Borrowed(&[0]),
+        reduction: Reduction::None,
+    }
+}
+
+macro_rules! formulas {
+    ($($method:ident $name:ident |$a:ident, $b:ident| $y:expr;)*) => {
+        $(
+            mod $method {
+                use super::*;
+
+                #[derive(Clone, Copy)]
+                pub(super) struct Forward;
+
+                impl Lanewise<2, 0, 1> for Forward {
+                    #[inline(always)]
+                    fn call<L: Lane>(
+                        &self,
+                        [$a, $b]: [Real<L>; 2],
+                        _: [Mask<L>; 0],
+                    ) -> [Real<L>; 1] {
+                        [$y]
+                    }
+                }
+
+                pub(super) static OP: Pair<
+                    Compiled<Forward, 2, 0, 1>,
+                    Compiled<Derived<Forward>, 3, 0, 2>,
+                    Program,
+                > = Pair::new(&INFO, Compiled(Forward), Compiled(Derived(Forward)), None);
+
+                static INFO: Info = info(stringify!($method), false);
+            }
+        )*
+
+        impl Binary {
+            /// The op whose derivative this function's rule is, if it has no shorter one.
+            pub(super) fn derived<T: Float>(self) -> Option<&'static dyn Op<T>> {
+                match self {
+                    $(Self::$name => Some(&$method::OP),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+formulas! {
+    div Div |a, b| a / b;
+    pow Pow |a, b| a.powf(b);
+    maximum Maximum |a, b| a.max(b);
+    minimum Minimum |a, b| a.min(b);
+}
+
+/// The greater or the lesser of a tensor and a number. A tie goes to the tensor.
+pub(super) fn bound<T: Float>(op: Binary, number: T) -> Handle<T> {
+    fn pair<T: Float, F: Lanewise<2, 0, 1> + Copy + 'static>(
+        info: &'static Info,
+        f: F,
+        number: T,
+    ) -> Handle<T> {
+        let number = number.into_f64();
+        let backward = Compiled(DerivedWith(f, number));
+        Handle::Shared(Arc::new(Pair::new(info, Compiled(With(f, number)), backward, NO_OTHER)))
+    }
+    /// No backward was written by hand.
+    const NO_OTHER: Option<Program> = None;
+    static MAXIMUM: Info = info("maximum", true);
+    static MINIMUM: Info = info("minimum", true);
+    match op {
+        Binary::Maximum => pair(&MAXIMUM, maximum::Forward, number),
+        _ => pair(&MINIMUM, minimum::Forward, number),
+    }
+}
