@@ -3,9 +3,11 @@
 //! [`Number`](number::Number) makes vector loops, [`Dual`] derivatives, [`Traced`] programs. Nothing
 //! here knows of gradients or tensors; [`ops::elementwise`](crate::ops) makes ops of formulas.
 
+mod blocks;
 mod compiled;
 mod dual;
 mod functions;
+mod kernels;
 mod lane;
 mod number;
 mod pass;
@@ -16,6 +18,7 @@ mod sums;
 mod tests;
 mod trace;
 
+pub use blocks::Scratch;
 pub use compiled::{Compiled, Lanewise};
 pub use dual::Dual;
 pub(crate) use functions::{functions, named};
@@ -23,7 +26,7 @@ pub use lane::Lane;
 pub(crate) use number::Number;
 pub use pass::{Block, Formula, Written};
 pub(crate) use pass::{Operand, block_of, pass, run_block, run_onto, run_over, run_over2};
-pub use program::{Program, Scratch};
+pub use program::Program;
 pub use real::{Mask, Real, UseSelectNotABranch};
 pub use trace::Traced;
 pub(crate) use trace::{Written as Formulated, trace, trace_given, written};

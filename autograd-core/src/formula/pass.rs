@@ -10,7 +10,8 @@ use std::sync::{Mutex, PoisonError};
 
 use smallvec::SmallVec;
 
-use super::program::{Program, Scratch};
+use super::blocks::Scratch;
+use super::program::Program;
 use super::sums::Sums;
 use crate::array::elementwise::Arg;
 use crate::array::feed::Feed;
@@ -117,7 +118,7 @@ pub(crate) fn run_over2<T: Storable + Math>(
     for (block, other) in data.chunks_mut(step).zip(other.chunks(step)) {
         copy.clear();
         copy.extend_from_slice(block);
-        run_block(formula, block.len(), &[&copy, other], &[], block);
+        run_block(formula, [block.len(); 2], &[&copy, other], &[], block);
     }
 }
 

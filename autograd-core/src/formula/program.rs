@@ -4,13 +4,10 @@
 //! derivatives, forward mode, and angles beyond the straight-line reduction. A block of each step's
 //! result stays in the first cache, so memory is passed over once here too.
 
-use super::functions::functions;
+use super::kernels::Function;
 use super::lane::Lane;
-use super::pass::{Block, Formula, Written, block_of};
+use super::pass::Written;
 use super::real::{Mask, Real};
-use crate::array::Storable;
-use crate::array::math::{Math, angles_in_range};
-use crate::array::simd::{Kernel, dispatch};
 
 /// What two numbers are made into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -80,7 +77,7 @@ impl Step {
     }
 
     /// Whether it computes a number.
-    fn is_number(self) -> bool {
+    pub(super) fn is_number(self) -> bool {
         matches!(self, Self::Function(..) | Self::Binary(..) | Self::MulAdd(..) | Self::Select(..))
     }
 
@@ -100,12 +97,12 @@ impl Step {
 /// A formula written down.
 #[derive(Clone, Debug)]
 pub struct Program {
-    steps: Vec<Step>,
-    outputs: Vec<u32>,
+    pub(super) steps: Vec<Step>,
+    pub(super) outputs: Vec<u32>,
     /// The buffer that holds each step's result; inputs have none.
-    places: Vec<u32>,
+    pub(super) places: Vec<u32>,
     /// How many buffers of numbers and of masks there are.
-    buffers: [usize; 2],
+    pub(super) buffers: [usize; 2],
 }
 
 impl Program {
@@ -254,347 +251,8 @@ fn place(steps: &[Step], outputs: &[u32]) -> (Vec<u32>, [usize; 2]) {
     (places, count)
 }
 
-/// Elements that a step does at once: the buffers of a program stay in the first cache.
-const BLOCK: usize = 512;
-
-/// The buffers of a program while it runs.
-#[derive(Default)]
-pub struct Scratch<T> {
-    numbers: Vec<Vec<T>>,
-    masks: Vec<Vec<bool>>,
-}
-
-impl<T: Storable + Math> Formula<T> for Program {
-    fn outputs(&self) -> usize {
-        self.outputs.len()
-    }
-
-    fn run(&self, block: &mut Block<'_, T>) -> bool {
-        let Block { len, reals, masks, out, scratch } = block;
-        let stride = block_of(self.outputs.len());
-        if scratch.numbers.is_empty() && scratch.masks.is_empty() {
-            // The first block is the longest.
-            let most = BLOCK.min(*len);
-            scratch.numbers = vec![vec![T::lit(0.0); most]; self.buffers[0]];
-            scratch.masks = vec![vec![false; most]; self.buffers[1]];
-            for (step, &place) in self.steps.iter().zip(&self.places) {
-                match *step {
-                    Step::Lit(bits) => {
-                        scratch.numbers[place as usize].fill(T::lit(f64::from_bits(bits)));
-                    }
-                    Step::Known(holds) => scratch.masks[place as usize].fill(holds),
-                    _ => {}
-                }
-            }
-        }
-        let mut start = 0;
-        while start < *len {
-            let n = BLOCK.min(*len - start);
-            // All steps lead to the only output, so it is the last one, and computed in its place.
-            let direct =
-                self.outputs.len() == 1 && self.steps[self.outputs[0] as usize].is_number();
-            for i in 0..self.steps.len() - usize::from(direct) {
-                self.step(i, start, n, reals, masks, scratch);
-            }
-            if direct {
-                let last = self.steps[self.outputs[0] as usize];
-                self.number(last, start, n, reals, masks, scratch, &mut out[start..start + n]);
-            } else {
-                for (k, &output) in self.outputs.iter().enumerate() {
-                    let from = self.numbers(output, start, n, reals, &scratch.numbers);
-                    out[k * stride + start..][..n].copy_from_slice(from);
-                }
-            }
-            start += n;
-        }
-        false
-    }
-}
-
 impl Written for Program {
     fn program(&self) -> Program {
         self.clone()
-    }
-}
-
-impl Program {
-    fn numbers<'a, T>(
-        &self,
-        step: u32,
-        start: usize,
-        n: usize,
-        reals: &[&'a [T]],
-        buffers: &'a [Vec<T>],
-    ) -> &'a [T] {
-        match self.steps[step as usize] {
-            Step::Real(i) => &reals[i as usize][start..][..n],
-            _ => &buffers[self.places[step as usize] as usize][..n],
-        }
-    }
-
-    fn conditions<'a>(
-        &self,
-        step: u32,
-        start: usize,
-        n: usize,
-        masks: &[&'a [bool]],
-        buffers: &'a [Vec<bool>],
-    ) -> &'a [bool] {
-        match self.steps[step as usize] {
-            Step::Mask(i) => &masks[i as usize][start..][..n],
-            _ => &buffers[self.places[step as usize] as usize][..n],
-        }
-    }
-
-    fn step<T: Storable + Math>(
-        &self,
-        i: usize,
-        start: usize,
-        n: usize,
-        reals: &[&[T]],
-        masks: &[&[bool]],
-        scratch: &mut Scratch<T>,
-    ) {
-        let step = self.steps[i];
-        let place = self.places[i] as usize;
-        match step {
-            Step::Real(_) | Step::Mask(_) | Step::Lit(_) | Step::Known(_) => {}
-            Step::Function(..) | Step::Binary(..) | Step::MulAdd(..) | Step::Select(..) => {
-                let mut out = std::mem::take(&mut scratch.numbers[place]);
-                self.number(step, start, n, reals, masks, scratch, &mut out[..n]);
-                scratch.numbers[place] = out;
-            }
-            Step::Compare(f, a, b) => {
-                let mut out = std::mem::take(&mut scratch.masks[place]);
-                let of = |k| self.numbers(k, start, n, reals, &scratch.numbers);
-                dispatch(CompareKernel(f, of(a), of(b), &mut out[..n]));
-                scratch.masks[place] = out;
-            }
-            Step::Not(_) | Step::And(..) | Step::Or(..) => {
-                let mut out = std::mem::take(&mut scratch.masks[place]);
-                let of = |k| self.conditions(k, start, n, masks, &scratch.masks);
-                let to = out[..n].iter_mut();
-                match step {
-                    Step::Not(a) => to.zip(of(a)).for_each(|(to, a)| *to = !a),
-                    Step::And(a, b) => {
-                        to.zip(of(a)).zip(of(b)).for_each(|((to, a), b)| *to = a & b);
-                    }
-                    Step::Or(a, b) => {
-                        to.zip(of(a)).zip(of(b)).for_each(|((to, a), b)| *to = a | b);
-                    }
-                    _ => unreachable!("the arm above lists them"),
-                }
-                scratch.masks[place] = out;
-            }
-        }
-    }
-}
-
-impl Program {
-    /// Computes a step that gives numbers.
-    #[allow(clippy::too_many_arguments, reason = "one block of one step")]
-    fn number<T: Storable + Math>(
-        &self,
-        step: Step,
-        start: usize,
-        n: usize,
-        reals: &[&[T]],
-        masks: &[&[bool]],
-        scratch: &Scratch<T>,
-        to: &mut [T],
-    ) {
-        let of = |k| self.numbers(k, start, n, reals, &scratch.numbers);
-        let literal = |k: u32| match self.steps[k as usize] {
-            Step::Lit(bits) => Some(T::lit(f64::from_bits(bits))),
-            _ => None,
-        };
-        match step {
-            Step::Function(f, a) => dispatch(FunctionKernel(f, of(a), to)),
-            Step::Binary(f, a, b) if f.is_arithmetic() => match (literal(a), literal(b)) {
-                (Some(a), _) => dispatch(LeftKernel(f, a, of(b), to)),
-                (None, Some(b)) => dispatch(RightKernel(f, of(a), b, to)),
-                (None, None) => dispatch(BinaryKernel(f, of(a), of(b), to)),
-            },
-            Step::Binary(f, a, b) => dispatch(BinaryKernel(f, of(a), of(b), to)),
-            Step::MulAdd(a, b, c) => dispatch(MulAddKernel(of(a), of(b), of(c), to)),
-            Step::Select(m, a, b) => {
-                let m = self.conditions(m, start, n, masks, &scratch.masks);
-                dispatch(SelectKernel(m, of(a), of(b), to));
-            }
-            _ => unreachable!("the caller has seen that it gives numbers"),
-        }
-    }
-}
-
-impl Binary {
-    fn is_arithmetic(self) -> bool {
-        matches!(self, Self::Add | Self::Sub | Self::Mul | Self::Div)
-    }
-}
-
-macro_rules! function_kernel {
-    ($(
-        $(#[$doc:meta])*
-        $method:ident $variant:ident $kernel:ident [$e32:literal, $e64:literal] $slope:tt;
-    )*) => {
-        /// A function of one number.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub(crate) enum Function {
-            Neg,
-            $($variant,)*
-        }
-
-        impl Function {
-            fn of<L: Lane>(self, x: L) -> L {
-                match self {
-                    Self::Neg => x.neg(),
-                    $(Self::$variant => x.$method(),)*
-                }
-            }
-        }
-
-        struct FunctionKernel<'a, T>(Function, &'a [T], &'a mut [T]);
-
-        impl<T: Math> Kernel for FunctionKernel<'_, T> {
-            type Output = ();
-
-            #[inline(always)]
-            fn run<const FMA: bool>(self) {
-                let Self(function, x, to) = self;
-                let pairs = to.iter_mut().zip(x);
-                match function {
-                    Function::Neg => pairs.for_each(|(to, x)| *to = -*x),
-                    Function::Sin if !angles_in_range(x) => {
-                        pairs.for_each(|(to, x)| *to = x.v_sin_large());
-                    }
-                    Function::Cos if !angles_in_range(x) => {
-                        pairs.for_each(|(to, x)| *to = x.v_cos_large());
-                    }
-                    Function::Tan if !angles_in_range(x) => {
-                        pairs.for_each(|(to, x)| *to = x.v_tan_large());
-                    }
-                    $(Function::$variant => {
-                        for (to, x) in pairs {
-                            *to = x.$kernel::<FMA>();
-                        }
-                    })*
-                }
-            }
-        }
-    };
-}
-
-functions! { function_kernel }
-
-struct BinaryKernel<'a, T>(Binary, &'a [T], &'a [T], &'a mut [T]);
-
-impl<T: Math> Kernel for BinaryKernel<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<const FMA: bool>(self) {
-        let Self(function, a, b, to) = self;
-        macro_rules! each {
-            (|$a:ident, $b:ident| $body:expr) => {
-                for ((to, &$a), &$b) in to.iter_mut().zip(a).zip(b) {
-                    *to = $body;
-                }
-            };
-        }
-        match function {
-            Binary::Add => each!(|a, b| a + b),
-            Binary::Sub => each!(|a, b| a - b),
-            Binary::Mul => each!(|a, b| a * b),
-            Binary::Div => each!(|a, b| a / b),
-            Binary::Min => each!(|a, b| a.v_min::<FMA>(b)),
-            Binary::Max => each!(|a, b| a.v_max::<FMA>(b)),
-            Binary::Pow => each!(|a, b| a.v_pow::<FMA>(b)),
-        }
-    }
-}
-
-/// Arithmetic with a literal on one side.
-macro_rules! literal_kernels {
-    ($($name:ident($($field:ident: $ty:ty),*), |$x:ident in $slice:ident| $a:ident $b:ident;)*) => {$(
-        struct $name<'a, T>(Binary, $($ty,)* &'a mut [T]);
-
-        impl<T: Math> Kernel for $name<'_, T> {
-            type Output = ();
-
-            #[inline(always)]
-            fn run<const FMA: bool>(self) {
-                let Self(function, $($field,)* to) = self;
-                macro_rules! each {
-                    ($operator:tt) => {
-                        for (to, &$x) in to.iter_mut().zip($slice) {
-                            *to = $a $operator $b;
-                        }
-                    };
-                }
-                match function {
-                    Binary::Add => each!(+),
-                    Binary::Sub => each!(-),
-                    Binary::Mul => each!(*),
-                    Binary::Div => each!(/),
-                    _ => unreachable!("the caller has seen that it is arithmetic"),
-                }
-            }
-        }
-    )*};
-}
-
-literal_kernels! {
-    LeftKernel(literal: T, slice: &'a [T]), |x in slice| literal x;
-    RightKernel(slice: &'a [T], literal: T), |x in slice| x literal;
-}
-
-struct MulAddKernel<'a, T>(&'a [T], &'a [T], &'a [T], &'a mut [T]);
-
-impl<T: Math> Kernel for MulAddKernel<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<const FMA: bool>(self) {
-        let Self(a, b, c, to) = self;
-        for (((to, a), &b), &c) in to.iter_mut().zip(a).zip(b).zip(c) {
-            *to = a.v_mul_add::<FMA>(b, c);
-        }
-    }
-}
-
-struct CompareKernel<'a, T>(Compare, &'a [T], &'a [T], &'a mut [bool]);
-
-impl<T: Math> Kernel for CompareKernel<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<const FMA: bool>(self) {
-        let Self(compare, a, b, to) = self;
-        macro_rules! each {
-            ($method:ident) => {
-                for ((to, a), b) in to.iter_mut().zip(a).zip(b) {
-                    *to = a.$method(b);
-                }
-            };
-        }
-        match compare {
-            Compare::Less => each!(lt),
-            Compare::LessOrEqual => each!(le),
-            Compare::Equal => each!(eq),
-        }
-    }
-}
-
-struct SelectKernel<'a, T>(&'a [bool], &'a [T], &'a [T], &'a mut [T]);
-
-impl<T: Math> Kernel for SelectKernel<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<const FMA: bool>(self) {
-        let Self(mask, a, b, to) = self;
-        for (((to, &m), &a), &b) in to.iter_mut().zip(mask).zip(a).zip(b) {
-            *to = T::v_select(m, a, b);
-        }
     }
 }

@@ -1,0 +1,185 @@
+//! Programs run block by block: each step over a block, into a buffer of its own.
+
+use super::kernels::{
+    BinaryKernel, CompareKernel, FunctionKernel, LeftKernel, MulAddKernel, RightKernel,
+    SelectKernel,
+};
+use super::pass::{Block, Formula, block_of};
+use super::program::{Binary, Program, Step};
+use crate::array::Storable;
+use crate::array::math::Math;
+use crate::array::simd::dispatch;
+
+/// Elements that a step does at once: the buffers of a program stay in the first cache.
+const fn most<T>() -> usize {
+    4096 / size_of::<T>()
+}
+
+/// The buffers of a program while it runs.
+#[derive(Default)]
+pub struct Scratch<T> {
+    numbers: Vec<Vec<T>>,
+    masks: Vec<Vec<bool>>,
+}
+
+impl<T: Storable + Math> Formula<T> for Program {
+    fn outputs(&self) -> usize {
+        self.outputs.len()
+    }
+
+    fn run(&self, block: &mut Block<'_, T>) -> bool {
+        let Block { len, reals, masks, out, scratch } = block;
+        let stride = block_of(self.outputs.len());
+        if scratch.numbers.is_empty() && scratch.masks.is_empty() {
+            // The first block is the longest.
+            let most = most::<T>().min(*len);
+            scratch.numbers = vec![vec![T::lit(0.0); most]; self.buffers[0]];
+            scratch.masks = vec![vec![false; most]; self.buffers[1]];
+            for (step, &place) in self.steps.iter().zip(&self.places) {
+                match *step {
+                    Step::Lit(bits) => {
+                        scratch.numbers[place as usize].fill(T::lit(f64::from_bits(bits)));
+                    }
+                    Step::Known(holds) => scratch.masks[place as usize].fill(holds),
+                    _ => {}
+                }
+            }
+        }
+        let mut start = 0;
+        while start < *len {
+            let n = most::<T>().min(*len - start);
+            // All steps lead to the only output, so it is the last one, and computed in its place.
+            let direct =
+                self.outputs.len() == 1 && self.steps[self.outputs[0] as usize].is_number();
+            for i in 0..self.steps.len() - usize::from(direct) {
+                self.step(i, start, n, reals, masks, scratch);
+            }
+            if direct {
+                let last = self.steps[self.outputs[0] as usize];
+                self.number(last, start, n, reals, masks, scratch, &mut out[start..start + n]);
+            } else {
+                for (k, &output) in self.outputs.iter().enumerate() {
+                    let from = self.numbers(output, start, n, reals, &scratch.numbers);
+                    out[k * stride + start..][..n].copy_from_slice(from);
+                }
+            }
+            start += n;
+        }
+        false
+    }
+}
+
+impl Program {
+    fn numbers<'a, T>(
+        &self,
+        step: u32,
+        start: usize,
+        n: usize,
+        reals: &[&'a [T]],
+        buffers: &'a [Vec<T>],
+    ) -> &'a [T] {
+        match self.steps[step as usize] {
+            Step::Real(i) => &reals[i as usize][start..][..n],
+            _ => &buffers[self.places[step as usize] as usize][..n],
+        }
+    }
+
+    fn conditions<'a>(
+        &self,
+        step: u32,
+        start: usize,
+        n: usize,
+        masks: &[&'a [bool]],
+        buffers: &'a [Vec<bool>],
+    ) -> &'a [bool] {
+        match self.steps[step as usize] {
+            Step::Mask(i) => &masks[i as usize][start..][..n],
+            _ => &buffers[self.places[step as usize] as usize][..n],
+        }
+    }
+
+    fn step<T: Storable + Math>(
+        &self,
+        i: usize,
+        start: usize,
+        n: usize,
+        reals: &[&[T]],
+        masks: &[&[bool]],
+        scratch: &mut Scratch<T>,
+    ) {
+        let step = self.steps[i];
+        let place = self.places[i] as usize;
+        match step {
+            Step::Real(_) | Step::Mask(_) | Step::Lit(_) | Step::Known(_) => {}
+            Step::Function(..) | Step::Binary(..) | Step::MulAdd(..) | Step::Select(..) => {
+                let mut out = std::mem::take(&mut scratch.numbers[place]);
+                self.number(step, start, n, reals, masks, scratch, &mut out[..n]);
+                scratch.numbers[place] = out;
+            }
+            Step::Compare(f, a, b) => {
+                let mut out = std::mem::take(&mut scratch.masks[place]);
+                let of = |k| self.numbers(k, start, n, reals, &scratch.numbers);
+                dispatch(CompareKernel(f, of(a), of(b), &mut out[..n]));
+                scratch.masks[place] = out;
+            }
+            Step::Not(_) | Step::And(..) | Step::Or(..) => {
+                let mut out = std::mem::take(&mut scratch.masks[place]);
+                let of = |k| self.conditions(k, start, n, masks, &scratch.masks);
+                let to = out[..n].iter_mut();
+                match step {
+                    Step::Not(a) => to.zip(of(a)).for_each(|(to, a)| *to = !a),
+                    Step::And(a, b) => {
+                        to.zip(of(a)).zip(of(b)).for_each(|((to, a), b)| *to = a & b);
+                    }
+                    Step::Or(a, b) => {
+                        to.zip(of(a)).zip(of(b)).for_each(|((to, a), b)| *to = a | b);
+                    }
+                    _ => unreachable!("the arm above lists them"),
+                }
+                scratch.masks[place] = out;
+            }
+        }
+    }
+}
+
+impl Program {
+    /// Computes a step that gives numbers.
+    #[allow(clippy::too_many_arguments, reason = "one block of one step")]
+    fn number<T: Storable + Math>(
+        &self,
+        step: Step,
+        start: usize,
+        n: usize,
+        reals: &[&[T]],
+        masks: &[&[bool]],
+        scratch: &Scratch<T>,
+        to: &mut [T],
+    ) {
+        let of = |k| self.numbers(k, start, n, reals, &scratch.numbers);
+        let literal = |k: u32| match self.steps[k as usize] {
+            Step::Lit(bits) => Some(T::lit(f64::from_bits(bits))),
+            _ => None,
+        };
+        match step {
+            Step::Function(f, a) => dispatch(FunctionKernel(f, of(a), to)),
+            Step::Binary(f, a, b) if f.is_arithmetic() => match (literal(a), literal(b)) {
+                (Some(a), _) => dispatch(LeftKernel(f, a, of(b), to)),
+                (None, Some(b)) => dispatch(RightKernel(f, of(a), b, to)),
+                (None, None) => dispatch(BinaryKernel(f, of(a), of(b), to)),
+            },
+            Step::Binary(f, a, b) => dispatch(BinaryKernel(f, of(a), of(b), to)),
+            Step::MulAdd(a, b, c) => dispatch(MulAddKernel(of(a), of(b), of(c), to)),
+            Step::Select(m, a, b) => {
+                let m = self.conditions(m, start, n, masks, &scratch.masks);
+                dispatch(SelectKernel(m, of(a), of(b), to));
+            }
+            _ => unreachable!("the caller has seen that it gives numbers"),
+        }
+    }
+}
+
+impl Binary {
+    fn is_arithmetic(self) -> bool {
+        matches!(self, Self::Add | Self::Sub | Self::Mul | Self::Div)
+    }
+}

@@ -1,0 +1,202 @@
+//! The loops of a program's steps.
+
+use super::functions::functions;
+use super::lane::Lane;
+use super::program::{Binary, Compare};
+use crate::array::math::{Math, angles_in_range};
+use crate::array::simd::Kernel;
+
+macro_rules! function_kernel {
+    ($(
+        $(#[$doc:meta])*
+        $method:ident $variant:ident $kernel:ident [$e32:literal, $e64:literal] $slope:tt;
+    )*) => {
+        /// A function of one number.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub(crate) enum Function {
+            Neg,
+            $($variant,)*
+        }
+
+        impl Function {
+            pub(super) fn of<L: Lane>(self, x: L) -> L {
+                match self {
+                    Self::Neg => x.neg(),
+                    $(Self::$variant => x.$method(),)*
+                }
+            }
+        }
+
+        pub(super) struct FunctionKernel<'a, T>(
+            pub(super) Function,
+            pub(super) &'a [T],
+            pub(super) &'a mut [T],
+        );
+
+        impl<T: Math> Kernel for FunctionKernel<'_, T> {
+            type Output = ();
+
+            #[inline(always)]
+            fn run<const FMA: bool>(self) {
+                let Self(function, x, to) = self;
+                let pairs = to.iter_mut().zip(x);
+                match function {
+                    Function::Neg => pairs.for_each(|(to, x)| *to = -*x),
+                    Function::Sin if !angles_in_range(x) => {
+                        pairs.for_each(|(to, x)| *to = x.v_sin_large());
+                    }
+                    Function::Cos if !angles_in_range(x) => {
+                        pairs.for_each(|(to, x)| *to = x.v_cos_large());
+                    }
+                    Function::Tan if !angles_in_range(x) => {
+                        pairs.for_each(|(to, x)| *to = x.v_tan_large());
+                    }
+                    $(Function::$variant => {
+                        for (to, x) in pairs {
+                            *to = x.$kernel::<FMA>();
+                        }
+                    })*
+                }
+            }
+        }
+    };
+}
+
+functions! { function_kernel }
+
+pub(super) struct BinaryKernel<'a, T>(
+    pub(super) Binary,
+    pub(super) &'a [T],
+    pub(super) &'a [T],
+    pub(super) &'a mut [T],
+);
+
+impl<T: Math> Kernel for BinaryKernel<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let Self(function, a, b, to) = self;
+        macro_rules! each {
+            (|$a:ident, $b:ident| $body:expr) => {
+                for ((to, &$a), &$b) in to.iter_mut().zip(a).zip(b) {
+                    *to = $body;
+                }
+            };
+        }
+        match function {
+            Binary::Add => each!(|a, b| a + b),
+            Binary::Sub => each!(|a, b| a - b),
+            Binary::Mul => each!(|a, b| a * b),
+            Binary::Div => each!(|a, b| a / b),
+            Binary::Min => each!(|a, b| a.v_min::<FMA>(b)),
+            Binary::Max => each!(|a, b| a.v_max::<FMA>(b)),
+            Binary::Pow => each!(|a, b| a.v_pow::<FMA>(b)),
+        }
+    }
+}
+
+/// Arithmetic with a literal on one side.
+macro_rules! literal_kernels {
+    ($($name:ident($($field:ident: $ty:ty),*), |$x:ident in $slice:ident| $a:ident $b:ident;)*) => {$(
+        pub(super) struct $name<'a, T>(
+            pub(super) Binary,
+            $(pub(super) $ty,)*
+            pub(super) &'a mut [T],
+        );
+
+        impl<T: Math> Kernel for $name<'_, T> {
+            type Output = ();
+
+            #[inline(always)]
+            fn run<const FMA: bool>(self) {
+                let Self(function, $($field,)* to) = self;
+                macro_rules! each {
+                    ($operator:tt) => {
+                        for (to, &$x) in to.iter_mut().zip($slice) {
+                            *to = $a $operator $b;
+                        }
+                    };
+                }
+                match function {
+                    Binary::Add => each!(+),
+                    Binary::Sub => each!(-),
+                    Binary::Mul => each!(*),
+                    Binary::Div => each!(/),
+                    _ => unreachable!("the caller has seen that it is arithmetic"),
+                }
+            }
+        }
+    )*};
+}
+
+literal_kernels! {
+    LeftKernel(literal: T, slice: &'a [T]), |x in slice| literal x;
+    RightKernel(slice: &'a [T], literal: T), |x in slice| x literal;
+}
+
+pub(super) struct MulAddKernel<'a, T>(
+    pub(super) &'a [T],
+    pub(super) &'a [T],
+    pub(super) &'a [T],
+    pub(super) &'a mut [T],
+);
+
+impl<T: Math> Kernel for MulAddKernel<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let Self(a, b, c, to) = self;
+        for (((to, a), &b), &c) in to.iter_mut().zip(a).zip(b).zip(c) {
+            *to = a.v_mul_add::<FMA>(b, c);
+        }
+    }
+}
+
+pub(super) struct CompareKernel<'a, T>(
+    pub(super) Compare,
+    pub(super) &'a [T],
+    pub(super) &'a [T],
+    pub(super) &'a mut [bool],
+);
+
+impl<T: Math> Kernel for CompareKernel<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let Self(compare, a, b, to) = self;
+        macro_rules! each {
+            ($method:ident) => {
+                for ((to, a), b) in to.iter_mut().zip(a).zip(b) {
+                    *to = a.$method(b);
+                }
+            };
+        }
+        match compare {
+            Compare::Less => each!(lt),
+            Compare::LessOrEqual => each!(le),
+            Compare::Equal => each!(eq),
+        }
+    }
+}
+
+pub(super) struct SelectKernel<'a, T>(
+    pub(super) &'a [bool],
+    pub(super) &'a [T],
+    pub(super) &'a [T],
+    pub(super) &'a mut [T],
+);
+
+impl<T: Math> Kernel for SelectKernel<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let Self(mask, a, b, to) = self;
+        for (((to, &m), &a), &b) in to.iter_mut().zip(mask).zip(a).zip(b) {
+            *to = T::v_select(m, a, b);
+        }
+    }
+}
