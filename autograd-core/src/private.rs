@@ -15,8 +15,8 @@ pub mod elementwise {
     };
     pub use crate::ops::Float;
     pub use crate::ops::elementwise::{
-        Info, MaskElement, Op, Outputs, Pair, Reduction, apply, apply_static, check_backward,
-        pulled, verify,
+        Checked, Info, MaskElement, Op, Outputs, Pair, Reduction, apply, apply_static,
+        check_backward, pulled, verify,
     };
 }
 

@@ -3,6 +3,7 @@
 use crate::args::Args;
 use crate::check_forward;
 use crate::check_jvp;
+use crate::check_order;
 use crate::context_use;
 use crate::errors::Errors;
 use crate::messages;
@@ -21,6 +22,7 @@ pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
     gradient_count(layer, errors);
     gradient_types(layer, errors);
     returned_count(layer, errors);
+    returned_order(layer, errors);
     saved_type(layer, errors);
     grads_fields(layer, errors);
     check_jvp::check(layer, args, errors);
@@ -266,6 +268,17 @@ fn returned_count(layer: &Layer, errors: &mut Errors) {
         }
         Returns::ByName(_) => {}
     }
+}
+
+fn returned_order(layer: &Layer, errors: &mut Errors) {
+    let (Some(forward), Some(backward)) = (&layer.forward, &layer.backward) else { return };
+    let Returns::Tuple(..) = &backward.returns else { return };
+    let inputs: Vec<String> =
+        layer.differentiable().iter().map(|(param, _)| plain_name(&param.ident)).collect();
+    let given = backward.params.iter().filter_map(|param| param.name.as_ref());
+    let all = forward.params.iter().map(|param| &param.ident).chain(given);
+    let taken: Vec<String> = all.map(plain_name).collect();
+    check_order::check(&inputs, &taken, &backward.function.body, errors);
 }
 
 pub(crate) fn is_list(ty: &Type) -> bool {

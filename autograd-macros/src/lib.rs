@@ -6,11 +6,13 @@
 //! `messages`.
 
 mod args;
+mod attribute;
 mod builder;
 mod check;
 mod check_arg;
 mod check_forward;
 mod check_jvp;
+mod check_order;
 mod context_habits;
 mod context_use;
 mod elementwise;
@@ -33,11 +35,7 @@ mod twin;
 mod typecheck;
 mod warn;
 
-use proc_macro2::TokenStream;
-use quote::quote;
-
-use crate::errors::Errors;
-use crate::expand::{Expansion, Mode};
+use attribute::layer;
 
 /// Makes a differentiable op from an impl block with `forward` and `backward`.
 #[proc_macro_attribute]
@@ -80,37 +78,4 @@ pub fn derive_module(item: proc_macro::TokenStream) -> proc_macro::TokenStream {
 #[proc_macro]
 pub fn scalar_op(tokens: proc_macro::TokenStream) -> proc_macro::TokenStream {
     elementwise::scalar_op(tokens.into()).into()
-}
-
-/// The attribute as a plain function.
-fn layer(arguments: TokenStream, block: TokenStream) -> TokenStream {
-    if elementwise::is_asked_for(&arguments) {
-        return elementwise::layer(arguments, block);
-    }
-    let mut errors = Errors::new();
-    let args = args::parse(arguments, &mut errors);
-    let parsed = parse::parse(block.clone(), &mut errors);
-    let Some(mut layer) = parsed else {
-        let fallback = fallback::of_tokens(block, &errors);
-        let told = errors.into_tokens();
-        return quote!(#told #fallback);
-    };
-    if let Some(name) = twin::renamed(&layer.name, &mut errors) {
-        layer.rename(name);
-    }
-    check::check(&layer, &args, &mut errors);
-    check_arg::check_layer(&layer, &args, &mut errors);
-    if !errors.is_empty() || layer.is_broken() {
-        let fallback = fallback::of_layer(&mut layer, &args, &errors);
-        let silent = errors.is_empty().then(|| fallback::not_understood(&layer.name));
-        let told = errors.into_tokens();
-        return quote!(#told #fallback #silent);
-    }
-    let told = errors.into_tokens();
-    let warnings = warn::warnings(&layer, &args);
-    let private = expand::private_name();
-    let mode = Mode::Full;
-    let expansion = Expansion { layer: &layer, args: &args, private, mode }.tokens();
-    let tests = check_arg::layer_tests(&layer, &args);
-    quote!(#told #expansion #warnings #tests)
 }

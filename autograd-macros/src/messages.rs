@@ -443,6 +443,14 @@ pub(crate) fn returned_count(found: usize, inputs: &[String], write: &str) -> St
     )
 }
 
+/// `dw` stands where the gradient of `x` belongs.
+pub(crate) fn gradients_swapped(found: &str, input: &str, right: &str) -> String {
+    format!(
+        "`{found}` stands in the place of the gradient of `{input}`, and its own place is another \
+         one; gradients are returned in the order of forward's inputs: `({right})`"
+    )
+}
+
 /// `the output` where there is one, else `output 1`, counted from 0 as in code.
 pub(crate) fn output(position: usize, outputs: usize) -> String {
     if outputs == 1 { "the output".to_owned() } else { format!("output {position}") }

@@ -1,33 +1,19 @@
 //! The pipeline as a function: it never panics, never accepts counts that disagree, and every
 //! sentence has a fixture.
 
+pub(crate) mod fuzzed;
+
 use std::fs;
 use std::path::Path;
 
-use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+use fuzzed::{Decisions, Outcome, VALID, refused};
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 use crate::layer;
-
-const VALID: &[&str] = &[
-    "impl Tanh { type Saved = Tensor<f64>; pub fn forward(ctx: &mut ForwardContext<Self>, x: \
-     &Tensor<f64>) -> Tensor<f64> { let y = x.tanh(); ctx.save_for_backward(&y); y } fn \
-     backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> { dy * \
-     ctx.saved_tensor() } }",
-    "impl<T: Float, const N: usize> Many<T, N> where T: Copy { type Attrs = usize; fn forward(ctx: \
-     &mut ForwardContext<Self>, xs: &[&Tensor<T>], bias: Option<&Tensor<T>>, #[stop_gradient] at: \
-     &Tensor<i64>, #[default(2)] k: usize, f: impl Fn(&Tensor<T>) -> Tensor<T>) -> \
-     Result<(Tensor<T>, usize, [Tensor<T>; N]), String> { ctx.set_attrs(k); todo!() } fn \
-     backward(ctx: &BackwardContext<Self>, d: &Tensor<T>, list: &[Tensor<T>]) -> Result<Grads, \
-     String> { Ok(Grads { xs: vec![], bias: None }) } fn help() -> usize { 1 } }",
-];
 
 fn run(block: &str) -> String {
     let block: TokenStream = block.parse().expect("tokens");
     layer(TokenStream::new(), block).to_string()
-}
-
-fn refused(expansion: &str) -> bool {
-    expansion.contains("compile_error")
 }
 
 #[test]
@@ -73,198 +59,12 @@ fn counts_that_disagree_are_refused() {
 /// A small generator of its own: the same mutations every time.
 struct Random(u64);
 
-impl Random {
+impl Decisions for Random {
     fn below(&mut self, n: usize) -> usize {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).unwrap_or(0) % n.max(1)
     }
-}
-
-/// Deletes, doubles or swaps some tree at some depth.
-fn mutate(tokens: TokenStream, random: &mut Random) -> TokenStream {
-    let mut trees: Vec<TokenTree> = tokens.into_iter().collect();
-    if trees.is_empty() {
-        return TokenStream::new();
-    }
-    let at = random.below(trees.len());
-    let down = random.below(4) > 0;
-    if let (true, Some(group)) = (down, trees.iter().position(|t| matches!(t, TokenTree::Group(_))))
-        && let TokenTree::Group(inner) = trees[(group..trees.len())
-            .filter(|&i| matches!(trees[i], TokenTree::Group(_)))
-            .nth(random.below(3))
-            .unwrap_or(group)]
-        .clone()
-    {
-        let place = trees.iter().position(|t| t.to_string() == inner.to_string()).unwrap_or(group);
-        let delimiter = if random.below(40) == 0 { Delimiter::Bracket } else { inner.delimiter() };
-        trees[place] = Group::new(delimiter, mutate(inner.stream(), random)).into();
-        return trees.into_iter().collect();
-    }
-    match random.below(3) {
-        0 => drop(trees.remove(at)),
-        1 => trees.insert(at, trees[at].clone()),
-        _ => {
-            let other = random.below(trees.len());
-            trees.swap(at, other);
-        }
-    }
-    trees.into_iter().collect()
-}
-
-/// Counts in a block, found another way than the macro finds them; none where a name may hide
-/// something.
-struct Counts {
-    inputs: usize,
-    outputs: usize,
-    gradients: usize,
-    returned: Option<usize>,
-}
-
-fn counts(block: &TokenStream) -> Option<Counts> {
-    let block = syn::parse2::<syn::ItemImpl>(block.clone()).ok()?;
-    let function = |name: &str| {
-        block.items.iter().find_map(|item| match item {
-            syn::ImplItem::Fn(function) if function.sig.ident == name => Some(&function.sig),
-            _ => None,
-        })
-    };
-    let text = |tokens: &dyn quote::ToTokens| tokens.to_token_stream().to_string().replace(' ', "");
-    let integer = |text: &str| {
-        ["i32", "i64", "u8", "bool"].iter().any(|t| text.contains(&format!("Tensor<{t}>")))
-    };
-    let forward = function("forward")?;
-    let backward = function("backward")?;
-    let inputs = forward.inputs.iter().filter(|input| {
-        let syn::FnArg::Typed(param) = input else { return false };
-        let ty = text(&param.ty);
-        let stopped = param.attrs.iter().any(|attr| attr.path().is_ident("stop_gradient"));
-        let form = ["&Tensor<", "Option<&Tensor<", "&[Tensor<", "&[&Tensor<", "[&Tensor<"];
-        form.iter().any(|form| ty.starts_with(form)) && !stopped && !integer(&ty)
-    });
-    let parts = |output: &syn::ReturnType| -> Vec<String> {
-        let syn::ReturnType::Type(_, ty) = output else { return Vec::new() };
-        let mut ty = &**ty;
-        if let syn::Type::Path(path) = ty
-            && let Some(last) = path.path.segments.last()
-            && last.ident == "Result"
-            && let syn::PathArguments::AngleBracketed(arguments) = &last.arguments
-            && let Some(syn::GenericArgument::Type(inner)) = arguments.args.first()
-        {
-            ty = inner;
-        }
-        match ty {
-            syn::Type::Tuple(tuple) => tuple.elems.iter().map(|ty| text(ty)).collect(),
-            ty => vec![text(ty)],
-        }
-    };
-    let is_output = |ty: &String| {
-        ["Tensor<", "[Tensor<", "Vec<Tensor<"].iter().any(|form| ty.starts_with(form))
-            && !integer(ty)
-    };
-    let returned = parts(&backward.output);
-    let by_name = returned == ["Grads"];
-    Some(Counts {
-        inputs: inputs.count(),
-        outputs: parts(&forward.output).iter().filter(|ty| is_output(ty)).count(),
-        gradients: backward.inputs.len().saturating_sub(1),
-        returned: (!by_name).then_some(returned.len()),
-    })
-}
-
-fn counts_agree(block: &TokenStream) -> bool {
-    counts(block).is_none_or(|counts| {
-        counts.outputs == counts.gradients
-            && counts.returned.is_none_or(|returned| returned == counts.inputs)
-    })
-}
-
-#[test]
-fn mutated_blocks_are_refused_or_right() {
-    let mut random = Random(2023);
-    let (mut accepted, mut compared) = (0, 0);
-    for round in 0..rounds(6000) {
-        let mut tokens: TokenStream = VALID[round % VALID.len()].parse().expect("tokens");
-        for _ in 0..=random.below(4) {
-            tokens = mutate(tokens, &mut random);
-        }
-        let arguments = if random.below(8) == 0 {
-            mutate(tokens.clone(), &mut random)
-        } else {
-            TokenStream::new()
-        };
-        let expansion = layer(arguments, tokens.clone()).to_string();
-        let _ = expansion.parse::<TokenStream>().expect("tokens come out");
-        if !refused(&expansion) {
-            accepted += 1;
-            compared += usize::from(counts(&tokens).is_some());
-            assert!(counts_agree(&tokens), "accepted: {tokens}");
-        }
-    }
-    assert!(accepted > 100 && compared > 50, "the mutations are too wild: {accepted}, {compared}");
-}
-
-/// The other forms of the macro bear the same mutations; the elementwise one counts too.
-#[test]
-fn mutated_formulas_are_refused_or_right() {
-    const FORMULA: &str = "impl Op { fn forward<L: Lane>(x: Real<L>, w: Real<L>, #[stop_gradient] \
-        keep: Mask<L>, by: f64) -> (Real<L>, Real<L>) { (x * w, keep.select(x, w) * by) } fn \
-        backward<L: Lane>(x: Real<L>, dy0: Real<L>, dy1: Real<L>) -> (Real<L>, Real<L>) { (dy0, \
-        dy1 * x) } }";
-    const SCALAR: &str = "Softplus: y = (1.0 + x.exp()).ln(), dx = dy / (1.0 + (-x).exp())";
-    const ARRAYS: &str = "impl Op { fn forward(x: ArrayViewD<f32>, w: ArrayViewD<f32>) -> \
-        ArrayD<f32> { &x * &w } fn backward(x: ArrayViewD<f32>, w: ArrayViewD<f32>, dy: \
-        ArrayViewD<f32>) -> (ArrayD<f32>, ArrayD<f32>) { (&dy * &w, &dy * &x) } }";
-    let mut random = Random(11);
-    let mut mutated = |source: &str| {
-        let mut tokens: TokenStream = source.parse().expect("tokens");
-        for _ in 0..=random.below(4) {
-            tokens = mutate(tokens, &mut random);
-        }
-        tokens
-    };
-    let mut accepted = 0;
-    for _ in 0..rounds(2000) {
-        let block = mutated(FORMULA);
-        let expansion = layer(quote::quote!(elementwise), block.clone()).to_string();
-        let _ = expansion.parse::<TokenStream>().expect("tokens come out");
-        if !refused(&expansion) && !expansion.contains("does not understand") {
-            accepted += 1;
-            assert!(formula_counts_agree(&block), "accepted: {block}");
-        }
-        let _ = crate::elementwise::scalar_op(mutated(SCALAR));
-        let _ = crate::py_func::expand(TokenStream::new(), mutated(ARRAYS));
-    }
-    assert!(accepted > 50, "the mutations are too wild: {accepted}");
-}
-
-/// Whether backward of a formula returns one number for each that forward takes, and names only
-/// what there is.
-fn formula_counts_agree(block: &TokenStream) -> bool {
-    let Ok(block) = syn::parse2::<syn::ItemImpl>(block.clone()) else { return true };
-    let function = |name: &str| {
-        block.items.iter().find_map(|item| match item {
-            syn::ImplItem::Fn(function) if function.sig.ident == name => Some(&function.sig),
-            _ => None,
-        })
-    };
-    let (Some(forward), Some(backward)) = (function("forward"), function("backward")) else {
-        return true;
-    };
-    let text = |tokens: &dyn quote::ToTokens| tokens.to_token_stream().to_string().replace(' ', "");
-    let inputs = forward.inputs.iter().filter(|input| {
-        let syn::FnArg::Typed(param) = input else { return false };
-        let stopped = param.attrs.iter().any(|attr| attr.path().is_ident("stop_gradient"));
-        text(&param.ty).split('<').next() == Some("Real") && !stopped
-    });
-    let returned = match &backward.output {
-        syn::ReturnType::Default => 0,
-        syn::ReturnType::Type(_, ty) => match &**ty {
-            syn::Type::Tuple(tuple) => tuple.elems.len(),
-            _ => 1,
-        },
-    };
-    inputs.count() == returned
 }
 
 /// How many rounds a fuzz test takes: `FUZZ=100 cargo test --release -p autograd-macros` takes a
@@ -274,46 +74,29 @@ fn rounds(count: usize) -> usize {
     count * times.unwrap_or(1)
 }
 
-/// Any tokens at all, in both places.
+#[test]
+fn mutated_blocks_are_refused_or_right() {
+    let mut random = Random(2023);
+    let (mut accepted, mut compared) = (0, 0);
+    for _ in 0..rounds(6000) {
+        let outcome = fuzzed::block(&mut random);
+        accepted += usize::from(outcome != Outcome::Refused);
+        compared += usize::from(outcome == Outcome::AcceptedAndCounted);
+    }
+    assert!(accepted > 100 && compared > 50, "the mutations are too wild: {accepted}, {compared}");
+}
+
+#[test]
+fn mutated_formulas_are_refused_or_right() {
+    let mut random = Random(11);
+    let accepted = (0..rounds(2000)).filter(|_| fuzzed::formula(&mut random)).count();
+    assert!(accepted > 50, "the mutations are too wild: {accepted}");
+}
+
 #[test]
 fn any_tokens_are_borne() {
-    const WORDS: &[&str] = &[
-        "impl", "fn", "forward", "backward", "Op", "Tensor", "<", ">", "&", "ctx", ":", ",", ";",
-        "->", "Self", "type", "Saved", "=", "'a", "1", "\"s\"", "#", "!", "?", "for", "where",
-        "mut", "dyn", "Grads", "Option", "Result", "crate", "no_grad", "allow", "..", "|",
-        "r#type",
-    ];
-    fn tokens(random: &mut Random, depth: usize) -> TokenStream {
-        let mut trees: Vec<TokenTree> = Vec::new();
-        for _ in 0..random.below(12) {
-            if depth > 0 && random.below(4) == 0 {
-                let delimiters =
-                    [Delimiter::Brace, Delimiter::Parenthesis, Delimiter::Bracket, Delimiter::None];
-                let delimiter = delimiters[random.below(delimiters.len())];
-                trees.push(Group::new(delimiter, tokens(random, depth - 1)).into());
-            } else if let Ok(word) = WORDS[random.below(WORDS.len())].parse::<TokenStream>() {
-                trees.extend(word);
-            }
-        }
-        trees.into_iter().collect()
-    }
     let mut random = Random(7);
-    for _ in 0..rounds(3000) {
-        let head: TokenStream =
-            ["", "impl Op", "impl<T> Op<T>"][random.below(3)].parse().expect("");
-        let body = tokens(&mut random, 3);
-        let item = match random.below(2) {
-            0 => quote::quote!(#head #body),
-            _ => quote::quote!(#head { #body }),
-        };
-        let arguments = tokens(&mut random, 1);
-        let _ = layer(arguments.clone(), item.clone());
-        let _ = layer(quote::quote!(elementwise, #arguments), item.clone());
-        let _ = crate::elementwise::scalar_op(item.clone());
-        let _ = crate::py_func::expand(arguments, item.clone());
-        let _ = crate::module::expand(item.clone());
-        let _ = crate::saved::expand(item);
-    }
+    (0..rounds(3000)).for_each(|_| fuzzed::any_tokens(&mut random));
 }
 
 /// What syn cannot read is told, should the compiler have nothing to say of it.

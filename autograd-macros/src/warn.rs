@@ -3,9 +3,10 @@
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote_spanned;
-use syn::{Block, Expr, Stmt, Type};
+use syn::{Expr, Type};
 
 use crate::args::Args;
+use crate::check_order::{parts, tail};
 use crate::context_use::{escapes, is_stub};
 use crate::errors::ends;
 use crate::messages;
@@ -69,12 +70,8 @@ fn none_gradient(layer: &Layer, backward: &Backward) -> Option<TokenStream> {
         Returns::Tuple(..) | Returns::One(_)
             if mentions(&body.stream(), "None") && !mentions(&body.stream(), "return") =>
         {
-            let block = syn::parse2::<Block>(quote::ToTokens::to_token_stream(body)).ok()?;
-            let Some(Stmt::Expr(tail, None)) = block.stmts.last() else { return None };
-            let parts: Vec<&Expr> = match inside_ok(tail) {
-                Expr::Tuple(tuple) => tuple.elems.iter().collect(),
-                one => vec![one],
-            };
+            let tail = tail(body)?;
+            let parts = parts(&tail);
             if parts.len() != inputs.len() {
                 return None;
             }
@@ -94,14 +91,4 @@ fn none_gradient(layer: &Layer, backward: &Backward) -> Option<TokenStream> {
         .iter()
         .map(|field| warning(field, "none_gradient", &messages::none_gradient(&plain_name(field))));
     Some(each.collect())
-}
-
-fn inside_ok(expr: &Expr) -> &Expr {
-    match expr {
-        Expr::Call(call) if call.args.len() == 1 => match &*call.func {
-            Expr::Path(path) if path.path.is_ident("Ok") => &call.args[0],
-            _ => expr,
-        },
-        _ => expr,
-    }
 }

@@ -161,4 +161,8 @@ fn returned(forward: &Forward, backward: &Backward, errors: &mut Errors) {
             errors.at(place.to_token_stream(), messages::returned_type(name, &text(ty)));
         }
     }
+    let params = forward.params.iter().map(|param| &param.ident);
+    let given = backward.params.iter().map(|(ident, _)| ident);
+    let taken: Vec<String> = params.chain(given).map(plain_name).collect();
+    crate::check_order::check(&inputs, &taken, &backward.function.body, errors);
 }

@@ -468,9 +468,21 @@ impl Expansion<'_> {
                 }
             }
         });
+        // Without parameters, what is true of one call is true of all.
+        let plain = forward.of(Kind::Plain).next().is_some();
+        let once = self.op.backward.is_some() && self.args.surrogate.is_none() && !plain;
+        let checked = (once && self.args.verify.is_none()).then(|| {
+            quote! {
+                if ::core::cfg!(debug_assertions) {
+                    static CHECKED: #p::elementwise::Checked = #p::elementwise::Checked::new();
+                    CHECKED.require(&OP)?;
+                }
+            }
+        });
         quote! {{
             #op_value
             #verify
+            #checked
             let mut #outputs = ::core::iter::IntoIterator::into_iter(
                 #p::elementwise::#apply::<T>(#given, &[#(#reals),*], &[#(#masks),*])?,
             );

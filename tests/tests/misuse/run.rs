@@ -12,13 +12,13 @@ use autograd_core::{
 };
 use ndarray::ArrayViewD;
 
-fn leaf(numbers: &[f64]) -> Tensor<f64> {
+pub(crate) fn leaf(numbers: &[f64]) -> Tensor<f64> {
     let x = Tensor::from(numbers);
     x.set_stop_gradient(false);
     x
 }
 
-fn told<V>(result: Result<V, Error>) -> String {
+pub(crate) fn told<V>(result: Result<V, Error>) -> String {
     match result {
         Ok(_) => panic!("it was not noticed"),
         Err(error) => error.to_string(),
@@ -26,19 +26,19 @@ fn told<V>(result: Result<V, Error>) -> String {
 }
 
 /// What `apply`, or another form without `try_`, says when it panics.
-fn panicked<V>(f: impl FnOnce() -> V) -> String {
+pub(crate) fn panicked<V>(f: impl FnOnce() -> V) -> String {
     let Err(caught) = catch_unwind(AssertUnwindSafe(f)) else { panic!("it was not noticed") };
     *caught.downcast::<String>().expect("a panic of this library says why")
 }
 
 /// What a backward is told. No leaf got a gradient, and all are as good as new.
-fn backward_told(y: &Tensor<f64>, leaves: &[&Tensor<f64>]) -> String {
+pub(crate) fn backward_told(y: &Tensor<f64>, leaves: &[&Tensor<f64>]) -> String {
     let message = told(y.sum().backward());
     usable(leaves);
     message
 }
 
-fn usable(leaves: &[&Tensor<f64>]) {
+pub(crate) fn usable(leaves: &[&Tensor<f64>]) {
     for x in leaves {
         assert!(x.grad().is_none(), "a gradient was written before the error");
         (*x * 3.0).sum().backward().unwrap();
@@ -593,7 +593,13 @@ pub(crate) fn wrong_slope_of_a_formula() -> String {
             dy * x
         }
     }
-    told(WrongSlope::check_backward())
+    let x = leaf(&[1.0, 2.0]);
+    let message = told(match cfg!(debug_assertions) {
+        true => WrongSlope::try_apply(&x).map(drop),
+        false => WrongSlope::check_backward(),
+    });
+    usable(&[&x]);
+    message
 }
 
 pub(crate) fn shapes_in_a_formula_that_do_not_fit() -> String {

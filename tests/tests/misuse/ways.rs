@@ -1,6 +1,6 @@
 //! The ways, in the order of the README's table.
 
-use crate::run;
+use crate::{more, run};
 
 /// One way to misuse an op.
 pub(crate) struct Way {
@@ -32,6 +32,18 @@ macro_rules! ways {
     (@ $way:literal $peer:literal compiler $fixture:literal) => {
         Way { way: $way, peer: $peer, proof: Proof::Compiler($fixture) }
     };
+    (@ $way:literal $peer:literal $kind:ident (more $f:ident) $words:literal) => {
+        Way {
+            way: $way,
+            peer: $peer,
+            proof: ways!(@kind $kind stringify!($f), more::$f, $words),
+        }
+    };
+    (@ $way:literal $peer:literal right (more $f:ident)) => {
+        Way { way: $way, peer: $peer, proof: Proof::Right(stringify!($f), more::$f) }
+    };
+    (@kind error $($of:tt)*) => { Proof::Error($($of)*) };
+    (@kind backward $($of:tt)*) => { Proof::Backward($($of)*) };
     (@ $way:literal $peer:literal error $f:ident $words:literal) => {
         Way { way: $way, peer: $peer, proof: Proof::Error(stringify!($f), run::$f, $words) }
     };
@@ -144,7 +156,53 @@ ways! {
     "a py_func's value of another shape than declared" "py_func_of_another_shape" => error py_func_of_another_shape "must have shape [2], found [3]";
     "a py_func that panics" "" => error py_func_that_panics "panicked: no value for 2 numbers";
     "a py_func without a gradient that is needed" "py_func_none" => backward py_func_without_a_gradient_that_is_needed "returned no gradient for input 0, which needs one";
-    "a wrong slope by hand in an elementwise op" "" => check wrong_slope_of_a_formula "by the derivative of forward";
+    "a list in a list among the outputs" "" => compiler "outputs/nested_list";
+    "a reference as the output" "" => compiler "outputs/reference";
+    "an optional output" "" => compiler "outputs/optional";
+    "an input by value" "" => compiler "inputs/by_value";
+    "an input by `&mut`" "" => compiler "inputs/by_mut";
+    "an input in a box" "" => compiler "inputs/boxed";
+    "an input without a name" "" => compiler "inputs/nameless";
+    "an input with the name of what is generated" "" => compiler "inputs/repeated_name";
+    "another library's `Tensor`" "" => compiler "types/foreign_tensor";
+    "attributes that cannot go to another thread" "" => compiler "types/attrs_not_send";
+    "a reference saved" "" => compiler "types/saved_reference";
+    "a gradient taken by value" "" => compiler "types/gradient_by_value";
+    "reading in forward what backward is to read" "" => compiler "context/read_in_forward";
+    "the context of another op" "" => compiler "context/of_another_op";
+    "a `self` parameter" "" => compiler "block/self_receiver";
+    "a helper with the name of what is generated" "" => compiler "block/helper_named_try_apply";
+    "gradients returned under each other's names" "" => compiler "arity/gradients_in_another_order";
+    "one tensor as both inputs" "" => right (more one_tensor_as_both_inputs);
+    "inputs without elements" "" => right (more no_elements_at_all);
+    "inputs that stretch, their gradients not summed" "" => backward (more inputs_that_stretch) "for `w`, which has shape [1]";
+    "a saved tensor returned as the gradient" "" => right (more a_saved_tensor_returned_as_the_gradient);
+    "one tensor twice in a list" "" => right (more one_tensor_twice_in_a_list);
+    "an empty list" "" => right (more an_empty_list);
+    "a list input, its gradients too many" "" => backward (more list_of_gradients_too_long) "backward returned 3 gradients for the list `xs`, which has 2 tensors";
+    "a gradient for an optional input that was not given" "" => right (more a_gradient_for_an_input_that_was_not_given);
+    "one tensor as several outputs" "" => right (more one_tensor_as_several_outputs);
+    "a list of outputs that is empty" "" => right (more no_output_in_the_list);
+    "another's tensor returned as the output" "" => right (more somebody_elses_tensor_returned);
+    "a mode of gradients left on in forward" "" => right (more a_scope_forgotten_in_forward);
+    "a whole backward inside of forward and backward" "" => right (more a_whole_backward_inside_of_forward_and_backward);
+    "an input's `stop_gradient` set inside of forward" "" => right (more an_input_stopped_inside_of_forward);
+    "a backward of the same output inside of its backward" "" => backward (more the_same_backward_from_inside_of_backward) "its graph was freed by an earlier backward";
+    "a hook that removes itself" "" => right (more a_hook_that_removes_itself);
+    "a hook that clears the gradient it feeds" "" => right (more a_hook_that_clears_the_gradient_it_feeds);
+    "a hook on a tensor without a gradient" "" => error (more a_hook_on_what_wants_no_gradient) "a tensor with stop_gradient gets no gradient to see";
+    "a gradient of another shape set by hand" "" => error (more a_gradient_kept_by_hand_of_another_shape) "`grad` must be of shape [2], found shape [3]";
+    "a gradient with respect to what is not used" "" => backward (more a_gradient_with_respect_to_what_is_not_used) "was not used to compute the outputs";
+    "a gradient with respect to what wants none" "" => backward (more a_gradient_with_respect_to_what_wants_none) "was not used to compute the outputs";
+    "the gradient of a tensor with respect to itself" "" => right (more the_gradient_of_a_tensor_by_itself);
+    "one output twice in one backward" "" => backward (more one_output_twice_in_a_backward) "outputs";
+    "a panic in forward" "" => error (more forward_panics) "no value for 1";
+    "an op applied while a panic goes by" "" => right (more an_op_applied_while_another_panics);
+    "a graph walked and dropped on another thread" "" => right (more a_graph_walked_and_dropped_on_another_thread);
+    "an input changed in place that nobody saved" "" => right (more an_input_changed_that_nobody_saved);
+    "an output that is a view of an input" "" => right (more an_output_that_is_a_view_of_the_input);
+    "a graph asked for again that `grad` has freed" "" => backward (more every_gradient_freed_before_it_is_asked_for) "its graph was freed by an earlier backward";
+    "a wrong slope by hand in an elementwise op, in a debug build" "" => error wrong_slope_of_a_formula "by the derivative of forward";
     "a wrong formula" "wrong_formula" => check wrong_formula "by backward and";
     "gradients swapped, inputs of one shape" "swapped_of_one_shape" => check swapped_gradients_of_one_shape "by backward and";
     "a tensor hidden in a closure, under `no_grad` in forward"

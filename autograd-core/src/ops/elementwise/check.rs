@@ -1,5 +1,7 @@
 //! A backward that was written by hand against the derivative of its forward.
 
+use std::sync::OnceLock;
+
 use super::Float;
 use super::op::{Info, Op};
 use crate::array::Shape;
@@ -37,6 +39,29 @@ pub fn check_backward(op: &impl Op<f64>) -> Result<()> {
         point.compare(info, &forward, &backward, &derived)?;
     }
     Ok(())
+}
+
+/// Whether the backward of an op without parameters is the derivative of its forward: found out at
+/// its first call in a build with debug assertions, and told at that and every later one.
+#[derive(Debug)]
+pub struct Checked(OnceLock<Result<()>>);
+
+impl Checked {
+    /// Not yet found out.
+    #[allow(clippy::new_without_default, reason = "it stands in a static")]
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(OnceLock::new())
+    }
+
+    /// Holds the op to it.
+    ///
+    /// # Errors
+    ///
+    /// As [`check_backward`].
+    pub fn require(&self, op: &impl Op<f64>) -> Result<()> {
+        self.0.get_or_init(|| check_backward(op)).clone()
+    }
 }
 
 /// Compares an op's backward with the derivative of its forward at some elements of a call; `Ok`

@@ -11,7 +11,7 @@ mod op;
 mod single;
 mod small;
 
-pub use check::{check_backward, verify};
+pub use check::{Checked, check_backward, verify};
 pub use fuse::{fuse, try_fuse};
 pub(super) use node::derived_gradients;
 #[allow(unreachable_pub, reason = "it stands in a hidden method of a public trait")]

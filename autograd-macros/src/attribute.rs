@@ -1,0 +1,41 @@
+//! `#[py_layer]` as a plain function: the stages, one after the other.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use crate::errors::Errors;
+use crate::expand::{Expansion, Mode};
+use crate::{args, check, check_arg, elementwise, expand, fallback, parse, twin, warn};
+
+/// What becomes of a block.
+pub(crate) fn layer(arguments: TokenStream, block: TokenStream) -> TokenStream {
+    if elementwise::is_asked_for(&arguments) {
+        return elementwise::layer(arguments, block);
+    }
+    let mut errors = Errors::new();
+    let args = args::parse(arguments, &mut errors);
+    let parsed = parse::parse(block.clone(), &mut errors);
+    let Some(mut layer) = parsed else {
+        let fallback = fallback::of_tokens(block, &errors);
+        let told = errors.into_tokens();
+        return quote!(#told #fallback);
+    };
+    if let Some(name) = twin::renamed(&layer.name, &mut errors) {
+        layer.rename(name);
+    }
+    check::check(&layer, &args, &mut errors);
+    check_arg::check_layer(&layer, &args, &mut errors);
+    if !errors.is_empty() || layer.is_broken() {
+        let fallback = fallback::of_layer(&mut layer, &args, &errors);
+        let silent = errors.is_empty().then(|| fallback::not_understood(&layer.name));
+        let told = errors.into_tokens();
+        return quote!(#told #fallback #silent);
+    }
+    let told = errors.into_tokens();
+    let warnings = warn::warnings(&layer, &args);
+    let private = expand::private_name();
+    let mode = Mode::Full;
+    let expansion = Expansion { layer: &layer, args: &args, private, mode }.tokens();
+    let tests = check_arg::layer_tests(&layer, &args);
+    quote!(#told #expansion #warnings #tests)
+}

@@ -1,0 +1,253 @@
+//! Input that nobody would write, from decisions: random ones in the tests, a fuzzer's in `fuzz/`.
+
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+
+use crate::layer;
+
+/// Where decisions come from.
+pub(crate) trait Decisions {
+    /// A number below `n`; 0 where there is none.
+    fn below(&mut self, n: usize) -> usize;
+}
+
+pub(crate) const VALID: &[&str] = &[
+    "impl Tanh { type Saved = Tensor<f64>; pub fn forward(ctx: &mut ForwardContext<Self>, x: \
+     &Tensor<f64>) -> Tensor<f64> { let y = x.tanh(); ctx.save_for_backward(&y); y } fn \
+     backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> { dy * \
+     ctx.saved_tensor() } }",
+    "impl<T: Float, const N: usize> Many<T, N> where T: Copy { type Attrs = usize; fn forward(ctx: \
+     &mut ForwardContext<Self>, xs: &[&Tensor<T>], bias: Option<&Tensor<T>>, #[stop_gradient] at: \
+     &Tensor<i64>, #[default(2)] k: usize, f: impl Fn(&Tensor<T>) -> Tensor<T>) -> \
+     Result<(Tensor<T>, usize, [Tensor<T>; N]), String> { ctx.set_attrs(k); todo!() } fn \
+     backward(ctx: &BackwardContext<Self>, d: &Tensor<T>, list: &[Tensor<T>]) -> Result<Grads, \
+     String> { Ok(Grads { xs: vec![], bias: None }) } fn help() -> usize { 1 } }",
+];
+
+/// What became of a mutated block.
+#[derive(PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Refused,
+    /// Its counts could not be found another way.
+    Accepted,
+    /// Its counts agree.
+    AcceptedAndCounted,
+}
+
+pub(crate) fn refused(expansion: &str) -> bool {
+    expansion.contains("compile_error")
+}
+
+fn mutated(source: &str, decisions: &mut impl Decisions) -> TokenStream {
+    let mut tokens: TokenStream = source.parse().expect("tokens");
+    for _ in 0..=decisions.below(4) {
+        tokens = mutate(tokens, decisions);
+    }
+    tokens
+}
+
+/// A block that is nearly right is refused, or its counts agree.
+pub(crate) fn block(decisions: &mut impl Decisions) -> Outcome {
+    let tokens = mutated(VALID[decisions.below(VALID.len())], decisions);
+    let arguments = match decisions.below(8) {
+        0 => mutate(tokens.clone(), decisions),
+        _ => TokenStream::new(),
+    };
+    let expansion = layer(arguments, tokens.clone()).to_string();
+    let _ = expansion.parse::<TokenStream>().expect("tokens come out");
+    if refused(&expansion) {
+        return Outcome::Refused;
+    }
+    assert!(counts_agree(&tokens), "accepted: {tokens}");
+    match counts(&tokens) {
+        Some(_) => Outcome::AcceptedAndCounted,
+        None => Outcome::Accepted,
+    }
+}
+
+/// The other forms of the macro bear the same mutations; whether the elementwise one was accepted,
+/// and then its counts agree.
+pub(crate) fn formula(decisions: &mut impl Decisions) -> bool {
+    const FORMULA: &str = "impl Op { fn forward<L: Lane>(x: Real<L>, w: Real<L>, #[stop_gradient] \
+        keep: Mask<L>, by: f64) -> (Real<L>, Real<L>) { (x * w, keep.select(x, w) * by) } fn \
+        backward<L: Lane>(x: Real<L>, dy0: Real<L>, dy1: Real<L>) -> (Real<L>, Real<L>) { (dy0, \
+        dy1 * x) } }";
+    const SCALAR: &str = "Softplus: y = (1.0 + x.exp()).ln(), dx = dy / (1.0 + (-x).exp())";
+    const ARRAYS: &str = "impl Op { fn forward(x: ArrayViewD<f32>, w: ArrayViewD<f32>) -> \
+        ArrayD<f32> { &x * &w } fn backward(x: ArrayViewD<f32>, w: ArrayViewD<f32>, dy: \
+        ArrayViewD<f32>) -> (ArrayD<f32>, ArrayD<f32>) { (&dy * &w, &dy * &x) } }";
+    let block = mutated(FORMULA, decisions);
+    let expansion = layer(quote::quote!(elementwise), block.clone()).to_string();
+    let _ = expansion.parse::<TokenStream>().expect("tokens come out");
+    let accepted = !refused(&expansion) && !expansion.contains("does not understand");
+    assert!(!accepted || formula_counts_agree(&block), "accepted: {block}");
+    let _ = crate::elementwise::scalar_op(mutated(SCALAR, decisions));
+    let _ = crate::py_func::expand(TokenStream::new(), mutated(ARRAYS, decisions));
+    accepted
+}
+
+/// Any tokens at all, in both places.
+pub(crate) fn any_tokens(decisions: &mut impl Decisions) {
+    let head = ["", "impl Op", "impl<T> Op<T>"][decisions.below(3)];
+    let head: TokenStream = head.parse().expect("tokens");
+    let body = tokens(decisions, 3);
+    let item = match decisions.below(2) {
+        0 => quote::quote!(#head #body),
+        _ => quote::quote!(#head { #body }),
+    };
+    let arguments = tokens(decisions, 1);
+    let _ = layer(arguments.clone(), item.clone());
+    let _ = layer(quote::quote!(elementwise, #arguments), item.clone());
+    let _ = crate::elementwise::scalar_op(item.clone());
+    let _ = crate::py_func::expand(arguments, item.clone());
+    let _ = crate::module::expand(item.clone());
+    let _ = crate::saved::expand(item);
+}
+
+fn tokens(decisions: &mut impl Decisions, depth: usize) -> TokenStream {
+    const WORDS: &[&str] = &[
+        "impl", "fn", "forward", "backward", "Op", "Tensor", "<", ">", "&", "ctx", ":", ",", ";",
+        "->", "Self", "type", "Saved", "=", "'a", "1", "\"s\"", "#", "!", "?", "for", "where",
+        "mut", "dyn", "Grads", "Option", "Result", "crate", "no_grad", "allow", "..", "|",
+        "r#type",
+    ];
+    let mut trees: Vec<TokenTree> = Vec::new();
+    for _ in 0..decisions.below(12) {
+        if depth > 0 && decisions.below(4) == 0 {
+            let delimiters =
+                [Delimiter::Brace, Delimiter::Parenthesis, Delimiter::Bracket, Delimiter::None];
+            let delimiter = delimiters[decisions.below(delimiters.len())];
+            trees.push(Group::new(delimiter, tokens(decisions, depth - 1)).into());
+        } else if let Ok(word) = WORDS[decisions.below(WORDS.len())].parse::<TokenStream>() {
+            trees.extend(word);
+        }
+    }
+    trees.into_iter().collect()
+}
+
+/// Deletes, doubles or swaps some tree at some depth.
+fn mutate(tokens: TokenStream, decisions: &mut impl Decisions) -> TokenStream {
+    let mut trees: Vec<TokenTree> = tokens.into_iter().collect();
+    if trees.is_empty() {
+        return TokenStream::new();
+    }
+    let at = decisions.below(trees.len());
+    let down = decisions.below(4) > 0;
+    if let (true, Some(group)) = (down, trees.iter().position(|t| matches!(t, TokenTree::Group(_))))
+        && let TokenTree::Group(inner) = trees[(group..trees.len())
+            .filter(|&i| matches!(trees[i], TokenTree::Group(_)))
+            .nth(decisions.below(3))
+            .unwrap_or(group)]
+        .clone()
+    {
+        let place = trees.iter().position(|t| t.to_string() == inner.to_string()).unwrap_or(group);
+        let delimiter =
+            if decisions.below(40) == 0 { Delimiter::Bracket } else { inner.delimiter() };
+        trees[place] = Group::new(delimiter, mutate(inner.stream(), decisions)).into();
+        return trees.into_iter().collect();
+    }
+    match decisions.below(3) {
+        0 => drop(trees.remove(at)),
+        1 => trees.insert(at, trees[at].clone()),
+        _ => {
+            let other = decisions.below(trees.len());
+            trees.swap(at, other);
+        }
+    }
+    trees.into_iter().collect()
+}
+
+/// Counts in a block, found another way than the macro finds them; none where a name may hide
+/// something.
+struct Counts {
+    inputs: usize,
+    outputs: usize,
+    gradients: usize,
+    returned: Option<usize>,
+}
+
+fn counts(block: &TokenStream) -> Option<Counts> {
+    let block = syn::parse2::<syn::ItemImpl>(block.clone()).ok()?;
+    let function = |name: &str| {
+        block.items.iter().find_map(|item| match item {
+            syn::ImplItem::Fn(function) if function.sig.ident == name => Some(&function.sig),
+            _ => None,
+        })
+    };
+    let text = |tokens: &dyn quote::ToTokens| tokens.to_token_stream().to_string().replace(' ', "");
+    let integer = |text: &str| {
+        ["i32", "i64", "u8", "bool"].iter().any(|t| text.contains(&format!("Tensor<{t}>")))
+    };
+    let forward = function("forward")?;
+    let backward = function("backward")?;
+    let inputs = forward.inputs.iter().filter(|input| {
+        let syn::FnArg::Typed(param) = input else { return false };
+        let ty = text(&param.ty);
+        let stopped = param.attrs.iter().any(|attr| attr.path().is_ident("stop_gradient"));
+        let form = ["&Tensor", "Option<&Tensor", "&[Tensor", "&[&Tensor", "[&Tensor"];
+        form.iter().any(|form| ty.starts_with(form)) && !stopped && !integer(&ty)
+    });
+    let parts = |output: &syn::ReturnType| -> Vec<String> {
+        let syn::ReturnType::Type(_, ty) = output else { return Vec::new() };
+        let mut ty = &**ty;
+        if let syn::Type::Path(path) = ty
+            && let Some(last) = path.path.segments.last()
+            && last.ident == "Result"
+            && let syn::PathArguments::AngleBracketed(arguments) = &last.arguments
+            && let Some(syn::GenericArgument::Type(inner)) = arguments.args.first()
+        {
+            ty = inner;
+        }
+        match ty {
+            syn::Type::Tuple(tuple) => tuple.elems.iter().map(|ty| text(ty)).collect(),
+            ty => vec![text(ty)],
+        }
+    };
+    let is_output = |ty: &String| {
+        ["Tensor", "[Tensor", "Vec<Tensor"].iter().any(|form| ty.starts_with(form)) && !integer(ty)
+    };
+    let returned = parts(&backward.output);
+    // `Grads`, or another name that may be one for a tuple: how many there are is not written.
+    let named = matches!(returned.as_slice(), [one] if !one.contains("Tensor"));
+    Some(Counts {
+        inputs: inputs.count(),
+        outputs: parts(&forward.output).iter().filter(|ty| is_output(ty)).count(),
+        gradients: backward.inputs.len().saturating_sub(1),
+        returned: (!named).then_some(returned.len()),
+    })
+}
+
+fn counts_agree(block: &TokenStream) -> bool {
+    counts(block).is_none_or(|counts| {
+        counts.outputs == counts.gradients
+            && counts.returned.is_none_or(|returned| returned == counts.inputs)
+    })
+}
+
+/// Whether backward of a formula returns one number for each that forward takes, and names only
+/// what there is.
+fn formula_counts_agree(block: &TokenStream) -> bool {
+    let Ok(block) = syn::parse2::<syn::ItemImpl>(block.clone()) else { return true };
+    let function = |name: &str| {
+        block.items.iter().find_map(|item| match item {
+            syn::ImplItem::Fn(function) if function.sig.ident == name => Some(&function.sig),
+            _ => None,
+        })
+    };
+    let (Some(forward), Some(backward)) = (function("forward"), function("backward")) else {
+        return true;
+    };
+    let text = |tokens: &dyn quote::ToTokens| tokens.to_token_stream().to_string().replace(' ', "");
+    let inputs = forward.inputs.iter().filter(|input| {
+        let syn::FnArg::Typed(param) = input else { return false };
+        let stopped = param.attrs.iter().any(|attr| attr.path().is_ident("stop_gradient"));
+        text(&param.ty).split('<').next() == Some("Real") && !stopped
+    });
+    let returned = match &backward.output {
+        syn::ReturnType::Default => 0,
+        syn::ReturnType::Type(_, ty) => match &**ty {
+            syn::Type::Tuple(tuple) => tuple.elems.len(),
+            _ => 1,
+        },
+    };
+    inputs.count() == returned
+}

@@ -1,0 +1,66 @@
+//! The macros on blocks that are nearly right, and on any tokens.
+
+#![no_main]
+#![allow(dead_code, unused_imports, unreachable_pub, reason = "not all of it is called here")]
+
+// A crate of macros shows nothing but macros, so its modules are read here again.
+extern crate proc_macro;
+
+macro_rules! modules {
+    ($($path:literal $name:ident)*) => {$(
+        #[path = $path]
+        mod $name;
+    )*};
+}
+
+modules! {
+    "../../autograd-macros/src/args.rs" args
+    "../../autograd-macros/src/attribute.rs" attribute
+    "../../autograd-macros/src/builder.rs" builder
+    "../../autograd-macros/src/check.rs" check
+    "../../autograd-macros/src/check_arg/mod.rs" check_arg
+    "../../autograd-macros/src/check_forward.rs" check_forward
+    "../../autograd-macros/src/check_jvp.rs" check_jvp
+    "../../autograd-macros/src/check_order.rs" check_order
+    "../../autograd-macros/src/context_habits.rs" context_habits
+    "../../autograd-macros/src/context_use.rs" context_use
+    "../../autograd-macros/src/elementwise/mod.rs" elementwise
+    "../../autograd-macros/src/errors.rs" errors
+    "../../autograd-macros/src/expand.rs" expand
+    "../../autograd-macros/src/expand_jvp.rs" expand_jvp
+    "../../autograd-macros/src/fallback.rs" fallback
+    "../../autograd-macros/src/grads.rs" grads
+    "../../autograd-macros/src/items.rs" items
+    "../../autograd-macros/src/library.rs" library
+    "../../autograd-macros/src/messages.rs" messages
+    "../../autograd-macros/src/model.rs" model
+    "../../autograd-macros/src/module.rs" module
+    "../../autograd-macros/src/parse.rs" parse
+    "../../autograd-macros/src/py_func/mod.rs" py_func
+    "../../autograd-macros/src/saved.rs" saved
+    "../../autograd-macros/src/tests/fuzzed.rs" fuzzed
+    "../../autograd-macros/src/twin.rs" twin
+    "../../autograd-macros/src/typecheck.rs" typecheck
+    "../../autograd-macros/src/warn.rs" warn
+    "../../tests/tests/fuzz/choices.rs" choices
+}
+
+use attribute::layer;
+use choices::Choices;
+
+impl fuzzed::Decisions for Choices<'_> {
+    fn below(&mut self, n: usize) -> usize {
+        Choices::below(self, n)
+    }
+}
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    let mut choices = Choices::new(bytes);
+    while !choices.is_used_up() {
+        match choices.below(4) {
+            0 | 1 => drop(fuzzed::block(&mut choices)),
+            2 => drop(fuzzed::formula(&mut choices)),
+            _ => fuzzed::any_tokens(&mut choices),
+        }
+    }
+});

@@ -1,0 +1,193 @@
+//! Mutation testing with one build: `mutation LIST FOLDER TEST..` reads what `cargo mutants --list
+//! --json` names, writes all of these mutants into the sources in `FOLDER` (a copy), each behind a
+//! switch, builds once, and runs the tests once for each mutant.
+//!
+//! A `TEST` is what follows `cargo test`, in one word: `-p autograd-macros --lib`. Names of tests that
+//! do not matter follow `--`, as for the test program: `-p tests --test memory -- --skip long`.
+
+mod rewrite;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// What a mutant is.
+#[derive(Clone, Debug)]
+pub struct Mutant {
+    id: usize,
+    file: String,
+    name: String,
+    genre: String,
+    replacement: String,
+    /// Line and column, counted from one.
+    start: (usize, usize),
+}
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let [list, folder, tests @ ..] = args.as_slice() else {
+        panic!("mutation LIST FOLDER TEST..");
+    };
+    let folder = Path::new(folder);
+    let mutants = read(&std::fs::read_to_string(list).expect("the list"));
+    let originals: BTreeSet<&str> = mutants.iter().map(|m| m.file.as_str()).collect();
+    let originals: Vec<(&str, String)> = originals
+        .into_iter()
+        .map(|file| (file, std::fs::read_to_string(folder.join(file)).expect("a source")))
+        .collect();
+    rewrite::add_switch(folder, &originals);
+    let mut unviable = BTreeSet::new();
+    let programs = loop {
+        let mut placed = BTreeSet::new();
+        for (file, source) in &originals {
+            let of_file: Vec<_> = mutants
+                .iter()
+                .filter(|m| m.file == *file && !unviable.contains(&m.id))
+                .cloned()
+                .collect();
+            let text = rewrite::file(source, &of_file, &mut placed);
+            std::fs::write(folder.join(file), text).expect("a source");
+        }
+        match build(folder, tests) {
+            Ok(programs) => {
+                unviable.extend(mutants.iter().map(|m| m.id).filter(|id| !placed.contains(id)));
+                break programs;
+            }
+            Err(broken) => {
+                println!("{} mutants do not compile", broken.len());
+                unviable.extend(broken);
+            }
+        }
+    };
+    for mutant in mutants.iter().filter(|m| unviable.contains(&m.id)) {
+        println!("not tried: {}", mutant.name);
+    }
+    let start = Instant::now();
+    assert!(passes(&programs, 0, Duration::from_secs(600)), "the tests fail without a mutant");
+    let limit = start.elapsed() * 5 + Duration::from_secs(10);
+    let tried: Vec<_> = mutants.iter().filter(|m| !unviable.contains(&m.id)).collect();
+    let mut survivors = 0;
+    for mutant in &tried {
+        if passes(&programs, mutant.id, limit) {
+            survivors += 1;
+            println!("SURVIVES: {}", mutant.name);
+        }
+    }
+    println!(
+        "{} mutants: {} tried, {} caught, {survivors} survive; {} do not compile or cannot be switched",
+        mutants.len(),
+        tried.len(),
+        tried.len() - survivors,
+        unviable.len()
+    );
+}
+
+fn read(list: &str) -> Vec<Mutant> {
+    let list: Value = serde_json::from_str(list).expect("JSON");
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let number = |value: &Value| value.as_u64().unwrap_or_default() as usize;
+    let mutants = list.as_array().expect("a list").iter().enumerate();
+    mutants
+        .map(|(i, m)| Mutant {
+            id: i + 1,
+            file: text(&m["file"]),
+            name: text(&m["name"]),
+            genre: text(&m["genre"]),
+            replacement: text(&m["replacement"]),
+            start: (number(&m["span"]["start"]["line"]), number(&m["span"]["start"]["column"])),
+        })
+        .collect()
+}
+
+/// A test program with its arguments, and where it runs.
+struct Program {
+    path: String,
+    arguments: Vec<String>,
+    folder: String,
+}
+
+/// The test programs, or the mutants at the lines that do not compile.
+fn build(folder: &Path, tests: &[String]) -> Result<Vec<Program>, BTreeSet<usize>> {
+    let mut programs = Vec::new();
+    for test in tests {
+        let (test, arguments) = test.split_once(" -- ").unwrap_or((test, ""));
+        let output = Command::new("cargo")
+            .args(["test", "--no-run", "--message-format=json"])
+            .args(test.split_whitespace())
+            .current_dir(folder)
+            .stderr(Stdio::inherit())
+            .output()
+            .expect("cargo runs");
+        let mut broken = BTreeSet::new();
+        for line in String::from_utf8_lossy(&output.stdout).lines() {
+            let Ok(message) = serde_json::from_str::<Value>(line) else { continue };
+            if message["message"]["level"] == "error" {
+                broken.extend(switches_near(folder, &message["message"]["spans"]));
+                eprintln!("{}", message["message"]["rendered"].as_str().unwrap_or_default());
+            }
+            if let (Some(path), Some(true)) =
+                (message["executable"].as_str(), message["profile"]["test"].as_bool())
+            {
+                let manifest = message["manifest_path"].as_str().unwrap_or_default();
+                programs.push(Program {
+                    path: path.to_owned(),
+                    arguments: arguments.split_whitespace().map(str::to_owned).collect(),
+                    folder: manifest.trim_end_matches("Cargo.toml").to_owned(),
+                });
+            }
+        }
+        if !output.status.success() {
+            assert!(!broken.is_empty(), "the build fails, and not for a mutant");
+            return Err(broken);
+        }
+    }
+    Ok(programs)
+}
+
+/// The mutants whose switches stand at the places of an error, or just before.
+fn switches_near(folder: &Path, spans: &Value) -> BTreeSet<usize> {
+    let mut found = BTreeSet::new();
+    for span in spans.as_array().into_iter().flatten().filter(|s| s["is_primary"] == true) {
+        let file = span["file_name"].as_str().unwrap_or_default();
+        let Ok(text) = std::fs::read_to_string(folder.join(file)) else { continue };
+        let lines: Vec<&str> = text.lines().collect();
+        let line = span["line_start"].as_u64().unwrap_or(1) as usize;
+        let near = (line.saturating_sub(7)..line).rev().filter_map(|at| lines.get(at));
+        let ids = near.map(|line| {
+            let after = line.split("mutant::on(").skip(1);
+            let digits = |rest: &str| rest.split("usize").next()?.parse().ok();
+            after.filter_map(digits).collect::<Vec<usize>>()
+        });
+        found.extend(ids.into_iter().find(|ids| !ids.is_empty()).into_iter().flatten());
+    }
+    found
+}
+
+/// Whether all tests pass with this mutant, in time.
+fn passes(programs: &[Program], mutant: usize, limit: Duration) -> bool {
+    let end = Instant::now() + limit;
+    programs.iter().all(|program| {
+        let mut child = Command::new(&program.path)
+            .args(&program.arguments)
+            .current_dir(&program.folder)
+            .env("MUTANT", mutant.to_string())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the test program runs");
+        loop {
+            if let Some(status) = child.try_wait().expect("a child") {
+                return status.success();
+            }
+            if Instant::now() > end {
+                let _ = child.kill();
+                let _ = child.wait();
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    })
+}
