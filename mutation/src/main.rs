@@ -1,6 +1,7 @@
 //! Mutation testing with one build: `mutation LIST FOLDER TEST..` reads what `cargo mutants --list
 //! --json` names, writes all of these mutants into the sources in `FOLDER` (a copy), each behind a
-//! switch, builds once, and runs the tests once for each mutant.
+//! switch, builds once, and runs the tests of the first `TEST` once for each mutant, and the others
+//! for those that are left.
 //!
 //! A `TEST` is what follows `cargo test`, in one word: `-p autograd-macros --lib`. Names of tests that
 //! do not matter follow `--`, as for the test program: `-p tests --test memory -- --skip long`.
@@ -65,22 +66,37 @@ fn main() {
     for mutant in mutants.iter().filter(|m| unviable.contains(&m.id)) {
         println!("not tried: {}", mutant.name);
     }
-    let start = Instant::now();
-    assert!(passes(&programs, 0, Duration::from_secs(600)), "the tests fail without a mutant");
-    let limit = start.elapsed() * 5 + Duration::from_secs(10);
-    let tried: Vec<_> = mutants.iter().filter(|m| !unviable.contains(&m.id)).collect();
-    let mut survivors = 0;
-    for mutant in &tried {
-        if passes(&programs, mutant.id, limit) {
-            survivors += 1;
-            println!("SURVIVES: {}", mutant.name);
-        }
+    let [quick, slow] = programs;
+    let limit = |programs: &[Program]| {
+        let start = Instant::now();
+        assert!(passes(programs, 0, Duration::MAX), "the tests fail without a mutant");
+        start.elapsed() * 5 + Duration::from_secs(10)
+    };
+    let mut tried: Vec<_> = mutants.iter().filter(|m| !unviable.contains(&m.id)).collect();
+    // In an order that has nothing to do with the sources, so that those tried before somebody loses
+    // patience are a sample.
+    tried.sort_by_key(|m| (m.id as u32).wrapping_mul(2_654_435_761));
+    let time = limit(&quick);
+    let mut left = Vec::new();
+    for (n, mutant) in tried.iter().enumerate() {
+        let survives = passes(&quick, mutant.id, time);
+        let what = if survives { "passes" } else { "caught" };
+        println!("{} of {}: {what}: {}", n + 1, tried.len(), mutant.name);
+        left.extend(survives.then_some(mutant));
+    }
+    if !slow.is_empty() {
+        let time = limit(&slow);
+        left.retain(|mutant| passes(&slow, mutant.id, time));
+    }
+    for mutant in &left {
+        println!("SURVIVES: {}", mutant.name);
     }
     println!(
-        "{} mutants: {} tried, {} caught, {survivors} survive; {} do not compile or cannot be switched",
+        "{} mutants: {} tried, {} caught, {} survive; {} do not compile or cannot be switched",
         mutants.len(),
         tried.len(),
-        tried.len() - survivors,
+        tried.len() - left.len(),
+        left.len(),
         unviable.len()
     );
 }
@@ -109,10 +125,11 @@ struct Program {
     folder: String,
 }
 
-/// The test programs, or the mutants at the lines that do not compile.
-fn build(folder: &Path, tests: &[String]) -> Result<Vec<Program>, BTreeSet<usize>> {
-    let mut programs = Vec::new();
-    for test in tests {
+/// The test programs, those of the first `TEST` and the others, or the mutants at the lines that do
+/// not compile.
+fn build(folder: &Path, tests: &[String]) -> Result<[Vec<Program>; 2], BTreeSet<usize>> {
+    let mut programs = [Vec::new(), Vec::new()];
+    for (n, test) in tests.iter().enumerate() {
         let (test, arguments) = test.split_once(" -- ").unwrap_or((test, ""));
         let output = Command::new("cargo")
             .args(["test", "--no-run", "--message-format=json"])
@@ -132,7 +149,7 @@ fn build(folder: &Path, tests: &[String]) -> Result<Vec<Program>, BTreeSet<usize
                 (message["executable"].as_str(), message["profile"]["test"].as_bool())
             {
                 let manifest = message["manifest_path"].as_str().unwrap_or_default();
-                programs.push(Program {
+                programs[n.min(1)].push(Program {
                     path: path.to_owned(),
                     arguments: arguments.split_whitespace().map(str::to_owned).collect(),
                     folder: manifest.trim_end_matches("Cargo.toml").to_owned(),
@@ -168,12 +185,13 @@ fn switches_near(folder: &Path, spans: &Value) -> BTreeSet<usize> {
 
 /// Whether all tests pass with this mutant, in time.
 fn passes(programs: &[Program], mutant: usize, limit: Duration) -> bool {
-    let end = Instant::now() + limit;
+    let start = Instant::now();
     programs.iter().all(|program| {
         let mut child = Command::new(&program.path)
             .args(&program.arguments)
             .current_dir(&program.folder)
             .env("MUTANT", mutant.to_string())
+            .env("RUST_BACKTRACE", "0")
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -182,7 +200,7 @@ fn passes(programs: &[Program], mutant: usize, limit: Duration) -> bool {
             if let Some(status) = child.try_wait().expect("a child") {
                 return status.success();
             }
-            if Instant::now() > end {
+            if start.elapsed() > limit {
                 let _ = child.kill();
                 let _ = child.wait();
                 return false;

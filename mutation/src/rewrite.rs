@@ -24,8 +24,10 @@ pub(crate) mod mutant {
 
 /// Gives each crate that has mutants the switch.
 pub fn add_switch(folder: &Path, files: &[(&str, String)]) {
-    let crates: BTreeSet<&str> =
-        files.iter().filter_map(|(file, _)| file.split_once("/src/").map(|(name, _)| name)).collect();
+    let crates: BTreeSet<&str> = files
+        .iter()
+        .filter_map(|(file, _)| file.split_once("/src/").map(|(name, _)| name))
+        .collect();
     for name in crates {
         let path = folder.join(name).join("src/lib.rs");
         let text = std::fs::read_to_string(&path).expect("lib.rs");
@@ -134,10 +136,10 @@ impl VisitMut for Rewrite<'_> {
             && !guards.is_empty()
         {
             let ids = guards.iter().map(|m| m.id);
-            let values = guards.iter().map(|m| m.replacement.parse::<TokenStream>().expect("tokens"));
+            let values =
+                guards.iter().map(|m| m.replacement.parse::<TokenStream>().expect("tokens"));
             let guard = &pat.guard;
-            *pat.guard =
-                parse_quote!((#(if crate::mutant::on(#ids) { #values } else)* { #guard }));
+            *pat.guard = parse_quote!((#(if crate::mutant::on(#ids) { #values } else)* { #guard }));
         }
         if let Some(id) = deleted.first().map(|m| m.id) {
             let off: Expr = parse_quote!(!crate::mutant::on(#id));
