@@ -27,6 +27,49 @@ fn valid_blocks_are_accepted() {
 }
 
 #[test]
+fn a_block_of_helpers_is_not_empty_and_lacks_forward() {
+    let told = run("impl Op { fn help() {} }");
+    assert!(told.contains("the op `Op` has no `forward`"), "{told}");
+}
+
+#[test]
+fn gradients_under_other_names_are_refused_where_they_are_exchanged() {
+    let block = |signature: &str, returned: &str| {
+        let forward = signature.split(", ").map(|x| format!(", {x}: &Tensor<f64>"));
+        let types = vec!["Tensor<f64>"; signature.split(", ").count()].join(", ");
+        run(&format!(
+            "impl Op {{ fn forward(_ctx: &mut ForwardContext<Self>{}) -> Tensor<f64> {{ todo!() }} \
+             fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> ({types}) {{ {returned} \
+             }} }}",
+            forward.collect::<String>()
+        ))
+    };
+    for (inputs, wrong, right) in [
+        ("x, w", "(dw, dx)", "(dx, dw)"),
+        ("x, w", "(dw.clone(), Some(dx))", "(dx, dw)"),
+        ("x, w, b", "(grad_b, grad_w, grad_x)", "(grad_x, grad_w, grad_b)"),
+        ("x, w, b", "(w_grad, b_grad, x_grad)", "(x_grad, w_grad, b_grad)"),
+        ("x, w, b", "(d_w, d_x, dy * 2.0)", "(d_x, d_w, ..)"),
+    ] {
+        let told = block(inputs, wrong);
+        assert!(told.contains(&format!("in the order of forward's inputs: `{right}`")), "{told}");
+    }
+    for (inputs, returned) in [
+        ("x, w", "(dx, dw)"),
+        // Not exchanged: what is meant is not known.
+        ("x, w", "(dw, dy * 2.0)"),
+        ("x, w", "(dw, dw)"),
+        // Names of something else.
+        ("x, dx", "(dx, ddx)"),
+        ("x, y", "(dy, dx)"),
+        ("x, w", "(dw * 1.0, dx * 1.0)"),
+    ] {
+        let told = block(inputs, returned);
+        assert!(!refused(&told), "{returned}: {told}");
+    }
+}
+
+#[test]
 fn counts_that_disagree_are_refused() {
     let tensors = |count: usize, one: &str| vec![one; count].join(", ");
     for inputs in 1..5 {

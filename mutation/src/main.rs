@@ -77,12 +77,12 @@ fn main() {
     // patience are a sample.
     tried.sort_by_key(|m| (m.id as u32).wrapping_mul(2_654_435_761));
     let time = limit(&quick);
-    let mut left = Vec::new();
+    let mut left: Vec<&Mutant> = Vec::new();
     for (n, mutant) in tried.iter().enumerate() {
         let survives = passes(&quick, mutant.id, time);
         let what = if survives { "passes" } else { "caught" };
         println!("{} of {}: {what}: {}", n + 1, tried.len(), mutant.name);
-        left.extend(survives.then_some(mutant));
+        left.extend(survives.then_some(*mutant));
     }
     if !slow.is_empty() {
         let time = limit(&slow);
