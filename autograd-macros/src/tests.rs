@@ -2,6 +2,7 @@
 //! sentence has a fixture.
 
 pub(crate) mod fuzzed;
+mod habits;
 
 use std::fs;
 use std::path::Path;

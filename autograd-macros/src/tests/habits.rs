@@ -1,0 +1,148 @@
+//! The rules against the ways in which people write the same thing.
+
+use proc_macro2::TokenStream;
+
+use super::fuzzed::refused;
+use super::run;
+
+/// An op whose forward has this body.
+fn forward(body: &str) -> String {
+    run(&format!(
+        "impl Op {{ type Saved = Tensor<f64>; fn forward(ctx: &mut ForwardContext<Self>, x: \
+         &Tensor<f64>, c: bool) -> Tensor<f64> {{ {body} }} fn backward(ctx: &BackwardContext<Self>, \
+         dy: &Tensor<f64>) -> Tensor<f64> {{ dy * ctx.saved_tensor() }} }}"
+    ))
+}
+
+const SAVE: &str = "ctx.save_for_backward(x)";
+
+fn is_told_twice(told: &str) -> bool {
+    told.contains("save_for_backward") && told.contains("twice") && refused(told)
+}
+
+#[test]
+fn a_second_call_is_seen_wherever_the_first_stands() {
+    for first in [
+        "SAVE;",
+        "let a = SAVE;",
+        "let Some(a) = SAVE else { return x };",
+        "{ SAVE; }",
+        "unsafe { SAVE; }",
+        "(SAVE);",
+        "&SAVE;",
+        "!SAVE;",
+        "SAVE?;",
+        "SAVE as usize;",
+        "SAVE.0;",
+        "a = SAVE;",
+        "SAVE + 1;",
+        "1 + SAVE;",
+        "SAVE && c;",
+        "f(SAVE);",
+        "SAVE(1);",
+        "x.f(SAVE);",
+        "SAVE.f();",
+        "(1, SAVE);",
+        "[SAVE];",
+        "a[SAVE];",
+        "SAVE[0];",
+        "if SAVE { }",
+        "match SAVE { _ => {} }",
+        "for i in SAVE { }",
+        "if c { SAVE; } else { SAVE; }",
+        "match c { true => SAVE, false => SAVE }",
+        "if c { SAVE; } else { panic!() }",
+        "if c { SAVE; } else { todo!(); }",
+        "if c { SAVE; } else { return x; }",
+        "for i in 0..3 { if c { SAVE; } else { continue; } SAVE; }",
+    ] {
+        let body = format!("{first} {SAVE}; x * 2.0").replace("SAVE", SAVE);
+        assert!(is_told_twice(&forward(&body)), "{body}");
+    }
+}
+
+#[test]
+fn a_call_on_another_path_is_none_too_many() {
+    for first in [
+        "if c { SAVE; return x * 1.0; }",
+        "if c { SAVE; panic!() }",
+        "if c { SAVE; unreachable!(); }",
+        "match c { true => { SAVE; return x * 1.0 } false => {} }",
+        "if c { SAVE; }",
+        "match c { true => SAVE, false => {} }",
+        "while c { SAVE; }",
+        "loop { SAVE; break; }",
+        "for i in 0..3 { SAVE; }",
+        "c && { SAVE; true };",
+        "c || { SAVE; true };",
+        "let Some(a) = b else { SAVE; return x };",
+        "let f = |ctx: &mut ForwardContext<Self>| SAVE;",
+        "other.save_for_backward(x);",
+        "ctx.other(x);",
+    ] {
+        let body = format!("{first} {SAVE}; x * 2.0").replace("SAVE", SAVE);
+        assert!(!is_told_twice(&forward(&body)), "{body}");
+    }
+}
+
+#[test]
+fn parentheses_and_other_names_change_nothing() {
+    for (right, types) in [
+        (true, ["&(Tensor<f64>)", "(Tensor<f64>)", "&(Tensor<f64>)", "(Tensor<f64>)"]),
+        (true, ["&Tensor<f64>", "Tensor<Number>", "&Tensor<f64>", "Tensor<f64>"]),
+        (true, ["&Tensor<f64>", "Tensor<f64>", "&Tensor<Number>", "Tensor<f64>"]),
+        (true, ["&Tensor<f64>", "Tensor<f64>", "&Tensor<f64>", "Tensor<Number>"]),
+        (true, ["&Tensor<Number>", "Tensor<f64>", "&Tensor<f64>", "Tensor<f64>"]),
+        (false, ["&Tensor<f64>", "Tensor<f64>", "&Tensor<f32>", "Tensor<f64>"]),
+        (false, ["&Tensor<f64>", "Tensor<f64>", "&Tensor<f64>", "Tensor<f32>"]),
+    ] {
+        let [x, y, dy, dx] = types;
+        let told = run(&format!(
+            "impl Op {{ fn forward(_ctx: &mut ForwardContext<Self>, x: {x}) -> {y} {{ x * 2.0 }} fn \
+             backward(_ctx: &BackwardContext<Self>, dy: {dy}) -> {dx} {{ dy * 2.0 }} }}"
+        ));
+        assert_eq!(!refused(&told), right, "{types:?}: {told}");
+    }
+}
+
+#[test]
+fn a_marked_input_may_be_an_output_too() {
+    for (end, right) in [
+        ("(y, x.clone())", true),
+        ("Ok((y, x.clone()))", true),
+        ("(y, z)", false),
+        ("(y, x.other())", false),
+    ] {
+        let told = run(&format!(
+            "impl Op {{ fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> (Tensor<f64>, \
+             Tensor<f64>) {{ ctx.mark_non_differentiable(x); {end} }} fn backward(_ctx: \
+             &BackwardContext<Self>, dy: &Tensor<f64>, dz: &Tensor<f64>) -> Tensor<f64> {{ dy * 2.0 \
+             }} }}"
+        ));
+        assert_eq!(!refused(&told), right, "{end}: {told}");
+    }
+}
+
+#[test]
+fn a_default_names_no_other_parameter() {
+    for (value, right) in [
+        ("by", false),
+        ("1.0 + by", false),
+        ("f(by)", false),
+        ("by(1.0)", true),
+        ("by::ONE", true),
+        ("other::by", true),
+        ("other.by", true),
+        ("by!(1.0)", true),
+        ("|by| by", true),
+        ("{ let by = 1.0; by }", true),
+    ] {
+        let block = format!(
+            "impl Op {{ fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, by: f64, \
+             #[default({value})] to: f64) -> Tensor<f64> {{ x * by }} fn backward(_ctx: \
+             &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {{ dy * 2.0 }} }}"
+        );
+        let _: TokenStream = block.parse().expect("tokens");
+        assert_eq!(!refused(&run(&block)), right, "{value}");
+    }
+}
