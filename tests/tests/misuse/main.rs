@@ -86,7 +86,7 @@ impl Proof {
 
     /// What the table says, with where it is proven.
     fn cell(&self) -> String {
-        const RUN: &str = "tests/tests/misuse/run.rs";
+        const RUN: &str = "tests/tests/misuse";
         match self {
             Self::Compiler(fixture) => format!("[compile error](tests/ui/{fixture}.stderr)"),
             Self::Error(..) => format!("[error]({RUN})"),

@@ -202,7 +202,7 @@ ways! {
     "an input changed in place that nobody saved" "" => right (more an_input_changed_that_nobody_saved);
     "an output that is a view of an input" "" => right (more an_output_that_is_a_view_of_the_input);
     "a graph asked for again that `grad` has freed" "" => backward (more every_gradient_freed_before_it_is_asked_for) "its graph was freed by an earlier backward";
-    "a wrong slope by hand in an elementwise op, in a debug build" "" => error wrong_slope_of_a_formula "by the derivative of forward";
+    "a wrong slope by hand in an elementwise op" "" => debug wrong_slope_of_a_formula "by the derivative of forward";
     "a wrong formula" "wrong_formula" => check wrong_formula "by backward and";
     "gradients swapped, inputs of one shape" "swapped_of_one_shape" => check swapped_gradients_of_one_shape "by backward and";
     "a tensor hidden in a closure, under `no_grad` in forward"
