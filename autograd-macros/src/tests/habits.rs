@@ -62,6 +62,27 @@ fn a_second_call_is_seen_wherever_the_first_stands() {
 }
 
 #[test]
+fn a_second_call_is_seen_wherever_it_stands() {
+    for second in [
+        "let a = SAVE;",
+        "let Some(a) = b else { SAVE; return x };",
+        "{ SAVE; }",
+        "unsafe { SAVE; }",
+        "if c { SAVE; }",
+        "if c { } else { SAVE; }",
+        "match c { true => SAVE, false => {} }",
+        "while c { SAVE; }",
+        "loop { SAVE; }",
+        "for i in 0..3 { SAVE; }",
+        "c && SAVE;",
+        "return SAVE;",
+    ] {
+        let body = format!("{SAVE}; {second} x * 2.0").replace("SAVE", SAVE);
+        assert!(is_told_twice(&forward(&body)), "{body}");
+    }
+}
+
+#[test]
 fn a_call_on_another_path_is_none_too_many() {
     for first in [
         "if c { SAVE; return x * 1.0; }",
@@ -112,6 +133,9 @@ fn a_marked_input_may_be_an_output_too() {
         ("Ok((y, x.clone()))", true),
         ("(y, z)", false),
         ("(y, x.other())", false),
+        ("let x = y * 2.0; (y, x)", true),
+        ("let (x) = y * 2.0; (y, z)", true),
+        ("for x in y { }; (y, z)", false),
     ] {
         let told = run(&format!(
             "impl Op {{ fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> (Tensor<f64>, \
