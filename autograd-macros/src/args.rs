@@ -13,6 +13,8 @@ use crate::messages;
 #[derive(Default)]
 pub(crate) struct Args {
     pub(crate) no_grad: Option<Span>,
+    /// Whether it stands there in a form that there is not, which was told.
+    pub(crate) meant_no_grad: bool,
     pub(crate) once_differentiable: Option<Span>,
     pub(crate) krate: Option<Path>,
     /// Warnings that are silenced.
@@ -41,6 +43,8 @@ pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Args {
         match Argument::parse.parse2(part.clone()) {
             Ok(argument) => args.add(argument, errors),
             Err(_) => {
+                // What was meant is known: that there is no backward follows from it.
+                args.meant_no_grad |= part.to_string().contains("no_grad");
                 let message = malformed(&part);
                 errors.at(part, message);
             }
@@ -124,6 +128,7 @@ impl Args {
             }
             ("crate", Some(path)) => self.krate.replace(path).is_some(),
             ("no_grad" | "once_differentiable", Some(value)) => {
+                self.meant_no_grad |= text == "no_grad";
                 return errors.at(value, messages::argument_takes_no_value(&text));
             }
             ("crate", None) => return errors.at(name, messages::argument_needs_path()),

@@ -160,10 +160,11 @@ impl<'a> Builder<'a> {
             let index = syn::Index::from(other);
             if other == position { quote!(#p::Set(#ident)) } else { quote!(self.#index) }
         });
-        let doc = format!("The argument `{}`.", plain_name(ident));
+        let (doc, docs) = (format!("The argument `{}`.", plain_name(ident)), &param.docs);
+        let doc = docs.is_empty().then(|| quote!(#[doc = #doc]));
         let mark = self.mark();
         quote! {
-            #[doc = #doc]
+            #doc #(#docs)*
             #vis fn #ident<#(#lifetimes,)* #own #(#types,)*>(
                 self,
                 #ident: #ty,

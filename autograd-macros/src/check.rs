@@ -5,11 +5,13 @@ use crate::check_forward;
 use crate::check_jvp;
 use crate::check_order;
 use crate::context_use;
+use crate::editor;
 use crate::errors::Errors;
+use crate::grads::{Fields, NoField};
 use crate::messages;
 use crate::model::{
-    Form, Layer, Returns, bare, element, gradient_type, hidden_tensor, is_known, last_segment,
-    nearest, parameter_type, plain_name, text,
+    Form, Layer, Output, ParamKind, Returns, bare, element, gradient_type, hidden_tensor, is_known,
+    last_segment, nearest, parameter_type, plain_name, text,
 };
 use proc_macro2::Ident;
 use syn::{GenericArgument, Type, TypePath};
@@ -22,11 +24,14 @@ pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
     gradient_count(layer, errors);
     gradient_types(layer, errors);
     returned_count(layer, errors);
-    returned_order(layer, errors);
     saved_type(layer, errors);
-    grads_fields(layer, errors);
     check_jvp::check(layer, args, errors);
-    context_use::check(layer, errors);
+    // The bodies.
+    if !editor::asks() {
+        returned_order(layer, errors);
+        grads_fields(layer, errors);
+        context_use::check(layer, errors);
+    }
 }
 
 fn no_grad(layer: &Layer, args: &Args, errors: &mut Errors) {
@@ -56,7 +61,8 @@ fn both_functions(layer: &Layer, args: &Args, errors: &mut Errors) {
             None => errors.at(&layer.self_ty, messages::no_forward(&name)),
         }
     }
-    if layer.backward.is_none() && args.no_grad.is_none() && layer.forward.is_some() {
+    let without = args.no_grad.is_some() || args.meant_no_grad;
+    if layer.backward.is_none() && !without && layer.forward.is_some() {
         match near_function(layer, "backward") {
             Some(found) => {
                 errors.at(&found, messages::near_name(&found.to_string(), "backward"));
@@ -99,10 +105,23 @@ fn backward_signature(layer: &Layer) -> String {
 }
 
 fn gradient_count(layer: &Layer, errors: &mut Errors) {
-    let (Some(_), Some(backward)) = (&layer.forward, &layer.backward) else { return };
+    let (Some(forward), Some(backward)) = (&layer.forward, &layer.backward) else { return };
     let outputs = layer.outputs();
     let found = backward.params.len();
-    if outputs.is_empty() || outputs.len() == found {
+    if outputs.is_empty() || outputs.len() == found || forward.hides_output() {
+        return;
+    }
+    // As in libraries whose backward is a function of its own.
+    let inputs: Vec<String> = forward.params.iter().map(|param| plain_name(&param.ident)).collect();
+    let is_input = |param: &&crate::model::GradientParam| {
+        param.name.as_ref().is_some_and(|name| inputs.contains(&plain_name(name)))
+    };
+    let given: Vec<_> = backward.params.iter().filter(is_input).collect();
+    if found - given.len() == outputs.len() {
+        for param in given {
+            let name = param.name.as_ref().map(plain_name).unwrap_or_default();
+            errors.at(&param.name, messages::gradient_of_input(&name));
+        }
         return;
     }
     let is_gradient = |param: &&crate::model::GradientParam| inner_tensor(&param.ty).is_some();
@@ -120,8 +139,10 @@ fn gradient_count(layer: &Layer, errors: &mut Errors) {
             format!("{name}: {}", parameter_type(*form, &text(tensor)))
         })
         .collect();
-    let message =
-        messages::gradient_count(found, outputs.len(), &format!("`{}`", wanted.join(", ")));
+    let integers = forward.outputs.parts.len() > outputs.len()
+        && forward.outputs.parts.iter().any(Output::is_integer);
+    let wanted = format!("`{}`", wanted.join(", "));
+    let message = messages::gradient_count(found, outputs.len(), integers, &wanted);
     // The first that is too many: one that is no gradient at all, or else that after the last.
     let other = backward.params.iter().find(|param| !is_gradient(param));
     let surplus = backward.params.get(outputs.len());
@@ -221,9 +242,9 @@ fn wanted_return(layer: &Layer, by_name: bool) -> String {
 }
 
 fn returned_count(layer: &Layer, errors: &mut Errors) {
-    let (Some(_), Some(backward)) = (&layer.forward, &layer.backward) else { return };
+    let (Some(forward), Some(backward)) = (&layer.forward, &layer.backward) else { return };
     let inputs = layer.differentiable();
-    if inputs.is_empty() {
+    if inputs.is_empty() || forward.hides_input() {
         return;
     }
     let names: Vec<_> = inputs.iter().map(|(param, _)| plain_name(&param.ident)).collect();
@@ -417,41 +438,23 @@ fn grads_fields(layer: &Layer, errors: &mut Errors) {
     let (Some(forward), Some(backward)) = (&layer.forward, &layer.backward) else { return };
     let Returns::ByName(_) = &backward.returns else { return };
     let inputs = layer.differentiable();
-    let names: Vec<String> = inputs.iter().map(|(param, _)| plain_name(&param.ident)).collect();
-    if names.is_empty() {
-        return;
-    }
-    for literal in crate::grads::literals(backward.function.body.stream()) {
-        let mut given: Vec<String> = Vec::new();
-        for field in &literal.fields {
-            let name = plain_name(field);
-            if given.contains(&name) {
-                errors.at(field, messages::grads_field_repeated(&name));
-            } else if !names.contains(&name) {
-                let known: Vec<&str> = names.iter().map(String::as_str).collect();
-                let param = forward.params.iter().find(|param| plain_name(&param.ident) == name);
-                let message = match param.map(|param| &param.kind) {
-                    Some(crate::model::ParamKind::Tensor(_)) => {
-                        messages::grads_field_stopped(&name)
-                    }
-                    Some(crate::model::ParamKind::Plain { .. }) => {
-                        messages::grads_field_plain(&name)
-                    }
-                    None => messages::grads_field_unknown(&name, nearest(&name, &known), &names),
-                };
-                errors.at(field, message);
-            }
-            given.push(name);
-        }
-        // A slip of a name is one mistake, not two.
-        let slips = given.iter().filter(|name| !names.contains(name)).count();
-        let missing: Vec<String> =
-            names.iter().filter(|name| !given.contains(name)).cloned().collect();
-        if slips == 0 && !missing.is_empty() {
-            let write = wanted_return(layer, true);
-            errors.at(&literal.name, messages::grads_field_missing(&missing, &write));
-        }
-    }
+    let lists = inputs.iter().filter(|(_, input)| input.form == Form::List);
+    let fields = Fields {
+        names: inputs.iter().map(|(param, _)| plain_name(&param.ident)).collect(),
+        lists: lists.map(|(param, _)| plain_name(&param.ident)).collect(),
+        write: format!(
+            "write `{}` (`None` where there is no gradient)",
+            wanted_return(layer, true)
+        ),
+        other: &|name| {
+            let param = forward.params.iter().find(|param| plain_name(&param.ident) == name)?;
+            Some(match param.kind {
+                ParamKind::Tensor(_) => NoField::Stopped,
+                ParamKind::Plain { .. } => NoField::Plain,
+            })
+        },
+    };
+    fields.check(backward.function.body.stream(), errors);
 }
 
 /// Whether a parameter is bare: zeros come where no gradient came.

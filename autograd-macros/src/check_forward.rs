@@ -127,11 +127,9 @@ fn function_generics(layer: &Layer, errors: &mut Errors) {
         let name = parameter.ident.to_string();
         let inputs = forward.inputs().map(|(_, input)| &input.tensor);
         let outputs = forward.outputs.tensors().map(|(_, _, tensor)| tensor);
-        for tensor in inputs.chain(outputs) {
-            if mentions(tensor, &name) {
-                let op = layer.name.to_string();
-                errors.at(tensor, messages::function_generic(&name, &text(parameter), &op));
-            }
+        if let Some(tensor) = inputs.chain(outputs).find(|tensor| mentions(*tensor, &name)) {
+            let op = layer.name.to_string();
+            errors.at(tensor, messages::function_generic(&name, &text(parameter), &op));
         }
     }
 }

@@ -17,11 +17,26 @@ pub(crate) const TOGETHER: [&str; 4] =
 /// The calls that take nothing.
 const READS: [&str; 3] = ["saved_tensor", "attrs", "needs_input_grad"];
 
+/// Calls that a context has in other libraries.
+pub(crate) const ELSEWHERE: [&str; 2] = ["mark_dirty", "save_for_forward"];
+
 /// Tells it, with the code to write.
 pub(crate) fn check(layer: &Layer, errors: &mut Errors) {
     fields(layer, errors);
     several_arguments(layer, errors);
     positions(layer, errors);
+    of_other_libraries(layer, errors);
+}
+
+fn of_other_libraries(layer: &Layer, errors: &mut Errors) {
+    let Some(forward) = &layer.forward else { return };
+    let Some(context) = &forward.context else { return };
+    let body = forward.function.body.stream();
+    for call in ELSEWHERE {
+        if let Some((ident, _)) = find_call(&body, context, call) {
+            errors.at(ident, messages::call_of_another_library(call));
+        }
+    }
 }
 
 /// What needs a gradient, asked by position.

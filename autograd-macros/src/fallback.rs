@@ -11,7 +11,7 @@ use crate::check_forward::not_floats;
 use crate::context_habits::{self, TOGETHER};
 use crate::context_use::find_call;
 use crate::errors::Errors;
-use crate::expand::{Expansion, Mode, phantom, respanned, whole_span};
+use crate::expand::{Expansion, Mode, concrete, phantom, respanned, whole_span};
 use crate::library::private_path;
 use crate::model::{Form, Forward, Layer, Returns, bare, is_named, plain_name};
 use crate::parse::{CONTEXTS, pattern_name};
@@ -205,30 +205,139 @@ pub(crate) fn repair(
     sig.variadic = None;
     sig.safety = syn::Safety::Default;
     rename_repeated(sig);
+    one_lifetime(sig);
+    let context = context_of(expansion.layer, &sig.ident);
     for input in &mut sig.inputs {
         let FnArg::Typed(param) = input else { continue };
+        // Types that no parameter has; another one is what the body makes of it.
+        let absent = matches!(bare(&param.ty), syn::Type::ImplTrait(_) | syn::Type::Infer(_));
+        let told = absent && context.is_some() && pattern_name(&param.pat) == context;
         let inner = match bare(&param.ty) {
             syn::Type::Reference(reference) => &*reference.elem,
             ty => ty,
         };
-        if CONTEXTS.iter().any(|name| is_named(inner, name)) {
+        if told || CONTEXTS.iter().any(|name| is_named(inner, name)) {
             let span = whole_span(&param.ty);
             let p = respanned(expansion.private.clone(), span);
+            let lifetime = match bare(&param.ty) {
+                syn::Type::Reference(reference) => reference.lifetime.clone(),
+                _ => None,
+            };
             let ty = match (forward, jvp) {
-                (true, _) => quote_spanned!(span=> &mut #p::ForwardContext<'_, Self>),
-                (_, true) => quote_spanned!(span=> &#p::JvpContext<'_, Self>),
-                _ => quote_spanned!(span=> &#p::BackwardContext<'_, Self>),
+                (true, _) => quote_spanned!(span=> & #lifetime mut #p::ForwardContext<'_, Self>),
+                (_, true) => quote_spanned!(span=> & #lifetime #p::JvpContext<'_, Self>),
+                _ => quote_spanned!(span=> & #lifetime #p::BackwardContext<'_, Self>),
             };
             if let Ok(ty) = syn::parse2(ty) {
                 *param.ty = ty;
             }
         }
     }
+    if crate::editor::asks() {
+        return body.clone();
+    }
+    // Values that an op was thought to have.
+    let own = |rest: &[TokenTree]| match rest {
+        [TokenTree::Ident(own), TokenTree::Punct(dot), TokenTree::Ident(_), rest @ ..]
+            if own == "self"
+                && dot.as_char() == '.'
+                && !matches!(rest.first(), Some(TokenTree::Group(call)) if call.delimiter() == Delimiter::Parenthesis) =>
+        {
+            Some((quote!((#told)), 3))
+        }
+        _ => None,
+    };
+    let body = match sig.receiver() {
+        Some(_) => &replaced(body, &own).unwrap_or_else(|| body.clone()),
+        None => body,
+    };
     match (forward, jvp) {
         (true, _) => repair_forward(expansion, told, body),
         (_, true) => repair_jvp(expansion, told, body),
         _ => repair_backward(expansion, told, body),
     }
+}
+
+/// What the context of this function is called, whatever its type.
+fn context_of(layer: &Layer, function: &Ident) -> Option<Ident> {
+    match function.to_string().as_str() {
+        "forward" => layer.forward.as_ref()?.context.clone(),
+        "backward" => layer.backward.as_ref()?.context.clone(),
+        _ => layer.jvp.as_ref()?.context.clone(),
+    }
+}
+
+/// What `apply` returns for an output by reference, which was told: the value.
+pub(crate) fn by_value(tokens: TokenStream) -> TokenStream {
+    let mut out = TokenStream::new();
+    let mut trees = tokens.into_iter().peekable();
+    while let Some(tree) = trees.next() {
+        match tree {
+            TokenTree::Punct(punct) if punct.as_char() == '&' => {
+                let lifetime = matches!(trees.peek(), Some(TokenTree::Punct(punct)) if punct.as_char() == '\'');
+                if lifetime {
+                    trees.nth(1);
+                }
+                let list = matches!(trees.peek(), Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Bracket);
+                if let Some(TokenTree::Group(list)) = trees.next_if(|_| list) {
+                    let element = by_value(list.stream());
+                    out.extend(quote!(::std::vec::Vec<#element>));
+                }
+            }
+            TokenTree::Group(group) => {
+                let mut new = Group::new(group.delimiter(), by_value(group.stream()));
+                new.set_span(group.span());
+                out.extend([TokenTree::Group(new)]);
+            }
+            tree => out.extend([tree]),
+        }
+    }
+    out
+}
+
+/// What is returned by reference was told: all references are of one lifetime then.
+fn one_lifetime(sig: &mut Signature) {
+    let syn::ReturnType::Type(_, returned) = &sig.output else { return };
+    let mut found = false;
+    let output = with_lifetimes(quote!(#returned), &mut found);
+    let Ok(output) = syn::parse2(output) else { return };
+    if !found {
+        return;
+    }
+    let syn::ReturnType::Type(_, returned) = &mut sig.output else { return };
+    **returned = output;
+    for input in &mut sig.inputs {
+        let FnArg::Typed(param) = input else { continue };
+        let ty = &param.ty;
+        if let Ok(ty) = syn::parse2(with_lifetimes(quote!(#ty), &mut found)) {
+            *param.ty = ty;
+        }
+    }
+    sig.generics.params.insert(0, syn::parse_quote!('told));
+}
+
+/// The same with a lifetime after each `&` that has none.
+fn with_lifetimes(tokens: TokenStream, found: &mut bool) -> TokenStream {
+    let mut out = TokenStream::new();
+    let mut trees = tokens.into_iter().peekable();
+    while let Some(tree) = trees.next() {
+        let reference = matches!(&tree, TokenTree::Punct(punct) if punct.as_char() == '&');
+        match tree {
+            TokenTree::Group(group) => {
+                let mut new = Group::new(group.delimiter(), with_lifetimes(group.stream(), found));
+                new.set_span(group.span());
+                out.extend([TokenTree::Group(new)]);
+            }
+            tree => out.extend([tree]),
+        }
+        let named =
+            matches!(trees.peek(), Some(TokenTree::Punct(punct)) if punct.as_char() == '\'');
+        if reference && !named {
+            *found = true;
+            out.extend(quote!('told));
+        }
+    }
+    out
 }
 
 /// A second parameter of the same name becomes `_`.
@@ -260,6 +369,7 @@ fn repair_forward(expansion: &Expansion<'_>, told: &TokenStream, body: &Group) -
     if layer.state.is_none() {
         calls.push("set_attrs");
     }
+    calls.extend(context_habits::ELSEWHERE);
     let drop = |name: &Ident, _: &Group| quote_spanned!(name.span()=> ::core::mem::drop(()));
     let body = replace_calls(body, &context, &calls, &drop);
     let tuple = |name: &Ident, arguments: &Group| {
@@ -290,10 +400,30 @@ fn repair_backward(expansion: &Expansion<'_>, told: &TokenStream, body: &Group) 
     let layer = expansion.layer;
     let Some(backward) = &layer.backward else { return body.clone() };
     let body = match &backward.returns {
-        Returns::ByName(_) => crate::grads::completed(expansion, body),
+        Returns::ByName(_) => completed_grads(expansion, body),
         _ => body.clone(),
     };
     repair_reads(expansion, told, &body, backward.context.as_ref())
+}
+
+/// Every field of `Grads { .. }` once, and none that there is not.
+fn completed_grads(expansion: &Expansion<'_>, body: &Group) -> Group {
+    let inputs = expansion.layer.differentiable();
+    let fields: Vec<Ident> = inputs.iter().map(|(param, _)| param.ident.clone()).collect();
+    let literals = crate::grads::literals(body.stream());
+    let fill = |ident: &Ident, span: Span| {
+        let p = respanned(expansion.private.clone(), span);
+        // Where another place gives it, its type is the one that stands there.
+        let elsewhere =
+            literals.len() > 1 && literals.iter().any(|literal| literal.fields.contains(ident));
+        let input = inputs.iter().find(|(param, _)| param.ident == *ident);
+        let ty = match input {
+            Some((_, input)) if !elsewhere => concrete(input),
+            _ => quote_spanned!(span=> _),
+        };
+        quote_spanned!(span=> #p::stand_in::<#ty>())
+    };
+    crate::grads::completed(body, &fields, &fill)
 }
 
 fn repair_jvp(expansion: &Expansion<'_>, told: &TokenStream, body: &Group) -> Group {

@@ -1,13 +1,14 @@
 //! `Grads { .. }` in backward's body, found among tokens: the body may still be half written.
 
-use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::quote_spanned;
 use syn::parse::Parser;
 use syn::punctuated::Punctuated;
-use syn::{FieldValue, Member, Token};
+use syn::{Expr, FieldValue, Member, Token};
 
-use crate::expand::{Expansion, concrete, respanned};
-use crate::model::plain_name;
+use crate::errors::Errors;
+use crate::messages;
+use crate::model::{nearest, plain_name, text};
 
 /// A `Grads { .. }` that builds one.
 pub(crate) struct Literal {
@@ -15,6 +16,8 @@ pub(crate) struct Literal {
     pub(crate) fields: Vec<Ident>,
     /// Fields that are plainly `None`.
     pub(crate) none: Vec<Ident>,
+    /// Fields that are plainly lists of nothing, with the list.
+    empty: Vec<(Ident, Expr)>,
 }
 
 /// All of them, at any depth. Patterns, updates (`..`) and what does not parse are left out.
@@ -66,26 +69,99 @@ fn literal_name(trees: &[TokenTree], position: usize) -> Option<&Ident> {
     (name == "Grads" && (!other || field_value) && !pattern).then_some(name)
 }
 
-fn fields(group: &Group) -> Option<Vec<FieldValue>> {
+fn values(group: &Group) -> Option<Vec<FieldValue>> {
     let parser = Punctuated::<FieldValue, Token![,]>::parse_terminated;
     Some(parser.parse2(group.stream()).ok()?.into_iter().collect())
 }
 
 fn literal(name: &Ident, group: &Group) -> Option<Literal> {
-    let values = fields(group)?;
-    let mut literal = Literal { name: name.clone(), fields: Vec::new(), none: Vec::new() };
+    let values = values(group)?;
+    let mut literal =
+        Literal { name: name.clone(), fields: Vec::new(), none: Vec::new(), empty: Vec::new() };
     for value in &values {
         let Member::Named(field) = &value.member else { return None };
-        if matches!(&value.expr, syn::Expr::Path(path) if path.path.is_ident("None")) {
+        if matches!(&value.expr, Expr::Path(path) if path.path.is_ident("None")) {
             literal.none.push(field.clone());
+        }
+        if is_empty(&value.expr) {
+            literal.empty.push((field.clone(), value.expr.clone()));
         }
         literal.fields.push(field.clone());
     }
     Some(literal)
 }
 
-/// A body whose literals have every field once: what is wrong with them was told.
-pub(crate) fn completed(expansion: &Expansion<'_>, group: &Group) -> Group {
+/// What each `Grads { .. }` is held against.
+pub(crate) struct Fields<'a> {
+    /// The differentiable inputs, and which of them are lists.
+    pub(crate) names: Vec<String>,
+    pub(crate) lists: Vec<String>,
+    /// How all of it is written.
+    pub(crate) write: String,
+    /// What another name of forward's is.
+    pub(crate) other: &'a dyn Fn(&str) -> Option<NoField>,
+}
+
+/// An input without a field.
+pub(crate) enum NoField {
+    Stopped,
+    Plain,
+}
+
+impl Fields<'_> {
+    /// Tells what is wrong with the literals of this body.
+    pub(crate) fn check(&self, body: TokenStream, errors: &mut Errors) {
+        if self.names.is_empty() {
+            return;
+        }
+        for literal in literals(body) {
+            self.check_one(&literal, errors);
+        }
+    }
+
+    fn check_one(&self, literal: &Literal, errors: &mut Errors) {
+        let mut given: Vec<String> = Vec::new();
+        for field in &literal.fields {
+            let name = plain_name(field);
+            if given.contains(&name) {
+                errors.at(field, messages::grads_field_repeated(&name));
+            } else if !self.names.contains(&name) {
+                errors.at(field, self.unknown(&name));
+            }
+            given.push(name);
+        }
+        for (field, value) in &literal.empty {
+            let name = plain_name(field);
+            if self.lists.contains(&name) {
+                errors.at(value, messages::grads_field_empty(&name));
+            }
+        }
+        // A slip of a name is one mistake, not two.
+        let slips = given.iter().filter(|name| !self.names.contains(name)).count();
+        let missing: Vec<String> =
+            self.names.iter().filter(|name| !given.contains(name)).cloned().collect();
+        if slips == 0 && !missing.is_empty() {
+            errors.at(&literal.name, messages::grads_field_missing(&missing, &self.write));
+        }
+    }
+
+    fn unknown(&self, name: &str) -> String {
+        match (self.other)(name) {
+            Some(NoField::Stopped) => messages::grads_field_stopped(name),
+            Some(NoField::Plain) => messages::grads_field_plain(name),
+            None => {
+                let known: Vec<&str> = self.names.iter().map(String::as_str).collect();
+                messages::grads_field_unknown(name, nearest(name, &known), &self.names)
+            }
+        }
+    }
+}
+
+/// What stands for the field of this name, at this place.
+pub(crate) type Fill<'a> = dyn Fn(&Ident, Span) -> TokenStream + 'a;
+
+/// A body whose literals have these fields once: what is wrong with them was told.
+pub(crate) fn completed(group: &Group, fields: &[Ident], fill: &Fill<'_>) -> Group {
     if literals(group.stream()).is_empty() {
         return group.clone();
     }
@@ -96,11 +172,11 @@ pub(crate) fn completed(expansion: &Expansion<'_>, group: &Group) -> Group {
             out.extend([tree.clone()]);
             continue;
         };
-        let mut inner = completed(expansion, inner);
+        let mut inner = completed(inner, fields, fill);
         if literal_name(&trees, position).is_some()
-            && let Some(values) = fields(&inner)
+            && let Some(values) = values(&inner)
         {
-            inner = complete(expansion, &inner, &values);
+            inner = complete(&inner, &values, fields, fill);
         }
         out.extend([TokenTree::Group(inner)]);
     }
@@ -109,32 +185,37 @@ pub(crate) fn completed(expansion: &Expansion<'_>, group: &Group) -> Group {
     new
 }
 
-fn complete(expansion: &Expansion<'_>, group: &Group, values: &[FieldValue]) -> Group {
+fn complete(group: &Group, values: &[FieldValue], fields: &[Ident], fill: &Fill<'_>) -> Group {
     let span = group.span();
-    let p = respanned(expansion.private.clone(), span);
     let mut out = TokenStream::new();
-    let backward = expansion.layer.backward.iter();
-    let all: Vec<Literal> =
-        backward.flat_map(|backward| literals(backward.function.body.stream())).collect();
-    for (param, input) in expansion.layer.differentiable() {
-        let name = plain_name(&param.ident);
-        let given = values.iter().find(
-            |value| matches!(&value.member, Member::Named(field) if plain_name(field) == name),
-        );
+    for ident in fields {
+        let name = plain_name(ident);
+        let given = values.iter().find(|value| {
+            matches!(&value.member, Member::Named(field) if plain_name(field) == name)
+                && !is_empty(&value.expr)
+        });
         out.extend(match given {
             Some(value) => quote_spanned!(span=> #value,),
             None => {
-                let ident = &param.ident;
-                // Where another place gives it, its type is the one that stands there.
-                let elsewhere = all
-                    .iter()
-                    .any(|literal| literal.fields.iter().any(|field| plain_name(field) == name));
-                let ty = if elsewhere { quote_spanned!(span=> _) } else { concrete(input) };
-                quote_spanned!(span=> #ident: #p::stand_in::<#ty>(),)
+                let value = fill(ident, span);
+                quote_spanned!(span=> #ident: #value,)
             }
         });
     }
     let mut new = Group::new(group.delimiter(), out);
     new.set_span(span);
     new
+}
+
+/// A list without elements: `vec![]`, `Vec::new()` or `[]`.
+fn is_empty(value: &Expr) -> bool {
+    match value {
+        Expr::Macro(call) => call.mac.path.is_ident("vec") && call.mac.tokens.is_empty(),
+        Expr::Array(array) => array.elems.is_empty(),
+        Expr::Call(call) if call.args.is_empty() => match &*call.func {
+            Expr::Path(path) => text(path).ends_with("Vec::new"),
+            _ => false,
+        },
+        _ => false,
+    }
 }

@@ -33,7 +33,18 @@ pub(crate) fn split(body: TokenStream, errors: &mut Errors) -> Vec<Found> {
                     input.advance_to(&ahead);
                     found.push(item);
                 }
-                Err(_) => found.push(Found::Broken(broken(input)?)),
+                Err(_) => {
+                    let ahead = input.fork();
+                    let all = unended(&ahead)?;
+                    match syn::parse2::<syn::ImplItemConst>(quote!(#all;)) {
+                        // The compiler has told that its `;` is missing, and reads it all the same.
+                        Ok(_) => {
+                            input.advance_to(&ahead);
+                            found.push(Found::Other(quote!(#all;)));
+                        }
+                        Err(_) => found.push(Found::Broken(broken(input)?)),
+                    }
+                }
             }
         }
         Ok(())
@@ -48,9 +59,13 @@ fn item(input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<Found> {
     let ahead = input.fork();
     let attrs = ahead.call(Attribute::parse_outer)?;
     let vis: Visibility = ahead.parse()?;
+    let default = specialization(&ahead)?;
     if is_function(&ahead) {
         input.advance_to(&ahead);
         let sig = input.parse::<Signature>()?;
+        if let Some(word) = default {
+            errors.at(word, messages::qualifier("default", &sig.ident.to_string()));
+        }
         let body = match inner(input.parse::<TokenTree>()?) {
             TokenTree::Group(body) if body.delimiter() == Delimiter::Brace => body,
             TokenTree::Punct(end) if end.as_char() == ';' => {
@@ -74,6 +89,17 @@ fn item(input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<Found> {
     }
     syn::parse2::<syn::ImplItem>(all.clone())?;
     Ok(Found::Other(all))
+}
+
+/// The `default` of an unstable `default fn`.
+fn specialization(input: ParseStream<'_>) -> syn::Result<Option<Ident>> {
+    let word = input.fork().parse::<Option<Ident>>().ok().flatten();
+    match word {
+        Some(word) if word == "default" && !input.peek2(Token![!]) && !input.peek2(Token![::]) => {
+            input.parse().map(Some)
+        }
+        _ => Ok(None),
+    }
 }
 
 /// What a `$body:block` of `macro_rules!` stands for comes in a group without delimiters.
@@ -127,6 +153,15 @@ fn raw_item(input: ParseStream<'_>) -> syn::Result<TokenStream> {
         if end {
             break;
         }
+    }
+    Ok(all)
+}
+
+/// Everything up to where the next item starts.
+fn unended(input: ParseStream<'_>) -> syn::Result<TokenStream> {
+    let mut all = TokenStream::new();
+    while !(input.is_empty() || !all.is_empty() && starts_item(input)) {
+        all.extend([input.parse::<TokenTree>()?]);
     }
     Ok(all)
 }

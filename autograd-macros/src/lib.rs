@@ -15,6 +15,7 @@ mod check_jvp;
 mod check_order;
 mod context_habits;
 mod context_use;
+mod editor;
 mod elementwise;
 mod errors;
 mod expand;

@@ -60,6 +60,8 @@ pub(crate) struct Forward {
 pub(crate) struct Param {
     /// Its name in `apply`.
     pub(crate) ident: Ident,
+    /// What was written of it.
+    pub(crate) docs: Vec<Attribute>,
     pub(crate) ty: Type,
     pub(crate) kind: ParamKind,
 }
@@ -169,6 +171,29 @@ impl Forward {
             ParamKind::Tensor(input) => Some((param, input)),
             ParamKind::Plain { .. } => None,
         })
+    }
+}
+
+impl Forward {
+    /// Whether a tensor input has a form that there is not, which was told.
+    pub(crate) fn hides_input(&self) -> bool {
+        self.params.iter().any(|param| {
+            matches!(param.kind, ParamKind::Plain { .. }) && hidden_tensor(&param.ty).is_some()
+        })
+    }
+
+    /// The same of an output.
+    pub(crate) fn hides_output(&self) -> bool {
+        self.outputs.parts.iter().any(|output| {
+            matches!(output.kind, OutputKind::Plain) && hidden_tensor(&output.ty).is_some()
+        })
+    }
+}
+
+impl Output {
+    /// A tensor without a gradient.
+    pub(crate) fn is_integer(&self) -> bool {
+        matches!(self.kind, OutputKind::Plain) && output_form(&self.ty).is_some()
     }
 }
 
@@ -438,7 +463,9 @@ fn write_tokens(tokens: TokenStream, text: &mut String) {
 
 /// A name of the list that this may be a slip of.
 pub(crate) fn nearest<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
-    let near = |candidate: &&&str| strsim::damerau_levenshtein(name, candidate) <= 2;
+    // Of a name of one letter nothing is left that could be alike.
+    let most = 2.min(name.chars().count().saturating_sub(1));
+    let near = |candidate: &&&str| strsim::damerau_levenshtein(name, candidate) <= most;
     names.iter().filter(near).min_by_key(|other| strsim::damerau_levenshtein(name, other)).copied()
 }
 

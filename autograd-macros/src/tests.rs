@@ -230,12 +230,26 @@ fn bodies(block: TokenStream, found: &mut Vec<(String, std::ops::Range<usize>)>)
     }
 }
 
+/// The source of all messages: every `messages.rs` and what is in a folder of this name.
+fn read_messages(folder: &Path, inside: bool, source: &mut String) {
+    for entry in fs::read_dir(folder).expect("the sources") {
+        let path = entry.expect("a file").path();
+        let named = path.file_stem().is_some_and(|name| name == "messages");
+        if path.is_dir() {
+            read_messages(&path, named, source);
+        } else if inside || named {
+            let text = fs::read_to_string(&path).expect("text");
+            *source += &text.replace("//!", "//");
+        }
+    }
+}
+
 /// The fixed parts of each sentence, from the source of the messages.
 fn sentences() -> Vec<(String, Vec<String>)> {
-    let source = concat!(include_str!("messages.rs"), include_str!("elementwise/messages.rs"));
-    let source = source.replace("//!", "//");
-    let source = source.as_str();
-    let file = syn::parse_str::<syn::File>(source).expect("this crate's own source");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut source = String::new();
+    read_messages(&folder, false, &mut source);
+    let file = syn::parse_str::<syn::File>(&source).expect("this crate's own source");
     let mut all = Vec::new();
     for item in file.items {
         let syn::Item::Fn(function) = item else { continue };

@@ -3,7 +3,11 @@
 //!
 //! What cannot be seen there (ops made by macros, files that are not saved) is the compiler's.
 
+use std::collections::HashSet;
 use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::SystemTime;
 
 use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
 use quote::format_ident;
@@ -18,11 +22,75 @@ pub(crate) fn renamed(name: &Ident, errors: &mut Errors) -> Option<Ident> {
         return None;
     }
     let place = name.span().unwrap();
-    let text = fs::read_to_string(place.local_file()?).ok()?;
+    let file = place.local_file()?;
+    // Almost always there is one, and nothing else is done.
+    if !stands_twice(&file, &name.to_string())? {
+        return None;
+    }
+    let text = fs::read_to_string(file).ok()?;
     let here = offset(&text, place.line(), place.column())?;
     let line = above(&text, here, &name.to_string())?;
     errors.at(name, messages::second_op(&name.to_string(), line));
     Some(format_ident!("{name}OfLine{}", place.line()))
+}
+
+/// The names of more than one impl block of a file of this time.
+struct Names {
+    file: PathBuf,
+    written: SystemTime,
+    twice: HashSet<String>,
+}
+
+/// Whether a file has two impl blocks of this name. Every op asks, so the file is read once.
+fn stands_twice(file: &Path, name: &str) -> Option<bool> {
+    static LAST: Mutex<Option<Names>> = Mutex::new(None);
+    let written = fs::metadata(file).and_then(|data| data.modified()).ok()?;
+    let mut last = LAST.lock().ok()?;
+    if let Some(last) = &*last
+        && last.file == file
+        && last.written == written
+    {
+        return Some(last.twice.contains(name));
+    }
+    let twice = names_of_several(&fs::read_to_string(file).ok()?);
+    let found = twice.contains(name);
+    *last = Some(Names { file: file.to_owned(), written, twice });
+    Some(found)
+}
+
+/// The words behind `impl`, or behind its parameters, that stand there more than once.
+fn names_of_several(text: &str) -> HashSet<String> {
+    let (mut once, mut twice) = (HashSet::new(), HashSet::new());
+    for (at, _) in text.match_indices("impl") {
+        let rest = text[at + 4..].trim_start();
+        let rest = match rest.strip_prefix('<') {
+            Some(parameters) => behind(parameters).trim_start(),
+            None => rest,
+        };
+        let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+        if !rest[..end].is_empty() && !once.insert(&rest[..end]) {
+            twice.insert(rest[..end].to_owned());
+        }
+    }
+    twice
+}
+
+/// What stands behind the `>` of parameters.
+fn behind(parameters: &str) -> &str {
+    let mut depth = 1;
+    let mut before = ' ';
+    for (at, c) in parameters.char_indices() {
+        match c {
+            '<' => depth += 1,
+            '>' if before != '-' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return &parameters[at + 1..];
+        }
+        before = c;
+    }
+    ""
 }
 
 /// The byte at which a line and a column stand, both counted from one.
@@ -35,7 +103,6 @@ fn offset(text: &str, line: usize, column: usize) -> Option<usize> {
 /// The line of the op before the one whose name stands at this byte.
 fn above(text: &str, here: usize, name: &str) -> Option<usize> {
     let heads: Vec<usize> = heads(text, name).collect();
-    // Almost always there is one, and nothing else is done.
     if heads.len() < 2 || !heads.contains(&here) {
         return None;
     }
@@ -125,10 +192,13 @@ fn is_op(before: &[TokenTree]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{above, offset};
+    use super::{above, names_of_several, offset};
 
     /// The line told for the last `Op` of a text.
     fn told(text: &str) -> Option<usize> {
+        if !names_of_several(text).contains("Op") {
+            return None;
+        }
         above(text, text.rfind("Op")?, "Op")
     }
 

@@ -6,7 +6,7 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::{GenericArgument, PathArguments, Type, TypeParamBound};
 
 use crate::errors::ends;
-use crate::expand::{Expansion, Mode, replace_ident, whole_span};
+use crate::expand::{Expansion, Mode, anonymous, replace_ident, whole_span};
 use crate::model::{
     Forward, Layer, ParamKind, argument_of, as_tensor, bare, bounds_of, last_segment, mentions,
     parameter_name, plain_name, text,
@@ -135,15 +135,28 @@ fn tensors(expansion: &Expansion<'_>) -> TokenStream {
     proofs
 }
 
+/// That what is called `Vec` among the outputs is one.
+fn lists(expansion: &Expansion<'_>) -> TokenStream {
+    let named = expansion.layer.outputs().into_iter().map(|(ty, ..)| ty);
+    let prove = |ty: &Type| {
+        let (first, last) = ends(ty.to_token_stream());
+        let p = expansion.private_at(first);
+        let ty = anonymous(ty);
+        let end = quote_spanned!(last=> ());
+        quote_spanned!(first=> #p::list::<#ty> #end;)
+    };
+    named.filter(|ty| argument_of(ty, "Vec").is_some()).map(prove).collect()
+}
+
 /// What can be proven of the declarations alone: that tensors are tensors, and that `type Attrs`
 /// holds none, which would lose its gradient or leak.
 pub(crate) fn declared(expansion: &Expansion<'_>) -> TokenStream {
     if matches!(expansion.mode, Mode::Fallback(_)) {
         return TokenStream::new();
     }
-    let tensors = tensors(expansion);
+    let (tensors, lists) = (tensors(expansion), lists(expansion));
     let attrs = plain_state(expansion);
-    quote!(#tensors #attrs)
+    quote!(#tensors #lists #attrs)
 }
 
 /// What `save_for_backward` is held against: the declared type, unless it turns out to be one that
@@ -166,8 +179,8 @@ pub(crate) fn savable(expansion: &Expansion<'_>) -> TokenStream {
     }
 }
 
-/// The type with a float in place of each element type: a constant depends on no parameter. None
-/// where there is another parameter in it.
+/// The type with a float in place of each element type, and a function pointer in place of each
+/// function: a constant depends on no parameter. None where there is another parameter in it.
 fn example(layer: &Layer, saved: &Type) -> Option<TokenStream> {
     let mut tokens = saved.to_token_stream();
     for parameter in &layer.generics.params {
@@ -175,18 +188,25 @@ fn example(layer: &Layer, saved: &Type) -> Option<TokenStream> {
         if !mentions(saved, name.trim_start_matches('\'')) {
             continue;
         }
-        let float = |bound: &TypeParamBound| match bound {
-            TypeParamBound::Trait(bound) => {
-                bound.path.segments.last().is_some_and(|last| last.ident == "Float")
-            }
-            _ => false,
-        };
-        if !bounds_of(&layer.generics, &name).any(float)
-            || text(saved).contains(&format!("{name}::"))
-        {
+        if text(saved).contains(&format!("{name}::")) {
             return None;
         }
-        tokens = replace_ident(tokens, &name, &quote!(::core::primitive::f64));
+        let concrete = bounds_of(&layer.generics, &name).find_map(|bound| {
+            let TypeParamBound::Trait(bound) = bound else { return None };
+            let last = bound.path.segments.last()?;
+            match &last.arguments {
+                PathArguments::Parenthesized(function) => {
+                    let (inputs, output) = (&function.inputs, &function.output);
+                    Some(quote!(fn(#inputs) #output))
+                }
+                _ => (last.ident == "Float").then(|| quote!(::core::primitive::f64)),
+            }
+        })?;
+        // What a function takes may depend on another parameter.
+        if layer.generics.params.iter().any(|other| mentions(&concrete, &parameter_name(other))) {
+            return None;
+        }
+        tokens = replace_ident(tokens, &name, &concrete);
     }
     Some(tokens)
 }
@@ -196,10 +216,8 @@ fn is_savable(ty: &Type) -> bool {
     match bare(ty) {
         Type::Tuple(tuple) => tuple.elems.iter().all(is_savable),
         Type::Array(array) => is_savable(&array.elem),
-        ty => {
-            let inner = ["Option", "Vec"].into_iter().find_map(|name| argument_of(ty, name));
-            as_tensor(ty).is_some() || inner.is_some_and(is_savable)
-        }
+        // Another type may be called `Vec` or `Option` too.
+        ty => as_tensor(ty).is_some(),
     }
 }
 

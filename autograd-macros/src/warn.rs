@@ -1,7 +1,7 @@
 //! What is legal but surely wrong. Stable Rust has no warnings from macros; the use of something
 //! deprecated at the user's span is one.
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::quote_spanned;
 use syn::{Expr, Type};
 
@@ -10,7 +10,7 @@ use crate::check_order::{parts, tail};
 use crate::context_use::{escapes, is_stub};
 use crate::errors::ends;
 use crate::messages;
-use crate::model::{Backward, Layer, Returns, bare, mentions, plain_name};
+use crate::model::{Backward, Layer, Returns, bare, mentions, nearest, plain_name};
 
 /// The warnings of a block that passed its checks.
 pub(crate) fn warnings(layer: &Layer, args: &Args) -> TokenStream {
@@ -54,8 +54,19 @@ fn unread_saved(layer: &Layer, backward: &Backward) -> Option<TokenStream> {
         let escapes = jvp.context.as_ref().is_some_and(|context| self::escapes(&body, context));
         mentions(&body, "saved_tensor") || escapes
     });
-    (!mentions(&body, "saved_tensor") && !escapes && !in_jvp)
+    // A slip of the call's name is told by the compiler.
+    let reads = mentions_like(&body, "saved_tensor");
+    (!reads && !escapes && !in_jvp)
         .then(|| warning(saved, "unread_saved", &messages::unread_saved()))
+}
+
+/// Whether a name, or a slip of it, stands anywhere in some tokens.
+fn mentions_like(tokens: &TokenStream, name: &str) -> bool {
+    tokens.clone().into_iter().any(|tree| match tree {
+        TokenTree::Ident(ident) => nearest(&ident.to_string(), &[name]).is_some(),
+        TokenTree::Group(group) => mentions_like(&group.stream(), name),
+        _ => false,
+    })
 }
 
 fn none_gradient(layer: &Layer, backward: &Backward) -> Option<TokenStream> {

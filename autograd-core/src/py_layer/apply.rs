@@ -13,6 +13,7 @@ use super::inputs::contains;
 use super::inputs::{TensorInput, lost, note, primals, wants_gradient};
 use super::node::{LayerNode, run};
 use super::outputs::{Visit, Visitor, attach, kept, look, release};
+use super::proof::Fallible;
 use super::saved::{Kept, Role};
 use crate::error::{Error, Result};
 #[cfg(debug_assertions)]
@@ -72,16 +73,17 @@ pub fn finish<O>(
     Ok(outputs)
 }
 
-/// The same for a forward that returns a `Result` of its own; nothing is recorded for an `Err`.
-pub fn finish_fallible<O, E>(
+/// The same for a forward that may fail; nothing is recorded for an `Err`.
+pub fn finish_fallible<R: Fallible>(
     forward: &mut Forward<'_>,
-    returned: Result<O, E>,
-    visit: impl Fn(&mut O, &mut Visitor<'_>),
-) -> Result<Result<O, E>> {
-    match returned {
-        Ok(outputs) => finish(forward, outputs, visit).map(Ok),
-        Err(error) => Ok(Err(error)),
-    }
+    returned: R,
+    visit: impl Fn(&mut R::Output, &mut Visitor<'_>),
+) -> Result<R> {
+    let returned = match returned.result() {
+        Ok(outputs) => Ok(finish(forward, outputs, visit)?),
+        Err(error) => Err(error),
+    };
+    Ok(R::of(returned))
 }
 
 /// For an op without backward: an error if gradients are on and an input wants one.

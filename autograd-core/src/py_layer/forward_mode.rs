@@ -10,6 +10,7 @@ use super::context::JvpContext;
 use super::grads::{GradEntries, GradFor};
 use super::inputs::{TensorInput, primals};
 use super::node::{Barrier, unpack, visit};
+use super::proof::Fallible;
 use super::saved::Pack;
 use crate::array::shape::same;
 use crate::error::{Error, Result};
@@ -175,8 +176,8 @@ impl RawJvp<'_> {
     }
 
     /// What `jvp` returned, or its error as one of ours.
-    pub fn user<G, E: Display>(&self, returned: Result<G, E>) -> Result<G> {
-        returned.map_err(|error| Error::User {
+    pub fn user<R: Fallible<Error: Display>>(&self, returned: R) -> Result<R::Output> {
+        returned.result().map_err(|error| Error::User {
             op: self.at.op,
             function: "jvp",
             message: error.to_string(),

@@ -8,8 +8,8 @@ use smallvec::SmallVec;
 use super::call::Layout;
 use super::node::RawBackward;
 use super::outputs::TensorOutput;
+use super::proof::Fallible;
 use crate::array::{Shape, Value};
-use crate::error::Result;
 use crate::graph::{AnyTensor, Tensor};
 use crate::ops::Float;
 
@@ -226,8 +226,8 @@ impl RawBackward<'_> {
     }
 
     /// What backward returned, unless it is an error.
-    pub fn user<G, E: Display>(&self, returned: Result<G, E>) -> Option<G> {
-        returned.map_err(|error| self.failed(error.to_string())).ok()
+    pub fn user<R: Fallible<Error: Display>>(&self, returned: R) -> Option<R::Output> {
+        returned.result().map_err(|error| self.failed(error.to_string())).ok()
     }
 }
 

@@ -37,8 +37,8 @@ pub use plain::{
     NoTensorSeen, Probe, TensorSeen, attrs, plain,
 };
 pub use proof::{
-    AnyDual, AnyElementTensor, AnyGradient, FloatTensor, Known, LayerAttrs, Unknown, any_tensor,
-    float_tensor, stand_in,
+    AnyDual, AnyElementTensor, AnyGradient, Fallible, FloatTensor, Known, LayerAttrs, List,
+    Unknown, any_tensor, float_tensor, list, stand_in,
 };
 pub use saved::{CanSave, CannotSave, Choose, Chosen, IntoSaved, Pack, Saved, Unpack, Unsavable};
 

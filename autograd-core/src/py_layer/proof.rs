@@ -64,6 +64,59 @@ impl<A: Send + Sync + 'static> LayerAttrs for A {
     }
 }
 
+/// What a forward, a backward or a `jvp` returns that may fail.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the `Result` of the standard library",
+    label = "expected `Result<_, E>`",
+    note = "if another type is called `Result` too, import it under another name, or write `std::result::Result` here"
+)]
+pub trait Fallible {
+    /// What is returned where nothing failed.
+    type Output;
+    /// Why it failed.
+    type Error;
+    /// As it is.
+    ///
+    /// # Errors
+    ///
+    /// Those of the function.
+    fn result(self) -> Result<Self::Output, Self::Error>;
+    /// As the function returns it.
+    fn of(result: Result<Self::Output, Self::Error>) -> Self;
+}
+
+#[diagnostic::do_not_recommend]
+impl<O, E> Fallible for Result<O, E> {
+    type Output = O;
+    type Error = E;
+
+    #[inline]
+    fn result(self) -> Self {
+        self
+    }
+
+    #[inline]
+    fn of(result: Self) -> Self {
+        result
+    }
+}
+
+/// A list of tensors: the standard library's, not another type of its name.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the `Vec` of the standard library",
+    label = "expected `Vec<Tensor<T>>`",
+    note = "if another type is called `Vec` too, import it under another name, or write `std::vec::Vec` here"
+)]
+pub trait List {}
+
+#[diagnostic::do_not_recommend]
+impl<T> List for Vec<T> {}
+
+/// The proof for an output that is a `Vec`.
+pub fn list<L: List>() {}
+
 /// The proof for tensors with a gradient.
 pub fn float_tensor<T: FloatTensor + ?Sized>() {}
 
@@ -103,40 +156,10 @@ impl<T: Float> Known<Tensor<T>> {
         input
     }
 
-    /// A tensor output.
-    #[inline]
-    pub fn output<O: TensorOutput>(&self, visitor: &mut Visitor<'_>, output: &mut O) {
-        visitor.output(output);
-    }
-
-    /// The gradients of an output.
-    #[inline]
-    pub fn gradient<'r, O: TensorOutput>(
-        &self,
-        raw: &'r RawBackward<'_>,
-        group: usize,
-    ) -> Gradient<'r, O> {
-        raw.gradient(group)
-    }
-
     /// What backward returned for an input.
     #[inline]
     pub fn give<I: ?Sized, G: GradFor<I>>(&self, raw: &RawBackward<'_>, group: usize, grad: G) {
         raw.give(group, grad);
-    }
-
-    /// Ends the call of a layer whose only output is a tensor, or a list of tensors.
-    pub fn finish<O: TensorOutput>(&self, forward: &mut Forward<'_>, output: O) -> Result<O> {
-        finish(forward, output, |output, visitor| visitor.output(output))
-    }
-
-    /// The same for a forward that returns a `Result` of its own.
-    pub fn finish_fallible<O: TensorOutput, E>(
-        &self,
-        forward: &mut Forward<'_>,
-        returned: Result<O, E>,
-    ) -> Result<Result<O, E>> {
-        finish_fallible(forward, returned, |output, visitor| visitor.output(output))
     }
 
     /// An input and its tangents.
@@ -157,6 +180,34 @@ impl<T: Float> Known<Tensor<T>> {
     }
 }
 
+impl<O: TensorOutput> Known<O> {
+    /// A tensor output.
+    #[inline]
+    pub fn output(&self, visitor: &mut Visitor<'_>, output: &mut O) {
+        visitor.output(output);
+    }
+
+    /// The gradients of an output.
+    #[inline]
+    pub fn gradient<'r>(&self, raw: &'r RawBackward<'_>, group: usize) -> Gradient<'r, O> {
+        raw.gradient(group)
+    }
+
+    /// Ends the call of a layer whose only output is a tensor, or a list of tensors.
+    pub fn finish(&self, forward: &mut Forward<'_>, output: O) -> Result<O> {
+        finish(forward, output, |output, visitor| visitor.output(output))
+    }
+
+    /// The same for a forward that may fail.
+    pub fn finish_fallible<R: Fallible<Output = O>>(
+        &self,
+        forward: &mut Forward<'_>,
+        returned: R,
+    ) -> Result<R> {
+        finish_fallible(forward, returned, |output, visitor| visitor.output(output))
+    }
+}
+
 /// The same for every other type: nothing is asked, and nothing runs.
 #[doc(hidden)]
 pub trait Unknown {
@@ -173,7 +224,7 @@ pub trait Unknown {
         unproven()
     }
     /// Accepts anything.
-    fn gradient<O>(&self, _: &RawBackward<'_>, _: usize) -> AnyGradient {
+    fn gradient(&self, _: &RawBackward<'_>, _: usize) -> AnyGradient {
         unproven()
     }
     /// Accepts anything.
@@ -185,7 +236,7 @@ pub trait Unknown {
         unproven()
     }
     /// Accepts anything.
-    fn finish_fallible<O, E>(&self, _: &mut Forward<'_>, _: Result<O, E>) -> Result<Result<O, E>> {
+    fn finish_fallible<R>(&self, _: &mut Forward<'_>, _: R) -> Result<R> {
         unproven()
     }
     /// Accepts anything.

@@ -153,7 +153,7 @@ fn of_formula(
         let kind = match param.kind {
             formula::Kind::Real => tensor(quote!(#p::Tensor<T>), "T"),
             formula::Kind::Mask => tensor(quote!(#p::Tensor<bool>), "bool"),
-            formula::Kind::Plain => Kind::Plain {
+            formula::Kind::Plain | formula::Kind::Wrong => Kind::Plain {
                 default: param.default.as_ref().map(|default| {
                     let op = op.name.to_token_stream();
                     replace_ident(default.to_token_stream(), "Self", &op)

@@ -8,7 +8,8 @@ use super::messages;
 use super::model::{Backward, Forward, Kind, Meant, Op};
 use super::parse::{is_tensor, kind};
 use crate::errors::Errors;
-use crate::model::{nearest, plain_name, text};
+use crate::grads::{Fields, NoField};
+use crate::model::{is_named, nearest, plain_name, text};
 
 /// Holds the block against every rule.
 pub(crate) fn check(op: &Op, args: &Args, errors: &mut Errors) {
@@ -17,6 +18,10 @@ pub(crate) fn check(op: &Op, args: &Args, errors: &mut Errors) {
     inputs(forward, errors);
     outputs(forward, errors);
     let Some(backward) = &op.backward else { return };
+    // What was meant by a wrong input is not known.
+    if forward.of(Kind::Wrong).next().is_some() {
+        return;
+    }
     names(forward, backward, errors);
     gradient(forward, backward, errors);
     reduced(forward, backward, args, errors);
@@ -66,11 +71,23 @@ fn inputs(forward: &Forward, errors: &mut Errors) {
         }
     }
     let numbers: Vec<_> = forward.of(Kind::Real).map(|param| plain_name(&param.ident)).collect();
-    if numbers.is_empty() {
-        errors.at(&forward.function.sig.ident, messages::no_number());
+    if forward.of(Kind::Wrong).next().is_some() {
+    } else if numbers.is_empty() {
+        let plain = forward.of(Kind::Plain).find(|param| is_float(&param.ty));
+        match plain {
+            Some(param) => {
+                let (name, found) = (plain_name(&param.ident), text(&param.ty));
+                errors.at(&param.ty, messages::only_plain_number(&name, &found));
+            }
+            None => errors.at(&forward.function.sig.ident, messages::no_number()),
+        }
     } else if forward.differentiable().is_empty() {
         errors.at(&forward.function.sig.ident, messages::all_stopped(&numbers));
     }
+}
+
+fn is_float(ty: &Type) -> bool {
+    is_named(ty, "f32") || is_named(ty, "f64")
 }
 
 /// `y`, `dy`, `y0`, `dy0` ..
@@ -143,8 +160,13 @@ fn reduced(forward: &Forward, backward: &Backward, args: &Args, errors: &mut Err
 fn returned(forward: &Forward, backward: &Backward, errors: &mut Errors) {
     let inputs: Vec<String> =
         forward.differentiable().iter().map(|param| plain_name(&param.ident)).collect();
-    // The fields of `Grads` are those of a struct that is made for it: the compiler tells.
-    if inputs.is_empty() || backward.grads {
+    if backward.grads {
+        if !crate::editor::asks() {
+            fields(forward, inputs, backward, errors);
+        }
+        return;
+    }
+    if inputs.is_empty() {
         return;
     }
     let found = backward.returned.len();
@@ -164,5 +186,24 @@ fn returned(forward: &Forward, backward: &Backward, errors: &mut Errors) {
     let params = forward.params.iter().map(|param| &param.ident);
     let given = backward.params.iter().map(|(ident, _)| ident);
     let taken: Vec<String> = params.chain(given).map(plain_name).collect();
-    crate::check_order::check(&inputs, &taken, &backward.function.body, errors);
+    if !crate::editor::asks() {
+        crate::check_order::check(&inputs, &taken, &backward.function.body, errors);
+    }
+}
+
+/// The fields of each `Grads { .. }` that backward builds.
+fn fields(forward: &Forward, names: Vec<String>, backward: &Backward, errors: &mut Errors) {
+    let fields = Fields {
+        write: format!("write `Grads {{ {} }}`", names.join(", ")),
+        names,
+        lists: Vec::new(),
+        other: &|name| {
+            let param = forward.params.iter().find(|param| plain_name(&param.ident) == name)?;
+            Some(match param.kind {
+                Kind::Plain => NoField::Plain,
+                _ => NoField::Stopped,
+            })
+        },
+    };
+    fields.check(backward.function.body.stream(), errors);
 }

@@ -86,6 +86,26 @@ pub(crate) fn tensor(name: &str) -> String {
     )
 }
 
+pub(crate) fn list_input(name: &str, list: &str) -> String {
+    format!(
+        "a formula takes its numbers one by one, so `{name}` cannot be a list or a tuple of them; \
+         write a parameter for each, like `x0: Real<L>, x1: Real<L>`, or an op on whole tensors: \
+         `#[py_layer]` without `elementwise` takes a list, `{list}: &[Tensor<T>]`"
+    )
+}
+
+pub(crate) fn optional_input(name: &str) -> String {
+    format!(
+        "a formula is the same in every call, so `{name}` cannot be optional; write `{name}: Real<L>` \
+         and give it a tensor that changes nothing, like zeros of the shape `[1]`, or write an op on \
+         whole tensors: `#[py_layer]` without `elementwise` takes `{name}: Option<&Tensor<T>>`"
+    )
+}
+
+pub(crate) fn borrowed_number(name: &str, write: &str) -> String {
+    format!("numbers are given to a formula by value; write `{name}: {write}`")
+}
+
 pub(crate) fn tensor_returned() -> String {
     "a formula computes with numbers, and `apply` makes tensors of them; write `-> Real<L>`".into()
 }
@@ -94,6 +114,17 @@ pub(crate) fn no_number() -> String {
     "`forward` has no input that is a number, so there is nothing to differentiate; add one, like \
      `x: Real<L>`"
         .into()
+}
+
+pub(crate) fn only_plain_number(name: &str, found: &str) -> String {
+    format!(
+        "`{name}: {found}` is one number for all elements, so there is nothing to differentiate; the \
+         number of each element is `{name}: Real<L>`"
+    )
+}
+
+pub(crate) fn no_jvp() -> String {
+    "an elementwise op has no `jvp`: its slope is derived from `forward`; remove it".into()
 }
 
 pub(crate) fn all_stopped(names: &[String]) -> String {

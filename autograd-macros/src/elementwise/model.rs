@@ -42,6 +42,8 @@ pub(crate) enum Kind {
     Real,
     Mask,
     Plain,
+    /// None of them, which was told: anything can be given for it.
+    Wrong,
 }
 
 pub(crate) struct Backward {

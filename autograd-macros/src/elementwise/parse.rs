@@ -7,7 +7,7 @@ use super::messages;
 use super::model::{Backward, Forward, Item, Kind, Op, Param};
 use crate::errors::Errors;
 use crate::items::Found;
-use crate::model::{Function, bare, is_named, plain_name, text};
+use crate::model::{Function, argument_of, as_tensor, bare, is_named, plain_name, text};
 use crate::parse::{
     block, parameter_attributes, pattern_name, qualifiers, repeated_names, stripped,
 };
@@ -57,6 +57,7 @@ impl Op {
             }
             "forward" => self.forward = Some(forward(&function, errors)),
             "backward" => self.backward = Some(backward(&function, errors)),
+            "jvp" => return errors.at(&ident, messages::no_jvp()),
             "apply" | "try_apply" | "with" | "check_backward" => {
                 return errors.at(&ident, crate::messages::generated_name(&name));
             }
@@ -74,12 +75,20 @@ fn forward(function: &Function, errors: &mut Errors) -> Forward {
         let name = pattern_name(pat);
         let shown = name.as_ref().map_or_else(|| text(pat), plain_name);
         let (stop, default) = parameter_attributes(attrs, errors);
+        let wrong = wrong_form(ty, &shown, name.as_ref().map_or("xs", |_| &shown));
+        let is_wrong = wrong.is_some();
         // A tensor is told, and then taken for the number that was meant.
-        let kind = if is_tensor(ty) { Kind::Real } else { kind(ty) };
-        if name.is_none() {
+        let kind = match is_wrong {
+            true => Kind::Wrong,
+            false if is_tensor(ty) => Kind::Real,
+            false => kind(ty),
+        };
+        if name.is_none() && !is_wrong {
             errors.at(pat, messages::pattern());
         }
-        if is_tensor(ty) {
+        if let Some(message) = wrong {
+            errors.at(ty, message);
+        } else if is_tensor(ty) {
             errors.at(ty, messages::tensor(&shown));
         } else if kind == Kind::Plain
             && matches!(bare(ty), Type::Reference(_) | Type::ImplTrait(_) | Type::Slice(_))
@@ -168,6 +177,36 @@ fn returned(output: &ReturnType) -> (Vec<Type>, bool) {
     }
 }
 
+/// What is said of numbers, masks or tensors in a form that no formula takes.
+fn wrong_form(ty: &Type, name: &str, list_name: &str) -> Option<String> {
+    let element = |ty: &Type| {
+        let ty = match bare(ty) {
+            Type::Reference(reference) => &reference.elem,
+            ty => ty,
+        };
+        as_tensor(ty).is_some() || matches!(kind(ty), Kind::Real | Kind::Mask)
+    };
+    let (borrowed, inner) = match bare(ty) {
+        Type::Reference(reference) => (true, bare(&reference.elem)),
+        ty => (false, ty),
+    };
+    let list = match inner {
+        Type::Slice(slice) => element(&slice.elem),
+        Type::Array(array) => element(&array.elem),
+        Type::Tuple(tuple) => tuple.elems.iter().any(element),
+        ty => argument_of(ty, "Vec").is_some_and(element),
+    };
+    if list {
+        Some(messages::list_input(name, list_name))
+    } else if argument_of(inner, "Option").is_some_and(element) {
+        Some(messages::optional_input(name))
+    } else if borrowed && matches!(kind(inner), Kind::Real | Kind::Mask) {
+        Some(messages::borrowed_number(name, &text(inner)))
+    } else {
+        None
+    }
+}
+
 pub(crate) fn kind(ty: &Type) -> Kind {
     if is_named(ty, "Real") {
         Kind::Real
@@ -180,5 +219,5 @@ pub(crate) fn kind(ty: &Type) -> Kind {
 
 /// A tensor, in whatever form.
 pub(crate) fn is_tensor(ty: &Type) -> bool {
-    crate::model::hidden_tensor(ty).is_some() || crate::model::as_tensor(ty).is_some()
+    crate::model::hidden_tensor(ty).is_some() || as_tensor(ty).is_some()
 }

@@ -20,7 +20,7 @@ pub(crate) const VALID: &[&str] = &[
      &Tensor<i64>, #[default(2)] k: usize, f: impl Fn(&Tensor<T>) -> Tensor<T>) -> \
      Result<(Tensor<T>, usize, [Tensor<T>; N]), String> { ctx.set_attrs(k); todo!() } fn \
      backward(ctx: &BackwardContext<Self>, d: &Tensor<T>, list: &[Tensor<T>]) -> Result<Grads, \
-     String> { Ok(Grads { xs: vec![], bias: None }) } fn help() -> usize { 1 } }",
+     String> { Ok(Grads { xs: vec![None], bias: None }) } fn help() -> usize { 1 } }",
 ];
 
 /// What became of a mutated block.

@@ -50,8 +50,8 @@ const _: () = {
             __autograd::float_tensor::<Tensor<T>>();
             #[allow(unused_imports)]
             use __autograd::Unknown as _;
-            let gradient0 = __autograd::Known::<Tensor<T>>::new()
-                .gradient::<[Tensor<T>; N]>(raw, 0usize);
+            let gradient0 = __autograd::Known::<[Tensor<T>; N]>::new()
+                .gradient(raw, 0usize);
             let returned = Self::backward(context, gradient0.lend());
             __autograd::Known::<Tensor<T>>::new()
                 .give::<[Tensor<T>], _>(raw, 0usize, returned);
@@ -79,7 +79,8 @@ If a context call was against its rules, or an input against the op's.*/
             ];
             let mut context = __autograd::start::<Self, RepeatKey>(inputs);
             let returned = Self::forward(&mut context, xs);
-            __autograd::Known::<Tensor<T>>::new().finish(&mut context.state, returned)
+            __autograd::Known::<[Tensor<T>; N]>::new()
+                .finish(&mut context.state, returned)
         }
     }
     mod RepeatArguments {

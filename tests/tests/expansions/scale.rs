@@ -76,7 +76,7 @@ const _: () = {
             #[allow(unused_imports)]
             use __autograd::Unknown as _;
             let gradient0 = __autograd::Known::<Tensor<f64>>::new()
-                .gradient::<Tensor<f64>>(raw, 0usize);
+                .gradient(raw, 0usize);
             let returned = Self::backward(context, gradient0.lend());
             __autograd::Known::<Tensor<f64>>::new()
                 .give::<Tensor<f64>, _>(raw, 0usize, returned.x);
@@ -126,7 +126,7 @@ If a context call was against its rules, or an input against the op's.*/
             __autograd::finish_fallible(
                 &mut context.state,
                 returned,
-                |out, visitor| {
+                |out: &mut (Tensor<f64>, usize), visitor| {
                     __autograd::Known::<Tensor<f64>>::new().output(visitor, &mut out.0);
                     if false {
                         #[allow(unused_imports)]

@@ -49,7 +49,7 @@ const _: () = {
             #[allow(unused_imports)]
             use __autograd::Unknown as _;
             let gradient0 = __autograd::Known::<Tensor<f64>>::new()
-                .gradient::<Tensor<f64>>(raw, 0usize);
+                .gradient(raw, 0usize);
             let returned = Self::backward(context, gradient0.lend());
             __autograd::Known::<Tensor<f64>>::new()
                 .give::<Tensor<f64>, _>(raw, 0usize, returned);

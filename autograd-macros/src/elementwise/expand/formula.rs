@@ -1,0 +1,169 @@
+//! The formulas of forward, of backward and of what is derived, each a struct with its parameters.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{ToTokens, quote};
+
+use super::{Expansion, Given, field, given_name};
+use crate::elementwise::model::{Backward, Forward, Kind};
+use crate::expand::private_name;
+use crate::model::plain_name;
+
+impl Expansion<'_> {
+    /// What is the same in every call, and a formula each for forward and backward.
+    pub(super) fn formulas(&self, forward: &Forward) -> TokenStream {
+        let info = self.info(forward);
+        let given = Given::all(forward);
+        let outputs = forward.outputs.len();
+        let call = self.call_forward(forward, None);
+        let name = self.struct_name("Forward");
+        let forward_formula = self.formula(forward, &name, &given, outputs, call);
+        let name = self.struct_name("Derivative");
+        let derived_given = Given::derived(forward);
+        let differentiable = forward.differentiable().len();
+        let derived =
+            self.formula(forward, &name, &derived_given, differentiable, self.derived(forward));
+        let backward_formula = self.op.backward.as_ref().map(|backward| {
+            let given = Given::by(forward, &backward.meant(forward));
+            let name = self.struct_name("Backward");
+            let call = self.call_backward(forward, backward);
+            self.formula(forward, &name, &given, differentiable, call)
+        });
+        quote!(#info #forward_formula #derived #backward_formula)
+    }
+
+    pub(super) fn info(&self, forward: &Forward) -> TokenStream {
+        let p = private_name();
+        let name = plain_name(&self.op.name);
+        let reals: Vec<_> = forward.of(Kind::Real).map(|param| plain_name(&param.ident)).collect();
+        let differentiable = forward.of(Kind::Real).map(|param| !param.stop_gradient);
+        let masks: Vec<_> = forward.of(Kind::Mask).map(|param| plain_name(&param.ident)).collect();
+        let outputs = forward.outputs.len();
+        let given = match &self.op.backward {
+            Some(backward) => Given::by(forward, &backward.meant(forward)),
+            None => Given::derived(forward),
+        };
+        let (kept_reals, kept_masks) = (&given.reals, &given.masks);
+        let (kept_outputs, gradients) = (&given.outputs, &given.gradients);
+        let reduction = match &self.args.reduce {
+            None => quote!(#p::elementwise::Reduction::None),
+            Some(reduce) => {
+                let which = if reduce.name == "sum" { quote!(Sum) } else { quote!(Mean) };
+                let axes = &reduce.axes;
+                quote!(#p::elementwise::Reduction::#which(::std::borrow::Cow::Borrowed(&[#(#axes),*])))
+            }
+        };
+        let info = self.struct_name("Info");
+        quote! {
+            static #info: #p::elementwise::Info = #p::elementwise::Info {
+                name: #name,
+                reals: ::std::borrow::Cow::Borrowed(&[#(#reals),*]),
+                differentiable: ::std::borrow::Cow::Borrowed(&[#(#differentiable),*]),
+                masks: ::std::borrow::Cow::Borrowed(&[#(#masks),*]),
+                outputs: #outputs,
+                keeps_reals: ::std::borrow::Cow::Borrowed(&[#(#kept_reals),*]),
+                keeps_masks: ::std::borrow::Cow::Borrowed(&[#(#kept_masks),*]),
+                keeps_outputs: ::std::borrow::Cow::Borrowed(&[#(#kept_outputs),*]),
+                gradients: ::std::borrow::Cow::Borrowed(&[#(#gradients),*]),
+                reduction: #reduction,
+            };
+        }
+    }
+
+    /// A struct with the plain parameters, and its formula.
+    pub(super) fn formula(
+        &self,
+        forward: &Forward,
+        name: &Ident,
+        given: &Given,
+        outputs: usize,
+        body: TokenStream,
+    ) -> TokenStream {
+        let p = private_name();
+        let fields = forward.of(Kind::Plain).map(|param| {
+            let (ident, ty) = (field(param), &param.ty);
+            quote!(#ident: #ty)
+        });
+        let (reals, masks) = (given.names(forward), given.mask_names(forward));
+        let (i, m) = (reals.len(), masks.len());
+        quote! {
+            #[derive(Clone)]
+            struct #name { #(#fields),* }
+            impl #p::elementwise::Lanewise<#i, #m, #outputs> for #name {
+                #[inline(always)]
+                #[allow(unused_variables)]
+                fn call<L: #p::elementwise::Lane>(
+                    &self,
+                    [#(#reals),*]: [#p::elementwise::Real<L>; #i],
+                    [#(#masks),*]: [#p::elementwise::Mask<L>; #m],
+                ) -> [#p::elementwise::Real<L>; #outputs] {
+                    #body
+                }
+            }
+        }
+    }
+
+    /// A call of forward, as an array; along an input where one is named.
+    pub(super) fn call_forward(&self, forward: &Forward, along: Option<&Ident>) -> TokenStream {
+        let p = private_name();
+        let op = &self.op.name;
+        let arguments = forward.params.iter().map(|param| {
+            let ident = given_name(&param.ident);
+            match (param.kind, along) {
+                (Kind::Plain, _) => {
+                    let field = field(param);
+                    quote!(::core::clone::Clone::clone(&self.#field))
+                }
+                (_, None) => quote!(#ident),
+                (Kind::Mask, _) => quote!(#ident.for_duals()),
+                (Kind::Real, Some(moving)) if *moving == param.ident => {
+                    quote!(#p::elementwise::Real::moving(#ident, 1.0))
+                }
+                (_, Some(_)) => quote!(#p::elementwise::Real::constant(#ident)),
+            }
+        });
+        let call = quote!(<#op>::forward(#(#arguments),*));
+        as_array(&call, forward.outputs.len(), forward.tuple)
+    }
+
+    pub(super) fn call_backward(&self, forward: &Forward, backward: &Backward) -> TokenStream {
+        let op = &self.op.name;
+        let arguments = backward.params.iter().map(|(ident, _)| {
+            let name = plain_name(ident);
+            let plain =
+                forward.of(Kind::Plain).find(|param| plain_name(&param.ident) == name).map(field);
+            match plain {
+                Some(field) => quote!(::core::clone::Clone::clone(&self.#field)),
+                None => given_name(ident).to_token_stream(),
+            }
+        });
+        let call = quote!(<#op>::backward(#(#arguments),*));
+        if backward.grads {
+            let fields = forward.differentiable().into_iter().map(|param| &param.ident);
+            let grads = crate::model::local("grads");
+            return quote!({ let #grads = #call; [#(#grads.#fields),*] });
+        }
+        as_array(&call, backward.returned.len(), backward.tuple)
+    }
+
+    /// The gradients by forward-mode numbers over the same formula.
+    pub(super) fn derived(&self, forward: &Forward) -> TokenStream {
+        let p = private_name();
+        let grads: Vec<_> = (0..forward.outputs.len())
+            .map(|k| given_name(&Ident::new(&format!("d{}", forward.output(k)), Span::call_site())))
+            .collect();
+        let each = forward.differentiable().into_iter().map(|param| {
+            let call = self.call_forward(forward, Some(&param.ident));
+            quote!(#p::elementwise::pulled(&#call, &[#(#grads),*]))
+        });
+        quote!([#(#each),*])
+    }
+}
+
+/// What a formula returns, as an array.
+pub(super) fn as_array(call: &TokenStream, count: usize, tuple: bool) -> TokenStream {
+    if !tuple {
+        return quote!([#call]);
+    }
+    let parts: Vec<_> = (0..count).map(|i| crate::model::local(&format!("part{i}"))).collect();
+    quote!({ let (#(#parts,)*) = #call; [#(#parts),*] })
+}

@@ -1,0 +1,190 @@
+//! From the model to code: the user's block, the struct, the two formulas, `apply`, the builder.
+
+mod apply;
+mod formula;
+mod given;
+mod lane;
+
+use proc_macro2::{Group, Ident, Span, TokenStream};
+use quote::{ToTokens, format_ident, quote};
+use syn::{Attribute, GenericParam, Signature, Type};
+
+use crate::elementwise::args::Args;
+use crate::elementwise::model::{Item, Op};
+use crate::library::{import, private_path};
+use crate::model::Function;
+use given::{Given, field, given_name};
+use lane::{complete, mentions_bare};
+
+pub(crate) struct Expansion<'a> {
+    pub(crate) op: &'a Op,
+    pub(crate) args: &'a Args,
+    /// Whether the block passed its checks; else nothing runs, and all that can be named exists.
+    pub(crate) valid: bool,
+}
+
+impl Expansion<'_> {
+    pub(crate) fn tokens(&self) -> TokenStream {
+        let structure = self.structure();
+        let block = self.user_block();
+        let cfg: Vec<_> = self.op.attrs.iter().filter(|attr| is(attr, &["cfg"])).collect();
+        let import = import(self.args.common.krate.as_ref());
+        let inside = match &self.op.forward {
+            Some(forward) if self.valid => {
+                let formulas = self.formulas(forward);
+                let apply = self.apply(forward);
+                let with = self.with(forward);
+                quote!(#formulas #apply #with)
+            }
+            Some(forward) => {
+                let (apply, with) = (self.apply(forward), self.with(forward));
+                quote!(#apply #with)
+            }
+            None => TokenStream::new(),
+        };
+        let test = self.test();
+        // The struct of the gradients is seen by this block only.
+        let block = match self.grads() {
+            None => block,
+            Some(grads) => quote! {
+                #(#cfg)*
+                const _: () = {
+                    #grads
+                    #block
+                };
+            },
+        };
+        quote! {
+            #structure
+            #block
+            #(#cfg)*
+            #[allow(
+                non_camel_case_types, non_snake_case, non_upper_case_globals, dead_code, unreachable_pub, unused_qualifications,
+                elided_lifetimes_in_paths, private_interfaces, missing_debug_implementations,
+                missing_copy_implementations, single_use_lifetimes, unused_lifetimes, clippy::all,
+                clippy::pedantic, clippy::nursery
+            )]
+            const _: () = {
+                #import
+                #inside
+            };
+            #test
+        }
+    }
+
+    fn vis(&self) -> TokenStream {
+        let vis = self.op.forward.as_ref().map(|forward| &forward.function.vis);
+        vis.map_or_else(TokenStream::new, ToTokens::to_token_stream)
+    }
+
+    fn structure(&self) -> TokenStream {
+        let attrs = self.op.attrs.iter().filter(|attr| !is(attr, &["expect"]));
+        let documented = self.op.attrs.iter().any(|attr| is(attr, &["doc"]));
+        let doc = (!documented).then(|| quote!(#[doc = "An elementwise op."]));
+        let (vis, name) = (self.vis(), &self.op.name);
+        quote! {
+            #doc #(#attrs)*
+            #[allow(dead_code, missing_copy_implementations)]
+            #vis struct #name;
+        }
+    }
+
+    /// `Grads`, where backward returns it: a field for each differentiable input.
+    fn grads(&self) -> Option<TokenStream> {
+        let forward = self.op.forward.as_ref()?;
+        self.op.backward.as_ref().filter(|backward| backward.grads)?;
+        let path = private_path(self.args.common.krate.as_ref());
+        let fields = forward.differentiable().into_iter().map(|param| &param.ident);
+        let grads = Ident::new("Grads", Span::call_site());
+        Some(quote! {
+            #[allow(dead_code, missing_docs, missing_debug_implementations)]
+            struct #grads<L: #path::elementwise::Lane> {
+                #(#fields: #path::elementwise::Real<L>),*
+            }
+        })
+    }
+
+    /// The user's functions: inlined into the loops, and generic where that was left out.
+    fn user_block(&self) -> TokenStream {
+        let lints = ["allow", "warn", "deny", "forbid", "expect", "cfg"];
+        let attrs = self.op.attrs.iter().filter(|attr| is(attr, &lints));
+        let name = &self.op.name;
+        let items = self.op.items.iter().map(|item| match item {
+            Item::Other(tokens) => tokens.clone(),
+            Item::Function(function) => self.user_function(function),
+        });
+        quote! {
+            #(#attrs)*
+            impl #name {
+                #(#items)*
+            }
+        }
+    }
+
+    fn user_function(&self, function: &Function) -> TokenStream {
+        let Function { attrs, vis, sig, body } = self.completed(function);
+        let inline =
+            (!attrs.iter().any(|attr| is(attr, &["inline"]))).then(|| quote!(#[inline(always)]));
+        let formula = sig.ident == "forward" || sig.ident == "backward";
+        // The op's docs say what it does; a public function without docs is warned about.
+        let documented = attrs.iter().any(|attr| is(attr, &["doc"]));
+        let doc = (formula && !documented).then(|| quote!(#[doc = "The op's formula."]));
+        // Called in the formulas' expansion, which is absent after an error.
+        let unused = match self.valid {
+            true => quote!(#[allow(clippy::too_many_arguments, clippy::needless_pass_by_value)]),
+            false => quote!(#[allow(unused)]),
+        };
+        quote!(#doc #(#attrs)* #inline #unused #vis #sig #body)
+    }
+
+    /// `fn forward(x: Real) -> Real` becomes `fn forward<L: Lane>(x: Real<L>) -> Real<L>`.
+    fn completed(&self, function: &Function) -> Function {
+        let mut function = self.with_lane(function);
+        let returns_grads = self.op.backward.as_ref().is_some_and(|backward| backward.grads);
+        if returns_grads && function.sig.ident == "backward" {
+            if let Some(forward) = self.op.forward.as_ref().filter(|_| !self.valid) {
+                let path = private_path(self.args.common.krate.as_ref());
+                let fields = forward.differentiable().into_iter();
+                let fields: Vec<Ident> = fields.map(|param| param.ident.clone()).collect();
+                let fill = |_: &Ident, _: Span| quote!(#path::stand_in());
+                function.body = crate::grads::completed(&function.body, &fields, &fill);
+            }
+            let lane = function.sig.generics.type_params().next().map(|param| &param.ident);
+            if let (Some(lane), syn::ReturnType::Type(_, ty)) = (lane, &mut function.sig.output)
+                && let Type::Path(path) = &mut **ty
+                && let Some(segment) = path.path.segments.last_mut()
+                && segment.arguments.is_none()
+            {
+                segment.arguments = syn::PathArguments::AngleBracketed(syn::parse_quote!(<#lane>));
+            }
+        }
+        function
+    }
+
+    fn with_lane(&self, function: &Function) -> Function {
+        let mut function = function.clone();
+        let bare = mentions_bare(function.sig.to_token_stream());
+        if !bare || function.sig.generics.type_params().next().is_some() {
+            return function;
+        }
+        let path = private_path(self.args.common.krate.as_ref());
+        let lane: GenericParam = syn::parse_quote!(L: #path::elementwise::Lane);
+        let sig = complete(function.sig.to_token_stream());
+        if let Ok(sig) = syn::parse2::<Signature>(sig) {
+            function.sig = sig;
+            function.sig.generics.params.push(lane);
+        }
+        let mut body = Group::new(function.body.delimiter(), complete(function.body.stream()));
+        body.set_span(function.body.span());
+        function.body = body;
+        function
+    }
+
+    fn struct_name(&self, which: &str) -> Ident {
+        format_ident!("{}{which}", self.op.name)
+    }
+}
+
+fn is(attr: &Attribute, names: &[&str]) -> bool {
+    names.iter().any(|name| attr.path().is_ident(name))
+}

@@ -1,0 +1,190 @@
+//! `apply` and `try_apply`.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::ReturnType;
+
+use super::{
+    Expansion, Mode, at, first_span, here, located, output_span, survives, turbofish, undocumented,
+    whole_span,
+};
+use crate::model::{Forward, Function, Output, OutputKind, Param, ParamKind, local};
+use crate::{fallback, typecheck};
+
+impl Expansion<'_> {
+    /// `apply` and `try_apply`.
+    pub(super) fn apply(&self) -> TokenStream {
+        let meant = fallback::meant_forward(self.layer);
+        let Some(forward) = self.layer.forward.as_ref().or(meant.as_ref()) else {
+            return fallback::guessed_apply(self);
+        };
+        let p = &self.private;
+        let (generics, _, clause) = self.layer.generics.split_for_impl();
+        let op = self.op();
+        let vis = &forward.function.vis;
+        let attrs: Vec<_> = forward.function.attrs.iter().filter(|attr| survives(attr)).collect();
+        let doc = undocumented(&forward.function.attrs, "Runs the op on these inputs.");
+        let try_doc = TRY_DOC;
+        let own = &forward.function.sig.generics;
+        let own_clause = &own.where_clause;
+        let turbofish = turbofish(own);
+        let params = forward.params.iter().map(|param| {
+            let (ident, ty) = (&param.ident, &param.ty);
+            quote!(#ident: #ty)
+        });
+        let params: Vec<_> = params.collect();
+        let names: Vec<_> = forward.params.iter().map(|param| &param.ident).collect();
+        let output = output_type(forward);
+        let body = match &self.mode {
+            Mode::Full => self.try_apply_body(forward),
+            Mode::Fallback(told) => quote! {{
+                let _ = (#(&#names,)*);
+                #told
+            }},
+        };
+        quote! {
+            #[allow(deprecated)]
+            impl #generics #op #clause {
+                #doc #(#attrs)*
+                #[track_caller]
+                #[inline]
+                #vis fn apply #own (#(#params),*) -> #output #own_clause {
+                    #p::expect(Self::try_apply #turbofish (#(#names),*))
+                }
+
+                #[doc = #try_doc]
+                #[track_caller]
+                #vis fn try_apply #own (#(#params),*) -> #p::Result<#output> #own_clause
+                #body
+            }
+        }
+    }
+
+    pub(super) fn try_apply_body(&self, forward: &Forward) -> TokenStream {
+        let p = &self.private;
+        let key = self.key();
+        let inputs = forward.inputs().map(|(param, input)| {
+            let ident = &param.ident;
+            let first = first_span(&param.ty);
+            let function = if input.stop_gradient { "constant" } else { "input" };
+            let function = Ident::new(function, first);
+            let (known, ident) = (self.known(&input.tensor, first), at(ident, first));
+            quote_spanned!(first=> #known.#function(&#ident))
+        });
+        let (array, context) = (local("inputs"), local("context"));
+        let function = &forward.function.sig.ident;
+        let turbofish = turbofish(&forward.function.sig.generics);
+        let names = forward.params.iter().map(|param| &param.ident);
+        let refuse =
+            self.layer.backward.is_none().then(|| quote!(#p::without_gradient(&#context.state)?;));
+        let proofs = typecheck::plain_inputs(self, forward);
+        let checks = typecheck::checked_when_running(self, forward);
+        let finish = if forward.fallible { "finish_fallible" } else { "finish" };
+        let lent = context_argument(&quote!(&mut #context), &forward.function);
+        // Another type that is called `Result` is told where it stands.
+        let returned = at(&local("returned"), here(output_span(&forward.function.sig.output)));
+        let end = match forward.outputs.parts.as_slice() {
+            // The only output is shown to the visitor as it is.
+            [Output { ty, kind: OutputKind::Tensor { .. } }] if !forward.outputs.tuple => {
+                let span = whole_span(ty);
+                let (known, finish) = (self.known(ty, span), Ident::new(finish, span));
+                let call =
+                    quote_spanned!(here(span)=> #known.#finish(&mut #context.state, #returned));
+                match forward.fallible {
+                    // Of its own: what is returned there would be told at the op as a whole.
+                    true => quote_spanned!(here(span)=> let #returned = #call; #returned),
+                    false => call,
+                }
+            }
+            _ => {
+                let (out, visitor) = (local("out"), local("visitor"));
+                let visits = self.visits(forward, &out, &visitor);
+                let finish = Ident::new(finish, Span::mixed_site());
+                // What another type that is called `Result` holds is not known.
+                let ty = forward.outputs.ty.as_ref().filter(|_| forward.fallible);
+                let ty = ty.map(|ty| quote!(: &mut #ty));
+                quote! {
+                    #p::#finish(&mut #context.state, #returned, |#out #ty, #visitor| { #visits })
+                }
+            }
+        };
+        quote! {{
+            #proofs
+            #checks
+            #[allow(unused_imports)]
+            use #p::Unknown as _;
+            let #array: &[&dyn #p::TensorInput] = &[#(#inputs),*];
+            let mut #context = #p::start::<Self, #key>(#array);
+            #refuse
+            let #returned = Self::#function #turbofish (#lent, #(#names),*);
+            #end
+        }}
+    }
+
+    /// Shows the visitor each tensor output, and proves that the others are none.
+    pub(super) fn visits(&self, forward: &Forward, out: &Ident, visitor: &Ident) -> TokenStream {
+        let tuple = forward.outputs.tuple;
+        forward
+            .outputs
+            .parts
+            .iter()
+            .enumerate()
+            .map(|(position, output)| {
+                let position = syn::Index::from(position);
+                let span = whole_span(&output.ty);
+                let here = here(span);
+                let (out, visitor) = (at(out, here), at(visitor, here));
+                let part = match tuple {
+                    true => quote_spanned!(here=> #out.#position),
+                    false => quote_spanned!(here=> *#out),
+                };
+                match output.kind {
+                    OutputKind::Tensor { .. } => {
+                        let known = self.known(&output.ty, span);
+                        quote_spanned!(here=> #known.output(#visitor, &mut #part);)
+                    }
+                    OutputKind::Plain => {
+                        let (p, proof) = (&self.private, typecheck::plain(self, &part, &output.ty));
+                        quote! {
+                            #proof
+                            #[allow(unused_imports)]
+                            use #p::NoTensors as _;
+                            #p::PlainOutput(&#part).show(#visitor);
+                        }
+                    }
+                }
+            })
+            .collect()
+    }
+}
+
+/// What is written of `try_apply`.
+pub(crate) const TRY_DOC: &str = "As `apply`, with misuse of the op as an error instead of a \
+    panic.\n\n# Errors\n\nIf a context call was against its rules, or an input against the op's.";
+
+/// The context as it is given to a function: another type of its name is shown where it stands.
+pub(super) fn context_argument(context: &TokenStream, function: &Function) -> TokenStream {
+    match function.sig.inputs.first() {
+        Some(syn::FnArg::Typed(param)) => located(context.clone(), here(whole_span(&param.ty))),
+        _ => context.clone(),
+    }
+}
+
+/// The type that `apply` returns.
+pub(crate) fn output_type(forward: &Forward) -> TokenStream {
+    match &forward.function.sig.output {
+        ReturnType::Default => quote!(()),
+        ReturnType::Type(_, ty) if forward.hides_output() => {
+            fallback::by_value(ty.to_token_stream())
+        }
+        ReturnType::Type(_, ty) => ty.to_token_stream(),
+    }
+}
+
+/// Whether a parameter has a default.
+pub(crate) fn default_of(param: &Param) -> Option<&syn::Expr> {
+    match &param.kind {
+        ParamKind::Plain { default } => default.as_ref(),
+        ParamKind::Tensor(_) => None,
+    }
+}

@@ -1,0 +1,332 @@
+//! From the model to code: the user's block, the struct, one trait impl, `apply`, the builder.
+
+mod apply;
+mod pull;
+mod tokens;
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
+use syn::{Attribute, GenericParam, ReturnType, Type, Visibility};
+
+use crate::args::Args;
+use crate::builder;
+use crate::check::{is_bare_gradient, unsaveable};
+use crate::context_use::escapes;
+use crate::library::import;
+use crate::model::{
+    Form, Function, Item, Layer, Returns, bare, local, mentions, parameter_name, plain_name,
+};
+use crate::parse::is_lint;
+use crate::{expand_jvp, fallback, typecheck};
+use apply::context_argument;
+use tokens::{is_cfg, is_expect, located, survives, undocumented};
+
+pub(crate) use apply::{TRY_DOC, default_of, output_type};
+pub(crate) use pull::concrete;
+pub(crate) use tokens::{
+    anonymous, at, first_span, here, output_span, phantom, private_name, replace_ident, respanned,
+    turbofish, whole_span,
+};
+
+/// Whether the block passed its checks.
+#[derive(Clone)]
+pub(crate) enum Mode {
+    Full,
+    /// Everything that a caller can name exists, and does nothing. Holds an expression of any type
+    /// for what was told to be wrong.
+    Fallback(TokenStream),
+}
+
+/// All that an expansion is made from.
+pub(crate) struct Expansion<'a> {
+    pub(crate) layer: &'a Layer,
+    pub(crate) args: &'a Args,
+    pub(crate) private: TokenStream,
+    pub(crate) mode: Mode,
+}
+
+impl Expansion<'_> {
+    pub(crate) fn tokens(&self) -> TokenStream {
+        let block = self.user_block();
+        let structure = self.structure();
+        let key = self.key();
+        let layer = self.layer_impl();
+        let grads = self.grads_struct();
+        let needs = self.asks_needs().then(|| self.needs_struct());
+        let apply = self.apply();
+        let with = builder::expand(self);
+        let cfg = self.attributes(is_cfg);
+        let library = match self.mode {
+            // One name for the library: a wrong path to it is told once.
+            Mode::Full => import(self.args.krate.as_ref()),
+            Mode::Fallback(_) => TokenStream::new(),
+        };
+        // `Grads` is seen by the user's functions, so they stand beside it.
+        let (outside, inside) = match &grads {
+            Some(_) => (TokenStream::new(), block),
+            None => (block, TokenStream::new()),
+        };
+        quote! {
+            #structure
+            #outside
+            #(#cfg)*
+            #[allow(
+                non_camel_case_types, non_snake_case, dead_code, unreachable_pub, unused_qualifications,
+                elided_lifetimes_in_paths, private_interfaces, missing_debug_implementations,
+                single_use_lifetimes, unused_lifetimes, clippy::all, clippy::pedantic,
+                clippy::nursery
+            )]
+            const _: () = {
+                #library
+                /// Names this op among all layers; keeps its private types private.
+                struct #key;
+                #needs
+                #grads
+                #inside
+                #layer
+                #apply
+                #with
+            };
+        }
+    }
+
+    /// The path of what expansions call, placed where an error is to be shown.
+    pub(crate) fn private_at(&self, span: Span) -> TokenStream {
+        respanned(self.private.clone(), span)
+    }
+
+    /// What finds the bounds of a type, or none where it is no tensor or no output.
+    pub(crate) fn known(&self, ty: &impl ToTokens, span: Span) -> TokenStream {
+        let p = self.private_at(span);
+        quote_spanned!(span=> #p::Known::<#ty>::new())
+    }
+
+    pub(crate) fn op(&self) -> &Type {
+        &self.layer.self_ty
+    }
+
+    pub(crate) fn key(&self) -> Ident {
+        format_ident!("{}Key", self.layer.name)
+    }
+
+    fn needs(&self) -> Ident {
+        format_ident!("{}NeedsGrad", self.layer.name)
+    }
+
+    pub(crate) fn forward_vis(&self) -> Visibility {
+        match &self.layer.forward {
+            Some(forward) => forward.function.vis.clone(),
+            // Who calls the op shall not hear of its visibility instead.
+            None => Visibility::Public(syn::Token![pub](Span::call_site())),
+        }
+    }
+
+    fn attributes(&self, which: fn(&Attribute) -> bool) -> Vec<&Attribute> {
+        self.layer.attrs.iter().filter(|attr| which(attr)).collect()
+    }
+
+    /// The user's functions, less what stable Rust cannot compile where it stands.
+    fn user_block(&self) -> TokenStream {
+        let (generics, _, clause) = self.layer.generics.split_for_impl();
+        let op = self.op();
+        let attrs = self.layer.attrs.iter().filter(|attr| is_cfg(attr) || is_lint(attr));
+        let items = self.layer.items.iter().map(|item| match item {
+            Item::Other(tokens) => tokens.clone(),
+            Item::Function(function) => self.user_function(function),
+        });
+        quote! {
+            #(#attrs)*
+            #[allow(elided_lifetimes_in_paths)]
+            impl #generics #op #clause {
+                #(#items)*
+            }
+        }
+    }
+
+    fn user_function(&self, function: &Function) -> TokenStream {
+        let Function { attrs, vis, sig, body } = function;
+        let mut sig = sig.clone();
+        if sig.ident == "backward"
+            && let Some(backward) = &self.layer.backward
+            && let Returns::ByName(grads) = &backward.returns
+            && let ReturnType::Type(_, ty) = &mut sig.output
+        {
+            let with_types = self.grads_type(grads);
+            let tokens = replace_ident(ty.to_token_stream(), "Grads", &with_types);
+            if let Ok(new) = syn::parse2(tokens) {
+                **ty = new;
+            }
+        }
+        // The op's docs say what it does; a public function without docs is warned about.
+        let doc = match (sig.ident.to_string().as_str(), vis) {
+            (_, Visibility::Inherited) => None,
+            ("forward", _) => undocumented(attrs, "Computes the op; called by `apply`."),
+            ("backward", _) => undocumented(attrs, "The op's gradient; called in backward."),
+            ("jvp", _) => undocumented(attrs, "The op's slope; called in forward mode."),
+            _ => None,
+        };
+        if let Mode::Fallback(told) = &self.mode {
+            let body = fallback::repair(self, told, &mut sig, body);
+            return quote!(#doc #(#attrs)* #[allow(unused)] #vis #sig #body);
+        }
+        quote!(#doc #(#attrs)* #vis #sig #body)
+    }
+
+    fn structure(&self) -> TokenStream {
+        let attrs = self.layer.attrs.iter().filter(|attr| !is_expect(attr));
+        let name = &self.layer.name;
+        // A struct of this name that stands here already is told at the name.
+        let place = name.span();
+        let vis = located(self.forward_vis().to_token_stream(), place);
+        let keyword = Ident::new("struct", Span::call_site().located_at(place));
+        let doc = undocumented(&self.layer.attrs, "A differentiable op.");
+        let params = &self.layer.generics.params;
+        if params.is_empty() {
+            let end = quote_spanned!(Span::call_site().located_at(place)=> ;);
+            return quote! {
+                #doc #(#attrs)*
+                #[allow(dead_code, missing_copy_implementations)]
+                #vis #keyword #name #end
+            };
+        }
+        let declared = params.iter().map(|param| match param {
+            GenericParam::Type(param) => {
+                let ident = &param.ident;
+                quote!(#ident: ?::core::marker::Sized)
+            }
+            GenericParam::Lifetime(param) => param.lifetime.to_token_stream(),
+            GenericParam::Const(param) => {
+                let (ident, ty) = (&param.ident, &param.ty);
+                quote!(const #ident: #ty)
+            }
+        });
+        let phantom = phantom(&self.layer.generics);
+        // In the order of the name's own arguments, which may differ from the impl's.
+        let declared = self.ordered(declared.collect());
+        quote! {
+            #doc #(#attrs)*
+            #[allow(dead_code, missing_copy_implementations)]
+            #vis #keyword #name<#(#declared),*>(::core::marker::PhantomData<#phantom>);
+        }
+    }
+
+    fn ordered(&self, declared: Vec<TokenStream>) -> Vec<TokenStream> {
+        let names: Vec<String> = self.layer.generics.params.iter().map(parameter_name).collect();
+        let Type::Path(path) = bare(self.op()) else { return declared };
+        let Some(segment) = path.path.segments.last() else { return declared };
+        let syn::PathArguments::AngleBracketed(arguments) = &segment.arguments else {
+            return declared;
+        };
+        arguments
+            .args
+            .iter()
+            .filter_map(|argument| {
+                let text = crate::model::text(argument);
+                names.iter().position(|name| *name == text).map(|at| declared[at].clone())
+            })
+            .collect()
+    }
+
+    fn needs_struct(&self) -> TokenStream {
+        let needs = self.needs();
+        let p = &self.private;
+        let fields = self.layer.inputs().map(|(param, input)| {
+            let ident = &param.ident;
+            let ty = match input.form {
+                Form::List => quote!(::std::vec::Vec<::core::primitive::bool>),
+                Form::One | Form::Optional => quote!(::core::primitive::bool),
+            };
+            quote!(pub #ident: #ty)
+        });
+        let asked = self.layer.inputs().enumerate().map(|(group, (param, input))| {
+            let ident = &param.ident;
+            match input.form {
+                Form::List => quote!(#ident: needs.list(#group)),
+                Form::One | Form::Optional => quote!(#ident: needs.one(#group)),
+            }
+        });
+        quote! {
+            /// Which tensor inputs want a gradient.
+            pub struct #needs { #(#fields),* }
+
+            #[automatically_derived]
+            impl #p::Needs for #needs {
+                #[allow(unused_variables)]
+                fn of(needs: &dyn #p::NeedsGrad) -> Self {
+                    Self { #(#asked),* }
+                }
+            }
+        }
+    }
+
+    /// Whether something may ask which inputs want a gradient: in the block, or where a context is
+    /// given to.
+    fn asks_needs(&self) -> bool {
+        let layer = self.layer;
+        let contexts = [
+            layer.forward.as_ref().map(|f| (&f.context, &f.function.body)),
+            layer.backward.as_ref().map(|f| (&f.context, &f.function.body)),
+            // Not there; but what is told of it shall be told once.
+            layer.jvp.as_ref().map(|f| (&f.context, &f.function.body)),
+        ];
+        contexts.into_iter().flatten().any(|(context, body)| {
+            let body = body.stream();
+            mentions(&body, "needs_input_grad")
+                || context.as_ref().is_some_and(|context| escapes(&body, context))
+        })
+    }
+
+    fn layer_impl(&self) -> TokenStream {
+        let p = &self.private;
+        let (generics, _, clause) = self.layer.generics.split_for_impl();
+        let (op, key, needs) = (self.op(), self.key(), self.needs());
+        let unit = || quote!(());
+        let saved = match &self.layer.saved {
+            Some(saved) if unsaveable(saved).is_empty() => saved.to_token_stream(),
+            _ => unit(),
+        };
+        let checked = typecheck::savable(self);
+        let attrs = self.layer.state.as_ref().map_or_else(unit, ToTokens::to_token_stream);
+        let info = self.info();
+        let needs = match self.asks_needs() {
+            true => needs.into_token_stream(),
+            false => unit(),
+        };
+        let pull = self.pull();
+        let push = expand_jvp::push(self);
+        let proofs = typecheck::declared(self);
+        let (raw, context) = (local("raw"), local("context"));
+        quote! {
+            #[automatically_derived]
+            #[allow(deprecated)]
+            impl #generics #p::Layer<#key> for #op #clause {
+                type Saved = #saved;
+                type Checked = #checked;
+                type Attrs = #attrs;
+                type Needs = #needs;
+                const INFO: &'static ::core::primitive::str = #info;
+                fn pull(#raw: &#p::RawBackward<'_>, #context: &#p::BackwardContext<'_, Self>) {
+                    #proofs
+                    #pull
+                }
+                #push
+            }
+        }
+    }
+
+    /// What is known of the op, in the line that the library reads.
+    fn info(&self) -> String {
+        let mut line = plain_name(&self.layer.name);
+        for (param, input) in self.layer.inputs() {
+            let stopped = if input.stop_gradient { "~" } else { "" };
+            line = format!("{line} {stopped}{}", plain_name(&param.ident));
+        }
+        let params = self.layer.backward.iter().flat_map(|backward| &backward.params);
+        let bare = params
+            .filter(|param| is_bare_gradient(&param.ty))
+            .map(|param| param.name.as_ref().map_or_else(|| "_".to_owned(), plain_name));
+        let bare = bare.collect::<Vec<_>>().join(" ");
+        let once = self.args.once_differentiable.map_or("", |_| "| once");
+        format!("{line} | {bare} {once}").trim_end_matches([' ', '|']).to_owned()
+    }
+}

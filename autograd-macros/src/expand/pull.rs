@@ -1,0 +1,200 @@
+//! `Layer::pull`: gradients are lent to backward, and what it returns is handed on.
+
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
+use syn::Type;
+
+use super::{Expansion, Mode, anonymous, at, context_argument, here, output_span, whole_span};
+use crate::builder;
+use crate::model::{Form, Param, Returns, TensorInput, local};
+
+impl Expansion<'_> {
+    /// The body of `pull`: gradients are lent to backward, and what it returns is handed on.
+    pub(super) fn pull(&self) -> TokenStream {
+        let p = &self.private;
+        let Some(backward) =
+            self.layer.backward.as_ref().filter(|_| matches!(self.mode, Mode::Full))
+        else {
+            let (raw, context) = (local("raw"), local("context"));
+            return quote!(let _ = (#raw, #context););
+        };
+        let raw = local("raw");
+        let (context, returned) = (local("context"), local("returned"));
+        let outputs = self.layer.outputs();
+        let held: Vec<_> = (0..outputs.len()).map(|i| local(&format!("gradient{i}"))).collect();
+        let takes = outputs.iter().zip(&held).enumerate().map(|(group, ((ty, ..), held))| {
+            let span = whole_span(ty);
+            let known = self.known(&anonymous(ty), span);
+            let here = here(span);
+            let (held, raw) = (at(held, here), at(&raw, here));
+            quote_spanned!(here=> let #held = #known.gradient(#raw, #group);)
+        });
+        let lends = backward.params.iter().zip(&held).map(|(param, held)| {
+            let here = here(whole_span(&param.ty));
+            let held = at(held, here);
+            quote_spanned!(here=> #held.lend())
+        });
+        let call = &backward.function.sig.ident;
+        let lent = context_argument(&quote!(#context), &backward.function);
+        let result = backward.fallible.then(|| {
+            let span = output_span(&backward.function.sig.output);
+            let here = here(span);
+            let (raw, returned) = (at(&raw, here), at(&returned, here));
+            let some = quote!(::core::option::Option::Some);
+            quote_spanned!(here=> let #some(#returned) = #raw.user(#returned) else { return };)
+        });
+        let gives = self.gives(&returned);
+        quote! {
+            #[allow(unused_imports)]
+            use #p::Unknown as _;
+            #(#takes)*
+            let #returned = Self::#call(#lent, #(#lends),*);
+            #result
+            #gives
+        }
+    }
+
+    pub(super) fn gives(&self, returned: &Ident) -> TokenStream {
+        let Some(backward) = &self.layer.backward else { return TokenStream::new() };
+        let inputs: Vec<(usize, &Param, &TensorInput)> = self
+            .layer
+            .inputs()
+            .enumerate()
+            .filter(|(_, (_, input))| !input.stop_gradient)
+            .map(|(group, (param, input))| (group, param, input))
+            .collect();
+        let raw = local("raw");
+        let give = |group: usize, input: &TensorInput, span: Span, value: TokenStream| {
+            let (known, of) = (self.known(&input.tensor, span), gradient_of(input));
+            let here = here(span);
+            let raw = at(&raw, here);
+            quote_spanned!(here=> #known.give::<#of, _>(#raw, #group, #value);)
+        };
+        match &backward.returns {
+            Returns::ByName(ty) => inputs
+                .iter()
+                .map(|(group, param, input)| {
+                    let field = &param.ident;
+                    let span = whole_span(ty);
+                    let returned = at(returned, span);
+                    give(*group, input, span, quote_spanned!(here(span)=> #returned.#field))
+                })
+                .collect(),
+            Returns::Tuple(_, types) => inputs
+                .iter()
+                .zip(types)
+                .enumerate()
+                .map(|(position, ((group, _, input), ty))| {
+                    let position = syn::Index::from(position);
+                    let span = whole_span(ty);
+                    let returned = at(returned, span);
+                    give(*group, input, span, quote_spanned!(here(span)=> #returned.#position))
+                })
+                .collect(),
+            Returns::One(ty) => match inputs.as_slice() {
+                [(group, _, input)] => {
+                    let returned = at(returned, whole_span(ty));
+                    give(*group, input, whole_span(ty), quote!(#returned))
+                }
+                many => {
+                    let of = many.iter().map(|(_, _, input)| gradient_of(input));
+                    let groups = many.iter().map(|(group, _, _)| group);
+                    let here = here(whole_span(ty));
+                    let (raw, returned) = (at(&raw, here), at(returned, here));
+                    quote_spanned! {here=>
+                        #raw.give_all::<(#(#of,)*), _>(#returned, &[#(#groups),*]);
+                    }
+                }
+            },
+            Returns::Nothing => TokenStream::new(),
+        }
+    }
+
+    /// `Grads` with the parameters' names as fields.
+    pub(super) fn grads_struct(&self) -> Option<TokenStream> {
+        let backward = self.layer.backward.as_ref()?;
+        let Returns::ByName(_) = &backward.returns else { return None };
+        let inputs = self.layer.differentiable();
+        let names: Vec<_> = inputs.iter().map(|(param, _)| &param.ident).collect();
+        if self.literal() {
+            let types: Vec<_> = (0..names.len()).map(|i| format_ident!("G{i}")).collect();
+            return Some(quote! {
+                /// What backward returns, by the names of the inputs.
+                struct Grads<#(#types),*> { #(#names: #types),* }
+            });
+        }
+        let types = inputs.iter().map(|(_, input)| concrete(input));
+        let (generics, clause) = (&self.layer.generics, &self.layer.generics.where_clause);
+        Some(quote! {
+            /// What backward returns, by the names of the inputs.
+            struct Grads #generics #clause { #(#names: #types),* }
+        })
+    }
+
+    /// Whether backward builds `Grads` itself: then its fields have the types that stand there.
+    pub(super) fn literal(&self) -> bool {
+        self.layer
+            .backward
+            .as_ref()
+            .is_some_and(|backward| has_literal(backward.function.body.stream()))
+    }
+
+    pub(super) fn grads_type(&self, grads: &Type) -> TokenStream {
+        let p = &self.private;
+        let span = whole_span(grads);
+        if !self.literal() {
+            let (_, arguments, _) = self.layer.generics.split_for_impl();
+            return quote_spanned!(span=> Grads #arguments);
+        }
+        let grads = grads.to_token_stream();
+        let bounds = self.layer.differentiable().into_iter().map(|(param, input)| {
+            let of = gradient_of(input);
+            match self.mode {
+                Mode::Full => {
+                    let name = builder::argument(self.layer, &param.ident);
+                    quote_spanned!(span=> impl #p::NamedGrad<#name, #of>)
+                }
+                // The names may be what is wrong.
+                Mode::Fallback(_) => quote_spanned!(span=> impl #p::GradFor<#of>),
+            }
+        });
+        quote_spanned!(span=> #grads<#(#bounds),*>)
+    }
+}
+
+/// What a gradient is matched with: the tensor type of the input, a slice of it for a list.
+pub(super) fn gradient_of(input: &TensorInput) -> TokenStream {
+    let tensor = &input.tensor;
+    match input.form {
+        Form::List => quote!([#tensor]),
+        Form::One | Form::Optional => quote!(#tensor),
+    }
+}
+
+pub(crate) fn concrete(input: &TensorInput) -> TokenStream {
+    let tensor = &input.tensor;
+    match input.form {
+        Form::List => quote!(::std::vec::Vec<#tensor>),
+        Form::One | Form::Optional => quote!(#tensor),
+    }
+}
+
+pub(super) fn has_literal(tokens: TokenStream) -> bool {
+    let mut before = false;
+    for tree in tokens {
+        match tree {
+            TokenTree::Group(group) => {
+                if before && group.delimiter() == proc_macro2::Delimiter::Brace {
+                    return true;
+                }
+                if has_literal(group.stream()) {
+                    return true;
+                }
+                before = false;
+            }
+            TokenTree::Ident(ident) => before = ident == "Grads",
+            _ => before = false,
+        }
+    }
+    false
+}

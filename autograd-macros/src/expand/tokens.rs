@@ -1,0 +1,151 @@
+//! Tokens, where they are shown, and what is made of generics and attributes.
+
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use quote::{ToTokens, quote};
+use syn::{Attribute, GenericParam, Generics, ReturnType};
+
+/// What expansions call the library's insides.
+pub(crate) fn private_name() -> TokenStream {
+    let name = Ident::new("__autograd", Span::call_site());
+    quote!(#name)
+}
+
+/// The macro's own names at a place of the user's.
+pub(crate) fn here(place: Span) -> Span {
+    Span::mixed_site().located_at(place)
+}
+
+/// A local at the place where an error is to be shown.
+pub(crate) fn at(local: &Ident, span: Span) -> Ident {
+    let mut local = local.clone();
+    local.set_span(local.span().located_at(span));
+    local
+}
+
+/// Tokens at one place, with the names as they were.
+pub(crate) fn respanned(tokens: TokenStream, span: Span) -> TokenStream {
+    tokens
+        .into_iter()
+        .map(|mut tree| {
+            tree.set_span(span);
+            tree
+        })
+        .collect()
+}
+
+/// The same tokens, shown at another place.
+pub(super) fn located(tokens: TokenStream, place: Span) -> TokenStream {
+    let locate = |mut tree: TokenTree| {
+        tree.set_span(tree.span().located_at(place));
+        tree
+    };
+    tokens.into_iter().map(locate).collect()
+}
+
+/// Puts tokens in place of a name.
+pub(crate) fn replace_ident(tokens: TokenStream, name: &str, with: &TokenStream) -> TokenStream {
+    tokens
+        .into_iter()
+        .flat_map(|tree| match tree {
+            TokenTree::Ident(ident) if ident == name => with.clone(),
+            TokenTree::Group(group) => {
+                let inner = replace_ident(group.stream(), name, with);
+                let mut new = proc_macro2::Group::new(group.delimiter(), inner);
+                new.set_span(group.span());
+                TokenTree::Group(new).into()
+            }
+            tree => tree.into(),
+        })
+        .collect()
+}
+
+/// A type with `'_` in place of its lifetimes.
+pub(crate) fn anonymous(ty: &impl ToTokens) -> TokenStream {
+    let mut tokens = TokenStream::new();
+    let mut trees = ty.to_token_stream().into_iter().peekable();
+    while let Some(tree) = trees.next() {
+        match tree {
+            TokenTree::Punct(punct) if punct.as_char() == '\'' => {
+                tokens.extend([TokenTree::Punct(punct)]);
+                if let Some(TokenTree::Ident(name)) = trees.next() {
+                    let name = if name == "static" { name } else { Ident::new("_", name.span()) };
+                    tokens.extend([TokenTree::Ident(name)]);
+                }
+            }
+            TokenTree::Group(group) => {
+                let mut new =
+                    proc_macro2::Group::new(group.delimiter(), anonymous(&group.stream()));
+                new.set_span(group.span());
+                tokens.extend([TokenTree::Group(new)]);
+            }
+            tree => tokens.extend([tree]),
+        }
+    }
+    tokens
+}
+
+/// `::<F, N>`, or nothing.
+pub(crate) fn turbofish(generics: &Generics) -> Option<TokenStream> {
+    let names: Vec<_> = generics
+        .params
+        .iter()
+        .filter_map(|param| match param {
+            GenericParam::Type(param) => Some(&param.ident),
+            GenericParam::Const(param) => Some(&param.ident),
+            GenericParam::Lifetime(_) => None,
+        })
+        .collect();
+    (!names.is_empty()).then(|| quote!(::<#(#names),*>))
+}
+
+/// A type that mentions all parameters and is `Send` and `Sync` whatever they are.
+pub(crate) fn phantom(generics: &Generics) -> TokenStream {
+    let parts = generics.params.iter().filter_map(|param| match param {
+        GenericParam::Type(param) => {
+            let ident = &param.ident;
+            Some(quote!(*const #ident))
+        }
+        GenericParam::Lifetime(param) => {
+            let lifetime = &param.lifetime;
+            Some(quote!(& #lifetime ()))
+        }
+        GenericParam::Const(_) => None,
+    });
+    quote!(fn() -> (#(#parts,)*))
+}
+
+/// A doc comment where the user wrote none.
+pub(super) fn undocumented(attrs: &[Attribute], doc: &str) -> Option<TokenStream> {
+    let documented = attrs.iter().any(|attr| attr.path().is_ident("doc"));
+    (!documented).then(|| quote!(#[doc = #doc]))
+}
+
+pub(super) fn is_cfg(attr: &Attribute) -> bool {
+    attr.path().is_ident("cfg")
+}
+
+pub(super) fn is_expect(attr: &Attribute) -> bool {
+    attr.path().is_ident("expect")
+}
+
+/// Attributes of forward that say something of `apply` too.
+pub(super) fn survives(attr: &Attribute) -> bool {
+    ["doc", "must_use", "deprecated"].iter().any(|name| attr.path().is_ident(name))
+}
+
+pub(crate) fn first_span(tokens: &impl ToTokens) -> Span {
+    crate::errors::ends(tokens.to_token_stream()).0
+}
+
+/// The span over all of some tokens, where the compiler can join spans; else the first.
+pub(crate) fn whole_span(tokens: &impl ToTokens) -> Span {
+    let (first, last) = crate::errors::ends(tokens.to_token_stream());
+    first.join(last).unwrap_or(first)
+}
+
+pub(crate) fn output_span(output: &ReturnType) -> Span {
+    match output {
+        ReturnType::Default => Span::call_site(),
+        ReturnType::Type(_, ty) => whole_span(ty),
+    }
+}

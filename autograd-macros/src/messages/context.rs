@@ -1,0 +1,108 @@
+//! What is said of what is saved, and of calls on the context.
+
+// What is saved.
+
+pub(crate) fn saved_plain(found: &str) -> String {
+    format!(
+        "`{found}` is not made of tensors, so it cannot be saved; put it into `type Attrs`: \
+         `ctx.set_attrs(..)` in `forward`, `ctx.attrs()` in `backward`"
+    )
+}
+
+pub(crate) fn saved_reference(inner: &str) -> String {
+    format!(
+        "what is saved outlives the call, so `type Saved` cannot borrow; write `{inner}`, and give \
+         `save_for_backward` a reference"
+    )
+}
+
+// Calls on the context.
+
+pub(crate) fn call_twice(call: &str) -> String {
+    let mend = match call {
+        "save_for_backward" => {
+            "save everything at once, as a tuple: `ctx.save_for_backward((&a, &b))`"
+        }
+        "set_attrs" => "set everything at once, as a tuple or a struct",
+        "set_materialize_grads" => "keep one of the calls",
+        _ => "mark everything at once, as a tuple",
+    };
+    format!("`{call}` is called twice on this path; {mend}")
+}
+
+pub(crate) fn several_arguments(call: &str, found: usize, arguments: &str) -> String {
+    format!(
+        "`{call}` takes everything at once, but is given {found} arguments; write them as a tuple: \
+         `ctx.{call}(({arguments}))`"
+    )
+}
+
+pub(crate) fn call_of_another_library(call: &str) -> String {
+    let mend = match call {
+        "mark_dirty" => {
+            "an op does not change its inputs; return a new tensor, and remove this call"
+        }
+        _ => "`fn jvp` gets the inputs themselves, and reads what `save_for_backward` saved",
+    };
+    format!("there is no `ctx.{call}(..)`: {mend}")
+}
+
+pub(crate) fn field_of_context(name: &str, near: Option<&str>, forward: bool) -> String {
+    match near {
+        Some(near) => format!("the context has no fields; did you mean `ctx.{near}()`?"),
+        None if forward => format!(
+            "the context has no fields, so `{name}` cannot be kept in one; declare `type Attrs` in \
+             the block, call `ctx.set_attrs({name})` here, and read `ctx.attrs()` in `backward`"
+        ),
+        None => format!(
+            "the context has no field `{name}`; declare `type Attrs` in the block, call \
+             `ctx.set_attrs(..)` in `forward`, and read `ctx.attrs()` here"
+        ),
+    }
+}
+
+pub(crate) fn needs_by_position(write: &str) -> String {
+    format!(
+        "`needs_input_grad()` has the inputs by name, not by position; write \
+         `ctx.needs_input_grad().{write}`"
+    )
+}
+
+pub(crate) fn never_called(declared: &str, call: &str) -> String {
+    format!(
+        "`type {declared}` is declared, but `forward` never calls `ctx.{call}(..)`; call it, or \
+         remove the declaration"
+    )
+}
+
+pub(crate) fn not_declared(call: &str, declared: &str, example: &str) -> String {
+    format!("`{call}` needs a declaration in the block; add `type {declared} = {example};`")
+}
+
+pub(crate) fn undeclared_read(read: &str, declared: &str, example: &str, call: &str) -> String {
+    format!(
+        "`{read}` has nothing to read: the op keeps nothing; add `type {declared} = {example};` to \
+         the block, and call `ctx.{call}(..)` in `forward`"
+    )
+}
+
+pub(crate) fn marks_input(name: &str) -> String {
+    format!(
+        "`{name}` is an input; `mark_non_differentiable` takes outputs (an input without a \
+         gradient is declared `#[stop_gradient] {name}`)"
+    )
+}
+
+pub(crate) fn marks_output(name: &str) -> String {
+    format!(
+        "`{name}` is computed in `forward`; `mark_not_inplace` takes inputs: leave `{name}` out, it \
+         is a new tensor in any case"
+    )
+}
+
+pub(crate) fn bare_gradient(name: &str, write: &str) -> String {
+    format!(
+        "`set_materialize_grads(false)` in `forward` says that a missing gradient comes as `None`; \
+         write `{name}: {write}`"
+    )
+}

@@ -1,0 +1,32 @@
+//! Every sentence of the macro, in one place. Lower case; what is wrong, then how to mend it.
+
+mod block;
+mod context;
+mod derives;
+mod gradients;
+mod jvp;
+mod signature;
+
+pub(crate) use block::*;
+pub(crate) use context::*;
+pub(crate) use derives::*;
+pub(crate) use gradients::*;
+pub(crate) use jvp::*;
+pub(crate) use signature::*;
+
+/// `1 gradient`, `2 gradients`.
+pub(crate) fn plural(count: usize, one: &str) -> String {
+    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
+}
+
+/// `` `a`, `b` and `c` ``
+pub(crate) fn list(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => format!("`{one}`"),
+        [init @ .., last] => {
+            let init: Vec<_> = init.iter().map(|name| format!("`{name}`")).collect();
+            format!("{} and `{last}`", init.join(", "))
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Attributes of functions and of their parameters.
+
+use proc_macro2::TokenStream;
+use quote::ToTokens;
+use syn::{Attribute, FnArg, Meta};
+
+use crate::errors::Errors;
+use crate::messages;
+use crate::model::{Function, nearest, text};
+
+pub(crate) fn is_ours(attr: &Attribute) -> bool {
+    attr.path().is_ident("default") || attr.path().is_ident("stop_gradient")
+}
+
+/// What silences or asks for warnings.
+pub(crate) fn is_lint(attr: &Attribute) -> bool {
+    ["allow", "warn", "deny", "forbid", "expect"].iter().any(|name| attr.path().is_ident(name))
+}
+
+pub(super) fn is_doc(attr: &Attribute) -> bool {
+    attr.path().is_ident("doc")
+}
+
+pub(super) fn is_cfg(attr: &Attribute) -> bool {
+    attr.path().is_ident("cfg") || attr.path().is_ident("cfg_attr")
+}
+
+pub(super) fn cfg_in(tokens: &TokenStream) -> Option<TokenStream> {
+    let item = syn::parse2::<syn::ImplItemType>(tokens.clone()).ok()?;
+    item.attrs.iter().find(|attr| is_cfg(attr)).map(ToTokens::to_token_stream)
+}
+
+pub(crate) type Default = (Attribute, Option<syn::Expr>);
+
+pub(crate) fn parameter_attributes(
+    attrs: &[Attribute],
+    errors: &mut Errors,
+) -> (Option<Attribute>, Option<Default>) {
+    let (mut stop, mut default) = (None, None);
+    for attr in attrs {
+        if is_cfg(attr) {
+            errors.at(attr, messages::cfg_inside("a parameter"));
+        } else if attr.path().is_ident("stop_gradient") {
+            if !matches!(attr.meta, Meta::Path(_)) {
+                errors.at(attr, messages::malformed_stop_gradient());
+            }
+            if stop.replace(attr.clone()).is_some() {
+                errors.at(attr, messages::repeated_attribute("stop_gradient"));
+            }
+        } else if attr.path().is_ident("default") {
+            let expression = match &attr.meta {
+                Meta::List(list) => list.parse_args::<syn::Expr>().ok(),
+                _ => None,
+            };
+            if expression.is_none() {
+                errors.at(attr, messages::malformed_default());
+            }
+            if default.replace((attr.clone(), expression)).is_some() {
+                errors.at(attr, messages::repeated_attribute("default"));
+            }
+        } else if !is_lint(attr) && !is_doc(attr) {
+            let name = text(attr.path());
+            let stops = means_stop_gradient(&name);
+            errors.at(attr, messages::unknown_attribute(&name, stops));
+            // Told once: the rest of the op is read as it was meant.
+            if stops {
+                stop.get_or_insert_with(|| attr.clone());
+            }
+        }
+    }
+    (stop, default)
+}
+
+/// What the mark is called elsewhere, or a slip of its name.
+pub(super) fn means_stop_gradient(name: &str) -> bool {
+    const ELSEWHERE: [&str; 6] =
+        ["no_grad", "nograd", "no_gradient", "detach", "non_differentiable", "nondiff"];
+    ELSEWHERE.contains(&name) || nearest(name, &["stop_gradient"]).is_some()
+}
+
+/// The function without the attributes that only the macro knows.
+pub(crate) fn stripped(mut function: Function) -> Function {
+    for input in &mut function.sig.inputs {
+        if let FnArg::Typed(param) = input {
+            param.attrs.retain(is_lint);
+        }
+    }
+    function.attrs.retain(|attr| !attr.path().is_ident("cfg"));
+    function
+}

@@ -1,0 +1,275 @@
+//! The impl block before its items are looked into: its head, and what is declared in it.
+
+use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
+use quote::{ToTokens, format_ident, quote};
+use syn::parse::{Parse, ParseStream, Parser};
+use syn::{Attribute, Generics, Token, Type};
+
+use crate::errors::Errors;
+use crate::items::{self, Found};
+use crate::messages;
+use crate::model::{bare, mentions, parameter_name, text};
+
+/// An impl block before its items are looked into.
+pub(crate) struct Block {
+    pub(crate) attrs: Vec<Attribute>,
+    pub(crate) generics: Generics,
+    pub(crate) trait_: Option<TokenStream>,
+    pub(crate) self_ty: Type,
+    pub(super) body: Group,
+}
+
+impl Parse for Block {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let attrs = input.call(Attribute::parse_outer)?;
+        // Told by the compiler already.
+        input.parse::<Option<Token![unsafe]>>()?;
+        input.parse::<Token![impl]>()?;
+        let generic = input.peek(Token![<])
+            && (input.peek2(Token![>])
+                || input.peek2(Token![#])
+                || input.peek2(syn::Lifetime)
+                || input.peek2(Token![const])
+                || input.peek2(syn::Ident));
+        let mut generics: Generics = if generic { input.parse()? } else { Generics::default() };
+        let negative = input.peek(Token![!]);
+        if negative {
+            input.parse::<Token![!]>()?;
+        }
+        let mut self_ty: Type = input.parse()?;
+        let mut trait_ = None;
+        if input.peek(Token![for]) {
+            input.parse::<Token![for]>()?;
+            trait_ = Some(self_ty.to_token_stream());
+            self_ty = input.parse()?;
+        }
+        generics.where_clause = input.parse()?;
+        let tree = input.parse::<TokenTree>()?;
+        match tree {
+            TokenTree::Group(body) if body.delimiter() == Delimiter::Brace => {
+                Ok(Self { attrs, generics, trait_, self_ty, body })
+            }
+            other => Err(syn::Error::new(other.span(), "expected the block of the op, `{ .. }`")),
+        }
+    }
+}
+
+/// The block, the op's name, and its items.
+pub(crate) fn block(
+    tokens: TokenStream,
+    errors: &mut Errors,
+) -> Option<(Block, Ident, Vec<Found>)> {
+    let mut block = match Block::parse.parse2(tokens.clone()) {
+        Ok(block) => block,
+        Err(error) => {
+            match other_item(tokens.clone()) {
+                Some((found, words)) => {
+                    let named = matches!(found, "a struct" | "an enum" | "a union" | "a trait");
+                    let name = words.clone().into_iter().nth(1).filter(|_| named);
+                    let name = name.map(|name| name.to_string());
+                    errors.at(words, messages::not_an_impl(found, name.as_deref()));
+                }
+                // The compiler has told what is wrong with an impl.
+                None if mentions(&tokens, "impl") => {}
+                None => errors.syntax(&error),
+            }
+            return None;
+        }
+    };
+    let name = head(&mut block, errors)?;
+    let items = items::split(block.body.stream(), errors);
+    Some((block, name, items))
+}
+
+/// Puts what is declared in place of `Self::Saved` and the like: the struct itself has no types.
+pub(super) fn name_declared_types(items: &mut [Found]) {
+    let declared: Vec<(Ident, TokenStream)> = items
+        .iter()
+        .filter_map(|item| match item {
+            Found::Type { ident, ty, .. } => Some((ident.clone(), ty.to_token_stream())),
+            _ => None,
+        })
+        .collect();
+    if declared.is_empty() {
+        return;
+    }
+    for item in items {
+        let Found::Function(function) = item else { continue };
+        if let Some(tokens) = named_types(function.sig.to_token_stream(), &declared)
+            && let Ok(sig) = syn::parse2(tokens)
+        {
+            function.sig = sig;
+        }
+        if let Some(tokens) = named_types(function.body.stream(), &declared) {
+            let mut body = Group::new(function.body.delimiter(), tokens);
+            body.set_span(function.body.span());
+            function.body = body;
+        }
+    }
+}
+
+/// None where nothing is named.
+pub(super) fn named_types(
+    tokens: TokenStream,
+    declared: &[(Ident, TokenStream)],
+) -> Option<TokenStream> {
+    let trees: Vec<TokenTree> = tokens.into_iter().collect();
+    let (mut out, mut position, mut found) = (TokenStream::new(), 0, false);
+    while let Some(tree) = trees.get(position) {
+        if let [
+            TokenTree::Ident(own),
+            TokenTree::Punct(a),
+            TokenTree::Punct(b),
+            TokenTree::Ident(name),
+            ..,
+        ] = &trees[position..]
+            && own == "Self"
+            && a.as_char() == ':'
+            && b.as_char() == ':'
+            && let Some((_, ty)) = declared.iter().find(|(declared, _)| declared == name)
+        {
+            out.extend(ty.clone());
+            (position, found) = (position + 4, true);
+            continue;
+        }
+        let inner = match tree {
+            TokenTree::Group(group) => named_types(group.stream(), declared).map(|inner| {
+                let mut new = Group::new(group.delimiter(), inner);
+                new.set_span(group.span());
+                TokenTree::Group(new)
+            }),
+            _ => None,
+        };
+        found |= inner.is_some();
+        out.extend([inner.unwrap_or_else(|| tree.clone())]);
+        position += 1;
+    }
+    found.then_some(out)
+}
+
+/// What stands under the attribute where no impl block does.
+pub(super) fn other_item(tokens: TokenStream) -> Option<(&'static str, TokenStream)> {
+    let mut trees = tokens.into_iter().peekable();
+    while let Some(tree) = trees.next() {
+        let TokenTree::Ident(word) = &tree else { continue };
+        let found = match word.to_string().as_str() {
+            "struct" => "a struct",
+            "enum" => "an enum",
+            "union" => "a union",
+            "fn" => "a function",
+            "mod" => "a module",
+            "trait" => "a trait",
+            "use" => "a use declaration",
+            "static" => "a static",
+            "const" if !matches!(trees.peek(), Some(TokenTree::Ident(next)) if next == "fn") => {
+                "a constant"
+            }
+            "type" => "a type alias",
+            "impl" => return None,
+            _ => continue,
+        };
+        let mut words = tree.to_token_stream();
+        if let Some(TokenTree::Ident(name)) = trees.next() {
+            name.to_tokens(&mut words);
+        }
+        return Some((found, words));
+    }
+    None
+}
+
+/// Everything before the braces: the op's name, and parameters and arguments that agree, whatever
+/// was told of them.
+pub(super) fn head(block: &mut Block, errors: &mut Errors) -> Option<Ident> {
+    if let Some(trait_) = &block.trait_ {
+        errors.at(trait_, messages::trait_impl(&text(&block.self_ty)));
+    }
+    let mut ty = bare(&block.self_ty);
+    if let Type::Reference(reference) = ty {
+        ty = bare(&reference.elem);
+    }
+    let segment = match ty {
+        Type::Path(path) => path.path.segments.last().cloned(),
+        _ => None,
+    };
+    let plain = matches!(bare(&block.self_ty), Type::Path(path)
+        if path.qself.is_none() && path.path.segments.len() == 1)
+        && !matches!(&segment, Some(segment)
+            if matches!(segment.arguments, syn::PathArguments::Parenthesized(_)));
+    if !plain {
+        let name = segment.as_ref().map(|segment| segment.ident.to_string());
+        errors.at(&block.self_ty, messages::self_type(name.as_deref()));
+    }
+    let name = segment.as_ref()?.ident.clone();
+    defaults_of_parameters(&mut block.generics, errors);
+    let mut arguments = self_arguments(segment.as_ref()?);
+    let known: Vec<String> = block.generics.params.iter().map(parameter_name).collect();
+    for argument in &mut arguments {
+        let written = text(argument);
+        if !known.contains(&written) {
+            errors.at(&*argument, messages::self_type_argument(&written));
+            *argument = add_parameter(&mut block.generics, argument);
+        }
+    }
+    for parameter in block.generics.params.clone() {
+        let written = parameter_name(&parameter);
+        if !arguments.iter().any(|argument| text(argument) == written) {
+            errors.at(&parameter, messages::parameter_not_used(&written, &name.to_string()));
+            arguments.extend(written.parse());
+        }
+    }
+    if !errors.is_empty() {
+        arguments.sort_by_key(|argument| !text(argument).starts_with('\''));
+        let written = match arguments.is_empty() {
+            true => quote!(#name),
+            false => quote!(#name<#(#arguments),*>),
+        };
+        block.self_ty = syn::parse2(written).ok()?;
+    }
+    Some(name)
+}
+
+/// `impl<T: Float = f32>`
+pub(super) fn defaults_of_parameters(generics: &mut Generics, errors: &mut Errors) {
+    for parameter in &mut generics.params {
+        let name = parameter_name(parameter);
+        let default = match parameter {
+            syn::GenericParam::Type(of) => of.default.take().map(|(_, ty)| quote!(#ty)),
+            syn::GenericParam::Const(of) => of.default.take().map(|(_, value)| quote!(#value)),
+            syn::GenericParam::Lifetime(_) => None,
+        };
+        if let Some(default) = default {
+            let message = messages::parameter_default(&name, &text(&default));
+            errors.at(default, message);
+        }
+    }
+}
+
+pub(super) fn self_arguments(segment: &syn::PathSegment) -> Vec<TokenStream> {
+    match &segment.arguments {
+        syn::PathArguments::AngleBracketed(arguments) => {
+            arguments.args.iter().map(ToTokens::to_token_stream).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// A parameter in place of an argument that is none.
+pub(super) fn add_parameter(generics: &mut Generics, argument: &TokenStream) -> TokenStream {
+    let name = format_ident!("Unknown{}", generics.params.len());
+    let (parameter, argument): (syn::GenericParam, _) = match syn::parse2(argument.clone()) {
+        Ok(syn::GenericArgument::Lifetime(lifetime)) => {
+            (syn::parse_quote!(#lifetime), quote!(#lifetime))
+        }
+        Ok(syn::GenericArgument::Const(_)) => {
+            (syn::parse_quote!(const #name: usize), quote!(#name))
+        }
+        _ => (syn::parse_quote!(#name), quote!(#name)),
+    };
+    match &parameter {
+        syn::GenericParam::Lifetime(_) => generics.params.insert(0, parameter),
+        _ => generics.params.push(parameter),
+    }
+    generics.lt_token.get_or_insert_with(<Token![<]>::default);
+    generics.gt_token.get_or_insert_with(<Token![>]>::default);
+    argument
+}

@@ -1,0 +1,103 @@
+//! The first parameter of forward, backward and `jvp`.
+
+use proc_macro2::Ident;
+use syn::{Signature, Type};
+
+use super::{RawParam, is_doc, is_lint, pattern_name};
+use crate::errors::Errors;
+use crate::messages;
+use crate::model::{bare, is_named, last_segment, text};
+
+pub(crate) const FORWARD_CONTEXT: &str = "&mut ForwardContext<Self>";
+
+pub(crate) const BACKWARD_CONTEXT: &str = "&BackwardContext<Self>";
+
+pub(crate) const JVP_CONTEXT: &str = "&JvpContext<Self>";
+
+/// What a context may be called, by somebody who takes one function for another.
+pub(crate) const CONTEXTS: [&str; 4] =
+    ["ForwardContext", "BackwardContext", "JvpContext", "PyLayerContext"];
+
+/// Takes the context off the front of the parameters.
+pub(super) fn take_context(
+    params: &mut Vec<RawParam>,
+    sig: &Signature,
+    name: &str,
+    op: &str,
+    errors: &mut Errors,
+) -> Option<Ident> {
+    let (own, written) = match name {
+        "forward" => ("ForwardContext", FORWARD_CONTEXT),
+        "backward" => ("BackwardContext", BACKWARD_CONTEXT),
+        _ => ("JvpContext", JVP_CONTEXT),
+    };
+    let is_context = |ty: &Type| {
+        let ty = match bare(ty) {
+            Type::Reference(reference) => &reference.elem,
+            ty => ty,
+        };
+        CONTEXTS.iter().any(|name| is_named(ty, name))
+    };
+    let found: Vec<usize> = (0..params.len()).filter(|&i| is_context(&params[i].ty)).collect();
+    let Some(&first) = found.first() else {
+        // An alias may stand for the context: then the name tells.
+        if params.first().is_some_and(|param| text(&param.pat) == "ctx") {
+            let param = params.remove(0);
+            errors.at(&param.ty, messages::context_other_phase(name, &text(&param.ty), written));
+            return pattern_name(&param.pat);
+        }
+        if sig.receiver().is_none() {
+            errors.at(&sig.ident, messages::context_missing(name, written));
+        }
+        return None;
+    };
+    for &again in found.iter().skip(1).rev() {
+        let param = params.remove(again);
+        errors.at(&param.ty, messages::context_again(name));
+    }
+    let param = params.remove(first);
+    if first != 0 {
+        errors.at(&param.ty, messages::context_not_first(name, written));
+    } else {
+        check_context(&param.ty, own, name, op, written, errors);
+    }
+    for attr in param.attrs.iter().filter(|attr| !is_lint(attr) && !is_doc(attr)) {
+        errors.at(attr, messages::attribute_on_context(&text(attr.path())));
+    }
+    pattern_name(&param.pat)
+}
+
+pub(super) fn check_context(
+    ty: &Type,
+    own: &str,
+    name: &str,
+    op: &str,
+    written: &str,
+    errors: &mut Errors,
+) {
+    let Type::Reference(reference) = bare(ty) else {
+        return errors.at(ty, messages::context_by_value(name, written));
+    };
+    let Some(segment) = last_segment(&reference.elem) else { return };
+    if segment.ident != own {
+        return errors.at(ty, messages::context_other_phase(name, &text(ty), written));
+    }
+    if name == "forward" && reference.mutability.is_none() {
+        return errors.at(ty, messages::context_shared(&text(ty), written));
+    }
+    if name != "forward" && reference.mutability.is_some() {
+        return errors.at(ty, messages::context_mutable(name, &text(ty), written));
+    }
+    let other = match &segment.arguments {
+        syn::PathArguments::None => true,
+        syn::PathArguments::AngleBracketed(list) => list.args.iter().any(|argument| {
+            // A name that is neither `Self` nor that of the op is another type's.
+            matches!(argument, syn::GenericArgument::Type(ty)
+                if !is_named(ty, "Self") && !is_named(ty, op))
+        }),
+        syn::PathArguments::Parenthesized(_) => true,
+    };
+    if other {
+        errors.at(ty, messages::context_argument(&text(ty), written));
+    }
+}

@@ -1,0 +1,118 @@
+//! Backward and `jvp`, which get what is known from forward.
+
+use proc_macro2::Ident;
+use syn::{Attribute, ReturnType, Type};
+
+use super::{
+    BACKWARD_CONTEXT, JVP_CONTEXT, inside_result, is_cfg, is_doc, is_lint, is_ours, pattern_name,
+    qualifiers, raw_params, repeated_names, returned, take_context,
+};
+use crate::errors::Errors;
+use crate::messages;
+use crate::model::{
+    Backward, Form, Function, GradientParam, Jvp, Returns, argument_of, bare, text,
+};
+
+pub(super) fn backward(function: &Function, op: &str, errors: &mut Errors) -> Backward {
+    let (context, params) = derivative(function, "backward", BACKWARD_CONTEXT, op, errors);
+    let (fallible, returns) = returns(&function.sig.output);
+    Backward { function: function.clone(), context, params, fallible, returns }
+}
+
+pub(super) fn jvp(function: &Function, op: &str, errors: &mut Errors) -> Jvp {
+    let (context, params) = derivative(function, "jvp", JVP_CONTEXT, op, errors);
+    let (fallible, returns) = returns(&function.sig.output);
+    Jvp { function: function.clone(), context, params, fallible, returns }
+}
+
+/// The lifetime of a reference, or of one in an `Option`.
+pub(super) fn lifetime_of(ty: &Type) -> Option<&syn::Lifetime> {
+    match bare(argument_of(ty, "Option").unwrap_or(ty)) {
+        Type::Reference(reference) => reference.lifetime.as_ref(),
+        _ => None,
+    }
+}
+
+/// What backward and `jvp` have in common: they get what is known from forward.
+pub(super) fn derivative(
+    function: &Function,
+    name: &str,
+    written: &str,
+    op: &str,
+    errors: &mut Errors,
+) -> (Option<Ident>, Vec<GradientParam>) {
+    qualifiers(function, name, errors);
+    let sig = &function.sig;
+    let own =
+        sig.generics.params.iter().any(|param| !matches!(param, syn::GenericParam::Lifetime(_)));
+    if own {
+        errors.at(&sig.generics, messages::generic_derivative(name));
+    }
+    if !own && let Some(clause) = &sig.generics.where_clause {
+        errors.at(clause, messages::derivative_where(name));
+    }
+    repeated_names(sig, errors);
+    let mut raw = raw_params(sig, name, written, errors);
+    for param in &raw {
+        let own = |lifetime: &str| {
+            sig.generics.lifetimes().any(|own| own.lifetime.to_string() == lifetime)
+        };
+        if let Some(lifetime) = lifetime_of(&param.ty)
+            && lifetime.ident != "_"
+            && !own(&lifetime.to_string())
+        {
+            errors.at(lifetime, messages::lent(name, &lifetime.to_string()));
+        }
+    }
+    let context = take_context(&mut raw, sig, name, op, errors);
+    let params = raw
+        .into_iter()
+        .map(|param| {
+            for attr in param.attrs.iter().filter(|attr| is_ours(attr)) {
+                errors.at(attr, messages::attribute_on_gradient(&text(attr.path())));
+            }
+            for attr in param.attrs.iter().filter(|attr| is_cfg(attr)) {
+                errors.at(attr, messages::cfg_inside("a parameter"));
+            }
+            let known =
+                |attr: &&Attribute| is_ours(attr) || is_cfg(attr) || is_lint(attr) || is_doc(attr);
+            for attr in param.attrs.iter().filter(|attr| !known(attr)) {
+                errors.at(attr, messages::unknown_attribute(&text(attr.path()), false));
+            }
+            if let Type::ImplTrait(ty) = bare(&param.ty) {
+                errors.at(ty, messages::derivative_impl_trait(name));
+            }
+            GradientParam { name: pattern_name(&param.pat), ty: param.ty }
+        })
+        .collect();
+    (context, params)
+}
+
+pub(super) fn returns(output: &ReturnType) -> (bool, Returns) {
+    let Some(whole) = returned(output) else { return (false, Returns::Nothing) };
+    let inside = inside_result(whole);
+    let ty = bare(inside.unwrap_or(whole));
+    let returns = match ty {
+        Type::Tuple(tuple) if tuple.elems.is_empty() => Returns::Nothing,
+        Type::Tuple(tuple) => Returns::Tuple(ty.clone(), tuple.elems.iter().cloned().collect()),
+        ty if is_grads(ty) => Returns::ByName(ty.clone()),
+        ty => Returns::One(ty.clone()),
+    };
+    (inside.is_some(), returns)
+}
+
+/// The bare name `Grads`.
+pub(super) fn is_grads(ty: &Type) -> bool {
+    match ty {
+        Type::Path(path) => path.path.is_ident("Grads"),
+        _ => false,
+    }
+}
+
+/// What the gradient of an input is called in messages.
+pub(crate) fn form_text(form: Form, tensor: &str) -> String {
+    match form {
+        Form::One | Form::Optional => format!("`{tensor}` or `Option<{tensor}>`"),
+        Form::List => format!("`Vec<{tensor}>` or `Vec<Option<{tensor}>>`"),
+    }
+}

@@ -1,0 +1,155 @@
+//! Forward: its inputs and its outputs.
+
+use proc_macro2::{Ident, Span};
+use syn::{Pat, ReturnType, Type};
+
+use super::{
+    FORWARD_CONTEXT, RawParam, inside_result, is_doc, parameter_attributes, pattern_name,
+    qualifiers, raw_params, repeated_names, returned, take_context,
+};
+use crate::errors::Errors;
+use crate::expand::first_span;
+use crate::messages;
+use crate::model::{
+    Forward, Function, Output, OutputKind, Outputs, Param, ParamKind, TensorInput, argument_of,
+    as_tensor, bare, element, hidden_tensor, input_form, is_integer, output_form, plain_name, text,
+};
+
+pub(crate) fn forward(function: &Function, op: &str, errors: &mut Errors) -> Forward {
+    qualifiers(function, "forward", errors);
+    let sig = &function.sig;
+    repeated_names(sig, errors);
+    let mut raw = raw_params(sig, "forward", FORWARD_CONTEXT, errors);
+    let context = take_context(&mut raw, sig, "forward", op, errors);
+    let mut params: Vec<Param> = Vec::new();
+    for (position, param) in raw.into_iter().enumerate() {
+        let mut param = forward_param(param, position, errors);
+        let name = plain_name(&param.ident);
+        // Two parameters of one name have been told; `apply` needs two names.
+        if params.iter().any(|other| plain_name(&other.ident) == name) {
+            param.ident = Ident::new(&format!("argument_{position}"), param.ident.span());
+        }
+        if matches!(name.as_str(), "apply" | "try_apply") {
+            errors.at(&param.ident, messages::reserved_parameter(&name));
+        }
+        params.push(param);
+    }
+    let (fallible, outputs) = outputs(&sig.output);
+    Forward { function: function.clone(), context, params, fallible, outputs }
+}
+
+pub(super) fn forward_param(param: RawParam, position: usize, errors: &mut Errors) -> Param {
+    let RawParam { attrs, pat, ty } = param;
+    let name = pattern_name(&pat);
+    let shown = name.as_ref().map_or_else(|| text(&pat), plain_name);
+    let (stop, default) = parameter_attributes(&attrs, errors);
+    let ident = name.clone().unwrap_or_else(|| made_up_name(&pat, position));
+    let kind = match input_form(&ty) {
+        Some((form, tensor)) => {
+            if name.is_none() {
+                errors.at(&pat, messages::tensor_name(&text(&ty)));
+            }
+            if let Some(default) = default {
+                errors.at(default.0, messages::default_on_tensor(&shown));
+            }
+            let element = element(tensor);
+            if is_integer(&element) && stop.is_none() {
+                errors.at(&ty, messages::integer_input(&shown, &element, &text(&ty)));
+            }
+            let stop_gradient = stop.is_some() || is_integer(&element);
+            ParamKind::Tensor(TensorInput { form, tensor: tensor.clone(), stop_gradient })
+        }
+        None => {
+            if let Some(tensor) = hidden_tensor(&ty) {
+                wrong_form(&ty, &shown, &text(tensor), errors);
+            } else if let Some(stop) = stop {
+                errors.at(stop, messages::stop_gradient_on_plain(&shown));
+            }
+            if let Some((attr, _)) = &default
+                && matches!(bare(&ty), Type::ImplTrait(_))
+            {
+                errors.at(attr, messages::default_on_impl(&shown));
+            }
+            ParamKind::Plain { default: default.and_then(|(_, default)| default) }
+        }
+    };
+    let docs = attrs.into_iter().filter(is_doc).collect();
+    Param { ident, docs, ty, kind }
+}
+
+pub(super) fn wrong_form(ty: &Type, name: &str, tensor: &str, errors: &mut Errors) {
+    let message = match bare(ty) {
+        Type::Path(_) if as_tensor(ty).is_some() => messages::tensor_by_value(name, tensor),
+        Type::Reference(reference) if as_tensor(&reference.elem).is_some() => {
+            messages::tensor_by_mut(name, tensor)
+        }
+        _ => {
+            let write = nearest_form(ty, tensor);
+            messages::tensor_form(name, &text(ty), tensor, write.as_deref())
+        }
+    };
+    errors.at(ty, message);
+}
+
+/// The form that somebody meant who wrote another.
+pub(super) fn nearest_form(ty: &Type, tensor: &str) -> Option<String> {
+    let inner = match bare(ty) {
+        Type::Reference(reference) => bare(&reference.elem),
+        ty => ty,
+    };
+    let item = |ty: &Type| {
+        let ty = match bare(ty) {
+            Type::Reference(reference) => &*reference.elem,
+            ty => ty,
+        };
+        as_tensor(ty).is_some()
+    };
+    match inner {
+        // `&&Tensor`
+        inner if item(inner) => Some(format!("&{tensor}")),
+        Type::Slice(slice) if item(&slice.elem) => Some(format!("&[{tensor}]")),
+        Type::Array(array) if item(&array.elem) => {
+            Some(format!("[&{tensor}; {}]", text(&array.len)))
+        }
+        inner => {
+            let of = |name: &str| argument_of(inner, name).is_some_and(item);
+            if of("Option") {
+                Some(format!("Option<&{tensor}>"))
+            } else if of("Vec") {
+                Some(format!("&[{tensor}]"))
+            } else if of("Box") || of("Rc") || of("Arc") {
+                Some(format!("&{tensor}"))
+            } else {
+                None
+            }
+        }
+    }
+}
+
+pub(super) fn made_up_name(pat: &Pat, position: usize) -> Ident {
+    Ident::new(&format!("argument_{position}"), first_span(pat).resolved_at(Span::call_site()))
+}
+
+pub(super) fn outputs(output: &ReturnType) -> (bool, Outputs) {
+    let Some(whole) = returned(output) else {
+        return (false, Outputs { ty: None, tuple: false, parts: Vec::new() });
+    };
+    let inside = inside_result(whole);
+    let ty = bare(inside.unwrap_or(whole));
+    let (tuple, types) = match ty {
+        Type::Tuple(tuple) => (true, tuple.elems.iter().cloned().collect()),
+        ty => (false, vec![ty.clone()]),
+    };
+    let parts = types.into_iter().map(output_part).collect();
+    (inside.is_some(), Outputs { ty: Some(ty.clone()), tuple, parts })
+}
+
+pub(super) fn output_part(ty: Type) -> Output {
+    let kind = match output_form(&ty) {
+        Some((form, tensor)) if !is_integer(&element(tensor)) => {
+            OutputKind::Tensor { form, tensor: tensor.clone() }
+        }
+        _ => OutputKind::Plain,
+    };
+    Output { ty, kind }
+}

@@ -1,0 +1,15 @@
+// no unstable specialization
+use autograd_core::prelude::*;
+
+#[py_layer]
+impl Op {
+    default fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        x * 2.0
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * 2.0
+    }
+}
+
+fn main() {}

@@ -1,0 +1,18 @@
+// an elementwise op has no `jvp`
+use autograd_core::prelude::*;
+
+#[py_layer(elementwise)]
+impl Op {
+    fn forward<L: Lane>(x: Real<L>) -> Real<L> {
+        x * x
+    }
+
+    fn jvp<L: Lane>(x: Real<L>, dx: Real<L>) -> Real<L> {
+        x * dx * 2.0
+    }
+}
+
+fn main() {
+    let x = Tensor::<f64>::ones([2]);
+    Op::apply(&x);
+}

@@ -1,0 +1,11 @@
+// an `f64` is the same for all elements
+use autograd_core::prelude::*;
+
+#[py_layer(elementwise)]
+impl Op {
+    fn forward(x: f64) -> Real {
+        x.into()
+    }
+}
+
+fn main() {}

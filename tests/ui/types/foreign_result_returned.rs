@@ -1,0 +1,23 @@
+// the same of backward
+use autograd_core::prelude::*;
+
+enum Result<T, E> {
+    Ok(T),
+    Err(E),
+}
+
+#[py_layer]
+impl Op {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        x * 2.0
+    }
+
+    fn backward(
+        _ctx: &BackwardContext<Self>,
+        dy: &Tensor<f64>,
+    ) -> Result<Tensor<f64>, String> {
+        Result::Ok(dy * 2.0)
+    }
+}
+
+fn main() {}
