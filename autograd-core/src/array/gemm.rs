@@ -27,14 +27,14 @@ impl<T> Matrix<'_, T> {
     }
 }
 
-/// Along `k`: so much of two panels is multiplied before the tile is written. A panel of the right
-/// operand (two vectors wide) is then at most 32 KiB.
-pub(super) const KC: usize = 256;
+/// Along `k`: so much of two panels is multiplied before the tile is written. A panel of the left
+/// operand is then a part of a first cache, and one of the right operand a part of a second.
+pub(super) const KC: usize = 512;
 /// Panels of the left operand that are packed at once: with `KC` they fill a part of a second
 /// cache.
-const LEFT_PANELS: usize = 16;
+const LEFT_PANELS: usize = 32;
 /// Panels of the right operand that are packed at once.
-const RIGHT_PANELS: usize = 64;
+const RIGHT_PANELS: usize = 16;
 /// Up to so many multiplications, packing costs more than it brings.
 const SMALL: usize = 48 * 48 * 48;
 /// Up to so many bytes of columns, a strip of the result is one vector wide.
@@ -76,7 +76,7 @@ pub(crate) fn gemm_plus<T: Vectored + Storable>(
     debug_assert!(plus.is_empty() || plus.len() == n);
     if n == 1 && m > 1 {
         // The column as a row: cᵀ = bᵀ aᵀ.
-        return gemm_plus([1, k, m], b.transposed(), a.transposed(), &[], c);
+        return gemm([1, k, m], b.transposed(), a.transposed(), c).map(|()| false);
     }
     if m <= FEW_DOTS && b.columns != 1 && b.rows == 1 {
         let mut left = Vec::new();
@@ -523,11 +523,11 @@ struct Packed<'a, T> {
 
 impl<T: Storable> VectorKernel<T> for Packed<'_, T> {
     /// The sums of a tile, the vectors of the right operand and one number of the left one fill
-    /// the registers.
+    /// the registers. Six rows of four vectors want fewer loads a step than twelve of two.
     #[inline(always)]
     fn run<V: Vectors<T>>(self, v: V) {
         match (V::REGISTERS >= 32, self.size[2] <= V::LANES) {
-            (true, false) => self.blocks::<12, 2, V>(v),
+            (true, false) => self.blocks::<6, 4, V>(v),
             (true, true) => self.blocks::<12, 1, V>(v),
             (false, false) => self.blocks::<6, 2, V>(v),
             (false, true) => self.blocks::<6, 1, V>(v),
@@ -543,33 +543,85 @@ impl<T: Storable> Packed<'_, T> {
         let (mut left, mut right) = (Buffer::new(), Buffer::new());
         for j0 in (0..n).step_by(RIGHT_PANELS * width) {
             let columns = (n - j0).min(RIGHT_PANELS * width);
+            // What is left over is no wider than it must be.
+            let whole = columns / width * width;
+            let rest = (columns - whole).next_multiple_of(V::LANES);
             for p0 in (0..k).step_by(KC) {
                 let depth = (k - p0).min(KC);
-                let right = right.of(columns.next_multiple_of(width) * depth);
+                let right = right.of((whole + rest) * depth);
+                let (panels, last) = right.split_at_mut(whole * depth);
                 let from = &b.data[b.rows * p0 + b.columns * j0..];
-                pack(right, [columns, depth], width, from, [b.columns, b.rows]);
+                let steps = [b.columns, b.rows];
+                pack(panels, [whole, depth], width, from, steps);
+                if rest > 0 {
+                    pack(last, [columns - whole, depth], rest, &from[b.columns * whole..], steps);
+                }
                 for i0 in (0..m).step_by(LEFT_PANELS * R) {
                     let rows = (m - i0).min(LEFT_PANELS * R);
                     let left = left.of(rows.next_multiple_of(R) * depth);
                     let from = &a.data[a.rows * i0 + a.columns * p0..];
                     pack_rows::<T, R>(left, [rows, depth], from, [a.rows, a.columns]);
-                    for (index, right) in right.chunks_exact(width * depth).enumerate() {
-                        let j = j0 + index * width;
-                        let columns = (n - j).min(width);
-                        for (index, left) in left.chunks_exact(R * depth).enumerate() {
-                            let i = i0 + index * R;
-                            let tile = tile::<T, R, N, V>(v, left, right);
-                            for (r, sums) in tile.into_iter().enumerate().take(m - i) {
-                                let out = &mut c[(i + r) * n + j..][..columns];
-                                for (out, mut sum) in out.chunks_mut(V::LANES).zip(sums) {
-                                    if p0 > 0 {
-                                        sum = v.add(sum, load(v, out));
-                                    }
-                                    store(v, sum, out);
-                                }
-                            }
-                        }
+                    let mut c = Out { c: &mut c[i0 * n..][..rows * n], n, add: p0 > 0 };
+                    for (index, right) in panels.chunks_exact(width * depth).enumerate() {
+                        c.write::<R, N, V>(v, left, right, j0 + index * width);
                     }
+                    match rest / V::LANES {
+                        0 => {}
+                        1 => c.write::<R, 1, V>(v, left, last, j0 + whole),
+                        2 if N > 2 => c.write::<R, 2, V>(v, left, last, j0 + whole),
+                        3 if N > 3 => c.write::<R, 3, V>(v, left, last, j0 + whole),
+                        _ => c.write::<R, N, V>(v, left, last, j0 + whole),
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Rows of the result.
+struct Out<'a, T> {
+    c: &'a mut [T],
+    n: usize,
+    /// Whether the products of earlier panels stand there.
+    add: bool,
+}
+
+impl<T: Storable> Out<'_, T> {
+    /// The products of all left panels and one right panel, from column `j` on.
+    #[inline(always)]
+    fn write<const R: usize, const N: usize, V: Vectors<T>>(
+        &mut self,
+        v: V,
+        left: &[T],
+        right: &[T],
+        j: usize,
+    ) {
+        let width = N * V::LANES;
+        let depth = right.len() / width;
+        let columns = (self.n - j).min(width);
+        let panels = left.chunks_exact(R * depth);
+        for (left, out) in panels.zip(self.c.chunks_mut(R * self.n)) {
+            let tile = tile::<T, R, N, V>(v, left, right);
+            // A whole tile goes from the registers to its place.
+            if out.len() == R * self.n && columns == width {
+                for r in 0..R {
+                    let out = &mut out[r * self.n + j..][..width];
+                    for s in 0..N {
+                        let (out, mut sum) = (&mut out[s * V::LANES..], tile[r][s]);
+                        if self.add {
+                            sum = v.add(sum, v.load(out));
+                        }
+                        v.store(sum, out);
+                    }
+                }
+                continue;
+            }
+            for (out, sums) in out.chunks_exact_mut(self.n).zip(tile) {
+                for (out, mut sum) in out[j..][..columns].chunks_mut(V::LANES).zip(sums) {
+                    if self.add {
+                        sum = v.add(sum, load(v, out));
+                    }
+                    store(v, sum, out);
                 }
             }
         }
@@ -620,7 +672,18 @@ fn pack<T: Storable>(
             }
             continue;
         }
-        for line in 0..lines {
+        // Several lines at once, so that what is written lies side by side.
+        let together = if along == 1 { lines / 8 * 8 } else { 0 };
+        for line in (0..together).step_by(8) {
+            let from: [&[T]; 8] = std::array::from_fn(|r| &from[(line + r) * across..][..depth]);
+            for (p, to) in panel.chunks_exact_mut(width).enumerate() {
+                let numbers = std::array::from_fn(|r| from[r][p]);
+                if let Some(to) = to[line..].first_chunk_mut::<8>() {
+                    *to = numbers;
+                }
+            }
+        }
+        for line in together..lines {
             let from = &from[line * across..];
             for (p, to) in panel.chunks_exact_mut(width).enumerate() {
                 to[line] = from[p * along];
@@ -629,7 +692,8 @@ fn pack<T: Storable>(
     }
 }
 
-/// [`pack`] for panels of `R` lines: gapless ones are read side by side.
+/// [`pack`] for panels of `R` lines: gapless ones are read side by side, and lines that lie side by
+/// side are copied so.
 #[inline(always)]
 fn pack_rows<T: Storable, const R: usize>(
     panels: &mut [T],
@@ -637,13 +701,21 @@ fn pack_rows<T: Storable, const R: usize>(
     from: &[T],
     [across, along]: [usize; 2],
 ) {
-    let whole = if along == 1 { count / R } else { 0 };
-    let (gapless, rest) = panels.split_at_mut(whole * R * depth);
-    for (index, panel) in gapless.chunks_exact_mut(R * depth).enumerate() {
-        let lines: [&[T]; R] = std::array::from_fn(|r| &from[(index * R + r) * across..][..depth]);
-        for (p, to) in panel.chunks_exact_mut(R).enumerate() {
-            for r in 0..R {
-                to[r] = lines[r][p];
+    let whole = if across == 1 || along == 1 { count / R } else { 0 };
+    let (full, rest) = panels.split_at_mut(whole * R * depth);
+    for (index, panel) in full.chunks_exact_mut(R * depth).enumerate() {
+        let from = &from[index * R * across..];
+        let (panel, _) = panel.as_chunks_mut::<R>();
+        if across == 1 {
+            for (p, to) in panel.iter_mut().enumerate() {
+                if let Some(from) = from[p * along..].first_chunk() {
+                    *to = *from;
+                }
+            }
+        } else {
+            let lines: [&[T]; R] = std::array::from_fn(|r| &from[r * across..][..depth]);
+            for (p, to) in panel.iter_mut().enumerate() {
+                *to = std::array::from_fn(|r| lines[r][p]);
             }
         }
     }
@@ -653,6 +725,9 @@ fn pack_rows<T: Storable, const R: usize>(
     }
 }
 
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
 /// Memory for panels, from the pool and back to it.
 struct Buffer<T: Storable>(Vec<T>);
 
@@ -661,11 +736,14 @@ impl<T: Storable> Buffer<T> {
         Self(Vec::new())
     }
 
+    /// From the start of a cache line on: a vector that lies in two costs twice as much.
     fn of(&mut self, len: usize) -> &mut [T] {
-        if self.0.len() < len {
-            T::pool().give(std::mem::replace(&mut self.0, T::pool().take_filled(len)));
+        let room = len + LINE / size_of::<T>();
+        if self.0.len() < room {
+            T::pool().give(std::mem::replace(&mut self.0, T::pool().take_filled(room)));
         }
-        &mut self.0[..len]
+        let first = self.0.as_ptr().align_offset(LINE).min(room - len);
+        &mut self.0[first..][..len]
     }
 }
 

@@ -38,21 +38,18 @@ pub(crate) fn matmul<T: Multiply>(a: &Value<T>, b: &Value<T>) -> Result<Value<T>
         v.strides_as(&full)
     };
     let (strides_a, strides_b) = (strides(a), strides(b));
-    let mut out = Value::full(shape, T::ZERO);
-    let Some(data) = out.as_mut_slice() else {
-        unreachable!("a new value is not shared");
-    };
     if m * n * k == 0 {
-        return Ok(out);
+        return Ok(Value::full(shape, T::ZERO));
     }
     let rank = lead.len();
-    for (index, block) in data.chunks_exact_mut(m * n).enumerate() {
-        let (start_a, start_b) = (at(index, &lead, &strides_a), at(index, &lead, &strides_b));
-        let x = operand(&a.raw()[start_a..], &strides_a[rank..]);
-        let y = operand(&b.raw()[start_b..], &strides_b[rank..]);
-        T::product([m, k, n], x, y, block);
-    }
-    Ok(out)
+    Ok(Value::written(shape, |data| {
+        for (index, block) in data.chunks_exact_mut(m * n).enumerate() {
+            let (start_a, start_b) = (at(index, &lead, &strides_a), at(index, &lead, &strides_b));
+            let x = operand(&a.raw()[start_a..], &strides_a[rank..]);
+            let y = operand(&b.raw()[start_b..], &strides_b[rank..]);
+            T::product([m, k, n], x, y, block);
+        }
+    }))
 }
 
 /// One product, the way most are: without a stack.
@@ -129,7 +126,7 @@ fn operand<'a, T>(data: &'a [T], strides: &[usize]) -> Matrix<'a, T> {
 
 /// Numbers that matrices are made of.
 pub(crate) trait Multiply: Storable {
-    /// `c = a b`, where `a` is m by k, `b` k by n, and `c` row-major m by n.
+    /// `c = a b`, where `a` is m by k, `b` k by n, and `c` row-major m by n, with any content.
     fn product(size: [usize; 3], a: Matrix<'_, Self>, b: Matrix<'_, Self>, c: &mut [Self]);
 
     /// `c = a b + plus`, with a number for each column.
