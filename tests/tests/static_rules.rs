@@ -185,3 +185,26 @@ fn a_long_program_is_built_in_time_that_grows_with_its_length() {
     assert_eq!(w, [0.5, 0.5]);
     assert_eq!(Tensor::from(w).sum().item(), 1.0);
 }
+
+#[test]
+fn what_layers_cannot_take_is_told_of_what_was_given() {
+    let program = Program::new();
+    let x = data(&program, "x", &[-1, 3]);
+    let ids = program.data("ids", [-1], DType::Int64).unwrap();
+    let column = program.data("column", [-1, 1], DType::Int64).unwrap();
+    let before = state(&program);
+    assert_eq!(refused(program.fc(&x, 0), "fc"), "`size` must be 1 or more, found 0");
+    let why = refused(program.fc(&column, 2), "fc");
+    assert_eq!(why, "`column` must be of a float type, it is int64 [-1, 1]");
+    let why = refused(program.embedding(&x, 5, 2, DType::Float64), "embedding");
+    assert_eq!(why, "`x` must be ids of type int64, it is float64 [-1, 3]");
+    let why = refused(program.accuracy(&x, &column), "accuracy");
+    let given = "given `x: float64 [-1, 3]`, `column: int64 [-1, 1]`";
+    assert_eq!(why, format!("takes logits [n, classes] and n classes; {given}"));
+    assert_eq!(state(&program), before);
+    let accuracy = program.accuracy(&x, &ids).unwrap();
+    assert!(append_backward(&accuracy).unwrap().is_empty());
+    let why = refused(Sgd::new(0.1).minimize(&x.mean(&[]).unwrap()), "minimize");
+    let expected = "depends on no parameter that wants a gradient, so nothing would be trained";
+    assert!(why.ends_with(expected), "{why}");
+}

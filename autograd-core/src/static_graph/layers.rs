@@ -4,6 +4,7 @@
 use std::panic::Location;
 
 use super::build::Change;
+use super::forms::cross_entropy;
 use super::ir::{Form, Place, wrong};
 use super::kind::{Init, Kind, Reduction};
 use super::program::Program;
@@ -58,8 +59,8 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// [`Error::Program`](crate::Error::Program) if `x` is no float matrix, or an axis after its
-    /// first is free.
+    /// [`Error::Program`](crate::Error::Program) if `x` is no float matrix, an axis after its first
+    /// is free, or `size` is 0.
     #[track_caller]
     pub fn fc(&self, x: &Variable, size: usize) -> Result<Variable> {
         self.fully_connected(x, size, &FcOptions::new(), Location::caller())
@@ -93,6 +94,13 @@ impl Program {
             let why = format!("`{}` must be [n, ..] with only n free, it is {form}", x.name());
             return Err(wrong("fc", &place, why));
         };
+        if !form.dtype.is_float() {
+            let why = format!("`{}` must be of a float type, it is {form}", x.name());
+            return Err(wrong("fc", &place, why));
+        }
+        if size == 0 {
+            return Err(wrong("fc", &place, "`size` must be 1 or more, found 0"));
+        }
         let output = self.change(|change| {
             if form.dims.len() > 2 {
                 let flat = Kind::Reshape([form.dims[0], Some(width)].into_iter().collect());
@@ -163,12 +171,15 @@ impl Program {
     #[track_caller]
     pub fn accuracy(&self, logits: &Variable, classes: &Variable) -> Result<Variable> {
         let place = Place::Line(Location::caller());
+        // They must fit as for the loss.
+        if let Err(why) = cross_entropy(&[&logits.form(), &classes.form()]) {
+            let why = format!("{why}; given `{logits}`, `{classes}`");
+            return Err(wrong("accuracy", &place, why));
+        }
         let of = [logits, classes].map(|variable| self.own("accuracy", variable, &place));
         let [logits, classes] = of;
         let (logits, classes) = (logits?, classes?);
         let output = self.change(|change| {
-            // They must fit as for the loss.
-            change.graph.infer(&Kind::CrossEntropy, &[logits, classes], &place)?;
             let found = change.add(Kind::ArgMax { axis: 1 }, &[logits], &place)?;
             let right = change.add(Kind::Compare("equal"), &[found, classes], &place)?;
             let right = change.add(Kind::Cast(DType::Float32), &[right], &place)?;
@@ -223,6 +234,10 @@ impl Program {
         let place = Place::Line(Location::caller());
         let mut index = self.own("embedding", ids, &place)?;
         let form = ids.form();
+        if form.dtype != DType::Int64 {
+            let why = format!("`{}` must be ids of type int64, it is {form}", ids.name());
+            return Err(wrong("embedding", &place, why));
+        }
         let output = self.change(|change| {
             let name = change.graph.fresh_name("embedding", false);
             let table = Form::new(dtype, [Some(rows), Some(width)].into_iter().collect());

@@ -190,8 +190,8 @@ macro_rules! minimize {
             ///
             /// # Errors
             ///
-            /// As [`append_backward`](crate::static_graph::append_backward); also if a parameter is
-            /// updated already or an option of the rule is out of range. The program is then as it
+            /// As [`append_backward`](crate::static_graph::append_backward); also if the loss depends
+            /// on no parameter, a parameter is updated already or an option of the rule is out of range. The program is then as it
             /// was.
             #[track_caller]
             pub fn minimize(&self, loss: &Variable) -> Result<Vec<(Variable, Variable)>> {
@@ -270,7 +270,9 @@ impl Program {
         let place = Place::Line(Location::caller());
         let refused = |why: String| Err(wrong("set_learning_rate", &place, why));
         if !(learning_rate >= 0.0 && learning_rate.is_finite()) {
-            return refused(format!("must be 0 or more, and finite, found {learning_rate}"));
+            return refused(format!(
+                "`learning_rate` must be 0 or more, and finite, found {learning_rate}"
+            ));
         }
         let mut graph = self.graph();
         let mut updates = 0;
@@ -298,6 +300,14 @@ fn minimize(
     checked.map_err(|error| with_place(error, &place))?;
     let pairs = program.change(|change| {
         let pairs = parameter_gradients(change.graph, loss, &place)?;
+        if pairs.is_empty() {
+            let why = format!(
+                "the loss `{}` depends on no parameter that wants a gradient, so nothing would be \
+                 trained",
+                change.graph.vars[loss.id].name
+            );
+            return Err(wrong("minimize", &place, why));
+        }
         for &(parameter, grad) in &pairs {
             append_update(change, update, parameter, grad, &place)?;
         }
