@@ -54,12 +54,12 @@ impl fmt::Display for Explanation {
 /// lines where the way was lost.
 ///
 /// A tensor outside the graph remembers the lines at which what it was computed from left it:
-/// `detach()`, `no_grad` (the scope's line and the op's), `set_stop_gradient(true)`, an op without a
+/// `detach()`, `no_grad` (the scope's line and that of the first op in it), `set_stop_gradient(true)`, an op without a
 /// derivative (a comparison, a cast to integers, `argmax`), an output that a layer marks as
 /// non-differentiable, a gradient of a backward without `create_graph`. Ops that are not recorded
 /// hand that on, so it does not matter how many lie in between, on which thread they ran, or
 /// whether the scope is still open. What nobody can know is where numbers went that left tensors:
-/// through `to_vec`, `item` or an ndarray and back.
+/// through `to_vec`, `item`, an ndarray or a program of [`static_graph`](crate::static_graph).
 ///
 /// It changes nothing and runs nothing. Ask before the backward or after it, but while `loss` is as
 /// it was. To remember costs a tensor four bytes, and keeps no other tensor alive.
@@ -78,8 +78,8 @@ impl fmt::Display for Explanation {
 /// let why = explain(&loss, &w);
 /// assert_eq!(why.status(), GradientStatus::NotReachable);
 /// let place = format!("{}:{line}:", file!());
-/// assert!(why.to_string().contains(&format!("computed by mul at {place}")));
 /// assert!(why.to_string().contains(&format!("under the `no_grad` at {place}")));
+/// assert!(why.to_string().contains(&format!("first by mul at {place}")));
 /// ```
 ///
 /// A loss that is not recorded at all is told in the same words:

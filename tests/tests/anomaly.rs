@@ -107,6 +107,58 @@ impl Halves {
     }
 }
 
+#[py_layer]
+impl Masked {
+    fn forward(
+        _ctx: &mut ForwardContext<Self>,
+        x: &Tensor<f64>,
+        #[stop_gradient] mask: &Tensor<f64>,
+        #[stop_gradient] others: &[Tensor<f64>],
+    ) -> Tensor<f64> {
+        x / mask + &others[0]
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy / 0.0
+    }
+}
+
+#[test]
+fn no_tensor_input_is_left_out() {
+    let (x, c) = (leaf(&[1.0, 2.0]), Tensor::from([3.0, 0.0]));
+    let expected = [
+        "input 0: shape [2], from 1.0 to 2.0",
+        "input `mask`: shape [2], from 0.0 to 3.0",
+        "input `others[0]`: shape [1], 7.0",
+        "input `others[1]`: shape [1], 8.0",
+    ];
+    let others = [Tensor::from([7.0]), Tensor::from([8.0])];
+    let scope = detect_anomaly();
+    let _ = Masked::apply(&x, &c, &others);
+    assert_eq!(finding(scope.check()).2, expected);
+    drop(scope);
+    // In backward too.
+    let _scope = detect_anomaly();
+    let y = Masked::apply(&x, &x.detach(), &others);
+    let (_, _, inputs, _) = finding(y.sum().backward());
+    assert_eq!(inputs.len(), 1 + 4, "{inputs:?}");
+    // An op that saves nothing of its constant, and a fused one.
+    for broken in [
+        (|x, c| x - c) as fn(&Tensor<f64>, &Tensor<f64>) -> Tensor<f64>,
+        |x, c| x.matmul(c),
+        |x, c| Tensor::concat(&[x, c], 0),
+        |x, c| Tensor::from([true, false]).where_else(x, c),
+    ] {
+        let scope = detect_anomaly();
+        let _ = broken(&x, &Tensor::from([f64::INFINITY, 5.0]));
+        let Err(Error::NotFinite { inputs, .. }) = scope.check() else {
+            // The mask picks what is finite.
+            continue;
+        };
+        assert_eq!(inputs[1], "input 1: shape [2], 5.0 everywhere, 1 infinite, wants no gradient");
+    }
+}
+
 #[test]
 fn layers() {
     let scope = detect_anomaly();

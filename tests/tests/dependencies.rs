@@ -19,6 +19,7 @@ const EXPECTED: &[&str] = &[
     "smallvec",
     "strsim",
     "syn",
+    "triomphe",
     "unicode-ident",
 ];
 

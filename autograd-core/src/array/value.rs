@@ -1,9 +1,9 @@
 //! `Value`: shape, strides and data of a tensor, without any autograd.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use ndarray::{ArrayD, ArrayViewD, IxDyn, ShapeBuilder};
+use triomphe::Arc;
 
 use super::Storable;
 use super::pool::with_room;
@@ -125,6 +125,7 @@ impl<T: Storable> Value<T> {
         Self { shape: Shape::new(), strides: None, storage: Storage::Inline(inline) }
     }
 
+    #[inline]
     pub(crate) fn shape(&self) -> &[usize] {
         &self.shape
     }
@@ -133,6 +134,7 @@ impl<T: Storable> Value<T> {
         self.shape.len()
     }
 
+    #[inline]
     pub(crate) fn len(&self) -> usize {
         self.shape.iter().product()
     }
@@ -157,6 +159,7 @@ impl<T: Storable> Value<T> {
     }
 
     /// The elements in row-major order, where they lie so.
+    #[inline]
     pub(crate) fn as_slice(&self) -> Option<&[T]> {
         match (&self.storage, &self.strides) {
             (Storage::Inline(data), _) => Some(&data.as_ref()[..self.len()]),
@@ -166,6 +169,7 @@ impl<T: Storable> Value<T> {
     }
 
     /// The elements to write in place: only where they are row-major and nobody else holds them.
+    #[inline]
     pub(crate) fn as_mut_slice(&mut self) -> Option<&mut [T]> {
         let len = self.len();
         match (&mut self.storage, &self.strides) {
@@ -189,6 +193,7 @@ impl<T: Storable> Value<T> {
 
     /// As [`Self::as_mut_slice`], with the unused rest of inline data: whole vectors need no
     /// remainder loop. What is written past the length is never read.
+    #[inline]
     pub(crate) fn as_padded_mut_slice(&mut self) -> Option<&mut [T]> {
         if !T::PADS || matches!(self.storage, Storage::Heap { .. }) {
             return self.as_mut_slice();
@@ -199,6 +204,7 @@ impl<T: Storable> Value<T> {
         }
     }
 
+    #[inline]
     pub(crate) fn is_inline(&self) -> bool {
         matches!(self.storage, Storage::Inline(_))
     }
@@ -216,6 +222,7 @@ impl<T: Storable> Value<T> {
     }
 
     /// Gives the buffer away. The shape stays, and what stands inline.
+    #[inline]
     pub(crate) fn empty(&mut self) {
         self.strides = None;
         if !self.is_inline() {
@@ -224,6 +231,7 @@ impl<T: Storable> Value<T> {
     }
 
     /// Inline data with its unused rest.
+    #[inline]
     pub(crate) fn as_padded_inline(&self) -> Option<&[T]> {
         match &self.storage {
             Storage::Inline(data) if T::PADS => Some(data.as_ref()),

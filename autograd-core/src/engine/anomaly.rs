@@ -23,6 +23,8 @@ struct State {
     ranges: HashMap<(*const (), u32), (Weak<Node>, Range)>,
     /// What inputs without a gradient were, by their numbers.
     constants: HashMap<u32, Range>,
+    /// Inputs of nodes that have no edge, with their names.
+    beside: HashMap<*const (), Vec<(String, Range)>>,
 }
 
 /// While it lives, recorded ops and backwards on this thread are looked through for NaN and
@@ -110,6 +112,9 @@ fn see(seen: Seen<'_>) {
         Seen::Constant(number, range) => {
             state.constants.insert(number, range);
         }
+        Seen::Beside(node, name, range) => {
+            state.beside.entry(address(node.arc())).or_default().push((name, range));
+        }
         Seen::Output(node, slot, range) => {
             if !range.is_finite() && state.first.is_none() {
                 state.first = Some(Error::NotFinite {
@@ -128,6 +133,8 @@ fn see(seen: Seen<'_>) {
 impl State {
     /// The inputs of a node with their ranges.
     fn inputs(&self, node: &Node) -> impl Iterator<Item = String> {
+        let beside = self.beside.get(&std::ptr::from_ref(node).cast()).into_iter().flatten();
+        let beside = beside.map(|(name, range)| format!("input `{name}`: {range}"));
         let describe = |(i, edge): (usize, &Edge)| match edge {
             Edge::None(absent) => match self.constants.get(&absent.seen) {
                 Some(range) => format!("input {i}: {range}, wants no gradient"),
@@ -145,7 +152,7 @@ impl State {
                 }
             }
         };
-        node.rule.edges().iter().enumerate().map(describe)
+        node.rule.edges().iter().enumerate().map(describe).chain(beside)
     }
 }
 

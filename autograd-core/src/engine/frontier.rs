@@ -17,9 +17,13 @@ pub(crate) struct Waiting {
     arrival: u64,
 }
 
-/// Waiting nodes, highest level first; among equals the one that was reached first.
+/// Waiting nodes: those that wait for nothing more, the last one first, and then by level, highest
+/// first; among equals the one that was reached first.
 #[derive(Default)]
 pub(crate) struct Frontier {
+    /// With all the gradients that can come: their one consumer is done. Visited at once, they do
+    /// not pile up, however wide the graph is.
+    ready: Vec<Waiting>,
     few: Vec<Waiting>,
     /// By level: a wide graph has many nodes of one level.
     many: BTreeMap<u32, Row>,
@@ -45,8 +49,17 @@ impl Frontier {
         grad: AnyTensor,
         sum: impl FnOnce(AnyTensor, AnyTensor) -> Result<AnyTensor>,
     ) -> Result<()> {
+        if node.is_sole() {
+            let waiting = self.waiting(node, slot, grad);
+            self.ready.push(waiting);
+            return Ok(());
+        }
         let slots = match self.few.iter().position(|w| Arc::ptr_eq(&w.node, node)) {
             Some(position) => &mut self.few[position].grads,
+            None if self.keys.is_empty() => {
+                self.insert(node, slot, grad);
+                return Ok(());
+            }
             None => match self.keys.get(&address(node)) {
                 Some(&(level, place)) => match self.many.get_mut(&level) {
                     Some(row) => &mut row.waiting[place - row.gone].grads,
@@ -68,7 +81,7 @@ impl Frontier {
         Ok(())
     }
 
-    fn insert(&mut self, node: &Arc<Node>, slot: usize, grad: AnyTensor) {
+    fn waiting(&mut self, node: &Arc<Node>, slot: usize, grad: AnyTensor) -> Waiting {
         let mut grads = Slots::new();
         if slot > 0 {
             grads.resize(slot, None);
@@ -76,7 +89,11 @@ impl Frontier {
         grads.push(Some(grad));
         let arrival = self.arrivals;
         self.arrivals += 1;
-        let waiting = Waiting { node: Arc::clone(node), grads, arrival };
+        Waiting { node: Arc::clone(node), grads, arrival }
+    }
+
+    fn insert(&mut self, node: &Arc<Node>, slot: usize, grad: AnyTensor) {
+        let waiting = self.waiting(node, slot, grad);
         if self.few.len() < FEW {
             self.few.push(waiting);
         } else {
@@ -88,6 +105,9 @@ impl Frontier {
 
     /// The next node to visit: every node that can still reach it with a gradient is done.
     pub(crate) fn pop(&mut self) -> Option<Waiting> {
+        if let Some(waiting) = self.ready.pop() {
+            return Some(waiting);
+        }
         if self.few.len() <= 1 && self.many.is_empty() {
             return self.few.pop();
         }

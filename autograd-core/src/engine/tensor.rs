@@ -15,6 +15,19 @@ impl<T: Float> Tensor<T> {
     /// `true` on the result of an op cuts the graph there for what is computed from it later.
     ///
     /// [`explain`](crate::explain()) tells the line of a call that cut.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let w = Tensor::from(3.0);
+    /// w.set_stop_gradient(false);
+    /// w.square().backward()?;
+    /// assert_eq!(w.grad().unwrap().item(), 6.0);
+    /// // Frozen: what is computed from it now is not recorded.
+    /// w.set_stop_gradient(true);
+    /// assert!(w.square().stop_gradient());
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     #[doc(alias = "requires_grad_")]
     #[track_caller]
     pub fn set_stop_gradient(&self, stop: bool) {
@@ -85,6 +98,20 @@ impl<T: Float> Tensor<T> {
 
     /// [`Tensor::backward`] with options: retain the graph, record the backward.
     ///
+    /// ```
+    /// use autograd_core::{BackwardOptions, Tensor};
+    ///
+    /// let x = Tensor::from(2.0);
+    /// x.set_stop_gradient(false);
+    /// let y = x.square();
+    /// y.backward_options(BackwardOptions::new().retain_graph(true))?;
+    /// y.backward()?;
+    /// assert_eq!(x.grad().unwrap().item(), 4.0 + 4.0);
+    /// // What the ops saved is gone now.
+    /// assert!(y.backward().is_err());
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`Tensor::backward`].
@@ -99,6 +126,19 @@ impl<T: Float> Tensor<T> {
 
     /// Puts a gradient of this tensor's shape in place, or takes the one there away. Later
     /// backwards add to it; the tensor given here is not changed by that.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from(2.0);
+    /// x.set_stop_gradient(false);
+    /// x.set_grad(Some(&Tensor::from(10.0)))?;
+    /// x.square().backward()?;
+    /// assert_eq!(x.grad().unwrap().item(), 10.0 + 4.0);
+    /// x.clear_grad();
+    /// assert!(x.grad().is_none());
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -151,6 +191,17 @@ impl<T: Element> Tensor<T> {
     /// The same data as a tensor of its own, outside the graph. Changes in place are seen by both.
     ///
     /// [`explain`](crate::explain()) tells the line of this call where a gradient ends here.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from(3.0);
+    /// x.set_stop_gradient(false);
+    /// // The second factor is a constant.
+    /// (&x * x.detach()).backward()?;
+    /// assert_eq!(x.grad().unwrap().item(), 3.0);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     #[track_caller]
     pub fn detach(&self) -> Tensor<T> {
         self.detached_at(Location::caller())

@@ -52,6 +52,7 @@ pub(super) struct Pass {
 }
 
 impl Sink for Pass {
+    #[inline]
     fn wants(&self, edge: &Edge) -> bool {
         match (edge, &self.targets) {
             (Edge::None(_), _) => false,

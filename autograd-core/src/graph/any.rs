@@ -1,9 +1,8 @@
 //! Where element types are erased: edges, gradients on their way, saved tensors of layers.
 
-use std::cell::RefCell;
-use std::sync::Arc;
+use triomphe::Arc;
 
-use super::spare::{self, Spare, Spares};
+use super::spare::Spare;
 use super::tensor::{Inner, Tensor};
 use crate::array::{DType, Storable};
 use crate::print::Printable;
@@ -29,13 +28,13 @@ pub trait Element: Storable + Printable + sealed::Sealed {
     #[doc(hidden)]
     fn peek_mut(tensor: &mut AnyTensor) -> Option<&mut Tensor<Self>>;
     #[doc(hidden)]
-    fn spares() -> &'static Spares<Self>;
+    fn take_spare() -> Option<Arc<Inner<Self>>>;
     #[doc(hidden)]
     fn release(inner: Arc<Inner<Self>>);
 }
 
 macro_rules! any_tensor {
-    ($($variant:ident($t:ty),)*) => {
+    ($($variant:ident($t:ty) $spares:ident,)*) => {
         /// A tensor whose element type is known when running only.
         #[derive(Clone)]
         #[non_exhaustive]
@@ -44,6 +43,10 @@ macro_rules! any_tensor {
         }
 
         $(
+            thread_local! {
+                static $spares: Spare<$t> = const { Spare::new() };
+            }
+
             impl sealed::Sealed for $t {}
 
             impl Element for $t {
@@ -68,14 +71,14 @@ macro_rules! any_tensor {
                         _ => None,
                     }
                 }
-                fn spares() -> &'static Spares<Self> {
-                    thread_local! {
-                        static SPARES: RefCell<Spare<$t>> = const { Spare::new() };
-                    }
-                    &SPARES
+                fn take_spare() -> Option<Arc<Inner<Self>>> {
+                    // A thread that is ending has no spares any more.
+                    $spares.try_with(Spare::take).ok().flatten()
                 }
-                fn release(inner: Arc<Inner<Self>>) {
-                    spare::release(inner);
+                fn release(mut inner: Arc<Inner<Self>>) {
+                    if Spare::empties(&mut inner) {
+                        let _ = $spares.try_with(|spares| Spare::give(spares, inner));
+                    }
                 }
             }
         )*
@@ -98,12 +101,12 @@ macro_rules! for_any {
 pub(crate) use for_any;
 
 any_tensor! {
-    Float32(f32),
-    Float64(f64),
-    Int32(i32),
-    Int64(i64),
-    UInt8(u8),
-    Bool(bool),
+    Float32(f32) SPARES_F32,
+    Float64(f64) SPARES_F64,
+    Int32(i32) SPARES_I32,
+    Int64(i64) SPARES_I64,
+    UInt8(u8) SPARES_U8,
+    Bool(bool) SPARES_BOOL,
 }
 
 impl AnyTensor {
@@ -120,6 +123,7 @@ impl AnyTensor {
     }
 
     /// Lengths of the axes.
+    #[inline]
     pub fn shape(&self) -> &[usize] {
         for_any!(self, t => t.shape())
     }
@@ -148,8 +152,15 @@ impl AnyTensor {
         for_any!(self, t => t.version())
     }
 
-    pub(crate) fn unshared(self) -> Self {
-        for_any!(self, t => Element::wrap(t.unshared()))
+    pub(crate) fn unshared(mut self) -> Self {
+        self.unshare();
+        self
+    }
+
+    /// As [`Tensor::unshare`].
+    #[inline]
+    pub(crate) fn unshare(&mut self) {
+        for_any!(self, t => t.unshare());
     }
 
     /// The same value as a tensor of its own, outside the graph.

@@ -4,7 +4,7 @@
 //! those of its inputs. Sets stand in a table that grows with the lines of a program, not with
 //! what runs there, and holds no tensor.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt;
 use std::panic::Location;
@@ -23,7 +23,7 @@ pub(crate) enum Cause {
     Detached(Place),
     /// `set_stop_gradient(true)`.
     Cut(Place),
-    /// An op under `no_grad`, and where that scope was opened.
+    /// The first op under `no_grad`, and where that scope was opened.
     NoGrad {
         op: &'static str,
         at: Place,
@@ -38,13 +38,23 @@ pub(crate) enum Cause {
     Gradient,
 }
 
+impl Cause {
+    /// Whether it is in this set; of the ops of a scope the first is enough.
+    fn is_told_by(&self, set: &[Self]) -> bool {
+        set.iter().any(|told| match (told, self) {
+            (Self::NoGrad { scope: told, .. }, Self::NoGrad { scope, .. }) => told == scope,
+            _ => told == self,
+        })
+    }
+}
+
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Detached(place) => write!(f, "`detach()`ed at {place}"),
             Self::Cut(place) => write!(f, "cut off by `set_stop_gradient(true)` at {place}"),
             Self::NoGrad { op, at, scope } => {
-                write!(f, "computed by {op} at {at} under the `no_grad` at {scope}")
+                write!(f, "computed under the `no_grad` at {scope}, first by {op} at {at}")
             }
             Self::NoDerivative { op, at } => {
                 write!(f, "computed by {op} at {at}, which has no derivative")
@@ -60,7 +70,7 @@ pub(crate) struct Lost(u32);
 
 /// So many causes are told of a tensor at most, and so many sets are kept.
 const TOLD: usize = 8;
-const SETS: usize = 1 << 20;
+const SETS: usize = 1 << 16;
 
 #[derive(Default)]
 struct Table {
@@ -106,22 +116,22 @@ const KNOWN: usize = 64;
 
 thread_local! {
     /// By a hash of the key; a newer one takes the place of an older.
-    static ANSWERS: RefCell<[Known; KNOWN]> =
-        const { RefCell::new([Known { key: [0; 3], lost: Lost::NONE }; KNOWN]) };
+    static ANSWERS: [Cell<Known>; KNOWN] =
+        const { [const { Cell::new(Known { key: [0; 3], lost: Lost::NONE }) }; KNOWN] };
+    /// A `no_grad`, and a set that names it.
+    static LAST: Cell<(usize, Lost)> = const { Cell::new((0, Lost::NONE)) };
 }
 
 /// The answer to a key other than zeros, remembered by this thread.
 fn remembered(key: [usize; 3], find: impl FnOnce() -> Lost) -> Lost {
-    let mixed = key.iter().fold(0_u64, |hash, &part| {
-        (hash ^ part as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(26)
-    });
-    let at = mixed as usize % KNOWN;
-    let known = ANSWERS.with_borrow(|answers| answers[at]);
+    // Places are three words long.
+    let at = ((key[0] >> 3) ^ (key[1] << 2) ^ (key[2] >> 3)) % KNOWN;
+    let known = ANSWERS.with(|answers| answers[at].get());
     if known.key == key {
         return known.lost;
     }
     let lost = find();
-    ANSWERS.with_borrow_mut(|answers| answers[at] = Known { key, lost });
+    ANSWERS.with(|answers| answers[at].set(Known { key, lost }));
     lost
 }
 
@@ -137,8 +147,16 @@ impl Lost {
     }
 
     #[cold]
-    pub(crate) fn by(cause: Cause) -> Self {
+    fn by(cause: Cause) -> Self {
         with_table(|table| table.name(vec![cause])).unwrap_or(Self::NONE)
+    }
+
+    pub(super) fn by_detach(place: Place) -> Self {
+        remembered([address(place), 2, 0], || Self::by(Cause::Detached(place)))
+    }
+
+    pub(super) fn by_cut(place: Place) -> Self {
+        remembered([address(place), 3, 0], || Self::by(Cause::Cut(place)))
     }
 
     /// For these reasons and for those of the other.
@@ -159,7 +177,7 @@ impl Lost {
         remembered(key, || {
             with_table(|table| {
                 let mut set = table.set(self).to_vec();
-                let new = table.set(other).iter().filter(|cause| !set.contains(cause));
+                let new = table.set(other).iter().filter(|cause| !cause.is_told_by(&set));
                 let new: Vec<Cause> = new.copied().collect();
                 set.extend(new);
                 set.truncate(TOLD);
@@ -194,39 +212,63 @@ impl Lost {
 
     /// What the result of an op on this input has lost, if the op is not recorded.
     #[inline]
-    pub(crate) fn of<T: Element>(name: &'static str, caller: Place, input: &Tensor<T>) -> Self {
-        if input.stop_gradient() { input.lost() } else { now(name, caller, input) }
+    pub(crate) fn of<T: Element>(op: &'static str, at: Place, input: &Tensor<T>) -> Self {
+        Self::of_all(op, at, [input])
+    }
+
+    /// The same for several inputs.
+    #[inline]
+    pub(crate) fn of_all<T: Element, const N: usize>(
+        op: &'static str,
+        at: Place,
+        inputs: [&Tensor<T>; N],
+    ) -> Self {
+        let (mut lost, mut wants) = (Self::NONE, false);
+        for input in inputs {
+            match input.outside() {
+                Some(before) => lost = lost.and(before),
+                None => {
+                    wants = true;
+                    #[cfg(debug_assertions)]
+                    if mode::recording() == Recording::Layer {
+                        super::hidden::note(input, op, at);
+                    }
+                }
+            }
+        }
+        if wants { lost.and_now(op, at) } else { lost }
     }
 
     /// The same for an op without a derivative.
     #[inline]
     pub(crate) fn without_derivative<T: Element>(
-        name: &'static str,
-        caller: Place,
+        op: &'static str,
+        at: Place,
         input: &Tensor<T>,
     ) -> Self {
-        if input.stop_gradient() { input.lost() } else { no_derivative(name, caller) }
+        input.outside().unwrap_or_else(|| no_derivative(op, at))
     }
-}
 
-/// A tensor that wants a gradient is the input of an op that is not recorded.
-#[cfg_attr(not(debug_assertions), allow(unused_variables, reason = "read where it is hidden"))]
-fn now<T: Element>(op: &'static str, at: Place, input: &Tensor<T>) -> Lost {
-    match mode::recording() {
-        Recording::NoGrad => match mode::off_since() {
-            Some(scope) => {
-                let key = [std::ptr::from_ref(at).addr(), op.as_ptr().addr(), address(scope)];
-                remembered(key, || Lost::by(Cause::NoGrad { op, at, scope }))
+    /// An op whose input wants a gradient is not recorded.
+    fn and_now(self, op: &'static str, at: Place) -> Self {
+        match mode::recording() {
+            Recording::NoGrad => {
+                let Some(scope) = mode::off_since() else { return self };
+                // The first op of a scope is told, so a chain of them has nothing to look up.
+                let since = address(scope);
+                if self != Self::NONE && LAST.get() == (since, self) {
+                    return self;
+                }
+                let key = [address(at), op.as_ptr().addr(), since];
+                let now = remembered(key, || Self::by(Cause::NoGrad { op, at, scope }));
+                let lost = self.and(now);
+                LAST.set((since, lost));
+                lost
             }
-            None => Lost::NONE,
-        },
-        Recording::On => no_derivative(op, at),
-        // What the library does in between is told by the op, layer or backward that it is part of.
-        Recording::Off => Lost::NONE,
-        Recording::Layer => {
-            #[cfg(debug_assertions)]
-            super::hidden::note(input, op, at);
-            Lost::NONE
+            Recording::On => self.and(no_derivative(op, at)),
+            // What the library does in between is told by the op, layer or backward that it is part
+            // of.
+            Recording::Layer | Recording::Off => self,
         }
     }
 }
@@ -249,6 +291,6 @@ pub(crate) fn unrecorded<T: Element, U: Element, const N: usize>(
     inputs: [&Tensor<T>; N],
     value: Value<U>,
 ) -> Tensor<U> {
-    let lost = inputs.iter().fold(Lost::NONE, |lost, x| lost.and(Lost::of(name, caller, x)));
+    let lost = Lost::of_all(name, caller, inputs);
     Tensor::new(value).with_lost(lost)
 }

@@ -33,6 +33,7 @@ thread_local! {
 /// drop(guard);
 /// assert!(is_grad_enabled());
 /// ```
+#[inline]
 pub fn is_grad_enabled() -> bool {
     RECORDING.get() == Recording::On
 }
@@ -49,6 +50,7 @@ pub(crate) struct GradMode {
 }
 
 impl GradMode {
+    #[inline]
     pub(crate) fn set(enabled: bool) -> Self {
         Self::change(if enabled { Recording::On } else { Recording::Off })
     }
@@ -77,6 +79,7 @@ impl GradMode {
 }
 
 impl Drop for GradMode {
+    #[inline]
     fn drop(&mut self) {
         RECORDING.set(self.before);
     }

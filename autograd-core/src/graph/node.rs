@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::panic::Location;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use smallvec::SmallVec;
@@ -22,6 +23,8 @@ pub(crate) type Slots = SmallVec<[Option<AnyTensor>; 1]>;
 pub(crate) struct Node<R: ?Sized = dyn Rule> {
     /// Greater than the level of every node an edge leads to: backward goes from high to low.
     pub(crate) level: u32,
+    /// Whether one edge leads here and no tensor is an output of this node any more.
+    sole: AtomicBool,
     /// Where the op was called.
     pub(crate) location: &'static Location<'static>,
     extras: OnceLock<Box<Extras>>,
@@ -69,6 +72,21 @@ type NewGrads = Option<Vec<Option<AnyTensor>>>;
 pub(crate) struct HookId(pub(crate) u64);
 
 impl Node {
+    /// Whether a gradient that comes is the only one: its one consumer is the only way here. It
+    /// is so for good, unless a recorded backward puts a saved output together again.
+    #[inline]
+    pub(crate) fn is_sole(&self) -> bool {
+        self.sole.load(Ordering::Relaxed)
+    }
+
+    /// There is one more way here: another edge, or a tensor that is an output again.
+    #[inline]
+    pub(super) fn gets_consumer(&self) {
+        if self.is_sole() {
+            self.sole.store(false, Ordering::Relaxed);
+        }
+    }
+
     /// What keeps the gradient of an output is added once.
     pub(crate) fn add_hook(&self, hook: NodeHook) {
         let extras = self.extras.get_or_init(Box::default);
@@ -233,6 +251,14 @@ pub(crate) struct Absent {
 }
 
 impl Edge {
+    /// The same edge, from one more node.
+    pub(crate) fn again(&self) -> Self {
+        if let Self::Node(node, _) = self {
+            node.gets_consumer();
+        }
+        self.clone()
+    }
+
     fn level(&self) -> u32 {
         match self {
             Self::Node(node, _) => node.level + 1,
@@ -270,13 +296,29 @@ impl NodeRef {
         rule: impl Rule + 'static,
         location: &'static Location<'static>,
     ) -> Self {
-        let mut node: Arc<Node> = Arc::new(Node { level, location, extras: OnceLock::new(), rule });
+        let mut node: Arc<Node> = Arc::new(Node {
+            level,
+            sole: AtomicBool::new(false),
+            location,
+            extras: OnceLock::new(),
+            rule,
+        });
         if watch::is_on() {
             watch::recorded(&mut node);
         }
         Self(Some(node))
     }
 
+    /// The node of a tensor that gave its place to an edge.
+    #[inline]
+    pub(super) fn into_edge(self, slot: u32) -> Edge {
+        if Arc::strong_count(self.arc()) == 1 {
+            self.sole.store(true, Ordering::Relaxed);
+        }
+        Edge::Node(self, slot)
+    }
+
+    #[inline]
     pub(crate) fn arc(&self) -> &Arc<Node> {
         self.0.as_ref().unwrap_or_else(|| unreachable!("only drop takes the node out"))
     }
@@ -285,6 +327,7 @@ impl NodeRef {
 impl std::ops::Deref for NodeRef {
     type Target = Node;
 
+    #[inline]
     fn deref(&self) -> &Node {
         self.arc()
     }
@@ -297,22 +340,27 @@ thread_local! {
 }
 
 impl Drop for NodeRef {
+    #[inline]
     fn drop(&mut self) {
         let Some(node) = self.0.take() else { return };
-        if Arc::strong_count(&node) > 1 {
-            return;
+        if Arc::strong_count(&node) == 1 {
+            free(node);
         }
-        if FREEING.get() {
-            // A thread that is ending has no list any more; it frees the node here.
-            let mut node = Some(node);
-            let _ = TO_FREE.try_with(|list| list.borrow_mut().extend(node.take()));
-            return;
-        }
-        let _freeing = Freeing::start();
-        drop(node);
-        while let Ok(Some(next)) = TO_FREE.try_with(|list| list.borrow_mut().pop()) {
-            drop(next);
-        }
+    }
+}
+
+/// Frees a node that nobody else holds, and those that it held alone.
+fn free(node: Arc<Node>) {
+    if FREEING.get() {
+        // A thread that is ending has no list any more; it frees the node here.
+        let mut node = Some(node);
+        let _ = TO_FREE.try_with(|list| list.borrow_mut().extend(node.take()));
+        return;
+    }
+    let _freeing = Freeing::start();
+    drop(node);
+    while let Ok(Some(next)) = TO_FREE.try_with(|list| list.borrow_mut().pop()) {
+        drop(next);
     }
 }
 

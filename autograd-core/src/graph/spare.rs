@@ -2,8 +2,8 @@
 //! made in place, without a call of the allocator.
 
 use std::cell::RefCell;
-use std::sync::Arc;
-use std::thread::LocalKey;
+
+use triomphe::Arc;
 
 use super::any::Element;
 use super::tensor::Inner;
@@ -11,37 +11,34 @@ use super::tensor::Inner;
 /// How many a thread keeps of each element type; 200 bytes each.
 const KEPT: usize = 1024;
 
-/// Tensors without content that nobody else holds.
-#[doc(hidden)]
-pub struct Spare<T: Element>(Vec<Arc<Inner<T>>>);
-
-/// The spares of one thread.
-pub(super) type Spares<T> = LocalKey<RefCell<Spare<T>>>;
+/// Tensors without content that nobody else holds; each thread has such a list.
+pub(super) struct Spare<T: Element>(RefCell<Vec<Arc<Inner<T>>>>);
 
 impl<T: Element> Spare<T> {
-    pub(super) const fn new() -> RefCell<Self> {
-        RefCell::new(Self(Vec::new()))
+    pub(super) const fn new() -> Self {
+        Self(RefCell::new(Vec::new()))
     }
-}
 
-/// Memory for a tensor, if there is some.
-#[inline]
-pub(super) fn take<T: Element>() -> Option<Arc<Inner<T>>> {
-    // A thread that is ending has no spares any more.
-    T::spares().try_with(|spares| spares.borrow_mut().0.pop()).ok().flatten()
-}
-
-/// A handle goes; the last one leaves its memory.
-pub(super) fn release<T: Element>(mut inner: Arc<Inner<T>>) {
-    if Arc::strong_count(&inner) > 1 {
-        return;
+    /// Memory for a tensor, if there is some.
+    #[inline]
+    pub(super) fn take(&self) -> Option<Arc<Inner<T>>> {
+        self.0.borrow_mut().pop()
     }
-    let Some(content) = Arc::get_mut(&mut inner) else { return };
-    content.empty();
-    let _ = T::spares().try_with(|spares| {
-        let list = &mut spares.borrow_mut().0;
+
+    /// A handle goes; whether it was the last one, whose memory is to be kept.
+    #[inline]
+    pub(super) fn empties(inner: &mut Arc<Inner<T>>) -> bool {
+        let Some(content) = Arc::get_mut(inner) else { return false };
+        content.empty();
+        true
+    }
+
+    /// Keeps the memory of an emptied tensor.
+    #[inline]
+    pub(super) fn give(&self, inner: Arc<Inner<T>>) {
+        let list = &mut self.0.borrow_mut();
         if list.len() < KEPT {
             list.push(inner);
         }
-    });
+    }
 }

@@ -3,16 +3,18 @@
 use std::fmt;
 use std::ops::Deref;
 use std::panic::Location;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{self, Mutex, OnceLock, PoisonError, RwLock, Weak};
+
+use triomphe::Arc;
 
 use super::any::Element;
-use super::lost::{Cause, Lost};
+use super::lost::Lost;
 use super::mode::is_grad_enabled;
 use super::node::{Absent, Edge, EdgeList, HookId, Node, NodeRef, OpNode, PullFn};
 use super::pack::State;
 use super::saved::Keeps;
-use super::{shapes, spare, watch};
+use super::{shapes, watch};
 use crate::array::shape::copied;
 use crate::array::{DType, Shape, Value};
 use crate::error::{HookResult, Result};
@@ -47,13 +49,16 @@ pub struct Inner<T: Element> {
     value: Value<T>,
     /// The node this tensor came from, and which of its outputs it is.
     producer: Option<(NodeRef, u32)>,
-    stop_gradient: AtomicBool,
-    /// Why it is outside the graph, if it is: a [`Lost`].
-    lost: AtomicU32,
+    /// [`STOP`] where gradients stop here, and above it why it is outside the graph: a [`Lost`].
+    gradient: AtomicU32,
     /// Where the data is once it has been changed in place; `value` then gives the shape only.
     shared: OnceLock<Arc<Shared<T>>>,
-    kept: OnceLock<Box<Kept<T>>>,
+    /// A reference of its own: what must not keep the tensor alive holds this one weakly.
+    kept: OnceLock<sync::Arc<Kept<T>>>,
 }
+
+/// The bit for `stop_gradient`.
+const STOP: u32 = 1;
 
 /// Data that is changed in place, and seen by all tensors that share it.
 struct Shared<T: Element> {
@@ -80,12 +85,12 @@ pub(crate) struct LeafHook<T: Element> {
     pub(crate) id: HookId,
     /// Where it was registered.
     pub(crate) location: &'static Location<'static>,
-    pub(crate) call: Arc<dyn Fn(&Tensor<T>) -> HookResult<Option<Tensor<T>>> + Send + Sync>,
+    pub(crate) call: sync::Arc<dyn Fn(&Tensor<T>) -> HookResult<Option<Tensor<T>>> + Send + Sync>,
 }
 
 impl<T: Element> Clone for LeafHook<T> {
     fn clone(&self) -> Self {
-        Self { id: self.id, location: self.location, call: Arc::clone(&self.call) }
+        Self { id: self.id, location: self.location, call: sync::Arc::clone(&self.call) }
     }
 }
 
@@ -98,8 +103,9 @@ impl<T: Element> Clone for Tensor<T> {
 impl<T: Element> Drop for Tensor<T> {
     #[inline]
     fn drop(&mut self) {
-        if let Some(inner) = self.0.take() {
-            T::release(inner);
+        match self.0.take() {
+            Some(inner) if inner.is_unique() => T::release(inner),
+            _ => {}
         }
     }
 }
@@ -152,17 +158,19 @@ impl<T: Element> Tensor<T> {
 
     #[inline]
     fn with_producer(value: Value<T>, producer: Option<(NodeRef, u32)>) -> Self {
-        let mut spare = spare::take::<T>();
+        if let Some((node, _)) = &producer {
+            node.gets_consumer();
+        }
+        let mut spare = T::take_spare();
         if let Some(inner) = spare.as_mut().and_then(Arc::get_mut) {
             inner.value = value;
-            *inner.stop_gradient.get_mut() = producer.is_none();
+            *inner.gradient.get_mut() = u32::from(producer.is_none());
             inner.producer = producer;
             return Self(spare);
         }
         Self(Some(Arc::new(Inner {
             value,
-            stop_gradient: AtomicBool::new(producer.is_none()),
-            lost: AtomicU32::new(0),
+            gradient: AtomicU32::new(u32::from(producer.is_none())),
             producer,
             shared: OnceLock::new(),
             kept: OnceLock::new(),
@@ -173,24 +181,23 @@ impl<T: Element> Tensor<T> {
     /// a temporary that nobody else can see.
     #[inline]
     pub(crate) fn small_copy(&self) -> Option<Self> {
-        let value = self.read();
-        if !value.is_inline() {
-            return None;
-        }
-        let mut spare = spare::take::<T>();
+        let value = self.fixed().filter(|value| value.is_inline())?;
+        let mut spare = T::take_spare();
         if let Some(inner) = spare.as_mut().and_then(Arc::get_mut) {
-            inner.value.copy_from(&value);
-            *inner.stop_gradient.get_mut() = true;
+            inner.value.copy_from(value);
+            *inner.gradient.get_mut() = STOP;
             return Some(Self(spare));
         }
-        Some(Self::new(value.into_owned()))
+        Some(Self::new(value.clone()))
     }
 
+    #[inline]
     fn inner(&self) -> &Arc<Inner<T>> {
         self.0.as_ref().unwrap_or_else(|| unreachable!("only drop takes it out"))
     }
 
     /// The tensor itself, if nobody else holds it.
+    #[inline]
     fn inner_mut(&mut self) -> Option<&mut Inner<T>> {
         self.0.as_mut().and_then(Arc::get_mut)
     }
@@ -209,9 +216,9 @@ impl<T: Element> Tensor<T> {
         if let Some(inner) = self.inner_mut()
             && inner.is_plain()
         {
+            node.gets_consumer();
             inner.producer = Some((node, slot));
-            *inner.stop_gradient.get_mut() = false;
-            *inner.lost.get_mut() = 0;
+            *inner.gradient.get_mut() = 0;
             return;
         }
         *self = Self::with_producer(self.read().into_owned(), Some((node, slot)));
@@ -237,9 +244,10 @@ impl<T: Element> Tensor<T> {
     }
 
     /// Whether this is a temporary: nobody else holds it or sees its data.
+    #[inline]
     pub(crate) fn is_temporary(&self) -> bool {
         let inner = self.inner();
-        Arc::strong_count(inner) == 1 && inner.shared.get().is_none() && inner.kept.get().is_none()
+        inner.is_unique() && inner.shared.get().is_none() && inner.kept.get().is_none()
     }
 
     /// Computes a new tensor in this one's own allocation, if nobody else can see it: `run` changes
@@ -259,17 +267,19 @@ impl<T: Element> Tensor<T> {
         {
             watch::made(node, *slot, &inner.value);
         }
-        *inner.stop_gradient.get_mut() = inner.producer.is_none();
-        *inner.lost.get_mut() = 0;
+        *inner.gradient.get_mut() = u32::from(inner.producer.is_none());
         true
     }
 
-    /// A tensor to hand to user code, which may change it in place: one that others hold, or whose
-    /// data they see, is replaced by one of its own. In a recorded backward a gradient keeps its
-    /// place in the graph, and a change in place is refused.
-    pub(crate) fn unshared(self) -> Self {
-        let alone = Arc::strong_count(self.inner()) == 1 && self.inner().shared.get().is_none();
-        if alone || self.is_recorded() { self } else { self.alias() }
+    /// Makes this a tensor to hand to user code, which may change it in place: one that others hold,
+    /// or whose data they see, is replaced by one of its own. In a recorded backward a gradient
+    /// keeps its place in the graph, and a change in place is refused.
+    #[inline]
+    pub(crate) fn unshare(&mut self) {
+        let alone = self.inner().is_unique() && self.inner().shared.get().is_none();
+        if !alone && !self.is_recorded() {
+            *self = self.alias();
+        }
     }
 
     /// This tensor as it is now, at the same place in the graph; later changes in place do not
@@ -289,6 +299,7 @@ impl<T: Element> Tensor<T> {
     }
 
     /// The value to read. Takes no lock unless the tensor was changed in place before.
+    #[inline]
     pub(crate) fn read(&self) -> Read<'_, T> {
         match self.inner().shared.get() {
             None => Read::Fixed(&self.inner().value),
@@ -299,6 +310,7 @@ impl<T: Element> Tensor<T> {
     }
 
     /// The value, if it was never changed in place.
+    #[inline]
     pub(crate) fn fixed(&self) -> Option<&Value<T>> {
         match self.inner().shared.get() {
             None => Some(&self.inner().value),
@@ -307,6 +319,7 @@ impl<T: Element> Tensor<T> {
     }
 
     /// How often the data was changed in place.
+    #[inline]
     pub(crate) fn version(&self) -> u32 {
         self.inner().shared.get().map_or(0, |shared| shared.version.load(Ordering::Acquire))
     }
@@ -317,7 +330,7 @@ impl<T: Element> Tensor<T> {
             Arc::new(Shared {
                 value: RwLock::new(self.inner().value.clone()),
                 version: AtomicU32::new(0),
-                origin: producer.map(|(node, slot)| (Arc::downgrade(node.arc()), *slot)),
+                origin: producer.map(|(node, slot)| (sync::Arc::downgrade(node.arc()), *slot)),
             })
         })
     }
@@ -354,21 +367,29 @@ impl<T: Element> Tensor<T> {
 
     /// The same data outside the graph.
     pub(crate) fn detached_at(&self, place: &'static Location<'static>) -> Self {
-        let lost =
-            if self.stop_gradient() { self.lost() } else { Lost::by(Cause::Detached(place)) };
+        let lost = self.outside().unwrap_or_else(|| Lost::by_detach(place));
         self.sharing(None).with_lost(lost)
     }
 
     /// Why this is outside the graph, as far as it was computed from what wants a gradient.
     pub(crate) fn lost(&self) -> Lost {
-        Lost::from_bits(self.inner().lost.load(Ordering::Relaxed))
+        Lost::from_bits(self.inner().gradient.load(Ordering::Relaxed) >> 1)
     }
 
-    /// Notes why it is outside the graph.
+    /// The same of a tensor that wants no gradient; `None` where it wants one.
+    #[inline]
+    pub(crate) fn outside(&self) -> Option<Lost> {
+        let gradient = self.inner().gradient.load(Ordering::Relaxed);
+        (gradient & STOP != 0).then(|| Lost::from_bits(gradient >> 1))
+    }
+
+    /// Notes of a new tensor, which nobody else has, why it is outside the graph.
     #[inline]
     pub(crate) fn with_lost(self, lost: Lost) -> Self {
         if lost != Lost::NONE {
-            self.store_lost(lost);
+            let gradient = &self.inner().gradient;
+            let stop = gradient.load(Ordering::Relaxed) & STOP;
+            gradient.store(stop | lost.bits() << 1, Ordering::Relaxed);
         }
         self
     }
@@ -380,16 +401,24 @@ impl<T: Element> Tensor<T> {
     }
 
     pub(crate) fn store_lost(&self, lost: Lost) {
-        self.inner().lost.store(lost.bits(), Ordering::Relaxed);
+        self.change_gradient(|gradient| (gradient & STOP) | lost.bits() << 1);
+    }
+
+    /// What it was comes back.
+    fn change_gradient(&self, change: impl Fn(u32) -> u32) -> u32 {
+        let relaxed = Ordering::Relaxed;
+        let before = self.inner().gradient.fetch_update(relaxed, relaxed, |it| Some(change(it)));
+        before.unwrap_or_else(|before| before)
     }
 
     /// Identity: clones of one tensor have the same address.
+    #[inline]
     pub(crate) fn address(&self) -> *const () {
         Arc::as_ptr(self.inner()).cast()
     }
 
     pub(crate) fn downgrade(&self) -> WeakTensor<T> {
-        WeakTensor(Arc::downgrade(self.inner()))
+        WeakTensor(sync::Arc::downgrade(self.kept()))
     }
 
     /// The tensor itself, behind any number of references.
@@ -403,6 +432,7 @@ impl<T: Element> Tensor<T> {
     /// ```
     /// assert_eq!(autograd_core::Tensor::<f32>::zeros([2, 3]).shape(), [2, 3]);
     /// ```
+    #[inline]
     pub fn shape(&self) -> &[usize] {
         self.inner().value.shape()
     }
@@ -418,6 +448,7 @@ impl<T: Element> Tensor<T> {
 
     /// Number of elements.
     #[doc(alias = "numel")]
+    #[inline]
     pub fn len(&self) -> usize {
         self.inner().value.len()
     }
@@ -435,15 +466,16 @@ impl<T: Element> Tensor<T> {
     /// Whether gradients stop at this tensor. True for new tensors; false for what was computed
     /// from a tensor that wants a gradient.
     #[doc(alias = "requires_grad")]
+    #[inline]
     pub fn stop_gradient(&self) -> bool {
-        self.inner().stop_gradient.load(Ordering::Relaxed)
+        self.inner().gradient.load(Ordering::Relaxed) & STOP != 0
     }
 
     pub(crate) fn store_stop_gradient(&self, stop: bool, place: &'static Location<'static>) {
-        let before = self.inner().stop_gradient.swap(stop, Ordering::Relaxed);
+        let before = self.change_gradient(|gradient| (gradient & !STOP) | u32::from(stop));
         let lost = self.lost();
-        match (before, stop) {
-            (false, true) => self.store_lost(lost.and(Lost::by(Cause::Cut(place)))),
+        match (before & STOP != 0, stop) {
+            (false, true) => self.store_lost(lost.and(Lost::by_cut(place))),
             (true, false) if lost != Lost::NONE => self.store_lost(lost.without_cut()),
             _ => {}
         }
@@ -454,6 +486,7 @@ impl<T: Element> Tensor<T> {
         self.inner().producer.is_none() || self.stop_gradient()
     }
 
+    #[inline]
     pub(crate) fn producer(&self) -> Option<&(NodeRef, u32)> {
         self.inner().producer.as_ref().filter(|_| !self.stop_gradient())
     }
@@ -464,11 +497,13 @@ impl<T: Element> Tensor<T> {
     }
 
     /// Whether an op on this tensor is recorded now.
+    #[inline]
     pub(crate) fn is_recorded(&self) -> bool {
         !self.stop_gradient() && is_grad_enabled()
     }
 
     /// Where this tensor's gradient goes.
+    #[inline]
     pub(crate) fn edge(&self) -> Edge {
         if self.stop_gradient() {
             return Edge::None(self.absent());
@@ -487,6 +522,7 @@ impl<T: Element> Tensor<T> {
 
     /// [`edge`](Self::edge) of a tensor that an op consumes: what nobody else can see gives its own
     /// reference to the node.
+    #[inline]
     pub(crate) fn take_edge(&mut self) -> Edge {
         if !self.stop_gradient()
             && let Some(inner) = self.inner_mut()
@@ -494,13 +530,13 @@ impl<T: Element> Tensor<T> {
             && inner.kept.get().is_none()
             && let Some((node, slot)) = inner.producer.take()
         {
-            return Edge::Node(node, slot);
+            return node.into_edge(slot);
         }
         self.edge()
     }
 
-    fn kept(&self) -> &Kept<T> {
-        self.inner().kept.get_or_init(|| Box::new(Kept::default()))
+    fn kept(&self) -> &sync::Arc<Kept<T>> {
+        self.inner().kept.get_or_init(Default::default)
     }
 
     pub(crate) fn grad_slot(&self) -> Option<Tensor<T>> {
@@ -550,29 +586,40 @@ impl<T: Element> Tensor<T> {
 
 impl<T: Element> Inner<T> {
     /// Frees all that is held but the memory itself, for the next tensor.
+    #[inline]
     pub(super) fn empty(&mut self) {
         self.producer = None;
-        *self.lost.get_mut() = 0;
-        self.shared.take();
-        self.kept.take();
+        // Most have neither.
+        if self.shared.get().is_some() {
+            self.shared.take();
+        }
+        if self.kept.get().is_some() {
+            self.kept.take();
+        }
         self.value.empty();
     }
 
     /// Nothing but a value: no data shared with others, no gradient, no hook, no producer.
+    #[inline]
     fn is_plain(&mut self) -> bool {
         self.producer.is_none()
-            && *self.stop_gradient.get_mut()
+            && *self.gradient.get_mut() & STOP != 0
             && self.shared.get().is_none()
             && self.kept.get().is_none()
     }
 }
 
-/// A handle that does not keep its tensor alive.
-pub(crate) struct WeakTensor<T: Element>(Weak<Inner<T>>);
+/// What backward leaves with a tensor, of which this keeps nothing alive.
+pub(crate) struct WeakTensor<T: Element>(Weak<Kept<T>>);
 
 impl<T: Element> WeakTensor<T> {
+    /// If the tensor is alive: one without its data that has the same gradient and hooks.
     pub(crate) fn upgrade(&self) -> Option<Tensor<T>> {
-        self.0.upgrade().map(|inner| Tensor(Some(inner)))
+        let kept = self.0.upgrade()?;
+        let mut tensor = Tensor::new(Value::scalar(T::ZERO));
+        let inner = tensor.inner_mut().unwrap_or_else(|| unreachable!("it was made here"));
+        inner.kept = OnceLock::from(kept);
+        Some(tensor)
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::any::Element;
+use super::any::{AnyTensor, Element, for_any};
 use super::node::{Node, NodeRef};
 use super::pack::pack_saved;
 use super::shapes;
@@ -29,6 +29,8 @@ pub(crate) enum Seen<'a> {
     Output(&'a NodeRef, u32, Range),
     /// An input that wants no gradient, of a node that comes next, under its number.
     Constant(u32, Range),
+    /// An input to which a node has no edge, by its name.
+    Beside(&'a NodeRef, String, Range),
 }
 
 /// Nodes by their address.
@@ -123,6 +125,16 @@ pub(crate) fn constant<T: Element>(value: &Value<T>) -> u32 {
     let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
     observer(Seen::Constant(number, range));
     number
+}
+
+/// An input has no edge from this new node.
+#[cold]
+pub(crate) fn beside(node: &NodeRef, name: String, input: &AnyTensor) {
+    if let Some(observer) = OBSERVER.get()
+        && let Some(range) = for_any!(input, t => Range::of(&t.read()))
+    {
+        observer(Seen::Beside(node, name, range));
+    }
 }
 
 /// What can be said of many numbers in few.

@@ -192,7 +192,7 @@ pub(super) fn float<T: Float>(
     let stretched = if same { None } else { Some(broadcast(op.name(), a.shape(), b.shape())?) };
     let wants = [a.is_recorded(), b.is_recorded()];
     let lost = match wants {
-        [false, false] => Lost::of(op.name(), caller, a).and(Lost::of(op.name(), caller, b)),
+        [false, false] => Lost::of_all(op.name(), caller, [a, b]),
         _ => Lost::NONE,
     };
     let mut node = (wants != [false, false]).then(|| {
@@ -359,10 +359,10 @@ pub(super) fn integer<T: Numeric>(
     right: Input<'_, T>,
     caller: Caller,
 ) -> Result<Tensor<T>> {
-    let [a, b] = [&left, &right].map(|x| Lost::of(op.name(), caller, x.tensor()));
+    let lost = Lost::of_all(op.name(), caller, [left.tensor(), right.tensor()]);
     let shape = broadcast(op.name(), left.tensor().shape(), right.tensor().shape())?;
     let kernels: [&dyn ZipAny<T>; 2] = [&Integer(op, false), &Integer(op, true)];
-    Ok(Tensor::new(compute(&shape, left, right, kernels)).with_lost(a.and(b)))
+    Ok(Tensor::new(compute(&shape, left, right, kernels)).with_lost(lost))
 }
 
 /// For integers and a scalar.

@@ -2,7 +2,9 @@
 
 use std::any::{TypeId, type_name};
 use std::marker::PhantomData;
+use std::mem::take;
 use std::panic::Location;
+use std::ptr::without_provenance;
 
 use super::Layer;
 use super::call::{Content, Layout, Rules, Tensors};
@@ -10,7 +12,7 @@ use super::context::{Forward, ForwardContext};
 use super::info::Info;
 #[cfg(debug_assertions)]
 use super::inputs::contains;
-use super::inputs::{TensorInput, lost, note, primals, wants_gradient};
+use super::inputs::{TensorInput, lost, note, primals};
 use super::node::{LayerNode, run};
 use super::outputs::{Visit, Visitor, attach, kept, look, release};
 use super::proof::Fallible;
@@ -18,7 +20,7 @@ use super::saved::{Kept, Role};
 use crate::error::{Error, Result};
 #[cfg(debug_assertions)]
 use crate::graph::hidden;
-use crate::graph::{AnyTensor, GradMode, NodeRef, Tensor, is_grad_enabled};
+use crate::graph::{AnyTensor, GradMode, NodeRef, Tensor, beside, is_grad_enabled, is_observed};
 use crate::ops::trace::{self, Call, InLayer, Layer as Traced, Note};
 
 /// Starts a call: what forward's context notes, and recording is off until the call ends.
@@ -45,7 +47,7 @@ impl Forward<'_> {
     // The same for all ops: compiled once, in the library, and written where the context stands.
     fn start(&mut self) {
         if self.is_recording() {
-            self.call = Some(note(self.inputs, self.rules, &mut self.tensors));
+            self.call = Some(note(self.inputs, self.rules));
             self.traced = InLayer::begin();
         }
         #[cfg(debug_assertions)]
@@ -57,7 +59,7 @@ impl Forward<'_> {
 
     fn is_recording(&self) -> bool {
         let wants = |(position, input): (usize, &&dyn TensorInput)| {
-            self.rules.info.is_differentiable(position) && wants_gradient(*input)
+            self.rules.info.is_differentiable(position) && input.wants_gradient()
         };
         is_grad_enabled() && self.inputs.iter().enumerate().any(wants)
     }
@@ -93,7 +95,7 @@ pub fn without_gradient(forward: &Forward<'_>) -> Result<()> {
     }
     let info = &forward.rules.info;
     let wanted = |&position: &usize| {
-        info.is_differentiable(position) && wants_gradient(forward.inputs[position])
+        info.is_differentiable(position) && forward.inputs[position].wants_gradient()
     };
     let wanted = (0..info.inputs).find(wanted).and_then(|position| info.input_name(position));
     let name = wanted.unwrap_or_default();
@@ -236,31 +238,58 @@ impl Forward<'_> {
         #[cfg(debug_assertions)]
         self.check_hidden()?;
         let info = &self.rules.info;
-        let tensors = &mut self.tensors;
-        let marked = self.non_differentiable.take().unwrap_or_default();
+        let marked = self.non_differentiable.as_deref().unwrap_or_default();
         let Some(mut call) = self.call.take() else {
             if !marked.is_empty() {
-                look(visit, &mut Layout::default(), tensors);
-                check_marks(info, tensors, &marked)?;
+                let mut tensors = Tensors::default();
+                look(visit, &mut Layout::default(), &mut tensors);
+                check_marks(info, &tensors, marked)?;
             }
             release(visit, self.inputs, lost(info, self.inputs, self.location));
             return Ok(());
         };
-        look(visit, &mut call.layout, tensors);
-        check_marks(info, tensors, &marked)?;
+        let notes = &mut *call;
+        look(visit, &mut notes.layout, &mut notes.tensors);
+        check_marks(info, &notes.tensors, marked)?;
         call.attrs = self.attrs.take();
         check_declared(&mut call)?;
-        let saved = call.saved.get_or_insert_default();
-        saved.iter_mut().for_each(|kept| assign_role(kept, tensors, &marked));
+        let notes = &mut *call;
+        let saved = notes.saved.get_or_insert_default();
+        saved.iter_mut().for_each(|kept| assign_role(kept, &notes.tensors, marked));
+        let count = notes.tensors.outputs().len();
+        // The node takes the notes away.
+        let returned = traced
+            .is_some()
+            .then(|| notes.tensors.outputs().iter().map(|&at| without_provenance(at)).collect());
+        let marked = (!marked.is_empty()).then(|| (take(&mut notes.tensors), marked));
         let node = NodeRef::record(LayerNode(call), self.location);
-        attach(visit, node, tensors, &marked);
-        if let Some(notes) = traced {
-            let (name, returned) = (info.name, tensors.outputs().to_vec());
+        if is_observed() {
+            show_beside(&node, info, self.inputs);
+        }
+        attach(visit, node, count, marked.as_ref());
+        if let (Some(notes), Some(returned)) = (traced, returned) {
+            let name = info.name;
             let call = Call::Layer(Box::new(Traced { name, forward: notes, returned }));
             let inputs = self.inputs.iter().flat_map(|input| primals(*input)).collect();
             trace::note(Note { call, inputs, outputs: kept(visit), caller: self.location });
         }
         Ok(())
+    }
+}
+
+/// Shows an anomaly scope the inputs that are never differentiated.
+#[cold]
+fn show_beside(node: &NodeRef, info: &Info, inputs: &[&dyn TensorInput]) {
+    for (position, input) in inputs.iter().enumerate() {
+        if info.is_differentiable(position) {
+            continue;
+        }
+        let (name, tensors) = (info.input_name(position).unwrap_or_default(), primals(*input));
+        for (i, tensor) in tensors.iter().enumerate() {
+            let alone = tensors.len() == 1;
+            let name = if alone { name.to_owned() } else { format!("{name}[{i}]") };
+            beside(node, name, tensor);
+        }
     }
 }
 

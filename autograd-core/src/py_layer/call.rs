@@ -11,6 +11,8 @@ use super::forward_mode::{Primal, RawJvp};
 use super::info::Info;
 use super::node::RawBackward;
 use super::saved::Pack;
+use crate::array::Shape;
+use crate::array::shape::copied;
 use crate::error::Result;
 use crate::graph::{Edge, State};
 
@@ -35,6 +37,8 @@ pub(super) struct Content {
     pub(super) rules: &'static Rules,
     /// One for each tensor of the differentiable inputs.
     pub(super) edges: Edges,
+    /// Who is who while the call lasts.
+    pub(super) tensors: Tensors,
     /// Input by input, then output by output.
     pub(super) layout: Layout,
     pub(super) saved: State<Pack>,
@@ -46,84 +50,85 @@ pub(super) struct Content {
 /// How many tensors each parameter has, and the shapes of all tensors, one after the other.
 #[derive(Default)]
 pub(super) struct Layout {
-    counts: SmallVec<[u32; 4]>,
-    /// Rank and lengths, rank and lengths ..
-    shapes: SmallVec<[usize; 8]>,
+    /// How many tensors there are up to the end of each parameter.
+    ends: SmallVec<[u32; 8]>,
+    shapes: SmallVec<[Shape; 4]>,
 }
 
 impl Layout {
+    /// The next parameter has so many tensors.
+    #[inline]
     pub(super) fn push_count(&mut self, count: u32) {
-        self.counts.push(count);
+        let before = self.ends.last().copied().unwrap_or(0);
+        self.ends.push(before + count);
     }
 
-    /// One by one: shapes are short.
     #[inline]
     pub(super) fn push_shape(&mut self, shape: &[usize]) {
-        self.shapes.push(shape.len());
-        shape.iter().for_each(|&n| self.shapes.push(n));
+        self.shapes.push(copied(shape));
     }
 
     /// Position of a parameter's first tensor, and how many tensors it has.
+    #[inline]
     pub(super) fn group(&self, group: usize) -> (usize, usize) {
-        let first = self.counts.iter().take(group).map(|&count| count as usize).sum();
-        (first, self.counts.get(group).map_or(0, |&count| count as usize))
+        let end = |group: usize| self.ends.get(group).map(|&end| end as usize);
+        let first = group.checked_sub(1).and_then(end).unwrap_or(0);
+        (first, end(group).map_or(0, |end| end - first))
     }
 
     /// How many inputs and outputs.
     pub(super) fn groups(&self) -> usize {
-        self.counts.len()
+        self.ends.len()
     }
 
+    #[inline]
     pub(super) fn shape(&self, tensor: usize) -> &[usize] {
-        let mut rest = &self.shapes[..];
-        for _ in 0..tensor {
-            rest = &rest[1 + rest[0]..];
-        }
-        &rest[1..=rest[0]]
+        &self.shapes[tensor]
     }
 }
 
-/// Which tensors the inputs and the outputs of a call are, while it lasts.
+/// Which tensors the inputs and the outputs of a call are, while it lasts: by address, which is
+/// compared and never followed.
 #[derive(Default)]
 pub(super) struct Tensors {
     /// With the input that each belongs to.
-    inputs: SmallVec<[(*const (), u16); 4]>,
-    outputs: SmallVec<[*const (); 4]>,
+    inputs: SmallVec<[(usize, u16); 4]>,
+    outputs: SmallVec<[usize; 4]>,
     /// Outputs of integers and bools, which have no gradient.
-    constants: SmallVec<[*const (); 2]>,
+    constants: SmallVec<[usize; 2]>,
 }
 
 impl Tensors {
     pub(super) fn add_input(&mut self, address: *const (), group: u16) {
-        self.inputs.push((address, group));
+        self.inputs.push((address.addr(), group));
     }
 
     /// The input that the tensor with this address is, or is part of.
     pub(super) fn input(&self, address: *const ()) -> Option<u16> {
-        self.inputs.iter().find(|(input, _)| *input == address).map(|&(_, group)| group)
+        self.inputs.iter().find(|(input, _)| *input == address.addr()).map(|&(_, group)| group)
     }
 
     pub(super) fn add_output(&mut self, address: *const ()) {
-        self.outputs.push(address);
+        self.outputs.push(address.addr());
     }
 
     pub(super) fn add_constant(&mut self, address: *const ()) {
-        self.constants.push(address);
+        self.constants.push(address.addr());
     }
 
-    /// In the order in which forward returned them.
-    pub(super) fn outputs(&self) -> &[*const ()] {
+    /// Their addresses, in the order in which forward returned them.
+    pub(super) fn outputs(&self) -> &[usize] {
         &self.outputs
     }
 
     /// The first place among the outputs of the tensor with this address.
     pub(super) fn output(&self, address: *const ()) -> Option<usize> {
-        self.outputs.iter().position(|&output| output == address)
+        self.outputs.iter().position(|&output| output == address.addr())
     }
 
     /// Whether the tensor with this address is an output, with a gradient or without.
     pub(super) fn is_output(&self, address: *const ()) -> bool {
-        self.outputs.contains(&address) || self.constants.contains(&address)
+        self.outputs.contains(&address.addr()) || self.constants.contains(&address.addr())
     }
 }
 
@@ -132,6 +137,7 @@ impl Content {
         Self {
             rules,
             edges: Edges::default(),
+            tensors: Tensors::default(),
             layout: Layout::default(),
             saved: State::default(),
             attrs: None,
@@ -154,16 +160,26 @@ impl Content {
             return;
         }
         self.edges.clear();
-        self.layout.counts.clear();
+        self.tensors.inputs.clear();
+        self.tensors.outputs.clear();
+        self.tensors.constants.clear();
+        self.layout.ends.clear();
         self.layout.shapes.clear();
         self.saved.clear();
-        self.attrs = None;
-        self.inputs = None;
+        if self.attrs.is_some() || self.inputs.is_some() {
+            self.attrs = None;
+            self.inputs = None;
+        }
     }
 
     /// Whether a list is longer than what stands in place.
     fn spilled(&self) -> bool {
-        self.edges.spilled() || self.layout.counts.spilled() || self.layout.shapes.spilled()
+        self.edges.spilled()
+            || self.tensors.inputs.spilled()
+            || self.tensors.outputs.spilled()
+            || self.tensors.constants.spilled()
+            || self.layout.ends.spilled()
+            || self.layout.shapes.spilled()
     }
 }
 

@@ -6,8 +6,8 @@ use std::panic::Location;
 
 use smallvec::SmallVec;
 
-use super::call::{Call, Rules, Tensors};
-use super::inputs::{TensorInput, contains, wants_gradient};
+use super::call::{Call, Rules};
+use super::inputs::{TensorInput, contains};
 use super::node::NeedsGrad;
 use super::proof::LayerAttrs;
 use super::saved::IntoSaved;
@@ -59,7 +59,6 @@ pub struct Forward<'a> {
     pub(super) rules: &'static Rules,
     pub(super) inputs: &'a [&'a dyn TensorInput],
     pub(super) location: &'static Location<'static>,
-    pub(super) tensors: Tensors,
     /// Recording is off while forward runs.
     pub(super) off: Option<GradMode>,
     /// Tensors that forward reads and its signature does not show are noted.
@@ -120,7 +119,6 @@ impl<'a> Forward<'a> {
             rules,
             inputs,
             location,
-            tensors: Tensors::default(),
             off: None,
             #[cfg(debug_assertions)]
             hidden: None,
@@ -218,7 +216,7 @@ impl NeedsGrad for Forward<'_> {
     fn one(&self, group: usize) -> bool {
         self.call.is_some()
             && self.rules.info.is_differentiable(group)
-            && wants_gradient(self.inputs[group])
+            && self.inputs[group].wants_gradient()
     }
 
     fn list(&self, group: usize) -> Vec<bool> {

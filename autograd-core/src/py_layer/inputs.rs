@@ -2,7 +2,7 @@
 
 use std::panic::Location;
 
-use super::call::{Call, Content, Rules, Tensors};
+use super::call::{Call, Content, Rules};
 use super::forward_mode::keep_inputs;
 use super::info::Info;
 use crate::graph::{AnyTensor, Element, Lost, Tensor};
@@ -19,6 +19,8 @@ use crate::ops::Float;
 pub trait TensorInput {
     /// Shows each tensor to the collector.
     fn collect(&self, collector: &mut Collector<'_>);
+    /// Whether one of its tensors wants a gradient.
+    fn wants_gradient(&self) -> bool;
 }
 
 /// A tensor input that can be differentiated: its elements are of a float type.
@@ -40,6 +42,11 @@ macro_rules! tensor_inputs {
                 for tensor in $tensors {
                     collector.see(tensor);
                 }
+            }
+
+            fn wants_gradient(&self) -> bool {
+                let $this = self;
+                $tensors.into_iter().any(|tensor| !tensor.stop_gradient())
             }
         }
 
@@ -64,8 +71,6 @@ tensor_inputs! {
 pub struct Collector<'a>(Task<'a>);
 
 enum Task<'a> {
-    /// Does one of them want a gradient?
-    Any(&'a mut bool),
     /// Is the tensor with this address among them?
     Find(*const (), &'a mut bool),
     /// Which of them want a gradient?
@@ -73,30 +78,27 @@ enum Task<'a> {
     /// Keep them.
     Keep(&'a mut Vec<AnyTensor>),
     /// What has a result lost that is computed of them?
-    Lost(&'a mut dyn FnMut(&dyn Loses)),
+    Lost(&'a mut Lost, &'static str, &'static Location<'static>, bool),
     /// Note addresses.
-    Address(&'a mut Tensors, u16),
+    Address(&'a mut Content, u16),
     /// Note addresses and shapes, draw edges.
-    Edges(&'a mut Content, &'a mut Tensors, u16, &'a mut u32),
+    Edges(&'a mut Content, u16),
 }
 
 /// Notes of all inputs in one go, before forward runs.
-pub(super) fn note(
-    inputs: &[&dyn TensorInput],
-    rules: &'static Rules,
-    tensors: &mut Tensors,
-) -> Call {
+pub(super) fn note(inputs: &[&dyn TensorInput], rules: &'static Rules) -> Call {
     let mut call = Call::new(rules);
     for (position, input) in inputs.iter().enumerate() {
         let group = u16::try_from(position).unwrap_or(u16::MAX);
-        let mut count = 0;
+        let before = call.edges.len();
         let task = if rules.info.is_differentiable(position) {
-            Task::Edges(&mut call, tensors, group, &mut count)
+            Task::Edges(&mut call, group)
         } else {
-            Task::Address(tensors, group)
+            Task::Address(&mut call, group)
         };
         input.collect(&mut Collector(task));
-        call.layout.push_count(count);
+        let count = call.edges.len() - before;
+        call.layout.push_count(u32::try_from(count).unwrap_or(u32::MAX));
     }
     keep_inputs(&mut call, inputs);
     call
@@ -105,37 +107,22 @@ pub(super) fn note(
 impl Collector<'_> {
     fn see<T: Element>(&mut self, tensor: &Tensor<T>) {
         match &mut self.0 {
-            Task::Any(any) => **any |= !tensor.stop_gradient(),
             Task::Find(address, found) => **found |= tensor.address() == *address,
             Task::Each(each) => each.push(!tensor.stop_gradient()),
             Task::Keep(kept) => kept.push(T::wrap(tensor.clone())),
-            Task::Lost(see) => see(tensor),
-            Task::Address(tensors, group) => tensors.add_input(tensor.address(), *group),
-            Task::Edges(call, tensors, group, count) => {
-                tensors.add_input(tensor.address(), *group);
+            Task::Lost(lost, op, at, differentiable) => {
+                **lost = lost.and(match differentiable {
+                    true => Lost::of(op, at, tensor),
+                    false => Lost::without_derivative(op, at, tensor),
+                });
+            }
+            Task::Address(call, group) => call.tensors.add_input(tensor.address(), *group),
+            Task::Edges(call, group) => {
+                call.tensors.add_input(tensor.address(), *group);
                 call.edges.push(tensor.edge());
                 call.layout.push_shape(tensor.shape());
-                **count += 1;
             }
         }
-    }
-}
-
-/// Whether a tensor of this input wants a gradient.
-pub(super) fn wants_gradient(input: &dyn TensorInput) -> bool {
-    let mut any = false;
-    input.collect(&mut Collector(Task::Any(&mut any)));
-    any
-}
-
-/// A tensor of any type as an input of a layer that is not recorded.
-trait Loses {
-    fn lost(&self, op: &'static str, at: &'static Location<'static>, differentiable: bool) -> Lost;
-}
-
-impl<T: Element> Loses for Tensor<T> {
-    fn lost(&self, op: &'static str, at: &'static Location<'static>, differentiable: bool) -> Lost {
-        if differentiable { Lost::of(op, at, self) } else { Lost::without_derivative(op, at, self) }
     }
 }
 
@@ -148,10 +135,7 @@ pub(super) fn lost(
     let mut lost = Lost::NONE;
     for (position, input) in inputs.iter().enumerate() {
         let differentiable = info.is_differentiable(position);
-        let mut see = |tensor: &dyn Loses| {
-            lost = lost.and(tensor.lost(info.name, at, differentiable));
-        };
-        input.collect(&mut Collector(Task::Lost(&mut see)));
+        input.collect(&mut Collector(Task::Lost(&mut lost, info.name, at, differentiable)));
     }
     lost
 }

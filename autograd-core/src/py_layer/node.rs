@@ -38,7 +38,7 @@ impl Rule for LayerNode {
         let create_graph = pull.create_graph && !once;
         // Backward may change them in place; nobody else shall see that.
         let mut grads = mem::take(&mut pull.grads);
-        grads.iter_mut().for_each(|grad| *grad = grad.take().map(AnyTensor::unshared));
+        grads.iter_mut().flatten().for_each(AnyTensor::unshare);
         // Who made the gradients, for a node that refuses a second order.
         let barrier = once && pull.create_graph;
         let barrier = barrier.then(|| Barrier::record(call, &grads, location));
@@ -269,7 +269,7 @@ impl Barrier {
         grads: &Slots,
         location: &'static Location<'static>,
     ) -> NodeRef {
-        let mut edges = layer.edges.clone();
+        let mut edges: Edges = layer.edges.iter().map(Edge::again).collect();
         edges.extend(grads.iter().flatten().map(|grad| for_any!(grad, t => t.edge())));
         NodeRef::record(Self { op: layer.rules.info.name, edges }, location)
     }

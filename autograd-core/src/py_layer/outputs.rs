@@ -144,10 +144,8 @@ struct Attach<'a> {
     node: Option<NodeRef>,
     total: u32,
     slot: u32,
-    tensors: &'a Tensors,
-    marked: &'a [AnyTensor],
-    /// What is told of the marked ones.
-    lost: Lost,
+    /// Outputs that shall have no gradient, and who is who; `None` where there are none.
+    marked: Option<&'a (Tensors, &'a [AnyTensor])>,
 }
 
 impl Visitor<'_> {
@@ -187,25 +185,36 @@ impl Attach<'_> {
     fn one<T: Element>(&mut self, tensor: &mut Tensor<T>) {
         let slot = self.slot;
         self.slot += 1;
-        let address = self.tensors.outputs().get(slot as usize).copied();
-        let marked = address
-            .is_some_and(|address| self.marked.iter().any(|marked| marked.address() == address));
         // The last output takes the node itself: one count less up and down.
         let node = if self.slot == self.total { self.node.take() } else { self.node.clone() };
         match node {
             // A tensor that somebody else holds, an input above all, stays as it is: the output is
             // a new one.
-            Some(node) if !marked => tensor.attach(node, slot),
-            _ => {
-                let before = self.tensors.outputs().iter().take(slot as usize);
-                let again = before.copied().any(|before| Some(before) == address);
-                let free = tensor.stop_gradient() && tensor.producer().is_none();
-                if again || !free || self.tensors.input(tensor.address()).is_some() {
-                    *tensor = tensor.alias();
-                }
-                tensor.store_lost(tensor.lost().and(self.lost));
-            }
+            Some(node) if self.is_marked(slot) => self.leave(tensor, slot, &node),
+            Some(node) => tensor.attach(node, slot),
+            None => {}
         }
+    }
+
+    #[inline]
+    fn is_marked(&self, slot: u32) -> bool {
+        self.marked.is_some_and(|(tensors, marked)| {
+            let address = tensors.outputs().get(slot as usize);
+            marked.iter().any(|marked| Some(&marked.address().addr()) == address)
+        })
+    }
+
+    /// A marked output stays outside the graph, as a tensor of its own.
+    #[cold]
+    fn leave<T: Element>(&self, tensor: &mut Tensor<T>, slot: u32, node: &NodeRef) {
+        let Some((tensors, _)) = self.marked else { return };
+        let (before, rest) = tensors.outputs().split_at(slot as usize);
+        let again = rest.first().is_some_and(|address| before.contains(address));
+        let free = tensor.stop_gradient() && tensor.producer().is_none();
+        if again || !free || tensors.input(tensor.address()).is_some() {
+            *tensor = tensor.alias();
+        }
+        tensor.store_lost(tensor.lost().and(no_derivative(node.rule.name(), node.location)));
     }
 }
 
@@ -252,16 +261,12 @@ pub(super) fn kept(visit: &mut Visit<'_>) -> Vec<AnyTensor> {
 pub(super) fn attach(
     visit: &mut Visit<'_>,
     node: NodeRef,
-    tensors: &Tensors,
-    marked: &[AnyTensor],
+    count: usize,
+    marked: Option<&(Tensors, &[AnyTensor])>,
 ) {
-    let total = u32::try_from(tensors.outputs().len()).unwrap_or(u32::MAX);
-    let lost = match marked {
-        [] => Lost::NONE,
-        _ => no_derivative(node.rule.name(), node.location),
-    };
+    let total = u32::try_from(count).unwrap_or(u32::MAX);
     let node = Some(node);
-    visit(&mut Visitor(Task::Attach(Attach { node, total, slot: 0, tensors, marked, lost })));
+    visit(&mut Visitor(Task::Attach(Attach { node, total, slot: 0, marked })));
 }
 
 /// Makes them tensors of their own, outside the graph.

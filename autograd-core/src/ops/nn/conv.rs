@@ -203,7 +203,7 @@ fn conv2d<T: Float>(
         let state = (Plain((plan, groups)), Keep::input(0, x), Keep::input(1, weight));
         record("conv2d", caller, [x, weight], writable(product), state, pull)
     } else {
-        let lost = Lost::of("conv2d", caller, x).and(Lost::of("conv2d", caller, weight));
+        let lost = Lost::of_all("conv2d", caller, [x, weight]);
         product.with_lost(lost)
     };
     match bias {

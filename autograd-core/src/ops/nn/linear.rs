@@ -47,7 +47,7 @@ fn linear<T: Float>(
         let state = with_push::<T, _, _>(Tangent, (Keep::input(0, x), Keep::input(1, weight)));
         record("linear", caller, [x, weight], writable(product), state, pull)
     } else {
-        let lost = Lost::of("linear", caller, x).and(Lost::of("linear", caller, weight));
+        let lost = Lost::of_all("linear", caller, [x, weight]);
         product.with_lost(lost)
     };
     match bias {

@@ -97,7 +97,7 @@ fn binary_cross_entropy<T: Float>(
         (large + (-logits.abs()).exp().ln_1p()).mean()
     });
     if !logits.is_recorded() && !targets.is_recorded() {
-        let lost = Lost::of(op, caller, logits).and(Lost::of(op, caller, targets));
+        let lost = Lost::of_all(op, caller, [logits, targets]);
         return Ok(loss.with_lost(lost));
     }
     let value = Value::scalar(loss.item());
