@@ -44,7 +44,7 @@ fn a_wide_sum_of_temporaries_adds_up_in_one_order() {
         let x = leaf([0.1, 0.2, 0.3]);
         let mut sum = &x * 0.7;
         for i in 1..1000 {
-            sum = sum + (&x * f64::from(i)).tanh();
+            sum = (&x * f64::from(i)).tanh() + sum;
         }
         sum.sum().backward().unwrap();
         x.grad().unwrap().to_vec()

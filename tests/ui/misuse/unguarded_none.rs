@@ -12,7 +12,7 @@ impl Op {
         dy: Option<&Tensor<f64>>,
         dz: Option<&Tensor<f64>>,
     ) -> Tensor<f64> {
-        dy * 2.0 + dz * 3.0
+        dy.reshape([2]) + dz.reshape([2])
     }
 }
 
