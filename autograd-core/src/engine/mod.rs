@@ -2,8 +2,9 @@
 //!
 //! Every edge leads to a node of a lower level, so visiting waiting nodes from high to low visits
 //! each once, after all that contribute to it: no count of dependencies, no second walk. A node that
-//! only one edge leads to, and no tensor, is visited as soon as its gradient comes. What leaves get is held back until the walk is done, so an error or a panic in the middle leaves
-//! every `.grad` as it was.
+//! only one edge leads to, and no tensor, is visited as soon as its gradient comes. What leaves get
+//! is held back until the walk is done, so an error or a panic in the middle leaves every `.grad` as
+//! it was.
 //!
 //! `backward` and `grad` are what is called, by `tensor` too. `start` checks the outputs and gives
 //! them their first gradients, `targets` says which nodes lie on the ways to the tensors that are
