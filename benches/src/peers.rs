@@ -155,8 +155,22 @@ impl Process {
         Some(Self { child, requests, answers })
     }
 
-    /// The words of the answer; `None` if the process is gone.
+    /// The words of the answer; `None` if the process is gone. Until the next request it is stopped:
+    /// threads of some libraries go on looking for work, for up to a fifth of a second.
     pub fn ask(&mut self, request: &str) -> Option<Vec<String>> {
+        self.signal("-CONT");
+        let answer = self.answer(request);
+        self.signal("-STOP");
+        answer
+    }
+
+    /// Sends a signal, where the system has such.
+    fn signal(&self, signal: &str) {
+        let mut kill = Command::new("kill");
+        let _ = kill.arg(signal).arg(self.child.id().to_string()).stderr(Stdio::null()).status();
+    }
+
+    fn answer(&mut self, request: &str) -> Option<Vec<String>> {
         writeln!(self.requests, "{request}").ok()?;
         let mut line = String::new();
         // Libraries may print lines of their own.

@@ -16,8 +16,13 @@ use std::time::{Duration, Instant};
 /// What is left of a piece of work must take this long for another thread to be woken: that itself
 /// takes 10 to 50 µs.
 const WORTH: Duration = Duration::from_micros(80);
-/// How often a thread without work looks for more before it sleeps; some 20 µs.
-const SPINS: usize = 500;
+/// As [`WORTH`], where a thread is awake and looks for work.
+const WORTH_AWAKE: Duration = Duration::from_micros(15);
+/// So long a thread without work looks for more before it sleeps: what a step of training does
+/// between two of its large ops. Others that want the processor get it.
+const AWAKE: Duration = Duration::from_micros(150);
+/// How often a thread that waits looks before it lets others go first; some 10 µs.
+const SPINS: usize = 200;
 /// More threads than this are never started.
 const MOST: usize = 256;
 
@@ -98,11 +103,33 @@ pub(crate) fn each(parts: usize, work: impl Fn(usize) + Sync) {
         work(part);
         // The first part tells how long the others take.
         if let (0, Some(start)) = (part, start)
-            && start.elapsed() * (parts - 1) as u32 >= WORTH
-            && num_threads() > 1
+            && worth(start.elapsed() * (parts - 1) as u32)
         {
             return share(parts - 1, |part| work(part + 1));
         }
+    }
+}
+
+/// Whether work that takes so long on one thread is worth a second one.
+pub(crate) fn worth(left: Duration) -> bool {
+    let least = if POOL.idle.load(Ordering::Relaxed) > 0 { WORTH_AWAKE } else { WORTH };
+    left >= least && num_threads() > 1
+}
+
+/// Waits until `done`, without sleep, for about [`AWAKE`]; what `done` said at last comes back.
+fn look(mut done: impl FnMut() -> bool) -> bool {
+    let mut start = None;
+    loop {
+        for _ in 0..SPINS {
+            if done() {
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+        if start.get_or_insert_with(Instant::now).elapsed() >= AWAKE {
+            return false;
+        }
+        std::thread::yield_now();
     }
 }
 
@@ -148,7 +175,7 @@ pub(crate) fn share(parts: usize, work: impl Fn(usize) + Sync) {
     job.take_parts();
     job.wait();
     POOL.remove(&job);
-    let panic = locked(&job.state).panic.take();
+    let panic = locked(&job.panic).take();
     if let Some(panic) = panic {
         resume_unwind(panic);
     }
@@ -170,14 +197,10 @@ struct Job {
     /// What the caller set for its thread, for work that asks.
     #[cfg(test)]
     level: Option<super::simd::Level>,
-    state: Mutex<State>,
+    /// How many parts are done; the one that ends the last tells who sleeps.
+    done: AtomicUsize,
+    panic: Mutex<Option<Box<dyn Any + Send>>>,
     ended: Condvar,
-}
-
-#[derive(Default)]
-struct State {
-    done: usize,
-    panic: Option<Box<dyn Any + Send>>,
 }
 
 // SAFETY: all fields but `work` are `Send` and `Sync`; what `work` points to is `Sync`, so it may be
@@ -200,7 +223,8 @@ impl Job {
             seats: AtomicUsize::new(seats),
             #[cfg(test)]
             level: super::simd::forced_level(),
-            state: Mutex::default(),
+            done: AtomicUsize::new(0),
+            panic: Mutex::default(),
             ended: Condvar::new(),
         })
     }
@@ -218,30 +242,33 @@ impl Job {
             // what is pointed to, waits until all parts are counted.
             let work = unsafe { &*self.work };
             let result = catch_unwind(AssertUnwindSafe(|| work(part)));
-            let mut state = locked(&self.state);
-            state.done += 1;
+            let mut done = 1;
             if let Err(panic) = result {
                 // Parts that nobody has taken count as done.
                 let next = self.next.swap(self.parts, Ordering::Relaxed);
-                state.done += self.parts - next.min(self.parts);
-                state.panic.get_or_insert(panic);
+                done += self.parts - next.min(self.parts);
+                locked(&self.panic).get_or_insert(panic);
             }
-            if state.done == self.parts {
+            if self.done.fetch_add(done, Ordering::AcqRel) + done == self.parts {
+                // Who looked before this and is about to sleep has the lock until it does.
+                drop(locked(&self.panic));
                 self.ended.notify_all();
             }
         }
     }
 
+    /// Whether all parts are done; then all that they did can be seen.
+    fn is_done(&self) -> bool {
+        self.done.load(Ordering::Acquire) == self.parts
+    }
+
     fn wait(&self) {
-        for _ in 0..SPINS {
-            if locked(&self.state).done == self.parts {
-                return;
-            }
-            std::hint::spin_loop();
+        if look(|| self.is_done()) {
+            return;
         }
-        let mut state = locked(&self.state);
-        while state.done < self.parts {
-            state = self.ended.wait(state).unwrap_or_else(PoisonError::into_inner);
+        let mut panic = locked(&self.panic);
+        while !self.is_done() {
+            panic = self.ended.wait(panic).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -258,6 +285,7 @@ impl Job {
 static POOL: Pool = Pool {
     jobs: Mutex::new(Jobs { waiting: VecDeque::new(), threads: 0, asleep: 0 }),
     posted: AtomicUsize::new(0),
+    idle: AtomicUsize::new(0),
     more: Condvar::new(),
 };
 
@@ -266,6 +294,8 @@ struct Pool {
     jobs: Mutex<Jobs>,
     /// How many pieces of work there have been.
     posted: AtomicUsize,
+    /// How many threads are awake and look for work.
+    idle: AtomicUsize,
     more: Condvar,
 }
 
@@ -311,10 +341,11 @@ impl Pool {
                 job.run();
                 continue;
             }
-            let mut spins = 0;
-            while spins < SPINS && self.posted.load(Ordering::Acquire) == seen {
-                std::hint::spin_loop();
-                spins += 1;
+            self.idle.fetch_add(1, Ordering::Relaxed);
+            let more = look(|| self.posted.load(Ordering::Acquire) != seen);
+            self.idle.fetch_sub(1, Ordering::Relaxed);
+            if more {
+                continue;
             }
             let mut jobs = locked(&self.jobs);
             while self.posted.load(Ordering::Acquire) == seen {

@@ -1,9 +1,11 @@
 //! What two threads take of the time of one, for ops and sizes; a table for `docs/benchmarks.md`.
 //!
-//! One and two threads take turns, so that a slow moment of the machine meets both.
+//! One and two threads take turns, so that a slow moment of the machine meets both. What the two
+//! cores have to do with each other is printed too: on a virtual machine it may change by the hour.
 
 use std::hint::black_box;
-use std::time::Instant;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use autograd_core::optim::{Adam, Optimizer};
 use autograd_core::{Tensor, set_num_threads};
@@ -61,6 +63,10 @@ fn work(op: &str, n: usize) -> Box<dyn FnMut()> {
             let x = matrix(n);
             Box::new(move || drop(black_box(x.softmax(1))))
         }
+        "`x.matmul(&y)`" => {
+            let (x, y) = (matrix(n), matrix(n));
+            Box::new(move || drop(black_box(x.matmul(&y))))
+        }
         "a step of Adam" => {
             let p = numbers(n);
             p.set_stop_gradient(false);
@@ -97,7 +103,33 @@ fn ratio(mut work: Box<dyn FnMut()>) -> f64 {
     ratios[TURNS / 2]
 }
 
+/// How long it takes until what one core wrote has come back from the other.
+fn round_trip() -> Duration {
+    const TRIPS: usize = 100_000;
+    let turn = AtomicUsize::new(0);
+    let wait = |count| {
+        while turn.load(Ordering::Acquire) != count {
+            std::hint::spin_loop();
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for trip in 0..TRIPS {
+                wait(2 * trip + 1);
+                turn.store(2 * trip + 2, Ordering::Release);
+            }
+        });
+        let start = Instant::now();
+        for trip in 0..TRIPS {
+            turn.store(2 * trip + 1, Ordering::Release);
+            wait(2 * trip + 2);
+        }
+        start.elapsed() / TRIPS as u32
+    })
+}
+
 fn main() {
+    println!("A number goes to the other core and back in {:?}.\n", round_trip());
     let sizes = [100, 1_000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000];
     let ops = [
         "`x + y`",
@@ -108,6 +140,7 @@ fn main() {
         "`x.sum_axes(&[0])`",
         "`x.sum_axes(&[1])`",
         "`x.softmax(1)`",
+        "`x.matmul(&y)`",
         "a step of Adam",
     ];
     print!("| f32 |");

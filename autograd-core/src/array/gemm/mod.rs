@@ -1,0 +1,155 @@
+//! Products of matrices of floats, by strides: a transposed operand is never made real.
+//!
+//! `packed` is for large ones; what is too small or too narrow for packing to pay is read where it
+//! lies, by `rows` or by `dots`. This file chooses, and shares large products among threads.
+
+mod dots;
+mod packed;
+mod panels;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Reverse;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use super::Storable;
+use super::pool::with_room;
+use super::simd::Vectored;
+use super::threads::{num_threads, share, worth};
+use dots::Dots;
+use packed::{COLUMN_STEP, Packed};
+pub(super) use packed::{KC, ROW_STEP};
+use panels::WIDEST;
+use rows::Rows;
+
+/// One operand: element `[i, j]` stands at `i * rows + j * columns`.
+#[derive(Clone, Copy)]
+pub(crate) struct Matrix<'a, T> {
+    pub(crate) data: &'a [T],
+    pub(crate) rows: usize,
+    pub(crate) columns: usize,
+}
+
+impl<T> Matrix<'_, T> {
+    fn transposed(self) -> Self {
+        Self { data: self.data, rows: self.columns, columns: self.rows }
+    }
+}
+
+/// Up to so many multiplications, packing costs more than it brings.
+const SMALL: usize = 48 * 48 * 48;
+/// Up to so many bytes of columns, a strip of the result is one vector wide.
+const NARROW_BYTES: usize = 64;
+/// Up to so many rows, the right operand is read too seldom for packing to pay.
+const FEW_ROWS: usize = 40;
+/// Up to so many bytes, the right operand is taken to stay in a cache.
+const CACHED_BYTES: usize = 4 << 20;
+/// As `FEW_ROWS`, where the right operand lies by columns, which are then multiplied one by one.
+const FEW_DOTS: usize = 12;
+/// About so many multiplications of a large product are a microsecond's work, on a slow CPU more.
+const A_MICROSECOND: usize = 50_000;
+/// So many rows and columns at least a part that a thread computes.
+const LEAST_PART: usize = 48;
+
+/// `c = a b`, where `a` is m by k, `b` k by n, and `c` row-major m by n, with any content. `None`
+/// where this CPU has no vectors; then nothing is written.
+pub(crate) fn gemm<T: Vectored + Storable>(
+    size: [usize; 3],
+    a: Matrix<'_, T>,
+    b: Matrix<'_, T>,
+    c: &mut [T],
+) -> Option<()> {
+    gemm_plus(size, a, b, &[], c).map(|_| ())
+}
+
+/// [`gemm`], with a number for each column added to its sums where they are in registers anyway:
+/// whether that was so comes back. No numbers are zeros.
+pub(crate) fn gemm_plus<T: Vectored + Storable>(
+    [m, k, n]: [usize; 3],
+    a: Matrix<'_, T>,
+    b: Matrix<'_, T>,
+    plus: &[T],
+    c: &mut [T],
+) -> Option<bool> {
+    debug_assert_eq!(c.len(), m * n);
+    debug_assert!(plus.is_empty() || plus.len() == n);
+    if n == 1 && m > 1 {
+        // The column as a row: cᵀ = bᵀ aᵀ.
+        return gemm([1, k, m], b.transposed(), a.transposed(), c).map(|()| false);
+    }
+    if m <= FEW_DOTS && b.columns != 1 && b.rows == 1 {
+        let mut left = Vec::new();
+        let a = with_gapless_rows([m, k], a, &mut left);
+        return T::run(Dots { size: [m, k, n], a, b: b.transposed(), c }).ok().map(|()| false);
+    }
+    let narrow = n * size_of::<T>() <= NARROW_BYTES;
+    // Strips go down all rows of the right operand again and again: it must stay in a cache.
+    let cached = m == 1 || k * n * size_of::<T>() <= CACHED_BYTES;
+    let few = m <= FEW_ROWS && cached;
+    if b.columns == 1 && (few || narrow && a.columns == 1) || m * n * k <= SMALL {
+        let (mut left, mut right) = (Vec::new(), Vec::new());
+        // Panels are made from any layout.
+        let panels = m >= 4 && n * size_of::<T>() >= 4 * WIDEST * size_of::<f32>();
+        let a = if panels { a } else { with_gapless_rows([m, k], a, &mut left) };
+        let b = with_gapless_rows([k, n], b, &mut right);
+        return T::run(Rows { size: [m, k, n], a, b, plus, c }).ok().map(|()| true);
+    }
+    let [down, across] = grid([m, k, n]);
+    // Each element is computed in the same way, whichever stand beside it.
+    let rows = m.div_ceil(down).next_multiple_of(ROW_STEP);
+    let columns = n.div_ceil(across).next_multiple_of(COLUMN_STEP);
+    let across = n.div_ceil(columns);
+    let mut parts: Vec<Vec<&mut [T]>> = Vec::new();
+    parts.resize_with(m.div_ceil(rows) * across, || Vec::with_capacity(rows.min(m)));
+    for (i, row) in c.chunks_exact_mut(n).enumerate() {
+        for (j, piece) in row.chunks_mut(columns).enumerate() {
+            parts[i / rows * across + j].push(piece);
+        }
+    }
+    let parts: Vec<_> = parts.into_iter().map(|c| Mutex::new((c, None))).collect();
+    share(parts.len(), |part| {
+        let mut part_of_c = parts[part].lock().unwrap_or_else(PoisonError::into_inner);
+        let (c, done) = &mut *part_of_c;
+        let a = Matrix { data: &a.data[part / across * rows * a.rows..], ..a };
+        let b = Matrix { data: &b.data[part % across * columns * b.columns..], ..b };
+        *done = T::run(Packed { k, a, b, c }).ok();
+    });
+    let done =
+        |part: Mutex<(_, Option<()>)>| part.into_inner().unwrap_or_else(PoisonError::into_inner).1;
+    parts.into_iter().map(done).collect::<Option<()>>().map(|()| false)
+}
+
+/// In how many parts, down and across, threads compute a large product. Each part packs its rows of
+/// the left operand and its columns of the right one: of all ways to have parts for the most
+/// threads it is the one in which the least is packed.
+fn grid([m, k, n]: [usize; 3]) -> [usize; 2] {
+    let time = Duration::from_micros((m * n * k / A_MICROSECOND) as u64);
+    if !worth(time) {
+        return [1, 1];
+    }
+    let threads = num_threads();
+    let most = [m, n].map(|side| (side / LEAST_PART).max(1));
+    (1..=threads.min(most[0]))
+        .map(|down| [down, (threads / down).min(most[1])])
+        .max_by_key(|&[down, across]| (down * across, Reverse(down * n + across * m)))
+        .unwrap_or([1, 1])
+}
+
+/// The matrix with gapless rows: itself, or a copy in `buffer`.
+fn with_gapless_rows<'a, T: Storable>(
+    [rows, columns]: [usize; 2],
+    matrix: Matrix<'a, T>,
+    buffer: &'a mut Vec<T>,
+) -> Matrix<'a, T> {
+    if matrix.columns == 1 {
+        return matrix;
+    }
+    *buffer = with_room(rows * columns);
+    for i in 0..rows {
+        let start = i * matrix.rows;
+        buffer.extend((0..columns).map(|j| matrix.data[start + j * matrix.columns]));
+    }
+    Matrix { data: buffer, rows: columns, columns: 1 }
+}

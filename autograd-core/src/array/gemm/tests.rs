@@ -1,0 +1,147 @@
+use super::*;
+use crate::array::simd::{Level, levels, with_level};
+use crate::array::threads::with_num_threads;
+
+/// Small integers: every sum is exact, so every path must give the same.
+fn number(i: usize) -> i32 {
+    (i * 7919 % 23) as i32 - 11
+}
+
+/// Element `[i, j]` of a matrix in one of four layouts.
+struct Layout {
+    rows: usize,
+    columns: usize,
+    len: usize,
+}
+
+fn layouts([m, n]: [usize; 2]) -> [Layout; 4] {
+    let of = |rows, columns| Layout {
+        rows,
+        columns,
+        len: (m.max(1) - 1) * rows + (n.max(1) - 1) * columns + 1,
+    };
+    // Row-major, transposed, strided, stretched along the rows.
+    [of(n, 1), of(1, m), of(3 * n + 2, 3), of(0, 1)]
+}
+
+fn check<T: Vectored + Storable>(size: [usize; 3], from: impl Fn(i32) -> T) {
+    let [m, k, n] = size;
+    for a in layouts([m, k]) {
+        for b in layouts([k, n]) {
+            let x: Vec<i32> = (0..a.len).map(number).collect();
+            let y: Vec<i32> = (0..b.len).map(|i| number(i + 5)).collect();
+            let exact: Vec<i32> = (0..m * n)
+                .map(|at| {
+                    let (i, j) = (at / n, at % n);
+                    let term = |p| x[i * a.rows + p * a.columns] * y[p * b.rows + j * b.columns];
+                    (0..k).map(term).sum()
+                })
+                .collect();
+            let expected: Vec<T> = exact.iter().map(|&sum| from(sum)).collect();
+            let (x, y): (Vec<T>, Vec<T>) =
+                (x.into_iter().map(&from).collect(), y.into_iter().map(&from).collect());
+            let left = Matrix { data: &x, rows: a.rows, columns: a.columns };
+            let right = Matrix { data: &y, rows: b.rows, columns: b.columns };
+            for level in levels() {
+                let mut c = vec![from(99); m * n];
+                let done = with_level(level, || gemm(size, left, right, &mut c));
+                match done {
+                    Some(()) => assert!(c == expected, "{size:?} at {level:?}"),
+                    None => assert_eq!(level, Level::Baseline),
+                }
+                let row: Vec<T> = (0..n).map(|j| from(number(j))).collect();
+                let done = with_level(level, || gemm_plus(size, left, right, &row, &mut c));
+                let plus = |at: usize| from(exact[at] + number(at % n));
+                if done == Some(true) {
+                    assert!(c == (0..m * n).map(plus).collect::<Vec<T>>(), "{size:?} plus");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_path_and_layout() {
+    let sizes = [
+        [1, 1, 1],
+        [1, 70, 1],
+        [1, 129, 200],
+        [200, 129, 1],
+        [4, 3, 2],
+        [5, 6, 7],
+        [8, 8, 8],
+        [9, 20, 31],
+        [3, 300, 77],
+        [8, 65, 40],
+        [12, 256, 32],
+        [10, 200, 33],
+        [7, 77, 20],
+        [3, 64, 5],
+        [13, 257, 33],
+        [40, 30, 10],
+        [50, 300, 16],
+        [25, 17, 100],
+        [193, 40, 70],
+    ];
+    for size in sizes {
+        check(size, |i| i as f32);
+        check(size, f64::from);
+    }
+}
+
+#[test]
+fn more_than_one_block_each_way() {
+    check([200, 520, 33], |i| i as f32);
+    check([14, 260, 2100], f64::from);
+}
+
+#[test]
+fn threads_change_no_bit() {
+    // Parts below each other, beside each other, and both; the last ones are smaller.
+    for [m, k, n] in [[700, 260, 70], [70, 530, 700], [301, 260, 403]] {
+        let x: Vec<f32> = (0..m * k).map(|i| (i as f32 * 0.37).sin()).collect();
+        let y: Vec<f32> = (0..k * n).map(|i| (i as f32 * 0.11).cos()).collect();
+        let left = Matrix { data: &x, rows: k, columns: 1 };
+        let right = Matrix { data: &y, rows: n, columns: 1 };
+        for (left, right) in [
+            (left, right),
+            (Matrix { data: &x, rows: 1, columns: m }, Matrix { data: &y, rows: 1, columns: k }),
+        ] {
+            let product = |threads| {
+                let mut c = vec![0.0; m * n];
+                let done = with_num_threads(threads, || gemm([m, k, n], left, right, &mut c));
+                (done, c)
+            };
+            let one = product(1);
+            assert!([2, 3, 4, 7].into_iter().all(|threads| product(threads) == one));
+        }
+    }
+}
+
+#[test]
+fn parts_of_a_product() {
+    let of = |size, threads| with_num_threads(threads, || grid(size));
+    assert_eq!(of([512, 512, 512], 1), [1, 1]);
+    assert_eq!(of([100, 10, 100], 2), [1, 1], "too small");
+    assert_eq!(of([1000, 300, 100], 2), [2, 1]);
+    assert_eq!(of([100, 300, 1000], 2), [1, 2]);
+    assert_eq!(of([1000, 300, 1000], 4), [2, 2]);
+    assert_eq!(of([1000, 300, 60], 8), [8, 1]);
+    assert_eq!(of([100, 3000, 100], 64), [2, 2], "parts of a size");
+}
+
+#[test]
+fn sums_are_accurate() {
+    let k = 1000;
+    let x: Vec<f32> = (0..k * 40).map(|i| ((i * 37 % 1009) as f32 / 1009.0) - 0.3).collect();
+    let left = Matrix { data: &x, rows: k, columns: 1 };
+    let mut c = vec![0.0; 40 * 40];
+    if gemm([40, k, 40], left, left.transposed(), &mut c).is_none() {
+        return;
+    }
+    for (at, &c) in c.iter().enumerate() {
+        let [a, b] = [at / 40, at % 40].map(|row| &x[row * k..][..k]);
+        let exact: f64 = a.iter().zip(b).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum();
+        assert!((f64::from(c) - exact).abs() < 1e-5 * exact.abs().max(10.0), "{c} {exact}");
+    }
+}
