@@ -9,14 +9,17 @@ pub(crate) mod op;
 mod point;
 #[cfg(test)]
 mod tests;
+mod verify;
 
 pub use forward::jvpcheck;
+pub(crate) use point::{Subject, is_float};
+pub(crate) use verify::verify;
 
 use crate::engine::{BackwardOptions, grad_any};
 use crate::error::Result;
 use crate::graph::{AnyTensor, Tensor};
 use crate::random::Generator;
-use point::{Subject, check, is_float, leaves, numbers, random, require_float, tensor_like};
+use point::{check, leaves, numbers, random, require_float, tensor_like};
 
 /// Checks the gradients of `f` at `inputs` against finite differences.
 ///

@@ -16,6 +16,8 @@ pub(crate) struct Args {
     /// Whether it stands there in a form that there is not, which was told.
     pub(crate) meant_no_grad: bool,
     pub(crate) once_differentiable: Option<Span>,
+    /// Whether backward is meant to be another than the derivative.
+    pub(crate) surrogate: Option<Span>,
     pub(crate) krate: Option<Path>,
     /// Warnings that are silenced.
     pub(crate) allowed: Vec<Ident>,
@@ -23,7 +25,7 @@ pub(crate) struct Args {
     pub(crate) checks: Vec<Check>,
 }
 
-const NAMES: [&str; 5] = ["no_grad", "once_differentiable", "check", "crate", "allow"];
+const NAMES: [&str; 6] = ["no_grad", "once_differentiable", "surrogate", "check", "crate", "allow"];
 
 /// The warnings that `allow(..)` silences.
 pub(crate) const WARNINGS: [&str; 2] = ["unread_saved", "none_gradient"];
@@ -126,8 +128,9 @@ impl Args {
             ("once_differentiable", None) => {
                 self.once_differentiable.replace(name.span()).is_some()
             }
+            ("surrogate", None) => self.surrogate.replace(name.span()).is_some(),
             ("crate", Some(path)) => self.krate.replace(path).is_some(),
-            ("no_grad" | "once_differentiable", Some(value)) => {
+            ("no_grad" | "once_differentiable" | "surrogate", Some(value)) => {
                 self.meant_no_grad |= text == "no_grad";
                 return errors.at(value, messages::argument_takes_no_value(&text));
             }

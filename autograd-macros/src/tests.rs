@@ -1,6 +1,7 @@
 //! The pipeline as a function: it never panics, never accepts counts that disagree, and every
 //! sentence has a fixture.
 
+mod corners;
 pub(crate) mod fuzzed;
 mod habits;
 

@@ -141,6 +141,21 @@ fn what_is_learned_can_be_saved() {
     assert_eq!(fs::read_dir(folder.0.join("deep/er")).unwrap().count(), 1, "nothing is left over");
 }
 
+/// A program that Ctrl-C stops also where these tests do not hear of it, as behind `nohup .. &`: what
+/// a shell ignores is ignored by all that is started from there.
+#[cfg(unix)]
+fn stoppable(program: &str) -> Command {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    if ignored & (1 << (2 - 1)) == 0 {
+        return Command::new(program);
+    }
+    let mut command = Command::new("env");
+    command.args(["--default-signal=INT", program]);
+    command
+}
+
 /// Stopped by Ctrl-C, and without a warning.
 #[cfg(unix)]
 #[test]
@@ -149,7 +164,7 @@ fn whenever_it_is_stopped_the_last_model_is_whole() {
     let folder = Folder::new("stopped");
     let path = folder.0.join("model.safetensors");
     for (round, signal) in ["INT", "INT", "INT", "TERM", "KILL"].into_iter().enumerate() {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_digits"))
+        let mut child = stoppable(env!("CARGO_BIN_EXE_digits"))
             .args(["--epochs", "10000", "--save", "model.safetensors"])
             .current_dir(&folder.0)
             .stdout(Stdio::null())

@@ -9,8 +9,10 @@
 mod rewrite;
 
 use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -183,29 +185,32 @@ fn switches_near(folder: &Path, spans: &Value) -> BTreeSet<usize> {
     found
 }
 
-/// Whether all tests pass with this mutant, in time.
+/// Whether all tests pass with this mutant, in time. The first test that fails is enough.
 fn passes(programs: &[Program], mutant: usize, limit: Duration) -> bool {
-    let start = Instant::now();
+    let end = Instant::now().checked_add(limit);
     programs.iter().all(|program| {
-        let mut child = Command::new(&program.path)
+        let child = Command::new(&program.path)
             .args(&program.arguments)
             .current_dir(&program.folder)
             .env("MUTANT", mutant.to_string())
             .env("RUST_BACKTRACE", "0")
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .stderr(Stdio::null())
-            .spawn()
-            .expect("the test program runs");
-        loop {
-            if let Some(status) = child.try_wait().expect("a child") {
-                return status.success();
-            }
-            if start.elapsed() > limit {
-                let _ = child.kill();
-                let _ = child.wait();
-                return false;
-            }
-            std::thread::sleep(Duration::from_millis(10));
+            .spawn();
+        let mut child = child.expect("the test program runs");
+        let (told, tells) = mpsc::channel();
+        let lines = BufReader::new(child.stdout.take().expect("the output")).lines();
+        std::thread::spawn(move || {
+            let failed = lines.map_while(Result::ok).any(|line| line.ends_with("... FAILED"));
+            // Nobody listens any more where time is up.
+            let _ = told.send(failed);
+        });
+        let left = end.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()));
+        if tells.recv_timeout(left).unwrap_or(true) {
+            let _ = child.kill();
+            let _ = child.wait();
+            return false;
         }
+        child.wait().expect("a child").success()
     })
 }

@@ -30,10 +30,10 @@ pub(super) const SINGLE: Precision =
     Precision { epsilon: f32::EPSILON as f64, step: 5e-3, tolerance: 3e-4, exact: 2e-5 };
 
 /// What is checked, and what its inputs are called.
-pub(super) struct Subject {
+pub(crate) struct Subject {
     /// As errors begin.
-    pub(super) op: &'static str,
-    pub(super) names: Vec<String>,
+    pub(crate) op: &'static str,
+    pub(crate) names: Vec<String>,
 }
 
 impl Subject {
@@ -44,28 +44,28 @@ impl Subject {
 }
 
 /// The point a function is checked at, with the gradient that backward gives there.
-struct Point<'a, F> {
+pub(super) struct Point<'a, F> {
     subject: &'a Subject,
     f: F,
     inputs: Vec<AnyTensor>,
-    precision: Precision,
+    pub(super) precision: Precision,
     /// What the outputs are contracted with, one after the other.
-    cotangent: Vec<f64>,
-    grads: Vec<Vec<f64>>,
+    pub(super) cotangent: Vec<f64>,
+    pub(super) grads: Vec<Vec<f64>>,
     /// The steps, one for each input.
-    steps: Vec<f64>,
+    pub(super) steps: Vec<f64>,
 }
 
 /// A direction that moves one input, or all together.
-struct Direction {
-    name: String,
-    parts: Vec<Vec<f64>>,
+pub(super) struct Direction {
+    pub(super) name: String,
+    pub(super) parts: Vec<Vec<f64>>,
 }
 
 /// What was found at a place: the numbers of the inputs, as they were rounded, and of the outputs.
-struct Found {
-    inputs: Vec<Vec<f64>>,
-    outputs: Vec<f64>,
+pub(super) struct Found {
+    pub(super) inputs: Vec<Vec<f64>>,
+    pub(super) outputs: Vec<f64>,
 }
 
 /// A slope by backward and by differences.
@@ -109,7 +109,7 @@ where
 }
 
 impl<'a, F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'a, F> {
-    fn new(subject: &'a Subject, f: F, inputs: &[AnyTensor]) -> Result<Self> {
+    pub(super) fn new(subject: &'a Subject, f: F, inputs: &[AnyTensor]) -> Result<Self> {
         let op = subject.op;
         let (outputs, cotangents, grads) = differentiate(op, &f, inputs)?;
         let again = differentiate(op, &f, inputs)?;
@@ -143,11 +143,11 @@ impl<'a, F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'a, F> {
     }
 
     /// No direction at all.
-    fn still(&self) -> Vec<Vec<f64>> {
+    pub(super) fn still(&self) -> Vec<Vec<f64>> {
         self.grads.iter().map(|grad| vec![0.0; grad.len()]).collect()
     }
 
-    fn element(&self, input: usize, element: usize) -> Direction {
+    pub(super) fn element(&self, input: usize, element: usize) -> Direction {
         let mut parts = self.still();
         parts[input][element] = 1.0;
         let mut rest = element;
@@ -161,7 +161,7 @@ impl<'a, F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'a, F> {
     }
 
     /// What there is at `x + factor d`.
-    fn at(&self, direction: &Direction, factor: f64) -> Result<Found> {
+    pub(super) fn at(&self, direction: &Direction, factor: f64) -> Result<Found> {
         let moved = self.inputs.iter().zip(&direction.parts).zip(&self.steps);
         let moved = moved.map(|((x, d), step)| {
             let data =
@@ -267,7 +267,7 @@ fn differentiate(
     Ok((outputs, cotangents, grads))
 }
 
-pub(super) fn is_float(tensor: &AnyTensor) -> bool {
+pub(crate) fn is_float(tensor: &AnyTensor) -> bool {
     matches!(tensor.dtype(), DType::Float32 | DType::Float64)
 }
 

@@ -36,5 +36,6 @@ pub(crate) use shapes::{ForwardMode, output_shapes};
 pub use tensor::Tensor;
 pub(crate) use tensor::{LeafHook, Read, op_node, record, record_edges};
 pub(crate) use watch::{
-    Nodes, Observer, Range, Seen, Watching, adopt, beside, collect, is_observed, observe,
+    Nodes, Observer, Range, Seen, Watching, adopt, beside, collect, is_observed,
+    is_on as is_watched, observe,
 };

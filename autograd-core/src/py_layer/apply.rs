@@ -17,6 +17,8 @@ use super::node::{LayerNode, run};
 use super::outputs::{Visit, Visitor, attach, kept, look, release};
 use super::proof::Fallible;
 use super::saved::{Kept, Role};
+#[cfg(debug_assertions)]
+use super::verify;
 use crate::error::{Error, Result};
 #[cfg(debug_assertions)]
 use crate::graph::hidden;
@@ -83,7 +85,11 @@ pub fn finish_fallible<R: Fallible>(
 ) -> Result<R> {
     let returned = match returned.result() {
         Ok(outputs) => Ok(finish(forward, outputs, visit)?),
-        Err(error) => Err(error),
+        Err(error) => {
+            #[cfg(debug_assertions)]
+            verify::note_failure();
+            Err(error)
+        }
     };
     Ok(R::of(returned))
 }
@@ -267,6 +273,8 @@ impl Forward<'_> {
             show_beside(&node, info, self.inputs);
         }
         attach(visit, node, count, marked.as_ref());
+        #[cfg(debug_assertions)]
+        verify::note(visit);
         if let (Some(notes), Some(returned)) = (traced, returned) {
             let name = info.name;
             let call = Call::Layer(Box::new(Traced { name, forward: notes, returned }));

@@ -20,6 +20,7 @@ mod outputs;
 mod plain;
 mod proof;
 mod saved;
+mod verify;
 
 pub use apply::{check_plain, expect, finish, finish_fallible, start, without_gradient};
 pub use builder::{Given, GivenOr, NotGiven, Optional, Required, Set};
@@ -41,6 +42,7 @@ pub use proof::{
     Unknown, any_tensor, float_tensor, list, stand_in,
 };
 pub use saved::{CanSave, CannotSave, Choose, Chosen, IntoSaved, Pack, Saved, Unpack, Unsavable};
+pub use verify::{Again, NotReused, Reused, VerifyScope, verify, verify_layers, verifying};
 
 #[doc = include_str!("manual.md")]
 pub use autograd_macros::py_layer;

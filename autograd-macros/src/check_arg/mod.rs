@@ -14,7 +14,7 @@ use syn::Expr;
 
 use expand::Subject;
 pub(crate) use parse::parse;
-pub(crate) use subject::{check_formula, check_layer, formula_tests, layer_tests};
+pub(crate) use subject::{check_formula, check_layer, form, formula_tests, layer_tests};
 
 /// One `check(..)`.
 pub(crate) struct Check {

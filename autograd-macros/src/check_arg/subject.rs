@@ -17,6 +17,9 @@ pub(crate) fn check_layer(layer: &Layer, args: &Args, errors: &mut Errors) {
     if args.no_grad.is_some() {
         return refuse(&args.checks, &messages::no_gradient(), errors);
     }
+    if args.surrogate.is_some() {
+        return refuse(&args.checks, &messages::surrogate(), errors);
+    }
     let parameters = of_layer(layer);
     // What stands in a signature that cannot be read is not missing.
     if layer.forward.is_some() && errors.is_empty() {
@@ -80,7 +83,8 @@ fn of_layer(layer: &Layer) -> Vec<Parameter> {
     params.map(parameter).collect()
 }
 
-fn form(ty: &Type, form: crate::model::Form) -> Form {
+/// How a parameter of this type takes a tensor, or several.
+pub(crate) fn form(ty: &Type, form: crate::model::Form) -> Form {
     match form {
         crate::model::Form::One => Form::One,
         crate::model::Form::Optional => Form::Optional,

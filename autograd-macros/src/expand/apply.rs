@@ -8,7 +8,8 @@ use super::{
     Expansion, Mode, at, first_span, here, located, output_span, survives, turbofish, undocumented,
     whole_span,
 };
-use crate::model::{Forward, Function, Output, OutputKind, Param, ParamKind, local};
+use crate::check_arg::{Form, form};
+use crate::model::{Forward, Function, Output, OutputKind, Param, ParamKind, local, plain_name};
 use crate::{fallback, typecheck};
 
 impl Expansion<'_> {
@@ -77,6 +78,7 @@ impl Expansion<'_> {
         let names = forward.params.iter().map(|param| &param.ident);
         let refuse =
             self.layer.backward.is_none().then(|| quote!(#p::without_gradient(&#context.state)?;));
+        let verify = self.verify(forward, &array);
         let proofs = typecheck::plain_inputs(self, forward);
         let checks = typecheck::checked_when_running(self, forward);
         let finish = if forward.fallible { "finish_fallible" } else { "finish" };
@@ -114,11 +116,60 @@ impl Expansion<'_> {
             #[allow(unused_imports)]
             use #p::Unknown as _;
             let #array: &[&dyn #p::TensorInput] = &[#(#inputs),*];
+            #verify
             let mut #context = #p::start::<Self, #key>(#array);
             #refuse
             let #returned = Self::#function #turbofish (#lent, #(#names),*);
             #end
         }}
+    }
+
+    /// Makes the call again, with inputs that are moved, where a program asks for that.
+    fn verify(&self, forward: &Forward, inputs: &Ident) -> Option<TokenStream> {
+        if self.layer.backward.is_none() || self.args.surrogate.is_some() {
+            return None;
+        }
+        let (p, key, again) = (&self.private, self.key(), local("again"));
+        let turbofish = turbofish(&forward.function.sig.generics);
+        let mut group = 0_usize;
+        let arguments: Vec<_> = forward
+            .params
+            .iter()
+            .map(|Param { ident, ty, kind, .. }| {
+                let ParamKind::Tensor(input) = kind else {
+                    return quote!(#p::Reused(&#ident).again()?);
+                };
+                let (known, at) = (self.known(&input.tensor, Span::mixed_site()), group);
+                group += 1;
+                match form(ty, input.form) {
+                    Form::One => quote!(&#known.again(#again, #at)),
+                    Form::Optional => quote!(#known.again_optional(#again, #at).as_ref()),
+                    Form::List { references, array, borrowed } => {
+                        let mut list = quote!(#known.again_list(#again, #at));
+                        if references {
+                            list = quote!(::std::vec::Vec::<&_>::from_iter(#list.iter()));
+                        }
+                        if array {
+                            let name = plain_name(ident);
+                            list = quote!(#p::check::array(#name, #list));
+                        }
+                        if borrowed {
+                            list = quote!(&#list);
+                        }
+                        list
+                    }
+                }
+            })
+            .collect();
+        Some(quote! {
+            if #p::verifying() {
+                #[allow(unused_imports)]
+                use #p::NotReused as _;
+                #p::verify::<Self, #key>(#inputs, &|#again| {
+                    Self::try_apply #turbofish (#(#arguments),*).ok().map(::core::mem::drop)
+                })?;
+            }
+        })
     }
 
     /// Shows the visitor each tensor output, and proves that the others are none.

@@ -7,8 +7,8 @@ pub(crate) fn empty_argument() -> String {
 }
 
 pub(crate) fn malformed_argument() -> String {
-    "this is no argument of #[py_layer]; it takes `no_grad`, `once_differentiable`, `check(..)`, \
-     `crate = path` and `allow(..)`"
+    "this is no argument of #[py_layer]; it takes `no_grad`, `once_differentiable`, `surrogate`, \
+     `check(..)`, `crate = path` and `allow(..)`"
         .into()
 }
 
@@ -25,7 +25,7 @@ pub(crate) fn unknown_argument(name: &str, near: Option<&str>) -> String {
         Some(near) => format!("#[py_layer] has no argument `{name}`; did you mean `{near}`?"),
         None => format!(
             "#[py_layer] has no argument `{name}`; it takes `no_grad`, `once_differentiable`, \
-             `check(..)`, `crate = path` and `allow(..)`"
+             `surrogate`, `check(..)`, `crate = path` and `allow(..)`"
         ),
     }
 }

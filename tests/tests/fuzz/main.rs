@@ -125,3 +125,21 @@ fn programs_are_loaded_or_refused() {
     });
     let _ = std::fs::remove_file(path);
 }
+
+/// The modules of the macros are read again by `fuzz/`, which no test builds.
+#[test]
+fn the_fuzzer_of_the_macros_knows_their_modules() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let source = std::fs::read_to_string(root.join("autograd-macros/src/lib.rs")).unwrap();
+    let target = std::fs::read_to_string(root.join("fuzz/fuzz_targets/macros.rs")).unwrap();
+    let modules = source.lines().filter_map(|line| line.strip_prefix("mod ")?.strip_suffix(';'));
+    let mut count = 0;
+    for module in modules.filter(|module| *module != "tests") {
+        let line = target.lines().find(|line| line.ends_with(&format!("\" {module}")));
+        let path = line.and_then(|line| line.split('"').nth(1)).unwrap_or("not there");
+        let is_file = root.join("fuzz/fuzz_targets").join(path).is_file();
+        assert!(is_file, "fuzz/fuzz_targets/macros.rs: `{module}`: {path}");
+        count += 1;
+    }
+    assert!(count > 20, "only {count} modules");
+}

@@ -42,7 +42,8 @@ fn every_way_is_noticed_or_harmless() {
             Proof::Error(name, misuse, words)
             | Proof::Debug(name, misuse, words)
             | Proof::Backward(name, misuse, words)
-            | Proof::Check(name, misuse, words) => {
+            | Proof::Check(name, misuse, words)
+            | Proof::Verified(name, misuse, words) => {
                 let said = catch_unwind(misuse).unwrap_or_else(|_| "it failed".to_owned());
                 if words.is_empty() || !said.contains(words) {
                     wrong.push(format!("{name}: {said}"));
@@ -80,6 +81,7 @@ impl Proof {
             | Self::Debug(name, ..)
             | Self::Backward(name, ..)
             | Self::Check(name, ..)
+            | Self::Verified(name, ..)
             | Self::Right(name, _) => name,
         }
     }
@@ -93,6 +95,9 @@ impl Proof {
             Self::Debug(..) => format!("[error, with debug assertions]({RUN})"),
             Self::Backward(..) => format!("[error in backward]({RUN})"),
             Self::Check(..) => format!("[found by its check]({RUN})"),
+            Self::Verified(..) => {
+                format!("[error with `AUTOGRAD_VERIFY=1`, or by its check]({RUN})")
+            }
             Self::Right(..) => format!("[right]({RUN})"),
         }
     }
@@ -104,14 +109,16 @@ fn table() -> String {
     let mut out = format!(
         "We know {} ways to misuse an op, and each is a program of ours that shows what becomes of \
          it: {} do\nnot compile, {} give an error when the op is applied or earlier, {} an error in \
-         backward, and {} do no\nharm. The last {} no types can show; they are found where a test \
-         calls the check that comes with the\nlibrary.",
+         backward, and {} do no\nharm. The last {} no types can show: they are found where a test \
+         calls the check that comes with the\nlibrary, and {} of them are errors of the call itself in a \
+         debug build that is run with `AUTOGRAD_VERIFY=1`.",
         WAYS.len(),
         count(|proof| matches!(proof, Proof::Compiler(_))),
         count(|proof| matches!(proof, Proof::Error(..) | Proof::Debug(..))),
         count(|proof| matches!(proof, Proof::Backward(..))),
         count(|proof| matches!(proof, Proof::Right(..))),
-        count(|proof| matches!(proof, Proof::Check(..))),
+        count(|proof| matches!(proof, Proof::Check(..) | Proof::Verified(..))),
+        count(|proof| matches!(proof, Proof::Verified(..))),
     );
     out += "\n\n<details><summary>All of them, and what becomes of each elsewhere</summary>\n\n";
     out += "'Silent': no error, and a wrong gradient or a mistake unseen. 'Right': it works as meant. '–': \

@@ -24,6 +24,8 @@ pub(crate) enum Proof {
     Backward(&'static str, fn() -> String, &'static str),
     /// No types can show it; `gradcheck`, or the check that the macro makes, finds it.
     Check(&'static str, fn() -> String, &'static str),
+    /// So does a run with `AUTOGRAD_VERIFY=1`, which the program proves too.
+    Verified(&'static str, fn() -> String, &'static str),
     /// It works as meant.
     Right(&'static str, fn()),
 }
@@ -55,6 +57,9 @@ macro_rules! ways {
     };
     (@ $way:literal $peer:literal check $f:ident $words:literal) => {
         Way { way: $way, peer: $peer, proof: Proof::Check(stringify!($f), run::$f, $words) }
+    };
+    (@ $way:literal $peer:literal verified $f:ident $words:literal) => {
+        Way { way: $way, peer: $peer, proof: Proof::Verified(stringify!($f), run::$f, $words) }
     };
     (@ $way:literal $peer:literal right $f:ident) => {
         Way { way: $way, peer: $peer, proof: Proof::Right(stringify!($f), run::$f) }
@@ -203,8 +208,8 @@ ways! {
     "an output that is a view of an input" "" => right (more an_output_that_is_a_view_of_the_input);
     "a graph asked for again that `grad` has freed" "" => backward (more every_gradient_freed_before_it_is_asked_for) "its graph was freed by an earlier backward";
     "a wrong slope by hand in an elementwise op" "" => debug wrong_slope_of_a_formula "by the derivative of forward";
-    "a wrong formula" "wrong_formula" => check wrong_formula "by backward and";
-    "gradients swapped, inputs of one shape" "swapped_of_one_shape" => check swapped_gradients_of_one_shape "by backward and";
+    "a wrong formula" "wrong_formula" => verified wrong_formula "by backward and";
+    "gradients swapped, inputs of one shape" "swapped_of_one_shape" => verified swapped_gradients_of_one_shape "by backward and";
     "a tensor hidden in a closure, under `no_grad` in forward"
         "tensor_in_a_closure" => check tensor_held_by_a_closure_unasked "input 1";
 }

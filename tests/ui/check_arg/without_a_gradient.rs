@@ -19,4 +19,15 @@ impl Spike {
     }
 }
 
+#[py_layer(surrogate, check(x = [2]))]
+impl Reverse {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        x.clone()
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        -dy
+    }
+}
+
 fn main() {}

@@ -1,0 +1,251 @@
+//! Backwards held against finite differences while a program runs, at the points of its own calls.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::sync::OnceLock;
+
+use super::Layer;
+use super::info::Info;
+use super::inputs::{TensorInput, primals};
+use super::outputs::{Visit, kept};
+use crate::error::{Error, Result};
+use crate::gradcheck::{self, Subject, is_float};
+use crate::graph::{AnyTensor, Element, Tensor, is_grad_enabled, is_watched};
+use crate::ops::trace::is_noting;
+use crate::random::{self, Rewound};
+
+/// Calls whose inputs have more elements than this are let be.
+const MOST: usize = 1 << 16;
+
+thread_local! {
+    /// How many scopes of this thread ask for it.
+    static SCOPES: Cell<u32> = const { Cell::new(0) };
+    /// How often each op was called at each place.
+    static CALLS: RefCell<HashMap<(&'static str, &'static Location<'static>), u64>> =
+        RefCell::default();
+    /// The outputs of the call that is made again, while it is.
+    static AGAIN: RefCell<Option<Vec<AnyTensor>>> = const { RefCell::new(None) };
+}
+
+/// While it lives, the calls of custom ops on this thread are verified. Made by [`verify_layers`].
+#[must_use = "nothing is verified after the scope is dropped: `let scope = verify_layers();`"]
+#[derive(Debug)]
+pub struct VerifyScope {
+    // The scope belongs to one thread.
+    _not_send: PhantomData<*const ()>,
+}
+
+/// Holds the backward of each [`py_layer`](macro@crate::py_layer) op that is called on this thread
+/// against finite differences of its own forward, until the scope is dropped. With `AUTOGRAD_VERIFY=1`
+/// in the environment a whole program is verified so, on all threads, without a change.
+///
+/// So a formula that is wrong, or gradients that were swapped where no name and no shape shows it,
+/// are told in a training run, by the call: `apply` panics, `try_apply` is the error, and nothing is
+/// recorded. The 1st, 2nd, 4th, 8th .. call at each line is verified, at the inputs that it has, where
+/// one of them wants a gradient and they have no more than 65,536 elements together: up to 16
+/// elements of each input are moved one by one, and all of them along the gradient. What is told is
+/// wrong beyond doubt, by 0.1 % or more, 2 % with elements of `f32`, and not for a kink; to find less
+/// than that, and second derivatives, is what [`gradcheck`](fn@crate::gradcheck) is for.
+///
+/// Forward is called some fifty times for each input then, and must bear it: what it draws from the
+/// process-wide generator is drawn again, and the run's numbers stay as they are; a forward that counts its
+/// calls counts them all. Not verified are calls with a plain argument that is no `Clone` (most
+/// closures), under [`checkpoint`](crate::checkpoint), [`detect_anomaly`](crate::detect_anomaly) and
+/// the like, inside another op, ops that say `surrogate` (their backward is meant to be another),
+/// and elementwise ops, which have a check of their own. In builds without debug assertions there is
+/// no such check, and this does nothing.
+///
+/// ```
+/// use autograd_core::prelude::*;
+/// use autograd_core::verify_layers;
+///
+/// #[py_layer]
+/// impl Product {
+///     type Saved = (Tensor<f64>, Tensor<f64>);
+///
+///     fn forward(
+///         ctx: &mut ForwardContext<Self>,
+///         a: &Tensor<f64>,
+///         b: &Tensor<f64>,
+///     ) -> Tensor<f64> {
+///         ctx.save_for_backward((a, b));
+///         a * b
+///     }
+///
+///     fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> (Tensor<f64>, Tensor<f64>) {
+///         let (a, b) = ctx.saved_tensor();
+///         (dy * a, dy * b) // the other way round
+///     }
+/// }
+///
+/// let (a, b) = (Tensor::from([2.0, 1.0]), Tensor::from([5.0, 1.0]));
+/// a.set_stop_gradient(false);
+/// let _scope = verify_layers();
+/// let told = Product::try_apply(&a, &b);
+/// # #[cfg(debug_assertions)]
+/// assert!(told.unwrap_err().to_string().starts_with("Product: `a`, element [0]: the slope is 2"));
+/// ```
+pub fn verify_layers() -> VerifyScope {
+    SCOPES.set(SCOPES.get() + 1);
+    CALLS.take();
+    VerifyScope { _not_send: PhantomData }
+}
+
+impl Drop for VerifyScope {
+    fn drop(&mut self) {
+        SCOPES.set(SCOPES.get() - 1);
+    }
+}
+
+/// Whether calls are verified.
+#[doc(hidden)]
+#[inline]
+#[must_use]
+pub fn verifying() -> bool {
+    cfg!(debug_assertions) && is_asked_for()
+}
+
+fn is_asked_for() -> bool {
+    static ALL: OnceLock<bool> = OnceLock::new();
+    let said = || std::env::var_os("AUTOGRAD_VERIFY").is_some_and(|v| !v.is_empty() && v != "0");
+    SCOPES.get() > 0 || *ALL.get_or_init(said)
+}
+
+/// The tensors that a call is made with again, input by input.
+#[doc(hidden)]
+pub struct Again(Vec<Vec<AnyTensor>>);
+
+impl Again {
+    pub(super) fn list<T: Element>(&self, group: usize) -> Vec<Tensor<T>> {
+        let tensors = self.0.get(group).into_iter().flatten();
+        tensors.filter_map(AnyTensor::downcast_ref).cloned().collect()
+    }
+}
+
+/// A plain argument, for one call more: the inherent method is there for what can be cloned, the one
+/// of [`NotReused`] for all else.
+#[doc(hidden)]
+pub struct Reused<'a, V>(pub &'a V);
+
+impl<V: Clone> Reused<'_, V> {
+    /// Shadows the method of [`NotReused`].
+    #[must_use]
+    pub fn again(&self) -> Option<V> {
+        Some(self.0.clone())
+    }
+}
+
+/// All other types: the call cannot be made again.
+#[doc(hidden)]
+pub trait NotReused<V> {
+    /// None.
+    fn again(&self) -> Option<V> {
+        None
+    }
+}
+
+impl<V> NotReused<V> for Reused<'_, V> {}
+
+/// Verifies a call that is to be made with these inputs; `call` makes it with others.
+#[track_caller]
+pub fn verify<L: Layer<K>, K>(
+    inputs: &[&dyn TensorInput],
+    call: &dyn Fn(&Again) -> Option<()>,
+) -> Result<()> {
+    verify_at(L::INFO, Location::caller(), inputs, call)
+}
+
+#[cold]
+fn verify_at(
+    line: &'static str,
+    location: &'static Location<'static>,
+    inputs: &[&dyn TensorInput],
+    call: &dyn Fn(&Again) -> Option<()>,
+) -> Result<()> {
+    let nested = AGAIN.with_borrow(Option::is_some);
+    if nested || !is_grad_enabled() || is_watched() || is_noting() {
+        return Ok(());
+    }
+    let info = Info::read(line);
+    let groups: Vec<Vec<AnyTensor>> = inputs.iter().map(|input| primals(*input)).collect();
+    let (mut places, mut names, mut given) = (Vec::new(), Vec::new(), Vec::new());
+    for (group, tensors) in groups.iter().enumerate() {
+        let name = info.input_name(group).unwrap_or_default();
+        for (i, tensor) in tensors.iter().enumerate() {
+            if info.is_differentiable(group) && is_float(tensor) && !tensor.stop_gradient() {
+                places.push((group, i));
+                let several = tensors.len() > 1;
+                names.push(if several { format!("`{name}[{i}]`") } else { format!("`{name}`") });
+                given.push(tensor.clone());
+            }
+        }
+    }
+    let elements: usize = given.iter().map(|x| x.shape().iter().product::<usize>()).sum();
+    if given.is_empty() || elements > MOST || !is_due(line, location) {
+        return Ok(());
+    }
+    let drawn = random::state();
+    let f = |given: &[AnyTensor]| {
+        // Forward may write to an input that no gradient is wanted of: to one of its own.
+        let mut tensors: Vec<Vec<AnyTensor>> =
+            groups.iter().map(|group| group.iter().map(AnyTensor::alias).collect()).collect();
+        for (&(group, i), tensor) in places.iter().zip(given) {
+            tensors[group][i] = tensor.clone();
+        }
+        let _drawn = Rewound::to(&drawn);
+        let running = Running::start();
+        // A user's assertion may hold for the inputs, and not for others beside them.
+        let done = catch_unwind(AssertUnwindSafe(|| call(&Again(tensors))));
+        match (done, running.outputs()) {
+            (Ok(Some(())), outputs) if !outputs.is_empty() => Ok(outputs),
+            _ => Err(Error::Unsupported { op: info.name, why: "it cannot be run again".into() }),
+        }
+    };
+    gradcheck::verify(&Subject { op: info.name, names }, f, &given)
+}
+
+/// Whether this is the 1st, 2nd, 4th, 8th .. call of the op at its place.
+fn is_due(line: &'static str, location: &'static Location<'static>) -> bool {
+    CALLS.with_borrow_mut(|calls| {
+        let count = calls.entry((line, location)).or_default();
+        *count += 1;
+        count.is_power_of_two()
+    })
+}
+
+/// A call is made again until this is dropped.
+struct Running;
+
+impl Running {
+    fn start() -> Self {
+        AGAIN.set(Some(Vec::new()));
+        Self
+    }
+
+    fn outputs(self) -> Vec<AnyTensor> {
+        AGAIN.take().unwrap_or_default()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        AGAIN.set(None);
+    }
+}
+
+/// A call has ended, with these outputs: the last one to end is the one that is made again.
+pub(super) fn note(visit: &mut Visit<'_>) {
+    if AGAIN.with_borrow(Option::is_none) {
+        return;
+    }
+    let mut outputs = kept(visit);
+    outputs.retain(|output| !output.stop_gradient());
+    AGAIN.set(Some(outputs));
+}
+
+/// A forward has failed.
+pub(super) fn note_failure() {
+    AGAIN.with_borrow_mut(|outputs| outputs.as_mut().map(Vec::clear));
+}

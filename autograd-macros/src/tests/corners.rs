@@ -1,0 +1,234 @@
+//! What is told and what is left to the compiler, where the two are next to each other.
+
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+
+use super::fuzzed::refused;
+use super::run;
+use crate::layer;
+use crate::model::{as_tensor, mentions};
+
+/// An op with these parameters after forward's context and these types.
+fn op(items: &str, params: &str, body: &str, backward: &str) -> String {
+    format!(
+        "impl Op {{ {items} fn forward(ctx: &mut ForwardContext<Self>, {params}) -> Tensor<f64> {{ \
+         {body} }} {backward} }}"
+    )
+}
+
+const BACKWARD: &str = "fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> \
+                        { dy * 2.0 }";
+
+#[track_caller]
+fn accepted(block: &str) {
+    let told = run(block);
+    assert!(!refused(&told), "{block}\n{told}");
+}
+
+#[track_caller]
+fn told(block: &str, words: &str) {
+    let told = run(block);
+    assert!(refused(&told) && told.contains(words), "{block}\n{words}\n{told}");
+}
+
+#[test]
+fn types_of_other_names_are_left_to_the_compiler() {
+    let returns = |ty: &str| {
+        format!(
+            "fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> {ty} {{ dy * 2.0 }}"
+        )
+    };
+    for ty in ["Gradient", "Gradient<f64>", "Option", "<A as B>::Gradient<f64>"] {
+        accepted(&op("", "x: &Tensor<f64>", "x * 2.0", &returns(ty)));
+    }
+    for ty in ["usize", "Option<f64>", "&Tensor<f64>"] {
+        told(&op("", "x: &Tensor<f64>", "x * 2.0", &returns(ty)), "is not returned as");
+    }
+    for (saved, right) in [("Kept", true), ("[Kept; 2]", true), ("f64", false), ("[f64; 2]", false)]
+    {
+        let items = format!("type Saved = {saved};");
+        let body = "ctx.save_for_backward(x); x * 2.0";
+        let told = run(&op(&items, "x: &Tensor<f64>", body, BACKWARD));
+        assert_eq!(!refused(&told), right, "{saved}: {told}");
+    }
+    let ty = syn::parse_str("<A as B>::Tensor<f64>").expect("a type");
+    assert!(as_tensor(&ty).is_none());
+    assert!(mentions(&quote::quote!(f((a, [b]))), "b"));
+}
+
+#[test]
+fn a_gradient_may_have_the_name_of_an_input() {
+    let backward = "fn backward(_ctx: &BackwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> { x * \
+                    2.0 }";
+    accepted(&op("", "x: &Tensor<f64>", "x * 2.0", backward));
+}
+
+#[test]
+fn a_parameter_of_the_caller_is_none_of_the_others() {
+    let block = op("", "x: &Tensor<f64>, by: f64", "x * by", BACKWARD);
+    accepted(&block.replace("forward(", "forward<X: AsRef<Tensor<f64>>>("));
+}
+
+#[test]
+fn an_input_that_cannot_be_is_told_alone() {
+    let backward = "fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> (Tensor<f64>, \
+                    Tensor<f64>) { (dy * 2.0, dy * 3.0) }";
+    let block = op("", "x: &Tensor<f64>, w: Box<Tensor<f64>>", "x * 2.0", backward);
+    let told = run(&block);
+    assert!(refused(&told) && !told.contains("returns 2 gradients"), "{told}");
+}
+
+/// An op whose forward has a second output, and marks what it is told to.
+fn marks(body: &str) -> String {
+    format!(
+        "impl Op {{ fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, c: bool) -> \
+         (Tensor<f64>, Tensor<f64>) {{ {body} (y, z) }} fn backward(_ctx: &BackwardContext<Self>, \
+         dy: &Tensor<f64>, dz: &Tensor<f64>) -> Tensor<f64> {{ dy * 2.0 }} }}"
+    )
+}
+
+#[test]
+fn a_mark_is_told_where_its_name_is_surely_an_input() {
+    for body in [
+        "ctx.mark_non_differentiable(x);",
+        "ctx.mark_non_differentiable((x));",
+        "ctx.mark_non_differentiable([x, w]);",
+        "ctx.mark_non_differentiable((&y, x));",
+        "if c { let a = x; } ctx.mark_non_differentiable(x);",
+        "if c { f(x); } ctx.mark_non_differentiable(x);",
+    ] {
+        told(&marks(body), "`x` is an input");
+    }
+    for body in [
+        "ctx.mark_non_differentiable(OTHER);",
+        "let x = y * 2.0; ctx.mark_non_differentiable(&x);",
+        "let (x, w) = f(y); ctx.mark_non_differentiable(&x);",
+        "if c { let x = y * 2.0; ctx.mark_non_differentiable(&x); }",
+        "if c { for x in f(y) { ctx.mark_non_differentiable(&x); } }",
+    ] {
+        accepted(&marks(body));
+    }
+}
+
+#[test]
+fn what_another_value_has_is_none_of_the_contexts() {
+    for body in ["other.alpha", "other.needs_input_grad()[0]", "other.alpha.beta(ctx.is_on())"] {
+        let body = format!("let a = {body}; x * 2.0");
+        accepted(&op("", "x: &Tensor<f64>, other: Other", &body, BACKWARD));
+    }
+    told(&op("", "x: &Tensor<f64>", "ctx.alpha = 1.0; x * 2.0", BACKWARD), "alpha");
+}
+
+#[test]
+fn a_context_that_is_given_away_may_keep_anything() {
+    let backward = "fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> { dy \
+                    * ctx.saved_tensor() }";
+    let saved = "type Saved = Tensor<f64>;";
+    for body in ["helper(ctx, x)", "{ helper(ctx) }", "let c = ctx; x * 2.0"] {
+        accepted(&op(saved, "x: &Tensor<f64>", body, backward));
+    }
+    for body in ["loop {}", "todo!()", "panic!(\"later\")"] {
+        accepted(&op(saved, "x: &Tensor<f64>", body, backward));
+    }
+    for body in ["f(x)", "f {}", "x * 2.0", "later!()"] {
+        told(&op(saved, "x: &Tensor<f64>", body, backward), "save_for_backward");
+    }
+}
+
+#[test]
+fn calls_of_several_names_are_counted_apart() {
+    let items = "type Saved = Tensor<f64>; type Attrs = f64;";
+    let body = "ctx.save_for_backward(x); ctx.set_attrs(1.0); ctx.set_materialize_grads(true); \
+                ctx.other(); ctx.other(); x * 2.0";
+    accepted(&op(items, "x: &Tensor<f64>", body, BACKWARD));
+    let twice = "ctx.save_for_backward(x); ctx.set_attrs(1.0); ctx.set_attrs(2.0); x * 2.0";
+    told(&op(items, "x: &Tensor<f64>", twice, BACKWARD), "`set_attrs` is called twice");
+    let off = body.replace("grads(true)", "grads(false)");
+    told(&op(items, "x: &Tensor<f64>", &off, BACKWARD), "Option<&Tensor<f64>>");
+}
+
+#[test]
+fn what_is_kept_is_suggested_by_value() {
+    for (param, kept, example) in [
+        ("by: f64", "by", "type Attrs = f64"),
+        ("by: usize", "by", "type Attrs = usize"),
+        ("by: &str", "by", "type Attrs = f64"),
+        ("by: Name<'static>", "by", "type Attrs = f64"),
+        ("by: f64", "true", "type Attrs = bool"),
+    ] {
+        let body = format!("ctx.set_attrs({kept}); x * 2.0");
+        told(&op("", &format!("x: &Tensor<f64>, {param}"), &body, BACKWARD), example);
+    }
+}
+
+/// What `macro_rules!` puts around an expression is not seen by anybody.
+#[test]
+fn an_invisible_group_changes_nothing() {
+    fn grouped(tokens: TokenStream) -> TokenStream {
+        let mut trees: Vec<TokenTree> = Vec::new();
+        for tree in tokens {
+            match tree {
+                TokenTree::Group(group) => {
+                    let is_call = trees.len() >= 3
+                        && trees[trees.len() - 1].to_string() == "save_for_backward";
+                    let inner = Group::new(group.delimiter(), grouped(group.stream()));
+                    trees.push(inner.into());
+                    if is_call {
+                        let call = trees.split_off(trees.len() - 4).into_iter().collect();
+                        trees.push(Group::new(Delimiter::None, call).into());
+                    }
+                }
+                tree => trees.push(tree),
+            }
+        }
+        trees.into_iter().collect()
+    }
+    let body = "ctx.save_for_backward(x); ctx.save_for_backward(x); x * 2.0";
+    let block = op("type Saved = Tensor<f64>;", "x: &Tensor<f64>", body, BACKWARD);
+    let told = layer(TokenStream::new(), grouped(block.parse().expect("tokens"))).to_string();
+    assert!(told.contains("`save_for_backward` is called twice"), "{told}");
+}
+
+/// An op of every form of input, with these parameters of `jvp`.
+fn with_jvp(params: &str) -> String {
+    format!(
+        "impl Op {{ fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, b: \
+         Option<&Tensor<f64>>, ws: &[Tensor<f64>]) -> Tensor<f64> {{ x * 2.0 }} fn backward(_ctx: \
+         &BackwardContext<Self>, dy: &Tensor<f64>) -> Grads {{ Grads {{ x: dy * 2.0, b: None, ws: \
+         vec![None] }} }} fn jvp(_ctx: &JvpContext<Self>, {params}) -> Tensor<f64> {{ dx * 2.0 }} }}"
+    )
+}
+
+#[test]
+fn jvp_takes_every_form_of_input() {
+    let right = ["x: &Tensor<f64>", "b: Option<&Tensor<f64>>", "ws: &[Tensor<f64>]"];
+    let tangents = ["dx: &Tensor<f64>", "db: Option<&Tensor<f64>>", "dws: &[Tensor<f64>]"];
+    let all = || [right, tangents].concat();
+    accepted(&with_jvp(&all().join(", ")));
+    for (place, param) in [
+        (0, "x: &Tensor<Number>"),
+        (1, "b: Option<&Tensor<Number>>"),
+        (2, "ws: &[Tensor<Number>]"),
+        (3, "dx: Option<&Tensor<f64>>"),
+        (3, "dx: &Tensor<Number>"),
+        (4, "db: Option<&Tensor<Number>>"),
+        (5, "dws: &[Option<Tensor<f64>>]"),
+    ] {
+        let mut params = all();
+        params[place] = param;
+        accepted(&with_jvp(&params.join(", ")));
+    }
+    for (place, param, words) in [
+        (0, "x: &Tensor<f32>", "f32"),
+        (0, "x: Tensor<f64>", "x: &Tensor<f64>"),
+        (1, "b: &Tensor<f64>", "Option<&Tensor<f64>>"),
+        (2, "ws: &Tensor<f64>", "&[Tensor<f64>]"),
+        (2, "ws: [&Tensor<f64>; 2]", "&[Tensor<f64>]"),
+        (3, "dx: &Tensor<f32>", "f32"),
+        (4, "db: &Tensor<f64>", "Option<&Tensor<f64>>"),
+        (5, "dws: &Tensor<f64>", "&[Tensor<f64>]"),
+    ] {
+        let mut params = all();
+        params[place] = param;
+        told(&with_jvp(&params.join(", ")), words);
+    }
+}
