@@ -84,7 +84,7 @@ pub(crate) fn parts(tokens: TokenStream) -> Vec<(TokenStream, Option<TokenTree>)
     parts
 }
 
-fn is_comma(tree: &TokenTree) -> bool {
+pub(crate) fn is_comma(tree: &TokenTree) -> bool {
     matches!(tree, TokenTree::Punct(punct) if punct.as_char() == ',')
 }
 

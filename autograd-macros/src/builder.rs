@@ -10,17 +10,22 @@ use crate::expand::{
 };
 use crate::model::{Forward, Layer, Param, mentions, parameter_name, plain_name};
 
+/// What a call by name is made of.
+pub(crate) struct ByName {
+    /// What starts it, of the op itself.
+    pub(crate) with: TokenStream,
+    pub(crate) builder: TokenStream,
+}
+
 /// The builder: a type with a state for each argument.
-pub(crate) fn expand(expansion: &Expansion<'_>) -> TokenStream {
+pub(crate) fn expand(expansion: &Expansion<'_>) -> Option<ByName> {
     let meant = crate::fallback::meant_forward(expansion.layer);
-    let Some(forward) = expansion.layer.forward.as_ref().or(meant.as_ref()) else {
-        return TokenStream::new();
-    };
+    let forward = expansion.layer.forward.as_ref().or(meant.as_ref())?;
     let reserved = |param: &Param| param.ident == "apply" || param.ident == "try_apply";
     if forward.params.is_empty() || forward.params.iter().any(reserved) {
-        return TokenStream::new();
+        return None;
     }
-    Builder::new(expansion, forward).tokens()
+    Some(Builder::new(expansion, forward).tokens())
 }
 
 /// The type that names an argument of an op.
@@ -39,8 +44,8 @@ struct Builder<'a> {
     name: Ident,
     names: Ident,
     states: Vec<Ident>,
-    /// Lifetimes that the user wrote anywhere.
-    taken: Vec<String>,
+    /// The types of the parameters, in their order.
+    named: Vec<Named>,
 }
 
 /// A parameter's type with a name for everything that is anonymous in it.
@@ -57,19 +62,28 @@ impl<'a> Builder<'a> {
     fn new(expansion: &'a Expansion<'a>, forward: &'a Forward) -> Self {
         let op = &expansion.layer.name;
         let count = forward.params.len();
-        Self {
+        let mut builder = Self {
             expansion,
             forward,
             name: format_ident!("{op}With"),
             names: arguments_of(expansion.layer),
             states: (0..count).map(|i| format_ident!("Argument{i}")).collect(),
-            taken: lifetimes_in(forward.function.sig.to_token_stream())
+            named: Vec::new(),
+        };
+        // Lifetimes that the user wrote anywhere.
+        let taken: Vec<String> = match expansion.layer.glance.may_mention("'") {
+            true => lifetimes_in(forward.function.sig.to_token_stream())
                 .chain(lifetimes_in(expansion.layer.generics.to_token_stream()))
                 .collect(),
-        }
+            false => Vec::new(),
+        };
+        let params = forward.params.iter().enumerate();
+        builder.named =
+            params.map(|(position, param)| builder.name(param, position, &taken)).collect();
+        builder
     }
 
-    fn tokens(&self) -> TokenStream {
+    fn tokens(&self) -> ByName {
         let p = &self.expansion.private;
         let (name, names, states) = (&self.name, &self.names, &self.states);
         let layer = self.expansion.layer;
@@ -89,8 +103,6 @@ impl<'a> Builder<'a> {
         let others: Vec<_> = others.into_iter().map(|(_, tokens)| tokens).collect();
         let clause = &layer.generics.where_clause;
         let (marked, mark) = (self.marked(), self.mark());
-        let op = self.expansion.op();
-        let (generics, _, _) = layer.generics.split_for_impl();
         let start = self.forward.params.iter().map(|param| match default_of(param) {
             Some(_) => quote!(#p::Optional),
             None => quote!(#p::Required),
@@ -99,7 +111,14 @@ impl<'a> Builder<'a> {
         let setters = (0..states.len()).map(|position| self.setter(position));
         let apply = self.apply();
         let doc = format!("Arguments of [`{}`] by name; ends with `apply()`.", layer.name);
-        quote! {
+        let with = quote! {
+            /// Starts a call with arguments by name, in any order; ends with `apply()`.
+            #[inline]
+            #vis fn with() -> #name<#(#arguments,)* #(#start),*> {
+                #name(#(#start,)* #mark)
+            }
+        };
+        let builder = quote! {
             mod #names {
                 #(pub struct #markers {})*
             }
@@ -111,14 +130,6 @@ impl<'a> Builder<'a> {
                 #marked
             ) #clause;
 
-            impl #generics #op #clause {
-                /// Starts a call with arguments by name, in any order; ends with `apply()`.
-                #[inline]
-                #vis fn with() -> #name<#(#arguments,)* #(#start),*> {
-                    #name(#(#start,)* #mark)
-                }
-            }
-
             #[allow(deprecated)]
             impl<#(#lifetimes,)* #(#others,)* #(#states),*> #name<#(#arguments,)* #(#states),*>
             #clause
@@ -126,7 +137,8 @@ impl<'a> Builder<'a> {
                 #(#setters)*
                 #apply
             }
-        }
+        };
+        ByName { with, builder }
     }
 
     /// The field that mentions the op's parameters, if it has any.
@@ -149,9 +161,9 @@ impl<'a> Builder<'a> {
         let ident = &param.ident;
         let name_type = marker(ident);
         let state = &self.states[position];
-        let named = self.named(param, position);
+        let named = &self.named[position];
         let (ty, lifetimes, types) = (&named.ty, &named.lifetimes, &named.types);
-        let own = self.own_generics(&named);
+        let own = self.own_generics(named);
         let arguments = arguments(&self.expansion.layer.generics);
         let states = self.states.iter().enumerate().map(|(other, state)| {
             if other == position { quote!(#p::Set<#ty>) } else { quote!(#state) }
@@ -185,7 +197,7 @@ impl<'a> Builder<'a> {
         let (mut bounds, mut values) = (Vec::new(), Vec::new());
         let op = self.expansion.op();
         for (position, param) in self.forward.params.iter().enumerate() {
-            let named = self.named(param, position);
+            let named = &self.named[position];
             let (ty, state) = (&named.ty, &self.states[position]);
             let name_type = marker(&param.ident);
             let index = syn::Index::from(position);
@@ -208,9 +220,9 @@ impl<'a> Builder<'a> {
                     });
                 }
             }
-            bounds.extend(named.outlives);
-            lifetimes.extend(named.lifetimes);
-            types.extend(named.types);
+            bounds.extend(named.outlives.iter().cloned());
+            lifetimes.extend(named.lifetimes.iter().cloned());
+            types.extend(named.types.iter().cloned());
         }
         let own = &self.forward.function.sig.generics;
         for parameter in &own.params {
@@ -257,7 +269,7 @@ impl<'a> Builder<'a> {
         quote!(#apply #try_apply)
     }
 
-    fn named(&self, param: &Param, position: usize) -> Named {
+    fn name(&self, param: &Param, position: usize, taken: &[String]) -> Named {
         let own = &self.forward.function.sig.generics;
         let parameters = own.type_params().chain(self.expansion.layer.generics.type_params());
         let known: Vec<String> = own
@@ -269,7 +281,7 @@ impl<'a> Builder<'a> {
         let mut namer = Namer {
             position,
             parameters: parameters.map(|param| param.ident.to_string()).collect(),
-            taken: &self.taken,
+            taken,
             lifetimes: Vec::new(),
             types: Vec::new(),
             outlives: Vec::new(),
@@ -312,6 +324,9 @@ impl<'a> Builder<'a> {
 
     /// The op's name in place of `Self`, which is another type in the builder.
     fn without_self(&self, tokens: TokenStream) -> TokenStream {
+        if !self.expansion.layer.glance.may_mention_self() {
+            return tokens;
+        }
         let op = self.expansion.op();
         if self.expansion.layer.generics.params.is_empty() {
             return replace_ident(tokens, "Self", &op.to_token_stream());

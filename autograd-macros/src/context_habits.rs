@@ -5,6 +5,7 @@ use syn::parse::Parser;
 use syn::punctuated::Punctuated;
 use syn::{Expr, Token};
 
+use crate::args::is_comma;
 use crate::context_use::{escapes, find_call};
 use crate::errors::Errors;
 use crate::messages;
@@ -31,8 +32,9 @@ pub(crate) fn check(layer: &Layer, errors: &mut Errors) {
 fn of_other_libraries(layer: &Layer, errors: &mut Errors) {
     let Some(forward) = &layer.forward else { return };
     let Some(context) = &forward.context else { return };
-    let body = forward.function.body.stream();
-    for call in ELSEWHERE {
+    let uses = layer.glance.uses(context);
+    for call in ELSEWHERE.into_iter().filter(|call| uses.may_call(call)) {
+        let body = forward.function.body.stream();
         if let Some((ident, _)) = find_call(&body, context, call) {
             errors.at(ident, messages::call_of_another_library(call));
         }
@@ -41,6 +43,9 @@ fn of_other_libraries(layer: &Layer, errors: &mut Errors) {
 
 /// What needs a gradient, asked by position.
 fn positions(layer: &Layer, errors: &mut Errors) {
+    if !layer.glance.may_mention("needs_input_grad") {
+        return;
+    }
     let names: Vec<String> = layer.inputs().map(|(param, _)| plain_name(&param.ident)).collect();
     let forward = layer.forward.iter().map(|f| (&f.context, &f.function.body));
     let backward = layer.backward.iter().map(|b| (&b.context, &b.function.body));
@@ -97,6 +102,9 @@ fn fields(layer: &Layer, errors: &mut Errors) {
     let jvp = layer.jvp.iter().map(|jvp| (false, &jvp.context, &jvp.function.body));
     for (forward, context, body) in forward.chain(backward).chain(jvp) {
         let Some(context) = context else { continue };
+        if !layer.glance.uses(context).otherwise {
+            continue;
+        }
         let body = body.stream();
         // Another value of this name may have fields.
         if escapes(&body, context) {
@@ -151,9 +159,13 @@ pub(crate) fn field<'a>(trees: &'a [TokenTree], context: &Ident) -> Option<&'a I
 fn several_arguments(layer: &Layer, errors: &mut Errors) {
     let Some(forward) = &layer.forward else { return };
     let Some(context) = &forward.context else { return };
-    let body = forward.function.body.stream();
-    for call in TOGETHER {
+    let uses = layer.glance.uses(context);
+    for call in TOGETHER.into_iter().filter(|call| uses.may_call(call)) {
+        let body = forward.function.body.stream();
         let Some((ident, given)) = find_call(&body, context, call) else { continue };
+        if !given.clone().into_iter().any(|tree| is_comma(&tree)) {
+            continue;
+        }
         let given = arguments(&given);
         if given.len() > 1 {
             let written: Vec<_> = given.iter().map(text).collect();

@@ -6,6 +6,7 @@ use syn::{Block, Expr, ExprMethodCall, Pat, Stmt};
 use crate::check::is_bare_gradient;
 use crate::context_habits;
 use crate::errors::Errors;
+use crate::glance::Uses;
 use crate::messages;
 use crate::model::{Backward, Forward, Layer, as_tensor, bare, mentions, plain_name, text};
 
@@ -32,7 +33,7 @@ pub(crate) fn check(layer: &Layer, errors: &mut Errors) {
         never_called(layer, forward, errors);
         // Parsing a body is most of what an op costs the macro.
         if let Some(context) = &forward.context
-            && may_break_a_rule(&forward.function.body.stream())
+            && may_break_a_rule(&layer.glance.uses(context), &forward.function.body.stream())
             && let Ok(block) = syn::parse2::<Block>(group_tokens(&forward.function.body))
         {
             let mut walk = Walk { context, errors, calls: Vec::new() };
@@ -49,7 +50,11 @@ pub(crate) fn check(layer: &Layer, errors: &mut Errors) {
 }
 
 /// Whether a call that is made once stands there more often, or one whose arguments are checked.
-fn may_break_a_rule(body: &TokenStream) -> bool {
+fn may_break_a_rule(uses: &Uses, body: &TokenStream) -> bool {
+    let [save, set, checked @ ..] = ONCE.map(|call| uses.count(call));
+    if !uses.otherwise && save < 2 && set < 2 && checked == [0; 3] {
+        return false;
+    }
     let mut made = [0; ONCE.len()];
     count_calls(body, &mut made);
     let [save, set, checked @ ..] = made;
@@ -82,7 +87,8 @@ fn undeclared(layer: &Layer, forward: &Forward, errors: &mut Errors) {
         ("set_attrs", layer.state.is_none(), "Attrs"),
     ];
     for (call, missing, declared) in pairs {
-        let name = forward.context.as_ref().filter(|_| missing);
+        let may = |context: &&Ident| missing && layer.glance.uses(context).may_call(call);
+        let name = forward.context.as_ref().filter(may);
         if let Some((ident, arguments)) = name.and_then(|ctx| find_call(&body, ctx, call)) {
             // `save_for_backward(())` says nothing, and is right.
             if arguments.to_string() == "()" {
@@ -114,7 +120,7 @@ pub(crate) fn undeclared_reads(layer: &Layer) -> Vec<(Ident, String)> {
     missing
         .flat_map(|missing| readers.iter().map(move |reader| (missing, reader)))
         .filter_map(|((read, _, declared, call), (context, body))| {
-            let (ident, _) = find_call(body, context, read)?;
+            let (ident, _) = called(layer, body, context, read)?;
             let example = match declared {
                 "Saved" => saved_example(layer, &TokenStream::new()),
                 _ => "f64".to_owned(),
@@ -128,7 +134,8 @@ pub(crate) fn undeclared_reads(layer: &Layer) -> Vec<(Ident, String)> {
 fn keeps(layer: &Layer, call: &str) -> bool {
     layer.forward.as_ref().is_none_or(|forward| {
         let body = forward.function.body.stream();
-        forward.context.as_ref().is_some_and(|context| find_call(&body, context, call).is_some())
+        let context = forward.context.as_ref();
+        context.is_some_and(|context| called(layer, &body, context, call).is_some())
     })
 }
 
@@ -164,6 +171,16 @@ fn attrs_example(forward: &Forward, arguments: &TokenStream) -> String {
         _ => None,
     });
     found.unwrap_or_else(|| "f64".to_owned())
+}
+
+/// The same where the block shows at a glance that there may be one.
+fn called(
+    layer: &Layer,
+    body: &TokenStream,
+    context: &Ident,
+    call: &str,
+) -> Option<(Ident, TokenStream)> {
+    layer.glance.uses(context).may_call(call).then(|| find_call(body, context, call))?
 }
 
 /// `ctx.call(arguments)` anywhere in the tokens.
@@ -206,9 +223,8 @@ fn never_called(layer: &Layer, forward: &Forward, errors: &mut Errors) {
         if matches!(bare(ty), syn::Type::Tuple(tuple) if tuple.elems.is_empty()) {
             continue;
         }
-        let escapes = forward.context.as_ref().is_some_and(|context| escapes(&body, context));
-        let stub = is_stub(&body);
-        if !mentions(&body, call) && !escapes && !stub {
+        let escapes = || forward.context.as_ref().is_some_and(|context| escapes(&body, context));
+        if !mentions(&body, call) && !escapes() && !is_stub(&body) {
             errors.at(ty, messages::never_called(name, call));
         }
     }

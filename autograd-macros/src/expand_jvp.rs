@@ -50,8 +50,6 @@ pub(crate) fn push(expansion: &Expansion<'_>) -> Option<TokenStream> {
     Some(quote! {
         const PUSH: ::core::option::Option<fn(&#p::RawJvp<'_>) -> #p::Result<()>> =
             ::core::option::Option::Some(|#raw: &#p::RawJvp<'_>| {
-                #[allow(unused_imports)]
-                use #p::Unknown as _;
                 let #saved = #raw.saved::<Self, #key>()?;
                 let #context = #raw.context::<Self, #key>(&#saved);
                 #(#takes)*

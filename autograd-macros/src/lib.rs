@@ -21,6 +21,7 @@ mod errors;
 mod expand;
 mod expand_jvp;
 mod fallback;
+mod glance;
 mod grads;
 mod items;
 mod library;

@@ -7,8 +7,11 @@ use syn::{
     TypeParamBound, TypePath, Visibility, WherePredicate,
 };
 
+use crate::glance::Glance;
+
 /// An op: the parsed impl block.
 pub(crate) struct Layer {
+    pub(crate) glance: Glance,
     pub(crate) attrs: Vec<Attribute>,
     pub(crate) generics: Generics,
     pub(crate) self_ty: Type,

@@ -7,7 +7,7 @@ use syn::{Expr, Type};
 
 use crate::args::Args;
 use crate::check_order::{parts, tail};
-use crate::context_use::{escapes, is_stub};
+use crate::context_use::{escapes, find_call, is_stub};
 use crate::errors::ends;
 use crate::messages;
 use crate::model::{Backward, Layer, Returns, bare, mentions, nearest, plain_name};
@@ -48,6 +48,11 @@ fn unread_saved(layer: &Layer, backward: &Backward) -> Option<TokenStream> {
         return None;
     }
     let body = backward.function.body.stream();
+    if let Some(context) = &backward.context
+        && find_call(&body, context, "saved_tensor").is_some()
+    {
+        return None;
+    }
     let escapes = backward.context.as_ref().is_some_and(|context| escapes(&body, context));
     let in_jvp = layer.jvp.as_ref().is_some_and(|jvp| {
         let body = jvp.function.body.stream();
@@ -79,7 +84,9 @@ fn none_gradient(layer: &Layer, backward: &Backward) -> Option<TokenStream> {
             literal.none.clone()
         }
         Returns::Tuple(..) | Returns::One(_)
-            if mentions(&body.stream(), "None") && !mentions(&body.stream(), "return") =>
+            if layer.glance.may_mention("None")
+                && mentions(&body.stream(), "None")
+                && !mentions(&body.stream(), "return") =>
         {
             let tail = tail(body)?;
             let parts = parts(&tail);

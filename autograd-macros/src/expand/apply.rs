@@ -13,8 +13,8 @@ use crate::model::{Forward, Function, Output, OutputKind, Param, ParamKind, loca
 use crate::{fallback, typecheck};
 
 impl Expansion<'_> {
-    /// `apply` and `try_apply`.
-    pub(super) fn apply(&self) -> TokenStream {
+    /// `apply` and `try_apply`, and what starts a call by name.
+    pub(super) fn apply(&self, with: Option<&TokenStream>) -> TokenStream {
         let meant = fallback::meant_forward(self.layer);
         let Some(forward) = self.layer.forward.as_ref().or(meant.as_ref()) else {
             return fallback::guessed_apply(self);
@@ -57,6 +57,8 @@ impl Expansion<'_> {
                 #[track_caller]
                 #vis fn try_apply #own (#(#params),*) -> #p::Result<#output> #own_clause
                 #body
+
+                #with
             }
         }
     }
@@ -113,8 +115,6 @@ impl Expansion<'_> {
         quote! {{
             #proofs
             #checks
-            #[allow(unused_imports)]
-            use #p::Unknown as _;
             let #array: &[&dyn #p::TensorInput] = &[#(#inputs),*];
             #verify
             let mut #context = #p::start::<Self, #key>(#array);

@@ -24,7 +24,7 @@ use tokens::{is_cfg, is_expect, located, survives, undocumented};
 pub(crate) use apply::{TRY_DOC, default_of, output_type};
 pub(crate) use pull::concrete;
 pub(crate) use tokens::{
-    anonymous, at, first_span, here, output_span, phantom, private_name, replace_ident, respanned,
+    PRIVATE, anonymous, at, first_span, here, output_span, phantom, private_name, replace_ident, respanned,
     turbofish, whole_span,
 };
 
@@ -53,12 +53,17 @@ impl Expansion<'_> {
         let layer = self.layer_impl();
         let grads = self.grads_struct();
         let needs = self.asks_needs().then(|| self.needs_struct());
-        let apply = self.apply();
-        let with = builder::expand(self);
+        let by_name = builder::expand(self);
+        let with = by_name.as_ref().map(|by_name| &by_name.with);
+        let apply = self.apply(with);
+        let builder = by_name.as_ref().map(|by_name| &by_name.builder);
         let cfg = self.attributes(is_cfg);
         let library = match self.mode {
             // One name for the library: a wrong path to it is told once.
-            Mode::Full => import(self.args.krate.as_ref()),
+            Mode::Full => {
+                let (import, p) = (import(self.args.krate.as_ref()), &self.private);
+                quote!(#import #[allow(unused_imports)] use #p::Unknown as _;)
+            }
             Mode::Fallback(_) => TokenStream::new(),
         };
         // `Grads` is seen by the user's functions, so they stand beside it.
@@ -85,14 +90,17 @@ impl Expansion<'_> {
                 #inside
                 #layer
                 #apply
-                #with
+                #builder
             };
         }
     }
 
     /// The path of what expansions call, placed where an error is to be shown.
     pub(crate) fn private_at(&self, span: Span) -> TokenStream {
-        respanned(self.private.clone(), span)
+        match self.mode {
+            Mode::Full => Ident::new(PRIVATE, span).into_token_stream(),
+            Mode::Fallback(_) => respanned(self.private.clone(), span),
+        }
     }
 
     /// What finds the bounds of a type, or none where it is no tensor or no output.
@@ -270,6 +278,12 @@ impl Expansion<'_> {
             layer.jvp.as_ref().map(|f| (&f.context, &f.function.body)),
         ];
         contexts.into_iter().flatten().any(|(context, body)| {
+            let may_escape = |context| layer.glance.uses(context).otherwise;
+            if !layer.glance.may_mention("needs_input_grad")
+                && !context.as_ref().is_some_and(may_escape)
+            {
+                return false;
+            }
             let body = body.stream();
             mentions(&body, "needs_input_grad")
                 || context.as_ref().is_some_and(|context| escapes(&body, context))

@@ -11,7 +11,6 @@ use crate::model::{Form, Param, Returns, TensorInput, local};
 impl Expansion<'_> {
     /// The body of `pull`: gradients are lent to backward, and what it returns is handed on.
     pub(super) fn pull(&self) -> TokenStream {
-        let p = &self.private;
         let Some(backward) =
             self.layer.backward.as_ref().filter(|_| matches!(self.mode, Mode::Full))
         else {
@@ -45,8 +44,6 @@ impl Expansion<'_> {
         });
         let gives = self.gives(&returned);
         quote! {
-            #[allow(unused_imports)]
-            use #p::Unknown as _;
             #(#takes)*
             let #returned = Self::#call(#lent, #(#lends),*);
             #result

@@ -5,9 +5,10 @@ use quote::{ToTokens, quote};
 use syn::{Attribute, GenericParam, Generics, ReturnType};
 
 /// What expansions call the library's insides.
+pub(crate) const PRIVATE: &str = "__autograd";
+
 pub(crate) fn private_name() -> TokenStream {
-    let name = Ident::new("__autograd", Span::call_site());
-    quote!(#name)
+    Ident::new(PRIVATE, Span::call_site()).into_token_stream()
 }
 
 /// The macro's own names at a place of the user's.

@@ -5,7 +5,31 @@ use quote::ToTokens;
 use syn::parse::Parse;
 
 use crate::errors::Errors;
+use crate::glance::Glance;
 use crate::messages;
+
+/// Element types that somebody may want, and which to take.
+const ABSENT: [(&str, &str); 12] = [
+    ("i8", "i32"),
+    ("i16", "i32"),
+    ("u16", "i32"),
+    ("u32", "i64"),
+    ("u64", "i64"),
+    ("usize", "i64"),
+    ("isize", "i64"),
+    ("u128", "i64"),
+    ("i128", "i64"),
+    ("f16", "f32"),
+    ("f128", "f64"),
+    ("char", "u8"),
+];
+
+/// Whether one of them may stand in the block.
+pub(super) fn may_be_unknown(block: &Glance) -> bool {
+    let elements = block.behind("Tensor").filter_map(|rest| rest.strip_prefix('<'));
+    let mut elements = elements.map(str::trim_start);
+    elements.any(|element| ABSENT.iter().any(|(absent, _)| element.starts_with(absent)))
+}
 
 /// The same with an element type that there is in place of each that there is not: the compiler
 /// would tell that of everything that is made of it.
@@ -23,20 +47,6 @@ pub(super) fn known_elements(
     found: &mut bool,
     errors: &mut Errors,
 ) -> TokenStream {
-    const ABSENT: [(&str, &str); 12] = [
-        ("i8", "i32"),
-        ("i16", "i32"),
-        ("u16", "i32"),
-        ("u32", "i64"),
-        ("u64", "i64"),
-        ("usize", "i64"),
-        ("isize", "i64"),
-        ("u128", "i64"),
-        ("i128", "i64"),
-        ("f16", "f32"),
-        ("f128", "f64"),
-        ("char", "u8"),
-    ];
     let mut out: Vec<TokenTree> = Vec::new();
     for tree in tokens {
         let element = matches!(out.as_slice(), [.., TokenTree::Ident(tensor), TokenTree::Punct(open)]

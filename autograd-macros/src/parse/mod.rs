@@ -12,6 +12,7 @@ use proc_macro2::{Ident, TokenStream};
 use syn::{Generics, Type};
 
 use crate::errors::Errors;
+use crate::glance::Glance;
 use crate::items::Found;
 use crate::messages;
 use crate::model::{Broken, Function, Item, Layer, nearest};
@@ -19,7 +20,7 @@ use attributes::{cfg_in, is_cfg, is_doc};
 use block::name_declared_types;
 use context::take_context;
 use derivative::{backward, jvp};
-use elements::with_known_elements;
+use elements::{may_be_unknown, with_known_elements};
 use signature::{RawParam, inside_result, raw_params, returned};
 
 pub(crate) use attributes::{is_lint, is_ours, parameter_attributes, stripped};
@@ -31,10 +32,14 @@ pub(crate) use signature::{pattern_name, qualifiers, repeated_names};
 
 /// Reads the block; none where it is no impl block of an op.
 pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Option<Layer> {
+    let glance = Glance::of(&tokens);
     let (block, name, mut items) = block(tokens, errors)?;
-    name_declared_types(&mut items);
+    if glance.behind("Self").any(|rest| rest.starts_with("::")) {
+        name_declared_types(&mut items);
+    }
     let of_trait = block.trait_.is_some();
     let mut layer = Layer {
+        glance,
         attrs: block.attrs,
         generics: block.generics,
         self_ty: block.self_ty,
@@ -83,13 +88,16 @@ impl Layer {
         errors: &mut Errors,
     ) {
         let name = ident.to_string();
-        if let Some(cfg) = cfg_in(all) {
+        if self.glance.may_mention("cfg")
+            && let Some(cfg) = cfg_in(all)
+        {
             errors.at(cfg, messages::cfg_inside(&format!("`type {name}`")));
         }
         if !generics.params.is_empty() {
             errors.at(&generics.params, messages::type_generics(&name));
         }
-        let ty = with_known_elements(&ty, errors).unwrap_or(ty);
+        let known = may_be_unknown(&self.glance).then(|| with_known_elements(&ty, errors));
+        let ty = known.flatten().unwrap_or(ty);
         let place = match name.as_str() {
             "Saved" => &mut self.saved,
             "Attrs" => &mut self.state,
@@ -108,6 +116,7 @@ impl Layer {
         let ident = function.sig.ident.clone();
         let name = ident.to_string();
         if matches!(name.as_str(), "forward" | "backward" | "jvp")
+            && may_be_unknown(&self.glance)
             && let Some(sig) = with_known_elements(&function.sig, errors)
         {
             function.sig = sig;

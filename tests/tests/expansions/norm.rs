@@ -25,6 +25,8 @@ impl Norm {
 const _: () = {
     #[allow(unused_imports)]
     use ::autograd_core::private as __autograd;
+    #[allow(unused_imports)]
+    use __autograd::Unknown as _;
     /// Names this op among all layers; keeps its private types private.
     struct NormKey;
     #[automatically_derived]
@@ -58,8 +60,6 @@ const _: () = {
 If a context call was against its rules, or an input against the op's.*/
         #[track_caller]
         fn try_apply(x: &Tensor<f64>) -> __autograd::Result<Tensor<f64>> {
-            #[allow(unused_imports)]
-            use __autograd::Unknown as _;
             let inputs: &[&dyn __autograd::TensorInput] = &[
                 __autograd::Known::<Tensor<f64>>::new().input(&x),
             ];
@@ -68,6 +68,11 @@ If a context call was against its rules, or an input against the op's.*/
             let returned = Self::forward(&mut context, x);
             __autograd::Known::<Tensor<f64>>::new().finish(&mut context.state, returned)
         }
+        /// Starts a call with arguments by name, in any order; ends with `apply()`.
+        #[inline]
+        fn with() -> NormWith<__autograd::Required> {
+            NormWith(__autograd::Required)
+        }
     }
     mod NormArguments {
         pub struct x {}
@@ -75,13 +80,6 @@ If a context call was against its rules, or an input against the op's.*/
     ///Arguments of [`Norm`] by name; ends with `apply()`.
     #[must_use = "nothing runs before `apply()`"]
     struct NormWith<Argument0>(Argument0);
-    impl Norm {
-        /// Starts a call with arguments by name, in any order; ends with `apply()`.
-        #[inline]
-        fn with() -> NormWith<__autograd::Required> {
-            NormWith(__autograd::Required)
-        }
-    }
     #[allow(deprecated)]
     impl<Argument0> NormWith<Argument0> {
         ///The argument `x`.

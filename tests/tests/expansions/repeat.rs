@@ -33,6 +33,8 @@ impl<T: Float, const N: usize> Repeat<T, N> {
 const _: () = {
     #[allow(unused_imports)]
     use ::autograd_core::private as __autograd;
+    #[allow(unused_imports)]
+    use __autograd::Unknown as _;
     /// Names this op among all layers; keeps its private types private.
     struct RepeatKey;
     #[automatically_derived]
@@ -48,8 +50,6 @@ const _: () = {
             context: &__autograd::BackwardContext<'_, Self>,
         ) {
             __autograd::float_tensor::<Tensor<T>>();
-            #[allow(unused_imports)]
-            use __autograd::Unknown as _;
             let gradient0 = __autograd::Known::<[Tensor<T>; N]>::new()
                 .gradient(raw, 0usize);
             let returned = Self::backward(context, gradient0.lend());
@@ -72,8 +72,6 @@ const _: () = {
 If a context call was against its rules, or an input against the op's.*/
         #[track_caller]
         fn try_apply(xs: &[Tensor<T>]) -> __autograd::Result<[Tensor<T>; N]> {
-            #[allow(unused_imports)]
-            use __autograd::Unknown as _;
             let inputs: &[&dyn __autograd::TensorInput] = &[
                 __autograd::Known::<Tensor<T>>::new().input(&xs),
             ];
@@ -100,6 +98,11 @@ If a context call was against its rules, or an input against the op's.*/
             __autograd::Known::<[Tensor<T>; N]>::new()
                 .finish(&mut context.state, returned)
         }
+        /// Starts a call with arguments by name, in any order; ends with `apply()`.
+        #[inline]
+        fn with() -> RepeatWith<T, N, __autograd::Required> {
+            RepeatWith(__autograd::Required, ::core::marker::PhantomData)
+        }
     }
     mod RepeatArguments {
         pub struct xs {}
@@ -110,13 +113,6 @@ If a context call was against its rules, or an input against the op's.*/
         Argument0,
         ::core::marker::PhantomData<fn() -> (*const T,)>,
     );
-    impl<T: Float, const N: usize> Repeat<T, N> {
-        /// Starts a call with arguments by name, in any order; ends with `apply()`.
-        #[inline]
-        fn with() -> RepeatWith<T, N, __autograd::Required> {
-            RepeatWith(__autograd::Required, ::core::marker::PhantomData)
-        }
-    }
     #[allow(deprecated)]
     impl<T: Float, const N: usize, Argument0> RepeatWith<T, N, Argument0> {
         ///The argument `xs`.

@@ -19,6 +19,8 @@ struct Scale;
 const _: () = {
     #[allow(unused_imports)]
     use ::autograd_core::private as __autograd;
+    #[allow(unused_imports)]
+    use __autograd::Unknown as _;
     /// Names this op among all layers; keeps its private types private.
     struct ScaleKey;
     /// What backward returns, by the names of the inputs.
@@ -73,8 +75,6 @@ const _: () = {
                 use __autograd::{HoldsNoTensor as _, HoldsTensorFurther as _};
                 __autograd::attrs(__autograd::Probe::<f64>::new().__holds_tensor());
             }
-            #[allow(unused_imports)]
-            use __autograd::Unknown as _;
             let gradient0 = __autograd::Known::<Tensor<f64>>::new()
                 .gradient(raw, 0usize);
             let returned = Self::backward(context, gradient0.lend());
@@ -114,8 +114,6 @@ If a context call was against its rules, or an input against the op's.*/
                 use __autograd::{HoldsNoTensor as _, HoldsTensorFurther as _};
                 __autograd::plain(__autograd::Probe::of(&by).__holds_tensor());
             }
-            #[allow(unused_imports)]
-            use __autograd::Unknown as _;
             let inputs: &[&dyn __autograd::TensorInput] = &[
                 __autograd::Known::<Tensor<f64>>::new().input(&x),
                 __autograd::Known::<Tensor<f64>>::new().input(&w),
@@ -165,22 +163,6 @@ If a context call was against its rules, or an input against the op's.*/
                 },
             )
         }
-    }
-    mod ScaleArguments {
-        pub struct x {}
-        pub struct w {}
-        pub struct at {}
-        pub struct by {}
-    }
-    ///Arguments of [`Scale`] by name; ends with `apply()`.
-    #[must_use = "nothing runs before `apply()`"]
-    struct ScaleWith<Argument0, Argument1, Argument2, Argument3>(
-        Argument0,
-        Argument1,
-        Argument2,
-        Argument3,
-    );
-    impl Scale {
         /// Starts a call with arguments by name, in any order; ends with `apply()`.
         #[inline]
         fn with() -> ScaleWith<
@@ -197,6 +179,20 @@ If a context call was against its rules, or an input against the op's.*/
             )
         }
     }
+    mod ScaleArguments {
+        pub struct x {}
+        pub struct w {}
+        pub struct at {}
+        pub struct by {}
+    }
+    ///Arguments of [`Scale`] by name; ends with `apply()`.
+    #[must_use = "nothing runs before `apply()`"]
+    struct ScaleWith<Argument0, Argument1, Argument2, Argument3>(
+        Argument0,
+        Argument1,
+        Argument2,
+        Argument3,
+    );
     #[allow(deprecated)]
     impl<
         Argument0,

@@ -31,6 +31,8 @@ impl Tanh {
 const _: () = {
     #[allow(unused_imports)]
     use ::autograd_core::private as __autograd;
+    #[allow(unused_imports)]
+    use __autograd::Unknown as _;
     /// Names this op among all layers; keeps its private types private.
     struct TanhKey;
     #[automatically_derived]
@@ -46,8 +48,6 @@ const _: () = {
             context: &__autograd::BackwardContext<'_, Self>,
         ) {
             __autograd::float_tensor::<Tensor<f64>>();
-            #[allow(unused_imports)]
-            use __autograd::Unknown as _;
             let gradient0 = __autograd::Known::<Tensor<f64>>::new()
                 .gradient(raw, 0usize);
             let returned = Self::backward(context, gradient0.lend());
@@ -70,8 +70,6 @@ const _: () = {
 If a context call was against its rules, or an input against the op's.*/
         #[track_caller]
         pub fn try_apply(x: &Tensor<f64>) -> __autograd::Result<Tensor<f64>> {
-            #[allow(unused_imports)]
-            use __autograd::Unknown as _;
             let inputs: &[&dyn __autograd::TensorInput] = &[
                 __autograd::Known::<Tensor<f64>>::new().input(&x),
             ];
@@ -97,6 +95,11 @@ If a context call was against its rules, or an input against the op's.*/
             let returned = Self::forward(&mut context, x);
             __autograd::Known::<Tensor<f64>>::new().finish(&mut context.state, returned)
         }
+        /// Starts a call with arguments by name, in any order; ends with `apply()`.
+        #[inline]
+        pub fn with() -> TanhWith<__autograd::Required> {
+            TanhWith(__autograd::Required)
+        }
     }
     mod TanhArguments {
         pub struct x {}
@@ -104,13 +107,6 @@ If a context call was against its rules, or an input against the op's.*/
     ///Arguments of [`Tanh`] by name; ends with `apply()`.
     #[must_use = "nothing runs before `apply()`"]
     pub struct TanhWith<Argument0>(Argument0);
-    impl Tanh {
-        /// Starts a call with arguments by name, in any order; ends with `apply()`.
-        #[inline]
-        pub fn with() -> TanhWith<__autograd::Required> {
-            TanhWith(__autograd::Required)
-        }
-    }
     #[allow(deprecated)]
     impl<Argument0> TanhWith<Argument0> {
         ///The argument `x`.

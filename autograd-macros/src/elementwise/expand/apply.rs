@@ -5,6 +5,7 @@ use quote::{ToTokens, format_ident, quote};
 use syn::{Attribute, Type};
 
 use super::{Expansion, Given, field, is};
+use crate::builder::ByName;
 use crate::elementwise::model::{Forward, Kind};
 use crate::expand::{Mode, private_name};
 use crate::model::Layer;
@@ -288,6 +289,11 @@ impl Expansion<'_> {
     pub(super) fn builder(&self, layer: &Layer) -> TokenStream {
         let mode = if self.valid { Mode::Full } else { Mode::Fallback(TokenStream::new()) };
         let (args, private) = (&self.args.common, private_name());
-        crate::builder::expand(&crate::expand::Expansion { layer, args, private, mode })
+        let expansion = crate::expand::Expansion { layer, args, private, mode };
+        let Some(ByName { with, builder }) = crate::builder::expand(&expansion) else {
+            return TokenStream::new();
+        };
+        let op = &layer.self_ty;
+        quote!(impl #op { #with } #builder)
     }
 }
