@@ -5,7 +5,8 @@ use quote::quote;
 
 use crate::errors::Errors;
 use crate::expand::{Expansion, Mode};
-use crate::{args, check, check_arg, elementwise, expand, fallback, parse, twin, warn};
+use crate::library::Private;
+use crate::{args, check, check_arg, elementwise, fallback, parse, twin, warn};
 
 /// What becomes of a block.
 pub(crate) fn layer(arguments: TokenStream, block: TokenStream) -> TokenStream {
@@ -33,7 +34,7 @@ pub(crate) fn layer(arguments: TokenStream, block: TokenStream) -> TokenStream {
     }
     let told = errors.into_tokens();
     let warnings = warn::warnings(&layer, &args);
-    let private = expand::private_name();
+    let private = Private::imported();
     let mode = Mode::Full;
     let expansion = Expansion { layer: &layer, args: &args, private, mode }.tokens();
     let tests = check_arg::layer_tests(&layer, &args);

@@ -11,8 +11,8 @@ use crate::check_forward::not_floats;
 use crate::context_habits::{self, TOGETHER};
 use crate::context_use::find_call;
 use crate::errors::Errors;
-use crate::expand::{Expansion, Mode, concrete, phantom, respanned, whole_span};
-use crate::library::private_path;
+use crate::expand::{Expansion, Mode, concrete, phantom, whole_span};
+use crate::library::{Private, private_path};
 use crate::model::{Form, Forward, Layer, Returns, bare, is_named, plain_name};
 use crate::parse::{CONTEXTS, pattern_name};
 
@@ -23,7 +23,7 @@ pub(crate) fn of_layer(layer: &mut Layer, args: &Args, errors: &Errors) -> Token
         true => quote!(::core::unimplemented!("this op did not compile")),
         false => errors.expression(),
     };
-    let (private, mode) = (private_path(args.krate.as_ref()), Mode::Fallback(told));
+    let (private, mode) = (Private::Path(private_path(args.krate.as_ref())), Mode::Fallback(told));
     for (parameter, _) in not_floats(layer) {
         let bounded = layer.generics.type_params_mut().find(|param| param.ident == parameter);
         if let Some(parameter) = bounded {
@@ -218,7 +218,7 @@ pub(crate) fn repair(
         };
         if told || CONTEXTS.iter().any(|name| is_named(inner, name)) {
             let span = whole_span(&param.ty);
-            let p = respanned(expansion.private.clone(), span);
+            let p = expansion.private_at(span);
             let lifetime = match bare(&param.ty) {
                 syn::Type::Reference(reference) => reference.lifetime.clone(),
                 _ => None,
@@ -412,7 +412,7 @@ fn completed_grads(expansion: &Expansion<'_>, body: &Group) -> Group {
     let fields: Vec<Ident> = inputs.iter().map(|(param, _)| param.ident.clone()).collect();
     let literals = crate::grads::literals(body.stream());
     let fill = |ident: &Ident, span: Span| {
-        let p = respanned(expansion.private.clone(), span);
+        let p = expansion.private_at(span);
         // Where another place gives it, its type is the one that stands there.
         let elsewhere =
             literals.len() > 1 && literals.iter().any(|literal| literal.fields.contains(ident));
@@ -451,7 +451,7 @@ fn repair_reads(
     let guess = layer.outputs().first().filter(|_| !layer.broken.is_empty()).map(|output| output.2);
     let declared = |name: &Ident, _: &Group| match guess {
         Some(tensor) if name == "saved_tensor" => {
-            let p = respanned(expansion.private.clone(), name.span());
+            let p = expansion.private_at(name.span());
             quote_spanned!(name.span()=> #p::stand_in::<&'static #tensor>())
         }
         _ => told.clone(),

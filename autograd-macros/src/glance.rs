@@ -120,7 +120,8 @@ mod tests {
 
     #[test]
     fn calls_on_a_context_are_seen_whatever_stands_between() {
-        let block = glance("fn f(ctx: &mut C) { let y = ctx . attrs (); ctx.save::<T>(&ctx_y, x); }");
+        let block =
+            glance("fn f(ctx: &mut C) { let y = ctx . attrs (); ctx.save::<T>(&ctx_y, x); }");
         let uses = block.uses(&ctx());
         assert!(!uses.otherwise);
         assert!(uses.may_call("attrs") && uses.may_call("save") && !uses.may_call("ctx_y"));
@@ -129,7 +130,9 @@ mod tests {
 
     #[test]
     fn any_other_use_is_seen() {
-        for body in ["f(ctx)", "f(& mut ctx)", "ctx.saved", "ctx", "let a = ctx . b + 1;", "m!(ctx)"] {
+        for body in
+            ["f(ctx)", "f(& mut ctx)", "ctx.saved", "ctx", "let a = ctx . b + 1;", "m!(ctx)"]
+        {
             assert!(glance(&format!("{{ {body} }}")).uses(&ctx()).otherwise, "{body}");
         }
         assert!(!glance("{ ctx1.b; my_ctx; r#ctx }").uses(&ctx()).otherwise);

@@ -6,17 +6,49 @@ use std::time::SystemTime;
 use std::{env, fs};
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::quote;
+use quote::{ToTokens, quote};
 
-use crate::expand::{first_span, private_name, respanned};
+use crate::expand::{first_span, respanned};
 
 const PACKAGE: &str = "autograd-core";
 
+/// What an expansion calls the library's insides.
+#[derive(Clone)]
+pub(crate) enum Private {
+    /// By a name that it imports. Not a stream: each that is put into another one is a call of the
+    /// compiler.
+    Name(Ident),
+    Path(TokenStream),
+}
+
+impl Private {
+    pub(crate) fn imported() -> Self {
+        Self::Name(Ident::new("__autograd", Span::call_site()))
+    }
+
+    /// Placed where an error is to be shown.
+    pub(crate) fn at(&self, span: Span) -> Self {
+        match self {
+            Self::Name(name) => Self::Name(Ident::new(&name.to_string(), span)),
+            Self::Path(path) => Self::Path(respanned(path.clone(), span)),
+        }
+    }
+}
+
+impl ToTokens for Private {
+    fn to_tokens(&self, tokens: &mut TokenStream) {
+        match self {
+            Self::Name(name) => name.to_tokens(tokens),
+            Self::Path(path) => path.to_tokens(tokens),
+        }
+    }
+}
+
 /// One name for what expansions call: a wrong path is told once, where it stands.
 pub(crate) fn import(said: Option<&syn::Path>) -> TokenStream {
-    let (path, mut name) = (private_path(said), private_name());
+    let (path, mut name) = (private_path(said), Private::imported());
     if let Some(last) = said.and_then(|said| said.segments.last()) {
-        name = respanned(name, last.ident.span());
+        name = name.at(last.ident.span());
     }
     let uses = match said {
         Some(said) => Ident::new("use", first_span(said)),

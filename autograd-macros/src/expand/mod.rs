@@ -12,7 +12,7 @@ use crate::args::Args;
 use crate::builder;
 use crate::check::{is_bare_gradient, unsaveable};
 use crate::context_use::escapes;
-use crate::library::import;
+use crate::library::{Private, import};
 use crate::model::{
     Form, Function, Item, Layer, Returns, bare, local, mentions, parameter_name, plain_name,
 };
@@ -24,8 +24,8 @@ use tokens::{is_cfg, is_expect, located, survives, undocumented};
 pub(crate) use apply::{TRY_DOC, default_of, output_type};
 pub(crate) use pull::concrete;
 pub(crate) use tokens::{
-    PRIVATE, anonymous, at, first_span, here, output_span, phantom, private_name, replace_ident, respanned,
-    turbofish, whole_span,
+    anonymous, at, first_span, here, output_span, phantom, replace_ident, respanned, turbofish,
+    whole_span,
 };
 
 /// Whether the block passed its checks.
@@ -41,7 +41,7 @@ pub(crate) enum Mode {
 pub(crate) struct Expansion<'a> {
     pub(crate) layer: &'a Layer,
     pub(crate) args: &'a Args,
-    pub(crate) private: TokenStream,
+    pub(crate) private: Private,
     pub(crate) mode: Mode,
 }
 
@@ -96,11 +96,8 @@ impl Expansion<'_> {
     }
 
     /// The path of what expansions call, placed where an error is to be shown.
-    pub(crate) fn private_at(&self, span: Span) -> TokenStream {
-        match self.mode {
-            Mode::Full => Ident::new(PRIVATE, span).into_token_stream(),
-            Mode::Fallback(_) => respanned(self.private.clone(), span),
-        }
+    pub(crate) fn private_at(&self, span: Span) -> Private {
+        self.private.at(span)
     }
 
     /// What finds the bounds of a type, or none where it is no tensor or no output.

@@ -1,15 +1,8 @@
 //! Tokens, where they are shown, and what is made of generics and attributes.
 
-use proc_macro2::{Ident, Span, TokenStream, TokenTree};
-use quote::{ToTokens, quote};
+use proc_macro2::{Delimiter, Group, Ident, Punct, Spacing, Span, TokenStream, TokenTree};
+use quote::{ToTokens, TokenStreamExt, quote};
 use syn::{Attribute, GenericParam, Generics, ReturnType};
-
-/// What expansions call the library's insides.
-pub(crate) const PRIVATE: &str = "__autograd";
-
-pub(crate) fn private_name() -> TokenStream {
-    Ident::new(PRIVATE, Span::call_site()).into_token_stream()
-}
 
 /// The macro's own names at a place of the user's.
 pub(crate) fn here(place: Span) -> Span {
@@ -51,7 +44,7 @@ pub(crate) fn replace_ident(tokens: TokenStream, name: &str, with: &TokenStream)
             TokenTree::Ident(ident) if ident == name => with.clone(),
             TokenTree::Group(group) => {
                 let inner = replace_ident(group.stream(), name, with);
-                let mut new = proc_macro2::Group::new(group.delimiter(), inner);
+                let mut new = Group::new(group.delimiter(), inner);
                 new.set_span(group.span());
                 TokenTree::Group(new).into()
             }
@@ -74,8 +67,7 @@ pub(crate) fn anonymous(ty: &impl ToTokens) -> TokenStream {
                 }
             }
             TokenTree::Group(group) => {
-                let mut new =
-                    proc_macro2::Group::new(group.delimiter(), anonymous(&group.stream()));
+                let mut new = Group::new(group.delimiter(), anonymous(&group.stream()));
                 new.set_span(group.span());
                 tokens.extend([TokenTree::Group(new)]);
             }
@@ -115,10 +107,21 @@ pub(crate) fn phantom(generics: &Generics) -> TokenStream {
     quote!(fn() -> (#(#parts,)*))
 }
 
+/// A doc comment.
+pub(super) struct Doc(&'static str);
+
+impl ToTokens for Doc {
+    fn to_tokens(&self, tokens: &mut TokenStream) {
+        let text = self.0;
+        tokens.append(Punct::new('#', Spacing::Alone));
+        tokens.append(Group::new(Delimiter::Bracket, quote!(doc = #text)));
+    }
+}
+
 /// A doc comment where the user wrote none.
-pub(super) fn undocumented(attrs: &[Attribute], doc: &str) -> Option<TokenStream> {
+pub(super) fn undocumented(attrs: &[Attribute], doc: &'static str) -> Option<Doc> {
     let documented = attrs.iter().any(|attr| attr.path().is_ident("doc"));
-    (!documented).then(|| quote!(#[doc = #doc]))
+    (!documented).then_some(Doc(doc))
 }
 
 pub(super) fn is_cfg(attr: &Attribute) -> bool {

@@ -7,13 +7,14 @@ use syn::{Attribute, Type};
 use super::{Expansion, Given, field, is};
 use crate::builder::ByName;
 use crate::elementwise::model::{Forward, Kind};
-use crate::expand::{Mode, private_name};
+use crate::expand::Mode;
+use crate::library::Private;
 use crate::model::Layer;
 
 impl Expansion<'_> {
     /// The inputs of `apply`, with the parameters of the function.
     pub(super) fn signature(&self, forward: &Forward) -> (TokenStream, Vec<TokenStream>) {
-        let p = private_name();
+        let p = Private::imported();
         // Nothing would tell what `T` is.
         let known = forward.of(Kind::Real).next().is_some();
         let mut generics = match known {
@@ -42,7 +43,7 @@ impl Expansion<'_> {
     }
 
     pub(super) fn output(&self, forward: &Forward) -> TokenStream {
-        let p = private_name();
+        let p = Private::imported();
         let element = match forward.of(Kind::Real).next() {
             Some(_) => quote!(T),
             None => quote!(::core::primitive::f64),
@@ -56,7 +57,7 @@ impl Expansion<'_> {
 
     /// `apply`, `try_apply` and `check_backward`.
     pub(super) fn apply(&self, forward: &Forward) -> TokenStream {
-        let p = private_name();
+        let p = Private::imported();
         let (op, vis) = (&self.op.name, self.vis());
         let survives = |attr: &&Attribute| is(attr, &["doc", "must_use", "deprecated"]);
         let attrs: Vec<_> = forward.function.attrs.iter().filter(survives).collect();
@@ -97,7 +98,7 @@ impl Expansion<'_> {
 
     /// The op with its plain parameters: its type and its value.
     pub(super) fn pair(&self, forward: &Forward) -> (TokenStream, TokenStream) {
-        let p = private_name();
+        let p = Private::imported();
         let fields: Vec<_> = forward
             .of(Kind::Plain)
             .map(|param| {
@@ -135,7 +136,7 @@ impl Expansion<'_> {
     }
 
     pub(super) fn try_apply_body(&self, forward: &Forward) -> TokenStream {
-        let p = private_name();
+        let p = Private::imported();
         let (pair_type, pair) = self.pair(forward);
         let reals: Vec<_> = forward.of(Kind::Real).map(|param| &param.ident).collect();
         let masks = forward.of(Kind::Mask).map(|param| {
@@ -198,7 +199,7 @@ impl Expansion<'_> {
         if !self.valid {
             return None;
         }
-        let p = private_name();
+        let p = Private::imported();
         let vis = self.vis();
         let params = forward.of(Kind::Plain).map(|param| {
             let (ident, ty) = (&param.ident, &param.ty);
@@ -261,7 +262,7 @@ impl Expansion<'_> {
 
     /// Arguments by name: the builder of an op with the same inputs as tensors.
     pub(super) fn with(&self, forward: &Forward) -> TokenStream {
-        let p = private_name();
+        let p = Private::imported();
         let (generics, params) = self.signature(forward);
         let params = params.into_iter().zip(&forward.params).map(|(tokens, param)| {
             let default = param.default.as_ref().map(|default| quote!(#[default(#default)]));
@@ -288,7 +289,7 @@ impl Expansion<'_> {
 
     pub(super) fn builder(&self, layer: &Layer) -> TokenStream {
         let mode = if self.valid { Mode::Full } else { Mode::Fallback(TokenStream::new()) };
-        let (args, private) = (&self.args.common, private_name());
+        let (args, private) = (&self.args.common, Private::imported());
         let expansion = crate::expand::Expansion { layer, args, private, mode };
         let Some(ByName { with, builder }) = crate::builder::expand(&expansion) else {
             return TokenStream::new();
