@@ -78,6 +78,11 @@ pub trait Storable:
     const PADS: bool;
     /// Free buffers of this element type.
     fn pool() -> &'static Pool<Self>;
+    /// A buffer with room for so many elements, and any content. This and the next would be compiled
+    /// in every crate that makes or drops a tensor if they were generic.
+    fn any_buffer(len: usize) -> Vec<Self>;
+    /// Takes a buffer back.
+    fn give_back(buffer: Vec<Self>);
     /// Free buffers of this element type that this thread keeps.
     fn near() -> &'static LocalKey<Near<Self>>;
     /// Runs a closure on a buffer of this thread, of any content.
@@ -96,6 +101,12 @@ macro_rules! storable {
             fn pool() -> &'static Pool<Self> {
                 static POOL: Pool<$t> = Pool::new();
                 &POOL
+            }
+            fn any_buffer(len: usize) -> Vec<Self> {
+                Self::pool().any(len)
+            }
+            fn give_back(buffer: Vec<Self>) {
+                Self::pool().give(buffer);
             }
             fn near() -> &'static LocalKey<Near<Self>> {
                 thread_local! {

@@ -65,20 +65,20 @@ impl<T: Storable> Pool<T> {
 
     /// An empty vector with room for `len` elements.
     pub(crate) fn take(&self, len: usize) -> Vec<T> {
-        let mut vec = self.any(len);
+        let mut vec = T::any_buffer(len);
         vec.clear();
         vec
     }
 
     /// A vector of `len` elements of any content, to be written over.
     pub(crate) fn take_filled(&self, len: usize) -> Vec<T> {
-        let mut vec = self.any(len);
+        let mut vec = T::any_buffer(len);
         vec.resize(len, T::ZERO);
         vec
     }
 
     /// A vector with room for `len` elements, and any content.
-    fn any(&self, len: usize) -> Vec<T> {
+    pub(super) fn any(&self, len: usize) -> Vec<T> {
         // A thread that ends has none any more.
         if is_near::<T>(len)
             && let Ok(Some(vec)) = T::near().try_with(|near| near.take(len))

@@ -14,7 +14,7 @@ pub(crate) struct Buffer<T: Storable>(Vec<T>);
 
 impl<T: Storable> Drop for Buffer<T> {
     fn drop(&mut self) {
-        T::pool().give(std::mem::take(&mut self.0));
+        T::give_back(std::mem::take(&mut self.0));
     }
 }
 

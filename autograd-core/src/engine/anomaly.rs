@@ -157,7 +157,7 @@ impl State {
 }
 
 fn range(tensor: &AnyTensor) -> Option<Range> {
-    for_any!(tensor, t => Range::of(&t.read()))
+    for_any!(tensor, t => Range::of(&*t.read()))
 }
 
 /// Looks at what the rule of a node made of the gradients of its outputs.

@@ -1,7 +1,10 @@
 //! Where element types are erased: edges, gradients on their way, saved tensors of layers.
 
+use std::fmt::{self, Formatter};
+
 use triomphe::Arc;
 
+use super::node::{Absent, NodeRef};
 use super::spare::Spare;
 use super::tensor::{Inner, Tensor};
 use crate::array::{DType, Storable};
@@ -17,7 +20,11 @@ mod sealed {
     label = "not an element type",
     note = "element types are f32, f64, i32, i64, u8 and bool"
 )]
-#[allow(private_bounds, reason = "how an element is printed is no part of the public interface")]
+#[allow(
+    private_bounds,
+    private_interfaces,
+    reason = "how an element is printed and recorded is no part of the public interface"
+)]
 pub trait Element: Storable + Printable + sealed::Sealed {
     #[doc(hidden)]
     fn wrap(tensor: Tensor<Self>) -> AnyTensor;
@@ -31,6 +38,17 @@ pub trait Element: Storable + Printable + sealed::Sealed {
     fn take_spare() -> Option<Arc<Inner<Self>>>;
     #[doc(hidden)]
     fn release(inner: Arc<Inner<Self>>);
+
+    // In a release build each crate compiles for itself the generic functions that it reaches.
+    // These are compiled here, and what only they reach is too.
+    #[doc(hidden)]
+    fn attach(tensor: &mut Tensor<Self>, node: NodeRef, slot: u32);
+    #[doc(hidden)]
+    fn alias(tensor: &Tensor<Self>) -> Tensor<Self>;
+    #[doc(hidden)]
+    fn absent(tensor: &Tensor<Self>) -> Absent;
+    #[doc(hidden)]
+    fn show(tensor: &Tensor<Self>, f: &mut Formatter<'_>) -> fmt::Result;
 }
 
 macro_rules! any_tensor {
@@ -49,6 +67,7 @@ macro_rules! any_tensor {
 
             impl sealed::Sealed for $t {}
 
+            #[allow(private_interfaces, reason = "nodes are no part of the public interface")]
             impl Element for $t {
                 fn wrap(tensor: Tensor<Self>) -> AnyTensor {
                     AnyTensor::$variant(tensor)
@@ -79,6 +98,18 @@ macro_rules! any_tensor {
                     if Spare::empties(&mut inner) {
                         let _ = $spares.try_with(|spares| Spare::give(spares, inner));
                     }
+                }
+                fn attach(tensor: &mut Tensor<Self>, node: NodeRef, slot: u32) {
+                    tensor.attach_here(node, slot);
+                }
+                fn alias(tensor: &Tensor<Self>) -> Tensor<Self> {
+                    tensor.alias_here()
+                }
+                fn absent(tensor: &Tensor<Self>) -> Absent {
+                    tensor.absent_here()
+                }
+                fn show(tensor: &Tensor<Self>, f: &mut Formatter<'_>) -> fmt::Result {
+                    tensor.show_here(f)
                 }
             }
         )*
@@ -175,14 +206,14 @@ impl<T: Element> From<Tensor<T>> for AnyTensor {
     }
 }
 
-impl std::fmt::Debug for AnyTensor {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for_any!(self, t => std::fmt::Debug::fmt(t, f))
+impl fmt::Debug for AnyTensor {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for_any!(self, t => fmt::Debug::fmt(t, f))
     }
 }
 
-impl std::fmt::Display for AnyTensor {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for_any!(self, t => std::fmt::Display::fmt(t, f))
+impl fmt::Display for AnyTensor {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for_any!(self, t => fmt::Display::fmt(t, f))
     }
 }

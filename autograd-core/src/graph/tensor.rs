@@ -209,7 +209,13 @@ impl<T: Element> Tensor<T> {
     }
 
     /// Makes this handle the output `slot` of a node; other handles keep what they are.
+    #[inline]
     pub(crate) fn attach(&mut self, node: NodeRef, slot: u32) {
+        T::attach(self, node, slot);
+    }
+
+    #[inline]
+    pub(super) fn attach_here(&mut self, node: NodeRef, slot: u32) {
         if watch::is_on() {
             watch::made(&node, slot, &self.read());
         }
@@ -226,7 +232,13 @@ impl<T: Element> Tensor<T> {
 
     /// The same value as a tensor of its own, outside the graph; later changes in place do not
     /// reach it.
+    #[inline]
     pub(crate) fn alias(&self) -> Self {
+        T::alias(self)
+    }
+
+    #[inline]
+    pub(super) fn alias_here(&self) -> Self {
         let alias = self.small_copy().unwrap_or_else(|| Self::new(self.read().into_owned()));
         alias.with_lost(self.lost())
     }
@@ -515,7 +527,13 @@ impl<T: Element> Tensor<T> {
     }
 
     /// Where the gradient of an input goes that wants none: nowhere.
+    #[inline]
     pub(crate) fn absent(&self) -> Absent {
+        T::absent(self)
+    }
+
+    #[inline]
+    pub(super) fn absent_here(&self) -> Absent {
         let seen = if watch::is_on() { watch::constant(&self.read()) } else { 0 };
         Absent { lost: self.lost(), seen }
     }
@@ -661,12 +679,19 @@ pub(crate) fn op_node<T: Element, U: Element, S: Keeps + 'static, E: EdgeList + 
     NodeRef::record_at(level, OpNode { name, edges, state: State::new(state), pull }, location)
 }
 
-impl<T: Element> fmt::Display for Tensor<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl<T: Element> Tensor<T> {
+    #[inline]
+    pub(super) fn show_here(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let value = self.read();
         let value = value.contiguous();
         let data = value.as_slice().unwrap_or(&[]);
         crate::print::render_tensor(f, self.shape(), T::DTYPE.name(), self.stop_gradient(), data)
+    }
+}
+
+impl<T: Element> fmt::Display for Tensor<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        T::show(self, f)
     }
 }
 

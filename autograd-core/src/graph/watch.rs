@@ -11,7 +11,7 @@ use super::any::{AnyTensor, Element, for_any};
 use super::node::{Node, NodeRef};
 use super::pack::pack_saved;
 use super::shapes;
-use crate::array::Value;
+use crate::array::{DType, Value};
 
 thread_local! {
     /// How many scopes of this thread look on.
@@ -105,9 +105,13 @@ pub(crate) fn is_observed() -> bool {
 }
 
 /// A value became output `slot` of a node.
-#[cold]
 pub(crate) fn made<T: Element>(node: &NodeRef, slot: u32, value: &Value<T>) {
-    shapes::note(node, slot, T::DTYPE, value.shape());
+    made_any(node, slot, (T::DTYPE, value.shape()), value);
+}
+
+#[cold]
+fn made_any(node: &NodeRef, slot: u32, (dtype, shape): (DType, &[usize]), value: &dyn Any) {
+    shapes::note(node, slot, dtype, shape);
     // A range takes a pass over the value.
     if let Some(observer) = OBSERVER.get()
         && let Some(range) = Range::of(value)
@@ -117,8 +121,12 @@ pub(crate) fn made<T: Element>(node: &NodeRef, slot: u32, value: &Value<T>) {
 }
 
 /// The number under which the range of an input without a gradient was shown; 0 if nobody sees it.
-#[cold]
 pub(crate) fn constant<T: Element>(value: &Value<T>) -> u32 {
+    constant_any(value)
+}
+
+#[cold]
+fn constant_any(value: &dyn Any) -> u32 {
     static NUMBERS: AtomicU32 = AtomicU32::new(1);
     let Some(observer) = OBSERVER.get() else { return 0 };
     let Some(range) = Range::of(value) else { return 0 };
@@ -131,7 +139,7 @@ pub(crate) fn constant<T: Element>(value: &Value<T>) -> u32 {
 #[cold]
 pub(crate) fn beside(node: &NodeRef, name: String, input: &AnyTensor) {
     if let Some(observer) = OBSERVER.get()
-        && let Some(range) = for_any!(input, t => Range::of(&t.read()))
+        && let Some(range) = for_any!(input, t => Range::of(&*t.read()))
     {
         observer(Seen::Beside(node, name, range));
     }
@@ -150,9 +158,8 @@ pub(crate) struct Range {
 }
 
 impl Range {
-    /// `None` for elements that are no floats.
-    pub(crate) fn of<T: Element>(value: &Value<T>) -> Option<Self> {
-        let value: &dyn Any = value;
+    /// Of a `Value`; `None` where its elements are no floats.
+    pub(crate) fn of(value: &dyn Any) -> Option<Self> {
         match (value.downcast_ref::<Value<f32>>(), value.downcast_ref::<Value<f64>>()) {
             (Some(value), _) => Some(Self::over(value, f64::from)),
             (_, Some(value)) => Some(Self::over(value, |x| x)),

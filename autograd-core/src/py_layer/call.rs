@@ -145,6 +145,19 @@ impl Content {
         }
     }
 
+    /// Notes a tensor of a differentiable input.
+    pub(super) fn add_input(
+        &mut self,
+        address: *const (),
+        group: u16,
+        edge: Edge,
+        shape: &[usize],
+    ) {
+        self.tensors.add_input(address, group);
+        self.edges.push(edge);
+        self.layout.push_shape(shape);
+    }
+
     /// What forward set beside tensors.
     pub(super) fn attrs(&self) -> &dyn Any {
         match self.attrs.as_deref() {

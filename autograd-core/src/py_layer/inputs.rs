@@ -118,9 +118,7 @@ impl Collector<'_> {
             }
             Task::Address(call, group) => call.tensors.add_input(tensor.address(), *group),
             Task::Edges(call, group) => {
-                call.tensors.add_input(tensor.address(), *group);
-                call.edges.push(tensor.edge());
-                call.layout.push_shape(tensor.shape());
+                call.add_input(tensor.address(), *group, tensor.edge(), tensor.shape());
             }
         }
     }

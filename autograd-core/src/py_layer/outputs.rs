@@ -229,16 +229,19 @@ impl Release<'_> {
     /// An input, a tensor with a graph of its own and one that came before stay as they are: the
     /// output is a new tensor.
     fn one<T: Element>(&mut self, tensor: &mut Tensor<T>) {
-        let address = tensor.address();
-        let own = tensor.stop_gradient()
-            && tensor.producer().is_none()
-            && !self.before.contains(&address)
-            && !self.inputs.iter().any(|input| contains(*input, address));
-        if !own {
+        let known = self.is_known(tensor.address());
+        if known || !tensor.stop_gradient() || tensor.producer().is_some() {
             *tensor = tensor.alias();
         }
         tensor.store_lost(tensor.lost().and(self.lost));
+    }
+
+    /// Whether the tensor with this address is an input or came before.
+    fn is_known(&mut self, address: *const ()) -> bool {
+        let known = self.before.contains(&address)
+            || self.inputs.iter().any(|input| contains(*input, address));
         self.before.push(address);
+        known
     }
 }
 

@@ -178,11 +178,11 @@ impl Pack {
     }
 
     fn tensor<T: Element>(&mut self, tensor: &Tensor<T>) {
-        self.kept.push(Kept::Tensor {
-            version: tensor.version(),
-            tensor: T::wrap(tensor.clone()),
-            role: Role::Other,
-        });
+        self.any(T::wrap(tensor.clone()), tensor.version());
+    }
+
+    fn any(&mut self, tensor: AnyTensor, version: u32) {
+        self.kept.push(Kept::Tensor { version, tensor, role: Role::Other });
     }
 
     fn length(&mut self, length: usize) {
@@ -217,6 +217,11 @@ impl Unpack<'_> {
     }
 
     fn tensor<T: Element>(&mut self) -> Result<Tensor<T>> {
+        Ok(T::unwrap(self.any()?).unwrap_or_else(|| unreachable!("{OUT_OF_STEP}")))
+    }
+
+    /// The next tensor.
+    fn any(&mut self) -> Result<AnyTensor> {
         let Some(Kept::Tensor { tensor, version, role }) = self.entry() else {
             unreachable!("{OUT_OF_STEP}")
         };
@@ -225,7 +230,7 @@ impl Unpack<'_> {
         if matches!(role, Role::Other) && self.at.create_graph {
             self.check_known(&tensor)?;
         }
-        Ok(T::unwrap(tensor).unwrap_or_else(|| unreachable!("{OUT_OF_STEP}")))
+        Ok(tensor)
     }
 
     /// A tensor whose own gradient is known may take part in a recorded backward.
