@@ -153,7 +153,7 @@ pub(crate) fn zip_scalar<T: Storable>(
         Arg::Ref(value) => value.clone(),
     };
     if let Some(data) = x.as_padded_mut_slice() {
-        each_chunk(data, CHUNK, |_, part| f.run_scalar(part, scalar));
+        each_chunk(data, CHUNK, &|_, part| f.run_scalar(part, scalar));
         return x;
     }
     if let Some(element) = x.uniform() {
@@ -172,7 +172,7 @@ pub(crate) fn zip_scalar<T: Storable>(
 
 /// Shows each block of a result and where it starts, on threads where that pays.
 fn each_block<T: Send>(out: &mut [T], run: impl Fn(usize, &mut [T]) + Sync) {
-    each_chunk(out, CHUNK, |chunk, part| {
+    each_chunk(out, CHUNK, &|chunk, part| {
         for (index, block) in part.chunks_mut(BLOCK).enumerate() {
             run(chunk * CHUNK + index * BLOCK, block);
         }
@@ -228,7 +228,7 @@ fn zip_strided<T: Storable>(
     f: &dyn ZipAny<T>,
 ) {
     let strides = b.strides_as(shape);
-    each_chunk(out, CHUNK, |chunk, part| {
+    each_chunk(out, CHUNK, &|chunk, part| {
         let mut at = chunk * CHUNK;
         let (mut a, mut walk) = (Feed::new(a, shape, at), Walk::new(shape, &strides, at));
         for block in part.chunks_mut(BLOCK) {
@@ -295,7 +295,7 @@ fn zip_into<T: Storable>(out: &mut Value<T>, b: &Value<T>, f: &dyn ZipAny<T>) {
         unreachable!("the caller owns the buffer");
     };
     let strides = b.strides_as(&shape);
-    each_chunk(data, CHUNK, |chunk, part| {
+    each_chunk(data, CHUNK, &|chunk, part| {
         let mut walk = Walk::new(&shape, &strides, chunk * CHUNK);
         zip_rows(part, b.raw(), &mut walk, f);
     });

@@ -114,7 +114,7 @@ fn fold_shared<T: Storable, F: Fold<T> + Sync>(data: &[T], fold: F) -> T {
     let mut all = Vec::new();
     branches(data, &mut all);
     let mut done = vec![T::ZERO; all.len()];
-    each_chunk(&mut done, 1, |branch, result| result[0] = fold_slice(all[branch], fold));
+    each_chunk(&mut done, 1, &|branch, result| result[0] = fold_slice(all[branch], fold));
     join(data, &mut done.into_iter(), fold)
 }
 
@@ -184,7 +184,7 @@ fn fold_group<T: Storable, F: Fold<T> + Sync>(
     if inner == 1 {
         return Value::written(shape, |out| {
             let rows = (CHUNK / n.max(1)).max(1);
-            each_chunk(out, rows, |chunk, out| {
+            each_chunk(out, rows, &|chunk, out| {
                 for (i, out) in out.iter_mut().enumerate() {
                     *out = fold_shared(&data[(chunk * rows + i) * n..][..n], fold);
                 }
@@ -194,7 +194,7 @@ fn fold_group<T: Storable, F: Fold<T> + Sync>(
     let mut out = Value::full(shape, fold.start());
     if let Some(out) = out.as_mut_slice() {
         let groups = (CHUNK / (n * inner).max(1)).max(1);
-        each_chunk(out, groups * inner, |chunk, out| {
+        each_chunk(out, groups * inner, &|chunk, out| {
             for (i, out) in out.chunks_exact_mut(inner).enumerate() {
                 let at = (chunk * groups + i) * n * inner;
                 fold_rows_shared(&data[at..at + n * inner], out, fold);
@@ -259,7 +259,7 @@ fn fold_rows_shared<T: Storable, F: Fold<T> + Sync>(rows: &[T], out: &mut [T], f
     }
     let mut places = T::pool().take(all.len() * n);
     places.resize(all.len() * n, fold.start());
-    each_chunk(&mut places, n, |branch, sums| fold_rows(all[branch], sums, fold));
+    each_chunk(&mut places, n, &|branch, sums| fold_rows(all[branch], sums, fold));
     join((rows, most), &mut places, n, fold);
     out.copy_from_slice(&places[..n]);
     T::pool().give(places);

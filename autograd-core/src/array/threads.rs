@@ -97,7 +97,7 @@ pub fn with_num_threads<R>(count: usize, f: impl FnOnce() -> R) -> R {
 }
 
 /// Does `work` of each part, on more threads where what is left after the first one is worth it.
-pub(crate) fn each(parts: usize, work: impl Fn(usize) + Sync) {
+pub(crate) fn each(parts: usize, work: &(dyn Fn(usize) + Sync)) {
     let start = (parts > 2).then(Instant::now);
     for part in 0..parts {
         work(part);
@@ -105,7 +105,7 @@ pub(crate) fn each(parts: usize, work: impl Fn(usize) + Sync) {
         if let (0, Some(start)) = (part, start)
             && worth(start.elapsed() * (parts - 1) as u32)
         {
-            return share(parts - 1, |part| work(part + 1));
+            return share(parts - 1, &|part| work(part + 1));
         }
     }
 }
@@ -137,16 +137,16 @@ fn look(mut done: impl FnMut() -> bool) -> bool {
 pub(crate) fn each_chunk<T: Send>(
     data: &mut [T],
     size: usize,
-    work: impl Fn(usize, &mut [T]) + Sync,
+    work: &(dyn Fn(usize, &mut [T]) + Sync),
 ) {
-    each_chunks([data], size, |chunk, [part]| work(chunk, part));
+    each_chunks([data], size, &|chunk, [part]| work(chunk, part));
 }
 
 /// [`each_chunk`] of several slices of one length.
 pub(crate) fn each_chunks<T: Send, const N: usize>(
     slices: [&mut [T]; N],
     size: usize,
-    work: impl Fn(usize, [&mut [T]; N]) + Sync,
+    work: &(dyn Fn(usize, [&mut [T]; N]) + Sync),
 ) {
     let len = slices[0].len();
     if len <= size {
@@ -158,19 +158,19 @@ pub(crate) fn each_chunks<T: Send, const N: usize>(
     let mut rests = slices.map(|slice| slice.chunks_mut(size));
     let part = |_| Mutex::new(rests.each_mut().map(|rest| rest.next().unwrap_or_default()));
     let parts: Vec<Mutex<[&mut [T]; N]>> = (0..len.div_ceil(size)).map(part).collect();
-    each(parts.len(), |part| {
+    each(parts.len(), &|part| {
         work(part, locked(&parts[part]).each_mut().map(|part| &mut **part));
     });
 }
 
 /// Does `work` of each part on all threads, without asking whether it is worth it. A panic in one
 /// is carried over to the caller when no thread is in `work` any more.
-pub(crate) fn share(parts: usize, work: impl Fn(usize) + Sync) {
+pub(crate) fn share(parts: usize, work: &(dyn Fn(usize) + Sync)) {
     let threads = num_threads().min(parts);
     if threads < 2 {
         return (0..parts).for_each(work);
     }
-    let job = Job::new(parts, threads - 1, &work);
+    let job = Job::new(parts, threads - 1, work);
     POOL.post(&job, threads - 1);
     job.take_parts();
     job.wait();
@@ -380,7 +380,7 @@ mod tests {
     fn sum_of(parts: usize, threads: usize) -> usize {
         let sum = AtomicUsize::new(0);
         with_num_threads(threads, || {
-            share(parts, |part| {
+            share(parts, &|part| {
                 sum.fetch_add(part + 1, Ordering::Relaxed);
             });
         });
@@ -399,7 +399,7 @@ mod tests {
     #[test]
     fn chunks_are_those_of_the_slice() {
         let mut data = vec![0; 1003];
-        with_num_threads(3, || each_chunk(&mut data, 10, |i, part| part.fill(i + 1)));
+        with_num_threads(3, || each_chunk(&mut data, 10, &|i, part| part.fill(i + 1)));
         assert!(data.iter().enumerate().all(|(at, &x)| x == at / 10 + 1));
     }
 
@@ -409,11 +409,11 @@ mod tests {
         let note = || {
             locked(&on).insert(std::thread::current().id());
         };
-        with_num_threads(4, || each(1000, |_| note()));
+        with_num_threads(4, || each(1000, &|_| note()));
         // A thousand notes may take longer than it takes to wake a thread: what counts is below.
         locked(&on).clear();
         with_num_threads(4, || {
-            each(8, |_| {
+            each(8, &|_| {
                 std::thread::sleep(Duration::from_millis(5));
                 note();
             });
@@ -425,7 +425,7 @@ mod tests {
     fn a_panic_is_carried_over_and_the_threads_go_on() {
         for _ in 0..20 {
             let outcome = catch_unwind(|| {
-                with_num_threads(4, || share(100, |part| assert!(part != 50, "part 50")));
+                with_num_threads(4, || share(100, &|part| assert!(part != 50, "part 50")));
             });
             let message = outcome.expect_err("a part panics");
             assert_eq!(message.downcast_ref::<&str>(), Some(&"part 50"));
@@ -441,7 +441,7 @@ mod tests {
                     for _ in 0..50 {
                         let sum = AtomicUsize::new(0);
                         with_num_threads(3, || {
-                            share(10, |_| {
+                            share(10, &|_| {
                                 sum.fetch_add(sum_of(20, 3), Ordering::Relaxed);
                             });
                         });

@@ -89,7 +89,7 @@ pub(crate) fn run_over<T: Storable + Math>(
     if let Some(copy) = inline {
         return run_one(formula, len, before, copy.as_ref(), data);
     }
-    each_chunk(&mut data[..len], CHUNK, |chunk, part| {
+    each_chunk(&mut data[..len], CHUNK, &|chunk, part| {
         let step = block_of(1);
         let mut copy = Vec::with_capacity(step.min(part.len()));
         for (index, block) in part.chunks_mut(step).enumerate() {
@@ -129,7 +129,7 @@ pub(crate) fn run_onto<T: Storable + Math>(
     x: &[T],
     out: &mut [T],
 ) {
-    each_chunk(out, CHUNK, |chunk, part| {
+    each_chunk(out, CHUNK, &|chunk, part| {
         for (index, block) in part.chunks_mut(block_of(1)).enumerate() {
             let start = chunk * CHUNK + index * block_of(1);
             let end = start + block.len();
@@ -274,7 +274,7 @@ impl<T: Storable + Math> Work<'_, T> {
             }
         }
         let lots: Vec<_> = lots.into_iter().map(Mutex::new).collect();
-        each(lots.len(), |part| {
+        each(lots.len(), &|part| {
             let start = part * chunk;
             let mut lot = lots[part].lock().unwrap_or_else(PoisonError::into_inner);
             lot.sums = self.run(start, chunk.min(len - start), &mut lot.outputs);

@@ -431,7 +431,7 @@ impl<T: Element, U: Element, S: Keeps, E: EdgeList> Rule for OpNode<T, U, S, E> 
     }
 
     fn pull(&self, pull: &mut Pull<'_>) -> Result<()> {
-        let kept = self.state.take(pull, S::visit)?.unpack(&pull.at())?;
+        let kept = self.state.take(pull, &S::visit)?.unpack(&pull.at())?;
         let grad = pull.grads[0].take().and_then(U::unwrap);
         let grad = grad.unwrap_or_else(|| unreachable!("a node is visited when its gradient came"));
         let wants = self.edges.wants(|edge| pull.sink.wants(edge));
@@ -445,11 +445,11 @@ impl<T: Element, U: Element, S: Keeps, E: EdgeList> Rule for OpNode<T, U, S, E> 
     }
 
     fn pack(&mut self, packing: &Packing<'_>) {
-        self.state.pack(packing, S::visit);
+        self.state.pack(packing, &S::visit);
     }
 
     fn saved(&self, at: &At<'_>) -> Result<Vec<Option<AnyTensor>>> {
-        self.state.show(at, S::visit)
+        self.state.show(at, &S::visit)
     }
 
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
@@ -458,14 +458,14 @@ impl<T: Element, U: Element, S: Keeps, E: EdgeList> Rule for OpNode<T, U, S, E> 
             let Some(Some((_, shape))) = shapes.and_then(|shapes| shapes.into_iter().next()) else {
                 return Ok(None);
             };
-            let kept = self.state.copied(&push.at(), S::visit)?.unpack(&push.at())?;
+            let kept = self.state.copied(&push.at(), &S::visit)?.unpack(&push.at())?;
             let pushed = S::push(kept, &push.tangents, &shape)?;
             return Ok(pushed.map(|tangent| Slots::from_elem(Some(tangent), 1)));
         }
         if !S::ELEMENTWISE {
             return Ok(None);
         }
-        let kept = self.state.copied(&push.at(), S::visit)?.unpack(&push.at())?;
+        let kept = self.state.copied(&push.at(), &S::visit)?.unpack(&push.at())?;
         let Some(tangent) = push.tangents[0].take().and_then(U::unwrap) else { return Ok(None) };
         let pushed = (self.pull)(kept, tangent, self.edges.wants(|_| true))?;
         Ok(Some(pushed.into_iter().map(|tangent| tangent.map(T::wrap)).collect()))

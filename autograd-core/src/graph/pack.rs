@@ -198,8 +198,12 @@ pub(crate) trait Slot {
 /// What is done at each place; `None` stands for an optional tensor that is absent.
 pub(crate) type Visit<'a> = dyn FnMut(Option<&mut dyn Slot>) -> Result<()> + 'a;
 
-/// What a node keeps until a backward takes it. `visit` shows the places of its tensors, in the
-/// same order each time.
+/// Shows the places of the tensors in a node's state, in the same order each time.
+type Places<'a, S> = dyn Fn(&mut S, &mut Visit<'_>) -> Result<()> + 'a;
+/// The same of a state at hand.
+type Each<'a> = dyn FnMut(&mut Visit<'_>) -> Result<()> + 'a;
+
+/// What a node keeps until a backward takes it.
 pub(crate) struct State<S>(Mutex<Held<S>>);
 
 #[derive(Clone)]
@@ -248,11 +252,7 @@ impl<S: Clone> State<S> {
     /// What is kept, taken or, where the graph is retained, copied; an error where an earlier
     /// backward took it.
     #[inline]
-    pub(crate) fn take(
-        &self,
-        pull: &Pull<'_>,
-        visit: impl Fn(&mut S, &mut Visit<'_>) -> Result<()>,
-    ) -> Result<S> {
+    pub(crate) fn take(&self, pull: &Pull<'_>, visit: &Places<'_, S>) -> Result<S> {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let state = if pull.retain { held.clone() } else { replace(&mut *held, Held::Nothing) };
         drop(held);
@@ -263,30 +263,16 @@ impl<S: Clone> State<S> {
     }
 
     /// Gives the tensors to the hooks in force.
-    pub(crate) fn pack(
-        &mut self,
-        packing: &Packing<'_>,
-        visit: impl Fn(&mut S, &mut Visit<'_>) -> Result<()>,
-    ) {
+    pub(crate) fn pack(&mut self, packing: &Packing<'_>, visit: &Places<'_, S>) {
         let held = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Held::As(mut state) = replace(held, Held::Nothing) {
-            let mut packed = Vec::new();
-            let packing = &mut |slot: Option<&mut dyn Slot>| {
-                packed.extend(slot.map(|slot| packing.pack(&slot.take(), slot.name())));
-                Ok(())
-            };
-            let done = visit(&mut state, packing);
-            debug_assert!(done.is_ok(), "errors of packing are kept in place of the tensor");
+            let packed = packing.all(&mut |slots| visit(&mut state, slots));
             *held = Held::Packed(Box::new((state, packed)));
         }
     }
 
     /// A copy of what is kept; an error where a backward took it.
-    pub(crate) fn copied(
-        &self,
-        at: &At<'_>,
-        visit: impl Fn(&mut S, &mut Visit<'_>) -> Result<()>,
-    ) -> Result<S> {
+    pub(crate) fn copied(&self, at: &At<'_>, visit: &Places<'_, S>) -> Result<S> {
         let held = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         held.restore(at, visit)
     }
@@ -295,43 +281,49 @@ impl<S: Clone> State<S> {
     pub(crate) fn show(
         &self,
         at: &At<'_>,
-        visit: impl Fn(&mut S, &mut Visit<'_>) -> Result<()>,
+        visit: &Places<'_, S>,
     ) -> Result<Vec<Option<AnyTensor>>> {
-        let mut state = self.copied(at, &visit)?;
-        let mut shown = Vec::new();
-        visit(&mut state, &mut |slot| {
-            shown.push(slot.map(|slot| slot.get(at)).transpose()?);
-            Ok(())
-        })?;
-        Ok(shown)
+        let mut state = self.copied(at, visit)?;
+        shown(at, &mut |slots| visit(&mut state, slots))
     }
 }
 
 impl<S> Held<S> {
     #[cold]
-    fn restore(
-        self,
-        at: &At<'_>,
-        visit: impl Fn(&mut S, &mut Visit<'_>) -> Result<()>,
-    ) -> Result<S> {
+    fn restore(self, at: &At<'_>, visit: &Places<'_, S>) -> Result<S> {
         match self {
             Self::As(state) => Ok(state),
             Self::Nothing => Err(Error::GraphFreed { op: at.op, location: at.location }),
             Self::Packed(packed) => {
                 let (mut state, packed) = *packed;
-                let mut packed = packed.into_iter();
-                visit(&mut state, &mut |slot| {
-                    let Some(slot) = slot else { return Ok(()) };
-                    match packed.next() {
-                        Some(packed) => slot.put(packed.unpack(at)?),
-                        None => unreachable!("each place is packed"),
-                    }
-                    Ok(())
-                })?;
+                unpack(packed, at, &mut |slots| visit(&mut state, slots))?;
                 Ok(state)
             }
         }
     }
+}
+
+/// The tensors as backward would get them.
+fn shown(at: &At<'_>, each: &mut Each<'_>) -> Result<Vec<Option<AnyTensor>>> {
+    let mut shown = Vec::new();
+    each(&mut |slot| {
+        shown.push(slot.map(|slot| slot.get(at)).transpose()?);
+        Ok(())
+    })?;
+    Ok(shown)
+}
+
+/// Puts the tensors back.
+fn unpack(packed: Vec<Packed>, at: &At<'_>, each: &mut Each<'_>) -> Result<()> {
+    let mut packed = packed.into_iter();
+    each(&mut |slot| {
+        let Some(slot) = slot else { return Ok(()) };
+        match packed.next() {
+            Some(packed) => slot.put(packed.unpack(at)?),
+            None => unreachable!("each place is packed"),
+        }
+        Ok(())
+    })
 }
 
 /// A saved tensor in the form that a hook gave it.
@@ -347,6 +339,17 @@ struct Packed {
 }
 
 impl Packing<'_> {
+    /// Takes all tensors out.
+    fn all(&self, each: &mut Each<'_>) -> Vec<Packed> {
+        let mut packed = Vec::new();
+        let done = each(&mut |slot| {
+            packed.extend(slot.map(|slot| self.pack(&slot.take(), slot.name())));
+            Ok(())
+        });
+        debug_assert!(done.is_ok(), "errors of packing are kept in place of the tensor");
+        packed
+    }
+
     fn pack(&self, tensor: &AnyTensor, name: String) -> Packed {
         let alone = tensor.alias();
         let unpack = aside(|| (self.hooks.pack)(&alone)).map_err(|error| {

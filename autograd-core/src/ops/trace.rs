@@ -200,24 +200,38 @@ pub(crate) fn op<O: Outputs>(
     caller: Caller,
     run: impl FnOnce() -> O,
 ) -> O {
-    if is_noting() { noted(call(), inputs(), caller, run) } else { run() }
+    // `run` is called at one place: it would be compiled for each.
+    let noted = is_noting().then(|| Noted::start(call(), inputs(), caller));
+    let done = run();
+    if let Some(noted) = noted {
+        noted.end(done.outputs());
+    }
+    done
 }
 
-#[cold]
-fn noted<O: Outputs>(
+/// An op that is noted while it runs.
+struct Noted {
     call: Call,
     inputs: Vec<AnyTensor>,
     caller: Caller,
-    run: impl FnOnce() -> O,
-) -> O {
-    let inside = Within::state(State::Inside);
-    let done = run();
-    drop(inside);
-    let outputs = done.outputs();
-    if !outputs.is_empty() {
-        note(Note { call, inputs, outputs, caller });
+    /// What it is made of is not noted.
+    inside: Within,
+}
+
+impl Noted {
+    #[cold]
+    fn start(call: Call, inputs: Vec<AnyTensor>, caller: Caller) -> Box<Self> {
+        Box::new(Self { call, inputs, caller, inside: Within::state(State::Inside) })
     }
-    done
+
+    #[cold]
+    fn end(self, outputs: Vec<AnyTensor>) {
+        let Self { call, inputs, caller, inside } = self;
+        drop(inside);
+        if !outputs.is_empty() {
+            note(Note { call, inputs, outputs, caller });
+        }
+    }
 }
 
 pub(crate) fn note(note: Note) {

@@ -28,7 +28,7 @@ macro_rules! kernels {
     ($($t:ty)*) => {$(
         impl Kernels for $t {
             fn sgd(parameter: &mut [Self], gradient: &[Self], by: Sgd<Self>) {
-                each_chunk(parameter, CHUNK, |chunk, parameter| {
+                each_chunk(parameter, CHUNK, &|chunk, parameter| {
                     let gradient = part(gradient, chunk, parameter.len());
                     dispatch(SgdPlain { parameter, gradient, by });
                 });
@@ -39,7 +39,7 @@ macro_rules! kernels {
                 buffer: &mut [Self],
                 by: Sgd<Self>,
             ) {
-                each_chunks([parameter, buffer], CHUNK, |chunk, [parameter, buffer]| {
+                each_chunks([parameter, buffer], CHUNK, &|chunk, [parameter, buffer]| {
                     let gradient = part(gradient, chunk, parameter.len());
                     dispatch(SgdMomentum { parameter, gradient, buffer, by });
                 });
@@ -50,26 +50,26 @@ macro_rules! kernels {
                 [mean, square]: [&mut [Self]; 2],
                 by: Adam<Self>,
             ) {
-                each_chunks([parameter, mean, square], CHUNK, |chunk, [parameter, mean, square]| {
+                each_chunks([parameter, mean, square], CHUNK, &|chunk, [parameter, mean, square]| {
                     let gradient = part(gradient, chunk, parameter.len());
                     dispatch(AdamPass { parameter, gradient, moments: [mean, square], by });
                 });
             }
             fn sum_of_squares(data: &[Self]) -> f64 {
                 let mut sums = vec![0.0; data.len().div_ceil(CHUNK)];
-                each_chunk(&mut sums, 1, |chunk, sum| {
+                each_chunk(&mut sums, 1, &|chunk, sum| {
                     let from = chunk * CHUNK;
                     sum[0] = dispatch(SumOfSquares(&data[from..data.len().min(from + CHUNK)]));
                 });
                 sums.iter().sum()
             }
             fn multiply(data: &mut [Self], factor: Self) {
-                each_chunk(data, CHUNK, |_, data| dispatch(Each(data, |x| x * factor)));
+                each_chunk(data, CHUNK, &|_, data| dispatch(Each(data, |x| x * factor)));
             }
             fn limit(data: &mut [Self], limit: Self) {
                 // Written so that NaN stays.
                 let limited = |x| if x > limit { limit } else if x < -limit { -limit } else { x };
-                each_chunk(data, CHUNK, |_, data| dispatch(Each(data, limited)));
+                each_chunk(data, CHUNK, &|_, data| dispatch(Each(data, limited)));
             }
         }
     )*};

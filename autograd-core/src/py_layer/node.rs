@@ -32,7 +32,7 @@ impl Rule for LayerNode {
 
     fn pull(&self, pull: &mut Pull<'_>) -> Result<()> {
         let call = &*self.0;
-        let kept = call.saved.take(pull, visit(call))?;
+        let kept = call.saved.take(pull, &visit(call))?;
         let (op, location, node) = (call.rules.info.name, pull.node.location, pull.node);
         let once = call.rules.info.once_differentiable;
         let create_graph = pull.create_graph && !once;
@@ -68,11 +68,11 @@ impl Rule for LayerNode {
 
     fn pack(&mut self, packing: &Packing<'_>) {
         let visit = visit(&self.0);
-        self.0.saved.pack(packing, visit);
+        self.0.saved.pack(packing, &visit);
     }
 
     fn saved(&self, at: &At<'_>) -> Result<Vec<Option<AnyTensor>>> {
-        self.0.saved.show(at, visit(&self.0))
+        self.0.saved.show(at, &visit(&self.0))
     }
 }
 

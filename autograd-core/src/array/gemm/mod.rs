@@ -109,7 +109,7 @@ pub(crate) fn gemm_plus<T: Vectored + Storable>(
         }
     }
     let parts: Vec<_> = parts.into_iter().map(|c| Mutex::new((c, None))).collect();
-    share(parts.len(), |part| {
+    share(parts.len(), &|part| {
         let mut part_of_c = parts[part].lock().unwrap_or_else(PoisonError::into_inner);
         let (c, done) = &mut *part_of_c;
         let a = Matrix { data: &a.data[part / across * rows * a.rows..], ..a };

@@ -317,7 +317,7 @@ impl<T: Float> Rule for ElementwiseNode<T> {
     }
 
     fn pull(&self, pull: &mut Pull<'_>) -> Result<()> {
-        let kept = self.kept.take(pull, Kept::visit)?;
+        let kept = self.kept.take(pull, &Kept::visit)?;
         let (mut operands, masks) = self.unpack(kept, &pull.at())?;
         // Of the whole pass.
         let shape = match (&self.framed, pull.grads.iter().flatten().next()) {
@@ -341,17 +341,17 @@ impl<T: Float> Rule for ElementwiseNode<T> {
     }
 
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
-        let kept = self.kept.copied(&push.at(), Kept::visit)?;
+        let kept = self.kept.copied(&push.at(), &Kept::visit)?;
         let (operands, masks) = self.unpack(kept, &push.at())?;
         Ok(self.pushed(operands, &masks, push))
     }
 
     fn pack(&mut self, packing: &Packing<'_>) {
-        self.kept.pack(packing, Kept::visit);
+        self.kept.pack(packing, &Kept::visit);
     }
 
     fn saved(&self, at: &At<'_>) -> Result<Vec<Option<AnyTensor>>> {
-        self.kept.show(at, Kept::visit)
+        self.kept.show(at, &Kept::visit)
     }
 }
 

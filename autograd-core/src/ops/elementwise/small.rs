@@ -120,7 +120,7 @@ impl<T: Float, const N: usize> Rule for SmallNode<T, N> {
 
     fn pull(&self, pull: &mut Pull<'_>) -> Result<()> {
         let info = self.op.info();
-        let mut operands = self.kept.take(pull, Kept::visit)?.unpack(info, &pull.at())?;
+        let mut operands = self.kept.take(pull, &Kept::visit)?.unpack(info, &pull.at())?;
         let dy = pull.grads[0].take().and_then(T::unwrap);
         let dy = dy.unwrap_or_else(|| unreachable!("a node is visited when its gradient came"));
         let shape = copied(dy.shape());
@@ -145,17 +145,17 @@ impl<T: Float, const N: usize> Rule for SmallNode<T, N> {
     }
 
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
-        let kept = self.kept.copied(&push.at(), Kept::visit)?;
+        let kept = self.kept.copied(&push.at(), &Kept::visit)?;
         let operands = kept.unpack(self.op.info(), &push.at())?;
         Ok(ElementwiseNode::bare(&self.op, &self.edges).pushed(operands, &[], push))
     }
 
     fn pack(&mut self, packing: &Packing<'_>) {
-        self.kept.pack(packing, Kept::visit);
+        self.kept.pack(packing, &Kept::visit);
     }
 
     fn saved(&self, at: &At<'_>) -> Result<Vec<Option<AnyTensor>>> {
-        self.kept.show(at, Kept::visit)
+        self.kept.show(at, &Kept::visit)
     }
 }
 

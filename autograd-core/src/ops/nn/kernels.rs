@@ -135,7 +135,7 @@ macro_rules! row_kernels {
                 fn call<const FMA: bool>(self, $row: &mut [T]) $body
             }
             let (chunk, block) = (whole_rows(n, CHUNK), whole_rows(n, BLOCK));
-            each_chunk(rows, chunk, |index, rows| {
+            each_chunk(rows, chunk, &|index, rows| {
                 let from = &from[index * chunk..][..rows.len()];
                 for (rows, from) in rows.chunks_mut(block).zip(from.chunks(block)) {
                     rows.copy_from_slice(from);
@@ -156,7 +156,7 @@ macro_rules! row_pair_kernels {
                 fn call<const FMA: bool>(self, $row: &mut [T], $other: &[T]) $body
             }
             let chunk = whole_rows(n, CHUNK);
-            each_chunk(rows, chunk, |index, rows| {
+            each_chunk(rows, chunk, &|index, rows| {
                 dispatch(RowPairs(rows, &others[index * chunk..][..rows.len()], n, Body));
             });
         }
@@ -233,7 +233,7 @@ impl<T: Float> Kernel for LogSumExp<'_, T> {
 fn log_sum_exp<T: Float>(rows: &[T], n: usize) -> Vec<T> {
     let mut out = vec![T::ZERO; rows.len() / n.max(1)];
     let chunk = whole_rows(n, CHUNK);
-    each_chunk(&mut out, chunk / n.max(1), |index, out| {
+    each_chunk(&mut out, chunk / n.max(1), &|index, out| {
         dispatch(LogSumExp(&rows[index * chunk..], n, out));
     });
     out
@@ -258,7 +258,7 @@ impl<T: Float> Kernel for SoftmaxScaled<'_, T> {
 /// `exp(x - sum) * scale`, each row with its own log-sum-exp.
 fn softmax_scaled<T: Float>(rows: &mut [T], sums: &[T], n: usize, scale: T) {
     let chunk = whole_rows(n, CHUNK);
-    each_chunk(rows, chunk, |index, rows| {
+    each_chunk(rows, chunk, &|index, rows| {
         dispatch(SoftmaxScaled(rows, &sums[index * (chunk / n.max(1))..], n, scale));
     });
 }
@@ -278,7 +278,7 @@ impl<T: Float, F: Fn(T) -> T> Kernel for Each<'_, T, F> {
 }
 
 fn each<T: Float>(data: &mut [T], f: impl Fn(T) -> T + Copy + Sync) {
-    each_chunk(data, 4 * CHUNK, |_, data| dispatch(Each(data, f)));
+    each_chunk(data, 4 * CHUNK, &|_, data| dispatch(Each(data, f)));
 }
 
 fn leaky_relu<T: Float>(data: &mut [T], slope: T) {
