@@ -25,6 +25,7 @@ pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
     gradient_types(layer, errors);
     returned_count(layer, errors);
     saved_type(layer, errors);
+    attrs_type(layer, errors);
     check_jvp::check(layer, args, errors);
     // The bodies.
     if !editor::asks() {
@@ -425,9 +426,30 @@ pub(crate) fn unsaveable(ty: &Type) -> Vec<(&Type, String)> {
     }
 }
 
+/// The first reference in `type Attrs` that names no lifetime, with what it borrows.
+pub(crate) fn borrowed(ty: &Type) -> Option<(&Type, &Type)> {
+    match bare(ty) {
+        Type::Reference(reference) if reference.lifetime.is_none() => Some((ty, &reference.elem)),
+        Type::Tuple(tuple) => tuple.elems.iter().find_map(borrowed),
+        Type::Array(array) => borrowed(&array.elem),
+        ty => {
+            let inner = ["Option", "Vec"].into_iter();
+            inner.filter_map(|name| crate::model::argument_of(ty, name)).find_map(borrowed)
+        }
+    }
+}
+
+fn attrs_type(layer: &Layer, errors: &mut Errors) {
+    if let Some((reference, inner)) = layer.state.as_ref().and_then(borrowed) {
+        let message = messages::attrs_reference(&text(inner), &owned(inner));
+        errors.at(reference, message);
+    }
+}
+
 /// How a borrowed type is written by value.
 fn owned(ty: &Type) -> String {
     match bare(ty) {
+        Type::Path(path) if path.path.is_ident("str") => "String".to_owned(),
         Type::Slice(slice) => format!("Vec<{}>", text(&slice.elem)),
         ty => text(ty),
     }

@@ -26,7 +26,10 @@ fn tensor_inputs(layer: &Layer, args: &Args, errors: &mut Errors) {
     let Some(forward) = &layer.forward else { return };
     if forward.inputs().next().is_none() {
         // A tensor in a wrong form has been told already.
-        let hidden = forward.params.iter().any(|param| hidden_tensor(&param.ty).is_some());
+        let hidden = forward
+            .params
+            .iter()
+            .any(|param| hidden_tensor(&param.ty).is_some() || carrier(layer, &param.ty).is_some());
         if !hidden {
             errors.at(&forward.function.sig.ident, messages::no_tensor_input());
         }
@@ -183,24 +186,26 @@ pub(crate) fn not_floats(layer: &Layer) -> Vec<(Ident, TypePath)> {
 /// A type parameter that stands for tensors, like `I: IntoIterator<Item = Tensor<f64>>`.
 fn carried_tensors(layer: &Layer, errors: &mut Errors) {
     let Some(forward) = &layer.forward else { return };
-    let own = &forward.function.sig.generics;
     for param in forward.params.iter().filter(|param| hidden_tensor(&param.ty).is_none()) {
-        for generics in [own, &layer.generics] {
-            let Some(parameter) =
-                generics.type_params().find(|parameter| mentions_type(&param.ty, &parameter.ident))
-            else {
-                continue;
-            };
-            let name = parameter.ident.to_string();
-            let bounds: Vec<_> = bounds_of(generics, &name).collect();
-            if let Some(tensor) = tensor_of_bounds(bounds.iter().copied()) {
-                let found: Vec<_> = bounds.iter().map(text).collect();
-                let found = format!("{name}: {}", found.join(" + "));
-                let shown = plain_name(&param.ident);
-                errors.at(&param.ty, messages::tensor_form(&shown, &found, &text(tensor), None));
-            }
+        if let Some((found, tensor)) = carrier(layer, &param.ty) {
+            let shown = plain_name(&param.ident);
+            errors.at(&param.ty, messages::tensor_form(&shown, &found, &text(tensor), None));
         }
     }
+}
+
+/// The type parameter in a type that stands for tensors, with its bounds, and the tensor.
+fn carrier<'a>(layer: &'a Layer, ty: &Type) -> Option<(String, &'a TypePath)> {
+    let own = &layer.forward.as_ref()?.function.sig.generics;
+    [own, &layer.generics].into_iter().find_map(|generics| {
+        let parameter =
+            generics.type_params().find(|parameter| mentions_type(ty, &parameter.ident))?;
+        let name = parameter.ident.to_string();
+        let bounds: Vec<_> = bounds_of(generics, &name).collect();
+        let tensor = tensor_of_bounds(bounds.iter().copied())?;
+        let found: Vec<_> = bounds.iter().map(text).collect();
+        Some((format!("{name}: {}", found.join(" + ")), tensor))
+    })
 }
 
 /// Whether a value of the type holds one of the parameter: functions only take and return it.

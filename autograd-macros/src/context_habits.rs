@@ -18,6 +18,9 @@ pub(crate) const TOGETHER: [&str; 4] =
 /// The calls that take nothing.
 const READS: [&str; 3] = ["saved_tensor", "attrs", "needs_input_grad"];
 
+/// What a context of another library keeps in a field, and the start of a call's name here.
+const SAVED: &str = "saved";
+
 /// Calls that a context has in other libraries.
 pub(crate) const ELSEWHERE: [&str; 2] = ["mark_dirty", "save_for_forward"];
 
@@ -116,7 +119,8 @@ fn fields(layer: &Layer, errors: &mut Errors) {
         for field in found {
             let name = plain_name(&field);
             if !told.contains(&name) {
-                let near = nearest(&name, &READS);
+                let longer = READS.into_iter().find(|_| !forward && name == SAVED);
+                let near = nearest(&name, &READS).or(longer);
                 errors.at(&field, messages::field_of_context(&name, near, forward));
                 told.push(name);
             }
@@ -148,7 +152,7 @@ pub(crate) fn field<'a>(trees: &'a [TokenTree], context: &Ident) -> Option<&'a I
         [] => {
             let calls = TOGETHER.iter().chain(&READS).chain(["set_materialize_grads"].iter());
             let name = name.to_string();
-            calls.into_iter().any(|call| call.starts_with(&name))
+            name != SAVED && calls.into_iter().any(|call| call.starts_with(&name))
         }
         _ => false,
     };

@@ -6,7 +6,7 @@ use quote::{quote, quote_spanned};
 use syn::{FnArg, Signature};
 
 use crate::args::Args;
-use crate::check::{near, unsaveable};
+use crate::check::{borrowed, near, unsaveable};
 use crate::check_forward::not_floats;
 use crate::context_habits::{self, TOGETHER};
 use crate::context_use::find_call;
@@ -206,6 +206,9 @@ pub(crate) fn repair(
     sig.safety = syn::Safety::Default;
     rename_repeated(sig);
     one_lifetime(sig);
+    if sig.ident == "backward" {
+        return_gradients(expansion.layer, sig, body);
+    }
     let context = context_of(expansion.layer, &sig.ident);
     for input in &mut sig.inputs {
         let FnArg::Typed(param) = input else { continue };
@@ -256,6 +259,27 @@ pub(crate) fn repair(
         (_, true) => repair_jvp(expansion, told, body),
         _ => repair_backward(expansion, told, body),
     }
+}
+
+/// That backward returns nothing was told; where it ends with a value all the same, that is what is
+/// returned.
+fn return_gradients(layer: &Layer, sig: &mut Signature, body: &Group) {
+    let value = match body.stream().into_iter().last() {
+        None => false,
+        Some(TokenTree::Punct(end)) => end.as_char() != ';',
+        Some(TokenTree::Group(end)) => end.delimiter() != Delimiter::Brace,
+        Some(_) => true,
+    };
+    if !value || !matches!(sig.output, syn::ReturnType::Default) {
+        return;
+    }
+    let types: Vec<_> =
+        layer.differentiable().into_iter().map(|(_, input)| concrete(input)).collect();
+    sig.output = match types.as_slice() {
+        [] => return,
+        [one] => syn::parse_quote!(-> #one),
+        many => syn::parse_quote!(-> (#(#many),*)),
+    };
 }
 
 /// What the context of this function is called, whatever its type.
@@ -366,7 +390,7 @@ fn repair_forward(expansion: &Expansion<'_>, told: &TokenStream, body: &Group) -
     if layer.saved.as_ref().is_none_or(|saved| !unsaveable(saved).is_empty()) {
         calls.push("save_for_backward");
     }
-    if layer.state.is_none() {
+    if layer.state.as_ref().is_none_or(|state| borrowed(state).is_some()) {
         calls.push("set_attrs");
     }
     calls.extend(context_habits::ELSEWHERE);
@@ -444,7 +468,7 @@ fn repair_reads(
     if layer.saved.as_ref().is_none_or(|saved| !unsaveable(saved).is_empty()) {
         calls.push("saved_tensor");
     }
-    if layer.state.is_none() {
+    if layer.state.as_ref().is_none_or(|state| borrowed(state).is_some()) {
         calls.push("attrs");
     }
     // Where `type Saved` itself cannot be read, it most likely is a tensor like the output.

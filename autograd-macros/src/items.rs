@@ -210,7 +210,7 @@ pub(crate) fn parameter_names(parameters: &Group) -> Vec<Ident> {
     let mut fresh = true;
     for (at, tree) in trees.iter().enumerate() {
         match tree {
-            TokenTree::Ident(word) if depth == 0 && word != "mut" => {
+            TokenTree::Ident(word) if depth == 0 && word != "mut" && word != "self" => {
                 let before = at.checked_sub(1);
                 let path = before.is_some_and(|before| punct(before, ':')) || punct(at + 2, ':');
                 if fresh || punct(at + 1, ':') && !path {

@@ -384,10 +384,10 @@ pub(crate) fn tensor_of_bounds<'a>(
 }
 
 /// What is asked of a parameter of an impl or a function, where it is declared and in clauses.
-pub(crate) fn bounds_of<'a>(
+pub(crate) fn bounds_of<'a, 'n>(
     generics: &'a Generics,
-    name: &'a str,
-) -> impl Iterator<Item = &'a TypeParamBound> {
+    name: &'n str,
+) -> impl Iterator<Item = &'a TypeParamBound> + use<'a, 'n> {
     let declared = generics.type_params().filter(move |param| param.ident == name);
     let clauses = generics.where_clause.iter().flat_map(|clause| &clause.predicates);
     let clauses = clauses.filter_map(move |predicate| match predicate {

@@ -14,7 +14,7 @@ use crate::ops::Float;
     message = "`{Self}` is not a tensor input",
     label = "not a tensor input of this library",
     note = "a tensor input is `&Tensor<T>`, `Option<&Tensor<T>>`, `&[Tensor<T>]`, `&[&Tensor<T>]` or `[&Tensor<T>; N]`, with autograd_core's `Tensor`",
-    note = "if another type is called `Tensor` too, import it under another name: `use other::Tensor as OtherTensor`"
+    note = "if another type is called `Tensor`, `Option` or `Vec` too, import it under another name: `use other::Option as OtherOption`"
 )]
 pub trait TensorInput {
     /// Shows each tensor to the collector.
@@ -26,10 +26,10 @@ pub trait TensorInput {
 /// A tensor input that can be differentiated: its elements are of a float type.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is a tensor input that cannot be differentiated",
-    label = "no gradient flows to this input",
-    note = "only `f32` and `f64` tensors have gradients: write `#[stop_gradient]` before an integer or bool input, and return nothing for it from `backward`",
-    note = "a tensor input is `&Tensor<T>`, `Option<&Tensor<T>>`, `&[Tensor<T>]`, `&[&Tensor<T>]` or `[&Tensor<T>; N]`, with autograd_core's `Tensor`"
+    message = "`{Self}` is not a tensor input",
+    label = "not a tensor input of this library",
+    note = "a tensor input is `&Tensor<T>`, `Option<&Tensor<T>>`, `&[Tensor<T>]`, `&[&Tensor<T>]` or `[&Tensor<T>; N]`, with autograd_core's `Tensor`",
+    note = "if another type is called `Tensor`, `Option` or `Vec` too, import it under another name: `use other::Option as OtherOption`"
 )]
 pub trait DifferentiableInput: TensorInput {}
 

@@ -10,12 +10,6 @@ use crate::ops::Float;
 /// An output of a layer that has a gradient: a tensor, an array or a `Vec` of tensors, with
 /// elements of a float type.
 #[doc(hidden)]
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a tensor output that can be differentiated",
-    label = "not a tensor of `f32` or `f64` of this library",
-    note = "an output with a gradient is `Tensor<T>`, `[Tensor<T>; N]` or `Vec<Tensor<T>>` with autograd_core's `Tensor` and `T` = `f32`, `f64` or `T: Float`",
-    note = "write an integer or bool output as `Tensor<i64>`, `Tensor<bool>` and so on, not by another name: then it is a plain value, without a parameter in `backward`"
-)]
 pub trait TensorOutput {
     /// What is held for backward's parameter: a gradient, or several.
     type Held;

@@ -90,13 +90,16 @@ impl Expansion<'_> {
         let end = match forward.outputs.parts.as_slice() {
             // The only output is shown to the visitor as it is.
             [Output { ty, kind: OutputKind::Tensor { .. } }] if !forward.outputs.tuple => {
-                let span = whole_span(ty);
+                // All at one place, and of its own: else what is told would stand at the op as a whole.
+                let span = match forward.fallible {
+                    true => here(output_span(&forward.function.sig.output)),
+                    false => whole_span(ty),
+                };
                 let (known, finish) = (self.known(ty, span), Ident::new(finish, span));
-                let call =
-                    quote_spanned!(here(span)=> #known.#finish(&mut #context.state, #returned));
+                let (context, here) = (at(&context, here(span)), here(span));
+                let call = quote_spanned!(here=> #known.#finish(&mut #context.state, #returned));
                 match forward.fallible {
-                    // Of its own: what is returned there would be told at the op as a whole.
-                    true => quote_spanned!(here(span)=> let #returned = #call; #returned),
+                    true => quote_spanned!(here=> let #returned = #call; #returned),
                     false => call,
                 }
             }

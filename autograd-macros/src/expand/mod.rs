@@ -10,7 +10,7 @@ use syn::{Attribute, GenericParam, ReturnType, Type, Visibility};
 
 use crate::args::Args;
 use crate::builder;
-use crate::check::{is_bare_gradient, unsaveable};
+use crate::check::{borrowed, is_bare_gradient, unsaveable};
 use crate::context_use::escapes;
 use crate::library::{Private, import};
 use crate::model::{
@@ -297,7 +297,8 @@ impl Expansion<'_> {
             _ => unit(),
         };
         let checked = typecheck::savable(self);
-        let attrs = self.layer.state.as_ref().map_or_else(unit, ToTokens::to_token_stream);
+        let attrs = self.layer.state.as_ref().filter(|state| borrowed(state).is_none());
+        let attrs = attrs.map_or_else(unit, ToTokens::to_token_stream);
         let info = self.info();
         let needs = match self.asks_needs() {
             true => needs.into_token_stream(),

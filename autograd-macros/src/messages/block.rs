@@ -6,6 +6,10 @@ pub(crate) fn empty_argument() -> String {
     "an argument of #[py_layer] is empty; remove the comma".into()
 }
 
+pub(crate) fn attribute_twice() -> String {
+    "#[py_layer] stands on this block twice; remove one of them".into()
+}
+
 pub(crate) fn malformed_argument() -> String {
     "this is no argument of #[py_layer]; it takes `no_grad`, `once_differentiable`, `surrogate`, \
      `check(..)`, `crate = path` and `allow(..)`"

@@ -16,6 +16,13 @@ pub(crate) fn saved_reference(inner: &str) -> String {
     )
 }
 
+pub(crate) fn attrs_reference(inner: &str, owned: &str) -> String {
+    format!(
+        "what `set_attrs` keeps outlives the call, so `type Attrs` cannot borrow; write `{owned}`, or \
+         `&'static {inner}` for what lives as long as the program"
+    )
+}
+
 // Calls on the context.
 
 pub(crate) fn call_twice(call: &str) -> String {

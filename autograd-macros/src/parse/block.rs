@@ -76,9 +76,21 @@ pub(crate) fn block(
             return None;
         }
     };
+    repeated_attribute(&mut block.attrs, errors);
     let name = head(&mut block, errors)?;
     let items = items::split(block.body.stream(), errors);
     Some((block, name, items))
+}
+
+/// The macro once more: it would get what the first has made.
+fn repeated_attribute(attrs: &mut Vec<Attribute>, errors: &mut Errors) {
+    attrs.retain(|attr| {
+        let again = attr.path().segments.last().is_some_and(|last| last.ident == "py_layer");
+        if again {
+            errors.at(attr, messages::attribute_twice());
+        }
+        !again
+    });
 }
 
 /// Puts what is declared in place of `Self::Saved` and the like: the struct itself has no types.
