@@ -85,6 +85,12 @@ pub(crate) fn grads_field_missing(missing: &[String], write: &str) -> String {
     format!("the {gradient} of {} {it} of `forward`; {write}", list(missing))
 }
 
+pub(crate) fn grads_arguments() -> String {
+    "`Grads` has no arguments: the macro makes it, with a field for each differentiable input; write \
+     `Grads`"
+        .into()
+}
+
 pub(crate) fn grads_field_unknown(name: &str, near: Option<&str>, names: &[String]) -> String {
     match near {
         Some(near) => {

@@ -102,9 +102,6 @@ pub(super) fn name_declared_types(items: &mut [Found]) {
             _ => None,
         })
         .collect();
-    if declared.is_empty() {
-        return;
-    }
     for item in items {
         let Found::Function(function) = item else { continue };
         if let Some(tokens) = named_types(function.sig.to_token_stream(), &declared)
@@ -118,6 +115,15 @@ pub(super) fn name_declared_types(items: &mut [Found]) {
             function.body = body;
         }
     }
+}
+
+/// What `Self::name` stands for.
+fn named_type(name: &Ident, declared: &[(Ident, TokenStream)]) -> Option<TokenStream> {
+    // The macro makes it, beside the op.
+    if name == "Grads" {
+        return Some(name.to_token_stream());
+    }
+    declared.iter().find(|(declared, _)| declared == name).map(|(_, ty)| ty.clone())
 }
 
 /// None where nothing is named.
@@ -138,9 +144,9 @@ pub(super) fn named_types(
             && own == "Self"
             && a.as_char() == ':'
             && b.as_char() == ':'
-            && let Some((_, ty)) = declared.iter().find(|(declared, _)| declared == name)
+            && let Some(ty) = named_type(name, declared)
         {
-            out.extend(ty.clone());
+            out.extend(ty);
             (position, found) = (position + 4, true);
             continue;
         }

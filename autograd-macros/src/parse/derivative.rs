@@ -1,7 +1,7 @@
 //! Backward and `jvp`, which get what is known from forward.
 
 use proc_macro2::Ident;
-use syn::{Attribute, ReturnType, Type};
+use syn::{Attribute, GenericArgument, PathArguments, ReturnType, Type};
 
 use super::{
     BACKWARD_CONTEXT, JVP_CONTEXT, inside_result, is_cfg, is_doc, is_lint, is_ours, pattern_name,
@@ -99,6 +99,21 @@ pub(super) fn returns(output: &ReturnType) -> (bool, Returns) {
         ty => Returns::One(ty.clone()),
     };
     (inside.is_some(), returns)
+}
+
+/// `Grads` with arguments, which it has not, becomes `Grads`.
+pub(super) fn bare_grads(ty: &mut Type, errors: &mut Errors) {
+    let Type::Path(path) = ty else { return };
+    let Some(last) = path.path.segments.last_mut() else { return };
+    let PathArguments::AngleBracketed(arguments) = &mut last.arguments else { return };
+    if last.ident == "Result" {
+        if let Some(GenericArgument::Type(inner)) = arguments.args.first_mut() {
+            bare_grads(inner, errors);
+        }
+    } else if last.ident == "Grads" {
+        errors.at(&*arguments, messages::grads_arguments());
+        last.arguments = PathArguments::None;
+    }
 }
 
 /// The bare name `Grads`.

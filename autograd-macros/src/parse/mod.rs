@@ -9,7 +9,7 @@ mod forward;
 mod signature;
 
 use proc_macro2::{Ident, TokenStream};
-use syn::{Generics, Type};
+use syn::{Generics, ReturnType, Type};
 
 use crate::errors::Errors;
 use crate::glance::Glance;
@@ -19,7 +19,7 @@ use crate::model::{Broken, Function, Item, Layer, nearest};
 use attributes::{cfg_in, is_cfg, is_doc};
 use block::name_declared_types;
 use context::take_context;
-use derivative::{backward, jvp};
+use derivative::{backward, bare_grads, jvp};
 use elements::{may_be_unknown, with_known_elements};
 use signature::{RawParam, inside_result, raw_params, returned};
 
@@ -133,6 +133,9 @@ impl Layer {
                 self.items.push(Item::Function(Box::new(stripped(function))));
             }
             "backward" => {
+                if let ReturnType::Type(_, ty) = &mut function.sig.output {
+                    bare_grads(ty, errors);
+                }
                 self.backward = Some(backward(&function, &self.name.to_string(), errors));
                 self.items.push(Item::Function(Box::new(stripped(function))));
             }
