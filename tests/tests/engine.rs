@@ -1,5 +1,7 @@
 //! The order of the walk, as users see it: each op is visited once, with all that comes to it.
 
+use std::sync::{Arc, Mutex};
+
 use autograd_core::prelude::*;
 use autograd_core::{BackwardOptions, GradOptions, backward, grad_with};
 
@@ -54,4 +56,32 @@ fn a_wide_sum_of_temporaries_adds_up_in_one_order() {
         0.7 + (1..1000).map(f64::from).map(|i| i * (1.0 - (0.1 * i).tanh().powi(2))).sum::<f64>();
     assert!((first[0] - expected).abs() < 1e-9 * expected, "{} {expected}", first[0]);
     assert_eq!(first, sum());
+}
+
+/// Many ops wait at once; one that waits among the last feeds one that waits among the first.
+#[test]
+fn among_many_that_wait_the_highest_goes_first_and_then_the_first_that_came() {
+    for count in [3, 12, 13, 40] {
+        let x = leaf([0.5, -1.0]);
+        let visited = Arc::new(Mutex::new(Vec::new()));
+        // Held, so that each waits for what may still come.
+        let mut all: Vec<Tensor<f64>> = (0..count).map(|i| &x * (i as f64 + 1.0)).collect();
+        // Above the first one and the last one.
+        all.push(&all[0] * &all[count - 1]);
+        for (i, y) in all.iter().enumerate() {
+            let visited = Arc::clone(&visited);
+            let note = move |_: &Tensor<f64>| {
+                visited.lock().unwrap().push(i);
+                Ok(None)
+            };
+            let _ = y.register_hook(note).unwrap();
+        }
+        let all: Vec<&Tensor<f64>> = all.iter().collect();
+        Tensor::concat(&all, 0).sum().backward().unwrap();
+        let expected: Vec<usize> = [count].into_iter().chain(0..count).collect();
+        assert_eq!(*visited.lock().unwrap(), expected, "{count}");
+        let n = count as f64;
+        let slope = |x: f64| n * (n + 1.0) / 2.0 + 2.0 * n * x;
+        assert_eq!(x.grad().unwrap().to_vec(), [slope(0.5), slope(-1.0)], "{count}");
+    }
 }

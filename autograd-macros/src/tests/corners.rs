@@ -66,6 +66,32 @@ fn a_gradient_may_have_the_name_of_an_input() {
 fn a_parameter_of_the_caller_is_none_of_the_others() {
     let block = op("", "x: &Tensor<f64>, by: f64", "x * by", BACKWARD);
     accepted(&block.replace("forward(", "forward<X: AsRef<Tensor<f64>>>("));
+    let block = op("", "x: &Tensor<f64>, by: X", "x * 2.0", BACKWARD);
+    let block = block.replace("forward(", "forward<X, Y>(");
+    accepted(&block.replacen(
+        "-> Tensor<f64> {",
+        "-> Tensor<f64> where Y: AsRef<Tensor<f64>> {",
+        1,
+    ));
+}
+
+#[test]
+fn several_gradients_may_stand_behind_one_name() {
+    let returns = |ty: &str| {
+        let backward = format!(
+            "fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> {ty} {{ both(dy) }}"
+        );
+        op("", "x: &Tensor<f64>, w: &Tensor<f64>", "x * w", &backward)
+    };
+    accepted(&returns("Both"));
+    accepted(&returns("Both<Tensor<f64>>"));
+    told(&returns("Tensor<f64>"), "returns 1 gradient");
+    let nothing = BACKWARD.replace("-> Tensor<f64>", "");
+    let block = op("", "x: &Tensor<f64>", "x * 2.0", &nothing);
+    told(&block, "return `Tensor<f64>`");
+    assert!(!run(&block).contains("or by name"));
+    let lists = BACKWARD.replace("-> Tensor<f64>", "-> [Tensor<f64>; 2]");
+    accepted(&op("", "ws: [&Tensor<f64>; 2]", "ws[0] * 2.0", &lists));
 }
 
 #[test]
@@ -102,6 +128,7 @@ fn a_mark_is_told_where_its_name_is_surely_an_input() {
         "ctx.mark_non_differentiable(OTHER);",
         "let x = y * 2.0; ctx.mark_non_differentiable(&x);",
         "let (x, w) = f(y); ctx.mark_non_differentiable(&x);",
+        "let (&x, w) = f(y); ctx.mark_non_differentiable(&x);",
         "if c { let x = y * 2.0; ctx.mark_non_differentiable(&x); }",
         "if c { for x in f(y) { ctx.mark_non_differentiable(&x); } }",
     ] {
@@ -116,6 +143,9 @@ fn what_another_value_has_is_none_of_the_contexts() {
         accepted(&op("", "x: &Tensor<f64>, other: Other", &body, BACKWARD));
     }
     told(&op("", "x: &Tensor<f64>", "ctx.alpha = 1.0; x * 2.0", BACKWARD), "alpha");
+    told(&op("", "x: &Tensor<f64>", "ctx.alpha", BACKWARD), "alpha");
+    // Still being written.
+    accepted(&op("", "x: &Tensor<f64>", "ctx.save", BACKWARD));
 }
 
 #[test]
@@ -144,6 +174,15 @@ fn calls_of_several_names_are_counted_apart() {
     told(&op(items, "x: &Tensor<f64>", twice, BACKWARD), "`set_attrs` is called twice");
     let off = body.replace("grads(true)", "grads(false)");
     told(&op(items, "x: &Tensor<f64>", &off, BACKWARD), "Option<&Tensor<f64>>");
+}
+
+#[test]
+fn what_is_kept_and_not_declared_is_told_where_it_is_kept() {
+    let backward = BACKWARD.replace("dy * 2.0", "dy * ctx.saved_tensor()");
+    let kept = op("", "x: &Tensor<f64>", "ctx.save_for_backward(x); x * 2.0", &backward);
+    told(&kept, "type Saved = Tensor<f64>");
+    assert!(!run(&kept).contains("has nothing to read"));
+    told(&op("", "x: &Tensor<f64>", "x * 2.0", &backward), "has nothing to read");
 }
 
 #[test]
