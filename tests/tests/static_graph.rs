@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use autograd_core::nn::parameter;
 use autograd_core::optim::{Optimizer, Rule};
 use autograd_core::prelude::*;
+use autograd_core::safetensors::SafeTensors;
 use autograd_core::static_graph::{
-    Adam, AdamW, Executor, FcOptions, Feed, Functions, Init, Program, Sgd, Variable,
+    Adam, AdamW, Executor, FcOptions, Feed, Fetch, Functions, Init, Program, Sgd, Variable,
     append_backward, gradients,
 };
-use autograd_core::{DType, GradOptions, Result, grad_with};
+use autograd_core::{DType, Error, GradOptions, Result, grad_with};
 use ndarray::{Array2, ArrayD, ArrayViewD, arr1};
 
 #[py_layer]
@@ -280,6 +281,53 @@ fn a_trained_program_goes_on_from_its_file() {
     assert_eq!(loaded.to_string(), program.to_string());
     let on = train(&executor, &program, &loss);
     assert_eq!(train(&again, &loaded, &loaded.var(&loss.name()).unwrap()), on);
+}
+
+#[test]
+fn what_is_no_program_to_save_or_to_load_is_said_with_its_line_or_its_file() {
+    let program = Program::new();
+    program.create_parameter("w", [2], DType::Float32, Init::Constant(1.0)).unwrap();
+    let line = line!() - 1;
+    let path = std::env::temp_dir().join(format!("no-program-{}", std::process::id()));
+    let startup = program.startup().save(&path, &Executor::new()).unwrap_err().to_string();
+    assert!(
+        startup.starts_with(&format!("save (built at {}:{line}:", file!()))
+            && startup.ends_with(
+                "): it sets `w`: a startup program is not saved; save the program that it starts"
+            ),
+        "{startup}"
+    );
+    assert!(!path.exists());
+    let mut file = SafeTensors::new();
+    file.insert("w".to_owned(), Tensor::<f32>::ones([2]));
+    file.save(&path).unwrap();
+    let loaded = Program::load(&path, &Functions::new(), &Executor::new()).unwrap_err();
+    assert_eq!(loaded.to_string(), format!("load: {}: it holds no program", path.display()));
+    std::fs::remove_file(&path).unwrap();
+}
+
+#[test]
+fn a_variable_of_another_program_is_not_taken_for_one_of_the_same_name() {
+    let one = Program::new();
+    let x = one.data("x", [2], DType::Float64).unwrap();
+    let y = &x * 2.0;
+    let other = Program::new();
+    let theirs = other.data("x", [2], DType::Float64).unwrap();
+    let sum = &theirs * 3.0;
+    assert_eq!(sum.name(), y.name());
+    let fed = Tensor::<f64>::ones([2]);
+    let run = |program: &Program, fetch: &dyn Fetch| {
+        let fetched = Executor::new().run(program, &[("x", &fed)], &[fetch])?;
+        Ok::<_, Error>(fetched[0].downcast_ref::<f64>().unwrap().to_vec())
+    };
+    let wrong = run(&other, &y).unwrap_err().to_string();
+    assert!(wrong.contains("is of another program (built at"), "{wrong}");
+    // A copy's variables are asked for by the original's, and everything by name.
+    assert_eq!(run(&one.clone_program(true).unwrap(), &y).unwrap(), [2.0, 2.0]);
+    assert_eq!(run(&other, &y.name()).unwrap(), [3.0, 3.0]);
+    let gone = one.data("z", [2], DType::Float64).unwrap();
+    let missing = run(&other, &gone).unwrap_err().to_string();
+    assert!(missing.contains("no variable of this name; it is of another program"), "{missing}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use autograd_core::static_graph::{Adam, Executor, Init, Program, Sgd, Variable};
+use autograd_core::static_graph::{Adam, Executor, Feed, Fetch, Init, Program, Sgd, Variable};
 use autograd_core::{DType, Tensor, empty_buffer_pool};
 use peak_alloc::PeakAlloc;
 
@@ -59,6 +59,42 @@ fn a_run_computes_in_the_buffers_of_the_run_before() {
     run();
     let later = peak(run);
     assert!(later < 0.1, "{later}");
+}
+
+/// Buffers of less than a kilobyte are kept by nobody but the program: the pool and the threads'
+/// spares have larger ones only.
+#[test]
+fn a_run_after_the_first_asks_for_no_memory_but_for_what_it_fetches() {
+    const SIDE: usize = 15;
+    const BUFFER: usize = SIDE * SIDE * size_of::<f32>();
+    let _turn = turn();
+    let program = Program::new();
+    let x = program.data("x", [-1, SIDE as i64], DType::Float32).unwrap();
+    let classes = program.data("classes", [-1], DType::Int64).unwrap();
+    let mut hidden = x;
+    for _ in 0..6 {
+        hidden = program.fc(&hidden, SIDE).unwrap().tanh().unwrap();
+    }
+    let loss = program.cross_entropy(&hidden, &classes).unwrap();
+    Sgd::new(0.01).minimize(&loss).unwrap();
+    let executor = ready(&program);
+    let fed = Tensor::<f32>::full([SIDE, SIDE], 0.5);
+    let right = Tensor::from((0..SIDE as i64).collect::<Vec<_>>());
+    let feed: [(&str, &dyn Feed); 2] = [("x", &fed), ("classes", &right)];
+    let run = |fetch: &dyn Fetch| drop(executor.run(&program, &feed, &[fetch]).unwrap());
+    let asked = |fetch: &dyn Fetch| {
+        run(fetch);
+        run(fetch);
+        let before = MEMORY.current_usage();
+        MEMORY.reset_peak_usage();
+        run(fetch);
+        MEMORY.peak_usage() - before
+    };
+    // Lists of a few words, for a name or a handle.
+    let few = asked(&loss);
+    assert!(few < BUFFER / 2, "{few} bytes");
+    let whole = asked(&hidden);
+    assert!((BUFFER..2 * BUFFER).contains(&whole), "{whole} bytes");
 }
 
 #[test]

@@ -62,12 +62,62 @@ fn one<T: Multiply>(a: &Value<T>, b: &Value<T>, [m, k, n]: [usize; 3]) -> Result
     }))
 }
 
+/// The product of two matrices, each as it is or, where `turned` says so, transposed, in the place
+/// of `into`; the figures are those of [`matmul`] of such views. `None` where they are others.
+pub(crate) fn product_into<T: Multiply>(
+    [a, b]: [&Value<T>; 2],
+    turned: [bool; 2],
+    into: Value<T>,
+) -> Option<Value<T>> {
+    let (left, right) = (Operand::of(a, turned[0])?, Operand::of(b, turned[1])?);
+    let (&[m, k], &[k2, n]) = (&left.size, &right.size);
+    if k != k2 || m * n * k == 0 {
+        return None;
+    }
+    super::shape::element_count("matmul", &[m, n]).ok()?;
+    Some(into.rewritten(copied(&[m, n]), |out| {
+        T::product([m, k, n], left.matrix(a), right.matrix(b), out);
+    }))
+}
+
+/// A matrix as an operand, without a view of its own.
+struct Operand<T: Storable> {
+    size: [usize; 2],
+    strides: [usize; 2],
+    /// A view that is small is a copy in its own order, as everywhere.
+    copy: Option<Value<T>>,
+}
+
+impl<T: Storable> Operand<T> {
+    fn of(value: &Value<T>, turned: bool) -> Option<Self> {
+        let &[rows, columns] = value.shape() else { return None };
+        let whole = value.strides();
+        let (size, strides) = ([rows, columns], [whole[0], whole[1]]);
+        if !turned {
+            return Some(Self { size, strides, copy: None });
+        }
+        let (size, strides) = ([columns, rows], [strides[1], strides[0]]);
+        if !value.is_inline() {
+            return Some(Self { size, strides, copy: None });
+        }
+        let copy = value.restrided(copied(&size), copied(&strides), 0);
+        let whole = copy.strides();
+        Some(Self { size, strides: [whole[0], whole[1]], copy: Some(copy) })
+    }
+
+    fn matrix<'a>(&'a self, value: &'a Value<T>) -> Matrix<'a, T> {
+        operand(self.copy.as_ref().unwrap_or(value).raw(), &self.strides)
+    }
+}
+
 /// `a b + row` of two matrices, with the row's numbers added to those of each column; the figures
-/// are those of one after the other. `None` where they are no matrices of this kind that fit.
+/// are those of one after the other, and stand in the place of `into`. `None` where they are no
+/// matrices of this kind that fit.
 pub(crate) fn plus_row<T: Multiply>(
     a: &Value<T>,
     b: &Value<T>,
     row: &Value<T>,
+    into: Value<T>,
 ) -> Option<Value<T>> {
     let (&[m, k], &[k2, n], &[columns]) = (a.shape(), b.shape(), row.shape()) else { return None };
     let plus = row.as_slice()?;
@@ -76,7 +126,7 @@ pub(crate) fn plus_row<T: Multiply>(
     }
     super::shape::element_count("matmul", &[m, n]).ok()?;
     let (x, y) = (a.strides(), b.strides());
-    Some(Value::written(copied(&[m, n]), |out| {
+    Some(into.rewritten(copied(&[m, n]), |out| {
         T::product_plus([m, k, n], operand(a.raw(), &x), operand(b.raw(), &y), plus, out);
     }))
 }

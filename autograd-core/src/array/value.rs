@@ -119,6 +119,25 @@ impl<T: Storable> Value<T> {
         Self::from_vec(shape, vec)
     }
 
+    /// [`Self::written`] in this value's own buffer, where that is large enough and nobody else
+    /// holds it.
+    pub(crate) fn rewritten(mut self, shape: Shape, fill: impl FnOnce(&mut [T])) -> Self {
+        let len = shape.iter().product();
+        if !fits_inline::<T>(len)
+            && let Storage::Heap { buffer, offset: 0 } = &mut self.storage
+            && let Some(buffer) = Arc::get_mut(buffer)
+            && buffer.0.capacity() >= len
+        {
+            buffer.0.resize(len, T::ZERO);
+            fill(&mut buffer.0);
+            (self.shape, self.strides) = (shape, None);
+            return self;
+        }
+        // What is given back here may be what is taken next.
+        drop(self);
+        Self::written(shape, fill)
+    }
+
     pub(crate) fn scalar(element: T) -> Self {
         let mut inline = T::INLINE;
         inline.as_mut()[0] = element;

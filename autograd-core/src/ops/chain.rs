@@ -5,10 +5,11 @@ use smallvec::SmallVec;
 
 use super::binary::kernels;
 use super::elementwise::Handle;
+use super::rules::{Target, place};
 use super::{Binary, Float};
+use crate::array::Storable;
 use crate::array::elementwise::ZipAny;
 use crate::array::shape::copied;
-use crate::array::{Storable, Value};
 use crate::formula::{Formula, run_over, run_over2};
 use crate::graph::Tensor;
 
@@ -56,9 +57,13 @@ enum Part<'a, T: Storable> {
     Repeated(&'static dyn ZipAny<T>, &'a [T]),
 }
 
-/// The whole chain, in the first operand's own buffer where nobody else holds it; the operand comes
-/// back where shapes or layouts do not fit one pass.
-pub(crate) fn chain<T: Float>(x: Tensor<T>, links: &[Link<'_, T>]) -> Result<Tensor<T>, Tensor<T>> {
+/// The whole chain, in the first operand's own buffer where nobody else holds it, or else in the
+/// place of `into`; the operand comes back where shapes or layouts do not fit one pass.
+pub(crate) fn chain<T: Float>(
+    x: Tensor<T>,
+    links: &[Link<'_, T>],
+    into: Target<T>,
+) -> Result<Tensor<T>, Tensor<T>> {
     let reads: SmallVec<[_; 4]> = links
         .iter()
         .map(|link| match link {
@@ -135,11 +140,10 @@ pub(crate) fn chain<T: Float>(x: Tensor<T>, links: &[Link<'_, T>]) -> Result<Ten
     }
     let value = value.into_contiguous();
     let data = value.as_slice().unwrap_or(&[]);
-    Ok(Tensor::new(Value::build(copied(value.shape()), |out| {
-        for data in data.chunks(block) {
-            let start = out.len();
-            out.extend_from_slice(data);
-            run(&parts, &mut out[start..], start);
+    Ok(Tensor::new(place(into).rewritten(copied(value.shape()), |out| {
+        for (index, (data, out)) in data.chunks(block).zip(out.chunks_mut(block)).enumerate() {
+            out.copy_from_slice(data);
+            run(&parts, out, index * block);
         }
     })))
 }
@@ -188,10 +192,10 @@ mod tests {
                 Link::Scalar { op: Binary::Sub, scalar: 2.0, swapped: false },
                 Link::Function(Unary::Exp.handle()),
             ];
-            let held = chain(x.clone(), &links).unwrap_or_else(|_| panic!("it fits"));
+            let held = chain(x.clone(), &links, None).unwrap_or_else(|_| panic!("it fits"));
             assert_eq!(held.to_vec(), expected.to_vec());
             let own = Tensor::from(x.to_vec()).reshape(shape);
-            let owned = chain(own, &links).unwrap_or_else(|_| panic!("it fits"));
+            let owned = chain(own, &links, None).unwrap_or_else(|_| panic!("it fits"));
             assert_eq!(owned.to_vec(), expected.to_vec());
         }
     }
@@ -204,7 +208,7 @@ mod tests {
         {
             let links = [Link::With { op: Binary::Add, other: &other, swapped: false }];
             let inline = other.shape() == x.shape();
-            assert_eq!(chain(x.clone(), &links).is_ok(), inline);
+            assert_eq!(chain(x.clone(), &links, None).is_ok(), inline);
         }
     }
 }

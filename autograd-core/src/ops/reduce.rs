@@ -4,7 +4,7 @@ use std::panic::Location;
 
 use super::{Arithmetic, Caller, Float, Numeric, expect};
 use crate::array::elementwise::{Zip, convert_zip, zip_scalar};
-use crate::array::reduce::{Fold, fold_axes};
+use crate::array::reduce::{Fold, fold_axes, fold_first};
 use crate::array::shape::{axes as check_axes, broadcast};
 use crate::array::{Shape, Value, elementwise};
 use crate::error::{Error, Result};
@@ -88,6 +88,11 @@ fn compute<T: Numeric>(op: Reduce, x: &Value<T>, axes: &[usize]) -> Result<Value
             zip_scalar(elementwise::Arg::Own(sum), T::count(n), &Divide)
         }
     })
+}
+
+/// The sum of a matrix's rows, in the place of `into`, where the matrix lies in its own order.
+pub(super) fn sum_rows<T: Numeric>(x: &Value<T>, into: Value<T>) -> Option<Value<T>> {
+    fold_first(x, Sum, into)
 }
 
 fn without(shape: &[usize], axes: &[usize]) -> Shape {

@@ -3,8 +3,11 @@
 use std::ops::Range;
 
 use super::elementwise::Handle;
+use super::nn::loss;
+use super::reduce::sum_rows;
 use super::{Binary, Float, Input, binary as two, matmul as product};
-use crate::array::matmul::{by_rows, plus_row};
+use crate::array::Value;
+use crate::array::matmul::{by_rows, plus_row, product_into};
 use crate::error::Result;
 use crate::graph::Tensor;
 
@@ -52,13 +55,57 @@ pub(crate) fn matmul<T: Float>(
     product::pull((Some(a.clone()), Some(b.clone()), shapes), dy, wants)
 }
 
+/// A place to write a result to: the buffer of a tensor that nobody reads any more, or a new one.
+pub(crate) type Target<T> = Option<Tensor<T>>;
+
+/// The value to write over.
+pub(super) fn place<T: Float>(into: Target<T>) -> Value<T> {
+    into.and_then(|tensor| tensor.try_into_value().ok()).unwrap_or_else(|| Value::scalar(T::ZERO))
+}
+
 /// `a b + row` of two matrices and a row, computed at once; `None` where they are others.
 pub(crate) fn product_plus_row<T: Float>(
     a: &Tensor<T>,
     b: &Tensor<T>,
     row: &Tensor<T>,
+    into: Target<T>,
 ) -> Option<Tensor<T>> {
-    plus_row(&a.read(), &b.read(), &row.read()).map(Tensor::new)
+    plus_row(&a.read(), &b.read(), &row.read(), place(into)).map(Tensor::new)
+}
+
+/// The product of two matrices, either of them transposed where `turned` says so; `None` where they
+/// are others.
+pub(crate) fn matrices<T: Float>(
+    [a, b]: [&Tensor<T>; 2],
+    turned: [bool; 2],
+    into: Target<T>,
+) -> Option<Tensor<T>> {
+    product_into([&a.read(), &b.read()], turned, place(into)).map(Tensor::new)
+}
+
+/// The sum of a matrix's rows; `None` where it is none.
+pub(crate) fn sum_of_rows<T: Float>(x: &Tensor<T>, into: Target<T>) -> Option<Tensor<T>> {
+    sum_rows(&x.read(), place(into)).map(Tensor::new)
+}
+
+/// The mean cross entropy, and what [`cross_entropy_gradient`] reads beside its operands.
+pub(crate) fn cross_entropy<T: Float>(
+    logits: &Tensor<T>,
+    classes: &Tensor<i64>,
+    into: Target<T>,
+) -> Result<[Tensor<T>; 2]> {
+    let (loss, sums) = loss::mean_cross_entropy(logits, classes, place(into))?;
+    Ok([Tensor::new(Value::scalar(loss)), Tensor::new(sums)])
+}
+
+/// The gradient of the logits.
+pub(crate) fn cross_entropy_gradient<T: Float>(
+    operands: (&Tensor<T>, &Tensor<i64>),
+    sums: &Tensor<T>,
+    dy: &Tensor<T>,
+    into: Target<T>,
+) -> Tensor<T> {
+    Tensor::new(loss::cross_entropy_gradient(operands, &sums.read(), dy.item(), place(into)))
 }
 
 /// Hands `aᵀ b` over in blocks of whole rows, of about `part` elements each: where they stand, and

@@ -93,7 +93,13 @@ fn gradients_at(
         let seed = match seed.transpose()? {
             Some((id, seed)) if seed.form().agrees(&target.form()) => Some(id),
             Some((_, seed)) => {
-                let why = format!("the seed {seed} is of another form than its target {target}");
+                let why = format!(
+                    "the seed `{}` is {}, its target `{}` is {}",
+                    seed.name(),
+                    seed.form(),
+                    target.name(),
+                    target.form()
+                );
                 return Err(wrong(call, place, why));
             }
             None => None,

@@ -5,7 +5,7 @@ use smallvec::{SmallVec, smallvec};
 use super::ir::{Graph, Op, OpId, VarId};
 use super::kind::Kind;
 use super::plan::Mode;
-use super::run::Values;
+use super::run::{Values, matrices};
 use super::task::{Failed, Inputs};
 use crate::graph::{AnyTensor, Tensor};
 use crate::ops::{Binary, Float, Unary, chain, rules};
@@ -94,16 +94,21 @@ pub(super) fn run_chain(
     head: Option<OpId>,
     mut links: &[Link],
     mut inputs: Inputs,
+    mut spare: Option<AnyTensor>,
 ) -> Result<Values, Failed> {
     let first = links.first().map_or(0, |link| link.op);
     let missing = || Failed::at(first, "an input is missing");
     let mut x = inputs[0].take().ok_or_else(missing)?;
     if let Some(head) = head {
         let right = inputs[1].take().ok_or_else(missing)?;
-        match head_with_row(graph, [&x, &right], links, &inputs) {
+        match head_with_row(graph, [&x, &right], links, &inputs, &mut spare) {
             Some(done) => (x, links) = (done, &links[1..]),
             None => {
-                let product = graph.ops[head].kind.run(smallvec![x, right]);
+                let product = matrices([&x, &right], [false; 2], spare.take());
+                let product = match product {
+                    Some(product) => Ok(smallvec![product]),
+                    None => graph.ops[head].kind.run(smallvec![x, right]),
+                };
                 let product = product.map_err(|why| Failed::at(head, why))?.pop();
                 x = product.ok_or_else(|| Failed::at(head, "computed nothing"))?;
             }
@@ -113,8 +118,8 @@ pub(super) fn run_chain(
         }
     }
     let x = match x {
-        AnyTensor::Float32(x) => typed(x, graph, links, &inputs),
-        AnyTensor::Float64(x) => typed(x, graph, links, &inputs),
+        AnyTensor::Float32(x) => typed(x, graph, links, &inputs, spare),
+        AnyTensor::Float64(x) => typed(x, graph, links, &inputs, spare),
         other => Err(other),
     };
     let mut x = match x {
@@ -135,16 +140,19 @@ fn head_with_row(
     [a, b]: [&AnyTensor; 2],
     links: &[Link],
     inputs: &[Option<AnyTensor>],
+    spare: &mut Option<AnyTensor>,
 ) -> Option<AnyTensor> {
     let link = links.first()?;
     let Kind::Binary(Binary::Add) = graph.ops[link.op].kind else { return None };
     let row = inputs[link.other?].as_ref()?;
     match (a, b, row) {
         (AnyTensor::Float32(a), AnyTensor::Float32(b), AnyTensor::Float32(row)) => {
-            rules::product_plus_row(a, b, row).map(AnyTensor::from)
+            let spare = spare.take().and_then(AnyTensor::downcast);
+            rules::product_plus_row(a, b, row, spare).map(AnyTensor::from)
         }
         (AnyTensor::Float64(a), AnyTensor::Float64(b), AnyTensor::Float64(row)) => {
-            rules::product_plus_row(a, b, row).map(AnyTensor::from)
+            let spare = spare.take().and_then(AnyTensor::downcast);
+            rules::product_plus_row(a, b, row, spare).map(AnyTensor::from)
         }
         _ => None,
     }
@@ -187,6 +195,7 @@ fn typed<T: Float>(
     graph: &Graph,
     links: &[Link],
     inputs: &[Option<AnyTensor>],
+    spare: Option<AnyTensor>,
 ) -> Result<AnyTensor, AnyTensor> {
     let mut parts = SmallVec::<[_; 4]>::new();
     for link in links {
@@ -201,7 +210,9 @@ fn typed<T: Float>(
             None => return Err(x.into()),
         }
     }
-    chain::chain(x, &parts).map(AnyTensor::from).map_err(AnyTensor::from)
+    chain::chain(x, &parts, spare.and_then(AnyTensor::downcast))
+        .map(AnyTensor::from)
+        .map_err(AnyTensor::from)
 }
 
 /// An operator as a link: `Some(None)` for one that changes nothing.

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use ndarray::{Array, Dimension};
+use smallvec::SmallVec;
 
 use super::frame::Frame;
+use super::ir::VarId;
 use super::program::Program;
 use super::scope::Scope;
 use super::variable::Variable;
@@ -54,11 +56,21 @@ pub trait Fetch {
     /// The variable's name.
     #[doc(hidden)]
     fn name(&self) -> String;
+
+    /// The variable, where it is one and not just a name.
+    #[doc(hidden)]
+    fn variable(&self) -> Option<&Variable> {
+        None
+    }
 }
 
 impl Fetch for Variable {
     fn name(&self) -> String {
         Variable::name(self)
+    }
+
+    fn variable(&self) -> Option<&Variable> {
+        Some(self)
     }
 }
 
@@ -105,37 +117,27 @@ impl Executor {
         feed: &[(&str, &dyn Feed)],
         fetch_list: &[&dyn Fetch],
     ) -> Result<Vec<AnyTensor>> {
-        let mut fetched = Vec::with_capacity(fetch_list.len());
-        for fetch in fetch_list {
-            let name = fetch.name();
-            let Some(id) = program.graph().find(&name) else {
-                let why = "is fetched, but the program has no variable of this name".to_owned();
-                return Err(Error::Run { variable: name, why });
-            };
-            fetched.push(id);
-        }
+        let fetched = fetch_list.iter().map(|fetch| asked_for(program, *fetch));
+        let fetched: SmallVec<[VarId; 8]> = fetched.collect::<Result<_>>()?;
         let plan = program.plan(&fetched, self.threads > 1)?;
         let _step = plan.writes.then(|| self.scope.step());
         let mut frame = Frame::new(&plan);
         frame.feed(feed)?;
         self.scope.lend(&mut frame)?;
         GradMode::of(false, || frame.run(self.threads))?;
-        if !plan.writes {
-            return frame.fetch();
-        }
-        let gradients = frame.gradients()?;
-        let set = std::mem::take(&mut frame.set);
+        frame.check_gradients()?;
         let mut fetched = frame.fetch()?;
-        // What the run holds of the parameters goes, so that they can be changed where they are.
-        drop(frame);
-        self.scope.commit(&plan, set, gradients, self.threads);
-        for (value, &id) in fetched.iter_mut().zip(&plan.fetched) {
-            if plan.written[id]
-                && let Some(new) = self.scope.get(&plan.graph.vars[id].name)
-            {
-                *value = new;
+        if plan.writes {
+            self.scope.commit(&mut frame, self.threads);
+            for (value, &id) in fetched.iter_mut().zip(&plan.fetched) {
+                if plan.written[id]
+                    && let Some(new) = self.scope.get(&plan.graph.vars[id].name)
+                {
+                    *value = new;
+                }
             }
         }
+        frame.end();
         Ok(fetched)
     }
 
@@ -147,5 +149,34 @@ impl Executor {
     /// Gives a parameter of any program that this executor runs a value.
     pub fn set_parameter(&self, name: &str, value: &dyn Feed) {
         self.scope.set(name, value.tensor());
+    }
+}
+
+/// The variable of a program that is fetched. One of another program stands for its copy: the one of
+/// its name that the same line built.
+fn asked_for(program: &Program, fetch: &dyn Fetch) -> Result<VarId> {
+    let theirs = match fetch.variable() {
+        Some(variable) if variable.program.is(program) => return Ok(variable.id),
+        Some(variable) => Some(variable.program.graph().vars[variable.id].clone()),
+        None => None,
+    };
+    let name = theirs.as_ref().map_or_else(|| fetch.name(), |theirs| theirs.name.clone());
+    let wrong = |why: String| Err(Error::Run { variable: name.clone(), why });
+    let graph = program.graph();
+    let Some(id) = graph.find(&name) else {
+        let of = match theirs {
+            Some(theirs) => format!("; it is of another program (built at {})", theirs.place),
+            None => String::new(),
+        };
+        return wrong(format!("is fetched, but the program has no variable of this name{of}"));
+    };
+    let ours = &graph.vars[id];
+    match theirs {
+        Some(theirs) if theirs.place.to_string() != ours.place.to_string() => wrong(format!(
+            "is fetched, but it is of another program (built at {}); this program's variable of \
+             the same name is another one (built at {})",
+            theirs.place, ours.place
+        )),
+        _ => Ok(id),
     }
 }

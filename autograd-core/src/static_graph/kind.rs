@@ -287,6 +287,24 @@ impl Kind {
         matches!(self, Self::Matmul)
     }
 
+    /// Whether it looks at its inputs and makes new outputs, which are no views of them.
+    pub(super) fn reads_only(&self) -> bool {
+        matches!(
+            self,
+            Self::Reduce { .. }
+                | Self::Softmax { .. }
+                | Self::LogSoftmax { .. }
+                | Self::Concat { .. }
+                | Self::ArgMax { .. }
+                | Self::Where
+                | Self::Compare(_)
+                | Self::IndexSelect { .. }
+                | Self::Gather { .. }
+                | Self::Conv2d(_)
+                | Self::Pool2d(..)
+        )
+    }
+
     /// Whether all that it computes are new values of what is kept.
     pub(super) fn writes(&self) -> bool {
         matches!(self, Self::Init { .. } | Self::Update(_))

@@ -57,6 +57,7 @@ mod py_func;
 mod run;
 mod scope;
 mod shaping;
+mod slots;
 mod task;
 mod text;
 mod threads;

@@ -3,9 +3,11 @@
 
 use std::panic::Location;
 
+use smallvec::SmallVec;
+
 use super::backward::parameter_gradients;
 use super::build::Change;
-use super::ir::{Form, Op, Phase, Place, Role, VarId, wrong};
+use super::ir::{Form, Graph, Op, Phase, Place, Role, VarId, wrong};
 use super::kind::{Init, Kind};
 use super::program::Program;
 use super::variable::Variable;
@@ -113,7 +115,7 @@ impl Update {
 
     /// A step: changes what is kept, the parameter and then what the rule remembers, in place. The
     /// caller has made sure that nobody else holds it and that types and shapes fit.
-    pub(super) fn step(self, kept: &mut [AnyTensor], gradient: Gradient) {
+    pub(super) fn step(self, kept: &mut [AnyTensor], gradient: Gradient<'_>) {
         match kept.first() {
             Some(AnyTensor::Float32(_)) => self.typed::<f32>(kept, gradient),
             Some(AnyTensor::Float64(_)) => self.typed::<f64>(kept, gradient),
@@ -121,7 +123,7 @@ impl Update {
         }
     }
 
-    fn typed<T: Kernels>(self, kept: &mut [AnyTensor], gradient: Gradient) {
+    fn typed<T: Kernels>(self, kept: &mut [AnyTensor], gradient: Gradient<'_>) {
         let count = if self.counts() {
             let Some(AnyTensor::Int64(step)) = kept.last_mut() else {
                 unreachable!("the step's type was checked");
@@ -133,7 +135,7 @@ impl Update {
             1
         };
         let moved = kept.len() - usize::from(self.counts());
-        let mut slices: Vec<&mut [T]> = kept[..moved]
+        let mut slices: SmallVec<[&mut [T]; 4]> = kept[..moved]
             .iter_mut()
             .filter_map(|kept| T::peek_mut(kept))
             .map(|tensor| tensor.value_mut().make_mut())
@@ -150,16 +152,17 @@ impl Update {
 }
 
 /// A parameter's gradient when it is used.
-pub(super) enum Gradient {
-    Whole(AnyTensor),
+#[derive(Clone, Copy)]
+pub(super) enum Gradient<'f> {
+    Whole(&'f AnyTensor),
     /// `aᵀ b`, which is never there as a whole.
-    Product(AnyTensor, AnyTensor),
+    Product(&'f AnyTensor, &'f AnyTensor),
 }
 
 /// About so many elements of a product are there at once: they stay in the first cache.
-const PART: usize = 4096;
+pub(super) const PART: usize = 4096;
 
-impl Gradient {
+impl Gradient<'_> {
     /// Hands the elements over, part by part, in their order.
     fn read<T: Kernels>(self, take: &mut impl FnMut(std::ops::Range<usize>, &[T])) {
         match self {
@@ -299,6 +302,16 @@ fn minimize(
     let (place, program) = (Place::Line(location), loss.program());
     checked.map_err(|error| with_place(error, &place))?;
     let pairs = program.change(|change| {
+        if let Some((parameter, op)) = updated(change.graph, loss.id) {
+            let why = format!(
+                "`{}`, which the loss `{}` depends on, is updated already by {} (built at {})",
+                change.graph.vars[parameter].name,
+                change.graph.vars[loss.id].name,
+                op.kind,
+                op.place
+            );
+            return Err(wrong("minimize", &place, why));
+        }
         let pairs = parameter_gradients(change.graph, loss, &place)?;
         if pairs.is_empty() {
             let why = format!(
@@ -315,6 +328,19 @@ fn minimize(
     })?;
     let variables = |(parameter, grad)| (program.variable(parameter), program.variable(grad));
     Ok(pairs.into_iter().map(variables).collect())
+}
+
+/// A parameter that a variable is computed from, and the operator that updates it already.
+fn updated(graph: &Graph, var: VarId) -> Option<(VarId, &Op)> {
+    let mut reached = vec![false; graph.vars.len()];
+    reached[var] = true;
+    for op in graph.ops.iter().rev() {
+        if op.outputs.iter().any(|&output| reached[output]) {
+            op.inputs.iter().for_each(|&input| reached[input] = true);
+        }
+    }
+    let update = |op: &&Op| matches!(op.kind, Kind::Update(_)) && reached[op.writes[0]];
+    graph.ops.iter().find(update).map(|op| (op.writes[0], op))
 }
 
 fn apply(

@@ -4,9 +4,11 @@
 use std::sync::Mutex;
 
 use super::chain::{Link, Turn};
+use super::frame::Memory;
 use super::ir::{Graph, Op, OpId, Role, VarId};
 use super::kind::Kind;
-use super::optim::Update;
+use super::optim::{PART, Update};
+use super::slots::{Slots, adds_row};
 
 /// The steps of a run that fetches certain variables.
 #[derive(Debug)]
@@ -19,8 +21,6 @@ pub(super) struct Plan {
     pub(super) feeds: Vec<VarId>,
     /// Kept variables that are read or moved.
     pub(super) kept: Vec<VarId>,
-    /// Of the scope that ran it last, by its id: where that keeps these.
-    pub(super) places: Mutex<(u64, Vec<usize>)>,
     /// For each variable, whether a step reads it or it is fetched.
     pub(super) is_read: Vec<bool>,
     /// What optimizers do at the end.
@@ -32,6 +32,10 @@ pub(super) struct Plan {
     pub(super) writes: bool,
     /// For each variable, whether gradients flow to it.
     pub(super) wants: Vec<bool>,
+    /// Which buffers hold what.
+    pub(super) slots: Slots,
+    /// These buffers, of runs that are over: as many as there were at once.
+    pub(super) memories: Mutex<Vec<Memory>>,
 }
 
 /// A parameter's step, when all else is done.
@@ -42,6 +46,8 @@ pub(super) struct UpdateStep {
     pub(super) gradient: VarId,
     /// The parameter, and what the rule remembers.
     pub(super) writes: Vec<VarId>,
+    /// Where these stand in [`Plan::kept`].
+    pub(super) kept: Vec<usize>,
 }
 
 /// One operator's turn, or that of a chain of them.
@@ -62,6 +68,10 @@ pub(super) enum Read {
     Keep,
     /// For the last time: its buffer may be written over.
     Take,
+    /// For the last time, and not written over: its slot is free after this step.
+    Last,
+    /// For the last time before an update at the end, if that is left something to multiply.
+    Held,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +80,10 @@ pub(super) enum Mode {
     Plain,
     /// Leaves a record for a gradient.
     Recorded,
+    /// Leaves what a gradient by a rule reads beside its operands.
+    Noted,
+    /// The gradients of a row that was added to a matrix, and of the matrix, which is the sum's own.
+    Bias,
     /// A gradient by a rule on values; where `deferred`, that of a matrix which only an update
     /// reads is left to it.
     Direct { deferred: bool },
@@ -96,6 +110,7 @@ impl Plan {
             order_by_waves(graph, &mut steps);
         }
         mark_last(graph, &mut steps, &until_end);
+        let slots = Slots::new(graph, &steps, fetched, waves);
         let mut written = vec![false; graph.vars.len()];
         let moved = updates.iter().flat_map(|step| &step.writes);
         let set = steps.iter().flat_map(|step| &graph.ops[step.op].writes);
@@ -110,13 +125,19 @@ impl Plan {
         // A startup program fetches what it has just set.
         let is_set = |id: usize| written[id] && !moved(id) && !is_read_before(graph, &steps, id);
         let vars = || 0..graph.vars.len();
+        let kept: Vec<VarId> =
+            vars().filter(|&id| is_kept(id) && (is_read[id] || moved(id)) && !is_set(id)).collect();
+        let mut updates = updates;
+        for step in &mut updates {
+            let place = |var: &VarId| kept.binary_search(var).ok();
+            step.kept = step.writes.iter().filter_map(place).collect();
+        }
         Self {
             feeds: vars().filter(|&id| is_read[id] && graph.vars[id].role == Role::Data).collect(),
-            kept: vars()
-                .filter(|&id| is_kept(id) && (is_read[id] || moved(id)) && !is_set(id))
-                .collect(),
+            kept,
+            slots,
+            memories: Mutex::default(),
             writes: written.contains(&true),
-            places: Mutex::new((0, Vec::new())),
             is_read,
             updates,
             written,
@@ -124,6 +145,24 @@ impl Plan {
             graph: graph.clone(),
             steps,
             fetched: fetched.to_vec(),
+        }
+    }
+}
+
+impl Step {
+    /// Whether the first input, the second and the further ones are read where they stand: they are
+    /// neither written over nor handed to anybody.
+    fn only_reads(&self, graph: &Graph) -> [bool; 3] {
+        match (&self.mode, &graph.ops[self.op].kind) {
+            (Mode::Chain { head, .. }, _) => [head.is_some(), true, true],
+            (Mode::Bias, Kind::Grad { wants, .. }) => [wants.len() == 1; 3],
+            (Mode::Plain | Mode::Noted, Kind::Matmul | Kind::CrossEntropy) => [true; 3],
+            (Mode::Plain, kind) => [kind.reads_only(); 3],
+            (Mode::Direct { .. }, Kind::Grad { of, .. }) => {
+                let kind = &graph.ops[*of].kind;
+                [matches!(kind, Kind::Matmul | Kind::CrossEntropy); 3]
+            }
+            _ => [false; 3],
         }
     }
 }
@@ -161,7 +200,7 @@ fn updates(graph: &Graph) -> Vec<UpdateStep> {
     ops.filter_map(|(id, op)| match op.kind {
         Kind::Update(update) => {
             let (gradient, writes) = (op.inputs[1], op.writes.clone());
-            Some(UpdateStep { op: id, update, gradient, writes })
+            Some(UpdateStep { op: id, update, gradient, writes, kept: Vec::new() })
         }
         _ => None,
     })
@@ -186,7 +225,11 @@ fn defer(
     for step in updates.iter().filter(|step| readers[step.gradient] == 1) {
         let Some(producer) = graph.vars[step.gradient].producer else { continue };
         let Kind::Grad { of, wants, .. } = &graph.ops[producer].kind else { continue };
-        let right = wants.last() == Some(&1) && graph.ops[*of].kind.is_matmul();
+        let dims = graph.vars[step.gradient].form.dims.iter().copied();
+        let elements: Option<usize> = dims.product();
+        // A smaller one stays in the first cache as a whole.
+        let large = elements.is_none_or(|elements| elements > PART);
+        let right = wants.last() == Some(&1) && graph.ops[*of].kind.is_matmul() && large;
         if let (true, Mode::Direct { deferred }) = (right, &mut modes[producer]) {
             *deferred = graph.ops[producer].outputs.last() == Some(&step.gradient);
         }
@@ -198,9 +241,15 @@ fn modes(graph: &Graph, runs: &[bool]) -> Vec<Mode> {
     // From last to first: a gradient comes after its operator.
     for (id, op) in graph.ops.iter().enumerate().rev().filter(|(id, _)| runs[*id]) {
         let recorded = modes[id] == Mode::Recorded;
-        let Kind::Grad { of, .. } = &op.kind else { continue };
+        let Kind::Grad { of, wants, .. } = &op.kind else { continue };
         if graph.ops[*of].kind.direct().is_some() && !recorded && modes[*of] != Mode::Recorded {
-            modes[id] = Mode::Direct { deferred: false };
+            modes[id] = match adds_row(graph, &graph.ops[*of]) {
+                true if wants.contains(&1) => Mode::Bias,
+                _ => Mode::Direct { deferred: false },
+            };
+            if matches!(graph.ops[*of].kind, Kind::CrossEntropy) {
+                modes[*of] = Mode::Noted;
+            }
             continue;
         }
         modes[*of] = Mode::Recorded;
@@ -281,6 +330,7 @@ fn reads(graph: &Graph, op: &Op, mode: &Mode) -> Vec<(VarId, Read)> {
     };
     let read = |position: usize| match needs {
         _ if position >= inputs + outputs => Read::Keep,
+        _ if *mode == Mode::Bias => Read::Not,
         Some(needs) if position < inputs && needs.inputs[position] => Read::Keep,
         Some(needs) if position >= inputs && needs.output => Read::Keep,
         _ => Read::Not,
@@ -334,12 +384,27 @@ fn mark_last(graph: &Graph, steps: &mut [Step], fetched: &[VarId]) {
             (shared[*of], shared[step.op]) = (true, true);
         }
     }
+    // What an update multiplies at the end.
+    let mut held = vec![false; graph.vars.len()];
+    for step in steps.iter().filter(|step| step.mode == Mode::Direct { deferred: true }) {
+        let operands = step.inputs.first().into_iter().chain(step.inputs.last());
+        operands.for_each(|(var, _)| held[*var] = true);
+    }
     let mut used = vec![false; graph.ops.len()];
     for step in steps.iter_mut().rev() {
-        for (input, read) in step.inputs.iter_mut().rev().filter(|(_, read)| *read != Read::Not) {
-            if !std::mem::replace(&mut done[*input], true) {
-                *read = Read::Take;
+        let deferred = step.mode == Mode::Direct { deferred: true };
+        let only_read = step.only_reads(graph);
+        let last = step.inputs.len().saturating_sub(1);
+        for (at, (input, read)) in step.inputs.iter_mut().enumerate().rev() {
+            if *read == Read::Not || std::mem::replace(&mut done[*input], true) {
+                continue;
             }
+            *read = match held[*input] {
+                true if deferred && (at == 0 || at == last) => Read::Held,
+                true => Read::Keep,
+                false if only_read[at.min(2)] => Read::Last,
+                false => Read::Take,
+            };
         }
         if let (Mode::FromRecord { last, retain, .. }, Kind::Grad { of, .. }) =
             (&mut step.mode, &graph.ops[step.op].kind)

@@ -24,8 +24,8 @@ pub struct Program(Arc<Inner>);
 struct Inner {
     graph: Mutex<Graph>,
     startup: OnceLock<Program>,
-    /// Plans by what is fetched, for one version of the graph.
-    plans: Mutex<(u64, HashMap<(Vec<VarId>, bool), Arc<Plan>>)>,
+    /// Plans by what is fetched, without waves and with them, for one version of the graph.
+    plans: Mutex<(u64, HashMap<Vec<VarId>, [Option<Arc<Plan>>; 2]>)>,
 }
 
 impl Program {
@@ -173,13 +173,14 @@ impl Program {
         if plans.0 != graph.version {
             *plans = (graph.version, HashMap::new());
         }
-        let key = (fetched.to_vec(), waves);
-        if let Some(plan) = plans.1.get(&key) {
+        let known = plans.1.get(fetched).and_then(|plans| plans[usize::from(waves)].as_ref());
+        if let Some(plan) = known {
             return Ok(Arc::clone(plan));
         }
         graph.verify()?;
         let plan = Arc::new(Plan::new(&graph, fetched, waves));
-        plans.1.insert(key, Arc::clone(&plan));
+        let known = plans.1.entry(fetched.to_vec()).or_default();
+        known[usize::from(waves)] = Some(Arc::clone(&plan));
         Ok(plan)
     }
 }

@@ -212,6 +212,7 @@ impl Kind {
             // Shapes are read, so that broadcasting can be undone.
             Self::Binary(_) | Self::Matmul => Some(Reads { inputs: [true, true], output: false }),
             Self::Scalar { .. } => Some(Reads { inputs: [true, false], output: false }),
+            Self::CrossEntropy => Some(Reads { inputs: [true, true], output: false }),
             _ => None,
         }
     }
@@ -290,6 +291,98 @@ pub(super) struct Reads {
 fn typed<T: Element>(tensor: Option<&AnyTensor>) -> Computed<&Tensor<T>> {
     let tensor = tensor.and_then(AnyTensor::downcast_ref::<T>);
     tensor.ok_or_else(|| "a value that its gradient needs is missing".to_owned())
+}
+
+/// A product of matrices, either of them transposed, written over a value that nobody reads; `None`
+/// where they are others.
+pub(super) fn matrices(
+    operands: [&AnyTensor; 2],
+    turned: [bool; 2],
+    spare: Option<AnyTensor>,
+) -> Option<AnyTensor> {
+    fn typed<T: Float>(
+        a: &Tensor<T>,
+        b: &AnyTensor,
+        turned: [bool; 2],
+        spare: Option<AnyTensor>,
+    ) -> Option<AnyTensor> {
+        let spare = spare.and_then(AnyTensor::downcast);
+        rules::matrices([a, b.downcast_ref()?], turned, spare).map(AnyTensor::from)
+    }
+    match operands {
+        [AnyTensor::Float32(a), b] => typed(a, b, turned, spare),
+        [AnyTensor::Float64(a), b] => typed(a, b, turned, spare),
+        _ => None,
+    }
+}
+
+/// The sum of a matrix's rows.
+pub(super) fn sum_of_rows(x: &AnyTensor, spare: Option<AnyTensor>) -> Computed<AnyTensor> {
+    fn typed<T: Float>(x: &Tensor<T>, spare: Option<AnyTensor>) -> Computed<Tensor<T>> {
+        let spare = spare.and_then(AnyTensor::downcast);
+        match rules::sum_of_rows(x, spare) {
+            Some(sum) => Ok(sum),
+            None => reduce(Reduction::Sum, x, &[0], false),
+        }
+    }
+    match x {
+        AnyTensor::Float32(x) => typed(x, spare).map(AnyTensor::from),
+        AnyTensor::Float64(x) => typed(x, spare).map(AnyTensor::from),
+        other => Err(not_numbers(other)),
+    }
+}
+
+fn classes(inputs: &[Option<AnyTensor>]) -> Computed<&Tensor<i64>> {
+    typed(inputs.get(1).and_then(Option::as_ref))
+}
+
+/// The loss, and what its gradient reads beside its operands.
+pub(super) fn cross_entropy(
+    inputs: &[Option<AnyTensor>],
+    spare: Option<AnyTensor>,
+) -> Computed<(AnyTensor, AnyTensor)> {
+    fn typed<T: Float>(
+        logits: &Tensor<T>,
+        classes: &Tensor<i64>,
+        spare: Option<AnyTensor>,
+    ) -> Computed<(AnyTensor, AnyTensor)> {
+        let spare = spare.and_then(AnyTensor::downcast);
+        let [loss, sums] = rules::cross_entropy(logits, classes, spare).map_err(told)?;
+        Ok((loss.into(), sums.into()))
+    }
+    match inputs.first() {
+        Some(Some(AnyTensor::Float32(x))) => typed(x, classes(inputs)?, spare),
+        Some(Some(AnyTensor::Float64(x))) => typed(x, classes(inputs)?, spare),
+        _ => Err("takes logits of a float type".to_owned()),
+    }
+}
+
+/// The gradient of the logits. What [`cross_entropy`] left is computed again where it is missing.
+pub(super) fn cross_entropy_gradient(
+    inputs: &[Option<AnyTensor>],
+    note: Option<AnyTensor>,
+    dy: &AnyTensor,
+    spare: Option<AnyTensor>,
+) -> Computed<AnyTensor> {
+    fn typed<T: Float>(
+        logits: &Tensor<T>,
+        classes: &Tensor<i64>,
+        [note, dy]: [&AnyTensor; 2],
+        spare: Option<AnyTensor>,
+    ) -> Computed<AnyTensor> {
+        let (sums, dy) = (super::run::typed(Some(note))?, super::run::typed(Some(dy))?);
+        let spare = spare.and_then(AnyTensor::downcast);
+        Ok(rules::cross_entropy_gradient((logits, classes), sums, dy, spare).into())
+    }
+    let note = match note {
+        Some(note) => note,
+        None => cross_entropy(inputs, None)?.1,
+    };
+    match inputs.first() {
+        Some(Some(AnyTensor::Float32(x))) => typed(x, classes(inputs)?, [&note, dy], spare),
+        Some(Some(AnyTensor::Float64(x))) => typed(x, classes(inputs)?, [&note, dy], spare),
+        _ => Err("takes logits of a float type".to_owned()),
+    }
 }
 
 fn sum(inputs: Values) -> Computed<AnyTensor> {

@@ -5,13 +5,15 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
+use smallvec::SmallVec;
+
 use super::frame::Frame;
 use super::ir::VarId;
 use super::optim::{Gradient, Update};
-use super::plan::Plan;
+use super::plan::UpdateStep;
 use super::threads;
 use crate::error::{Error, Result};
-use crate::graph::{AnyTensor, Tensor, for_any};
+use crate::graph::{AnyTensor, for_any};
 
 pub(super) struct Scope {
     /// No other scope of the process has it.
@@ -32,31 +34,32 @@ impl Default for Scope {
 #[derive(Default)]
 struct Kept {
     places: HashMap<String, usize>,
-    values: Vec<AnyTensor>,
+    /// `None` while a step changes it.
+    values: Vec<Option<AnyTensor>>,
 }
 
 impl Kept {
     fn get(&self, name: &str) -> Option<&AnyTensor> {
-        self.places.get(name).map(|&place| &self.values[place])
+        self.places.get(name).and_then(|&place| self.values[place].as_ref())
     }
 
     fn insert(&mut self, name: &str, value: AnyTensor) {
         if let Some(&place) = self.places.get(name) {
-            self.values[place] = value;
+            self.values[place] = Some(value);
             return;
         }
         self.places.insert(name.to_owned(), self.values.len());
-        self.values.push(value);
+        self.values.push(Some(value));
     }
 }
 
 /// One parameter's step: all is there, so that it cannot fail.
-struct Move {
+struct Move<'f> {
     update: Update,
     /// Where the parameter is kept, and what is remembered of it; and they themselves.
-    places: Vec<usize>,
-    kept: Vec<AnyTensor>,
-    gradient: Gradient,
+    places: SmallVec<[usize; 4]>,
+    kept: SmallVec<[AnyTensor; 4]>,
+    gradient: Gradient<'f>,
 }
 
 impl Scope {
@@ -79,14 +82,16 @@ impl Scope {
         let plan = frame.plan;
         let kept = self.kept.read().unwrap_or_else(PoisonError::into_inner);
         // A place is for ever, so it is looked up once.
-        let mut known = plan.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = &mut frame.memory.places;
         if known.0 != self.id || known.1.len() != plan.kept.len() {
             let place = |id: &VarId| kept.places.get(&plan.graph.vars[*id].name).copied();
             *known = (self.id, plan.kept.iter().map_while(place).collect());
         }
         for (at, &id) in plan.kept.iter().enumerate() {
             let var = &plan.graph.vars[id];
-            let Some(value) = known.1.get(at).map(|&place| &kept.values[place]) else {
+            let Some(value) =
+                frame.memory.places.1.get(at).and_then(|&place| kept.values[place].as_ref())
+            else {
                 let why = "has no value yet; run the startup program first".to_owned();
                 return Err(Error::Run { variable: var.name.clone(), why });
             };
@@ -94,7 +99,7 @@ impl Scope {
                 return Err(Error::Run { variable: var.name.clone(), why: misfit });
             }
             if plan.is_read[id] {
-                frame.values[id] = Some(value.clone());
+                frame.lend(id, value.clone());
             }
         }
         Ok(())
@@ -103,34 +108,41 @@ impl Scope {
     /// Ends a run that changes what is kept: no step of it can fail any more. Readers that come
     /// now wait, so they see all of the change or nothing; those that came before hold what they
     /// read, and it is copied for them where it is changed.
-    pub(super) fn commit(
-        &self,
-        plan: &Plan,
-        set: Vec<(VarId, AnyTensor)>,
-        gradients: Vec<Gradient>,
-        threads: usize,
-    ) {
+    pub(super) fn commit(&self, frame: &mut Frame<'_>, threads: usize) {
+        let plan = frame.plan;
+        // What the run holds of it goes, so that it can be changed where it is.
+        frame.give_back();
         let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);
-        for (id, value) in set {
+        for (id, value) in frame.take_set() {
             kept.insert(&plan.graph.vars[id].name, value);
         }
-        let mut moves: Vec<Move> = Vec::with_capacity(gradients.len());
-        for (step, gradient) in plan.updates.iter().zip(gradients) {
-            let name = |id: &VarId| kept.places.get(&plan.graph.vars[*id].name).copied();
-            let places: Vec<usize> = step.writes.iter().filter_map(name).collect();
+        let known = &frame.memory.places.1;
+        for &place in plan.updates.iter().flat_map(|step| &step.kept).map(|&at| &known[at]) {
             // Copied here, if at all: what takes memory comes before the first change.
-            places.iter().for_each(|&place| own(&mut kept.values[place]));
-            moves.push(Move { update: step.update, places, kept: Vec::new(), gradient });
+            kept.values[place].iter_mut().for_each(own);
         }
-        for Move { places, kept: own, .. } in &mut moves {
-            let none = || AnyTensor::from(Tensor::from(false));
-            let take = |&place: &usize| std::mem::replace(&mut kept.values[place], none());
-            own.extend(places.iter().map(take));
-        }
-        for (places, values) in threads::each(moves, threads, Move::work, Move::run) {
+        let prepare = |kept: &mut Kept, step: &UpdateStep| {
+            let places: SmallVec<[usize; 4]> = step.kept.iter().map(|&at| known[at]).collect();
+            let own = places.iter().filter_map(|&place| kept.values[place].take()).collect();
+            let gradient = frame.gradient(step)?;
+            Some(Move { update: step.update, places, kept: own, gradient })
+        };
+        let put = |kept: &mut Kept, (places, values): Moved| {
             for (place, value) in places.into_iter().zip(values) {
-                kept.values[place] = value;
+                kept.values[place] = Some(value);
             }
+        };
+        if threads < 2 {
+            for step in &plan.updates {
+                if let Some(moved) = prepare(&mut kept, step).map(Move::run) {
+                    put(&mut kept, moved);
+                }
+            }
+            return;
+        }
+        let moves = plan.updates.iter().filter_map(|step| prepare(&mut kept, step)).collect();
+        for moved in threads::each(moves, threads, Move::work, Move::run) {
+            put(&mut kept, moved);
         }
     }
 }
@@ -140,12 +152,15 @@ fn own(value: &mut AnyTensor) {
     for_any!(value, tensor => drop(tensor.value_mut().make_mut()));
 }
 
-impl Move {
+/// What was changed, and where it is kept.
+type Moved = (SmallVec<[usize; 4]>, SmallVec<[AnyTensor; 4]>);
+
+impl Move<'_> {
     fn work(&self) -> usize {
         self.kept.iter().map(|kept| kept.shape().iter().product::<usize>()).sum::<usize>() * 8
     }
 
-    fn run(mut self) -> (Vec<usize>, Vec<AnyTensor>) {
+    fn run(mut self) -> Moved {
         self.update.step(&mut self.kept, self.gradient);
         (self.places, self.kept)
     }

@@ -3,19 +3,19 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use super::chain::run_chain;
 use super::ir::{Op, OpId, VarId};
 use super::kind::Kind;
 use super::plan::{Mode, Plan, Step};
-use super::run::Values;
+use super::run::{Values, cross_entropy, cross_entropy_gradient, matrices, sum_of_rows};
 use crate::array::matmul::ONE_SUM;
 use crate::engine::{BackwardOptions, grad_any};
 use crate::graph::{AnyTensor, Element, GradMode, Tensor, for_any};
 
 /// What an operator left for its gradient: its inputs as leaves, and what it computed from them.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct Record {
     leaves: Values,
     outputs: Values,
@@ -30,13 +30,18 @@ pub(super) struct Task<'p> {
     pub(super) step: &'p Step,
     pub(super) op: &'p Op,
     pub(super) inputs: Inputs,
+    /// For each output, what it may be written over.
+    pub(super) spares: SmallVec<[Option<AnyTensor>; 2]>,
     pub(super) record: Option<Box<Record>>,
+    /// What a gradient by a rule finds of its operator; of that operator, what it may write over.
+    pub(super) note: Option<AnyTensor>,
 }
 
 /// What a step computed.
 pub(super) struct Done {
     pub(super) outputs: Values,
     pub(super) record: Option<Box<Record>>,
+    pub(super) note: Option<AnyTensor>,
     /// An output that is left to its update, as the matrices `a` and `b` of `aᵀ b`.
     pub(super) product: Option<(VarId, AnyTensor, AnyTensor)>,
 }
@@ -55,7 +60,7 @@ impl Failed {
 
 impl Done {
     fn plain(outputs: Values) -> Self {
-        Self { outputs, record: None, product: None }
+        Self { outputs, record: None, note: None, product: None }
     }
 }
 
@@ -96,24 +101,65 @@ impl Task<'_> {
         catch_unwind(computing).unwrap_or_else(panicked)
     }
 
-    fn compute(self) -> Result<Done, Failed> {
+    fn compute(mut self) -> Result<Done, Failed> {
         let op = self.step.op;
         let done = match &self.step.mode {
-            Mode::Plain => {
-                let inputs = self.inputs.into_iter().flatten().collect();
-                self.op.kind.run(inputs).map(Done::plain)
-            }
+            Mode::Plain => self.plain(),
+            Mode::Noted => self.noted(),
             Mode::Recorded => self.record(),
+            Mode::Bias => self.bias(),
             Mode::Direct { deferred } => self.pull(*deferred),
             Mode::FromRecord { recorded, retain, .. } => {
                 let (recorded, retain) = (*recorded, *retain);
                 self.pull_record(recorded, retain)
             }
             Mode::Chain { head, links } => {
-                return run_chain(&self.plan.graph, *head, links, self.inputs).map(Done::plain);
+                let spare = self.spare(0);
+                let done = run_chain(&self.plan.graph, *head, links, self.inputs, spare);
+                return done.map(Done::plain);
             }
         };
         done.map_err(|why| Failed::at(op, why))
+    }
+
+    /// What an output may be written over.
+    fn spare(&mut self, output: usize) -> Option<AnyTensor> {
+        self.spares.get_mut(output).and_then(Option::take)
+    }
+
+    fn plain(mut self) -> Result<Done, String> {
+        if self.op.kind.is_matmul()
+            && let Some(spare) = self.spare(0)
+            && let (Some(a), Some(b)) = (&self.inputs[0], &self.inputs[1])
+            && let Some(product) = matrices([a, b], [false; 2], Some(spare))
+        {
+            return Ok(Done::plain(smallvec![product]));
+        }
+        // To the pool, where the operator finds it.
+        self.spares.clear();
+        let inputs = self.inputs.into_iter().flatten().collect();
+        self.op.kind.run(inputs).map(Done::plain)
+    }
+
+    /// A loss that leaves what its gradient reads.
+    fn noted(mut self) -> Result<Done, String> {
+        let note = self.note.take();
+        let (loss, note) = cross_entropy(&self.inputs, note)?;
+        Ok(Done { note: Some(note), ..Done::plain(smallvec![loss]) })
+    }
+
+    fn bias(mut self) -> Result<Done, String> {
+        let Kind::Grad { wants, .. } = &self.op.kind else {
+            return Err("is no gradient".to_owned());
+        };
+        let row = wants.iter().position(|&input| input == 1).unwrap_or_default();
+        let spare = self.spare(row);
+        let dy = self.inputs.pop().flatten().ok_or("the gradient of its output is missing")?;
+        let sum = sum_of_rows(&dy, spare)?;
+        Ok(Done::plain(match wants.len() {
+            1 => smallvec![sum],
+            _ => smallvec![dy, sum],
+        }))
     }
 
     /// Runs an operator on leaves of its own and keeps what the engine records.
@@ -126,11 +172,8 @@ impl Task<'_> {
         let values = outputs.iter().map(AnyTensor::alias).collect();
         // What it writes has no gradient.
         outputs.truncate(self.op.outputs.len());
-        Ok(Done {
-            outputs: values,
-            record: Some(Box::new(Record { leaves, outputs })),
-            product: None,
-        })
+        let record = Some(Box::new(Record { leaves, outputs }));
+        Ok(Done { record, ..Done::plain(values) })
     }
 
     /// A gradient by a rule on values.
@@ -141,7 +184,6 @@ impl Task<'_> {
         let forward = &self.plan.graph.ops[*of];
         let n = forward.inputs.len();
         let dy = self.inputs.pop().flatten().ok_or("the gradient of its output is missing")?;
-        let second = if n > 1 { self.inputs[1].as_ref() } else { None };
         let mut wanted = [wants.contains(&0), wants.contains(&1)];
         let left = if deferred { self.inputs[0].as_ref() } else { None };
         let left = left.filter(|a| is_smaller_than_product(a, &dy)).cloned();
@@ -153,13 +195,50 @@ impl Task<'_> {
             _ => None,
         };
         if wanted == [false, false] {
-            return Ok(Done { outputs: Values::new(), record: None, product });
+            return Ok(Done { product, ..Done::plain(Values::new()) });
         }
+        if let Some(outputs) = self.pull_in_place(forward, &dy, wanted)? {
+            return Ok(Done { product, ..Done::plain(outputs) });
+        }
+        let second = if n > 1 { self.inputs[1].as_ref() } else { None };
         let (inputs, output) = ([self.inputs[0].as_ref(), second], self.inputs[n].as_ref());
         let mut grads = forward.kind.pull(inputs, output, dy, wanted)?;
         let found = wants.iter().filter(|&&input| wanted[input]);
         let found = found.map(|&input| grads[input].take().ok_or("its rule gave no gradient"));
-        Ok(Done { outputs: found.collect::<Result<_, _>>()?, record: None, product })
+        Ok(Done { product, ..Done::plain(found.collect::<Result<_, _>>()?) })
+    }
+
+    /// The gradients that are written to given places, where shapes allow it.
+    fn pull_in_place(
+        &mut self,
+        forward: &Op,
+        dy: &AnyTensor,
+        wanted: [bool; 2],
+    ) -> Result<Option<Values>, String> {
+        if let Kind::CrossEntropy = forward.kind {
+            let (note, spare) = (self.note.take(), self.spare(0));
+            let dx = cross_entropy_gradient(&self.inputs, note, dy, spare)?;
+            return Ok(Some(smallvec![dx]));
+        }
+        let (true, Some(a), Some(b)) =
+            (forward.kind.is_matmul(), self.inputs[0].clone(), self.inputs[1].clone())
+        else {
+            return Ok(None);
+        };
+        let mut grads = Values::new();
+        if wanted[0] {
+            match matrices([dy, &b], [false, true], self.spare(0)) {
+                Some(da) => grads.push(da),
+                None => return Ok(None),
+            }
+        }
+        if wanted[1] {
+            match matrices([&a, dy], [true, false], self.spare(grads.len())) {
+                Some(db) => grads.push(db),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(grads))
     }
 
     /// A gradient by the engine, from what the operator left.
@@ -194,11 +273,8 @@ impl Task<'_> {
         leaves.extend(record.outputs.iter().map(AnyTensor::alias));
         leaves.extend(given);
         let values = grads.iter().map(AnyTensor::alias).collect();
-        Ok(Done {
-            outputs: values,
-            record: Some(Box::new(Record { leaves, outputs: grads })),
-            product: None,
-        })
+        let record = Some(Box::new(Record { leaves, outputs: grads }));
+        Ok(Done { record, ..Done::plain(values) })
     }
 }
 

@@ -28,7 +28,7 @@ doors! {
     fn log_softmax(rows: &mut [Self], from: &[Self], n: usize);
     fn softmax_pull(dy: &mut [Self], y: &[Self], n: usize);
     fn log_softmax_pull(dy: &mut [Self], y: &[Self], n: usize);
-    fn log_sum_exp(rows: &[Self], n: usize) -> Vec<Self>;
+    fn log_sum_exp(rows: &[Self], n: usize, out: &mut [Self]);
     fn softmax_scaled(rows: &mut [Self], sums: &[Self], n: usize, scale: Self);
     fn leaky_relu(data: &mut [Self], slope: Self);
     fn leaky_factor(data: &mut [Self], slope: Self);
@@ -230,13 +230,11 @@ impl<T: Float> Kernel for LogSumExp<'_, T> {
     }
 }
 
-fn log_sum_exp<T: Float>(rows: &[T], n: usize) -> Vec<T> {
-    let mut out = vec![T::ZERO; rows.len() / n.max(1)];
+fn log_sum_exp<T: Float>(rows: &[T], n: usize, out: &mut [T]) {
     let chunk = whole_rows(n, CHUNK);
-    each_chunk(&mut out, chunk / n.max(1), &|index, out| {
+    each_chunk(out, chunk / n.max(1), &|index, out| {
         dispatch(LogSumExp(&rows[index * chunk..], n, out));
     });
-    out
 }
 
 struct SoftmaxScaled<'a, T>(&'a mut [T], &'a [T], usize, T);

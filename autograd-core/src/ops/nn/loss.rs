@@ -5,8 +5,8 @@ use std::panic::Location;
 use super::super::index::check_indices;
 use super::super::trace::{self, Call};
 use super::super::{Caller, Float, expect};
-use super::{check_same_shape, copied};
-use crate::array::Value;
+use super::check_same_shape;
+use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
 use crate::graph::{GradMode, Keep, Lost, Plain, Tensor, is_grad_enabled, record, unrecorded};
 
@@ -41,18 +41,8 @@ fn cross_entropy<T: Float>(
         let (call, inputs) = (Call::CrossEntropy, vec![trace::any(logits), trace::any(targets)]);
         return trace::op(|| call, || inputs, caller, || cross_entropy(logits, targets, caller));
     }
-    let classes = check_targets("cross_entropy", logits.shape(), targets)?;
-    let (sums, loss) = {
-        let logits = logits.read();
-        let logits = logits.contiguous();
-        let rows = logits.as_slice().unwrap_or(&[]);
-        let sums = T::log_sum_exp(rows, classes);
-        let at = |(row, target): (usize, i64)| rows[row * classes + target as usize];
-        let losses = targets.to_vec().into_iter().enumerate().map(at).zip(&sums);
-        let total: f64 = losses.map(|(x, &sum)| (sum - x).into_f64()).sum();
-        let loss = T::from_f64(total / sums.len() as f64);
-        (sums, Value::scalar(loss))
-    };
+    let (loss, sums) = mean_cross_entropy(logits, targets, Value::scalar(T::ZERO))?;
+    let loss = Value::scalar(loss);
     if !logits.is_recorded() {
         return Ok(unrecorded("cross_entropy", caller, [logits], loss).and_lost(targets));
     }
@@ -61,26 +51,58 @@ fn cross_entropy<T: Float>(
     Ok(record("cross_entropy", caller, [logits], loss, state, pull_cross_entropy))
 }
 
-/// `dx = (softmax(x) - one_hot(targets)) dy / n`.
-fn pull_cross_entropy<T: Float>(
-    (logits, targets, sums): (Tensor<T>, Tensor<i64>, Vec<T>),
-    dy: Tensor<T>,
-    _: [bool; 1],
-) -> Result<[Option<Tensor<T>>; 1]> {
+/// The loss, and the logarithms of the sums of each row's exponentials, which its gradient reads, in
+/// the place of `into`.
+pub(in crate::ops) fn mean_cross_entropy<T: Float>(
+    logits: &Tensor<T>,
+    targets: &Tensor<i64>,
+    into: Value<T>,
+) -> Result<(T, Value<T>)> {
+    let classes = check_targets("cross_entropy", logits.shape(), targets)?;
+    let (logits, targets) = (logits.read(), targets.read());
+    let (logits, targets) = (logits.contiguous(), targets.contiguous());
+    let rows = logits.as_slice().unwrap_or(&[]);
+    let targets = targets.as_slice().unwrap_or(&[]);
+    let shape = Shape::from_slice(&[targets.len()]);
+    let sums = into.rewritten(shape, |sums| T::log_sum_exp(rows, classes, sums));
+    let at = |(row, &target): (usize, &i64)| rows[row * classes + target as usize];
+    let losses = targets.iter().enumerate().map(at).zip(sums.as_slice().unwrap_or(&[]));
+    let total: f64 = losses.map(|(x, &sum)| (sum - x).into_f64()).sum();
+    Ok((T::from_f64(total / targets.len() as f64), sums))
+}
+
+/// `dx = (softmax(x) - one_hot(targets)) dy / n`, with the sums of [`mean_cross_entropy`], in the
+/// place of `into`.
+pub(in crate::ops) fn cross_entropy_gradient<T: Float>(
+    (logits, targets): (&Tensor<T>, &Tensor<i64>),
+    sums: &Value<T>,
+    dy: T,
+    into: Value<T>,
+) -> Value<T> {
+    let (logits, targets) = (logits.read(), targets.read());
+    let (logits, targets) = (logits.contiguous(), targets.contiguous());
+    let scale = T::from_f64(dy.into_f64() / sums.len() as f64);
     let classes = logits.shape()[1];
-    if is_grad_enabled() {
-        let off = logits.softmax(1) - targets.one_hot::<T>(classes);
-        return Ok([Some(off * (dy / sums.len() as f64))]);
-    }
-    let scale = T::from_f64(dy.item().into_f64() / sums.len() as f64);
-    let mut dx = copied(&logits.read());
-    if let Some(rows) = dx.as_mut_slice() {
-        T::softmax_scaled(rows, &sums, classes, scale);
-        for (row, target) in targets.to_vec().into_iter().enumerate() {
+    into.rewritten(Shape::from_slice(logits.shape()), |rows| {
+        rows.copy_from_slice(logits.as_slice().unwrap_or(&[]));
+        T::softmax_scaled(rows, sums.as_slice().unwrap_or(&[]), classes, scale);
+        for (row, &target) in targets.as_slice().unwrap_or(&[]).iter().enumerate() {
             let hit = &mut rows[row * classes + target as usize];
             *hit = *hit - scale;
         }
+    })
+}
+
+fn pull_cross_entropy<T: Float>(
+    (logits, targets, sums): (Tensor<T>, Tensor<i64>, Value<T>),
+    dy: Tensor<T>,
+    _: [bool; 1],
+) -> Result<[Option<Tensor<T>>; 1]> {
+    if is_grad_enabled() {
+        let off = logits.softmax(1) - targets.one_hot::<T>(logits.shape()[1]);
+        return Ok([Some(off * (dy / sums.len() as f64))]);
     }
+    let dx = cross_entropy_gradient((&logits, &targets), &sums, dy.item(), Value::scalar(T::ZERO));
     Ok([Some(Tensor::new(dx))])
 }
 

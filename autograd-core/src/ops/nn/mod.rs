@@ -6,7 +6,7 @@ pub(crate) mod batch_norm;
 mod conv;
 mod kernels;
 mod linear;
-mod loss;
+pub(super) mod loss;
 mod norm;
 mod pool;
 mod softmax;

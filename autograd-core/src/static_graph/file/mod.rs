@@ -5,13 +5,15 @@ mod read;
 mod write;
 
 use std::collections::HashMap;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use super::executor::Executor;
-use super::ir::{Place, Role, wrong};
+use super::ir::{Role, wrong};
+use super::kind::Kind;
 use super::program::Program;
 use super::py_func::{Function, PyFunc};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::safetensors::SafeTensors;
 
 /// What the notes of the file call the program.
@@ -88,7 +90,14 @@ impl Program {
                 file.insert(var.name.clone(), value);
             }
         }
-        let text = write::write(&graph).map_err(|why| wrong("save", &place_of(path), why))?;
+        if let Some(op) = graph.ops.iter().find(|op| matches!(op.kind, Kind::Init { .. })) {
+            let name = &graph.vars[op.writes[0]].name;
+            let why = format!(
+                "it sets `{name}`: a startup program is not saved; save the program that it starts"
+            );
+            return Err(wrong("save", &op.place, why));
+        }
+        let text = write::write(&graph).map_err(|why| malformed("save", path, why))?;
         file.metadata.insert(KEY.to_owned(), text);
         file.save(path)
     }
@@ -98,9 +107,9 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// [`Error::File`](crate::Error::File) if the file cannot be read,
-    /// [`Error::Program`](crate::Error::Program) if it holds no program, a function that it names
-    /// is not given or has another number of parameters, or a rule of programs is broken.
+    /// [`Error::File`](crate::Error::File) if the file cannot be read, it holds no program, or a
+    /// function that it names is not given or has another number of parameters;
+    /// [`Error::Program`](crate::Error::Program) if a rule of programs is broken.
     pub fn load(
         path: impl AsRef<Path>,
         functions: &Functions,
@@ -108,19 +117,19 @@ impl Program {
     ) -> Result<Program> {
         let path = path.as_ref();
         let file = SafeTensors::load(path)?;
-        let place = place_of(path);
+        let wrong = |why: String| malformed("load", path, why);
         let Some(text) = file.metadata.get(KEY) else {
-            return Err(wrong("load", &place, "the file holds no program"));
+            return Err(wrong("it holds no program".to_owned()));
         };
-        let graph = read::read(text, functions).map_err(|why| wrong("load", &place, why))?;
+        let graph = read::read(text, functions).map_err(wrong)?;
         graph.verify()?;
         for (name, value) in &file.tensors {
             let var = graph.find(name).map(|id| &graph.vars[id]);
             let Some(var) = var.filter(|var| matches!(var.role, Role::Kept { .. })) else {
-                return Err(wrong("load", &place, format!("the program keeps no `{name}`")));
+                return Err(wrong(format!("the program keeps no `{name}`")));
             };
             if let Some(misfit) = var.form.misfit(value.dtype(), value.shape()) {
-                return Err(wrong("load", &place, format!("`{name}` {misfit}")));
+                return Err(wrong(format!("`{name}` {misfit}")));
             }
         }
         for (name, value) in &file.tensors {
@@ -132,6 +141,7 @@ impl Program {
     }
 }
 
-fn place_of(path: &Path) -> Place {
-    Place::Loaded(path.display().to_string().into())
+/// What is wrong with a file's contents.
+fn malformed(op: &'static str, path: &Path, why: String) -> Error {
+    Error::File { op, path: Some(path.to_owned()), kind: ErrorKind::InvalidData, why }
 }

@@ -118,11 +118,7 @@ fn kind_text(kind: &Kind) -> Result<String, String> {
         }
         Kind::Sum => "sum".to_owned(),
         Kind::FillLike(value) => format!("fill_like;{value:?}"),
-        Kind::Init { .. } => {
-            return Err(
-                "a startup program is not saved; save the program that it starts".to_owned()
-            );
-        }
+        Kind::Init { .. } => return Err("it holds a startup program".to_owned()),
         Kind::Update(update) => {
             let options = update.options().into_iter().map(|(_, value)| format!(";{value:?}"));
             format!("{}{}", update.name(), options.collect::<String>())

@@ -321,13 +321,14 @@ impl Building {
         if let Some((inputs, outputs)) = arity {
             if inputs > 0 && self.inputs.is_none() {
                 return Err(wrong(format!(
-                    "takes {}, give them with `x`",
+                    "takes {}, but none is given; give what it takes with `x`",
                     Plural(inputs, "input", "inputs")
                 )));
             }
             if outputs > 0 && self.outputs.is_none() {
                 return Err(wrong(format!(
-                    "returns {}, but no `out` is declared; create variables and give them with `out`",
+                    "returns {}, but no `out` is declared; make what it returns with `create_var`, and \
+                     give it with `out`",
                     Plural(outputs, "value", "values")
                 )));
             }
