@@ -90,11 +90,11 @@ fn a_run_after_the_first_asks_for_no_memory_but_for_what_it_fetches() {
         run(fetch);
         MEMORY.peak_usage() - before
     };
-    // Lists of a few words, for a name or a handle.
+    // Of more than thirty values, none; a product copies operands that lie in another order.
     let few = asked(&loss);
-    assert!(few < BUFFER / 2, "{few} bytes");
+    assert!(few < 3 * BUFFER, "{few} bytes");
     let whole = asked(&hidden);
-    assert!((BUFFER..2 * BUFFER).contains(&whole), "{whole} bytes");
+    assert!(whole >= BUFFER && whole <= few + BUFFER + BUFFER / 2, "{whole} bytes");
 }
 
 #[test]

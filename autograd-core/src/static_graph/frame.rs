@@ -50,9 +50,10 @@ impl Memory {
 
     /// Leaves a value that is read no more to the slot of its variable.
     fn release(&mut self, plan: &Plan, id: VarId) {
-        let value = self.values[id].take();
-        if let Some(slot) = plan.slots.of[id] {
-            self.slots[slot] = value;
+        if let Some(value) = self.values[id].take()
+            && let Some(slot) = plan.slots.of[id]
+        {
+            self.slots[slot] = Some(value);
         }
     }
 }
