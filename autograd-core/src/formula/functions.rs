@@ -27,7 +27,7 @@ macro_rules! functions {
             /// The logarithm to base 10.
             log10 Log10 v_log10 [1.22, 0.93] { |x, dy| dy / x * std::f64::consts::LOG10_E };
             /// The hyperbolic tangent.
-            tanh Tanh v_tanh [1.20, 1.13] { |y, dy| dy * (1.0 - y * y) };
+            tanh Tanh v_tanh [1.22, 1.07] { |y, dy| dy * (1.0 - y * y) };
             /// The logistic function `1 / (1 + exp(-x))`.
             sigmoid Sigmoid v_sigmoid [1.47, 1.35] { |y, dy| dy * (y * (1.0 - y)) };
             /// `ln(1 + exp(x))`, without overflow.

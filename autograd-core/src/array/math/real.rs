@@ -5,8 +5,9 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 /// The steps and tables of one element type.
 ///
 /// The polynomials are minimax fits of the relative error of the whole function, lowest power
-/// first; each coefficient was rounded and the rest fitted again. The exponent beside a table is
-/// the error of its fit, and does not count the rounding of the arithmetic.
+/// first, found by the exchange algorithm of Remez (Muller, Elementary Functions, chapter 3) in
+/// long arithmetic; each coefficient was rounded and the rest fitted again. The exponent beside a
+/// table is the error of its fit, and does not count the rounding of the arithmetic.
 ///
 /// `_HI` and `_LO` are one constant in two parts. A `_HI` with trailing zeros makes its product
 /// with an exponent exact, fused or not.
@@ -56,11 +57,14 @@ pub(crate) trait Real:
     /// (e^r - 1 - r) / r² on |r| ≤ 1/2.
     const EXP_M1: &'static [Self];
 
-    /// tanh x = x + x³ N(x²) / D(x²) below `TANH_SPLIT`; 1 from `TANH_MAX` on.
+    /// (2^r - 1) / 2r on |r| ≤ 1/2, weighted for 2^r.
+    const EXP2: &'static [Self];
+
+    /// tanh x = x - x³ / D(x²) below `TANH_SPLIT`; 1 from `TANH_MAX` on. D is nearly a line: it
+    /// is what follows x² in the continued fraction of tanh x.
     const TANH_SPLIT: Self;
     const TANH_MAX: Self;
-    const TANH_N: &'static [Self];
-    const TANH_D: &'static [Self];
+    const TANH: &'static [Self];
     /// (sinh x - x) / x³ in x² on |x| ≤ 1.
     const SINH: &'static [Self];
 

@@ -96,6 +96,7 @@ const PIVOTS: &[f64] = &[
     0.5,
     0.625,
     0.707_106_781_186_547_5,
+    0.75,
     std::f64::consts::FRAC_PI_4,
     0.8,
     1.0,
@@ -284,7 +285,7 @@ accurate! {
     ln_1p v_ln_1p pxfm::f_log1p, [1.1, 1.1, 0.9, 0.9], -1.0..100.0;
     log2 v_log2 pxfm::f_log2, [1.1, 1.2, 1.0, 1.1], 0.0..100.0;
     log10 v_log10 pxfm::f_log10, [1.1, 1.3, 0.9, 1.0], 0.0..100.0;
-    tanh v_tanh pxfm::f_tanh, [1.2, 1.2, 1.2, 1.2], -20.0..20.0;
+    tanh v_tanh pxfm::f_tanh, [1.22, 1.2, 1.1, 1.1], -20.0..20.0;
     // Below -709 the reference gives NaN.
     sigmoid v_sigmoid |x| if x < -40.0 { pxfm::f_exp(x) } else { pxfm::f_logistic(x) },
         [1.5, 1.5, 1.4, 1.4], -746.0..40.0;

@@ -5,29 +5,27 @@ use kit::{ABC, ELEMENTWISE, Work, input_f32, widened};
 
 use crate::simd::widest;
 
-/// x + x³ N(x²) near 0, else 1 - 2 / (e^2x + 1).
+/// x - x³ / D(x²) near 0, else 1 - 1 / (½ e^2x + ½), e^2x = 2ⁿ 2^r: one division, and no step that
+/// is not needed for an error of 1.2 units in the last place.
 #[inline(always)]
 fn tanh_of(x: f32) -> f32 {
+    // Its low bits, and so those of `t`, have the exponent's bias in them.
+    const MAGIC: f32 = 12_582_912.0 + 127.0;
+    const TWO_LOG2_E: f32 = 2.0 * std::f32::consts::LOG2_E;
     let a = x.abs();
-    let square = a * a;
+    let small = a < 0.75;
+    let base = if small { a } else { 1.0 };
+    let square = base * base;
+    let near = (-0.005_453_114_9_f32).mul_add(square, 1.199_917_4).mul_add(square, 3.000_007_4);
     let limited = if a > 10.0 { 10.0 } else { a };
-    let x2 = limited + limited;
-    let t = x2.mul_add(std::f32::consts::LOG2_E, 12_582_912.0);
-    let n = 12_582_912.0 - t;
-    let r = n.mul_add(1.428_606_8e-6, n.mul_add(0.693_145_75, x2));
-    let r2 = r * r;
-    let high = 0.001_386_319_9_f32.mul_add(r2, 0.008_367_626_f32.mul_add(r, 0.041_667_25));
-    let p = r2.mul_add(high.mul_add(r2, 0.166_665_33_f32.mul_add(r, 0.5)), r);
-    let scale = f32::from_bits(t.to_bits().wrapping_add(127) << 23);
-    let far = p.mul_add(scale, 1.0 + scale);
-    let s2 = square * square;
-    let low = 0.133_314_06_f32.mul_add(square, -0.333_332_8);
-    let middle = 0.020_628_268_f32.mul_add(square, -0.053_736_53);
-    let near = (-0.005_692_46_f32).mul_add(s2, middle).mul_add(s2, low);
-    let small = a < 0.625;
-    let top = if small { a * square * near } else { -2.0 };
-    let bottom = if small { 1.0 } else { far };
-    ((if small { a } else { 1.0 }) + top / bottom).copysign(x)
+    let t = limited.mul_add(TWO_LOG2_E, MAGIC);
+    let r = limited.mul_add(TWO_LOG2_E, MAGIC - t);
+    let power = [0.000_669_392_76, 0.004_812_714_6, 0.027_751_831, 0.120_112_97, 0.346_573_6, 0.5]
+        .into_iter()
+        .fold(6.668_083_4e-5_f32, |sum, c| sum.mul_add(r, c));
+    let far = power.mul_add(f32::from_bits(t.to_bits() << 23), 0.5);
+    let quotient = square / if small { near } else { far };
+    (-base).mul_add(quotient, base).copysign(x)
 }
 
 #[inline(always)]
