@@ -39,7 +39,7 @@ impl Real for f32 {
     const TANH_SPLIT: f32 = 0.75;
     const TANH_MAX: f32 = 10.0;
     // 2^-25.4
-    const TANH: &'static [f32] = &[3.0000074, 1.1999174, -0.0054531149];
+    const TANH: &'static [f32] = &[3.0000074, 1.1999174, -0.005453115];
     // 2^-31
     const SINH: &'static [f32] = &[0.16666667, 0.0083333105, 0.00019842896, 2.7822132e-6];
 

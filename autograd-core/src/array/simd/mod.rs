@@ -4,6 +4,7 @@
 //! for wider vector registers and runs the widest version this CPU has. The only `unsafe` is the
 //! step into those versions, and the named instructions of [`vectors`].
 
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "made on x86-64 only"))]
 mod vectors;
 
 use std::sync::atomic::{AtomicU8, Ordering};

@@ -16,7 +16,7 @@ fn tanh_of(x: f32) -> f32 {
     let small = a < 0.75;
     let base = if small { a } else { 1.0 };
     let square = base * base;
-    let near = (-0.005_453_114_9_f32).mul_add(square, 1.199_917_4).mul_add(square, 3.000_007_4);
+    let near = (-0.005_453_115_f32).mul_add(square, 1.199_917_4).mul_add(square, 3.000_007_4);
     let limited = if a > 10.0 { 10.0 } else { a };
     let t = limited.mul_add(TWO_LOG2_E, MAGIC);
     let r = limited.mul_add(TWO_LOG2_E, MAGIC - t);

@@ -1,0 +1,76 @@
+//! Figures do not depend on how many threads compute them: softmax and its kin, and steps of
+//! optimisers. (`elementwise_forms` has the same for formulas.)
+
+use autograd_core::nn::parameter;
+use autograd_core::optim::{Adam, AdamW, Optimizer, Rule, Sgd, clip_grad_norm, clip_grad_value};
+use autograd_core::{Float, Tensor, with_num_threads};
+
+/// Numbers around 0, the same in every run.
+fn sample<T: Float>(shape: &[usize], seed: usize) -> Tensor<T> {
+    let n: usize = shape.iter().product();
+    let number = |i: usize| ((i * 7919 + seed) % 1009) as f64 / 252.0 - 2.0;
+    Tensor::from_vec(shape, (0..n).map(|i| T::from_f64(number(i))).collect()).unwrap()
+}
+
+/// Of f64, which holds every f32.
+fn bits<T: Float>(x: &Tensor<T>) -> Vec<u64> {
+    x.to_vec().into_iter().map(|x| x.into_f64().to_bits()).collect()
+}
+
+fn assert_same(what: &str, run: impl Fn() -> Vec<u64>) {
+    let one = with_num_threads(1, &run);
+    for threads in [2, 3, 5] {
+        assert!(with_num_threads(threads, &run) == one, "{what} with {threads} threads");
+    }
+}
+
+fn softmax_and_losses<T: Float>() {
+    for shape in [[3000, 101], [7, 60_000]] {
+        let run = |f: &dyn Fn(&Tensor<T>) -> Tensor<T>| {
+            let x = sample::<T>(&shape, 13);
+            x.set_stop_gradient(false);
+            let y = f(&x);
+            (&y * &sample::<T>(y.shape(), 57)).sum().backward().unwrap();
+            [bits(&y), bits(&x.grad().unwrap())].concat()
+        };
+        for axis in [0, 1] {
+            assert_same("softmax", || run(&|x| x.softmax(axis)));
+            assert_same("log_softmax", || run(&|x| x.log_softmax(axis)));
+        }
+        let targets = (0..shape[0]).map(|i| (i * 31 % shape[1]) as i64).collect::<Vec<_>>();
+        let targets = Tensor::from(targets);
+        assert_same("cross_entropy", || run(&|x| x.cross_entropy(&targets)));
+    }
+}
+
+#[test]
+fn softmax_and_losses_have_the_same_bits_on_any_number_of_threads() {
+    softmax_and_losses::<f32>();
+    softmax_and_losses::<f64>();
+}
+
+fn steps<T: Float>(what: &str, rule: impl Rule) {
+    assert_same(what, || {
+        let p = parameter(sample::<T>(&[300_007], 1));
+        let mut optimizer = Optimizer::new(&p, rule.clone());
+        for step in 0..3 {
+            p.set_grad(Some(&sample::<T>(&[300_007], 100 + step))).unwrap();
+            clip_grad_norm(&p, 50.0).unwrap();
+            clip_grad_value(&p, 0.9).unwrap();
+            optimizer.step().unwrap();
+        }
+        bits(&p)
+    });
+}
+
+#[test]
+fn optimisers_have_the_same_bits_on_any_number_of_threads() {
+    fn all<T: Float>() {
+        steps::<T>("sgd", Sgd::new(0.1));
+        steps::<T>("sgd with momentum", Sgd::new(0.1).momentum(0.9).nesterov(true));
+        steps::<T>("adam", Adam::new(0.01).weight_decay(0.1));
+        steps::<T>("adamw", AdamW::new(0.01));
+    }
+    all::<f32>();
+    all::<f64>();
+}
