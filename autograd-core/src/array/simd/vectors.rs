@@ -5,7 +5,9 @@
 //! A [`Vectors`] value is the proof that the CPU has the instructions: only [`Vectored::run`]
 //! makes one.
 
-use super::{Level, level};
+#[cfg(target_arch = "x86_64")]
+use super::Level;
+use super::level;
 
 /// Operations on vectors of `T`.
 pub(crate) trait Vectors<T>: Copy {
