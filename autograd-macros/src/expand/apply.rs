@@ -164,13 +164,17 @@ impl Expansion<'_> {
                 }
             })
             .collect();
+        // A build for release does not compile it.
         Some(quote! {
-            if #p::verifying() {
-                #[allow(unused_imports)]
-                use #p::NotReused as _;
-                #p::verify::<Self, #key>(#inputs, &|#again| {
-                    Self::try_apply #turbofish (#(#arguments),*).ok().map(::core::mem::drop)
-                })?;
+            #[cfg(debug_assertions)]
+            {
+                if #p::verifying() {
+                    #[allow(unused_imports)]
+                    use #p::NotReused as _;
+                    #p::verify::<Self, #key>(#inputs, &|#again| {
+                        Self::try_apply #turbofish (#(#arguments),*).ok().map(::core::mem::drop)
+                    })?;
+                }
             }
         })
     }
