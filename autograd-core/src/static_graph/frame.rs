@@ -169,7 +169,7 @@ impl<'p> Frame<'p> {
                 || failed(op, &format!("`{}` has no value", self.plan.graph.vars[id].name));
             inputs.push(Some(value.ok_or_else(missing)?));
         }
-        let spare = |id: &VarId| memory.slots[self.plan.slots.of[*id]?].take();
+        let spare = |id: &VarId| memory.slots[self.plan.slots.from[*id]?].take();
         let spares = op.outputs.iter().map(spare).collect();
         let (mut record, mut note) = (None, None);
         match (&step.mode, &op.kind) {

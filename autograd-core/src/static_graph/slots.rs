@@ -18,6 +18,9 @@ use crate::ops::Binary;
 pub(super) struct Slots {
     /// For each variable, its slot.
     pub(super) of: Vec<Option<usize>>,
+    /// For each variable, the slot whose buffer it is written to: its own or, as what is fetched has
+    /// none, one that is free.
+    pub(super) from: Vec<Option<usize>>,
     pub(super) count: usize,
 }
 
@@ -43,7 +46,8 @@ impl Slots {
     /// For steps in their order, of which those of one wave may run at once. What is fetched leaves
     /// the run, and has none.
     pub(super) fn new(graph: &Graph, steps: &[Step], fetched: &[VarId], waves: bool) -> Self {
-        let mut slots = Self { of: vec![None; graph.vars.len()], count: 0 };
+        let none = || vec![None; graph.vars.len()];
+        let mut slots = Self { of: none(), from: none(), count: 0 };
         let mut free: HashMap<Class, Vec<usize>> = HashMap::new();
         let together = |a: &Step, b: &Step| waves && a.wave == b.wave;
         for wave in steps.chunk_by(together) {
@@ -51,22 +55,28 @@ impl Slots {
             for step in wave {
                 for (at, &output) in graph.ops[step.op].outputs.iter().enumerate() {
                     let class = class(&graph.vars[output].form);
-                    slots.of[output] = match way(graph, step, at) {
+                    let leaves = fetched.contains(&output);
+                    let slot = match way(graph, step, at) {
                         Way::Over(input) => {
                             passed.push(input);
-                            slots.of[input]
+                            slots.of[input].filter(|_| !leaves)
                         }
-                        Way::Slot if !fetched.contains(&output) => {
-                            Some(free.get_mut(&class).and_then(Vec::pop).unwrap_or(slots.count))
+                        Way::Slot if leaves => {
+                            slots.from[output] =
+                                free.get(&class).and_then(|free| free.last()).copied();
+                            None
                         }
-                        Way::Slot | Way::Own => None,
+                        Way::Slot => {
+                            let known = free.get_mut(&class).and_then(Vec::pop);
+                            slots.from[output] = Some(known.unwrap_or(slots.count));
+                            slots.from[output]
+                        }
+                        Way::Own => None,
                     };
-                    if slots.of[output] == Some(slots.count) {
+                    if slot == Some(slots.count) {
                         slots.count += 1;
                     }
-                    if fetched.contains(&output) {
-                        slots.of[output] = None;
-                    }
+                    slots.of[output] = slot;
                 }
             }
             for &(input, read) in wave.iter().flat_map(|step| &step.inputs) {
