@@ -295,7 +295,7 @@ mod x86 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{levels, with_level};
+    use super::super::{Level, levels, with_level};
     use super::*;
 
     struct Parts;
