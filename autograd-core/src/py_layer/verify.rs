@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use super::Layer;
 use super::info::Info;
 use super::inputs::{TensorInput, primals};
+#[cfg(debug_assertions)]
 use super::outputs::{Visit, kept};
 use crate::error::{Error, Result};
 use crate::gradcheck::{self, Subject, is_float};
@@ -236,6 +237,7 @@ impl Drop for Running {
 }
 
 /// A call has ended, with these outputs: the last one to end is the one that is made again.
+#[cfg(debug_assertions)]
 pub(super) fn note(visit: &mut Visit<'_>) {
     if AGAIN.with_borrow(Option::is_none) {
         return;
@@ -246,6 +248,7 @@ pub(super) fn note(visit: &mut Visit<'_>) {
 }
 
 /// A forward has failed.
+#[cfg(debug_assertions)]
 pub(super) fn note_failure() {
     AGAIN.with_borrow_mut(|outputs| outputs.as_mut().map(Vec::clear));
 }

@@ -63,7 +63,7 @@ pub fn tanh(n: usize, backward: bool) -> Option<Work> {
 fn into_buffers(mut work: impl FnMut(&mut dyn FnMut(&[f32])) + 'static) -> Option<Work> {
     let mut first = Vec::new();
     work(&mut |result| first = widened(result));
-    Work::new(move || work(&mut |result| drop(std::hint::black_box(result))), |()| first)
+    Work::new(move || work(&mut |result| _ = std::hint::black_box(result)), |()| first)
 }
 
 #[inline(always)]
@@ -187,7 +187,7 @@ pub fn tensors() -> Option<Work> {
     let mut work = work;
     let mut first = Vec::new();
     work(&mut |dx, da| first = dx.iter().zip(da).map(|(x, a)| f64::from(x + a)).collect());
-    Work::new(move || work(&mut |dx, da| drop(std::hint::black_box((dx, da)))), |()| first)
+    Work::new(move || work(&mut |dx, da| _ = std::hint::black_box((dx, da))), |()| first)
 }
 
 /// A copy of 64 MB, far larger than the caches; the answer is its bytes, read and written.

@@ -81,5 +81,5 @@ pub fn product<T: Number + 'static>(m: usize, k: usize, n: usize) -> Option<Work
     };
     let mut first = Vec::new();
     work(&mut |da, db| first = da.iter().chain(db).map(|&v| v.into()).collect());
-    Work::new(move || work(&mut |da, db| drop(std::hint::black_box((da, db)))), |()| first)
+    Work::new(move || work(&mut |da, db| _ = std::hint::black_box((da, db))), |()| first)
 }
