@@ -30,6 +30,7 @@ modules! {
     "../../autograd-macros/src/expand/mod.rs" expand
     "../../autograd-macros/src/expand_jvp.rs" expand_jvp
     "../../autograd-macros/src/fallback.rs" fallback
+    "../../autograd-macros/src/glance.rs" glance
     "../../autograd-macros/src/grads.rs" grads
     "../../autograd-macros/src/items.rs" items
     "../../autograd-macros/src/library.rs" library
