@@ -250,6 +250,43 @@ fn one_program_runs_many_times_at_once() {
 }
 
 #[test]
+fn runs_at_once_have_buffers_of_their_own() {
+    let program = Program::new();
+    let x = program.data("x", [-1, 32], DType::Float32).unwrap();
+    let first = program.fc(&x, 32).unwrap().tanh().unwrap();
+    let middle = program.fc(&first, 32).unwrap().tanh().unwrap();
+    let last = program.fc(&(middle * 0.5), 32).unwrap().tanh().unwrap();
+    let executor = Executor::new();
+    executor.run(&program.startup(), &[], &[]).unwrap();
+    let run = |rows: usize| -> Vec<Vec<f32>> {
+        let of = |(i, j)| ((i * 31 + j * 17) % 13) as f32 * 0.1 - 0.6;
+        let x = Array2::from_shape_fn((rows, 32), of);
+        let fetched = executor.run(&program, &[("x", &x)], &[&first, &last]).unwrap();
+        fetched.iter().map(|t| t.downcast_ref::<f32>().unwrap().to_vec()).collect()
+    };
+    let sizes = [1, 8, 40, 64];
+    let alone: Vec<_> = sizes.into_iter().map(run).collect();
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (alone, run) = (&alone, &run);
+            scope.spawn(move || {
+                for round in 0..40 {
+                    let size = (thread + round) % sizes.len();
+                    assert_eq!(run(sizes[size]), alone[size], "{} rows", sizes[size]);
+                }
+            });
+        }
+    });
+    // What was fetched stays as it is while later runs write to the buffers.
+    let x = Array2::<f32>::ones((40, 32));
+    let kept = executor.run(&program, &[("x", &x)], &[&first, &last]).unwrap();
+    let before: Vec<_> = kept.iter().map(|t| t.downcast_ref::<f32>().unwrap().to_vec()).collect();
+    (0..3).for_each(|_| assert_eq!(run(40), alone[2]));
+    let after: Vec<_> = kept.iter().map(|t| t.downcast_ref::<f32>().unwrap().to_vec()).collect();
+    assert_eq!(before, after);
+}
+
+#[test]
 fn a_trained_program_goes_on_from_its_file() {
     fn tanh(x: ArrayViewD<f32>) -> ArrayD<f32> {
         x.mapv(f32::tanh)
