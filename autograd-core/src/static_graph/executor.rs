@@ -19,6 +19,9 @@ use crate::graph::{AnyTensor, Element, GradMode, Tensor};
 /// A run that fails, also by a panic in user code, changes no parameter. Runs of one program may go
 /// on at the same time on several threads: each sees the parameters as they were when it started,
 /// and runs that change parameters wait for each other.
+///
+/// A program keeps the buffers of a run for the next one that fetches the same variables, as many as
+/// there were runs at once, until it is changed or dropped.
 #[derive(Clone, Default)]
 pub struct Executor {
     scope: Arc<Scope>,
