@@ -13,6 +13,8 @@
 //! last bit or two. NaN gives NaN, odd functions keep the sign of zero, and subnormal arguments and
 //! results are as accurate as others.
 
+#[cfg(test)]
+mod exact;
 mod f32;
 mod f64;
 mod real;

@@ -1,0 +1,506 @@
+//! The functions once more, slowly, to some thirty digits: what the fast ones are held against.
+//!
+//! A number is the sum of two f64 that do not overlap (106 bits; Dekker, "A floating-point technique
+//! for extending the available precision", 1971) times a power of two of its own, so nothing
+//! overflows on the way. The functions are their power series after a reduction of the argument.
+
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
+/// `(hi + lo) · 2^exponent`; `hi` is 0, or `1 <= |hi| < 2`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Exact {
+    hi: f64,
+    lo: f64,
+    exponent: i32,
+}
+
+/// 2 to a power, whatever its size, times a number; exact unless the result is subnormal.
+fn scaled(mut x: f64, mut power: i32) -> f64 {
+    while power > 1000 {
+        x *= 2f64.powi(1000);
+        power -= 1000;
+    }
+    while power < -1000 {
+        x *= 2f64.powi(-1000);
+        power += 1000;
+    }
+    x * 2f64.powi(power)
+}
+
+impl Exact {
+    const ONE: Self = Self { hi: 1.0, lo: 0.0, exponent: 0 };
+
+    /// A finite number.
+    pub(super) fn from(x: f64) -> Self {
+        Self::new(x, 0.0, 0)
+    }
+
+    fn constant(parts: [f64; 3]) -> Self {
+        parts.into_iter().rev().map(Self::from).reduce(|sum, part| part + sum).unwrap_or(Self::ONE)
+    }
+
+    fn ln_2() -> Self {
+        let rest = [2.319_046_813_846_299_6e-17, 5.707_708_438_416_212e-34];
+        Self::constant([std::f64::consts::LN_2, rest[0], rest[1]])
+    }
+
+    fn half_pi() -> Self {
+        Self::constant(HALF_PI)
+    }
+
+    /// `hi + lo` times a power, with its two parts and the power brought into order.
+    fn new(hi: f64, lo: f64, exponent: i32) -> Self {
+        let (hi, lo) = two_sum(hi, lo);
+        if hi == 0.0 {
+            return Self { hi, lo, exponent: 0 };
+        }
+        assert!(hi.is_finite(), "the functions are asked for finite numbers");
+        // A subnormal number has its exponent in its leading zeros.
+        let (hi, lo, exponent) = match hi.abs() < f64::MIN_POSITIVE {
+            true => (scaled(hi, 200), scaled(lo, 200), exponent - 200),
+            false => (hi, lo, exponent),
+        };
+        let power = (hi.to_bits() >> 52 & 0x7ff) as i32 - 1023;
+        Self { hi: scaled(hi, -power), lo: scaled(lo, -power), exponent: exponent + power }
+    }
+
+    fn times_power(self, power: i32) -> Self {
+        Self { exponent: self.exponent + power, ..self }
+    }
+
+    fn near(self) -> f64 {
+        scaled(self.hi, self.exponent)
+    }
+
+    fn is_zero(self) -> bool {
+        self.hi == 0.0
+    }
+
+    pub(super) fn sqrt(self) -> Self {
+        if self.is_zero() {
+            return self;
+        }
+        let odd = self.exponent.rem_euclid(2);
+        let x = Self { exponent: odd, ..self };
+        let mut root = Self::from(x.near().sqrt());
+        // Newton's step doubles the digits.
+        for _ in 0..2 {
+            root = (root + x / root).times_power(-1);
+        }
+        root.times_power((self.exponent - odd) / 2)
+    }
+
+    /// The sum of terms, each made of the one before and its number, until they count no more.
+    fn series(first: Self, next: impl Fn(Self, f64) -> Self) -> Self {
+        let (mut sum, mut term) = (first, first);
+        for n in 1..1000 {
+            term = next(term, f64::from(n));
+            if term.is_zero() || term.exponent < sum.exponent - 120 {
+                return sum;
+            }
+            sum = sum + term;
+        }
+        unreachable!("the series converge")
+    }
+
+    pub(super) fn exp(self) -> Self {
+        let x = self.near();
+        if x.abs() > 3000.0 {
+            // Beyond what is told apart.
+            let power = if x < 0.0 { -5000 } else { 5000 };
+            return Self::ONE.times_power(power);
+        }
+        let k = (x / std::f64::consts::LN_2).round();
+        let rest = self - Self::ln_2() * Self::from(k);
+        (rest.small_exp_m1() + Self::ONE).times_power(k as i32)
+    }
+
+    fn small_exp_m1(self) -> Self {
+        Self::series(self, |term, n| term * self / Self::from(n + 1.0))
+    }
+
+    pub(super) fn exp_m1(self) -> Self {
+        if self.near().abs() < 0.5 { self.small_exp_m1() } else { self.exp() - Self::ONE }
+    }
+
+    /// `ln((1 + s) / (1 - s))`, for a small `s`.
+    fn twice_atanh(self) -> Self {
+        self.odd_series(1.0).times_power(1)
+    }
+
+    /// `s + s³/3 + s⁵/5 ..`; with alternating signs if `sign` is -1.
+    fn odd_series(self, sign: f64) -> Self {
+        let square = self * self * Self::from(sign);
+        let (mut sum, mut power) = (self, self);
+        for n in 1..1000 {
+            power = power * square;
+            let term = power / Self::from(2.0 * f64::from(n) + 1.0);
+            if term.is_zero() || term.exponent < sum.exponent - 120 {
+                break;
+            }
+            sum = sum + term;
+        }
+        sum
+    }
+
+    /// The mantissa near 1, and the power of two beside it.
+    fn split(self) -> (Self, i32) {
+        let up = self.hi > std::f64::consts::SQRT_2;
+        let exponent = if up { self.exponent + 1 } else { self.exponent };
+        (Self { exponent: self.exponent - exponent, ..self }, exponent)
+    }
+
+    pub(super) fn ln(self) -> Self {
+        let (m, power) = self.split();
+        let of_mantissa = ((m - Self::ONE) / (m + Self::ONE)).twice_atanh();
+        Self::ln_2() * Self::from(f64::from(power)) + of_mantissa
+    }
+
+    pub(super) fn log2(self) -> Self {
+        let (m, power) = self.split();
+        m.ln() / Self::ln_2() + Self::from(f64::from(power))
+    }
+
+    pub(super) fn log10(self) -> Self {
+        self.ln() / Self::from(10.0).ln()
+    }
+
+    pub(super) fn ln_1p(self) -> Self {
+        match self.near().abs() < 0.3 {
+            true => (self / (self + Self::from(2.0))).twice_atanh(),
+            false => (self + Self::ONE).ln(),
+        }
+    }
+
+    pub(super) fn sinh(self) -> Self {
+        if self.near().abs() > 0.5 {
+            return (self.exp() - (-self).exp()).times_power(-1);
+        }
+        let grown = self.exp_m1();
+        (grown + grown / (grown + Self::ONE)).times_power(-1)
+    }
+
+    pub(super) fn cosh(self) -> Self {
+        (self.exp() + (-self).exp()).times_power(-1)
+    }
+
+    pub(super) fn tanh(self) -> Self {
+        if self.near().abs() > 60.0 {
+            return Self::from(self.near().signum());
+        }
+        let grown = self.times_power(1).exp_m1();
+        grown / (grown + Self::from(2.0))
+    }
+
+    pub(super) fn sigmoid(self) -> Self {
+        match self.near() < 0.0 {
+            true => self.exp() / (self.exp() + Self::ONE),
+            false => Self::ONE / ((-self).exp() + Self::ONE),
+        }
+    }
+
+    pub(super) fn softplus(self) -> Self {
+        match self.near() < 0.0 {
+            true => self.exp().ln_1p(),
+            false => self + (-self).exp().ln_1p(),
+        }
+    }
+
+    /// Abramowitz and Stegun, 7.1.6: all terms are of one sign.
+    pub(super) fn erf(self) -> Self {
+        if self.near().abs() > 8.0 {
+            return Self::from(self.near().signum());
+        }
+        let square = self * self;
+        let twice = square.times_power(1);
+        let sum = Self::series(self, |term, n| term * twice / Self::from(2.0 * n + 1.0));
+        let pi = Self::half_pi().times_power(1);
+        (sum * (-square).exp()).times_power(1) / pi.sqrt()
+    }
+
+    /// The angle less the nearest multiple of π/2, and which that is.
+    fn quadrant(self) -> (Self, i64) {
+        let k = (self.near() / std::f64::consts::FRAC_PI_2).round();
+        let less = |rest: Self, part| rest - Self::from(k) * Self::from(part);
+        (HALF_PI.into_iter().fold(self, less), k as i64)
+    }
+
+    fn small_sin(self) -> Self {
+        let square = -(self * self);
+        Self::series(self, |term, n| term * square / Self::from(2.0 * n * (2.0 * n + 1.0)))
+    }
+
+    fn small_cos(self) -> Self {
+        let square = -(self * self);
+        Self::series(Self::ONE, |term, n| term * square / Self::from(2.0 * n * (2.0 * n - 1.0)))
+    }
+
+    pub(super) fn sin(self) -> Self {
+        let (rest, k) = self.quadrant();
+        match k.rem_euclid(4) {
+            0 => rest.small_sin(),
+            1 => rest.small_cos(),
+            2 => -rest.small_sin(),
+            _ => -rest.small_cos(),
+        }
+    }
+
+    pub(super) fn cos(self) -> Self {
+        let (rest, k) = self.quadrant();
+        match k.rem_euclid(4) {
+            0 => rest.small_cos(),
+            1 => -rest.small_sin(),
+            2 => -rest.small_cos(),
+            _ => rest.small_sin(),
+        }
+    }
+
+    pub(super) fn tan(self) -> Self {
+        self.sin() / self.cos()
+    }
+
+    pub(super) fn atan(self) -> Self {
+        let x = self.near();
+        if x.abs() > 1.0 {
+            let quarter = Self::half_pi() * Self::from(x.signum());
+            return quarter - (Self::ONE / self).atan();
+        }
+        if x.abs() > 0.2 {
+            let root = (Self::ONE + self * self).sqrt();
+            return (self / (Self::ONE + root)).atan().times_power(1);
+        }
+        self.odd_series(-1.0)
+    }
+
+    pub(super) fn asin(self) -> Self {
+        let cosine = ((Self::ONE - self) * (Self::ONE + self)).sqrt();
+        match cosine.is_zero() {
+            true => self * Self::half_pi(),
+            false => (self / cosine).atan(),
+        }
+    }
+
+    pub(super) fn acos(self) -> Self {
+        match (Self::ONE + self).is_zero() {
+            true => Self::half_pi().times_power(1),
+            false => ((Self::ONE - self) / (Self::ONE + self)).sqrt().atan().times_power(1),
+        }
+    }
+
+    pub(super) fn recip(self) -> Self {
+        Self::ONE / self
+    }
+
+    pub(super) fn rsqrt(self) -> Self {
+        Self::ONE / self.sqrt()
+    }
+
+    pub(super) fn pow(self, power: Self) -> Self {
+        (self.ln() * power).exp()
+    }
+
+    /// How far an f64 is from this, in units of the last place of this; infinity stands where the
+    /// next number above the largest would.
+    pub(super) fn distance(self, got: f64) -> f64 {
+        let unit = self.exponent.clamp(-1022, 1023) - 52;
+        let limit = Self::ONE.times_power(1024);
+        let got = match got.is_infinite() {
+            true => limit * Self::from(got.signum()),
+            false => Self::from(got),
+        };
+        let this = match self.exponent >= 1024 {
+            true => limit * Self::from(self.hi.signum()),
+            false => self,
+        };
+        (got - this).times_power(-unit).near().abs()
+    }
+}
+
+/// π/2 in three parts.
+const HALF_PI: [f64; 3] =
+    [std::f64::consts::FRAC_PI_2, 6.123_233_995_736_766e-17, -1.497_384_904_859_169_8e-33];
+
+/// The sum, and what it is rounded by (Knuth).
+fn two_sum(a: f64, b: f64) -> (f64, f64) {
+    let sum = a + b;
+    let of_b = sum - a;
+    (sum, (a - (sum - of_b)) + (b - of_b))
+}
+
+impl Neg for Exact {
+    type Output = Self;
+
+    fn neg(self) -> Self {
+        Self { hi: -self.hi, lo: -self.lo, ..self }
+    }
+}
+
+impl Add for Exact {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        let first = !self.is_zero() && self.exponent >= other.exponent;
+        let (a, b) = if first || other.is_zero() { (self, other) } else { (other, self) };
+        let shift = b.exponent - a.exponent;
+        if b.is_zero() || shift < -300 {
+            return a;
+        }
+        let (high, mut low) = two_sum(a.hi, scaled(b.hi, shift));
+        let (middle, rest) = two_sum(a.lo, scaled(b.lo, shift));
+        low += middle;
+        let (high, low) = two_sum(high, low);
+        Self::new(high, low + rest, a.exponent)
+    }
+}
+
+impl Sub for Exact {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        self + -other
+    }
+}
+
+impl Mul for Exact {
+    type Output = Self;
+
+    fn mul(self, other: Self) -> Self {
+        let high = self.hi * other.hi;
+        let rest = self.hi.mul_add(other.hi, -high);
+        let low = rest + (self.hi * other.lo + self.lo * other.hi);
+        Self::new(high, low, self.exponent + other.exponent)
+    }
+}
+
+impl Div for Exact {
+    type Output = Self;
+
+    fn div(self, other: Self) -> Self {
+        let exponent = self.exponent - other.exponent;
+        let (a, b) = (Self { exponent: 0, ..self }, Self { exponent: 0, ..other });
+        let first = Self::from(a.hi / b.hi);
+        let second = a - b * first;
+        let second = Self::from(second.near() / b.hi);
+        let third = a - b * first - b * second;
+        (first + second + Self::from(third.near() / b.hi)).times_power(exponent)
+    }
+}
+
+#[test]
+fn its_digits_are_right() {
+    // To 40 digits, by another program.
+    let known = [
+        (
+            "exp(-500.25)",
+            Exact::from(-500.25).exp(),
+            [5.548_625_684_622_169e-218, 1.140_533_889_385_110_9e-235],
+        ),
+        (
+            "exp_m1(1e-9)",
+            Exact::from(1e-9).exp_m1(),
+            [1.000_000_000_500_000_1e-09, -7.443_897_403_844_588e-26],
+        ),
+        (
+            "exp_m1(-0.75)",
+            Exact::from(-0.75).exp_m1(),
+            [-0.527_633_447_258_985_3, 1.798_400_443_437_321_4e-17],
+        ),
+        ("ln(3e100)", Exact::from(3e100).ln(), [231.357_121_588_072_7, -8.746_496_254_226_76e-15]),
+        (
+            "ln(0.999)",
+            Exact::from(0.999).ln(),
+            [-0.001_000_500_333_583_534_4, -2.564_477_700_367_779_8e-20],
+        ),
+        (
+            "ln_1p(-1e-7)",
+            Exact::from(-1e-7).ln_1p(),
+            [-1.000_000_050_000_003_3e-07, 2.441_465_967_239_83e-24],
+        ),
+        ("log2(10)", Exact::from(10.0).log2(), [3.321_928_094_887_362, 1.661_617_516_973_592e-16]),
+        (
+            "log10(0.02)",
+            Exact::from(0.02).log10(),
+            [-1.698_970_004_336_018_7, -4.927_430_936_010_593e-17],
+        ),
+        (
+            "tanh(0.3)",
+            Exact::from(0.3).tanh(),
+            [0.291_312_612_451_590_9, -6.460_265_658_646_958_6e-18],
+        ),
+        ("tanh(1e-20)", Exact::from(1e-20).tanh(), [1e-20, -3.333_333_333_333_333e-61]),
+        (
+            "sigmoid(-30)",
+            Exact::from(-30.0).sigmoid(),
+            [9.357_622_968_839_299e-14, 8.837_142_511_495_094e-31],
+        ),
+        (
+            "softplus(-5)",
+            Exact::from(-5.0).softplus(),
+            [0.006_715_348_489_118_068, 1.962_161_297_662_602e-19],
+        ),
+        ("erf(0.7)", Exact::from(0.7).erf(), [0.677_801_193_837_418_4, 5.860_416_063_065_593e-18]),
+        ("erf(5.5)", Exact::from(5.5).erf(), [0.999_999_999_999_992_7, -3.037_595_544_836_49e-17]),
+        (
+            "sin(1e6)",
+            Exact::from(1e6).sin(),
+            [-0.349_993_502_171_292_94, -1.595_284_880_932_396_8e-17],
+        ),
+        (
+            "cos(355)",
+            Exact::from(355.0).cos(),
+            [-0.999_999_999_545_659, 1.057_461_284_664_352_1e-17],
+        ),
+        (
+            "sin(355)",
+            Exact::from(355.0).sin(),
+            [-3.014_435_335_948_845e-05, 1.301_264_399_104_634_7e-21],
+        ),
+        ("tan(1.5)", Exact::from(1.5).tan(), [14.101_419_947_171_719, 6.270_315_165_067_482e-16]),
+        ("atan(0.9)", Exact::from(0.9).atan(), [0.732_815_101_786_506_6, 5.305_680_890_798_25e-17]),
+        (
+            "atan(-40)",
+            Exact::from(-40.0).atan(),
+            [-1.545_801_533_175_976_5, 1.280_177_496_946_934_3e-18],
+        ),
+        (
+            "asin(0.99999)",
+            Exact::from(0.99999).asin(),
+            [1.566_324_187_113_118_8, 4.195_750_215_483_99e-17],
+        ),
+        (
+            "acos(-0.3)",
+            Exact::from(-0.3).acos(),
+            [1.875_488_980_810_294_1, -2.174_855_132_504_718_3e-17],
+        ),
+        (
+            "acos(0.999_999_9)",
+            Exact::from(0.999_999_9).acos(),
+            [0.000_447_213_599_109_041_26, -1.883_034_288_214_827_2e-20],
+        ),
+        (
+            "sinh(1e-5)",
+            Exact::from(1e-5).sinh(),
+            [1.000_000_000_016_666_8e-05, -6.182_319_396_196_156e-22],
+        ),
+        (
+            "cosh(20)",
+            Exact::from(20.0).cosh(),
+            [242_582_597.704_895_14, 1.274_590_675_708_799_1e-09],
+        ),
+        (
+            "rsqrt(3)",
+            Exact::from(3.0).rsqrt(),
+            [0.577_350_269_189_625_7, 3.345_028_073_935_634_5e-17],
+        ),
+        (
+            "pow(1.7, 300.3)",
+            Exact::from(1.7).pow(Exact::from(300.3)),
+            [1.598_862_401_623_249_5e+69, 8.484_550_299_292_943e+52],
+        ),
+    ];
+    for (name, found, parts) in known {
+        let right = Exact::from(parts[0]) + Exact::from(parts[1]);
+        let off = ((found - right) / right).near().abs();
+        assert!(off < 2f64.powi(-98), "{name}: {off:e}");
+    }
+}
