@@ -82,6 +82,12 @@ pub const ROWS: &[Row] = &[
         1.0,
         "custom tanh as a formula, 1,000,000 f32, forward and backward",
     ),
+    threaded(
+        "W3-formula-10000",
+        Microseconds,
+        1.0,
+        "custom tanh as a formula, 10,000 f32, forward and backward",
+    ),
     threaded("gelu", Microseconds, 1.0, "gelu of 1,000,000 f32, ours a formula, theirs built in"),
     threaded(
         "W4-scalars",
