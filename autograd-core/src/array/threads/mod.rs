@@ -5,13 +5,17 @@
 //! while there is none, and take parts one by one. The thread that has the work takes parts too,
 //! so a piece of work ends even where no other thread is free.
 
-use std::any::Any;
+mod job;
+mod sync;
+mod workers;
+
 use std::cell::Cell;
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use job::Job;
+use sync::{AtomicUsize, Condvar, Mutex, Ordering, locked};
+use workers::{Jobs, Workers};
 
 /// What is left of a piece of work must take this long for another thread to be woken: that itself
 /// takes 10 to 50 µs.
@@ -112,7 +116,7 @@ pub(crate) fn each(parts: usize, work: &(dyn Fn(usize) + Sync)) {
 
 /// Whether work that takes so long on one thread is worth a second one.
 pub(crate) fn worth(left: Duration) -> bool {
-    let least = if POOL.idle.load(Ordering::Relaxed) > 0 { WORTH_AWAKE } else { WORTH };
+    let least = if WORKERS.are_awake() { WORTH_AWAKE } else { WORTH };
     left >= least && num_threads() > 1
 }
 
@@ -170,211 +174,40 @@ pub(crate) fn share(parts: usize, work: &(dyn Fn(usize) + Sync)) {
     if threads < 2 {
         return (0..parts).for_each(work);
     }
-    let job = Job::new(parts, threads - 1, work);
-    POOL.post(&job, threads - 1);
-    job.take_parts();
-    job.wait();
-    POOL.remove(&job);
-    let panic = locked(&job.panic).take();
-    if let Some(panic) = panic {
-        resume_unwind(panic);
-    }
-}
-
-fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A piece of work that threads take parts of.
-struct Job {
-    /// Lives until all parts are done; see [`Job::take_parts`].
-    work: *const (dyn Fn(usize) + Sync),
-    parts: usize,
-    /// The next part that nobody has taken.
-    next: AtomicUsize,
-    /// How many more threads may join.
-    seats: AtomicUsize,
-    /// What the caller set for its thread, for work that asks.
     #[cfg(test)]
-    level: Option<super::simd::Level>,
-    /// How many parts are done; the one that ends the last tells who sleeps.
-    done: AtomicUsize,
-    panic: Mutex<Option<Box<dyn Any + Send>>>,
-    ended: Condvar,
+    let level = super::simd::forced_level();
+    #[cfg(test)]
+    let work: &(dyn Fn(usize) + Sync) = &|part| match level {
+        // With the instruction set that the caller forces.
+        Some(level) => super::simd::with_level(level, || work(part)),
+        None => work(part),
+    };
+    WORKERS.run(&Job::new(parts, threads - 1, work), threads - 1, start);
 }
 
-// SAFETY: all fields but `work` are `Send` and `Sync`; what `work` points to is `Sync`, so it may be
-// called from any thread, and it is called only while it lives, as `take_parts` explains.
-unsafe impl Send for Job {}
-// SAFETY: as above.
-unsafe impl Sync for Job {}
-
-impl Job {
-    fn new(parts: usize, seats: usize, work: &(dyn Fn(usize) + Sync)) -> Arc<Self> {
-        // SAFETY: the two types differ in a lifetime only. The pointer is followed only by
-        // `take_parts`, for parts below `parts`, and `share` returns when all of them are done.
-        let work = unsafe {
-            std::mem::transmute::<&(dyn Fn(usize) + Sync), &'static (dyn Fn(usize) + Sync)>(work)
-        };
-        Arc::new(Self {
-            work,
-            parts,
-            next: AtomicUsize::new(0),
-            seats: AtomicUsize::new(seats),
-            #[cfg(test)]
-            level: super::simd::forced_level(),
-            done: AtomicUsize::new(0),
-            panic: Mutex::default(),
-            ended: Condvar::new(),
-        })
-    }
-
-    /// Does parts until none is left. The panic of a part ends the others that nobody has begun.
-    fn take_parts(&self) {
-        loop {
-            let part = self.next.fetch_add(1, Ordering::Relaxed);
-            if part >= self.parts {
-                // Nobody counts as far as to come round to 0.
-                self.next.store(self.parts, Ordering::Relaxed);
-                return;
-            }
-            // SAFETY: this part is not done until it is counted below, and `share`, which holds
-            // what is pointed to, waits until all parts are counted.
-            let work = unsafe { &*self.work };
-            let result = catch_unwind(AssertUnwindSafe(|| work(part)));
-            let mut done = 1;
-            if let Err(panic) = result {
-                // Parts that nobody has taken count as done.
-                let next = self.next.swap(self.parts, Ordering::Relaxed);
-                done += self.parts - next.min(self.parts);
-                locked(&self.panic).get_or_insert(panic);
-            }
-            if self.done.fetch_add(done, Ordering::AcqRel) + done == self.parts {
-                // Who looked before this and is about to sleep has the lock until it does.
-                drop(locked(&self.panic));
-                self.ended.notify_all();
-            }
-        }
-    }
-
-    /// Whether all parts are done; then all that they did can be seen.
-    fn is_done(&self) -> bool {
-        self.done.load(Ordering::Acquire) == self.parts
-    }
-
-    fn wait(&self) {
-        if look(|| self.is_done()) {
-            return;
-        }
-        let mut panic = locked(&self.panic);
-        while !self.is_done() {
-            panic = self.ended.wait(panic).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    /// Whether a part and a seat are left; then the seat is taken.
-    fn join(&self) -> bool {
-        self.next.load(Ordering::Relaxed) < self.parts
-            && self
-                .seats
-                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |seats| seats.checked_sub(1))
-                .is_ok()
-    }
-}
-
-static POOL: Pool = Pool {
+static WORKERS: Workers = Workers {
     jobs: Mutex::new(Jobs { waiting: VecDeque::new(), threads: 0, asleep: 0 }),
     posted: AtomicUsize::new(0),
     idle: AtomicUsize::new(0),
     more: Condvar::new(),
 };
 
-/// The threads of the process, and the work they may join.
-struct Pool {
-    jobs: Mutex<Jobs>,
-    /// How many pieces of work there have been.
-    posted: AtomicUsize,
-    /// How many threads are awake and look for work.
-    idle: AtomicUsize,
-    more: Condvar,
-}
-
-struct Jobs {
-    waiting: VecDeque<Arc<Job>>,
-    threads: usize,
-    asleep: usize,
-}
-
-impl Pool {
-    /// Shows a piece of work to so many threads, which are started where they are not there yet.
-    fn post(&'static self, job: &Arc<Job>, wanted: usize) {
-        let mut jobs = locked(&self.jobs);
-        jobs.waiting.push_back(Arc::clone(job));
-        self.posted.fetch_add(1, Ordering::Release);
-        while jobs.threads < wanted {
-            let thread = std::thread::Builder::new().name("autograd".into());
-            // Without another thread the caller does all of it.
-            if thread.spawn(|| self.serve()).is_err() {
-                break;
-            }
-            jobs.threads += 1;
-        }
-        let asleep = jobs.asleep;
-        drop(jobs);
-        for _ in 0..wanted.min(asleep) {
-            self.more.notify_one();
-        }
-    }
-
-    fn remove(&self, job: &Arc<Job>) {
-        locked(&self.jobs).waiting.retain(|other| !Arc::ptr_eq(other, job));
-    }
-
-    /// What a thread of the pool does, for ever.
-    fn serve(&self) {
+/// Starts a thread that works for ever; whether it could be started.
+fn start() -> bool {
+    let work = || {
         // Work that has large parts itself does them here.
         SCOPED.set(1);
         loop {
-            let seen = self.posted.load(Ordering::Acquire);
-            let job = locked(&self.jobs).waiting.iter().find(|job| job.join()).cloned();
-            if let Some(job) = job {
-                job.run();
-                continue;
-            }
-            self.idle.fetch_add(1, Ordering::Relaxed);
-            let more = look(|| self.posted.load(Ordering::Acquire) != seen);
-            self.idle.fetch_sub(1, Ordering::Relaxed);
-            if more {
-                continue;
-            }
-            let mut jobs = locked(&self.jobs);
-            while self.posted.load(Ordering::Acquire) == seen {
-                jobs.asleep += 1;
-                jobs = self.more.wait(jobs).unwrap_or_else(PoisonError::into_inner);
-                jobs.asleep -= 1;
-            }
+            WORKERS.turn();
         }
-    }
-}
-
-impl Job {
-    #[cfg(not(test))]
-    fn run(&self) {
-        self.take_parts();
-    }
-
-    /// With the instruction set that the caller forces.
-    #[cfg(test)]
-    fn run(&self) {
-        match self.level {
-            Some(level) => super::simd::with_level(level, || self.take_parts()),
-            None => self.take_parts(),
-        }
-    }
+    };
+    std::thread::Builder::new().name("autograd".into()).spawn(work).is_ok()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::panic::catch_unwind;
+
     use super::*;
 
     fn sum_of(parts: usize, threads: usize) -> usize {

@@ -1,0 +1,166 @@
+//! What the library's threads share, in every order of steps that loom finds within its bound, and
+//! with every value that a relaxed read may see: `.ci/sanitize loom`.
+//!
+//! The two files are the library's own; only what they are made of is another.
+#![cfg(test)]
+
+#[path = "../../autograd-core/src/array/threads/job.rs"]
+mod job;
+#[path = "../../autograd-core/src/array/threads/workers.rs"]
+mod workers;
+
+mod sync {
+    pub(super) use loom::sync::atomic::{AtomicUsize, Ordering};
+    pub(super) use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
+    pub(super) use std::sync::PoisonError;
+
+    pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+        mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use job::Job;
+use loom::cell::UnsafeCell;
+use sync::{Arc, AtomicUsize, Condvar, Mutex};
+use workers::{Jobs, Workers};
+
+/// Looks once: it is the order of steps that decides whether the thread sleeps.
+fn look(mut done: impl FnMut() -> bool) -> bool {
+    done()
+}
+
+fn explore(model: impl Fn() + Sync + Send + 'static) {
+    let mut all = loom::model::Builder::new();
+    all.preemption_bound = Some(3);
+    all.check(model);
+}
+
+/// With threads of the model's own.
+fn workers(threads: usize) -> Arc<Workers> {
+    Arc::new(Workers {
+        jobs: Mutex::new(Jobs { waiting: VecDeque::new(), threads, asleep: 0 }),
+        posted: AtomicUsize::new(0),
+        idle: AtomicUsize::new(0),
+        more: Condvar::new(),
+    })
+}
+
+fn none() -> bool {
+    false
+}
+
+/// What the parts write, and what is gone when their caller goes on. loom tells any access that is
+/// not ordered after another one's write.
+struct Data {
+    parts: Vec<UnsafeCell<usize>>,
+    alive: UnsafeCell<bool>,
+}
+
+// SAFETY: loom looks over every access.
+unsafe impl Sync for Data {}
+
+impl Data {
+    fn new(parts: usize) -> Self {
+        let parts = (0..parts).map(|_| UnsafeCell::new(0)).collect();
+        Self { parts, alive: UnsafeCell::new(true) }
+    }
+
+    /// What a part does.
+    fn write(&self, part: usize) {
+        // SAFETY: loom looks over every access.
+        self.alive.with(|alive| assert!(unsafe { *alive }, "no part is run when the caller is gone"));
+        // SAFETY: as above.
+        self.parts[part].with_mut(|times| unsafe { *times += 1 });
+    }
+
+    /// The caller goes on: how often each part was done.
+    fn end(&self) -> Vec<usize> {
+        // SAFETY: as above.
+        self.alive.with_mut(|alive| unsafe { *alive = false });
+        // SAFETY: as above.
+        self.parts.iter().map(|part| part.with(|times| unsafe { *times })).collect()
+    }
+}
+
+/// A thread that comes, sleeps and comes again until it has joined a piece of work.
+fn worker(workers: &Arc<Workers>) -> loom::thread::JoinHandle<()> {
+    let workers = Arc::clone(workers);
+    loom::thread::spawn(move || while !workers.turn() {})
+}
+
+/// A worker that has come too late for all work before joins this: were a wake-up lost, it would sleep
+/// for ever, and loom says so.
+fn send_home(workers: &Workers, worker: loom::thread::JoinHandle<()>) {
+    workers.post(&Job::new(1, 1, &|_| {}), 1, none);
+    worker.join().expect("no panic leaves a job");
+}
+
+#[test]
+fn parts_are_done_once_and_seen_by_the_caller() {
+    explore(|| {
+        let workers = workers(1);
+        let thread = worker(&workers);
+        let data = Data::new(2);
+        workers.run(&Job::new(2, 1, &|part| data.write(part)), 1, none);
+        assert_eq!(data.end(), [1, 1]);
+        send_home(&workers, thread);
+    });
+}
+
+#[test]
+fn a_panic_comes_to_the_caller_when_nobody_is_in_the_work() {
+    explore(|| {
+        let workers = workers(1);
+        let thread = worker(&workers);
+        let data = Data::new(3);
+        let work = |part| {
+            data.write(part);
+            if part == 0 {
+                resume_unwind(Box::new("on purpose"));
+            }
+        };
+        let job = Job::new(3, 1, &work);
+        let outcome = catch_unwind(AssertUnwindSafe(|| workers.run(&job, 1, none)));
+        let panic = outcome.expect_err("a part panics");
+        assert_eq!(panic.downcast_ref(), Some(&"on purpose"));
+        let times = data.end();
+        assert!(times[0] == 1 && times.iter().all(|&times| times <= 1), "{times:?}");
+        send_home(&workers, thread);
+    });
+}
+
+#[test]
+fn two_callers_share_a_worker() {
+    explore(|| {
+        let workers = workers(1);
+        let thread = worker(&workers);
+        let other = Arc::clone(&workers);
+        let caller = loom::thread::spawn(move || {
+            let data = Data::new(1);
+            other.run(&Job::new(1, 1, &|part| data.write(part)), 1, none);
+            assert_eq!(data.end(), [1]);
+        });
+        let data = Data::new(1);
+        workers.run(&Job::new(1, 1, &|part| data.write(part)), 1, none);
+        assert_eq!(data.end(), [1]);
+        caller.join().expect("its part is done");
+        send_home(&workers, thread);
+    });
+}
+
+#[test]
+fn a_worker_comes_for_work_that_its_caller_does_not_do() {
+    explore(|| {
+        let workers = workers(1);
+        let thread = worker(&workers);
+        let data = Data::new(1);
+        let job = Job::new(1, 1, &|part| data.write(part));
+        workers.post(&job, 1, none);
+        job.wait();
+        assert_eq!(data.end(), [1]);
+        thread.join().expect("it joined the work");
+    });
+}
