@@ -9,10 +9,12 @@ pub(crate) mod op;
 mod point;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "verify")]
 mod verify;
 
 pub use forward::jvpcheck;
 pub(crate) use point::{Subject, is_float};
+#[cfg(feature = "verify")]
 pub(crate) use verify::verify;
 
 use crate::engine::{BackwardOptions, grad_any};

@@ -49,7 +49,7 @@
 //! | find the first NaN or infinity | [`detect_anomaly`] |
 //! | know why a gradient is absent, or see the graph | [`explain()`], [`Graph`] |
 //! | check a gradient by finite differences | [`gradcheck()`] |
-//! | verify the backwards of ops while a program trains | [`verify_layers`], `AUTOGRAD_VERIFY=1` |
+//! | verify the backwards of ops while a program trains | the feature `verify`: `verify_layers`, `AUTOGRAD_VERIFY=1` |
 //! | build a model of layers, and name its parameters | [`nn`], [`nn::Module`] |
 //! | learn | [`optim`] |
 //! | use more or fewer threads | [`set_num_threads`], [`with_num_threads`] |
@@ -117,10 +117,9 @@ pub use ops::{Conv2dOptions, Float, IntoElement, IntoPair, Numeric, Operand, Poo
 pub use random::{Generator, seed};
 
 pub use autograd_macros::{Saved, scalar_op};
-pub use py_layer::{
-    BackwardContext, ForwardContext, IntoSaved, JvpContext, Saved, VerifyScope, py_layer,
-    verify_layers,
-};
+pub use py_layer::{BackwardContext, ForwardContext, IntoSaved, JvpContext, Saved, py_layer};
+#[cfg(feature = "verify")]
+pub use py_layer::{VerifyScope, verify_layers};
 
 /// What a program with ops of its own needs: `use autograd_core::prelude::*;`.
 pub mod prelude {

@@ -8,8 +8,8 @@ use crate::expand::{Expansion, Mode};
 use crate::library::Private;
 use crate::{args, check, check_arg, elementwise, fallback, parse, twin, warn};
 
-/// What becomes of a block.
-pub(crate) fn layer(arguments: TokenStream, block: TokenStream) -> TokenStream {
+/// What becomes of a block, which can be verified while it runs or not.
+pub(crate) fn layer(arguments: TokenStream, block: TokenStream, verifies: bool) -> TokenStream {
     if elementwise::is_asked_for(&arguments) {
         return elementwise::layer(arguments, block);
     }
@@ -36,7 +36,7 @@ pub(crate) fn layer(arguments: TokenStream, block: TokenStream) -> TokenStream {
     let warnings = warn::warnings(&layer, &args);
     let private = Private::imported();
     let mode = Mode::Full;
-    let expansion = Expansion { layer: &layer, args: &args, private, mode }.tokens();
+    let expansion = Expansion { layer: &layer, args: &args, private, mode, verifies }.tokens();
     let tests = check_arg::layer_tests(&layer, &args);
     quote!(#told #expansion #warnings #tests)
 }

@@ -31,7 +31,7 @@ pub(crate) fn of_layer(layer: &mut Layer, args: &Args, errors: &Errors) -> Token
             parameter.bounds.push(syn::parse_quote!(#private::Float));
         }
     }
-    Expansion { layer, args, private, mode }.tokens()
+    Expansion { layer, args, private, mode, verifies: false }.tokens()
 }
 
 /// Tells that something was not understood, unless the compiler did not understand it either and

@@ -45,7 +45,7 @@ pub fn py_layer(
     arguments: proc_macro::TokenStream,
     block: proc_macro::TokenStream,
 ) -> proc_macro::TokenStream {
-    layer(arguments.into(), block.into()).into()
+    layer(arguments.into(), block.into(), cfg!(feature = "verify")).into()
 }
 
 /// Makes an operator of programs from an impl block with `forward` and `backward` over arrays.

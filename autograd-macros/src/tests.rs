@@ -15,7 +15,7 @@ use crate::layer;
 
 fn run(block: &str) -> String {
     let block: TokenStream = block.parse().expect("tokens");
-    layer(TokenStream::new(), block).to_string()
+    layer(TokenStream::new(), block, false).to_string()
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn what_is_not_understood_is_told() {
         ("elementwise", format!("impl Op {{ {unread} fn forward(x: Real) -> Real {{ x }} }}")),
     ] {
         let arguments = arguments.parse().expect("arguments");
-        let expansion = layer(arguments, block.parse().expect("tokens")).to_string();
+        let expansion = layer(arguments, block.parse().expect("tokens"), false).to_string();
         assert!(expansion.contains("that #[py_layer] does not understand"), "{expansion}");
     }
 }
@@ -185,7 +185,7 @@ fn bodies_keep_their_spans() {
         let mut written = Vec::new();
         bodies(block.clone(), &mut written);
         let mut out = Vec::new();
-        places(layer(TokenStream::new(), block), &mut out);
+        places(layer(TokenStream::new(), block, false), &mut out);
         for (word, place) in written {
             let kept = out.iter().any(|(other, at)| *other == word && *at == place);
             assert!(kept, "`{word}` at {place:?} was lost of {source}");
@@ -200,7 +200,7 @@ fn apply_has_the_words_of_forward() {
                   &Tensor<f64>, mut by: f64, (a, b): (u8, u8)) -> Tensor<f64> { todo!() } fn \
                   backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> { todo!() } \
                   }";
-    let expansion = layer(TokenStream::new(), source.parse().expect("tokens"));
+    let expansion = layer(TokenStream::new(), source.parse().expect("tokens"), false);
     let mut placed = Vec::new();
     places(expansion.clone(), &mut placed);
     let file = syn::parse2::<syn::File>(expansion).expect("an expansion is valid Rust");
@@ -418,7 +418,7 @@ fn fixtures_are_told_their_sentences() {
                     _ => TokenStream::new(),
                 };
                 blocks += 1;
-                told(layer(arguments, quote::quote!(#block)), &mut words);
+                told(layer(arguments, quote::quote!(#block), false), &mut words);
             }
             // Warnings come from the compiler, and that a name is taken from the block before it.
             let from_here = |line: &&str| {
@@ -445,6 +445,24 @@ fn fixtures_are_told_their_sentences() {
 
 /// Ops whose expansions stand in `tests/tests/expansions`, where they are compiled and run.
 const EXPANDED: &[(&str, &str, &str)] = &[
+    (
+        "verified",
+        "",
+        "impl Verified {
+            fn forward(
+                _ctx: &mut ForwardContext<Self>,
+                x: &Tensor<f64>,
+                pair: [&Tensor<f64>; 2],
+                bias: Option<&Tensor<f64>>,
+                by: f64,
+            ) -> Tensor<f64> {
+                bias.map_or(x * by, |bias| x * by + bias) + pair[0] - pair[1]
+            }
+            fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Grads {
+                Grads { x: dy * 2.0, pair: [dy.clone(), -dy], bias: Some(dy.clone()) }
+            }
+        }",
+    ),
     (
         "tanh",
         "",
@@ -515,10 +533,15 @@ const EXPANDED: &[(&str, &str, &str)] = &[
 /// `EXPANSIONS=overwrite cargo test -p autograd-macros` writes them anew; then read the difference.
 #[test]
 fn expansions_are_as_they_were() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/tests/expansions");
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests");
     for (name, arguments, block) in EXPANDED {
         let block = block.replace("#[py_layer]", "");
-        let expansion = layer(arguments.parse().expect("arguments"), block.parse().expect("an op"));
+        // One as it is with the feature `verify`.
+        let verifies = *name == "verified";
+        let folder =
+            tests.join(if verifies { "verifying/tests/expansions" } else { "tests/expansions" });
+        let arguments = arguments.parse().expect("arguments");
+        let expansion = layer(arguments, block.parse().expect("an op"), verifies);
         let file = syn::parse2(expansion).expect("an expansion is valid Rust");
         let text = prettyplease::unparse(&file);
         let path = folder.join(format!("{name}.rs"));

@@ -35,7 +35,8 @@ pub(crate) use saved::{
 pub(crate) use shapes::{ForwardMode, output_shapes};
 pub use tensor::Tensor;
 pub(crate) use tensor::{LeafHook, Read, op_node, record, record_edges};
+#[cfg(feature = "verify")]
+pub(crate) use watch::is_on as is_watched;
 pub(crate) use watch::{
-    Nodes, Observer, Range, Seen, Watching, adopt, beside, collect, is_observed,
-    is_on as is_watched, observe,
+    Nodes, Observer, Range, Seen, Watching, adopt, beside, collect, is_observed, observe,
 };

@@ -17,7 +17,7 @@ use super::node::{LayerNode, run};
 use super::outputs::{Visit, Visitor, attach, kept, look, release};
 use super::proof::Fallible;
 use super::saved::{Kept, Role};
-#[cfg(debug_assertions)]
+#[cfg(feature = "verify")]
 use super::verify;
 use crate::error::{Error, Result};
 #[cfg(debug_assertions)]
@@ -49,7 +49,10 @@ impl Forward<'_> {
     // The same for all ops: compiled once, in the library, and written where the context stands.
     fn start(&mut self) {
         if self.is_recording() {
-            self.call = Some(note(self.inputs, self.rules));
+            match note(self.inputs, self.rules) {
+                Ok(call) => self.call = Some(call),
+                Err(refused) => self.broken = Some(refused),
+            }
             self.traced = InLayer::begin();
         }
         #[cfg(debug_assertions)]
@@ -86,7 +89,7 @@ pub fn finish_fallible<R: Fallible>(
     let returned = match returned.result() {
         Ok(outputs) => Ok(finish(forward, outputs, visit)?),
         Err(error) => {
-            #[cfg(debug_assertions)]
+            #[cfg(feature = "verify")]
             verify::note_failure();
             Err(error)
         }
@@ -273,7 +276,7 @@ impl Forward<'_> {
             show_beside(&node, info, self.inputs);
         }
         attach(visit, node, count, marked.as_ref());
-        #[cfg(debug_assertions)]
+        #[cfg(feature = "verify")]
         verify::note(visit);
         if let (Some(notes), Some(returned)) = (traced, returned) {
             let name = info.name;

@@ -7,13 +7,15 @@ use std::ops::{Deref, DerefMut};
 
 use smallvec::SmallVec;
 
+#[cfg(not(feature = "verify"))]
+use super::environment;
 use super::forward_mode::{Primal, RawJvp};
 use super::info::Info;
 use super::node::RawBackward;
 use super::saved::Pack;
 use crate::array::Shape;
 use crate::array::shape::copied;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::graph::{Edge, State};
 
 /// The edges of a layer's node.
@@ -212,14 +214,20 @@ thread_local! {
 }
 
 impl Call {
-    pub(super) fn new(rules: &'static Rules) -> Self {
+    /// # Errors
+    ///
+    /// Where the environment asks for what this build cannot do. A thread's first call finds that out,
+    /// and as long as none succeeds, there is no spare.
+    pub(super) fn new(rules: &'static Rules) -> Result<Self, Box<Error>> {
         // A thread that is ending has no spares any more.
         let spare = SPARES.try_with(|spares| spares.borrow_mut().pop()).ok().flatten();
         let Some(mut content) = spare else {
-            return Self(Some(Box::new(Content::new(rules))));
+            #[cfg(not(feature = "verify"))]
+            environment::refuse(rules.info.name)?;
+            return Ok(Self(Some(Box::new(Content::new(rules)))));
         };
         content.rules = rules;
-        Self(Some(content))
+        Ok(Self(Some(content)))
     }
 }
 

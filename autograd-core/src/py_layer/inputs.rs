@@ -5,6 +5,7 @@ use std::panic::Location;
 use super::call::{Call, Content, Rules};
 use super::forward_mode::keep_inputs;
 use super::info::Info;
+use crate::error::Error;
 use crate::graph::{AnyTensor, Element, Lost, Tensor};
 use crate::ops::Float;
 
@@ -86,8 +87,8 @@ enum Task<'a> {
 }
 
 /// Notes of all inputs in one go, before forward runs.
-pub(super) fn note(inputs: &[&dyn TensorInput], rules: &'static Rules) -> Call {
-    let mut call = Call::new(rules);
+pub(super) fn note(inputs: &[&dyn TensorInput], rules: &'static Rules) -> Result<Call, Box<Error>> {
+    let mut call = Call::new(rules)?;
     for (position, input) in inputs.iter().enumerate() {
         let group = u16::try_from(position).unwrap_or(u16::MAX);
         let before = call.edges.len();
@@ -101,7 +102,7 @@ pub(super) fn note(inputs: &[&dyn TensorInput], rules: &'static Rules) -> Call {
         call.layout.push_count(u32::try_from(count).unwrap_or(u32::MAX));
     }
     keep_inputs(&mut call, inputs);
-    call
+    Ok(call)
 }
 
 impl Collector<'_> {

@@ -9,6 +9,7 @@ mod apply;
 mod builder;
 mod call;
 mod context;
+mod environment;
 mod forward_mode;
 mod grads;
 mod info;
@@ -20,6 +21,7 @@ mod outputs;
 mod plain;
 mod proof;
 mod saved;
+#[cfg(feature = "verify")]
 mod verify;
 
 pub use apply::{check_plain, expect, finish, finish_fallible, start, without_gradient};
@@ -42,7 +44,10 @@ pub use proof::{
     Unknown, any_tensor, float_tensor, list, stand_in,
 };
 pub use saved::{CanSave, CannotSave, Choose, Chosen, IntoSaved, Pack, Saved, Unpack, Unsavable};
-pub use verify::{Again, NotReused, Reused, VerifyScope, verify, verify_layers, verifying};
+#[cfg(feature = "verify")]
+pub use verify::{
+    Again, NotReused, NotTaken, Reused, Taken, VerifyScope, verify, verify_layers, verifying,
+};
 
 #[doc = include_str!("manual.md")]
 pub use autograd_macros::py_layer;

@@ -14,7 +14,6 @@ use super::grads::{GradFor, Gradient};
 use super::inputs::{DifferentiableInput, TensorInput};
 use super::node::RawBackward;
 use super::outputs::{TensorOutput, Visitor};
-use super::verify::Again;
 use crate::error::Result;
 use crate::graph::{Element, Tensor};
 use crate::ops::Float;
@@ -148,21 +147,6 @@ impl<T: Element> Known<Tensor<T>> {
     pub fn constant<'i, I: TensorInput>(&self, input: &'i I) -> &'i dyn TensorInput {
         input
     }
-
-    /// A tensor input of a call that is made again.
-    pub fn again(&self, again: &Again, group: usize) -> Tensor<T> {
-        again.list(group).pop().unwrap_or_else(|| unreachable!("an input is a tensor"))
-    }
-
-    /// The same for one that may be absent.
-    pub fn again_optional(&self, again: &Again, group: usize) -> Option<Tensor<T>> {
-        again.list(group).pop()
-    }
-
-    /// The same for a list.
-    pub fn again_list(&self, again: &Again, group: usize) -> Vec<Tensor<T>> {
-        again.list(group)
-    }
 }
 
 impl<T: Float> Known<Tensor<T>> {
@@ -261,18 +245,6 @@ pub trait Unknown {
     }
     /// Accepts anything.
     fn give_tangent<O: ?Sized, G>(&self, _: &RawJvp<'_>, _: usize, _: G) -> Result<()> {
-        unproven()
-    }
-    /// Becomes whatever forward's parameter is.
-    fn again<P>(&self, _: &Again, _: usize) -> P {
-        unproven()
-    }
-    /// Becomes whatever forward's parameter is.
-    fn again_optional<P>(&self, _: &Again, _: usize) -> Option<P> {
-        unproven()
-    }
-    /// Becomes whatever forward's parameter is.
-    fn again_list<P>(&self, _: &Again, _: usize) -> Vec<P> {
         unproven()
     }
 }

@@ -4,13 +4,13 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
-use std::sync::OnceLock;
 
 use super::Layer;
+use super::environment;
 use super::info::Info;
 use super::inputs::{TensorInput, primals};
-#[cfg(debug_assertions)]
 use super::outputs::{Visit, kept};
+use super::proof::stand_in;
 use crate::error::{Error, Result};
 use crate::gradcheck::{self, Subject, is_float};
 use crate::graph::{AnyTensor, Element, Tensor, is_grad_enabled, is_watched};
@@ -55,8 +55,11 @@ pub struct VerifyScope {
 /// calls counts them all. Not verified are calls with a plain argument that is no `Clone` (most
 /// closures), under [`checkpoint`](crate::checkpoint), [`detect_anomaly`](crate::detect_anomaly) and
 /// the like, inside another op, ops that say `surrogate` (their backward is meant to be another),
-/// and elementwise ops, which have a check of their own. In builds without debug assertions there is
-/// no such check, and this does nothing.
+/// and elementwise ops, which have a check of their own.
+///
+/// All of this is there with the feature `verify` of autograd-core only, in builds for release too; ops
+/// cost more to compile with it. Without the feature, `AUTOGRAD_VERIFY=1` is an error of the
+/// first call that would be verified.
 ///
 /// ```
 /// use autograd_core::prelude::*;
@@ -85,7 +88,6 @@ pub struct VerifyScope {
 /// a.set_stop_gradient(false);
 /// let _scope = verify_layers();
 /// let told = Product::try_apply(&a, &b);
-/// # #[cfg(debug_assertions)]
 /// assert!(told.unwrap_err().to_string().starts_with("Product: `a`, element [0]: the slope is"));
 /// ```
 pub fn verify_layers() -> VerifyScope {
@@ -105,25 +107,68 @@ impl Drop for VerifyScope {
 #[inline]
 #[must_use]
 pub fn verifying() -> bool {
-    cfg!(debug_assertions) && is_asked_for()
-}
-
-fn is_asked_for() -> bool {
-    static ALL: OnceLock<bool> = OnceLock::new();
-    let said = || std::env::var_os("AUTOGRAD_VERIFY").is_some_and(|v| !v.is_empty() && v != "0");
-    SCOPES.get() > 0 || *ALL.get_or_init(said)
+    SCOPES.get() > 0 || environment::asks()
 }
 
 /// The tensors that a call is made with again, input by input.
 #[doc(hidden)]
 pub struct Again(Vec<Vec<AnyTensor>>);
 
-impl Again {
-    pub(super) fn list<T: Element>(&self, group: usize) -> Vec<Tensor<T>> {
-        let tensors = self.0.get(group).into_iter().flatten();
+/// Takes a tensor input for one call more: the inherent methods are there for tensors, those of
+/// [`NotTaken`] for all else.
+#[doc(hidden)]
+pub struct Taken<T: ?Sized>(PhantomData<fn() -> *const T>);
+
+impl<T: ?Sized> Taken<T> {
+    /// For a type.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<T: ?Sized> Default for Taken<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T: Element> Taken<Tensor<T>> {
+    /// A tensor.
+    pub fn one(&self, again: &Again, group: usize) -> Tensor<T> {
+        self.optional(again, group).unwrap_or_else(|| unreachable!("an input is a tensor"))
+    }
+
+    /// One that may be absent.
+    pub fn optional(&self, again: &Again, group: usize) -> Option<Tensor<T>> {
+        self.list(again, group).pop()
+    }
+
+    /// A list.
+    pub fn list(&self, again: &Again, group: usize) -> Vec<Tensor<T>> {
+        let tensors = again.0.get(group).into_iter().flatten();
         tensors.filter_map(AnyTensor::downcast_ref).cloned().collect()
     }
 }
+
+/// What is no tensor has been told; it becomes whatever forward's parameter is.
+#[doc(hidden)]
+pub trait NotTaken {
+    /// Never runs.
+    fn one<P>(&self, _: &Again, _: usize) -> P {
+        stand_in()
+    }
+    /// Never runs.
+    fn optional<P>(&self, _: &Again, _: usize) -> Option<P> {
+        stand_in()
+    }
+    /// Never runs.
+    fn list<P>(&self, _: &Again, _: usize) -> Vec<P> {
+        stand_in()
+    }
+}
+
+impl<T: ?Sized> NotTaken for Taken<T> {}
 
 /// A plain argument, for one call more: the inherent method is there for what can be cloned, the one
 /// of [`NotReused`] for all else.
@@ -237,7 +282,6 @@ impl Drop for Running {
 }
 
 /// A call has ended, with these outputs: the last one to end is the one that is made again.
-#[cfg(debug_assertions)]
 pub(super) fn note(visit: &mut Visit<'_>) {
     if AGAIN.with_borrow(Option::is_none) {
         return;
@@ -248,7 +292,6 @@ pub(super) fn note(visit: &mut Visit<'_>) {
 }
 
 /// A forward has failed.
-#[cfg(debug_assertions)]
 pub(super) fn note_failure() {
     AGAIN.with_borrow_mut(|outputs| outputs.as_mut().map(Vec::clear));
 }

@@ -129,7 +129,7 @@ impl Expansion<'_> {
 
     /// Makes the call again, with inputs that are moved, where a program asks for that.
     fn verify(&self, forward: &Forward, inputs: &Ident) -> Option<TokenStream> {
-        if self.layer.backward.is_none() || self.args.surrogate.is_some() {
+        if !self.verifies || self.layer.backward.is_none() || self.args.surrogate.is_some() {
             return None;
         }
         let (p, key, again) = (&self.private, self.key(), local("again"));
@@ -142,13 +142,14 @@ impl Expansion<'_> {
                 let ParamKind::Tensor(input) = kind else {
                     return quote!(#p::Reused(&#ident).again()?);
                 };
-                let (known, at) = (self.known(&input.tensor, Span::mixed_site()), group);
+                let (tensor, at) = (&input.tensor, group);
+                let taken = quote!(#p::Taken::<#tensor>::new());
                 group += 1;
                 match form(ty, input.form) {
-                    Form::One => quote!(&#known.again(#again, #at)),
-                    Form::Optional => quote!(#known.again_optional(#again, #at).as_ref()),
+                    Form::One => quote!(&#taken.one(#again, #at)),
+                    Form::Optional => quote!(#taken.optional(#again, #at).as_ref()),
                     Form::List { references, array, borrowed } => {
-                        let mut list = quote!(#known.again_list(#again, #at));
+                        let mut list = quote!(#taken.list(#again, #at));
                         if references {
                             list = quote!(::std::vec::Vec::<&_>::from_iter(#list.iter()));
                         }
@@ -164,17 +165,13 @@ impl Expansion<'_> {
                 }
             })
             .collect();
-        // A build for release does not compile it.
         Some(quote! {
-            #[cfg(debug_assertions)]
-            {
-                if #p::verifying() {
-                    #[allow(unused_imports)]
-                    use #p::NotReused as _;
-                    #p::verify::<Self, #key>(#inputs, &|#again| {
-                        Self::try_apply #turbofish (#(#arguments),*).ok().map(::core::mem::drop)
-                    })?;
-                }
+            if #p::verifying() {
+                #[allow(unused_imports)]
+                use #p::{NotReused as _, NotTaken as _};
+                #p::verify::<Self, #key>(#inputs, &|#again| {
+                    Self::try_apply #turbofish (#(#arguments),*).ok().map(::core::mem::drop)
+                })?;
             }
         })
     }

@@ -43,6 +43,8 @@ pub(crate) struct Expansion<'a> {
     pub(crate) args: &'a Args,
     pub(crate) private: Private,
     pub(crate) mode: Mode,
+    /// Whether the op can make a call again, for `AUTOGRAD_VERIFY`.
+    pub(crate) verifies: bool,
 }
 
 impl Expansion<'_> {

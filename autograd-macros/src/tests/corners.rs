@@ -223,7 +223,8 @@ fn an_invisible_group_changes_nothing() {
     }
     let body = "ctx.save_for_backward(x); ctx.save_for_backward(x); x * 2.0";
     let block = op("type Saved = Tensor<f64>;", "x: &Tensor<f64>", body, BACKWARD);
-    let told = layer(TokenStream::new(), grouped(block.parse().expect("tokens"))).to_string();
+    let told =
+        layer(TokenStream::new(), grouped(block.parse().expect("tokens")), false).to_string();
     assert!(told.contains("`save_for_backward` is called twice"), "{told}");
 }
 

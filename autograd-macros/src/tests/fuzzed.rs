@@ -52,7 +52,7 @@ pub(crate) fn block(decisions: &mut impl Decisions) -> Outcome {
         0 => mutate(tokens.clone(), decisions),
         _ => TokenStream::new(),
     };
-    let expansion = layer(arguments, tokens.clone()).to_string();
+    let expansion = layer(arguments, tokens.clone(), false).to_string();
     let _ = expansion.parse::<TokenStream>().expect("tokens come out");
     if refused(&expansion) {
         return Outcome::Refused;
@@ -76,7 +76,7 @@ pub(crate) fn formula(decisions: &mut impl Decisions) -> bool {
         ArrayD<f32> { &x * &w } fn backward(x: ArrayViewD<f32>, w: ArrayViewD<f32>, dy: \
         ArrayViewD<f32>) -> (ArrayD<f32>, ArrayD<f32>) { (&dy * &w, &dy * &x) } }";
     let block = mutated(FORMULA, decisions);
-    let expansion = layer(quote::quote!(elementwise), block.clone()).to_string();
+    let expansion = layer(quote::quote!(elementwise), block.clone(), false).to_string();
     let _ = expansion.parse::<TokenStream>().expect("tokens come out");
     let accepted = !refused(&expansion) && !expansion.contains("does not understand");
     assert!(!accepted || formula_counts_agree(&block), "accepted: {block}");
@@ -95,8 +95,8 @@ pub(crate) fn any_tokens(decisions: &mut impl Decisions) {
         _ => quote::quote!(#head { #body }),
     };
     let arguments = tokens(decisions, 1);
-    let _ = layer(arguments.clone(), item.clone());
-    let _ = layer(quote::quote!(elementwise, #arguments), item.clone());
+    let _ = layer(arguments.clone(), item.clone(), false);
+    let _ = layer(quote::quote!(elementwise, #arguments), item.clone(), false);
     let _ = crate::elementwise::scalar_op(item.clone());
     let _ = crate::py_func::expand(arguments, item.clone());
     let _ = crate::module::expand(item.clone());

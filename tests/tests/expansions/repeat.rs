@@ -75,27 +75,6 @@ If a context call was against its rules, or an input against the op's.*/
             let inputs: &[&dyn __autograd::TensorInput] = &[
                 __autograd::Known::<Tensor<T>>::new().input(&xs),
             ];
-            #[cfg(debug_assertions)]
-            {
-                if __autograd::verifying() {
-                    #[allow(unused_imports)]
-                    use __autograd::NotReused as _;
-                    __autograd::verify::<
-                        Self,
-                        RepeatKey,
-                    >(
-                        inputs,
-                        &|again| {
-                            Self::try_apply(
-                                    &__autograd::Known::<Tensor<T>>::new()
-                                        .again_list(again, 0usize),
-                                )
-                                .ok()
-                                .map(::core::mem::drop)
-                        },
-                    )?;
-                }
-            }
             let mut context = __autograd::start::<Self, RepeatKey>(inputs);
             let returned = Self::forward(&mut context, xs);
             __autograd::Known::<[Tensor<T>; N]>::new()

@@ -119,33 +119,6 @@ If a context call was against its rules, or an input against the op's.*/
                 __autograd::Known::<Tensor<f64>>::new().input(&w),
                 __autograd::Known::<Tensor<i64>>::new().constant(&at),
             ];
-            #[cfg(debug_assertions)]
-            {
-                if __autograd::verifying() {
-                    #[allow(unused_imports)]
-                    use __autograd::NotReused as _;
-                    __autograd::verify::<
-                        Self,
-                        ScaleKey,
-                    >(
-                        inputs,
-                        &|again| {
-                            Self::try_apply(
-                                    &__autograd::Known::<Tensor<f64>>::new()
-                                        .again(again, 0usize),
-                                    &__autograd::Known::<Tensor<f64>>::new()
-                                        .again(again, 1usize),
-                                    __autograd::Known::<Tensor<i64>>::new()
-                                        .again_optional(again, 2usize)
-                                        .as_ref(),
-                                    __autograd::Reused(&by).again()?,
-                                )
-                                .ok()
-                                .map(::core::mem::drop)
-                        },
-                    )?;
-                }
-            }
             let mut context = __autograd::start::<Self, ScaleKey>(inputs);
             let returned = Self::forward(&mut context, x, w, at, by);
             __autograd::finish_fallible(

@@ -73,27 +73,6 @@ If a context call was against its rules, or an input against the op's.*/
             let inputs: &[&dyn __autograd::TensorInput] = &[
                 __autograd::Known::<Tensor<f64>>::new().input(&x),
             ];
-            #[cfg(debug_assertions)]
-            {
-                if __autograd::verifying() {
-                    #[allow(unused_imports)]
-                    use __autograd::NotReused as _;
-                    __autograd::verify::<
-                        Self,
-                        TanhKey,
-                    >(
-                        inputs,
-                        &|again| {
-                            Self::try_apply(
-                                    &__autograd::Known::<Tensor<f64>>::new()
-                                        .again(again, 0usize),
-                                )
-                                .ok()
-                                .map(::core::mem::drop)
-                        },
-                    )?;
-                }
-            }
             let mut context = __autograd::start::<Self, TanhKey>(inputs);
             let returned = Self::forward(&mut context, x);
             __autograd::Known::<Tensor<f64>>::new().finish(&mut context.state, returned)

@@ -110,8 +110,8 @@ fn table() -> String {
         "We know {} ways to misuse an op, and each is a program of ours that shows what becomes of \
          it: {} do\nnot compile, {} give an error when the op is applied or earlier, {} an error in \
          backward, and {} do no\nharm. The last {} no types can show: they are found where a test \
-         calls the check that comes with the\nlibrary, and {} of them are errors of the call itself in a \
-         debug build that is run with `AUTOGRAD_VERIFY=1`.",
+         calls the check that comes with the\nlibrary, and {} of them are errors of the call itself where \
+         the feature `verify` is on and `AUTOGRAD_VERIFY=1` is set.",
         WAYS.len(),
         count(|proof| matches!(proof, Proof::Compiler(_))),
         count(|proof| matches!(proof, Proof::Error(..) | Proof::Debug(..))),

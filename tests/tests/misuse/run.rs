@@ -79,18 +79,8 @@ pub(crate) fn swapped_gradients() -> String {
 pub(crate) fn swapped_gradients_of_one_shape() -> String {
     let inputs = [leaf(&[1.0, 2.0]), leaf(&[3.0, 5.0])];
     let message = told(gradcheck(|t| Swapped::apply(&t[0], &t[1]), &inputs));
-    verified(|| told(Swapped::try_apply(&inputs[0], &inputs[1])));
     usable(&[&inputs[0], &inputs[1]]);
     message
-}
-
-/// In a run that is asked to, the call itself is told.
-fn verified(call: impl Fn() -> String) {
-    let _scope = autograd_core::verify_layers();
-    if cfg!(debug_assertions) {
-        let message = call();
-        assert!(message.contains("by backward and"), "{message}");
-    }
 }
 
 #[py_layer]
@@ -110,7 +100,6 @@ impl WrongFormula {
 
 pub(crate) fn wrong_formula() -> String {
     let x = leaf(&[0.5, -1.0]);
-    verified(|| told(WrongFormula::try_apply(&x)));
     told(gradcheck(|t| WrongFormula::apply(&t[0]), &[x]))
 }
 

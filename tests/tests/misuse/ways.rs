@@ -24,7 +24,7 @@ pub(crate) enum Proof {
     Backward(&'static str, fn() -> String, &'static str),
     /// No types can show it; `gradcheck`, or the check that the macro makes, finds it.
     Check(&'static str, fn() -> String, &'static str),
-    /// So does a run with `AUTOGRAD_VERIFY=1`, which the program proves too.
+    /// So does a run with `AUTOGRAD_VERIFY=1`, as the tests in `tests/verifying` prove.
     Verified(&'static str, fn() -> String, &'static str),
     /// It works as meant.
     Right(&'static str, fn()),

@@ -290,7 +290,7 @@ impl Expansion<'_> {
     pub(super) fn builder(&self, layer: &Layer) -> TokenStream {
         let mode = if self.valid { Mode::Full } else { Mode::Fallback(TokenStream::new()) };
         let (args, private) = (&self.args.common, Private::imported());
-        let expansion = crate::expand::Expansion { layer, args, private, mode };
+        let expansion = crate::expand::Expansion { layer, args, private, mode, verifies: false };
         let Some(ByName { with, builder }) = crate::builder::expand(&expansion) else {
             return TokenStream::new();
         };

@@ -1,6 +1,5 @@
 //! Backwards that are held against finite differences while a program runs: `verify_layers`, and
 //! `AUTOGRAD_VERIFY=1` for all of it.
-#![cfg(debug_assertions)]
 
 use std::cell::Cell;
 use std::process::Command;
@@ -61,6 +60,29 @@ fn gradients_that_were_swapped_are_told_by_the_call() {
         swapped::<f64>(shape);
         swapped::<f32>(shape);
     }
+}
+
+#[py_layer]
+impl WrongFormula {
+    type Saved = Tensor<f64>;
+
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        let y = x.tanh();
+        ctx.save_for_backward(&y);
+        y
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * (1.0 - ctx.saved_tensor())
+    }
+}
+
+#[test]
+fn a_wrong_formula_is_told_by_the_call() {
+    let x = leaf::<f64>(&[2]);
+    let _scope = verify_layers();
+    let told = told(WrongFormula::try_apply(&x));
+    assert!(told.starts_with("WrongFormula: `x`, element [") && told.contains("by backward and"));
 }
 
 #[test]

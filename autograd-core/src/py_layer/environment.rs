@@ -1,0 +1,30 @@
+//! Whether the environment asks for verification: `AUTOGRAD_VERIFY`.
+
+use std::sync::OnceLock;
+
+#[cfg(not(feature = "verify"))]
+use crate::error::Error;
+
+/// Whether it does. Read once.
+pub(super) fn asks() -> bool {
+    static ASKS: OnceLock<bool> = OnceLock::new();
+    let said = || std::env::var_os("AUTOGRAD_VERIFY").is_some_and(|v| !v.is_empty() && v != "0");
+    *ASKS.get_or_init(said)
+}
+
+/// What a call is told that nothing in this build can verify.
+#[cfg(not(feature = "verify"))]
+#[cold]
+pub(super) fn refuse(op: &'static str) -> Result<(), Box<Error>> {
+    if !asks() {
+        return Ok(());
+    }
+    Err(Box::new(Error::Unsupported {
+        op,
+        why:
+            "AUTOGRAD_VERIFY is set, but this build cannot verify a backward; turn on the feature \
+              `verify` of autograd-core (`autograd-core = { version = \"..\", features = \
+              [\"verify\"] }` in Cargo.toml), or unset AUTOGRAD_VERIFY"
+                .to_owned(),
+    }))
+}
