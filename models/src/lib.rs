@@ -6,6 +6,7 @@
 
 #[path = "../../autograd-core/src/array/threads/job.rs"]
 mod job;
+#[allow(dead_code, reason = "some of it is asked by the library only")]
 #[path = "../../autograd-core/src/array/threads/workers.rs"]
 mod workers;
 
@@ -71,7 +72,8 @@ impl Data {
     /// What a part does.
     fn write(&self, part: usize) {
         // SAFETY: loom looks over every access.
-        self.alive.with(|alive| assert!(unsafe { *alive }, "no part is run when the caller is gone"));
+        self.alive
+            .with(|alive| assert!(unsafe { *alive }, "no part is run when the caller is gone"));
         // SAFETY: as above.
         self.parts[part].with_mut(|times| unsafe { *times += 1 });
     }
