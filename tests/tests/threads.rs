@@ -1,5 +1,5 @@
-//! Figures do not depend on how many threads compute them: softmax and its kin, and steps of
-//! optimisers. (`elementwise_forms` has the same for formulas.)
+//! Figures do not depend on how many threads compute them: arithmetic in place, softmax and its kin,
+//! and steps of optimisers. (`elementwise_forms` has the same for formulas.)
 
 use autograd_core::nn::parameter;
 use autograd_core::optim::{Adam, AdamW, Optimizer, Rule, Sgd, clip_grad_norm, clip_grad_value};
@@ -22,6 +22,31 @@ fn assert_same(what: &str, run: impl Fn() -> Vec<u64>) {
     for threads in [2, 3, 5] {
         assert!(with_num_threads(threads, &run) == one, "{what} with {threads} threads");
     }
+}
+
+fn temporaries<T: Float>() {
+    // Not a whole number of the parts that threads take.
+    let n = 200_003;
+    let [x, y] = [sample::<T>(&[n], 3), sample::<T>(&[n], 500)];
+    let number = T::from_f64(0.7);
+    let right = |i: usize| {
+        let [x, y] = [&x, &y].map(|t| t.at(&[i]).into_f64());
+        ((y - x) * y - x) / (y * y + 1.7)
+    };
+    let run = || (&y - &x) * &y - &x;
+    let run = || run() / (&y * &y + number + T::ONE);
+    let z = run();
+    for i in (0..n).step_by(997).chain([65_535, 65_536, n - 1]) {
+        let (found, right) = (z.at(&[i]).into_f64(), right(i));
+        assert!((found - right).abs() < 1e-5, "element {i} is {found}, not {right}");
+    }
+    assert_same("arithmetic in place", || bits(&run()));
+}
+
+#[test]
+fn arithmetic_in_place_has_the_same_bits_on_any_number_of_threads() {
+    temporaries::<f32>();
+    temporaries::<f64>();
 }
 
 fn softmax_and_losses<T: Float>() {

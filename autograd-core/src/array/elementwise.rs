@@ -127,6 +127,25 @@ impl<T: Copy, F: Zip<T>> SliceKernel<T> for ScalarOntoKernel<T, F> {
     }
 }
 
+/// `f` over a whole slice and another one of its length, on threads where that pays.
+pub(crate) fn over<T: Storable>(f: &dyn ZipAny<T>, x: &mut [T], y: &[T]) {
+    if x.len() <= CHUNK {
+        return f.run(x, y);
+    }
+    each_chunk(x, CHUNK, &|chunk, part| {
+        let start = chunk * CHUNK;
+        f.run(part, &y[start..start + part.len()]);
+    });
+}
+
+/// `f` over a whole slice and a number, on threads where that pays.
+pub(crate) fn over_scalar<T: Storable>(f: &(dyn ZipScalar<T> + Sync), x: &mut [T], scalar: T) {
+    if x.len() <= CHUNK {
+        return f.run_scalar(x, scalar);
+    }
+    each_chunk(x, CHUNK, &|_, part| f.run_scalar(part, scalar));
+}
+
 /// A value that may be written, or only read.
 pub(crate) enum Arg<'a, T: Storable> {
     Own(Value<T>),
@@ -153,7 +172,7 @@ pub(crate) fn zip_scalar<T: Storable>(
         Arg::Ref(value) => value.clone(),
     };
     if let Some(data) = x.as_padded_mut_slice() {
-        each_chunk(data, CHUNK, &|_, part| f.run_scalar(part, scalar));
+        over_scalar(f, data, scalar);
         return x;
     }
     if let Some(element) = x.uniform() {

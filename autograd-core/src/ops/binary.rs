@@ -3,7 +3,7 @@
 use super::derived::bound;
 use super::elementwise::{derived_gradients, gradient};
 use super::{Arithmetic, Caller, Float, Input, Numeric, joined};
-use crate::array::elementwise::{Zip, ZipAny, zip, zip_scalar};
+use crate::array::elementwise::{Zip, ZipAny, over, over_scalar, zip, zip_scalar};
 use crate::array::math::Math;
 use crate::array::shape::{broadcast, same};
 use crate::array::{Shape, Value};
@@ -251,7 +251,7 @@ fn try_in_place<'a, T: Float>(
 ) -> Result<Tensor<T>, Input<'a, T>> {
     let read = b.tensor().read();
     match read.as_padded_inline().or_else(|| read.as_slice()) {
-        Some(y) => a.try_in_place(|x| f.run(x, y), || node.take()),
+        Some(y) => a.try_in_place(|x| over(f, x, y), || node.take()),
         None => Err(a),
     }
 }
@@ -324,7 +324,7 @@ pub(super) fn float_scalar<T: Float>(
         let state = Elementwise((Plain((op, s, swapped)), kept));
         op_node(op.name(), caller, [x.edge(needs_x)], state, pull_scalar)
     });
-    match x.try_in_place(|x| kernel.run_scalar(x, s), || node.take()) {
+    match x.try_in_place(|x| over_scalar(kernel, x, s), || node.take()) {
         Ok(done) => done,
         Err(x) => Tensor::output(x.consume(|x| zip_scalar(x, s, kernel)), node),
     }
