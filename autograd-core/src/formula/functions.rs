@@ -23,9 +23,9 @@ macro_rules! functions {
             #[doc(alias = "log1p")]
             ln_1p Ln1p v_ln_1p [1.06, 0.86] { |x, dy| dy / (x + 1.0) };
             /// The logarithm to base 2; exact for powers of 2.
-            log2 Log2 v_log2 [1.15, 1.04] { |x, dy| dy / x * std::f64::consts::LOG2_E };
+            log2 Log2 v_log2 [1.23, 1.04] { |x, dy| dy / x * std::f64::consts::LOG2_E };
             /// The logarithm to base 10.
-            log10 Log10 v_log10 [1.22, 0.93] { |x, dy| dy / x * std::f64::consts::LOG10_E };
+            log10 Log10 v_log10 [1.31, 0.93] { |x, dy| dy / x * std::f64::consts::LOG10_E };
             /// The hyperbolic tangent.
             tanh Tanh v_tanh [1.22, 1.07] { |y, dy| dy * (1.0 - y * y) };
             /// The logistic function `1 / (1 + exp(-x))`.
@@ -53,7 +53,7 @@ macro_rules! functions {
             /// The square root, correctly rounded; NaN below 0.
             sqrt Sqrt v_sqrt [0.5, 0.5] { |y, dy| dy / y * 0.5 };
             /// `1 / sqrt(x)`.
-            rsqrt Rsqrt v_rsqrt [1.49, 1.48] { |y, dy| dy * y * y * y * -0.5 };
+            rsqrt Rsqrt v_rsqrt [1.50, 1.48] { |y, dy| dy * y * y * y * -0.5 };
             /// `1 / x`, correctly rounded.
             recip Recip v_recip [0.5, 0.5] { |y, dy| -(dy * y * y) };
             /// The absolute value; the derivative at 0 is 0.

@@ -87,6 +87,8 @@ const fn count(names: &[u8]) -> (usize, u64) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::OnceLock;
+
     use super::Info;
 
     #[test]
@@ -112,10 +114,10 @@ mod tests {
 
     #[test]
     fn inputs_beyond_the_bits_are_read_from_the_line() {
-        let names: Vec<_> =
-            (0..70).map(|i| format!("{}x{i}", if i % 2 == 1 { "~" } else { "" })).collect();
-        let line: &'static str = format!("Wide {}", names.join(" ")).leak();
-        let info = Info::read(line);
+        static LINE: OnceLock<String> = OnceLock::new();
+        let name = |i| format!("{}x{i}", if i % 2 == 1 { "~" } else { "" });
+        let names: Vec<_> = (0..70).map(name).collect();
+        let info = Info::read(LINE.get_or_init(|| format!("Wide {}", names.join(" "))));
         assert_eq!(info.inputs, 70);
         for input in 0..70 {
             assert_eq!(info.is_differentiable(input), input % 2 == 0, "{input}");
