@@ -31,7 +31,7 @@ macro_rules! functions {
             /// The logistic function `1 / (1 + exp(-x))`.
             sigmoid Sigmoid v_sigmoid [1.47, 1.35] { |y, dy| dy * (y * (1.0 - y)) };
             /// `ln(1 + exp(x))`, without overflow.
-            softplus Softplus v_softplus [1.76, 1.55] { |x, dy| dy * x.sigmoid() };
+            softplus Softplus v_softplus [1.84, 1.55] { |x, dy| dy * x.sigmoid() };
             /// The Gaussian error function.
             erf Erf v_erf [1.27, 1.31] { |x, dy| dy * (-(x * x)).exp() * std::f64::consts::FRAC_2_SQRT_PI };
             /// The sine of an angle in radians, of any size.

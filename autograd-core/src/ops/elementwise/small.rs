@@ -124,19 +124,27 @@ impl<T: Float, const N: usize> Rule for SmallNode<T, N> {
         let dy = pull.grads[0].take().and_then(T::unwrap);
         let dy = dy.unwrap_or_else(|| unreachable!("a node is visited when its gradient came"));
         let shape = copied(dy.shape());
-        let wanted = self.edges.each_ref().map(|edge| pull.sink.wants(edge));
-        let inputs = || (0..N).filter(|&i| info.differentiable[i]);
-        let wanted: SmallVec<[bool; 4]> = inputs().map(|i| wanted[i]).collect();
+        // The inputs that have a gradient, and whether it is of use.
+        let (mut inputs, mut wanted, mut count) = ([0; N], [false; N], 0);
+        for (i, edge) in self.edges.iter().enumerate() {
+            if info.differentiable[i] {
+                (inputs[count], wanted[count]) = (i, pull.sink.wants(edge));
+                count += 1;
+            }
+        }
+        let wanted = &wanted[..count];
         let reads_dy = !info.gradients.is_empty();
         let compiled = self.op.compiled_backward().filter(|_| !is_grad_enabled());
         let done =
-            compiled.and_then(|compiled| small(compiled, &operands, (&dy, reads_dy), &wanted));
+            compiled.and_then(|compiled| small(compiled, &operands, (&dy, reads_dy), wanted));
         let grads = done.unwrap_or_else(|| {
-            operands.extend(reads_dy.then_some(Some(dy)));
+            if reads_dy {
+                operands.push(Some(dy));
+            }
             let general = ElementwiseNode::bare(&self.op, &self.edges);
-            general.gradients(operands, &[], &wanted, (shape, pull.node.location))
+            general.gradients(operands, &[], wanted, (shape, pull.node.location))
         });
-        for (i, grad) in inputs().zip(grads) {
+        for (&i, grad) in inputs.iter().zip(grads) {
             if let Some(grad) = grad {
                 pull.sink.deliver(&self.edges[i], T::wrap(grad))?;
             }
@@ -175,7 +183,9 @@ fn small<T: Float>(
             None => absent,
         });
     }
-    data.extend(reads_dy.then_some(absent));
+    if reads_dy {
+        data.push(absent);
+    }
     let lengths = [dy.len(), absent.len()];
     if let [true] = wanted {
         let dx = result(dy, |dx| run_block(formula, lengths, &data, &[], dx))?;
