@@ -4,6 +4,7 @@
 //! layouts are copied to the place of the result block by block, and the loop in place runs on a
 //! block while it is in the first cache.
 
+use super::element::INLINE_BYTES;
 use super::feed::{Feed, Walk};
 use super::shape::copied;
 use super::simd::{Kernel, SliceKernel, dispatch, dispatch_slices};
@@ -21,8 +22,16 @@ pub(crate) trait Zip<T>: Copy {
     /// Whether it has a loop that writes elsewhere. Where the function itself is most of the work,
     /// a copy before costs little, and the loop is left out.
     const ELSEWHERE: bool = true;
+    /// Whether it is one instruction, whose result no instruction set changes.
+    const ARITHMETIC: bool = false;
 
     fn call<const FMA: bool>(self, a: T, b: T) -> T;
+}
+
+/// Elements of the numbers that stand in a tensor itself. So few need no choice of an instruction set:
+/// the call would take longer than they do.
+const fn inline_len<T>() -> usize {
+    INLINE_BYTES / size_of::<T>()
 }
 
 // The loops below run behind these traits as trait objects: what is around a loop is
@@ -49,6 +58,10 @@ impl<T, F: ZipSlices<T> + ZipScalar<T> + Sync> ZipAny<T> for F {}
 
 impl<T: Copy, F: Zip<T>> ZipSlices<T> for F {
     fn run(&self, a: &mut [T], b: &[T]) {
+        let few = const { inline_len::<T>() };
+        if F::ARITHMETIC && a.len() == few && b.len() == few {
+            return ZipKernel(a, b, *self).run::<false>();
+        }
         dispatch(ZipKernel(a, b, *self));
     }
 
@@ -63,6 +76,9 @@ impl<T: Copy, F: Zip<T>> ZipSlices<T> for F {
 
 impl<T: Copy, F: Zip<T>> ZipScalar<T> for F {
     fn run_scalar(&self, a: &mut [T], b: T) {
+        if F::ARITHMETIC && a.len() == const { inline_len::<T>() } {
+            return ZipScalarKernel(a, b, *self).run::<false>();
+        }
         dispatch(ZipScalarKernel(a, b, *self));
     }
 

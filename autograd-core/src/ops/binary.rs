@@ -99,6 +99,8 @@ struct PowOf;
 macro_rules! kernels {
     ($($name:ident |$a:ident, $b:ident| $body:expr;)*) => {$(
         impl<T: Arithmetic> Zip<T> for $name {
+            const ARITHMETIC: bool = true;
+
             #[inline(always)]
             fn call<const FMA: bool>(self, $a: T, $b: T) -> T {
                 $body
