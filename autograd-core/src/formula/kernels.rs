@@ -3,7 +3,7 @@
 use super::functions::functions;
 use super::lane::Lane;
 use super::program::{Binary, Compare};
-use crate::array::math::{Math, angles_in_range};
+use crate::array::math::{ANGLE_MAX, Math, angles_in_range};
 use crate::array::simd::Kernel;
 
 macro_rules! function_kernel {
@@ -42,20 +42,23 @@ macro_rules! function_kernel {
                 let pairs = to.iter_mut().zip(x);
                 match function {
                     Function::Neg => pairs.for_each(|(to, x)| *to = -*x),
-                    Function::Sin if !angles_in_range(x) => {
-                        pairs.for_each(|(to, x)| *to = x.v_sin_large());
-                    }
-                    Function::Cos if !angles_in_range(x) => {
-                        pairs.for_each(|(to, x)| *to = x.v_cos_large());
-                    }
-                    Function::Tan if !angles_in_range(x) => {
-                        pairs.for_each(|(to, x)| *to = x.v_tan_large());
-                    }
                     $(Function::$variant => {
                         for (to, x) in pairs {
                             *to = x.$kernel::<FMA>();
                         }
                     })*
+                }
+                // Only these, so that no figure depends on its neighbours.
+                let large: Option<fn(T) -> T> = match function {
+                    Function::Sin => Some(T::v_sin_large),
+                    Function::Cos => Some(T::v_cos_large),
+                    Function::Tan => Some(T::v_tan_large),
+                    _ => None,
+                };
+                if let Some(large) = large.filter(|_| !angles_in_range(x)) {
+                    let pairs = to.iter_mut().zip(x);
+                    let pairs = pairs.filter(|(_, x)| x.magnitude() > T::lit(ANGLE_MAX));
+                    pairs.for_each(|(to, x)| *to = large(*x));
                 }
             }
         }
