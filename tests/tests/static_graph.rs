@@ -1,7 +1,7 @@
 //! Programs beyond py_func: higher derivatives, layers in programs, copies, threads, files.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use autograd_core::nn::parameter;
 use autograd_core::optim::{Optimizer, Rule};
@@ -190,9 +190,15 @@ fn train(executor: &Executor, program: &Program, loss: &Variable) -> Vec<f32> {
     losses
 }
 
-// Both parts draw random numbers, so they stand in one test.
+/// Tests that draw random numbers, of which all threads have the same, take turns.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 #[test]
 fn threads_change_no_figure_and_a_copy_for_testing_drops_nothing() {
+    let _turn = turn();
     let (program, loss) = classifier();
     let mut all = Vec::new();
     for threads in [1, 2, 3] {
@@ -251,6 +257,7 @@ fn one_program_runs_many_times_at_once() {
 
 #[test]
 fn runs_at_once_have_buffers_of_their_own() {
+    let _turn = turn();
     let program = Program::new();
     let x = program.data("x", [-1, 32], DType::Float32).unwrap();
     let first = program.fc(&x, 32).unwrap().tanh().unwrap();
@@ -288,6 +295,7 @@ fn runs_at_once_have_buffers_of_their_own() {
 
 #[test]
 fn a_trained_program_goes_on_from_its_file() {
+    let _turn = turn();
     fn tanh(x: ArrayViewD<f32>) -> ArrayD<f32> {
         x.mapv(f32::tanh)
     }
@@ -555,6 +563,31 @@ fn a_learning_rate_follows_a_schedule() {
     }
     assert_eq!(values(&step()), [[-0.25, -0.25]]);
     assert!(program.to_string().contains("{learning_rate=0.25}"), "{program}");
+}
+
+#[test]
+fn a_schedule_has_the_figures_of_eager_mode() {
+    let program = Program::new();
+    let x = program.data("x", [-1, 3], DType::Float64).unwrap();
+    let w = program.create_parameter("w", [3, 5], DType::Float64, Init::Constant(0.25)).unwrap();
+    let loss = x.matmul(&w).unwrap().tanh().unwrap().square().unwrap().mean(&[]).unwrap();
+    let adam = Adam::new(1.0);
+    adam.minimize(&loss).unwrap();
+    let executor = Executor::new();
+    executor.run(&program.startup(), &[], &[]).unwrap();
+    let (fed, _) = inputs();
+    let w = parameter(Tensor::full([3, 5], 0.25));
+    let mut eager = Optimizer::new(&w, adam);
+    for step in 0..5 {
+        let rate = 0.1 / f64::from(step + 1);
+        program.set_learning_rate(rate).unwrap();
+        executor.run(&program, &[("x", &fed)], &[]).unwrap();
+        eager.set_learning_rate(rate);
+        eager.clear_grad();
+        fed.matmul(&w).tanh().square().mean().backward().unwrap();
+        eager.step().unwrap();
+        assert_eq!(values(&[executor.parameter("w").unwrap()]), [w.to_vec()]);
+    }
 }
 
 #[test]

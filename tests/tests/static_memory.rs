@@ -138,3 +138,36 @@ fn a_step_changes_parameters_where_they_stand() {
     assert_eq!(held.to_string(), before);
     assert_ne!(executor.parameter("w").unwrap().to_string(), before);
 }
+
+/// With small buffers, which nobody but the program keeps; see above.
+#[test]
+fn a_schedule_of_learning_rates_keeps_the_plan_and_its_buffers() {
+    const SIDE: usize = 15;
+    const BUFFER: usize = SIDE * SIDE * size_of::<f32>();
+    let _turn = turn();
+    let program = Program::new();
+    let x = program.data("x", [-1, SIDE as i64], DType::Float32).unwrap();
+    let classes = program.data("classes", [-1], DType::Int64).unwrap();
+    let mut hidden = x;
+    for _ in 0..6 {
+        hidden = program.fc(&hidden, SIDE).unwrap().tanh().unwrap();
+    }
+    let loss = program.cross_entropy(&hidden, &classes).unwrap();
+    Sgd::new(0.01).minimize(&loss).unwrap();
+    let executor = ready(&program);
+    let fed = Tensor::<f32>::full([SIDE, SIDE], 0.5);
+    let right = Tensor::from((0..SIDE as i64).collect::<Vec<_>>());
+    let feed: [(&str, &dyn Feed); 2] = [("x", &fed), ("classes", &right)];
+    let step = |n: usize| {
+        program.set_learning_rate(0.1 / n as f64).unwrap();
+        drop(executor.run(&program, &feed, &[&loss]).unwrap());
+    };
+    (1..3).for_each(step);
+    for n in 3..6 {
+        let before = MEMORY.current_usage();
+        MEMORY.reset_peak_usage();
+        step(n);
+        let asked = MEMORY.peak_usage() - before;
+        assert!(asked < 3 * BUFFER, "{asked} bytes");
+    }
+}

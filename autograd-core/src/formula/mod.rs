@@ -25,7 +25,7 @@ pub(crate) use functions::{functions, named};
 pub use lane::Lane;
 pub(crate) use number::Number;
 pub use pass::{Block, Formula, Written};
-pub(crate) use pass::{Operand, block_of, pass, run_block, run_onto, run_over, run_over2};
+pub(crate) use pass::{Operand, Running, block_of, pass, run_block, run_onto, run_over};
 pub use program::Program;
 pub use real::{Mask, Real, UseSelectNotABranch};
 pub use trace::Traced;

@@ -54,6 +54,30 @@ pub struct Block<'a, T> {
     pub(super) scratch: &'a mut Scratch<T>,
 }
 
+/// A formula on its way through the blocks of a pass, of which the first is the longest.
+pub(crate) struct Running<'f, T> {
+    formula: &'f dyn Formula<T>,
+    scratch: Scratch<T>,
+    /// What computes the blocks with angles that the formula does not take.
+    program: Option<(Program, Scratch<T>)>,
+}
+
+impl<'f, T: Storable + Math> Running<'f, T> {
+    pub(crate) fn new(formula: &'f dyn Formula<T>) -> Self {
+        Self { formula, scratch: Scratch::default(), program: None }
+    }
+
+    /// Computes a block. The results stand [`block_of`] their number apart.
+    pub(crate) fn block(&mut self, len: usize, reals: &[&[T]], masks: &[&[bool]], out: &mut [T]) {
+        let Self { formula, scratch, program } = self;
+        if formula.run(&mut Block { len, reals, masks, out, scratch }) {
+            let (program, scratch) =
+                program.get_or_insert_with(|| (formula.program(), Scratch::default()));
+            program.run(&mut Block { len, reals, masks, out, scratch });
+        }
+    }
+}
+
 /// A formula over one block of `len` elements, without a pass. There are `padded` in the operands, and
 /// room for as many results: then whole vectors are computed. Results stand `block_of` their number
 /// apart.
@@ -100,26 +124,6 @@ pub(crate) fn run_over<T: Storable + Math>(
             run_one(formula, block.len(), before, &copy, block);
         }
     });
-}
-
-/// [`run_over`] with two operands of one length: what is written over is the first of them or, where
-/// `swapped`, the second.
-pub(crate) fn run_over2<T: Storable + Math>(
-    formula: &dyn Formula<T>,
-    other: &[T],
-    swapped: bool,
-    data: &mut [T],
-) {
-    if swapped {
-        return run_over(formula, data.len(), Some(other), data);
-    }
-    let step = block_of(1);
-    let mut copy = Vec::with_capacity(step.min(data.len()));
-    for (block, other) in data.chunks_mut(step).zip(other.chunks(step)) {
-        copy.clear();
-        copy.extend_from_slice(block);
-        run_block(formula, [block.len(); 2], &[&copy, other], &[], block);
-    }
 }
 
 /// A formula of one result over a row-major operand, or two, of one length, written elsewhere.
@@ -319,8 +323,7 @@ impl<T: Storable + Math> Work<'_, T> {
             let each = if outputs.len() == 1 { stride.min(len) } else { stride };
             buffer.resize(outputs.len() * each, T::ZERO);
         }
-        let mut scratch = Scratch::default();
-        let mut fallback: Option<(Program, Scratch<T>)> = None;
+        let mut running = Running::new(formula);
         let mut at = 0;
         while at < len {
             let n = stride.min(len - at);
@@ -334,14 +337,7 @@ impl<T: Storable + Math> Work<'_, T> {
             let m: SmallVec<[&[bool]; 2]> =
                 mask_feeds.iter().map(|feed| feed.block(start + at, n)).collect();
             let out = if direct { &mut outputs[0][at..at + n] } else { &mut buffer[..] };
-            let scratch = &mut scratch;
-            let mut block = Block { len: n, reals: &x, masks: &m, out, scratch };
-            if formula.run(&mut block) {
-                let (program, scratch) =
-                    fallback.get_or_insert_with(|| (formula.program(), Scratch::default()));
-                let out = &mut *block.out;
-                program.run(&mut Block { len: n, reals: &x, masks: &m, out, scratch });
-            }
+            running.block(n, &x, &m, out);
             if !direct {
                 for (k, (output, sums)) in outputs.iter_mut().zip(&mut sums).enumerate() {
                     let result = &buffer[k * stride..][..n];

@@ -197,15 +197,6 @@ impl Program {
         self.steps.iter().filter_map(read).collect()
     }
 
-    /// Whether great angles are reduced in it: by blocks, so that the last bits of its figures may
-    /// follow where a block begins.
-    pub(crate) fn reduces_angles(&self) -> bool {
-        let angle = |step: &Step| {
-            matches!(step, Step::Function(Function::Sin | Function::Cos | Function::Tan, _))
-        };
-        self.steps.iter().any(angle)
-    }
-
     /// The same program with some of its outputs only.
     pub(crate) fn with_outputs(&self, wanted: &[bool]) -> Self {
         let outputs = self.outputs.iter().zip(wanted).filter(|(_, wanted)| **wanted);

@@ -1,7 +1,7 @@
 //! Functions of two tensors, element by element, with broadcasting.
 
 use super::derived::bound;
-use super::elementwise::{derived_gradients, gradient};
+use super::elementwise::{Handle, gradient, gradients_of};
 use super::{Arithmetic, Caller, Float, Input, Numeric, joined};
 use crate::array::elementwise::{Zip, ZipAny, over, over_scalar, zip, zip_scalar};
 use crate::array::math::Math;
@@ -296,7 +296,9 @@ pub(super) fn pull<T: Float>(
     if let Some(derived) = op.derived()
         && (op, wants) != (Binary::Div, [true, false])
     {
-        return Ok(derived_gradients(derived, [a(), b()], g, wants));
+        let op = Handle::Static(derived);
+        let mut grads = gradients_of(op, &[a(), b()], &[None], &mut [Some(g)], &wants).into_iter();
+        return Ok(std::array::from_fn(|_| grads.next().flatten()));
     }
     let grads = gradients(op, a, b, g, wants);
     let Some(shapes) = shapes else { return Ok(grads) };

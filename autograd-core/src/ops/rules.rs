@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use smallvec::SmallVec;
+
 use super::elementwise::Handle;
 use super::nn::loss;
 use super::reduce::sum_rows;
@@ -31,6 +33,29 @@ pub(crate) fn binary<T: Float>(
     let same = a.shape() == b.shape();
     let shapes = (!same).then(|| Box::new([a.shape_owned(), b.shape_owned()]));
     two::pull((op, Some(a.clone()), Some(b.clone()), shapes), dy, wants)
+}
+
+/// The op whose derived rule is that of `a op b`; none where the rule is shorter.
+pub(crate) fn derived<T: Float>(op: Binary) -> Option<Handle<T>> {
+    op.derived().map(Handle::Static)
+}
+
+/// The op whose rule is that of the greater or the lesser of a tensor and a number.
+pub(crate) fn bound<T: Float>(op: Binary, number: T) -> Handle<T> {
+    super::derived::bound(op, number)
+}
+
+/// The gradients of an op's operands, as far as they are wanted, from all operands, from those outputs
+/// that [`Info::keeps_outputs`](super::elementwise::Info) names, and from the gradients of the
+/// outputs.
+pub(crate) fn formula<T: Float>(
+    op: &Handle<T>,
+    operands: &[&Tensor<T>],
+    outputs: &[Option<&Tensor<T>>],
+    grads: &mut [Option<Tensor<T>>],
+    wanted: &[bool],
+) -> SmallVec<[Option<Tensor<T>>; 2]> {
+    super::elementwise::gradients_of(op.clone(), operands, outputs, grads, wanted)
 }
 
 /// `dx` of `x op s`, or of `s op x` where `swapped`.

@@ -125,6 +125,7 @@ impl Executor {
         let plan = program.plan(&fetched, self.threads > 1)?;
         let _step = plan.writes.then(|| self.scope.step());
         let mut frame = Frame::new(&plan);
+        program.rules(&plan.updates, &mut frame.memory.rules);
         frame.feed(feed)?;
         self.scope.lend(&mut frame)?;
         GradMode::of(false, || frame.run(self.threads))?;
@@ -142,6 +143,35 @@ impl Executor {
         }
         frame.end();
         Ok(fetched)
+    }
+
+    /// What a run that fetches this would do, a line a step, in their order: what it computes, the
+    /// operators, and what it reads. Operators that are joined by `+` are one step: functions of each
+    /// element that read each other's results, and their gradients, go over memory once, and what
+    /// is not named on the left is never there as a whole. Where a free axis turns out to be
+    /// stretched, they run one by one, with the same figures.
+    ///
+    /// ```
+    /// use autograd_core::DType;
+    /// use autograd_core::static_graph::{Executor, Program, gradients};
+    ///
+    /// let program = Program::new();
+    /// let x = program.data("x", [-1, 4], DType::Float32)?;
+    /// x.set_stop_gradient(false);
+    /// let y = x.tanh()? * 2.0;
+    /// let dx = gradients(&[&y], &[&x])?.remove(0).unwrap();
+    /// let steps = Executor::new().steps(&program, &[&y, &dx])?;
+    /// assert_eq!(steps, ["mul_0, x@GRAD = tanh + mul + fill_like + mul_grad + tanh_grad(x)"]);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Run`] for an unknown fetch.
+    pub fn steps(&self, program: &Program, fetch_list: &[&dyn Fetch]) -> Result<Vec<String>> {
+        let fetched = fetch_list.iter().map(|fetch| asked_for(program, *fetch));
+        let fetched: SmallVec<[VarId; 8]> = fetched.collect::<Result<_>>()?;
+        Ok(program.plan(&fetched, self.threads > 1)?.lines())
     }
 
     /// The value that is kept under a name.

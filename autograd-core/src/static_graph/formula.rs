@@ -5,11 +5,13 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use smallvec::{SmallVec, smallvec};
+
 use super::eager::{Eager, call};
 use super::ir::Form;
 use super::kind::Kind;
 use super::py_func::Function;
-use super::run::Values;
+use super::run::{Reads, Values, typed, wanted};
 use super::trace::example;
 use crate::graph::{AnyTensor, GradMode, Tensor};
 use crate::ops::elementwise::Handle;
@@ -52,9 +54,19 @@ impl Formula {
         for_handle!(self, op => op.chains(), false)
     }
 
-    /// See [`Handle::reads_one`].
-    pub(super) fn reads_one(&self) -> Option<[bool; 2]> {
-        for_handle!(self, op => op.reads_one(), None)
+    /// What the gradient of an op without masks and sums reads, shapes included.
+    pub(super) fn direct(&self) -> Option<Reads> {
+        fn typed<T: Float>(op: &Handle<T>) -> Option<Reads> {
+            let info = op.info();
+            if let Some([input, output]) = op.reads_one() {
+                let (inputs, outputs) = (smallvec![input], smallvec![output]);
+                return Some(Reads { inputs, outputs });
+            }
+            let kept = (0..info.outputs).map(|output| info.keeps_outputs.contains(&output));
+            let inputs = smallvec![true; info.differentiable.len()];
+            op.chains().then(|| Reads { inputs, outputs: kept.collect() })
+        }
+        for_handle!(self, op => typed(op), None)
     }
 
     pub(super) fn run(&self, inputs: &[AnyTensor]) -> Result<Values, String> {
@@ -71,14 +83,34 @@ impl Formula {
         for_handle!(self, op => typed(op, inputs), Err("is an op of no float type".to_owned()))
     }
 
-    /// `dx` of an op of one tensor.
+    /// The gradients of inputs `wants`.
     pub(super) fn pull<T: Float>(
         &self,
-        dy: Tensor<T>,
-        saved: Option<&Tensor<T>>,
-    ) -> Result<Tensor<T>, String> {
+        inputs: &[Option<AnyTensor>],
+        outputs: &[Option<AnyTensor>],
+        dys: &mut [Option<AnyTensor>],
+        wants: &[usize],
+    ) -> Result<Values, String> {
         let op = self.typed::<T>().ok_or("is an op of another float type")?;
-        Ok(rules::function(op, dy, saved))
+        if let Some(reads) = op.reads_one() {
+            let saved = match reads {
+                [true, _] => Some(typed(inputs[0].as_ref())?),
+                [_, true] => Some(typed(outputs[0].as_ref())?),
+                _ => None,
+            };
+            let dy = dys[0].take().and_then(AnyTensor::downcast);
+            let dy = dy.ok_or("the gradient of its output is missing")?;
+            return wanted([Some(rules::function(op, dy, saved))], wants);
+        }
+        let operands: Result<SmallVec<[&Tensor<T>; 4]>, String> =
+            inputs.iter().map(|input| typed(input.as_ref())).collect();
+        let results: SmallVec<[Option<&Tensor<T>>; 2]> =
+            outputs.iter().map(|output| output.as_ref()?.downcast_ref()).collect();
+        let mut grads: SmallVec<[Option<Tensor<T>>; 2]> =
+            dys.iter_mut().map(|dy| dy.take().and_then(AnyTensor::downcast)).collect();
+        let asked: SmallVec<[bool; 4]> =
+            (0..inputs.len()).map(|input| wants.contains(&input)).collect();
+        wanted(rules::formula(op, &operands?, &results, &mut grads, &asked), wants)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 use super::executor::Feed;
 use super::ir::{Op, Role, VarId};
 use super::kind::Kind;
-use super::optim::Gradient;
+use super::optim::{Gradient, Update};
 use super::plan::{Mode, Plan, Read, Step, UpdateStep};
 use super::task::{Done, Failed, Inputs, Record, Task};
 use super::threads;
@@ -33,6 +33,8 @@ pub(super) struct Memory {
     products: Vec<(VarId, AnyTensor, AnyTensor)>,
     /// First values of what is kept.
     set: Vec<(VarId, AnyTensor)>,
+    /// How parameters are changed, for each of the plan's updates.
+    pub(super) rules: Vec<Update>,
     /// Where a scope, by its id, keeps what the plan names.
     pub(super) places: (u64, Vec<usize>),
 }
@@ -170,7 +172,7 @@ impl<'p> Frame<'p> {
             inputs.push(Some(value.ok_or_else(missing)?));
         }
         let spare = |id: &VarId| memory.slots[self.plan.slots.from[*id]?].take();
-        let spares = op.outputs.iter().map(spare).collect();
+        let spares = step.outputs.iter().map(spare).collect();
         let (mut record, mut note) = (None, None);
         match (&step.mode, &op.kind) {
             (Mode::FromRecord { last: true, .. }, Kind::Grad { of, .. }) => {
@@ -199,13 +201,13 @@ impl<'p> Frame<'p> {
             memory.notes[step.op] = note;
         }
         let deferred = product.as_ref().map(|(id, ..)| *id);
-        let results = op.outputs.iter().chain(&op.writes).filter(|id| Some(**id) != deferred);
+        let results = step.outputs.iter().chain(&op.writes).filter(|id| Some(**id) != deferred);
         for (position, (&id, value)) in results.zip(outputs).enumerate() {
             let var = &plan.graph.vars[id];
             if let Some(misfit) = var.form.misfit(value.dtype(), value.shape()) {
                 return Err(failed(op, &format!("`{}` {misfit}", var.name)));
             }
-            match position < op.outputs.len() {
+            match position < step.outputs.len() {
                 true => memory.values[id] = Some(value),
                 false => memory.set.push((id, value)),
             }

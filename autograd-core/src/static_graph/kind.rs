@@ -318,10 +318,9 @@ impl Kind {
     /// Whether it is a function of each element that one pass over memory can have among others.
     pub(super) fn chains(&self) -> bool {
         match self {
-            // What happens to a great angle depends on its neighbours.
-            Self::Unary(op) => !matches!(op, Unary::Sin | Unary::Cos | Unary::Tan),
             Self::Formula { op, .. } => op.chains(),
-            Self::Binary(_) | Self::Scalar { .. } => true,
+            Self::Unary(_) | Self::Binary(_) | Self::Scalar { .. } => true,
+            Self::Sum | Self::FillLike(_) => true,
             _ => false,
         }
     }

@@ -9,6 +9,7 @@ use super::backward::parameter_gradients;
 use super::build::Change;
 use super::ir::{Form, Graph, Op, Phase, Place, Role, VarId, wrong};
 use super::kind::{Init, Kind};
+use super::plan::UpdateStep;
 use super::program::Program;
 use super::variable::Variable;
 use crate::array::DType;
@@ -244,7 +245,8 @@ minimize! {
 /// # Learning rates
 impl Program {
     /// Gives every update of this program another step size; a schedule does so between runs. Runs
-    /// that are going on keep theirs.
+    /// that are going on keep theirs. A step size is read when a run starts, so what was worked out
+    /// for the program, and the buffers that it keeps, stay.
     ///
     /// ```
     /// use autograd_core::DType;
@@ -288,8 +290,18 @@ impl Program {
         if updates == 0 {
             return refused("the program has no update; `minimize` a loss first".to_owned());
         }
-        graph.version += 1;
         Ok(())
+    }
+
+    /// How a run that starts now changes parameters: the rules of a plan's updates.
+    pub(super) fn rules(&self, updates: &[UpdateStep], rules: &mut Vec<Update>) {
+        let graph = self.graph();
+        let rule = |step: &UpdateStep| match graph.ops[step.op].kind {
+            Kind::Update(update) => Some(update),
+            _ => None,
+        };
+        rules.clear();
+        rules.extend(updates.iter().filter_map(rule));
     }
 }
 

@@ -3,11 +3,11 @@
 
 use std::sync::Mutex;
 
-use super::chain::{Link, Turn};
+use super::chain::{Chain, steps};
 use super::frame::Memory;
 use super::ir::{Graph, Op, OpId, Role, VarId};
 use super::kind::Kind;
-use super::optim::{PART, Update};
+use super::optim::PART;
 use super::slots::{Slots, adds_row};
 
 /// The steps of a run that fetches certain variables.
@@ -38,11 +38,10 @@ pub(super) struct Plan {
     pub(super) memories: Mutex<Vec<Memory>>,
 }
 
-/// A parameter's step, when all else is done.
+/// A parameter's step, when all else is done. Its rule is that of the program when a run starts.
 #[derive(Debug)]
 pub(super) struct UpdateStep {
     pub(super) op: OpId,
-    pub(super) update: Update,
     pub(super) gradient: VarId,
     /// The parameter, and what the rule remembers.
     pub(super) writes: Vec<VarId>,
@@ -58,6 +57,10 @@ pub(super) struct Step {
     pub(super) mode: Mode,
     /// What is read.
     pub(super) inputs: Vec<(VarId, Read)>,
+    /// What is computed and asked for.
+    pub(super) outputs: Vec<VarId>,
+    /// Of a step in [`Mode::Chain`].
+    pub(super) chain: Option<Box<Chain>>,
     pub(super) wave: usize,
 }
 
@@ -90,9 +93,8 @@ pub(super) enum Mode {
     /// A gradient from its operator's record; `last` if nobody needs that any more, `retain` if
     /// what it walks over is walked again, `recorded` if it leaves a record itself.
     FromRecord { last: bool, retain: bool, recorded: bool },
-    /// Functions of each element in one pass over memory: over the product of the step's first two
-    /// inputs, where there is a head, or else over its first input.
-    Chain { head: Option<OpId>, links: Vec<Link> },
+    /// Functions of each element in one pass over memory; see [`Step::chain`].
+    Chain,
 }
 
 impl Plan {
@@ -154,7 +156,7 @@ impl Step {
     /// neither written over nor handed to anybody.
     fn only_reads(&self, graph: &Graph) -> [bool; 3] {
         match (&self.mode, &graph.ops[self.op].kind) {
-            (Mode::Chain { head, .. }, _) => [head.is_some(), true, true],
+            (Mode::Chain, _) => [!self.chain.as_ref().is_some_and(|chain| chain.over), true, true],
             (Mode::Bias, Kind::Grad { wants, .. }) => [wants.len() == 1; 3],
             (Mode::Plain | Mode::Noted, Kind::Matmul | Kind::CrossEntropy) => [true; 3],
             (Mode::Plain, kind) => [kind.reads_only(); 3],
@@ -197,14 +199,12 @@ fn needed(graph: &Graph, fetched: &[VarId]) -> Vec<bool> {
 
 fn updates(graph: &Graph) -> Vec<UpdateStep> {
     let ops = graph.ops.iter().enumerate();
-    ops.filter_map(|(id, op)| match op.kind {
-        Kind::Update(update) => {
-            let (gradient, writes) = (op.inputs[1], op.writes.clone());
-            Some(UpdateStep { op: id, update, gradient, writes, kept: Vec::new() })
-        }
-        _ => None,
-    })
-    .collect()
+    let updates = ops.filter(|(_, op)| matches!(op.kind, Kind::Update(_)));
+    let step = |(id, op): (OpId, &Op)| {
+        let (gradient, writes) = (op.inputs[1], op.writes.clone());
+        UpdateStep { op: id, gradient, writes, kept: Vec::new() }
+    };
+    updates.map(step).collect()
 }
 
 /// Finds the gradients of matrices that nothing but an update reads.
@@ -258,67 +258,8 @@ fn modes(graph: &Graph, runs: &[bool]) -> Vec<Mode> {
     modes
 }
 
-fn steps(graph: &Graph, runs: &[bool], modes: &[Mode], fetched: &[VarId]) -> Vec<Step> {
-    let running = || graph.ops.iter().enumerate().filter(|(id, _)| runs[*id]);
-    let mut uses = vec![0_usize; graph.vars.len()];
-    fetched.iter().for_each(|&var| uses[var] += 1);
-    for (id, op) in running() {
-        for (input, read) in reads(graph, op, &modes[id]) {
-            uses[input] += usize::from(read != Read::Not);
-        }
-    }
-    let mut steps: Vec<Option<Step>> = Vec::new();
-    // The step that computes a variable, where a chain may go on from it.
-    let mut open: Vec<Option<usize>> = vec![None; graph.vars.len()];
-    for (id, op) in running() {
-        let mode = modes[id].clone();
-        let mut step = Step { op: id, inputs: reads(graph, op, &mode), mode, wave: 0 };
-        let goes_on = |input: VarId| uses[input] == 1 && open[input].is_some();
-        if let Some(turn) = Turn::of(graph, op, &step.mode, goes_on) {
-            let main = op.inputs[turn.main];
-            let before = open[main].filter(|_| goes_on(main)).and_then(|at| steps[at].take());
-            let before = before.unwrap_or_else(|| Step {
-                op: id,
-                mode: Mode::Chain { head: None, links: Vec::new() },
-                inputs: vec![(main, Read::Keep)],
-                wave: 0,
-            });
-            step = extend(before, op, id, turn);
-            open[op.outputs[0]] = Some(steps.len());
-        } else if step.mode == Mode::Plain && op.kind.is_matmul() {
-            open[op.outputs[0]] = Some(steps.len());
-        }
-        steps.push(Some(step));
-    }
-    let mut steps: Vec<Step> = steps.into_iter().flatten().collect();
-    for step in &mut steps {
-        // One operator is no chain.
-        if let Mode::Chain { head: None, links } = &step.mode
-            && links.len() == 1
-        {
-            step.mode = modes[step.op].clone();
-            step.inputs = reads(graph, &graph.ops[step.op], &step.mode);
-        }
-    }
-    steps
-}
-
-/// A chain, or the product that is the head of one, that goes on with an operator.
-fn extend(before: Step, op: &Op, id: OpId, turn: Turn) -> Step {
-    let Step { op: first, mode, mut inputs, wave } = before;
-    let (head, mut links) = match mode {
-        Mode::Chain { head, links } => (head, links),
-        _ => (Some(first), Vec::new()),
-    };
-    let other = turn.other.map(|position| {
-        inputs.push((op.inputs[position], Read::Keep));
-        inputs.len() - 1
-    });
-    links.push(Link { op: id, other, swapped: turn.main == 1 });
-    Step { op: id, mode: Mode::Chain { head, links }, inputs, wave }
-}
-
-fn reads(graph: &Graph, op: &Op, mode: &Mode) -> Vec<(VarId, Read)> {
+/// What an operator reads where it stands by itself, by position.
+pub(super) fn reads(graph: &Graph, op: &Op, mode: &Mode) -> Vec<(VarId, Read)> {
     let Kind::Grad { of, .. } = &op.kind else {
         return op.inputs.iter().map(|&input| (input, Read::Keep)).collect();
     };
@@ -331,8 +272,8 @@ fn reads(graph: &Graph, op: &Op, mode: &Mode) -> Vec<(VarId, Read)> {
     let read = |position: usize| match needs {
         _ if position >= inputs + outputs => Read::Keep,
         _ if *mode == Mode::Bias => Read::Not,
-        Some(needs) if position < inputs && needs.inputs[position] => Read::Keep,
-        Some(needs) if position >= inputs && needs.output => Read::Keep,
+        Some(ref needs) if position < inputs && needs.inputs[position] => Read::Keep,
+        Some(ref needs) if position >= inputs && needs.outputs[position - inputs] => Read::Keep,
         _ => Read::Not,
     };
     op.inputs.iter().enumerate().map(|(position, &input)| (input, read(position))).collect()
@@ -357,7 +298,7 @@ fn order_by_waves(graph: &Graph, steps: &mut [Step]) {
             ordered = step.wave + 1;
         }
         done[step.op] = step.wave + 1;
-        op.outputs.iter().for_each(|&output| ready[output] = step.wave + 1);
+        step.outputs.iter().for_each(|&output| ready[output] = step.wave + 1);
     }
     steps.sort_by_key(|step| step.wave);
 }

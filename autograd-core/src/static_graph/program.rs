@@ -165,8 +165,8 @@ impl Program {
         Ok(outputs.swap_remove(0))
     }
 
-    /// The plan for a set of fetched variables, made once for each state of the program; with
-    /// `waves` for threads.
+    /// The plan for a set of fetched variables, made once for each state of the program, whatever
+    /// its learning rates are; with `waves` for threads.
     pub(super) fn plan(&self, fetched: &[VarId], waves: bool) -> Result<Arc<Plan>> {
         let graph = self.graph();
         let mut plans = self.0.plans.lock().unwrap_or_else(PoisonError::into_inner);

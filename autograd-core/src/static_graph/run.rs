@@ -200,95 +200,121 @@ impl Kind {
     /// Whether its gradient is computed from its inputs and outputs by a rule that needs no record
     /// of the forward run; and which of them it reads.
     pub(super) fn direct(&self) -> Option<Reads> {
+        let one = |[input, output]: [bool; 2]| Reads {
+            inputs: smallvec![input, false],
+            outputs: smallvec![output],
+        };
         match self {
-            Self::Unary(op) => {
-                let [input, output] = op.handle::<f64>().reads_one()?;
-                Some(Reads { inputs: [input, false], output })
-            }
-            Self::Formula { op, .. } => {
-                let [input, output] = op.reads_one()?;
-                Some(Reads { inputs: [input, false], output })
-            }
+            Self::Unary(op) => op.handle::<f64>().reads_one().map(one),
+            Self::Formula { op, .. } => op.direct(),
             // Shapes are read, so that broadcasting can be undone.
-            Self::Binary(_) | Self::Matmul => Some(Reads { inputs: [true, true], output: false }),
-            Self::Scalar { .. } => Some(Reads { inputs: [true, false], output: false }),
-            Self::CrossEntropy => Some(Reads { inputs: [true, true], output: false }),
+            Self::Binary(_) | Self::Matmul => Some(one([true, false]).with_second()),
+            Self::Scalar { .. } => Some(one([true, false])),
+            Self::CrossEntropy => Some(one([true, false]).with_second()),
             _ => None,
         }
     }
 
-    /// The gradients of such an operator's inputs.
+    /// The gradients of such an operator's inputs `wants`, from those inputs and outputs that it
+    /// reads and the gradients of its outputs, of which some may be absent.
     pub(super) fn pull(
         &self,
-        inputs: [Option<&AnyTensor>; 2],
-        output: Option<&AnyTensor>,
-        dy: AnyTensor,
-        wants: [bool; 2],
-    ) -> Computed<[Option<AnyTensor>; 2]> {
-        match dy {
-            AnyTensor::Float32(dy) => self.pull_typed(inputs, output, dy, wants),
-            AnyTensor::Float64(dy) => self.pull_typed(inputs, output, dy, wants),
-            other => Err(not_numbers(&other)),
+        inputs: &[Option<AnyTensor>],
+        outputs: &[Option<AnyTensor>],
+        dys: &mut [Option<AnyTensor>],
+        wants: &[usize],
+    ) -> Computed<Values> {
+        match dys.iter().flatten().next() {
+            Some(AnyTensor::Float32(_)) => self.pull_typed::<f32>(inputs, outputs, dys, wants),
+            Some(AnyTensor::Float64(_)) => self.pull_typed::<f64>(inputs, outputs, dys, wants),
+            Some(other) => Err(not_numbers(other)),
+            None => Err("the gradient of its output is missing".to_owned()),
         }
     }
 
     fn pull_typed<T: Float>(
         &self,
-        inputs: [Option<&AnyTensor>; 2],
-        output: Option<&AnyTensor>,
-        dy: Tensor<T>,
-        wants: [bool; 2],
-    ) -> Computed<[Option<AnyTensor>; 2]> {
-        let erased = |grad: Option<Tensor<T>>| grad.map(AnyTensor::from);
-        match self {
+        inputs: &[Option<AnyTensor>],
+        outputs: &[Option<AnyTensor>],
+        dys: &mut [Option<AnyTensor>],
+        wants: &[usize],
+    ) -> Computed<Values> {
+        let input = |at: usize| typed::<T>(inputs.get(at).and_then(Option::as_ref));
+        let output = || outputs.first().and_then(Option::as_ref);
+        if let Self::Formula { op, .. } = self {
+            return op.pull::<T>(inputs, outputs, dys, wants);
+        }
+        let dy = dys[0].take().and_then(AnyTensor::downcast);
+        let dy: Tensor<T> = dy.ok_or("the gradient of its output is missing")?;
+        let both = [wants.contains(&0), wants.contains(&1)];
+        let grads = match self {
             Self::Unary(op) => {
-                let saved = saved(op.handle::<f64>().reads_one(), inputs[0], output)?;
-                Ok([Some(rules::function(&op.handle(), dy, saved).into()), None])
+                let saved = match op.handle::<f64>().reads_one() {
+                    Some([true, _]) => Some(input(0)?),
+                    Some([_, true]) => Some(typed(output())?),
+                    _ => None,
+                };
+                [Some(rules::function(&op.handle(), dy, saved)), None]
             }
-            Self::Formula { op, .. } => {
-                let saved = saved(op.reads_one(), inputs[0], output)?;
-                Ok([Some(op.pull(dy, saved)?.into()), None])
-            }
-            Self::Binary(op) => {
-                let (a, b) = (typed(inputs[0])?, typed(inputs[1])?);
-                Ok(rules::binary(*op, a, b, dy, wants).map_err(told)?.map(erased))
-            }
+            Self::Binary(op) => rules::binary(*op, input(0)?, input(1)?, dy, both).map_err(told)?,
             Self::Scalar { op, scalar, swapped } => {
-                let x = typed(inputs[0])?;
-                let [dx] = rules::binary_scalar(*op, x, T::nearest(*scalar), *swapped, dy)
-                    .map_err(told)?;
-                Ok([dx.map(AnyTensor::from), None])
+                let s = T::nearest(*scalar);
+                let [dx] = rules::binary_scalar(*op, input(0)?, s, *swapped, dy).map_err(told)?;
+                [dx, None]
             }
-            Self::Matmul => {
-                let (a, b) = (typed(inputs[0])?, typed(inputs[1])?);
-                Ok(rules::matmul(a, b, dy, wants).map_err(told)?.map(erased))
-            }
-            _ => Err("has no rule of this kind".to_owned()),
+            Self::Matmul => rules::matmul(input(0)?, input(1)?, dy, both).map_err(told)?,
+            _ => return Err("has no rule of this kind".to_owned()),
+        };
+        wanted(grads, wants)
+    }
+
+    /// What the gradients of inputs `wants` read in a chain, where all shapes are known to fit.
+    pub(super) fn chain_needs(&self, wants: &[usize]) -> Reads {
+        let reads = |a: bool, b: bool| Reads { inputs: smallvec![a, b], outputs: smallvec![false] };
+        match self {
+            Self::Binary(op) => match (op, wants) {
+                (Binary::Add | Binary::Sub, _) => reads(false, false),
+                (Binary::Mul, _) => reads(wants.contains(&1), wants.contains(&0)),
+                (Binary::Div, [0]) => reads(false, true),
+                _ => reads(true, true),
+            },
+            Self::Scalar { op, scalar, swapped } => match (op, swapped) {
+                (Binary::Add | Binary::Sub | Binary::Mul, _) | (Binary::Div, false) => {
+                    reads(false, false)
+                }
+                (Binary::Pow, false) if *scalar == 0.0 => reads(false, false),
+                _ => reads(true, false),
+            },
+            _ => self.direct().unwrap_or_else(|| reads(true, true)),
         }
     }
 }
 
-/// What the rule of a function of one tensor reads.
-fn saved<'a, T: Float>(
-    reads: Option<[bool; 2]>,
-    input: Option<&'a AnyTensor>,
-    output: Option<&'a AnyTensor>,
-) -> Computed<Option<&'a Tensor<T>>> {
-    match reads {
-        Some([true, _]) => typed(input).map(Some),
-        Some([_, true]) => typed(output).map(Some),
-        _ => Ok(None),
-    }
+/// Those gradients that are asked for, in their order.
+pub(super) fn wanted<T: Float>(
+    grads: impl IntoIterator<Item = Option<Tensor<T>>>,
+    wants: &[usize],
+) -> Computed<Values> {
+    let found = grads.into_iter().enumerate().filter(|(input, _)| wants.contains(input));
+    let found = found.map(|(_, grad)| grad.map(AnyTensor::from));
+    found.map(|grad| grad.ok_or_else(|| "its rule gave no gradient".to_owned())).collect()
 }
 
 /// What a gradient reads of its operator.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Reads {
-    pub(super) inputs: [bool; 2],
-    pub(super) output: bool,
+    pub(super) inputs: SmallVec<[bool; 2]>,
+    pub(super) outputs: SmallVec<[bool; 1]>,
 }
 
-fn typed<T: Element>(tensor: Option<&AnyTensor>) -> Computed<&Tensor<T>> {
+impl Reads {
+    fn with_second(mut self) -> Self {
+        self.inputs[1] = true;
+        self
+    }
+}
+
+pub(super) fn typed<T: Element>(tensor: Option<&AnyTensor>) -> Computed<&Tensor<T>> {
     let tensor = tensor.and_then(AnyTensor::downcast_ref::<T>);
     tensor.ok_or_else(|| "a value that its gradient needs is missing".to_owned())
 }

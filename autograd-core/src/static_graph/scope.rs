@@ -121,26 +121,27 @@ impl Scope {
             // Copied here, if at all: what takes memory comes before the first change.
             kept.values[place].iter_mut().for_each(own);
         }
-        let prepare = |kept: &mut Kept, step: &UpdateStep| {
+        let prepare = |kept: &mut Kept, (step, &update): (&UpdateStep, &Update)| {
             let places: SmallVec<[usize; 4]> = step.kept.iter().map(|&at| known[at]).collect();
             let own = places.iter().filter_map(|&place| kept.values[place].take()).collect();
             let gradient = frame.gradient(step)?;
-            Some(Move { update: step.update, places, kept: own, gradient })
+            Some(Move { update, places, kept: own, gradient })
         };
         let put = |kept: &mut Kept, (places, values): Moved| {
             for (place, value) in places.into_iter().zip(values) {
                 kept.values[place] = Some(value);
             }
         };
+        let steps = plan.updates.iter().zip(&frame.memory.rules);
         if threads < 2 {
-            for step in &plan.updates {
+            for step in steps {
                 if let Some(moved) = prepare(&mut kept, step).map(Move::run) {
                     put(&mut kept, moved);
                 }
             }
             return;
         }
-        let moves = plan.updates.iter().filter_map(|step| prepare(&mut kept, step)).collect();
+        let moves = steps.filter_map(|step| prepare(&mut kept, step)).collect();
         for moved in threads::each(moves, threads, Move::work, Move::run) {
             put(&mut kept, moved);
         }

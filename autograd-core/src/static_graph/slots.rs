@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 
+use super::chain::{Chain, Origin, Sum};
 use super::ir::{Form, Graph, Op, VarId};
 use super::kind::Kind;
 use super::plan::{Mode, Read, Step};
@@ -53,7 +54,7 @@ impl Slots {
         for wave in steps.chunk_by(together) {
             let mut passed = Vec::new();
             for step in wave {
-                for (at, &output) in graph.ops[step.op].outputs.iter().enumerate() {
+                for (at, &output) in step.outputs.iter().enumerate() {
                     let class = class(&graph.vars[output].form);
                     let leaves = fetched.contains(&output);
                     let slot = match way(graph, step, at) {
@@ -94,17 +95,16 @@ fn way(graph: &Graph, step: &Step, output: usize) -> Way {
     let op = &graph.ops[step.op];
     let over = |position: usize| match step.inputs.get(position) {
         Some(&(input, Read::Take))
-            if class(&graph.vars[input].form) == class(&graph.vars[op.outputs[output]].form) =>
+            if class(&graph.vars[input].form) == class(&graph.vars[step.outputs[output]].form) =>
         {
             Way::Over(input)
         }
         _ => Way::Own,
     };
     match (&step.mode, &op.kind) {
-        (Mode::Chain { head: Some(_), .. }, _) => Way::Slot,
-        (Mode::Chain { head: None, .. }, _) => match over(0) {
-            Way::Own => Way::Slot,
-            over => over,
+        (Mode::Chain, _) => match &step.chain {
+            Some(chain) => of_chain(chain, output, over),
+            None => Way::Own,
         },
         (Mode::Plain, Kind::Matmul) if are_matrices(graph, op) => Way::Slot,
         (Mode::Plain, kind) if kind.reads_only() => Way::Slot,
@@ -125,6 +125,27 @@ fn way(graph: &Graph, step: &Step, output: usize) -> Way {
                 _ => Way::Own,
             }
         }
+        _ => Way::Own,
+    }
+}
+
+/// The first result is written over the first input, where a chain says that it may be.
+fn of_chain(chain: &Chain, output: usize, over: impl Fn(usize) -> Way) -> Way {
+    let out = &chain.outs[output];
+    // A result, or what is handed on, has one slot however many variables it is.
+    if chain.outs[..output].iter().any(|other| other.from == out.from && out.sum.is_none()) {
+        return Way::Own;
+    }
+    let handed_on = chain.outs.iter().any(|out| out.from == Origin::Operand(0));
+    match (out.from, &out.sum) {
+        (Origin::Operand(0), None) if chain.over => over(0),
+        (Origin::Result(0), None) if chain.over && !handed_on => match over(0) {
+            Way::Own => Way::Slot,
+            over => over,
+        },
+        (Origin::Result(_), None) | (_, Some(Sum::Row)) => Way::Slot,
+        // What the head computes.
+        (Origin::Operand(0), None) if chain.head.is_some() => Way::Slot,
         _ => Way::Own,
     }
 }

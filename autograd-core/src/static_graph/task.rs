@@ -5,7 +5,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use smallvec::{SmallVec, smallvec};
 
-use super::chain::run_chain;
 use super::ir::{Op, OpId, VarId};
 use super::kind::Kind;
 use super::plan::{Mode, Plan, Step};
@@ -75,8 +74,8 @@ impl Task<'_> {
             let columns = self.inputs[1].as_ref().and_then(|w| w.shape().last()).copied();
             len(0) * columns.unwrap_or(1)
         };
-        if let Mode::Chain { head: Some(_), .. } = self.step.mode {
-            return product();
+        if let Some(chain) = &self.step.chain {
+            return if chain.head.is_some() { product() } else { 8 * all() };
         }
         match &self.op.kind {
             Kind::PyFunc(_) | Kind::Eager(_) => 0,
@@ -101,7 +100,7 @@ impl Task<'_> {
         catch_unwind(computing).unwrap_or_else(panicked)
     }
 
-    fn compute(mut self) -> Result<Done, Failed> {
+    fn compute(self) -> Result<Done, Failed> {
         let op = self.step.op;
         let done = match &self.step.mode {
             Mode::Plain => self.plain(),
@@ -113,11 +112,16 @@ impl Task<'_> {
                 let (recorded, retain) = (*recorded, *retain);
                 self.pull_record(recorded, retain)
             }
-            Mode::Chain { head, links } => {
-                let spare = self.spare(0);
-                let done = run_chain(&self.plan.graph, *head, links, self.inputs, spare);
-                return done.map(Done::plain);
-            }
+            Mode::Chain => match &self.step.chain {
+                Some(chain) => {
+                    let inputs: SmallVec<[VarId; 8]> =
+                        self.step.inputs.iter().map(|(var, _)| *var).collect();
+                    let between = (&inputs[..], &self.step.outputs[..]);
+                    let done = chain.run(&self.plan.graph, between, self.inputs, self.spares);
+                    return done.map(Done::plain);
+                }
+                None => Err("has no links".to_owned()),
+            },
         };
         done.map_err(|why| Failed::at(op, why))
     }
@@ -178,34 +182,40 @@ impl Task<'_> {
 
     /// A gradient by a rule on values.
     fn pull(mut self, deferred: bool) -> Result<Done, String> {
-        let Kind::Grad { of, wants, .. } = &self.op.kind else {
+        let Kind::Grad { of, wants, seeds, .. } = &self.op.kind else {
             return Err("is no gradient".to_owned());
         };
         let forward = &self.plan.graph.ops[*of];
-        let n = forward.inputs.len();
-        let dy = self.inputs.pop().flatten().ok_or("the gradient of its output is missing")?;
-        let mut wanted = [wants.contains(&0), wants.contains(&1)];
+        let (n, m) = (forward.inputs.len(), forward.outputs.len());
+        let missing = "the gradient of its output is missing";
+        let mut dys: SmallVec<[Option<AnyTensor>; 2]> = smallvec![None; m];
+        for (&slot, given) in seeds.iter().zip(self.inputs.drain(n + m..)) {
+            dys[slot] = given;
+        }
         let left = if deferred { self.inputs[0].as_ref() } else { None };
-        let left = left.filter(|a| is_smaller_than_product(a, &dy)).cloned();
+        let dy = dys.iter().flatten().next().ok_or(missing)?;
+        let left = left.filter(|a| is_smaller_than_product(a, dy)).cloned();
         let product = match (left, self.op.outputs.last()) {
-            (Some(a), Some(&id)) => {
-                wanted[1] = false;
-                Some((id, a, dy.clone()))
-            }
+            (Some(a), Some(&id)) => Some((id, a, dy.clone())),
             _ => None,
         };
-        if wanted == [false, false] {
+        let computed = match product {
+            Some(_) => &wants[..wants.len() - 1],
+            None => wants,
+        };
+        if computed.is_empty() {
             return Ok(Done { product, ..Done::plain(Values::new()) });
         }
+        let dy = dy.clone();
+        let wanted = [computed.contains(&0), computed.contains(&1)];
         if let Some(outputs) = self.pull_in_place(forward, &dy, wanted)? {
             return Ok(Done { product, ..Done::plain(outputs) });
         }
-        let second = if n > 1 { self.inputs[1].as_ref() } else { None };
-        let (inputs, output) = ([self.inputs[0].as_ref(), second], self.inputs[n].as_ref());
-        let mut grads = forward.kind.pull(inputs, output, dy, wanted)?;
-        let found = wants.iter().filter(|&&input| wanted[input]);
-        let found = found.map(|&input| grads[input].take().ok_or("its rule gave no gradient"));
-        Ok(Done { product, ..Done::plain(found.collect::<Result<_, _>>()?) })
+        // Where nobody else holds it, it is written over.
+        drop(dy);
+        let (inputs, outputs) = self.inputs.split_at(n);
+        let grads = forward.kind.pull(inputs, outputs, &mut dys, computed)?;
+        Ok(Done { product, ..Done::plain(grads) })
     }
 
     /// The gradients that are written to given places, where shapes allow it.

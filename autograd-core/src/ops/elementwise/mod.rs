@@ -13,7 +13,7 @@ mod small;
 
 pub use check::{Checked, check_backward, verify};
 pub use fuse::{fuse, try_fuse};
-pub(super) use node::derived_gradients;
+pub(super) use node::gradients_of;
 #[allow(unreachable_pub, reason = "it stands in a hidden method of a public trait")]
 pub use op::Handle;
 pub use op::{Info, Op, Pair, Reduction, pulled};

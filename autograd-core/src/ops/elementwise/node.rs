@@ -3,9 +3,9 @@
 use std::panic::Location;
 use std::sync::Arc;
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
-use super::op::{Handle, Op};
+use super::op::Handle;
 use super::{Caller, Float, Outputs};
 use crate::array::shape::copied;
 use crate::array::{Shape, Value};
@@ -16,28 +16,34 @@ use crate::graph::{
     Tensor, Visit, is_grad_enabled,
 };
 
-/// The gradients of two operands from the operands and the gradient of the result, as far as they
-/// are wanted, by an op that keeps its inputs.
-pub(in crate::ops) fn derived_gradients<T: Float>(
-    op: &'static dyn Op<T>,
-    operands: [&Tensor<T>; 2],
-    dy: Tensor<T>,
-    wanted: [bool; 2],
-) -> [Option<Tensor<T>>; 2] {
-    let shape = dy.shape_owned();
+/// The gradients of an op's operands, as far as they are wanted, from all operands, from those outputs
+/// that backward reads, and from the gradients of the outputs; for an op whose operands all have one.
+pub(in crate::ops) fn gradients_of<T: Float>(
+    op: Handle<T>,
+    operands: &[&Tensor<T>],
+    outputs: &[Option<&Tensor<T>>],
+    grads: &mut [Option<Tensor<T>>],
+    wanted: &[bool],
+) -> SmallVec<[Option<Tensor<T>>; 2]> {
+    let Some(shape) = grads.iter().flatten().next().map(Tensor::shape_owned) else {
+        return wanted.iter().map(|_| None).collect();
+    };
     let framed = operands.iter().any(|x| x.shape() != shape.as_slice()).then(|| {
         let shapes = operands.iter().map(|x| x.shape_owned()).collect();
         let target = (shape.clone(), shape.clone());
-        Box::new(Framed {
-            frame: Frame { shape: shape.clone(), targets: smallvec![target] },
-            shapes,
-        })
+        let targets = SmallVec::from_elem(target, op.info().outputs);
+        Box::new(Framed { frame: Frame { shape: shape.clone(), targets }, shapes })
     });
     let edges = operands.iter().map(|x| Edge::None(x.absent())).collect();
-    let node = ElementwiseNode { op: Handle::Static(op), edges, kept: State::default(), framed };
-    let given = operands.into_iter().cloned().chain([dy]).map(Some).collect();
-    let mut grads = node.gradients(given, &[], &wanted, (shape, Location::caller())).into_iter();
-    std::array::from_fn(|_| grads.next().flatten())
+    let node = ElementwiseNode { op, edges, kept: State::default(), framed };
+    let info = node.op.info();
+    let kept = info.keeps_reals.iter().map(|&i| Some(operands[i].clone()));
+    let mut given: Reals<T> = kept.collect();
+    given.extend(info.keeps_outputs.iter().map(|&k| outputs[k].cloned()));
+    for &slot in info.gradients.iter() {
+        given.push(Some(node.gradient(slot, grads[slot].take(), &shape)));
+    }
+    node.gradients(given, &[], wanted, (shape, Location::caller()))
 }
 
 /// What differs from call to call: the shapes where inputs are stretched or results added up.

@@ -210,15 +210,12 @@ impl<T> Deref for Handle<T> {
 }
 
 impl<T> Handle<T> {
-    /// Whether it maps each element of one tensor, or of two, to one of the result, with the same
-    /// figures wherever a block begins.
+    /// Whether a chain can have it and its gradients: all that it reads are numbers that have one,
+    /// and its results have the shape of what it reads.
     pub(crate) fn chains(&self) -> bool {
         let info = self.info();
-        let (one, two) = (super::single::is_single(info), info.differentiable.len() == 2);
-        let plain = matches!(info.reduction, Reduction::None);
-        (one || two && plain && info.outputs == 1 && info.masks.is_empty())
-            && !self.forward().program().reduces_angles()
-            && (!one || !self.backward(&[true]).reduces_angles())
+        let whole = matches!(info.reduction, Reduction::None) && info.masks.is_empty();
+        whole && info.differentiable.iter().all(|has| *has) && self.compiled_backward().is_some()
     }
 
     /// What the gradient of an op of one tensor reads: its input, its output; `None` for an op of
