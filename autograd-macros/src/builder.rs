@@ -5,8 +5,8 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{GenericArgument, GenericParam, Lifetime, PathArguments, Type, TypeParamBound};
 
 use crate::expand::{
-    Expansion, Mode, TRY_DOC, default_of, first_span, output_type, phantom, replace_ident,
-    turbofish,
+    Expansion, Mode, TRY_DOC, default_of, first_span, generated, output_type, phantom,
+    replace_ident, turbofish,
 };
 use crate::model::{Forward, Layer, Param, mentions, parameter_name, plain_name};
 
@@ -35,7 +35,7 @@ pub(crate) fn argument(layer: &Layer, ident: &Ident) -> TokenStream {
 }
 
 fn arguments_of(layer: &Layer) -> Ident {
-    format_ident!("{}Arguments", layer.name)
+    generated(&layer.name, "Arguments")
 }
 
 struct Builder<'a> {
@@ -65,7 +65,7 @@ impl<'a> Builder<'a> {
         let mut builder = Self {
             expansion,
             forward,
-            name: format_ident!("{op}With"),
+            name: generated(op, "With"),
             names: arguments_of(expansion.layer),
             states: (0..count).map(|i| format_ident!("Argument{i}")).collect(),
             named: Vec::new(),

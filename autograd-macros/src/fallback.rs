@@ -255,22 +255,35 @@ pub(crate) fn repair(
         None => body,
     };
     match (forward, jvp) {
+        (true, _) if returns_nothing(sig) && ends_with_a_value(body) => {
+            let body = repair_forward(expansion, told, body);
+            let mut unused = Group::new(Delimiter::Brace, quote!(let _ = #body;));
+            unused.set_span(body.span());
+            unused
+        }
         (true, _) => repair_forward(expansion, told, body),
         (_, true) => repair_jvp(expansion, told, body),
         _ => repair_backward(expansion, told, body),
     }
 }
 
-/// That backward returns nothing was told; where it ends with a value all the same, that is what is
-/// returned.
-fn return_gradients(layer: &Layer, sig: &mut Signature, body: &Group) {
-    let value = match body.stream().into_iter().last() {
+fn returns_nothing(sig: &Signature) -> bool {
+    matches!(sig.output, syn::ReturnType::Default)
+}
+
+fn ends_with_a_value(body: &Group) -> bool {
+    match body.stream().into_iter().last() {
         None => false,
         Some(TokenTree::Punct(end)) => end.as_char() != ';',
         Some(TokenTree::Group(end)) => end.delimiter() != Delimiter::Brace,
         Some(_) => true,
-    };
-    if !value || !matches!(sig.output, syn::ReturnType::Default) {
+    }
+}
+
+/// That backward returns nothing was told; where it ends with a value all the same, that is what is
+/// returned.
+fn return_gradients(layer: &Layer, sig: &mut Signature, body: &Group) {
+    if !returns_nothing(sig) || !ends_with_a_value(body) {
         return;
     }
     let types: Vec<_> =

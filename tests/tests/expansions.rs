@@ -1,6 +1,11 @@
 //! What `#[py_layer]` makes, written out: `autograd-macros` compares it, here it is compiled as
 //! ordinary code and run.
 #![deny(warnings)]
+#![allow(
+    unreachable_pub,
+    unused_qualifications,
+    reason = "not told of what a macro makes; written out, it is a user's own"
+)]
 #![forbid(unsafe_code)]
 
 use autograd_core::prelude::*;

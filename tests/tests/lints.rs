@@ -42,14 +42,17 @@ impl Everything {
         f: impl Fn(f64) -> f64,
         #[default(2.0)] by: f64,
     ) -> Result<(Tensor<f64>, usize), String> {
+        if at.is_empty() {
+            return Err("no places".to_owned());
+        }
         ctx.save_for_backward(Kept { x: x.clone() });
         ctx.set_attrs(by);
         let mut y = x * f(by);
         for one in many {
-            y = y + *one;
+            y += *one;
         }
         if let Some(bias) = bias {
-            y = y + bias;
+            y += bias;
         }
         Ok((y, at.len()))
     }

@@ -5,7 +5,7 @@ mod pull;
 mod tokens;
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{ToTokens, format_ident, quote, quote_spanned};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::{Attribute, GenericParam, ReturnType, Type, Visibility};
 
 use crate::args::Args;
@@ -24,8 +24,8 @@ use tokens::{is_cfg, is_expect, located, survives, undocumented};
 pub(crate) use apply::{TRY_DOC, default_of, output_type};
 pub(crate) use pull::concrete;
 pub(crate) use tokens::{
-    anonymous, at, first_span, here, output_span, phantom, replace_ident, respanned, turbofish,
-    whole_span,
+    anonymous, at, first_span, generated, here, output_span, phantom, replace_ident, respanned,
+    turbofish, whole_span,
 };
 
 /// Whether the block passed its checks.
@@ -78,10 +78,8 @@ impl Expansion<'_> {
             #outside
             #(#cfg)*
             #[allow(
-                non_camel_case_types, non_snake_case, dead_code, unreachable_pub, unused_qualifications,
-                elided_lifetimes_in_paths, private_interfaces, missing_debug_implementations,
-                single_use_lifetimes, unused_lifetimes, clippy::all, clippy::pedantic,
-                clippy::nursery
+                non_camel_case_types, non_snake_case, dead_code, private_interfaces, clippy::all,
+                clippy::pedantic, clippy::nursery
             )]
             const _: () = {
                 #library
@@ -113,11 +111,11 @@ impl Expansion<'_> {
     }
 
     pub(crate) fn key(&self) -> Ident {
-        format_ident!("{}Key", self.layer.name)
+        generated(&self.layer.name, "Key")
     }
 
     fn needs(&self) -> Ident {
-        format_ident!("{}NeedsGrad", self.layer.name)
+        generated(&self.layer.name, "NeedsGrad")
     }
 
     pub(crate) fn forward_vis(&self) -> Visibility {
@@ -310,7 +308,11 @@ impl Expansion<'_> {
         let push = expand_jvp::push(self);
         let proofs = typecheck::declared(self);
         let (raw, context) = (local("raw"), local("context"));
+        // No user shall hear of the library's own ops where a type is none.
+        let own = self.args.krate.as_ref().is_some_and(|path| path.is_ident("crate"));
+        let unnamed = own.then(|| quote!(#[diagnostic::do_not_recommend]));
         quote! {
+            #unnamed
             #[automatically_derived]
             #[allow(deprecated)]
             impl #generics #p::Layer<#key> for #op #clause {

@@ -4,6 +4,8 @@ use proc_macro2::{Delimiter, Group, Ident, Punct, Spacing, Span, TokenStream, To
 use quote::{ToTokens, TokenStreamExt, quote};
 use syn::{Attribute, GenericParam, Generics, ReturnType};
 
+use crate::model::plain_name;
+
 /// The macro's own names at a place of the user's.
 pub(crate) fn here(place: Span) -> Span {
     Span::mixed_site().located_at(place)
@@ -14,6 +16,11 @@ pub(crate) fn at(local: &Ident, span: Span) -> Ident {
     let mut local = local.clone();
     local.set_span(local.span().located_at(span));
     local
+}
+
+/// A name that is made of the op's, and is shown where that stands.
+pub(crate) fn generated(op: &Ident, what: &str) -> Ident {
+    Ident::new(&format!("{}{what}", plain_name(op)), Span::call_site().located_at(op.span()))
 }
 
 /// Tokens at one place, with the names as they were.

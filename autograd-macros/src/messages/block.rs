@@ -73,6 +73,11 @@ pub(crate) fn not_an_impl(found: &str, name: Option<&str>) -> String {
     )
 }
 
+pub(crate) fn visibility_of_the_block() -> String {
+    "an impl block has no visibility; the op's is that of `forward`: write `pub fn forward(..)`"
+        .into()
+}
+
 pub(crate) fn trait_impl(name: &str) -> String {
     format!(
         "#[py_layer] needs an impl block of the op itself, without a trait; write `impl {name}`"

@@ -3,7 +3,7 @@
 use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
 use syn::parse::{Parse, ParseStream, Parser};
-use syn::{Attribute, Generics, Token, Type};
+use syn::{Attribute, Generics, Token, Type, Visibility};
 
 use crate::errors::Errors;
 use crate::items::{self, Found};
@@ -13,6 +13,7 @@ use crate::model::{bare, mentions, parameter_name, text};
 /// An impl block before its items are looked into.
 pub(crate) struct Block {
     pub(crate) attrs: Vec<Attribute>,
+    vis: Visibility,
     pub(crate) generics: Generics,
     pub(crate) trait_: Option<TokenStream>,
     pub(crate) self_ty: Type,
@@ -22,6 +23,7 @@ pub(crate) struct Block {
 impl Parse for Block {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let attrs = input.call(Attribute::parse_outer)?;
+        let vis = input.parse()?;
         // Told by the compiler already.
         input.parse::<Option<Token![unsafe]>>()?;
         input.parse::<Token![impl]>()?;
@@ -47,7 +49,7 @@ impl Parse for Block {
         let tree = input.parse::<TokenTree>()?;
         match tree {
             TokenTree::Group(body) if body.delimiter() == Delimiter::Brace => {
-                Ok(Self { attrs, generics, trait_, self_ty, body })
+                Ok(Self { attrs, vis, generics, trait_, self_ty, body })
             }
             other => Err(syn::Error::new(other.span(), "expected the block of the op, `{ .. }`")),
         }
@@ -77,6 +79,9 @@ pub(crate) fn block(
         }
     };
     repeated_attribute(&mut block.attrs, errors);
+    if !matches!(block.vis, Visibility::Inherited) {
+        errors.at(&block.vis, messages::visibility_of_the_block());
+    }
     let name = head(&mut block, errors)?;
     let items = items::split(block.body.stream(), errors);
     Some((block, name, items))

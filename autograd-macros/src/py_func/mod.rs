@@ -14,6 +14,7 @@ use syn::{
 
 use crate::args::parts;
 use crate::errors::{Errors, ends};
+use crate::expand::respanned;
 
 /// The attribute as a plain function.
 pub(crate) fn expand(arguments: TokenStream, block: TokenStream) -> TokenStream {
@@ -289,14 +290,16 @@ impl<'a> Op<'a> {
                 .chain(&outputs)
                 .filter(|name| !given.iter().any(|value| value.name == **name))
                 .collect();
+            let backward = lent(backward);
             quote! {
                 let call = call
-                    .backward_func(Self::backward)
+                    .backward_func(#backward)
                     .skip_vars_in_backward_input([#(#skipped),*] as [&#private::Variable; _]);
             }
         });
+        let forward = lent(self.forward);
         quote! {
-            let call = #private::Program::py_func(#program, Self::forward).name(#text);
+            let call = #private::Program::py_func(#program, #forward).name(#text);
             #x
             #out
             #backward
@@ -317,6 +320,7 @@ impl<'a> Op<'a> {
             };
             let span = value.ty.span();
             let ty = &value.ty;
+            let private = respanned(private.clone(), span);
             if let Some(input) = of(&value.name, &self.inputs) {
                 proofs.push(quote_spanned!(span=> #private::same_as_input::<#ty, #input>();));
             }
@@ -332,6 +336,7 @@ impl<'a> Op<'a> {
         for (ty, input) in returned(&backward.sig.output).iter().zip(&self.inputs) {
             let input = &input.ty;
             let (start, end) = ends(ty.to_token_stream());
+            let private = respanned(private.clone(), start);
             let path = quote_spanned!(start=> #private::gradient_of_input::<#ty, #input>);
             proofs.push(quote_spanned!(end=> #path();));
         }
@@ -383,6 +388,12 @@ fn op_name(item: &ItemImpl, errors: &mut Errors) -> Option<Ident> {
         errors.at(&item.self_ty, messages::generic());
     }
     named.map(|own| own.ident.clone())
+}
+
+/// A function of the block as a value; what is wrong with its types is shown at its name.
+fn lent(function: &ImplItemFn) -> TokenStream {
+    let name = &function.sig.ident;
+    quote_spanned!(Span::call_site().located_at(name.span())=> Self::#name)
 }
 
 /// A parameter as the struct declares it.

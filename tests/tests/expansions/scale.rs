@@ -5,13 +5,7 @@ struct Scale;
     non_camel_case_types,
     non_snake_case,
     dead_code,
-    unreachable_pub,
-    unused_qualifications,
-    elided_lifetimes_in_paths,
     private_interfaces,
-    missing_debug_implementations,
-    single_use_lifetimes,
-    unused_lifetimes,
     clippy::all,
     clippy::pedantic,
     clippy::nursery
