@@ -15,7 +15,7 @@ macro_rules! functions {
             exp Exp v_exp [1.04, 0.99] { |y, dy| dy * y };
             /// `exp(x) - 1`, accurate near 0.
             #[doc(alias = "expm1")]
-            exp_m1 ExpM1 v_exp_m1 [1.40, 1.18] { |y, dy| dy * (y + 1.0) };
+            exp_m1 ExpM1 v_exp_m1 [1.44, 1.18] { |y, dy| dy * (y + 1.0) };
             /// The natural logarithm; NaN below 0.
             #[doc(alias = "log")]
             ln Ln v_ln [0.95, 0.84] { |x, dy| dy / x };
@@ -33,13 +33,13 @@ macro_rules! functions {
             /// `ln(1 + exp(x))`, without overflow.
             softplus Softplus v_softplus [1.84, 1.55] { |x, dy| dy * x.sigmoid() };
             /// The Gaussian error function.
-            erf Erf v_erf [1.27, 1.31] { |x, dy| dy * (-(x * x)).exp() * std::f64::consts::FRAC_2_SQRT_PI };
+            erf Erf v_erf [1.34, 1.31] { |x, dy| dy * (-(x * x)).exp() * std::f64::consts::FRAC_2_SQRT_PI };
             /// The sine of an angle in radians, of any size.
             sin Sin v_sin [0.95, 0.77] { |x, dy| dy * x.cos() };
             /// The cosine of an angle in radians, of any size.
             cos Cos v_cos [0.94, 0.86] { |x, dy| -(dy * x.sin()) };
             /// The tangent of an angle in radians, of any size.
-            tan Tan v_tan [1.99, 1.62] { |y, dy| dy * (y * y + 1.0) };
+            tan Tan v_tan [1.40, 1.15] { |y, dy| dy * (y * y + 1.0) };
             /// The inverse sine, in [-π/2, π/2]; NaN outside [-1, 1].
             asin Asin v_asin [1.68, 1.71] { |x, dy| dy / (1.0 - x * x).sqrt() };
             /// The inverse cosine, in [0, π]; NaN outside [-1, 1].
