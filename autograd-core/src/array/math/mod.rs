@@ -5,10 +5,10 @@
 //! code of whatever width the level has.
 //!
 //! The largest error of each, in units in the last place (ulp) of the exact result and at any level,
-//! stands in the table of [`functions`](crate::formula) and holds for what the tests ask: of f64 for
-//! 10⁵ inputs beside thirty digits (`exact`), a third of them with random bits, and others around 0, 1,
-//! multiples of π/2 and where formulas change; of f32 for four million inputs, and for all by
-//! `every_f32`. That of pow is stated with it.
+//! stands in the table of [`functions`](crate::formula) and holds for what the tests ask. Of f64 they
+//! ask some 30,000 inputs beside thirty digits (`exact`): a third with random bits, others around 0, 1,
+//! multiples of π/2 and where formulas change. Of f32 they ask four million inputs, and `every_f32`
+//! asks all. That of pow is stated with it.
 //!
 //! All levels with a fused multiply-add give the same bits. Those without one may differ in the
 //! last bit or two. NaN gives NaN, odd functions keep the sign of zero, and subnormal arguments and
