@@ -37,7 +37,7 @@ macro_rules! functions {
             /// The sine of an angle in radians, of any size.
             sin Sin v_sin [0.95, 0.77] { |x, dy| dy * x.cos() };
             /// The cosine of an angle in radians, of any size.
-            cos Cos v_cos [0.94, 0.86] { |x, dy| -(dy * x.sin()) };
+            cos Cos v_cos [0.95, 0.86] { |x, dy| -(dy * x.sin()) };
             /// The tangent of an angle in radians, of any size.
             tan Tan v_tan [1.40, 1.15] { |y, dy| dy * (y * y + 1.0) };
             /// The inverse sine, in [-π/2, π/2]; NaN outside [-1, 1].
