@@ -14,6 +14,8 @@ use crate::model::{Forward, Layer, Param, mentions, parameter_name, plain_name};
 pub(crate) struct ByName {
     /// What starts it, of the op itself.
     pub(crate) with: TokenStream,
+    /// The types that name the arguments.
+    pub(crate) names: TokenStream,
     pub(crate) builder: TokenStream,
 }
 
@@ -118,11 +120,12 @@ impl<'a> Builder<'a> {
                 #name(#(#start,)* #mark)
             }
         };
-        let builder = quote! {
+        let names = quote! {
             mod #names {
                 #(pub struct #markers {})*
             }
-
+        };
+        let builder = quote! {
             #[doc = #doc]
             #[must_use = "nothing runs before `apply()`"]
             #vis struct #name<#(#lifetimes,)* #(#others,)* #(#states),*>(
@@ -138,7 +141,7 @@ impl<'a> Builder<'a> {
                 #apply
             }
         };
-        ByName { with, builder }
+        ByName { with, names, builder }
     }
 
     /// The field that mentions the op's parameters, if it has any.

@@ -58,6 +58,7 @@ impl Expansion<'_> {
         let by_name = builder::expand(self);
         let with = by_name.as_ref().map(|by_name| &by_name.with);
         let apply = self.apply(with);
+        let names = by_name.as_ref().map(|by_name| &by_name.names);
         let builder = by_name.as_ref().map(|by_name| &by_name.builder);
         let cfg = self.attributes(is_cfg);
         let library = match self.mode {
@@ -68,29 +69,40 @@ impl Expansion<'_> {
             }
             Mode::Fallback(_) => TokenStream::new(),
         };
-        // `Grads` is seen by the user's functions, so they stand beside it.
-        let (outside, inside) = match &grads {
-            Some(_) => (TokenStream::new(), block),
-            None => (block, TokenStream::new()),
-        };
-        quote! {
-            #structure
-            #outside
-            #(#cfg)*
+        let silent = quote! {
             #[allow(
                 non_camel_case_types, non_snake_case, dead_code, private_interfaces, clippy::all,
                 clippy::pedantic, clippy::nursery
             )]
+        };
+        let key = quote! {
+            /// Names this op among all layers; keeps its private types private.
+            struct #key;
+        };
+        let Some(grads) = grads else {
+            return quote! {
+                #structure
+                #block
+                #(#cfg)*
+                #silent
+                const _: () = { #library #key #needs #names #layer #apply #builder };
+            };
+        };
+        // `Grads` is seen by the user's functions, so they stand beside it; and outside of what is
+        // silent, so that they are warned about as any others.
+        let names = names
+            .map(|names| quote!(#[allow(non_camel_case_types, non_snake_case, dead_code)] #names));
+        quote! {
+            #structure
+            #(#cfg)*
             const _: () = {
                 #library
-                /// Names this op among all layers; keeps its private types private.
-                struct #key;
-                #needs
+                #names
+                #silent
                 #grads
-                #inside
-                #layer
-                #apply
-                #builder
+                #block
+                #silent
+                const _: () = { #key #needs #layer #apply #builder };
             };
         }
     }
@@ -139,9 +151,15 @@ impl Expansion<'_> {
             Item::Other(tokens) => tokens.clone(),
             Item::Function(function) => self.user_function(function),
         });
+        // `Grads` is nobody else's.
+        let private = matches!(
+            self.layer.backward.as_ref().map(|backward| &backward.returns),
+            Some(Returns::ByName(_))
+        );
+        let private = private.then(|| quote!(, private_interfaces, clippy::type_complexity));
         quote! {
             #(#attrs)*
-            #[allow(elided_lifetimes_in_paths)]
+            #[allow(elided_lifetimes_in_paths #private)]
             impl #generics #op #clause {
                 #(#items)*
             }

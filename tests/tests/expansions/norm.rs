@@ -23,6 +23,9 @@ const _: () = {
     use __autograd::Unknown as _;
     /// Names this op among all layers; keeps its private types private.
     struct NormKey;
+    mod NormArguments {
+        pub struct x {}
+    }
     #[automatically_derived]
     #[allow(deprecated)]
     impl __autograd::Layer<NormKey> for Norm {
@@ -67,9 +70,6 @@ If a context call was against its rules, or an input against the op's.*/
         fn with() -> NormWith<__autograd::Required> {
             NormWith(__autograd::Required)
         }
-    }
-    mod NormArguments {
-        pub struct x {}
     }
     ///Arguments of [`Norm`] by name; ends with `apply()`.
     #[must_use = "nothing runs before `apply()`"]

@@ -31,6 +31,9 @@ const _: () = {
     use __autograd::Unknown as _;
     /// Names this op among all layers; keeps its private types private.
     struct RepeatKey;
+    mod RepeatArguments {
+        pub struct xs {}
+    }
     #[automatically_derived]
     #[allow(deprecated)]
     impl<T: Float, const N: usize> __autograd::Layer<RepeatKey> for Repeat<T, N> {
@@ -79,9 +82,6 @@ If a context call was against its rules, or an input against the op's.*/
         fn with() -> RepeatWith<T, N, __autograd::Required> {
             RepeatWith(__autograd::Required, ::core::marker::PhantomData)
         }
-    }
-    mod RepeatArguments {
-        pub struct xs {}
     }
     ///Arguments of [`Repeat`] by name; ends with `apply()`.
     #[must_use = "nothing runs before `apply()`"]

@@ -1,28 +1,33 @@
 ///A differentiable op.
 #[allow(dead_code, missing_copy_implementations)]
 struct Scale;
-#[allow(
-    non_camel_case_types,
-    non_snake_case,
-    dead_code,
-    private_interfaces,
-    clippy::all,
-    clippy::pedantic,
-    clippy::nursery
-)]
 const _: () = {
     #[allow(unused_imports)]
     use ::autograd_core::private as __autograd;
     #[allow(unused_imports)]
     use __autograd::Unknown as _;
-    /// Names this op among all layers; keeps its private types private.
-    struct ScaleKey;
+    #[allow(non_camel_case_types, non_snake_case, dead_code)]
+    mod ScaleArguments {
+        pub struct x {}
+        pub struct w {}
+        pub struct at {}
+        pub struct by {}
+    }
+    #[allow(
+        non_camel_case_types,
+        non_snake_case,
+        dead_code,
+        private_interfaces,
+        clippy::all,
+        clippy::pedantic,
+        clippy::nursery
+    )]
     /// What backward returns, by the names of the inputs.
     struct Grads<G0, G1> {
         x: G0,
         w: G1,
     }
-    #[allow(elided_lifetimes_in_paths)]
+    #[allow(elided_lifetimes_in_paths, private_interfaces, clippy::type_complexity)]
     impl Scale {
         fn forward(
             ctx: &mut ForwardContext<Self>,
@@ -50,209 +55,241 @@ const _: () = {
             }
         }
     }
-    #[automatically_derived]
-    #[allow(deprecated)]
-    impl __autograd::Layer<ScaleKey> for Scale {
-        type Saved = (Tensor<f64>, Tensor<f64>);
-        type Checked = Self::Saved;
-        type Attrs = f64;
-        type Needs = ();
-        const INFO: &'static ::core::primitive::str = "Scale x w ~at | dy";
-        fn pull(
-            raw: &__autograd::RawBackward<'_>,
-            context: &__autograd::BackwardContext<'_, Self>,
-        ) {
-            __autograd::float_tensor::<Tensor<f64>>();
-            __autograd::any_tensor::<Tensor<i64>>();
-            if false {
-                #[allow(unused_imports)]
-                use __autograd::{HoldsNoTensor as _, HoldsTensorFurther as _};
-                __autograd::attrs(__autograd::Probe::<f64>::new().__holds_tensor());
+    #[allow(
+        non_camel_case_types,
+        non_snake_case,
+        dead_code,
+        private_interfaces,
+        clippy::all,
+        clippy::pedantic,
+        clippy::nursery
+    )]
+    const _: () = {
+        /// Names this op among all layers; keeps its private types private.
+        struct ScaleKey;
+        #[automatically_derived]
+        #[allow(deprecated)]
+        impl __autograd::Layer<ScaleKey> for Scale {
+            type Saved = (Tensor<f64>, Tensor<f64>);
+            type Checked = Self::Saved;
+            type Attrs = f64;
+            type Needs = ();
+            const INFO: &'static ::core::primitive::str = "Scale x w ~at | dy";
+            fn pull(
+                raw: &__autograd::RawBackward<'_>,
+                context: &__autograd::BackwardContext<'_, Self>,
+            ) {
+                __autograd::float_tensor::<Tensor<f64>>();
+                __autograd::any_tensor::<Tensor<i64>>();
+                if false {
+                    #[allow(unused_imports)]
+                    use __autograd::{HoldsNoTensor as _, HoldsTensorFurther as _};
+                    __autograd::attrs(__autograd::Probe::<f64>::new().__holds_tensor());
+                }
+                let gradient0 = __autograd::Known::<Tensor<f64>>::new()
+                    .gradient(raw, 0usize);
+                let returned = Self::backward(context, gradient0.lend());
+                __autograd::Known::<Tensor<f64>>::new()
+                    .give::<Tensor<f64>, _>(raw, 0usize, returned.x);
+                __autograd::Known::<Tensor<f64>>::new()
+                    .give::<Tensor<f64>, _>(raw, 1usize, returned.w);
             }
-            let gradient0 = __autograd::Known::<Tensor<f64>>::new()
-                .gradient(raw, 0usize);
-            let returned = Self::backward(context, gradient0.lend());
-            __autograd::Known::<Tensor<f64>>::new()
-                .give::<Tensor<f64>, _>(raw, 0usize, returned.x);
-            __autograd::Known::<Tensor<f64>>::new()
-                .give::<Tensor<f64>, _>(raw, 1usize, returned.w);
         }
-    }
-    #[allow(deprecated)]
-    impl Scale {
-        ///Runs the op on these inputs.
-        #[track_caller]
-        #[inline]
-        fn apply(
-            x: &Tensor<f64>,
-            w: &Tensor<f64>,
-            at: Option<&Tensor<i64>>,
-            by: f64,
-        ) -> Result<(Tensor<f64>, usize), String> {
-            __autograd::expect(Self::try_apply(x, w, at, by))
-        }
-        /**As `apply`, with misuse of the op as an error instead of a panic.
+        #[allow(deprecated)]
+        impl Scale {
+            ///Runs the op on these inputs.
+            #[track_caller]
+            #[inline]
+            fn apply(
+                x: &Tensor<f64>,
+                w: &Tensor<f64>,
+                at: Option<&Tensor<i64>>,
+                by: f64,
+            ) -> Result<(Tensor<f64>, usize), String> {
+                __autograd::expect(Self::try_apply(x, w, at, by))
+            }
+            /**As `apply`, with misuse of the op as an error instead of a panic.
 
 # Errors
 
 If a context call was against its rules, or an input against the op's.*/
-        #[track_caller]
-        fn try_apply(
-            x: &Tensor<f64>,
-            w: &Tensor<f64>,
-            at: Option<&Tensor<i64>>,
-            by: f64,
-        ) -> __autograd::Result<Result<(Tensor<f64>, usize), String>> {
-            if false {
-                #[allow(unused_imports)]
-                use __autograd::{HoldsNoTensor as _, HoldsTensorFurther as _};
-                __autograd::plain(__autograd::Probe::of(&by).__holds_tensor());
-            }
-            let inputs: &[&dyn __autograd::TensorInput] = &[
-                __autograd::Known::<Tensor<f64>>::new().input(&x),
-                __autograd::Known::<Tensor<f64>>::new().input(&w),
-                __autograd::Known::<Tensor<i64>>::new().constant(&at),
-            ];
-            let mut context = __autograd::start::<Self, ScaleKey>(inputs);
-            let returned = Self::forward(&mut context, x, w, at, by);
-            __autograd::finish_fallible(
-                &mut context.state,
-                returned,
-                |out: &mut (Tensor<f64>, usize), visitor| {
-                    __autograd::Known::<Tensor<f64>>::new().output(visitor, &mut out.0);
-                    if false {
-                        #[allow(unused_imports)]
-                        use __autograd::{HoldsNoTensor as _, HoldsTensorFurther as _};
-                        __autograd::plain(
-                            __autograd::Probe::of(&out.1).__holds_tensor(),
-                        );
-                    }
+            #[track_caller]
+            fn try_apply(
+                x: &Tensor<f64>,
+                w: &Tensor<f64>,
+                at: Option<&Tensor<i64>>,
+                by: f64,
+            ) -> __autograd::Result<Result<(Tensor<f64>, usize), String>> {
+                if false {
                     #[allow(unused_imports)]
-                    use __autograd::NoTensors as _;
-                    __autograd::PlainOutput(&out.1).show(visitor);
-                },
-            )
-        }
-        /// Starts a call with arguments by name, in any order; ends with `apply()`.
-        #[inline]
-        fn with() -> ScaleWith<
-            __autograd::Required,
-            __autograd::Required,
-            __autograd::Required,
-            __autograd::Optional,
-        > {
-            ScaleWith(
+                    use __autograd::{HoldsNoTensor as _, HoldsTensorFurther as _};
+                    __autograd::plain(__autograd::Probe::of(&by).__holds_tensor());
+                }
+                let inputs: &[&dyn __autograd::TensorInput] = &[
+                    __autograd::Known::<Tensor<f64>>::new().input(&x),
+                    __autograd::Known::<Tensor<f64>>::new().input(&w),
+                    __autograd::Known::<Tensor<i64>>::new().constant(&at),
+                ];
+                let mut context = __autograd::start::<Self, ScaleKey>(inputs);
+                let returned = Self::forward(&mut context, x, w, at, by);
+                __autograd::finish_fallible(
+                    &mut context.state,
+                    returned,
+                    |out: &mut (Tensor<f64>, usize), visitor| {
+                        __autograd::Known::<Tensor<f64>>::new()
+                            .output(visitor, &mut out.0);
+                        if false {
+                            #[allow(unused_imports)]
+                            use __autograd::{
+                                HoldsNoTensor as _, HoldsTensorFurther as _,
+                            };
+                            __autograd::plain(
+                                __autograd::Probe::of(&out.1).__holds_tensor(),
+                            );
+                        }
+                        #[allow(unused_imports)]
+                        use __autograd::NoTensors as _;
+                        __autograd::PlainOutput(&out.1).show(visitor);
+                    },
+                )
+            }
+            /// Starts a call with arguments by name, in any order; ends with `apply()`.
+            #[inline]
+            fn with() -> ScaleWith<
                 __autograd::Required,
                 __autograd::Required,
                 __autograd::Required,
                 __autograd::Optional,
-            )
+            > {
+                ScaleWith(
+                    __autograd::Required,
+                    __autograd::Required,
+                    __autograd::Required,
+                    __autograd::Optional,
+                )
+            }
         }
-    }
-    mod ScaleArguments {
-        pub struct x {}
-        pub struct w {}
-        pub struct at {}
-        pub struct by {}
-    }
-    ///Arguments of [`Scale`] by name; ends with `apply()`.
-    #[must_use = "nothing runs before `apply()`"]
-    struct ScaleWith<Argument0, Argument1, Argument2, Argument3>(
-        Argument0,
-        Argument1,
-        Argument2,
-        Argument3,
-    );
-    #[allow(deprecated)]
-    impl<
-        Argument0,
-        Argument1,
-        Argument2,
-        Argument3,
-    > ScaleWith<Argument0, Argument1, Argument2, Argument3> {
-        ///The argument `x`.
-        fn x<'a>(
-            self,
-            x: &'a Tensor<f64>,
-        ) -> ScaleWith<__autograd::Set<&'a Tensor<f64>>, Argument1, Argument2, Argument3>
-        where
-            Argument0: __autograd::NotGiven<ScaleArguments::x>,
-        {
-            ScaleWith(__autograd::Set(x), self.1, self.2, self.3)
-        }
-        ///The argument `w`.
-        fn w<'b>(
-            self,
-            w: &'b Tensor<f64>,
-        ) -> ScaleWith<Argument0, __autograd::Set<&'b Tensor<f64>>, Argument2, Argument3>
-        where
-            Argument1: __autograd::NotGiven<ScaleArguments::w>,
-        {
-            ScaleWith(self.0, __autograd::Set(w), self.2, self.3)
-        }
-        ///The argument `at`.
-        fn at<'c>(
-            self,
-            at: Option<&'c Tensor<i64>>,
-        ) -> ScaleWith<
+        ///Arguments of [`Scale`] by name; ends with `apply()`.
+        #[must_use = "nothing runs before `apply()`"]
+        struct ScaleWith<Argument0, Argument1, Argument2, Argument3>(
             Argument0,
             Argument1,
-            __autograd::Set<Option<&'c Tensor<i64>>>,
+            Argument2,
             Argument3,
-        >
-        where
-            Argument2: __autograd::NotGiven<ScaleArguments::at>,
-        {
-            ScaleWith(self.0, self.1, __autograd::Set(at), self.3)
-        }
-        ///The argument `by`.
-        fn by(
-            self,
-            by: f64,
-        ) -> ScaleWith<Argument0, Argument1, Argument2, __autograd::Set<f64>>
-        where
-            Argument3: __autograd::NotGiven<ScaleArguments::by>,
-        {
-            ScaleWith(self.0, self.1, self.2, __autograd::Set(by))
-        }
-        ///Runs the op.
-        #[track_caller]
-        fn apply<'a, 'b, 'c>(self) -> Result<(Tensor<f64>, usize), String>
-        where
-            Argument0: __autograd::Given<ScaleArguments::x, &'a Tensor<f64>>,
-            Argument1: __autograd::Given<ScaleArguments::w, &'b Tensor<f64>>,
-            Argument2: __autograd::Given<ScaleArguments::at, Option<&'c Tensor<i64>>>,
-            Argument3: __autograd::GivenOr<ScaleArguments::by, f64>,
-        {
-            __autograd::expect(self.try_apply())
-        }
-        /**As `apply`, with misuse of the op as an error instead of a panic.
+        );
+        #[allow(deprecated)]
+        impl<
+            Argument0,
+            Argument1,
+            Argument2,
+            Argument3,
+        > ScaleWith<Argument0, Argument1, Argument2, Argument3> {
+            ///The argument `x`.
+            fn x<'a>(
+                self,
+                x: &'a Tensor<f64>,
+            ) -> ScaleWith<
+                __autograd::Set<&'a Tensor<f64>>,
+                Argument1,
+                Argument2,
+                Argument3,
+            >
+            where
+                Argument0: __autograd::NotGiven<ScaleArguments::x>,
+            {
+                ScaleWith(__autograd::Set(x), self.1, self.2, self.3)
+            }
+            ///The argument `w`.
+            fn w<'b>(
+                self,
+                w: &'b Tensor<f64>,
+            ) -> ScaleWith<
+                Argument0,
+                __autograd::Set<&'b Tensor<f64>>,
+                Argument2,
+                Argument3,
+            >
+            where
+                Argument1: __autograd::NotGiven<ScaleArguments::w>,
+            {
+                ScaleWith(self.0, __autograd::Set(w), self.2, self.3)
+            }
+            ///The argument `at`.
+            fn at<'c>(
+                self,
+                at: Option<&'c Tensor<i64>>,
+            ) -> ScaleWith<
+                Argument0,
+                Argument1,
+                __autograd::Set<Option<&'c Tensor<i64>>>,
+                Argument3,
+            >
+            where
+                Argument2: __autograd::NotGiven<ScaleArguments::at>,
+            {
+                ScaleWith(self.0, self.1, __autograd::Set(at), self.3)
+            }
+            ///The argument `by`.
+            fn by(
+                self,
+                by: f64,
+            ) -> ScaleWith<Argument0, Argument1, Argument2, __autograd::Set<f64>>
+            where
+                Argument3: __autograd::NotGiven<ScaleArguments::by>,
+            {
+                ScaleWith(self.0, self.1, self.2, __autograd::Set(by))
+            }
+            ///Runs the op.
+            #[track_caller]
+            fn apply<'a, 'b, 'c>(self) -> Result<(Tensor<f64>, usize), String>
+            where
+                Argument0: __autograd::Given<ScaleArguments::x, &'a Tensor<f64>>,
+                Argument1: __autograd::Given<ScaleArguments::w, &'b Tensor<f64>>,
+                Argument2: __autograd::Given<
+                    ScaleArguments::at,
+                    Option<&'c Tensor<i64>>,
+                >,
+                Argument3: __autograd::GivenOr<ScaleArguments::by, f64>,
+            {
+                __autograd::expect(self.try_apply())
+            }
+            /**As `apply`, with misuse of the op as an error instead of a panic.
 
 # Errors
 
 If a context call was against its rules, or an input against the op's.*/
-        #[track_caller]
-        fn try_apply<'a, 'b, 'c>(
-            self,
-        ) -> __autograd::Result<Result<(Tensor<f64>, usize), String>>
-        where
-            Argument0: __autograd::Given<ScaleArguments::x, &'a Tensor<f64>>,
-            Argument1: __autograd::Given<ScaleArguments::w, &'b Tensor<f64>>,
-            Argument2: __autograd::Given<ScaleArguments::at, Option<&'c Tensor<i64>>>,
-            Argument3: __autograd::GivenOr<ScaleArguments::by, f64>,
-        {
-            <Scale>::try_apply(
-                __autograd::Given::<ScaleArguments::x, &'a Tensor<f64>>::take(self.0),
-                __autograd::Given::<ScaleArguments::w, &'b Tensor<f64>>::take(self.1),
-                __autograd::Given::<
+            #[track_caller]
+            fn try_apply<'a, 'b, 'c>(
+                self,
+            ) -> __autograd::Result<Result<(Tensor<f64>, usize), String>>
+            where
+                Argument0: __autograd::Given<ScaleArguments::x, &'a Tensor<f64>>,
+                Argument1: __autograd::Given<ScaleArguments::w, &'b Tensor<f64>>,
+                Argument2: __autograd::Given<
                     ScaleArguments::at,
                     Option<&'c Tensor<i64>>,
-                >::take(self.2),
-                __autograd::GivenOr::<
-                    ScaleArguments::by,
-                    f64,
-                >::take_or(self.3, || -> f64 { 2.0 }),
-            )
+                >,
+                Argument3: __autograd::GivenOr<ScaleArguments::by, f64>,
+            {
+                <Scale>::try_apply(
+                    __autograd::Given::<
+                        ScaleArguments::x,
+                        &'a Tensor<f64>,
+                    >::take(self.0),
+                    __autograd::Given::<
+                        ScaleArguments::w,
+                        &'b Tensor<f64>,
+                    >::take(self.1),
+                    __autograd::Given::<
+                        ScaleArguments::at,
+                        Option<&'c Tensor<i64>>,
+                    >::take(self.2),
+                    __autograd::GivenOr::<
+                        ScaleArguments::by,
+                        f64,
+                    >::take_or(self.3, || -> f64 { 2.0 }),
+                )
+            }
         }
-    }
+    };
 };

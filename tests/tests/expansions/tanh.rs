@@ -29,6 +29,9 @@ const _: () = {
     use __autograd::Unknown as _;
     /// Names this op among all layers; keeps its private types private.
     struct TanhKey;
+    mod TanhArguments {
+        pub struct x {}
+    }
     #[automatically_derived]
     #[allow(deprecated)]
     impl __autograd::Layer<TanhKey> for Tanh {
@@ -76,9 +79,6 @@ If a context call was against its rules, or an input against the op's.*/
         pub fn with() -> TanhWith<__autograd::Required> {
             TanhWith(__autograd::Required)
         }
-    }
-    mod TanhArguments {
-        pub struct x {}
     }
     ///Arguments of [`Tanh`] by name; ends with `apply()`.
     #[must_use = "nothing runs before `apply()`"]

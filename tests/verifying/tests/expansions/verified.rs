@@ -1,29 +1,34 @@
 ///A differentiable op.
 #[allow(dead_code, missing_copy_implementations)]
 struct Verified;
-#[allow(
-    non_camel_case_types,
-    non_snake_case,
-    dead_code,
-    private_interfaces,
-    clippy::all,
-    clippy::pedantic,
-    clippy::nursery
-)]
 const _: () = {
     #[allow(unused_imports)]
     use ::autograd_core::private as __autograd;
     #[allow(unused_imports)]
     use __autograd::Unknown as _;
-    /// Names this op among all layers; keeps its private types private.
-    struct VerifiedKey;
+    #[allow(non_camel_case_types, non_snake_case, dead_code)]
+    mod VerifiedArguments {
+        pub struct x {}
+        pub struct pair {}
+        pub struct bias {}
+        pub struct by {}
+    }
+    #[allow(
+        non_camel_case_types,
+        non_snake_case,
+        dead_code,
+        private_interfaces,
+        clippy::all,
+        clippy::pedantic,
+        clippy::nursery
+    )]
     /// What backward returns, by the names of the inputs.
     struct Grads<G0, G1, G2> {
         x: G0,
         pair: G1,
         bias: G2,
     }
-    #[allow(elided_lifetimes_in_paths)]
+    #[allow(elided_lifetimes_in_paths, private_interfaces, clippy::type_complexity)]
     impl Verified {
         fn forward(
             _ctx: &mut ForwardContext<Self>,
@@ -49,234 +54,251 @@ const _: () = {
             }
         }
     }
-    #[automatically_derived]
-    #[allow(deprecated)]
-    impl __autograd::Layer<VerifiedKey> for Verified {
-        type Saved = ();
-        type Checked = Self::Saved;
-        type Attrs = ();
-        type Needs = ();
-        const INFO: &'static ::core::primitive::str = "Verified x pair bias | dy";
-        fn pull(
-            raw: &__autograd::RawBackward<'_>,
-            context: &__autograd::BackwardContext<'_, Self>,
-        ) {
-            __autograd::float_tensor::<Tensor<f64>>();
-            let gradient0 = __autograd::Known::<Tensor<f64>>::new()
-                .gradient(raw, 0usize);
-            let returned = Self::backward(context, gradient0.lend());
-            __autograd::Known::<Tensor<f64>>::new()
-                .give::<Tensor<f64>, _>(raw, 0usize, returned.x);
-            __autograd::Known::<Tensor<f64>>::new()
-                .give::<[Tensor<f64>], _>(raw, 1usize, returned.pair);
-            __autograd::Known::<Tensor<f64>>::new()
-                .give::<Tensor<f64>, _>(raw, 2usize, returned.bias);
+    #[allow(
+        non_camel_case_types,
+        non_snake_case,
+        dead_code,
+        private_interfaces,
+        clippy::all,
+        clippy::pedantic,
+        clippy::nursery
+    )]
+    const _: () = {
+        /// Names this op among all layers; keeps its private types private.
+        struct VerifiedKey;
+        #[automatically_derived]
+        #[allow(deprecated)]
+        impl __autograd::Layer<VerifiedKey> for Verified {
+            type Saved = ();
+            type Checked = Self::Saved;
+            type Attrs = ();
+            type Needs = ();
+            const INFO: &'static ::core::primitive::str = "Verified x pair bias | dy";
+            fn pull(
+                raw: &__autograd::RawBackward<'_>,
+                context: &__autograd::BackwardContext<'_, Self>,
+            ) {
+                __autograd::float_tensor::<Tensor<f64>>();
+                let gradient0 = __autograd::Known::<Tensor<f64>>::new()
+                    .gradient(raw, 0usize);
+                let returned = Self::backward(context, gradient0.lend());
+                __autograd::Known::<Tensor<f64>>::new()
+                    .give::<Tensor<f64>, _>(raw, 0usize, returned.x);
+                __autograd::Known::<Tensor<f64>>::new()
+                    .give::<[Tensor<f64>], _>(raw, 1usize, returned.pair);
+                __autograd::Known::<Tensor<f64>>::new()
+                    .give::<Tensor<f64>, _>(raw, 2usize, returned.bias);
+            }
         }
-    }
-    #[allow(deprecated)]
-    impl Verified {
-        ///Runs the op on these inputs.
-        #[track_caller]
-        #[inline]
-        fn apply(
-            x: &Tensor<f64>,
-            pair: [&Tensor<f64>; 2],
-            bias: Option<&Tensor<f64>>,
-            by: f64,
-        ) -> Tensor<f64> {
-            __autograd::expect(Self::try_apply(x, pair, bias, by))
-        }
-        /**As `apply`, with misuse of the op as an error instead of a panic.
+        #[allow(deprecated)]
+        impl Verified {
+            ///Runs the op on these inputs.
+            #[track_caller]
+            #[inline]
+            fn apply(
+                x: &Tensor<f64>,
+                pair: [&Tensor<f64>; 2],
+                bias: Option<&Tensor<f64>>,
+                by: f64,
+            ) -> Tensor<f64> {
+                __autograd::expect(Self::try_apply(x, pair, bias, by))
+            }
+            /**As `apply`, with misuse of the op as an error instead of a panic.
 
 # Errors
 
 If a context call was against its rules, or an input against the op's.*/
-        #[track_caller]
-        fn try_apply(
-            x: &Tensor<f64>,
-            pair: [&Tensor<f64>; 2],
-            bias: Option<&Tensor<f64>>,
-            by: f64,
-        ) -> __autograd::Result<Tensor<f64>> {
-            if false {
-                #[allow(unused_imports)]
-                use __autograd::{HoldsNoTensor as _, HoldsTensorFurther as _};
-                __autograd::plain(__autograd::Probe::of(&by).__holds_tensor());
-            }
-            let inputs: &[&dyn __autograd::TensorInput] = &[
-                __autograd::Known::<Tensor<f64>>::new().input(&x),
-                __autograd::Known::<Tensor<f64>>::new().input(&pair),
-                __autograd::Known::<Tensor<f64>>::new().input(&bias),
-            ];
-            if __autograd::verifying() {
-                #[allow(unused_imports)]
-                use __autograd::{NotReused as _, NotTaken as _};
-                __autograd::verify::<
-                    Self,
-                    VerifiedKey,
-                >(
-                    inputs,
-                    &|again| {
-                        Self::try_apply(
-                                &__autograd::Taken::<Tensor<f64>>::new().one(again, 0usize),
-                                __autograd::check::array(
-                                    "pair",
-                                    ::std::vec::Vec::<
-                                        &_,
-                                    >::from_iter(
-                                        __autograd::Taken::<Tensor<f64>>::new()
-                                            .list(again, 1usize)
-                                            .iter(),
+            #[track_caller]
+            fn try_apply(
+                x: &Tensor<f64>,
+                pair: [&Tensor<f64>; 2],
+                bias: Option<&Tensor<f64>>,
+                by: f64,
+            ) -> __autograd::Result<Tensor<f64>> {
+                if false {
+                    #[allow(unused_imports)]
+                    use __autograd::{HoldsNoTensor as _, HoldsTensorFurther as _};
+                    __autograd::plain(__autograd::Probe::of(&by).__holds_tensor());
+                }
+                let inputs: &[&dyn __autograd::TensorInput] = &[
+                    __autograd::Known::<Tensor<f64>>::new().input(&x),
+                    __autograd::Known::<Tensor<f64>>::new().input(&pair),
+                    __autograd::Known::<Tensor<f64>>::new().input(&bias),
+                ];
+                if __autograd::verifying() {
+                    #[allow(unused_imports)]
+                    use __autograd::{NotReused as _, NotTaken as _};
+                    __autograd::verify::<
+                        Self,
+                        VerifiedKey,
+                    >(
+                        inputs,
+                        &|again| {
+                            Self::try_apply(
+                                    &__autograd::Taken::<Tensor<f64>>::new().one(again, 0usize),
+                                    __autograd::check::array(
+                                        "pair",
+                                        ::std::vec::Vec::<
+                                            &_,
+                                        >::from_iter(
+                                            __autograd::Taken::<Tensor<f64>>::new()
+                                                .list(again, 1usize)
+                                                .iter(),
+                                        ),
                                     ),
-                                ),
-                                __autograd::Taken::<Tensor<f64>>::new()
-                                    .optional(again, 2usize)
-                                    .as_ref(),
-                                __autograd::Reused(&by).again()?,
-                            )
-                            .ok()
-                            .map(::core::mem::drop)
-                    },
-                )?;
+                                    __autograd::Taken::<Tensor<f64>>::new()
+                                        .optional(again, 2usize)
+                                        .as_ref(),
+                                    __autograd::Reused(&by).again()?,
+                                )
+                                .ok()
+                                .map(::core::mem::drop)
+                        },
+                    )?;
+                }
+                let mut context = __autograd::start::<Self, VerifiedKey>(inputs);
+                let returned = Self::forward(&mut context, x, pair, bias, by);
+                __autograd::Known::<Tensor<f64>>::new()
+                    .finish(&mut context.state, returned)
             }
-            let mut context = __autograd::start::<Self, VerifiedKey>(inputs);
-            let returned = Self::forward(&mut context, x, pair, bias, by);
-            __autograd::Known::<Tensor<f64>>::new().finish(&mut context.state, returned)
+            /// Starts a call with arguments by name, in any order; ends with `apply()`.
+            #[inline]
+            fn with() -> VerifiedWith<
+                __autograd::Required,
+                __autograd::Required,
+                __autograd::Required,
+                __autograd::Required,
+            > {
+                VerifiedWith(
+                    __autograd::Required,
+                    __autograd::Required,
+                    __autograd::Required,
+                    __autograd::Required,
+                )
+            }
         }
-        /// Starts a call with arguments by name, in any order; ends with `apply()`.
-        #[inline]
-        fn with() -> VerifiedWith<
-            __autograd::Required,
-            __autograd::Required,
-            __autograd::Required,
-            __autograd::Required,
-        > {
-            VerifiedWith(
-                __autograd::Required,
-                __autograd::Required,
-                __autograd::Required,
-                __autograd::Required,
-            )
-        }
-    }
-    mod VerifiedArguments {
-        pub struct x {}
-        pub struct pair {}
-        pub struct bias {}
-        pub struct by {}
-    }
-    ///Arguments of [`Verified`] by name; ends with `apply()`.
-    #[must_use = "nothing runs before `apply()`"]
-    struct VerifiedWith<Argument0, Argument1, Argument2, Argument3>(
-        Argument0,
-        Argument1,
-        Argument2,
-        Argument3,
-    );
-    #[allow(deprecated)]
-    impl<
-        Argument0,
-        Argument1,
-        Argument2,
-        Argument3,
-    > VerifiedWith<Argument0, Argument1, Argument2, Argument3> {
-        ///The argument `x`.
-        fn x<'a>(
-            self,
-            x: &'a Tensor<f64>,
-        ) -> VerifiedWith<
-            __autograd::Set<&'a Tensor<f64>>,
+        ///Arguments of [`Verified`] by name; ends with `apply()`.
+        #[must_use = "nothing runs before `apply()`"]
+        struct VerifiedWith<Argument0, Argument1, Argument2, Argument3>(
+            Argument0,
             Argument1,
             Argument2,
             Argument3,
-        >
-        where
-            Argument0: __autograd::NotGiven<VerifiedArguments::x>,
-        {
-            VerifiedWith(__autograd::Set(x), self.1, self.2, self.3)
-        }
-        ///The argument `pair`.
-        fn pair<'b>(
-            self,
-            pair: [&'b Tensor<f64>; 2],
-        ) -> VerifiedWith<
-            Argument0,
-            __autograd::Set<[&'b Tensor<f64>; 2]>,
-            Argument2,
-            Argument3,
-        >
-        where
-            Argument1: __autograd::NotGiven<VerifiedArguments::pair>,
-        {
-            VerifiedWith(self.0, __autograd::Set(pair), self.2, self.3)
-        }
-        ///The argument `bias`.
-        fn bias<'c>(
-            self,
-            bias: Option<&'c Tensor<f64>>,
-        ) -> VerifiedWith<
+        );
+        #[allow(deprecated)]
+        impl<
             Argument0,
             Argument1,
-            __autograd::Set<Option<&'c Tensor<f64>>>,
+            Argument2,
             Argument3,
-        >
-        where
-            Argument2: __autograd::NotGiven<VerifiedArguments::bias>,
-        {
-            VerifiedWith(self.0, self.1, __autograd::Set(bias), self.3)
-        }
-        ///The argument `by`.
-        fn by(
-            self,
-            by: f64,
-        ) -> VerifiedWith<Argument0, Argument1, Argument2, __autograd::Set<f64>>
-        where
-            Argument3: __autograd::NotGiven<VerifiedArguments::by>,
-        {
-            VerifiedWith(self.0, self.1, self.2, __autograd::Set(by))
-        }
-        ///Runs the op.
-        #[track_caller]
-        fn apply<'a, 'b, 'c>(self) -> Tensor<f64>
-        where
-            Argument0: __autograd::Given<VerifiedArguments::x, &'a Tensor<f64>>,
-            Argument1: __autograd::Given<VerifiedArguments::pair, [&'b Tensor<f64>; 2]>,
-            Argument2: __autograd::Given<
-                VerifiedArguments::bias,
-                Option<&'c Tensor<f64>>,
-            >,
-            Argument3: __autograd::Given<VerifiedArguments::by, f64>,
-        {
-            __autograd::expect(self.try_apply())
-        }
-        /**As `apply`, with misuse of the op as an error instead of a panic.
-
-# Errors
-
-If a context call was against its rules, or an input against the op's.*/
-        #[track_caller]
-        fn try_apply<'a, 'b, 'c>(self) -> __autograd::Result<Tensor<f64>>
-        where
-            Argument0: __autograd::Given<VerifiedArguments::x, &'a Tensor<f64>>,
-            Argument1: __autograd::Given<VerifiedArguments::pair, [&'b Tensor<f64>; 2]>,
-            Argument2: __autograd::Given<
-                VerifiedArguments::bias,
-                Option<&'c Tensor<f64>>,
-            >,
-            Argument3: __autograd::Given<VerifiedArguments::by, f64>,
-        {
-            <Verified>::try_apply(
-                __autograd::Given::<VerifiedArguments::x, &'a Tensor<f64>>::take(self.0),
-                __autograd::Given::<
+        > VerifiedWith<Argument0, Argument1, Argument2, Argument3> {
+            ///The argument `x`.
+            fn x<'a>(
+                self,
+                x: &'a Tensor<f64>,
+            ) -> VerifiedWith<
+                __autograd::Set<&'a Tensor<f64>>,
+                Argument1,
+                Argument2,
+                Argument3,
+            >
+            where
+                Argument0: __autograd::NotGiven<VerifiedArguments::x>,
+            {
+                VerifiedWith(__autograd::Set(x), self.1, self.2, self.3)
+            }
+            ///The argument `pair`.
+            fn pair<'b>(
+                self,
+                pair: [&'b Tensor<f64>; 2],
+            ) -> VerifiedWith<
+                Argument0,
+                __autograd::Set<[&'b Tensor<f64>; 2]>,
+                Argument2,
+                Argument3,
+            >
+            where
+                Argument1: __autograd::NotGiven<VerifiedArguments::pair>,
+            {
+                VerifiedWith(self.0, __autograd::Set(pair), self.2, self.3)
+            }
+            ///The argument `bias`.
+            fn bias<'c>(
+                self,
+                bias: Option<&'c Tensor<f64>>,
+            ) -> VerifiedWith<
+                Argument0,
+                Argument1,
+                __autograd::Set<Option<&'c Tensor<f64>>>,
+                Argument3,
+            >
+            where
+                Argument2: __autograd::NotGiven<VerifiedArguments::bias>,
+            {
+                VerifiedWith(self.0, self.1, __autograd::Set(bias), self.3)
+            }
+            ///The argument `by`.
+            fn by(
+                self,
+                by: f64,
+            ) -> VerifiedWith<Argument0, Argument1, Argument2, __autograd::Set<f64>>
+            where
+                Argument3: __autograd::NotGiven<VerifiedArguments::by>,
+            {
+                VerifiedWith(self.0, self.1, self.2, __autograd::Set(by))
+            }
+            ///Runs the op.
+            #[track_caller]
+            fn apply<'a, 'b, 'c>(self) -> Tensor<f64>
+            where
+                Argument0: __autograd::Given<VerifiedArguments::x, &'a Tensor<f64>>,
+                Argument1: __autograd::Given<
                     VerifiedArguments::pair,
                     [&'b Tensor<f64>; 2],
-                >::take(self.1),
-                __autograd::Given::<
+                >,
+                Argument2: __autograd::Given<
                     VerifiedArguments::bias,
                     Option<&'c Tensor<f64>>,
-                >::take(self.2),
-                __autograd::Given::<VerifiedArguments::by, f64>::take(self.3),
-            )
+                >,
+                Argument3: __autograd::Given<VerifiedArguments::by, f64>,
+            {
+                __autograd::expect(self.try_apply())
+            }
+            /**As `apply`, with misuse of the op as an error instead of a panic.
+
+# Errors
+
+If a context call was against its rules, or an input against the op's.*/
+            #[track_caller]
+            fn try_apply<'a, 'b, 'c>(self) -> __autograd::Result<Tensor<f64>>
+            where
+                Argument0: __autograd::Given<VerifiedArguments::x, &'a Tensor<f64>>,
+                Argument1: __autograd::Given<
+                    VerifiedArguments::pair,
+                    [&'b Tensor<f64>; 2],
+                >,
+                Argument2: __autograd::Given<
+                    VerifiedArguments::bias,
+                    Option<&'c Tensor<f64>>,
+                >,
+                Argument3: __autograd::Given<VerifiedArguments::by, f64>,
+            {
+                <Verified>::try_apply(
+                    __autograd::Given::<
+                        VerifiedArguments::x,
+                        &'a Tensor<f64>,
+                    >::take(self.0),
+                    __autograd::Given::<
+                        VerifiedArguments::pair,
+                        [&'b Tensor<f64>; 2],
+                    >::take(self.1),
+                    __autograd::Given::<
+                        VerifiedArguments::bias,
+                        Option<&'c Tensor<f64>>,
+                    >::take(self.2),
+                    __autograd::Given::<VerifiedArguments::by, f64>::take(self.3),
+                )
+            }
         }
-    }
+    };
 };
