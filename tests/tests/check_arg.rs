@@ -108,7 +108,7 @@ impl Everything {
         let last = x.shape().len() as isize - 1;
         let mut sum = x.index_select(last, index) * by;
         for t in b.into_iter().chain(xs).chain(ys.iter().copied()) {
-            sum = sum + t;
+            sum += t;
         }
         let kept = keep.where_else(&sum, &Tensor::zeros_like(&sum));
         let signs = sum.floor();

@@ -41,11 +41,11 @@ macro_rules! functions {
             /// The tangent of an angle in radians, of any size.
             tan Tan v_tan [1.40, 1.15] { |y, dy| dy * (y * y + 1.0) };
             /// The inverse sine, in [-π/2, π/2]; NaN outside [-1, 1].
-            asin Asin v_asin [1.68, 1.71] { |x, dy| dy / (1.0 - x * x).sqrt() };
+            asin Asin v_asin [1.70, 1.71] { |x, dy| dy / (1.0 - x * x).sqrt() };
             /// The inverse cosine, in [0, π]; NaN outside [-1, 1].
-            acos Acos v_acos [1.14, 1.15] { |x, dy| -(dy / (1.0 - x * x).sqrt()) };
+            acos Acos v_acos [1.17, 1.15] { |x, dy| -(dy / (1.0 - x * x).sqrt()) };
             /// The inverse tangent, in [-π/2, π/2].
-            atan Atan v_atan [1.24, 1.34] { |x, dy| dy / (x * x + 1.0) };
+            atan Atan v_atan [1.37, 1.34] { |x, dy| dy / (x * x + 1.0) };
             /// The hyperbolic sine.
             sinh Sinh v_sinh [1.62, 1.58] { |x, dy| dy * x.cosh() };
             /// The hyperbolic cosine.

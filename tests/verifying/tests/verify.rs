@@ -123,7 +123,7 @@ impl Weighted {
         ctx.set_attrs((weights, wrong));
         let mut sum = sum.ok_or("no inputs")? + pair[0] - pair[1];
         if let Some(bias) = bias {
-            sum = sum + bias;
+            sum += bias;
         }
         Ok((sum, rows.len()))
     }
