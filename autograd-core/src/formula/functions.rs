@@ -49,7 +49,7 @@ macro_rules! functions {
             /// The hyperbolic sine.
             sinh Sinh v_sinh [1.62, 1.58] { |x, dy| dy * x.cosh() };
             /// The hyperbolic cosine.
-            cosh Cosh v_cosh [1.42, 1.42] { |x, dy| dy * x.sinh() };
+            cosh Cosh v_cosh [1.51, 1.42] { |x, dy| dy * x.sinh() };
             /// The square root, correctly rounded; NaN below 0.
             sqrt Sqrt v_sqrt [0.5, 0.5] { |y, dy| dy / y * 0.5 };
             /// `1 / sqrt(x)`.
