@@ -85,3 +85,18 @@ fn among_many_that_wait_the_highest_goes_first_and_then_the_first_that_came() {
         assert_eq!(x.grad().unwrap().to_vec(), [slope(0.5), slope(-1.0)], "{count}");
     }
 }
+
+/// Few leaves are found by looking at each, many by a map: on both sides of where that changes.
+#[test]
+fn leaves_that_are_reached_in_turns_get_the_sum() {
+    for count in [1, 2, 8, 9, 10, 40] {
+        let leaves: Vec<Tensor<f64>> = (0..count).map(|i| Tensor::from(i as f64)).collect();
+        leaves.iter().for_each(|leaf| leaf.set_stop_gradient(false));
+        let round = |by: f64| leaves.iter().map(move |leaf| leaf * by);
+        let sum = round(2.0).chain(round(3.0)).chain(round(5.0)).reduce(|a, b| a + b);
+        sum.unwrap().backward().unwrap();
+        for (i, leaf) in leaves.iter().enumerate() {
+            assert_eq!(leaf.grad().unwrap().item(), 10.0, "leaf {i} of {count}");
+        }
+    }
+}

@@ -11,20 +11,24 @@ use super::{anomaly, hooks};
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Edge, Node, NodeHook, Pull, Sink, Slots, Tensor, is_observed};
 
+/// Up to so many leaves are found by looking at each: a map for them would take longer to make.
+const FEW: usize = 8;
+
 /// The gradients that leaves will get at the end.
 #[derive(Default)]
 pub(super) struct Leaves {
     pub(super) grads: Vec<(AnyTensor, AnyTensor)>,
-    /// By the addresses of the leaves.
+    /// By the addresses of the leaves, where there are many.
     positions: HashMap<usize, usize, BuildHasherDefault<AddressHasher>>,
 }
 
 impl Leaves {
     pub(super) fn add(&mut self, leaf: &AnyTensor, grad: AnyTensor) -> Result<()> {
         let key = leaf.address().addr();
-        let last = self.grads.len().wrapping_sub(1);
+        let is_leaf = |(other, _): &(AnyTensor, AnyTensor)| other.address().addr() == key;
         let position = match self.grads.last() {
-            Some((l, _)) if l.address().addr() == key => Some(last),
+            Some(last) if is_leaf(last) => Some(self.grads.len() - 1),
+            _ if self.grads.len() <= FEW => self.grads.iter().position(is_leaf),
             _ => self.positions.get(&key).copied(),
         };
         match position {
@@ -34,8 +38,16 @@ impl Leaves {
                 *slot = sum(before, grad)?;
             }
             None => {
-                self.positions.insert(key, self.grads.len());
                 self.grads.push((leaf.clone(), grad));
+                // The map begins with those that were few.
+                let new = match self.grads.len() {
+                    0..=FEW => self.grads.len(),
+                    n if n == FEW + 1 => 0,
+                    n => n - 1,
+                };
+                for (position, (leaf, _)) in self.grads.iter().enumerate().skip(new) {
+                    self.positions.insert(leaf.address().addr(), position);
+                }
             }
         }
         Ok(())

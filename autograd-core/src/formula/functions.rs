@@ -39,7 +39,7 @@ macro_rules! functions {
             /// The cosine of an angle in radians, of any size.
             cos Cos v_cos [0.95, 0.86] { |x, dy| -(dy * x.sin()) };
             /// The tangent of an angle in radians, of any size.
-            tan Tan v_tan [1.40, 1.15] { |y, dy| dy * (y * y + 1.0) };
+            tan Tan v_tan [1.41, 1.15] { |y, dy| dy * (y * y + 1.0) };
             /// The inverse sine, in [-π/2, π/2]; NaN outside [-1, 1].
             asin Asin v_asin [1.70, 1.71] { |x, dy| dy / (1.0 - x * x).sqrt() };
             /// The inverse cosine, in [0, π]; NaN outside [-1, 1].
