@@ -41,7 +41,7 @@ pub(crate) trait Math: Real {
         let t = x.fma::<FMA>(Self::LOG2_E, Self::MAGIC);
         let near = x.magnitude() < half;
         let t = Self::select(near, Self::MAGIC, t);
-        let r = remainder::<Self, FMA>(x, t);
+        let r = remainder::<Self, FMA>(x, Self::MAGIC - t);
         let p = (r * r).fma::<FMA>(poly::<Self, FMA>(r, Self::EXP_M1), r);
         // Half of the result first: 2^n itself may be out of range.
         let scale = (t - one).pow2();
@@ -108,13 +108,20 @@ pub(crate) trait Math: Real {
         // large that rounding the constant matters.
         let limited = Self::select(a > Self::TANH_MAX, Self::TANH_MAX, a);
         let scaled = Self::LOG2_E + Self::LOG2_E;
-        let t = limited.fma::<FMA>(scaled, Self::MAGIC);
+        let t = limited.fma::<FMA>(scaled, Self::BIASED);
+        let minus_n = Self::BIASED - t;
         let r = match FMA {
-            true => limited.fma::<FMA>(scaled, Self::MAGIC - t),
-            false => remainder::<Self, FMA>(limited + limited, t) * Self::LOG2_E,
+            true => limited.fma::<FMA>(scaled, minus_n),
+            false => remainder::<Self, FMA>(limited + limited, minus_n) * Self::LOG2_E,
         };
-        let power = r.fma::<FMA>(poly::<Self, FMA>(r, Self::EXP2), half);
-        let far = power.fma::<FMA>(t.pow2(), half);
+        let power = match *Self::EXP2 {
+            // So few take fewer instructions one after the other.
+            [a, b, c, d, e, f] => {
+                [e, d, c, b, a].into_iter().fold(f, |sum, c| sum.fma::<FMA>(r, c))
+            }
+            _ => poly::<Self, FMA>(r, Self::EXP2),
+        };
+        let far = r.fma::<FMA>(power, half).fma::<FMA>(t.biased_pow2(), half);
         let quotient = square / Self::select(small, near, far);
         (-base).fma::<FMA>(quotient, base).with_sign_of(self)
     }
@@ -428,13 +435,13 @@ fn group<T: Real, const FMA: bool>(x: T, square: T, c: &[T]) -> T {
 #[inline(always)]
 fn reduce<T: Real, const FMA: bool>(x: T) -> (T, T) {
     let t = x.fma::<FMA>(T::LOG2_E, T::MAGIC);
-    (t, remainder::<T, FMA>(x, t))
+    (t, remainder::<T, FMA>(x, T::MAGIC - t))
 }
 
+/// x - n ln2.
 #[inline(always)]
-fn remainder<T: Real, const FMA: bool>(x: T, t: T) -> T {
-    let n = T::MAGIC - t;
-    n.fma::<FMA>(T::LN2_LO, n.fma::<FMA>(T::LN2_HI, x))
+fn remainder<T: Real, const FMA: bool>(x: T, minus_n: T) -> T {
+    minus_n.fma::<FMA>(T::LN2_LO, minus_n.fma::<FMA>(T::LN2_HI, x))
 }
 
 /// e^r - 1 on |r| ≤ ln2 / 2.

@@ -23,6 +23,8 @@ pub(crate) trait Real:
 {
     /// 1.5 · 2^mantissa bits: adding it leaves the nearest integer in the low bits.
     const MAGIC: Self;
+    /// The same, more by the bias of an exponent.
+    const BIASED: Self;
     /// 2^mantissa bits: from here on every value is an integer.
     const INTEGERS: Self;
     const INFINITY: Self;
@@ -99,6 +101,8 @@ pub(crate) trait Real:
 
     /// With n = self - MAGIC: 2ⁿ, for n that give a normal number.
     fn pow2(self) -> Self;
+    /// With n = self - BIASED: the same, an addition less.
+    fn biased_pow2(self) -> Self;
     /// With n = self - MAGIC: two normal factors of 2^(n + shift), for n that do not.
     fn pow2_halves(self, shift: i32) -> (Self, Self);
     /// With n = self - MAGIC: is n odd?
@@ -129,6 +133,7 @@ pub(crate) trait Real:
 macro_rules! bit_level {
     ($float:ident, $bits:ident, mantissa $mantissa:literal, bias $bias:literal) => {
         const MAGIC: $float = 1.5 / $float::EPSILON;
+        const BIASED: $float = Self::MAGIC + $bias as $float;
         const INTEGERS: $float = 1.0 / $float::EPSILON;
         const INFINITY: $float = $float::INFINITY;
         const NAN: $float = $float::NAN;
@@ -171,6 +176,11 @@ macro_rules! bit_level {
         #[inline(always)]
         fn pow2(self) -> $float {
             $float::from_bits(self.to_bits().wrapping_add($bias) << $mantissa)
+        }
+
+        #[inline(always)]
+        fn biased_pow2(self) -> $float {
+            $float::from_bits(self.to_bits() << $mantissa)
         }
 
         #[inline(always)]
