@@ -6,6 +6,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -14,9 +15,10 @@ use super::Storable;
 /// Smaller buffers do not go to the pools.
 pub(crate) const POOLED_BYTES: usize = 16 * 1024;
 
-/// Smaller buffers are left to the allocator, which is as fast for them. Those between stay with
-/// the thread: the allocator takes several times as long for them as for small ones.
-const NEAR_BYTES: usize = 1024;
+/// Buffers of these sizes stay with the thread: the allocator takes several times as long for them as
+/// for smaller ones, and the pools, which threads share, as long as an op on few numbers. Yet smaller
+/// ones are left to the allocator.
+const NEAR_BYTES: RangeInclusive<usize> = 1024..=64 * 1024;
 
 /// So many of them at most: with the layers of a small net, all of its buffers.
 const NEAR: usize = 16;
@@ -45,17 +47,17 @@ impl<T> Near<T> {
         Some(free.swap_remove(at))
     }
 
-    fn give(&self, vec: Vec<T>) {
+    /// Keeps a buffer, and gives back the one that was here longest where there are too many.
+    fn give(&self, vec: Vec<T>) -> Option<Vec<T>> {
         let mut free = self.0.borrow_mut();
-        if free.len() == NEAR {
-            free.remove(0);
-        }
+        let oldest = (free.len() == NEAR).then(|| free.remove(0));
         free.push(vec);
+        oldest
     }
 }
 
 fn is_near<T>(len: usize) -> bool {
-    (NEAR_BYTES..POOLED_BYTES).contains(&(len * size_of::<T>()))
+    NEAR_BYTES.contains(&(len * size_of::<T>()))
 }
 
 impl<T: Storable> Pool<T> {
@@ -100,11 +102,13 @@ impl<T: Storable> Pool<T> {
     }
 
     /// Takes a vector back, or frees it where the pools are full.
-    pub(crate) fn give(&self, vec: Vec<T>) {
+    pub(crate) fn give(&self, mut vec: Vec<T>) {
         if is_near::<T>(vec.capacity()) && LIMIT.load(Ordering::Relaxed) > 0 {
             // A thread that ends frees it.
-            let _ = T::near().try_with(|near| near.give(vec));
-            return;
+            match T::near().try_with(|near| near.give(vec)) {
+                Ok(Some(oldest)) => vec = oldest,
+                _ => return,
+            }
         }
         let bytes = vec.capacity() * size_of::<T>();
         if bytes < POOLED_BYTES {
@@ -141,8 +145,8 @@ pub(crate) fn with_room<T: Storable>(len: usize) -> Vec<T> {
 /// Gives the memory of all free buffers back to the allocator.
 ///
 /// Buffers of 16 KiB and more are kept for reuse when their tensor is dropped, up to
-/// [`set_buffer_pool_limit`] bytes in all. Of smaller ones, from 1 KiB on, each thread keeps a few
-/// beside these; those of the calling thread are given back too.
+/// [`set_buffer_pool_limit`] bytes in all. Beside these each thread keeps the last 16 of 1 to 64 KiB of
+/// each element type; those of the calling thread are given back too.
 ///
 /// ```
 /// drop(autograd_core::Tensor::<f32>::zeros([1000, 1000]));
@@ -166,7 +170,8 @@ pub fn set_buffer_pool_limit(bytes: usize) {
     LIMIT.store(bytes, Ordering::Relaxed);
 }
 
-/// How many bytes of free buffers are kept now.
+/// How many bytes of free buffers are kept now, beside those that each thread keeps by itself; see
+/// [`empty_buffer_pool`].
 pub fn buffer_pool_bytes() -> usize {
     HELD.load(Ordering::Relaxed)
 }
