@@ -129,13 +129,12 @@ pub(super) fn commit(
     leaves: Vec<(AnyTensor, AnyTensor)>,
     retained: Vec<(AnyTensor, AnyTensor)>,
 ) -> Result<()> {
-    let mut done = retained;
-    done.reserve_exact(leaves.len());
-    for (leaf, grad) in leaves {
+    let hooked = leaves.into_iter().map(|(leaf, grad)| {
         let grad = hooks::run_leaf_hooks(&leaf, grad)?;
-        done.push((leaf, grad));
-    }
-    for (leaf, grad) in done {
+        Ok((leaf, grad))
+    });
+    let leaves = hooked.collect::<Result<Vec<_>>>()?;
+    for (leaf, grad) in retained.into_iter().chain(leaves) {
         match (leaf, grad) {
             (AnyTensor::Float32(leaf), AnyTensor::Float32(grad)) => accumulate(&leaf, grad),
             (AnyTensor::Float64(leaf), AnyTensor::Float64(grad)) => accumulate(&leaf, grad),

@@ -71,12 +71,15 @@ fn ones_like<T: Element>(tensor: &Tensor<T>) -> AnyTensor {
 
 pub(super) fn check_distinct(op: &'static str, name: &str, tensors: &[AnyTensor]) -> Result<()> {
     let mut seen = HashSet::new();
-    for (i, tensor) in tensors.iter().enumerate() {
-        if !seen.insert(tensor.address()) {
-            return Err(Error::Duplicate { op, parameter: format!("{name}[{i}]") });
-        }
+    let again = tensors.iter().enumerate().position(|(i, tensor)| match tensors.len() {
+        // So few are compared sooner than a set is made.
+        ..=8 => tensors[..i].iter().any(|other| other.address() == tensor.address()),
+        _ => !seen.insert(tensor.address()),
+    });
+    match again {
+        Some(i) => Err(Error::Duplicate { op, parameter: format!("{name}[{i}]") }),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 pub(super) fn check_counts(op: &'static str, outputs: usize, seeds: usize) -> Result<()> {

@@ -77,7 +77,8 @@ where
     fn run<const FMA: bool>(self, out: &mut [T], (a, b, c): (&[T], &[T], &[T])) -> bool {
         let stride = const { block_of(O) };
         let Self { len: n, reals, masks, .. } = self;
-        assert!(n <= stride && reals.len() == I && masks.len() == M, "blocks fit their formula");
+        assert!(O == 1 || n <= stride, "blocks of several results fit their distance");
+        assert!(reals.len() == I && masks.len() == M, "blocks fit their formula");
         let mut x: [&[T]; I] = [&[]; I];
         for k in 0..I {
             let given = match k {
