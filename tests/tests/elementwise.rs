@@ -162,6 +162,33 @@ impl SquaresOfRows {
     }
 }
 
+/// A gradient that is the output's need not be computed.
+#[py_layer(elementwise)]
+impl Plus {
+    fn forward<L: Lane>(a: Real<L>, b: Real<L>) -> Real<L> {
+        a + b
+    }
+}
+
+/// One gradient is an output's, the other is not.
+#[py_layer(elementwise)]
+impl PlusAndTimes {
+    fn forward<L: Lane>(a: Real<L>, b: Real<L>) -> (Real<L>, Real<L>) {
+        (a + b * b, 2.0 * b)
+    }
+
+    fn backward<L: Lane>(b: Real<L>, dy0: Real<L>, dy1: Real<L>) -> (Real<L>, Real<L>) {
+        (dy0, 2.0 * (b * dy0 + dy1))
+    }
+}
+
+#[py_layer(elementwise, reduce = sum(0))]
+impl SumOfBoth {
+    fn forward<L: Lane>(a: Real<L>, b: Real<L>) -> Real<L> {
+        a + 2.0 * b
+    }
+}
+
 /// Rounds forward, and lets the gradient through.
 #[py_layer(elementwise, surrogate)]
 impl StraightThrough {
@@ -269,6 +296,32 @@ fn several_outputs() {
     check(|t| both(PolarByHand::apply(&t[0], &t[1])), &inputs);
     check(|t| Polar::apply(&t[0], &t[1]).1, &inputs);
     check(|t| PolarByHand::apply(&t[0], &t[1]).0, &inputs);
+}
+
+#[test]
+fn gradients_that_are_handed_on() {
+    let shapes: &[[&[usize]; 2]] =
+        &[[&[2, 3], &[2, 3]], [&[20], &[20]], [&[3, 4], &[4]], [&[3, 1], &[1, 4]], [&[], &[9]]];
+    for shapes in shapes {
+        let inputs = shapes.map(|shape| sample(shape, 0.4, 1.7));
+        // Squared, so that the gradients differ from element to element.
+        check(|t| Plus::apply(&t[0], &t[1]).square(), &inputs);
+        check(|t| SumOfBoth::apply(&t[0], &t[1]).square(), &inputs);
+        check(|t| PlusAndTimes::apply(&t[0], &t[1]).0.square(), &inputs);
+        check(|t| PlusAndTimes::apply(&t[0], &t[1]).1.square(), &inputs);
+        let both = |(sum, double): (Tensor<f64>, Tensor<f64>)| sum.square() * double;
+        check(|t| both(PlusAndTimes::apply(&t[0], &t[1])), &inputs);
+    }
+    // One tensor as both inputs; and what was handed on is nobody's to change.
+    for n in [6, 60] {
+        let x = sample(&[n], 0.5, 1.5);
+        x.set_stop_gradient(false);
+        let seed = sample(&[n], 1.0, 2.0);
+        let before = seed.to_vec();
+        Plus::apply(&x, &Plus::apply(&x, &x)).backward_with(&seed).unwrap();
+        near(&x.grad().unwrap(), &(3.0 * &seed));
+        assert_eq!(seed.to_vec(), before);
+    }
 }
 
 #[test]

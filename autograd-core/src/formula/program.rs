@@ -197,6 +197,14 @@ impl Program {
         self.steps.iter().filter_map(read).collect()
     }
 
+    /// For each output: the input that it is, where it is one.
+    pub(crate) fn handed(&self) -> impl Iterator<Item = Option<usize>> {
+        self.outputs.iter().map(|&output| match self.steps[output as usize] {
+            Step::Real(i) => Some(i as usize),
+            _ => None,
+        })
+    }
+
     /// The same program with some of its outputs only.
     pub(crate) fn with_outputs(&self, wanted: &[bool]) -> Self {
         let outputs = self.outputs.iter().zip(wanted).filter(|(_, wanted)| **wanted);

@@ -31,6 +31,12 @@ impl<T: Element> Keep<T> {
     pub(crate) fn input(position: u8, tensor: &Tensor<T>) -> Self {
         Self { tensor: tensor.clone(), version: tensor.version(), position }
     }
+
+    /// The input where it stands; an error if it was changed in place since.
+    pub(crate) fn read(&self, at: &At<'_>) -> Result<&Tensor<T>> {
+        at.check_version(self.version, self.tensor.version(), || self.name())?;
+        Ok(&self.tensor)
+    }
 }
 
 /// The op's only output kept for backward: a tensor of its own with the same value, because the
@@ -47,6 +53,11 @@ impl<T: Element> KeepOutput<T> {
     /// Keeps what will be the output.
     pub(crate) fn of(output: &Tensor<T>) -> Self {
         Self(output.alias())
+    }
+
+    /// The output's value where it stands.
+    pub(crate) fn read(&self) -> &Tensor<T> {
+        &self.0
     }
 
     /// Keeps the value of what will be the output.
@@ -132,7 +143,7 @@ impl<T: Element> Keeps for Keep<T> {
     type Kept = Tensor<T>;
 
     fn unpack(self, at: &At<'_>) -> Result<Tensor<T>> {
-        at.check_version(self.version, self.tensor.version(), || self.name())?;
+        self.read(at)?;
         Ok(self.tensor)
     }
 

@@ -1,5 +1,7 @@
 //! Functions of two tensors whose rules are derived from their formulas, as those of users' ops are:
-//! both gradients in one pass. Sums and products have shorter rules in [`binary`](super::binary).
+//! both gradients in one pass. Sums and products have the same rules, written out in
+//! [`binary`](super::binary): a gradient that is the output's is handed on there, and a product is
+//! written over it.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -125,5 +127,45 @@ pub(super) fn bound<T: Float>(op: Binary, number: T) -> Handle<T> {
     match op {
         Binary::Maximum => pair(&MAXIMUM, maximum::Forward, number),
         _ => pair(&MINIMUM, minimum::Forward, number),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{GradOptions, Tensor, fuse, grad, grad_with};
+
+    type Pair = [Tensor<f64>; 2];
+
+    /// The result and the gradients of two orders.
+    fn all(f: impl Fn(&Pair) -> Tensor<f64>, inputs: &Pair) -> Vec<Vec<u64>> {
+        let [a, b] = inputs;
+        let y = f(inputs);
+        let recorded = GradOptions::new().create_graph(true);
+        let first = grad_with(&[&y.square().sum()], &[a, b], recorded).unwrap();
+        let first: Vec<_> = first.into_iter().flatten().collect();
+        let squares = first[0].square().sum() + first[1].square().sum();
+        let second = grad(&[&squares], &[a, b]).unwrap();
+        let bits = |t: &Tensor<f64>| t.to_vec().into_iter().map(f64::to_bits).collect();
+        [y].iter().chain(&first).chain(&second).map(bits).collect()
+    }
+
+    #[test]
+    fn rules_that_are_written_out_are_those_of_the_formulas() {
+        let tensor = |shape: &[usize], from: f64| {
+            let len = shape.iter().product();
+            let numbers = (0..len).map(|i| (from + i as f64).sin()).collect();
+            let tensor = Tensor::from_vec(shape, numbers).unwrap();
+            tensor.set_stop_gradient(false);
+            tensor
+        };
+        for shapes in [[&[2, 3][..], &[2, 3]], [&[40, 3], &[40, 3]], [&[4, 3], &[3]], [&[], &[5]]] {
+            let inputs = [tensor(shapes[0], 0.3), tensor(shapes[1], 1.7)];
+            let sum = all(|[a, b]| fuse([a, b], |[a, b]| a + b), &inputs);
+            assert_eq!(all(|[a, b]| a + b, &inputs), sum, "{shapes:?}");
+            let difference = all(|[a, b]| fuse([a, b], |[a, b]| a - b), &inputs);
+            assert_eq!(all(|[a, b]| a - b, &inputs), difference, "{shapes:?}");
+            let product = all(|[a, b]| fuse([a, b], |[a, b]| a * b), &inputs);
+            assert_eq!(all(|[a, b]| a * b, &inputs), product, "{shapes:?}");
+        }
     }
 }

@@ -442,6 +442,39 @@ impl<T: Float> ElementwiseNode<T> {
         wanted: &[bool],
         (shape, caller): (Shape, &'static Location<'static>),
     ) -> SmallVec<[Option<Tensor<T>>; 2]> {
+        let handed = self.op.handed();
+        if handed.is_empty() {
+            return self.computed(operands, masks, wanted, (shape, caller));
+        }
+        let grads = &operands[operands.len() - self.op.info().gradients.len()..];
+        let mut done: SmallVec<[Option<Tensor<T>>; 2]> = SmallVec::new();
+        for ((i, _), (wanted, handed)) in self.inputs().zip(wanted.iter().zip(handed)) {
+            let grad = handed.filter(|_| *wanted).and_then(|k| grads[k].as_ref());
+            done.push(grad.map(|grad| match &self.framed {
+                Some(framed) => {
+                    grad.broadcast_to(&framed.frame.shape[..]).sum_to(&framed.shapes[i])
+                }
+                None => grad.clone(),
+            }));
+        }
+        let left = wanted.iter().zip(&done).map(|(wanted, done)| *wanted && done.is_none());
+        let left: SmallVec<[bool; 4]> = left.collect();
+        if left.contains(&true) {
+            let computed = self.computed(operands, masks, &left, (shape, caller));
+            for (done, computed) in done.iter_mut().zip(computed) {
+                *done = done.take().or(computed);
+            }
+        }
+        done
+    }
+
+    fn computed(
+        &self,
+        operands: Reals<T>,
+        masks: &[Tensor<bool>],
+        wanted: &[bool],
+        (shape, caller): (Shape, &'static Location<'static>),
+    ) -> SmallVec<[Option<Tensor<T>>; 2]> {
         let masks: SmallVec<[&Tensor<bool>; 2]> = masks.iter().collect();
         let mut frame = self.framed.as_ref().map(|framed| {
             let shapes = self.inputs().map(|(i, _)| framed.shapes[i].clone());

@@ -73,12 +73,18 @@ pub struct Found {
     backward: OnceLock<Arc<Traceable>>,
     tangents: OnceLock<Arc<Traceable>>,
     reads: OnceLock<SmallVec<[u64; 4]>>,
+    handed: OnceLock<SmallVec<[Option<usize>; 4]>>,
 }
 
 impl Found {
     /// Nothing yet.
     pub const fn new() -> Self {
-        Self { backward: OnceLock::new(), tangents: OnceLock::new(), reads: OnceLock::new() }
+        Self {
+            backward: OnceLock::new(),
+            tangents: OnceLock::new(),
+            reads: OnceLock::new(),
+            handed: OnceLock::new(),
+        }
     }
 }
 
@@ -195,6 +201,19 @@ impl<T> Handle<T> {
     /// call.
     pub(super) fn lasts(&self) -> bool {
         matches!(self, Self::Static(_)) || self.compiled_backward().is_none()
+    }
+
+    /// For each gradient: the gradient of an output, by position, that it is and nothing else, as those
+    /// of a sum are. It need not be computed. Empty where none is, or where nobody asks twice.
+    pub(super) fn handed(&self) -> &[Option<usize>] {
+        let Self::Static(op) = self else { return &[] };
+        op.found().handed.get_or_init(|| {
+            let kept = op.given() - op.info().gradients.len();
+            let backward = op.backward(&vec![true; op.gradients()]);
+            let handed = backward.handed().map(|given| given?.checked_sub(kept));
+            let handed: SmallVec<_> = handed.collect();
+            if handed.iter().any(Option::is_some) { handed } else { SmallVec::new() }
+        })
     }
 }
 

@@ -121,6 +121,9 @@ pub(in crate::ops) fn gradient<T: Float>(
     dy: Tensor<T>,
     saved: Option<Input<'_, T>>,
 ) -> Tensor<T> {
+    if !op.handed().is_empty() {
+        return dy;
+    }
     if !is_grad_enabled() {
         return fused(op, dy, saved);
     }

@@ -94,7 +94,19 @@ impl<T: Float, const N: usize> Kept<T, N> {
         self.output.iter_mut().try_for_each(|kept| visit(Some(kept)))
     }
 
-    /// The numbers that backward gets, in its order, but the gradients.
+    /// The numbers that backward gets, in its order, but the gradients: where they stand.
+    fn read(&self, info: &Info, at: &At<'_>) -> Result<SmallVec<[Option<&Tensor<T>>; 4]>> {
+        let mut operands = SmallVec::new();
+        for &i in info.keeps_reals.iter() {
+            operands.push(self.inputs[i].as_ref().map(|kept| kept.read(at)).transpose()?);
+        }
+        if !info.keeps_outputs.is_empty() {
+            operands.push(self.output.as_ref().map(KeepOutput::read));
+        }
+        Ok(operands)
+    }
+
+    /// The same, put together again.
     fn unpack(self, info: &Info, at: &At<'_>) -> Result<SmallVec<[Option<Tensor<T>>; 4]>> {
         let mut inputs = self.inputs;
         let mut operands = SmallVec::new();
@@ -120,10 +132,9 @@ impl<T: Float, const N: usize> Rule for SmallNode<T, N> {
 
     fn pull(&self, pull: &mut Pull<'_>) -> Result<()> {
         let info = self.op.info();
-        let mut operands = self.kept.take(pull, &Kept::visit)?.unpack(info, &pull.at())?;
+        let kept = self.kept.take(pull, &Kept::visit)?;
         let dy = pull.grads[0].take().and_then(T::unwrap);
-        let dy = dy.unwrap_or_else(|| unreachable!("a node is visited when its gradient came"));
-        let shape = copied(dy.shape());
+        let mut dy = dy.unwrap_or_else(|| unreachable!("a node is visited when its gradient came"));
         // The inputs that have a gradient, and whether it is of use.
         let (mut inputs, mut wanted, mut count) = ([0; N], [false; N], 0);
         for (i, edge) in self.edges.iter().enumerate() {
@@ -132,24 +143,21 @@ impl<T: Float, const N: usize> Rule for SmallNode<T, N> {
                 count += 1;
             }
         }
-        let wanted = &wanted[..count];
-        let reads_dy = !info.gradients.is_empty();
-        let compiled = self.op.compiled_backward().filter(|_| !is_grad_enabled());
-        let done =
-            compiled.and_then(|compiled| small(compiled, &operands, (&dy, reads_dy), wanted));
-        let grads = done.unwrap_or_else(|| {
-            if reads_dy {
-                operands.push(Some(dy));
-            }
-            let general = ElementwiseNode::bare(&self.op, &self.edges);
-            general.gradients(operands, &[], wanted, (shape, pull.node.location))
-        });
-        for (&i, grad) in inputs.iter().zip(grads) {
-            if let Some(grad) = grad {
-                pull.sink.deliver(&self.edges[i], T::wrap(grad))?;
+        let (inputs, wanted) = (&inputs[..count], &wanted[..count]);
+        if let Some(compiled) = self.op.compiled_backward().filter(|_| !is_grad_enabled()) {
+            match gradients((compiled, &self.op), &kept, dy, wanted, &pull.at())? {
+                Ok(grads) => return self.deliver(pull, inputs, grads),
+                Err(given) => dy = given,
             }
         }
-        Ok(())
+        let mut operands = kept.unpack(info, &pull.at())?;
+        let shape = copied(dy.shape());
+        if !info.gradients.is_empty() {
+            operands.push(Some(dy));
+        }
+        let general = ElementwiseNode::bare(&self.op, &self.edges);
+        let grads = general.gradients(operands, &[], wanted, (shape, pull.node.location));
+        self.deliver(pull, inputs, grads)
     }
 
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
@@ -167,42 +175,92 @@ impl<T: Float, const N: usize> Rule for SmallNode<T, N> {
     }
 }
 
-/// The gradients, where all that they are computed from stands inline.
-fn small<T: Float>(
-    formula: &dyn Formula<T>,
-    operands: &[Option<Tensor<T>>],
-    (dy, reads_dy): (&Tensor<T>, bool),
+impl<T: Float, const N: usize> SmallNode<T, N> {
+    fn deliver(
+        &self,
+        pull: &mut Pull<'_>,
+        inputs: &[usize],
+        grads: impl IntoIterator<Item = Option<Tensor<T>>>,
+    ) -> Result<()> {
+        for (&i, grad) in inputs.iter().zip(grads) {
+            if let Some(grad) = grad {
+                pull.sink.deliver(&self.edges[i], T::wrap(grad))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What backward reads at most: three inputs, the output and its gradient.
+const MOST: usize = 5;
+
+/// The gradients, where all that they are computed from stands inline; otherwise `dy` back.
+fn gradients<T: Float, const N: usize>(
+    (formula, op): (&dyn Formula<T>, &Handle<T>),
+    kept: &Kept<T, N>,
+    dy: Tensor<T>,
     wanted: &[bool],
-) -> Option<SmallVec<[Option<Tensor<T>>; 2]>> {
-    // Nothing depends on what is absent: anything may stand there.
-    let absent = dy.fixed()?.as_padded_inline()?;
-    let mut data: SmallVec<[&[T]; 6]> = SmallVec::new();
-    for operand in operands {
-        data.push(match operand {
-            Some(operand) => operand.fixed()?.as_padded_inline()?,
-            None => absent,
-        });
+    at: &At<'_>,
+) -> Result<Result<[Option<Tensor<T>>; N], Tensor<T>>> {
+    let info = op.info();
+    // A copy: the gradient's own place is written over. Nothing depends on what is absent, so that
+    // anything may stand there.
+    let Some(seed) = inline(&dy).and_then(|dy| T::Inline::try_from(dy).ok()) else {
+        return Ok(Err(dy));
+    };
+    let seed = seed.as_ref();
+    let (mut data, mut count) = ([seed; MOST], 0);
+    for x in kept.read(info, at)? {
+        let Some(x) = x.map_or(Some(seed), inline) else { return Ok(Err(dy)) };
+        data[count] = x;
+        count += 1;
     }
-    if reads_dy {
-        data.push(absent);
+    count += usize::from(!info.gradients.is_empty());
+    let (data, lengths) = (&data[..count], [dy.len(), seed.len()]);
+    let mut grads = [const { None }; N];
+    let mut left = [false; N];
+    left[..wanted.len()].copy_from_slice(wanted);
+    for (k, _) in op.handed().iter().enumerate().filter(|(_, handed)| handed.is_some()) {
+        if std::mem::take(&mut left[k]) {
+            grads[k] = Some(dy.clone());
+        }
     }
-    let lengths = [dy.len(), absent.len()];
+    let wanted = &left[..wanted.len()];
+    if !wanted.contains(&true) {
+        return Ok(Ok(grads));
+    }
     if let [true] = wanted {
-        let dx = result(dy, |dx| run_block(formula, lengths, &data, &[], dx))?;
-        return Some(SmallVec::from_iter([Some(dx)]));
+        grads[0] = Some(over(dy, |dx| run_block(formula, lengths, data, &[], dx)));
+        return Ok(Ok(grads));
     }
     let stride = block_of(wanted.len());
     T::with_scratch(wanted.len() * stride, |out| {
-        run_block(formula, lengths, &data, &[], out);
-        let mut grads = SmallVec::new();
-        for (k, wanted) in wanted.iter().enumerate() {
-            grads.push(match wanted {
-                true => Some(result(dy, |dx| dx.copy_from_slice(&out[k * stride..][..dx.len()]))?),
-                false => None,
-            });
+        run_block(formula, lengths, data, &[], out);
+        let take = |k: usize, dx: &mut [T]| dx.copy_from_slice(&out[k * stride..][..dx.len()]);
+        let last = wanted.iter().rposition(|wanted| *wanted);
+        for k in (0..last.unwrap_or(0)).filter(|&k| wanted[k]) {
+            grads[k] = Some(like(&dy, |dx| take(k, dx)));
         }
-        Some(grads)
-    })
+        if let Some(k) = last {
+            grads[k] = Some(over(dy, |dx| take(k, dx)));
+        }
+    });
+    Ok(Ok(grads))
+}
+
+fn inline<T: Float>(x: &Tensor<T>) -> Option<&[T]> {
+    x.fixed().and_then(Value::as_padded_inline)
+}
+
+/// As [`result`] of a tensor that stands inline.
+fn like<T: Float>(inline: &Tensor<T>, run: impl FnOnce(&mut [T])) -> Tensor<T> {
+    result(inline, run).unwrap_or_else(|| unreachable!("the caller has seen that it is inline"))
+}
+
+/// As [`like`], in the tensor's own place where nobody else sees it.
+fn over<T: Float>(mut inline: Tensor<T>, run: impl Fn(&mut [T])) -> Tensor<T> {
+    let written = |value: &mut Value<T>| value.as_padded_mut_slice().map(&run).is_some();
+    if inline.try_in_place(written, || None) { inline } else { like(&inline, run) }
 }
 
 #[cfg(test)]
