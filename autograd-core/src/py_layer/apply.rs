@@ -30,6 +30,16 @@ use crate::ops::trace::{self, Call, InLayer, Layer as Traced, Note};
 #[inline]
 #[must_use]
 pub fn start<'a, L: Layer<K>, K>(inputs: &'a [&'a dyn TensorInput]) -> ForwardContext<'a, L> {
+    start_at(Location::caller(), inputs)
+}
+
+/// The same for a call at this place.
+#[inline]
+#[must_use]
+pub fn start_at<'a, L: Layer<K>, K>(
+    place: &'static Location<'static>,
+    inputs: &'a [&'a dyn TensorInput],
+) -> ForwardContext<'a, L> {
     let rules = const {
         &Rules {
             info: Info::read(L::INFO),
@@ -39,7 +49,7 @@ pub fn start<'a, L: Layer<K>, K>(inputs: &'a [&'a dyn TensorInput]) -> ForwardCo
             push: L::PUSH,
         }
     };
-    let state = Forward::new(rules, inputs, Location::caller());
+    let state = Forward::new(rules, inputs, place);
     let mut context = ForwardContext { state, layer: PhantomData };
     context.state.start();
     context

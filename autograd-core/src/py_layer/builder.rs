@@ -4,6 +4,8 @@
 //! [`Required`], [`Optional`] or [`Set`]. The bounds stand on the methods, so that the compiler
 //! speaks in the words below.
 
+use std::panic::Location;
+
 /// Not given yet, and without a default.
 #[doc(hidden)]
 pub struct Required;
@@ -37,13 +39,18 @@ impl<Name> NotGiven<Name> for Optional {}
     label = "call `.{Name}(..)` before this",
     note = "every argument without a `#[default(..)]` must be given"
 )]
-pub trait Given<Name, T> {
+pub trait Given<Name> {
+    /// Of this type.
+    type Value;
+
     /// What was given.
-    fn take(self) -> T;
+    fn take(self) -> Self::Value;
 }
 
 #[diagnostic::do_not_recommend]
-impl<Name, T> Given<Name, T> for Set<T> {
+impl<Name, T> Given<Name> for Set<T> {
+    type Value = T;
+
     fn take(self) -> T {
         self.0
     }
@@ -68,4 +75,14 @@ impl<Name, T> GivenOr<Name, T> for Optional {
     fn take_or(self, default: impl FnOnce() -> T) -> T {
         default()
     }
+}
+
+/// Calls a function that takes values of types whose lifetimes nobody can name, and the place of the
+/// call, which it could not know itself.
+#[track_caller]
+pub fn call_placed<Values, R>(
+    function: impl FnOnce(&'static Location<'static>, Values) -> R,
+    values: Values,
+) -> R {
+    function(Location::caller(), values)
 }

@@ -200,11 +200,20 @@ pub fn verify<L: Layer<K>, K>(
     inputs: &[&dyn TensorInput],
     call: &dyn Fn(&Again) -> Option<()>,
 ) -> Result<()> {
-    verify_at(L::INFO, Location::caller(), inputs, call)
+    verify_call(L::INFO, Location::caller(), inputs, call)
+}
+
+/// The same for a call at this place.
+pub fn verify_at<L: Layer<K>, K>(
+    place: &'static Location<'static>,
+    inputs: &[&dyn TensorInput],
+    call: &dyn Fn(&Again) -> Option<()>,
+) -> Result<()> {
+    verify_call(L::INFO, place, inputs, call)
 }
 
 #[cold]
-fn verify_at(
+fn verify_call(
     line: &'static str,
     location: &'static Location<'static>,
     inputs: &[&dyn TensorInput],

@@ -8,13 +8,14 @@ use super::{
     Expansion, Mode, at, first_span, here, located, output_span, survives, turbofish, undocumented,
     whole_span,
 };
+use crate::builder::ByName;
 use crate::check_arg::{Form, form};
 use crate::model::{Forward, Function, Output, OutputKind, Param, ParamKind, local, plain_name};
 use crate::{fallback, typecheck};
 
 impl Expansion<'_> {
     /// `apply` and `try_apply`, and what starts a call by name.
-    pub(super) fn apply(&self, with: Option<&TokenStream>) -> TokenStream {
+    pub(super) fn apply(&self, by_name: Option<&ByName>) -> TokenStream {
         let meant = fallback::meant_forward(self.layer);
         let Some(forward) = self.layer.forward.as_ref().or(meant.as_ref()) else {
             return fallback::guessed_apply(self);
@@ -36,13 +37,28 @@ impl Expansion<'_> {
         let params: Vec<_> = params.collect();
         let names: Vec<_> = forward.params.iter().map(|param| &param.ident).collect();
         let output = output_type(forward);
-        let body = match &self.mode {
-            Mode::Full => self.try_apply_body(forward),
+        let with = by_name.map(|by_name| &by_name.with);
+        let placed = by_name.and_then(|by_name| by_name.placed.as_ref());
+        let place = placed.map(|_| local("place"));
+        let mut body = match &self.mode {
+            Mode::Full => self.try_apply_body(forward, place.as_ref()),
             Mode::Fallback(told) => quote! {{
                 let _ = (#(&#names,)*);
                 #told
             }},
         };
+        let placed = placed.map(|placed| {
+            let call = quote! {{
+                Self::#placed #turbofish (::core::panic::Location::caller(), #(#names),*)
+            }};
+            let body = std::mem::replace(&mut body, call);
+            quote! {
+                fn #placed #own (
+                    #place: &'static ::core::panic::Location<'static>, #(#params),*
+                ) -> #p::Result<#output> #own_clause
+                #body
+            }
+        });
         quote! {
             #[allow(deprecated)]
             impl #generics #op #clause {
@@ -58,12 +74,15 @@ impl Expansion<'_> {
                 #vis fn try_apply #own (#(#params),*) -> #p::Result<#output> #own_clause
                 #body
 
+                #placed
+
                 #with
             }
         }
     }
 
-    pub(super) fn try_apply_body(&self, forward: &Forward) -> TokenStream {
+    /// What a call does; the place of the call is given, or that of the caller.
+    fn try_apply_body(&self, forward: &Forward, place: Option<&Ident>) -> TokenStream {
         let p = &self.private;
         let key = self.key();
         let inputs = forward.inputs().map(|(param, input)| {
@@ -80,7 +99,7 @@ impl Expansion<'_> {
         let names = forward.params.iter().map(|param| &param.ident);
         let refuse =
             self.layer.backward.is_none().then(|| quote!(#p::without_gradient(&#context.state)?;));
-        let verify = self.verify(forward, &array);
+        let verify = self.verify(forward, &array, place);
         let proofs = typecheck::plain_inputs(self, forward);
         let checks = typecheck::checked_when_running(self, forward);
         let finish = if forward.fallible { "finish_fallible" } else { "finish" };
@@ -115,12 +134,16 @@ impl Expansion<'_> {
                 }
             }
         };
+        let start = match place {
+            None => quote!(#p::start::<Self, #key>(#array)),
+            Some(place) => quote!(#p::start_at::<Self, #key>(#place, #array)),
+        };
         quote! {{
             #proofs
             #checks
             let #array: &[&dyn #p::TensorInput] = &[#(#inputs),*];
             #verify
-            let mut #context = #p::start::<Self, #key>(#array);
+            let mut #context = #start;
             #refuse
             let #returned = Self::#function #turbofish (#lent, #(#names),*);
             #end
@@ -128,7 +151,12 @@ impl Expansion<'_> {
     }
 
     /// Makes the call again, with inputs that are moved, where a program asks for that.
-    fn verify(&self, forward: &Forward, inputs: &Ident) -> Option<TokenStream> {
+    fn verify(
+        &self,
+        forward: &Forward,
+        inputs: &Ident,
+        place: Option<&Ident>,
+    ) -> Option<TokenStream> {
         if !self.verifies || self.layer.backward.is_none() || self.args.surrogate.is_some() {
             return None;
         }
@@ -165,11 +193,16 @@ impl Expansion<'_> {
                 }
             })
             .collect();
+        let verify = match place {
+            None => quote!(verify::<Self, #key>),
+            Some(_) => quote!(verify_at::<Self, #key>),
+        };
+        let place = place.map(|place| quote!(#place,));
         Some(quote! {
             if #p::verifying() {
                 #[allow(unused_imports)]
                 use #p::{NotReused as _, NotTaken as _};
-                #p::verify::<Self, #key>(#inputs, &|#again| {
+                #p::#verify(#place #inputs, &|#again| {
                     Self::try_apply #turbofish (#(#arguments),*).ok().map(::core::mem::drop)
                 })?;
             }

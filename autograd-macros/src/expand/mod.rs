@@ -55,9 +55,8 @@ impl Expansion<'_> {
         let layer = self.layer_impl();
         let grads = self.grads_struct();
         let needs = self.asks_needs().then(|| self.needs_struct());
-        let by_name = builder::expand(self);
-        let with = by_name.as_ref().map(|by_name| &by_name.with);
-        let apply = self.apply(with);
+        let by_name = builder::expand(self, true);
+        let apply = self.apply(by_name.as_ref());
         let names = by_name.as_ref().map(|by_name| &by_name.names);
         let builder = by_name.as_ref().map(|by_name| &by_name.builder);
         let cfg = self.attributes(is_cfg);

@@ -87,7 +87,7 @@ If a context call was against its rules, or an input against the op's.*/
         #[track_caller]
         fn apply<'a>(self) -> Tensor<f64>
         where
-            Argument0: __autograd::Given<NormArguments::x, &'a Tensor<f64>>,
+            Argument0: __autograd::Given<NormArguments::x, Value = &'a Tensor<f64>>,
         {
             __autograd::expect(self.try_apply())
         }
@@ -99,11 +99,9 @@ If a context call was against its rules, or an input against the op's.*/
         #[track_caller]
         fn try_apply<'a>(self) -> __autograd::Result<Tensor<f64>>
         where
-            Argument0: __autograd::Given<NormArguments::x, &'a Tensor<f64>>,
+            Argument0: __autograd::Given<NormArguments::x, Value = &'a Tensor<f64>>,
         {
-            <Norm>::try_apply(
-                __autograd::Given::<NormArguments::x, &'a Tensor<f64>>::take(self.0),
-            )
+            <Norm>::try_apply(__autograd::Given::<NormArguments::x>::take(self.0))
         }
     }
 };

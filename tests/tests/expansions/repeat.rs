@@ -105,7 +105,7 @@ If a context call was against its rules, or an input against the op's.*/
         #[track_caller]
         fn apply<'a>(self) -> [Tensor<T>; N]
         where
-            Argument0: __autograd::Given<RepeatArguments::xs, &'a [Tensor<T>]>,
+            Argument0: __autograd::Given<RepeatArguments::xs, Value = &'a [Tensor<T>]>,
             T: 'a,
         {
             __autograd::expect(self.try_apply())
@@ -118,15 +118,13 @@ If a context call was against its rules, or an input against the op's.*/
         #[track_caller]
         fn try_apply<'a>(self) -> __autograd::Result<[Tensor<T>; N]>
         where
-            Argument0: __autograd::Given<RepeatArguments::xs, &'a [Tensor<T>]>,
+            Argument0: __autograd::Given<RepeatArguments::xs, Value = &'a [Tensor<T>]>,
             T: 'a,
         {
             <Repeat<
                 T,
                 N,
-            >>::try_apply(
-                __autograd::Given::<RepeatArguments::xs, &'a [Tensor<T>]>::take(self.0),
-            )
+            >>::try_apply(__autograd::Given::<RepeatArguments::xs>::take(self.0))
         }
     }
 };

@@ -243,11 +243,11 @@ If a context call was against its rules, or an input against the op's.*/
             #[track_caller]
             fn apply<'a, 'b, 'c>(self) -> Result<(Tensor<f64>, usize), String>
             where
-                Argument0: __autograd::Given<ScaleArguments::x, &'a Tensor<f64>>,
-                Argument1: __autograd::Given<ScaleArguments::w, &'b Tensor<f64>>,
+                Argument0: __autograd::Given<ScaleArguments::x, Value = &'a Tensor<f64>>,
+                Argument1: __autograd::Given<ScaleArguments::w, Value = &'b Tensor<f64>>,
                 Argument2: __autograd::Given<
                     ScaleArguments::at,
-                    Option<&'c Tensor<i64>>,
+                    Value = Option<&'c Tensor<i64>>,
                 >,
                 Argument3: __autograd::GivenOr<ScaleArguments::by, f64>,
             {
@@ -263,27 +263,18 @@ If a context call was against its rules, or an input against the op's.*/
                 self,
             ) -> __autograd::Result<Result<(Tensor<f64>, usize), String>>
             where
-                Argument0: __autograd::Given<ScaleArguments::x, &'a Tensor<f64>>,
-                Argument1: __autograd::Given<ScaleArguments::w, &'b Tensor<f64>>,
+                Argument0: __autograd::Given<ScaleArguments::x, Value = &'a Tensor<f64>>,
+                Argument1: __autograd::Given<ScaleArguments::w, Value = &'b Tensor<f64>>,
                 Argument2: __autograd::Given<
                     ScaleArguments::at,
-                    Option<&'c Tensor<i64>>,
+                    Value = Option<&'c Tensor<i64>>,
                 >,
                 Argument3: __autograd::GivenOr<ScaleArguments::by, f64>,
             {
                 <Scale>::try_apply(
-                    __autograd::Given::<
-                        ScaleArguments::x,
-                        &'a Tensor<f64>,
-                    >::take(self.0),
-                    __autograd::Given::<
-                        ScaleArguments::w,
-                        &'b Tensor<f64>,
-                    >::take(self.1),
-                    __autograd::Given::<
-                        ScaleArguments::at,
-                        Option<&'c Tensor<i64>>,
-                    >::take(self.2),
+                    __autograd::Given::<ScaleArguments::x>::take(self.0),
+                    __autograd::Given::<ScaleArguments::w>::take(self.1),
+                    __autograd::Given::<ScaleArguments::at>::take(self.2),
                     __autograd::GivenOr::<
                         ScaleArguments::by,
                         f64,

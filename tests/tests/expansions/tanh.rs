@@ -99,7 +99,7 @@ If a context call was against its rules, or an input against the op's.*/
         #[track_caller]
         pub fn apply<'a>(self) -> Tensor<f64>
         where
-            Argument0: __autograd::Given<TanhArguments::x, &'a Tensor<f64>>,
+            Argument0: __autograd::Given<TanhArguments::x, Value = &'a Tensor<f64>>,
         {
             __autograd::expect(self.try_apply())
         }
@@ -111,11 +111,9 @@ If a context call was against its rules, or an input against the op's.*/
         #[track_caller]
         pub fn try_apply<'a>(self) -> __autograd::Result<Tensor<f64>>
         where
-            Argument0: __autograd::Given<TanhArguments::x, &'a Tensor<f64>>,
+            Argument0: __autograd::Given<TanhArguments::x, Value = &'a Tensor<f64>>,
         {
-            <Tanh>::try_apply(
-                __autograd::Given::<TanhArguments::x, &'a Tensor<f64>>::take(self.0),
-            )
+            <Tanh>::try_apply(__autograd::Given::<TanhArguments::x>::take(self.0))
         }
     }
 };

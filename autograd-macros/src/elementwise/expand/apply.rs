@@ -291,7 +291,8 @@ impl Expansion<'_> {
         let mode = if self.valid { Mode::Full } else { Mode::Fallback(TokenStream::new()) };
         let (args, private) = (&self.args.common, Private::imported());
         let expansion = crate::expand::Expansion { layer, args, private, mode, verifies: false };
-        let Some(ByName { with, names, builder }) = crate::builder::expand(&expansion) else {
+        let Some(ByName { with, names, builder, .. }) = crate::builder::expand(&expansion, false)
+        else {
             return TokenStream::new();
         };
         let op = &layer.self_ty;

@@ -251,16 +251,19 @@ If a context call was against its rules, or an input against the op's.*/
             #[track_caller]
             fn apply<'a, 'b, 'c>(self) -> Tensor<f64>
             where
-                Argument0: __autograd::Given<VerifiedArguments::x, &'a Tensor<f64>>,
+                Argument0: __autograd::Given<
+                    VerifiedArguments::x,
+                    Value = &'a Tensor<f64>,
+                >,
                 Argument1: __autograd::Given<
                     VerifiedArguments::pair,
-                    [&'b Tensor<f64>; 2],
+                    Value = [&'b Tensor<f64>; 2],
                 >,
                 Argument2: __autograd::Given<
                     VerifiedArguments::bias,
-                    Option<&'c Tensor<f64>>,
+                    Value = Option<&'c Tensor<f64>>,
                 >,
-                Argument3: __autograd::Given<VerifiedArguments::by, f64>,
+                Argument3: __autograd::Given<VerifiedArguments::by, Value = f64>,
             {
                 __autograd::expect(self.try_apply())
             }
@@ -272,31 +275,25 @@ If a context call was against its rules, or an input against the op's.*/
             #[track_caller]
             fn try_apply<'a, 'b, 'c>(self) -> __autograd::Result<Tensor<f64>>
             where
-                Argument0: __autograd::Given<VerifiedArguments::x, &'a Tensor<f64>>,
+                Argument0: __autograd::Given<
+                    VerifiedArguments::x,
+                    Value = &'a Tensor<f64>,
+                >,
                 Argument1: __autograd::Given<
                     VerifiedArguments::pair,
-                    [&'b Tensor<f64>; 2],
+                    Value = [&'b Tensor<f64>; 2],
                 >,
                 Argument2: __autograd::Given<
                     VerifiedArguments::bias,
-                    Option<&'c Tensor<f64>>,
+                    Value = Option<&'c Tensor<f64>>,
                 >,
-                Argument3: __autograd::Given<VerifiedArguments::by, f64>,
+                Argument3: __autograd::Given<VerifiedArguments::by, Value = f64>,
             {
                 <Verified>::try_apply(
-                    __autograd::Given::<
-                        VerifiedArguments::x,
-                        &'a Tensor<f64>,
-                    >::take(self.0),
-                    __autograd::Given::<
-                        VerifiedArguments::pair,
-                        [&'b Tensor<f64>; 2],
-                    >::take(self.1),
-                    __autograd::Given::<
-                        VerifiedArguments::bias,
-                        Option<&'c Tensor<f64>>,
-                    >::take(self.2),
-                    __autograd::Given::<VerifiedArguments::by, f64>::take(self.3),
+                    __autograd::Given::<VerifiedArguments::x>::take(self.0),
+                    __autograd::Given::<VerifiedArguments::pair>::take(self.1),
+                    __autograd::Given::<VerifiedArguments::bias>::take(self.2),
+                    __autograd::Given::<VerifiedArguments::by>::take(self.3),
                 )
             }
         }

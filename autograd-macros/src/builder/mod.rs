@@ -1,14 +1,17 @@
 //! Arguments by name: `Op::with().x(&x).apply()`.
 
+mod named;
+
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
-use syn::{GenericArgument, GenericParam, Lifetime, PathArguments, Type, TypeParamBound};
+use syn::GenericParam;
 
 use crate::expand::{
     Expansion, Mode, TRY_DOC, default_of, first_span, generated, output_type, phantom,
     replace_ident, turbofish,
 };
-use crate::model::{Forward, Layer, Param, mentions, parameter_name, plain_name};
+use crate::model::{Forward, Layer, Param, local, mentions, parameter_name, plain_name};
+use named::{Hidden, Named};
 
 /// What a call by name is made of.
 pub(crate) struct ByName {
@@ -17,17 +20,20 @@ pub(crate) struct ByName {
     /// The types that name the arguments.
     pub(crate) names: TokenStream,
     pub(crate) builder: TokenStream,
+    /// The function of the op that is told where it is called, if the builder needs one.
+    pub(crate) placed: Option<Ident>,
 }
 
-/// The builder: a type with a state for each argument.
-pub(crate) fn expand(expansion: &Expansion<'_>) -> Option<ByName> {
+/// The builder: a type with a state for each argument. `places`: whether the op can be called with
+/// the place of a call.
+pub(crate) fn expand(expansion: &Expansion<'_>, places: bool) -> Option<ByName> {
     let meant = crate::fallback::meant_forward(expansion.layer);
     let forward = expansion.layer.forward.as_ref().or(meant.as_ref())?;
     let reserved = |param: &Param| param.ident == "apply" || param.ident == "try_apply";
     if forward.params.is_empty() || forward.params.iter().any(reserved) {
         return None;
     }
-    Some(Builder::new(expansion, forward).tokens())
+    Some(Builder::new(expansion, forward, places).tokens())
 }
 
 /// The type that names an argument of an op.
@@ -50,18 +56,8 @@ struct Builder<'a> {
     named: Vec<Named>,
 }
 
-/// A parameter's type with a name for everything that is anonymous in it.
-struct Named {
-    ty: TokenStream,
-    lifetimes: Vec<Lifetime>,
-    /// Type parameters for `impl Trait`, with their bounds.
-    types: Vec<TokenStream>,
-    /// What must outlive the references to it.
-    outlives: Vec<TokenStream>,
-}
-
 impl<'a> Builder<'a> {
-    fn new(expansion: &'a Expansion<'a>, forward: &'a Forward) -> Self {
+    fn new(expansion: &'a Expansion<'a>, forward: &'a Forward, places: bool) -> Self {
         let op = &expansion.layer.name;
         let count = forward.params.len();
         let mut builder = Self {
@@ -79,9 +75,22 @@ impl<'a> Builder<'a> {
                 .collect(),
             false => Vec::new(),
         };
+        let own = &forward.function.sig.generics;
+        let parameters = own.type_params().chain(expansion.layer.generics.type_params());
+        let parameters: Vec<_> = parameters.map(|param| param.ident.to_string()).collect();
+        let known: Vec<_> =
+            own.params.iter().chain(&expansion.layer.generics.params).map(parameter_name).collect();
         let params = forward.params.iter().enumerate();
-        builder.named =
-            params.map(|(position, param)| builder.name(param, position, &taken)).collect();
+        builder.named = params
+            .map(|(position, param)| {
+                let mut named = Named::new(param, position, &parameters, &taken, places);
+                named.lifetimes.retain(|lifetime| !known.contains(&lifetime.to_string()));
+                named.ty = builder.without_self(named.ty);
+                let types = std::mem::take(&mut named.types);
+                named.types = types.into_iter().map(|ty| builder.without_self(ty)).collect();
+                named
+            })
+            .collect();
         builder
     }
 
@@ -141,7 +150,7 @@ impl<'a> Builder<'a> {
                 #apply
             }
         };
-        ByName { with, names, builder }
+        ByName { with, names, builder, placed: self.placed() }
     }
 
     /// The field that mentions the op's parameters, if it has any.
@@ -168,9 +177,6 @@ impl<'a> Builder<'a> {
         let (ty, lifetimes, types) = (&named.ty, &named.lifetimes, &named.types);
         let own = self.own_generics(named);
         let arguments = arguments(&self.expansion.layer.generics);
-        let states = self.states.iter().enumerate().map(|(other, state)| {
-            if other == position { quote!(#p::Set<#ty>) } else { quote!(#state) }
-        });
         let values = (0..self.states.len()).map(|other| {
             let index = syn::Index::from(other);
             if other == position { quote!(#p::Set(#ident)) } else { quote!(self.#index) }
@@ -178,14 +184,22 @@ impl<'a> Builder<'a> {
         let (doc, docs) = (format!("The argument `{}`.", plain_name(ident)), &param.docs);
         let doc = docs.is_empty().then(|| quote!(#[doc = #doc]));
         let mark = self.mark();
+        // Of several lifetimes it must be said which is returned: the value is known by what takes it.
+        let value = (named.hidden == Hidden::AmongOthers).then(|| format_ident!("Given{position}"));
+        let is_taken = value.as_ref().map(|value| quote!(fn(#ty): ::core::ops::FnOnce(#value)));
+        let ty = value.as_ref().map_or_else(|| ty.clone(), ToTokens::to_token_stream);
+        let states = self.states.iter().enumerate().map(|(other, state)| {
+            if other == position { quote!(#p::Set<#ty>) } else { quote!(#state) }
+        });
         quote! {
             #doc #(#docs)*
-            #vis fn #ident<#(#lifetimes,)* #own #(#types,)*>(
+            #vis fn #ident<#(#lifetimes,)* #own #(#types,)* #value>(
                 self,
                 #ident: #ty,
             ) -> #name<#(#arguments,)* #(#states),*>
             where
                 #state: #p::NotGiven<#names::#name_type>,
+                #is_taken
             {
                 #name(#(#values,)* #mark)
             }
@@ -197,7 +211,7 @@ impl<'a> Builder<'a> {
         let names = &self.names;
         let vis = self.expansion.forward_vis();
         let (mut lifetimes, mut types) = (Vec::new(), Vec::new());
-        let (mut bounds, mut values) = (Vec::new(), Vec::new());
+        let (mut bounds, mut values, mut taken) = (Vec::new(), Vec::new(), Vec::new());
         let op = self.expansion.op();
         for (position, param) in self.forward.params.iter().enumerate() {
             let named = &self.named[position];
@@ -206,10 +220,18 @@ impl<'a> Builder<'a> {
             let index = syn::Index::from(position);
             match default_of(param) {
                 None => {
-                    bounds.push(quote!(#state: #p::Given<#names::#name_type, #ty>));
-                    values.push(quote!(#p::Given::<#names::#name_type, #ty>::take(self.#index)));
+                    let given = quote!(#p::Given<#names::#name_type>);
+                    values.push(quote!(#p::Given::<#names::#name_type>::take(self.#index)));
+                    if named.hidden == Hidden::No {
+                        bounds.push(quote!(#state: #p::Given<#names::#name_type, Value = #ty>));
+                        taken.push(ty.clone());
+                    } else {
+                        bounds.push(quote!(#state: #given));
+                        taken.push(quote!(<#state as #given>::Value));
+                    }
                 }
                 Some(default) => {
+                    taken.push(ty.clone());
                     let default = self.without_self(default.to_token_stream());
                     let span = first_span(&default);
                     bounds.push(quote!(#state: #p::GivenOr<#names::#name_type, #ty>));
@@ -249,6 +271,26 @@ impl<'a> Builder<'a> {
         let (own_lifetimes, own_others) = (own_lifetimes.collect(), own_others.collect());
         let head: [Vec<&GenericParam>; 2] = [own_lifetimes, own_others];
         let [own_lifetimes, own_others] = &head;
+        let result = quote!(#p::Result<#output>);
+        let run = match self.placed() {
+            None => quote!(<#op>::try_apply #turbofish (#(#values),*)),
+            Some(placed) => {
+                let types = self.named.iter().map(|named| &named.ty);
+                let place = quote!(&'static ::core::panic::Location<'static>);
+                let run = quote!(fn(#place, (#(#types,)*)) -> #result);
+                bounds.push(quote! {
+                    #run: ::core::ops::FnOnce(#place, (#(#taken,)*)) -> #result
+                });
+                let (function, here) = (local("function"), local("here"));
+                let each = (0..values.len()).map(|position| local(&format!("value{position}")));
+                let each: Vec<_> = each.collect();
+                quote! {
+                    let #function: #run =
+                        |#here, (#(#each,)*)| <#op>::#placed #turbofish (#here, #(#each),*);
+                    #p::call_placed(#function, (#(#values,)*))
+                }
+            }
+        };
         let call = |name: &str, doc: &str, output: TokenStream, body: TokenStream| {
             let name = Ident::new(name, Span::call_site());
             quote! {
@@ -267,37 +309,14 @@ impl<'a> Builder<'a> {
         };
         let apply =
             call("apply", "Runs the op.", output.clone(), quote!(#p::expect(self.try_apply())));
-        let run = quote!(<#op>::try_apply #turbofish (#(#values),*));
-        let try_apply = call("try_apply", TRY_DOC, quote!(#p::Result<#output>), run);
+        let try_apply = call("try_apply", TRY_DOC, result, run);
         quote!(#apply #try_apply)
     }
 
-    fn name(&self, param: &Param, position: usize, taken: &[String]) -> Named {
-        let own = &self.forward.function.sig.generics;
-        let parameters = own.type_params().chain(self.expansion.layer.generics.type_params());
-        let known: Vec<String> = own
-            .params
-            .iter()
-            .chain(&self.expansion.layer.generics.params)
-            .map(parameter_name)
-            .collect();
-        let mut namer = Namer {
-            position,
-            parameters: parameters.map(|param| param.ident.to_string()).collect(),
-            taken,
-            lifetimes: Vec::new(),
-            types: Vec::new(),
-            outlives: Vec::new(),
-        };
-        let mut ty = param.ty.clone();
-        namer.ty(&mut ty);
-        namer.lifetimes.retain(|lifetime| !known.contains(&lifetime.to_string()));
-        Named {
-            ty: self.without_self(ty.to_token_stream()),
-            lifetimes: namer.lifetimes,
-            types: namer.types.into_iter().map(|tokens| self.without_self(tokens)).collect(),
-            outlives: namer.outlives,
-        }
+    /// A function in whose parameters lifetimes may be hidden knows not where it is called.
+    fn placed(&self) -> Option<Ident> {
+        let hides = self.named.iter().any(|named| named.hidden != Hidden::No);
+        hides.then(|| Ident::new("__try_apply_at", Span::call_site()))
     }
 
     /// Those of forward's own parameters that a setter needs.
@@ -398,135 +417,4 @@ fn marker(ident: &Ident) -> Ident {
     let mut ident = ident.clone();
     ident.set_span(Span::call_site().located_at(ident.span()));
     ident
-}
-
-/// Names what is anonymous in a type: lifetimes, and `impl Trait`.
-struct Namer<'a> {
-    position: usize,
-    /// Type parameters in scope.
-    parameters: Vec<String>,
-    /// Lifetimes that the user wrote.
-    taken: &'a [String],
-    lifetimes: Vec<Lifetime>,
-    types: Vec<TokenStream>,
-    outlives: Vec<TokenStream>,
-}
-
-impl Namer<'_> {
-    /// A short name: the compiler offers it where a type hides its lifetime.
-    fn lifetime(&mut self) -> Lifetime {
-        let letter = u8::try_from(self.position).ok().filter(|position| *position < 26);
-        let mut name = match letter {
-            Some(position) => format!("'{}", char::from(b'a' + position)),
-            None => format!("'a{}", self.position),
-        };
-        if !self.lifetimes.is_empty() {
-            name = format!("{name}_{}", self.lifetimes.len());
-        }
-        while self.taken.contains(&name) {
-            name.push('_');
-        }
-        let lifetime = Lifetime::new(&name, Span::mixed_site());
-        self.lifetimes.push(lifetime.clone());
-        lifetime
-    }
-
-    /// Lifetimes and type parameters behind a reference must outlive it.
-    fn outlive(&mut self, tokens: TokenStream, reference: &Lifetime) {
-        let mut quoted = false;
-        for tree in tokens {
-            match tree {
-                TokenTree::Punct(punct) => quoted = punct.as_char() == '\'',
-                TokenTree::Ident(name) => {
-                    let text = name.to_string();
-                    if quoted && text != "static" {
-                        let lifetime = Lifetime { apostrophe: name.span(), ident: name };
-                        self.outlives.push(quote!(#lifetime: #reference));
-                    } else if !quoted
-                        && (self.parameters.contains(&text) || text.starts_with("Given"))
-                    {
-                        self.outlives.push(quote!(#name: #reference));
-                    }
-                    quoted = false;
-                }
-                TokenTree::Group(group) => {
-                    // What functions take and return lives by itself.
-                    if group.delimiter() != proc_macro2::Delimiter::Parenthesis {
-                        self.outlive(group.stream(), reference);
-                    }
-                    quoted = false;
-                }
-                TokenTree::Literal(_) => quoted = false,
-            }
-        }
-    }
-
-    fn ty(&mut self, ty: &mut Type) {
-        match ty {
-            Type::Reference(reference) => {
-                let anonymous = reference.lifetime.as_ref().is_none_or(|name| name.ident == "_");
-                if anonymous {
-                    reference.lifetime = Some(self.lifetime());
-                }
-                self.ty(&mut reference.elem);
-                if let (true, Some(lifetime)) = (anonymous, &reference.lifetime) {
-                    self.outlive(reference.elem.to_token_stream(), lifetime);
-                }
-            }
-            Type::Slice(slice) => self.ty(&mut slice.elem),
-            Type::Array(array) => self.ty(&mut array.elem),
-            Type::Paren(paren) => self.ty(&mut paren.elem),
-            Type::Group(group) => self.ty(&mut group.elem),
-            Type::Ptr(pointer) => self.ty(&mut pointer.elem),
-            Type::Tuple(tuple) => tuple.elems.iter_mut().for_each(|ty| self.ty(ty)),
-            Type::Path(path) => {
-                if let Some(qself) = &mut path.qself {
-                    self.ty(&mut qself.ty);
-                }
-                self.path(&mut path.path);
-            }
-            Type::TraitObject(object) => self.bounds(object.bounds.iter_mut()),
-            Type::ImplTrait(object) => {
-                self.bounds(object.bounds.iter_mut());
-                let bounds = &object.bounds;
-                let ident = format_ident!("Given{}_{}", self.position, self.types.len());
-                self.types.push(quote!(#ident: #bounds));
-                *ty = Type::Path(syn::TypePath {
-                    attrs: Vec::new(),
-                    qself: None,
-                    path: ident.into(),
-                });
-            }
-            _ => {}
-        }
-    }
-
-    fn bounds<'b>(&mut self, bounds: impl Iterator<Item = &'b mut TypeParamBound>) {
-        for bound in bounds {
-            match bound {
-                TypeParamBound::Trait(bound) => self.path(&mut bound.path),
-                TypeParamBound::Lifetime(lifetime) if lifetime.ident == "_" => {
-                    *lifetime = self.lifetime();
-                }
-                _ => {}
-            }
-        }
-    }
-
-    /// What functions take and return (`Fn(&T) -> &U`) has rules of its own, and stays.
-    fn path(&mut self, path: &mut syn::Path) {
-        for segment in &mut path.segments {
-            let PathArguments::AngleBracketed(arguments) = &mut segment.arguments else { continue };
-            for argument in &mut arguments.args {
-                match argument {
-                    GenericArgument::Type(ty) => self.ty(ty),
-                    GenericArgument::Lifetime(lifetime) if lifetime.ident == "_" => {
-                        *lifetime = self.lifetime();
-                    }
-                    GenericArgument::AssocType(assoc) => self.ty(&mut assoc.ty),
-                    _ => {}
-                }
-            }
-        }
-    }
 }

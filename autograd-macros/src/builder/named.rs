@@ -1,0 +1,293 @@
+//! A parameter's type as the builder writes it: with names for what is anonymous in it.
+
+use proc_macro2::{Span, TokenStream, TokenTree};
+use quote::{ToTokens, format_ident, quote};
+use syn::{GenericArgument, Lifetime, PathArguments, Type, TypeParamBound};
+
+use crate::model::{Param, ParamKind};
+
+/// A parameter's type with a name for everything that is anonymous in it.
+pub(super) struct Named {
+    pub(super) ty: TokenStream,
+    pub(super) hidden: Hidden,
+    pub(super) lifetimes: Vec<Lifetime>,
+    /// Type parameters for `impl Trait`, with their bounds.
+    pub(super) types: Vec<TokenStream>,
+    /// What must outlive the references to it.
+    pub(super) outlives: Vec<TokenStream>,
+}
+
+/// Whether a type may have lifetimes that are not written, as `Names` where it is `Names<'a>`. They
+/// cannot be named, so its lifetimes stay as they are, and the type stands only where that is legal:
+/// among the parameters of a function.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Hidden {
+    No,
+    /// The only lifetime of the type, so what a function returns may hide it too.
+    Alone,
+    AmongOthers,
+}
+
+impl Named {
+    /// `parameters`: the type parameters in scope; `taken`: the lifetimes that the user wrote.
+    pub(super) fn new(
+        param: &Param,
+        position: usize,
+        parameters: &[String],
+        taken: &[String],
+        may_hide: bool,
+    ) -> Self {
+        let mut ty = param.ty.clone();
+        let hidden = match &param.kind {
+            // The type of a default stands in a bound.
+            ParamKind::Plain { default: None } if may_hide => Hidden::of(&ty, parameters),
+            _ => Hidden::No,
+        };
+        let names = hidden == Hidden::No;
+        let (lifetimes, types, outlives) = (Vec::new(), Vec::new(), Vec::new());
+        let mut namer = Namer { position, parameters, taken, names, lifetimes, types, outlives };
+        namer.ty(&mut ty);
+        let Namer { lifetimes, types, outlives, .. } = namer;
+        Self { ty: ty.to_token_stream(), hidden, lifetimes, types, outlives }
+    }
+}
+
+impl Hidden {
+    fn of(ty: &Type, parameters: &[String]) -> Self {
+        let mut found = Found { hidden: 0, written: 0 };
+        found.look(ty, parameters);
+        match found {
+            Found { hidden: 0, .. } => Self::No,
+            Found { hidden: 1, written: 0 } => Self::Alone,
+            _ => Self::AmongOthers,
+        }
+    }
+}
+
+/// Lifetimes of a type.
+struct Found {
+    /// Types that may hide some.
+    hidden: usize,
+    /// Those that are seen, be they named or not.
+    written: usize,
+}
+
+impl Found {
+    fn look(&mut self, ty: &Type, parameters: &[String]) {
+        match ty {
+            Type::Reference(reference) => {
+                self.written += 1;
+                self.look(&reference.elem, parameters);
+            }
+            Type::Slice(slice) => self.look(&slice.elem, parameters),
+            Type::Array(array) => self.look(&array.elem, parameters),
+            Type::Paren(paren) => self.look(&paren.elem, parameters),
+            Type::Group(group) => self.look(&group.elem, parameters),
+            Type::Tuple(tuple) => tuple.elems.iter().for_each(|ty| self.look(ty, parameters)),
+            Type::Path(path) if path.qself.is_none() => self.path(&path.path, parameters),
+            _ => {}
+        }
+    }
+
+    fn path(&mut self, path: &syn::Path, parameters: &[String]) {
+        let (Some(first), Some(last)) = (path.segments.first(), path.segments.last()) else {
+            return;
+        };
+        if let PathArguments::AngleBracketed(arguments) = &last.arguments {
+            for argument in &arguments.args {
+                match argument {
+                    GenericArgument::Lifetime(_) => self.written += 1,
+                    GenericArgument::Type(ty) => self.look(ty, parameters),
+                    _ => {}
+                }
+            }
+        }
+        let names = |name: &str| WITHOUT_LIFETIME.contains(&name) || name == "Self";
+        let known = names(&last.ident.to_string())
+            || names(&first.ident.to_string())
+            || parameters.iter().any(|parameter| first.ident == parameter);
+        let own = matches!(&last.arguments, PathArguments::AngleBracketed(arguments)
+            if matches!(arguments.args.first(), Some(GenericArgument::Lifetime(_))));
+        if !known && !own {
+            self.hidden += 1;
+        }
+    }
+}
+
+/// Types by whose names it is known that they have no lifetime.
+const WITHOUT_LIFETIME: [&str; 40] = [
+    "bool",
+    "char",
+    "str",
+    "f32",
+    "f64",
+    "i8",
+    "i16",
+    "i32",
+    "i64",
+    "i128",
+    "isize",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
+    "u128",
+    "usize",
+    "String",
+    "Vec",
+    "Option",
+    "Result",
+    "Box",
+    "Rc",
+    "Arc",
+    "Cell",
+    "RefCell",
+    "Mutex",
+    "RwLock",
+    "HashMap",
+    "HashSet",
+    "BTreeMap",
+    "BTreeSet",
+    "Range",
+    "RangeInclusive",
+    "Duration",
+    "Instant",
+    "Path",
+    "PathBuf",
+    "PhantomData",
+    "Tensor",
+];
+
+/// Names what is anonymous in a type: lifetimes, and `impl Trait`.
+struct Namer<'a> {
+    position: usize,
+    /// Type parameters in scope.
+    parameters: &'a [String],
+    /// Lifetimes that the user wrote.
+    taken: &'a [String],
+    /// Whether lifetimes get names.
+    names: bool,
+    lifetimes: Vec<Lifetime>,
+    types: Vec<TokenStream>,
+    outlives: Vec<TokenStream>,
+}
+
+impl Namer<'_> {
+    /// A short name: the compiler offers it where a type hides its lifetime.
+    fn lifetime(&mut self) -> Lifetime {
+        let letter = u8::try_from(self.position).ok().filter(|position| *position < 26);
+        let mut name = match letter {
+            Some(position) => format!("'{}", char::from(b'a' + position)),
+            None => format!("'a{}", self.position),
+        };
+        if !self.lifetimes.is_empty() {
+            name = format!("{name}_{}", self.lifetimes.len());
+        }
+        while self.taken.contains(&name) {
+            name.push('_');
+        }
+        let lifetime = Lifetime::new(&name, Span::mixed_site());
+        self.lifetimes.push(lifetime.clone());
+        lifetime
+    }
+
+    /// Lifetimes and type parameters behind a reference must outlive it.
+    fn outlive(&mut self, tokens: TokenStream, reference: &Lifetime) {
+        let mut quoted = false;
+        for tree in tokens {
+            match tree {
+                TokenTree::Punct(punct) => quoted = punct.as_char() == '\'',
+                TokenTree::Ident(name) => {
+                    let text = name.to_string();
+                    if quoted && text != "static" {
+                        let lifetime = Lifetime { apostrophe: name.span(), ident: name };
+                        self.outlives.push(quote!(#lifetime: #reference));
+                    } else if !quoted
+                        && (self.parameters.contains(&text) || text.starts_with("Given"))
+                    {
+                        self.outlives.push(quote!(#name: #reference));
+                    }
+                    quoted = false;
+                }
+                TokenTree::Group(group) => {
+                    // What functions take and return lives by itself.
+                    if group.delimiter() != proc_macro2::Delimiter::Parenthesis {
+                        self.outlive(group.stream(), reference);
+                    }
+                    quoted = false;
+                }
+                TokenTree::Literal(_) => quoted = false,
+            }
+        }
+    }
+
+    fn ty(&mut self, ty: &mut Type) {
+        match ty {
+            Type::Reference(reference) => {
+                let unnamed = reference.lifetime.as_ref().is_none_or(|name| name.ident == "_");
+                let anonymous = self.names && unnamed;
+                if anonymous {
+                    reference.lifetime = Some(self.lifetime());
+                }
+                self.ty(&mut reference.elem);
+                if let (true, Some(lifetime)) = (anonymous, &reference.lifetime) {
+                    self.outlive(reference.elem.to_token_stream(), lifetime);
+                }
+            }
+            Type::Slice(slice) => self.ty(&mut slice.elem),
+            Type::Array(array) => self.ty(&mut array.elem),
+            Type::Paren(paren) => self.ty(&mut paren.elem),
+            Type::Group(group) => self.ty(&mut group.elem),
+            Type::Ptr(pointer) => self.ty(&mut pointer.elem),
+            Type::Tuple(tuple) => tuple.elems.iter_mut().for_each(|ty| self.ty(ty)),
+            Type::Path(path) => {
+                if let Some(qself) = &mut path.qself {
+                    self.ty(&mut qself.ty);
+                }
+                self.path(&mut path.path);
+            }
+            Type::TraitObject(object) => self.bounds(object.bounds.iter_mut()),
+            Type::ImplTrait(object) => {
+                self.bounds(object.bounds.iter_mut());
+                let bounds = &object.bounds;
+                let ident = format_ident!("Given{}_{}", self.position, self.types.len());
+                self.types.push(quote!(#ident: #bounds));
+                *ty = Type::Path(syn::TypePath {
+                    attrs: Vec::new(),
+                    qself: None,
+                    path: ident.into(),
+                });
+            }
+            _ => {}
+        }
+    }
+
+    fn bounds<'b>(&mut self, bounds: impl Iterator<Item = &'b mut TypeParamBound>) {
+        for bound in bounds {
+            match bound {
+                TypeParamBound::Trait(bound) => self.path(&mut bound.path),
+                TypeParamBound::Lifetime(lifetime) if self.names && lifetime.ident == "_" => {
+                    *lifetime = self.lifetime();
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// What functions take and return (`Fn(&T) -> &U`) has rules of its own, and stays.
+    fn path(&mut self, path: &mut syn::Path) {
+        for segment in &mut path.segments {
+            let PathArguments::AngleBracketed(arguments) = &mut segment.arguments else { continue };
+            for argument in &mut arguments.args {
+                match argument {
+                    GenericArgument::Type(ty) => self.ty(ty),
+                    GenericArgument::Lifetime(lifetime) if self.names && lifetime.ident == "_" => {
+                        *lifetime = self.lifetime();
+                    }
+                    GenericArgument::AssocType(assoc) => self.ty(&mut assoc.ty),
+                    _ => {}
+                }
+            }
+        }
+    }
+}
