@@ -14,7 +14,7 @@ use crate::model::{
     last_segment, nearest, parameter_type, plain_name, text,
 };
 use proc_macro2::Ident;
-use syn::{GenericArgument, Type, TypePath};
+use syn::{GenericArgument, Lifetime, PathArguments, Type, TypePath};
 
 /// Holds the block against every rule.
 pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
@@ -369,7 +369,7 @@ pub(crate) fn surely_wrong(ty: &Type) -> bool {
                     | "Vec"
             );
             let typed = matches!(&segment.arguments,
-                    syn::PathArguments::AngleBracketed(list)
+                    PathArguments::AngleBracketed(list)
                         if list.args.iter().any(|arg| matches!(arg, GenericArgument::Type(_))));
             primitive || (name == "Option" && typed)
         }),
@@ -427,7 +427,7 @@ pub(crate) fn unsaveable(ty: &Type) -> Vec<(&Type, String)> {
 }
 
 /// The first reference in `type Attrs` that names no lifetime, with what it borrows.
-pub(crate) fn borrowed(ty: &Type) -> Option<(&Type, &Type)> {
+fn borrowed(ty: &Type) -> Option<(&Type, &Type)> {
     match bare(ty) {
         Type::Reference(reference) if reference.lifetime.is_none() => Some((ty, &reference.elem)),
         Type::Tuple(tuple) => tuple.elems.iter().find_map(borrowed),
@@ -439,10 +439,42 @@ pub(crate) fn borrowed(ty: &Type) -> Option<(&Type, &Type)> {
     }
 }
 
+/// The first lifetime in `type Attrs` that ends before the program. What functions take and return is
+/// not kept.
+fn lifetime(ty: &Type) -> Option<&Lifetime> {
+    let ends = |lifetime: &&Lifetime| lifetime.ident != "static";
+    match bare(ty) {
+        Type::Reference(reference) => {
+            reference.lifetime.as_ref().filter(ends).or_else(|| lifetime(&reference.elem))
+        }
+        Type::Tuple(tuple) => tuple.elems.iter().find_map(lifetime),
+        Type::Array(array) => lifetime(&array.elem),
+        Type::Slice(slice) => lifetime(&slice.elem),
+        ty => match &last_segment(ty)?.arguments {
+            PathArguments::AngleBracketed(arguments) => {
+                arguments.args.iter().find_map(|argument| match argument {
+                    GenericArgument::Lifetime(lifetime) => Some(lifetime).filter(ends),
+                    GenericArgument::Type(ty) => lifetime(ty),
+                    _ => None,
+                })
+            }
+            _ => None,
+        },
+    }
+}
+
+/// `type Attrs`, if it is declared and can be kept.
+pub(crate) fn kept_attrs(layer: &Layer) -> Option<&Type> {
+    layer.state.as_ref().filter(|state| borrowed(state).is_none() && lifetime(state).is_none())
+}
+
 fn attrs_type(layer: &Layer, errors: &mut Errors) {
-    if let Some((reference, inner)) = layer.state.as_ref().and_then(borrowed) {
+    let Some(state) = &layer.state else { return };
+    if let Some((reference, inner)) = borrowed(state) {
         let message = messages::attrs_reference(&text(inner), &owned(inner));
         errors.at(reference, message);
+    } else if let Some(lifetime) = lifetime(state) {
+        errors.at(lifetime, messages::attrs_lifetime(&lifetime.to_string()));
     }
 }
 

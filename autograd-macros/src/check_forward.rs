@@ -8,8 +8,8 @@ use crate::args::Args;
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{
-    Layer, OutputKind, ParamKind, bare, bounds_of, element, hidden_tensor, mentions, plain_name,
-    tensor_of_bounds, text,
+    Layer, OutputKind, ParamKind, bare, bounds_of, element, hidden_tensor, mentions, nearest,
+    plain_name, tensor_of_bounds, text,
 };
 
 /// Holds forward against them.
@@ -30,8 +30,11 @@ fn tensor_inputs(layer: &Layer, args: &Args, errors: &mut Errors) {
             .params
             .iter()
             .any(|param| hidden_tensor(&param.ty).is_some() || carrier(layer, &param.ty).is_some());
-        if !hidden {
-            errors.at(&forward.function.sig.ident, messages::no_tensor_input());
+        let slip = forward.params.iter().find_map(|param| slip_of_tensor(&param.ty));
+        match slip {
+            _ if hidden => {}
+            Some(slip) => errors.at(&slip, messages::slip_of_tensor(&slip.to_string())),
+            None => errors.at(&forward.function.sig.ident, messages::no_tensor_input()),
         }
         return;
     }
@@ -118,9 +121,23 @@ fn tensor_outputs(layer: &Layer, errors: &mut Errors) {
         forward.outputs.parts.iter().any(|output| crate::model::output_form(&output.ty).is_some());
     if integers {
         errors.at(whole, messages::only_integer_outputs());
+    } else if let Some(slip) = slip_of_tensor(whole) {
+        errors.at(&slip, messages::slip_of_tensor(&slip.to_string()));
     } else {
         errors.at(whole, messages::no_tensor_output(&text(whole)));
     }
+}
+
+/// A name in a type that is nearly `Tensor`.
+fn slip_of_tensor(tokens: &impl ToTokens) -> Option<Ident> {
+    tokens.to_token_stream().into_iter().find_map(|tree| match tree {
+        TokenTree::Ident(name) => {
+            let near = name != "Tensor" && nearest(&name.to_string(), &["Tensor"]).is_some();
+            near.then_some(name)
+        }
+        TokenTree::Group(group) => slip_of_tensor(&group.stream()),
+        _ => None,
+    })
 }
 
 /// Backward knows the impl's parameters only.
@@ -135,6 +152,22 @@ fn function_generics(layer: &Layer, errors: &mut Errors) {
             errors.at(tensor, messages::function_generic(&name, &text(parameter), &op));
         }
     }
+    let Some(backward) = &layer.backward else { return };
+    for parameter in forward.function.sig.generics.const_params() {
+        let sig = backward.function.sig.to_token_stream();
+        if let Some(found) = find_ident(sig, &parameter.ident) {
+            let (name, op) = (parameter.ident.to_string(), layer.name.to_string());
+            errors.at(found, messages::constant_of_forward(&name, &text(parameter), &op));
+        }
+    }
+}
+
+fn find_ident(tokens: TokenStream, name: &Ident) -> Option<Ident> {
+    tokens.into_iter().find_map(|tree| match tree {
+        TokenTree::Ident(ident) => (ident == *name).then_some(ident),
+        TokenTree::Group(group) => find_ident(group.stream(), name),
+        _ => None,
+    })
 }
 
 fn float_elements(layer: &Layer, errors: &mut Errors) {

@@ -1,6 +1,6 @@
 //! What the bodies do with the context, as far as it can be seen: only what is sure is told.
 
-use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
 use syn::{Block, Expr, ExprMethodCall, Pat, Stmt};
 
 use crate::check::is_bare_gradient;
@@ -8,7 +8,7 @@ use crate::context_habits;
 use crate::errors::Errors;
 use crate::glance::Uses;
 use crate::messages;
-use crate::model::{Backward, Forward, Layer, as_tensor, bare, mentions, plain_name, text};
+use crate::model::{Backward, Forward, Layer, bare, mentions, plain_name, text};
 
 const ONCE: [&str; 5] = [
     "save_for_backward",
@@ -261,7 +261,6 @@ pub(crate) fn escapes(tokens: &TokenStream, context: &Ident) -> bool {
 struct Call {
     name: String,
     arguments: Vec<Expr>,
-    span: Span,
 }
 
 /// Follows the paths through a body; a second call on a path that surely had the first is told.
@@ -418,7 +417,7 @@ impl Walk<'_> {
         }
         must.made[position] = true;
         let arguments = call.args.iter().cloned().collect();
-        self.calls.push(Call { name, arguments, span: call.method.span() });
+        self.calls.push(Call { name, arguments });
     }
 }
 
@@ -529,24 +528,23 @@ impl Bound {
 }
 
 fn materialize(calls: &[Call], backward: &Backward, errors: &mut Errors) {
-    let off = calls.iter().find(|call| {
+    let off = calls.iter().any(|call| {
         call.name == "set_materialize_grads"
             && call.arguments.first().is_some_and(|argument| text(argument) == "false")
     });
-    let Some(off) = off else { return };
-    let _ = off.span;
-    for param in &backward.params {
+    for param in backward.params.iter().filter(|_| off) {
         if is_bare_gradient(&param.ty) {
             let name = param.name.as_ref().map_or_else(|| "_".to_owned(), plain_name);
-            let write = match bare(&param.ty) {
-                syn::Type::Reference(reference) if as_tensor(&reference.elem).is_some() => {
-                    format!("Option<{}>", text(&param.ty))
-                }
+            let list = match bare(&param.ty) {
                 syn::Type::Reference(reference) => match bare(&reference.elem) {
-                    syn::Type::Slice(slice) => format!("&[Option<{}>]", text(&slice.elem)),
-                    _ => format!("Option<{}>", text(&param.ty)),
+                    syn::Type::Slice(slice) => Some(&slice.elem),
+                    _ => None,
                 },
-                _ => format!("Option<{}>", text(&param.ty)),
+                _ => None,
+            };
+            let write = match list {
+                Some(element) => format!("&[Option<{}>]", text(element)),
+                None => format!("Option<{}>", text(&param.ty)),
             };
             errors.at(&param.ty, messages::bare_gradient(&name, &write));
         }

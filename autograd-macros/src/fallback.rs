@@ -6,7 +6,7 @@ use quote::{quote, quote_spanned};
 use syn::{FnArg, Signature};
 
 use crate::args::Args;
-use crate::check::{borrowed, near, unsaveable};
+use crate::check::{kept_attrs, near, unsaveable};
 use crate::check_forward::not_floats;
 use crate::context_habits::{self, TOGETHER};
 use crate::context_use::find_call;
@@ -403,7 +403,7 @@ fn repair_forward(expansion: &Expansion<'_>, told: &TokenStream, body: &Group) -
     if layer.saved.as_ref().is_none_or(|saved| !unsaveable(saved).is_empty()) {
         calls.push("save_for_backward");
     }
-    if layer.state.as_ref().is_none_or(|state| borrowed(state).is_some()) {
+    if kept_attrs(layer).is_none() {
         calls.push("set_attrs");
     }
     calls.extend(context_habits::ELSEWHERE);
@@ -481,7 +481,7 @@ fn repair_reads(
     if layer.saved.as_ref().is_none_or(|saved| !unsaveable(saved).is_empty()) {
         calls.push("saved_tensor");
     }
-    if layer.state.as_ref().is_none_or(|state| borrowed(state).is_some()) {
+    if kept_attrs(layer).is_none() {
         calls.push("attrs");
     }
     // Where `type Saved` itself cannot be read, it most likely is a tensor like the output.

@@ -18,9 +18,11 @@ pub(crate) struct Literal {
     pub(crate) none: Vec<Ident>,
     /// Fields that are plainly lists of nothing, with the list.
     empty: Vec<(Ident, Expr)>,
+    /// What stands for the other fields: `..Default::default()`.
+    default: Option<TokenStream>,
 }
 
-/// All of them, at any depth. Patterns, updates (`..`) and what does not parse are left out.
+/// All of them, at any depth. Patterns, other updates (`..`) and what does not parse are left out.
 pub(crate) fn literals(tokens: TokenStream) -> Vec<Literal> {
     let mut found = Vec::new();
     collect(tokens, &mut found);
@@ -69,15 +71,27 @@ fn literal_name(trees: &[TokenTree], position: usize) -> Option<&Ident> {
     (name == "Grads" && (!other || field_value) && !pattern).then_some(name)
 }
 
-fn values(group: &Group) -> Option<Vec<FieldValue>> {
+/// The fields, and what stands for the others if that is a default.
+fn values(group: &Group) -> Option<(Vec<FieldValue>, Option<TokenStream>)> {
+    let trees: Vec<TokenTree> = group.stream().into_iter().collect();
+    let dots = trees.windows(2).position(|two| {
+        two.iter().all(|tree| matches!(tree, TokenTree::Punct(dot) if dot.as_char() == '.'))
+    });
+    let (fields, update) = trees.split_at(dots.unwrap_or(trees.len()));
+    let update: TokenStream = update.iter().cloned().collect();
+    let default = dots.is_some().then_some(update);
+    if default.as_ref().is_some_and(|update| !text(update).ends_with("default()")) {
+        return None;
+    }
     let parser = Punctuated::<FieldValue, Token![,]>::parse_terminated;
-    Some(parser.parse2(group.stream()).ok()?.into_iter().collect())
+    let fields = parser.parse2(fields.iter().cloned().collect()).ok()?;
+    Some((fields.into_iter().collect(), default))
 }
 
 fn literal(name: &Ident, group: &Group) -> Option<Literal> {
-    let values = values(group)?;
-    let mut literal =
-        Literal { name: name.clone(), fields: Vec::new(), none: Vec::new(), empty: Vec::new() };
+    let (values, default) = values(group)?;
+    let (fields, none, empty) = (Vec::new(), Vec::new(), Vec::new());
+    let mut literal = Literal { name: name.clone(), fields, none, empty, default };
     for value in &values {
         let Member::Named(field) = &value.member else { return None };
         if matches!(&value.expr, Expr::Path(path) if path.path.is_ident("None")) {
@@ -140,7 +154,9 @@ impl Fields<'_> {
         let slips = given.iter().filter(|name| !self.names.contains(name)).count();
         let missing: Vec<String> =
             self.names.iter().filter(|name| !given.contains(name)).cloned().collect();
-        if slips == 0 && !missing.is_empty() {
+        if let Some(default) = &literal.default {
+            errors.at(default, messages::grads_default(&self.write));
+        } else if slips == 0 && !missing.is_empty() {
             errors.at(&literal.name, messages::grads_field_missing(&missing, &self.write));
         }
     }
@@ -174,7 +190,7 @@ pub(crate) fn completed(group: &Group, fields: &[Ident], fill: &Fill<'_>) -> Gro
         };
         let mut inner = completed(inner, fields, fill);
         if literal_name(&trees, position).is_some()
-            && let Some(values) = values(&inner)
+            && let Some((values, _)) = values(&inner)
         {
             inner = complete(&inner, &values, fields, fill);
         }

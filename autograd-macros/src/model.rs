@@ -13,6 +13,8 @@ use crate::glance::Glance;
 pub(crate) struct Layer {
     pub(crate) glance: Glance,
     pub(crate) attrs: Vec<Attribute>,
+    /// Where `impl` stands.
+    pub(crate) place: Span,
     pub(crate) generics: Generics,
     pub(crate) self_ty: Type,
     pub(crate) name: Ident,

@@ -185,7 +185,7 @@ impl<'a> Builder<'a> {
         let doc = docs.is_empty().then(|| quote!(#[doc = #doc]));
         let mark = self.mark();
         // Of several lifetimes it must be said which is returned: the value is known by what takes it.
-        let value = (named.hidden == Hidden::AmongOthers).then(|| format_ident!("Given{position}"));
+        let value = (named.hidden == Hidden::AmongOthers).then(|| named::of(position));
         let is_taken = value.as_ref().map(|value| quote!(fn(#ty): ::core::ops::FnOnce(#value)));
         let ty = value.as_ref().map_or_else(|| ty.clone(), ToTokens::to_token_stream);
         let states = self.states.iter().enumerate().map(|(other, state)| {
@@ -212,12 +212,18 @@ impl<'a> Builder<'a> {
         let vis = self.expansion.forward_vis();
         let (mut lifetimes, mut types) = (Vec::new(), Vec::new());
         let (mut bounds, mut values, mut taken) = (Vec::new(), Vec::new(), Vec::new());
+        // The arguments of the op's function, made of what was taken.
+        let (mut each, mut passed) = (Vec::new(), Vec::new());
+        let (mut given, mut hidden) = (Vec::new(), Vec::new());
         let op = self.expansion.op();
         for (position, param) in self.forward.params.iter().enumerate() {
             let named = &self.named[position];
             let (ty, state) = (&named.ty, &self.states[position]);
             let name_type = marker(&param.ident);
             let index = syn::Index::from(position);
+            let value = local(&format!("value{position}"));
+            passed.push(value.to_token_stream());
+            given.extend((0..named.types.len()).map(|i| named::implemented(position, i)));
             match default_of(param) {
                 None => {
                     let given = quote!(#p::Given<#names::#name_type>);
@@ -231,20 +237,30 @@ impl<'a> Builder<'a> {
                     }
                 }
                 Some(default) => {
-                    taken.push(ty.clone());
                     let default = self.without_self(default.to_token_stream());
                     let span = first_span(&default);
-                    bounds.push(quote!(#state: #p::GivenOr<#names::#name_type, #ty>));
                     let default = match self.expansion.mode {
                         Mode::Full => default,
                         Mode::Fallback(_) => quote!(::core::unreachable!("the op did not compile")),
                     };
-                    let closure = quote_spanned!(span=> || -> #ty { #default });
-                    values.push(quote! {
-                        #p::GivenOr::<#names::#name_type, #ty>::take_or(self.#index, #closure)
-                    });
+                    let hides = named.hidden != Hidden::No;
+                    let ty = if hides { named::of(position).to_token_stream() } else { ty.clone() };
+                    let given_or = quote!(#p::GivenOr::<#names::#name_type, #ty>);
+                    if hides {
+                        taken.push(quote!(::core::option::Option<#ty>));
+                        values.push(quote!(#given_or::given(self.#index)));
+                        let closure = quote_spanned!(span=> || { #default });
+                        passed[position] = quote!(#value.unwrap_or_else(#closure));
+                        hidden.push(named::of(position));
+                    } else {
+                        taken.push(ty.clone());
+                        let closure = quote_spanned!(span=> || -> #ty { #default });
+                        values.push(quote!(#given_or::take_or(self.#index, #closure)));
+                    }
+                    bounds.push(quote!(#state: #given_or));
                 }
             }
+            each.push(value);
             bounds.extend(named.outlives.iter().cloned());
             lifetimes.extend(named.lifetimes.iter().cloned());
             types.extend(named.types.iter().cloned());
@@ -275,28 +291,37 @@ impl<'a> Builder<'a> {
         let run = match self.placed() {
             None => quote!(<#op>::try_apply #turbofish (#(#values),*)),
             Some(placed) => {
-                let types = self.named.iter().map(|named| &named.ty);
+                let types = self.named.iter().zip(&self.forward.params).map(|(named, param)| {
+                    let ty = &named.ty;
+                    match default_of(param) {
+                        Some(_) if named.hidden != Hidden::No => {
+                            quote!(::core::option::Option<#ty>)
+                        }
+                        _ => ty.clone(),
+                    }
+                });
                 let place = quote!(&'static ::core::panic::Location<'static>);
                 let run = quote!(fn(#place, (#(#types,)*)) -> #result);
                 bounds.push(quote! {
                     #run: ::core::ops::FnOnce(#place, (#(#taken,)*)) -> #result
                 });
                 let (function, here) = (local("function"), local("here"));
-                let each = (0..values.len()).map(|position| local(&format!("value{position}")));
-                let each: Vec<_> = each.collect();
                 quote! {
                     let #function: #run =
-                        |#here, (#(#each,)*)| <#op>::#placed #turbofish (#here, #(#each),*);
+                        |#here, (#(#each,)*)| <#op>::#placed #turbofish (#here, #(#passed),*);
                     #p::call_placed(#function, (#(#values,)*))
                 }
             }
         };
+        let place = Span::call_site().located_at(self.forward.function.sig.ident.span());
         let call = |name: &str, doc: &str, output: TokenStream, body: TokenStream| {
-            let name = Ident::new(name, Span::call_site());
+            let name = Ident::new(name, place);
             quote! {
                 #[doc = #doc]
                 #[track_caller]
-                #vis fn #name<#(#own_lifetimes,)* #(#lifetimes,)* #(#own_others,)* #(#types,)*>(
+                #vis fn #name<
+                    #(#own_lifetimes,)* #(#lifetimes,)* #(#own_others,)* #(#types,)* #(#hidden,)*
+                >(
                     self,
                 ) -> #output
                 where
@@ -307,8 +332,12 @@ impl<'a> Builder<'a> {
                 }
             }
         };
-        let apply =
-            call("apply", "Runs the op.", output.clone(), quote!(#p::expect(self.try_apply())));
+        // What only the caller says cannot be found.
+        let said = own_others.iter().map(|param| argument_of(param));
+        let said: Vec<_> = said.chain(given.iter().map(ToTokens::to_token_stream)).collect();
+        let turbofish = (!said.is_empty()).then(|| quote!(::<#(#said,)* #(#hidden,)*>));
+        let run_or_panic = quote!(#p::expect(self.try_apply #turbofish ()));
+        let apply = call("apply", "Runs the op.", output.clone(), run_or_panic);
         let try_apply = call("try_apply", TRY_DOC, result, run);
         quote!(#apply #try_apply)
     }
@@ -402,14 +431,17 @@ fn is_lifetime(param: &GenericParam) -> bool {
 
 /// The parameters as arguments: `T, N`.
 fn arguments(generics: &syn::Generics) -> Vec<TokenStream> {
-    let argument = |param: &GenericParam| match param {
+    let (lifetimes, others): (Vec<_>, Vec<_>) =
+        generics.params.iter().partition(|p| is_lifetime(p));
+    lifetimes.into_iter().chain(others).map(argument_of).collect()
+}
+
+fn argument_of(param: &GenericParam) -> TokenStream {
+    match param {
         GenericParam::Type(param) => param.ident.to_token_stream(),
         GenericParam::Const(param) => param.ident.to_token_stream(),
         GenericParam::Lifetime(param) => param.lifetime.to_token_stream(),
-    };
-    let (lifetimes, others): (Vec<_>, Vec<_>) =
-        generics.params.iter().partition(|p| is_lifetime(p));
-    lifetimes.into_iter().chain(others).map(argument).collect()
+    }
 }
 
 /// The name of a parameter as the name of a type.

@@ -1,6 +1,6 @@
 //! A parameter's type as the builder writes it: with names for what is anonymous in it.
 
-use proc_macro2::{Span, TokenStream, TokenTree};
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
 use syn::{GenericArgument, Lifetime, PathArguments, Type, TypeParamBound};
 
@@ -39,8 +39,7 @@ impl Named {
     ) -> Self {
         let mut ty = param.ty.clone();
         let hidden = match &param.kind {
-            // The type of a default stands in a bound.
-            ParamKind::Plain { default: None } if may_hide => Hidden::of(&ty, parameters),
+            ParamKind::Plain { .. } if may_hide => Hidden::of(&ty, parameters),
             _ => Hidden::No,
         };
         let names = hidden == Hidden::No;
@@ -158,6 +157,16 @@ const WITHOUT_LIFETIME: [&str; 40] = [
     "Tensor",
 ];
 
+/// The type of the value given for the parameter at this position, whatever it hides.
+pub(super) fn of(position: usize) -> Ident {
+    format_ident!("Given{position}")
+}
+
+/// The same of the `impl Trait` at this place in it.
+pub(super) fn implemented(position: usize, place: usize) -> Ident {
+    format_ident!("Given{position}_{place}")
+}
+
 /// Names what is anonymous in a type: lifetimes, and `impl Trait`.
 struct Namer<'a> {
     position: usize,
@@ -250,7 +259,7 @@ impl Namer<'_> {
             Type::ImplTrait(object) => {
                 self.bounds(object.bounds.iter_mut());
                 let bounds = &object.bounds;
-                let ident = format_ident!("Given{}_{}", self.position, self.types.len());
+                let ident = implemented(self.position, self.types.len());
                 self.types.push(quote!(#ident: #bounds));
                 *ty = Type::Path(syn::TypePath {
                     attrs: Vec::new(),

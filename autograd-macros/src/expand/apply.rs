@@ -59,19 +59,22 @@ impl Expansion<'_> {
                 #body
             }
         });
+        // An editor leads from a call to what is called.
+        let place = Span::call_site().located_at(forward.function.sig.ident.span());
+        let (apply, try_apply) = (Ident::new("apply", place), Ident::new("try_apply", place));
         quote! {
             #[allow(deprecated)]
             impl #generics #op #clause {
                 #doc #(#attrs)*
                 #[track_caller]
                 #[inline]
-                #vis fn apply #own (#(#params),*) -> #output #own_clause {
+                #vis fn #apply #own (#(#params),*) -> #output #own_clause {
                     #p::expect(Self::try_apply #turbofish (#(#names),*))
                 }
 
                 #[doc = #try_doc]
                 #[track_caller]
-                #vis fn try_apply #own (#(#params),*) -> #p::Result<#output> #own_clause
+                #vis fn #try_apply #own (#(#params),*) -> #p::Result<#output> #own_clause
                 #body
 
                 #placed

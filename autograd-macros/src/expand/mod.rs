@@ -10,7 +10,7 @@ use syn::{Attribute, GenericParam, ReturnType, Type, Visibility};
 
 use crate::args::Args;
 use crate::builder;
-use crate::check::{borrowed, is_bare_gradient, unsaveable};
+use crate::check::{is_bare_gradient, kept_attrs, unsaveable};
 use crate::context_use::escapes;
 use crate::library::{Private, import};
 use crate::model::{
@@ -314,8 +314,7 @@ impl Expansion<'_> {
             _ => unit(),
         };
         let checked = typecheck::savable(self);
-        let attrs = self.layer.state.as_ref().filter(|state| borrowed(state).is_none());
-        let attrs = attrs.map_or_else(unit, ToTokens::to_token_stream);
+        let attrs = kept_attrs(self.layer).map_or_else(unit, ToTokens::to_token_stream);
         let info = self.info();
         let needs = match self.asks_needs() {
             true => needs.into_token_stream(),
@@ -326,13 +325,15 @@ impl Expansion<'_> {
         let proofs = typecheck::declared(self);
         let (raw, context) = (local("raw"), local("context"));
         // No user shall hear of the library's own ops where a type is none.
+        // What is told to stand behind `impl` shall be shown there.
+        let keyword = Ident::new("impl", Span::call_site().located_at(self.layer.place));
         let own = self.args.krate.as_ref().is_some_and(|path| path.is_ident("crate"));
         let unnamed = own.then(|| quote!(#[diagnostic::do_not_recommend]));
         quote! {
             #unnamed
             #[automatically_derived]
             #[allow(deprecated)]
-            impl #generics #p::Layer<#key> for #op #clause {
+            #keyword #generics #p::Layer<#key> for #op #clause {
                 type Saved = #saved;
                 type Checked = #checked;
                 type Attrs = #attrs;

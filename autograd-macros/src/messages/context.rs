@@ -23,6 +23,13 @@ pub(crate) fn attrs_reference(inner: &str, owned: &str) -> String {
     )
 }
 
+pub(crate) fn attrs_lifetime(lifetime: &str) -> String {
+    format!(
+        "what `set_attrs` keeps outlives the call, so `type Attrs` cannot borrow for `{lifetime}`; \
+         write `'static` for what lives as long as the program, or a type that owns what it holds"
+    )
+}
+
 // Calls on the context.
 
 pub(crate) fn call_twice(call: &str) -> String {

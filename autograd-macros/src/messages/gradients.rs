@@ -62,7 +62,7 @@ pub(crate) fn returned_element(found: &str, input: &str, of: &str, write: &str) 
 }
 
 pub(crate) fn gradient_form(output: &str, found: &str, name: &str, write: &str) -> String {
-    format!("the gradient of {output} comes not as `{found}`; write `{name}: {write}`")
+    format!("the gradient of {output} is not passed as `{found}`; write `{name}: {write}`")
 }
 
 pub(crate) fn returned_form(name: &str, found: &str, write: &str) -> String {
@@ -115,6 +115,10 @@ pub(crate) fn grads_field_stopped(name: &str) -> String {
         "the input `{name}` is marked `#[stop_gradient]`, so `Grads` has no field for it; remove \
          it here, or the mark in `forward`"
     )
+}
+
+pub(crate) fn grads_default(write: &str) -> String {
+    format!("`Grads` has no default, and a gradient that is left out is lost; {write}")
 }
 
 pub(crate) fn grads_field_plain(name: &str) -> String {

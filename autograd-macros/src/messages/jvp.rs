@@ -68,7 +68,7 @@ pub(crate) fn tangent_element(
 }
 
 pub(crate) fn tangent_form(input: &str, found: &str, name: &str, write: &str) -> String {
-    format!("the tangent of `{input}` comes not as `{found}`; write `{name}: {write}`")
+    format!("the tangent of `{input}` is not passed as `{found}`; write `{name}: {write}`")
 }
 
 pub(crate) fn tangent_optional(input: &str, name: &str, write: &str) -> String {

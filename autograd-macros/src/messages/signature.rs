@@ -85,6 +85,11 @@ pub(crate) fn no_tensor_input() -> String {
         .into()
 }
 
+/// Where no tensor is in sight, and this name is nearly one.
+pub(crate) fn slip_of_tensor(found: &str) -> String {
+    format!("`{found}` is no tensor, and `forward` has no other here; did you mean `Tensor`?")
+}
+
 pub(crate) fn all_inputs_stopped(names: &str, one: bool) -> String {
     let (all, is) =
         if one { ("the only tensor input", "is") } else { ("all tensor inputs", "are") };
@@ -208,6 +213,13 @@ pub(crate) fn function_generic(name: &str, parameter: &str, op: &str) -> String 
     format!(
         "the tensor depends on `{name}`, a parameter of `forward` that `backward` does not know; \
          put it on the impl: `impl<{parameter}> {op}<{name}>`"
+    )
+}
+
+pub(crate) fn constant_of_forward(name: &str, parameter: &str, op: &str) -> String {
+    format!(
+        "`{name}` is a parameter of `forward` that `backward` does not know; put it on the impl: \
+         `impl<{parameter}> {op}<{name}>`"
     )
 }
 

@@ -1,6 +1,6 @@
 //! The impl block before its items are looked into: its head, and what is declared in it.
 
-use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::{Attribute, Generics, Token, Type, Visibility};
@@ -14,6 +14,8 @@ use crate::model::{bare, mentions, parameter_name, text};
 pub(crate) struct Block {
     pub(crate) attrs: Vec<Attribute>,
     vis: Visibility,
+    /// Where `impl` stands.
+    pub(crate) place: Span,
     pub(crate) generics: Generics,
     pub(crate) trait_: Option<TokenStream>,
     pub(crate) self_ty: Type,
@@ -26,7 +28,7 @@ impl Parse for Block {
         let vis = input.parse()?;
         // Told by the compiler already.
         input.parse::<Option<Token![unsafe]>>()?;
-        input.parse::<Token![impl]>()?;
+        let place = input.parse::<Token![impl]>()?.span;
         let generic = input.peek(Token![<])
             && (input.peek2(Token![>])
                 || input.peek2(Token![#])
@@ -49,7 +51,7 @@ impl Parse for Block {
         let tree = input.parse::<TokenTree>()?;
         match tree {
             TokenTree::Group(body) if body.delimiter() == Delimiter::Brace => {
-                Ok(Self { attrs, vis, generics, trait_, self_ty, body })
+                Ok(Self { attrs, vis, place, generics, trait_, self_ty, body })
             }
             other => Err(syn::Error::new(other.span(), "expected the block of the op, `{ .. }`")),
         }

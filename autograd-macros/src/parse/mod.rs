@@ -6,6 +6,7 @@ mod context;
 mod derivative;
 mod elements;
 mod forward;
+mod placeholders;
 mod signature;
 
 use proc_macro2::{Ident, TokenStream};
@@ -41,6 +42,7 @@ pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Option<Layer> {
     let mut layer = Layer {
         glance,
         attrs: block.attrs,
+        place: block.place,
         generics: block.generics,
         self_ty: block.self_ty,
         name,
@@ -129,7 +131,9 @@ impl Layer {
                 errors.at(&ident, messages::second_function("backward"));
             }
             "forward" => {
-                self.forward = Some(forward(&function, &self.name.to_string(), errors));
+                let filled = placeholders::filled(&function);
+                let read = filled.as_ref().unwrap_or(&function);
+                self.forward = Some(forward(read, &self.name.to_string(), errors));
                 self.items.push(Item::Function(Box::new(stripped(function))));
             }
             "backward" => {

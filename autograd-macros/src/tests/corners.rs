@@ -272,3 +272,187 @@ fn jvp_takes_every_form_of_input() {
         told(&with_jvp(&params.join(", ")), words);
     }
 }
+
+#[test]
+fn jvp_of_an_op_with_plain_inputs_has_a_tangent_for_each_tensor() {
+    let with_jvp = |outputs: &str, jvp: &str| {
+        let block = op("", "by: f64, x: &Tensor<f64>", "x * by", BACKWARD);
+        let block = block.replacen("-> Tensor<f64>", &format!("-> {outputs}"), 1);
+        let (of, names) = match outputs.starts_with('(') {
+            true => ("-> Tensor<f64>", "dy: &Tensor<f64>, dz: &Tensor<f64>"),
+            false => ("-> Tensor<f64>", "dy: &Tensor<f64>"),
+        };
+        let block =
+            block.replacen("dy: &Tensor<f64>) -> Tensor<f64>", &format!("{names}) {of}"), 1);
+        let params = "_ctx: &JvpContext<Self>, x: &Tensor<f64>, dx: &Tensor<f64>";
+        let jvp = format!("fn jvp({params}) -> {jvp} {{ tangents(dx) }} }}");
+        format!("{}{jvp}", block.trim_end().strip_suffix('}').expect("a block"))
+    };
+    let (one, two) = ("Tensor<f64>", "(Tensor<f64>, Tensor<f64>)");
+    for (outputs, returned) in [
+        (one, "Tensor<f64>"),
+        (one, "Tensor<Number>"),
+        (one, "Tangent"),
+        (two, "(Tensor<f64>, Tensor<f64>)"),
+        (two, "(Tensor<Number>, Option<Tensor<f64>>)"),
+        (two, "Both"),
+    ] {
+        accepted(&with_jvp(outputs, returned));
+    }
+    for (outputs, returned, words) in [
+        (one, "Tensor<f32>", "f32"),
+        (one, "(Tensor<f64>,)", "`(Tensor<f64>,)`"),
+        (one, "(Tensor<f64>, Tensor<f64>)", "returns 2 tangents"),
+        (two, "(Tensor<f64>, Tensor<f32>)", "output 1"),
+        (two, "(Tensor<f64>,)", "returns 1 tangent"),
+        (two, "Tensor<f64>", "returns 1 tangent"),
+    ] {
+        told(&with_jvp(outputs, returned), words);
+    }
+}
+
+#[test]
+fn gradients_are_known_by_their_names_alone() {
+    let returns = |value: &str| {
+        let backward = format!(
+            "fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Result<(Tensor<f64>, \
+             Tensor<f64>), String> {{ {value} }}"
+        );
+        op("", "x: &Tensor<f64>, w: &Tensor<f64>", "x * w", &backward)
+    };
+    for value in
+        ["Ok((dw, dx))", "Ok((dw.clone(), dx.clone()))", "Ok((Some(dw), Some(dx.clone())))"]
+    {
+        told(&returns(value), "stands in the place of the gradient of `x`");
+    }
+    for value in [
+        "Ok((dx, dw))",
+        "Ok((dw.abs(), dx.abs()))",
+        "Ok((f(dw), f(dx)))",
+        "Ok((Some(dw, 1), Some(dx, 1)))",
+        "swap((dw, dx))",
+        "Ok((dw, dx), 1)",
+        "(dw, dx).into()",
+    ] {
+        accepted(&returns(value));
+    }
+}
+
+#[test]
+fn a_block_of_helpers_is_not_empty() {
+    let told = run("impl Op { fn helper() {} }");
+    assert!(told.contains("has no `forward`") && !told.contains("is empty"), "{told}");
+    self::told("impl Op {}", "is empty");
+}
+
+#[test]
+fn a_list_without_zeros_is_one_of_options() {
+    let backward = "fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>, dz: &[Tensor<f64>]) \
+                    -> Tensor<f64> { dy * 2.0 }";
+    let body = "ctx.set_materialize_grads(false); (x * 2.0, vec![])";
+    let block = op("", "x: &Tensor<f64>", body, backward);
+    let block = block.replacen("-> Tensor<f64>", "-> (Tensor<f64>, Vec<Tensor<f64>>)", 1);
+    told(&block, "dy: Option<&Tensor<f64>>");
+    told(&block, "dz: &[Option<Tensor<f64>>]");
+    accepted(&block.replace("(false)", "(true)"));
+    accepted(&block.replace("ctx.set_materialize_grads(false);", "other(false);"));
+}
+
+#[test]
+fn a_call_that_names_its_types_is_no_field() {
+    let body = "ctx.save_for_backward::<_, _>(x); x * 2.0";
+    let backward = BACKWARD.replace("dy * 2.0", "dy * ctx.saved_tensor::<_>()");
+    accepted(&op("type Saved = Tensor<f64>;", "x: &Tensor<f64>", body, &backward));
+    told(&op("", "x: &Tensor<f64>", "ctx.alpha = 2.0; x * 2.0", BACKWARD), "alpha");
+}
+
+#[test]
+fn a_bound_that_takes_tensors_gives_none() {
+    accepted(&op("", "x: &Tensor<f64>, to: impl Sink<Tensor<f64>>", "x * 2.0", BACKWARD));
+    accepted(&op("", "x: &Tensor<f64>, to: &dyn Sink<Item = Tensor<f64>>", "x * 2.0", BACKWARD));
+    let block = op("", "x: &Tensor<f64>, to: S", "x * 2.0", BACKWARD);
+    accepted(&block.replace("forward(", "forward<S: Sink<Tensor<f64>>>("));
+    told(&block.replace("forward(", "forward<S: Into<Tensor<f64>>>("), "would lose its gradient");
+}
+
+#[test]
+fn attributes_borrow_for_no_lifetime_but_that_of_the_program() {
+    let keeps = |ty: &str| {
+        let block = op(
+            &format!("type Attrs = {ty};"),
+            "x: &Tensor<f64>",
+            "ctx.set_attrs(kept()); x * 2.0",
+            &BACKWARD.replace("dy * 2.0", "dy * ctx.attrs().0"),
+        );
+        block.replace("impl Op", "impl<'a> Op<'a>")
+    };
+    for ty in [
+        "&'static str",
+        "Names<'static>",
+        "(f64, [Vec<Names<'static>>; 2])",
+        "fn(&'a str)",
+        "Box<dyn Fn(&'a str)>",
+        "Names",
+        "<A as B<'a>>::C",
+    ] {
+        accepted(&keeps(ty));
+    }
+    for ty in [
+        "&'a str",
+        "&'static &'a str",
+        "Names<'a>",
+        "Names<'static, 'a>",
+        "(f64, Names<'a>)",
+        "[Names<'a>; 2]",
+        "&'static [Names<'a>]",
+        "Vec<Option<Names<'a>>>",
+    ] {
+        told(&keeps(ty), "cannot borrow for `'a`");
+    }
+    told(&keeps("&str"), "cannot borrow; write `String`");
+}
+
+#[test]
+fn a_slip_of_tensor_is_told_where_there_is_no_other() {
+    for (params, name) in [("x: &Tenser<f64>", "Tenser"), ("x: [&Tensr; 2], by: f64", "Tensr")] {
+        told(&op("", params, "x * 2.0", BACKWARD), "did you mean `Tensor`?");
+        told(&op("", params, "x * 2.0", BACKWARD), &format!("`{name}` is no tensor"));
+    }
+    for params in ["x: &Other<f64>", "by: f64", ""] {
+        told(&op("", params, "x * 2.0", BACKWARD), "has no tensor input");
+    }
+    accepted(&op("", "x: &Tensor<f64>, s: &Sensor", "x * 2.0", BACKWARD));
+}
+
+#[test]
+fn a_length_of_forward_is_unknown_in_backward() {
+    let block = op("", "xs: [&Tensor<f64>; N]", "xs[0] * 2.0", BACKWARD);
+    let block = block.replace("forward(", "forward<const N: usize>(");
+    told(
+        &block.replacen(
+            "&Tensor<f64>) -> Tensor<f64> { dy",
+            "&Tensor<f64>) -> [Tensor<f64>; N] { dy",
+            1,
+        ),
+        "impl<const N: usize> Op<N>",
+    );
+    accepted(&block.replacen(
+        "&Tensor<f64>) -> Tensor<f64> { dy",
+        "&Tensor<f64>) -> Vec<Tensor<f64>> { dy",
+        1,
+    ));
+}
+
+#[test]
+fn a_default_of_grads_is_told_and_another_update_is_not() {
+    let returns = |value: &str| {
+        let backward = format!(
+            "fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Grads {{ {value} }}"
+        );
+        op("", "x: &Tensor<f64>, w: &Tensor<f64>", "x * w", &backward)
+    };
+    told(&returns("Grads { x: dy * 2.0, ..Default::default() }"), "`Grads` has no default");
+    told(&returns("Grads { ..Grads::default() }"), "`Grads` has no default");
+    accepted(&returns("let g = Grads { x: dy * 2.0, w: dy * 3.0 }; Grads { x: dy * 4.0, ..g }"));
+    told(&returns("Grads { x: dy.slice(0..2) }"), "the gradient of `w` is missing");
+}

@@ -65,6 +65,46 @@ impl<T: Float> Plain<T> {
     }
 }
 
+// A default may hide them too; what only the caller says can be said by name.
+#[py_layer]
+impl Defaulted {
+    pub fn forward<K: Kind, const N: usize>(
+        _ctx: &mut ForwardContext<Self>,
+        x: &Tensor<f64>,
+        #[default(Names("default"))] names: Names,
+        #[default(&Pair("a", "b"))] pair: &Pair,
+        #[default(Reduction::Mean)] reduction: Reduction,
+        by: impl Fn(f64) -> f64,
+    ) -> (Tensor<f64>, usize) {
+        let count = names.0.len() + pair.0.len() + pair.1.len() + N;
+        let factor = if matches!(reduction, Reduction::Mean) { K::FACTOR } else { 0.0 };
+        (x * by(factor), count)
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * 2.0
+    }
+}
+
+pub trait Kind {
+    const FACTOR: f64;
+}
+
+impl Kind for u8 {
+    const FACTOR: f64 = 8.0;
+}
+
+#[py_layer]
+impl Chosen {
+    pub fn forward<K: Kind>(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        x * K::FACTOR
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * 8.0
+    }
+}
+
 // Both functions of the builder know where they are called.
 #[py_layer]
 impl Refuses {
@@ -96,6 +136,17 @@ fn main() {
     assert_eq!(call.x(&x).apply().item(), 24.0);
     let call = Plain::with().count(1).weights(&[1.0]).map(|x| x.exp()).reduction(Reduction::Mean);
     assert_eq!(call.maybe(None).own(Tensor::square).x(&x).try_apply().unwrap().item(), 4.5);
+
+    let own = String::from("own");
+    let (y, count) = Defaulted::apply::<u8, 1>(&x, Names(&own), &pair, Reduction::Sum, |f| f + 1.0);
+    assert_eq!((y.item(), count), (3.0, 8));
+    let call = Defaulted::with().x(&x).names(Names(&own)).pair(&pair).by(|f| f);
+    let (y, count) = call.try_apply::<u8, 1, _, _, _, _>().unwrap();
+    assert_eq!((y.item(), count), (24.0, 8));
+    let call = Defaulted::with().x(&x).reduction(Reduction::Sum).by(|f| f);
+    let (y, count) = call.apply::<u8, 2, _, _, _, _>();
+    assert_eq!((y.item(), count), (0.0, 11));
+    assert_eq!(Chosen::with().x(&x).apply::<u8>().item(), 24.0);
 
     let text = "abc".to_owned();
     let line = Location::caller().line() + 1;
