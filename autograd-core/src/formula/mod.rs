@@ -28,5 +28,6 @@ pub use pass::{Block, Formula, Written};
 pub(crate) use pass::{Operand, Running, block_of, pass, run_block, run_onto, run_over};
 pub use program::Program;
 pub use real::{Mask, Real, UseSelectNotABranch};
+pub(crate) use sums::Sums;
 pub use trace::Traced;
 pub(crate) use trace::{Written as Formulated, trace, trace_given, written};

@@ -7,7 +7,7 @@ use crate::array::reduce::{Fold, fold_slice};
 use crate::array::shape::{row_major, stretched};
 
 /// The sums of a result, in a smaller shape, and what rounding took from those that are single.
-pub(super) struct Sums<T> {
+pub(crate) struct Sums<T> {
     walk: Walk,
     sums: Vec<T>,
     lost: Vec<T>,
@@ -15,13 +15,13 @@ pub(super) struct Sums<T> {
 
 impl<T: Math + Storable> Sums<T> {
     /// From element `start` of the whole on.
-    pub(super) fn new(target: &[usize], shape: &[usize], start: usize) -> Self {
+    pub(crate) fn new(target: &[usize], shape: &[usize], start: usize) -> Self {
         let sums = vec![T::ZERO; target.iter().product()];
         let strides = stretched(target, &row_major(target), shape);
         Self { walk: Walk::new(shape, &strides, start), lost: sums.clone(), sums }
     }
 
-    pub(super) fn take(&mut self, block: &[T]) {
+    pub(crate) fn take(&mut self, block: &[T]) {
         let Self { walk, sums, lost } = self;
         let mut at = 0;
         walk.runs(block.len(), |start, n, step| {
@@ -45,14 +45,14 @@ impl<T: Math + Storable> Sums<T> {
     }
 
     /// Adds the sums of the next chunk.
-    pub(super) fn join(&mut self, next: Self) {
+    pub(crate) fn join(&mut self, next: Self) {
         for (k, (sum, rest)) in next.sums.into_iter().zip(next.lost).enumerate() {
             add(&mut self.sums[k], &mut self.lost[k], sum);
             self.lost[k] = self.lost[k] + rest;
         }
     }
 
-    pub(super) fn finish(self) -> Vec<T> {
+    pub(crate) fn finish(self) -> Vec<T> {
         let mut sums = self.sums;
         for (sum, lost) in sums.iter_mut().zip(self.lost) {
             // What an infinite sum has lost is no number.

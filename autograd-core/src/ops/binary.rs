@@ -173,6 +173,20 @@ pub(super) fn kernels<T: Float>(op: Binary) -> [&'static dyn ZipAny<T>; 2] {
     }
 }
 
+/// As [`kernels`], for integers.
+pub(super) fn integer_kernels<T: Arithmetic>(op: Binary) -> [&'static dyn ZipAny<T>; 2] {
+    macro_rules! both {
+        ($($op:ident)*) => {
+            match op {
+                $(Binary::$op => {
+                    [&Integer(Binary::$op, false), &Integer(Binary::$op, true)]
+                })*
+            }
+        };
+    }
+    both! { Add Sub Mul Div Pow Maximum Minimum }
+}
+
 fn compute<T: Numeric>(
     shape: &[usize],
     left: Input<'_, T>,
@@ -297,7 +311,8 @@ pub(super) fn pull<T: Float>(
         && (op, wants) != (Binary::Div, [true, false])
     {
         let op = Handle::Static(derived);
-        let mut grads = gradients_of(op, &[a(), b()], &[None], &mut [Some(g)], &wants).into_iter();
+        let mut grads =
+            gradients_of(op, (&[a(), b()], &[]), &[None], &mut [Some(g)], &wants).into_iter();
         return Ok(std::array::from_fn(|_| grads.next().flatten()));
     }
     let grads = gradients(op, a, b, g, wants);
@@ -365,8 +380,7 @@ pub(super) fn integer<T: Numeric>(
 ) -> Result<Tensor<T>> {
     let lost = Lost::of_all(op.name(), caller, [left.tensor(), right.tensor()]);
     let shape = broadcast(op.name(), left.tensor().shape(), right.tensor().shape())?;
-    let kernels: [&dyn ZipAny<T>; 2] = [&Integer(op, false), &Integer(op, true)];
-    Ok(Tensor::new(compute(&shape, left, right, kernels)).with_lost(lost))
+    Ok(Tensor::new(compute(&shape, left, right, integer_kernels(op))).with_lost(lost))
 }
 
 /// For integers and a scalar.

@@ -180,13 +180,22 @@ fn choose<T: Float>(
     let state = (Keep::input(0, mask), Plain((on.shape_owned(), off.shape_owned())));
     let state = with_push::<T, _, _>(Tangent, state);
     Ok(record("where_else", caller, [on, off], value, state, |(mask, (on, off)), dy, wants| {
-        let zero = T::ZERO;
-        let part = |mask: &Tensor<bool>| mask.where_else(&dy, &Tensor::new(Value::scalar(zero)));
-        Ok([
-            wants[0].then(|| part(&mask).sum_to(&on)),
-            wants[1].then(|| part(&mask.not()).sum_to(&off)),
-        ])
+        Ok(chosen(&mask, &dy, [&on, &off], wants))
     }))
+}
+
+/// The gradients of what a mask chose from, of these shapes, as far as they are wanted.
+pub(super) fn chosen<T: Float>(
+    mask: &Tensor<bool>,
+    dy: &Tensor<T>,
+    [on, off]: [&[usize]; 2],
+    wants: [bool; 2],
+) -> [Option<Tensor<T>>; 2] {
+    let zero = Tensor::new(Value::scalar(T::ZERO));
+    [
+        wants[0].then(|| mask.where_else(dy, &zero).sum_to(on)),
+        wants[1].then(|| mask.where_else(&zero, dy).sum_to(off)),
+    ]
 }
 
 struct Tangent;

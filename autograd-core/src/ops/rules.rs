@@ -5,11 +5,11 @@ use std::ops::Range;
 use smallvec::SmallVec;
 
 use super::elementwise::Handle;
-use super::nn::loss;
+use super::nn::{activation, loss};
 use super::reduce::sum_rows;
 use super::{Binary, Float, Input, binary as two, matmul as product};
-use crate::array::Value;
 use crate::array::matmul::{by_rows, plus_row, product_into};
+use crate::array::{Shape, Value};
 use crate::error::Result;
 use crate::graph::Tensor;
 
@@ -45,17 +45,33 @@ pub(crate) fn bound<T: Float>(op: Binary, number: T) -> Handle<T> {
     super::derived::bound(op, number)
 }
 
-/// The gradients of an op's operands, as far as they are wanted, from all operands, from those outputs
-/// that [`Info::keeps_outputs`](super::elementwise::Info) names, and from the gradients of the
-/// outputs.
+/// The gradients of an op's differentiable operands, as far as they are wanted, from all operands and
+/// masks, from those outputs that [`Info::keeps_outputs`](super::elementwise::Info) names, and from
+/// the gradients of the outputs.
 pub(crate) fn formula<T: Float>(
     op: &Handle<T>,
     operands: &[&Tensor<T>],
+    masks: &[&Tensor<bool>],
     outputs: &[Option<&Tensor<T>>],
     grads: &mut [Option<Tensor<T>>],
     wanted: &[bool],
 ) -> SmallVec<[Option<Tensor<T>>; 2]> {
-    super::elementwise::gradients_of(op.clone(), operands, outputs, grads, wanted)
+    super::elementwise::gradients_of(op.clone(), (operands, masks), outputs, grads, wanted)
+}
+
+/// The gradients of what a mask chose from, of these shapes.
+pub(crate) fn choice<T: Float>(
+    mask: &Tensor<bool>,
+    dy: &Tensor<T>,
+    shapes: [&[usize]; 2],
+    wants: [bool; 2],
+) -> [Option<Tensor<T>>; 2] {
+    super::compare::chosen(mask, dy, shapes, wants)
+}
+
+/// By what dropout multiplies a tensor of this shape; `p` is a probability above 0.
+pub(crate) fn dropout_mask<T: Float>(shape: &[usize], p: f64) -> Tensor<T> {
+    activation::dropout_mask(Shape::from_slice(shape), p)
 }
 
 /// `dx` of `x op s`, or of `s op x` where `swapped`.

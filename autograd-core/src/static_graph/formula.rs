@@ -13,6 +13,7 @@ use super::kind::Kind;
 use super::py_func::Function;
 use super::run::{Reads, Values, typed, wanted};
 use super::trace::example;
+use crate::array::DType;
 use crate::graph::{AnyTensor, GradMode, Tensor};
 use crate::ops::elementwise::Handle;
 use crate::ops::trace::{Call, Note, collect};
@@ -54,7 +55,7 @@ impl Formula {
         for_handle!(self, op => op.chains(), false)
     }
 
-    /// What the gradient of an op without masks and sums reads, shapes included.
+    /// What the gradient of an op without sums reads, shapes included.
     pub(super) fn direct(&self) -> Option<Reads> {
         fn typed<T: Float>(op: &Handle<T>) -> Option<Reads> {
             let info = op.info();
@@ -63,10 +64,27 @@ impl Formula {
                 return Some(Reads { inputs, outputs });
             }
             let kept = (0..info.outputs).map(|output| info.keeps_outputs.contains(&output));
-            let inputs = smallvec![true; info.differentiable.len()];
+            let inputs = smallvec![true; info.differentiable.len() + info.masks.len()];
             op.chains().then(|| Reads { inputs, outputs: kept.collect() })
         }
         for_handle!(self, op => typed(op), None)
+    }
+
+    /// What the gradient reads, and all masks. Which inputs these are, `masks` says.
+    pub(super) fn kept(&self, masks: &[bool]) -> Reads {
+        fn typed<T: Float>(op: &Handle<T>, masks: &[bool]) -> Reads {
+            let info = op.info();
+            let number = |at: usize| masks[..at].iter().filter(|is_mask| !**is_mask).count();
+            let kept =
+                |(at, is_mask): (usize, &bool)| *is_mask || info.keeps_reals.contains(&number(at));
+            let outputs = (0..info.outputs).map(|output| info.keeps_outputs.contains(&output));
+            Reads {
+                inputs: masks.iter().enumerate().map(kept).collect(),
+                outputs: outputs.collect(),
+            }
+        }
+        let none = Reads { inputs: smallvec![true; masks.len()], outputs: smallvec![] };
+        for_handle!(self, op => typed(op, masks), none)
     }
 
     pub(super) fn run(&self, inputs: &[AnyTensor]) -> Result<Values, String> {
@@ -102,15 +120,31 @@ impl Formula {
             let dy = dy.ok_or("the gradient of its output is missing")?;
             return wanted([Some(rules::function(op, dy, saved))], wants);
         }
-        let operands: Result<SmallVec<[&Tensor<T>; 4]>, String> =
-            inputs.iter().map(|input| typed(input.as_ref())).collect();
+        let given: Option<SmallVec<[&AnyTensor; 4]>> = inputs.iter().map(Option::as_ref).collect();
+        let given = given.ok_or("a value that its gradient needs is missing")?;
+        let operands: SmallVec<[&Tensor<T>; 4]> =
+            given.iter().filter_map(|input| input.downcast_ref()).collect();
+        let masks: SmallVec<[&Tensor<bool>; 2]> =
+            given.iter().filter_map(|input| input.downcast_ref()).collect();
         let results: SmallVec<[Option<&Tensor<T>>; 2]> =
             outputs.iter().map(|output| output.as_ref()?.downcast_ref()).collect();
         let mut grads: SmallVec<[Option<Tensor<T>>; 2]> =
             dys.iter_mut().map(|dy| dy.take().and_then(AnyTensor::downcast)).collect();
-        let asked: SmallVec<[bool; 4]> =
-            (0..inputs.len()).map(|input| wants.contains(&input)).collect();
-        wanted(rules::formula(op, &operands?, &results, &mut grads, &asked), wants)
+        // Of each input: whether it has a gradient, and that is wanted.
+        let mut differentiable = op.info().differentiable.iter();
+        let has = given.iter().map(|input| {
+            input.downcast_ref::<T>().is_some() && differentiable.next().copied().unwrap_or(false)
+        });
+        let has: SmallVec<[bool; 4]> = has.collect();
+        let asked = has.iter().enumerate().filter(|(_, has)| **has);
+        let asked: SmallVec<[bool; 4]> = asked.map(|(input, _)| wants.contains(&input)).collect();
+        let found = rules::formula(op, &operands, &masks, &results, &mut grads, &asked);
+        let mut found = found.into_iter();
+        let all = given.iter().zip(has).map(|(input, has)| match has {
+            true => found.next().flatten(),
+            false => Some(Tensor::zeros(input.shape())),
+        });
+        wanted(all, wants)
     }
 }
 
@@ -134,6 +168,10 @@ fn found(function: &Function, inputs: &[Form]) -> Option<(&'static str, Formula)
     let same = |a: &[AnyTensor], b: &[AnyTensor]| {
         a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.address() == b.address())
     };
+    // The numbers come first, whatever the order of the parameters.
+    let (masks, numbers): (Values, Values) =
+        examples.into_iter().partition(|input| input.dtype() == DType::Bool);
+    let examples: Values = numbers.into_iter().chain(masks).collect();
     if !same(&note.inputs, &examples) || !same(&note.outputs, &outputs) {
         return None;
     }

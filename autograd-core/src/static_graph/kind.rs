@@ -315,11 +315,18 @@ impl Kind {
         matches!(self, Self::BatchNorm { training: true, .. })
     }
 
-    /// Whether it is a function of each element that one pass over memory can have among others.
+    /// Whether it draws random numbers of which its gradient needs to know.
+    pub(super) fn draws(&self) -> bool {
+        matches!(self, Self::Dropout { p, training: true } if *p > 0.0)
+    }
+
+    /// Whether it computes each element of its results from one element of each input, as it is
+    /// stretched to them: then one pass over memory can have it among others.
     pub(super) fn chains(&self) -> bool {
         match self {
             Self::Formula { op, .. } => op.chains(),
             Self::Unary(_) | Self::Binary(_) | Self::Scalar { .. } => true,
+            Self::Compare(_) | Self::Where | Self::Cast(_) | Self::Dropout { .. } => true,
             Self::Sum | Self::FillLike(_) => true,
             _ => false,
         }

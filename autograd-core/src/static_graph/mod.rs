@@ -48,6 +48,7 @@ mod ir;
 mod kind;
 mod layer;
 mod layers;
+mod masks;
 mod merge;
 mod norm;
 mod optim;

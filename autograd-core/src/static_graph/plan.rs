@@ -7,6 +7,7 @@ use super::chain::{Chain, steps};
 use super::frame::Memory;
 use super::ir::{Graph, Op, OpId, Role, VarId};
 use super::kind::Kind;
+use super::masks::with_masks;
 use super::optim::PART;
 use super::slots::{Slots, adds_row};
 
@@ -101,6 +102,8 @@ impl Plan {
     /// With `waves`, steps that do not depend on each other stand together.
     pub(super) fn new(graph: &Graph, fetched: &[VarId], waves: bool) -> Self {
         let runs = needed(graph, fetched);
+        let with_masks = with_masks(graph, &runs);
+        let graph = &with_masks;
         let updates = updates(graph);
         let mut modes = modes(graph, &runs);
         defer(graph, &runs, &updates, fetched, &mut modes);
@@ -144,14 +147,20 @@ impl Plan {
             updates,
             written,
             wants: graph.wants_gradient(),
-            graph: graph.clone(),
             steps,
             fetched: fetched.to_vec(),
+            graph: with_masks,
         }
     }
 }
 
 impl Step {
+    /// All its operators but the head of a chain.
+    fn ops(&self) -> impl Iterator<Item = OpId> {
+        let chained = self.chain.iter().flat_map(|chain| chain.ops.iter().copied());
+        std::iter::once(self.op).chain(chained)
+    }
+
     /// Whether the first input, the second and the further ones are read where they stand: they are
     /// neither written over nor handed to anybody.
     fn only_reads(&self, graph: &Graph) -> [bool; 3] {
@@ -242,7 +251,10 @@ fn modes(graph: &Graph, runs: &[bool]) -> Vec<Mode> {
     for (id, op) in graph.ops.iter().enumerate().rev().filter(|(id, _)| runs[*id]) {
         let recorded = modes[id] == Mode::Recorded;
         let Kind::Grad { of, wants, .. } = &op.kind else { continue };
-        if graph.ops[*of].kind.direct().is_some() && !recorded && modes[*of] != Mode::Recorded {
+        let forward = &graph.ops[*of];
+        let is_there = !forward.kind.draws() || forward.outputs.len() > 1;
+        let direct = forward.kind.direct().is_some() && is_there;
+        if direct && !recorded && modes[*of] != Mode::Recorded {
             modes[id] = match adds_row(graph, &graph.ops[*of]) {
                 true if wants.contains(&1) => Mode::Bias,
                 _ => Mode::Direct { deferred: false },
@@ -293,7 +305,7 @@ fn order_by_waves(graph: &Graph, steps: &mut [Step]) {
             _ => 0,
         };
         step.wave = inputs.max().unwrap_or(0).max(record);
-        if is_ordered(graph, op) {
+        if step.ops().any(|op| is_ordered(graph, op)) {
             step.wave = step.wave.max(ordered);
             ordered = step.wave + 1;
         }
@@ -303,12 +315,12 @@ fn order_by_waves(graph: &Graph, steps: &mut [Step]) {
     steps.sort_by_key(|step| step.wave);
 }
 
-fn is_ordered(graph: &Graph, op: &Op) -> bool {
-    match &op.kind {
+/// Whether it can be seen from outside when an operator runs.
+pub(super) fn is_ordered(graph: &Graph, op: OpId) -> bool {
+    match &graph.ops[op].kind {
         Kind::PyFunc(_) | Kind::Eager(_) | Kind::Init { .. } => true,
-        Kind::Dropout { training, .. } => *training,
-        Kind::Grad { of, .. } => is_ordered(graph, &graph.ops[*of]),
-        _ => false,
+        Kind::Grad { of, .. } => !graph.ops[*of].kind.draws() && is_ordered(graph, *of),
+        kind => kind.draws(),
     }
 }
 

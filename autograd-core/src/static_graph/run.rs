@@ -114,6 +114,8 @@ impl Kind {
             }
             Self::Sum => return sum(inputs).map(|sum| smallvec![sum]),
             Self::Concat { axis } => return concat(&inputs, *axis).map(|joined| smallvec![joined]),
+            // Its mask too, which a gradient may read.
+            Self::Dropout { p, .. } if self.draws() => return dropout(&inputs, *p),
             _ => {}
         }
         let mut inputs = inputs.into_iter();
@@ -211,19 +213,28 @@ impl Kind {
             Self::Binary(_) | Self::Matmul => Some(one([true, false]).with_second()),
             Self::Scalar { .. } => Some(one([true, false])),
             Self::CrossEntropy => Some(one([true, false]).with_second()),
+            Self::Where => Some(Reads { inputs: smallvec![true; 3], outputs: smallvec![false] }),
+            Self::Cast(_) => Some(one([false, false])),
+            Self::Dropout { .. } if self.draws() => {
+                Some(Reads { inputs: smallvec![false], outputs: smallvec![false, true] })
+            }
+            Self::Dropout { .. } => Some(one([false, false])),
             _ => None,
         }
     }
 
-    /// The gradients of such an operator's inputs `wants`, from those inputs and outputs that it
-    /// reads and the gradients of its outputs, of which some may be absent.
+    /// The gradients of such an operator's inputs `wants`, of these forms, from those inputs and outputs
+    /// that it reads and the gradients of its outputs, of which some may be absent.
     pub(super) fn pull(
         &self,
         inputs: &[Option<AnyTensor>],
         outputs: &[Option<AnyTensor>],
         dys: &mut [Option<AnyTensor>],
-        wants: &[usize],
+        (wants, forms): (&[usize], &[Form]),
     ) -> Computed<Values> {
+        if let (Self::Cast(_), [form], Some(Some(dy))) = (self, forms, dys.first()) {
+            return Ok(smallvec![cast(dy, form.dtype)]);
+        }
         match dys.iter().flatten().next() {
             Some(AnyTensor::Float32(_)) => self.pull_typed::<f32>(inputs, outputs, dys, wants),
             Some(AnyTensor::Float64(_)) => self.pull_typed::<f64>(inputs, outputs, dys, wants),
@@ -263,13 +274,24 @@ impl Kind {
                 [dx, None]
             }
             Self::Matmul => rules::matmul(input(0)?, input(1)?, dy, both).map_err(told)?,
+            Self::Dropout { .. } if self.draws() => {
+                [Some(dy * typed::<T>(outputs.get(1).and_then(Option::as_ref))?), None]
+            }
+            Self::Dropout { .. } => [Some(dy), None],
+            Self::Where => {
+                let mask = typed::<bool>(inputs.first().and_then(Option::as_ref))?;
+                let shapes = [input(1)?.shape(), input(2)?.shape()];
+                let chosen = rules::choice(mask, &dy, shapes, [1, 2].map(|at| wants.contains(&at)));
+                return wanted([None].into_iter().chain(chosen), wants);
+            }
             _ => return Err("has no rule of this kind".to_owned()),
         };
         wanted(grads, wants)
     }
 
-    /// What the gradients of inputs `wants` read in a chain, where all shapes are known to fit.
-    pub(super) fn chain_needs(&self, wants: &[usize]) -> Reads {
+    /// What the gradients of inputs `wants` read in a chain, where all shapes are known to fit; `masks`
+    /// says which inputs are masks.
+    pub(super) fn chain_needs(&self, wants: &[usize], masks: &[bool]) -> Reads {
         let reads = |a: bool, b: bool| Reads { inputs: smallvec![a, b], outputs: smallvec![false] };
         match self {
             Self::Binary(op) => match (op, wants) {
@@ -285,6 +307,8 @@ impl Kind {
                 (Binary::Pow, false) if *scalar == 0.0 => reads(false, false),
                 _ => reads(true, false),
             },
+            Self::Where => Reads { inputs: masks.into(), outputs: smallvec![false] },
+            Self::Formula { op, .. } => op.kept(masks),
             _ => self.direct().unwrap_or_else(|| reads(true, true)),
         }
     }
@@ -415,6 +439,20 @@ fn sum(inputs: Values) -> Computed<AnyTensor> {
     let mut inputs = inputs.into_iter();
     let first = inputs.next().ok_or("an input is missing")?;
     inputs.try_fold(first, |a, b| Ok(numbers!(a, b, (a, b) => binary(Binary::Add, a, b)?)))
+}
+
+/// The result, and by what each element was multiplied.
+fn dropout(inputs: &[AnyTensor], p: f64) -> Computed<Values> {
+    fn typed<T: Float>(x: &Tensor<T>, p: f64) -> Values {
+        let mask = rules::dropout_mask::<T>(x.shape(), p);
+        smallvec![(x * &mask).into(), mask.into()]
+    }
+    match inputs.first() {
+        Some(AnyTensor::Float32(x)) => Ok(typed(x, p)),
+        Some(AnyTensor::Float64(x)) => Ok(typed(x, p)),
+        Some(other) => Err(not_numbers(other)),
+        None => Err("an input is missing".to_owned()),
+    }
 }
 
 fn concat(inputs: &[AnyTensor], axis: isize) -> Computed<AnyTensor> {

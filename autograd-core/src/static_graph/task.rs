@@ -182,7 +182,7 @@ impl Task<'_> {
 
     /// A gradient by a rule on values.
     fn pull(mut self, deferred: bool) -> Result<Done, String> {
-        let Kind::Grad { of, wants, seeds, .. } = &self.op.kind else {
+        let Kind::Grad { of, wants, seeds, forms, .. } = &self.op.kind else {
             return Err("is no gradient".to_owned());
         };
         let forward = &self.plan.graph.ops[*of];
@@ -214,7 +214,7 @@ impl Task<'_> {
         // Where nobody else holds it, it is written over.
         drop(dy);
         let (inputs, outputs) = self.inputs.split_at(n);
-        let grads = forward.kind.pull(inputs, outputs, &mut dys, computed)?;
+        let grads = forward.kind.pull(inputs, outputs, &mut dys, (computed, forms))?;
         Ok(Done { product, ..Done::plain(grads) })
     }
 

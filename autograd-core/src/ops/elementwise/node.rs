@@ -16,11 +16,12 @@ use crate::graph::{
     Tensor, Visit, is_grad_enabled,
 };
 
-/// The gradients of an op's operands, as far as they are wanted, from all operands, from those outputs
-/// that backward reads, and from the gradients of the outputs; for an op whose operands all have one.
+/// The gradients of an op's differentiable operands, as far as they are wanted, from all operands and
+/// masks, from those outputs that backward reads, and from the gradients of the outputs, which have
+/// the shape of the whole.
 pub(in crate::ops) fn gradients_of<T: Float>(
     op: Handle<T>,
-    operands: &[&Tensor<T>],
+    (operands, masks): (&[&Tensor<T>], &[&Tensor<bool>]),
     outputs: &[Option<&Tensor<T>>],
     grads: &mut [Option<Tensor<T>>],
     wanted: &[bool],
@@ -28,7 +29,8 @@ pub(in crate::ops) fn gradients_of<T: Float>(
     let Some(shape) = grads.iter().flatten().next().map(Tensor::shape_owned) else {
         return wanted.iter().map(|_| None).collect();
     };
-    let framed = operands.iter().any(|x| x.shape() != shape.as_slice()).then(|| {
+    let shapes = || operands.iter().map(|x| x.shape()).chain(masks.iter().map(|x| x.shape()));
+    let framed = shapes().any(|found| found != shape.as_slice()).then(|| {
         let shapes = operands.iter().map(|x| x.shape_owned()).collect();
         let target = (shape.clone(), shape.clone());
         let targets = SmallVec::from_elem(target, op.info().outputs);
@@ -43,7 +45,9 @@ pub(in crate::ops) fn gradients_of<T: Float>(
     for &slot in info.gradients.iter() {
         given.push(Some(node.gradient(slot, grads[slot].take(), &shape)));
     }
-    node.gradients(given, &[], wanted, (shape, Location::caller()))
+    let masks: SmallVec<[Tensor<bool>; 2]> =
+        info.keeps_masks.iter().map(|&i| masks[i].clone()).collect();
+    node.gradients(given, &masks, wanted, (shape, Location::caller()))
 }
 
 /// What differs from call to call: the shapes where inputs are stretched or results added up.

@@ -229,12 +229,10 @@ impl<T> Deref for Handle<T> {
 }
 
 impl<T> Handle<T> {
-    /// Whether a chain can have it and its gradients: all that it reads are numbers that have one,
-    /// and its results have the shape of what it reads.
+    /// Whether its results have the shape of what it reads, so that a chain can have it and its
+    /// gradients.
     pub(crate) fn chains(&self) -> bool {
-        let info = self.info();
-        let whole = matches!(info.reduction, Reduction::None) && info.masks.is_empty();
-        whole && info.differentiable.iter().all(|has| *has) && self.compiled_backward().is_some()
+        matches!(self.info().reduction, Reduction::None)
     }
 
     /// What the gradient of an op of one tensor reads: its input, its output; `None` for an op of
@@ -243,6 +241,16 @@ impl<T> Handle<T> {
         let info = self.info();
         let kept = [!info.keeps_reals.is_empty(), !info.keeps_outputs.is_empty()];
         super::single::is_single(info).then_some(kept)
+    }
+}
+
+impl<T> Handle<T>
+where
+    Program: Formula<T>,
+{
+    /// Backward as an op of its own, of those gradients that are wanted.
+    pub(crate) fn backward_alone(&self, wanted: &[bool]) -> Self {
+        Self::Shared(self.backward_op(wanted))
     }
 }
 

@@ -5,6 +5,7 @@ use std::panic::Location;
 use super::super::trace::{self, Call};
 use super::super::{Caller, Float, expect};
 use super::{copied, writable};
+use crate::array::Shape;
 use crate::error::{Error, Result};
 use crate::graph::{Elementwise, GradMode, Keep, Lost, Plain, Tensor, record, unrecorded};
 
@@ -43,6 +44,17 @@ fn elu<T: Float>(x: &Tensor<T>, alpha: f64, caller: Caller) -> Tensor<T> {
         let below = x.minimum(0.0).exp() * alpha * &dy;
         Ok([Some(x.gt_scalar(T::ZERO).where_else(&dy, &below))])
     })
+}
+
+/// By what dropout multiplies a tensor of this shape, drawn from the process-wide generator; `p` is
+/// a probability above 0.
+pub(in crate::ops) fn dropout_mask<T: Float>(shape: Shape, p: f64) -> Tensor<T> {
+    let mut mask = writable(Tensor::<T>::rand(shape));
+    if let Some(data) = mask.as_mut_slice() {
+        // For p = 1 nothing is above the limit, and the scale is not used.
+        T::keep_where_above(data, T::from_f64(p), T::from_f64(1.0 / (1.0 - p)));
+    }
+    Tensor::new(mask)
 }
 
 /// # Activations with a parameter
@@ -101,11 +113,6 @@ impl<T: Float> Tensor<T> {
         if !training || p == 0.0 {
             return Ok(self.clone());
         }
-        let mut mask = writable(Tensor::<T>::rand(self.shape_owned()));
-        if let Some(data) = mask.as_mut_slice() {
-            // For p = 1 nothing is above the limit, and the scale is not used.
-            T::keep_where_above(data, T::from_f64(p), T::from_f64(1.0 / (1.0 - p)));
-        }
-        Ok(self * Tensor::new(mask))
+        Ok(self * dropout_mask(self.shape_owned(), p))
     }
 }

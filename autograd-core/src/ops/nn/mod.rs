@@ -1,7 +1,7 @@
 //! Ops of neural networks: softmax and losses, activations with a parameter, the affine map,
 //! convolution and pooling, norms.
 
-mod activation;
+pub(super) mod activation;
 pub(crate) mod batch_norm;
 mod conv;
 mod kernels;

@@ -1,13 +1,13 @@
 //! Which operators become one pass: each joins those whose results it reads, where nothing that
 //! stands between them has read these or is read by it, or one that reads the same.
 
-use super::super::ir::{Form, Graph, Op, OpId, VarId};
+use super::super::ir::{Dims, Graph, Op, OpId, VarId};
 use super::super::kind::Kind;
-use super::super::plan::{Mode, Read, Step, reads};
+use super::super::plan::{Mode, Read, Step, is_ordered, reads};
 use super::super::slots::adds_row;
 use super::lower::Parts;
 use super::{Chain, Head, surely_same};
-use crate::ops::Binary;
+use crate::array::DType;
 
 /// So many steps back a chain is looked for, so that a plan takes time in proportion to its length.
 const WINDOW: usize = 48;
@@ -24,7 +24,8 @@ enum Part {
 struct Open {
     head: Option<Head>,
     ops: Vec<OpId>,
-    form: Form,
+    /// Lengths of the axes of all that it computes but for gradients that are added up.
+    dims: Dims,
 }
 
 /// The steps of a plan, from the operators that run, their modes, and what is asked for at the end.
@@ -75,7 +76,7 @@ impl Joining<'_> {
     fn add(&mut self, id: OpId) {
         let (graph, mode) = (self.graph, &self.modes[id]);
         let op = &graph.ops[id];
-        let Some(form) = form(graph, op, mode) else {
+        let Some(dims) = dims(graph, op, mode) else {
             let inputs = reads(graph, op, mode);
             let step = Step {
                 op: id,
@@ -92,7 +93,7 @@ impl Joining<'_> {
         near.sort_unstable_by(|a, b| b.cmp(a));
         near.dedup();
         let fits: Vec<usize> =
-            near.iter().copied().filter(|&at| self.fits(at, form, &reads, id)).collect();
+            near.iter().copied().filter(|&at| self.fits(at, dims, &reads, id)).collect();
         // The latest first: an earlier one may be read by it.
         let mut joined: Vec<usize> = Vec::new();
         let mut size = 1;
@@ -109,8 +110,10 @@ impl Joining<'_> {
             // reads the same.
             let last = near.first().map_or(0, |&last| last + 1);
             let siblings = (last..self.parts.len()).rev().take(WINDOW);
-            let siblings = siblings.filter(|&at| self.shares(at, form, &reads));
-            let mut places = fits.iter().copied().filter(|&at| at + 1 >= last).chain(siblings);
+            let siblings = siblings.filter(|&at| self.shares(at, dims, &reads));
+            let places = fits.iter().copied().filter(|&at| at + 1 >= last).chain(siblings);
+            let ordered = is_ordered(graph, id);
+            let mut places = places.filter(|&at| !ordered || !self.is_ordered_after(at, &[]));
             let is_open = |at: &usize| match &self.parts[*at] {
                 Some(Part::Chain(open)) => open.ops.len() < MOST,
                 _ => false,
@@ -123,7 +126,7 @@ impl Joining<'_> {
                 return;
             }
         }
-        let mut open = Open { head: None, ops: Vec::new(), form: form.clone() };
+        let mut open = Open { head: None, ops: Vec::new(), dims: dims.clone() };
         for at in joined {
             match self.parts[at].take() {
                 Some(Part::Chain(other)) => {
@@ -150,30 +153,31 @@ impl Joining<'_> {
     }
 
     /// Whether an operator that reads these can be a part of a chain.
-    fn fits(&self, at: usize, form: &Form, reads: &[VarId], id: OpId) -> bool {
+    fn fits(&self, at: usize, dims: &Dims, reads: &[VarId], id: OpId) -> bool {
         let mine = || reads.iter().filter(|&&var| self.home[var] == Some(at));
-        let whole = mine().all(|&var| self.graph.vars[var].form == *form);
+        let whole = mine().all(|&var| self.graph.vars[var].form.dims == *dims);
         let near = at + WINDOW > self.parts.len();
         near && whole
             && match &self.parts[at] {
-                Some(Part::Chain(open)) => open.form == *form,
+                Some(Part::Chain(open)) => open.dims == *dims,
                 // A product that only this operator reads.
                 Some(Part::Step(step)) => {
                     let op = &self.graph.ops[step.op];
                     let plain = step.mode == Mode::Plain && op.kind.is_matmul();
+                    let floats = self.graph.vars[op.outputs[0]].form.dtype.is_float();
                     let mode = &self.modes[id];
-                    plain && *mode == Mode::Plain && self.uses[op.outputs[0]] == 1
+                    plain && floats && *mode == Mode::Plain && self.uses[op.outputs[0]] == 1
                 }
                 None => false,
             }
     }
 
-    /// Whether a chain of this form reads something of that too.
-    fn shares(&self, at: usize, form: &Form, reads: &[VarId]) -> bool {
+    /// Whether a chain of this shape reads something of that too.
+    fn shares(&self, at: usize, dims: &Dims, reads: &[VarId]) -> bool {
         let Some(Part::Chain(open)) = &self.parts[at] else { return false };
-        let whole = reads.iter().filter(|&&var| self.graph.vars[var].form == *form);
+        let whole = reads.iter().filter(|&&var| self.graph.vars[var].form.dims == *dims);
         let theirs = open.reads(self.graph, self.modes);
-        open.form == *form && whole.into_iter().any(|var| theirs.contains(var))
+        open.dims == *dims && whole.into_iter().any(|var| theirs.contains(var))
     }
 
     fn has_head(&self, at: usize) -> bool {
@@ -184,8 +188,13 @@ impl Joining<'_> {
         }
     }
 
-    /// Whether a later part than this one reads what it computes, but for those `among` which it is.
+    /// Whether a later part than this one must run after it, but for those `among` which it is.
     fn is_read_after(&self, at: usize, among: &[usize]) -> bool {
+        if self.parts[at].as_ref().is_some_and(|part| part.is_ordered(self.graph))
+            && self.is_ordered_after(at, among)
+        {
+            return true;
+        }
         let later = (at + 1..self.parts.len()).filter(|later| !among.contains(later));
         later.filter_map(|later| self.parts[later].as_ref()).any(|part| {
             let reads = part.reads(self.graph, self.modes);
@@ -194,7 +203,23 @@ impl Joining<'_> {
     }
 }
 
+impl Joining<'_> {
+    /// Whether it can be seen from outside when one of the later parts runs, but for these.
+    fn is_ordered_after(&self, at: usize, but: &[usize]) -> bool {
+        let later = (at + 1..self.parts.len()).filter(|later| !but.contains(later));
+        later.filter_map(|later| self.parts[later].as_ref()).any(|part| part.is_ordered(self.graph))
+    }
+}
+
 impl Part {
+    /// Whether it can be seen from outside when it runs.
+    fn is_ordered(&self, graph: &Graph) -> bool {
+        match self {
+            Self::Step(step) => is_ordered(graph, step.op),
+            Self::Chain(open) => open.ops.iter().any(|&op| is_ordered(graph, op)),
+        }
+    }
+
     fn size(&self) -> usize {
         match self {
             Self::Step(_) => 1,
@@ -234,14 +259,14 @@ impl Part {
             open.computes(graph).into_iter().filter(|&var| asked[var]).collect();
         // What it may be written over.
         let over = open.head.is_none()
-            && inputs.first().is_some_and(|&var| graph.vars[var].form == open.form);
-        let Open { head, ops, form } = open;
+            && inputs.first().is_some_and(|&var| graph.vars[var].form.dims == open.dims);
+        let Open { head, ops, dims } = open;
         let last = ops.last().copied().or(head.and_then(|head| head.row));
         let op = last.or(head.map(|head| head.matmul)).unwrap_or_default();
         let alone = head.is_none() && ops.len() == 1;
         let (inputs_of, outputs_of) = (&inputs, &outputs);
         let parts =
-            Parts { graph, head, ops, form: &form, inputs: inputs_of, outputs: outputs_of, over };
+            Parts { graph, head, ops, dims: &dims, inputs: inputs_of, outputs: outputs_of, over };
         let chain = Chain::new(parts);
         if alone && !chain.pays() {
             // One operator in one loop is no chain.
@@ -289,36 +314,18 @@ fn adds_to(graph: &Graph, op: &Op, head: &Head) -> bool {
     adds_row(graph, op) && graph.ops[head.matmul].outputs[0] == op.inputs[0]
 }
 
-/// The form of all that a chain with this operator computes, if there can be one.
-fn form<'g>(graph: &'g Graph, op: &Op, mode: &Mode) -> Option<&'g Form> {
-    let of = |var: VarId| &graph.vars[var].form;
-    let form = match (&op.kind, mode) {
-        (Kind::Grad { of: forward, wants, .. }, Mode::Direct { deferred: false } | Mode::Bias) => {
-            let forward = &graph.ops[*forward];
-            let form = of(forward.outputs[0]);
-            let same = |vars: &[VarId]| vars.iter().all(|&var| of(var) == form);
-            // The gradients of these come from one formula, for operands of one shape.
-            let joint = match (&forward.kind, &wants[..]) {
-                (Kind::Binary(Binary::Add | Binary::Sub | Binary::Mul), _)
-                | (Kind::Binary(Binary::Div), [0]) => false,
-                _ => forward.inputs.len() > 1,
-            };
-            let fits = forward.kind.chains() && same(&forward.outputs);
-            if !fits || (joint && !same(&forward.inputs)) {
-                return None;
-            }
-            form
-        }
-        (kind, Mode::Plain) if kind.chains() => {
-            let form = of(op.outputs[0]);
-            if !op.outputs.iter().all(|&var| of(var) == form) {
-                return None;
-            }
-            form
-        }
+/// The shape of all that a chain with this operator computes, if there can be one.
+fn dims<'g>(graph: &'g Graph, op: &Op, mode: &Mode) -> Option<&'g Dims> {
+    let forward = match (&op.kind, mode) {
+        (Kind::Grad { of, .. }, Mode::Direct { deferred: false } | Mode::Bias) => &graph.ops[*of],
+        (Kind::Grad { .. }, _) => return None,
+        (_, Mode::Plain) => op,
         _ => return None,
     };
-    form.dtype.is_float().then_some(form)
+    let dims = |var: VarId| &graph.vars[var].form.dims;
+    let whole = dims(*forward.outputs.first()?);
+    let same = forward.outputs.iter().all(|&var| dims(var) == whole);
+    (forward.kind.chains() && same).then_some(whole)
 }
 
 /// What an operator of a chain reads: the gradient that goes through it first, and operands that the
@@ -326,17 +333,19 @@ fn form<'g>(graph: &'g Graph, op: &Op, mode: &Mode) -> Option<&'g Form> {
 fn chain_reads(graph: &Graph, op: &Op, mode: &Mode) -> Vec<VarId> {
     let Kind::Grad { of, wants, .. } = &op.kind else { return op.inputs.clone() };
     let forward = &graph.ops[*of];
-    let form = &graph.vars[forward.outputs[0]].form;
+    let dims = &graph.vars[forward.outputs[0]].form.dims;
     let (n, m) = (forward.inputs.len(), forward.outputs.len());
     let mut found = op.inputs[n + m..].to_vec();
     // What a row is added to has the shape of the sum.
     if *mode == Mode::Bias || adds_row(graph, forward) {
         return found;
     }
-    let needs = forward.kind.chain_needs(wants);
+    let is_mask = |var: &VarId| graph.vars[*var].form.dtype == DType::Bool;
+    let masks: Vec<bool> = forward.inputs.iter().map(is_mask).collect();
+    let needs = forward.kind.chain_needs(wants, &masks);
     for (at, &input) in forward.inputs.iter().enumerate() {
-        let own = &graph.vars[input].form;
-        let known = surely_same(own, form) || (n > 1 && !own.dims.contains(&None));
+        let own = &graph.vars[input].form.dims;
+        let known = surely_same(own, dims) || (n > 1 && !own.contains(&None));
         let asked = n > 1 && wants.contains(&at) && !known;
         if needs.inputs[at] || asked {
             found.push(input);

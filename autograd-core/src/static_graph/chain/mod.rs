@@ -1,4 +1,9 @@
 //! Chains: operators on each element that read each other's results, in one pass over memory.
+//!
+//! Every operator that computes each element of its results from one element of each operand can be in
+//! one: functions, arithmetic, comparisons, choices by a mask, conversions, dropout, users' formulas,
+//! the sums where gradients meet, and the gradients of all these, of any element types side by side.
+//! Not in chains is what leaves a record since its gradient is differentiated again, and user code.
 
 mod join;
 mod lower;
@@ -6,19 +11,19 @@ mod plain;
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
+
 use smallvec::SmallVec;
 
-pub(super) use join::steps;
-use lower::Lowered;
-
-use super::ir::{Dims, Form, Graph, OpId, VarId};
+use super::ir::{Dims, Graph, OpId, VarId};
 use super::run::{Values, matrices, sum_of_rows};
-use super::task::{Failed, Inputs};
-use crate::array::Shape;
+use super::task::{Failed, Inputs, panic_message};
 use crate::array::shape::broadcast;
-use crate::graph::{AnyTensor, Tensor};
-use crate::ops::chain::Source;
-use crate::ops::{Float, rules};
+use crate::array::{DType, Shape};
+use crate::graph::AnyTensor;
+use crate::ops::chain::{self, Panicked, Source};
+use crate::ops::rules;
+pub(super) use join::steps;
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -53,6 +58,37 @@ impl Head {
     }
 }
 
+/// The links of a chain.
+struct Lowered {
+    links: chain::Chain,
+    /// The operator of each.
+    ops: Vec<OpId>,
+    /// Operands that are drawn when the chain runs, after those that are given: the masks of
+    /// dropout, in the order of the operators.
+    drawn: Vec<Drawn>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Drawn {
+    dtype: DType,
+    p: f64,
+}
+
+impl Drawn {
+    fn mask(self, shape: &[usize]) -> AnyTensor {
+        match self.dtype {
+            DType::Float64 => rules::dropout_mask::<f64>(shape, self.p).into(),
+            _ => rules::dropout_mask::<f32>(shape, self.p).into(),
+        }
+    }
+}
+
+impl fmt::Debug for Lowered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} links", self.links.len())
+    }
+}
+
 /// How an output of a chain comes about.
 #[derive(Clone, Debug)]
 pub(super) struct Out {
@@ -77,6 +113,28 @@ pub(super) enum Sum {
     Dims(Dims),
     /// That of an operand.
     Like(usize),
+    /// In the pass, as the formula that it comes from adds up.
+    InPass(Box<Sum>),
+}
+
+impl Sum {
+    /// The operand whose shape it is.
+    fn like(&self) -> Option<usize> {
+        match self {
+            Self::Like(operand) => Some(*operand),
+            Self::InPass(sum) => sum.like(),
+            Self::Row | Self::Dims(_) => None,
+        }
+    }
+
+    fn shape(&self, operands: &[AnyTensor]) -> Option<Shape> {
+        match self {
+            Self::Like(operand) => Some(Shape::from_slice(operands[*operand].shape())),
+            Self::Dims(dims) => Some(dims.iter().flatten().copied().collect()),
+            Self::InPass(sum) => sum.shape(operands),
+            Self::Row => None,
+        }
+    }
 }
 
 impl Chain {
@@ -113,19 +171,12 @@ impl Chain {
             let missing = || Failed::at(self.ops[0], "an input is missing");
             operands.push(operand.take().ok_or_else(missing)?);
         }
-        let shape = self.shape(&operands);
-        let done = match (&self.lowered, shape) {
-            (Some(Lowered::Float32(chain)), Some(shape)) => {
-                self.typed(chain, &shape, operands, spares)
-            }
-            (Some(Lowered::Float64(chain)), Some(shape)) => {
-                self.typed(chain, &shape, operands, spares)
-            }
-            _ => Err(operands),
-        };
-        match done {
-            Ok(done) => Ok(done),
-            Err(operands) => plain::run(self, graph, inputs, outputs, operands),
+        match (&self.lowered, self.shape(&operands)) {
+            (Some(lowered), Some(shape)) => match self.pass(lowered, &shape, operands, spares) {
+                Ok(done) => Ok(done?),
+                Err(operands) => plain::run(self, graph, inputs, outputs, operands),
+            },
+            _ => plain::run(self, graph, inputs, outputs, operands),
         }
     }
 
@@ -151,60 +202,75 @@ impl Chain {
         (self.exact.iter().all(is_whole) && self.joint.iter().all(join)).then_some(shape)
     }
 
-    fn typed<T: Float>(
+    /// All links in one pass; the operands again where these shapes are not for that.
+    fn pass(
         &self,
-        chain: &lower::Typed<T>,
+        lowered: &Lowered,
         shape: &[usize],
-        operands: Values,
+        mut operands: Values,
         mut spares: SmallVec<[Option<AnyTensor>; 2]>,
-    ) -> Result<Values, Values> {
-        if operands.iter().any(|operand| operand.downcast_ref::<T>().is_none()) {
-            return Err(operands);
+    ) -> Result<Result<Values, Failed>, Values> {
+        let links = &lowered.links;
+        let dtypes = operands.iter().map(AnyTensor::dtype).enumerate();
+        let mut fit = dtypes.map(|(at, dtype)| links.dtype(Source::Operand(at)) == dtype);
+        let shapes: SmallVec<[Option<Shape>; 2]> =
+            self.outs.iter().map(|out| out.sum.as_ref()?.shape(&operands)).collect();
+        let asked = |result: usize| move |out: &Out| out.from == Origin::Result(result);
+        // In what shape each result leaves the pass, and where it is written.
+        let mut targets: SmallVec<[Option<Shape>; 2]> = SmallVec::new();
+        let mut into: SmallVec<[Option<AnyTensor>; 2]> = SmallVec::new();
+        for result in 0..links.asked() {
+            let passes = |out: &Out| asked(result)(out) && matches!(out.sum, Some(Sum::InPass(_)));
+            let target = self.outs.iter().position(passes);
+            targets.push(target.and_then(|at| shapes[at].clone()));
+            let whole = |out: &Out| asked(result)(out) && out.sum.is_none();
+            let at = self.outs.iter().position(whole);
+            into.push(at.and_then(|at| spares[at].take()));
         }
-        let like = |out: &Out| match out.sum {
-            Some(Sum::Like(operand)) => Some(Shape::from_slice(operands[operand].shape())),
-            _ => None,
+        let (true, Some(chunk)) = (fit.all(|fits| fits), links.chunk(shape, &targets)) else {
+            return Err(operands);
         };
-        let likes: SmallVec<[Option<Shape>; 2]> = self.outs.iter().map(like).collect();
+        // From here on nothing runs one by one, which would draw again.
+        operands.extend(lowered.drawn.iter().map(|drawn| drawn.mask(shape)));
         // What is handed on as it is is no place to write to.
         let alias = |out: &Out| match out.from {
-            Origin::Operand(operand) => operands[operand].downcast_ref::<T>().cloned(),
+            Origin::Operand(operand) => Some(operands[operand].clone()),
             Origin::Result(_) => None,
         };
-        let aliases: SmallVec<[Option<Tensor<T>>; 2]> = self.outs.iter().map(alias).collect();
-        let into = chain.wanted().map(|result| {
-            let whole = |out: &Out| out.from == Origin::Result(result) && out.sum.is_none();
-            let at = self.outs.iter().position(whole)?;
-            spares[at].take().and_then(AnyTensor::downcast)
-        });
-        let into = into.collect();
-        let operands = operands.into_iter().filter_map(AnyTensor::downcast).collect();
+        let aliases: SmallVec<[Option<AnyTensor>; 2]> = self.outs.iter().map(alias).collect();
         let over = self.over || self.head.is_some();
-        let results = chain.run(shape, operands, over, into);
-        let outs = self.outs.iter().zip(likes).zip(aliases).zip(&mut spares);
-        let outs = outs.map(|(((out, like), alias), spare)| {
+        let results = match links.asked() {
+            0 => SmallVec::new(),
+            _ => match links.run((shape, chunk), operands, over, into, &targets) {
+                Ok(results) => results,
+                Err(Panicked { link, panic }) => {
+                    return Ok(Err(Failed::at(lowered.ops[link], panic_message(&*panic))));
+                }
+            },
+        };
+        let outs = self.outs.iter().zip(shapes).zip(aliases).zip(&mut spares);
+        let outs = outs.map(|(((out, shape), alias), spare)| {
             let whole = match (out.from, alias) {
                 (Origin::Result(result), _) => results[result].clone(),
-                (Origin::Operand(_), alias) => {
-                    alias.unwrap_or_else(|| unreachable!("all operands are of one type"))
-                }
+                (Origin::Operand(_), Some(alias)) => alias,
+                (Origin::Operand(_), None) => unreachable!("it was noted"),
             };
-            match (&out.sum, like) {
-                (None, _) => T::wrap(whole),
-                (Some(Sum::Row), _) => {
-                    let spare = spare.take();
-                    // Both are of a float type.
-                    sum_of_rows(&T::wrap(whole.clone()), spare).unwrap_or_else(|_| T::wrap(whole))
-                }
-                (Some(_), Some(like)) => T::wrap(whole.sum_to(&like)),
-                (Some(Sum::Dims(dims)), None) => {
-                    let dims: Shape = dims.iter().flatten().copied().collect();
-                    T::wrap(whole.sum_to(&dims))
-                }
-                (Some(Sum::Like(_)), None) => unreachable!("its shape was noted"),
+            match (&out.sum, shape) {
+                (Some(Sum::Row), _) => sum_of_rows(&whole, spare.take()).unwrap_or(whole),
+                (Some(Sum::Like(_) | Sum::Dims(_)), Some(shape)) => summed(whole, &shape),
+                _ => whole,
             }
         });
-        Ok(outs.collect())
+        Ok(Ok(outs.collect()))
+    }
+}
+
+/// A gradient, added up to a shape.
+fn summed(gradient: AnyTensor, shape: &[usize]) -> AnyTensor {
+    match gradient {
+        AnyTensor::Float32(gradient) => gradient.sum_to(shape).into(),
+        AnyTensor::Float64(gradient) => gradient.sum_to(shape).into(),
+        other => other,
     }
 }
 
@@ -255,8 +321,8 @@ fn plus_row(operands: [&AnyTensor; 3], spare: &mut Option<AnyTensor>) -> Option<
 }
 
 /// Whether two variables have one shape whatever is fed.
-fn surely_same(a: &Form, b: &Form) -> bool {
-    a == b && !a.dims.contains(&None)
+fn surely_same(a: &Dims, b: &Dims) -> bool {
+    a == b && !a.contains(&None)
 }
 
 /// A place of a chain's value.

@@ -4,12 +4,13 @@ use std::collections::HashMap;
 
 use smallvec::SmallVec;
 
-use super::super::ir::{Graph, VarId};
+use super::super::ir::{Form, Graph, VarId};
 use super::super::kind::Kind;
 use super::super::run::Values;
 use super::super::task::Failed;
 use super::Chain;
-use crate::graph::AnyTensor;
+use crate::array::{DType, Shape, Value};
+use crate::graph::{AnyTensor, Tensor};
 
 /// The outputs of a chain from its operands: the head's result first, where it has one.
 pub(super) fn run(
@@ -28,20 +29,21 @@ pub(super) fn run(
         let failed = |why: String| Failed::at(id, why);
         let value = |var: &VarId| values.get(var).cloned();
         let done = match &op.kind {
-            Kind::Grad { of, wants, seeds, .. } => {
+            Kind::Grad { of, wants, seeds, forms, .. } => {
                 let forward = &graph.ops[*of];
                 let (n, m) = (forward.inputs.len(), forward.outputs.len());
                 let mut dys: Vec<Option<AnyTensor>> = vec![None; m];
                 for (&slot, var) in seeds.iter().zip(&op.inputs[n + m..]) {
                     dys[slot] = value(var);
                 }
-                // What a rule does not read it asks the shape of, which is that of the result.
+                // What a rule does not read it asks the shape of, which is known or that of the result.
                 let same = dys.iter().flatten().next().cloned();
-                let given = op.inputs[..n].iter().map(|var| value(var).or_else(|| same.clone()));
+                let shape = |var: &VarId| stand_in(&graph.vars[*var].form).or_else(|| same.clone());
+                let given = op.inputs[..n].iter().map(|var| value(var).or_else(|| shape(var)));
                 let given: Vec<Option<AnyTensor>> = given.collect();
                 let results: Vec<Option<AnyTensor>> =
                     op.inputs[n..n + m].iter().map(value).collect();
-                forward.kind.pull(&given, &results, &mut dys, wants).map_err(failed)?
+                forward.kind.pull(&given, &results, &mut dys, (wants, forms)).map_err(failed)?
             }
             kind => {
                 let given: Option<Values> = op.inputs.iter().map(value).collect();
@@ -57,4 +59,15 @@ pub(super) fn run(
         values.get(var).cloned().ok_or_else(missing)
     });
     found.collect::<Result<SmallVec<_>, _>>()
+}
+
+/// Something of a known shape.
+fn stand_in(form: &Form) -> Option<AnyTensor> {
+    let shape: Option<Shape> = form.dims.iter().copied().collect();
+    let shape = shape?;
+    match form.dtype {
+        DType::Float32 => Some(Tensor::new(Value::scalar(0.0_f32).broadcast_to(&shape)).into()),
+        DType::Float64 => Some(Tensor::new(Value::scalar(0.0_f64).broadcast_to(&shape)).into()),
+        _ => None,
+    }
 }

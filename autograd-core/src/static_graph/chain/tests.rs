@@ -9,9 +9,9 @@ use super::super::plan::Plan;
 use super::super::{Executor, Program, Variable, gradients};
 use crate::array::DType;
 use crate::graph::{AnyTensor, GradMode, Tensor};
+use crate::ops::Unary;
 use crate::ops::elementwise::Handle;
-use crate::ops::{Float, Unary};
-use crate::random::Generator;
+use crate::random::{Generator, Rewound};
 
 /// A function of the table, as a user's op would be.
 fn formula(program: &Program, op: Unary, x: &Variable) -> Variable {
@@ -70,27 +70,42 @@ fn run(
 
 /// Shapes and bits; which of the many NaNs comes, the order of two operands decides.
 fn bits(values: &[AnyTensor]) -> Vec<(Vec<usize>, Vec<u64>)> {
-    fn of<T: Float>(x: &Tensor<T>) -> Vec<u64> {
-        let bits = |x: f64| if x.is_nan() { f64::NAN.to_bits() } else { x.to_bits() };
-        x.to_vec().into_iter().map(|x| bits(x.into_f64())).collect()
-    }
+    let float = |x: f64| if x.is_nan() { f64::NAN.to_bits() } else { x.to_bits() };
     let one = |value: &AnyTensor| match value {
-        AnyTensor::Float32(x) => of(x),
-        AnyTensor::Float64(x) => of(x),
-        other => panic!("{} is no float", other.dtype()),
+        AnyTensor::Float32(x) => x.to_vec().into_iter().map(|x| float(x.into())).collect(),
+        AnyTensor::Float64(x) => x.to_vec().into_iter().map(float).collect(),
+        AnyTensor::Int32(x) => x.to_vec().into_iter().map(|x| x as u64).collect(),
+        AnyTensor::Int64(x) => x.to_vec().into_iter().map(|x| x as u64).collect(),
+        AnyTensor::UInt8(x) => x.to_vec().into_iter().map(u64::from).collect(),
+        AnyTensor::Bool(x) => x.to_vec().into_iter().map(u64::from).collect(),
     };
     values.iter().map(|value| (value.shape().to_vec(), one(value))).collect()
 }
 
-/// A random operator of each element of variables that are there.
+const DTYPES: [DType; 6] =
+    [DType::Float32, DType::Float64, DType::Int32, DType::Int64, DType::UInt8, DType::Bool];
+
+/// One of those whose elements are as asked; one is there.
+fn pick(
+    known: &[Variable],
+    draw: &mut impl FnMut(usize) -> usize,
+    fits: impl Fn(DType) -> bool,
+) -> Variable {
+    let found: Vec<&Variable> = known.iter().filter(|x| fits(x.form().dtype)).collect();
+    found[draw(found.len())].clone()
+}
+
+/// A random operator of each element of variables that are there, of any element types.
 fn random(
     program: &Program,
     known: &[Variable],
     draw: &mut impl FnMut(usize) -> usize,
 ) -> Variable {
-    let x = known[draw(known.len())].clone();
-    let y = &known[draw(known.len())];
-    let made = match draw(16) {
+    let x = pick(known, draw, DType::is_float);
+    let y = &pick(known, draw, |dtype| dtype == x.form().dtype);
+    let any = pick(known, draw, |_| true);
+    let same = pick(known, draw, |dtype| dtype == any.form().dtype);
+    let made = match draw(30) {
         0 => x.tanh(),
         1 => x.sin(),
         2 => (&x * 3e6).cos(),
@@ -106,7 +121,44 @@ fn random(
         12 => x.abs().and_then(|x| x.pow(1.5)),
         13 => x.abs().and_then(|x| x.pow(y)),
         14 => Ok(&x * 0.5),
-        _ => Ok(formula(program, Unary::Gelu, &x)),
+        15 if x.form().dtype == DType::Float64 => Ok(formula(program, Unary::Gelu, &x)),
+        15 => x.gelu(),
+        16 => any.greater(&same),
+        17 => any.less_equal(&same),
+        18 => any.not_equal(&same),
+        19 => x.less(y),
+        20..23 => {
+            // What is compared is the chooser most of the time.
+            let mask = match known.iter().any(|x| x.form().dtype == DType::Bool) {
+                true => pick(known, draw, |dtype| dtype == DType::Bool),
+                false => x.greater(y).expect("floats"),
+            };
+            mask.where_else(&x, y)
+        }
+        23 => any.cast(DTYPES[draw(6)]),
+        24 => x.cast(DTYPES[draw(2)]),
+        25 => {
+            any.equal(&same).and_then(|mask| mask.cast(x.form().dtype)).and_then(|m| m.try_mul(&x))
+        }
+        26 => x.dropout(0.4),
+        _ => {
+            let whole = |dtype: DType| !dtype.is_float() && dtype != DType::Bool;
+            match known.iter().any(|x| whole(x.form().dtype)) {
+                true => {
+                    let x = pick(known, draw, whole);
+                    let y = pick(known, draw, |dtype| dtype == x.form().dtype);
+                    match draw(6) {
+                        0 => x.try_add(&y),
+                        1 => x.try_mul(&y),
+                        2 => x.maximum(&y),
+                        3 => Ok(7.0 - &x),
+                        4 => Ok(&x / 3.0),
+                        _ => x.try_sub(&y),
+                    }
+                }
+                false => (&x * 20.0).cast(DTYPES[2 + draw(3)]),
+            }
+        }
     };
     made.unwrap_or_else(|error| panic!("{error}"))
 }
@@ -124,8 +176,8 @@ fn chains_have_the_figures_of_their_operators_one_by_one() {
         let x = Tensor::from((0..n).map(|i| (i as f64 * by).sin() * 2.0).collect::<Vec<_>>());
         x.reshape(shape)
     };
-    let mut chains = 0;
-    for round in 0..60 {
+    let (mut chains, mut smaller) = (0, 0);
+    for round in 0..160 {
         let program = Program::new();
         let data = |name: &str, shape: &[i64]| {
             let x = program.data(name, shape, DType::Float64).expect("a new name");
@@ -142,21 +194,37 @@ fn chains_have_the_figures_of_their_operators_one_by_one() {
             data("column", &[rows, 1]),
         ];
         let mut known = inputs.to_vec();
-        // All have the form of the whole, or may be stretched to it.
-        known[2] = &inputs[0] * &inputs[2];
-        known[3] = inputs[1].try_add(&inputs[3]).expect("they fit");
+        if round % 4 < 2 {
+            // All have the form of the whole, or may be stretched to it.
+            known[2] = &inputs[0] * &inputs[2];
+            known[3] = inputs[1].try_add(&inputs[3]).expect("they fit");
+        }
+        known.push(inputs[0].cast(DType::Float32).expect("a number"));
         for _ in 0..6 + draw(10) {
             let made = random(&program, &known, &mut draw);
             known.push(made);
         }
-        let last = known[known.len() - 1].clone();
+        // All of it counts.
+        let mut last = inputs[0].clone();
+        for x in &known[4..] {
+            last = x.cast(DType::Float64).and_then(|x| x.try_add(&last)).expect("they fit");
+        }
         let of: Vec<&Variable> = inputs.iter().collect();
         let found = gradients(&[&last], &of).expect("they exist");
         let mut fetched = vec![&last, &known[draw(known.len())]];
         fetched.extend(found.iter().flatten());
         let plan = Plan::new(&program.graph(), &[last.id], false);
         chains += plan.steps.iter().filter(|step| step.chain.is_some()).count();
-        let lengths = [(5, 5, 5), (700, 700, 700), (1, 5, 5), (5, 1, 1), (0, 0, 1), (5, 5, 1)];
+        let ids: Vec<usize> = fetched.iter().map(|variable| variable.id).collect();
+        let plan = Plan::new(&program.graph(), &ids, false);
+        let outs = plan.steps.iter().flat_map(|step| step.chain.iter().flat_map(|c| &c.outs));
+        smaller += outs.filter(|out| matches!(out.sum, Some(super::Sum::InPass(_)))).count();
+        let mut lengths = vec![(5, 5, 5), (700, 700, 700), (1, 5, 5), (5, 1, 1)];
+        lengths.extend([(0, 0, 1), (5, 5, 1)]);
+        // Of more chunks than one, and of more sums than stand beside each other.
+        if round % 16 == 0 {
+            lengths.extend([(4000, 4000, 4000), (5000, 1, 5000)]);
+        }
         for &(a, b, column) in if known_rows { &lengths[..1] } else { &lengths[..] } {
             let (a, b) = (wave(&[a, 7], 0.3), wave(&[7, b], 0.7).transpose());
             let (row, column) = (wave(&[7], 0.9), wave(&[column, 1], 1.1));
@@ -164,12 +232,14 @@ fn chains_have_the_figures_of_their_operators_one_by_one() {
                 [("a", &a), ("b", &b), ("row", &row), ("column", &column)];
             let used: Vec<_> =
                 feed.into_iter().filter(|(name, _)| plan_reads(&program, &fetched, name)).collect();
-            let [one, other] =
-                [false, true].map(|plain| bits(&run(&program, &fetched, &used, plain)));
+            let [one, other] = [false, true].map(|plain| {
+                let _same = Rewound::to(&Generator::new(round));
+                bits(&run(&program, &fetched, &used, plain))
+            });
             assert_eq!(one, other, "round {round}\n{program}");
         }
     }
-    assert!(chains > 40, "{chains}");
+    assert!(chains > 100 && smaller > 20, "{chains} {smaller}");
 }
 
 fn plan_reads(program: &Program, fetched: &[&Variable], name: &str) -> bool {
