@@ -328,3 +328,32 @@ fn a_panic_in_a_chain_is_told_of_its_operator() {
     let expected = ((&three + 1) / &three * &three).maximum(&three);
     assert_eq!(found[0].downcast_ref::<i64>().unwrap().to_vec(), expected.to_vec());
 }
+
+#[py_layer(elementwise)]
+impl Shifted {
+    fn forward<L: Lane>(x: Real<L>, by: Real<L>) -> Real<L> {
+        x.tanh() + by
+    }
+}
+
+#[test]
+fn a_gradient_that_is_handed_on_is_added_up_as_in_eager_mode() {
+    let program = Program::new();
+    let x = wanting(&program, "x", &[-1, 6]);
+    let by = wanting(&program, "by", &[6]);
+    let y = program.py_layer(Shifted::apply::<f32>).x([&x, &by]).call().unwrap();
+    let z = y.square().unwrap();
+    let found = gradients(&[&z], &[&x, &by]).unwrap();
+    let [dx, dby] = [0, 1].map(|at| found[at].clone().unwrap());
+    assert_eq!(steps(&program, &[&z, &dx, &dby]).len(), 1);
+    for rows in [1, 7, 4000] {
+        let fed = [wave(&[rows, 6], 0.3), wave(&[6], 0.5)];
+        let feed: [(&str, &dyn Feed); 2] = [("x", &fed[0]), ("by", &fed[1])];
+        let found = run(&program, &feed, &[&z, &dx, &dby]);
+        let [x, by] = fed.each_ref().map(leaf);
+        let z = Shifted::apply(&x, &by).square();
+        z.sum().backward().unwrap();
+        let expected = [&z, &x.grad().unwrap(), &by.grad().unwrap()].map(|x| x.to_vec());
+        assert_eq!(found.iter().map(floats).collect::<Vec<_>>(), expected, "{rows}");
+    }
+}

@@ -20,7 +20,13 @@ use super::elementwise::Handle;
 use super::{Binary, Float};
 use crate::array::DType;
 use crate::formula::{Formula, block_of};
+use blocks::for_dtype;
 pub(crate) use kernels::Test;
+
+/// Elements a block, at most; a formula of one result takes so many at once.
+const BLOCK: usize = 2048;
+/// The blocks of all operands and results should fit into the first cache.
+const CACHE: usize = 48 * 1024;
 
 /// What a link reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,6 +154,8 @@ pub(crate) struct Chain {
     asked: SmallVec<[Ask; 2]>,
     /// Room for the results of formulas that have several, of float32 and of float64.
     wide: [usize; 2],
+    /// Elements a block.
+    block: usize,
 }
 
 /// A link that panicked.
@@ -167,6 +175,7 @@ impl Chain {
             registers: Vec::new(),
             asked: SmallVec::new(),
             wide: [0; 2],
+            block: BLOCK,
         }
     }
 
@@ -225,6 +234,7 @@ impl Chain {
                 self.results[ask.result].1 = Place::Output(k);
             }
         }
+        self.coalesce(&last);
         let mut free: Vec<usize> = Vec::new();
         for (at, link) in self.links.iter().enumerate() {
             let mut dies: SmallVec<[usize; 3]> = SmallVec::new();
@@ -263,6 +273,49 @@ impl Chain {
             let wide = &mut self.wide[usize::from(matches!(link.code, Code::Float64(_)))];
             *wide = (*wide).max(results * block_of(results));
         }
+        self.block = self.block_len();
+    }
+
+    /// What is written over its last reader's result, and that is asked for, stands there already:
+    /// nothing is copied.
+    fn coalesce(&mut self, last: &[Option<usize>]) {
+        for (at, link) in self.links.iter().enumerate().rev() {
+            let output = match self.results[link.first].1 {
+                output @ Place::Output(_) if link.code.is_arithmetic() => output,
+                _ => continue,
+            };
+            if let [a, b] = link.reads[..]
+                && a == b
+            {
+                continue;
+            }
+            let dies = link.reads.iter().find_map(|read| match *read {
+                Source::Result(result) => (last[result] == Some(at)
+                    && self.results[result].1 == Place::Nowhere)
+                    .then_some(result),
+                Source::Operand(_) => None,
+            });
+            if let Some(result) = dies {
+                self.results[result].1 = output;
+            }
+        }
+    }
+
+    /// How many elements a block has.
+    fn block_len(&self) -> usize {
+        let size = |dtype: DType| for_dtype!(dtype, T => size_of::<T>());
+        let registers = self.registers.iter().map(|dtype| size(*dtype));
+        let outputs = self.asked.iter().map(|ask| size(self.results[ask.result].0));
+        let operands = self.operands.iter().map(|dtype| size(*dtype));
+        let room: usize = registers.chain(outputs).chain(operands).sum();
+        let block = match CACHE / room.max(1) {
+            BLOCK.. => BLOCK,
+            1024.. => 1024,
+            _ => 512,
+        };
+        // What is added up is added up in these blocks.
+        let summed = self.asked.iter().filter(|ask| ask.sums);
+        summed.map(|ask| self.block_of(ask.result)).fold(block, usize::max)
     }
 
     /// The link that a result is of.

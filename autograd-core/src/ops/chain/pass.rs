@@ -17,10 +17,6 @@ use crate::graph::{AnyTensor, Tensor};
 
 /// Elements a chunk, which one thread computes: a whole number of blocks.
 const CHUNK: usize = 16 * 1024;
-/// Elements a block, at most; a formula of one result takes so many at once.
-const BLOCK: usize = 2048;
-/// The blocks of all operands and results should fit into the first cache.
-const CACHE: usize = 48 * 1024;
 
 /// The sums of a result.
 enum AnySums {
@@ -29,10 +25,10 @@ enum AnySums {
 }
 
 impl AnySums {
-    fn new(dtype: DType, target: &[usize], shape: &[usize], start: usize) -> Option<Self> {
+    fn new(dtype: DType, target: &[usize], shape: &[usize], start: usize) -> Option<Box<Self>> {
         match dtype {
-            DType::Float32 => Some(Self::Float32(Sums::new(target, shape, start))),
-            DType::Float64 => Some(Self::Float64(Sums::new(target, shape, start))),
+            DType::Float32 => Some(Box::new(Self::Float32(Sums::new(target, shape, start)))),
+            DType::Float64 => Some(Box::new(Self::Float64(Sums::new(target, shape, start)))),
             _ => None,
         }
     }
@@ -61,7 +57,7 @@ impl AnySums {
 }
 
 /// Of each result that is asked for, if it is added up.
-type AllSums = SmallVec<[Option<AnySums>; 2]>;
+type AllSums = SmallVec<[Option<Box<AnySums>>; 2]>;
 
 impl Chain {
     /// How many elements are computed at once where results are added up to these shapes, as the
@@ -196,29 +192,11 @@ impl Pass<'_> {
             for (all, sums) in
                 all.iter_mut().zip(sums).filter_map(|(all, sums)| all.as_mut().zip(sums))
             {
-                all.join(sums);
+                all.join(*sums);
             }
             all
         });
         joined.unwrap_or_default()
-    }
-
-    /// How many elements a block has.
-    fn block(&self) -> usize {
-        let chain = self.chain;
-        let size = |dtype: DType| for_dtype!(dtype, T => size_of::<T>());
-        let registers = chain.registers.iter().map(|dtype| size(*dtype));
-        let outputs = chain.asked.iter().map(|ask| size(chain.results[ask.result].0));
-        let operands = chain.operands.iter().map(|dtype| size(*dtype));
-        let room: usize = registers.chain(outputs).chain(operands).sum();
-        let block = match CACHE / room.max(1) {
-            BLOCK.. => BLOCK,
-            1024.. => 1024,
-            _ => 512,
-        };
-        // What is added up is added up in these blocks.
-        let summed = chain.asked.iter().filter(|ask| ask.sums);
-        summed.map(|ask| chain.block_of(ask.result)).fold(block, usize::max)
     }
 
     /// The `len` elements from `start` on; whole results stand in `outputs`.
@@ -248,7 +226,7 @@ impl Pass<'_> {
                 _ => None,
             })
             .collect();
-        let block = self.block();
+        let block = chain.block;
         let mut lengths = Lengths::default();
         chain.registers.iter().for_each(|dtype| lengths.add(*dtype, block));
         lengths.add(DType::Float32, chain.wide[0]);

@@ -205,7 +205,7 @@ impl<T> Handle<T> {
 
     /// For each gradient: the gradient of an output, by position, that it is and nothing else, as those
     /// of a sum are. It need not be computed. Empty where none is, or where nobody asks twice.
-    pub(super) fn handed(&self) -> &[Option<usize>] {
+    pub(crate) fn handed(&self) -> &[Option<usize>] {
         let Self::Static(op) = self else { return &[] };
         op.found().handed.get_or_init(|| {
             let kept = op.given() - op.info().gradients.len();

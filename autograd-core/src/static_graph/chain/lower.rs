@@ -110,7 +110,14 @@ impl Chain {
                 !ask.sums && links.dtype(operand) == links.dtype(result)
             });
         (chain.exact, chain.joint) = (exact, joint);
-        chain.lowered = Some(Lowered { links, ops, drawn });
+        let find = |result: usize, fits: fn(&Option<Sum>) -> bool| {
+            let of = |out: &Out| out.from == Origin::Result(result) && fits(&out.sum);
+            chain.outs.iter().position(of)
+        };
+        let places = (0..asked.len()).map(|result| find(result, Option::is_none)).collect();
+        let passes = |sum: &Option<Sum>| matches!(sum, Some(Sum::InPass(_)));
+        let sums = (0..asked.len()).map(|result| find(result, passes)).collect();
+        chain.lowered = Some(Lowered { links, ops, drawn, places, sums });
         chain
     }
 
@@ -122,6 +129,20 @@ impl Chain {
 
 /// How an output comes about where operators run one by one: that is not asked.
 const OUT_OF_NONE: Out = Out { from: Origin::Result(usize::MAX), sum: None };
+
+/// Where a gradient stands, in the shape of the whole.
+#[derive(Clone, Copy)]
+struct Gradient {
+    source: Source,
+    /// Whether the pass adds it up where it is to be smaller, or that is done after it.
+    in_pass: bool,
+}
+
+impl Gradient {
+    fn of(source: Source) -> Self {
+        Self { source, in_pass: false }
+    }
+}
 
 struct Lowering<'a> {
     graph: &'a Graph,
@@ -245,14 +266,11 @@ impl Lowering<'_> {
         }
         let dy = dys.iter().flatten().next().copied()?;
         let dtype = self.links.dtype(dy);
-        // Whether the pass adds up what is to be smaller, or that is done after it.
-        let mut in_pass = false;
-        let grads: SmallVec<[Source; 2]> = match &forward.kind {
+        let grads: SmallVec<[Gradient; 2]> = match &forward.kind {
             Kind::Unary(function) => for_float!(dtype, T => {
                 self.backward::<T>(function.handle(), forward, &dys, &[0])
             })?,
             Kind::Formula { op, .. } => {
-                in_pass = true;
                 for_float!(dtype, T => self.of_formula::<T>(op, forward, &dys, wants))?
             }
             Kind::Scalar { op, scalar, swapped } => {
@@ -260,10 +278,9 @@ impl Lowering<'_> {
                 let grad = for_float!(dtype, T => {
                     self.of_scalar::<T>((*op, T::nearest(*scalar), *swapped), x, dy)
                 });
-                smallvec![grad?]
+                smallvec![Gradient::of(grad?)]
             }
             Kind::Binary(function) => {
-                in_pass = is_derived(*function, wants);
                 for_float!(dtype, T => self.of_binary::<T>(*function, forward, dy, wants))?
             }
             Kind::Where => {
@@ -271,28 +288,30 @@ impl Lowering<'_> {
                 let zero = self.link(Code::Fill(dtype, false), &[]);
                 let chosen = |&want: &usize| {
                     let reads = if want == 1 { [mask, dy, zero] } else { [mask, zero, dy] };
-                    self.link(Code::Where, &reads)
+                    Gradient::of(self.link(Code::Where, &reads))
                 };
                 wants.iter().map(chosen).collect()
             }
             kind @ Kind::Dropout { .. } if kind.draws() => {
                 let mask = *self.at.get(forward.outputs.last()?)?;
                 self.exact.extend(operand(mask));
-                smallvec![self.binary(Binary::Mul, dy, mask)]
+                smallvec![Gradient::of(self.binary(Binary::Mul, dy, mask))]
             }
-            Kind::Dropout { .. } => smallvec![dy],
+            Kind::Dropout { .. } => smallvec![Gradient::of(dy)],
             Kind::Cast(_) => {
                 let from = self.graph.vars[op.outputs[0]].form.dtype;
-                smallvec![if from == dtype { dy } else { self.link(Code::Cast(from), &[dy]) }]
+                let cast = if from == dtype { dy } else { self.link(Code::Cast(from), &[dy]) };
+                smallvec![Gradient::of(cast)]
             }
             _ => return None,
         };
         for ((&output, &want), &grad) in op.outputs.iter().zip(wants).zip(&grads) {
-            self.at.insert(output, grad);
+            self.at.insert(output, grad.source);
             if n > 1
                 && let Some(sum) = self.sum(forward, want)
             {
-                self.sums.insert(output, if in_pass { Sum::InPass(Box::new(sum)) } else { sum });
+                let sum = if grad.in_pass { Sum::InPass(Box::new(sum)) } else { sum };
+                self.sums.insert(output, sum);
             }
         }
         Some(())
@@ -323,7 +342,7 @@ impl Lowering<'_> {
         forward: &Op,
         dys: &[Option<Source>],
         wants: &[usize],
-    ) -> Option<SmallVec<[Source; 2]>> {
+    ) -> Option<SmallVec<[Gradient; 2]>> {
         let is_mask = |var: &VarId| self.graph.vars[*var].form.dtype == DType::Bool;
         let (masks, numbers): (Vec<VarId>, Vec<VarId>) =
             forward.inputs.iter().partition(|var| is_mask(var));
@@ -341,19 +360,35 @@ impl Lowering<'_> {
         let kept: Option<SmallVec<[Source; 2]>> =
             kept.map(|var| self.at.get(&var).copied()).collect();
         let inputs = info.differentiable.iter().filter(|has| **has).count();
+        let grads = reads.len();
         for slot in slots {
             let grad = dys.get(slot).copied().flatten();
             let zeros = || self.link(Code::Fill(T::DTYPE, false), &[]);
             reads.push(grad.unwrap_or_else(zeros));
         }
+        // What is the gradient of an output and nothing else is handed on.
+        let handed = |want: usize| Some(reads[grads + (*op.handed().get(want)?)?]);
+        let handed: SmallVec<[Option<Source>; 2]> =
+            wants.iter().map(|&want| handed(want)).collect();
         reads.extend(kept?);
-        if op.compiled_backward().is_some() {
-            let first = self.link(T::code(Of::Backward(op)), &reads);
-            return Some(wants.iter().map(|&want| offset(first, want)).collect());
-        }
-        let wanted: SmallVec<[bool; 4]> = (0..inputs).map(|input| wants.contains(&input)).collect();
-        let first = self.link(T::code(Of::Forward(op.backward_alone(&wanted))), &reads);
-        Some((0..wants.len()).map(|k| offset(first, k)).collect())
+        let left = |want: usize| {
+            let at = wants.iter().position(|other| *other == want);
+            at.is_some_and(|at| handed[at].is_none())
+        };
+        let left: SmallVec<[bool; 4]> = (0..inputs).map(left).collect();
+        let place = |want: usize| left[..want].iter().filter(|left| **left).count();
+        let is_compiled = op.compiled_backward().is_some();
+        let first = match (left.contains(&true), is_compiled) {
+            (false, _) => Source::Result(usize::MAX),
+            (true, true) => self.link(T::code(Of::Backward(op)), &reads),
+            (true, false) => self.link(T::code(Of::Forward(op.backward_alone(&left))), &reads),
+        };
+        let grad = |(&want, handed): (&usize, &Option<Source>)| match handed {
+            Some(source) => Gradient::of(*source),
+            None if is_compiled => Gradient { source: offset(first, want), in_pass: true },
+            None => Gradient { source: offset(first, place(want)), in_pass: true },
+        };
+        Some(wants.iter().zip(&handed).map(grad).collect())
     }
 
     fn of_formula<T: Linked>(
@@ -362,7 +397,7 @@ impl Lowering<'_> {
         forward: &Op,
         dys: &[Option<Source>],
         wants: &[usize],
-    ) -> Option<SmallVec<[Source; 2]>> {
+    ) -> Option<SmallVec<[Gradient; 2]>> {
         let op = op.typed::<T>()?;
         // Gradients are counted through the inputs that have one.
         let is_mask = |var: &VarId| self.graph.vars[*var].form.dtype == DType::Bool;
@@ -419,7 +454,7 @@ impl Lowering<'_> {
         forward: &Op,
         dy: Source,
         wants: &[usize],
-    ) -> Option<SmallVec<[Source; 2]>> {
+    ) -> Option<SmallVec<[Gradient; 2]>> {
         if let Some(derived) = rules::derived::<T>(op)
             && is_derived(op, wants)
         {
@@ -428,13 +463,13 @@ impl Lowering<'_> {
         let [a, b] = [0, 1].map(|input| self.at.get(&forward.inputs[input]).copied());
         let mut grads = SmallVec::new();
         for &want in wants {
-            grads.push(match (op, want) {
+            grads.push(Gradient::of(match (op, want) {
                 (Binary::Mul, 0) => self.binary(op, dy, b?),
                 (Binary::Mul, _) => self.binary(op, dy, a?),
                 (Binary::Div, _) => self.binary(op, dy, b?),
                 (Binary::Sub, 1) => self.unary(Unary::Neg, dy)?,
                 _ => dy,
-            });
+            }));
         }
         Some(grads)
     }

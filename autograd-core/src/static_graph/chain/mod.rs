@@ -66,6 +66,9 @@ struct Lowered {
     /// Operands that are drawn when the chain runs, after those that are given: the masks of
     /// dropout, in the order of the operators.
     drawn: Vec<Drawn>,
+    /// For each result: the output that is written in its place, and the one that is added up.
+    places: Vec<Option<usize>>,
+    sums: Vec<Option<usize>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -215,18 +218,11 @@ impl Chain {
         let mut fit = dtypes.map(|(at, dtype)| links.dtype(Source::Operand(at)) == dtype);
         let shapes: SmallVec<[Option<Shape>; 2]> =
             self.outs.iter().map(|out| out.sum.as_ref()?.shape(&operands)).collect();
-        let asked = |result: usize| move |out: &Out| out.from == Origin::Result(result);
         // In what shape each result leaves the pass, and where it is written.
-        let mut targets: SmallVec<[Option<Shape>; 2]> = SmallVec::new();
-        let mut into: SmallVec<[Option<AnyTensor>; 2]> = SmallVec::new();
-        for result in 0..links.asked() {
-            let passes = |out: &Out| asked(result)(out) && matches!(out.sum, Some(Sum::InPass(_)));
-            let target = self.outs.iter().position(passes);
-            targets.push(target.and_then(|at| shapes[at].clone()));
-            let whole = |out: &Out| asked(result)(out) && out.sum.is_none();
-            let at = self.outs.iter().position(whole);
-            into.push(at.and_then(|at| spares[at].take()));
-        }
+        let target = |at: &Option<usize>| shapes[(*at)?].clone();
+        let targets: SmallVec<[Option<Shape>; 2]> = lowered.sums.iter().map(target).collect();
+        let place = |at: &Option<usize>| spares[(*at)?].take();
+        let into: SmallVec<[Option<AnyTensor>; 2]> = lowered.places.iter().map(place).collect();
         let (true, Some(chunk)) = (fit.all(|fits| fits), links.chunk(shape, &targets)) else {
             return Err(operands);
         };
