@@ -78,17 +78,22 @@ fn main() {
     // In an order that has nothing to do with the sources, so that those tried before somebody loses
     // patience are a sample.
     tried.sort_by_key(|m| (m.id as u32).wrapping_mul(2_654_435_761));
-    let time = limit(&quick);
-    let mut left: Vec<&Mutant> = Vec::new();
-    for (n, mutant) in tried.iter().enumerate() {
-        let survives = passes(&quick, mutant.id, time);
-        let what = if survives { "passes" } else { "caught" };
-        println!("{} of {}: {what}: {}", n + 1, tried.len(), mutant.name);
-        left.extend(survives.then_some(*mutant));
-    }
+    let try_all = |mutants: Vec<&Mutant>, programs: &[Program]| {
+        let (count, time) = (mutants.len(), limit(programs));
+        let mut left: Vec<&Mutant> = Vec::new();
+        for (n, mutant) in mutants.into_iter().enumerate() {
+            let survives = passes(programs, mutant.id, time);
+            let what = if survives { "passes" } else { "caught" };
+            println!("{} of {count}: {what}: {}", n + 1, mutant.name);
+            left.extend(survives.then_some(mutant));
+        }
+        left
+    };
+    let count = tried.len();
+    let mut left = try_all(tried, &quick);
     if !slow.is_empty() {
-        let time = limit(&slow);
-        left.retain(|mutant| passes(&slow, mutant.id, time));
+        println!("{} are left for the other tests", left.len());
+        left = try_all(left, &slow);
     }
     for mutant in &left {
         println!("SURVIVES: {}", mutant.name);
@@ -96,8 +101,8 @@ fn main() {
     println!(
         "{} mutants: {} tried, {} caught, {} survive; {} do not compile or cannot be switched",
         mutants.len(),
-        tried.len(),
-        tried.len() - left.len(),
+        count,
+        count - left.len(),
         left.len(),
         unviable.len()
     );
