@@ -252,6 +252,33 @@ fn wrong_calls_of_grad() {
 }
 
 #[test]
+fn a_call_that_needs_a_seed_says_how_it_is_given() {
+    let x = leaf(&[2]);
+    let y = x.square();
+    let error = grad(&[&y], &[&x]).unwrap_err().to_string();
+    assert!(
+        error.ends_with("or a seed given with `GradOptions::seeds`, found shape [2]"),
+        "{error}"
+    );
+    let error = y.backward().unwrap_err().to_string();
+    assert!(error.ends_with("or a seed given with `backward_with`, found shape [2]"), "{error}");
+}
+
+#[test]
+fn the_same_output_twice_is_told_among_many() {
+    for count in [2, 8, 9, 30] {
+        let x = leaf(&[1]);
+        let outputs: Vec<_> = (0..count).map(|k| &x * f64::from(k)).collect();
+        let mut listed: Vec<_> = outputs.iter().collect();
+        grad(&listed, &[&x]).unwrap();
+        let last = listed.len() - 1;
+        listed[last] = listed[last / 2];
+        let error = grad(&listed, &[&x]).unwrap_err().to_string();
+        assert!(error.contains(&format!("outputs[{last}]")), "{error}");
+    }
+}
+
+#[test]
 fn tensors_without_elements() {
     let x = leaf(&[0, 3]);
     assert_eq!((x.sum().item(), x.prod().item()), (0.0, 1.0));
