@@ -69,26 +69,10 @@ fn main() {
         println!("not tried: {}", mutant.name);
     }
     let [quick, slow] = programs;
-    let limit = |programs: &[Program]| {
-        let start = Instant::now();
-        assert!(passes(programs, 0, Duration::MAX), "the tests fail without a mutant");
-        start.elapsed() * 5 + Duration::from_secs(10)
-    };
     let mut tried: Vec<_> = mutants.iter().filter(|m| !unviable.contains(&m.id)).collect();
     // In an order that has nothing to do with the sources, so that those tried before somebody loses
     // patience are a sample.
     tried.sort_by_key(|m| (m.id as u32).wrapping_mul(2_654_435_761));
-    let try_all = |mutants: Vec<&Mutant>, programs: &[Program]| {
-        let (count, time) = (mutants.len(), limit(programs));
-        let mut left: Vec<&Mutant> = Vec::new();
-        for (n, mutant) in mutants.into_iter().enumerate() {
-            let survives = passes(programs, mutant.id, time);
-            let what = if survives { "passes" } else { "caught" };
-            println!("{} of {count}: {what}: {}", n + 1, mutant.name);
-            left.extend(survives.then_some(mutant));
-        }
-        left
-    };
     let count = tried.len();
     let mut left = try_all(tried, &quick);
     if !slow.is_empty() {
@@ -106,6 +90,22 @@ fn main() {
         left.len(),
         unviable.len()
     );
+}
+
+/// Those that the tests let pass.
+fn try_all<'a>(mutants: Vec<&'a Mutant>, programs: &[Program]) -> Vec<&'a Mutant> {
+    let start = Instant::now();
+    assert!(passes(programs, 0, Duration::MAX), "the tests fail without a mutant");
+    let limit = start.elapsed() * 5 + Duration::from_secs(10);
+    let count = mutants.len();
+    let mut left = Vec::new();
+    for (n, mutant) in mutants.into_iter().enumerate() {
+        let survives = passes(programs, mutant.id, limit);
+        let what = if survives { "passes" } else { "caught" };
+        println!("{} of {count}: {what}: {}", n + 1, mutant.name);
+        left.extend(survives.then_some(mutant));
+    }
+    left
 }
 
 fn read(list: &str) -> Vec<Mutant> {
