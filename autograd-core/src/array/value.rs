@@ -6,17 +6,9 @@ use ndarray::{ArrayD, ArrayViewD, IxDyn, ShapeBuilder};
 use triomphe::Arc;
 
 use super::Storable;
+use super::buffer::Buffer;
 use super::pool::with_room;
 use super::shape::{Shape, assign, copied, is_row_major, row_major, stretched};
-
-/// Heap data of one or more values; goes back to the pool when the last of them is dropped.
-pub(crate) struct Buffer<T: Storable>(Vec<T>);
-
-impl<T: Storable> Drop for Buffer<T> {
-    fn drop(&mut self) {
-        T::give_back(std::mem::take(&mut self.0));
-    }
-}
 
 /// Where the elements are. Inline data is row-major, so it never has strides.
 enum Storage<T: Storable> {
@@ -66,8 +58,13 @@ impl<T: Storable> Value<T> {
         if fits_inline::<T>(data.len()) {
             return Self::from_slice(shape, &data);
         }
-        let buffer = Arc::new(Buffer(data));
-        Self { shape, strides: None, storage: Storage::Heap { buffer, offset: 0 } }
+        Self::of_buffer(shape, data.into())
+    }
+
+    fn of_buffer(shape: Shape, buffer: Buffer<T>) -> Self {
+        debug_assert_eq!(shape.iter().product::<usize>(), buffer.len());
+        let storage = Storage::Heap { buffer: Arc::new(buffer), offset: 0 };
+        Self { shape, strides: None, storage }
     }
 
     /// A copy of row-major data.
@@ -78,9 +75,8 @@ impl<T: Storable> Value<T> {
             inline.as_mut()[..data.len()].copy_from_slice(data);
             return Self { shape, strides: None, storage: Storage::Inline(inline) };
         }
-        let mut vec = T::pool().take(data.len());
-        vec.extend_from_slice(data);
-        Self::from_vec(shape, vec)
+        let copy = Buffer::filled(data.len(), |out| out.extend_from_slice(data));
+        Self::of_buffer(shape, copy)
     }
 
     /// Every element the same.
@@ -91,19 +87,20 @@ impl<T: Storable> Value<T> {
             inline.as_mut()[..len].fill(element);
             return Self { shape, strides: None, storage: Storage::Inline(inline) };
         }
-        let mut vec = T::pool().take(len);
-        vec.resize(len, element);
-        Self::from_vec(shape, vec)
+        let all = |out: &mut Vec<T>| out.resize(out.len() + len, element);
+        Self::of_buffer(shape, Buffer::filled(len, all))
     }
 
-    /// Row-major data that `fill` pushes onto an empty vector: exactly as many elements as the
-    /// shape has.
+    /// Row-major data that `fill` pushes onto a vector, in which there may be something already: exactly
+    /// as many elements as the shape has.
     pub(crate) fn build(shape: Shape, fill: impl FnOnce(&mut Vec<T>)) -> Self {
         let len = shape.iter().product();
-        let mut vec = T::pool().take(len);
-        fill(&mut vec);
-        assert_eq!(vec.len(), len, "a kernel must write every element of its output");
-        Self::from_vec(shape, vec)
+        let buffer = Buffer::filled(len, fill);
+        assert_eq!(buffer.len(), len, "a kernel must write every element of its output");
+        match fits_inline::<T>(len) {
+            true => Self::from_slice(shape, &buffer),
+            false => Self::of_buffer(shape, buffer),
+        }
     }
 
     /// Row-major data that `fill` writes over a slice of any content.
@@ -114,9 +111,9 @@ impl<T: Storable> Value<T> {
             fill(&mut inline.as_mut()[..len]);
             return Self { shape, strides: None, storage: Storage::Inline(inline) };
         }
-        let mut vec = T::pool().take_filled(len);
-        fill(&mut vec);
-        Self::from_vec(shape, vec)
+        let mut buffer = Buffer::any(len);
+        fill(&mut buffer);
+        Self::of_buffer(shape, buffer)
     }
 
     /// [`Self::written`] in this value's own buffer, where that is large enough and nobody else
@@ -126,10 +123,9 @@ impl<T: Storable> Value<T> {
         if !fits_inline::<T>(len)
             && let Storage::Heap { buffer, offset: 0 } = &mut self.storage
             && let Some(buffer) = Arc::get_mut(buffer)
-            && buffer.0.capacity() >= len
+            && buffer.resize(len)
         {
-            buffer.0.resize(len, T::ZERO);
-            fill(&mut buffer.0);
+            fill(buffer);
             (self.shape, self.strides) = (shape, None);
             return self;
         }
@@ -182,7 +178,7 @@ impl<T: Storable> Value<T> {
     pub(crate) fn as_slice(&self) -> Option<&[T]> {
         match (&self.storage, &self.strides) {
             (Storage::Inline(data), _) => Some(&data.as_ref()[..self.len()]),
-            (Storage::Heap { buffer, offset }, None) => Some(&buffer.0[*offset..][..self.len()]),
+            (Storage::Heap { buffer, offset }, None) => Some(&buffer[*offset..][..self.len()]),
             _ => None,
         }
     }
@@ -194,7 +190,7 @@ impl<T: Storable> Value<T> {
         match (&mut self.storage, &self.strides) {
             (Storage::Inline(data), _) => Some(&mut data.as_mut()[..len]),
             (Storage::Heap { buffer, offset }, None) => {
-                Arc::get_mut(buffer).map(|buffer| &mut buffer.0[*offset..][..len])
+                Arc::get_mut(buffer).map(|buffer| &mut buffer[*offset..][..len])
             }
             _ => None,
         }
@@ -263,7 +259,7 @@ impl<T: Storable> Value<T> {
     pub(crate) fn raw(&self) -> &[T] {
         match &self.storage {
             Storage::Inline(data) => data.as_ref(),
-            Storage::Heap { buffer, offset } => &buffer.0[(*offset).min(buffer.0.len())..],
+            Storage::Heap { buffer, offset } => &buffer[(*offset).min(buffer.len())..],
         }
     }
 
@@ -355,7 +351,7 @@ impl<T: Storable> Value<T> {
                 let raw = self.raw();
                 if !fits_inline::<T>(len) {
                     // A stretched inline value: its buffer is made now, once.
-                    let buffer = Arc::new(Buffer(raw.to_vec()));
+                    let buffer = Arc::new(Buffer::from(raw.to_vec()));
                     let strides = (!is_row_major(&shape, &strides)).then(|| Box::new(strides));
                     return Self { shape, strides, storage: Storage::Heap { buffer, offset } };
                 }

@@ -203,13 +203,9 @@ pub(crate) fn pass<T: Storable + Math>(
             free.then(|| (k, std::mem::replace(value, Value::scalar(T::ZERO))))
         });
     }
-    let mut fresh: SmallVec<[Vec<T>; 2]> = targets
-        .iter()
-        .map(|target| match whole(target) && over.is_none() {
-            true => T::pool().take_filled(len),
-            false => Vec::new(),
-        })
-        .collect();
+    let fresh = |target| whole(target) && over.is_none();
+    let fresh = |target| fresh(target).then(|| Value::written(copied(shape), |_| {}));
+    let mut fresh: SmallVec<[Option<Value<T>>; 2]> = targets.iter().map(fresh).collect();
     let work =
         Work { shape, reals: &reals, masks, targets, formula, over: over.as_ref().map(|o| o.0) };
     // The sums of each chunk stand beside each other: there must be few.
@@ -217,8 +213,8 @@ pub(crate) fn pass<T: Storable + Math>(
     let sums: usize = sums.map(|target| target.iter().product::<usize>()).sum();
     let chunk = if sums > CHUNK / 4 { len } else { CHUNK };
     let sums = {
-        let outputs = fresh.iter_mut().map(Vec::as_mut_slice);
-        let mut outputs: SmallVec<[&mut [T]; 2]> = outputs.collect();
+        let outputs = fresh.iter_mut().map(|value| value.as_mut()?.as_mut_slice());
+        let mut outputs: SmallVec<[&mut [T]; 2]> = outputs.map(Option::unwrap_or_default).collect();
         if let Some(data) = over.as_mut().and_then(|(_, value)| value.as_mut_slice()) {
             outputs[0] = data;
         }
@@ -233,11 +229,11 @@ pub(crate) fn pass<T: Storable + Math>(
     let results = fresh.into_iter().zip(sums).zip(targets);
     results
         .map(|((fresh, sums), target)| {
-            let shape = copied(target.as_ref()?);
-            Some(match sums {
-                Some(sums) => Value::from_vec(shape, sums.finish()),
-                None => Value::from_vec(shape, fresh),
-            })
+            let target = target.as_ref()?;
+            match sums {
+                Some(sums) => Some(Value::from_vec(copied(target), sums.finish())),
+                None => fresh,
+            }
         })
         .collect()
 }

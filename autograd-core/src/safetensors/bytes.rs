@@ -70,15 +70,16 @@ pub(super) fn read(dtype: DType, shape: &[usize], from: &mut dyn Read) -> io::Re
         let mut bytes = vec![0; BLOCK.min(len * size_of::<T>())];
         let mut result = Ok(());
         let value = Value::build(Shape::from_slice(shape), |out| {
-            while out.len() < len {
-                let block = (len - out.len()).min(BLOCK / size_of::<T>());
+            let end = out.len() + len;
+            while out.len() < end {
+                let block = (end - out.len()).min(BLOCK / size_of::<T>());
                 let bytes = &mut bytes[..block * size_of::<T>()];
                 if result.is_ok() {
                     result = from.read_exact(bytes).and_then(|()| T::parse(bytes, out));
                 }
                 if result.is_err() {
                     // What is built is thrown away, but must be whole.
-                    out.resize(len, T::ZERO);
+                    out.resize(end, T::ZERO);
                 }
             }
         });
