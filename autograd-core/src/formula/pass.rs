@@ -59,7 +59,7 @@ pub(crate) struct Running<'f, T> {
     formula: &'f dyn Formula<T>,
     scratch: Scratch<T>,
     /// What computes the blocks with angles that the formula does not take.
-    program: Option<(Program, Scratch<T>)>,
+    program: Option<Box<(Program, Scratch<T>)>>,
 }
 
 impl<'f, T: Storable + Math> Running<'f, T> {
@@ -71,8 +71,9 @@ impl<'f, T: Storable + Math> Running<'f, T> {
     pub(crate) fn block(&mut self, len: usize, reals: &[&[T]], masks: &[&[bool]], out: &mut [T]) {
         let Self { formula, scratch, program } = self;
         if formula.run(&mut Block { len, reals, masks, out, scratch }) {
-            let (program, scratch) =
-                program.get_or_insert_with(|| (formula.program(), Scratch::default()));
+            let again =
+                program.get_or_insert_with(|| Box::new((formula.program(), Scratch::default())));
+            let (program, scratch) = &mut **again;
             program.run(&mut Block { len, reals, masks, out, scratch });
         }
     }

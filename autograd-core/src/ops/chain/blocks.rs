@@ -2,7 +2,7 @@
 
 use crate::array::feed::Feed;
 use crate::array::{DType, Storable, Value};
-use crate::graph::{AnyTensor, Element, Read, Tensor};
+use crate::graph::{AnyTensor, Element, Tensor, for_any};
 use crate::ops::IntoElement;
 
 /// An element type of a chain: all are.
@@ -75,7 +75,7 @@ macro_rules! items {
         pub(super) enum Block<'a> { $($variant(&'a mut [$t])),* }
 
         /// The value of an operand.
-        pub(super) enum Operand<'a> { $($variant(Read<'a, $t>)),* }
+        pub(super) enum Operand<'a> { $($variant(&'a Value<$t>)),* }
 
         /// Where the blocks of an operand come from.
         pub(super) enum Input<'a> { $($variant(Feed<'a, $t>)),* }
@@ -142,9 +142,13 @@ macro_rules! items {
         }
 
         impl Operand<'_> {
+            /// Of a tensor whose data does not change any more.
             pub(super) fn new(tensor: &AnyTensor) -> Operand<'_> {
                 match tensor {
-                    $(AnyTensor::$variant(tensor) => Operand::$variant(tensor.read()),)*
+                    $(AnyTensor::$variant(tensor) => match tensor.fixed() {
+                        Some(value) => Operand::$variant(value),
+                        None => unreachable!("it was fixed"),
+                    },)*
                 }
             }
 
@@ -232,6 +236,15 @@ items! {
     Int64(i64) i64s,
     UInt8(u8) u8s,
     Bool(bool) bools,
+}
+
+/// Takes the data as it is now.
+pub(super) fn fix(tensor: &mut AnyTensor) {
+    for_any!(tensor, tensor => {
+        if tensor.fixed().is_none() {
+            *tensor = Tensor::new(tensor.read().into_owned());
+        }
+    });
 }
 
 /// How many elements of each type there is to be room for.

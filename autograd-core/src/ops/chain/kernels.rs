@@ -18,16 +18,30 @@ pub(crate) enum Test {
 }
 
 pub(super) fn compare<T: Storable>(test: Test, out: &mut [bool], a: &[T], b: &[T]) {
-    fn each<T: Copy>(out: &mut [bool], a: &[T], b: &[T], test: impl Fn(T, T) -> bool) {
+    match test {
+        Test::Equal => each::<T, _>(Compare(out, a, b, |a, b| a == b)),
+        Test::NotEqual => each::<T, _>(Compare(out, a, b, |a, b| a != b)),
+        Test::Greater => each::<T, _>(Compare(out, a, b, |a, b| a > b)),
+        Test::GreaterEqual => each::<T, _>(Compare(out, a, b, |a, b| a >= b)),
+    }
+}
+
+/// Runs a loop; at the widest level where floats are in it, the others are too rare for that.
+fn each<T: Storable, K: Kernel<Output = ()>>(kernel: K) {
+    if const { T::DTYPE.is_float() } { dispatch(kernel) } else { kernel.run::<false>() }
+}
+
+struct Compare<'a, T, F>(&'a mut [bool], &'a [T], &'a [T], F);
+
+impl<T: Copy, F: Fn(T, T) -> bool> Kernel for Compare<'_, T, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let Self(out, a, b, test) = self;
         for ((out, a), b) in out.iter_mut().zip(a).zip(b) {
             *out = test(*a, *b);
         }
-    }
-    match test {
-        Test::Equal => each(out, a, b, |a, b| a == b),
-        Test::NotEqual => each(out, a, b, |a, b| a != b),
-        Test::Greater => each(out, a, b, |a, b| a > b),
-        Test::GreaterEqual => each(out, a, b, |a, b| a >= b),
     }
 }
 
@@ -53,8 +67,19 @@ impl<T: Copy> Kernel for Choose<'_, T> {
 }
 
 pub(super) fn cast<T: IntoElement<U>, U: Item>(out: &mut [U], x: &[T]) {
-    for (out, x) in out.iter_mut().zip(x) {
-        *out = x.convert();
+    each::<U, _>(Cast(out, x));
+}
+
+struct Cast<'a, T, U>(&'a mut [U], &'a [T]);
+
+impl<T: IntoElement<U>, U: Item> Kernel for Cast<'_, T, U> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        for (out, x) in self.0.iter_mut().zip(self.1) {
+            *out = x.convert();
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use smallvec::SmallVec;
 
-use super::blocks::{Block, Input, Item, Lengths, Operand, Whole, for_dtype};
+use super::blocks::{Block, Input, Item, Lengths, Operand, Whole, fix, for_dtype};
 use super::kernels::{Number, cast, choose, compare};
 use super::{Chain, Code, Link, Linked, Panicked, Source};
 use crate::array::threads::each;
@@ -100,6 +100,7 @@ impl Chain {
             own = Whole::of(&mut operands[0], shape);
         }
         let is_over = own.is_some();
+        operands.iter_mut().for_each(fix);
         let whole = |(k, into): (usize, Option<AnyTensor>)| match own.take() {
             Some(own) => own,
             None if is_whole(k) => Whole::new(dtype(k), shape, into),
