@@ -146,7 +146,8 @@ pub(crate) fn with_room<T: Storable>(len: usize) -> Vec<T> {
 ///
 /// Buffers of 16 KiB and more are kept for reuse when their tensor is dropped, up to
 /// [`set_buffer_pool_limit`] bytes in all. Beside these each thread keeps the last 16 of 1 to 64 KiB of
-/// each element type; those of the calling thread are given back too.
+/// each element type; those of the calling thread are given back too. What a program of the static
+/// graph keeps for its next run is not free: it goes with the program.
 ///
 /// ```
 /// drop(autograd_core::Tensor::<f32>::zeros([1000, 1000]));
