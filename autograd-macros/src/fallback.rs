@@ -219,6 +219,15 @@ pub(crate) fn repair(
             syn::Type::Reference(reference) => &*reference.elem,
             ty => ty,
         };
+        let right = match (forward, jvp) {
+            (true, _) => "ForwardContext",
+            (_, true) => "JvpContext",
+            _ => "BackwardContext",
+        };
+        // What is right stays: an import that only the op needs is used.
+        if is_context(&param.ty, right, forward) {
+            continue;
+        }
         if told || CONTEXTS.iter().any(|name| is_named(inner, name)) {
             let span = whole_span(&param.ty);
             let p = expansion.private_at(span);
@@ -392,6 +401,21 @@ fn rename_repeated(sig: &mut Signature) {
         }
         seen.push(text);
     }
+}
+
+/// Whether a type is `&mut ForwardContext<Self>`, or another context where that is `right`.
+fn is_context(ty: &syn::Type, right: &str, mutable: bool) -> bool {
+    let syn::Type::Reference(reference) = bare(ty) else { return false };
+    let syn::Type::Path(path) = bare(&reference.elem) else { return false };
+    let of_self = path.path.segments.last().is_some_and(|last| {
+        let syn::PathArguments::AngleBracketed(given) = &last.arguments else { return false };
+        let types =
+            given.args.iter().filter(|arg| !matches!(arg, syn::GenericArgument::Lifetime(_)));
+        let types: Vec<_> = types.collect();
+        last.ident == right
+            && matches!(types[..], [syn::GenericArgument::Type(ty)] if is_named(ty, "Self"))
+    });
+    of_self && path.qself.is_none() && reference.mutability.is_some() == mutable
 }
 
 fn repair_forward(expansion: &Expansion<'_>, told: &TokenStream, body: &Group) -> Group {
