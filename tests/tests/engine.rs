@@ -100,3 +100,35 @@ fn leaves_that_are_reached_in_turns_get_the_sum() {
         }
     }
 }
+
+#[test]
+fn among_many_leaves_each_is_found_again() {
+    for count in 1..40_usize {
+        let leaves: Vec<_> = (0..count).map(|i| leaf([i as f64 + 1.0])).collect();
+        // Each twice, and as many others between the two times as there can be.
+        let twice = leaves.iter().chain(&leaves).enumerate();
+        let parts = twice.map(|(k, leaf)| leaf * (k as f64 + 1.0));
+        let sum = parts.reduce(|sum, part| sum + part).unwrap().sum();
+        let expected = |i: usize| [(2 * i + count + 2) as f64];
+        let listed: Vec<_> = leaves.iter().collect();
+        let options = GradOptions::new().retain_graph(true);
+        for (i, grad) in grad_with(&[&sum], &listed, options).unwrap().into_iter().enumerate() {
+            assert_eq!(grad.unwrap().to_vec(), expected(i), "leaf {i} of {count}");
+        }
+        // The gradient comes in one piece.
+        let pieces = Arc::new(Mutex::new(0));
+        for leaf in &leaves {
+            let pieces = Arc::clone(&pieces);
+            leaf.register_hook(move |_| {
+                *pieces.lock().unwrap() += 1;
+                Ok(None)
+            })
+            .unwrap();
+        }
+        sum.backward().unwrap();
+        assert_eq!(*pieces.lock().unwrap(), count);
+        for (i, leaf) in leaves.iter().enumerate() {
+            assert_eq!(leaf.grad().unwrap().to_vec(), expected(i), "leaf {i} of {count}");
+        }
+    }
+}
