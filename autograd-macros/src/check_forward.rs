@@ -31,12 +31,13 @@ fn tensor_inputs(layer: &Layer, args: &Args, errors: &mut Errors) {
             .iter()
             .any(|param| hidden_tensor(&param.ty).is_some() || carrier(layer, &param.ty).is_some());
         let slip = forward.params.iter().find_map(|param| slip_of_tensor(&param.ty));
-        match slip {
-            _ if hidden => {}
+        if hidden {
+            return;
+        }
+        return match slip {
             Some(slip) => errors.at(&slip, messages::slip_of_tensor(&slip.to_string())),
             None => errors.at(&forward.function.sig.ident, messages::no_tensor_input()),
-        }
-        return;
+        };
     }
     if layer.differentiable().is_empty() && args.no_grad.is_none() && errors.is_empty() {
         let names: Vec<_> = forward.inputs().map(|(param, _)| plain_name(&param.ident)).collect();
