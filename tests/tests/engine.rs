@@ -119,11 +119,11 @@ fn among_many_leaves_each_is_found_again() {
         let pieces = Arc::new(Mutex::new(0));
         for leaf in &leaves {
             let pieces = Arc::clone(&pieces);
-            leaf.register_hook(move |_| {
+            let count = move |_: &_| {
                 *pieces.lock().unwrap() += 1;
                 Ok(None)
-            })
-            .unwrap();
+            };
+            let _ = leaf.register_hook(count).unwrap();
         }
         sum.backward().unwrap();
         assert_eq!(*pieces.lock().unwrap(), count);
