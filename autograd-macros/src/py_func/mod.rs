@@ -36,6 +36,22 @@ pub(crate) fn expand(arguments: TokenStream, block: TokenStream) -> TokenStream 
     quote!(#told #code)
 }
 
+/// Takes away what was told and the compiler would tell again.
+fn repair(block: &mut ItemImpl) {
+    block.trait_ = None;
+    let mut seen = vec![Ident::new("call", Span::call_site())];
+    for (position, part) in block.items.iter_mut().enumerate() {
+        let ImplItem::Fn(ImplItemFn { sig, .. }) = part else { continue };
+        let own = ["forward", "backward", "call"].iter().any(|name| sig.ident == name);
+        if own && seen.contains(&sig.ident) {
+            sig.ident = format_ident!("_{}_{position}", sig.ident, span = sig.ident.span());
+        } else if own {
+            seen.push(sig.ident.clone());
+            sig.asyncness = None;
+        }
+    }
+}
+
 fn first(tokens: &TokenStream) -> TokenStream {
     tokens.clone().into_iter().take(1).collect()
 }
@@ -207,6 +223,9 @@ impl<'a> Op<'a> {
             self.item.attrs.iter().filter(|attr| attr.path().is_ident("cfg")).collect();
         let mut block = item.clone();
         block.attrs.retain(|attr| !attr.path().is_ident("doc"));
+        if !sound {
+            repair(&mut block);
+        }
         let mut both: Vec<Ident> =
             self.inputs.iter().chain(&self.outputs).map(|value| value.name.clone()).collect();
         if !sound {
