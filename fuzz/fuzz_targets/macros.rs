@@ -16,7 +16,7 @@ macro_rules! modules {
 modules! {
     "../../autograd-macros/src/args.rs" args
     "../../autograd-macros/src/attribute.rs" attribute
-    "../../autograd-macros/src/builder.rs" builder
+    "../../autograd-macros/src/builder/mod.rs" builder
     "../../autograd-macros/src/check.rs" check
     "../../autograd-macros/src/check_arg/mod.rs" check_arg
     "../../autograd-macros/src/check_forward.rs" check_forward
