@@ -1,6 +1,7 @@
 //! Forward mode: `fn jvp` in a block, and ops that have none.
 
 use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use autograd_core::prelude::*;
 use autograd_core::{
@@ -509,6 +510,30 @@ fn through_a_checkpoint() {
     let second = |t: &[Tensor<f64>]| jvp(f, t, &along).unwrap().1;
     let (_, ddy) = jvp(second, &at, &along).unwrap();
     close(&ddy.to_vec(), &differences(second, &at, &along), 1e-7);
+}
+
+#[test]
+fn a_checkpoint_that_uses_another_tensor_when_it_is_run_again_is_told() {
+    let x = Tensor::from(vec![2.0]);
+    let other = Tensor::from(vec![3.0]);
+    other.set_stop_gradient(false);
+    let f = |t: &[Tensor<f64>]| {
+        let (x, other, runs) = (t[0].sin(), other.sin(), AtomicUsize::new(0));
+        checkpoint(move || match runs.fetch_add(1, Ordering::SeqCst) {
+            0 => &x * 3.0,
+            _ => &x * &other,
+        })
+    };
+    let along = [Tensor::from(vec![1.0])];
+    let error = jvp(f, &[x.clone()], &along).unwrap_err().to_string();
+    assert!(error.contains("must do the same in both runs"), "{error}");
+    // The one that it does use is known.
+    let square = |t: &[Tensor<f64>]| {
+        let x = t[0].sin();
+        checkpoint(move || x.square())
+    };
+    let (_, dy) = jvp(square, &[x.clone()], &along).unwrap();
+    close(&dy.to_vec(), &[2.0 * x.sin().item() * x.cos().item()], 1e-14);
 }
 
 #[test]
