@@ -514,7 +514,7 @@ fn through_a_checkpoint() {
 
 #[test]
 fn a_checkpoint_that_uses_another_tensor_when_it_is_run_again_is_told() {
-    let x = Tensor::from(vec![2.0]);
+    let at = [Tensor::from(vec![2.0])];
     let other = Tensor::from(vec![3.0]);
     other.set_stop_gradient(false);
     let f = |t: &[Tensor<f64>]| {
@@ -525,15 +525,15 @@ fn a_checkpoint_that_uses_another_tensor_when_it_is_run_again_is_told() {
         })
     };
     let along = [Tensor::from(vec![1.0])];
-    let error = jvp(f, &[x.clone()], &along).unwrap_err().to_string();
+    let error = jvp(f, &at, &along).unwrap_err().to_string();
     assert!(error.contains("must do the same in both runs"), "{error}");
     // The one that it does use is known.
     let square = |t: &[Tensor<f64>]| {
         let x = t[0].sin();
         checkpoint(move || x.square())
     };
-    let (_, dy) = jvp(square, &[x.clone()], &along).unwrap();
-    close(&dy.to_vec(), &[2.0 * x.sin().item() * x.cos().item()], 1e-14);
+    let (_, dy) = jvp(square, &at, &along).unwrap();
+    close(&dy.to_vec(), &[2.0 * at[0].sin().item() * at[0].cos().item()], 1e-14);
 }
 
 #[test]
