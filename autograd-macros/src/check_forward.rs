@@ -115,7 +115,11 @@ fn tensor_outputs(layer: &Layer, errors: &mut Errors) {
     if told || forward.outputs.tensors().next().is_some() {
         return;
     }
-    if matches!(whole, Type::Tuple(tuple) if tuple.elems.is_empty()) {
+    let nothing = match whole {
+        Type::Tuple(tuple) => tuple.elems.is_empty(),
+        whole => matches!(whole, Type::Never(_)),
+    };
+    if nothing {
         return errors.at(whole, messages::no_return());
     }
     let integers =

@@ -3,7 +3,7 @@
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{quote, quote_spanned};
-use syn::{FnArg, Signature};
+use syn::{FnArg, Signature, Type};
 
 use crate::args::Args;
 use crate::check::{kept_attrs, near, unsaveable};
@@ -13,7 +13,7 @@ use crate::context_use::find_call;
 use crate::errors::Errors;
 use crate::expand::{Expansion, Mode, concrete, phantom, whole_span};
 use crate::library::{Private, private_path};
-use crate::model::{Form, Forward, Layer, Returns, bare, is_named, plain_name};
+use crate::model::{Form, Forward, Layer, Outputs, Returns, bare, is_named, plain_name};
 use crate::parse::{CONTEXTS, pattern_name};
 
 /// The block was understood, but breaks a rule.
@@ -31,7 +31,17 @@ pub(crate) fn of_layer(layer: &mut Layer, args: &Args, errors: &Errors) -> Token
             parameter.bounds.push(syn::parse_quote!(#private::Float));
         }
     }
+    nothing_for_never(layer);
     Expansion { layer, args, private, mode, verifies: false }.tokens()
+}
+
+/// `!` stands only where a function returns it: `apply` returns it in a `Result` too.
+fn nothing_for_never(layer: &mut Layer) {
+    let Some(forward) = &mut layer.forward else { return };
+    if matches!(forward.outputs.ty, Some(Type::Never(_))) {
+        forward.function.sig.output = syn::ReturnType::Default;
+        forward.outputs = Outputs { ty: None, tuple: false, parts: Vec::new() };
+    }
 }
 
 /// Tells that something was not understood, unless the compiler did not understand it either and
@@ -213,10 +223,10 @@ pub(crate) fn repair(
     for input in &mut sig.inputs {
         let FnArg::Typed(param) = input else { continue };
         // Types that no parameter has; another one is what the body makes of it.
-        let absent = matches!(bare(&param.ty), syn::Type::ImplTrait(_) | syn::Type::Infer(_));
+        let absent = matches!(bare(&param.ty), Type::ImplTrait(_) | Type::Infer(_));
         let told = absent && context.is_some() && pattern_name(&param.pat) == context;
         let inner = match bare(&param.ty) {
-            syn::Type::Reference(reference) => &*reference.elem,
+            Type::Reference(reference) => &*reference.elem,
             ty => ty,
         };
         let right = match (forward, jvp) {
@@ -232,7 +242,7 @@ pub(crate) fn repair(
             let span = whole_span(&param.ty);
             let p = expansion.private_at(span);
             let lifetime = match bare(&param.ty) {
-                syn::Type::Reference(reference) => reference.lifetime.clone(),
+                Type::Reference(reference) => reference.lifetime.clone(),
                 _ => None,
             };
             let ty = match (forward, jvp) {
@@ -404,9 +414,9 @@ fn rename_repeated(sig: &mut Signature) {
 }
 
 /// Whether a type is `&mut ForwardContext<Self>`, or another context where that is `right`.
-fn is_context(ty: &syn::Type, right: &str, mutable: bool) -> bool {
-    let syn::Type::Reference(reference) = bare(ty) else { return false };
-    let syn::Type::Path(path) = bare(&reference.elem) else { return false };
+fn is_context(ty: &Type, right: &str, mutable: bool) -> bool {
+    let Type::Reference(reference) = bare(ty) else { return false };
+    let Type::Path(path) = bare(&reference.elem) else { return false };
     let of_self = path.path.segments.last().is_some_and(|last| {
         let syn::PathArguments::AngleBracketed(given) = &last.arguments else { return false };
         let types =

@@ -27,6 +27,8 @@ pub(crate) fn expand(arguments: TokenStream, block: TokenStream) -> TokenStream 
     };
     let Some(op) = Op::read(&item, names, &mut errors) else {
         let told = errors.into_tokens();
+        // Of each function that the trait does not have, more would be told.
+        let item = ItemImpl { trait_: None, ..item };
         return quote!(#told #item);
     };
     op.check(&mut errors);
