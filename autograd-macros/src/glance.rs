@@ -32,6 +32,16 @@ impl Glance {
         self.text.contains(word)
     }
 
+    /// The same for a word that is found in many others.
+    pub(crate) fn may_mention_word(&self, word: &str) -> bool {
+        self.text.match_indices(word).any(|(at, _)| self.is_word(at, word.len()))
+    }
+
+    /// Whether no longer word stands there.
+    fn is_word(&self, at: usize, len: usize) -> bool {
+        !self.text[..at].ends_with(is_of_word) && !self.text[at + len..].starts_with(is_of_word)
+    }
+
     /// Whether `Self` may stand otherwise than as the op of a context.
     pub(crate) fn may_mention_self(&self) -> bool {
         self.text.match_indices("Self").any(|(at, _)| {
@@ -60,8 +70,7 @@ impl Glance {
         let mut uses = Uses { calls: Vec::new(), otherwise: false };
         for (at, _) in self.text.match_indices(context) {
             let (before, after) = (&self.text[..at], &self.text[at + context.len()..]);
-            let longer = before.ends_with(is_of_word) || after.starts_with(is_of_word);
-            if !longer && !before.ends_with("r#") {
+            if self.is_word(at, context.len()) && !before.ends_with("r#") {
                 uses.see(after.trim_start());
             }
         }
@@ -136,6 +145,14 @@ mod tests {
             assert!(glance(&format!("{{ {body} }}")).uses(&ctx()).otherwise, "{body}");
         }
         assert!(!glance("{ ctx1.b; my_ctx; r#ctx }").uses(&ctx()).otherwise);
+    }
+
+    #[test]
+    fn words_are_told_from_parts_of_longer_ones() {
+        for block in ["let _ = a_b;", "x: &Tensor<_>", "_"] {
+            assert!(glance(block).may_mention_word("_"), "{block}");
+        }
+        assert!(!glance("fn a_b(_ctx: C, x_: T) { 1_000 }").may_mention_word("_"));
     }
 
     #[test]

@@ -25,18 +25,11 @@ use crate::graph::hidden;
 use crate::graph::{AnyTensor, GradMode, NodeRef, Tensor, beside, is_grad_enabled, is_observed};
 use crate::ops::trace::{self, Call, InLayer, Layer as Traced, Note};
 
-/// Starts a call: what forward's context notes, and recording is off until the call ends.
-#[track_caller]
+/// Starts a call at this place: what forward's context notes, and recording is off until the call
+/// ends.
 #[inline]
 #[must_use]
-pub fn start<'a, L: Layer<K>, K>(inputs: &'a [&'a dyn TensorInput]) -> ForwardContext<'a, L> {
-    start_at(Location::caller(), inputs)
-}
-
-/// The same for a call at this place.
-#[inline]
-#[must_use]
-pub fn start_at<'a, L: Layer<K>, K>(
+pub fn start<'a, L: Layer<K>, K>(
     place: &'static Location<'static>,
     inputs: &'a [&'a dyn TensorInput],
 ) -> ForwardContext<'a, L> {

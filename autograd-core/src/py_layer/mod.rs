@@ -24,7 +24,7 @@ mod saved;
 #[cfg(feature = "verify")]
 mod verify;
 
-pub use apply::{check_plain, expect, finish, finish_fallible, start, start_at, without_gradient};
+pub use apply::{check_plain, expect, finish, finish_fallible, start, without_gradient};
 pub use builder::{Given, GivenOr, NotGiven, Optional, Required, Set, call_placed};
 pub use context::{
     BackwardContext, Forward, ForwardContext, InBackward, InForward, JvpContext, NotInJvp, Outputs,
@@ -46,8 +46,7 @@ pub use proof::{
 pub use saved::{CanSave, CannotSave, Choose, Chosen, IntoSaved, Pack, Saved, Unpack, Unsavable};
 #[cfg(feature = "verify")]
 pub use verify::{
-    Again, NotReused, NotTaken, Reused, Taken, VerifyScope, verify, verify_at, verify_layers,
-    verifying,
+    Again, NotReused, NotTaken, Reused, Taken, VerifyScope, verify, verify_layers, verifying,
 };
 
 #[doc = include_str!("manual.md")]

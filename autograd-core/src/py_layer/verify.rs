@@ -194,17 +194,8 @@ pub trait NotReused<V> {
 
 impl<V> NotReused<V> for Reused<'_, V> {}
 
-/// Verifies a call that is to be made with these inputs; `call` makes it with others.
-#[track_caller]
+/// Verifies a call at this place that is to be made with these inputs; `call` makes it with others.
 pub fn verify<L: Layer<K>, K>(
-    inputs: &[&dyn TensorInput],
-    call: &dyn Fn(&Again) -> Option<()>,
-) -> Result<()> {
-    verify_call(L::INFO, Location::caller(), inputs, call)
-}
-
-/// The same for a call at this place.
-pub fn verify_at<L: Layer<K>, K>(
     place: &'static Location<'static>,
     inputs: &[&dyn TensorInput],
     call: &dyn Fn(&Again) -> Option<()>,

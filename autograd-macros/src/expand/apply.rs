@@ -102,7 +102,6 @@ impl Expansion<'_> {
         let names = forward.params.iter().map(|param| &param.ident);
         let refuse =
             self.layer.backward.is_none().then(|| quote!(#p::without_gradient(&#context.state)?;));
-        let verify = self.verify(forward, &array, place);
         let proofs = typecheck::plain_inputs(self, forward);
         let checks = typecheck::checked_when_running(self, forward);
         let finish = if forward.fallible { "finish_fallible" } else { "finish" };
@@ -137,16 +136,17 @@ impl Expansion<'_> {
                 }
             }
         };
-        let start = match place {
-            None => quote!(#p::start::<Self, #key>(#array)),
-            Some(place) => quote!(#p::start_at::<Self, #key>(#place, #array)),
+        let place = match place {
+            None => quote!(::core::panic::Location::caller()),
+            Some(place) => place.into_token_stream(),
         };
+        let verify = self.verify(forward, &array, &place);
         quote! {{
             #proofs
             #checks
             let #array: &[&dyn #p::TensorInput] = &[#(#inputs),*];
             #verify
-            let mut #context = #start;
+            let mut #context = #p::start::<Self, #key>(#place, #array);
             #refuse
             let #returned = Self::#function #turbofish (#lent, #(#names),*);
             #end
@@ -158,7 +158,7 @@ impl Expansion<'_> {
         &self,
         forward: &Forward,
         inputs: &Ident,
-        place: Option<&Ident>,
+        place: &TokenStream,
     ) -> Option<TokenStream> {
         if !self.verifies || self.layer.backward.is_none() || self.args.surrogate.is_some() {
             return None;
@@ -196,16 +196,11 @@ impl Expansion<'_> {
                 }
             })
             .collect();
-        let verify = match place {
-            None => quote!(verify::<Self, #key>),
-            Some(_) => quote!(verify_at::<Self, #key>),
-        };
-        let place = place.map(|place| quote!(#place,));
         Some(quote! {
             if #p::verifying() {
                 #[allow(unused_imports)]
                 use #p::{NotReused as _, NotTaken as _};
-                #p::#verify(#place #inputs, &|#again| {
+                #p::verify::<Self, #key>(#place, #inputs, &|#again| {
                     Self::try_apply #turbofish (#(#arguments),*).ok().map(::core::mem::drop)
                 })?;
             }

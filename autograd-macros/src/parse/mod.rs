@@ -131,7 +131,8 @@ impl Layer {
                 errors.at(&ident, messages::second_function("backward"));
             }
             "forward" => {
-                let filled = placeholders::filled(&function);
+                let may_be = self.glance.may_mention_word("_");
+                let filled = may_be.then(|| placeholders::filled(&function)).flatten();
                 let read = filled.as_ref().unwrap_or(&function);
                 self.forward = Some(forward(read, &self.name.to_string(), errors));
                 self.items.push(Item::Function(Box::new(stripped(function))));

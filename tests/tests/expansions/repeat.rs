@@ -72,7 +72,10 @@ If a context call was against its rules, or an input against the op's.*/
             let inputs: &[&dyn __autograd::TensorInput] = &[
                 __autograd::Known::<Tensor<T>>::new().input(&xs),
             ];
-            let mut context = __autograd::start::<Self, RepeatKey>(inputs);
+            let mut context = __autograd::start::<
+                Self,
+                RepeatKey,
+            >(::core::panic::Location::caller(), inputs);
             let returned = Self::forward(&mut context, xs);
             __autograd::Known::<[Tensor<T>; N]>::new()
                 .finish(&mut context.state, returned)

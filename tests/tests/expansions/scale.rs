@@ -130,7 +130,10 @@ If a context call was against its rules, or an input against the op's.*/
                     __autograd::Known::<Tensor<f64>>::new().input(&w),
                     __autograd::Known::<Tensor<i64>>::new().constant(&at),
                 ];
-                let mut context = __autograd::start::<Self, ScaleKey>(inputs);
+                let mut context = __autograd::start::<
+                    Self,
+                    ScaleKey,
+                >(::core::panic::Location::caller(), inputs);
                 let returned = Self::forward(&mut context, x, w, at, by);
                 __autograd::finish_fallible(
                     &mut context.state,

@@ -70,7 +70,10 @@ If a context call was against its rules, or an input against the op's.*/
             let inputs: &[&dyn __autograd::TensorInput] = &[
                 __autograd::Known::<Tensor<f64>>::new().input(&x),
             ];
-            let mut context = __autograd::start::<Self, TanhKey>(inputs);
+            let mut context = __autograd::start::<
+                Self,
+                TanhKey,
+            >(::core::panic::Location::caller(), inputs);
             let returned = Self::forward(&mut context, x);
             __autograd::Known::<Tensor<f64>>::new().finish(&mut context.state, returned)
         }

@@ -132,6 +132,7 @@ If a context call was against its rules, or an input against the op's.*/
                         Self,
                         VerifiedKey,
                     >(
+                        ::core::panic::Location::caller(),
                         inputs,
                         &|again| {
                             Self::try_apply(
@@ -156,7 +157,10 @@ If a context call was against its rules, or an input against the op's.*/
                         },
                     )?;
                 }
-                let mut context = __autograd::start::<Self, VerifiedKey>(inputs);
+                let mut context = __autograd::start::<
+                    Self,
+                    VerifiedKey,
+                >(::core::panic::Location::caller(), inputs);
                 let returned = Self::forward(&mut context, x, pair, bias, by);
                 __autograd::Known::<Tensor<f64>>::new()
                     .finish(&mut context.state, returned)
