@@ -170,3 +170,36 @@ fn a_default_names_no_other_parameter() {
         assert_eq!(!refused(&run(&block)), right, "{value}");
     }
 }
+
+#[test]
+fn a_tensor_by_value_is_told_once() {
+    let told = run(
+        "impl Op { fn forward(_ctx: &mut ForwardContext<Self>, x: Tensor<f64>) -> Tensor<f64> { x } \
+         fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> { dy.clone() } }",
+    );
+    assert!(told.contains("must be borrowed"), "{told}");
+    assert!(!told.contains("no tensor input"), "{told}");
+}
+
+#[test]
+fn fields_of_a_context_are_told_from_calls_of_it() {
+    // A field beside them, so that all that is done with the context is looked at.
+    for (body, fields) in [
+        ("let a = ctx.kept + 1.0; y", "kept"),
+        ("ctx.other::<f64>(x); ctx.kept = x; y", "kept"),
+        ("ctx.kept = x; { ctx.save }", "kept"),
+        ("ctx.kept = x; { ctx.set_mat }", "kept"),
+        ("ctx.kept = x; { ctx.lost }", "kept lost"),
+        ("ctx.kept = x; { ctx.saved }", "kept saved"),
+    ] {
+        let told = run(&format!(
+            "impl Op {{ fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> \
+             {{ {body} }} fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> \
+             {{ dy.clone() }} }}"
+        ));
+        for name in ["kept", "other", "save", "set_mat", "lost", "saved"] {
+            let is_told = told.contains(&format!("so `{name}` cannot be kept in one"));
+            assert_eq!(is_told, fields.split(' ').any(|field| field == name), "{name}: {told}");
+        }
+    }
+}
