@@ -155,6 +155,7 @@ def rows(row):
     others = {
         "W2": built_in,
         "W4-scalars": scalars,
+        "W4-formula": scalars,
         "W4-tensors": tensors,
         "W6": step,
         "W8": memory,

@@ -95,6 +95,7 @@ pub const ROWS: &[Row] = &[
         1.0,
         "((x * a + b).relu() * c).sum(), 4,000,000 f32, scalars a b c, forward and backward",
     ),
+    threaded("W4-formula", Milliseconds, 1.0, "the same sum, ours a formula"),
     threaded("W4-tensors", Milliseconds, 1.0, "the same sum, a b c tensors that want gradients"),
     threaded("W5-256", Milliseconds, 1.0, "matmul 256 f32, forward and both gradients"),
     threaded("W5-512", Milliseconds, 1.0, "matmul 512 f32"),

@@ -26,7 +26,7 @@ fn main() {
         "W2" => built_in(device),
         _ if row.starts_with("W3-forward-") => elementwise(device, size(row), tanh, false),
         _ if row.starts_with("W3-") => elementwise(device, size(row), tanh, true),
-        "W4-scalars" => scalars(device),
+        "W4-scalars" | "W4-formula" => scalars(device),
         "W4-tensors" => tensors(device),
         "W5-row" => product(device, DType::F32, 1, 784, 128),
         _ if row.starts_with("W5-f64-") => {

@@ -13,7 +13,7 @@ fn main() {
         "W2" => ops::built_in(),
         _ if row.starts_with("W3-forward-") => ops::tanh(size(row), false),
         _ if row.starts_with("W3-") => ops::tanh(size(row), true),
-        "W4-scalars" => ops::scalars(),
+        "W4-scalars" | "W4-formula" => ops::scalars(),
         "W4-tensors" => ops::tensors(),
         "W5-row" => ops::product(DType::F32, 1, 784, 128),
         _ if row.starts_with("W5-f64-") => {

@@ -14,7 +14,7 @@ fn main() {
         _ if row.starts_with("W3-forward-") => tanh(size(row), false),
         _ if row.starts_with("W3-formula-") => None,
         _ if row.starts_with("W3-") => tanh(size(row), true),
-        "W4-scalars" => scalars(),
+        "W4-scalars" | "W4-formula" => scalars(),
         "W4-tensors" => tensors(),
         "W5-row" => product::<f32>(1, 784, 128),
         _ if row.starts_with("W5-f64-") => product::<f64>(size(row), size(row), size(row)),

@@ -26,7 +26,7 @@ fn plain(row: &str) -> Option<Work> {
         "W1" => plain::chain(true),
         _ if row.starts_with("W3-forward-") => plain::tanh(size(row), false),
         _ if row.starts_with("W3-") => plain::tanh(size(row), true),
-        "W4-scalars" => plain::scalars(),
+        "W4-scalars" | "W4-formula" => plain::scalars(),
         "W4-tensors" => plain::tensors(),
         "W5-row" => plain::product::<f32>(1, 784, 128),
         _ if row.starts_with("W5-f64-") => plain::product::<f64>(size(row), size(row), size(row)),
@@ -40,7 +40,7 @@ fn limit(row: &str) -> Option<Work> {
     match row {
         _ if row.starts_with("W3-forward-") => limit::tanh(size(row), false),
         _ if row.starts_with("W3-") => limit::tanh(size(row), true),
-        "W4-scalars" => limit::scalars(),
+        "W4-scalars" | "W4-formula" => limit::scalars(),
         "W4-tensors" => limit::tensors(),
         "W5-row" => matrix::product::<f32>(1, 784, 128),
         _ if row.starts_with("W5-f64-") => matrix::product::<f64>(size(row), size(row), size(row)),

@@ -1,9 +1,9 @@
 //! Elementwise ops: a custom op that is a formula.
 
 use autograd_core::prelude::*;
-use kit::{Work, input_f32};
+use kit::{ABC, ELEMENTWISE, Work, input_f32};
 
-use crate::ops::{leaf, numbers};
+use crate::ops::{leaf, numbers, take};
 
 #[py_layer(elementwise)]
 impl CusTanh {
@@ -23,15 +23,20 @@ impl Gelu {
     }
 }
 
+#[py_layer(elementwise)]
+impl ScaledRelu {
+    fn forward<L: Lane>(x: Real<L>, a: f64, b: f64, c: f64) -> Real<L> {
+        (x * a + b).relu() * c
+    }
+}
+
 /// An op of one tensor, forward and backward.
 fn both(n: usize, op: impl Fn(&Tensor<f32>) -> Tensor<f32> + 'static) -> Option<Work> {
     let x = leaf(input_f32(n), &[n]);
     let seed = Tensor::<f32>::ones([n]);
     let work = move || {
         op(&x).backward_with(&seed).expect("the graph is new");
-        let grad = x.grad().expect("x wants a gradient");
-        x.clear_grad();
-        grad
+        take(&x)
     };
     Work::new(work, numbers)
 }
@@ -42,4 +47,14 @@ pub fn tanh(n: usize) -> Option<Work> {
 
 pub fn gelu() -> Option<Work> {
     both(1_000_000, |x| Gelu::apply(x))
+}
+
+pub fn scalars() -> Option<Work> {
+    let x = leaf(input_f32(ELEMENTWISE), &[ELEMENTWISE]);
+    let [a, b, c] = ABC.map(f64::from);
+    let work = move || {
+        ScaledRelu::apply(&x, a, b, c).sum().backward().expect("the graph is new");
+        take(&x)
+    };
+    Work::new(work, numbers)
 }

@@ -14,6 +14,7 @@ fn main() {
         _ if row.starts_with("W3-formula-") => formulas::tanh(kit::size(row)),
         _ if row.starts_with("W3-") => ops::tanh(kit::size(row), true),
         "W4-scalars" => ops::scalars(),
+        "W4-formula" => formulas::scalars(),
         "W4-tensors" => ops::tensors(),
         "W5-row" => ops::product::<f32>(1, 784, 128),
         _ if row.starts_with("W5-f64-") => ops::square::<f64>(kit::size(row)),

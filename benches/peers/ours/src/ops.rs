@@ -27,7 +27,7 @@ pub fn leaf<T: Float>(data: Vec<T>, shape: &[usize]) -> Tensor<T> {
 }
 
 /// The leaf's gradient, which it has no longer.
-fn take<T: Float>(x: &Tensor<T>) -> Tensor<T> {
+pub fn take<T: Float>(x: &Tensor<T>) -> Tensor<T> {
     let grad = x.grad().expect("x wants a gradient");
     x.clear_grad();
     grad
