@@ -204,9 +204,11 @@ pub(crate) fn pass<T: Storable + Math>(
             free.then(|| (k, std::mem::replace(value, Value::scalar(T::ZERO))))
         });
     }
-    let fresh = |target| whole(target) && over.is_none();
-    let fresh = |target| fresh(target).then(|| Value::written(copied(shape), |_| {}));
-    let mut fresh: SmallVec<[Option<Value<T>>; 2]> = targets.iter().map(fresh).collect();
+    let place = |target| {
+        let needed = over.is_none() && whole(target);
+        needed.then(|| Value::written(copied(shape), |_| {}))
+    };
+    let mut fresh: SmallVec<[Option<Value<T>>; 2]> = targets.iter().map(place).collect();
     let work =
         Work { shape, reals: &reals, masks, targets, formula, over: over.as_ref().map(|o| o.0) };
     // The sums of each chunk stand beside each other: there must be few.
