@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use autograd_core::prelude::*;
 use autograd_core::{Error, OrderedBackward, Result, after_backward, backward_parallel};
@@ -151,6 +151,29 @@ fn nothing_to_do_and_nothing_to_learn() {
 }
 
 /// User code may start such a backward inside a backward, and retained gradients come in order too.
+/// What waits to be added takes memory.
+#[test]
+fn no_item_is_begun_more_than_two_a_thread_before_the_sums() {
+    const THREADS: usize = 3;
+    let (w, begun) = (leaf(&[30, 20], 1), AtomicUsize::new(0));
+    let losses = backward_parallel(ITEMS, THREADS, |item| {
+        begun.fetch_add(1, Ordering::SeqCst);
+        if item == 0 {
+            // Until this one is added, the others come to those that they may begin, and no further.
+            let start = Instant::now();
+            while begun.load(Ordering::SeqCst) < 2 * THREADS {
+                assert!(start.elapsed() < Duration::from_secs(20), "the others wait too early");
+                thread::yield_now();
+            }
+            thread::sleep(Duration::from_millis(50));
+            assert_eq!(begun.load(Ordering::SeqCst), 2 * THREADS);
+        }
+        Ok(item_loss(&w, item))
+    });
+    assert_eq!(losses.unwrap().len(), ITEMS);
+    assert_eq!(begun.into_inner(), ITEMS);
+}
+
 #[test]
 fn retained_gradients_and_nesting() {
     for threads in [1, 4] {
