@@ -5,6 +5,8 @@
 //! `typecheck`, or `fallback`. What is wrong is collected in `errors`, in the words of
 //! `messages`.
 
+#![recursion_limit = "256"]
+
 mod args;
 mod attribute;
 mod builder;
@@ -29,6 +31,7 @@ mod messages;
 mod model;
 mod module;
 mod parse;
+mod piece;
 mod py_func;
 mod saved;
 #[cfg(test)]

@@ -29,7 +29,11 @@ impl Private {
     /// Placed where an error is to be shown.
     pub(crate) fn at(&self, span: Span) -> Self {
         match self {
-            Self::Name(name) => Self::Name(Ident::new(&name.to_string(), span)),
+            Self::Name(name) => {
+                let mut name = name.clone();
+                name.set_span(span);
+                Self::Name(name)
+            }
             Self::Path(path) => Self::Path(respanned(path.clone(), span)),
         }
     }

@@ -1,10 +1,11 @@
 //! Tokens, where they are shown, and what is made of generics and attributes.
 
-use proc_macro2::{Delimiter, Group, Ident, Punct, Spacing, Span, TokenStream, TokenTree};
-use quote::{ToTokens, TokenStreamExt, quote};
+use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
+use quote::{ToTokens, quote};
 use syn::{Attribute, GenericParam, Generics, ReturnType};
 
 use crate::model::plain_name;
+use crate::piece::put;
 
 /// The macro's own names at a place of the user's.
 pub(crate) fn here(place: Span) -> Span {
@@ -120,8 +121,7 @@ pub(super) struct Doc(&'static str);
 impl ToTokens for Doc {
     fn to_tokens(&self, tokens: &mut TokenStream) {
         let text = self.0;
-        tokens.append(Punct::new('#', Spacing::Alone));
-        tokens.append(Group::new(Delimiter::Bracket, quote!(doc = #text)));
+        put!(tokens, Span::call_site()=> #[doc = #text]);
     }
 }
 
