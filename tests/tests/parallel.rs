@@ -155,10 +155,14 @@ fn nothing_to_do_and_nothing_to_learn() {
 #[test]
 fn no_item_is_begun_more_than_two_a_thread_before_the_sums() {
     const THREADS: usize = 3;
-    let (w, begun) = (leaf(&[30, 20], 1), AtomicUsize::new(0));
-    let losses = backward_parallel(ITEMS, THREADS, |item| {
-        begun.fetch_add(1, Ordering::SeqCst);
-        if item == 0 {
+    let w = leaf(&[30, 20], 1);
+    for fails in [false, true] {
+        let begun = AtomicUsize::new(0);
+        let losses = backward_parallel(ITEMS, THREADS, |item| {
+            begun.fetch_add(1, Ordering::SeqCst);
+            if item > 0 {
+                return Ok(item_loss(&w, item));
+            }
             // Until this one is added, the others come to those that they may begin, and no further.
             let start = Instant::now();
             while begun.load(Ordering::SeqCst) < 2 * THREADS {
@@ -167,11 +171,16 @@ fn no_item_is_begun_more_than_two_a_thread_before_the_sums() {
             }
             thread::sleep(Duration::from_millis(50));
             assert_eq!(begun.load(Ordering::SeqCst), 2 * THREADS);
-        }
-        Ok(item_loss(&w, item))
-    });
-    assert_eq!(losses.unwrap().len(), ITEMS);
-    assert_eq!(begun.into_inner(), ITEMS);
+            // Those that wait for it go on, or end, whatever comes of it.
+            if fails {
+                Err(Error::Unsupported { op: "mine", why: "no loss".into() })
+            } else {
+                Ok(item_loss(&w, item))
+            }
+        });
+        assert_eq!(losses.is_err(), fails);
+        assert_eq!(begun.into_inner(), if fails { 2 * THREADS } else { ITEMS });
+    }
 }
 
 #[test]
