@@ -802,6 +802,26 @@ fn hooks_on_a_node_that_uses_an_input_twice() {
     assert_eq!(gradient(&x), [33.0]);
 }
 
+/// Both gradients of a sum are the one that came to it; what a hook is shown is its own.
+#[test]
+fn a_change_in_place_by_a_hook_reaches_what_it_was_shown_only() {
+    let (x, y) = (leaf(&[3.0]), leaf(&[4.0]));
+    let sum = &x + &y;
+    let _ = sum.graph_node().unwrap().register_after(|inputs, outputs| {
+        for (grads, factor) in [(&inputs[..1], 10.0), (outputs, 100.0)] {
+            let mut grad = grads[0].as_ref().unwrap().downcast_ref::<f64>().unwrap().clone();
+            grad *= factor;
+        }
+        assert_eq!(
+            (floats(inputs), floats(outputs)),
+            (vec![Some(20.0), Some(2.0)], vec![Some(200.0)])
+        );
+        Ok(None)
+    });
+    (sum * 2.0).backward().unwrap();
+    assert_eq!((gradient(&x), gradient(&y)), (vec![20.0], vec![2.0]));
+}
+
 #[test]
 fn a_node_hook_that_fails_or_returns_what_does_not_fit() {
     let x = leaf(&[3.0, 4.0]);
