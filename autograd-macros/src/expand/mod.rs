@@ -26,7 +26,7 @@ pub(crate) use apply::{TRY_DOC, default_of, output_type};
 pub(crate) use pull::concrete;
 pub(crate) use tokens::{
     anonymous, at, first_span, generated, here, output_span, phantom, replace_ident, respanned,
-    turbofish, whole_span,
+    turbofish, whole_span, whole_span_of_path,
 };
 
 /// Whether the block passed its checks.
