@@ -38,5 +38,5 @@ pub(crate) fn layer(arguments: TokenStream, block: TokenStream, verifies: bool) 
     let mode = Mode::Full;
     let expansion = Expansion { layer: &layer, args: &args, private, mode, verifies }.tokens();
     let tests = check_arg::layer_tests(&layer, &args);
-    [told, expansion, warnings, tests].into_iter().filter(|part| !part.is_empty()).collect()
+    quote!(#told #expansion #warnings #tests)
 }

@@ -4,7 +4,7 @@
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 
-use crate::expand::{Expansion, Mode, at, here, output_span, whole_span, whole_span_of_path};
+use crate::expand::{Expansion, Mode, at, here, output_span, whole_span};
 use crate::model::{Form, Jvp, Returns, TensorInput, local};
 
 /// Nothing where the op has no `jvp`.
@@ -23,7 +23,7 @@ pub(crate) fn push(expansion: &Expansion<'_>) -> Option<TokenStream> {
         .collect();
     let held: Vec<_> = (0..inputs.len()).map(|i| local(&format!("dual{i}"))).collect();
     let takes = inputs.iter().zip(&held).map(|((group, input), held)| {
-        let span = whole_span_of_path(&input.tensor);
+        let span = whole_span(&input.tensor);
         let (known, of) = (expansion.known(&input.tensor, span), form(input));
         let here = here(span);
         let (held, raw) = (at(held, here), at(&raw, here));

@@ -5,8 +5,6 @@
 //! `typecheck`, or `fallback`. What is wrong is collected in `errors`, in the words of
 //! `messages`.
 
-#![recursion_limit = "256"]
-
 mod args;
 mod attribute;
 mod builder;
@@ -31,7 +29,6 @@ mod messages;
 mod model;
 mod module;
 mod parse;
-mod piece;
 mod py_func;
 mod saved;
 #[cfg(test)]

@@ -29,11 +29,7 @@ impl Private {
     /// Placed where an error is to be shown.
     pub(crate) fn at(&self, span: Span) -> Self {
         match self {
-            Self::Name(name) => {
-                let mut name = name.clone();
-                name.set_span(span);
-                Self::Name(name)
-            }
+            Self::Name(name) => Self::Name(Ident::new(&name.to_string(), span)),
             Self::Path(path) => Self::Path(respanned(path.clone(), span)),
         }
     }

@@ -264,12 +264,7 @@ fn first_argument(segment: &syn::PathSegment) -> Option<&Type> {
 pub(crate) fn element(tensor: &TypePath) -> String {
     let segment = tensor.path.segments.last();
     match segment.and_then(first_argument) {
-        Some(element) => match bare(element) {
-            Type::Path(TypePath { qself: None, path, .. }) => {
-                path.get_ident().map_or_else(|| text(path), Ident::to_string)
-            }
-            element => text(element),
-        },
+        Some(element) => text(bare(element)),
         None => "f32".to_owned(),
     }
 }

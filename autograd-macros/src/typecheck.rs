@@ -1,7 +1,7 @@
 //! The proofs: what the macro guessed from names, the compiler checks by types, at the user's
 //! spans, in the words of the traits. Emitted only where the syntax had nothing to say.
 
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{GenericArgument, PathArguments, Type, TypeParamBound};
 
@@ -11,7 +11,6 @@ use crate::model::{
     Forward, Layer, ParamKind, argument_of, as_tensor, bare, bounds_of, last_segment, mentions,
     parameter_name, plain_name, text,
 };
-use crate::piece::{piece, put};
 
 /// That a value of this type holds no tensor. Never runs.
 pub(crate) fn plain(expansion: &Expansion<'_>, value: &TokenStream, ty: &Type) -> TokenStream {
@@ -36,7 +35,7 @@ pub(crate) fn plain(expansion: &Expansion<'_>, value: &TokenStream, ty: &Type) -
 }
 
 /// That no plain parameter holds a tensor.
-pub(crate) fn plain_inputs(expansion: &Expansion<'_>, forward: &Forward) -> Vec<TokenStream> {
+pub(crate) fn plain_inputs(expansion: &Expansion<'_>, forward: &Forward) -> TokenStream {
     forward
         .params
         .iter()
@@ -50,10 +49,7 @@ pub(crate) fn plain_inputs(expansion: &Expansion<'_>, forward: &Forward) -> Vec<
 }
 
 /// The same for a parameter whose type only the caller knows: told when running.
-pub(crate) fn checked_when_running(
-    expansion: &Expansion<'_>,
-    forward: &Forward,
-) -> Vec<TokenStream> {
+pub(crate) fn checked_when_running(expansion: &Expansion<'_>, forward: &Forward) -> TokenStream {
     let p = &expansion.private;
     let op = plain_name(&expansion.layer.name);
     let generics = &expansion.layer.generics;
@@ -112,7 +108,7 @@ fn is_function(bound: &TypeParamBound) -> bool {
 }
 
 /// That what is called `Tensor` is one: one proof for each type, at the place where it stands first.
-fn tensors(expansion: &Expansion<'_>, tokens: &mut TokenStream) {
+fn tensors(expansion: &Expansion<'_>) -> TokenStream {
     let layer = expansion.layer;
     let inputs = |stopped: bool| {
         layer
@@ -124,6 +120,7 @@ fn tensors(expansion: &Expansion<'_>, tokens: &mut TokenStream) {
     let float = inputs(false).chain(outputs).map(|tensor| ("float_tensor", tensor));
     let any = inputs(true).map(|tensor| ("any_tensor", tensor));
     let mut proven: Vec<String> = Vec::new();
+    let mut proofs = TokenStream::new();
     for (proof, tensor) in float.chain(any) {
         let text = text(tensor);
         if proven.contains(&text) {
@@ -133,47 +130,47 @@ fn tensors(expansion: &Expansion<'_>, tokens: &mut TokenStream) {
         let span = ends(tensor.to_token_stream()).0;
         let p = expansion.private_at(span);
         let proof = Ident::new(proof, span);
-        put!(tokens, span=> #p::#proof::<#tensor>(););
+        proofs.extend(quote_spanned!(span=> #p::#proof::<#tensor>();));
     }
+    proofs
 }
 
 /// That what is called `Vec` among the outputs is one.
-fn lists(expansion: &Expansion<'_>, tokens: &mut TokenStream) {
+fn lists(expansion: &Expansion<'_>) -> TokenStream {
     let named = expansion.layer.outputs().into_iter().map(|(ty, ..)| ty);
-    for ty in named.filter(|ty| argument_of(ty, "Vec").is_some()) {
+    let prove = |ty: &Type| {
         let (first, last) = ends(ty.to_token_stream());
         let p = expansion.private_at(first);
         let ty = anonymous(ty);
-        let end = piece!(last=> ());
-        put!(tokens, first=> #p::list::<#ty> #end;);
-    }
+        let end = quote_spanned!(last=> ());
+        quote_spanned!(first=> #p::list::<#ty> #end;)
+    };
+    named.filter(|ty| argument_of(ty, "Vec").is_some()).map(prove).collect()
 }
 
 /// What can be proven of the declarations alone: that tensors are tensors, and that `type Attrs`
 /// holds none, which would lose its gradient or leak.
-pub(crate) fn declared(expansion: &Expansion<'_>, tokens: &mut TokenStream) {
-    if matches!(expansion.mode, Mode::Full) {
-        tensors(expansion, tokens);
-        lists(expansion, tokens);
-        if let Some(attrs) = &expansion.layer.state {
-            plain_part(expansion, attrs).to_tokens(tokens);
-        }
+pub(crate) fn declared(expansion: &Expansion<'_>) -> TokenStream {
+    if matches!(expansion.mode, Mode::Fallback(_)) {
+        return TokenStream::new();
     }
+    let (tensors, lists) = (tensors(expansion), lists(expansion));
+    let attrs = plain_state(expansion);
+    quote!(#tensors #lists #attrs)
 }
 
 /// What `save_for_backward` is held against: the declared type, unless it turns out to be one that
 /// cannot be saved, which is told at the declaration.
-pub(crate) fn savable(expansion: &Expansion<'_>, tokens: &mut TokenStream) {
+pub(crate) fn savable(expansion: &Expansion<'_>) -> TokenStream {
     let layer = expansion.layer;
     let unknown = layer.saved.as_ref().filter(|saved| !is_savable(saved));
     let unknown = unknown.filter(|_| matches!(expansion.mode, Mode::Full));
     let Some((saved, example)) = unknown.and_then(|saved| Some((saved, example(layer, saved)?)))
     else {
-        put!(tokens, Span::call_site()=> Self::Saved);
-        return;
+        return quote!(Self::Saved);
     };
     let p = &expansion.private;
-    put! {tokens, Span::call_site()=>
+    quote! {
         <#p::Chosen<{
             #[allow(unused_imports)]
             use #p::CannotSave as _;
@@ -222,6 +219,10 @@ fn is_savable(ty: &Type) -> bool {
         // Another type may be called `Vec` or `Option` too.
         ty => as_tensor(ty).is_some(),
     }
+}
+
+fn plain_state(expansion: &Expansion<'_>) -> TokenStream {
+    expansion.layer.state.iter().map(|attrs| plain_part(expansion, attrs)).collect()
 }
 
 fn plain_part(expansion: &Expansion<'_>, attrs: &Type) -> TokenStream {

@@ -4,30 +4,36 @@ mod named;
 
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
-use syn::{GenericParam, Type};
+use syn::GenericParam;
 
 use crate::expand::{
     Expansion, Mode, TRY_DOC, default_of, first_span, generated, output_type, phantom,
     replace_ident, turbofish,
 };
 use crate::model::{Forward, Layer, Param, local, mentions, parameter_name, plain_name};
-use crate::piece::{Piece, piece, put};
 use named::{Hidden, Named};
 
-const START_DOC: &str = " Starts a call with arguments by name, in any order; ends with `apply()`.";
+/// What a call by name is made of.
+pub(crate) struct ByName {
+    /// What starts it, of the op itself.
+    pub(crate) with: TokenStream,
+    /// The types that name the arguments.
+    pub(crate) names: TokenStream,
+    pub(crate) builder: TokenStream,
+    /// The function of the op that is told where it is called, if the builder needs one.
+    pub(crate) placed: Option<Ident>,
+}
 
-/// What a call by name is made of, which is left out where its methods would clash. `places`: whether
-/// the op can be called with the place of a call.
-pub(crate) fn expand<'a>(
-    expansion: &'a Expansion<'a>,
-    forward: &'a Forward,
-    places: bool,
-) -> Option<ByName<'a>> {
+/// The builder: a type with a state for each argument. `places`: whether the op can be called with
+/// the place of a call.
+pub(crate) fn expand(expansion: &Expansion<'_>, places: bool) -> Option<ByName> {
+    let meant = crate::fallback::meant_forward(expansion.layer);
+    let forward = expansion.layer.forward.as_ref().or(meant.as_ref())?;
     let reserved = |param: &Param| param.ident == "apply" || param.ident == "try_apply";
     if forward.params.is_empty() || forward.params.iter().any(reserved) {
         return None;
     }
-    Some(ByName::new(expansion, forward, places))
+    Some(Builder::new(expansion, forward, places).tokens())
 }
 
 /// The type that names an argument of an op.
@@ -40,8 +46,7 @@ fn arguments_of(layer: &Layer) -> Ident {
     generated(&layer.name, "Arguments")
 }
 
-/// What a call by name is made of: a type with a state for each argument.
-pub(crate) struct ByName<'a> {
+struct Builder<'a> {
     expansion: &'a Expansion<'a>,
     forward: &'a Forward,
     name: Ident,
@@ -51,7 +56,7 @@ pub(crate) struct ByName<'a> {
     named: Vec<Named>,
 }
 
-impl<'a> ByName<'a> {
+impl<'a> Builder<'a> {
     fn new(expansion: &'a Expansion<'a>, forward: &'a Forward, places: bool) -> Self {
         let op = &expansion.layer.name;
         let count = forward.params.len();
@@ -80,7 +85,7 @@ impl<'a> ByName<'a> {
             .map(|(position, param)| {
                 let mut named = Named::new(param, position, &parameters, &taken, places);
                 named.lifetimes.retain(|lifetime| !known.contains(&lifetime.to_string()));
-                named.ty = builder.type_without_self(named.ty);
+                named.ty = builder.without_self(named.ty);
                 let types = std::mem::take(&mut named.types);
                 named.types = types.into_iter().map(|ty| builder.without_self(ty)).collect();
                 named
@@ -89,59 +94,49 @@ impl<'a> ByName<'a> {
         builder
     }
 
-    /// What starts the call, of the op itself.
-    pub(crate) fn put_start(&self, tokens: &mut TokenStream) {
+    fn tokens(&self) -> ByName {
         let p = &self.expansion.private;
-        let (name, mark) = (&self.name, self.mark());
+        let (name, names, states) = (&self.name, &self.names, &self.states);
+        let layer = self.expansion.layer;
         let vis = self.expansion.forward_vis();
-        let arguments = arguments(&self.expansion.layer.generics);
-        let start = self.forward.params.iter().map(|param| {
-            let state = if default_of(param).is_some() { "Optional" } else { "Required" };
-            let state = Ident::new(state, Span::call_site());
-            piece!(Span::call_site()=> #p::#state)
+        let markers: Vec<_> =
+            self.forward.params.iter().map(|param| marker(&param.ident)).collect();
+        let arguments = arguments(&layer.generics);
+        let declared: Vec<_> =
+            layer.generics.params.iter().map(ToTokens::to_token_stream).collect();
+        let (lifetimes, others): (Vec<_>, Vec<_>) = layer
+            .generics
+            .params
+            .iter()
+            .zip(declared)
+            .partition(|(param, _)| matches!(param, GenericParam::Lifetime(_)));
+        let lifetimes: Vec<_> = lifetimes.into_iter().map(|(_, tokens)| tokens).collect();
+        let others: Vec<_> = others.into_iter().map(|(_, tokens)| tokens).collect();
+        let clause = &layer.generics.where_clause;
+        let (marked, mark) = (self.marked(), self.mark());
+        let start = self.forward.params.iter().map(|param| match default_of(param) {
+            Some(_) => quote!(#p::Optional),
+            None => quote!(#p::Required),
         });
         let start: Vec<_> = start.collect();
-        let doc = START_DOC;
-        put! {tokens, Span::call_site()=>
-            #[doc = #doc]
+        let setters = (0..states.len()).map(|position| self.setter(position));
+        let apply = self.apply();
+        let doc = format!("Arguments of [`{}`] by name; ends with `apply()`.", layer.name);
+        let with = quote! {
+            /// Starts a call with arguments by name, in any order; ends with `apply()`.
             #[inline]
             #vis fn with() -> #name<#(#arguments,)* #(#start),*> {
                 #name(#(#start,)* #mark)
             }
-        }
-    }
-
-    /// The types that name the arguments.
-    pub(crate) fn put_names(&self, tokens: &mut TokenStream) {
-        let names = &self.names;
-        let markers = self.forward.params.iter().map(|param| {
-            let marker = marker(&param.ident);
-            piece!(Span::call_site()=> pub struct #marker {})
-        });
-        let markers: Vec<_> = markers.collect();
-        put!(tokens, Span::call_site()=> mod #names { #(#markers)* });
-    }
-
-    /// The builder, with a function for each argument and those that run the op.
-    pub(crate) fn put_builder(&self, tokens: &mut TokenStream) {
-        let (name, states) = (&self.name, &self.states);
-        let layer = self.expansion.layer;
-        let vis = self.expansion.forward_vis();
-        let arguments = arguments(&layer.generics);
-        let (lifetimes, others): (Vec<_>, Vec<_>) =
-            layer.generics.params.iter().partition(|param| is_lifetime(param));
-        let clause = &layer.generics.where_clause;
-        let marked = self.marked();
-        let setters = (0..states.len()).map(|position| {
-            Piece(move |tokens: &mut TokenStream| self.put_setter(position, tokens))
-        });
-        let setters: Vec<_> = setters.collect();
-        let apply = Piece(|tokens: &mut TokenStream| self.put_apply(tokens));
-        let doc = format!("Arguments of [`{}`] by name; ends with `apply()`.", layer.name);
-        let unused = "nothing runs before `apply()`";
-        put! {tokens, Span::call_site()=>
+        };
+        let names = quote! {
+            mod #names {
+                #(pub struct #markers {})*
+            }
+        };
+        let builder = quote! {
             #[doc = #doc]
-            #[must_use = #unused]
+            #[must_use = "nothing runs before `apply()`"]
             #vis struct #name<#(#lifetimes,)* #(#others,)* #(#states),*>(
                 #(#states,)*
                 #marked
@@ -154,16 +149,15 @@ impl<'a> ByName<'a> {
                 #(#setters)*
                 #apply
             }
-        }
+        };
+        ByName { with, names, builder, placed: self.placed() }
     }
 
     /// The field that mentions the op's parameters, if it has any.
     fn marked(&self) -> Option<TokenStream> {
         let generics = &self.expansion.layer.generics;
-        (!generics.params.is_empty()).then(|| {
-            let phantom = phantom(generics);
-            quote!(::core::marker::PhantomData<#phantom>,)
-        })
+        let phantom = phantom(generics);
+        (!generics.params.is_empty()).then(|| quote!(::core::marker::PhantomData<#phantom>,))
     }
 
     fn mark(&self) -> Option<TokenStream> {
@@ -171,7 +165,7 @@ impl<'a> ByName<'a> {
         (!generics.params.is_empty()).then(|| quote!(::core::marker::PhantomData))
     }
 
-    fn put_setter(&self, position: usize, tokens: &mut TokenStream) {
+    fn setter(&self, position: usize) -> TokenStream {
         let p = &self.expansion.private;
         let (name, names) = (&self.name, &self.names);
         let vis = self.expansion.forward_vis();
@@ -185,35 +179,21 @@ impl<'a> ByName<'a> {
         let arguments = arguments(&self.expansion.layer.generics);
         let values = (0..self.states.len()).map(|other| {
             let index = syn::Index::from(other);
-            Piece(move |tokens: &mut TokenStream| match other == position {
-                true => put!(tokens, Span::call_site()=> #p::Set(#ident)),
-                false => put!(tokens, Span::call_site()=> self.#index),
-            })
+            if other == position { quote!(#p::Set(#ident)) } else { quote!(self.#index) }
         });
-        let values: Vec<_> = values.collect();
-        let docs = &param.docs;
-        let doc = docs.is_empty().then(|| {
-            let doc = format!("The argument `{}`.", plain_name(ident));
-            piece!(Span::call_site()=> #[doc = #doc])
-        });
+        let (doc, docs) = (format!("The argument `{}`.", plain_name(ident)), &param.docs);
+        let doc = docs.is_empty().then(|| quote!(#[doc = #doc]));
         let mark = self.mark();
         // Of several lifetimes it must be said which is returned: the value is known by what takes it.
         let value = (named.hidden == Hidden::AmongOthers).then(|| named::of(position));
         let is_taken = value.as_ref().map(|value| quote!(fn(#ty): ::core::ops::FnOnce(#value)));
-        let ty: &dyn ToTokens = match &value {
-            Some(value) => value,
-            None => ty,
-        };
+        let ty = value.as_ref().map_or_else(|| ty.clone(), ToTokens::to_token_stream);
         let states = self.states.iter().enumerate().map(|(other, state)| {
-            Piece(move |tokens: &mut TokenStream| match other == position {
-                true => put!(tokens, Span::call_site()=> #p::Set<#ty>),
-                false => state.to_tokens(tokens),
-            })
+            if other == position { quote!(#p::Set<#ty>) } else { quote!(#state) }
         });
-        let states: Vec<_> = states.collect();
-        put! {tokens, Span::call_site()=>
+        quote! {
             #doc #(#docs)*
-            #vis fn #ident<#(#lifetimes,)* #(#own,)* #(#types,)* #value>(
+            #vis fn #ident<#(#lifetimes,)* #own #(#types,)* #value>(
                 self,
                 #ident: #ty,
             ) -> #name<#(#arguments,)* #(#states),*>
@@ -226,14 +206,12 @@ impl<'a> ByName<'a> {
         }
     }
 
-    fn put_apply(&self, tokens: &mut TokenStream) {
+    fn apply(&self) -> TokenStream {
         let p = &self.expansion.private;
         let names = &self.names;
         let vis = self.expansion.forward_vis();
         let (mut lifetimes, mut types) = (Vec::new(), Vec::new());
-        let mut bounds: Vec<Box<dyn ToTokens + '_>> = Vec::new();
-        let mut values: Vec<Box<dyn ToTokens + '_>> = Vec::new();
-        let mut taken = Vec::new();
+        let (mut bounds, mut values, mut taken) = (Vec::new(), Vec::new(), Vec::new());
         // The arguments of the op's function, made of what was taken.
         let (mut each, mut passed) = (Vec::new(), Vec::new());
         let (mut given, mut hidden) = (Vec::new(), Vec::new());
@@ -248,19 +226,14 @@ impl<'a> ByName<'a> {
             given.extend((0..named.types.len()).map(|i| named::implemented(position, i)));
             match default_of(param) {
                 None => {
-                    let marker = name_type.clone();
-                    values.push(Box::new(piece! {Span::call_site()=>
-                        #p::Given::<#names::#marker>::take(self.#index)
-                    }));
+                    let given = quote!(#p::Given<#names::#name_type>);
+                    values.push(quote!(#p::Given::<#names::#name_type>::take(self.#index)));
                     if named.hidden == Hidden::No {
-                        bounds.push(Box::new(piece! {Span::call_site()=>
-                            #state: #p::Given<#names::#name_type, Value = #ty>
-                        }));
-                        taken.push(ty.to_token_stream());
+                        bounds.push(quote!(#state: #p::Given<#names::#name_type, Value = #ty>));
+                        taken.push(ty.clone());
                     } else {
-                        let given = quote!(#p::Given<#names::#name_type>);
+                        bounds.push(quote!(#state: #given));
                         taken.push(quote!(<#state as #given>::Value));
-                        bounds.push(Box::new(quote!(#state: #given)));
                     }
                 }
                 Some(default) => {
@@ -271,29 +244,24 @@ impl<'a> ByName<'a> {
                         Mode::Fallback(_) => quote!(::core::unreachable!("the op did not compile")),
                     };
                     let hides = named.hidden != Hidden::No;
-                    let ty = match hides {
-                        true => named::of(position).to_token_stream(),
-                        false => ty.to_token_stream(),
-                    };
+                    let ty = if hides { named::of(position).to_token_stream() } else { ty.clone() };
                     let given_or = quote!(#p::GivenOr::<#names::#name_type, #ty>);
                     if hides {
                         taken.push(quote!(::core::option::Option<#ty>));
-                        values.push(Box::new(quote!(#given_or::given(self.#index))));
+                        values.push(quote!(#given_or::given(self.#index)));
                         let closure = quote_spanned!(span=> || { #default });
                         passed[position] = quote!(#value.unwrap_or_else(#closure));
                         hidden.push(named::of(position));
                     } else {
                         taken.push(ty.clone());
                         let closure = quote_spanned!(span=> || -> #ty { #default });
-                        values.push(Box::new(quote!(#given_or::take_or(self.#index, #closure))));
+                        values.push(quote!(#given_or::take_or(self.#index, #closure)));
                     }
-                    bounds.push(Box::new(quote!(#state: #given_or)));
+                    bounds.push(quote!(#state: #given_or));
                 }
             }
             each.push(value);
-            for outlives in &named.outlives {
-                bounds.push(Box::new(outlives));
-            }
+            bounds.extend(named.outlives.iter().cloned());
             lifetimes.extend(named.lifetimes.iter().cloned());
             types.extend(named.types.iter().cloned());
         }
@@ -305,7 +273,7 @@ impl<'a> ByName<'a> {
         }
         let own_lifetimes = own.params.iter().filter(|param| is_lifetime(param));
         let own_others = own.params.iter().filter(|param| !is_lifetime(param));
-        let own_clause: Vec<TokenStream> = own
+        let own_clause: TokenStream = own
             .where_clause
             .iter()
             .flat_map(|clause| &clause.predicates)
@@ -319,10 +287,9 @@ impl<'a> ByName<'a> {
         let (own_lifetimes, own_others) = (own_lifetimes.collect(), own_others.collect());
         let head: [Vec<&GenericParam>; 2] = [own_lifetimes, own_others];
         let [own_lifetimes, own_others] = &head;
-        let output = &output;
-        let result = piece!(Span::call_site()=> #p::Result<#output>);
-        let placed_run = match self.placed() {
-            None => None,
+        let result = quote!(#p::Result<#output>);
+        let run = match self.placed() {
+            None => quote!(<#op>::try_apply #turbofish (#(#values),*)),
             Some(placed) => {
                 let types = self.named.iter().zip(&self.forward.params).map(|(named, param)| {
                     let ty = &named.ty;
@@ -330,32 +297,26 @@ impl<'a> ByName<'a> {
                         Some(_) if named.hidden != Hidden::No => {
                             quote!(::core::option::Option<#ty>)
                         }
-                        _ => ty.to_token_stream(),
+                        _ => ty.clone(),
                     }
                 });
                 let place = quote!(&'static ::core::panic::Location<'static>);
                 let run = quote!(fn(#place, (#(#types,)*)) -> #result);
-                bounds.push(Box::new(quote! {
+                bounds.push(quote! {
                     #run: ::core::ops::FnOnce(#place, (#(#taken,)*)) -> #result
-                }));
+                });
                 let (function, here) = (local("function"), local("here"));
-                Some(quote! {
+                quote! {
                     let #function: #run =
                         |#here, (#(#each,)*)| <#op>::#placed #turbofish (#here, #(#passed),*);
                     #p::call_placed(#function, (#(#values,)*))
-                })
+                }
             }
         };
-        let run = Piece(|tokens: &mut TokenStream| match &placed_run {
-            Some(run) => run.to_tokens(tokens),
-            None => {
-                put!(tokens, Span::call_site()=> <#op>::try_apply #turbofish (#(#values),*));
-            }
-        });
         let place = Span::call_site().located_at(self.forward.function.sig.ident.span());
-        let mut call = |name: &str, doc: &str, output: &dyn ToTokens, body: &dyn ToTokens| {
+        let call = |name: &str, doc: &str, output: TokenStream, body: TokenStream| {
             let name = Ident::new(name, place);
-            put! {tokens, Span::call_site()=>
+            quote! {
                 #[doc = #doc]
                 #[track_caller]
                 #vis fn #name<
@@ -364,7 +325,7 @@ impl<'a> ByName<'a> {
                     self,
                 ) -> #output
                 where
-                    #(#own_clause)*
+                    #own_clause
                     #(#bounds,)*
                 {
                     #body
@@ -373,26 +334,23 @@ impl<'a> ByName<'a> {
         };
         // What only the caller says cannot be found.
         let said = own_others.iter().map(|param| argument_of(param));
-        let said: Vec<_> = said.chain(given.iter().map(|name| name as &dyn ToTokens)).collect();
-        let all = (!said.is_empty()).then(|| quote!(::<#(#said,)* #(#hidden,)*>));
-        let run_or_panic = piece!(Span::call_site()=> #p::expect(self.try_apply #all ()));
-        call("apply", "Runs the op.", output, &run_or_panic);
-        call("try_apply", TRY_DOC, &result, &run);
+        let said: Vec<_> = said.chain(given.iter().map(ToTokens::to_token_stream)).collect();
+        let turbofish = (!said.is_empty()).then(|| quote!(::<#(#said,)* #(#hidden,)*>));
+        let run_or_panic = quote!(#p::expect(self.try_apply #turbofish ()));
+        let apply = call("apply", "Runs the op.", output.clone(), run_or_panic);
+        let try_apply = call("try_apply", TRY_DOC, result, run);
+        quote!(#apply #try_apply)
     }
 
-    /// The function of the op that is told where it is called, if the builder needs one: in whose
-    /// parameters lifetimes may be hidden.
-    pub(crate) fn placed(&self) -> Option<Ident> {
+    /// A function in whose parameters lifetimes may be hidden knows not where it is called.
+    fn placed(&self) -> Option<Ident> {
         let hides = self.named.iter().any(|named| named.hidden != Hidden::No);
         hides.then(|| Ident::new("__try_apply_at", Span::call_site()))
     }
 
     /// Those of forward's own parameters that a setter needs.
-    fn own_generics(&self, named: &Named) -> Vec<&GenericParam> {
+    fn own_generics(&self, named: &Named) -> TokenStream {
         let own = &self.forward.function.sig.generics;
-        if own.params.is_empty() {
-            return Vec::new();
-        }
         let types = &named.types;
         let (ty, mut seen) = (&named.ty, quote!(#(#types)*));
         ty.to_tokens(&mut seen);
@@ -412,15 +370,7 @@ impl<'a> ByName<'a> {
             }
         }
         needed.sort_by_key(|param| !is_lifetime(param));
-        needed
-    }
-
-    /// The same for a type as a whole.
-    fn type_without_self(&self, ty: Type) -> Type {
-        if !self.expansion.layer.glance.may_mention_self() {
-            return ty;
-        }
-        Type::Verbatim(self.without_self(ty.to_token_stream()))
+        quote!(#(#needed,)*)
     }
 
     /// The op's name in place of `Self`, which is another type in the builder.
@@ -480,17 +430,17 @@ fn is_lifetime(param: &GenericParam) -> bool {
 }
 
 /// The parameters as arguments: `T, N`.
-fn arguments(generics: &syn::Generics) -> Vec<&dyn ToTokens> {
+fn arguments(generics: &syn::Generics) -> Vec<TokenStream> {
     let (lifetimes, others): (Vec<_>, Vec<_>) =
         generics.params.iter().partition(|p| is_lifetime(p));
     lifetimes.into_iter().chain(others).map(argument_of).collect()
 }
 
-fn argument_of(param: &GenericParam) -> &dyn ToTokens {
+fn argument_of(param: &GenericParam) -> TokenStream {
     match param {
-        GenericParam::Type(param) => &param.ident,
-        GenericParam::Const(param) => &param.ident,
-        GenericParam::Lifetime(param) => &param.lifetime,
+        GenericParam::Type(param) => param.ident.to_token_stream(),
+        GenericParam::Const(param) => param.ident.to_token_stream(),
+        GenericParam::Lifetime(param) => param.lifetime.to_token_stream(),
     }
 }
 

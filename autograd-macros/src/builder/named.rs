@@ -8,7 +8,7 @@ use crate::model::{Param, ParamKind};
 
 /// A parameter's type with a name for everything that is anonymous in it.
 pub(super) struct Named {
-    pub(super) ty: Type,
+    pub(super) ty: TokenStream,
     pub(super) hidden: Hidden,
     pub(super) lifetimes: Vec<Lifetime>,
     /// Type parameters for `impl Trait`, with their bounds.
@@ -47,7 +47,7 @@ impl Named {
         let mut namer = Namer { position, parameters, taken, names, lifetimes, types, outlives };
         namer.ty(&mut ty);
         let Namer { lifetimes, types, outlives, .. } = namer;
-        Self { ty, hidden, lifetimes, types, outlives }
+        Self { ty: ty.to_token_stream(), hidden, lifetimes, types, outlives }
     }
 }
 

@@ -1,27 +1,25 @@
 //! `apply` and `try_apply`.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{ToTokens, quote};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::ReturnType;
 
 use super::{
-    Expansion, Mode, at, first_span, here, output_span, survives, turbofish, undocumented,
+    Expansion, Mode, at, first_span, here, located, output_span, survives, turbofish, undocumented,
     whole_span,
 };
 use crate::builder::ByName;
 use crate::check_arg::{Form, form};
 use crate::model::{Forward, Function, Output, OutputKind, Param, ParamKind, local, plain_name};
-use crate::piece::{Piece, piece, put};
 use crate::{fallback, typecheck};
 
 impl Expansion<'_> {
     /// `apply` and `try_apply`, and what starts a call by name.
-    pub(super) fn apply(
-        &self,
-        forward: &Forward,
-        by_name: Option<&ByName<'_>>,
-        tokens: &mut TokenStream,
-    ) {
+    pub(super) fn apply(&self, by_name: Option<&ByName>) -> TokenStream {
+        let meant = fallback::meant_forward(self.layer);
+        let Some(forward) = self.layer.forward.as_ref().or(meant.as_ref()) else {
+            return fallback::guessed_apply(self);
+        };
         let p = &self.private;
         let (generics, _, clause) = self.layer.generics.split_for_impl();
         let op = self.op();
@@ -34,45 +32,37 @@ impl Expansion<'_> {
         let turbofish = turbofish(own);
         let params = forward.params.iter().map(|param| {
             let (ident, ty) = (&param.ident, &param.ty);
-            piece!(Span::call_site()=> #ident: #ty)
+            quote!(#ident: #ty)
         });
         let params: Vec<_> = params.collect();
         let names: Vec<_> = forward.params.iter().map(|param| &param.ident).collect();
         let output = output_type(forward);
-        let with =
-            by_name.map(|by_name| Piece(|tokens: &mut TokenStream| by_name.put_start(tokens)));
-        let placed = by_name.and_then(ByName::placed);
-        let place = placed.as_ref().map(|_| local("place"));
-        let run = Piece(|tokens: &mut TokenStream| match &self.mode {
-            Mode::Full => self.try_apply_body(forward, place.as_ref(), tokens),
-            Mode::Fallback(told) => {
-                let unused = quote!(let _ = (#(&#names,)*););
-                put!(tokens, Span::call_site()=> { #unused #told });
+        let with = by_name.map(|by_name| &by_name.with);
+        let placed = by_name.and_then(|by_name| by_name.placed.as_ref());
+        let place = placed.map(|_| local("place"));
+        let mut body = match &self.mode {
+            Mode::Full => self.try_apply_body(forward, place.as_ref()),
+            Mode::Fallback(told) => quote! {{
+                let _ = (#(&#names,)*);
+                #told
+            }},
+        };
+        let placed = placed.map(|placed| {
+            let call = quote! {{
+                Self::#placed #turbofish (::core::panic::Location::caller(), #(#names),*)
+            }};
+            let body = std::mem::replace(&mut body, call);
+            quote! {
+                fn #placed #own (
+                    #place: &'static ::core::panic::Location<'static>, #(#params),*
+                ) -> #p::Result<#output> #own_clause
+                #body
             }
         });
-        let (call, run_placed) = match placed {
-            None => (None, None),
-            Some(placed) => {
-                let call = quote! {{
-                    Self::#placed #turbofish (::core::panic::Location::caller(), #(#names),*)
-                }};
-                let function = quote! {
-                    fn #placed #own (
-                        #place: &'static ::core::panic::Location<'static>, #(#params),*
-                    ) -> #p::Result<#output> #own_clause
-                    #run
-                };
-                (Some(call), Some(function))
-            }
-        };
-        let body: &dyn ToTokens = match &call {
-            Some(call) => call,
-            None => &run,
-        };
         // An editor leads from a call to what is called.
         let place = Span::call_site().located_at(forward.function.sig.ident.span());
         let (apply, try_apply) = (Ident::new("apply", place), Ident::new("try_apply", place));
-        put! {tokens, Span::call_site()=>
+        quote! {
             #[allow(deprecated)]
             impl #generics #op #clause {
                 #doc #(#attrs)*
@@ -87,7 +77,7 @@ impl Expansion<'_> {
                 #vis fn #try_apply #own (#(#params),*) -> #p::Result<#output> #own_clause
                 #body
 
-                #run_placed
+                #placed
 
                 #with
             }
@@ -95,7 +85,7 @@ impl Expansion<'_> {
     }
 
     /// What a call does; the place of the call is given, or that of the caller.
-    fn try_apply_body(&self, forward: &Forward, place: Option<&Ident>, tokens: &mut TokenStream) {
+    fn try_apply_body(&self, forward: &Forward, place: Option<&Ident>) -> TokenStream {
         let p = &self.private;
         let key = self.key();
         let inputs = forward.inputs().map(|(param, input)| {
@@ -104,23 +94,21 @@ impl Expansion<'_> {
             let function = if input.stop_gradient { "constant" } else { "input" };
             let function = Ident::new(function, first);
             let (known, ident) = (self.known(&input.tensor, first), at(ident, first));
-            piece!(first=> #known.#function(&#ident))
+            quote_spanned!(first=> #known.#function(&#ident))
         });
-        let inputs: Vec<_> = inputs.collect();
         let (array, context) = (local("inputs"), local("context"));
         let function = &forward.function.sig.ident;
         let turbofish = turbofish(&forward.function.sig.generics);
-        let names: Vec<_> = forward.params.iter().map(|param| &param.ident).collect();
+        let names = forward.params.iter().map(|param| &param.ident);
         let refuse =
             self.layer.backward.is_none().then(|| quote!(#p::without_gradient(&#context.state)?;));
         let proofs = typecheck::plain_inputs(self, forward);
         let checks = typecheck::checked_when_running(self, forward);
         let finish = if forward.fallible { "finish_fallible" } else { "finish" };
-        let lent = context_argument(&context, &forward.function);
-        let lent = piece!(Span::call_site().located_at(lent.span())=> &mut #lent);
+        let lent = context_argument(&quote!(&mut #context), &forward.function);
         // Another type that is called `Result` is told where it stands.
         let returned = at(&local("returned"), here(output_span(&forward.function.sig.output)));
-        let end = Piece(|tokens: &mut TokenStream| match forward.outputs.parts.as_slice() {
+        let end = match forward.outputs.parts.as_slice() {
             // The only output is shown to the visitor as it is.
             [Output { ty, kind: OutputKind::Tensor { .. } }] if !forward.outputs.tuple => {
                 // All at one place, and of its own: else what is told would stand at the op as a whole.
@@ -130,35 +118,32 @@ impl Expansion<'_> {
                 };
                 let (known, finish) = (self.known(ty, span), Ident::new(finish, span));
                 let (context, here) = (at(&context, here(span)), here(span));
-                let given = &returned;
-                let call = piece!(here=> #known.#finish(&mut #context.state, #given));
+                let call = quote_spanned!(here=> #known.#finish(&mut #context.state, #returned));
                 match forward.fallible {
-                    true => put!(tokens, here=> let #returned = #call; #returned),
-                    false => call.to_tokens(tokens),
+                    true => quote_spanned!(here=> let #returned = #call; #returned),
+                    false => call,
                 }
             }
             _ => {
                 let (out, visitor) = (local("out"), local("visitor"));
-                let visits =
-                    Piece(|tokens: &mut TokenStream| self.visits(forward, &out, &visitor, tokens));
+                let visits = self.visits(forward, &out, &visitor);
                 let finish = Ident::new(finish, Span::mixed_site());
                 // What another type that is called `Result` holds is not known.
                 let ty = forward.outputs.ty.as_ref().filter(|_| forward.fallible);
-                let ty = ty.map(|ty| piece!(Span::call_site()=> : &mut #ty));
-                put! {tokens, Span::call_site()=>
+                let ty = ty.map(|ty| quote!(: &mut #ty));
+                quote! {
                     #p::#finish(&mut #context.state, #returned, |#out #ty, #visitor| { #visits })
                 }
             }
-        });
-        let caller = piece!(Span::call_site()=> ::core::panic::Location::caller());
-        let place: &dyn ToTokens = match place {
-            None => &caller,
-            Some(place) => place,
         };
-        let verify = self.verify(forward, &array, place);
-        put! {tokens, Span::call_site()=> {
-            #(#proofs)*
-            #(#checks)*
+        let place = match place {
+            None => quote!(::core::panic::Location::caller()),
+            Some(place) => place.into_token_stream(),
+        };
+        let verify = self.verify(forward, &array, &place);
+        quote! {{
+            #proofs
+            #checks
             let #array: &[&dyn #p::TensorInput] = &[#(#inputs),*];
             #verify
             let mut #context = #p::start::<Self, #key>(#place, #array);
@@ -173,7 +158,7 @@ impl Expansion<'_> {
         &self,
         forward: &Forward,
         inputs: &Ident,
-        place: &dyn ToTokens,
+        place: &TokenStream,
     ) -> Option<TokenStream> {
         if !self.verifies || self.layer.backward.is_none() || self.args.surrogate.is_some() {
             return None;
@@ -223,40 +208,39 @@ impl Expansion<'_> {
     }
 
     /// Shows the visitor each tensor output, and proves that the others are none.
-    pub(super) fn visits(
-        &self,
-        forward: &Forward,
-        out: &Ident,
-        visitor: &Ident,
-        tokens: &mut TokenStream,
-    ) {
+    pub(super) fn visits(&self, forward: &Forward, out: &Ident, visitor: &Ident) -> TokenStream {
         let tuple = forward.outputs.tuple;
-        for (position, output) in forward.outputs.parts.iter().enumerate() {
-            let position = syn::Index::from(position);
-            let span = whole_span(&output.ty);
-            let here = here(span);
-            let (out, visitor) = (at(out, here), at(visitor, here));
-            let part = Piece(move |tokens: &mut TokenStream| match tuple {
-                true => put!(tokens, here=> #out.#position),
-                false => put!(tokens, here=> *#out),
-            });
-            match output.kind {
-                OutputKind::Tensor { .. } => {
-                    let known = self.known(&output.ty, span);
-                    put!(tokens, here=> #known.output(#visitor, &mut #part););
-                }
-                OutputKind::Plain => {
-                    let part = part.to_token_stream();
-                    let (p, proof) = (&self.private, typecheck::plain(self, &part, &output.ty));
-                    put! {tokens, Span::call_site()=>
-                        #proof
-                        #[allow(unused_imports)]
-                        use #p::NoTensors as _;
-                        #p::PlainOutput(&#part).show(#visitor);
+        forward
+            .outputs
+            .parts
+            .iter()
+            .enumerate()
+            .map(|(position, output)| {
+                let position = syn::Index::from(position);
+                let span = whole_span(&output.ty);
+                let here = here(span);
+                let (out, visitor) = (at(out, here), at(visitor, here));
+                let part = match tuple {
+                    true => quote_spanned!(here=> #out.#position),
+                    false => quote_spanned!(here=> *#out),
+                };
+                match output.kind {
+                    OutputKind::Tensor { .. } => {
+                        let known = self.known(&output.ty, span);
+                        quote_spanned!(here=> #known.output(#visitor, &mut #part);)
+                    }
+                    OutputKind::Plain => {
+                        let (p, proof) = (&self.private, typecheck::plain(self, &part, &output.ty));
+                        quote! {
+                            #proof
+                            #[allow(unused_imports)]
+                            use #p::NoTensors as _;
+                            #p::PlainOutput(&#part).show(#visitor);
+                        }
                     }
                 }
-            }
-        }
+            })
+            .collect()
     }
 }
 
@@ -265,9 +249,9 @@ pub(crate) const TRY_DOC: &str = "As `apply`, with misuse of the op as an error 
     panic.\n\n# Errors\n\nIf a context call was against its rules, or an input against the op's.";
 
 /// The context as it is given to a function: another type of its name is shown where it stands.
-pub(super) fn context_argument(context: &Ident, function: &Function) -> Ident {
+pub(super) fn context_argument(context: &TokenStream, function: &Function) -> TokenStream {
     match function.sig.inputs.first() {
-        Some(syn::FnArg::Typed(param)) => at(context, whole_span(&param.ty)),
+        Some(syn::FnArg::Typed(param)) => located(context.clone(), here(whole_span(&param.ty))),
         _ => context.clone(),
     }
 }

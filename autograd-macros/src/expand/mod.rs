@@ -5,7 +5,7 @@ mod pull;
 mod tokens;
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{ToTokens, quote};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::{Attribute, GenericParam, ReturnType, Type, Visibility};
 
 use crate::args::Args;
@@ -17,7 +17,6 @@ use crate::model::{
     Form, Function, Item, Layer, Returns, bare, local, mentions, parameter_name, plain_name,
 };
 use crate::parse::is_lint;
-use crate::piece::{Piece, piece, put};
 use crate::{expand_jvp, fallback, typecheck};
 use apply::context_argument;
 use tokens::{is_cfg, is_expect, located, survives, undocumented};
@@ -26,7 +25,7 @@ pub(crate) use apply::{TRY_DOC, default_of, output_type};
 pub(crate) use pull::concrete;
 pub(crate) use tokens::{
     anonymous, at, first_span, generated, here, output_span, phantom, replace_ident, respanned,
-    turbofish, whole_span, whole_span_of_path,
+    turbofish, whole_span,
 };
 
 /// Whether the block passed its checks.
@@ -48,43 +47,37 @@ pub(crate) struct Expansion<'a> {
     pub(crate) verifies: bool,
 }
 
-const KEY_DOC: &str = " Names this op among all layers; keeps its private types private.";
-
 impl Expansion<'_> {
     pub(crate) fn tokens(&self) -> TokenStream {
-        let block = Piece(|tokens: &mut TokenStream| self.user_block(tokens));
-        let structure = Piece(|tokens: &mut TokenStream| self.structure(tokens));
-        let asks_needs = self.asks_needs();
-        let layer = Piece(|tokens: &mut TokenStream| self.layer_impl(asks_needs, tokens));
+        let block = self.user_block();
+        let structure = self.structure();
+        let key = self.key();
+        let layer = self.layer_impl();
         let grads = self.grads_struct();
-        let needs = asks_needs.then(|| self.needs_struct());
-        let meant = fallback::meant_forward(self.layer);
-        let forward = self.layer.forward.as_ref().or(meant.as_ref());
-        let by_name = forward.and_then(|forward| builder::expand(self, forward, true));
-        let apply = Piece(|tokens: &mut TokenStream| match forward {
-            Some(forward) => self.apply(forward, by_name.as_ref(), tokens),
-            None => fallback::guessed_apply(self).to_tokens(tokens),
-        });
-        let names = by_name
-            .as_ref()
-            .map(|by_name| Piece(|tokens: &mut TokenStream| by_name.put_names(tokens)));
-        let builder = by_name
-            .as_ref()
-            .map(|by_name| Piece(|tokens: &mut TokenStream| by_name.put_builder(tokens)));
+        let needs = self.asks_needs().then(|| self.needs_struct());
+        let by_name = builder::expand(self, true);
+        let apply = self.apply(by_name.as_ref());
+        let names = by_name.as_ref().map(|by_name| &by_name.names);
+        let builder = by_name.as_ref().map(|by_name| &by_name.builder);
         let cfg = self.attributes(is_cfg);
-        // One name for the library: a wrong path to it is told once.
-        let library = matches!(self.mode, Mode::Full).then(|| {
-            let (import, p) = (import(self.args.krate.as_ref()), &self.private);
-            piece!(Span::call_site()=> #import #[allow(unused_imports)] use #p::Unknown as _;)
-        });
-        let silent = piece! {Span::call_site()=>
+        let library = match self.mode {
+            // One name for the library: a wrong path to it is told once.
+            Mode::Full => {
+                let (import, p) = (import(self.args.krate.as_ref()), &self.private);
+                quote!(#import #[allow(unused_imports)] use #p::Unknown as _;)
+            }
+            Mode::Fallback(_) => TokenStream::new(),
+        };
+        let silent = quote! {
             #[allow(
                 non_camel_case_types, non_snake_case, dead_code, private_interfaces, clippy::all,
                 clippy::pedantic, clippy::nursery
             )]
         };
-        let (doc, key) = (KEY_DOC, self.key());
-        let key = piece!(Span::call_site()=> #[doc = #doc] struct #key;);
+        let key = quote! {
+            /// Names this op among all layers; keeps its private types private.
+            struct #key;
+        };
         let Some(grads) = grads else {
             return quote! {
                 #structure
@@ -119,9 +112,9 @@ impl Expansion<'_> {
     }
 
     /// What finds the bounds of a type, or none where it is no tensor or no output.
-    pub(crate) fn known<T: ToTokens>(&self, ty: T, span: Span) -> impl ToTokens + use<T> {
+    pub(crate) fn known(&self, ty: &impl ToTokens, span: Span) -> TokenStream {
         let p = self.private_at(span);
-        piece!(span=> #p::Known::<#ty>::new())
+        quote_spanned!(span=> #p::Known::<#ty>::new())
     }
 
     pub(crate) fn op(&self) -> &Type {
@@ -149,25 +142,21 @@ impl Expansion<'_> {
     }
 
     /// The user's functions, less what stable Rust cannot compile where it stands.
-    fn user_block(&self, tokens: &mut TokenStream) {
+    fn user_block(&self) -> TokenStream {
         let (generics, _, clause) = self.layer.generics.split_for_impl();
         let op = self.op();
-        let attrs = self.attributes(|attr| is_cfg(attr) || is_lint(attr));
-        let items = self.layer.items.iter().map(|item| {
-            Piece(move |tokens: &mut TokenStream| match item {
-                Item::Other(other) => other.to_tokens(tokens),
-                Item::Function(function) => self.user_function(function, tokens),
-            })
+        let attrs = self.layer.attrs.iter().filter(|attr| is_cfg(attr) || is_lint(attr));
+        let items = self.layer.items.iter().map(|item| match item {
+            Item::Other(tokens) => tokens.clone(),
+            Item::Function(function) => self.user_function(function),
         });
-        let items: Vec<_> = items.collect();
         // `Grads` is nobody else's.
         let private = matches!(
             self.layer.backward.as_ref().map(|backward| &backward.returns),
             Some(Returns::ByName(_))
         );
-        let private = private
-            .then_some(piece!(Span::call_site()=> , private_interfaces, clippy::type_complexity));
-        put! {tokens, Span::call_site()=>
+        let private = private.then(|| quote!(, private_interfaces, clippy::type_complexity));
+        quote! {
             #(#attrs)*
             #[allow(elided_lifetimes_in_paths #private)]
             impl #generics #op #clause {
@@ -176,7 +165,7 @@ impl Expansion<'_> {
         }
     }
 
-    fn user_function(&self, function: &Function, tokens: &mut TokenStream) {
+    fn user_function(&self, function: &Function) -> TokenStream {
         let Function { attrs, vis, sig, body } = function;
         let mut sig = sig.clone();
         if sig.ident == "backward"
@@ -200,14 +189,13 @@ impl Expansion<'_> {
         };
         if let Mode::Fallback(told) = &self.mode {
             let body = fallback::repair(self, told, &mut sig, body);
-            put!(tokens, Span::call_site()=> #doc #(#attrs)* #[allow(unused)] #vis #sig #body);
-            return;
+            return quote!(#doc #(#attrs)* #[allow(unused)] #vis #sig #body);
         }
-        put!(tokens, Span::call_site()=> #doc #(#attrs)* #vis #sig #body);
+        quote!(#doc #(#attrs)* #vis #sig #body)
     }
 
-    fn structure(&self, tokens: &mut TokenStream) {
-        let attrs = self.attributes(|attr| !is_expect(attr));
+    fn structure(&self) -> TokenStream {
+        let attrs = self.layer.attrs.iter().filter(|attr| !is_expect(attr));
         let name = &self.layer.name;
         // A struct of this name that stands here already is told at the name.
         let place = name.span();
@@ -216,13 +204,12 @@ impl Expansion<'_> {
         let doc = undocumented(&self.layer.attrs, "A differentiable op.");
         let params = &self.layer.generics.params;
         if params.is_empty() {
-            let end = piece!(Span::call_site().located_at(place)=> ;);
-            put! {tokens, Span::call_site()=>
+            let end = quote_spanned!(Span::call_site().located_at(place)=> ;);
+            return quote! {
                 #doc #(#attrs)*
                 #[allow(dead_code, missing_copy_implementations)]
                 #vis #keyword #name #end
-            }
-            return;
+            };
         }
         let declared = params.iter().map(|param| match param {
             GenericParam::Type(param) => {
@@ -238,7 +225,7 @@ impl Expansion<'_> {
         let phantom = phantom(&self.layer.generics);
         // In the order of the name's own arguments, which may differ from the impl's.
         let declared = self.ordered(declared.collect());
-        put! {tokens, Span::call_site()=>
+        quote! {
             #doc #(#attrs)*
             #[allow(dead_code, missing_copy_implementations)]
             #vis #keyword #name<#(#declared),*>(::core::marker::PhantomData<#phantom>);
@@ -304,10 +291,11 @@ impl Expansion<'_> {
             // Not there; but what is told of it shall be told once.
             layer.jvp.as_ref().map(|f| (&f.context, &f.function.body)),
         ];
-        let may_ask = layer.glance.may_mention("needs_input_grad");
         contexts.into_iter().flatten().any(|(context, body)| {
             let may_escape = |context| layer.glance.uses(context).otherwise;
-            if !may_ask && !context.as_ref().is_some_and(may_escape) {
+            if !layer.glance.may_mention("needs_input_grad")
+                && !context.as_ref().is_some_and(may_escape)
+            {
                 return false;
             }
             let body = body.stream();
@@ -316,32 +304,32 @@ impl Expansion<'_> {
         })
     }
 
-    fn layer_impl(&self, asks_needs: bool, tokens: &mut TokenStream) {
+    fn layer_impl(&self) -> TokenStream {
         let p = &self.private;
         let (generics, _, clause) = self.layer.generics.split_for_impl();
         let (op, key, needs) = (self.op(), self.key(), self.needs());
-        let unit = piece!(Span::call_site()=> ());
-        let saved: &dyn ToTokens = match &self.layer.saved {
-            Some(saved) if unsaveable(saved).is_empty() => saved,
-            _ => &unit,
+        let unit = || quote!(());
+        let saved = match &self.layer.saved {
+            Some(saved) if unsaveable(saved).is_empty() => saved.to_token_stream(),
+            _ => unit(),
         };
-        let checked = Piece(|tokens: &mut TokenStream| typecheck::savable(self, tokens));
-        let attrs: &dyn ToTokens = match kept_attrs(self.layer) {
-            Some(attrs) => attrs,
-            None => &unit,
-        };
+        let checked = typecheck::savable(self);
+        let attrs = kept_attrs(self.layer).map_or_else(unit, ToTokens::to_token_stream);
         let info = self.info();
-        let needs: &dyn ToTokens = if asks_needs { &needs } else { &unit };
-        let pull = Piece(|tokens: &mut TokenStream| self.pull(tokens));
+        let needs = match self.asks_needs() {
+            true => needs.into_token_stream(),
+            false => unit(),
+        };
+        let pull = self.pull();
         let push = expand_jvp::push(self);
-        let proofs = Piece(|tokens: &mut TokenStream| typecheck::declared(self, tokens));
+        let proofs = typecheck::declared(self);
         let (raw, context) = (local("raw"), local("context"));
         // No user shall hear of the library's own ops where a type is none.
         // What is told to stand behind `impl` shall be shown there.
         let keyword = Ident::new("impl", Span::call_site().located_at(self.layer.place));
         let own = self.args.krate.as_ref().is_some_and(|path| path.is_ident("crate"));
         let unnamed = own.then(|| quote!(#[diagnostic::do_not_recommend]));
-        put! {tokens, Span::call_site()=>
+        quote! {
             #unnamed
             #[automatically_derived]
             #[allow(deprecated)]

@@ -7,17 +7,15 @@ use syn::Type;
 use super::{Expansion, Mode, anonymous, at, context_argument, here, output_span, whole_span};
 use crate::builder;
 use crate::model::{Form, Param, Returns, TensorInput, local};
-use crate::piece::{Piece, piece, put};
 
 impl Expansion<'_> {
     /// The body of `pull`: gradients are lent to backward, and what it returns is handed on.
-    pub(super) fn pull(&self, tokens: &mut TokenStream) {
+    pub(super) fn pull(&self) -> TokenStream {
         let Some(backward) =
             self.layer.backward.as_ref().filter(|_| matches!(self.mode, Mode::Full))
         else {
             let (raw, context) = (local("raw"), local("context"));
-            put!(tokens, Span::call_site()=> let _ = (#raw, #context););
-            return;
+            return quote!(let _ = (#raw, #context););
         };
         let raw = local("raw");
         let (context, returned) = (local("context"), local("returned"));
@@ -25,30 +23,27 @@ impl Expansion<'_> {
         let held: Vec<_> = (0..outputs.len()).map(|i| local(&format!("gradient{i}"))).collect();
         let takes = outputs.iter().zip(&held).enumerate().map(|(group, ((ty, ..), held))| {
             let span = whole_span(ty);
-            let known = self.known(anonymous(ty), span);
+            let known = self.known(&anonymous(ty), span);
             let here = here(span);
             let (held, raw) = (at(held, here), at(&raw, here));
-            piece!(here=> let #held = #known.gradient(#raw, #group);)
+            quote_spanned!(here=> let #held = #known.gradient(#raw, #group);)
         });
-        let takes: Vec<_> = takes.collect();
         let lends = backward.params.iter().zip(&held).map(|(param, held)| {
             let here = here(whole_span(&param.ty));
             let held = at(held, here);
-            piece!(here=> #held.lend())
+            quote_spanned!(here=> #held.lend())
         });
-        let lends: Vec<_> = lends.collect();
         let call = &backward.function.sig.ident;
-        let lent = context_argument(&context, &backward.function);
+        let lent = context_argument(&quote!(#context), &backward.function);
         let result = backward.fallible.then(|| {
             let span = output_span(&backward.function.sig.output);
             let here = here(span);
             let (raw, returned) = (at(&raw, here), at(&returned, here));
-            let some = piece!(Span::call_site()=> ::core::option::Option::Some);
-            piece!(here=> let #some(#returned) = #raw.user(#returned) else { return };)
+            let some = quote!(::core::option::Option::Some);
+            quote_spanned!(here=> let #some(#returned) = #raw.user(#returned) else { return };)
         });
-        let gives = Piece(|tokens: &mut TokenStream| self.gives(&returned, tokens));
-        let returned = &returned;
-        put! {tokens, Span::call_site()=>
+        let gives = self.gives(&returned);
+        quote! {
             #(#takes)*
             let #returned = Self::#call(#lent, #(#lends),*);
             #result
@@ -56,8 +51,8 @@ impl Expansion<'_> {
         }
     }
 
-    fn gives(&self, returned: &Ident, tokens: &mut TokenStream) {
-        let Some(backward) = &self.layer.backward else { return };
+    pub(super) fn gives(&self, returned: &Ident) -> TokenStream {
+        let Some(backward) = &self.layer.backward else { return TokenStream::new() };
         let inputs: Vec<(usize, &Param, &TensorInput)> = self
             .layer
             .inputs()
@@ -66,46 +61,49 @@ impl Expansion<'_> {
             .map(|(group, (param, input))| (group, param, input))
             .collect();
         let raw = local("raw");
-        let mut give = |group: usize, input: &TensorInput, span: Span, value: &dyn ToTokens| {
+        let give = |group: usize, input: &TensorInput, span: Span, value: TokenStream| {
             let (known, of) = (self.known(&input.tensor, span), gradient_of(input));
             let here = here(span);
             let raw = at(&raw, here);
-            put!(tokens, here=> #known.give::<#of, _>(#raw, #group, #value););
+            quote_spanned!(here=> #known.give::<#of, _>(#raw, #group, #value);)
         };
         match &backward.returns {
-            Returns::ByName(ty) => {
-                let span = whole_span(ty);
-                let returned = &at(returned, span);
-                for (group, param, input) in inputs {
+            Returns::ByName(ty) => inputs
+                .iter()
+                .map(|(group, param, input)| {
                     let field = &param.ident;
-                    give(group, input, span, &piece!(here(span)=> #returned.#field));
-                }
-            }
-            Returns::Tuple(_, types) => {
-                for (position, ((group, _, input), ty)) in inputs.into_iter().zip(types).enumerate()
-                {
+                    let span = whole_span(ty);
+                    let returned = at(returned, span);
+                    give(*group, input, span, quote_spanned!(here(span)=> #returned.#field))
+                })
+                .collect(),
+            Returns::Tuple(_, types) => inputs
+                .iter()
+                .zip(types)
+                .enumerate()
+                .map(|(position, ((group, _, input), ty))| {
                     let position = syn::Index::from(position);
                     let span = whole_span(ty);
                     let returned = at(returned, span);
-                    give(group, input, span, &piece!(here(span)=> #returned.#position));
-                }
-            }
+                    give(*group, input, span, quote_spanned!(here(span)=> #returned.#position))
+                })
+                .collect(),
             Returns::One(ty) => match inputs.as_slice() {
                 [(group, _, input)] => {
-                    let span = whole_span(ty);
-                    give(*group, input, span, &at(returned, span));
+                    let returned = at(returned, whole_span(ty));
+                    give(*group, input, whole_span(ty), quote!(#returned))
                 }
                 many => {
-                    let of: Vec<_> = many.iter().map(|(_, _, input)| gradient_of(input)).collect();
-                    let groups: Vec<_> = many.iter().map(|(group, _, _)| group).collect();
+                    let of = many.iter().map(|(_, _, input)| gradient_of(input));
+                    let groups = many.iter().map(|(group, _, _)| group);
                     let here = here(whole_span(ty));
                     let (raw, returned) = (at(&raw, here), at(returned, here));
-                    put! {tokens, here=>
+                    quote_spanned! {here=>
                         #raw.give_all::<(#(#of,)*), _>(#returned, &[#(#groups),*]);
                     }
                 }
             },
-            Returns::Nothing => {}
+            Returns::Nothing => TokenStream::new(),
         }
     }
 
@@ -162,12 +160,12 @@ impl Expansion<'_> {
 }
 
 /// What a gradient is matched with: the tensor type of the input, a slice of it for a list.
-fn gradient_of(input: &TensorInput) -> impl ToTokens {
-    let TensorInput { tensor, form, .. } = input;
-    Piece(move |tokens: &mut TokenStream| match form {
-        Form::List => put!(tokens, Span::call_site()=> [#tensor]),
-        Form::One | Form::Optional => tensor.to_tokens(tokens),
-    })
+pub(super) fn gradient_of(input: &TensorInput) -> TokenStream {
+    let tensor = &input.tensor;
+    match input.form {
+        Form::List => quote!([#tensor]),
+        Form::One | Form::Optional => quote!(#tensor),
+    }
 }
 
 pub(crate) fn concrete(input: &TensorInput) -> TokenStream {

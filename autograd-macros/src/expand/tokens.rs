@@ -1,12 +1,10 @@
 //! Tokens, where they are shown, and what is made of generics and attributes.
 
-use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
-use quote::{ToTokens, quote};
-use syn::{Attribute, GenericParam, Generics, PathArguments, ReturnType, Type, TypePath};
+use proc_macro2::{Delimiter, Group, Ident, Punct, Spacing, Span, TokenStream, TokenTree};
+use quote::{ToTokens, TokenStreamExt, quote};
+use syn::{Attribute, GenericParam, Generics, ReturnType};
 
-use crate::errors::ends;
 use crate::model::plain_name;
-use crate::piece::put;
 
 /// The macro's own names at a place of the user's.
 pub(crate) fn here(place: Span) -> Span {
@@ -122,7 +120,8 @@ pub(super) struct Doc(&'static str);
 impl ToTokens for Doc {
     fn to_tokens(&self, tokens: &mut TokenStream) {
         let text = self.0;
-        put!(tokens, Span::call_site()=> #[doc = #text]);
+        tokens.append(Punct::new('#', Spacing::Alone));
+        tokens.append(Group::new(Delimiter::Bracket, quote!(doc = #text)));
     }
 }
 
@@ -146,46 +145,13 @@ pub(super) fn survives(attr: &Attribute) -> bool {
 }
 
 pub(crate) fn first_span(tokens: &impl ToTokens) -> Span {
-    ends(tokens.to_token_stream()).0
+    crate::errors::ends(tokens.to_token_stream()).0
 }
 
-/// The span over all of a type, where the compiler can join spans; else the first.
-pub(crate) fn whole_span(ty: &Type) -> Span {
-    let (first, last) = ends_of_type(ty);
+/// The span over all of some tokens, where the compiler can join spans; else the first.
+pub(crate) fn whole_span(tokens: &impl ToTokens) -> Span {
+    let (first, last) = crate::errors::ends(tokens.to_token_stream());
     first.join(last).unwrap_or(first)
-}
-
-/// The same for a type that is a path.
-pub(crate) fn whole_span_of_path(ty: &TypePath) -> Span {
-    let (first, last) = ends_of_path(ty);
-    first.join(last).unwrap_or(first)
-}
-
-/// The spans of the first and the last token; of usual types without making their tokens.
-fn ends_of_type(ty: &Type) -> (Span, Span) {
-    match ty {
-        Type::Reference(reference) if reference.attrs.is_empty() => {
-            (reference.and_token.span, ends_of_type(&reference.elem).1)
-        }
-        Type::Path(path) => ends_of_path(path),
-        ty => ends(ty.to_token_stream()),
-    }
-}
-
-fn ends_of_path(ty: &TypePath) -> (Span, Span) {
-    let segments = &ty.path.segments;
-    if ty.attrs.is_empty()
-        && ty.qself.is_none()
-        && ty.path.leading_colon.is_none()
-        && let (Some(first), Some(last)) = (segments.first(), segments.last())
-    {
-        match &last.arguments {
-            PathArguments::None => return (first.ident.span(), last.ident.span()),
-            PathArguments::AngleBracketed(list) => return (first.ident.span(), list.gt_token.span),
-            PathArguments::Parenthesized(_) => {}
-        }
-    }
-    ends(ty.to_token_stream())
 }
 
 pub(crate) fn output_span(output: &ReturnType) -> Span {

@@ -63,9 +63,8 @@ pub(crate) fn block(
     tokens: TokenStream,
     errors: &mut Errors,
 ) -> Option<(Block, Ident, Vec<Found>)> {
-    let (head_only, body) = without_body(tokens.clone());
-    let mut block = match Block::parse.parse2(head_only) {
-        Ok(block) => Block { body: body.unwrap_or(block.body), ..block },
+    let mut block = match Block::parse.parse2(tokens.clone()) {
+        Ok(block) => block,
         Err(error) => {
             match other_item(tokens.clone()) {
                 Some((found, words)) => {
@@ -88,21 +87,6 @@ pub(crate) fn block(
     let name = head(&mut block, errors)?;
     let items = items::split(block.body.stream(), errors);
     Some((block, name, items))
-}
-
-/// The block with nothing between its braces, and what stands there: syn copies all that it is given,
-/// and the items are read by themselves.
-fn without_body(tokens: TokenStream) -> (TokenStream, Option<Group>) {
-    let mut trees: Vec<TokenTree> = tokens.into_iter().collect();
-    let mut body = None;
-    if let Some(TokenTree::Group(last)) = trees.last_mut()
-        && last.delimiter() == Delimiter::Brace
-    {
-        let mut empty = Group::new(Delimiter::Brace, TokenStream::new());
-        empty.set_span(last.span());
-        body = Some(std::mem::replace(last, empty));
-    }
-    (trees.into_iter().collect(), body)
 }
 
 /// The macro once more: it would get what the first has made.

@@ -5,11 +5,11 @@ use quote::{ToTokens, format_ident, quote};
 use syn::{Attribute, Type};
 
 use super::{Expansion, Given, field, is};
+use crate::builder::ByName;
 use crate::elementwise::model::{Forward, Kind};
 use crate::expand::Mode;
 use crate::library::Private;
 use crate::model::Layer;
-use crate::piece::Piece;
 
 impl Expansion<'_> {
     /// The inputs of `apply`, with the parameters of the function.
@@ -291,16 +291,10 @@ impl Expansion<'_> {
         let mode = if self.valid { Mode::Full } else { Mode::Fallback(TokenStream::new()) };
         let (args, private) = (&self.args.common, Private::imported());
         let expansion = crate::expand::Expansion { layer, args, private, mode, verifies: false };
-        let meant = crate::fallback::meant_forward(layer);
-        let forward = layer.forward.as_ref().or(meant.as_ref());
-        let by_name =
-            forward.and_then(|forward| crate::builder::expand(&expansion, forward, false));
-        let Some(by_name) = by_name else {
+        let Some(ByName { with, names, builder, .. }) = crate::builder::expand(&expansion, false)
+        else {
             return TokenStream::new();
         };
-        let with = Piece(|tokens: &mut TokenStream| by_name.put_start(tokens));
-        let names = Piece(|tokens: &mut TokenStream| by_name.put_names(tokens));
-        let builder = Piece(|tokens: &mut TokenStream| by_name.put_builder(tokens));
         let op = &layer.self_ty;
         quote!(impl #op { #with } #names #builder)
     }
