@@ -35,7 +35,7 @@ pub fn start<'a, L: Layer<K>, K>(
 ) -> ForwardContext<'a, L> {
     let rules = const {
         &Rules {
-            info: Info::read(L::INFO),
+            info: Info::of(L::INFO),
             saves: is_not_unit::<L::Saved>,
             sets: is_not_unit::<L::Attrs>,
             pull: run::<L, K>,

@@ -31,7 +31,7 @@ pub use context::{
 };
 pub use forward_mode::{Dual, JvpForm, JvpInput, RawJvp, TangentFor, TangentParam, TangentsFor};
 pub use grads::{GradFor, GradParam, Gradient, GradsFor, NamedGrad};
-pub use info::Info;
+pub use info::{Facts, Info};
 pub use inputs::{DifferentiableInput, TensorInput};
 pub use node::{NeedsGrad, RawBackward};
 pub use outputs::{NoTensors, PlainOutput, TensorOutput, Visitor};
@@ -73,8 +73,8 @@ pub trait Layer<Key>: Sized {
     type Attrs: LayerAttrs;
     /// A struct with a field for each tensor input; `()` where nothing asks for it.
     type Needs: Needs;
-    /// What is the same in every call, in a line that [`Info`] reads.
-    const INFO: &'static str;
+    /// What is the same in every call.
+    const INFO: Facts;
     /// Calls the user's backward.
     fn pull(raw: &RawBackward<'_>, context: &BackwardContext<'_, Self>);
     /// Calls the user's `jvp`, if there is one.

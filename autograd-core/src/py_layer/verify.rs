@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 
 use super::Layer;
 use super::environment;
-use super::info::Info;
+use super::info::{Facts, Info};
 use super::inputs::{TensorInput, primals};
 use super::outputs::{Visit, kept};
 use super::proof::stand_in;
@@ -24,7 +24,7 @@ thread_local! {
     /// How many scopes of this thread ask for it.
     static SCOPES: Cell<u32> = const { Cell::new(0) };
     /// How often each op was called at each place.
-    static CALLS: RefCell<HashMap<(&'static str, &'static Location<'static>), u64>> =
+    static CALLS: RefCell<HashMap<(Facts, &'static Location<'static>), u64>> =
         RefCell::default();
     /// The outputs of the call that is made again, while it is.
     static AGAIN: RefCell<Option<Vec<AnyTensor>>> = const { RefCell::new(None) };
@@ -205,7 +205,7 @@ pub fn verify<L: Layer<K>, K>(
 
 #[cold]
 fn verify_call(
-    line: &'static str,
+    facts: Facts,
     location: &'static Location<'static>,
     inputs: &[&dyn TensorInput],
     call: &dyn Fn(&Again) -> Option<()>,
@@ -214,7 +214,7 @@ fn verify_call(
     if nested || !is_grad_enabled() || is_watched() || is_noting() {
         return Ok(());
     }
-    let info = Info::read(line);
+    let info = Info::of(facts);
     let groups: Vec<Vec<AnyTensor>> = inputs.iter().map(|input| primals(*input)).collect();
     let (mut places, mut names, mut given) = (Vec::new(), Vec::new(), Vec::new());
     for (group, tensors) in groups.iter().enumerate() {
@@ -229,7 +229,7 @@ fn verify_call(
         }
     }
     let elements: usize = given.iter().map(|x| x.shape().iter().product::<usize>()).sum();
-    if given.is_empty() || elements > MOST || !is_due(line, location) {
+    if given.is_empty() || elements > MOST || !is_due(facts, location) {
         return Ok(());
     }
     let drawn = random::state();
@@ -253,9 +253,9 @@ fn verify_call(
 }
 
 /// Whether this is the 1st, 2nd, 4th, 8th .. call of the op at its place.
-fn is_due(line: &'static str, location: &'static Location<'static>) -> bool {
+fn is_due(facts: Facts, location: &'static Location<'static>) -> bool {
     CALLS.with_borrow_mut(|calls| {
-        let count = calls.entry((line, location)).or_default();
+        let count = calls.entry((facts, location)).or_default();
         *count += 1;
         count.is_power_of_two()
     })

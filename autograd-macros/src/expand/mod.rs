@@ -338,7 +338,7 @@ impl Expansion<'_> {
                 type Checked = #checked;
                 type Attrs = #attrs;
                 type Needs = #needs;
-                const INFO: &'static ::core::primitive::str = #info;
+                const INFO: #p::Facts = #info;
                 fn pull(#raw: &#p::RawBackward<'_>, #context: &#p::BackwardContext<'_, Self>) {
                     #proofs
                     #pull
@@ -348,19 +348,27 @@ impl Expansion<'_> {
         }
     }
 
-    /// What is known of the op, in the line that the library reads.
-    fn info(&self) -> String {
-        let mut line = plain_name(&self.layer.name);
+    /// What is known of the op: the library's `Facts`.
+    fn info(&self) -> TokenStream {
+        let name = plain_name(&self.layer.name);
+        let (mut count, mut names, mut stopped) = (0_usize, String::new(), 0_u64);
         for (param, input) in self.layer.inputs() {
-            let stopped = if input.stop_gradient { "~" } else { "" };
-            line = format!("{line} {stopped}{}", plain_name(&param.ident));
+            if count > 0 {
+                names.push(' ');
+            }
+            if input.stop_gradient {
+                names.push('~');
+                stopped |= if count < 64 { 1 << count } else { 0 };
+            }
+            names.push_str(&plain_name(&param.ident));
+            count += 1;
         }
         let params = self.layer.backward.iter().flat_map(|backward| &backward.params);
         let bare = params
             .filter(|param| is_bare_gradient(&param.ty))
             .map(|param| param.name.as_ref().map_or_else(|| "_".to_owned(), plain_name));
         let bare = bare.collect::<Vec<_>>().join(" ");
-        let once = self.args.once_differentiable.map_or("", |_| "| once");
-        format!("{line} | {bare} {once}").trim_end_matches([' ', '|']).to_owned()
+        let once = self.args.once_differentiable.is_some();
+        quote!((#name, #count, #names, #stopped, #bare, #once))
     }
 }

@@ -33,7 +33,7 @@ const _: () = {
         type Checked = Self::Saved;
         type Attrs = ();
         type Needs = ();
-        const INFO: &'static ::core::primitive::str = "Norm x";
+        const INFO: __autograd::Facts = ("Norm", 1usize, "x", 0u64, "", false);
         fn pull(
             raw: &__autograd::RawBackward<'_>,
             context: &__autograd::BackwardContext<'_, Self>,

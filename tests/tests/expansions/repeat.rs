@@ -41,7 +41,7 @@ const _: () = {
         type Checked = Self::Saved;
         type Attrs = ();
         type Needs = ();
-        const INFO: &'static ::core::primitive::str = "Repeat xs |  | once";
+        const INFO: __autograd::Facts = ("Repeat", 1usize, "xs", 0u64, "", true);
         fn pull(
             raw: &__autograd::RawBackward<'_>,
             context: &__autograd::BackwardContext<'_, Self>,

@@ -74,7 +74,14 @@ const _: () = {
             type Checked = Self::Saved;
             type Attrs = f64;
             type Needs = ();
-            const INFO: &'static ::core::primitive::str = "Scale x w ~at | dy";
+            const INFO: __autograd::Facts = (
+                "Scale",
+                3usize,
+                "x w ~at",
+                4u64,
+                "dy",
+                false,
+            );
             fn pull(
                 raw: &__autograd::RawBackward<'_>,
                 context: &__autograd::BackwardContext<'_, Self>,

@@ -39,7 +39,7 @@ const _: () = {
         type Checked = Self::Saved;
         type Attrs = ();
         type Needs = ();
-        const INFO: &'static ::core::primitive::str = "Tanh x | dy";
+        const INFO: __autograd::Facts = ("Tanh", 1usize, "x", 0u64, "dy", false);
         fn pull(
             raw: &__autograd::RawBackward<'_>,
             context: &__autograd::BackwardContext<'_, Self>,

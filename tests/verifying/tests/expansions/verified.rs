@@ -73,7 +73,14 @@ const _: () = {
             type Checked = Self::Saved;
             type Attrs = ();
             type Needs = ();
-            const INFO: &'static ::core::primitive::str = "Verified x pair bias | dy";
+            const INFO: __autograd::Facts = (
+                "Verified",
+                3usize,
+                "x pair bias",
+                0u64,
+                "dy",
+                false,
+            );
             fn pull(
                 raw: &__autograd::RawBackward<'_>,
                 context: &__autograd::BackwardContext<'_, Self>,
