@@ -767,6 +767,7 @@ fn hooks_before_and_after_a_node() {
     let y = &x * &w;
     let node = y.graph_node().unwrap();
     assert_eq!((node.name(), node.location().file()), ("mul", file!()));
+    assert_eq!(format!("{node:?}"), format!("mul at {}", node.location()));
     let log = Log::default();
     let _ = y.register_hook(times(2.0)).unwrap();
     let before = node.register_before(|grads| {
