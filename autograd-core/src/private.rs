@@ -1,6 +1,8 @@
 //! What expansions of the macros call, and nothing else. No part of the public interface.
 #![allow(missing_docs, reason = "hidden from users")]
 
+pub use std::marker::PhantomData;
+
 pub use crate::error::{Error, Result};
 pub use crate::graph::Tensor;
 pub use crate::nn::{Module, Visitor as ModuleVisitor};

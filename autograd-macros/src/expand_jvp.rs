@@ -27,7 +27,7 @@ pub(crate) fn push(expansion: &Expansion<'_>) -> Option<TokenStream> {
         let (known, of) = (expansion.known(&input.tensor, span), form(input));
         let here = here(span);
         let (held, raw) = (at(held, here), at(&raw, here));
-        quote_spanned!(here=> let #held = #known.primal::<#of>(#raw, #group);)
+        quote_spanned!(here=> let #held = #known::primal::<#of>(#raw, #group);)
     });
     let (primals, tangents) = jvp.params.split_at(inputs.len().min(jvp.params.len()));
     let primals = primals.iter().zip(&held).map(|(param, held)| {
@@ -79,7 +79,7 @@ fn gives(
         let (known, of) = (expansion.known(outputs[position].2, span), of(position));
         let here = here(span);
         let raw = at(raw, here);
-        quote_spanned!(here=> #known.give_tangent::<#of, _>(#raw, #position, #value)?;)
+        quote_spanned!(here=> #known::give_tangent::<#of, _>(#raw, #position, #value)?;)
     };
     match &jvp.returns {
         Returns::Tuple(_, types) => types

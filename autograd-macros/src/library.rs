@@ -50,11 +50,16 @@ pub(crate) fn import(said: Option<&syn::Path>) -> TokenStream {
     if let Some(last) = said.and_then(|said| said.segments.last()) {
         name = name.at(last.ident.span());
     }
-    let uses = match said {
-        Some(said) => Ident::new("use", first_span(said)),
-        None => Ident::new("use", Span::call_site()),
+    let Some(said) = said else {
+        return quote!(use #path::{self as #name, Unknown as _};);
     };
-    quote!(#[allow(unused_imports)] #uses #path as #name;)
+    let uses = Ident::new("use", first_span(said));
+    quote! {
+        #[allow(unused_imports)]
+        #uses #path as #name;
+        #[allow(unused_imports)]
+        use #name::Unknown as _;
+    }
 }
 
 /// The path of what expansions call.

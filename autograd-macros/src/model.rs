@@ -264,7 +264,11 @@ fn first_argument(segment: &syn::PathSegment) -> Option<&Type> {
 pub(crate) fn element(tensor: &TypePath) -> String {
     let segment = tensor.path.segments.last();
     match segment.and_then(first_argument) {
-        Some(element) => text(bare(element)),
+        Some(element) => match bare(element) {
+            // A name needs no tokens.
+            Type::Path(path) => path.path.get_ident().map_or_else(|| text(path), Ident::to_string),
+            element => text(element),
+        },
         None => "f32".to_owned(),
     }
 }

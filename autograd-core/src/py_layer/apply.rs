@@ -1,14 +1,13 @@
 //! One call of a layer: forward runs unrecorded, then its outputs are attached to a node.
 
 use std::any::{TypeId, type_name};
-use std::marker::PhantomData;
 use std::mem::take;
 use std::panic::Location;
 use std::ptr::without_provenance;
 
 use super::Layer;
 use super::call::{Content, Layout, Rules, Tensors};
-use super::context::{Forward, ForwardContext};
+use super::context::Forward;
 use super::info::Info;
 #[cfg(debug_assertions)]
 use super::inputs::contains;
@@ -25,27 +24,39 @@ use crate::graph::hidden;
 use crate::graph::{AnyTensor, GradMode, NodeRef, Tensor, beside, is_grad_enabled, is_observed};
 use crate::ops::trace::{self, Call, InLayer, Layer as Traced, Note};
 
-/// Starts a call at this place: what forward's context notes, and recording is off until the call
+/// Starts a call where the caller's caller stands: what forward's context notes, and recording is off until the call
 /// ends.
 #[inline]
 #[must_use]
-pub fn start<'a, L: Layer<K>, K>(
+#[track_caller]
+pub fn start<'a>(rules: &'static Rules, inputs: &'a [&'a dyn TensorInput]) -> Forward<'a> {
+    start_at(Location::caller(), rules, inputs)
+}
+
+/// The same for a call at a place that is known.
+#[inline]
+#[must_use]
+pub fn start_at<'a>(
     place: &'static Location<'static>,
+    rules: &'static Rules,
     inputs: &'a [&'a dyn TensorInput],
-) -> ForwardContext<'a, L> {
-    let rules = const {
-        &Rules {
+) -> Forward<'a> {
+    let mut state = Forward::new(rules, inputs, place);
+    state.start();
+    state
+}
+
+impl Rules {
+    pub(super) const fn of<L: Layer<K>, K>() -> Self {
+        Self {
             info: Info::of(L::INFO),
             saves: is_not_unit::<L::Saved>,
             sets: is_not_unit::<L::Attrs>,
-            pull: run::<L, K>,
+            run: run::<L::Saved>,
+            pull: L::pull,
             push: L::PUSH,
         }
-    };
-    let state = Forward::new(rules, inputs, place);
-    let mut context = ForwardContext { state, layer: PhantomData };
-    context.state.start();
-    context
+    }
 }
 
 impl Forward<'_> {
@@ -361,6 +372,8 @@ fn assign_role(kept: &mut Kept, tensors: &Tensors, marked: &[AnyTensor]) {
 
 #[cfg(test)]
 mod tests {
+    use std::marker::PhantomData;
+
     use super::*;
 
     #[test]

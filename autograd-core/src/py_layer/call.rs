@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use super::environment;
 use super::forward_mode::{Primal, RawJvp};
 use super::info::Info;
-use super::node::RawBackward;
+use super::node::{Pulled, RawBackward};
 use super::saved::Pack;
 use crate::array::Shape;
 use crate::array::shape::copied;
@@ -22,14 +22,17 @@ use crate::graph::{Edge, State};
 pub(super) type Edges = SmallVec<[Edge; 2]>;
 
 /// What is the same in all calls of a layer.
-pub(super) struct Rules {
+#[doc(hidden)]
+pub struct Rules {
     pub(super) info: Info,
     /// Whether forward must save something.
     pub(super) saves: fn() -> bool,
     /// Whether forward must set attributes.
     pub(super) sets: fn() -> bool,
-    /// What its node does with gradients.
-    pub(super) pull: fn(&RawBackward<'_>) -> Result<()>,
+    /// What its node does with gradients: unpacks what forward saved, and calls `pull`.
+    pub(super) run: fn(&RawBackward<'_>, Pulled) -> Result<()>,
+    /// Calls the user's backward.
+    pub(super) pull: Pulled,
     /// What its node does with tangents; `None` for a layer without `fn jvp`.
     pub(super) push: Option<fn(&RawJvp<'_>) -> Result<()>>,
 }

@@ -47,11 +47,11 @@ use crate::ops::trace::InLayer;
 /// # Ok::<(), autograd_core::Error>(())
 /// ```
 #[doc(alias = "PyLayerContext")]
-pub struct ForwardContext<'a, L> {
-    #[doc(hidden)]
-    pub state: Forward<'a>,
-    pub(super) layer: PhantomData<fn() -> L>,
-}
+pub struct ForwardContext<'a, L>(
+    // Lent: so what is dropped at the end of a call is the same for all ops.
+    #[doc(hidden)] pub &'a mut Forward<'a>,
+    #[doc(hidden)] pub PhantomData<fn() -> L>,
+);
 
 /// What forward did with its context.
 #[doc(hidden)]
@@ -147,7 +147,7 @@ impl<'a, L> ForwardContext<'a, L> {
         L: Layer<K>,
         V: IntoSaved<L::Checked>,
     {
-        self.state.save::<L::Checked, V>(tensors);
+        self.0.save::<L::Checked, V>(tensors);
     }
 
     /// Keeps something that is not a tensor for backward, which gets it from
@@ -156,22 +156,22 @@ impl<'a, L> ForwardContext<'a, L> {
     where
         L: Layer<K>,
     {
-        self.state.set(attrs);
+        self.0.set(attrs);
     }
 
     /// States that an output which is one of these inputs shall be a tensor of its own. It is so
     /// in any case; the call documents it and is checked: only inputs may stand here. Once a
     /// forward; a tensor, or a tuple, slice or array of tensors.
     pub fn mark_not_inplace(&mut self, inputs: impl Outputs) {
-        if self.state.marked_not_inplace {
-            return self.state.refuse_second("mark_not_inplace");
+        if self.0.marked_not_inplace {
+            return self.0.refuse_second("mark_not_inplace");
         }
-        self.state.marked_not_inplace = true;
+        self.0.marked_not_inplace = true;
         for (position, tensor) in marked(inputs).iter().enumerate() {
             let address = tensor.address();
-            if !self.state.inputs.iter().any(|input| contains(*input, address)) {
+            if !self.0.inputs.iter().any(|input| contains(*input, address)) {
                 let why = format!("tensor {position} is not an input of the op; mark inputs only");
-                self.state.refuse("mark_not_inplace", why);
+                self.0.refuse("mark_not_inplace", why);
             }
         }
     }
@@ -180,26 +180,26 @@ impl<'a, L> ForwardContext<'a, L> {
     /// parameters for them and gets zeros (or `None`). Once a forward, outputs only; a tensor, or
     /// a tuple, slice or array of tensors.
     pub fn mark_non_differentiable(&mut self, outputs: impl Outputs) {
-        if self.state.non_differentiable.is_some() {
-            return self.state.refuse_second("mark_non_differentiable");
+        if self.0.non_differentiable.is_some() {
+            return self.0.refuse_second("mark_non_differentiable");
         }
-        self.state.non_differentiable = Some(marked(outputs));
+        self.0.non_differentiable = Some(marked(outputs));
     }
 
     /// States whether backward gets zeros where no gradient came (`true`) or `None` (`false`).
     /// The type of backward's parameter decides: `&Tensor` gets zeros, `Option<&Tensor>` gets
     /// `None`. With `false` every parameter must be an `Option`. Once a forward.
     pub fn set_materialize_grads(&mut self, materialize: bool) {
-        if self.state.materialize_set {
-            return self.state.refuse_second("set_materialize_grads");
+        if self.0.materialize_set {
+            return self.0.refuse_second("set_materialize_grads");
         }
-        self.state.materialize_set = true;
-        if let (false, Some(bare)) = (materialize, self.state.rules.info.first_bare()) {
+        self.0.materialize_set = true;
+        if let (false, Some(bare)) = (materialize, self.0.rules.info.first_bare()) {
             let why = format!(
                 "`false` needs gradient parameters that can be `None`, but `{bare}` is not an \
                  `Option`: write `{bare}: Option<&Tensor<..>>` in backward"
             );
-            self.state.refuse("set_materialize_grads", why);
+            self.0.refuse("set_materialize_grads", why);
         }
     }
 
@@ -208,7 +208,7 @@ impl<'a, L> ForwardContext<'a, L> {
     where
         L: Layer<K>,
     {
-        L::Needs::of(&self.state)
+        L::Needs::of(self.0)
     }
 }
 
@@ -319,11 +319,17 @@ outputs_tuples! {
 /// Backward gets it as `ctx: &BackwardContext<Self>`. It is a type of its own, so what belongs to
 /// forward does not compile here.
 #[doc(alias = "PyLayerContext")]
-pub struct BackwardContext<'a, L> {
+pub struct BackwardContext<'a, L>(
+    #[doc(hidden)] pub &'a Lent<'a>,
+    #[doc(hidden)] pub PhantomData<fn() -> L>,
+);
+
+/// What backward's context shows.
+#[doc(hidden)]
+pub struct Lent<'a> {
     pub(super) saved: &'a dyn Any,
     pub(super) attrs: &'a dyn Any,
     pub(super) needs: &'a dyn NeedsGrad,
-    pub(super) layer: PhantomData<fn() -> L>,
 }
 
 impl<'a, L> BackwardContext<'a, L> {
@@ -334,7 +340,7 @@ impl<'a, L> BackwardContext<'a, L> {
     where
         L: Layer<K>,
     {
-        kept(self.saved)
+        kept(self.0.saved)
     }
 
     /// What forward gave to [`set_attrs`](ForwardContext::set_attrs).
@@ -342,7 +348,7 @@ impl<'a, L> BackwardContext<'a, L> {
     where
         L: Layer<K>,
     {
-        kept(self.attrs)
+        kept(self.0.attrs)
     }
 
     /// Which tensor inputs want a gradient, by name: `ctx.needs_input_grad().x`.
@@ -350,7 +356,7 @@ impl<'a, L> BackwardContext<'a, L> {
     where
         L: Layer<K>,
     {
-        L::Needs::of(self.needs)
+        L::Needs::of(self.0.needs)
     }
 }
 

@@ -1,41 +1,92 @@
 //! Gradients at the border of user code: backward's parameters, and what it returns.
 
+use std::any::Any;
 use std::cell::OnceCell;
 use std::fmt::Display;
+use std::marker::PhantomData;
 
 use smallvec::SmallVec;
 
-use super::call::Layout;
+use super::call::Content;
 use super::node::RawBackward;
 use super::outputs::TensorOutput;
 use super::proof::Fallible;
 use crate::array::{Shape, Value};
-use crate::graph::{AnyTensor, Tensor};
+use crate::graph::{AnyTensor, Slots, Tensor};
 use crate::ops::Float;
 
-/// The gradients of one output, as they came.
-#[doc(hidden)]
-pub struct Gradient<'a, O: TensorOutput> {
-    held: O::Held,
-    full: OnceCell<O::Full>,
-    layout: &'a Layout,
-    first: usize,
-    count: usize,
+/// The gradients of a node's outputs: they stay where they are while the node is visited.
+pub(super) struct Came<'a> {
+    layer: &'a Content,
+    grads: Slots,
+    made: Made,
 }
 
-impl<'a, O: TensorOutput> Gradient<'a, O> {
-    pub(super) fn new(held: O::Held, layout: &'a Layout, first: usize, count: usize) -> Self {
-        Self { held, full: OnceCell::new(), layout, first, count }
+impl<'a> Came<'a> {
+    pub(super) fn new(layer: &'a Content, grads: Slots) -> Self {
+        Self { layer, grads, made: Made::default() }
+    }
+}
+
+/// The gradients of one output.
+#[doc(hidden)]
+pub struct Gradient<'r, O> {
+    came: &'r Came<'r>,
+    /// The first of the output's tensors, and how many they are.
+    group: (usize, usize),
+    output: PhantomData<fn() -> O>,
+}
+
+impl<'r, O: TensorOutput> Gradient<'r, O> {
+    pub(super) fn new(came: &'r Came<'_>, output: usize) -> Self {
+        let group = came.layer.layout.group(came.layer.rules.info.inputs + output);
+        Self { came, group, output: PhantomData }
     }
 
     /// As backward's parameter has it.
-    pub fn lend<'s, P: GradParam<'s, O>>(&'s self) -> P {
+    pub fn lend<P: GradParam<'r, O>>(&self) -> P {
         P::lend(self)
     }
 
-    fn zeros<T: Float>(&self, position: usize) -> Tensor<T> {
-        let shape = Shape::from_slice(self.layout.shape(self.first + position));
-        Tensor::new(Value::full(shape, T::ZERO))
+    /// The one at this position, if it came.
+    fn at<T: Float>(&self, position: usize) -> Option<&'r Tensor<T>> {
+        let slot = (self.group.0 + position).checked_sub(self.came.layer.edges.len())?;
+        self.came.grads.get(slot)?.as_ref()?.downcast_ref()
+    }
+
+    /// Zeros where none came.
+    fn full<T: Float>(&self, position: usize) -> Tensor<T> {
+        let zeros = || {
+            let shape = self.came.layer.layout.shape(self.group.0 + position);
+            Tensor::new(Value::full(Shape::from_slice(shape), T::ZERO))
+        };
+        self.at(position).cloned().unwrap_or_else(zeros)
+    }
+
+    /// All of a list, lent.
+    fn list<I: 'static>(&self, each: impl Fn(usize) -> I) -> &'r [I] {
+        self.came.made.keep::<Vec<I>>((0..self.group.1).map(each).collect())
+    }
+}
+
+/// What is lent to backward and was not there: zeros, and lists.
+#[derive(Default)]
+struct Made(OnceCell<Box<Link>>);
+
+struct Link {
+    made: Box<dyn Any>,
+    next: Made,
+}
+
+impl Made {
+    fn keep<T: 'static>(&self, made: T) -> &T {
+        let mut end = self;
+        while let Some(link) = end.0.get() {
+            end = &link.next;
+        }
+        let link =
+            end.0.get_or_init(|| Box::new(Link { made: Box::new(made), next: Self::default() }));
+        link.made.downcast_ref().unwrap_or_else(|| unreachable!("it has just been put there"))
     }
 }
 
@@ -47,56 +98,37 @@ impl<'a, O: TensorOutput> Gradient<'a, O> {
     note = "the gradient of an output `Tensor<T>` is `&Tensor<T>` (zeros where none came) or `Option<&Tensor<T>>`, with the same `T` (`Tensor` alone is `Tensor<f32>`); of a `Vec` or an array of tensors it is `&[Tensor<T>]` or `&[Option<Tensor<T>>]`"
 )]
 pub trait GradParam<'s, O: TensorOutput>: Sized {
-    /// Lent by the caller for the time of the call.
-    fn lend(from: &'s Gradient<'_, O>) -> Self;
+    /// Lent for the time of the visit.
+    fn lend(from: &Gradient<'s, O>) -> Self;
 }
 
 #[diagnostic::do_not_recommend]
 impl<'s, T: Float> GradParam<'s, Tensor<T>> for &'s Tensor<T> {
-    fn lend(from: &'s Gradient<'_, Tensor<T>>) -> Self {
-        match &from.held {
-            Some(grad) => grad,
-            None => from.full.get_or_init(|| from.zeros(0)),
-        }
+    fn lend(from: &Gradient<'s, Tensor<T>>) -> Self {
+        from.at(0).unwrap_or_else(|| from.came.made.keep(from.full(0)))
     }
 }
 
 #[diagnostic::do_not_recommend]
 impl<'s, T: Float> GradParam<'s, Tensor<T>> for Option<&'s Tensor<T>> {
-    fn lend(from: &'s Gradient<'_, Tensor<T>>) -> Self {
-        from.held.as_ref()
+    fn lend(from: &Gradient<'s, Tensor<T>>) -> Self {
+        from.at(0)
     }
-}
-
-type Grads<T> = Vec<Option<Tensor<T>>>;
-
-fn fill<'s, O, T: Float>(from: &'s Gradient<'_, O>) -> &'s [Tensor<T>]
-where
-    O: TensorOutput<Held = Grads<T>, Full = Vec<Tensor<T>>>,
-{
-    from.full.get_or_init(|| {
-        let zeros = |position| from.zeros(position);
-        let grads = from.held.iter().enumerate();
-        let full: Vec<_> =
-            grads.map(|(i, grad)| grad.clone().unwrap_or_else(|| zeros(i))).collect();
-        debug_assert_eq!(full.len(), from.count);
-        full
-    })
 }
 
 macro_rules! list_params {
     ($([$($generics:tt)*] $output:ty;)*) => {$(
         #[diagnostic::do_not_recommend]
         impl<'s, T: Float, $($generics)*> GradParam<'s, $output> for &'s [Tensor<T>] {
-            fn lend(from: &'s Gradient<'_, $output>) -> Self {
-                fill(from)
+            fn lend(from: &Gradient<'s, $output>) -> Self {
+                from.list(|position| from.full(position))
             }
         }
 
         #[diagnostic::do_not_recommend]
         impl<'s, T: Float, $($generics)*> GradParam<'s, $output> for &'s [Option<Tensor<T>>] {
-            fn lend(from: &'s Gradient<'_, $output>) -> Self {
-                &from.held
+            fn lend(from: &Gradient<'s, $output>) -> Self {
+                from.list(|position| from.at(position).cloned())
             }
         }
     )*};

@@ -24,10 +24,12 @@ mod saved;
 #[cfg(feature = "verify")]
 mod verify;
 
-pub use apply::{check_plain, expect, finish, finish_fallible, start, without_gradient};
+pub use apply::{check_plain, expect, finish, finish_fallible, start, start_at, without_gradient};
 pub use builder::{Given, GivenOr, NotGiven, Optional, Required, Set, call_placed};
+pub use call::Rules;
 pub use context::{
-    BackwardContext, Forward, ForwardContext, InBackward, InForward, JvpContext, NotInJvp, Outputs,
+    BackwardContext, Forward, ForwardContext, InBackward, InForward, JvpContext, Lent, NotInJvp,
+    Outputs,
 };
 pub use forward_mode::{Dual, JvpForm, JvpInput, RawJvp, TangentFor, TangentParam, TangentsFor};
 pub use grads::{GradFor, GradParam, Gradient, GradsFor, NamedGrad};
@@ -76,9 +78,11 @@ pub trait Layer<Key>: Sized {
     /// What is the same in every call.
     const INFO: Facts;
     /// Calls the user's backward.
-    fn pull(raw: &RawBackward<'_>, context: &BackwardContext<'_, Self>);
+    fn pull(raw: &RawBackward<'_>, lent: &Lent<'_>);
     /// Calls the user's `jvp`, if there is one.
     const PUSH: Option<fn(&RawJvp<'_>) -> Result<()>> = None;
+    /// All of it, for the library.
+    const RULES: &'static Rules = &Rules::of::<Self, Key>();
 }
 
 /// Which inputs want a gradient, by name.

@@ -2,14 +2,12 @@
 
 use std::any::Any;
 use std::cell::{RefCell, RefMut};
-use std::marker::PhantomData;
 use std::mem;
 use std::panic::Location;
 
-use super::Layer;
 use super::call::{Call, Content, Edges};
-use super::context::BackwardContext;
-use super::grads::{GradList, Gradient};
+use super::context::Lent;
+use super::grads::{Came, GradList, Gradient};
 use super::outputs::TensorOutput;
 use super::saved::{self, Pack, Saved, Unpack};
 use crate::array::shape::same;
@@ -46,16 +44,16 @@ impl Rule for LayerNode {
             layer: call,
             at: At { op, location, node, create_graph },
             kept: RefCell::new(kept),
-            grads: RefCell::new(grads),
+            came: Came::new(call, grads),
             sink: RefCell::new(&mut *pull.sink),
             barrier,
             broken: RefCell::new(None),
         };
         if once {
             let _off = GradMode::set(false);
-            return (call.rules.pull)(&raw);
+            return (call.rules.run)(&raw, call.rules.pull);
         }
-        (call.rules.pull)(&raw)
+        (call.rules.run)(&raw, call.rules.pull)
     }
 
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
@@ -93,19 +91,21 @@ pub struct RawBackward<'a> {
     layer: &'a Content,
     at: At<'a>,
     kept: RefCell<Pack>,
-    grads: RefCell<Slots>,
+    came: Came<'a>,
     sink: RefCell<&'a mut dyn Sink>,
     barrier: Option<NodeRef>,
     /// The first error; what comes after it is left alone.
     broken: RefCell<Option<Error>>,
 }
 
+/// What [`Layer::pull`](super::Layer::pull) is.
+pub(super) type Pulled = fn(&RawBackward<'_>, &Lent<'_>);
+
 /// Runs a layer's backward: what forward saved is unpacked, and gradients come by the generated
-/// `pull`.
-pub(super) fn run<L: Layer<K>, K>(raw: &RawBackward<'_>) -> Result<()> {
-    let saved = raw.saved::<L::Saved>()?;
-    let (attrs, layer) = (raw.attrs(), PhantomData);
-    L::pull(raw, &BackwardContext { saved: &saved, attrs, needs: raw, layer });
+/// `pull`. One function for all layers that save the same type.
+pub(super) fn run<S: Saved>(raw: &RawBackward<'_>, pull: Pulled) -> Result<()> {
+    let saved = raw.saved::<S>()?;
+    pull(raw, &Lent { saved: &saved, attrs: raw.attrs(), needs: raw });
     raw.result()
 }
 
@@ -132,22 +132,9 @@ impl RawBackward<'_> {
         self.broken.take().map_or(Ok(()), Err)
     }
 
-    /// The gradients of output `group`.
-    pub fn gradient<O: TensorOutput>(&self, group: usize) -> Gradient<'_, O> {
-        let group = self.layer.rules.info.inputs + group;
-        let (first, count) = self.layer.layout.group(group);
-        let inputs = self.layer.edges.len();
-        let mut slot = first - inputs.min(first);
-        let mut grads = self.grads.borrow_mut();
-        let held = O::hold(
-            &mut || {
-                let grad = grads.get_mut(slot).and_then(Option::take);
-                slot += 1;
-                grad
-            },
-            count,
-        );
-        Gradient::new(held, &self.layer.layout, first, count)
+    /// The gradients of an output.
+    pub fn gradient<O: TensorOutput>(&self, output: usize) -> Gradient<'_, O> {
+        Gradient::new(&self.came, output)
     }
 
     /// Hands on what backward returned for input `group`.

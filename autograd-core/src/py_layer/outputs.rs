@@ -11,65 +11,31 @@ use crate::ops::Float;
 /// elements of a float type.
 #[doc(hidden)]
 pub trait TensorOutput {
-    /// What is held for backward's parameter: a gradient, or several.
-    type Held;
-    /// The same with zeros where no gradient came.
-    type Full;
     /// Shows each tensor to the visitor.
     fn visit(&mut self, visitor: &mut Visitor<'_>);
-    /// Takes the gradients that came.
-    fn hold(next: &mut dyn FnMut() -> Option<AnyTensor>, count: usize) -> Self::Held;
 }
 
 #[diagnostic::do_not_recommend]
 impl<T: Float> TensorOutput for Tensor<T> {
-    type Held = Option<Self>;
-    type Full = Self;
-
     fn visit(&mut self, visitor: &mut Visitor<'_>) {
         visitor.group(1);
         visitor.see(self);
     }
-
-    fn hold(next: &mut dyn FnMut() -> Option<AnyTensor>, _count: usize) -> Self::Held {
-        next().and_then(T::unwrap)
-    }
-}
-
-fn hold_list<T: Float>(
-    next: &mut dyn FnMut() -> Option<AnyTensor>,
-    count: usize,
-) -> Vec<Option<Tensor<T>>> {
-    (0..count).map(|_| next().and_then(T::unwrap)).collect()
 }
 
 #[diagnostic::do_not_recommend]
 impl<T: Float> TensorOutput for Vec<Tensor<T>> {
-    type Held = Vec<Option<Tensor<T>>>;
-    type Full = Self;
-
     fn visit(&mut self, visitor: &mut Visitor<'_>) {
         visitor.group(self.len());
         self.iter_mut().for_each(|tensor| visitor.see(tensor));
-    }
-
-    fn hold(next: &mut dyn FnMut() -> Option<AnyTensor>, count: usize) -> Self::Held {
-        hold_list(next, count)
     }
 }
 
 #[diagnostic::do_not_recommend]
 impl<T: Float, const N: usize> TensorOutput for [Tensor<T>; N] {
-    type Held = Vec<Option<Tensor<T>>>;
-    type Full = Vec<Tensor<T>>;
-
     fn visit(&mut self, visitor: &mut Visitor<'_>) {
         visitor.group(N);
         self.iter_mut().for_each(|tensor| visitor.see(tensor));
-    }
-
-    fn hold(next: &mut dyn FnMut() -> Option<AnyTensor>, count: usize) -> Self::Held {
-        hold_list(next, count)
     }
 }
 

@@ -127,24 +127,10 @@ pub fn any_tensor<T: AnyElementTensor + ?Sized>() {}
 #[doc(hidden)]
 pub struct Known<T: ?Sized>(PhantomData<fn() -> *const T>);
 
-impl<T: ?Sized> Known<T> {
-    /// For a type.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self(PhantomData)
-    }
-}
-
-impl<T: ?Sized> Default for Known<T> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl<T: Element> Known<Tensor<T>> {
     /// A tensor input behind `#[stop_gradient]`.
     #[inline]
-    pub fn constant<'i, I: TensorInput>(&self, input: &'i I) -> &'i dyn TensorInput {
+    pub fn constant<I: TensorInput>(input: &I) -> &dyn TensorInput {
         input
     }
 }
@@ -152,26 +138,25 @@ impl<T: Element> Known<Tensor<T>> {
 impl<T: Float> Known<Tensor<T>> {
     /// A tensor input that backward returns a gradient for.
     #[inline]
-    pub fn input<'i, I: DifferentiableInput>(&self, input: &'i I) -> &'i dyn TensorInput {
+    pub fn input<I: DifferentiableInput>(input: &I) -> &dyn TensorInput {
         input
     }
 
     /// What backward returned for an input.
     #[inline]
-    pub fn give<I: ?Sized, G: GradFor<I>>(&self, raw: &RawBackward<'_>, group: usize, grad: G) {
+    pub fn give<I: ?Sized, G: GradFor<I>>(raw: &RawBackward<'_>, group: usize, grad: G) {
         raw.give(group, grad);
     }
 
     /// An input and its tangents.
     #[inline]
-    pub fn primal<I: JvpForm + ?Sized>(&self, raw: &RawJvp<'_>, group: usize) -> Dual<I> {
+    pub fn primal<I: JvpForm + ?Sized>(raw: &RawJvp<'_>, group: usize) -> Dual<I> {
         raw.primal(group)
     }
 
     /// What `jvp` returned for an output.
     #[inline]
     pub fn give_tangent<O: ?Sized, G: TangentFor<O>>(
-        &self,
         raw: &RawJvp<'_>,
         group: usize,
         tangent: G,
@@ -183,24 +168,23 @@ impl<T: Float> Known<Tensor<T>> {
 impl<O: TensorOutput> Known<O> {
     /// A tensor output.
     #[inline]
-    pub fn output(&self, visitor: &mut Visitor<'_>, output: &mut O) {
+    pub fn output(visitor: &mut Visitor<'_>, output: &mut O) {
         visitor.output(output);
     }
 
     /// The gradients of an output.
     #[inline]
-    pub fn gradient<'r>(&self, raw: &'r RawBackward<'_>, group: usize) -> Gradient<'r, O> {
+    pub fn gradient<'r>(raw: &'r RawBackward<'_>, group: usize) -> Gradient<'r, O> {
         raw.gradient(group)
     }
 
     /// Ends the call of a layer whose only output is a tensor, or a list of tensors.
-    pub fn finish(&self, forward: &mut Forward<'_>, output: O) -> Result<O> {
+    pub fn finish(forward: &mut Forward<'_>, output: O) -> Result<O> {
         finish(forward, output, |output, visitor| visitor.output(output))
     }
 
     /// The same for a forward that may fail.
     pub fn finish_fallible<R: Fallible<Output = O>>(
-        &self,
         forward: &mut Forward<'_>,
         returned: R,
     ) -> Result<R> {
@@ -212,39 +196,39 @@ impl<O: TensorOutput> Known<O> {
 #[doc(hidden)]
 pub trait Unknown {
     /// Accepts anything.
-    fn constant<'i, I>(&self, _: &'i I) -> &'i dyn TensorInput {
+    fn constant<I>(_: &I) -> &dyn TensorInput {
         unproven()
     }
     /// Accepts anything.
-    fn input<'i, I>(&self, _: &'i I) -> &'i dyn TensorInput {
+    fn input<I>(_: &I) -> &dyn TensorInput {
         unproven()
     }
     /// Accepts anything.
-    fn output<O>(&self, _: &mut Visitor<'_>, _: &mut O) {
+    fn output<O>(_: &mut Visitor<'_>, _: &mut O) {
         unproven()
     }
     /// Accepts anything.
-    fn gradient(&self, _: &RawBackward<'_>, _: usize) -> AnyGradient {
+    fn gradient(_: &RawBackward<'_>, _: usize) -> AnyGradient {
         unproven()
     }
     /// Accepts anything.
-    fn give<I: ?Sized, G>(&self, _: &RawBackward<'_>, _: usize, _: G) {
+    fn give<I: ?Sized, G>(_: &RawBackward<'_>, _: usize, _: G) {
         unproven()
     }
     /// Accepts anything.
-    fn finish<O>(&self, _: &mut Forward<'_>, _: O) -> Result<O> {
+    fn finish<O>(_: &mut Forward<'_>, _: O) -> Result<O> {
         unproven()
     }
     /// Accepts anything.
-    fn finish_fallible<R>(&self, _: &mut Forward<'_>, _: R) -> Result<R> {
+    fn finish_fallible<R>(_: &mut Forward<'_>, _: R) -> Result<R> {
         unproven()
     }
     /// Accepts anything.
-    fn primal<I: ?Sized>(&self, _: &RawJvp<'_>, _: usize) -> AnyDual {
+    fn primal<I: ?Sized>(_: &RawJvp<'_>, _: usize) -> AnyDual {
         unproven()
     }
     /// Accepts anything.
-    fn give_tangent<O: ?Sized, G>(&self, _: &RawJvp<'_>, _: usize, _: G) -> Result<()> {
+    fn give_tangent<O: ?Sized, G>(_: &RawJvp<'_>, _: usize, _: G) -> Result<()> {
         unproven()
     }
 }

@@ -114,6 +114,7 @@ impl<'a> Builder<'a> {
         let others: Vec<_> = others.into_iter().map(|(_, tokens)| tokens).collect();
         let clause = &layer.generics.where_clause;
         let (marked, mark) = (self.marked(), self.mark());
+        let deprecated = self.expansion.deprecated();
         let start = self.forward.params.iter().map(|param| match default_of(param) {
             Some(_) => quote!(#p::Optional),
             None => quote!(#p::Required),
@@ -142,7 +143,7 @@ impl<'a> Builder<'a> {
                 #marked
             ) #clause;
 
-            #[allow(deprecated)]
+            #deprecated
             impl<#(#lifetimes,)* #(#others,)* #(#states),*> #name<#(#arguments,)* #(#states),*>
             #clause
             {

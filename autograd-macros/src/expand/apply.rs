@@ -22,7 +22,7 @@ impl Expansion<'_> {
         };
         let p = &self.private;
         let (generics, _, clause) = self.layer.generics.split_for_impl();
-        let op = self.op();
+        let (op, deprecated) = (self.op(), self.deprecated());
         let vis = &forward.function.vis;
         let attrs: Vec<_> = forward.function.attrs.iter().filter(|attr| survives(attr)).collect();
         let doc = undocumented(&forward.function.attrs, "Runs the op on these inputs.");
@@ -63,7 +63,7 @@ impl Expansion<'_> {
         let place = Span::call_site().located_at(forward.function.sig.ident.span());
         let (apply, try_apply) = (Ident::new("apply", place), Ident::new("try_apply", place));
         quote! {
-            #[allow(deprecated)]
+            #deprecated
             impl #generics #op #clause {
                 #doc #(#attrs)*
                 #[track_caller]
@@ -94,14 +94,14 @@ impl Expansion<'_> {
             let function = if input.stop_gradient { "constant" } else { "input" };
             let function = Ident::new(function, first);
             let (known, ident) = (self.known(&input.tensor, first), at(ident, first));
-            quote_spanned!(first=> #known.#function(&#ident))
+            quote_spanned!(first=> #known::#function(&#ident))
         });
-        let (array, context) = (local("inputs"), local("context"));
+        let (array, state, context) = (local("inputs"), local("state"), local("context"));
         let function = &forward.function.sig.ident;
         let turbofish = turbofish(&forward.function.sig.generics);
         let names = forward.params.iter().map(|param| &param.ident);
         let refuse =
-            self.layer.backward.is_none().then(|| quote!(#p::without_gradient(&#context.state)?;));
+            self.layer.backward.is_none().then(|| quote!(#p::without_gradient(#context.0)?;));
         let proofs = typecheck::plain_inputs(self, forward);
         let checks = typecheck::checked_when_running(self, forward);
         let finish = if forward.fallible { "finish_fallible" } else { "finish" };
@@ -118,7 +118,7 @@ impl Expansion<'_> {
                 };
                 let (known, finish) = (self.known(ty, span), Ident::new(finish, span));
                 let (context, here) = (at(&context, here(span)), here(span));
-                let call = quote_spanned!(here=> #known.#finish(&mut #context.state, #returned));
+                let call = quote_spanned!(here=> #known::#finish(#context.0, #returned));
                 match forward.fallible {
                     true => quote_spanned!(here=> let #returned = #call; #returned),
                     false => call,
@@ -132,21 +132,20 @@ impl Expansion<'_> {
                 let ty = forward.outputs.ty.as_ref().filter(|_| forward.fallible);
                 let ty = ty.map(|ty| quote!(: &mut #ty));
                 quote! {
-                    #p::#finish(&mut #context.state, #returned, |#out #ty, #visitor| { #visits })
+                    #p::#finish(#context.0, #returned, |#out #ty, #visitor| { #visits })
                 }
             }
         };
-        let place = match place {
-            None => quote!(::core::panic::Location::caller()),
-            Some(place) => place.into_token_stream(),
-        };
-        let verify = self.verify(forward, &array, &place);
+        let verify = self.verify(forward, &array, place);
+        let start = local(if place.is_some() { "start_at" } else { "start" });
+        let place = place.map(|place| quote!(#place,));
         quote! {{
             #proofs
             #checks
             let #array: &[&dyn #p::TensorInput] = &[#(#inputs),*];
             #verify
-            let mut #context = #p::start::<Self, #key>(#place, #array);
+            let #state = &mut #p::#start(#place <Self as #p::Layer<#key>>::RULES, #array);
+            let mut #context = #p::ForwardContext(#state, #p::PhantomData);
             #refuse
             let #returned = Self::#function #turbofish (#lent, #(#names),*);
             #end
@@ -158,12 +157,14 @@ impl Expansion<'_> {
         &self,
         forward: &Forward,
         inputs: &Ident,
-        place: &TokenStream,
+        place: Option<&Ident>,
     ) -> Option<TokenStream> {
         if !self.verifies || self.layer.backward.is_none() || self.args.surrogate.is_some() {
             return None;
         }
         let (p, key, again) = (&self.private, self.key(), local("again"));
+        let here = || quote!(::core::panic::Location::caller());
+        let place = place.map_or_else(here, ToTokens::to_token_stream);
         let turbofish = turbofish(&forward.function.sig.generics);
         let mut group = 0_usize;
         let arguments: Vec<_> = forward
@@ -227,7 +228,7 @@ impl Expansion<'_> {
                 match output.kind {
                     OutputKind::Tensor { .. } => {
                         let known = self.known(&output.ty, span);
-                        quote_spanned!(here=> #known.output(#visitor, &mut #part);)
+                        quote_spanned!(here=> #known::output(#visitor, &mut #part);)
                     }
                     OutputKind::Plain => {
                         let (p, proof) = (&self.private, typecheck::plain(self, &part, &output.ty));

@@ -52,9 +52,10 @@ impl Expansion<'_> {
         let block = self.user_block();
         let structure = self.structure();
         let key = self.key();
-        let layer = self.layer_impl();
         let grads = self.grads_struct();
-        let needs = self.asks_needs().then(|| self.needs_struct());
+        let asks_needs = self.asks_needs();
+        let needs = asks_needs.then(|| self.needs_struct());
+        let layer = self.layer_impl(asks_needs);
         let by_name = builder::expand(self, true);
         let apply = self.apply(by_name.as_ref());
         let names = by_name.as_ref().map(|by_name| &by_name.names);
@@ -62,22 +63,14 @@ impl Expansion<'_> {
         let cfg = self.attributes(is_cfg);
         let library = match self.mode {
             // One name for the library: a wrong path to it is told once.
-            Mode::Full => {
-                let (import, p) = (import(self.args.krate.as_ref()), &self.private);
-                quote!(#import #[allow(unused_imports)] use #p::Unknown as _;)
-            }
+            Mode::Full => import(self.args.krate.as_ref()),
             Mode::Fallback(_) => TokenStream::new(),
         };
-        let silent = quote! {
-            #[allow(
-                non_camel_case_types, non_snake_case, dead_code, private_interfaces, clippy::all,
-                clippy::pedantic, clippy::nursery
-            )]
-        };
         let key = quote! {
-            /// Names this op among all layers; keeps its private types private.
+            // Names this op among all layers; keeps its private types private.
             struct #key;
         };
+        let silent = self.silent();
         let Some(grads) = grads else {
             return quote! {
                 #structure
@@ -89,8 +82,6 @@ impl Expansion<'_> {
         };
         // `Grads` is seen by the user's functions, so they stand beside it; and outside of what is
         // silent, so that they are warned about as any others.
-        let names = names
-            .map(|names| quote!(#[allow(non_camel_case_types, non_snake_case, dead_code)] #names));
         quote! {
             #structure
             #(#cfg)*
@@ -114,7 +105,7 @@ impl Expansion<'_> {
     /// What finds the bounds of a type, or none where it is no tensor or no output.
     pub(crate) fn known(&self, ty: &impl ToTokens, span: Span) -> TokenStream {
         let p = self.private_at(span);
-        quote_spanned!(span=> #p::Known::<#ty>::new())
+        quote_spanned!(span=> #p::Known::<#ty>)
     }
 
     pub(crate) fn op(&self) -> &Type {
@@ -135,6 +126,27 @@ impl Expansion<'_> {
             // Who calls the op shall not hear of its visibility instead.
             None => Visibility::Public(syn::Token![pub](Span::call_site())),
         }
+    }
+
+    /// The compiler does not warn of what a macro makes, but of what is called by a parameter's name:
+    /// that is told in the user's block, and not again. Clippy does; the compiler reads no lint of its.
+    fn silent(&self) -> TokenStream {
+        let unusual = |name: &Ident| {
+            let name = name.to_string();
+            name.contains("__") || name.contains(char::is_uppercase)
+        };
+        let mut params = self.layer.forward.iter().flat_map(|forward| &forward.params);
+        let unusual = params.any(|param| unusual(&param.ident));
+        let names = unusual.then(|| quote!(#[allow(non_snake_case)]));
+        quote! {
+            #names
+            #[cfg_attr(clippy, allow(clippy::all, clippy::pedantic, clippy::nursery))]
+        }
+    }
+
+    /// What is deprecated is told in the user's block, and not again.
+    pub(crate) fn deprecated(&self) -> Option<TokenStream> {
+        self.layer.glance.may_mention("deprecated").then(|| quote!(#[allow(deprecated)]))
     }
 
     fn attributes(&self, which: fn(&Attribute) -> bool) -> Vec<&Attribute> {
@@ -285,6 +297,7 @@ impl Expansion<'_> {
     /// given to.
     fn asks_needs(&self) -> bool {
         let layer = self.layer;
+        let mentioned = layer.glance.may_mention("needs_input_grad");
         let contexts = [
             layer.forward.as_ref().map(|f| (&f.context, &f.function.body)),
             layer.backward.as_ref().map(|f| (&f.context, &f.function.body)),
@@ -293,9 +306,7 @@ impl Expansion<'_> {
         ];
         contexts.into_iter().flatten().any(|(context, body)| {
             let may_escape = |context| layer.glance.uses(context).otherwise;
-            if !layer.glance.may_mention("needs_input_grad")
-                && !context.as_ref().is_some_and(may_escape)
-            {
+            if !mentioned && !context.as_ref().is_some_and(may_escape) {
                 return false;
             }
             let body = body.stream();
@@ -304,10 +315,11 @@ impl Expansion<'_> {
         })
     }
 
-    fn layer_impl(&self) -> TokenStream {
+    fn layer_impl(&self, asks_needs: bool) -> TokenStream {
         let p = &self.private;
         let (generics, _, clause) = self.layer.generics.split_for_impl();
         let (op, key, needs) = (self.op(), self.key(), self.needs());
+        let deprecated = self.deprecated();
         let unit = || quote!(());
         let saved = match &self.layer.saved {
             Some(saved) if unsaveable(saved).is_empty() => saved.to_token_stream(),
@@ -316,14 +328,14 @@ impl Expansion<'_> {
         let checked = typecheck::savable(self);
         let attrs = kept_attrs(self.layer).map_or_else(unit, ToTokens::to_token_stream);
         let info = self.info();
-        let needs = match self.asks_needs() {
+        let needs = match asks_needs {
             true => needs.into_token_stream(),
             false => unit(),
         };
         let pull = self.pull();
         let push = expand_jvp::push(self);
         let proofs = typecheck::declared(self);
-        let (raw, context) = (local("raw"), local("context"));
+        let (raw, lent) = (local("raw"), local("lent"));
         // No user shall hear of the library's own ops where a type is none.
         // What is told to stand behind `impl` shall be shown there.
         let keyword = Ident::new("impl", Span::call_site().located_at(self.layer.place));
@@ -331,15 +343,14 @@ impl Expansion<'_> {
         let unnamed = own.then(|| quote!(#[diagnostic::do_not_recommend]));
         quote! {
             #unnamed
-            #[automatically_derived]
-            #[allow(deprecated)]
+            #deprecated
             #keyword #generics #p::Layer<#key> for #op #clause {
                 type Saved = #saved;
                 type Checked = #checked;
                 type Attrs = #attrs;
                 type Needs = #needs;
                 const INFO: #p::Facts = #info;
-                fn pull(#raw: &#p::RawBackward<'_>, #context: &#p::BackwardContext<'_, Self>) {
+                fn pull(#raw: &#p::RawBackward<'_>, #lent: &#p::Lent<'_>) {
                     #proofs
                     #pull
                 }

@@ -14,19 +14,23 @@ impl Expansion<'_> {
         let Some(backward) =
             self.layer.backward.as_ref().filter(|_| matches!(self.mode, Mode::Full))
         else {
-            let (raw, context) = (local("raw"), local("context"));
-            return quote!(let _ = (#raw, #context););
+            let (raw, lent) = (local("raw"), local("lent"));
+            return quote!(let _ = (#raw, #lent););
         };
-        let raw = local("raw");
+        let (p, raw, lent) = (&self.private, local("raw"), local("lent"));
         let (context, returned) = (local("context"), local("returned"));
         let outputs = self.layer.outputs();
+        let named_lifetimes = self.layer.glance.may_mention("'");
         let held: Vec<_> = (0..outputs.len()).map(|i| local(&format!("gradient{i}"))).collect();
         let takes = outputs.iter().zip(&held).enumerate().map(|(group, ((ty, ..), held))| {
             let span = whole_span(ty);
-            let known = self.known(&anonymous(ty), span);
+            let known = match named_lifetimes {
+                true => self.known(&anonymous(ty), span),
+                false => self.known(ty, span),
+            };
             let here = here(span);
             let (held, raw) = (at(held, here), at(&raw, here));
-            quote_spanned!(here=> let #held = #known.gradient(#raw, #group);)
+            quote_spanned!(here=> let #held = #known::gradient(#raw, #group);)
         });
         let lends = backward.params.iter().zip(&held).map(|(param, held)| {
             let here = here(whole_span(&param.ty));
@@ -34,7 +38,7 @@ impl Expansion<'_> {
             quote_spanned!(here=> #held.lend())
         });
         let call = &backward.function.sig.ident;
-        let lent = context_argument(&quote!(#context), &backward.function);
+        let argument = context_argument(&quote!(&#context), &backward.function);
         let result = backward.fallible.then(|| {
             let span = output_span(&backward.function.sig.output);
             let here = here(span);
@@ -45,7 +49,8 @@ impl Expansion<'_> {
         let gives = self.gives(&returned);
         quote! {
             #(#takes)*
-            let #returned = Self::#call(#lent, #(#lends),*);
+            let #context = #p::BackwardContext(#lent, #p::PhantomData);
+            let #returned = Self::#call(#argument, #(#lends),*);
             #result
             #gives
         }
@@ -65,7 +70,7 @@ impl Expansion<'_> {
             let (known, of) = (self.known(&input.tensor, span), gradient_of(input));
             let here = here(span);
             let raw = at(&raw, here);
-            quote_spanned!(here=> #known.give::<#of, _>(#raw, #group, #value);)
+            quote_spanned!(here=> #known::give::<#of, _>(#raw, #group, #value);)
         };
         match &backward.returns {
             Returns::ByName(ty) => inputs

@@ -7,42 +7,24 @@ impl Norm {
         x.square().sum()
     }
 }
-#[allow(
-    non_camel_case_types,
-    non_snake_case,
-    dead_code,
-    private_interfaces,
-    clippy::all,
-    clippy::pedantic,
-    clippy::nursery
-)]
+#[cfg_attr(clippy, allow(clippy::all, clippy::pedantic, clippy::nursery))]
 const _: () = {
-    #[allow(unused_imports)]
-    use ::autograd_core::private as __autograd;
-    #[allow(unused_imports)]
-    use __autograd::Unknown as _;
-    /// Names this op among all layers; keeps its private types private.
+    use ::autograd_core::private::{self as __autograd, Unknown as _};
     struct NormKey;
     mod NormArguments {
         pub struct x {}
     }
-    #[automatically_derived]
-    #[allow(deprecated)]
     impl __autograd::Layer<NormKey> for Norm {
         type Saved = ();
         type Checked = Self::Saved;
         type Attrs = ();
         type Needs = ();
         const INFO: __autograd::Facts = ("Norm", 1usize, "x", 0u64, "", false);
-        fn pull(
-            raw: &__autograd::RawBackward<'_>,
-            context: &__autograd::BackwardContext<'_, Self>,
-        ) {
+        fn pull(raw: &__autograd::RawBackward<'_>, lent: &__autograd::Lent<'_>) {
             __autograd::float_tensor::<Tensor<f64>>();
-            let _ = (raw, context);
+            let _ = (raw, lent);
         }
     }
-    #[allow(deprecated)]
     impl Norm {
         ///Runs the op on these inputs.
         #[track_caller]
@@ -58,15 +40,16 @@ If a context call was against its rules, or an input against the op's.*/
         #[track_caller]
         fn try_apply(x: &Tensor<f64>) -> __autograd::Result<Tensor<f64>> {
             let inputs: &[&dyn __autograd::TensorInput] = &[
-                __autograd::Known::<Tensor<f64>>::new().input(&x),
+                __autograd::Known::<Tensor<f64>>::input(&x),
             ];
-            let mut context = __autograd::start::<
-                Self,
-                NormKey,
-            >(::core::panic::Location::caller(), inputs);
-            __autograd::without_gradient(&context.state)?;
+            let state = &mut __autograd::start(
+                <Self as __autograd::Layer<NormKey>>::RULES,
+                inputs,
+            );
+            let mut context = __autograd::ForwardContext(state, __autograd::PhantomData);
+            __autograd::without_gradient(context.0)?;
             let returned = Self::forward(&mut context, x);
-            __autograd::Known::<Tensor<f64>>::new().finish(&mut context.state, returned)
+            __autograd::Known::<Tensor<f64>>::finish(context.0, returned)
         }
         /// Starts a call with arguments by name, in any order; ends with `apply()`.
         #[inline]
@@ -77,7 +60,6 @@ If a context call was against its rules, or an input against the op's.*/
     ///Arguments of [`Norm`] by name; ends with `apply()`.
     #[must_use = "nothing runs before `apply()`"]
     struct NormWith<Argument0>(Argument0);
-    #[allow(deprecated)]
     impl<Argument0> NormWith<Argument0> {
         ///The argument `x`.
         fn x<'a>(self, x: &'a Tensor<f64>) -> NormWith<__autograd::Set<&'a Tensor<f64>>>

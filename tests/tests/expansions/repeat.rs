@@ -15,46 +15,29 @@ impl<T: Float, const N: usize> Repeat<T, N> {
         vec![ds[0].clone()]
     }
 }
-#[allow(
-    non_camel_case_types,
-    non_snake_case,
-    dead_code,
-    private_interfaces,
-    clippy::all,
-    clippy::pedantic,
-    clippy::nursery
-)]
+#[cfg_attr(clippy, allow(clippy::all, clippy::pedantic, clippy::nursery))]
 const _: () = {
-    #[allow(unused_imports)]
-    use ::autograd_core::private as __autograd;
-    #[allow(unused_imports)]
-    use __autograd::Unknown as _;
-    /// Names this op among all layers; keeps its private types private.
+    use ::autograd_core::private::{self as __autograd, Unknown as _};
     struct RepeatKey;
     mod RepeatArguments {
         pub struct xs {}
     }
-    #[automatically_derived]
-    #[allow(deprecated)]
     impl<T: Float, const N: usize> __autograd::Layer<RepeatKey> for Repeat<T, N> {
         type Saved = ();
         type Checked = Self::Saved;
         type Attrs = ();
         type Needs = ();
         const INFO: __autograd::Facts = ("Repeat", 1usize, "xs", 0u64, "", true);
-        fn pull(
-            raw: &__autograd::RawBackward<'_>,
-            context: &__autograd::BackwardContext<'_, Self>,
-        ) {
+        fn pull(raw: &__autograd::RawBackward<'_>, lent: &__autograd::Lent<'_>) {
             __autograd::float_tensor::<Tensor<T>>();
-            let gradient0 = __autograd::Known::<[Tensor<T>; N]>::new()
-                .gradient(raw, 0usize);
-            let returned = Self::backward(context, gradient0.lend());
-            __autograd::Known::<Tensor<T>>::new()
-                .give::<[Tensor<T>], _>(raw, 0usize, returned);
+            let gradient0 = __autograd::Known::<[Tensor<T>; N]>::gradient(raw, 0usize);
+            let context = __autograd::BackwardContext(lent, __autograd::PhantomData);
+            let returned = Self::backward(&context, gradient0.lend());
+            __autograd::Known::<
+                Tensor<T>,
+            >::give::<[Tensor<T>], _>(raw, 0usize, returned);
         }
     }
-    #[allow(deprecated)]
     impl<T: Float, const N: usize> Repeat<T, N> {
         ///Runs the op on these inputs.
         #[track_caller]
@@ -70,15 +53,15 @@ If a context call was against its rules, or an input against the op's.*/
         #[track_caller]
         fn try_apply(xs: &[Tensor<T>]) -> __autograd::Result<[Tensor<T>; N]> {
             let inputs: &[&dyn __autograd::TensorInput] = &[
-                __autograd::Known::<Tensor<T>>::new().input(&xs),
+                __autograd::Known::<Tensor<T>>::input(&xs),
             ];
-            let mut context = __autograd::start::<
-                Self,
-                RepeatKey,
-            >(::core::panic::Location::caller(), inputs);
+            let state = &mut __autograd::start(
+                <Self as __autograd::Layer<RepeatKey>>::RULES,
+                inputs,
+            );
+            let mut context = __autograd::ForwardContext(state, __autograd::PhantomData);
             let returned = Self::forward(&mut context, xs);
-            __autograd::Known::<[Tensor<T>; N]>::new()
-                .finish(&mut context.state, returned)
+            __autograd::Known::<[Tensor<T>; N]>::finish(context.0, returned)
         }
         /// Starts a call with arguments by name, in any order; ends with `apply()`.
         #[inline]
@@ -92,7 +75,6 @@ If a context call was against its rules, or an input against the op's.*/
         Argument0,
         ::core::marker::PhantomData<fn() -> (*const T,)>,
     );
-    #[allow(deprecated)]
     impl<T: Float, const N: usize, Argument0> RepeatWith<T, N, Argument0> {
         ///The argument `xs`.
         fn xs<'a>(

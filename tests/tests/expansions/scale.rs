@@ -2,26 +2,14 @@
 #[allow(dead_code, missing_copy_implementations)]
 struct Scale;
 const _: () = {
-    #[allow(unused_imports)]
-    use ::autograd_core::private as __autograd;
-    #[allow(unused_imports)]
-    use __autograd::Unknown as _;
-    #[allow(non_camel_case_types, non_snake_case, dead_code)]
+    use ::autograd_core::private::{self as __autograd, Unknown as _};
     mod ScaleArguments {
         pub struct x {}
         pub struct w {}
         pub struct at {}
         pub struct by {}
     }
-    #[allow(
-        non_camel_case_types,
-        non_snake_case,
-        dead_code,
-        private_interfaces,
-        clippy::all,
-        clippy::pedantic,
-        clippy::nursery
-    )]
+    #[cfg_attr(clippy, allow(clippy::all, clippy::pedantic, clippy::nursery))]
     /// What backward returns, by the names of the inputs.
     struct Grads<G0, G1> {
         x: G0,
@@ -55,20 +43,9 @@ const _: () = {
             }
         }
     }
-    #[allow(
-        non_camel_case_types,
-        non_snake_case,
-        dead_code,
-        private_interfaces,
-        clippy::all,
-        clippy::pedantic,
-        clippy::nursery
-    )]
+    #[cfg_attr(clippy, allow(clippy::all, clippy::pedantic, clippy::nursery))]
     const _: () = {
-        /// Names this op among all layers; keeps its private types private.
         struct ScaleKey;
-        #[automatically_derived]
-        #[allow(deprecated)]
         impl __autograd::Layer<ScaleKey> for Scale {
             type Saved = (Tensor<f64>, Tensor<f64>);
             type Checked = Self::Saved;
@@ -82,10 +59,7 @@ const _: () = {
                 "dy",
                 false,
             );
-            fn pull(
-                raw: &__autograd::RawBackward<'_>,
-                context: &__autograd::BackwardContext<'_, Self>,
-            ) {
+            fn pull(raw: &__autograd::RawBackward<'_>, lent: &__autograd::Lent<'_>) {
                 __autograd::float_tensor::<Tensor<f64>>();
                 __autograd::any_tensor::<Tensor<i64>>();
                 if false {
@@ -93,16 +67,17 @@ const _: () = {
                     use __autograd::{HoldsNoTensor as _, HoldsTensorFurther as _};
                     __autograd::attrs(__autograd::Probe::<f64>::new().__holds_tensor());
                 }
-                let gradient0 = __autograd::Known::<Tensor<f64>>::new()
-                    .gradient(raw, 0usize);
-                let returned = Self::backward(context, gradient0.lend());
-                __autograd::Known::<Tensor<f64>>::new()
-                    .give::<Tensor<f64>, _>(raw, 0usize, returned.x);
-                __autograd::Known::<Tensor<f64>>::new()
-                    .give::<Tensor<f64>, _>(raw, 1usize, returned.w);
+                let gradient0 = __autograd::Known::<Tensor<f64>>::gradient(raw, 0usize);
+                let context = __autograd::BackwardContext(lent, __autograd::PhantomData);
+                let returned = Self::backward(&context, gradient0.lend());
+                __autograd::Known::<
+                    Tensor<f64>,
+                >::give::<Tensor<f64>, _>(raw, 0usize, returned.x);
+                __autograd::Known::<
+                    Tensor<f64>,
+                >::give::<Tensor<f64>, _>(raw, 1usize, returned.w);
             }
         }
-        #[allow(deprecated)]
         impl Scale {
             ///Runs the op on these inputs.
             #[track_caller]
@@ -133,21 +108,24 @@ If a context call was against its rules, or an input against the op's.*/
                     __autograd::plain(__autograd::Probe::of(&by).__holds_tensor());
                 }
                 let inputs: &[&dyn __autograd::TensorInput] = &[
-                    __autograd::Known::<Tensor<f64>>::new().input(&x),
-                    __autograd::Known::<Tensor<f64>>::new().input(&w),
-                    __autograd::Known::<Tensor<i64>>::new().constant(&at),
+                    __autograd::Known::<Tensor<f64>>::input(&x),
+                    __autograd::Known::<Tensor<f64>>::input(&w),
+                    __autograd::Known::<Tensor<i64>>::constant(&at),
                 ];
-                let mut context = __autograd::start::<
-                    Self,
-                    ScaleKey,
-                >(::core::panic::Location::caller(), inputs);
+                let state = &mut __autograd::start(
+                    <Self as __autograd::Layer<ScaleKey>>::RULES,
+                    inputs,
+                );
+                let mut context = __autograd::ForwardContext(
+                    state,
+                    __autograd::PhantomData,
+                );
                 let returned = Self::forward(&mut context, x, w, at, by);
                 __autograd::finish_fallible(
-                    &mut context.state,
+                    context.0,
                     returned,
                     |out: &mut (Tensor<f64>, usize), visitor| {
-                        __autograd::Known::<Tensor<f64>>::new()
-                            .output(visitor, &mut out.0);
+                        __autograd::Known::<Tensor<f64>>::output(visitor, &mut out.0);
                         if false {
                             #[allow(unused_imports)]
                             use __autograd::{
@@ -187,7 +165,6 @@ If a context call was against its rules, or an input against the op's.*/
             Argument2,
             Argument3,
         );
-        #[allow(deprecated)]
         impl<
             Argument0,
             Argument1,

@@ -13,46 +13,29 @@ impl Tanh {
         dy * (1.0 - ctx.saved_tensor().square())
     }
 }
-#[allow(
-    non_camel_case_types,
-    non_snake_case,
-    dead_code,
-    private_interfaces,
-    clippy::all,
-    clippy::pedantic,
-    clippy::nursery
-)]
+#[cfg_attr(clippy, allow(clippy::all, clippy::pedantic, clippy::nursery))]
 const _: () = {
-    #[allow(unused_imports)]
-    use ::autograd_core::private as __autograd;
-    #[allow(unused_imports)]
-    use __autograd::Unknown as _;
-    /// Names this op among all layers; keeps its private types private.
+    use ::autograd_core::private::{self as __autograd, Unknown as _};
     struct TanhKey;
     mod TanhArguments {
         pub struct x {}
     }
-    #[automatically_derived]
-    #[allow(deprecated)]
     impl __autograd::Layer<TanhKey> for Tanh {
         type Saved = Tensor<f64>;
         type Checked = Self::Saved;
         type Attrs = ();
         type Needs = ();
         const INFO: __autograd::Facts = ("Tanh", 1usize, "x", 0u64, "dy", false);
-        fn pull(
-            raw: &__autograd::RawBackward<'_>,
-            context: &__autograd::BackwardContext<'_, Self>,
-        ) {
+        fn pull(raw: &__autograd::RawBackward<'_>, lent: &__autograd::Lent<'_>) {
             __autograd::float_tensor::<Tensor<f64>>();
-            let gradient0 = __autograd::Known::<Tensor<f64>>::new()
-                .gradient(raw, 0usize);
-            let returned = Self::backward(context, gradient0.lend());
-            __autograd::Known::<Tensor<f64>>::new()
-                .give::<Tensor<f64>, _>(raw, 0usize, returned);
+            let gradient0 = __autograd::Known::<Tensor<f64>>::gradient(raw, 0usize);
+            let context = __autograd::BackwardContext(lent, __autograd::PhantomData);
+            let returned = Self::backward(&context, gradient0.lend());
+            __autograd::Known::<
+                Tensor<f64>,
+            >::give::<Tensor<f64>, _>(raw, 0usize, returned);
         }
     }
-    #[allow(deprecated)]
     impl Tanh {
         ///Runs the op on these inputs.
         #[track_caller]
@@ -68,14 +51,15 @@ If a context call was against its rules, or an input against the op's.*/
         #[track_caller]
         pub fn try_apply(x: &Tensor<f64>) -> __autograd::Result<Tensor<f64>> {
             let inputs: &[&dyn __autograd::TensorInput] = &[
-                __autograd::Known::<Tensor<f64>>::new().input(&x),
+                __autograd::Known::<Tensor<f64>>::input(&x),
             ];
-            let mut context = __autograd::start::<
-                Self,
-                TanhKey,
-            >(::core::panic::Location::caller(), inputs);
+            let state = &mut __autograd::start(
+                <Self as __autograd::Layer<TanhKey>>::RULES,
+                inputs,
+            );
+            let mut context = __autograd::ForwardContext(state, __autograd::PhantomData);
             let returned = Self::forward(&mut context, x);
-            __autograd::Known::<Tensor<f64>>::new().finish(&mut context.state, returned)
+            __autograd::Known::<Tensor<f64>>::finish(context.0, returned)
         }
         /// Starts a call with arguments by name, in any order; ends with `apply()`.
         #[inline]
@@ -86,7 +70,6 @@ If a context call was against its rules, or an input against the op's.*/
     ///Arguments of [`Tanh`] by name; ends with `apply()`.
     #[must_use = "nothing runs before `apply()`"]
     pub struct TanhWith<Argument0>(Argument0);
-    #[allow(deprecated)]
     impl<Argument0> TanhWith<Argument0> {
         ///The argument `x`.
         pub fn x<'a>(

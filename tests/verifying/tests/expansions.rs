@@ -4,6 +4,9 @@
 #![allow(
     unreachable_pub,
     unused_qualifications,
+    unused_imports,
+    nonstandard_style,
+    dead_code,
     reason = "not told of what a macro makes; written out, it is a user's own"
 )]
 #![forbid(unsafe_code)]

@@ -2,26 +2,14 @@
 #[allow(dead_code, missing_copy_implementations)]
 struct Verified;
 const _: () = {
-    #[allow(unused_imports)]
-    use ::autograd_core::private as __autograd;
-    #[allow(unused_imports)]
-    use __autograd::Unknown as _;
-    #[allow(non_camel_case_types, non_snake_case, dead_code)]
+    use ::autograd_core::private::{self as __autograd, Unknown as _};
     mod VerifiedArguments {
         pub struct x {}
         pub struct pair {}
         pub struct bias {}
         pub struct by {}
     }
-    #[allow(
-        non_camel_case_types,
-        non_snake_case,
-        dead_code,
-        private_interfaces,
-        clippy::all,
-        clippy::pedantic,
-        clippy::nursery
-    )]
+    #[cfg_attr(clippy, allow(clippy::all, clippy::pedantic, clippy::nursery))]
     /// What backward returns, by the names of the inputs.
     struct Grads<G0, G1, G2> {
         x: G0,
@@ -54,20 +42,9 @@ const _: () = {
             }
         }
     }
-    #[allow(
-        non_camel_case_types,
-        non_snake_case,
-        dead_code,
-        private_interfaces,
-        clippy::all,
-        clippy::pedantic,
-        clippy::nursery
-    )]
+    #[cfg_attr(clippy, allow(clippy::all, clippy::pedantic, clippy::nursery))]
     const _: () = {
-        /// Names this op among all layers; keeps its private types private.
         struct VerifiedKey;
-        #[automatically_derived]
-        #[allow(deprecated)]
         impl __autograd::Layer<VerifiedKey> for Verified {
             type Saved = ();
             type Checked = Self::Saved;
@@ -81,23 +58,22 @@ const _: () = {
                 "dy",
                 false,
             );
-            fn pull(
-                raw: &__autograd::RawBackward<'_>,
-                context: &__autograd::BackwardContext<'_, Self>,
-            ) {
+            fn pull(raw: &__autograd::RawBackward<'_>, lent: &__autograd::Lent<'_>) {
                 __autograd::float_tensor::<Tensor<f64>>();
-                let gradient0 = __autograd::Known::<Tensor<f64>>::new()
-                    .gradient(raw, 0usize);
-                let returned = Self::backward(context, gradient0.lend());
-                __autograd::Known::<Tensor<f64>>::new()
-                    .give::<Tensor<f64>, _>(raw, 0usize, returned.x);
-                __autograd::Known::<Tensor<f64>>::new()
-                    .give::<[Tensor<f64>], _>(raw, 1usize, returned.pair);
-                __autograd::Known::<Tensor<f64>>::new()
-                    .give::<Tensor<f64>, _>(raw, 2usize, returned.bias);
+                let gradient0 = __autograd::Known::<Tensor<f64>>::gradient(raw, 0usize);
+                let context = __autograd::BackwardContext(lent, __autograd::PhantomData);
+                let returned = Self::backward(&context, gradient0.lend());
+                __autograd::Known::<
+                    Tensor<f64>,
+                >::give::<Tensor<f64>, _>(raw, 0usize, returned.x);
+                __autograd::Known::<
+                    Tensor<f64>,
+                >::give::<[Tensor<f64>], _>(raw, 1usize, returned.pair);
+                __autograd::Known::<
+                    Tensor<f64>,
+                >::give::<Tensor<f64>, _>(raw, 2usize, returned.bias);
             }
         }
-        #[allow(deprecated)]
         impl Verified {
             ///Runs the op on these inputs.
             #[track_caller]
@@ -128,9 +104,9 @@ If a context call was against its rules, or an input against the op's.*/
                     __autograd::plain(__autograd::Probe::of(&by).__holds_tensor());
                 }
                 let inputs: &[&dyn __autograd::TensorInput] = &[
-                    __autograd::Known::<Tensor<f64>>::new().input(&x),
-                    __autograd::Known::<Tensor<f64>>::new().input(&pair),
-                    __autograd::Known::<Tensor<f64>>::new().input(&bias),
+                    __autograd::Known::<Tensor<f64>>::input(&x),
+                    __autograd::Known::<Tensor<f64>>::input(&pair),
+                    __autograd::Known::<Tensor<f64>>::input(&bias),
                 ];
                 if __autograd::verifying() {
                     #[allow(unused_imports)]
@@ -164,13 +140,16 @@ If a context call was against its rules, or an input against the op's.*/
                         },
                     )?;
                 }
-                let mut context = __autograd::start::<
-                    Self,
-                    VerifiedKey,
-                >(::core::panic::Location::caller(), inputs);
+                let state = &mut __autograd::start(
+                    <Self as __autograd::Layer<VerifiedKey>>::RULES,
+                    inputs,
+                );
+                let mut context = __autograd::ForwardContext(
+                    state,
+                    __autograd::PhantomData,
+                );
                 let returned = Self::forward(&mut context, x, pair, bias, by);
-                __autograd::Known::<Tensor<f64>>::new()
-                    .finish(&mut context.state, returned)
+                __autograd::Known::<Tensor<f64>>::finish(context.0, returned)
             }
             /// Starts a call with arguments by name, in any order; ends with `apply()`.
             #[inline]
@@ -196,7 +175,6 @@ If a context call was against its rules, or an input against the op's.*/
             Argument2,
             Argument3,
         );
-        #[allow(deprecated)]
         impl<
             Argument0,
             Argument1,
