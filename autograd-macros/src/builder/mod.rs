@@ -7,8 +7,8 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::GenericParam;
 
 use crate::expand::{
-    Expansion, Mode, TRY_DOC, default_of, first_span, generated, output_type, phantom,
-    replace_ident, turbofish,
+    Expansion, Mode, default_of, first_span, generated, output_type, phantom, replace_ident,
+    turbofish,
 };
 use crate::model::{Forward, Layer, Param, local, mentions, parameter_name, plain_name};
 use named::{Hidden, Named};
@@ -123,8 +123,11 @@ impl<'a> Builder<'a> {
         let setters = (0..states.len()).map(|position| self.setter(position));
         let apply = self.apply();
         let doc = format!("Arguments of [`{}`] by name; ends with `apply()`.", layer.name);
+        // Texts in variables: those in quoted code are parsed.
+        let start_doc = "Starts a call with arguments by name, in any order; ends with `apply()`.";
+        let must_use = "nothing runs before `apply()`";
         let with = quote! {
-            /// Starts a call with arguments by name, in any order; ends with `apply()`.
+            #[doc = #start_doc]
             #[inline]
             #vis fn with() -> #name<#(#arguments,)* #(#start),*> {
                 #name(#(#start,)* #mark)
@@ -137,7 +140,7 @@ impl<'a> Builder<'a> {
         };
         let builder = quote! {
             #[doc = #doc]
-            #[must_use = "nothing runs before `apply()`"]
+            #[must_use = #must_use]
             #vis struct #name<#(#lifetimes,)* #(#others,)* #(#states),*>(
                 #(#states,)*
                 #marked
@@ -339,7 +342,8 @@ impl<'a> Builder<'a> {
         let turbofish = (!said.is_empty()).then(|| quote!(::<#(#said,)* #(#hidden,)*>));
         let run_or_panic = quote!(#p::expect(self.try_apply #turbofish ()));
         let apply = call("apply", "Runs the op.", output.clone(), run_or_panic);
-        let try_apply = call("try_apply", TRY_DOC, result, run);
+        let try_doc = "As `apply`, with misuse of the op as an error instead of a panic.";
+        let try_apply = call("try_apply", try_doc, result, run);
         quote!(#apply #try_apply)
     }
 

@@ -246,7 +246,7 @@ impl Expansion<'_> {
 }
 
 /// What is written of `try_apply`.
-pub(crate) const TRY_DOC: &str = "As `apply`, with misuse of the op as an error instead of a \
+const TRY_DOC: &str = "As `apply`, with misuse of the op as an error instead of a \
     panic.\n\n# Errors\n\nIf a context call was against its rules, or an input against the op's.";
 
 /// The context as it is given to a function: another type of its name is shown where it stands.

@@ -21,7 +21,7 @@ use crate::{expand_jvp, fallback, typecheck};
 use apply::context_argument;
 use tokens::{is_cfg, is_expect, located, survives, undocumented};
 
-pub(crate) use apply::{TRY_DOC, default_of, output_type};
+pub(crate) use apply::{default_of, output_type};
 pub(crate) use pull::concrete;
 pub(crate) use tokens::{
     anonymous, at, first_span, generated, here, output_span, phantom, replace_ident, respanned,

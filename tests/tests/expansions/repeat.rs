@@ -63,7 +63,7 @@ If a context call was against its rules, or an input against the op's.*/
             let returned = Self::forward(&mut context, xs);
             __autograd::Known::<[Tensor<T>; N]>::finish(context.0, returned)
         }
-        /// Starts a call with arguments by name, in any order; ends with `apply()`.
+        ///Starts a call with arguments by name, in any order; ends with `apply()`.
         #[inline]
         fn with() -> RepeatWith<T, N, __autograd::Required> {
             RepeatWith(__autograd::Required, ::core::marker::PhantomData)
@@ -95,11 +95,7 @@ If a context call was against its rules, or an input against the op's.*/
         {
             __autograd::expect(self.try_apply())
         }
-        /**As `apply`, with misuse of the op as an error instead of a panic.
-
-# Errors
-
-If a context call was against its rules, or an input against the op's.*/
+        ///As `apply`, with misuse of the op as an error instead of a panic.
         #[track_caller]
         fn try_apply<'a>(self) -> __autograd::Result<[Tensor<T>; N]>
         where

@@ -141,7 +141,7 @@ If a context call was against its rules, or an input against the op's.*/
                     },
                 )
             }
-            /// Starts a call with arguments by name, in any order; ends with `apply()`.
+            ///Starts a call with arguments by name, in any order; ends with `apply()`.
             #[inline]
             fn with() -> ScaleWith<
                 __autograd::Required,
@@ -240,11 +240,7 @@ If a context call was against its rules, or an input against the op's.*/
             {
                 __autograd::expect(self.try_apply())
             }
-            /**As `apply`, with misuse of the op as an error instead of a panic.
-
-# Errors
-
-If a context call was against its rules, or an input against the op's.*/
+            ///As `apply`, with misuse of the op as an error instead of a panic.
             #[track_caller]
             fn try_apply<'a, 'b, 'c>(
                 self,

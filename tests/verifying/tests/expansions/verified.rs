@@ -151,7 +151,7 @@ If a context call was against its rules, or an input against the op's.*/
                 let returned = Self::forward(&mut context, x, pair, bias, by);
                 __autograd::Known::<Tensor<f64>>::finish(context.0, returned)
             }
-            /// Starts a call with arguments by name, in any order; ends with `apply()`.
+            ///Starts a call with arguments by name, in any order; ends with `apply()`.
             #[inline]
             fn with() -> VerifiedWith<
                 __autograd::Required,
@@ -256,11 +256,7 @@ If a context call was against its rules, or an input against the op's.*/
             {
                 __autograd::expect(self.try_apply())
             }
-            /**As `apply`, with misuse of the op as an error instead of a panic.
-
-# Errors
-
-If a context call was against its rules, or an input against the op's.*/
+            ///As `apply`, with misuse of the op as an error instead of a panic.
             #[track_caller]
             fn try_apply<'a, 'b, 'c>(self) -> __autograd::Result<Tensor<f64>>
             where
