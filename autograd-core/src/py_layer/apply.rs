@@ -24,8 +24,8 @@ use crate::graph::hidden;
 use crate::graph::{AnyTensor, GradMode, NodeRef, Tensor, beside, is_grad_enabled, is_observed};
 use crate::ops::trace::{self, Call, InLayer, Layer as Traced, Note};
 
-/// Starts a call where the caller's caller stands: what forward's context notes, and recording is off until the call
-/// ends.
+/// Starts a call where the caller's caller stands: what forward's context notes, and recording is off
+/// until the call ends.
 #[inline]
 #[must_use]
 #[track_caller]
