@@ -64,16 +64,16 @@ impl Forward<'_> {
     fn start(&mut self) {
         if self.is_recording() {
             match note(self.inputs, self.rules) {
-                Ok(call) => self.call = Some(call),
-                Err(refused) => self.broken = Some(refused),
+                Ok(call) => self.own.call = Some(call),
+                Err(refused) => self.own.broken = Some(refused),
             }
-            self.traced = InLayer::begin();
+            self.own.traced = InLayer::begin();
         }
         #[cfg(debug_assertions)]
         {
-            self.hidden = hidden::Watch::start();
+            self.own.hidden = hidden::Watch::start();
         }
-        self.off = Some(GradMode::layer());
+        self.own.off = Some(GradMode::layer());
     }
 
     fn is_recording(&self) -> bool {
@@ -113,7 +113,7 @@ pub fn finish_fallible<R: Fallible>(
 
 /// For an op without backward: an error if gradients are on and an input wants one.
 pub fn without_gradient(forward: &Forward<'_>) -> Result<()> {
-    if forward.call.is_none() {
+    if forward.own.call.is_none() {
         return Ok(());
     }
     let info = &forward.rules.info;
@@ -232,7 +232,7 @@ fn is_not_unit<T: 'static>() -> bool {
 impl Forward<'_> {
     /// An error where forward read a tensor that wants a gradient and is none of the inputs.
     fn check_hidden(&mut self) -> Result<()> {
-        let reads = self.hidden.take().map(hidden::Watch::end).unwrap_or_default();
+        let reads = self.own.hidden.take().map(hidden::Watch::end).unwrap_or_default();
         let is_input =
             |read: &hidden::Read| self.inputs.iter().any(|input| contains(*input, read.address));
         let Some(hidden::Read { shape, op, at, .. }) = reads.into_iter().find(|r| !is_input(r))
@@ -253,16 +253,18 @@ impl Forward<'_> {
 impl Forward<'_> {
     /// Forward is done: checks what it did, and records.
     fn finish(&mut self, visit: &mut Visit<'_>) -> Result<()> {
-        self.off = None;
-        let traced = self.traced.take().map(InLayer::end);
-        if let Some(broken) = self.broken.take() {
+        let own = &mut *self.own;
+        own.off = None;
+        let traced = own.traced.take().map(InLayer::end);
+        if let Some(broken) = own.broken.take() {
             return Err(*broken);
         }
         #[cfg(debug_assertions)]
         self.check_hidden()?;
         let info = &self.rules.info;
-        let marked = self.non_differentiable.as_deref().unwrap_or_default();
-        let Some(mut call) = self.call.take() else {
+        let own = &mut *self.own;
+        let marked = own.non_differentiable.as_deref().unwrap_or_default();
+        let Some(mut call) = own.call.take() else {
             if !marked.is_empty() {
                 let mut tensors = Tensors::default();
                 look(visit, &mut Layout::default(), &mut tensors);
@@ -274,7 +276,7 @@ impl Forward<'_> {
         let notes = &mut *call;
         look(visit, &mut notes.layout, &mut notes.tensors);
         check_marks(info, &notes.tensors, marked)?;
-        call.attrs = self.attrs.take();
+        call.attrs = own.attrs.take();
         check_declared(&mut call)?;
         let notes = &mut *call;
         let saved = notes.saved.get_or_insert_default();

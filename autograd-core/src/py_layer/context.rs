@@ -2,6 +2,8 @@
 
 use std::any::Any;
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::ops::{Deref, DerefMut};
 use std::panic::Location;
 
 use smallvec::SmallVec;
@@ -59,6 +61,18 @@ pub struct Forward<'a> {
     pub(super) rules: &'static Rules,
     pub(super) inputs: &'a [&'a dyn TensorInput],
     pub(super) location: &'static Location<'static>,
+    saved: bool,
+    marked_not_inplace: bool,
+    materialize_set: bool,
+    pub(super) own: Own,
+}
+
+/// What a call has to let go of. It is let go of in the library, and that is compiled once, not in
+/// every crate with an op.
+pub(super) struct Own(ManuallyDrop<Owned>);
+
+#[derive(Default)]
+pub(super) struct Owned {
     /// Recording is off while forward runs.
     pub(super) off: Option<GradMode>,
     /// Tensors that forward reads and its signature does not show are noted.
@@ -68,13 +82,31 @@ pub struct Forward<'a> {
     pub(super) traced: Option<InLayer>,
     /// Notes for the node, if this call is recorded.
     pub(super) call: Option<Call>,
-    saved: bool,
     pub(super) attrs: Option<Box<dyn Any + Send + Sync>>,
     pub(super) non_differentiable: Option<SmallVec<[AnyTensor; 1]>>,
-    marked_not_inplace: bool,
-    materialize_set: bool,
     /// The first call that broke a rule; boxed, for there almost never is one.
     pub(super) broken: Option<Box<Error>>,
+}
+
+impl Deref for Own {
+    type Target = Owned;
+
+    fn deref(&self) -> &Owned {
+        &self.0
+    }
+}
+
+impl DerefMut for Own {
+    fn deref_mut(&mut self) -> &mut Owned {
+        &mut self.0
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        // What stands in its place then owns nothing.
+        *self.0 = Owned::default();
+    }
 }
 
 impl Forward<'_> {
@@ -84,22 +116,22 @@ impl Forward<'_> {
             return self.refuse_second("save_for_backward");
         }
         self.saved = true;
-        if let Some(call) = &mut self.call {
+        if let Some(call) = &mut self.own.call {
             tensors.pack(call.saved.get_or_insert_default());
         }
     }
 
     fn set(&mut self, attrs: impl LayerAttrs) {
-        if self.attrs.is_some() {
+        if self.own.attrs.is_some() {
             return self.refuse_second("set_attrs");
         }
-        self.attrs = Some(attrs.keep());
+        self.own.attrs = Some(attrs.keep());
     }
 
     #[cold]
     fn refuse(&mut self, call: &'static str, why: String) {
         let op = self.rules.info.name;
-        self.broken.get_or_insert_with(|| Box::new(Error::Context { op, call, why }));
+        self.own.broken.get_or_insert_with(|| Box::new(Error::Context { op, call, why }));
     }
 
     #[cold]
@@ -119,17 +151,10 @@ impl<'a> Forward<'a> {
             rules,
             inputs,
             location,
-            off: None,
-            #[cfg(debug_assertions)]
-            hidden: None,
-            traced: None,
-            call: None,
             saved: false,
-            attrs: None,
-            non_differentiable: None,
             marked_not_inplace: false,
             materialize_set: false,
-            broken: None,
+            own: Own(ManuallyDrop::default()),
         }
     }
 }
@@ -180,10 +205,10 @@ impl<'a, L> ForwardContext<'a, L> {
     /// parameters for them and gets zeros (or `None`). Once a forward, outputs only; a tensor, or
     /// a tuple, slice or array of tensors.
     pub fn mark_non_differentiable(&mut self, outputs: impl Outputs) {
-        if self.0.non_differentiable.is_some() {
+        if self.0.own.non_differentiable.is_some() {
             return self.0.refuse_second("mark_non_differentiable");
         }
-        self.0.non_differentiable = Some(marked(outputs));
+        self.0.own.non_differentiable = Some(marked(outputs));
     }
 
     /// States whether backward gets zeros where no gradient came (`true`) or `None` (`false`).
@@ -214,14 +239,14 @@ impl<'a, L> ForwardContext<'a, L> {
 
 impl NeedsGrad for Forward<'_> {
     fn one(&self, group: usize) -> bool {
-        self.call.is_some()
+        self.own.call.is_some()
             && self.rules.info.is_differentiable(group)
             && self.inputs[group].wants_gradient()
     }
 
     fn list(&self, group: usize) -> Vec<bool> {
         let input = self.inputs[group];
-        let wants = self.call.is_some() && self.rules.info.is_differentiable(group);
+        let wants = self.own.call.is_some() && self.rules.info.is_differentiable(group);
         super::inputs::each_wants(input).into_iter().map(|each| wants && each).collect()
     }
 }
