@@ -1,5 +1,5 @@
 // an op that nothing calls is warned about as other code that is never used, and one that is called is not
-#![deny(warnings)]
+#![deny(dead_code)]
 
 use autograd_core::prelude::*;
 
