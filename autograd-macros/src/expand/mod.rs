@@ -128,8 +128,9 @@ impl Expansion<'_> {
         }
     }
 
-    /// The compiler does not warn of what a macro makes, but of what is called by a parameter's name:
-    /// that is told in the user's block, and not again. Clippy does; the compiler reads no lint of its.
+    /// What would be warned about all the same. The compiler warns of nothing that a macro made but what
+    /// bears the name of a user's parameter, whose style is told in the user's block, and not again.
+    /// Clippy warns of more, so its lints are allowed where it reads, and cost nothing elsewhere.
     fn silent(&self) -> TokenStream {
         let unusual = |name: &Ident| {
             let name = name.to_string();
