@@ -30,8 +30,18 @@ impl<T: Storable> Buffer<T> {
         }
     }
 
+    /// `len` elements of a vector that start as those of a buffer do; it is made longer where it is
+    /// too short.
+    pub(super) fn part(data: &mut Vec<T>, len: usize) -> &mut [T] {
+        if data.len() < len + Self::spare(len) {
+            data.resize(len + Self::spare(len), T::ZERO);
+        }
+        let start = Self::start(data, len);
+        &mut data[start..start + len]
+    }
+
     /// With `len` elements of any content.
-    pub(super) fn any(len: usize) -> Self {
+    pub(crate) fn any(len: usize) -> Self {
         let mut data = T::pool().take_filled(len + Self::spare(len));
         let start = Self::start(&data, len);
         data.truncate(start + len);
@@ -70,6 +80,13 @@ impl<T: Storable> DerefMut for Buffer<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [T] {
         &mut self.data[self.start..]
+    }
+}
+
+/// One without elements.
+impl<T: Storable> Default for Buffer<T> {
+    fn default() -> Self {
+        Self::from(Vec::new())
     }
 }
 

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::thread::LocalKey;
 
+use super::buffer::Buffer;
 use super::pool::{Near, Pool};
 
 /// The element type of a tensor, as a value.
@@ -120,10 +121,7 @@ macro_rules! storable {
                 }
                 // A thread that is ending has none any more.
                 let mut buffer = SCRATCH.try_with(Cell::take).unwrap_or_default();
-                if buffer.len() < len {
-                    buffer.resize(len, Self::ZERO);
-                }
-                let result = f(&mut buffer[..len]);
+                let result = f(Buffer::part(&mut buffer, len));
                 let _ = SCRATCH.try_with(|scratch| scratch.set(buffer));
                 result
             }

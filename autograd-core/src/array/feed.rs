@@ -2,6 +2,7 @@
 
 use smallvec::SmallVec;
 
+use super::buffer::Buffer;
 use super::{Storable, Value};
 
 /// Where the blocks of an operand come from.
@@ -9,11 +10,11 @@ pub(crate) enum Feed<'a, T: Storable> {
     /// Row-major data.
     Slice(&'a [T]),
     /// One number for all elements.
-    Same(Vec<T>, T),
+    Same(Buffer<T>, T),
     /// Anything else, gathered into a block.
-    Gathered(&'a [T], Walk, Vec<T>),
+    Gathered(&'a [T], Walk, Buffer<T>),
     /// A copy of what will be written over.
-    Over(Vec<T>),
+    Over(Buffer<T>),
 }
 
 impl<'a, T: Storable> Feed<'a, T> {
@@ -27,17 +28,16 @@ impl<'a, T: Storable> Feed<'a, T> {
         let walk = Walk::new(shape, &value.strides_as(shape), start);
         match walk.axes.as_slice() {
             [] | [(_, 0)] => {
-                Self::Same(Vec::new(), value.raw().first().copied().unwrap_or(T::ZERO))
+                Self::Same(Buffer::default(), value.raw().first().copied().unwrap_or(T::ZERO))
             }
             [(n, 1)] if value.raw().len() >= *n => Self::Slice(&value.raw()[..*n]),
-            _ => Self::Gathered(value.raw(), walk, Vec::new()),
+            _ => Self::Gathered(value.raw(), walk, Buffer::default()),
         }
     }
 
     pub(crate) fn copy(&mut self, block: &[T]) {
         if let Self::Over(copy) = self {
-            copy.clear();
-            copy.extend_from_slice(block);
+            room(copy, block.len()).copy_from_slice(block);
         }
     }
 
@@ -48,15 +48,19 @@ impl<'a, T: Storable> Feed<'a, T> {
             // The first block is the longest.
             Self::Same(block, element) => {
                 if block.is_empty() {
-                    block.resize(n, *element);
+                    room(block, n).fill(*element);
                 }
             }
             Self::Gathered(raw, walk, block) => {
-                block.clear();
-                walk.runs(n, |start, n, step| match step {
-                    1 => block.extend_from_slice(&raw[start..start + n]),
-                    0 => block.extend(std::iter::repeat_n(raw[start], n)),
-                    _ => block.extend((0..n).map(|i| raw[start + i * step])),
+                let mut rest = room(block, n);
+                walk.runs(n, |start, n, step| {
+                    let (to, others) = std::mem::take(&mut rest).split_at_mut(n);
+                    rest = others;
+                    match step {
+                        1 => to.copy_from_slice(&raw[start..start + n]),
+                        0 => to.fill(raw[start]),
+                        _ => (0..n).for_each(|i| to[i] = raw[start + i * step]),
+                    }
                 });
             }
         }
@@ -68,6 +72,14 @@ impl<'a, T: Storable> Feed<'a, T> {
             Self::Same(block, _) | Self::Gathered(_, _, block) | Self::Over(block) => &block[..n],
         }
     }
+}
+
+/// The first `n` elements of a block, made where it is too short.
+fn room<T: Storable>(block: &mut Buffer<T>, n: usize) -> &mut [T] {
+    if block.len() < n {
+        *block = Buffer::any(n);
+    }
+    &mut block[..n]
 }
 
 /// Walks the elements of a strided operand in row-major order, a block at a time.

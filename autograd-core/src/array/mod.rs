@@ -1,7 +1,7 @@
 //! The only room that knows ndarray and the number crunching: element types, shapes, buffers,
 //! kernels. Nothing here knows of gradients.
 
-mod buffer;
+pub(crate) mod buffer;
 pub(crate) mod element;
 pub(crate) mod elementwise;
 pub(crate) mod feed;

@@ -7,6 +7,7 @@ use super::kernels::{
 use super::pass::{Block, Formula, block_of};
 use super::program::{Binary, Program, Step};
 use crate::array::Storable;
+use crate::array::buffer::Buffer;
 use crate::array::math::Math;
 use crate::array::simd::dispatch;
 
@@ -16,10 +17,16 @@ const fn most<T>() -> usize {
 }
 
 /// The buffers of a program while it runs.
-#[derive(Default)]
-pub struct Scratch<T> {
-    numbers: Vec<Vec<T>>,
-    masks: Vec<Vec<bool>>,
+pub struct Scratch<T: Storable> {
+    numbers: Vec<Buffer<T>>,
+    masks: Vec<Buffer<bool>>,
+}
+
+/// Of a program that did not run yet.
+impl<T: Storable> Default for Scratch<T> {
+    fn default() -> Self {
+        Self { numbers: Vec::new(), masks: Vec::new() }
+    }
 }
 
 impl<T: Storable + Math> Formula<T> for Program {
@@ -33,8 +40,8 @@ impl<T: Storable + Math> Formula<T> for Program {
         if scratch.numbers.is_empty() && scratch.masks.is_empty() {
             // The first block is the longest.
             let most = most::<T>().min(*len);
-            scratch.numbers = vec![vec![T::lit(0.0); most]; self.buffers[0]];
-            scratch.masks = vec![vec![false; most]; self.buffers[1]];
+            scratch.numbers = (0..self.buffers[0]).map(|_| Buffer::any(most)).collect();
+            scratch.masks = (0..self.buffers[1]).map(|_| Buffer::any(most)).collect();
             for (step, &place) in self.steps.iter().zip(&self.places) {
                 match *step {
                     Step::Lit(bits) => {
@@ -70,13 +77,13 @@ impl<T: Storable + Math> Formula<T> for Program {
 }
 
 impl Program {
-    fn numbers<'a, T>(
+    fn numbers<'a, T: Storable>(
         &self,
         step: u32,
         start: usize,
         n: usize,
         reals: &[&'a [T]],
-        buffers: &'a [Vec<T>],
+        buffers: &'a [Buffer<T>],
     ) -> &'a [T] {
         match self.steps[step as usize] {
             Step::Real(i) => &reals[i as usize][start..][..n],
@@ -90,7 +97,7 @@ impl Program {
         start: usize,
         n: usize,
         masks: &[&'a [bool]],
-        buffers: &'a [Vec<bool>],
+        buffers: &'a [Buffer<bool>],
     ) -> &'a [bool] {
         match self.steps[step as usize] {
             Step::Mask(i) => &masks[i as usize][start..][..n],

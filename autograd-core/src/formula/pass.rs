@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 use super::blocks::Scratch;
 use super::program::Program;
 use super::sums::Sums;
+use crate::array::buffer::Buffer;
 use crate::array::elementwise::Arg;
 use crate::array::feed::Feed;
 use crate::array::math::Math;
@@ -26,11 +27,15 @@ pub(crate) const fn block_of(outputs: usize) -> usize {
     if outputs == 1 { 2048 } else { 512 }
 }
 
+/// Elements a block that is written over, of which there is a copy beside it: while one block is written
+/// the next ones are read, if they are short.
+const OVER: usize = 512;
+
 /// Elements a chunk, which one thread computes.
 const CHUNK: usize = 16 * 1024;
 
 /// What a pass computes, whatever it is made of.
-pub trait Formula<T>: Written + Send + Sync {
+pub trait Formula<T: Storable>: Written + Send + Sync {
     /// How many results there are.
     fn outputs(&self) -> usize;
     /// Computes a block; true where an angle was beyond what the formula takes: then the block is
@@ -45,7 +50,7 @@ pub trait Written {
 }
 
 /// A block of operands and results.
-pub struct Block<'a, T> {
+pub struct Block<'a, T: Storable> {
     pub(super) len: usize,
     pub(super) reals: &'a [&'a [T]],
     pub(super) masks: &'a [&'a [bool]],
@@ -55,7 +60,7 @@ pub struct Block<'a, T> {
 }
 
 /// A formula on its way through the blocks of a pass, of which the first is the longest.
-pub(crate) struct Running<'f, T> {
+pub(crate) struct Running<'f, T: Storable> {
     formula: &'f dyn Formula<T>,
     scratch: Scratch<T>,
     /// What computes the blocks with angles that the formula does not take.
@@ -115,14 +120,13 @@ pub(crate) fn run_over<T: Storable + Math>(
         return run_one(formula, len, before, copy.as_ref(), data);
     }
     each_chunk(&mut data[..len], CHUNK, &|chunk, part| {
-        let step = block_of(1);
-        let mut copy = Vec::with_capacity(step.min(part.len()));
-        for (index, block) in part.chunks_mut(step).enumerate() {
-            copy.clear();
-            copy.extend_from_slice(block);
-            let start = chunk * CHUNK + index * step;
+        let mut copy = Buffer::any(OVER.min(part.len()));
+        for (index, block) in part.chunks_mut(OVER).enumerate() {
+            let copy = &mut copy[..block.len()];
+            copy.copy_from_slice(block);
+            let start = chunk * CHUNK + index * OVER;
             let before = before.map(|x| &x[start..start + block.len()]);
-            run_one(formula, block.len(), before, &copy, block);
+            run_one(formula, block.len(), before, copy, block);
         }
     });
 }
@@ -179,7 +183,7 @@ impl<T: Storable> Operand<'_, T> {
         match self {
             Self::Ref(value) => Feed::new(value, shape, start),
             Self::Own(value) => Feed::new(value, shape, start),
-            Self::Absent => Feed::Same(Vec::new(), T::ZERO),
+            Self::Absent => Feed::Same(Buffer::default(), T::ZERO),
         }
     }
 }
@@ -299,7 +303,7 @@ impl<T: Storable + Math> Work<'_, T> {
         let Self { shape, formula, .. } = *self;
         let reals = self.reals.iter().enumerate();
         let feeds = reals.map(|(k, operand)| match self.over == Some(k) {
-            true => Feed::Over(Vec::new()),
+            true => Feed::Over(Buffer::default()),
             false => operand.feed(shape, start),
         });
         let mut feeds: SmallVec<[Feed<'_, T>; 4]> = feeds.collect();
@@ -314,11 +318,11 @@ impl<T: Storable + Math> Work<'_, T> {
             })
             .collect();
         let direct = outputs.len() == 1 && !outputs[0].is_empty();
-        let stride = block_of(outputs.len());
-        let mut buffer = Vec::new();
+        let stride = if self.over.is_some() { OVER } else { block_of(outputs.len()) };
+        let mut buffer = Buffer::default();
         if !direct {
             let each = if outputs.len() == 1 { stride.min(len) } else { stride };
-            buffer.resize(outputs.len() * each, T::ZERO);
+            buffer = Buffer::any(outputs.len() * each);
         }
         let mut running = Running::new(formula);
         let mut at = 0;

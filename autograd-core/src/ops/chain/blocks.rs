@@ -1,5 +1,6 @@
 //! Blocks of elements whose type is known when running only.
 
+use crate::array::buffer::Buffer;
 use crate::array::feed::Feed;
 use crate::array::{DType, Storable, Value};
 use crate::graph::{AnyTensor, Element, Tensor, for_any};
@@ -164,7 +165,7 @@ macro_rules! items {
             /// Those of one that nobody reads, or that will be written over.
             pub(super) fn copies(&self) -> Input<'_> {
                 match self {
-                    $(Self::$variant(_) => Input::$variant(Feed::Over(Vec::new())),)*
+                    $(Self::$variant(_) => Input::$variant(Feed::Over(Buffer::default())),)*
                 }
             }
         }

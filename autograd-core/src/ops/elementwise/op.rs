@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
+use crate::array::Storable;
 use crate::formula::{Dual, Formula, Lane, Program, Real, Traced, Written, trace, trace_given};
 use crate::graph::ForwardMode;
 
@@ -244,7 +245,7 @@ impl<T> Handle<T> {
     }
 }
 
-impl<T> Handle<T>
+impl<T: Storable> Handle<T>
 where
     Program: Formula<T>,
 {
@@ -272,7 +273,7 @@ impl<F, B, D> Pair<F, B, D> {
     }
 }
 
-impl<T, F: Formula<T>, B: Formula<T>, D: Written + Send + Sync> Op<T> for Pair<F, B, D> {
+impl<T: Storable, F: Formula<T>, B: Formula<T>, D: Written + Send + Sync> Op<T> for Pair<F, B, D> {
     fn info(&self) -> &Info {
         self.info
     }
@@ -339,7 +340,7 @@ impl Traceable {
     }
 }
 
-impl<T> Op<T> for Traceable
+impl<T: Storable> Op<T> for Traceable
 where
     Program: Formula<T>,
 {
