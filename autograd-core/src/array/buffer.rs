@@ -124,6 +124,20 @@ mod tests {
     }
 
     #[test]
+    fn large_parts_of_a_vector_start_with_a_cache_line() {
+        let mut data = Vec::new();
+        for len in [1000, 5000, 300] {
+            let part = Buffer::<f64>::part(&mut data, len);
+            assert_eq!((part.len(), part.as_ptr().addr() % LINE), (len, 0));
+            part.fill(1.0);
+        }
+        assert_eq!(Buffer::<f64>::part(&mut data, 0), []);
+        f32::with_scratch(700, |scratch| {
+            assert_eq!((scratch.len(), scratch.as_ptr().addr() % LINE), (700, 0));
+        });
+    }
+
+    #[test]
     fn what_was_a_vector_stays_where_it_is() {
         let data = vec![1.0_f32; 3000];
         let place = data.as_ptr();
