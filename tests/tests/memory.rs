@@ -1,7 +1,9 @@
 //! What is held, and when it is let go: counted by the allocator, the pool's free buffers included
 //! unless said otherwise.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+mod measured;
+
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -9,10 +11,7 @@ use autograd_core::prelude::*;
 use autograd_core::{
     BackwardOptions, buffer_pool_bytes, checkpoint, empty_buffer_pool, grad, saved_tensors_hooks,
 };
-use peak_alloc::PeakAlloc;
-
-#[global_allocator]
-static MEMORY: PeakAlloc = PeakAlloc;
+use measured::{MEMORY, turn};
 
 /// Elements of a tensor of `TENSOR` bytes.
 const N: usize = 1 << 20;
@@ -36,22 +35,11 @@ impl CusTanh {
     }
 }
 
-/// The allocator counts all threads, so these tests take turns.
-fn turn() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    empty_buffer_pool();
-    turn
-}
-
 /// How many tensors the memory in use at the worst moment of `f` would hold, above what was in use
 /// before.
 fn peak(f: impl FnOnce()) -> f64 {
     empty_buffer_pool();
-    let before = MEMORY.current_usage();
-    MEMORY.reset_peak_usage();
-    f();
-    tensors(MEMORY.peak_usage() - before)
+    tensors(measured::peak(f))
 }
 
 fn tensors(bytes: usize) -> f64 {
@@ -87,10 +75,8 @@ fn fifty_custom_ops_hold_fifty_saved_tensors_and_two_temporaries() {
     let found = peak(|| chain(&x, CusTanh::apply).mean().backward().unwrap());
     assert_near(found, OPS as f64 + 2.0);
     // Again, with the pool full and a gradient that is there already, which is added to.
-    let again = tensors(MEMORY.current_usage());
-    MEMORY.reset_peak_usage();
-    chain(&x, CusTanh::apply).mean().backward().unwrap();
-    let again = tensors(MEMORY.peak_usage()) - again;
+    let again = measured::peak(|| chain(&x, CusTanh::apply).mean().backward().unwrap());
+    let again = tensors(again);
     assert!(again < 2.0, "{again}");
 }
 

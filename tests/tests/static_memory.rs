@@ -1,33 +1,19 @@
 //! What a program's runs ask the allocator for: counted by it, the pool's free buffers included.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+mod measured;
 
 use autograd_core::static_graph::{Adam, Executor, Feed, Fetch, Init, Program, Sgd, Variable};
 use autograd_core::{DType, Tensor, empty_buffer_pool};
-use peak_alloc::PeakAlloc;
-
-#[global_allocator]
-static MEMORY: PeakAlloc = PeakAlloc;
+use measured::turn;
 
 /// Rows and columns of a matrix of 4 MiB.
 const N: usize = 1024;
 const MATRIX: usize = N * N * size_of::<f32>();
 
-/// The allocator counts all threads, so these tests take turns.
-fn turn() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    empty_buffer_pool();
-    turn
-}
-
 /// How many matrices the memory in use at the worst moment of `f` would hold, above what was in use
 /// before.
 fn peak(f: impl FnOnce()) -> f64 {
-    let before = MEMORY.current_usage();
-    MEMORY.reset_peak_usage();
-    f();
-    (MEMORY.peak_usage() - before) as f64 / MATRIX as f64
+    measured::peak(f) as f64 / MATRIX as f64
 }
 
 fn matrix(program: &Program, name: &str) -> Variable {
@@ -85,10 +71,7 @@ fn a_run_after_the_first_asks_for_no_memory_but_for_what_it_fetches() {
     let asked = |fetch: &dyn Fetch| {
         run(fetch);
         run(fetch);
-        let before = MEMORY.current_usage();
-        MEMORY.reset_peak_usage();
-        run(fetch);
-        MEMORY.peak_usage() - before
+        measured::peak(|| run(fetch))
     };
     // Of more than thirty values, none; a product copies operands that lie in another order.
     let few = asked(&loss);
@@ -164,10 +147,7 @@ fn a_schedule_of_learning_rates_keeps_the_plan_and_its_buffers() {
     };
     (1..3).for_each(step);
     for n in 3..6 {
-        let before = MEMORY.current_usage();
-        MEMORY.reset_peak_usage();
-        step(n);
-        let asked = MEMORY.peak_usage() - before;
+        let asked = measured::peak(|| step(n));
         assert!(asked < 3 * BUFFER, "{asked} bytes");
     }
 }

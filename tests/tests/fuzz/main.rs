@@ -5,24 +5,16 @@
 mod choices;
 mod engine;
 mod files;
+#[path = "../measured/mod.rs"]
+mod measured;
 mod programs;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use autograd_core::empty_buffer_pool;
 use choices::Choices;
-use peak_alloc::PeakAlloc;
-
-#[global_allocator]
-static MEMORY: PeakAlloc = PeakAlloc;
-
-/// The allocator counts all threads, so these tests take turns.
-fn turn() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
-}
+use measured::{MEMORY, peak, turn};
 
 /// Runs `f` on random bytes, `count` times or as often as `FUZZ` says; names the round that fails.
 fn rounds(count: u64, length: usize, mut f: impl FnMut(&[u8])) {
@@ -48,20 +40,12 @@ fn justified(len: usize) -> usize {
     32 * len + (256 << 10)
 }
 
-/// The most that `f` held at once, above what was held before.
-fn peak(f: impl FnOnce()) -> usize {
-    empty_buffer_pool();
-    let before = MEMORY.current_usage();
-    MEMORY.reset_peak_usage();
-    f();
-    MEMORY.peak_usage() - before
-}
-
 #[test]
 fn files_are_read_or_refused() {
     let _turn = turn();
     rounds(10_000, 200, |bytes| {
         let file = files::nearly_right(&mut Choices::new(bytes));
+        empty_buffer_pool();
         let held = peak(|| drop(autograd_core::safetensors::SafeTensors::from_bytes(&file)));
         assert!(held <= justified(file.len()), "{held} bytes held for a file of {}", file.len());
         files::read(&file);
@@ -92,6 +76,7 @@ fn memory_is_asked_for_as_the_file_justifies() {
         let mut file = (header.len() as u64).to_le_bytes().to_vec();
         file.extend_from_slice(header.as_bytes());
         file.resize(file.len() + data, 0);
+        empty_buffer_pool();
         let held = peak(|| drop(autograd_core::safetensors::SafeTensors::from_bytes(&file)));
         let per_byte = held as f64 / file.len() as f64;
         assert!(held <= justified(file.len()), "{per_byte:.1} bytes held for each of the file's");
