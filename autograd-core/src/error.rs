@@ -22,7 +22,9 @@ use crate::array::DType;
 /// assert!(matches!(error, Error::Broadcast { .. }));
 /// assert_eq!(error.to_string(), "add: shapes [2, 3] and [4] cannot be broadcast together");
 /// ```
-#[derive(Debug, Clone)]
+///
+/// `Debug` writes the same words: `unwrap()` and a `main` that returns a `Result` show it.
+#[derive(Clone)]
 #[non_exhaustive]
 pub enum Error {
     /// A parameter has another shape than its op takes.
@@ -419,6 +421,13 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// What a hook returns. `?` works on any error in it, which becomes the source of [`Error::Hook`] or
 /// [`Error::SavedTensorHook`].
 pub type HookResult<T> = Result<T, Box<dyn StdError + Send + Sync>>;
+
+// By hand: a derived one would be compiled again in each crate that shows an error.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -88,12 +88,12 @@ impl Drop for Rewound {
 
 /// Fills `out` with normal numbers from the process-wide generator; see [`Generator::fill_normal`].
 pub(crate) fn fill_normal<T: RandomFloat>(out: &mut [T], mean: T, std: T) {
-    draw(|generator| generator.fill_normal(out, mean, std));
+    T::normal(out, mean, std);
 }
 
 /// Fills `out` with uniform numbers from the process-wide generator; see [`Generator::fill_uniform`].
 pub(crate) fn fill_uniform<T: RandomFloat>(out: &mut [T], low: T, high: T) {
-    draw(|generator| generator.fill_uniform(out, low, high));
+    T::uniform(out, low, high);
 }
 
 /// Fills `out` with integers from the process-wide generator; see [`Generator::fill_randint`].
@@ -250,6 +250,14 @@ pub(crate) trait RandomFloat: Copy {
 
     /// Moves a number of `[0, 1)` to between `low` and `high`.
     fn stretch(self, low: Self, high: Self) -> Self;
+
+    // Compiled in the library, as are `Element`'s.
+
+    /// Draws normal numbers from the process-wide generator.
+    fn normal(out: &mut [Self], mean: Self, std: Self);
+
+    /// Draws uniform numbers from the process-wide generator.
+    fn uniform(out: &mut [Self], low: Self, high: Self);
 }
 
 macro_rules! random_float {
@@ -279,6 +287,14 @@ macro_rules! random_float {
 
             fn stretch(self, low: Self, high: Self) -> Self {
                 self.scale(high - low, low)
+            }
+
+            fn normal(out: &mut [Self], mean: Self, std: Self) {
+                draw(|generator| generator.fill_normal(out, mean, std));
+            }
+
+            fn uniform(out: &mut [Self], low: Self, high: Self) {
+                draw(|generator| generator.fill_uniform(out, low, high));
             }
         }
     };

@@ -51,13 +51,13 @@ pub trait IntoShape {
 
 impl<const N: usize> IntoShape for [usize; N] {
     fn into_shape(self) -> Shape {
-        Shape::from_slice(&self)
+        self.as_slice().into_shape()
     }
 }
 
 impl<const N: usize> IntoShape for &[usize; N] {
     fn into_shape(self) -> Shape {
-        Shape::from_slice(self)
+        self.as_slice().into_shape()
     }
 }
 

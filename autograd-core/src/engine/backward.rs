@@ -9,7 +9,7 @@ use super::{after, anomaly, hooks};
 #[cfg(doc)]
 use crate::error::Error;
 use crate::error::Result;
-use crate::graph::{AnyTensor, GradMode, Tensor, for_any};
+use crate::graph::{AnyTensor, GradMode, Handle, Tensor, for_any};
 use crate::ops::Float;
 
 /// What a backward keeps and records.
@@ -83,6 +83,15 @@ pub fn backward(
         commit(pass.leaves.grads, pass.retained.unwrap_or_default())?;
     }
     running.finish()
+}
+
+/// [`backward`] of one output.
+pub(super) fn backward_of(
+    output: &dyn Handle,
+    seed: Option<&dyn Handle>,
+    options: BackwardOptions,
+) -> Result<()> {
+    backward(&[output.any()], &[seed.map(Handle::any)], options)
 }
 
 /// [`backward()`] that adds to `.grad` of these inputs only, leaves or outputs of ops: no other

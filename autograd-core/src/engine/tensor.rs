@@ -31,7 +31,7 @@ impl<T: Float> Tensor<T> {
     #[doc(alias = "requires_grad_")]
     #[track_caller]
     pub fn set_stop_gradient(&self, stop: bool) {
-        self.store_stop_gradient(stop, Location::caller());
+        T::handle(self).store_stop_gradient(stop, Location::caller());
     }
 
     /// Computes the gradients of this tensor of one element and adds them to `.grad` of every leaf
@@ -92,8 +92,8 @@ impl<T: Float> Tensor<T> {
     ///
     /// [`Error::SeedShape`] if the seed has another shape; for the rest see [`backward()`].
     pub fn backward_with(&self, seed: &Tensor<T>) -> Result<()> {
-        let seeds = [Some(seed.clone().into())];
-        super::backward::backward(&[self.clone().into()], &seeds, BackwardOptions::new())
+        let (tensor, seed) = (T::handle(self), T::handle(seed));
+        super::backward::backward_of(tensor, Some(seed), BackwardOptions::new())
     }
 
     /// [`Tensor::backward`] with options: retain the graph, record the backward.
@@ -116,7 +116,7 @@ impl<T: Float> Tensor<T> {
     ///
     /// As [`Tensor::backward`].
     pub fn backward_options(&self, options: BackwardOptions) -> Result<()> {
-        super::backward::backward(&[self.clone().into()], &[None], options)
+        super::backward::backward_of(T::handle(self), None, options)
     }
 
     /// The gradient kept here, if any backward reached this tensor.

@@ -4,10 +4,12 @@ use std::fmt::{self, Formatter};
 
 use triomphe::Arc;
 
+use super::handle::Handle;
 use super::node::{Absent, NodeRef};
 use super::spare::Spare;
 use super::tensor::{Inner, Tensor};
-use crate::array::{DType, Storable};
+use crate::array::shape::copied;
+use crate::array::{DType, Storable, Value};
 use crate::print::Printable;
 
 mod sealed {
@@ -48,7 +50,17 @@ pub trait Element: Storable + Printable + sealed::Sealed {
     #[doc(hidden)]
     fn absent(tensor: &Tensor<Self>) -> Absent;
     #[doc(hidden)]
+    fn filled(shape: &[usize], element: Self) -> Tensor<Self>;
+    #[doc(hidden)]
+    fn elements(tensor: &mut Tensor<Self>) -> Option<&mut [Self]>;
+    #[doc(hidden)]
+    fn grad(tensor: &Tensor<Self>) -> Option<Tensor<Self>>;
+    #[doc(hidden)]
     fn show(tensor: &Tensor<Self>, f: &mut Formatter<'_>) -> fmt::Result;
+    #[doc(hidden)]
+    fn handle(tensor: &Tensor<Self>) -> &dyn Handle;
+    #[doc(hidden)]
+    fn handle_mut(tensor: &mut Tensor<Self>) -> &mut dyn Handle;
 }
 
 macro_rules! any_tensor {
@@ -108,8 +120,28 @@ macro_rules! any_tensor {
                 fn absent(tensor: &Tensor<Self>) -> Absent {
                     tensor.absent_here()
                 }
+                #[inline(never)]
+                fn filled(shape: &[usize], element: Self) -> Tensor<Self> {
+                    Tensor::new(Value::full(copied(shape), element))
+                }
+                #[inline(never)]
+                fn elements(tensor: &mut Tensor<Self>) -> Option<&mut [Self]> {
+                    tensor.value_mut().as_mut_slice()
+                }
+                #[inline(never)]
+                fn grad(tensor: &Tensor<Self>) -> Option<Tensor<Self>> {
+                    tensor.grad_here()
+                }
                 fn show(tensor: &Tensor<Self>, f: &mut Formatter<'_>) -> fmt::Result {
                     tensor.show_here(f)
+                }
+                #[inline(never)]
+                fn handle(tensor: &Tensor<Self>) -> &dyn Handle {
+                    tensor
+                }
+                #[inline(never)]
+                fn handle_mut(tensor: &mut Tensor<Self>) -> &mut dyn Handle {
+                    tensor
                 }
             }
         )*

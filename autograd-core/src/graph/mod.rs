@@ -6,6 +6,7 @@
 //! value only, and the tensor is put together again when backward asks for it.
 
 mod any;
+mod handle;
 #[cfg(debug_assertions)]
 pub(crate) mod hidden;
 mod lost;
@@ -20,6 +21,7 @@ mod watch;
 
 pub(crate) use any::for_any;
 pub use any::{AnyTensor, Element};
+pub(crate) use handle::Handle;
 pub(crate) use lost::{Lost, no_derivative, unrecorded};
 pub use mode::{EnableGrad, NoGrad, enable_grad, is_grad_enabled, no_grad};
 pub(crate) use mode::{GradMode, off_since};

@@ -558,6 +558,10 @@ impl<T: Element> Tensor<T> {
     }
 
     pub(crate) fn grad_slot(&self) -> Option<Tensor<T>> {
+        T::grad(self)
+    }
+
+    pub(super) fn grad_here(&self) -> Option<Tensor<T>> {
         let kept = self.inner().kept.get()?;
         kept.grad.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -9,8 +9,7 @@ use crate::error::{Error, Result};
 use crate::graph::{Element, Tensor};
 use crate::random;
 
-fn checked(op: &'static str, shape: impl IntoShape) -> Result<Shape> {
-    let shape = shape.into_shape();
+fn checked(op: &'static str, shape: Shape) -> Result<Shape> {
     element_count(op, &shape)?;
     Ok(shape)
 }
@@ -18,7 +17,7 @@ fn checked(op: &'static str, shape: impl IntoShape) -> Result<Shape> {
 /// `n` elements in one axis.
 #[track_caller]
 fn list<T: Element>(op: &'static str, n: usize, elements: impl Iterator<Item = T>) -> Tensor<T> {
-    Tensor::new(Value::build(expect(checked(op, [n])), |out| out.extend(elements)))
+    Tensor::new(Value::build(expect(checked(op, [n].into_shape())), |out| out.extend(elements)))
 }
 
 /// # Constructors
@@ -47,7 +46,7 @@ impl<T: Element> Tensor<T> {
     /// Every element the same.
     #[track_caller]
     pub fn full(shape: impl IntoShape, element: T) -> Tensor<T> {
-        Tensor::new(Value::full(expect(checked("full", shape)), element))
+        T::filled(&expect(checked("full", shape.into_shape())), element)
     }
 
     /// Zeros of the shape of another tensor.
@@ -76,7 +75,7 @@ impl<T: Element> Tensor<T> {
     /// # Ok::<(), autograd_core::Error>(())
     /// ```
     pub fn from_vec(shape: impl IntoShape, data: Vec<T>) -> Result<Tensor<T>> {
-        let shape = checked("from_vec", shape)?;
+        let shape = checked("from_vec", shape.into_shape())?;
         let expected = shape.iter().product();
         if data.len() != expected {
             let what = format!("elements for shape {shape:?}");
@@ -193,12 +192,11 @@ impl<T: Float> Tensor<T> {
 
     #[track_caller]
     fn generate(op: &'static str, shape: impl IntoShape, fill: impl Fn(&mut [T])) -> Tensor<T> {
-        let shape = expect(checked(op, shape));
-        let mut value = Value::full(shape, T::ZERO);
-        if let Some(data) = value.as_mut_slice() {
+        let mut tensor = T::filled(&expect(checked(op, shape.into_shape())), T::ZERO);
+        if let Some(data) = T::elements(&mut tensor) {
             fill(data);
         }
-        Tensor::new(value)
+        tensor
     }
 
     /// `n` numbers from `start` to `end`, both included, at equal distances.
@@ -220,7 +218,7 @@ impl Tensor<i64> {
     #[track_caller]
     pub fn randint(shape: impl IntoShape, low: i64, high: i64) -> Tensor<i64> {
         assert!(low < high, "randint: `low` must be below `high`, found {low} and {high}");
-        let mut value = Value::full(expect(checked("randint", shape)), 0);
+        let mut value = Value::full(expect(checked("randint", shape.into_shape())), 0);
         if let Some(data) = value.as_mut_slice() {
             random::fill_randint(data, low, high);
         }
@@ -230,8 +228,9 @@ impl Tensor<i64> {
     /// The numbers 0 .. n in a random order, from the process-wide generator.
     #[track_caller]
     pub fn randperm(n: usize) -> Tensor<i64> {
-        let mut value =
-            Value::build(expect(checked("randperm", [n])), |out| out.extend(0..n as i64));
+        let mut value = Value::build(expect(checked("randperm", [n].into_shape())), |out| {
+            out.extend(0..n as i64)
+        });
         if let Some(data) = value.as_mut_slice() {
             random::shuffle(data);
         }
@@ -249,7 +248,7 @@ impl<T: Numeric> Tensor<T> {
     /// The identity matrix of `n` rows.
     #[track_caller]
     pub fn eye(n: usize) -> Tensor<T> {
-        let mut value = Value::full(expect(checked("eye", [n, n])), T::ZERO);
+        let mut value = Value::full(expect(checked("eye", [n, n].into_shape())), T::ZERO);
         if let Some(data) = value.as_mut_slice() {
             data.iter_mut().step_by(n + 1).for_each(|x| *x = T::ONE);
         }
@@ -291,7 +290,7 @@ impl<T: Element, const N: usize, const M: usize> From<[[T; M]; N]> for Tensor<T>
 impl<T: Element, D: Dimension> From<Array<T, D>> for Tensor<T> {
     #[track_caller]
     fn from(array: Array<T, D>) -> Self {
-        let shape = expect(checked("from", array.shape()));
+        let shape = expect(checked("from", array.shape().into_shape()));
         let data = if array.is_standard_layout() {
             let n = array.len();
             let (mut data, offset) = array.into_raw_vec_and_offset();
@@ -311,7 +310,7 @@ impl<T: Element, D: Dimension> From<Array<T, D>> for Tensor<T> {
 impl<T: Element, D: Dimension> From<ndarray::ArrayView<'_, T, D>> for Tensor<T> {
     #[track_caller]
     fn from(view: ndarray::ArrayView<'_, T, D>) -> Self {
-        let shape = expect(checked("from", view.shape()));
+        let shape = expect(checked("from", view.shape().into_shape()));
         Tensor::new(Value::build(shape, |out| out.extend(view.iter().copied())))
     }
 }

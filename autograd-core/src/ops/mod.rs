@@ -32,7 +32,7 @@ use crate::array::elementwise::Arg;
 use crate::array::math::Math;
 use crate::array::matmul::Multiply;
 use crate::array::{Storable, Value};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::graph::{Edge, Element, NodeRef, Tensor};
 use crate::random::RandomFloat;
 
@@ -190,8 +190,15 @@ pub(crate) fn joined<T: Float>(a: Option<Tensor<T>>, b: Option<Tensor<T>>) -> Op
 pub(crate) fn expect<T>(result: Result<T>) -> T {
     match result {
         Ok(value) => value,
-        Err(error) => panic!("{error}"),
+        Err(error) => failed(error),
     }
+}
+
+/// Takes the error: it is let go of here, and not in every crate with a call.
+#[cold]
+#[track_caller]
+pub(crate) fn failed(error: Error) -> ! {
+    panic!("{error}")
 }
 
 macro_rules! arithmetic {

@@ -22,6 +22,7 @@ use crate::error::{Error, Result};
 #[cfg(debug_assertions)]
 use crate::graph::hidden;
 use crate::graph::{AnyTensor, GradMode, NodeRef, Tensor, beside, is_grad_enabled, is_observed};
+use crate::ops::failed;
 use crate::ops::trace::{self, Call, InLayer, Layer as Traced, Note};
 
 /// Starts a call where the caller's caller stands: what forward's context notes, and recording is off
@@ -214,14 +215,8 @@ fn parts(inner: &str) -> impl Iterator<Item = &str> {
 pub fn expect<O>(applied: Result<O>) -> O {
     match applied {
         Ok(outputs) => outputs,
-        Err(error) => misused(&error),
+        Err(error) => failed(error),
     }
-}
-
-#[cold]
-#[track_caller]
-fn misused(error: &Error) -> ! {
-    panic!("{error}")
 }
 
 fn is_not_unit<T: 'static>() -> bool {

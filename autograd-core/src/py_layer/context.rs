@@ -12,7 +12,7 @@ use super::call::{Call, Rules};
 use super::inputs::{TensorInput, contains};
 use super::node::NeedsGrad;
 use super::proof::LayerAttrs;
-use super::saved::IntoSaved;
+use super::saved::{IntoSaved, Pack};
 use super::{Layer, Needs};
 use crate::error::Error;
 #[cfg(debug_assertions)]
@@ -110,15 +110,15 @@ impl Drop for Own {
 }
 
 impl Forward<'_> {
-    // One function for all layers that save the same type.
-    fn save<S, V: IntoSaved<S>>(&mut self, tensors: V) {
+    /// Where saved tensors go; `None` where none are kept.
+    #[inline(never)]
+    fn saving(&mut self) -> Option<&mut Pack> {
         if self.saved {
-            return self.refuse_second("save_for_backward");
+            self.refuse_second("save_for_backward");
+            return None;
         }
         self.saved = true;
-        if let Some(call) = &mut self.own.call {
-            tensors.pack(call.saved.get_or_insert_default());
-        }
+        self.own.call.as_mut().map(|call| call.saved.get_or_insert_default())
     }
 
     fn set(&mut self, attrs: impl LayerAttrs) {
@@ -172,7 +172,9 @@ impl<'a, L> ForwardContext<'a, L> {
         L: Layer<K>,
         V: IntoSaved<L::Checked>,
     {
-        self.0.save::<L::Checked, V>(tensors);
+        if let Some(pack) = self.0.saving() {
+            tensors.pack(pack);
+        }
     }
 
     /// Keeps something that is not a tensor for backward, which gets it from

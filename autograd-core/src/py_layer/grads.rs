@@ -11,7 +11,6 @@ use super::call::Content;
 use super::node::RawBackward;
 use super::outputs::TensorOutput;
 use super::proof::Fallible;
-use crate::array::{Shape, Value};
 use crate::graph::{AnyTensor, Slots, Tensor};
 use crate::ops::Float;
 
@@ -26,6 +25,29 @@ impl<'a> Came<'a> {
     pub(super) fn new(layer: &'a Content, grads: Slots) -> Self {
         Self { layer, grads, made: Made::default() }
     }
+
+    /// The first tensor of an output, and how many they are.
+    #[inline(never)]
+    fn group(&self, output: usize) -> (usize, usize) {
+        self.layer.layout.group(self.layer.rules.info.inputs + output)
+    }
+
+    /// The gradient of a tensor, if one came.
+    #[inline(never)]
+    fn at(&self, tensor: usize) -> Option<&AnyTensor> {
+        self.grads.get(tensor.checked_sub(self.layer.edges.len())?)?.as_ref()
+    }
+
+    /// The shape of a tensor.
+    fn shape(&self, tensor: usize) -> &[usize] {
+        self.layer.layout.shape(tensor)
+    }
+
+    /// A gradient that did not come, lent.
+    #[inline(never)]
+    fn lend(&self, zeros: AnyTensor) -> &AnyTensor {
+        self.made.keep(zeros)
+    }
 }
 
 /// The gradients of one output.
@@ -39,8 +61,7 @@ pub struct Gradient<'r, O> {
 
 impl<'r, O: TensorOutput> Gradient<'r, O> {
     pub(super) fn new(came: &'r Came<'_>, output: usize) -> Self {
-        let group = came.layer.layout.group(came.layer.rules.info.inputs + output);
-        Self { came, group, output: PhantomData }
+        Self { came, group: came.group(output), output: PhantomData }
     }
 
     /// As backward's parameter has it.
@@ -50,16 +71,12 @@ impl<'r, O: TensorOutput> Gradient<'r, O> {
 
     /// The one at this position, if it came.
     fn at<T: Float>(&self, position: usize) -> Option<&'r Tensor<T>> {
-        let slot = (self.group.0 + position).checked_sub(self.came.layer.edges.len())?;
-        self.came.grads.get(slot)?.as_ref()?.downcast_ref()
+        self.came.at(self.group.0 + position)?.downcast_ref()
     }
 
     /// Zeros where none came.
     fn full<T: Float>(&self, position: usize) -> Tensor<T> {
-        let zeros = || {
-            let shape = self.came.layer.layout.shape(self.group.0 + position);
-            Tensor::new(Value::full(Shape::from_slice(shape), T::ZERO))
-        };
+        let zeros = || T::filled(self.came.shape(self.group.0 + position), T::ZERO);
         self.at(position).cloned().unwrap_or_else(zeros)
     }
 
@@ -105,7 +122,9 @@ pub trait GradParam<'s, O: TensorOutput>: Sized {
 #[diagnostic::do_not_recommend]
 impl<'s, T: Float> GradParam<'s, Tensor<T>> for &'s Tensor<T> {
     fn lend(from: &Gradient<'s, Tensor<T>>) -> Self {
-        from.at(0).unwrap_or_else(|| from.came.made.keep(from.full(0)))
+        let zeros = || from.came.lend(T::wrap(from.full(0))).downcast_ref();
+        let there = from.at(0).or_else(zeros);
+        there.unwrap_or_else(|| unreachable!("it is of the output's own type"))
     }
 }
 

@@ -6,7 +6,7 @@ use super::call::{Call, Content, Rules};
 use super::forward_mode::keep_inputs;
 use super::info::Info;
 use crate::error::Error;
-use crate::graph::{AnyTensor, Element, Lost, Tensor};
+use crate::graph::{AnyTensor, Element, Handle, Lost, Tensor};
 use crate::ops::Float;
 
 /// A tensor input of a layer: a tensor, an optional tensor or a list of tensors.
@@ -41,7 +41,7 @@ macro_rules! tensor_inputs {
             fn collect(&self, collector: &mut Collector<'_>) {
                 let $this = self;
                 for tensor in $tensors {
-                    collector.see(tensor);
+                    collector.see(T::handle(tensor));
                 }
             }
 
@@ -57,7 +57,6 @@ macro_rules! tensor_inputs {
 }
 
 tensor_inputs! {
-    [] &Tensor<T>, this => [*this];
     [] Option<&Tensor<T>>, this => this.iter().copied();
     [] &[Tensor<T>], this => this.iter();
     [] &[&Tensor<T>], this => this.iter().copied();
@@ -66,6 +65,20 @@ tensor_inputs! {
     [const N: usize] &[&Tensor<T>; N], this => this.iter().copied();
     [] &Vec<Tensor<T>>, this => this.iter();
 }
+
+#[diagnostic::do_not_recommend]
+impl<T: Element> TensorInput for &Tensor<T> {
+    fn collect(&self, collector: &mut Collector<'_>) {
+        collector.see(T::handle(self));
+    }
+
+    fn wants_gradient(&self) -> bool {
+        !self.stop_gradient()
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Float> DifferentiableInput for &Tensor<T> {}
 
 /// Goes over the tensors of an input.
 #[doc(hidden)]
@@ -106,16 +119,13 @@ pub(super) fn note(inputs: &[&dyn TensorInput], rules: &'static Rules) -> Result
 }
 
 impl Collector<'_> {
-    fn see<T: Element>(&mut self, tensor: &Tensor<T>) {
+    fn see(&mut self, tensor: &dyn Handle) {
         match &mut self.0 {
             Task::Find(address, found) => **found |= tensor.address() == *address,
             Task::Each(each) => each.push(!tensor.stop_gradient()),
-            Task::Keep(kept) => kept.push(T::wrap(tensor.clone())),
+            Task::Keep(kept) => kept.push(tensor.any()),
             Task::Lost(lost, op, at, differentiable) => {
-                **lost = lost.and(match differentiable {
-                    true => Lost::of(op, at, tensor),
-                    false => Lost::without_derivative(op, at, tensor),
-                });
+                **lost = lost.and(tensor.lost_by(op, at, *differentiable));
             }
             Task::Address(call, group) => call.tensors.add_input(tensor.address(), *group),
             Task::Edges(call, group) => {

@@ -105,7 +105,7 @@ pub(super) type Pulled = fn(&RawBackward<'_>, &Lent<'_>);
 /// `pull`. One function for all layers that save the same type.
 pub(super) fn run<S: Saved>(raw: &RawBackward<'_>, pull: Pulled) -> Result<()> {
     let saved = raw.saved::<S>()?;
-    pull(raw, &Lent { saved: &saved, attrs: raw.attrs(), needs: raw });
+    pull(raw, &Lent { saved: &saved, attrs: raw.attrs(), needs: raw.needs() });
     raw.result()
 }
 
@@ -126,6 +126,12 @@ impl RawBackward<'_> {
 
     fn attrs(&self) -> &dyn Any {
         self.layer.attrs()
+    }
+
+    // Made here: with it comes what lets go of all that a visit holds.
+    #[inline(never)]
+    fn needs(&self) -> &dyn NeedsGrad {
+        self
     }
 
     fn result(&self) -> Result<()> {

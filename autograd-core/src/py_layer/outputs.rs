@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::call::{Layout, Tensors};
 use super::inputs::{TensorInput, contains};
-use crate::graph::{AnyTensor, Element, Lost, NodeRef, Tensor, no_derivative};
+use crate::graph::{AnyTensor, Element, Handle, Lost, NodeRef, Tensor, no_derivative};
 use crate::ops::Float;
 
 /// An output of a layer that has a gradient: a tensor, an array or a `Vec` of tensors, with
@@ -19,7 +19,7 @@ pub trait TensorOutput {
 impl<T: Float> TensorOutput for Tensor<T> {
     fn visit(&mut self, visitor: &mut Visitor<'_>) {
         visitor.group(1);
-        visitor.see(self);
+        visitor.see(T::handle_mut(self));
     }
 }
 
@@ -27,7 +27,7 @@ impl<T: Float> TensorOutput for Tensor<T> {
 impl<T: Float> TensorOutput for Vec<Tensor<T>> {
     fn visit(&mut self, visitor: &mut Visitor<'_>) {
         visitor.group(self.len());
-        self.iter_mut().for_each(|tensor| visitor.see(tensor));
+        self.iter_mut().for_each(|tensor| visitor.see(T::handle_mut(tensor)));
     }
 }
 
@@ -35,7 +35,7 @@ impl<T: Float> TensorOutput for Vec<Tensor<T>> {
 impl<T: Float, const N: usize> TensorOutput for [Tensor<T>; N] {
     fn visit(&mut self, visitor: &mut Visitor<'_>) {
         visitor.group(N);
-        self.iter_mut().for_each(|tensor| visitor.see(tensor));
+        self.iter_mut().for_each(|tensor| visitor.see(T::handle_mut(tensor)));
     }
 }
 
@@ -128,7 +128,7 @@ impl Visitor<'_> {
         }
     }
 
-    fn see<T: Element>(&mut self, tensor: &mut Tensor<T>) {
+    fn see(&mut self, tensor: &mut dyn Handle) {
         match &mut self.0 {
             Task::Look(layout, tensors) => {
                 tensors.add_output(tensor.address());
@@ -136,13 +136,13 @@ impl Visitor<'_> {
             }
             Task::Attach(attach) => attach.one(tensor),
             Task::Release(release) => release.one(tensor),
-            Task::Keep(kept) => kept.push(T::wrap(tensor.clone())),
+            Task::Keep(kept) => kept.push(tensor.any()),
         }
     }
 }
 
 impl Attach<'_> {
-    fn one<T: Element>(&mut self, tensor: &mut Tensor<T>) {
+    fn one(&mut self, tensor: &mut dyn Handle) {
         let slot = self.slot;
         self.slot += 1;
         // The last output takes the node itself: one count less up and down.
@@ -166,13 +166,13 @@ impl Attach<'_> {
 
     /// A marked output stays outside the graph, as a tensor of its own.
     #[cold]
-    fn leave<T: Element>(&self, tensor: &mut Tensor<T>, slot: u32, node: &NodeRef) {
+    fn leave(&self, tensor: &mut dyn Handle, slot: u32, node: &NodeRef) {
         let Some((tensors, _)) = self.marked else { return };
         let (before, rest) = tensors.outputs().split_at(slot as usize);
         let again = rest.first().is_some_and(|address| before.contains(address));
-        let free = tensor.stop_gradient() && tensor.producer().is_none();
+        let free = tensor.stop_gradient() && !tensor.has_producer();
         if again || !free || tensors.input(tensor.address()).is_some() {
-            *tensor = tensor.alias();
+            tensor.become_alias();
         }
         tensor.store_lost(tensor.lost().and(no_derivative(node.rule.name(), node.location)));
     }
@@ -188,10 +188,10 @@ struct Release<'a> {
 impl Release<'_> {
     /// An input, a tensor with a graph of its own and one that came before stay as they are: the
     /// output is a new tensor.
-    fn one<T: Element>(&mut self, tensor: &mut Tensor<T>) {
+    fn one(&mut self, tensor: &mut dyn Handle) {
         let known = self.is_known(tensor.address());
-        if known || !tensor.stop_gradient() || tensor.producer().is_some() {
-            *tensor = tensor.alias();
+        if known || !tensor.stop_gradient() || tensor.has_producer() {
+            tensor.become_alias();
         }
         tensor.store_lost(tensor.lost().and(self.lost));
     }

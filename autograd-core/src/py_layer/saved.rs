@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::Info;
 use crate::array::DType;
 use crate::error::{Error, Result};
-use crate::graph::{AnyTensor, At, Element, NodeRef, Slot, Tensor, Visit, for_any};
+use crate::graph::{AnyTensor, At, Element, Handle, NodeRef, Slot, Tensor, Visit, for_any};
 
 /// What a layer can save: a tensor, `()`, a tuple, an array, a `Vec`, an `Option` of such, or a
 /// struct with named fields that derives [`Saved`](derive@crate::Saved).
@@ -178,10 +178,11 @@ impl Pack {
     }
 
     fn tensor<T: Element>(&mut self, tensor: &Tensor<T>) {
-        self.any(T::wrap(tensor.clone()), tensor.version());
+        self.any(T::handle(tensor));
     }
 
-    fn any(&mut self, tensor: AnyTensor, version: u32) {
+    fn any(&mut self, tensor: &dyn Handle) {
+        let (tensor, version) = (tensor.any(), tensor.version());
         self.kept.push(Kept::Tensor { version, tensor, role: Role::Other });
     }
 

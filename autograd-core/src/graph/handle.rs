@@ -1,0 +1,89 @@
+//! A tensor whose element type nobody asks for.
+
+use std::panic::Location;
+
+use super::any::{AnyTensor, Element};
+use super::lost::Lost;
+use super::node::{Edge, NodeRef};
+use super::tensor::Tensor;
+
+/// A tensor, lent, of whatever element type.
+///
+/// A function of `&dyn Handle` is compiled once, in the library; a function of `&Tensor<T>` is
+/// compiled again in each crate that reaches it, for each `T`.
+pub(crate) trait Handle {
+    fn address(&self) -> *const ();
+    fn shape(&self) -> &[usize];
+    fn stop_gradient(&self) -> bool;
+    fn has_producer(&self) -> bool;
+    fn version(&self) -> u32;
+    fn edge(&self) -> Edge;
+    fn lost(&self) -> Lost;
+    /// What a result of an op on this tensor has lost, if the op is not recorded.
+    fn lost_by(&self, op: &'static str, at: &'static Location<'static>, derived: bool) -> Lost;
+    /// The tensor itself.
+    fn any(&self) -> AnyTensor;
+    fn store_lost(&self, lost: Lost);
+    fn store_stop_gradient(&self, stop: bool, place: &'static Location<'static>);
+    /// Becomes a tensor of its own with the same value, outside the graph.
+    fn become_alias(&mut self);
+    /// Becomes the output `slot` of a node.
+    fn attach(&mut self, node: NodeRef, slot: u32);
+}
+
+impl<T: Element> Handle for Tensor<T> {
+    fn address(&self) -> *const () {
+        self.address()
+    }
+
+    fn shape(&self) -> &[usize] {
+        self.shape()
+    }
+
+    fn stop_gradient(&self) -> bool {
+        self.stop_gradient()
+    }
+
+    fn has_producer(&self) -> bool {
+        self.producer().is_some()
+    }
+
+    fn version(&self) -> u32 {
+        self.version()
+    }
+
+    fn edge(&self) -> Edge {
+        self.edge()
+    }
+
+    fn lost(&self) -> Lost {
+        self.lost()
+    }
+
+    fn lost_by(&self, op: &'static str, at: &'static Location<'static>, derived: bool) -> Lost {
+        match derived {
+            true => Lost::of(op, at, self),
+            false => Lost::without_derivative(op, at, self),
+        }
+    }
+
+    fn any(&self) -> AnyTensor {
+        T::wrap(self.clone())
+    }
+
+    fn store_lost(&self, lost: Lost) {
+        self.store_lost(lost);
+    }
+
+    fn store_stop_gradient(&self, stop: bool, place: &'static Location<'static>) {
+        self.store_stop_gradient(stop, place);
+    }
+
+    fn become_alias(&mut self) {
+        *self = self.alias();
+    }
+
+    fn attach(&mut self, node: NodeRef, slot: u32) {
+        self.attach(node, slot);
+    }
+}
