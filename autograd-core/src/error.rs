@@ -23,7 +23,12 @@ use crate::array::DType;
 /// assert_eq!(error.to_string(), "add: shapes [2, 3] and [4] cannot be broadcast together");
 /// ```
 ///
-/// `Debug` writes the same words: `unwrap()` and a `main` that returns a `Result` show it.
+/// `Debug` writes the same words, for `unwrap()` and a `main` that returns a `Result`:
+///
+/// ```
+/// let error = autograd_core::Tensor::from([1.0]).try_reshape([2, 2]).unwrap_err();
+/// assert_eq!(format!("{error:?}"), error.to_string());
+/// ```
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum Error {

@@ -204,6 +204,6 @@ impl<T: Element> Tensor<T> {
     /// ```
     #[track_caller]
     pub fn detach(&self) -> Tensor<T> {
-        self.detached_at(Location::caller())
+        T::detach(self, Location::caller())
     }
 }

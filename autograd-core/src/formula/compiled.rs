@@ -48,10 +48,11 @@ where
     F: Lanewise<I, M, O>,
 {
     fn program(&self) -> Program {
-        trace(I, M, |reals, masks| {
-            let reals: [_; I] = std::array::from_fn(|i| reals[i]);
-            let masks: [_; M] = std::array::from_fn(|i| masks[i]);
-            self.0.call(reals, masks).to_vec()
+        trace(I, M, &mut |reals, masks| {
+            let (Some(reals), Some(masks)) = (reals.first_chunk(), masks.first_chunk()) else {
+                unreachable!("so many were asked for")
+            };
+            self.0.call(*reals, *masks).to_vec()
         })
     }
 }

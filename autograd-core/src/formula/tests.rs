@@ -206,14 +206,14 @@ fn a_large_angle_is_seen_through_a_comparison() {
 fn a_number_of_another_formula_is_told() {
     let outcome = std::panic::catch_unwind(|| {
         let stray = std::cell::Cell::new(None);
-        super::trace(1, 0, |x, _| {
+        super::trace(1, 0, &mut |x, _| {
             stray.set(Some(x[0]));
             x.to_vec()
         });
-        super::trace(1, 0, |x, _| vec![x[0] + stray.get().unwrap_or(x[0])])
+        super::trace(1, 0, &mut |x, _| vec![x[0] + stray.get().unwrap_or(x[0])])
     });
     let told = outcome.unwrap_err();
     assert!(told.downcast_ref::<&str>().unwrap().contains("outside of that formula"));
     // The thread can go on.
-    assert_eq!(run(&super::trace(1, 0, |x, _| vec![x[0] + 1.0]), &[1.0]), [2.0]);
+    assert_eq!(run(&super::trace(1, 0, &mut |x, _| vec![x[0] + 1.0]), &[1.0]), [2.0]);
 }

@@ -69,22 +69,17 @@ thread_local! {
     static PROGRAMS: RefCell<u32> = const { RefCell::new(0) };
 }
 
+/// A formula as it is written down: called once.
+type Formula<'a> = &'a mut dyn FnMut(&[Real<Traced>], &[Mask<Traced>]) -> Vec<Real<Traced>>;
+
 /// Writes down what `formula` computes from its inputs.
-pub(crate) fn trace(
-    reals: usize,
-    masks: usize,
-    formula: impl FnOnce(&[Real<Traced>], &[Mask<Traced>]) -> Vec<Real<Traced>>,
-) -> Program {
+pub(crate) fn trace(reals: usize, masks: usize, formula: Formula<'_>) -> Program {
     let Written { steps, outputs } = written(reals, masks, formula);
     Program::new(steps, outputs)
 }
 
 /// [`trace`], before the program is made.
-pub(crate) fn written(
-    reals: usize,
-    masks: usize,
-    formula: impl FnOnce(&[Real<Traced>], &[Mask<Traced>]) -> Vec<Real<Traced>>,
-) -> Written {
+pub(crate) fn written(reals: usize, masks: usize, formula: Formula<'_>) -> Written {
     let recording = Recording::start();
     let (reals, masks) = inputs(reals, masks);
     let outputs = formula(&reals, &masks);

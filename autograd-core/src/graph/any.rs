@@ -10,6 +10,7 @@ use super::spare::Spare;
 use super::tensor::{Inner, Tensor};
 use crate::array::shape::copied;
 use crate::array::{DType, Storable, Value};
+use crate::ops::{Comparisons, OfElements};
 use crate::print::Printable;
 
 mod sealed {
@@ -27,7 +28,7 @@ mod sealed {
     private_interfaces,
     reason = "how an element is printed and recorded is no part of the public interface"
 )]
-pub trait Element: Storable + Printable + sealed::Sealed {
+pub trait Element: Storable + Printable + Comparisons + OfElements + sealed::Sealed {
     #[doc(hidden)]
     fn wrap(tensor: Tensor<Self>) -> AnyTensor;
     #[doc(hidden)]
@@ -51,6 +52,7 @@ pub trait Element: Storable + Printable + sealed::Sealed {
     fn absent(tensor: &Tensor<Self>) -> Absent;
     #[doc(hidden)]
     fn filled(shape: &[usize], element: Self) -> Tensor<Self>;
+    /// The data, to write; `None` where others see it.
     #[doc(hidden)]
     fn elements(tensor: &mut Tensor<Self>) -> Option<&mut [Self]>;
     #[doc(hidden)]

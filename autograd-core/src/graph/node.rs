@@ -386,17 +386,28 @@ pub(crate) trait EdgeList: AsRef<[Edge]> + Send + Sync {
     /// Which inputs want a gradient.
     type Wants;
     /// The gradients, one place for each input.
-    type Grads<T: Element>: IntoIterator<Item = Option<Tensor<T>>>;
+    type Grads<T: Element>: AsMut<[Option<Tensor<T>>]>;
 
-    fn wants(&self, wanted: impl Fn(&Edge) -> bool) -> Self::Wants;
+    fn wants(&self, sink: &dyn Sink) -> Self::Wants;
+    /// As if all were wanted.
+    fn wants_all(&self) -> Self::Wants;
 }
 
 impl<const N: usize> EdgeList for [Edge; N] {
     type Wants = [bool; N];
     type Grads<T: Element> = [Option<Tensor<T>>; N];
 
-    fn wants(&self, wanted: impl Fn(&Edge) -> bool) -> [bool; N] {
-        self.each_ref().map(wanted)
+    #[inline]
+    fn wants(&self, sink: &dyn Sink) -> [bool; N] {
+        let mut wants = [false; N];
+        for (wants, edge) in wants.iter_mut().zip(self) {
+            *wants = sink.wants(edge);
+        }
+        wants
+    }
+
+    fn wants_all(&self) -> [bool; N] {
+        [true; N]
     }
 }
 
@@ -404,8 +415,12 @@ impl EdgeList for Vec<Edge> {
     type Wants = Vec<bool>;
     type Grads<T: Element> = Vec<Option<Tensor<T>>>;
 
-    fn wants(&self, wanted: impl Fn(&Edge) -> bool) -> Vec<bool> {
-        self.iter().map(wanted).collect()
+    fn wants(&self, sink: &dyn Sink) -> Vec<bool> {
+        self.iter().map(|edge| sink.wants(edge)).collect()
+    }
+
+    fn wants_all(&self) -> Vec<bool> {
+        vec![true; self.len()]
     }
 }
 
@@ -434,14 +449,9 @@ impl<T: Element, U: Element, S: Keeps, E: EdgeList> Rule for OpNode<T, U, S, E> 
         let kept = self.state.take(pull, &S::visit)?.unpack(&pull.at())?;
         let grad = pull.grads[0].take().and_then(U::unwrap);
         let grad = grad.unwrap_or_else(|| unreachable!("a node is visited when its gradient came"));
-        let wants = self.edges.wants(|edge| pull.sink.wants(edge));
-        let grads = (self.pull)(kept, grad, wants)?;
-        for (edge, grad) in self.edges.as_ref().iter().zip(grads) {
-            if let Some(grad) = grad {
-                pull.sink.deliver(edge, T::wrap(grad))?;
-            }
-        }
-        Ok(())
+        let wants = self.edges.wants(pull.sink);
+        let mut grads = (self.pull)(kept, grad, wants)?;
+        deliver(self.edges.as_ref(), grads.as_mut(), pull.sink)
     }
 
     fn pack(&mut self, packing: &Packing<'_>) {
@@ -467,7 +477,26 @@ impl<T: Element, U: Element, S: Keeps, E: EdgeList> Rule for OpNode<T, U, S, E> 
         }
         let kept = self.state.copied(&push.at(), &S::visit)?.unpack(&push.at())?;
         let Some(tangent) = push.tangents[0].take().and_then(U::unwrap) else { return Ok(None) };
-        let pushed = (self.pull)(kept, tangent, self.edges.wants(|_| true))?;
-        Ok(Some(pushed.into_iter().map(|tangent| tangent.map(T::wrap)).collect()))
+        let mut pushed = (self.pull)(kept, tangent, self.edges.wants_all())?;
+        Ok(Some(wrapped(pushed.as_mut())))
     }
+}
+
+// One function for all ops on elements of a type.
+#[inline]
+fn deliver<T: Element>(
+    edges: &[Edge],
+    grads: &mut [Option<Tensor<T>>],
+    sink: &mut dyn Sink,
+) -> Result<()> {
+    for (edge, grad) in edges.iter().zip(grads) {
+        if let Some(grad) = grad.take() {
+            sink.deliver(edge, T::wrap(grad))?;
+        }
+    }
+    Ok(())
+}
+
+fn wrapped<T: Element>(tangents: &mut [Option<Tensor<T>>]) -> Slots {
+    tangents.iter_mut().map(|tangent| tangent.take().map(T::wrap)).collect()
 }

@@ -377,6 +377,12 @@ impl<T: Element> Tensor<T> {
         tensor
     }
 
+    /// A tensor of its own with this value, made to be changed in place: its buffer has no other
+    /// owner once this one is gone.
+    pub(crate) fn own(&self) -> Self {
+        self.alias().sharing(None)
+    }
+
     /// The same data outside the graph.
     pub(crate) fn detached_at(&self, place: &'static Location<'static>) -> Self {
         let lost = self.outside().unwrap_or_else(|| Lost::by_detach(place));

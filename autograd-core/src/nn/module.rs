@@ -212,12 +212,6 @@ impl fmt::Debug for Visitor<'_> {
     }
 }
 
-/// A tensor of its own with this value, made to be changed in place: its buffer has no other owner
-/// once `tensor` is gone.
-fn own<T: Element>(tensor: &Tensor<T>) -> Tensor<T> {
-    tensor.alias().sharing(None)
-}
-
 /// A new parameter of this value: a leaf whose gradient is wanted, apart from `tensor`.
 ///
 /// ```
@@ -228,7 +222,7 @@ fn own<T: Element>(tensor: &Tensor<T>) -> Tensor<T> {
 /// assert!(!w.stop_gradient());
 /// ```
 pub fn parameter<T: Float>(tensor: Tensor<T>) -> Tensor<T> {
-    let parameter = own(&tensor);
+    let parameter = T::own(&tensor);
     parameter.set_stop_gradient(false);
     parameter
 }
@@ -258,7 +252,7 @@ pub struct Buffer<T: Element = f32>(Tensor<T>);
 impl<T: Element> Buffer<T> {
     /// Of a copy of this tensor's value.
     pub fn new(tensor: Tensor<T>) -> Self {
-        Self(own(&tensor))
+        Self(T::own(&tensor))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::panic::Location;
 
 use super::trace::{self, Call};
-use super::{Caller, Float, Numeric, expect};
+use super::{Caller, Float, Numeric, expect, instances};
 use crate::array::elementwise::convert;
 use crate::array::shape::broadcast;
 use crate::array::{Shape, Storable, Value};
@@ -36,28 +36,64 @@ macro_rules! comparisons {
                 /// together.
                 #[track_caller]
                 pub fn $try(&self, other: &Tensor<T>) -> Result<Tensor<bool>> {
-                    let call = || Call::Compare(stringify!($name));
-                    let inputs = || vec![trace::any(self), trace::any(other)];
-                    let (name, caller) = (stringify!($name), Location::caller());
-                    trace::op(call, inputs, caller, || {
-                        let mask = self.try_zip_values(name, other, |$a, $b| $test)?;
-                        let lost = Lost::without_derivative(name, caller, self)
-                            .and(Lost::without_derivative(name, caller, other));
-                        Ok(mask.with_lost(lost))
-                    })
+                    T::$name(self, other, Location::caller())
                 }
 
                 $(#[$doc])*
                 #[track_caller]
                 pub fn $scalar(&self, $b: T) -> Tensor<bool> {
-                    if trace::is_noting() {
-                        return self.$name(&Tensor::new(Value::scalar($b)));
-                    }
-                    let (name, caller) = (stringify!($scalar), Location::caller());
-                    Tensor::new(convert(&self.read(), |$a| $test))
-                        .with_lost(Lost::without_derivative(name, caller, self))
+                    T::$scalar(self, $b, Location::caller())
                 }
             )*
+        }
+
+        mod of_elements {
+            use super::*;
+
+            $(
+                pub(super) fn $name<T: Element>(
+                    x: &Tensor<T>,
+                    other: &Tensor<T>,
+                    caller: Caller,
+                ) -> Result<Tensor<bool>> {
+                    let call = || Call::Compare(stringify!($name));
+                    let inputs = || vec![trace::any(x), trace::any(other)];
+                    let name = stringify!($name);
+                    trace::op(call, inputs, caller, || {
+                        let mask = x.try_zip_values(name, other, |$a, $b| $test)?;
+                        let lost = Lost::without_derivative(name, caller, x)
+                            .and(Lost::without_derivative(name, caller, other));
+                        Ok(mask.with_lost(lost))
+                    })
+                }
+
+                pub(super) fn $scalar<T: Element>(
+                    x: &Tensor<T>,
+                    $b: T,
+                    caller: Caller,
+                ) -> Tensor<bool> {
+                    if trace::is_noting() {
+                        return expect($name(x, &Tensor::new(Value::scalar($b)), caller));
+                    }
+                    Tensor::new(convert(&x.read(), |$a| $test))
+                        .with_lost(Lost::without_derivative(stringify!($scalar), caller, x))
+                }
+            )*
+        }
+
+        instances! {
+            /// Comparisons.
+            trait Comparisons for Element: f32 f64 i32 i64 u8 bool; {
+                $(
+                    fn $name(
+                        x: &Tensor<Self>,
+                        other: &Tensor<Self>,
+                        at: Caller,
+                    ) -> Result<Tensor<bool>> = of_elements::$name;
+                    fn $scalar(x: &Tensor<Self>, scalar: Self, at: Caller) -> Tensor<bool>
+                        = of_elements::$scalar;
+                )*
+            }
         }
     };
 }
@@ -131,7 +167,7 @@ impl Tensor<bool> {
     #[doc(alias = "where")]
     #[track_caller]
     pub fn where_else<T: Float>(&self, on: &Tensor<T>, off: &Tensor<T>) -> Tensor<T> {
-        expect(choose(self, on, off, Location::caller()))
+        expect(T::where_else(self, on, off, Location::caller()))
     }
 
     /// [`Tensor::where_else`], with an error instead of a panic.
@@ -142,7 +178,7 @@ impl Tensor<bool> {
     /// together.
     #[track_caller]
     pub fn try_where_else<T: Float>(&self, on: &Tensor<T>, off: &Tensor<T>) -> Result<Tensor<T>> {
-        choose(self, on, off, Location::caller())
+        T::where_else(self, on, off, Location::caller())
     }
 
     /// `on` where this mask is true, else `off`; the two have the mask's shape or broadcast to it.
@@ -151,7 +187,7 @@ impl Tensor<bool> {
     }
 }
 
-fn choose<T: Float>(
+pub(super) fn choose<T: Float>(
     mask: &Tensor<bool>,
     on: &Tensor<T>,
     off: &Tensor<T>,

@@ -6,7 +6,7 @@ use super::{Float, Numeric, expect};
 use crate::array::shape::element_count;
 use crate::array::{IntoShape, Shape, Value};
 use crate::error::{Error, Result};
-use crate::graph::{Element, Tensor};
+use crate::graph::{Element, Read, Tensor};
 use crate::random;
 
 fn checked(op: &'static str, shape: Shape) -> Result<Shape> {
@@ -18,6 +18,47 @@ fn checked(op: &'static str, shape: Shape) -> Result<Shape> {
 #[track_caller]
 fn list<T: Element>(op: &'static str, n: usize, elements: impl Iterator<Item = T>) -> Tensor<T> {
     Tensor::new(Value::build(expect(checked(op, [n].into_shape())), |out| out.extend(elements)))
+}
+
+pub(super) fn of_vec<T: Element>(shape: Shape, data: Vec<T>) -> Result<Tensor<T>> {
+    let shape = checked("from_vec", shape)?;
+    let expected = shape.iter().product();
+    if data.len() != expected {
+        let what = format!("elements for shape {shape:?}");
+        return Err(Error::Count { op: "from_vec", what, expected, found: data.len() });
+    }
+    Ok(Tensor::new(Value::from_vec(shape, data)))
+}
+
+pub(super) fn of_slice<T: Element>(shape: Shape, data: &[T]) -> Tensor<T> {
+    Tensor::new(Value::from_slice(shape, data))
+}
+
+pub(super) fn to_vec<T: Element>(x: &Tensor<T>) -> Vec<T> {
+    x.read().to_vec()
+}
+
+pub(super) fn to_ndarray<T: Element>(x: &Tensor<T>) -> ArrayD<T> {
+    x.read().to_ndarray()
+}
+
+pub(super) fn view<T: Element>(x: &Tensor<T>) -> CowArray<'_, T, IxDyn> {
+    match x.read() {
+        Read::Fixed(value) => value.view().into(),
+        Read::Snapshot(value) => value.to_ndarray().into(),
+    }
+}
+
+pub(super) fn item<T: Element>(x: &Tensor<T>) -> Result<T> {
+    match (x.len(), x.read().first()) {
+        (1, Some(element)) => Ok(element),
+        _ => Err(Error::Shape {
+            op: "item",
+            parameter: "self".into(),
+            expected: "a tensor of one element".into(),
+            found: x.shape().to_vec(),
+        }),
+    }
 }
 
 /// # Constructors
@@ -75,23 +116,17 @@ impl<T: Element> Tensor<T> {
     /// # Ok::<(), autograd_core::Error>(())
     /// ```
     pub fn from_vec(shape: impl IntoShape, data: Vec<T>) -> Result<Tensor<T>> {
-        let shape = checked("from_vec", shape.into_shape())?;
-        let expected = shape.iter().product();
-        if data.len() != expected {
-            let what = format!("elements for shape {shape:?}");
-            return Err(Error::Count { op: "from_vec", what, expected, found: data.len() });
-        }
-        Ok(Tensor::new(Value::from_vec(shape, data)))
+        T::of_vec(shape.into_shape(), data)
     }
 
     /// The elements in row-major order.
     pub fn to_vec(&self) -> Vec<T> {
-        self.read().to_vec()
+        T::to_vec(self)
     }
 
     /// A copy as an ndarray array.
     pub fn to_ndarray(&self) -> ArrayD<T> {
-        self.read().to_ndarray()
+        T::to_ndarray(self)
     }
 
     /// The elements as an ndarray array, to read. Nothing is copied unless this tensor has been
@@ -105,10 +140,7 @@ impl<T: Element> Tensor<T> {
     /// assert_eq!(x.view().sum_axis(ndarray::Axis(0)), ndarray::arr1(&[4.0, 6.0]).into_dyn());
     /// ```
     pub fn view(&self) -> CowArray<'_, T, IxDyn> {
-        match self.read() {
-            crate::graph::Read::Fixed(value) => value.view().into(),
-            crate::graph::Read::Snapshot(value) => value.to_ndarray().into(),
-        }
+        T::view(self)
     }
 
     /// The only element of a tensor that has one.
@@ -127,15 +159,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// [`Error::Shape`] if there is not exactly one element.
     pub fn try_item(&self) -> Result<T> {
-        match (self.len(), self.read().first()) {
-            (1, Some(element)) => Ok(element),
-            _ => Err(Error::Shape {
-                op: "item",
-                parameter: "self".into(),
-                expected: "a tensor of one element".into(),
-                found: self.shape().to_vec(),
-            }),
-        }
+        T::item(self)
     }
 
     /// The element at a position.
@@ -218,11 +242,11 @@ impl Tensor<i64> {
     #[track_caller]
     pub fn randint(shape: impl IntoShape, low: i64, high: i64) -> Tensor<i64> {
         assert!(low < high, "randint: `low` must be below `high`, found {low} and {high}");
-        let mut value = Value::full(expect(checked("randint", shape.into_shape())), 0);
-        if let Some(data) = value.as_mut_slice() {
+        let mut tensor = i64::filled(&expect(checked("randint", shape.into_shape())), 0);
+        if let Some(data) = i64::elements(&mut tensor) {
             random::fill_randint(data, low, high);
         }
-        Tensor::new(value)
+        tensor
     }
 
     /// The numbers 0 .. n in a random order, from the process-wide generator.
@@ -258,19 +282,19 @@ impl<T: Numeric> Tensor<T> {
 
 impl<T: Element> From<T> for Tensor<T> {
     fn from(element: T) -> Self {
-        Tensor::new(Value::scalar(element))
+        T::filled(&[], element)
     }
 }
 
 impl<T: Element> From<Vec<T>> for Tensor<T> {
     fn from(data: Vec<T>) -> Self {
-        Tensor::new(Value::from_vec(Shape::from_slice(&[data.len()]), data))
+        expect(T::of_vec(data.len().into_shape(), data))
     }
 }
 
 impl<T: Element> From<&[T]> for Tensor<T> {
     fn from(data: &[T]) -> Self {
-        Tensor::new(Value::from_slice(Shape::from_slice(&[data.len()]), data))
+        T::of_slice(data.len().into_shape(), data)
     }
 }
 
@@ -282,7 +306,7 @@ impl<T: Element, const N: usize> From<[T; N]> for Tensor<T> {
 
 impl<T: Element, const N: usize, const M: usize> From<[[T; M]; N]> for Tensor<T> {
     fn from(data: [[T; M]; N]) -> Self {
-        Tensor::new(Value::from_slice(Shape::from_slice(&[N, M]), data.as_flattened()))
+        T::of_slice([N, M].into_shape(), data.as_flattened())
     }
 }
 
@@ -302,7 +326,7 @@ impl<T: Element, D: Dimension> From<Array<T, D>> for Tensor<T> {
         } else {
             array.iter().copied().collect()
         };
-        Tensor::new(Value::from_vec(shape, data))
+        expect(T::of_vec(shape, data))
     }
 }
 

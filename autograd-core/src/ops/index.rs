@@ -74,7 +74,7 @@ fn check_index_shape(
     })
 }
 
-fn gather<T: Numeric>(
+pub(super) fn gather<T: Numeric>(
     x: &Tensor<T>,
     axis: isize,
     index: &Tensor<i64>,
@@ -104,7 +104,7 @@ fn gather<T: Numeric>(
     }))
 }
 
-fn scatter_add<T: Numeric>(
+pub(super) fn scatter_add<T: Numeric>(
     x: &Tensor<T>,
     axis: isize,
     index: &Tensor<i64>,
@@ -149,7 +149,7 @@ fn around(shape: &[usize], axis: usize) -> (usize, usize, usize) {
     (outer, shape[axis], shape[axis + 1..].iter().product())
 }
 
-fn index_select<T: Numeric>(
+pub(super) fn index_select<T: Numeric>(
     x: &Tensor<T>,
     axis: isize,
     index: &Tensor<i64>,
@@ -189,7 +189,7 @@ fn index_select<T: Numeric>(
     }))
 }
 
-fn index_add<T: Numeric>(
+pub(super) fn index_add<T: Numeric>(
     x: &Tensor<T>,
     axis: isize,
     index: &Tensor<i64>,
@@ -247,6 +247,14 @@ fn check_list(op: &'static str, index: &Tensor<i64>) -> Result<()> {
 }
 
 /// The position along an axis of the element that beats all others; the first of equals.
+pub(super) fn argmax<T: Numeric>(x: &Tensor<T>, axis: isize, at: Caller) -> Result<Tensor<i64>> {
+    arg_best("argmax", x, axis, at, |new, old| new > old)
+}
+
+pub(super) fn argmin<T: Numeric>(x: &Tensor<T>, axis: isize, at: Caller) -> Result<Tensor<i64>> {
+    arg_best("argmin", x, axis, at, |new, old| new < old)
+}
+
 fn arg_best<T: Numeric>(
     op: &'static str,
     x: &Tensor<T>,
@@ -289,7 +297,7 @@ fn arg_best<T: Numeric>(
 }
 
 /// Sums of the elements up to each along an axis, or from each on.
-fn cumsum<T: Numeric>(
+pub(super) fn cumsum<T: Numeric>(
     x: &Tensor<T>,
     axis: isize,
     from_end: bool,
@@ -365,7 +373,7 @@ impl<T: Numeric> Tensor<T> {
     #[doc(alias = "take")]
     #[track_caller]
     pub fn index_select(&self, axis: isize, index: &Tensor<i64>) -> Tensor<T> {
-        expect(index_select(self, axis, index, Location::caller()))
+        expect(T::index_select(self, axis, index, Location::caller()))
     }
 
     /// [`Tensor::index_select`], with an error instead of a panic.
@@ -375,7 +383,7 @@ impl<T: Numeric> Tensor<T> {
     /// [`Error::Axis`], [`Error::Shape`] or [`Error::Index`].
     #[track_caller]
     pub fn try_index_select(&self, axis: isize, index: &Tensor<i64>) -> Result<Tensor<T>> {
-        index_select(self, axis, index, Location::caller())
+        T::index_select(self, axis, index, Location::caller())
     }
 
     /// This tensor with the slices of `source` added to those of an axis that `index` names: the
@@ -387,7 +395,7 @@ impl<T: Numeric> Tensor<T> {
     /// `source` has not one slice for each index; see [`Tensor::try_index_add`].
     #[track_caller]
     pub fn index_add(&self, axis: isize, index: &Tensor<i64>, source: &Tensor<T>) -> Tensor<T> {
-        expect(index_add(self, axis, index, source, Location::caller()))
+        expect(T::index_add(self, axis, index, source, Location::caller()))
     }
 
     /// [`Tensor::index_add`], with an error instead of a panic.
@@ -402,7 +410,7 @@ impl<T: Numeric> Tensor<T> {
         index: &Tensor<i64>,
         source: &Tensor<T>,
     ) -> Result<Tensor<T>> {
-        index_add(self, axis, index, source, Location::caller())
+        T::index_add(self, axis, index, source, Location::caller())
     }
 
     /// The elements that `index` picks along an axis, in the shape of `index`: along axis 0 of a
@@ -424,7 +432,7 @@ impl<T: Numeric> Tensor<T> {
     #[doc(alias = "take_along_axis")]
     #[track_caller]
     pub fn gather(&self, axis: isize, index: &Tensor<i64>) -> Tensor<T> {
-        expect(gather(self, axis, index, Location::caller()))
+        expect(T::gather(self, axis, index, Location::caller()))
     }
 
     /// [`Tensor::gather`], with an error instead of a panic.
@@ -434,7 +442,7 @@ impl<T: Numeric> Tensor<T> {
     /// [`Error::Axis`], [`Error::Shape`] or [`Error::Index`].
     #[track_caller]
     pub fn try_gather(&self, axis: isize, index: &Tensor<i64>) -> Result<Tensor<T>> {
-        gather(self, axis, index, Location::caller())
+        T::gather(self, axis, index, Location::caller())
     }
 
     /// This tensor with each element of `source` added to the one that `index` picks along an
@@ -455,7 +463,7 @@ impl<T: Numeric> Tensor<T> {
     #[doc(alias = "put_along_axis")]
     #[track_caller]
     pub fn scatter_add(&self, axis: isize, index: &Tensor<i64>, source: &Tensor<T>) -> Tensor<T> {
-        expect(scatter_add(self, axis, index, source, Location::caller()))
+        expect(T::scatter_add(self, axis, index, source, Location::caller()))
     }
 
     /// [`Tensor::scatter_add`], with an error instead of a panic.
@@ -470,7 +478,7 @@ impl<T: Numeric> Tensor<T> {
         index: &Tensor<i64>,
         source: &Tensor<T>,
     ) -> Result<Tensor<T>> {
-        scatter_add(self, axis, index, source, Location::caller())
+        T::scatter_add(self, axis, index, source, Location::caller())
     }
 
     /// Where along an axis, which is taken away, the greatest element stands: the first of equal
@@ -498,7 +506,7 @@ impl<T: Numeric> Tensor<T> {
     /// [`Error::Axis`] or [`Error::Shape`].
     #[track_caller]
     pub fn try_argmax(&self, axis: isize) -> Result<Tensor<i64>> {
-        arg_best("argmax", self, axis, Location::caller(), |new, old| new > old)
+        T::argmax(self, axis, Location::caller())
     }
 
     /// Where along an axis, which is taken away, the least element stands: the first of equal
@@ -519,7 +527,7 @@ impl<T: Numeric> Tensor<T> {
     /// [`Error::Axis`] or [`Error::Shape`].
     #[track_caller]
     pub fn try_argmin(&self, axis: isize) -> Result<Tensor<i64>> {
-        arg_best("argmin", self, axis, Location::caller(), |new, old| new < old)
+        T::argmin(self, axis, Location::caller())
     }
 
     /// The sums of the elements up to and with each, along an axis.
@@ -535,7 +543,7 @@ impl<T: Numeric> Tensor<T> {
     /// If there is no such axis; see [`Tensor::try_cumsum`].
     #[track_caller]
     pub fn cumsum(&self, axis: isize) -> Tensor<T> {
-        expect(cumsum(self, axis, false, Location::caller()))
+        expect(T::cumsum(self, axis, false, Location::caller()))
     }
 
     /// [`Tensor::cumsum`], with an error instead of a panic.
@@ -545,7 +553,7 @@ impl<T: Numeric> Tensor<T> {
     /// [`Error::Axis`] if there is no such axis.
     #[track_caller]
     pub fn try_cumsum(&self, axis: isize) -> Result<Tensor<T>> {
-        cumsum(self, axis, false, Location::caller())
+        T::cumsum(self, axis, false, Location::caller())
     }
 }
 

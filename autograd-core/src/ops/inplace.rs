@@ -60,25 +60,7 @@ impl<T: Element> Tensor<T> {
     #[doc(alias = "set_value")]
     #[track_caller]
     pub fn copy_from(&self, source: &Tensor<T>) -> Result<()> {
-        self.check_plain_write("copy_from")?;
-        if source.shape() != self.shape() {
-            return Err(Error::Shape {
-                op: "copy_from",
-                parameter: "source".into(),
-                expected: format!("of shape {:?}", self.shape()),
-                found: source.shape().to_vec(),
-            });
-        }
-        let new = source.read().contiguous().into_owned();
-        self.write(|value| match (value.as_mut_slice(), new.as_slice()) {
-            (Some(data), Some(new)) => data.copy_from_slice(new),
-            _ => *value = new,
-        });
-        if self.stop_gradient() {
-            let lost = Lost::without_derivative("copy_from", Location::caller(), source);
-            self.store_lost(self.lost().and(lost));
-        }
-        Ok(())
+        T::copy_from(self, source, Location::caller())
     }
 
     /// Sets every element. Not recorded; see [`Tensor::copy_from`].
@@ -87,13 +69,43 @@ impl<T: Element> Tensor<T> {
     ///
     /// [`Error::Unsupported`] if this tensor wants a gradient and ops are recorded.
     pub fn fill(&self, element: T) -> Result<()> {
-        self.check_plain_write("fill")?;
-        self.write(|value| match value.as_mut_slice() {
-            Some(data) => data.fill(element),
-            None => *value = Value::full(Shape::from_slice(value.shape()), element),
-        });
-        Ok(())
+        T::fill(self, element)
     }
+}
+
+pub(super) fn copy_from<T: Element>(
+    x: &Tensor<T>,
+    source: &Tensor<T>,
+    caller: Caller,
+) -> Result<()> {
+    x.check_plain_write("copy_from")?;
+    if source.shape() != x.shape() {
+        return Err(Error::Shape {
+            op: "copy_from",
+            parameter: "source".into(),
+            expected: format!("of shape {:?}", x.shape()),
+            found: source.shape().to_vec(),
+        });
+    }
+    let new = source.read().contiguous().into_owned();
+    x.write(|value| match (value.as_mut_slice(), new.as_slice()) {
+        (Some(data), Some(new)) => data.copy_from_slice(new),
+        _ => *value = new,
+    });
+    if x.stop_gradient() {
+        let lost = Lost::without_derivative("copy_from", caller, source);
+        x.store_lost(x.lost().and(lost));
+    }
+    Ok(())
+}
+
+pub(super) fn fill<T: Element>(x: &Tensor<T>, element: T) -> Result<()> {
+    x.check_plain_write("fill")?;
+    x.write(|value| match value.as_mut_slice() {
+        Some(data) => data.fill(element),
+        None => *value = Value::full(Shape::from_slice(value.shape()), element),
+    });
+    Ok(())
 }
 
 /// `x op= right`, recorded where it must be.
@@ -107,11 +119,15 @@ fn assign<T: Numeric, R: Operand<T>>(
     x.check_writable(name)?;
     // A rule that saves its operand saves it as it was.
     let result = right.operate(op, Input::Own(x.snapshot()), caller)?;
-    replace(x, name, result)
+    T::replace(x, name, result)
 }
 
 /// Makes `result`, computed from `x`, the new value of `x`.
-fn replace<T: Element>(x: &mut Tensor<T>, name: &'static str, result: Tensor<T>) -> Result<()> {
+pub(super) fn replace<T: Element>(
+    x: &mut Tensor<T>,
+    name: &'static str,
+    result: Tensor<T>,
+) -> Result<()> {
     if result.shape() != x.shape() {
         return Err(Error::Shape {
             op: name,

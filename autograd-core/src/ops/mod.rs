@@ -8,6 +8,7 @@ mod derived;
 pub(crate) mod elementwise;
 mod index;
 mod inplace;
+mod instances;
 mod matmul;
 mod nn;
 mod operators;
@@ -18,7 +19,9 @@ pub(crate) mod trace;
 mod unary;
 
 pub(crate) use binary::Binary;
+pub(crate) use compare::Comparisons;
 pub use compare::IntoElement;
+pub(crate) use instances::{OfElements, instances};
 pub use nn::{Conv2dOptions, IntoPair, PoolOptions};
 pub(crate) use nn::{batch_norm, conv2d_shape, pool2d_shape};
 pub use operators::Operand;
@@ -35,6 +38,7 @@ use crate::array::{Storable, Value};
 use crate::error::{Error, Result};
 use crate::graph::{Edge, Element, NodeRef, Tensor};
 use crate::random::RandomFloat;
+use instances::{OfFloats, OfNumbers};
 
 /// Where an op was called.
 pub(crate) type Caller = &'static Location<'static>;
@@ -46,7 +50,7 @@ pub(crate) type Caller = &'static Location<'static>;
     note = "arithmetic is for f32, f64, i32, i64 and u8; `cast` changes the element type"
 )]
 #[allow(private_bounds, reason = "how numbers are computed is no part of the public interface")]
-pub trait Numeric: Element + LinalgScalar + Arithmetic + Multiply {
+pub trait Numeric: Element + LinalgScalar + Arithmetic + Multiply + OfNumbers {
     #[doc(hidden)]
     fn nearest(value: f64) -> Self;
     #[doc(hidden)]
@@ -84,7 +88,7 @@ pub trait Numeric: Element + LinalgScalar + Arithmetic + Multiply {
 )]
 #[allow(private_bounds, reason = "how numbers are computed is no part of the public interface")]
 pub trait Float:
-    Numeric + num_traits::Float + Operand<Self> + RandomFloat + Math + nn::Kernels
+    Numeric + num_traits::Float + Operand<Self> + RandomFloat + Math + nn::Kernels + OfFloats
 {
     /// The nearest number of this type.
     fn from_f64(value: f64) -> Self;

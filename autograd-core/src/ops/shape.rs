@@ -4,7 +4,7 @@ use std::panic::Location;
 
 use super::trace::{self, Call};
 use super::{Caller, Numeric, expect};
-use crate::array::shape::{axis as check_axis, broadcast, element_count, row_major};
+use crate::array::shape::{axis as check_axis, broadcast, copied, element_count, row_major};
 use crate::array::value::for_each_row;
 use crate::array::{IntoShape, Shape, Value};
 use crate::error::{Error, Result};
@@ -39,7 +39,7 @@ impl<T: Element> Tensor<T> {
     #[doc(alias = "view")]
     #[track_caller]
     pub fn reshape(&self, shape: impl IntoShape) -> Tensor<T> {
-        expect(reshape(self, shape.into_shape(), Location::caller()))
+        expect(T::reshape(self, shape.into_shape(), Location::caller()))
     }
 
     /// [`Tensor::reshape`], with an error instead of a panic.
@@ -49,7 +49,7 @@ impl<T: Element> Tensor<T> {
     /// [`Error::Shape`] if the number of elements differs.
     #[track_caller]
     pub fn try_reshape(&self, shape: impl IntoShape) -> Result<Tensor<T>> {
-        reshape(self, shape.into_shape(), Location::caller())
+        T::reshape(self, shape.into_shape(), Location::caller())
     }
 
     /// One axis with all elements in row-major order.
@@ -88,7 +88,7 @@ impl<T: Element> Tensor<T> {
     /// If `order` does not name every axis once.
     #[track_caller]
     pub fn permute(&self, order: &[isize]) -> Tensor<T> {
-        expect(permute(self, order, Location::caller()))
+        expect(T::permute(self, order, Location::caller()))
     }
 
     /// [`Tensor::permute`], with an error instead of a panic.
@@ -98,7 +98,7 @@ impl<T: Element> Tensor<T> {
     /// [`Error::Count`] or [`Error::Axis`] if `order` does not name every axis once.
     #[track_caller]
     pub fn try_permute(&self, order: &[isize]) -> Result<Tensor<T>> {
-        permute(self, order, Location::caller())
+        T::permute(self, order, Location::caller())
     }
 
     /// A new axis of length 1 before position `axis` (negative: counted from the end, -1 after the
@@ -164,7 +164,7 @@ impl<T: Element> Tensor<T> {
     /// If there is no such axis, `start > end`, `end` is beyond the axis or `step` is 0.
     #[track_caller]
     pub fn slice_axis(&self, axis: isize, start: usize, end: usize, step: usize) -> Tensor<T> {
-        expect(slice(self, axis, (start, end, step), Location::caller()))
+        expect(T::slice(self, axis, (start, end, step), Location::caller()))
     }
 
     /// [`Tensor::slice_axis`], with an error instead of a panic.
@@ -181,7 +181,7 @@ impl<T: Element> Tensor<T> {
         end: usize,
         step: usize,
     ) -> Result<Tensor<T>> {
-        slice(self, axis, (start, end, step), Location::caller())
+        T::slice(self, axis, (start, end, step), Location::caller())
     }
 
     /// Element `index` of an axis, which is taken away.
@@ -201,16 +201,7 @@ impl<T: Element> Tensor<T> {
     /// If there is no such axis.
     #[track_caller]
     pub fn flip(&self, axis: isize) -> Tensor<T> {
-        let position = expect(check_axis("flip", axis, self.ndim()));
-        let value = {
-            let x = self.read();
-            let mut view = x.view();
-            view.invert_axis(ndarray::Axis(position));
-            Value::build(self.shape_owned(), |out| out.extend(view.iter().copied()))
-        };
-        finish("flip", Location::caller(), self, value, Elementwise(Plain(axis)), |axis, dy, _| {
-            Ok([Some(dy.flip(axis))])
-        })
+        expect(T::flip(self, axis, Location::caller()))
     }
 
     /// Parts of equal length along an axis.
@@ -248,7 +239,7 @@ impl<T: Element> Tensor<T> {
     #[doc(alias = "cat")]
     #[track_caller]
     pub fn concat(tensors: &[&Tensor<T>], axis: isize) -> Tensor<T> {
-        expect(concat(tensors, axis, Location::caller()))
+        expect(T::concat(tensors, axis, Location::caller()))
     }
 
     /// [`Tensor::concat`], with an error instead of a panic.
@@ -258,7 +249,7 @@ impl<T: Element> Tensor<T> {
     /// [`Error::Count`], [`Error::Axis`] or [`Error::Shape`].
     #[track_caller]
     pub fn try_concat(tensors: &[&Tensor<T>], axis: isize) -> Result<Tensor<T>> {
-        concat(tensors, axis, Location::caller())
+        T::concat(tensors, axis, Location::caller())
     }
 
     /// Tensors of one shape along a new axis.
@@ -275,16 +266,36 @@ impl<T: Element> Tensor<T> {
     /// The same elements in a row-major buffer; this tensor itself where they are so already.
     #[track_caller]
     pub fn contiguous(&self) -> Tensor<T> {
-        if self.read().is_row_major() {
-            return self.clone();
-        }
-        let value = self.read().contiguous().into_owned();
-        let pull = |(), dy: Tensor<T>, _: [bool; 1]| Ok([Some(dy)]);
-        finish("contiguous", Location::caller(), self, value, Elementwise(()), pull)
+        T::contiguous(self, Location::caller())
     }
 }
 
-fn reshape<T: Element>(x: &Tensor<T>, shape: Shape, caller: Caller) -> Result<Tensor<T>> {
+pub(super) fn contiguous<T: Element>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {
+    if x.read().is_row_major() {
+        return x.clone();
+    }
+    let value = x.read().contiguous().into_owned();
+    let pull = |(), dy: Tensor<T>, _: [bool; 1]| Ok([Some(dy)]);
+    finish("contiguous", caller, x, value, Elementwise(()), pull)
+}
+
+pub(super) fn flip<T: Element>(x: &Tensor<T>, axis: isize, caller: Caller) -> Result<Tensor<T>> {
+    let position = check_axis("flip", axis, x.ndim())?;
+    let value = {
+        let x = x.read();
+        let mut view = x.view();
+        view.invert_axis(ndarray::Axis(position));
+        Value::build(copied(x.shape()), |out| out.extend(view.iter().copied()))
+    };
+    let pull = |axis, dy: Tensor<T>, _: [bool; 1]| Ok([Some(dy.flip(axis))]);
+    Ok(finish("flip", caller, x, value, Elementwise(Plain(axis)), pull))
+}
+
+pub(super) fn reshape<T: Element>(
+    x: &Tensor<T>,
+    shape: Shape,
+    caller: Caller,
+) -> Result<Tensor<T>> {
     if trace::is_noting() {
         let (call, inputs) = (Call::Reshape(shape.to_vec()), vec![trace::any(x)]);
         return trace::op(|| call, || inputs, caller, || reshape(x, shape, caller));
@@ -303,7 +314,11 @@ fn reshape<T: Element>(x: &Tensor<T>, shape: Shape, caller: Caller) -> Result<Te
     Ok(finish("reshape", caller, x, value, state, |shape, dy, _| Ok([Some(dy.reshape(shape))])))
 }
 
-fn permute<T: Element>(x: &Tensor<T>, order: &[isize], caller: Caller) -> Result<Tensor<T>> {
+pub(super) fn permute<T: Element>(
+    x: &Tensor<T>,
+    order: &[isize],
+    caller: Caller,
+) -> Result<Tensor<T>> {
     if trace::is_noting() {
         let (call, inputs) = (Call::Permute(order.to_vec()), vec![trace::any(x)]);
         return trace::op(|| call, || inputs, caller, || permute(x, order, caller));
@@ -340,7 +355,11 @@ fn permute<T: Element>(x: &Tensor<T>, order: &[isize], caller: Caller) -> Result
     }))
 }
 
-fn broadcast_to<T: Numeric>(x: &Tensor<T>, shape: Shape, caller: Caller) -> Result<Tensor<T>> {
+pub(super) fn broadcast_to<T: Numeric>(
+    x: &Tensor<T>,
+    shape: Shape,
+    caller: Caller,
+) -> Result<Tensor<T>> {
     if trace::is_noting() {
         let (call, inputs) = (Call::BroadcastTo(shape.to_vec()), vec![trace::any(x)]);
         return trace::op(|| call, || inputs, caller, || broadcast_to(x, shape, caller));
@@ -363,7 +382,7 @@ fn broadcast_to<T: Numeric>(x: &Tensor<T>, shape: Shape, caller: Caller) -> Resu
     Ok(record("broadcast_to", caller, [x], value, state, pull))
 }
 
-fn slice<T: Element>(
+pub(super) fn slice<T: Element>(
     x: &Tensor<T>,
     axis: isize,
     (start, end, step): (usize, usize, usize),
@@ -439,7 +458,11 @@ impl<T: Element> Tensor<T> {
     }
 }
 
-fn concat<T: Element>(tensors: &[&Tensor<T>], axis: isize, caller: Caller) -> Result<Tensor<T>> {
+pub(super) fn concat<T: Element>(
+    tensors: &[&Tensor<T>],
+    axis: isize,
+    caller: Caller,
+) -> Result<Tensor<T>> {
     if trace::is_noting() {
         let (call, inputs) = (Call::Concat(axis), tensors.iter().map(|x| trace::any(*x)).collect());
         return trace::op(|| call, || inputs, caller, || concat(tensors, axis, caller));
@@ -575,7 +598,7 @@ impl<T: Numeric> Tensor<T> {
     #[doc(alias = "expand")]
     #[track_caller]
     pub fn broadcast_to(&self, shape: impl IntoShape) -> Tensor<T> {
-        expect(broadcast_to(self, shape.into_shape(), Location::caller()))
+        expect(T::broadcast_to(self, shape.into_shape(), Location::caller()))
     }
 
     /// [`Tensor::broadcast_to`], with an error instead of a panic.
@@ -585,7 +608,7 @@ impl<T: Numeric> Tensor<T> {
     /// [`Error::Shape`] if this shape does not broadcast to the other.
     #[track_caller]
     pub fn try_broadcast_to(&self, shape: impl IntoShape) -> Result<Tensor<T>> {
-        broadcast_to(self, shape.into_shape(), Location::caller())
+        T::broadcast_to(self, shape.into_shape(), Location::caller())
     }
 
     /// The lower triangle of the last two axes; zero above diagonal `diagonal`.

@@ -43,14 +43,17 @@ macro_rules! for_each_gradient {
 pub fn clip_grad_norm(module: &(impl Module + ?Sized), max_norm: f64) -> Result<f64> {
     const OP: &str = "clip_grad_norm";
     check_not_negative(OP, "max_norm", max_norm)?;
-    let parameters = distinct_parameters(module);
+    by_norm(OP, &distinct_parameters(module), max_norm)
+}
+
+fn by_norm(op: &'static str, parameters: &[(String, AnyTensor)], max_norm: f64) -> Result<f64> {
     let mut squares = 0.0;
-    for_each_gradient!(&parameters, tensor => squares += sum_of_squares(tensor));
+    for_each_gradient!(parameters, tensor => squares += sum_of_squares(tensor));
     let norm = squares.sqrt();
-    check(OP, "norm of the gradients", "finite", norm, norm.is_finite())?;
+    check(op, "norm of the gradients", "finite", norm, norm.is_finite())?;
     let factor = max_norm / (norm + 1e-6);
     if factor < 1.0 {
-        for_each_gradient!(&parameters, tensor => change(tensor, |data| scale(data, factor)));
+        for_each_gradient!(parameters, tensor => change(tensor, |data| scale(data, factor)));
     }
     Ok(norm)
 }
@@ -74,8 +77,12 @@ pub fn clip_grad_norm(module: &(impl Module + ?Sized), max_norm: f64) -> Result<
 /// [`Error::Value`](crate::Error::Value) if `limit` is negative or not finite.
 pub fn clip_grad_value(module: &(impl Module + ?Sized), limit: f64) -> Result<()> {
     check_not_negative("clip_grad_value", "limit", limit)?;
-    for_each_gradient!(&distinct_parameters(module), tensor => change(tensor, |data| limit_to(data, limit)));
+    by_value(&distinct_parameters(module), limit);
     Ok(())
+}
+
+fn by_value(parameters: &[(String, AnyTensor)], limit: f64) {
+    for_each_gradient!(parameters, tensor => change(tensor, |data| limit_to(data, limit)));
 }
 
 fn sum_of_squares<T: Kernels>(tensor: &Tensor<T>) -> f64 {

@@ -2,13 +2,13 @@
 
 use smallvec::SmallVec;
 
-use super::Kernels;
+use super::{Adam, AdamW, Kernels, Sgd};
 use crate::array::Value;
 use crate::array::shape::copied;
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, Tensor};
 use crate::nn::{Module, distinct_parameters, state};
-use crate::ops::Float;
+use crate::ops::{Float, instances};
 use crate::safetensors::StateDict;
 
 /// How parameters are moved: [`Sgd`](super::Sgd), [`Adam`](super::Adam) or
@@ -25,7 +25,7 @@ pub trait Rule: Update {
 }
 
 /// What the optimiser needs to know of a rule.
-pub(crate) trait Update: Clone {
+pub(crate) trait Update: Clone + OfRules {
     /// Its name in errors.
     const NAME: &'static str;
     /// Whether it depends on the count of steps.
@@ -147,21 +147,7 @@ impl<R: Rule> Optimizer<R> {
     /// [`Error::Value`] if an option of a rule is out of range, [`Error::Unsupported`] if a
     /// parameter is the result of a recorded op. Nothing is changed then.
     pub fn step(&mut self) -> Result<()> {
-        self.rules.iter().try_for_each(R::check)?;
-        for slot in &self.slots {
-            if !for_each_float!(&slot.parameter, moved => moved.tensor.is_leaf()) {
-                let why = format!(
-                    "parameter `{}` was computed by an op; only a leaf can be moved",
-                    slot.name
-                );
-                return Err(Error::Unsupported { op: R::NAME, why });
-            }
-        }
-        for slot in &mut self.slots {
-            let rule = &self.rules[slot.group];
-            for_each_float!(&mut slot.parameter, moved => moved.step(rule));
-        }
-        Ok(())
+        R::step(self)
     }
 
     /// Takes the gradients of all parameters away.
@@ -175,11 +161,7 @@ impl<R: Rule> Optimizer<R> {
     /// What the rules remember, by the names of the parameters: `fc1.weight.exp_avg`. Of a
     /// parameter that was never moved there is nothing. The options of the rules are not in it.
     pub fn state_dict(&self) -> StateDict {
-        let mut found = StateDict::new();
-        for slot in &self.slots {
-            for_each_float!(&slot.parameter, moved => moved.save(&self.rules[slot.group], &slot.name, &mut found));
-        }
-        found
+        R::save(self)
     }
 
     /// Puts back what [`Optimizer::state_dict`] gave, all or nothing.
@@ -190,34 +172,68 @@ impl<R: Rule> Optimizer<R> {
     /// parameter that has the rest, or of another shape or element type: every one of them is
     /// named. [`Error::Value`] if a count of steps is negative. Nothing is changed then.
     pub fn load_state_dict(&mut self, from: &StateDict) -> Result<()> {
-        let mut needed = StateDict::new();
-        for slot in &self.slots {
-            let mut own = StateDict::new();
-            for_each_float!(&slot.parameter, moved => moved.expect(&self.rules[slot.group], &slot.name, &mut own));
-            if own.keys().any(|name| from.contains_key(name)) {
-                needed.extend(own);
-            }
-        }
-        state::check(&needed, from)?;
-        for (name, count) in counts(from) {
-            let found = count.item();
-            if found < 0 && name.ends_with(STEP) && R::COUNTS {
-                let expected = "0 or more".into();
-                let found = format!("{found} in `{name}`");
-                return Err(Error::Value {
-                    op: "load_state_dict",
-                    parameter: "step",
-                    expected,
-                    found,
-                });
-            }
-        }
-        for slot in &mut self.slots {
-            let rule = &self.rules[slot.group];
-            for_each_float!(&mut slot.parameter, moved => moved.load(rule, &slot.name, from));
-        }
-        Ok(())
+        R::load(self, from)
     }
+}
+
+instances! {
+    /// What an optimiser does by its rule.
+    trait OfRules for Rule: Sgd Adam AdamW; {
+        fn step(optimizer: &mut Optimizer<Self>) -> Result<()> = step;
+        fn save(optimizer: &Optimizer<Self>) -> StateDict = save;
+        fn load(optimizer: &mut Optimizer<Self>, from: &StateDict) -> Result<()> = load;
+    }
+}
+
+fn step<R: Rule>(optimizer: &mut Optimizer<R>) -> Result<()> {
+    optimizer.rules.iter().try_for_each(R::check)?;
+    for slot in &optimizer.slots {
+        if !for_each_float!(&slot.parameter, moved => moved.tensor.is_leaf()) {
+            let why = format!(
+                "parameter `{}` was computed by an op; only a leaf can be moved",
+                slot.name
+            );
+            return Err(Error::Unsupported { op: R::NAME, why });
+        }
+    }
+    for slot in &mut optimizer.slots {
+        let rule = &optimizer.rules[slot.group];
+        for_each_float!(&mut slot.parameter, moved => moved.step(rule));
+    }
+    Ok(())
+}
+
+fn save<R: Rule>(optimizer: &Optimizer<R>) -> StateDict {
+    let mut found = StateDict::new();
+    for slot in &optimizer.slots {
+        for_each_float!(&slot.parameter, moved => moved.save(&optimizer.rules[slot.group], &slot.name, &mut found));
+    }
+    found
+}
+
+fn load<R: Rule>(optimizer: &mut Optimizer<R>, from: &StateDict) -> Result<()> {
+    let mut needed = StateDict::new();
+    for slot in &optimizer.slots {
+        let mut own = StateDict::new();
+        for_each_float!(&slot.parameter, moved => moved.expect(&optimizer.rules[slot.group], &slot.name, &mut own));
+        if own.keys().any(|name| from.contains_key(name)) {
+            needed.extend(own);
+        }
+    }
+    state::check(&needed, from)?;
+    for (name, count) in counts(from) {
+        let found = count.item();
+        if found < 0 && name.ends_with(STEP) && R::COUNTS {
+            let expected = "0 or more".into();
+            let found = format!("{found} in `{name}`");
+            return Err(Error::Value { op: "load_state_dict", parameter: "step", expected, found });
+        }
+    }
+    for slot in &mut optimizer.slots {
+        let rule = &optimizer.rules[slot.group];
+        for_each_float!(&mut slot.parameter, moved => moved.load(rule, &slot.name, from));
+    }
+    Ok(())
 }
 
 const STEP: &str = ".step";

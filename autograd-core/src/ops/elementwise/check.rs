@@ -25,7 +25,7 @@ type Lane = Number<f64, false>;
 /// # Errors
 ///
 /// [`Error::BackwardDiffers`] with the input and the point where they differ.
-pub fn check_backward(op: &impl Op<f64>) -> Result<()> {
+pub fn check_backward(op: &dyn Op<f64>) -> Result<()> {
     let Some(derived) = op.derived() else { return Ok(()) };
     let info = op.info();
     let wanted = vec![true; info.differentiable.len()];
@@ -59,7 +59,7 @@ impl Checked {
     /// # Errors
     ///
     /// As [`check_backward`].
-    pub fn require(&self, op: &impl Op<f64>) -> Result<()> {
+    pub fn require(&self, op: &dyn Op<f64>) -> Result<()> {
         self.0.get_or_init(|| check_backward(op)).clone()
     }
 }
@@ -71,7 +71,7 @@ impl Checked {
 ///
 /// [`Error::BackwardDiffers`] with the input and the point where they differ.
 pub fn verify<T: Float>(
-    op: &impl Op<f64>,
+    op: &dyn Op<f64>,
     reals: &[&Tensor<T>],
     masks: &[&Tensor<bool>],
 ) -> Result<()> {

@@ -86,7 +86,11 @@ fn fused<T: Float, const N: usize>(
     formula: impl FnOnce([Real<Traced>; N]) -> Real<Traced>,
     caller: Caller,
 ) -> Result<Tensor<T>> {
-    let written = written(N, 0, |reals, _| vec![formula(std::array::from_fn(|i| reals[i]))]);
+    let mut formula = Some(formula);
+    let written = written(N, 0, &mut |reals, _| match (formula.take(), reals.first_chunk()) {
+        (Some(formula), Some(reals)) => vec![formula(*reals)],
+        _ => unreachable!("it is called once, with as many as were asked for"),
+    });
     let op: Arc<dyn Op<T>> = known(written, N);
     let mut outputs = T::elementwise(Handle::Shared(op), &inputs, &[], caller)?;
     Ok(outputs.swap_remove(0))

@@ -122,7 +122,7 @@ impl<T> dyn Op<T> {
             let (inputs, masks) = (self.gradients(), info.keeps_masks.len());
             let backward = self.backward(&vec![true; inputs]);
             let kept = self.given() - info.gradients.len();
-            let program = trace(kept + inputs, masks, |reals, masks| {
+            let program = trace(kept + inputs, masks, &mut |reals, masks| {
                 let (kept, slopes) = reals.split_at(kept);
                 let along = |output: usize, input: usize| {
                     let grads = info.gradients.iter().map(|&k| match k == output {

@@ -57,6 +57,31 @@ pub(in crate::ops) fn dropout_mask<T: Float>(shape: Shape, p: f64) -> Tensor<T> 
     Tensor::new(mask)
 }
 
+pub(in crate::ops) fn dropout<T: Float>(
+    x: &Tensor<T>,
+    p: f64,
+    training: bool,
+    caller: Caller,
+) -> Result<Tensor<T>> {
+    if trace::is_noting() {
+        let call = || Call::Dropout { p, training };
+        let run = || dropout(x, p, training, caller);
+        return trace::op(call, || vec![trace::any(x)], caller, run);
+    }
+    if !(0.0..=1.0).contains(&p) {
+        return Err(Error::Value {
+            op: "dropout",
+            parameter: "p",
+            expected: "a probability".into(),
+            found: p.to_string(),
+        });
+    }
+    if !training || p == 0.0 {
+        return Ok(x.clone());
+    }
+    Ok(x * dropout_mask(x.shape_owned(), p))
+}
+
 /// # Activations with a parameter
 impl<T: Float> Tensor<T> {
     /// `x` where `x > 0`, else `slope * x`; the gradient at 0 is `slope`.
@@ -97,22 +122,6 @@ impl<T: Float> Tensor<T> {
     /// [`Error::Value`] if `p` is not in [0, 1].
     #[track_caller]
     pub fn try_dropout(&self, p: f64, training: bool) -> Result<Tensor<T>> {
-        if trace::is_noting() {
-            let call = || Call::Dropout { p, training };
-            let run = || self.try_dropout(p, training);
-            return trace::op(call, || vec![trace::any(self)], Location::caller(), run);
-        }
-        if !(0.0..=1.0).contains(&p) {
-            return Err(Error::Value {
-                op: "dropout",
-                parameter: "p",
-                expected: "a probability".into(),
-                found: p.to_string(),
-            });
-        }
-        if !training || p == 0.0 {
-            return Ok(self.clone());
-        }
-        Ok(self * dropout_mask(self.shape_owned(), p))
+        T::dropout(self, p, training, Location::caller())
     }
 }

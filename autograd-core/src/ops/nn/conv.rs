@@ -178,7 +178,7 @@ pub(crate) fn conv2d_shape(
     Ok([input[0], weight[0], height, width])
 }
 
-fn conv2d<T: Float>(
+pub(in crate::ops) fn conv2d<T: Float>(
     x: &Tensor<T>,
     weight: &Tensor<T>,
     bias: Option<&Tensor<T>>,
@@ -266,7 +266,7 @@ impl<T: Float> Tensor<T> {
         bias: Option<&Tensor<T>>,
         options: Conv2dOptions,
     ) -> Tensor<T> {
-        expect(conv2d(self, weight, bias, options, Location::caller()))
+        expect(T::conv2d(self, weight, bias, options, Location::caller()))
     }
 
     /// [`Tensor::conv2d`], with an error instead of a panic.
@@ -281,6 +281,6 @@ impl<T: Float> Tensor<T> {
         bias: Option<&Tensor<T>>,
         options: Conv2dOptions,
     ) -> Result<Tensor<T>> {
-        conv2d(self, weight, bias, options, Location::caller())
+        T::conv2d(self, weight, bias, options, Location::caller())
     }
 }

@@ -1,41 +1,27 @@
 //! The loops behind these ops, compiled once for each float type in this crate: a generic function
 //! that a user's crate instantiates is only as fast as that crate's profile.
 
-use super::super::Float;
+use super::super::{Arithmetic, Float, instances};
 use super::window::Plan;
 use crate::array::simd::{Kernel, dispatch};
 use crate::array::threads::each_chunk;
 
-macro_rules! doors {
-    ($(fn $name:ident($($arg:ident: $t:ty),*) $(-> $out:ty)?;)*) => {
-        /// Loops over rows of `n` elements, and over windows of pictures.
-        pub(crate) trait Kernels: Sized {
-            $(fn $name($($arg: $t),*) $(-> $out)?;)*
-        }
-
-        impl Kernels for f32 {
-            $(fn $name($($arg: $t),*) $(-> $out)? { $name($($arg),*) })*
-        }
-
-        impl Kernels for f64 {
-            $(fn $name($($arg: $t),*) $(-> $out)? { $name($($arg),*) })*
-        }
-    };
-}
-
-doors! {
-    fn softmax(rows: &mut [Self], from: &[Self], n: usize);
-    fn log_softmax(rows: &mut [Self], from: &[Self], n: usize);
-    fn softmax_pull(dy: &mut [Self], y: &[Self], n: usize);
-    fn log_softmax_pull(dy: &mut [Self], y: &[Self], n: usize);
-    fn log_sum_exp(rows: &[Self], n: usize, out: &mut [Self]);
-    fn softmax_scaled(rows: &mut [Self], sums: &[Self], n: usize, scale: Self);
-    fn leaky_relu(data: &mut [Self], slope: Self);
-    fn leaky_factor(data: &mut [Self], slope: Self);
-    fn keep_where_above(data: &mut [Self], limit: Self, scale: Self);
-    fn unfold(plan: &Plan, data: &[Self], out: &mut Vec<Self>);
-    fn fold(plan: &Plan, columns: &[Self], out: &mut [Self]);
-    fn window_best(plan: &Plan, data: &[Self]) -> (Vec<Self>, Vec<i64>);
+instances! {
+    /// Loops over rows of `n` elements, and over windows of pictures.
+    trait Kernels for Float: f32 f64; {
+        fn softmax(rows: &mut [Self], from: &[Self], n: usize) = softmax;
+        fn log_softmax(rows: &mut [Self], from: &[Self], n: usize) = log_softmax;
+        fn softmax_pull(dy: &mut [Self], y: &[Self], n: usize) = softmax_pull;
+        fn log_softmax_pull(dy: &mut [Self], y: &[Self], n: usize) = log_softmax_pull;
+        fn log_sum_exp(rows: &[Self], n: usize, out: &mut [Self]) = log_sum_exp;
+        fn softmax_scaled(rows: &mut [Self], sums: &[Self], n: usize, scale: Self) = softmax_scaled;
+        fn leaky_relu(data: &mut [Self], slope: Self) = leaky_relu;
+        fn leaky_factor(data: &mut [Self], slope: Self) = leaky_factor;
+        fn keep_where_above(data: &mut [Self], limit: Self, scale: Self) = keep_where_above;
+        fn unfold(plan: &Plan, data: &[Self], out: &mut Vec<Self>) = unfold;
+        fn fold(plan: &Plan, columns: &[Self], out: &mut [Self]) = fold;
+        fn window_best(plan: &Plan, data: &[Self]) -> (Vec<Self>, Vec<i64>) = window_best;
+    }
 }
 
 /// Elements, in whole rows, that one thread takes at once.
@@ -74,7 +60,7 @@ fn exp<T: Float, const FMA: bool>(x: T) -> T {
 
 #[inline(always)]
 fn greatest<T: Float>(row: &[T]) -> T {
-    joined(row, T::LOWEST, |x| x, T::greater)
+    joined(row, T::LOWEST, |x| x, Arithmetic::greater)
 }
 
 #[inline(always)]

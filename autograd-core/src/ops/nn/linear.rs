@@ -32,7 +32,7 @@ fn check(x: &[usize], weight: &[usize], bias: Option<&[usize]>) -> Result<()> {
     }
 }
 
-fn linear<T: Float>(
+pub(in crate::ops) fn linear<T: Float>(
     x: &Tensor<T>,
     weight: &Tensor<T>,
     bias: Option<&Tensor<T>>,
@@ -119,7 +119,7 @@ impl<T: Float> Tensor<T> {
     /// If the shapes do not fit each other; see [`Tensor::try_linear`].
     #[track_caller]
     pub fn linear(&self, weight: &Tensor<T>, bias: Option<&Tensor<T>>) -> Tensor<T> {
-        expect(linear(self, weight, bias, Location::caller()))
+        expect(T::linear(self, weight, bias, Location::caller()))
     }
 
     /// [`Tensor::linear`], with an error instead of a panic.
@@ -129,6 +129,6 @@ impl<T: Float> Tensor<T> {
     /// [`Error::Shape`] if the shapes do not fit each other.
     #[track_caller]
     pub fn try_linear(&self, weight: &Tensor<T>, bias: Option<&Tensor<T>>) -> Result<Tensor<T>> {
-        linear(self, weight, bias, Location::caller())
+        T::linear(self, weight, bias, Location::caller())
     }
 }

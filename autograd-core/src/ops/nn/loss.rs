@@ -32,7 +32,7 @@ fn check_targets(op: &'static str, scores: &[usize], targets: &Tensor<i64>) -> R
     Ok(classes)
 }
 
-fn cross_entropy<T: Float>(
+pub(in crate::ops) fn cross_entropy<T: Float>(
     logits: &Tensor<T>,
     targets: &Tensor<i64>,
     caller: Caller,
@@ -106,7 +106,7 @@ fn pull_cross_entropy<T: Float>(
     Ok([Some(Tensor::new(dx))])
 }
 
-fn binary_cross_entropy<T: Float>(
+pub(in crate::ops) fn binary_cross_entropy<T: Float>(
     logits: &Tensor<T>,
     targets: &Tensor<T>,
     caller: Caller,
@@ -155,7 +155,7 @@ impl<T: Float> Tensor<T> {
     /// `0..classes`; see [`Tensor::try_cross_entropy`].
     #[track_caller]
     pub fn cross_entropy(&self, targets: &Tensor<i64>) -> Tensor<T> {
-        expect(cross_entropy(self, targets, Location::caller()))
+        expect(T::cross_entropy(self, targets, Location::caller()))
     }
 
     /// [`Tensor::cross_entropy`], with an error instead of a panic.
@@ -165,7 +165,7 @@ impl<T: Float> Tensor<T> {
     /// [`Error::Shape`] or [`Error::Index`].
     #[track_caller]
     pub fn try_cross_entropy(&self, targets: &Tensor<i64>) -> Result<Tensor<T>> {
-        cross_entropy(self, targets, Location::caller())
+        T::cross_entropy(self, targets, Location::caller())
     }
 
     /// The mean of the negated log-probability of the true class of each row of `[n, classes]`:
@@ -252,7 +252,7 @@ impl<T: Float> Tensor<T> {
     /// If the shapes differ; see [`Tensor::try_binary_cross_entropy_with_logits`].
     #[track_caller]
     pub fn binary_cross_entropy_with_logits(&self, targets: &Tensor<T>) -> Tensor<T> {
-        expect(binary_cross_entropy(self, targets, Location::caller()))
+        expect(T::binary_cross_entropy(self, targets, Location::caller()))
     }
 
     /// [`Tensor::binary_cross_entropy_with_logits`], with an error instead of a panic.
@@ -262,6 +262,6 @@ impl<T: Float> Tensor<T> {
     /// [`Error::Shape`] if the shapes differ.
     #[track_caller]
     pub fn try_binary_cross_entropy_with_logits(&self, targets: &Tensor<T>) -> Result<Tensor<T>> {
-        binary_cross_entropy(self, targets, Location::caller())
+        T::binary_cross_entropy(self, targets, Location::caller())
     }
 }

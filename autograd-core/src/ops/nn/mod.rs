@@ -19,8 +19,15 @@ pub(crate) use kernels::Kernels;
 pub use pool::PoolOptions;
 pub use window::IntoPair;
 
+pub(super) use activation::dropout;
+pub(super) use conv::conv2d;
 pub(crate) use conv::conv2d_shape;
+pub(super) use linear::linear;
+pub(super) use loss::{binary_cross_entropy, cross_entropy};
+pub(super) use norm::{norm, var};
 pub(crate) use pool::pool2d_shape;
+pub(super) use pool::{avg_pool2d, max_pool2d};
+pub(super) use softmax::{Softmax, logsumexp, softmax};
 
 use crate::array::{Shape, Value};
 use crate::error::{Error, Result};

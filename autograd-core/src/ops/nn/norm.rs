@@ -8,7 +8,7 @@ use crate::array::shape::axes as check_axes;
 use crate::error::{Error, Result};
 use crate::graph::{GradMode, Keep, KeepOutput, Lost, Tensor, record};
 
-fn norm<T: Float>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {
+pub(in crate::ops) fn norm<T: Float>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {
     let value = GradMode::of(false, || x.square().sum().sqrt());
     if !x.is_recorded() {
         return value.with_lost(Lost::of("norm", caller, x));
@@ -23,7 +23,11 @@ fn norm<T: Float>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {
     })
 }
 
-fn var<T: Float>(x: &Tensor<T>, axes: &[isize], correction: usize) -> Result<Tensor<T>> {
+pub(in crate::ops) fn var<T: Float>(
+    x: &Tensor<T>,
+    axes: &[isize],
+    correction: usize,
+) -> Result<Tensor<T>> {
     let positions = check_axes("var", axes, x.ndim())?;
     let n: usize = positions.iter().map(|&position| x.shape()[position]).product();
     let axes: Vec<isize> = positions.iter().map(|&position| position as isize).collect();
@@ -43,7 +47,7 @@ impl<T: Float> Tensor<T> {
     /// ```
     #[track_caller]
     pub fn norm(&self) -> Tensor<T> {
-        norm(self, Location::caller())
+        T::norm(self, Location::caller())
     }
 
     /// The variance along `axes`, which are taken away; all of them if none is given. The sum of
@@ -62,7 +66,7 @@ impl<T: Float> Tensor<T> {
     /// If an axis does not exist or stands twice.
     #[track_caller]
     pub fn var_axes(&self, axes: &[isize], correction: usize) -> Tensor<T> {
-        expect(var(self, axes, correction))
+        expect(T::var(self, axes, correction))
     }
 
     /// The standard deviation along `axes`, which are taken away; see [`Tensor::var_axes`]. Where
@@ -73,7 +77,7 @@ impl<T: Float> Tensor<T> {
     /// If an axis does not exist or stands twice.
     #[track_caller]
     pub fn std_axes(&self, axes: &[isize], correction: usize) -> Tensor<T> {
-        let var = expect(var(self, axes, correction));
+        let var = expect(T::var(self, axes, correction));
         // The slope of the root at 0 is infinite, and infinity times the slope of the variance NaN.
         let none = var.eq_scalar(T::ZERO);
         none.where_else(&var, &none.where_scalar(T::ONE, &var).sqrt())

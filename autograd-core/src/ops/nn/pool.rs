@@ -94,7 +94,11 @@ pub(crate) fn pool2d_shape(
     Ok([input[0], input[1], height, width])
 }
 
-fn max_pool2d<T: Float>(x: &Tensor<T>, options: PoolOptions, caller: Caller) -> Result<Tensor<T>> {
+pub(in crate::ops) fn max_pool2d<T: Float>(
+    x: &Tensor<T>,
+    options: PoolOptions,
+    caller: Caller,
+) -> Result<Tensor<T>> {
     if trace::is_noting() {
         let (call, inputs) = (Call::MaxPool2d(options), vec![trace::any(x)]);
         return trace::op(|| call, || inputs, caller, || max_pool2d(x, options, caller));
@@ -119,7 +123,11 @@ fn max_pool2d<T: Float>(x: &Tensor<T>, options: PoolOptions, caller: Caller) -> 
     }))
 }
 
-fn avg_pool2d<T: Float>(x: &Tensor<T>, options: PoolOptions, caller: Caller) -> Result<Tensor<T>> {
+pub(in crate::ops) fn avg_pool2d<T: Float>(
+    x: &Tensor<T>,
+    options: PoolOptions,
+    caller: Caller,
+) -> Result<Tensor<T>> {
     if trace::is_noting() {
         let (call, inputs) = (Call::AvgPool2d(options), vec![trace::any(x)]);
         return trace::op(|| call, || inputs, caller, || avg_pool2d(x, options, caller));
@@ -166,7 +174,7 @@ impl<T: Float> Tensor<T> {
     /// [`Tensor::try_max_pool2d`].
     #[track_caller]
     pub fn max_pool2d(&self, options: impl Into<PoolOptions>) -> Tensor<T> {
-        expect(max_pool2d(self, options.into(), Location::caller()))
+        expect(T::max_pool2d(self, options.into(), Location::caller()))
     }
 
     /// [`Tensor::max_pool2d`], with an error instead of a panic.
@@ -176,7 +184,7 @@ impl<T: Float> Tensor<T> {
     /// [`Error::Shape`], [`Error::Value`] or [`Error::TooLarge`].
     #[track_caller]
     pub fn try_max_pool2d(&self, options: impl Into<PoolOptions>) -> Result<Tensor<T>> {
-        max_pool2d(self, options.into(), Location::caller())
+        T::max_pool2d(self, options.into(), Location::caller())
     }
 
     /// The mean of each window of pictures `[n, channels, height, width]`. As in Paddle, padding
@@ -188,7 +196,7 @@ impl<T: Float> Tensor<T> {
     /// [`Tensor::try_avg_pool2d`].
     #[track_caller]
     pub fn avg_pool2d(&self, options: impl Into<PoolOptions>) -> Tensor<T> {
-        expect(avg_pool2d(self, options.into(), Location::caller()))
+        expect(T::avg_pool2d(self, options.into(), Location::caller()))
     }
 
     /// [`Tensor::avg_pool2d`], with an error instead of a panic.
@@ -198,6 +206,6 @@ impl<T: Float> Tensor<T> {
     /// [`Error::Shape`], [`Error::Value`] or [`Error::TooLarge`].
     #[track_caller]
     pub fn try_avg_pool2d(&self, options: impl Into<PoolOptions>) -> Result<Tensor<T>> {
-        avg_pool2d(self, options.into(), Location::caller())
+        T::avg_pool2d(self, options.into(), Location::caller())
     }
 }

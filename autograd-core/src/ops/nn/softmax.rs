@@ -15,7 +15,7 @@ use crate::graph::{
 
 /// The two functions of rows.
 #[derive(Clone, Copy)]
-enum Softmax {
+pub(crate) enum Softmax {
     Plain,
     Log,
 }
@@ -29,7 +29,12 @@ impl Softmax {
     }
 }
 
-fn run<T: Float>(op: Softmax, x: &Tensor<T>, axis: isize, caller: Caller) -> Result<Tensor<T>> {
+pub(in crate::ops) fn softmax<T: Float>(
+    op: Softmax,
+    x: &Tensor<T>,
+    axis: isize,
+    caller: Caller,
+) -> Result<Tensor<T>> {
     if trace::is_noting() {
         let (call, inputs) = (
             match op {
@@ -38,7 +43,7 @@ fn run<T: Float>(op: Softmax, x: &Tensor<T>, axis: isize, caller: Caller) -> Res
             },
             vec![trace::any(x)],
         );
-        return trace::op(|| call, || inputs, caller, || run(op, x, axis, caller));
+        return trace::op(|| call, || inputs, caller, || softmax(op, x, axis, caller));
     }
     let position = check_axis(op.name(), axis, x.ndim())?;
     if position + 1 == x.ndim() {
@@ -94,7 +99,11 @@ fn pull<T: Float>(
     Ok([Some(Tensor::new(dx))])
 }
 
-fn logsumexp<T: Float>(x: &Tensor<T>, axes: &[isize], caller: Caller) -> Result<Tensor<T>> {
+pub(in crate::ops) fn logsumexp<T: Float>(
+    x: &Tensor<T>,
+    axes: &[isize],
+    caller: Caller,
+) -> Result<Tensor<T>> {
     let positions = check_axes("logsumexp", axes, x.ndim())?;
     let mut unreduced = x.shape_owned();
     positions.iter().for_each(|&position| unreduced[position] = 1);
@@ -143,7 +152,7 @@ impl<T: Float> Tensor<T> {
     /// If there is no such axis; see [`Tensor::try_softmax`].
     #[track_caller]
     pub fn softmax(&self, axis: isize) -> Tensor<T> {
-        expect(run(Softmax::Plain, self, axis, Location::caller()))
+        expect(T::softmax_along(Softmax::Plain, self, axis, Location::caller()))
     }
 
     /// [`Tensor::softmax`], with an error instead of a panic.
@@ -153,7 +162,7 @@ impl<T: Float> Tensor<T> {
     /// [`Error::Axis`](crate::Error::Axis) if there is no such axis.
     #[track_caller]
     pub fn try_softmax(&self, axis: isize) -> Result<Tensor<T>> {
-        run(Softmax::Plain, self, axis, Location::caller())
+        T::softmax_along(Softmax::Plain, self, axis, Location::caller())
     }
 
     /// The logarithm of [`Tensor::softmax`], accurate also where that is all but 0.
@@ -163,7 +172,7 @@ impl<T: Float> Tensor<T> {
     /// If there is no such axis; see [`Tensor::try_log_softmax`].
     #[track_caller]
     pub fn log_softmax(&self, axis: isize) -> Tensor<T> {
-        expect(run(Softmax::Log, self, axis, Location::caller()))
+        expect(T::softmax_along(Softmax::Log, self, axis, Location::caller()))
     }
 
     /// [`Tensor::log_softmax`], with an error instead of a panic.
@@ -173,7 +182,7 @@ impl<T: Float> Tensor<T> {
     /// [`Error::Axis`](crate::Error::Axis) if there is no such axis.
     #[track_caller]
     pub fn try_log_softmax(&self, axis: isize) -> Result<Tensor<T>> {
-        run(Softmax::Log, self, axis, Location::caller())
+        T::softmax_along(Softmax::Log, self, axis, Location::caller())
     }
 
     /// The logarithm of the sum of `exp(x)` along `axes`, which are taken away; all of them if
@@ -184,7 +193,7 @@ impl<T: Float> Tensor<T> {
     /// If an axis does not exist or stands twice; see [`Tensor::try_logsumexp`].
     #[track_caller]
     pub fn logsumexp(&self, axes: &[isize]) -> Tensor<T> {
-        expect(logsumexp(self, axes, Location::caller()))
+        expect(T::logsumexp(self, axes, Location::caller()))
     }
 
     /// [`Tensor::logsumexp`], with an error instead of a panic.
@@ -194,6 +203,6 @@ impl<T: Float> Tensor<T> {
     /// [`Error::Axis`](crate::Error::Axis) if an axis does not exist or stands twice.
     #[track_caller]
     pub fn try_logsumexp(&self, axes: &[isize]) -> Result<Tensor<T>> {
-        logsumexp(self, axes, Location::caller())
+        T::logsumexp(self, axes, Location::caller())
     }
 }

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `answer ROW` | `numbers ..`, up to 64 of those that the row's work computes, or `none` |
 //! | `turn ROW SECONDS` | `seconds S`: of one repetition, over a turn of about that length |
-//! | `peak ROW` | `bytes B`: by how much the work, done once, raised the peak of memory |
+//! | `peak ROW` | `bytes B`: by how much the work, done once, raised the peak of memory, files apart |
 
 use std::hint::black_box;
 use std::io::{BufRead, Write};
@@ -49,7 +49,7 @@ impl Work {
     ) -> Option<Self> {
         let before = forget_peak();
         let result = work();
-        let peak = memory("VmHWM:").zip(before).map(|(after, before)| after.saturating_sub(before));
+        let peak = own("VmHWM:").zip(before).map(|(after, before)| after.saturating_sub(before));
         let numbers = sample(&numbers(result));
         Some(Self { run: Box::new(move || drop(black_box(work()))), numbers, repeats: 0, peak })
     }
@@ -119,7 +119,12 @@ fn say(line: &str) {
 /// Makes the peak of memory what is in use now, and tells it; Linux can.
 fn forget_peak() -> Option<usize> {
     std::fs::write("/proc/self/clear_refs", "5").ok()?;
-    memory("VmRSS:")
+    own("VmRSS:")
+}
+
+/// A line of `/proc/self/status` less the pages of files: a program's code is read as it runs.
+fn own(name: &str) -> Option<usize> {
+    Some(memory(name)?.saturating_sub(memory("RssFile:")?))
 }
 
 /// A line of `/proc/self/status`, in bytes; Linux has it.
