@@ -52,7 +52,7 @@ pub trait Element: Storable + Printable + Comparisons + OfElements + sealed::Sea
     fn absent(tensor: &Tensor<Self>) -> Absent;
     #[doc(hidden)]
     fn filled(shape: &[usize], element: Self) -> Tensor<Self>;
-    /// The data, to write; `None` where others see it.
+    /// The data, to write; `None` where its buffer is shared or lies in another order.
     #[doc(hidden)]
     fn elements(tensor: &mut Tensor<Self>) -> Option<&mut [Self]>;
     #[doc(hidden)]

@@ -16,7 +16,8 @@ use crate::array::Shape;
 use crate::error::Result;
 use crate::graph::{Element, Tensor};
 
-/// Traits, and for each type an implementation that calls generic functions.
+/// Traits, and for each type an implementation that calls generic functions. Its methods stay calls:
+/// inlined, they would be compiled again elsewhere after all.
 macro_rules! instances {
     ($($(#[$doc:meta])* trait $trait:ident for $bound:ident: $($t:ident)*; $methods:tt)*) => {$(
         instances!(@declare [$(#[$doc])*] $trait $bound $methods);

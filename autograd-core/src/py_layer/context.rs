@@ -111,6 +111,7 @@ impl Drop for Own {
 
 impl Forward<'_> {
     /// Where saved tensors go; `None` where none are kept.
+    // A call, so that a crate of ops does not compile it again.
     #[inline(never)]
     fn saving(&mut self) -> Option<&mut Pack> {
         if self.saved {

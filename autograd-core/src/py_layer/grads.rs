@@ -26,6 +26,8 @@ impl<'a> Came<'a> {
         Self { layer, grads, made: Made::default() }
     }
 
+    // These stay calls: inlined, they would be compiled again in each crate with an op.
+
     /// The first tensor of an output, and how many they are.
     #[inline(never)]
     fn group(&self, output: usize) -> (usize, usize) {
