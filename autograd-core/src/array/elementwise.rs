@@ -4,6 +4,7 @@
 //! layouts are copied to the place of the result block by block, and the loop in place runs on a
 //! block while it is in the first cache.
 
+use super::deferred::{Elements, Step, run_over};
 use super::element::INLINE_BYTES;
 use super::feed::{Feed, Walk};
 use super::shape::copied;
@@ -175,6 +176,13 @@ impl<T: Storable> Arg<'_, T> {
             Self::Ref(value) => value,
         }
     }
+
+    fn into_owned(self) -> Value<T> {
+        match self {
+            Self::Own(value) => value,
+            Self::Ref(value) => value.clone(),
+        }
+    }
 }
 
 /// `f` of every element and one scalar.
@@ -183,10 +191,7 @@ pub(crate) fn zip_scalar<T: Storable>(
     scalar: T,
     f: &(dyn ZipScalar<T> + Sync),
 ) -> Value<T> {
-    let mut x = match x {
-        Arg::Own(value) => value,
-        Arg::Ref(value) => value.clone(),
-    };
+    let mut x = x.into_owned();
     if let Some(data) = x.as_padded_mut_slice() {
         over_scalar(f, data, scalar);
         return x;
@@ -206,7 +211,7 @@ pub(crate) fn zip_scalar<T: Storable>(
 }
 
 /// Shows each block of a result and where it starts, on threads where that pays.
-fn each_block<T: Send>(out: &mut [T], run: impl Fn(usize, &mut [T]) + Sync) {
+pub(crate) fn each_block<T: Send>(out: &mut [T], run: impl Fn(usize, &mut [T]) + Sync) {
     each_chunk(out, CHUNK, &|chunk, part| {
         for (index, block) in part.chunks_mut(BLOCK).enumerate() {
             run(chunk * CHUNK + index * BLOCK, block);
@@ -233,6 +238,12 @@ pub(crate) fn zip<T: Storable>(
     {
         return zip_scalar(b, element, swapped);
     }
+    a.get().looked_at(shape);
+    b.get().looked_at(shape);
+    let whole = |x: &Value<T>| x.shape() == shape && x.is_row_major();
+    if (a.get().is_deferred() || b.get().is_deferred()) && whole(a.get()) && whole(b.get()) {
+        return zip_deferred(a, b, f, swapped);
+    }
     let (a, b) = match try_in_place(shape, a, &b, f) {
         Ok(done) => return done,
         Err(a) => match try_in_place(shape, b, &a, swapped) {
@@ -241,8 +252,7 @@ pub(crate) fn zip<T: Storable>(
         },
     };
     let (a, b) = (a.get(), b.get());
-    let whole = |x: &Value<T>| x.shape() == shape && x.is_row_major();
-    Value::written(copied(shape), |out| match (a.as_slice(), b.as_slice()) {
+    Value::written(copied(shape), |out| match (a.in_memory(), b.in_memory()) {
         (Some(x), Some(y)) if whole(a) && whole(b) => each_block(out, |start, block| {
             let part = start..start + block.len();
             f.run_onto(block, &x[part.clone()], &y[part]);
@@ -251,6 +261,44 @@ pub(crate) fn zip<T: Storable>(
         // read by strides.
         _ if whole(b) => zip_strided(shape, out, b, a, swapped),
         _ => zip_strided(shape, out, a, b, f),
+    })
+}
+
+/// [`zip`] of row-major values of the same shape that are not both in memory: in one pass.
+fn zip_deferred<T: Storable>(
+    mut a: Arg<'_, T>,
+    mut b: Arg<'_, T>,
+    f: &dyn ZipAny<T>,
+    swapped: &dyn ZipAny<T>,
+) -> Value<T> {
+    let over = |own: &mut Value<T>, other: &Value<T>, f: &dyn ZipAny<T>| {
+        let (other, steps) = (other.elements()?, own.take_steps()?);
+        each_block(own.as_mut_slice()?, |start, block| {
+            run_over(&steps, block);
+            other.with_block(start, block.len(), |other| f.run(block, other));
+        });
+        Some(())
+    };
+    if let Arg::Own(own) = &mut a
+        && over(own, b.get(), f).is_some()
+    {
+        return a.into_owned();
+    }
+    if let Arg::Own(own) = &mut b
+        && over(own, a.get(), swapped).is_some()
+    {
+        return b.into_owned();
+    }
+    let (Some(x), Some(y)) = (a.get().elements(), b.get().elements()) else {
+        unreachable!("the caller has seen that they are row-major");
+    };
+    // What is in memory is read from there.
+    let (x, y, f) = if matches!(x, Elements::Slice(_)) { (y, x, swapped) } else { (x, y, f) };
+    Value::written(copied(a.get().shape()), |out| {
+        each_block(out, |start, block| {
+            x.write(start, block);
+            y.with_block(start, block.len(), |y| f.run(block, y));
+        });
     })
 }
 
@@ -316,15 +364,13 @@ fn try_in_place<'a, T: Storable>(
         f.run(x, y);
         return Ok(out);
     }
-    if out.as_mut_slice().is_none() {
-        return Err(Arg::Own(out));
-    }
-    zip_into(&mut out, b, f);
+    let Some(steps) = out.take_steps() else { return Err(Arg::Own(out)) };
+    zip_into(&mut out, &steps, b, f);
     Ok(out)
 }
 
-/// Writes `f(out, b)` over `out`, which is row-major and not shared.
-fn zip_into<T: Storable>(out: &mut Value<T>, b: &Value<T>, f: &dyn ZipAny<T>) {
+/// Writes `f(out, b)` over `out`, which is row-major and not shared; before that, the steps.
+fn zip_into<T: Storable>(out: &mut Value<T>, steps: &[Step<T>], b: &Value<T>, f: &dyn ZipAny<T>) {
     let shape = copied(out.shape());
     let Some(data) = out.as_mut_slice() else {
         unreachable!("the caller owns the buffer");
@@ -332,7 +378,11 @@ fn zip_into<T: Storable>(out: &mut Value<T>, b: &Value<T>, f: &dyn ZipAny<T>) {
     let strides = b.strides_as(&shape);
     each_chunk(data, CHUNK, &|chunk, part| {
         let mut walk = Walk::new(&shape, &strides, chunk * CHUNK);
-        zip_rows(part, b.raw(), &mut walk, f);
+        let most = if steps.is_empty() { CHUNK } else { BLOCK };
+        for block in part.chunks_mut(most) {
+            run_over(steps, block);
+            zip_rows(block, b.raw(), &mut walk, f);
+        }
     });
 }
 

@@ -3,6 +3,7 @@
 use smallvec::SmallVec;
 
 use super::buffer::Buffer;
+use super::deferred::{Elements, Step, run_over};
 use super::{Storable, Value};
 
 /// Where the blocks of an operand come from.
@@ -13,17 +14,21 @@ pub(crate) enum Feed<'a, T: Storable> {
     Same(Buffer<T>, T),
     /// Anything else, gathered into a block.
     Gathered(&'a [T], Walk, Buffer<T>),
-    /// A copy of what will be written over.
-    Over(Buffer<T>),
+    /// What is computed when it is read; the next block starts there.
+    Deferred(Elements<'a, T>, usize, Buffer<T>),
+    /// A copy of what will be written over, and of what is to be computed over that.
+    Over(Buffer<T>, &'a [Step<T>]),
 }
 
 impl<'a, T: Storable> Feed<'a, T> {
     /// From element `start` on.
     pub(crate) fn new(value: &'a Value<T>, shape: &[usize], start: usize) -> Self {
-        if value.shape() == shape
-            && let Some(data) = value.as_slice()
-        {
-            return Self::Slice(data);
+        if value.shape() == shape {
+            match value.elements() {
+                Some(Elements::Slice(data)) => return Self::Slice(data),
+                Some(elements) => return Self::Deferred(elements, start, Buffer::default()),
+                None => {}
+            }
         }
         let walk = Walk::new(shape, &value.strides_as(shape), start);
         match walk.axes.as_slice() {
@@ -36,15 +41,21 @@ impl<'a, T: Storable> Feed<'a, T> {
     }
 
     pub(crate) fn copy(&mut self, block: &[T]) {
-        if let Self::Over(copy) = self {
-            room(copy, block.len()).copy_from_slice(block);
+        if let Self::Over(copy, steps) = self {
+            let copy = room(copy, block.len());
+            copy.copy_from_slice(block);
+            run_over(steps, copy);
         }
     }
 
     /// Makes the next `n` elements ready.
     pub(crate) fn advance(&mut self, n: usize) {
         match self {
-            Self::Slice(_) | Self::Over(_) => {}
+            Self::Slice(_) | Self::Over(..) => {}
+            Self::Deferred(elements, start, block) => {
+                elements.write(*start, room(block, n));
+                *start += n;
+            }
             // The first block is the longest.
             Self::Same(block, element) => {
                 if block.is_empty() {
@@ -69,7 +80,10 @@ impl<'a, T: Storable> Feed<'a, T> {
     pub(crate) fn block(&self, start: usize, n: usize) -> &[T] {
         match self {
             Self::Slice(data) => &data[start..start + n],
-            Self::Same(block, _) | Self::Gathered(_, _, block) | Self::Over(block) => &block[..n],
+            Self::Same(block, _)
+            | Self::Gathered(_, _, block)
+            | Self::Deferred(_, _, block)
+            | Self::Over(block, _) => &block[..n],
         }
     }
 }

@@ -2,6 +2,7 @@
 //! kernels. Nothing here knows of gradients.
 
 pub(crate) mod buffer;
+pub(crate) mod deferred;
 pub(crate) mod element;
 pub(crate) mod elementwise;
 pub(crate) mod feed;

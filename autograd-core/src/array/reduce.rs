@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::deferred::Elements;
 use super::simd::{Kernel, dispatch};
 use super::threads::each_chunk;
 use super::{Shape, Storable, Value};
@@ -73,26 +74,81 @@ impl<T: Copy, F: Fold<T>> Kernel for FoldRowsKernel<'_, T, F> {
     }
 }
 
-pub(crate) fn fold_slice<T: Copy, F: Fold<T>>(data: &[T], fold: F) -> T {
+/// Elements, some of all.
+trait Part<T>: Copy + Sync {
+    fn len(self) -> usize;
+    fn split_at(self, place: usize) -> (Self, Self);
+    fn show<R>(self, see: impl FnOnce(&[T]) -> R) -> R;
+}
+
+impl<T: Sync> Part<T> for &[T] {
+    fn len(self) -> usize {
+        self.len()
+    }
+
+    fn split_at(self, place: usize) -> (Self, Self) {
+        self.split_at(place)
+    }
+
+    fn show<R>(self, see: impl FnOnce(&[T]) -> R) -> R {
+        see(self)
+    }
+}
+
+/// Some of elements that are not in memory: from one on, so many.
+struct NotMade<'a, T: Storable>(&'a Elements<'a, T>, usize, usize);
+
+impl<T: Storable> Clone for NotMade<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T: Storable> Copy for NotMade<'_, T> {}
+
+impl<T: Storable> Part<T> for NotMade<'_, T> {
+    fn len(self) -> usize {
+        self.2
+    }
+
+    fn split_at(self, place: usize) -> (Self, Self) {
+        let Self(all, start, len) = self;
+        (Self(all, start, place), Self(all, start + place, len - place))
+    }
+
+    fn show<R>(self, see: impl FnOnce(&[T]) -> R) -> R {
+        self.0.with_block(self.1, self.2, see)
+    }
+}
+
+pub(crate) fn fold_slice<T: Copy + Sync, F: Fold<T>>(data: &[T], fold: F) -> T {
+    fold_part(data, fold)
+}
+
+fn fold_part<T: Copy, F: Fold<T>>(data: impl Part<T>, fold: F) -> T {
+    if data.len() <= BLOCK {
+        return data.show(|data| fold_block(data, fold));
+    }
+    let (left, right) = halves(data);
+    fold.join(fold_part(left, fold), fold_part(right, fold))
+}
+
+fn fold_block<T: Copy, F: Fold<T>>(data: &[T], fold: F) -> T {
     if data.len() <= 16 {
         return data.iter().fold(fold.start(), |a, &b| fold.join(a, b));
     }
-    if data.len() <= BLOCK {
-        return dispatch(FoldKernel(data, fold));
-    }
-    let (left, right) = halves(data);
-    fold.join(fold_slice(left, fold), fold_slice(right, fold))
+    dispatch(FoldKernel(data, fold))
 }
 
-fn halves<T>(data: &[T]) -> (&[T], &[T]) {
+fn halves<T, P: Part<T>>(data: P) -> (P, P) {
     let half = (data.len() / 2).next_multiple_of(BLOCK);
     data.split_at(half.min(data.len()))
 }
 
-/// [`fold_slice`] on threads, where that pays: the same tree, whose branches are joined when all
+/// [`fold_part`] on threads, where that pays: the same tree, whose branches are joined when all
 /// are done.
-fn fold_shared<T: Storable, F: Fold<T> + Sync>(data: &[T], fold: F) -> T {
-    fn branches<'a, T>(data: &'a [T], all: &mut Vec<&'a [T]>) {
+fn fold_shared<T: Storable, F: Fold<T> + Sync>(data: impl Part<T>, fold: F) -> T {
+    fn branches<T, P: Part<T>>(data: P, all: &mut Vec<P>) {
         if data.len() <= CHUNK {
             return all.push(data);
         }
@@ -100,7 +156,11 @@ fn fold_shared<T: Storable, F: Fold<T> + Sync>(data: &[T], fold: F) -> T {
         branches(left, all);
         branches(right, all);
     }
-    fn join<T: Copy, F: Fold<T>>(data: &[T], done: &mut impl Iterator<Item = T>, fold: F) -> T {
+    fn join<T: Copy, F: Fold<T>, P: Part<T>>(
+        data: P,
+        done: &mut impl Iterator<Item = T>,
+        fold: F,
+    ) -> T {
         if data.len() <= CHUNK {
             return done.next().unwrap_or_else(|| fold.start());
         }
@@ -109,19 +169,22 @@ fn fold_shared<T: Storable, F: Fold<T> + Sync>(data: &[T], fold: F) -> T {
         fold.join(left, join(right, done, fold))
     }
     if data.len() <= CHUNK {
-        return fold_slice(data, fold);
+        return fold_part(data, fold);
     }
     let mut all = Vec::new();
     branches(data, &mut all);
     let mut done = vec![T::ZERO; all.len()];
-    each_chunk(&mut done, 1, &|branch, result| result[0] = fold_slice(all[branch], fold));
+    each_chunk(&mut done, 1, &|branch, result| result[0] = fold_part(all[branch], fold));
     join(data, &mut done.into_iter(), fold)
 }
 
 /// All elements in one.
 pub(crate) fn fold_all<T: Storable, F: Fold<T> + Sync>(x: &Value<T>, fold: F) -> T {
-    if let Some(data) = x.as_slice() {
-        return fold_shared(data, fold);
+    x.looked_at(x.shape());
+    match x.elements() {
+        Some(Elements::Slice(data)) => return fold_shared(data, fold),
+        Some(elements) => return fold_shared(NotMade(&elements, 0, x.len()), fold),
+        None => {}
     }
     let x = x.contiguous();
     fold_shared(x.as_slice().unwrap_or(&[]), fold)
@@ -306,7 +369,7 @@ mod tests {
             let data: Vec<f32> = (0..len).map(|i| (i as f32 * 0.37).sin()).collect();
             let one = fold_slice(&data, Plus);
             for threads in [1, 2, 5] {
-                let found = with_num_threads(threads, || fold_shared(&data, Plus));
+                let found = with_num_threads(threads, || fold_shared(&data[..], Plus));
                 assert_eq!(found.to_bits(), one.to_bits());
             }
         }

@@ -7,13 +7,19 @@ use triomphe::Arc;
 
 use super::Storable;
 use super::buffer::Buffer;
+use super::deferred::{Deferred, Elements, Step, Steps, pays};
 use super::pool::with_room;
 use super::shape::{Shape, assign, copied, is_row_major, row_major, stretched};
 
 /// Where the elements are. Inline data is row-major, so it never has strides.
 enum Storage<T: Storable> {
     Inline(T::Inline),
-    Heap { buffer: Arc<Buffer<T>>, offset: usize },
+    Heap {
+        buffer: Arc<Buffer<T>>,
+        offset: usize,
+    },
+    /// Row-major, as good as a buffer: who asks for the elements has them computed.
+    Deferred(Arc<Deferred<T>>),
 }
 
 impl<T: Storable> Clone for Storage<T> {
@@ -23,6 +29,7 @@ impl<T: Storable> Clone for Storage<T> {
             Self::Heap { buffer, offset } => {
                 Self::Heap { buffer: Arc::clone(buffer), offset: *offset }
             }
+            Self::Deferred(deferred) => Self::Deferred(Arc::clone(deferred)),
         }
     }
 }
@@ -179,6 +186,7 @@ impl<T: Storable> Value<T> {
         match (&self.storage, &self.strides) {
             (Storage::Inline(data), _) => Some(&data.as_ref()[..self.len()]),
             (Storage::Heap { buffer, offset }, None) => Some(&buffer[*offset..][..self.len()]),
+            (Storage::Deferred(deferred), _) => Some(deferred.made()),
             _ => None,
         }
     }
@@ -187,6 +195,7 @@ impl<T: Storable> Value<T> {
     #[inline]
     pub(crate) fn as_mut_slice(&mut self) -> Option<&mut [T]> {
         let len = self.len();
+        self.settle();
         match (&mut self.storage, &self.strides) {
             (Storage::Inline(data), _) => Some(&mut data.as_mut()[..len]),
             (Storage::Heap { buffer, offset }, None) => {
@@ -210,12 +219,12 @@ impl<T: Storable> Value<T> {
     /// remainder loop. What is written past the length is never read.
     #[inline]
     pub(crate) fn as_padded_mut_slice(&mut self) -> Option<&mut [T]> {
-        if !T::PADS || matches!(self.storage, Storage::Heap { .. }) {
+        if !T::PADS || !self.is_inline() {
             return self.as_mut_slice();
         }
         match &mut self.storage {
             Storage::Inline(data) => Some(data.as_mut()),
-            Storage::Heap { .. } => None,
+            _ => None,
         }
     }
 
@@ -251,8 +260,100 @@ impl<T: Storable> Value<T> {
         match &self.storage {
             Storage::Inline(data) if T::PADS => Some(data.as_ref()),
             Storage::Inline(data) => Some(&data.as_ref()[..self.len()]),
-            Storage::Heap { .. } => None,
+            _ => None,
         }
+    }
+
+    /// Puts a cheap function of each element off until the result is read, if there are many elements
+    /// and they have a buffer for themselves.
+    pub(crate) fn try_defer(&mut self, step: Step<T>) -> bool {
+        if !self.can_defer() {
+            return false;
+        }
+        if let Storage::Deferred(deferred) = &mut self.storage
+            && let Some(extended) = Deferred::extended(deferred, step)
+        {
+            self.storage = Storage::Deferred(extended);
+            return true;
+        }
+        self.settle();
+        let source = match &self.storage {
+            Storage::Heap { buffer, .. } => Arc::clone(buffer),
+            Storage::Deferred(deferred) => Arc::clone(deferred.made()),
+            Storage::Inline(_) => return false,
+        };
+        self.storage = Storage::Deferred(Arc::new(Deferred::new(source, step)));
+        true
+    }
+
+    /// Whether [`try_defer`](Self::try_defer) does.
+    #[inline]
+    pub(crate) fn can_defer(&self) -> bool {
+        match &self.storage {
+            Storage::Inline(_) => false,
+            Storage::Heap { buffer, .. } => {
+                let len = buffer.len();
+                pays::<T>(len) && self.strides.is_none() && len == self.len()
+            }
+            Storage::Deferred(_) => true,
+        }
+    }
+
+    /// The elements in row-major order and the unused rest of inline data; `None` also where they would
+    /// have to be computed first.
+    #[inline]
+    pub(crate) fn in_memory(&self) -> Option<&[T]> {
+        match &self.storage {
+            Storage::Inline(_) => self.as_padded_inline(),
+            Storage::Heap { .. } => self.as_slice(),
+            Storage::Deferred(_) => None,
+        }
+    }
+
+    /// Whether its elements were put off.
+    #[inline]
+    pub(crate) fn is_deferred(&self) -> bool {
+        matches!(self.storage, Storage::Deferred(_))
+    }
+
+    /// Computes what was put off, where it is nobody else's.
+    #[inline]
+    pub(crate) fn settle(&mut self) {
+        if let Storage::Deferred(deferred) = &mut self.storage
+            && let Some(alone) = Arc::get_mut(deferred)
+        {
+            self.storage = Storage::Heap { buffer: alone.take_made(), offset: 0 };
+        }
+    }
+
+    /// The elements in row-major order, in memory or not, where they lie so.
+    pub(crate) fn elements(&self) -> Option<Elements<'_, T>> {
+        match &self.storage {
+            Storage::Deferred(deferred) => Some(deferred.elements()),
+            _ => self.as_slice().map(Elements::Slice),
+        }
+    }
+
+    /// An op is about to read it block by block, stretched to a shape: what was put off is not computed
+    /// again and again.
+    pub(crate) fn looked_at(&self, shape: &[usize]) {
+        if let Storage::Deferred(deferred) = &self.storage {
+            match self.shape() == shape {
+                true => deferred.looked_at(),
+                false => _ = deferred.made(),
+            }
+        }
+    }
+
+    /// Makes the buffer one to write in place, if it is without a copy. What was put off is to be
+    /// computed over it first.
+    pub(crate) fn take_steps(&mut self) -> Option<Steps<T>> {
+        if let Storage::Deferred(deferred) = &mut self.storage {
+            let (buffer, steps) = Arc::get_mut(deferred)?.sole_buffer()?;
+            self.storage = Storage::Heap { buffer, offset: 0 };
+            return Some(steps);
+        }
+        self.as_mut_slice().map(|_| Steps::new())
     }
 
     /// The elements of the buffer from the first of this value on, to be read by strides.
@@ -260,6 +361,7 @@ impl<T: Storable> Value<T> {
         match &self.storage {
             Storage::Inline(data) => data.as_ref(),
             Storage::Heap { buffer, offset } => &buffer[(*offset).min(buffer.len())..],
+            Storage::Deferred(deferred) => deferred.made(),
         }
     }
 
@@ -340,7 +442,15 @@ impl<T: Storable> Value<T> {
     /// counted from this value's first element.
     pub(crate) fn restrided(&self, shape: Shape, strides: Shape, offset: usize) -> Self {
         let len: usize = shape.iter().product();
-        match &self.storage {
+        let made;
+        let storage = match &self.storage {
+            Storage::Deferred(deferred) => {
+                made = Storage::Heap { buffer: Arc::clone(deferred.made()), offset: 0 };
+                &made
+            }
+            storage => storage,
+        };
+        match storage {
             // A view that fits inline is copied: it is cheaper and does not pin the buffer.
             Storage::Heap { buffer, offset: start } if !fits_inline::<T>(len) => {
                 let strides = (!is_row_major(&shape, &strides)).then(|| Box::new(strides));

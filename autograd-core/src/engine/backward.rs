@@ -164,7 +164,7 @@ pub(super) fn own(grad: AnyTensor) -> AnyTensor {
 
 fn accumulate<T: Float>(tensor: &Tensor<T>, grad: Tensor<T>) {
     tensor.update_grad(|before| match before {
-        Some(before) => before + grad,
+        Some(before) => (before + grad).computed(),
         None => grad.owned(),
     });
 }

@@ -183,6 +183,7 @@ impl<T: Float> Tensor<T> {
             Ok(value) => Tensor::new(value),
             Err(shared) => shared.alias(),
         }
+        .computed()
         .with_lost(Lost::of_gradient())
     }
 }

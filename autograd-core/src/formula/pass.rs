@@ -14,6 +14,7 @@ use super::blocks::Scratch;
 use super::program::Program;
 use super::sums::Sums;
 use crate::array::buffer::Buffer;
+use crate::array::deferred::{Step, Steps};
 use crate::array::elementwise::Arg;
 use crate::array::feed::Feed;
 use crate::array::math::Math;
@@ -178,6 +179,14 @@ impl<'a, T: Storable> From<Arg<'a, T>> for Operand<'a, T> {
 }
 
 impl<T: Storable> Operand<'_, T> {
+    fn looked_at(&self, shape: &[usize]) {
+        match self {
+            Self::Ref(value) => value.looked_at(shape),
+            Self::Own(value) => value.looked_at(shape),
+            Self::Absent => {}
+        }
+    }
+
     /// Its blocks from element `start` on.
     fn feed(&self, shape: &[usize], start: usize) -> Feed<'_, T> {
         match self {
@@ -200,21 +209,25 @@ pub(crate) fn pass<T: Storable + Math>(
     let len: usize = shape.iter().product();
     let whole = |target: &Option<Shape>| matches!(target, Some(target) if target[..] == *shape);
     // The only result is written over an operand that nobody else holds.
-    let mut over = None;
+    let (mut over, mut steps) = (None, Steps::new());
     if formula.outputs() == 1 && whole(&targets[0]) {
         over = reals.iter_mut().enumerate().find_map(|(k, operand)| {
             let Operand::Own(value) = operand else { return None };
-            let free = value.shape() == shape && value.as_mut_slice().is_some();
-            free.then(|| (k, std::mem::replace(value, Value::scalar(T::ZERO))))
+            if value.shape() != shape {
+                return None;
+            }
+            steps = value.take_steps()?;
+            Some((k, std::mem::replace(value, Value::scalar(T::ZERO))))
         });
     }
+    reals.iter().for_each(|operand| operand.looked_at(shape));
     let place = |target| {
         let needed = over.is_none() && whole(target);
         needed.then(|| Value::written(copied(shape), |_| {}))
     };
     let mut fresh: SmallVec<[Option<Value<T>>; 2]> = targets.iter().map(place).collect();
-    let work =
-        Work { shape, reals: &reals, masks, targets, formula, over: over.as_ref().map(|o| o.0) };
+    let place = over.as_ref().map(|(k, _)| (*k, &steps[..]));
+    let work = Work { shape, reals: &reals, masks, targets, formula, over: place };
     // The sums of each chunk stand beside each other: there must be few.
     let sums = targets.iter().flatten().filter(|target| target[..] != *shape);
     let sums: usize = sums.map(|target| target.iter().product::<usize>()).sum();
@@ -255,8 +268,9 @@ struct Work<'a, T: Storable> {
     masks: &'a [&'a Value<bool>],
     targets: &'a [Option<Shape>],
     formula: &'a dyn Formula<T>,
-    /// The operand that the result is written over: it stands where the result will.
-    over: Option<usize>,
+    /// The operand that the result is written over, and what is to be computed over it before: it
+    /// stands where the result will.
+    over: Option<(usize, &'a [Step<T>])>,
 }
 
 impl<T: Storable + Math> Work<'_, T> {
@@ -302,9 +316,9 @@ impl<T: Storable + Math> Work<'_, T> {
     fn run(&self, start: usize, len: usize, outputs: &mut [&mut [T]]) -> AllSums<T> {
         let Self { shape, formula, .. } = *self;
         let reals = self.reals.iter().enumerate();
-        let feeds = reals.map(|(k, operand)| match self.over == Some(k) {
-            true => Feed::Over(Buffer::default()),
-            false => operand.feed(shape, start),
+        let feeds = reals.map(|(k, operand)| match self.over {
+            Some((over, steps)) if over == k => Feed::Over(Buffer::default(), steps),
+            _ => operand.feed(shape, start),
         });
         let mut feeds: SmallVec<[Feed<'_, T>; 4]> = feeds.collect();
         let masks = self.masks.iter().map(|mask| Feed::new(mask, shape, start));
@@ -328,7 +342,7 @@ impl<T: Storable + Math> Work<'_, T> {
         let mut at = 0;
         while at < len {
             let n = stride.min(len - at);
-            if let Some(k) = self.over {
+            if let Some((k, _)) = self.over {
                 feeds[k].copy(&outputs[0][at..at + n]);
             }
             feeds.iter_mut().for_each(|feed| feed.advance(n));

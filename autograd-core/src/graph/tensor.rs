@@ -294,6 +294,17 @@ impl<T: Element> Tensor<T> {
         }
     }
 
+    /// The same tensor, with nothing that was put off.
+    pub(crate) fn computed(mut self) -> Self {
+        if let Some(inner) = self.inner_mut() {
+            inner.value.settle();
+        }
+        if let Some(value) = self.fixed().filter(|value| value.is_deferred()) {
+            value.as_slice();
+        }
+        self
+    }
+
     /// This tensor as it is now, at the same place in the graph; later changes in place do not
     /// reach it.
     pub(crate) fn snapshot(&self) -> Self {

@@ -3,6 +3,7 @@
 use super::derived::bound;
 use super::elementwise::{Handle, gradient, gradients_of};
 use super::{Arithmetic, Caller, Float, Input, Numeric, joined};
+use crate::array::deferred::Step;
 use crate::array::elementwise::{Zip, ZipAny, over, over_scalar, zip, zip_scalar};
 use crate::array::math::Math;
 use crate::array::shape::{broadcast, same};
@@ -240,8 +241,41 @@ pub(super) fn float<T: Float>(
         Binary::Mul => unchanged(&left, &right, &shape),
         _ => None,
     };
-    let value = value.unwrap_or_else(|| compute(&shape, left, right, [f, swapped]));
-    Ok(Tensor::output(value, node).with_lost(lost))
+    let done = match value {
+        Some(value) => Tensor::output(value, node),
+        None => match with_number(op, left, right, &mut node) {
+            Ok(deferred) => deferred,
+            Err([left, right]) => Tensor::output(compute(&shape, left, right, [f, swapped]), node),
+        },
+    };
+    Ok(done.with_lost(lost))
+}
+
+/// With one number that is shown as many, as the gradient of a sum is: cheap, so that it is put off.
+/// Otherwise both operands come back.
+fn with_number<'a, T: Float>(
+    op: Binary,
+    left: Input<'a, T>,
+    right: Input<'a, T>,
+    node: &mut Option<NodeRef>,
+) -> Result<Tensor<T>, [Input<'a, T>; 2]> {
+    let same = left.tensor().shape() == right.tensor().shape();
+    let number = |x: &Input<'_, T>| match same && op != Binary::Pow {
+        true => x.tensor().read().uniform(),
+        false => None,
+    };
+    let [f, swapped] = kernels(op);
+    if let Some(scalar) = number(&right) {
+        return left
+            .try_defer(|| Some(Step { f, scalar }), || node.take())
+            .map_err(|left| [left, right]);
+    }
+    if let Some(scalar) = number(&left) {
+        return right
+            .try_defer(|| Some(Step { f: swapped, scalar }), || node.take())
+            .map_err(|right| [left, right]);
+    }
+    Err([left, right])
 }
 
 /// The product with a 1 that is shown as many, such as the gradient of a sum: the other operand.
@@ -266,7 +300,7 @@ fn try_in_place<'a, T: Float>(
     node: &mut Option<NodeRef>,
 ) -> Result<Tensor<T>, Input<'a, T>> {
     let read = b.tensor().read();
-    match read.as_padded_inline().or_else(|| read.as_slice()) {
+    match read.in_memory() {
         Some(y) => a.try_in_place(|x| over(f, x, y), || node.take()),
         None => Err(a),
     }
@@ -343,7 +377,11 @@ pub(super) fn float_scalar<T: Float>(
         let state = Elementwise((Plain((op, s, swapped)), kept));
         op_node(op.name(), caller, [x.edge(needs_x)], state, pull_scalar)
     });
-    match x.try_in_place(|x| over_scalar(kernel, x, s), || node.take()) {
+    let step = || (op != Binary::Pow).then_some(Step { f: kernel, scalar: s });
+    let done = x
+        .try_defer(step, || node.take())
+        .or_else(|x| x.try_in_place(|x| over_scalar(kernel, x, s), || node.take()));
+    match done {
         Ok(done) => done,
         Err(x) => Tensor::output(x.consume(|x| zip_scalar(x, s, kernel)), node),
     }

@@ -31,6 +31,7 @@ use std::panic::Location;
 
 use ndarray::LinalgScalar;
 
+use crate::array::deferred::Step;
 use crate::array::elementwise::Arg;
 use crate::array::math::Math;
 use crate::array::matmul::Multiply;
@@ -145,6 +146,46 @@ impl<T: Element> Input<'_, T> {
         }
     }
 
+    /// Whether [`try_defer`](Self::try_defer) does.
+    #[inline]
+    pub(crate) fn can_defer(&self) -> bool {
+        self.tensor().fixed().is_some_and(Value::can_defer)
+    }
+
+    /// Puts a cheap function of each element, if `step` is one, off until the result is read, where the
+    /// operand is large. The result is an output of `node`, or outside the graph.
+    #[inline(always)]
+    pub(crate) fn try_defer(
+        self,
+        step: impl FnOnce() -> Option<Step<T>>,
+        node: impl FnOnce() -> Option<NodeRef>,
+    ) -> Result<Tensor<T>, Self> {
+        match if self.can_defer() { step() } else { None } {
+            Some(step) => self.defer(step, node),
+            None => Err(self),
+        }
+    }
+
+    #[cold]
+    fn defer(
+        self,
+        step: Step<T>,
+        node: impl FnOnce() -> Option<NodeRef>,
+    ) -> Result<Tensor<T>, Self> {
+        match self {
+            Self::Own(mut tensor) if tensor.is_temporary() => {
+                match tensor.try_in_place(|value| value.try_defer(step), node) {
+                    true => Ok(tensor),
+                    false => Err(Self::Own(tensor)),
+                }
+            }
+            other => {
+                let mut value = other.tensor().read().into_owned();
+                if value.try_defer(step) { Ok(Tensor::output(value, node())) } else { Err(other) }
+            }
+        }
+    }
+
     /// Runs a kernel in place: in the operand's own allocation, if it is a temporary that nobody
     /// else can see, or on a copy, if it is small. The result is an output of `node`, or outside
     /// the graph.
@@ -160,7 +201,10 @@ impl<T: Element> Input<'_, T> {
                 None => return Err(other),
             },
         };
-        let run = |value: &mut Value<T>| value.as_padded_mut_slice().map(run).is_some();
+        // What was put off is computed in the op's own pass.
+        let run = |value: &mut Value<T>| {
+            !value.is_deferred() && value.as_padded_mut_slice().map(run).is_some()
+        };
         if tensor.try_in_place(run, node) { Ok(tensor) } else { Err(Self::Own(tensor)) }
     }
 

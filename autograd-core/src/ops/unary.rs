@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::elementwise::{Handle, Info, Op, Pair, Reduction};
+use super::elementwise::{Cheap, Handle, Info, Op, Pair, Reduction};
 use super::{Float, Input};
 use crate::formula::{Compiled, Lane, Lanewise, Mask, Program, Real, functions, named};
 use crate::graph::Tensor;
@@ -121,7 +121,9 @@ macro_rules! unary_ops {
                     Compiled<Forward, 1, 0, 1>,
                     Compiled<Backward, GIVEN, 0, 1>,
                     Program,
-                > = Pair::new(&INFO, Compiled(Forward), Compiled(Backward), None);
+                > = Pair::cheap(&INFO, Compiled(Forward), Compiled(Backward), CHEAP);
+
+                const CHEAP: Option<Cheap> = Unary::$variant.cheap();
 
                 static INFO: Info = info(stringify!($method), READS);
             }
@@ -160,6 +162,16 @@ const fn info(name: &'static str, (input, output): (bool, bool)) -> Info {
 impl Unary {
     pub(crate) fn handle<T: Float>(self) -> Handle<T> {
         Handle::Static(self.op())
+    }
+
+    /// Which of the cheap functions it is.
+    const fn cheap(self) -> Option<Cheap> {
+        match self {
+            Self::Neg => Some(Cheap::Neg),
+            Self::Square => Some(Cheap::Square),
+            Self::Relu => Some(Cheap::Relu),
+            _ => None,
+        }
     }
 }
 

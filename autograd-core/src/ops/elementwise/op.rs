@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
+use super::cheap::Cheap;
 use crate::array::Storable;
 use crate::formula::{Dual, Formula, Lane, Program, Real, Traced, Written, trace, trace_given};
 use crate::graph::ForwardMode;
@@ -65,6 +66,10 @@ pub trait Op<T>: Send + Sync {
     fn derived(&self) -> Option<Program>;
     /// What was found out in earlier calls.
     fn found(&self) -> &Found;
+    /// The function that it is, if that may be put off.
+    fn cheap(&self) -> Option<Cheap> {
+        None
+    }
 }
 
 /// Programs that an op is asked for rarely, each made once.
@@ -262,6 +267,7 @@ pub struct Pair<F, B, D> {
     forward: F,
     backward: B,
     derived: Option<D>,
+    cheap: Option<Cheap>,
     found: Found,
 }
 
@@ -269,7 +275,17 @@ impl<F, B, D> Pair<F, B, D> {
     /// The op with its two formulas; `derived` is the derivative of forward, where backward was
     /// written by hand.
     pub const fn new(info: &'static Info, forward: F, backward: B, derived: Option<D>) -> Self {
-        Self { info, forward, backward, derived, found: Found::new() }
+        Self { info, forward, backward, derived, cheap: None, found: Found::new() }
+    }
+
+    /// The same of a function of which nothing is written by hand and which may be put off.
+    pub(in crate::ops) const fn cheap(
+        info: &'static Info,
+        forward: F,
+        backward: B,
+        cheap: Option<Cheap>,
+    ) -> Self {
+        Self { info, forward, backward, derived: None, cheap, found: Found::new() }
     }
 }
 
@@ -296,6 +312,10 @@ impl<T: Storable, F: Formula<T>, B: Formula<T>, D: Written + Send + Sync> Op<T> 
 
     fn found(&self) -> &Found {
         &self.found
+    }
+
+    fn cheap(&self) -> Option<Cheap> {
+        self.cheap
     }
 }
 

@@ -1,5 +1,6 @@
 //! Ops of one number with one result of the same shape: most ops, built-in ones among them.
 
+use super::cheap::Cheap;
 use super::node::call;
 use super::op::{Handle, Info, Reduction};
 use super::{Caller, Float, Tensor};
@@ -20,14 +21,18 @@ pub(super) fn is_single(info: &Info) -> bool {
     one && kept && matches!(info.reduction, Reduction::None) && info.gradients[..] == [0]
 }
 
-/// Runs and, where it must be, records such an op.
+/// Runs and, where it must be, records such an op; puts it off where that may be.
 pub(in crate::ops) fn run<T: Float>(op: Handle<T>, x: Input<'_, T>, caller: Caller) -> Tensor<T> {
+    let result = |x: Input<'_, T>| {
+        let deferred = x.try_defer(|| op.cheap().map(Cheap::forward), || None);
+        deferred.unwrap_or_else(|x| compute(op.forward(), x))
+    };
     if !x.tensor().is_recorded() {
         let lost = Lost::of(op.info().name, caller, x.tensor());
-        return compute(op.forward(), x).with_lost(lost);
+        return result(x).with_lost(lost);
     }
     let x = x.tensor();
-    let mut y = compute(op.forward(), Input::Ref(x));
+    let mut y = result(Input::Ref(x));
     let edges = [x.edge()];
     let info = op.info();
     let name = info.name;
@@ -73,12 +78,12 @@ fn passed<T: Float>(
 ) -> Value<T> {
     let shape = copied(x.get().shape());
     let over = match &mut before {
-        Some(Arg::Own(value)) => value.as_mut_slice().is_some(),
+        Some(Arg::Own(value)) => !value.is_deferred() && value.as_mut_slice().is_some(),
         _ => false,
     };
     // Most lie row-major.
-    let slice = before.as_ref().map(|before| before.get().as_slice());
-    if let (Some(x), None | Some(Some(_)), false) = (x.get().as_slice(), slice, over) {
+    let slice = before.as_ref().map(|before| before.get().in_memory());
+    if let (Some(x), None | Some(Some(_)), false) = (x.get().in_memory(), slice, over) {
         return Value::written(shape, |out| run_onto(formula, slice.flatten(), x, out));
     }
     if let (Some(element), None) = (x.get().uniform(), &before) {
@@ -138,7 +143,14 @@ pub(in crate::ops) fn gradient<T: Float>(
 
 /// In one pass: in the gradient's own buffer where nobody else holds it, else in that of what was
 /// saved.
-fn fused<T: Float>(op: &Handle<T>, dy: Tensor<T>, saved: Option<Input<'_, T>>) -> Tensor<T> {
+fn fused<T: Float>(op: &Handle<T>, dy: Tensor<T>, mut saved: Option<Input<'_, T>>) -> Tensor<T> {
+    if let Some(from) = saved.take_if(|saved| saved.can_defer()) {
+        let step = || op.cheap()?.backward(dy.read().uniform()?);
+        match from.try_defer(step, || None) {
+            Ok(dx) => return dx,
+            Err(from) => saved = Some(from),
+        }
+    }
     let program;
     let formula: &dyn Formula<T> = match op.compiled_backward() {
         Some(formula) => formula,
@@ -151,8 +163,8 @@ fn fused<T: Float>(op: &Handle<T>, dy: Tensor<T>, saved: Option<Input<'_, T>>) -
     let len = dy.tensor().len();
     {
         let read = saved.as_ref().map(|saved| saved.tensor().read());
-        let before = read.as_ref().map(|saved| saved.as_padded_inline().or(saved.as_slice()));
-        // Where it has no slice, it lies in another order.
+        let before = read.as_ref().map(|saved| saved.in_memory());
+        // Where it has no slice, it lies in another order, or nowhere yet.
         if let None | Some(Some(_)) = before {
             match dy.try_in_place(|dy| run_over(formula, len, before.flatten(), dy), || None) {
                 Ok(done) => return done,
