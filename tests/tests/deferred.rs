@@ -29,7 +29,7 @@ struct Op {
 
 fn op() -> impl Strategy<Value = Op> {
     let scalar = prop_oneof![Just(0.0), Just(-1.0), Just(1.0), -2.0..2.0, Just(f64::INFINITY)];
-    (0..21_u8, [0..4_usize, 0..4], any::<[bool; 2]>(), scalar)
+    (0..25_u8, [0..4_usize, 0..4], any::<[bool; 2]>(), scalar)
         .prop_map(|(kind, operands, given, scalar)| Op { kind, operands, given, scalar })
 }
 
@@ -72,12 +72,22 @@ fn apply<T: Float>(op: &Op, all: &mut Vec<Tensor<T>>) {
             assert!(!x.to_vec().is_empty());
             x
         }
+        17..=20 => {
+            // One number that is shown as many.
+            let many = Tensor::from(s).broadcast_to(x.shape());
+            match op.kind {
+                17 => with!(op.given[0], x, |x| many - x),
+                18 => with!(op.given[0], x, |x| x - many),
+                19 => with!(op.given[0], x, |x| many / x),
+                _ => with!(op.given[0], x, |x| &many * x),
+            }
+        }
         kind => {
             let z = take(1);
             match kind {
-                17 => with!(op.given[0], x, |x| with!(op.given[1], z, |z| x + z)),
-                18 => with!(op.given[0], x, |x| with!(op.given[1], z, |z| x - z)),
-                19 => with!(op.given[0], x, |x| with!(op.given[1], z, |z| x * z)),
+                21 => with!(op.given[0], x, |x| with!(op.given[1], z, |z| x + z)),
+                22 => with!(op.given[0], x, |x| with!(op.given[1], z, |z| x - z)),
+                23 => with!(op.given[0], x, |x| with!(op.given[1], z, |z| x * z)),
                 _ => with!(op.given[0], x, |x| with!(op.given[1], z, |z| x / z)),
             }
         }
@@ -208,6 +218,10 @@ fn views_show_what_was_put_off() {
     let row = Tensor::from(vec![10.0_f32; 120]);
     assert_eq!(((&x + 1.0).relu() + &row).at(&[99, 1]), expected(99, 1) + 10.0);
     assert_eq!((&row - (&x + 1.0).relu()).at(&[99, 1]), 10.0 - expected(99, 1));
+    // Over what nobody else holds.
+    let own = || x.reshape([120, 200]).transpose() * &row;
+    let two = own().to_vec()[2];
+    assert_eq!(((own() * 2.0 + 1.0) + &row).to_vec()[2], two * 2.0 + 1.0 + 10.0);
     let product = (&x * 0.5).matmul(&(x.transpose() * 2.0));
     assert_eq!(product.at(&[3, 4]), x.matmul(&x.transpose()).at(&[3, 4]));
 }

@@ -1,7 +1,7 @@
 //! Cheap functions of each element, put off until somebody reads the result.
 //!
-//! What would be a pass over memory each is then computed block by block, while a block is in the
-//! first cache: in the pass of the op that reads the result, or in one pass for all.
+//! What would be a pass over memory each is computed at once, while a few elements are in registers: in
+//! the pass of the op that reads the result, block by block, or in one pass for all.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -11,10 +11,12 @@ use triomphe::Arc;
 
 use super::Storable;
 use super::buffer::Buffer;
-use super::elementwise::{ZipScalar, each_block};
+use super::elementwise::each_block;
+use super::math::Math;
+use super::simd::{Kernel, dispatch};
 
 /// Bytes from which on it pays, more than the first cache has: what is put off is an allocation too.
-const LEAST: usize = 64 << 10;
+const LEAST: usize = 32 << 10;
 
 /// Whether functions of so many elements are put off.
 pub(crate) const fn pays<T>(len: usize) -> bool {
@@ -27,26 +29,168 @@ const MOST: usize = 8;
 /// So often it is computed for one reader; the next one waits until it stands in memory.
 const LOOKS: u8 = 2;
 
-/// A cheap function of an element and a number.
-pub(crate) struct Step<T: 'static> {
-    pub(crate) f: &'static (dyn ZipScalar<T> + Sync),
-    pub(crate) scalar: T,
+/// A cheap function of an element `x`, or of `x` and a number `s`.
+#[derive(Clone, Copy)]
+pub(crate) enum Step<T> {
+    /// `x + s`
+    Plus(T),
+    /// `x - s`
+    Minus(T),
+    /// `s - x`
+    From(T),
+    /// `x * s`
+    Times(T),
+    /// `x / s`
+    Over(T),
+    /// `s / x`
+    Under(T),
+    /// The greater one; NaN if either is.
+    Greater(T),
+    /// The lesser one; NaN if either is.
+    Lesser(T),
+    /// `-x`
+    Neg,
+    /// `x * x`
+    Square,
+    /// `x`, or 0 where it is less.
+    Relu,
+    /// The gradient of a square, from its input and its gradient.
+    SquareGrad(T),
+    /// The gradient of `relu`, from its output and its gradient.
+    ReluGrad(T),
 }
 
-impl<T: Copy> Clone for Step<T> {
+/// Functions in the order in which they are computed.
+pub(crate) struct Steps<T> {
+    list: SmallVec<[Step<T>; 4]>,
+    /// Computes them of the second block, if there is one, or else of the third, which is written over. A
+    /// pointer, because values are also of elements that have no such functions.
+    run: fn(&[Step<T>], Option<&[T]>, &mut [T]),
+}
+
+impl<T: Copy> Clone for Steps<T> {
     fn clone(&self) -> Self {
-        *self
+        Self { list: self.list.iter().copied().collect(), run: self.run }
     }
 }
 
-impl<T: Copy> Copy for Step<T> {}
+impl<T: Storable + Math> From<Step<T>> for Steps<T> {
+    fn from(step: Step<T>) -> Self {
+        Self { list: SmallVec::from_iter([step]), run }
+    }
+}
 
-/// In the order in which they are computed.
-pub(crate) type Steps<T> = SmallVec<[Step<T>; 4]>;
+impl<T: Copy> Steps<T> {
+    pub(crate) fn none() -> Self {
+        let run = |_: &[Step<T>], x: Option<&[T]>, block: &mut [T]| {
+            if let Some(x) = x {
+                block.copy_from_slice(x);
+            }
+        };
+        Self { list: SmallVec::new(), run }
+    }
 
-/// Computes steps over a block.
-pub(crate) fn run_over<T: Copy>(steps: &[Step<T>], block: &mut [T]) {
-    steps.iter().for_each(|step| step.f.run_scalar(block, step.scalar));
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Computes them over a block.
+    pub(crate) fn run_over(&self, block: &mut [T]) {
+        if !self.is_empty() {
+            (self.run)(&self.list, None, block);
+        }
+    }
+
+    /// Computes them of `x`.
+    fn run_onto(&self, x: &[T], block: &mut [T]) {
+        (self.run)(&self.list, Some(x), block);
+    }
+}
+
+fn run<T: Storable + Math>(steps: &[Step<T>], x: Option<&[T]>, block: &mut [T]) {
+    match x {
+        Some(x) => dispatch(Onto(steps, x, block)),
+        None => dispatch(InPlace(steps, block)),
+    }
+}
+
+/// Elements that stay in registers from the first step to the last.
+const TILE: usize = 64;
+
+struct InPlace<'a, T>(&'a [Step<T>], &'a mut [T]);
+
+struct Onto<'a, T>(&'a [Step<T>], &'a [T], &'a mut [T]);
+
+impl<T: Storable + Math> Kernel for InPlace<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let Self(steps, block) = self;
+        let (tiles, rest) = block.as_chunks_mut::<TILE>();
+        for tile in tiles {
+            *tile = computed_tile(steps, *tile);
+        }
+        if rest.is_empty() {
+            return;
+        }
+        let mut last = [T::ZERO; TILE];
+        last[..rest.len()].copy_from_slice(rest);
+        rest.copy_from_slice(&computed_tile(steps, last)[..rest.len()]);
+    }
+}
+
+impl<T: Storable + Math> Kernel for Onto<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let Self(steps, x, block) = self;
+        let ((from, last), (tiles, rest)) = (x.as_chunks(), block.as_chunks_mut::<TILE>());
+        for (tile, from) in tiles.iter_mut().zip(from) {
+            *tile = computed_tile(steps, *from);
+        }
+        rest.copy_from_slice(last);
+        InPlace(steps, rest).run::<FMA>();
+    }
+}
+
+#[inline(always)]
+fn computed_tile<T: Storable + Math>(steps: &[Step<T>], mut tile: [T; TILE]) -> [T; TILE] {
+    macro_rules! each {
+        (|$x:ident| $y:expr) => {
+            for element in &mut tile {
+                let $x = *element;
+                *element = $y;
+            }
+        };
+    }
+    // To the last bit what the ops give one by one.
+    for step in steps {
+        match *step {
+            Step::Plus(s) => each!(|x| x + s),
+            Step::Minus(s) => each!(|x| x - s),
+            Step::From(s) => each!(|x| s - x),
+            Step::Times(s) => each!(|x| x * s),
+            Step::Over(s) => each!(|x| x / s),
+            Step::Under(s) => each!(|x| s / x),
+            Step::Greater(s) => each!(|x| if x > s || is_nan(x) { x } else { s }),
+            Step::Lesser(s) => each!(|x| if x < s || is_nan(x) { x } else { s }),
+            Step::Neg => each!(|x| -x),
+            Step::Square => each!(|x| x * x),
+            Step::Relu => each!(|x| if x < T::ZERO { T::ZERO } else { x }),
+            Step::SquareGrad(dy) => each!(|x| dy * x * (T::ONE + T::ONE)),
+            Step::ReluGrad(dy) => each!(|y| dy * if y > T::ZERO { T::ONE } else { T::ZERO }),
+        }
+    }
+    tile
+}
+
+#[inline(always)]
+fn is_nan<T: PartialEq + Copy>(x: T) -> bool {
+    #[allow(clippy::eq_op, reason = "only what is not a number differs from itself")]
+    let nan = x != x;
+    nan
 }
 
 /// Elements that are not computed, or were since.
@@ -59,11 +203,7 @@ pub(crate) struct Deferred<T: Storable> {
 }
 
 impl<T: Storable> Deferred<T> {
-    pub(crate) fn new(source: Arc<Buffer<T>>, step: Step<T>) -> Self {
-        Self::of(source, SmallVec::from_iter([step]))
-    }
-
-    fn of(source: Arc<Buffer<T>>, steps: Steps<T>) -> Self {
+    pub(crate) fn new(source: Arc<Buffer<T>>, steps: Steps<T>) -> Self {
         let source = Mutex::new(Some(source));
         Self { steps, source, looks: AtomicU8::new(0), made: OnceLock::new() }
     }
@@ -76,6 +216,11 @@ impl<T: Storable> Deferred<T> {
         })
     }
 
+    /// The elements, if they are in memory.
+    pub(crate) fn if_made(&self) -> Option<&[T]> {
+        self.made.get().map(|buffer| &***buffer)
+    }
+
     /// [`made`](Self::made), by the only one who can.
     pub(crate) fn take_made(&mut self) -> Arc<Buffer<T>> {
         let source = self.source.get_mut().unwrap_or_else(PoisonError::into_inner).take();
@@ -84,17 +229,19 @@ impl<T: Storable> Deferred<T> {
 
     /// One more function; `None` where there are many already, or where the elements are in memory.
     pub(crate) fn extended(this: &mut Arc<Self>, step: Step<T>) -> Option<Arc<Self>> {
-        if this.steps.len() == MOST || this.made.get().is_some() {
+        if this.steps.list.len() == MOST || this.made.get().is_some() {
             return None;
         }
         if let Some(alone) = Arc::get_mut(this) {
-            alone.steps.push(step);
+            alone.steps.list.push(step);
+            *alone.looks.get_mut() = 0;
             return Some(Arc::clone(this));
         }
         let source = this.source.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
-        let steps = this.steps.iter().copied().chain([step]).collect();
         this.looked_at();
-        Some(Arc::new(Self::of(source, steps)))
+        let mut steps = this.steps.clone();
+        steps.list.push(step);
+        Some(Arc::new(Self::new(source, steps)))
     }
 
     /// Somebody is about to read it block by block.
@@ -120,20 +267,20 @@ impl<T: Storable> Deferred<T> {
     pub(crate) fn sole_buffer(&mut self) -> Option<(Arc<Buffer<T>>, Steps<T>)> {
         if let Some(made) = self.made.get_mut() {
             Arc::get_mut(made)?;
-            return Some((self.made.take()?, Steps::new()));
+            return Some((self.made.take()?, Steps::none()));
         }
         let source = self.source.get_mut().unwrap_or_else(PoisonError::into_inner);
         source.as_mut().and_then(Arc::get_mut)?;
-        Some((source.take()?, std::mem::take(&mut self.steps)))
+        Some((source.take()?, std::mem::replace(&mut self.steps, Steps::none())))
     }
 }
 
 /// In the source's own buffer where nobody else holds it.
-fn computed<T: Storable>(source: Option<Arc<Buffer<T>>>, steps: &[Step<T>]) -> Arc<Buffer<T>> {
+fn computed<T: Storable>(source: Option<Arc<Buffer<T>>>, steps: &Steps<T>) -> Arc<Buffer<T>> {
     let mut source =
         source.unwrap_or_else(|| unreachable!("it is given away once, with the steps"));
     if let Some(data) = Arc::get_mut(&mut source) {
-        each_block(data, |_, block| run_over(steps, block));
+        each_block(data, |_, block| steps.run_over(block));
         return source;
     }
     let mut out = Buffer::any(source.len());
@@ -145,16 +292,7 @@ fn computed<T: Storable>(source: Option<Arc<Buffer<T>>>, steps: &[Step<T>]) -> A
 /// Row-major elements, in memory or not.
 pub(crate) enum Elements<'a, T: Storable> {
     Slice(&'a [T]),
-    Deferred(Arc<Buffer<T>>, &'a [Step<T>]),
-}
-
-impl<T: Storable> Clone for Elements<'_, T> {
-    fn clone(&self) -> Self {
-        match self {
-            Self::Slice(data) => Self::Slice(data),
-            Self::Deferred(source, steps) => Self::Deferred(Arc::clone(source), steps),
-        }
-    }
+    Deferred(Arc<Buffer<T>>, &'a Steps<T>),
 }
 
 impl<T: Storable> Elements<'_, T> {
@@ -163,13 +301,7 @@ impl<T: Storable> Elements<'_, T> {
         let here = start..start + block.len();
         match self {
             Self::Slice(data) => block.copy_from_slice(&data[here]),
-            Self::Deferred(source, steps) => {
-                let Some((first, others)) = steps.split_first() else {
-                    return block.copy_from_slice(&source[here]);
-                };
-                first.f.run_scalar_onto(block, &source[here], first.scalar);
-                run_over(others, block);
-            }
+            Self::Deferred(source, steps) => steps.run_onto(&source[here], block),
         }
     }
 
@@ -188,26 +320,7 @@ impl<T: Storable> Elements<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::array::elementwise::Zip;
     use crate::array::{Shape, Value};
-
-    #[derive(Clone, Copy)]
-    struct Plus;
-
-    impl Zip<f64> for Plus {
-        fn call<const FMA: bool>(self, a: f64, b: f64) -> f64 {
-            a + b
-        }
-    }
-
-    #[derive(Clone, Copy)]
-    struct Times;
-
-    impl Zip<f64> for Times {
-        fn call<const FMA: bool>(self, a: f64, b: f64) -> f64 {
-            a * b
-        }
-    }
 
     const LEN: usize = LEAST / size_of::<f64>();
 
@@ -216,13 +329,13 @@ mod tests {
     }
 
     fn plus(x: &mut Value<f64>, scalar: f64) {
-        assert!(x.try_defer(Step { f: &Plus, scalar }));
+        assert!(x.try_defer(Step::Plus(scalar)));
     }
 
     #[test]
     fn few_numbers_are_computed_at_once() {
         let mut few = Value::from_vec(Shape::from_slice(&[LEN - 1]), vec![1.0; LEN - 1]);
-        assert!(!few.try_defer(Step { f: &Plus, scalar: 1.0 }) && !few.is_deferred());
+        assert!(!few.try_defer(Step::Plus(1.0)) && !few.is_deferred());
         // And those that lie in another order, or are part of something larger.
         let (x, half) = (value(), Shape::from_slice(&[LEN / 2]));
         assert!(!x.restrided(half, Shape::from_slice(&[2]), 0).can_defer());
@@ -234,7 +347,7 @@ mod tests {
         let mut y = x.clone();
         plus(&mut y, 1.0);
         let fork = y.clone();
-        assert!(y.try_defer(Step { f: &Times, scalar: 3.0 }));
+        assert!(y.try_defer(Step::Times(3.0)));
         plus(&mut y, 0.5);
         assert_eq!((x.nth(7), fork.nth(7), y.nth(7)), (7.0, 8.0, 24.5));
         assert_eq!((x.nth(LEN - 1), y.nth(LEN - 1)), (LEN as f64 - 1.0, LEN as f64 * 3.0 + 0.5));
@@ -250,7 +363,7 @@ mod tests {
         assert_eq!((data.as_ptr(), data[0]), (place, 3.0 * MOST as f64));
         assert!(!y.is_deferred());
         plus(&mut y, 1.0);
-        assert_eq!(y.take_steps().unwrap().len(), 1);
+        assert_eq!(y.take_steps().unwrap().list.len(), 1);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! layouts are copied to the place of the result block by block, and the loop in place runs on a
 //! block while it is in the first cache.
 
-use super::deferred::{Elements, Step, run_over};
+use super::deferred::{Elements, Steps};
 use super::element::INLINE_BYTES;
 use super::feed::{Feed, Walk};
 use super::shape::copied;
@@ -274,7 +274,7 @@ fn zip_deferred<T: Storable>(
     let over = |own: &mut Value<T>, other: &Value<T>, f: &dyn ZipAny<T>| {
         let (other, steps) = (other.elements()?, own.take_steps()?);
         each_block(own.as_mut_slice()?, |start, block| {
-            run_over(&steps, block);
+            steps.run_over(block);
             other.with_block(start, block.len(), |other| f.run(block, other));
         });
         Some(())
@@ -370,7 +370,7 @@ fn try_in_place<'a, T: Storable>(
 }
 
 /// Writes `f(out, b)` over `out`, which is row-major and not shared; before that, the steps.
-fn zip_into<T: Storable>(out: &mut Value<T>, steps: &[Step<T>], b: &Value<T>, f: &dyn ZipAny<T>) {
+fn zip_into<T: Storable>(out: &mut Value<T>, steps: &Steps<T>, b: &Value<T>, f: &dyn ZipAny<T>) {
     let shape = copied(out.shape());
     let Some(data) = out.as_mut_slice() else {
         unreachable!("the caller owns the buffer");
@@ -380,7 +380,7 @@ fn zip_into<T: Storable>(out: &mut Value<T>, steps: &[Step<T>], b: &Value<T>, f:
         let mut walk = Walk::new(&shape, &strides, chunk * CHUNK);
         let most = if steps.is_empty() { CHUNK } else { BLOCK };
         for block in part.chunks_mut(most) {
-            run_over(steps, block);
+            steps.run_over(block);
             zip_rows(block, b.raw(), &mut walk, f);
         }
     });

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::buffer::Buffer;
-use super::deferred::{Elements, Step, run_over};
+use super::deferred::{Elements, Steps};
 use super::{Storable, Value};
 
 /// Where the blocks of an operand come from.
@@ -17,7 +17,7 @@ pub(crate) enum Feed<'a, T: Storable> {
     /// What is computed when it is read; the next block starts there.
     Deferred(Elements<'a, T>, usize, Buffer<T>),
     /// A copy of what will be written over, and of what is to be computed over that.
-    Over(Buffer<T>, &'a [Step<T>]),
+    Over(Buffer<T>, Option<&'a Steps<T>>),
 }
 
 impl<'a, T: Storable> Feed<'a, T> {
@@ -44,7 +44,9 @@ impl<'a, T: Storable> Feed<'a, T> {
         if let Self::Over(copy, steps) = self {
             let copy = room(copy, block.len());
             copy.copy_from_slice(block);
-            run_over(steps, copy);
+            if let Some(steps) = steps {
+                steps.run_over(copy);
+            }
         }
     }
 

@@ -8,6 +8,7 @@ use triomphe::Arc;
 use super::Storable;
 use super::buffer::Buffer;
 use super::deferred::{Deferred, Elements, Step, Steps, pays};
+use super::math::Math;
 use super::pool::with_room;
 use super::shape::{Shape, assign, copied, is_row_major, row_major, stretched};
 
@@ -264,28 +265,6 @@ impl<T: Storable> Value<T> {
         }
     }
 
-    /// Puts a cheap function of each element off until the result is read, if there are many elements
-    /// and they have a buffer for themselves.
-    pub(crate) fn try_defer(&mut self, step: Step<T>) -> bool {
-        if !self.can_defer() {
-            return false;
-        }
-        if let Storage::Deferred(deferred) = &mut self.storage
-            && let Some(extended) = Deferred::extended(deferred, step)
-        {
-            self.storage = Storage::Deferred(extended);
-            return true;
-        }
-        self.settle();
-        let source = match &self.storage {
-            Storage::Heap { buffer, .. } => Arc::clone(buffer),
-            Storage::Deferred(deferred) => Arc::clone(deferred.made()),
-            Storage::Inline(_) => return false,
-        };
-        self.storage = Storage::Deferred(Arc::new(Deferred::new(source, step)));
-        true
-    }
-
     /// Whether [`try_defer`](Self::try_defer) does.
     #[inline]
     pub(crate) fn can_defer(&self) -> bool {
@@ -306,7 +285,7 @@ impl<T: Storable> Value<T> {
         match &self.storage {
             Storage::Inline(_) => self.as_padded_inline(),
             Storage::Heap { .. } => self.as_slice(),
-            Storage::Deferred(_) => None,
+            Storage::Deferred(deferred) => deferred.if_made(),
         }
     }
 
@@ -353,7 +332,7 @@ impl<T: Storable> Value<T> {
             self.storage = Storage::Heap { buffer, offset: 0 };
             return Some(steps);
         }
-        self.as_mut_slice().map(|_| Steps::new())
+        self.as_mut_slice().map(|_| Steps::none())
     }
 
     /// The elements of the buffer from the first of this value on, to be read by strides.
@@ -491,6 +470,30 @@ impl<T: Storable> Value<T> {
             return self.clone();
         }
         self.restrided(Shape::from_slice(shape), self.strides_as(shape), 0)
+    }
+}
+
+impl<T: Storable + Math> Value<T> {
+    /// Puts a cheap function of each element off until the result is read, if there are many elements
+    /// and they have a buffer for themselves.
+    pub(crate) fn try_defer(&mut self, step: Step<T>) -> bool {
+        if !self.can_defer() {
+            return false;
+        }
+        if let Storage::Deferred(deferred) = &mut self.storage
+            && let Some(extended) = Deferred::extended(deferred, step)
+        {
+            self.storage = Storage::Deferred(extended);
+            return true;
+        }
+        self.settle();
+        let source = match &self.storage {
+            Storage::Heap { buffer, .. } => Arc::clone(buffer),
+            Storage::Deferred(deferred) => Arc::clone(deferred.made()),
+            Storage::Inline(_) => return false,
+        };
+        self.storage = Storage::Deferred(Arc::new(Deferred::new(source, step.into())));
+        true
     }
 }
 

@@ -14,7 +14,7 @@ use super::blocks::Scratch;
 use super::program::Program;
 use super::sums::Sums;
 use crate::array::buffer::Buffer;
-use crate::array::deferred::{Step, Steps};
+use crate::array::deferred::Steps;
 use crate::array::elementwise::Arg;
 use crate::array::feed::Feed;
 use crate::array::math::Math;
@@ -209,7 +209,7 @@ pub(crate) fn pass<T: Storable + Math>(
     let len: usize = shape.iter().product();
     let whole = |target: &Option<Shape>| matches!(target, Some(target) if target[..] == *shape);
     // The only result is written over an operand that nobody else holds.
-    let (mut over, mut steps) = (None, Steps::new());
+    let (mut over, mut steps) = (None, Steps::none());
     if formula.outputs() == 1 && whole(&targets[0]) {
         over = reals.iter_mut().enumerate().find_map(|(k, operand)| {
             let Operand::Own(value) = operand else { return None };
@@ -226,7 +226,7 @@ pub(crate) fn pass<T: Storable + Math>(
         needed.then(|| Value::written(copied(shape), |_| {}))
     };
     let mut fresh: SmallVec<[Option<Value<T>>; 2]> = targets.iter().map(place).collect();
-    let place = over.as_ref().map(|(k, _)| (*k, &steps[..]));
+    let place = over.as_ref().map(|(k, _)| (*k, &steps));
     let work = Work { shape, reals: &reals, masks, targets, formula, over: place };
     // The sums of each chunk stand beside each other: there must be few.
     let sums = targets.iter().flatten().filter(|target| target[..] != *shape);
@@ -270,7 +270,7 @@ struct Work<'a, T: Storable> {
     formula: &'a dyn Formula<T>,
     /// The operand that the result is written over, and what is to be computed over it before: it
     /// stands where the result will.
-    over: Option<(usize, &'a [Step<T>])>,
+    over: Option<(usize, &'a Steps<T>)>,
 }
 
 impl<T: Storable + Math> Work<'_, T> {
@@ -317,7 +317,7 @@ impl<T: Storable + Math> Work<'_, T> {
         let Self { shape, formula, .. } = *self;
         let reals = self.reals.iter().enumerate();
         let feeds = reals.map(|(k, operand)| match self.over {
-            Some((over, steps)) if over == k => Feed::Over(Buffer::default(), steps),
+            Some((over, steps)) if over == k => Feed::Over(Buffer::default(), Some(steps)),
             _ => operand.feed(shape, start),
         });
         let mut feeds: SmallVec<[Feed<'_, T>; 4]> = feeds.collect();

@@ -139,6 +139,21 @@ impl<T: Math> Zip<T> for PowOf {
     }
 }
 
+/// The function of a tensor and the number `s`, or of `s` and the tensor, if that is cheap.
+fn step<T>(op: Binary, s: T, swapped: bool) -> Option<Step<T>> {
+    Some(match (op, swapped) {
+        (Binary::Add, _) => Step::Plus(s),
+        (Binary::Sub, false) => Step::Minus(s),
+        (Binary::Sub, true) => Step::From(s),
+        (Binary::Mul, _) => Step::Times(s),
+        (Binary::Div, false) => Step::Over(s),
+        (Binary::Div, true) => Step::Under(s),
+        (Binary::Maximum, _) => Step::Greater(s),
+        (Binary::Minimum, _) => Step::Lesser(s),
+        (Binary::Pow, _) => return None,
+    })
+}
+
 /// One kernel for all functions of integers: they are too rare to be compiled one by one.
 #[derive(Clone, Copy)]
 struct Integer(Binary, bool);
@@ -260,20 +275,14 @@ fn with_number<'a, T: Float>(
     node: &mut Option<NodeRef>,
 ) -> Result<Tensor<T>, [Input<'a, T>; 2]> {
     let same = left.tensor().shape() == right.tensor().shape();
-    let number = |x: &Input<'_, T>| match same && op != Binary::Pow {
-        true => x.tensor().read().uniform(),
-        false => None,
-    };
-    let [f, swapped] = kernels(op);
-    if let Some(scalar) = number(&right) {
-        return left
-            .try_defer(|| Some(Step { f, scalar }), || node.take())
-            .map_err(|left| [left, right]);
+    let number = |x: &Input<'_, T>| if same { x.tensor().read().uniform() } else { None };
+    if let Some(s) = number(&right) {
+        let done = left.try_defer(|| step(op, s, false), || node.take());
+        return done.map_err(|left| [left, right]);
     }
-    if let Some(scalar) = number(&left) {
-        return right
-            .try_defer(|| Some(Step { f: swapped, scalar }), || node.take())
-            .map_err(|right| [left, right]);
+    if let Some(s) = number(&left) {
+        let done = right.try_defer(|| step(op, s, true), || node.take());
+        return done.map_err(|right| [left, right]);
     }
     Err([left, right])
 }
@@ -377,9 +386,8 @@ pub(super) fn float_scalar<T: Float>(
         let state = Elementwise((Plain((op, s, swapped)), kept));
         op_node(op.name(), caller, [x.edge(needs_x)], state, pull_scalar)
     });
-    let step = || (op != Binary::Pow).then_some(Step { f: kernel, scalar: s });
     let done = x
-        .try_defer(step, || node.take())
+        .try_defer(|| step(op, s, swapped), || node.take())
         .or_else(|x| x.try_in_place(|x| over_scalar(kernel, x, s), || node.take()));
     match done {
         Ok(done) => done,

@@ -146,6 +146,46 @@ impl<T: Element> Input<'_, T> {
         }
     }
 
+    /// Runs a kernel in place: in the operand's own allocation, if it is a temporary that nobody
+    /// else can see, or on a copy, if it is small. The result is an output of `node`, or outside
+    /// the graph.
+    pub(crate) fn try_in_place(
+        self,
+        run: impl FnOnce(&mut [T]),
+        node: impl FnOnce() -> Option<NodeRef>,
+    ) -> Result<Tensor<T>, Self> {
+        let mut tensor = match self {
+            Self::Own(tensor) if tensor.is_temporary() => tensor,
+            other => match other.tensor().small_copy() {
+                Some(copy) => copy,
+                None => return Err(other),
+            },
+        };
+        // What was put off is computed in the op's own pass.
+        let run = |value: &mut Value<T>| {
+            !value.is_deferred() && value.as_padded_mut_slice().map(run).is_some()
+        };
+        if tensor.try_in_place(run, node) { Ok(tensor) } else { Err(Self::Own(tensor)) }
+    }
+
+    /// Whether it is a temporary that nobody else can see.
+    pub(crate) fn is_temporary(&self) -> bool {
+        matches!(self, Self::Own(tensor) if tensor.is_temporary())
+    }
+
+    /// Runs a kernel on the value: the value itself where nobody else can see it.
+    pub(crate) fn consume<R>(self, kernel: impl FnOnce(Arg<'_, T>) -> R) -> R {
+        match self {
+            Self::Own(tensor) => match tensor.try_into_value() {
+                Ok(value) => kernel(Arg::Own(value)),
+                Err(tensor) => kernel(Arg::Ref(&tensor.read())),
+            },
+            Self::Ref(tensor) => kernel(Arg::Ref(&tensor.read())),
+        }
+    }
+}
+
+impl<T: Float> Input<'_, T> {
     /// Whether [`try_defer`](Self::try_defer) does.
     #[inline]
     pub(crate) fn can_defer(&self) -> bool {
@@ -183,44 +223,6 @@ impl<T: Element> Input<'_, T> {
                 let mut value = other.tensor().read().into_owned();
                 if value.try_defer(step) { Ok(Tensor::output(value, node())) } else { Err(other) }
             }
-        }
-    }
-
-    /// Runs a kernel in place: in the operand's own allocation, if it is a temporary that nobody
-    /// else can see, or on a copy, if it is small. The result is an output of `node`, or outside
-    /// the graph.
-    pub(crate) fn try_in_place(
-        self,
-        run: impl FnOnce(&mut [T]),
-        node: impl FnOnce() -> Option<NodeRef>,
-    ) -> Result<Tensor<T>, Self> {
-        let mut tensor = match self {
-            Self::Own(tensor) if tensor.is_temporary() => tensor,
-            other => match other.tensor().small_copy() {
-                Some(copy) => copy,
-                None => return Err(other),
-            },
-        };
-        // What was put off is computed in the op's own pass.
-        let run = |value: &mut Value<T>| {
-            !value.is_deferred() && value.as_padded_mut_slice().map(run).is_some()
-        };
-        if tensor.try_in_place(run, node) { Ok(tensor) } else { Err(Self::Own(tensor)) }
-    }
-
-    /// Whether it is a temporary that nobody else can see.
-    pub(crate) fn is_temporary(&self) -> bool {
-        matches!(self, Self::Own(tensor) if tensor.is_temporary())
-    }
-
-    /// Runs a kernel on the value: the value itself where nobody else can see it.
-    pub(crate) fn consume<R>(self, kernel: impl FnOnce(Arg<'_, T>) -> R) -> R {
-        match self {
-            Self::Own(tensor) => match tensor.try_into_value() {
-                Ok(value) => kernel(Arg::Own(value)),
-                Err(tensor) => kernel(Arg::Ref(&tensor.read())),
-            },
-            Self::Ref(tensor) => kernel(Arg::Ref(&tensor.read())),
         }
     }
 }

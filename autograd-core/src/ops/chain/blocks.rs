@@ -165,7 +165,7 @@ macro_rules! items {
             /// Those of one that nobody reads, or that will be written over.
             pub(super) fn copies(&self) -> Input<'_> {
                 match self {
-                    $(Self::$variant(_) => Input::$variant(Feed::Over(Buffer::default(), &[])),)*
+                    $(Self::$variant(_) => Input::$variant(Feed::Over(Buffer::default(), None)),)*
                 }
             }
         }
