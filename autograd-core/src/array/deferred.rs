@@ -320,6 +320,7 @@ impl<T: Storable> Elements<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::array::simd::{levels, with_level};
     use crate::array::{Shape, Value};
 
     const LEN: usize = LEAST / size_of::<f64>();
@@ -330,6 +331,52 @@ mod tests {
 
     fn plus(x: &mut Value<f64>, scalar: f64) {
         assert!(x.try_defer(Step::Plus(scalar)));
+    }
+
+    #[test]
+    fn each_step_is_its_function_at_every_level() {
+        macro_rules! check {
+            ($t:ty) => {{
+                type Function = fn($t, $t) -> $t;
+                const S: $t = 1.7;
+                let all: [(Step<$t>, Function); 13] = [
+                    (Step::Plus(S), |x, s| x + s),
+                    (Step::Minus(S), |x, s| x - s),
+                    (Step::From(S), |x, s| s - x),
+                    (Step::Times(S), |x, s| x * s),
+                    (Step::Over(S), |x, s| x / s),
+                    (Step::Under(S), |x, s| s / x),
+                    (Step::Greater(S), |x, s| if x.is_nan() { x } else { x.max(s) }),
+                    (Step::Lesser(S), |x, s| if x.is_nan() { x } else { x.min(s) }),
+                    (Step::Neg, |x, _| -x),
+                    (Step::Square, |x, _| x.powi(2)),
+                    (Step::Relu, |x, _| if x.is_nan() || x == 0.0 { x } else { x.max(0.0) }),
+                    (Step::SquareGrad(S), |x, s| 2.0 * (s * x)),
+                    (Step::ReluGrad(S), |y, s| if y > 0.0 { s } else { 0.0 }),
+                ];
+                let special = [<$t>::NAN, <$t>::INFINITY, -<$t>::INFINITY, 0.0, -0.0, 1e-40];
+                let some = (0..200).map(|i| special.get(i % 11).copied().unwrap_or(9.7 - i as $t));
+                let x: Vec<$t> = some.collect();
+                for (level, (step, plain), len) in levels().flat_map(|level| {
+                    let lengths = [1, 63, 64, 65, 200].into_iter();
+                    lengths.flat_map(move |len| all.into_iter().map(move |one| (level, one, len)))
+                }) {
+                    let steps = Steps::from(step);
+                    let (mut over, mut onto) = (x[..len].to_vec(), vec![5.0; len]);
+                    with_level(level, || {
+                        steps.run_over(&mut over);
+                        steps.run_onto(&x[..len], &mut onto);
+                    });
+                    for (i, found) in over.into_iter().chain(onto).enumerate() {
+                        let exact = plain(x[i % len], S);
+                        let same = found.to_bits() == exact.to_bits();
+                        assert!(same || found.is_nan() && exact.is_nan(), "{found} {exact}");
+                    }
+                }
+            }};
+        }
+        check!(f32);
+        check!(f64);
     }
 
     #[test]
