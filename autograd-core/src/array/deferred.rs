@@ -129,14 +129,14 @@ impl<T: Storable + Math> Kernel for InPlace<'_, T> {
         let Self(steps, block) = self;
         let (tiles, rest) = block.as_chunks_mut::<TILE>();
         for tile in tiles {
-            *tile = computed_tile(steps, *tile);
+            *tile = computed_tile::<T, FMA>(steps, *tile);
         }
         if rest.is_empty() {
             return;
         }
         let mut last = [T::ZERO; TILE];
         last[..rest.len()].copy_from_slice(rest);
-        rest.copy_from_slice(&computed_tile(steps, last)[..rest.len()]);
+        rest.copy_from_slice(&computed_tile::<T, FMA>(steps, last)[..rest.len()]);
     }
 }
 
@@ -148,7 +148,7 @@ impl<T: Storable + Math> Kernel for Onto<'_, T> {
         let Self(steps, x, block) = self;
         let ((from, last), (tiles, rest)) = (x.as_chunks(), block.as_chunks_mut::<TILE>());
         for (tile, from) in tiles.iter_mut().zip(from) {
-            *tile = computed_tile(steps, *from);
+            *tile = computed_tile::<T, FMA>(steps, *from);
         }
         rest.copy_from_slice(last);
         InPlace(steps, rest).run::<FMA>();
@@ -156,7 +156,10 @@ impl<T: Storable + Math> Kernel for Onto<'_, T> {
 }
 
 #[inline(always)]
-fn computed_tile<T: Storable + Math>(steps: &[Step<T>], mut tile: [T; TILE]) -> [T; TILE] {
+fn computed_tile<T: Storable + Math, const FMA: bool>(
+    steps: &[Step<T>],
+    mut tile: [T; TILE],
+) -> [T; TILE] {
     macro_rules! each {
         (|$x:ident| $y:expr) => {
             for element in &mut tile {
@@ -174,8 +177,8 @@ fn computed_tile<T: Storable + Math>(steps: &[Step<T>], mut tile: [T; TILE]) -> 
             Step::Times(s) => each!(|x| x * s),
             Step::Over(s) => each!(|x| x / s),
             Step::Under(s) => each!(|x| s / x),
-            Step::Greater(s) => each!(|x| if x > s || is_nan(x) { x } else { s }),
-            Step::Lesser(s) => each!(|x| if x < s || is_nan(x) { x } else { s }),
+            Step::Greater(s) => each!(|x| x.v_max::<FMA>(s)),
+            Step::Lesser(s) => each!(|x| x.v_min::<FMA>(s)),
             Step::Neg => each!(|x| -x),
             Step::Square => each!(|x| x * x),
             Step::Relu => each!(|x| if x < T::ZERO { T::ZERO } else { x }),
@@ -184,13 +187,6 @@ fn computed_tile<T: Storable + Math>(steps: &[Step<T>], mut tile: [T; TILE]) -> 
         }
     }
     tile
-}
-
-#[inline(always)]
-fn is_nan<T: PartialEq + Copy>(x: T) -> bool {
-    #[allow(clippy::eq_op, reason = "only what is not a number differs from itself")]
-    let nan = x != x;
-    nan
 }
 
 /// Elements that are not computed, or were since.
@@ -211,8 +207,8 @@ impl<T: Storable> Deferred<T> {
     /// The elements in memory; who asks first computes them.
     pub(crate) fn made(&self) -> &Arc<Buffer<T>> {
         self.made.get_or_init(|| {
-            let source = self.source.lock().unwrap_or_else(PoisonError::into_inner).take();
-            computed(source, &self.steps)
+            let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
+            computed(&mut source, &self.steps)
         })
     }
 
@@ -223,7 +219,7 @@ impl<T: Storable> Deferred<T> {
 
     /// [`made`](Self::made), by the only one who can.
     pub(crate) fn take_made(&mut self) -> Arc<Buffer<T>> {
-        let source = self.source.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        let source = self.source.get_mut().unwrap_or_else(PoisonError::into_inner);
         self.made.take().unwrap_or_else(|| computed(source, &self.steps))
     }
 
@@ -275,18 +271,24 @@ impl<T: Storable> Deferred<T> {
     }
 }
 
-/// In the source's own buffer where nobody else holds it.
-fn computed<T: Storable>(source: Option<Arc<Buffer<T>>>, steps: &Steps<T>) -> Arc<Buffer<T>> {
-    let mut source =
-        source.unwrap_or_else(|| unreachable!("it is given away once, with the steps"));
-    if let Some(data) = Arc::get_mut(&mut source) {
-        each_block(data, |_, block| steps.run_over(block));
-        return source;
-    }
-    let mut out = Buffer::any(source.len());
-    let elements = Elements::Deferred(source, steps);
-    each_block(&mut out, |start, block| elements.write(start, block));
-    Arc::new(out)
+/// In the source's own buffer where nobody else holds it. The source goes when all is done: there may be
+/// no memory for another buffer.
+fn computed<T: Storable>(source: &mut Option<Arc<Buffer<T>>>, steps: &Steps<T>) -> Arc<Buffer<T>> {
+    let made = source.as_mut().map(|source| match Arc::get_mut(source) {
+        Some(data) => {
+            each_block(data, |_, block| steps.run_over(block));
+            Arc::clone(source)
+        }
+        None => {
+            let mut out = Buffer::any(source.len());
+            each_block(&mut out, |start, block| {
+                steps.run_onto(&source[start..start + block.len()], block);
+            });
+            Arc::new(out)
+        }
+    });
+    *source = None;
+    made.unwrap_or_else(|| unreachable!("it goes when it is computed, which is once"))
 }
 
 /// Row-major elements, in memory or not.
@@ -315,6 +317,16 @@ impl<T: Storable> Elements<'_, T> {
             }),
         }
     }
+}
+
+/// Ones that cannot be computed: it is a panic, as where there is no memory.
+#[cfg(test)]
+pub(crate) fn out_of_memory(shape: &[usize]) -> super::Value<f64> {
+    let shape = super::Shape::from_slice(shape);
+    let source = Arc::new(Buffer::from(vec![0.0; shape.iter().product()]));
+    let list = SmallVec::from_iter([Step::Neg]);
+    let steps = Steps { list, run: |_, _, _| panic!("out of memory") };
+    super::Value::of_deferred(shape, Deferred::new(source, steps))
 }
 
 #[cfg(test)]
@@ -377,6 +389,25 @@ mod tests {
         }
         check!(f32);
         check!(f64);
+    }
+
+    #[test]
+    fn a_panic_loses_nothing() {
+        static MEMORY: AtomicU8 = AtomicU8::new(0);
+        fn fails(steps: &[Step<f64>], x: Option<&[f64]>, block: &mut [f64]) {
+            assert!(MEMORY.load(Ordering::Relaxed) > 0, "out of memory");
+            run(steps, x, block);
+        }
+        let source = Arc::new(Buffer::filled(LEN, |out| out.extend((0..LEN).map(|i| i as f64))));
+        let steps = Steps { list: SmallVec::from_iter([Step::Plus(1.0)]), run: fails };
+        let deferred = Deferred::new(Arc::clone(&source), steps);
+        for _ in 0..2 {
+            let outcome =
+                std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| deferred.made()));
+            assert!(outcome.is_err_and(|panic| panic.is::<&str>()));
+        }
+        MEMORY.store(1, Ordering::Relaxed);
+        assert_eq!(deferred.made()[..2], [1.0, 2.0]);
     }
 
     #[test]

@@ -473,6 +473,13 @@ impl<T: Storable> Value<T> {
     }
 }
 
+#[cfg(test)]
+impl<T: Storable> Value<T> {
+    pub(crate) fn of_deferred(shape: Shape, deferred: Deferred<T>) -> Self {
+        Self { shape, strides: None, storage: Storage::Deferred(Arc::new(deferred)) }
+    }
+}
+
 impl<T: Storable + Math> Value<T> {
     /// Puts a cheap function of each element off until the result is read, if there are many elements
     /// and they have a buffer for themselves.

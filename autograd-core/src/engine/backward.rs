@@ -133,16 +133,17 @@ pub fn backward_to(
 }
 
 /// Gives every leaf its gradient, and every tensor on the way that keeps one; all of them, or none
-/// if a hook fails.
+/// if a hook fails or there is no memory for what was put off.
 pub(super) fn commit(
     leaves: Vec<(AnyTensor, AnyTensor)>,
     retained: Vec<(AnyTensor, AnyTensor)>,
 ) -> Result<()> {
     let hooked = leaves.into_iter().map(|(leaf, grad)| {
         let grad = hooks::run_leaf_hooks(&leaf, grad)?;
-        Ok((leaf, grad))
+        Ok((leaf, computed(grad)))
     });
     let leaves = hooked.collect::<Result<Vec<_>>>()?;
+    let retained: Vec<_> = retained.into_iter().map(|(x, grad)| (x, computed(grad))).collect();
     for (leaf, grad) in retained.into_iter().chain(leaves) {
         match (leaf, grad) {
             (AnyTensor::Float32(leaf), AnyTensor::Float32(grad)) => accumulate(&leaf, grad),
@@ -151,6 +152,14 @@ pub(super) fn commit(
         }
     }
     Ok(())
+}
+
+fn computed(grad: AnyTensor) -> AnyTensor {
+    match grad {
+        AnyTensor::Float32(grad) => grad.computed().into(),
+        AnyTensor::Float64(grad) => grad.computed().into(),
+        other => other,
+    }
 }
 
 /// A gradient to keep; see [`Tensor::owned`].
@@ -167,4 +176,25 @@ fn accumulate<T: Float>(tensor: &Tensor<T>, grad: Tensor<T>) {
         Some(before) => (before + grad).computed(),
         None => grad.owned(),
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use crate::Tensor;
+    use crate::array::deferred::out_of_memory;
+
+    #[test]
+    fn without_memory_no_gradient_is_written() {
+        let leaves = [1.0, 2.0, 3.0].map(|element| Tensor::full([20_000], element));
+        leaves.iter().for_each(|leaf| leaf.set_stop_gradient(false));
+        let [x, y, z] = &leaves;
+        let loss = || (x.square() + y.square() + z.square()).sum();
+        loss().backward().unwrap();
+        let _hook = y.register_hook(|_| Ok(Some(Tensor::new(out_of_memory(&[20_000])))));
+        assert!(catch_unwind(AssertUnwindSafe(|| loss().backward())).is_err());
+        let first = |leaf: &Tensor<f64>| leaf.grad().map(|grad| grad.at(&[0]));
+        assert_eq!([first(x), first(y), first(z)], [Some(2.0), Some(4.0), Some(6.0)]);
+    }
 }

@@ -143,11 +143,14 @@ macro_rules! items {
         }
 
         impl Operand<'_> {
-            /// Of a tensor whose data does not change any more.
-            pub(super) fn new(tensor: &AnyTensor) -> Operand<'_> {
+            /// Of a tensor whose data does not change any more, stretched to `shape`.
+            pub(super) fn new<'a>(tensor: &'a AnyTensor, shape: &[usize]) -> Operand<'a> {
                 match tensor {
                     $(AnyTensor::$variant(tensor) => match tensor.fixed() {
-                        Some(value) => Operand::$variant(value),
+                        Some(value) => {
+                            value.looked_at(shape);
+                            Operand::$variant(value)
+                        }
                         None => unreachable!("it was fixed"),
                     },)*
                 }

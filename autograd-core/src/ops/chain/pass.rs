@@ -109,7 +109,8 @@ impl Chain {
         let mut values: SmallVec<[Whole; 2]> = into.into_iter().enumerate().map(whole).collect();
         let failed = AtomicUsize::new(0);
         let sums = {
-            let read: SmallVec<[Operand<'_>; 4]> = operands.iter().map(Operand::new).collect();
+            let read = operands.iter().map(|operand| Operand::new(operand, shape));
+            let read: SmallVec<[Operand<'_>; 4]> = read.collect();
             let pass = Pass {
                 chain: self,
                 shape,

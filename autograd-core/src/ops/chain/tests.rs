@@ -24,6 +24,23 @@ fn wave(shape: &[usize], by: f64) -> Tensor<f64> {
 }
 
 #[test]
+fn what_was_put_off_is_not_computed_in_each_run() {
+    let mut chain = Chain::new(vec![DType::Float64]);
+    let tanh = Code::Float64(Of::Forward(Unary::Tanh.handle()));
+    let tanh = chain.link(tanh, &[Source::Operand(0)]);
+    chain.finish(&asked(&[tanh]));
+    let shape = [40, 3000];
+    let x = wave(&shape, 0.37);
+    let fed = &x * 2.0;
+    assert!(fed.fixed().is_some_and(|value| value.in_memory().is_none()));
+    for _ in 0..5 {
+        let found = run(&chain, &shape, vec![fed.clone()]);
+        assert_eq!(found[0].to_vec(), (&x * 2.0).tanh().to_vec());
+    }
+    assert!(fed.fixed().is_some_and(|value| value.in_memory().is_some()));
+}
+
+#[test]
 fn a_chain_is_its_links_one_by_one() {
     use Source::{Operand, Result};
     for shape in [vec![3, 5], vec![7, 1000], vec![40, 3000], vec![0, 4]] {
