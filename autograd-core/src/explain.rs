@@ -138,7 +138,7 @@ pub fn explain<T: Float, U: Element>(loss: &Tensor<T>, x: &Tensor<U>) -> Explana
 }
 
 fn called(node: &NodeRef) -> String {
-    format!("{} at {}", node.rule.name(), node.location)
+    format!("{} at {}", node.name(), node.location)
 }
 
 /// What is remembered of the way out of the graph, if anything is.
@@ -190,7 +190,7 @@ fn asks_for_none() -> Vec<String> {
 fn same(a: &Edge, b: &Edge) -> bool {
     match (a, b) {
         (Edge::Leaf(a), Edge::Leaf(b)) => a.address() == b.address(),
-        (Edge::Node(a, i), Edge::Node(b, j)) => std::sync::Arc::ptr_eq(a.arc(), b.arc()) && i == j,
+        (Edge::Node(a, i), Edge::Node(b, j)) => a.address() == b.address() && i == j,
         _ => false,
     }
 }
@@ -202,10 +202,10 @@ fn way(from: &Edge, to: &Edge) -> Option<Vec<NodeRef>> {
     }
     let mut came_from: HashMap<*const (), Option<NodeRef>> = HashMap::new();
     let mut found = None;
-    let address = |node: &NodeRef| std::sync::Arc::as_ptr(node.arc()).cast();
+    let address = |node: &NodeRef| node.address();
     walk_down(from, |node, above| {
         came_from.entry(address(node)).or_insert_with(|| above.cloned());
-        if found.is_none() && node.rule.edges().iter().any(|edge| same(edge, to)) {
+        if found.is_none() && node.edges().iter().any(|edge| same(edge, to)) {
             found = Some(node.clone());
         }
         found.is_none()
@@ -257,7 +257,7 @@ fn not_reachable<T: Float, U: Element>(loss: &Tensor<T>, x: &Tensor<U>) -> Vec<S
     let (mut told, mut ends, mut leaves, mut ops) = (Vec::new(), Vec::new(), 0, 0);
     walk_down(&loss.edge(), |node, _| {
         ops += 1;
-        for (i, edge) in node.rule.edges().iter().enumerate() {
+        for (i, edge) in node.edges().iter().enumerate() {
             let input = format!("input {i} of {}", called(node));
             match edge {
                 Edge::None(Absent { lost, .. }) => match causes(*lost) {

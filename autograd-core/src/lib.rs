@@ -95,7 +95,7 @@ mod random;
 pub mod safetensors;
 pub mod static_graph;
 
-pub use array::pool::{buffer_pool_bytes, empty_buffer_pool, set_buffer_pool_limit};
+pub use array::pool::{buffer_pool_bytes, set_buffer_pool_limit};
 pub use array::threads::{num_threads, set_num_threads, with_num_threads};
 pub use array::{DType, IntoShape};
 pub use engine::{
@@ -109,8 +109,8 @@ pub use formula::{Lane, Mask, Real, Traced};
 pub use functional::{hessian, hvp, jacobian, jvp, vjp};
 pub use gradcheck::{gradcheck, gradcheck_any, gradgradcheck, gradgradcheck_any, jvpcheck};
 pub use graph::{
-    AnyTensor, Element, EnableGrad, NoGrad, SavedTensorsHooks, Tensor, enable_grad,
-    is_grad_enabled, no_grad, saved_tensors_hooks,
+    AnyTensor, Element, EnableGrad, NoGrad, SavedTensorsHooks, Tensor, empty_buffer_pool,
+    enable_grad, is_grad_enabled, no_grad, saved_tensors_hooks,
 };
 pub use ops::elementwise::{MaskElement, fuse, try_fuse};
 pub use ops::{Conv2dOptions, Float, IntoElement, IntoPair, Numeric, Operand, PoolOptions};

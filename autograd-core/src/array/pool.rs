@@ -142,19 +142,8 @@ pub(crate) fn with_room<T: Storable>(len: usize) -> Vec<T> {
     vec
 }
 
-/// Gives the memory of all free buffers back to the allocator.
-///
-/// Buffers of 16 KiB and more are kept for reuse when their tensor is dropped, up to
-/// [`set_buffer_pool_limit`] bytes in all. Beside these each thread keeps the last 16 of 1 to 64 KiB of
-/// each element type; those of the calling thread are given back too. What a program of the static
-/// graph keeps for its next run is not free: it goes with the program.
-///
-/// ```
-/// drop(autograd_core::Tensor::<f32>::zeros([1000, 1000]));
-/// autograd_core::empty_buffer_pool();
-/// assert_eq!(autograd_core::buffer_pool_bytes(), 0);
-/// ```
-pub fn empty_buffer_pool() {
+/// Gives all free buffers back to the allocator, and those that this thread keeps.
+pub(crate) fn empty() {
     f32::pool().empty();
     f64::pool().empty();
     i32::pool().empty();
@@ -166,13 +155,13 @@ pub fn empty_buffer_pool() {
 /// Sets how many bytes of free buffers are kept for reuse (512 MiB unless told).
 ///
 /// 0 turns the pool off. Buffers that are already kept stay until they are reused or
-/// [`empty_buffer_pool`] is called.
+/// [`empty_buffer_pool`](crate::empty_buffer_pool) is called.
 pub fn set_buffer_pool_limit(bytes: usize) {
     LIMIT.store(bytes, Ordering::Relaxed);
 }
 
 /// How many bytes of free buffers are kept now, beside those that each thread keeps by itself; see
-/// [`empty_buffer_pool`].
+/// [`empty_buffer_pool`](crate::empty_buffer_pool).
 pub fn buffer_pool_bytes() -> usize {
     HELD.load(Ordering::Relaxed)
 }

@@ -234,6 +234,24 @@ impl<T: Storable> Value<T> {
         matches!(self.storage, Storage::Inline(_))
     }
 
+    /// Inline data with its unused rest, whatever the element type.
+    #[inline]
+    pub(crate) fn inline(&self) -> Option<&T::Inline> {
+        match &self.storage {
+            Storage::Inline(data) => Some(data),
+            _ => None,
+        }
+    }
+
+    /// The same to write.
+    #[inline]
+    pub(crate) fn inline_mut(&mut self) -> Option<&mut T::Inline> {
+        match &mut self.storage {
+            Storage::Inline(data) => Some(data),
+            _ => None,
+        }
+    }
+
     /// Becomes a copy of another value; written field by field, because this one is in its place
     /// already.
     #[inline]

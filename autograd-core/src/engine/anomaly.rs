@@ -3,12 +3,11 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::marker::PhantomData;
-use std::sync::{Arc, Weak};
 
-use super::frontier::address;
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, Edge, Node, Observer, Range, Seen, Watching, for_any, is_observed, observe,
+    AnyTensor, Edge, Key, Node, Observer, Range, Seen, Token, Watching, for_any, is_observed,
+    observe,
 };
 
 thread_local! {
@@ -20,11 +19,11 @@ struct State {
     first: Option<Error>,
     /// What the outputs of nodes were, by node and output. The weak reference keeps the address
     /// from being used again.
-    ranges: HashMap<(*const (), u32), (Weak<Node>, Range)>,
+    ranges: HashMap<(Key, u32), (Token, Range)>,
     /// What inputs without a gradient were, by their numbers.
     constants: HashMap<u32, Range>,
     /// Inputs of nodes that have no edge, with their names.
-    beside: HashMap<*const (), Vec<(String, Range)>>,
+    beside: HashMap<Key, (Token, Vec<(String, Range)>)>,
 }
 
 /// While it lives, recorded ops and backwards on this thread are looked through for NaN and
@@ -113,19 +112,22 @@ fn see(seen: Seen<'_>) {
             state.constants.insert(number, range);
         }
         Seen::Beside(node, name, range) => {
-            state.beside.entry(address(node.arc())).or_default().push((name, range));
+            let token = node.token();
+            let (_, beside) =
+                state.beside.entry(token.key()).or_insert_with(|| (token, Vec::new()));
+            beside.push((name, range));
         }
         Seen::Output(node, slot, range) => {
             if !range.is_finite() && state.first.is_none() {
                 state.first = Some(Error::NotFinite {
-                    op: node.rule.name(),
+                    op: node.name(),
                     found: format!("the result has {}", range.broken()),
                     inputs: state.inputs(node).collect(),
                     location: node.location,
                 });
             }
-            let key = (address(node.arc()), slot);
-            state.ranges.insert(key, (Arc::downgrade(node.arc()), range));
+            let token = node.token();
+            state.ranges.insert((token.key(), slot), (token, range));
         }
     });
 }
@@ -133,7 +135,8 @@ fn see(seen: Seen<'_>) {
 impl State {
     /// The inputs of a node with their ranges.
     fn inputs(&self, node: &Node) -> impl Iterator<Item = String> {
-        let beside = self.beside.get(&std::ptr::from_ref(node).cast()).into_iter().flatten();
+        let beside = node.key().and_then(|key| self.beside.get(&key)).map(|(_, beside)| beside);
+        let beside = beside.into_iter().flatten();
         let beside = beside.map(|(name, range)| format!("input `{name}`: {range}"));
         let describe = |(i, edge): (usize, &Edge)| match edge {
             Edge::None(absent) => match self.constants.get(&absent.seen) {
@@ -145,14 +148,14 @@ impl State {
                 None => format!("input {i}: no floats"),
             },
             Edge::Node(from, slot) => {
-                let (name, place) = (from.rule.name(), from.location);
-                match self.ranges.get(&(address(from.arc()), *slot)) {
+                let (name, place) = (from.name(), from.location);
+                match from.key().and_then(|key| self.ranges.get(&(key, *slot))) {
                     Some((_, range)) => format!("input {i}: {range}, from {name} at {place}"),
                     None => format!("input {i}: from {name} at {place}, outside this scope"),
                 }
             }
         };
-        node.rule.edges().iter().enumerate().map(describe).chain(beside)
+        node.edges().iter().enumerate().map(describe).chain(beside)
     }
 }
 
@@ -192,7 +195,7 @@ pub(super) fn check_gradients(
     let error = STATE.with_borrow_mut(|state| {
         let grads = outputs.iter().map(|(i, range)| format!("gradient of output {i}: {range}"));
         let inputs: Vec<String> = grads.chain(state.inputs(node)).collect();
-        let (op, location) = (node.rule.name(), node.location);
+        let (op, location) = (node.name(), node.location);
         state.first.insert(Error::NotFinite { op, found, inputs, location }).clone()
     });
     Err(error)

@@ -3,7 +3,7 @@
 use super::grad::find;
 #[cfg(doc)]
 use super::grad::grad_with;
-use super::start::{check_counts, check_distinct, start};
+use super::start::{check_counts, check_distinct, start, ways_to};
 use super::walk::Pass;
 use super::{after, anomaly, hooks};
 #[cfg(doc)]
@@ -77,10 +77,11 @@ pub fn backward(
     let running = after::Running::start();
     {
         let _mode = GradMode::set(options.create_graph);
+        let ways = ways_to(outputs);
         let mut pass = Pass::new(None);
-        start(&mut pass, "backward", outputs, seeds)?;
+        start(&mut pass, "backward", (outputs, &ways), seeds)?;
         pass.walk(options)?;
-        commit(pass.leaves.grads, pass.retained.unwrap_or_default())?;
+        commit(pass.leaves.into_grads(), pass.retained.unwrap_or_default())?;
     }
     running.finish()
 }
@@ -126,8 +127,9 @@ pub fn backward_to(
         let found = find("backward_to", outputs, inputs, seeds, options, false)?;
         let _mode = GradMode::set(options.create_graph);
         let mut all = inputs.iter().zip(found).filter_map(|(x, grad)| Some((x.clone(), grad?)));
-        let (leaves, others) = all.by_ref().partition(|(x, _)| for_any!(x, t => t.is_leaf()));
-        commit(leaves, others)?;
+        let (leaves, others): (Vec<_>, _) =
+            all.by_ref().partition(|(x, _)| for_any!(x, t => t.is_leaf()));
+        commit(leaves.into_iter(), others)?;
     }
     running.finish()
 }
@@ -135,10 +137,10 @@ pub fn backward_to(
 /// Gives every leaf its gradient, and every tensor on the way that keeps one; all of them, or none
 /// if a hook fails or there is no memory for what was put off.
 pub(super) fn commit(
-    leaves: Vec<(AnyTensor, AnyTensor)>,
+    leaves: impl Iterator<Item = (AnyTensor, AnyTensor)>,
     retained: Vec<(AnyTensor, AnyTensor)>,
 ) -> Result<()> {
-    let hooked = leaves.into_iter().map(|(leaf, grad)| {
+    let hooked = leaves.map(|(leaf, grad)| {
         let grad = hooks::run_leaf_hooks(&leaf, grad)?;
         Ok((leaf, computed(grad)))
     });

@@ -11,7 +11,7 @@ use super::walk::{sum, visit};
 use crate::error::{Error, Result};
 use crate::graph::{
     AnyTensor, At, Edge, GradMode, NodeRef, Nodes, Pull, Push, Rule, Sink, Slots, Tensor, Unpacked,
-    adopt, collect, for_any, is_grad_enabled,
+    adopt, collect, for_any, is_grad_enabled, only,
 };
 use crate::ops::Float;
 use crate::random::{self, Generator, Rewound};
@@ -155,9 +155,9 @@ fn ways_out(from: &Edge, own: &Nodes) -> Vec<Edge> {
     let mut waiting = vec![from.clone()];
     while let Some(edge) = waiting.pop() {
         match &edge {
-            Edge::Node(node, _) if own.contains(&address(node.arc())) => {
-                if seen.insert((address(node.arc()), 0)) {
-                    waiting.extend(node.rule.edges().iter().rev().cloned());
+            Edge::Node(node, _) if own.contains(&address(node)) => {
+                if seen.insert((address(node), 0)) {
+                    waiting.extend(node.edges().iter().rev().cloned());
                 }
             }
             _ => {
@@ -179,7 +179,7 @@ impl Rule for Checkpoint {
         &self.edges
     }
 
-    fn pull(&self, pull: &mut Pull<'_>) -> Result<()> {
+    fn pull<'g>(&'g self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
         let f = pull.state(&self.f)?;
         let (y, own) = self.run_again(&f, &pull.at())?;
         let edge = for_any!(&y, t => t.edge());
@@ -191,10 +191,7 @@ impl Rule for Checkpoint {
             sink: &mut *pull.sink,
             location: pull.node.location,
         };
-        if let Some(grad) = pull.grads.first_mut().and_then(Option::take) {
-            part.deliver(&edge, grad)?;
-        }
-        drop(edge);
+        part.deliver(&edge, only(grads))?;
         while let Some(waiting) = part.frontier.pop() {
             visit(waiting, pull.create_graph, pull.create_graph, &mut None, &mut part)?;
         }
@@ -260,30 +257,30 @@ fn used_another(location: &'static Location<'static>) -> Error {
 }
 
 /// A walk through what the second run recorded; what leads out of it goes to the walk around it.
-struct Part<'a> {
-    frontier: Frontier,
+struct Part<'a, 'g, 'p> {
+    frontier: Frontier<'p>,
     own: Nodes,
-    edges: &'a [Edge],
-    sink: &'a mut dyn Sink,
+    edges: &'g [Edge],
+    sink: &'a mut dyn Sink<'g>,
     location: &'static Location<'static>,
 }
 
-impl Part<'_> {
+impl Part<'_, '_, '_> {
     fn is_own(&self, edge: &Edge) -> bool {
-        matches!(edge, Edge::Node(node, _) if self.own.contains(&address(node.arc())))
+        matches!(edge, Edge::Node(node, _) if self.own.contains(&address(node)))
     }
 }
 
-impl Sink for Part<'_> {
+impl<'p> Sink<'p> for Part<'_, '_, 'p> {
     fn wants(&self, edge: &Edge) -> bool {
         self.is_own(edge) || self.sink.wants(edge)
     }
 
-    fn deliver(&mut self, edge: &Edge, grad: AnyTensor) -> Result<()> {
+    fn deliver(&mut self, edge: &'p Edge, grad: AnyTensor) -> Result<()> {
         if let Edge::Node(node, slot) = edge
             && self.is_own(edge)
         {
-            return self.frontier.add(node.arc(), *slot as usize, grad, sum);
+            return self.frontier.add(node, *slot as usize, grad, sum);
         }
         let Some(wanted) = target(edge) else { return Ok(()) };
         // The walk around knows the edges of the first run, and has them in its order.

@@ -170,7 +170,7 @@ impl Graph {
                 continue;
             };
             if let Edge::Node(node, _) = edge
-                && let Some(below) = node.rule.edges().get(*next)
+                && let Some(below) = node.edges().get(*next)
             {
                 *next += 1;
                 let below = below.clone();
@@ -186,7 +186,7 @@ impl Graph {
 
     fn item(edge: Edge, known: &HashMap<*const (), usize>) -> Item {
         let (name, location, edges) = match &edge {
-            Edge::Node(node, _) => (node.rule.name(), Some(node.location), node.rule.edges()),
+            Edge::Node(node, _) => (node.name(), Some(node.location), node.edges()),
             Edge::Leaf(_) | Edge::None(_) => (UNNAMED, None, &[][..]),
         };
         let inputs: Vec<usize> =
@@ -239,7 +239,7 @@ impl Graph {
         let mut uses = vec![0; self.items.len()];
         for item in &self.items {
             if let Edge::Node(node, _) = &item.edge {
-                *counts.entry(node.rule.name()).or_default() += 1;
+                *counts.entry(node.name()).or_default() += 1;
             }
             item.inputs.iter().for_each(|&input| uses[input] += 1);
         }
@@ -279,7 +279,7 @@ impl Graph {
 fn key(edge: &Edge) -> Option<*const ()> {
     match edge {
         Edge::None(_) => None,
-        Edge::Node(node, _) => Some(address(node.arc())),
+        Edge::Node(node, _) => Some(address(node)),
         Edge::Leaf(leaf) => Some(leaf.address()),
     }
 }

@@ -7,7 +7,6 @@
 //! forward mode that is as right as its backward.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
 use super::frontier::{Frontier, address};
 use super::reach::reaches;
@@ -15,8 +14,8 @@ use super::walk::{Held, sum, visit};
 use crate::array::DType;
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, Edge, GradMode, Node, NodeRef, Nodes, Pull, Push, Sink, Slots, Tensor, adopt,
-    collect, for_any, output_shapes,
+    AnyTensor, Edge, GradMode, NodeRef, Nodes, Pull, Push, Sink, Slots, Tensor, adopt, collect,
+    for_any, output_shapes,
 };
 use crate::ops::Float;
 
@@ -26,7 +25,7 @@ pub(super) type Target = (*const (), u32);
 pub(super) fn target(edge: &Edge) -> Option<Target> {
     match edge {
         Edge::None(_) => None,
-        Edge::Node(node, slot) => Some((address(node.arc()), *slot)),
+        Edge::Node(node, slot) => Some((address(node), *slot)),
         Edge::Leaf(leaf) => Some((leaf.address(), 0)),
     }
 }
@@ -67,7 +66,7 @@ pub(crate) fn push(
 
 /// Whether an op with a `jvp` of the user's lies behind this edge.
 pub(crate) fn has_jvp(from: &Edge) -> bool {
-    reaches(from, |edge| matches!(edge, Edge::Node(node, _) if node.rule.has_jvp()))
+    reaches(from, |edge| matches!(edge, Edge::Node(node, _) if node.has_jvp()))
 }
 
 struct Walk {
@@ -90,9 +89,9 @@ impl Walk {
             *uses.entry(target).or_default() += 1;
             if let Edge::Node(node, _) = edge
                 && !tangents.contains_key(&target)
-                && seen.insert(address(node.arc()))
+                && seen.insert(address(&node))
             {
-                waiting.extend(node.rule.edges().iter().cloned());
+                waiting.extend(node.edges().iter().cloned());
                 nodes.push(node);
             }
         }
@@ -103,13 +102,13 @@ impl Walk {
 
     fn run(mut self, to: &Edge, record: bool) -> Result<Option<AnyTensor>, Stop> {
         for node in std::mem::take(&mut self.nodes) {
-            let tangents: Slots = node.rule.edges().iter().map(|edge| self.take(edge)).collect();
+            let tangents: Slots = node.edges().iter().map(|edge| self.take(edge)).collect();
             if tangents.iter().all(Option::is_none) {
                 continue;
             }
-            let pushed = push_node(node.arc(), tangents, record)?;
+            let pushed = push_node(&node, tangents, record)?;
             for (slot, tangent) in (0..).zip(pushed) {
-                let target = (address(node.arc()), slot);
+                let target = (address(&node), slot);
                 if self.uses.contains_key(&target) {
                     // A known tangent stays what it is.
                     self.tangents.entry(target).or_insert(tangent);
@@ -130,9 +129,9 @@ impl Walk {
     }
 }
 
-fn push_node(node: &Arc<Node>, tangents: Slots, record: bool) -> Result<Slots, Stop> {
+fn push_node(node: &NodeRef, tangents: Slots, record: bool) -> Result<Slots, Stop> {
     let mut push = Push { node, tangents, record };
-    match node.rule.push(&mut push)? {
+    match node.push(&mut push)? {
         Some(tangents) => Ok(tangents),
         None => transposed(&push),
     }
@@ -150,34 +149,39 @@ fn transposed(push: &Push<'_>) -> Result<Slots, Stop> {
             _ => None,
         })
         .collect();
-    let edges = node.rule.edges();
+    let edges = node.edges();
     let (pulled, own) = collect(|| {
         let _mode = GradMode::set(true);
         let mut wanted = Wanted::new(edges, &push.tangents);
         let grads = vec![None; edges.len()];
         let mut held = Held { edges, grads, sink: &mut wanted };
-        let (grads, create_graph) = (seeds.clone(), push.record);
-        let pull = &mut Pull { node, grads, retain: true, create_graph, sink: &mut held };
-        node.rule.pull(pull).map(|()| held.grads)
+        let create_graph = push.record;
+        let sink = &mut held;
+        let pull = &mut Pull { node, retain: true, create_graph, sink, wants_all: false };
+        node.pull(seeds.clone(), pull).map(|()| held.grads)
     });
     if push.record {
         adopt(&own);
     }
-    let mut back = Back { frontier: Frontier::default(), own, seeds, found: Slots::new() };
-    back.found.resize(shapes.len(), None);
+    let mut ways = Vec::new();
     for (grad, tangent) in pulled?.into_iter().zip(&push.tangents) {
         let (Some(grad), Some(tangent)) = (grad, tangent) else { continue };
         let edge = for_any!(&grad, t => t.edge());
         if target(&edge).is_none() && !is_zero(&grad) {
             return Err(Stop::Failed(Error::Unsupported {
-                op: node.rule.name(),
+                op: node.name(),
                 why: "its backward does not compute with the gradient it gets, so forward mode \
                       cannot go through it; write `fn jvp` in the op, or make backward of \
                       differentiable ops"
                     .into(),
             }));
         }
-        back.deliver(&edge, tangent.clone())?;
+        ways.push((edge, tangent.clone()));
+    }
+    let mut back = Back { frontier: Frontier::default(), own, seeds, found: Slots::new() };
+    back.found.resize(shapes.len(), None);
+    for (edge, tangent) in &ways {
+        back.deliver(edge, tangent.clone())?;
     }
     while let Some(waiting) = back.frontier.pop() {
         visit(waiting, push.record, push.record, &mut None, &mut back)?;
@@ -212,25 +216,25 @@ impl Wanted {
     }
 }
 
-impl Sink for Wanted {
+impl<'g> Sink<'g> for Wanted {
     fn wants(&self, edge: &Edge) -> bool {
         target(edge).is_some_and(|target| self.targets.contains(&target))
     }
 
-    fn deliver(&mut self, _: &Edge, _: AnyTensor) -> Result<()> {
+    fn deliver(&mut self, _: &'g Edge, _: AnyTensor) -> Result<()> {
         Ok(())
     }
 }
 
 /// From the tangents of the inputs to the gradient that the pull was recorded on.
-struct Back {
-    frontier: Frontier,
+struct Back<'g> {
+    frontier: Frontier<'g>,
     own: Nodes,
     seeds: Slots,
     found: Slots,
 }
 
-impl Back {
+impl Back<'_> {
     fn seed(&self, leaf: &AnyTensor) -> Option<usize> {
         let is = |seed: &Option<AnyTensor>| {
             seed.as_ref().is_some_and(|seed| seed.address() == leaf.address())
@@ -239,19 +243,19 @@ impl Back {
     }
 }
 
-impl Sink for Back {
+impl<'g> Sink<'g> for Back<'g> {
     fn wants(&self, edge: &Edge) -> bool {
         match edge {
             Edge::None(_) => false,
-            Edge::Node(node, _) => self.own.contains(&address(node.arc())),
+            Edge::Node(node, _) => self.own.contains(&address(node)),
             Edge::Leaf(leaf) => self.seed(leaf).is_some(),
         }
     }
 
-    fn deliver(&mut self, edge: &Edge, grad: AnyTensor) -> Result<()> {
+    fn deliver(&mut self, edge: &'g Edge, grad: AnyTensor) -> Result<()> {
         match edge {
-            Edge::Node(node, slot) if self.own.contains(&address(node.arc())) => {
-                self.frontier.add(node.arc(), *slot as usize, grad, sum)
+            Edge::Node(node, slot) if self.own.contains(&address(node)) => {
+                self.frontier.add(node, *slot as usize, grad, sum)
             }
             Edge::Leaf(leaf) => {
                 if let Some(slot) = self.seed(leaf) {
@@ -282,14 +286,14 @@ mod tests {
         });
         let y = f(&inputs);
         let Some((node, _)) = y.producer() else { return false };
-        let tangents = node.rule.edges().iter().map(|edge| match edge {
+        let tangents = node.edges().iter().map(|edge| match edge {
             Edge::Leaf(leaf) => Some(leaf.alias()),
             _ => None,
         });
         let tangents: Slots = tangents.collect();
         assert!(tangents.iter().any(Option::is_some));
         let _off = GradMode::set(false);
-        node.rule.push(&mut Push { node: node.arc(), tangents, record: false }).unwrap().is_some()
+        node.push(&mut Push { node, tangents, record: false }).unwrap().is_some()
     }
 
     #[test]

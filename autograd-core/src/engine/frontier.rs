@@ -2,17 +2,16 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::Arc;
 
 use crate::error::Result;
-use crate::graph::{AnyTensor, Node, Slots};
+use crate::graph::{AnyTensor, NodeRef, Slots};
 
 /// Up to so many waiting nodes are found by looking at each; a chain has one, a residual net two.
 const FEW: usize = 12;
 
 /// A node and the gradients that wait for it.
-pub(crate) struct Waiting {
-    pub(crate) node: Arc<Node>,
+pub(crate) struct Waiting<'g> {
+    pub(crate) node: &'g NodeRef,
     pub(crate) grads: Slots,
     arrival: u64,
 }
@@ -20,13 +19,13 @@ pub(crate) struct Waiting {
 /// Waiting nodes: those that wait for nothing more, the last one first, and then by level, highest
 /// first; among equals the one that was reached first.
 #[derive(Default)]
-pub(crate) struct Frontier {
+pub(crate) struct Frontier<'g> {
     /// With all the gradients that can come: their one consumer is done. Visited at once, they do
     /// not pile up, however wide the graph is.
-    ready: Vec<Waiting>,
-    few: Vec<Waiting>,
+    ready: Vec<Waiting<'g>>,
+    few: Vec<Waiting<'g>>,
     /// By level: a wide graph has many nodes of one level.
-    many: BTreeMap<u32, Row>,
+    many: BTreeMap<u32, Row<'g>>,
     /// Level, and place among those that ever waited in its row.
     keys: AddressMap<(u32, usize)>,
     arrivals: u64,
@@ -34,27 +33,37 @@ pub(crate) struct Frontier {
 
 /// Waiting nodes of one level, in the order of their arrival.
 #[derive(Default)]
-struct Row {
-    waiting: VecDeque<Waiting>,
+struct Row<'g> {
+    waiting: VecDeque<Waiting<'g>>,
     /// How many have left.
     gone: usize,
 }
 
-impl Frontier {
+impl<'g> Frontier<'g> {
     /// Adds a gradient to what waits at output `slot` of a node.
+    #[inline]
     pub(crate) fn add(
         &mut self,
-        node: &Arc<Node>,
+        node: &'g NodeRef,
         slot: usize,
         grad: AnyTensor,
         sum: impl FnOnce(AnyTensor, AnyTensor) -> Result<AnyTensor>,
     ) -> Result<()> {
         if node.is_sole() {
-            let waiting = self.waiting(node, slot, grad);
-            self.ready.push(waiting);
+            self.ready.push(Waiting { node, grads: alone(slot, grad), arrival: 0 });
             return Ok(());
         }
-        let slots = match self.few.iter().position(|w| Arc::ptr_eq(&w.node, node)) {
+        self.add_shared(node, slot, grad, sum)
+    }
+
+    fn add_shared(
+        &mut self,
+        node: &'g NodeRef,
+        slot: usize,
+        grad: AnyTensor,
+        sum: impl FnOnce(AnyTensor, AnyTensor) -> Result<AnyTensor>,
+    ) -> Result<()> {
+        let slots = match self.few.iter().position(|w| address(w.node) == address(node)) {
             Some(position) => &mut self.few[position].grads,
             None if self.keys.is_empty() => {
                 self.insert(node, slot, grad);
@@ -81,19 +90,9 @@ impl Frontier {
         Ok(())
     }
 
-    fn waiting(&mut self, node: &Arc<Node>, slot: usize, grad: AnyTensor) -> Waiting {
-        let mut grads = Slots::new();
-        if slot > 0 {
-            grads.resize(slot, None);
-        }
-        grads.push(Some(grad));
-        let arrival = self.arrivals;
+    fn insert(&mut self, node: &'g NodeRef, slot: usize, grad: AnyTensor) {
+        let waiting = Waiting { node, grads: alone(slot, grad), arrival: self.arrivals };
         self.arrivals += 1;
-        Waiting { node: Arc::clone(node), grads, arrival }
-    }
-
-    fn insert(&mut self, node: &Arc<Node>, slot: usize, grad: AnyTensor) {
-        let waiting = self.waiting(node, slot, grad);
         if self.few.len() < FEW {
             self.few.push(waiting);
         } else {
@@ -104,14 +103,19 @@ impl Frontier {
     }
 
     /// The next node to visit: every node that can still reach it with a gradient is done.
-    pub(crate) fn pop(&mut self) -> Option<Waiting> {
-        if let Some(waiting) = self.ready.pop() {
-            return Some(waiting);
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<Waiting<'g>> {
+        match self.ready.pop() {
+            None => self.pop_shared(),
+            ready => ready,
         }
+    }
+
+    fn pop_shared(&mut self) -> Option<Waiting<'g>> {
         if self.few.len() <= 1 && self.many.is_empty() {
             return self.few.pop();
         }
-        let rank = |w: &Waiting| (std::cmp::Reverse(w.node.level), w.arrival);
+        let rank = |w: &Waiting<'_>| (std::cmp::Reverse(w.node.level), w.arrival);
         let best = (0..self.few.len()).min_by_key(|&i| rank(&self.few[i]));
         let last = self.many.last_key_value();
         let first_of_many = last.and_then(|(_, row)| row.waiting.front()).map(rank);
@@ -122,7 +126,7 @@ impl Frontier {
         }
     }
 
-    fn pop_many(&mut self) -> Option<Waiting> {
+    fn pop_many(&mut self) -> Option<Waiting<'g>> {
         let mut last = self.many.last_entry()?;
         let row = last.get_mut();
         let waiting = row.waiting.pop_front()?;
@@ -130,13 +134,24 @@ impl Frontier {
         if row.waiting.is_empty() {
             last.remove();
         }
-        self.keys.remove(&address(&waiting.node));
+        self.keys.remove(&address(waiting.node));
         Some(waiting)
     }
 }
 
-pub(crate) fn address(node: &Arc<Node>) -> *const () {
-    Arc::as_ptr(node).cast()
+/// The only gradient of a node so far.
+#[inline(always)]
+fn alone(slot: usize, grad: AnyTensor) -> Slots {
+    if slot == 0 {
+        return Slots::from_buf([Some(grad)]);
+    }
+    let mut grads = Slots::from_elem(None, slot);
+    grads.push(Some(grad));
+    grads
+}
+
+pub(crate) fn address(node: &NodeRef) -> *const () {
+    node.address()
 }
 
 /// A map by address: addresses are as good as random, so one multiplication hashes them.

@@ -4,7 +4,7 @@ use super::anomaly;
 #[cfg(doc)]
 use super::backward::backward;
 use super::backward::{BackwardOptions, own};
-use super::start::{check_counts, check_distinct, start};
+use super::start::{check_counts, check_distinct, start, ways_to};
 use super::targets::find_targets;
 use super::walk::Pass;
 use crate::error::{Error, Result};
@@ -178,13 +178,14 @@ pub(super) fn find(
     if let (true, Some(position)) = (all, targets.reached.iter().position(|reached| !reached)) {
         return Err(Error::Unused { position });
     }
+    let ways = ways_to(outputs);
     let mut pass = Pass::new(Some(targets));
-    start(&mut pass, op, outputs, seeds)?;
+    start(&mut pass, op, (outputs, &ways), seeds)?;
     pass.walk(options)?;
     let Pass { leaves, targets: Some(mut targets), .. } = pass else {
         unreachable!("this pass has targets");
     };
-    for (leaf, grad) in leaves.grads {
+    for (leaf, grad) in leaves.into_grads() {
         if let Some(&answer) = targets.leaves.get(&leaf.address()) {
             targets.found[answer] = Some(grad);
         }

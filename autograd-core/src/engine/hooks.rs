@@ -136,7 +136,7 @@ struct Site {
 
 impl Site {
     fn of(node: &Node, name: &'static str, hook: &NodeHook) -> Self {
-        let (op, location) = (node.rule.name(), Some(node.location));
+        let (op, location) = (node.name(), Some(node.location));
         Self { op, hook: name, registered: hook.location, location }
     }
 
@@ -243,7 +243,7 @@ impl<T: Float> Tensor<T> {
             Some(grad) => Ok(hook(grad)?.map(AnyTensor::from)),
             None => Ok(None),
         };
-        Ok(add(node.arc(), id, location, NodeAction::Output(*slot, Arc::new(call))))
+        Ok(add(node, id, location, NodeAction::Output(*slot, Arc::new(call))))
     }
 
     /// Keeps the gradient of the output of an op too, as of a leaf. It takes its place among the
@@ -264,20 +264,20 @@ impl<T: Float> Tensor<T> {
         let weak = self.downgrade();
         let tensor = move || weak.upgrade().map(AnyTensor::from);
         let action = NodeAction::Retain(*slot, Arc::new(tensor));
-        let _ = add(node.arc(), next_id(), Location::caller(), action);
+        let _ = add(node, next_id(), Location::caller(), action);
         Ok(())
     }
 }
 
 fn add(
-    node: &Arc<Node>,
+    node: &NodeRef,
     id: HookId,
     location: &'static Location<'static>,
     action: NodeAction,
 ) -> HookHandle {
     node.add_hook(NodeHook { id, location, action });
-    let node = Arc::downgrade(node);
-    HookHandle(Box::new(move || node.upgrade().is_some_and(|node| node.remove_hook(id))))
+    let node = node.token();
+    HookHandle(Box::new(move || node.remove_hook(id)))
 }
 
 /// The recorded op that a tensor came from; see [`Tensor::graph_node`]. It keeps that op, and all
@@ -289,7 +289,7 @@ pub struct GraphNode(pub(crate) NodeRef);
 impl GraphNode {
     /// The op's name.
     pub fn name(&self) -> &'static str {
-        self.0.rule.name()
+        self.0.name()
     }
 
     /// Where the op was called.
@@ -323,9 +323,9 @@ impl GraphNode {
     /// that was changed in place since, and what an unpack hook returns.
     #[doc(alias = "saved_tensor")]
     pub fn saved_tensors(&self) -> Result<Vec<Option<AnyTensor>>> {
-        let node = self.0.arc();
+        let node = &self.0;
         let (op, location) = (self.name(), self.location());
-        node.rule.saved(&At { op, location, node, create_graph: true })
+        node.saved(&At { op, location, node, create_graph: true })
     }
 
     /// Calls `hook` before the op's rule runs, with the gradients of the op's outputs; `None`
@@ -357,7 +357,7 @@ impl GraphNode {
         + Sync
         + 'static,
     ) -> HookHandle {
-        add(self.0.arc(), next_id(), Location::caller(), NodeAction::Before(Arc::new(hook)))
+        add(&self.0, next_id(), Location::caller(), NodeAction::Before(Arc::new(hook)))
     }
 
     /// Calls `hook` when the op's rule has run, before its results go on, with the gradients of
@@ -392,7 +392,7 @@ impl GraphNode {
         + Sync
         + 'static,
     ) -> HookHandle {
-        add(self.0.arc(), next_id(), Location::caller(), NodeAction::After(Arc::new(hook)))
+        add(&self.0, next_id(), Location::caller(), NodeAction::After(Arc::new(hook)))
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 use std::sync::{Mutex, PoisonError};
 
 use super::backward::{BackwardOptions, commit};
-use super::start::start;
+use super::start::{start, ways_to};
 use super::walk::{Leaves, Pass};
 use super::{after, anomaly};
 use crate::error::{Error, Result};
@@ -69,15 +69,17 @@ impl Sums {
     /// The backward of one loss, without writing any gradient.
     pub(super) fn of<T: Float>(op: &'static str, loss: &Tensor<T>) -> Result<Self> {
         let _mode = GradMode::set(false);
+        let outputs = [loss.clone().into()];
+        let ways = ways_to(&outputs);
         let mut pass = Pass::new(None);
-        start(&mut pass, op, &[loss.clone().into()], &[None])?;
+        start(&mut pass, op, (&outputs, &ways), &[None])?;
         pass.walk(BackwardOptions::new())?;
         Ok(Self { leaves: pass.leaves, retained: pass.retained.unwrap_or_default() })
     }
 
     /// Adds those of the next item.
     pub(super) fn add(&mut self, next: Self) -> Result<()> {
-        for (leaf, grad) in next.leaves.grads {
+        for (leaf, grad) in next.leaves.into_grads() {
             self.leaves.add(&leaf, grad)?;
         }
         self.retained.extend(next.retained);
@@ -87,7 +89,7 @@ impl Sums {
     /// Writes them.
     pub(super) fn commit(self) -> Result<()> {
         let _mode = GradMode::set(false);
-        commit(self.leaves.grads, self.retained)
+        commit(self.leaves.into_grads(), self.retained)
     }
 }
 

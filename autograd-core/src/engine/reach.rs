@@ -9,15 +9,15 @@ use crate::graph::{Edge, NodeRef};
 /// as long as `go_on` says so.
 pub(crate) fn walk_down(from: &Edge, mut go_on: impl FnMut(&NodeRef, Option<&NodeRef>) -> bool) {
     let Edge::Node(first, _) = from else { return };
-    let mut seen = HashSet::from([address(first.arc())]);
+    let mut seen = HashSet::from([address(first)]);
     let mut waiting = VecDeque::from([(first.clone(), None)]);
     while let Some((node, above)) = waiting.pop_front() {
         if !go_on(&node, above.as_ref()) {
             return;
         }
-        for edge in node.rule.edges() {
+        for edge in node.edges() {
             if let Edge::Node(below, _) = edge
-                && seen.insert(address(below.arc()))
+                && seen.insert(address(below))
             {
                 waiting.push_back((below.clone(), Some(node.clone())));
             }
@@ -34,9 +34,9 @@ pub(crate) fn reaches(from: &Edge, found: impl Fn(&Edge) -> bool) -> bool {
             return true;
         }
         if let Edge::Node(node, _) = &edge
-            && seen.insert(address(node.arc()))
+            && seen.insert(address(node))
         {
-            waiting.extend(node.rule.edges().iter().cloned());
+            waiting.extend(node.edges().iter().cloned());
         }
     }
     false

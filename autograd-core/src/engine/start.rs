@@ -2,17 +2,28 @@
 
 use std::collections::HashSet;
 
-use crate::error::{Error, Result};
-use crate::graph::{AnyTensor, Element, Sink, Tensor, for_any};
+use smallvec::SmallVec;
 
-/// Starts gradients at the outputs. An output without a seed has one element and starts with 1.
-pub(super) fn start(
-    pass: &mut impl Sink,
+use crate::error::{Error, Result};
+use crate::graph::{AnyTensor, Edge, Element, Sink, Tensor, for_any};
+
+/// Where the gradients of outputs go. It holds the graph for a walk.
+pub(super) fn ways_to(outputs: &[AnyTensor]) -> Ways {
+    outputs.iter().map(|output| for_any!(output, t => t.edge())).collect()
+}
+
+/// One for each output.
+pub(super) type Ways = SmallVec<[Edge; 1]>;
+
+/// Starts gradients at the outputs, on their ways. An output without a seed has one element and
+/// starts with 1.
+pub(super) fn start<'g, S: Sink<'g>>(
+    pass: &mut S,
     op: &'static str,
-    outputs: &[AnyTensor],
+    (outputs, ways): (&[AnyTensor], &'g Ways),
     seeds: &[Option<AnyTensor>],
 ) -> Result<()> {
-    for (output, seed) in outputs.iter().zip(seeds) {
+    for ((output, way), seed) in outputs.iter().zip(ways).zip(seeds) {
         if output.stop_gradient() {
             continue;
         }
@@ -50,7 +61,7 @@ pub(super) fn start(
                 });
             }
         };
-        pass.deliver(&for_any!(output, t => t.edge()), seed)?;
+        pass.deliver(way, seed)?;
     }
     Ok(())
 }
@@ -59,7 +70,7 @@ pub(super) fn start(
 fn described(output: &AnyTensor) -> String {
     match for_any!(output, t => t.producer()) {
         Some((node, _)) => {
-            format!("the output of {} (called at {})", node.rule.name(), node.location)
+            format!("the output of {} (called at {})", node.name(), node.location)
         }
         None => "the tensor itself, a leaf".into(),
     }

@@ -1,10 +1,9 @@
 //! Gradients of some tensors only: which nodes lie on the ways to them.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use super::frontier::{AddressMap, address};
-use crate::graph::{AnyTensor, Edge, Node, Slots, for_any};
+use crate::graph::{AnyTensor, Edge, NodeRef, Slots, for_any};
 
 /// Only these gradients are asked for, by `grad`.
 pub(super) struct Targets {
@@ -28,15 +27,15 @@ impl Targets {
     }
 
     /// Takes the gradients that are asked for at this node; whether any lies behind it.
-    pub(super) fn take(&mut self, node: &Arc<Node>, grads: &Slots) -> bool {
+    pub(super) fn take(&mut self, node: &NodeRef, grads: &Slots) -> bool {
         for &(target, slot, answer) in &self.outputs {
             if target == address(node) {
                 self.found[answer] = grads.get(slot).cloned().flatten();
             }
         }
-        node.rule.edges().iter().any(|edge| match edge {
+        node.edges().iter().any(|edge| match edge {
             Edge::None(_) => false,
-            Edge::Node(next, _) => self.useful.contains(&address(next.arc())),
+            Edge::Node(next, _) => self.useful.contains(&address(next)),
             Edge::Leaf(leaf) => self.leaves.contains_key(&leaf.address()),
         })
     }
@@ -55,7 +54,7 @@ pub(super) fn find_targets(outputs: &[AnyTensor], inputs: &[AnyTensor]) -> Targe
         match for_any!(input, t => t.edge()) {
             Edge::None(_) => {}
             Edge::Node(node, slot) => {
-                let key = address(node.arc());
+                let key = address(&node);
                 targets.outputs.push((key, slot as usize, answer));
                 targets.useful.insert(key);
             }
@@ -66,18 +65,18 @@ pub(super) fn find_targets(outputs: &[AnyTensor], inputs: &[AnyTensor]) -> Targe
     }
     // Depth first with its own stack; a node is left once all its edges have been.
     let mut seen = HashSet::new();
-    let mut path: Vec<(Arc<Node>, usize)> = Vec::new();
+    let mut path: Vec<(NodeRef, usize)> = Vec::new();
     for output in outputs {
         match for_any!(output, t => t.edge()) {
-            Edge::Node(node, _) if seen.insert(address(node.arc())) => {
-                path.push((Arc::clone(node.arc()), 0));
+            Edge::Node(node, _) if seen.insert(address(&node)) => {
+                path.push((node, 0));
             }
             Edge::Leaf(leaf) => targets.reach(&leaf),
             _ => {}
         }
         while let Some((node, next)) = path.last_mut() {
             let key = address(node);
-            let Some(edge) = node.rule.edges().get(*next) else {
+            let Some(edge) = node.edges().get(*next) else {
                 let done = targets.useful.contains(&key);
                 path.pop();
                 if let (true, Some((above, _))) = (done, path.last()) {
@@ -95,7 +94,7 @@ pub(super) fn find_targets(outputs: &[AnyTensor], inputs: &[AnyTensor]) -> Targe
                     }
                 }
                 Edge::Node(below, _) => {
-                    let below = Arc::clone(below.arc());
+                    let below = below.clone();
                     if seen.insert(address(&below)) {
                         path.push((below, 0));
                     } else if targets.useful.contains(&address(&below)) {

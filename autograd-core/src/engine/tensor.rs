@@ -43,7 +43,9 @@ impl<T: Float> Tensor<T> {
     /// adds its gradients when it is done, so the order of those sums, and with it their last bit,
     /// is that of the clock. Where the same bits are wanted each time, let
     /// [`backward_parallel`](crate::backward_parallel()) run them, which adds in the order of its
-    /// items, or give them numbers in an [`OrderedBackward`](crate::OrderedBackward).
+    /// items, or give them numbers in an [`OrderedBackward`](crate::OrderedBackward). Two through the
+    /// same graph want `retain_graph`: without it the later one is [`Error::GraphFreed`], though of two
+    /// at the very same moment both may pass, each with all gradients.
     ///
     /// ```
     /// use autograd_core::{Error, Tensor, backward_parallel};

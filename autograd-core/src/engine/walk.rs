@@ -2,14 +2,13 @@
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
-use std::sync::Arc;
 
 use super::backward::BackwardOptions;
 use super::frontier::{AddressHasher, Frontier, Waiting, address};
 use super::targets::Targets;
 use super::{anomaly, hooks};
 use crate::error::{Error, Result};
-use crate::graph::{AnyTensor, Edge, Node, NodeHook, Pull, Sink, Slots, Tensor, is_observed};
+use crate::graph::{AnyTensor, Edge, NodeHook, NodeRef, Pull, Sink, Slots, is_observed};
 
 /// Up to so many leaves are found by looking at each: a map for them would take longer to make.
 const FEW: usize = 8;
@@ -17,15 +16,20 @@ const FEW: usize = 8;
 /// The gradients that leaves will get at the end.
 #[derive(Default)]
 pub(super) struct Leaves {
-    pub(super) grads: Vec<(AnyTensor, AnyTensor)>,
+    grads: Vec<(AnyTensor, Option<AnyTensor>)>,
     /// By the addresses of the leaves, where there are many.
     positions: HashMap<usize, usize, BuildHasherDefault<AddressHasher>>,
 }
 
 impl Leaves {
+    /// Each leaf and its gradient, in the order in which they were reached.
+    pub(super) fn into_grads(self) -> impl Iterator<Item = (AnyTensor, AnyTensor)> {
+        self.grads.into_iter().filter_map(|(leaf, grad)| Some((leaf, grad?)))
+    }
+
     pub(super) fn add(&mut self, leaf: &AnyTensor, grad: AnyTensor) -> Result<()> {
         let key = leaf.address().addr();
-        let is_leaf = |(other, _): &(AnyTensor, AnyTensor)| other.address().addr() == key;
+        let is_leaf = |(other, _): &(AnyTensor, _)| other.address().addr() == key;
         let position = match self.grads.last() {
             Some(last) if is_leaf(last) => Some(self.grads.len() - 1),
             _ if self.grads.len() <= FEW => self.grads.iter().position(is_leaf),
@@ -34,11 +38,13 @@ impl Leaves {
         match position {
             Some(i) => {
                 let (_, slot) = &mut self.grads[i];
-                let before = std::mem::replace(slot, AnyTensor::Bool(Tensor::default()));
-                *slot = sum(before, grad)?;
+                *slot = Some(match slot.take() {
+                    Some(before) => sum(before, grad)?,
+                    None => grad,
+                });
             }
             None => {
-                self.grads.push((leaf.clone(), grad));
+                self.grads.push((leaf.clone(), Some(grad)));
                 // The map begins with those that were few.
                 let new = match self.grads.len() {
                     0..=FEW => self.grads.len(),
@@ -55,36 +61,41 @@ impl Leaves {
 }
 
 /// One walk and what it came to.
-pub(super) struct Pass {
-    frontier: Frontier,
+pub(super) struct Pass<'g> {
+    frontier: Frontier<'g>,
     pub(super) leaves: Leaves,
     /// Tensors on the way that keep their gradient, and those gradients; nobody's in `grad`.
     pub(super) retained: Option<Vec<(AnyTensor, AnyTensor)>>,
     pub(super) targets: Option<Targets>,
 }
 
-impl Sink for Pass {
+impl<'g> Sink<'g> for Pass<'g> {
     #[inline]
     fn wants(&self, edge: &Edge) -> bool {
         match (edge, &self.targets) {
             (Edge::None(_), _) => false,
             (_, None) => true,
-            (Edge::Node(node, _), Some(targets)) => targets.useful.contains(&address(node.arc())),
+            (Edge::Node(node, _), Some(targets)) => targets.useful.contains(&address(node)),
             (Edge::Leaf(leaf), Some(targets)) => targets.leaves.contains_key(&leaf.address()),
         }
     }
 
-    fn passes(&mut self, node: &Arc<Node>, grads: &Slots) -> bool {
+    fn wants_all(&self) -> bool {
+        self.targets.is_none()
+    }
+
+    #[inline]
+    fn passes(&mut self, node: &NodeRef, grads: &Slots) -> bool {
         self.targets.as_mut().is_none_or(|targets| targets.take(node, grads))
     }
 
-    fn deliver(&mut self, edge: &Edge, grad: AnyTensor) -> Result<()> {
+    fn deliver(&mut self, edge: &'g Edge, grad: AnyTensor) -> Result<()> {
         if !self.wants(edge) {
             return Ok(());
         }
         match edge {
             Edge::None(_) => Ok(()),
-            Edge::Node(node, slot) => self.frontier.add(node.arc(), *slot as usize, grad, sum),
+            Edge::Node(node, slot) => self.frontier.add(node, *slot as usize, grad, sum),
             Edge::Leaf(leaf) => self.leaves.add(leaf, grad),
         }
     }
@@ -104,7 +115,7 @@ pub(super) fn sum(a: AnyTensor, b: AnyTensor) -> Result<AnyTensor> {
     }
 }
 
-impl Pass {
+impl Pass<'_> {
     pub(super) fn new(targets: Option<Targets>) -> Self {
         let retained = targets.is_none().then(Vec::new);
         Self { frontier: Frontier::default(), leaves: Leaves::default(), retained, targets }
@@ -123,8 +134,8 @@ impl Pass {
 
 /// One node: hooks, and then its rule, which hands on to the sink.
 #[inline]
-pub(super) fn visit<S: Sink>(
-    mut waiting: Waiting,
+pub(super) fn visit<'g, S: Sink<'g>>(
+    mut waiting: Waiting<'g>,
     retain: bool,
     create_graph: bool,
     retained: &mut Option<Vec<(AnyTensor, AnyTensor)>>,
@@ -133,27 +144,28 @@ pub(super) fn visit<S: Sink>(
     let node = waiting.node;
     let hooks = node.hooks();
     if let Some(hooks) = &hooks {
-        hooks::run_before(&node, hooks, &mut waiting.grads, retained)?;
+        hooks::run_before(node, hooks, &mut waiting.grads, retained)?;
     }
-    if !sink.passes(&node, &waiting.grads) {
+    if !sink.passes(node, &waiting.grads) {
         return Ok(());
     }
-    let mut pull = Pull { node: &node, grads: waiting.grads, retain, create_graph, sink };
+    let wants_all = sink.wants_all();
+    let (grads, mut pull) = (waiting.grads, Pull { node, retain, create_graph, sink, wants_all });
     match hooks {
-        Some(hooks) if hooks::has_after(&hooks) => pull_watched(pull, &hooks),
-        _ if is_observed() => pull_watched(pull, &[]),
-        _ => node.rule.pull(&mut pull),
+        Some(hooks) if hooks::has_after(&hooks) => pull_watched(grads, pull, &hooks),
+        _ if is_observed() => pull_watched(grads, pull, &[]),
+        _ => node.pull(grads, &mut pull),
     }
 }
 
 /// Visits a node and looks at the gradients of its inputs before they go on.
 #[cold]
-fn pull_watched(pull: Pull<'_>, hooks: &[NodeHook]) -> Result<()> {
+fn pull_watched(grads: Slots, pull: Pull<'_, '_>, hooks: &[NodeHook]) -> Result<()> {
     let node = pull.node;
-    let edges = node.rule.edges();
-    let mut outputs = pull.grads.clone();
+    let edges = node.edges();
+    let mut outputs = grads.clone();
     let mut held = Held { edges, grads: vec![None; edges.len()], sink: pull.sink };
-    node.rule.pull(&mut Pull { sink: &mut held, ..pull })?;
+    node.pull(grads, &mut Pull { sink: &mut held, ..pull })?;
     let Held { mut grads, sink, .. } = held;
     anomaly::check_gradients(node, &outputs, &grads)?;
     hooks::run_after(node, hooks, &mut grads, &mut outputs)?;
@@ -166,18 +178,18 @@ fn pull_watched(pull: Pull<'_>, hooks: &[NodeHook]) -> Result<()> {
 }
 
 /// Gradients of a node's inputs that are held back.
-pub(super) struct Held<'a> {
-    pub(super) edges: &'a [Edge],
+pub(super) struct Held<'a, 'g> {
+    pub(super) edges: &'g [Edge],
     pub(super) grads: Vec<Option<AnyTensor>>,
-    pub(super) sink: &'a mut dyn Sink,
+    pub(super) sink: &'a mut dyn Sink<'g>,
 }
 
-impl Sink for Held<'_> {
+impl<'g> Sink<'g> for Held<'_, 'g> {
     fn wants(&self, edge: &Edge) -> bool {
         self.sink.wants(edge)
     }
 
-    fn deliver(&mut self, edge: &Edge, grad: AnyTensor) -> Result<()> {
+    fn deliver(&mut self, edge: &'g Edge, grad: AnyTensor) -> Result<()> {
         // Rules deliver along their own edges, so the place of one is its position.
         let offset = std::ptr::from_ref(edge).addr().wrapping_sub(self.edges.as_ptr().addr());
         let Some(slot) = self.grads.get_mut(offset / size_of::<Edge>()) else {

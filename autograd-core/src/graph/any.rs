@@ -74,6 +74,11 @@ macro_rules! any_tensor {
             $(#[doc = concat!("Elements of type `", stringify!($t), "`.")] $variant(Tensor<$t>),)*
         }
 
+        /// Gives back what this thread keeps of tensors that are gone.
+        pub(super) fn empty_tensors() {
+            $($spares.with(Spare::empty);)*
+        }
+
         $(
             thread_local! {
                 static $spares: Spare<$t> = const { Spare::new() };

@@ -6,6 +6,7 @@
 //! value only, and the tensor is put together again when backward asks for it.
 
 mod any;
+mod extras;
 mod handle;
 #[cfg(debug_assertions)]
 pub(crate) mod hidden;
@@ -15,29 +16,31 @@ mod node;
 mod pack;
 mod saved;
 mod shapes;
+mod small;
 mod spare;
 mod tensor;
 mod watch;
 
 pub(crate) use any::for_any;
 pub use any::{AnyTensor, Element};
+pub(crate) use extras::{HookId, Key, NodeAction, NodeHook, Token};
 pub(crate) use handle::Handle;
 pub(crate) use lost::{Lost, no_derivative, unrecorded};
 pub use mode::{EnableGrad, NoGrad, enable_grad, is_grad_enabled, no_grad};
 pub(crate) use mode::{GradMode, off_since};
 pub(crate) use node::{
-    Absent, Edge, HookId, Node, NodeAction, NodeHook, NodeRef, OpNode, Pull, Push, Rule, Sink,
-    Slots,
+    Absent, Blank, Edge, Node, NodeRef, OpNode, Pull, Push, Rule, Sink, Slots, only,
 };
 pub(crate) use pack::{Packing, Slot, State, Unpacked, Visit};
 pub use pack::{SavedTensorsHooks, saved_tensors_hooks};
 pub(crate) use saved::{
-    At, Elementwise, Keep, KeepOutput, Keeps, KeptOutput, Plain, PushRule, with_push,
+    At, Elementwise, Keep, KeepOutput, Keeps, KeptOutput, Plain, PushRule, typed, with_push,
 };
 pub(crate) use shapes::{ForwardMode, output_shapes};
+pub(crate) use small::{Keepable, Kept, Maybe, PullSmall, Small, SmallOp};
+pub use spare::empty_buffer_pool;
 pub use tensor::Tensor;
 pub(crate) use tensor::{LeafHook, Read, op_node, record, record_edges};
-#[cfg(feature = "verify")]
 pub(crate) use watch::is_on as is_watched;
 pub(crate) use watch::{
     Nodes, Observer, Range, Seen, Watching, adopt, beside, collect, is_observed, observe,

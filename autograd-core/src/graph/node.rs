@@ -3,75 +3,134 @@
 use std::cell::{Cell, RefCell};
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{self, Mutex, OnceLock, PoisonError};
 
 use smallvec::SmallVec;
+use triomphe::Arc;
 
 use super::any::{AnyTensor, Element};
+use super::extras::Extras;
 use super::lost::Lost;
 use super::pack::{Packing, State};
-use super::saved::{At, Keeps};
+use super::saved::{At, Keeps, typed};
 use super::shapes::output_shapes;
+use super::small::{Kept, Small, SmallOp};
 use super::tensor::Tensor;
 use super::watch;
-use crate::error::{Error, HookResult, Result};
+use crate::error::{Error, Result};
 
 /// The gradients that have reached a node, one place for each of its outputs.
 pub(crate) type Slots = SmallVec<[Option<AnyTensor>; 1]>;
 
-/// One recorded op. The rule is part of the node's own allocation.
-pub(crate) struct Node<R: ?Sized = dyn Rule> {
+/// One recorded op. Nodes come from the memory of earlier ones, which the thread keeps.
+// With its count of references 128 bytes. Free ones of up to 120 glibc's allocator hands out in groups of
+// seven, each from its end: a long chain that is built again then lies back and forth in memory, and takes
+// twice as long.
+#[repr(align(16))]
+pub(crate) struct Node {
     /// Greater than the level of every node an edge leads to: backward goes from high to low.
     pub(crate) level: u32,
     /// Whether one edge leads here and no tensor is an output of this node any more.
     sole: AtomicBool,
+    /// Whether a backward took what a [`Small`] keeps.
+    pub(super) taken: AtomicBool,
     /// Where the op was called.
     pub(crate) location: &'static Location<'static>,
-    extras: OnceLock<Box<Extras>>,
-    pub(crate) rule: R,
+    pub(super) extras: OnceLock<sync::Arc<Extras>>,
+    work: Work,
 }
 
-/// What most nodes never have.
-#[derive(Default)]
-struct Extras {
-    hooks: Mutex<Vec<NodeHook>>,
-    /// Outputs that were changed in place, each with its version since.
-    changed: Mutex<Vec<(u32, u32)>>,
+/// What a node does in backward.
+enum Work {
+    /// It stands here, and so do its edges and what it keeps.
+    Small(Small),
+    Rule(Box<dyn Rule>),
 }
 
-/// What to do when a node is visited.
-#[derive(Clone)]
-pub(crate) struct NodeHook {
-    pub(crate) id: HookId,
-    /// Where it was registered.
-    pub(crate) location: &'static Location<'static>,
-    pub(crate) action: NodeAction,
-}
-
-#[derive(Clone)]
-pub(crate) enum NodeAction {
-    /// Show the gradient of an output, and take another in its place.
-    Output(u32, Arc<dyn Fn(&AnyTensor) -> HookResult<Option<AnyTensor>> + Send + Sync>),
-    /// Keep the gradient of an output with that output, if it is still alive.
-    Retain(u32, Arc<dyn Fn() -> Option<AnyTensor> + Send + Sync>),
-    /// Show the gradients of all outputs, and take others in their place.
-    Before(Arc<dyn Fn(&[Option<AnyTensor>]) -> HookResult<NewGrads> + Send + Sync>),
-    /// Show the gradients of the inputs and of the outputs, and take others for the inputs.
-    After(Arc<AfterHook>),
-}
-
-/// From the gradients of a node's inputs and outputs.
-pub(crate) type AfterHook =
-    dyn Fn(&[Option<AnyTensor>], &[Option<AnyTensor>]) -> HookResult<NewGrads> + Send + Sync;
-
-/// Gradients in place of others, if any.
-type NewGrads = Option<Vec<Option<AnyTensor>>>;
-
-/// Names a hook among all hooks of the process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct HookId(pub(crate) u64);
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(size_of::<Node>() <= 112);
 
 impl Node {
+    /// The memory of one that is to be written.
+    #[track_caller]
+    fn blank() -> Self {
+        Self {
+            level: 0,
+            sole: AtomicBool::new(false),
+            taken: AtomicBool::new(false),
+            location: Location::caller(),
+            extras: OnceLock::new(),
+            work: Work::Small(Small::BLANK),
+        }
+    }
+
+    /// Lets go of all that is held but the memory itself.
+    #[inline]
+    fn blank_out(&mut self) {
+        match &mut self.work {
+            Work::Small(small) => small.blank_out(),
+            Work::Rule(_) => self.work = Work::Small(Small::BLANK),
+        }
+        if self.extras.get().is_some() {
+            self.extras.take();
+        }
+    }
+
+    /// The op's name.
+    pub(crate) fn name(&self) -> &'static str {
+        match &self.work {
+            Work::Small(small) => small.op.name,
+            Work::Rule(rule) => rule.name(),
+        }
+    }
+
+    /// As [`Rule::edges`].
+    pub(crate) fn edges(&self) -> &[Edge] {
+        match &self.work {
+            Work::Small(small) => small.edges(),
+            Work::Rule(rule) => rule.edges(),
+        }
+    }
+
+    /// As [`Rule::pull`].
+    #[inline(always)]
+    pub(crate) fn pull<'g>(&'g self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
+        match &self.work {
+            Work::Small(small) => small.pull(&self.taken, only(grads), pull),
+            Work::Rule(rule) => rule.pull(grads, pull),
+        }
+    }
+
+    /// As [`Rule::push`].
+    pub(crate) fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
+        match &self.work {
+            // Forward mode looks on, and then there are none.
+            Work::Small(_) => Ok(None),
+            Work::Rule(rule) => rule.push(push),
+        }
+    }
+
+    /// As [`Rule::has_jvp`].
+    pub(crate) fn has_jvp(&self) -> bool {
+        matches!(&self.work, Work::Rule(rule) if rule.has_jvp())
+    }
+
+    /// What can give the saved tensors away, where nobody else has the node.
+    pub(super) fn rule_mut(&mut self) -> Option<&mut dyn Rule> {
+        match &mut self.work {
+            Work::Small(_) => None,
+            Work::Rule(rule) => Some(&mut **rule),
+        }
+    }
+
+    /// As [`Rule::saved`].
+    pub(crate) fn saved(&self, at: &At<'_>) -> Result<Vec<Option<AnyTensor>>> {
+        match &self.work {
+            Work::Small(small) => small.saved(&self.taken, at),
+            Work::Rule(rule) => rule.saved(at),
+        }
+    }
+
     /// Whether a gradient that comes is the only one: its one consumer is the only way here. It
     /// is so for good, unless a recorded backward puts a saved output together again.
     #[inline]
@@ -86,55 +145,6 @@ impl Node {
             self.sole.store(false, Ordering::Relaxed);
         }
     }
-
-    /// What keeps the gradient of an output is added once.
-    pub(crate) fn add_hook(&self, hook: NodeHook) {
-        let extras = self.extras.get_or_init(Box::default);
-        let mut hooks = extras.hooks.lock().unwrap_or_else(PoisonError::into_inner);
-        let keeps = |hook: &NodeHook| match hook.action {
-            NodeAction::Retain(slot, _) => Some(slot),
-            _ => None,
-        };
-        let slot = keeps(&hook);
-        if slot.is_none() || !hooks.iter().any(|known| keeps(known) == slot) {
-            hooks.push(hook);
-        }
-    }
-
-    /// Whether there was such a hook.
-    pub(crate) fn remove_hook(&self, id: HookId) -> bool {
-        let Some(extras) = self.extras.get() else { return false };
-        let mut hooks = extras.hooks.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = hooks.len();
-        hooks.retain(|hook| hook.id != id);
-        hooks.len() < before
-    }
-
-    /// The hooks as they are now, in the order of their registration; `None` if there never was
-    /// one.
-    #[inline]
-    pub(crate) fn hooks(&self) -> Option<Vec<NodeHook>> {
-        let extras = self.extras.get()?;
-        Some(extras.hooks.lock().unwrap_or_else(PoisonError::into_inner).clone())
-    }
-
-    /// Notes that an output was changed in place. The node cannot ask its output: it does not hold
-    /// it.
-    pub(super) fn output_changed(&self, slot: u32, version: u32) {
-        let extras = self.extras.get_or_init(Box::default);
-        let mut changed = extras.changed.lock().unwrap_or_else(PoisonError::into_inner);
-        match changed.iter_mut().find(|(changed, _)| *changed == slot) {
-            Some((_, known)) => *known = version.max(*known),
-            None => changed.push((slot, version)),
-        }
-    }
-
-    /// How often an output was changed in place since it left the op.
-    pub(crate) fn output_version(&self, slot: u32) -> u32 {
-        let Some(extras) = self.extras.get() else { return 0 };
-        let changed = extras.changed.lock().unwrap_or_else(PoisonError::into_inner);
-        changed.iter().find(|(changed, _)| *changed == slot).map_or(0, |&(_, version)| version)
-    }
 }
 
 /// What a node does in backward.
@@ -144,7 +154,7 @@ pub(crate) trait Rule: Send + Sync {
     /// One for each differentiable input.
     fn edges(&self) -> &[Edge];
     /// Turns the gradients of the outputs into those of the inputs and hands them on.
-    fn pull(&self, pull: &mut Pull<'_>) -> Result<()>;
+    fn pull<'g>(&'g self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()>;
     /// Turns the tangents of the inputs into those of the outputs; `None` where the op has no rule
     /// of its own for that, and `pull` is to be transposed.
     fn push(&self, _push: &mut Push<'_>) -> Result<Option<Slots>> {
@@ -162,32 +172,38 @@ pub(crate) trait Rule: Send + Sync {
     }
 }
 
-/// Who takes the gradients that a rule computes.
-pub(crate) trait Sink {
+/// Who takes the gradients that a rule computes, in a graph that stays for `'g`: a walk counts no
+/// references to its nodes.
+pub(crate) trait Sink<'g> {
     /// Whether a gradient along this edge is of use.
     fn wants(&self, edge: &Edge) -> bool;
+    /// Whether one along any edge is that leads somewhere.
+    fn wants_all(&self) -> bool {
+        false
+    }
     /// Sees the gradients at a node before its rule runs, and says whether it shall.
-    fn passes(&mut self, _node: &Arc<Node>, _grads: &Slots) -> bool {
+    fn passes(&mut self, _node: &NodeRef, _grads: &Slots) -> bool {
         true
     }
     /// Takes a gradient along this edge.
-    fn deliver(&mut self, edge: &Edge, grad: AnyTensor) -> Result<()>;
+    fn deliver(&mut self, edge: &'g Edge, grad: AnyTensor) -> Result<()>;
 }
 
 /// One visit of a node by a backward.
-pub(crate) struct Pull<'a> {
-    pub(crate) node: &'a Arc<Node>,
-    pub(crate) grads: Slots,
+pub(crate) struct Pull<'a, 'g> {
+    pub(crate) node: &'g NodeRef,
     /// Keep the saved state for another backward.
     pub(crate) retain: bool,
     /// Record what this backward computes.
     pub(crate) create_graph: bool,
-    pub(crate) sink: &'a mut dyn Sink,
+    pub(crate) sink: &'a mut dyn Sink<'g>,
+    /// Of the sink: [`Sink::wants_all`].
+    pub(crate) wants_all: bool,
 }
 
 /// One visit of a node in forward mode.
 pub(crate) struct Push<'a> {
-    pub(crate) node: &'a Arc<Node>,
+    pub(crate) node: &'a NodeRef,
     /// One for each edge.
     pub(crate) tangents: Slots,
     /// Record what is computed here.
@@ -198,12 +214,12 @@ impl Push<'_> {
     /// A copy of the saved state; an error where a backward took it.
     pub(crate) fn state<S: Clone>(&self, state: &Mutex<Option<S>>) -> Result<S> {
         let state = state.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        state.ok_or(Error::GraphFreed { op: self.node.rule.name(), location: self.node.location })
+        state.ok_or(Error::GraphFreed { op: self.node.name(), location: self.node.location })
     }
 
     pub(crate) fn at(&self) -> At<'_> {
         At {
-            op: self.node.rule.name(),
+            op: self.node.name(),
             location: self.node.location,
             node: self.node,
             create_graph: self.record,
@@ -211,23 +227,45 @@ impl Push<'_> {
     }
 }
 
-impl Pull<'_> {
+impl Pull<'_, '_> {
+    /// Whether a gradient along this edge is of use.
+    #[inline]
+    pub(crate) fn wants(&self, edge: &Edge) -> bool {
+        !matches!(edge, Edge::None(_)) && (self.wants_all || self.sink.wants(edge))
+    }
+
     /// The saved state, taken or, where the graph is retained, copied; an error where an earlier
     /// backward took it.
     pub(crate) fn state<S: Clone>(&self, state: &Mutex<Option<S>>) -> Result<S> {
         let mut held = state.lock().unwrap_or_else(PoisonError::into_inner);
         let state = if self.retain { held.clone() } else { held.take() };
-        state.ok_or(Error::GraphFreed { op: self.node.rule.name(), location: self.node.location })
+        state.ok_or(Error::GraphFreed { op: self.node.name(), location: self.node.location })
     }
 
     pub(crate) fn at(&self) -> At<'_> {
         At {
-            op: self.node.rule.name(),
+            op: self.node.name(),
             location: self.node.location,
             node: self.node,
             create_graph: self.create_graph,
         }
     }
+}
+
+/// The gradient of the only output of a node.
+#[inline(always)]
+pub(crate) fn only(grads: Slots) -> AnyTensor {
+    match grads.into_inner() {
+        Ok([Some(grad)]) => grad,
+        Ok([None]) => never_came(),
+        // What a hook gave may lie elsewhere.
+        Err(grads) => grads.into_iter().next().flatten().unwrap_or_else(|| never_came()),
+    }
+}
+
+#[cold]
+fn never_came() -> ! {
+    unreachable!("a node is visited when its gradient came")
 }
 
 /// Where the gradient of an input goes.
@@ -273,55 +311,105 @@ impl Edge {
 pub(crate) struct NodeRef(Option<Arc<Node>>);
 
 impl NodeRef {
-    pub(crate) fn new(node: Arc<Node>) -> Self {
-        Self(Some(node))
-    }
-
     /// Records a rule.
-    #[inline]
     pub(crate) fn record(rule: impl Rule + 'static, location: &'static Location<'static>) -> Self {
-        Self::record_at(Self::level_over(rule.edges()), rule, location)
+        Self::record_boxed(Box::new(rule), location)
     }
 
-    /// The level of a node with these edges.
-    #[inline]
-    pub(crate) fn level_over(edges: &[Edge]) -> u32 {
-        edges.iter().map(Edge::level).max().unwrap_or(0)
-    }
-
-    /// [`record`](Self::record) of a rule that nothing has looked at: it is built where it stays.
-    #[inline(always)]
-    pub(crate) fn record_at(
-        level: u32,
-        rule: impl Rule + 'static,
-        location: &'static Location<'static>,
-    ) -> Self {
-        let mut node: Arc<Node> = Arc::new(Node {
-            level,
-            sole: AtomicBool::new(false),
-            location,
-            extras: OnceLock::new(),
-            rule,
-        });
+    // Compiled once, not for each rule.
+    fn record_boxed(rule: Box<dyn Rule>, location: &'static Location<'static>) -> Self {
+        let level = rule.edges().iter().map(Edge::level).max().unwrap_or(0);
+        let mut blank = Blank::new(level, location);
+        blank.content().work = Work::Rule(rule);
+        let mut node = blank.done();
         if watch::is_on() {
             watch::recorded(&mut node);
         }
-        Self(Some(node))
+        node
     }
 
     /// The node of a tensor that gave its place to an edge.
-    #[inline]
+    #[inline(always)]
     pub(super) fn into_edge(self, slot: u32) -> Edge {
-        if Arc::strong_count(self.arc()) == 1 {
+        if self.arc().is_unique() {
             self.sole.store(true, Ordering::Relaxed);
         }
         Edge::Node(self, slot)
     }
 
     #[inline]
-    pub(crate) fn arc(&self) -> &Arc<Node> {
-        self.0.as_ref().unwrap_or_else(|| unreachable!("only drop takes the node out"))
+    fn arc(&self) -> &Arc<Node> {
+        match &self.0 {
+            Some(node) => node,
+            None => taken_out(),
+        }
     }
+
+    /// The node, if nobody else holds it.
+    pub(super) fn alone(&mut self) -> Option<&mut Node> {
+        self.0.as_mut().and_then(Arc::get_mut)
+    }
+
+    /// Identity, as long as it lives: [`Node::token`] is for longer.
+    #[inline]
+    pub(crate) fn address(&self) -> *const () {
+        Arc::as_ptr(self.arc()).cast()
+    }
+}
+
+/// A node that is being recorded: what it does is written where it stays.
+pub(crate) struct Blank(Arc<Node>);
+
+impl Blank {
+    #[inline(always)]
+    pub(crate) fn new(level: u32, location: &'static Location<'static>) -> Self {
+        let spare = SPARES.try_with(|spares| spares.borrow_mut().pop()).ok().flatten();
+        let mut blank = Self(spare.unwrap_or_else(new_node));
+        let node = blank.content();
+        node.level = level;
+        *node.sole.get_mut() = false;
+        *node.taken.get_mut() = false;
+        node.location = location;
+        blank
+    }
+
+    #[inline(always)]
+    fn content(&mut self) -> &mut Node {
+        match Arc::get_mut(&mut self.0) {
+            Some(node) => node,
+            None => taken_out(),
+        }
+    }
+
+    /// Describes a small op, if nobody looks on: with so many edges as it has inputs.
+    #[inline(always)]
+    pub(crate) fn describe<const N: usize>(
+        &mut self,
+        op: &'static SmallOp,
+        edges: [Edge; N],
+        kept: Kept,
+    ) {
+        if let Work::Small(small) = &mut self.content().work {
+            small.describe(op, edges, kept);
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn done(self) -> NodeRef {
+        NodeRef(Some(self.0))
+    }
+}
+
+#[cold]
+fn new_node() -> Arc<Node> {
+    Arc::new(Node::blank())
+}
+
+/// Only what drops a reference takes it out. Not a panic that may be caught: code between two uses would
+/// have to be ready to free what it holds, and could not keep that in registers.
+#[cold]
+pub(super) extern "C" fn taken_out() -> ! {
+    unreachable!("a reference is used after it was dropped")
 }
 
 impl std::ops::Deref for NodeRef {
@@ -333,51 +421,94 @@ impl std::ops::Deref for NodeRef {
     }
 }
 
+/// How many nodes without content a thread keeps: 17 MiB. They are used again in the order in which they lie.
+const KEPT: usize = 1 << 17;
+
 thread_local! {
-    static FREEING: Cell<bool> = const { Cell::new(false) };
-    /// Nodes whose last reference was dropped while another node was being freed.
-    static TO_FREE: RefCell<Vec<Arc<Node>>> = const { RefCell::new(Vec::new()) };
+    static SPARES: RefCell<Vec<Arc<Node>>> = const { RefCell::new(Vec::new()) };
+    static TO_FREE: ToFree = const {
+        ToFree { freeing: Cell::new(false), last: Cell::new(None), others: RefCell::new(Vec::new()) }
+    };
+}
+
+/// Gives back what this thread keeps of nodes that are gone.
+pub(super) fn empty_nodes() {
+    SPARES.take();
 }
 
 impl Drop for NodeRef {
     #[inline]
     fn drop(&mut self) {
-        let Some(node) = self.0.take() else { return };
-        if Arc::strong_count(&node) == 1 {
-            free(node);
+        match self.0.take() {
+            Some(node) if node.is_unique() => free(node),
+            _ => {}
         }
     }
 }
 
 /// Frees a node that nobody else holds, and those that it held alone.
 fn free(node: Arc<Node>) {
-    if FREEING.get() {
-        // A thread that is ending has no list any more; it frees the node here.
-        let mut node = Some(node);
-        let _ = TO_FREE.try_with(|list| list.borrow_mut().extend(node.take()));
-        return;
+    let mut node = Some(node);
+    // A thread that is ending has no list any more; it frees the node, and what that holds, here.
+    let _ = TO_FREE.try_with(|list| {
+        if list.freeing.get() {
+            list.add(node.take());
+            return;
+        }
+        let _freeing = Freeing::start(list);
+        while let Some(next) = node.take().or_else(|| list.next()) {
+            give_back(next);
+        }
+    });
+}
+
+#[inline]
+fn give_back(mut node: Arc<Node>) {
+    let Some(content) = Arc::get_mut(&mut node) else { return };
+    content.blank_out();
+    let _ = SPARES.try_with(|spares| {
+        let mut spares = spares.borrow_mut();
+        if spares.len() < KEPT {
+            spares.push(node);
+        }
+    });
+}
+
+/// Nodes whose last reference was dropped while another node was being freed. A chain has one.
+struct ToFree {
+    freeing: Cell<bool>,
+    last: Cell<Option<Arc<Node>>>,
+    others: RefCell<Vec<Arc<Node>>>,
+}
+
+impl ToFree {
+    #[inline]
+    fn add(&self, node: Option<Arc<Node>>) {
+        if let Some(before) = self.last.replace(node) {
+            self.others.borrow_mut().push(before);
+        }
     }
-    let _freeing = Freeing::start();
-    drop(node);
-    while let Ok(Some(next)) = TO_FREE.try_with(|list| list.borrow_mut().pop()) {
-        drop(next);
+
+    #[inline]
+    fn next(&self) -> Option<Arc<Node>> {
+        self.last.take().or_else(|| self.others.borrow_mut().pop())
     }
 }
 
 /// While it lives, nodes that lose their last reference are listed. Ends also where a destructor
 /// of user code panics; what is listed then is freed with the next node.
-struct Freeing;
+struct Freeing<'a>(&'a ToFree);
 
-impl Freeing {
-    fn start() -> Self {
-        FREEING.set(true);
-        Self
+impl<'a> Freeing<'a> {
+    fn start(list: &'a ToFree) -> Self {
+        list.freeing.set(true);
+        Self(list)
     }
 }
 
-impl Drop for Freeing {
+impl Drop for Freeing<'_> {
     fn drop(&mut self) {
-        FREEING.set(false);
+        self.0.freeing.set(false);
     }
 }
 
@@ -388,7 +519,7 @@ pub(crate) trait EdgeList: AsRef<[Edge]> + Send + Sync {
     /// The gradients, one place for each input.
     type Grads<T: Element>: AsMut<[Option<Tensor<T>>]>;
 
-    fn wants(&self, sink: &dyn Sink) -> Self::Wants;
+    fn wants(&self, pull: &Pull<'_, '_>) -> Self::Wants;
     /// As if all were wanted.
     fn wants_all(&self) -> Self::Wants;
 }
@@ -398,10 +529,10 @@ impl<const N: usize> EdgeList for [Edge; N] {
     type Grads<T: Element> = [Option<Tensor<T>>; N];
 
     #[inline]
-    fn wants(&self, sink: &dyn Sink) -> [bool; N] {
+    fn wants(&self, pull: &Pull<'_, '_>) -> [bool; N] {
         let mut wants = [false; N];
         for (wants, edge) in wants.iter_mut().zip(self) {
-            *wants = sink.wants(edge);
+            *wants = pull.wants(edge);
         }
         wants
     }
@@ -415,8 +546,8 @@ impl EdgeList for Vec<Edge> {
     type Wants = Vec<bool>;
     type Grads<T: Element> = Vec<Option<Tensor<T>>>;
 
-    fn wants(&self, sink: &dyn Sink) -> Vec<bool> {
-        self.iter().map(|edge| sink.wants(edge)).collect()
+    fn wants(&self, pull: &Pull<'_, '_>) -> Vec<bool> {
+        self.iter().map(|edge| pull.wants(edge)).collect()
     }
 
     fn wants_all(&self) -> Vec<bool> {
@@ -445,11 +576,10 @@ impl<T: Element, U: Element, S: Keeps, E: EdgeList> Rule for OpNode<T, U, S, E> 
         self.edges.as_ref()
     }
 
-    fn pull(&self, pull: &mut Pull<'_>) -> Result<()> {
+    fn pull<'g>(&'g self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
         let kept = self.state.take(pull, &S::visit)?.unpack(&pull.at())?;
-        let grad = pull.grads[0].take().and_then(U::unwrap);
-        let grad = grad.unwrap_or_else(|| unreachable!("a node is visited when its gradient came"));
-        let wants = self.edges.wants(pull.sink);
+        let grad = typed(only(grads));
+        let wants = self.edges.wants(pull);
         let mut grads = (self.pull)(kept, grad, wants)?;
         deliver(self.edges.as_ref(), grads.as_mut(), pull.sink)
     }
@@ -484,10 +614,10 @@ impl<T: Element, U: Element, S: Keeps, E: EdgeList> Rule for OpNode<T, U, S, E> 
 
 // One function for all ops on elements of a type.
 #[inline]
-fn deliver<T: Element>(
-    edges: &[Edge],
+pub(crate) fn deliver<'g, T: Element>(
+    edges: &'g [Edge],
     grads: &mut [Option<Tensor<T>>],
-    sink: &mut dyn Sink,
+    sink: &mut dyn Sink<'g>,
 ) -> Result<()> {
     for (edge, grad) in edges.iter().zip(grads) {
         if let Some(grad) = grad.take() {

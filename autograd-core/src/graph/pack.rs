@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::any::{AnyTensor, for_any};
 use super::mode::GradMode;
-use super::node::{Edge, NodeRef, Pull, Rule};
+use super::node::{Edge, NodeRef, Pull, Rule, Slots, only};
 use super::saved::At;
 use super::tensor::Tensor;
 use super::watch::Watching;
@@ -252,7 +252,7 @@ impl<S: Clone> State<S> {
     /// What is kept, taken or, where the graph is retained, copied; an error where an earlier
     /// backward took it.
     #[inline]
-    pub(crate) fn take(&self, pull: &Pull<'_>, visit: &Places<'_, S>) -> Result<S> {
+    pub(crate) fn take(&self, pull: &Pull<'_, '_>, visit: &Places<'_, S>) -> Result<S> {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let state = if pull.retain { held.clone() } else { replace(&mut *held, Held::Nothing) };
         drop(held);
@@ -417,10 +417,7 @@ impl Rule for Stand {
         &self.0
     }
 
-    fn pull(&self, pull: &mut Pull<'_>) -> Result<()> {
-        match pull.grads.first_mut().and_then(Option::take) {
-            Some(grad) => pull.sink.deliver(&self.0[0], grad),
-            None => Ok(()),
-        }
+    fn pull<'g>(&'g self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
+        pull.sink.deliver(&self.0[0], only(grads))
     }
 }

@@ -2,12 +2,11 @@
 
 use std::marker::PhantomData;
 use std::panic::Location;
-use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use super::any::{AnyTensor, Element};
-use super::node::{Node, NodeRef, Slots};
+use super::node::{NodeRef, Slots};
 use super::pack::{Slot, Visit};
 use super::tensor::{Read, Tensor};
 use crate::array::Value;
@@ -96,7 +95,7 @@ impl<T: Element> KeptOutput<T> {
 pub(crate) struct At<'a> {
     pub(crate) op: &'static str,
     pub(crate) location: &'static Location<'static>,
-    pub(crate) node: &'a Arc<Node>,
+    pub(crate) node: &'a NodeRef,
     pub(crate) create_graph: bool,
 }
 
@@ -152,13 +151,18 @@ impl<T: Element> Keeps for Keep<T> {
     }
 }
 
+/// What errors call input `position` of an op.
+pub(super) fn input_name(position: u8) -> String {
+    match position {
+        0 => "its first input".into(),
+        1 => "its second input".into(),
+        n => format!("input {n}"),
+    }
+}
+
 impl<T: Element> Slot for Keep<T> {
     fn name(&self) -> String {
-        match self.position {
-            0 => "its first input".into(),
-            1 => "its second input".into(),
-            n => format!("input {n}"),
-        }
+        input_name(self.position)
     }
 
     fn take(&mut self) -> AnyTensor {
@@ -179,7 +183,7 @@ impl<T: Element> Keeps for KeepOutput<T> {
     type Kept = KeptOutput<T>;
 
     fn unpack(self, at: &At<'_>) -> Result<KeptOutput<T>> {
-        let node = at.create_graph.then(|| NodeRef::new(Arc::clone(at.node)));
+        let node = at.create_graph.then(|| at.node.clone());
         Ok(KeptOutput { tensor: self.0, node })
     }
 
@@ -206,7 +210,9 @@ impl<T: Element> Slot for KeepOutput<T> {
     }
 }
 
-fn typed<T: Element>(tensor: AnyTensor) -> Tensor<T> {
+/// A tensor whose element type is known.
+#[inline(always)]
+pub(crate) fn typed<T: Element>(tensor: AnyTensor) -> Tensor<T> {
     T::unwrap(tensor).unwrap_or_else(|| unreachable!("the element type was compared"))
 }
 

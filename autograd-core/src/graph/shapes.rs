@@ -3,11 +3,11 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::sync::{Arc, Weak};
 
 use smallvec::SmallVec;
 
-use super::node::{Node, NodeRef};
+use super::extras::{Key, Token};
+use super::node::NodeRef;
 use super::watch::Watching;
 use crate::array::shape::copied;
 use crate::array::{DType, Shape};
@@ -15,8 +15,7 @@ use crate::array::{DType, Shape};
 /// Element type and shape of each output; `None` for one that is not differentiable.
 pub(crate) type OutputShapes = SmallVec<[Option<(DType, Shape)>; 1]>;
 
-/// The weak reference keeps the address from being used again.
-type Noted = HashMap<*const (), (Weak<Node>, OutputShapes)>;
+type Noted = HashMap<Key, (Token, OutputShapes)>;
 
 thread_local! {
     static SCOPES: Cell<u32> = const { Cell::new(0) };
@@ -54,11 +53,9 @@ pub(super) fn note(node: &NodeRef, slot: u32, dtype: DType, shape: &[usize]) {
     if !ForwardMode::is_on() {
         return;
     }
-    let (node, slot) = (node.arc(), slot as usize);
+    let (token, slot) = (node.token(), slot as usize);
     NOTED.with_borrow_mut(|noted| {
-        let (_, shapes) = noted
-            .entry(Arc::as_ptr(node).cast())
-            .or_insert_with(|| (Arc::downgrade(node), OutputShapes::new()));
+        let (_, shapes) = noted.entry(token.key()).or_insert_with(|| (token, OutputShapes::new()));
         if shapes.len() <= slot {
             shapes.resize(slot + 1, None);
         }
@@ -67,7 +64,7 @@ pub(super) fn note(node: &NodeRef, slot: u32, dtype: DType, shape: &[usize]) {
 }
 
 /// The outputs of a node; `None` if it was recorded by another thread.
-pub(crate) fn output_shapes(node: &Arc<Node>) -> Option<OutputShapes> {
-    NOTED
-        .with_borrow(|noted| noted.get(&Arc::as_ptr(node).cast()).map(|(_, shapes)| shapes.clone()))
+pub(crate) fn output_shapes(node: &NodeRef) -> Option<OutputShapes> {
+    let key = node.key()?;
+    NOTED.with_borrow(|noted| noted.get(&key).map(|(_, shapes)| shapes.clone()))
 }

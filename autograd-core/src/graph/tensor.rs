@@ -1,6 +1,7 @@
 //! `Tensor`: a shared handle to a value and its place in the graph.
 
 use std::fmt;
+use std::mem::replace;
 use std::ops::Deref;
 use std::panic::Location;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,9 +10,10 @@ use std::sync::{self, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use triomphe::Arc;
 
 use super::any::Element;
+use super::extras::{HookId, Token};
 use super::lost::Lost;
 use super::mode::is_grad_enabled;
-use super::node::{Absent, Edge, EdgeList, HookId, Node, NodeRef, OpNode, PullFn};
+use super::node::{Absent, Edge, EdgeList, NodeRef, OpNode, PullFn, taken_out};
 use super::pack::State;
 use super::saved::Keeps;
 use super::{shapes, watch};
@@ -44,7 +46,7 @@ use crate::error::{HookResult, Result};
 /// # Ok::<(), autograd_core::Error>(())
 /// ```
 pub struct Tensor<T: Element = f32>(
-    // `None` only while it is dropped.
+    // `None` only while it is dropped, and in an empty `Maybe`.
     Option<Arc<Inner<T>>>,
 );
 
@@ -70,7 +72,7 @@ struct Shared<T: Element> {
     value: RwLock<Value<T>>,
     version: AtomicU32,
     /// The node whose output this was before any change: it may have saved it.
-    origin: Option<(Weak<Node>, u32)>,
+    origin: Option<(Token, u32)>,
 }
 
 /// What backward leaves with a tensor.
@@ -196,9 +198,20 @@ impl<T: Element> Tensor<T> {
         Some(Self::new(value.clone()))
     }
 
+    /// None at all, for places where there may be one; nothing may be asked of it.
+    pub(super) const NOWHERE: Self = Self(None);
+
+    #[inline(always)]
+    pub(super) fn is_somewhere(&self) -> bool {
+        self.0.is_some()
+    }
+
     #[inline]
     fn inner(&self) -> &Arc<Inner<T>> {
-        self.0.as_ref().unwrap_or_else(|| unreachable!("only drop takes it out"))
+        match &self.0 {
+            Some(inner) => inner,
+            None => taken_out(),
+        }
     }
 
     /// The tensor itself, if nobody else holds it.
@@ -254,7 +267,7 @@ impl<T: Element> Tensor<T> {
         match self.inner_mut() {
             Some(inner) if inner.shared.get().is_none() => {
                 let empty = Value::scalar(T::ZERO);
-                Ok(std::mem::replace(&mut inner.value, empty))
+                Ok(replace(&mut inner.value, empty))
             }
             _ => Err(self),
         }
@@ -286,6 +299,28 @@ impl<T: Element> Tensor<T> {
         }
         *inner.gradient.get_mut() = u32::from(inner.producer.is_none());
         true
+    }
+
+    /// Writes over the numbers of a temporary that stand inline; it becomes an output of `node`, or is
+    /// outside the graph.
+    #[inline(always)]
+    pub(crate) fn rewritten(
+        mut self,
+        node: Option<NodeRef>,
+        run: impl FnOnce(&mut T::Inline),
+    ) -> Self {
+        if let Some(inner) = self.inner_mut()
+            && let Some(numbers) = inner.value.inline_mut()
+        {
+            run(numbers);
+            *inner.gradient.get_mut() = u32::from(node.is_none());
+            // Most gave it to an edge.
+            match replace(&mut inner.producer, node.map(|node| (node, 0))) {
+                None => {}
+                before => drop(before),
+            }
+        }
+        self
     }
 
     /// Makes this a tensor to hand to user code, which may change it in place: one that others hold,
@@ -346,6 +381,12 @@ impl<T: Element> Tensor<T> {
         }
     }
 
+    /// Its numbers, if they stand inline and were never changed in place.
+    #[inline(always)]
+    pub(crate) fn inline(&self) -> Option<&T::Inline> {
+        self.fixed()?.inline()
+    }
+
     /// How often the data was changed in place.
     #[inline]
     pub(crate) fn version(&self) -> u32 {
@@ -358,7 +399,7 @@ impl<T: Element> Tensor<T> {
             Arc::new(Shared {
                 value: RwLock::new(self.inner().value.clone()),
                 version: AtomicU32::new(0),
-                origin: producer.map(|(node, slot)| (sync::Arc::downgrade(node.arc()), *slot)),
+                origin: producer.map(|(node, slot)| (node.token(), *slot)),
             })
         })
     }
@@ -372,9 +413,7 @@ impl<T: Element> Tensor<T> {
         debug_assert_eq!(value.shape(), self.shape());
         let version = shared.version.fetch_add(1, Ordering::Release) + 1;
         drop(value);
-        if let Some((node, slot)) = &shared.origin
-            && let Some(node) = node.upgrade().map(NodeRef::new)
-        {
+        if let Some((node, slot)) = &shared.origin {
             node.output_changed(*slot, version);
         }
     }
@@ -536,6 +575,12 @@ impl<T: Element> Tensor<T> {
         !self.stop_gradient() && is_grad_enabled()
     }
 
+    /// The level of a node with an edge to where this tensor came from.
+    #[inline(always)]
+    pub(crate) fn level_above(&self) -> u32 {
+        self.inner().producer.as_ref().map_or(0, |(node, _)| node.level + 1)
+    }
+
     /// Where this tensor's gradient goes.
     #[inline]
     pub(crate) fn edge(&self) -> Edge {
@@ -560,9 +605,15 @@ impl<T: Element> Tensor<T> {
         Absent { lost: self.lost(), seen }
     }
 
+    /// The same where nobody looks on.
+    #[inline]
+    pub(crate) fn unseen(&self) -> Absent {
+        Absent { lost: self.lost(), seen: 0 }
+    }
+
     /// [`edge`](Self::edge) of a tensor that an op consumes: what nobody else can see gives its own
     /// reference to the node.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take_edge(&mut self) -> Edge {
         if !self.stop_gradient()
             && let Some(inner) = self.inner_mut()
@@ -594,7 +645,7 @@ impl<T: Element> Tensor<T> {
             return None;
         }
         let mut slot = self.kept().grad.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::replace(&mut *slot, grad)
+        replace(&mut *slot, grad)
     }
 
     /// Changes the kept gradient; others wait meanwhile, so that nothing they add is lost.
@@ -701,8 +752,7 @@ pub(crate) fn op_node<T: Element, U: Element, S: Keeps + 'static, E: EdgeList + 
     state: S,
     pull: PullFn<T, U, S, E>,
 ) -> NodeRef {
-    let level = NodeRef::level_over(edges.as_ref());
-    NodeRef::record_at(level, OpNode { name, edges, state: State::new(state), pull }, location)
+    NodeRef::record(OpNode { name, edges, state: State::new(state), pull }, location)
 }
 
 impl<T: Element> Tensor<T> {

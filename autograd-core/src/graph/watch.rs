@@ -4,7 +4,6 @@
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::any::{AnyTensor, Element, for_any};
@@ -60,13 +59,14 @@ impl Drop for Watching {
 
 /// A node was recorded.
 #[cold]
-pub(crate) fn recorded(node: &mut Arc<Node>) {
-    if let Some(node) = Arc::get_mut(node) {
-        pack_saved(&mut node.rule, node.location);
+pub(crate) fn recorded(node: &mut NodeRef) {
+    let location = node.location;
+    if let Some(rule) = node.alone().and_then(Node::rule_mut) {
+        pack_saved(rule, location);
     }
     MADE.with_borrow_mut(|made| {
         if let Some(nodes) = made.last_mut() {
-            nodes.insert(Arc::as_ptr(node).cast());
+            nodes.insert(node.address());
         }
     });
 }

@@ -2,6 +2,7 @@
 
 use super::derived::bound;
 use super::elementwise::{Handle, gradient, gradients_of};
+use super::small;
 use super::{Arithmetic, Caller, Float, Input, Numeric, joined};
 use crate::array::deferred::Step;
 use crate::array::elementwise::{Zip, ZipAny, over, over_scalar, zip, zip_scalar};
@@ -25,7 +26,7 @@ pub enum Binary {
 }
 
 impl Binary {
-    pub(crate) fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Add => "add",
             Self::Sub => "sub",
@@ -38,7 +39,7 @@ impl Binary {
     }
 
     /// Whether the gradient of the left, or right, operand needs the left, or right, operand.
-    fn saves(self, [left, right]: [bool; 2]) -> [bool; 2] {
+    pub(super) fn saves(self, [left, right]: [bool; 2]) -> [bool; 2] {
         match self {
             Self::Add | Self::Sub => [false, false],
             Self::Mul => [right, left],
@@ -50,7 +51,8 @@ impl Binary {
 
 /// The rules: from the operands `a` and `b` and the gradient `g` of the result, the gradients of
 /// the operands, each only where it is wanted. What is not here has a derived rule.
-fn gradients<'a, T: Float>(
+#[inline]
+pub(super) fn gradients<'a, T: Float>(
     op: Binary,
     a: impl Fn() -> &'a Tensor<T>,
     b: impl Fn() -> &'a Tensor<T>,
@@ -213,7 +215,22 @@ fn compute<T: Numeric>(
 }
 
 /// For floats: computes and, where it must be, records.
+#[inline(always)]
 pub(super) fn float<T: Float>(
+    op: Binary,
+    left: Input<'_, T>,
+    right: Input<'_, T>,
+    caller: Caller,
+) -> Result<Tensor<T>> {
+    match small::pair(op, left, right, caller) {
+        Ok(done) => Ok(done),
+        Err([left, right]) => any(op, left, right, caller),
+    }
+}
+
+/// The same of operands of any size and layout.
+#[inline(never)]
+fn any<T: Float>(
     op: Binary,
     mut left: Input<'_, T>,
     mut right: Input<'_, T>,
@@ -367,7 +384,23 @@ pub(super) fn pull<T: Float>(
 }
 
 /// For floats and a scalar.
+#[inline(always)]
 pub(super) fn float_scalar<T: Float>(
+    op: Binary,
+    x: Input<'_, T>,
+    s: T,
+    swapped: bool,
+    caller: Caller,
+) -> Tensor<T> {
+    match small::number(op, x, s, swapped, caller) {
+        Ok(done) => done,
+        Err(x) => any_scalar(op, x, s, swapped, caller),
+    }
+}
+
+/// The same of a tensor of any size and layout.
+#[inline(never)]
+fn any_scalar<T: Float>(
     op: Binary,
     mut x: Input<'_, T>,
     s: T,
@@ -396,14 +429,23 @@ pub(super) fn float_scalar<T: Float>(
     .with_lost(lost)
 }
 
-/// The rules for one operand and the scalar `s`.
 pub(super) fn pull_scalar<T: Float>(
-    ((op, s, swapped), kept): ((Binary, T, bool), Option<Tensor<T>>),
+    (rule, kept): ((Binary, T, bool), Option<Tensor<T>>),
     g: Tensor<T>,
     _: [bool; 1],
 ) -> Result<[Option<Tensor<T>>; 1]> {
     let x = || kept.as_ref().unwrap_or_else(|| unreachable!("it was kept for this rule"));
-    let dx = match (op, swapped) {
+    Ok([Some(scalar_gradient(rule, x, g))])
+}
+
+/// The rules for one operand `x` and the scalar `s`.
+#[inline]
+pub(super) fn scalar_gradient<'a, T: Float>(
+    (op, s, swapped): (Binary, T, bool),
+    x: impl Fn() -> &'a Tensor<T>,
+    g: Tensor<T>,
+) -> Tensor<T> {
+    match (op, swapped) {
         (Binary::Add, _) | (Binary::Sub, false) => g,
         (Binary::Sub, true) => -g,
         (Binary::Mul, _) => g * s,
@@ -412,9 +454,8 @@ pub(super) fn pull_scalar<T: Float>(
         (Binary::Pow, false) if s == T::ZERO => g * T::ZERO,
         (Binary::Pow, false) => g * x().pow(s - T::ONE) * s,
         (Binary::Pow, true) => g * x().rpow(s) * num_traits::Float::ln(s),
-        (Binary::Maximum | Binary::Minimum, _) => gradient(&bound(op, s), g, kept.map(Input::Own)),
-    };
-    Ok([Some(dx)])
+        (Binary::Maximum | Binary::Minimum, _) => gradient(&bound(op, s), g, Some(Input::Ref(x()))),
+    }
 }
 
 /// For integers: no gradient, no power.

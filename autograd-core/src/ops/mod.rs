@@ -15,6 +15,7 @@ mod operators;
 pub(crate) mod reduce;
 pub(crate) mod rules;
 mod shape;
+mod small;
 pub(crate) mod trace;
 mod unary;
 
@@ -37,7 +38,7 @@ use crate::array::math::Math;
 use crate::array::matmul::Multiply;
 use crate::array::{Storable, Value};
 use crate::error::{Error, Result};
-use crate::graph::{Edge, Element, NodeRef, Tensor};
+use crate::graph::{Edge, Element, Keepable, NodeRef, Tensor};
 use crate::random::RandomFloat;
 use instances::{OfFloats, OfNumbers};
 
@@ -89,7 +90,7 @@ pub trait Numeric: Element + LinalgScalar + Arithmetic + Multiply + OfNumbers {
 )]
 #[allow(private_bounds, reason = "how numbers are computed is no part of the public interface")]
 pub trait Float:
-    Numeric + num_traits::Float + Operand<Self> + RandomFloat + Math + nn::Kernels + OfFloats
+    Numeric + num_traits::Float + Operand<Self> + RandomFloat + Math + nn::Kernels + OfFloats + Keepable
 {
     /// The nearest number of this type.
     fn from_f64(value: f64) -> Self;
@@ -314,10 +315,19 @@ macro_rules! doors {
                 right: Input<'_, Self>,
                 caller: Caller,
             ) -> Result<Tensor<Self>> {
-                if trace::is_noting() {
+                #[cold]
+                fn noted(
+                    op: Binary,
+                    left: Input<'_, $t>,
+                    right: Input<'_, $t>,
+                    caller: Caller,
+                ) -> Result<Tensor<$t>> {
                     let inputs = vec![trace::any(left.tensor()), trace::any(right.tensor())];
                     let run = || $binary(op, left, right, caller);
-                    return trace::op(|| trace::Call::Binary(op), || inputs, caller, run);
+                    trace::op(|| trace::Call::Binary(op), || inputs, caller, run)
+                }
+                if trace::is_noting() {
+                    return noted(op, left, right, caller);
                 }
                 $binary(op, left, right, caller)
             }
@@ -328,11 +338,21 @@ macro_rules! doors {
                 swapped: bool,
                 caller: Caller,
             ) -> Tensor<Self> {
-                if trace::is_noting() {
+                #[cold]
+                fn noted(
+                    op: Binary,
+                    x: Input<'_, $t>,
+                    scalar: $t,
+                    swapped: bool,
+                    caller: Caller,
+                ) -> Tensor<$t> {
                     let inputs = vec![trace::any(x.tensor())];
                     let call = || trace::Call::Scalar { op, scalar: scalar as f64, swapped };
                     let run = || $scalar(op, x, scalar, swapped, caller);
-                    return trace::op(call, || inputs, caller, run);
+                    trace::op(call, || inputs, caller, run)
+                }
+                if trace::is_noting() {
+                    return noted(op, x, scalar, swapped, caller);
                 }
                 $scalar(op, x, scalar, swapped, caller)
             }
@@ -377,12 +397,19 @@ macro_rules! floats {
                 f64::from(self)
             }
             fn unary(op: Unary, x: Input<'_, Self>, caller: Caller) -> Tensor<Self> {
-                if trace::is_noting() {
+                #[cold]
+                fn noted(op: Unary, x: Input<'_, $t>, caller: Caller) -> Tensor<$t> {
                     let inputs = vec![trace::any(x.tensor())];
                     let run = || elementwise::run_single(op.handle(), x, caller);
-                    return trace::op(|| trace::Call::Unary(op), || inputs, caller, run);
+                    trace::op(|| trace::Call::Unary(op), || inputs, caller, run)
                 }
-                elementwise::run_single(op.handle(), x, caller)
+                if trace::is_noting() {
+                    return noted(op, x, caller);
+                }
+                match small::unary(op, x, caller) {
+                    Ok(done) => done,
+                    Err(x) => elementwise::run_single(op.handle(), x, caller),
+                }
             }
             fn elementwise(
                 op: elementwise::Handle<Self>,

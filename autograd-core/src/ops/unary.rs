@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use super::elementwise::{Cheap, Handle, Info, Op, Pair, Reduction};
-use super::{Float, Input};
+use super::{Float, Input, small};
 use crate::formula::{Compiled, Lane, Lanewise, Mask, Program, Real, functions, named};
-use crate::graph::Tensor;
+use crate::graph::{SmallOp, Tensor, typed};
 
 /// What a rule reads besides the gradient, and the rule as a formula; see
 /// [`functions`](crate::formula). The rule of what is flat keeps the shape, and what is no number.
@@ -93,6 +93,22 @@ macro_rules! unary_ops {
             /// The op that it is.
             pub(super) fn op<T: Float>(self) -> &'static dyn Op<T> {
                 match self { $(Self::$variant => &$method::OP),* }
+            }
+
+            /// The op as one of small tensors.
+            pub(super) fn small<T: Float>(self) -> &'static SmallOp {
+                match self {
+                    $(Self::$variant => const {
+                        &SmallOp {
+                            name: stringify!($method),
+                            inputs: 1,
+                            shown: 0,
+                            pull: |small, grad, pull| {
+                                small::pull_unary::<T>(Self::$variant, small, typed(grad), pull)
+                            },
+                        }
+                    }),*
+                }
             }
         }
 

@@ -2,7 +2,6 @@
 
 use std::any::Any;
 use std::cell::{RefCell, RefMut};
-use std::mem;
 use std::panic::Location;
 
 use super::call::{Call, Content, Edges};
@@ -28,24 +27,24 @@ impl Rule for LayerNode {
         &self.0.edges
     }
 
-    fn pull(&self, pull: &mut Pull<'_>) -> Result<()> {
+    fn pull<'g>(&'g self, mut grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
         let call = &*self.0;
         let kept = call.saved.take(pull, &visit(call))?;
         let (op, location, node) = (call.rules.info.name, pull.node.location, pull.node);
         let once = call.rules.info.once_differentiable;
         let create_graph = pull.create_graph && !once;
         // Backward may change them in place; nobody else shall see that.
-        let mut grads = mem::take(&mut pull.grads);
         grads.iter_mut().flatten().for_each(AnyTensor::unshare);
         // Who made the gradients, for a node that refuses a second order.
         let barrier = once && pull.create_graph;
         let barrier = barrier.then(|| Barrier::record(call, &grads, location));
+        let mut ways = Ways { edges: &call.edges, sink: &mut *pull.sink };
         let raw = RawBackward {
             layer: call,
             at: At { op, location, node, create_graph },
             kept: RefCell::new(kept),
             came: Came::new(call, grads),
-            sink: RefCell::new(&mut *pull.sink),
+            ways: RefCell::new(&mut ways),
             barrier,
             broken: RefCell::new(None),
         };
@@ -85,6 +84,28 @@ pub(super) fn unpack<S: Saved>(layer: &Content, kept: RefMut<'_, Pack>, at: &At<
     S::unpack(&mut Unpack { kept, next: 0, at: At { ..*at }, info: &layer.rules.info, position: 0 })
 }
 
+/// Where gradients go on to, by the positions of the inputs. What the generated code sees of a visit
+/// does not name the time for which the graph stays.
+trait Onward {
+    fn wants(&self, tensor: usize) -> bool;
+    fn deliver(&mut self, tensor: usize, grad: AnyTensor) -> Result<()>;
+}
+
+struct Ways<'a, 'g> {
+    edges: &'g [Edge],
+    sink: &'a mut dyn Sink<'g>,
+}
+
+impl Onward for Ways<'_, '_> {
+    fn wants(&self, tensor: usize) -> bool {
+        self.sink.wants(&self.edges[tensor])
+    }
+
+    fn deliver(&mut self, tensor: usize, grad: AnyTensor) -> Result<()> {
+        self.sink.deliver(&self.edges[tensor], grad)
+    }
+}
+
 /// One visit of a layer's node: what the generated `pull` works with.
 #[doc(hidden)]
 pub struct RawBackward<'a> {
@@ -92,7 +113,7 @@ pub struct RawBackward<'a> {
     at: At<'a>,
     kept: RefCell<Pack>,
     came: Came<'a>,
-    sink: RefCell<&'a mut dyn Sink>,
+    ways: RefCell<&'a mut dyn Onward>,
     barrier: Option<NodeRef>,
     /// The first error; what comes after it is left alone.
     broken: RefCell<Option<Error>>,
@@ -177,12 +198,12 @@ impl RawBackward<'_> {
         grad: Option<AnyTensor>,
     ) -> Result<()> {
         let edge = &self.layer.edges[tensor];
-        let mut sink = self.sink.borrow_mut();
+        let mut ways = self.ways.borrow_mut();
         if matches!(edge, Edge::None(_)) {
             return Ok(());
         }
         let Some(mut grad) = grad else {
-            if !sink.wants(edge) {
+            if !ways.wants(tensor) {
                 return Ok(());
             }
             return Err(Error::GradientMissing {
@@ -201,13 +222,13 @@ impl RawBackward<'_> {
                 location: self.at.location,
             });
         }
-        if !sink.wants(edge) {
+        if !ways.wants(tensor) {
             return Ok(());
         }
         if let Some(barrier) = &self.barrier {
             grad = for_any!(grad, t => AnyTensor::from(t.attached(barrier.clone(), 0)));
         }
-        sink.deliver(edge, grad)
+        ways.deliver(tensor, grad)
     }
 
     fn name(&self, group: usize, position: Option<usize>) -> String {
@@ -246,7 +267,7 @@ impl NeedsGrad for RawBackward<'_> {
 impl RawBackward<'_> {
     fn wants(&self, tensor: usize) -> bool {
         let edge = &self.layer.edges[tensor];
-        !matches!(edge, Edge::None(_)) && self.sink.borrow().wants(edge)
+        !matches!(edge, Edge::None(_)) && self.ways.borrow().wants(tensor)
     }
 }
 
@@ -277,7 +298,7 @@ impl Rule for Barrier {
         &self.edges
     }
 
-    fn pull(&self, _: &mut Pull<'_>) -> Result<()> {
+    fn pull<'g>(&'g self, _: Slots, _: &mut Pull<'_, 'g>) -> Result<()> {
         Err(Error::Unsupported {
             op: self.op,
             why:

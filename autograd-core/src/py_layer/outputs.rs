@@ -174,7 +174,7 @@ impl Attach<'_> {
         if again || !free || tensors.input(tensor.address()).is_some() {
             tensor.become_alias();
         }
-        tensor.store_lost(tensor.lost().and(no_derivative(node.rule.name(), node.location)));
+        tensor.store_lost(tensor.lost().and(no_derivative(node.name(), node.location)));
     }
 }
 

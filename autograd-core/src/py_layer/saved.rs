@@ -2,14 +2,13 @@
 
 use std::cell::RefMut;
 use std::marker::PhantomData;
-use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use super::Info;
 use crate::array::DType;
 use crate::error::{Error, Result};
-use crate::graph::{AnyTensor, At, Element, Handle, NodeRef, Slot, Tensor, Visit, for_any};
+use crate::graph::{AnyTensor, At, Element, Handle, Slot, Tensor, Visit, for_any};
 
 /// What a layer can save: a tensor, `()`, a tuple, an array, a `Vec`, an `Option` of such, or a
 /// struct with named fields that derives [`Saved`](derive@crate::Saved).
@@ -114,7 +113,7 @@ impl Role {
                 if !at.create_graph {
                     return Ok(tensor);
                 }
-                let node = NodeRef::new(Arc::clone(at.node));
+                let node = at.node.clone();
                 Ok(for_any!(tensor, t => AnyTensor::from(t.attached(node, slot))))
             }
             Self::Input(_) | Self::Other | Self::Constant => {

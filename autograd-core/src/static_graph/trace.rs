@@ -333,7 +333,7 @@ fn source(
             Ok(graph.push(Kind::Constant(a.alias()), &[], Phase::Forward, place)?[0])
         }
         [Source::Constant(a), _] | [_, Source::Constant(a)] => {
-            let made = for_any!(&a, a => a.origin().map(|node| (node.arc().rule.name(), node.arc().location)));
+            let made = for_any!(&a, a => a.origin().map(|node| (node.name(), node.location)));
             let made = made.map_or(String::new(), |(name, line)| format!(", by {name} ({line})"));
             let why = format!(
                 "reads a tensor of shape {:?} that the closure makes anew each time{made}: from \

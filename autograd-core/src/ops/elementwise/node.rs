@@ -1,7 +1,6 @@
 //! One call of an elementwise op, and its node in the graph.
 
 use std::panic::Location;
-use std::sync::Arc;
 
 use smallvec::SmallVec;
 
@@ -275,7 +274,7 @@ impl<T: Float> Output<T> {
     /// The output, with its place in the graph where this backward is recorded.
     fn unpack(self, at: &At<'_>) -> Tensor<T> {
         match at.create_graph {
-            true => self.tensor.attached(NodeRef::new(Arc::clone(at.node)), self.slot),
+            true => self.tensor.attached(at.node.clone(), self.slot),
             false => self.tensor,
         }
     }
@@ -326,21 +325,20 @@ impl<T: Float> Rule for ElementwiseNode<T> {
         &self.edges
     }
 
-    fn pull(&self, pull: &mut Pull<'_>) -> Result<()> {
+    fn pull<'g>(&'g self, mut grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
         let kept = self.kept.take(pull, &Kept::visit)?;
         let (mut operands, masks) = self.unpack(kept, &pull.at())?;
         // Of the whole pass.
-        let shape = match (&self.framed, pull.grads.iter().flatten().next()) {
+        let shape = match (&self.framed, grads.iter().flatten().next()) {
             (Some(framed), _) => framed.frame.shape.clone(),
             (None, Some(grad)) => copied(grad.shape()),
             (None, None) => unreachable!("a node is visited when a gradient came"),
         };
         for &slot in self.op.info().gradients.iter() {
-            let grad = pull.grads.get_mut(slot).and_then(Option::take).and_then(T::unwrap);
+            let grad = grads.get_mut(slot).and_then(Option::take).and_then(T::unwrap);
             operands.push(Some(self.gradient(slot, grad, &shape)));
         }
-        let wanted: SmallVec<[bool; 4]> =
-            self.inputs().map(|(_, edge)| pull.sink.wants(edge)).collect();
+        let wanted: SmallVec<[bool; 4]> = self.inputs().map(|(_, edge)| pull.wants(edge)).collect();
         let grads = self.gradients(operands, &masks, &wanted, (shape, pull.node.location));
         for ((_, edge), grad) in self.inputs().zip(grads) {
             if let Some(grad) = grad {

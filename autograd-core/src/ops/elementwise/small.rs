@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::formula::{Formula, block_of, run_block};
 use crate::graph::{
     AnyTensor, At, Edge, Keep, KeepOutput, Keeps, Lost, NodeRef, Packing, Pull, Push, Rule, Slots,
-    State, Visit, is_grad_enabled,
+    State, Visit, is_grad_enabled, only, typed,
 };
 use smallvec::SmallVec;
 
@@ -61,9 +61,8 @@ pub(super) fn run<T: Float, const N: usize>(
         false => Edge::None(reals[i].absent()),
     });
     let kept = Kept { inputs, output: keeps_output.then(|| KeepOutput::of(&y)) };
-    let level = NodeRef::level_over(&edges);
     let node = SmallNode { op: op.clone(), edges, kept: State::new(kept) };
-    y.attach(NodeRef::record_at(level, node, caller), 0);
+    y.attach(NodeRef::record(node, caller), 0);
     Some(y)
 }
 
@@ -130,16 +129,15 @@ impl<T: Float, const N: usize> Rule for SmallNode<T, N> {
         &self.edges
     }
 
-    fn pull(&self, pull: &mut Pull<'_>) -> Result<()> {
+    fn pull<'g>(&'g self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
         let info = self.op.info();
         let kept = self.kept.take(pull, &Kept::visit)?;
-        let dy = pull.grads[0].take().and_then(T::unwrap);
-        let mut dy = dy.unwrap_or_else(|| unreachable!("a node is visited when its gradient came"));
+        let mut dy: Tensor<T> = typed(only(grads));
         // The inputs that have a gradient, and whether it is of use.
         let (mut inputs, mut wanted, mut count) = ([0; N], [false; N], 0);
         for (i, edge) in self.edges.iter().enumerate() {
             if info.differentiable[i] {
-                (inputs[count], wanted[count]) = (i, pull.sink.wants(edge));
+                (inputs[count], wanted[count]) = (i, pull.wants(edge));
                 count += 1;
             }
         }
@@ -176,9 +174,9 @@ impl<T: Float, const N: usize> Rule for SmallNode<T, N> {
 }
 
 impl<T: Float, const N: usize> SmallNode<T, N> {
-    fn deliver(
-        &self,
-        pull: &mut Pull<'_>,
+    fn deliver<'g>(
+        &'g self,
+        pull: &mut Pull<'_, 'g>,
         inputs: &[usize],
         grads: impl IntoIterator<Item = Option<Tensor<T>>>,
     ) -> Result<()> {

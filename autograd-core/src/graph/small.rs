@@ -1,0 +1,207 @@
+//! What stands in a node itself: an op of one or two small tensors, its edges and what it keeps. Backward
+//! reads that where it stands, so it stays until the node goes.
+
+use std::mem::{forget, replace};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::any::{AnyTensor, Element, for_any};
+use super::lost::Lost;
+use super::node::{Absent, Edge, Pull};
+use super::saved::{At, input_name};
+use super::tensor::Tensor;
+use crate::error::{Error, Result};
+
+/// A small op; nobody looks on when one is recorded.
+pub(crate) struct Small {
+    pub(crate) op: &'static SmallOp,
+    pub(crate) edges: [Edge; 2],
+    pub(crate) kept: Kept,
+}
+
+/// What is the same in all calls of a small op.
+pub(crate) struct SmallOp {
+    pub(crate) name: &'static str,
+    /// How many of the edges there are.
+    pub(crate) inputs: usize,
+    /// In how many places tensors may be kept, if none are.
+    pub(crate) shown: usize,
+    pub(crate) pull: PullSmall,
+}
+
+/// As [`Rule::pull`](super::node::Rule::pull), with the gradient of the only output.
+pub(crate) type PullSmall = for<'g> fn(&'g Small, AnyTensor, &mut Pull<'_, 'g>) -> Result<()>;
+
+/// Tensors that had never been changed in place, each in the place of its input, or a number. The second
+/// place of an op of one input is for its output: a tensor of its own with the same value.
+pub(crate) enum Kept {
+    Nothing,
+    Number(f64),
+    Float32([Maybe<f32>; 2]),
+    Float64([Maybe<f64>; 2]),
+}
+
+/// An element type that can be kept so.
+#[doc(hidden)]
+pub(crate) trait Keepable: Element {
+    fn keep(tensors: [Maybe<Self>; 2]) -> Kept;
+    /// What was kept.
+    fn kept(kept: &Kept) -> &[Maybe<Self>; 2];
+}
+
+macro_rules! keepable {
+    ($($t:ty, $variant:ident;)*) => {$(
+        impl Keepable for $t {
+            #[inline(always)]
+            fn keep(tensors: [Maybe<Self>; 2]) -> Kept {
+                Kept::$variant(tensors)
+            }
+
+            #[inline(always)]
+            fn kept(kept: &Kept) -> &[Maybe<Self>; 2] {
+                match kept {
+                    Kept::$variant(tensors) => tensors,
+                    _ => const { &[Maybe(Tensor::NOWHERE), Maybe(Tensor::NOWHERE)] },
+                }
+            }
+        }
+    )*};
+}
+
+keepable! {
+    f32, Float32;
+    f64, Float64;
+}
+
+/// A place for a tensor, one word wide.
+pub(crate) struct Maybe<T: Element>(Tensor<T>);
+
+impl<T: Element> Maybe<T> {
+    /// The tensor, if it is to be kept.
+    #[inline(always)]
+    pub(crate) fn of(tensor: &Tensor<T>, keep: bool) -> Self {
+        Self(if keep { tensor.clone() } else { Tensor::NOWHERE })
+    }
+
+    /// The tensor, if there is one.
+    #[inline(always)]
+    pub(crate) fn get(&self) -> Option<&Tensor<T>> {
+        self.0.is_somewhere().then_some(&self.0)
+    }
+
+    /// The tensor that a rule kept for itself.
+    #[inline(always)]
+    pub(crate) fn there(&self) -> &Tensor<T> {
+        self.get().unwrap_or_else(|| unreachable!("it was kept for this rule"))
+    }
+
+    fn shown(&self) -> Option<AnyTensor> {
+        self.get().map(|kept| T::wrap(kept.clone()))
+    }
+}
+
+impl<T: Element> From<Option<Tensor<T>>> for Maybe<T> {
+    #[inline(always)]
+    fn from(tensor: Option<Tensor<T>>) -> Self {
+        Self(tensor.unwrap_or(Tensor::NOWHERE))
+    }
+}
+
+impl Small {
+    pub(super) const BLANK: Self = {
+        const OP: &SmallOp = &SmallOp { name: "", inputs: 0, shown: 0, pull: |_, _, _| Ok(()) };
+        const NONE: Edge = Edge::None(Absent { lost: Lost::NONE, seen: 0 });
+        Self { op: OP, edges: [NONE; 2], kept: Kept::Nothing }
+    };
+
+    #[inline]
+    pub(super) fn blank_out(&mut self) {
+        for edge in &mut self.edges {
+            if !matches!(edge, Edge::None(_)) {
+                *edge = Edge::None(Absent { lost: Lost::NONE, seen: 0 });
+            }
+        }
+        if !matches!(self.kept, Kept::Nothing) {
+            self.kept = Kept::Nothing;
+        }
+    }
+
+    /// Writes it over a blank one, of which nothing is to be dropped.
+    #[inline(always)]
+    pub(super) fn describe<const N: usize>(
+        &mut self,
+        op: &'static SmallOp,
+        edges: [Edge; N],
+        kept: Kept,
+    ) {
+        self.op = op;
+        for (place, edge) in self.edges.iter_mut().zip(edges) {
+            forget(replace(place, edge));
+        }
+        forget(replace(&mut self.kept, kept));
+    }
+
+    #[inline]
+    pub(super) fn edges(&self) -> &[Edge] {
+        &self.edges[..self.op.inputs]
+    }
+
+    #[inline(always)]
+    pub(super) fn pull<'g>(
+        &'g self,
+        taken: &AtomicBool,
+        grad: AnyTensor,
+        pull: &mut Pull<'_, 'g>,
+    ) -> Result<()> {
+        if taken.load(Ordering::Relaxed) || self.is_changed() {
+            self.check(taken, &pull.at())?;
+        }
+        if !pull.retain {
+            // Two backwards at the same moment may both pass; each is a whole.
+            taken.store(true, Ordering::Relaxed);
+        }
+        (self.op.pull)(self, grad, pull)
+    }
+
+    /// The tensors as backward would get them.
+    pub(super) fn saved(&self, taken: &AtomicBool, at: &At<'_>) -> Result<Vec<Option<AnyTensor>>> {
+        self.check(taken, at)?;
+        let [first, second] = match &self.kept {
+            Kept::Nothing | Kept::Number(_) => return Ok(vec![None; self.op.shown]),
+            Kept::Float32(kept) => kept.each_ref().map(Maybe::shown),
+            Kept::Float64(kept) => kept.each_ref().map(Maybe::shown),
+        };
+        let output = |kept: AnyTensor| for_any!(kept, t => t.attached(at.node.clone(), 0).into());
+        Ok(match self.op.inputs {
+            1 => vec![first.or_else(|| second.map(output))],
+            _ => vec![first, second],
+        })
+    }
+
+    #[inline(always)]
+    fn versions(&self) -> [u32; 2] {
+        fn of<T: Element>(kept: &[Maybe<T>; 2]) -> [u32; 2] {
+            [kept[0].get().map_or(0, Tensor::version), kept[1].get().map_or(0, Tensor::version)]
+        }
+        match &self.kept {
+            Kept::Nothing | Kept::Number(_) => [0, 0],
+            Kept::Float32(kept) => of(kept),
+            Kept::Float64(kept) => of(kept),
+        }
+    }
+
+    #[inline(always)]
+    fn is_changed(&self) -> bool {
+        self.versions() != [0, 0]
+    }
+
+    #[cold]
+    fn check(&self, taken: &AtomicBool, at: &At<'_>) -> Result<()> {
+        if taken.load(Ordering::Relaxed) {
+            return Err(Error::GraphFreed { op: at.op, location: at.location });
+        }
+        for (position, found) in (0..).zip(self.versions()) {
+            at.check_version(0, found, || input_name(position))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,218 @@
+//! Ops of a few numbers are recorded in another way than large ones: what they give is the same, and so
+//! is what can be seen of them. Where somebody looks on, they are recorded as large ones are.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use autograd_core::prelude::*;
+use autograd_core::{
+    AnyTensor, Error, GradOptions, SavedTensorsHooks, detect_anomaly, grad_with,
+    saved_tensors_hooks,
+};
+
+/// A scope that looks on and changes nothing.
+fn onlooker() -> SavedTensorsHooks {
+    saved_tensors_hooks(|saved: &AnyTensor| Ok(saved.clone()), |kept: &AnyTensor| Ok(kept.clone()))
+}
+
+fn bits<T: Float>(x: &Tensor<T>) -> Vec<u64> {
+    x.to_vec().into_iter().map(|x| x.into_f64().to_bits()).collect()
+}
+
+fn create<T: Float>() -> GradOptions<T> {
+    GradOptions::new().create_graph(true).materialize_grads(true)
+}
+
+/// The value, the gradients of those inputs that want one and theirs, and what is seen of the node.
+fn all_of<T: Float>(
+    f: impl Fn(&Tensor<T>, &Tensor<T>) -> Tensor<T>,
+    shape: &[usize],
+    wants: [bool; 2],
+) -> (Vec<Vec<u64>>, &'static str, Vec<Option<Vec<usize>>>) {
+    let numbers = [
+        [0.5, -2.0, f64::NAN, f64::INFINITY, 0.0, -0.0],
+        [-1.5, 0.0, 2.0, -3.0, f64::NEG_INFINITY, 1e-320],
+    ];
+    let len = shape.iter().product();
+    let [a, b] = [0, 1].map(|i| {
+        let data = numbers[i].iter().map(|x| T::from_f64(*x)).cycle().take(len).collect::<Vec<_>>();
+        let x = Tensor::from(data).reshape(shape);
+        x.set_stop_gradient(!wants[i]);
+        x
+    });
+    let y = f(&a, &b);
+    let inputs: Vec<_> = [&a, &b].into_iter().filter(|x| !x.stop_gradient()).collect();
+    let node = y.graph_node().unwrap();
+    let saved = node.saved_tensors().unwrap().into_iter();
+    let saved = saved.map(|saved| saved.map(|saved| saved.shape().to_vec())).collect();
+    let seed = || {
+        let data: Vec<T> = (0..len).map(|i| T::from_f64(1.5 + i as f64)).collect();
+        vec![Some(Tensor::from(data).reshape(shape))]
+    };
+    let first = grad_with(&[&y], &inputs, create().seeds(seed())).unwrap();
+    let mut found = vec![bits(&y)];
+    for dx in first.into_iter().flatten() {
+        found.push(bits(&dx));
+        if !dx.stop_gradient() {
+            let second = grad_with(&[&dx], &inputs, create().seeds(seed())).unwrap();
+            found.extend(second.iter().flatten().map(bits));
+        }
+    }
+    // Not recorded: nothing of the graph stays, and temporaries are written over.
+    y.backward_with(seed()[0].as_ref().unwrap()).unwrap();
+    found.extend(inputs.iter().map(|x| bits(&x.grad().unwrap())));
+    (found, node.name(), saved)
+}
+
+fn same_for<T: Float>() {
+    type Op<T> = fn(&Tensor<T>, &Tensor<T>) -> Tensor<T>;
+    let pairs: [Op<T>; 12] = [
+        |a, b| a + b,
+        |a, b| a - b,
+        |a, b| a * b,
+        |a, b| a / b,
+        |a, b| (a * 2.0) - b,
+        |a, b| a - (b * 2.0),
+        |a, b| (a * 2.0) * (b * 3.0),
+        |a, b| (a + 1.0) / b,
+        |a, b| a / (b + 1.0),
+        |a, b| a.maximum(b),
+        |a, b| a.pow(b),
+        |a, b| (a.tanh() - b) * a.exp(),
+    ];
+    let singles: [Op<T>; 24] = [
+        |a, _| a + 2.0,
+        |a, _| a - 2.0,
+        |a, _| 2.0 - a,
+        |a, _| a * 3.0,
+        |a, _| a / 3.0,
+        |a, _| 3.0 / a,
+        |a, _| (a * 2.0) - 0.5,
+        |a, _| 0.5 - (a * 2.0),
+        |a, _| a.pow(3.0),
+        |a, _| a.maximum(0.25),
+        |a, _| a * a,
+        |a, _| (a * 3.0) - a,
+        |a, _| (a * 2.0) * a,
+        |a, _| -a,
+        |a, _| a.square(),
+        |a, _| a.relu(),
+        |a, _| a.tanh(),
+        |a, _| (a * 2.0).tanh(),
+        |a, _| (a + 1.0).tanh().square(),
+        |a, _| a.exp(),
+        |a, _| a.ln(),
+        |a, _| a.sqrt(),
+        |a, _| a.gelu(),
+        |a, _| a.step(),
+    ];
+    for shape in [&[][..], &[1], &[6], &[2, 3], &[1, 2, 1, 3], &[1, 1, 2, 1, 3]] {
+        let check = |f: Op<T>, i: usize, wants| {
+            let alone = all_of(f, shape, wants);
+            let _scope = onlooker();
+            assert_eq!(alone, all_of(f, shape, wants), "op {i} of {wants:?}, shape {shape:?}");
+        };
+        for wants in [[true, true], [true, false], [false, true]] {
+            pairs.iter().enumerate().for_each(|(i, f)| check(*f, i, wants));
+        }
+        singles.iter().enumerate().for_each(|(i, f)| check(*f, i, [true, false]));
+    }
+}
+
+#[test]
+fn nobody_sees_how_they_are_recorded() {
+    same_for::<f32>();
+    same_for::<f64>();
+}
+
+fn leaf(data: [f64; 2]) -> Tensor<f64> {
+    let x = Tensor::from(data);
+    x.set_stop_gradient(false);
+    x
+}
+
+#[test]
+fn an_input_changed_since_is_named() {
+    for (position, name) in [(0, "its first input"), (1, "its second input")] {
+        let inputs = [leaf([1.0, 2.0]), leaf([3.0, 4.0])];
+        let copies = inputs.each_ref().map(|x| x * 1.0);
+        let y = &copies[0] * &copies[1];
+        copies[position].detach().fill(0.0).unwrap();
+        match y.sum().backward() {
+            Err(Error::SavedTensorChanged { op: "mul", parameter, saved: 0, found: 1, .. }) => {
+                assert_eq!(parameter, name);
+            }
+            other => panic!("{other:?}"),
+        }
+        assert!(inputs.iter().all(|x| x.grad().is_none()));
+    }
+    let x = leaf([1.0, 2.0]);
+    let h = &x * 1.0;
+    let y = h.square();
+    h.detach().fill(0.0).unwrap();
+    assert!(matches!(y.sum().backward(), Err(Error::SavedTensorChanged { op: "square", .. })));
+}
+
+#[test]
+fn a_graph_is_walked_once_unless_it_is_retained() {
+    let x = leaf([1.0, 2.0]);
+    let ops: [fn(&Tensor<f64>) -> Tensor<f64>; 4] =
+        [|x| x + x, |x| x * 2.0, |x| x.tanh(), |x| x - 1.0];
+    for f in ops {
+        let y = f(&x).sum();
+        let node = f(&x).graph_node().unwrap();
+        node.saved_tensors().unwrap();
+        let retain = autograd_core::BackwardOptions::new().retain_graph(true);
+        y.backward_options(retain).unwrap();
+        y.backward().unwrap();
+        assert!(matches!(y.backward(), Err(Error::GraphFreed { .. })));
+    }
+}
+
+#[test]
+fn a_hook_of_a_node_that_is_gone_is_no_other_ones() {
+    let x = leaf([1.0, 2.0]);
+    let calls = Arc::new(AtomicUsize::new(0));
+    let hook = {
+        let calls = Arc::clone(&calls);
+        let y = &x * 2.0;
+        y.register_hook(move |_| {
+            calls.fetch_add(1, Ordering::Relaxed);
+            Ok(None)
+        })
+        .unwrap()
+    };
+    // In the memory of the first one.
+    let y = &x * 3.0;
+    let other = y.register_hook(|_| Ok(None)).unwrap();
+    assert!(!hook.remove());
+    y.sum().backward().unwrap();
+    assert_eq!(calls.load(Ordering::Relaxed), 0);
+    assert!(other.remove());
+}
+
+#[test]
+fn ranges_are_not_those_of_a_node_that_is_gone() {
+    let x = leaf([1.0, 2.0]);
+    let outside = &x * 1.0;
+    let scope = detect_anomaly();
+    for factor in 2..100 {
+        drop((&x * f64::from(factor)).exp());
+    }
+    drop((&outside - 1.0).ln());
+    match scope.check() {
+        Err(Error::NotFinite { op: "ln", inputs, .. }) => {
+            assert!(inputs[0].starts_with("input 0: shape [2], from 0.0 to 1.0, from sub at "));
+        }
+        other => panic!("{other:?}"),
+    }
+    drop(scope);
+    let scope = detect_anomaly();
+    drop(outside.ln() * f64::INFINITY);
+    match scope.check() {
+        Err(Error::NotFinite { op: "mul", inputs, .. }) => {
+            assert!(inputs[0].starts_with("input 0: shape [2], from 0.0 to "), "{inputs:?}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
