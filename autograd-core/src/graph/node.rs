@@ -1,6 +1,7 @@
 //! Nodes and edges: what backward walks over.
 
 use std::cell::{Cell, RefCell};
+use std::mem::replace;
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{self, Mutex, OnceLock, PoisonError};
@@ -69,7 +70,11 @@ impl Node {
     fn blank_out(&mut self) {
         match &mut self.work {
             Work::Small(small) => small.blank_out(),
-            Work::Rule(_) => self.work = Work::Small(Small::BLANK),
+            work => {
+                if let Work::Rule(rule) = replace(work, Work::Small(Small::BLANK)) {
+                    rule.leave();
+                }
+            }
         }
         if self.extras.get().is_some() {
             self.extras.take();
@@ -166,6 +171,8 @@ pub(crate) trait Rule: Send + Sync {
     }
     /// Gives the saved tensors to the hooks in force, once, when the node is new.
     fn pack(&mut self, _packing: &Packing<'_>) {}
+    /// Its node is gone.
+    fn leave(self: Box<Self>) {}
     /// The saved tensors as backward would get them; `None` where an optional one is absent.
     fn saved(&self, _at: &At<'_>) -> Result<Vec<Option<AnyTensor>>> {
         Ok(Vec::new())
@@ -316,8 +323,8 @@ impl NodeRef {
         Self::record_boxed(Box::new(rule), location)
     }
 
-    // Compiled once, not for each rule.
-    fn record_boxed(rule: Box<dyn Rule>, location: &'static Location<'static>) -> Self {
+    /// The same of one that stands by itself already.
+    pub(crate) fn record_boxed(rule: Box<dyn Rule>, location: &'static Location<'static>) -> Self {
         let level = rule.edges().iter().map(Edge::level).max().unwrap_or(0);
         let mut blank = Blank::new(level, location);
         blank.content().work = Work::Rule(rule);

@@ -12,7 +12,7 @@ use super::info::Info;
 #[cfg(debug_assertions)]
 use super::inputs::contains;
 use super::inputs::{TensorInput, lost, note, primals};
-use super::node::{LayerNode, run};
+use super::node::run;
 use super::outputs::{Visit, Visitor, attach, kept, look, release};
 use super::proof::Fallible;
 use super::saved::{Kept, Role};
@@ -282,7 +282,7 @@ impl Forward<'_> {
             .is_some()
             .then(|| notes.tensors.outputs().iter().map(|&at| without_provenance(at)).collect());
         let marked = (!marked.is_empty()).then(|| (take(&mut notes.tensors), marked));
-        let node = NodeRef::record(LayerNode(call), self.location);
+        let node = call.record(self.location);
         if is_observed() {
             show_beside(&node, info, self.inputs);
         }

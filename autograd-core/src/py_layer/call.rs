@@ -1,9 +1,10 @@
 //! What one call of a layer notes: where gradients go, shapes, what was saved. It is written where
-//! it stays, in memory that an earlier call left, and the node holds it.
+//! it stays, in memory that an earlier call left, and is the rule of the node.
 
 use std::any::Any;
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
+use std::panic::Location;
 
 use smallvec::SmallVec;
 
@@ -16,7 +17,7 @@ use super::saved::Pack;
 use crate::array::Shape;
 use crate::array::shape::copied;
 use crate::error::{Error, Result};
-use crate::graph::{Edge, State};
+use crate::graph::{Edge, NodeRef, State};
 
 /// The edges of a layer's node.
 pub(super) type Edges = SmallVec<[Edge; 2]>;
@@ -171,6 +172,17 @@ impl Content {
         }
     }
 
+    /// Leaves the memory to the next call of the thread.
+    pub(super) fn give_back(mut self: Box<Self>) {
+        self.clear();
+        let _ = SPARES.try_with(|spares| {
+            let mut spares = spares.borrow_mut();
+            if spares.len() < KEPT {
+                spares.push(self);
+            }
+        });
+    }
+
     /// Drops what is held, keeps the memory.
     fn clear(&mut self) {
         if self.spilled() {
@@ -201,9 +213,9 @@ impl Content {
     }
 }
 
-/// The notes behind a pointer; dropped, they leave their memory to the next call of the thread.
+/// The notes of a call that is on; dropped, they leave their memory to the next one of the thread.
 pub(super) struct Call(
-    // `None` only while it is dropped.
+    // `None` only once the node has it, and while it is dropped.
     Option<Box<Content>>,
 );
 
@@ -234,6 +246,16 @@ impl Call {
     }
 }
 
+impl Call {
+    /// The node of the call.
+    pub(super) fn record(mut self, location: &'static Location<'static>) -> NodeRef {
+        match self.0.take() {
+            Some(content) => NodeRef::record_boxed(content, location),
+            None => unreachable!("only this takes it out"),
+        }
+    }
+}
+
 impl Deref for Call {
     type Target = Content;
 
@@ -250,13 +272,8 @@ impl DerefMut for Call {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        let Some(mut content) = self.0.take() else { return };
-        content.clear();
-        let _ = SPARES.try_with(|spares| {
-            let mut spares = spares.borrow_mut();
-            if spares.len() < KEPT {
-                spares.push(content);
-            }
-        });
+        if let Some(content) = self.0.take() {
+            content.give_back();
+        }
     }
 }

@@ -1,10 +1,10 @@
-//! The node of a layer: one type for all layers.
+//! What the node of a layer does in backward: the same for all layers.
 
 use std::any::Any;
 use std::cell::{RefCell, RefMut};
 use std::panic::Location;
 
-use super::call::{Call, Content, Edges};
+use super::call::{Content, Edges};
 use super::context::Lent;
 use super::grads::{Came, GradList, Gradient};
 use super::outputs::TensorOutput;
@@ -15,20 +15,18 @@ use crate::graph::{
     AnyTensor, At, Edge, GradMode, NodeRef, Packing, Pull, Push, Rule, Sink, Slots, Visit, for_any,
 };
 
-/// What one call of a layer leaves in the graph.
-pub(super) struct LayerNode(pub(super) Call);
-
-impl Rule for LayerNode {
+/// The notes of a call are what it leaves in the graph.
+impl Rule for Content {
     fn name(&self) -> &'static str {
-        self.0.rules.info.name
+        self.rules.info.name
     }
 
     fn edges(&self) -> &[Edge] {
-        &self.0.edges
+        &self.edges
     }
 
     fn pull<'g>(&'g self, mut grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
-        let call = &*self.0;
+        let call = self;
         let kept = call.saved.take(pull, &visit(call))?;
         let (op, location, node) = (call.rules.info.name, pull.node.location, pull.node);
         let once = call.rules.info.once_differentiable;
@@ -56,20 +54,24 @@ impl Rule for LayerNode {
     }
 
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
-        self.0.push_tangents(push)
+        self.push_tangents(push)
     }
 
     fn has_jvp(&self) -> bool {
-        self.0.rules.push.is_some()
+        self.rules.push.is_some()
     }
 
     fn pack(&mut self, packing: &Packing<'_>) {
-        let visit = visit(&self.0);
-        self.0.saved.pack(packing, &visit);
+        let visit = visit(self);
+        self.saved.pack(packing, &visit);
+    }
+
+    fn leave(self: Box<Self>) {
+        self.give_back();
     }
 
     fn saved(&self, at: &At<'_>) -> Result<Vec<Option<AnyTensor>>> {
-        self.0.saved.show(at, &visit(&self.0))
+        self.saved.show(at, &visit(self))
     }
 }
 
