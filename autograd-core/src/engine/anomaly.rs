@@ -17,8 +17,8 @@ thread_local! {
 #[derive(Default)]
 struct State {
     first: Option<Error>,
-    /// What the outputs of nodes were, by node and output. The weak reference keeps the address
-    /// from being used again.
+    /// What the outputs of nodes were, by node and output. The token keeps the key from being another
+    /// node's.
     ranges: HashMap<(Key, u32), (Token, Range)>,
     /// What inputs without a gradient were, by their numbers.
     constants: HashMap<u32, Range>,

@@ -1,7 +1,8 @@
 //! Tensors and the graph they are recorded in. No derivative is computed here.
 //!
 //! A [`Tensor`] is one allocation: value, the node that produced it, and what a leaf keeps. A node
-//! is one allocation: its edges, its saved state and the pullback that uses them. Edges point from
+//! is its edges, its saved state and the pullback that uses them: in its own memory where the op is a
+//! small one, behind a pointer else. Edges point from
 //! newer nodes to older ones, so the graph has no cycle: an op that saves its own output keeps the
 //! value only, and the tensor is put together again when backward asks for it.
 

@@ -429,6 +429,7 @@ fn any_scalar<T: Float>(
     .with_lost(lost)
 }
 
+/// [`scalar_gradient`] as the rule of a node.
 pub(super) fn pull_scalar<T: Float>(
     (rule, kept): ((Binary, T, bool), Option<Tensor<T>>),
     g: Tensor<T>,
