@@ -4,8 +4,8 @@
 //! layouts are copied to the place of the result block by block, and the loop in place runs on a
 //! block while it is in the first cache.
 
+use super::INLINE_BYTES;
 use super::deferred::{Elements, Steps};
-use super::element::INLINE_BYTES;
 use super::feed::{Feed, Walk};
 use super::shape::copied;
 use super::simd::{Kernel, SliceKernel, dispatch, dispatch_slices};

@@ -21,7 +21,7 @@ pub(crate) mod threads;
 pub(crate) mod value;
 
 pub use element::DType;
-pub(crate) use element::Storable;
+pub(crate) use element::{INLINE_BYTES, Storable};
 pub use shape::IntoShape;
 pub(crate) use shape::Shape;
 pub(crate) use value::Value;

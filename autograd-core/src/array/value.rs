@@ -56,7 +56,7 @@ impl<T: Storable> Clone for Value<T> {
 }
 
 fn fits_inline<T: Storable>(len: usize) -> bool {
-    len * size_of::<T>() <= super::element::INLINE_BYTES
+    len * size_of::<T>() <= super::INLINE_BYTES
 }
 
 impl<T: Storable> Value<T> {

@@ -8,9 +8,9 @@ use super::pass::{Block, Formula, Written, block_of};
 use super::program::Program;
 use super::real::{Mask, Real};
 use super::trace::trace;
-use crate::array::Storable;
 use crate::array::math::Math;
 use crate::array::simd::{SliceKernel, dispatch_slices};
+use crate::array::{INLINE_BYTES, Storable};
 
 /// A formula of `I` numbers and `M` masks with `O` results, for any lane. Plain parameters are
 /// fields.
@@ -112,5 +112,46 @@ where
             }
         }
         beyond
+    }
+}
+
+/// A formula of one result over operands that stand inline, with their unused rest, written over the last
+/// one; `before` is the one before, if it reads two. True where an angle was beyond what it takes: then
+/// nothing was written.
+pub(crate) fn run_inline<T, F, const I: usize>(
+    formula: &F,
+    before: Option<&T::Inline>,
+    last: &mut T::Inline,
+) -> bool
+where
+    T: Math + Storable,
+    F: Lanewise<I, 0, 1>,
+{
+    let given = *last;
+    let slices = match I {
+        1 => (given.as_ref(), &[][..], &[][..]),
+        _ => (before.unwrap_or(&given).as_ref(), given.as_ref(), &[][..]),
+    };
+    let beyond = dispatch_slices(Inline(formula), last.as_mut(), slices);
+    if beyond {
+        *last = given;
+    }
+    beyond
+}
+
+/// As [`Loop`], over as many elements as stand inline.
+struct Inline<'a, F, const I: usize>(&'a F);
+
+impl<T, F, const I: usize> SliceKernel<T> for Inline<'_, F, I>
+where
+    T: Math,
+    F: Lanewise<I, 0, 1>,
+{
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self, out: &mut [T], slices: (&[T], &[T], &[T])) -> bool {
+        let len = const { INLINE_BYTES / size_of::<T>() };
+        Loop { formula: self.0, len, reals: &[&[][..]; I], masks: &[] }.run::<FMA>(out, slices)
     }
 }

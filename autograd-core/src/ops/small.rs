@@ -92,15 +92,18 @@ pub(super) fn unary<T: Float>(
     if x.tensor().inline().is_none() || is_watched() {
         return Err(x);
     }
-    let formula = op.op::<T>();
+    let small = op.small::<T>();
     let len = x.tensor().len();
-    let run = |x: &mut T::Inline| run_over(formula.forward(), len, None, x.as_mut());
+    let run = |x: &mut T::Inline| {
+        if (small.forward)(x) {
+            run_over(op.op().forward(), len, None, x.as_mut());
+        }
+    };
     if !x.tensor().is_recorded() {
         let lost = Lost::of(op.name(), caller, x.tensor());
         return Ok(over(x, None, run).with_lost(lost));
     }
-    let info = formula.info();
-    let keeps = [!info.keeps_reals.is_empty(), !info.keeps_outputs.is_empty()];
+    let keeps = small.keeps;
     let level = x.tensor().level_above();
     let input = Maybe::of(x.tensor(), keeps[0]);
     let edge = edge(&mut x, true, keeps[0]);
@@ -111,9 +114,20 @@ pub(super) fn unary<T: Float>(
         [_, output] => T::keep([input, Maybe::from(if output { y.small_copy() } else { None })]),
     };
     let mut node = Blank::new(level, caller);
-    node.describe(op.small::<T>(), [edge], kept);
+    node.describe(&small.op, [edge], kept);
     y.attach(node.done(), 0);
     Ok(y)
+}
+
+/// A function of one small tensor.
+pub(super) struct SmallUnary<T: Float> {
+    pub(super) op: SmallOp,
+    /// Whether its rule reads its input, and its output.
+    pub(super) keeps: [bool; 2],
+    /// Computes it in place; true where it could not: see [`run_inline`](crate::formula::run_inline).
+    pub(super) forward: fn(&mut T::Inline) -> bool,
+    /// The same of its gradient, from what the rule reads.
+    pub(super) backward: fn(Option<&T::Inline>, &mut T::Inline) -> bool,
 }
 
 /// As [`Input::edge`], where nobody looks on.
@@ -246,16 +260,35 @@ pub(super) fn pull_unary<'g, T: Float>(
     dy: Tensor<T>,
     pull: &mut Pull<'_, 'g>,
 ) -> Result<()> {
-    let op = op.handle();
     let [x, y] = T::kept(&small.kept).each_ref().map(Maybe::get);
-    let saved = match (x, y) {
-        (Some(x), _) => Some(Input::Ref(x)),
-        (_, Some(y)) if is_grad_enabled() => {
-            Some(Input::Own(y.clone().attached(pull.node.clone(), 0)))
-        }
-        (_, y) => y.map(Input::Ref),
+    let dx = if is_grad_enabled() {
+        let saved = match (x, y) {
+            (Some(x), _) => Some(Input::Ref(x)),
+            (_, y) => y.map(|y| Input::Own(y.clone().attached(pull.node.clone(), 0))),
+        };
+        gradient(&op.handle(), dy, saved)
+    } else {
+        in_place(op, x.or(y), dy)
     };
-    pull.sink.deliver(&small.edges[0], T::wrap(gradient(&op, dy, saved)))
+    pull.sink.deliver(&small.edges[0], T::wrap(dx))
+}
+
+/// `dx` from what the rule reads and `dy`, which is written over if nobody else holds it.
+#[inline(always)]
+fn in_place<T: Float>(op: Unary, saved: Option<&Tensor<T>>, dy: Tensor<T>) -> Tensor<T> {
+    let from = saved.map(Tensor::inline);
+    if matches!(from, Some(None)) || dy.inline().is_none() {
+        return gradient(&op.handle(), dy, saved.map(Input::Ref));
+    }
+    let from = from.flatten();
+    let len = dy.len();
+    over(Input::Own(dy), None, |dy| {
+        if (op.small::<T>().backward)(from, dy)
+            && let Some(formula) = op.op::<T>().compiled_backward()
+        {
+            run_over(formula, len, from.map(AsRef::as_ref), dy.as_mut());
+        }
+    })
 }
 
 fn pull_number<'g, T: Float>(

@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use super::elementwise::{Cheap, Handle, Info, Op, Pair, Reduction};
 use super::{Float, Input, small};
-use crate::formula::{Compiled, Lane, Lanewise, Mask, Program, Real, functions, named};
+use crate::formula::{Compiled, Lane, Lanewise, Mask, Program, Real, functions, named, run_inline};
 use crate::graph::{SmallOp, Tensor, typed};
+use small::SmallUnary;
 
 /// What a rule reads besides the gradient, and the rule as a formula; see
 /// [`functions`](crate::formula). The rule of what is flat keeps the shape, and what is no number.
@@ -96,19 +97,8 @@ macro_rules! unary_ops {
             }
 
             /// The op as one of small tensors.
-            pub(super) fn small<T: Float>(self) -> &'static SmallOp {
-                match self {
-                    $(Self::$variant => const {
-                        &SmallOp {
-                            name: stringify!($method),
-                            inputs: 1,
-                            shown: 0,
-                            pull: |small, grad, pull| {
-                                small::pull_unary::<T>(Self::$variant, small, typed(grad), pull)
-                            },
-                        }
-                    }),*
-                }
+            pub(super) fn small<T: Float>(self) -> &'static SmallUnary<T> {
+                match self { $(Self::$variant => $method::small::<T>()),* }
             }
         }
 
@@ -140,6 +130,24 @@ macro_rules! unary_ops {
                 > = Pair::cheap(&INFO, Compiled(Forward), Compiled(Backward), CHEAP);
 
                 const CHEAP: Option<Cheap> = Unary::$variant.cheap();
+
+                pub(super) fn small<T: Float>() -> &'static SmallUnary<T> {
+                    const {
+                        &SmallUnary {
+                            op: SmallOp {
+                                name: stringify!($method),
+                                inputs: 1,
+                                shown: 0,
+                                pull: |small, grad, pull| {
+                                    small::pull_unary::<T>(Unary::$variant, small, typed(grad), pull)
+                                },
+                            },
+                            keeps: [READS.0, READS.1],
+                            forward: |x| run_inline::<T, _, 1>(&Forward, None, x),
+                            backward: |from, dy| run_inline::<T, _, GIVEN>(&Backward, from, dy),
+                        }
+                    }
+                }
 
                 static INFO: Info = info(stringify!($method), READS);
             }
