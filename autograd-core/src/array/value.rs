@@ -243,11 +243,11 @@ impl<T: Storable> Value<T> {
         }
     }
 
-    /// The same to write.
+    /// The same to write, and the shape.
     #[inline]
-    pub(crate) fn inline_mut(&mut self) -> Option<&mut T::Inline> {
+    pub(crate) fn inline_mut(&mut self) -> Option<(&mut T::Inline, &[usize])> {
         match &mut self.storage {
-            Storage::Inline(data) => Some(data),
+            Storage::Inline(data) => Some((data, &self.shape)),
             _ => None,
         }
     }

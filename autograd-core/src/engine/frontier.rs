@@ -16,13 +16,21 @@ pub(crate) struct Waiting<'g> {
     arrival: u64,
 }
 
+impl<'g> Waiting<'g> {
+    /// One with the gradient of its first output.
+    #[inline]
+    pub(crate) fn of(node: &'g NodeRef, grad: AnyTensor) -> Self {
+        Self { node, grads: alone(0, grad), arrival: 0 }
+    }
+}
+
 /// Waiting nodes: those that wait for nothing more, the last one first, and then by level, highest
 /// first; among equals the one that was reached first.
 #[derive(Default)]
 pub(crate) struct Frontier<'g> {
-    /// With all the gradients that can come: their one consumer is done. Visited at once, they do
-    /// not pile up, however wide the graph is.
-    ready: Vec<Waiting<'g>>,
+    /// With the gradient of their first output, which is all that can come: their one consumer is
+    /// done. Visited at once, they do not pile up, however wide the graph is.
+    ready: Vec<(&'g NodeRef, AnyTensor)>,
     few: Vec<Waiting<'g>>,
     /// By level: a wide graph has many nodes of one level.
     many: BTreeMap<u32, Row<'g>>,
@@ -49,13 +57,19 @@ impl<'g> Frontier<'g> {
         grad: AnyTensor,
         sum: impl FnOnce(AnyTensor, AnyTensor) -> Result<AnyTensor>,
     ) -> Result<()> {
-        if node.is_sole() {
-            self.ready.push(Waiting { node, grads: alone(slot, grad), arrival: 0 });
+        if slot == 0 && node.is_sole() {
+            self.ready.push((node, grad));
+            return Ok(());
+        }
+        if self.few.is_empty() && self.many.is_empty() {
+            self.few.push(Waiting { node, grads: alone(slot, grad), arrival: self.arrivals });
+            self.arrivals += 1;
             return Ok(());
         }
         self.add_shared(node, slot, grad, sum)
     }
 
+    #[inline(never)]
     fn add_shared(
         &mut self,
         node: &'g NodeRef,
@@ -105,16 +119,29 @@ impl<'g> Frontier<'g> {
     /// The next node to visit: every node that can still reach it with a gradient is done.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<Waiting<'g>> {
-        match self.ready.pop() {
+        match self.pop_ready() {
+            Some((node, grad)) => Some(Waiting::of(node, grad)),
             None => self.pop_shared(),
-            ready => ready,
         }
     }
 
-    fn pop_shared(&mut self) -> Option<Waiting<'g>> {
+    /// The next one, if its only gradient is that of its first output.
+    #[inline(always)]
+    pub(crate) fn pop_ready(&mut self) -> Option<(&'g NodeRef, AnyTensor)> {
+        self.ready.pop()
+    }
+
+    /// The next one where none is ready.
+    #[inline]
+    pub(crate) fn pop_shared(&mut self) -> Option<Waiting<'g>> {
         if self.few.len() <= 1 && self.many.is_empty() {
             return self.few.pop();
         }
+        self.pop_first()
+    }
+
+    #[inline(never)]
+    fn pop_first(&mut self) -> Option<Waiting<'g>> {
         let rank = |w: &Waiting<'_>| (std::cmp::Reverse(w.node.level), w.arrival);
         let best = (0..self.few.len()).min_by_key(|&i| rank(&self.few[i]));
         let last = self.many.last_key_value();

@@ -124,8 +124,22 @@ impl Pass<'_> {
     pub(super) fn walk(&mut self, options: BackwardOptions) -> Result<()> {
         let retain = options.retain_graph || options.create_graph;
         let mut retained = self.retained.take();
-        while let Some(waiting) = self.frontier.pop() {
-            visit(waiting, retain, options.create_graph, &mut retained, self)?;
+        let create_graph = options.create_graph;
+        loop {
+            let waiting = match self.frontier.pop_ready() {
+                Some((node, grad)) if self.targets.is_none() && node.is_unseen() => {
+                    let wants_all = true;
+                    let pull = &mut Pull { node, retain, create_graph, sink: self, wants_all };
+                    node.pull_only(grad, pull)?;
+                    continue;
+                }
+                Some((node, grad)) => Waiting::of(node, grad),
+                None => match self.frontier.pop_shared() {
+                    Some(waiting) => waiting,
+                    None => break,
+                },
+            };
+            visit(waiting, retain, create_graph, &mut retained, self)?;
         }
         self.retained = retained;
         Ok(())

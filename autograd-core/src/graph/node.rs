@@ -15,7 +15,7 @@ use super::lost::Lost;
 use super::pack::{Packing, State};
 use super::saved::{At, Keeps, typed};
 use super::shapes::output_shapes;
-use super::small::{Kept, Small, SmallOp};
+use super::small::Small;
 use super::tensor::Tensor;
 use super::watch;
 use crate::error::{Error, Result};
@@ -104,6 +104,21 @@ impl Node {
             Work::Small(small) => small.pull(&self.taken, only(grads), pull),
             Work::Rule(rule) => rule.pull(grads, pull),
         }
+    }
+
+    /// The same of one with one output.
+    #[inline(always)]
+    pub(crate) fn pull_only<'g>(&'g self, grad: AnyTensor, pull: &mut Pull<'_, 'g>) -> Result<()> {
+        match &self.work {
+            Work::Small(small) => small.pull(&self.taken, grad, pull),
+            Work::Rule(rule) => rule.pull(Slots::from_buf([Some(grad)]), pull),
+        }
+    }
+
+    /// Whether nobody looks at the gradients that come here and go on.
+    #[inline(always)]
+    pub(crate) fn is_unseen(&self) -> bool {
+        self.extras.get().is_none() && !watch::is_observed()
     }
 
     /// As [`Rule::push`].
@@ -388,16 +403,12 @@ impl Blank {
         }
     }
 
-    /// Describes a small op, if nobody looks on: with so many edges as it has inputs.
+    /// Where a small op is described.
     #[inline(always)]
-    pub(crate) fn describe<const N: usize>(
-        &mut self,
-        op: &'static SmallOp,
-        edges: [Edge; N],
-        kept: Kept,
-    ) {
-        if let Work::Small(small) = &mut self.content().work {
-            small.describe(op, edges, kept);
+    pub(crate) fn small(&mut self) -> &mut Small {
+        match &mut self.content().work {
+            Work::Small(small) => small,
+            Work::Rule(_) => taken_out(),
         }
     }
 

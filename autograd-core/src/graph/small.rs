@@ -125,18 +125,15 @@ impl Small {
         }
     }
 
-    /// Writes it over a blank one, of which nothing is to be dropped.
+    /// Writes an edge over that of a blank one, of which nothing is to be dropped.
     #[inline(always)]
-    pub(super) fn describe<const N: usize>(
-        &mut self,
-        op: &'static SmallOp,
-        edges: [Edge; N],
-        kept: Kept,
-    ) {
-        self.op = op;
-        for (place, edge) in self.edges.iter_mut().zip(edges) {
-            forget(replace(place, edge));
-        }
+    pub(crate) fn put_edge(&mut self, position: usize, edge: Edge) {
+        forget(replace(&mut self.edges[position], edge));
+    }
+
+    /// The same of what is kept.
+    #[inline(always)]
+    pub(crate) fn put_kept(&mut self, kept: Kept) {
         forget(replace(&mut self.kept, kept));
     }
 

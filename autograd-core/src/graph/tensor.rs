@@ -301,18 +301,18 @@ impl<T: Element> Tensor<T> {
         true
     }
 
-    /// Writes over the numbers of a temporary that stand inline; it becomes an output of `node`, or is
-    /// outside the graph.
+    /// Writes over the numbers of a temporary that stand inline, of which the shape is told beside; it
+    /// becomes an output of `node`, or is outside the graph.
     #[inline(always)]
     pub(crate) fn rewritten(
         mut self,
         node: Option<NodeRef>,
-        run: impl FnOnce(&mut T::Inline),
+        run: impl FnOnce(&mut T::Inline, &[usize]),
     ) -> Self {
         if let Some(inner) = self.inner_mut()
-            && let Some(numbers) = inner.value.inline_mut()
+            && let Some((numbers, shape)) = inner.value.inline_mut()
         {
-            run(numbers);
+            run(numbers, shape);
             *inner.gradient.get_mut() = u32::from(node.is_none());
             // Most gave it to an edge.
             match replace(&mut inner.producer, node.map(|node| (node, 0))) {

@@ -100,8 +100,9 @@ pub(crate) fn observe(observer: Option<Observer>) -> Option<Observer> {
 }
 
 /// Whether somebody sees the outputs of nodes.
+#[inline]
 pub(crate) fn is_observed() -> bool {
-    OBSERVER.get().is_some()
+    is_on() && OBSERVER.get().is_some()
 }
 
 /// A value became output `slot` of a node.

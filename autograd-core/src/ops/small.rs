@@ -48,12 +48,13 @@ pub(super) fn pair<'a, T: Float>(
     let level = |x: &Tensor<T>, wants| if wants { x.level_above() } else { 0 };
     let level = level(a, wants[0]).max(level(b, wants[1]));
     let mut node = Blank::new(level, caller);
-    let kept = match saves {
-        [false, false] => Kept::Nothing,
-        _ => T::keep([Maybe::of(a, saves[0]), Maybe::of(b, saves[1])]),
-    };
-    let edges = [edge(&mut left, wants[0], saves[0]), edge(&mut right, wants[1], saves[1])];
-    node.describe(&Rules::<T>::PAIRS[op as usize], edges, kept);
+    let small = node.small();
+    small.op = &Rules::<T>::PAIRS[op as usize];
+    if saves != [false, false] {
+        small.put_kept(T::keep([Maybe::of(a, saves[0]), Maybe::of(b, saves[1])]));
+    }
+    small.put_edge(0, edge(&mut left, wants[0], saves[0]));
+    small.put_edge(1, edge(&mut right, wants[1], saves[1]));
     Ok(pair_of(op, left, right, Some(node.done())))
 }
 
@@ -74,12 +75,14 @@ pub(super) fn number<'a, T: Float>(
     number.as_mut().fill(s);
     if !x.tensor().is_recorded() {
         let lost = Lost::of(op.name(), caller, x.tensor());
-        return Ok(over(x, None, |x| apply::<T>(op, swapped, x, &number)).with_lost(lost));
+        return Ok(over(x, None, |x, _| apply::<T>(op, swapped, x, &number)).with_lost(lost));
     }
     let mut node = Blank::new(x.tensor().level_above(), caller);
-    let rule = &Rules::<T>::NUMBERS[op as usize][usize::from(swapped)];
-    node.describe(rule, [edge(&mut x, true, false)], Kept::Number(s.into_f64()));
-    Ok(over(x, Some(node.done()), |x| apply::<T>(op, swapped, x, &number)))
+    let small = node.small();
+    small.op = &Rules::<T>::NUMBERS[op as usize][usize::from(swapped)];
+    small.put_kept(Kept::Number(s.into_f64()));
+    small.put_edge(0, edge(&mut x, true, false));
+    Ok(over(x, Some(node.done()), |x, _| apply::<T>(op, swapped, x, &number)))
 }
 
 /// A function of one tensor; it comes back where it is not of this kind.
@@ -93,10 +96,9 @@ pub(super) fn unary<T: Float>(
         return Err(x);
     }
     let small = op.small::<T>();
-    let len = x.tensor().len();
-    let run = |x: &mut T::Inline| {
+    let run = |x: &mut T::Inline, shape: &[usize]| {
         if (small.forward)(x) {
-            run_over(op.op().forward(), len, None, x.as_mut());
+            run_over(op.op().forward(), shape.iter().product(), None, x.as_mut());
         }
     };
     if !x.tensor().is_recorded() {
@@ -104,17 +106,17 @@ pub(super) fn unary<T: Float>(
         return Ok(over(x, None, run).with_lost(lost));
     }
     let keeps = small.keeps;
-    let level = x.tensor().level_above();
+    let mut node = Blank::new(x.tensor().level_above(), caller);
+    let place = node.small();
+    place.op = &small.op;
     let input = Maybe::of(x.tensor(), keeps[0]);
-    let edge = edge(&mut x, true, keeps[0]);
+    place.put_edge(0, edge(&mut x, true, keeps[0]));
     let mut y = over(x, None, run);
-    let kept = match keeps {
-        [false, false] => Kept::Nothing,
+    if keeps != [false, false] {
         // The output's own tensor holds the node.
-        [_, output] => T::keep([input, Maybe::from(if output { y.small_copy() } else { None })]),
-    };
-    let mut node = Blank::new(level, caller);
-    node.describe(&small.op, [edge], kept);
+        let output = Maybe::from(if keeps[1] { y.small_copy() } else { None });
+        place.put_kept(T::keep([input, output]));
+    }
     y.attach(node.done(), 0);
     Ok(y)
 }
@@ -149,9 +151,9 @@ fn pair_of<T: Float>(
     node: Option<NodeRef>,
 ) -> Tensor<T> {
     if right.is_temporary() && !left.is_temporary() {
-        return over(right, node, |x| apply::<T>(op, true, x, numbers(left.tensor())));
+        return over(right, node, |x, _| apply::<T>(op, true, x, numbers(left.tensor())));
     }
-    over(left, node, |x| apply::<T>(op, false, x, numbers(right.tensor())))
+    over(left, node, |x, _| apply::<T>(op, false, x, numbers(right.tensor())))
 }
 
 /// In an operand's own place, if it is a temporary, or in a copy.
@@ -159,7 +161,7 @@ fn pair_of<T: Float>(
 fn over<T: Float>(
     x: Input<'_, T>,
     node: Option<NodeRef>,
-    run: impl FnOnce(&mut T::Inline),
+    run: impl FnOnce(&mut T::Inline, &[usize]),
 ) -> Tensor<T> {
     match x {
         Input::Own(x) if x.is_temporary() => x.rewritten(node, run),
@@ -281,12 +283,11 @@ fn in_place<T: Float>(op: Unary, saved: Option<&Tensor<T>>, dy: Tensor<T>) -> Te
         return gradient(&op.handle(), dy, saved.map(Input::Ref));
     }
     let from = from.flatten();
-    let len = dy.len();
-    over(Input::Own(dy), None, |dy| {
+    over(Input::Own(dy), None, |dy, shape| {
         if (op.small::<T>().backward)(from, dy)
             && let Some(formula) = op.op::<T>().compiled_backward()
         {
-            run_over(formula, len, from.map(AsRef::as_ref), dy.as_mut());
+            run_over(formula, shape.iter().product(), from.map(AsRef::as_ref), dy.as_mut());
         }
     })
 }
