@@ -22,15 +22,20 @@ pub(crate) fn copied(shape: &[usize]) -> Shape {
 
 /// Writes a shape over another, number by number: what is built beside its place and then moved
 /// there is read back wider than it was written, and the processor waits for that.
-#[inline]
+#[inline(always)]
 pub(crate) fn assign(to: &mut Shape, from: &[usize]) {
-    if to.len() != from.len() {
-        *to = copied(from);
-        return;
+    match (&mut to[..], from) {
+        ([], []) => {}
+        ([a], [x]) => *a = *x,
+        ([a, b], [x, y]) => (*a, *b) = (*x, *y),
+        ([a, b, c], [x, y, z]) => (*a, *b, *c) = (*x, *y, *z),
+        _ => assign_any(to, from),
     }
-    for (to, from) in to.iter_mut().zip(from) {
-        *to = *from;
-    }
+}
+
+#[cold]
+fn assign_any(to: &mut Shape, from: &[usize]) {
+    *to = copied(from);
 }
 
 /// Whether two shapes are the same. Written out for the same reason as [`copied`].

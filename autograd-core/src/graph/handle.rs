@@ -17,7 +17,8 @@ pub(crate) trait Handle {
     fn stop_gradient(&self) -> bool;
     fn has_producer(&self) -> bool;
     fn version(&self) -> u32;
-    fn edge(&self) -> Edge;
+    /// What an op notes of an input.
+    fn noted(&self) -> Noted<'_>;
     fn lost(&self) -> Lost;
     /// What a result of an op on this tensor has lost, if the op is not recorded.
     fn lost_by(&self, op: &'static str, at: &'static Location<'static>, derived: bool) -> Lost;
@@ -29,6 +30,13 @@ pub(crate) trait Handle {
     fn become_alias(&mut self);
     /// Becomes the output `slot` of a node.
     fn attach(&mut self, node: NodeRef, slot: u32);
+}
+
+/// What an op notes of an input.
+pub(crate) struct Noted<'a> {
+    pub(crate) address: *const (),
+    pub(crate) edge: Edge,
+    pub(crate) shape: &'a [usize],
 }
 
 impl<T: Element> Handle for Tensor<T> {
@@ -52,8 +60,8 @@ impl<T: Element> Handle for Tensor<T> {
         self.version()
     }
 
-    fn edge(&self) -> Edge {
-        self.edge()
+    fn noted(&self) -> Noted<'_> {
+        Noted { address: self.address(), edge: self.edge(), shape: self.shape() }
     }
 
     fn lost(&self) -> Lost {

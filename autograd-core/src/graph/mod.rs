@@ -25,14 +25,14 @@ mod watch;
 pub(crate) use any::for_any;
 pub use any::{AnyTensor, Element};
 pub(crate) use extras::{HookId, Key, NodeAction, NodeHook, Token};
-pub(crate) use handle::Handle;
+pub(crate) use handle::{Handle, Noted};
 pub(crate) use lost::{Lost, no_derivative, unrecorded};
 pub use mode::{EnableGrad, NoGrad, enable_grad, is_grad_enabled, no_grad};
 pub(crate) use mode::{GradMode, off_since};
 pub(crate) use node::{
     Absent, Blank, Edge, Node, NodeRef, OpNode, Pull, Push, Rule, Sink, Slots, only,
 };
-pub(crate) use pack::{Packing, Slot, State, Unpacked, Visit};
+pub(crate) use pack::{Opened, Packing, Slot, State, Unpacked, Visit};
 pub use pack::{SavedTensorsHooks, saved_tensors_hooks};
 pub(crate) use saved::{
     At, Elementwise, Keep, KeepOutput, Keeps, KeptOutput, Plain, PushRule, typed, with_push,

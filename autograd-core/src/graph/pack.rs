@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::mem::replace;
 use std::panic::Location;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::any::{AnyTensor, for_any};
 use super::mode::GradMode;
@@ -207,7 +207,8 @@ type Each<'a> = dyn FnMut(&mut Visit<'_>) -> Result<()> + 'a;
 pub(crate) struct State<S>(Mutex<Held<S>>);
 
 #[derive(Clone)]
-enum Held<S> {
+#[allow(private_interfaces, reason = "only this file looks inside")]
+pub(crate) enum Held<S> {
     As(S),
     /// With the tensors taken out and packed.
     Packed(Box<(S, Vec<Packed>)>),
@@ -262,6 +263,22 @@ impl<S: Clone> State<S> {
         }
     }
 
+    /// The same, to be taken out of its place part by part.
+    #[inline]
+    pub(crate) fn open(
+        &self,
+        retain: bool,
+        at: &At<'_>,
+        visit: &Places<'_, S>,
+    ) -> Result<Opened<'_, S>> {
+        let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*held {
+            Held::As(_) if !retain => Ok(Opened::Here(held)),
+            Held::As(state) => Ok(Opened::Copy(state.clone())),
+            _ => drop_and_restore(held, retain, at, visit).map(Opened::Copy),
+        }
+    }
+
     /// Gives the tensors to the hooks in force.
     pub(crate) fn pack(&mut self, packing: &Packing<'_>, visit: &Places<'_, S>) {
         let held = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -285,6 +302,46 @@ impl<S: Clone> State<S> {
     ) -> Result<Vec<Option<AnyTensor>>> {
         let mut state = self.copied(at, visit)?;
         shown(at, &mut |slots| visit(&mut state, slots))
+    }
+}
+
+/// What is kept in another form; the lock is free while hooks run.
+#[cold]
+fn drop_and_restore<S: Clone>(
+    mut held: MutexGuard<'_, Held<S>>,
+    retain: bool,
+    at: &At<'_>,
+    visit: &Places<'_, S>,
+) -> Result<S> {
+    let state = if retain { held.clone() } else { replace(&mut *held, Held::Nothing) };
+    drop(held);
+    state.restore(at, visit)
+}
+
+/// What a node keeps, while it is taken out; then nothing stays.
+pub(crate) enum Opened<'a, S> {
+    Here(MutexGuard<'a, Held<S>>),
+    /// For a graph that is retained.
+    Copy(S),
+}
+
+impl<S> Opened<'_, S> {
+    pub(crate) fn get(&mut self) -> &mut S {
+        match self {
+            Self::Here(held) => match &mut **held {
+                Held::As(state) => state,
+                _ => unreachable!("it was seen to be there"),
+            },
+            Self::Copy(state) => state,
+        }
+    }
+}
+
+impl<S> Drop for Opened<'_, S> {
+    fn drop(&mut self) {
+        if let Self::Here(held) = self {
+            **held = Held::Nothing;
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! `Tensor`: a shared handle to a value and its place in the graph.
 
 use std::fmt;
-use std::mem::replace;
+use std::mem::{forget, replace};
 use std::ops::Deref;
 use std::panic::Location;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -315,10 +315,10 @@ impl<T: Element> Tensor<T> {
             run(numbers, shape);
             *inner.gradient.get_mut() = u32::from(node.is_none());
             // Most gave it to an edge.
-            match replace(&mut inner.producer, node.map(|node| (node, 0))) {
-                None => {}
-                before => drop(before),
+            if inner.producer.is_some() {
+                inner.producer = None;
             }
+            forget(replace(&mut inner.producer, node.map(|node| (node, 0))));
         }
         self
     }

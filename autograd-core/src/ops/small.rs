@@ -163,13 +163,13 @@ fn over<T: Float>(
     node: Option<NodeRef>,
     run: impl FnOnce(&mut T::Inline, &[usize]),
 ) -> Tensor<T> {
-    match x {
-        Input::Own(x) if x.is_temporary() => x.rewritten(node, run),
-        x => match x.tensor().small_copy() {
-            Some(x) => x.rewritten(node, run),
-            None => not_inline(),
-        },
-    }
+    let copy = |x: &Tensor<T>| x.small_copy().unwrap_or_else(|| not_inline());
+    let place = match x {
+        Input::Ref(x) => copy(x),
+        Input::Own(x) if x.is_temporary() => x,
+        Input::Own(x) => copy(&x),
+    };
+    place.rewritten(node, run)
 }
 
 #[inline(always)]

@@ -1,19 +1,17 @@
 //! One call of a layer: forward runs unrecorded, then its outputs are attached to a node.
 
 use std::any::{TypeId, type_name};
-use std::mem::take;
 use std::panic::Location;
-use std::ptr::without_provenance;
 
 use super::Layer;
-use super::call::{Content, Layout, Rules, Tensors};
+use super::call::{Addresses, Content, Rules};
 use super::context::Forward;
 use super::info::Info;
 #[cfg(debug_assertions)]
 use super::inputs::contains;
 use super::inputs::{TensorInput, lost, note, primals};
 use super::node::run;
-use super::outputs::{Visit, Visitor, attach, kept, look, release};
+use super::outputs::Visitor;
 use super::proof::Fallible;
 use super::saved::{Kept, Role};
 #[cfg(feature = "verify")]
@@ -89,9 +87,11 @@ impl Forward<'_> {
 pub fn finish<O>(
     forward: &mut Forward<'_>,
     mut outputs: O,
-    visit: impl Fn(&mut O, &mut Visitor<'_>),
+    visit: impl for<'o> Fn(&'o mut O, &mut Visitor<'o>),
 ) -> Result<O> {
-    forward.finish(&mut |visitor| visit(&mut outputs, visitor))?;
+    let mut visitor = Visitor::new();
+    visit(&mut outputs, &mut visitor);
+    forward.finish(visitor)?;
     Ok(outputs)
 }
 
@@ -99,7 +99,7 @@ pub fn finish<O>(
 pub fn finish_fallible<R: Fallible>(
     forward: &mut Forward<'_>,
     returned: R,
-    visit: impl Fn(&mut R::Output, &mut Visitor<'_>),
+    visit: impl for<'o> Fn(&'o mut R::Output, &mut Visitor<'o>),
 ) -> Result<R> {
     let returned = match returned.result() {
         Ok(outputs) => Ok(finish(forward, outputs, visit)?),
@@ -247,7 +247,7 @@ impl Forward<'_> {
 
 impl Forward<'_> {
     /// Forward is done: checks what it did, and records.
-    fn finish(&mut self, visit: &mut Visit<'_>) -> Result<()> {
+    fn finish(&mut self, mut outputs: Visitor<'_>) -> Result<()> {
         let own = &mut *self.own;
         own.off = None;
         let traced = own.traced.take().map(InLayer::end);
@@ -259,41 +259,35 @@ impl Forward<'_> {
         let info = &self.rules.info;
         let own = &mut *self.own;
         let marked = own.non_differentiable.as_deref().unwrap_or_default();
+        if !marked.is_empty() {
+            check_marks(info, &outputs, marked)?;
+        }
         let Some(mut call) = own.call.take() else {
-            if !marked.is_empty() {
-                let mut tensors = Tensors::default();
-                look(visit, &mut Layout::default(), &mut tensors);
-                check_marks(info, &tensors, marked)?;
-            }
-            release(visit, self.inputs, lost(info, self.inputs, self.location));
+            outputs.release(self.inputs, lost(info, self.inputs, self.location));
             return Ok(());
         };
         let notes = &mut *call;
-        look(visit, &mut notes.layout, &mut notes.tensors);
-        check_marks(info, &notes.tensors, marked)?;
-        call.attrs = own.attrs.take();
-        check_declared(&mut call)?;
-        let notes = &mut *call;
+        notes.attrs = own.attrs.take();
+        check_declared(notes)?;
+        outputs.describe(&mut notes.layout);
         let saved = notes.saved.get_or_insert_default();
-        saved.iter_mut().for_each(|kept| assign_role(kept, &notes.tensors, marked));
-        let count = notes.tensors.outputs().len();
-        // The node takes the notes away.
-        let returned = traced
-            .is_some()
-            .then(|| notes.tensors.outputs().iter().map(|&at| without_provenance(at)).collect());
-        let marked = (!marked.is_empty()).then(|| (take(&mut notes.tensors), marked));
+        saved.iter_mut().for_each(|kept| assign_role(kept, &notes.addresses, &outputs, marked));
+        let returned = traced.is_some().then(|| outputs.addresses());
         let node = call.record(self.location);
         if is_observed() {
             show_beside(&node, info, self.inputs);
         }
-        attach(visit, node, count, marked.as_ref());
+        match marked {
+            [] => outputs.attach(node),
+            marked => outputs.attach_unmarked(&node, marked, self.inputs),
+        }
         #[cfg(feature = "verify")]
-        verify::note(visit);
+        verify::note(&outputs);
         if let (Some(notes), Some(returned)) = (traced, returned) {
             let name = info.name;
             let call = Call::Layer(Box::new(Traced { name, forward: notes, returned }));
             let inputs = self.inputs.iter().flat_map(|input| primals(*input)).collect();
-            trace::note(Note { call, inputs, outputs: kept(visit), caller: self.location });
+            trace::note(Note { call, inputs, outputs: outputs.kept(), caller: self.location });
         }
         Ok(())
     }
@@ -315,9 +309,10 @@ fn show_beside(node: &NodeRef, info: &Info, inputs: &[&dyn TensorInput]) {
     }
 }
 
-fn check_marks(info: &Info, tensors: &Tensors, marked: &[AnyTensor]) -> Result<()> {
+#[cold]
+fn check_marks(info: &Info, outputs: &Visitor<'_>, marked: &[AnyTensor]) -> Result<()> {
     for (position, tensor) in marked.iter().enumerate() {
-        if !tensors.is_output(tensor.address()) {
+        if !outputs.is_output(tensor.address()) {
             return Err(Error::Context {
                 op: info.name,
                 call: "mark_non_differentiable",
@@ -349,14 +344,14 @@ fn check_declared(call: &mut Content) -> Result<()> {
 
 /// An input is kept as it is, and so is an output without a gradient; of another output only the
 /// value, because the output holds the node and the node must not hold the output.
-fn assign_role(kept: &mut Kept, tensors: &Tensors, marked: &[AnyTensor]) {
+fn assign_role(kept: &mut Kept, inputs: &Addresses, outputs: &Visitor<'_>, marked: &[AnyTensor]) {
     let Kept::Tensor { tensor, role, .. } = kept else { return };
     let address = tensor.address();
-    if let Some(group) = tensors.input(address) {
+    if let Some(group) = inputs.input(address) {
         *role = Role::Input(group);
         return;
     }
-    let Some(slot) = tensors.output(address) else { return };
+    let Some(slot) = outputs.position(address) else { return };
     let differentiable = !marked.iter().any(|marked| marked.address() == address);
     *role = match u32::try_from(slot) {
         Ok(slot) if differentiable => Role::Output(slot),

@@ -17,7 +17,7 @@ use super::saved::Pack;
 use crate::array::Shape;
 use crate::array::shape::copied;
 use crate::error::{Error, Result};
-use crate::graph::{Edge, NodeRef, State};
+use crate::graph::{Edge, NodeRef, Noted, State};
 
 /// The edges of a layer's node.
 pub(super) type Edges = SmallVec<[Edge; 2]>;
@@ -44,7 +44,7 @@ pub(super) struct Content {
     /// One for each tensor of the differentiable inputs.
     pub(super) edges: Edges,
     /// Who is who while the call lasts.
-    pub(super) tensors: Tensors,
+    pub(super) addresses: Addresses,
     /// Input by input, then output by output.
     pub(super) layout: Layout,
     pub(super) saved: State<Pack>,
@@ -93,48 +93,20 @@ impl Layout {
     }
 }
 
-/// Which tensors the inputs and the outputs of a call are, while it lasts: by address, which is
-/// compared and never followed.
+/// Which tensors the inputs of a call are, while it lasts: by address, which is compared and never
+/// followed, with the input that each belongs to.
 #[derive(Default)]
-pub(super) struct Tensors {
-    /// With the input that each belongs to.
-    inputs: SmallVec<[(usize, u16); 4]>,
-    outputs: SmallVec<[usize; 4]>,
-    /// Outputs of integers and bools, which have no gradient.
-    constants: SmallVec<[usize; 2]>,
-}
+pub(super) struct Addresses(SmallVec<[(usize, u16); 4]>);
 
-impl Tensors {
-    pub(super) fn add_input(&mut self, address: *const (), group: u16) {
-        self.inputs.push((address.addr(), group));
+impl Addresses {
+    pub(super) fn add(&mut self, address: *const (), group: u16) {
+        self.0.push((address.addr(), group));
     }
 
     /// The input that the tensor with this address is, or is part of.
+    #[inline]
     pub(super) fn input(&self, address: *const ()) -> Option<u16> {
-        self.inputs.iter().find(|(input, _)| *input == address.addr()).map(|&(_, group)| group)
-    }
-
-    pub(super) fn add_output(&mut self, address: *const ()) {
-        self.outputs.push(address.addr());
-    }
-
-    pub(super) fn add_constant(&mut self, address: *const ()) {
-        self.constants.push(address.addr());
-    }
-
-    /// Their addresses, in the order in which forward returned them.
-    pub(super) fn outputs(&self) -> &[usize] {
-        &self.outputs
-    }
-
-    /// The first place among the outputs of the tensor with this address.
-    pub(super) fn output(&self, address: *const ()) -> Option<usize> {
-        self.outputs.iter().position(|&output| output == address.addr())
-    }
-
-    /// Whether the tensor with this address is an output, with a gradient or without.
-    pub(super) fn is_output(&self, address: *const ()) -> bool {
-        self.outputs.contains(&address.addr()) || self.constants.contains(&address.addr())
+        self.0.iter().find(|(input, _)| *input == address.addr()).map(|&(_, group)| group)
     }
 }
 
@@ -143,7 +115,7 @@ impl Content {
         Self {
             rules,
             edges: Edges::default(),
-            tensors: Tensors::default(),
+            addresses: Addresses::default(),
             layout: Layout::default(),
             saved: State::default(),
             attrs: None,
@@ -152,16 +124,11 @@ impl Content {
     }
 
     /// Notes a tensor of a differentiable input.
-    pub(super) fn add_input(
-        &mut self,
-        address: *const (),
-        group: u16,
-        edge: Edge,
-        shape: &[usize],
-    ) {
-        self.tensors.add_input(address, group);
-        self.edges.push(edge);
-        self.layout.push_shape(shape);
+    #[inline]
+    pub(super) fn add_input(&mut self, group: u16, noted: Noted<'_>) {
+        self.addresses.add(noted.address, group);
+        self.edges.push(noted.edge);
+        self.layout.push_shape(noted.shape);
     }
 
     /// What forward set beside tensors.
@@ -190,9 +157,7 @@ impl Content {
             return;
         }
         self.edges.clear();
-        self.tensors.inputs.clear();
-        self.tensors.outputs.clear();
-        self.tensors.constants.clear();
+        self.addresses.0.clear();
         self.layout.ends.clear();
         self.layout.shapes.clear();
         self.saved.clear();
@@ -205,9 +170,7 @@ impl Content {
     /// Whether a list is longer than what stands in place.
     fn spilled(&self) -> bool {
         self.edges.spilled()
-            || self.tensors.inputs.spilled()
-            || self.tensors.outputs.spilled()
-            || self.tensors.constants.spilled()
+            || self.addresses.0.spilled()
             || self.layout.ends.spilled()
             || self.layout.shapes.spilled()
     }

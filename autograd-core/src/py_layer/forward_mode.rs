@@ -112,7 +112,7 @@ pub struct RawJvp<'a> {
 impl RawJvp<'_> {
     /// What forward saved.
     pub fn saved<L: Layer<K>, K>(&self) -> Result<L::Saved> {
-        unpack(self.layer, self.kept.borrow_mut(), &self.at)
+        unpack(self.layer, &mut self.kept.borrow_mut(), &self.at)
     }
 
     /// The context of `jvp`.

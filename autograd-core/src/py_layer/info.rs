@@ -39,6 +39,7 @@ impl Info {
     }
 
     /// Whether an input is differentiated.
+    #[inline]
     pub(super) fn is_differentiable(&self, input: usize) -> bool {
         match u32::try_from(input).ok().and_then(|input| 1_u64.checked_shl(input)) {
             Some(bit) => self.stopped & bit == 0,

@@ -100,6 +100,7 @@ enum Task<'a> {
 }
 
 /// Notes of all inputs in one go, before forward runs.
+#[inline]
 pub(super) fn note(inputs: &[&dyn TensorInput], rules: &'static Rules) -> Result<Call, Box<Error>> {
     let mut call = Call::new(rules)?;
     for (position, input) in inputs.iter().enumerate() {
@@ -127,10 +128,8 @@ impl Collector<'_> {
             Task::Lost(lost, op, at, differentiable) => {
                 **lost = lost.and(tensor.lost_by(op, at, *differentiable));
             }
-            Task::Address(call, group) => call.tensors.add_input(tensor.address(), *group),
-            Task::Edges(call, group) => {
-                call.add_input(tensor.address(), *group, tensor.edge(), tensor.shape());
-            }
+            Task::Address(call, group) => call.addresses.add(tensor.address(), *group),
+            Task::Edges(call, group) => call.add_input(*group, tensor.noted()),
         }
     }
 }

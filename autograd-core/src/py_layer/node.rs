@@ -1,7 +1,7 @@
 //! What the node of a layer does in backward: the same for all layers.
 
 use std::any::Any;
-use std::cell::{RefCell, RefMut};
+use std::cell::RefCell;
 use std::panic::Location;
 
 use super::call::{Content, Edges};
@@ -12,7 +12,8 @@ use super::saved::{self, Pack, Saved, Unpack};
 use crate::array::shape::same;
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, At, Edge, GradMode, NodeRef, Packing, Pull, Push, Rule, Sink, Slots, Visit, for_any,
+    AnyTensor, At, Edge, GradMode, NodeRef, Opened, Packing, Pull, Push, Rule, Sink, Slots, Visit,
+    for_any,
 };
 
 /// The notes of a call are what it leaves in the graph.
@@ -27,7 +28,6 @@ impl Rule for Content {
 
     fn pull<'g>(&'g self, mut grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
         let call = self;
-        let kept = call.saved.take(pull, &visit(call))?;
         let (op, location, node) = (call.rules.info.name, pull.node.location, pull.node);
         let once = call.rules.info.once_differentiable;
         let create_graph = pull.create_graph && !once;
@@ -40,7 +40,7 @@ impl Rule for Content {
         let raw = RawBackward {
             layer: call,
             at: At { op, location, node, create_graph },
-            kept: RefCell::new(kept),
+            retain: pull.retain,
             came: Came::new(call, grads),
             ways: RefCell::new(&mut ways),
             barrier,
@@ -82,7 +82,7 @@ pub(super) fn visit(call: &Content) -> impl Fn(&mut Pack, &mut Visit<'_>) -> Res
 }
 
 /// What forward saved, as its declared type.
-pub(super) fn unpack<S: Saved>(layer: &Content, kept: RefMut<'_, Pack>, at: &At<'_>) -> Result<S> {
+pub(super) fn unpack<S: Saved>(layer: &Content, kept: &mut Pack, at: &At<'_>) -> Result<S> {
     S::unpack(&mut Unpack { kept, next: 0, at: At { ..*at }, info: &layer.rules.info, position: 0 })
 }
 
@@ -113,7 +113,8 @@ impl Onward for Ways<'_, '_> {
 pub struct RawBackward<'a> {
     layer: &'a Content,
     at: At<'a>,
-    kept: RefCell<Pack>,
+    /// Keep what was saved for another backward.
+    retain: bool,
     came: Came<'a>,
     ways: RefCell<&'a mut dyn Onward>,
     barrier: Option<NodeRef>,
@@ -144,7 +145,13 @@ impl RawBackward<'_> {
 
     /// What forward saved.
     fn saved<S: Saved>(&self) -> Result<S> {
-        unpack(self.layer, self.kept.borrow_mut(), &self.at)
+        unpack(self.layer, self.open()?.get(), &self.at)
+    }
+
+    // A call, so that a crate of ops does not compile it again.
+    #[inline(never)]
+    fn open(&self) -> Result<Opened<'_, Pack>> {
+        self.layer.saved.open(self.retain, &self.at, &visit(self.layer))
     }
 
     fn attrs(&self) -> &dyn Any {

@@ -1,8 +1,10 @@
 //! Tensor outputs: what forward returns, and how it is attached to the node.
 
+use std::mem::ManuallyDrop;
+
 use smallvec::SmallVec;
 
-use super::call::{Layout, Tensors};
+use super::call::Layout;
 use super::inputs::{TensorInput, contains};
 use crate::graph::{AnyTensor, Element, Handle, Lost, NodeRef, Tensor, no_derivative};
 use crate::ops::Float;
@@ -12,12 +14,12 @@ use crate::ops::Float;
 #[doc(hidden)]
 pub trait TensorOutput {
     /// Shows each tensor to the visitor.
-    fn visit(&mut self, visitor: &mut Visitor<'_>);
+    fn visit<'o>(&'o mut self, visitor: &mut Visitor<'o>);
 }
 
 #[diagnostic::do_not_recommend]
 impl<T: Float> TensorOutput for Tensor<T> {
-    fn visit(&mut self, visitor: &mut Visitor<'_>) {
+    fn visit<'o>(&'o mut self, visitor: &mut Visitor<'o>) {
         visitor.group(1);
         visitor.see(T::handle_mut(self));
     }
@@ -25,7 +27,7 @@ impl<T: Float> TensorOutput for Tensor<T> {
 
 #[diagnostic::do_not_recommend]
 impl<T: Float> TensorOutput for Vec<Tensor<T>> {
-    fn visit(&mut self, visitor: &mut Visitor<'_>) {
+    fn visit<'o>(&'o mut self, visitor: &mut Visitor<'o>) {
         visitor.group(self.len());
         self.iter_mut().for_each(|tensor| visitor.see(T::handle_mut(tensor)));
     }
@@ -33,7 +35,7 @@ impl<T: Float> TensorOutput for Vec<Tensor<T>> {
 
 #[diagnostic::do_not_recommend]
 impl<T: Float, const N: usize> TensorOutput for [Tensor<T>; N] {
-    fn visit(&mut self, visitor: &mut Visitor<'_>) {
+    fn visit<'o>(&'o mut self, visitor: &mut Visitor<'o>) {
         visitor.group(N);
         self.iter_mut().for_each(|tensor| visitor.see(T::handle_mut(tensor)));
     }
@@ -87,152 +89,139 @@ pub trait NoTensors {
 
 impl<O> NoTensors for PlainOutput<'_, O> {}
 
-/// Goes over the tensor outputs of a call.
+/// Is shown the outputs of a call, and has their tensors.
 #[doc(hidden)]
-pub struct Visitor<'a>(Task<'a>);
+pub struct Visitor<'o>(
+    // Let go of in the library, as [`Own`](super::context::Own) is.
+    ManuallyDrop<Seen<'o>>,
+);
 
-enum Task<'a> {
-    Look(&'a mut Layout, &'a mut Tensors),
-    Attach(Attach<'a>),
-    Release(Release<'a>),
-    Keep(&'a mut Vec<AnyTensor>),
+#[derive(Default)]
+struct Seen<'o> {
+    /// The tensors, output by output.
+    tensors: SmallVec<[&'o mut dyn Handle; 2]>,
+    /// How many each output has.
+    counts: SmallVec<[u32; 4]>,
+    /// Where those are that have no gradient, being of integers or bools.
+    constants: SmallVec<[*const (); 2]>,
 }
 
-/// What is done to the outputs once the node is there.
-struct Attach<'a> {
-    /// None once the last output has it.
-    node: Option<NodeRef>,
-    total: u32,
-    slot: u32,
-    /// Outputs that shall have no gradient, and who is who; `None` where there are none.
-    marked: Option<&'a (Tensors, &'a [AnyTensor])>,
+impl Drop for Visitor<'_> {
+    fn drop(&mut self) {
+        *self.0 = Seen::default();
+    }
 }
 
-impl Visitor<'_> {
+impl<'o> Visitor<'o> {
+    // Calls, so that a crate of ops does not compile them again.
+
+    /// Of no output yet.
+    #[inline(never)]
+    pub(super) fn new() -> Self {
+        Self(ManuallyDrop::default())
+    }
+
+    #[inline(never)]
     fn group(&mut self, count: usize) {
-        if let Task::Look(layout, _) = &mut self.0 {
-            layout.push_count(u32::try_from(count).unwrap_or(u32::MAX));
-        }
+        self.0.counts.push(u32::try_from(count).unwrap_or(u32::MAX));
+    }
+
+    #[inline(never)]
+    fn see(&mut self, tensor: &'o mut dyn Handle) {
+        self.0.tensors.push(tensor);
     }
 
     /// One tensor output.
-    pub fn output<O: TensorOutput>(&mut self, output: &mut O) {
+    pub fn output<O: TensorOutput>(&mut self, output: &'o mut O) {
         output.visit(self);
     }
 
     /// A plain output: where it is made of tensors, which then have no gradient, they are outputs
     /// all the same, and may be marked as such.
     pub fn plain<O: PlainTensors>(&mut self, output: &O) {
-        if let Task::Look(_, tensors) = &mut self.0 {
-            output.each(&mut |address| tensors.add_constant(address));
-        }
-    }
-
-    fn see(&mut self, tensor: &mut dyn Handle) {
-        match &mut self.0 {
-            Task::Look(layout, tensors) => {
-                tensors.add_output(tensor.address());
-                layout.push_shape(tensor.shape());
-            }
-            Task::Attach(attach) => attach.one(tensor),
-            Task::Release(release) => release.one(tensor),
-            Task::Keep(kept) => kept.push(tensor.any()),
-        }
+        output.each(&mut |address| self.0.constants.push(address));
     }
 }
 
-impl Attach<'_> {
-    fn one(&mut self, tensor: &mut dyn Handle) {
-        let slot = self.slot;
-        self.slot += 1;
-        // The last output takes the node itself: one count less up and down.
-        let node = if self.slot == self.total { self.node.take() } else { self.node.clone() };
-        match node {
-            // A tensor that somebody else holds, an input above all, stays as it is: the output is
-            // a new one.
-            Some(node) if self.is_marked(slot) => self.leave(tensor, slot, &node),
-            Some(node) => tensor.attach(node, slot),
-            None => {}
-        }
-    }
-
+impl Visitor<'_> {
+    /// Notes how many tensors each output has, and their shapes.
     #[inline]
-    fn is_marked(&self, slot: u32) -> bool {
-        self.marked.is_some_and(|(tensors, marked)| {
-            let address = tensors.outputs().get(slot as usize);
-            marked.iter().any(|marked| Some(&marked.address().addr()) == address)
-        })
+    pub(super) fn describe(&self, layout: &mut Layout) {
+        self.0.counts.iter().for_each(|&count| layout.push_count(count));
+        self.0.tensors.iter().for_each(|tensor| layout.push_shape(tensor.shape()));
     }
 
-    /// A marked output stays outside the graph, as a tensor of its own.
+    /// The first place among the tensors with a gradient of the one with this address.
+    #[inline]
+    pub(super) fn position(&self, address: *const ()) -> Option<usize> {
+        self.0.tensors.iter().position(|tensor| tensor.address() == address)
+    }
+
+    /// Whether the tensor with this address is an output, with a gradient or without.
+    pub(super) fn is_output(&self, address: *const ()) -> bool {
+        self.position(address).is_some() || self.0.constants.contains(&address)
+    }
+
+    /// Where they are, in the order in which forward returned them.
+    pub(super) fn addresses(&self) -> Vec<*const ()> {
+        self.0.tensors.iter().map(|tensor| tensor.address()).collect()
+    }
+
+    /// The tensors as they are now.
+    pub(super) fn kept(&self) -> Vec<AnyTensor> {
+        self.0.tensors.iter().map(|tensor| tensor.any()).collect()
+    }
+
+    /// Makes them outputs of a node. A tensor that somebody else holds, an input above all, stays as it
+    /// is: the output is a new one.
+    #[inline]
+    pub(super) fn attach(&mut self, node: NodeRef) {
+        let Some((last, others)) = self.0.tensors.split_last_mut() else { return };
+        let mut slot = 0;
+        for tensor in others {
+            tensor.attach(node.clone(), slot);
+            slot += 1;
+        }
+        last.attach(node, slot);
+    }
+
+    /// The same, but those that are marked stay outside the graph, as tensors of their own.
     #[cold]
-    fn leave(&self, tensor: &mut dyn Handle, slot: u32, node: &NodeRef) {
-        let Some((tensors, _)) = self.marked else { return };
-        let (before, rest) = tensors.outputs().split_at(slot as usize);
-        let again = rest.first().is_some_and(|address| before.contains(address));
-        let free = tensor.stop_gradient() && !tensor.has_producer();
-        if again || !free || tensors.input(tensor.address()).is_some() {
-            tensor.become_alias();
+    pub(super) fn attach_unmarked(
+        &mut self,
+        node: &NodeRef,
+        marked: &[AnyTensor],
+        inputs: &[&dyn TensorInput],
+    ) {
+        let before = self.addresses();
+        for (position, (slot, tensor)) in (0..).zip(&mut self.0.tensors).enumerate() {
+            let address = before[position];
+            if !marked.iter().any(|marked| marked.address() == address) {
+                tensor.attach(node.clone(), slot);
+                continue;
+            }
+            let is_free = tensor.stop_gradient() && !tensor.has_producer();
+            let again = before[..position].contains(&address);
+            if again || !is_free || inputs.iter().any(|input| contains(*input, address)) {
+                tensor.become_alias();
+            }
+            tensor.store_lost(tensor.lost().and(no_derivative(node.name(), node.location)));
         }
-        tensor.store_lost(tensor.lost().and(no_derivative(node.name(), node.location)));
     }
-}
 
-/// What is done to the outputs where nothing is recorded.
-struct Release<'a> {
-    inputs: &'a [&'a dyn TensorInput],
-    before: SmallVec<[*const (); 2]>,
-    lost: Lost,
-}
-
-impl Release<'_> {
-    /// An input, a tensor with a graph of its own and one that came before stay as they are: the
-    /// output is a new tensor.
-    fn one(&mut self, tensor: &mut dyn Handle) {
-        let known = self.is_known(tensor.address());
-        if known || !tensor.stop_gradient() || tensor.has_producer() {
-            tensor.become_alias();
+    /// Leaves them outside the graph. An input, a tensor with a graph of its own and one that came before
+    /// stay as they are: the output is a new tensor.
+    pub(super) fn release(&mut self, inputs: &[&dyn TensorInput], lost: Lost) {
+        let mut before: SmallVec<[*const (); 2]> = SmallVec::new();
+        for tensor in &mut self.0.tensors {
+            let address = tensor.address();
+            let is_known =
+                before.contains(&address) || inputs.iter().any(|input| contains(*input, address));
+            before.push(address);
+            if is_known || !tensor.stop_gradient() || tensor.has_producer() {
+                tensor.become_alias();
+            }
+            tensor.store_lost(tensor.lost().and(lost));
         }
-        tensor.store_lost(tensor.lost().and(self.lost));
     }
-
-    /// Whether the tensor with this address is an input or came before.
-    fn is_known(&mut self, address: *const ()) -> bool {
-        let known = self.before.contains(&address)
-            || self.inputs.iter().any(|input| contains(*input, address));
-        self.before.push(address);
-        known
-    }
-}
-
-/// Goes over the outputs of a call; shows them to a visitor.
-pub(super) type Visit<'a> = dyn FnMut(&mut Visitor<'_>) + 'a;
-
-/// What there is; counts and shapes go to the layout.
-pub(super) fn look(visit: &mut Visit<'_>, layout: &mut Layout, tensors: &mut Tensors) {
-    visit(&mut Visitor(Task::Look(layout, tensors)));
-}
-
-/// The outputs as they are now.
-pub(super) fn kept(visit: &mut Visit<'_>) -> Vec<AnyTensor> {
-    let mut kept = Vec::new();
-    visit(&mut Visitor(Task::Keep(&mut kept)));
-    kept
-}
-
-/// Makes them outputs of a node.
-pub(super) fn attach(
-    visit: &mut Visit<'_>,
-    node: NodeRef,
-    count: usize,
-    marked: Option<&(Tensors, &[AnyTensor])>,
-) {
-    let total = u32::try_from(count).unwrap_or(u32::MAX);
-    let node = Some(node);
-    visit(&mut Visitor(Task::Attach(Attach { node, total, slot: 0, marked })));
-}
-
-/// Makes them tensors of their own, outside the graph.
-pub(super) fn release(visit: &mut Visit<'_>, inputs: &[&dyn TensorInput], lost: Lost) {
-    visit(&mut Visitor(Task::Release(Release { inputs, before: SmallVec::new(), lost })));
 }

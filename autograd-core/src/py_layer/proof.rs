@@ -168,7 +168,7 @@ impl<T: Float> Known<Tensor<T>> {
 impl<O: TensorOutput> Known<O> {
     /// A tensor output.
     #[inline]
-    pub fn output(visitor: &mut Visitor<'_>, output: &mut O) {
+    pub fn output<'o>(visitor: &mut Visitor<'o>, output: &'o mut O) {
         visitor.output(output);
     }
 

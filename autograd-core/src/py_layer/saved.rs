@@ -1,6 +1,5 @@
 //! What forward saves for backward: packed into one flat list, unpacked into the declared type.
 
-use std::cell::RefMut;
 use std::marker::PhantomData;
 
 use smallvec::SmallVec;
@@ -198,7 +197,7 @@ impl Pack {
 /// Saved state on its way to backward.
 #[doc(hidden)]
 pub struct Unpack<'a> {
-    pub(super) kept: RefMut<'a, Pack>,
+    pub(super) kept: &'a mut Pack,
     pub(super) next: usize,
     pub(super) at: At<'a>,
     pub(super) info: &'static Info,

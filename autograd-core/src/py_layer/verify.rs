@@ -9,7 +9,7 @@ use super::Layer;
 use super::environment;
 use super::info::{Facts, Info};
 use super::inputs::{TensorInput, primals};
-use super::outputs::{Visit, kept};
+use super::outputs::Visitor;
 use super::proof::stand_in;
 use crate::error::{Error, Result};
 use crate::gradcheck::{self, Subject, is_float};
@@ -282,11 +282,11 @@ impl Drop for Running {
 }
 
 /// A call has ended, with these outputs: the last one to end is the one that is made again.
-pub(super) fn note(visit: &mut Visit<'_>) {
+pub(super) fn note(outputs: &Visitor<'_>) {
     if AGAIN.with_borrow(Option::is_none) {
         return;
     }
-    let mut outputs = kept(visit);
+    let mut outputs = outputs.kept();
     outputs.retain(|output| !output.stop_gradient());
     AGAIN.set(Some(outputs));
 }
