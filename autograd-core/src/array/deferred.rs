@@ -29,25 +29,32 @@ const MOST: usize = 8;
 /// So often it is computed for one reader; the next one waits until it stands in memory.
 const LOOKS: u8 = 2;
 
-/// A cheap function of an element `x`, or of `x` and a number `s`.
+/// What is computed from so many tensors beside, and held by two, who will read it both, is computed at once:
+/// to read those again would take longer than to write it.
+const DEAR: usize = 2;
+
+/// So many of them read another tensor: who reads the result reads those too.
+const MOST_OPERANDS: usize = 4;
+
+/// A cheap function of an element `x`, or of `x` and another number `s`.
 #[derive(Clone, Copy)]
 pub(crate) enum Step<T> {
     /// `x + s`
-    Plus(T),
+    Plus(With<T>),
     /// `x - s`
-    Minus(T),
+    Minus(With<T>),
     /// `s - x`
-    From(T),
+    From(With<T>),
     /// `x * s`
-    Times(T),
+    Times(With<T>),
     /// `x / s`
-    Over(T),
+    Over(With<T>),
     /// `s / x`
-    Under(T),
+    Under(With<T>),
     /// The greater one; NaN if either is.
-    Greater(T),
+    Greater(With<T>),
     /// The lesser one; NaN if either is.
-    Lesser(T),
+    Lesser(With<T>),
     /// `-x`
     Neg,
     /// `x * x`
@@ -60,83 +67,143 @@ pub(crate) enum Step<T> {
     ReluGrad(T),
 }
 
-/// Functions in the order in which they are computed.
-pub(crate) struct Steps<T> {
-    list: SmallVec<[Step<T>; 4]>,
-    /// Computes them of the second block, if there is one, or else of the third, which is written over. A
-    /// pointer, because values are also of elements that have no such functions.
-    run: fn(&[Step<T>], Option<&[T]>, &mut [T]),
+/// The other number of a step.
+#[derive(Clone, Copy)]
+pub(crate) enum With<T> {
+    /// The same for all elements.
+    Number(T),
+    /// The element of a tensor at the same place: that of the next one in [`Steps`].
+    Tensor,
 }
 
-impl<T: Copy> Clone for Steps<T> {
-    fn clone(&self) -> Self {
-        Self { list: self.list.iter().copied().collect(), run: self.run }
+/// As many elements as those of which a step is computed, row-major from the offset on.
+#[derive(Clone)]
+pub(crate) struct Operand<T: Storable> {
+    pub(crate) buffer: Arc<Buffer<T>>,
+    pub(crate) offset: usize,
+}
+
+/// A step, and the tensor that it reads beside.
+pub(crate) struct Late<T: Storable> {
+    step: Step<T>,
+    operand: Option<Operand<T>>,
+}
+
+impl<T: Storable> Late<T> {
+    pub(crate) fn with(step: Step<T>, operand: Operand<T>) -> Self {
+        Self { step, operand: Some(operand) }
     }
 }
 
-impl<T: Storable + Math> From<Step<T>> for Steps<T> {
+impl<T: Storable> From<Step<T>> for Late<T> {
     fn from(step: Step<T>) -> Self {
-        Self { list: SmallVec::from_iter([step]), run }
+        Self { step, operand: None }
     }
 }
 
-impl<T: Copy> Steps<T> {
+/// Functions in the order in which they are computed.
+pub(crate) struct Steps<T: Storable> {
+    list: SmallVec<[Step<T>; 4]>,
+    /// In the order of the steps that read them.
+    operands: SmallVec<[Operand<T>; 1]>,
+    run: Run<T>,
+}
+
+/// Computes steps of the block `x`, if there is one, or else of the last one, which is written over; between
+/// them the blocks of the operands. A pointer, because values are also of elements that have no such
+/// functions.
+type Run<T> = fn(&[Step<T>], Option<&[T]>, &[&[T]], &mut [T]);
+
+impl<T: Storable> Clone for Steps<T> {
+    fn clone(&self) -> Self {
+        let (list, operands) = (self.list.iter().copied().collect(), self.operands.clone());
+        Self { list, operands, run: self.run }
+    }
+}
+
+impl<T: Storable + Math> From<Late<T>> for Steps<T> {
+    fn from(late: Late<T>) -> Self {
+        let mut steps = Self { list: SmallVec::new(), operands: SmallVec::new(), run };
+        steps.push(late);
+        steps
+    }
+}
+
+impl<T: Storable> Steps<T> {
     pub(crate) fn none() -> Self {
-        let run = |_: &[Step<T>], x: Option<&[T]>, block: &mut [T]| {
+        let run: Run<T> = |_, x, _, block| {
             if let Some(x) = x {
                 block.copy_from_slice(x);
             }
         };
-        Self { list: SmallVec::new(), run }
+        Self { list: SmallVec::new(), operands: SmallVec::new(), run }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// Computes them over a block.
-    pub(crate) fn run_over(&self, block: &mut [T]) {
+    fn push(&mut self, late: Late<T>) {
+        self.list.push(late.step);
+        self.operands.extend(late.operand);
+    }
+
+    /// Whether there may be one more.
+    fn takes(&self, late: &Late<T>) -> bool {
+        self.list.len() < MOST && (late.operand.is_none() || self.operands.len() < MOST_OPERANDS)
+    }
+
+    /// Computes them over a block, which begins with the element `start`.
+    pub(crate) fn run_over(&self, start: usize, block: &mut [T]) {
         if !self.is_empty() {
-            (self.run)(&self.list, None, block);
+            self.run(start, None, block);
         }
     }
 
     /// Computes them of `x`.
-    fn run_onto(&self, x: &[T], block: &mut [T]) {
-        (self.run)(&self.list, Some(x), block);
+    fn run_onto(&self, start: usize, x: &[T], block: &mut [T]) {
+        self.run(start, Some(x), block);
+    }
+
+    fn run(&self, start: usize, x: Option<&[T]>, block: &mut [T]) {
+        let mut blocks: [&[T]; MOST_OPERANDS] = [&[]; MOST_OPERANDS];
+        for (place, operand) in blocks.iter_mut().zip(&self.operands) {
+            *place = &operand.buffer[operand.offset + start..][..block.len()];
+        }
+        (self.run)(&self.list, x, &blocks[..self.operands.len()], block);
     }
 }
 
-fn run<T: Storable + Math>(steps: &[Step<T>], x: Option<&[T]>, block: &mut [T]) {
+fn run<T: Storable + Math>(steps: &[Step<T>], x: Option<&[T]>, operands: &[&[T]], block: &mut [T]) {
     match x {
-        Some(x) => dispatch(Onto(steps, x, block)),
-        None => dispatch(InPlace(steps, block)),
+        Some(x) => dispatch(Onto(steps, x, operands, block)),
+        None => dispatch(InPlace(steps, operands, block)),
     }
 }
+
+/// Elements that are computed in one go for who reads them next: with those that they are computed from they
+/// stay in the first cache.
+pub(crate) const PIECE: usize = 512;
 
 /// Elements that stay in registers from the first step to the last.
 const TILE: usize = 64;
 
-struct InPlace<'a, T>(&'a [Step<T>], &'a mut [T]);
+struct InPlace<'a, T>(&'a [Step<T>], &'a [&'a [T]], &'a mut [T]);
 
-struct Onto<'a, T>(&'a [Step<T>], &'a [T], &'a mut [T]);
+struct Onto<'a, T>(&'a [Step<T>], &'a [T], &'a [&'a [T]], &'a mut [T]);
 
 impl<T: Storable + Math> Kernel for InPlace<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<const FMA: bool>(self) {
-        let Self(steps, block) = self;
+        let Self(steps, operands, block) = self;
         let (tiles, rest) = block.as_chunks_mut::<TILE>();
-        for tile in tiles {
-            *tile = computed_tile::<T, FMA>(steps, *tile);
+        for (i, tile) in tiles.iter_mut().enumerate() {
+            *tile = computed_tile::<T, FMA>(steps, (operands, i * TILE), *tile);
         }
-        if rest.is_empty() {
-            return;
-        }
-        let mut last = [T::ZERO; TILE];
-        last[..rest.len()].copy_from_slice(rest);
-        rest.copy_from_slice(&computed_tile::<T, FMA>(steps, last)[..rest.len()]);
+        let place = (operands, tiles.len() * TILE);
+        last_tile::<T, FMA>(steps, place, rest);
     }
 }
 
@@ -145,21 +212,53 @@ impl<T: Storable + Math> Kernel for Onto<'_, T> {
 
     #[inline(always)]
     fn run<const FMA: bool>(self) {
-        let Self(steps, x, block) = self;
+        let Self(steps, x, operands, block) = self;
         let ((from, last), (tiles, rest)) = (x.as_chunks(), block.as_chunks_mut::<TILE>());
-        for (tile, from) in tiles.iter_mut().zip(from) {
-            *tile = computed_tile::<T, FMA>(steps, *from);
+        for (i, (tile, from)) in tiles.iter_mut().zip(from).enumerate() {
+            *tile = computed_tile::<T, FMA>(steps, (operands, i * TILE), *from);
         }
         rest.copy_from_slice(last);
-        InPlace(steps, rest).run::<FMA>();
+        let place = (operands, tiles.len() * TILE);
+        last_tile::<T, FMA>(steps, place, rest);
     }
+}
+
+/// Operands, and where in them a tile begins.
+type Beside<'a, T> = (&'a [&'a [T]], usize);
+
+/// What is left after the last whole tile.
+#[inline(always)]
+fn last_tile<T: Storable + Math, const FMA: bool>(
+    steps: &[Step<T>],
+    beside: Beside<'_, T>,
+    rest: &mut [T],
+) {
+    if rest.is_empty() {
+        return;
+    }
+    let last = computed_tile::<T, FMA>(steps, beside, tile_of(rest, 0));
+    rest.copy_from_slice(&last[..rest.len()]);
+}
+
+/// The tile at a place, filled up where less is left.
+#[inline(always)]
+fn tile_of<T: Storable>(data: &[T], at: usize) -> [T; TILE] {
+    let data = &data[at..];
+    if let Some(whole) = data.first_chunk() {
+        return *whole;
+    }
+    let mut tile = [T::ZERO; TILE];
+    tile[..data.len()].copy_from_slice(data);
+    tile
 }
 
 #[inline(always)]
 fn computed_tile<T: Storable + Math, const FMA: bool>(
     steps: &[Step<T>],
+    (operands, at): Beside<'_, T>,
     mut tile: [T; TILE],
 ) -> [T; TILE] {
+    let mut operands = operands.iter();
     macro_rules! each {
         (|$x:ident| $y:expr) => {
             for element in &mut tile {
@@ -167,18 +266,30 @@ fn computed_tile<T: Storable + Math, const FMA: bool>(
                 *element = $y;
             }
         };
+        ($with:ident, |$x:ident, $s:ident| $y:expr) => {
+            match $with {
+                With::Number($s) => each!(|$x| $y),
+                With::Tensor => {
+                    let operand = operands.next().map_or([T::ZERO; TILE], |x| tile_of(x, at));
+                    for (element, $s) in tile.iter_mut().zip(operand) {
+                        let $x = *element;
+                        *element = $y;
+                    }
+                }
+            }
+        };
     }
     // To the last bit what the ops give one by one.
     for step in steps {
         match *step {
-            Step::Plus(s) => each!(|x| x + s),
-            Step::Minus(s) => each!(|x| x - s),
-            Step::From(s) => each!(|x| s - x),
-            Step::Times(s) => each!(|x| x * s),
-            Step::Over(s) => each!(|x| x / s),
-            Step::Under(s) => each!(|x| s / x),
-            Step::Greater(s) => each!(|x| x.v_max::<FMA>(s)),
-            Step::Lesser(s) => each!(|x| x.v_min::<FMA>(s)),
+            Step::Plus(with) => each!(with, |x, s| x + s),
+            Step::Minus(with) => each!(with, |x, s| x - s),
+            Step::From(with) => each!(with, |x, s| s - x),
+            Step::Times(with) => each!(with, |x, s| x * s),
+            Step::Over(with) => each!(with, |x, s| x / s),
+            Step::Under(with) => each!(with, |x, s| s / x),
+            Step::Greater(with) => each!(with, |x, s| x.v_max::<FMA>(s)),
+            Step::Lesser(with) => each!(with, |x, s| x.v_min::<FMA>(s)),
             Step::Neg => each!(|x| -x),
             Step::Square => each!(|x| x * x),
             Step::Relu => each!(|x| if x < T::ZERO { T::ZERO } else { x }),
@@ -223,28 +334,31 @@ impl<T: Storable> Deferred<T> {
         self.made.take().unwrap_or_else(|| computed(source, &self.steps))
     }
 
-    /// One more function; `None` where there are many already, or where the elements are in memory.
-    pub(crate) fn extended(this: &mut Arc<Self>, step: Step<T>) -> Option<Arc<Self>> {
-        if this.steps.list.len() == MOST || this.made.get().is_some() {
-            return None;
+    /// One more function; it comes back where there are many already, or where the elements are in memory.
+    pub(crate) fn extended(this: &mut Arc<Self>, late: Late<T>) -> Result<Arc<Self>, Late<T>> {
+        if !this.steps.takes(&late) || this.made.get().is_some() {
+            return Err(late);
         }
         if let Some(alone) = Arc::get_mut(this) {
-            alone.steps.list.push(step);
+            alone.steps.push(late);
             *alone.looks.get_mut() = 0;
-            return Some(Arc::clone(this));
+            return Ok(Arc::clone(this));
         }
-        let source = this.source.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
-        this.looked_at();
+        // The caller has one of the references.
+        Self::looked_at(this, Arc::count(this) - 1);
+        let source = this.source.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(source) = source else { return Err(late) };
         let mut steps = this.steps.clone();
-        steps.list.push(step);
-        Some(Arc::new(Self::new(source, steps)))
+        steps.push(late);
+        Ok(Arc::new(Self::new(source, steps)))
     }
 
     /// Somebody is about to read it block by block.
-    pub(crate) fn looked_at(&self) {
-        if self.looks.fetch_add(1, Ordering::Relaxed) >= LOOKS {
-            self.looks.store(LOOKS, Ordering::Relaxed);
-            self.made();
+    pub(crate) fn looked_at(this: &Arc<Self>, holders: usize) {
+        let is_dear = this.steps.operands.len() >= DEAR && holders > 1;
+        if is_dear || this.looks.fetch_add(1, Ordering::Relaxed) >= LOOKS {
+            this.looks.store(LOOKS, Ordering::Relaxed);
+            this.made();
         }
     }
 
@@ -276,13 +390,13 @@ impl<T: Storable> Deferred<T> {
 fn computed<T: Storable>(source: &mut Option<Arc<Buffer<T>>>, steps: &Steps<T>) -> Arc<Buffer<T>> {
     let made = source.as_mut().map(|source| match Arc::get_mut(source) {
         Some(data) => {
-            each_block(data, |_, block| steps.run_over(block));
+            each_block(data, |start, block| steps.run_over(start, block));
             Arc::clone(source)
         }
         None => {
             let mut out = Buffer::any(source.len());
             each_block(&mut out, |start, block| {
-                steps.run_onto(&source[start..start + block.len()], block);
+                steps.run_onto(start, &source[start..start + block.len()], block);
             });
             Arc::new(out)
         }
@@ -303,17 +417,20 @@ impl<T: Storable> Elements<'_, T> {
         let here = start..start + block.len();
         match self {
             Self::Slice(data) => block.copy_from_slice(&data[here]),
-            Self::Deferred(source, steps) => steps.run_onto(&source[here], block),
+            Self::Deferred(source, steps) => steps.run_onto(start, &source[here], block),
         }
     }
 
-    /// Shows `n` of them from `start` on.
-    pub(crate) fn with_block<R>(&self, start: usize, n: usize, show: impl FnOnce(&[T]) -> R) -> R {
+    /// Shows `n` of them from `start` on, in pieces.
+    pub(crate) fn with_pieces(&self, start: usize, n: usize, mut show: impl FnMut(&[T])) {
         match self {
             Self::Slice(data) => show(&data[start..start + n]),
-            Self::Deferred(..) => T::with_scratch(n, |room| {
-                self.write(start, room);
-                show(room)
+            Self::Deferred(..) => T::with_scratch(PIECE.min(n), |room| {
+                for at in (0..n).step_by(PIECE) {
+                    let piece = &mut room[..PIECE.min(n - at)];
+                    self.write(start + at, piece);
+                    show(piece);
+                }
             }),
         }
     }
@@ -325,7 +442,8 @@ pub(crate) fn out_of_memory(shape: &[usize]) -> super::Value<f64> {
     let shape = super::Shape::from_slice(shape);
     let source = Arc::new(Buffer::from(vec![0.0; shape.iter().product()]));
     let list = SmallVec::from_iter([Step::Neg]);
-    let steps = Steps { list, run: |_, _, _| panic!("out of memory") };
+    let run: Run<f64> = |_, _, _, _| panic!("out of memory");
+    let steps = Steps { list, operands: SmallVec::new(), run };
     super::Value::of_deferred(shape, Deferred::new(source, steps))
 }
 
@@ -342,7 +460,7 @@ mod tests {
     }
 
     fn plus(x: &mut Value<f64>, scalar: f64) {
-        assert!(x.try_defer(Step::Plus(scalar)));
+        assert!(x.try_defer(Step::Plus(With::Number(scalar)).into()));
     }
 
     #[test]
@@ -350,16 +468,19 @@ mod tests {
         macro_rules! check {
             ($t:ty) => {{
                 type Function = fn($t, $t) -> $t;
+                type Of = fn(With<$t>) -> Step<$t>;
                 const S: $t = 1.7;
-                let all: [(Step<$t>, Function); 13] = [
-                    (Step::Plus(S), |x, s| x + s),
-                    (Step::Minus(S), |x, s| x - s),
-                    (Step::From(S), |x, s| s - x),
-                    (Step::Times(S), |x, s| x * s),
-                    (Step::Over(S), |x, s| x / s),
-                    (Step::Under(S), |x, s| s / x),
-                    (Step::Greater(S), |x, s| if x.is_nan() { x } else { x.max(s) }),
-                    (Step::Lesser(S), |x, s| if x.is_nan() { x } else { x.min(s) }),
+                let with: [(Of, Function); 8] = [
+                    (Step::Plus, |x, s| x + s),
+                    (Step::Minus, |x, s| x - s),
+                    (Step::From, |x, s| s - x),
+                    (Step::Times, |x, s| x * s),
+                    (Step::Over, |x, s| x / s),
+                    (Step::Under, |x, s| s / x),
+                    (Step::Greater, |x, s| if x.is_nan() || s.is_nan() { x + s } else { x.max(s) }),
+                    (Step::Lesser, |x, s| if x.is_nan() || s.is_nan() { x + s } else { x.min(s) }),
+                ];
+                let alone: [(Step<$t>, Function); 5] = [
                     (Step::Neg, |x, _| -x),
                     (Step::Square, |x, _| x.powi(2)),
                     (Step::Relu, |x, _| if x.is_nan() || x == 0.0 { x } else { x.max(0.0) }),
@@ -369,20 +490,38 @@ mod tests {
                 let special = [<$t>::NAN, <$t>::INFINITY, -<$t>::INFINITY, 0.0, -0.0, 1e-40];
                 let some = (0..200).map(|i| special.get(i % 11).copied().unwrap_or(9.7 - i as $t));
                 let x: Vec<$t> = some.collect();
-                for (level, (step, plain), len) in levels().flat_map(|level| {
-                    let lengths = [1, 63, 64, 65, 200].into_iter();
-                    lengths.flat_map(move |len| all.into_iter().map(move |one| (level, one, len)))
-                }) {
-                    let steps = Steps::from(step);
-                    let (mut over, mut onto) = (x[..len].to_vec(), vec![5.0; len]);
-                    with_level(level, || {
-                        steps.run_over(&mut over);
-                        steps.run_onto(&x[..len], &mut onto);
-                    });
-                    for (i, found) in over.into_iter().chain(onto).enumerate() {
-                        let exact = plain(x[i % len], S);
-                        let same = found.to_bits() == exact.to_bits();
-                        assert!(same || found.is_nan() && exact.is_nan(), "{found} {exact}");
+                // The elements of another tensor, of which some are special where those of `x` are not.
+                let others: Vec<$t> = x.iter().skip(3).chain(&x[..3]).copied().collect();
+                let buffer = Arc::new(Buffer::from(others.clone()));
+                let numbers = with.map(|(of, plain)| (of(With::Number(S)), plain, false));
+                let tensors = with.map(|(of, plain)| (of(With::Tensor), plain, true));
+                let alone = alone.map(|(step, plain)| (step, plain, false));
+                let all = || numbers.into_iter().chain(tensors).chain(alone);
+                let lengths = || [1, 63, 64, 65, 150].into_iter();
+                for (level, len) in levels().flat_map(|level| lengths().map(move |n| (level, n))) {
+                    for ((step, plain, reads), offset) in all().flat_map(|s| [(s, 0), (s, 41)]) {
+                        let operand = Operand { buffer: Arc::clone(&buffer), offset };
+                        let late = match reads {
+                            true => Late::with(step, operand),
+                            false => step.into(),
+                        };
+                        let (steps, start) = (Steps::from(late), 7);
+                        let (mut over, mut onto) = (x[..len].to_vec(), vec![5.0; len]);
+                        with_level(level, || {
+                            steps.run_over(start, &mut over);
+                            steps.run_onto(start, &x[..len], &mut onto);
+                        });
+                        for (i, found) in over.into_iter().chain(onto).enumerate() {
+                            let s = if reads { others[offset + start + i % len] } else { S };
+                            let exact = plain(x[i % len], s);
+                            let same = found.to_bits() == exact.to_bits();
+                            // Of two zeros either may be the greater.
+                            let zeros = found == 0.0 && exact == 0.0 && reads;
+                            assert!(
+                                same || zeros || found.is_nan() && exact.is_nan(),
+                                "{found} {exact}"
+                            );
+                        }
                     }
                 }
             }};
@@ -394,12 +533,13 @@ mod tests {
     #[test]
     fn a_panic_loses_nothing() {
         static MEMORY: AtomicU8 = AtomicU8::new(0);
-        fn fails(steps: &[Step<f64>], x: Option<&[f64]>, block: &mut [f64]) {
+        fn fails(steps: &[Step<f64>], x: Option<&[f64]>, operands: &[&[f64]], block: &mut [f64]) {
             assert!(MEMORY.load(Ordering::Relaxed) > 0, "out of memory");
-            run(steps, x, block);
+            run(steps, x, operands, block);
         }
         let source = Arc::new(Buffer::filled(LEN, |out| out.extend((0..LEN).map(|i| i as f64))));
-        let steps = Steps { list: SmallVec::from_iter([Step::Plus(1.0)]), run: fails };
+        let list = SmallVec::from_iter([Step::Plus(With::Number(1.0))]);
+        let steps = Steps { list, operands: SmallVec::new(), run: fails };
         let deferred = Deferred::new(Arc::clone(&source), steps);
         for _ in 0..2 {
             let outcome =
@@ -413,7 +553,7 @@ mod tests {
     #[test]
     fn few_numbers_are_computed_at_once() {
         let mut few = Value::from_vec(Shape::from_slice(&[LEN - 1]), vec![1.0; LEN - 1]);
-        assert!(!few.try_defer(Step::Plus(1.0)) && !few.is_deferred());
+        assert!(!few.try_defer(Step::Neg.into()) && !few.is_deferred());
         // And those that lie in another order, or are part of something larger.
         let (x, half) = (value(), Shape::from_slice(&[LEN / 2]));
         assert!(!x.restrided(half, Shape::from_slice(&[2]), 0).can_defer());
@@ -425,7 +565,7 @@ mod tests {
         let mut y = x.clone();
         plus(&mut y, 1.0);
         let fork = y.clone();
-        assert!(y.try_defer(Step::Times(3.0)));
+        assert!(y.try_defer(Step::Times(With::Number(3.0)).into()));
         plus(&mut y, 0.5);
         assert_eq!((x.nth(7), fork.nth(7), y.nth(7)), (7.0, 8.0, 24.5));
         assert_eq!((x.nth(LEN - 1), y.nth(LEN - 1)), (LEN as f64 - 1.0, LEN as f64 * 3.0 + 0.5));

@@ -5,7 +5,7 @@
 //! block while it is in the first cache.
 
 use super::INLINE_BYTES;
-use super::deferred::{Elements, Steps};
+use super::deferred::{Elements, PIECE, Steps};
 use super::feed::{Feed, Walk};
 use super::shape::copied;
 use super::simd::{Kernel, SliceKernel, dispatch, dispatch_slices};
@@ -274,8 +274,11 @@ fn zip_deferred<T: Storable>(
     let over = |own: &mut Value<T>, other: &Value<T>, f: &dyn ZipAny<T>| {
         let (other, steps) = (other.elements()?, own.take_steps()?);
         each_block(own.as_mut_slice()?, |start, block| {
-            steps.run_over(block);
-            other.with_block(start, block.len(), |other| f.run(block, other));
+            for (index, piece) in block.chunks_mut(PIECE).enumerate() {
+                let start = start + index * PIECE;
+                steps.run_over(start, piece);
+                other.with_pieces(start, piece.len(), |other| f.run(piece, other));
+            }
         });
         Some(())
     };
@@ -296,8 +299,11 @@ fn zip_deferred<T: Storable>(
     let (x, y, f) = if matches!(x, Elements::Slice(_)) { (y, x, swapped) } else { (x, y, f) };
     Value::written(copied(a.get().shape()), |out| {
         each_block(out, |start, block| {
-            x.write(start, block);
-            y.with_block(start, block.len(), |y| f.run(block, y));
+            for (index, piece) in block.chunks_mut(PIECE).enumerate() {
+                let start = start + index * PIECE;
+                x.write(start, piece);
+                y.with_pieces(start, piece.len(), |y| f.run(piece, y));
+            }
         });
     })
 }
@@ -379,8 +385,8 @@ fn zip_into<T: Storable>(out: &mut Value<T>, steps: &Steps<T>, b: &Value<T>, f: 
     each_chunk(data, CHUNK, &|chunk, part| {
         let mut walk = Walk::new(&shape, &strides, chunk * CHUNK);
         let most = if steps.is_empty() { CHUNK } else { BLOCK };
-        for block in part.chunks_mut(most) {
-            steps.run_over(block);
+        for (index, block) in part.chunks_mut(most).enumerate() {
+            steps.run_over(chunk * CHUNK + index * most, block);
             zip_rows(block, b.raw(), &mut walk, f);
         }
     });

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::deferred::Elements;
+use super::deferred::{Elements, PIECE};
 use super::simd::{Kernel, dispatch};
 use super::threads::each_chunk;
 use super::{Shape, Storable, Value};
@@ -25,33 +25,40 @@ const ROWS: usize = 64;
 /// Elements of a row that are added up together: their sums stay in the first cache.
 const TILE: usize = 2048;
 
-struct FoldKernel<'a, T, F>(&'a [T], F);
+/// Adds elements up in lanes: the first one, and each [`LANES`] after it, in the first lane.
+struct FoldKernel<'a, T, F>(&'a mut [T; LANES], &'a [T], F);
 
 impl<T: Copy, F: Fold<T>> Kernel for FoldKernel<'_, T, F> {
-    type Output = T;
+    type Output = ();
 
     #[inline(always)]
-    fn run<const FMA: bool>(self) -> T {
-        let Self(data, fold) = self;
-        let mut lanes = [fold.start(); LANES];
+    fn run<const FMA: bool>(self) {
+        let Self(lanes, data, fold) = self;
+        let mut sums = *lanes;
         let (blocks, rest) = data.as_chunks::<LANES>();
         for block in blocks {
-            for (lane, x) in lanes.iter_mut().zip(block) {
-                *lane = fold.join(*lane, *x);
+            for (sum, x) in sums.iter_mut().zip(block) {
+                *sum = fold.join(*sum, *x);
             }
         }
+        *lanes = sums;
         for (lane, x) in lanes.iter_mut().zip(rest) {
             *lane = fold.join(*lane, *x);
         }
-        let mut width = LANES / 2;
-        while width > 0 {
-            for i in 0..width {
-                lanes[i] = fold.join(lanes[i], lanes[i + width]);
-            }
-            width /= 2;
-        }
-        lanes[0]
     }
+}
+
+/// All lanes in one. Beside the loop in one function, it would decide how that is made of vectors.
+#[inline(never)]
+fn joined<T: Copy, F: Fold<T>>(mut lanes: [T; LANES], fold: F) -> T {
+    let mut width = LANES / 2;
+    while width > 0 {
+        for i in 0..width {
+            lanes[i] = fold.join(lanes[i], lanes[i + width]);
+        }
+        width /= 2;
+    }
+    lanes[0]
 }
 
 /// Adds rows, as long as the first slice, to it.
@@ -78,7 +85,8 @@ impl<T: Copy, F: Fold<T>> Kernel for FoldRowsKernel<'_, T, F> {
 trait Part<T>: Copy + Sync {
     fn len(self) -> usize;
     fn split_at(self, place: usize) -> (Self, Self);
-    fn show<R>(self, see: impl FnOnce(&[T]) -> R) -> R;
+    /// Shows them, a multiple of [`LANES`] at a time but for the last.
+    fn show(self, see: impl FnMut(&[T]));
 }
 
 impl<T: Sync> Part<T> for &[T] {
@@ -90,8 +98,8 @@ impl<T: Sync> Part<T> for &[T] {
         self.split_at(place)
     }
 
-    fn show<R>(self, see: impl FnOnce(&[T]) -> R) -> R {
-        see(self)
+    fn show(self, mut see: impl FnMut(&[T])) {
+        see(self);
     }
 }
 
@@ -116,8 +124,9 @@ impl<T: Storable> Part<T> for NotMade<'_, T> {
         (Self(all, start, place), Self(all, start + place, len - place))
     }
 
-    fn show<R>(self, see: impl FnOnce(&[T]) -> R) -> R {
-        self.0.with_block(self.1, self.2, see)
+    fn show(self, see: impl FnMut(&[T])) {
+        const { assert!(PIECE.is_multiple_of(LANES)) }
+        self.0.with_pieces(self.1, self.2, see);
     }
 }
 
@@ -127,17 +136,21 @@ pub(crate) fn fold_slice<T: Copy + Sync, F: Fold<T>>(data: &[T], fold: F) -> T {
 
 fn fold_part<T: Copy, F: Fold<T>>(data: impl Part<T>, fold: F) -> T {
     if data.len() <= BLOCK {
-        return data.show(|data| fold_block(data, fold));
+        return fold_block(data, fold);
     }
     let (left, right) = halves(data);
     fold.join(fold_part(left, fold), fold_part(right, fold))
 }
 
-fn fold_block<T: Copy, F: Fold<T>>(data: &[T], fold: F) -> T {
+fn fold_block<T: Copy, F: Fold<T>>(data: impl Part<T>, fold: F) -> T {
     if data.len() <= 16 {
-        return data.iter().fold(fold.start(), |a, &b| fold.join(a, b));
+        let mut sum = fold.start();
+        data.show(|data| sum = data.iter().fold(sum, |a, &b| fold.join(a, b)));
+        return sum;
     }
-    dispatch(FoldKernel(data, fold))
+    let mut lanes = [fold.start(); LANES];
+    data.show(|data| dispatch(FoldKernel(&mut lanes, data, fold)));
+    joined(lanes, fold)
 }
 
 fn halves<T, P: Part<T>>(data: P) -> (P, P) {

@@ -7,7 +7,7 @@ use triomphe::Arc;
 
 use super::Storable;
 use super::buffer::Buffer;
-use super::deferred::{Deferred, Elements, Step, Steps, pays};
+use super::deferred::{Deferred, Elements, Late, Operand, Steps, pays};
 use super::math::Math;
 use super::pool::with_room;
 use super::shape::{Shape, assign, copied, is_row_major, row_major, stretched};
@@ -307,6 +307,16 @@ impl<T: Storable> Value<T> {
         }
     }
 
+    /// Its elements as those that a step reads beside, if they lie row-major in memory and are no few.
+    pub(crate) fn operand(&self) -> Option<Operand<T>> {
+        match &self.storage {
+            Storage::Heap { buffer, offset } if self.strides.is_none() => {
+                Some(Operand { buffer: Arc::clone(buffer), offset: *offset })
+            }
+            _ => None,
+        }
+    }
+
     /// Whether its elements were put off.
     #[inline]
     pub(crate) fn is_deferred(&self) -> bool {
@@ -336,7 +346,7 @@ impl<T: Storable> Value<T> {
     pub(crate) fn looked_at(&self, shape: &[usize]) {
         if let Storage::Deferred(deferred) = &self.storage {
             match self.shape() == shape {
-                true => deferred.looked_at(),
+                true => Deferred::looked_at(deferred, Arc::count(deferred)),
                 false => _ = deferred.made(),
             }
         }
@@ -501,15 +511,18 @@ impl<T: Storable> Value<T> {
 impl<T: Storable + Math> Value<T> {
     /// Puts a cheap function of each element off until the result is read, if there are many elements
     /// and they have a buffer for themselves.
-    pub(crate) fn try_defer(&mut self, step: Step<T>) -> bool {
+    pub(crate) fn try_defer(&mut self, mut late: Late<T>) -> bool {
         if !self.can_defer() {
             return false;
         }
-        if let Storage::Deferred(deferred) = &mut self.storage
-            && let Some(extended) = Deferred::extended(deferred, step)
-        {
-            self.storage = Storage::Deferred(extended);
-            return true;
+        if let Storage::Deferred(deferred) = &mut self.storage {
+            match Deferred::extended(deferred, late) {
+                Ok(extended) => {
+                    self.storage = Storage::Deferred(extended);
+                    return true;
+                }
+                Err(back) => late = back,
+            }
         }
         self.settle();
         let source = match &self.storage {
@@ -517,7 +530,7 @@ impl<T: Storable + Math> Value<T> {
             Storage::Deferred(deferred) => Arc::clone(deferred.made()),
             Storage::Inline(_) => return false,
         };
-        self.storage = Storage::Deferred(Arc::new(Deferred::new(source, step.into())));
+        self.storage = Storage::Deferred(Arc::new(Deferred::new(source, late.into())));
         true
     }
 }

@@ -14,7 +14,7 @@ use super::blocks::Scratch;
 use super::program::Program;
 use super::sums::Sums;
 use crate::array::buffer::Buffer;
-use crate::array::deferred::Steps;
+use crate::array::deferred::{PIECE, Steps};
 use crate::array::elementwise::Arg;
 use crate::array::feed::Feed;
 use crate::array::math::Math;
@@ -332,7 +332,12 @@ impl<T: Storable + Math> Work<'_, T> {
             })
             .collect();
         let direct = outputs.len() == 1 && !outputs[0].is_empty();
-        let stride = if self.over.is_some() { OVER } else { block_of(outputs.len()) };
+        let deferred = feeds.iter().any(|feed| matches!(feed, Feed::Deferred(..)));
+        let stride = match self.over {
+            Some(_) => OVER,
+            None if deferred && outputs.len() == 1 => PIECE,
+            None => block_of(outputs.len()),
+        };
         let mut buffer = Buffer::default();
         if !direct {
             let each = if outputs.len() == 1 { stride.min(len) } else { stride };
@@ -343,7 +348,7 @@ impl<T: Storable + Math> Work<'_, T> {
         while at < len {
             let n = stride.min(len - at);
             if let Some((k, _)) = self.over {
-                feeds[k].copy(&outputs[0][at..at + n]);
+                feeds[k].copy(start + at, &outputs[0][at..at + n]);
             }
             feeds.iter_mut().for_each(|feed| feed.advance(n));
             mask_feeds.iter_mut().for_each(|feed| feed.advance(n));

@@ -4,11 +4,11 @@ use super::derived::bound;
 use super::elementwise::{Handle, gradient, gradients_of};
 use super::small;
 use super::{Arithmetic, Caller, Float, Input, Numeric, joined};
-use crate::array::deferred::Step;
+use crate::array::deferred::{Late, Step, With};
 use crate::array::elementwise::{Zip, ZipAny, over, over_scalar, zip, zip_scalar};
 use crate::array::math::Math;
 use crate::array::shape::{broadcast, same};
-use crate::array::{Shape, Value};
+use crate::array::{Shape, Storable, Value};
 use crate::error::Result;
 use crate::graph::{Elementwise, Keep, Lost, NodeRef, Plain, PushRule, Tensor, op_node, with_push};
 
@@ -141,8 +141,8 @@ impl<T: Math> Zip<T> for PowOf {
     }
 }
 
-/// The function of a tensor and the number `s`, or of `s` and the tensor, if that is cheap.
-fn step<T>(op: Binary, s: T, swapped: bool) -> Option<Step<T>> {
+/// The function of a tensor and `s`, or of `s` and the tensor, if that is cheap.
+fn step<T>(op: Binary, s: With<T>, swapped: bool) -> Option<Step<T>> {
     Some(match (op, swapped) {
         (Binary::Add, _) => Step::Plus(s),
         (Binary::Sub, false) => Step::Minus(s),
@@ -154,6 +154,11 @@ fn step<T>(op: Binary, s: T, swapped: bool) -> Option<Step<T>> {
         (Binary::Minimum, _) => Step::Lesser(s),
         (Binary::Pow, _) => return None,
     })
+}
+
+/// The same of the number `s`, to be put off.
+fn late<T: Storable>(op: Binary, s: T, swapped: bool) -> Option<Late<T>> {
+    step(op, With::Number(s), swapped).map(Late::from)
 }
 
 /// One kernel for all functions of integers: they are too rare to be compiled one by one.
@@ -230,10 +235,10 @@ pub(super) fn float<T: Float>(
 
 /// The same of operands of any size and layout.
 #[inline(never)]
-fn any<T: Float>(
+fn any<'a, T: Float>(
     op: Binary,
-    mut left: Input<'_, T>,
-    mut right: Input<'_, T>,
+    mut left: Input<'a, T>,
+    mut right: Input<'a, T>,
     caller: Caller,
 ) -> Result<Tensor<T>> {
     let (a, b) = (left.tensor(), right.tensor());
@@ -244,8 +249,11 @@ fn any<T: Float>(
         [false, false] => Lost::of_all(op.name(), caller, [a, b]),
         _ => Lost::NONE,
     };
+    let saves = op.saves(wants);
+    // What the graph holds for as long as it is there.
+    let held = |x: &Tensor<T>, wants: bool, saves: bool| saves || wants && x.is_leaf();
+    let held = [held(a, wants[0], saves[0]), held(b, wants[1], saves[1])];
     let mut node = (wants != [false, false]).then(|| {
-        let saves = op.saves(wants);
         let (a, b) = (left.tensor(), right.tensor());
         let kept = (saves[0].then(|| Keep::input(0, a)), saves[1].then(|| Keep::input(1, b)));
         // Shapes to which the gradients must be summed where an operand was stretched.
@@ -256,6 +264,10 @@ fn any<T: Float>(
     });
     let [f, swapped] = kernels(op);
     if same {
+        match with_held(op, left, right, held, &mut node) {
+            Ok(deferred) => return Ok(deferred),
+            Err(operands) => [left, right] = operands,
+        }
         // A temporary is written over; otherwise a copy of the left operand, if it is small.
         if right.is_temporary() && !left.is_temporary() {
             match try_in_place(right, &left, swapped, &mut node) {
@@ -283,6 +295,32 @@ fn any<T: Float>(
     Ok(done.with_lost(lost))
 }
 
+/// With a tensor that the graph holds anyway: put off too, so that nothing is held for longer. Otherwise both
+/// operands come back, of which one shape is known.
+fn with_held<'a, T: Float>(
+    op: Binary,
+    left: Input<'a, T>,
+    right: Input<'a, T>,
+    held: [bool; 2],
+    node: &mut Option<NodeRef>,
+) -> Result<Tensor<T>, [Input<'a, T>; 2]> {
+    let beside = |x: &Input<'_, T>, held: bool, swapped: bool| {
+        let operand = if held { x.tensor().fixed()?.operand()? } else { return None };
+        Some(Late::with(step(op, With::Tensor, swapped)?, operand))
+    };
+    if left.can_defer()
+        && let Some(late) = beside(&right, held[1], false)
+    {
+        return left.try_defer(|| Some(late), || node.take()).map_err(|left| [left, right]);
+    }
+    if right.can_defer()
+        && let Some(late) = beside(&left, held[0], true)
+    {
+        return right.try_defer(|| Some(late), || node.take()).map_err(|right| [left, right]);
+    }
+    Err([left, right])
+}
+
 /// With one number that is shown as many, as the gradient of a sum is: cheap, so that it is put off.
 /// Otherwise both operands come back.
 fn with_number<'a, T: Float>(
@@ -294,11 +332,11 @@ fn with_number<'a, T: Float>(
     let same = left.tensor().shape() == right.tensor().shape();
     let number = |x: &Input<'_, T>| if same { x.tensor().read().uniform() } else { None };
     if let Some(s) = number(&right) {
-        let done = left.try_defer(|| step(op, s, false), || node.take());
+        let done = left.try_defer(|| late(op, s, false), || node.take());
         return done.map_err(|left| [left, right]);
     }
     if let Some(s) = number(&left) {
-        let done = right.try_defer(|| step(op, s, true), || node.take());
+        let done = right.try_defer(|| late(op, s, true), || node.take());
         return done.map_err(|right| [left, right]);
     }
     Err([left, right])
@@ -420,7 +458,7 @@ fn any_scalar<T: Float>(
         op_node(op.name(), caller, [x.edge(needs_x)], state, pull_scalar)
     });
     let done = x
-        .try_defer(|| step(op, s, swapped), || node.take())
+        .try_defer(|| late(op, s, swapped), || node.take())
         .or_else(|x| x.try_in_place(|x| over_scalar(kernel, x, s), || node.take()));
     match done {
         Ok(done) => done,

@@ -32,7 +32,7 @@ use std::panic::Location;
 
 use ndarray::LinalgScalar;
 
-use crate::array::deferred::Step;
+use crate::array::deferred::Late;
 use crate::array::elementwise::Arg;
 use crate::array::math::Math;
 use crate::array::matmul::Multiply;
@@ -198,11 +198,11 @@ impl<T: Float> Input<'_, T> {
     #[inline(always)]
     pub(crate) fn try_defer(
         self,
-        step: impl FnOnce() -> Option<Step<T>>,
+        step: impl FnOnce() -> Option<Late<T>>,
         node: impl FnOnce() -> Option<NodeRef>,
     ) -> Result<Tensor<T>, Self> {
         match if self.can_defer() { step() } else { None } {
-            Some(step) => self.defer(step, node),
+            Some(late) => self.defer(late, node),
             None => Err(self),
         }
     }
@@ -210,19 +210,19 @@ impl<T: Float> Input<'_, T> {
     #[cold]
     fn defer(
         self,
-        step: Step<T>,
+        late: Late<T>,
         node: impl FnOnce() -> Option<NodeRef>,
     ) -> Result<Tensor<T>, Self> {
         match self {
             Self::Own(mut tensor) if tensor.is_temporary() => {
-                match tensor.try_in_place(|value| value.try_defer(step), node) {
+                match tensor.try_in_place(|value| value.try_defer(late), node) {
                     true => Ok(tensor),
                     false => Err(Self::Own(tensor)),
                 }
             }
             other => {
                 let mut value = other.tensor().read().into_owned();
-                if value.try_defer(step) { Ok(Tensor::output(value, node())) } else { Err(other) }
+                if value.try_defer(late) { Ok(Tensor::output(value, node())) } else { Err(other) }
             }
         }
     }

@@ -179,8 +179,9 @@ macro_rules! items {
             }
 
             pub(super) fn copy(&mut self, block: &Block<'_>) {
+                // There are no steps, which would ask where the block begins.
                 match (self, block) {
-                    $((Self::$variant(feed), Block::$variant(data)) => feed.copy(data),)*
+                    $((Self::$variant(feed), Block::$variant(data)) => feed.copy(0, data),)*
                     _ => unreachable!("{OTHER}"),
                 }
             }

@@ -1,6 +1,5 @@
 //! Ops of one number with one result of the same shape: most ops, built-in ones among them.
 
-use super::cheap::Cheap;
 use super::node::call;
 use super::op::{Handle, Info, Reduction};
 use super::{Caller, Float, Tensor};
@@ -24,7 +23,7 @@ pub(super) fn is_single(info: &Info) -> bool {
 /// Runs and, where it must be, records such an op; puts it off where that may be.
 pub(in crate::ops) fn run<T: Float>(op: Handle<T>, x: Input<'_, T>, caller: Caller) -> Tensor<T> {
     let result = |x: Input<'_, T>| {
-        let deferred = x.try_defer(|| op.cheap().map(Cheap::forward), || None);
+        let deferred = x.try_defer(|| Some(op.cheap()?.forward().into()), || None);
         deferred.unwrap_or_else(|x| compute(op.forward(), x))
     };
     if !x.tensor().is_recorded() {
@@ -145,7 +144,7 @@ pub(in crate::ops) fn gradient<T: Float>(
 /// saved.
 fn fused<T: Float>(op: &Handle<T>, dy: Tensor<T>, mut saved: Option<Input<'_, T>>) -> Tensor<T> {
     if let Some(from) = saved.take_if(|saved| saved.can_defer()) {
-        let step = || op.cheap()?.backward(dy.read().uniform()?);
+        let step = || Some(op.cheap()?.backward(dy.read().uniform()?)?.into());
         match from.try_defer(step, || None) {
             Ok(dx) => return dx,
             Err(from) => saved = Some(from),
