@@ -29,7 +29,7 @@ struct Op {
 
 fn op() -> impl Strategy<Value = Op> {
     let scalar = prop_oneof![Just(0.0), Just(-1.0), Just(1.0), -2.0..2.0, Just(f64::INFINITY)];
-    (0..25_u8, [0..4_usize, 0..4], any::<[bool; 2]>(), scalar)
+    (0..31_u8, [0..4_usize, 0..4], any::<[bool; 2]>(), scalar)
         .prop_map(|(kind, operands, given, scalar)| Op { kind, operands, given, scalar })
 }
 
@@ -46,7 +46,7 @@ macro_rules! with {
     };
 }
 
-fn apply<T: Float>(op: &Op, all: &mut Vec<Tensor<T>>) {
+fn apply<T: Float>(op: &Op, all: &mut Vec<Tensor<T>>, leaf: &Tensor<T>) {
     let place = |k: usize, len: usize| len - 1 - op.operands[k] % len;
     let mut take = |k: usize| {
         let at = place(k, all.len());
@@ -82,6 +82,13 @@ fn apply<T: Float>(op: &Op, all: &mut Vec<Tensor<T>>) {
                 _ => with!(op.given[0], x, |x| &many * x),
             }
         }
+        // With a leaf, which the graph holds.
+        25 => with!(op.given[0], x, |x| x + leaf),
+        26 => with!(op.given[0], x, |x| leaf - x),
+        27 => with!(op.given[0], x, |x| leaf * x),
+        28 => with!(op.given[0], x, |x| leaf / x),
+        29 => x.maximum(leaf),
+        30 => leaf.minimum(x),
         kind => {
             let z = take(1);
             match kind {
@@ -105,7 +112,7 @@ fn run<T: Float>(ops: &[Op], [x, w]: [&[f64]; 2], seed: Option<&[f64]>) -> Vec<V
     x.set_stop_gradient(false);
     w.set_stop_gradient(false);
     let mut all = vec![x.clone(), &w * T::from_f64(0.5)];
-    ops.iter().for_each(|op| apply(op, &mut all));
+    ops.iter().for_each(|op| apply(op, &mut all, &w));
     let y = all.last().cloned().unwrap() + &x * T::from_f64(2.0) - &w;
     match seed {
         Some(seed) => y.backward_with(&tensor(seed)).unwrap(),
@@ -204,6 +211,13 @@ fn operands_may_change_meanwhile() {
     let other = y.clone();
     y += &x;
     assert_eq!(other.to_vec(), [21.0; N]);
+    // A tensor that was to be read beside.
+    let (x, mut a) = (counted(N), counted(N));
+    x.set_stop_gradient(false);
+    let squared = &x * &a + &x;
+    a += 1.0;
+    a.detach().fill(7.0).unwrap();
+    assert_eq!(squared.to_vec(), before.iter().map(|x| x * x + x).collect::<Vec<_>>());
 }
 
 #[test]
@@ -300,6 +314,45 @@ fn what_is_computed_lets_go_of_its_source() {
         before - (measured::MEMORY.current_usage() - autograd_core::buffer_pool_bytes())
     };
     let tensors = without as f64 / TENSOR as f64;
+    assert!((tensors - 1.0).abs() < 0.1, "{tensors:.2} tensors were held");
+}
+
+#[test]
+fn operators_of_two_tensors_hold_what_the_graph_holds_anyway() {
+    let _turn = turn();
+    let [a, b, c] = [0; 3].map(|_| large());
+    [&a, &b, &c].into_iter().for_each(|leaf| leaf.set_stop_gradient(false));
+    let mut sum = None;
+    // Of the ops only the output of `relu` is kept: by its own rule, and for the gradient of `c`.
+    let held = tensors_at_peak(|| sum = Some(((&a * &b + &c).relu() * &c).sum()));
+    assert!(held < 1.1, "{held:.2} tensors for a sum");
+    let held = tensors_at_peak(|| sum.take().unwrap().backward().unwrap());
+    // Three gradients, and that of the output of `relu` beside its gradient in the input's place.
+    assert!(held < 3.3, "{held:.2} tensors for the gradients");
+
+    // Tensors that nobody holds are let go of at once, not when the result is read.
+    for recorded in [false, true] {
+        let mut sum = large();
+        sum.set_stop_gradient(!recorded);
+        let held = tensors_at_peak(|| {
+            for _ in 0..6 {
+                sum = &sum + &large();
+            }
+        });
+        assert!(held < 3.1, "{held:.2} tensors for a sum of six");
+    }
+    // And a tensor that the result was computed from goes with the graph.
+    let y = {
+        let (x, scale) = (large(), large());
+        x.set_stop_gradient(false);
+        let y = &x * &scale;
+        assert_eq!(y.at(&[0]), 0.25);
+        y.detach()
+    };
+    let before = measured::MEMORY.current_usage() - autograd_core::buffer_pool_bytes();
+    drop(y);
+    let after = measured::MEMORY.current_usage() - autograd_core::buffer_pool_bytes();
+    let tensors = (before - after) as f64 / TENSOR as f64;
     assert!((tensors - 1.0).abs() < 0.1, "{tensors:.2} tensors were held");
 }
 

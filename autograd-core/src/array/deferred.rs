@@ -4,7 +4,7 @@
 //! the pass of the op that reads the result, block by block, or in one pass for all.
 
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use smallvec::SmallVec;
 use triomphe::Arc;
@@ -302,25 +302,36 @@ fn computed_tile<T: Storable + Math, const FMA: bool>(
 
 /// Elements that are not computed, or were since.
 pub(crate) struct Deferred<T: Storable> {
-    steps: Steps<T>,
-    /// What they are computed from, whole; nothing once they are.
-    source: Mutex<Option<Arc<Buffer<T>>>>,
+    /// What they are computed from; nothing once they are.
+    source: Mutex<Option<Source<T>>>,
     looks: AtomicU8,
     made: OnceLock<Arc<Buffer<T>>>,
 }
 
+/// A whole buffer, and the steps that are to be computed of it.
+#[derive(Clone)]
+struct Source<T: Storable> {
+    buffer: Arc<Buffer<T>>,
+    steps: Steps<T>,
+}
+
 impl<T: Storable> Deferred<T> {
-    pub(crate) fn new(source: Arc<Buffer<T>>, steps: Steps<T>) -> Self {
-        let source = Mutex::new(Some(source));
-        Self { steps, source, looks: AtomicU8::new(0), made: OnceLock::new() }
+    pub(crate) fn new(buffer: Arc<Buffer<T>>, steps: Steps<T>) -> Self {
+        let source = Mutex::new(Some(Source { buffer, steps }));
+        Self { source, looks: AtomicU8::new(0), made: OnceLock::new() }
+    }
+
+    fn source(&self) -> MutexGuard<'_, Option<Source<T>>> {
+        self.source.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn source_mut(&mut self) -> &mut Option<Source<T>> {
+        self.source.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The elements in memory; who asks first computes them.
     pub(crate) fn made(&self) -> &Arc<Buffer<T>> {
-        self.made.get_or_init(|| {
-            let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
-            computed(&mut source, &self.steps)
-        })
+        self.made.get_or_init(|| computed(&mut self.source()))
     }
 
     /// The elements, if they are in memory.
@@ -330,45 +341,47 @@ impl<T: Storable> Deferred<T> {
 
     /// [`made`](Self::made), by the only one who can.
     pub(crate) fn take_made(&mut self) -> Arc<Buffer<T>> {
-        let source = self.source.get_mut().unwrap_or_else(PoisonError::into_inner);
-        self.made.take().unwrap_or_else(|| computed(source, &self.steps))
+        self.made.take().unwrap_or_else(|| computed(self.source_mut()))
     }
 
     /// One more function; it comes back where there are many already, or where the elements are in memory.
     pub(crate) fn extended(this: &mut Arc<Self>, late: Late<T>) -> Result<Arc<Self>, Late<T>> {
-        if !this.steps.takes(&late) || this.made.get().is_some() {
-            return Err(late);
-        }
         if let Some(alone) = Arc::get_mut(this) {
-            alone.steps.push(late);
+            match alone.source_mut() {
+                Some(source) if source.steps.takes(&late) => source.steps.push(late),
+                _ => return Err(late),
+            }
             *alone.looks.get_mut() = 0;
             return Ok(Arc::clone(this));
         }
+        if !this.source().as_ref().is_some_and(|source| source.steps.takes(&late)) {
+            return Err(late);
+        }
         // The caller has one of the references.
         Self::looked_at(this, Arc::count(this) - 1);
-        let source = this.source.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some(source) = source else { return Err(late) };
-        let mut steps = this.steps.clone();
-        steps.push(late);
-        Ok(Arc::new(Self::new(source, steps)))
+        let Some(mut source) = this.source().clone() else { return Err(late) };
+        source.steps.push(late);
+        Ok(Arc::new(Self::new(source.buffer, source.steps)))
     }
 
-    /// Somebody is about to read it block by block.
+    /// Somebody is about to read it block by block, which so many hold.
     pub(crate) fn looked_at(this: &Arc<Self>, holders: usize) {
-        let is_dear = this.steps.operands.len() >= DEAR && holders > 1;
-        if is_dear || this.looks.fetch_add(1, Ordering::Relaxed) >= LOOKS {
+        if (holders > 1 && this.is_dear()) || this.looks.fetch_add(1, Ordering::Relaxed) >= LOOKS {
             this.looks.store(LOOKS, Ordering::Relaxed);
             this.made();
         }
     }
 
+    fn is_dear(&self) -> bool {
+        self.source().as_ref().is_some_and(|source| source.steps.operands.len() >= DEAR)
+    }
+
     /// The elements block by block.
     pub(crate) fn elements(&self) -> Elements<'_, T> {
-        if self.made.get().is_none() {
-            let source = self.source.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            if let Some(source) = source {
-                return Elements::Deferred(source, &self.steps);
-            }
+        if self.made.get().is_none()
+            && let Some(Source { buffer, steps }) = self.source().clone()
+        {
+            return Elements::Deferred(buffer, steps);
         }
         Elements::Slice(self.made())
     }
@@ -379,24 +392,24 @@ impl<T: Storable> Deferred<T> {
             Arc::get_mut(made)?;
             return Some((self.made.take()?, Steps::none()));
         }
-        let source = self.source.get_mut().unwrap_or_else(PoisonError::into_inner);
-        source.as_mut().and_then(Arc::get_mut)?;
-        Some((source.take()?, std::mem::replace(&mut self.steps, Steps::none())))
+        let source = self.source_mut();
+        Arc::get_mut(&mut source.as_mut()?.buffer)?;
+        source.take().map(|source| (source.buffer, source.steps))
     }
 }
 
 /// In the source's own buffer where nobody else holds it. The source goes when all is done: there may be
 /// no memory for another buffer.
-fn computed<T: Storable>(source: &mut Option<Arc<Buffer<T>>>, steps: &Steps<T>) -> Arc<Buffer<T>> {
-    let made = source.as_mut().map(|source| match Arc::get_mut(source) {
+fn computed<T: Storable>(source: &mut Option<Source<T>>) -> Arc<Buffer<T>> {
+    let made = source.as_mut().map(|Source { buffer, steps }| match Arc::get_mut(buffer) {
         Some(data) => {
             each_block(data, |start, block| steps.run_over(start, block));
-            Arc::clone(source)
+            Arc::clone(buffer)
         }
         None => {
-            let mut out = Buffer::any(source.len());
+            let mut out = Buffer::any(buffer.len());
             each_block(&mut out, |start, block| {
-                steps.run_onto(start, &source[start..start + block.len()], block);
+                steps.run_onto(start, &buffer[start..start + block.len()], block);
             });
             Arc::new(out)
         }
@@ -408,7 +421,7 @@ fn computed<T: Storable>(source: &mut Option<Arc<Buffer<T>>>, steps: &Steps<T>) 
 /// Row-major elements, in memory or not.
 pub(crate) enum Elements<'a, T: Storable> {
     Slice(&'a [T]),
-    Deferred(Arc<Buffer<T>>, &'a Steps<T>),
+    Deferred(Arc<Buffer<T>>, Steps<T>),
 }
 
 impl<T: Storable> Elements<'_, T> {
@@ -604,5 +617,40 @@ mod tests {
         // What comes after starts from there.
         plus(&mut y, 1.0);
         assert_eq!(y.nth(1), 4.0);
+    }
+
+    /// With another tensor, all of whose elements are 2.
+    fn with(x: &mut Value<f64>, of: fn(With<f64>) -> Step<f64>) -> Arc<Buffer<f64>> {
+        let operand = Value::full(Shape::from_slice(&[LEN]), 2.0).operand().unwrap();
+        let buffer = Arc::clone(&operand.buffer);
+        assert!(x.try_defer(Late::with(of(With::Tensor), operand)));
+        buffer
+    }
+
+    #[test]
+    fn who_reads_much_beside_has_it_computed_at_once_if_others_will_read_it_too() {
+        let x = value();
+        let deferred = |y: &Value<f64>| matches!(y.elements(), Some(Elements::Deferred(..)));
+        for (operands, holders, at_once) in [(1, 2, false), (2, 1, false), (2, 2, true)] {
+            let mut y = x.clone();
+            let read: Vec<_> = (0..operands).map(|_| with(&mut y, Step::Times)).collect();
+            let others: Vec<_> = (1..holders).map(|_| y.clone()).collect();
+            y.looked_at(&[LEN]);
+            assert_eq!(deferred(&y), !at_once, "{operands} {holders}");
+            assert_eq!(y.nth(3), 3.0 * 2.0_f64.powi(operands));
+            // What was read is let go of, though what it gave is still there.
+            assert!(y.as_slice().is_some() && read.iter().all(Arc::is_unique));
+            drop(others);
+        }
+    }
+
+    #[test]
+    fn many_tensors_are_not_read_at_once() {
+        let mut y = value();
+        let read: Vec<_> = (0..=MOST_OPERANDS).map(|_| with(&mut y, Step::Plus)).collect();
+        // The last one begins anew, from what the others gave.
+        assert!(read[..MOST_OPERANDS].iter().all(Arc::is_unique));
+        assert!(!read[MOST_OPERANDS].is_unique());
+        assert_eq!(y.nth(7), 7.0 + 2.0 * (MOST_OPERANDS + 1) as f64);
     }
 }

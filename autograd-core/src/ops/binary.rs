@@ -93,7 +93,11 @@ struct DivInto;
 #[derive(Clone, Copy)]
 struct Maximum;
 #[derive(Clone, Copy)]
+struct MaximumOf;
+#[derive(Clone, Copy)]
 struct Minimum;
+#[derive(Clone, Copy)]
+struct MinimumOf;
 #[derive(Clone, Copy)]
 struct Pow;
 #[derive(Clone, Copy)]
@@ -120,7 +124,9 @@ kernels! {
     Div |a, b| a.over(b);
     DivInto |a, b| b.over(a);
     Maximum |a, b| a.greater(b);
+    MaximumOf |a, b| b.greater(a);
     Minimum |a, b| a.lesser(b);
+    MinimumOf |a, b| b.lesser(a);
 }
 
 impl<T: Math> Zip<T> for Pow {
@@ -150,9 +156,10 @@ fn step<T>(op: Binary, s: With<T>, swapped: bool) -> Option<Step<T>> {
         (Binary::Mul, _) => Step::Times(s),
         (Binary::Div, false) => Step::Over(s),
         (Binary::Div, true) => Step::Under(s),
-        (Binary::Maximum, _) => Step::Greater(s),
-        (Binary::Minimum, _) => Step::Lesser(s),
-        (Binary::Pow, _) => return None,
+        (Binary::Maximum, false) => Step::Greater(s),
+        (Binary::Minimum, false) => Step::Lesser(s),
+        // Of two zeros the right one is the greater, and the lesser.
+        (Binary::Maximum | Binary::Minimum, true) | (Binary::Pow, _) => return None,
     })
 }
 
@@ -191,8 +198,8 @@ pub(super) fn kernels<T: Float>(op: Binary) -> [&'static dyn ZipAny<T>; 2] {
         Binary::Mul => [&Mul, &Mul],
         Binary::Div => [&Div, &DivInto],
         Binary::Pow => [&Pow, &PowOf],
-        Binary::Maximum => [&Maximum, &Maximum],
-        Binary::Minimum => [&Minimum, &Minimum],
+        Binary::Maximum => [&Maximum, &MaximumOf],
+        Binary::Minimum => [&Minimum, &MinimumOf],
     }
 }
 
