@@ -183,7 +183,7 @@ fn run<T: Storable + Math>(steps: &[Step<T>], x: Option<&[T]>, operands: &[&[T]]
 
 /// Elements that are computed in one go for who reads them next: with those that they are computed from they
 /// stay in the first cache.
-pub(crate) const PIECE: usize = 512;
+pub(crate) const PIECE: usize = 1024;
 
 /// Elements that stay in registers from the first step to the last.
 const TILE: usize = 64;
