@@ -271,8 +271,8 @@ fn any<'a, T: Float>(
     });
     let [f, swapped] = kernels(op);
     if same {
-        match with_held(op, left, right, held, &mut node) {
-            Ok(deferred) => return Ok(deferred),
+        match with_tensor(op, left, right, held, &mut node) {
+            Ok(done) => return Ok(done.with_lost(lost)),
             Err(operands) => [left, right] = operands,
         }
         // A temporary is written over; otherwise a copy of the left operand, if it is small.
@@ -302,28 +302,31 @@ fn any<'a, T: Float>(
     Ok(done.with_lost(lost))
 }
 
-/// With a tensor that the graph holds anyway: put off too, so that nothing is held for longer. Otherwise both
-/// operands come back, of which one shape is known.
-fn with_held<'a, T: Float>(
+/// As one more step of what was put off, or to be put off with a tensor that the graph holds: nothing is held for
+/// longer than it is anyway, so with another tensor it is computed at once, and a temporary is rather written over.
+/// Otherwise both operands come back, of which one shape is known.
+fn with_tensor<'a, T: Float>(
     op: Binary,
     left: Input<'a, T>,
     right: Input<'a, T>,
     held: [bool; 2],
     node: &mut Option<NodeRef>,
 ) -> Result<Tensor<T>, [Input<'a, T>; 2]> {
-    let beside = |x: &Input<'_, T>, held: bool, swapped: bool| {
-        let operand = if held { x.tensor().fixed()?.operand()? } else { return None };
+    let late = |x: &Input<'_, T>, other: &Input<'_, T>, held: bool, swapped: bool| {
+        if !x.can_defer() || !held && (!x.is_deferred() || other.is_temporary()) {
+            return None;
+        }
+        let operand = other.tensor().fixed()?.operand()?;
         Some(Late::with(step(op, With::Tensor, swapped)?, operand))
     };
-    if left.can_defer()
-        && let Some(late) = beside(&right, held[1], false)
-    {
-        return left.try_defer(|| Some(late), || node.take()).map_err(|left| [left, right]);
+    let done = |y: Tensor<T>, held: bool| if held { y } else { y.computed() };
+    if let Some(late) = late(&left, &right, held[1], false) {
+        let put_off = left.try_defer(|| Some(late), || node.take());
+        return put_off.map(|y| done(y, held[1])).map_err(|left| [left, right]);
     }
-    if right.can_defer()
-        && let Some(late) = beside(&left, held[0], true)
-    {
-        return right.try_defer(|| Some(late), || node.take()).map_err(|right| [left, right]);
+    if let Some(late) = late(&right, &left, held[0], true) {
+        let put_off = right.try_defer(|| Some(late), || node.take());
+        return put_off.map(|y| done(y, held[0])).map_err(|right| [left, right]);
     }
     Err([left, right])
 }

@@ -187,6 +187,11 @@ impl<T: Element> Input<'_, T> {
 }
 
 impl<T: Float> Input<'_, T> {
+    /// Whether its elements were put off.
+    pub(crate) fn is_deferred(&self) -> bool {
+        self.tensor().fixed().is_some_and(Value::is_deferred)
+    }
+
     /// Whether [`try_defer`](Self::try_defer) does.
     #[inline]
     pub(crate) fn can_defer(&self) -> bool {
