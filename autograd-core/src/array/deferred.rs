@@ -145,7 +145,9 @@ impl<T: Storable> Steps<T> {
 
     fn push(&mut self, late: Late<T>) {
         self.list.push(late.step);
-        self.operands.extend(late.operand);
+        if let Some(operand) = late.operand {
+            self.operands.push(operand);
+        }
     }
 
     /// Whether there may be one more.

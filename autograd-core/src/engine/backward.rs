@@ -1,5 +1,7 @@
 //! Backward that adds to `.grad`.
 
+use smallvec::SmallVec;
+
 use super::grad::find;
 #[cfg(doc)]
 use super::grad::grad_with;
@@ -144,7 +146,7 @@ pub(super) fn commit(
         let grad = hooks::run_leaf_hooks(&leaf, grad)?;
         Ok((leaf, computed(grad)))
     });
-    let leaves = hooked.collect::<Result<Vec<_>>>()?;
+    let leaves = hooked.collect::<Result<SmallVec<[_; 2]>>>()?;
     let retained: Vec<_> = retained.into_iter().map(|(x, grad)| (x, computed(grad))).collect();
     for (leaf, grad) in retained.into_iter().chain(leaves) {
         match (leaf, grad) {

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
+use smallvec::SmallVec;
+
 use crate::error::Result;
 use crate::graph::{AnyTensor, NodeRef, Slots};
 
@@ -31,7 +33,7 @@ pub(crate) struct Frontier<'g> {
     /// With the gradient of their first output, which is all that can come: their one consumer is
     /// done. Visited at once, they do not pile up, however wide the graph is.
     ready: Vec<(&'g NodeRef, AnyTensor)>,
-    few: Vec<Waiting<'g>>,
+    few: SmallVec<[Waiting<'g>; 2]>,
     /// By level: a wide graph has many nodes of one level.
     many: BTreeMap<u32, Row<'g>>,
     /// Level, and place among those that ever waited in its row.

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
+use smallvec::SmallVec;
+
 use super::backward::BackwardOptions;
 use super::frontier::{AddressHasher, Frontier, Waiting, address};
 use super::targets::Targets;
@@ -16,7 +18,7 @@ const FEW: usize = 8;
 /// The gradients that leaves will get at the end.
 #[derive(Default)]
 pub(super) struct Leaves {
-    grads: Vec<(AnyTensor, Option<AnyTensor>)>,
+    grads: SmallVec<[(AnyTensor, Option<AnyTensor>); 2]>,
     /// By the addresses of the leaves, where there are many.
     positions: HashMap<usize, usize, BuildHasherDefault<AddressHasher>>,
 }

@@ -212,7 +212,7 @@ impl<T: Float> Input<'_, T> {
         }
     }
 
-    #[cold]
+    #[inline(never)]
     fn defer(
         self,
         late: Late<T>,
