@@ -227,6 +227,11 @@ impl<S: Clone> State<S> {
         Self(Mutex::new(Held::As(state)))
     }
 
+    #[inline(always)]
+    fn lock(&self) -> MutexGuard<'_, Held<S>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// What is kept, before the node is made.
     pub(crate) fn get_or_insert_default(&mut self) -> &mut S
     where
@@ -254,10 +259,7 @@ impl<S: Clone> State<S> {
     /// backward took it.
     #[inline]
     pub(crate) fn take(&self, pull: &Pull<'_, '_>, visit: &Places<'_, S>) -> Result<S> {
-        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let state = if pull.retain { held.clone() } else { replace(&mut *held, Held::Nothing) };
-        drop(held);
-        match state {
+        match taken(self.lock(), pull.retain) {
             Held::As(state) => Ok(state),
             other => other.restore(&pull.at(), visit),
         }
@@ -271,11 +273,11 @@ impl<S: Clone> State<S> {
         at: &At<'_>,
         visit: &Places<'_, S>,
     ) -> Result<Opened<'_, S>> {
-        let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = self.lock();
         match &*held {
             Held::As(_) if !retain => Ok(Opened::Here(held)),
             Held::As(state) => Ok(Opened::Copy(state.clone())),
-            _ => drop_and_restore(held, retain, at, visit).map(Opened::Copy),
+            _ => taken(held, retain).restore(at, visit).map(Opened::Copy),
         }
     }
 
@@ -290,7 +292,7 @@ impl<S: Clone> State<S> {
 
     /// A copy of what is kept; an error where a backward took it.
     pub(crate) fn copied(&self, at: &At<'_>, visit: &Places<'_, S>) -> Result<S> {
-        let held = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let held = self.lock().clone();
         held.restore(at, visit)
     }
 
@@ -305,17 +307,11 @@ impl<S: Clone> State<S> {
     }
 }
 
-/// What is kept in another form; the lock is free while hooks run.
-#[cold]
-fn drop_and_restore<S: Clone>(
-    mut held: MutexGuard<'_, Held<S>>,
-    retain: bool,
-    at: &At<'_>,
-    visit: &Places<'_, S>,
-) -> Result<S> {
-    let state = if retain { held.clone() } else { replace(&mut *held, Held::Nothing) };
-    drop(held);
-    state.restore(at, visit)
+/// What is kept, taken or, where the graph is retained, copied. Then the lock is free: what is in another form is
+/// restored by hooks.
+#[inline(always)]
+fn taken<S: Clone>(mut held: MutexGuard<'_, Held<S>>, retain: bool) -> Held<S> {
+    if retain { held.clone() } else { replace(&mut *held, Held::Nothing) }
 }
 
 /// What a node keeps, while it is taken out; then nothing stays.

@@ -27,10 +27,10 @@ use crate::error::{HookResult, Result};
 /// It is `Send` and `Sync`. Its data never changes behind a reader's back: an op that writes in
 /// place makes a new buffer wherever somebody still reads the old one.
 ///
-/// Ops are computed at once, but for cheap ones of large tensors (operators with a number, `-x`,
-/// [`square`](Tensor::square), [`relu`](Tensor::relu)): they are computed when somebody reads the
-/// result, several in one pass. What they give is the same, and gradients are computed when backward
-/// ends; only a clock may tell.
+/// Ops are computed at once, but for cheap ones of large tensors (operators with a number, or with a
+/// tensor of the same shape that the graph holds, `-x`, [`square`](Tensor::square),
+/// [`relu`](Tensor::relu)): they are computed when somebody reads the result, several in one pass.
+/// What they give is the same, and gradients are computed when backward ends; only a clock may tell.
 ///
 /// `stop_gradient` is true for new tensors, as in Paddle: gradients flow to a tensor only after
 /// `set_stop_gradient(false)`.
