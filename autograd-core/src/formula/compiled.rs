@@ -127,31 +127,16 @@ where
     T: Math + Storable,
     F: Lanewise<I, 0, 1>,
 {
-    let given = *last;
+    let (given, len) = (*last, const { INLINE_BYTES / size_of::<T>() });
     let slices = match I {
         1 => (given.as_ref(), &[][..], &[][..]),
         _ => (before.unwrap_or(&given).as_ref(), given.as_ref(), &[][..]),
     };
-    let beyond = dispatch_slices(Inline(formula), last.as_mut(), slices);
+    // The same loop as that of a block: one of known length would be compiled once more for each function.
+    let work = Loop { formula, len, reals: &[&[][..]; I], masks: &[] };
+    let beyond = dispatch_slices(work, last.as_mut(), slices);
     if beyond {
         *last = given;
     }
     beyond
-}
-
-/// As [`Loop`], over as many elements as stand inline.
-struct Inline<'a, F, const I: usize>(&'a F);
-
-impl<T, F, const I: usize> SliceKernel<T> for Inline<'_, F, I>
-where
-    T: Math,
-    F: Lanewise<I, 0, 1>,
-{
-    type Output = bool;
-
-    #[inline(always)]
-    fn run<const FMA: bool>(self, out: &mut [T], slices: (&[T], &[T], &[T])) -> bool {
-        let len = const { INLINE_BYTES / size_of::<T>() };
-        Loop { formula: self.0, len, reals: &[&[][..]; I], masks: &[] }.run::<FMA>(out, slices)
-    }
 }
