@@ -34,23 +34,15 @@ fn script(peer: &Peer) -> Option<&'static str> {
 }
 
 pub fn row(row: &Row, peers: &[&Peer]) -> Peers {
+    if row.name == "W12" {
+        return starts(peers);
+    }
     let figure = |peer: &Peer| match (package(peer), row.name) {
         (Some(package), "W10-cold") => Some(once(cold(package))),
         (Some(package), "W10-crates") => Some(once(crates(package))),
         (Some(package), "W10-again") => Some(again(package)),
         (Some(package), "W10-binary") => Some(once(size(package))),
-        (Some(package), _) => {
-            built(package);
-            Some(starts(|| on_cores(1, &binary(package))))
-        }
-        (None, "W12") => script(peer).map(|script| {
-            starts(|| {
-                let mut command = on_cores(1, &python());
-                command.arg(folder().join("peers").join(script)).arg("first");
-                command
-            })
-        }),
-        (None, _) => None,
+        _ => None,
     };
     let all = peers.iter().filter_map(|peer| Some((peer.name.to_owned(), Some(figure(peer)?))));
     all.collect()
@@ -123,16 +115,41 @@ fn size(package: &str) -> f64 {
     std::fs::metadata(binary(package)).expect("it was built").len() as f64
 }
 
-fn starts(command: impl Fn() -> Command) -> Figure {
-    let time = || {
-        let mut command = command();
-        command.stdout(Stdio::null()).stderr(Stdio::null());
-        let start = Instant::now();
-        let status = command.status().expect("the program starts");
-        assert!(status.success(), "the program fails");
-        start.elapsed().as_secs_f64()
+/// How long programs take from their start to their first gradient, one after the other in rounds.
+fn starts(peers: &[&Peer]) -> Peers {
+    let command = |peer: &Peer| match package(peer) {
+        Some(package) => Some(on_cores(1, &binary(package))),
+        None => script(peer).map(|script| {
+            let mut command = on_cores(1, &python());
+            command.arg(folder().join("peers").join(script)).arg("first");
+            command
+        }),
     };
-    // The first run reads files that the others find in memory.
-    let first = time();
-    figures::of((0..if first > 0.5 { 3 } else { 40 }).map(|_| time()).collect())
+    let peers = peers.iter().copied().filter(|peer| command(peer).is_some());
+    let mut times: Vec<(&Peer, Vec<f64>)> = peers.map(|peer| (peer, Vec::new())).collect();
+    times.iter().filter_map(|(peer, _)| package(peer)).for_each(built);
+    // The first round reads files that the others find in memory.
+    for round in 0..=40 {
+        for (peer, times) in &mut times {
+            let Some(command) = command(peer) else { continue };
+            // Three starts of a script are enough, which take seconds.
+            if round <= 3 || package(peer).is_some() {
+                let time = start(command);
+                times.extend((round > 0).then_some(time));
+            }
+        }
+    }
+    times
+        .into_iter()
+        .map(|(peer, times)| (peer.name.to_owned(), Some(figures::of(times))))
+        .collect()
+}
+
+/// Seconds until it has ended.
+fn start(mut command: Command) -> f64 {
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let start = Instant::now();
+    let status = command.status().expect("the program starts");
+    assert!(status.success(), "the program fails");
+    start.elapsed().as_secs_f64()
 }
