@@ -302,8 +302,8 @@ fn any<'a, T: Float>(
     Ok(done.with_lost(lost))
 }
 
-/// As one more step of what was put off, or to be put off with a tensor that the graph holds: nothing is held for
-/// longer than it is anyway, so with another tensor it is computed at once, and a temporary is rather written over.
+/// As one more step of what was put off, or to be put off with a tensor that the graph holds: as long as that is
+/// there, nothing more is held. With another tensor it is computed at once, and a temporary is rather written over.
 /// Otherwise both operands come back, of which one shape is known.
 fn with_tensor<'a, T: Float>(
     op: Binary,

@@ -89,7 +89,7 @@ pub trait NoTensors {
 
 impl<O> NoTensors for PlainOutput<'_, O> {}
 
-/// Is shown the outputs of a call, and has their tensors.
+/// Is shown the outputs of a call, and lends their tensors to what ends it.
 #[doc(hidden)]
 pub struct Visitor<'o>(
     // Let go of in the library, as [`Own`](super::context::Own) is.
