@@ -341,19 +341,65 @@ fn operators_of_two_tensors_hold_what_the_graph_holds_anyway() {
         });
         assert!(held < 3.1, "{held:.2} tensors for a sum of six");
     }
-    // And a tensor that the result was computed from goes with the graph.
-    let y = {
-        let (x, scale) = (large(), large());
-        x.set_stop_gradient(false);
-        let y = &x * &scale;
-        assert_eq!(y.at(&[0]), 0.25);
-        y.detach()
-    };
-    let before = measured::MEMORY.current_usage() - autograd_core::buffer_pool_bytes();
+}
+
+/// Tensors that the result of `f` holds, when all else is gone that `f` made.
+fn tensors_of_result(f: impl FnOnce() -> Tensor) -> f64 {
+    let in_use = || measured::MEMORY.current_usage() - autograd_core::buffer_pool_bytes();
+    let y = f();
+    let before = in_use();
     drop(y);
-    let after = measured::MEMORY.current_usage() - autograd_core::buffer_pool_bytes();
-    let tensors = (before - after) as f64 / TENSOR as f64;
-    assert!((tensors - 1.0).abs() < 0.1, "{tensors:.2} tensors were held");
+    (before - in_use()) as f64 / TENSOR as f64
+}
+
+#[test]
+fn what_a_result_was_computed_from_goes_with_the_graph() {
+    let _turn = turn();
+    let leaf = || {
+        let leaf = large();
+        leaf.set_stop_gradient(false);
+        leaf
+    };
+    type Of = fn(&Tensor, &Tensor) -> Tensor;
+    let ways: [(&str, Of); 7] = [
+        ("read", |x, w| {
+            let y = x * w;
+            assert_eq!(y.at(&[0]), 0.25);
+            y.detach()
+        }),
+        ("detached", |x, w| (x * w).detach()),
+        ("of many", |x, w| ((x * w + w).relu() * w - x).detach()),
+        ("detached before", |x, w| (x.detach() * w).detach()),
+        ("of activations, after backward", |x, w| {
+            let y = (x + 1.0) * (w + 2.0);
+            y.sum().backward().unwrap();
+            [x, w].into_iter().for_each(Tensor::clear_grad);
+            y.detach()
+        }),
+        ("one more op", |x, w| {
+            let y = x * w;
+            let _off = no_grad();
+            y + 1.0
+        }),
+        ("another shape", |x, w| {
+            let y = x * w;
+            let _off = no_grad();
+            y.reshape([2, TENSOR / 8])
+        }),
+    ];
+    for (way, of) in ways {
+        let held = tensors_of_result(|| of(&leaf(), &leaf()));
+        assert!((held - 1.0).abs() < 0.1, "{way}: {held:.2} tensors are held");
+    }
+    // While the graph is there it holds the leaves, and of activations what the rules need.
+    let (x, w) = (leaf(), leaf());
+    let held = tensors_of_result(|| {
+        let y = (&x + 1.0) * (&w + 2.0);
+        y.sum().backward().unwrap();
+        [&x, &w].into_iter().for_each(Tensor::clear_grad);
+        y
+    });
+    assert!((held - 1.0).abs() < 0.1, "{held:.2} tensors are held after backward");
 }
 
 #[test]

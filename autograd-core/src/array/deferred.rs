@@ -366,16 +366,22 @@ impl<T: Storable> Deferred<T> {
         Ok(Arc::new(Self::new(source.buffer, source.steps)))
     }
 
+    /// Whether tensors are held for it beside its own.
+    pub(crate) fn reads_beside(&self) -> bool {
+        self.operands() > 0
+    }
+
+    fn operands(&self) -> usize {
+        self.source().as_ref().map_or(0, |source| source.steps.operands.len())
+    }
+
     /// Somebody is about to read it block by block, which so many hold.
     pub(crate) fn looked_at(this: &Arc<Self>, holders: usize) {
-        if (holders > 1 && this.is_dear()) || this.looks.fetch_add(1, Ordering::Relaxed) >= LOOKS {
+        let dear = holders > 1 && this.operands() >= DEAR;
+        if dear || this.looks.fetch_add(1, Ordering::Relaxed) >= LOOKS {
             this.looks.store(LOOKS, Ordering::Relaxed);
             this.made();
         }
-    }
-
-    fn is_dear(&self) -> bool {
-        self.source().as_ref().is_some_and(|source| source.steps.operands.len() >= DEAR)
     }
 
     /// The elements block by block.

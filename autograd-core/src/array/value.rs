@@ -333,6 +333,15 @@ impl<T: Storable> Value<T> {
         }
     }
 
+    /// Computes what was put off, if that holds other tensors too.
+    pub(crate) fn let_go(&self) {
+        if let Storage::Deferred(deferred) = &self.storage
+            && deferred.reads_beside()
+        {
+            deferred.made();
+        }
+    }
+
     /// The elements in row-major order, in memory or not, where they lie so.
     pub(crate) fn elements(&self) -> Option<Elements<'_, T>> {
         match &self.storage {

@@ -28,7 +28,7 @@ use crate::error::{HookResult, Result};
 /// place makes a new buffer wherever somebody still reads the old one.
 ///
 /// Ops are computed at once, but for cheap ones of large tensors (operators with a number, or with a
-/// tensor of the same shape that the graph holds, `-x`, [`square`](Tensor::square),
+/// leaf of the same shape that wants a gradient, `-x`, [`square`](Tensor::square),
 /// [`relu`](Tensor::relu)): they are computed when somebody reads the result, several in one pass.
 /// What they give is the same, and gradients are computed when backward ends; only a clock may tell.
 ///
@@ -441,6 +441,7 @@ impl<T: Element> Tensor<T> {
     /// The same data outside the graph.
     pub(crate) fn detached_at(&self, place: &'static Location<'static>) -> Self {
         let lost = self.outside().unwrap_or_else(|| Lost::by_detach(place));
+        self.read().let_go();
         self.sharing(None).with_lost(lost)
     }
 

@@ -257,9 +257,8 @@ fn any<'a, T: Float>(
         _ => Lost::NONE,
     };
     let saves = op.saves(wants);
-    // What the graph holds for as long as it is there.
-    let held = |x: &Tensor<T>, wants: bool, saves: bool| saves || wants && x.is_leaf();
-    let held = [held(a, wants[0], saves[0]), held(b, wants[1], saves[1])];
+    // By an edge, for as long as the graph is there.
+    let held = [wants[0] && a.is_leaf(), wants[1] && b.is_leaf()];
     let mut node = (wants != [false, false]).then(|| {
         let (a, b) = (left.tensor(), right.tensor());
         let kept = (saves[0].then(|| Keep::input(0, a)), saves[1].then(|| Keep::input(1, b)));
@@ -302,9 +301,10 @@ fn any<'a, T: Float>(
     Ok(done.with_lost(lost))
 }
 
-/// As one more step of what was put off, or to be put off with a tensor that the graph holds: as long as that is
-/// there, nothing more is held. With another tensor it is computed at once, and a temporary is rather written over.
-/// Otherwise both operands come back, of which one shape is known.
+/// As one more step of what was put off, or to be put off with a leaf: its node holds that as long as the result is
+/// in the graph, and what leaves the graph is computed, so nothing is held for longer. With another tensor it is
+/// computed at once, and a temporary is rather written over. Otherwise both operands come back, of which one shape
+/// is known.
 fn with_tensor<'a, T: Float>(
     op: Binary,
     left: Input<'a, T>,
@@ -470,11 +470,14 @@ fn any_scalar<T: Float>(
     let done = x
         .try_defer(|| late(op, s, swapped), || node.take())
         .or_else(|x| x.try_in_place(|x| over_scalar(kernel, x, s), || node.take()));
-    match done {
+    let y = match done {
         Ok(done) => done,
         Err(x) => Tensor::output(x.consume(|x| zip_scalar(x, s, kernel)), node),
+    };
+    if !recorded {
+        y.read().let_go();
     }
-    .with_lost(lost)
+    y.with_lost(lost)
 }
 
 /// [`scalar_gradient`] as the rule of a node.

@@ -28,7 +28,9 @@ pub(in crate::ops) fn run<T: Float>(op: Handle<T>, x: Input<'_, T>, caller: Call
     };
     if !x.tensor().is_recorded() {
         let lost = Lost::of(op.info().name, caller, x.tensor());
-        return result(x).with_lost(lost);
+        let y = result(x);
+        y.read().let_go();
+        return y.with_lost(lost);
     }
     let x = x.tensor();
     let mut y = result(Input::Ref(x));
