@@ -17,7 +17,7 @@ pub mod elementwise {
     };
     pub use crate::ops::Float;
     pub use crate::ops::elementwise::{
-        Checked, Info, MaskElement, Op, Outputs, Pair, Reduction, apply, apply_static,
+        Checked, Info, MaskElement, Op, Outputs, Pair, Reduction, apply, apply_one, apply_static,
         check_backward, pulled, verify,
     };
 }

@@ -140,8 +140,8 @@ def memory():
 
 
 def rows(row):
-    if row in ("W1", "W1-forward"):
-        return chain(row == "W1")
+    if row == "W1" or row.startswith("W1-"):
+        return chain("forward" not in row)
     if row.startswith("W3-formula"):
         return elementwise(jnp.tanh, kit.size(row))
     if row.startswith("W3-"):

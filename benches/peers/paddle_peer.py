@@ -237,8 +237,8 @@ def integers():
 
 
 def rows(row):
-    if row in ("W1", "W1-forward"):
-        return chain(row == "W1")
+    if row == "W1" or row.startswith("W1-"):
+        return chain("forward" not in row)
     if row.startswith("W3-formula"):
         return elementwise(paddle.tanh, kit.size(row))
     if row.startswith("W3-"):

@@ -67,6 +67,8 @@ pub const ROWS: &[Row] = &[
         "custom tanh on [2, 3] f64, chain of 100, forward; an op",
     ),
     row("W1", Nanoseconds, 100.0, "custom tanh on [2, 3] f64, chain of 100, mean, backward; an op"),
+    row("W1-formula-forward", Nanoseconds, 100.0, "the same, ours a formula, forward; an op"),
+    row("W1-formula", Nanoseconds, 100.0, "the same, ours a formula, mean, backward; an op"),
     row(
         "W2",
         Nanoseconds,

@@ -41,6 +41,24 @@ where
         let work = Loop { formula: &self.0, len: *len, reals, masks };
         dispatch_slices(work, out, (of(0), of(1), of(2)))
     }
+
+    fn run_inline(&self, before: Option<&T::Inline>, last: &mut T::Inline) -> bool {
+        if const { I > 2 || M > 0 || O != 1 } {
+            return true;
+        }
+        let (given, len) = (*last, const { INLINE_BYTES / size_of::<T>() });
+        let slices = match I {
+            1 => (given.as_ref(), &[][..], &[][..]),
+            _ => (before.unwrap_or(&given).as_ref(), given.as_ref(), &[][..]),
+        };
+        // The loop of a block: one of known length would be compiled once more for each function.
+        let work = Loop { formula: &self.0, len, reals: &[&[][..]; I], masks: &[&[][..]; M] };
+        let beyond = dispatch_slices(work, last.as_mut(), slices);
+        if beyond {
+            *last = given;
+        }
+        beyond
+    }
 }
 
 impl<F, const I: usize, const M: usize, const O: usize> Written for Compiled<F, I, M, O>
@@ -113,30 +131,4 @@ where
         }
         beyond
     }
-}
-
-/// A formula of one result over operands that stand inline, with their unused rest, written over the last
-/// one; `before` is the one before, if it reads two. True where an angle was beyond what it takes: then
-/// nothing was written.
-pub(crate) fn run_inline<T, F, const I: usize>(
-    formula: &F,
-    before: Option<&T::Inline>,
-    last: &mut T::Inline,
-) -> bool
-where
-    T: Math + Storable,
-    F: Lanewise<I, 0, 1>,
-{
-    let (given, len) = (*last, const { INLINE_BYTES / size_of::<T>() });
-    let slices = match I {
-        1 => (given.as_ref(), &[][..], &[][..]),
-        _ => (before.unwrap_or(&given).as_ref(), given.as_ref(), &[][..]),
-    };
-    // The same loop as that of a block: one of known length would be compiled once more for each function.
-    let work = Loop { formula, len, reals: &[&[][..]; I], masks: &[] };
-    let beyond = dispatch_slices(work, last.as_mut(), slices);
-    if beyond {
-        *last = given;
-    }
-    beyond
 }

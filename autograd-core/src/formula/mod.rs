@@ -19,7 +19,6 @@ mod tests;
 mod trace;
 
 pub use blocks::Scratch;
-pub(crate) use compiled::run_inline;
 pub use compiled::{Compiled, Lanewise};
 pub use dual::Dual;
 pub(crate) use functions::{functions, named};

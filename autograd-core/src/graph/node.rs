@@ -84,7 +84,7 @@ impl Node {
     /// The op's name.
     pub(crate) fn name(&self) -> &'static str {
         match &self.work {
-            Work::Small(small) => small.op.name,
+            Work::Small(small) => small.op.name(),
             Work::Rule(rule) => rule.name(),
         }
     }

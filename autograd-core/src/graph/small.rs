@@ -13,23 +13,41 @@ use crate::error::{Error, Result};
 
 /// A small op; nobody looks on when one is recorded.
 pub(crate) struct Small {
-    pub(crate) op: &'static SmallOp,
+    /// One word, which two would make the node too large.
+    pub(crate) op: &'static &'static dyn SmallOp,
     pub(crate) edges: [Edge; 2],
     pub(crate) kept: Kept,
 }
 
 /// What is the same in all calls of a small op.
-pub(crate) struct SmallOp {
-    pub(crate) name: &'static str,
+pub(crate) trait SmallOp: Sync {
+    fn name(&self) -> &'static str;
     /// How many of the edges there are.
-    pub(crate) inputs: usize,
+    fn inputs(&self) -> usize;
     /// In how many places tensors may be kept, if none are.
-    pub(crate) shown: usize,
-    pub(crate) pull: PullSmall,
+    fn shown(&self) -> usize {
+        0
+    }
+    /// As [`Rule::pull`](super::node::Rule::pull), with the gradient of the only output.
+    fn pull<'g>(&self, small: &'g Small, grad: AnyTensor, pull: &mut Pull<'_, 'g>) -> Result<()>;
 }
 
-/// As [`Rule::pull`](super::node::Rule::pull), with the gradient of the only output.
-pub(crate) type PullSmall = for<'g> fn(&'g Small, AnyTensor, &mut Pull<'_, 'g>) -> Result<()>;
+/// That of a node which is not written yet.
+struct Blank;
+
+impl SmallOp for Blank {
+    fn name(&self) -> &'static str {
+        ""
+    }
+
+    fn inputs(&self) -> usize {
+        0
+    }
+
+    fn pull<'g>(&self, _: &'g Small, _: AnyTensor, _: &mut Pull<'_, 'g>) -> Result<()> {
+        Ok(())
+    }
+}
 
 /// Tensors that had never been changed in place, each in the place of its input, or a number. The second
 /// place of an op of one input is for its output: a tensor of its own with the same value.
@@ -108,9 +126,9 @@ impl<T: Element> From<Option<Tensor<T>>> for Maybe<T> {
 
 impl Small {
     pub(super) const BLANK: Self = {
-        const OP: &SmallOp = &SmallOp { name: "", inputs: 0, shown: 0, pull: |_, _, _| Ok(()) };
+        const OP: &dyn SmallOp = &Blank;
         const NONE: Edge = Edge::None(Absent { lost: Lost::NONE, seen: 0 });
-        Self { op: OP, edges: [NONE; 2], kept: Kept::Nothing }
+        Self { op: &OP, edges: [NONE; 2], kept: Kept::Nothing }
     };
 
     #[inline]
@@ -139,7 +157,7 @@ impl Small {
 
     #[inline]
     pub(super) fn edges(&self) -> &[Edge] {
-        &self.edges[..self.op.inputs]
+        &self.edges[..self.op.inputs()]
     }
 
     #[inline(always)]
@@ -156,19 +174,19 @@ impl Small {
             // Two backwards at the same moment may both pass; each is a whole.
             taken.store(true, Ordering::Relaxed);
         }
-        (self.op.pull)(self, grad, pull)
+        self.op.pull(self, grad, pull)
     }
 
     /// The tensors as backward would get them.
     pub(super) fn saved(&self, taken: &AtomicBool, at: &At<'_>) -> Result<Vec<Option<AnyTensor>>> {
         self.check(taken, at)?;
         let [first, second] = match &self.kept {
-            Kept::Nothing | Kept::Number(_) => return Ok(vec![None; self.op.shown]),
+            Kept::Nothing | Kept::Number(_) => return Ok(vec![None; self.op.shown()]),
             Kept::Float32(kept) => kept.each_ref().map(Maybe::shown),
             Kept::Float64(kept) => kept.each_ref().map(Maybe::shown),
         };
         let output = |kept: AnyTensor| for_any!(kept, t => t.attached(at.node.clone(), 0).into());
-        Ok(match self.op.inputs {
+        Ok(match self.op.inputs() {
             1 => vec![first.or_else(|| second.map(output))],
             _ => vec![first, second],
         })

@@ -41,6 +41,7 @@ use crate::error::{Error, Result};
 use crate::graph::{Edge, Element, Keepable, NodeRef, Tensor};
 use crate::random::RandomFloat;
 use instances::{OfFloats, OfNumbers};
+use small::OfSmall;
 
 /// Where an op was called.
 pub(crate) type Caller = &'static Location<'static>;
@@ -90,7 +91,15 @@ pub trait Numeric: Element + LinalgScalar + Arithmetic + Multiply + OfNumbers {
 )]
 #[allow(private_bounds, reason = "how numbers are computed is no part of the public interface")]
 pub trait Float:
-    Numeric + num_traits::Float + Operand<Self> + RandomFloat + Math + nn::Kernels + OfFloats + Keepable
+    Numeric
+    + num_traits::Float
+    + Operand<Self>
+    + RandomFloat
+    + Math
+    + nn::Kernels
+    + OfFloats
+    + Keepable
+    + OfSmall
 {
     /// The nearest number of this type.
     fn from_f64(value: f64) -> Self;
@@ -98,6 +107,12 @@ pub trait Float:
     fn into_f64(self) -> f64;
     #[doc(hidden)]
     fn unary(op: Unary, x: Input<'_, Self>, caller: Caller) -> Tensor<Self>;
+    #[doc(hidden)]
+    fn formula(
+        op: &'static dyn elementwise::Op<Self>,
+        x: &Tensor<Self>,
+        caller: Caller,
+    ) -> Result<Tensor<Self>>;
     #[doc(hidden)]
     fn elementwise(
         op: elementwise::Handle<Self>,
@@ -411,10 +426,26 @@ macro_rules! floats {
                 if trace::is_noting() {
                     return noted(op, x, caller);
                 }
-                match small::unary(op, x, caller) {
+                match small::unary(op.op(), x, caller) {
                     Ok(done) => done,
                     Err(x) => elementwise::run_single(op.handle(), x, caller),
                 }
+            }
+            fn formula(
+                op: &'static dyn elementwise::Op<Self>,
+                x: &Tensor<Self>,
+                caller: Caller,
+            ) -> Result<Tensor<Self>> {
+                if !trace::is_noting()
+                    && let Ok(done) = small::unary(op, Input::Ref(x), caller)
+                {
+                    return Ok(done);
+                }
+                let op = elementwise::Handle::Static(op);
+                let [y] = Self::elementwise(op, &[x], &[], caller)?
+                    .into_inner()
+                    .unwrap_or_else(|_| unreachable!("the op has one result"));
+                Ok(y)
             }
             fn elementwise(
                 op: elementwise::Handle<Self>,

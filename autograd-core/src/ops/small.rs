@@ -3,15 +3,16 @@
 //! which backward reads where it stands.
 
 use std::marker::PhantomData;
+use std::sync::OnceLock;
 
 use super::binary::{Binary, gradients, scalar_gradient};
-use super::elementwise::gradient;
-use super::{Caller, Float, Input, Unary};
+use super::elementwise::{Handle, Op, gradient};
+use super::{Caller, Float, Input};
 use crate::array::shape::same;
 use crate::error::Result;
-use crate::formula::run_over;
+use crate::formula::{Formula, run_over};
 use crate::graph::{
-    Blank, Edge, Kept, Lost, Maybe, NodeRef, Pull, PullSmall, Small, SmallOp, Tensor,
+    AnyTensor, Blank, Edge, Kept, Lost, Maybe, NodeRef, Pull, Small, SmallOp, Tensor,
     is_grad_enabled, is_watched, typed,
 };
 
@@ -87,28 +88,24 @@ pub(super) fn number<'a, T: Float>(
 
 /// A function of one tensor; it comes back where it is not of this kind.
 #[inline(always)]
-pub(super) fn unary<T: Float>(
-    op: Unary,
-    mut x: Input<'_, T>,
+pub(super) fn unary<'a, T: Float>(
+    op: &'static dyn Op<T>,
+    mut x: Input<'a, T>,
     caller: Caller,
-) -> Result<Tensor<T>, Input<'_, T>> {
+) -> Result<Tensor<T>, Input<'a, T>> {
     if x.tensor().inline().is_none() || is_watched() {
         return Err(x);
     }
-    let small = op.small::<T>();
-    let run = |x: &mut T::Inline, shape: &[usize]| {
-        if (small.forward)(x) {
-            run_over(op.op().forward(), shape.iter().product(), None, x.as_mut());
-        }
-    };
+    let Some(small) = op.small() else { return Err(x) };
+    let run = |x: &mut T::Inline, shape: &[usize]| run_here(small.forward, None, x, shape);
     if !x.tensor().is_recorded() {
-        let lost = Lost::of(op.name(), caller, x.tensor());
+        let lost = Lost::of(small.name, caller, x.tensor());
         return Ok(over(x, None, run).with_lost(lost));
     }
     let keeps = small.keeps;
     let mut node = Blank::new(x.tensor().level_above(), caller);
     let place = node.small();
-    place.op = &small.op;
+    place.op = small.thin();
     let input = Maybe::of(x.tensor(), keeps[0]);
     place.put_edge(0, edge(&mut x, true, keeps[0]));
     let mut y = over(x, None, run);
@@ -121,15 +118,113 @@ pub(super) fn unary<T: Float>(
     Ok(y)
 }
 
-/// A function of one small tensor.
-pub(super) struct SmallUnary<T: Float> {
-    pub(super) op: SmallOp,
+/// Over the last operand of a formula, or the only one.
+#[inline(always)]
+fn run_here<T: Float>(
+    formula: &dyn Formula<T>,
+    before: Option<&T::Inline>,
+    last: &mut T::Inline,
+    shape: &[usize],
+) {
+    if formula.run_inline(before, last) {
+        run_over(formula, shape.iter().product(), before.map(AsRef::as_ref), last.as_mut());
+    }
+}
+
+/// A function of one small tensor: a built-in one, or a user's formula.
+pub(crate) struct SmallUnary<T: Float> {
+    op: &'static dyn Op<T>,
+    name: &'static str,
     /// Whether its rule reads its input, and its output.
-    pub(super) keeps: [bool; 2],
-    /// Computes it in place; true where it could not: see [`run_inline`](crate::formula::run_inline).
-    pub(super) forward: fn(&mut T::Inline) -> bool,
-    /// The same of its gradient, from what the rule reads.
-    pub(super) backward: fn(Option<&T::Inline>, &mut T::Inline) -> bool,
+    keeps: [bool; 2],
+    forward: &'static dyn Formula<T>,
+    backward: &'static dyn Formula<T>,
+    itself: OnceLock<&'static dyn SmallOp>,
+}
+
+impl<T: Float> SmallUnary<T> {
+    /// That of an op of one tensor, with its compiled backward.
+    pub(super) fn of(op: &'static dyn Op<T>, backward: &'static dyn Formula<T>) -> Self {
+        let info = op.info();
+        let keeps = [!info.keeps_reals.is_empty(), !info.keeps_outputs.is_empty()];
+        let itself = OnceLock::new();
+        Self { op, name: info.name, keeps, forward: op.forward(), backward, itself }
+    }
+
+    /// As nodes hold it.
+    #[inline]
+    fn thin(&'static self) -> &'static &'static dyn SmallOp {
+        self.itself.get_or_init(|| self)
+    }
+}
+
+impl<T: Float> SmallOp for SmallUnary<T> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn inputs(&self) -> usize {
+        1
+    }
+
+    fn pull<'g>(&self, small: &'g Small, dy: AnyTensor, pull: &mut Pull<'_, 'g>) -> Result<()> {
+        let dy = typed(dy);
+        let [x, y] = T::kept(&small.kept).each_ref().map(Maybe::get);
+        let dx = if is_grad_enabled() {
+            let saved = match (x, y) {
+                (Some(x), _) => Some(Input::Ref(x)),
+                (_, y) => y.map(|y| Input::Own(y.clone().attached(pull.node.clone(), 0))),
+            };
+            gradient(&Handle::Static(self.op), dy, saved)
+        } else {
+            self.in_place(x.or(y), dy)
+        };
+        pull.sink.deliver(&small.edges[0], T::wrap(dx))
+    }
+}
+
+impl<T: Float> SmallUnary<T> {
+    /// `dx` from what the rule reads and `dy`, which is written over if nobody else holds it.
+    #[inline(always)]
+    fn in_place(&self, saved: Option<&Tensor<T>>, dy: Tensor<T>) -> Tensor<T> {
+        let from = saved.map(Tensor::inline);
+        if matches!(from, Some(None)) || dy.inline().is_none() {
+            return gradient(&Handle::Static(self.op), dy, saved.map(Input::Ref));
+        }
+        over(Input::Own(dy), None, |dy, shape| run_here(self.backward, from.flatten(), dy, shape))
+    }
+}
+
+/// An op as a small one of each type, made when it is asked for first.
+#[derive(Default)]
+pub(crate) struct SmallUnaries(
+    OnceLock<Option<SmallUnary<f32>>>,
+    OnceLock<Option<SmallUnary<f64>>>,
+);
+
+impl SmallUnaries {
+    pub(super) const fn new() -> Self {
+        Self(OnceLock::new(), OnceLock::new())
+    }
+}
+
+/// The element types that small ops have.
+pub(crate) trait OfSmall: Sized {
+    fn found(all: &SmallUnaries) -> &OnceLock<Option<SmallUnary<Self>>>
+    where
+        Self: Float;
+}
+
+impl OfSmall for f32 {
+    fn found(all: &SmallUnaries) -> &OnceLock<Option<SmallUnary<f32>>> {
+        &all.0
+    }
+}
+
+impl OfSmall for f64 {
+    fn found(all: &SmallUnaries) -> &OnceLock<Option<SmallUnary<f64>>> {
+        &all.1
+    }
 }
 
 /// As [`Input::edge`], where nobody looks on.
@@ -196,43 +291,66 @@ fn apply<T: Float>(op: Binary, swapped: bool, x: &mut T::Inline, y: &T::Inline) 
     }
 }
 
-/// An array of what is made for each of the four, in their order in [`Binary`].
-macro_rules! of_each {
-    ($op:ident => $make:expr) => {
-        [
-            of_each!(Add, $op, $make),
-            of_each!(Sub, $op, $make),
-            of_each!(Mul, $op, $make),
-            of_each!(Div, $op, $make),
-        ]
-    };
-    ($known:ident, $op:ident, $make:expr) => {{
-        const $op: Binary = Binary::$known;
-        $make
-    }};
-}
+/// The four, in their order in [`Binary`].
+const FOUR: [Binary; 4] = [Binary::Add, Binary::Sub, Binary::Mul, Binary::Div];
+
+/// One of the [`FOUR`], of two tensors.
+struct PairOp<T, const OP: usize>(PhantomData<fn() -> T>);
+
+/// The same of a tensor and a number, or, if it is swapped, of a number and a tensor.
+struct NumberOp<T, const OP: usize, const SWAPPED: bool>(PhantomData<fn() -> T>);
 
 struct Rules<T>(PhantomData<T>);
 
 impl<T: Float> Rules<T> {
-    const PAIRS: &[SmallOp; 4] = &of_each!(OP => SmallOp {
-        name: OP.name(),
-        inputs: 2,
-        shown: 2,
-        pull: |small, grad, pull| pull_pair::<T>(OP, small, typed(grad), pull),
-    });
+    const PAIRS: &[&dyn SmallOp; 4] = &[
+        &PairOp::<T, 0>(PhantomData),
+        &PairOp::<T, 1>(PhantomData),
+        &PairOp::<T, 2>(PhantomData),
+        &PairOp::<T, 3>(PhantomData),
+    ];
     /// Also by whether the number comes first.
-    const NUMBERS: &[[SmallOp; 2]; 4] = &of_each!(OP => [
-        Self::number(OP, |small, grad, pull| {
-            pull_number::<T>((OP, false), small, typed(grad), pull)
-        }),
-        Self::number(OP, |small, grad, pull| {
-            pull_number::<T>((OP, true), small, typed(grad), pull)
-        }),
-    ]);
+    const NUMBERS: &[[&dyn SmallOp; 2]; 4] = &[
+        [&NumberOp::<T, 0, false>(PhantomData), &NumberOp::<T, 0, true>(PhantomData)],
+        [&NumberOp::<T, 1, false>(PhantomData), &NumberOp::<T, 1, true>(PhantomData)],
+        [&NumberOp::<T, 2, false>(PhantomData), &NumberOp::<T, 2, true>(PhantomData)],
+        [&NumberOp::<T, 3, false>(PhantomData), &NumberOp::<T, 3, true>(PhantomData)],
+    ];
+}
 
-    const fn number(op: Binary, pull: PullSmall) -> SmallOp {
-        SmallOp { name: op.name(), inputs: 1, shown: 1, pull }
+impl<T: Float, const OP: usize> SmallOp for PairOp<T, OP> {
+    fn name(&self) -> &'static str {
+        FOUR[OP].name()
+    }
+
+    fn inputs(&self) -> usize {
+        2
+    }
+
+    fn shown(&self) -> usize {
+        2
+    }
+
+    fn pull<'g>(&self, small: &'g Small, dy: AnyTensor, pull: &mut Pull<'_, 'g>) -> Result<()> {
+        pull_pair::<T>(FOUR[OP], small, typed(dy), pull)
+    }
+}
+
+impl<T: Float, const OP: usize, const SWAPPED: bool> SmallOp for NumberOp<T, OP, SWAPPED> {
+    fn name(&self) -> &'static str {
+        FOUR[OP].name()
+    }
+
+    fn inputs(&self) -> usize {
+        1
+    }
+
+    fn shown(&self) -> usize {
+        1
+    }
+
+    fn pull<'g>(&self, small: &'g Small, dy: AnyTensor, pull: &mut Pull<'_, 'g>) -> Result<()> {
+        pull_number::<T>((FOUR[OP], SWAPPED), small, typed(dy), pull)
     }
 }
 
@@ -253,43 +371,6 @@ fn pull_pair<'g, T: Float>(
         Some(db) => pull.sink.deliver(right, T::wrap(db)),
         None => Ok(()),
     }
-}
-
-/// The rule of a function of one tensor.
-pub(super) fn pull_unary<'g, T: Float>(
-    op: Unary,
-    small: &'g Small,
-    dy: Tensor<T>,
-    pull: &mut Pull<'_, 'g>,
-) -> Result<()> {
-    let [x, y] = T::kept(&small.kept).each_ref().map(Maybe::get);
-    let dx = if is_grad_enabled() {
-        let saved = match (x, y) {
-            (Some(x), _) => Some(Input::Ref(x)),
-            (_, y) => y.map(|y| Input::Own(y.clone().attached(pull.node.clone(), 0))),
-        };
-        gradient(&op.handle(), dy, saved)
-    } else {
-        in_place(op, x.or(y), dy)
-    };
-    pull.sink.deliver(&small.edges[0], T::wrap(dx))
-}
-
-/// `dx` from what the rule reads and `dy`, which is written over if nobody else holds it.
-#[inline(always)]
-fn in_place<T: Float>(op: Unary, saved: Option<&Tensor<T>>, dy: Tensor<T>) -> Tensor<T> {
-    let from = saved.map(Tensor::inline);
-    if matches!(from, Some(None)) || dy.inline().is_none() {
-        return gradient(&op.handle(), dy, saved.map(Input::Ref));
-    }
-    let from = from.flatten();
-    over(Input::Own(dy), None, |dy, shape| {
-        if (op.small::<T>().backward)(from, dy)
-            && let Some(formula) = op.op::<T>().compiled_backward()
-        {
-            run_over(formula, shape.iter().product(), from.map(AsRef::as_ref), dy.as_mut());
-        }
-    })
 }
 
 fn pull_number<'g, T: Float>(

@@ -3,10 +3,9 @@
 use std::borrow::Cow;
 
 use super::elementwise::{Cheap, Handle, Info, Op, Pair, Reduction};
-use super::{Float, Input, small};
-use crate::formula::{Compiled, Lane, Lanewise, Mask, Program, Real, functions, named, run_inline};
-use crate::graph::{SmallOp, Tensor, typed};
-use small::SmallUnary;
+use super::{Float, Input};
+use crate::formula::{Compiled, Lane, Lanewise, Mask, Program, Real, functions, named};
+use crate::graph::Tensor;
 
 /// What a rule reads besides the gradient, and the rule as a formula; see
 /// [`functions`](crate::formula). The rule of what is flat keeps the shape, and what is no number.
@@ -95,11 +94,6 @@ macro_rules! unary_ops {
             pub(super) fn op<T: Float>(self) -> &'static dyn Op<T> {
                 match self { $(Self::$variant => &$method::OP),* }
             }
-
-            /// The op as one of small tensors.
-            pub(super) fn small<T: Float>(self) -> &'static SmallUnary<T> {
-                match self { $(Self::$variant => $method::small::<T>()),* }
-            }
         }
 
         $(
@@ -130,24 +124,6 @@ macro_rules! unary_ops {
                 > = Pair::cheap(&INFO, Compiled(Forward), Compiled(Backward), CHEAP);
 
                 const CHEAP: Option<Cheap> = Unary::$variant.cheap();
-
-                pub(super) fn small<T: Float>() -> &'static SmallUnary<T> {
-                    const {
-                        &SmallUnary {
-                            op: SmallOp {
-                                name: stringify!($method),
-                                inputs: 1,
-                                shown: 0,
-                                pull: |small, grad, pull| {
-                                    small::pull_unary::<T>(Unary::$variant, small, typed(grad), pull)
-                                },
-                            },
-                            keeps: [READS.0, READS.1],
-                            forward: |x| run_inline::<T, _, 1>(&Forward, None, x),
-                            backward: |from, dy| run_inline::<T, _, GIVEN>(&Backward, from, dy),
-                        }
-                    }
-                }
 
                 static INFO: Info = info(stringify!($method), READS);
             }

@@ -91,6 +91,12 @@ pub fn apply_static<T: Float>(
     T::elementwise(Handle::Static(op), reals, masks, Location::caller())
 }
 
+/// The same of one tensor, with one result.
+#[track_caller]
+pub fn apply_one<T: Float>(op: &'static dyn Op<T>, x: &Tensor<T>) -> Result<Tensor<T>> {
+    T::formula(op, x, Location::caller())
+}
+
 /// [`apply`] for one element type: compiled in this crate.
 pub(super) fn run<T: Float>(
     op: Handle<T>,

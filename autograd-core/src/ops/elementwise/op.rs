@@ -10,6 +10,8 @@ use super::cheap::Cheap;
 use crate::array::Storable;
 use crate::formula::{Dual, Formula, Lane, Program, Real, Traced, Written, trace, trace_given};
 use crate::graph::ForwardMode;
+use crate::ops::Float;
+use crate::ops::small::{SmallUnaries, SmallUnary};
 
 /// What is the same in every call of an op.
 #[doc(hidden)]
@@ -80,6 +82,7 @@ pub struct Found {
     tangents: OnceLock<Arc<Traceable>>,
     reads: OnceLock<SmallVec<[u64; 4]>>,
     handed: OnceLock<SmallVec<[Option<usize>; 4]>>,
+    small: SmallUnaries,
 }
 
 impl Found {
@@ -90,6 +93,7 @@ impl Found {
             tangents: OnceLock::new(),
             reads: OnceLock::new(),
             handed: OnceLock::new(),
+            small: SmallUnaries::new(),
         }
     }
 }
@@ -175,6 +179,17 @@ impl<T> dyn Op<T> {
         let wanted = if ForwardMode::is_on() { u64::MAX } else { wanted };
         let reads = self.reads();
         move |at| reads[at] & wanted != 0
+    }
+}
+
+impl<T: Float> dyn Op<T> {
+    /// The op as a small one, if it is of one tensor and compiled.
+    pub(in crate::ops) fn small(&'static self) -> Option<&'static SmallUnary<T>> {
+        let make = || {
+            let single = super::single::is_single(self.info());
+            Some(SmallUnary::of(self, self.compiled_backward().filter(|_| single)?))
+        };
+        T::found(&self.found().small).get_or_init(make).as_ref()
     }
 }
 

@@ -145,6 +145,7 @@ impl Expansion<'_> {
         });
         let masks: Vec<_> = masks.collect();
         let (op, outputs) = (crate::model::local("op"), crate::model::local("outputs"));
+        let plain = forward.of(Kind::Plain).next().is_some();
         let take = quote! {
             ::core::iter::Iterator::next(&mut #outputs).unwrap_or_else(|| ::core::unreachable!())
         };
@@ -156,15 +157,12 @@ impl Expansion<'_> {
             }
         };
         // Without parameters, it is the same in all calls.
-        let (op_value, (apply, given)) = match forward.of(Kind::Plain).next() {
-            None => (quote!(static OP: #pair_type = #pair;), (quote!(apply_static), quote!(&OP))),
-            Some(_) => (quote!(let #op: #pair_type = #pair;), (quote!(apply), quote!(#op))),
+        let (op_value, (apply, given)) = match plain {
+            false => (quote!(static OP: #pair_type = #pair;), (quote!(apply_static), quote!(&OP))),
+            true => (quote!(let #op: #pair_type = #pair;), (quote!(apply), quote!(#op))),
         };
         let verify = self.args.verify.map(|_| {
-            let op = match forward.of(Kind::Plain).next() {
-                None => given.clone(),
-                Some(_) => quote!(&#given),
-            };
+            let op = if plain { quote!(&#given) } else { given.clone() };
             quote! {
                 if ::core::cfg!(debug_assertions) {
                     #p::elementwise::verify(#op, &[#(#reals),*], &[#(#masks),*])?;
@@ -172,7 +170,6 @@ impl Expansion<'_> {
             }
         });
         // Without parameters, what is true of one call is true of all.
-        let plain = forward.of(Kind::Plain).next().is_some();
         let once = self.op.backward.is_some() && self.args.surrogate.is_none() && !plain;
         let checked = (once && self.args.verify.is_none()).then(|| {
             quote! {
@@ -182,14 +179,21 @@ impl Expansion<'_> {
                 }
             }
         });
+        let one = !plain && masks.is_empty() && forward.outputs.len() == 1 && !forward.tuple;
+        let call = match &reals[..] {
+            [x] if one => quote!(#p::elementwise::apply_one::<T>(&OP, #x)),
+            _ => quote! {
+                let mut #outputs = ::core::iter::IntoIterator::into_iter(
+                    #p::elementwise::#apply::<T>(#given, &[#(#reals),*], &[#(#masks),*])?,
+                );
+                #p::Result::Ok(#result)
+            },
+        };
         quote! {{
             #op_value
             #verify
             #checked
-            let mut #outputs = ::core::iter::IntoIterator::into_iter(
-                #p::elementwise::#apply::<T>(#given, &[#(#reals),*], &[#(#masks),*])?,
-            );
-            #p::Result::Ok(#result)
+            #call
         }}
     }
 

@@ -21,8 +21,8 @@ fn main() {
     };
     let device = &device.autodiff();
     kit::serve(|row| match row {
-        "W1-forward" => chain(device, false),
-        "W1" => chain(device, true),
+        "W1-forward" | "W1-formula-forward" => chain(device, false),
+        "W1" | "W1-formula" => chain(device, true),
         "W2" => built_in(device),
         _ if row.starts_with("W3-forward-") => elementwise(device, size(row), tanh, false),
         _ if row.starts_with("W3-") => elementwise(device, size(row), tanh, true),

@@ -8,8 +8,8 @@ use kit::size;
 
 fn main() {
     kit::serve(|row| match row {
-        "W1-forward" => ops::chain(false),
-        "W1" => ops::chain(true),
+        "W1-forward" | "W1-formula-forward" => ops::chain(false),
+        "W1" | "W1-formula" => ops::chain(true),
         "W2" => ops::built_in(),
         _ if row.starts_with("W3-forward-") => ops::tanh(size(row), false),
         _ if row.starts_with("W3-") => ops::tanh(size(row), true),

@@ -8,8 +8,8 @@ use kit::{
 
 fn main() {
     kit::serve(|row| match row {
-        "W1-forward" => chain(false),
-        "W1" => chain(true),
+        "W1-forward" | "W1-formula-forward" => chain(false),
+        "W1" | "W1-formula" => chain(true),
         "W2" => built_in(),
         _ if row.starts_with("W3-forward-") => tanh(size(row), false),
         _ if row.starts_with("W3-formula-") => None,

@@ -22,8 +22,8 @@ fn main() {
 
 fn plain(row: &str) -> Option<Work> {
     match row {
-        "W1-forward" => plain::chain(false),
-        "W1" => plain::chain(true),
+        "W1-forward" | "W1-formula-forward" => plain::chain(false),
+        "W1" | "W1-formula" => plain::chain(true),
         _ if row.starts_with("W3-forward-") => plain::tanh(size(row), false),
         _ if row.starts_with("W3-") => plain::tanh(size(row), true),
         "W4-scalars" | "W4-formula" => plain::scalars(),
@@ -54,8 +54,8 @@ fn limit(row: &str) -> Option<Work> {
 
 fn prototype(row: &str) -> Option<Work> {
     match row {
-        "W1-forward" => prototype::chain(false),
-        "W1" => prototype::chain(true),
+        "W1-forward" | "W1-formula-forward" => prototype::chain(false),
+        "W1" | "W1-formula" => prototype::chain(true),
         _ if row.starts_with("W7-") => prototype::scalar_chain(size(row)),
         _ => None,
     }

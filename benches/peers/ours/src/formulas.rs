@@ -3,7 +3,7 @@
 use autograd_core::prelude::*;
 use kit::{ABC, ELEMENTWISE, Work, input_f32};
 
-use crate::ops::{leaf, numbers, take};
+use crate::ops::{chain_of, leaf, numbers, take};
 
 #[py_layer(elementwise)]
 impl CusTanh {
@@ -28,6 +28,10 @@ impl ScaledRelu {
     fn forward<L: Lane>(x: Real<L>, a: f64, b: f64, c: f64) -> Real<L> {
         (x * a + b).relu() * c
     }
+}
+
+pub fn chain(backward: bool) -> Option<Work> {
+    chain_of(|x| CusTanh::apply(x), backward)
 }
 
 /// An op of one tensor, forward and backward.

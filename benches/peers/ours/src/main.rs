@@ -9,6 +9,8 @@ fn main() {
     kit::serve(|row| match row {
         "W1-forward" => ops::chain(false),
         "W1" => ops::chain(true),
+        "W1-formula-forward" => formulas::chain(false),
+        "W1-formula" => formulas::chain(true),
         "W2" => ops::built_in(),
         _ if row.starts_with("W3-forward-") => ops::tanh(kit::size(row), false),
         _ if row.starts_with("W3-formula-") => formulas::tanh(kit::size(row)),

@@ -38,11 +38,19 @@ pub fn numbers<T: Float>(x: Tensor<T>) -> Vec<f64> {
 }
 
 pub fn chain(backward: bool) -> Option<Work> {
+    chain_of(|x| CusTanh::apply(x), backward)
+}
+
+/// An op of six numbers after itself.
+pub fn chain_of(
+    op: impl Fn(&Tensor<f64>) -> Tensor<f64> + 'static,
+    backward: bool,
+) -> Option<Work> {
     let x = leaf(input(6), &[2, 3]);
     let work = move || {
-        let mut y = CusTanh::apply(&x);
+        let mut y = op(&x);
         for _ in 1..CHAIN {
-            y = CusTanh::apply(&y);
+            y = op(&y);
         }
         if !backward {
             return y;
