@@ -4,7 +4,7 @@ use std::any::{TypeId, type_name};
 use std::panic::Location;
 
 use super::Layer;
-use super::call::{Addresses, Content, Rules};
+use super::call::{Addresses, Call as Notes, Content, Rules};
 use super::context::Forward;
 use super::info::Info;
 #[cfg(debug_assertions)]
@@ -250,46 +250,78 @@ impl Forward<'_> {
     fn finish(&mut self, mut outputs: Visitor<'_>) -> Result<()> {
         let own = &mut *self.own;
         own.off = None;
-        let traced = own.traced.take().map(InLayer::end);
-        if let Some(broken) = own.broken.take() {
+        if own.broken.is_some() || own.traced.is_some() || own.non_differentiable.is_some() {
+            return self.finish_rare(outputs);
+        }
+        #[cfg(debug_assertions)]
+        self.check_hidden()?;
+        let Some(call) = self.own.call.take() else {
+            self.release(&mut outputs);
+            return Ok(());
+        };
+        let node = self.record(call, &outputs, &[])?;
+        outputs.attach(node);
+        #[cfg(feature = "verify")]
+        verify::note(&outputs);
+        Ok(())
+    }
+
+    /// The same where a rule was broken, outputs are marked, or a closure is traced.
+    #[cold]
+    fn finish_rare(&mut self, mut outputs: Visitor<'_>) -> Result<()> {
+        let traced = self.own.traced.take().map(InLayer::end);
+        if let Some(broken) = self.own.broken.take() {
             return Err(*broken);
         }
         #[cfg(debug_assertions)]
         self.check_hidden()?;
         let info = &self.rules.info;
-        let own = &mut *self.own;
-        let marked = own.non_differentiable.as_deref().unwrap_or_default();
-        if !marked.is_empty() {
-            check_marks(info, &outputs, marked)?;
-        }
-        let Some(mut call) = own.call.take() else {
-            outputs.release(self.inputs, lost(info, self.inputs, self.location));
+        let marked = self.own.non_differentiable.take().unwrap_or_default();
+        check_marks(info, &outputs, &marked)?;
+        let Some(call) = self.own.call.take() else {
+            self.release(&mut outputs);
             return Ok(());
         };
-        let notes = &mut *call;
-        notes.attrs = own.attrs.take();
-        check_declared(notes)?;
-        outputs.describe(&mut notes.layout);
-        let saved = notes.saved.get_or_insert_default();
-        saved.iter_mut().for_each(|kept| assign_role(kept, &notes.addresses, &outputs, marked));
-        let returned = traced.is_some().then(|| outputs.addresses());
-        let node = call.record(self.location);
-        if is_observed() {
-            show_beside(&node, info, self.inputs);
-        }
-        match marked {
+        let returned = outputs.addresses();
+        let node = self.record(call, &outputs, &marked)?;
+        match &marked[..] {
             [] => outputs.attach(node),
             marked => outputs.attach_unmarked(&node, marked, self.inputs),
         }
         #[cfg(feature = "verify")]
         verify::note(&outputs);
-        if let (Some(notes), Some(returned)) = (traced, returned) {
-            let name = info.name;
-            let call = Call::Layer(Box::new(Traced { name, forward: notes, returned }));
+        if let Some(notes) = traced {
+            let call = Call::Layer(Box::new(Traced { name: info.name, forward: notes, returned }));
             let inputs = self.inputs.iter().flat_map(|input| primals(*input)).collect();
             trace::note(Note { call, inputs, outputs: outputs.kept(), caller: self.location });
         }
         Ok(())
+    }
+
+    #[inline(never)]
+    fn release(&self, outputs: &mut Visitor<'_>) {
+        outputs.release(self.inputs, lost(&self.rules.info, self.inputs, self.location));
+    }
+
+    /// The node of a call, which is told of its outputs and of those that are marked as not differentiable.
+    #[inline]
+    fn record(
+        &mut self,
+        mut call: Notes,
+        outputs: &Visitor<'_>,
+        marked: &[AnyTensor],
+    ) -> Result<NodeRef> {
+        let notes = &mut *call;
+        notes.attrs = self.own.attrs.take();
+        check_declared(notes)?;
+        outputs.describe(&mut notes.layout);
+        let saved = notes.saved.get_or_insert_default();
+        saved.iter_mut().for_each(|kept| assign_role(kept, &notes.addresses, outputs, marked));
+        let node = call.record(self.location);
+        if is_observed() {
+            show_beside(&node, &self.rules.info, self.inputs);
+        }
+        Ok(node)
     }
 }
 

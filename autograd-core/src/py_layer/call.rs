@@ -15,7 +15,7 @@ use super::info::Info;
 use super::node::{Pulled, RawBackward};
 use super::saved::Pack;
 use crate::array::Shape;
-use crate::array::shape::copied;
+use crate::array::shape::{assign, copied, same};
 use crate::error::{Error, Result};
 use crate::graph::{Edge, NodeRef, Noted, State};
 
@@ -53,11 +53,17 @@ pub(super) struct Content {
     pub(super) inputs: Option<Box<[Primal]>>,
 }
 
-/// How many tensors each parameter has, and the shapes of all tensors, one after the other.
+/// How many tensors each parameter has, and the shapes of all tensors, one after the other. Most calls have one
+/// tensor a parameter, and one shape: then there are no lists.
 #[derive(Default)]
 pub(super) struct Layout {
-    /// How many tensors there are up to the end of each parameter.
+    parameters: usize,
+    tensors: usize,
+    /// The shape of the first tensor.
+    shape: Shape,
+    /// How many tensors there are up to the end of each parameter, where one has none or several.
     ends: SmallVec<[u32; 8]>,
+    /// All shapes, where they differ.
     shapes: SmallVec<[Shape; 4]>,
 }
 
@@ -65,18 +71,46 @@ impl Layout {
     /// The next parameter has so many tensors.
     #[inline]
     pub(super) fn push_count(&mut self, count: u32) {
+        if count != 1 || !self.ends.is_empty() {
+            self.push_end(count);
+        }
+        self.parameters += 1;
+    }
+
+    #[cold]
+    fn push_end(&mut self, count: u32) {
+        if self.ends.is_empty() {
+            self.ends.extend((1..).take(self.parameters));
+        }
         let before = self.ends.last().copied().unwrap_or(0);
         self.ends.push(before + count);
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn push_shape(&mut self, shape: &[usize]) {
+        if self.tensors == 0 {
+            assign(&mut self.shape, shape);
+        } else if !self.shapes.is_empty() || !same(&self.shape, shape) {
+            self.push_other(shape);
+        }
+        self.tensors += 1;
+    }
+
+    #[cold]
+    fn push_other(&mut self, shape: &[usize]) {
+        if self.shapes.is_empty() {
+            let alike = std::iter::repeat_with(|| copied(&self.shape));
+            self.shapes.extend(alike.take(self.tensors));
+        }
         self.shapes.push(copied(shape));
     }
 
     /// Position of a parameter's first tensor, and how many tensors it has.
     #[inline]
     pub(super) fn group(&self, group: usize) -> (usize, usize) {
+        if self.ends.is_empty() {
+            return (group, usize::from(group < self.parameters));
+        }
         let end = |group: usize| self.ends.get(group).map(|&end| end as usize);
         let first = group.checked_sub(1).and_then(end).unwrap_or(0);
         (first, end(group).map_or(0, |end| end - first))
@@ -84,12 +118,25 @@ impl Layout {
 
     /// How many inputs and outputs.
     pub(super) fn groups(&self) -> usize {
-        self.ends.len()
+        self.parameters
     }
 
     #[inline]
     pub(super) fn shape(&self, tensor: usize) -> &[usize] {
-        &self.shapes[tensor]
+        if self.shapes.is_empty() { &self.shape } else { &self.shapes[tensor] }
+    }
+
+    fn clear(&mut self) {
+        (self.parameters, self.tensors) = (0, 0);
+        self.ends.clear();
+        if !self.shapes.is_empty() {
+            self.shapes.clear();
+        }
+    }
+
+    /// Whether a list is longer than what stands in place.
+    fn spilled(&self) -> bool {
+        self.shape.spilled() || self.ends.spilled() || self.shapes.spilled()
     }
 }
 
@@ -158,8 +205,7 @@ impl Content {
         }
         self.edges.clear();
         self.addresses.0.clear();
-        self.layout.ends.clear();
-        self.layout.shapes.clear();
+        self.layout.clear();
         self.saved.clear();
         if self.attrs.is_some() || self.inputs.is_some() {
             self.attrs = None;
@@ -169,10 +215,7 @@ impl Content {
 
     /// Whether a list is longer than what stands in place.
     fn spilled(&self) -> bool {
-        self.edges.spilled()
-            || self.addresses.0.spilled()
-            || self.layout.ends.spilled()
-            || self.layout.shapes.spilled()
+        self.edges.spilled() || self.addresses.0.spilled() || self.layout.spilled()
     }
 }
 
