@@ -361,7 +361,7 @@ fn what_a_result_was_computed_from_goes_with_the_graph() {
         leaf
     };
     type Of = fn(&Tensor, &Tensor) -> Tensor;
-    let ways: [(&str, Of); 7] = [
+    let ways: [(&str, Of); 8] = [
         ("read", |x, w| {
             let y = x * w;
             assert_eq!(y.at(&[0]), 0.25);
@@ -380,6 +380,11 @@ fn what_a_result_was_computed_from_goes_with_the_graph() {
             let y = x * w;
             let _off = no_grad();
             y + 1.0
+        }),
+        ("one more function", |x, w| {
+            let y = x * w;
+            let _off = no_grad();
+            y.square()
         }),
         ("another shape", |x, w| {
             let y = x * w;

@@ -1137,3 +1137,33 @@ fn tensors_in_plain_parameters_of_a_generic_op() {
     let error = told(Sink::try_apply(&x, vec![1], (1.0, None), &x, item));
     assert!(error.starts_with("Sink: the plain parameter `shown` was given a tensor"), "{error}");
 }
+
+#[py_layer]
+impl Stretched {
+    type Saved = (Tensor<f64>, Tensor<f64>);
+
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, w: &Tensor<f64>) -> Tensor<f64> {
+        ctx.save_for_backward((x, w));
+        x * w
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Grads {
+        let (x, w) = ctx.saved_tensor();
+        Grads { x: (dy * w).sum().reshape([1]), w: dy * x }
+    }
+}
+
+/// The notes of a call are written in the memory of an earlier one.
+#[test]
+fn a_call_knows_nothing_of_the_shapes_of_the_one_before() {
+    for n in [3, 1, 1, 4, 2, 1] {
+        let [x, w] = [(vec![2.0], 1), (vec![3.0; n], n)].map(|(data, n)| {
+            let leaf = Tensor::from(data).reshape([n]);
+            leaf.set_stop_gradient(false);
+            leaf
+        });
+        Stretched::apply(&x, &w).sum().backward().unwrap();
+        assert_eq!(x.grad().unwrap().to_vec(), [3.0 * n as f64]);
+        assert_eq!(w.grad().unwrap().to_vec(), vec![2.0; n]);
+    }
+}

@@ -11,9 +11,9 @@ use triomphe::Arc;
 
 use super::Storable;
 use super::buffer::Buffer;
-use super::elementwise::each_block;
 use super::math::Math;
 use super::simd::{Kernel, dispatch};
+use super::threads::each_chunk;
 
 /// Bytes from which on it pays, more than the first cache has: what is put off is an allocation too.
 const LEAST: usize = 32 << 10;
@@ -186,6 +186,9 @@ fn run<T: Storable + Math>(steps: &[Step<T>], x: Option<&[T]>, operands: &[&[T]]
 /// Elements that are computed in one go for who reads them next: with those that they are computed from they
 /// stay in the first cache.
 pub(crate) const PIECE: usize = 1024;
+
+/// Elements a chunk of what is computed for good, which one thread computes.
+const CHUNK: usize = 64 * 1024;
 
 /// Elements that stay in registers from the first step to the last.
 const TILE: usize = 64;
@@ -411,13 +414,14 @@ impl<T: Storable> Deferred<T> {
 fn computed<T: Storable>(source: &mut Option<Source<T>>) -> Arc<Buffer<T>> {
     let made = source.as_mut().map(|Source { buffer, steps }| match Arc::get_mut(buffer) {
         Some(data) => {
-            each_block(data, |start, block| steps.run_over(start, block));
+            each_chunk(data, CHUNK, &|chunk, part| steps.run_over(chunk * CHUNK, part));
             Arc::clone(buffer)
         }
         None => {
             let mut out = Buffer::any(buffer.len());
-            each_block(&mut out, |start, block| {
-                steps.run_onto(start, &buffer[start..start + block.len()], block);
+            each_chunk(&mut out, CHUNK, &|chunk, part| {
+                let start = chunk * CHUNK;
+                steps.run_onto(start, &buffer[start..start + part.len()], part);
             });
             Arc::new(out)
         }
