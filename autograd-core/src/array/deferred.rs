@@ -309,6 +309,8 @@ fn computed_tile<T: Storable + Math, const FMA: bool>(
 pub(crate) struct Deferred<T: Storable> {
     /// What they are computed from; nothing once they are.
     source: Mutex<Option<Source<T>>>,
+    /// How many tensors it reads beside.
+    operands: usize,
     looks: AtomicU8,
     made: OnceLock<Arc<Buffer<T>>>,
 }
@@ -322,8 +324,9 @@ struct Source<T: Storable> {
 
 impl<T: Storable> Deferred<T> {
     pub(crate) fn new(buffer: Arc<Buffer<T>>, steps: Steps<T>) -> Self {
+        let operands = steps.operands.len();
         let source = Mutex::new(Some(Source { buffer, steps }));
-        Self { source, looks: AtomicU8::new(0), made: OnceLock::new() }
+        Self { source, operands, looks: AtomicU8::new(0), made: OnceLock::new() }
     }
 
     fn source(&self) -> MutexGuard<'_, Option<Source<T>>> {
@@ -352,10 +355,14 @@ impl<T: Storable> Deferred<T> {
     /// One more function; it comes back where there are many already, or where the elements are in memory.
     pub(crate) fn extended(this: &mut Arc<Self>, late: Late<T>) -> Result<Arc<Self>, Late<T>> {
         if let Some(alone) = Arc::get_mut(this) {
-            match alone.source_mut() {
-                Some(source) if source.steps.takes(&late) => source.steps.push(late),
+            let operands = match alone.source_mut() {
+                Some(Source { steps, .. }) if steps.takes(&late) => {
+                    steps.push(late);
+                    steps.operands.len()
+                }
                 _ => return Err(late),
-            }
+            };
+            alone.operands = operands;
             *alone.looks.get_mut() = 0;
             return Ok(Arc::clone(this));
         }
@@ -369,18 +376,14 @@ impl<T: Storable> Deferred<T> {
         Ok(Arc::new(Self::new(source.buffer, source.steps)))
     }
 
-    /// Whether tensors are held for it beside its own.
+    /// Whether other tensors are held for it, as long as it is not computed.
     pub(crate) fn reads_beside(&self) -> bool {
-        self.operands() > 0
-    }
-
-    fn operands(&self) -> usize {
-        self.source().as_ref().map_or(0, |source| source.steps.operands.len())
+        self.operands > 0
     }
 
     /// Somebody is about to read it block by block, which so many hold.
     pub(crate) fn looked_at(this: &Arc<Self>, holders: usize) {
-        let dear = holders > 1 && this.operands() >= DEAR;
+        let dear = holders > 1 && this.operands >= DEAR;
         if dear || this.looks.fetch_add(1, Ordering::Relaxed) >= LOOKS {
             this.looks.store(LOOKS, Ordering::Relaxed);
             this.made();
