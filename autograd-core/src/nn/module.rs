@@ -214,6 +214,9 @@ impl fmt::Debug for Visitor<'_> {
 
 /// A new parameter of this value: a leaf whose gradient is wanted, apart from `tensor`.
 ///
+/// It is made to be changed in place: an optimiser writes over its one buffer. Of a plain tensor that is changed, the
+/// buffer that it was made with stays too, as somebody may still read it.
+///
 /// ```
 /// use autograd_core::Tensor;
 /// use autograd_core::nn::parameter;

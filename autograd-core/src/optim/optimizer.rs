@@ -100,7 +100,8 @@ macro_rules! for_each_float {
 
 impl<R: Rule> Optimizer<R> {
     /// For the parameters that a module has now, all by one rule. A tensor that stands in two
-    /// places of the module is moved once a step, under its first name.
+    /// places of the module is moved once a step, under its first name. Parameters that
+    /// [`parameter`](crate::nn::parameter) made take half the memory of plain tensors, once they are moved.
     pub fn new(module: &(impl Module + ?Sized), rule: R) -> Self {
         let slot = |(name, tensor)| {
             let parameter = match tensor {
