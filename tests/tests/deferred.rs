@@ -7,6 +7,7 @@ mod measured;
 use std::sync::Barrier;
 use std::thread;
 
+use autograd_core::nn::parameter;
 use autograd_core::prelude::*;
 use autograd_core::{Float, detect_anomaly, grad, with_num_threads};
 use measured::turn;
@@ -343,6 +344,18 @@ fn operators_of_two_tensors_hold_what_the_graph_holds_anyway() {
     }
 }
 
+/// Returns its input.
+#[py_layer]
+impl Same {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor) -> Tensor {
+        x.clone()
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor) -> Tensor {
+        dy.clone()
+    }
+}
+
 /// Tensors that the result of `f` holds, when all else is gone that `f` made.
 fn tensors_of_result(f: impl FnOnce() -> Tensor) -> f64 {
     let in_use = || measured::MEMORY.current_usage() - autograd_core::buffer_pool_bytes();
@@ -361,7 +374,7 @@ fn what_a_result_was_computed_from_goes_with_the_graph() {
         leaf
     };
     type Of = fn(&Tensor, &Tensor) -> Tensor;
-    let ways: [(&str, Of); 8] = [
+    let ways: [(&str, Of); 10] = [
         ("read", |x, w| {
             let y = x * w;
             assert_eq!(y.at(&[0]), 0.25);
@@ -385,6 +398,12 @@ fn what_a_result_was_computed_from_goes_with_the_graph() {
             let y = x * w;
             let _off = no_grad();
             y.square()
+        }),
+        ("as a parameter", |x, w| parameter(x * w)),
+        ("returned by a layer that is not recorded", |x, w| {
+            let y = x * w;
+            let _off = no_grad();
+            Same::apply(&y)
         }),
         ("another shape", |x, w| {
             let y = x * w;

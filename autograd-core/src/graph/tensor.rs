@@ -257,8 +257,12 @@ impl<T: Element> Tensor<T> {
 
     #[inline]
     pub(super) fn alias_here(&self) -> Self {
-        let alias = self.small_copy().unwrap_or_else(|| Self::new(self.read().into_owned()));
-        alias.with_lost(self.lost())
+        let value = || {
+            let value = self.read().into_owned();
+            value.let_go();
+            Self::new(value)
+        };
+        self.small_copy().unwrap_or_else(value).with_lost(self.lost())
     }
 
     /// The value, if nobody else holds this tensor: then its buffer may be written. Otherwise the
