@@ -62,6 +62,57 @@ impl StraightThrough {
     }
 }
 
+/// Of two tensors.
+#[py_layer(elementwise)]
+impl Huber {
+    fn forward<L: Lane>(a: Real<L>, b: Real<L>) -> Real<L> {
+        let d = (a - b).abs();
+        d.lt(1.0).select(d * d * 0.5, d - 0.5)
+    }
+}
+
+/// Of three.
+#[py_layer(elementwise)]
+impl Mix {
+    fn forward<L: Lane>(a: Real<L>, b: Real<L>, t: Real<L>) -> Real<L> {
+        a + (b - a) * t
+    }
+}
+
+/// Where the numbers of an operand stand.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum State {
+    New,
+    /// It was changed in place.
+    Changed,
+    /// Another tensor shares its data.
+    Shared,
+    /// It was changed to what lies elsewhere, in another order.
+    Strided,
+}
+
+impl State {
+    fn of<T: Float>(self, x: Tensor<T>) -> Tensor<T> {
+        match self {
+            Self::New => return x,
+            Self::Shared => return x.detach(),
+            Self::Changed | Self::Strided => {}
+        }
+        let changed = Tensor::zeros(x.shape().to_vec());
+        let source = match self {
+            Self::Strided if x.ndim() == 2 => {
+                let wide = Tensor::zeros([x.shape()[0] + 9, x.shape()[1] + 9]);
+                let all = Tensor::concat(&[&x, &wide.narrow(0, 0, x.shape()[0])], 1);
+                all.narrow(1, 0, x.shape()[1])
+            }
+            Self::Strided => x.mean().broadcast_to(x.shape()),
+            _ => x,
+        };
+        changed.copy_from(&source).unwrap();
+        changed
+    }
+}
+
 /// A scope that looks on and changes nothing.
 fn onlooker() -> SavedTensorsHooks {
     saved_tensors_hooks(|saved: &AnyTensor| Ok(saved.clone()), |kept: &AnyTensor| Ok(kept.clone()))
@@ -82,6 +133,7 @@ fn all_of<T: Float>(
     f: impl Fn(&Tensor<T>, &Tensor<T>) -> Tensor<T>,
     shape: &[usize],
     wants: [bool; 2],
+    states: [State; 2],
 ) -> (Vec<Vec<u64>>, &'static str, Vec<Option<Vec<usize>>>) {
     let numbers = [
         [0.5, -2.0, f64::NAN, f64::INFINITY, 0.0, -0.0],
@@ -90,7 +142,7 @@ fn all_of<T: Float>(
     let len = shape.iter().product();
     let [a, b] = [0, 1].map(|i| {
         let data = numbers[i].iter().map(|x| T::from_f64(*x)).cycle().take(len).collect::<Vec<_>>();
-        let x = Tensor::from(data).reshape(shape);
+        let x = states[i].of(Tensor::from(data).reshape(shape));
         x.set_stop_gradient(!wants[i]);
         x
     });
@@ -120,7 +172,7 @@ fn all_of<T: Float>(
 
 fn same_for<T: Float>() {
     type Op<T> = fn(&Tensor<T>, &Tensor<T>) -> Tensor<T>;
-    let pairs: [Op<T>; 12] = [
+    let pairs: [Op<T>; 15] = [
         |a, b| a + b,
         |a, b| a - b,
         |a, b| a * b,
@@ -133,7 +185,22 @@ fn same_for<T: Float>() {
         |a, b| a.maximum(b),
         |a, b| a.pow(b),
         |a, b| (a.tanh() - b) * a.exp(),
+        |a, b| Huber::apply(a, b),
+        |a, b| Huber::apply(&(a * 2.0), b),
+        |a, b| Mix::apply(a, b, &(a * b)),
     ];
+    let states = {
+        use State::{Changed, New, Shared, Strided};
+        [
+            [New, New],
+            [Changed, New],
+            [New, Changed],
+            [Changed, Changed],
+            [Shared, Changed],
+            [Strided, Shared],
+            [Shared, New],
+        ]
+    };
     let singles: [Op<T>; 31] = [
         |a, _| a + 2.0,
         |a, _| a - 2.0,
@@ -170,9 +237,16 @@ fn same_for<T: Float>() {
     ];
     for shape in [&[][..], &[1], &[6], &[2, 3], &[1, 2, 1, 3], &[1, 1, 2, 1, 3]] {
         let check = |f: Op<T>, i: usize, wants| {
-            let alone = all_of(f, shape, wants);
-            let _scope = onlooker();
-            assert_eq!(alone, all_of(f, shape, wants), "op {i} of {wants:?}, shape {shape:?}");
+            let new = all_of(f, shape, wants, states[0]);
+            for states in states {
+                let found = all_of(f, shape, wants, states);
+                let _scope = onlooker();
+                let text = || format!("op {i} of {states:?} {wants:?}, shape {shape:?}");
+                assert_eq!(found, all_of(f, shape, wants, states), "{}", text());
+                if !states.contains(&State::Strided) {
+                    assert_eq!(found, new, "{}", text());
+                }
+            }
         };
         for wants in [[true, true], [true, false], [false, true]] {
             pairs.iter().enumerate().for_each(|(i, f)| check(*f, i, wants));
@@ -220,6 +294,88 @@ fn an_input_changed_since_is_named() {
             other => panic!("{other:?}"),
         }
     }
+}
+
+/// Whose data was changed in place before, `times` in all.
+fn changed(data: [f64; 2], times: u32) -> Tensor<f64> {
+    let x = leaf([0.0, 0.0]);
+    for _ in 0..times {
+        x.detach().copy_from(&Tensor::from(data)).unwrap();
+    }
+    x
+}
+
+#[test]
+fn an_input_changed_before_is_told_from_one_changed_since() {
+    for (before, since, expected) in [
+        ([0, 3], 0, (0, 1, "its first input")),
+        ([0, 3], 1, (3, 4, "its second input")),
+        ([3, 0], 0, (3, 4, "its first input")),
+        ([3, 0], 1, (0, 1, "its second input")),
+        ([2, 2], 0, (2, 3, "its first input")),
+        ([1, 2], 1, (2, 3, "its second input")),
+    ] {
+        let inputs = [changed([1.0, 2.0], before[0]), changed([3.0, 4.0], before[1])];
+        let y = &inputs[0] * &inputs[1];
+        let z = &inputs[0] * &inputs[1];
+        z.sum().backward().unwrap();
+        let values = inputs.each_ref().map(Tensor::to_vec);
+        for (x, other) in [(0, 1), (1, 0)] {
+            assert_eq!(inputs[x].grad().unwrap().to_vec(), values[other]);
+            inputs[x].clear_grad();
+        }
+        inputs[since].detach().fill(0.0).unwrap();
+        match y.sum().backward() {
+            Err(Error::SavedTensorChanged { op: "mul", parameter, saved, found, .. }) => {
+                assert_eq!((saved, found, &*parameter), expected, "{before:?}");
+            }
+            other => panic!("{before:?}: {other:?}"),
+        }
+        assert!(inputs.iter().all(|x| x.grad().is_none()));
+    }
+    type Op = fn(&Tensor<f64>) -> Tensor<f64>;
+    let ops: [(Op, &str); 3] = [
+        (|x| x.square(), "square"),
+        (|x| Cube::apply(x), "Cube"),
+        (|x| Huber::apply(x, &Tensor::from([0.5, 0.5])), "Huber"),
+    ];
+    for (f, name) in ops {
+        let x = changed([1.0, 2.0], 2);
+        let y = f(&x);
+        f(&x).sum().backward().unwrap();
+        x.clear_grad();
+        x.detach().fill(0.0).unwrap();
+        match y.sum().backward() {
+            Err(Error::SavedTensorChanged { op, saved: 2, found: 3, .. }) => assert_eq!(op, name),
+            other => panic!("{other:?}"),
+        }
+        assert!(x.grad().is_none());
+    }
+}
+
+#[test]
+fn a_parameter_is_read_as_it_is() {
+    let w = autograd_core::nn::parameter(Tensor::from([2.0, 3.0_f64]));
+    let x = Tensor::from([5.0, 7.0]);
+    for step in 1..=3 {
+        let y = (&w * &x).tanh() + &w;
+        let by_hand: Vec<f64> =
+            w.to_vec().iter().zip([5.0, 7.0f64]).map(|(w, x)| (w * x).tanh() + w).collect();
+        for (found, by_hand) in y.to_vec().into_iter().zip(by_hand) {
+            assert!((found - by_hand).abs() < 1e-15 * by_hand.abs(), "{found} {by_hand}");
+        }
+        y.sum().backward().unwrap();
+        assert_eq!(w.grad().unwrap().shape(), [2]);
+        w.clear_grad();
+        w.detach().copy_from(&(w.detach() * 0.1)).unwrap();
+        assert_eq!(w.to_vec().len(), 2, "step {step}");
+    }
+    // Its copies stay what they were.
+    let before = w.detach();
+    let copy = &before * 1.0;
+    w.detach().fill(1.0).unwrap();
+    assert_eq!(before.to_vec(), [1.0, 1.0]);
+    assert!((copy.at(&[0]) - 2e-3).abs() < 1e-12);
 }
 
 #[test]

@@ -24,4 +24,4 @@ pub use element::DType;
 pub(crate) use element::{INLINE_BYTES, Storable};
 pub use shape::IntoShape;
 pub(crate) use shape::Shape;
-pub(crate) use value::Value;
+pub(crate) use value::{Value, fits_inline};

@@ -55,7 +55,9 @@ impl<T: Storable> Clone for Value<T> {
     }
 }
 
-fn fits_inline<T: Storable>(len: usize) -> bool {
+/// Whether so many elements stand inline in a value that is made of them.
+#[inline(always)]
+pub(crate) fn fits_inline<T: Storable>(len: usize) -> bool {
     len * size_of::<T>() <= super::INLINE_BYTES
 }
 
@@ -140,6 +142,11 @@ impl<T: Storable> Value<T> {
         // What is given back here may be what is taken next.
         drop(self);
         Self::written(shape, fill)
+    }
+
+    /// From inline data, of which the shape needs no more.
+    pub(crate) fn of_inline(shape: Shape, data: T::Inline) -> Self {
+        Self { shape, strides: None, storage: Storage::Inline(data) }
     }
 
     pub(crate) fn scalar(element: T) -> Self {

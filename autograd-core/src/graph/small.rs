@@ -49,19 +49,21 @@ impl SmallOp for Blank {
     }
 }
 
-/// Tensors that had never been changed in place, each in the place of its input, or a number. The second
-/// place of an op of one input is for its output: a tensor of its own with the same value.
+/// Tensors, each in the place of its input, or a number. The second place of an op of one input is for its
+/// output: a tensor of its own with the same value. At most one of them had been changed in place before, as
+/// often as `version` says; it is the second one, or the first. (There is no room for two numbers in a word.)
 pub(crate) enum Kept {
     Nothing,
     Number(f64),
-    Float32([Maybe<f32>; 2]),
-    Float64([Maybe<f64>; 2]),
+    Float32 { tensors: [Maybe<f32>; 2], second: bool, version: u32 },
+    Float64 { tensors: [Maybe<f64>; 2], second: bool, version: u32 },
 }
 
 /// An element type that can be kept so.
 #[doc(hidden)]
 pub(crate) trait Keepable: Element {
-    fn keep(tensors: [Maybe<Self>; 2]) -> Kept;
+    /// Keeps tensors of these versions, of which one at least is 0.
+    fn keep(tensors: [Maybe<Self>; 2], versions: [u32; 2]) -> Kept;
     /// What was kept.
     fn kept(kept: &Kept) -> &[Maybe<Self>; 2];
 }
@@ -70,14 +72,15 @@ macro_rules! keepable {
     ($($t:ty, $variant:ident;)*) => {$(
         impl Keepable for $t {
             #[inline(always)]
-            fn keep(tensors: [Maybe<Self>; 2]) -> Kept {
-                Kept::$variant(tensors)
+            fn keep(tensors: [Maybe<Self>; 2], [first, second]: [u32; 2]) -> Kept {
+                debug_assert!(first == 0 || second == 0);
+                Kept::$variant { tensors, second: second != 0, version: first | second }
             }
 
             #[inline(always)]
             fn kept(kept: &Kept) -> &[Maybe<Self>; 2] {
                 match kept {
-                    Kept::$variant(tensors) => tensors,
+                    Kept::$variant { tensors, .. } => tensors,
                     _ => const { &[Maybe(Tensor::NOWHERE), Maybe(Tensor::NOWHERE)] },
                 }
             }
@@ -182,8 +185,8 @@ impl Small {
         self.check(taken, at)?;
         let [first, second] = match &self.kept {
             Kept::Nothing | Kept::Number(_) => return Ok(vec![None; self.op.shown()]),
-            Kept::Float32(kept) => kept.each_ref().map(Maybe::shown),
-            Kept::Float64(kept) => kept.each_ref().map(Maybe::shown),
+            Kept::Float32 { tensors, .. } => tensors.each_ref().map(Maybe::shown),
+            Kept::Float64 { tensors, .. } => tensors.each_ref().map(Maybe::shown),
         };
         let output = |kept: AnyTensor| for_any!(kept, t => t.attached(at.node.clone(), 0).into());
         Ok(match self.op.inputs() {
@@ -192,21 +195,24 @@ impl Small {
         })
     }
 
+    /// Of what is kept: as it was then, and as it is now.
     #[inline(always)]
-    fn versions(&self) -> [u32; 2] {
+    fn versions(&self) -> [[u32; 2]; 2] {
         fn of<T: Element>(kept: &[Maybe<T>; 2]) -> [u32; 2] {
             [kept[0].get().map_or(0, Tensor::version), kept[1].get().map_or(0, Tensor::version)]
         }
-        match &self.kept {
-            Kept::Nothing | Kept::Number(_) => [0, 0],
-            Kept::Float32(kept) => of(kept),
-            Kept::Float64(kept) => of(kept),
-        }
+        let (second, version, found) = match &self.kept {
+            Kept::Nothing | Kept::Number(_) => return [[0, 0]; 2],
+            Kept::Float32 { tensors, second, version } => (*second, *version, of(tensors)),
+            Kept::Float64 { tensors, second, version } => (*second, *version, of(tensors)),
+        };
+        [if second { [0, version] } else { [version, 0] }, found]
     }
 
     #[inline(always)]
     fn is_changed(&self) -> bool {
-        self.versions() != [0, 0]
+        let [saved, found] = self.versions();
+        saved != found
     }
 
     #[cold]
@@ -214,8 +220,9 @@ impl Small {
         if taken.load(Ordering::Relaxed) {
             return Err(Error::GraphFreed { op: at.op, location: at.location });
         }
-        for (position, found) in (0..).zip(self.versions()) {
-            at.check_version(0, found, || input_name(position))?;
+        let [saved, found] = self.versions();
+        for (position, (saved, found)) in (0..).zip(saved.into_iter().zip(found)) {
+            at.check_version(saved, found, || input_name(position))?;
         }
         Ok(())
     }

@@ -18,7 +18,7 @@ use super::pack::State;
 use super::saved::Keeps;
 use super::{shapes, watch};
 use crate::array::shape::copied;
-use crate::array::{DType, Shape, Value};
+use crate::array::{DType, Shape, Value, fits_inline};
 use crate::error::{HookResult, Result};
 
 /// An n-dimensional array that can be differentiated.
@@ -188,7 +188,13 @@ impl<T: Element> Tensor<T> {
     /// a temporary that nobody else can see.
     #[inline]
     pub(crate) fn small_copy(&self) -> Option<Self> {
-        let value = self.fixed().filter(|value| value.is_inline())?;
+        let Some(value) = self.fixed() else {
+            let numbers = self.few_now()?;
+            return Some(Self::new(Value::of_inline(self.shape_owned(), numbers)));
+        };
+        if !value.is_inline() {
+            return None;
+        }
         let mut spare = T::take_spare();
         if let Some(inner) = spare.as_mut().and_then(Arc::get_mut) {
             inner.value.copy_from(value);
@@ -389,6 +395,39 @@ impl<T: Element> Tensor<T> {
     #[inline(always)]
     pub(crate) fn inline(&self) -> Option<&T::Inline> {
         self.fixed()?.inline()
+    }
+
+    /// Its numbers, if they stand inline, or are as few and change in place: then as they are `now`.
+    #[inline(always)]
+    pub(crate) fn few<'a>(&'a self, now: &'a mut Option<T::Inline>) -> Option<&'a T::Inline> {
+        match self.fixed() {
+            Some(value) => value.inline(),
+            None => Some(now.insert(self.few_now()?)),
+        }
+    }
+
+    /// Whether [`few`](Self::few) has them.
+    #[inline(always)]
+    pub(crate) fn is_few(&self) -> bool {
+        match self.fixed() {
+            Some(value) => value.is_inline(),
+            None => fits_inline::<T>(self.len()),
+        }
+    }
+
+    #[inline(never)]
+    fn few_now(&self) -> Option<T::Inline> {
+        let shared = self.inner().shared.get().filter(|_| fits_inline::<T>(self.len()))?;
+        let value = shared.value.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(numbers) = value.inline() {
+            return Some(*numbers);
+        }
+        // They lie elsewhere, in any order.
+        let mut numbers = T::INLINE;
+        let row_major = value.contiguous();
+        let found = row_major.as_slice()?;
+        numbers.as_mut()[..found.len()].copy_from_slice(found);
+        Some(numbers)
     }
 
     /// How often the data was changed in place.

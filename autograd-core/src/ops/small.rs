@@ -1,6 +1,6 @@
-//! Built-in ops of tensors whose numbers stand inline: `+ - * /` of two of one shape, or of one and a
-//! number, and functions of one. They compute in place without a pass, and are recorded as a [`Small`],
-//! which backward reads where it stands.
+//! Ops of tensors of a few numbers, which stand inline unless they change in place: `+ - * /` of two of one
+//! shape, or of one and a number, and functions of one. They compute in place without a pass, and are recorded
+//! as a [`Small`], which backward reads where it stands.
 
 use std::marker::PhantomData;
 use std::sync::OnceLock;
@@ -31,8 +31,7 @@ pub(super) fn pair<'a, T: Float>(
     caller: Caller,
 ) -> Result<Tensor<T>, [Input<'a, T>; 2]> {
     let (a, b) = (left.tensor(), right.tensor());
-    if a.inline().is_none() || b.inline().is_none() || !is_known(op) || !same(a.shape(), b.shape())
-    {
+    if !a.is_few() || !b.is_few() || !is_known(op) || !same(a.shape(), b.shape()) {
         return Err([left, right]);
     }
     let on = is_grad_enabled();
@@ -46,13 +45,17 @@ pub(super) fn pair<'a, T: Float>(
         return Err([left, right]);
     }
     let saves = op.saves(wants);
+    let versions = [version(a, saves[0]), version(b, saves[1])];
+    if versions[0] != 0 && versions[1] != 0 {
+        return Err([left, right]);
+    }
     let level = |x: &Tensor<T>, wants| if wants { x.level_above() } else { 0 };
     let level = level(a, wants[0]).max(level(b, wants[1]));
     let mut node = Blank::new(level, caller);
     let small = node.small();
     small.op = &Rules::<T>::PAIRS[op as usize];
     if saves != [false, false] {
-        small.put_kept(T::keep([Maybe::of(a, saves[0]), Maybe::of(b, saves[1])]));
+        small.put_kept(T::keep([Maybe::of(a, saves[0]), Maybe::of(b, saves[1])], versions));
     }
     small.put_edge(0, edge(&mut left, wants[0], saves[0]));
     small.put_edge(1, edge(&mut right, wants[1], saves[1]));
@@ -69,7 +72,7 @@ pub(super) fn number<'a, T: Float>(
     caller: Caller,
 ) -> Result<Tensor<T>, Input<'a, T>> {
     // The gradient of a quotient of the number needs the tensor.
-    if x.tensor().inline().is_none() || !is_known(op) || (op, swapped) == (Binary::Div, true) {
+    if !x.tensor().is_few() || !is_known(op) || (op, swapped) == (Binary::Div, true) {
         return Err(x);
     }
     let mut number = T::INLINE;
@@ -93,7 +96,7 @@ pub(super) fn unary<'a, T: Float>(
     mut x: Input<'a, T>,
     caller: Caller,
 ) -> Result<Tensor<T>, Input<'a, T>> {
-    if x.tensor().inline().is_none() || is_watched() {
+    if !x.tensor().is_few() || is_watched() {
         return Err(x);
     }
     let Some(small) = op.small() else { return Err(x) };
@@ -107,12 +110,13 @@ pub(super) fn unary<'a, T: Float>(
     let place = node.small();
     place.op = small.thin();
     let input = Maybe::of(x.tensor(), keeps[0]);
+    let versions = [version(x.tensor(), keeps[0]), 0];
     place.put_edge(0, edge(&mut x, true, keeps[0]));
     let mut y = over(x, None, run);
     if keeps != [false, false] {
         // The output's own tensor holds the node.
         let output = Maybe::from(if keeps[1] { y.small_copy() } else { None });
-        place.put_kept(T::keep([input, output]));
+        place.put_kept(T::keep([input, output], versions));
     }
     y.attach(node.done(), 0);
     Ok(y)
@@ -187,7 +191,8 @@ impl<T: Float> SmallUnary<T> {
     /// `dx` from what the rule reads and `dy`, which is written over if nobody else holds it.
     #[inline(always)]
     fn in_place(&self, saved: Option<&Tensor<T>>, dy: Tensor<T>) -> Tensor<T> {
-        let from = saved.map(Tensor::inline);
+        let mut now = None;
+        let from = saved.map(|saved| saved.few(&mut now));
         if matches!(from, Some(None)) || dy.inline().is_none() {
             return gradient(&Handle::Static(self.op), dy, saved.map(Input::Ref));
         }
@@ -245,10 +250,12 @@ fn pair_of<T: Float>(
     right: Input<'_, T>,
     node: Option<NodeRef>,
 ) -> Tensor<T> {
+    let mut now = None;
     if right.is_temporary() && !left.is_temporary() {
-        return over(right, node, |x, _| apply::<T>(op, true, x, numbers(left.tensor())));
+        let run = |x: &mut _, _: &[_]| apply::<T>(op, true, x, numbers(left.tensor(), &mut now));
+        return over(right, node, run);
     }
-    over(left, node, |x, _| apply::<T>(op, false, x, numbers(right.tensor())))
+    over(left, node, |x, _| apply::<T>(op, false, x, numbers(right.tensor(), &mut now)))
 }
 
 /// In an operand's own place, if it is a temporary, or in a copy.
@@ -258,7 +265,7 @@ fn over<T: Float>(
     node: Option<NodeRef>,
     run: impl FnOnce(&mut T::Inline, &[usize]),
 ) -> Tensor<T> {
-    let copy = |x: &Tensor<T>| x.small_copy().unwrap_or_else(|| not_inline());
+    let copy = |x: &Tensor<T>| x.small_copy().unwrap_or_else(|| not_few());
     let place = match x {
         Input::Ref(x) => copy(x),
         Input::Own(x) if x.is_temporary() => x,
@@ -268,13 +275,19 @@ fn over<T: Float>(
 }
 
 #[inline(always)]
-fn numbers<T: Float>(x: &Tensor<T>) -> &T::Inline {
-    x.inline().unwrap_or_else(|| not_inline())
+fn numbers<'a, T: Float>(x: &'a Tensor<T>, now: &'a mut Option<T::Inline>) -> &'a T::Inline {
+    x.few(now).unwrap_or_else(|| not_few())
+}
+
+/// How often an input was changed in place, if it is kept.
+#[inline(always)]
+fn version<T: Float>(x: &Tensor<T>, kept: bool) -> u32 {
+    if kept { x.version() } else { 0 }
 }
 
 #[cold]
-fn not_inline() -> ! {
-    unreachable!("the operands were found to stand inline")
+fn not_few() -> ! {
+    unreachable!("the operands were found to be of a few numbers")
 }
 
 /// Writes over `x`; with the arguments exchanged if `swapped`.

@@ -75,7 +75,7 @@ pub(super) fn call<T: Float>(
     let whole = frame.is_none().then(|| reals[0].shape());
     let operands = || reals.iter().map(|x| Some(*x));
     let wanted: SmallVec<[bool; 4]> = SmallVec::from_elem(true, info.outputs);
-    let done = whole.and_then(|shape| small(op.forward(), operands(), masks, shape, &wanted));
+    let done = whole.and_then(|shape| at_once(op.forward(), operands(), masks, shape, &wanted));
     let mut outputs: Outputs<T> = if let Some(done) = done {
         done.into_iter().flatten().collect()
     } else {
@@ -201,9 +201,9 @@ fn compute<T: Float>(
     values.map(result).collect()
 }
 
-/// Operands that stand inline, all of one shape: without a pass. Nothing depends on those that are
-/// absent.
-fn small<'a, T: Float>(
+/// Row-major operands of one shape, no longer than a block: without a pass. Nothing depends on those that
+/// are absent.
+fn at_once<'a, T: Float>(
     formula: &dyn Formula<T>,
     operands: impl Iterator<Item = Option<&'a Tensor<T>>>,
     masks: &[&Tensor<bool>],
@@ -211,10 +211,17 @@ fn small<'a, T: Float>(
     wanted: &[bool],
 ) -> Option<SmallVec<[Option<Tensor<T>>; 2]>> {
     let len = shape.iter().product();
-    let mut reals: SmallVec<[&[T]; 4]> = SmallVec::new();
+    if len > block_of(wanted.len()) {
+        return None;
+    }
+    let mut read: SmallVec<[_; 4]> = SmallVec::new();
     for operand in operands {
+        read.push(operand.map(Tensor::read));
+    }
+    let mut reals: SmallVec<[&[T]; 4]> = SmallVec::new();
+    for operand in &read {
         reals.push(match operand {
-            Some(operand) => operand.fixed()?.as_padded_inline()?,
+            Some(operand) => operand.in_memory()?,
             None => &[],
         });
     }
@@ -226,12 +233,12 @@ fn small<'a, T: Float>(
     }
     let mut conditions: SmallVec<[&[bool]; 2]> = SmallVec::new();
     for mask in masks {
-        conditions.push(mask.fixed()?.as_padded_inline()?);
+        conditions.push(mask.fixed()?.in_memory()?);
     }
     let lengths = reals.iter().map(|x| x.len()).chain(conditions.iter().map(|m| m.len()));
     let lengths = [len, lengths.fold(first.len(), usize::min)];
     if let [true] = wanted {
-        let mut y = Value::full(copied(shape), T::ZERO);
+        let mut y = Value::written(copied(shape), |_| {});
         run_block(formula, lengths, &reals, &conditions, y.as_padded_mut_slice()?);
         return Some(SmallVec::from_iter([Some(Tensor::new(y))]));
     }
@@ -488,7 +495,7 @@ impl<T: Float> ElementwiseNode<T> {
         {
             if frame.is_none() {
                 let operands = operands.iter().map(Option::as_ref);
-                let done = small(compiled, operands, &masks, &shape, wanted);
+                let done = at_once(compiled, operands, &masks, &shape, wanted);
                 if let Some(done) = done {
                     return done;
                 }

@@ -1,5 +1,5 @@
-//! Ops of a few numbers that stand inline, all of one shape, with one result of that shape: without
-//! a pass, and with a node that is built where it stays.
+//! Ops of a few numbers, which stand inline unless they change in place, all of one shape, with one result
+//! of that shape: without a pass, and with a node that is built where it stays.
 
 use super::node::ElementwiseNode;
 use super::op::{Handle, Info, Reduction};
@@ -16,9 +16,9 @@ use smallvec::SmallVec;
 
 /// Whether an op may be one of this kind.
 pub(super) fn is_small<T: Float>(info: &Info, reals: &[&Tensor<T>]) -> bool {
-    let inline = reals.iter().all(|x| x.fixed().is_some_and(Value::is_inline));
+    let few = reals.iter().all(|x| x.is_few());
     let whole = matches!(info.reduction, Reduction::None);
-    inline && whole && info.masks.is_empty() && info.outputs == 1
+    few && whole && info.masks.is_empty() && info.outputs == 1
 }
 
 /// Runs and, where it must be, records such an op; `None` if the shapes differ.
@@ -27,12 +27,12 @@ pub(super) fn run<T: Float, const N: usize>(
     reals: [&Tensor<T>; N],
     caller: Caller,
 ) -> Option<Tensor<T>> {
-    let mut data: [&[T]; N] = [&[]; N];
-    for (data, x) in data.iter_mut().zip(reals) {
+    let (mut data, mut now): ([&[T]; N], _) = ([&[]; N], [const { None }; N]);
+    for ((data, x), now) in data.iter_mut().zip(reals).zip(&mut now) {
         if !same(x.shape(), reals[0].shape()) {
             return None;
         }
-        *data = x.fixed()?.as_padded_inline()?;
+        *data = x.few(now)?.as_ref();
     }
     let mut y = result(reals[0], |y| {
         run_block(op.forward(), [reals[0].len(), y.len()], &data, &[], y);
@@ -192,7 +192,7 @@ impl<T: Float, const N: usize> SmallNode<T, N> {
 /// What backward reads at most: three inputs, the output and its gradient.
 const MOST: usize = 5;
 
-/// The gradients, where all that they are computed from stands inline; otherwise `dy` back.
+/// The gradients, where all that they are computed from is few numbers; otherwise `dy` back.
 fn gradients<T: Float, const N: usize>(
     (formula, op): (&dyn Formula<T>, &Handle<T>),
     kept: &Kept<T, N>,
@@ -203,14 +203,14 @@ fn gradients<T: Float, const N: usize>(
     let info = op.info();
     // A copy: the gradient's own place is written over. Nothing depends on what is absent, so that
     // anything may stand there.
-    let Some(seed) = inline(&dy).and_then(|dy| T::Inline::try_from(dy).ok()) else {
-        return Ok(Err(dy));
-    };
+    let Some(seed) = dy.inline().copied() else { return Ok(Err(dy)) };
     let seed = seed.as_ref();
-    let (mut data, mut count) = ([seed; MOST], 0);
-    for x in kept.read(info, at)? {
-        let Some(x) = x.map_or(Some(seed), inline) else { return Ok(Err(dy)) };
-        data[count] = x;
+    let (mut data, mut now, mut count) = ([seed; MOST], [const { None }; MOST], 0);
+    for ((data, now), x) in data.iter_mut().zip(&mut now).zip(kept.read(info, at)?) {
+        if let Some(x) = x {
+            let Some(x) = x.few(now) else { return Ok(Err(dy)) };
+            *data = x.as_ref();
+        }
         count += 1;
     }
     count += usize::from(!info.gradients.is_empty());
@@ -244,10 +244,6 @@ fn gradients<T: Float, const N: usize>(
         }
     });
     Ok(Ok(grads))
-}
-
-fn inline<T: Float>(x: &Tensor<T>) -> Option<&[T]> {
-    x.fixed().and_then(Value::as_padded_inline)
 }
 
 /// As [`result`] of a tensor that stands inline.
