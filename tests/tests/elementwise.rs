@@ -246,6 +246,68 @@ fn more_elements_than_one_block() {
     gradcheck(|t| SwishByHand::apply(&t[0], &t[1]), &[x, beta]).unwrap();
 }
 
+/// The result and the gradients of both inputs.
+type All = [Vec<f64>; 3];
+
+fn all(f: &Both, inputs: [&Tensor<f64>; 2], seed: &Tensor<f64>, changed: [bool; 2]) -> All {
+    let leaf = |x: &Tensor<f64>, changed: bool| {
+        let leaf =
+            if changed { Tensor::zeros(x.shape().to_vec()) } else { Tensor::from(x.to_vec()) };
+        if changed {
+            leaf.copy_from(x).unwrap();
+        }
+        leaf.set_stop_gradient(false);
+        leaf
+    };
+    let [a, b] = [leaf(inputs[0], changed[0]), leaf(inputs[1], changed[1])];
+    let y = f(&a, &b);
+    y.backward_with(seed).unwrap();
+    let grad = |x: &Tensor<f64>| x.grad().map(|dx| dx.to_vec()).unwrap_or_default();
+    [y.to_vec(), grad(&a), grad(&b)]
+}
+
+type Both = dyn Fn(&Tensor<f64>, &Tensor<f64>) -> Tensor<f64>;
+
+#[test]
+fn so_many_elements_at_once_change_no_bit() {
+    // One block is the most that is computed without a pass: 2048, of several results 512.
+    let pieces = [1, 8, 9, 100, 511, 512, 513, 2047, 2048, 2049];
+    let whole = pieces.iter().sum();
+    let [a, b, seed] =
+        [(-2.0, 2.0), (0.5, 1.5), (1.0, 3.0)].map(|(low, high)| sample(&[whole], low, high));
+    let ops: [&Both; 12] = [
+        &|a, b| a * b,
+        &|a, b| a / b,
+        &|a, b| a - b,
+        &|a, b| a.maximum(b),
+        &|a, b| b.pow(a),
+        &|a, b| Swish::apply(a, b),
+        &|a, b| SwishByHand::apply(a, b),
+        &|a, b| Plus::apply(a, b),
+        &|a, b| PlusAndTimes::apply(a, b).0,
+        &|a, b| PolarByHand::apply(b, a).1,
+        &|a, b| Gate::apply(a, &a.gt_scalar(0.0), 0.3, b),
+        &|a, b| Ratio::apply(&(a * 2.0), b),
+    ];
+    for (i, f) in ops.into_iter().enumerate() {
+        let expected = all(f, [&a, &b], &seed, [false, false]);
+        for changed in [[false, false], [true, false], [true, true]] {
+            let mut found = All::default();
+            let mut start = 0;
+            for len in pieces {
+                let part = |x: &Tensor<f64>| x.narrow(0, start, len);
+                let piece = all(f, [&part(&a), &part(&b)], &part(&seed), changed);
+                found.iter_mut().zip(piece).for_each(|(all, piece)| all.extend(piece));
+                start += len;
+            }
+            for (found, expected) in found.iter().zip(&expected) {
+                let bits = |all: &Vec<f64>| all.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+                assert!(bits(found) == bits(expected), "op {i}, {changed:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn inputs_are_stretched_and_their_gradients_added_up() {
     let shapes: &[[&[usize]; 2]] =

@@ -4,10 +4,10 @@ use super::derived::bound;
 use super::elementwise::{Handle, gradient, gradients_of};
 use super::small;
 use super::{Arithmetic, Caller, Float, Input, Numeric, joined};
-use crate::array::deferred::{Late, Step, With};
+use crate::array::deferred::{Late, Step, With, pays};
 use crate::array::elementwise::{Zip, ZipAny, over, over_scalar, zip, zip_scalar};
 use crate::array::math::Math;
-use crate::array::shape::{broadcast, same};
+use crate::array::shape::{broadcast, copied, same};
 use crate::array::{Shape, Storable, Value};
 use crate::error::Result;
 use crate::graph::{Elementwise, Keep, Lost, NodeRef, Plain, PushRule, Tensor, op_node, with_push};
@@ -270,6 +270,9 @@ fn any<'a, T: Float>(
     });
     let [f, swapped] = kernels(op);
     if same {
+        if let Some(value) = beside(&left, &right, f) {
+            return Ok(Tensor::output(value, node).with_lost(lost));
+        }
         match with_tensor(op, left, right, held, &mut node) {
             Ok(done) => return Ok(done.with_lost(lost)),
             Err(operands) => [left, right] = operands,
@@ -299,6 +302,24 @@ fn any<'a, T: Float>(
         },
     };
     Ok(done.with_lost(lost))
+}
+
+/// Of operands of one shape that both stay, row-major in memory, neither few numbers nor so many that they would be
+/// put off or shared among threads: the shortest way.
+fn beside<T: Float>(
+    left: &Input<'_, T>,
+    right: &Input<'_, T>,
+    f: &dyn ZipAny<T>,
+) -> Option<Value<T>> {
+    let shape = left.tensor().shape();
+    let len = left.tensor().len();
+    if left.is_temporary() || right.is_temporary() || left.tensor().is_few() || pays::<T>(len) {
+        return None;
+    }
+    let (a, b) = (left.tensor().read(), right.tensor().read());
+    let (x, y) = (a.in_memory()?, b.in_memory()?);
+    let write = |out: &mut [T]| f.run_onto(out, &x[..len], &y[..len]);
+    Some(Value::written(copied(shape), write))
 }
 
 /// As one more step of what was put off, or to be put off with a leaf: its node holds that as long as the result is
