@@ -392,11 +392,67 @@ fn zip_into<T: Storable>(out: &mut Value<T>, steps: &Steps<T>, b: &Value<T>, f: 
     });
 }
 
+/// The elements of `on` where the mask is true, those of `off` elsewhere; all stretched to `shape`.
+pub(crate) fn chosen_of<T: Storable>(
+    shape: &[usize],
+    mask: &Value<bool>,
+    on: &Value<T>,
+    off: &Value<T>,
+) -> Value<T> {
+    on.looked_at(shape);
+    off.looked_at(shape);
+    Value::written(copied(shape), |out| {
+        each_chunk(out, CHUNK, &|chunk, part| {
+            let mut at = chunk * CHUNK;
+            let mut mask = Feed::new(mask, shape, at);
+            let (mut on, mut off) = (Feed::new(on, shape, at), Feed::new(off, shape, at));
+            for block in part.chunks_mut(BLOCK) {
+                let n = block.len();
+                mask.advance(n);
+                on.advance(n);
+                off.advance(n);
+                let (on, off) = (on.block(at, n), off.block(at, n));
+                dispatch(ChosenKernel { out: block, mask: mask.block(at, n), on, off });
+                at += n;
+            }
+        });
+    })
+}
+
+struct ChosenKernel<'a, T> {
+    out: &'a mut [T],
+    mask: &'a [bool],
+    on: &'a [T],
+    off: &'a [T],
+}
+
+impl<T: Copy> Kernel for ChosenKernel<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        // Copies of some at a time: of two places the compiler would choose one to read from, an element
+        // after the other.
+        let (out, rest) = self.out.as_chunks_mut::<16>();
+        let ((masks, mask), (ons, on)) = (self.mask.as_chunks::<16>(), self.on.as_chunks::<16>());
+        let (offs, off) = self.off.as_chunks::<16>();
+        for (((out, mask), on), off) in out.iter_mut().zip(masks).zip(ons).zip(offs) {
+            let (mask, on, off) = (*mask, *on, *off);
+            *out = std::array::from_fn(|i| if mask[i] { on[i] } else { off[i] });
+        }
+        for (((out, mask), on), off) in rest.iter_mut().zip(mask).zip(on).zip(off) {
+            *out = if *mask { *on } else { *off };
+        }
+    }
+}
+
 /// `f` of every element, of another type.
 pub(crate) fn convert<T: Storable, U: Storable>(x: &Value<T>, f: impl Fn(T) -> U) -> Value<U> {
     let x = x.contiguous();
     let data = x.as_slice().unwrap_or(&[]);
-    Value::build(copied(x.shape()), |out| out.extend(data.iter().map(|&v| f(v))))
+    Value::written(copied(x.shape()), |out| {
+        out.iter_mut().zip(data).for_each(|(to, &v)| *to = f(v));
+    })
 }
 
 /// `f` of every pair of elements of two values stretched to `shape`, of another type.

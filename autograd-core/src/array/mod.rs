@@ -13,6 +13,7 @@ pub(crate) mod feed;
 mod gemm;
 pub(crate) mod math;
 pub(crate) mod matmul;
+pub(crate) mod pick;
 pub(crate) mod pool;
 pub(crate) mod reduce;
 pub(crate) mod shape;

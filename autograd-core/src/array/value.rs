@@ -55,7 +55,7 @@ impl<T: Storable> Clone for Value<T> {
     }
 }
 
-/// Whether so many elements stand inline in a value that is made of them.
+/// Whether so many elements stand inline; those of every value that has so few do.
 #[inline(always)]
 pub(crate) fn fits_inline<T: Storable>(len: usize) -> bool {
     len * size_of::<T>() <= super::INLINE_BYTES

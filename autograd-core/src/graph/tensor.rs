@@ -417,17 +417,8 @@ impl<T: Element> Tensor<T> {
 
     #[inline(never)]
     fn few_now(&self) -> Option<T::Inline> {
-        let shared = self.inner().shared.get().filter(|_| fits_inline::<T>(self.len()))?;
-        let value = shared.value.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(numbers) = value.inline() {
-            return Some(*numbers);
-        }
-        // They lie elsewhere, in any order.
-        let mut numbers = T::INLINE;
-        let row_major = value.contiguous();
-        let found = row_major.as_slice()?;
-        numbers.as_mut()[..found.len()].copy_from_slice(found);
-        Some(numbers)
+        let shared = self.inner().shared.get()?;
+        shared.value.read().unwrap_or_else(PoisonError::into_inner).inline().copied()
     }
 
     /// How often the data was changed in place.

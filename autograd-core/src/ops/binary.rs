@@ -103,6 +103,10 @@ struct Pow;
 #[derive(Clone, Copy)]
 struct PowOf;
 
+/// Of the left operand.
+#[derive(Clone, Copy)]
+struct Square;
+
 macro_rules! kernels {
     ($($name:ident |$a:ident, $b:ident| $body:expr;)*) => {$(
         impl<T: Arithmetic> Zip<T> for $name {
@@ -127,6 +131,7 @@ kernels! {
     MaximumOf |a, b| b.greater(a);
     Minimum |a, b| a.lesser(b);
     MinimumOf |a, b| b.lesser(a);
+    Square |a, _b| a.times(a);
 }
 
 impl<T: Math> Zip<T> for Pow {
@@ -476,7 +481,10 @@ fn any_scalar<T: Float>(
     swapped: bool,
     caller: Caller,
 ) -> Tensor<T> {
-    let kernel = kernels(op)[usize::from(swapped)];
+    let kernel: &dyn ZipAny<T> = match (op, swapped) {
+        (Binary::Pow, false) if s == T::from_f64(2.0) => &Square,
+        _ => kernels(op)[usize::from(swapped)],
+    };
     let recorded = x.tensor().is_recorded();
     let lost = if recorded { Lost::NONE } else { Lost::of(op.name(), caller, x.tensor()) };
     let mut node = recorded.then(|| {

@@ -4,7 +4,7 @@ use std::panic::Location;
 
 use super::trace::{self, Call};
 use super::{Caller, Float, Numeric, expect, instances};
-use crate::array::elementwise::convert;
+use crate::array::elementwise::{chosen_of, convert};
 use crate::array::shape::broadcast;
 use crate::array::{Shape, Storable, Value};
 use crate::error::Result;
@@ -199,17 +199,7 @@ pub(super) fn choose<T: Float>(
     }
     let shape = broadcast("where_else", on.shape(), off.shape())?;
     let shape = broadcast("where_else", mask.shape(), &shape)?;
-    let value = {
-        let (m, a, b) = (mask.read(), on.read(), off.read());
-        let steps = [m.strides_as(&shape), a.strides_as(&shape), b.strides_as(&shape)];
-        let (m, a, b) = (m.raw(), a.raw(), b.raw());
-        Value::build(shape.clone(), |out| {
-            let steps = [&steps[0][..], &steps[1][..], &steps[2][..]];
-            crate::array::value::for_each_row(&shape, steps, |[i, j, k], n, [s, t, u]| {
-                out.extend((0..n).map(|x| if m[i + x * s] { a[j + x * t] } else { b[k + x * u] }));
-            });
-        })
-    };
+    let value = chosen_of(&shape, &mask.read(), &on.read(), &off.read());
     if !on.is_recorded() && !off.is_recorded() {
         return Ok(unrecorded("where_else", caller, [on, off], value).and_lost(mask));
     }

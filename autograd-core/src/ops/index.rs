@@ -5,11 +5,15 @@ use std::panic::Location;
 
 use super::trace::{self, Call};
 use super::{Caller, Numeric, expect};
-use crate::array::shape::{axis as check_axis, row_major};
+use crate::array::pick::{self, Around};
+use crate::array::shape::{axis as check_axis, copied, row_major};
 use crate::array::value::for_each_row;
 use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
 use crate::graph::{Keep, Keeps, Lost, Plain, PushRule, Tensor, record, unrecorded, with_push};
+
+/// Indices that are checked at once.
+const CHECKED: usize = 256;
 
 /// An error for the first index outside an axis of length `len`.
 pub(super) fn check_indices(
@@ -20,8 +24,14 @@ pub(super) fn check_indices(
 ) -> Result<()> {
     let index = index.contiguous();
     let data = index.as_slice().unwrap_or(&[]);
-    let outside = |&i: &i64| usize::try_from(i).map_or(true, |i| i >= len);
-    let Some(at) = data.iter().position(outside) else { return Ok(()) };
+    // A negative one is beyond every axis, as an unsigned number.
+    let outside = |&i: &i64| i as u64 >= len as u64;
+    // A search that may end at each element is no vector code.
+    let any = |part: &&[i64]| part.iter().fold(false, |any, i| any | outside(i));
+    let Some(part) = data.chunks(CHECKED).position(|part| any(&part)) else { return Ok(()) };
+    let start = part * CHECKED;
+    let Some(at) = data[start..].iter().position(outside) else { return Ok(()) };
+    let at = start + at;
     let strides = row_major(index.shape());
     let position: Vec<usize> =
         index.shape().iter().zip(&strides).map(|(n, stride)| at / stride % n).collect();
@@ -89,10 +99,17 @@ pub(super) fn gather<T: Numeric>(
     check_indices("gather", "index", &index.read(), x.shape()[position])?;
     let value = {
         let (x, index) = (x.read(), index.read());
-        let raw = x.raw();
-        Value::build(Shape::from_slice(index.shape()), |out| {
-            for_each_picked(&index, position, &x.strides(), |_, at| out.push(raw[at]));
-        })
+        let shape = Shape::from_slice(index.shape());
+        match (alike(x.shape(), position, &shape), x.as_slice(), index.as_slice()) {
+            (Some(around), Some(x), Some(index)) => {
+                let n = shape[position];
+                Value::written(shape, |out| pick::gather(x, around, index, n, out))
+            }
+            _ => Value::build(shape, |out| {
+                let raw = x.raw();
+                for_each_picked(&index, position, &x.strides(), |_, at| out.push(raw[at]));
+            }),
+        }
     };
     if !x.is_recorded() {
         return Ok(unrecorded("gather", caller, [x], value).and_lost(index));
@@ -100,7 +117,12 @@ pub(super) fn gather<T: Numeric>(
     let state = (Plain((x.shape_owned(), axis)), Keep::input(1, index));
     let state = with_push::<T, _, _>(Gathered, state);
     Ok(record("gather", caller, [x], value, state, |((shape, axis), index), dy, _| {
-        Ok([Some(Tensor::zeros(shape).try_scatter_add(axis, &index, &dy)?)])
+        let position = check_axis("gather", axis, shape.len())?;
+        if dy.is_recorded() {
+            return Ok([Some(Tensor::zeros(shape).try_scatter_add(axis, &index, &dy)?)]);
+        }
+        let zeros = Value::full(shape, T::ZERO);
+        Ok([Some(Tensor::new(scattered(zeros, position, &index, &dy)))])
     }))
 }
 
@@ -122,16 +144,7 @@ pub(super) fn scatter_add<T: Numeric>(
         });
     }
     check_indices("scatter_add", "index", &index.read(), x.shape()[position])?;
-    let mut data = x.to_vec();
-    {
-        let (index, source) = (index.read(), source.read());
-        let source = source.contiguous();
-        let source = source.as_slice().unwrap_or(&[]);
-        for_each_picked(&index, position, &row_major(x.shape()), |i, at| {
-            data[at] = data[at].plus(source[i]);
-        });
-    }
-    let value = Value::from_vec(x.shape_owned(), data);
+    let value = scattered(x.read().into_owned(), position, index, source);
     if !x.is_recorded() && !source.is_recorded() {
         return Ok(unrecorded("scatter_add", caller, [x, source], value).and_lost(index));
     }
@@ -142,11 +155,32 @@ pub(super) fn scatter_add<T: Numeric>(
     }))
 }
 
-/// A shape as `[outer, n, inner]` around an axis.
-fn around(shape: &[usize], axis: usize) -> (usize, usize, usize) {
-    // Without elements there is nothing to visit, however long the other axes are.
-    let outer = if shape.contains(&0) { 0 } else { shape[..axis].iter().product() };
-    (outer, shape[axis], shape[axis + 1..].iter().product())
+/// The elements of `source` added to those of `x` that `index` picks; all are there.
+fn scattered<T: Numeric>(
+    x: Value<T>,
+    axis: usize,
+    index: &Tensor<i64>,
+    source: &Tensor<T>,
+) -> Value<T> {
+    let (index, source) = (index.read(), source.read());
+    let source = source.contiguous();
+    let source = source.as_slice().unwrap_or(&[]);
+    let shape = copied(x.shape());
+    pick::changed(x, |data| match (alike(&shape, axis, index.shape()), index.as_slice()) {
+        (Some(around), Some(list)) => {
+            pick::scatter_add(data, around, (list, index.shape()[axis]), source, T::plus);
+        }
+        _ => for_each_picked(&index, axis, &row_major(&shape), |i, at| {
+            data[at] = data[at].plus(source[i]);
+        }),
+    })
+}
+
+/// A shape around an axis, if an index is as long on all others.
+fn alike(shape: &[usize], axis: usize, index: &[usize]) -> Option<Around> {
+    let same = (0..shape.len()).all(|i| i == axis || index[i] == shape[i]);
+    // An index without elements may stand beside an axis without any.
+    (same && !index.contains(&0)).then(|| Around::new(shape, axis))
 }
 
 pub(super) fn index_select<T: Numeric>(
@@ -167,17 +201,10 @@ pub(super) fn index_select<T: Numeric>(
     crate::array::shape::element_count("index_select", &shape)?;
     let value = {
         let (x, index) = (x.read(), index.to_vec());
-        let (outer, n, inner) = around(x.shape(), position);
+        let around = Around::new(x.shape(), position);
         let x = x.contiguous();
         let data = x.as_slice().unwrap_or(&[]);
-        Value::build(shape, |out| {
-            for block in 0..outer {
-                for &i in &index {
-                    let start = (block * n + i as usize) * inner;
-                    out.extend_from_slice(&data[start..start + inner]);
-                }
-            }
-        })
+        Value::written(shape, |out| pick::select(data, around, &index, out))
     };
     if !x.is_recorded() {
         return Ok(unrecorded("index_select", caller, [x], value).and_lost(index));
@@ -185,7 +212,12 @@ pub(super) fn index_select<T: Numeric>(
     let state = (Plain((x.shape_owned(), axis)), Keep::input(1, index));
     let state = with_push::<T, _, _>(Selected, state);
     Ok(record("index_select", caller, [x], value, state, |((shape, axis), index), dy, _| {
-        Ok([Some(Tensor::zeros(shape).try_index_add(axis, &index, &dy)?)])
+        let position = check_axis("index_select", axis, shape.len())?;
+        if dy.is_recorded() {
+            return Ok([Some(Tensor::zeros(shape).try_index_add(axis, &index, &dy)?)]);
+        }
+        let zeros = Value::full(shape, T::ZERO);
+        Ok([Some(Tensor::new(added(zeros, position, &index, &dy)))])
     }))
 }
 
@@ -209,21 +241,7 @@ pub(super) fn index_add<T: Numeric>(
         });
     }
     check_indices("index_add", "index", &index.read(), x.shape()[position])?;
-    let mut data = x.to_vec();
-    {
-        let (source, index) = (source.read(), index.to_vec());
-        let (outer, n, inner) = around(x.shape(), position);
-        let source = source.contiguous();
-        let mut rows = source.as_slice().unwrap_or(&[]).chunks_exact(inner.max(1));
-        for block in 0..outer {
-            for (&i, row) in index.iter().zip(&mut rows) {
-                let start = (block * n + i as usize) * inner;
-                let to = &mut data[start..start + inner];
-                to.iter_mut().zip(row).for_each(|(to, &from)| *to = to.plus(from));
-            }
-        }
-    }
-    let value = Value::from_vec(x.shape_owned(), data);
+    let value = added(x.read().into_owned(), position, index, source);
     if !x.is_recorded() && !source.is_recorded() {
         return Ok(unrecorded("index_add", caller, [x, source], value).and_lost(index));
     }
@@ -232,6 +250,20 @@ pub(super) fn index_add<T: Numeric>(
         let picked = wants[1].then(|| dy.try_index_select(axis, &index)).transpose()?;
         Ok([wants[0].then_some(dy), picked])
     }))
+}
+
+/// The slices of `source` added to those of `x` that `index` names; all are there.
+fn added<T: Numeric>(
+    x: Value<T>,
+    axis: usize,
+    index: &Tensor<i64>,
+    source: &Tensor<T>,
+) -> Value<T> {
+    let (source, index) = (source.read(), index.to_vec());
+    let around = Around::new(x.shape(), axis);
+    let source = source.contiguous();
+    let source = source.as_slice().unwrap_or(&[]);
+    pick::changed(x, |data| pick::add_at(data, around, &index, source, T::plus))
 }
 
 fn check_list(op: &'static str, index: &Tensor<i64>) -> Result<()> {
@@ -263,7 +295,7 @@ fn arg_best<T: Numeric>(
     beats: impl Fn(T, T) -> bool,
 ) -> Result<Tensor<i64>> {
     let position = check_axis(op, axis, x.ndim())?;
-    let (outer, n, inner) = around(x.shape(), position);
+    let Around { outer, n, inner } = Around::new(x.shape(), position);
     if n == 0 {
         return Err(Error::Shape {
             op,
@@ -304,18 +336,10 @@ pub(super) fn cumsum<T: Numeric>(
     caller: Caller,
 ) -> Result<Tensor<T>> {
     let position = check_axis("cumsum", axis, x.ndim())?;
-    let (outer, n, inner) = around(x.shape(), position);
-    let mut data = x.to_vec();
-    for block in 0..outer {
-        for k in 1..n {
-            let (to, from) = if from_end { (n - 1 - k, n - k) } else { (k, k - 1) };
-            let (to, from) = ((block * n + to) * inner, (block * n + from) * inner);
-            for i in 0..inner {
-                data[to + i] = data[to + i].plus(data[from + i]);
-            }
-        }
-    }
-    let value = Value::from_vec(x.shape_owned(), data);
+    let around = Around::new(x.shape(), position);
+    let value = pick::changed(x.read().into_owned(), |data| {
+        pick::accumulate(data, around, from_end, T::plus);
+    });
     if !x.is_recorded() {
         return Ok(unrecorded("cumsum", caller, [x], value));
     }

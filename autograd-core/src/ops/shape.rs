@@ -4,7 +4,8 @@ use std::panic::Location;
 
 use super::trace::{self, Call};
 use super::{Caller, Numeric, expect};
-use crate::array::shape::{axis as check_axis, broadcast, copied, element_count, row_major};
+use crate::array::pick::{self, Around};
+use crate::array::shape::{axis as check_axis, broadcast, element_count, row_major};
 use crate::array::value::for_each_row;
 use crate::array::{IntoShape, Shape, Value};
 use crate::error::{Error, Result};
@@ -282,10 +283,11 @@ pub(super) fn contiguous<T: Element>(x: &Tensor<T>, caller: Caller) -> Tensor<T>
 pub(super) fn flip<T: Element>(x: &Tensor<T>, axis: isize, caller: Caller) -> Result<Tensor<T>> {
     let position = check_axis("flip", axis, x.ndim())?;
     let value = {
-        let x = x.read();
-        let mut view = x.view();
-        view.invert_axis(ndarray::Axis(position));
-        Value::build(copied(x.shape()), |out| out.extend(view.iter().copied()))
+        let read = x.read();
+        let row_major = read.contiguous();
+        let data = row_major.as_slice().unwrap_or(&[]);
+        let around = Around::new(x.shape(), position);
+        Value::written(x.shape_owned(), |out| pick::reverse(data, around, out))
     };
     let pull = |axis, dy: Tensor<T>, _: [bool; 1]| Ok([Some(dy.flip(axis))]);
     Ok(finish("flip", caller, x, value, Elementwise(Plain(axis)), pull))
