@@ -36,11 +36,27 @@ fn whole_rows(n: usize, most: usize) -> usize {
 
 /// Elements that are joined side by side; a constant, so that sums are the same on every CPU.
 const LANES: usize = 8;
+/// The same of long rows: one addition waits for another, and `f` may take whole registers.
+const MANY: usize = 4 * LANES;
 
 /// `f` of every element of a row, joined in one.
 #[inline(always)]
 fn joined<T: Copy>(row: &[T], start: T, f: impl Fn(T) -> T, join: impl Fn(T, T) -> T) -> T {
     let mut lanes = [start; LANES];
+    let (blocks, row) = row.as_chunks::<MANY>();
+    if !blocks.is_empty() {
+        let mut many = [start; MANY];
+        for block in blocks {
+            for (lane, &x) in many.iter_mut().zip(block) {
+                *lane = join(*lane, f(x));
+            }
+        }
+        for part in many.as_chunks::<LANES>().0 {
+            for (lane, &x) in lanes.iter_mut().zip(part) {
+                *lane = join(*lane, x);
+            }
+        }
+    }
     let (blocks, rest) = row.as_chunks::<LANES>();
     for block in blocks {
         for (lane, &x) in lanes.iter_mut().zip(block) {
