@@ -144,7 +144,7 @@ fn the_panicking_form_points_at_its_caller() {
         ("concat", Box::new(|| drop(Tensor::concat(&[&x, &y], 0)))),
         ("concat", Box::new(|| drop(Tensor::stack(&[&x, &y], 0)))),
         ("broadcast_to", Box::new(|| drop(x.broadcast_to([3])))),
-        ("triangle", Box::new(|| drop(y.tril(0)))),
+        ("tril", Box::new(|| drop(y.tril(0)))),
         ("sum", Box::new(|| drop(x.sum_axes(&[2])))),
         ("sum", Box::new(|| drop(x.sum_axes(&[0, -2])))),
         ("mean", Box::new(|| drop(x.mean_axes_keep(&[3])))),

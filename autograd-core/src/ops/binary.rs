@@ -533,6 +533,7 @@ pub(super) fn scalar_gradient<'a, T: Float>(
         (Binary::Div, false) => g / s,
         (Binary::Div, true) => g * -s / x() / x(),
         (Binary::Pow, false) if s == T::ZERO => g * T::ZERO,
+        (Binary::Pow, false) if s == T::from_f64(2.0) => g * x() * s,
         (Binary::Pow, false) => g * x().pow(s - T::ONE) * s,
         (Binary::Pow, true) => g * x().rpow(s) * num_traits::Float::ln(s),
         (Binary::Maximum | Binary::Minimum, _) => gradient(&bound(op, s), g, Some(Input::Ref(x()))),

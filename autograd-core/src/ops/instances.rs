@@ -86,6 +86,8 @@ instances! {
     trait OfNumbers for Numeric: f32 f64 i32 i64 u8; {
         fn broadcast_to(x: &Tensor<Self>, shape: Shape, at: Caller) -> Result<Tensor<Self>>
             = shape::broadcast_to;
+        fn triangle(x: &Tensor<Self>, part: shape::Triangle, at: Caller) -> Result<Tensor<Self>>
+            = shape::triangle;
         fn gather(
             x: &Tensor<Self>,
             axis: isize,

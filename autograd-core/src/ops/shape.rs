@@ -1,5 +1,6 @@
 //! Ops that move elements and compute none: reshape, transpose, slices, joins.
 
+use std::ops::Range;
 use std::panic::Location;
 
 use super::trace::{self, Call};
@@ -591,6 +592,64 @@ moved! {
     };
 }
 
+/// The part of a matrix on one side of a diagonal, and with it.
+#[derive(Clone, Copy)]
+pub(crate) enum Triangle {
+    Lower(isize),
+    Upper(isize),
+}
+
+impl Triangle {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Lower(_) => "tril",
+            Self::Upper(_) => "triu",
+        }
+    }
+
+    /// The columns of a row of length `n` that are in it.
+    fn columns(self, row: usize, n: usize) -> Range<usize> {
+        let on = |diagonal: isize| diagonal.saturating_add_unsigned(row);
+        let clamped = |column: isize| usize::try_from(column).map_or(0, |column| column.min(n));
+        match self {
+            Self::Lower(diagonal) => 0..clamped(on(diagonal).saturating_add(1)),
+            Self::Upper(diagonal) => clamped(on(diagonal))..n,
+        }
+    }
+}
+
+/// Zero elsewhere, whatever was there: the gradient likewise.
+pub(super) fn triangle<T: Numeric>(
+    x: &Tensor<T>,
+    part: Triangle,
+    caller: Caller,
+) -> Result<Tensor<T>> {
+    let &[.., m, n] = x.shape() else {
+        return Err(Error::Shape {
+            op: part.name(),
+            parameter: "self".into(),
+            expected: "a tensor with at least two axes".into(),
+            found: x.shape().to_vec(),
+        });
+    };
+    let value = {
+        let x = x.read();
+        let x = x.contiguous();
+        let rows = x.as_slice().unwrap_or(&[]).chunks_exact(n.max(1));
+        Value::written(Shape::from_slice(x.shape()), |out| {
+            for (i, (to, from)) in out.chunks_exact_mut(n.max(1)).zip(rows).enumerate() {
+                let columns = part.columns(i % m, n);
+                to[..columns.start].fill(T::ZERO);
+                to[columns.clone()].copy_from_slice(&from[columns.clone()]);
+                to[columns.end..].fill(T::ZERO);
+            }
+        })
+    };
+    let pull =
+        |part, dy: Tensor<T>, _: [bool; 1]| Ok([Some(triangle(&dy, part, Location::caller())?)]);
+    Ok(finish(part.name(), caller, x, value, Elementwise(Plain(part)), pull))
+}
+
 impl<T: Numeric> Tensor<T> {
     /// Stretched to a shape that this one broadcasts to. Copies nothing.
     ///
@@ -620,7 +679,7 @@ impl<T: Numeric> Tensor<T> {
     /// If there are fewer than two axes.
     #[track_caller]
     pub fn tril(&self, diagonal: isize) -> Tensor<T> {
-        self.triangle(|row, column| column as isize - row as isize <= diagonal)
+        expect(T::triangle(self, Triangle::Lower(diagonal), Location::caller()))
     }
 
     /// The upper triangle of the last two axes; zero below diagonal `diagonal`.
@@ -630,22 +689,6 @@ impl<T: Numeric> Tensor<T> {
     /// If there are fewer than two axes.
     #[track_caller]
     pub fn triu(&self, diagonal: isize) -> Tensor<T> {
-        self.triangle(|row, column| column as isize - row as isize >= diagonal)
-    }
-
-    #[track_caller]
-    fn triangle(&self, keeps: impl Fn(usize, usize) -> bool) -> Tensor<T> {
-        let &[.., m, n] = self.shape() else {
-            expect(Err(Error::Shape {
-                op: "triangle",
-                parameter: "self".into(),
-                expected: "a tensor with at least two axes".into(),
-                found: self.shape().to_vec(),
-            }))
-        };
-        let mask = Value::build(Shape::from_slice(&[m, n]), |out| {
-            out.extend((0..m * n).map(|i| if keeps(i / n, i % n) { T::ONE } else { T::ZERO }));
-        });
-        expect(self.try_mul(Tensor::new(mask)))
+        expect(T::triangle(self, Triangle::Upper(diagonal), Location::caller()))
     }
 }

@@ -1,6 +1,6 @@
 //! Ops that move elements. Squared before or after, so that second order has something to find.
 
-use autograd_core::Tensor;
+use autograd_core::{Tensor, jvp};
 
 use crate::{check, check_layouts, layouts, sample};
 
@@ -56,6 +56,27 @@ fn ops_on_axes() {
             }
         }
     }
+}
+
+#[test]
+fn nothing_of_the_other_triangle_comes_through() {
+    // A product with zeros would be NaN.
+    let data = [1.0, f64::INFINITY, f64::NAN, 2.0, 3.0, f64::NEG_INFINITY];
+    let x = Tensor::from(data).reshape([2, 3]);
+    x.set_stop_gradient(false);
+    let seed = Tensor::from([f64::NAN; 6]).reshape([2, 3]);
+    for (y, kept) in [(x.tril(0), [1.0, 0.0, 0.0, 2.0, 3.0, 0.0]), (x.triu(3), [0.0; 6])] {
+        assert_eq!(y.to_vec(), kept);
+        x.clear_grad();
+        y.backward_with(&seed).unwrap();
+        let dx = x.grad().unwrap().to_vec();
+        assert!(dx.iter().zip(kept).all(|(dx, kept)| dx.is_nan() == (kept != 0.0)), "{dx:?}");
+    }
+    assert_eq!(x.triu(1).to_vec()[..2], [0.0, f64::INFINITY]);
+    let (_, dy) = jvp(|t| t[0].tril(0), &[x.detach()], &[seed]).unwrap();
+    assert!(
+        dy.to_vec().iter().zip([1, 0, 0, 1, 1, 0]).all(|(dy, kept)| dy.is_nan() == (kept == 1))
+    );
 }
 
 #[test]
