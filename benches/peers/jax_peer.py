@@ -76,6 +76,29 @@ def elementwise(op, n, with_backward=True):
     return compiled(run, x, seed, answer=lambda result: result[1])
 
 
+def moves(row):
+    side = kit.SIDE
+    x = jnp.asarray(kit.numbers(side * side).reshape(side, side))
+    other, seed = x * 0.5, x * 0.25
+    mask = other > 0
+    columns = jnp.asarray(kit.places(side))
+    index = jnp.asarray(kit.places(side * side).reshape(side, side))
+    op, given = {
+        "select": (lambda x, columns: jnp.take(x, columns, 1), [columns]),
+        "gather": (lambda x, index: jnp.take_along_axis(x, index, 1), [index]),
+        "flip": (lambda x: jnp.flip(x, 1), []),
+        "cumsum": (lambda x: jnp.cumsum(x, 1), []),
+        "where": (lambda x, mask, other: jnp.where(mask, x, other), [mask, other]),
+        "softmax": (jax.nn.log_softmax, []),
+    }[row]
+
+    def run(x, seed, *given):
+        y, pull = jax.vjp(lambda x: op(x, *given), x)
+        return y, pull(seed)[0]
+
+    return compiled(run, x, seed, *given, answer=lambda result: result[1].ravel())
+
+
 def scalars():
     x = jnp.asarray(kit.numbers(kit.ELEMENTWISE))
     a, b, c = kit.ABC
@@ -152,6 +175,8 @@ def rows(row):
         return product(1, 784, 128)
     if row.startswith("W5-"):
         return product(*[kit.size(row)] * 3)
+    if row in ("select", "gather", "flip", "cumsum", "where", "softmax"):
+        return moves(row)
     others = {
         "W2": built_in,
         "W4-scalars": scalars,

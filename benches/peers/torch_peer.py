@@ -85,6 +85,29 @@ def elementwise(op, n, backward=True):
     return kit.Work(run, array)
 
 
+def moves(row):
+    side = kit.SIDE
+    x = leaf(kit.numbers(side * side).reshape(side, side))
+    other, seed = x.detach() * 0.5, x.detach() * 0.25
+    mask = other > 0
+    columns = torch.from_numpy(kit.places(side))
+    index = torch.from_numpy(kit.places(side * side).reshape(side, side))
+    op = {
+        "select": lambda: x.index_select(1, columns),
+        "gather": lambda: x.gather(1, index),
+        "flip": lambda: x.flip(1),
+        "cumsum": lambda: x.cumsum(1),
+        "where": lambda: torch.where(mask, x, other),
+        "softmax": lambda: F.log_softmax(x, 1),
+    }[row]
+
+    def run():
+        op().backward(seed)
+        return gradients(x)[0]
+
+    return kit.Work(run, array)
+
+
 def scalars():
     x = leaf(kit.numbers(kit.ELEMENTWISE))
     a, b, c = kit.ABC
@@ -200,6 +223,8 @@ def rows(row):
         return product(*[kit.size(row)] * 3)
     if row.startswith("W7-"):
         return scalar_chain(kit.size(row))
+    if row in ("select", "gather", "flip", "cumsum", "where", "softmax"):
+        return moves(row)
     others = {
         "W2": built_in,
         "W4-scalars": scalars,

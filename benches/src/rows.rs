@@ -92,6 +92,17 @@ pub const ROWS: &[Row] = &[
     ),
     threaded("gelu", Microseconds, 1.0, "gelu of 1,000,000 f32, ours a formula, theirs built in"),
     threaded(
+        "select",
+        Microseconds,
+        1.0,
+        "index_select of the columns of [1000, 1000] f32, forward and backward",
+    ),
+    threaded("gather", Microseconds, 1.0, "gather along its rows"),
+    threaded("flip", Microseconds, 1.0, "flip of its rows"),
+    threaded("cumsum", Microseconds, 1.0, "cumsum along its rows"),
+    threaded("where", Microseconds, 1.0, "a choice by a mask"),
+    threaded("softmax", Microseconds, 1.0, "log_softmax of its rows"),
+    threaded(
         "W4-scalars",
         Milliseconds,
         1.0,

@@ -8,20 +8,20 @@ use kit::{
 
 use crate::tanh::Tanh;
 
-fn numbers(t: &Tensor) -> Vec<f64> {
+pub fn numbers(t: &Tensor) -> Vec<f64> {
     let flat = t.to_dtype(DType::F64).and_then(|t| t.flatten_all()).and_then(|t| t.to_vec1());
     flat.expect("numbers")
 }
 
 /// Work that cannot fail, unless candle does.
-fn new(
+pub fn new(
     work: impl Fn() -> Result<Tensor> + 'static,
     numbers: impl FnOnce(&Tensor) -> Vec<f64>,
 ) -> Option<Work> {
     Work::new(move || work().expect("candle computes it"), |result| numbers(&result))
 }
 
-fn var(data: Vec<f32>, shape: &[usize]) -> Var {
+pub fn var(data: Vec<f32>, shape: &[usize]) -> Var {
     Var::from_vec(data, shape, &Device::Cpu).expect("as many numbers")
 }
 

@@ -163,6 +163,14 @@ pub fn weights(widths: &[usize]) -> Vec<(Vec<f32>, Vec<f32>)> {
 }
 
 /// The class of each example of a batch.
+/// The sides of a matrix of which elements are moved.
+pub const SIDE: usize = 1000;
+
+/// So many places on an axis of [`SIDE`] elements.
+pub fn places(n: usize) -> Vec<i64> {
+    (0..n).map(|i| (i * 7919 % SIDE) as i64).collect()
+}
+
 pub fn classes(batch: usize, classes: usize) -> Vec<usize> {
     (0..batch).map(|i| i * 7 % classes).collect()
 }

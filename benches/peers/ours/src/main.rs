@@ -1,6 +1,7 @@
 //! autograd-core, as its documentation would have a user write it.
 
 mod formulas;
+mod moves;
 mod net;
 mod ops;
 mod program;
@@ -30,6 +31,6 @@ fn main() {
         "W11-eager" => program::eager(),
         "W11-add" => program::integers(),
         "gelu" => formulas::gelu(),
-        _ => None,
+        _ => moves::along_rows(row),
     });
 }

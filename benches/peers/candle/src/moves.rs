@@ -1,0 +1,31 @@
+//! Elements of a matrix moved and chosen along its rows.
+
+use candle_core::{Device, Result, Tensor};
+use kit::{SIDE, Work, input_f32, places};
+
+use crate::ops::{new, numbers, var};
+
+pub fn along_rows(row: &str) -> Option<Work> {
+    let x = var(input_f32(SIDE * SIDE), &[SIDE, SIDE]);
+    let scaled = |by: f64| (x.detach() * by).expect("candle computes it");
+    let (other, seed) = (scaled(0.5), scaled(0.25));
+    let mask = other.gt(0.0).expect("candle computes it");
+    let index = |n: usize, shape: &[usize]| {
+        Tensor::from_vec(places(n), shape, &Device::Cpu).expect("as many numbers")
+    };
+    let columns = index(SIDE, &[SIDE]);
+    let all = index(SIDE * SIDE, &[SIDE, SIDE]);
+    let op: Box<dyn Fn(&Tensor) -> Result<Tensor>> = match row {
+        "select" => Box::new(move |x| x.index_select(&columns, 1)),
+        "gather" => Box::new(move |x| x.gather(&all, 1)),
+        "flip" => Box::new(|x| x.flip(&[1])),
+        "cumsum" => Box::new(|x| x.cumsum(1)),
+        "where" => Box::new(move |x| mask.where_cond(x, &other)),
+        _ => return None,
+    };
+    let work = move || {
+        let loss = (op(x.as_tensor())? * &seed)?;
+        Ok(loss.sum_all()?.backward()?.remove(&x).expect("x wants a gradient"))
+    };
+    new(work, numbers)
+}
