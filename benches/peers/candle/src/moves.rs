@@ -5,6 +5,8 @@ use kit::{SIDE, Work, input_f32, places};
 
 use crate::ops::{new, numbers, var};
 
+type Op = Box<dyn Fn(&Tensor) -> Result<Tensor>>;
+
 pub fn along_rows(row: &str) -> Option<Work> {
     let x = var(input_f32(SIDE * SIDE), &[SIDE, SIDE]);
     let scaled = |by: f64| (x.detach() * by).expect("candle computes it");
@@ -15,7 +17,7 @@ pub fn along_rows(row: &str) -> Option<Work> {
     };
     let columns = index(SIDE, &[SIDE]);
     let all = index(SIDE * SIDE, &[SIDE, SIDE]);
-    let op: Box<dyn Fn(&Tensor) -> Result<Tensor>> = match row {
+    let op: Op = match row {
         "select" => Box::new(move |x| x.index_select(&columns, 1)),
         "gather" => Box::new(move |x| x.gather(&all, 1)),
         "flip" => Box::new(|x| x.flip(&[1])),
