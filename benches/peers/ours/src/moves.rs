@@ -5,13 +5,15 @@ use kit::{SIDE, Work, input_f32, places};
 
 use crate::ops::{leaf, numbers, take};
 
+type Op = Box<dyn Fn(&Tensor<f32>) -> Tensor<f32>>;
+
 pub fn along_rows(row: &str) -> Option<Work> {
     let x = leaf(input_f32(SIDE * SIDE), &[SIDE, SIDE]);
     let (other, seed) = (x.detach() * 0.5, x.detach() * 0.25);
     let mask = other.gt_scalar(0.0);
     let columns = Tensor::from(places(SIDE));
     let index = Tensor::from(places(SIDE * SIDE)).reshape([SIDE, SIDE]);
-    let op: Box<dyn Fn(&Tensor<f32>) -> Tensor<f32>> = match row {
+    let op: Op = match row {
         "select" => Box::new(move |x| x.index_select(1, &columns)),
         "gather" => Box::new(move |x| x.gather(1, &index)),
         "flip" => Box::new(|x| x.flip(1)),
