@@ -184,6 +184,8 @@ fn what_a_trace_cannot_hold_is_refused_by_line() {
     assert!(error.contains("that the closure makes anew each time"), "{error}");
     let error = refused(|x| x * x.flip(0), "mul");
     assert!(error.contains("by flip (tests/tests/static_trace.rs:"), "{error}");
+    let error = refused(|x| x * x.tril(0), "mul");
+    assert!(error.contains("by tril (tests/tests/static_trace.rs:"), "{error}");
     let error = refused(|x| x + Tensor::<f64>::randn([3]), "add");
     assert!(error.contains("random"), "{error}");
     let error = refused(|x| (0..x.shape()[0]).fold(x.clone(), |y, _| y.sin()), "sin");

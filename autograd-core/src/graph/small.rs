@@ -50,8 +50,8 @@ impl SmallOp for Blank {
 }
 
 /// Tensors, each in the place of its input, or a number. The second place of an op of one input is for its
-/// output: a tensor of its own with the same value. At most one of them had been changed in place before, as
-/// often as `version` says; it is the second one, or the first. (There is no room for two numbers in a word.)
+/// output: a tensor of its own with the same value. At most one of them had been changed in place before:
+/// `version` times, and `second` says which. There is no room for two versions.
 pub(crate) enum Kept {
     Nothing,
     Number(f64),

@@ -672,7 +672,16 @@ impl<T: Numeric> Tensor<T> {
         T::broadcast_to(self, shape.into_shape(), Location::caller())
     }
 
-    /// The lower triangle of the last two axes; zero above diagonal `diagonal`.
+    /// The lower triangle of the last two axes; zero above diagonal `diagonal`, whatever was there: also for
+    /// NaN and infinities, and in the gradient. Diagonal 1 is the one above the main diagonal, -1 the one
+    /// below.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([[1.0, f64::INFINITY], [3.0, 4.0]]);
+    /// assert_eq!(x.tril(0).to_vec(), [1.0, 0.0, 3.0, 4.0]);
+    /// ```
     ///
     /// # Panics
     ///
@@ -682,7 +691,14 @@ impl<T: Numeric> Tensor<T> {
         expect(T::triangle(self, Triangle::Lower(diagonal), Location::caller()))
     }
 
-    /// The upper triangle of the last two axes; zero below diagonal `diagonal`.
+    /// The upper triangle of the last two axes; zero below diagonal `diagonal`, as in [`Tensor::tril`].
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
+    /// assert_eq!(x.triu(1).to_vec(), [0.0, 2.0, 0.0, 0.0]);
+    /// ```
     ///
     /// # Panics
     ///
