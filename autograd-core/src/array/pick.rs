@@ -3,6 +3,8 @@
 //! Row-major data is seen as `[outer, n, inner]` around the axis. What has one element a step (`inner` is
 //! 1) is walked row by row of `outer`, everything else slice by slice.
 
+use super::reduce::{Fold, fold_slice};
+use super::simd::{Kernel, dispatch};
 use super::threads::each_chunk;
 use super::{Storable, Value};
 
@@ -229,6 +231,81 @@ pub(crate) fn changed<T: Storable>(mut x: Value<T>, change: impl FnOnce(&mut [T]
     x
 }
 
+/// Where along the axis the best element stands: the first of equal ones, and the first NaN if there is
+/// one. The axis has one element at least, and `fold` gives the better one of two, or the NaN.
+pub(crate) fn best<T: Storable + PartialEq, F: Fold<T> + Sync>(
+    data: &[T],
+    around: Around,
+    fold: F,
+    out: &mut [i64],
+) {
+    debug_assert_eq!(out.len(), around.outer * around.inner);
+    if around.inner == 1 {
+        let rows = (CHUNK / around.n).max(1);
+        return each_chunk(out, rows, &|chunk, out| {
+            for (i, place) in out.iter_mut().enumerate() {
+                let row = around.of(data, chunk * rows + i);
+                *place = dispatch(Find(row, fold_slice(row, fold))) as i64;
+            }
+        });
+    }
+    each_chunk(out, around.inner, &|at, places| {
+        let block = around.of(data, at);
+        places.fill(0);
+        let mut best = T::pool().take(places.len());
+        best.extend_from_slice(&block[..places.len()]);
+        for (step, row) in block.chunks_exact(places.len()).enumerate().skip(1) {
+            dispatch(Better { row, step: step as i64, best: &mut best, places, fold });
+        }
+        T::pool().give(best);
+    });
+}
+
+/// The place of the first element that is this one, or NaN.
+struct Find<'a, T>(&'a [T], T);
+
+impl<T: Copy + PartialEq> Kernel for Find<'_, T> {
+    type Output = usize;
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) -> usize {
+        let Self(row, best) = self;
+        #[allow(clippy::eq_op, reason = "the test for NaN that all number types share")]
+        let is = |x: T| x == best || x != x;
+        // Many at a time, without a branch for each.
+        let holds = |part: &[T]| part.iter().fold(false, |found, &x| found | is(x));
+        let before = row.chunks(64).take_while(|part| !holds(part)).count() * 64;
+        let rest = row.get(before..).unwrap_or_default();
+        before + rest.iter().position(|&x| is(x)).unwrap_or(0)
+    }
+}
+
+/// Notes in `places` where an element of a row is better than the best before it.
+struct Better<'a, T, F> {
+    row: &'a [T],
+    step: i64,
+    best: &'a mut [T],
+    places: &'a mut [i64],
+    fold: F,
+}
+
+impl<T: Copy + PartialEq, F: Fold<T>> Kernel for Better<'_, T, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let Self { row, step, best, places, fold } = self;
+        for ((&x, best), place) in row.iter().zip(best).zip(places) {
+            let better = fold.join(*best, x);
+            // NaN is not equal to itself: it is better than every number, and nothing is better than it.
+            #[allow(clippy::eq_op, reason = "the test for NaN that all number types share")]
+            let found = *best == *best && better != *best;
+            *place = if found { step } else { *place };
+            *best = better;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -330,5 +407,47 @@ mod tests {
             }
         }
         accumulate(&mut [] as &mut [i64], Around { outer: 0, n: 0, inner: 1 }, false, |a, b| a + b);
+    }
+
+    #[derive(Clone, Copy)]
+    struct Greater;
+
+    impl Fold<f32> for Greater {
+        fn start(self) -> f32 {
+            f32::NEG_INFINITY
+        }
+
+        fn join(self, a: f32, b: f32) -> f32 {
+            if a > b || a.is_nan() { a } else { b }
+        }
+    }
+
+    #[test]
+    fn the_best_stands_where_it_was_first() {
+        for [outer, n, inner] in SHAPES {
+            let around = Around { outer, n, inner };
+            // Equal ones, zeros of both signs, infinities; then NaN among them.
+            for nan in [usize::MAX, 97, 5] {
+                let data: Vec<f32> = (0..len(around))
+                    .map(|i| match i * 31 % 101 {
+                        place if place % nan == nan - 1 => f32::NAN,
+                        0 => f32::NEG_INFINITY,
+                        1 => -0.0,
+                        place => (place / 7) as f32 - 7.0,
+                    })
+                    .collect();
+                let mut found = vec![-1; outer * inner];
+                best(&data, around, Greater, &mut found);
+                for (at, &found) in found.iter().enumerate() {
+                    let (o, i) = (at / inner, at % inner);
+                    let x = |k: usize| data[(o * n + k) * inner + i];
+                    let first = (1..n).fold(0, |first, k| {
+                        let better = x(k) > x(first) || x(k).is_nan();
+                        if better && !x(first).is_nan() { k } else { first }
+                    });
+                    assert_eq!(found, first as i64, "{outer} {n} {inner}, {at}, {nan}");
+                }
+            }
+        }
     }
 }

@@ -9,6 +9,8 @@ use super::{Shape, Storable, Value};
 
 /// An associative function of two elements, with what it gives for none.
 pub(crate) trait Fold<T>: Copy {
+    /// Whether the order changes nothing, not even a rounding.
+    const EXACT: bool = false;
     fn start(self) -> T;
     fn join(self, a: T, b: T) -> T;
 }
@@ -34,6 +36,11 @@ impl<T: Copy, F: Fold<T>> Kernel for FoldKernel<'_, T, F> {
     #[inline(always)]
     fn run<const FMA: bool>(self) {
         let Self(lanes, data, fold) = self;
+        if F::EXACT {
+            // Then the compiler chooses, and would make the worst of lanes: it gathers them.
+            lanes[0] = data.iter().fold(lanes[0], |a, &b| fold.join(a, b));
+            return;
+        }
         let mut sums = *lanes;
         let (blocks, rest) = data.as_chunks::<LANES>();
         for block in blocks {
@@ -418,5 +425,29 @@ mod tests {
         let sums = fold_axes(&x, &[1], Plus);
         assert_eq!((sums.shape(), sums.uniform()), (&[5, 1, 7][..], Some(3000.0)));
         assert_eq!(fold_axes(&x, &[0, 1, 2], Plus).to_vec(), [105_000.0]);
+    }
+
+    #[derive(Clone, Copy)]
+    struct Wrapping;
+
+    impl Fold<u8> for Wrapping {
+        const EXACT: bool = true;
+
+        fn start(self) -> u8 {
+            0
+        }
+
+        fn join(self, a: u8, b: u8) -> u8 {
+            a.wrapping_add(b)
+        }
+    }
+
+    #[test]
+    fn what_is_exact_is_added_up_in_any_order() {
+        for len in [0, 1, 16, 17, 31, 32, 33, 100, BLOCK, BLOCK + 5, 3 * CHUNK + 1] {
+            let data: Vec<u8> = (0..len).map(|i| (i * 31 % 251) as u8).collect();
+            let right = data.iter().fold(0_u8, |sum, &x| sum.wrapping_add(x));
+            assert_eq!(fold_shared(&data[..], Wrapping), right, "{len}");
+        }
     }
 }

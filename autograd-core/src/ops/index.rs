@@ -3,9 +3,11 @@
 
 use std::panic::Location;
 
+use super::reduce::{Max, Min};
 use super::trace::{self, Call};
 use super::{Caller, Numeric, expect};
 use crate::array::pick::{self, Around};
+use crate::array::reduce::Fold;
 use crate::array::shape::{axis as check_axis, copied, row_major};
 use crate::array::value::for_each_row;
 use crate::array::{Shape, Value};
@@ -280,11 +282,11 @@ fn check_list(op: &'static str, index: &Tensor<i64>) -> Result<()> {
 
 /// The position along an axis of the element that beats all others; the first of equals.
 pub(super) fn argmax<T: Numeric>(x: &Tensor<T>, axis: isize, at: Caller) -> Result<Tensor<i64>> {
-    arg_best("argmax", x, axis, at, |new, old| new > old)
+    arg_best("argmax", x, axis, at, Max)
 }
 
 pub(super) fn argmin<T: Numeric>(x: &Tensor<T>, axis: isize, at: Caller) -> Result<Tensor<i64>> {
-    arg_best("argmin", x, axis, at, |new, old| new < old)
+    arg_best("argmin", x, axis, at, Min)
 }
 
 fn arg_best<T: Numeric>(
@@ -292,11 +294,11 @@ fn arg_best<T: Numeric>(
     x: &Tensor<T>,
     axis: isize,
     caller: Caller,
-    beats: impl Fn(T, T) -> bool,
+    fold: impl Fold<T> + Sync,
 ) -> Result<Tensor<i64>> {
     let position = check_axis(op, axis, x.ndim())?;
-    let Around { outer, n, inner } = Around::new(x.shape(), position);
-    if n == 0 {
+    let around = Around::new(x.shape(), position);
+    if around.n == 0 {
         return Err(Error::Shape {
             op,
             parameter: "self".into(),
@@ -310,21 +312,7 @@ fn arg_best<T: Numeric>(
     let x = x.read();
     let x = x.contiguous();
     let data = x.as_slice().unwrap_or(&[]);
-    let value = Value::build(shape, |out| {
-        for start in (0..outer).flat_map(|o| (0..inner).map(move |i| o * n * inner + i)) {
-            let mut best = 0;
-            for k in 1..n {
-                let (new, old) = (data[start + k * inner], data[start + best * inner]);
-                // NaN is not equal to itself: it beats every number, and nothing beats it.
-                #[allow(clippy::eq_op, reason = "the test for NaN that all number types share")]
-                let nan = new != new && old == old;
-                if nan || beats(new, old) {
-                    best = k;
-                }
-            }
-            out.push(best as i64);
-        }
-    });
+    let value = Value::written(shape, |out| pick::best(data, around, fold, out));
     Ok(Tensor::new(value).with_lost(lost))
 }
 

@@ -135,6 +135,8 @@ pub(crate) trait Arithmetic: Storable {
     /// A number that no other exceeds, and one below which none lies.
     const LOWEST: Self;
     const HIGHEST: Self;
+    /// Whether sums and products do not depend on the order.
+    const EXACT: bool;
     fn count(n: usize) -> Self;
 }
 
@@ -293,6 +295,7 @@ macro_rules! arithmetic {
             }
             const LOWEST: Self = <$f>::NEG_INFINITY;
             const HIGHEST: Self = <$f>::INFINITY;
+            const EXACT: bool = false;
             fn count(n: usize) -> Self { n as $f }
         })*
         // Integers wrap, as in NumPy; a division by zero panics, as in Rust.
@@ -311,6 +314,7 @@ macro_rules! arithmetic {
             fn lesser(self, other: Self) -> Self { Ord::min(self, other) }
             const LOWEST: Self = <$i>::MIN;
             const HIGHEST: Self = <$i>::MAX;
+            const EXACT: bool = true;
             fn count(n: usize) -> Self { n as $i }
         })*
     };

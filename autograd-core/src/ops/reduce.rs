@@ -36,8 +36,9 @@ impl Reduce {
 macro_rules! folds {
     ($($name:ident $start:expr, |$a:ident, $b:ident| $join:expr;)*) => {$(
         #[derive(Clone, Copy)]
-        struct $name;
+        pub(super) struct $name;
         impl<T: Arithmetic> Fold<T> for $name {
+            const EXACT: bool = T::EXACT;
             #[inline(always)]
             fn start(self) -> T { $start }
             #[inline(always)]
