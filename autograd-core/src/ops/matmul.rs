@@ -83,6 +83,10 @@ pub(super) fn pull<T: Float>(
     dy: Tensor<T>,
     wants: [bool; 2],
 ) -> Result<[Option<Tensor<T>>; 2]> {
+    if shape_a.len() == 1 && shape_b.len() == 1 {
+        let times = |x: Option<Tensor<T>>, wanted| x.filter(|_| wanted).map(|x| x * &dy);
+        return Ok([times(b, wants[0]), times(a, wants[1])]);
+    }
     let mut dy = dy;
     // Vectors as the matrices they stood for.
     if shape_b.len() == 1 {

@@ -59,3 +59,24 @@ fn outer_products() {
     let inputs = [sample(&[3], -1.0, 1.0), sample(&[4], -1.0, 1.0)];
     check("outer", |t| t[0].outer(&t[1]), &inputs);
 }
+
+#[test]
+fn vectors_of_any_length() {
+    for n in [1, 2, 7, 8, 31, 64, 65, 1000, 100_003] {
+        let inputs = [sample(&[n], -1.0, 1.0), sample(&[n], 0.5, 2.0)];
+        let [a, b] = &inputs;
+        inputs.iter().for_each(|x| x.set_stop_gradient(false));
+        let y = a.matmul(b);
+        let right: f64 = a.to_vec().iter().zip(b.to_vec()).map(|(a, b)| a * b).sum();
+        assert!((y.item() - right).abs() < 1e-9, "{n}");
+        (y * 3.0).backward().unwrap();
+        for (x, other) in [(a, b), (b, a)] {
+            let dx = x.grad().unwrap().to_vec();
+            assert!(dx.iter().zip(other.to_vec()).all(|(dx, x)| *dx == 3.0 * x), "{n}");
+        }
+        // Columns of matrices, whose elements lie apart.
+        let wide =
+            |x: &Tensor<f64>| Tensor::stack(&[x, x, x], 1).detach().narrow(1, 1, 1).squeeze(1);
+        assert!((wide(a).matmul(&wide(b)).item() - right).abs() < 1e-9, "{n}");
+    }
+}

@@ -79,7 +79,7 @@ pub(crate) fn gemm_plus<T: Vectored + Storable>(
         // The column as a row: cᵀ = bᵀ aᵀ.
         return gemm([1, k, m], b.transposed(), a.transposed(), c).map(|()| false);
     }
-    if m <= FEW_DOTS && b.columns != 1 && b.rows == 1 {
+    if m <= FEW_DOTS && (b.columns != 1 || n == 1) && b.rows == 1 {
         let mut left = Vec::new();
         let a = with_gapless_rows([m, k], a, &mut left);
         return T::run(Dots { size: [m, k, n], a, b: b.transposed(), c }).ok().map(|()| false);
