@@ -69,6 +69,12 @@ instances! {
             range: (usize, usize, usize),
             at: Caller,
         ) -> Result<Tensor<Self>> = shape::slice;
+        fn split(
+            x: &Tensor<Self>,
+            parts: usize,
+            axis: isize,
+            at: Caller,
+        ) -> Result<Vec<Tensor<Self>>> = shape::split;
         fn flip(x: &Tensor<Self>, axis: isize, at: Caller) -> Result<Tensor<Self>> = shape::flip;
         fn concat(tensors: &[&Tensor<Self>], axis: isize, at: Caller) -> Result<Tensor<Self>>
             = shape::concat;

@@ -1,5 +1,7 @@
 //! Ops that move elements and compute none: reshape, transpose, slices, joins.
 
+use std::cell::OnceCell;
+use std::marker::PhantomData;
 use std::ops::Range;
 use std::panic::Location;
 
@@ -11,8 +13,8 @@ use crate::array::value::for_each_row;
 use crate::array::{IntoShape, Shape, Value};
 use crate::error::{Error, Result};
 use crate::graph::{
-    Edge, Element, Elementwise, Keeps, Lost, Plain, PushRule, Tensor, is_grad_enabled, record,
-    record_edges, unrecorded, with_push,
+    Edge, Element, Elementwise, Keeps, Lost, NodeRef, Plain, Pull, Push, PushRule, Rule, Slots,
+    Tensor, is_grad_enabled, record, record_edges, typed, unrecorded, with_push,
 };
 
 /// The result of an op on one tensor of any element type, recorded where it must be.
@@ -210,27 +212,21 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Panics
     ///
-    /// If there is no such axis or `parts` does not divide its length.
+    /// If there is no such axis or `parts` does not divide its length; see [`Tensor::try_split`].
     #[doc(alias = "chunk")]
     #[track_caller]
     pub fn split(&self, parts: usize, axis: isize) -> Vec<Tensor<T>> {
-        let position = expect(check_axis("split", axis, self.ndim()));
-        let n = self.shape()[position];
-        if parts == 0 || !n.is_multiple_of(parts) {
-            expect(Err(Error::Value {
-                op: "split",
-                parameter: "parts",
-                expected: format!("a divisor of {n}, the length of axis {axis}"),
-                found: parts.to_string(),
-            }))
-        }
-        let len = n / parts;
-        let mut all = Vec::new();
-        if all.try_reserve_exact(parts).is_err() {
-            panic!("out of memory: a list of {parts} tensors");
-        }
-        all.extend((0..parts).map(|i| self.narrow(axis, i * len, len)));
-        all
+        expect(self.try_split(parts, axis))
+    }
+
+    /// [`Tensor::split`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Axis`] or [`Error::Value`].
+    #[track_caller]
+    pub fn try_split(&self, parts: usize, axis: isize) -> Result<Vec<Tensor<T>>> {
+        T::split(self, parts, axis, Location::caller())
     }
 
     /// Tensors one after the other along an axis; the other axes agree.
@@ -415,22 +411,116 @@ pub(super) fn slice<T: Element>(
     }
     // A longer step takes the first element only, as this one does.
     let step = step.min(n.max(1));
-    let value = {
-        let x = x.read();
-        let mut shape = Shape::from_slice(x.shape());
-        let mut strides = x.strides();
-        let offset = if x.len() == 0 || start == n { 0 } else { start * strides[position] };
-        shape[position] = (end - start).div_ceil(step);
-        strides[position] *= step;
-        if shape.contains(&0) {
-            strides = row_major(&shape);
-        }
-        x.restrided(shape, strides, offset)
-    };
+    let value = part(&x.read(), position, (start, end, step));
     let state = with_push::<T, _, _>(Sliced, Plain((x.shape_owned(), axis, start, step)));
     Ok(finish("slice_axis", caller, x, value, state, |(shape, axis, start, step), dy, _| {
         Ok([Some(dy.spread(shape, axis, start, step))])
     }))
+}
+
+/// Each `step`th element of an axis, from `start` to below `end`.
+fn part<T: Element>(
+    x: &Value<T>,
+    position: usize,
+    (start, end, step): (usize, usize, usize),
+) -> Value<T> {
+    let mut shape = Shape::from_slice(x.shape());
+    let mut strides = x.strides();
+    let beyond = x.len() == 0 || start == shape[position];
+    let offset = if beyond { 0 } else { start * strides[position] };
+    shape[position] = (end - start).div_ceil(step);
+    strides[position] *= step;
+    if shape.contains(&0) {
+        strides = row_major(&shape);
+    }
+    x.restrided(shape, strides, offset)
+}
+
+pub(super) fn split<T: Element>(
+    x: &Tensor<T>,
+    parts: usize,
+    axis: isize,
+    caller: Caller,
+) -> Result<Vec<Tensor<T>>> {
+    let position = check_axis("split", axis, x.ndim())?;
+    let n = x.shape()[position];
+    if parts == 0 || !n.is_multiple_of(parts) {
+        return Err(Error::Value {
+            op: "split",
+            parameter: "parts",
+            expected: format!("a divisor of {n}, the length of axis {axis}"),
+            found: parts.to_string(),
+        });
+    }
+    let len = n / parts;
+    let mut all = Vec::new();
+    if all.try_reserve_exact(parts).is_err() {
+        panic!("out of memory: a list of {parts} tensors");
+    }
+    let ranges = (0..parts).map(|i| (i * len, (i + 1) * len, 1));
+    if trace::is_noting() {
+        for range in ranges {
+            all.push(slice(x, axis, range, caller)?);
+        }
+        return Ok(all);
+    }
+    {
+        let x = x.read();
+        all.extend(ranges.map(|range| Tensor::new(part(&x, position, range))));
+    }
+    if !x.is_recorded() {
+        let lost = Lost::of("split", caller, x);
+        return Ok(all.into_iter().map(|part| part.with_lost(lost)).collect());
+    }
+    let edges = [x.edge()];
+    let shape = all.first().map(Tensor::shape_owned).unwrap_or_default();
+    let rule = Split { edges, parts, shape, axis, element: PhantomData::<fn() -> T> };
+    let node = NodeRef::record(rule, caller);
+    for (slot, part) in (0..).zip(&mut all) {
+        part.attach(node.clone(), slot);
+    }
+    Ok(all)
+}
+
+/// The node of parts: their gradients, one after the other, are that of the whole.
+struct Split<T> {
+    edges: [Edge; 1],
+    parts: usize,
+    /// Of each part.
+    shape: Shape,
+    axis: isize,
+    element: PhantomData<fn() -> T>,
+}
+
+impl<T: Element> Rule for Split<T> {
+    fn name(&self) -> &'static str {
+        "split"
+    }
+
+    fn edges(&self) -> &[Edge] {
+        &self.edges
+    }
+
+    fn pull<'g>(&'g self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
+        let none = OnceCell::new();
+        let none = || {
+            let zeros = || Tensor::new(Value::scalar(T::ZERO).broadcast_to(&self.shape));
+            Tensor::clone(none.get_or_init(zeros))
+        };
+        let mut grads = grads.into_iter();
+        let grad = |_| grads.next().flatten().map_or_else(none, typed);
+        let grads: Vec<Tensor<T>> = (0..self.parts).map(grad).collect();
+        let grads: Vec<&Tensor<T>> = grads.iter().collect();
+        let dx = concat(&grads, self.axis, Location::caller())?;
+        pull.sink.deliver(&self.edges[0], T::wrap(dx))
+    }
+
+    fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
+        let Some(Some(dx)) = push.tangents.first() else { return Ok(None) };
+        let dx: Tensor<T> = typed(dx.clone());
+        let parts = split(&dx, self.parts, self.axis, Location::caller())?;
+        Ok(Some(parts.into_iter().map(|part| Some(T::wrap(part))).collect()))
+    }
 }
 
 impl<T: Element> Tensor<T> {
@@ -450,7 +540,11 @@ impl<T: Element> Tensor<T> {
             let first = start * own[position];
             let (from, raw) = (x.strides(), x.raw());
             for_each_row(x.shape(), [&from, &steps], |[i, o], n, [s, t]| {
-                (0..n).for_each(|k| data[first + o + k * t] = raw[i + k * s]);
+                let out = &mut data[first + o..];
+                match (s, t) {
+                    (1, 1) => out[..n].copy_from_slice(&raw[i..i + n]),
+                    _ => (0..n).for_each(|k| out[k * t] = raw[i + k * s]),
+                }
             });
         }
         let state = Plain((axis, start, end, step));

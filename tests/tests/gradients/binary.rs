@@ -239,3 +239,33 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn products_that_are_added_up_are_those_of_stretched_operands() {
+    let shapes: [(&[usize], &[usize]); 6] = [
+        (&[30, 40], &[40]),
+        (&[30, 40], &[30, 1]),
+        (&[30, 1], &[1, 40]),
+        (&[30, 40], &[]),
+        (&[5, 1, 7], &[6, 1]),
+        (&[1, 40], &[30, 40]),
+    ];
+    for (left, right) in shapes {
+        let inputs = [sample(left, -1.0, 1.0), sample(right, 0.5, 2.0)];
+        let grads = |stretched: bool| {
+            let [a, b] = inputs.each_ref().map(Tensor::detach);
+            [&a, &b].iter().for_each(|x| x.set_stop_gradient(false));
+            let y = if stretched {
+                let shape = (&a * &b).shape().to_vec();
+                a.broadcast_to(&shape[..]) * b.broadcast_to(&shape[..])
+            } else {
+                &a * &b
+            };
+            y.backward_with(&sample(y.shape(), -1.0, 1.0)).unwrap();
+            [a, b].map(|x| x.grad().unwrap().to_vec())
+        };
+        for (found, right) in grads(false).iter().flatten().zip(grads(true).iter().flatten()) {
+            assert!((found - right).abs() < 1e-12 * (1.0 + right.abs()), "{left:?} {right:?}");
+        }
+    }
+}

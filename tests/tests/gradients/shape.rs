@@ -90,6 +90,47 @@ fn joins_of_different_lengths() {
 }
 
 #[test]
+fn parts_that_nobody_used_have_no_gradient() {
+    let x = sample(&[4, 6], 0.5, 2.0);
+    x.set_stop_gradient(false);
+    for used in [&[0][..], &[2], &[1, 2], &[2, 2, 0], &[]] {
+        x.clear_grad();
+        let parts = x.split(3, 1);
+        let zero = Tensor::zeros([4, 2]);
+        let all = used.iter().fold(zero, |all, &part| all + parts[part].square());
+        all.sum().backward().unwrap();
+        let times = |column: usize| used.iter().filter(|&&part| part == column / 2).count() as f64;
+        let Some(dx) = x.grad() else {
+            assert!(used.is_empty());
+            continue;
+        };
+        for (at, dx) in dx.to_vec().into_iter().enumerate() {
+            assert_eq!(dx, 2.0 * times(at % 6) * x.to_vec()[at], "{used:?}, {at}");
+        }
+    }
+    let halves = |t: &[Tensor<f64>]| t[0].square().split(2, 0).swap_remove(1).exp();
+    check("the second half", halves, &[x.detach()]);
+    let (_, dy) = jvp(|t| t[0].split(3, 1).swap_remove(1), &[x.detach()], &[x.detach()]).unwrap();
+    assert_eq!(dy.to_vec(), x.detach().narrow(1, 2, 2).to_vec());
+}
+
+#[test]
+fn parts_are_one_op_that_names_itself() {
+    let x = sample(&[2, 6], 0.5, 2.0);
+    x.set_stop_gradient(false);
+    let parts = x.split(3, 1);
+    assert!(parts.iter().all(|part| part.shape() == [2, 2] && !part.stop_gradient()));
+    parts[1].sum().backward().unwrap();
+    // Another output of the same node: it was walked.
+    let words = x.try_split(4, 1).unwrap_err().to_string();
+    assert_eq!(words, "split: `parts` must be a divisor of 6, the length of axis 1, found 4");
+    assert!(x.try_split(0, 0).is_err() && x.try_split(1, 2).is_err());
+    let numbers = Tensor::from([1, 2, 3, 4]).split(2, 0);
+    assert_eq!((numbers[0].to_vec(), numbers[1].to_vec()), (vec![1, 2], vec![3, 4]));
+    assert!(Tensor::<f32>::zeros([0]).split(3, 0).iter().all(|part| part.shape() == [0]));
+}
+
+#[test]
 fn stretching_every_axis() {
     let x = sample(&[2, 1, 3], 0.5, 2.0);
     check("broadcast_to", |t| t[0].broadcast_to([4, 2, 5, 3]).square(), &[x.clone()]);
