@@ -266,6 +266,109 @@ fn layer_normalisation_is_numpy_s() {
     assert_close(&norm.forward(&pictures(0)).to_vec(), &golden("layer_norm")[0]);
 }
 
+/// Result, and gradients of rows, weight and bias.
+fn normalised<T: Float>(
+    x: &Tensor<T>,
+    [weight, bias]: [&Tensor<T>; 2],
+    f: impl Fn(&Tensor<T>, [&Tensor<T>; 2]) -> Tensor<T>,
+) -> Vec<Vec<f64>> {
+    let inputs = [x, weight, bias].map(Tensor::detach);
+    inputs.iter().for_each(|input| input.set_stop_gradient(false));
+    let [x, weight, bias] = &inputs;
+    let y = f(x, [weight, bias]);
+    let seed = numbers::<T>(y.shape(), 29);
+    y.backward_with(&seed).unwrap();
+    let grads = inputs.iter().map(|input| input.grad().unwrap());
+    let all = std::iter::once(y).chain(grads);
+    all.map(|t| t.to_vec().into_iter().map(T::into_f64).collect()).collect()
+}
+
+/// Numbers around 0, the same in every run.
+fn numbers<T: Float>(shape: &[usize], seed: usize) -> Tensor<T> {
+    let n: usize = shape.iter().product();
+    let number = |i: usize| ((i * 7919 + seed) % 1009) as f64 / 252.0 - 2.0;
+    Tensor::from_vec(shape, (0..n).map(|i| T::from_f64(number(i))).collect()).unwrap()
+}
+
+fn one_pass_is_as_op_by_op<T: Float>(most: f64) {
+    // Rows around what is added up side by side, what one thread takes, and what is done in one pass.
+    let shapes: [(&[usize], usize); 12] = [
+        (&[1, 1], 1),
+        (&[5, 3], 1),
+        (&[300, 15], 1),
+        (&[7, 16], 1),
+        (&[2, 3, 17], 1),
+        (&[65, 257], 1),
+        (&[1030, 4], 1),
+        (&[2, 16_384], 1),
+        (&[2, 16_385], 1),
+        (&[3, 5, 4, 6], 2),
+        (&[24], 1),
+        (&[2, 3, 4], 3),
+    ];
+    for (shape, axes) in shapes {
+        let row = &shape[shape.len() - axes..];
+        let weights = [&numbers::<T>(row, 400), &numbers(row, 500)];
+        let list: Vec<isize> = (1..=axes as isize).map(|axis| -axis).collect();
+        let plain = |x: &Tensor<T>, [weight, bias]: [&Tensor<T>; 2]| {
+            let centered = x - x.mean_axes_keep(&list);
+            let variance = centered.square().mean_axes_keep(&list);
+            centered / (variance + 1e-3).sqrt() * weight + bias
+        };
+        let layer = |x: &Tensor<T>, [weight, bias]: [&Tensor<T>; 2]| {
+            let mut norm = LayerNorm::new(row).eps(1e-3);
+            (norm.weight, norm.bias) = (weight.clone(), bias.clone());
+            norm.forward(x)
+        };
+        let alone = |x: &Tensor<T>, [weight, bias]: [&Tensor<T>; 2]| {
+            x.normalize(&list, 1e-3) * weight + bias
+        };
+        let x = numbers::<T>(shape, 3);
+        let turned = numbers::<T>(&shape.iter().rev().copied().collect::<Vec<_>>(), 3);
+        let order: Vec<isize> = (0..shape.len() as isize).rev().collect();
+        for x in [x, turned.permute(&order)] {
+            let right = normalised(&x, weights, plain);
+            for found in [normalised(&x, weights, layer), normalised(&x, weights, alone)] {
+                for (found, right) in found.iter().flatten().zip(right.iter().flatten()) {
+                    let close = (found - right).abs() <= most * (1.0 + right.abs());
+                    assert!(close, "{shape:?}: {found}, not {right}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn normalisation_in_one_pass_is_as_op_by_op() {
+    one_pass_is_as_op_by_op::<f64>(1e-10);
+    one_pass_is_as_op_by_op::<f32>(3e-3);
+}
+
+#[test]
+fn normalisation_gives_only_what_is_wanted_and_sees_changes() {
+    let norm = LayerNorm::<f64>::new(3);
+    let x = numbers(&[4, 3], 3);
+    norm.forward(&x).sum().backward().unwrap();
+    assert!(norm.weight.grad().is_some() && x.grad().is_none());
+    norm.weight.clear_grad();
+    norm.weight.set_stop_gradient(true);
+    x.set_stop_gradient(false);
+    let y = norm.forward(&x);
+    y.square().sum().backward().unwrap();
+    assert!(norm.weight.grad().is_none() && x.grad().is_some());
+
+    let y = x.normalize(&[1], 1e-3);
+    let changed = x.detach();
+    changed.fill(1.0).unwrap();
+    let words = y.sum().backward().unwrap_err().to_string();
+    assert!(words.starts_with("normalize (called at tests/tests/nn.rs"), "{words}");
+    assert!(words.contains("`its first input` was changed in place"), "{words}");
+    // Nothing to normalise, and rows without elements.
+    assert_eq!(Tensor::<f64>::zeros([0, 3]).normalize(&[1], 1e-3).shape(), [0, 3]);
+    assert_eq!(Tensor::<f64>::zeros([2, 0]).normalize(&[1], 1e-3).shape(), [2, 0]);
+    assert!(x.detach().normalize(&[0], 1e-3).to_vec().iter().all(|x| x.is_finite()));
+}
+
 #[test]
 fn layers_are_differentiable_twice() {
     let check = |f: &dyn Fn(&[Tensor<f64>]) -> Tensor<f64>, inputs: &[Tensor<f64>]| {
@@ -293,6 +396,7 @@ fn layers_are_differentiable_twice() {
     };
     let weight = Tensor::<f64>::arange(6).reshape([2, 3]) / 4.0;
     check(&layer_norm, &[pictures(1), weight.clone(), weight]);
+    check(&|t| t[0].normalize(&[1], 1e-2), &[numbers(&[3, 5], 7)]);
     let words = Tensor::from([[0, 2], [2, 1]]);
     let embedding = |t: &[Tensor<f64>]| Embedding { weight: t[0].clone() }.forward(&words).square();
     check(&embedding, &[pictures(0).reshape([6, 4])]);

@@ -128,6 +128,26 @@ fn an_elementwise_op_is_one_operator() {
 }
 
 #[test]
+fn what_is_one_pass_elsewhere_is_made_of_operators_here() {
+    let target = Tensor::from([[0.5, -1.0, 3.0]]);
+    let (program, figures) = both(
+        move |x| {
+            let x = x.split(3, 1)[0].leaky_relu(0.1) * 3.0 + x.elu(0.5);
+            let loss = x.narrow(0, 0, 1).smooth_l1_loss(&target);
+            x.normalize(&[1], 1e-3) * loss
+        },
+        [4, 3],
+    );
+    assert_close(&figures);
+    // Operators that a file can name.
+    let path = std::env::temp_dir().join(format!("passes-{}.safetensors", std::process::id()));
+    program.save(&path, &Executor::new()).unwrap();
+    let again = Program::load(&path, &Functions::new(), &Executor::new()).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(again.to_string(), program.to_string());
+}
+
+#[test]
 fn pictures_and_tables() {
     let kernel = Tensor::from((0..18).map(|i| i as f64 * 0.1 - 0.5).collect::<Vec<_>>());
     let kernel = kernel.reshape([2, 1, 3, 3]);

@@ -1,7 +1,7 @@
 //! Figures do not depend on how many threads compute them: arithmetic in place, softmax and its kin,
 //! and steps of optimisers. (`elementwise_forms` has the same for formulas.)
 
-use autograd_core::nn::parameter;
+use autograd_core::nn::{LayerNorm, parameter};
 use autograd_core::optim::{Adam, AdamW, Optimizer, Rule, Sgd, clip_grad_norm, clip_grad_value};
 use autograd_core::{Float, Tensor, with_num_threads};
 
@@ -72,6 +72,43 @@ fn softmax_and_losses<T: Float>() {
 fn softmax_and_losses_have_the_same_bits_on_any_number_of_threads() {
     softmax_and_losses::<f32>();
     softmax_and_losses::<f64>();
+}
+
+fn rows_and_columns<T: Float>() {
+    for shape in [[3000, 101], [7, 9_000], [40_000, 3]] {
+        let [x, weight, bias] =
+            [sample::<T>(&shape, 13), sample(&shape[1..], 5), sample(&shape[1..], 7)];
+        let column = sample::<T>(&[shape[0], 1], 11);
+        let run = |f: &dyn Fn(&[&Tensor<T>; 4]) -> Tensor<T>| {
+            let inputs = [&x, &weight, &bias, &column].map(Tensor::detach);
+            inputs.iter().for_each(|input| input.set_stop_gradient(false));
+            let y = f(&inputs.each_ref());
+            y.backward_with(&sample::<T>(y.shape(), 57)).unwrap();
+            let grads = inputs.iter().filter_map(Tensor::grad).map(|grad| bits(&grad));
+            grads.fold(bits(&y), |all, grad| [all, grad].concat())
+        };
+        let norm = |[x, weight, bias, _]: &[&Tensor<T>; 4]| {
+            let mut norm = LayerNorm::new(&shape[1..]);
+            (norm.weight, norm.bias) = ((*weight).clone(), (*bias).clone());
+            norm.forward(x)
+        };
+        assert_same("layer_norm", || run(&norm));
+        assert_same("normalize", || run(&|[x, ..]| x.normalize(&[1], 1e-3)));
+        assert_same("product with a row", || run(&|[x, row, ..]| *x * *row));
+        assert_same("product with a column", || run(&|[x, .., column]| *x * *column));
+        for axis in [0, 1] {
+            let best = || [x.argmax(axis), x.argmin(axis)].map(|at| at.to_vec()).concat();
+            assert_same("argmax", || best().into_iter().map(|at| at as u64).collect());
+        }
+    }
+    let long = Tensor::<i64>::arange(300_007) * 7919;
+    assert_same("integers", || vec![long.sum().item() as u64, long.max().item() as u64]);
+}
+
+#[test]
+fn rows_and_columns_have_the_same_bits_on_any_number_of_threads() {
+    rows_and_columns::<f32>();
+    rows_and_columns::<f64>();
 }
 
 fn steps<T: Float>(what: &str, rule: impl Rule) {

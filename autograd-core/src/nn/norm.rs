@@ -1,5 +1,7 @@
 //! Layers that normalise, and dropout.
 
+use std::panic::Location;
+
 use super::{Buffer, Mode, Module, Visitor, init};
 use crate::array::IntoShape;
 use crate::engine::is_recomputing;
@@ -119,7 +121,8 @@ impl<T: Float> LayerNorm<T> {
             });
         }
         let axes: Vec<isize> = (1..=shape.len() as isize).map(|axis| -axis).collect();
-        (x.normalize(&axes, self.eps) * &self.weight).try_add(&self.bias)
+        let weights = Some([&self.weight, &self.bias]);
+        T::layer_norm(x, weights, &axes, self.eps, Location::caller())
     }
 }
 

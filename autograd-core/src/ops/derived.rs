@@ -44,7 +44,7 @@ impl<F: Lanewise<2, 0, 1>> Lanewise<1, 0, 1> for With<F> {
     }
 }
 
-const fn info(name: &'static str, with_number: bool) -> Info {
+const fn info(name: &'static str, with_number: bool, reduction: Reduction) -> Info {
     let positions: &'static [usize] = if with_number { &[0] } else { &[0, 1] };
     Info {
         name,
@@ -56,7 +56,7 @@ const fn info(name: &'static str, with_number: bool) -> Info {
         keeps_masks: Cow::Borrowed(&[]),
         keeps_outputs: Cow::Borrowed(&[]),
         gradients: Cow::Borrowed(&[0]),
-        reduction: Reduction::None,
+        reduction,
     }
 }
 
@@ -86,7 +86,7 @@ macro_rules! formulas {
                     Program,
                 > = Pair::new(&INFO, Compiled(Forward), Compiled(Derived(Forward)), None);
 
-                static INFO: Info = info(stringify!($method), false);
+                static INFO: Info = info(stringify!($method), false, Reduction::None);
             }
         )*
 
@@ -111,23 +111,86 @@ formulas! {
 
 /// The greater or the lesser of a tensor and a number. A tie goes to the tensor.
 pub(super) fn bound<T: Float>(op: Binary, number: T) -> Handle<T> {
-    fn pair<T: Float, F: Lanewise<2, 0, 1> + Copy + 'static>(
-        info: &'static Info,
-        f: F,
-        number: T,
-    ) -> Handle<T> {
-        let number = number.into_f64();
-        let backward = Compiled(DerivedWith(f, number));
-        Handle::Shared(Arc::new(Pair::new(info, Compiled(With(f, number)), backward, NO_OTHER)))
+    static MAXIMUM: Info = info("maximum", true, Reduction::None);
+    static MINIMUM: Info = info("minimum", true, Reduction::None);
+    let number = number.into_f64();
+    match op {
+        Binary::Maximum => {
+            let f = maximum::Forward;
+            with_number(&MAXIMUM, With(f, number), DerivedWith(f, number))
+        }
+        _ => {
+            let f = minimum::Forward;
+            with_number(&MINIMUM, With(f, number), DerivedWith(f, number))
+        }
     }
+}
+
+/// An op of one tensor that a call makes anew, as a number is part of its formulas.
+fn with_number<T: Float>(
+    info: &'static Info,
+    forward: impl Lanewise<1, 0, 1> + 'static,
+    backward: impl Lanewise<2, 0, 1> + 'static,
+) -> Handle<T> {
     /// No backward was written by hand.
     const NO_OTHER: Option<Program> = None;
-    static MAXIMUM: Info = info("maximum", true);
-    static MINIMUM: Info = info("minimum", true);
-    match op {
-        Binary::Maximum => pair(&MAXIMUM, maximum::Forward, number),
-        _ => pair(&MINIMUM, minimum::Forward, number),
+    Handle::Shared(Arc::new(Pair::new(info, Compiled(forward), Compiled(backward), NO_OTHER)))
+}
+
+/// `x` above 0, elsewhere a function of `x` and a number, with its slope.
+macro_rules! activations {
+    ($($name:ident |$x:ident, $number:ident| $below:expr, $slope:expr;)*) => {$(
+        pub(super) fn $name<T: Float>(number: f64) -> Handle<T> {
+            struct Forward(f64);
+            struct Backward(f64);
+
+            impl Lanewise<1, 0, 1> for Forward {
+                #[inline(always)]
+                fn call<L: Lane>(&self, [$x]: [Real<L>; 1], _: [Mask<L>; 0]) -> [Real<L>; 1] {
+                    let $number = Real::from(self.0);
+                    [$x.gt(0.0).select($x, $below)]
+                }
+            }
+
+            impl Lanewise<2, 0, 1> for Backward {
+                #[inline(always)]
+                fn call<L: Lane>(&self, [$x, dy]: [Real<L>; 2], _: [Mask<L>; 0]) -> [Real<L>; 1] {
+                    let $number = Real::from(self.0);
+                    [$x.gt(0.0).select(dy, $slope * dy)]
+                }
+            }
+
+            static INFO: Info = info(stringify!($name), true, Reduction::None);
+            with_number(&INFO, Forward(number), Backward(number))
+        }
+    )*};
+}
+
+activations! {
+    leaky_relu |x, slope| x * slope, slope;
+    // The exponential is limited, so that what is not chosen stays finite. Its slope is not made of the
+    // function, which is near -1 where the slope is near 0.
+    elu |x, alpha| x.min(0.0).exp_m1() * alpha, x.min(0.0).exp() * alpha;
+}
+
+/// The mean of `d * d / 2` where the difference `d` is below 1, and of `|d| - 1 / 2` elsewhere.
+pub(super) fn smooth_l1_loss<T: Float>() -> Handle<T> {
+    #[derive(Clone, Copy)]
+    struct Forward;
+
+    impl Lanewise<2, 0, 1> for Forward {
+        #[inline(always)]
+        fn call<L: Lane>(&self, [x, target]: [Real<L>; 2], _: [Mask<L>; 0]) -> [Real<L>; 1] {
+            let difference = x - target;
+            let distance = difference.abs();
+            [distance.lt(1.0).select(difference.square() * 0.5, distance - 0.5)]
+        }
     }
+
+    static INFO: Info = info("smooth_l1_loss", false, Reduction::Mean(Cow::Borrowed(&[])));
+    static OP: Pair<Compiled<Forward, 2, 0, 1>, Compiled<Derived<Forward>, 3, 0, 2>, Program> =
+        Pair::new(&INFO, Compiled(Forward), Compiled(Derived(Forward)), None);
+    Handle::Static(&OP)
 }
 
 #[cfg(test)]

@@ -8,8 +8,9 @@ use ndarray::{ArrayD, CowArray, IxDyn};
 
 use super::inplace::{copy_from, fill, replace};
 use super::nn::{
-    Conv2dOptions, PoolOptions, Softmax, avg_pool2d, batch_norm, binary_cross_entropy, conv2d,
-    cross_entropy, dropout, linear, logsumexp, max_pool2d, norm, softmax, var,
+    Conv2dOptions, PoolOptions, Softmax, Weights, avg_pool2d, batch_norm, binary_cross_entropy,
+    conv2d, cross_entropy, dropout, elu, leaky_relu, linear, logsumexp, max_pool2d, norm,
+    normalize, smooth_l1_loss, softmax, var,
 };
 use super::{Caller, Float, Numeric, compare, create, index, shape};
 use crate::array::Shape;
@@ -140,6 +141,13 @@ instances! {
             off: &Tensor<Self>,
             at: Caller,
         ) -> Result<Tensor<Self>> = compare::choose;
+        fn leaky_relu(x: &Tensor<Self>, slope: f64, at: Caller) -> Tensor<Self> = leaky_relu;
+        fn elu(x: &Tensor<Self>, alpha: f64, at: Caller) -> Tensor<Self> = elu;
+        fn smooth_l1_loss(
+            x: &Tensor<Self>,
+            target: &Tensor<Self>,
+            at: Caller,
+        ) -> Result<Tensor<Self>> = smooth_l1_loss;
         fn dropout(
             x: &Tensor<Self>,
             p: f64,
@@ -193,6 +201,13 @@ instances! {
             eps: f64,
         ) -> Tensor<Self> = batch_norm::by_running;
         fn norm(x: &Tensor<Self>, at: Caller) -> Tensor<Self> = norm;
+        fn layer_norm(
+            x: &Tensor<Self>,
+            weights: Weights<'_, Self>,
+            axes: &[isize],
+            eps: f64,
+            at: Caller,
+        ) -> Result<Tensor<Self>> = normalize;
         fn var(x: &Tensor<Self>, axes: &[isize], correction: usize) -> Result<Tensor<Self>> = var;
     }
 }

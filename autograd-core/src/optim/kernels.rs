@@ -39,7 +39,7 @@ macro_rules! kernels {
                 buffer: &mut [Self],
                 by: Sgd<Self>,
             ) {
-                each_chunks([parameter, buffer], CHUNK, &|chunk, [parameter, buffer]| {
+                each_chunks([parameter, buffer], [CHUNK; 2], &|chunk, [parameter, buffer]| {
                     let gradient = part(gradient, chunk, parameter.len());
                     dispatch(SgdMomentum { parameter, gradient, buffer, by });
                 });
@@ -50,7 +50,7 @@ macro_rules! kernels {
                 [mean, square]: [&mut [Self]; 2],
                 by: Adam<Self>,
             ) {
-                each_chunks([parameter, mean, square], CHUNK, &|chunk, [parameter, mean, square]| {
+                each_chunks([parameter, mean, square], [CHUNK; 3], &|chunk, [parameter, mean, square]| {
                     let gradient = part(gradient, chunk, parameter.len());
                     dispatch(AdamPass { parameter, gradient, moments: [mean, square], by });
                 });

@@ -75,6 +75,45 @@ fn operands_that_are_temporaries() {
 }
 
 #[test]
+fn what_is_not_chosen_changes_nothing() {
+    type Case = (fn(&Tensor<f64>) -> Tensor<f64>, f64, f64, f64);
+    let inf = f64::INFINITY;
+    let loss = |x: &Tensor<f64>| x.smooth_l1_loss(&Tensor::zeros_like(x));
+    // At such a number this value and this slope.
+    let cases: [Case; 13] = [
+        (|x| x.leaky_relu(0.5), inf, inf, 1.0),
+        (|x| x.leaky_relu(0.5), -inf, -inf, 0.5),
+        (|x| x.leaky_relu(0.0), -3.0, -0.0, 0.0),
+        (|x| x.leaky_relu(-2.0), -3.0, 6.0, -2.0),
+        (|x| x.elu(2.0), inf, inf, 1.0),
+        (|x| x.elu(2.0), -inf, -2.0, 0.0),
+        (|x| x.elu(2.0), 1e300, 1e300, 1.0),
+        (|x| x.elu(2.0), -1e-300, -2e-300, 2.0),
+        (loss, inf, inf, 1.0),
+        (loss, -inf, inf, -1.0),
+        (loss, -1e300, 1e300, -1.0),
+        (loss, 1.0, 0.5, 1.0),
+        (loss, 0.0, 0.0, 0.0),
+    ];
+    for (f, x, value, slope) in cases {
+        for n in [1, 100] {
+            let x = Tensor::full([n], x);
+            x.set_stop_gradient(false);
+            let y = f(&x);
+            y.sum().backward().unwrap();
+            assert!(y.to_vec().iter().all(|&y| y == value), "{x}: {y}, not {value}");
+            let dx = x.grad().unwrap() * (n / y.len()) as f64;
+            let close = |dx: &f64| (dx - slope).abs() < 1e-12;
+            assert!(dx.to_vec().iter().all(close), "{x}: {dx}, not {slope}");
+        }
+    }
+    let all: [fn(&Tensor<f64>) -> Tensor<f64>; 3] = [|x| x.leaky_relu(0.5), |x| x.elu(2.0), loss];
+    for f in all {
+        assert!(f(&Tensor::from(f64::NAN)).item().is_nan());
+    }
+}
+
+#[test]
 fn a_zero_has_the_gradient_that_is_documented() {
     let slope = |f: Unary| {
         let x = Tensor::from(0.0);

@@ -150,7 +150,6 @@ const DIFFERENCES: &[Difference] = &[
     (&["elu"], "torch", Seen::sign_of_zero, "the negative part is added to a positive zero"),
     (&["min_axes"], "torch", Seen::sign_of_zero, "of two zeros either is the least"),
     (&["cumsum"], "torch", Seen::sign_of_zero, "a sum starts from its first number, as in NumPy"),
-    (&["normalize"], "torch", Seen::sign_of_zero, "a zero keeps its sign"),
     (
         &["pow"],
         "torch numpy",

@@ -143,25 +143,26 @@ pub(crate) fn each_chunk<T: Send>(
     size: usize,
     work: &(dyn Fn(usize, &mut [T]) + Sync),
 ) {
-    each_chunks([data], size, &|chunk, [part]| work(chunk, part));
+    each_chunks([data], [size], &|chunk, [part]| work(chunk, part));
 }
 
-/// [`each_chunk`] of several slices of one length.
+/// [`each_chunk`] of several slices, each with parts of its own size: as many as the first has.
 pub(crate) fn each_chunks<T: Send, const N: usize>(
     slices: [&mut [T]; N],
-    size: usize,
+    sizes: [usize; N],
     work: &(dyn Fn(usize, [&mut [T]; N]) + Sync),
 ) {
     let len = slices[0].len();
-    if len <= size {
+    if len <= sizes[0] {
         if len > 0 {
             work(0, slices);
         }
         return;
     }
-    let mut rests = slices.map(|slice| slice.chunks_mut(size));
+    let mut sized = sizes.into_iter();
+    let mut rests = slices.map(|slice| slice.chunks_mut(sized.next().unwrap_or(1)));
     let part = |_| Mutex::new(rests.each_mut().map(|rest| rest.next().unwrap_or_default()));
-    let parts: Vec<Mutex<[&mut [T]; N]>> = (0..len.div_ceil(size)).map(part).collect();
+    let parts: Vec<Mutex<[&mut [T]; N]>> = (0..len.div_ceil(sizes[0])).map(part).collect();
     each(parts.len(), &|part| {
         work(part, locked(&parts[part]).each_mut().map(|part| &mut **part));
     });

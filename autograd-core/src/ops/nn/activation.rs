@@ -2,48 +2,43 @@
 
 use std::panic::Location;
 
+use smallvec::SmallVec;
+
+use super::super::elementwise::Handle;
 use super::super::trace::{self, Call};
-use super::super::{Caller, Float, expect};
-use super::{copied, writable};
+use super::super::{Caller, Float, derived, expect};
+use super::writable;
 use crate::array::Shape;
 use crate::error::{Error, Result};
-use crate::graph::{Elementwise, GradMode, Keep, Lost, Plain, Tensor, record, unrecorded};
+use crate::graph::Tensor;
 
-fn leaky_relu<T: Float>(x: &Tensor<T>, slope: f64, caller: Caller) -> Tensor<T> {
-    let slope = T::from_f64(slope);
-    let mut value = copied(&x.read());
-    if let Some(data) = value.as_mut_slice() {
-        T::leaky_relu(data, slope);
+/// `x` above 0, elsewhere what `below` makes of it: in one pass, as `op` says.
+fn activation<T: Float>(
+    x: &Tensor<T>,
+    op: fn(f64) -> Handle<T>,
+    number: f64,
+    below: impl FnOnce() -> Tensor<T>,
+    caller: Caller,
+) -> Tensor<T> {
+    // A program is made of operators that its file can name.
+    if trace::is_noting() {
+        return x.gt_scalar(T::ZERO).where_else(x, &below());
     }
-    if !x.is_recorded() {
-        return unrecorded("leaky_relu", caller, [x], value);
+    let done = T::elementwise(op(number), &[x], &[], caller).map(SmallVec::into_inner);
+    match done {
+        Ok(Ok([y])) => y,
+        _ => unreachable!("an op of one tensor has one result, and nothing is refused"),
     }
-    let state = Elementwise((Plain(slope), Keep::input(0, x)));
-    record("leaky_relu", caller, [x], value, state, |(slope, x), dy, _| {
-        // Constant on either side of 0, so it needs no rule of its own.
-        let mut factor = copied(&x.read());
-        if let Some(data) = factor.as_mut_slice() {
-            T::leaky_factor(data, slope);
-        }
-        Ok([Some(dy * Tensor::new(factor))])
-    })
 }
 
-fn elu<T: Float>(x: &Tensor<T>, alpha: f64, caller: Caller) -> Tensor<T> {
-    let value = GradMode::of(false, || {
-        let below = x.minimum(0.0).exp_m1() * alpha;
-        x.gt_scalar(T::ZERO).where_else(x, &below)
-    });
-    if !x.is_recorded() {
-        return value.with_lost(Lost::of("elu", caller, x));
-    }
-    let value = writable(value);
-    let state = Elementwise((Plain(alpha), Keep::input(0, x)));
-    record("elu", caller, [x], value, state, |(alpha, x), dy, _| {
-        // The exponential is limited, so that the branch not taken stays finite.
-        let below = x.minimum(0.0).exp() * alpha * &dy;
-        Ok([Some(x.gt_scalar(T::ZERO).where_else(&dy, &below))])
-    })
+pub(in crate::ops) fn leaky_relu<T: Float>(x: &Tensor<T>, slope: f64, caller: Caller) -> Tensor<T> {
+    activation(x, derived::leaky_relu, slope, || x * T::from_f64(slope), caller)
+}
+
+pub(in crate::ops) fn elu<T: Float>(x: &Tensor<T>, alpha: f64, caller: Caller) -> Tensor<T> {
+    // The exponential is limited, so that the branch not taken stays finite.
+    let below = || x.minimum(0.0).exp_m1() * alpha;
+    activation(x, derived::elu, alpha, below, caller)
 }
 
 /// By what dropout multiplies a tensor of this shape, drawn from the process-wide generator; `p` is
@@ -87,13 +82,13 @@ impl<T: Float> Tensor<T> {
     /// `x` where `x > 0`, else `slope * x`; the gradient at 0 is `slope`.
     #[track_caller]
     pub fn leaky_relu(&self, slope: f64) -> Tensor<T> {
-        leaky_relu(self, slope, Location::caller())
+        T::leaky_relu(self, slope, Location::caller())
     }
 
     /// `x` where `x > 0`, else `alpha * (exp(x) - 1)`; the gradient at 0 is `alpha`.
     #[track_caller]
     pub fn elu(&self, alpha: f64) -> Tensor<T> {
-        elu(self, alpha, Location::caller())
+        T::elu(self, alpha, Location::caller())
     }
 
     /// While training: each element is 0 with probability `p`, else divided by `1 - p`, so that

@@ -2,7 +2,9 @@
 //! that a user's crate instantiates is only as fast as that crate's profile.
 
 use super::super::{Arithmetic, Float, instances};
+use super::normalize;
 use super::window::Plan;
+use crate::array::Value;
 use crate::array::simd::{Kernel, dispatch};
 use crate::array::threads::each_chunk;
 
@@ -15,8 +17,18 @@ instances! {
         fn log_softmax_pull(dy: &mut [Self], y: &[Self], n: usize) = log_softmax_pull;
         fn log_sum_exp(rows: &[Self], n: usize, out: &mut [Self]) = log_sum_exp;
         fn softmax_scaled(rows: &mut [Self], sums: &[Self], n: usize, scale: Self) = softmax_scaled;
-        fn leaky_relu(data: &mut [Self], slope: Self) = leaky_relu;
-        fn leaky_factor(data: &mut [Self], slope: Self) = leaky_factor;
+        fn normalize(
+            x: &[Self],
+            affine: [&[Self]; 2],
+            eps: Self,
+            results: [&mut [Self]; 2],
+        ) = normalize::rows;
+        fn normalize_pull(
+            dy: &mut [Self],
+            x: &[Self],
+            stats: &[Self],
+            weight: &[Self],
+        ) -> Value<Self> = normalize::pull_rows;
         fn keep_where_above(data: &mut [Self], limit: Self, scale: Self) = keep_where_above;
         fn unfold(plan: &Plan, data: &[Self], out: &mut Vec<Self>) = unfold;
         fn fold(plan: &Plan, columns: &[Self], out: &mut [Self]) = fold;
@@ -25,7 +37,7 @@ instances! {
 }
 
 /// Elements, in whole rows, that one thread takes at once.
-const CHUNK: usize = 16 * 1024;
+pub(super) const CHUNK: usize = 16 * 1024;
 /// Elements, in whole rows, that are copied before they are computed with.
 const BLOCK: usize = 2048;
 
@@ -41,7 +53,12 @@ const MANY: usize = 4 * LANES;
 
 /// `f` of every element of a row, joined in one.
 #[inline(always)]
-fn joined<T: Copy>(row: &[T], start: T, f: impl Fn(T) -> T, join: impl Fn(T, T) -> T) -> T {
+pub(super) fn joined<T: Copy>(
+    row: &[T],
+    start: T,
+    f: impl Fn(T) -> T,
+    join: impl Fn(T, T) -> T,
+) -> T {
     let mut lanes = [start; LANES];
     let (blocks, row) = row.as_chunks::<MANY>();
     if !blocks.is_empty() {
@@ -80,7 +97,7 @@ fn greatest<T: Float>(row: &[T]) -> T {
 }
 
 #[inline(always)]
-fn total<T: Float>(row: &[T]) -> T {
+pub(super) fn total<T: Float>(row: &[T]) -> T {
     joined(row, T::ZERO, |x| x, T::plus)
 }
 
@@ -279,14 +296,6 @@ impl<T: Float, F: Fn(T) -> T> Kernel for Each<'_, T, F> {
 
 fn each<T: Float>(data: &mut [T], f: impl Fn(T) -> T + Copy + Sync) {
     each_chunk(data, 4 * CHUNK, &|_, data| dispatch(Each(data, f)));
-}
-
-fn leaky_relu<T: Float>(data: &mut [T], slope: T) {
-    each(data, |x| if x > T::ZERO { x } else { x * slope });
-}
-
-fn leaky_factor<T: Float>(data: &mut [T], slope: T) {
-    each(data, |x| if x > T::ZERO { T::ONE } else { slope });
 }
 
 fn keep_where_above<T: Float>(data: &mut [T], limit: T, scale: T) {

@@ -4,7 +4,7 @@ use std::panic::Location;
 
 use super::super::index::check_indices;
 use super::super::trace::{self, Call};
-use super::super::{Caller, Float, expect};
+use super::super::{Caller, Float, derived, expect};
 use super::check_same_shape;
 use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
@@ -130,6 +130,25 @@ pub(in crate::ops) fn binary_cross_entropy<T: Float>(
     }))
 }
 
+pub(in crate::ops) fn smooth_l1_loss<T: Float>(
+    x: &Tensor<T>,
+    target: &Tensor<T>,
+    caller: Caller,
+) -> Result<Tensor<T>> {
+    check_same_shape("smooth_l1_loss", x.shape(), "target", target.shape())?;
+    // A program is made of operators that its file can name.
+    if trace::is_noting() {
+        let difference = x - target;
+        let distance = difference.abs();
+        // What is not chosen must have a slope too: that of the square of infinity would be NaN.
+        let square = difference.clamp(-1.0, 1.0).square() * 0.5;
+        let near = distance.lt_scalar(T::ONE);
+        return Ok(near.where_else(&square, &(distance - 0.5)).mean());
+    }
+    let loss = T::elementwise(derived::smooth_l1_loss(), &[x, target], &[], caller)?;
+    Ok(loss.into_iter().next().unwrap_or_else(|| unreachable!("the op has one result")))
+}
+
 /// # Losses
 ///
 /// Each is a scalar, the mean over all predictions; NaN where there are none.
@@ -229,13 +248,7 @@ impl<T: Float> Tensor<T> {
     /// [`Error::Shape`] if the shapes differ.
     #[track_caller]
     pub fn try_smooth_l1_loss(&self, target: &Tensor<T>) -> Result<Tensor<T>> {
-        check_same_shape("smooth_l1_loss", self.shape(), "target", target.shape())?;
-        let difference = self - target;
-        let distance = difference.abs();
-        let near = distance.lt_scalar(T::ONE);
-        // What is not chosen must have a slope too: that of the square of infinity would be NaN.
-        let square = difference.clamp(-1.0, 1.0).square() * 0.5;
-        Ok(near.where_else(&square, &(distance - 0.5)).mean())
+        T::smooth_l1_loss(self, target, Location::caller())
     }
 
     /// The mean cross entropy of logits and probabilities of "yes" of the same shape.

@@ -8,6 +8,7 @@ mod kernels;
 mod linear;
 pub(super) mod loss;
 mod norm;
+mod normalize;
 mod pool;
 mod softmax;
 #[cfg(test)]
@@ -19,12 +20,13 @@ pub(crate) use kernels::Kernels;
 pub use pool::PoolOptions;
 pub use window::IntoPair;
 
-pub(super) use activation::dropout;
+pub(super) use activation::{dropout, elu, leaky_relu};
 pub(super) use conv::conv2d;
 pub(crate) use conv::conv2d_shape;
 pub(super) use linear::linear;
-pub(super) use loss::{binary_cross_entropy, cross_entropy};
+pub(super) use loss::{binary_cross_entropy, cross_entropy, smooth_l1_loss};
 pub(super) use norm::{norm, var};
+pub(super) use normalize::{Weights, normalize};
 pub(crate) use pool::pool2d_shape;
 pub(super) use pool::{avg_pool2d, max_pool2d};
 pub(super) use softmax::{Softmax, logsumexp, softmax};

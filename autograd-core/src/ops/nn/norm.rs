@@ -1,4 +1,4 @@
-//! Norms, variances, products of vectors, and what is normalised with them.
+//! Norms, variances, products of vectors.
 
 use std::panic::Location;
 
@@ -131,8 +131,6 @@ impl<T: Float> Tensor<T> {
     #[doc(alias = "batch_norm")]
     #[track_caller]
     pub fn normalize(&self, axes: &[isize], eps: f64) -> Tensor<T> {
-        let centered = self - self.mean_axes_keep(axes);
-        let scale = (centered.square().mean_axes_keep(axes) + eps).rsqrt();
-        centered * scale
+        expect(T::layer_norm(self, None, axes, eps, Location::caller()))
     }
 }

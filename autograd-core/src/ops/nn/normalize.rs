@@ -1,0 +1,236 @@
+//! Normalisation of rows: of each, the mean is taken away, and what is left is divided by the standard
+//! deviation (Ba et al. 2016).
+
+use super::super::reduce::sum_rows;
+use super::super::{Caller, Float, trace};
+use super::kernels::{CHUNK, joined, total};
+use super::writable;
+use crate::array::shape::axes as check_axes;
+use crate::array::simd::{Kernel, dispatch};
+use crate::array::threads::each_chunks;
+use crate::array::{Shape, Value};
+use crate::error::Result;
+use crate::graph::{Keep, Plain, Tensor, is_grad_enabled, record, unrecorded};
+
+/// The longest row that one thread takes at once; longer ones are normalised op by op.
+const LONGEST: usize = CHUNK;
+/// Most rows whose gradients of the weights are added up one by one.
+const ROWS: usize = 256;
+/// Numbers that are added up side by side.
+const LANES: usize = 16;
+
+/// By what the result is multiplied and what is added then, of the shape of a row.
+pub(in crate::ops) type Weights<'a, T> = Option<[&'a Tensor<T>; 2]>;
+
+pub(in crate::ops) fn normalize<T: Float>(
+    x: &Tensor<T>,
+    weights: Weights<'_, T>,
+    axes: &[isize],
+    eps: f64,
+    caller: Caller,
+) -> Result<Tensor<T>> {
+    let positions = check_axes("normalize", axes, x.ndim())?;
+    let rank = x.ndim() - positions.len();
+    let last = positions.iter().enumerate().all(|(i, &position)| position == rank + i);
+    let n: usize = positions.iter().map(|&position| x.shape()[position]).product();
+    // A program is made of operators that its file can name.
+    if !last || x.is_empty() || n > LONGEST || trace::is_noting() {
+        let axes: Vec<isize> = positions.iter().map(|&position| position as isize).collect();
+        let [normal, _] = parts(x, &axes, eps);
+        return match weights {
+            Some([weight, bias]) => (normal * weight).try_add(bias),
+            None => Ok(normal),
+        };
+    }
+    let mut stats = Value::full(Shape::from_slice(&[x.len() / n, 2]), T::ZERO);
+    let value = {
+        let read = x.read();
+        let data = read.contiguous();
+        let data = data.as_slice().unwrap_or(&[]);
+        let weight = row_of(weights.map(|[weight, _]| weight), T::ONE, n);
+        let bias = row_of(weights.map(|[_, bias]| bias), T::ZERO, n);
+        let affine = [&weight, &bias].map(|row| row.as_slice().unwrap_or(&[]));
+        let eps = T::from_f64(eps);
+        Value::written(x.shape_owned(), |out| {
+            T::normalize(data, affine, eps, [out, stats.make_mut()]);
+        })
+    };
+    let plain = Plain((stats, positions.len(), eps));
+    let Some([weight, bias]) = weights else {
+        if !x.is_recorded() {
+            return Ok(unrecorded("normalize", caller, [x], value));
+        }
+        let state = (Keep::input(0, x), plain);
+        return Ok(record("normalize", caller, [x], value, state, |(x, plain), dy, _| {
+            let [dx, ..] = pull((x, None, plain), dy);
+            Ok([Some(dx)])
+        }));
+    };
+    let inputs = [x, weight, bias];
+    if !inputs.iter().any(|input| input.is_recorded()) {
+        return Ok(unrecorded("layer_norm", caller, inputs, value));
+    }
+    let state = (Keep::input(0, x), Some(Keep::input(1, weight)), plain);
+    Ok(record("layer_norm", caller, inputs, value, state, |kept, dy, _| {
+        Ok(pull(kept, dy).map(Some))
+    }))
+}
+
+/// The numbers of a row; all are the same where there is no tensor.
+fn row_of<T: Float>(tensor: Option<&Tensor<T>>, otherwise: T, n: usize) -> Value<T> {
+    match tensor {
+        Some(tensor) => tensor.read().contiguous().into_owned(),
+        None => Value::full(Shape::from_slice(&[n]), otherwise),
+    }
+}
+
+/// The normalised rows, and by what they were multiplied.
+fn parts<T: Float>(x: &Tensor<T>, axes: &[isize], eps: f64) -> [Tensor<T>; 2] {
+    let centered = x - x.mean_axes_keep(axes);
+    let scale = (centered.square().mean_axes_keep(axes) + eps).rsqrt();
+    [centered * &scale, scale]
+}
+
+/// Input, weight; mean and scale of each row, how many axes a row has, what was added to the
+/// variance.
+type Kept<T> = (Tensor<T>, Option<Tensor<T>>, (Value<T>, usize, f64));
+
+/// With the normalised rows `z` and their scales `s`, for `y = z w + b`: `db = dy` and `dw = dy z`,
+/// summed over the rows, and with `g = dy w`, `dx = (g - mean(g) - z mean(g z)) s`.
+fn pull<T: Float>((x, weight, (stats, axes, eps)): Kept<T>, dy: Tensor<T>) -> [Tensor<T>; 3] {
+    let row = Shape::from_slice(&x.shape()[x.ndim() - axes..]);
+    if is_grad_enabled() {
+        let axes: Vec<isize> = (1..=axes as isize).map(|axis| -axis).collect();
+        let [z, scale] = parts(&x, &axes, eps);
+        let g = weight.map_or_else(|| dy.clone(), |weight| &dy * weight);
+        let along = (&g * &z).mean_axes_keep(&axes);
+        let dx = (&g - g.mean_axes_keep(&axes) - &z * along) * scale;
+        return [dx, (&dy * z).sum_to(&row), dy.sum_to(&row)];
+    }
+    let n = row.iter().product();
+    let mut dx = writable(dy);
+    let sums = {
+        let read = x.read();
+        let data = read.contiguous();
+        let weight = row_of(weight.as_ref(), T::ONE, n);
+        let [data, stats, weight] =
+            [&*data, &stats, &weight].map(|value| value.as_slice().unwrap_or(&[]));
+        T::normalize_pull(dx.make_mut(), data, stats, weight)
+    };
+    let sums = sums.as_slice().unwrap_or(&[]);
+    let part = |part: &[T]| Tensor::new(Value::from_slice(row.clone(), part));
+    [Tensor::new(dx), part(&sums[..n]), part(&sums[n..])]
+}
+
+/// Rows that are a part of the work.
+fn at_once(n: usize) -> usize {
+    (CHUNK / n).clamp(1, ROWS)
+}
+
+struct Normalize<'a, T> {
+    x: &'a [T],
+    affine: [&'a [T]; 2],
+    eps: T,
+    out: &'a mut [T],
+    stats: &'a mut [T],
+}
+
+impl<T: Float> Kernel for Normalize<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let Self { x, affine: [weight, bias], eps, out, stats } = self;
+        let n = weight.len();
+        let count = T::from_f64(n as f64);
+        let rows = x.chunks_exact(n).zip(out.chunks_exact_mut(n));
+        for ((x, out), stats) in rows.zip(stats.as_chunks_mut::<2>().0) {
+            let mean = total(x) / count;
+            let square = |x: T| (x - mean) * (x - mean);
+            let variance = joined(x, T::ZERO, square, T::plus) / count;
+            let scale = T::ONE / num_traits::Float::sqrt(variance + eps);
+            *stats = [mean, scale];
+            for ((out, &x), (&w, &b)) in out.iter_mut().zip(x).zip(weight.iter().zip(bias)) {
+                *out = (x - mean) * scale * w + b;
+            }
+        }
+    }
+}
+
+/// Each row of `x` normalised, times the first row of `affine`, plus the second, in `out`; its mean
+/// and its scale in `stats`.
+pub(super) fn rows<T: Float>(x: &[T], affine: [&[T]; 2], eps: T, [out, stats]: [&mut [T]; 2]) {
+    let n = affine[0].len();
+    let rows = at_once(n);
+    each_chunks([out, stats], [rows * n, rows * 2], &|chunk, [out, stats]| {
+        let x = &x[chunk * rows * n..][..out.len()];
+        dispatch(Normalize { x, affine, eps, out, stats });
+    });
+}
+
+struct NormalizePull<'a, T> {
+    dy: &'a mut [T],
+    x: &'a [T],
+    stats: &'a [T],
+    weight: &'a [T],
+    sums: &'a mut [T],
+}
+
+impl<T: Float> Kernel for NormalizePull<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let Self { dy, x, stats, weight, sums } = self;
+        let n = weight.len();
+        let count = T::from_f64(n as f64);
+        sums.fill(T::ZERO);
+        let (of_weight, of_bias) = sums.split_at_mut(n);
+        let rows = dy.chunks_exact_mut(n).zip(x.chunks_exact(n));
+        for ((dy, x), &[mean, scale]) in rows.zip(stats.as_chunks::<2>().0) {
+            let [mut along, mut across] = [[T::ZERO; LANES]; 2];
+            let (dys, xs) = (dy.as_chunks::<LANES>(), x.as_chunks::<LANES>());
+            let weights = weight.as_chunks::<LANES>();
+            for ((dy, x), w) in dys.0.iter().zip(xs.0).zip(weights.0) {
+                for i in 0..LANES {
+                    let g = dy[i] * w[i];
+                    along[i] = along[i] + g;
+                    across[i] = across[i] + g * ((x[i] - mean) * scale);
+                }
+            }
+            for (i, ((&dy, &x), &w)) in dys.1.iter().zip(xs.1).zip(weights.1).enumerate() {
+                let g = dy * w;
+                along[i] = along[i] + g;
+                across[i] = across[i] + g * ((x - mean) * scale);
+            }
+            let [along, across] = [along, across].map(|lanes| total(&lanes) / count);
+            let sums = of_weight.iter_mut().zip(of_bias.iter_mut());
+            for (((dy, &x), &w), (dw, db)) in dy.iter_mut().zip(x).zip(weight).zip(sums) {
+                let z = (x - mean) * scale;
+                *dw = *dw + *dy * z;
+                *db = *db + *dy;
+                *dy = (*dy * w - along - z * across) * scale;
+            }
+        }
+    }
+}
+
+/// From the gradients of the results, in their place, those of the rows; and those of weight and bias,
+/// one after the other.
+pub(super) fn pull_rows<T: Float>(dy: &mut [T], x: &[T], stats: &[T], weight: &[T]) -> Value<T> {
+    let n = weight.len();
+    let rows = at_once(n);
+    let chunks = x.len().div_ceil(rows * n);
+    let sums = Value::written(Shape::from_slice(&[chunks, 2 * n]), |sums| {
+        each_chunks([dy, sums], [rows * n, 2 * n], &|chunk, [dy, sums]| {
+            let x = &x[chunk * rows * n..][..dy.len()];
+            let stats = &stats[chunk * rows * 2..];
+            dispatch(NormalizePull { dy, x, stats, weight, sums });
+        });
+    });
+    match chunks {
+        1 => sums,
+        _ => sum_rows(&sums, Value::scalar(T::ZERO))
+            .unwrap_or_else(|| unreachable!("it is a matrix of several rows and columns")),
+    }
+}
