@@ -504,7 +504,7 @@ impl<T: Element> Rule for Split<T> {
     fn pull<'g>(&'g self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
         let none = OnceCell::new();
         let none = || {
-            let zeros = || Tensor::new(Value::scalar(T::ZERO).broadcast_to(&self.shape));
+            let zeros = || Tensor::new(Value::full(self.shape.clone(), T::ZERO));
             Tensor::clone(none.get_or_init(zeros))
         };
         let mut grads = grads.into_iter();
