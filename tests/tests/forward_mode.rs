@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use autograd_core::nn::LayerNorm;
 use autograd_core::prelude::*;
 use autograd_core::{
     BackwardOptions, Error, GradOptions, IntoElement, checkpoint, grad, grad_with, gradcheck, jvp,
@@ -652,6 +653,12 @@ fn two_backwards(
     grad(&[&product], &[&cotangent]).unwrap()[0].to_vec()
 }
 
+fn layer_norm(t: &[Tensor<f64>]) -> Tensor<f64> {
+    let mut norm = LayerNorm::new(t[1].shape()).eps(0.1);
+    (norm.weight, norm.bias) = (t[1].clone(), t[2].clone());
+    norm.forward(&t[0])
+}
+
 #[test]
 fn the_ops_own_rules_are_right() {
     type Case = (&'static str, &'static [&'static [usize]], fn(&[Tensor<f64>]) -> Tensor<f64>);
@@ -694,6 +701,18 @@ fn the_ops_own_rules_are_right() {
         ("index_select", &[&[3, 2]], |t| t[0].index_select(0, &Tensor::from([2, 0, 2]))),
         ("cumsum", &[&[2, 3]], |t| t[0].cumsum(1)),
         ("flip", &[&[2, 3]], |t| t[0].flip(1)),
+        ("split", &[&[2, 6]], |t| {
+            let parts = t[0].split(3, 1);
+            &parts[2] * &parts[0]
+        }),
+        ("normalize", &[&[2, 5]], |t| t[0].normalize(&[1], 0.1)),
+        ("layer_norm", &[&[4, 3], &[3], &[3]], |t| layer_norm(t)),
+        ("layer_norm of constants", &[&[3], &[3]], |t| {
+            layer_norm(&[Tensor::from([[1.0, 2.0, 4.0]]), t[0].clone(), t[1].clone()])
+        }),
+        ("layer_norm, the shift alone", &[&[3]], |t| {
+            layer_norm(&[Tensor::from([[1.0, 2.0, 4.0]]), Tensor::ones([3]), t[0].clone()])
+        }),
         ("contiguous", &[&[2, 3]], |t| t[0].transpose().contiguous()),
         ("leaky_relu", &[&[2, 3]], |t| t[0].leaky_relu(0.1)),
         ("elu", &[&[2, 3]], |t| t[0].elu(0.5)),

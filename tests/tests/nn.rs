@@ -366,7 +366,15 @@ fn normalisation_gives_only_what_is_wanted_and_sees_changes() {
     // Nothing to normalise, and rows without elements.
     assert_eq!(Tensor::<f64>::zeros([0, 3]).normalize(&[1], 1e-3).shape(), [0, 3]);
     assert_eq!(Tensor::<f64>::zeros([2, 0]).normalize(&[1], 1e-3).shape(), [2, 0]);
-    assert!(x.detach().normalize(&[0], 1e-3).to_vec().iter().all(|x| x.is_finite()));
+    // Along other axes, and given in another order.
+    let x = numbers::<f64>(&[4, 3, 5], 3);
+    let turned = x.permute(&[1, 0, 2]);
+    for (axes, after) in [(&[0][..], &[1][..]), (&[2, 0], &[1, 2]), (&[-1, 1], &[0, 2])] {
+        let found = x.normalize(axes, 1e-3).permute(&[1, 0, 2]).to_vec();
+        assert_close(&found, &turned.normalize(after, 1e-3).to_vec());
+    }
+    let last = x.permute(&[1, 2, 0]).contiguous().normalize(&[2], 1e-3).permute(&[2, 0, 1]);
+    assert_close(&x.normalize(&[0], 1e-3).to_vec(), &last.to_vec());
 }
 
 #[test]

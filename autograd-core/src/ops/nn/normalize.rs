@@ -2,7 +2,7 @@
 //! deviation (Ba et al. 2016).
 
 use super::super::reduce::sum_rows;
-use super::super::{Caller, Float, trace};
+use super::super::{Caller, Float, joined as added, trace};
 use super::kernels::{CHUNK, joined, total};
 use super::writable;
 use crate::array::shape::axes as check_axes;
@@ -10,7 +10,7 @@ use crate::array::simd::{Kernel, dispatch};
 use crate::array::threads::each_chunks;
 use crate::array::{Shape, Value};
 use crate::error::Result;
-use crate::graph::{Keep, Plain, Tensor, is_grad_enabled, record, unrecorded};
+use crate::graph::{Keep, Plain, PushRule, Tensor, is_grad_enabled, record, unrecorded, with_push};
 
 /// The longest row that one thread takes at once; longer ones are normalised op by op.
 const LONGEST: usize = CHUNK;
@@ -55,25 +55,25 @@ pub(in crate::ops) fn normalize<T: Float>(
             T::normalize(data, affine, eps, [out, stats.make_mut()]);
         })
     };
+    let weight = weights.map(|[weight, _]| Keep::input(1, weight));
     let plain = Plain((stats, positions.len(), eps));
-    let Some([weight, bias]) = weights else {
-        if !x.is_recorded() {
-            return Ok(unrecorded("normalize", caller, [x], value));
-        }
-        let state = (Keep::input(0, x), plain);
-        return Ok(record("normalize", caller, [x], value, state, |(x, plain), dy, _| {
-            let [dx, ..] = pull((x, None, plain), dy);
+    let state = with_push::<T, _, _>(Tangent, (Keep::input(0, x), weight, plain));
+    Ok(match weights {
+        None if x.is_recorded() => record("normalize", caller, [x], value, state, |kept, dy, _| {
+            let [dx, ..] = pull(kept, dy);
             Ok([Some(dx)])
-        }));
-    };
-    let inputs = [x, weight, bias];
-    if !inputs.iter().any(|input| input.is_recorded()) {
-        return Ok(unrecorded("layer_norm", caller, inputs, value));
-    }
-    let state = (Keep::input(0, x), Some(Keep::input(1, weight)), plain);
-    Ok(record("layer_norm", caller, inputs, value, state, |kept, dy, _| {
-        Ok(pull(kept, dy).map(Some))
-    }))
+        }),
+        None => unrecorded("normalize", caller, [x], value),
+        Some([weight, bias]) => {
+            let inputs = [x, weight, bias];
+            if !inputs.iter().any(|input| input.is_recorded()) {
+                return Ok(unrecorded("layer_norm", caller, inputs, value));
+            }
+            record("layer_norm", caller, inputs, value, state, |kept, dy, _| {
+                Ok(pull(kept, dy).map(Some))
+            })
+        }
+    })
 }
 
 /// The numbers of a row; all are the same where there is no tensor.
@@ -93,14 +93,43 @@ fn parts<T: Float>(x: &Tensor<T>, axes: &[isize], eps: f64) -> [Tensor<T>; 2] {
 
 /// Input, weight; mean and scale of each row, how many axes a row has, what was added to the
 /// variance.
+type State<T> = (Keep<T>, Option<Keep<T>>, Plain<(Value<T>, usize, f64)>);
 type Kept<T> = (Tensor<T>, Option<Tensor<T>>, (Value<T>, usize, f64));
+
+/// With the normalised rows `z` and their scales `s`: `dz = (dx - mean(dx) - z mean(z dx)) s`, and for
+/// `y = z w + b`, `dy = dz w + z dw + db`.
+struct Tangent;
+
+impl<T: Float> PushRule<T, State<T>> for Tangent {
+    fn push(
+        (x, weight, (_, axes, eps)): Kept<T>,
+        tangents: &[Option<Tensor<T>>],
+        shape: &[usize],
+    ) -> Result<Option<Tensor<T>>> {
+        let axes = last_axes(axes);
+        let [z, scale] = parts(&x, &axes, eps);
+        let [dx, dw, db] = [0, 1, 2].map(|input| tangents.get(input).cloned().flatten());
+        let dz = dx.map(|dx| {
+            let along = (&z * &dx).mean_axes_keep(&axes);
+            let dz = (&dx - dx.mean_axes_keep(&axes) - &z * along) * scale;
+            weight.map_or_else(|| dz.clone(), |weight| &dz * weight)
+        });
+        let dy = added(added(dz, dw.map(|dw| z * dw)), db);
+        Ok(dy.map(|dy| if dy.shape() == shape { dy } else { dy.broadcast_to(shape) }))
+    }
+}
+
+/// As ops name them.
+fn last_axes(count: usize) -> Vec<isize> {
+    (1..=count as isize).map(|axis| -axis).collect()
+}
 
 /// With the normalised rows `z` and their scales `s`, for `y = z w + b`: `db = dy` and `dw = dy z`,
 /// summed over the rows, and with `g = dy w`, `dx = (g - mean(g) - z mean(g z)) s`.
 fn pull<T: Float>((x, weight, (stats, axes, eps)): Kept<T>, dy: Tensor<T>) -> [Tensor<T>; 3] {
     let row = Shape::from_slice(&x.shape()[x.ndim() - axes..]);
     if is_grad_enabled() {
-        let axes: Vec<isize> = (1..=axes as isize).map(|axis| -axis).collect();
+        let axes = last_axes(axes);
         let [z, scale] = parts(&x, &axes, eps);
         let g = weight.map_or_else(|| dy.clone(), |weight| &dy * weight);
         let along = (&g * &z).mean_axes_keep(&axes);
