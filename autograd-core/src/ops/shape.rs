@@ -543,6 +543,8 @@ impl<T: Element> Tensor<T> {
                 let out = &mut data[first + o..];
                 match (s, t) {
                     (1, 1) => out[..n].copy_from_slice(&raw[i..i + n]),
+                    (1, _) => (out.iter_mut().step_by(t).zip(&raw[i..i + n]))
+                        .for_each(|(out, &x)| *out = x),
                     _ => (0..n).for_each(|k| out[k * t] = raw[i + k * s]),
                 }
             });
