@@ -175,7 +175,7 @@ fn operand<'a, T>(data: &'a [T], strides: &[usize]) -> Matrix<'a, T> {
 }
 
 /// Numbers that matrices are made of.
-pub(crate) trait Multiply: Storable {
+pub(crate) trait Multiply: Storable + LinalgScalar {
     /// `c = a b`, where `a` is m by k, `b` k by n, and `c` row-major m by n, with any content.
     fn product(size: [usize; 3], a: Matrix<'_, Self>, b: Matrix<'_, Self>, c: &mut [Self]);
 

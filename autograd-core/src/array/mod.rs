@@ -10,7 +10,7 @@ pub(crate) mod feed;
     not(target_arch = "x86_64"),
     allow(dead_code, reason = "its kernels are run where there are named vectors: on x86-64")
 )]
-mod gemm;
+pub(crate) mod gemm;
 pub(crate) mod math;
 pub(crate) mod matmul;
 pub(crate) mod pick;

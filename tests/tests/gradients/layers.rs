@@ -53,13 +53,16 @@ fn affine_maps() {
 #[test]
 fn convolutions() {
     let options = Conv2dOptions::new();
-    let cases: [([usize; 4], [usize; 4], Conv2dOptions); 8] = [
+    let cases: [([usize; 4], [usize; 4], Conv2dOptions); 11] = [
         ([2, 2, 4, 5], [3, 2, 3, 2], options),
         ([1, 2, 5, 4], [2, 2, 2, 3], options.stride([2, 1]).padding([1, 2])),
         ([2, 4, 4, 4], [4, 2, 2, 2], options.groups(2)),
         ([1, 3, 4, 4], [3, 1, 3, 3], options.groups(3).padding(1)),
         ([1, 1, 7, 7], [2, 1, 3, 2], options.dilation([2, 3]).stride(2)),
         ([2, 3, 2, 2], [2, 3, 1, 1], options),
+        ([3, 2, 3, 3], [4, 1, 1, 1], options.groups(2).stride(2)),
+        ([2, 2, 3, 4], [3, 2, 3, 3], options.dilation([1, 2]).padding([2, 3])),
+        ([17, 1, 3, 3], [9, 1, 2, 2], options),
         ([0, 2, 3, 3], [2, 2, 2, 2], options),
         ([2, 1, 0, 3], [2, 1, 2, 2], options.padding(1)),
     ];

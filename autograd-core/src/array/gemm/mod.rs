@@ -7,6 +7,7 @@ mod dots;
 mod packed;
 mod panels;
 mod rows;
+mod runs;
 #[cfg(test)]
 mod tests;
 
@@ -15,6 +16,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::Storable;
+use super::matmul::Multiply;
 use super::pool::with_room;
 use super::simd::Vectored;
 use super::threads::{num_threads, share, worth};
@@ -23,6 +25,7 @@ use packed::{COLUMN_STEP, Packed};
 pub(super) use packed::{KC, ROW_STEP};
 use panels::WIDEST;
 use rows::Rows;
+pub(crate) use runs::{Left, Pieces, Runs, add_dots};
 
 /// One operand: element `[i, j]` stands at `i * rows + j * columns`.
 #[derive(Clone, Copy)]

@@ -1,14 +1,15 @@
-//! Convolution: windows as columns (`unfold`), then a matrix product.
+//! Convolution, and windows as columns (`unfold`).
 
 use std::panic::Location;
 
 use super::super::trace::{self, Call};
 use super::super::{Caller, Float, expect};
+use super::convolve::Convolution;
 use super::window::{IntoPair, Plan, Window};
-use super::writable;
+use crate::array::shape::element_count;
 use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
-use crate::graph::{GradMode, Keep, Lost, Plain, Tensor, record, unrecorded};
+use crate::graph::{Keep, Plain, Tensor, record, unrecorded};
 
 /// How a convolution moves over a picture: stride 1, no padding, no gaps, one group unless told.
 ///
@@ -108,19 +109,6 @@ pub(super) fn fold<T: Float>(columns: &Tensor<T>, plan: Plan, caller: Caller) ->
     })
 }
 
-/// Weights `[o, c / groups, kh, kw]` as a matrix for each group.
-fn matrices<T: Float>(weight: &Tensor<T>, groups: usize) -> Tensor<T> {
-    let shape = weight.shape();
-    weight.reshape([groups, shape[0] / groups, shape[1] * shape[2] * shape[3]])
-}
-
-/// `[n, channels, ..]` as `[n, groups, channels / groups, windows]`.
-fn grouped<T: Float>(x: &Tensor<T>, groups: usize, windows: usize) -> Tensor<T> {
-    let n = x.shape()[0];
-    let rows = x.shape()[1] / groups;
-    x.reshape([n, groups, rows, windows])
-}
-
 fn check(
     input: &[usize],
     weight: &[usize],
@@ -164,7 +152,9 @@ fn check(
     }
     let Conv2dOptions { stride, padding, dilation, .. } = options;
     let kernel = [kernel_height, kernel_width];
-    Plan::new(op, Window { kernel, stride, padding, dilation }, input)
+    let plan = Plan::new(op, Window { kernel, stride, padding, dilation }, input)?;
+    element_count(op, &[input[0], outputs, plan.output[0], plan.output[1]])?;
+    Ok(plan)
 }
 
 /// The shape of a convolution of pictures of this shape.
@@ -194,47 +184,88 @@ pub(in crate::ops) fn conv2d<T: Float>(
     }
     let plan = check(x.shape(), weight.shape(), bias.map(Tensor::shape), options)?;
     let groups = options.groups;
-    let product = GradMode::of(false, || -> Result<Tensor<T>> {
-        let columns = grouped(&unfold(x, plan, caller), groups, plan.windows());
-        let product = matrices(weight, groups).try_matmul(&columns)?;
-        product.try_reshape([x.shape()[0], weight.shape()[0], plan.output[0], plan.output[1]])
-    })?;
-    let product = if x.is_recorded() || weight.is_recorded() {
-        let state = (Plain((plan, groups)), Keep::input(0, x), Keep::input(1, weight));
-        record("conv2d", caller, [x, weight], writable(product), state, pull)
-    } else {
-        let lost = Lost::of_all("conv2d", caller, [x, weight]);
-        product.with_lost(lost)
+    let of = Convolution {
+        plan,
+        units: x.shape()[0] * groups,
+        groups,
+        channels: weight.shape()[1],
+        outputs: weight.shape()[0] / groups,
     };
+    let product = other(of, Part::Output, [x, weight], caller);
     match bias {
         Some(bias) => product.try_add(bias.reshape([bias.len(), 1, 1])),
         None => Ok(product),
     }
 }
 
-type Kept<T> = ((Plan, usize), Tensor<T>, Tensor<T>);
+/// What a convolution joins. It is a sum of products of three numbers, one of each part: the
+/// convolution itself and its gradients are what two of them give for the third.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+enum Part {
+    Input,
+    Weight,
+    Output,
+}
 
-/// With windows of `x` as columns `c`: `y = w c`, so `dx` is `wᵀ dy` folded and `dw = dy cᵀ`,
-/// summed over the pictures.
+impl Part {
+    /// The two parts that a third one is made of.
+    fn operands(self) -> [Part; 2] {
+        match self {
+            Part::Input => [Part::Weight, Part::Output],
+            Part::Weight => [Part::Input, Part::Output],
+            Part::Output => [Part::Input, Part::Weight],
+        }
+    }
+}
+
+/// The third part, from the two others.
+fn other<T: Float>(
+    of: Convolution,
+    part: Part,
+    [a, b]: [&Tensor<T>; 2],
+    caller: Caller,
+) -> Tensor<T> {
+    let value = {
+        let (x, y) = (a.read(), b.read());
+        let (x, y) = (x.contiguous(), y.contiguous());
+        let (x, y) = (x.as_slice().unwrap_or(&[]), y.as_slice().unwrap_or(&[]));
+        let [pictures, group] = [of.units / of.groups, of.groups];
+        let ([height, width], kernel) = (of.plan.input, of.plan.window.kernel);
+        let shape = match part {
+            Part::Input => [pictures, group * of.channels, height, width],
+            Part::Weight => [group * of.outputs, of.channels, kernel[0], kernel[1]],
+            Part::Output => [pictures, group * of.outputs, of.plan.output[0], of.plan.output[1]],
+        };
+        Value::written(Shape::from_slice(&shape), |out| match part {
+            Part::Input => T::convolve_back(&of, x, y, out),
+            Part::Weight => T::convolve_weights(&of, x, y, out),
+            Part::Output => T::convolve(&of, x, y, out),
+        })
+    };
+    let name = match part {
+        Part::Input => "conv2d_input",
+        Part::Weight => "conv2d_weight",
+        Part::Output => "conv2d",
+    };
+    if !a.is_recorded() && !b.is_recorded() {
+        return unrecorded(name, caller, [a, b], value);
+    }
+    let state = (Plain((of, part)), Keep::input(0, a), Keep::input(1, b));
+    record(name, caller, [a, b], value, state, pull)
+}
+
+/// The gradient of an operand is that part, from the other operand and the gradient of the result.
 fn pull<T: Float>(
-    ((plan, groups), x, weight): Kept<T>,
+    ((of, part), a, b): ((Convolution, Part), Tensor<T>, Tensor<T>),
     dy: Tensor<T>,
-    [wants_x, wants_weight]: [bool; 2],
+    wants: [bool; 2],
 ) -> Result<[Option<Tensor<T>>; 2]> {
-    let caller = Location::caller();
-    let dy = grouped(&dy, groups, plan.windows());
-    let dx = || -> Result<Tensor<T>> {
-        let columns = matrices(&weight, groups).transpose().try_matmul(&dy)?;
-        let n = x.shape()[0];
-        let columns = columns.reshape([n, x.shape()[1] * plan.taps(), plan.windows()]);
-        Ok(fold(&columns, plan, caller))
+    let of_operand = |index: usize, beside: &Tensor<T>| {
+        let [operand, other_operand] = [part.operands()[index], part.operands()[1 - index]];
+        let both = if other_operand < part { [beside, &dy] } else { [&dy, beside] };
+        wants[index].then(|| other(of, operand, both, Location::caller()))
     };
-    let dw = || -> Result<Tensor<T>> {
-        let columns = grouped(&unfold(&x, plan, caller), groups, plan.windows());
-        let product = dy.try_matmul(&columns.transpose())?;
-        product.sum_axes(&[0]).try_reshape(weight.shape_owned())
-    };
-    Ok([wants_x.then(dx).transpose()?, wants_weight.then(dw).transpose()?])
+    Ok([of_operand(0, &b), of_operand(1, &a)])
 }
 
 /// # Convolution

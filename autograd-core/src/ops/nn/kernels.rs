@@ -3,6 +3,7 @@
 
 use super::super::{Arithmetic, Float, instances};
 use super::normalize;
+use super::convolve::{Convolution, convolve, convolve_back, convolve_weights};
 use super::window::Plan;
 use crate::array::Value;
 use crate::array::simd::{Kernel, dispatch};
@@ -30,6 +31,11 @@ instances! {
             weight: &[Self],
         ) -> Value<Self> = normalize::pull_rows;
         fn keep_where_above(data: &mut [Self], limit: Self, scale: Self) = keep_where_above;
+        fn convolve(of: &Convolution, x: &[Self], w: &[Self], y: &mut [Self]) = convolve;
+        fn convolve_back(of: &Convolution, w: &[Self], dy: &[Self], dx: &mut [Self])
+            = convolve_back;
+        fn convolve_weights(of: &Convolution, x: &[Self], dy: &[Self], dw: &mut [Self])
+            = convolve_weights;
         fn unfold(plan: &Plan, data: &[Self], out: &mut Vec<Self>) = unfold;
         fn fold(plan: &Plan, columns: &[Self], out: &mut [Self]) = fold;
         fn window_best(plan: &Plan, data: &[Self]) -> (Vec<Self>, Vec<i64>) = window_best;

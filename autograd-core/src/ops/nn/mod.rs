@@ -4,6 +4,7 @@
 pub(super) mod activation;
 pub(crate) mod batch_norm;
 mod conv;
+mod convolve;
 mod kernels;
 mod linear;
 pub(super) mod loss;

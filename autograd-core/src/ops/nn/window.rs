@@ -35,7 +35,7 @@ pub(crate) struct Window {
 /// A window on pictures of a known size.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
-    window: Window,
+    pub(super) window: Window,
     /// Height and width of a picture.
     pub(crate) input: [usize; 2],
     /// How many windows there are, vertically and horizontally.
