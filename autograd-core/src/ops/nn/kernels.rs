@@ -4,6 +4,7 @@
 use super::super::{Arithmetic, Float, instances};
 use super::normalize;
 use super::convolve::{Convolution, convolve, convolve_back, convolve_weights};
+use super::maxima::{maxima, pick, put_back};
 use super::window::Plan;
 use crate::array::Value;
 use crate::array::simd::{Kernel, dispatch};
@@ -38,7 +39,9 @@ instances! {
             = convolve_weights;
         fn unfold(plan: &Plan, data: &[Self], out: &mut Vec<Self>) = unfold;
         fn fold(plan: &Plan, columns: &[Self], out: &mut [Self]) = fold;
-        fn window_best(plan: &Plan, data: &[Self]) -> (Vec<Self>, Vec<i64>) = window_best;
+        fn maxima(plan: &Plan, x: &[Self], best: &mut [Self], places: &mut [i32]) = maxima;
+        fn put_back(plan: &Plan, places: &[i32], dy: &[Self], dx: &mut [Self]) = put_back;
+        fn pick(plan: &Plan, places: &[i32], x: &[Self], y: &mut [Self]) = pick;
     }
 }
 
@@ -349,32 +352,4 @@ fn fold<T: Float>(plan: &Plan, columns: &[T], out: &mut [T]) {
             }
         });
     }
-}
-
-/// The greatest element of each window, NaN if any is, and where it lies in its channel.
-fn window_best<T: Float>(plan: &Plan, data: &[T]) -> (Vec<T>, Vec<i64>) {
-    let [height, width] = plan.input;
-    let pictures = data.len() / (height * width).max(1);
-    let windows = plan.output[0] * plan.output[1];
-    let mut best = vec![T::LOWEST; pictures * windows];
-    // -1 until a window has seen its first element, which may be as low as can be.
-    let mut places = vec![-1; pictures * windows];
-    for (channel, picture) in data.chunks_exact((height * width).max(1)).enumerate() {
-        plan.for_each_tap(|tap| {
-            for y in 0..plan.output[0] {
-                let Some(row) = plan.row(tap, y) else { continue };
-                let (inside, first) = plan.columns(tap);
-                for (i, x) in inside.enumerate() {
-                    let place = row * width + first + i * plan.stride(1);
-                    let at = channel * windows + y * plan.output[1] + x;
-                    let (new, old) = (picture[place], best[at]);
-                    let nan = num_traits::Float::is_nan(new) && !num_traits::Float::is_nan(old);
-                    if new > old || nan || places[at] < 0 {
-                        (best[at], places[at]) = (new, place as i64);
-                    }
-                }
-            }
-        });
-    }
-    (best, places)
 }

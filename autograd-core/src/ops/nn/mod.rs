@@ -8,6 +8,7 @@ mod convolve;
 mod kernels;
 mod linear;
 pub(super) mod loss;
+mod maxima;
 mod norm;
 mod normalize;
 mod pool;

@@ -2,11 +2,14 @@
 
 use std::panic::Location;
 
+use triomphe::Arc;
+
 use super::super::trace::{self, Call};
 use super::super::{Caller, Float, expect};
 use super::conv::{fold, unfold};
 use super::window::{IntoPair, Plan, Window};
 use super::writable;
+use crate::array::buffer::Buffer;
 use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
 use crate::graph::{GradMode, Lost, Plain, Tensor, record, unrecorded};
@@ -104,23 +107,67 @@ pub(in crate::ops) fn max_pool2d<T: Float>(
         return trace::op(|| call, || inputs, caller, || max_pool2d(x, options, caller));
     }
     let plan = options.plan("max_pool2d", x.shape())?;
+    let size = plan.input[0] * plan.input[1];
+    if !x.is_empty() && i32::try_from(size).is_err() {
+        return Err(Error::TooLarge { op: "max_pool2d", shape: x.shape().to_vec() });
+    }
     let shape = output_shape(x.shape(), &plan);
-    let (best, places) = {
+    let mut places = Buffer::any(shape.iter().product());
+    let value = {
         let x = x.read();
-        T::window_best(&plan, x.contiguous().as_slice().unwrap_or(&[]))
+        let x = x.contiguous();
+        let x = x.as_slice().unwrap_or(&[]);
+        Value::written(shape, |best| T::maxima(&plan, x, best, &mut places))
     };
-    let value = Value::from_vec(shape, best);
     if !x.is_recorded() {
         return Ok(unrecorded("max_pool2d", caller, [x], value));
     }
-    let flat = [x.shape()[0], x.shape()[1], plan.windows()];
-    let places = Tensor::from_vec(flat, places)?;
-    let state = Plain((x.shape_owned(), places));
-    Ok(record("max_pool2d", caller, [x], value, state, |(shape, places), dy, _| {
-        let picture = Tensor::zeros([shape[0], shape[1], shape[2] * shape[3]]);
-        let dx = picture.try_scatter_add(2, &places, &dy.reshape(places.shape_owned()))?;
-        Ok([Some(dx.reshape(shape))])
+    let places = Plain(Places { plan, places: Arc::new(places) });
+    Ok(record("max_pool2d", caller, [x], value, places, |places, dy, _| {
+        Ok([Some(put_back(places, &dy, Location::caller()))])
     }))
+}
+
+/// Where in its channel the greatest element of each window lies.
+#[derive(Clone)]
+struct Places {
+    plan: Plan,
+    places: Arc<Buffer<i32>>,
+}
+
+/// Pictures of zeros, to which a number for each window is added where its element lies.
+fn put_back<T: Float>(at: Places, dy: &Tensor<T>, caller: Caller) -> Tensor<T> {
+    let [height, width] = at.plan.input;
+    let shape = Shape::from_slice(&[dy.shape()[0], dy.shape()[1], height, width]);
+    let value = {
+        let dy = dy.read();
+        let dy = dy.contiguous();
+        let dy = dy.as_slice().unwrap_or(&[]);
+        Value::written(shape, |dx| T::put_back(&at.plan, &at.places, dy, dx))
+    };
+    if !dy.is_recorded() {
+        return unrecorded("put_back", caller, [dy], value);
+    }
+    record("put_back", caller, [dy], value, Plain(at), |at, dx, _| {
+        Ok([Some(pick(at, &dx, Location::caller()))])
+    })
+}
+
+/// The adjoint of [`put_back`]: of each window the element that lies there.
+fn pick<T: Float>(at: Places, x: &Tensor<T>, caller: Caller) -> Tensor<T> {
+    let shape = output_shape(x.shape(), &at.plan);
+    let value = {
+        let x = x.read();
+        let x = x.contiguous();
+        let x = x.as_slice().unwrap_or(&[]);
+        Value::written(shape, |y| T::pick(&at.plan, &at.places, x, y))
+    };
+    if !x.is_recorded() {
+        return unrecorded("pick", caller, [x], value);
+    }
+    record("pick", caller, [x], value, Plain(at), |at, dy, _| {
+        Ok([Some(put_back(at, &dy, Location::caller()))])
+    })
 }
 
 pub(in crate::ops) fn avg_pool2d<T: Float>(
