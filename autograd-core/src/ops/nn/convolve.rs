@@ -89,6 +89,9 @@ struct Spread {
 struct Block {
     lines: Range<usize>,
     sources: Vec<Option<usize>>,
+    /// Where windows are as many in a row as the picture is wide, and planes have all rows in one
+    /// run: those of the plane that are on the picture. They differ from the picture's by a shift.
+    shifted: Option<Range<usize>>,
 }
 
 impl Spread {
@@ -132,7 +135,13 @@ impl Spread {
                 let on_picture = of.plan.row([row / rows, 0], start + row % rows);
                 on_picture.filter(|_| row % rows < read)
             };
-            Block { sources: (0..self.rows).map(source).collect(), lines }
+            let sources: Vec<Option<usize>> = (0..self.rows).map(source).collect();
+            let on_picture = |row: &usize| sources[*row].is_some();
+            let (top, bottom) = ((0..self.rows).find(on_picture), (0..self.rows).rfind(on_picture));
+            let same = self.shared && of.plan.stride(1) == 1;
+            let same = same && of.plan.output[1] == of.plan.input[1];
+            let shifted = top.zip(bottom).filter(|_| same).map(|(top, bottom)| top..bottom + 1);
+            Block { lines, sources, shifted }
         };
         (0..height).step_by(self.lines).map(block).collect()
     }
@@ -167,14 +176,14 @@ impl Spread {
         if self.as_it_is {
             return channels;
         }
-        dispatch(Out { plan: &of.plan, sources: &block.sources, channels, planes });
+        dispatch(Out { plan: &of.plan, block, channels, planes });
         planes
     }
 }
 
 struct Out<'a, T> {
     plan: &'a Plan,
-    sources: &'a [Option<usize>],
+    block: &'a Block,
     channels: &'a [T],
     planes: &'a mut [T],
 }
@@ -184,12 +193,24 @@ impl<T: Float> Kernel for Out<'_, T> {
 
     #[inline(always)]
     fn run<const FMA: bool>(self) {
-        let Self { plan, sources, channels, planes } = self;
+        let Self { plan, block: Block { sources, shifted, .. }, channels, planes } = self;
         let ([height, width], windows) = (plan.input, plan.output[1]);
         let (columns, step) = (plan.window.kernel[1], plan.stride(1));
         for (index, plane) in planes.chunks_exact_mut(sources.len() * windows).enumerate() {
             let channel = &channels[index / columns * height * width..][..height * width];
             let (inside, first) = plan.columns([0, index % columns]);
+            if let Some(rows) = shifted {
+                let source = sources[rows.start].unwrap_or_default();
+                let from = &channel[source * width + first..][..rows.len() * width - first];
+                let (above, rest) = plane.split_at_mut(rows.start * width);
+                let (to, below) = rest.split_at_mut(rows.len() * width);
+                above.fill(T::ZERO);
+                below.fill(T::ZERO);
+                let count = from.len() - inside.start;
+                to[inside.start..][..count].copy_from_slice(&from[..count]);
+                clear_outside(to, width, &inside);
+                continue;
+            }
             if inside.len() < windows {
                 plane.fill(T::ZERO);
             }
@@ -206,6 +227,14 @@ impl<T: Float> Kernel for Out<'_, T> {
                 }
             }
         }
+    }
+}
+
+/// Zeros in the columns that lie outside.
+#[inline(always)]
+fn clear_outside<T: Float>(rows: &mut [T], width: usize, inside: &Range<usize>) {
+    for column in (0..inside.start).chain(inside.end..width) {
+        rows[column..].iter_mut().step_by(width).for_each(|x| *x = T::ZERO);
     }
 }
 
@@ -235,8 +264,8 @@ fn ends<T: Copy, const N: usize>(from: &[T], to: &mut [T]) {
 /// The adjoint of [`Out`]: adds planes to channels.
 struct Back<'a, T> {
     plan: &'a Plan,
-    sources: &'a [Option<usize>],
-    planes: &'a [T],
+    block: &'a Block,
+    planes: &'a mut [T],
     channels: &'a mut [T],
 }
 
@@ -245,12 +274,21 @@ impl<T: Float> Kernel for Back<'_, T> {
 
     #[inline(always)]
     fn run<const FMA: bool>(self) {
-        let Self { plan, sources, planes, channels } = self;
+        let Self { plan, block: Block { sources, shifted, .. }, planes, channels } = self;
         let ([height, width], windows) = (plan.input, plan.output[1]);
         let (columns, step) = (plan.window.kernel[1], plan.stride(1));
-        for (index, plane) in planes.chunks_exact(sources.len() * windows).enumerate() {
+        for (index, plane) in planes.chunks_exact_mut(sources.len() * windows).enumerate() {
             let channel = &mut channels[index / columns * height * width..][..height * width];
             let (inside, first) = plan.columns([0, index % columns]);
+            if let Some(rows) = shifted {
+                let source = sources[rows.start].unwrap_or_default();
+                let to = &mut channel[source * width + first..][..rows.len() * width - first];
+                let plane = &mut plane[rows.start * width..rows.end * width];
+                clear_outside(plane, width, &inside);
+                let from = &plane[inside.start..];
+                to.iter_mut().zip(from).for_each(|(to, &x)| *to = *to + x);
+                continue;
+            }
             for (from, &source) in plane.chunks_exact(windows).zip(sources) {
                 let Some(row) = source else { continue };
                 let to = &mut channel[row * width + first..(row + 1) * width];
@@ -373,8 +411,7 @@ pub(super) fn convolve_back<T: Float + Vectored>(
                 let rows = first * planes_of_channel..(first + tall) * planes_of_channel;
                 let (n, to) = ((bottom + 1 - top) * width, &mut planes[top * width..]);
                 left.times(rows, runs, n, to, spread.rows / apart * width);
-                let sources = &block.sources;
-                dispatch(Back { plan: &of.plan, sources, planes: &planes, channels: dx });
+                dispatch(Back { plan: &of.plan, block, planes: &mut planes, channels: dx });
             }
         }
     });
