@@ -99,6 +99,30 @@ def moves(row):
     return compiled(run, x, seed, *given, answer=lambda result: result[1].ravel())
 
 
+def conv():
+    x, w = jnp.asarray(kit.tensor(kit.PICTURES)), jnp.asarray(kit.tensor(kit.KERNELS, 0.05))
+    seed = jnp.asarray(kit.tensor(kit.MAPS))
+
+    def run(x, w, seed):
+        y, pull = jax.vjp(lambda x, w: jax.lax.conv(x, w, (1, 1), "SAME"), x, w)
+        return y, pull(seed)
+
+    answer = lambda result: jnp.concatenate([g.ravel() for g in result[1]])
+    return compiled(run, x, w, seed, answer=answer)
+
+
+def pool():
+    x, window = jnp.asarray(kit.tensor(kit.MAPS)), (1, 1, 2, 2)
+    op = lambda x: jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, window, window, "VALID")
+    seed = op(x) * 0.25
+
+    def run(x, seed):
+        y, pull = jax.vjp(op, x)
+        return y, pull(seed)[0]
+
+    return compiled(run, x, seed, answer=lambda result: result[1].ravel())
+
+
 def scalars():
     x = jnp.asarray(kit.numbers(kit.ELEMENTWISE))
     a, b, c = kit.ABC
@@ -184,6 +208,8 @@ def rows(row):
         "W4-tensors": tensors,
         "W6": step,
         "W8": memory,
+        "conv": conv,
+        "pool": pool,
         "gelu": lambda: elementwise(jax.nn.gelu, 1_000_000),
     }
     return others[row]() if row in others else None

@@ -17,6 +17,9 @@ SCALARS = (0.9995, 0.00025)
 WIDTHS = (64, 256, 256, 10)
 BATCH = 128
 RATE = 0.01
+PICTURES = (32, 16, 32, 32)
+KERNELS = (32, 16, 3, 3)
+MAPS = (32, 32, 32, 32)
 THREADS = int(os.environ.get("OMP_NUM_THREADS", "1"))
 
 
@@ -26,6 +29,10 @@ def scaled(n, scale, dtype=np.float32):
 
 def numbers(n, dtype=np.float32):
     return scaled(n, 1.0, dtype)
+
+
+def tensor(shape, scale=1.0):
+    return scaled(math.prod(shape), scale).reshape(shape)
 
 
 def weights(widths):

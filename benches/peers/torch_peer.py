@@ -108,6 +108,28 @@ def moves(row):
     return kit.Work(run, array)
 
 
+def conv():
+    x, w = leaf(kit.tensor(kit.PICTURES)), leaf(kit.tensor(kit.KERNELS, 0.05))
+    seed = torch.from_numpy(kit.tensor(kit.MAPS))
+
+    def run():
+        F.conv2d(x, w, padding=1).backward(seed)
+        return gradients(x, w)
+
+    return kit.Work(run, lambda grads: torch.cat([g.ravel() for g in grads]).numpy())
+
+
+def pool():
+    x = leaf(kit.tensor(kit.MAPS))
+    seed = F.max_pool2d(x, 2).detach() * 0.25
+
+    def run():
+        F.max_pool2d(x, 2).backward(seed)
+        return gradients(x)[0]
+
+    return kit.Work(run, array)
+
+
 def scalars():
     x = leaf(kit.numbers(kit.ELEMENTWISE))
     a, b, c = kit.ABC
@@ -233,6 +255,8 @@ def rows(row):
         "W6": step,
         "W8": memory,
         "W9": fan_out,
+        "conv": conv,
+        "pool": pool,
         "gelu": lambda: elementwise(lambda x: F.gelu(x, approximate="tanh"), 1_000_000),
     }
     return others[row]() if row in others else None

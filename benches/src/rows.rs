@@ -103,6 +103,18 @@ pub const ROWS: &[Row] = &[
     threaded("where", Microseconds, 1.0, "a choice by a mask"),
     threaded("softmax", Microseconds, 1.0, "log_softmax of its rows"),
     threaded(
+        "conv",
+        Microseconds,
+        1.0,
+        "conv2d of 32 pictures [16, 32, 32] f32 with [32, 16, 3, 3], padded, and both gradients",
+    ),
+    threaded(
+        "pool",
+        Microseconds,
+        1.0,
+        "max_pool2d of [32, 32, 32, 32] f32 by 2 x 2, forward and backward",
+    ),
+    threaded(
         "W4-scalars",
         Milliseconds,
         1.0,

@@ -2,6 +2,7 @@
 
 mod moves;
 mod ops;
+mod pictures;
 mod tanh;
 
 use candle_core::DType;
@@ -26,6 +27,7 @@ fn main() {
         "W8" => ops::memory(),
         "W9" => ops::fan_out(),
         "gelu" => ops::gelu(),
+        "conv" => pictures::conv(),
         _ => moves::along_rows(row),
     });
 }

@@ -31,6 +31,10 @@ pub const SCALARS: [f64; 2] = [0.999_5, 0.000_25];
 pub const WIDTHS: [usize; 4] = [64, 256, 256, 10];
 pub const BATCH: usize = 128;
 pub const RATE: f64 = 0.01;
+/// Pictures that are convolved, with what, and what comes of it: pictures that are pooled.
+pub const PICTURES: [usize; 4] = [32, 16, 32, 32];
+pub const KERNELS: [usize; 4] = [32, 16, 3, 3];
+pub const MAPS: [usize; 4] = [32, 32, 32, 32];
 
 /// One way to do a row's work.
 pub struct Work {

@@ -4,6 +4,7 @@ mod formulas;
 mod moves;
 mod net;
 mod ops;
+mod pictures;
 mod program;
 
 fn main() {
@@ -31,6 +32,8 @@ fn main() {
         "W11-eager" => program::eager(),
         "W11-add" => program::integers(),
         "gelu" => formulas::gelu(),
+        "conv" => pictures::conv(),
+        "pool" => pictures::pool(),
         _ => moves::along_rows(row),
     });
 }
