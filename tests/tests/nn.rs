@@ -8,7 +8,9 @@ use autograd_core::nn::{
     parameter,
 };
 use autograd_core::safetensors::{SafeTensors, StateDict};
-use autograd_core::{Conv2dOptions, Error, Float, Tensor, gradcheck, gradgradcheck};
+use autograd_core::{
+    Conv2dOptions, Error, Float, GradOptions, Tensor, grad_with, gradcheck, gradgradcheck,
+};
 
 fn names(module: &impl Module) -> Vec<String> {
     module.named_parameters().into_iter().map(|(name, _)| name).collect()
@@ -281,6 +283,22 @@ fn normalised<T: Float>(
     let grads = inputs.iter().map(|input| input.grad().unwrap());
     let all = std::iter::once(y).chain(grads);
     all.map(|t| t.to_vec().into_iter().map(T::into_f64).collect()).collect()
+}
+
+#[test]
+fn a_recorded_gradient_of_normalised_rows_is_that_of_one_pass() {
+    let norm = LayerNorm::<f64>::new(5);
+    norm.weight.fill(0.75).unwrap();
+    let x = numbers::<f64>(&[3, 5], 7);
+    x.set_stop_gradient(false);
+    let inputs = [&x, &norm.weight, &norm.bias];
+    let grads = |recorded: bool| {
+        let loss = norm.forward(&x).tanh().square().sum();
+        let options = GradOptions::new().create_graph(recorded);
+        let grads = grad_with(&[&loss], &inputs, options).unwrap();
+        grads.into_iter().flat_map(|grad| grad.unwrap().to_vec()).collect::<Vec<f64>>()
+    };
+    assert_close(&grads(true), &grads(false));
 }
 
 /// Numbers around 0, the same in every run.

@@ -2,9 +2,9 @@
 //! that a user's crate instantiates is only as fast as that crate's profile.
 
 use super::super::{Arithmetic, Float, instances};
-use super::normalize;
 use super::convolve::{Convolution, convolve, convolve_back, convolve_weights};
 use super::maxima::{maxima, pick, put_back};
+use super::normalize;
 use super::window::Plan;
 use crate::array::Value;
 use crate::array::simd::{Kernel, dispatch};
