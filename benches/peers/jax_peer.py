@@ -76,6 +76,11 @@ def elementwise(op, n, with_backward=True):
     return compiled(run, x, seed, answer=lambda result: result[1])
 
 
+def normal(x):
+    centered = x - x.mean(1, keepdims=True)
+    return centered * jax.lax.rsqrt((centered**2).mean(1, keepdims=True) + 1e-5)
+
+
 def moves(row):
     side = kit.SIDE
     x = jnp.asarray(kit.numbers(side * side).reshape(side, side))
@@ -90,6 +95,7 @@ def moves(row):
         "cumsum": (lambda x: jnp.cumsum(x, 1), []),
         "where": (lambda x, mask, other: jnp.where(mask, x, other), [mask, other]),
         "softmax": (jax.nn.log_softmax, []),
+        "norm": (normal, []),
     }[row]
 
     def run(x, seed, *given):
@@ -199,7 +205,7 @@ def rows(row):
         return product(1, 784, 128)
     if row.startswith("W5-"):
         return product(*[kit.size(row)] * 3)
-    if row in ("select", "gather", "flip", "cumsum", "where", "softmax"):
+    if row in ("select", "gather", "flip", "cumsum", "where", "softmax", "norm"):
         return moves(row)
     others = {
         "W2": built_in,

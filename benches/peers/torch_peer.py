@@ -99,6 +99,7 @@ def moves(row):
         "cumsum": lambda: x.cumsum(1),
         "where": lambda: torch.where(mask, x, other),
         "softmax": lambda: F.log_softmax(x, 1),
+        "norm": lambda: F.layer_norm(x, (side,)),
     }[row]
 
     def run():
@@ -245,7 +246,7 @@ def rows(row):
         return product(*[kit.size(row)] * 3)
     if row.startswith("W7-"):
         return scalar_chain(kit.size(row))
-    if row in ("select", "gather", "flip", "cumsum", "where", "softmax"):
+    if row in ("select", "gather", "flip", "cumsum", "where", "softmax", "norm"):
         return moves(row)
     others = {
         "W2": built_in,

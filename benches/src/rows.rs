@@ -102,6 +102,7 @@ pub const ROWS: &[Row] = &[
     threaded("cumsum", Microseconds, 1.0, "cumsum along its rows"),
     threaded("where", Microseconds, 1.0, "a choice by a mask"),
     threaded("softmax", Microseconds, 1.0, "log_softmax of its rows"),
+    threaded("norm", Microseconds, 1.0, "normalisation of its rows"),
     threaded(
         "conv",
         Microseconds,

@@ -23,6 +23,11 @@ pub fn along_rows(row: &str) -> Option<Work> {
         "flip" => Box::new(|x| x.flip(&[1])),
         "cumsum" => Box::new(|x| x.cumsum(1)),
         "where" => Box::new(move |x| mask.where_cond(x, &other)),
+        "norm" => Box::new(|x| {
+            let centered = x.broadcast_sub(&x.mean_keepdim(1)?)?;
+            let variance = centered.sqr()?.mean_keepdim(1)?;
+            centered.broadcast_div(&(variance + 1e-5)?.sqrt()?)
+        }),
         _ => return None,
     };
     let work = move || {

@@ -20,6 +20,7 @@ pub fn along_rows(row: &str) -> Option<Work> {
         "cumsum" => Box::new(|x| x.cumsum(1)),
         "where" => Box::new(move |x| mask.where_else(x, &other)),
         "softmax" => Box::new(|x| x.log_softmax(1)),
+        "norm" => Box::new(|x| x.normalize(&[1], 1e-5)),
         _ => return None,
     };
     let work = move || {
