@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::panic::Location;
+use std::sync::Mutex;
 
 use super::trace::{self, Call};
 use super::{Caller, Numeric, expect};
@@ -474,7 +475,8 @@ pub(super) fn split<T: Element>(
     }
     let edges = [x.edge()];
     let shape = all.first().map(Tensor::shape_owned).unwrap_or_default();
-    let rule = Split { edges, parts, shape, axis, element: PhantomData::<fn() -> T> };
+    let kept = Mutex::new(Some((parts, axis, shape)));
+    let rule = Split { edges, kept, element: PhantomData::<fn() -> T> };
     let node = NodeRef::record(rule, caller);
     for (slot, part) in (0..).zip(&mut all) {
         part.attach(node.clone(), slot);
@@ -485,10 +487,8 @@ pub(super) fn split<T: Element>(
 /// The node of parts: their gradients, one after the other, are that of the whole.
 struct Split<T> {
     edges: [Edge; 1],
-    parts: usize,
-    /// Of each part.
-    shape: Shape,
-    axis: isize,
+    /// How many along which axis, and the shape of each.
+    kept: Mutex<Option<(usize, isize, Shape)>>,
     element: PhantomData<fn() -> T>,
 }
 
@@ -502,23 +502,24 @@ impl<T: Element> Rule for Split<T> {
     }
 
     fn pull<'g>(&'g self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
+        let (parts, axis, shape) = pull.state(&self.kept)?;
         let none = OnceCell::new();
         let none = || {
-            let zeros = || Tensor::new(Value::full(self.shape.clone(), T::ZERO));
+            let zeros = || Tensor::new(Value::full(shape.clone(), T::ZERO));
             Tensor::clone(none.get_or_init(zeros))
         };
         let mut grads = grads.into_iter();
         let grad = |_| grads.next().flatten().map_or_else(none, typed);
-        let grads: Vec<Tensor<T>> = (0..self.parts).map(grad).collect();
+        let grads: Vec<Tensor<T>> = (0..parts).map(grad).collect();
         let grads: Vec<&Tensor<T>> = grads.iter().collect();
-        let dx = concat(&grads, self.axis, Location::caller())?;
+        let dx = concat(&grads, axis, Location::caller())?;
         pull.sink.deliver(&self.edges[0], T::wrap(dx))
     }
 
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
         let Some(Some(dx)) = push.tangents.first() else { return Ok(None) };
-        let dx: Tensor<T> = typed(dx.clone());
-        let parts = split(&dx, self.parts, self.axis, Location::caller())?;
+        let (parts, axis, _) = push.state(&self.kept)?;
+        let parts = split::<T>(&typed(dx.clone()), parts, axis, Location::caller())?;
         Ok(Some(parts.into_iter().map(|part| Some(T::wrap(part))).collect()))
     }
 }

@@ -1,6 +1,6 @@
 //! Ops that move elements. Squared before or after, so that second order has something to find.
 
-use autograd_core::{Tensor, jvp};
+use autograd_core::{Error, GradOptions, Tensor, grad_with, jvp};
 
 use crate::{check, check_layouts, layouts, sample};
 
@@ -120,8 +120,12 @@ fn parts_are_one_op_that_names_itself() {
     x.set_stop_gradient(false);
     let parts = x.split(3, 1);
     assert!(parts.iter().all(|part| part.shape() == [2, 2] && !part.stop_gradient()));
-    parts[1].sum().backward().unwrap();
-    // Another output of the same node: it was walked.
+    let once = |retain: bool| {
+        let options = GradOptions::new().retain_graph(retain);
+        grad_with(&[&parts[1].sum()], &[&x], options).map(|_| ())
+    };
+    once(true).and_then(|()| once(false)).unwrap();
+    assert!(matches!(once(false), Err(Error::GraphFreed { op: "split", .. })));
     let words = x.try_split(4, 1).unwrap_err().to_string();
     assert_eq!(words, "split: `parts` must be a divisor of 6, the length of axis 1, found 4");
     assert!(x.try_split(0, 0).is_err() && x.try_split(1, 2).is_err());
