@@ -1,4 +1,4 @@
-//! Moves of elements along one axis: picked by an index, added back, reversed, added up.
+//! What is done along one axis: elements picked by an index, added back, reversed, added up, the best found.
 //!
 //! Row-major data is seen as `[outer, n, inner]` around the axis. What has one element a step (`inner` is
 //! 1) is walked row by row of `outer`, everything else slice by slice.

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::panic::Location;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use super::trace::{self, Call};
 use super::{Caller, Numeric, expect};
@@ -475,8 +475,8 @@ pub(super) fn split<T: Element>(
     }
     let edges = [x.edge()];
     let shape = all.first().map(Tensor::shape_owned).unwrap_or_default();
-    let kept = Mutex::new(Some((parts, axis, shape)));
-    let rule = Split { edges, kept, element: PhantomData::<fn() -> T> };
+    let taken = Mutex::new(vec![false; parts]);
+    let rule = Split { edges, axis, shape, taken, element: PhantomData::<fn() -> T> };
     let node = NodeRef::record(rule, caller);
     for (slot, part) in (0..).zip(&mut all) {
         part.attach(node.clone(), slot);
@@ -487,8 +487,11 @@ pub(super) fn split<T: Element>(
 /// The node of parts: their gradients, one after the other, are that of the whole.
 struct Split<T> {
     edges: [Edge; 1],
-    /// How many along which axis, and the shape of each.
-    kept: Mutex<Option<(usize, isize, Shape)>>,
+    axis: isize,
+    /// Of each part.
+    shape: Shape,
+    /// Of which parts a backward took the gradient. One may walk from some, and another from others.
+    taken: Mutex<Vec<bool>>,
     element: PhantomData<fn() -> T>,
 }
 
@@ -502,24 +505,34 @@ impl<T: Element> Rule for Split<T> {
     }
 
     fn pull<'g>(&'g self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
-        let (parts, axis, shape) = pull.state(&self.kept)?;
+        let parts = {
+            let mut all = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+            let came = |part: usize| grads.get(part).is_some_and(Option::is_some);
+            if (0..all.len()).any(|part| all[part] && came(part)) {
+                return Err(Error::GraphFreed { op: "split", location: pull.node.location });
+            }
+            if !pull.retain {
+                all.iter_mut().enumerate().for_each(|(part, taken)| *taken |= came(part));
+            }
+            all.len()
+        };
         let none = OnceCell::new();
         let none = || {
-            let zeros = || Tensor::new(Value::full(shape.clone(), T::ZERO));
+            let zeros = || Tensor::new(Value::full(self.shape.clone(), T::ZERO));
             Tensor::clone(none.get_or_init(zeros))
         };
         let mut grads = grads.into_iter();
         let grad = |_| grads.next().flatten().map_or_else(none, typed);
         let grads: Vec<Tensor<T>> = (0..parts).map(grad).collect();
         let grads: Vec<&Tensor<T>> = grads.iter().collect();
-        let dx = concat(&grads, axis, Location::caller())?;
+        let dx = concat(&grads, self.axis, Location::caller())?;
         pull.sink.deliver(&self.edges[0], T::wrap(dx))
     }
 
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
         let Some(Some(dx)) = push.tangents.first() else { return Ok(None) };
-        let (parts, axis, _) = push.state(&self.kept)?;
-        let parts = split::<T>(&typed(dx.clone()), parts, axis, Location::caller())?;
+        let parts = self.taken.lock().unwrap_or_else(PoisonError::into_inner).len();
+        let parts = split::<T>(&typed(dx.clone()), parts, self.axis, Location::caller())?;
         Ok(Some(parts.into_iter().map(|part| Some(T::wrap(part))).collect()))
     }
 }

@@ -120,12 +120,15 @@ fn parts_are_one_op_that_names_itself() {
     x.set_stop_gradient(false);
     let parts = x.split(3, 1);
     assert!(parts.iter().all(|part| part.shape() == [2, 2] && !part.stop_gradient()));
-    let once = |retain: bool| {
+    let walk = |part: usize, retain: bool| {
         let options = GradOptions::new().retain_graph(retain);
-        grad_with(&[&parts[1].sum()], &[&x], options).map(|_| ())
+        grad_with(&[&parts[part].sum()], &[&x], options).map(|_| ())
     };
-    once(true).and_then(|()| once(false)).unwrap();
-    assert!(matches!(once(false), Err(Error::GraphFreed { op: "split", .. })));
+    // Once from each part, unless the graph is retained.
+    walk(1, true).and_then(|()| walk(1, false)).unwrap();
+    assert!(matches!(walk(1, false), Err(Error::GraphFreed { op: "split", .. })));
+    walk(0, false).unwrap();
+    assert!(walk(0, true).is_err() && walk(2, false).is_ok());
     let words = x.try_split(4, 1).unwrap_err().to_string();
     assert_eq!(words, "split: `parts` must be a divisor of 6, the length of axis 1, found 4");
     assert!(x.try_split(0, 0).is_err() && x.try_split(1, 2).is_err());
