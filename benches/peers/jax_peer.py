@@ -84,7 +84,7 @@ def normal(x):
 def moves(row):
     side = kit.SIDE
     x = jnp.asarray(kit.numbers(side * side).reshape(side, side))
-    other, seed = x * 0.5, x * 0.25
+    other, seed = x * 0.5, x**2 * 0.25
     mask = other > 0
     columns = jnp.asarray(kit.places(side))
     index = jnp.asarray(kit.places(side * side).reshape(side, side))

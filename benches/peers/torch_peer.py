@@ -88,7 +88,7 @@ def elementwise(op, n, backward=True):
 def moves(row):
     side = kit.SIDE
     x = leaf(kit.numbers(side * side).reshape(side, side))
-    other, seed = x.detach() * 0.5, x.detach() * 0.25
+    other, seed = x.detach() * 0.5, x.detach() ** 2 * 0.25
     mask = other > 0
     columns = torch.from_numpy(kit.places(side))
     index = torch.from_numpy(kit.places(side * side).reshape(side, side))

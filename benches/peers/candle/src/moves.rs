@@ -9,8 +9,9 @@ type Op = Box<dyn Fn(&Tensor) -> Result<Tensor>>;
 
 pub fn along_rows(row: &str) -> Option<Work> {
     let x = var(input_f32(SIDE * SIDE), &[SIDE, SIDE]);
-    let scaled = |by: f64| (x.detach() * by).expect("candle computes it");
-    let (other, seed) = (scaled(0.5), scaled(0.25));
+    let scaled = |x: Tensor, by: f64| (x * by).expect("candle computes it");
+    let (other, square) = (scaled(x.detach(), 0.5), x.detach().sqr().expect("candle computes it"));
+    let seed = scaled(square, 0.25);
     let mask = other.gt(0.0).expect("candle computes it");
     let index = |n: usize, shape: &[usize]| {
         Tensor::from_vec(places(n), shape, &Device::Cpu).expect("as many numbers")

@@ -9,7 +9,7 @@ type Op = Box<dyn Fn(&Tensor<f32>) -> Tensor<f32>>;
 
 pub fn along_rows(row: &str) -> Option<Work> {
     let x = leaf(input_f32(SIDE * SIDE), &[SIDE, SIDE]);
-    let (other, seed) = (x.detach() * 0.5, x.detach() * 0.25);
+    let (other, seed) = (x.detach() * 0.5, x.detach().square() * 0.25);
     let mask = other.gt_scalar(0.0);
     let columns = Tensor::from(places(SIDE));
     let index = Tensor::from(places(SIDE * SIDE)).reshape([SIDE, SIDE]);
