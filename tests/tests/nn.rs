@@ -286,6 +286,20 @@ fn normalised<T: Float>(
 }
 
 #[test]
+fn a_shift_of_another_shape_is_stretched_or_refused() {
+    let x = numbers::<f64>(&[4, 3], 3);
+    for shift in [&[1][..], &[], &[4, 1]] {
+        let mut norm = LayerNorm::<f64>::new(3);
+        norm.bias = numbers(shift, 5);
+        let right = x.normalize(&[1], 1e-5) + &norm.bias;
+        assert_close(&norm.forward(&x).to_vec(), &right.to_vec());
+    }
+    let mut norm = LayerNorm::<f64>::new(3);
+    norm.bias = numbers(&[2], 5);
+    assert!(norm.try_forward(&x).is_err());
+}
+
+#[test]
 fn a_recorded_gradient_of_normalised_rows_is_that_of_one_pass() {
     let norm = LayerNorm::<f64>::new(5);
     autograd_core::no_grad().run(|| norm.weight.fill(0.75)).unwrap();

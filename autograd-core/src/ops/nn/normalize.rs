@@ -33,8 +33,11 @@ pub(in crate::ops) fn normalize<T: Float>(
     let rank = x.ndim() - positions.len();
     let last = positions.iter().enumerate().all(|(i, &position)| position == rank + i);
     let n: usize = positions.iter().map(|&position| x.shape()[position]).product();
+    // The parts of a layer are public: others may be stretched, or do not fit, which an operator tells.
+    let row = &x.shape()[rank..];
+    let fit = weights.is_none_or(|weights| weights.iter().all(|part| part.shape() == row));
     // A program is made of operators that its file can name.
-    if !last || x.is_empty() || n > LONGEST || trace::is_noting() {
+    if !last || !fit || x.is_empty() || n > LONGEST || trace::is_noting() {
         let axes: Vec<isize> = positions.iter().map(|&position| position as isize).collect();
         let [normal, _] = parts(x, &axes, eps);
         return match weights {
