@@ -595,7 +595,7 @@ impl<T: Element, U: Element, S: Keeps, E: EdgeList> Rule for OpNode<T, U, S, E> 
     }
 
     fn pull<'g>(&'g self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
-        let kept = self.state.take(pull, &S::visit)?.unpack(&pull.at())?;
+        let kept = self.state.take(pull.retain, &pull.at(), &S::visit)?.unpack(&pull.at())?;
         let grad = typed(only(grads));
         let wants = self.edges.wants(pull);
         let mut grads = (self.pull)(kept, grad, wants)?;
@@ -616,14 +616,14 @@ impl<T: Element, U: Element, S: Keeps, E: EdgeList> Rule for OpNode<T, U, S, E> 
             let Some(Some((_, shape))) = shapes.and_then(|shapes| shapes.into_iter().next()) else {
                 return Ok(None);
             };
-            let kept = self.state.copied(&push.at(), &S::visit)?.unpack(&push.at())?;
-            let pushed = S::push(kept, &push.tangents, &shape)?;
+            let state = self.state.take(true, &push.at(), &S::visit)?;
+            let pushed = state.tangent(&push.at(), &push.tangents, &shape)?;
             return Ok(pushed.map(|tangent| Slots::from_elem(Some(tangent), 1)));
         }
         if !S::ELEMENTWISE {
             return Ok(None);
         }
-        let kept = self.state.copied(&push.at(), &S::visit)?.unpack(&push.at())?;
+        let kept = self.state.take(true, &push.at(), &S::visit)?.unpack(&push.at())?;
         let Some(tangent) = push.tangents[0].take().and_then(U::unwrap) else { return Ok(None) };
         let mut pushed = (self.pull)(kept, tangent, self.edges.wants_all())?;
         Ok(Some(wrapped(pushed.as_mut())))

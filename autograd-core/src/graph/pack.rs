@@ -258,10 +258,10 @@ impl<S: Clone> State<S> {
     /// What is kept, taken or, where the graph is retained, copied; an error where an earlier
     /// backward took it.
     #[inline]
-    pub(crate) fn take(&self, pull: &Pull<'_, '_>, visit: &Places<'_, S>) -> Result<S> {
-        match taken(self.lock(), pull.retain) {
+    pub(crate) fn take(&self, retain: bool, at: &At<'_>, visit: &Places<'_, S>) -> Result<S> {
+        match taken(self.lock(), retain) {
             Held::As(state) => Ok(state),
-            other => other.restore(&pull.at(), visit),
+            other => other.restore(at, visit),
         }
     }
 
@@ -290,19 +290,13 @@ impl<S: Clone> State<S> {
         }
     }
 
-    /// A copy of what is kept; an error where a backward took it.
-    pub(crate) fn copied(&self, at: &At<'_>, visit: &Places<'_, S>) -> Result<S> {
-        let held = self.lock().clone();
-        held.restore(at, visit)
-    }
-
     /// The tensors as backward would get them.
     pub(crate) fn show(
         &self,
         at: &At<'_>,
         visit: &Places<'_, S>,
     ) -> Result<Vec<Option<AnyTensor>>> {
-        let mut state = self.copied(at, visit)?;
+        let mut state = self.take(true, at, visit)?;
         shown(at, &mut |slots| visit(&mut state, slots))
     }
 }

@@ -1,6 +1,5 @@
 //! What a node keeps for backward, and how it is put together again.
 
-use std::marker::PhantomData;
 use std::panic::Location;
 
 use smallvec::SmallVec;
@@ -128,11 +127,11 @@ pub(crate) trait Keeps: Clone + Send + Sync {
     /// Whether the op has one input, and each element of its output depends on the same element of
     /// that only. Then `pull` is its own transpose.
     const ELEMENTWISE: bool = false;
-    /// Whether there is a rule for forward mode, [`push`](Self::push).
+    /// Whether there is a rule for forward mode, [`tangent`](Self::tangent).
     const PUSHES: bool = false;
     /// From the tangents of the inputs that of the output, which has this shape; `None` where this
     /// call has no rule for that.
-    fn push(_: Self::Kept, _: &Slots, _: &[usize]) -> Result<Option<AnyTensor>> {
+    fn tangent(self, _: &At<'_>, _: &Slots, _: &[usize]) -> Result<Option<AnyTensor>> {
         Ok(None)
     }
     fn unpack(self, at: &At<'_>) -> Result<Self::Kept>;
@@ -218,6 +217,11 @@ pub(crate) fn typed<T: Element>(tensor: AnyTensor) -> Tensor<T> {
     T::unwrap(tensor).unwrap_or_else(|| unreachable!("the element type was compared"))
 }
 
+/// Tangents whose element type is known.
+fn all_typed<T: Element>(tangents: &Slots) -> SmallVec<[Option<Tensor<T>>; 2]> {
+    tangents.iter().map(|tangent| T::peek(tangent.as_ref()?).cloned()).collect()
+}
+
 /// A plain value that a rule needs.
 #[derive(Clone)]
 pub(crate) struct Plain<P>(pub(crate) P);
@@ -245,28 +249,30 @@ pub(crate) trait PushRule<T: Element, K: Keeps>: Send + Sync {
     ) -> Result<Option<Tensor<T>>>;
 }
 
-/// What an op with such a rule keeps.
-pub(crate) struct Pushed<R, T, K>(K, PhantomData<fn() -> (R, T)>);
+/// What an op with such a rule keeps. Which rule is data: ops that keep the same are one type.
+pub(crate) struct Pushed<T: Element, K: Keeps>(K, PushFn<T, K>);
+
+/// [`PushRule::push`].
+type PushFn<T, K> =
+    fn(<K as Keeps>::Kept, &[Option<Tensor<T>>], &[usize]) -> Result<Option<Tensor<T>>>;
 
 /// Adds a rule to what an op keeps.
-pub(crate) fn with_push<T: Element, R: PushRule<T, K>, K: Keeps>(_: R, kept: K) -> Pushed<R, T, K> {
-    Pushed(kept, PhantomData)
+pub(crate) fn with_push<T: Element, R: PushRule<T, K>, K: Keeps>(_: R, kept: K) -> Pushed<T, K> {
+    Pushed(kept, R::push)
 }
 
-impl<R, T, K: Clone> Clone for Pushed<R, T, K> {
+impl<T: Element, K: Keeps> Clone for Pushed<T, K> {
     fn clone(&self) -> Self {
-        Self(self.0.clone(), PhantomData)
+        Self(self.0.clone(), self.1)
     }
 }
 
-impl<T: Element, R: PushRule<T, K>, K: Keeps> Keeps for Pushed<R, T, K> {
+impl<T: Element, K: Keeps> Keeps for Pushed<T, K> {
     type Kept = K::Kept;
     const PUSHES: bool = true;
 
-    fn push(kept: K::Kept, tangents: &Slots, shape: &[usize]) -> Result<Option<AnyTensor>> {
-        let typed = |tangent: &Option<AnyTensor>| T::peek(tangent.as_ref()?).cloned();
-        let tangents: SmallVec<[Option<Tensor<T>>; 2]> = tangents.iter().map(typed).collect();
-        Ok(R::push(kept, &tangents, shape)?.map(T::wrap))
+    fn tangent(self, at: &At<'_>, tangents: &Slots, shape: &[usize]) -> Result<Option<AnyTensor>> {
+        Ok((self.1)(self.0.unpack(at)?, &all_typed(tangents), shape)?.map(T::wrap))
     }
 
     fn unpack(self, at: &At<'_>) -> Result<K::Kept> {

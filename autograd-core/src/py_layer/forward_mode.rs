@@ -50,7 +50,7 @@ impl Content {
         for (position, (tensor, version)) in inputs.iter().enumerate() {
             at.check_version(*version, tensor.version(), || self.input_name(position))?;
         }
-        let kept = self.saved.copied(&at, &visit(self))?;
+        let kept = self.saved.take(true, &at, &visit(self))?;
         // The user may change them in place; nobody else shall see that.
         let mut tangents = mem::take(&mut push.tangents);
         tangents.iter_mut().for_each(|tangent| *tangent = tangent.take().map(AnyTensor::unshared));

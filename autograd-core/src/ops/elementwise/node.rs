@@ -333,7 +333,7 @@ impl<T: Float> Rule for ElementwiseNode<T> {
     }
 
     fn pull<'g>(&'g self, mut grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
-        let kept = self.kept.take(pull, &Kept::visit)?;
+        let kept = self.kept.take(pull.retain, &pull.at(), &Kept::visit)?;
         let (mut operands, masks) = self.unpack(kept, &pull.at())?;
         // Of the whole pass.
         let shape = match (&self.framed, grads.iter().flatten().next()) {
@@ -356,7 +356,7 @@ impl<T: Float> Rule for ElementwiseNode<T> {
     }
 
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
-        let kept = self.kept.copied(&push.at(), &Kept::visit)?;
+        let kept = self.kept.take(true, &push.at(), &Kept::visit)?;
         let (operands, masks) = self.unpack(kept, &push.at())?;
         Ok(self.pushed(operands, &masks, push))
     }

@@ -131,7 +131,7 @@ impl<T: Float, const N: usize> Rule for SmallNode<T, N> {
 
     fn pull<'g>(&'g self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
         let info = self.op.info();
-        let kept = self.kept.take(pull, &Kept::visit)?;
+        let kept = self.kept.take(pull.retain, &pull.at(), &Kept::visit)?;
         let mut dy: Tensor<T> = typed(only(grads));
         // The inputs that have a gradient, and whether it is of use.
         let (mut inputs, mut wanted, mut count) = ([0; N], [false; N], 0);
@@ -159,7 +159,7 @@ impl<T: Float, const N: usize> Rule for SmallNode<T, N> {
     }
 
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
-        let kept = self.kept.copied(&push.at(), &Kept::visit)?;
+        let kept = self.kept.take(true, &push.at(), &Kept::visit)?;
         let operands = kept.unpack(self.op.info(), &push.at())?;
         Ok(ElementwiseNode::bare(&self.op, &self.edges).pushed(operands, &[], push))
     }
