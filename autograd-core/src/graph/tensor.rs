@@ -607,7 +607,8 @@ impl<T: Element> Tensor<T> {
     /// Whether an op on this tensor is recorded now.
     #[inline]
     pub(crate) fn is_recorded(&self) -> bool {
-        !self.stop_gradient() && is_grad_enabled()
+        // Known when compiling: rules of other elements, which have no gradient, are left out.
+        T::DTYPE.is_float() && !self.stop_gradient() && is_grad_enabled()
     }
 
     /// The level of a node with an edge to where this tensor came from.
@@ -787,6 +788,10 @@ pub(crate) fn op_node<T: Element, U: Element, S: Keeps + 'static, E: EdgeList + 
     state: S,
     pull: PullFn<T, U, S, E>,
 ) -> NodeRef {
+    // Rules of elements without gradients are not even compiled.
+    if const { !T::DTYPE.is_float() } {
+        unreachable!("{name}: elements of type {} have no gradient", T::DTYPE);
+    }
     NodeRef::record(OpNode { name, edges, state: State::new(state), pull }, location)
 }
 
