@@ -48,13 +48,24 @@ impl<T: Storable> Buffer<T> {
         Self { data, start }
     }
 
-    /// With the elements that `fill` pushes, `len` if it is right.
-    pub(super) fn filled(len: usize, fill: impl FnOnce(&mut Vec<T>)) -> Self {
+    /// Without elements, with room for `len`.
+    pub(super) fn with_room(len: usize) -> Self {
         let mut data = T::pool().take(len + Self::spare(len));
         let start = Self::start(&data, len);
         data.resize(start, T::ZERO);
-        fill(&mut data);
         Self { data, start }
+    }
+
+    /// Where elements are pushed; there may be something before them.
+    pub(super) fn open(&mut self) -> &mut Vec<T> {
+        &mut self.data
+    }
+
+    /// With the elements that `fill` pushes, `len` if it is right.
+    pub(super) fn filled(len: usize, fill: impl FnOnce(&mut Vec<T>)) -> Self {
+        let mut buffer = Self::with_room(len);
+        fill(&mut buffer.data);
+        buffer
     }
 
     /// Has `len` elements from now on, of any content, if there is room for them.

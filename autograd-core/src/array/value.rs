@@ -104,8 +104,13 @@ impl<T: Storable> Value<T> {
     /// Row-major data that `fill` pushes onto a vector, in which there may be something already: exactly
     /// as many elements as the shape has.
     pub(crate) fn build(shape: Shape, fill: impl FnOnce(&mut Vec<T>)) -> Self {
-        let len = shape.iter().product();
-        let buffer = Buffer::filled(len, fill);
+        let mut buffer = Buffer::with_room(shape.iter().product());
+        fill(buffer.open());
+        Self::of_whole(shape, buffer)
+    }
+
+    fn of_whole(shape: Shape, buffer: Buffer<T>) -> Self {
+        let len: usize = shape.iter().product();
         assert_eq!(buffer.len(), len, "a kernel must write every element of its output");
         match fits_inline::<T>(len) {
             true => Self::from_slice(shape, &buffer),
@@ -115,15 +120,18 @@ impl<T: Storable> Value<T> {
 
     /// Row-major data that `fill` writes over a slice of any content.
     pub(crate) fn written(shape: Shape, fill: impl FnOnce(&mut [T])) -> Self {
+        let mut value = Self::any(shape);
+        fill(value.make_mut());
+        value
+    }
+
+    /// Row-major elements of any content.
+    fn any(shape: Shape) -> Self {
         let len = shape.iter().product();
-        if fits_inline::<T>(len) {
-            let mut inline = T::INLINE;
-            fill(&mut inline.as_mut()[..len]);
-            return Self { shape, strides: None, storage: Storage::Inline(inline) };
+        match fits_inline::<T>(len) {
+            true => Self::of_inline(shape, T::INLINE),
+            false => Self::of_buffer(shape, Buffer::any(len)),
         }
-        let mut buffer = Buffer::any(len);
-        fill(&mut buffer);
-        Self::of_buffer(shape, buffer)
     }
 
     /// [`Self::written`] in this value's own buffer, where that is large enough and nobody else
@@ -559,46 +567,63 @@ pub(crate) fn for_each_row<const N: usize>(
     strides: [&[usize]; N],
     mut row: impl FnMut([usize; N], usize, [usize; N]),
 ) {
-    if shape.contains(&0) {
-        return;
-    }
-    // Merged axes, innermost last: (length, step of each operand).
-    let mut merged: smallvec::SmallVec<[(usize, [usize; N]); 4]> = smallvec::SmallVec::new();
-    for (i, &n) in shape.iter().enumerate() {
-        if n == 1 {
-            continue;
-        }
-        let steps: [usize; N] = std::array::from_fn(|k| strides[k][i]);
-        match merged.last_mut() {
-            Some((m, outer)) if (0..N).all(|k| outer[k] == steps[k] * n) => {
-                *m *= n;
-                *outer = steps;
-            }
-            _ => merged.push((n, steps)),
-        }
-    }
-    let Some((n, steps)) = merged.pop() else {
-        return row([0; N], 1, [1; N]);
-    };
-    let mut index: smallvec::SmallVec<[usize; 4]> = smallvec::SmallVec::from_elem(0, merged.len());
-    let mut starts = [0; N];
+    let Some(mut rows) = Rows::new(shape, strides) else { return };
     loop {
-        row(starts, n, steps);
-        let mut axis = merged.len();
-        loop {
-            if axis == 0 {
-                return;
-            }
-            axis -= 1;
-            let (length, step) = merged[axis];
-            index[axis] += 1;
-            if index[axis] < length {
-                (0..N).for_each(|k| starts[k] += step[k]);
-                break;
-            }
-            (0..N).for_each(|k| starts[k] -= step[k] * (length - 1));
-            index[axis] = 0;
+        row(rows.starts, rows.length, rows.steps);
+        if !rows.advance() {
+            return;
         }
+    }
+}
+
+/// Where the walk is. Apart from what is done with a row, so that it is compiled once.
+struct Rows<const N: usize> {
+    /// Merged axes but the innermost, innermost last: length, step of each operand.
+    outer: smallvec::SmallVec<[(usize, [usize; N]); 4]>,
+    index: smallvec::SmallVec<[usize; 4]>,
+    starts: [usize; N],
+    length: usize,
+    steps: [usize; N],
+}
+
+impl<const N: usize> Rows<N> {
+    /// `None` where there is no element.
+    fn new(shape: &[usize], strides: [&[usize]; N]) -> Option<Self> {
+        if shape.contains(&0) {
+            return None;
+        }
+        let mut merged: smallvec::SmallVec<[(usize, [usize; N]); 4]> = smallvec::SmallVec::new();
+        for (i, &n) in shape.iter().enumerate() {
+            if n == 1 {
+                continue;
+            }
+            let steps: [usize; N] = std::array::from_fn(|k| strides[k][i]);
+            match merged.last_mut() {
+                Some((m, outer)) if (0..N).all(|k| outer[k] == steps[k] * n) => {
+                    *m *= n;
+                    *outer = steps;
+                }
+                _ => merged.push((n, steps)),
+            }
+        }
+        let (length, steps) = merged.pop().unwrap_or((1, [1; N]));
+        let index = smallvec::SmallVec::from_elem(0, merged.len());
+        Some(Self { outer: merged, index, starts: [0; N], length, steps })
+    }
+
+    /// To the next row, if there is one.
+    fn advance(&mut self) -> bool {
+        let Self { outer, index, starts, .. } = self;
+        for (index, (length, step)) in index.iter_mut().zip(outer).rev() {
+            *index += 1;
+            if *index < *length {
+                (0..N).for_each(|k| starts[k] += step[k]);
+                return true;
+            }
+            (0..N).for_each(|k| starts[k] -= step[k] * (*length - 1));
+            *index = 0;
+        }
+        false
     }
 }
 
