@@ -4,14 +4,40 @@ use std::panic::Location;
 
 use super::trace::{self, Call};
 use super::{Caller, Float, Numeric, expect, instances};
-use crate::array::elementwise::{chosen_of, convert};
+use crate::array::elementwise::{chosen_of, convert, convert_zip};
 use crate::array::shape::broadcast;
 use crate::array::{Shape, Storable, Value};
 use crate::error::Result;
 use crate::graph::{Element, Keep, Lost, Plain, PushRule, Tensor, record, unrecorded, with_push};
 
+/// A comparison of two numbers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Comparison {
+    Equal,
+    NotEqual,
+    Greater,
+    GreaterEqual,
+    Less,
+    LessEqual,
+}
+
 macro_rules! comparisons {
-    ($($(#[$doc:meta])* $name:ident $try:ident $scalar:ident |$a:ident, $b:ident| $test:expr;)*) => {
+    ($($(#[$doc:meta])* $name:ident $try:ident $scalar:ident $comparison:ident;)*) => {
+        impl Comparison {
+            fn name(self) -> &'static str {
+                match self {
+                    $(Self::$comparison => stringify!($name),)*
+                }
+            }
+
+            /// That with a number.
+            fn scalar_name(self) -> &'static str {
+                match self {
+                    $(Self::$comparison => stringify!($scalar),)*
+                }
+            }
+        }
+
         /// # Comparisons
         ///
         /// Between a tensor and another one, with broadcasting, or a scalar (`.._scalar`). They
@@ -36,81 +62,98 @@ macro_rules! comparisons {
                 /// together.
                 #[track_caller]
                 pub fn $try(&self, other: &Tensor<T>) -> Result<Tensor<bool>> {
-                    T::$name(self, other, Location::caller())
+                    T::compare(Comparison::$comparison, self, other, Location::caller())
                 }
 
                 $(#[$doc])*
                 #[track_caller]
-                pub fn $scalar(&self, $b: T) -> Tensor<bool> {
-                    T::$scalar(self, $b, Location::caller())
+                pub fn $scalar(&self, b: T) -> Tensor<bool> {
+                    T::compare_scalar(Comparison::$comparison, self, b, Location::caller())
                 }
             )*
-        }
-
-        mod of_elements {
-            use super::*;
-
-            $(
-                pub(super) fn $name<T: Element>(
-                    x: &Tensor<T>,
-                    other: &Tensor<T>,
-                    caller: Caller,
-                ) -> Result<Tensor<bool>> {
-                    let call = || Call::Compare(stringify!($name));
-                    let inputs = || vec![trace::any(x), trace::any(other)];
-                    let name = stringify!($name);
-                    trace::op(call, inputs, caller, || {
-                        let mask = x.try_zip_values(name, other, |$a, $b| $test)?;
-                        let lost = Lost::without_derivative(name, caller, x)
-                            .and(Lost::without_derivative(name, caller, other));
-                        Ok(mask.with_lost(lost))
-                    })
-                }
-
-                pub(super) fn $scalar<T: Element>(
-                    x: &Tensor<T>,
-                    $b: T,
-                    caller: Caller,
-                ) -> Tensor<bool> {
-                    if trace::is_noting() {
-                        return expect($name(x, &Tensor::new(Value::scalar($b)), caller));
-                    }
-                    Tensor::new(convert(&x.read(), |$a| $test))
-                        .with_lost(Lost::without_derivative(stringify!($scalar), caller, x))
-                }
-            )*
-        }
-
-        instances! {
-            /// Comparisons.
-            trait Comparisons for Element: f32 f64 i32 i64 u8 bool; {
-                $(
-                    fn $name(
-                        x: &Tensor<Self>,
-                        other: &Tensor<Self>,
-                        at: Caller,
-                    ) -> Result<Tensor<bool>> = of_elements::$name;
-                    fn $scalar(x: &Tensor<Self>, scalar: Self, at: Caller) -> Tensor<bool>
-                        = of_elements::$scalar;
-                )*
-            }
         }
     };
 }
 
 comparisons! {
     /// Where the elements are equal.
-    equal try_equal eq_scalar |a, b| a == b;
+    equal try_equal eq_scalar Equal;
     /// Where the elements differ.
-    not_equal try_not_equal ne_scalar |a, b| a != b;
+    not_equal try_not_equal ne_scalar NotEqual;
     /// Where `self > other`.
-    greater try_greater gt_scalar |a, b| a > b;
+    greater try_greater gt_scalar Greater;
     /// Where `self >= other`.
-    greater_equal try_greater_equal ge_scalar |a, b| a >= b;
+    greater_equal try_greater_equal ge_scalar GreaterEqual;
     /// Where `self < other`.
-    less try_less lt_scalar |a, b| a < b;
+    less try_less lt_scalar Less;
     /// Where `self <= other`.
-    less_equal try_less_equal le_scalar |a, b| a <= b;
+    less_equal try_less_equal le_scalar LessEqual;
+}
+
+instances! {
+    /// Comparisons.
+    trait Comparisons for Element: f32 f64 i32 i64 u8 bool; {
+        fn compare(
+            op: Comparison,
+            x: &Tensor<Self>,
+            other: &Tensor<Self>,
+            at: Caller,
+        ) -> Result<Tensor<bool>> = compare;
+        fn compare_scalar(
+            op: Comparison,
+            x: &Tensor<Self>,
+            scalar: Self,
+            at: Caller,
+        ) -> Tensor<bool> = compare_scalar;
+    }
+}
+
+fn compare<T: Element>(
+    op: Comparison,
+    x: &Tensor<T>,
+    other: &Tensor<T>,
+    caller: Caller,
+) -> Result<Tensor<bool>> {
+    let (call, inputs) = (|| Call::Compare(op.name()), || vec![trace::any(x), trace::any(other)]);
+    trace::op(call, inputs, caller, || {
+        let shape = broadcast(op.name(), x.shape(), other.shape())?;
+        let mask = Tensor::new(pairs(op, &shape, &x.read(), &other.read()));
+        let lost = Lost::without_derivative(op.name(), caller, x).and(Lost::without_derivative(
+            op.name(),
+            caller,
+            other,
+        ));
+        Ok(mask.with_lost(lost))
+    })
+}
+
+/// Of two values stretched to `shape`.
+fn pairs<T: Element>(op: Comparison, shape: &[usize], a: &Value<T>, b: &Value<T>) -> Value<bool> {
+    match op {
+        Comparison::Equal => convert_zip(shape, a, b, |a, b| a == b),
+        Comparison::NotEqual => convert_zip(shape, a, b, |a, b| a != b),
+        Comparison::Greater => convert_zip(shape, a, b, |a, b| a > b),
+        Comparison::GreaterEqual => convert_zip(shape, a, b, |a, b| a >= b),
+        Comparison::Less => pairs(Comparison::Greater, shape, b, a),
+        Comparison::LessEqual => pairs(Comparison::GreaterEqual, shape, b, a),
+    }
+}
+
+fn compare_scalar<T: Element>(op: Comparison, x: &Tensor<T>, b: T, caller: Caller) -> Tensor<bool> {
+    if trace::is_noting() {
+        return expect(compare(op, x, &Tensor::new(Value::scalar(b)), caller));
+    }
+    let lost = Lost::without_derivative(op.scalar_name(), caller, x);
+    let x = x.read();
+    Tensor::new(match op {
+        Comparison::Equal => convert(&x, |a| a == b),
+        Comparison::NotEqual => convert(&x, |a| a != b),
+        Comparison::Greater => convert(&x, |a| a > b),
+        Comparison::GreaterEqual => convert(&x, |a| a >= b),
+        Comparison::Less => convert(&x, |a| a < b),
+        Comparison::LessEqual => convert(&x, |a| a <= b),
+    })
+    .with_lost(lost)
 }
 
 impl Tensor<bool> {
