@@ -241,7 +241,12 @@ pub(crate) fn zip<T: Storable>(
     a.get().looked_at(shape);
     b.get().looked_at(shape);
     let whole = |x: &Value<T>| x.shape() == shape && x.is_row_major();
-    if (a.get().is_deferred() || b.get().is_deferred()) && whole(a.get()) && whole(b.get()) {
+    // Floats only are put off.
+    if const { T::DTYPE.is_float() }
+        && (a.get().is_deferred() || b.get().is_deferred())
+        && whole(a.get())
+        && whole(b.get())
+    {
         return zip_deferred(a, b, f, swapped);
     }
     let (a, b) = match try_in_place(shape, a, &b, f) {

@@ -203,8 +203,11 @@ pub(crate) fn fold_all<T: Storable, F: Fold<T> + Sync>(x: &Value<T>, fold: F) ->
     x.looked_at(x.shape());
     match x.elements() {
         Some(Elements::Slice(data)) => return fold_shared(data, fold),
-        Some(elements) => return fold_shared(NotMade(&elements, 0, x.len()), fold),
-        None => {}
+        // Floats only are put off.
+        Some(elements) if const { T::DTYPE.is_float() } => {
+            return fold_shared(NotMade(&elements, 0, x.len()), fold);
+        }
+        _ => {}
     }
     let x = x.contiguous();
     fold_shared(x.as_slice().unwrap_or(&[]), fold)

@@ -48,9 +48,9 @@ impl<T: Storable> Dots<'_, T> {
         let mut i = 0;
         while i < m {
             i += match m - i {
-                11.. if V::REGISTERS >= 32 => self.rows::<12, V>(v, i, &mut left),
-                9 | 10 if V::REGISTERS >= 32 => self.rows::<10, V>(v, i, &mut left),
-                7 | 8 if V::REGISTERS >= 32 => self.rows::<8, V>(v, i, &mut left),
+                11.. if const { V::REGISTERS >= 32 } => self.rows::<12, V>(v, i, &mut left),
+                9 | 10 if const { V::REGISTERS >= 32 } => self.rows::<10, V>(v, i, &mut left),
+                7 | 8 if const { V::REGISTERS >= 32 } => self.rows::<8, V>(v, i, &mut left),
                 5.. => self.rows::<6, V>(v, i, &mut left),
                 _ => self.rows::<4, V>(v, i, &mut left),
             };

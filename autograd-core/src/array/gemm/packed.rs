@@ -36,11 +36,11 @@ impl<T: Storable> VectorKernel<T> for Packed<'_, '_, T> {
     /// the registers. Six rows of four vectors want fewer loads a step than twelve of two.
     #[inline(always)]
     fn run<V: Vectors<T>>(self, v: V) {
-        match (V::REGISTERS >= 32, self.c.first().is_some_and(|row| row.len() <= V::LANES)) {
-            (true, false) => self.blocks::<6, 4, V>(v),
-            (true, true) => self.blocks::<12, 1, V>(v),
-            (false, false) => self.blocks::<6, 2, V>(v),
-            (false, true) => self.blocks::<6, 1, V>(v),
+        match self.c.first().is_some_and(|row| row.len() <= V::LANES) {
+            false if const { V::REGISTERS >= 32 } => self.blocks::<6, 4, V>(v),
+            true if const { V::REGISTERS >= 32 } => self.blocks::<12, 1, V>(v),
+            false => self.blocks::<6, 2, V>(v),
+            true => self.blocks::<6, 1, V>(v),
         }
     }
 }
@@ -79,8 +79,8 @@ impl<T: Storable> Packed<'_, '_, T> {
                     match rest / V::LANES {
                         0 => {}
                         1 => c.write::<R, 1, V>(v, left, last, j0 + whole),
-                        2 if N > 2 => c.write::<R, 2, V>(v, left, last, j0 + whole),
-                        3 if N > 3 => c.write::<R, 3, V>(v, left, last, j0 + whole),
+                        2 if const { N > 2 } => c.write::<R, 2, V>(v, left, last, j0 + whole),
+                        3 if const { N > 3 } => c.write::<R, 3, V>(v, left, last, j0 + whole),
                         _ => c.write::<R, N, V>(v, left, last, j0 + whole),
                     }
                 }

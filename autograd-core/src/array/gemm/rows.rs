@@ -51,9 +51,9 @@ impl<T: Storable> Rows<'_, T> {
         let mut i = 0;
         while i < m {
             i += match m - i {
-                12.. if V::REGISTERS >= 32 => self.panel::<12, V>(v, i, &mut left),
-                10 | 11 if V::REGISTERS >= 32 => self.panel::<10, V>(v, i, &mut left),
-                8 | 9 if V::REGISTERS >= 32 => self.panel::<8, V>(v, i, &mut left),
+                12.. if const { V::REGISTERS >= 32 } => self.panel::<12, V>(v, i, &mut left),
+                10 | 11 if const { V::REGISTERS >= 32 } => self.panel::<10, V>(v, i, &mut left),
+                8 | 9 if const { V::REGISTERS >= 32 } => self.panel::<8, V>(v, i, &mut left),
                 6.. => self.panel::<6, V>(v, i, &mut left),
                 _ => self.panel::<4, V>(v, i, &mut left),
             };

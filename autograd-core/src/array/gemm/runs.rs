@@ -87,7 +87,7 @@ impl<T: Multiply> VectorKernel<T> for Pack<'_, T> {
     #[inline(always)]
     fn run<V: Vectors<T>>(self, _: V) {
         let Self { from, rows, columns, panels } = self;
-        match tile_rows(V::REGISTERS) {
+        match const { tile_rows(V::REGISTERS) } {
             8 => pack_panels::<T, 8>(from, rows, columns, panels),
             _ => pack_panels::<T, 4>(from, rows, columns, panels),
         }
@@ -126,7 +126,7 @@ struct Times<'a, T> {
 impl<T: Multiply> VectorKernel<T> for Times<'_, T> {
     #[inline(always)]
     fn run<V: Vectors<T>>(self, v: V) {
-        match tile_rows(V::REGISTERS) {
+        match const { tile_rows(V::REGISTERS) } {
             8 => self.strips::<8, V>(v),
             _ => self.strips::<4, V>(v),
         }
@@ -233,7 +233,7 @@ impl<T: Multiply> VectorKernel<T> for AddDots<'_, T> {
     #[inline(always)]
     fn run<V: Vectors<T>>(mut self, v: V) {
         for i in (0..self.m).step_by(TALL) {
-            if V::REGISTERS >= 32 {
+            if const { V::REGISTERS >= 32 } {
                 self.row_of_tiles::<4, V>(v, i);
             } else {
                 self.row_of_tiles::<2, V>(v, i);
