@@ -376,6 +376,47 @@ fn normalisation_in_one_pass_is_as_op_by_op() {
     one_pass_is_as_op_by_op::<f32>(3e-3);
 }
 
+/// One that nobody else holds is written over; the others must give the same, and stay as they are.
+#[test]
+fn gradients_that_somebody_holds_are_as_those_that_nobody_does() {
+    let ops: [(&str, fn(&Tensor<f64>) -> Tensor<f64>); 3] = [
+        ("softmax", |x| x.softmax(-1)),
+        ("log_softmax", |x| x.log_softmax(-1)),
+        ("normalize", |x| x.normalize(&[-1], 1e-3)),
+    ];
+    // A few rows, and more than one thread takes at once, whose last block is shorter.
+    for shape in [[3, 5], [901, 40]] {
+        let x = numbers::<f64>(&shape, 3);
+        x.set_stop_gradient(false);
+        let turned = numbers::<f64>(&[shape[1], shape[0]], 5).permute(&[1, 0]);
+        let whole = numbers::<f64>(&shape, 7);
+        let seeds = [
+            turned,
+            numbers(&[1, shape[1]], 11).broadcast_to(shape),
+            numbers(&[shape[0], 1], 13).broadcast_to(shape),
+            numbers(&[], 17).broadcast_to(shape),
+            &whole * 3.0,
+            whole,
+        ];
+        for (name, op) in ops {
+            let grad = |end: &dyn Fn(Tensor<f64>)| {
+                end(op(&x));
+                let grad = x.grad().unwrap().to_vec();
+                x.clear_grad();
+                grad
+            };
+            for (state, seed) in seeds.iter().enumerate() {
+                let before = seed.to_vec();
+                let alone = Tensor::from_vec(shape, before.clone()).unwrap();
+                let right = grad(&|y| (y * &alone).sum().backward().unwrap());
+                let found = grad(&|y| y.backward_with(seed).unwrap());
+                assert_eq!(found, right, "{name} {shape:?}, seed {state}");
+                assert_eq!(seed.to_vec(), before, "{name} {shape:?}, seed {state}");
+            }
+        }
+    }
+}
+
 #[test]
 fn normalisation_gives_only_what_is_wanted_and_sees_changes() {
     let norm = LayerNorm::<f64>::new(3);

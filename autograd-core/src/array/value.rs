@@ -126,7 +126,7 @@ impl<T: Storable> Value<T> {
     }
 
     /// Row-major elements of any content.
-    fn any(shape: Shape) -> Self {
+    pub(crate) fn any(shape: Shape) -> Self {
         let len = shape.iter().product();
         match fits_inline::<T>(len) {
             true => Self::of_inline(shape, T::INLINE),

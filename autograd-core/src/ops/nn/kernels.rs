@@ -7,6 +7,7 @@ use super::maxima::{maxima, pick, put_back};
 use super::normalize;
 use super::window::Plan;
 use crate::array::Value;
+use crate::array::feed::Feed;
 use crate::array::simd::{Kernel, dispatch};
 use crate::array::threads::each_chunk;
 
@@ -15,8 +16,10 @@ instances! {
     trait Kernels for Float: f32 f64; {
         fn softmax(rows: &mut [Self], from: &[Self], n: usize) = softmax;
         fn log_softmax(rows: &mut [Self], from: &[Self], n: usize) = log_softmax;
-        fn softmax_pull(dy: &mut [Self], y: &[Self], n: usize) = softmax_pull;
-        fn log_softmax_pull(dy: &mut [Self], y: &[Self], n: usize) = log_softmax_pull;
+        fn softmax_pull(dy: &mut [Self], from: Option<&Value<Self>>, y: &[Self], n: usize)
+            = softmax_pull;
+        fn log_softmax_pull(dy: &mut [Self], from: Option<&Value<Self>>, y: &[Self], n: usize)
+            = log_softmax_pull;
         fn log_sum_exp(rows: &[Self], n: usize, out: &mut [Self]) = log_sum_exp;
         fn softmax_scaled(rows: &mut [Self], sums: &[Self], n: usize, scale: Self) = softmax_scaled;
         fn normalize(
@@ -27,9 +30,8 @@ instances! {
         ) = normalize::rows;
         fn normalize_pull(
             dy: &mut [Self],
-            x: &[Self],
-            stats: &[Self],
-            weight: &[Self],
+            from: Option<&Value<Self>>,
+            kept: [&[Self]; 3],
         ) -> Value<Self> = normalize::pull_rows;
         fn keep_where_above(data: &mut [Self], limit: Self, scale: Self) = keep_where_above;
         fn convolve(of: &Convolution, x: &[Self], w: &[Self], y: &mut [Self]) = convolve;
@@ -53,6 +55,25 @@ const BLOCK: usize = 2048;
 /// As many rows of `n` elements as about `most` elements are, in elements.
 fn whole_rows(n: usize, most: usize) -> usize {
     (most / n.max(1)).max(1) * n.max(1)
+}
+
+/// What a loop writes over, where that is not in its place yet: it is copied there part by part, so that
+/// each part is read from a cache again.
+pub(super) struct Given<'a, T: Float>(Option<Feed<'a, T>>, usize);
+
+impl<'a, T: Float> Given<'a, T> {
+    /// From element `start` on.
+    pub(super) fn new(from: Option<&'a Value<T>>, start: usize) -> Self {
+        Self(from.map(|from| Feed::new(from, from.shape(), start)), start)
+    }
+
+    /// The next elements.
+    pub(super) fn put(&mut self, place: &mut [T]) {
+        let Self(Some(feed), start) = self else { return };
+        feed.advance(place.len());
+        place.copy_from_slice(feed.block(*start, place.len()));
+        *start += place.len();
+    }
 }
 
 /// Elements that are joined side by side; a constant, so that sums are the same on every CPU.
@@ -176,16 +197,22 @@ macro_rules! row_kernels {
 
 macro_rules! row_pair_kernels {
     ($($name:ident |$row:ident, $other:ident| $body:block)*) => {$(
-        fn $name<T: Float>(rows: &mut [T], others: &[T], n: usize) {
+        /// Writes over `rows`, or over what is [`Given`] for them.
+        fn $name<T: Float>(rows: &mut [T], from: Option<&Value<T>>, others: &[T], n: usize) {
             #[derive(Clone, Copy)]
             struct Body;
             impl<T: Float> RowPair<T> for Body {
                 #[inline(always)]
                 fn call<const FMA: bool>(self, $row: &mut [T], $other: &[T]) $body
             }
-            let chunk = whole_rows(n, CHUNK);
+            let (chunk, block) = (whole_rows(n, CHUNK), whole_rows(n, BLOCK));
             each_chunk(rows, chunk, &|index, rows| {
-                dispatch(RowPairs(rows, &others[index * chunk..][..rows.len()], n, Body));
+                let others = &others[index * chunk..][..rows.len()];
+                let mut given = Given::new(from, index * chunk);
+                for (rows, others) in rows.chunks_mut(block).zip(others.chunks(block)) {
+                    given.put(rows);
+                    dispatch(RowPairs(rows, others, n, Body));
+                }
             });
         }
     )*};

@@ -50,6 +50,20 @@ fn writable<T: Element>(tensor: Tensor<T>) -> Value<T> {
     value
 }
 
+/// Where a loop writes over a gradient: in its own buffer, or, where somebody else holds that or it lies
+/// in another order, in a new one, with what is to be copied there just before: see [`Given`](kernels::Given).
+fn to_write_over<T: Element>(gradient: Tensor<T>) -> (Value<T>, Option<Value<T>>) {
+    let mut value = match gradient.try_into_value() {
+        Ok(value) => value,
+        Err(gradient) => gradient.read().into_owned(),
+    };
+    if value.as_mut_slice().is_some() {
+        return (value, None);
+    }
+    value.looked_at(value.shape());
+    (Value::any(Shape::from_slice(value.shape())), Some(value))
+}
+
 /// A row-major copy that nobody shares.
 fn copied<T: Element>(value: &Value<T>) -> Value<T> {
     let value = value.contiguous();

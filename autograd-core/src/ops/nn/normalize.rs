@@ -3,8 +3,8 @@
 
 use super::super::reduce::sum_rows;
 use super::super::{Caller, Float, joined as added, trace};
-use super::kernels::{CHUNK, joined, total};
-use super::writable;
+use super::kernels::{CHUNK, Given, joined, total};
+use super::to_write_over;
 use crate::array::shape::axes as check_axes;
 use crate::array::simd::{Kernel, dispatch};
 use crate::array::threads::each_chunks;
@@ -140,14 +140,14 @@ fn pull<T: Float>((x, weight, (stats, axes, eps)): Kept<T>, dy: Tensor<T>) -> [T
         return [dx, (&dy * z).sum_to(&row), dy.sum_to(&row)];
     }
     let n = row.iter().product();
-    let mut dx = writable(dy);
+    let (mut dx, from) = to_write_over(dy);
     let sums = {
         let read = x.read();
         let data = read.contiguous();
         let weight = row_of(weight.as_ref(), T::ONE, n);
         let [data, stats, weight] =
             [&*data, &stats, &weight].map(|value| value.as_slice().unwrap_or(&[]));
-        T::normalize_pull(dx.make_mut(), data, stats, weight)
+        T::normalize_pull(dx.make_mut(), from.as_ref(), [data, stats, weight])
     };
     let sums = sums.as_slice().unwrap_or(&[]);
     let part = |part: &[T]| Tensor::new(Value::from_slice(row.clone(), part));
@@ -247,15 +247,21 @@ impl<T: Float> Kernel for NormalizePull<'_, T> {
     }
 }
 
-/// From the gradients of the results, in their place, those of the rows; and those of weight and bias,
-/// one after the other.
-pub(super) fn pull_rows<T: Float>(dy: &mut [T], x: &[T], stats: &[T], weight: &[T]) -> Value<T> {
+/// From the gradients of the results, in their place or [`Given`], those of the rows; and those of weight
+/// and bias, one after the other.
+pub(super) fn pull_rows<T: Float>(
+    dy: &mut [T],
+    from: Option<&Value<T>>,
+    [x, stats, weight]: [&[T]; 3],
+) -> Value<T> {
     let n = weight.len();
     let rows = at_once(n);
     let chunks = x.len().div_ceil(rows * n);
     let sums = Value::written(Shape::from_slice(&[chunks, 2 * n]), |sums| {
         each_chunks([dy, sums], [rows * n, 2 * n], &|chunk, [dy, sums]| {
-            let x = &x[chunk * rows * n..][..dy.len()];
+            let at = chunk * rows * n;
+            Given::new(from, at).put(dy);
+            let x = &x[at..][..dy.len()];
             let stats = &stats[chunk * rows * 2..];
             dispatch(NormalizePull { dy, x, stats, weight, sums });
         });

@@ -4,7 +4,7 @@ use std::panic::Location;
 
 use super::super::trace::{self, Call};
 use super::super::{Caller, Float, expect};
-use super::writable;
+use super::to_write_over;
 use crate::array::shape::{axes as check_axes, axis as check_axis};
 use crate::array::{Shape, Value};
 use crate::error::Result;
@@ -89,11 +89,11 @@ fn pull<T: Float>(
     }
     let y = y.read();
     let n = y.shape()[y.rank() - 1];
-    let mut dx = writable(dy);
+    let (mut dx, from) = to_write_over(dy);
     if let (Some(dx), Some(y)) = (dx.as_mut_slice(), y.as_slice()) {
         match op {
-            Softmax::Plain => T::softmax_pull(dx, y, n),
-            Softmax::Log => T::log_softmax_pull(dx, y, n),
+            Softmax::Plain => T::softmax_pull(dx, from.as_ref(), y, n),
+            Softmax::Log => T::log_softmax_pull(dx, from.as_ref(), y, n),
         }
     }
     Ok([Some(Tensor::new(dx))])
