@@ -5,7 +5,6 @@
 //! numbers: a kernel that writes every element needs no zeros first.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -27,9 +26,13 @@ const NEAR: usize = 16;
 static LIMIT: AtomicUsize = AtomicUsize::new(512 << 20);
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
-/// Free buffers of one element type, by capacity.
+/// Free buffers of one element type.
 #[doc(hidden)]
-pub struct Pool<T>(Mutex<BTreeMap<usize, Vec<Vec<T>>>>);
+pub struct Pool<T>(Mutex<Shelves<T>>);
+
+/// Buffers by capacity, in the order of that. Not a tree: there are few, and a tree of each element type
+/// is a lot of code.
+type Shelves<T> = Vec<(usize, Vec<Vec<T>>)>;
 
 /// Free buffers that a thread keeps, the last one that came back at the end.
 #[doc(hidden)]
@@ -62,7 +65,7 @@ fn is_near<T>(len: usize) -> bool {
 
 impl<T: Storable> Pool<T> {
     pub(crate) const fn new() -> Self {
-        Self(Mutex::new(BTreeMap::new()))
+        Self(Mutex::new(Vec::new()))
     }
 
     /// An empty vector with room for `len` elements.
@@ -89,9 +92,11 @@ impl<T: Storable> Pool<T> {
         }
         if len * size_of::<T>() >= POOLED_BYTES {
             let mut shelves = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let first = shelves.partition_point(|(capacity, _)| *capacity < len);
             // A little larger is welcome; much larger would waste what others need.
-            let found = shelves
-                .range_mut(len..=len + len / 4)
+            let found = shelves[first..]
+                .iter_mut()
+                .take_while(|(capacity, _)| *capacity <= len + len / 4)
                 .find_map(|(capacity, shelf)| shelf.pop().map(|v| (*capacity, v)));
             if let Some((capacity, vec)) = found {
                 HELD.fetch_sub(capacity * size_of::<T>(), Ordering::Relaxed);
@@ -119,7 +124,11 @@ impl<T: Storable> Pool<T> {
             return;
         }
         let mut shelves = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        shelves.entry(vec.capacity()).or_default().push(vec);
+        let capacity = vec.capacity();
+        match shelves.binary_search_by_key(&capacity, |(capacity, _)| *capacity) {
+            Ok(at) => shelves[at].1.push(vec),
+            Err(at) => shelves.insert(at, (capacity, vec![vec])),
+        }
     }
 
     fn empty(&self) {
@@ -164,4 +173,29 @@ pub fn set_buffer_pool_limit(bytes: usize) {
 /// [`empty_buffer_pool`](crate::empty_buffer_pool).
 pub fn buffer_pool_bytes() -> usize {
     HELD.load(Ordering::Relaxed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_free_buffer_that_is_large_enough_comes_back() {
+        let pool = Pool::<f64>::new();
+        // Too large to stay with the thread.
+        let buffers = [20_000, 10_000, 11_000, 10_000].map(with_room::<f64>);
+        let [large, small, middle, _] = buffers.each_ref().map(Vec::as_ptr);
+        buffers.into_iter().for_each(|buffer| pool.give(buffer));
+        let mut found: Vec<_> = (0..3).map(|_| pool.any(9_000)).collect();
+        assert_eq!(found.iter().map(Vec::capacity).collect::<Vec<_>>(), [10_000, 10_000, 11_000]);
+        assert_eq!(found[2].as_ptr(), middle);
+        // Of those that are kept, none is so small, and one is too large.
+        assert_eq!(pool.any(9_000).capacity(), 9_000);
+        found.into_iter().for_each(|buffer| pool.give(buffer));
+        assert_eq!(pool.any(16_001).as_ptr(), large);
+        assert_eq!(pool.any(16_001).capacity(), 16_001);
+        let again = [pool.any(10_000), pool.any(10_000)];
+        assert!(again.iter().any(|buffer| buffer.as_ptr() == small));
+        pool.empty();
+    }
 }
