@@ -118,12 +118,8 @@ fn compare<T: Element>(
     trace::op(call, inputs, caller, || {
         let shape = broadcast(op.name(), x.shape(), other.shape())?;
         let mask = Tensor::new(pairs(op, &shape, &x.read(), &other.read()));
-        let lost = Lost::without_derivative(op.name(), caller, x).and(Lost::without_derivative(
-            op.name(),
-            caller,
-            other,
-        ));
-        Ok(mask.with_lost(lost))
+        let lost = |input| Lost::without_derivative(op.name(), caller, input);
+        Ok(mask.with_lost(lost(x).and(lost(other))))
     })
 }
 

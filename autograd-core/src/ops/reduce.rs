@@ -305,16 +305,7 @@ impl<T: Element> Tensor<T> {
         other: &Tensor<U>,
         f: impl Fn(T, U) -> V,
     ) -> Tensor<V> {
-        expect(self.try_zip_values(op, other, f))
-    }
-
-    pub(crate) fn try_zip_values<U: Element, V: Element>(
-        &self,
-        op: &'static str,
-        other: &Tensor<U>,
-        f: impl Fn(T, U) -> V,
-    ) -> Result<Tensor<V>> {
-        let shape = broadcast(op, self.shape(), other.shape())?;
-        Ok(Tensor::new(convert_zip(&shape, &self.read(), &other.read(), f)))
+        let shape = expect(broadcast(op, self.shape(), other.shape()));
+        Tensor::new(convert_zip(&shape, &self.read(), &other.read(), f))
     }
 }
