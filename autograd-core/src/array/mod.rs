@@ -19,6 +19,7 @@ pub(crate) mod reduce;
 pub(crate) mod shape;
 pub(crate) mod simd;
 pub(crate) mod threads;
+mod turned;
 pub(crate) mod value;
 
 pub use element::DType;

@@ -186,7 +186,7 @@ mod tests {
         let buffers = [20_000, 10_000, 11_000, 10_000].map(with_room::<f64>);
         let [large, small, middle, _] = buffers.each_ref().map(Vec::as_ptr);
         buffers.into_iter().for_each(|buffer| pool.give(buffer));
-        let mut found: Vec<_> = (0..3).map(|_| pool.any(9_000)).collect();
+        let found: Vec<_> = (0..3).map(|_| pool.any(9_000)).collect();
         assert_eq!(found.iter().map(Vec::capacity).collect::<Vec<_>>(), [10_000, 10_000, 11_000]);
         assert_eq!(found[2].as_ptr(), middle);
         // Of those that are kept, none is so small, and one is too large.

@@ -11,6 +11,7 @@ use super::deferred::{Deferred, Elements, Late, Operand, Steps, pays};
 use super::math::Math;
 use super::pool::with_room;
 use super::shape::{Shape, assign, copied, is_row_major, row_major, stretched};
+use super::turned::{Axes, LEAST, copy_tiles, side_by_side};
 
 /// Where the elements are. Inline data is row-major, so it never has strides.
 enum Storage<T: Storable> {
@@ -444,8 +445,15 @@ impl<T: Storable> Value<T> {
         if self.strides.is_none() { self } else { self.gather() }
     }
 
-    /// A row-major copy of strided data, an innermost axis at a time.
+    /// A row-major copy of strided data: tile by tile, or an innermost axis at a time.
     fn gather(&self) -> Self {
+        if self.len() >= LEAST
+            && let Some(axes) = self.axes()
+            && let Some(along) = side_by_side::<T>(&axes)
+        {
+            let copy = |out: &mut [T]| copy_tiles(self.raw(), &axes, along, out);
+            return Self::written(self.shape.clone(), copy);
+        }
         Self::build(self.shape.clone(), |out| {
             let strides = self.strides();
             for_each_row(&self.shape, [&strides], |[start], n, [step]| {
@@ -457,6 +465,13 @@ impl<T: Storable> Value<T> {
                 }
             });
         })
+    }
+
+    /// Its merged axes, innermost last; `None` where there is no element.
+    pub(super) fn axes(&self) -> Option<Axes> {
+        let rows = Rows::new(&self.shape, [&self.strides()])?;
+        let outer = rows.outer.iter().map(|&(n, [step])| (n, step));
+        Some(outer.chain([(rows.length, rows.steps[0])]).collect())
     }
 
     /// Row-major data under another shape with as many elements.

@@ -1,0 +1,172 @@
+//! Copies of data that lies transposed, tile by tile: read along the result, each element is of another cache
+//! line, and where lines are a power of two apart, few of them fit into a cache at once.
+
+use smallvec::SmallVec;
+
+use super::Storable;
+use super::threads::each_chunk;
+
+/// The length of each axis, and how far its elements are from each other; axes that are walked as one are merged.
+pub(super) type Axes = SmallVec<[(usize, usize); 4]>;
+
+/// Rows shorter than this are read from few lines at once, which stay in a cache.
+const LONG: usize = 256;
+/// The same where lines are so many bytes apart, of which few fit.
+const SHORT: usize = 32;
+const APART: usize = 512;
+/// Of fewer elements there are no tiles.
+pub(super) const LEAST: usize = 8 * SHORT;
+/// Elements that one thread takes at once, about.
+const CHUNK: usize = 16 * 1024;
+
+/// Where elements lie side by side: the axis along which they do, if that is not the innermost and tiles pay.
+pub(super) fn side_by_side<T>(axes: &Axes) -> Option<usize> {
+    let (&(n, step), outer) = axes.split_last()?;
+    let along = outer.iter().rposition(|&(m, step)| step == 1 && m >= side::<T>())?;
+    let apart = (step * size_of::<T>()).is_multiple_of(APART);
+    (step > 1 && n >= if apart { SHORT } else { LONG }).then_some(along)
+}
+
+/// A side of a tile: of most types a cache line.
+const fn side<T>() -> usize {
+    if size_of::<T>() < 8 { 16 } else { 8 }
+}
+
+/// Writes all elements over `out`, in row-major order.
+pub(super) fn copy_tiles<T: Storable>(data: &[T], axes: &Axes, along: usize, out: &mut [T]) {
+    let (count, step) = axes[0];
+    let one = out.len() / count;
+    let rows = (CHUNK / one).max(1);
+    let rows = if along == 0 { rows.next_multiple_of(side::<T>()) } else { rows };
+    each_chunk(out, rows * one, &|chunk, out| {
+        let mut axes = axes.clone();
+        axes[0].0 = out.len() / one;
+        let data = &data[chunk * rows * step..];
+        match const { side::<T>() } {
+            8 => copy_planes::<T, 8>(data, &axes, along, out),
+            _ => copy_planes::<T, 16>(data, &axes, along, out),
+        }
+    });
+}
+
+/// Plane by plane: each is of the innermost axis, and of that along which elements lie side by side.
+fn copy_planes<T: Storable, const S: usize>(data: &[T], axes: &Axes, along: usize, out: &mut [T]) {
+    let last = axes.len() - 1;
+    let size = [axes[along].0, axes[last].0];
+    let mut steps: SmallVec<[usize; 4]> = SmallVec::from_elem(1, axes.len());
+    for axis in (0..last).rev() {
+        steps[axis] = steps[axis + 1] * axes[axis + 1].0;
+    }
+    let planes: usize = (0..last).filter(|&axis| axis != along).map(|axis| axes[axis].0).product();
+    for plane in 0..planes {
+        let (mut rest, mut from, mut to) = (plane, 0, 0);
+        for axis in (0..last).rev().filter(|&axis| axis != along) {
+            let (count, step) = axes[axis];
+            from += rest % count * step;
+            to += rest % count * steps[axis];
+            rest /= count;
+        }
+        copy_plane::<T, S>(&data[from..], axes[last].1, &mut out[to..], steps[along], size);
+    }
+}
+
+/// Rows of `m` elements, `step` apart, as columns of `n` elements whose rows are `to` apart.
+fn copy_plane<T: Storable, const S: usize>(
+    data: &[T],
+    step: usize,
+    out: &mut [T],
+    to: usize,
+    [m, n]: [usize; 2],
+) {
+    for column in (0..m).step_by(S) {
+        for row in (0..n).step_by(S) {
+            let (data, out) = (&data[row * step + column..], &mut out[column * to + row..]);
+            let (height, width) = ((m - column).min(S), (n - row).min(S));
+            if (height, width) != (S, S) {
+                for i in 0..height {
+                    for k in 0..width {
+                        out[i * to + k] = data[k * step + i];
+                    }
+                }
+                continue;
+            }
+            let mut tile = [[T::ZERO; S]; S];
+            for k in 0..S {
+                let row = &data[k * step..][..S];
+                for i in 0..S {
+                    tile[i][k] = row[i];
+                }
+            }
+            for (i, column) in tile.iter().enumerate() {
+                out[i * to..][..S].copy_from_slice(column);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::threads::with_num_threads;
+    use crate::array::{Shape, Value};
+
+    /// The elements in another order of the axes, some of them left out, against a walk of ndarray's.
+    fn check<T: Storable>(shape: &[usize], number: impl Fn(usize) -> T) -> usize {
+        let of = Shape::from_slice;
+        let (n, rank) = (shape.iter().product(), shape.len());
+        let whole = Value::from_vec(of(shape), (0..n).map(&number).collect());
+        let strides = whole.strides();
+        let mut tiled = 0;
+        for first in 0..rank {
+            for second in 0..rank {
+                let mut order: Vec<usize> = (0..rank).collect();
+                order.swap(0, first);
+                order.swap(rank - 1, second);
+                for (step, left) in [(1, 0), (1, 3), (2, 1)] {
+                    // Each `step`th of the first axis, but for some at the end.
+                    let axis = order[0];
+                    let mut lengths: Vec<usize> = order.iter().map(|&axis| shape[axis]).collect();
+                    let mut steps: Vec<usize> = order.iter().map(|&axis| strides[axis]).collect();
+                    lengths[0] = (shape[axis] - left.min(shape[axis] - 1)).div_ceil(step);
+                    steps[0] *= step;
+                    let turned = whole.restrided(of(&lengths), of(&steps), 0);
+                    let right: Vec<T> = turned.view().iter().copied().collect();
+                    for threads in [1, 3] {
+                        let found = with_num_threads(threads, || turned.contiguous());
+                        assert!(found.as_slice() == Some(&right), "{shape:?} {order:?} {step}");
+                    }
+                    let axes = turned.axes();
+                    tiled +=
+                        usize::from(axes.is_some_and(|axes| side_by_side::<T>(&axes).is_some()));
+                }
+            }
+        }
+        tiled
+    }
+
+    #[test]
+    fn tiles_hold_what_a_walk_finds() {
+        for shape in [
+            &[300, 20][..],
+            &[256, 128],
+            &[40, 512],
+            &[3, 270, 17],
+            &[260, 3, 35],
+            &[2, 40, 3, 128],
+            // More than one thread takes at once stands at one place of the first axis.
+            &[300, 64, 16],
+            &[2, 300, 64],
+        ] {
+            let tiled = [
+                check(shape, |i| i as f32),
+                check(shape, |i| i as f64),
+                check(shape, |i| i as i64),
+                check(shape, |i| i as u8),
+                check(shape, |i| i % 3 == 0),
+            ];
+            assert!(tiled[0] > 0, "{shape:?}: none in tiles");
+        }
+        check(&[700], |i| i as f32);
+        check(&[5, 7, 3], |i| i as f32);
+    }
+}
