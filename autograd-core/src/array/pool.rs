@@ -26,13 +26,10 @@ const NEAR: usize = 16;
 static LIMIT: AtomicUsize = AtomicUsize::new(512 << 20);
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
-/// Free buffers of one element type.
+/// Free buffers of one element type by capacity, of equal ones the last that came back first. Not a tree: there
+/// are few, and a tree of each element type is a lot of code.
 #[doc(hidden)]
-pub struct Pool<T>(Mutex<Shelves<T>>);
-
-/// Buffers by capacity, in the order of that. Not a tree: there are few, and a tree of each element type
-/// is a lot of code.
-type Shelves<T> = Vec<(usize, Vec<Vec<T>>)>;
+pub struct Pool<T>(Mutex<Vec<Vec<T>>>);
 
 /// Free buffers that a thread keeps, the last one that came back at the end.
 #[doc(hidden)]
@@ -91,15 +88,12 @@ impl<T: Storable> Pool<T> {
             return vec;
         }
         if len * size_of::<T>() >= POOLED_BYTES {
-            let mut shelves = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            let first = shelves.partition_point(|(capacity, _)| *capacity < len);
+            let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let at = free.partition_point(|vec| vec.capacity() < len);
             // A little larger is welcome; much larger would waste what others need.
-            let found = shelves[first..]
-                .iter_mut()
-                .take_while(|(capacity, _)| *capacity <= len + len / 4)
-                .find_map(|(capacity, shelf)| shelf.pop().map(|v| (*capacity, v)));
-            if let Some((capacity, vec)) = found {
-                HELD.fetch_sub(capacity * size_of::<T>(), Ordering::Relaxed);
+            if free.get(at).is_some_and(|vec| vec.capacity() <= len + len / 4) {
+                let vec = free.remove(at);
+                HELD.fetch_sub(vec.capacity() * size_of::<T>(), Ordering::Relaxed);
                 return vec;
             }
         }
@@ -123,19 +117,15 @@ impl<T: Storable> Pool<T> {
             HELD.fetch_sub(bytes, Ordering::Relaxed);
             return;
         }
-        let mut shelves = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let capacity = vec.capacity();
-        match shelves.binary_search_by_key(&capacity, |(capacity, _)| *capacity) {
-            Ok(at) => shelves[at].1.push(vec),
-            Err(at) => shelves.insert(at, (capacity, vec![vec])),
-        }
+        let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = free.partition_point(|other| other.capacity() < vec.capacity());
+        free.insert(at, vec);
     }
 
     fn empty(&self) {
         let _ = T::near().try_with(|near| near.0.take());
-        let shelves = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        let bytes: usize =
-            shelves.iter().map(|(capacity, shelf)| capacity * size_of::<T>() * shelf.len()).sum();
+        let free = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let bytes: usize = free.iter().map(|vec| vec.capacity() * size_of::<T>()).sum();
         HELD.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
@@ -194,8 +184,15 @@ mod tests {
         found.into_iter().for_each(|buffer| pool.give(buffer));
         let found = [pool.any(16_001), pool.any(16_001)];
         assert_eq!((found[0].as_ptr(), found[1].capacity()), (large, 16_001));
-        let again = [pool.any(10_000), pool.any(10_000)];
-        assert!(again.iter().any(|buffer| buffer.as_ptr() == small));
+        let mut again = [pool.any(10_000), pool.any(10_000)];
+        again.sort_by_key(|buffer| buffer.as_ptr() != small);
+        assert_eq!(again[0].as_ptr(), small);
+        // The last that came back is the first to go, and nothing is kept of what went.
+        let last = again[1].as_ptr();
+        again.into_iter().for_each(|buffer| pool.give(buffer));
+        let found = pool.any(10_000);
+        assert_eq!(found.as_ptr(), last);
+        assert_eq!(pool.0.lock().unwrap().len(), 2);
         pool.empty();
     }
 }
