@@ -5,6 +5,7 @@ use std::panic::Location;
 use super::any::{AnyTensor, Element};
 use super::lost::Lost;
 use super::node::{Edge, NodeRef};
+use super::small::Small;
 use super::tensor::Tensor;
 
 /// A tensor, lent, of whatever element type.
@@ -17,6 +18,10 @@ pub(crate) trait Handle {
     fn stop_gradient(&self) -> bool;
     fn has_producer(&self) -> bool;
     fn version(&self) -> u32;
+    /// Whether its numbers are few enough to stand inline.
+    fn is_few(&self) -> bool;
+    /// Writes the edge of an op on this tensor where it stays; the least level of its node.
+    fn draw_edge(&self, small: &mut Small, position: usize) -> u32;
     /// What an op notes of an input.
     fn noted(&self) -> Noted<'_>;
     fn lost(&self) -> Lost;
@@ -58,6 +63,15 @@ impl<T: Element> Handle for Tensor<T> {
 
     fn version(&self) -> u32 {
         self.version()
+    }
+
+    fn is_few(&self) -> bool {
+        self.is_few()
+    }
+
+    fn draw_edge(&self, small: &mut Small, position: usize) -> u32 {
+        small.put_edge(position, self.edge());
+        if self.stop_gradient() { 0 } else { self.level_above() }
     }
 
     fn noted(&self) -> Noted<'_> {

@@ -132,7 +132,10 @@ impl Node {
 
     /// As [`Rule::has_jvp`].
     pub(crate) fn has_jvp(&self) -> bool {
-        matches!(&self.work, Work::Rule(rule) if rule.has_jvp())
+        match &self.work {
+            Work::Small(small) => small.op.has_jvp(),
+            Work::Rule(rule) => rule.has_jvp(),
+        }
     }
 
     /// What can give the saved tensors away, where nobody else has the node.
@@ -140,6 +143,15 @@ impl Node {
         match &mut self.work {
             Work::Small(_) => None,
             Work::Rule(rule) => Some(&mut **rule),
+        }
+    }
+
+    /// A small op, where nobody else has the node.
+    #[inline(always)]
+    fn small_mut(&mut self) -> Option<&mut Small> {
+        match &mut self.work {
+            Work::Small(small) => Some(small),
+            Work::Rule(_) => None,
         }
     }
 
@@ -372,6 +384,12 @@ impl NodeRef {
         self.0.as_mut().and_then(Arc::get_mut)
     }
 
+    /// A small op that is still being recorded: nobody else has the node.
+    #[inline(always)]
+    pub(crate) fn small_mut(&mut self) -> Option<&mut Small> {
+        self.alone()?.small_mut()
+    }
+
     /// Identity, as long as it lives: [`Node::token`] is for longer.
     #[inline]
     pub(crate) fn address(&self) -> *const () {
@@ -406,10 +424,16 @@ impl Blank {
     /// Where a small op is described.
     #[inline(always)]
     pub(crate) fn small(&mut self) -> &mut Small {
-        match &mut self.content().work {
-            Work::Small(small) => small,
-            Work::Rule(_) => taken_out(),
+        match self.content().small_mut() {
+            Some(small) => small,
+            None => taken_out(),
         }
+    }
+
+    /// The level, where the edges tell it.
+    #[inline(always)]
+    pub(crate) fn raise(&mut self, level: u32) {
+        self.content().level = level;
     }
 
     #[inline(always)]

@@ -247,10 +247,6 @@ impl<S: Clone> State<S> {
         }
     }
 
-    pub(crate) fn is_empty(&mut self) -> bool {
-        matches!(self.0.get_mut().unwrap_or_else(PoisonError::into_inner), Held::Nothing)
-    }
-
     pub(crate) fn clear(&mut self) {
         *self.0.get_mut().unwrap_or_else(PoisonError::into_inner) = Held::Nothing;
     }

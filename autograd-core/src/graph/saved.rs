@@ -153,7 +153,7 @@ impl<T: Element> Keeps for Keep<T> {
 }
 
 /// What errors call input `position` of an op.
-pub(super) fn input_name(position: u8) -> String {
+pub(super) fn input_name(position: usize) -> String {
     match position {
         0 => "its first input".into(),
         1 => "its second input".into(),
@@ -163,7 +163,7 @@ pub(super) fn input_name(position: u8) -> String {
 
 impl<T: Element> Slot for Keep<T> {
     fn name(&self) -> String {
-        input_name(self.position)
+        input_name(usize::from(self.position))
     }
 
     fn take(&mut self) -> AnyTensor {

@@ -1,6 +1,7 @@
 //! What stands in a node itself: an op of one or two small tensors, its edges and what it keeps. Backward
 //! reads that where it stands, so it stays until the node goes.
 
+use std::any::Any;
 use std::mem::{forget, replace};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -28,6 +29,19 @@ pub(crate) trait SmallOp: Sync {
     fn shown(&self) -> usize {
         0
     }
+    /// As [`Rule::has_jvp`](super::node::Rule::has_jvp).
+    fn has_jvp(&self) -> bool {
+        false
+    }
+    /// What errors call the tensor that is kept in this place.
+    fn kept_name(&self, _kept: &Kept, place: usize) -> String {
+        input_name(place)
+    }
+    /// The kept tensors as backward would get them, where what their places mean is the op's own
+    /// affair.
+    fn saved(&self, _small: &Small, _at: &At<'_>) -> Result<Option<Vec<Option<AnyTensor>>>> {
+        Ok(None)
+    }
     /// As [`Rule::pull`](super::node::Rule::pull), with the gradient of the only output.
     fn pull<'g>(&self, small: &'g Small, grad: AnyTensor, pull: &mut Pull<'_, 'g>) -> Result<()>;
 }
@@ -50,38 +64,87 @@ impl SmallOp for Blank {
 }
 
 /// Tensors, each in the place of its input, or a number. The second place of an op of one input is for its
-/// output: a tensor of its own with the same value. At most one of them had been changed in place before:
-/// `version` times, and `second` says which. There is no room for two versions.
+/// output: a tensor of its own with the same value. In the order in which they were saved where the `marks` of
+/// a layer say what each is. At most one of them had been changed in place before: `version` times, and
+/// `second` says which. There is no room for two versions.
 pub(crate) enum Kept {
     Nothing,
     Number(f64),
-    Float32 { tensors: [Maybe<f32>; 2], second: bool, version: u32 },
-    Float64 { tensors: [Maybe<f64>; 2], second: bool, version: u32 },
+    Float32 { tensors: [Maybe<f32>; 2], second: bool, version: u32, marks: Marks },
+    Float64 { tensors: [Maybe<f64>; 2], second: bool, version: u32, marks: Marks },
+}
+
+/// What a layer notes of each tensor that it keeps.
+pub(crate) type Marks = [u8; 2];
+
+impl Kept {
+    /// A tensor that is kept, its version then, and its mark.
+    #[inline]
+    pub(crate) fn get(&self, place: usize) -> Option<(AnyTensor, u32, u8)> {
+        let (tensor, second, version, marks) = match self {
+            Self::Nothing | Self::Number(_) => return None,
+            Self::Float32 { tensors, second, version, marks } => {
+                (tensors.get(place)?.shown(), second, version, marks)
+            }
+            Self::Float64 { tensors, second, version, marks } => {
+                (tensors.get(place)?.shown(), second, version, marks)
+            }
+        };
+        let version = if *second == (place == 1) { *version } else { 0 };
+        Some((tensor?, version, marks[place]))
+    }
+
+    /// The first of the tensors, where it stands, if it has such elements, and its mark.
+    #[inline]
+    pub(crate) fn first<T: Element>(&self) -> Option<(&Tensor<T>, u8)> {
+        let (tensor, marks): (&dyn Any, _) = match self {
+            Self::Nothing | Self::Number(_) => return None,
+            Self::Float32 { tensors, marks, .. } => (tensors[0].get()?, marks),
+            Self::Float64 { tensors, marks, .. } => (tensors[0].get()?, marks),
+        };
+        Some((tensor.downcast_ref()?, marks[0]))
+    }
 }
 
 /// An element type that can be kept so.
 #[doc(hidden)]
 pub(crate) trait Keepable: Element {
     /// Keeps tensors of these versions, of which one at least is 0.
-    fn keep(tensors: [Maybe<Self>; 2], versions: [u32; 2]) -> Kept;
+    fn keep(tensors: [Maybe<Self>; 2], versions: [u32; 2], marks: Marks) -> Kept;
     /// What was kept.
     fn kept(kept: &Kept) -> &[Maybe<Self>; 2];
+    /// The same to be changed, with `second` and `version`.
+    fn places(kept: &mut Kept) -> Option<(&mut [Maybe<Self>; 2], &mut bool, &mut u32)>;
 }
 
 macro_rules! keepable {
     ($($t:ty, $variant:ident;)*) => {$(
         impl Keepable for $t {
             #[inline(always)]
-            fn keep(tensors: [Maybe<Self>; 2], [first, second]: [u32; 2]) -> Kept {
+            fn keep(
+                tensors: [Maybe<Self>; 2],
+                [first, second]: [u32; 2],
+                marks: Marks,
+            ) -> Kept {
                 debug_assert!(first == 0 || second == 0);
-                Kept::$variant { tensors, second: second != 0, version: first | second }
+                Kept::$variant { tensors, second: second != 0, version: first | second, marks }
             }
 
             #[inline(always)]
             fn kept(kept: &Kept) -> &[Maybe<Self>; 2] {
                 match kept {
                     Kept::$variant { tensors, .. } => tensors,
-                    _ => const { &[Maybe(Tensor::NOWHERE), Maybe(Tensor::NOWHERE)] },
+                    _ => const { &[Maybe::NOTHING, Maybe::NOTHING] },
+                }
+            }
+
+            #[inline(always)]
+            fn places(kept: &mut Kept) -> Option<(&mut [Maybe<Self>; 2], &mut bool, &mut u32)> {
+                match kept {
+                    Kept::$variant { tensors, second, version, .. } => {
+                        Some((tensors, second, version))
+                    }
+                    _ => None,
                 }
             }
         }
@@ -97,6 +160,8 @@ keepable! {
 pub(crate) struct Maybe<T: Element>(Tensor<T>);
 
 impl<T: Element> Maybe<T> {
+    const NOTHING: Self = Self(Tensor::NOWHERE);
+
     /// The tensor, if it is to be kept.
     #[inline(always)]
     pub(crate) fn of(tensor: &Tensor<T>, keep: bool) -> Self {
@@ -128,7 +193,7 @@ impl<T: Element> From<Option<Tensor<T>>> for Maybe<T> {
 }
 
 impl Small {
-    pub(super) const BLANK: Self = {
+    pub(crate) const BLANK: Self = {
         const OP: &dyn SmallOp = &Blank;
         const NONE: Edge = Edge::None(Absent { lost: Lost::NONE, seen: 0 });
         Self { op: &OP, edges: [NONE; 2], kept: Kept::Nothing }
@@ -158,8 +223,76 @@ impl Small {
         forget(replace(&mut self.kept, kept));
     }
 
+    /// Keeps one tensor more, if there is place for it.
     #[inline]
-    pub(super) fn edges(&self) -> &[Edge] {
+    pub(crate) fn keep(&mut self, tensor: AnyTensor, version: u32) -> bool {
+        match tensor {
+            AnyTensor::Float32(tensor) => self.keep_typed(tensor, version),
+            AnyTensor::Float64(tensor) => self.keep_typed(tensor, version),
+            _ => false,
+        }
+    }
+
+    #[inline(always)]
+    fn keep_typed<T: Keepable>(&mut self, tensor: Tensor<T>, version: u32) -> bool {
+        if let Kept::Nothing = self.kept {
+            self.put_kept(T::keep([Maybe(tensor), Maybe::NOTHING], [version, 0], Marks::default()));
+            return true;
+        }
+        match T::places(&mut self.kept) {
+            Some(([_, place], second, before))
+                if place.get().is_none() && (*before == 0 || version == 0) =>
+            {
+                forget(replace(place, Maybe(tensor)));
+                if version != 0 {
+                    (*second, *before) = (true, version);
+                }
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Marks each tensor that is kept, by its address; a copy of its own takes the place of one where
+    /// `mark` says so.
+    #[inline]
+    pub(crate) fn mark_kept(&mut self, mark: impl Fn(*const ()) -> (u8, bool)) {
+        #[inline(always)]
+        fn each<T: Element>(
+            tensors: &mut [Maybe<T>; 2],
+            marks: &mut Marks,
+            mark: impl Fn(*const ()) -> (u8, bool),
+        ) {
+            for (Maybe(tensor), place) in tensors.iter_mut().zip(marks) {
+                if !tensor.is_somewhere() {
+                    break;
+                }
+                let (mark, copies) = mark(tensor.address());
+                *place = mark;
+                if copies {
+                    *tensor = tensor.alias();
+                }
+            }
+        }
+        match &mut self.kept {
+            Kept::Nothing | Kept::Number(_) => {}
+            Kept::Float32 { tensors, marks, .. } => each(tensors, marks, mark),
+            Kept::Float64 { tensors, marks, .. } => each(tensors, marks, mark),
+        }
+    }
+
+    /// What is kept; nothing is then.
+    pub(crate) fn take_kept(&mut self) -> Kept {
+        replace(&mut self.kept, Kept::Nothing)
+    }
+
+    /// The edges, which are blank then.
+    pub(crate) fn take_edges(&mut self) -> [Edge; 2] {
+        replace(&mut self.edges, Self::BLANK.edges)
+    }
+
+    #[inline]
+    pub(crate) fn edges(&self) -> &[Edge] {
         &self.edges[..self.op.inputs()]
     }
 
@@ -183,6 +316,9 @@ impl Small {
     /// The tensors as backward would get them.
     pub(super) fn saved(&self, taken: &AtomicBool, at: &At<'_>) -> Result<Vec<Option<AnyTensor>>> {
         self.check(taken, at)?;
+        if let Some(saved) = self.op.saved(self, at)? {
+            return Ok(saved);
+        }
         let [first, second] = match &self.kept {
             Kept::Nothing | Kept::Number(_) => return Ok(vec![None; self.op.shown()]),
             Kept::Float32 { tensors, .. } => tensors.each_ref().map(Maybe::shown),
@@ -203,8 +339,8 @@ impl Small {
         }
         let (second, version, found) = match &self.kept {
             Kept::Nothing | Kept::Number(_) => return [[0, 0]; 2],
-            Kept::Float32 { tensors, second, version } => (*second, *version, of(tensors)),
-            Kept::Float64 { tensors, second, version } => (*second, *version, of(tensors)),
+            Kept::Float32 { tensors, second, version, .. } => (*second, *version, of(tensors)),
+            Kept::Float64 { tensors, second, version, .. } => (*second, *version, of(tensors)),
         };
         [if second { [0, version] } else { [version, 0] }, found]
     }
@@ -221,8 +357,8 @@ impl Small {
             return Err(Error::GraphFreed { op: at.op, location: at.location });
         }
         let [saved, found] = self.versions();
-        for (position, (saved, found)) in (0..).zip(saved.into_iter().zip(found)) {
-            at.check_version(saved, found, || input_name(position))?;
+        for (place, (saved, found)) in saved.into_iter().zip(found).enumerate() {
+            at.check_version(saved, found, || self.op.kept_name(&self.kept, place))?;
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use crate::array::shape::same;
 use crate::error::Result;
 use crate::formula::{Formula, run_over};
 use crate::graph::{
-    AnyTensor, Blank, Edge, Kept, Lost, Maybe, NodeRef, Pull, Small, SmallOp, Tensor,
+    AnyTensor, Blank, Edge, Kept, Lost, Marks, Maybe, NodeRef, Pull, Small, SmallOp, Tensor,
     is_grad_enabled, is_watched, typed,
 };
 
@@ -55,7 +55,8 @@ pub(super) fn pair<'a, T: Float>(
     let small = node.small();
     small.op = &Rules::<T>::PAIRS[op as usize];
     if saves != [false, false] {
-        small.put_kept(T::keep([Maybe::of(a, saves[0]), Maybe::of(b, saves[1])], versions));
+        let tensors = [Maybe::of(a, saves[0]), Maybe::of(b, saves[1])];
+        small.put_kept(T::keep(tensors, versions, Marks::default()));
     }
     small.put_edge(0, edge(&mut left, wants[0], saves[0]));
     small.put_edge(1, edge(&mut right, wants[1], saves[1]));
@@ -116,7 +117,7 @@ pub(super) fn unary<'a, T: Float>(
     if keeps != [false, false] {
         // The output's own tensor holds the node.
         let output = Maybe::from(if keeps[1] { y.small_copy() } else { None });
-        place.put_kept(T::keep([input, output], versions));
+        place.put_kept(T::keep([input, output], versions, Marks::default()));
     }
     y.attach(node.done(), 0);
     Ok(y)

@@ -1,19 +1,18 @@
 //! One call of a layer: forward runs unrecorded, then its outputs are attached to a node.
 
-use std::any::{TypeId, type_name};
+use std::any::type_name;
+use std::mem::take;
 use std::panic::Location;
 
-use super::Layer;
-use super::call::{Addresses, Call as Notes, Content, Rules};
 use super::context::Forward;
 use super::info::Info;
 #[cfg(debug_assertions)]
 use super::inputs::contains;
 use super::inputs::{TensorInput, lost, note, primals};
-use super::node::run;
 use super::outputs::Visitor;
 use super::proof::Fallible;
-use super::saved::{Kept, Role};
+use super::rules::Rules;
+use super::small::Few;
 #[cfg(feature = "verify")]
 use super::verify;
 use crate::error::{Error, Result};
@@ -23,8 +22,7 @@ use crate::graph::{AnyTensor, GradMode, NodeRef, Tensor, beside, is_grad_enabled
 use crate::ops::failed;
 use crate::ops::trace::{self, Call, InLayer, Layer as Traced, Note};
 
-/// Starts a call where the caller's caller stands: what forward's context notes, and recording is off
-/// until the call ends.
+/// What forward's context notes of a call where the caller's caller stands; [`Forward::start`] starts it.
 #[inline]
 #[must_use]
 #[track_caller]
@@ -40,31 +38,21 @@ pub fn start_at<'a>(
     rules: &'static Rules,
     inputs: &'a [&'a dyn TensorInput],
 ) -> Forward<'a> {
-    let mut state = Forward::new(rules, inputs, place);
-    state.start();
-    state
-}
-
-impl Rules {
-    pub(super) const fn of<L: Layer<K>, K>() -> Self {
-        Self {
-            info: Info::of(L::INFO),
-            saves: is_not_unit::<L::Saved>,
-            sets: is_not_unit::<L::Attrs>,
-            run: run::<L::Saved>,
-            pull: L::pull,
-            push: L::PUSH,
-        }
-    }
+    Forward::new(rules, inputs, place)
 }
 
 impl Forward<'_> {
-    // The same for all ops: compiled once, in the library, and written where the context stands.
-    fn start(&mut self) {
+    /// The call starts: recording is off until it ends.
+    // Compiled once, in the library, and written where the context stands: what is moved there would be
+    // read wider than it was written, and the processor waits for that.
+    pub fn start(&mut self) -> &mut Self {
         if self.is_recording() {
-            match note(self.inputs, self.rules) {
-                Ok(call) => self.own.call = Some(call),
-                Err(refused) => self.own.broken = Some(refused),
+            self.own.pack.few = Few::start(self.inputs, self.rules, self.location);
+            if self.own.pack.few.is_none() {
+                match note(self.inputs, self.rules) {
+                    Ok(call) => self.own.pack.call = Some(call),
+                    Err(refused) => self.own.broken = Some(refused),
+                }
             }
             self.own.traced = InLayer::begin();
         }
@@ -73,6 +61,7 @@ impl Forward<'_> {
             self.own.hidden = hidden::Watch::start();
         }
         self.own.off = Some(GradMode::layer());
+        self
     }
 
     fn is_recording(&self) -> bool {
@@ -91,7 +80,8 @@ pub fn finish<O>(
 ) -> Result<O> {
     let mut visitor = Visitor::new();
     visit(&mut outputs, &mut visitor);
-    forward.finish(visitor)?;
+    forward.finish(&mut visitor)?;
+    drop(visitor);
     Ok(outputs)
 }
 
@@ -114,7 +104,7 @@ pub fn finish_fallible<R: Fallible>(
 
 /// For an op without backward: an error if gradients are on and an input wants one.
 pub fn without_gradient(forward: &Forward<'_>) -> Result<()> {
-    if forward.own.call.is_none() {
+    if !forward.is_recorded() {
         return Ok(());
     }
     let info = &forward.rules.info;
@@ -219,10 +209,6 @@ pub fn expect<O>(applied: Result<O>) -> O {
     }
 }
 
-fn is_not_unit<T: 'static>() -> bool {
-    TypeId::of::<T>() != TypeId::of::<()>()
-}
-
 #[cfg(debug_assertions)]
 impl Forward<'_> {
     /// An error where forward read a tensor that wants a gradient and is none of the inputs.
@@ -247,7 +233,7 @@ impl Forward<'_> {
 
 impl Forward<'_> {
     /// Forward is done: checks what it did, and records.
-    fn finish(&mut self, mut outputs: Visitor<'_>) -> Result<()> {
+    fn finish(&mut self, outputs: &mut Visitor<'_>) -> Result<()> {
         let own = &mut *self.own;
         own.off = None;
         if own.broken.is_some() || own.traced.is_some() || own.non_differentiable.is_some() {
@@ -255,20 +241,20 @@ impl Forward<'_> {
         }
         #[cfg(debug_assertions)]
         self.check_hidden()?;
-        let Some(call) = self.own.call.take() else {
-            self.release(&mut outputs);
+        if !self.is_recorded() {
+            self.release(outputs);
             return Ok(());
-        };
-        let node = self.record(call, &outputs, &[])?;
+        }
+        let node = self.record(outputs, &[])?;
         outputs.attach(node);
         #[cfg(feature = "verify")]
-        verify::note(&outputs);
+        verify::note(outputs);
         Ok(())
     }
 
     /// The same where a rule was broken, outputs are marked, or a closure is traced.
     #[cold]
-    fn finish_rare(&mut self, mut outputs: Visitor<'_>) -> Result<()> {
+    fn finish_rare(&mut self, outputs: &mut Visitor<'_>) -> Result<()> {
         let traced = self.own.traced.take().map(InLayer::end);
         if let Some(broken) = self.own.broken.take() {
             return Err(*broken);
@@ -277,19 +263,19 @@ impl Forward<'_> {
         self.check_hidden()?;
         let info = &self.rules.info;
         let marked = self.own.non_differentiable.take().unwrap_or_default();
-        check_marks(info, &outputs, &marked)?;
-        let Some(call) = self.own.call.take() else {
-            self.release(&mut outputs);
+        check_marks(info, outputs, &marked)?;
+        if !self.is_recorded() {
+            self.release(outputs);
             return Ok(());
-        };
+        }
         let returned = outputs.addresses();
-        let node = self.record(call, &outputs, &marked)?;
+        let node = self.record(outputs, &marked)?;
         match &marked[..] {
             [] => outputs.attach(node),
             marked => outputs.attach_unmarked(&node, marked, self.inputs),
         }
         #[cfg(feature = "verify")]
-        verify::note(&outputs);
+        verify::note(outputs);
         if let Some(notes) = traced {
             let call = Call::Layer(Box::new(Traced { name: info.name, forward: notes, returned }));
             let inputs = self.inputs.iter().flat_map(|input| primals(*input)).collect();
@@ -303,20 +289,46 @@ impl Forward<'_> {
         outputs.release(self.inputs, lost(&self.rules.info, self.inputs, self.location));
     }
 
+    /// What the op declares, forward must have given.
+    #[inline]
+    fn check_declared(&self) -> Result<()> {
+        if !self.has_saved() && (self.rules.saves)() {
+            return self.missing("save_for_backward", "type Saved");
+        }
+        if self.own.attrs.is_none() && (self.rules.sets)() {
+            return self.missing("set_attrs", "type Attrs");
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn missing(&self, call: &'static str, of: &str) -> Result<()> {
+        Err(Error::Context {
+            op: self.rules.info.name,
+            call,
+            why: format!("`{of}` is declared, but forward returned without this call"),
+        })
+    }
+
     /// The node of a call, which is told of its outputs and of those that are marked as not differentiable.
     #[inline]
-    fn record(
-        &mut self,
-        mut call: Notes,
-        outputs: &Visitor<'_>,
-        marked: &[AnyTensor],
-    ) -> Result<NodeRef> {
+    fn record(&mut self, outputs: &Visitor<'_>, marked: &[AnyTensor]) -> Result<NodeRef> {
+        self.check_declared()?;
+        let pack = &mut self.own.pack;
+        if marked.is_empty()
+            && !pack.is_spilled()
+            && let Some(few) = pack.few.take()
+        {
+            match few.finish(self.inputs, self.small, outputs) {
+                Ok(node) => return Ok(node),
+                Err(few) => pack.few = Some(few),
+            }
+        }
+        let mut call = take(pack).into_call(self.inputs, self.rules).map_err(|error| *error)?;
         let notes = &mut *call;
         notes.attrs = self.own.attrs.take();
-        check_declared(notes)?;
         outputs.describe(&mut notes.layout);
-        let saved = notes.saved.get_or_insert_default();
-        saved.iter_mut().for_each(|kept| assign_role(kept, &notes.addresses, outputs, marked));
+        notes.saved.get_or_insert_default().assign_roles(&notes.addresses, outputs, marked);
         let node = call.record(self.location);
         if is_observed() {
             show_beside(&node, &self.rules.info, self.inputs);
@@ -353,45 +365,6 @@ fn check_marks(info: &Info, outputs: &Visitor<'_>, marked: &[AnyTensor]) -> Resu
         }
     }
     Ok(())
-}
-
-/// What the op declares, forward must have given.
-fn check_declared(call: &mut Content) -> Result<()> {
-    let rules = call.rules;
-    let missing = |call: &'static str, of: &str| {
-        Err(Error::Context {
-            op: rules.info.name,
-            call,
-            why: format!("`{of}` is declared, but forward returned without this call"),
-        })
-    };
-    if call.saved.is_empty() && (rules.saves)() {
-        return missing("save_for_backward", "type Saved");
-    }
-    if call.attrs.is_none() && (rules.sets)() {
-        return missing("set_attrs", "type Attrs");
-    }
-    Ok(())
-}
-
-/// An input is kept as it is, and so is an output without a gradient; of another output only the
-/// value, because the output holds the node and the node must not hold the output.
-fn assign_role(kept: &mut Kept, inputs: &Addresses, outputs: &Visitor<'_>, marked: &[AnyTensor]) {
-    let Kept::Tensor { tensor, role, .. } = kept else { return };
-    let address = tensor.address();
-    if let Some(group) = inputs.input(address) {
-        *role = Role::Input(group);
-        return;
-    }
-    let Some(slot) = outputs.position(address) else { return };
-    let differentiable = !marked.iter().any(|marked| marked.address() == address);
-    *role = match u32::try_from(slot) {
-        Ok(slot) if differentiable => Role::Output(slot),
-        _ => Role::Constant,
-    };
-    if differentiable {
-        *tensor = tensor.alias();
-    }
 }
 
 #[cfg(test)]

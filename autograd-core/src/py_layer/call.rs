@@ -10,44 +10,27 @@ use smallvec::SmallVec;
 
 #[cfg(not(feature = "verify"))]
 use super::environment;
-use super::forward_mode::{Primal, RawJvp};
-use super::info::Info;
-use super::node::{Pulled, RawBackward};
-use super::saved::Pack;
+use super::forward_mode::Primal;
+use super::rules::LayerRules;
+use super::saved::List;
 use crate::array::Shape;
 use crate::array::shape::{assign, copied, same};
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::graph::{Edge, NodeRef, Noted, State};
 
 /// The edges of a layer's node.
 pub(super) type Edges = SmallVec<[Edge; 2]>;
 
-/// What is the same in all calls of a layer.
-#[doc(hidden)]
-pub struct Rules {
-    pub(super) info: Info,
-    /// Whether forward must save something.
-    pub(super) saves: fn() -> bool,
-    /// Whether forward must set attributes.
-    pub(super) sets: fn() -> bool,
-    /// What its node does with gradients: unpacks what forward saved, and calls `pull`.
-    pub(super) run: fn(&RawBackward<'_>, Pulled) -> Result<()>,
-    /// Calls the user's backward.
-    pub(super) pull: Pulled,
-    /// What its node does with tangents; `None` for a layer without `fn jvp`.
-    pub(super) push: Option<fn(&RawJvp<'_>) -> Result<()>>,
-}
-
 /// The notes of one call.
 pub(super) struct Content {
-    pub(super) rules: &'static Rules,
+    pub(super) rules: &'static LayerRules,
     /// One for each tensor of the differentiable inputs.
     pub(super) edges: Edges,
     /// Who is who while the call lasts.
     pub(super) addresses: Addresses,
     /// Input by input, then output by output.
     pub(super) layout: Layout,
-    pub(super) saved: State<Pack>,
+    pub(super) saved: State<List>,
     pub(super) attrs: Option<Box<dyn Any + Send + Sync>>,
     /// What `jvp` gets, where forward mode is on.
     pub(super) inputs: Option<Box<[Primal]>>,
@@ -158,7 +141,7 @@ impl Addresses {
 }
 
 impl Content {
-    fn new(rules: &'static Rules) -> Self {
+    fn new(rules: &'static LayerRules) -> Self {
         Self {
             rules,
             edges: Edges::default(),
@@ -239,7 +222,7 @@ impl Call {
     ///
     /// Where the environment asks for what this build cannot do. A thread's first call finds that out,
     /// and as long as none succeeds, there is no spare.
-    pub(super) fn new(rules: &'static Rules) -> Result<Self, Box<Error>> {
+    pub(super) fn new(rules: &'static LayerRules) -> Result<Self, Box<Error>> {
         // A thread that is ending has no spares any more.
         let spare = SPARES.try_with(|spares| spares.borrow_mut().pop()).ok().flatten();
         let Some(mut content) = spare else {

@@ -6,18 +6,16 @@ use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::panic::Location;
 
-use smallvec::SmallVec;
-
-use super::call::{Call, Rules};
 use super::inputs::{TensorInput, contains};
 use super::node::NeedsGrad;
 use super::proof::LayerAttrs;
+use super::rules::{LayerRules, Rules};
 use super::saved::{IntoSaved, Pack};
 use super::{Layer, Needs};
 use crate::error::Error;
 #[cfg(debug_assertions)]
 use crate::graph::hidden;
-use crate::graph::{AnyTensor, Element, GradMode, Tensor};
+use crate::graph::{AnyTensor, Element, GradMode, SmallOp, Tensor};
 use crate::ops::trace::InLayer;
 
 /// What forward of a layer works with beside its inputs.
@@ -58,7 +56,9 @@ pub struct ForwardContext<'a, L>(
 /// What forward did with its context.
 #[doc(hidden)]
 pub struct Forward<'a> {
-    pub(super) rules: &'static Rules,
+    /// The rules as small nodes hold them.
+    pub(super) small: &'static &'static dyn SmallOp,
+    pub(super) rules: &'static LayerRules,
     pub(super) inputs: &'a [&'a dyn TensorInput],
     pub(super) location: &'static Location<'static>,
     saved: bool,
@@ -81,9 +81,9 @@ pub(super) struct Owned {
     /// What forward does is noted by itself where a closure is traced.
     pub(super) traced: Option<InLayer>,
     /// Notes for the node, if this call is recorded.
-    pub(super) call: Option<Call>,
+    pub(super) pack: Pack,
     pub(super) attrs: Option<Box<dyn Any + Send + Sync>>,
-    pub(super) non_differentiable: Option<SmallVec<[AnyTensor; 1]>>,
+    pub(super) non_differentiable: Option<Vec<AnyTensor>>,
     /// The first call that broke a rule; boxed, for there almost never is one.
     pub(super) broken: Option<Box<Error>>,
 }
@@ -110,6 +110,16 @@ impl Drop for Own {
 }
 
 impl Forward<'_> {
+    #[inline]
+    pub(super) fn is_recorded(&self) -> bool {
+        self.own.pack.few.is_some() || self.own.pack.call.is_some()
+    }
+
+    /// Whether forward called `save_for_backward`.
+    pub(super) fn has_saved(&self) -> bool {
+        self.saved
+    }
+
     /// Where saved tensors go; `None` where none are kept.
     // A call, so that a crate of ops does not compile it again.
     #[inline(never)]
@@ -119,7 +129,7 @@ impl Forward<'_> {
             return None;
         }
         self.saved = true;
-        self.own.call.as_mut().map(|call| call.saved.get_or_insert_default())
+        if self.is_recorded() { Some(&mut self.own.pack) } else { None }
     }
 
     fn set(&mut self, attrs: impl LayerAttrs) {
@@ -149,7 +159,8 @@ impl<'a> Forward<'a> {
         location: &'static Location<'static>,
     ) -> Self {
         Self {
-            rules,
+            small: rules.small,
+            rules: rules.rules,
             inputs,
             location,
             saved: false,
@@ -242,14 +253,14 @@ impl<'a, L> ForwardContext<'a, L> {
 
 impl NeedsGrad for Forward<'_> {
     fn one(&self, group: usize) -> bool {
-        self.own.call.is_some()
+        self.is_recorded()
             && self.rules.info.is_differentiable(group)
             && self.inputs[group].wants_gradient()
     }
 
     fn list(&self, group: usize) -> Vec<bool> {
         let input = self.inputs[group];
-        let wants = self.own.call.is_some() && self.rules.info.is_differentiable(group);
+        let wants = self.is_recorded() && self.rules.info.is_differentiable(group);
         super::inputs::each_wants(input).into_iter().map(|each| wants && each).collect()
     }
 }
@@ -265,8 +276,8 @@ pub trait Outputs {
     fn collect(self, into: &mut dyn FnMut(AnyTensor));
 }
 
-fn marked(tensors: impl Outputs) -> SmallVec<[AnyTensor; 1]> {
-    let mut marked = SmallVec::new();
+fn marked(tensors: impl Outputs) -> Vec<AnyTensor> {
+    let mut marked = Vec::new();
     tensors.collect(&mut |tensor| marked.push(tensor));
     marked
 }

@@ -11,7 +11,7 @@ use super::grads::{GradEntries, GradFor};
 use super::inputs::{TensorInput, primals};
 use super::node::{Barrier, unpack, visit};
 use super::proof::Fallible;
-use super::saved::Pack;
+use super::saved::List;
 use crate::array::shape::same;
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, At, Element, ForwardMode, GradMode, Push, Slots, Tensor, for_any};
@@ -54,8 +54,9 @@ impl Content {
         // The user may change them in place; nobody else shall see that.
         let mut tangents = mem::take(&mut push.tangents);
         tangents.iter_mut().for_each(|tangent| *tangent = tangent.take().map(AnyTensor::unshared));
-        let barrier =
-            (once && push.record).then(|| Barrier::record(self, &tangents, push.node.location));
+        let barrier = (once && push.record).then(|| {
+            Barrier::record(self.rules.info.name, &self.edges, &tangents, push.node.location)
+        });
         let _off = once.then(|| GradMode::set(false));
         let raw = RawJvp {
             layer: self,
@@ -103,7 +104,7 @@ impl Content {
 pub struct RawJvp<'a> {
     layer: &'a Content,
     at: At<'a>,
-    kept: RefCell<Pack>,
+    kept: RefCell<List>,
     inputs: &'a [Primal],
     tangents: RefCell<Slots>,
     outputs: RefCell<Slots>,

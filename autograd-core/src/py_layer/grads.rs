@@ -7,8 +7,7 @@ use std::marker::PhantomData;
 
 use smallvec::SmallVec;
 
-use super::call::Content;
-use super::node::RawBackward;
+use super::node::{Called, RawBackward};
 use super::outputs::TensorOutput;
 use super::proof::Fallible;
 use crate::graph::{AnyTensor, Slots, Tensor};
@@ -16,14 +15,14 @@ use crate::ops::Float;
 
 /// The gradients of a node's outputs: they stay where they are while the node is visited.
 pub(super) struct Came<'a> {
-    layer: &'a Content,
+    pub(super) called: Called<'a>,
     grads: Slots,
     made: Made,
 }
 
 impl<'a> Came<'a> {
-    pub(super) fn new(layer: &'a Content, grads: Slots) -> Self {
-        Self { layer, grads, made: Made::default() }
+    pub(super) fn new(called: Called<'a>, grads: Slots) -> Self {
+        Self { called, grads, made: Made::default() }
     }
 
     // These stay calls: inlined, they would be compiled again in each crate with an op.
@@ -31,18 +30,18 @@ impl<'a> Came<'a> {
     /// The first tensor of an output, and how many they are.
     #[inline(never)]
     fn group(&self, output: usize) -> (usize, usize) {
-        self.layer.layout.group(self.layer.rules.info.inputs + output)
+        self.called.group(self.called.rules.info.inputs + output)
     }
 
     /// The gradient of a tensor, if one came.
     #[inline(never)]
     fn at(&self, tensor: usize) -> Option<&AnyTensor> {
-        self.grads.get(tensor.checked_sub(self.layer.edges.len())?)?.as_ref()
+        self.grads.get(tensor.checked_sub(self.called.edges.len())?)?.as_ref()
     }
 
     /// The shape of a tensor.
     fn shape(&self, tensor: usize) -> &[usize] {
-        self.layer.layout.shape(tensor)
+        self.called.shape(tensor)
     }
 
     /// A gradient that did not come, lent.

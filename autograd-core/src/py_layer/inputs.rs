@@ -2,11 +2,13 @@
 
 use std::panic::Location;
 
-use super::call::{Call, Content, Rules};
+use super::call::{Call, Content};
 use super::forward_mode::keep_inputs;
 use super::info::Info;
+use super::rules::LayerRules;
+use super::small::Few;
 use crate::error::Error;
-use crate::graph::{AnyTensor, Element, Handle, Lost, Tensor};
+use crate::graph::{AnyTensor, Element, Handle, Lost, Noted, Tensor};
 use crate::ops::Float;
 
 /// A tensor input of a layer: a tensor, an optional tensor or a list of tensors.
@@ -17,11 +19,16 @@ use crate::ops::Float;
     note = "a tensor input is `&Tensor<T>`, `Option<&Tensor<T>>`, `&[Tensor<T>]`, `&[&Tensor<T>]` or `[&Tensor<T>; N]`, with autograd_core's `Tensor`",
     note = "if another type is called `Tensor`, `Option` or `Vec` too, import it under another name: `use other::Option as OtherOption`"
 )]
+#[allow(private_interfaces, reason = "what notes read is no part of the public interface")]
 pub trait TensorInput {
     /// Shows each tensor to the collector.
     fn collect(&self, collector: &mut Collector<'_>);
     /// Whether one of its tensors wants a gradient.
     fn wants_gradient(&self) -> bool;
+    /// The tensor, if it is declared as one.
+    fn single(&self) -> Option<&dyn Handle> {
+        None
+    }
 }
 
 /// A tensor input that can be differentiated: its elements are of a float type.
@@ -67,6 +74,7 @@ tensor_inputs! {
 }
 
 #[diagnostic::do_not_recommend]
+#[allow(private_interfaces, reason = "as in the trait")]
 impl<T: Element> TensorInput for &Tensor<T> {
     fn collect(&self, collector: &mut Collector<'_>) {
         collector.see(T::handle(self));
@@ -74,6 +82,10 @@ impl<T: Element> TensorInput for &Tensor<T> {
 
     fn wants_gradient(&self) -> bool {
         !self.stop_gradient()
+    }
+
+    fn single(&self) -> Option<&dyn Handle> {
+        Some(T::handle(self))
     }
 }
 
@@ -101,7 +113,10 @@ enum Task<'a> {
 
 /// Notes of all inputs in one go, before forward runs.
 #[inline]
-pub(super) fn note(inputs: &[&dyn TensorInput], rules: &'static Rules) -> Result<Call, Box<Error>> {
+pub(super) fn note(
+    inputs: &[&dyn TensorInput],
+    rules: &'static LayerRules,
+) -> Result<Call, Box<Error>> {
     let mut call = Call::new(rules)?;
     for (position, input) in inputs.iter().enumerate() {
         let group = u16::try_from(position).unwrap_or(u16::MAX);
@@ -116,6 +131,24 @@ pub(super) fn note(inputs: &[&dyn TensorInput], rules: &'static Rules) -> Result
         call.layout.push_count(u32::try_from(count).unwrap_or(u32::MAX));
     }
     keep_inputs(&mut call, inputs);
+    Ok(call)
+}
+
+/// The same after forward, of a call that turned out not to be small: its inputs are single tensors, and
+/// differentiable.
+#[cold]
+pub(super) fn note_late(
+    few: Few,
+    inputs: &[&dyn TensorInput],
+    rules: &'static LayerRules,
+) -> Result<Call, Box<Error>> {
+    let mut call = Call::new(rules)?;
+    let tensors = inputs.iter().filter_map(|input| input.single());
+    for ((group, tensor), edge) in (0..).zip(tensors).zip(few.into_edges()) {
+        let (address, shape) = (tensor.address(), tensor.shape());
+        call.add_input(group, Noted { address, edge, shape });
+        call.layout.push_count(1);
+    }
     Ok(call)
 }
 

@@ -20,13 +20,14 @@ mod node;
 mod outputs;
 mod plain;
 mod proof;
+mod rules;
 mod saved;
+mod small;
 #[cfg(feature = "verify")]
 mod verify;
 
 pub use apply::{check_plain, expect, finish, finish_fallible, start, start_at, without_gradient};
 pub use builder::{Given, GivenOr, NotGiven, Optional, Required, Set, call_placed};
-pub use call::Rules;
 pub use context::{
     BackwardContext, Forward, ForwardContext, InBackward, InForward, JvpContext, Lent, NotInJvp,
     Outputs,
@@ -45,6 +46,7 @@ pub use proof::{
     AnyDual, AnyElementTensor, AnyGradient, Fallible, FloatTensor, Known, LayerAttrs, List,
     Unknown, any_tensor, float_tensor, list, stand_in,
 };
+pub use rules::{LayerRules, Rules};
 pub use saved::{CanSave, CannotSave, Choose, Chosen, IntoSaved, Pack, Saved, Unpack, Unsavable};
 #[cfg(feature = "verify")]
 pub use verify::{

@@ -7,13 +7,15 @@ use std::panic::Location;
 use super::call::{Content, Edges};
 use super::context::Lent;
 use super::grads::{Came, GradList, Gradient};
+use super::info::Info;
 use super::outputs::TensorOutput;
-use super::saved::{self, Pack, Saved, Unpack};
+use super::rules::LayerRules;
+use super::saved::{self, List, Role, Saved, Source, Unpack};
 use crate::array::shape::same;
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, At, Edge, GradMode, NodeRef, Opened, Packing, Pull, Push, Rule, Sink, Slots, Visit,
-    for_any,
+    AnyTensor, At, Edge, Element, GradMode, Kept, NodeRef, Opened, Packing, Pull, Push, Rule, Sink,
+    Slots, Tensor, Visit, for_any,
 };
 
 /// The notes of a call are what it leaves in the graph.
@@ -26,31 +28,9 @@ impl Rule for Content {
         &self.edges
     }
 
-    fn pull<'g>(&'g self, mut grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
-        let call = self;
-        let (op, location, node) = (call.rules.info.name, pull.node.location, pull.node);
-        let once = call.rules.info.once_differentiable;
-        let create_graph = pull.create_graph && !once;
-        // Backward may change them in place; nobody else shall see that.
-        grads.iter_mut().flatten().for_each(AnyTensor::unshare);
-        // Who made the gradients, for a node that refuses a second order.
-        let barrier = once && pull.create_graph;
-        let barrier = barrier.then(|| Barrier::record(call, &grads, location));
-        let mut ways = Ways { edges: &call.edges, sink: &mut *pull.sink };
-        let raw = RawBackward {
-            layer: call,
-            at: At { op, location, node, create_graph },
-            retain: pull.retain,
-            came: Came::new(call, grads),
-            ways: RefCell::new(&mut ways),
-            barrier,
-            broken: RefCell::new(None),
-        };
-        if once {
-            let _off = GradMode::set(false);
-            return (call.rules.run)(&raw, call.rules.pull);
-        }
-        (call.rules.run)(&raw, call.rules.pull)
+    fn pull<'g>(&'g self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
+        let called = Called { rules: self.rules, edges: &self.edges, notes: Notes::Full(self) };
+        pull_through(called, &self.edges, grads, pull)
     }
 
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
@@ -75,15 +55,95 @@ impl Rule for Content {
     }
 }
 
+/// What a visit knows of the call.
+#[derive(Clone, Copy)]
+pub(super) struct Called<'a> {
+    pub(super) rules: &'a LayerRules,
+    /// One for each tensor of the differentiable inputs.
+    pub(super) edges: &'a [Edge],
+    pub(super) notes: Notes<'a>,
+}
+
+/// Where a call left the rest.
+#[derive(Clone, Copy)]
+pub(super) enum Notes<'a> {
+    Full(&'a Content),
+    /// In a small node: what is kept there. Each input and output is one tensor, and all have this shape.
+    Few {
+        kept: &'a Kept,
+        shape: &'a [usize],
+    },
+}
+
+impl<'a> Called<'a> {
+    /// Position of the first tensor of an input or, counted after these, an output, and how many tensors
+    /// it has.
+    #[inline]
+    pub(super) fn group(&self, group: usize) -> (usize, usize) {
+        match self.notes {
+            Notes::Full(call) => call.layout.group(group),
+            Notes::Few { .. } => (group, 1),
+        }
+    }
+
+    #[inline]
+    pub(super) fn shape(&self, tensor: usize) -> &'a [usize] {
+        match self.notes {
+            Notes::Full(call) => call.layout.shape(tensor),
+            Notes::Few { shape, .. } => shape,
+        }
+    }
+
+    fn attrs(&self) -> &'a dyn Any {
+        match self.notes {
+            Notes::Full(call) => call.attrs(),
+            Notes::Few { .. } => &(),
+        }
+    }
+}
+
+/// Calls a layer's backward, and hands on what it returns.
+pub(super) fn pull_through<'g>(
+    called: Called<'_>,
+    edges: &'g [Edge],
+    mut grads: Slots,
+    pull: &mut Pull<'_, 'g>,
+) -> Result<()> {
+    let rules = called.rules;
+    let (op, location, node) = (rules.info.name, pull.node.location, pull.node);
+    let once = rules.info.once_differentiable;
+    let create_graph = pull.create_graph && !once;
+    // Backward may change them in place; nobody else shall see that.
+    grads.iter_mut().flatten().for_each(AnyTensor::unshare);
+    // Who made the gradients, for a node that refuses a second order.
+    let barrier = once && pull.create_graph;
+    let barrier = barrier.then(|| Barrier::record(op, edges, &grads, location));
+    let mut ways = Ways { edges, sink: &mut *pull.sink };
+    let raw = RawBackward {
+        at: At { op, location, node, create_graph },
+        retain: pull.retain,
+        came: Came::new(called, grads),
+        ways: RefCell::new(&mut ways),
+        barrier,
+        broken: RefCell::new(None),
+    };
+    let _off = once.then(|| GradMode::set(false));
+    (rules.run)(&raw, rules.pull)
+}
+
 /// Shows the places of what a call saved.
-pub(super) fn visit(call: &Content) -> impl Fn(&mut Pack, &mut Visit<'_>) -> Result<()> + use<> {
+pub(super) fn visit(call: &Content) -> impl Fn(&mut List, &mut Visit<'_>) -> Result<()> + use<> {
     let info = &call.rules.info;
     move |saved, visit| saved::visit(saved, info, visit)
 }
 
 /// What forward saved, as its declared type.
-pub(super) fn unpack<S: Saved>(layer: &Content, kept: &mut Pack, at: &At<'_>) -> Result<S> {
-    S::unpack(&mut Unpack { kept, next: 0, at: At { ..*at }, info: &layer.rules.info, position: 0 })
+pub(super) fn unpack<S: Saved>(layer: &Content, kept: &mut List, at: &At<'_>) -> Result<S> {
+    unpack_from(Source::List(kept), &layer.rules.info, at)
+}
+
+fn unpack_from<S: Saved>(kept: Source<'_>, info: &Info, at: &At<'_>) -> Result<S> {
+    S::unpack(&mut Unpack { kept, next: 0, at: At { ..*at }, info, position: 0 })
 }
 
 /// Where gradients go on to, by the positions of the inputs. What the generated code sees of a visit
@@ -111,7 +171,6 @@ impl Onward for Ways<'_, '_> {
 /// One visit of a layer's node: what the generated `pull` works with.
 #[doc(hidden)]
 pub struct RawBackward<'a> {
-    layer: &'a Content,
     at: At<'a>,
     /// Keep what was saved for another backward.
     retain: bool,
@@ -128,8 +187,15 @@ pub(super) type Pulled = fn(&RawBackward<'_>, &Lent<'_>);
 /// Runs a layer's backward: what forward saved is unpacked, and gradients come by the generated
 /// `pull`. One function for all layers that save the same type.
 pub(super) fn run<S: Saved>(raw: &RawBackward<'_>, pull: Pulled) -> Result<()> {
-    let saved = raw.saved::<S>()?;
-    pull(raw, &Lent { saved: &saved, attrs: raw.attrs(), needs: raw.needs() });
+    let taken;
+    let saved = match S::lent(raw) {
+        Some(saved) => saved,
+        None => {
+            taken = raw.saved::<S>()?;
+            &taken
+        }
+    };
+    pull(raw, &Lent { saved, attrs: raw.came.called.attrs(), needs: raw.needs() });
     raw.result()
 }
 
@@ -145,17 +211,24 @@ impl RawBackward<'_> {
 
     /// What forward saved.
     fn saved<S: Saved>(&self) -> Result<S> {
-        unpack(self.layer, self.open()?.get(), &self.at)
+        let info = &self.came.called.rules.info;
+        match self.came.called.notes {
+            Notes::Full(call) => unpack_from(Source::List(self.open(call)?.get()), info, &self.at),
+            Notes::Few { kept, .. } => unpack_from(Source::Few(kept), info, &self.at),
+        }
     }
 
     // A call, so that a crate of ops does not compile it again.
     #[inline(never)]
-    fn open(&self) -> Result<Opened<'_, Pack>> {
-        self.layer.saved.open(self.retain, &self.at, &visit(self.layer))
+    fn open<'c>(&self, call: &'c Content) -> Result<Opened<'c, List>> {
+        call.saved.open(self.retain, &self.at, &visit(call))
     }
 
-    fn attrs(&self) -> &dyn Any {
-        self.layer.attrs()
+    /// The only tensor that forward saved, if it stands in the node as backward gets it.
+    pub(super) fn lent<T: Element>(&self) -> Option<&Tensor<T>> {
+        let Notes::Few { kept, .. } = self.came.called.notes else { return None };
+        let (tensor, mark) = kept.first()?;
+        Role::of_mark(mark).is_kept_as_it_is(&self.at).then_some(tensor)
     }
 
     // Made here: with it comes what lets go of all that a visit holds.
@@ -175,7 +248,7 @@ impl RawBackward<'_> {
 
     /// Hands on what backward returned for input `group`.
     pub(super) fn deliver(&self, group: usize, grads: GradList) -> Result<()> {
-        let (first, count) = self.layer.layout.group(group);
+        let (first, count) = self.came.called.group(group);
         if grads.len() != count {
             return Err(Error::GradientCount {
                 op: self.at.op,
@@ -193,7 +266,7 @@ impl RawBackward<'_> {
 
     /// The same for an input that is one tensor, or none.
     pub(super) fn deliver_one(&self, group: usize, grad: Option<AnyTensor>) -> Result<()> {
-        match self.layer.layout.group(group) {
+        match self.came.called.group(group) {
             (first, 1) => self.one(group, None, first, grad),
             _ => Ok(()),
         }
@@ -206,7 +279,7 @@ impl RawBackward<'_> {
         tensor: usize,
         grad: Option<AnyTensor>,
     ) -> Result<()> {
-        let edge = &self.layer.edges[tensor];
+        let edge = &self.came.called.edges[tensor];
         let mut ways = self.ways.borrow_mut();
         if matches!(edge, Edge::None(_)) {
             return Ok(());
@@ -221,7 +294,7 @@ impl RawBackward<'_> {
                 location: self.at.location,
             });
         };
-        let expected = self.layer.layout.shape(tensor);
+        let expected = self.came.called.shape(tensor);
         if !same(grad.shape(), expected) {
             return Err(Error::GradientShape {
                 op: self.at.op,
@@ -241,7 +314,7 @@ impl RawBackward<'_> {
     }
 
     fn name(&self, group: usize, position: Option<usize>) -> String {
-        let name = self.layer.rules.info.input_name(group).unwrap_or("an input");
+        let name = self.came.called.rules.info.input_name(group).unwrap_or("an input");
         position.map_or_else(|| name.to_owned(), |position| format!("{name}[{position}]"))
     }
 
@@ -263,19 +336,19 @@ pub trait NeedsGrad {
 
 impl NeedsGrad for RawBackward<'_> {
     fn one(&self, group: usize) -> bool {
-        let (first, count) = self.layer.layout.group(group);
+        let (first, count) = self.came.called.group(group);
         count == 1 && self.wants(first)
     }
 
     fn list(&self, group: usize) -> Vec<bool> {
-        let (first, count) = self.layer.layout.group(group);
+        let (first, count) = self.came.called.group(group);
         (first..first + count).map(|tensor| self.wants(tensor)).collect()
     }
 }
 
 impl RawBackward<'_> {
     fn wants(&self, tensor: usize) -> bool {
-        let edge = &self.layer.edges[tensor];
+        let edge = &self.came.called.edges[tensor];
         !matches!(edge, Edge::None(_)) && self.ways.borrow().wants(tensor)
     }
 }
@@ -288,13 +361,14 @@ pub(super) struct Barrier {
 
 impl Barrier {
     pub(super) fn record(
-        layer: &Content,
+        op: &'static str,
+        edges: &[Edge],
         grads: &Slots,
         location: &'static Location<'static>,
     ) -> NodeRef {
-        let mut edges: Edges = layer.edges.iter().map(Edge::again).collect();
+        let mut edges: Edges = edges.iter().map(Edge::again).collect();
         edges.extend(grads.iter().flatten().map(|grad| for_any!(grad, t => t.edge())));
-        NodeRef::record(Self { op: layer.rules.info.name, edges }, location)
+        NodeRef::record(Self { op, edges }, location)
     }
 }
 

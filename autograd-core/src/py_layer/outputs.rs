@@ -151,6 +151,15 @@ impl Visitor<'_> {
         self.0.tensors.iter().for_each(|tensor| layout.push_shape(tensor.shape()));
     }
 
+    /// The output, if it is one and one tensor.
+    #[inline]
+    pub(super) fn only(&self) -> Option<&dyn Handle> {
+        match (&self.0.tensors[..], &self.0.counts[..]) {
+            ([only], [_]) => Some(&**only),
+            _ => None,
+        }
+    }
+
     /// The first place among the tensors with a gradient of the one with this address.
     #[inline]
     pub(super) fn position(&self, address: *const ()) -> Option<usize> {

@@ -1,13 +1,20 @@
 //! What forward saves for backward: packed into one flat list, unpacked into the declared type.
 
 use std::marker::PhantomData;
+use std::mem::{replace, take};
 
 use smallvec::SmallVec;
 
 use super::Info;
+use super::call::{Addresses, Call};
+use super::inputs::{TensorInput, note_late};
+use super::node::RawBackward;
+use super::outputs::Visitor;
+use super::rules::LayerRules;
+use super::small::Few;
 use crate::array::DType;
 use crate::error::{Error, Result};
-use crate::graph::{AnyTensor, At, Element, Handle, Slot, Tensor, Visit, for_any};
+use crate::graph::{self, AnyTensor, At, Element, Handle, Slot, State, Tensor, Visit, for_any};
 
 /// What a layer can save: a tensor, `()`, a tuple, an array, a `Vec`, an `Option` of such, or a
 /// struct with named fields that derives [`Saved`](derive@crate::Saved).
@@ -28,10 +35,18 @@ use crate::graph::{AnyTensor, At, Element, Handle, Slot, Tensor, Visit, for_any}
     note = "what is not a tensor goes into `type Attrs`: `ctx.set_attrs(..)` in forward, `ctx.attrs()` in backward"
 )]
 pub trait Saved: Sized + 'static {
+    /// How many tensors that always are; more than a small node has place for where that is not known.
+    #[doc(hidden)]
+    const TENSORS: usize = usize::MAX;
     #[doc(hidden)]
     fn pack(&self, into: &mut Pack);
     #[doc(hidden)]
     fn unpack(from: &mut Unpack<'_>) -> Result<Self>;
+    /// Where it stands, if it stands in the node as backward gets it.
+    #[doc(hidden)]
+    fn lent<'a>(_: &'a RawBackward<'_>) -> Option<&'a Self> {
+        None
+    }
 }
 
 /// What `save_for_backward` takes where `S` was declared: references to the tensors, in the same
@@ -47,12 +62,21 @@ pub trait IntoSaved<S> {
     fn pack(self, into: &mut Pack);
 }
 
-/// Saved state on its way into a node.
+/// Notes of a call that is recorded, into which forward saves.
 #[doc(hidden)]
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub struct Pack {
-    kept: SmallVec<[Kept; 2]>,
+    /// The node, if the call may be small.
+    pub(super) few: Option<Few>,
+    /// The notes, if it is not.
+    pub(super) call: Option<Call>,
+    /// What forward saved beside the node, if the call turned out not to be small.
+    spilled: Option<Box<List>>,
 }
+
+/// What forward saved, in its order.
+#[derive(Clone, Default)]
+pub(super) struct List(SmallVec<[Kept; 2]>);
 
 /// One saved tensor, or how many follow.
 #[derive(Clone)]
@@ -84,7 +108,7 @@ const UNPACKED: u32 = u32::MAX;
 
 impl Role {
     /// What errors call a saved tensor: an input by its name, others by their position among all.
-    fn name(self, info: &Info, position: usize) -> String {
+    pub(super) fn name(self, info: &Info, position: usize) -> String {
         match self {
             Self::Input(group) => match info.input_name(usize::from(group)) {
                 Some(name) => name.to_owned(),
@@ -94,9 +118,38 @@ impl Role {
         }
     }
 
+    /// In one byte, for what a small node keeps: of one or two inputs and one output.
+    pub(super) fn mark(self) -> u8 {
+        match self {
+            Self::Other | Self::Constant => 0,
+            Self::Input(0) => 1,
+            Self::Input(_) => 2,
+            Self::Output(_) => 3,
+        }
+    }
+
+    pub(super) fn of_mark(mark: u8) -> Self {
+        match mark {
+            1 => Self::Input(0),
+            2 => Self::Input(1),
+            3 => Self::Output(0),
+            _ => Self::Other,
+        }
+    }
+
+    /// Whether backward gets the tensor that is kept, as it stands there.
+    #[inline]
+    pub(super) fn is_kept_as_it_is(self, at: &At<'_>) -> bool {
+        match self {
+            Self::Input(_) => true,
+            Self::Output(slot) => !at.create_graph && at.node.output_version(slot) == 0,
+            Self::Other | Self::Constant => !at.create_graph,
+        }
+    }
+
     /// The tensor as backward gets it, or an error if it was changed in place.
     #[inline]
-    fn reattach(
+    pub(super) fn reattach(
         self,
         tensor: AnyTensor,
         version: u32,
@@ -124,9 +177,9 @@ impl Role {
 }
 
 /// Shows every saved tensor.
-pub(super) fn visit(saved: &mut Pack, info: &'static Info, visit: &mut Visit<'_>) -> Result<()> {
+pub(super) fn visit(saved: &mut List, info: &'static Info, visit: &mut Visit<'_>) -> Result<()> {
     let mut position = 0;
-    for kept in saved.iter_mut() {
+    for kept in &mut saved.0 {
         match kept {
             Kept::Tensor { tensor, version, role } => {
                 position += 1;
@@ -154,7 +207,7 @@ impl Slot for SavedTensor<'_> {
     }
 
     fn take(&mut self) -> AnyTensor {
-        std::mem::replace(self.tensor, AnyTensor::Bool(Tensor::default()))
+        replace(self.tensor, AnyTensor::Bool(Tensor::default()))
     }
 
     fn put(&mut self, tensor: AnyTensor) {
@@ -171,37 +224,112 @@ impl Slot for SavedTensor<'_> {
 }
 
 impl Pack {
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Kept> {
-        self.kept.iter_mut()
-    }
-
     fn tensor<T: Element>(&mut self, tensor: &Tensor<T>) {
         self.any(T::handle(tensor));
     }
 
     fn any(&mut self, tensor: &dyn Handle) {
+        if let (Some(few), None) = (&mut self.few, &self.spilled)
+            && few.keep(tensor)
+        {
+            return;
+        }
         let (tensor, version) = (tensor.any(), tensor.version());
-        self.kept.push(Kept::Tensor { version, tensor, role: Role::Other });
+        self.list().0.push(Kept::Tensor { version, tensor, role: Role::Other });
     }
 
     fn length(&mut self, length: usize) {
-        self.kept.push(Kept::Length(length));
+        self.list().0.push(Kept::Length(length));
     }
 
     /// Whether an optional value follows.
     fn option(&mut self, present: bool) {
-        self.kept.push(if present { Kept::Length(1) } else { Kept::Absent });
+        self.list().0.push(if present { Kept::Length(1) } else { Kept::Absent });
+    }
+
+    fn list(&mut self) -> &mut List {
+        match &mut self.call {
+            Some(call) => call.saved.get_or_insert_default(),
+            None => self.spilled.get_or_insert_with(|| Box::new(List::spilled(&mut self.few))),
+        }
+    }
+
+    /// Whether forward saved what a small node has no place for.
+    pub(super) fn is_spilled(&self) -> bool {
+        self.spilled.is_some()
+    }
+
+    /// The notes of a call that is not small, with what forward saved.
+    pub(super) fn into_call(
+        mut self,
+        inputs: &[&dyn TensorInput],
+        rules: &'static LayerRules,
+    ) -> Result<Call, Box<Error>> {
+        if let Some(call) = self.call {
+            return Ok(call);
+        }
+        let saved = take(self.list());
+        let Some(few) = self.few else { unreachable!("what is recorded was noted") };
+        let mut call = note_late(few, inputs, rules)?;
+        call.saved = State::new(saved);
+        Ok(call)
+    }
+}
+
+impl List {
+    /// What stood in a node.
+    #[cold]
+    fn spilled(few: &mut Option<Few>) -> Self {
+        let kept = few.as_mut().map_or(graph::Kept::Nothing, Few::take_kept);
+        let places = (0..).map_while(|place| kept.get(place));
+        let tensor = |(tensor, version, _)| Kept::Tensor { tensor, version, role: Role::Other };
+        Self(places.map(tensor).collect())
+    }
+
+    /// An input is kept as it is, and so is an output without a gradient; of another output only the value,
+    /// because the output holds the node and the node must not hold the output.
+    pub(super) fn assign_roles(
+        &mut self,
+        inputs: &Addresses,
+        outputs: &Visitor<'_>,
+        marked: &[AnyTensor],
+    ) {
+        for kept in &mut self.0 {
+            let Kept::Tensor { tensor, role, .. } = kept else { continue };
+            let address = tensor.address();
+            if let Some(group) = inputs.input(address) {
+                *role = Role::Input(group);
+                continue;
+            }
+            let Some(slot) = outputs.position(address) else { continue };
+            let differentiable = !marked.iter().any(|marked| marked.address() == address);
+            *role = match u32::try_from(slot) {
+                Ok(slot) if differentiable => Role::Output(slot),
+                _ => Role::Constant,
+            };
+            if differentiable {
+                *tensor = tensor.alias();
+            }
+        }
     }
 }
 
 /// Saved state on its way to backward.
 #[doc(hidden)]
 pub struct Unpack<'a> {
-    pub(super) kept: &'a mut Pack,
+    pub(super) kept: Source<'a>,
     pub(super) next: usize,
     pub(super) at: At<'a>,
-    pub(super) info: &'static Info,
+    pub(super) info: &'a Info,
     pub(super) position: usize,
+}
+
+/// Where it comes from.
+pub(super) enum Source<'a> {
+    /// Out of notes, where nothing stays.
+    List(&'a mut List),
+    /// From a small node, which keeps it.
+    Few(&'a graph::Kept),
 }
 
 /// The typed reading follows the typed writing, so what comes is what was written.
@@ -210,9 +338,15 @@ const OUT_OF_STEP: &str = "saved state is read as it was written";
 impl Unpack<'_> {
     /// The next entry, taken.
     fn entry(&mut self) -> Option<Kept> {
-        let entry = self.kept.kept.get_mut(self.next)?;
+        let next = self.next;
         self.next += 1;
-        Some(std::mem::replace(entry, Kept::Length(0)))
+        match &mut self.kept {
+            Source::List(list) => Some(replace(list.0.get_mut(next)?, Kept::Absent)),
+            Source::Few(kept) => {
+                let (tensor, version, mark) = kept.get(next)?;
+                Some(Kept::Tensor { tensor, version, role: Role::of_mark(mark) })
+            }
+        }
     }
 
     fn tensor<T: Element>(&mut self) -> Result<Tensor<T>> {
@@ -260,11 +394,15 @@ impl Unpack<'_> {
 
 #[diagnostic::do_not_recommend]
 impl<T: Element> Saved for Tensor<T> {
+    const TENSORS: usize = 1;
     fn pack(&self, into: &mut Pack) {
         into.tensor(self);
     }
     fn unpack(from: &mut Unpack<'_>) -> Result<Self> {
         from.tensor()
+    }
+    fn lent<'a>(from: &'a RawBackward<'_>) -> Option<&'a Self> {
+        from.lent()
     }
 }
 
@@ -381,6 +519,7 @@ macro_rules! saved_tuples {
     ($(($($name:ident $given:ident)*))*) => {$(
         #[diagnostic::do_not_recommend]
         impl<$($name: Saved),*> Saved for ($($name,)*) {
+            const TENSORS: usize = 0_usize$(.saturating_add($name::TENSORS))*;
             #[allow(non_snake_case, reason = "the names of the types serve the values too")]
             fn pack(&self, _into: &mut Pack) {
                 let ($($name,)*) = self;

@@ -145,7 +145,7 @@ impl Expansion<'_> {
             let #array: &[&dyn #p::TensorInput] = &[#(#inputs),*];
             #verify
             let #state = &mut #p::#start(#place <Self as #p::Layer<#key>>::RULES, #array);
-            let mut #context = #p::ForwardContext(#state, #p::PhantomData);
+            let mut #context = #p::ForwardContext(#state.start(), #p::PhantomData);
             #refuse
             let #returned = Self::#function #turbofish (#lent, #(#names),*);
             #end

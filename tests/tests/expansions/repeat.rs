@@ -59,7 +59,10 @@ If a context call was against its rules, or an input against the op's.*/
                 <Self as __autograd::Layer<RepeatKey>>::RULES,
                 inputs,
             );
-            let mut context = __autograd::ForwardContext(state, __autograd::PhantomData);
+            let mut context = __autograd::ForwardContext(
+                state.start(),
+                __autograd::PhantomData,
+            );
             let returned = Self::forward(&mut context, xs);
             __autograd::Known::<[Tensor<T>; N]>::finish(context.0, returned)
         }

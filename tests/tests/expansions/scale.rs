@@ -117,7 +117,7 @@ If a context call was against its rules, or an input against the op's.*/
                     inputs,
                 );
                 let mut context = __autograd::ForwardContext(
-                    state,
+                    state.start(),
                     __autograd::PhantomData,
                 );
                 let returned = Self::forward(&mut context, x, w, at, by);

@@ -57,7 +57,10 @@ If a context call was against its rules, or an input against the op's.*/
                 <Self as __autograd::Layer<TanhKey>>::RULES,
                 inputs,
             );
-            let mut context = __autograd::ForwardContext(state, __autograd::PhantomData);
+            let mut context = __autograd::ForwardContext(
+                state.start(),
+                __autograd::PhantomData,
+            );
             let returned = Self::forward(&mut context, x);
             __autograd::Known::<Tensor<f64>>::finish(context.0, returned)
         }
