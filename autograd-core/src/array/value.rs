@@ -280,6 +280,13 @@ impl<T: Storable> Value<T> {
         }
     }
 
+    /// Takes on the shape of few numbers, which are any.
+    #[inline]
+    pub(crate) fn shape_few(&mut self, shape: &[usize]) {
+        assign(&mut self.shape, shape);
+        self.empty();
+    }
+
     /// Gives the buffer away. The shape stays, and what stands inline.
     #[inline]
     pub(crate) fn empty(&mut self) {

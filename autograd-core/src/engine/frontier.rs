@@ -33,6 +33,9 @@ pub(crate) struct Frontier<'g> {
     /// With the gradient of their first output, which is all that can come: their one consumer is
     /// done. Visited at once, they do not pile up, however wide the graph is.
     ready: Vec<(&'g NodeRef, AnyTensor)>,
+    /// The one that waits while no other does, with the gradient of its first output: as in a chain. Nothing
+    /// is in the lists below then.
+    lone: Option<(&'g NodeRef, AnyTensor)>,
     few: SmallVec<[Waiting<'g>; 2]>,
     /// By level: a wide graph has many nodes of one level.
     many: BTreeMap<u32, Row<'g>>,
@@ -63,7 +66,11 @@ impl<'g> Frontier<'g> {
             self.ready.push((node, grad));
             return Ok(());
         }
-        if self.few.is_empty() && self.many.is_empty() {
+        if self.lone.is_none() && self.few.is_empty() && self.many.is_empty() {
+            if slot == 0 {
+                self.lone = Some((node, grad));
+                return Ok(());
+            }
             self.few.push(Waiting { node, grads: alone(slot, grad), arrival: self.arrivals });
             self.arrivals += 1;
             return Ok(());
@@ -79,6 +86,9 @@ impl<'g> Frontier<'g> {
         grad: AnyTensor,
         sum: impl FnOnce(AnyTensor, AnyTensor) -> Result<AnyTensor>,
     ) -> Result<()> {
+        if let Some((node, grad)) = self.lone.take() {
+            self.insert(node, 0, grad);
+        }
         let slots = match self.few.iter().position(|w| address(w.node) == address(node)) {
             Some(position) => &mut self.few[position].grads,
             None if self.keys.is_empty() => {
@@ -130,7 +140,7 @@ impl<'g> Frontier<'g> {
     /// The next one, if its only gradient is that of its first output.
     #[inline(always)]
     pub(crate) fn pop_ready(&mut self) -> Option<(&'g NodeRef, AnyTensor)> {
-        self.ready.pop()
+        self.ready.pop().or_else(|| self.lone.take())
     }
 
     /// The next one where none is ready.

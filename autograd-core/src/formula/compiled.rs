@@ -42,22 +42,23 @@ where
         dispatch_slices(work, out, (of(0), of(1), of(2)))
     }
 
-    fn run_inline(&self, before: Option<&T::Inline>, last: &mut T::Inline) -> bool {
+    fn run_inline(
+        &self,
+        before: Option<&T::Inline>,
+        last: &T::Inline,
+        out: &mut T::Inline,
+    ) -> bool {
         if const { I > 2 || M > 0 || O != 1 } {
             return true;
         }
-        let (given, len) = (*last, const { INLINE_BYTES / size_of::<T>() });
+        let len = const { INLINE_BYTES / size_of::<T>() };
         let slices = match I {
-            1 => (given.as_ref(), &[][..], &[][..]),
-            _ => (before.unwrap_or(&given).as_ref(), given.as_ref(), &[][..]),
+            1 => (last.as_ref(), &[][..], &[][..]),
+            _ => (before.unwrap_or(last).as_ref(), last.as_ref(), &[][..]),
         };
         // The loop of a block: one of known length would be compiled once more for each function.
         let work = Loop { formula: &self.0, len, reals: &[&[][..]; I], masks: &[&[][..]; M] };
-        let beyond = dispatch_slices(work, last.as_mut(), slices);
-        if beyond {
-            *last = given;
-        }
-        beyond
+        dispatch_slices(work, out.as_mut(), slices)
     }
 }
 

@@ -42,10 +42,15 @@ pub trait Formula<T: Storable>: Written + Send + Sync {
     /// Computes a block; true where an angle was beyond what the formula takes: then the block is
     /// to be computed by [`program`](Written::program).
     fn run(&self, block: &mut Block<'_, T>) -> bool;
-    /// A formula of one result over operands that stand inline, with their unused rest, written over the
-    /// last one; `before` is the one before, if it reads two. True where it could not, or met such an angle:
-    /// then nothing was written.
-    fn run_inline(&self, _before: Option<&T::Inline>, _last: &mut T::Inline) -> bool {
+    /// A formula of one result over operands that stand inline, with their unused rest; `before` is the one
+    /// before the last, if it reads two. True where it could not, or met such an angle: then what is in `out`
+    /// is of no use.
+    fn run_inline(
+        &self,
+        _before: Option<&T::Inline>,
+        _last: &T::Inline,
+        _out: &mut T::Inline,
+    ) -> bool {
         true
     }
 }

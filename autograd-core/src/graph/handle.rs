@@ -70,8 +70,12 @@ impl<T: Element> Handle for Tensor<T> {
     }
 
     fn draw_edge(&self, small: &mut Small, position: usize) -> u32 {
+        if let Some((node, slot)) = self.producer() {
+            small.put_edge(position, Edge::Node(node.clone(), *slot));
+            return node.level + 1;
+        }
         small.put_edge(position, self.edge());
-        if self.stop_gradient() { 0 } else { self.level_above() }
+        0
     }
 
     fn noted(&self) -> Noted<'_> {

@@ -204,6 +204,18 @@ impl<T: Element> Tensor<T> {
         Some(Self::new(value.clone()))
     }
 
+    /// A tensor of its own of this shape, which has few numbers; those of the new one are any.
+    #[inline]
+    pub(crate) fn small_like(&self) -> Self {
+        let mut spare = T::take_spare();
+        if let Some(inner) = spare.as_mut().and_then(Arc::get_mut) {
+            inner.value.shape_few(self.shape());
+            *inner.gradient.get_mut() = STOP;
+            return Self(spare);
+        }
+        Self::new(Value::of_inline(self.shape_owned(), T::INLINE))
+    }
+
     /// None at all, for places where there may be one; nothing may be asked of it.
     pub(super) const NOWHERE: Self = Self(None);
 

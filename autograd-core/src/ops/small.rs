@@ -101,10 +101,9 @@ pub(super) fn unary<'a, T: Float>(
         return Err(x);
     }
     let Some(small) = op.small() else { return Err(x) };
-    let run = |x: &mut T::Inline, shape: &[usize]| run_here(small.forward, None, x, shape);
     if !x.tensor().is_recorded() {
         let lost = Lost::of(small.name, caller, x.tensor());
-        return Ok(over(x, None, run).with_lost(lost));
+        return Ok(formula_of(small.forward, x).with_lost(lost));
     }
     let keeps = small.keeps;
     let mut node = Blank::new(x.tensor().level_above(), caller);
@@ -113,7 +112,7 @@ pub(super) fn unary<'a, T: Float>(
     let input = Maybe::of(x.tensor(), keeps[0]);
     let versions = [version(x.tensor(), keeps[0]), 0];
     place.put_edge(0, edge(&mut x, true, keeps[0]));
-    let mut y = over(x, None, run);
+    let mut y = formula_of(small.forward, x);
     if keeps != [false, false] {
         // The output's own tensor holds the node.
         let output = Maybe::from(if keeps[1] { y.small_copy() } else { None });
@@ -131,9 +130,28 @@ fn run_here<T: Float>(
     last: &mut T::Inline,
     shape: &[usize],
 ) {
-    if formula.run_inline(before, last) {
+    let given = *last;
+    if formula.run_inline(before, &given, last) {
+        *last = given;
         run_over(formula, shape.iter().product(), before.map(AsRef::as_ref), last.as_mut());
     }
+}
+
+/// A formula of one tensor, in its own place if it is a temporary.
+#[inline(always)]
+fn formula_of<T: Float>(formula: &dyn Formula<T>, x: Input<'_, T>) -> Tensor<T> {
+    if x.is_temporary() {
+        return over(x, None, |x, shape| run_here(formula, None, x, shape));
+    }
+    // Not in a copy: what has just been written in narrow pieces is not there yet for wide ones.
+    let (x, mut now) = (x.tensor(), None);
+    let from = numbers(x, &mut now);
+    x.small_like().rewritten(None, |to, shape| {
+        if formula.run_inline(None, from, to) {
+            *to = *from;
+            run_over(formula, shape.iter().product(), None, to.as_mut());
+        }
+    })
 }
 
 /// A function of one small tensor: a built-in one, or a user's formula.

@@ -173,6 +173,13 @@ pub(super) type GradList = SmallVec<[Option<AnyTensor>; 1]>;
 pub trait GradFor<I: ?Sized> {
     /// One entry for each tensor of the input.
     fn list(self) -> GradEntries;
+    /// Hands them on to input `group`.
+    fn hand_to(self, raw: &RawBackward<'_>, group: usize)
+    where
+        Self: Sized,
+    {
+        raw.give_entries(group, self.list());
+    }
 }
 
 /// The same for the input that has this name, to tell it in errors.
@@ -210,6 +217,9 @@ enum Entries {
 impl<T: Float> GradFor<Tensor<T>> for Tensor<T> {
     fn list(self) -> GradEntries {
         GradEntries(Entries::One(Some(T::wrap(self))))
+    }
+    fn hand_to(self, raw: &RawBackward<'_>, group: usize) {
+        raw.give_one(group, T::wrap(self));
     }
 }
 
@@ -262,9 +272,17 @@ integers! { i32 i64 u8 bool }
 impl RawBackward<'_> {
     /// What backward returned for input `group`.
     pub fn give<I: ?Sized, G: GradFor<I>>(&self, group: usize, grad: G) {
-        self.give_entries(group, grad.list());
+        grad.hand_to(self, group);
     }
 
+    // Calls, so that a crate of ops does not compile them again.
+
+    #[inline(never)]
+    fn give_one(&self, group: usize, grad: AnyTensor) {
+        self.unbroken(|| self.deliver_one(group, Some(grad)));
+    }
+
+    #[inline(never)]
     fn give_entries(&self, group: usize, grads: GradEntries) {
         self.unbroken(|| match grads.0 {
             Entries::One(grad) => self.deliver_one(group, grad),
