@@ -1,0 +1,362 @@
+//! Calls of few numbers are noted in their node, others beside it. What they give is the same, and so is
+//! what is told of misuse: each is held against the same call while somebody looks on, which is noted beside.
+
+#![allow(unused_parens, reason = "one macro writes a gradient and two")]
+
+use std::panic::AssertUnwindSafe;
+
+use autograd_core::prelude::*;
+use autograd_core::{BackwardOptions, Error, GradOptions, detect_anomaly, grad_with, gradcheck};
+
+macro_rules! layers {
+    ($($name:ident($($x:ident),+) -> $saved:ty, $forward:expr, $backward:expr;)*) => {$(
+        #[py_layer]
+        impl $name {
+            type Saved = $saved;
+
+            fn forward(
+                ctx: &mut ForwardContext<Self>,
+                $($x: &Tensor<f64>),+
+            ) -> Tensor<f64> {
+                let run: fn(&mut ForwardContext<Self>, $(layers!(@ $x)),+) -> Tensor<f64> = $forward;
+                run(ctx, $($x),+)
+            }
+
+            fn backward(
+                ctx: &BackwardContext<Self>,
+                dy: &Tensor<f64>,
+            ) -> ($(layers!(! $x)),+) {
+                let run: fn(&$saved, &Tensor<f64>) -> ($(layers!(! $x)),+) = $backward;
+                run(ctx.saved_tensor(), dy)
+            }
+        }
+    )*};
+    (@ $x:ident) => { &Tensor<f64> };
+    (! $x:ident) => { Tensor<f64> };
+}
+
+type T = Tensor<f64>;
+
+layers! {
+    Output(x) -> T,
+        |ctx, x| { let y = x.tanh(); ctx.save_for_backward(&y); y },
+        |y, dy| dy * (1.0 - y.square());
+    Input(x) -> T,
+        |ctx, x| { ctx.save_for_backward(x); x * x * x },
+        |x, dy| dy * x.square() * 3.0;
+    OutputAndInput(x) -> (T, T),
+        |ctx, x| { let y = x.exp() * x; ctx.save_for_backward((&y, x)); y },
+        |(y, x), dy| dy * (x.exp() + y);
+    InputTwice(x) -> (T, T),
+        |ctx, x| { ctx.save_for_backward((x, x)); x * x },
+        |(a, b), dy| dy * (a + b);
+    Nothing(x) -> (),
+        |ctx, x| { ctx.save_for_backward(()); x * 3.0 },
+        |(), dy| dy * 3.0;
+    Itself(x) -> T,
+        |ctx, x| { ctx.save_for_backward(x); x.clone() },
+        |_, dy| dy.clone();
+    Product(a, b) -> (T, T),
+        |ctx, a, b| { ctx.save_for_backward((a, b)); a * b },
+        |(a, b), dy| (dy * b, dy * a);
+    Quotient(a, b) -> (T, T),
+        |ctx, a, b| { let y = a / b; ctx.save_for_backward((&y, b)); y },
+        |(y, b), dy| { let da = dy / b; (da.clone(), -(da * y)) };
+    // What follows turns out not to be small when forward is done.
+    Sum(x) -> T,
+        |ctx, x| { ctx.save_for_backward(x); x.square().sum() },
+        |x, dy| dy * x * 2.0;
+    Three(a, b) -> (T, T, T),
+        |ctx, a, b| { let y = a * b; ctx.save_for_backward((a, b, &y)); y },
+        |(a, b, _), dy| (dy * b, dy * a);
+    LargeBeside(x) -> (T, T),
+        |ctx, x| { let all = Tensor::ones([40]); ctx.save_for_backward((x, &all)); x * x },
+        |(x, all), dy| dy * x * 2.0 * all.mean();
+}
+
+/// A mask has no place in a node beside a float; nor has a second element type.
+#[py_layer]
+impl Masked {
+    type Saved = (Tensor<f64>, Tensor<bool>);
+
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        let positive = x.gt_scalar(0.0);
+        ctx.save_for_backward((x, &positive));
+        x.relu() * x
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        let (x, positive) = ctx.saved_tensor();
+        dy * x * 2.0 * positive.cast::<f64>()
+    }
+}
+
+/// Saves what is neither input nor output.
+#[py_layer]
+impl Between {
+    type Saved = Tensor<f64>;
+
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        let slope = x.exp();
+        ctx.save_for_backward(&slope);
+        slope + 1.0
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * ctx.saved_tensor()
+    }
+}
+
+#[py_layer(once_differentiable)]
+impl Once {
+    type Saved = Tensor<f64>;
+
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        let y = x.exp();
+        ctx.save_for_backward(&y);
+        y
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        assert!(!autograd_core::is_grad_enabled());
+        dy * ctx.saved_tensor()
+    }
+}
+
+/// Returns a gradient of another shape.
+#[py_layer(allow(unread_saved))]
+impl Misshapen {
+    type Saved = Tensor<f64>;
+
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        ctx.save_for_backward(x);
+        x * 2.0
+    }
+
+    fn backward(_: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy.sum()
+    }
+}
+
+#[py_layer]
+impl Marked {
+    type Saved = Tensor<f64>;
+
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        let y = x * 2.0;
+        ctx.mark_non_differentiable(&y);
+        ctx.save_for_backward(&y);
+        y
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * ctx.saved_tensor()
+    }
+}
+
+fn leaf(values: [f64; 6]) -> T {
+    let x = Tensor::from(values).reshape([2, 3]);
+    let x = x.detach();
+    x.set_stop_gradient(false);
+    x
+}
+
+fn leaves() -> [T; 2] {
+    [leaf([0.5, -1.25, 2.0, 0.75, -0.3, 1.5]), leaf([1.5, 0.8, -0.7, 2.5, 1.1, -2.0])]
+}
+
+/// The values, gradients and gradients of these of a scalar of the leaves, or what is told.
+fn told(f: &dyn Fn(&[T; 2]) -> Result<T, Error>) -> Result<Vec<Vec<f64>>, String> {
+    let x = leaves();
+    let run = || {
+        let y = f(&x)?;
+        let again = GradOptions::new().create_graph(true).allow_unused(true);
+        let first = grad_with(&[&y], &[&x[0], &x[1]], again)?;
+        let mut told = vec![y.to_vec()];
+        let grads = || first.iter().flatten();
+        told.extend(grads().map(|grad| grad.to_vec()));
+        let total = grads().fold(Tensor::from(0.0), |total, grad| total + (grad * grad).sum());
+        if !total.stop_gradient() {
+            total.backward()?;
+        }
+        told.extend(x.iter().filter_map(|x| x.grad()).map(|grad| grad.to_vec()));
+        Ok::<_, Error>(told)
+    };
+    run().map_err(|error| error.to_string())
+}
+
+/// The same where nobody looks on and where somebody does.
+fn both(f: impl Fn(&[T; 2]) -> Result<T, Error>) -> Result<Vec<Vec<f64>>, String> {
+    let alone = told(&f);
+    let _scope = detect_anomaly();
+    assert_eq!(alone, told(&f));
+    alone
+}
+
+/// Whether it was told that an op's saved tensor was changed in place.
+fn is_changed(told: &Result<Vec<Vec<f64>>, String>, op: &str, name: &str) -> bool {
+    matches!(told, Err(told) if told.starts_with(op) && told.contains(name) && told.contains("changed"))
+}
+
+#[test]
+fn what_is_computed_is_the_same() {
+    macro_rules! of_one {
+        ($($layer:ident)*) => {$({
+            let told = both(|[x, _]| Ok($layer::try_apply(&$layer::try_apply(x)?)?.sum()));
+            let told = told.expect(stringify!($layer));
+            assert!(told.len() >= 2, "{}: {told:?}", stringify!($layer));
+        })*};
+    }
+    of_one! { Output Input OutputAndInput InputTwice Nothing Itself Sum Masked }
+    macro_rules! of_two {
+        ($($layer:ident)*) => {$({
+            let twice = |a: &T, b: &T| $layer::try_apply(&$layer::try_apply(a, b)?, b);
+            let told = both(|[a, b]| Ok(twice(a, b)?.sum())).expect(stringify!($layer));
+            assert_eq!(told.len(), 5, "{told:?}");
+            // The same tensor twice, one that wants no gradient, and other shapes.
+            both(|[a, _]| Ok($layer::try_apply(a, a)?.sum())).unwrap();
+            both(|[a, b]| Ok($layer::try_apply(a, &b.detach())?.sum())).unwrap();
+            both(|[a, b]| Ok($layer::try_apply(&a.detach(), b)?.sum())).unwrap();
+        })*};
+    }
+    of_two! { Product Quotient Three }
+}
+
+#[test]
+fn gradients_are_the_derivative() {
+    let x = leaves();
+    gradcheck(|t| Output::apply(&t[0]), &x[..1]).unwrap();
+    gradcheck(|t| OutputAndInput::apply(&t[0]), &x[..1]).unwrap();
+    gradcheck(|t| Quotient::apply(&t[0], &t[1]), &x).unwrap();
+}
+
+#[test]
+fn what_is_told_is_the_same() {
+    let second = both(|[x, _]| Ok(Between::try_apply(x)?.sum())).unwrap_err();
+    assert!(second.starts_with("Between (called at ") && second.contains("saved tensor 1"));
+    let second = both(|[x, _]| Ok(LargeBeside::try_apply(x)?.sum())).unwrap_err();
+    assert!(second.starts_with("LargeBeside (called at ") && second.contains("saved tensor 2"));
+    let once = both(|[x, _]| Ok(Once::try_apply(x)?.sum())).unwrap_err();
+    assert!(once.contains("once_differentiable"), "{once}");
+    let shape = both(|[x, _]| Ok(Misshapen::try_apply(x)?.sum())).unwrap_err();
+    assert!(shape.contains("`x`") && shape.contains("[2, 3]"), "{shape}");
+    assert!(both(|[x, _]| Ok(Marked::try_apply(x)?.sum() + x.sum())).is_ok());
+
+    // Changed in place between forward and backward: an input by its name, the output, and one of two.
+    let change = |x: &T| no_grad().run(|| x.copy_from(&(x * 0.5)));
+    let changed = both(|[x, _]| {
+        let y = Input::try_apply(x)?;
+        change(x)?;
+        Ok(y.sum())
+    });
+    assert!(is_changed(&changed, "Input", "`x`"), "{changed:?}");
+    let changed = both(|[a, b]| {
+        let y = Product::try_apply(a, b)?;
+        change(b)?;
+        Ok(y.sum())
+    });
+    assert!(is_changed(&changed, "Product", "`b`"), "{changed:?}");
+    for saves_output in [Output::try_apply, OutputAndInput::try_apply] {
+        let changed = both(|[x, _]| {
+            let y = saves_output(x)?;
+            let sum = y.sum();
+            change(&y)?;
+            Ok(sum)
+        });
+        assert!(is_changed(&changed, "Output", "saved tensor 1"), "{changed:?}");
+    }
+}
+
+#[test]
+fn inputs_that_were_changed_before_the_call_are_kept_as_they_are_then() {
+    let change = |x: &T| no_grad().run(|| x.copy_from(&(x * 0.5)));
+    for first in [false, true] {
+        for second in [false, true] {
+            let run = |[a, b]: &[T; 2], after: bool| {
+                if first {
+                    change(a)?;
+                }
+                if second {
+                    change(b)?;
+                    change(b)?;
+                }
+                let y = Product::try_apply(a, b)?;
+                if after {
+                    change(a)?;
+                }
+                Ok(y.sum())
+            };
+            assert!(both(|x| run(x, false)).is_ok());
+            let changed = both(|x| run(x, true));
+            assert!(is_changed(&changed, "Product", "`a`"), "{changed:?}");
+        }
+    }
+}
+
+#[test]
+fn a_graph_is_used_once_or_retained() {
+    let freed = |options: BackwardOptions| {
+        let [x, _] = leaves();
+        let y = Output::apply(&x);
+        let sum = y.sum();
+        sum.backward_options(options).unwrap();
+        let told = sum.backward().map_err(|error| error.to_string());
+        (told, x.grad().unwrap().to_vec())
+    };
+    for retain in [false, true] {
+        let options = || BackwardOptions::new().retain_graph(retain);
+        let alone = freed(options());
+        let _scope = detect_anomaly();
+        assert_eq!(alone, freed(options()));
+        assert_eq!(alone.0.is_ok(), retain);
+    }
+}
+
+#[test]
+fn a_second_order_after_a_first_one_in_the_same_node() {
+    let [x, _] = leaves();
+    let y = Output::apply(&x);
+    let retain = || GradOptions::new().retain_graph(true);
+    let plain = grad_with(&[&y.sum()], &[&x], retain()).unwrap();
+    let recorded = retain().create_graph(true);
+    let kept = grad_with(&[&y.sum()], &[&x], recorded).unwrap();
+    let (plain, kept) = (plain[0].as_ref().unwrap(), kept[0].as_ref().unwrap());
+    assert_eq!(plain.to_vec(), kept.to_vec());
+    assert!(plain.stop_gradient() && !kept.stop_gradient());
+}
+
+#[test]
+fn a_panic_or_an_error_in_forward_leaves_nothing_behind() {
+    #[py_layer(allow(unread_saved))]
+    impl Fails {
+        type Saved = Tensor<f64>;
+
+        fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Result<Tensor<f64>, String> {
+            ctx.save_for_backward(x);
+            match x.to_vec()[0] {
+                first if first < 0.0 => panic!("a panic of forward"),
+                first if first > 1.0 => Err("an error of forward".to_owned()),
+                _ => Ok(x.clone()),
+            }
+        }
+
+        fn backward(_: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+            dy.clone()
+        }
+    }
+
+    let [x, _] = leaves();
+    for scale in [-1.0, 4.0, 1.0] {
+        let scaled = &x * scale;
+        let called = std::panic::catch_unwind(AssertUnwindSafe(|| Fails::try_apply(&scaled)));
+        match (scale, called) {
+            (-1.0, called) => assert!(called.is_err()),
+            (4.0, called) => {
+                assert_eq!(called.unwrap().unwrap().unwrap_err(), "an error of forward")
+            }
+            (_, called) => called.unwrap().unwrap().unwrap().sum().backward().unwrap(),
+        }
+        assert!(autograd_core::is_grad_enabled());
+    }
+    assert_eq!(x.grad().unwrap().to_vec(), [1.0; 6]);
+}
