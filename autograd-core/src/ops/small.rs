@@ -130,11 +130,12 @@ fn run_here<T: Float>(
     last: &mut T::Inline,
     shape: &[usize],
 ) {
-    let given = *last;
-    if formula.run_inline(before, &given, last) {
-        *last = given;
-        run_over(formula, shape.iter().product(), before.map(AsRef::as_ref), last.as_mut());
+    // Beside it: a copy to read from would be written in narrow pieces and at once read in wide ones.
+    let mut out = T::INLINE;
+    if formula.run_inline(before, last, &mut out) {
+        return run_over(formula, shape.iter().product(), before.map(AsRef::as_ref), last.as_mut());
     }
+    *last = out;
 }
 
 /// A formula of one tensor, in its own place if it is a temporary.
