@@ -1,11 +1,11 @@
 //! A tensor whose element type nobody asks for.
 
+use std::mem::{forget, replace};
 use std::panic::Location;
 
 use super::any::{AnyTensor, Element};
 use super::lost::Lost;
 use super::node::{Edge, NodeRef};
-use super::small::Small;
 use super::tensor::Tensor;
 
 /// A tensor, lent, of whatever element type.
@@ -21,7 +21,7 @@ pub(crate) trait Handle {
     /// Whether its numbers are few enough to stand inline.
     fn is_few(&self) -> bool;
     /// Writes the edge of an op on this tensor where it stays; the least level of its node.
-    fn draw_edge(&self, small: &mut Small, position: usize) -> u32;
+    fn draw_edge(&self, blank: &mut Edge) -> u32;
     /// What an op notes of an input.
     fn noted(&self) -> Noted<'_>;
     fn lost(&self) -> Lost;
@@ -69,12 +69,12 @@ impl<T: Element> Handle for Tensor<T> {
         self.is_few()
     }
 
-    fn draw_edge(&self, small: &mut Small, position: usize) -> u32 {
+    fn draw_edge(&self, blank: &mut Edge) -> u32 {
         if let Some((node, slot)) = self.producer() {
-            small.put_edge(position, Edge::Node(node.clone(), *slot));
+            forget(replace(blank, Edge::Node(node.clone(), *slot)));
             return node.level + 1;
         }
-        small.put_edge(position, self.edge());
+        *blank = self.edge();
         0
     }
 

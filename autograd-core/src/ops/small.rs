@@ -263,7 +263,8 @@ fn edge<T: Float>(operand: &mut Input<'_, T>, wants: bool, kept: bool) -> Edge {
 }
 
 /// In a temporary's own place, or in a copy of the left operand.
-#[inline]
+// Not a call: its arguments would be more than registers take.
+#[inline(always)]
 fn pair_of<T: Float>(
     op: Binary,
     left: Input<'_, T>,

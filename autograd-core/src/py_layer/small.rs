@@ -42,8 +42,9 @@ impl Few {
             return None;
         }
         let mut node = Blank::new(0, location);
-        let level = first.draw_edge(node.small(), 0);
-        let level = level.max(second.map_or(0, |second| second.draw_edge(node.small(), 1)));
+        let [left, right] = &mut node.small().edges;
+        let level = first.draw_edge(left);
+        let level = level.max(second.map_or(0, |second| second.draw_edge(right)));
         node.raise(level);
         Some(Self(node.done()))
     }
