@@ -231,6 +231,15 @@ fn gradients_are_the_derivative() {
 }
 
 #[test]
+fn a_call_is_visited_before_what_its_second_input_comes_from() {
+    let through = |t: &[T]| {
+        let deep = Output::apply(&Output::apply(&Output::apply(&t[1])));
+        Product::apply(&t[0], &deep) + Input::apply(&deep)
+    };
+    gradcheck(through, &leaves()).unwrap();
+}
+
+#[test]
 fn what_is_told_is_the_same() {
     let second = both(|[x, _]| Ok(Between::try_apply(x)?.sum())).unwrap_err();
     assert!(second.starts_with("Between (called at ") && second.contains("saved tensor 1"));
@@ -265,6 +274,17 @@ fn what_is_told_is_the_same() {
         });
         assert!(is_changed(&changed, "Output", "saved tensor 1"), "{changed:?}");
     }
+}
+
+#[test]
+fn an_output_that_was_changed_is_told_in_a_first_order_too() {
+    let [x, _] = leaves();
+    let y = Output::apply(&x);
+    let sum = y.sum();
+    no_grad().run(|| y.copy_from(&(&y * 0.5))).unwrap();
+    let told = sum.backward().map(|()| Vec::new()).map_err(|error| error.to_string());
+    assert!(is_changed(&told, "Output", "saved tensor 1"), "{told:?}");
+    assert!(x.grad().is_none());
 }
 
 #[test]
