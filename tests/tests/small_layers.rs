@@ -236,7 +236,10 @@ fn a_call_is_visited_before_what_its_second_input_comes_from() {
         let deep = Output::apply(&Output::apply(&Output::apply(&t[1])));
         Product::apply(&t[0], &deep) + Input::apply(&deep)
     };
-    gradcheck(through, &leaves()).unwrap();
+    let x = leaves();
+    gradcheck(through, &x).unwrap();
+    // Without a graph that is retained, a second visit would be an error.
+    through(&x).sum().backward().unwrap();
 }
 
 #[test]
