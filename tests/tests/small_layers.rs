@@ -234,7 +234,9 @@ fn gradients_are_the_derivative() {
 fn a_call_is_visited_before_what_its_second_input_comes_from() {
     let through = |t: &[T]| {
         let deep = Output::apply(&Output::apply(&Output::apply(&t[1])));
-        Product::apply(&t[0], &deep) + Input::apply(&deep)
+        // By reference: what gives its own place to the sum is visited at once, whatever its level.
+        let (product, cube) = (Product::apply(&t[0], &deep), Input::apply(&deep));
+        &product + &cube
     };
     let x = leaves();
     gradcheck(through, &x).unwrap();
