@@ -5,8 +5,10 @@ use std::panic::Location;
 
 use super::any::{AnyTensor, Element};
 use super::lost::Lost;
-use super::node::{Edge, NodeRef};
+use super::node::{Blank, Edge, NodeRef};
+use super::small::{Call, Small};
 use super::tensor::Tensor;
+use crate::array::shape::same;
 
 /// A tensor, lent, of whatever element type.
 ///
@@ -18,10 +20,14 @@ pub(crate) trait Handle {
     fn stop_gradient(&self) -> bool;
     fn has_producer(&self) -> bool;
     fn version(&self) -> u32;
-    /// Whether its numbers are few enough to stand inline.
-    fn is_few(&self) -> bool;
+    /// Begins the node of a call on this tensor, or on this one and a second.
+    fn begin(&self, second: Option<&dyn Handle>, location: &'static Location<'static>) -> Begun;
     /// Writes the edge of an op on this tensor where it stays; the least level of its node.
     fn draw_edge(&self, blank: &mut Edge) -> u32;
+    /// Keeps this tensor in a small node, if that has place for it.
+    fn keep_in(&self, small: &mut Small) -> bool;
+    /// Becomes the output of a small call, if it has the shape of the inputs; else the node comes back.
+    fn end(&mut self, node: NodeRef, call: &Call<'_>) -> Result<(), NodeRef>;
     /// What an op notes of an input.
     fn noted(&self) -> Noted<'_>;
     fn lost(&self) -> Lost;
@@ -35,6 +41,16 @@ pub(crate) trait Handle {
     fn become_alias(&mut self);
     /// Becomes the output `slot` of a node.
     fn attach(&mut self, node: NodeRef, slot: u32);
+}
+
+/// The node of a call on one or two tensors.
+pub(crate) enum Begun {
+    /// None: neither wants a gradient.
+    Unrecorded,
+    /// None yet: the call is not small.
+    Large,
+    /// A small one, with its edges.
+    Small(NodeRef),
 }
 
 /// What an op notes of an input.
@@ -65,10 +81,39 @@ impl<T: Element> Handle for Tensor<T> {
         self.version()
     }
 
-    fn is_few(&self) -> bool {
-        self.is_few()
+    fn begin(&self, second: Option<&dyn Handle>, location: &'static Location<'static>) -> Begun {
+        if self.stop_gradient() && second.is_none_or(|second| second.stop_gradient()) {
+            return Begun::Unrecorded;
+        }
+        let alike = |second: &dyn Handle| same(second.shape(), self.shape());
+        if !T::DTYPE.is_float() || !self.is_few() || !second.is_none_or(alike) {
+            return Begun::Large;
+        }
+        let mut node = Blank::new(0, location);
+        let [left, right] = &mut node.small().edges;
+        let level = Handle::draw_edge(self, left);
+        let level = level.max(second.map_or(0, |second| second.draw_edge(right)));
+        node.raise(level);
+        Begun::Small(node.done())
     }
 
+    fn keep_in(&self, small: &mut Small) -> bool {
+        T::DTYPE.is_float() && self.is_few() && small.keep(T::wrap(self.clone()), self.version())
+    }
+
+    fn end(&mut self, mut node: NodeRef, call: &Call<'_>) -> Result<(), NodeRef> {
+        if !T::DTYPE.is_float() || !same(self.shape(), call.shape) {
+            return Err(node);
+        }
+        if let Some(small) = node.small_mut() {
+            small.op = call.op;
+            small.mark_kept(call, self.address());
+        }
+        self.attach_unseen(node, 0);
+        Ok(())
+    }
+
+    #[inline]
     fn draw_edge(&self, blank: &mut Edge) -> u32 {
         if let Some((node, slot)) = self.producer() {
             forget(replace(blank, Edge::Node(node.clone(), *slot)));

@@ -236,7 +236,7 @@ impl Lost {
                 }
             }
         }
-        if wants { lost.and_now(op, at) } else { lost }
+        if wants && mode::loses() { lost.and_now(op, at) } else { lost }
     }
 
     /// The same for an op without a derivative.

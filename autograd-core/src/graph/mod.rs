@@ -25,7 +25,7 @@ mod watch;
 pub(crate) use any::for_any;
 pub use any::{AnyTensor, Element};
 pub(crate) use extras::{HookId, Key, NodeAction, NodeHook, Token};
-pub(crate) use handle::{Handle, Noted};
+pub(crate) use handle::{Begun, Handle, Noted};
 pub(crate) use lost::{Lost, no_derivative, unrecorded};
 pub use mode::{EnableGrad, NoGrad, enable_grad, is_grad_enabled, no_grad};
 pub(crate) use mode::{GradMode, off_since};
@@ -38,7 +38,7 @@ pub(crate) use saved::{
     At, Elementwise, Keep, KeepOutput, Keeps, KeptOutput, Plain, PushRule, typed, with_push,
 };
 pub(crate) use shapes::{ForwardMode, output_shapes};
-pub(crate) use small::{Keepable, Kept, Marks, Maybe, Small, SmallOp};
+pub(crate) use small::{Call, Keepable, Kept, Mark, Marks, Maybe, Small, SmallOp};
 pub use spare::empty_buffer_pool;
 pub use tensor::Tensor;
 pub(crate) use tensor::{LeafHook, Read, op_node, record, record_edges};

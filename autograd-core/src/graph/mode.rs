@@ -42,6 +42,12 @@ pub(super) fn recording() -> Recording {
     RECORDING.get()
 }
 
+/// Whether what an op does now, and does not record, is lost: not what is part of a layer or a backward.
+#[inline]
+pub(super) fn loses() -> bool {
+    matches!(RECORDING.get(), Recording::On | Recording::NoGrad)
+}
+
 /// Sets the mode until dropped, also by a panic; then the mode before it is back.
 pub(crate) struct GradMode {
     before: Recording,

@@ -74,13 +74,33 @@ pub(crate) enum Kept {
     Float64 { tensors: [Maybe<f64>; 2], second: bool, version: u32, marks: Marks },
 }
 
-/// What a layer notes of each tensor that it keeps.
-pub(crate) type Marks = [u8; 2];
+/// What a tensor that is kept is to the layer which kept it.
+#[derive(Clone, Copy, Default)]
+pub(crate) enum Mark {
+    /// Neither input nor output.
+    #[default]
+    Other,
+    /// The first input.
+    First,
+    Second,
+    Output,
+}
+
+pub(crate) type Marks = [Mark; 2];
+
+/// A call of a layer whose forward is done.
+pub(crate) struct Call<'a> {
+    pub(crate) op: &'static &'static dyn SmallOp,
+    /// The shape of the inputs.
+    pub(crate) shape: &'a [usize],
+    /// Their addresses; null where there is no second one.
+    pub(crate) inputs: [*const (); 2],
+}
 
 impl Kept {
     /// A tensor that is kept, its version then, and its mark.
     #[inline]
-    pub(crate) fn get(&self, place: usize) -> Option<(AnyTensor, u32, u8)> {
+    pub(crate) fn get(&self, place: usize) -> Option<(AnyTensor, u32, Mark)> {
         let (tensor, second, version, marks) = match self {
             Self::Nothing | Self::Number(_) => return None,
             Self::Float32 { tensors, second, version, marks } => {
@@ -96,7 +116,7 @@ impl Kept {
 
     /// The first of the tensors, where it stands, if it has such elements, and its mark.
     #[inline]
-    pub(crate) fn first<T: Element>(&self) -> Option<(&Tensor<T>, u8)> {
+    pub(crate) fn first<T: Element>(&self) -> Option<(&Tensor<T>, Mark)> {
         let (tensor, marks): (&dyn Any, _) = match self {
             Self::Nothing | Self::Number(_) => return None,
             Self::Float32 { tensors, marks, .. } => (tensors[0].get()?, marks),
@@ -253,31 +273,37 @@ impl Small {
         }
     }
 
-    /// Marks each tensor that is kept, by its address; a copy of its own takes the place of one where
-    /// `mark` says so.
-    #[inline]
-    pub(crate) fn mark_kept(&mut self, mark: impl Fn(*const ()) -> (u8, bool)) {
+    /// Marks each tensor that is kept, by its address. The output holds the node, so the node holds a copy
+    /// of it.
+    #[inline(always)]
+    pub(super) fn mark_kept(&mut self, call: &Call<'_>, output: *const ()) {
         #[inline(always)]
         fn each<T: Element>(
             tensors: &mut [Maybe<T>; 2],
             marks: &mut Marks,
-            mark: impl Fn(*const ()) -> (u8, bool),
+            call: &Call<'_>,
+            output: *const (),
         ) {
-            for (Maybe(tensor), place) in tensors.iter_mut().zip(marks) {
+            for (Maybe(tensor), mark) in tensors.iter_mut().zip(marks) {
                 if !tensor.is_somewhere() {
                     break;
                 }
-                let (mark, copies) = mark(tensor.address());
-                *place = mark;
-                if copies {
-                    *tensor = tensor.alias();
-                }
+                let address = tensor.address();
+                *mark = match address {
+                    _ if address == call.inputs[0] => Mark::First,
+                    _ if address == call.inputs[1] => Mark::Second,
+                    _ if address == output => {
+                        *tensor = tensor.alias_here();
+                        Mark::Output
+                    }
+                    _ => Mark::Other,
+                };
             }
         }
         match &mut self.kept {
             Kept::Nothing | Kept::Number(_) => {}
-            Kept::Float32 { tensors, marks, .. } => each(tensors, marks, mark),
-            Kept::Float64 { tensors, marks, .. } => each(tensors, marks, mark),
+            Kept::Float32 { tensors, marks, .. } => each(tensors, marks, call, output),
+            Kept::Float64 { tensors, marks, .. } => each(tensors, marks, call, output),
         }
     }
 

@@ -255,6 +255,12 @@ impl<T: Element> Tensor<T> {
         if watch::is_on() {
             watch::made(&node, slot, &self.read());
         }
+        self.attach_unseen(node, slot);
+    }
+
+    /// The same where nobody looks on.
+    #[inline]
+    pub(super) fn attach_unseen(&mut self, node: NodeRef, slot: u32) {
         if let Some(inner) = self.inner_mut()
             && inner.is_plain()
         {

@@ -9,16 +9,18 @@ use super::info::Info;
 #[cfg(debug_assertions)]
 use super::inputs::contains;
 use super::inputs::{TensorInput, lost, note, primals};
-use super::outputs::Visitor;
+use super::outputs::{TensorOutput, Visitor};
 use super::proof::Fallible;
 use super::rules::Rules;
-use super::small::Few;
+use super::small::{Begins, Few};
 #[cfg(feature = "verify")]
 use super::verify;
 use crate::error::{Error, Result};
 #[cfg(debug_assertions)]
 use crate::graph::hidden;
-use crate::graph::{AnyTensor, GradMode, NodeRef, Tensor, beside, is_grad_enabled, is_observed};
+use crate::graph::{
+    AnyTensor, GradMode, Handle, NodeRef, Tensor, beside, is_grad_enabled, is_observed,
+};
 use crate::ops::failed;
 use crate::ops::trace::{self, Call, InLayer, Layer as Traced, Note};
 
@@ -46,15 +48,15 @@ impl Forward<'_> {
     // Compiled once, in the library, and written where the context stands: what is moved there would be
     // read wider than it was written, and the processor waits for that.
     pub fn start(&mut self) -> &mut Self {
-        if self.is_recording() {
-            self.own.pack.few = Few::start(self.inputs, self.rules, self.location);
-            if self.own.pack.few.is_none() {
-                match note(self.inputs, self.rules) {
-                    Ok(call) => self.own.pack.call = Some(call),
-                    Err(refused) => self.own.broken = Some(refused),
+        if is_grad_enabled() {
+            match Few::begin(self.inputs, self.rules, self.location) {
+                Begins::Unrecorded => {}
+                Begins::Few(few) => {
+                    self.own.pack.few = Some(few);
+                    self.own.traced = InLayer::begin();
                 }
+                Begins::Large => self.begin_large(),
             }
-            self.own.traced = InLayer::begin();
         }
         #[cfg(debug_assertions)]
         {
@@ -64,11 +66,19 @@ impl Forward<'_> {
         self
     }
 
-    fn is_recording(&self) -> bool {
+    #[inline(never)]
+    fn begin_large(&mut self) {
         let wants = |(position, input): (usize, &&dyn TensorInput)| {
             self.rules.info.is_differentiable(position) && input.wants_gradient()
         };
-        is_grad_enabled() && self.inputs.iter().enumerate().any(wants)
+        if !self.inputs.iter().enumerate().any(wants) {
+            return;
+        }
+        match note(self.inputs, self.rules) {
+            Ok(call) => self.own.pack.call = Some(call),
+            Err(refused) => self.own.broken = Some(refused),
+        }
+        self.own.traced = InLayer::begin();
     }
 }
 
@@ -85,14 +95,35 @@ pub fn finish<O>(
     Ok(outputs)
 }
 
+/// The same where there is one output.
+pub(super) fn finish_output<O: TensorOutput>(
+    forward: &mut Forward<'_>,
+    mut output: O,
+) -> Result<O> {
+    match output.single() {
+        Some(tensor) => forward.finish_single(tensor)?,
+        None => return finish(forward, output, |output, visitor| visitor.output(output)),
+    }
+    Ok(output)
+}
+
 /// The same for a forward that may fail; nothing is recorded for an `Err`.
 pub fn finish_fallible<R: Fallible>(
     forward: &mut Forward<'_>,
     returned: R,
     visit: impl for<'o> Fn(&'o mut R::Output, &mut Visitor<'o>),
 ) -> Result<R> {
+    finish_fallible_with(forward, returned, |forward, outputs| finish(forward, outputs, visit))
+}
+
+/// The same with what ends it otherwise.
+pub(super) fn finish_fallible_with<R: Fallible>(
+    forward: &mut Forward<'_>,
+    returned: R,
+    finish: impl FnOnce(&mut Forward<'_>, R::Output) -> Result<R::Output>,
+) -> Result<R> {
     let returned = match returned.result() {
-        Ok(outputs) => Ok(finish(forward, outputs, visit)?),
+        Ok(outputs) => Ok(finish(forward, outputs)?),
         Err(error) => {
             #[cfg(feature = "verify")]
             verify::note_failure();
@@ -234,9 +265,48 @@ impl Forward<'_> {
 impl Forward<'_> {
     /// Forward is done: checks what it did, and records.
     fn finish(&mut self, outputs: &mut Visitor<'_>) -> Result<()> {
+        if let Some(only) = outputs.only()
+            && self.finish_small(only)?
+        {
+            return Ok(());
+        }
+        self.finish_large(outputs)
+    }
+
+    /// The same where there is one output, and that is one tensor.
+    fn finish_single(&mut self, output: &mut dyn Handle) -> Result<()> {
+        if self.finish_small(output)? {
+            return Ok(());
+        }
+        self.finish_large(&mut Visitor::of_one(output))
+    }
+
+    /// The same, if the call is small.
+    #[inline(always)]
+    fn finish_small(&mut self, output: &mut dyn Handle) -> Result<bool> {
         let own = &mut *self.own;
         own.off = None;
-        if own.broken.is_some() || own.traced.is_some() || own.non_differentiable.is_some() {
+        // What was made is seen by who verifies.
+        if own.is_rare() || own.pack.is_spilled() || cfg!(feature = "verify") {
+            return Ok(false);
+        }
+        let Some(few) = own.pack.few.take() else { return Ok(false) };
+        #[cfg(debug_assertions)]
+        self.check_hidden()?;
+        self.check_declared()?;
+        match few.end(self.inputs, self.small, output) {
+            Ok(()) => Ok(true),
+            Err(few) => {
+                self.own.pack.few = Some(few);
+                Ok(false)
+            }
+        }
+    }
+
+    fn finish_large(&mut self, outputs: &mut Visitor<'_>) -> Result<()> {
+        let own = &mut *self.own;
+        own.off = None;
+        if own.is_rare() {
             return self.finish_rare(outputs);
         }
         #[cfg(debug_assertions)]
@@ -311,20 +381,10 @@ impl Forward<'_> {
     }
 
     /// The node of a call, which is told of its outputs and of those that are marked as not differentiable.
-    #[inline]
     fn record(&mut self, outputs: &Visitor<'_>, marked: &[AnyTensor]) -> Result<NodeRef> {
         self.check_declared()?;
-        let pack = &mut self.own.pack;
-        if marked.is_empty()
-            && !pack.is_spilled()
-            && let Some(few) = pack.few.take()
-        {
-            match few.finish(self.inputs, self.small, outputs) {
-                Ok(node) => return Ok(node),
-                Err(few) => pack.few = Some(few),
-            }
-        }
-        let mut call = take(pack).into_call(self.inputs, self.rules).map_err(|error| *error)?;
+        let pack = take(&mut self.own.pack);
+        let mut call = pack.into_call(self.inputs, self.rules).map_err(|error| *error)?;
         let notes = &mut *call;
         notes.attrs = self.own.attrs.take();
         outputs.describe(&mut notes.layout);

@@ -104,8 +104,28 @@ impl DerefMut for Own {
 
 impl Drop for Own {
     fn drop(&mut self) {
-        // What stands in its place then owns nothing.
-        *self.0 = Owned::default();
+        if !self.0.is_spent() {
+            // What stands in its place then owns nothing.
+            *self.0 = Owned::default();
+        }
+    }
+}
+
+impl Owned {
+    /// Whether forward did what few do.
+    #[inline]
+    pub(super) fn is_rare(&self) -> bool {
+        self.broken.is_some() || self.traced.is_some() || self.non_differentiable.is_some()
+    }
+
+    /// Whether there is nothing to let go of: as after a small call.
+    #[inline]
+    fn is_spent(&self) -> bool {
+        #[cfg(debug_assertions)]
+        if self.hidden.is_some() {
+            return false;
+        }
+        self.off.is_none() && self.attrs.is_none() && !self.is_rare() && self.pack.is_empty()
     }
 }
 

@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 
 use smallvec::SmallVec;
 
-use super::node::{Called, RawBackward};
+use super::node::{Called, Notes, RawBackward};
 use super::outputs::TensorOutput;
 use super::proof::Fallible;
 use crate::graph::{AnyTensor, Slots, Tensor};
@@ -40,8 +40,14 @@ impl<'a> Came<'a> {
     }
 
     /// The shape of a tensor.
-    fn shape(&self, tensor: usize) -> &[usize] {
-        self.called.shape(tensor)
+    #[inline]
+    pub(super) fn shape(&self, tensor: usize) -> &[usize] {
+        match self.called.notes {
+            Notes::Full(call) => call.layout.shape(tensor),
+            Notes::Few(_) => {
+                self.grads.first().and_then(Option::as_ref).map_or(&[], AnyTensor::shape)
+            }
+        }
     }
 
     /// A gradient that did not come, lent.

@@ -68,11 +68,9 @@ pub(super) struct Called<'a> {
 #[derive(Clone, Copy)]
 pub(super) enum Notes<'a> {
     Full(&'a Content),
-    /// In a small node: what is kept there. Each input and output is one tensor, and all have this shape.
-    Few {
-        kept: &'a Kept,
-        shape: &'a [usize],
-    },
+    /// In a small node: what is kept there. Each input and output is one tensor, and all have the shape of
+    /// the gradient that comes.
+    Few(&'a Kept),
 }
 
 impl<'a> Called<'a> {
@@ -82,22 +80,14 @@ impl<'a> Called<'a> {
     pub(super) fn group(&self, group: usize) -> (usize, usize) {
         match self.notes {
             Notes::Full(call) => call.layout.group(group),
-            Notes::Few { .. } => (group, 1),
-        }
-    }
-
-    #[inline]
-    pub(super) fn shape(&self, tensor: usize) -> &'a [usize] {
-        match self.notes {
-            Notes::Full(call) => call.layout.shape(tensor),
-            Notes::Few { shape, .. } => shape,
+            Notes::Few(_) => (group, 1),
         }
     }
 
     fn attrs(&self) -> &'a dyn Any {
         match self.notes {
             Notes::Full(call) => call.attrs(),
-            Notes::Few { .. } => &(),
+            Notes::Few(_) => &(),
         }
     }
 }
@@ -122,6 +112,7 @@ pub(super) fn pull_through<'g>(
     let raw = RawBackward {
         at: At { op, location, node, create_graph },
         retain: pull.retain,
+        wants_all: pull.wants_all,
         came: Came::new(called, grads),
         ways: RefCell::new(&mut ways),
         barrier,
@@ -174,6 +165,8 @@ pub struct RawBackward<'a> {
     at: At<'a>,
     /// Keep what was saved for another backward.
     retain: bool,
+    /// As in [`Pull`].
+    wants_all: bool,
     came: Came<'a>,
     ways: RefCell<&'a mut dyn Onward>,
     barrier: Option<NodeRef>,
@@ -214,7 +207,7 @@ impl RawBackward<'_> {
         let info = &self.came.called.rules.info;
         match self.came.called.notes {
             Notes::Full(call) => unpack_from(Source::List(self.open(call)?.get()), info, &self.at),
-            Notes::Few { kept, .. } => unpack_from(Source::Few(kept), info, &self.at),
+            Notes::Few(kept) => unpack_from(Source::Few(kept), info, &self.at),
         }
     }
 
@@ -226,7 +219,7 @@ impl RawBackward<'_> {
 
     /// The only tensor that forward saved, if it stands in the node as backward gets it.
     pub(super) fn lent<T: Element>(&self) -> Option<&Tensor<T>> {
-        let Notes::Few { kept, .. } = self.came.called.notes else { return None };
+        let Notes::Few(kept) = self.came.called.notes else { return None };
         let (tensor, mark) = kept.first()?;
         Role::of_mark(mark).is_kept_as_it_is(&self.at).then_some(tensor)
     }
@@ -279,13 +272,13 @@ impl RawBackward<'_> {
         tensor: usize,
         grad: Option<AnyTensor>,
     ) -> Result<()> {
-        let edge = &self.came.called.edges[tensor];
-        let mut ways = self.ways.borrow_mut();
-        if matches!(edge, Edge::None(_)) {
+        if matches!(self.came.called.edges[tensor], Edge::None(_)) {
             return Ok(());
         }
+        let mut ways = self.ways.borrow_mut();
+        let wants = self.wants_all || ways.wants(tensor);
         let Some(mut grad) = grad else {
-            if !ways.wants(tensor) {
+            if !wants {
                 return Ok(());
             }
             return Err(Error::GradientMissing {
@@ -294,7 +287,7 @@ impl RawBackward<'_> {
                 location: self.at.location,
             });
         };
-        let expected = self.came.called.shape(tensor);
+        let expected = self.came.shape(tensor);
         if !same(grad.shape(), expected) {
             return Err(Error::GradientShape {
                 op: self.at.op,
@@ -304,7 +297,7 @@ impl RawBackward<'_> {
                 location: self.at.location,
             });
         }
-        if !ways.wants(tensor) {
+        if !wants {
             return Ok(());
         }
         if let Some(barrier) = &self.barrier {
@@ -349,7 +342,7 @@ impl NeedsGrad for RawBackward<'_> {
 impl RawBackward<'_> {
     fn wants(&self, tensor: usize) -> bool {
         let edge = &self.came.called.edges[tensor];
-        !matches!(edge, Edge::None(_)) && self.ways.borrow().wants(tensor)
+        !matches!(edge, Edge::None(_)) && (self.wants_all || self.ways.borrow().wants(tensor))
     }
 }
 

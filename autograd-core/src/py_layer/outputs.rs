@@ -15,6 +15,11 @@ use crate::ops::Float;
 pub trait TensorOutput {
     /// Shows each tensor to the visitor.
     fn visit<'o>(&'o mut self, visitor: &mut Visitor<'o>);
+    /// The tensor, if it is one.
+    #[allow(private_interfaces, reason = "what ends a call is no part of the public interface")]
+    fn single(&mut self) -> Option<&mut dyn Handle> {
+        None
+    }
 }
 
 #[diagnostic::do_not_recommend]
@@ -22,6 +27,12 @@ impl<T: Float> TensorOutput for Tensor<T> {
     fn visit<'o>(&'o mut self, visitor: &mut Visitor<'o>) {
         visitor.group(1);
         visitor.see(T::handle_mut(self));
+    }
+
+    #[inline]
+    #[allow(private_interfaces, reason = "as in the trait")]
+    fn single(&mut self) -> Option<&mut dyn Handle> {
+        Some(T::handle_mut(self))
     }
 }
 
@@ -121,6 +132,14 @@ impl<'o> Visitor<'o> {
         Self(ManuallyDrop::default())
     }
 
+    /// Of one output that is one tensor.
+    pub(super) fn of_one(output: &'o mut dyn Handle) -> Self {
+        let mut visitor = Self::new();
+        visitor.group(1);
+        visitor.see(output);
+        visitor
+    }
+
     #[inline(never)]
     fn group(&mut self, count: usize) {
         self.0.counts.push(u32::try_from(count).unwrap_or(u32::MAX));
@@ -153,9 +172,10 @@ impl Visitor<'_> {
 
     /// The output, if it is one and one tensor.
     #[inline]
-    pub(super) fn only(&self) -> Option<&dyn Handle> {
-        match (&self.0.tensors[..], &self.0.counts[..]) {
-            ([only], [_]) => Some(&**only),
+    pub(super) fn only(&mut self) -> Option<&mut dyn Handle> {
+        let Seen { tensors, counts, .. } = &mut *self.0;
+        match (&mut tensors[..], &counts[..]) {
+            ([only], [_]) => Some(&mut **only),
             _ => None,
         }
     }

@@ -14,7 +14,9 @@ use super::rules::LayerRules;
 use super::small::Few;
 use crate::array::DType;
 use crate::error::{Error, Result};
-use crate::graph::{self, AnyTensor, At, Element, Handle, Slot, State, Tensor, Visit, for_any};
+use crate::graph::{
+    self, AnyTensor, At, Element, Handle, Mark, Slot, State, Tensor, Visit, for_any,
+};
 
 /// What a layer can save: a tensor, `()`, a tuple, an array, a `Vec`, an `Option` of such, or a
 /// struct with named fields that derives [`Saved`](derive@crate::Saved).
@@ -118,22 +120,14 @@ impl Role {
         }
     }
 
-    /// In one byte, for what a small node keeps: of one or two inputs and one output.
-    pub(super) fn mark(self) -> u8 {
-        match self {
-            Self::Other | Self::Constant => 0,
-            Self::Input(0) => 1,
-            Self::Input(_) => 2,
-            Self::Output(_) => 3,
-        }
-    }
-
-    pub(super) fn of_mark(mark: u8) -> Self {
+    /// Of what a small node keeps: of one or two inputs and one output.
+    #[inline]
+    pub(super) fn of_mark(mark: Mark) -> Self {
         match mark {
-            1 => Self::Input(0),
-            2 => Self::Input(1),
-            3 => Self::Output(0),
-            _ => Self::Other,
+            Mark::First => Self::Input(0),
+            Mark::Second => Self::Input(1),
+            Mark::Output => Self::Output(0),
+            Mark::Other => Self::Other,
         }
     }
 
@@ -252,6 +246,12 @@ impl Pack {
             Some(call) => call.saved.get_or_insert_default(),
             None => self.spilled.get_or_insert_with(|| Box::new(List::spilled(&mut self.few))),
         }
+    }
+
+    /// Whether it holds nothing.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.few.is_none() && self.call.is_none() && self.spilled.is_none()
     }
 
     /// Whether forward saved what a small node has no place for.

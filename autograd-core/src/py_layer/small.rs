@@ -2,85 +2,83 @@
 //! the node itself, which is taken when the call starts, as that of a small built-in op does.
 
 use std::panic::Location;
+use std::ptr::null;
 
 #[cfg(not(feature = "verify"))]
 use super::environment;
 use super::inputs::TensorInput;
 use super::node::{Called, Notes, pull_through};
-use super::outputs::Visitor;
 use super::rules::LayerRules;
 use super::saved::Role;
-use crate::array::shape::{copied, same};
 use crate::error::Result;
 use crate::graph::{
-    AnyTensor, At, Blank, Edge, Handle, Kept, NodeRef, Pull, Slots, Small, SmallOp, is_watched,
+    AnyTensor, At, Begun, Call, Edge, Handle, Kept, NodeRef, Pull, Slots, Small, SmallOp,
+    is_watched,
 };
 
 /// A call that may turn out to be small: its node, with the edges.
 pub(super) struct Few(NodeRef);
 
+/// How a call that may be recorded begins.
+pub(super) enum Begins {
+    /// It is not recorded: no input wants a gradient.
+    Unrecorded,
+    /// It cannot be small.
+    Large,
+    Few(Few),
+}
+
 impl Few {
-    /// `None` where it cannot be small.
     #[inline]
-    pub(super) fn start(
+    pub(super) fn begin(
         inputs: &[&dyn TensorInput],
         rules: &LayerRules,
         location: &'static Location<'static>,
-    ) -> Option<Self> {
+    ) -> Begins {
         let (first, second) = match inputs {
-            [first] => (first.single()?, None),
-            [first, second] => (first.single()?, Some(second.single()?)),
-            _ => return None,
+            [first] => (first.single(), None),
+            [first, second] => match second.single() {
+                None => return Begins::Large,
+                second => (first.single(), second),
+            },
+            _ => return Begins::Large,
         };
-        let alike = |second: &dyn Handle| same(second.shape(), first.shape());
-        if !first.is_few() || !second.is_none_or(alike) || !rules.may_be_small() || is_watched() {
-            return None;
+        let Some(first) = first else { return Begins::Large };
+        if !rules.may_be_small() || is_watched() {
+            return Begins::Large;
         }
         // A call with notes of its own refuses.
         #[cfg(not(feature = "verify"))]
         if environment::asks() {
-            return None;
+            return Begins::Large;
         }
-        let mut node = Blank::new(0, location);
-        let [left, right] = &mut node.small().edges;
-        let level = first.draw_edge(left);
-        let level = level.max(second.map_or(0, |second| second.draw_edge(right)));
-        node.raise(level);
-        Some(Self(node.done()))
+        match first.begin(second, location) {
+            Begun::Unrecorded => Begins::Unrecorded,
+            Begun::Large => Begins::Large,
+            Begun::Small(node) => Begins::Few(Self(node)),
+        }
     }
 
     /// Keeps a tensor in the node, if that has place for it.
     #[inline]
     pub(super) fn keep(&mut self, tensor: &dyn Handle) -> bool {
-        let Some(small) = self.0.small_mut() else { return false };
-        tensor.is_few() && small.keep(tensor.any(), tensor.version())
+        self.0.small_mut().is_some_and(|small| tensor.keep_in(small))
     }
 
-    /// The node of the call; what has begun comes back where that is not small.
+    /// The output becomes that of the call; what has begun comes back where that is not small.
     #[inline]
-    pub(super) fn finish(
-        mut self,
+    pub(super) fn end(
+        self,
         inputs: &[&dyn TensorInput],
         op: &'static &'static dyn SmallOp,
-        outputs: &Visitor<'_>,
-    ) -> Result<NodeRef, Self> {
-        let single = |position: usize| inputs.get(position).and_then(|input| input.single());
-        let (Some(input), Some(output)) = (single(0), outputs.only()) else { return Err(self) };
-        if !same(output.shape(), input.shape()) || is_watched() {
-            return Err(self);
-        }
-        let Some(small) = self.0.small_mut() else { return Err(self) };
-        let (first, second) = (input.address(), single(1).map(Handle::address));
-        let output = output.address();
-        small.op = op;
-        small.mark_kept(|address| match address {
-            _ if address == first => (Role::Input(0).mark(), false),
-            _ if Some(address) == second => (Role::Input(1).mark(), false),
-            // The output holds the node, so the node holds its value only.
-            _ if address == output => (Role::Output(0).mark(), true),
-            _ => (Role::Other.mark(), false),
-        });
-        Ok(self.0)
+        output: &mut dyn Handle,
+    ) -> Result<(), Self> {
+        let [first, rest @ ..] = inputs else { return Err(self) };
+        let Some(first) = first.single().filter(|_| !is_watched()) else { return Err(self) };
+        let second = rest.first().and_then(|second| second.single());
+        let second = second.map_or(null(), Handle::address);
+        let call = Call { op, shape: first.shape(), inputs: [first.address(), second] };
+        output.end(self.0, &call).map_err(Self)
     }
 
     /// The edges, for notes elsewhere.
@@ -122,9 +120,8 @@ impl SmallOp for LayerRules {
     }
 
     fn pull<'g>(&self, small: &'g Small, grad: AnyTensor, pull: &mut Pull<'_, 'g>) -> Result<()> {
-        let shape = copied(grad.shape());
-        let notes = Notes::Few { kept: &small.kept, shape: &shape };
-        let called = Called { rules: self, edges: small.edges(), notes };
-        pull_through(called, small.edges(), Slots::from_buf([Some(grad)]), pull)
+        let edges = small.edges();
+        let called = Called { rules: self, edges, notes: Notes::Few(&small.kept) };
+        pull_through(called, edges, Slots::from_buf([Some(grad)]), pull)
     }
 }
