@@ -3,10 +3,13 @@
 
 #![allow(unused_parens, reason = "one macro writes a gradient and two")]
 
+use std::cell::Cell;
 use std::panic::AssertUnwindSafe;
 
 use autograd_core::prelude::*;
-use autograd_core::{BackwardOptions, Error, GradOptions, detect_anomaly, grad_with, gradcheck};
+use autograd_core::{
+    BackwardOptions, Error, GradOptions, detect_anomaly, grad, grad_with, gradcheck,
+};
 
 macro_rules! layers {
     ($($name:ident($($x:ident),+) -> $saved:ty, $forward:expr, $backward:expr;)*) => {$(
@@ -88,6 +91,80 @@ impl Masked {
     fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
         let (x, positive) = ctx.saved_tensor();
         dy * x * 2.0 * positive.cast::<f64>()
+    }
+}
+
+/// An output of its own beside the tensor.
+#[py_layer]
+impl Counted {
+    type Saved = Tensor<f64>;
+
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> (Tensor<f64>, usize) {
+        let y = x.exp();
+        ctx.save_for_backward(&y);
+        (y, x.len())
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * ctx.saved_tensor()
+    }
+}
+
+/// Of other elements than its input: the output, or what is saved.
+#[py_layer]
+impl Narrowed {
+    type Saved = (Tensor<f64>, Tensor<f32>);
+
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f32> {
+        let y = x.square().cast::<f32>();
+        ctx.save_for_backward((x, &y));
+        y
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f32>) -> Tensor<f64> {
+        let (x, y) = ctx.saved_tensor();
+        (dy * y / y).cast::<f64>() * x * 2.0
+    }
+}
+
+#[py_layer]
+impl NarrowedOutput {
+    type Saved = Tensor<f32>;
+
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f32> {
+        let y = x.exp().cast::<f32>();
+        ctx.save_for_backward(&y);
+        y
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f32>) -> Tensor<f64> {
+        (dy * ctx.saved_tensor()).cast::<f64>()
+    }
+}
+
+thread_local! {
+    static NEEDED: Cell<[bool; 2]> = const { Cell::new([false; 2]) };
+}
+
+#[py_layer]
+impl Mixed {
+    type Saved = (Tensor<f64>, Tensor<f64>);
+
+    fn forward(ctx: &mut ForwardContext<Self>, a: &Tensor<f64>, b: &Tensor<f32>) -> Tensor<f64> {
+        let wide = b.cast::<f64>();
+        let y = a * &wide;
+        ctx.save_for_backward((&wide, &y));
+        y
+    }
+
+    fn backward(
+        ctx: &BackwardContext<Self>,
+        dy: &Tensor<f64>,
+    ) -> (Option<Tensor<f64>>, Option<Tensor<f32>>) {
+        let ((wide, y), needs) = (ctx.saved_tensor(), ctx.needs_input_grad());
+        NEEDED.set([needs.a, needs.b]);
+        let da = needs.a.then(|| dy * wide);
+        (da, needs.b.then(|| (dy * y / wide).cast::<f32>()))
     }
 }
 
@@ -223,6 +300,74 @@ fn what_is_computed_is_the_same() {
 }
 
 #[test]
+fn outputs_beside_the_tensor_and_other_elements_change_nothing() {
+    both(|[x, _]| {
+        let (y, count) = Counted::try_apply(&Counted::try_apply(x)?.0)?;
+        assert_eq!(count, 6);
+        Ok(y.sum())
+    })
+    .unwrap();
+    both(|[x, _]| Ok(Narrowed::try_apply(&(x + 3.0))?.cast::<f64>().sum())).unwrap();
+    both(|[x, _]| Ok(NarrowedOutput::try_apply(x)?.cast::<f64>().sum())).unwrap();
+    let [x, _] = leaves();
+    NarrowedOutput::apply(&x).sum().backward().unwrap();
+    let expected = x.exp().cast::<f32>().cast::<f64>().to_vec();
+    assert_eq!(x.grad().unwrap().to_vec(), expected);
+}
+
+#[test]
+fn backward_is_told_which_gradients_are_asked_for() {
+    let grads = |asked: [bool; 2], stopped: bool| {
+        let [a, _] = leaves();
+        let b = Tensor::from([0.5_f32, 1.5, -2.0, 1.0, 3.0, -0.25]).reshape([2, 3]);
+        b.set_stop_gradient(stopped);
+        let y = Mixed::apply(&a, &b).sum();
+        let told = match asked {
+            [true, true] => {
+                y.backward().unwrap();
+                [a.grad(), b.grad().map(|grad| grad.cast())]
+                    .map(|grad| grad.map(|grad| grad.to_vec()))
+            }
+            [false, _] => {
+                let grads = grad(&[&y], &[&b]).unwrap();
+                [None, Some(grads[0].cast::<f64>().to_vec())]
+            }
+            _ => [Some(grad(&[&y], &[&a]).unwrap()[0].to_vec()), None],
+        };
+        let values = [b.cast::<f64>().to_vec(), a.cast::<f32>().cast::<f64>().to_vec()];
+        for (asked, (told, expected)) in NEEDED.get().into_iter().zip(told.iter().zip(values)) {
+            assert_eq!(told.is_some(), asked);
+            assert!(
+                told.as_ref().is_none_or(|told| *told == expected),
+                "{told:?}, not {expected:?}"
+            );
+        }
+        NEEDED.get()
+    };
+    let each = || [[true, false], [false, true], [true, true]].map(|asked| grads(asked, false));
+    let alone = each();
+    assert_eq!(alone, [[true, false], [false, true], [true, true]]);
+    assert_eq!(grads([true, true], true), [true, false]);
+    let _scope = detect_anomaly();
+    assert_eq!(alone, each());
+}
+
+#[test]
+fn a_call_without_gradients_is_not_recorded() {
+    let [a, b] = leaves().map(|x| x.detach());
+    for y in [Product::apply(&a, &b), Output::apply(&a), Sum::apply(&b)] {
+        assert!(y.stop_gradient() && y.is_leaf());
+    }
+    // One of two is enough.
+    a.set_stop_gradient(false);
+    for y in [Product::apply(&a, &b), Product::apply(&b, &a)] {
+        assert!(!y.stop_gradient() && !y.is_leaf());
+    }
+    let y = no_grad().run(|| Product::apply(&a, &b));
+    assert!(y.stop_gradient() && y.is_leaf());
+}
+
+#[test]
 fn gradients_are_the_derivative() {
     let x = leaves();
     gradcheck(|t| Output::apply(&t[0]), &x[..1]).unwrap();
@@ -290,6 +435,45 @@ fn an_output_that_was_changed_is_told_in_a_first_order_too() {
     let told = sum.backward().map(|()| Vec::new()).map_err(|error| error.to_string());
     assert!(is_changed(&told, "Output", "saved tensor 1"), "{told:?}");
     assert!(x.grad().is_none());
+}
+
+#[test]
+fn an_output_that_forward_changes_after_it_saved_it_is_told() {
+    #[py_layer]
+    impl Doubled {
+        type Saved = Tensor<f64>;
+
+        fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, late: bool) -> Tensor<f64> {
+            let y = x.exp();
+            if late {
+                ctx.save_for_backward(&y);
+            }
+            y.copy_from(&(&y * 2.0)).unwrap();
+            if !late {
+                ctx.save_for_backward(&y);
+            }
+            y
+        }
+
+        fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+            dy * ctx.saved_tensor()
+        }
+    }
+
+    let large = |x: &T| x.reshape([6, 1]).broadcast_to([6, 40]);
+    for wide in [false, true] {
+        let run = |x: &T, late| {
+            let x = if wide { large(x) } else { x.clone() };
+            Ok(Doubled::try_apply(&x, late)?.sum())
+        };
+        let changed = both(|[x, _]| run(x, true));
+        assert!(is_changed(&changed, "Doubled", "saved tensor 1"), "{changed:?}");
+        let [x, _] = leaves();
+        let told = both(|[x, _]| run(x, false)).unwrap();
+        let times = if wide { 80.0 } else { 2.0 };
+        let expected: Vec<_> = x.to_vec().into_iter().map(|x| times * x.exp()).collect();
+        assert!(told[1].iter().zip(&expected).all(|(told, x)| (told - x).abs() < 1e-9), "{told:?}");
+    }
 }
 
 #[test]

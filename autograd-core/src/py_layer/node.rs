@@ -93,6 +93,8 @@ impl<'a> Called<'a> {
 }
 
 /// Calls a layer's backward, and hands on what it returns.
+// Not a call: the gradients would be moved, and read wider than they were written.
+#[inline(always)]
 pub(super) fn pull_through<'g>(
     called: Called<'_>,
     edges: &'g [Edge],
@@ -194,6 +196,7 @@ pub(super) fn run<S: Saved>(raw: &RawBackward<'_>, pull: Pulled) -> Result<()> {
 
 impl RawBackward<'_> {
     /// Does this if nothing has gone wrong yet.
+    #[inline]
     pub(super) fn unbroken(&self, then: impl FnOnce() -> Result<()>) {
         if self.broken.borrow().is_none()
             && let Err(error) = then()
@@ -258,6 +261,7 @@ impl RawBackward<'_> {
     }
 
     /// The same for an input that is one tensor, or none.
+    #[inline(always)]
     pub(super) fn deliver_one(&self, group: usize, grad: Option<AnyTensor>) -> Result<()> {
         match self.came.called.group(group) {
             (first, 1) => self.one(group, None, first, grad),
@@ -265,6 +269,7 @@ impl RawBackward<'_> {
         }
     }
 
+    #[inline(always)]
     fn one(
         &self,
         group: usize,
@@ -278,24 +283,10 @@ impl RawBackward<'_> {
         let mut ways = self.ways.borrow_mut();
         let wants = self.wants_all || ways.wants(tensor);
         let Some(mut grad) = grad else {
-            if !wants {
-                return Ok(());
-            }
-            return Err(Error::GradientMissing {
-                op: self.at.op,
-                parameter: self.name(group, position),
-                location: self.at.location,
-            });
+            return if wants { Err(self.missing(group, position)) } else { Ok(()) };
         };
-        let expected = self.came.shape(tensor);
-        if !same(grad.shape(), expected) {
-            return Err(Error::GradientShape {
-                op: self.at.op,
-                parameter: self.name(group, position),
-                expected: expected.to_vec(),
-                found: grad.shape().to_vec(),
-                location: self.at.location,
-            });
+        if !same(grad.shape(), self.came.shape(tensor)) {
+            return Err(self.misshapen(group, position, tensor, &grad));
         }
         if !wants {
             return Ok(());
@@ -304,6 +295,32 @@ impl RawBackward<'_> {
             grad = for_any!(grad, t => AnyTensor::from(t.attached(barrier.clone(), 0)));
         }
         ways.deliver(tensor, grad)
+    }
+
+    #[cold]
+    fn missing(&self, group: usize, position: Option<usize>) -> Error {
+        Error::GradientMissing {
+            op: self.at.op,
+            parameter: self.name(group, position),
+            location: self.at.location,
+        }
+    }
+
+    #[cold]
+    fn misshapen(
+        &self,
+        group: usize,
+        position: Option<usize>,
+        tensor: usize,
+        grad: &AnyTensor,
+    ) -> Error {
+        Error::GradientShape {
+            op: self.at.op,
+            parameter: self.name(group, position),
+            expected: self.came.shape(tensor).to_vec(),
+            found: grad.shape().to_vec(),
+            location: self.at.location,
+        }
     }
 
     fn name(&self, group: usize, position: Option<usize>) -> String {

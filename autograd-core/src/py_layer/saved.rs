@@ -152,9 +152,9 @@ impl Role {
     ) -> Result<AnyTensor> {
         match self {
             Self::Output(slot) => {
-                // Only its value is kept, so the node was told of changes.
+                // Only its value is kept, so the node was told of changes after forward.
                 if version != UNPACKED {
-                    at.check_version(0, at.node.output_version(slot), name)?;
+                    at.check_version(0, version + at.node.output_version(slot), name)?;
                 }
                 if !at.create_graph {
                     return Ok(tensor);
@@ -295,7 +295,7 @@ impl List {
         marked: &[AnyTensor],
     ) {
         for kept in &mut self.0 {
-            let Kept::Tensor { tensor, role, .. } = kept else { continue };
+            let Kept::Tensor { tensor, version, role } = kept else { continue };
             let address = tensor.address();
             if let Some(group) = inputs.input(address) {
                 *role = Role::Input(group);
@@ -308,6 +308,8 @@ impl List {
                 _ => Role::Constant,
             };
             if differentiable {
+                // Whether forward changed it after it was saved.
+                *version = tensor.version().abs_diff(*version);
                 *tensor = tensor.alias();
             }
         }
