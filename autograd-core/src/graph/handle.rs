@@ -6,7 +6,7 @@ use std::panic::Location;
 use super::any::{AnyTensor, Element};
 use super::lost::Lost;
 use super::node::{Blank, Edge, NodeRef};
-use super::small::{Call, Small};
+use super::small::{Small, SmallCall};
 use super::tensor::Tensor;
 use crate::array::shape::same;
 
@@ -27,7 +27,7 @@ pub(crate) trait Handle {
     /// Keeps this tensor in a small node, if that has place for it.
     fn keep_in(&self, small: &mut Small) -> bool;
     /// Becomes the output of a small call, if it has the shape of the inputs; else the node comes back.
-    fn end(&mut self, node: NodeRef, call: &Call<'_>) -> Result<(), NodeRef>;
+    fn end(&mut self, node: NodeRef, call: &SmallCall<'_>) -> Result<(), NodeRef>;
     /// What an op notes of an input.
     fn noted(&self) -> Noted<'_>;
     fn lost(&self) -> Lost;
@@ -101,7 +101,7 @@ impl<T: Element> Handle for Tensor<T> {
         T::DTYPE.is_float() && self.is_few() && small.keep(T::wrap(self.clone()), self.version())
     }
 
-    fn end(&mut self, mut node: NodeRef, call: &Call<'_>) -> Result<(), NodeRef> {
+    fn end(&mut self, mut node: NodeRef, call: &SmallCall<'_>) -> Result<(), NodeRef> {
         // One that forward changed in place may have changed after it was saved.
         if !T::DTYPE.is_float() || self.fixed().is_none() || !same(self.shape(), call.shape) {
             return Err(node);

@@ -38,7 +38,7 @@ pub(crate) use saved::{
     At, Elementwise, Keep, KeepOutput, Keeps, KeptOutput, Plain, PushRule, typed, with_push,
 };
 pub(crate) use shapes::{ForwardMode, output_shapes};
-pub(crate) use small::{Call, Keepable, Kept, Mark, Marks, Maybe, Small, SmallOp};
+pub(crate) use small::{Keepable, Kept, Mark, Marks, Maybe, Small, SmallCall, SmallOp};
 pub use spare::empty_buffer_pool;
 pub use tensor::Tensor;
 pub(crate) use tensor::{LeafHook, Read, op_node, record, record_edges};

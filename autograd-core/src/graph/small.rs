@@ -89,7 +89,7 @@ pub(crate) enum Mark {
 pub(crate) type Marks = [Mark; 2];
 
 /// A call of a layer whose forward is done.
-pub(crate) struct Call<'a> {
+pub(crate) struct SmallCall<'a> {
     pub(crate) op: &'static &'static dyn SmallOp,
     /// The shape of the inputs.
     pub(crate) shape: &'a [usize],
@@ -276,12 +276,12 @@ impl Small {
     /// Marks each tensor that is kept, by its address. The output holds the node, so the node holds a copy
     /// of it.
     #[inline(always)]
-    pub(super) fn mark_kept(&mut self, call: &Call<'_>, output: *const ()) {
+    pub(super) fn mark_kept(&mut self, call: &SmallCall<'_>, output: *const ()) {
         #[inline(always)]
         fn each<T: Element>(
             tensors: &mut [Maybe<T>; 2],
             marks: &mut Marks,
-            call: &Call<'_>,
+            call: &SmallCall<'_>,
             output: *const (),
         ) {
             for (Maybe(tensor), mark) in tensors.iter_mut().zip(marks) {

@@ -12,14 +12,14 @@ use super::inputs::{TensorInput, lost, note, primals};
 use super::outputs::{TensorOutput, Visitor};
 use super::proof::Fallible;
 use super::rules::Rules;
-use super::small::{Begins, Few};
+use super::small::Few;
 #[cfg(feature = "verify")]
 use super::verify;
 use crate::error::{Error, Result};
 #[cfg(debug_assertions)]
 use crate::graph::hidden;
 use crate::graph::{
-    AnyTensor, GradMode, Handle, NodeRef, Tensor, beside, is_grad_enabled, is_observed,
+    AnyTensor, Begun, GradMode, Handle, NodeRef, Tensor, beside, is_grad_enabled, is_observed,
 };
 use crate::ops::failed;
 use crate::ops::trace::{self, Call, InLayer, Layer as Traced, Note};
@@ -50,12 +50,12 @@ impl Forward<'_> {
     pub fn start(&mut self) -> &mut Self {
         if is_grad_enabled() {
             match Few::begin(self.inputs, self.rules, self.location) {
-                Begins::Unrecorded => {}
-                Begins::Few(few) => {
-                    self.own.pack.few = Some(few);
+                Begun::Unrecorded => {}
+                Begun::Small(node) => {
+                    self.own.pack.few = Some(Few(node));
                     self.own.traced = InLayer::begin();
                 }
-                Begins::Large => self.begin_large(),
+                Begun::Large => self.begin_large(),
             }
         }
         #[cfg(debug_assertions)]
@@ -96,14 +96,8 @@ pub fn finish<O>(
 }
 
 /// The same where there is one output.
-pub(super) fn finish_output<O: TensorOutput>(
-    forward: &mut Forward<'_>,
-    mut output: O,
-) -> Result<O> {
-    match output.single() {
-        Some(tensor) => forward.finish_single(tensor)?,
-        None => return finish(forward, output, |output, visitor| visitor.output(output)),
-    }
+pub(super) fn finish_only<O: TensorOutput>(forward: &mut Forward<'_>, mut output: O) -> Result<O> {
+    output.end(forward)?;
     Ok(output)
 }
 
@@ -264,7 +258,7 @@ impl Forward<'_> {
 
 impl Forward<'_> {
     /// Forward is done: checks what it did, and records.
-    fn finish(&mut self, outputs: &mut Visitor<'_>) -> Result<()> {
+    pub(super) fn finish(&mut self, outputs: &mut Visitor<'_>) -> Result<()> {
         if let Some(only) = outputs.only()
             && self.finish_small(only)?
         {
@@ -274,7 +268,7 @@ impl Forward<'_> {
     }
 
     /// The same where there is one output, and that is one tensor.
-    fn finish_single(&mut self, output: &mut dyn Handle) -> Result<()> {
+    pub(super) fn finish_single(&mut self, output: &mut dyn Handle) -> Result<()> {
         if self.finish_small(output)? {
             return Ok(());
         }

@@ -5,7 +5,9 @@ use std::mem::ManuallyDrop;
 use smallvec::SmallVec;
 
 use super::call::Layout;
+use super::context::Forward;
 use super::inputs::{TensorInput, contains};
+use crate::error::Result;
 use crate::graph::{AnyTensor, Element, Handle, Lost, NodeRef, Tensor, no_derivative};
 use crate::ops::Float;
 
@@ -15,10 +17,11 @@ use crate::ops::Float;
 pub trait TensorOutput {
     /// Shows each tensor to the visitor.
     fn visit<'o>(&'o mut self, visitor: &mut Visitor<'o>);
-    /// The tensor, if it is one.
-    #[allow(private_interfaces, reason = "what ends a call is no part of the public interface")]
-    fn single(&mut self) -> Option<&mut dyn Handle> {
-        None
+    /// Ends the call of which it is the only output.
+    fn end(&mut self, forward: &mut Forward<'_>) -> Result<()> {
+        let mut visitor = Visitor::new();
+        self.visit(&mut visitor);
+        forward.finish(&mut visitor)
     }
 }
 
@@ -30,9 +33,8 @@ impl<T: Float> TensorOutput for Tensor<T> {
     }
 
     #[inline]
-    #[allow(private_interfaces, reason = "as in the trait")]
-    fn single(&mut self) -> Option<&mut dyn Handle> {
-        Some(T::handle_mut(self))
+    fn end(&mut self, forward: &mut Forward<'_>) -> Result<()> {
+        forward.finish_single(T::handle_mut(self))
     }
 }
 

@@ -7,7 +7,7 @@
 use std::any::Any;
 use std::marker::PhantomData;
 
-use super::apply::{finish_fallible_with, finish_output};
+use super::apply::{finish_fallible_with, finish_only};
 use super::context::Forward;
 use super::forward_mode::{Dual, JvpForm, RawJvp, TangentFor};
 use super::grads::{GradFor, Gradient};
@@ -180,7 +180,7 @@ impl<O: TensorOutput> Known<O> {
 
     /// Ends the call of a layer whose only output is a tensor, or a list of tensors.
     pub fn finish(forward: &mut Forward<'_>, output: O) -> Result<O> {
-        finish_output(forward, output)
+        finish_only(forward, output)
     }
 
     /// The same for a forward that may fail.
@@ -188,7 +188,7 @@ impl<O: TensorOutput> Known<O> {
         forward: &mut Forward<'_>,
         returned: R,
     ) -> Result<R> {
-        finish_fallible_with(forward, returned, finish_output)
+        finish_fallible_with(forward, returned, finish_only)
     }
 }
 

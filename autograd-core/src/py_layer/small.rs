@@ -12,21 +12,12 @@ use super::rules::LayerRules;
 use super::saved::Role;
 use crate::error::Result;
 use crate::graph::{
-    AnyTensor, At, Begun, Call, Edge, Handle, Kept, NodeRef, Pull, Slots, Small, SmallOp,
+    AnyTensor, At, Begun, Edge, Handle, Kept, NodeRef, Pull, Slots, Small, SmallCall, SmallOp,
     is_watched,
 };
 
 /// A call that may turn out to be small: its node, with the edges.
-pub(super) struct Few(NodeRef);
-
-/// How a call that may be recorded begins.
-pub(super) enum Begins {
-    /// It is not recorded: no input wants a gradient.
-    Unrecorded,
-    /// It cannot be small.
-    Large,
-    Few(Few),
-}
+pub(super) struct Few(pub(super) NodeRef);
 
 impl Few {
     #[inline]
@@ -34,29 +25,25 @@ impl Few {
         inputs: &[&dyn TensorInput],
         rules: &LayerRules,
         location: &'static Location<'static>,
-    ) -> Begins {
+    ) -> Begun {
         let (first, second) = match inputs {
             [first] => (first.single(), None),
             [first, second] => match second.single() {
-                None => return Begins::Large,
+                None => return Begun::Large,
                 second => (first.single(), second),
             },
-            _ => return Begins::Large,
+            _ => return Begun::Large,
         };
-        let Some(first) = first else { return Begins::Large };
+        let Some(first) = first else { return Begun::Large };
         if !rules.may_be_small() || is_watched() {
-            return Begins::Large;
+            return Begun::Large;
         }
         // A call with notes of its own refuses.
         #[cfg(not(feature = "verify"))]
         if environment::asks() {
-            return Begins::Large;
+            return Begun::Large;
         }
-        match first.begin(second, location) {
-            Begun::Unrecorded => Begins::Unrecorded,
-            Begun::Large => Begins::Large,
-            Begun::Small(node) => Begins::Few(Self(node)),
-        }
+        first.begin(second, location)
     }
 
     /// Keeps a tensor in the node, if that has place for it.
@@ -77,7 +64,7 @@ impl Few {
         let Some(first) = first.single().filter(|_| !is_watched()) else { return Err(self) };
         let second = rest.first().and_then(|second| second.single());
         let second = second.map_or(null(), Handle::address);
-        let call = Call { op, shape: first.shape(), inputs: [first.address(), second] };
+        let call = SmallCall { op, shape: first.shape(), inputs: [first.address(), second] };
         output.end(self.0, &call).map_err(Self)
     }
 
