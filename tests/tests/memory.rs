@@ -276,6 +276,68 @@ fn depth_and_width_cost_memory_in_proportion() {
     }
 }
 
+/// Saves its output, and with it what has no place in a node; where told so it fails after that.
+#[py_layer]
+impl SmallWithLarge {
+    type Saved = (Tensor, Tensor);
+
+    fn forward(
+        ctx: &mut ForwardContext<Self>,
+        x: &Tensor,
+        length: usize,
+        fails: bool,
+    ) -> Result<Tensor, &'static str> {
+        let (y, large) = (x * 2.0, Tensor::ones([length]));
+        ctx.save_for_backward((&y, &large));
+        if fails { Err("on purpose") } else { Ok(y) }
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor) -> Tensor {
+        let (_, large) = ctx.saved_tensor();
+        dy * large.max() * 2.0
+    }
+}
+
+#[test]
+fn ops_of_few_numbers_leave_nothing_when_they_are_gone() {
+    let _turn = turn();
+    let x = Tensor::from([0.5, 0.25]);
+    x.set_stop_gradient(false);
+    let works: [(&str, &dyn Fn()); 5] = [
+        ("a chain that is walked", &|| {
+            (0..50).fold(CusTanh::apply(&x), |y, _| CusTanh::apply(&y)).sum().backward().unwrap();
+            x.clear_grad();
+        }),
+        ("one that is not", &|| drop(CusTanh::apply(&CusTanh::apply(&x)))),
+        ("without a gradient", &|| drop(CusTanh::apply(&x.detach()))),
+        ("a large tensor beside", &|| {
+            SmallWithLarge::apply(&x, 40, false).unwrap().sum().backward().unwrap();
+            x.clear_grad();
+        }),
+        ("an error", &|| drop(SmallWithLarge::apply(&x, 2, true))),
+    ];
+    for (name, work) in works {
+        (0..300).for_each(|_| work());
+        let before = MEMORY.current_usage();
+        (0..2000).for_each(|_| work());
+        let left = MEMORY.current_usage().saturating_sub(before);
+        assert!(left < 2000, "{name}: {left} bytes");
+    }
+}
+
+#[test]
+fn a_large_tensor_that_a_small_op_saved_goes_as_soon_as_it_is_used() {
+    let _turn = turn();
+    let x = Tensor::from([0.5, 0.25]);
+    x.set_stop_gradient(false);
+    let before = live();
+    let y = SmallWithLarge::apply(&x, N, false).unwrap();
+    assert_near(tensors(live() - before), 1.0);
+    y.sum().backward().unwrap();
+    assert_near(tensors(live() - before), 0.0);
+    drop(y);
+}
+
 /// A thread keeps the memory of some nodes, and of no more than these.
 #[test]
 fn the_nodes_that_a_thread_keeps_are_bounded() {

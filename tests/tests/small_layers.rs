@@ -72,9 +72,17 @@ layers! {
     Three(a, b) -> (T, T, T),
         |ctx, a, b| { let y = a * b; ctx.save_for_backward((a, b, &y)); y },
         |(a, b, _), dy| (dy * b, dy * a);
+    Stretched(a, b) -> (T, T),
+        |ctx, a, b| { ctx.save_for_backward((a, b)); a * b },
+        |(a, b), dy| (summed(dy * b, a), summed(dy * a, b));
     LargeBeside(x) -> (T, T),
         |ctx, x| { let all = Tensor::ones([40]); ctx.save_for_backward((x, &all)); x * x },
         |(x, all), dy| dy * x * 2.0 * all.mean();
+}
+
+/// The gradient of what was stretched over rows.
+fn summed(grad: T, of: &T) -> T {
+    if grad.shape() == of.shape() { grad } else { grad.sum_axes(&[0]) }
 }
 
 /// A mask has no place in a node beside a float; nor has a second element type.
@@ -290,13 +298,16 @@ fn what_is_computed_is_the_same() {
             let twice = |a: &T, b: &T| $layer::try_apply(&$layer::try_apply(a, b)?, b);
             let told = both(|[a, b]| Ok(twice(a, b)?.sum())).expect(stringify!($layer));
             assert_eq!(told.len(), 5, "{told:?}");
-            // The same tensor twice, one that wants no gradient, and other shapes.
+            // The same tensor twice, and one that wants no gradient.
             both(|[a, _]| Ok($layer::try_apply(a, a)?.sum())).unwrap();
             both(|[a, b]| Ok($layer::try_apply(a, &b.detach())?.sum())).unwrap();
             both(|[a, b]| Ok($layer::try_apply(&a.detach(), b)?.sum())).unwrap();
         })*};
     }
-    of_two! { Product Quotient Three }
+    of_two! { Product Quotient Three Stretched }
+    let row = |b: &T| b.sum_axes(&[0]);
+    both(|[a, b]| Ok(Stretched::try_apply(a, &row(b))?.sum())).unwrap();
+    both(|[a, b]| Ok(Stretched::try_apply(&row(a), b)?.sum())).unwrap();
 }
 
 #[test]
@@ -555,8 +566,9 @@ fn a_panic_or_an_error_in_forward_leaves_nothing_behind() {
     }
 
     let [x, _] = leaves();
-    for scale in [-1.0, 4.0, 1.0] {
+    for (scale, wants) in [(-1.0, true), (4.0, true), (1.0, true), (-1.0, false), (4.0, false)] {
         let scaled = &x * scale;
+        let scaled = if wants { scaled } else { scaled.detach() };
         let called = std::panic::catch_unwind(AssertUnwindSafe(|| Fails::try_apply(&scaled)));
         match (scale, called) {
             (-1.0, called) => assert!(called.is_err()),
