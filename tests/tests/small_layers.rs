@@ -8,7 +8,8 @@ use std::panic::AssertUnwindSafe;
 
 use autograd_core::prelude::*;
 use autograd_core::{
-    BackwardOptions, Error, GradOptions, detect_anomaly, grad, grad_with, gradcheck,
+    AnyTensor, BackwardOptions, Error, GradOptions, detect_anomaly, grad, grad_with, gradcheck,
+    saved_tensors_hooks,
 };
 
 macro_rules! layers {
@@ -479,6 +480,13 @@ fn an_output_that_forward_changes_after_it_saved_it_is_told() {
         };
         let changed = both(|[x, _]| run(x, true));
         assert!(is_changed(&changed, "Doubled", "saved tensor 1"), "{changed:?}");
+        let [x, _] = leaves();
+        let sum = {
+            let _hooks = saved_tensors_hooks(|x| Ok(x.clone()), |x: &AnyTensor| Ok(x.clone()));
+            run(&x, true).unwrap()
+        };
+        let told = sum.backward().map(|()| Vec::new()).map_err(|error| error.to_string());
+        assert!(is_changed(&told, "Doubled", "saved tensor 1"), "hooks: {told:?}");
         let [x, _] = leaves();
         let told = both(|[x, _]| run(x, false)).unwrap();
         let times = if wide { 80.0 } else { 2.0 };
