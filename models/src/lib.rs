@@ -26,7 +26,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use job::Job;
 use loom::cell::UnsafeCell;
 use sync::{Arc, AtomicUsize, Condvar, Mutex};
-use workers::{Jobs, Workers};
+use workers::{Apart, Jobs, Workers};
 
 /// Looks once: it is the order of steps that decides whether the thread sleeps.
 fn look(mut done: impl FnMut() -> bool) -> bool {
@@ -43,8 +43,9 @@ fn explore(model: impl Fn() + Sync + Send + 'static) {
 fn workers(threads: usize) -> Arc<Workers> {
     Arc::new(Workers {
         jobs: Mutex::new(Jobs { waiting: VecDeque::new(), threads, asleep: 0 }),
-        posted: AtomicUsize::new(0),
-        idle: AtomicUsize::new(0),
+        posted: Apart(AtomicUsize::new(0)),
+        idle: Apart(AtomicUsize::new(0)),
+        delay: AtomicUsize::new(0),
         more: Condvar::new(),
     })
 }

@@ -13,7 +13,7 @@ use super::Storable;
 use super::buffer::Buffer;
 use super::math::Math;
 use super::simd::{Kernel, dispatch};
-use super::threads::each_chunk;
+use super::threads::each_stretch;
 
 /// Bytes from which on it pays, more than the first cache has: what is put off is an allocation too.
 const LEAST: usize = 32 << 10;
@@ -186,9 +186,6 @@ fn run<T: Storable + Math>(steps: &[Step<T>], x: Option<&[T]>, operands: &[&[T]]
 /// Elements that are computed in one go for who reads them next: with those that they are computed from they
 /// stay in the first cache.
 pub(crate) const PIECE: usize = 1024;
-
-/// Elements a chunk of what is computed for good, which one thread computes.
-const CHUNK: usize = 64 * 1024;
 
 /// Elements that stay in registers from the first step to the last.
 const TILE: usize = 64;
@@ -417,13 +414,12 @@ impl<T: Storable> Deferred<T> {
 fn computed<T: Storable>(source: &mut Option<Source<T>>) -> Arc<Buffer<T>> {
     let made = source.as_mut().map(|Source { buffer, steps }| match Arc::get_mut(buffer) {
         Some(data) => {
-            each_chunk(data, CHUNK, &|chunk, part| steps.run_over(chunk * CHUNK, part));
+            each_stretch(data, &|start, part| steps.run_over(start, part));
             Arc::clone(buffer)
         }
         None => {
             let mut out = Buffer::any(buffer.len());
-            each_chunk(&mut out, CHUNK, &|chunk, part| {
-                let start = chunk * CHUNK;
+            each_stretch(&mut out, &|start, part| {
                 steps.run_onto(start, &buffer[start..start + part.len()], part);
             });
             Arc::new(out)

@@ -9,14 +9,12 @@ use super::deferred::{Elements, PIECE, Steps};
 use super::feed::{Feed, Walk};
 use super::shape::copied;
 use super::simd::{Kernel, SliceKernel, dispatch, dispatch_slices};
-use super::threads::each_chunk;
+use super::threads::each_stretch;
 use super::value::for_each_row;
 use super::{Storable, Value};
 
 /// Elements a block: a few KiB, so that a block stays in the first cache.
 const BLOCK: usize = 2048;
-/// Elements a chunk, which one thread computes: a whole number of blocks.
-const CHUNK: usize = 32 * BLOCK;
 
 /// A function of two elements.
 pub(crate) trait Zip<T>: Copy {
@@ -146,21 +144,12 @@ impl<T: Copy, F: Zip<T>> SliceKernel<T> for ScalarOntoKernel<T, F> {
 
 /// `f` over a whole slice and another one of its length, on threads where that pays.
 pub(crate) fn over<T: Storable>(f: &dyn ZipAny<T>, x: &mut [T], y: &[T]) {
-    if x.len() <= CHUNK {
-        return f.run(x, y);
-    }
-    each_chunk(x, CHUNK, &|chunk, part| {
-        let start = chunk * CHUNK;
-        f.run(part, &y[start..start + part.len()]);
-    });
+    each_stretch(x, &|start, part| f.run(part, &y[start..start + part.len()]));
 }
 
 /// `f` over a whole slice and a number, on threads where that pays.
 pub(crate) fn over_scalar<T: Storable>(f: &(dyn ZipScalar<T> + Sync), x: &mut [T], scalar: T) {
-    if x.len() <= CHUNK {
-        return f.run_scalar(x, scalar);
-    }
-    each_chunk(x, CHUNK, &|_, part| f.run_scalar(part, scalar));
+    each_stretch(x, &|_, part| f.run_scalar(part, scalar));
 }
 
 /// A value that may be written, or only read.
@@ -212,9 +201,9 @@ pub(crate) fn zip_scalar<T: Storable>(
 
 /// Shows each block of a result and where it starts, on threads where that pays.
 pub(crate) fn each_block<T: Send>(out: &mut [T], run: impl Fn(usize, &mut [T]) + Sync) {
-    each_chunk(out, CHUNK, &|chunk, part| {
+    each_stretch(out, &|start, part| {
         for (index, block) in part.chunks_mut(BLOCK).enumerate() {
-            run(chunk * CHUNK + index * BLOCK, block);
+            run(start + index * BLOCK, block);
         }
     });
 }
@@ -322,8 +311,8 @@ fn zip_strided<T: Storable>(
     f: &dyn ZipAny<T>,
 ) {
     let strides = b.strides_as(shape);
-    each_chunk(out, CHUNK, &|chunk, part| {
-        let mut at = chunk * CHUNK;
+    each_stretch(out, &|start, part| {
+        let mut at = start;
         let (mut a, mut walk) = (Feed::new(a, shape, at), Walk::new(shape, &strides, at));
         for block in part.chunks_mut(BLOCK) {
             a.advance(block.len());
@@ -387,11 +376,11 @@ fn zip_into<T: Storable>(out: &mut Value<T>, steps: &Steps<T>, b: &Value<T>, f: 
         unreachable!("the caller owns the buffer");
     };
     let strides = b.strides_as(&shape);
-    each_chunk(data, CHUNK, &|chunk, part| {
-        let mut walk = Walk::new(&shape, &strides, chunk * CHUNK);
-        let most = if steps.is_empty() { CHUNK } else { BLOCK };
+    each_stretch(data, &|start, part| {
+        let mut walk = Walk::new(&shape, &strides, start);
+        let most = if steps.is_empty() { part.len() } else { BLOCK };
         for (index, block) in part.chunks_mut(most).enumerate() {
-            steps.run_over(chunk * CHUNK + index * most, block);
+            steps.run_over(start + index * most, block);
             zip_rows(block, b.raw(), &mut walk, f);
         }
     });
@@ -407,8 +396,8 @@ pub(crate) fn chosen_of<T: Storable>(
     on.looked_at(shape);
     off.looked_at(shape);
     Value::written(copied(shape), |out| {
-        each_chunk(out, CHUNK, &|chunk, part| {
-            let mut at = chunk * CHUNK;
+        each_stretch(out, &|start, part| {
+            let mut at = start;
             let mut mask = Feed::new(mask, shape, at);
             let (mut on, mut off) = (Feed::new(on, shape, at), Feed::new(off, shape, at));
             for block in part.chunks_mut(BLOCK) {

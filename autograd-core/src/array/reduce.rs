@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::deferred::{Elements, PIECE};
 use super::simd::{Kernel, dispatch};
-use super::threads::each_chunk;
+use super::threads::{each_chunk_of, stretch};
 use super::{Shape, Storable, Value};
 
 /// An associative function of two elements, with what it gives for none.
@@ -20,12 +20,17 @@ const LANES: usize = 32;
 /// Elements after which partial sums are joined pairwise: the rounding error grows with the
 /// logarithm of the length only.
 const BLOCK: usize = 4096;
-/// Elements that one thread takes at once.
-const CHUNK: usize = 16 * BLOCK;
 /// Rows that are added up one by one, before their sums are joined pairwise.
 const ROWS: usize = 64;
 /// Elements of a row that are added up together: their sums stay in the first cache.
 const TILE: usize = 2048;
+/// So many elements are added up while others pass over one: they are read only.
+const LIGHT: usize = 4;
+
+/// How many of so many elements a thread should add up at once.
+fn at_once(elements: usize) -> usize {
+    LIGHT * stretch(elements.div_ceil(LIGHT))
+}
 
 /// Adds elements up in lanes: the first one, and each [`LANES`] after it, in the first lane.
 struct FoldKernel<'a, T, F>(&'a mut [T; LANES], &'a [T], F);
@@ -168,34 +173,41 @@ fn halves<T, P: Part<T>>(data: P) -> (P, P) {
 /// [`fold_part`] on threads, where that pays: the same tree, whose branches are joined when all
 /// are done.
 fn fold_shared<T: Storable, F: Fold<T> + Sync>(data: impl Part<T>, fold: F) -> T {
-    fn branches<T, P: Part<T>>(data: P, all: &mut Vec<P>) {
-        if data.len() <= CHUNK {
+    fn branches<T, P: Part<T>>(data: P, most: usize, all: &mut Vec<P>) {
+        if data.len() <= most {
             return all.push(data);
         }
         let (left, right) = halves(data);
-        branches(left, all);
-        branches(right, all);
+        branches(left, most, all);
+        branches(right, most, all);
     }
     fn join<T: Copy, F: Fold<T>, P: Part<T>>(
-        data: P,
+        (data, most): (P, usize),
         done: &mut impl Iterator<Item = T>,
         fold: F,
     ) -> T {
-        if data.len() <= CHUNK {
+        if data.len() <= most {
             return done.next().unwrap_or_else(|| fold.start());
         }
         let (left, right) = halves(data);
-        let left = join(left, done, fold);
-        fold.join(left, join(right, done, fold))
+        let left = join((left, most), done, fold);
+        fold.join(left, join((right, most), done, fold))
     }
-    if data.len() <= CHUNK {
+    if data.len() <= BLOCK {
+        return fold_part(data, fold);
+    }
+    // Nothing is cut in more parts than `fold_part` does.
+    let most = at_once(data.len()).max(BLOCK);
+    if data.len() <= most {
         return fold_part(data, fold);
     }
     let mut all = Vec::new();
-    branches(data, &mut all);
+    branches(data, most, &mut all);
     let mut done = vec![T::ZERO; all.len()];
-    each_chunk(&mut done, 1, &|branch, result| result[0] = fold_part(all[branch], fold));
-    join(data, &mut done.into_iter(), fold)
+    each_chunk_of(data.len() / LIGHT, &mut done, 1, &|branch, result| {
+        result[0] = fold_part(all[branch], fold);
+    });
+    join((data, most), &mut done.into_iter(), fold)
 }
 
 /// All elements in one.
@@ -286,8 +298,8 @@ fn fold_group<T: Storable, F: Fold<T> + Sync>(
     let data = x.as_slice().unwrap_or(&[]);
     if inner == 1 {
         return Value::written(shape, |out| {
-            let rows = (CHUNK / n.max(1)).max(1);
-            each_chunk(out, rows, &|chunk, out| {
+            let rows = (at_once(data.len()) / n.max(1)).max(1);
+            each_chunk_of(data.len() / LIGHT, out, rows, &|chunk, out| {
                 for (i, out) in out.iter_mut().enumerate() {
                     *out = fold_shared(&data[(chunk * rows + i) * n..][..n], fold);
                 }
@@ -296,8 +308,8 @@ fn fold_group<T: Storable, F: Fold<T> + Sync>(
     }
     let mut out = Value::full(shape, fold.start());
     if let Some(out) = out.as_mut_slice() {
-        let groups = (CHUNK / (n * inner).max(1)).max(1);
-        each_chunk(out, groups * inner, &|chunk, out| {
+        let groups = (at_once(data.len()) / (n * inner).max(1)).max(1);
+        each_chunk_of(data.len() / LIGHT, out, groups * inner, &|chunk, out| {
             for (i, out) in out.chunks_exact_mut(inner).enumerate() {
                 let at = (chunk * groups + i) * n * inner;
                 fold_rows_shared(&data[at..at + n * inner], out, fold);
@@ -353,8 +365,11 @@ fn fold_rows_shared<T: Storable, F: Fold<T> + Sync>(rows: &[T], out: &mut [T], f
         used + more
     }
     let n = out.len();
+    if rows.len() <= ROWS * n {
+        return fold_rows(rows, out, fold);
+    }
     // There is a row of sums for each branch.
-    let most = ROWS.max(CHUNK / n.max(1));
+    let most = ROWS.max(at_once(rows.len()) / n.max(1));
     let mut all = Vec::new();
     branches(rows, n, most, &mut all);
     if all.len() < 2 {
@@ -362,7 +377,9 @@ fn fold_rows_shared<T: Storable, F: Fold<T> + Sync>(rows: &[T], out: &mut [T], f
     }
     let mut places = T::pool().take(all.len() * n);
     places.resize(all.len() * n, fold.start());
-    each_chunk(&mut places, n, &|branch, sums| fold_rows(all[branch], sums, fold));
+    each_chunk_of(rows.len() / LIGHT, &mut places, n, &|branch, sums| {
+        fold_rows(all[branch], sums, fold)
+    });
     join((rows, most), &mut places, n, fold);
     out.copy_from_slice(&places[..n]);
     T::pool().give(places);
@@ -371,7 +388,7 @@ fn fold_rows_shared<T: Storable, F: Fold<T> + Sync>(rows: &[T], out: &mut [T], f
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::array::threads::with_num_threads;
+    use crate::array::threads::{wake, with_num_threads};
 
     #[derive(Clone, Copy)]
     struct Plus;
@@ -388,12 +405,14 @@ mod tests {
 
     #[test]
     fn threads_change_no_bit() {
-        for len in [10, CHUNK, CHUNK + 1, 5 * CHUNK + 77, 1_000_003] {
+        for len in [10, BLOCK, BLOCK + 1, 17_000, 16 * BLOCK + 1, 327_757, 1_000_003] {
             let data: Vec<f32> = (0..len).map(|i| (i as f32 * 0.37).sin()).collect();
             let one = fold_slice(&data, Plus);
             for threads in [1, 2, 5] {
-                let found = with_num_threads(threads, || fold_shared(&data[..], Plus));
-                assert_eq!(found.to_bits(), one.to_bits());
+                let run = || with_num_threads(threads, || fold_shared(&data[..], Plus));
+                assert_eq!(run().to_bits(), one.to_bits());
+                wake();
+                assert_eq!(run().to_bits(), one.to_bits());
             }
         }
     }
@@ -406,6 +425,9 @@ mod tests {
             let x = Value::from_vec(Shape::from_slice(&shape), data);
             for axes in [&[0][..], &[1], &[2], &[0, 1], &[1, 2], &[0, 2]] {
                 let one = with_num_threads(1, || fold_axes(&x, axes, Plus).to_vec());
+                let three = with_num_threads(3, || fold_axes(&x, axes, Plus).to_vec());
+                assert_eq!(one, three);
+                wake();
                 let three = with_num_threads(3, || fold_axes(&x, axes, Plus).to_vec());
                 assert_eq!(one, three);
                 let mut exact = vec![0.0; one.len()];
@@ -447,7 +469,7 @@ mod tests {
 
     #[test]
     fn what_is_exact_is_added_up_in_any_order() {
-        for len in [0, 1, 16, 17, 31, 32, 33, 100, BLOCK, BLOCK + 5, 3 * CHUNK + 1] {
+        for len in [0, 1, 16, 17, 31, 32, 33, 100, BLOCK, BLOCK + 5, 12 * BLOCK + 1] {
             let data: Vec<u8> = (0..len).map(|i| (i * 31 % 251) as u8).collect();
             let right = data.iter().fold(0_u8, |sum, &x| sum.wrapping_add(x));
             assert_eq!(fold_shared(&data[..], Wrapping), right, "{len}");

@@ -19,7 +19,7 @@ use crate::array::elementwise::Arg;
 use crate::array::feed::Feed;
 use crate::array::math::Math;
 use crate::array::shape::copied;
-use crate::array::threads::{each, each_chunk};
+use crate::array::threads::{each_of, each_stretch};
 use crate::array::{Shape, Storable, Value};
 
 /// Elements a block of a formula with so many results: a few KiB an operand, so that blocks stay in
@@ -131,12 +131,12 @@ pub(crate) fn run_over<T: Storable + Math>(
     if let Some(copy) = inline {
         return run_one(formula, len, before, copy.as_ref(), data);
     }
-    each_chunk(&mut data[..len], CHUNK, &|chunk, part| {
+    each_stretch(&mut data[..len], &|start, part| {
         let mut copy = Buffer::any(OVER.min(part.len()));
         for (index, block) in part.chunks_mut(OVER).enumerate() {
             let copy = &mut copy[..block.len()];
             copy.copy_from_slice(block);
-            let start = chunk * CHUNK + index * OVER;
+            let start = start + index * OVER;
             let before = before.map(|x| &x[start..start + block.len()]);
             run_one(formula, block.len(), before, copy, block);
         }
@@ -150,10 +150,12 @@ pub(crate) fn run_onto<T: Storable + Math>(
     x: &[T],
     out: &mut [T],
 ) {
-    each_chunk(out, CHUNK, &|chunk, part| {
-        // One block: nothing of it is read twice.
-        let here = chunk * CHUNK..chunk * CHUNK + part.len();
-        run_one(formula, part.len(), before.map(|x| &x[here.clone()]), &x[here], part);
+    each_stretch(out, &|start, part| {
+        for (index, block) in part.chunks_mut(CHUNK).enumerate() {
+            let start = start + index * CHUNK;
+            let here = start..start + block.len();
+            run_one(formula, block.len(), before.map(|x| &x[here.clone()]), &x[here], block);
+        }
     });
 }
 
@@ -304,7 +306,7 @@ impl<T: Storable + Math> Work<'_, T> {
             }
         }
         let lots: Vec<_> = lots.into_iter().map(Mutex::new).collect();
-        each(lots.len(), &|part| {
+        each_of(len, lots.len(), &|part| {
             let start = part * chunk;
             let mut lot = lots[part].lock().unwrap_or_else(PoisonError::into_inner);
             lot.sums = self.run(start, chunk.min(len - start), &mut lot.outputs);

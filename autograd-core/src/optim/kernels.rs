@@ -1,8 +1,8 @@
 //! The loops: each rule in one pass over memory, compiled once for each float type in this crate.
-//! Threads share long ones, chunk by chunk; the chunks depend on the length alone.
+//! Threads share long ones; figures do not depend on how.
 
 use crate::array::simd::{Kernel, dispatch};
-use crate::array::threads::{each_chunk, each_chunks};
+use crate::array::threads::{each_chunk, each_stretch, each_stretches};
 use crate::ops::Float;
 
 /// The element types that parameters have.
@@ -16,20 +16,15 @@ pub(crate) trait Kernels: Float {
     fn limit(data: &mut [Self], limit: Self);
 }
 
-/// Elements that one thread takes at once.
+/// Elements whose squares are added up before they are added to others.
 const CHUNK: usize = 32 * 1024;
-
-/// The part of a slice that goes with a chunk of another one.
-fn part<T>(data: &[T], chunk: usize, len: usize) -> &[T] {
-    &data[chunk * CHUNK..][..len]
-}
 
 macro_rules! kernels {
     ($($t:ty)*) => {$(
         impl Kernels for $t {
             fn sgd(parameter: &mut [Self], gradient: &[Self], by: Sgd<Self>) {
-                each_chunk(parameter, CHUNK, &|chunk, parameter| {
-                    let gradient = part(gradient, chunk, parameter.len());
+                each_stretch(parameter, &|start, parameter| {
+                    let gradient = &gradient[start..][..parameter.len()];
                     dispatch(SgdPlain { parameter, gradient, by });
                 });
             }
@@ -39,8 +34,8 @@ macro_rules! kernels {
                 buffer: &mut [Self],
                 by: Sgd<Self>,
             ) {
-                each_chunks([parameter, buffer], [CHUNK; 2], &|chunk, [parameter, buffer]| {
-                    let gradient = part(gradient, chunk, parameter.len());
+                each_stretches([parameter, buffer], &|start, [parameter, buffer]| {
+                    let gradient = &gradient[start..][..parameter.len()];
                     dispatch(SgdMomentum { parameter, gradient, buffer, by });
                 });
             }
@@ -50,8 +45,8 @@ macro_rules! kernels {
                 [mean, square]: [&mut [Self]; 2],
                 by: Adam<Self>,
             ) {
-                each_chunks([parameter, mean, square], [CHUNK; 3], &|chunk, [parameter, mean, square]| {
-                    let gradient = part(gradient, chunk, parameter.len());
+                each_stretches([parameter, mean, square], &|start, [parameter, mean, square]| {
+                    let gradient = &gradient[start..][..parameter.len()];
                     dispatch(AdamPass { parameter, gradient, moments: [mean, square], by });
                 });
             }
@@ -64,12 +59,12 @@ macro_rules! kernels {
                 sums.iter().sum()
             }
             fn multiply(data: &mut [Self], factor: Self) {
-                each_chunk(data, CHUNK, &|_, data| dispatch(Each(data, |x| x * factor)));
+                each_stretch(data, &|_, data| dispatch(Each(data, |x| x * factor)));
             }
             fn limit(data: &mut [Self], limit: Self) {
                 // Written so that NaN stays.
                 let limited = |x| if x > limit { limit } else if x < -limit { -limit } else { x };
-                each_chunk(data, CHUNK, &|_, data| dispatch(Each(data, limited)));
+                each_stretch(data, &|_, data| dispatch(Each(data, limited)));
             }
         }
     )*};

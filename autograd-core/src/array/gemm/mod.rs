@@ -12,6 +12,7 @@ mod runs;
 mod tests;
 
 use std::cmp::Reverse;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use super::Storable;
 use super::matmul::Multiply;
 use super::pool::with_room;
 use super::simd::Vectored;
-use super::threads::{num_threads, share, worth};
+use super::threads::{num_threads, share, share_chunks, worth};
 use dots::Dots;
 use packed::{COLUMN_STEP, Packed};
 pub(super) use packed::{KC, ROW_STEP};
@@ -85,7 +86,11 @@ pub(crate) fn gemm_plus<T: Vectored + Storable>(
     if m <= FEW_DOTS && (b.columns != 1 || n == 1) && b.rows == 1 {
         let mut left = Vec::new();
         let a = with_gapless_rows([m, k], a, &mut left);
-        return T::run(Dots { size: [m, k, n], a, b: b.transposed(), c }).ok().map(|()| false);
+        // How sums are made depends on how many rows there are.
+        return each_part([m, k, n], None, (a, b), c, |size, (a, b), _, c| {
+            T::run(Dots { size, a, b: b.transposed(), c }).ok()
+        })
+        .map(|()| false);
     }
     let narrow = n * size_of::<T>() <= NARROW_BYTES;
     // Strips go down all rows of the right operand again and again: it must stay in a cache.
@@ -97,7 +102,12 @@ pub(crate) fn gemm_plus<T: Vectored + Storable>(
         let panels = m >= 4 && n * size_of::<T>() >= 4 * WIDEST * size_of::<f32>();
         let a = if panels { a } else { with_gapless_rows([m, k], a, &mut left) };
         let b = with_gapless_rows([k, n], b, &mut right);
-        return T::run(Rows { size: [m, k, n], a, b, plus, c }).ok().map(|()| true);
+        // Each element is computed in the same way, whichever stand beside it.
+        return each_part([m, k, n], Some(rows::STEP), (a, b), c, |size, (a, b), from, c| {
+            let plus = plus.get(from..from + size[2]).unwrap_or(&[]);
+            T::run(Rows { size, a, b, plus, c }).ok()
+        })
+        .map(|()| true);
     }
     let [down, across] = grid([m, k, n]);
     // Each element is computed in the same way, whichever stand beside it.
@@ -124,12 +134,49 @@ pub(crate) fn gemm_plus<T: Vectored + Storable>(
     parts.into_iter().map(done).collect::<Option<()>>().map(|()| false)
 }
 
+/// A product that needs no packing, on threads where that pays: a row in parts of its columns, others
+/// in parts of their rows, a whole number of times `step`, if they may be parted. `part` computes one, of
+/// which the size, the operands and the first column are shown.
+fn each_part<T: Storable>(
+    [m, k, n]: [usize; 3],
+    step: Option<usize>,
+    (a, b): (Matrix<'_, T>, Matrix<'_, T>),
+    c: &mut [T],
+    part: impl Fn([usize; 3], (Matrix<'_, T>, Matrix<'_, T>), usize, &mut [T]) -> Option<()> + Sync,
+) -> Option<()> {
+    let (step, len) = if m == 1 { (Some(COLUMN_STEP), n) } else { (step, m) };
+    let Some(step) = step.filter(|_| m * k * n > SMALL && worth(time_of([m, k, n]))) else {
+        return part([m, k, n], (a, b), 0, c);
+    };
+    let len = len.div_ceil(num_threads()).next_multiple_of(step);
+    let without_vectors = AtomicBool::new(false);
+    let size = if m == 1 { len } else { len * n };
+    share_chunks([c], [size], &|index, [c]| {
+        let from = index * len;
+        let done = if m == 1 {
+            let b = Matrix { data: &b.data[from * b.columns..], ..b };
+            part([1, k, c.len()], (a, b), from, c)
+        } else {
+            let a = Matrix { data: &a.data[from * a.rows..], ..a };
+            part([c.len() / n, k, n], (a, b), 0, c)
+        };
+        if done.is_none() {
+            without_vectors.store(true, Ordering::Relaxed);
+        }
+    });
+    (!without_vectors.into_inner()).then_some(())
+}
+
+/// About how long a large product takes one thread.
+fn time_of([m, k, n]: [usize; 3]) -> Duration {
+    Duration::from_micros((m * n * k / A_MICROSECOND) as u64)
+}
+
 /// In how many parts, down and across, threads compute a large product. Each part packs its rows of
 /// the left operand and its columns of the right one: of all ways to have parts for the most
 /// threads it is the one in which the least is packed.
 fn grid([m, k, n]: [usize; 3]) -> [usize; 2] {
-    let time = Duration::from_micros((m * n * k / A_MICROSECOND) as u64);
-    if !worth(time) {
+    if !worth(time_of([m, k, n])) {
         return [1, 1];
     }
     let threads = num_threads();

@@ -8,6 +8,9 @@ use super::panels::{Buffer, load, pack_rows, store};
 use crate::array::Storable;
 use crate::array::simd::{VectorKernel, Vectors};
 
+/// Rows that strips and panels divide, mostly.
+pub(super) const STEP: usize = 8;
+
 /// Operands whose rows are gapless, read where they lie.
 pub(super) struct Rows<'a, T> {
     pub(super) size: [usize; 3],

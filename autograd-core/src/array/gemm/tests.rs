@@ -1,6 +1,6 @@
 use super::*;
 use crate::array::simd::{Level, levels, with_level};
-use crate::array::threads::with_num_threads;
+use crate::array::threads::{wake, with_num_threads};
 
 /// Small integers: every sum is exact, so every path must give the same.
 fn number(i: usize) -> i32 {
@@ -97,8 +97,11 @@ fn more_than_one_block_each_way() {
 
 #[test]
 fn threads_change_no_bit() {
-    // Parts below each other, beside each other, and both; the last ones are smaller.
-    for [m, k, n] in [[700, 260, 70], [70, 530, 700], [301, 260, 403]] {
+    // Parts below each other, beside each other, and both; the last ones are smaller. Then few rows,
+    // few columns, a row, a column.
+    let packed = [[700, 260, 70], [70, 530, 700], [301, 260, 403]];
+    let others = [[33, 210, 301], [7, 400, 500], [501, 300, 10], [1, 310, 1003], [1003, 310, 1]];
+    for [m, k, n] in packed.into_iter().chain(others) {
         let x: Vec<f32> = (0..m * k).map(|i| (i as f32 * 0.37).sin()).collect();
         let y: Vec<f32> = (0..k * n).map(|i| (i as f32 * 0.11).cos()).collect();
         let left = Matrix { data: &x, rows: k, columns: 1 };
@@ -108,6 +111,9 @@ fn threads_change_no_bit() {
             (Matrix { data: &x, rows: 1, columns: m }, Matrix { data: &y, rows: 1, columns: k }),
         ] {
             let product = |threads| {
+                if threads > 1 {
+                    wake();
+                }
                 let mut c = vec![0.0; m * n];
                 let done = with_num_threads(threads, || gemm([m, k, n], left, right, &mut c));
                 (done, c)

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::time::{Duration, Instant};
 
 use super::look;
 use super::sync::{Arc, AtomicUsize, Condvar, Mutex, Ordering, PoisonError, locked};
@@ -11,13 +12,17 @@ pub(super) struct Job {
     /// Lives until all parts are done; see [`Job::take_parts`].
     work: *const (dyn Fn(usize) + Sync),
     parts: usize,
-    /// The next part that nobody has taken.
-    next: AtomicUsize,
+    /// How many parts are taken: the first ones by the thread that has the work, the last ones by
+    /// others. So a thread meets what it had in its cache, where work of the same size comes again.
+    taken: AtomicUsize,
+    /// How many of them others have taken.
+    by_others: AtomicUsize,
     /// How many more threads may join.
     seats: AtomicUsize,
-    /// How many parts are done; the one that ends the last tells who sleeps.
+    /// How many parts are done, and [`WAITED_FOR`].
     done: AtomicUsize,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
+    since: Instant,
     ended: Condvar,
 }
 
@@ -26,6 +31,16 @@ pub(super) struct Job {
 unsafe impl Send for Job {}
 // SAFETY: as above.
 unsafe impl Sync for Job {}
+
+/// In the count of parts that are done: its owner sleeps until all are.
+const WAITED_FOR: usize = 1 << (usize::BITS - 1);
+
+/// Who takes parts.
+pub(super) enum By {
+    /// The thread that has the work, of which there is one.
+    Owner,
+    Other,
+}
 
 impl Job {
     pub(super) fn new(parts: usize, seats: usize, work: &(dyn Fn(usize) + Sync)) -> Arc<Self> {
@@ -37,55 +52,66 @@ impl Job {
         Arc::new(Self {
             work,
             parts,
-            next: AtomicUsize::new(0),
+            taken: AtomicUsize::new(0),
+            by_others: AtomicUsize::new(0),
             seats: AtomicUsize::new(seats),
             done: AtomicUsize::new(0),
             panic: Mutex::default(),
+            since: Instant::now(),
             ended: Condvar::new(),
         })
     }
 
-    /// Does parts until none is left. The panic of a part ends the others that nobody has begun.
-    pub(super) fn take_parts(&self) {
-        loop {
-            let part = self.next.fetch_add(1, Ordering::Relaxed);
-            if part >= self.parts {
-                // Nobody counts as far as to come round to 0.
-                self.next.store(self.parts, Ordering::Relaxed);
-                return;
+    /// Does parts until none is left, from the first or, as others do, from the last on. The panic of
+    /// a part ends those that nobody has begun.
+    pub(super) fn take_parts(&self, by: By) {
+        let mut done = 0;
+        for own in 0.. {
+            if self.taken.fetch_add(1, Ordering::Relaxed) >= self.parts {
+                break;
             }
+            // As many parts as are taken differ from each other: those from the first on and those
+            // from the last on are no more than there are.
+            let part = match by {
+                By::Owner => own,
+                By::Other => self.parts - 1 - self.by_others.fetch_add(1, Ordering::Relaxed),
+            };
             // SAFETY: this part is not done until it is counted below, and `Workers::run`, whose
             // caller holds what is pointed to, waits until all parts are counted.
             let work = unsafe { &*self.work };
             let result = catch_unwind(AssertUnwindSafe(|| work(part)));
-            let mut done = 1;
+            done += 1;
             if let Err(panic) = result {
                 // Parts that nobody has taken count as done.
-                let next = self.next.swap(self.parts, Ordering::Relaxed);
-                done += self.parts - next.min(self.parts);
+                let taken = self.taken.swap(self.parts, Ordering::Relaxed);
+                done += self.parts - taken.min(self.parts);
                 locked(&self.panic).get_or_insert(panic);
             }
-            if self.done.fetch_add(done, Ordering::AcqRel) + done == self.parts {
-                // Who looked before this and is about to sleep has the lock until it does.
-                drop(locked(&self.panic));
-                self.ended.notify_all();
-            }
+        }
+        let before = self.done.fetch_add(done, Ordering::AcqRel);
+        if before == self.parts - done + WAITED_FOR {
+            // Who is about to sleep has the lock until it does.
+            drop(locked(&self.panic));
+            self.ended.notify_all();
         }
     }
 
-    /// Whether all parts are done; then all that they did can be seen.
-    fn is_done(&self) -> bool {
-        self.done.load(Ordering::Acquire) == self.parts
-    }
-
+    /// Waits until all parts are done; then all that they did can be seen.
     pub(super) fn wait(&self) {
-        if look(|| self.is_done()) {
+        let is_done = || self.done.load(Ordering::Acquire) & !WAITED_FOR == self.parts;
+        if look(is_done) {
             return;
         }
         let mut panic = locked(&self.panic);
-        while !self.is_done() {
+        self.done.fetch_or(WAITED_FOR, Ordering::Relaxed);
+        while !is_done() {
             panic = self.ended.wait(panic).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    /// How long ago it was made.
+    pub(super) fn age(&self) -> Duration {
+        self.since.elapsed()
     }
 
     /// Carries the panic of a part over to the caller.
@@ -98,7 +124,7 @@ impl Job {
 
     /// Whether a part and a seat are left; then the seat is taken.
     pub(super) fn join(&self) -> bool {
-        self.next.load(Ordering::Relaxed) < self.parts
+        self.taken.load(Ordering::Relaxed) < self.parts
             && self
                 .seats
                 .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |seats| seats.checked_sub(1))

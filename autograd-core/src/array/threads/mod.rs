@@ -15,13 +15,19 @@ use std::time::{Duration, Instant};
 
 use job::Job;
 use sync::{AtomicUsize, Condvar, Mutex, Ordering, locked};
-use workers::{Jobs, Workers};
+use workers::{Apart, Jobs, Workers};
 
 /// What is left of a piece of work must take this long for another thread to be woken: that itself
 /// takes 10 to 50 µs.
 const WORTH: Duration = Duration::from_micros(80);
-/// As [`WORTH`], where a thread is awake and looks for work.
-const WORTH_AWAKE: Duration = Duration::from_micros(15);
+/// As [`WORTH`], where a thread is awake: so many times what it has taken of late until one came.
+const WORTH_AWAKE: usize = 5;
+/// Elements of the fastest pass over memory in a nanosecond.
+const FASTEST: usize = 13;
+/// Fewer elements are never enough for another thread.
+const FEW: usize = 16 * 1024;
+/// Elements that a thread takes at once of a pass over memory: at least, and at most.
+const STRETCH: [usize; 2] = [2 * 1024, 64 * 1024];
 /// So long a thread without work looks for more before it sleeps: what a step of training does
 /// between two of its large ops. Others that want the processor get it.
 const AWAKE: Duration = Duration::from_micros(150);
@@ -102,6 +108,14 @@ pub fn with_num_threads<R>(count: usize, f: impl FnOnce() -> R) -> R {
 
 /// Does `work` of each part, on more threads where what is left after the first one is worth it.
 pub(crate) fn each(parts: usize, work: &(dyn Fn(usize) + Sync)) {
+    each_of(0, parts, work);
+}
+
+/// [`each`], where all parts have so many elements together: they may be enough to be worth it at once.
+pub(crate) fn each_of(elements: usize, parts: usize, work: &(dyn Fn(usize) + Sync)) {
+    if parts > 1 && enough(elements) && num_threads() > 1 {
+        return share(parts, work);
+    }
     let start = (parts > 2).then(Instant::now);
     for part in 0..parts {
         work(part);
@@ -116,8 +130,19 @@ pub(crate) fn each(parts: usize, work: &(dyn Fn(usize) + Sync)) {
 
 /// Whether work that takes so long on one thread is worth a second one.
 pub(crate) fn worth(left: Duration) -> bool {
-    let least = if WORKERS.are_awake() { WORTH_AWAKE } else { WORTH };
+    let least = if WORKERS.are_awake() { worth_awake() } else { WORTH };
     left >= least && num_threads() > 1
+}
+
+fn worth_awake() -> Duration {
+    Duration::from_nanos((WORTH_AWAKE * WORKERS.delay()) as u64)
+}
+
+/// Whether a thread is awake for which so many elements are enough, whatever is done to them.
+fn enough(elements: usize) -> bool {
+    elements >= FEW
+        && WORKERS.are_awake()
+        && worth_awake() <= Duration::from_nanos((elements / FASTEST) as u64)
 }
 
 /// Waits until `done`, without sleep, for about [`AWAKE`]; what `done` said at last comes back.
@@ -143,11 +168,30 @@ pub(crate) fn each_chunk<T: Send>(
     size: usize,
     work: &(dyn Fn(usize, &mut [T]) + Sync),
 ) {
-    each_chunks([data], [size], &|chunk, [part]| work(chunk, part));
+    each_chunk_of(0, data, size, work);
+}
+
+/// [`each_chunk`], where so many elements are read for all of the slice, as in [`each_of`].
+pub(crate) fn each_chunk_of<T: Send>(
+    elements: usize,
+    data: &mut [T],
+    size: usize,
+    work: &(dyn Fn(usize, &mut [T]) + Sync),
+) {
+    chunks_of(elements, [data], [size], &|chunk, [part]| work(chunk, part));
 }
 
 /// [`each_chunk`] of several slices, each with parts of its own size: as many as the first has.
 pub(crate) fn each_chunks<T: Send, const N: usize>(
+    slices: [&mut [T]; N],
+    sizes: [usize; N],
+    work: &(dyn Fn(usize, [&mut [T]; N]) + Sync),
+) {
+    chunks_of(0, slices, sizes, work);
+}
+
+fn chunks_of<T: Send, const N: usize>(
+    elements: usize,
     slices: [&mut [T]; N],
     sizes: [usize; N],
     work: &(dyn Fn(usize, [&mut [T]; N]) + Sync),
@@ -159,13 +203,83 @@ pub(crate) fn each_chunks<T: Send, const N: usize>(
         }
         return;
     }
-    let mut sized = sizes.into_iter();
-    let mut rests = slices.map(|slice| slice.chunks_mut(sized.next().unwrap_or(1)));
-    let part = |_| Mutex::new(rests.each_mut().map(|rest| rest.next().unwrap_or_default()));
-    let parts: Vec<Mutex<[&mut [T]; N]>> = (0..len.div_ceil(sizes[0])).map(part).collect();
-    each(parts.len(), &|part| {
-        work(part, locked(&parts[part]).each_mut().map(|part| &mut **part));
-    });
+    let parts = Parts::new(slices, sizes);
+    each_of(elements, parts.0.len(), &|part| parts.show(part, work));
+}
+
+/// [`each_chunks`], without asking whether that is worth it.
+pub(crate) fn share_chunks<T: Send, const N: usize>(
+    slices: [&mut [T]; N],
+    sizes: [usize; N],
+    work: &(dyn Fn(usize, [&mut [T]; N]) + Sync),
+) {
+    let parts = Parts::new(slices, sizes);
+    share(parts.0.len(), &|part| parts.show(part, work));
+}
+
+/// Parts of slices, which threads take one by one.
+struct Parts<'a, T, const N: usize>(Vec<Mutex<[&'a mut [T]; N]>>);
+
+impl<'a, T, const N: usize> Parts<'a, T, N> {
+    /// As many as the first slice has.
+    fn new(slices: [&'a mut [T]; N], sizes: [usize; N]) -> Self {
+        let count = slices[0].len().div_ceil(sizes[0]);
+        let mut sized = sizes.into_iter();
+        let mut rests = slices.map(|slice| slice.chunks_mut(sized.next().unwrap_or(1)));
+        let part = |_| Mutex::new(rests.each_mut().map(|rest| rest.next().unwrap_or_default()));
+        Self((0..count).map(part).collect())
+    }
+
+    fn show(&self, part: usize, work: impl FnOnce(usize, [&mut [T]; N])) {
+        work(part, locked(&self.0[part]).each_mut().map(|part| &mut **part));
+    }
+}
+
+/// How many of so many elements a thread should take at once: all, where that is not worth another
+/// thread.
+pub(crate) fn stretch(elements: usize) -> usize {
+    let [least, most] = STRETCH;
+    match num_threads() {
+        1 => elements,
+        threads if enough(elements) => {
+            (elements / (2 * threads)).next_multiple_of(64).clamp(least, most)
+        }
+        _ => most,
+    }
+}
+
+/// Does `work` of stretches of a slice, on as many threads as are worth it; it gets the place where a
+/// stretch begins. A stretch is as long as it may be, so what is written must not depend on where one
+/// begins.
+pub(crate) fn each_stretch<T: Send>(data: &mut [T], work: &(dyn Fn(usize, &mut [T]) + Sync)) {
+    each_stretches([data], &|start, [part]| work(start, part));
+}
+
+/// [`each_stretch`] of several slices of one length.
+pub(crate) fn each_stretches<T: Send, const N: usize>(
+    slices: [&mut [T]; N],
+    work: &(dyn Fn(usize, [&mut [T]; N]) + Sync),
+) {
+    let len = slices[0].len();
+    let size = stretch(len);
+    if len <= size {
+        if len > 0 {
+            work(0, slices);
+        }
+        return;
+    }
+    let mut first = 0;
+    let mut slices = slices;
+    if !enough(len) {
+        // The first stretch tells how long the others take.
+        let start = Instant::now();
+        work(0, slices.each_mut().map(|slice| slice.split_off_mut(..size).unwrap_or_default()));
+        first = size;
+        if !worth(start.elapsed() * ((len - 1) / size) as u32) {
+            return work(first, slices);
+        }
+    }
+    share_chunks(slices, [size; N], &|part, slices| work(first + part * size, slices));
 }
 
 /// Does `work` of each part on all threads, without asking whether it is worth it. A panic in one
@@ -188,8 +302,9 @@ pub(crate) fn share(parts: usize, work: &(dyn Fn(usize) + Sync)) {
 
 static WORKERS: Workers = Workers {
     jobs: Mutex::new(Jobs { waiting: VecDeque::new(), threads: 0, asleep: 0 }),
-    posted: AtomicUsize::new(0),
-    idle: AtomicUsize::new(0),
+    posted: Apart(AtomicUsize::new(0)),
+    idle: Apart(AtomicUsize::new(0)),
+    delay: AtomicUsize::new(1000),
     more: Condvar::new(),
 };
 
@@ -198,11 +313,17 @@ fn start() -> bool {
     let work = || {
         // Work that has large parts itself does them here.
         SCOPED.set(1);
-        loop {
-            WORKERS.turn();
-        }
+        WORKERS.work()
     };
     std::thread::Builder::new().name("autograd".into()).spawn(work).is_ok()
+}
+
+/// Waits until a thread is awake.
+#[cfg(test)]
+pub(crate) fn wake() {
+    while !WORKERS.are_awake() {
+        with_num_threads(2, || share(2, &|_| {}));
+    }
 }
 
 #[cfg(test)]
@@ -235,6 +356,45 @@ mod tests {
         let mut data = vec![0; 1003];
         with_num_threads(3, || each_chunk(&mut data, 10, &|i, part| part.fill(i + 1)));
         assert!(data.iter().enumerate().all(|(at, &x)| x == at / 10 + 1));
+    }
+
+    #[test]
+    fn stretches_are_all_of_the_slices_once() {
+        for threads in [1, 2, 3, 8] {
+            for len in [0, 1, FEW - 1, FEW, 33_000, 100_003, 1_000_003].repeat(2) {
+                if threads == 8 {
+                    wake();
+                }
+                let (mut places, mut counts) = (vec![0; len], vec![0; len]);
+                with_num_threads(threads, || {
+                    each_stretches([&mut places, &mut counts], &|start, [places, counts]| {
+                        assert_eq!(places.len(), counts.len());
+                        for (i, (place, count)) in places.iter_mut().zip(counts).enumerate() {
+                            *place = start + i;
+                            *count += 1;
+                        }
+                    });
+                });
+                assert!(places.into_iter().eq(0..len), "{len} on {threads}");
+                assert!(counts.into_iter().all(|count| count == 1), "{len} on {threads}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_caller_has_the_first_parts_and_others_the_last_ones() {
+        let caller = std::thread::current().id();
+        let by = Mutex::new(vec![None; 40]);
+        with_num_threads(3, || {
+            share(40, &|part| {
+                std::thread::sleep(Duration::from_millis(1));
+                locked(&by)[part] = Some(std::thread::current().id() == caller);
+            });
+        });
+        let by: Option<Vec<bool>> = locked(&by).iter().copied().collect();
+        let by = by.expect("all parts are done");
+        assert!(by.is_sorted_by(|before, after| before >= after), "{by:?}");
+        assert!(by[0], "the caller waits until another has done all");
     }
 
     #[test]

@@ -1,20 +1,31 @@
 //! The threads that take parts of work, and how they learn that there is some.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
-use super::job::Job;
+use super::job::{By, Job};
 use super::look;
 use super::sync::{Arc, AtomicUsize, Condvar, Mutex, Ordering, PoisonError, locked};
+
+/// No thread that looks for work comes later, but for reasons of its own.
+const LONGEST_DELAY: Duration = Duration::from_micros(5);
 
 /// Threads, and the work they may join.
 pub(super) struct Workers {
     pub(super) jobs: Mutex<Jobs>,
     /// How many pieces of work there have been.
-    pub(super) posted: AtomicUsize,
-    /// How many threads are awake and look for work.
-    pub(super) idle: AtomicUsize,
+    pub(super) posted: Apart<AtomicUsize>,
+    /// How many threads are awake and in no work.
+    pub(super) idle: Apart<AtomicUsize>,
+    /// How many nanoseconds it has taken of late until a thread that looked for work had it.
+    pub(super) delay: AtomicUsize,
     pub(super) more: Condvar,
 }
+
+/// What stands in a line of the caches of its own: threads that look at it are not disturbed when others
+/// write what stands beside it.
+#[repr(align(128))]
+pub(super) struct Apart<T>(pub(super) T);
 
 pub(super) struct Jobs {
     pub(super) waiting: VecDeque<Arc<Job>>,
@@ -25,7 +36,11 @@ pub(super) struct Jobs {
 impl Workers {
     /// Whether a thread is awake and has nothing to do.
     pub(super) fn are_awake(&self) -> bool {
-        self.idle.load(Ordering::Relaxed) > 0
+        self.idle.0.load(Ordering::Relaxed) > 0
+    }
+
+    pub(super) fn delay(&self) -> usize {
+        self.delay.load(Ordering::Relaxed)
     }
 
     /// Does a piece of work, on this thread and on so many others as far as they are free; `start`
@@ -33,7 +48,7 @@ impl Workers {
     /// the work any more.
     pub(super) fn run(&self, job: &Arc<Job>, others: usize, start: fn() -> bool) {
         self.post(job, others, start);
-        job.take_parts();
+        job.take_parts(By::Owner);
         job.wait();
         locked(&self.jobs).waiting.retain(|other| !Arc::ptr_eq(other, job));
         job.pass_on_panic();
@@ -43,7 +58,7 @@ impl Workers {
     pub(super) fn post(&self, job: &Arc<Job>, wanted: usize, start: fn() -> bool) {
         let mut jobs = locked(&self.jobs);
         jobs.waiting.push_back(Arc::clone(job));
-        self.posted.fetch_add(1, Ordering::Release);
+        self.posted.0.fetch_add(1, Ordering::Release);
         // Without another thread the caller does all of it.
         while jobs.threads < wanted && start() {
             jobs.threads += 1;
@@ -55,26 +70,50 @@ impl Workers {
         }
     }
 
-    /// What a thread does, again and again: it joins a piece of work, or waits for more. Whether it
+    /// What a thread does for ever.
+    pub(super) fn work(&self) -> ! {
+        self.idle.0.fetch_add(1, Ordering::Relaxed);
+        loop {
+            self.turn();
+        }
+    }
+
+    /// What an idle thread does, again and again: it joins a piece of work, or waits for more. Whether it
     /// joined one.
     pub(super) fn turn(&self) -> bool {
-        let seen = self.posted.load(Ordering::Acquire);
-        let job = locked(&self.jobs).waiting.iter().find(|job| job.join()).cloned();
-        if let Some(job) = job {
-            job.take_parts();
+        let seen = self.posted.0.load(Ordering::Acquire);
+        if self.join(false) {
             return true;
         }
-        self.idle.fetch_add(1, Ordering::Relaxed);
-        let more = look(|| self.posted.load(Ordering::Acquire) != seen);
-        self.idle.fetch_sub(1, Ordering::Relaxed);
-        if !more {
-            let mut jobs = locked(&self.jobs);
-            while self.posted.load(Ordering::Acquire) == seen {
-                jobs.asleep += 1;
-                jobs = self.more.wait(jobs).unwrap_or_else(PoisonError::into_inner);
-                jobs.asleep -= 1;
-            }
+        if look(|| self.posted.0.load(Ordering::Acquire) != seen) {
+            return self.join(true);
         }
+        self.idle.0.fetch_sub(1, Ordering::Relaxed);
+        let mut jobs = locked(&self.jobs);
+        while self.posted.0.load(Ordering::Acquire) == seen {
+            jobs.asleep += 1;
+            jobs = self.more.wait(jobs).unwrap_or_else(PoisonError::into_inner);
+            jobs.asleep -= 1;
+        }
+        drop(jobs);
+        self.idle.0.fetch_add(1, Ordering::Relaxed);
         false
+    }
+
+    /// Joins a piece of work, if there is any, which a thread that looked for it has at once.
+    fn join(&self, looked: bool) -> bool {
+        let job = locked(&self.jobs).waiting.iter().find(|job| job.join()).cloned();
+        let Some(job) = job else { return false };
+        let age = looked.then(|| job.age());
+        self.idle.0.fetch_sub(1, Ordering::Relaxed);
+        job.take_parts(By::Other);
+        // At once: the caller may have more work before this thread has looked for it.
+        self.idle.0.fetch_add(1, Ordering::Relaxed);
+        if let Some(age) = age {
+            // The mean of some; a thread that had to wait for the processor does not count for more.
+            let delay = self.delay() * 7 / 8 + age.min(LONGEST_DELAY).as_nanos() as usize / 8;
+            self.delay.store(delay, Ordering::Relaxed);
+        }
+        true
     }
 }

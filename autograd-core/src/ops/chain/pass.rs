@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::blocks::{Block, Input, Item, Lengths, Operand, Whole, fix, for_dtype};
 use super::kernels::{Number, cast, choose, compare};
 use super::{Chain, Code, Link, Linked, Panicked, Source};
-use crate::array::threads::each;
+use crate::array::threads::each_of;
 use crate::array::{DType, Shape, Storable, Value};
 use crate::formula::{Running, Sums, block_of};
 use crate::graph::{AnyTensor, Tensor};
@@ -183,7 +183,7 @@ impl Pass<'_> {
             rests = others;
             lots.push(Mutex::new((first, AllSums::new())));
         }
-        each(lots.len(), &|part| {
+        each_of(len, lots.len(), &|part| {
             let start = part * chunk;
             let mut lot = lots[part].lock().unwrap_or_else(PoisonError::into_inner);
             let (outputs, sums) = &mut *lot;

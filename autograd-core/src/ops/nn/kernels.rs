@@ -9,7 +9,7 @@ use super::window::Plan;
 use crate::array::Value;
 use crate::array::feed::Feed;
 use crate::array::simd::{Kernel, dispatch};
-use crate::array::threads::each_chunk;
+use crate::array::threads::{each_chunk_of, each_stretch, stretch};
 
 instances! {
     /// Loops over rows of `n` elements, and over windows of pictures.
@@ -55,6 +55,11 @@ const BLOCK: usize = 2048;
 /// As many rows of `n` elements as about `most` elements are, in elements.
 fn whole_rows(n: usize, most: usize) -> usize {
     (most / n.max(1)).max(1) * n.max(1)
+}
+
+/// As many of the elements of `rows` as a thread should take at once.
+fn chunk_of<T>(rows: &[T], n: usize) -> usize {
+    whole_rows(n, stretch(rows.len()).min(CHUNK))
 }
 
 /// What a loop writes over, where that is not in its place yet: it is copied there part by part, so that
@@ -183,8 +188,8 @@ macro_rules! row_kernels {
                 #[inline(always)]
                 fn call<const FMA: bool>(self, $row: &mut [T]) $body
             }
-            let (chunk, block) = (whole_rows(n, CHUNK), whole_rows(n, BLOCK));
-            each_chunk(rows, chunk, &|index, rows| {
+            let (chunk, block) = (chunk_of(rows, n), whole_rows(n, BLOCK));
+            each_chunk_of(rows.len(), rows, chunk, &|index, rows| {
                 let from = &from[index * chunk..][..rows.len()];
                 for (rows, from) in rows.chunks_mut(block).zip(from.chunks(block)) {
                     rows.copy_from_slice(from);
@@ -205,8 +210,8 @@ macro_rules! row_pair_kernels {
                 #[inline(always)]
                 fn call<const FMA: bool>(self, $row: &mut [T], $other: &[T]) $body
             }
-            let (chunk, block) = (whole_rows(n, CHUNK), whole_rows(n, BLOCK));
-            each_chunk(rows, chunk, &|index, rows| {
+            let (chunk, block) = (chunk_of(rows, n), whole_rows(n, BLOCK));
+            each_chunk_of(rows.len(), rows, chunk, &|index, rows| {
                 let others = &others[index * chunk..][..rows.len()];
                 let mut given = Given::new(from, index * chunk);
                 for (rows, others) in rows.chunks_mut(block).zip(others.chunks(block)) {
@@ -286,8 +291,8 @@ impl<T: Float> Kernel for LogSumExp<'_, T> {
 }
 
 fn log_sum_exp<T: Float>(rows: &[T], n: usize, out: &mut [T]) {
-    let chunk = whole_rows(n, CHUNK);
-    each_chunk(out, chunk / n.max(1), &|index, out| {
+    let chunk = chunk_of(rows, n);
+    each_chunk_of(rows.len(), out, chunk / n.max(1), &|index, out| {
         dispatch(LogSumExp(&rows[index * chunk..], n, out));
     });
 }
@@ -310,8 +315,8 @@ impl<T: Float> Kernel for SoftmaxScaled<'_, T> {
 
 /// `exp(x - sum) * scale`, each row with its own log-sum-exp.
 fn softmax_scaled<T: Float>(rows: &mut [T], sums: &[T], n: usize, scale: T) {
-    let chunk = whole_rows(n, CHUNK);
-    each_chunk(rows, chunk, &|index, rows| {
+    let chunk = chunk_of(rows, n);
+    each_chunk_of(rows.len(), rows, chunk, &|index, rows| {
         dispatch(SoftmaxScaled(rows, &sums[index * (chunk / n.max(1))..], n, scale));
     });
 }
@@ -331,7 +336,7 @@ impl<T: Float, F: Fn(T) -> T> Kernel for Each<'_, T, F> {
 }
 
 fn each<T: Float>(data: &mut [T], f: impl Fn(T) -> T + Copy + Sync) {
-    each_chunk(data, 4 * CHUNK, &|_, data| dispatch(Each(data, f)));
+    each_stretch(data, &|_, data| dispatch(Each(data, f)));
 }
 
 fn keep_where_above<T: Float>(data: &mut [T], limit: T, scale: T) {
