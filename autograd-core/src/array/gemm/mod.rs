@@ -96,6 +96,9 @@ pub(crate) fn gemm_plus<T: Vectored + Storable>(
     // Strips go down all rows of the right operand again and again: it must stay in a cache.
     let cached = m == 1 || k * n * size_of::<T>() <= CACHED_BYTES;
     let few = m <= FEW_ROWS && cached;
+    if narrow && a.rows == 1 && m >= 4 * WIDEST && k * m * size_of::<T>() <= CACHED_BYTES {
+        return turned([m, k, n], a, b, c).map(|()| false);
+    }
     if b.columns == 1 && (few || narrow && a.columns == 1) || m * n * k <= SMALL {
         let (mut left, mut right) = (Vec::new(), Vec::new());
         // Panels are made from any layout.
@@ -132,6 +135,25 @@ pub(crate) fn gemm_plus<T: Vectored + Storable>(
     let done =
         |part: Mutex<(_, Option<()>)>| part.into_inner().unwrap_or_else(PoisonError::into_inner).1;
     parts.into_iter().map(done).collect::<Option<()>>().map(|()| false)
+}
+
+/// A product of few columns whose left operand lies by columns: cᵀ = bᵀ aᵀ has vectors along those.
+fn turned<T: Vectored + Storable>(
+    [m, k, n]: [usize; 3],
+    a: Matrix<'_, T>,
+    b: Matrix<'_, T>,
+    c: &mut [T],
+) -> Option<()> {
+    let mut columns = T::pool().take(m * n);
+    columns.resize(m * n, T::ZERO);
+    let done = gemm([n, k, m], b.transposed(), a.transposed(), &mut columns);
+    if done.is_some() {
+        for (i, row) in c.chunks_exact_mut(n).enumerate() {
+            row.iter_mut().zip(columns[i..].iter().step_by(m)).for_each(|(to, from)| *to = *from);
+        }
+    }
+    T::pool().give(columns);
+    done
 }
 
 /// A product that needs no packing, on threads where that pays: a row in parts of its columns, others

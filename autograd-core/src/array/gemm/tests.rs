@@ -82,6 +82,8 @@ fn every_path_and_layout() {
         [50, 300, 16],
         [25, 17, 100],
         [193, 40, 70],
+        [70, 50, 10],
+        [203, 129, 3],
     ];
     for size in sizes {
         check(size, |i| i as f32);

@@ -132,6 +132,15 @@ fn greatest<T: Float>(row: &[T]) -> T {
 }
 
 #[inline(always)]
+fn less_greatest<T: Float>(row: &mut [T]) -> T {
+    let max = greatest(row);
+    for x in row {
+        *x = *x - max;
+    }
+    max
+}
+
+#[inline(always)]
 pub(super) fn total<T: Float>(row: &[T]) -> T {
     joined(row, T::ZERO, |x| x, T::plus)
 }
@@ -142,9 +151,12 @@ struct Rows<'a, T, F>(&'a mut [T], usize, F);
 /// Runs on each row of `n` elements of `.0` and the matching row of `.1`.
 struct RowPairs<'a, T, F>(&'a mut [T], &'a [T], usize, F);
 
-/// What is done to a row.
+/// What is done to a row: first, then to each of its elements, and last. Short rows are no work for
+/// vectors; the elements of many are.
 trait Row<T>: Copy {
-    fn call<const FMA: bool>(self, row: &mut [T]);
+    fn first(self, row: &mut [T]);
+    fn each<const FMA: bool>(self, x: T) -> T;
+    fn last<const FMA: bool>(self, row: &mut [T]);
 }
 
 /// What is done to a row that has a partner.
@@ -160,7 +172,13 @@ impl<T: Float, F: Row<T>> Kernel for Rows<'_, T, F> {
         let Self(rows, n, f) = self;
         // Loops, not closures: a closure that is not inlined is compiled for the baseline.
         for row in rows.chunks_exact_mut(n.max(1)) {
-            f.call::<FMA>(row);
+            f.first(row);
+        }
+        for x in rows.iter_mut() {
+            *x = f.each::<FMA>(*x);
+        }
+        for row in rows.chunks_exact_mut(n.max(1)) {
+            f.last::<FMA>(row);
         }
     }
 }
@@ -179,14 +197,18 @@ impl<T: Float, F: RowPair<T>> Kernel for RowPairs<'_, T, F> {
 }
 
 macro_rules! row_kernels {
-    ($($name:ident |$row:ident| $body:block)*) => {$(
+    ($($name:ident |$row:ident| $first:block |$x:ident| $each:block $last:block)*) => {$(
         /// Writes over `rows`, from rows that lie elsewhere.
         fn $name<T: Float>(rows: &mut [T], from: &[T], n: usize) {
             #[derive(Clone, Copy)]
             struct Body;
             impl<T: Float> Row<T> for Body {
                 #[inline(always)]
-                fn call<const FMA: bool>(self, $row: &mut [T]) $body
+                fn first(self, $row: &mut [T]) $first
+                #[inline(always)]
+                fn each<const FMA: bool>(self, $x: T) -> T $each
+                #[inline(always)]
+                fn last<const FMA: bool>(self, $row: &mut [T]) $last
             }
             let (chunk, block) = (chunk_of(rows, n), whole_rows(n, BLOCK));
             each_chunk_of(rows.len(), rows, chunk, &|index, rows| {
@@ -225,20 +247,20 @@ macro_rules! row_pair_kernels {
 
 row_kernels! {
     softmax |row| {
-        let max = greatest(row);
-        for x in row.iter_mut() {
-            *x = exp::<T, FMA>(*x - max);
-        }
+        less_greatest(row);
+    } |x| {
+        exp::<T, FMA>(x)
+    } {
         let sum = total(row);
         for x in row.iter_mut() {
             *x = *x / sum;
         }
     }
     log_softmax |row| {
-        let max = greatest(row);
-        for x in row.iter_mut() {
-            *x = *x - max;
-        }
+        less_greatest(row);
+    } |x| {
+        x
+    } {
         let sum = joined(row, T::ZERO, exp::<T, FMA>, T::plus);
         let log = sum.v_ln::<FMA>();
         for x in row.iter_mut() {
@@ -283,17 +305,63 @@ impl<T: Float> Kernel for LogSumExp<'_, T> {
         for (row, out) in rows.chunks_exact(n.max(1)).zip(out) {
             let max = greatest(row);
             let sum = joined(row, T::ZERO, |x| exp::<T, FMA>(x - max), T::plus);
-            // An infinite maximum is the result itself.
-            let finite = num_traits::Float::is_finite(max);
-            *out = if finite { max + sum.v_ln::<FMA>() } else { max };
+            *out = log_sum::<T, FMA>(max, sum);
         }
     }
 }
 
+/// [`LogSumExp`] of rows shorter than [`SHORT`].
+struct ShortLogSumExp<'a, T>(&'a [T], usize, &'a mut [T]);
+
+impl<T: Float> Kernel for ShortLogSumExp<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let Self(rows, n, out) = self;
+        let n = n.max(1);
+        let (mut room, mut sums) = ([T::ZERO; ROOM], [T::ZERO; ROOM]);
+        for (rows, out) in rows.chunks(ROOM / n * n).zip(out.chunks_mut(ROOM / n)) {
+            let room = &mut room[..out.len() * n];
+            room.copy_from_slice(&rows[..out.len() * n]);
+            for (row, out) in room.chunks_exact_mut(n).zip(out.iter_mut()) {
+                *out = less_greatest(row);
+            }
+            for x in room.iter_mut() {
+                *x = exp::<T, FMA>(*x);
+            }
+            for (row, sum) in room.chunks_exact(n).zip(&mut sums) {
+                *sum = total(row);
+            }
+            for (out, sum) in out.iter_mut().zip(sums) {
+                *out = log_sum::<T, FMA>(*out, sum);
+            }
+        }
+    }
+}
+
+/// From the greatest element of a row, and the sum of what `exp` gives for how far the others are from it.
+#[inline(always)]
+fn log_sum<T: Float, const FMA: bool>(max: T, sum: T) -> T {
+    // An infinite maximum is the result itself.
+    let finite = num_traits::Float::is_finite(max);
+    if finite { max + sum.v_ln::<FMA>() } else { max }
+}
+
+/// Rows of fewer elements are no work for vectors: what is done to each element is done to those of
+/// many rows at once.
+const SHORT: usize = MANY;
+/// Elements of short rows that are computed at once.
+const ROOM: usize = 256;
+
 fn log_sum_exp<T: Float>(rows: &[T], n: usize, out: &mut [T]) {
     let chunk = chunk_of(rows, n);
     each_chunk_of(rows.len(), out, chunk / n.max(1), &|index, out| {
-        dispatch(LogSumExp(&rows[index * chunk..], n, out));
+        let rows = &rows[index * chunk..];
+        match n < SHORT {
+            true => dispatch(ShortLogSumExp(rows, n, out)),
+            false => dispatch(LogSumExp(rows, n, out)),
+        }
     });
 }
 
@@ -313,11 +381,38 @@ impl<T: Float> Kernel for SoftmaxScaled<'_, T> {
     }
 }
 
+/// [`SoftmaxScaled`] of rows shorter than [`SHORT`].
+struct ShortSoftmaxScaled<'a, T>(&'a mut [T], &'a [T], usize, T);
+
+impl<T: Float> Kernel for ShortSoftmaxScaled<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let Self(rows, sums, n, scale) = self;
+        let n = n.max(1);
+        for (rows, sums) in rows.chunks_mut(ROOM / n * n).zip(sums.chunks(ROOM / n)) {
+            for (row, &sum) in rows.chunks_exact_mut(n).zip(sums) {
+                for x in row.iter_mut() {
+                    *x = *x - sum;
+                }
+            }
+            for x in rows.iter_mut() {
+                *x = exp::<T, FMA>(*x) * scale;
+            }
+        }
+    }
+}
+
 /// `exp(x - sum) * scale`, each row with its own log-sum-exp.
 fn softmax_scaled<T: Float>(rows: &mut [T], sums: &[T], n: usize, scale: T) {
     let chunk = chunk_of(rows, n);
     each_chunk_of(rows.len(), rows, chunk, &|index, rows| {
-        dispatch(SoftmaxScaled(rows, &sums[index * (chunk / n.max(1))..], n, scale));
+        let sums = &sums[index * (chunk / n.max(1))..];
+        match n < SHORT {
+            true => dispatch(ShortSoftmaxScaled(rows, sums, n, scale)),
+            false => dispatch(SoftmaxScaled(rows, sums, n, scale)),
+        }
     });
 }
 
