@@ -156,8 +156,8 @@ fn turned<T: Vectored + Storable>(
     done
 }
 
-/// A product that needs no packing, on threads where that pays: a row in parts of its columns, others
-/// in parts of their rows, a whole number of times `step`, if they may be parted. `part` computes one, of
+/// A product that needs no packing, on threads where that pays: a row in parts of its columns, others,
+/// where there is a `step`, in parts of their rows: many are so many times that. `part` computes one, of
 /// which the size, the operands and the first column are shown.
 fn each_part<T: Storable>(
     [m, k, n]: [usize; 3],
@@ -170,7 +170,8 @@ fn each_part<T: Storable>(
     let Some(step) = step.filter(|_| m * k * n > SMALL && worth(time_of([m, k, n]))) else {
         return part([m, k, n], (a, b), 0, c);
     };
-    let len = len.div_ceil(num_threads()).next_multiple_of(step);
+    let part_len = len.div_ceil(num_threads());
+    let len = if part_len < 2 * step { part_len } else { part_len.next_multiple_of(step) };
     let without_vectors = AtomicBool::new(false);
     let size = if m == 1 { len } else { len * n };
     share_chunks([c], [size], &|index, [c]| {
