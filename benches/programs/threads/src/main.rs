@@ -1,7 +1,9 @@
 //! What two threads take of the time of one, for ops and sizes; a table for `docs/benchmarks.md`.
 //!
-//! One and two threads take turns, so that a slow moment of the machine meets both. What the two
-//! cores have to do with each other is printed too: on a virtual machine it may change by the hour.
+//! One and two threads take turns, so that a slow moment of the machine meets both. First the ops stand
+//! alone, so that the second thread sleeps when a turn begins; then a large product comes before each
+//! turn, as one does in a step of training, and it is awake. What the two cores have to do with each
+//! other is printed too: on a virtual machine it may change by the minute.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -70,7 +72,7 @@ fn work(op: &str, n: usize) -> Box<dyn FnMut()> {
         "a step of Adam" => {
             let p = numbers(n);
             p.set_stop_gradient(false);
-            (&p * 0.5).sum().backward().expect("the graph is new");
+            (&p * &p).sum().backward().expect("the graph is new");
             let mut adam = Optimizer::new(&p, Adam::new(1e-3));
             Box::new(move || adam.step().expect("gradients fit"))
         }
@@ -85,7 +87,7 @@ fn seconds(repeats: usize, work: &mut dyn FnMut()) -> f64 {
 }
 
 /// The median of what each pair of turns gives.
-fn ratio(mut work: Box<dyn FnMut()>) -> f64 {
+fn ratio(mut work: Box<dyn FnMut()>, before: &dyn Fn()) -> f64 {
     let mut repeats = 1;
     while seconds(repeats, &mut work) * (repeats as f64) < TURN {
         repeats *= 2;
@@ -94,6 +96,7 @@ fn ratio(mut work: Box<dyn FnMut()>) -> f64 {
         .map(|_| {
             let [one, two] = [1, 2].map(|threads| {
                 set_num_threads(threads);
+                before();
                 seconds(repeats, &mut work)
             });
             two / one
@@ -129,6 +132,12 @@ fn round_trip() -> Duration {
 }
 
 fn main() {
+    table("alone", &|| {});
+    let large = matrix(360_000);
+    table("after a large product", &|| drop(black_box(large.matmul(&large))));
+}
+
+fn table(title: &str, before: &dyn Fn()) {
     println!("A number goes to the other core and back in {:?}.\n", round_trip());
     let sizes = [100, 1_000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000];
     let ops = [
@@ -143,14 +152,15 @@ fn main() {
         "`x.matmul(&y)`",
         "a step of Adam",
     ];
-    print!("| f32 |");
+    print!("| f32, {title} |");
     sizes.iter().for_each(|n| print!(" {n} |"));
     print!("\n|---|");
     sizes.iter().for_each(|_| print!("---:|"));
     println!();
     for op in ops {
         print!("| {op} |");
-        sizes.iter().for_each(|&n| print!(" {:.2} |", ratio(work(op, n))));
+        sizes.iter().for_each(|&n| print!(" {:.2} |", ratio(work(op, n), before)));
         println!();
     }
+    println!();
 }
