@@ -188,7 +188,7 @@ fn run<T: Storable + Math>(steps: &[Step<T>], x: Option<&[T]>, operands: &[&[T]]
 pub(crate) const PIECE: usize = 1024;
 
 /// Elements that stay in registers from the first step to the last.
-const TILE: usize = 64;
+const TILE: usize = 128;
 
 struct InPlace<'a, T>(&'a [Step<T>], &'a [&'a [T]], &'a mut [T]);
 
@@ -512,7 +512,7 @@ mod tests {
                     (Step::ReluGrad(S), |y, s| if y > 0.0 { s } else { 0.0 }),
                 ];
                 let special = [<$t>::NAN, <$t>::INFINITY, -<$t>::INFINITY, 0.0, -0.0, 1e-40];
-                let some = (0..200).map(|i| special.get(i % 11).copied().unwrap_or(9.7 - i as $t));
+                let some = (0..400).map(|i| special.get(i % 11).copied().unwrap_or(9.7 - i as $t));
                 let x: Vec<$t> = some.collect();
                 // The elements of another tensor, of which some are special where those of `x` are not.
                 let others: Vec<$t> = x.iter().skip(3).chain(&x[..3]).copied().collect();
@@ -521,7 +521,7 @@ mod tests {
                 let tensors = with.map(|(of, plain)| (of(With::Tensor), plain, true));
                 let alone = alone.map(|(step, plain)| (step, plain, false));
                 let all = || numbers.into_iter().chain(tensors).chain(alone);
-                let lengths = || [1, 63, 64, 65, 150].into_iter();
+                let lengths = || [1, TILE - 1, TILE, TILE + 1, 300].into_iter();
                 for (level, len) in levels().flat_map(|level| lengths().map(move |n| (level, n))) {
                     for ((step, plain, reads), offset) in all().flat_map(|s| [(s, 0), (s, 41)]) {
                         let operand = Operand { buffer: Arc::clone(&buffer), offset };
