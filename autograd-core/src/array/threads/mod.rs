@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use job::Job;
 use sync::{AtomicUsize, Condvar, Mutex, Ordering, locked};
-use workers::{Apart, Jobs, Workers};
+use workers::{Apart, Jobs, USUAL_DELAY, Workers};
 
 /// What is left of a piece of work must take this long for another thread to be woken: that itself
 /// takes 10 to 50 µs.
@@ -304,7 +304,7 @@ static WORKERS: Workers = Workers {
     jobs: Mutex::new(Jobs { waiting: VecDeque::new(), threads: 0, asleep: 0 }),
     posted: Apart(AtomicUsize::new(0)),
     idle: Apart(AtomicUsize::new(0)),
-    delay: AtomicUsize::new(1000),
+    delay: AtomicUsize::new(USUAL_DELAY),
     more: Condvar::new(),
 };
 

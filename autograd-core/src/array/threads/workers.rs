@@ -7,6 +7,8 @@ use super::job::{By, Job};
 use super::look;
 use super::sync::{Arc, AtomicUsize, Condvar, Mutex, Ordering, PoisonError, locked};
 
+/// As [`Workers::delay`], where none has been measured since a thread slept.
+pub(super) const USUAL_DELAY: usize = 300;
 /// No thread that looks for work comes later, but for reasons of its own.
 const LONGEST_DELAY: Duration = Duration::from_micros(5);
 
@@ -89,6 +91,7 @@ impl Workers {
             return self.join(true);
         }
         self.idle.0.fetch_sub(1, Ordering::Relaxed);
+        self.delay.store(USUAL_DELAY, Ordering::Relaxed);
         let mut jobs = locked(&self.jobs);
         while self.posted.0.load(Ordering::Acquire) == seen {
             jobs.asleep += 1;
