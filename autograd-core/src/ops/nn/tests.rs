@@ -416,6 +416,34 @@ fn the_ways_to_cross_entropy_agree() {
 }
 
 #[test]
+fn short_and_long_rows_are_those_of_plain_loops() {
+    // Short ones are computed some hundred elements at a time.
+    for [rows, n] in [[1, 1], [300, 1], [257, 2], [100, 10], [9, 31], [9, 32], [70, 33]] {
+        let x = ramp(&[rows, n]);
+        x.set_stop_gradient(false);
+        let place = |i: usize| i * 7 % n;
+        let targets = Tensor::from((0..rows).map(|i| place(i) as i64).collect::<Vec<_>>());
+        let data = x.to_vec();
+        let logs = data.chunks(n).map(|row| row.iter().map(|x| x.exp()).sum::<f64>().ln());
+        let far: Vec<f64> = data
+            .chunks(n)
+            .zip(logs)
+            .flat_map(|(row, log)| row.iter().map(move |x| x - log))
+            .collect();
+        let shares: Vec<f64> = far.iter().map(|x| x.exp()).collect();
+        assert_close(&x.log_softmax(1), &far);
+        assert_close(&x.softmax(1), &shares);
+        let loss = x.cross_entropy(&targets);
+        let sum: f64 = (0..rows).map(|i| far[i * n + place(i)]).sum();
+        assert_close(&loss, &[-sum / rows as f64]);
+        loss.backward().unwrap();
+        let slope = |at: usize| shares[at] - f64::from(at % n == place(at / n));
+        let slopes: Vec<f64> = (0..rows * n).map(|at| slope(at) / rows as f64).collect();
+        assert_close(&x.grad().unwrap(), &slopes);
+    }
+}
+
+#[test]
 fn what_does_not_fit_is_named() {
     let x = Tensor::<f64>::zeros([1, 3, 4, 4]);
     let w = Tensor::<f64>::zeros([2, 3, 5, 5]);
