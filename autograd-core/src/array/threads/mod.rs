@@ -1,9 +1,10 @@
 //! Threads for large pieces of work.
 //!
-//! Work is cut into parts whose bounds depend on the work alone, so figures do not depend on how
-//! many threads there are. Threads are started when the first piece of work is worth it, sleep
-//! while there is none, and take parts one by one. The thread that has the work takes parts too,
-//! so a piece of work ends even where no other thread is free.
+//! Where sums are made, work is cut into parts whose bounds depend on the work alone; elsewhere what is
+//! written does not depend on them ([`each_stretch`]). So figures do not depend on how many threads
+//! there are. Threads are started when the first piece of work is worth it, sleep while there is none,
+//! and take parts one by one. The thread that has the work takes parts too, so a piece of work ends even
+//! where no other thread is free.
 
 mod job;
 mod sync;
