@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::deferred::{Elements, PIECE};
 use super::simd::{Kernel, dispatch};
-use super::threads::{each_chunk_of, stretch};
+use super::threads::{each_chunk_of, light_stretch};
 use super::{Shape, Storable, Value};
 
 /// An associative function of two elements, with what it gives for none.
@@ -29,7 +29,7 @@ const LIGHT: usize = 4;
 
 /// How many of so many elements a thread should add up at once.
 fn at_once(elements: usize) -> usize {
-    LIGHT * stretch(elements.div_ceil(LIGHT))
+    light_stretch(elements, LIGHT)
 }
 
 /// Adds elements up in lanes: the first one, and each [`LANES`] after it, in the first lane.

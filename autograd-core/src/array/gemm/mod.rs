@@ -96,7 +96,8 @@ pub(crate) fn gemm_plus<T: Vectored + Storable>(
     // Strips go down all rows of the right operand again and again: it must stay in a cache.
     let cached = m == 1 || k * n * size_of::<T>() <= CACHED_BYTES;
     let few = m <= FEW_ROWS && cached;
-    if narrow && a.rows == 1 && m >= 4 * WIDEST && k * m * size_of::<T>() <= CACHED_BYTES {
+    let by_columns = a.rows == 1 && a.columns != 1 && k * m * size_of::<T>() <= CACHED_BYTES;
+    if narrow && by_columns && m >= 4 * WIDEST {
         return turned([m, k, n], a, b, c).map(|()| false);
     }
     if b.columns == 1 && (few || narrow && a.columns == 1) || m * n * k <= SMALL {

@@ -239,10 +239,15 @@ impl<'a, T, const N: usize> Parts<'a, T, N> {
 /// How many of so many elements a thread should take at once: all, where that is not worth another
 /// thread.
 pub(crate) fn stretch(elements: usize) -> usize {
+    light_stretch(elements, 1)
+}
+
+/// [`stretch`], where a pass over one element takes as long as the work on `light` of them.
+pub(crate) fn light_stretch(elements: usize, light: usize) -> usize {
     let [least, most] = STRETCH;
     match num_threads() {
         1 => elements,
-        threads if enough(elements) => {
+        threads if enough(elements / light) => {
             (elements / (2 * threads)).next_multiple_of(64).clamp(least, most)
         }
         _ => most,
