@@ -134,7 +134,7 @@ impl<T: Storable> Dots<'_, T> {
         let [m, k, n] = self.size;
         let mut left = Buffer::new();
         let panel = left.of(k * V::LANES);
-        pack(panel, [m, k], V::LANES, self.a.data, [self.a.rows, 1]);
+        pack(v, panel, [m, k], V::LANES, self.a.data, [self.a.rows, 1]);
         let mut j = 0;
         while j + TALL <= n {
             self.columns::<TALL, V>(v, panel, j);

@@ -21,7 +21,8 @@ pub(super) fn store<T, V: Vectors<T>>(v: V, x: V::Vector, to: &mut [T]) {
 /// depth stand side by side; missing lines are zeros. `across` steps from line to line, `along`
 /// along a line.
 #[inline(always)]
-pub(super) fn pack<T: Storable>(
+pub(super) fn pack<T: Storable, V: Vectors<T>>(
+    v: V,
     panels: &mut [T],
     [count, depth]: [usize; 2],
     width: usize,
@@ -41,21 +42,25 @@ pub(super) fn pack<T: Storable>(
             }
             continue;
         }
-        // Several lines at once, so that what is written lies side by side.
-        let together = if along == 1 { lines / 8 * 8 } else { 0 };
-        for line in (0..together).step_by(8) {
-            let from: [&[T]; 8] = std::array::from_fn(|r| &from[(line + r) * across..][..depth]);
-            for (p, to) in panel.chunks_exact_mut(width).enumerate() {
-                let numbers = std::array::from_fn(|r| from[r][p]);
-                if let Some(to) = to[line..].first_chunk_mut::<8>() {
-                    *to = numbers;
+        // Squares of gapless lines are turned; what is left over is copied one by one.
+        let turned = |count| if along == 1 { count / V::LANES * V::LANES } else { 0 };
+        for line in (0..turned(lines)).step_by(V::LANES) {
+            for p in (0..turned(depth)).step_by(V::LANES) {
+                let mut square = [v.splat(T::ZERO); WIDEST];
+                let square = &mut square[..V::LANES];
+                for (r, numbers) in square.iter_mut().enumerate() {
+                    *numbers = v.load(&from[(line + r) * across + p..]);
+                }
+                v.transpose(square);
+                for (to, &numbers) in panel[p * width..].chunks_exact_mut(width).zip(&*square) {
+                    v.store(numbers, &mut to[line..]);
                 }
             }
         }
-        for line in together..lines {
-            let from = &from[line * across..];
-            for (p, to) in panel.chunks_exact_mut(width).enumerate() {
-                to[line] = from[p * along];
+        for line in 0..lines {
+            let done = if line < turned(lines) { turned(depth) } else { 0 };
+            for p in done..depth {
+                panel[p * width + line] = from[line * across + p * along];
             }
         }
     }
@@ -64,7 +69,8 @@ pub(super) fn pack<T: Storable>(
 /// [`pack`] for panels of `R` lines: gapless ones are read side by side, and lines that lie side by
 /// side are copied so.
 #[inline(always)]
-pub(super) fn pack_rows<T: Storable, const R: usize>(
+pub(super) fn pack_rows<T: Storable, const R: usize, V: Vectors<T>>(
+    v: V,
     panels: &mut [T],
     [count, depth]: [usize; 2],
     from: &[T],
@@ -90,7 +96,7 @@ pub(super) fn pack_rows<T: Storable, const R: usize>(
     }
     if count > whole * R {
         let from = &from[whole * R * across..];
-        pack(rest, [count - whole * R, depth], R, from, [across, along]);
+        pack(v, rest, [count - whole * R, depth], R, from, [across, along]);
     }
 }
 
@@ -107,6 +113,9 @@ impl<T: Storable> Buffer<T> {
 
     /// From the start of a cache line on: a vector that lies in two costs twice as much.
     pub(super) fn of(&mut self, len: usize) -> &mut [T] {
+        if len == 0 {
+            return &mut [];
+        }
         let room = len + LINE / size_of::<T>();
         if self.0.len() < room {
             T::pool().give(std::mem::replace(&mut self.0, T::pool().take_filled(room)));

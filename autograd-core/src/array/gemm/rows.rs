@@ -74,7 +74,7 @@ impl<T: Storable> Rows<'_, T> {
         let Self { size: [m, k, n], a, b, .. } = *self;
         let count = (m - i).min(R);
         let left = left.of(R * k);
-        pack_rows::<T, R>(left, [count, k], &a.data[i * a.rows..], [a.rows, a.columns]);
+        pack_rows::<T, R, V>(v, left, [count, k], &a.data[i * a.rows..], [a.rows, a.columns]);
         let mut j = 0;
         while j + 2 * V::LANES <= n {
             self.panel_strip::<R, 2, V>(v, left, b, [i, count], [j, 2 * V::LANES]);

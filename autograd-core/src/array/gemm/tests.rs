@@ -94,7 +94,21 @@ fn every_path_and_layout() {
 #[test]
 fn more_than_one_block_each_way() {
     check([200, 520, 33], |i| i as f32);
+    check([259, 40, 130], |i| i as f32);
+    check([257, 520, 65], f64::from);
     check([14, 260, 2100], f64::from);
+}
+
+#[test]
+fn tiles_take_all_rows() {
+    for rows in 1..200 {
+        let [(tall, short), (tall_of_12, short_of_12)] =
+            [packed::tiles::<6>(rows), packed::tiles::<12>(rows)];
+        assert!(tall % 6 == 0 && tall + short >= rows && tall + short <= rows.max(3) + 1);
+        assert!(tall_of_12 % 12 == 0 && tall_of_12 + short_of_12 >= rows);
+        assert!(short == 0 || tall < rows, "a short tile has a row");
+    }
+    assert_eq!(packed::tiles::<6>(128), (120, 8));
 }
 
 #[test]

@@ -31,6 +31,8 @@ pub(crate) trait Vectors<T>: Copy {
     fn sum(self, x: Self::Vector) -> T;
     /// The sums of the numbers of up to `LANES` vectors, side by side, and zeros.
     fn sums(self, x: &[Self::Vector]) -> Self::Vector;
+    /// `LANES` vectors as the rows of a square: its columns take their places.
+    fn transpose(self, x: &mut [Self::Vector]);
     /// `a * b + c`, in one rounding.
     fn mul_add(self, a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
 }
@@ -172,11 +174,35 @@ mod x86 {
                         count /= 2;
                         for i in 0..count {
                             // SAFETY: the token proves the instruction set.
-                            joined[i] = unsafe { $join(joined[2 * i], joined[2 * i + 1]) };
+                            joined[i] = unsafe {
+                                let (left, right) = $join(joined[2 * i], joined[2 * i + 1]);
+                                $add(left, right)
+                            };
                         }
                     )*
                     debug_assert_eq!(count, 1);
                     joined[0]
+                }
+                #[inline(always)]
+                fn transpose(self, x: &mut [$vector]) {
+                    let place: &mut [$vector; $lanes] = x.try_into().expect("LANES vectors");
+                    let mut x = *place;
+                    let mut apart = 1;
+                    $(
+                        for i in 0..$lanes {
+                            if i & apart == 0 {
+                                // SAFETY: the token proves the instruction set.
+                                (x[i], x[i + apart]) = unsafe { $join(x[i], x[i + apart]) };
+                            }
+                        }
+                        apart *= 2;
+                    )*
+                    debug_assert_eq!(apart, $lanes);
+                    // Of four numbers in 128 bits the first two come to even places.
+                    if size_of::<$t>() == 4 {
+                        x.chunks_exact_mut(4).for_each(|four| four.swap(1, 2));
+                    }
+                    *place = x;
                 }
                 #[inline(always)]
                 fn mul_add(self, a: $vector, b: $vector, c: $vector) -> $vector {
@@ -234,41 +260,41 @@ mod x86 {
         joined: doubles_narrow double_halves_narrow
     }
 
-    /// Steps towards the sums of vectors: numbers of `a` and `b` that stand side by side are added,
-    /// those of `a` first. Each joins numbers that stand twice as far apart as those of the step
-    /// before.
+    /// Steps towards the sums of vectors and towards columns: of two that stand side by side in `a` or
+    /// in `b` one goes to the same place of either vector, those of `a` first. Each parts numbers, or
+    /// groups of them, that stand twice as far apart as those of the step before.
     macro_rules! joins {
-        ($($name:ident $vector:ty, $add:ident, |$a:ident, $b:ident| $left:expr, $right:expr;)*) => {$(
+        ($($name:ident $vector:ty, |$a:ident, $b:ident| $left:expr, $right:expr;)*) => {$(
             #[inline(always)]
-            unsafe fn $name($a: $vector, $b: $vector) -> $vector {
+            unsafe fn $name($a: $vector, $b: $vector) -> ($vector, $vector) {
                 // SAFETY: the callers have the instruction set.
-                unsafe { $add($left, $right) }
+                unsafe { ($left, $right) }
             }
         )*};
     }
 
     joins! {
-        singles_wide __m512, _mm512_add_ps,
+        singles_wide __m512,
             |a, b| _mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b);
-        pairs_wide __m512, _mm512_add_ps,
+        pairs_wide __m512,
             |a, b| _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(a), _mm512_castps_pd(b))),
             _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(a), _mm512_castps_pd(b)));
-        halves_wide __m512, _mm512_add_ps,
+        halves_wide __m512,
             |a, b| _mm512_shuffle_f32x4::<0x88>(a, b), _mm512_shuffle_f32x4::<0xdd>(a, b);
-        doubles_wide __m512d, _mm512_add_pd,
+        doubles_wide __m512d,
             |a, b| _mm512_unpacklo_pd(a, b), _mm512_unpackhi_pd(a, b);
-        double_halves_wide __m512d, _mm512_add_pd,
+        double_halves_wide __m512d,
             |a, b| _mm512_shuffle_f64x2::<0x88>(a, b), _mm512_shuffle_f64x2::<0xdd>(a, b);
-        singles_narrow __m256, _mm256_add_ps,
+        singles_narrow __m256,
             |a, b| _mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b);
-        pairs_narrow __m256, _mm256_add_ps,
+        pairs_narrow __m256,
             |a, b| _mm256_castpd_ps(_mm256_unpacklo_pd(_mm256_castps_pd(a), _mm256_castps_pd(b))),
             _mm256_castpd_ps(_mm256_unpackhi_pd(_mm256_castps_pd(a), _mm256_castps_pd(b)));
-        halves_narrow __m256, _mm256_add_ps,
+        halves_narrow __m256,
             |a, b| _mm256_permute2f128_ps::<0x20>(a, b), _mm256_permute2f128_ps::<0x31>(a, b);
-        doubles_narrow __m256d, _mm256_add_pd,
+        doubles_narrow __m256d,
             |a, b| _mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b);
-        double_halves_narrow __m256d, _mm256_add_pd,
+        double_halves_narrow __m256d,
             |a, b| _mm256_permute2f128_pd::<0x20>(a, b), _mm256_permute2f128_pd::<0x31>(a, b);
     }
 
@@ -336,6 +362,15 @@ mod tests {
             let sum =
                 |i: i32| from(if i < n as i32 { lanes * (lanes + 1) / 2 + lanes * i } else { 0 });
             assert_eq!(whole, (0..lanes).map(sum).collect::<Vec<T>>());
+        }
+        let number = |row, column| from((row * V::LANES + column) as i32);
+        let row = |row| (0..V::LANES).map(|column| number(row, column)).collect::<Vec<T>>();
+        let mut square: Vec<V::Vector> = (0..V::LANES).map(|i| v.load(&row(i))).collect();
+        v.transpose(&mut square);
+        for (column, &x) in square.iter().enumerate() {
+            let mut whole = vec![from(0); V::LANES];
+            v.store(x, &mut whole);
+            assert_eq!(whole, (0..V::LANES).map(|row| number(row, column)).collect::<Vec<T>>());
         }
     }
 
