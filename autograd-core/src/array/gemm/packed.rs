@@ -85,15 +85,8 @@ impl<T: Storable> Packed<'_, '_, T> {
                     let left = if rows_in_place {
                         Left::Rows(from, a.rows)
                     } else {
-                        let steps = [a.rows, a.columns];
-                        let panels = left.of((tall + short) * depth);
-                        let (panels, last) = panels.split_at_mut(tall * depth);
-                        pack_rows::<T, R, V>(v, panels, [rows.min(tall), depth], from, steps);
-                        if short > 0 {
-                            let (from, rows) = (&from[tall * a.rows..], rows - tall);
-                            pack_rows::<T, SHORT, V>(v, last, [rows, depth], from, steps);
-                        }
-                        Left::Panels(panels, last)
+                        let (size, steps) = ([tall, short, rows, depth], [a.rows, a.columns]);
+                        Left::packed::<R, V>(v, &mut left, size, from, steps)
                     };
                     let mut c = Out { c: &mut c[i0..][..rows], tall, add: p0 > 0 };
                     for j in (0..whole).step_by(width) {
@@ -133,6 +126,25 @@ enum Left<'a, T> {
     Panels(&'a [T], &'a [T]),
     /// Where they lie, so far apart.
     Rows(&'a [T], usize),
+}
+
+impl<'a, T: Storable> Left<'a, T> {
+    #[inline(always)]
+    fn packed<const R: usize, V: Vectors<T>>(
+        v: V,
+        buffer: &'a mut Buffer<T>,
+        [tall, short, rows, depth]: [usize; 4],
+        from: &[T],
+        steps: [usize; 2],
+    ) -> Self {
+        let (panels, last) = buffer.of((tall + short) * depth).split_at_mut(tall * depth);
+        pack_rows::<T, R, V>(v, panels, [rows.min(tall), depth], from, steps);
+        if short > 0 {
+            let from = &from[tall * steps[0]..];
+            pack_rows::<T, SHORT, V>(v, last, [rows - tall, depth], from, steps);
+        }
+        Self::Panels(panels, last)
+    }
 }
 
 /// Columns of the right operand, in a panel or where they lie: the numbers at one depth stand side by
