@@ -49,6 +49,32 @@ fn arithmetic_in_place_has_the_same_bits_on_any_number_of_threads() {
     temporaries::<f64>();
 }
 
+#[test]
+fn products_of_stacks_have_the_same_bits_on_any_number_of_threads() {
+    // Small products, some of which a thread takes at once; then large ones, and a stretched operand.
+    for [left, right] in [
+        [&[301, 10, 12][..], &[301, 12, 11]],
+        [&[40, 64, 48], &[40, 48, 64]],
+        [&[9, 130, 200], &[9, 200, 150]],
+        [&[3, 8, 70, 60], &[8, 60, 50]],
+    ] {
+        let [x, y] = [sample::<f32>(left, 7), sample::<f32>(right, 401)];
+        let run = || {
+            [&x, &y].map(|t| t.set_stop_gradient(false));
+            let z = x.matmul(&y);
+            z.sum().backward().unwrap();
+            let gradients = [&x, &y].map(|t| t.grad().unwrap());
+            [&x, &y].map(Tensor::clear_grad);
+            [bits(&z), bits(&gradients[0]), bits(&gradients[1])].concat()
+        };
+        assert_same("a stack of products", run);
+        let (last, one) = (x.shape()[0] - 1, x.matmul(&y));
+        let alone =
+            x.select(0, last).matmul(&if x.ndim() == y.ndim() { y.select(0, last) } else { y });
+        assert_eq!(bits(&one.select(0, last)), bits(&alone), "the last of {left:?}");
+    }
+}
+
 fn softmax_and_losses<T: Float>() {
     for shape in [[3000, 101], [7, 60_000]] {
         let run = |f: &dyn Fn(&Tensor<T>) -> Tensor<T>| {

@@ -3,8 +3,9 @@
 use ndarray::linalg::general_mat_mul;
 use ndarray::{ArrayView2, ArrayViewMut2, LinalgScalar, ShapeBuilder};
 
-use super::gemm::{Matrix, ROW_STEP, gemm, gemm_plus};
+use super::gemm::{Matrix, ROW_STEP, at_once, gemm, gemm_plus};
 use super::shape::{broadcast, copied};
+use super::threads::share_chunks;
 use super::{Shape, Storable, Value};
 use crate::error::{Error, Result};
 
@@ -42,13 +43,20 @@ pub(crate) fn matmul<T: Multiply>(a: &Value<T>, b: &Value<T>) -> Result<Value<T>
         return Ok(Value::full(shape, T::ZERO));
     }
     let rank = lead.len();
-    Ok(Value::written(shape, |data| {
-        for (index, block) in data.chunks_exact_mut(m * n).enumerate() {
+    let (raw_a, raw_b) = (a.raw(), b.raw());
+    let products = |first: usize, data: &mut [T]| {
+        for (index, block) in (first..).zip(data.chunks_exact_mut(m * n)) {
             let (start_a, start_b) = (at(index, &lead, &strides_a), at(index, &lead, &strides_b));
-            let x = operand(&a.raw()[start_a..], &strides_a[rank..]);
-            let y = operand(&b.raw()[start_b..], &strides_b[rank..]);
+            let x = operand(&raw_a[start_a..], &strides_a[rank..]);
+            let y = operand(&raw_b[start_b..], &strides_b[rank..]);
             T::product([m, k, n], x, y, block);
         }
+    };
+    Ok(Value::written(shape, |data| match at_once([m, k, n], data.len() / (m * n)) {
+        None => products(0, data),
+        Some(count) => share_chunks([data], [count * m * n], &|part, [data]| {
+            products(part * count, data);
+        }),
     }))
 }
 

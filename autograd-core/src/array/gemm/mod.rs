@@ -54,6 +54,8 @@ const CACHED_BYTES: usize = 4 << 20;
 const FEW_DOTS: usize = 12;
 /// About so many multiplications of a large product are a microsecond's work, on a slow CPU more.
 const A_MICROSECOND: usize = 50_000;
+/// About so many multiplications of a stack of products a thread computes at once.
+const SOME_PRODUCTS: usize = 10 * A_MICROSECOND;
 /// So many rows and columns at least a part that a thread computes.
 const LEAST_PART: usize = 48;
 
@@ -86,8 +88,7 @@ pub(crate) fn gemm_plus<T: Vectored + Storable>(
     if m <= FEW_DOTS && (b.columns != 1 || n == 1) && b.rows == 1 {
         let mut left = Vec::new();
         let a = with_gapless_rows([m, k], a, &mut left);
-        // How sums are made depends on how many rows there are.
-        return each_part([m, k, n], None, (a, b), c, |size, (a, b), _, c| {
+        return each_part([m, k, n], (a, b), c, |size, (a, b), _, c| {
             T::run(Dots { size, a, b: b.transposed(), c }).ok()
         })
         .map(|()| false);
@@ -107,7 +108,7 @@ pub(crate) fn gemm_plus<T: Vectored + Storable>(
         let a = if panels { a } else { with_gapless_rows([m, k], a, &mut left) };
         let b = with_gapless_rows([k, n], b, &mut right);
         // Each element is computed in the same way, whichever stand beside it.
-        return each_part([m, k, n], Some(rows::STEP), (a, b), c, |size, (a, b), from, c| {
+        return each_part([m, k, n], (a, b), c, |size, (a, b), from, c| {
             let plus = plus.get(from..from + size[2]).unwrap_or(&[]);
             T::run(Rows { size, a, b, plus, c }).ok()
         })
@@ -157,43 +158,70 @@ fn turned<T: Vectored + Storable>(
     done
 }
 
-/// A product that needs no packing, on threads where that pays: a row in parts of its columns, others,
-/// where there is a `step`, in parts of their rows: many are so many times that. `part` computes one, of
+/// A product that needs no packing, on threads where that pays: in parts of its rows, and of its columns
+/// where rows are few, for each part reads the right operand as a whole then. `part` computes one, of
 /// which the size, the operands and the first column are shown.
-fn each_part<T: Storable>(
+fn each_part<T: Vectored + Storable>(
     [m, k, n]: [usize; 3],
-    step: Option<usize>,
     (a, b): (Matrix<'_, T>, Matrix<'_, T>),
     c: &mut [T],
     part: impl Fn([usize; 3], (Matrix<'_, T>, Matrix<'_, T>), usize, &mut [T]) -> Option<()> + Sync,
 ) -> Option<()> {
-    let (step, len) = if m == 1 { (Some(COLUMN_STEP), n) } else { (step, m) };
-    let Some(step) = step.filter(|_| m * k * n > SMALL && worth(time_of([m, k, n]))) else {
+    if m * k * n <= SMALL || !worth(time_of([m, k, n])) {
         return part([m, k, n], (a, b), 0, c);
-    };
-    let part_len = len.div_ceil(num_threads());
-    let len = if part_len < 2 * step { part_len } else { part_len.next_multiple_of(step) };
+    }
     let without_vectors = AtomicBool::new(false);
-    let size = if m == 1 { len } else { len * n };
-    share_chunks([c], [size], &|index, [c]| {
-        let from = index * len;
-        let done = if m == 1 {
-            let b = Matrix { data: &b.data[from * b.columns..], ..b };
-            part([1, k, c.len()], (a, b), from, c)
-        } else {
-            let a = Matrix { data: &a.data[from * a.rows..], ..a };
-            part([c.len() / n, k, n], (a, b), 0, c)
-        };
+    let note = |done: Option<()>| {
         if done.is_none() {
             without_vectors.store(true, Ordering::Relaxed);
         }
-    });
+    };
+    let threads = num_threads();
+    if m > rows::TALLEST && m >= (threads - 1) * rows::STEP {
+        let rows = m.div_ceil(threads);
+        let rows = if rows < 2 * rows::STEP { rows } else { rows.next_multiple_of(rows::STEP) };
+        share_chunks([c], [rows * n], &|index, [c]| {
+            let a = Matrix { data: &a.data[index * rows * a.rows..], ..a };
+            note(part([c.len() / n, k, n], (a, b), 0, c));
+        });
+        return (!without_vectors.into_inner()).then_some(());
+    }
+    let columns = n.div_ceil(threads).next_multiple_of(COLUMN_STEP);
+    let by_columns = |out: &mut [T]| {
+        share_chunks([out], [m * columns], &|index, [out]| {
+            let from = index * columns;
+            let b = Matrix { data: &b.data[from * b.columns..], ..b };
+            note(part([m, k, out.len() / m], (a, b), from, out));
+        });
+    };
+    if m == 1 {
+        by_columns(c);
+    } else {
+        // Each part has rows of its own.
+        let mut parts = T::pool().take_filled(m * n);
+        by_columns(&mut parts);
+        for (index, part) in parts.chunks(m * columns).enumerate() {
+            let width = part.len() / m;
+            for (row, from) in c.chunks_exact_mut(n).zip(part.chunks_exact(width)) {
+                row[index * columns..][..width].copy_from_slice(from);
+            }
+        }
+        T::pool().give(parts);
+    }
     (!without_vectors.into_inner()).then_some(())
 }
 
 /// About how long a large product takes one thread.
 fn time_of([m, k, n]: [usize; 3]) -> Duration {
     Duration::from_micros((m * n * k / A_MICROSECOND) as u64)
+}
+
+/// How many products of a stack one thread should compute at once, where that is worth another thread
+/// and the threads are not better off with parts of each.
+pub(super) fn at_once([m, k, n]: [usize; 3], products: usize) -> Option<usize> {
+    let enough = products >= 4 * num_threads() || !worth(time_of([m, k, n]));
+    let shared = products > 1 && enough && worth(time_of([m * products, k, n]));
+    shared.then(|| (SOME_PRODUCTS / (m * k * n)).clamp(1, products.div_ceil(num_threads())))
 }
 
 /// In how many parts, down and across, threads compute a large product. Each part packs its rows of

@@ -10,6 +10,8 @@ use crate::array::simd::{VectorKernel, Vectors};
 
 /// Rows that strips and panels divide, mostly.
 pub(super) const STEP: usize = 8;
+/// Rows that one panel has, at most.
+pub(super) const TALLEST: usize = 12;
 
 /// Operands whose rows are gapless, read where they lie.
 pub(super) struct Rows<'a, T> {

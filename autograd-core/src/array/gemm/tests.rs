@@ -116,7 +116,15 @@ fn threads_change_no_bit() {
     // Parts below each other, beside each other, and both; the last ones are smaller. Then few rows,
     // few columns, a row, a column.
     let packed = [[700, 260, 70], [70, 530, 700], [301, 260, 403]];
-    let others = [[33, 210, 301], [7, 400, 500], [501, 300, 10], [1, 310, 1003], [1003, 310, 1]];
+    let others = [
+        [33, 210, 301],
+        [7, 400, 500],
+        [10, 530, 210],
+        [23, 70, 201],
+        [501, 300, 10],
+        [1, 310, 1003],
+        [1003, 310, 1],
+    ];
     for [m, k, n] in packed.into_iter().chain(others) {
         let x: Vec<f32> = (0..m * k).map(|i| (i as f32 * 0.37).sin()).collect();
         let y: Vec<f32> = (0..k * n).map(|i| (i as f32 * 0.11).cos()).collect();
@@ -138,6 +146,18 @@ fn threads_change_no_bit() {
             assert!([2, 3, 4, 7].into_iter().all(|threads| product(threads) == one));
         }
     }
+}
+
+#[test]
+fn products_of_a_stack() {
+    let of = |size, count, threads| with_num_threads(threads, || at_once(size, count));
+    assert_eq!(of([64, 64, 64], 1000, 1), None, "one thread");
+    assert_eq!(of([64, 64, 64], 1, 2), None, "one product");
+    assert_eq!(of([4, 4, 4], 20, 2), None, "too small");
+    assert_eq!(of([512, 512, 512], 3, 2), None, "parts of each are alike");
+    assert_eq!(of([512, 512, 512], 8, 2), Some(1));
+    assert_eq!(of([4, 4, 4], 1_000_000, 2), Some(SOME_PRODUCTS / 64));
+    assert_eq!(of([40, 40, 40], 10_000, 4), Some(SOME_PRODUCTS / 64_000));
 }
 
 #[test]
