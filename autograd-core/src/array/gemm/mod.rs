@@ -52,6 +52,8 @@ const FEW_ROWS: usize = 40;
 const CACHED_BYTES: usize = 4 << 20;
 /// As `FEW_ROWS`, where the right operand lies by columns, which are then multiplied one by one.
 const FEW_DOTS: usize = 12;
+// How those sums are made depends on how many rows there are, so threads never part them by rows.
+const _: () = assert!(FEW_DOTS <= rows::TALLEST);
 /// About so many multiplications of a large product are a microsecond's work, on a slow CPU more.
 const A_MICROSECOND: usize = 50_000;
 /// About so many multiplications of a stack of products a thread computes at once.
@@ -158,9 +160,9 @@ fn turned<T: Vectored + Storable>(
     done
 }
 
-/// A product that needs no packing, on threads where that pays: in parts of its rows, and of its columns
-/// where rows are few, for each part reads the right operand as a whole then. `part` computes one, of
-/// which the size, the operands and the first column are shown.
+/// A product that needs no packing, on threads where that pays: in parts of its rows, or of its columns
+/// where rows are few, since each part of the rows reads the right operand as a whole. `part` computes
+/// one, of which the size, the operands and the first column are shown.
 fn each_part<T: Vectored + Storable>(
     [m, k, n]: [usize; 3],
     (a, b): (Matrix<'_, T>, Matrix<'_, T>),
