@@ -1,7 +1,7 @@
 //! Products of matrices of floats, by strides: a transposed operand is never made real.
 //!
-//! `packed` is for large ones; what is too small or too narrow for packing to pay is read where it
-//! lies, by `rows` or by `dots`. This file chooses, and shares large products among threads.
+//! `packed` is for large ones, whose operands it packs where they must be; what is small or narrow is
+//! read where it lies, by `rows` or by `dots`. This file chooses, and shares products among threads.
 
 mod dots;
 mod packed;
@@ -226,9 +226,9 @@ pub(super) fn at_once([m, k, n]: [usize; 3], products: usize) -> Option<usize> {
     shared.then(|| (SOME_PRODUCTS / (m * k * n)).clamp(1, products.div_ceil(num_threads())))
 }
 
-/// In how many parts, down and across, threads compute a large product. Each part packs its rows of
-/// the left operand and its columns of the right one: of all ways to have parts for the most
-/// threads it is the one in which the least is packed.
+/// In how many parts, down and across, threads compute a large product. Each part reads, and packs
+/// where it must, its rows of the left operand and its columns of the right one: of all ways to have
+/// parts for the most threads it is the one in which the least is read.
 fn grid([m, k, n]: [usize; 3]) -> [usize; 2] {
     if !worth(time_of([m, k, n])) {
         return [1, 1];
