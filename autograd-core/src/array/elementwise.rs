@@ -7,10 +7,10 @@
 use super::INLINE_BYTES;
 use super::deferred::{Elements, PIECE, Steps};
 use super::feed::{Feed, Walk};
-use super::shape::copied;
+use super::shape::{copied, same};
 use super::simd::{Kernel, SliceKernel, dispatch, dispatch_slices};
 use super::threads::each_stretch;
-use super::value::for_each_row;
+use super::value::{fits_inline, for_each_row};
 use super::{Storable, Value};
 
 /// Elements a block: a few KiB, so that a block stays in the first cache.
@@ -227,6 +227,14 @@ pub(crate) fn zip<T: Storable>(
     {
         return zip_scalar(b, element, swapped);
     }
+    if fits_inline::<T>(shape.iter().product()) && !same(a.get().shape(), b.get().shape()) {
+        // Few numbers are stretched as copies.
+        let (mut out, other) = (a.get().broadcast_to(shape), b.get().broadcast_to(shape));
+        if let (Some(x), Some(y)) = (out.as_padded_mut_slice(), other.as_padded_inline()) {
+            f.run(x, y);
+            return out;
+        }
+    }
     a.get().looked_at(shape);
     b.get().looked_at(shape);
     let whole = |x: &Value<T>| x.shape() == shape && x.is_row_major();
@@ -312,13 +320,21 @@ fn zip_strided<T: Storable>(
 ) {
     let strides = b.strides_as(shape);
     each_stretch(out, &|start, part| {
-        let mut at = start;
-        let (mut a, mut walk) = (Feed::new(a, shape, at), Walk::new(shape, &strides, at));
-        for block in part.chunks_mut(BLOCK) {
+        let (mut a, mut walk) = (Feed::new(a, shape, start), Walk::new(shape, &strides, start));
+        let blocks = (start..).step_by(BLOCK).zip(part.chunks_mut(BLOCK));
+        if walk.is_short() {
+            let mut b = Feed::walking(b.raw(), walk);
+            for (at, block) in blocks {
+                a.advance(block.len());
+                b.advance(block.len());
+                f.run_onto(block, a.block(at, block.len()), b.block(at, block.len()));
+            }
+            return;
+        }
+        for (at, block) in blocks {
             a.advance(block.len());
             block.copy_from_slice(a.block(at, block.len()));
             zip_rows(block, b.raw(), &mut walk, f);
-            at += block.len();
         }
     });
 }
@@ -378,6 +394,15 @@ fn zip_into<T: Storable>(out: &mut Value<T>, steps: &Steps<T>, b: &Value<T>, f: 
     let strides = b.strides_as(&shape);
     each_stretch(data, &|start, part| {
         let mut walk = Walk::new(&shape, &strides, start);
+        if walk.is_short() {
+            let mut b = Feed::walking(b.raw(), walk);
+            for (at, block) in (start..).step_by(BLOCK).zip(part.chunks_mut(BLOCK)) {
+                steps.run_over(at, block);
+                b.advance(block.len());
+                f.run(block, b.block(at, block.len()));
+            }
+            return;
+        }
         let most = if steps.is_empty() { part.len() } else { BLOCK };
         for (index, block) in part.chunks_mut(most).enumerate() {
             steps.run_over(start + index * most, block);

@@ -6,12 +6,18 @@ use super::buffer::Buffer;
 use super::deferred::{Elements, Steps};
 use super::{Storable, Value};
 
+/// Up to so many elements, a run is gathered with others: a pass over it alone would be mostly the call.
+const SHORT: usize = 512;
+
 /// Where the blocks of an operand come from.
 pub(crate) enum Feed<'a, T: Storable> {
     /// Row-major data.
     Slice(&'a [T]),
     /// One number for all elements.
     Same(Buffer<T>, T),
+    /// A short row of so many elements, again and again: it is written so once, and each block reads on
+    /// from where it is in the row.
+    Repeated(&'a [T], Buffer<T>),
     /// Anything else, gathered into a block.
     Gathered(&'a [T], Walk, Buffer<T>),
     /// What is computed when it is read; the next block starts there.
@@ -30,13 +36,18 @@ impl<'a, T: Storable> Feed<'a, T> {
                 None => {}
             }
         }
-        let walk = Walk::new(shape, &value.strides_as(shape), start);
-        match walk.axes.as_slice() {
-            [] | [(_, 0)] => {
-                Self::Same(Buffer::default(), value.raw().first().copied().unwrap_or(T::ZERO))
+        Self::walking(value.raw(), Walk::new(shape, &value.strides_as(shape), start))
+    }
+
+    /// What a walk that has just started reads.
+    pub(crate) fn walking(raw: &'a [T], walk: Walk) -> Self {
+        match *walk.axes.as_slice() {
+            [] | [(_, 0)] => Self::Same(Buffer::default(), raw.first().copied().unwrap_or(T::ZERO)),
+            [(n, 1)] if raw.len() >= n => Self::Slice(&raw[..n]),
+            [(_, 0), (n, 1)] if n <= SHORT && raw.len() >= n => {
+                Self::Repeated(&raw[..n], Buffer::default())
             }
-            [(n, 1)] if value.raw().len() >= *n => Self::Slice(&value.raw()[..*n]),
-            _ => Self::Gathered(value.raw(), walk, Buffer::default()),
+            _ => Self::Gathered(raw, walk, Buffer::default()),
         }
     }
 
@@ -65,6 +76,12 @@ impl<'a, T: Storable> Feed<'a, T> {
                     room(block, n).fill(*element);
                 }
             }
+            // The same for it.
+            Self::Repeated(row, block) => {
+                if block.is_empty() {
+                    repeat(row, room(block, row.len() + n));
+                }
+            }
             Self::Gathered(raw, walk, block) => {
                 let mut rest = room(block, n);
                 walk.runs(n, |start, n, step| {
@@ -83,11 +100,23 @@ impl<'a, T: Storable> Feed<'a, T> {
     pub(crate) fn block(&self, start: usize, n: usize) -> &[T] {
         match self {
             Self::Slice(data) => &data[start..start + n],
+            Self::Repeated(row, block) => &block[start % row.len()..][..n],
             Self::Same(block, _)
             | Self::Gathered(_, _, block)
             | Self::Deferred(_, _, block)
             | Self::Over(block, _) => &block[..n],
         }
+    }
+}
+
+/// Writes a row again and again.
+fn repeat<T: Copy>(row: &[T], out: &mut [T]) {
+    out[..row.len()].copy_from_slice(row);
+    let mut done = row.len();
+    while done < out.len() {
+        let more = done.min(out.len() - done);
+        out.copy_within(..more, done);
+        done += more;
     }
 }
 
@@ -129,6 +158,11 @@ impl Walk {
             start /= n.max(1);
         }
         Self { axes, index }
+    }
+
+    /// Whether its runs are so short that they are gathered.
+    pub(crate) fn is_short(&self) -> bool {
+        matches!(*self.axes, [_, .., (n, _)] if n <= SHORT)
     }
 
     /// Calls `run(start, length, step)` for each run of the next `count` elements.

@@ -1,16 +1,23 @@
 //! Functions of two tensors, element by element, with broadcasting.
 
+use std::panic::Location;
+
 use super::derived::bound;
 use super::elementwise::{Handle, gradient, gradients_of};
-use super::small;
+use super::reduce::Sum;
 use super::{Arithmetic, Caller, Float, Input, Numeric, joined};
+use super::{small, trace};
 use crate::array::deferred::{Late, Step, With, pays};
 use crate::array::elementwise::{Zip, ZipAny, over, over_scalar, zip, zip_scalar};
 use crate::array::math::Math;
+use crate::array::reduce::fold_axes;
 use crate::array::shape::{broadcast, copied, same};
 use crate::array::{Shape, Storable, Value};
 use crate::error::Result;
-use crate::graph::{Elementwise, Keep, Lost, NodeRef, Plain, PushRule, Tensor, op_node, with_push};
+use crate::graph::{
+    Elementwise, Keep, Lost, NodeRef, Plain, PushRule, Tensor, is_grad_enabled, op_node,
+    unrecorded, with_push,
+};
 
 /// The functions of two tensors.
 #[doc(hidden)]
@@ -564,6 +571,12 @@ pub(super) fn integer_scalar<T: Numeric>(
     Tensor::new(x.consume(|x| zip_scalar(x, s, &Integer(op, swapped)))).with_lost(lost)
 }
 
+/// The sum along sorted axes, of the shape that is left.
+fn summed_to<T: Numeric>(x: &Tensor<T>, axes: &[usize], shape: &[usize]) -> Tensor<T> {
+    let sum = fold_axes(&x.read(), axes, Sum).reshaped(copied(shape));
+    unrecorded("sum", Location::caller(), [x], sum)
+}
+
 impl<T: Numeric> Tensor<T> {
     /// Summed to a shape from which this one was broadcast.
     pub(crate) fn sum_to(self, shape: &[usize]) -> Tensor<T> {
@@ -571,10 +584,13 @@ impl<T: Numeric> Tensor<T> {
             return self;
         }
         let extra = self.ndim() - shape.len();
-        let axes: Vec<isize> = (0..self.ndim())
-            .filter(|&i| i < extra || (shape[i - extra] == 1 && self.shape()[i] != 1))
-            .map(|i| i as isize)
-            .collect();
+        let axes = (0..self.ndim())
+            .filter(|&i| i < extra || (shape[i - extra] == 1 && self.shape()[i] != 1));
+        if !is_grad_enabled() && !trace::is_noting() {
+            let axes: Shape = axes.collect();
+            return summed_to(&self, &axes, shape);
+        }
+        let axes: Vec<isize> = axes.map(|i| i as isize).collect();
         let summed = if axes.is_empty() { self } else { self.sum_axes_keep(&axes) };
         if summed.shape() == shape { summed } else { summed.reshape(Shape::from_slice(shape)) }
     }

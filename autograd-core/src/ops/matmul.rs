@@ -2,10 +2,10 @@
 
 use std::panic::Location;
 
-use super::{Caller, Float, Numeric, expect, joined};
+use super::{Caller, Float, Numeric, expect, joined, trace};
 use crate::array::{Shape, Value, matmul};
 use crate::error::{Error, Result};
-use crate::graph::{Keep, Plain, PushRule, Tensor, record, unrecorded, with_push};
+use crate::graph::{Keep, Plain, PushRule, Tensor, is_grad_enabled, record, unrecorded, with_push};
 
 /// The matrices behind the operands: a vector on the left is a row, one on the right a column.
 fn product<T: Numeric>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Value<T>> {
@@ -83,10 +83,12 @@ pub(super) fn pull<T: Float>(
     dy: Tensor<T>,
     wants: [bool; 2],
 ) -> Result<[Option<Tensor<T>>; 2]> {
+    let [wants_a, wants_b] = wants;
     if shape_a.len() == 1 && shape_b.len() == 1 {
         let times = |x: Option<Tensor<T>>, wanted| x.filter(|_| wanted).map(|x| x * &dy);
-        return Ok([times(b, wants[0]), times(a, wants[1])]);
+        return Ok([times(b, wants_a), times(a, wants_b)]);
     }
+    let matrices = shape_a.len() == 2 && shape_b.len() == 2;
     let mut dy = dy;
     // Vectors as the matrices they stood for.
     if shape_b.len() == 1 {
@@ -96,6 +98,9 @@ pub(super) fn pull<T: Float>(
         dy = dy.unsqueeze(-2);
     }
     let da = |b: Tensor<T>| -> Result<Tensor<T>> {
+        if matrices && let Some(da) = unseen([&dy, &b], [false, true]) {
+            return Ok(da);
+        }
         let b = if shape_b.len() == 1 { b.unsqueeze(-1) } else { b };
         let da = dy.try_matmul(&b.transpose())?;
         Ok(if shape_a.len() == 1 {
@@ -106,6 +111,9 @@ pub(super) fn pull<T: Float>(
         })
     };
     let db = |a: Tensor<T>| -> Result<Tensor<T>> {
+        if matrices && let Some(db) = unseen([&a, &dy], [true, false]) {
+            return Ok(db);
+        }
         let a = if shape_a.len() == 1 { a.unsqueeze(-2) } else { a };
         let db = a.transpose().try_matmul(&dy)?;
         Ok(if shape_b.len() == 1 {
@@ -116,7 +124,18 @@ pub(super) fn pull<T: Float>(
             db.sum_to(&shape_b)
         })
     };
-    Ok([b.filter(|_| wants[0]).map(da).transpose()?, a.filter(|_| wants[1]).map(db).transpose()?])
+    Ok([b.filter(|_| wants_a).map(da).transpose()?, a.filter(|_| wants_b).map(db).transpose()?])
+}
+
+/// The product of two matrices, either of them transposed where `turned` says so, where nobody sees how it
+/// is made: there are no views of them. Otherwise, and where they are no matrices, `None`.
+pub(super) fn unseen<T: Float>([a, b]: [&Tensor<T>; 2], turned: [bool; 2]) -> Option<Tensor<T>> {
+    if is_grad_enabled() || trace::is_noting() {
+        return None;
+    }
+    let into = Value::scalar(T::ZERO);
+    let value = matmul::product_into([&a.read(), &b.read()], turned, into)?;
+    Some(unrecorded("matmul", Location::caller(), [a, b], value))
 }
 
 impl<T: Numeric> Tensor<T> {

@@ -5,7 +5,7 @@ use std::panic::Location;
 use super::{Arithmetic, Caller, Float, Numeric, expect};
 use crate::array::elementwise::{Zip, convert_zip, zip_scalar};
 use crate::array::reduce::{Fold, fold_axes, fold_first};
-use crate::array::shape::{axes as check_axes, broadcast};
+use crate::array::shape::{axes as check_axes, broadcast, same};
 use crate::array::{Shape, Value, elementwise};
 use crate::error::{Error, Result};
 use crate::graph::{Element, Keep, Plain, PushRule, Tensor, record, unrecorded, with_push};
@@ -172,16 +172,21 @@ fn pull<T: Float>(
 ) -> Result<[Option<Tensor<T>>; 1]> {
     let mut unreduced = shape.clone();
     axes.iter().for_each(|&axis| unreduced[axis] = 1);
-    let dy = if dy.shape() == &unreduced[..] { dy } else { dy.reshape(unreduced) };
-    let signed: Vec<isize> = axes.iter().map(|&a| a as isize).collect();
+    // A scalar is stretched to any shape.
+    let dy = match dy.shape() {
+        [] => dy,
+        shape if same(shape, &unreduced) => dy,
+        _ => dy.reshape(unreduced),
+    };
+    let signed = || axes.iter().map(|&a| a as isize).collect::<Vec<_>>();
     let x = || x.as_ref().unwrap_or_else(|| unreachable!("it was kept for this rule"));
     let dx = match op {
         Reduce::Sum => dy.broadcast_to(&shape[..]),
         Reduce::Mean => (dy / group(&shape, &axes) as f64).broadcast_to(&shape[..]),
-        Reduce::Prod => dy * product_of_others(x(), &signed)?,
+        Reduce::Prod => dy * product_of_others(x(), &signed())?,
         // Equal extremes share the gradient.
         Reduce::Max | Reduce::Min => {
-            let x = x();
+            let (x, signed) = (x(), signed());
             let best = T::reduce(op, &x.alias(), &signed, true, Location::caller())?;
             let hits = x.zip_values("extreme", &best, |x, m| if x == m { T::ONE } else { T::ZERO });
             let count = hits.sum_axes_keep(&signed);

@@ -1,6 +1,6 @@
 //! Functions of two tensors, with broadcasting.
 
-use autograd_core::Tensor;
+use autograd_core::{Tensor, with_num_threads};
 use proptest::prelude::*;
 
 use crate::{check, check_layouts, layouts, sample};
@@ -266,6 +266,58 @@ fn products_that_are_added_up_are_those_of_stretched_operands() {
         };
         for (found, right) in grads(false).iter().flatten().zip(grads(true).iter().flatten()) {
             assert!((found - right).abs() < 1e-12 * (1.0 + right.abs()), "{left:?} {right:?}");
+        }
+    }
+}
+
+/// A tensor of its own that shows what another one shows.
+fn made(t: &Tensor<f64>, shape: &[usize]) -> Tensor<f64> {
+    Tensor::from_vec(shape, t.broadcast_to(shape).to_vec()).unwrap()
+}
+
+/// Operands whose rows are short are computed many rows at once; the last shapes have long ones.
+#[test]
+fn many_short_rows_are_those_of_stretched_copies() {
+    let shapes: [(&[usize], &[usize]); 9] = [
+        (&[700, 10], &[10]),
+        (&[700, 10], &[700, 1]),
+        (&[300, 1, 7], &[5, 1]),
+        (&[1, 9], &[4000, 1]),
+        (&[30_001, 7], &[7]),
+        (&[90, 3, 5, 7], &[3, 1, 7]),
+        (&[40, 512], &[512]),
+        (&[40, 513], &[40, 513]),
+        (&[2, 3], &[3]),
+    ];
+    for (left, right) in shapes {
+        let [a, b] = [sample(left, 0.5, 1.4), sample(right, 1.6, 2.5)];
+        // Columns as rows, so that a row has gaps.
+        let turned = |t: &Tensor<f64>| match t.ndim() {
+            0 | 1 => t.clone(),
+            _ => t.transpose().contiguous().transpose(),
+        };
+        for (a, b) in [(a.clone(), b.clone()), (turned(&a), b.clone()), (a, turned(&b))] {
+            for &(name, f) in FUNCTIONS {
+                let shape = (&a + &b).shape().to_vec();
+                let [x, z] = [made(&a, &shape), made(&b, &shape)];
+                for threads in [1, 3] {
+                    with_num_threads(threads, || {
+                        assert!(
+                            f(&a, &b).to_vec() == f(&x, &z).to_vec(),
+                            "{name} {left:?} {right:?}"
+                        );
+                        assert!(
+                            f(&b, &a).to_vec() == f(&z, &x).to_vec(),
+                            "{name} {left:?} {right:?}"
+                        );
+                    });
+                }
+            }
+            // In the place of a temporary, which may have been put off.
+            let all = (&a + &b).shape().to_vec();
+            let (x, z) = (made(&a, &all), made(&b, &all));
+            assert_eq!(((&a * 1.5) - &b).to_vec(), ((&x * 1.5) - &z).to_vec());
+            assert_eq!((&a / (&b + 1.0)).to_vec(), (&x / (&z + 1.0)).to_vec());
         }
     }
 }

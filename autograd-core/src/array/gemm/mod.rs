@@ -24,7 +24,7 @@ use super::threads::{num_threads, share, share_chunks, worth};
 use dots::Dots;
 use packed::{COLUMN_STEP, Packed};
 pub(super) use packed::{KC, ROW_STEP};
-use panels::WIDEST;
+use panels::{Gapless, WIDEST};
 use rows::Rows;
 pub(crate) use runs::{Left, Pieces, Runs, add_dots};
 
@@ -242,7 +242,7 @@ fn grid([m, k, n]: [usize; 3]) -> [usize; 2] {
 }
 
 /// The matrix with gapless rows: itself, or a copy in `buffer`.
-fn with_gapless_rows<'a, T: Storable>(
+fn with_gapless_rows<'a, T: Vectored + Storable>(
     [rows, columns]: [usize; 2],
     matrix: Matrix<'a, T>,
     buffer: &'a mut Vec<T>,
@@ -251,9 +251,8 @@ fn with_gapless_rows<'a, T: Storable>(
         return matrix;
     }
     *buffer = with_room(rows * columns);
-    for i in 0..rows {
-        let start = i * matrix.rows;
-        buffer.extend((0..columns).map(|j| matrix.data[start + j * matrix.columns]));
-    }
+    buffer.resize(rows * columns, T::ZERO);
+    // Without vectors it stays zeros, which nobody reads: nothing is computed then.
+    let _ = T::run(Gapless { size: [rows, columns], matrix, to: buffer });
     Matrix { data: buffer, rows: columns, columns: 1 }
 }

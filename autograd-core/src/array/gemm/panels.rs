@@ -1,7 +1,8 @@
 //! Panels: copies of a block that lie as a loop reads them, and their memory.
 
+use super::Matrix;
 use crate::array::Storable;
-use crate::array::simd::Vectors;
+use crate::array::simd::{VectorKernel, Vectors};
 
 /// Numbers in a vector, at most.
 pub(super) const WIDEST: usize = 16;
@@ -63,6 +64,23 @@ pub(super) fn pack<T: Storable, V: Vectors<T>>(
                 panel[p * width + line] = from[line * across + p * along];
             }
         }
+    }
+}
+
+/// A copy of a matrix with gapless rows.
+pub(super) struct Gapless<'a, T> {
+    pub(super) size: [usize; 2],
+    pub(super) matrix: Matrix<'a, T>,
+    pub(super) to: &'a mut [T],
+}
+
+impl<T: Storable> VectorKernel<T> for Gapless<'_, T> {
+    #[inline(always)]
+    fn run<V: Vectors<T>>(self, v: V) {
+        let ([rows, columns], Matrix { data, rows: down, columns: across }) =
+            (self.size, self.matrix);
+        // Its columns are the lines of one panel.
+        pack(v, self.to, [columns, rows], columns, data, [across, down]);
     }
 }
 

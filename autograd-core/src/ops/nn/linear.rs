@@ -2,6 +2,7 @@
 
 use std::panic::Location;
 
+use super::super::matmul::unseen;
 use super::super::{Caller, Float, expect, joined};
 use super::writable;
 use crate::array::Shape;
@@ -40,7 +41,14 @@ pub(in crate::ops) fn linear<T: Float>(
 ) -> Result<Tensor<T>> {
     check(x.shape(), weight.shape(), bias.map(Tensor::shape))?;
     let product = GradMode::of(false, || {
-        let product = rows(x)?.try_matmul(&weight.transpose())?;
+        let rows = rows(x)?;
+        let product = match unseen([&rows, weight], [false, true]) {
+            Some(product) => product,
+            None => rows.try_matmul(&weight.transpose())?,
+        };
+        if x.ndim() == 2 {
+            return Ok(product);
+        }
         product.try_reshape(resized(x.shape(), weight.shape()[0]))
     })?;
     let product = if x.is_recorded() || weight.is_recorded() {
@@ -59,6 +67,7 @@ pub(in crate::ops) fn linear<T: Float>(
 /// All leading axes as one.
 fn rows<T: Float>(t: &Tensor<T>) -> Result<Tensor<T>> {
     match *t.shape() {
+        [_, _] => Ok(t.clone()),
         [ref lead @ .., columns] => t.try_reshape([lead.iter().product(), columns]),
         [] => t.try_reshape([1, 1]),
     }
@@ -79,8 +88,14 @@ fn pull<T: Float>(
     [wants_x, wants_weight]: [bool; 2],
 ) -> Result<[Option<Tensor<T>>; 2]> {
     let dy = rows(&dy)?;
-    let dx = || dy.try_matmul(&weight)?.try_reshape(x.shape_owned());
-    let dw = || dy.transpose().try_matmul(&rows(&x)?);
+    let dx = || match dy.try_matmul(&weight)? {
+        dx if x.ndim() == 2 => Ok(dx),
+        dx => dx.try_reshape(x.shape_owned()),
+    };
+    let dw = || {
+        let x = rows(&x)?;
+        unseen([&dy, &x], [true, false]).map_or_else(|| dy.transpose().try_matmul(&x), Ok)
+    };
     Ok([wants_x.then(dx).transpose()?, wants_weight.then(dw).transpose()?])
 }
 
