@@ -63,10 +63,9 @@ pub(crate) fn matmul<T: Multiply>(a: &Value<T>, b: &Value<T>) -> Result<Value<T>
 /// One product, the way most are: without a stack.
 fn one<T: Multiply>(a: &Value<T>, b: &Value<T>, [m, k, n]: [usize; 3]) -> Result<Value<T>> {
     super::shape::element_count("matmul", &[m, n])?;
-    let (x, y) = (a.strides(), b.strides());
     Ok(Value::written(copied(&[m, n]), |out| match m * n * k {
         0 => out.fill(T::ZERO),
-        _ => T::product([m, k, n], operand(a.raw(), &x), operand(b.raw(), &y), out),
+        _ => T::product([m, k, n], matrix(a), matrix(b), out),
     }))
 }
 
@@ -99,8 +98,7 @@ struct Operand<T: Storable> {
 impl<T: Storable> Operand<T> {
     fn of(value: &Value<T>, turned: bool) -> Option<Self> {
         let &[rows, columns] = value.shape() else { return None };
-        let whole = value.strides();
-        let (size, strides) = ([rows, columns], [whole[0], whole[1]]);
+        let (size, strides) = ([rows, columns], value.steps());
         if !turned {
             return Some(Self { size, strides, copy: None });
         }
@@ -109,8 +107,7 @@ impl<T: Storable> Operand<T> {
             return Some(Self { size, strides, copy: None });
         }
         let copy = value.restrided(copied(&size), copied(&strides), 0);
-        let whole = copy.strides();
-        Some(Self { size, strides: [whole[0], whole[1]], copy: Some(copy) })
+        Some(Self { size, strides: copy.steps(), copy: Some(copy) })
     }
 
     fn matrix<'a>(&'a self, value: &'a Value<T>) -> Matrix<'a, T> {
@@ -133,9 +130,8 @@ pub(crate) fn plus_row<T: Multiply>(
         return None;
     }
     super::shape::element_count("matmul", &[m, n]).ok()?;
-    let (x, y) = (a.strides(), b.strides());
     Some(into.rewritten(copied(&[m, n]), |out| {
-        T::product_plus([m, k, n], operand(a.raw(), &x), operand(b.raw(), &y), plus, out);
+        T::product_plus([m, k, n], matrix(a), matrix(b), plus, out);
     }))
 }
 
@@ -159,7 +155,7 @@ pub(crate) fn by_rows<T: Multiply>(
         rows -= rows % ROW_STEP;
     }
     let mut block = T::pool().take_filled(rows.min(m) * n);
-    let (strides, y) = (a.strides(), operand(b.raw(), &b.strides()));
+    let (strides, y) = (a.steps(), matrix(b));
     for first in (0..m).step_by(rows) {
         let count = rows.min(m - first);
         let block = &mut block[..count * n];
@@ -176,6 +172,10 @@ pub(crate) fn by_rows<T: Multiply>(
         take(first * n..first * n + block.len(), block);
     }
     T::pool().give(block);
+}
+
+fn matrix<T: Storable>(value: &Value<T>) -> Matrix<'_, T> {
+    operand(value.raw(), &value.steps())
 }
 
 fn operand<'a, T>(data: &'a [T], strides: &[usize]) -> Matrix<'a, T> {

@@ -10,7 +10,7 @@ use super::buffer::Buffer;
 use super::deferred::{Deferred, Elements, Late, Operand, Steps, pays};
 use super::math::Math;
 use super::pool::with_room;
-use super::shape::{Shape, assign, copied, is_row_major, row_major, stretched};
+use super::shape::{Shape, assign, copied, is_row_major, row_major, same, stretched};
 use super::turned::{Axes, LEAST, copy_tiles, side_by_side};
 
 /// Where the elements are. Inline data is row-major, so it never has strides.
@@ -194,6 +194,14 @@ impl<T: Storable> Value<T> {
         match &self.strides {
             Some(strides) => copied(strides),
             None => row_major(&self.shape),
+        }
+    }
+
+    /// The strides of a matrix.
+    pub(crate) fn steps(&self) -> [usize; 2] {
+        match &self.strides {
+            Some(strides) => [strides[0], strides[1]],
+            None => [self.shape[1].max(1), 1],
         }
     }
 
@@ -540,8 +548,19 @@ impl<T: Storable> Value<T> {
 
     /// Stretched to a shape that its own broadcasts to; copies nothing.
     pub(crate) fn broadcast_to(&self, shape: &[usize]) -> Self {
-        if self.shape() == shape {
+        if same(&self.shape, shape) {
             return self.clone();
+        }
+        let len = shape.iter().product();
+        if let Storage::Inline(numbers) = &self.storage
+            && fits_inline::<T>(len)
+            && shape.ends_with(&self.shape)
+            && len > 0
+        {
+            // A few numbers again and again.
+            let (row, mut all) = (&numbers.as_ref()[..self.len()], T::INLINE);
+            all.as_mut()[..len].chunks_exact_mut(row.len()).for_each(|to| to.copy_from_slice(row));
+            return Self::of_inline(copied(shape), all);
         }
         self.restrided(Shape::from_slice(shape), self.strides_as(shape), 0)
     }

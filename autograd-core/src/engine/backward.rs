@@ -1,12 +1,10 @@
 //! Backward that adds to `.grad`.
 
-use smallvec::SmallVec;
-
 use super::grad::find;
 #[cfg(doc)]
 use super::grad::grad_with;
 use super::start::{check_counts, check_distinct, start, ways_to};
-use super::walk::Pass;
+use super::walk::{Grads, Pass};
 use super::{after, anomaly, hooks};
 #[cfg(doc)]
 use crate::error::Error;
@@ -83,7 +81,7 @@ pub fn backward(
         let mut pass = Pass::new(None);
         start(&mut pass, "backward", (outputs, &ways), seeds)?;
         pass.walk(options)?;
-        commit(pass.leaves.into_grads(), pass.retained.unwrap_or_default())?;
+        commit(pass.leaves.grads, pass.retained.unwrap_or_default())?;
     }
     running.finish()
 }
@@ -128,31 +126,33 @@ pub fn backward_to(
     {
         let found = find("backward_to", outputs, inputs, seeds, options, false)?;
         let _mode = GradMode::set(options.create_graph);
-        let mut all = inputs.iter().zip(found).filter_map(|(x, grad)| Some((x.clone(), grad?)));
-        let (leaves, others): (Vec<_>, _) =
-            all.by_ref().partition(|(x, _)| for_any!(x, t => t.is_leaf()));
-        commit(leaves.into_iter(), others)?;
+        let (mut leaves, mut others) = (Grads::new(), Vec::new());
+        for (x, grad) in inputs.iter().zip(found) {
+            match grad {
+                Some(grad) if !for_any!(x, t => t.is_leaf()) => others.push((x.clone(), grad)),
+                grad => leaves.push((x.clone(), grad)),
+            }
+        }
+        commit(leaves, others)?;
     }
     running.finish()
 }
 
 /// Gives every leaf its gradient, and every tensor on the way that keeps one; all of them, or none
 /// if a hook fails or there is no memory for what was put off.
-pub(super) fn commit(
-    leaves: impl Iterator<Item = (AnyTensor, AnyTensor)>,
-    retained: Vec<(AnyTensor, AnyTensor)>,
-) -> Result<()> {
-    let hooked = leaves.map(|(leaf, grad)| {
-        let grad = hooks::run_leaf_hooks(&leaf, grad)?;
-        Ok((leaf, computed(grad)))
-    });
-    let leaves = hooked.collect::<Result<SmallVec<[_; 2]>>>()?;
+pub(super) fn commit(mut leaves: Grads, retained: Vec<(AnyTensor, AnyTensor)>) -> Result<()> {
+    for (leaf, slot) in &mut leaves {
+        if let Some(grad) = slot.take() {
+            *slot = Some(computed(hooks::run_leaf_hooks(leaf, grad)?));
+        }
+    }
     let retained: Vec<_> = retained.into_iter().map(|(x, grad)| (x, computed(grad))).collect();
-    for (leaf, grad) in retained.into_iter().chain(leaves) {
-        match (leaf, grad) {
-            (AnyTensor::Float32(leaf), AnyTensor::Float32(grad)) => accumulate(&leaf, grad),
-            (AnyTensor::Float64(leaf), AnyTensor::Float64(grad)) => accumulate(&leaf, grad),
-            _ => unreachable!("a gradient has its leaf's element type"),
+    for (tensor, grad) in retained {
+        accumulate(&tensor, grad);
+    }
+    for (leaf, slot) in &mut leaves {
+        if let Some(grad) = slot.take() {
+            accumulate(leaf, grad);
         }
     }
     Ok(())
@@ -175,11 +175,18 @@ pub(super) fn own(grad: AnyTensor) -> AnyTensor {
     }
 }
 
-fn accumulate<T: Float>(tensor: &Tensor<T>, grad: Tensor<T>) {
-    tensor.update_grad(|before| match before {
-        Some(before) => (before + grad).computed(),
-        None => grad.owned(),
-    });
+fn accumulate(tensor: &AnyTensor, grad: AnyTensor) {
+    fn add<T: Float>(tensor: &Tensor<T>, grad: Tensor<T>) {
+        tensor.update_grad(|before| match before {
+            Some(before) => (before + grad).computed(),
+            None => grad.owned(),
+        });
+    }
+    match (tensor, grad) {
+        (AnyTensor::Float32(tensor), AnyTensor::Float32(grad)) => add(tensor, grad),
+        (AnyTensor::Float64(tensor), AnyTensor::Float64(grad)) => add(tensor, grad),
+        _ => unreachable!("a gradient has its tensor's element type"),
+    }
 }
 
 #[cfg(test)]

@@ -89,7 +89,7 @@ impl Sums {
     /// Writes them.
     pub(super) fn commit(self) -> Result<()> {
         let _mode = GradMode::set(false);
-        commit(self.leaves.into_grads(), self.retained)
+        commit(self.leaves.grads, self.retained)
     }
 }
 

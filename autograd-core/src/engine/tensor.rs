@@ -181,9 +181,10 @@ impl<T: Float> Tensor<T> {
                 None => self.reshape(self.shape_owned()),
             };
         }
-        match self.try_into_value() {
-            Ok(value) => Tensor::new(value),
-            Err(shared) => shared.alias(),
+        match self.try_alone().map_err(Tensor::try_into_value) {
+            Ok(alone) => alone,
+            Err(Ok(value)) => Tensor::new(value),
+            Err(Err(shared)) => shared.alias(),
         }
         .computed()
         .with_lost(Lost::of_gradient())

@@ -15,10 +15,13 @@ use crate::graph::{AnyTensor, Edge, NodeHook, NodeRef, Pull, Sink, Slots, is_obs
 /// Up to so many leaves are found by looking at each: a map for them would take longer to make.
 const FEW: usize = 8;
 
+/// Tensors, and the gradient of each.
+pub(super) type Grads = SmallVec<[(AnyTensor, Option<AnyTensor>); 2]>;
+
 /// The gradients that leaves will get at the end.
 #[derive(Default)]
 pub(super) struct Leaves {
-    grads: SmallVec<[(AnyTensor, Option<AnyTensor>); 2]>,
+    pub(super) grads: Grads,
     /// By the addresses of the leaves, where there are many.
     positions: HashMap<usize, usize, BuildHasherDefault<AddressHasher>>,
 }

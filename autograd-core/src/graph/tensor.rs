@@ -308,6 +308,20 @@ impl<T: Element> Tensor<T> {
         inner.is_unique() && inner.shared.get().is_none() && inner.kept.get().is_none()
     }
 
+    /// This tensor as a new one outside the graph, if nobody else can see it and it is no output.
+    pub(crate) fn try_alone(mut self) -> Result<Self, Self> {
+        if !self.is_temporary() || self.producer().is_some() {
+            return Err(self);
+        }
+        match self.inner_mut() {
+            Some(inner) => {
+                *inner.gradient.get_mut() = STOP;
+                Ok(self)
+            }
+            None => Err(self),
+        }
+    }
+
     /// Computes a new tensor in this one's own allocation, if nobody else can see it: `run` changes
     /// the value and says whether it could. The result is an output of `node`, or outside the graph.
     pub(crate) fn try_in_place(

@@ -53,7 +53,7 @@ pub(super) fn float<T: Float>(a: &Tensor<T>, b: &Tensor<T>, caller: Caller) -> R
     let kept = (
         wants[1].then(|| Keep::input(0, a)),
         wants[0].then(|| Keep::input(1, b)),
-        Plain((a.shape_owned(), b.shape_owned())),
+        Plain(shapes(a, b)),
     );
     Ok(record("matmul", caller, [a, b], value, with_push::<T, _, _>(Tangent, kept), pull))
 }
@@ -61,7 +61,15 @@ pub(super) fn float<T: Float>(a: &Tensor<T>, b: &Tensor<T>, caller: Caller) -> R
 /// `y = a b`: `dy = da b + a db`.
 struct Tangent;
 
-type State<T> = (Option<Keep<T>>, Option<Keep<T>>, Plain<(Shape, Shape)>);
+/// The shapes of operands that are not both matrices.
+type Shapes = Option<Box<[Shape; 2]>>;
+
+pub(super) fn shapes<T: Float>(a: &Tensor<T>, b: &Tensor<T>) -> Shapes {
+    let matrices = a.ndim() == 2 && b.ndim() == 2;
+    (!matrices).then(|| Box::new([a.shape_owned(), b.shape_owned()]))
+}
+
+type State<T> = (Option<Keep<T>>, Option<Keep<T>>, Plain<Shapes>);
 
 impl<T: Float> PushRule<T, State<T>> for Tangent {
     fn push(
@@ -75,20 +83,31 @@ impl<T: Float> PushRule<T, State<T>> for Tangent {
     }
 }
 
-pub(super) type Kept<T> = (Option<Tensor<T>>, Option<Tensor<T>>, (Shape, Shape));
+pub(super) type Kept<T> = (Option<Tensor<T>>, Option<Tensor<T>>, Shapes);
 
 /// `y = a b`: `da = dy bᵀ`, `db = aᵀ dy`.
 pub(super) fn pull<T: Float>(
-    (a, b, (shape_a, shape_b)): Kept<T>,
+    (a, b, shapes): Kept<T>,
     dy: Tensor<T>,
     wants: [bool; 2],
 ) -> Result<[Option<Tensor<T>>; 2]> {
     let [wants_a, wants_b] = wants;
+    let (a, b) = (a.filter(|_| wants_b), b.filter(|_| wants_a));
+    let Some(shapes) = shapes else {
+        let da = |b: Tensor<T>| match unseen([&dy, &b], [false, true]) {
+            Some(da) => Ok(da),
+            None => dy.try_matmul(&b.transpose()),
+        };
+        let db = |a: Tensor<T>| match unseen([&a, &dy], [true, false]) {
+            Some(db) => Ok(db),
+            None => a.transpose().try_matmul(&dy),
+        };
+        return Ok([b.map(da).transpose()?, a.map(db).transpose()?]);
+    };
+    let [shape_a, shape_b] = *shapes;
     if shape_a.len() == 1 && shape_b.len() == 1 {
-        let times = |x: Option<Tensor<T>>, wanted| x.filter(|_| wanted).map(|x| x * &dy);
-        return Ok([times(b, wants_a), times(a, wants_b)]);
+        return Ok([b, a].map(|x| x.map(|x| x * &dy)));
     }
-    let matrices = shape_a.len() == 2 && shape_b.len() == 2;
     let mut dy = dy;
     // Vectors as the matrices they stood for.
     if shape_b.len() == 1 {
@@ -98,9 +117,6 @@ pub(super) fn pull<T: Float>(
         dy = dy.unsqueeze(-2);
     }
     let da = |b: Tensor<T>| -> Result<Tensor<T>> {
-        if matrices && let Some(da) = unseen([&dy, &b], [false, true]) {
-            return Ok(da);
-        }
         let b = if shape_b.len() == 1 { b.unsqueeze(-1) } else { b };
         let da = dy.try_matmul(&b.transpose())?;
         Ok(if shape_a.len() == 1 {
@@ -111,9 +127,6 @@ pub(super) fn pull<T: Float>(
         })
     };
     let db = |a: Tensor<T>| -> Result<Tensor<T>> {
-        if matrices && let Some(db) = unseen([&a, &dy], [true, false]) {
-            return Ok(db);
-        }
         let a = if shape_a.len() == 1 { a.unsqueeze(-2) } else { a };
         let db = a.transpose().try_matmul(&dy)?;
         Ok(if shape_b.len() == 1 {
@@ -124,7 +137,7 @@ pub(super) fn pull<T: Float>(
             db.sum_to(&shape_b)
         })
     };
-    Ok([b.filter(|_| wants_a).map(da).transpose()?, a.filter(|_| wants_b).map(db).transpose()?])
+    Ok([b.map(da).transpose()?, a.map(db).transpose()?])
 }
 
 /// The product of two matrices, either of them transposed where `turned` says so, where nobody sees how it

@@ -131,11 +131,7 @@ pub(super) fn float<T: Float>(
 ) -> Result<Tensor<T>> {
     let axes = check_axes(op.name(), axes, x.ndim())?;
     let kept_axes = compute(op, &x.read(), &axes)?;
-    let value = if keep {
-        kept_axes.clone()
-    } else {
-        kept_axes.clone().reshaped(without(x.shape(), &axes))
-    };
+    let value = if keep { kept_axes } else { kept_axes.reshaped(without(x.shape(), &axes)) };
     if !x.is_recorded() {
         return Ok(unrecorded(op.name(), caller, [x], value));
     }

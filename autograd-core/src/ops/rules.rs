@@ -92,8 +92,7 @@ pub(crate) fn matmul<T: Float>(
     dy: Tensor<T>,
     wants: [bool; 2],
 ) -> Result<[Option<Tensor<T>>; 2]> {
-    let shapes = (a.shape_owned(), b.shape_owned());
-    product::pull((Some(a.clone()), Some(b.clone()), shapes), dy, wants)
+    product::pull((Some(a.clone()), Some(b.clone()), product::shapes(a, b)), dy, wants)
 }
 
 /// A place to write a result to: the buffer of a tensor that nobody reads any more, or a new one.
