@@ -132,3 +132,50 @@ fn among_many_leaves_each_is_found_again() {
         }
     }
 }
+
+#[test]
+fn a_kept_gradient_is_outside_the_graph_whatever_a_hook_returned() {
+    // A temporary of the hook becomes the gradient: one that wants a gradient, one that was recorded, one
+    // that somebody still holds, and of few numbers as of many.
+    for n in [3, 100] {
+        let w = Tensor::full([n], 2.0);
+        w.set_stop_gradient(false);
+        let held = Arc::new(Mutex::new(Vec::new()));
+        let wants = |_: &Tensor<f64>| {
+            let grad = Tensor::full([n], 2.0);
+            grad.set_stop_gradient(false);
+            grad
+        };
+        let recorded = {
+            let w = w.clone();
+            move |_: &Tensor<f64>| {
+                let _guard = enable_grad();
+                &w * 1.0
+            }
+        };
+        let shared = {
+            let held = Arc::clone(&held);
+            move |grad: &Tensor<f64>| {
+                let grad = grad * 2.0;
+                held.lock().unwrap().push(grad.clone());
+                grad
+            }
+        };
+        type Returns = Box<dyn Fn(&Tensor<f64>) -> Tensor<f64> + Send + Sync>;
+        let all: [Returns; 3] = [Box::new(wants), Box::new(recorded), Box::new(shared)];
+        for returns in all {
+            let x = Tensor::full([n], 5.0);
+            x.set_stop_gradient(false);
+            let _ = x.register_hook(move |grad| Ok(Some(returns(grad)))).unwrap();
+            (&x * 1.0).sum().backward().unwrap();
+            let grad = x.grad().unwrap();
+            assert!(grad.stop_gradient() && grad.is_leaf());
+            assert_eq!(grad.to_vec(), vec![2.0; n]);
+            // Another backward adds to it, and nobody else sees that.
+            (&x * 1.0).sum().backward().unwrap();
+            assert_eq!(x.grad().unwrap().to_vec(), vec![4.0; n]);
+        }
+        assert!(held.lock().unwrap().iter().all(|grad| grad.to_vec() == vec![2.0; n]));
+        assert!(w.grad().is_none());
+    }
+}

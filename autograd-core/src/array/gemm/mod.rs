@@ -106,7 +106,8 @@ pub(crate) fn gemm_plus<T: Vectored + Storable>(
     if b.columns == 1 && (few || narrow && a.columns == 1) || m * n * k <= SMALL {
         let (mut left, mut right) = (Vec::new(), Vec::new());
         // Panels are made from any layout.
-        let panels = m >= 4 && n * size_of::<T>() >= 4 * WIDEST * size_of::<f32>();
+        let wide = n * size_of::<T>() >= 4 * WIDEST * size_of::<f32>();
+        let panels = m >= 4 && (wide || a.columns != 1);
         let a = if panels { a } else { with_gapless_rows([m, k], a, &mut left) };
         let b = with_gapless_rows([k, n], b, &mut right);
         // Each element is computed in the same way, whichever stand beside it.

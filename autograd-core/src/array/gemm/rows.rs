@@ -13,7 +13,7 @@ pub(super) const STEP: usize = 8;
 /// Rows that one panel has, at most.
 pub(super) const TALLEST: usize = 12;
 
-/// Operands whose rows are gapless, read where they lie.
+/// Operands whose rows are gapless, read where they lie; the left one may lie in any way from four rows on.
 pub(super) struct Rows<'a, T> {
     pub(super) size: [usize; 3],
     pub(super) a: Matrix<'a, T>,
@@ -28,7 +28,7 @@ impl<T: Storable> VectorKernel<T> for Rows<'_, T> {
     fn run<V: Vectors<T>>(mut self, v: V) {
         let [m, _, n] = self.size;
         let mut i = 0;
-        if n >= 4 * V::LANES && m >= 4 {
+        if (n >= 4 * V::LANES || self.a.columns != 1) && m >= 4 {
             return self.by_panels(v);
         }
         while n <= V::LANES && i + 8 <= m {
@@ -59,7 +59,7 @@ impl<T: Storable> Rows<'_, T> {
                 12.. if const { V::REGISTERS >= 32 } => self.panel::<12, V>(v, i, &mut left),
                 10 | 11 if const { V::REGISTERS >= 32 } => self.panel::<10, V>(v, i, &mut left),
                 8 | 9 if const { V::REGISTERS >= 32 } => self.panel::<8, V>(v, i, &mut left),
-                6.. => self.panel::<6, V>(v, i, &mut left),
+                5.. => self.panel::<6, V>(v, i, &mut left),
                 _ => self.panel::<4, V>(v, i, &mut left),
             };
         }
