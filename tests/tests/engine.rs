@@ -141,7 +141,7 @@ fn a_kept_gradient_is_outside_the_graph_whatever_a_hook_returned() {
         let w = Tensor::full([n], 2.0);
         w.set_stop_gradient(false);
         let held = Arc::new(Mutex::new(Vec::new()));
-        let wants = |_: &Tensor<f64>| {
+        let wants = move |_: &Tensor<f64>| {
             let grad = Tensor::full([n], 2.0);
             grad.set_stop_gradient(false);
             grad

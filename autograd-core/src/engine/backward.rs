@@ -146,9 +146,10 @@ pub(super) fn commit(mut leaves: Grads, retained: Vec<(AnyTensor, AnyTensor)>) -
             *slot = Some(computed(hooks::run_leaf_hooks(leaf, grad)?));
         }
     }
-    let retained: Vec<_> = retained.into_iter().map(|(x, grad)| (x, computed(grad))).collect();
-    for (tensor, grad) in retained {
-        accumulate(&tensor, grad);
+    // Most often there are none, and to collect them would take longer than to look.
+    if !retained.is_empty() {
+        let all: Vec<_> = retained.into_iter().map(|(x, grad)| (x, computed(grad))).collect();
+        all.into_iter().for_each(|(tensor, grad)| accumulate(&tensor, grad));
     }
     for (leaf, slot) in &mut leaves {
         if let Some(grad) = slot.take() {
