@@ -5,7 +5,7 @@
 #![allow(clippy::needless_range_loop, reason = "an index names a place in several operands")]
 
 use super::Matrix;
-use super::panels::{Buffer, load, pack, pack_rows, store};
+use super::panels::{Buffer, LINE, load, pack, pack_rows, store};
 use crate::array::Storable;
 use crate::array::simd::{VectorKernel, Vectors};
 
@@ -22,6 +22,8 @@ const SHORT: usize = 4;
 /// Up to so many rows of the result, gapless rows of the right operand are read too seldom for
 /// packing to pay.
 const SELDOM: usize = 256;
+/// From so many products a number on, it pays to call for the place of the sums beforehand.
+const LONG: usize = 256;
 /// Rows that all tiles divide.
 pub(in crate::array) const ROW_STEP: usize = 12;
 /// Columns that all tiles of `f64` and `f32` divide.
@@ -192,6 +194,14 @@ impl<T: Storable> Out<'_, '_, T> {
         [i, j]: [usize; 2],
     ) {
         let (depth, count) = (right.depth, (self.c.len() - i).min(R));
+        // Rows of a large result are far apart: they come from a far cache while the sums are made.
+        if depth >= LONG {
+            for row in &self.c[i..][..count] {
+                let lines = row[j..].chunks(const { LINE / size_of::<T>() });
+                let some = const { N * V::LANES * size_of::<T>() / LINE };
+                lines.take(some).for_each(|line| v.prefetch(line));
+            }
+        }
         let tile = match left {
             Left::Panels(tall, short) => {
                 let (panels, i) = if i < self.tall { (tall, i) } else { (short, i - self.tall) };

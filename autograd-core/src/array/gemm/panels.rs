@@ -96,16 +96,24 @@ pub(super) fn pack_rows<T: Storable, const R: usize, V: Vectors<T>>(
 ) {
     let whole = if across == 1 || along == 1 { count / R } else { 0 };
     let (full, rest) = panels.split_at_mut(whole * R * depth);
-    for (index, panel) in full.chunks_exact_mut(R * depth).enumerate() {
-        let from = &from[index * R * across..];
-        let (panel, _) = panel.as_chunks_mut::<R>();
-        if across == 1 {
-            for (p, to) in panel.iter_mut().enumerate() {
-                if let Some(from) = from[p * along..].first_chunk() {
-                    *to = *from;
+    if across == 1 {
+        // Some lines of a cache at a time: those of the next panel are the same ones.
+        for p in (0..depth).step_by(TOGETHER) {
+            let together = (depth - p).min(TOGETHER);
+            for (index, panel) in full.chunks_exact_mut(R * depth).enumerate() {
+                let (panel, _) = panel[p * R..][..together * R].as_chunks_mut::<R>();
+                let from = &from[index * R + p * along..];
+                for (p, to) in panel.iter_mut().enumerate() {
+                    if let Some(from) = from[p * along..].first_chunk() {
+                        *to = *from;
+                    }
                 }
             }
-        } else {
+        }
+    } else {
+        for (index, panel) in full.chunks_exact_mut(R * depth).enumerate() {
+            let from = &from[index * R * across..];
+            let (panel, _) = panel.as_chunks_mut::<R>();
             let lines: [&[T]; R] = std::array::from_fn(|r| &from[r * across..][..depth]);
             for (p, to) in panel.iter_mut().enumerate() {
                 *to = std::array::from_fn(|r| lines[r][p]);
@@ -118,8 +126,11 @@ pub(super) fn pack_rows<T: Storable, const R: usize, V: Vectors<T>>(
     }
 }
 
+/// So many numbers along a line are copied for all panels before the next ones are.
+const TOGETHER: usize = 16;
+
 /// Bytes of a cache line.
-const LINE: usize = 64;
+pub(super) const LINE: usize = 64;
 
 /// Memory for panels, from the pool and back to it.
 pub(super) struct Buffer<T: Storable>(Vec<T>);

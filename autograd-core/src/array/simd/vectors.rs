@@ -26,6 +26,8 @@ pub(crate) trait Vectors<T>: Copy {
     fn store(self, x: Self::Vector, to: &mut [T]);
     /// Over fewer than `LANES` numbers.
     fn store_part(self, x: Self::Vector, to: &mut [T]);
+    /// Has the cache line of the first number brought near, while what follows is computed.
+    fn prefetch(self, from: &[T]);
     fn add(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
     /// The sum of the numbers.
     fn sum(self, x: Self::Vector) -> T;
@@ -147,6 +149,12 @@ mod x86 {
                     // SAFETY: the token proves the instruction set; the mask has a bit for each
                     // number of the slice and no other, and nothing is written where it has none.
                     unsafe { $store_part(to.as_mut_ptr(), $mask(to.len()), x) }
+                }
+                #[inline(always)]
+                fn prefetch(self, from: &[$t]) {
+                    // SAFETY: every CPU of this architecture has the instruction, which gives a
+                    // program nothing to read and does not fault, whatever the address.
+                    unsafe { _mm_prefetch::<_MM_HINT_T0>(from.as_ptr().cast()) }
                 }
                 #[inline(always)]
                 fn add(self, a: $vector, b: $vector) -> $vector {
