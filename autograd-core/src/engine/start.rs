@@ -7,6 +7,9 @@ use smallvec::SmallVec;
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Edge, Element, Sink, Tensor, for_any};
 
+/// So many tensors are compared sooner than a set of them is made.
+const FEW: usize = 8;
+
 /// Where the gradients of outputs go. It holds the graph for a walk.
 pub(super) fn ways_to(outputs: &[AnyTensor]) -> Ways {
     outputs.iter().map(|output| for_any!(output, t => t.edge())).collect()
@@ -81,12 +84,13 @@ fn ones_like<T: Element>(tensor: &Tensor<T>) -> AnyTensor {
 }
 
 pub(super) fn check_distinct(op: &'static str, name: &str, tensors: &[AnyTensor]) -> Result<()> {
-    let mut seen = HashSet::new();
-    let again = tensors.iter().enumerate().position(|(i, tensor)| match tensors.len() {
-        // So few are compared sooner than a set is made.
-        ..=8 => tensors[..i].iter().any(|other| other.address() == tensor.address()),
-        _ => !seen.insert(tensor.address()),
-    });
+    let again = if tensors.len() <= FEW {
+        let same = |i: &usize| tensors[..*i].iter().any(|t| t.address() == tensors[*i].address());
+        (1..tensors.len()).find(same)
+    } else {
+        let mut seen = HashSet::new();
+        tensors.iter().position(|tensor| !seen.insert(tensor.address()))
+    };
     match again {
         Some(i) => Err(Error::Duplicate { op, parameter: format!("{name}[{i}]") }),
         None => Ok(()),

@@ -245,6 +245,10 @@ pub(crate) fn stretch(elements: usize) -> usize {
 /// [`stretch`], where a pass over one element takes as long as the work on `light` of them.
 pub(crate) fn light_stretch(elements: usize, light: usize) -> usize {
     let [least, most] = STRETCH;
+    if elements <= least {
+        // So few are never parted, by however many threads: a small program need not count them.
+        return most;
+    }
     match num_threads() {
         1 => elements,
         threads if enough(elements / light) => {
