@@ -91,20 +91,18 @@ impl<T: Storable> Packed<'_, '_, T> {
                         Left::packed::<R, V>(v, &mut left, size, from, steps)
                     };
                     let mut c = Out { c: &mut c[i0..][..rows], tall, add: p0 > 0 };
-                    for j in (0..whole).step_by(width) {
+                    for j in (0..whole + rest).step_by(width) {
                         let right = match columns_in_place {
+                            _ if j == whole => Right { data: last, step: rest, depth },
                             true => Right { data: &right[j..], step: b.rows, depth },
                             false => Right { data: &panels[j * depth..], step: width, depth },
                         };
-                        c.write::<R, N, V>(v, left, right, j0 + j);
-                    }
-                    let last = Right { data: last, step: rest, depth };
-                    match rest / V::LANES {
-                        0 => {}
-                        1 => c.write::<R, 1, V>(v, left, last, j0 + whole),
-                        2 if const { N > 2 } => c.write::<R, 2, V>(v, left, last, j0 + whole),
-                        3 if const { N > 3 } => c.write::<R, 3, V>(v, left, last, j0 + whole),
-                        _ => c.write::<R, N, V>(v, left, last, j0 + whole),
+                        match (whole + rest - j) / V::LANES {
+                            1 if const { N > 1 } => c.write::<R, 1, V>(v, left, right, j0 + j),
+                            2 if const { N > 2 } => c.write::<R, 2, V>(v, left, right, j0 + j),
+                            3 if const { N > 3 } => c.write::<R, 3, V>(v, left, right, j0 + j),
+                            _ => c.write::<R, N, V>(v, left, right, j0 + j),
+                        }
                     }
                 }
             }
