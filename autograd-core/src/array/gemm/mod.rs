@@ -122,11 +122,18 @@ pub(crate) fn gemm_plus<T: Vectored + Storable>(
     let rows = m.div_ceil(down).next_multiple_of(ROW_STEP);
     let columns = n.div_ceil(across).next_multiple_of(COLUMN_STEP);
     let across = n.div_ceil(columns);
-    let mut parts: Vec<Vec<&mut [T]>> = Vec::new();
-    parts.resize_with(m.div_ceil(rows) * across, || Vec::with_capacity(rows.min(m)));
-    for (i, row) in c.chunks_exact_mut(n).enumerate() {
-        for (j, piece) in row.chunks_mut(columns).enumerate() {
-            parts[i / rows * across + j].push(piece);
+    let mut parts: Vec<Vec<&mut [T]>> = Vec::with_capacity(m.div_ceil(rows) * across);
+    for c in c.chunks_mut(rows * n) {
+        let rows = c.chunks_exact_mut(n);
+        if across == 1 {
+            parts.push(rows.collect());
+            continue;
+        }
+        let first = parts.len();
+        parts.resize_with(first + across, || Vec::with_capacity(rows.len()));
+        for row in rows {
+            let pieces = row.chunks_mut(columns);
+            parts[first..].iter_mut().zip(pieces).for_each(|(part, piece)| part.push(piece));
         }
     }
     let parts: Vec<_> = parts.into_iter().map(|c| Mutex::new((c, None))).collect();

@@ -92,11 +92,14 @@ impl<T: Storable> Packed<'_, '_, T> {
                     };
                     let mut c = Out { c: &mut c[i0..][..rows], tall, add: p0 > 0 };
                     for j in (0..whole + rest).step_by(width) {
-                        let right = match columns_in_place {
-                            _ if j == whole => Right { data: last, step: rest, depth },
-                            true => Right { data: &right[j..], step: b.rows, depth },
-                            false => Right { data: &panels[j * depth..], step: width, depth },
+                        let (data, step) = if j == whole {
+                            (&*last, rest)
+                        } else if columns_in_place {
+                            (&right[j..], b.rows)
+                        } else {
+                            (&panels[j * depth..], width)
                         };
+                        let right = Right { data, step, depth };
                         match (whole + rest - j) / V::LANES {
                             1 if const { N > 1 } => c.write::<R, 1, V>(v, left, right, j0 + j),
                             2 if const { N > 2 } => c.write::<R, 2, V>(v, left, right, j0 + j),
