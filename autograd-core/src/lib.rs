@@ -52,7 +52,7 @@
 //! | verify the backwards of ops while a program trains | the feature `verify`: `verify_layers`, `AUTOGRAD_VERIFY=1` |
 //! | build a model of layers, and name its parameters | [`nn`], [`nn::Module`] |
 //! | learn | [`optim`] |
-//! | use more or fewer threads | [`set_num_threads`], [`with_num_threads`] |
+//! | use more or fewer threads, and keep them ready while training | [`set_num_threads`], [`with_num_threads`], [`with_threads_awake`] |
 //! | save and load | [`safetensors`] |
 //! | repeat a run's random numbers | [`seed`] |
 //! | know what went wrong | [`Error`] |
@@ -96,7 +96,7 @@ pub mod safetensors;
 pub mod static_graph;
 
 pub use array::pool::{buffer_pool_bytes, set_buffer_pool_limit};
-pub use array::threads::{num_threads, set_num_threads, with_num_threads};
+pub use array::threads::{num_threads, set_num_threads, with_num_threads, with_threads_awake};
 pub use array::{DType, IntoShape};
 pub use engine::{
     AnomalyScope, BackwardOptions, GradOptions, Graph, GraphNode, HookHandle, OrderedBackward,

@@ -10,6 +10,16 @@ mod job;
 #[path = "../../autograd-core/src/array/threads/workers.rs"]
 mod workers;
 
+/// A guess, on which no order depends.
+mod distance {
+    pub(super) struct Distance;
+
+    impl Distance {
+        pub(super) fn note(&self, _: std::time::Duration) {}
+        pub(super) fn forget(&self) {}
+    }
+}
+
 mod sync {
     pub(super) use loom::sync::atomic::{AtomicUsize, Ordering};
     pub(super) use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -23,6 +33,7 @@ mod sync {
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
+use distance::Distance;
 use job::Job;
 use loom::cell::UnsafeCell;
 use sync::{Arc, AtomicUsize, Condvar, Mutex};
@@ -45,7 +56,8 @@ fn workers(threads: usize) -> Arc<Workers> {
         jobs: Mutex::new(Jobs { waiting: VecDeque::new(), threads, asleep: 0 }),
         posted: Apart(AtomicUsize::new(0)),
         idle: Apart(AtomicUsize::new(0)),
-        delay: AtomicUsize::new(0),
+        distance: Distance,
+        scopes: AtomicUsize::new(0),
         more: Condvar::new(),
     })
 }
@@ -151,6 +163,22 @@ fn two_callers_share_a_worker() {
         assert_eq!(data.end(), [1]);
         caller.join().expect("its part is done");
         send_home(&workers, thread);
+    });
+}
+
+#[test]
+fn a_worker_that_sleeps_or_is_about_to_wakes_for_a_scope() {
+    explore(|| {
+        let workers = workers(1);
+        let sleeper = Arc::clone(&workers);
+        let thread = loom::thread::spawn(move || {
+            while sleeper.scopes.load(sync::Ordering::Relaxed) == 0 {
+                sleeper.turn();
+            }
+        });
+        workers.begin(1, none);
+        thread.join().expect("it is awake");
+        workers.end();
     });
 }
 

@@ -20,7 +20,7 @@ use super::Storable;
 use super::matmul::Multiply;
 use super::pool::with_room;
 use super::simd::Vectored;
-use super::threads::{num_threads, share, share_chunks, worth};
+use super::threads::{num_threads, share, share_chunks, worth_at_most};
 use dots::Dots;
 use packed::{COLUMN_STEP, Packed};
 pub(super) use packed::{KC, ROW_STEP};
@@ -177,7 +177,7 @@ fn each_part<T: Vectored + Storable>(
     c: &mut [T],
     part: impl Fn([usize; 3], (Matrix<'_, T>, Matrix<'_, T>), usize, &mut [T]) -> Option<()> + Sync,
 ) -> Option<()> {
-    if m * k * n <= SMALL || !worth(time_of([m, k, n])) {
+    if m * k * n <= SMALL || !worth_at_most(time_of([m, k, n])) {
         return part([m, k, n], (a, b), 0, c);
     }
     let without_vectors = AtomicBool::new(false);
@@ -229,8 +229,8 @@ fn time_of([m, k, n]: [usize; 3]) -> Duration {
 /// How many products of a stack one thread should compute at once, where that is worth another thread
 /// and the threads are not better off with parts of each.
 pub(super) fn at_once([m, k, n]: [usize; 3], products: usize) -> Option<usize> {
-    let enough = products >= 4 * num_threads() || !worth(time_of([m, k, n]));
-    let shared = products > 1 && enough && worth(time_of([m * products, k, n]));
+    let enough = products >= 4 * num_threads() || !worth_at_most(time_of([m, k, n]));
+    let shared = products > 1 && enough && worth_at_most(time_of([m * products, k, n]));
     shared.then(|| (SOME_PRODUCTS / (m * k * n)).clamp(1, products.div_ceil(num_threads())))
 }
 
@@ -238,7 +238,7 @@ pub(super) fn at_once([m, k, n]: [usize; 3], products: usize) -> Option<usize> {
 /// where it must, its rows of the left operand and its columns of the right one: of all ways to have
 /// parts for the most threads it is the one in which the least is read.
 fn grid([m, k, n]: [usize; 3]) -> [usize; 2] {
-    if !worth(time_of([m, k, n])) {
+    if !worth_at_most(time_of([m, k, n])) {
         return [1, 1];
     }
     let threads = num_threads();

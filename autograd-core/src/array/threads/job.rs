@@ -17,8 +17,9 @@ pub(super) struct Job {
     taken: AtomicUsize,
     /// How many of them others have taken.
     by_others: AtomicUsize,
-    /// How many more threads may join.
-    seats: AtomicUsize,
+    /// How many threads have joined, and how many may.
+    joined: AtomicUsize,
+    seats: usize,
     /// How many parts are done, and [`WAITED_FOR`].
     done: AtomicUsize,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
@@ -54,7 +55,8 @@ impl Job {
             parts,
             taken: AtomicUsize::new(0),
             by_others: AtomicUsize::new(0),
-            seats: AtomicUsize::new(seats),
+            joined: AtomicUsize::new(0),
+            seats,
             done: AtomicUsize::new(0),
             panic: Mutex::default(),
             since: Instant::now(),
@@ -122,12 +124,12 @@ impl Job {
         }
     }
 
-    /// Whether a part and a seat are left; then the seat is taken.
-    pub(super) fn join(&self) -> bool {
-        self.taken.load(Ordering::Relaxed) < self.parts
-            && self
-                .seats
-                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |seats| seats.checked_sub(1))
-                .is_ok()
+    /// Takes a seat, if a part and a seat are left: how many others have joined.
+    pub(super) fn join(&self) -> Option<usize> {
+        if self.taken.load(Ordering::Relaxed) >= self.parts {
+            return None;
+        }
+        let one_more = |joined| (joined < self.seats).then_some(joined + 1);
+        self.joined.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok()
     }
 }

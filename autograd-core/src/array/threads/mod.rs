@@ -6,6 +6,7 @@
 //! and take parts one by one. The thread that has the work takes parts too, so a piece of work ends even
 //! where no other thread is free.
 
+mod distance;
 mod job;
 mod sync;
 mod workers;
@@ -14,15 +15,18 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use distance::Distance;
 use job::Job;
 use sync::{AtomicUsize, Condvar, Mutex, Ordering, locked};
-use workers::{Apart, Jobs, USUAL_DELAY, Workers};
+use workers::{Apart, Jobs, Workers};
 
 /// What is left of a piece of work must take this long for another thread to be woken: that itself
 /// takes 10 to 50 µs.
 const WORTH: Duration = Duration::from_micros(80);
 /// As [`WORTH`], where a thread is awake: so many times what it has taken of late until one came.
 const WORTH_AWAKE: usize = 5;
+/// A CPU that is called slow takes so many times as long as a fast one.
+const FASTER: u32 = 3;
 /// Elements of the fastest pass over memory in a nanosecond.
 const FASTEST: usize = 13;
 /// Fewer elements are never enough for another thread.
@@ -107,6 +111,48 @@ pub fn with_num_threads<R>(count: usize, f: impl FnOnce() -> R) -> R {
     f()
 }
 
+/// Runs a closure, as the loop of a training, during which the threads that help do not sleep.
+///
+/// A thread without work sleeps after about 150 µs, and to wake it takes so long that only ops of some
+/// 80 µs and more are shared with it. A program whose steps lie further apart, because it reads data between them
+/// or its ops are small, keeps the threads ready by this scope: ops of a few microseconds are shared
+/// then too. The price is that [`num_threads`]` - 1` cores are busy for as long as the closure runs;
+/// whatever else wants them gets them. The threads serve all of the process, and scopes nest. Figures do
+/// not depend on it, and on one thread it does nothing.
+///
+/// ```
+/// use autograd_core::{Tensor, with_threads_awake};
+///
+/// let w = Tensor::from(vec![0.5; 100_000]);
+/// w.set_stop_gradient(false);
+/// with_threads_awake(|| {
+///     for _ in 0..3 {
+///         w.tanh().sum().backward()?;
+///     }
+///     Ok::<(), autograd_core::Error>(())
+/// })?;
+/// assert!(w.grad().is_some());
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
+///
+/// # Panics
+///
+/// With the panic of the closure; the threads may sleep again then too.
+pub fn with_threads_awake<R>(f: impl FnOnce() -> R) -> R {
+    struct End;
+    impl Drop for End {
+        fn drop(&mut self) {
+            WORKERS.end();
+        }
+    }
+    let others = num_threads() - 1;
+    let _end = (others > 0).then(|| {
+        WORKERS.begin(others, start);
+        End
+    });
+    f()
+}
+
 /// Does `work` of each part, on more threads where what is left after the first one is worth it.
 pub(crate) fn each(parts: usize, work: &(dyn Fn(usize) + Sync)) {
     each_of(0, parts, work);
@@ -131,19 +177,36 @@ pub(crate) fn each_of(elements: usize, parts: usize, work: &(dyn Fn(usize) + Syn
 
 /// Whether work that takes so long on one thread is worth a second one.
 pub(crate) fn worth(left: Duration) -> bool {
-    let least = if WORKERS.are_awake() { worth_awake() } else { WORTH };
-    left >= least && num_threads() > 1
+    num_threads() > 1 && worth_between([left, left], WORKERS.are_awake(), &WORKERS.distance)
 }
 
-fn worth_awake() -> Duration {
-    Duration::from_nanos((WORTH_AWAKE * WORKERS.delay()) as u64)
+/// [`worth`], of work that takes so long on a slow CPU.
+pub(crate) fn worth_at_most(left: Duration) -> bool {
+    let times = [left / FASTER, left];
+    num_threads() > 1 && worth_between(times, WORKERS.are_awake(), &WORKERS.distance)
 }
 
-/// Whether a thread is awake for which so many elements are enough, whatever is done to them.
+/// Whether work that takes so long, on a fast CPU or on a slow one, is worth a thread so far away: one that
+/// is near if the CPU is slow, one that is far only if it is fast too.
+fn worth_between([least, most]: [Duration; 2], awake: bool, distance: &Distance) -> bool {
+    let worth_of_near = |nanoseconds| most >= WORTH || awake && most >= worth_awake(nanoseconds);
+    if distance.is_far() {
+        return least >= WORTH || worth_of_near(distance::USUAL) && distance.tries_again();
+    }
+    worth_of_near(distance.nanoseconds())
+}
+
+fn worth_awake(nanoseconds: usize) -> Duration {
+    Duration::from_nanos((WORTH_AWAKE * nanoseconds) as u64)
+}
+
+/// Whether a thread is awake and near for which so many elements are enough, whatever is done to them.
 fn enough(elements: usize) -> bool {
+    let distance = &WORKERS.distance;
     elements >= FEW
         && WORKERS.are_awake()
-        && worth_awake() <= Duration::from_nanos((elements / FASTEST) as u64)
+        && !distance.is_far()
+        && worth_awake(distance.nanoseconds()) <= Duration::from_nanos((elements / FASTEST) as u64)
 }
 
 /// Waits until `done`, without sleep, for about [`AWAKE`]; what `done` said at last comes back.
@@ -314,7 +377,11 @@ static WORKERS: Workers = Workers {
     jobs: Mutex::new(Jobs { waiting: VecDeque::new(), threads: 0, asleep: 0 }),
     posted: Apart(AtomicUsize::new(0)),
     idle: Apart(AtomicUsize::new(0)),
-    delay: AtomicUsize::new(USUAL_DELAY),
+    distance: Distance {
+        nanoseconds: AtomicUsize::new(distance::USUAL),
+        kept: AtomicUsize::new(0),
+    },
+    scopes: AtomicUsize::new(0),
     more: Condvar::new(),
 };
 
@@ -328,9 +395,10 @@ fn start() -> bool {
     std::thread::Builder::new().name("autograd".into()).spawn(work).is_ok()
 }
 
-/// Waits until a thread is awake.
+/// Waits until a thread is awake, and takes it to be near.
 #[cfg(test)]
 pub(crate) fn wake() {
+    WORKERS.distance.nanoseconds.store(distance::USUAL, Ordering::Relaxed);
     while !WORKERS.are_awake() {
         with_num_threads(2, || share(2, &|_| {}));
     }
@@ -426,6 +494,34 @@ mod tests {
     }
 
     #[test]
+    fn what_is_worth_a_thread_depends_on_whether_it_is_awake_and_how_far_it_is() {
+        let distance = |nanoseconds| Distance {
+            nanoseconds: AtomicUsize::new(nanoseconds),
+            kept: AtomicUsize::new(0),
+        };
+        let micros = |[least, most]: [u64; 2]| [least, most].map(Duration::from_micros);
+        for (times, nanoseconds, awake, expected) in [
+            ([1, 1], 180, true, true),
+            ([1, 1], 300, true, false),
+            ([79, 79], 300, false, false),
+            ([1, 80], 300, false, true),
+            ([1, 80], 900, true, false),
+            ([80, 80], 900, true, true),
+            ([80, 80], 900, false, true),
+        ] {
+            let worth = worth_between(micros(times), awake, &distance(nanoseconds));
+            assert_eq!(worth, expected, "{times:?} {nanoseconds} {awake}");
+        }
+        // What is kept from a far thread is shared now and then, and then as with a near one.
+        for kept in [[30, 90], [5, 5]] {
+            let far = distance(900);
+            let shared = |_: &u64| worth_between(micros(kept), true, &far);
+            assert!((0..2000).find(shared).is_some_and(|kept| kept > 100));
+            assert!(worth_between(micros([3, 3]), true, &far));
+        }
+    }
+
+    #[test]
     fn a_panic_is_carried_over_and_the_threads_go_on() {
         for _ in 0..20 {
             let outcome = catch_unwind(|| {
@@ -435,6 +531,33 @@ mod tests {
             assert_eq!(message.downcast_ref::<&str>(), Some(&"part 50"));
             assert_eq!(sum_of(100, 4), 5050);
         }
+    }
+
+    #[test]
+    fn threads_stay_awake_in_a_scope_and_sleep_behind_it() {
+        let is_awake = |awake: bool| {
+            let start = Instant::now();
+            while WORKERS.are_awake() != awake {
+                assert!(start.elapsed() < Duration::from_secs(60), "awake: {awake}");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        };
+        with_num_threads(2, || {
+            with_threads_awake(|| {
+                is_awake(true);
+                with_threads_awake(|| ());
+                // Far longer than a thread looks for work of its own accord.
+                std::thread::sleep(20 * AWAKE);
+                is_awake(true);
+            });
+            let outcome = catch_unwind(|| with_threads_awake(|| panic!("on purpose")));
+            assert!(outcome.is_err());
+        });
+        assert_eq!(WORKERS.scopes.load(Ordering::Relaxed), 0);
+        with_num_threads(1, || {
+            with_threads_awake(|| assert_eq!(WORKERS.scopes.load(Ordering::Relaxed), 0));
+        });
+        is_awake(false);
     }
 
     #[test]

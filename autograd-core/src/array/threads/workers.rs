@@ -1,16 +1,11 @@
 //! The threads that take parts of work, and how they learn that there is some.
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
+use super::distance::Distance;
 use super::job::{By, Job};
 use super::look;
 use super::sync::{Arc, AtomicUsize, Condvar, Mutex, Ordering, PoisonError, locked};
-
-/// As [`Workers::delay`], where none has been measured since a thread slept.
-pub(super) const USUAL_DELAY: usize = 300;
-/// No thread that looks for work comes later, but for reasons of its own.
-const LONGEST_DELAY: Duration = Duration::from_micros(5);
 
 /// Threads, and the work they may join.
 pub(super) struct Workers {
@@ -19,8 +14,9 @@ pub(super) struct Workers {
     pub(super) posted: Apart<AtomicUsize>,
     /// How many threads are awake and in no work.
     pub(super) idle: Apart<AtomicUsize>,
-    /// How many nanoseconds it has taken of late until a thread that looked for work had it.
-    pub(super) delay: AtomicUsize,
+    pub(super) distance: Distance,
+    /// How many scopes want threads that do not sleep.
+    pub(super) scopes: AtomicUsize,
     pub(super) more: Condvar,
 }
 
@@ -39,10 +35,6 @@ impl Workers {
     /// Whether a thread is awake and has nothing to do.
     pub(super) fn are_awake(&self) -> bool {
         self.idle.0.load(Ordering::Relaxed) > 0
-    }
-
-    pub(super) fn delay(&self) -> usize {
-        self.delay.load(Ordering::Relaxed)
     }
 
     /// Does a piece of work, on this thread and on so many others as far as they are free; `start`
@@ -72,6 +64,24 @@ impl Workers {
         }
     }
 
+    /// From now on so many threads do not sleep, which are started where they are not there yet, until
+    /// [`Workers::end`] has been called as often.
+    pub(super) fn begin(&self, wanted: usize, start: fn() -> bool) {
+        let mut jobs = locked(&self.jobs);
+        self.scopes.fetch_add(1, Ordering::Relaxed);
+        // As after a piece of work, so that those that sleep look what there is.
+        self.posted.0.fetch_add(1, Ordering::Release);
+        while jobs.threads < wanted && start() {
+            jobs.threads += 1;
+        }
+        drop(jobs);
+        self.more.notify_all();
+    }
+
+    pub(super) fn end(&self) {
+        self.scopes.fetch_sub(1, Ordering::Relaxed);
+    }
+
     /// What a thread does for ever.
     pub(super) fn work(&self) -> ! {
         self.idle.0.fetch_add(1, Ordering::Relaxed);
@@ -90,8 +100,11 @@ impl Workers {
         if look(|| self.posted.0.load(Ordering::Acquire) != seen) {
             return self.join(true);
         }
+        if self.scopes.load(Ordering::Relaxed) > 0 {
+            return false;
+        }
         self.idle.0.fetch_sub(1, Ordering::Relaxed);
-        self.delay.store(USUAL_DELAY, Ordering::Relaxed);
+        self.distance.forget();
         let mut jobs = locked(&self.jobs);
         while self.posted.0.load(Ordering::Acquire) == seen {
             jobs.asleep += 1;
@@ -105,17 +118,18 @@ impl Workers {
 
     /// Joins a piece of work, if there is any, which a thread that looked for it has at once.
     fn join(&self, looked: bool) -> bool {
-        let job = locked(&self.jobs).waiting.iter().find(|job| job.join()).cloned();
-        let Some(job) = job else { return false };
-        let age = looked.then(|| job.age());
+        let seat = |job: &Arc<Job>| job.join().map(|before| (Arc::clone(job), before));
+        let Some((job, before)) = locked(&self.jobs).waiting.iter().find_map(seat) else {
+            return false;
+        };
+        // Others wait for the one that comes first.
+        let age = (looked && before == 0).then(|| job.age());
         self.idle.0.fetch_sub(1, Ordering::Relaxed);
         job.take_parts(By::Other);
         // At once: the caller may have more work before this thread has looked for it.
         self.idle.0.fetch_add(1, Ordering::Relaxed);
         if let Some(age) = age {
-            // The mean of some; a thread that had to wait for the processor does not count for more.
-            let delay = self.delay() * 7 / 8 + age.min(LONGEST_DELAY).as_nanos() as usize / 8;
-            self.delay.store(delay, Ordering::Relaxed);
+            self.distance.note(age);
         }
         true
     }
