@@ -9,7 +9,7 @@ use super::sync::{AtomicUsize, Ordering};
 pub(super) const USUAL: usize = 300;
 /// From so many nanoseconds on, what another thread wrote is dear to read: of cores that share a last
 /// cache one comes in 150 to 250, of others in 800 to 1100.
-const FAR: usize = 500;
+const FAR: usize = 600;
 /// No thread that looks for work comes later, but for reasons of its own.
 const LONGEST: Duration = Duration::from_micros(2);
 /// So much work is kept from threads that were far until it is seen whether they still are.

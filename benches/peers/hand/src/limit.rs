@@ -42,19 +42,50 @@ fn tanh_grad_of_all(y: &[f32], dy: &[f32], dx: &mut [f32]) {
     }
 }
 
+#[inline(always)]
+fn slope_of_all(y: &[f32], slope: &mut [f32]) {
+    for (slope, y) in slope.iter_mut().zip(y) {
+        *slope = 1.0 - y * y;
+    }
+}
+
+#[inline(always)]
+fn multiply_all(x: &mut [f32], by: &[f32]) {
+    for (x, by) in x.iter_mut().zip(by) {
+        *x *= by;
+    }
+}
+
 widest!(pub tanhs(x: &[f32], y: &mut [f32]) = tanh_of_all);
+widest!(slopes(y: &[f32], slope: &mut [f32]) = slope_of_all);
+widest!(multiply(x: &mut [f32], by: &[f32]) = multiply_all);
 widest!(pub tanh_grads(y: &[f32], dy: &[f32], dx: &mut [f32]) = tanh_grad_of_all);
 
-/// Tanh, and the gradient of its input: two passes.
-pub fn tanh(n: usize, backward: bool) -> Option<Work> {
+/// Passes over memory for tanh, and for the gradient of its input.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Passes {
+    /// No gradient.
+    Forward,
+    /// One each way, as a formula has them.
+    Two,
+    /// One of tanh, one of its slope and one of the product.
+    Three,
+}
+
+pub fn tanh(n: usize, passes: Passes) -> Option<Work> {
     let (x, seed) = (input_f32(n), vec![1.0; n]);
     let (mut y, mut dx) = (vec![0.0; n], vec![0.0; n]);
     let work = move |see: &mut dyn FnMut(&[f32])| {
         tanhs(&x, &mut y);
-        if backward {
-            tanh_grads(&y, &seed, &mut dx);
+        match passes {
+            Passes::Forward => return see(&y),
+            Passes::Two => tanh_grads(&y, &seed, &mut dx),
+            Passes::Three => {
+                slopes(&y, &mut dx);
+                multiply(&mut dx, &seed);
+            }
         }
-        see(if backward { &dx } else { &y });
+        see(&dx);
     };
     into_buffers(work)
 }

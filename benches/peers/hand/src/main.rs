@@ -10,6 +10,7 @@ mod prototype;
 mod simd;
 
 use kit::{Work, size};
+use limit::Passes;
 
 fn main() {
     let which = std::env::args().nth(1).expect("ndarray, limit or prototype");
@@ -38,8 +39,9 @@ fn plain(row: &str) -> Option<Work> {
 
 fn limit(row: &str) -> Option<Work> {
     match row {
-        _ if row.starts_with("W3-forward-") => limit::tanh(size(row), false),
-        _ if row.starts_with("W3-") => limit::tanh(size(row), true),
+        _ if row.starts_with("W3-forward-") => limit::tanh(size(row), Passes::Forward),
+        _ if row.starts_with("W3-formula-") => limit::tanh(size(row), Passes::Two),
+        _ if row.starts_with("W3-") => limit::tanh(size(row), Passes::Three),
         "W4-scalars" | "W4-formula" => limit::scalars(),
         "W4-tensors" => limit::tensors(),
         "W5-row" => matrix::product::<f32>(1, 784, 128),

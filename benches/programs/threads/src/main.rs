@@ -2,7 +2,7 @@
 //!
 //! One and two threads take turns, so that a slow moment of the machine meets both. First the ops stand
 //! alone, so that the second thread sleeps when a turn begins; then a large product comes before each
-//! turn, as one does in a step of training, and it is awake. What the two cores have to do with each
+//! turn, as one does in a step of training, and it is awake; last it is kept awake. What the two cores have to do with each
 //! other is printed too: on a virtual machine it may change by the minute.
 
 use std::hint::black_box;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use autograd_core::optim::{Adam, Optimizer};
-use autograd_core::{Tensor, set_num_threads};
+use autograd_core::{Tensor, set_num_threads, with_threads_awake};
 
 /// A turn lasts about so long, and there are so many.
 const TURN: f64 = 0.004;
@@ -135,6 +135,7 @@ fn main() {
     table("alone", &|| {});
     let large = matrix(360_000);
     table("after a large product", &|| drop(black_box(large.matmul(&large))));
+    with_threads_awake(|| table("in `with_threads_awake`", &|| {}));
 }
 
 fn table(title: &str, before: &dyn Fn()) {
