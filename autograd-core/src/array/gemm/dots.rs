@@ -3,7 +3,7 @@
 #![allow(clippy::needless_range_loop, reason = "an index names a place in several operands")]
 
 use super::Matrix;
-use super::panels::{Buffer, WIDEST, load, pack};
+use super::panels::{Buffer, WIDEST, load, pack, store};
 use crate::array::Storable;
 use crate::array::simd::{VectorKernel, Vectors};
 
@@ -16,6 +16,8 @@ pub(super) struct Dots<'a, T> {
     pub(super) a: Matrix<'a, T>,
     pub(super) b: Matrix<'a, T>,
     pub(super) c: &'a mut [T],
+    /// From row to row of the result, and from column to column.
+    pub(super) steps: [usize; 2],
 }
 
 impl<T: Storable> VectorKernel<T> for Dots<'_, T> {
@@ -32,13 +34,20 @@ impl<T: Storable> VectorKernel<T> for Dots<'_, T> {
         for j in 0..n {
             let column = &self.b.data[j * self.b.rows..][..k];
             for i in 0..m {
-                self.c[i * n + j] = dot(v, &self.a.data[i * self.a.rows..][..k], column);
+                let at = self.at(i, j);
+                self.c[at] = dot(v, &self.a.data[i * self.a.rows..][..k], column);
             }
         }
     }
 }
 
 impl<T: Storable> Dots<'_, T> {
+    /// Where an element of the result stands.
+    #[inline(always)]
+    fn at(&self, i: usize, j: usize) -> usize {
+        i * self.steps[0] + j * self.steps[1]
+    }
+
     /// Vectors along the rows of both operands: as many rows of the left one at once as have their
     /// sums in registers, so that the right one is read once for all of them.
     #[inline(always)]
@@ -100,7 +109,7 @@ impl<T: Storable> Dots<'_, T> {
         [i, count]: [usize; 2],
         j: usize,
     ) {
-        let [_, k, n] = self.size;
+        let [_, k, _] = self.size;
         let right: [&[T]; N] = std::array::from_fn(|s| &self.b.data[(j + s) * self.b.rows..][..k]);
         let mut sums = [[v.splat(T::ZERO); R]; N];
         for (block, left) in panel.chunks_exact(R * V::LANES).enumerate() {
@@ -115,13 +124,18 @@ impl<T: Storable> Dots<'_, T> {
         }
         for (s, sums) in sums.iter().enumerate() {
             for (part, sums) in sums.chunks(V::LANES).enumerate() {
-                let mut column = [T::ZERO; WIDEST];
-                v.store(v.sums(sums), &mut column);
                 let first = part * V::LANES;
-                for (r, &sum) in
-                    column.iter().enumerate().take(count.saturating_sub(first)).take(V::LANES)
-                {
-                    self.c[(i + first + r) * n + j + s] = sum;
+                let some = count.saturating_sub(first).min(V::LANES);
+                let (sums, at) = (v.sums(sums), self.at(i + first, j + s));
+                // Parts of narrower vectors are dear to write.
+                if const { V::REGISTERS >= 32 } && self.steps[0] == 1 {
+                    store(v, sums, &mut self.c[at..][..some]);
+                    continue;
+                }
+                let mut column = [T::ZERO; WIDEST];
+                v.store(sums, &mut column);
+                for (r, &sum) in column[..some].iter().enumerate() {
+                    self.c[at + r * self.steps[0]] = sum;
                 }
             }
         }
@@ -153,7 +167,7 @@ impl<T: Storable> Dots<'_, T> {
     /// `R` columns of the result.
     #[inline(always)]
     fn columns<const R: usize, V: Vectors<T>>(&mut self, v: V, panel: &[T], j: usize) {
-        let [m, k, n] = self.size;
+        let [m, k, _] = self.size;
         let right: [&[T]; R] = std::array::from_fn(|r| &self.b.data[(j + r) * self.b.rows..][..k]);
         let mut sums = [v.splat(T::ZERO); R];
         // Four steps at once: finding a place in each of so many lines costs as much as a step.
@@ -178,8 +192,9 @@ impl<T: Storable> Dots<'_, T> {
             v.store(sum, to);
         }
         for i in 0..m {
-            for (r, to) in self.c[i * n + j..][..R].iter_mut().enumerate() {
-                *to = tile[r][i];
+            for (r, sums) in tile.iter().enumerate() {
+                let at = self.at(i, j + r);
+                self.c[at] = sums[i];
             }
         }
     }

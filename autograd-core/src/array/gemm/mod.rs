@@ -52,6 +52,14 @@ const FEW_ROWS: usize = 40;
 const CACHED_BYTES: usize = 4 << 20;
 /// As `FEW_ROWS`, where the right operand lies by columns, which are then multiplied one by one.
 const FEW_DOTS: usize = 12;
+/// So many columns at least are multiplied by long rows along both, where they are as long as this.
+const LEAST_DOTS: usize = 3;
+const LONG_DOTS: usize = 64;
+/// Up to so many bytes, those columns stay in a first cache.
+const DOTS_BYTES: usize = 40 << 10;
+/// From so many rows on that pays where the columns are gapless, and where they are made so.
+const MANY_DOTS: usize = 16;
+const MANY_TURNED: usize = 64;
 // How those sums are made depends on how many rows there are, so threads never part them by rows.
 const _: () = assert!(FEW_DOTS <= rows::TALLEST);
 /// About so many multiplications of a large product are a microsecond's work, on a slow CPU more.
@@ -91,9 +99,15 @@ pub(crate) fn gemm_plus<T: Vectored + Storable>(
         let mut left = Vec::new();
         let a = with_gapless_rows([m, k], a, &mut left);
         return each_part([m, k, n], (a, b), c, |size, (a, b), _, c| {
-            T::run(Dots { size, a, b: b.transposed(), c }).ok()
+            let steps = [size[2], 1];
+            T::run(Dots { size, a, b: b.transposed(), c, steps }).ok()
         })
         .map(|()| false);
+    }
+    let few_columns = (LEAST_DOTS..=FEW_DOTS).contains(&n) && k * n * size_of::<T>() <= DOTS_BYTES;
+    let many_rows = m >= if b.rows == 1 { MANY_DOTS } else { MANY_TURNED };
+    if few_columns && many_rows && k >= LONG_DOTS && a.columns == 1 {
+        return long_rows([m, k, n], a, b, c).map(|()| false);
     }
     let narrow = n * size_of::<T>() <= NARROW_BYTES;
     // Strips go down all rows of the right operand again and again: it must stay in a cache.
@@ -150,6 +164,20 @@ pub(crate) fn gemm_plus<T: Vectored + Storable>(
     parts.into_iter().map(done).collect::<Option<()>>().map(|()| false)
 }
 
+/// A product of long gapless rows and few columns: cᵀ = bᵀ aᵀ multiplies along both.
+fn long_rows<T: Vectored + Storable>(
+    [m, k, n]: [usize; 3],
+    a: Matrix<'_, T>,
+    b: Matrix<'_, T>,
+    c: &mut [T],
+) -> Option<()> {
+    let mut columns = Vec::new();
+    let b = with_gapless_rows([n, k], b.transposed(), &mut columns).transposed();
+    each_part([m, k, n], (a, b), c, |[m, k, n], (a, b), _, c| {
+        T::run(Dots { size: [n, k, m], a: b.transposed(), b: a, c, steps: [1, n] }).ok()
+    })
+}
+
 /// A product of few columns whose left operand lies by columns: cᵀ = bᵀ aᵀ has vectors along those.
 fn turned<T: Vectored + Storable>(
     [m, k, n]: [usize; 3],
@@ -161,9 +189,8 @@ fn turned<T: Vectored + Storable>(
     columns.resize(m * n, T::ZERO);
     let done = gemm([n, k, m], b.transposed(), a.transposed(), &mut columns);
     if done.is_some() {
-        for (i, row) in c.chunks_exact_mut(n).enumerate() {
-            row.iter_mut().zip(columns[i..].iter().step_by(m)).for_each(|(to, from)| *to = *from);
-        }
+        let matrix = Matrix { data: &columns, rows: 1, columns: m };
+        let _ = T::run(Gapless { size: [m, n], matrix, to: c });
     }
     T::pool().give(columns);
     done

@@ -7,6 +7,9 @@ use crate::array::simd::{VectorKernel, Vectors};
 /// Numbers in a vector, at most.
 pub(super) const WIDEST: usize = 16;
 
+/// So many numbers at least that are less than a vector are turned as a part of one.
+const FEW_NUMBERS: usize = 3;
+
 /// The first `LANES` numbers, or as many as there are.
 #[inline(always)]
 pub(super) fn load<T, V: Vectors<T>>(v: V, from: &[T]) -> V::Vector {
@@ -43,18 +46,27 @@ pub(super) fn pack<T: Storable, V: Vectors<T>>(
             }
             continue;
         }
-        // Squares of gapless lines are turned; what is left over is copied one by one.
-        let turned = |count| if along == 1 { count / V::LANES * V::LANES } else { 0 };
+        // Squares of gapless lines are turned; what is left over is copied one by one, but where parts of
+        // vectors are as good as whole ones.
+        let parts = const { V::REGISTERS >= 32 };
+        let turned = |count: usize| match along {
+            1 if parts && count % V::LANES >= FEW_NUMBERS => count,
+            1 => count / V::LANES * V::LANES,
+            _ => 0,
+        };
         for line in (0..turned(lines)).step_by(V::LANES) {
+            let side = (lines - line).min(V::LANES);
             for p in (0..turned(depth)).step_by(V::LANES) {
+                let length = (depth - p).min(V::LANES);
                 let mut square = [v.splat(T::ZERO); WIDEST];
                 let square = &mut square[..V::LANES];
-                for (r, numbers) in square.iter_mut().enumerate() {
-                    *numbers = v.load(&from[(line + r) * across + p..]);
+                for (r, numbers) in square.iter_mut().enumerate().take(side) {
+                    *numbers = load(v, &from[(line + r) * across + p..][..length]);
                 }
                 v.transpose(square);
-                for (to, &numbers) in panel[p * width..].chunks_exact_mut(width).zip(&*square) {
-                    v.store(numbers, &mut to[line..]);
+                let places = panel[p * width..].chunks_exact_mut(width).take(length);
+                for (to, &numbers) in places.zip(&*square) {
+                    store(v, numbers, &mut to[line..][..side]);
                 }
             }
         }

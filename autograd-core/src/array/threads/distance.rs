@@ -55,7 +55,7 @@ impl Distance {
         self.kept.store(if again { 0 } else { kept }, Ordering::Relaxed);
         if again {
             // The next one that comes decides.
-            self.nanoseconds.store(FAR * 7 / 8, Ordering::Relaxed);
+            self.nanoseconds.store(FAR - 1, Ordering::Relaxed);
         }
         again
     }
