@@ -116,9 +116,9 @@ pub fn with_num_threads<R>(count: usize, f: impl FnOnce() -> R) -> R {
 /// A thread without work sleeps after about 150 µs, and to wake it takes so long that only ops of some
 /// 80 µs and more are shared with it. A program whose steps lie further apart, because it reads data between them
 /// or its ops are small, keeps the threads ready by this scope: ops of a few microseconds are shared
-/// then too. The price is that [`num_threads`]` - 1` cores are busy for as long as the closure runs;
-/// whatever else wants them gets them. The threads serve all of the process, and scopes nest. Figures do
-/// not depend on it, and on one thread it does nothing.
+/// then too. The price is that their cores, [`num_threads`]` - 1` or more where more threads were used
+/// before, are busy for as long as the closure runs; whatever else wants these gets them. The threads serve
+/// all of the process, and scopes nest. Figures do not depend on it, and on one thread it does nothing.
 ///
 /// ```
 /// use autograd_core::{Tensor, with_threads_awake};
@@ -177,23 +177,33 @@ pub(crate) fn each_of(elements: usize, parts: usize, work: &(dyn Fn(usize) + Syn
 
 /// Whether work that takes so long on one thread is worth a second one.
 pub(crate) fn worth(left: Duration) -> bool {
-    num_threads() > 1 && worth_between([left, left], WORKERS.are_awake(), &WORKERS.distance)
+    worth_between([left, left])
 }
 
 /// [`worth`], of work that takes so long on a slow CPU.
 pub(crate) fn worth_at_most(left: Duration) -> bool {
-    let times = [left / FASTER, left];
-    num_threads() > 1 && worth_between(times, WORKERS.are_awake(), &WORKERS.distance)
+    worth_between([left / FASTER, left])
 }
 
-/// Whether work that takes so long, on a fast CPU or on a slow one, is worth a thread so far away: one that
-/// is near if the CPU is slow, one that is far only if it is fast too.
-fn worth_between([least, most]: [Duration; 2], awake: bool, distance: &Distance) -> bool {
-    let worth_of_near = |nanoseconds| most >= WORTH || awake && most >= worth_awake(nanoseconds);
-    if distance.is_far() {
-        return least >= WORTH || worth_of_near(distance::USUAL) && distance.tries_again();
-    }
-    worth_of_near(distance.nanoseconds())
+/// Whether work that takes so long, on a fast CPU or on a slow one, is worth a second thread.
+fn worth_between(times: [Duration; 2]) -> bool {
+    let distance = &WORKERS.distance;
+    // A small program does not count its threads, which takes longer than its work.
+    worth_near(times, WORKERS.are_awake(), distance)
+        && num_threads() > 1
+        && worth_so_far(times, distance)
+}
+
+/// Whether it is worth a thread that is near, if the CPU is slow.
+fn worth_near([_, most]: [Duration; 2], awake: bool, distance: &Distance) -> bool {
+    let nanoseconds = if distance.is_far() { distance::USUAL } else { distance.nanoseconds() };
+    most >= WORTH || awake && most >= worth_awake(nanoseconds)
+}
+
+/// Whether what is worth a near thread is worth one so far away: if it is far, only what is long on a fast
+/// CPU too.
+fn worth_so_far([least, _]: [Duration; 2], distance: &Distance) -> bool {
+    !distance.is_far() || least >= WORTH || distance.tries_again()
 }
 
 fn worth_awake(nanoseconds: usize) -> Duration {
@@ -499,7 +509,10 @@ mod tests {
             nanoseconds: AtomicUsize::new(nanoseconds),
             kept: AtomicUsize::new(0),
         };
-        let micros = |[least, most]: [u64; 2]| [least, most].map(Duration::from_micros);
+        let worth = |times: [u64; 2], awake, distance: &Distance| {
+            let times = times.map(Duration::from_micros);
+            worth_near(times, awake, distance) && worth_so_far(times, distance)
+        };
         for (times, nanoseconds, awake, expected) in [
             ([1, 1], 180, true, true),
             ([1, 1], 300, true, false),
@@ -509,15 +522,15 @@ mod tests {
             ([80, 80], 900, true, true),
             ([80, 80], 900, false, true),
         ] {
-            let worth = worth_between(micros(times), awake, &distance(nanoseconds));
+            let worth = worth(times, awake, &distance(nanoseconds));
             assert_eq!(worth, expected, "{times:?} {nanoseconds} {awake}");
         }
         // What is kept from a far thread is shared now and then, and then as with a near one.
         for kept in [[30, 90], [5, 5]] {
             let far = distance(900);
-            let shared = |_: &u64| worth_between(micros(kept), true, &far);
+            let shared = |_: &u64| worth(kept, true, &far);
             assert!((0..2000).find(shared).is_some_and(|kept| kept > 100));
-            assert!(worth_between(micros([3, 3]), true, &far));
+            assert!(worth([3, 3], true, &far));
         }
     }
 
