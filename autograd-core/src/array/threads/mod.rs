@@ -327,7 +327,8 @@ pub(crate) fn light_stretch(elements: usize, light: usize) -> usize {
         threads if enough(elements / light) => {
             (elements / (2 * threads)).next_multiple_of(64).clamp(least, most)
         }
-        _ => most,
+        // Of what is light so few more are never worth a thread that sleeps.
+        _ => most * light.min(2),
     }
 }
 
