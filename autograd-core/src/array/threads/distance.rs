@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::sync::{AtomicUsize, Ordering};
 
-/// Nanoseconds, as long as nobody has come since the threads slept.
+/// Nanoseconds, as long as nobody has come since there was no work for long.
 pub(super) const USUAL: usize = 300;
 /// From so many nanoseconds on, what another thread wrote is dear to read: of cores that share a last
 /// cache one comes in 150 to 250, of others in 800 to 1100.
@@ -33,8 +33,8 @@ impl Distance {
         self.nanoseconds.store(mean, Ordering::Relaxed);
     }
 
-    /// A thread sleeps: how late it was may have had reasons of that moment. That threads are far is
-    /// remembered.
+    /// A thread has found no work for long: how late it was may have had reasons of that moment. That
+    /// threads are far is remembered.
     pub(super) fn forget(&self) {
         if !self.is_far() {
             self.nanoseconds.store(USUAL, Ordering::Relaxed);
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn sleep_forgets_how_late_a_thread_was_but_not_that_it_is_far() {
+    fn how_late_a_thread_was_is_forgotten_but_not_that_it_is_far() {
         let near = distance();
         (0..20).for_each(|_| near.note(Duration::from_nanos(180)));
         near.forget();

@@ -100,11 +100,11 @@ impl Workers {
         if look(|| self.posted.0.load(Ordering::Acquire) != seen) {
             return self.join(true);
         }
+        self.distance.forget();
         if self.scopes.load(Ordering::Relaxed) > 0 {
             return false;
         }
         self.idle.0.fetch_sub(1, Ordering::Relaxed);
-        self.distance.forget();
         let mut jobs = locked(&self.jobs);
         while self.posted.0.load(Ordering::Acquire) == seen {
             jobs.asleep += 1;
