@@ -9,7 +9,7 @@ use super::deferred::{Elements, PIECE, Steps};
 use super::feed::{Feed, Walk};
 use super::shape::{copied, same};
 use super::simd::{Kernel, SliceKernel, dispatch, dispatch_slices};
-use super::threads::each_stretch;
+use super::threads::{each_light_stretch, each_stretch};
 use super::value::{fits_inline, for_each_row};
 use super::{Storable, Value};
 
@@ -144,7 +144,7 @@ impl<T: Copy, F: Zip<T>> SliceKernel<T> for ScalarOntoKernel<T, F> {
 
 /// `f` over a whole slice and another one of its length, on threads where that pays.
 pub(crate) fn over<T: Storable>(f: &dyn ZipAny<T>, x: &mut [T], y: &[T]) {
-    each_stretch(x, &|start, part| f.run(part, &y[start..start + part.len()]));
+    each_light_stretch(x, &|start, part| f.run(part, &y[start..start + part.len()]));
 }
 
 /// `f` over a whole slice and a number, on threads where that pays.
@@ -319,7 +319,7 @@ fn zip_strided<T: Storable>(
     f: &dyn ZipAny<T>,
 ) {
     let strides = b.strides_as(shape);
-    each_stretch(out, &|start, part| {
+    each_light_stretch(out, &|start, part| {
         let (mut a, mut walk) = (Feed::new(a, shape, start), Walk::new(shape, &strides, start));
         let blocks = (start..).step_by(BLOCK).zip(part.chunks_mut(BLOCK));
         if walk.is_short() {
@@ -392,7 +392,7 @@ fn zip_into<T: Storable>(out: &mut Value<T>, steps: &Steps<T>, b: &Value<T>, f: 
         unreachable!("the caller owns the buffer");
     };
     let strides = b.strides_as(&shape);
-    each_stretch(data, &|start, part| {
+    each_light_stretch(data, &|start, part| {
         let mut walk = Walk::new(&shape, &strides, start);
         if walk.is_short() {
             let mut b = Feed::walking(b.raw(), walk);

@@ -31,6 +31,8 @@ const FASTER: u32 = 3;
 const FASTEST: usize = 13;
 /// Fewer elements are never enough for another thread.
 const FEW: usize = 16 * 1024;
+/// Elements that one operation each takes as long as another pass takes over one.
+const LIGHT: usize = 2;
 /// Elements that a thread takes at once of a pass over memory: at least, and at most.
 const STRETCH: [usize; 2] = [2 * 1024, 64 * 1024];
 /// So long a thread without work looks for more before it sleeps: what a step of training does
@@ -328,7 +330,7 @@ pub(crate) fn light_stretch(elements: usize, light: usize) -> usize {
             (elements / (2 * threads)).next_multiple_of(64).clamp(least, most)
         }
         // Of what is light so few more are never worth a thread that sleeps.
-        _ => most * light.min(2),
+        _ => most * light.min(LIGHT),
     }
 }
 
@@ -339,13 +341,26 @@ pub(crate) fn each_stretch<T: Send>(data: &mut [T], work: &(dyn Fn(usize, &mut [
     each_stretches([data], &|start, [part]| work(start, part));
 }
 
+/// [`each_stretch`] of work that is as light as one operation an element.
+pub(crate) fn each_light_stretch<T: Send>(data: &mut [T], work: &(dyn Fn(usize, &mut [T]) + Sync)) {
+    stretches(LIGHT, [data], &|start, [part]| work(start, part));
+}
+
 /// [`each_stretch`] of several slices of one length.
 pub(crate) fn each_stretches<T: Send, const N: usize>(
     slices: [&mut [T]; N],
     work: &(dyn Fn(usize, [&mut [T]; N]) + Sync),
 ) {
+    stretches(1, slices, work);
+}
+
+fn stretches<T: Send, const N: usize>(
+    light: usize,
+    slices: [&mut [T]; N],
+    work: &(dyn Fn(usize, [&mut [T]; N]) + Sync),
+) {
     let len = slices[0].len();
-    let size = stretch(len);
+    let size = light_stretch(len, light);
     if len <= size {
         if len > 0 {
             work(0, slices);
@@ -354,7 +369,7 @@ pub(crate) fn each_stretches<T: Send, const N: usize>(
     }
     let mut first = 0;
     let mut slices = slices;
-    if !enough(len) {
+    if !enough(len / light) {
         // The first stretch tells how long the others take.
         let start = Instant::now();
         work(0, slices.each_mut().map(|slice| slice.split_off_mut(..size).unwrap_or_default()));
