@@ -12,7 +12,7 @@ use triomphe::Arc;
 use super::Storable;
 use super::buffer::Buffer;
 use super::math::Math;
-use super::simd::{Kernel, dispatch};
+use super::simd::{Kernel, Level, dispatch, level};
 use super::threads::each_stretch;
 
 /// Bytes from which on it pays, more than the first cache has: what is put off is an allocation too.
@@ -177,90 +177,84 @@ impl<T: Storable> Steps<T> {
 }
 
 fn run<T: Storable + Math>(steps: &[Step<T>], x: Option<&[T]>, operands: &[&[T]], block: &mut [T]) {
-    match x {
-        Some(x) => dispatch(Onto(steps, x, operands, block)),
-        None => dispatch(InPlace(steps, operands, block)),
+    match level() {
+        Level::Avx512 => run_tiles::<T, 128>(steps, x, operands, block),
+        _ if const { size_of::<T>() > 4 } => run_tiles::<T, 48>(steps, x, operands, block),
+        _ => run_tiles::<T, 96>(steps, x, operands, block),
     }
+}
+
+/// Computes them tile by tile. The elements of a tile stay in registers from the first step to the last: in
+/// twelve of 16 with 256 bits, since those of a second operand and the numbers of a step need some too.
+#[inline(always)]
+fn run_tiles<T: Storable + Math, const TILE: usize>(
+    steps: &[Step<T>],
+    x: Option<&[T]>,
+    operands: &[&[T]],
+    block: &mut [T],
+) {
+    let (out, last) = block.as_chunks_mut::<TILE>();
+    dispatch(Tiles { steps, x: x.map(|x| x.as_chunks().0), operands, out });
+    if !last.is_empty() {
+        run_last::<T, TILE>(steps, x, operands, last);
+    }
+}
+
+/// What is left after the last whole tile, as a tile that is filled up.
+#[inline(never)]
+fn run_last<T: Storable + Math, const TILE: usize>(
+    steps: &[Step<T>],
+    x: Option<&[T]>,
+    operands: &[&[T]],
+    last: &mut [T],
+) {
+    let filled_up = |data: &[T]| {
+        let mut tile = [T::ZERO; TILE];
+        let rest = data.as_chunks::<TILE>().1;
+        tile[..rest.len()].copy_from_slice(rest);
+        tile
+    };
+    let mut tails = [[T::ZERO; TILE]; MOST_OPERANDS];
+    for (tail, operand) in tails.iter_mut().zip(operands) {
+        *tail = filled_up(operand);
+    }
+    let tails = tails.each_ref().map(|tail| &tail[..]);
+    let mut tile = filled_up(x.unwrap_or(last));
+    run(steps, None, &tails[..operands.len()], &mut tile);
+    last.copy_from_slice(&tile[..last.len()]);
 }
 
 /// Elements that are computed in one go for who reads them next: with those that they are computed from they
 /// stay in the first cache.
 pub(crate) const PIECE: usize = 1024;
 
-/// Elements that stay in registers from the first step to the last.
-const TILE: usize = 128;
+/// Steps of whole tiles: of `x`, if there is one, or else of `out`.
+struct Tiles<'a, T, const TILE: usize> {
+    steps: &'a [Step<T>],
+    x: Option<&'a [[T; TILE]]>,
+    operands: &'a [&'a [T]],
+    out: &'a mut [[T; TILE]],
+}
 
-struct InPlace<'a, T>(&'a [Step<T>], &'a [&'a [T]], &'a mut [T]);
-
-struct Onto<'a, T>(&'a [Step<T>], &'a [T], &'a [&'a [T]], &'a mut [T]);
-
-impl<T: Storable + Math> Kernel for InPlace<'_, T> {
+impl<T: Storable + Math, const TILE: usize> Kernel for Tiles<'_, T, TILE> {
     type Output = ();
 
     #[inline(always)]
     fn run<const FMA: bool>(self) {
-        let Self(steps, operands, block) = self;
-        let (tiles, rest) = block.as_chunks_mut::<TILE>();
-        for (i, tile) in tiles.iter_mut().enumerate() {
-            *tile = computed_tile::<T, FMA>(steps, (operands, i * TILE), *tile);
+        for (i, out) in self.out.iter_mut().enumerate() {
+            let tile = *self.x.map_or(&*out, |x| &x[i]);
+            let mut operands = self.operands.iter().map(|x| &x.as_chunks().0[i]);
+            *out = computed_tile::<T, FMA, TILE>(self.steps, &mut operands, tile);
         }
-        let place = (operands, tiles.len() * TILE);
-        last_tile::<T, FMA>(steps, place, rest);
     }
 }
 
-impl<T: Storable + Math> Kernel for Onto<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<const FMA: bool>(self) {
-        let Self(steps, x, operands, block) = self;
-        let ((from, last), (tiles, rest)) = (x.as_chunks(), block.as_chunks_mut::<TILE>());
-        for (i, (tile, from)) in tiles.iter_mut().zip(from).enumerate() {
-            *tile = computed_tile::<T, FMA>(steps, (operands, i * TILE), *from);
-        }
-        rest.copy_from_slice(last);
-        let place = (operands, tiles.len() * TILE);
-        last_tile::<T, FMA>(steps, place, rest);
-    }
-}
-
-/// Operands, and where in them a tile begins.
-type Beside<'a, T> = (&'a [&'a [T]], usize);
-
-/// What is left after the last whole tile.
 #[inline(always)]
-fn last_tile<T: Storable + Math, const FMA: bool>(
+fn computed_tile<'a, T: Storable + Math, const FMA: bool, const TILE: usize>(
     steps: &[Step<T>],
-    beside: Beside<'_, T>,
-    rest: &mut [T],
-) {
-    if rest.is_empty() {
-        return;
-    }
-    let last = computed_tile::<T, FMA>(steps, beside, tile_of(rest, 0));
-    rest.copy_from_slice(&last[..rest.len()]);
-}
-
-/// The tile at a place, filled up where less is left.
-#[inline(always)]
-fn tile_of<T: Storable>(data: &[T], at: usize) -> [T; TILE] {
-    let data = &data[at..];
-    if let Some(whole) = data.first_chunk() {
-        return *whole;
-    }
-    let mut tile = [T::ZERO; TILE];
-    tile[..data.len()].copy_from_slice(data);
-    tile
-}
-
-#[inline(always)]
-fn computed_tile<T: Storable + Math, const FMA: bool>(
-    steps: &[Step<T>],
-    (operands, at): Beside<'_, T>,
+    operands: &mut impl Iterator<Item = &'a [T; TILE]>,
     mut tile: [T; TILE],
 ) -> [T; TILE] {
-    let mut operands = operands.iter();
     macro_rules! each {
         (|$x:ident| $y:expr) => {
             for element in &mut tile {
@@ -272,8 +266,8 @@ fn computed_tile<T: Storable + Math, const FMA: bool>(
             match $with {
                 With::Number($s) => each!(|$x| $y),
                 With::Tensor => {
-                    let operand = operands.next().map_or([T::ZERO; TILE], |x| tile_of(x, at));
-                    for (element, $s) in tile.iter_mut().zip(operand) {
+                    let Some(operand) = operands.next() else { unreachable!("one a step") };
+                    for (element, $s) in tile.iter_mut().zip(*operand) {
                         let $x = *element;
                         *element = $y;
                     }
@@ -521,7 +515,7 @@ mod tests {
                 let tensors = with.map(|(of, plain)| (of(With::Tensor), plain, true));
                 let alone = alone.map(|(step, plain)| (step, plain, false));
                 let all = || numbers.into_iter().chain(tensors).chain(alone);
-                let lengths = || [1, TILE - 1, TILE, TILE + 1, 300].into_iter();
+                let lengths = || [1, 47, 48, 95, 96, 97, 127, 128, 255, 256, 257, 300].into_iter();
                 for (level, len) in levels().flat_map(|level| lengths().map(move |n| (level, n))) {
                     for ((step, plain, reads), offset) in all().flat_map(|s| [(s, 0), (s, 41)]) {
                         let operand = Operand { buffer: Arc::clone(&buffer), offset };
