@@ -12,6 +12,7 @@ mod maxima;
 mod norm;
 mod normalize;
 mod pool;
+mod short;
 mod softmax;
 #[cfg(test)]
 mod tests;
