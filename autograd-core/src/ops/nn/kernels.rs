@@ -6,7 +6,8 @@ use super::convolve::{Convolution, convolve, convolve_back, convolve_weights};
 use super::maxima::{maxima, pick, put_back};
 use super::normalize;
 use super::short::{
-    Column, SHORT, are_short, greatest_of_each, lines_of, total_of_each, with_columns,
+    Column, SEVERAL_READ, SEVERAL_WRITTEN, SHORT, are_short, greatest_of_each, lines_of,
+    total_of_each, with_columns,
 };
 use super::window::Plan;
 use crate::array::Value;
@@ -283,7 +284,7 @@ macro_rules! row_kernels {
                 fn many<const FMA: bool>(self, $many: &mut [Column<T>]) $short
             }
             let (chunk, block) = (chunk_of(rows, n), whole_rows(n, BLOCK));
-            let short = are_short(rows, n);
+            let short = are_short(rows, n, SEVERAL_WRITTEN);
             each_chunk_of(rows.len(), rows, chunk, &|index, rows| {
                 let from = &from[index * chunk..][..rows.len()];
                 if short {
@@ -317,7 +318,7 @@ macro_rules! row_pair_kernels {
                 ) $short
             }
             let (chunk, block) = (chunk_of(rows, n), whole_rows(n, BLOCK));
-            let short = are_short(rows, n);
+            let short = are_short(rows, n, SEVERAL_WRITTEN);
             each_chunk_of(rows.len(), rows, chunk, &|index, rows| {
                 let others = &others[index * chunk..][..rows.len()];
                 let mut given = Given::new(from, index * chunk);
@@ -481,7 +482,7 @@ fn log_sum<T: Float, const FMA: bool>(max: T, sum: T) -> T {
 }
 
 fn log_sum_exp<T: Float + Vectored>(rows: &[T], n: usize, out: &mut [T]) {
-    let (chunk, short) = (chunk_of(rows, n), are_short(rows, n));
+    let (chunk, short) = (chunk_of(rows, n), are_short(rows, n, SEVERAL_READ));
     each_chunk_of(rows.len(), out, chunk / n.max(1), &|index, out| {
         let rows = &rows[index * chunk..][..out.len() * n];
         if !short {

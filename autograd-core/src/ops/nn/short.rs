@@ -6,13 +6,14 @@ use crate::array::gemm::ABREAST;
 
 /// Rows of fewer elements are no work for vectors: many stand side by side, and vectors go along those.
 pub(super) const SHORT: usize = MANY;
-/// From so many on that pays.
-const SEVERAL: usize = 4;
+/// From so many on that pays, where each gives a number, and where it gives another row.
+pub(super) const SEVERAL_READ: usize = 3;
+pub(super) const SEVERAL_WRITTEN: usize = 8;
 
-/// Whether rows are computed side by side. It depends on how many there are in all, not on which of them a
-/// thread has: sums are the same on any number of threads.
-pub(super) fn are_short<T>(rows: &[T], n: usize) -> bool {
-    (1..SHORT).contains(&n) && rows.len() >= SEVERAL * n
+/// Whether rows are computed side by side, as at least `several` are. It depends on how many there are in all,
+/// not on which of them a thread has: sums are the same on any number of threads.
+pub(super) fn are_short<T>(rows: &[T], n: usize, several: usize) -> bool {
+    (1..SHORT).contains(&n) && rows.len() >= several * n
 }
 
 /// The elements of many short rows that stand at one place of each.
