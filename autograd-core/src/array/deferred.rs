@@ -185,7 +185,8 @@ fn run<T: Storable + Math>(steps: &[Step<T>], x: Option<&[T]>, operands: &[&[T]]
 }
 
 /// Computes them tile by tile. The elements of a tile stay in registers from the first step to the last: in
-/// twelve of 16 with 256 bits, since those of a second operand and the numbers of a step need some too.
+/// twelve of 16 with 256 bits, since those of a second operand and the numbers of a step need some too; in eight
+/// of `f32`, or 16 of `f64`, of 32 with 512 bits, as longer tiles of what lies in memory wait longer for it.
 #[inline(always)]
 fn run_tiles<T: Storable + Math, const TILE: usize>(
     steps: &[Step<T>],

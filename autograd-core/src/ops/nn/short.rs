@@ -19,14 +19,14 @@ pub(super) fn are_short<T>(rows: &[T], n: usize, several: usize) -> bool {
 /// The elements of many short rows that stand at one place of each.
 pub(super) type Column<T> = [T; ABREAST];
 
-/// How many elements of short rows are computed at once, and room for so many columns, `N` times.
+/// Shows how many elements of short rows to compute at once, and room for the columns of so many, `N` times.
 pub(super) fn with_columns<T: Float, const N: usize>(
-    rows: usize,
+    elements: usize,
     n: usize,
     f: impl FnOnce(usize, [&mut [Column<T>]; N]),
 ) {
     let some = whole_rows(n * ABREAST, BLOCK);
-    let lines = lines_of(rows.min(some), n);
+    let lines = lines_of(elements.min(some), n);
     T::with_scratch(N * lines * ABREAST, |room| {
         let mut rooms = room.as_chunks_mut().0.chunks_mut(lines);
         f(some, std::array::from_fn(|_| rooms.next().unwrap_or_default()));
