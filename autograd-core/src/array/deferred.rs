@@ -291,7 +291,7 @@ fn computed_tile<'a, T: Storable + Math, const FMA: bool, const TILE: usize>(
             Step::Square => each!(|x| x * x),
             Step::Relu => each!(|x| if x < T::ZERO { T::ZERO } else { x }),
             Step::SquareGrad(dy) => each!(|x| dy * x * (T::ONE + T::ONE)),
-            Step::ReluGrad(dy) => each!(|y| dy * if y > T::ZERO { T::ONE } else { T::ZERO }),
+            Step::ReluGrad(dy) => each!(|y| if y <= T::ZERO { T::ZERO } else { dy }),
         }
     }
     tile
@@ -504,7 +504,7 @@ mod tests {
                     (Step::Square, |x, _| x.powi(2)),
                     (Step::Relu, |x, _| if x.is_nan() || x == 0.0 { x } else { x.max(0.0) }),
                     (Step::SquareGrad(S), |x, s| 2.0 * (s * x)),
-                    (Step::ReluGrad(S), |y, s| if y > 0.0 { s } else { 0.0 }),
+                    (Step::ReluGrad(S), |y, s| if y <= 0.0 { 0.0 } else { s }),
                 ];
                 let special = [<$t>::NAN, <$t>::INFINITY, -<$t>::INFINITY, 0.0, -0.0, 1e-40];
                 let some = (0..400).map(|i| special.get(i % 11).copied().unwrap_or(9.7 - i as $t));

@@ -11,61 +11,116 @@ use super::real::Real;
 
 /// A number and its slope; none where the number is constant along the direction. The absence is
 /// known when compiling, so constants cost nothing, and 0 · ∞ never comes from them.
-#[derive(Clone, Copy, Debug)]
-pub struct Dual<L> {
+#[derive(Clone, Copy)]
+pub struct Dual<L: Lane> {
     value: L,
-    slope: Option<L>,
+    slope: Option<Slope<L>>,
     /// Whether it is constant along every direction.
     literal: bool,
 }
 
-impl<L: Lane> Dual<L> {
+/// A slope, and where it counts: elsewhere a selection took another number, and the slope is zero
+/// whatever stands in `value`. Functions of the number scale `value` alone; the mask is applied once,
+/// where the slope is used, so no infinite factor meets the zero. `None` is everywhere.
+#[derive(Clone, Copy)]
+pub(super) struct Slope<L: Lane> {
+    value: L,
+    selected: Option<L::Bool>,
+}
+
+impl<L: Lane> Slope<L> {
     #[inline(always)]
-    fn new(value: L, slope: Option<L>) -> Self {
-        Self { value, slope, literal: false }
+    fn everywhere(value: L) -> Self {
+        Self { value, selected: None }
     }
 
     /// The slope times what a function does to it.
     #[inline(always)]
-    fn scaled(slope: Option<L>, factor: L) -> Option<L> {
+    fn scaled(self, factor: L) -> Self {
+        Self { value: self.value.mul(factor), ..self }
+    }
+
+    /// The number, with zeros where the slope does not count.
+    #[inline(always)]
+    fn number(self) -> L {
+        match self.selected {
+            Some(selected) => L::select(selected, self.value, L::lit(0.0)),
+            None => self.value,
+        }
+    }
+
+    /// A linear function of two slopes.
+    #[inline(always)]
+    fn joined(self, other: Self, join: impl FnOnce(L, L) -> L) -> Self {
+        let selected = match (self.selected, other.selected) {
+            (Some(a), Some(b)) => Some(L::or(a, b)),
+            _ => None,
+        };
+        Self { value: join(self.number(), other.number()), selected }
+    }
+}
+
+impl<L: Lane> Dual<L> {
+    #[inline(always)]
+    fn new(value: L, slope: Option<Slope<L>>) -> Self {
+        Self { value, slope, literal: false }
+    }
+
+    #[inline(always)]
+    fn scaled(slope: Option<Slope<L>>, factor: L) -> Option<Slope<L>> {
         match slope {
-            Some(slope) => Some(slope.mul(factor)),
+            Some(slope) => Some(slope.scaled(factor)),
             None => None,
         }
     }
 
     #[inline(always)]
-    fn sum(a: Option<L>, b: Option<L>) -> Option<L> {
+    fn sum(a: Option<Slope<L>>, b: Option<Slope<L>>) -> Option<Slope<L>> {
         match (a, b) {
-            (Some(a), Some(b)) => Some(a.add(b)),
+            (Some(a), Some(b)) => Some(a.joined(b, |a, b| a.add(b))),
             (slope, None) | (None, slope) => slope,
         }
     }
 
     /// One of two slopes.
     #[inline(always)]
-    fn choice(mask: L::Bool, a: Option<L>, b: Option<L>) -> Option<L> {
+    fn choice(mask: L::Bool, a: Option<Slope<L>>, b: Option<Slope<L>>) -> Option<Slope<L>> {
+        let both = |a: Option<L::Bool>, mask| match a {
+            Some(a) => L::and(a, mask),
+            None => mask,
+        };
         match (a, b) {
             (None, None) => None,
-            (Some(a), Some(b)) => Some(L::select(mask, a, b)),
-            (Some(a), None) => Some(L::select(mask, a, L::lit(0.0))),
-            (None, Some(b)) => Some(L::select(mask, L::lit(0.0), b)),
+            (Some(a), Some(b)) => {
+                let selected = match (a.selected, b.selected) {
+                    (None, None) => None,
+                    (a, b) => Some(L::or(both(a, mask), both(b, L::not(mask)))),
+                };
+                Some(Slope { value: L::select(mask, a.value, b.value), selected })
+            }
+            (Some(a), None) => Some(Slope { selected: Some(both(a.selected, mask)), ..a }),
+            (None, Some(b)) => Some(Slope { selected: Some(both(b.selected, L::not(mask))), ..b }),
         }
     }
 
-    /// `value` is that of the one that wins; a tie shares the slope.
+    /// `value` is that of the one that wins, where `loses` says that `a` is beaten by `b`; a tie
+    /// shares the slope. NaN wins.
     #[inline(always)]
-    fn winner(value: L, wins: L::Bool, a: Self, b: Self) -> Self {
-        let one = Self::choice(wins, a.slope, b.slope);
+    fn winner(value: L, loses: L::Bool, a: Self, b: Self) -> Self {
         // A literal bound is a constant, so a tie goes to the other one.
-        let tie = if a.literal {
-            b.slope
-        } else if b.literal {
-            a.slope
-        } else {
-            let half = L::lit(0.5);
-            Self::sum(Self::scaled(a.slope, half), Self::scaled(b.slope, half))
-        };
+        if b.literal {
+            return Self::new(value, Self::choice(loses, b.slope, a.slope));
+        }
+        if a.literal {
+            let loses = L::or(loses, a.value.equal(b.value));
+            let loses = L::or(loses, L::not(b.value.equal(b.value)));
+            return Self::new(value, Self::choice(loses, b.slope, a.slope));
+        }
+        let only_b = L::not(b.value.equal(b.value));
+        let loses = L::or(loses, L::and(only_b, a.value.equal(a.value)));
+        let half = L::lit(0.5);
+        let tie = Self::sum(Self::scaled(a.slope, half), Self::scaled(b.slope, half));
+        let one = Self::choice(loses, b.slope, a.slope);
         Self::new(value, Self::choice(a.value.equal(b.value), tie, one))
     }
 }
@@ -74,7 +129,7 @@ impl<L: Lane> Real<Dual<L>> {
     /// A number that changes with this slope along the direction.
     #[inline(always)]
     pub fn moving(value: Real<L>, slope: impl Into<Real<L>>) -> Self {
-        Self(Dual::new(value.0, Some(slope.into().0)))
+        Self(Dual::new(value.0, Some(Slope::everywhere(slope.into().0))))
     }
 
     /// A number that does not change along the direction.
@@ -89,17 +144,18 @@ impl<L: Lane> Real<Dual<L>> {
         Real(self.0.value)
     }
 
-    /// The slope; none where the formula does not depend on what changes.
+    /// The slope times `dy`, and 0 where a selection took another number, whatever `dy` is; none
+    /// where the formula does not depend on what changes.
     #[inline(always)]
-    pub fn slope(self) -> Option<Real<L>> {
+    pub fn slope_times(self, dy: Real<L>) -> Option<Real<L>> {
         match self.0.slope {
-            Some(slope) => Some(Real(slope)),
+            Some(slope) => Some(Real(slope.scaled(dy.0).number())),
             None => None,
         }
     }
 }
 
-impl<L> Sealed for Dual<L> {}
+impl<L: Lane> Sealed for Dual<L> {}
 
 /// The slope of a function from the line of the table.
 macro_rules! slope {
@@ -109,9 +165,9 @@ macro_rules! slope {
     ($this:ident, $value:ident, { |$from:ident, $dy:ident| $slope:expr }) => {
         match $this.slope {
             Some(slope) => {
-                let ($from, $dy) = (Real(named!($from, $this.value, $value)), Real(slope));
-                let slope: Real<L> = $slope;
-                Some(slope.0)
+                let ($from, $dy) = (Real(named!($from, $this.value, $value)), Real(slope.value));
+                let scaled: Real<L> = $slope;
+                Some(Slope { value: scaled.0, ..slope })
             }
             None => None,
         }
@@ -140,9 +196,9 @@ macro_rules! dual {
             #[inline(always)]
             fn sub(self, other: Self) -> Self {
                 let slope = match (self.slope, other.slope) {
-                    (Some(a), Some(b)) => Some(a.sub(b)),
+                    (Some(a), Some(b)) => Some(a.joined(b, |a, b| a.sub(b))),
                     (slope, None) => slope,
-                    (None, Some(b)) => Some(b.neg()),
+                    (None, Some(b)) => Some(Slope { value: b.value.neg(), ..b }),
                 };
                 Self::new(self.value.sub(other.value), slope)
             }
@@ -161,9 +217,14 @@ macro_rules! dual {
                 let value = self.value.div(other.value);
                 let slope = match (self.slope, other.slope) {
                     (None, None) => None,
-                    (Some(a), None) => Some(a.div(other.value)),
-                    (None, Some(b)) => Some(value.mul(b).neg().div(other.value)),
-                    (Some(a), Some(b)) => Some(a.sub(value.mul(b)).div(other.value)),
+                    (Some(a), None) => Some(Slope { value: a.value.div(other.value), ..a }),
+                    (None, Some(b)) => {
+                        Some(Slope { value: value.mul(b.value).neg().div(other.value), ..b })
+                    }
+                    (Some(a), Some(b)) => {
+                        let both = a.joined(b.scaled(value), |a, b| a.sub(b));
+                        Some(Slope { value: both.value.div(other.value), ..both })
+                    }
                 };
                 Self::new(value, slope)
             }
@@ -171,7 +232,7 @@ macro_rules! dual {
             #[inline(always)]
             fn neg(self) -> Self {
                 let slope = match self.slope {
-                    Some(slope) => Some(slope.neg()),
+                    Some(slope) => Some(Slope { value: slope.value.neg(), ..slope }),
                     None => None,
                 };
                 Self::new(self.value.neg(), slope)
@@ -189,14 +250,14 @@ macro_rules! dual {
 
             #[inline(always)]
             fn min(self, other: Self) -> Self {
-                let wins = self.value.less(other.value);
-                Self::winner(self.value.min(other.value), wins, self, other)
+                let loses = other.value.less(self.value);
+                Self::winner(self.value.min(other.value), loses, self, other)
             }
 
             #[inline(always)]
             fn max(self, other: Self) -> Self {
-                let wins = other.value.less(self.value);
-                Self::winner(self.value.max(other.value), wins, self, other)
+                let loses = self.value.less(other.value);
+                Self::winner(self.value.max(other.value), loses, self, other)
             }
 
             #[inline(always)]
@@ -207,7 +268,7 @@ macro_rules! dual {
                     // 0 where b is 0, also for a = 0, where a^(b-1) is infinite.
                     Some(slope) => {
                         let factor = b.eq(0.0).select(0.0, b * a.powf(b - 1.0));
-                        Some(slope.mul(factor.0))
+                        Some(slope.scaled(factor.0))
                     }
                     None => None,
                 };
@@ -215,7 +276,7 @@ macro_rules! dual {
                     // 0 where a is 0 and b is not negative: 0^b is constant there.
                     Some(slope) => {
                         let factor = (a.eq(0.0) & b.ge(0.0)).select(0.0, value * a.ln());
-                        Some(slope.mul(factor.0))
+                        Some(slope.scaled(factor.0))
                     }
                     None => None,
                 };

@@ -448,6 +448,10 @@ pub(super) fn pull<T: Float>(
 ) -> Result<[Option<Tensor<T>>; 2]> {
     let a = || a.as_ref().unwrap_or_else(|| unreachable!("`saves` names what the rules use"));
     let b = || b.as_ref().unwrap_or_else(|| unreachable!("`saves` names what the rules use"));
+    // A walk may pass without wanting anything; then nothing may have been saved either.
+    if wants == [false, false] {
+        return Ok([None, None]);
+    }
     if let Some(derived) = op.derived()
         && (op, wants) != (Binary::Div, [true, false])
     {

@@ -173,6 +173,48 @@ activations! {
     elu |x, alpha| x.min(0.0).exp_m1() * alpha, x.min(0.0).exp() * alpha;
 }
 
+/// What dropout makes of `x` with the factors that it drew: 0 where the factor is, also of what is not
+/// finite.
+pub(super) fn dropped<T: Float>() -> Handle<T> {
+    #[inline(always)]
+    fn dropped<L: Lane>(x: Real<L>, factor: Real<L>) -> Real<L> {
+        factor.eq(0.0).select(0.0, x * factor)
+    }
+
+    struct Forward;
+    struct Backward;
+
+    impl Lanewise<2, 0, 1> for Forward {
+        #[inline(always)]
+        fn call<L: Lane>(&self, [x, factor]: [Real<L>; 2], _: [Mask<L>; 0]) -> [Real<L>; 1] {
+            [dropped(x, factor)]
+        }
+    }
+
+    impl Lanewise<2, 0, 1> for Backward {
+        #[inline(always)]
+        fn call<L: Lane>(&self, [factor, dy]: [Real<L>; 2], _: [Mask<L>; 0]) -> [Real<L>; 1] {
+            [dropped(dy, factor)]
+        }
+    }
+
+    static INFO: Info = Info {
+        name: "dropout",
+        reals: Cow::Borrowed(&["self", "factors"]),
+        differentiable: Cow::Borrowed(&[true, false]),
+        masks: Cow::Borrowed(&[]),
+        outputs: 1,
+        keeps_reals: Cow::Borrowed(&[1]),
+        keeps_masks: Cow::Borrowed(&[]),
+        keeps_outputs: Cow::Borrowed(&[]),
+        gradients: Cow::Borrowed(&[0]),
+        reduction: Reduction::None,
+    };
+    static OP: Pair<Compiled<Forward, 2, 0, 1>, Compiled<Backward, 2, 0, 1>, Program> =
+        Pair::new(&INFO, Compiled(Forward), Compiled(Backward), None);
+    Handle::Static(&OP)
+}
+
 /// The mean of `d * d / 2` where the difference `d` is below 1, and of `|d| - 1 / 2` elsewhere.
 pub(super) fn smooth_l1_loss<T: Float>() -> Handle<T> {
     #[derive(Clone, Copy)]
@@ -190,6 +232,45 @@ pub(super) fn smooth_l1_loss<T: Float>() -> Handle<T> {
     static INFO: Info = info("smooth_l1_loss", false, Reduction::Mean(Cow::Borrowed(&[])));
     static OP: Pair<Compiled<Forward, 2, 0, 1>, Compiled<Derived<Forward>, 3, 0, 2>, Program> =
         Pair::new(&INFO, Compiled(Forward), Compiled(Derived(Forward)), None);
+    Handle::Static(&OP)
+}
+
+/// The mean cross entropy of logits and probabilities: `(1 - t) softplus(x) + t softplus(-x)`, whose
+/// derivative is `sigmoid(x) - t`. What has no weight counts nothing, also where it is infinite.
+pub(super) fn binary_cross_entropy<T: Float>() -> Handle<T> {
+    struct Forward;
+    struct Backward;
+
+    impl Lanewise<2, 0, 1> for Forward {
+        #[inline(always)]
+        fn call<L: Lane>(&self, [x, t]: [Real<L>; 2], _: [Mask<L>; 0]) -> [Real<L>; 1] {
+            let yes = t.eq(1.0).select(0.0, (1.0 - t) * x.max(0.0));
+            let no = t.eq(0.0).select(0.0, t * (-x).max(0.0));
+            [(-x.abs()).exp().ln_1p() + yes + no]
+        }
+    }
+
+    impl Lanewise<3, 0, 2> for Backward {
+        #[inline(always)]
+        fn call<L: Lane>(&self, [x, t, dy]: [Real<L>; 3], _: [Mask<L>; 0]) -> [Real<L>; 2] {
+            [dy * (x.sigmoid() - t), -(dy * x)]
+        }
+    }
+
+    static INFO: Info = Info {
+        reals: Cow::Borrowed(&["self", "targets"]),
+        name: "binary_cross_entropy_with_logits",
+        differentiable: Cow::Borrowed(&[true, true]),
+        masks: Cow::Borrowed(&[]),
+        outputs: 1,
+        keeps_reals: Cow::Borrowed(&[0, 1]),
+        keeps_masks: Cow::Borrowed(&[]),
+        keeps_outputs: Cow::Borrowed(&[]),
+        gradients: Cow::Borrowed(&[0]),
+        reduction: Reduction::Mean(Cow::Borrowed(&[])),
+    };
+    static OP: Pair<Compiled<Forward, 2, 0, 1>, Compiled<Backward, 3, 0, 2>, Program> =
+        Pair::new(&INFO, Compiled(Forward), Compiled(Backward), None);
     Handle::Static(&OP)
 }
 

@@ -241,10 +241,9 @@ impl<T: Float> Tensor<T> {
                 edges: [edge],
                 state: State::new(Plain(at)),
                 pull: |at, dy, _| {
-                    let n = dy.len();
-                    let keep = (0..n).map(|i| if i == at { T::ZERO } else { T::ONE }).collect();
-                    let mask = Tensor::from_vec(dy.shape_owned(), keep)?;
-                    Ok([Some(dy * mask)])
+                    let keep = (0..dy.len()).map(|i| i != at).collect();
+                    let keep = Tensor::from_vec(dy.shape_owned(), keep)?;
+                    Ok([Some(keep.where_else(&dy, &Tensor::new(Value::scalar(T::ZERO))))])
                 },
             };
             *self = self.sharing(Some((NodeRef::record(rule, Location::caller()), 0)));

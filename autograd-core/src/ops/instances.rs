@@ -9,8 +9,8 @@ use ndarray::{ArrayD, CowArray, IxDyn};
 use super::inplace::{copy_from, fill, replace};
 use super::nn::{
     Conv2dOptions, PoolOptions, Softmax, Weights, avg_pool2d, batch_norm, binary_cross_entropy,
-    conv2d, cross_entropy, dropout, elu, leaky_relu, linear, logsumexp, max_pool2d, norm,
-    normalize, smooth_l1_loss, softmax, var,
+    conv2d, cross_entropy, deviation, dropout, elu, leaky_relu, linear, logsumexp, max_pool2d,
+    norm, normalize, smooth_l1_loss, softmax, var,
 };
 use super::{Caller, Float, Numeric, compare, create, index, shape};
 use crate::array::Shape;
@@ -209,5 +209,6 @@ instances! {
             at: Caller,
         ) -> Result<Tensor<Self>> = normalize;
         fn var(x: &Tensor<Self>, axes: &[isize], correction: usize) -> Result<Tensor<Self>> = var;
+        fn std(x: &Tensor<Self>, axes: &[isize], correction: usize) -> Result<Tensor<Self>> = deviation;
     }
 }

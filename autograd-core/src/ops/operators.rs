@@ -192,8 +192,9 @@ named! {
 
 /// # Functions of two tensors
 impl<T: Numeric> Tensor<T> {
-    /// The greater of each two elements; NaN if either is. Where they are equal, each gets half
-    /// the gradient; of a scalar and a tensor, the tensor gets it all.
+    /// The greater of each two elements; NaN if either is. What was selected gets the gradient, a NaN
+    /// too, and the other element exactly 0. Where they are equal, each gets half; of a scalar and a
+    /// tensor, the tensor gets it all.
     ///
     /// # Panics
     ///

@@ -74,6 +74,16 @@ pub(crate) fn dropout_mask<T: Float>(shape: &[usize], p: f64) -> Tensor<T> {
     activation::dropout_mask(Shape::from_slice(shape), p)
 }
 
+/// What dropout makes of a tensor, or of its gradient, with these factors.
+pub(crate) fn dropped<T: Float>(x: &Tensor<T>, factors: &Tensor<T>) -> Tensor<T> {
+    activation::dropped(x, factors, std::panic::Location::caller())
+}
+
+/// The same as an op.
+pub(crate) fn dropped_op<T: Float>() -> Handle<T> {
+    super::derived::dropped()
+}
+
 /// `dx` of `x op s`, or of `s op x` where `swapped`.
 pub(crate) fn binary_scalar<T: Float>(
     op: Binary,

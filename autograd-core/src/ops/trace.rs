@@ -32,6 +32,10 @@ pub(crate) enum Call {
     },
     Softmax(isize),
     LogSoftmax(isize),
+    Normalize {
+        axes: Vec<isize>,
+        eps: f64,
+    },
     CrossEntropy,
     Reshape(Vec<usize>),
     BroadcastTo(Vec<usize>),

@@ -8,10 +8,10 @@ use crate::formula::{Compiled, Lane, Lanewise, Mask, Program, Real, functions, n
 use crate::graph::Tensor;
 
 /// What a rule reads besides the gradient, and the rule as a formula; see
-/// [`functions`](crate::formula). The rule of what is flat keeps the shape, and what is no number.
+/// [`functions`](crate::formula). The derivative of what is flat is 0, whatever gradient arrives.
 macro_rules! rule {
     ({ flat }) => {
-        rule! { { |dy| dy * 0.0 } }
+        rule! { { |_dy| Real::from(0.0) } }
     };
     ({ |$dy:ident| $dx:expr }) => {
         pub(super) const READS: (bool, bool) = (false, false);
@@ -175,6 +175,8 @@ impl Unary {
     }
 }
 
+// In `silu` and `gelu` the factor `x` is limited to 1000, where the other one is 0 or 1 already: so an
+// infinity does not meet a factor of 0.
 functions! { unary_ops [
     /// `-x`; also written `-&x`.
     neg Neg |x| -x, { |dy| -dy };
@@ -183,14 +185,14 @@ functions! { unary_ops [
     /// `x * x`.
     square Square |x| x * x, { |x, dy| dy * x * 2.0 };
     /// `x * sigmoid(x)`, also called swish.
-    silu Silu |x| x * x.sigmoid(),
-        { |x, dy| dy * (x.sigmoid() * ((1.0 - x.sigmoid()) * x + 1.0)) };
+    silu Silu |x| x.max(-1000.0) * x.sigmoid(),
+        { |x, dy| dy * (x.sigmoid() * ((1.0 - x.sigmoid()) * x.clamp(-1000.0, 1000.0) + 1.0)) };
     /// `x` where `x > 0`, else 0; the gradient at 0 is 0. NaN stays NaN.
-    relu Relu |x| x.lt(0.0).select(0.0, x), { |y, dy| dy * y.step() };
+    relu Relu |x| x.lt(0.0).select(0.0, x), { |y, dy| y.le(0.0).select(0.0, dy) };
     /// The Gaussian error linear unit `x * (1 + erf(x / sqrt(2))) / 2` (Hendrycks and Gimpel 2016).
-    gelu Gelu |x| x * 0.5 * ((x * std::f64::consts::FRAC_1_SQRT_2).erf() + 1.0),
+    gelu Gelu |x| x.max(-1000.0) * 0.5 * ((x * std::f64::consts::FRAC_1_SQRT_2).erf() + 1.0),
         { |x, dy| dy * (((x * std::f64::consts::FRAC_1_SQRT_2).erf() + 1.0) * 0.5
-            + (x * x * -0.5).exp() * x * 0.398_942_280_401_432_7) };
+            + (x * x * -0.5).exp() * x.clamp(-1000.0, 1000.0) * 0.398_942_280_401_432_7) };
 ] }
 
 #[cfg(test)]

@@ -21,7 +21,8 @@ macro_rules! for_each_gradient {
 
 /// Scales the gradients of all parameters by one factor so that their norm, as one vector, is at
 /// most `max_norm`, and returns the norm as it was. As in PyTorch the factor is `max_norm / (norm +
-/// 1e-6)`, where that is below 1. Parameters without a gradient are passed over.
+/// 1e-6)`, where that is below 1; a `max_norm` of infinity only measures. Squares do not overflow.
+/// Parameters without a gradient are passed over.
 ///
 /// ```
 /// use autograd_core::Tensor;
@@ -37,19 +38,32 @@ macro_rules! for_each_gradient {
 ///
 /// # Errors
 ///
-/// [`Error::Value`](crate::Error::Value) if `max_norm` is negative or not finite, or the norm is not finite: then there
+/// [`Error::Value`](crate::Error::Value) if `max_norm` is negative or NaN, or the norm is not finite: then there
 /// is a NaN or an infinity in a gradient ([`detect_anomaly`](crate::detect_anomaly) finds where it
 /// came from). Nothing is changed then.
 pub fn clip_grad_norm(module: &(impl Module + ?Sized), max_norm: f64) -> Result<f64> {
     const OP: &str = "clip_grad_norm";
-    check_not_negative(OP, "max_norm", max_norm)?;
+    check(OP, "max_norm", "0 or more", max_norm, max_norm >= 0.0)?;
     by_norm(OP, &distinct_parameters(module), max_norm)
 }
 
 fn by_norm(op: &'static str, parameters: &[(String, AnyTensor)], max_norm: f64) -> Result<f64> {
     let mut squares = 0.0;
     for_each_gradient!(parameters, tensor => squares += sum_of_squares(tensor));
-    let norm = squares.sqrt();
+    let mut norm = squares.sqrt();
+    if !(f64::MIN_POSITIVE / f64::EPSILON..f64::INFINITY).contains(&squares) {
+        let mut largest = 0.0_f64;
+        for_each_gradient!(parameters, tensor => {
+            each_element(tensor, &mut |x| largest = if largest < x.abs() { x.abs() } else { largest })
+        });
+        if largest > 0.0 && largest < f64::INFINITY {
+            let mut squares = 0.0;
+            for_each_gradient!(parameters, tensor => {
+                each_element(tensor, &mut |x| squares += (x / largest) * (x / largest))
+            });
+            norm = squares.sqrt() * largest;
+        }
+    }
     check(op, "norm of the gradients", "finite", norm, norm.is_finite())?;
     let factor = max_norm / (norm + 1e-6);
     if factor < 1.0 {
@@ -88,6 +102,12 @@ fn by_value(parameters: &[(String, AnyTensor)], limit: f64) {
 fn sum_of_squares<T: Kernels>(tensor: &Tensor<T>) -> f64 {
     let Some(gradient) = tensor.grad() else { return 0.0 };
     T::sum_of_squares(gradient.read().contiguous().as_slice().unwrap_or(&[]))
+}
+
+fn each_element<T: Kernels>(tensor: &Tensor<T>, see: &mut dyn FnMut(f64)) {
+    let Some(gradient) = tensor.grad() else { return };
+    let gradient = gradient.read();
+    gradient.contiguous().as_slice().unwrap_or(&[]).iter().for_each(|x| see(x.into_f64()));
 }
 
 fn scale<T: Kernels>(data: &mut [T], factor: f64) {

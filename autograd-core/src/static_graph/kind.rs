@@ -46,6 +46,10 @@ pub(super) enum Kind {
     LogSoftmax {
         axis: isize,
     },
+    Normalize {
+        axes: Vec<isize>,
+        eps: f64,
+    },
     /// Mean cross entropy of logits and classes.
     CrossEntropy,
     /// Lengths of the axes, of which one may be free.
@@ -202,6 +206,7 @@ impl Kind {
             Self::Reduce { op, .. } => op.name().to_owned(),
             Self::Softmax { .. } => "softmax".to_owned(),
             Self::LogSoftmax { .. } => "log_softmax".to_owned(),
+            Self::Normalize { .. } => "normalize".to_owned(),
             Self::CrossEntropy => "cross_entropy".to_owned(),
             Self::Reshape(_) => "reshape".to_owned(),
             Self::Permute(_) => "permute".to_owned(),
@@ -247,6 +252,7 @@ impl Kind {
             | Self::ArgMax { axis }
             | Self::IndexSelect { axis }
             | Self::Gather { axis } => format!("axis={axis}"),
+            Self::Normalize { axes, eps } => format!("axes={axes:?}, eps={eps:?}"),
             Self::Slice { axis, start, end, step } => {
                 let end = end.map_or(String::new(), |end| end.to_string());
                 format!("axis={axis}, {start}..{end}, step={step}")
@@ -294,6 +300,7 @@ impl Kind {
             Self::Reduce { .. }
                 | Self::Softmax { .. }
                 | Self::LogSoftmax { .. }
+                | Self::Normalize { .. }
                 | Self::Concat { .. }
                 | Self::ArgMax { .. }
                 | Self::Where
@@ -363,6 +370,11 @@ impl Kind {
             Self::Softmax { axis } | Self::LogSoftmax { axis } => {
                 let [x] = exactly(inputs)?;
                 position(*axis, x.dims.len())?;
+                Ok(vec![float(x)?.clone()])
+            }
+            Self::Normalize { axes, .. } => {
+                let [x] = exactly(inputs)?;
+                reduced(&x.dims, axes, true)?;
                 Ok(vec![float(x)?.clone()])
             }
             Self::CrossEntropy => cross_entropy(inputs),

@@ -13,6 +13,7 @@ pub(super) fn name_of(call: &Call) -> &'static str {
         Call::Reduce { op, .. } => op.name(),
         Call::Softmax(_) => "softmax",
         Call::LogSoftmax(_) => "log_softmax",
+        Call::Normalize { .. } => "normalize",
         Call::CrossEntropy => "cross_entropy",
         Call::Reshape(_) => "reshape",
         Call::BroadcastTo(_) => "broadcast_to",
@@ -67,6 +68,10 @@ pub(super) fn merge(a: &Note, b: &Note) -> Result<Kind, String> {
         }
         (Call::LogSoftmax(axis), Call::LogSoftmax(other)) => {
             fixed(axis == other, Kind::LogSoftmax { axis: *axis })
+        }
+        (Call::Normalize { axes, eps }, Call::Normalize { axes: other, eps: also }) => {
+            let kind = Kind::Normalize { axes: axes.clone(), eps: *eps };
+            fixed(axes == other && eps.to_bits() == also.to_bits(), kind)
         }
         (Call::CrossEntropy, _) => Ok(Kind::CrossEntropy),
         (Call::Reshape(x), Call::Reshape(y)) => match lengths(x, y) {

@@ -131,6 +131,9 @@ impl Kind {
             Self::Reduce { op, axes, keep } => number!(x, x => reduce(*op, &x, axes, *keep)?),
             Self::Softmax { axis } => float!(x, x => x.try_softmax(*axis).map_err(told)?),
             Self::LogSoftmax { axis } => float!(x, x => x.try_log_softmax(*axis).map_err(told)?),
+            Self::Normalize { axes, eps } => {
+                float!(x, x => x.try_normalize(axes, *eps).map_err(told)?)
+            }
             Self::CrossEntropy => {
                 let AnyTensor::Int64(classes) = next()? else {
                     return Err("its classes must be int64".to_owned());
@@ -275,7 +278,8 @@ impl Kind {
             }
             Self::Matmul => rules::matmul(input(0)?, input(1)?, dy, both).map_err(told)?,
             Self::Dropout { .. } if self.draws() => {
-                [Some(dy * typed::<T>(outputs.get(1).and_then(Option::as_ref))?), None]
+                let mask = typed::<T>(outputs.get(1).and_then(Option::as_ref))?;
+                [Some(rules::dropped(&dy, mask)), None]
             }
             Self::Dropout { .. } => [Some(dy), None],
             Self::Where => {
@@ -445,7 +449,7 @@ fn sum(inputs: Values) -> Computed<AnyTensor> {
 fn dropout(inputs: &[AnyTensor], p: f64) -> Computed<Values> {
     fn typed<T: Float>(x: &Tensor<T>, p: f64) -> Values {
         let mask = rules::dropout_mask::<T>(x.shape(), p);
-        smallvec![(x * &mask).into(), mask.into()]
+        smallvec![rules::dropped(x, &mask).into(), mask.into()]
     }
     match inputs.first() {
         Some(AnyTensor::Float32(x)) => Ok(typed(x, p)),

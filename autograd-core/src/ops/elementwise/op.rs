@@ -433,8 +433,7 @@ pub fn pulled<L: Lane>(outputs: &[Real<Dual<L>>], grads: &[Real<L>]) -> Real<L> 
     let mut sum = None;
     let mut k = 0;
     while k < outputs.len() {
-        if let Some(slope) = outputs[k].slope() {
-            let part = slope * grads[k];
+        if let Some(part) = outputs[k].slope_times(grads[k]) {
             sum = match sum {
                 Some(sum) => Some(sum + part),
                 None => Some(part),

@@ -4,9 +4,9 @@ use std::panic::Location;
 
 use smallvec::SmallVec;
 
-use super::super::elementwise::Handle;
+use super::super::elementwise::{Handle, Outputs};
 use super::super::trace::{self, Call};
-use super::super::{Caller, Float, derived, expect};
+use super::super::{Caller, Float, Input, Unary, derived, expect};
 use super::writable;
 use crate::array::Shape;
 use crate::error::{Error, Result};
@@ -24,18 +24,34 @@ fn activation<T: Float>(
     if trace::is_noting() {
         return x.gt_scalar(T::ZERO).where_else(x, &below());
     }
-    let done = T::elementwise(op(number), &[x], &[], caller).map(SmallVec::into_inner);
-    match done {
+    one(T::elementwise(op(number), &[x], &[], caller))
+}
+
+/// The result of an op of operands of one shape.
+fn one<T: Float>(results: Result<Outputs<T>>) -> Tensor<T> {
+    match results.map(SmallVec::into_inner) {
         Ok(Ok([y])) => y,
-        _ => unreachable!("an op of one tensor has one result, and nothing is refused"),
+        _ => unreachable!("the op has one result, and operands of one shape are not refused"),
     }
 }
 
+/// What an activation with the parameter 0 is: an infinity that is not selected must not meet a factor
+/// of 0.
+fn relu<T: Float>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {
+    T::unary(Unary::Relu, Input::Ref(x), caller)
+}
+
 pub(in crate::ops) fn leaky_relu<T: Float>(x: &Tensor<T>, slope: f64, caller: Caller) -> Tensor<T> {
+    if slope == 0.0 {
+        return relu(x, caller);
+    }
     activation(x, derived::leaky_relu, slope, || x * T::from_f64(slope), caller)
 }
 
 pub(in crate::ops) fn elu<T: Float>(x: &Tensor<T>, alpha: f64, caller: Caller) -> Tensor<T> {
+    if alpha == 0.0 {
+        return relu(x, caller);
+    }
     // The exponential is limited, so that the branch not taken stays finite.
     let below = || x.minimum(0.0).exp_m1() * alpha;
     activation(x, derived::elu, alpha, below, caller)
@@ -74,7 +90,15 @@ pub(in crate::ops) fn dropout<T: Float>(
     if !training || p == 0.0 {
         return Ok(x.clone());
     }
-    Ok(x * dropout_mask(x.shape_owned(), p))
+    Ok(dropped(x, &dropout_mask(x.shape_owned(), p), caller))
+}
+
+pub(in crate::ops) fn dropped<T: Float>(
+    x: &Tensor<T>,
+    factors: &Tensor<T>,
+    caller: Caller,
+) -> Tensor<T> {
+    one(T::elementwise(derived::dropped(), &[x, factors], &[], caller))
 }
 
 /// # Activations with a parameter

@@ -1,6 +1,7 @@
 //! Batch normalisation as formulas of ops, for the layer of [`nn`](crate::nn) and for programs.
 
 use super::super::Float;
+use super::normalize::{Parts, parts};
 use crate::graph::Tensor;
 
 /// `x` with channels on its second axis, normalised with the mean and the variance of the batch,
@@ -11,10 +12,8 @@ pub(crate) fn by_batch<T: Float>(
     eps: f64,
 ) -> (Tensor<T>, [Tensor<T>; 2]) {
     let axes: Vec<isize> = (0..x.ndim() as isize).filter(|&axis| axis != 1).collect();
-    let mean = x.mean_axes_keep(&axes);
-    let centered = x - &mean;
-    let var = centered.square().mean_axes_keep(&axes);
-    let y = scaled(centered * (&var + eps).rsqrt(), affine);
+    let Parts { normal, mean, var, .. } = parts(x, &axes, eps);
+    let y = scaled(normal, affine);
     let channels = affine[0].shape();
     (y, [mean.reshape(channels), var.reshape(channels)])
 }
@@ -43,7 +42,8 @@ fn along_channels<T: Float>(vector: &Tensor<T>, x: &Tensor<T>) -> Tensor<T> {
 }
 
 /// The running mean and variance after a batch of `n` numbers a channel, of which `momentum` is the
-/// batch's part. The variance is that of a sample: of `n - 1` degrees of freedom.
+/// batch's part. The variance is that of a sample: of `n - 1` degrees of freedom. One too large for the
+/// type counts as the largest number, so that the running variance stays finite.
 pub(crate) fn mixed<T: Float>(
     [mean, var]: [&Tensor<T>; 2],
     [batch_mean, batch_var]: &[Tensor<T>; 2],
@@ -52,5 +52,6 @@ pub(crate) fn mixed<T: Float>(
 ) -> [Tensor<T>; 2] {
     let mix = |running: &Tensor<T>, batch: Tensor<T>| running * (1.0 - momentum) + batch * momentum;
     let unbiased = n as f64 / (n as f64 - 1.0);
-    [mix(mean, batch_mean.clone()), mix(var, batch_var * unbiased)]
+    let batch_var = (batch_var * unbiased).minimum(T::max_value().into_f64());
+    [mix(mean, batch_mean.clone()), mix(var, batch_var)]
 }

@@ -8,7 +8,7 @@ use super::super::{Caller, Float, derived, expect};
 use super::check_same_shape;
 use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
-use crate::graph::{GradMode, Keep, Lost, Plain, Tensor, is_grad_enabled, record, unrecorded};
+use crate::graph::{Keep, Plain, Tensor, is_grad_enabled, record, unrecorded};
 
 /// An error unless `targets` names one of the columns for each row of a matrix.
 fn check_targets(op: &'static str, scores: &[usize], targets: &Tensor<i64>) -> Result<usize> {
@@ -113,21 +113,17 @@ pub(in crate::ops) fn binary_cross_entropy<T: Float>(
 ) -> Result<Tensor<T>> {
     let op = "binary_cross_entropy_with_logits";
     check_same_shape(op, logits.shape(), "targets", targets.shape())?;
-    // softplus(x) - x t, written so that nothing large cancels.
-    let loss = GradMode::of(false, || {
-        let large = logits.maximum(0.0) - logits * targets;
-        (large + (-logits.abs()).exp().ln_1p()).mean()
-    });
-    if !logits.is_recorded() && !targets.is_recorded() {
-        let lost = Lost::of_all(op, caller, [logits, targets]);
-        return Ok(loss.with_lost(lost));
+    // A program is made of operators that its file can name.
+    if trace::is_noting() {
+        let zero = Tensor::from(T::ZERO);
+        let yes = (1.0 - targets) * logits.softplus();
+        let yes = targets.eq_scalar(T::ONE).where_else(&zero, &yes);
+        let no = targets * (-logits).softplus();
+        let no = targets.eq_scalar(T::ZERO).where_else(&zero, &no);
+        return Ok((yes + no).mean());
     }
-    let value = Value::scalar(loss.item());
-    let state = (Keep::input(0, logits), Keep::input(1, targets));
-    Ok(record(op, caller, [logits, targets], value, state, |(x, t), dy, [wants_x, wants_t]| {
-        let dy = dy / x.len() as f64;
-        Ok([wants_x.then(|| (x.sigmoid() - &t) * &dy), wants_t.then(|| -(&x * &dy))])
-    }))
+    let loss = T::elementwise(derived::binary_cross_entropy(), &[logits, targets], &[], caller)?;
+    Ok(loss.into_iter().next().unwrap_or_else(|| unreachable!("the op has one result")))
 }
 
 pub(in crate::ops) fn smooth_l1_loss<T: Float>(

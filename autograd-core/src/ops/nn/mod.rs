@@ -28,7 +28,7 @@ pub(super) use conv::conv2d;
 pub(crate) use conv::conv2d_shape;
 pub(super) use linear::linear;
 pub(super) use loss::{binary_cross_entropy, cross_entropy, smooth_l1_loss};
-pub(super) use norm::{norm, var};
+pub(super) use norm::{deviation, norm, var};
 pub(super) use normalize::{Weights, normalize};
 pub(crate) use pool::pool2d_shape;
 pub(super) use pool::{avg_pool2d, max_pool2d};
@@ -36,7 +36,8 @@ pub(super) use softmax::{Softmax, logsumexp, softmax};
 
 use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
-use crate::graph::{Element, Tensor};
+use crate::graph::{Element, GradMode, Tensor};
+use crate::ops::Float;
 
 /// The value of a temporary as a row-major buffer that may be written.
 fn writable<T: Element>(tensor: Tensor<T>) -> Value<T> {
@@ -63,6 +64,28 @@ fn to_write_over<T: Element>(gradient: Tensor<T>) -> (Value<T>, Option<Value<T>>
     }
     value.looked_at(value.shape());
     (Value::any(Shape::from_slice(value.shape())), Some(value))
+}
+
+/// Whether a sum of squares is finite and lost no digits to underflow. Otherwise the squares are to be
+/// computed again of scaled numbers.
+#[inline(always)]
+fn is_in_range<T: Float>(sum: T) -> bool {
+    sum >= T::min_positive_value() / T::epsilon() && sum < T::infinity()
+}
+
+/// [`is_in_range`] of every element.
+fn are_in_range<T: Float>(sums: &Tensor<T>) -> bool {
+    sums.read().contiguous().as_slice().unwrap_or(&[]).iter().all(|&sum| is_in_range(sum))
+}
+
+/// By what numbers are divided before they are squared: the largest magnitude along the axes, which
+/// stay, but at least `least`; 1 where that is 0 or not finite. It is no part of the graph.
+fn scale_of<T: Float>(x: &Tensor<T>, axes: &[isize], least: f64) -> Tensor<T> {
+    GradMode::of(false, || {
+        let largest = x.abs().max_axes_keep(axes).maximum(least);
+        let usable = largest.gt_scalar(T::ZERO).and(&largest.lt_scalar(T::infinity()));
+        usable.where_else(&largest, &Tensor::from(T::ONE))
+    })
 }
 
 /// A row-major copy that nobody shares.

@@ -3,24 +3,70 @@
 use std::panic::Location;
 
 use super::super::{Caller, Float, expect};
-use super::writable;
+use super::{are_in_range, scale_of, writable};
 use crate::array::shape::axes as check_axes;
 use crate::error::{Error, Result};
 use crate::graph::{GradMode, Keep, KeepOutput, Lost, Tensor, record};
 
 pub(in crate::ops) fn norm<T: Float>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {
-    let value = GradMode::of(false, || x.square().sum().sqrt());
+    let value = GradMode::of(false, || {
+        let squares = x.square().sum();
+        if are_in_range(&squares) || x.is_empty() {
+            return squares.sqrt();
+        }
+        let largest = x.abs().max();
+        match largest.item() {
+            scale if scale > T::ZERO && scale < T::infinity() => {
+                (x / scale).square().sum().sqrt() * scale
+            }
+            _ => largest,
+        }
+    });
     if !x.is_recorded() {
         return value.with_lost(Lost::of("norm", caller, x));
     }
     let value = writable(value);
     let state = (Keep::input(0, x), KeepOutput::value(&value));
-    // `y = |x|`: `dx = x dy / y`, and 0 at 0.
     record("norm", caller, [x], value, state, |(x, y), dy, _| {
         let y = y.into_tensor();
-        let y = y.eq_scalar(T::ZERO).where_scalar(T::ONE, &y);
-        Ok([Some(x * (dy / y))])
+        // At 0, where there is no derivative: 0, whose own derivative is NaN.
+        let unit = if y.item() == T::ZERO { x.abs().sqrt() } else { x / y };
+        Ok([Some(unit * dy)])
     })
+}
+
+/// The mean squared deviation as `spread * scale * scale`; no scale where squares are in range as they
+/// are. With `whole`, rows whose mean square is out of range even so keep a scale of 1: of those the
+/// gradient is right.
+fn spread<T: Float>(
+    op: &'static str,
+    x: &Tensor<T>,
+    axes: &[isize],
+    correction: usize,
+    whole: bool,
+) -> Result<(Tensor<T>, Option<Tensor<T>>)> {
+    let positions = check_axes(op, axes, x.ndim())?;
+    let n: usize = positions.iter().map(|&position| x.shape()[position]).product();
+    let axes: Vec<isize> = positions.iter().map(|&position| position as isize).collect();
+    // No degree of freedom left: 0 / 0, as for the mean of nothing.
+    let freedom = n.saturating_sub(correction) as f64;
+    let centered = x - x.mean_axes_keep(&axes);
+    let squares = centered.square().sum_axes(&axes);
+    if are_in_range(&squares) || n == 0 {
+        return Ok((squares / freedom, None));
+    }
+    // By the root of `n` too, so that the square of the scale is at most the variance.
+    let mut scale = scale_of(&centered, &axes, 0.0) / (n as f64).sqrt();
+    let spread = |scale: &Tensor<T>| (&centered / scale).square().sum_axes_keep(&axes) / freedom;
+    if whole {
+        scale = GradMode::of(false, || {
+            let infinite = (spread(&scale) * &scale * &scale).eq_scalar(T::infinity());
+            infinite.where_scalar(T::ONE, &scale)
+        });
+    }
+    let spread = spread(&scale).reshape(squares.shape());
+    let scale = scale.reshape(squares.shape());
+    Ok((spread, Some(scale)))
 }
 
 pub(in crate::ops) fn var<T: Float>(
@@ -28,17 +74,32 @@ pub(in crate::ops) fn var<T: Float>(
     axes: &[isize],
     correction: usize,
 ) -> Result<Tensor<T>> {
-    let positions = check_axes("var", axes, x.ndim())?;
-    let n: usize = positions.iter().map(|&position| x.shape()[position]).product();
-    let axes: Vec<isize> = positions.iter().map(|&position| position as isize).collect();
-    let squares = (x - x.mean_axes_keep(&axes)).square();
-    // No degree of freedom left: 0 / 0, as for the mean of nothing.
-    Ok(squares.sum_axes(&axes) / n.saturating_sub(correction) as f64)
+    Ok(match spread("var", x, axes, correction, true)? {
+        (var, None) => var,
+        (spread, Some(scale)) => spread * &scale * scale,
+    })
+}
+
+pub(in crate::ops) fn deviation<T: Float>(
+    x: &Tensor<T>,
+    axes: &[isize],
+    correction: usize,
+) -> Result<Tensor<T>> {
+    let (spread, scale) = spread("std", x, axes, correction, false)?;
+    // The slope of the root at 0 is infinite, and infinity times the slope of the variance NaN. Another
+    // function of the same value has a slope of 0 there, and no second derivative either.
+    let none = spread.eq_scalar(T::ZERO);
+    let root = none.where_else(&spread.pow(1.5), &none.where_scalar(T::ONE, &spread).sqrt());
+    Ok(match scale {
+        None => root,
+        Some(scale) => root * scale,
+    })
 }
 
 /// # Norms and variances
 impl<T: Float> Tensor<T> {
-    /// The square root of the sum of all squares; the gradient at 0 is 0.
+    /// The square root of the sum of all squares, without overflow or underflow of the squares. At 0
+    /// there is no derivative: the gradient given there is 0, and a second derivative is NaN.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -69,18 +130,16 @@ impl<T: Float> Tensor<T> {
         expect(T::var(self, axes, correction))
     }
 
-    /// The standard deviation along `axes`, which are taken away; see [`Tensor::var_axes`]. Where
-    /// it is 0, so is its gradient.
+    /// The standard deviation along `axes`, which are taken away; see [`Tensor::var_axes`]. Squares do
+    /// not overflow. Where it is 0 there is no derivative: the gradient given there is 0, and a second
+    /// derivative is NaN.
     ///
     /// # Panics
     ///
     /// If an axis does not exist or stands twice.
     #[track_caller]
     pub fn std_axes(&self, axes: &[isize], correction: usize) -> Tensor<T> {
-        let var = expect(T::var(self, axes, correction));
-        // The slope of the root at 0 is infinite, and infinity times the slope of the variance NaN.
-        let none = var.eq_scalar(T::ZERO);
-        none.where_else(&var, &none.where_scalar(T::ONE, &var).sqrt())
+        expect(T::std(self, axes, correction))
     }
 
     /// Every element of a vector `[m]` times every element of another `[n]`: `[m, n]`.
@@ -115,7 +174,8 @@ impl<T: Float> Tensor<T> {
 
     /// Each group of elements along `axes` with its mean taken away, divided by its standard
     /// deviation (`eps` is added to the variance): layer normalisation along the last axes, batch
-    /// normalisation along all but the channels, less the learned scale and shift.
+    /// normalisation along all but the channels, less the learned scale and shift. Squares do not
+    /// overflow. Equal elements give 0, but NaN (0 / 0) where `eps` is 0.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -126,11 +186,21 @@ impl<T: Float> Tensor<T> {
     ///
     /// # Panics
     ///
-    /// If an axis does not exist or stands twice.
+    /// If an axis does not exist or stands twice; see [`Tensor::try_normalize`].
     #[doc(alias = "layer_norm")]
     #[doc(alias = "batch_norm")]
     #[track_caller]
     pub fn normalize(&self, axes: &[isize], eps: f64) -> Tensor<T> {
-        expect(T::layer_norm(self, None, axes, eps, Location::caller()))
+        expect(self.try_normalize(axes, eps))
+    }
+
+    /// [`Tensor::normalize`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Axis`] if an axis does not exist or stands twice.
+    #[track_caller]
+    pub fn try_normalize(&self, axes: &[isize], eps: f64) -> Result<Tensor<T>> {
+        T::layer_norm(self, None, axes, eps, Location::caller())
     }
 }

@@ -2,9 +2,10 @@
 //! deviation (Ba et al. 2016).
 
 use super::super::reduce::sum_rows;
-use super::super::{Caller, Float, joined as added, trace};
+use super::super::trace::{self, Call};
+use super::super::{Caller, Float, joined as added};
 use super::kernels::{CHUNK, Given, joined, total};
-use super::to_write_over;
+use super::{are_in_range, is_in_range, scale_of, to_write_over};
 use crate::array::shape::axes as check_axes;
 use crate::array::simd::{Kernel, dispatch};
 use crate::array::threads::each_chunks;
@@ -30,16 +31,28 @@ pub(in crate::ops) fn normalize<T: Float>(
     caller: Caller,
 ) -> Result<Tensor<T>> {
     let positions = check_axes("normalize", axes, x.ndim())?;
+    if trace::is_noting() {
+        let axes: Vec<isize> = positions.iter().map(|&position| position as isize).collect();
+        let normal = trace::op(
+            || Call::Normalize { axes: axes.clone(), eps },
+            || vec![trace::any(x)],
+            caller,
+            || normalize(x, None, &axes, eps, caller),
+        )?;
+        return match weights {
+            Some([weight, bias]) => (normal * weight).try_add(bias),
+            None => Ok(normal),
+        };
+    }
     let rank = x.ndim() - positions.len();
     let last = positions.iter().enumerate().all(|(i, &position)| position == rank + i);
     let n: usize = positions.iter().map(|&position| x.shape()[position]).product();
     // The parts of a layer are public: others may be stretched, or do not fit, which an operator tells.
     let row = &x.shape()[rank..];
     let fit = weights.is_none_or(|weights| weights.iter().all(|part| part.shape() == row));
-    // A program is made of operators that its file can name.
-    if !last || !fit || x.is_empty() || n > LONGEST || trace::is_noting() {
+    if !last || !fit || x.is_empty() || n > LONGEST {
         let axes: Vec<isize> = positions.iter().map(|&position| position as isize).collect();
-        let [normal, _] = parts(x, &axes, eps);
+        let Parts { normal, .. } = parts(x, &axes, eps);
         return match weights {
             Some([weight, bias]) => (normal * weight).try_add(bias),
             None => Ok(normal),
@@ -87,11 +100,38 @@ fn row_of<T: Float>(tensor: Option<&Tensor<T>>, otherwise: T, n: usize) -> Value
     }
 }
 
-/// The normalised rows, and by what they were multiplied.
-fn parts<T: Float>(x: &Tensor<T>, axes: &[isize], eps: f64) -> [Tensor<T>; 2] {
-    let centered = x - x.mean_axes_keep(axes);
-    let scale = (centered.square().mean_axes_keep(axes) + eps).rsqrt();
-    [centered * &scale, scale]
+/// `x` normalised along axes, and what that was made of; axes stay.
+pub(super) struct Parts<T: Float> {
+    /// `(x - mean) * scale`.
+    pub(super) normal: Tensor<T>,
+    /// `1 / sqrt(var + eps)`.
+    pub(super) scale: Tensor<T>,
+    pub(super) mean: Tensor<T>,
+    pub(super) var: Tensor<T>,
+}
+
+pub(super) fn parts<T: Float>(x: &Tensor<T>, axes: &[isize], eps: f64) -> Parts<T> {
+    let mean = x.mean_axes_keep(axes);
+    let centered = x - &mean;
+    let var = centered.square().mean_axes_keep(axes);
+    let shifted = &var + eps;
+    if are_in_range(&shifted) || x.is_empty() {
+        let scale = shifted.rsqrt();
+        return Parts { normal: centered * &scale, scale, mean, var };
+    }
+    // At least the root of `eps`, so that `eps` over the square is in range.
+    let unit = scale_of(x, axes, eps.sqrt());
+    let scaled = x / &unit;
+    let mean = scaled.mean_axes_keep(axes);
+    let centered = scaled - &mean;
+    let var = centered.square().mean_axes_keep(axes);
+    let scale = (&var + (eps.sqrt() / &unit).square()).rsqrt();
+    Parts {
+        normal: centered * &scale,
+        scale: scale / &unit,
+        mean: mean * &unit,
+        var: var * &unit * &unit,
+    }
 }
 
 /// Input, weight; mean and scale of each row, how many axes a row has, what was added to the
@@ -110,7 +150,7 @@ impl<T: Float> PushRule<T, State<T>> for Tangent {
         shape: &[usize],
     ) -> Result<Option<Tensor<T>>> {
         let axes = last_axes(axes);
-        let [z, scale] = parts(&x, &axes, eps);
+        let Parts { normal: z, scale, .. } = parts(&x, &axes, eps);
         let [dx, dw, db] = [0, 1, 2].map(|input| tangents.get(input).cloned().flatten());
         let dz = dx.map(|dx| {
             let along = (&z * &dx).mean_axes_keep(&axes);
@@ -133,7 +173,7 @@ fn pull<T: Float>((x, weight, (stats, axes, eps)): Kept<T>, dy: Tensor<T>) -> [T
     let row = Shape::from_slice(&x.shape()[x.ndim() - axes..]);
     if is_grad_enabled() {
         let axes = last_axes(axes);
-        let [z, scale] = parts(&x, &axes, eps);
+        let Parts { normal: z, scale, .. } = parts(&x, &axes, eps);
         let g = weight.map_or_else(|| dy.clone(), |weight| &dy * weight);
         let along = (&g * &z).mean_axes_keep(&axes);
         let dx = (&g - g.mean_axes_keep(&axes) - &z * along) * scale;
@@ -179,14 +219,36 @@ impl<T: Float> Kernel for Normalize<'_, T> {
         for ((x, out), stats) in rows.zip(stats.as_chunks_mut::<2>().0) {
             let mean = total(x) / count;
             let square = |x: T| (x - mean) * (x - mean);
-            let variance = joined(x, T::ZERO, square, T::plus) / count;
-            let scale = T::ONE / num_traits::Float::sqrt(variance + eps);
+            let variance = joined(x, T::ZERO, square, T::plus) / count + eps;
+            if !is_in_range(variance) {
+                *stats = scaled_row(x, [weight, bias], eps, out);
+                continue;
+            }
+            let scale = T::ONE / num_traits::Float::sqrt(variance);
             *stats = [mean, scale];
             for ((out, &x), (&w, &b)) in out.iter_mut().zip(x).zip(weight.iter().zip(bias)) {
                 *out = (x - mean) * scale * w + b;
             }
         }
     }
+}
+
+/// A row whose squares are out of range, or no numbers, divided by its largest magnitude first.
+#[cold]
+#[inline(never)]
+fn scaled_row<T: Float>(x: &[T], [weight, bias]: [&[T]; 2], eps: T, out: &mut [T]) -> [T; 2] {
+    let root = num_traits::Float::sqrt(eps);
+    let larger = |a: T, &b: &T| if b.magnitude() > a { b.magnitude() } else { a };
+    let unit = x.iter().fold(root, larger);
+    let count = T::from_f64(x.len() as f64);
+    let mean = x.iter().fold(T::ZERO, |sum, &x| sum + x / unit) / count;
+    let square = |x: T| (x / unit - mean) * (x / unit - mean);
+    let variance = x.iter().fold(T::ZERO, |sum, &x| sum + square(x)) / count;
+    let scale = T::ONE / num_traits::Float::sqrt(variance + eps / unit / unit);
+    for ((out, &x), (&w, &b)) in out.iter_mut().zip(x).zip(weight.iter().zip(bias)) {
+        *out = (x / unit - mean) * scale * w + b;
+    }
+    [mean * unit, scale / unit]
 }
 
 /// Each row of `x` normalised, times the first row of `affine`, plus the second, in `out`; its mean

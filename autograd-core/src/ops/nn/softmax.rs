@@ -105,35 +105,53 @@ pub(in crate::ops) fn logsumexp<T: Float>(
     caller: Caller,
 ) -> Result<Tensor<T>> {
     let positions = check_axes("logsumexp", axes, x.ndim())?;
-    let mut unreduced = x.shape_owned();
-    positions.iter().for_each(|&position| unreduced[position] = 1);
+    let shape: Shape =
+        (0..x.ndim()).filter(|i| !positions.contains(i)).map(|i| x.shape()[i]).collect();
     let axes: Vec<isize> = positions.iter().map(|&position| position as isize).collect();
     let value = GradMode::of(false, || {
-        // The greatest element is taken out before and put back after; an infinite one would
-        // leave NaN, and of no elements there is none.
-        let zero = Tensor::zeros(unreduced.clone());
-        let max = match positions.iter().any(|&position| x.shape()[position] == 0) {
-            true => zero,
-            false => {
-                let max = x.max_axes_keep(&axes);
-                max.abs().equal(&Tensor::from(T::HIGHEST)).where_else(&zero, &max)
-            }
-        };
-        let sum = (x - &max).exp().sum_axes_keep(&axes).ln() + &max;
-        let shape: Shape =
-            (0..x.ndim()).filter(|i| !positions.contains(i)).map(|i| x.shape()[i]).collect();
-        sum.reshape(shape)
+        let largest = finite_largest(x, &axes);
+        ((x - &largest).exp().sum_axes_keep(&axes).ln() + &largest).reshape(shape)
     });
     if !x.is_recorded() {
         return Ok(value.with_lost(Lost::of("logsumexp", caller, x)));
     }
     let value: Value<T> = value.read().into_owned();
-    let state = (Plain(unreduced), Keep::input(0, x), KeepOutput::value(&value));
-    // `y = logsumexp(x)`: `dx = exp(x - y) dy`.
-    Ok(record("logsumexp", caller, [x], value, state, |(unreduced, x, y), dy, _| {
-        let y = y.into_tensor().reshape(unreduced.clone());
-        Ok([Some(Tensor::exp(&(x - y)) * dy.reshape(unreduced))])
+    let state = (Plain(axes), Keep::input(0, x));
+    Ok(record("logsumexp", caller, [x], value, state, |(axes, x), dy, _| {
+        let shares = shares(&x, &axes);
+        let mut kept = x.shape_owned();
+        axes.iter().for_each(|&axis| kept[axis as usize] = 1);
+        Ok([Some(shares * dy.reshape(kept))])
     }))
+}
+
+/// The greatest element along the axes, which stay: taken out before exponentials and put back after. 0
+/// where it is infinite, as it would leave NaN, and where there is none.
+fn finite_largest<T: Float>(x: &Tensor<T>, axes: &[isize]) -> Tensor<T> {
+    if x.is_empty() {
+        return Tensor::from(T::ZERO);
+    }
+    GradMode::of(false, || {
+        let largest = x.max_axes_keep(axes);
+        let infinite = largest.abs().eq_scalar(T::infinity());
+        infinite.where_scalar(T::ZERO, &largest)
+    })
+}
+
+/// The derivative of logsumexp: `exp(x)` over its sum. The limits at infinity: 0 where there is nothing
+/// above minus infinity; what is infinite has it all.
+fn shares<T: Float>(x: &Tensor<T>, axes: &[isize]) -> Tensor<T> {
+    let all = (x - finite_largest(x, axes)).exp();
+    let sum = all.sum_axes_keep(axes);
+    let nothing = sum.eq_scalar(T::ZERO);
+    let shares = &all / nothing.where_scalar(T::ONE, &sum);
+    let infinite = sum.eq_scalar(T::infinity());
+    if !infinite.any() {
+        return shares;
+    }
+    let hits = x.eq_scalar(T::infinity()).where_scalar(T::ONE, &Tensor::from(T::ZERO));
+    let count = hits.sum_axes_keep(axes).maximum(1.0);
+    infinite.where_else(&(hits / count), &shares)
 }
 
 /// # Softmax

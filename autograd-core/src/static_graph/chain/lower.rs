@@ -192,6 +192,13 @@ impl Lowering<'_> {
         for_float!(self.links.dtype(x), T => Some(self.link(T::code(Of::Forward(op.handle())), &[x])))
     }
 
+    /// What dropout makes of a number and its mask, forward and backward.
+    fn dropped(&mut self, x: Source, mask: Source) -> Option<Source> {
+        for_float!(self.links.dtype(x), T => {
+            Some(self.link(T::code(Of::Forward(rules::dropped_op())), &[x, mask]))
+        })
+    }
+
     /// `None` for what has no link.
     fn op(&mut self, op: &Op) -> Option<()> {
         if let Kind::Grad { .. } = op.kind {
@@ -234,7 +241,7 @@ impl Lowering<'_> {
             kind @ Kind::Dropout { .. } if kind.draws() => {
                 // Without a name, it stands where the result will.
                 let mask = *self.at.get(op.outputs.last()?)?;
-                let y = self.binary(Binary::Mul, reads[0], mask);
+                let y = self.dropped(reads[0], mask)?;
                 self.at.insert(op.outputs[0], y);
                 return Some(());
             }
@@ -295,7 +302,7 @@ impl Lowering<'_> {
             kind @ Kind::Dropout { .. } if kind.draws() => {
                 let mask = *self.at.get(forward.outputs.last()?)?;
                 self.exact.extend(operand(mask));
-                smallvec![Gradient::of(self.binary(Binary::Mul, dy, mask))]
+                smallvec![Gradient::of(self.dropped(dy, mask)?)]
             }
             Kind::Dropout { .. } => smallvec![Gradient::of(dy)],
             Kind::Cast(_) => {

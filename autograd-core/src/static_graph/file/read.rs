@@ -232,6 +232,7 @@ fn read_kind(parts: &[&str]) -> Result<Kind, String> {
         }
         ["softmax", axis] => Kind::Softmax { axis: parse(axis)? },
         ["log_softmax", axis] => Kind::LogSoftmax { axis: parse(axis)? },
+        ["normalize", axes, eps] => Kind::Normalize { axes: list(axes)?, eps: parse(eps)? },
         ["cross_entropy"] => Kind::CrossEntropy,
         ["reshape", dims] => Kind::Reshape(read_dims(dims)?),
         ["permute", order] => Kind::Permute(list(order)?),

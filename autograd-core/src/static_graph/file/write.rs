@@ -71,6 +71,7 @@ fn kind_text(kind: &Kind) -> Result<String, String> {
         Kind::Reduce { op, axes, keep } => format!("reduce;{};{};{keep}", op.name(), signed(axes)),
         Kind::Softmax { axis } => format!("softmax;{axis}"),
         Kind::LogSoftmax { axis } => format!("log_softmax;{axis}"),
+        Kind::Normalize { axes, eps } => format!("normalize;{};{eps:?}", signed(axes)),
         Kind::CrossEntropy => "cross_entropy".to_owned(),
         Kind::Reshape(dims) => format!("reshape;{}", dims_text(dims)),
         Kind::Permute(order) => format!("permute;{}", signed(order)),
