@@ -1,0 +1,211 @@
+//! Sums of squares, variances and exponentials over the whole range of their type, where the result is
+//! representable: a function of scaled numbers is the scaled function of the numbers.
+
+use autograd_core::nn::{BatchNorm2d, LayerNorm, Module, parameter};
+use autograd_core::optim::clip_grad_norm;
+use autograd_core::prelude::*;
+use autograd_core::static_graph::{Executor, Program, gradients};
+use autograd_core::{DType, Float, GradOptions, grad_with};
+
+/// What becomes of a function of `scale * x`: its value is multiplied by `scale` to this power, its
+/// gradient by `scale` to one power less.
+struct Case<T: Float> {
+    name: &'static str,
+    f: fn(&Tensor<T>) -> Tensor<T>,
+    degree: i32,
+}
+
+fn cases<T: Float>() -> Vec<Case<T>> {
+    vec![
+        Case { name: "norm", f: |x| x.norm(), degree: 1 },
+        Case { name: "std", f: |x| x.std_axes(&[1], 1), degree: 1 },
+        Case { name: "std of all", f: |x| x.std_axes(&[], 0), degree: 1 },
+        Case { name: "normalize", f: |x| x.normalize(&[1], 0.0) * weights(x), degree: 0 },
+        Case {
+            name: "normalize, other axis",
+            f: |x| x.normalize(&[0], 0.0) * weights(x),
+            degree: 0,
+        },
+    ]
+}
+
+/// Different for each element, so that gradients are not zero.
+fn weights<T: Float>(x: &Tensor<T>) -> Tensor<T> {
+    let n = x.len();
+    let weights = (0..n).map(|i| T::from_f64((i as f64 * 0.7).sin())).collect::<Vec<_>>();
+    Tensor::from(weights).reshape(x.shape())
+}
+
+fn numbers<T: Float>(scale: f64) -> Tensor<T> {
+    let x = [[3.0, -4.0, 1.5, 0.5], [1.0, 2.0, -0.25, 8.0], [0.5, -0.5, 2.5, 1.0]];
+    let x: Vec<T> = x.iter().flatten().map(|&x| T::from_f64(x * scale)).collect();
+    Tensor::from(x).reshape([3, 4])
+}
+
+/// Value and gradient, with and without a recorded backward.
+fn found<T: Float>(f: fn(&Tensor<T>) -> Tensor<T>, x: &Tensor<T>) -> Vec<Vec<f64>> {
+    x.set_stop_gradient(false);
+    let mut all = vec![f(x).to_vec()];
+    for create_graph in [false, true] {
+        let options = GradOptions::new().create_graph(create_graph);
+        let dx = grad_with(&[&f(x).sum()], &[x], options).unwrap().remove(0).unwrap();
+        all.push(dx.to_vec());
+    }
+    let (_, tangent) = autograd_core::jvp(|x| f(&x[0]), &[x.detach()], &[x.detach()]).unwrap();
+    all.push(tangent.to_vec());
+    all.into_iter().map(|v| v.into_iter().map(Float::into_f64).collect()).collect()
+}
+
+#[track_caller]
+fn close(what: &str, found: &[f64], right: &[f64], by: f64, precision: f64) {
+    assert_eq!(found.len(), right.len(), "{what}");
+    let size = right.iter().fold(0.0_f64, |m, x| m.max(x.abs())).max(0.5);
+    for (found, right) in found.iter().zip(right) {
+        let found = found / by;
+        assert!((found - right).abs() <= precision * size, "{what}: {found}, not {right}");
+    }
+}
+
+fn over_the_range<T: Float>(scales: &[f64], precision: f64) {
+    for case in cases::<T>() {
+        let right = found(case.f, &numbers(1.0));
+        for &scale in scales {
+            let what = format!("{} of {scale:e}", case.name);
+            let found = found(case.f, &numbers(scale));
+            let by = |degree: i32| scale.powi(degree);
+            close(&what, &found[0], &right[0], by(case.degree), precision);
+            close(&what, &found[1], &right[1], by(case.degree - 1), precision);
+            close(&what, &found[2], &right[2], by(case.degree - 1), precision);
+            // Along `x` itself: the tangent scales as the value does.
+            close(&what, &found[3], &right[3], by(case.degree), precision);
+        }
+    }
+}
+
+#[test]
+fn functions_of_scaled_numbers() {
+    over_the_range::<f32>(&[1e30, 1e37, 1e20, 1e-15, 1e-20, 1e-25, 1e-30], 2e-6);
+    over_the_range::<f64>(&[1e160, 1e200, 1e300, 1e-120, 1e-160, 1e-200, 1e-290], 1e-14);
+}
+
+#[test]
+fn a_norm_beyond_the_range_of_its_squares() {
+    for (x, norm) in [([3e20, 4e20], 5e20), ([3e-25, 4e-25], 5e-25)] {
+        let x = Tensor::from(x.map(|x: f32| x));
+        x.set_stop_gradient(false);
+        let y = x.norm();
+        assert!((y.item() / norm - 1.0).abs() < 1e-6);
+        y.backward().unwrap();
+        let dx = x.grad().unwrap().to_vec();
+        assert!((dx[0] - 0.6).abs() < 1e-6 && (dx[1] - 0.8).abs() < 1e-6, "{dx:?}");
+    }
+    assert_eq!(Tensor::from([f32::INFINITY, 1.0]).norm().item(), f32::INFINITY);
+    assert!(Tensor::from([f32::NAN, 1.0]).norm().item().is_nan());
+    assert_eq!(Tensor::<f32>::zeros([0]).norm().item(), 0.0);
+}
+
+#[test]
+fn a_variance_whose_sum_of_squares_is_not_representable() {
+    // 40 squares of 1e38 are too many for f32; their mean is not.
+    let x: Vec<f32> = (0..40).map(|i| if i % 2 == 0 { 1e19 } else { -1e19 }).collect();
+    let x = Tensor::from(x);
+    x.set_stop_gradient(false);
+    let var = x.var_axes(&[], 0);
+    assert!((var.item() / 1e38 - 1.0).abs() < 1e-6, "{}", var.item());
+    var.backward().unwrap();
+    let dx = x.grad().unwrap().to_vec();
+    assert!((dx[0] / 5e17 - 1.0).abs() < 1e-5 && dx[1] == -dx[0], "{dx:?}");
+}
+
+#[test]
+fn layers_that_normalise() {
+    fn check<T: Float>(scale: f64, precision: f64) {
+        let layer = LayerNorm::<T>::new(4);
+        let found = layer.forward(&numbers(scale));
+        let right = numbers::<T>(1.0).normalize(&[1], 0.0);
+        let values = |t: &Tensor<T>| t.to_vec().into_iter().map(T::into_f64).collect::<Vec<_>>();
+        close("LayerNorm", &values(&found), &values(&right), 1.0, precision);
+
+        let layer = BatchNorm2d::<T>::new(3);
+        let x = |scale| numbers::<T>(scale).reshape([1, 3, 2, 2]);
+        let found = layer.forward(&x(scale));
+        let right = x(1.0).normalize(&[0, 2, 3], 0.0);
+        close("BatchNorm2d", &values(&found), &values(&right), 1.0, precision);
+        // What is too large for the type does not stay for good.
+        let running = layer.running_var.to_vec();
+        assert!(running.iter().all(|var| var.is_finite()), "{running:?}");
+        assert!(layer.running_mean.to_vec().iter().all(|mean| mean.is_finite()));
+        layer.eval();
+        assert!(layer.forward(&x(1.0)).to_vec().iter().all(|y| y.is_finite()));
+    }
+    check::<f32>(1e30, 1e-6);
+    check::<f32>(3e37, 1e-6);
+    check::<f64>(1e200, 1e-14);
+}
+
+#[test]
+fn normalising_in_programs() {
+    let program = Program::new();
+    let x = program.data("x", [-1, 4], DType::Float32).unwrap();
+    x.set_stop_gradient(false);
+    let y = program
+        .trace(|x: &Tensor<f32>| x.normalize(&[-1], 1e-5) * Tensor::from([1.0_f32, 2.0, 3.0, 4.0]))
+        .x(&x)
+        .call()
+        .unwrap();
+    let dx = gradients(&[&y], &[&x]).unwrap().remove(0).unwrap();
+    let batch = program.batch_norm(&x).unwrap();
+    let executor = Executor::new();
+    executor.run(&program.startup(), &[], &[]).unwrap();
+    let run = |scale| {
+        let fed = numbers::<f32>(scale);
+        let fetch: [&dyn autograd_core::static_graph::Fetch; 4] =
+            [&y, &dx, &batch, &"batch_norm_0.running_var"];
+        let found = executor.run(&program, &[("x", &fed)], &fetch).unwrap();
+        let values = |t: &AnyTensor| {
+            t.downcast_ref::<f32>().unwrap().to_vec().into_iter().map(f64::from).collect::<Vec<_>>()
+        };
+        found.iter().map(values).collect::<Vec<_>>()
+    };
+    let (right, found) = (run(1.0), run(1e30));
+    close("normalize", &found[0], &right[0], 1.0, 1e-4);
+    close("its gradient", &found[1], &right[1], 1e-30, 1e-4);
+    close("batch_norm", &found[2], &right[2], 1.0, 1e-4);
+    assert!(found[3].iter().all(|var| var.is_finite()), "{:?}", found[3]);
+}
+
+#[test]
+fn the_norm_of_gradients() {
+    let of = |grad: [f64; 2]| {
+        let p = parameter(Tensor::from([0.0, 0.0]));
+        p.set_grad(Some(&Tensor::from(grad))).unwrap();
+        p
+    };
+    let p = of([3e200, 4e200]);
+    assert!((clip_grad_norm(&p, 1.0).unwrap() / 5e200 - 1.0).abs() < 1e-15);
+    let clipped = p.grad().unwrap().to_vec();
+    assert!((clipped[0] - 0.6).abs() < 1e-15 && (clipped[1] - 0.8).abs() < 1e-15, "{clipped:?}");
+    let p = of([3e-200, 4e-200]);
+    assert!((clip_grad_norm(&p, 1.0).unwrap() / 5e-200 - 1.0).abs() < 1e-15);
+    // A limit of infinity measures only.
+    let p = of([3.0, 4.0]);
+    assert_eq!(clip_grad_norm(&p, f64::INFINITY).unwrap(), 5.0);
+    assert_eq!(p.grad().unwrap().to_vec(), [3.0, 4.0]);
+    for wrong in [[f64::NAN, 1.0], [f64::INFINITY, 1.0]] {
+        let p = of(wrong);
+        let error = clip_grad_norm(&p, 1.0).unwrap_err().to_string();
+        assert!(error.contains("finite"), "{error}");
+        assert!(clip_grad_norm(&p, f64::NAN).unwrap_err().to_string().contains("max_norm"));
+    }
+}
+
+#[test]
+fn a_model_of_large_numbers_trains() {
+    let norm = LayerNorm::<f32>::new(4);
+    let x = numbers::<f32>(1e30);
+    norm.forward(&x).square().sum().backward().unwrap();
+    for parameter in [&norm.weight, &norm.bias] {
+        let grad = parameter.grad().unwrap().to_vec();
+        assert!(grad.iter().all(|dx| dx.is_finite()), "{grad:?}");
+    }
+}
