@@ -60,7 +60,7 @@ fn cases() -> Vec<Case> {
         case!("minimum, a number", |x| x.minimum(0.5), [0.0, 1.0, -3.0, nan], [1, 0, 1, 1], true),
         case!(
             "maximum",
-            |x| x.maximum(&numbers(x, 0.5)),
+            |x| x.maximum(numbers(x, 0.5)),
             [0.0, 1.0, -3.0, nan],
             [0, 1, 0, 1],
             false
@@ -74,7 +74,7 @@ fn cases() -> Vec<Case> {
         ),
         case!(
             "minimum",
-            |x| x.minimum(&numbers(x, 0.5)),
+            |x| x.minimum(numbers(x, 0.5)),
             [0.0, 1.0, -3.0, nan],
             [1, 0, 1, 1],
             false
