@@ -4,7 +4,7 @@ use super::kernels::{
     BinaryKernel, CompareKernel, FunctionKernel, LeftKernel, MulAddKernel, RightKernel,
     SelectKernel,
 };
-use super::pass::{Block, Formula, block_of};
+use super::pass::{Block, Formula, Scratch, block_of};
 use super::program::{Binary, Program, Step};
 use crate::array::Storable;
 use crate::array::buffer::Buffer;
@@ -14,19 +14,6 @@ use crate::array::simd::dispatch;
 /// Elements that a step does at once: the buffers of a program stay in the first cache.
 const fn most<T>() -> usize {
     4096 / size_of::<T>()
-}
-
-/// The buffers of a program while it runs.
-pub struct Scratch<T: Storable> {
-    numbers: Vec<Buffer<T>>,
-    masks: Vec<Buffer<bool>>,
-}
-
-/// Of a program that did not run yet.
-impl<T: Storable> Default for Scratch<T> {
-    fn default() -> Self {
-        Self { numbers: Vec::new(), masks: Vec::new() }
-    }
 }
 
 impl<T: Storable + Math> Formula<T> for Program {

@@ -4,8 +4,8 @@
 
 use super::lane::Lane;
 use super::number::Number;
-use super::pass::{Block, Formula, Written, block_of};
-use super::program::Program;
+use super::pass::{Block, Formula, block_of};
+use super::program::{Program, Written};
 use super::real::{Mask, Real};
 use super::trace::trace;
 use crate::array::math::Math;

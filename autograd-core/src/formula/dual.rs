@@ -7,7 +7,7 @@
 
 use super::functions::{functions, named};
 use super::lane::{Lane, Sealed};
-use super::real::Real;
+use super::real::{Mask, Real};
 
 /// A number and its slope; none where the number is constant along the direction. The absence is
 /// known when compiling, so constants cost nothing, and 0 · ∞ never comes from them.
@@ -152,6 +152,15 @@ impl<L: Lane> Real<Dual<L>> {
             Some(slope) => Some(Real(slope.scaled(dy.0).number())),
             None => None,
         }
+    }
+}
+
+impl<L: Lane> Mask<L> {
+    /// The same mask in a formula over numbers with slopes.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn for_duals(self) -> Mask<Dual<L>> {
+        Mask(self.0)
     }
 }
 

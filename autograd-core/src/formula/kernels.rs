@@ -1,8 +1,7 @@
 //! The loops of a program's steps.
 
 use super::functions::functions;
-use super::lane::Lane;
-use super::program::{Binary, Compare};
+use super::program::{Binary, Compare, Function};
 use crate::array::math::{ANGLE_MAX, Math, angles_in_range};
 use crate::array::simd::Kernel;
 
@@ -11,22 +10,6 @@ macro_rules! function_kernel {
         $(#[$doc:meta])*
         $method:ident $variant:ident $kernel:ident [$e32:literal, $e64:literal] $slope:tt;
     )*) => {
-        /// A function of one number.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub(crate) enum Function {
-            Neg,
-            $($variant,)*
-        }
-
-        impl Function {
-            pub(super) fn of<L: Lane>(self, x: L) -> L {
-                match self {
-                    Self::Neg => x.neg(),
-                    $(Self::$variant => x.$method(),)*
-                }
-            }
-        }
-
         pub(super) struct FunctionKernel<'a, T>(
             pub(super) Function,
             pub(super) &'a [T],

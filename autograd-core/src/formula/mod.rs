@@ -18,15 +18,14 @@ mod sums;
 mod tests;
 mod trace;
 
-pub use blocks::Scratch;
 pub use compiled::{Compiled, Lanewise};
 pub use dual::Dual;
 pub(crate) use functions::{functions, named};
 pub use lane::Lane;
 pub(crate) use number::Number;
-pub use pass::{Block, Formula, Written};
+pub use pass::{Block, Formula, Scratch};
 pub(crate) use pass::{Operand, Running, block_of, pass, run_block, run_onto, run_over};
-pub use program::Program;
+pub use program::{Program, Written};
 pub use real::{Mask, Real, UseSelectNotABranch};
 pub(crate) use sums::Sums;
 pub use trace::Traced;

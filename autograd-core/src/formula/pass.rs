@@ -10,8 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 use smallvec::SmallVec;
 
-use super::blocks::Scratch;
-use super::program::Program;
+use super::program::{Program, Written};
 use super::sums::Sums;
 use crate::array::buffer::Buffer;
 use crate::array::deferred::{PIECE, Steps};
@@ -55,10 +54,17 @@ pub trait Formula<T: Storable>: Written + Send + Sync {
     }
 }
 
-/// What can be written down as a program.
-pub trait Written {
-    /// The program.
-    fn program(&self) -> Program;
+/// The buffers of a program while it runs.
+pub struct Scratch<T: Storable> {
+    pub(super) numbers: Vec<Buffer<T>>,
+    pub(super) masks: Vec<Buffer<bool>>,
+}
+
+/// Of a program that did not run yet.
+impl<T: Storable> Default for Scratch<T> {
+    fn default() -> Self {
+        Self { numbers: Vec::new(), masks: Vec::new() }
+    }
 }
 
 /// A block of operands and results.

@@ -4,10 +4,34 @@
 //! derivatives, forward mode, and angles beyond the straight-line reduction. A block of each step's
 //! result stays in the first cache, so memory is passed over once here too.
 
-use super::kernels::Function;
+use super::functions::functions;
 use super::lane::Lane;
-use super::pass::Written;
 use super::real::{Mask, Real};
+
+macro_rules! function {
+    ($(
+        $(#[$doc:meta])*
+        $method:ident $variant:ident $kernel:ident [$e32:literal, $e64:literal] $slope:tt;
+    )*) => {
+        /// A function of one number.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub(crate) enum Function {
+            Neg,
+            $($variant,)*
+        }
+
+        impl Function {
+            pub(super) fn of<L: Lane>(self, x: L) -> L {
+                match self {
+                    Self::Neg => x.neg(),
+                    $(Self::$variant => x.$method(),)*
+                }
+            }
+        }
+    };
+}
+
+functions! { function }
 
 /// What two numbers are made into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -92,6 +116,12 @@ impl Step {
                 | Self::Or(..)
         )
     }
+}
+
+/// What can be written down as a program.
+pub trait Written {
+    /// The program.
+    fn program(&self) -> Program;
 }
 
 /// A formula written down.

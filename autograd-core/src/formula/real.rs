@@ -5,7 +5,6 @@ use std::ops::{
     Add, AddAssign, BitAnd, BitOr, BitXor, Div, DivAssign, Mul, MulAssign, Neg, Not, Sub, SubAssign,
 };
 
-use super::dual::Dual;
 use super::functions::functions;
 use super::lane::Lane;
 
@@ -339,15 +338,6 @@ impl<L: Lane> Mask<L> {
     #[inline(always)]
     pub fn select(self, a: impl Into<Real<L>>, b: impl Into<Real<L>>) -> Real<L> {
         Real(L::select(self.0, a.into().0, b.into().0))
-    }
-}
-
-impl<L: Lane> Mask<L> {
-    /// The same mask in a formula over numbers with slopes.
-    #[doc(hidden)]
-    #[inline(always)]
-    pub fn for_duals(self) -> Mask<Dual<L>> {
-        Mask(self.0)
     }
 }
 

@@ -4,9 +4,8 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use super::functions::functions;
-use super::kernels::Function;
 use super::lane::{Lane, Sealed};
-use super::program::{Binary, Compare, Program, Step};
+use super::program::{Binary, Compare, Function, Program, Step};
 use super::real::{Mask, Real};
 
 /// A step of the program that is being written on this thread.
