@@ -377,3 +377,21 @@ fn files_are_short() {
     }
     assert_eq!(long, LONG_FILES, "files of more than 600 lines");
 }
+
+#[test]
+fn architecture_names_files_that_exist() {
+    let text = fs::read_to_string(workspace().join("ARCHITECTURE.md")).unwrap();
+    assert!(text.lines().count() <= 120, "ARCHITECTURE.md has {} lines", text.lines().count());
+    let mut names = 0;
+    for name in text.split('`').skip(1).step_by(2) {
+        if !name.contains('/') && !name.ends_with(".rs") || name.contains(' ') {
+            continue;
+        }
+        names += 1;
+        let roots =
+            ["", "autograd-core/src", "autograd-macros/src", "autograd-core/src/ops/elementwise"];
+        let exists = roots.iter().any(|root| workspace().join(root).join(name).exists());
+        assert!(exists, "ARCHITECTURE.md names `{name}`, which does not exist");
+    }
+    assert!(names > 30, "{names} names");
+}
