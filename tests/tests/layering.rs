@@ -15,7 +15,7 @@ const CIRCLES: &[(&str, &[usize])] =
     &[("autograd-core", &[47, 29, 13, 6, 4, 3, 3, 3]), ("autograd-macros", &[9, 4, 3, 2, 2])];
 
 /// At most so many lines, unit tests among them.
-const LINES: &[(&str, usize)] = &[("autograd-core", 57_900), ("autograd-macros", 14_000)];
+const LINES: &[(&str, usize)] = &[("autograd-core", 58_200), ("autograd-macros", 14_000)];
 
 /// Files of more than 600 lines; tables and fixtures may be.
 const LONG_FILES: &[&str] = &[

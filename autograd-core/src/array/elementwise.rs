@@ -235,8 +235,8 @@ pub(crate) fn zip<T: Storable>(
             return out;
         }
     }
-    a.get().looked_at(shape);
-    b.get().looked_at(shape);
+    a.get().will_be_read(shape);
+    b.get().will_be_read(shape);
     let whole = |x: &Value<T>| x.shape() == shape && x.is_row_major();
     // Floats only are put off.
     if const { T::DTYPE.is_float() }
@@ -278,7 +278,7 @@ fn zip_deferred<T: Storable>(
         each_block(own.as_mut_slice()?, |start, block| {
             for (index, piece) in block.chunks_mut(PIECE).enumerate() {
                 let start = start + index * PIECE;
-                steps.run_over(start, piece);
+                steps.run_over(piece);
                 other.with_pieces(start, piece.len(), |other| f.run(piece, other));
             }
         });
@@ -397,15 +397,15 @@ fn zip_into<T: Storable>(out: &mut Value<T>, steps: &Steps<T>, b: &Value<T>, f: 
         if walk.is_short() {
             let mut b = Feed::walking(b.raw(), walk);
             for (at, block) in (start..).step_by(BLOCK).zip(part.chunks_mut(BLOCK)) {
-                steps.run_over(at, block);
+                steps.run_over(block);
                 b.advance(block.len());
                 f.run(block, b.block(at, block.len()));
             }
             return;
         }
         let most = if steps.is_empty() { part.len() } else { BLOCK };
-        for (index, block) in part.chunks_mut(most).enumerate() {
-            steps.run_over(start + index * most, block);
+        for block in part.chunks_mut(most) {
+            steps.run_over(block);
             zip_rows(block, b.raw(), &mut walk, f);
         }
     });
@@ -418,8 +418,8 @@ pub(crate) fn chosen_of<T: Storable>(
     on: &Value<T>,
     off: &Value<T>,
 ) -> Value<T> {
-    on.looked_at(shape);
-    off.looked_at(shape);
+    on.will_be_read(shape);
+    off.will_be_read(shape);
     Value::written(copied(shape), |out| {
         each_stretch(out, &|start, part| {
             let mut at = start;

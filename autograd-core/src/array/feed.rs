@@ -51,13 +51,13 @@ impl<'a, T: Storable> Feed<'a, T> {
         }
     }
 
-    /// Takes a copy of a block, which begins with the element `start`.
-    pub(crate) fn copy(&mut self, start: usize, block: &[T]) {
+    /// Takes a copy of a block.
+    pub(crate) fn copy(&mut self, block: &[T]) {
         if let Self::Over(copy, steps) = self {
             let copy = room(copy, block.len());
             copy.copy_from_slice(block);
             if let Some(steps) = steps {
-                steps.run_over(start, copy);
+                steps.run_over(copy);
             }
         }
     }

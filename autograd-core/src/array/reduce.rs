@@ -212,7 +212,7 @@ fn fold_shared<T: Storable, F: Fold<T> + Sync>(data: impl Part<T>, fold: F) -> T
 
 /// All elements in one.
 pub(crate) fn fold_all<T: Storable, F: Fold<T> + Sync>(x: &Value<T>, fold: F) -> T {
-    x.looked_at(x.shape());
+    x.will_be_read(x.shape());
     match x.elements() {
         Some(Elements::Slice(data)) => return fold_shared(data, fold),
         // Floats only are put off.

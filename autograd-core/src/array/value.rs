@@ -7,7 +7,7 @@ use triomphe::Arc;
 
 use super::Storable;
 use super::buffer::Buffer;
-use super::deferred::{Deferred, Elements, Late, Operand, Steps, pays};
+use super::deferred::{Deferred, Elements, Step, Steps, pays};
 use super::math::Math;
 use super::pool::with_room;
 use super::shape::{Shape, assign, copied, is_row_major, row_major, same, stretched};
@@ -220,7 +220,7 @@ impl<T: Storable> Value<T> {
     #[inline]
     pub(crate) fn as_mut_slice(&mut self) -> Option<&mut [T]> {
         let len = self.len();
-        self.settle();
+        self.materialize();
         match (&mut self.storage, &self.strides) {
             (Storage::Inline(data), _) => Some(&mut data.as_mut()[..len]),
             (Storage::Heap { buffer, offset }, None) => {
@@ -338,38 +338,19 @@ impl<T: Storable> Value<T> {
         }
     }
 
-    /// Its elements as those that a step reads beside, if they lie row-major in memory and are no few.
-    pub(crate) fn operand(&self) -> Option<Operand<T>> {
-        match &self.storage {
-            Storage::Heap { buffer, offset } if self.strides.is_none() => {
-                Some(Operand { buffer: Arc::clone(buffer), offset: *offset })
-            }
-            _ => None,
-        }
-    }
-
-    /// Whether its elements were put off.
+    /// Whether its elements are deferred.
     #[inline]
     pub(crate) fn is_deferred(&self) -> bool {
         matches!(self.storage, Storage::Deferred(_))
     }
 
-    /// Computes what was put off, where it is nobody else's.
+    /// Materializes deferred elements, where this is their only owner.
     #[inline]
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn materialize(&mut self) {
         if let Storage::Deferred(deferred) = &mut self.storage
             && let Some(alone) = Arc::get_mut(deferred)
         {
             self.storage = Storage::Heap { buffer: alone.take_made(), offset: 0 };
-        }
-    }
-
-    /// Computes what was put off, if that holds other tensors too.
-    pub(crate) fn let_go(&self) {
-        if let Storage::Deferred(deferred) = &self.storage
-            && deferred.reads_beside()
-        {
-            deferred.made();
         }
     }
 
@@ -381,19 +362,19 @@ impl<T: Storable> Value<T> {
         }
     }
 
-    /// An op is about to read it block by block, stretched to a shape: what was put off is not computed
+    /// An op is about to read it block by block, broadcast to a shape: deferred elements are not computed
     /// again and again.
-    pub(crate) fn looked_at(&self, shape: &[usize]) {
+    pub(crate) fn will_be_read(&self, shape: &[usize]) {
         if let Storage::Deferred(deferred) = &self.storage {
             match self.shape() == shape {
-                true => Deferred::looked_at(deferred, Arc::count(deferred)),
+                true => deferred.read(),
                 false => _ = deferred.made(),
             }
         }
     }
 
-    /// Makes the buffer one to write in place, if it is without a copy. What was put off is to be
-    /// computed over it first.
+    /// Makes the buffer one to write in place, if it is without a copy. Deferred steps are to be computed
+    /// over it first.
     pub(crate) fn take_steps(&mut self) -> Option<Steps<T>> {
         if let Storage::Deferred(deferred) = &mut self.storage {
             let (buffer, steps) = Arc::get_mut(deferred)?.sole_buffer()?;
@@ -574,28 +555,25 @@ impl<T: Storable> Value<T> {
 }
 
 impl<T: Storable + Math> Value<T> {
-    /// Puts a cheap function of each element off until the result is read, if there are many elements
-    /// and they have a buffer for themselves.
-    pub(crate) fn try_defer(&mut self, mut late: Late<T>) -> bool {
+    /// Defers a cheap function of each element until the result is read, if there are many elements and
+    /// they have a buffer for themselves.
+    pub(crate) fn try_defer(&mut self, step: Step<T>) -> bool {
         if !self.can_defer() {
             return false;
         }
-        if let Storage::Deferred(deferred) = &mut self.storage {
-            match Deferred::extended(deferred, late) {
-                Ok(extended) => {
-                    self.storage = Storage::Deferred(extended);
-                    return true;
-                }
-                Err(back) => late = back,
-            }
+        if let Storage::Deferred(deferred) = &mut self.storage
+            && let Some(extended) = Deferred::extended(deferred, step)
+        {
+            self.storage = Storage::Deferred(extended);
+            return true;
         }
-        self.settle();
+        self.materialize();
         let source = match &self.storage {
             Storage::Heap { buffer, .. } => Arc::clone(buffer),
             Storage::Deferred(deferred) => Arc::clone(deferred.made()),
             Storage::Inline(_) => return false,
         };
-        self.storage = Storage::Deferred(Arc::new(Deferred::new(source, late.into())));
+        self.storage = Storage::Deferred(Arc::new(Deferred::new(source, step.into())));
         true
     }
 }

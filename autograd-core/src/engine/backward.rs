@@ -161,8 +161,8 @@ pub(super) fn commit(mut leaves: Grads, retained: Vec<(AnyTensor, AnyTensor)>) -
 
 fn computed(grad: AnyTensor) -> AnyTensor {
     match grad {
-        AnyTensor::Float32(grad) => grad.computed().into(),
-        AnyTensor::Float64(grad) => grad.computed().into(),
+        AnyTensor::Float32(grad) => grad.materialized().into(),
+        AnyTensor::Float64(grad) => grad.materialized().into(),
         other => other,
     }
 }
@@ -179,7 +179,7 @@ pub(super) fn own(grad: AnyTensor) -> AnyTensor {
 fn accumulate(tensor: &AnyTensor, grad: AnyTensor) {
     fn add<T: Float>(tensor: &Tensor<T>, grad: Tensor<T>) {
         tensor.update_grad(|before| match before {
-            Some(before) => (before + grad).computed(),
+            Some(before) => (before + grad).materialized(),
             None => grad.owned(),
         });
     }

@@ -186,7 +186,7 @@ impl<T: Float> Tensor<T> {
             Err(Ok(value)) => Tensor::new(value),
             Err(Err(shared)) => shared.alias(),
         }
-        .computed()
+        .materialized()
         .with_lost(Lost::of_gradient())
     }
 }

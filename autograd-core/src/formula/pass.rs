@@ -198,10 +198,10 @@ impl<'a, T: Storable> From<Arg<'a, T>> for Operand<'a, T> {
 }
 
 impl<T: Storable> Operand<'_, T> {
-    fn looked_at(&self, shape: &[usize]) {
+    fn will_be_read(&self, shape: &[usize]) {
         match self {
-            Self::Ref(value) => value.looked_at(shape),
-            Self::Own(value) => value.looked_at(shape),
+            Self::Ref(value) => value.will_be_read(shape),
+            Self::Own(value) => value.will_be_read(shape),
             Self::Absent => {}
         }
     }
@@ -239,7 +239,7 @@ pub(crate) fn pass<T: Storable + Math>(
             Some((k, std::mem::replace(value, Value::scalar(T::ZERO))))
         });
     }
-    reals.iter().for_each(|operand| operand.looked_at(shape));
+    reals.iter().for_each(|operand| operand.will_be_read(shape));
     let place = |target| {
         let needed = over.is_none() && whole(target);
         needed.then(|| Value::written(copied(shape), |_| {}))
@@ -367,7 +367,7 @@ impl<T: Storable + Math> Work<'_, T> {
         while at < len {
             let n = stride.min(len - at);
             if let Some((k, _)) = self.over {
-                feeds[k].copy(start + at, &outputs[0][at..at + n]);
+                feeds[k].copy(&outputs[0][at..at + n]);
             }
             feeds.iter_mut().for_each(|feed| feed.advance(n));
             mask_feeds.iter_mut().for_each(|feed| feed.advance(n));

@@ -292,6 +292,5 @@ pub(crate) fn unrecorded<T: Element, U: Element, const N: usize>(
     value: Value<U>,
 ) -> Tensor<U> {
     let lost = Lost::of_all(name, caller, inputs);
-    value.let_go();
     Tensor::new(value).with_lost(lost)
 }

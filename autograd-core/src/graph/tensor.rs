@@ -27,10 +27,9 @@ use crate::error::{HookResult, Result};
 /// It is `Send` and `Sync`. Its data never changes behind a reader's back: an op that writes in
 /// place makes a new buffer wherever somebody still reads the old one.
 ///
-/// Ops are computed at once, but for cheap ones of large tensors (operators with a number, or with a
-/// leaf of the same shape that wants a gradient, `-x`, [`square`](Tensor::square),
-/// [`relu`](Tensor::relu)): they are computed when somebody reads the result, several in one pass.
-/// What they give is the same, and gradients are computed when backward ends; only a clock may tell.
+/// Ops are computed at once, but for cheap ones of large tensors (operators with a number, `-x`,
+/// [`square`](Tensor::square), [`relu`](Tensor::relu)): these are computed when the result is read,
+/// several in one pass. Results are the same bits, and gradients are computed when backward ends.
 ///
 /// `stop_gradient` is true for new tensors, as in Paddle: gradients flow to a tensor only after
 /// `set_stop_gradient(false)`.
@@ -281,11 +280,7 @@ impl<T: Element> Tensor<T> {
 
     #[inline]
     pub(super) fn alias_here(&self) -> Self {
-        let value = || {
-            let value = self.read().into_owned();
-            value.let_go();
-            Self::new(value)
-        };
+        let value = || Self::new(self.read().into_owned());
         self.small_copy().unwrap_or_else(value).with_lost(self.lost())
     }
 
@@ -376,10 +371,10 @@ impl<T: Element> Tensor<T> {
         }
     }
 
-    /// The same tensor, with nothing that was put off.
-    pub(crate) fn computed(mut self) -> Self {
+    /// The same tensor, with nothing deferred.
+    pub(crate) fn materialized(mut self) -> Self {
         if let Some(inner) = self.inner_mut() {
-            inner.value.settle();
+            inner.value.materialize();
         }
         if let Some(value) = self.fixed().filter(|value| value.is_deferred()) {
             value.as_slice();
@@ -507,7 +502,6 @@ impl<T: Element> Tensor<T> {
     /// The same data outside the graph.
     pub(crate) fn detached_at(&self, place: &'static Location<'static>) -> Self {
         let lost = self.outside().unwrap_or_else(|| Lost::by_detach(place));
-        self.read().let_go();
         self.sharing(None).with_lost(lost)
     }
 

@@ -7,12 +7,12 @@ use super::elementwise::{Handle, gradient, gradients_of};
 use super::reduce::Sum;
 use super::{Arithmetic, Caller, Float, Input, Numeric, joined};
 use super::{small, trace};
-use crate::array::deferred::{Late, Step, With, pays};
+use crate::array::deferred::Step;
 use crate::array::elementwise::{Zip, ZipAny, over, over_scalar, zip, zip_scalar};
 use crate::array::math::Math;
 use crate::array::reduce::fold_axes;
 use crate::array::shape::{broadcast, copied, same};
-use crate::array::{Shape, Storable, Value};
+use crate::array::{Shape, Value};
 use crate::error::Result;
 use crate::graph::{
     Elementwise, Keep, Lost, NodeRef, Plain, PushRule, Tensor, is_grad_enabled, op_node,
@@ -159,25 +159,20 @@ impl<T: Math> Zip<T> for PowOf {
     }
 }
 
-/// The function of a tensor and `s`, or of `s` and the tensor, if that is cheap.
-fn step<T>(op: Binary, s: With<T>, swapped: bool) -> Option<Step<T>> {
+/// The function of a tensor and `s`, or of `s` and the tensor, if it can be deferred.
+fn step<T>(op: Binary, s: T, swapped: bool) -> Option<Step<T>> {
     Some(match (op, swapped) {
-        (Binary::Add, _) => Step::Plus(s),
-        (Binary::Sub, false) => Step::Minus(s),
-        (Binary::Sub, true) => Step::From(s),
-        (Binary::Mul, _) => Step::Times(s),
-        (Binary::Div, false) => Step::Over(s),
-        (Binary::Div, true) => Step::Under(s),
-        (Binary::Maximum, false) => Step::Greater(s),
-        (Binary::Minimum, false) => Step::Lesser(s),
+        (Binary::Add, _) => Step::Add(s),
+        (Binary::Sub, false) => Step::Sub(s),
+        (Binary::Sub, true) => Step::SubFrom(s),
+        (Binary::Mul, _) => Step::Mul(s),
+        (Binary::Div, false) => Step::Div(s),
+        (Binary::Div, true) => Step::DivInto(s),
+        (Binary::Maximum, false) => Step::Max(s),
+        (Binary::Minimum, false) => Step::Min(s),
         // Of two zeros the right one is the greater, and the lesser.
         (Binary::Maximum | Binary::Minimum, true) | (Binary::Pow, _) => return None,
     })
-}
-
-/// The same of the number `s`, to be put off.
-fn late<T: Storable>(op: Binary, s: T, swapped: bool) -> Option<Late<T>> {
-    step(op, With::Number(s), swapped).map(Late::from)
 }
 
 /// One kernel for all functions of integers: they are too rare to be compiled one by one.
@@ -269,8 +264,6 @@ fn any<'a, T: Float>(
         _ => Lost::NONE,
     };
     let saves = op.saves(wants);
-    // By an edge, for as long as the graph is there.
-    let held = [wants[0] && a.is_leaf(), wants[1] && b.is_leaf()];
     let mut node = (wants != [false, false]).then(|| {
         let (a, b) = (left.tensor(), right.tensor());
         let kept = (saves[0].then(|| Keep::input(0, a)), saves[1].then(|| Keep::input(1, b)));
@@ -282,13 +275,6 @@ fn any<'a, T: Float>(
     });
     let [f, swapped] = kernels(op);
     if same {
-        if let Some(value) = beside(&left, &right, f) {
-            return Ok(Tensor::output(value, node).with_lost(lost));
-        }
-        match with_tensor(op, left, right, held, &mut node) {
-            Ok(done) => return Ok(done.with_lost(lost)),
-            Err(operands) => [left, right] = operands,
-        }
         // A temporary is written over; otherwise a copy of the left operand, if it is small.
         if right.is_temporary() && !left.is_temporary() {
             match try_in_place(right, &left, swapped, &mut node) {
@@ -316,55 +302,7 @@ fn any<'a, T: Float>(
     Ok(done.with_lost(lost))
 }
 
-/// Of operands of one shape that both stay, row-major in memory, neither few numbers nor so many that they would be
-/// put off or shared among threads: the shortest way.
-fn beside<T: Float>(
-    left: &Input<'_, T>,
-    right: &Input<'_, T>,
-    f: &dyn ZipAny<T>,
-) -> Option<Value<T>> {
-    let shape = left.tensor().shape();
-    let len = left.tensor().len();
-    if left.is_temporary() || right.is_temporary() || left.tensor().is_few() || pays::<T>(len) {
-        return None;
-    }
-    let (a, b) = (left.tensor().read(), right.tensor().read());
-    let (x, y) = (a.in_memory()?, b.in_memory()?);
-    let write = |out: &mut [T]| f.run_onto(out, &x[..len], &y[..len]);
-    Some(Value::written(copied(shape), write))
-}
-
-/// As one more step of what was put off, or to be put off with a leaf: its node holds that as long as the result is
-/// in the graph, and what leaves the graph is computed, so nothing is held for longer. With another tensor it is
-/// computed at once, and a temporary is rather written over. Otherwise both operands come back, of which one shape
-/// is known.
-fn with_tensor<'a, T: Float>(
-    op: Binary,
-    left: Input<'a, T>,
-    right: Input<'a, T>,
-    held: [bool; 2],
-    node: &mut Option<NodeRef>,
-) -> Result<Tensor<T>, [Input<'a, T>; 2]> {
-    let late = |x: &Input<'_, T>, other: &Input<'_, T>, held: bool, swapped: bool| {
-        if !x.can_defer() || !held && (!x.is_deferred() || other.is_temporary()) {
-            return None;
-        }
-        let operand = other.tensor().fixed()?.operand()?;
-        Some(Late::with(step(op, With::Tensor, swapped)?, operand))
-    };
-    let done = |y: Tensor<T>, held: bool| if held { y } else { y.computed() };
-    if let Some(late) = late(&left, &right, held[1], false) {
-        let put_off = left.try_defer(|| Some(late), || node.take());
-        return put_off.map(|y| done(y, held[1])).map_err(|left| [left, right]);
-    }
-    if let Some(late) = late(&right, &left, held[0], true) {
-        let put_off = right.try_defer(|| Some(late), || node.take());
-        return put_off.map(|y| done(y, held[0])).map_err(|right| [left, right]);
-    }
-    Err([left, right])
-}
-
-/// With one number that is shown as many, as the gradient of a sum is: cheap, so that it is put off.
+/// With one number that is shown as many, as the gradient of a sum is: deferred.
 /// Otherwise both operands come back.
 fn with_number<'a, T: Float>(
     op: Binary,
@@ -375,11 +313,11 @@ fn with_number<'a, T: Float>(
     let same = left.tensor().shape() == right.tensor().shape();
     let number = |x: &Input<'_, T>| if same { x.tensor().read().uniform() } else { None };
     if let Some(s) = number(&right) {
-        let done = left.try_defer(|| late(op, s, false), || node.take());
+        let done = left.try_defer(|| step(op, s, false), || node.take());
         return done.map_err(|left| [left, right]);
     }
     if let Some(s) = number(&left) {
-        let done = right.try_defer(|| late(op, s, true), || node.take());
+        let done = right.try_defer(|| step(op, s, true), || node.take());
         return done.map_err(|right| [left, right]);
     }
     Err([left, right])
@@ -508,15 +446,12 @@ fn any_scalar<T: Float>(
         op_node(op.name(), caller, [x.edge(needs_x)], state, pull_scalar)
     });
     let done = x
-        .try_defer(|| late(op, s, swapped), || node.take())
+        .try_defer(|| step(op, s, swapped), || node.take())
         .or_else(|x| x.try_in_place(|x| over_scalar(kernel, x, s), || node.take()));
     let y = match done {
         Ok(done) => done,
         Err(x) => Tensor::output(x.consume(|x| zip_scalar(x, s, kernel)), node),
     };
-    if !recorded {
-        y.read().let_go();
-    }
     y.with_lost(lost)
 }
 

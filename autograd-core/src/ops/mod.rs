@@ -32,7 +32,7 @@ use std::panic::Location;
 
 use ndarray::LinalgScalar;
 
-use crate::array::deferred::Late;
+use crate::array::deferred::Step;
 use crate::array::elementwise::Arg;
 use crate::array::math::Math;
 use crate::array::matmul::Multiply;
@@ -179,7 +179,7 @@ impl<T: Element> Input<'_, T> {
                 None => return Err(other),
             },
         };
-        // What was put off is computed in the op's own pass.
+        // Deferred steps are computed in the op's own pass.
         let run = |value: &mut Value<T>| {
             !value.is_deferred() && value.as_padded_mut_slice().map(run).is_some()
         };
@@ -204,27 +204,22 @@ impl<T: Element> Input<'_, T> {
 }
 
 impl<T: Float> Input<'_, T> {
-    /// Whether its elements were put off.
-    pub(crate) fn is_deferred(&self) -> bool {
-        self.tensor().fixed().is_some_and(Value::is_deferred)
-    }
-
     /// Whether [`try_defer`](Self::try_defer) does.
     #[inline]
     pub(crate) fn can_defer(&self) -> bool {
         self.tensor().fixed().is_some_and(Value::can_defer)
     }
 
-    /// Puts a cheap function of each element, if `step` is one, off until the result is read, where the
+    /// Defers a cheap function of each element, if `step` is one, until the result is read, where the
     /// operand is large. The result is an output of `node`, or outside the graph.
     #[inline(always)]
     pub(crate) fn try_defer(
         self,
-        step: impl FnOnce() -> Option<Late<T>>,
+        step: impl FnOnce() -> Option<Step<T>>,
         node: impl FnOnce() -> Option<NodeRef>,
     ) -> Result<Tensor<T>, Self> {
         match if self.can_defer() { step() } else { None } {
-            Some(late) => self.defer(late, node),
+            Some(step) => self.defer(step, node),
             None => Err(self),
         }
     }
@@ -232,19 +227,19 @@ impl<T: Float> Input<'_, T> {
     #[inline(never)]
     fn defer(
         self,
-        late: Late<T>,
+        step: Step<T>,
         node: impl FnOnce() -> Option<NodeRef>,
     ) -> Result<Tensor<T>, Self> {
         match self {
             Self::Own(mut tensor) if tensor.is_temporary() => {
-                match tensor.try_in_place(|value| value.try_defer(late), node) {
+                match tensor.try_in_place(|value| value.try_defer(step), node) {
                     true => Ok(tensor),
                     false => Err(Self::Own(tensor)),
                 }
             }
             other => {
                 let mut value = other.tensor().read().into_owned();
-                if value.try_defer(late) { Ok(Tensor::output(value, node())) } else { Err(other) }
+                if value.try_defer(step) { Ok(Tensor::output(value, node())) } else { Err(other) }
             }
         }
     }

@@ -148,7 +148,7 @@ macro_rules! items {
                 match tensor {
                     $(AnyTensor::$variant(tensor) => match tensor.fixed() {
                         Some(value) => {
-                            value.looked_at(shape);
+                            value.will_be_read(shape);
                             Operand::$variant(value)
                         }
                         None => unreachable!("it was fixed"),
@@ -181,7 +181,7 @@ macro_rules! items {
             pub(super) fn copy(&mut self, block: &Block<'_>) {
                 // There are no steps, which would ask where the block begins.
                 match (self, block) {
-                    $((Self::$variant(feed), Block::$variant(data)) => feed.copy(0, data),)*
+                    $((Self::$variant(feed), Block::$variant(data)) => feed.copy(data),)*
                     _ => unreachable!("{OTHER}"),
                 }
             }

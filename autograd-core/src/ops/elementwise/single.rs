@@ -23,14 +23,12 @@ pub(super) fn is_single(info: &Info) -> bool {
 /// Runs and, where it must be, records such an op; puts it off where that may be.
 pub(in crate::ops) fn run<T: Float>(op: Handle<T>, x: Input<'_, T>, caller: Caller) -> Tensor<T> {
     let result = |x: Input<'_, T>| {
-        let deferred = x.try_defer(|| Some(op.cheap()?.forward().into()), || None);
+        let deferred = x.try_defer(|| Some(op.cheap()?.forward()), || None);
         deferred.unwrap_or_else(|x| compute(op.forward(), x))
     };
     if !x.tensor().is_recorded() {
         let lost = Lost::of(op.info().name, caller, x.tensor());
-        let y = result(x);
-        y.read().let_go();
-        return y.with_lost(lost);
+        return result(x).with_lost(lost);
     }
     let x = x.tensor();
     let mut y = result(Input::Ref(x));
@@ -146,7 +144,7 @@ pub(in crate::ops) fn gradient<T: Float>(
 /// saved.
 fn fused<T: Float>(op: &Handle<T>, dy: Tensor<T>, mut saved: Option<Input<'_, T>>) -> Tensor<T> {
     if let Some(from) = saved.take_if(|saved| saved.can_defer()) {
-        let step = || Some(op.cheap()?.backward(dy.read().uniform()?)?.into());
+        let step = || Some(op.cheap()?.backward(dy.read().uniform()?)?);
         match from.try_defer(step, || None) {
             Ok(dx) => return dx,
             Err(from) => saved = Some(from),
