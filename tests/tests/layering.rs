@@ -15,18 +15,16 @@ const CIRCLES: &[(&str, &[usize])] =
     &[("autograd-core", &[47, 29, 13, 6, 4, 3, 3, 3]), ("autograd-macros", &[9, 4, 3, 2, 2])];
 
 /// At most so many lines, unit tests among them.
-const LINES: &[(&str, usize)] = &[("autograd-core", 58_200), ("autograd-macros", 14_000)];
+const LINES: &[(&str, usize)] = &[("autograd-core", 57_400), ("autograd-macros", 14_000)];
 
 /// Files of more than 600 lines; tables and fixtures may be.
 const LONG_FILES: &[&str] = &[
-    "autograd-core/src/array/deferred.rs",
     "autograd-core/src/array/math/tests.rs",
     "autograd-core/src/array/threads/mod.rs",
     "autograd-core/src/array/value.rs",
     "autograd-core/src/error.rs",
     "autograd-core/src/graph/node.rs",
     "autograd-core/src/graph/tensor.rs",
-    "autograd-core/src/ops/binary.rs",
     "autograd-core/src/ops/index.rs",
     "autograd-core/src/ops/nn/kernels.rs",
     "autograd-core/src/ops/shape.rs",
