@@ -6,9 +6,11 @@ use super::trace::{self, Call};
 use super::{Caller, Float, Numeric, expect, instances};
 use crate::array::elementwise::{chosen_of, convert, convert_zip};
 use crate::array::shape::broadcast;
-use crate::array::{Shape, Storable, Value};
+use crate::array::{DType, Shape, Storable, Value};
 use crate::error::Result;
-use crate::graph::{Element, Keep, Lost, Plain, PushRule, Tensor, record, unrecorded, with_push};
+use crate::graph::{
+    AnyTensor, Element, Keep, Lost, Plain, PushRule, Tensor, record, unrecorded, with_push,
+};
 
 /// A comparison of two numbers.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -278,13 +280,43 @@ impl<T: Float> PushRule<T, (Keep<bool>, Plain<(Shape, Shape)>)> for Tangent {
     }
 }
 
-/// A conversion between element types: as Rust's `as` for numbers (floats round, integers wrap, a
-/// float outside an integer's range saturates), `x != 0` to `bool`, 0 or 1 from `bool`.
-pub trait IntoElement<U: Element>: Element {
-    #[doc(hidden)]
+/// A conversion between two element types.
+pub(crate) trait IntoElement<U: Element>: Element {
     fn convert(self) -> U;
-    #[doc(hidden)]
     fn cast(x: &Tensor<Self>, caller: Caller) -> Tensor<U>;
+}
+
+/// Conversions to all element types.
+pub(crate) trait IntoElements:
+    IntoElement<f32>
+    + IntoElement<f64>
+    + IntoElement<i32>
+    + IntoElement<i64>
+    + IntoElement<u8>
+    + IntoElement<bool>
+{
+}
+
+impl<T> IntoElements for T where
+    T: IntoElement<f32>
+        + IntoElement<f64>
+        + IntoElement<i32>
+        + IntoElement<i64>
+        + IntoElement<u8>
+        + IntoElement<bool>
+{
+}
+
+/// The element type is a value here, so that generic code can convert without a bound for each pair.
+pub(super) fn cast<T: IntoElements>(x: &Tensor<T>, to: DType, caller: Caller) -> AnyTensor {
+    trace::op(|| Call::Cast(to), || vec![trace::any(x)], caller, || match to {
+        DType::Float32 => <T as IntoElement<f32>>::cast(x, caller).into(),
+        DType::Float64 => <T as IntoElement<f64>>::cast(x, caller).into(),
+        DType::Int32 => <T as IntoElement<i32>>::cast(x, caller).into(),
+        DType::Int64 => <T as IntoElement<i64>>::cast(x, caller).into(),
+        DType::UInt8 => <T as IntoElement<u8>>::cast(x, caller).into(),
+        DType::Bool => <T as IntoElement<bool>>::cast(x, caller).into(),
+    })
 }
 
 macro_rules! casts {
@@ -332,6 +364,9 @@ impl<T: Element> Tensor<T> {
     /// The same numbers as elements of type `U`. Between float types the gradient flows, converted
     /// back; to and from other types it stops.
     ///
+    /// Each element is converted as by Rust's `as`: floats round, an integer wraps, a float outside
+    /// the range of an integer type saturates. `x != 0` gives a `bool`, and a `bool` gives 0 or 1.
+    ///
     /// ```
     /// use autograd_core::Tensor;
     ///
@@ -339,12 +374,9 @@ impl<T: Element> Tensor<T> {
     /// ```
     #[doc(alias = "astype")]
     #[track_caller]
-    pub fn cast<U: Element>(&self) -> Tensor<U>
-    where
-        T: IntoElement<U>,
-    {
-        let (call, caller) = (|| Call::Cast(U::DTYPE), Location::caller());
-        trace::op(call, || vec![trace::any(self)], caller, || T::cast(self, caller))
+    pub fn cast<U: Element>(&self) -> Tensor<U> {
+        let cast = U::unwrap(T::cast_to(self, U::DTYPE, Location::caller()));
+        cast.unwrap_or_else(|| unreachable!("it was cast to this type"))
     }
 }
 

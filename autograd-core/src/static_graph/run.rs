@@ -10,7 +10,7 @@ use super::norm;
 use crate::array::DType;
 use crate::error::Result;
 use crate::graph::{AnyTensor, Element, Tensor, for_any};
-use crate::ops::{Binary, Conv2dOptions, Float, Input, Numeric, rules};
+use crate::ops::{Binary, Conv2dOptions, Float, Input, Numeric, OfElements, rules};
 
 /// What an operator is given, or computes: seldom more than four.
 pub(super) type Values = SmallVec<[AnyTensor; 4]>;
@@ -521,14 +521,7 @@ fn conv2d<T: Float>(
 }
 
 fn cast(x: &AnyTensor, dtype: DType) -> AnyTensor {
-    for_any!(x, x => match dtype {
-        DType::Float32 => x.cast::<f32>().into(),
-        DType::Float64 => x.cast::<f64>().into(),
-        DType::Int32 => x.cast::<i32>().into(),
-        DType::Int64 => x.cast::<i64>().into(),
-        DType::UInt8 => x.cast::<u8>().into(),
-        DType::Bool => x.cast::<bool>().into(),
-    })
+    for_any!(x, x => OfElements::cast_to(x, dtype, here()))
 }
 
 fn fill_like(x: &AnyTensor, value: f64) -> AnyTensor {

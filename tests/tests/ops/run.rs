@@ -1,11 +1,9 @@
 //! Every op by its name.
 
-use autograd_core::{AnyTensor, Conv2dOptions, Float, IntoElement, PoolOptions, Tensor};
+use autograd_core::{AnyTensor, Conv2dOptions, Float, PoolOptions, Tensor};
 
-/// A float type, with what it can be cast to.
-pub(crate) trait Number:
-    Float + IntoElement<f32> + IntoElement<f64> + IntoElement<i64> + IntoElement<bool>
-{
+/// A float type, with its precision.
+pub(crate) trait Number: Float {
     /// The distance from 1 to the next number.
     const PRECISION: f64;
 }
