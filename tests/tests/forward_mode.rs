@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use autograd_core::nn::LayerNorm;
 use autograd_core::prelude::*;
 use autograd_core::{
-    BackwardOptions, Error, GradOptions, checkpoint, grad, grad_with, gradcheck, jvp,
-    vjp,
+    BackwardOptions, Error, GradOptions, checkpoint, grad, grad_with, gradcheck, jvp, vjp,
 };
 
 thread_local! {

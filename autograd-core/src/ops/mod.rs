@@ -24,7 +24,7 @@ pub(crate) use compare::{Comparisons, IntoElement, IntoElements};
 pub(crate) use instances::{OfElements, instances};
 pub use nn::{Conv2dOptions, IntoPair, PoolOptions};
 pub(crate) use nn::{batch_norm, conv2d_shape, pool2d_shape};
-pub use operators::Operand;
+pub use operators::{Operand, Scalar};
 pub(crate) use unary::Unary;
 
 use std::panic::Location;
@@ -369,6 +369,12 @@ macro_rules! doors {
                     swapped: bool,
                     caller: Caller,
                 ) -> Tensor<$t> {
+                    // A program has its numbers as `f64`, which may not hold an integer.
+                    if !<$t>::DTYPE.is_float() && (scalar as f64) as $t != scalar {
+                        let number = Input::Own(Tensor::from(scalar));
+                        let [a, b] = if swapped { [number, x] } else { [x, number] };
+                        return expect(<$t as Numeric>::binary(op, a, b, caller));
+                    }
                     let inputs = vec![trace::any(x.tensor())];
                     let call = || trace::Call::Scalar { op, scalar: scalar as f64, swapped };
                     let run = || $scalar(op, x, scalar, swapped, caller);

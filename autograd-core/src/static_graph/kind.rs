@@ -4,6 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::arithmetic::number;
 use super::eager::Eager;
 use super::forms::{
     Inferred, arithmetic, broadcast, concat, conv2d, cross_entropy, exactly, float, indices,
@@ -339,9 +340,11 @@ impl Kind {
                 let [x] = exactly(inputs)?;
                 Ok(vec![float(x)?.clone()])
             }
-            Self::Scalar { op, .. } => {
+            Self::Scalar { op, scalar, .. } => {
                 let [x] = exactly(inputs)?;
-                Ok(vec![arithmetic(*op, x)?.clone()])
+                let x = arithmetic(*op, x)?;
+                number(x.dtype, *scalar)?;
+                Ok(vec![x.clone()])
             }
             Self::Binary(op) => {
                 let [a, b] = exactly(inputs)?;

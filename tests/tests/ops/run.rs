@@ -72,7 +72,7 @@ pub(crate) fn run<T: Number>(
         ("gelu", [x]) => x.gelu().into(),
         ("leaky_relu", [x]) => x.leaky_relu(number()).into(),
         ("elu", [x]) => x.elu(number()).into(),
-        ("clamp", [x]) => x.clamp(list(variant)[0], list(variant)[1]).into(),
+        ("clamp", [x]) => x.clamp(list::<f64>(variant)[0], list::<f64>(variant)[1]).into(),
         ("pow", [x]) => x.pow(number()).into(),
         ("maximum", [x]) => x.maximum(number()).into(),
         ("minimum", [x]) => x.minimum(number()).into(),

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::super::elementwise::Handle;
 use super::super::trace::{self, Call};
-use super::super::{Caller, Float, derived, expect};
+use super::super::{Caller, Float, Scalar, derived, expect};
 use super::writable;
 use crate::array::Shape;
 use crate::error::{Error, Result};
@@ -81,14 +81,14 @@ pub(in crate::ops) fn dropout<T: Float>(
 impl<T: Float> Tensor<T> {
     /// `x` where `x > 0`, else `slope * x`; the gradient at 0 is `slope`.
     #[track_caller]
-    pub fn leaky_relu(&self, slope: f64) -> Tensor<T> {
-        T::leaky_relu(self, slope, Location::caller())
+    pub fn leaky_relu(&self, slope: impl Scalar<T>) -> Tensor<T> {
+        T::leaky_relu(self, slope.scalar().into_f64(), Location::caller())
     }
 
     /// `x` where `x > 0`, else `alpha * (exp(x) - 1)`; the gradient at 0 is `alpha`.
     #[track_caller]
-    pub fn elu(&self, alpha: f64) -> Tensor<T> {
-        T::elu(self, alpha, Location::caller())
+    pub fn elu(&self, alpha: impl Scalar<T>) -> Tensor<T> {
+        T::elu(self, alpha.scalar().into_f64(), Location::caller())
     }
 
     /// While training: each element is 0 with probability `p`, else divided by `1 - p`, so that

@@ -18,7 +18,7 @@ pub(in crate::ops) fn norm<T: Float>(x: &Tensor<T>, caller: Caller) -> Tensor<T>
     // `y = |x|`: `dx = x dy / y`, and 0 at 0.
     record("norm", caller, [x], value, state, |(x, y), dy, _| {
         let y = y.into_tensor();
-        let y = y.eq_scalar(T::ZERO).where_scalar(T::ONE, &y);
+        let y = y.eq_scalar(T::ZERO).where_else(T::ONE, &y);
         Ok([Some(x * (dy / y))])
     })
 }
@@ -80,7 +80,7 @@ impl<T: Float> Tensor<T> {
         let var = expect(T::var(self, axes, correction));
         // The slope of the root at 0 is infinite, and infinity times the slope of the variance NaN.
         let none = var.eq_scalar(T::ZERO);
-        none.where_else(&var, &none.where_scalar(T::ONE, &var).sqrt())
+        none.where_else(&var, &none.where_else(T::ONE, &var).sqrt())
     }
 
     /// Every element of a vector `[m]` times every element of another `[n]`: `[m, n]`.
