@@ -278,8 +278,13 @@ impl Tensor<i64> {
 
 impl<T: Numeric> Tensor<T> {
     /// `0, 1, .. n - 1`.
+    ///
+    /// # Panics
+    ///
+    /// If the element type is one of integers and cannot hold `n - 1`.
     #[track_caller]
     pub fn arange(n: usize) -> Tensor<T> {
+        expect(T::end("arange", n));
         list("arange", n, (0..n).map(T::count))
     }
 

@@ -16,6 +16,7 @@ pub(crate) mod reduce;
 pub(crate) mod rules;
 mod shape;
 mod small;
+mod totals;
 pub(crate) mod trace;
 mod unary;
 
@@ -34,13 +35,14 @@ use ndarray::LinalgScalar;
 use crate::array::deferred::Late;
 use crate::array::elementwise::Arg;
 use crate::array::math::Math;
-use crate::array::matmul::Multiply;
+use crate::array::matmul::{FloatMultiply, Multiply};
 use crate::array::{Storable, Value};
 use crate::error::{Error, Result};
 use crate::graph::{Edge, Element, Keepable, NodeRef, Tensor};
 use crate::random::RandomFloat;
 use instances::{OfFloats, OfNumbers};
 use small::OfSmall;
+use totals::Totals;
 
 /// Where an op was called.
 pub(crate) type Caller = &'static Location<'static>;
@@ -52,7 +54,7 @@ pub(crate) type Caller = &'static Location<'static>;
     note = "arithmetic is for f32, f64, i32, i64 and u8; `cast` changes the element type"
 )]
 #[allow(private_bounds, reason = "how numbers are computed is no part of the public interface")]
-pub trait Numeric: Element + LinalgScalar + Arithmetic + Multiply + OfNumbers {
+pub trait Numeric: Element + LinalgScalar + Arithmetic + Totals + Multiply + OfNumbers {
     #[doc(hidden)]
     fn nearest(value: f64) -> Self;
     #[doc(hidden)]
@@ -95,6 +97,7 @@ pub trait Float:
     + Operand<Self>
     + RandomFloat
     + Math
+    + FloatMultiply
     + nn::Kernels
     + OfFloats
     + Keepable
@@ -297,7 +300,8 @@ macro_rules! arithmetic {
             const EXACT: bool = false;
             fn count(n: usize) -> Self { n as $f }
         })*
-        // Integers wrap, as in NumPy; a division by zero panics, as in Rust.
+        // Element by element integers wrap, as in NumPy; a division by zero panics, as in Rust.
+        // What is added up does not wrap: see `Totals`.
         $(impl Arithmetic for $i {
             #[inline(always)]
             fn plus(self, other: Self) -> Self { self.wrapping_add(other) }

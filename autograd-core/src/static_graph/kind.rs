@@ -358,9 +358,12 @@ impl Kind {
                 arithmetic(Binary::Mul, a)?;
                 Ok(vec![Form::new(a.dtype, matmul(&a.dims, &b.dims)?)])
             }
-            Self::Reduce { axes, keep, .. } => {
+            Self::Reduce { op, axes, keep } => {
                 let [x] = exactly(inputs)?;
-                let x = arithmetic(Binary::Add, x)?;
+                let x = match op {
+                    Reduction::Mean => float(x)?,
+                    _ => arithmetic(Binary::Add, x)?,
+                };
                 Ok(vec![Form::new(x.dtype, reduced(&x.dims, axes, *keep)?)])
             }
             Self::Softmax { axis } | Self::LogSoftmax { axis } => {

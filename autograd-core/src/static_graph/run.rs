@@ -90,7 +90,7 @@ fn reduce<T: Numeric>(
 ) -> Computed<Tensor<T>> {
     match op {
         Reduction::Sum => x.try_sum(axes, keep),
-        Reduction::Mean => x.try_mean(axes, keep),
+        Reduction::Mean => unreachable!("means are computed of floats only"),
         Reduction::Prod => x.try_prod(axes, keep),
         Reduction::Max => x.try_max(axes, keep),
         Reduction::Min => x.try_min(axes, keep),
@@ -128,6 +128,9 @@ impl Kind {
                 number!(x, x => scalar(*op, x, *s, *swapped))
             }
             Self::Matmul => numbers!(x, next()?, (a, b) => a.try_matmul(&b).map_err(told)?),
+            Self::Reduce { op: Reduction::Mean, axes, keep } => {
+                float!(x, x => x.try_mean(axes, *keep).map_err(told)?)
+            }
             Self::Reduce { op, axes, keep } => number!(x, x => reduce(*op, &x, axes, *keep)?),
             Self::Softmax { axis } => float!(x, x => x.try_softmax(*axis).map_err(told)?),
             Self::LogSoftmax { axis } => float!(x, x => x.try_log_softmax(*axis).map_err(told)?),
