@@ -124,6 +124,17 @@ pub trait Float:
     ) -> Result<elementwise::Outputs<Self>>;
 }
 
+/// An element type with means and variances, which are those of floats: every [`Float`] is one.
+#[diagnostic::on_unimplemented(
+    message = "tensors of `{Self}` have no mean, variance or mean loss",
+    label = "means are for f32 and f64",
+    note = "convert the elements first: `.cast::<f64>()`; generic code asks for `T: Float`"
+)]
+pub trait HasMean: Float {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Float> HasMean for T {}
+
 /// Arithmetic of one element, the same for all number types.
 pub(crate) trait Arithmetic: Storable {
     fn plus(self, other: Self) -> Self;

@@ -2,7 +2,7 @@
 
 use std::panic::Location;
 
-use super::{Arithmetic, Caller, Float, Numeric, expect};
+use super::{Arithmetic, Caller, Float, HasMean, Numeric, expect};
 use crate::array::elementwise::{Zip, convert_zip, zip_scalar};
 use crate::array::reduce::{Fold, fold_axes, fold_first};
 use crate::array::shape::{axes as check_axes, broadcast, same};
@@ -228,21 +228,18 @@ fn product_of_others<T: Float>(x: &Tensor<T>, axes: &[isize]) -> Result<Tensor<T
 }
 
 macro_rules! reductions {
-    ($($(#[$doc:meta])* $op:ident<$bound:ident> $verb:literal $name:ident $axes:ident $keep:ident $try:ident;)*) => {
+    ($($(#[$doc:meta])* $op:ident $verb:literal $name:ident $axes:ident $keep:ident $try:ident;)*) => {
         /// # Reductions
         ///
         /// Along given axes (negative ones count from the end), or over all elements. Sums of floats
         /// are joined pairwise, so that their rounding error grows with the logarithm of the length.
         /// Sums and products of integers are exact; one that the element type cannot hold is an
-        /// error. Means are for floats: `.cast::<f64>()` first.
+        /// error.
         impl<T: Numeric> Tensor<T> {
             $(
                 $(#[$doc])*
                 #[track_caller]
-                pub fn $name(&self) -> Tensor<T>
-                where
-                    T: $bound,
-                {
+                pub fn $name(&self) -> Tensor<T> {
                     expect(T::reduce(Reduce::$op, self, &[], false, Location::caller()))
                 }
 
@@ -252,10 +249,7 @@ macro_rules! reductions {
                 ///
                 #[doc = concat!("Where [`Tensor::", stringify!($try), "`] gives an error.")]
                 #[track_caller]
-                pub fn $axes(&self, axes: &[isize]) -> Tensor<T>
-                where
-                    T: $bound,
-                {
+                pub fn $axes(&self, axes: &[isize]) -> Tensor<T> {
                     expect(T::reduce(Reduce::$op, self, axes, false, Location::caller()))
                 }
 
@@ -265,10 +259,7 @@ macro_rules! reductions {
                 ///
                 #[doc = concat!("Where [`Tensor::", stringify!($try), "`] gives an error.")]
                 #[track_caller]
-                pub fn $keep(&self, axes: &[isize]) -> Tensor<T>
-                where
-                    T: $bound,
-                {
+                pub fn $keep(&self, axes: &[isize]) -> Tensor<T> {
                     expect(T::reduce(Reduce::$op, self, axes, true, Location::caller()))
                 }
 
@@ -280,10 +271,7 @@ macro_rules! reductions {
                 /// where the extreme of no elements is asked for; [`Error::Overflow`] if the
                 /// element type cannot hold a sum or product of integers.
                 #[track_caller]
-                pub fn $try(&self, axes: &[isize], keep: bool) -> Result<Tensor<T>>
-                where
-                    T: $bound,
-                {
+                pub fn $try(&self, axes: &[isize], keep: bool) -> Result<Tensor<T>> {
                     T::reduce(Reduce::$op, self, axes, keep, Location::caller())
                 }
             )*
@@ -305,27 +293,79 @@ reductions! {
     /// # Panics
     ///
     /// If the element type is one of integers and cannot hold the sum.
-    Sum<Numeric> "The sum" sum sum_axes sum_axes_keep try_sum;
-    /// The mean of all elements, a scalar; NaN for no elements.
-    Mean<Float> "The mean" mean mean_axes mean_axes_keep try_mean;
+    Sum "The sum" sum sum_axes sum_axes_keep try_sum;
     /// The product of all elements, a scalar.
     ///
     /// # Panics
     ///
     /// If the element type is one of integers and cannot hold the product.
-    Prod<Numeric> "The product" prod prod_axes prod_axes_keep try_prod;
+    Prod "The product" prod prod_axes prod_axes_keep try_prod;
     /// The greatest of all elements, a scalar; NaN if any is. Equal ones share the gradient.
     ///
     /// # Panics
     ///
     /// If there are no elements.
-    Max<Numeric> "The greatest element" max max_axes max_axes_keep try_max;
+    Max "The greatest element" max max_axes max_axes_keep try_max;
     /// The least of all elements, a scalar; NaN if any is. Equal ones share the gradient.
     ///
     /// # Panics
     ///
     /// If there are no elements.
-    Min<Numeric> "The least element" min min_axes min_axes_keep try_min;
+    Min "The least element" min min_axes min_axes_keep try_min;
+}
+
+/// # Means
+///
+/// Along given axes (negative ones count from the end), or over all elements. The mean of whole numbers
+/// is seldom whole, so means are for floats: `x.cast::<f64>().mean()`.
+impl<T: Element> Tensor<T> {
+    /// The mean of all elements, a scalar; NaN for no elements.
+    #[track_caller]
+    pub fn mean(&self) -> Tensor<T>
+    where
+        T: HasMean,
+    {
+        expect(T::reduce(Reduce::Mean, self, &[], false, Location::caller()))
+    }
+
+    /// The mean along `axes`, which are taken away; all of them if none is given.
+    ///
+    /// # Panics
+    ///
+    /// Where [`Tensor::try_mean`] gives an error.
+    #[track_caller]
+    pub fn mean_axes(&self, axes: &[isize]) -> Tensor<T>
+    where
+        T: HasMean,
+    {
+        expect(T::reduce(Reduce::Mean, self, axes, false, Location::caller()))
+    }
+
+    /// The mean along `axes`, which stay with length 1.
+    ///
+    /// # Panics
+    ///
+    /// Where [`Tensor::try_mean`] gives an error.
+    #[track_caller]
+    pub fn mean_axes_keep(&self, axes: &[isize]) -> Tensor<T>
+    where
+        T: HasMean,
+    {
+        expect(T::reduce(Reduce::Mean, self, axes, true, Location::caller()))
+    }
+
+    /// The mean along `axes` (all of them if none is given), which stay with length 1 if `keep`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Axis`] if an axis does not exist or stands twice.
+    #[track_caller]
+    pub fn try_mean(&self, axes: &[isize], keep: bool) -> Result<Tensor<T>>
+    where
+        T: HasMean,
+    {
+        T::reduce(Reduce::Mean, self, axes, keep, Location::caller())
+    }
 }
 
 impl<T: Element> Tensor<T> {

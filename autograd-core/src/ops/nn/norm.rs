@@ -2,11 +2,11 @@
 
 use std::panic::Location;
 
-use super::super::{Caller, Float, expect};
+use super::super::{Caller, Float, HasMean, expect};
 use super::writable;
 use crate::array::shape::axes as check_axes;
 use crate::error::{Error, Result};
-use crate::graph::{GradMode, Keep, KeepOutput, Lost, Tensor, record};
+use crate::graph::{Element, GradMode, Keep, KeepOutput, Lost, Tensor, record};
 
 pub(in crate::ops) fn norm<T: Float>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {
     let value = GradMode::of(false, || x.square().sum().sqrt());
@@ -36,7 +36,7 @@ pub(in crate::ops) fn var<T: Float>(
     Ok(squares.sum_axes(&axes) / n.saturating_sub(correction) as f64)
 }
 
-/// # Norms and variances
+/// # Norms
 impl<T: Float> Tensor<T> {
     /// The square root of the sum of all squares; the gradient at 0 is 0.
     ///
@@ -49,7 +49,10 @@ impl<T: Float> Tensor<T> {
     pub fn norm(&self) -> Tensor<T> {
         T::norm(self, Location::caller())
     }
+}
 
+/// # Variances
+impl<T: Element> Tensor<T> {
     /// The variance along `axes`, which are taken away; all of them if none is given. The sum of
     /// squares is divided by the number of elements less `correction`: 1 for a sample, 0 for all
     /// there is.
@@ -65,7 +68,10 @@ impl<T: Float> Tensor<T> {
     ///
     /// If an axis does not exist or stands twice.
     #[track_caller]
-    pub fn var_axes(&self, axes: &[isize], correction: usize) -> Tensor<T> {
+    pub fn var_axes(&self, axes: &[isize], correction: usize) -> Tensor<T>
+    where
+        T: HasMean,
+    {
         expect(T::var(self, axes, correction))
     }
 
@@ -76,13 +82,19 @@ impl<T: Float> Tensor<T> {
     ///
     /// If an axis does not exist or stands twice.
     #[track_caller]
-    pub fn std_axes(&self, axes: &[isize], correction: usize) -> Tensor<T> {
+    pub fn std_axes(&self, axes: &[isize], correction: usize) -> Tensor<T>
+    where
+        T: HasMean,
+    {
         let var = expect(T::var(self, axes, correction));
         // The slope of the root at 0 is infinite, and infinity times the slope of the variance NaN.
         let none = var.eq_scalar(T::ZERO);
         none.where_else(&var, &none.where_else(T::ONE, &var).sqrt())
     }
+}
 
+/// # Products of vectors
+impl<T: Float> Tensor<T> {
     /// Every element of a vector `[m]` times every element of another `[n]`: `[m, n]`.
     ///
     /// # Panics
@@ -112,7 +124,10 @@ impl<T: Float> Tensor<T> {
         }
         self.unsqueeze(1).try_mul(other.unsqueeze(0))
     }
+}
 
+/// # Normalisation
+impl<T: Element> Tensor<T> {
     /// Each group of elements along `axes` with its mean taken away, divided by its standard
     /// deviation (`eps` is added to the variance): layer normalisation along the last axes, batch
     /// normalisation along all but the channels, less the learned scale and shift.
@@ -130,7 +145,10 @@ impl<T: Float> Tensor<T> {
     #[doc(alias = "layer_norm")]
     #[doc(alias = "batch_norm")]
     #[track_caller]
-    pub fn normalize(&self, axes: &[isize], eps: f64) -> Tensor<T> {
+    pub fn normalize(&self, axes: &[isize], eps: f64) -> Tensor<T>
+    where
+        T: HasMean,
+    {
         expect(T::layer_norm(self, None, axes, eps, Location::caller()))
     }
 }
