@@ -5,7 +5,7 @@
 use std::sync::OnceLock;
 
 use super::gemm::Matrix;
-use super::pick::Around;
+use super::pick::{Around, changed};
 use super::reduce::{LIGHT, TILE, at_once};
 use super::simd::{Kernel, dispatch};
 use super::threads::each_chunk_of;
@@ -16,18 +16,41 @@ use crate::error::{Error, Result};
 pub(crate) trait Integer: Storable + Into<i128> + TryFrom<i128> {
     /// Holds the sum of [`PART`] elements, whatever they are.
     type Wide: Wide + From<Self>;
+    fn checked_plus(self, other: Self) -> Option<Self>;
+    /// The sum of [`PART`] elements where it is to be had in 64 bits, though [`Integer::Wide`] is wider.
+    #[inline(always)]
+    fn quick_sum(_: &[Self]) -> Option<Self::Wide> {
+        None
+    }
 }
 
-impl Integer for u8 {
-    type Wide = i64;
+macro_rules! integers {
+    ($($t:ty, $wide:ty $({$quick:item})?;)*) => {$(
+        impl Integer for $t {
+            type Wide = $wide;
+            #[inline(always)]
+            fn checked_plus(self, other: $t) -> Option<$t> {
+                self.checked_add(other)
+            }
+            $(#[inline(always)]
+            $quick)?
+        }
+    )*};
 }
 
-impl Integer for i32 {
-    type Wide = i64;
-}
-
-impl Integer for i64 {
-    type Wide = i128;
+integers! {
+    u8, i64;
+    i32, i64;
+    i64, i128 {
+        fn quick_sum(row: &[i64]) -> Option<i128> {
+            // Without a branch, so that it is vector code: a number is small if its upper bits are
+            // all those of its sign.
+            let (sum, bits) = row.iter().fold((0_i64, 0), |(sum, bits), &x| {
+                (sum.wrapping_add(x), bits | (x ^ (x >> 63)))
+            });
+            (bits < i64::MAX / PART as i64).then_some(sum.into())
+        }
+    };
 }
 
 /// So many elements are added up in [`Integer::Wide`].
@@ -159,6 +182,9 @@ pub(crate) fn total_axes<T: Integer, F: Total>(
         let count = axes.iter().map(|&axis| x.shape()[axis]).product();
         let one = narrow(total.same(element.into(), count));
         Value::scalar(one).broadcast_to(&shape)
+    } else if axes.len() == x.rank() {
+        let x = x.contiguous();
+        Value::full(shape, narrow(of_long_row(x.as_slice().unwrap_or(&[]), total)))
     } else {
         let (x, around) = grouped(x, axes);
         let data = x.as_slice().unwrap_or(&[]);
@@ -202,12 +228,21 @@ impl<T: Integer, F: Total> Kernel for Row<'_, T, F> {
     #[inline(always)]
     fn run<const FMA: bool>(self) -> T::Wide {
         let Self(row, total) = self;
+        if !F::STARTS
+            && let Some(sum) = T::quick_sum(row)
+        {
+            return sum;
+        }
         row.iter().fold(F::STARTS.into(), |all, &x| total.join(all, T::Wide::from(x)))
     }
 }
 
 fn of_row<T: Integer, F: Total>(row: &[T], total: F) -> i128 {
-    let part = |row: &[T]| dispatch(Row(row, total)).into();
+    let part = |row: &[T]| match row.len() {
+        // No vector is full.
+        ..16 => Row(row, total).run::<false>().into(),
+        _ => dispatch(Row(row, total)).into(),
+    };
     if row.len() <= PART {
         return part(row);
     }
@@ -286,22 +321,40 @@ fn along_columns<T: Integer, F: Total>(
 
 /// Adds up in place; what leaves the range of the type is noted.
 pub(crate) fn plus<T: Integer>(beyond: &Beyond) -> impl Fn(T, T) -> T + Sync {
-    |a, b| beyond.narrow(a.into() + b.into(), Some)
+    |a, b| {
+        a.checked_plus(b).unwrap_or_else(|| {
+            beyond.note(Some(a.into() + b.into()));
+            T::ZERO
+        })
+    }
 }
 
-/// What `add` does to a wider copy of the data of a value.
-pub(crate) fn added_wide<T: Integer>(
+/// Adds elements to places of some data.
+pub(crate) trait Additions<T> {
+    fn add<A: Copy + Send + Sync>(&self, data: &mut [A], plus: impl Fn(A, T) -> A + Sync);
+}
+
+/// What has been added to a value.
+pub(crate) fn added<T: Integer>(
     op: &'static str,
-    mut x: Value<T>,
-    add: impl FnOnce(&mut [T::Wide]),
+    x: Value<T>,
+    additions: &impl Additions<T>,
 ) -> Result<Value<T>> {
     let beyond = Beyond::default();
-    let data = x.make_mut();
+    let sums = changed(x.clone(), |data| additions.add(data, plus(&beyond)));
+    if beyond.0.get().is_none() {
+        return Ok(sums);
+    }
+    // It may come back into the range of the type: what it is in the end, a wider one tells.
+    let beyond = Beyond::default();
+    let x = x.contiguous();
+    let data = x.as_slice().unwrap_or(&[]);
     let mut sums: Vec<T::Wide> = data.iter().map(|&x| T::Wide::from(x)).collect();
-    add(&mut sums);
-    data.iter_mut().zip(sums).for_each(|(x, sum)| *x = beyond.narrow(sum.into(), Some));
+    additions.add(&mut sums, |sum, x| sum.plus(T::Wide::from(x)));
+    let sums = sums.into_iter().map(|sum| beyond.narrow::<T>(sum.into(), Some));
+    let value = Value::build(Shape::from_slice(x.shape()), |out| out.extend(sums));
     beyond.check::<T>(op)?;
-    Ok(x)
+    Ok(value)
 }
 
 /// A sum of products: the lower 128 bits, and how often they overflowed.

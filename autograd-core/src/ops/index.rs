@@ -4,9 +4,9 @@
 use std::panic::Location;
 
 use super::reduce::{Max, Min};
-use super::totals::Additions;
 use super::trace::{self, Call};
 use super::{Caller, Numeric, expect};
+use crate::array::integer::Additions;
 use crate::array::pick::{self, Around};
 use crate::array::reduce::Fold;
 use crate::array::shape::{axis as check_axis, copied, row_major};
@@ -169,7 +169,7 @@ fn scattered<T: Numeric>(
     let source = source.contiguous();
     let source = source.as_slice().unwrap_or(&[]);
     let shape = copied(x.shape());
-    T::added("scatter_add", x, Scattered { shape: &shape, axis, index: &index, source })
+    T::added("scatter_add", x, &Scattered { shape: &shape, axis, index: &index, source })
 }
 
 struct Scattered<'a, T> {
@@ -180,8 +180,8 @@ struct Scattered<'a, T> {
 }
 
 impl<T: Numeric> Additions<T> for Scattered<'_, T> {
-    fn add<A: Copy + Send + Sync>(self, data: &mut [A], plus: impl Fn(A, T) -> A + Sync) {
-        let Self { shape, axis, index, source } = self;
+    fn add<A: Copy + Send + Sync>(&self, data: &mut [A], plus: impl Fn(A, T) -> A + Sync) {
+        let &Self { shape, axis, index, source } = self;
         match (alike(shape, axis, index.shape()), index.as_slice()) {
             (Some(around), Some(list)) => {
                 pick::scatter_add(data, around, (list, index.shape()[axis]), source, plus);
@@ -280,7 +280,7 @@ fn added<T: Numeric>(
     let around = Around::new(x.shape(), axis);
     let source = source.contiguous();
     let source = source.as_slice().unwrap_or(&[]);
-    T::added("index_add", x, Added { around, index: &index, source })
+    T::added("index_add", x, &Added { around, index: &index, source })
 }
 
 struct Added<'a, T> {
@@ -290,7 +290,7 @@ struct Added<'a, T> {
 }
 
 impl<T: Numeric> Additions<T> for Added<'_, T> {
-    fn add<A: Copy + Send + Sync>(self, data: &mut [A], plus: impl Fn(A, T) -> A + Sync) {
+    fn add<A: Copy + Send + Sync>(&self, data: &mut [A], plus: impl Fn(A, T) -> A + Sync) {
         pick::add_at(data, self.around, self.index, self.source, plus);
     }
 }

@@ -48,6 +48,10 @@ use totals::Totals;
 pub(crate) type Caller = &'static Location<'static>;
 
 /// An element type with arithmetic: all but `bool`.
+///
+/// Operators on integers wrap, element by element, as in NumPy. Sums, products and matrix products of
+/// integers are exact; one that the element type cannot hold is an
+/// [`Error::Overflow`](crate::Error::Overflow).
 #[diagnostic::on_unimplemented(
     message = "tensors of `{Self}` have no arithmetic",
     label = "not a number type",

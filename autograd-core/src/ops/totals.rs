@@ -2,16 +2,11 @@
 
 use super::Arithmetic;
 use super::reduce::{Prod, Sum};
-use crate::array::integer::{self, Beyond, Integer, added_wide, total_axes};
+use crate::array::integer::{self, Additions, Beyond, total_axes};
 use crate::array::pick::{self, Around};
 use crate::array::reduce::fold_axes;
 use crate::array::{Storable, Value};
 use crate::error::Result;
-
-/// Adds elements to places of some data.
-pub(crate) trait Additions<T> {
-    fn add<A: Copy + Send + Sync>(self, data: &mut [A], plus: impl Fn(A, T) -> A + Sync);
-}
 
 /// Every result is held by the element type, else it is an error of op `op`.
 pub(crate) trait Totals: Storable {
@@ -29,7 +24,7 @@ pub(crate) trait Totals: Storable {
     fn added(
         op: &'static str,
         x: Value<Self>,
-        additions: impl Additions<Self>,
+        additions: &impl Additions<Self>,
     ) -> Result<Value<Self>>;
     /// The number `n - 1`, with which a range of `n` elements ends.
     fn end(op: &'static str, n: usize) -> Result<()>;
@@ -57,7 +52,7 @@ macro_rules! totals {
             fn added(
                 _: &'static str,
                 x: Value<$f>,
-                additions: impl Additions<$f>,
+                additions: &impl Additions<$f>,
             ) -> Result<Value<$f>> {
                 Ok(pick::changed(x, |data| additions.add(data, Arithmetic::plus)))
             }
@@ -88,10 +83,9 @@ macro_rules! totals {
             fn added(
                 op: &'static str,
                 x: Value<$i>,
-                additions: impl Additions<$i>,
+                additions: &impl Additions<$i>,
             ) -> Result<Value<$i>> {
-                type Wide = <$i as Integer>::Wide;
-                added_wide(op, x, |sums| additions.add(sums, |sum, x| sum + Wide::from(x)))
+                integer::added(op, x, additions)
             }
             fn end(op: &'static str, n: usize) -> Result<()> {
                 let beyond = Beyond::default();
