@@ -99,7 +99,7 @@ pub enum Error {
         /// The element type.
         dtype: DType,
         /// The number, if it is known; of several the first that was found.
-        found: Option<i128>,
+        found: Option<String>,
     },
     /// An element type other than the one asked for.
     ElementType {

@@ -205,7 +205,7 @@ fn numbers_beside_variables() {
         n.cast(DType::UInt8).unwrap().try_add(256).unwrap_err(),
         n.equal(1).unwrap().where_else(1.0, 0.0).unwrap_err(),
     ];
-    let words: Vec<String> = wrong.iter().map(|error| told(error)).collect();
+    let words: Vec<String> = wrong.iter().map(told).collect();
     assert_eq!(
         words,
         [

@@ -162,7 +162,10 @@ impl Beyond {
     pub(crate) fn check<T: Storable>(self, op: &'static str) -> Result<()> {
         match self.0.into_inner() {
             None => Ok(()),
-            Some(found) => Err(Error::Overflow { op, dtype: T::DTYPE, found }),
+            Some(found) => {
+                let found = found.map(|found| found.to_string());
+                Err(Error::Overflow { op, dtype: T::DTYPE, found })
+            }
         }
     }
 }

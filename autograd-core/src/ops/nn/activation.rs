@@ -22,7 +22,7 @@ fn activation<T: Float>(
 ) -> Tensor<T> {
     // A program is made of operators that its file can name.
     if trace::is_noting() {
-        return x.gt_scalar(T::ZERO).where_else(x, &below());
+        return x.gt_scalar(T::ZERO).where_else(x, below());
     }
     let done = T::elementwise(op(number), &[x], &[], caller).map(SmallVec::into_inner);
     match done {

@@ -89,7 +89,7 @@ impl<T: Element> Tensor<T> {
         let var = expect(T::var(self, axes, correction));
         // The slope of the root at 0 is infinite, and infinity times the slope of the variance NaN.
         let none = var.eq_scalar(T::ZERO);
-        none.where_else(&var, &none.where_else(T::ONE, &var).sqrt())
+        none.where_else(&var, none.where_else(T::ONE, &var).sqrt())
     }
 }
 
