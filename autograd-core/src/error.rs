@@ -92,6 +92,15 @@ pub enum Error {
         /// The shape.
         shape: Vec<usize>,
     },
+    /// A sum or product of integers, or the end of a range, that the element type cannot hold.
+    Overflow {
+        /// The op.
+        op: &'static str,
+        /// The element type.
+        dtype: DType,
+        /// The number, if it is known; of several the first that was found.
+        found: Option<String>,
+    },
     /// An element type other than the one asked for.
     ElementType {
         /// The op.
@@ -458,6 +467,18 @@ impl fmt::Display for Error {
             }
             Self::TooLarge { op, shape } => {
                 write!(f, "{op}: a tensor of shape {shape:?} is too large for this machine")
+            }
+            Self::Overflow { op, dtype, found } => {
+                write!(f, "{op}: a result ")?;
+                if let Some(found) = found {
+                    write!(f, "of {found} ")?;
+                }
+                write!(f, "is outside of {dtype}")?;
+                if let Some([low, high]) = dtype.range() {
+                    write!(f, ", which holds {low} to {high}")?;
+                }
+                let wider = if *dtype == DType::Int64 { "f64" } else { "i64" };
+                write!(f, "; call `.cast::<{wider}>()` first")
             }
             Self::ElementType { op, parameter, expected, found } => {
                 write!(f, "{op}: `{parameter}` must have element type {expected}, found {found}")

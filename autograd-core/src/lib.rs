@@ -113,7 +113,7 @@ pub use graph::{
     enable_grad, is_grad_enabled, no_grad, saved_tensors_hooks,
 };
 pub use ops::elementwise::{MaskElement, fuse, try_fuse};
-pub use ops::{Conv2dOptions, Float, IntoElement, IntoPair, Numeric, Operand, PoolOptions};
+pub use ops::{Conv2dOptions, Float, HasMean, IntoPair, Numeric, Operand, PoolOptions, Scalar};
 pub use random::{Generator, seed};
 
 pub use autograd_macros::{Saved, scalar_op};

@@ -46,6 +46,16 @@ impl DType {
     pub const fn is_float(self) -> bool {
         matches!(self, Self::Float32 | Self::Float64)
     }
+
+    /// The least and the greatest number of an integer type.
+    pub(crate) const fn range(self) -> Option<[i64; 2]> {
+        match self {
+            Self::Int32 => Some([i32::MIN as i64, i32::MAX as i64]),
+            Self::Int64 => Some([i64::MIN, i64::MAX]),
+            Self::UInt8 => Some([u8::MIN as i64, u8::MAX as i64]),
+            Self::Float32 | Self::Float64 | Self::Bool => None,
+        }
+    }
 }
 
 impl fmt::Display for DType {

@@ -4,6 +4,7 @@ use ndarray::linalg::general_mat_mul;
 use ndarray::{ArrayView2, ArrayViewMut2, LinalgScalar, ShapeBuilder};
 
 use super::gemm::{Matrix, ROW_STEP, at_once, gemm, gemm_plus};
+use super::integer::{self, Beyond};
 use super::shape::{broadcast, copied};
 use super::threads::share_chunks;
 use super::{Shape, Storable, Value};
@@ -44,34 +45,40 @@ pub(crate) fn matmul<T: Multiply>(a: &Value<T>, b: &Value<T>) -> Result<Value<T>
     }
     let rank = lead.len();
     let (raw_a, raw_b) = (a.raw(), b.raw());
+    let beyond = Beyond::default();
     let products = |first: usize, data: &mut [T]| {
         for (index, block) in (first..).zip(data.chunks_exact_mut(m * n)) {
             let (start_a, start_b) = (at(index, &lead, &strides_a), at(index, &lead, &strides_b));
             let x = operand(&raw_a[start_a..], &strides_a[rank..]);
             let y = operand(&raw_b[start_b..], &strides_b[rank..]);
-            T::product([m, k, n], x, y, block);
+            T::product([m, k, n], x, y, block, &beyond);
         }
     };
-    Ok(Value::written(shape, |data| match at_once([m, k, n], data.len() / (m * n)) {
+    let value = Value::written(shape, |data| match at_once([m, k, n], data.len() / (m * n)) {
         None => products(0, data),
         Some(count) => share_chunks([data], [count * m * n], &|part, [data]| {
             products(part * count, data);
         }),
-    }))
+    });
+    beyond.check::<T>("matmul")?;
+    Ok(value)
 }
 
 /// One product, the way most are: without a stack.
 fn one<T: Multiply>(a: &Value<T>, b: &Value<T>, [m, k, n]: [usize; 3]) -> Result<Value<T>> {
     super::shape::element_count("matmul", &[m, n])?;
-    Ok(Value::written(copied(&[m, n]), |out| match m * n * k {
+    let beyond = Beyond::default();
+    let value = Value::written(copied(&[m, n]), |out| match m * n * k {
         0 => out.fill(T::ZERO),
-        _ => T::product([m, k, n], matrix(a), matrix(b), out),
-    }))
+        _ => T::product([m, k, n], matrix(a), matrix(b), out, &beyond),
+    });
+    beyond.check::<T>("matmul")?;
+    Ok(value)
 }
 
 /// The product of two matrices, each as it is or, where `turned` says so, transposed, in the place
 /// of `into`; the figures are those of [`matmul`] of such views. `None` where they are others.
-pub(crate) fn product_into<T: Multiply>(
+pub(crate) fn product_into<T: FloatMultiply>(
     [a, b]: [&Value<T>; 2],
     turned: [bool; 2],
     into: Value<T>,
@@ -83,7 +90,7 @@ pub(crate) fn product_into<T: Multiply>(
     }
     super::shape::element_count("matmul", &[m, n]).ok()?;
     Some(into.rewritten(copied(&[m, n]), |out| {
-        T::product([m, k, n], left.matrix(a), right.matrix(b), out);
+        T::float_product([m, k, n], left.matrix(a), right.matrix(b), out);
     }))
 }
 
@@ -118,7 +125,7 @@ impl<T: Storable> Operand<T> {
 /// `a b + row` of two matrices, with the row's numbers added to those of each column; the figures
 /// are those of one after the other, and stand in the place of `into`. `None` where they are no
 /// matrices of this kind that fit.
-pub(crate) fn plus_row<T: Multiply>(
+pub(crate) fn plus_row<T: FloatMultiply>(
     a: &Value<T>,
     b: &Value<T>,
     row: &Value<T>,
@@ -141,7 +148,7 @@ pub(crate) const ONE_SUM: usize = super::gemm::KC;
 
 /// `aᵀ b` of two matrices, in blocks of whole rows of about `part` elements: `take` gets where they
 /// stand in the product, and what they are.
-pub(crate) fn by_rows<T: Multiply>(
+pub(crate) fn by_rows<T: FloatMultiply>(
     a: &Value<T>,
     b: &Value<T>,
     part: usize,
@@ -167,7 +174,7 @@ pub(crate) fn by_rows<T: Multiply>(
                 rows: strides[1],
                 columns: strides[0],
             };
-            T::product([count, k, n], x, y, block);
+            T::float_product([count, k, n], x, y, block);
         }
         take(first * n..first * n + block.len(), block);
     }
@@ -184,8 +191,21 @@ fn operand<'a, T>(data: &'a [T], strides: &[usize]) -> Matrix<'a, T> {
 
 /// Numbers that matrices are made of.
 pub(crate) trait Multiply: Storable + LinalgScalar {
-    /// `c = a b`, where `a` is m by k, `b` k by n, and `c` row-major m by n, with any content.
-    fn product(size: [usize; 3], a: Matrix<'_, Self>, b: Matrix<'_, Self>, c: &mut [Self]);
+    /// `c = a b`, where `a` is m by k, `b` k by n, and `c` row-major m by n, with any content. What
+    /// the type cannot hold is noted.
+    fn product(
+        size: [usize; 3],
+        a: Matrix<'_, Self>,
+        b: Matrix<'_, Self>,
+        c: &mut [Self],
+        beyond: &Beyond,
+    );
+}
+
+/// Floats that matrices are made of.
+pub(crate) trait FloatMultiply: Multiply {
+    /// `c = a b`, as [`Multiply::product`].
+    fn float_product(size: [usize; 3], a: Matrix<'_, Self>, b: Matrix<'_, Self>, c: &mut [Self]);
 
     /// `c = a b + plus`, with a number for each column.
     fn product_plus(
@@ -206,7 +226,19 @@ fn add_rows<T: LinalgScalar>(plus: &[T], c: &mut [T]) {
 macro_rules! multiply {
     (floats: $($f:ty)*; integers: $($i:ty)*;) => {
         $(impl Multiply for $f {
-            fn product(size: [usize; 3], a: Matrix<'_, $f>, b: Matrix<'_, $f>, c: &mut [$f]) {
+            fn product(
+                size: [usize; 3],
+                a: Matrix<'_, $f>,
+                b: Matrix<'_, $f>,
+                c: &mut [$f],
+                _: &Beyond,
+            ) {
+                Self::float_product(size, a, b, c);
+            }
+        }
+
+        impl FloatMultiply for $f {
+            fn float_product(size: [usize; 3], a: Matrix<'_, $f>, b: Matrix<'_, $f>, c: &mut [$f]) {
                 gemm(size, a, b, c).unwrap_or_else(|| portable(size, a, b, c));
             }
             fn product_plus(
@@ -226,18 +258,14 @@ macro_rules! multiply {
             }
         })*
         $(impl Multiply for $i {
-            fn product(size: [usize; 3], a: Matrix<'_, $i>, b: Matrix<'_, $i>, c: &mut [$i]) {
-                portable(size, a, b, c);
-            }
-            fn product_plus(
+            fn product(
                 size: [usize; 3],
                 a: Matrix<'_, $i>,
                 b: Matrix<'_, $i>,
-                plus: &[$i],
                 c: &mut [$i],
+                beyond: &Beyond,
             ) {
-                portable(size, a, b, c);
-                add_rows(plus, c);
+                integer::product(size, a, b, c, beyond);
             }
         })*
     };

@@ -11,6 +11,7 @@ pub(crate) mod feed;
     allow(dead_code, reason = "its kernels are run where there are named vectors: on x86-64")
 )]
 pub(crate) mod gemm;
+pub(crate) mod integer;
 pub(crate) mod math;
 pub(crate) mod matmul;
 pub(crate) mod pick;

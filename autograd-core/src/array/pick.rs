@@ -90,12 +90,12 @@ pub(crate) fn select<T: Storable>(x: &[T], around: Around, index: &[i64], out: &
 }
 
 /// Adds the slices of `source` to those of `data` that `index` names; all are there.
-pub(crate) fn add_at<T: Storable>(
-    data: &mut [T],
+pub(crate) fn add_at<A: Copy + Send, T: Copy + Sync>(
+    data: &mut [A],
     around: Around,
     index: &[i64],
     source: &[T],
-    plus: impl Fn(T, T) -> T + Sync,
+    plus: impl Fn(A, T) -> A + Sync,
 ) {
     let inner = around.inner;
     let sources = Around { n: index.len(), ..around };
@@ -138,12 +138,12 @@ pub(crate) fn gather<T: Storable>(x: &[T], around: Around, index: &[i64], n: usi
 
 /// Adds the elements of `source` to those of `data` that an index of its shape names: the same shape but for
 /// `n`.
-pub(crate) fn scatter_add<T: Storable>(
-    data: &mut [T],
+pub(crate) fn scatter_add<A: Copy + Send, T: Copy + Sync>(
+    data: &mut [A],
     around: Around,
     (index, n): (&[i64], usize),
     source: &[T],
-    plus: impl Fn(T, T) -> T + Sync,
+    plus: impl Fn(A, T) -> A + Sync,
 ) {
     let inner = around.inner;
     let indices = Around { n, ..around };

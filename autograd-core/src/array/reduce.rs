@@ -23,12 +23,12 @@ const BLOCK: usize = 4096;
 /// Rows that are added up one by one, before their sums are joined pairwise.
 const ROWS: usize = 64;
 /// Elements of a row that are added up together: their sums stay in the first cache.
-const TILE: usize = 2048;
+pub(super) const TILE: usize = 2048;
 /// So many elements are added up while others pass over one: they are read only.
-const LIGHT: usize = 4;
+pub(super) const LIGHT: usize = 4;
 
 /// How many of so many elements a thread should add up at once.
-fn at_once(elements: usize) -> usize {
+pub(super) fn at_once(elements: usize) -> usize {
     light_stretch(elements, LIGHT)
 }
 

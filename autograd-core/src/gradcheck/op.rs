@@ -8,7 +8,7 @@ use super::point::{Subject, is_float};
 use super::{check_first, check_second};
 use crate::error::Result;
 use crate::graph::{AnyTensor, Element, Tensor, for_any};
-use crate::ops::{Float, IntoElement};
+use crate::ops::Float;
 use crate::random::Generator;
 
 /// What is checked.
@@ -28,10 +28,7 @@ pub trait CheckedTensor: Sized {
 }
 
 #[diagnostic::do_not_recommend]
-impl<T: Element> CheckedTensor for Tensor<T>
-where
-    f64: IntoElement<T>,
-{
+impl<T: Element> CheckedTensor for Tensor<T> {
     fn sample(seed: u64, shape: &[usize], low: f64, high: f64) -> Self {
         let mut data = vec![0.0; shape.iter().product()];
         Generator::new(seed).fill_uniform(&mut data, low, high);

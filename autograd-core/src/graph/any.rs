@@ -10,7 +10,7 @@ use super::spare::Spare;
 use super::tensor::{Inner, Tensor};
 use crate::array::shape::copied;
 use crate::array::{DType, Storable, Value};
-use crate::ops::{Comparisons, OfElements};
+use crate::ops::{Comparisons, OfElements, Scalar};
 use crate::print::Printable;
 
 mod sealed {
@@ -28,7 +28,9 @@ mod sealed {
     private_interfaces,
     reason = "how an element is printed and recorded is no part of the public interface"
 )]
-pub trait Element: Storable + Printable + Comparisons + OfElements + sealed::Sealed {
+pub trait Element:
+    Storable + Printable + Comparisons + OfElements + Scalar<Self> + sealed::Sealed
+{
     #[doc(hidden)]
     fn wrap(tensor: Tensor<Self>) -> AnyTensor;
     #[doc(hidden)]

@@ -4,13 +4,11 @@ use std::panic::Location;
 
 use super::derived::bound;
 use super::elementwise::{Handle, gradient, gradients_of};
-use super::reduce::Sum;
-use super::{Arithmetic, Caller, Float, Input, Numeric, joined};
+use super::{Arithmetic, Caller, Float, Input, Numeric, expect, joined};
 use super::{small, trace};
 use crate::array::deferred::Step;
 use crate::array::elementwise::{Zip, ZipAny, over, over_scalar, zip, zip_scalar};
 use crate::array::math::Math;
-use crate::array::reduce::fold_axes;
 use crate::array::shape::{broadcast, copied, same};
 use crate::array::{Shape, Value};
 use crate::error::Result;
@@ -512,7 +510,7 @@ pub(super) fn integer_scalar<T: Numeric>(
 
 /// The sum along sorted axes, of the shape that is left.
 fn summed_to<T: Numeric>(x: &Tensor<T>, axes: &[usize], shape: &[usize]) -> Tensor<T> {
-    let sum = fold_axes(&x.read(), axes, Sum).reshaped(copied(shape));
+    let sum = expect(T::sum("sum", &x.read(), axes)).reshaped(copied(shape));
     unrecorded("sum", Location::caller(), [x], sum)
 }
 

@@ -3,12 +3,14 @@
 use std::panic::Location;
 
 use super::trace::{self, Call};
-use super::{Caller, Float, Numeric, expect, instances};
+use super::{Caller, Float, Numeric, Operand, Scalar, expect, instances};
 use crate::array::elementwise::{chosen_of, convert, convert_zip};
 use crate::array::shape::broadcast;
-use crate::array::{Shape, Storable, Value};
+use crate::array::{DType, Shape, Storable, Value};
 use crate::error::Result;
-use crate::graph::{Element, Keep, Lost, Plain, PushRule, Tensor, record, unrecorded, with_push};
+use crate::graph::{
+    AnyTensor, Element, Keep, Lost, Plain, PushRule, Tensor, record, unrecorded, with_push,
+};
 
 /// A comparison of two numbers.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -40,7 +42,7 @@ macro_rules! comparisons {
 
         /// # Comparisons
         ///
-        /// Between a tensor and another one, with broadcasting, or a scalar (`.._scalar`). They
+        /// Between a tensor and another one, with broadcasting, or a number (`.._scalar`; see [`Scalar`](crate::Scalar)). They
         /// give a `bool` tensor and have no gradient. NaN compares as in IEEE 754.
         impl<T: Element> Tensor<T> {
             $(
@@ -67,8 +69,9 @@ macro_rules! comparisons {
 
                 $(#[$doc])*
                 #[track_caller]
-                pub fn $scalar(&self, b: T) -> Tensor<bool> {
-                    T::compare_scalar(Comparison::$comparison, self, b, Location::caller())
+                pub fn $scalar(&self, b: impl Scalar<T>) -> Tensor<bool> {
+                    let at = Location::caller();
+                    T::compare_scalar(Comparison::$comparison, self, b.scalar(), at)
                 }
             )*
         }
@@ -189,8 +192,8 @@ impl Tensor<bool> {
         self.read().view().iter().all(|&b| b)
     }
 
-    /// `on` where this mask is true, `off` where it is false, with broadcasting. The gradient
-    /// flows to whichever was chosen.
+    /// `on` where this mask is true, `off` where it is false, with broadcasting. Both are tensors or
+    /// numbers. The gradient flows to whichever was chosen.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -198,6 +201,7 @@ impl Tensor<bool> {
     /// let x = Tensor::from(vec![-1.0, 2.0]);
     /// let y = x.gt_scalar(0.0).where_else(&x, &(&x * 0.1));
     /// assert_eq!(y.to_vec(), [-0.1, 2.0]);
+    /// assert_eq!(x.lt_scalar(0.0).where_else(0.0, &x).to_vec(), [0.0, 2.0]);
     /// ```
     ///
     /// # Panics
@@ -205,8 +209,8 @@ impl Tensor<bool> {
     /// If the three shapes cannot be broadcast together.
     #[doc(alias = "where")]
     #[track_caller]
-    pub fn where_else<T: Float>(&self, on: &Tensor<T>, off: &Tensor<T>) -> Tensor<T> {
-        expect(T::where_else(self, on, off, Location::caller()))
+    pub fn where_else<T: Float>(&self, on: impl Operand<T>, off: impl Operand<T>) -> Tensor<T> {
+        expect(self.try_where_else(on, off))
     }
 
     /// [`Tensor::where_else`], with an error instead of a panic.
@@ -216,13 +220,13 @@ impl Tensor<bool> {
     /// [`Error::Broadcast`](crate::Error::Broadcast) if the three shapes cannot be broadcast
     /// together.
     #[track_caller]
-    pub fn try_where_else<T: Float>(&self, on: &Tensor<T>, off: &Tensor<T>) -> Result<Tensor<T>> {
-        T::where_else(self, on, off, Location::caller())
-    }
-
-    /// `on` where this mask is true, else `off`; the two have the mask's shape or broadcast to it.
-    pub(crate) fn where_scalar<T: Float>(&self, on: T, off: &Tensor<T>) -> Tensor<T> {
-        self.where_else(&Tensor::new(Value::scalar(on)), off)
+    pub fn try_where_else<T: Float>(
+        &self,
+        on: impl Operand<T>,
+        off: impl Operand<T>,
+    ) -> Result<Tensor<T>> {
+        let at = Location::caller();
+        on.lend(|on| off.lend(|off| T::where_else(self, on, off, at)))
     }
 }
 
@@ -278,13 +282,48 @@ impl<T: Float> PushRule<T, (Keep<bool>, Plain<(Shape, Shape)>)> for Tangent {
     }
 }
 
-/// A conversion between element types: as Rust's `as` for numbers (floats round, integers wrap, a
-/// float outside an integer's range saturates), `x != 0` to `bool`, 0 or 1 from `bool`.
-pub trait IntoElement<U: Element>: Element {
-    #[doc(hidden)]
+/// A conversion between two element types.
+pub(crate) trait IntoElement<U: Element>: Element {
     fn convert(self) -> U;
-    #[doc(hidden)]
     fn cast(x: &Tensor<Self>, caller: Caller) -> Tensor<U>;
+}
+
+/// Conversions to all element types.
+pub(crate) trait IntoElements:
+    IntoElement<f32>
+    + IntoElement<f64>
+    + IntoElement<i32>
+    + IntoElement<i64>
+    + IntoElement<u8>
+    + IntoElement<bool>
+{
+}
+
+impl<T> IntoElements for T where
+    T: IntoElement<f32>
+        + IntoElement<f64>
+        + IntoElement<i32>
+        + IntoElement<i64>
+        + IntoElement<u8>
+        + IntoElement<bool>
+{
+}
+
+/// The element type is a value here, so that generic code can convert without a bound for each pair.
+pub(super) fn cast<T: IntoElements>(x: &Tensor<T>, to: DType, caller: Caller) -> AnyTensor {
+    trace::op(
+        || Call::Cast(to),
+        || vec![trace::any(x)],
+        caller,
+        || match to {
+            DType::Float32 => <T as IntoElement<f32>>::cast(x, caller).into(),
+            DType::Float64 => <T as IntoElement<f64>>::cast(x, caller).into(),
+            DType::Int32 => <T as IntoElement<i32>>::cast(x, caller).into(),
+            DType::Int64 => <T as IntoElement<i64>>::cast(x, caller).into(),
+            DType::UInt8 => <T as IntoElement<u8>>::cast(x, caller).into(),
+            DType::Bool => <T as IntoElement<bool>>::cast(x, caller).into(),
+        },
+    )
 }
 
 macro_rules! casts {
@@ -332,6 +371,9 @@ impl<T: Element> Tensor<T> {
     /// The same numbers as elements of type `U`. Between float types the gradient flows, converted
     /// back; to and from other types it stops.
     ///
+    /// Each element is converted as by Rust's `as`: floats round, an integer wraps, a float outside
+    /// the range of an integer type saturates. `x != 0` gives a `bool`, and a `bool` gives 0 or 1.
+    ///
     /// ```
     /// use autograd_core::Tensor;
     ///
@@ -339,12 +381,9 @@ impl<T: Element> Tensor<T> {
     /// ```
     #[doc(alias = "astype")]
     #[track_caller]
-    pub fn cast<U: Element>(&self) -> Tensor<U>
-    where
-        T: IntoElement<U>,
-    {
-        let (call, caller) = (|| Call::Cast(U::DTYPE), Location::caller());
-        trace::op(call, || vec![trace::any(self)], caller, || T::cast(self, caller))
+    pub fn cast<U: Element>(&self) -> Tensor<U> {
+        let cast = U::unwrap(T::cast_to(self, U::DTYPE, Location::caller()));
+        cast.unwrap_or_else(|| unreachable!("it was cast to this type"))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use ndarray::{Array, ArrayD, CowArray, Dimension, IxDyn};
 
-use super::{Float, Numeric, expect};
+use super::{Float, Numeric, Scalar, expect};
 use crate::array::shape::element_count;
 use crate::array::{IntoShape, Shape, Value};
 use crate::error::{Error, Result};
@@ -84,7 +84,7 @@ impl<T: Element> Tensor<T> {
         Self::full(shape, T::ONE)
     }
 
-    /// Every element the same.
+    /// Every element the same. It gives the tensor its type; [`Tensor::full_like`] takes a number of any.
     #[track_caller]
     pub fn full(shape: impl IntoShape, element: T) -> Tensor<T> {
         T::filled(&expect(checked("full", shape.into_shape())), element)
@@ -98,6 +98,20 @@ impl<T: Element> Tensor<T> {
     /// Ones of the shape of another tensor.
     pub fn ones_like<U: Element>(other: &Tensor<U>) -> Tensor<T> {
         Self::full(other.shape_owned(), T::ONE)
+    }
+
+    /// Every element the same number, in the shape of another tensor.
+    ///
+    /// ```
+    /// use autograd_core::{Float, Tensor};
+    ///
+    /// fn halves<T: Float>(x: &Tensor<T>) -> Tensor<T> {
+    ///     Tensor::full_like(x, 0.5)
+    /// }
+    /// assert_eq!(halves(&Tensor::<f32>::zeros([2])).to_vec(), [0.5, 0.5]);
+    /// ```
+    pub fn full_like<U: Element>(other: &Tensor<U>, element: impl Scalar<T>) -> Tensor<T> {
+        Self::full(other.shape_owned(), element.scalar())
     }
 
     /// From elements in row-major order.
@@ -264,8 +278,13 @@ impl Tensor<i64> {
 
 impl<T: Numeric> Tensor<T> {
     /// `0, 1, .. n - 1`.
+    ///
+    /// # Panics
+    ///
+    /// If the element type is one of integers and cannot hold `n - 1`.
     #[track_caller]
     pub fn arange(n: usize) -> Tensor<T> {
+        expect(T::end("arange", n));
         list("arange", n, (0..n).map(T::count))
     }
 

@@ -6,6 +6,7 @@ use std::panic::Location;
 use super::reduce::{Max, Min};
 use super::trace::{self, Call};
 use super::{Caller, Numeric, expect};
+use crate::array::integer::Additions;
 use crate::array::pick::{self, Around};
 use crate::array::reduce::Fold;
 use crate::array::shape::{axis as check_axis, copied, row_major};
@@ -124,7 +125,7 @@ pub(super) fn gather<T: Numeric>(
             return Ok([Some(Tensor::zeros(shape).try_scatter_add(axis, &index, &dy)?)]);
         }
         let zeros = Value::full(shape, T::ZERO);
-        Ok([Some(Tensor::new(scattered(zeros, position, &index, &dy)))])
+        Ok([Some(Tensor::new(scattered(zeros, position, &index, &dy)?))])
     }))
 }
 
@@ -146,7 +147,7 @@ pub(super) fn scatter_add<T: Numeric>(
         });
     }
     check_indices("scatter_add", "index", &index.read(), x.shape()[position])?;
-    let value = scattered(x.read().into_owned(), position, index, source);
+    let value = scattered(x.read().into_owned(), position, index, source)?;
     if !x.is_recorded() && !source.is_recorded() {
         return Ok(unrecorded("scatter_add", caller, [x, source], value).and_lost(index));
     }
@@ -163,19 +164,33 @@ fn scattered<T: Numeric>(
     axis: usize,
     index: &Tensor<i64>,
     source: &Tensor<T>,
-) -> Value<T> {
+) -> Result<Value<T>> {
     let (index, source) = (index.read(), source.read());
     let source = source.contiguous();
     let source = source.as_slice().unwrap_or(&[]);
     let shape = copied(x.shape());
-    pick::changed(x, |data| match (alike(&shape, axis, index.shape()), index.as_slice()) {
-        (Some(around), Some(list)) => {
-            pick::scatter_add(data, around, (list, index.shape()[axis]), source, T::plus);
+    T::added("scatter_add", x, &Scattered { shape: &shape, axis, index: &index, source })
+}
+
+struct Scattered<'a, T> {
+    shape: &'a [usize],
+    axis: usize,
+    index: &'a Value<i64>,
+    source: &'a [T],
+}
+
+impl<T: Numeric> Additions<T> for Scattered<'_, T> {
+    fn add<A: Copy + Send + Sync>(&self, data: &mut [A], plus: impl Fn(A, T) -> A + Sync) {
+        let &Self { shape, axis, index, source } = self;
+        match (alike(shape, axis, index.shape()), index.as_slice()) {
+            (Some(around), Some(list)) => {
+                pick::scatter_add(data, around, (list, index.shape()[axis]), source, plus);
+            }
+            _ => for_each_picked(index, axis, &row_major(shape), |i, at| {
+                data[at] = plus(data[at], source[i]);
+            }),
         }
-        _ => for_each_picked(&index, axis, &row_major(&shape), |i, at| {
-            data[at] = data[at].plus(source[i]);
-        }),
-    })
+    }
 }
 
 /// A shape around an axis, if an index is as long on all others.
@@ -219,7 +234,7 @@ pub(super) fn index_select<T: Numeric>(
             return Ok([Some(Tensor::zeros(shape).try_index_add(axis, &index, &dy)?)]);
         }
         let zeros = Value::full(shape, T::ZERO);
-        Ok([Some(Tensor::new(added(zeros, position, &index, &dy)))])
+        Ok([Some(Tensor::new(added(zeros, position, &index, &dy)?))])
     }))
 }
 
@@ -243,7 +258,7 @@ pub(super) fn index_add<T: Numeric>(
         });
     }
     check_indices("index_add", "index", &index.read(), x.shape()[position])?;
-    let value = added(x.read().into_owned(), position, index, source);
+    let value = added(x.read().into_owned(), position, index, source)?;
     if !x.is_recorded() && !source.is_recorded() {
         return Ok(unrecorded("index_add", caller, [x, source], value).and_lost(index));
     }
@@ -260,12 +275,24 @@ fn added<T: Numeric>(
     axis: usize,
     index: &Tensor<i64>,
     source: &Tensor<T>,
-) -> Value<T> {
+) -> Result<Value<T>> {
     let (source, index) = (source.read(), index.to_vec());
     let around = Around::new(x.shape(), axis);
     let source = source.contiguous();
     let source = source.as_slice().unwrap_or(&[]);
-    pick::changed(x, |data| pick::add_at(data, around, &index, source, T::plus))
+    T::added("index_add", x, &Added { around, index: &index, source })
+}
+
+struct Added<'a, T> {
+    around: Around,
+    index: &'a [i64],
+    source: &'a [T],
+}
+
+impl<T: Numeric> Additions<T> for Added<'_, T> {
+    fn add<A: Copy + Send + Sync>(&self, data: &mut [A], plus: impl Fn(A, T) -> A + Sync) {
+        pick::add_at(data, self.around, self.index, self.source, plus);
+    }
 }
 
 fn check_list(op: &'static str, index: &Tensor<i64>) -> Result<()> {
@@ -325,9 +352,7 @@ pub(super) fn cumsum<T: Numeric>(
 ) -> Result<Tensor<T>> {
     let position = check_axis("cumsum", axis, x.ndim())?;
     let around = Around::new(x.shape(), position);
-    let value = pick::changed(x.read().into_owned(), |data| {
-        pick::accumulate(data, around, from_end, T::plus);
-    });
+    let value = T::running("cumsum", x.read().into_owned(), around, from_end)?;
     if !x.is_recorded() {
         return Ok(unrecorded("cumsum", caller, [x], value));
     }
@@ -403,8 +428,9 @@ impl<T: Numeric> Tensor<T> {
     ///
     /// # Panics
     ///
-    /// If there is no such axis, `index` is not a list, an index lies outside the axis, or
-    /// `source` has not one slice for each index; see [`Tensor::try_index_add`].
+    /// If there is no such axis, `index` is not a list, an index lies outside the axis, `source` has
+    /// not one slice for each index, or an integer sum is outside of the element type; see
+    /// [`Tensor::try_index_add`].
     #[track_caller]
     pub fn index_add(&self, axis: isize, index: &Tensor<i64>, source: &Tensor<T>) -> Tensor<T> {
         expect(T::index_add(self, axis, index, source, Location::caller()))
@@ -414,7 +440,7 @@ impl<T: Numeric> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Axis`], [`Error::Shape`] or [`Error::Index`].
+    /// [`Error::Axis`], [`Error::Shape`], [`Error::Index`] or [`Error::Overflow`].
     #[track_caller]
     pub fn try_index_add(
         &self,
@@ -482,7 +508,7 @@ impl<T: Numeric> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Axis`], [`Error::Shape`] or [`Error::Index`].
+    /// [`Error::Axis`], [`Error::Shape`], [`Error::Index`] or [`Error::Overflow`].
     #[track_caller]
     pub fn try_scatter_add(
         &self,
@@ -552,7 +578,8 @@ impl<T: Numeric> Tensor<T> {
     ///
     /// # Panics
     ///
-    /// If there is no such axis; see [`Tensor::try_cumsum`].
+    /// If there is no such axis, or an integer sum is outside of the element type; see
+    /// [`Tensor::try_cumsum`].
     #[track_caller]
     pub fn cumsum(&self, axis: isize) -> Tensor<T> {
         expect(T::cumsum(self, axis, false, Location::caller()))
@@ -562,7 +589,8 @@ impl<T: Numeric> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Axis`] if there is no such axis.
+    /// [`Error::Axis`] if there is no such axis, [`Error::Overflow`] if the element type cannot hold an
+    /// integer sum.
     #[track_caller]
     pub fn try_cumsum(&self, axis: isize) -> Result<Tensor<T>> {
         T::cumsum(self, axis, false, Location::caller())

@@ -6,7 +6,7 @@
 use std::ops::{AddAssign, DivAssign, MulAssign, SubAssign};
 use std::panic::Location;
 
-use super::{Binary, Caller, Float, Input, Numeric, Operand, expect};
+use super::{Binary, Caller, Float, Input, Numeric, Operand, Scalar, expect};
 use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
 use crate::graph::{Edge, Element, Lost, NodeRef, OpNode, Plain, State, Tensor, is_grad_enabled};
@@ -68,8 +68,8 @@ impl<T: Element> Tensor<T> {
     /// # Errors
     ///
     /// [`Error::Unsupported`] if this tensor wants a gradient and ops are recorded.
-    pub fn fill(&self, element: T) -> Result<()> {
-        T::fill(self, element)
+    pub fn fill(&self, element: impl Scalar<T>) -> Result<()> {
+        T::fill(self, element.scalar())
     }
 }
 
@@ -210,7 +210,8 @@ impl<T: Float> Tensor<T> {
     /// [`Error::Shape`] if there is not one index an axis or one is outside its axis,
     /// [`Error::Unsupported`] on a leaf that wants a gradient while ops are recorded.
     #[track_caller]
-    pub fn set_item(&mut self, index: &[usize], element: T) -> Result<()> {
+    pub fn set_item(&mut self, index: &[usize], element: impl Scalar<T>) -> Result<()> {
+        let element = element.scalar();
         self.check_writable("set_item")?;
         let inside =
             index.len() == self.ndim() && index.iter().zip(self.shape()).all(|(i, n)| i < n);

@@ -13,9 +13,9 @@ use super::nn::{
     norm, normalize, smooth_l1_loss, softmax, var,
 };
 use super::{Caller, Float, Numeric, compare, create, index, shape};
-use crate::array::Shape;
+use crate::array::{DType, Shape};
 use crate::error::Result;
-use crate::graph::{Element, Tensor};
+use crate::graph::{AnyTensor, Element, Tensor};
 
 /// Traits, and for each type an implementation that calls generic functions. Its methods stay calls:
 /// inlined, they would be compiled again elsewhere after all.
@@ -79,6 +79,7 @@ instances! {
         fn flip(x: &Tensor<Self>, axis: isize, at: Caller) -> Result<Tensor<Self>> = shape::flip;
         fn concat(tensors: &[&Tensor<Self>], axis: isize, at: Caller) -> Result<Tensor<Self>>
             = shape::concat;
+        fn cast_to(x: &Tensor<Self>, dtype: DType, at: Caller) -> AnyTensor = compare::cast;
         fn copy_from(x: &Tensor<Self>, source: &Tensor<Self>, at: Caller) -> Result<()>
             = copy_from;
         fn fill(x: &Tensor<Self>, element: Self) -> Result<()> = fill;

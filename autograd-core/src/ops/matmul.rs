@@ -166,8 +166,8 @@ impl<T: Numeric> Tensor<T> {
     ///
     /// # Panics
     ///
-    /// If the inner lengths differ or the leading axes cannot be broadcast; see
-    /// [`Tensor::try_matmul`].
+    /// If the inner lengths differ, the leading axes cannot be broadcast, or an integer type cannot
+    /// hold a result; see [`Tensor::try_matmul`].
     #[doc(alias = "dot")]
     #[track_caller]
     pub fn matmul(&self, other: &Tensor<T>) -> Tensor<T> {
@@ -179,7 +179,8 @@ impl<T: Numeric> Tensor<T> {
     /// # Errors
     ///
     /// [`Error::Shape`] if the inner lengths differ or an operand is a scalar,
-    /// [`Error::Broadcast`] if the leading axes cannot be broadcast.
+    /// [`Error::Broadcast`] if the leading axes cannot be broadcast, [`Error::Overflow`] if an integer
+    /// type cannot hold a result.
     #[track_caller]
     pub fn try_matmul(&self, other: &Tensor<T>) -> Result<Tensor<T>> {
         T::matmul(self, other, Location::caller())

@@ -16,16 +16,16 @@ pub(crate) mod reduce;
 pub(crate) mod rules;
 mod shape;
 mod small;
+mod totals;
 pub(crate) mod trace;
 mod unary;
 
 pub(crate) use binary::Binary;
-pub(crate) use compare::Comparisons;
-pub use compare::IntoElement;
+pub(crate) use compare::{Comparisons, IntoElement, IntoElements};
 pub(crate) use instances::{OfElements, instances};
 pub use nn::{Conv2dOptions, IntoPair, PoolOptions};
 pub(crate) use nn::{batch_norm, conv2d_shape, pool2d_shape};
-pub use operators::Operand;
+pub use operators::{Operand, Scalar};
 pub(crate) use unary::Unary;
 
 use std::panic::Location;
@@ -35,25 +35,30 @@ use ndarray::LinalgScalar;
 use crate::array::deferred::Step;
 use crate::array::elementwise::Arg;
 use crate::array::math::Math;
-use crate::array::matmul::Multiply;
+use crate::array::matmul::{FloatMultiply, Multiply};
 use crate::array::{Storable, Value};
 use crate::error::{Error, Result};
 use crate::graph::{Edge, Element, Keepable, NodeRef, Tensor};
 use crate::random::RandomFloat;
 use instances::{OfFloats, OfNumbers};
 use small::OfSmall;
+use totals::Totals;
 
 /// Where an op was called.
 pub(crate) type Caller = &'static Location<'static>;
 
 /// An element type with arithmetic: all but `bool`.
+///
+/// Operators on integers wrap, element by element, as in NumPy. Sums, products and matrix products of
+/// integers are exact; one that the element type cannot hold is an
+/// [`Error::Overflow`](crate::Error::Overflow).
 #[diagnostic::on_unimplemented(
     message = "tensors of `{Self}` have no arithmetic",
     label = "not a number type",
     note = "arithmetic is for f32, f64, i32, i64 and u8; `cast` changes the element type"
 )]
 #[allow(private_bounds, reason = "how numbers are computed is no part of the public interface")]
-pub trait Numeric: Element + LinalgScalar + Arithmetic + Multiply + OfNumbers {
+pub trait Numeric: Element + LinalgScalar + Arithmetic + Totals + Multiply + OfNumbers {
     #[doc(hidden)]
     fn nearest(value: f64) -> Self;
     #[doc(hidden)]
@@ -96,6 +101,7 @@ pub trait Float:
     + Operand<Self>
     + RandomFloat
     + Math
+    + FloatMultiply
     + nn::Kernels
     + OfFloats
     + Keepable
@@ -121,6 +127,17 @@ pub trait Float:
         caller: Caller,
     ) -> Result<elementwise::Outputs<Self>>;
 }
+
+/// An element type with means and variances, which are those of floats: every [`Float`] is one.
+#[diagnostic::on_unimplemented(
+    message = "tensors of `{Self}` have no mean, variance or mean loss",
+    label = "means are for f32 and f64",
+    note = "convert the elements first: `.cast::<f64>()`; generic code asks for `T: Float`"
+)]
+pub trait HasMean: Float {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Float> HasMean for T {}
 
 /// Arithmetic of one element, the same for all number types.
 pub(crate) trait Arithmetic: Storable {
@@ -293,7 +310,8 @@ macro_rules! arithmetic {
             const EXACT: bool = false;
             fn count(n: usize) -> Self { n as $f }
         })*
-        // Integers wrap, as in NumPy; a division by zero panics, as in Rust.
+        // Element by element integers wrap, as in NumPy; a division by zero panics, as in Rust.
+        // What is added up does not wrap: see `Totals`.
         $(impl Arithmetic for $i {
             #[inline(always)]
             fn plus(self, other: Self) -> Self { self.wrapping_add(other) }
@@ -365,6 +383,12 @@ macro_rules! doors {
                     swapped: bool,
                     caller: Caller,
                 ) -> Tensor<$t> {
+                    // A program has its numbers as `f64`, which may not hold an integer.
+                    if !<$t>::DTYPE.is_float() && (scalar as f64) as $t != scalar {
+                        let number = Input::Own(Tensor::from(scalar));
+                        let [a, b] = if swapped { [number, x] } else { [x, number] };
+                        return expect(<$t as Numeric>::binary(op, a, b, caller));
+                    }
                     let inputs = vec![trace::any(x.tensor())];
                     let call = || trace::Call::Scalar { op, scalar: scalar as f64, swapped };
                     let run = || $scalar(op, x, scalar, swapped, caller);

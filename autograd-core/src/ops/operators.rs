@@ -28,11 +28,18 @@ use crate::graph::Tensor;
 pub trait Operand<T: Numeric>: Sized {
     #[doc(hidden)]
     fn operate(self, op: Binary, left: Input<'_, T>, caller: Caller) -> Result<Tensor<T>>;
+    /// Shows it as a tensor: of a number, a scalar.
+    #[doc(hidden)]
+    fn lend<R>(self, see: impl FnOnce(&Tensor<T>) -> R) -> R;
 }
 
 impl<T: Numeric> Operand<T> for Tensor<T> {
     fn operate(self, op: Binary, left: Input<'_, T>, caller: Caller) -> Result<Tensor<T>> {
         T::binary(op, left, Input::Own(self), caller)
+    }
+
+    fn lend<R>(self, see: impl FnOnce(&Tensor<T>) -> R) -> R {
+        see(&self)
     }
 }
 
@@ -40,40 +47,90 @@ impl<T: Numeric> Operand<T> for &Tensor<T> {
     fn operate(self, op: Binary, left: Input<'_, T>, caller: Caller) -> Result<Tensor<T>> {
         T::binary(op, left, Input::Ref(self), caller)
     }
+
+    fn lend<R>(self, see: impl FnOnce(&Tensor<T>) -> R) -> R {
+        see(self)
+    }
+}
+
+/// A number beside a tensor of `T`: a `T`, and beside floats also an `f64`, whatever their type is, or a
+/// whole number, as in `x.maximum(2)`.
+///
+/// All methods that take a tensor and a number take numbers so, and operators too; see [`Operand`].
+/// Options of an op, such as probabilities and `eps`, are `f64`.
+///
+/// ```
+/// use autograd_core::{Float, Tensor};
+///
+/// fn soft_threshold<T: Float>(x: &Tensor<T>, width: f64) -> Tensor<T> {
+///     let outside = x.abs().gt_scalar(width).cast::<T>();
+///     outside * (x - x.clamp(-width, width))
+/// }
+///
+/// assert_eq!(soft_threshold(&Tensor::<f32>::from([-3.0, 0.5]), 1.0).to_vec(), [-2.0, 0.0]);
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no number beside a tensor of `{T}`",
+    label = "needs a `{T}`, or an `f64` beside floats",
+    note = "`cast` changes the element type of a tensor"
+)]
+pub trait Scalar<T>: Sized {
+    #[doc(hidden)]
+    fn scalar(self) -> T;
+}
+
+impl<T: Float> Scalar<T> for f64 {
+    fn scalar(self) -> T {
+        T::from_f64(self)
+    }
 }
 
 impl<T: Float> Operand<T> for f64 {
     fn operate(self, op: Binary, left: Input<'_, T>, caller: Caller) -> Result<Tensor<T>> {
-        Ok(T::binary_scalar(op, left, T::from_f64(self), false, caller))
+        Ok(T::binary_scalar(op, left, self.scalar(), false, caller))
+    }
+
+    fn lend<R>(self, see: impl FnOnce(&Tensor<T>) -> R) -> R {
+        see(&Tensor::from(Scalar::<T>::scalar(self)))
     }
 }
 
-macro_rules! scalar_operands {
-    ($($t:ty)*) => {$(
-        impl Operand<$t> for $t {
+macro_rules! scalars {
+    ($($t:ty => $($element:ty)*;)*) => {$($(
+        impl Scalar<$element> for $t {
+            fn scalar(self) -> $element {
+                self as $element
+            }
+        }
+
+        impl Operand<$element> for $t {
             fn operate(
                 self,
                 op: Binary,
-                left: Input<'_, $t>,
+                left: Input<'_, $element>,
                 caller: Caller,
-            ) -> Result<Tensor<$t>> {
-                Ok(<$t as Numeric>::binary_scalar(op, left, self, false, caller))
+            ) -> Result<Tensor<$element>> {
+                let scalar = self.scalar();
+                Ok(<$element as Numeric>::binary_scalar(op, left, scalar, false, caller))
+            }
+
+            fn lend<R>(self, see: impl FnOnce(&Tensor<$element>) -> R) -> R {
+                see(&Tensor::from(Scalar::<$element>::scalar(self)))
             }
         }
-    )*};
+    )*)*};
 }
 
-scalar_operands! { f32 i32 i64 u8 }
-
-impl Operand<f32> for i32 {
-    fn operate(self, op: Binary, left: Input<'_, f32>, caller: Caller) -> Result<Tensor<f32>> {
-        Ok(f32::binary_scalar(op, left, self as f32, false, caller))
-    }
+scalars! {
+    f32 => f32;
+    i32 => i32 f32 f64;
+    i64 => i64;
+    u8 => u8;
 }
 
-impl Operand<f64> for i32 {
-    fn operate(self, op: Binary, left: Input<'_, f64>, caller: Caller) -> Result<Tensor<f64>> {
-        Ok(f64::binary_scalar(op, left, f64::from(self), false, caller))
+impl Scalar<bool> for bool {
+    fn scalar(self) -> bool {
+        self
     }
 }
 
@@ -247,8 +304,11 @@ impl<T: Float> Tensor<T> {
     ///
     /// If `low > high` or either is NaN.
     #[track_caller]
-    pub fn clamp(&self, low: f64, high: f64) -> Tensor<T> {
-        assert!(low <= high, "clamp: `low` must not be above `high`, found {low} and {high}");
-        self.maximum(low).minimum(high)
+    pub fn clamp(&self, low: impl Scalar<T>, high: impl Scalar<T>) -> Tensor<T> {
+        let (low, high) = (low.scalar(), high.scalar());
+        assert!(low <= high, "clamp: `low` must not be above `high`, found {low:?} and {high:?}");
+        let limited =
+            T::binary_scalar(Binary::Maximum, Input::Ref(self), low, false, Location::caller());
+        T::binary_scalar(Binary::Minimum, Input::Own(limited), high, false, Location::caller())
     }
 }

@@ -2,7 +2,7 @@
 
 use std::panic::Location;
 
-use super::{Arithmetic, Caller, Float, Numeric, expect};
+use super::{Arithmetic, Caller, Float, HasMean, Numeric, expect};
 use crate::array::elementwise::{Zip, convert_zip, zip_scalar};
 use crate::array::reduce::{Fold, fold_axes, fold_first};
 use crate::array::shape::{axes as check_axes, broadcast, same};
@@ -34,10 +34,10 @@ impl Reduce {
 }
 
 macro_rules! folds {
-    ($($name:ident $start:expr, |$a:ident, $b:ident| $join:expr;)*) => {$(
+    ($($name:ident<$bound:ident> $start:expr, |$a:ident, $b:ident| $join:expr;)*) => {$(
         #[derive(Clone, Copy)]
         pub(super) struct $name;
-        impl<T: Arithmetic> Fold<T> for $name {
+        impl<T: $bound> Fold<T> for $name {
             const EXACT: bool = T::EXACT;
             #[inline(always)]
             fn start(self) -> T { $start }
@@ -48,10 +48,11 @@ macro_rules! folds {
 }
 
 folds! {
-    Sum T::ZERO, |a, b| a.plus(b);
-    Prod T::ONE, |a, b| a.times(b);
-    Max T::LOWEST, |a, b| a.greater(b);
-    Min T::HIGHEST, |a, b| a.lesser(b);
+    // Integers are added up and multiplied by `Totals`.
+    Sum<Float> T::ZERO, |a, b| a.plus(b);
+    Prod<Float> T::ONE, |a, b| a.times(b);
+    Max<Arithmetic> T::LOWEST, |a, b| a.greater(b);
+    Min<Arithmetic> T::HIGHEST, |a, b| a.lesser(b);
 }
 
 #[derive(Clone, Copy)]
@@ -70,8 +71,7 @@ fn group(shape: &[usize], axes: &[usize]) -> usize {
 
 /// Reduced along sorted `axes`, which stay with length 1.
 fn compute<T: Numeric>(op: Reduce, x: &Value<T>, axes: &[usize]) -> Result<Value<T>> {
-    let n = group(x.shape(), axes);
-    if n == 0 && matches!(op, Reduce::Max | Reduce::Min) {
+    if group(x.shape(), axes) == 0 && matches!(op, Reduce::Max | Reduce::Min) {
         return Err(Error::Shape {
             op: op.name(),
             parameter: "self".into(),
@@ -79,21 +79,29 @@ fn compute<T: Numeric>(op: Reduce, x: &Value<T>, axes: &[usize]) -> Result<Value
             found: x.shape().to_vec(),
         });
     }
-    Ok(match op {
-        Reduce::Sum => fold_axes(x, axes, Sum),
-        Reduce::Prod => fold_axes(x, axes, Prod),
-        Reduce::Max => fold_axes(x, axes, Max),
-        Reduce::Min => fold_axes(x, axes, Min),
-        Reduce::Mean => {
-            let sum = fold_axes(x, axes, Sum);
-            zip_scalar(elementwise::Arg::Own(sum), T::count(n), &Divide)
-        }
-    })
+    match op {
+        Reduce::Sum => T::sum(op.name(), x, axes),
+        Reduce::Prod => T::prod(op.name(), x, axes),
+        Reduce::Max => Ok(fold_axes(x, axes, Max)),
+        Reduce::Min => Ok(fold_axes(x, axes, Min)),
+        Reduce::Mean => unreachable!("a mean is a sum of floats, divided"),
+    }
 }
 
 /// The sum of a matrix's rows, in the place of `into`, where the matrix lies in its own order.
-pub(super) fn sum_rows<T: Numeric>(x: &Value<T>, into: Value<T>) -> Option<Value<T>> {
+pub(super) fn sum_rows<T: Float>(x: &Value<T>, into: Value<T>) -> Option<Value<T>> {
     fold_first(x, Sum, into)
+}
+
+/// The sum, divided; of a sum that is not finite, the parts are divided before they are added up, as it may
+/// have overflowed.
+fn mean<T: Float>(x: &Value<T>, axes: &[usize]) -> Result<Value<T>> {
+    let count = T::from_f64(group(x.shape(), axes) as f64);
+    let sum = compute(Reduce::Sum, x, axes)?;
+    if sum.contiguous().as_slice().is_some_and(|sums| sums.iter().all(|sum| sum.is_finite())) {
+        return Ok(zip_scalar(elementwise::Arg::Own(sum), count, &Divide));
+    }
+    compute(Reduce::Sum, &zip_scalar(elementwise::Arg::Ref(x), count, &Divide), axes)
 }
 
 fn without(shape: &[usize], axes: &[usize]) -> Shape {
@@ -108,14 +116,6 @@ pub(super) fn integer<T: Numeric>(
     caller: Caller,
 ) -> Result<Tensor<T>> {
     let axes = check_axes(op.name(), axes, x.ndim())?;
-    if op == Reduce::Mean && group(x.shape(), &axes) == 0 {
-        return Err(Error::Shape {
-            op: "mean",
-            parameter: "self".into(),
-            expected: "an integer tensor with at least one element".into(),
-            found: x.shape().to_vec(),
-        });
-    }
     let value = compute(op, &x.read(), &axes)?;
     let shape = without(x.shape(), &axes);
     let value = if keep { value } else { value.reshaped(shape) };
@@ -130,7 +130,10 @@ pub(super) fn float<T: Float>(
     caller: Caller,
 ) -> Result<Tensor<T>> {
     let axes = check_axes(op.name(), axes, x.ndim())?;
-    let kept_axes = compute(op, &x.read(), &axes)?;
+    let kept_axes = match op {
+        Reduce::Mean => mean(&x.read(), &axes)?,
+        _ => compute(op, &x.read(), &axes)?,
+    };
     let value = if keep { kept_axes } else { kept_axes.reshaped(without(x.shape(), &axes)) };
     if !x.is_recorded() {
         return Ok(unrecorded(op.name(), caller, [x], value));
@@ -235,15 +238,13 @@ macro_rules! reductions {
     ($($(#[$doc:meta])* $op:ident $verb:literal $name:ident $axes:ident $keep:ident $try:ident;)*) => {
         /// # Reductions
         ///
-        /// Along given axes (negative ones count from the end), or over all elements. Sums are
-        /// joined pairwise, so that their rounding error grows with the logarithm of the length.
+        /// Along given axes (negative ones count from the end), or over all elements. Sums of floats
+        /// are joined pairwise, so that their rounding error grows with the logarithm of the length.
+        /// Sums and products of integers are exact; one that the element type cannot hold is an
+        /// error.
         impl<T: Numeric> Tensor<T> {
             $(
                 $(#[$doc])*
-                ///
-                /// # Panics
-                ///
-                /// Where the extreme, or the mean of integers, of no elements is asked for.
                 #[track_caller]
                 pub fn $name(&self) -> Tensor<T> {
                     expect(T::reduce(Reduce::$op, self, &[], false, Location::caller()))
@@ -274,7 +275,8 @@ macro_rules! reductions {
                 /// # Errors
                 ///
                 /// [`Error::Axis`] if an axis does not exist or stands twice; [`Error::Shape`]
-                /// where the extreme, or the mean of integers, of no elements is asked for.
+                /// where the extreme of no elements is asked for; [`Error::Overflow`] if the
+                /// element type cannot hold a sum or product of integers.
                 #[track_caller]
                 pub fn $try(&self, axes: &[isize], keep: bool) -> Result<Tensor<T>> {
                     T::reduce(Reduce::$op, self, axes, keep, Location::caller())
@@ -286,15 +288,91 @@ macro_rules! reductions {
 
 reductions! {
     /// The sum of all elements, a scalar.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let bytes = Tensor::from([200_u8, 100]);
+    /// assert_eq!(bytes.cast::<i64>().sum().item(), 300);
+    /// assert!(bytes.try_sum(&[], false).is_err());
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the element type is one of integers and cannot hold the sum.
     Sum "The sum" sum sum_axes sum_axes_keep try_sum;
-    /// The mean of all elements, a scalar; NaN for no elements.
-    Mean "The mean" mean mean_axes mean_axes_keep try_mean;
     /// The product of all elements, a scalar.
+    ///
+    /// # Panics
+    ///
+    /// If the element type is one of integers and cannot hold the product.
     Prod "The product" prod prod_axes prod_axes_keep try_prod;
     /// The greatest of all elements, a scalar; NaN if any is. Equal ones share the gradient.
+    ///
+    /// # Panics
+    ///
+    /// If there are no elements.
     Max "The greatest element" max max_axes max_axes_keep try_max;
     /// The least of all elements, a scalar; NaN if any is. Equal ones share the gradient.
+    ///
+    /// # Panics
+    ///
+    /// If there are no elements.
     Min "The least element" min min_axes min_axes_keep try_min;
+}
+
+/// # Means
+///
+/// Along given axes (negative ones count from the end), or over all elements. The mean of whole numbers
+/// is seldom whole, so means are for floats: `x.cast::<f64>().mean()`.
+impl<T: Element> Tensor<T> {
+    /// The mean of all elements, a scalar; NaN for no elements.
+    #[track_caller]
+    pub fn mean(&self) -> Tensor<T>
+    where
+        T: HasMean,
+    {
+        expect(T::reduce(Reduce::Mean, self, &[], false, Location::caller()))
+    }
+
+    /// The mean along `axes`, which are taken away; all of them if none is given.
+    ///
+    /// # Panics
+    ///
+    /// Where [`Tensor::try_mean`] gives an error.
+    #[track_caller]
+    pub fn mean_axes(&self, axes: &[isize]) -> Tensor<T>
+    where
+        T: HasMean,
+    {
+        expect(T::reduce(Reduce::Mean, self, axes, false, Location::caller()))
+    }
+
+    /// The mean along `axes`, which stay with length 1.
+    ///
+    /// # Panics
+    ///
+    /// Where [`Tensor::try_mean`] gives an error.
+    #[track_caller]
+    pub fn mean_axes_keep(&self, axes: &[isize]) -> Tensor<T>
+    where
+        T: HasMean,
+    {
+        expect(T::reduce(Reduce::Mean, self, axes, true, Location::caller()))
+    }
+
+    /// The mean along `axes` (all of them if none is given), which stay with length 1 if `keep`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Axis`] if an axis does not exist or stands twice.
+    #[track_caller]
+    pub fn try_mean(&self, axes: &[isize], keep: bool) -> Result<Tensor<T>>
+    where
+        T: HasMean,
+    {
+        T::reduce(Reduce::Mean, self, axes, keep, Location::caller())
+    }
 }
 
 impl<T: Element> Tensor<T> {

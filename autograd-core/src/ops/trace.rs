@@ -184,6 +184,12 @@ impl<T: Element> Outputs for Tensor<T> {
     }
 }
 
+impl Outputs for AnyTensor {
+    fn outputs(&self) -> Vec<AnyTensor> {
+        vec![self.clone()]
+    }
+}
+
 impl<T: Element> Outputs for super::elementwise::Outputs<T> {
     fn outputs(&self) -> Vec<AnyTensor> {
         self.iter().map(|output| T::wrap(output.clone())).collect()

@@ -3,10 +3,14 @@
 use std::ops::{Add, Div, Mul, Neg, Sub};
 use std::panic::Location;
 
+use super::ir::{Place, wrong};
 use super::kind::{Kind, Reduction};
+use super::program::Program;
 use super::variable::Variable;
+use crate::array::DType;
 use crate::error::Result;
-use crate::ops::{Binary, Unary};
+use crate::graph::{AnyTensor, Tensor, for_any};
+use crate::ops::{Binary, OfElements, Unary};
 
 macro_rules! unary {
     ($($method:ident $op:ident;)*) => {
@@ -70,7 +74,8 @@ unary! {
     gelu Gelu;
 }
 
-/// What can stand on the right of an operator: a variable or a number.
+/// What can stand beside a variable: another one or a number, of whatever type. Beside integers it is
+/// a whole one.
 pub trait IntoOperand {
     #[doc(hidden)]
     fn operand(self) -> Operand;
@@ -96,9 +101,46 @@ impl IntoOperand for Variable {
     }
 }
 
-impl IntoOperand for f64 {
-    fn operand(self) -> Operand {
-        Operand::Number(self)
+macro_rules! numbers {
+    ($($t:ty)*) => {$(
+        impl IntoOperand for $t {
+            fn operand(self) -> Operand {
+                Operand::Number(f64::from(self))
+            }
+        }
+    )*};
+}
+
+numbers! { f64 f32 i32 }
+
+/// A number as a scalar of an element type, or why it is none.
+pub(super) fn number(dtype: DType, number: f64) -> Result<AnyTensor, String> {
+    let at = Location::caller();
+    let cast = f64::cast_to(&Tensor::from(number), dtype, at);
+    let same = for_any!(&cast, cast => cast.cast::<f64>().item()) == number;
+    if dtype.is_float() || same {
+        return Ok(cast);
+    }
+    Err(format!("{dtype} cannot hold the number {number:?}"))
+}
+
+impl Operand {
+    /// As a variable, a constant if it is a number.
+    pub(super) fn variable(
+        self,
+        program: &Program,
+        op: &str,
+        dtype: DType,
+        location: &'static Location<'static>,
+    ) -> Result<Variable> {
+        match self {
+            Self::Variable(variable) => Ok(variable),
+            Self::Number(found) => {
+                let constant = number(dtype, found);
+                let constant = constant.map_err(|why| wrong(op, &Place::Line(location), why))?;
+                program.one(Kind::Constant(constant), &[], location)
+            }
+        }
     }
 }
 
@@ -197,26 +239,30 @@ macro_rules! operators {
             }
         }
 
-        /// Panics if the elements are no numbers.
-        impl $trait<&Variable> for f64 {
+        operators! { @left $trait $method f64 }
+        operators! { @left $trait $method i32 }
+    )*};
+    (@left $trait:ident $method:ident $t:ty) => {
+        /// Panics if the elements are no numbers, or of a type that cannot hold this one.
+        impl $trait<&Variable> for $t {
             type Output = Variable;
 
             #[track_caller]
             fn $method(self, right: &Variable) -> Variable {
-                right.scalar_left(Binary::$trait, self, Location::caller())
+                right.scalar_left(Binary::$trait, self.into(), Location::caller())
             }
         }
 
-        /// Panics if the elements are no numbers.
-        impl $trait<Variable> for f64 {
+        /// Panics if the elements are no numbers, or of a type that cannot hold this one.
+        impl $trait<Variable> for $t {
             type Output = Variable;
 
             #[track_caller]
             fn $method(self, right: Variable) -> Variable {
-                right.scalar_left(Binary::$trait, self, Location::caller())
+                right.scalar_left(Binary::$trait, self.into(), Location::caller())
             }
         }
-    )*};
+    };
 }
 
 operators! {

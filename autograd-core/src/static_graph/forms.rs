@@ -14,7 +14,7 @@ pub(super) fn float(x: &Form) -> Result<&Form, String> {
     if x.dtype.is_float() {
         return Ok(x);
     }
-    Err(format!("takes float32 or float64, found {}", x.dtype))
+    Err(format!("takes float32 or float64, found {}; `cast(DType::Float64)` converts it", x.dtype))
 }
 
 pub(super) fn arithmetic(op: Binary, x: &Form) -> Result<&Form, String> {

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::arithmetic::number;
 use super::eager::Eager;
 use super::forms::{
     Inferred, arithmetic, broadcast, concat, conv2d, cross_entropy, exactly, float, indices,
@@ -346,9 +347,11 @@ impl Kind {
                 let [x] = exactly(inputs)?;
                 Ok(vec![float(x)?.clone()])
             }
-            Self::Scalar { op, .. } => {
+            Self::Scalar { op, scalar, .. } => {
                 let [x] = exactly(inputs)?;
-                Ok(vec![arithmetic(*op, x)?.clone()])
+                let x = arithmetic(*op, x)?;
+                number(x.dtype, *scalar)?;
+                Ok(vec![x.clone()])
             }
             Self::Binary(op) => {
                 let [a, b] = exactly(inputs)?;
@@ -362,9 +365,12 @@ impl Kind {
                 arithmetic(Binary::Mul, a)?;
                 Ok(vec![Form::new(a.dtype, matmul(&a.dims, &b.dims)?)])
             }
-            Self::Reduce { axes, keep, .. } => {
+            Self::Reduce { op, axes, keep } => {
                 let [x] = exactly(inputs)?;
-                let x = arithmetic(Binary::Add, x)?;
+                let x = match op {
+                    Reduction::Mean => float(x)?,
+                    _ => arithmetic(Binary::Add, x)?,
+                };
                 Ok(vec![Form::new(x.dtype, reduced(&x.dims, axes, *keep)?)])
             }
             Self::Softmax { axis } | Self::LogSoftmax { axis } => {

@@ -10,7 +10,7 @@ use super::norm;
 use crate::array::DType;
 use crate::error::Result;
 use crate::graph::{AnyTensor, Element, Tensor, for_any};
-use crate::ops::{Binary, Conv2dOptions, Float, Input, Numeric, rules};
+use crate::ops::{Binary, Conv2dOptions, Float, Input, Numeric, OfElements, rules};
 
 /// What an operator is given, or computes: seldom more than four.
 pub(super) type Values = SmallVec<[AnyTensor; 4]>;
@@ -90,7 +90,7 @@ fn reduce<T: Numeric>(
 ) -> Computed<Tensor<T>> {
     match op {
         Reduction::Sum => x.try_sum(axes, keep),
-        Reduction::Mean => x.try_mean(axes, keep),
+        Reduction::Mean => unreachable!("means are computed of floats only"),
         Reduction::Prod => x.try_prod(axes, keep),
         Reduction::Max => x.try_max(axes, keep),
         Reduction::Min => x.try_min(axes, keep),
@@ -128,6 +128,9 @@ impl Kind {
                 number!(x, x => scalar(*op, x, *s, *swapped))
             }
             Self::Matmul => numbers!(x, next()?, (a, b) => a.try_matmul(&b).map_err(told)?),
+            Self::Reduce { op: Reduction::Mean, axes, keep } => {
+                float!(x, x => x.try_mean(axes, *keep).map_err(told)?)
+            }
             Self::Reduce { op, axes, keep } => number!(x, x => reduce(*op, &x, axes, *keep)?),
             Self::Softmax { axis } => float!(x, x => x.try_softmax(*axis).map_err(told)?),
             Self::LogSoftmax { axis } => float!(x, x => x.try_log_softmax(*axis).map_err(told)?),
@@ -525,14 +528,7 @@ fn conv2d<T: Float>(
 }
 
 fn cast(x: &AnyTensor, dtype: DType) -> AnyTensor {
-    for_any!(x, x => match dtype {
-        DType::Float32 => x.cast::<f32>().into(),
-        DType::Float64 => x.cast::<f64>().into(),
-        DType::Int32 => x.cast::<i32>().into(),
-        DType::Int64 => x.cast::<i64>().into(),
-        DType::UInt8 => x.cast::<u8>().into(),
-        DType::Bool => x.cast::<bool>().into(),
-    })
+    for_any!(x, x => OfElements::cast_to(x, dtype, here()))
 }
 
 fn fill_like(x: &AnyTensor, value: f64) -> AnyTensor {

@@ -2,6 +2,7 @@
 
 use std::panic::Location;
 
+use super::arithmetic::{IntoOperand, Operand};
 use super::dims::{IntoDims, read_dims};
 use super::ir::{Place, wrong};
 use super::kind::{Kind, Pool};
@@ -150,15 +151,27 @@ impl Variable {
         self.program.one(kind, &[self], Location::caller())
     }
 
-    /// This variable, a mask of bools, chooses: `on` where it is true, else `off`.
+    /// This variable, a mask of bools, chooses: `on` where it is true, else `off`. One of the two may
+    /// be a number.
     ///
     /// # Errors
     ///
     /// [`Error::Program`](crate::Error::Program) if it is no mask, or shapes or element types do
     /// not fit.
     #[track_caller]
-    pub fn where_else(&self, on: &Variable, off: &Variable) -> Result<Variable> {
-        self.program.one(Kind::Where, &[self, on, off], Location::caller())
+    pub fn where_else(&self, on: impl IntoOperand, off: impl IntoOperand) -> Result<Variable> {
+        let (op, location) = ("where_else", Location::caller());
+        let (on, off) = (on.operand(), off.operand());
+        let dtype = match (&on, &off) {
+            (Operand::Variable(typed), _) | (_, Operand::Variable(typed)) => typed.dtype(),
+            (Operand::Number(_), Operand::Number(_)) => {
+                let why = "`on` and `off` are both numbers; make one a variable, which has a type";
+                return Err(wrong(op, &Place::Line(location), why.to_owned()));
+            }
+        };
+        let on = on.variable(&self.program, op, dtype, location)?;
+        let off = off.variable(&self.program, op, dtype, location)?;
+        self.program.one(Kind::Where, &[self, &on, &off], location)
     }
 
     /// The slices of an axis that `index`, a vector of int64, names.
@@ -251,7 +264,8 @@ macro_rules! comparisons {
     ($($method:ident $doc:literal;)*) => {
         /// # Comparisons
         ///
-        /// With broadcasting; they give a mask of bools and have no gradient.
+        /// With another variable, with broadcasting, or a number; they give a mask of bools and have
+        /// no gradient.
         impl Variable {
             $(
                 #[doc = $doc]
@@ -260,9 +274,11 @@ macro_rules! comparisons {
                 ///
                 /// [`Error::Program`](crate::Error::Program) if shapes or element types do not fit.
                 #[track_caller]
-                pub fn $method(&self, other: &Variable) -> Result<Variable> {
-                    let kind = Kind::Compare(stringify!($method));
-                    self.program.one(kind, &[self, other], Location::caller())
+                pub fn $method(&self, other: impl IntoOperand) -> Result<Variable> {
+                    let (op, location) = (stringify!($method), Location::caller());
+                    let other = other.operand();
+                    let other = other.variable(&self.program, op, self.dtype(), location)?;
+                    self.program.one(Kind::Compare(op), &[self, &other], location)
                 }
             )*
         }

@@ -200,6 +200,16 @@ fn the_norm_of_gradients() {
 }
 
 #[test]
+fn means_of_large_numbers() {
+    for x in [[3e38_f32, 3e38, 3e38], [-3e38, -3e38, -3e38]] {
+        let mean = Tensor::from(x).mean().item();
+        assert!((mean / x[0] - 1.0).abs() < 1e-6, "{mean}");
+        assert!(Tensor::from(x).std_axes(&[], 0).item().is_finite());
+    }
+    assert_eq!(Tensor::from([f32::INFINITY, 1.0]).mean().item(), f32::INFINITY);
+}
+
+#[test]
 fn a_model_of_large_numbers_trains() {
     let norm = LayerNorm::<f32>::new(4);
     let x = numbers::<f32>(1e30);

@@ -1,11 +1,9 @@
 //! Every op by its name.
 
-use autograd_core::{AnyTensor, Conv2dOptions, Float, IntoElement, PoolOptions, Tensor};
+use autograd_core::{AnyTensor, Conv2dOptions, Float, PoolOptions, Tensor};
 
-/// A float type, with what it can be cast to.
-pub(crate) trait Number:
-    Float + IntoElement<f32> + IntoElement<f64> + IntoElement<i64> + IntoElement<bool>
-{
+/// A float type, with its precision.
+pub(crate) trait Number: Float {
     /// The distance from 1 to the next number.
     const PRECISION: f64;
 }
@@ -74,7 +72,7 @@ pub(crate) fn run<T: Number>(
         ("gelu", [x]) => x.gelu().into(),
         ("leaky_relu", [x]) => x.leaky_relu(number()).into(),
         ("elu", [x]) => x.elu(number()).into(),
-        ("clamp", [x]) => x.clamp(list(variant)[0], list(variant)[1]).into(),
+        ("clamp", [x]) => x.clamp(list::<f64>(variant)[0], list::<f64>(variant)[1]).into(),
         ("pow", [x]) => x.pow(number()).into(),
         ("maximum", [x]) => x.maximum(number()).into(),
         ("minimum", [x]) => x.minimum(number()).into(),

@@ -18,7 +18,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::Storable;
-use super::matmul::Multiply;
+use super::matmul::FloatMultiply;
 use super::pool::with_room;
 use super::simd::Vectored;
 use super::threads::{num_threads, share, share_chunks, worth_at_most};

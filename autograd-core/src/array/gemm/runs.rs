@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::panels::{load, store};
-use super::{Matrix, Multiply};
+use super::{FloatMultiply, Matrix};
 use crate::array::buffer::Buffer;
 use crate::array::simd::{VectorKernel, Vectored, Vectors};
 
@@ -17,7 +17,7 @@ pub(crate) struct Runs<'a, T> {
     pub(crate) starts: &'a [usize],
 }
 
-impl<T: Multiply> Runs<'_, T> {
+impl<T: FloatMultiply> Runs<'_, T> {
     /// As rows without gaps, for a CPU that has no vectors here.
     fn gapless(self, n: usize) -> Buffer<T> {
         let mut copy = Buffer::any(self.starts.len() * n);
@@ -35,11 +35,11 @@ const fn tile_rows(registers: usize) -> usize {
 }
 
 /// A left operand, in panels of as many rows as a tile has; missing rows are zeros.
-pub(crate) struct Left<T: Multiply> {
+pub(crate) struct Left<T: FloatMultiply> {
     panels: Buffer<T>,
 }
 
-impl<T: Multiply + Vectored> Left<T> {
+impl<T: FloatMultiply + Vectored> Left<T> {
     /// Element `[i, p]` is that of `from` at `rows[i] + columns[p]`.
     pub(crate) fn new(from: &[T], rows: &[usize], columns: &[usize]) -> Self {
         let mut panels = Buffer::any(rows.len().next_multiple_of(tile_rows(32)) * columns.len());
@@ -69,7 +69,7 @@ impl<T: Multiply + Vectored> Left<T> {
         let (right, mut product) = (runs.gapless(n), Buffer::any(m * n));
         let [left, right] =
             [(panels, k), (&right[..], n)].map(|(data, rows)| Matrix { data, rows, columns: 1 });
-        T::product([m, k, n], left, right, &mut product);
+        T::float_product([m, k, n], left, right, &mut product);
         for (c, row) in c.chunks_mut(step).zip(product.chunks_exact(n)) {
             c[..n].copy_from_slice(row);
         }
@@ -83,7 +83,7 @@ struct Pack<'a, T> {
     panels: &'a mut [T],
 }
 
-impl<T: Multiply> VectorKernel<T> for Pack<'_, T> {
+impl<T: FloatMultiply> VectorKernel<T> for Pack<'_, T> {
     #[inline(always)]
     fn run<V: Vectors<T>>(self, _: V) {
         let Self { from, rows, columns, panels } = self;
@@ -95,7 +95,7 @@ impl<T: Multiply> VectorKernel<T> for Pack<'_, T> {
 }
 
 #[inline(always)]
-fn pack_panels<T: Multiply, const R: usize>(
+fn pack_panels<T: FloatMultiply, const R: usize>(
     from: &[T],
     rows: &[usize],
     columns: &[usize],
@@ -123,7 +123,7 @@ struct Times<'a, T> {
     step: usize,
 }
 
-impl<T: Multiply> VectorKernel<T> for Times<'_, T> {
+impl<T: FloatMultiply> VectorKernel<T> for Times<'_, T> {
     #[inline(always)]
     fn run<V: Vectors<T>>(self, v: V) {
         match const { tile_rows(V::REGISTERS) } {
@@ -133,7 +133,7 @@ impl<T: Multiply> VectorKernel<T> for Times<'_, T> {
     }
 }
 
-impl<T: Multiply> Times<'_, T> {
+impl<T: FloatMultiply> Times<'_, T> {
     /// Strips of columns, so that those of the right operand stay in a first cache for all panels.
     #[inline(always)]
     fn strips<const R: usize, V: Vectors<T>>(mut self, v: V) {
@@ -192,7 +192,7 @@ pub(crate) struct Pieces {
 
 /// Adds `a bᵀ` to `c`, along all pieces of the rows of `a` and `b`. There are `m` rows of `a`,
 /// `steps[0]` apart; those of `c` are `steps[1]` apart.
-pub(crate) fn add_dots<T: Multiply + Vectored>(
+pub(crate) fn add_dots<T: FloatMultiply + Vectored>(
     m: usize,
     a: &[T],
     b: Runs<'_, T>,
@@ -209,7 +209,7 @@ pub(crate) fn add_dots<T: Multiply + Vectored>(
     for piece in 0..count {
         let rows = Runs { data: &b.data[piece * right..], ..b }.gapless(n);
         let a = Matrix { data: &a[piece * left..], rows: steps[0], columns: 1 };
-        T::product([m, n, k], a, Matrix { data: &rows, rows: 1, columns: n }, &mut product);
+        T::float_product([m, n, k], a, Matrix { data: &rows, rows: 1, columns: n }, &mut product);
         for (c, product) in c.chunks_mut(steps[1]).zip(product.chunks_exact(k)) {
             c.iter_mut().zip(product).for_each(|(c, &product)| *c = *c + product);
         }
@@ -228,7 +228,7 @@ struct AddDots<'a, T> {
 /// Rows of the left operand in a tile.
 const TALL: usize = 4;
 
-impl<T: Multiply> VectorKernel<T> for AddDots<'_, T> {
+impl<T: FloatMultiply> VectorKernel<T> for AddDots<'_, T> {
     /// Vectors along the rows of both operands; the sums of all are joined at once.
     #[inline(always)]
     fn run<V: Vectors<T>>(mut self, v: V) {
@@ -242,7 +242,7 @@ impl<T: Multiply> VectorKernel<T> for AddDots<'_, T> {
     }
 }
 
-impl<T: Multiply> AddDots<'_, T> {
+impl<T: FloatMultiply> AddDots<'_, T> {
     #[inline(always)]
     fn row_of_tiles<const N: usize, V: Vectors<T>>(&mut self, v: V, i: usize) {
         let k = self.b.starts.len();

@@ -4,18 +4,10 @@ use crate::array::buffer::Buffer;
 use crate::array::feed::Feed;
 use crate::array::{DType, Storable, Value};
 use crate::graph::{AnyTensor, Element, Tensor, for_any};
-use crate::ops::IntoElement;
+use crate::ops::IntoElements;
 
 /// An element type of a chain: all are.
-pub(super) trait Item:
-    Element
-    + IntoElement<f32>
-    + IntoElement<f64>
-    + IntoElement<i32>
-    + IntoElement<i64>
-    + IntoElement<u8>
-    + IntoElement<bool>
-{
+pub(super) trait Item: IntoElements {
     fn block(data: &mut [Self]) -> Block<'_>;
     fn read<'b>(block: &'b Block<'_>) -> &'b [Self];
     /// Leaves an empty one.

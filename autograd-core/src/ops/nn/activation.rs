@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::super::elementwise::{Handle, Outputs};
 use super::super::trace::{self, Call};
-use super::super::{Caller, Float, Input, Unary, derived, expect};
+use super::super::{Caller, Float, Input, Scalar, Unary, derived, expect};
 use super::writable;
 use crate::array::Shape;
 use crate::error::{Error, Result};
@@ -22,7 +22,7 @@ fn activation<T: Float>(
 ) -> Tensor<T> {
     // A program is made of operators that its file can name.
     if trace::is_noting() {
-        return x.gt_scalar(T::ZERO).where_else(x, &below());
+        return x.gt_scalar(T::ZERO).where_else(x, below());
     }
     one(T::elementwise(op(number), &[x], &[], caller))
 }
@@ -105,14 +105,14 @@ pub(in crate::ops) fn dropped<T: Float>(
 impl<T: Float> Tensor<T> {
     /// `x` where `x > 0`, else `slope * x`; the gradient at 0 is `slope`.
     #[track_caller]
-    pub fn leaky_relu(&self, slope: f64) -> Tensor<T> {
-        T::leaky_relu(self, slope, Location::caller())
+    pub fn leaky_relu(&self, slope: impl Scalar<T>) -> Tensor<T> {
+        T::leaky_relu(self, slope.scalar().into_f64(), Location::caller())
     }
 
     /// `x` where `x > 0`, else `alpha * (exp(x) - 1)`; the gradient at 0 is `alpha`.
     #[track_caller]
-    pub fn elu(&self, alpha: f64) -> Tensor<T> {
-        T::elu(self, alpha, Location::caller())
+    pub fn elu(&self, alpha: impl Scalar<T>) -> Tensor<T> {
+        T::elu(self, alpha.scalar().into_f64(), Location::caller())
     }
 
     /// While training: each element is 0 with probability `p`, else divided by `1 - p`, so that

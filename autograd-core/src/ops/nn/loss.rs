@@ -4,11 +4,11 @@ use std::panic::Location;
 
 use super::super::index::check_indices;
 use super::super::trace::{self, Call};
-use super::super::{Caller, Float, derived, expect};
+use super::super::{Caller, Float, HasMean, derived, expect};
 use super::check_same_shape;
 use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
-use crate::graph::{Keep, Plain, Tensor, is_grad_enabled, record, unrecorded};
+use crate::graph::{Element, Keep, Plain, Tensor, is_grad_enabled, record, unrecorded};
 
 /// An error unless `targets` names one of the columns for each row of a matrix.
 fn check_targets(op: &'static str, scores: &[usize], targets: &Tensor<i64>) -> Result<usize> {
@@ -148,7 +148,7 @@ pub(in crate::ops) fn smooth_l1_loss<T: Float>(
 /// # Losses
 ///
 /// Each is a scalar, the mean over all predictions; NaN where there are none.
-impl<T: Float> Tensor<T> {
+impl<T: Element> Tensor<T> {
     /// The mean cross entropy of logits `[n, classes]` and the true class of each row: the loss
     /// of a classifier. Softmax and logarithm are part of it, without overflow.
     ///
@@ -169,7 +169,10 @@ impl<T: Float> Tensor<T> {
     /// If this is not a matrix, `targets` has not one class for each row, or one is outside
     /// `0..classes`; see [`Tensor::try_cross_entropy`].
     #[track_caller]
-    pub fn cross_entropy(&self, targets: &Tensor<i64>) -> Tensor<T> {
+    pub fn cross_entropy(&self, targets: &Tensor<i64>) -> Tensor<T>
+    where
+        T: HasMean,
+    {
         expect(T::cross_entropy(self, targets, Location::caller()))
     }
 
@@ -179,7 +182,10 @@ impl<T: Float> Tensor<T> {
     ///
     /// [`Error::Shape`] or [`Error::Index`].
     #[track_caller]
-    pub fn try_cross_entropy(&self, targets: &Tensor<i64>) -> Result<Tensor<T>> {
+    pub fn try_cross_entropy(&self, targets: &Tensor<i64>) -> Result<Tensor<T>>
+    where
+        T: HasMean,
+    {
         T::cross_entropy(self, targets, Location::caller())
     }
 
@@ -190,7 +196,10 @@ impl<T: Float> Tensor<T> {
     ///
     /// As [`Tensor::cross_entropy`]; see [`Tensor::try_nll_loss`].
     #[track_caller]
-    pub fn nll_loss(&self, targets: &Tensor<i64>) -> Tensor<T> {
+    pub fn nll_loss(&self, targets: &Tensor<i64>) -> Tensor<T>
+    where
+        T: HasMean,
+    {
         expect(self.try_nll_loss(targets))
     }
 
@@ -200,7 +209,10 @@ impl<T: Float> Tensor<T> {
     ///
     /// [`Error::Shape`] or [`Error::Index`].
     #[track_caller]
-    pub fn try_nll_loss(&self, targets: &Tensor<i64>) -> Result<Tensor<T>> {
+    pub fn try_nll_loss(&self, targets: &Tensor<i64>) -> Result<Tensor<T>>
+    where
+        T: HasMean,
+    {
         check_targets("nll_loss", self.shape(), targets)?;
         Ok(-self.gather(1, &targets.unsqueeze(1)).mean())
     }
@@ -211,7 +223,10 @@ impl<T: Float> Tensor<T> {
     ///
     /// If the shapes differ (nothing is broadcast); see [`Tensor::try_mse_loss`].
     #[track_caller]
-    pub fn mse_loss(&self, target: &Tensor<T>) -> Tensor<T> {
+    pub fn mse_loss(&self, target: &Tensor<T>) -> Tensor<T>
+    where
+        T: HasMean,
+    {
         expect(self.try_mse_loss(target))
     }
 
@@ -221,7 +236,10 @@ impl<T: Float> Tensor<T> {
     ///
     /// [`Error::Shape`] if the shapes differ.
     #[track_caller]
-    pub fn try_mse_loss(&self, target: &Tensor<T>) -> Result<Tensor<T>> {
+    pub fn try_mse_loss(&self, target: &Tensor<T>) -> Result<Tensor<T>>
+    where
+        T: HasMean,
+    {
         check_same_shape("mse_loss", self.shape(), "target", target.shape())?;
         Ok((self - target).square().mean())
     }
@@ -233,7 +251,10 @@ impl<T: Float> Tensor<T> {
     /// If the shapes differ (nothing is broadcast); see [`Tensor::try_smooth_l1_loss`].
     #[doc(alias = "huber_loss")]
     #[track_caller]
-    pub fn smooth_l1_loss(&self, target: &Tensor<T>) -> Tensor<T> {
+    pub fn smooth_l1_loss(&self, target: &Tensor<T>) -> Tensor<T>
+    where
+        T: HasMean,
+    {
         expect(self.try_smooth_l1_loss(target))
     }
 
@@ -243,7 +264,10 @@ impl<T: Float> Tensor<T> {
     ///
     /// [`Error::Shape`] if the shapes differ.
     #[track_caller]
-    pub fn try_smooth_l1_loss(&self, target: &Tensor<T>) -> Result<Tensor<T>> {
+    pub fn try_smooth_l1_loss(&self, target: &Tensor<T>) -> Result<Tensor<T>>
+    where
+        T: HasMean,
+    {
         T::smooth_l1_loss(self, target, Location::caller())
     }
 
@@ -260,7 +284,10 @@ impl<T: Float> Tensor<T> {
     ///
     /// If the shapes differ; see [`Tensor::try_binary_cross_entropy_with_logits`].
     #[track_caller]
-    pub fn binary_cross_entropy_with_logits(&self, targets: &Tensor<T>) -> Tensor<T> {
+    pub fn binary_cross_entropy_with_logits(&self, targets: &Tensor<T>) -> Tensor<T>
+    where
+        T: HasMean,
+    {
         expect(T::binary_cross_entropy(self, targets, Location::caller()))
     }
 
@@ -270,7 +297,10 @@ impl<T: Float> Tensor<T> {
     ///
     /// [`Error::Shape`] if the shapes differ.
     #[track_caller]
-    pub fn try_binary_cross_entropy_with_logits(&self, targets: &Tensor<T>) -> Result<Tensor<T>> {
+    pub fn try_binary_cross_entropy_with_logits(&self, targets: &Tensor<T>) -> Result<Tensor<T>>
+    where
+        T: HasMean,
+    {
         T::binary_cross_entropy(self, targets, Location::caller())
     }
 }

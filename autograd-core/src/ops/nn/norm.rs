@@ -2,11 +2,11 @@
 
 use std::panic::Location;
 
-use super::super::{Caller, Float, expect};
+use super::super::{Caller, Float, HasMean, expect};
 use super::{are_in_range, scale_of, writable};
 use crate::array::shape::axes as check_axes;
 use crate::error::{Error, Result};
-use crate::graph::{GradMode, Keep, KeepOutput, Lost, Tensor, record};
+use crate::graph::{Element, GradMode, Keep, KeepOutput, Lost, Tensor, record};
 
 pub(in crate::ops) fn norm<T: Float>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {
     let value = GradMode::of(false, || {
@@ -61,7 +61,7 @@ fn spread<T: Float>(
     if whole {
         scale = GradMode::of(false, || {
             let infinite = (spread(&scale) * &scale * &scale).eq_scalar(T::infinity());
-            infinite.where_scalar(T::ONE, &scale)
+            infinite.where_else(T::ONE, &scale)
         });
     }
     let spread = spread(&scale).reshape(squares.shape());
@@ -89,14 +89,14 @@ pub(in crate::ops) fn deviation<T: Float>(
     // The slope of the root at 0 is infinite, and infinity times the slope of the variance NaN. Another
     // function of the same value has a slope of 0 there, and no second derivative either.
     let none = spread.eq_scalar(T::ZERO);
-    let root = none.where_else(&spread.pow(1.5), &none.where_scalar(T::ONE, &spread).sqrt());
+    let root = none.where_else(&spread.pow(1.5), &none.where_else(T::ONE, &spread).sqrt());
     Ok(match scale {
         None => root,
         Some(scale) => root * scale,
     })
 }
 
-/// # Norms and variances
+/// # Norms
 impl<T: Float> Tensor<T> {
     /// The square root of the sum of all squares, without overflow or underflow of the squares. At 0
     /// there is no derivative: the gradient given there is 0, and a second derivative is NaN.
@@ -110,7 +110,10 @@ impl<T: Float> Tensor<T> {
     pub fn norm(&self) -> Tensor<T> {
         T::norm(self, Location::caller())
     }
+}
 
+/// # Variances
+impl<T: Element> Tensor<T> {
     /// The variance along `axes`, which are taken away; all of them if none is given. The sum of
     /// squares is divided by the number of elements less `correction`: 1 for a sample, 0 for all
     /// there is.
@@ -126,7 +129,10 @@ impl<T: Float> Tensor<T> {
     ///
     /// If an axis does not exist or stands twice.
     #[track_caller]
-    pub fn var_axes(&self, axes: &[isize], correction: usize) -> Tensor<T> {
+    pub fn var_axes(&self, axes: &[isize], correction: usize) -> Tensor<T>
+    where
+        T: HasMean,
+    {
         expect(T::var(self, axes, correction))
     }
 
@@ -138,10 +144,16 @@ impl<T: Float> Tensor<T> {
     ///
     /// If an axis does not exist or stands twice.
     #[track_caller]
-    pub fn std_axes(&self, axes: &[isize], correction: usize) -> Tensor<T> {
+    pub fn std_axes(&self, axes: &[isize], correction: usize) -> Tensor<T>
+    where
+        T: HasMean,
+    {
         expect(T::std(self, axes, correction))
     }
+}
 
+/// # Products of vectors
+impl<T: Float> Tensor<T> {
     /// Every element of a vector `[m]` times every element of another `[n]`: `[m, n]`.
     ///
     /// # Panics
@@ -171,7 +183,10 @@ impl<T: Float> Tensor<T> {
         }
         self.unsqueeze(1).try_mul(other.unsqueeze(0))
     }
+}
 
+/// # Normalisation
+impl<T: Element> Tensor<T> {
     /// Each group of elements along `axes` with its mean taken away, divided by its standard
     /// deviation (`eps` is added to the variance): layer normalisation along the last axes, batch
     /// normalisation along all but the channels, less the learned scale and shift. Squares do not
@@ -190,7 +205,10 @@ impl<T: Float> Tensor<T> {
     #[doc(alias = "layer_norm")]
     #[doc(alias = "batch_norm")]
     #[track_caller]
-    pub fn normalize(&self, axes: &[isize], eps: f64) -> Tensor<T> {
+    pub fn normalize(&self, axes: &[isize], eps: f64) -> Tensor<T>
+    where
+        T: HasMean,
+    {
         expect(self.try_normalize(axes, eps))
     }
 
@@ -200,7 +218,10 @@ impl<T: Float> Tensor<T> {
     ///
     /// [`Error::Axis`] if an axis does not exist or stands twice.
     #[track_caller]
-    pub fn try_normalize(&self, axes: &[isize], eps: f64) -> Result<Tensor<T>> {
+    pub fn try_normalize(&self, axes: &[isize], eps: f64) -> Result<Tensor<T>>
+    where
+        T: HasMean,
+    {
         T::layer_norm(self, None, axes, eps, Location::caller())
     }
 }

@@ -5,14 +5,14 @@ use std::panic::Location;
 use triomphe::Arc;
 
 use super::super::trace::{self, Call};
-use super::super::{Caller, Float, expect};
+use super::super::{Caller, Float, HasMean, expect};
 use super::conv::{fold, unfold};
 use super::window::{IntoPair, Plan, Window};
 use super::writable;
 use crate::array::buffer::Buffer;
 use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
-use crate::graph::{GradMode, Lost, Plain, Tensor, record, unrecorded};
+use crate::graph::{Element, GradMode, Lost, Plain, Tensor, record, unrecorded};
 
 /// A pooling window and how it moves: as far as it is long, without padding, unless told.
 ///
@@ -233,7 +233,10 @@ impl<T: Float> Tensor<T> {
     pub fn try_max_pool2d(&self, options: impl Into<PoolOptions>) -> Result<Tensor<T>> {
         T::max_pool2d(self, options.into(), Location::caller())
     }
+}
 
+/// # Pooling by means
+impl<T: Element> Tensor<T> {
     /// The mean of each window of pictures `[n, channels, height, width]`. As in Paddle, padding
     /// does not count.
     ///
@@ -242,7 +245,10 @@ impl<T: Float> Tensor<T> {
     /// If there are no pictures, not one window fits, or an option is out of range; see
     /// [`Tensor::try_avg_pool2d`].
     #[track_caller]
-    pub fn avg_pool2d(&self, options: impl Into<PoolOptions>) -> Tensor<T> {
+    pub fn avg_pool2d(&self, options: impl Into<PoolOptions>) -> Tensor<T>
+    where
+        T: HasMean,
+    {
         expect(T::avg_pool2d(self, options.into(), Location::caller()))
     }
 
@@ -252,7 +258,10 @@ impl<T: Float> Tensor<T> {
     ///
     /// [`Error::Shape`], [`Error::Value`] or [`Error::TooLarge`].
     #[track_caller]
-    pub fn try_avg_pool2d(&self, options: impl Into<PoolOptions>) -> Result<Tensor<T>> {
+    pub fn try_avg_pool2d(&self, options: impl Into<PoolOptions>) -> Result<Tensor<T>>
+    where
+        T: HasMean,
+    {
         T::avg_pool2d(self, options.into(), Location::caller())
     }
 }

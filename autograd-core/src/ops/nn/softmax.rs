@@ -134,7 +134,7 @@ fn finite_largest<T: Float>(x: &Tensor<T>, axes: &[isize]) -> Tensor<T> {
     GradMode::of(false, || {
         let largest = x.max_axes_keep(axes);
         let infinite = largest.abs().eq_scalar(T::infinity());
-        infinite.where_scalar(T::ZERO, &largest)
+        infinite.where_else(T::ZERO, &largest)
     })
 }
 
@@ -144,12 +144,12 @@ fn shares<T: Float>(x: &Tensor<T>, axes: &[isize]) -> Tensor<T> {
     let all = (x - finite_largest(x, axes)).exp();
     let sum = all.sum_axes_keep(axes);
     let nothing = sum.eq_scalar(T::ZERO);
-    let shares = &all / nothing.where_scalar(T::ONE, &sum);
+    let shares = &all / nothing.where_else(T::ONE, &sum);
     let infinite = sum.eq_scalar(T::infinity());
     if !infinite.any() {
         return shares;
     }
-    let hits = x.eq_scalar(T::infinity()).where_scalar(T::ONE, &Tensor::from(T::ZERO));
+    let hits = x.eq_scalar(T::infinity()).where_else(T::ONE, &Tensor::from(T::ZERO));
     let count = hits.sum_axes_keep(axes).maximum(1.0);
     infinite.where_else(&(hits / count), &shares)
 }

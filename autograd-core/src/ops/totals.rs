@@ -1,0 +1,104 @@
+//! What is added up or multiplied, by element type: floats in their own type, integers exactly.
+
+use super::Arithmetic;
+use super::reduce::{Prod, Sum};
+use crate::array::integer::{self, Additions, Beyond, total_axes};
+use crate::array::pick::{self, Around};
+use crate::array::reduce::fold_axes;
+use crate::array::{Storable, Value};
+use crate::error::Result;
+
+/// Every result is held by the element type, else it is an error of op `op`.
+pub(crate) trait Totals: Storable {
+    /// Along sorted `axes`, which stay with length 1.
+    fn sum(op: &'static str, x: &Value<Self>, axes: &[usize]) -> Result<Value<Self>>;
+    /// Along sorted `axes`, which stay with length 1.
+    fn prod(op: &'static str, x: &Value<Self>, axes: &[usize]) -> Result<Value<Self>>;
+    /// The sums of the elements up to each, or from each on.
+    fn running(
+        op: &'static str,
+        x: Value<Self>,
+        around: Around,
+        from_end: bool,
+    ) -> Result<Value<Self>>;
+    fn added(
+        op: &'static str,
+        x: Value<Self>,
+        additions: &impl Additions<Self>,
+    ) -> Result<Value<Self>>;
+    /// The number `n - 1`, with which a range of `n` elements ends.
+    fn end(op: &'static str, n: usize) -> Result<()>;
+}
+
+macro_rules! totals {
+    (floats: $($f:ty)*; integers: $($i:ty)*;) => {
+        $(impl Totals for $f {
+            fn sum(_: &'static str, x: &Value<$f>, axes: &[usize]) -> Result<Value<$f>> {
+                Ok(fold_axes(x, axes, Sum))
+            }
+            fn prod(_: &'static str, x: &Value<$f>, axes: &[usize]) -> Result<Value<$f>> {
+                Ok(fold_axes(x, axes, Prod))
+            }
+            fn running(
+                _: &'static str,
+                x: Value<$f>,
+                around: Around,
+                from_end: bool,
+            ) -> Result<Value<$f>> {
+                Ok(pick::changed(x, |data| {
+                    pick::accumulate(data, around, from_end, Arithmetic::plus);
+                }))
+            }
+            fn added(
+                _: &'static str,
+                x: Value<$f>,
+                additions: &impl Additions<$f>,
+            ) -> Result<Value<$f>> {
+                Ok(pick::changed(x, |data| additions.add(data, Arithmetic::plus)))
+            }
+            fn end(_: &'static str, _: usize) -> Result<()> {
+                Ok(())
+            }
+        })*
+        $(impl Totals for $i {
+            fn sum(op: &'static str, x: &Value<$i>, axes: &[usize]) -> Result<Value<$i>> {
+                total_axes(op, x, axes, integer::Sum)
+            }
+            fn prod(op: &'static str, x: &Value<$i>, axes: &[usize]) -> Result<Value<$i>> {
+                total_axes(op, x, axes, integer::Product)
+            }
+            fn running(
+                op: &'static str,
+                x: Value<$i>,
+                around: Around,
+                from_end: bool,
+            ) -> Result<Value<$i>> {
+                let beyond = Beyond::default();
+                let sums = pick::changed(x, |data| {
+                    pick::accumulate(data, around, from_end, integer::plus(&beyond));
+                });
+                beyond.check::<$i>(op)?;
+                Ok(sums)
+            }
+            fn added(
+                op: &'static str,
+                x: Value<$i>,
+                additions: &impl Additions<$i>,
+            ) -> Result<Value<$i>> {
+                integer::added(op, x, additions)
+            }
+            fn end(op: &'static str, n: usize) -> Result<()> {
+                let beyond = Beyond::default();
+                if n > 0 && <$i>::try_from(n - 1).is_err() {
+                    beyond.note(Some((n - 1) as i128));
+                }
+                beyond.check::<$i>(op)
+            }
+        })*
+    };
+}
+
+totals! {
+    floats: f32 f64;
+    integers: i32 i64 u8;
+}
