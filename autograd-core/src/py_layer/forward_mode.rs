@@ -69,9 +69,11 @@ impl Content {
         function(&raw)?;
         let mut outputs = raw.outputs.into_inner();
         if let Some(barrier) = barrier {
-            for output in outputs.iter_mut().flatten() {
-                let behind = for_any!(&*output, t => t.clone().attached(barrier.clone(), 0).into());
-                *output = behind;
+            for (slot, output) in (0..).zip(&mut outputs) {
+                if let Some(tangent) = output.take() {
+                    let behind = for_any!(tangent, t => t.attached(barrier.clone(), slot).into());
+                    *output = Some(behind);
+                }
             }
         }
         Ok(Some(outputs))

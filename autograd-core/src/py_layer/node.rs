@@ -292,7 +292,9 @@ impl RawBackward<'_> {
             return Ok(());
         }
         if let Some(barrier) = &self.barrier {
-            grad = for_any!(grad, t => AnyTensor::from(t.attached(barrier.clone(), 0)));
+            // One slot for each: gradients of different inputs are never summed.
+            let slot = tensor as u32;
+            grad = for_any!(grad, t => AnyTensor::from(t.attached(barrier.clone(), slot)));
         }
         ways.deliver(tensor, grad)
     }
@@ -363,7 +365,8 @@ impl RawBackward<'_> {
     }
 }
 
-/// Behind the gradients of an op that is differentiable once: it refuses.
+/// Behind the gradients of an op that is differentiable once: it refuses. Each of them is an output of its
+/// own, as they have shapes and element types of their own.
 pub(super) struct Barrier {
     op: &'static str,
     edges: Edges,
