@@ -403,6 +403,16 @@ fn forward_mode_through_what_cannot_be_transposed() {
                 checkpoint(move || f(&x))
             };
             refused(jvp(inside, &point, &point), op.name, words, "jvp in a checkpoint");
+            // Recorded on another thread, where shapes are not known.
+            let thread = |x: &[Tensor<f64>]| {
+                let (x, f) = (x.to_vec(), cast(op).1);
+                std::thread::scope(|scope| scope.spawn(move || f(&x)).join().unwrap())
+            };
+            let told = jvp(thread, &point, &point);
+            match words {
+                ONCE_FORWARD => refused(told, op.name, "its backward is `once_", "a thread"),
+                _ => refused(told, "jvp", "does not compute", "a thread"),
+            }
             // Recorded, inside of another derivative.
             let mut inner = Ok(());
             let along = |x: &[Tensor<f64>]| {
