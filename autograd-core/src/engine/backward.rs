@@ -9,7 +9,7 @@ use super::{after, anomaly, hooks};
 #[cfg(doc)]
 use crate::error::Error;
 use crate::error::Result;
-use crate::graph::{AnyTensor, GradMode, Handle, Tensor, for_any};
+use crate::graph::{AnyTensor, GradMode, Handle, HookId, Tensor, for_any};
 use crate::ops::Float;
 
 /// What a backward keeps and records.
@@ -81,7 +81,7 @@ pub fn backward(
         let mut pass = Pass::new(None);
         start(&mut pass, "backward", (outputs, &ways), seeds)?;
         pass.walk(options)?;
-        commit(pass.leaves.grads, pass.retained.unwrap_or_default())?;
+        commit(pass.leaves.grads, pass.retained.unwrap_or_default(), pass.until)?;
     }
     running.finish()
 }
@@ -124,6 +124,7 @@ pub fn backward_to(
 ) -> Result<()> {
     let running = after::Running::start();
     {
+        let until = HookId::coming();
         let found = find("backward_to", outputs, inputs, seeds, options, false)?;
         let _mode = GradMode::set(options.create_graph);
         let (mut leaves, mut others) = (Grads::new(), Vec::new());
@@ -133,17 +134,21 @@ pub fn backward_to(
                 grad => leaves.push((x.clone(), grad)),
             }
         }
-        commit(leaves, others)?;
+        commit(leaves, others, until)?;
     }
     running.finish()
 }
 
 /// Gives every leaf its gradient, and every tensor on the way that keeps one; all of them, or none
-/// if a hook fails or there is no memory for what was put off.
-pub(super) fn commit(mut leaves: Grads, retained: Vec<(AnyTensor, AnyTensor)>) -> Result<()> {
+/// if a hook fails or there is no memory for what was put off. Hooks before `until` run.
+pub(super) fn commit(
+    mut leaves: Grads,
+    retained: Vec<(AnyTensor, AnyTensor)>,
+    until: HookId,
+) -> Result<()> {
     for (leaf, slot) in &mut leaves {
         if let Some(grad) = slot.take() {
-            *slot = Some(computed(hooks::run_leaf_hooks(leaf, grad)?));
+            *slot = Some(computed(hooks::run_leaf_hooks(leaf, until, grad)?));
         }
     }
     // Most often there are none, and to collect them would take longer than to look.

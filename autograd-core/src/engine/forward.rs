@@ -14,8 +14,8 @@ use super::walk::{Held, sum, visit};
 use crate::array::DType;
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, Edge, GradMode, NodeRef, Nodes, Pull, Push, Sink, Slots, Tensor, adopt, collect,
-    for_any, output_shapes,
+    AnyTensor, Edge, GradMode, HookId, NodeRef, Nodes, Pull, Push, Sink, Slots, Tensor, adopt,
+    collect, for_any, output_shapes,
 };
 use crate::ops::Float;
 
@@ -184,8 +184,9 @@ fn transposed(push: &Push<'_>) -> Result<Slots, Stop> {
     for (edge, tangent) in &ways {
         back.deliver(edge, tangent.clone())?;
     }
+    let until = HookId::coming();
     while let Some(waiting) = back.frontier.pop() {
-        visit(waiting, push.record, push.record, &mut None, &mut back)?;
+        visit(waiting, until, (push.record, push.record), &mut None, &mut back)?;
     }
     Ok(back.found)
 }

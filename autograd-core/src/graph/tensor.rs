@@ -10,7 +10,8 @@ use std::sync::{self, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use triomphe::Arc;
 
 use super::any::Element;
-use super::extras::{HookId, Token};
+use super::extras::Token;
+use super::hooks::HookList;
 use super::lost::Lost;
 use super::mode::is_grad_enabled;
 use super::node::{Absent, Edge, EdgeList, NodeRef, OpNode, PullFn, taken_out};
@@ -78,28 +79,17 @@ struct Shared<T: Element> {
 /// What backward leaves with a tensor.
 struct Kept<T: Element> {
     grad: Mutex<Option<Tensor<T>>>,
-    hooks: Mutex<Vec<LeafHook<T>>>,
+    hooks: HookList<sync::Arc<LeafHook<T>>>,
 }
 
 impl<T: Element> Default for Kept<T> {
     fn default() -> Self {
-        Self { grad: Mutex::new(None), hooks: Mutex::new(Vec::new()) }
+        Self { grad: Mutex::new(None), hooks: HookList::default() }
     }
 }
 
 /// What to do with a gradient before a leaf keeps it.
-pub(crate) struct LeafHook<T: Element> {
-    pub(crate) id: HookId,
-    /// Where it was registered.
-    pub(crate) location: &'static Location<'static>,
-    pub(crate) call: sync::Arc<dyn Fn(&Tensor<T>) -> HookResult<Option<Tensor<T>>> + Send + Sync>,
-}
-
-impl<T: Element> Clone for LeafHook<T> {
-    fn clone(&self) -> Self {
-        Self { id: self.id, location: self.location, call: sync::Arc::clone(&self.call) }
-    }
-}
+pub(crate) type LeafHook<T> = dyn Fn(&Tensor<T>) -> HookResult<Option<Tensor<T>>> + Send + Sync;
 
 impl<T: Element> Clone for Tensor<T> {
     fn clone(&self) -> Self {
@@ -727,23 +717,14 @@ impl<T: Element> Tensor<T> {
         drop(graph);
     }
 
-    pub(crate) fn add_leaf_hook(&self, hook: LeafHook<T>) {
-        self.kept().hooks.lock().unwrap_or_else(PoisonError::into_inner).push(hook);
+    /// The hooks of a leaf; `None` if there never was one.
+    pub(crate) fn leaf_hooks(&self) -> Option<&HookList<sync::Arc<LeafHook<T>>>> {
+        self.inner().kept.get().map(|kept| &kept.hooks)
     }
 
-    pub(crate) fn remove_leaf_hook(&self, id: HookId) -> bool {
-        let Some(kept) = self.inner().kept.get() else { return false };
-        let mut hooks = kept.hooks.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = hooks.len();
-        hooks.retain(|hook| hook.id != id);
-        hooks.len() < before
-    }
-
-    pub(crate) fn leaf_hooks(&self) -> Vec<LeafHook<T>> {
-        match self.inner().kept.get() {
-            Some(kept) => kept.hooks.lock().unwrap_or_else(PoisonError::into_inner).clone(),
-            None => Vec::new(),
-        }
+    /// The same, where one is to be added.
+    pub(crate) fn made_leaf_hooks(&self) -> &HookList<sync::Arc<LeafHook<T>>> {
+        &self.kept().hooks
     }
 }
 

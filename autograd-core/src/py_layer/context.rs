@@ -211,6 +211,45 @@ impl<'a, L> ForwardContext<'a, L> {
 
     /// Keeps something that is not a tensor for backward, which gets it from
     /// [`attrs`](BackwardContext::attrs). Once a forward.
+    ///
+    /// Attributes live as long as the graph: until the last tensor that was computed from an output of
+    /// the op is dropped, and not only until backward, which frees saved tensors. An attribute with
+    /// shared state (an `Arc<Mutex<..>>`, say) into which an output of the op is put after the call, or
+    /// a tensor that was computed from one, keeps the graph alive, and with it itself: the memory is
+    /// never freed. Put its [`detach`](Tensor::detach) there instead.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use autograd_core::prelude::*;
+    ///
+    /// #[py_layer]
+    /// impl Scale {
+    ///     type Attrs = Arc<f64>;
+    ///
+    ///     fn forward(
+    ///         ctx: &mut ForwardContext<Self>,
+    ///         x: &Tensor<f64>,
+    ///         by: &Arc<f64>,
+    ///     ) -> Tensor<f64> {
+    ///         ctx.set_attrs(Arc::clone(by));
+    ///         x * **by
+    ///     }
+    ///
+    ///     fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+    ///         dy * **ctx.attrs()
+    ///     }
+    /// }
+    ///
+    /// let (x, by) = (Tensor::from(2.0), Arc::new(3.0));
+    /// x.set_stop_gradient(false);
+    /// let y = Scale::apply(&x, &by);
+    /// y.backward()?;
+    /// assert_eq!(Arc::strong_count(&by), 2);
+    /// drop(y);
+    /// assert_eq!(Arc::strong_count(&by), 1);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn set_attrs<K>(&mut self, attrs: L::Attrs)
     where
         L: Layer<K>,
