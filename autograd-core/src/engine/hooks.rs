@@ -45,7 +45,7 @@ pub(super) fn run_before(
                     .map_err(|error| site.failed(format!("hook on output {position}"), error))?;
                 if let Some(new) = new {
                     site.check(&new, grad, || format!("output {position}"))?;
-                    *grad = new;
+                    *grad = new.unshared();
                 }
             }
             NodeAction::Retain(slot, tensor) => {
@@ -117,7 +117,7 @@ fn replace(
     for (position, (grad, new)) in grads.iter_mut().zip(new).enumerate() {
         let (Some(old), Some(new)) = (&grad, new) else { continue };
         site.check(&new, old, || format!("{what} {position}"))?;
-        *grad = Some(new);
+        *grad = Some(new.unshared());
     }
     Ok(())
 }
@@ -185,7 +185,7 @@ pub(super) fn run_leaf_hooks(
             if let Some(new) = new {
                 let new = new.into();
                 site.check(&new, grad, || "the leaf".into())?;
-                *grad = new;
+                *grad = new.unshared();
             }
         }
         Ok(())
@@ -199,7 +199,8 @@ impl<T: Float> Tensor<T> {
     /// Calls `hook` with this tensor's gradient whenever a backward has computed it. `Some` puts
     /// another gradient in its place, for what this tensor was computed from or, on a leaf, for
     /// what is kept. Hooks run in the order of their registration, each with what the one before
-    /// it left; one on a leaf sees the sum of one backward, not the total.
+    /// it left; one on a leaf sees the sum of one backward, not the total. A hook may write into the
+    /// gradient that it is given: what it leaves goes on in its place, and nobody else sees that.
     ///
     /// An error from a hook ends the backward and is the source of the [`Error::Hook`] that it
     /// returns; no gradient is written.

@@ -30,7 +30,7 @@ pub(crate) use handle::{Begun, Handle, Noted};
 pub(crate) use hooks::{HookId, HookList};
 pub(crate) use lost::{Lost, no_derivative, unrecorded};
 pub use mode::{EnableGrad, NoGrad, enable_grad, is_grad_enabled, no_grad};
-pub(crate) use mode::{GradMode, off_since};
+pub(crate) use mode::{GradMode, is_turned_off, off_since};
 pub(crate) use node::{
     Absent, Blank, Edge, Node, NodeRef, OpNode, Pull, Push, Rule, Sink, Slots, only,
 };

@@ -252,7 +252,7 @@ impl<T: Element> Tensor<T> {
     #[inline]
     pub(super) fn attach_unseen(&mut self, node: NodeRef, slot: u32) {
         if let Some(inner) = self.inner_mut()
-            && inner.is_plain()
+            && inner.is_bare()
         {
             node.gets_consumer();
             inner.producer = Some((node, slot));
@@ -355,15 +355,42 @@ impl<T: Element> Tensor<T> {
         self
     }
 
-    /// Makes this a tensor to hand to user code, which may change it in place: one that others hold,
-    /// or whose data they see, is replaced by one of its own. In a recorded backward a gradient
-    /// keeps its place in the graph, and a change in place is refused.
+    /// Makes this a tensor to lend to user code, or to take from it: what one side writes the other one
+    /// does not see. One that others hold, or whose data they see, is replaced by one of its own. Where
+    /// ops are recorded it keeps its place in the graph.
     #[inline]
     pub(crate) fn unshare(&mut self) {
         let alone = self.inner().is_unique() && self.inner().shared.get().is_none();
-        if !alone && !self.is_recorded() {
-            *self = self.alias();
+        if !alone || !self.stop_gradient() {
+            self.unshare_now(alone);
         }
+    }
+
+    #[inline(never)]
+    fn unshare_now(&mut self, alone: bool) {
+        if !self.is_recorded() {
+            *self = self.alias();
+        } else if !alone {
+            *self = self.lent();
+        }
+    }
+
+    /// The same at the same place in the graph: what is written through it nobody else sees. A leaf that
+    /// wants a gradient is lent itself, and a change in place is refused.
+    pub(crate) fn lent(&self) -> Self {
+        match self.producer() {
+            None if !self.stop_gradient() => self.clone(),
+            _ => self.snapshot(),
+        }
+    }
+
+    /// What a node keeps of an output that wants a gradient: the value, and that it wants one.
+    pub(crate) fn kept_output(&self) -> Self {
+        let mut kept = self.alias_here();
+        if let (true, Some(inner)) = (T::DTYPE.is_float(), kept.inner_mut()) {
+            *inner.gradient.get_mut() &= !STOP;
+        }
+        kept
     }
 
     /// The same tensor, with nothing that was put off.
@@ -745,11 +772,14 @@ impl<T: Element> Inner<T> {
 
     /// Nothing but a value: no data shared with others, no gradient, no hook, no producer.
     #[inline]
+    fn is_bare(&self) -> bool {
+        self.producer.is_none() && self.shared.get().is_none() && self.kept.get().is_none()
+    }
+
+    /// The same, and no gradient is wanted.
+    #[inline]
     fn is_plain(&mut self) -> bool {
-        self.producer.is_none()
-            && *self.gradient.get_mut() & STOP != 0
-            && self.shared.get().is_none()
-            && self.kept.get().is_none()
+        self.is_bare() && *self.gradient.get_mut() & STOP != 0
     }
 }
 
