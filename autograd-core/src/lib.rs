@@ -54,7 +54,7 @@
 //! | learn | [`optim`] |
 //! | use more or fewer threads, and keep them ready while training | [`set_num_threads`], [`with_num_threads`], [`with_threads_awake`] |
 //! | save and load | [`safetensors`] |
-//! | repeat a run's random numbers | [`seed`] |
+//! | repeat a run's random numbers | [`seed`], [`rng_state`] |
 //! | know what went wrong | [`Error`] |
 //!
 //! # Rules that hold everywhere
@@ -114,7 +114,7 @@ pub use graph::{
 };
 pub use ops::elementwise::{MaskElement, fuse, try_fuse};
 pub use ops::{Conv2dOptions, Float, IntoElement, IntoPair, Numeric, Operand, PoolOptions};
-pub use random::{Generator, seed};
+pub use random::{Generator, rng_state, seed, set_rng_state};
 
 pub use autograd_macros::{Saved, scalar_op};
 pub use py_layer::{BackwardContext, ForwardContext, IntoSaved, JvpContext, Saved, py_layer};

@@ -125,7 +125,7 @@ pub fn backward_to(
     let running = after::Running::start();
     {
         let until = HookId::coming();
-        let found = find("backward_to", outputs, inputs, seeds, options, false)?;
+        let found = find("backward_to", outputs, inputs, &[], seeds, options, false)?;
         let _mode = GradMode::set(options.create_graph);
         let (mut leaves, mut others) = (Grads::new(), Vec::new());
         for (x, grad) in inputs.iter().zip(found) {

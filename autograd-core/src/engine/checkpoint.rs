@@ -60,7 +60,7 @@ pub fn checkpoint<T: Float>(f: impl Fn() -> Tensor<T> + Send + Sync + 'static) -
     if !is_grad_enabled() {
         return f();
     }
-    let random = Box::new(random::state());
+    let random = Box::new(random::rng_state());
     let (y, own) = {
         // All that this run saves is dropped.
         let _unpacked = Unpacked::start();

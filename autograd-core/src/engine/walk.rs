@@ -6,7 +6,7 @@ use std::hash::BuildHasherDefault;
 use smallvec::SmallVec;
 
 use super::backward::BackwardOptions;
-use super::frontier::{AddressHasher, Frontier, Waiting, address};
+use super::frontier::{AddressHasher, Frontier, Waiting};
 use super::targets::Targets;
 use super::{anomaly, hooks};
 use crate::error::{Error, Result};
@@ -79,11 +79,9 @@ pub(super) struct Pass<'g> {
 impl<'g> Sink<'g> for Pass<'g> {
     #[inline]
     fn wants(&self, edge: &Edge) -> bool {
-        match (edge, &self.targets) {
-            (Edge::None(_), _) => false,
-            (_, None) => true,
-            (Edge::Node(node, _), Some(targets)) => targets.useful.contains(&address(node)),
-            (Edge::Leaf(leaf), Some(targets)) => targets.leaves.contains_key(&leaf.address()),
+        match &self.targets {
+            None => !matches!(edge, Edge::None(_)),
+            Some(targets) => targets.wants(edge),
         }
     }
 
