@@ -5,7 +5,7 @@ use super::grad::find;
 use super::grad::grad_with;
 use super::start::{check_counts, check_distinct, start, ways_to};
 use super::walk::{Grads, Pass};
-use super::{after, anomaly, hooks};
+use super::{after, anomaly, hooks, idle};
 #[cfg(doc)]
 use crate::error::Error;
 use crate::error::Result;
@@ -74,6 +74,7 @@ pub fn backward(
     check_counts("backward", outputs.len(), seeds.len())?;
     check_distinct("backward", "outputs", outputs)?;
     anomaly::check()?;
+    idle::note(outputs);
     let running = after::Running::start();
     {
         let _mode = GradMode::set(options.create_graph);
@@ -126,6 +127,7 @@ pub fn backward_to(
     {
         let until = HookId::coming();
         let found = find("backward_to", outputs, inputs, &[], seeds, options, false)?;
+        idle::note(outputs);
         let _mode = GradMode::set(options.create_graph);
         let (mut leaves, mut others) = (Grads::new(), Vec::new());
         for (x, grad) in inputs.iter().zip(found) {

@@ -43,7 +43,7 @@ use crate::error::{HookResult, Result};
 /// x.set_stop_gradient(false);
 /// let y = (&x * &x).sum();
 /// y.backward()?;
-/// assert_eq!(x.grad().unwrap().to_vec(), [2.0, 4.0, 6.0]);
+/// assert_eq!(x.try_grad()?.to_vec(), [2.0, 4.0, 6.0]);
 /// # Ok::<(), autograd_core::Error>(())
 /// ```
 pub struct Tensor<T: Element = f32>(
