@@ -123,6 +123,15 @@ pub enum Error {
         /// Shape of the seed.
         found: Vec<usize>,
     },
+    /// A gradient was asked for where there is none.
+    NoGradient {
+        /// The call.
+        op: &'static str,
+        /// Shape of the tensor.
+        shape: Vec<usize>,
+        /// What [`explain`](crate::explain()) says of it.
+        why: String,
+    },
     /// Another number of seeds, outputs or the like than needed.
     Count {
         /// The call.
@@ -487,6 +496,9 @@ impl fmt::Display for Error {
                 f,
                 "{op}: the seed for {output} must have its shape {expected:?}, found {found:?}"
             ),
+            Self::NoGradient { op, shape, why } => {
+                write!(f, "{op}: the tensor of shape {shape:?} has {why}")
+            }
             Self::Count { op, what, expected, found } => {
                 write!(f, "{op}: expected {expected} {what}, found {found}")
             }

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::fmt;
 
 use crate::array::DType;
-use crate::engine::walk_down;
+use crate::engine::{idle, walk_down};
+use crate::error::{Error, Result};
 use crate::graph::{
     Absent, Edge, Element, Lost, NodeRef, Tensor, for_any, is_grad_enabled, off_since,
 };
@@ -95,47 +96,110 @@ impl fmt::Display for Explanation {
 /// assert!(why.to_string().contains("computed by gt_scalar at "), "{why}");
 /// ```
 pub fn explain<T: Float, U: Element>(loss: &Tensor<T>, x: &Tensor<U>) -> Explanation {
-    let explained = |status, lines| Explanation { status, lines };
     if !matches!(U::DTYPE, DType::Float32 | DType::Float64) {
         let lines = vec![
             format!("no gradient: elements of type {} have none.", U::DTYPE),
             "A cast to an integer type, a comparison and an index cut the graph.".into(),
         ];
-        return explained(GradientStatus::NotFloat, lines);
+        return Explanation { status: GradientStatus::NotFloat, lines };
     }
     let same = loss.address() == x.address();
     if loss.stop_gradient() && !same {
-        return match loss.origin() {
-            Some(node) => {
-                let came = format!("no gradient: the loss came from {}, but it was", called(node));
-                let mut lines = vec![came];
-                lines.extend(loss.lost().causes().iter().map(|cause| format!("  {cause}")));
-                lines.push("Take that away.".into());
-                explained(GradientStatus::LossCut, lines)
-            }
-            None => {
-                let lines = lost("loss", loss.lost());
-                let lines = lines.unwrap_or_else(|| not_recorded(x.stop_gradient()));
-                explained(GradientStatus::LossNotRecorded, lines)
-            }
-        };
+        return loss_stops(loss.origin().map(called), loss.lost(), x.stop_gradient());
     }
     if x.stop_gradient() {
-        if let Some(node) = x.origin() {
-            let came = format!("no gradient: the tensor came from {}, but it was", called(node));
-            let mut lines = vec![came];
-            lines.extend(x.lost().causes().iter().map(|cause| format!("  {cause}")));
-            lines.push("Take that away, and compute the loss after.".into());
-            return explained(GradientStatus::Cut, lines);
-        }
-        let lines = lost("tensor", x.lost()).unwrap_or_else(asks_for_none);
-        return explained(GradientStatus::StopGradient, lines);
+        return stops(x);
     }
     match way(&loss.edge(), &x.edge()) {
-        Some(way) => explained(GradientStatus::Flows, flows(&way, x)),
-        None => explained(GradientStatus::NotReachable, not_reachable(loss, x)),
+        Some(way) => Explanation { status: GradientStatus::Flows, lines: flows(&way, x) },
+        None => Explanation { status: GradientStatus::NotReachable, lines: not_reachable(loss, x) },
     }
 }
+
+/// # Why there is no gradient
+impl<T: Float> Tensor<T> {
+    /// [`grad`](Tensor::grad), or an error that says why there is none, in the words of [`explain`].
+    ///
+    /// A backward that has nothing to do is no error, so this is where a mistake is told:
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let w = Tensor::from([3.0, 4.0]);
+    /// w.set_stop_gradient(false);
+    /// let loss = (w.detach() * 2.0).sum();
+    /// loss.backward()?;
+    /// let error = w.try_grad().unwrap_err().to_string();
+    /// assert!(error.contains("the loss, or what it was computed from, was\n  `detach()`ed at "));
+    ///
+    /// (&w * 2.0).sum().backward()?;
+    /// assert_eq!(w.try_grad()?.to_vec(), [2.0, 2.0]);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
+    ///
+    /// It knows this tensor, and of the last backward of this thread whether it had anything to do. The
+    /// graph of a loss it does not know: if another tensor got a gradient from that loss, ask
+    /// [`explain`], which tells the line where the way was lost.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoGradient`] where [`grad`](Tensor::grad) is `None`.
+    pub fn try_grad(&self) -> Result<Tensor<T>> {
+        self.grad().ok_or_else(|| {
+            let shape = self.shape().to_vec();
+            Error::NoGradient { op: "try_grad", shape, why: absent(self) }
+        })
+    }
+}
+
+/// Why a tensor keeps no gradient.
+#[cold]
+fn absent<T: Float>(x: &Tensor<T>) -> String {
+    if x.stop_gradient() {
+        return stops(x).to_string();
+    }
+    if !x.is_leaf() {
+        return format!("no gradient: {NOT_KEPT}");
+    }
+    match idle::last() {
+        Some(last) => {
+            let origin = last.origin.map(|(op, at)| format!("{op} at {at}"));
+            loss_stops(origin, last.lost, false).to_string()
+        }
+        None => "no gradient: it asks for one, but no backward has reached it since it was made or its \
+                 gradient was taken away.\nCall `backward()` on a loss that was computed from it. If \
+                 that was done, `explain(&loss, &x)` tells where the way from the loss was lost."
+            .into(),
+    }
+}
+
+/// A loss that wants no gradient, and the op that it came from.
+fn loss_stops(origin: Option<String>, of_loss: Lost, x_stopped: bool) -> Explanation {
+    let Some(op) = origin else {
+        let lines = lost("loss", of_loss).unwrap_or_else(|| not_recorded(x_stopped));
+        return Explanation { status: GradientStatus::LossNotRecorded, lines };
+    };
+    let mut lines = vec![format!("no gradient: the loss came from {op}, but it was")];
+    lines.extend(of_loss.causes().iter().map(|cause| format!("  {cause}")));
+    lines.push("Take that away.".into());
+    Explanation { status: GradientStatus::LossCut, lines }
+}
+
+/// A tensor that wants no gradient.
+fn stops<U: Element>(x: &Tensor<U>) -> Explanation {
+    let Some(node) = x.origin() else {
+        let lines = lost("tensor", x.lost()).unwrap_or_else(asks_for_none);
+        return Explanation { status: GradientStatus::StopGradient, lines };
+    };
+    let mut lines = vec![format!("no gradient: the tensor came from {}, but it was", called(node))];
+    lines.extend(x.lost().causes().iter().map(|cause| format!("  {cause}")));
+    lines.push("Take that away, and compute the loss after.".into());
+    Explanation { status: GradientStatus::Cut, lines }
+}
+
+/// What to do for the gradient of a result.
+const NOT_KEPT: &str = "Backward does not keep it, because the tensor is the result of an op; call \
+                        `retain_grads()` on it before.";
 
 fn called(node: &NodeRef) -> String {
     format!("{} at {}", node.name(), node.location)
@@ -237,11 +301,7 @@ fn flows<U: Element>(way: &[NodeRef], x: &Tensor<U>) -> Vec<String> {
     lines.extend(listed(&way.iter().map(called).collect::<Vec<_>>()));
     match (x.is_leaf(), x.grad_slot()) {
         (true, None) => lines.push("No backward has written it yet.".into()),
-        (false, None) => lines.push(
-            "Backward does not keep it, because the tensor is the result of an op; call \
-             `retain_grads()` on it before."
-                .into(),
-        ),
+        (false, None) => lines.push(NOT_KEPT.into()),
         (_, Some(_)) => lines.push("A backward has written it.".into()),
     }
     lines

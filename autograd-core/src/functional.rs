@@ -264,12 +264,12 @@ impl<T: Float> Point<T> {
     fn slope_by_two_backwards(&self, tangents: &[Tensor<T>]) -> Result<Option<Tensor<T>>> {
         // The product with a cotangent is linear in it, and its slope along the cotangent is that
         // of the closure.
-        let cotangent = Tensor::zeros_like(&self.y);
+        // Not 0, for which a derivative that is infinite would give NaN.
+        let cotangent = Tensor::ones_like(&self.y);
         cotangent.set_stop_gradient(false);
         let grads = self.pull(&self.y, &cotangent, true, true)?;
-        let used = grads.iter().zip(tangents).filter_map(|(grad, tangent)| {
-            grad.as_ref().filter(|grad| !grad.stop_gradient()).map(|grad| (grad.clone(), tangent))
-        });
+        let used = grads.into_iter().zip(tangents);
+        let used = used.filter_map(|(grad, tangent)| Some((grad?, tangent)));
         // Two inputs may have got the same gradient; each stands for its own output here.
         let mut slope = None;
         for (grad, tangent) in used {
@@ -279,6 +279,16 @@ impl<T: Float> Point<T> {
                 .retain_graph(true)
                 .create_graph(self.record);
             let part = grad_with(&[&grad], &[&cotangent], options)?.pop().flatten();
+            if part.is_none() && grad.to_vec().iter().any(|element| *element != T::ZERO) {
+                return Err(Error::Unsupported {
+                    op: "jvp",
+                    why: "the backward of an op in the function does not compute with the \
+                          gradient it gets, so forward mode cannot go through that op; write \
+                          `fn jvp` in it, make its backward of differentiable ops, or call it on \
+                          the thread that calls `jvp` to learn its name"
+                        .into(),
+                });
+            }
             slope = match (slope, part) {
                 (Some(slope), Some(part)) => Some(GradMode::of(self.record, || slope + part)),
                 (slope, part) => slope.or(part),

@@ -28,7 +28,7 @@
 //! let x = Tensor::from(vec![0.0, 0.5]);
 //! x.set_stop_gradient(false);
 //! CusTanh::apply(&x).sum().backward()?;
-//! assert_eq!(x.grad().unwrap().at(&[0]), 1.0);
+//! assert_eq!(x.try_grad()?.at(&[0]), 1.0);
 //! # Ok::<(), autograd_core::Error>(())
 //! ```
 //!
@@ -47,14 +47,14 @@
 //! | recompute in backward instead of keeping | [`checkpoint`] |
 //! | keep saved tensors on disk or in lower precision | [`saved_tensors_hooks`] |
 //! | find the first NaN or infinity | [`detect_anomaly`] |
-//! | know why a gradient is absent, or see the graph | [`explain()`], [`Graph`] |
+//! | know why a gradient is absent, or see the graph | [`Tensor::try_grad`], [`explain()`], [`Graph`] |
 //! | check a gradient by finite differences | [`gradcheck()`] |
 //! | verify the backwards of ops while a program trains | the feature `verify`: `verify_layers`, `AUTOGRAD_VERIFY=1` |
 //! | build a model of layers, and name its parameters | [`nn`], [`nn::Module`] |
 //! | learn | [`optim`] |
 //! | use more or fewer threads, and keep them ready while training | [`set_num_threads`], [`with_num_threads`], [`with_threads_awake`] |
 //! | save and load | [`safetensors`] |
-//! | repeat a run's random numbers | [`seed`] |
+//! | repeat a run's random numbers | [`seed`], [`rng_state`] |
 //! | know what went wrong | [`Error`] |
 //!
 //! # Rules that hold everywhere
@@ -114,7 +114,7 @@ pub use graph::{
 };
 pub use ops::elementwise::{MaskElement, fuse, try_fuse};
 pub use ops::{Conv2dOptions, Float, HasMean, IntoPair, Numeric, Operand, PoolOptions, Scalar};
-pub use random::{Generator, seed};
+pub use random::{Generator, rng_state, seed, set_rng_state};
 
 pub use autograd_macros::{Saved, scalar_op};
 pub use py_layer::{BackwardContext, ForwardContext, IntoSaved, JvpContext, Saved, py_layer};

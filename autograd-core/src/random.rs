@@ -44,12 +44,45 @@ static DEFAULT: SharedGenerator = SharedGenerator::new();
 /// ```
 #[doc(alias = "manual_seed")]
 pub fn seed(seed: u64) {
-    let instead = INSTEAD.with_borrow_mut(|instead| {
-        instead.as_mut().map(|instead| **instead = Generator::new(seed)).is_some()
+    put(Generator::new(seed));
+}
+
+/// The process-wide generator as it is now: a copy, which draws the same numbers.
+///
+/// [`set_rng_state`] puts it back. So a part of a program that draws can be run again with the same
+/// numbers, and one that draws more or less than before leaves those after it as they were. Programs of
+/// [`static_graph`](crate::static_graph) and layers draw from the same generator.
+///
+/// ```standalone_crate
+/// use autograd_core::{Tensor, rng_state, set_rng_state};
+///
+/// autograd_core::seed(7);
+/// let noise = Tensor::<f32>::randn([3]);
+/// let state = rng_state();
+/// let first = Tensor::<f64>::rand([5]);
+/// set_rng_state(&state);
+/// let again = Tensor::<f64>::rand([5]);
+/// assert_eq!(first.to_vec(), again.to_vec());
+///
+/// assert_eq!(noise.len(), 3);
+/// ```
+#[doc(alias = "get_rng_state")]
+#[must_use]
+pub fn rng_state() -> Generator {
+    draw(|generator| generator.clone())
+}
+
+/// Makes the process-wide generator go on from here; see [`rng_state`].
+pub fn set_rng_state(state: &Generator) {
+    put(state.clone());
+}
+
+/// This thread, or the process, draws from here on.
+fn put(generator: Generator) {
+    INSTEAD.with_borrow_mut(|instead| match instead {
+        Some(instead) => **instead = generator,
+        None => DEFAULT.put(generator),
     });
-    if !instead {
-        DEFAULT.seed(seed);
-    }
 }
 
 thread_local! {
@@ -64,11 +97,6 @@ fn draw<R>(f: impl FnOnce(&mut Generator) -> R) -> R {
         Some(generator) => f(generator),
         None => DEFAULT.with(f),
     })
-}
-
-/// The generator that this thread draws from, as it is now.
-pub(crate) fn state() -> Generator {
-    draw(|generator| generator.clone())
 }
 
 /// Until dropped, this thread draws from a generator of its own, and all others as before.
@@ -319,11 +347,9 @@ impl SharedGenerator {
         Self(Mutex::new(None))
     }
 
-    fn seed(&self, seed: u64) {
-        let generator = Generator::new(seed);
+    fn put(&self, generator: Generator) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(generator);
     }
-
     fn with<R>(&self, draw: impl FnOnce(&mut Generator) -> R) -> R {
         // A panic while drawing leaves a generator as good as any, so poison says nothing here.
         let mut generator = self.0.lock().unwrap_or_else(PoisonError::into_inner);

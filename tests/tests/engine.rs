@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use autograd_core::prelude::*;
-use autograd_core::{BackwardOptions, GradOptions, backward, grad_with};
+use autograd_core::{BackwardOptions, Error, GradOptions, backward, checkpoint, grad_with};
 
 fn leaf<const N: usize>(data: [f64; N]) -> Tensor<f64> {
     let x = Tensor::from(data.to_vec());
@@ -178,4 +178,115 @@ fn a_kept_gradient_is_outside_the_graph_whatever_a_hook_returned() {
         assert!(held.lock().unwrap().iter().all(|grad| grad.to_vec() == vec![2.0; n]));
         assert!(w.grad().is_none());
     }
+}
+
+/// A function of two leaves and a tensor between, which may be cut.
+type Cut = fn(&[Tensor<f64>; 2], &dyn Fn(&Tensor<f64>) -> Tensor<f64>) -> Tensor<f64>;
+
+const CUTS: [(&str, Cut); 7] = [
+    ("a result", |[x, w], cut| cut(&(x * w)).exp() * x),
+    ("a leaf", |[x, w], cut| (cut(w) * x).exp() * x),
+    ("a leaf on all ways", |[x, w], cut| {
+        let w = cut(w);
+        (&w * x).exp() * &w + x
+    }),
+    ("one part of several", |[x, w], cut| {
+        let parts = (x * w).split(2, 0);
+        cut(&parts[0]).exp() * parts[1].sin()
+    }),
+    ("a result that others are computed from", |[x, w], cut| {
+        let h = cut(&x.exp());
+        (&h * w).sin() + &h * x
+    }),
+    ("a result behind another cut way", |[x, w], cut| {
+        let h = cut(&x.exp());
+        let m = &h * 2.0;
+        m.detach() * w + m * x
+    }),
+    ("the output itself", |[x, w], cut| cut(&(x * w))),
+];
+
+#[test]
+fn no_gradient_flows_through_no_grad_vars() {
+    for count in [4, 1000] {
+        for (name, cut) in CUTS {
+            let data = |at: usize| (0..count).map(move |i| 0.25 + ((i + at) % 5) as f64 * 0.25);
+            let leaves = [0, 2].map(|at| {
+                let x = Tensor::from(data(at).collect::<Vec<_>>());
+                x.set_stop_gradient(false);
+                x
+            });
+            let inputs = [&leaves[0], &leaves[1]];
+            for create_graph in [false, true] {
+                let options = || {
+                    GradOptions::new()
+                        .allow_unused(true)
+                        .retain_graph(true)
+                        .create_graph(create_graph)
+                };
+                let right = cut(&leaves, &|h| h.detach()).sum();
+                let right = grad_with(&[&right], &inputs, options()).unwrap();
+                let marked = std::cell::RefCell::new(None);
+                let y = cut(&leaves, &|h| {
+                    marked.replace(Some(h.clone()));
+                    h.clone()
+                });
+                let marked = marked.take().unwrap();
+                let loss = y.sum();
+                let stops = marked.stop_gradient();
+                let marks = || options().no_grad_vars([marked.clone()]);
+                // A hook on it has nothing to see.
+                let handle = marked.register_hook(|_| panic!("a hook on what is cut")).unwrap();
+                for _ in 0..2 {
+                    let found = grad_with(&[&loss], &inputs, marks()).unwrap();
+                    for (found, right) in found.iter().zip(&right) {
+                        let [found, right] = [found, right].map(|g| g.as_ref().map(Tensor::to_vec));
+                        assert_eq!(found, right, "{name}, recorded: {create_graph}");
+                    }
+                }
+                assert!(handle.remove());
+                assert_eq!(marked.stop_gradient(), stops);
+                assert!(leaves.iter().all(|leaf| leaf.grad().is_none()));
+                // What is unused so is an error where that is not allowed, and asked for it is unused.
+                let unused = right.iter().position(Option::is_none);
+                let told = grad_with(
+                    &[&loss],
+                    &inputs,
+                    GradOptions::new().retain_graph(true).no_grad_vars([marked.clone()]),
+                );
+                match unused {
+                    Some(position) => assert!(
+                        matches!(told, Err(Error::Unused { position: at }) if at == position),
+                        "{name}"
+                    ),
+                    None => drop(told.unwrap()),
+                }
+                let itself = grad_with(&[&loss], &[&marked], marks()).unwrap();
+                assert!(itself[0].is_none(), "{name}");
+                // Without it all is as before.
+                let whole = grad_with(&[&loss], &inputs, options()).unwrap();
+                let plain = grad_with(&[&cut(&leaves, &Tensor::clone).sum()], &inputs, options());
+                for (whole, plain) in whole.iter().zip(plain.unwrap()) {
+                    assert_eq!(whole.as_ref().map(Tensor::to_vec), plain.map(|g| g.to_vec()));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn no_grad_vars_of_another_element_type_and_in_a_checkpoint() {
+    let (x, w) = (leaf([0.5, 1.5]), leaf([2.0, 3.0]));
+    let narrow = w.cast::<f32>();
+    let h = x.exp();
+    let inside = [x.clone(), narrow.cast::<f64>(), h.clone()];
+    let y = checkpoint(move || &inside[0] * &inside[1] * &inside[2]).sum();
+    let options = || GradOptions::new().allow_unused(true).retain_graph(true);
+    let vars: [AnyTensor; 2] = [narrow.into(), h.clone().into()];
+    let found = grad_with(&[&y], &[&x, &w], options().no_grad_vars(vars)).unwrap();
+    assert_eq!(found[0].as_ref().unwrap().to_vec(), (&w * &h).to_vec());
+    assert!(found[1].is_none());
+    // Zeros where they are asked for.
+    let options = options().materialize_grads(true).no_grad_vars([w.clone()]);
+    assert_eq!(grad_with(&[&y], &[&w], options).unwrap()[0].as_ref().unwrap().to_vec(), [0.0; 2]);
 }

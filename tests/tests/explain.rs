@@ -1,7 +1,9 @@
 //! Why a gradient is absent, and how a graph is shown.
 
 use autograd_core::prelude::*;
-use autograd_core::{GradientStatus, Graph, checkpoint, explain, grad};
+use autograd_core::{
+    BackwardOptions, Error, GradientStatus, Graph, backward_to, checkpoint, explain, grad,
+};
 
 fn leaf(data: &[f64]) -> Tensor<f64> {
     let x = Tensor::from(data);
@@ -390,4 +392,142 @@ fn graphs_of_every_size() {
         assert_eq!(explain(&y, &leaf(&[1.0])).status(), GradientStatus::NotReachable);
     };
     std::thread::Builder::new().stack_size(1 << 20).spawn(long).unwrap().join().unwrap();
+}
+
+/// A tensor without a gradient, what computes a loss from it, and the words for that.
+type Absent = (&'static str, fn() -> (Tensor<f64>, Tensor<f64>), &'static [&'static str]);
+
+const ABSENT: [Absent; 9] = [
+    (
+        "asks for none",
+        || (Tensor::from([1.0]), leaf(&[2.0]).sum()),
+        &["no gradient: the tensor asks for none", "Call `set_stop_gradient(false)` on it"],
+    ),
+    (
+        "asks for none, and neither does another one",
+        || {
+            let x = Tensor::from([1.0]);
+            (x.clone(), x.sum())
+        },
+        &["no gradient: the tensor asks for none"],
+    ),
+    (
+        "was detached",
+        || {
+            let x = leaf(&[1.0]).detach();
+            (x.clone(), x.sum())
+        },
+        &["the tensor, or what it was computed from, was\n  `detach()`ed at "],
+    ),
+    (
+        "is cut off",
+        || {
+            let h = leaf(&[1.0]).exp();
+            h.set_stop_gradient(true);
+            (h.clone(), h.sum())
+        },
+        &["the tensor came from exp at ", "cut off by `set_stop_gradient(true)` at "],
+    ),
+    (
+        "is a result",
+        || {
+            let h = leaf(&[1.0]).exp();
+            (h.clone(), h.sum())
+        },
+        &["no gradient: Backward does not keep it", "`retain_grads()`"],
+    ),
+    (
+        "a loss under no_grad",
+        || {
+            let x = leaf(&[1.0]);
+            let loss = no_grad().run(|| x.sum());
+            (x, loss)
+        },
+        &["the loss, or what it was computed from, was", "under the `no_grad` at ", "by sum at "],
+    ),
+    (
+        "a loss that is cut off",
+        || {
+            let x = leaf(&[1.0]);
+            let loss = x.sum();
+            loss.set_stop_gradient(true);
+            (x, loss)
+        },
+        &[
+            "the loss came from sum at ",
+            "cut off by `set_stop_gradient(true)` at ",
+            "Take that away.",
+        ],
+    ),
+    (
+        "a loss of plain data",
+        || (leaf(&[1.0]), Tensor::from([leaf(&[1.0]).sum().item()])),
+        &["the loss is not the result of a recorded op", "went through plain data"],
+    ),
+    (
+        "a loss of something else",
+        || (leaf(&[1.0]), leaf(&[2.0]).sum()),
+        &["it asks for one, but no backward has reached it", "`explain(&loss, &x)`"],
+    ),
+];
+
+#[test]
+fn try_grad_says_why_there_is_none() {
+    for (name, make, words) in ABSENT {
+        for to in [false, true] {
+            let (x, loss) = make();
+            if to {
+                let outputs = [loss.clone().into()];
+                backward_to(&outputs, &[None], &[x.clone().into()], BackwardOptions::new())
+                    .unwrap();
+                if name == "is a result" {
+                    // Asked for, it is kept.
+                    assert_eq!(x.try_grad().unwrap().to_vec(), [1.0]);
+                    continue;
+                }
+            } else {
+                loss.backward().unwrap();
+            }
+            assert!(x.grad().is_none(), "{name}");
+            let error = x.try_grad().unwrap_err();
+            assert!(
+                matches!(&error, Error::NoGradient { op: "try_grad", shape, .. } if shape[..] == [1]),
+                "{name}: {error}"
+            );
+            let told = error.to_string();
+            assert!(
+                told.starts_with("try_grad: the tensor of shape [1] has no gradient: "),
+                "{told}"
+            );
+            assert!(words.iter().all(|words| told.contains(words)), "{name}: {told}");
+            // As `explain` has it, where that knows no more.
+            let why = explain(&loss, &x);
+            let same = told.ends_with(&why.to_string());
+            let more = ["is a result", "a loss of something else"].contains(&name);
+            let first = name.starts_with("asks") || name.starts_with("was") || name == "is cut off";
+            assert!(same || more || first, "{name}: {told}\n{why}");
+        }
+    }
+}
+
+#[test]
+fn try_grad_is_grad_where_there_is_one() {
+    let x = leaf(&[1.0, 2.0]);
+    // Before any backward, and after another one that had nothing to do.
+    assert!(x.try_grad().unwrap_err().to_string().contains("no backward has reached it"));
+    x.detach().sum().backward().unwrap();
+    assert!(x.try_grad().unwrap_err().to_string().contains("`detach()`ed at "));
+    x.square().sum().backward().unwrap();
+    assert_eq!(x.try_grad().unwrap().to_vec(), x.grad().unwrap().to_vec());
+    x.clear_grad();
+    let told = x.try_grad().unwrap_err().to_string();
+    assert!(told.contains("its gradient was taken away"), "{told}");
+    x.set_grad(Some(&Tensor::from([3.0, 4.0]))).unwrap();
+    assert_eq!(x.try_grad().unwrap().to_vec(), [3.0, 4.0]);
+    let narrow = Tensor::from([1.0_f32]);
+    narrow.set_stop_gradient(false);
+    let h = narrow.exp();
+    h.retain_grads().unwrap();
+    h.sum().backward().unwrap();
+    assert_eq!((h.try_grad().unwrap().item(), narrow.try_grad().unwrap().shape().len()), (1.0, 1));
 }

@@ -5,11 +5,11 @@ use super::grad::find;
 use super::grad::grad_with;
 use super::start::{check_counts, check_distinct, start, ways_to};
 use super::walk::{Grads, Pass};
-use super::{after, anomaly, hooks};
+use super::{after, anomaly, hooks, idle};
 #[cfg(doc)]
 use crate::error::Error;
 use crate::error::Result;
-use crate::graph::{AnyTensor, GradMode, Handle, Tensor, for_any};
+use crate::graph::{AnyTensor, GradMode, Handle, HookId, Tensor, for_any};
 use crate::ops::Float;
 
 /// What a backward keeps and records.
@@ -74,6 +74,7 @@ pub fn backward(
     check_counts("backward", outputs.len(), seeds.len())?;
     check_distinct("backward", "outputs", outputs)?;
     anomaly::check()?;
+    idle::note(outputs);
     let running = after::Running::start();
     {
         let _mode = GradMode::set(options.create_graph);
@@ -81,7 +82,7 @@ pub fn backward(
         let mut pass = Pass::new(None);
         start(&mut pass, "backward", (outputs, &ways), seeds)?;
         pass.walk(options)?;
-        commit(pass.leaves.grads, pass.retained.unwrap_or_default())?;
+        commit(pass.leaves.grads, pass.retained.unwrap_or_default(), pass.until)?;
     }
     running.finish()
 }
@@ -124,7 +125,9 @@ pub fn backward_to(
 ) -> Result<()> {
     let running = after::Running::start();
     {
-        let found = find("backward_to", outputs, inputs, seeds, options, false)?;
+        let until = HookId::coming();
+        let found = find("backward_to", outputs, inputs, &[], seeds, options, false)?;
+        idle::note(outputs);
         let _mode = GradMode::set(options.create_graph);
         let (mut leaves, mut others) = (Grads::new(), Vec::new());
         for (x, grad) in inputs.iter().zip(found) {
@@ -133,17 +136,21 @@ pub fn backward_to(
                 grad => leaves.push((x.clone(), grad)),
             }
         }
-        commit(leaves, others)?;
+        commit(leaves, others, until)?;
     }
     running.finish()
 }
 
 /// Gives every leaf its gradient, and every tensor on the way that keeps one; all of them, or none
-/// if a hook fails or there is no memory for what was put off.
-pub(super) fn commit(mut leaves: Grads, retained: Vec<(AnyTensor, AnyTensor)>) -> Result<()> {
+/// if a hook fails or there is no memory for what was put off. Hooks before `until` run.
+pub(super) fn commit(
+    mut leaves: Grads,
+    retained: Vec<(AnyTensor, AnyTensor)>,
+    until: HookId,
+) -> Result<()> {
     for (leaf, slot) in &mut leaves {
         if let Some(grad) = slot.take() {
-            *slot = Some(computed(hooks::run_leaf_hooks(leaf, grad)?));
+            *slot = Some(computed(hooks::run_leaf_hooks(leaf, until, grad)?));
         }
     }
     // Most often there are none, and to collect them would take longer than to look.

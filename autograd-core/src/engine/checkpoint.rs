@@ -10,8 +10,8 @@ use super::frontier::{Frontier, address};
 use super::walk::{sum, visit};
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, At, Edge, GradMode, NodeRef, Nodes, Pull, Push, Rule, Sink, Slots, Tensor, Unpacked,
-    adopt, collect, for_any, is_grad_enabled, only,
+    AnyTensor, At, Edge, GradMode, HookId, NodeRef, Nodes, Pull, Push, Rule, Sink, Slots, Tensor,
+    Unpacked, adopt, collect, for_any, is_grad_enabled, only,
 };
 use crate::ops::Float;
 use crate::random::{self, Generator, Rewound};
@@ -60,7 +60,7 @@ pub fn checkpoint<T: Float>(f: impl Fn() -> Tensor<T> + Send + Sync + 'static) -
     if !is_grad_enabled() {
         return f();
     }
-    let random = Box::new(random::state());
+    let random = Box::new(random::rng_state());
     let (y, own) = {
         // All that this run saves is dropped.
         let _unpacked = Unpacked::start();
@@ -192,8 +192,11 @@ impl Rule for Checkpoint {
             location: pull.node.location,
         };
         part.deliver(&edge, only(grads))?;
+        // Hooks that the closure registered on what it computed again are among them.
+        let until = HookId::coming();
         while let Some(waiting) = part.frontier.pop() {
-            visit(waiting, pull.create_graph, pull.create_graph, &mut None, &mut part)?;
+            let options = (pull.create_graph, pull.create_graph);
+            visit(waiting, until, options, &mut None, &mut part)?;
         }
         Ok(())
     }

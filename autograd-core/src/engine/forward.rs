@@ -9,13 +9,13 @@
 use std::collections::{HashMap, HashSet};
 
 use super::frontier::{Frontier, address};
-use super::reach::reaches;
+use super::reach::{reaches, reaches_within};
 use super::walk::{Held, sum, visit};
 use crate::array::DType;
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, Edge, GradMode, NodeRef, Nodes, Pull, Push, Sink, Slots, Tensor, adopt, collect,
-    for_any, output_shapes,
+    AnyTensor, Edge, GradMode, HookId, NodeRef, Nodes, Pull, Push, Sink, Slots, Tensor, adopt,
+    collect, for_any, output_shapes,
 };
 use crate::ops::Float;
 
@@ -163,11 +163,14 @@ fn transposed(push: &Push<'_>) -> Result<Slots, Stop> {
     if push.record {
         adopt(&own);
     }
+    let pulled = pulled?;
     let mut ways = Vec::new();
-    for (grad, tangent) in pulled?.into_iter().zip(&push.tangents) {
+    let mut back = Back { frontier: Frontier::default(), own, seeds, found: Slots::new() };
+    back.found.resize(shapes.len(), None);
+    for (grad, tangent) in pulled.into_iter().zip(&push.tangents) {
         let (Some(grad), Some(tangent)) = (grad, tangent) else { continue };
         let edge = for_any!(&grad, t => t.edge());
-        if target(&edge).is_none() && !is_zero(&grad) {
+        if !back.leads_to_seed(&edge) && !is_zero(&grad) {
             return Err(Stop::Failed(Error::Unsupported {
                 op: node.name(),
                 why: "its backward does not compute with the gradient it gets, so forward mode \
@@ -178,13 +181,12 @@ fn transposed(push: &Push<'_>) -> Result<Slots, Stop> {
         }
         ways.push((edge, tangent.clone()));
     }
-    let mut back = Back { frontier: Frontier::default(), own, seeds, found: Slots::new() };
-    back.found.resize(shapes.len(), None);
     for (edge, tangent) in &ways {
         back.deliver(edge, tangent.clone())?;
     }
+    let until = HookId::coming();
     while let Some(waiting) = back.frontier.pop() {
-        visit(waiting, push.record, push.record, &mut None, &mut back)?;
+        visit(waiting, until, (push.record, push.record), &mut None, &mut back)?;
     }
     Ok(back.found)
 }
@@ -240,6 +242,12 @@ impl Back<'_> {
             seed.as_ref().is_some_and(|seed| seed.address() == leaf.address())
         };
         self.seeds.iter().position(is)
+    }
+
+    /// Whether what this edge leads to was computed from a gradient that the pull got.
+    fn leads_to_seed(&self, edge: &Edge) -> bool {
+        let is_seed = |edge: &Edge| matches!(edge, Edge::Leaf(leaf) if self.seed(leaf).is_some());
+        reaches_within(edge, is_seed, |node| self.own.contains(&address(node)))
     }
 }
 

@@ -14,6 +14,7 @@ use crate::ops::Float;
 /// What [`grad_with`] keeps, records and allows.
 pub struct GradOptions<T: Element> {
     seeds: Option<Vec<Option<Tensor<T>>>>,
+    no_grad_vars: Vec<AnyTensor>,
     allow_unused: bool,
     materialize: bool,
     retain_graph: Option<bool>,
@@ -24,6 +25,7 @@ impl<T: Element> Default for GradOptions<T> {
     fn default() -> Self {
         Self {
             seeds: None,
+            no_grad_vars: Vec::new(),
             allow_unused: false,
             materialize: false,
             retain_graph: None,
@@ -41,6 +43,28 @@ impl<T: Element> GradOptions<T> {
     /// What each output's gradient starts with.
     pub fn seeds(mut self, seeds: Vec<Option<Tensor<T>>>) -> Self {
         self.seeds = Some(seeds);
+        self
+    }
+
+    /// Tensors that no gradient flows through, as if each had been detached where it was used. Their
+    /// `stop_gradient` stays as it is. An input that is among them, or that outputs were computed from
+    /// through them only, is unused.
+    ///
+    /// ```
+    /// use autograd_core::{GradOptions, Tensor, grad_with};
+    ///
+    /// let x = Tensor::from(3.0);
+    /// x.set_stop_gradient(false);
+    /// let h = x.square();
+    /// let y = &h * &x;
+    /// let options = GradOptions::new().no_grad_vars([h.clone()]);
+    /// let dx = grad_with(&[&y], &[&x], options)?.remove(0).unwrap();
+    /// // With `h` a constant, and not 27.
+    /// assert_eq!(dx.item(), 9.0);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
+    pub fn no_grad_vars(mut self, tensors: impl IntoIterator<Item = impl Into<AnyTensor>>) -> Self {
+        self.no_grad_vars = tensors.into_iter().map(Into::into).collect();
         self
     }
 
@@ -128,7 +152,7 @@ pub fn grad_with<T: Float, U: Float>(
         create_graph: options.create_graph,
     };
     let all = !options.allow_unused && !options.materialize;
-    let found = find("grad", &outputs, &inputs, &seeds, walk, all)?;
+    let found = find("grad", &outputs, &inputs, &options.no_grad_vars, &seeds, walk, all)?;
     let _mode = GradMode::set(options.create_graph);
     let mut grads = Vec::with_capacity(found.len());
     for (position, grad) in found.into_iter().enumerate() {
@@ -149,7 +173,7 @@ pub(crate) fn grad_any(
     seeds: &[Option<AnyTensor>],
     options: BackwardOptions,
 ) -> Result<Vec<Option<AnyTensor>>> {
-    let found = find("grad", outputs, inputs, seeds, options, false)?;
+    let found = find("grad", outputs, inputs, &[], seeds, options, false)?;
     // Two inputs may have got the same tensor, which may be a seed or saved too.
     let _mode = GradMode::set(options.create_graph);
     Ok(found.into_iter().map(|grad| grad.map(own)).collect())
@@ -161,6 +185,7 @@ pub(super) fn find(
     op: &'static str,
     outputs: &[AnyTensor],
     inputs: &[AnyTensor],
+    no_grad_vars: &[AnyTensor],
     seeds: &[Option<AnyTensor>],
     options: BackwardOptions,
     all: bool,
@@ -174,7 +199,7 @@ pub(super) fn find(
     check_distinct(op, "inputs", inputs)?;
     anomaly::check()?;
     let _mode = GradMode::set(options.create_graph);
-    let targets = find_targets(outputs, inputs);
+    let targets = find_targets(outputs, inputs, no_grad_vars);
     if let (true, Some(position)) = (all, targets.reached.iter().position(|reached| !reached)) {
         return Err(Error::Unused { position });
     }

@@ -3,37 +3,33 @@
 use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::backward::own;
 use crate::error::{Error, HookResult, Plural, Result};
 use crate::graph::{
-    AnyTensor, At, Element, HookId, LeafHook, Node, NodeAction, NodeHook, NodeRef, Slots, Tensor,
+    AnyTensor, At, Element, HookId, HookList, Node, NodeAction, NodeHook, NodeRef, Slots, Tensor,
     for_any,
 };
 use crate::ops::Float;
 
-/// Removes a hook. Dropping it leaves the hook in place.
+/// Removes a hook. Dropping the handle leaves the hook in place.
 #[must_use = "without the handle the hook cannot be removed; `let _ = ..` says that it stays"]
 pub struct HookHandle(Box<dyn Fn() -> bool + Send + Sync>);
 
 impl HookHandle {
-    /// Removes the hook; false if it was removed before.
+    /// Removes the hook, and drops what it captured. Removal takes effect at once: a backward that is
+    /// running does not call the hook any more. Returns false if the hook was removed before, or went with
+    /// its tensor.
     pub fn remove(&self) -> bool {
         (self.0)()
     }
-}
-
-fn next_id() -> HookId {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    HookId(NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// Runs the hooks that come before a node's own rule. Gradients to keep are put into `retained`,
 /// where there is such a place.
 pub(super) fn run_before(
     node: &Node,
-    hooks: &[NodeHook],
+    hooks: impl Iterator<Item = NodeHook>,
     grads: &mut Slots,
     retained: &mut Option<Vec<(AnyTensor, AnyTensor)>>,
 ) -> Result<()> {
@@ -44,12 +40,12 @@ pub(super) fn run_before(
                 let Some(slot) = grads.get_mut(position) else { continue };
                 *slot = slot.take().map(AnyTensor::unshared);
                 let Some(grad) = slot else { continue };
-                let site = Site::of(node, "hook", hook);
+                let site = Site::of(node, "hook", &hook);
                 let new = call(grad)
                     .map_err(|error| site.failed(format!("hook on output {position}"), error))?;
                 if let Some(new) = new {
                     site.check(&new, grad, || format!("output {position}"))?;
-                    *grad = new;
+                    *grad = new.unshared();
                 }
             }
             NodeAction::Retain(slot, tensor) => {
@@ -62,7 +58,7 @@ pub(super) fn run_before(
             }
             NodeAction::Before(call) => {
                 unshare(grads);
-                let site = Site::of(node, "hook before it", hook);
+                let site = Site::of(node, "hook before it", &hook);
                 let new = call(grads).map_err(|error| site.failed(site.hook.into(), error))?;
                 if let Some(new) = new {
                     replace(&site, "output", grads, new)?;
@@ -77,7 +73,7 @@ pub(super) fn run_before(
 /// Runs the hooks that come after a node's rule, on the gradients of its inputs and outputs.
 pub(super) fn run_after(
     node: &Node,
-    hooks: &[NodeHook],
+    hooks: impl Iterator<Item = NodeHook>,
     inputs: &mut [Option<AnyTensor>],
     outputs: &mut [Option<AnyTensor>],
 ) -> Result<()> {
@@ -85,7 +81,7 @@ pub(super) fn run_after(
         if let NodeAction::After(call) = &hook.action {
             unshare(inputs);
             unshare(outputs);
-            let site = Site::of(node, "hook after it", hook);
+            let site = Site::of(node, "hook after it", &hook);
             let new = call(inputs, outputs);
             let new = new.map_err(|error| site.failed(site.hook.into(), error))?;
             if let Some(new) = new {
@@ -96,8 +92,8 @@ pub(super) fn run_after(
     Ok(())
 }
 
-pub(super) fn has_after(hooks: &[NodeHook]) -> bool {
-    hooks.iter().any(|hook| matches!(hook.action, NodeAction::After(_)))
+pub(super) fn has_after(hooks: &HookList<NodeAction>) -> bool {
+    hooks.any(|action| matches!(action, NodeAction::After(_)))
 }
 
 fn unshare(grads: &mut [Option<AnyTensor>]) {
@@ -121,7 +117,7 @@ fn replace(
     for (position, (grad, new)) in grads.iter_mut().zip(new).enumerate() {
         let (Some(old), Some(new)) = (&grad, new) else { continue };
         site.check(&new, old, || format!("{what} {position}"))?;
-        *grad = Some(new);
+        *grad = Some(new.unshared());
     }
     Ok(())
 }
@@ -172,29 +168,30 @@ impl Site {
     }
 }
 
-pub(super) fn run_leaf_hooks(leaf: &AnyTensor, grad: AnyTensor) -> Result<AnyTensor> {
-    fn run<T: Element>(leaf: &Tensor<T>, grad: AnyTensor) -> Result<AnyTensor> {
-        let hooks = leaf.leaf_hooks();
-        if hooks.is_empty() {
-            return Ok(grad);
-        }
-        let mut grad = grad.unshared();
-        for hook in hooks {
-            let Some(seen) = T::peek(&grad) else {
+pub(super) fn run_leaf_hooks(
+    leaf: &AnyTensor,
+    until: HookId,
+    mut grad: AnyTensor,
+) -> Result<AnyTensor> {
+    fn run<T: Element>(leaf: &Tensor<T>, until: HookId, grad: &mut AnyTensor) -> Result<()> {
+        for hook in leaf.leaf_hooks().into_iter().flat_map(|hooks| hooks.before(until)) {
+            grad.unshare();
+            let Some(seen) = T::peek(grad) else {
                 unreachable!("a gradient has its leaf's element type");
             };
             let site =
                 Site { op: "a leaf", hook: "hook", registered: hook.location, location: None };
-            let new = (hook.call)(seen).map_err(|error| site.failed(site.hook.into(), error))?;
+            let new = (hook.action)(seen).map_err(|error| site.failed(site.hook.into(), error))?;
             if let Some(new) = new {
                 let new = new.into();
-                site.check(&new, &grad, || "the leaf".into())?;
-                grad = new;
+                site.check(&new, grad, || "the leaf".into())?;
+                *grad = new.unshared();
             }
         }
-        Ok(grad)
+        Ok(())
     }
-    for_any!(leaf, t => run(t, grad))
+    for_any!(leaf, t => run(t, until, &mut grad))?;
+    Ok(grad)
 }
 
 /// # Hooks
@@ -202,10 +199,15 @@ impl<T: Float> Tensor<T> {
     /// Calls `hook` with this tensor's gradient whenever a backward has computed it. `Some` puts
     /// another gradient in its place, for what this tensor was computed from or, on a leaf, for
     /// what is kept. Hooks run in the order of their registration, each with what the one before
-    /// it left; one on a leaf sees the sum of one backward, not the total.
+    /// it left; one on a leaf sees the sum of one backward, not the total. A hook may write into the
+    /// gradient that it is given: what it leaves goes on in its place, and nobody else sees that.
     ///
     /// An error from a hook ends the backward and is the source of the [`Error::Hook`] that it
     /// returns; no gradient is written.
+    ///
+    /// A hook may remove and add hooks, on this tensor or another one. A hook that is removed does not
+    /// run any more, even in the backward that is running. A hook that is added runs from the next
+    /// backward on. The same holds for the hooks of a [`GraphNode`].
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -217,6 +219,38 @@ impl<T: Float> Tensor<T> {
     /// h.backward()?;
     /// assert_eq!(x.grad().unwrap().item(), 20.0);
     /// assert!(handle.remove());
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
+    ///
+    /// # What a hook keeps alive
+    ///
+    /// A hook lives as long as its tensor, and on the output of an op as long as that op is part of a
+    /// graph. So a hook that captures its own tensor, or a tensor that was computed from it, keeps
+    /// itself alive, and with it the tensor and the graph behind it: the memory is never freed. Capture
+    /// [`detach`](Tensor::detach) instead, which has the same data and holds no graph, or remove the
+    /// hook when it is done.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([1.0, 2.0]);
+    /// x.set_stop_gradient(false);
+    /// let alive = Arc::new(());
+    ///
+    /// let (data, held) = (x.detach(), Arc::clone(&alive));
+    /// let handle = x.register_hook(move |grad| {
+    ///     let _held = &held;
+    ///     Ok(Some(grad * &data))
+    /// })?;
+    /// x.sum().backward()?;
+    /// assert_eq!(x.grad().unwrap().to_vec(), [1.0, 2.0]);
+    ///
+    /// // With `x.clone()` in place of `x.detach()` the hook would still be there.
+    /// drop(x);
+    /// assert_eq!(Arc::strong_count(&alive), 1);
+    /// assert!(!handle.remove());
     /// # Ok::<(), autograd_core::Error>(())
     /// ```
     ///
@@ -232,18 +266,21 @@ impl<T: Float> Tensor<T> {
             let why = "a tensor with stop_gradient gets no gradient to see".into();
             return Err(Error::Unsupported { op: "register_hook", why });
         }
-        let (id, location) = (next_id(), Location::caller());
+        let location = Location::caller();
         let Some((node, slot)) = self.producer() else {
-            self.add_leaf_hook(LeafHook { id, location, call: Arc::new(hook) });
+            let id = self.made_leaf_hooks().add(Arc::new(hook), location);
             let leaf = self.downgrade();
-            let remove = move || leaf.upgrade().is_some_and(|leaf| leaf.remove_leaf_hook(id));
+            let remove = move || {
+                let leaf = leaf.upgrade();
+                leaf.is_some_and(|leaf| leaf.leaf_hooks().is_some_and(|hooks| hooks.remove(id)))
+            };
             return Ok(HookHandle(Box::new(remove)));
         };
         let call = move |grad: &AnyTensor| match T::peek(grad) {
             Some(grad) => Ok(hook(grad)?.map(AnyTensor::from)),
             None => Ok(None),
         };
-        Ok(add(node, id, location, NodeAction::Output(*slot, Arc::new(call))))
+        Ok(add(node, location, NodeAction::Output(*slot, Arc::new(call))))
     }
 
     /// Keeps the gradient of the output of an op too, as of a leaf. It takes its place among the
@@ -261,21 +298,17 @@ impl<T: Float> Tensor<T> {
             return Err(Error::Unsupported { op: "retain_grads", why });
         }
         let Some((node, slot)) = self.producer() else { return Ok(()) };
+        let keeps = |action: &NodeAction| matches!(action, NodeAction::Retain(of, _) if of == slot);
         let weak = self.downgrade();
         let tensor = move || weak.upgrade().map(AnyTensor::from);
         let action = NodeAction::Retain(*slot, Arc::new(tensor));
-        let _ = add(node, next_id(), Location::caller(), action);
+        node.made_hooks().add_once(action, Location::caller(), keeps);
         Ok(())
     }
 }
 
-fn add(
-    node: &NodeRef,
-    id: HookId,
-    location: &'static Location<'static>,
-    action: NodeAction,
-) -> HookHandle {
-    node.add_hook(NodeHook { id, location, action });
+fn add(node: &NodeRef, location: &'static Location<'static>, action: NodeAction) -> HookHandle {
+    let id = node.made_hooks().add(action, location);
     let node = node.token();
     HookHandle(Box::new(move || node.remove_hook(id)))
 }
@@ -336,6 +369,10 @@ impl GraphNode {
     /// their registration. An error ends the backward and is the source of the [`Error::Hook`] that
     /// it returns; no gradient is written.
     ///
+    /// The hook lives as long as the op is part of a graph. If it captures this `GraphNode`, or a tensor
+    /// that was computed from an output of the op, it keeps itself alive, and the graph behind it; see
+    /// [`Tensor::register_hook`].
+    ///
     /// ```
     /// use autograd_core::Tensor;
     ///
@@ -357,13 +394,13 @@ impl GraphNode {
         + Sync
         + 'static,
     ) -> HookHandle {
-        add(&self.0, next_id(), Location::caller(), NodeAction::Before(Arc::new(hook)))
+        add(&self.0, Location::caller(), NodeAction::Before(Arc::new(hook)))
     }
 
     /// Calls `hook` when the op's rule has run, before its results go on, with the gradients of
     /// the op's inputs and of its outputs. An input that wants no gradient, or whose gradient is
     /// not asked for, has `None`. `Some` puts others in the places of the inputs' gradients, as in
-    /// [`GraphNode::register_before`].
+    /// [`GraphNode::register_before`]; for what the hook keeps alive see there too.
     ///
     /// ```
     /// use autograd_core::{AnyTensor, Tensor};
@@ -392,7 +429,7 @@ impl GraphNode {
         + Sync
         + 'static,
     ) -> HookHandle {
-        add(&self.0, next_id(), Location::caller(), NodeAction::After(Arc::new(hook)))
+        add(&self.0, Location::caller(), NodeAction::After(Arc::new(hook)))
     }
 }
 

@@ -9,7 +9,7 @@ use super::start::{start, ways_to};
 use super::walk::{Leaves, Pass};
 use super::{after, anomaly};
 use crate::error::{Error, Result};
-use crate::graph::{AnyTensor, GradMode, Tensor};
+use crate::graph::{AnyTensor, GradMode, HookId, Tensor};
 use crate::ops::Float;
 
 /// Backwards on threads of one's own, a pool's say, that together are one backward: each has a
@@ -89,7 +89,7 @@ impl Sums {
     /// Writes them.
     pub(super) fn commit(self) -> Result<()> {
         let _mode = GradMode::set(false);
-        commit(self.leaves.grads, self.retained)
+        commit(self.leaves.grads, self.retained, HookId::coming())
     }
 }
 

@@ -27,6 +27,15 @@ pub(crate) fn walk_down(from: &Edge, mut go_on: impl FnMut(&NodeRef, Option<&Nod
 
 /// Whether an edge that `found` holds for can be reached along this one.
 pub(crate) fn reaches(from: &Edge, found: impl Fn(&Edge) -> bool) -> bool {
+    reaches_within(from, found, |_| true)
+}
+
+/// The same through nodes that `within` holds for.
+pub(super) fn reaches_within(
+    from: &Edge,
+    found: impl Fn(&Edge) -> bool,
+    within: impl Fn(&NodeRef) -> bool,
+) -> bool {
     let mut seen = HashSet::new();
     let mut waiting = vec![from.clone()];
     while let Some(edge) = waiting.pop() {
@@ -34,6 +43,7 @@ pub(crate) fn reaches(from: &Edge, found: impl Fn(&Edge) -> bool) -> bool {
             return true;
         }
         if let Edge::Node(node, _) = &edge
+            && within(node)
             && seen.insert(address(node))
         {
             waiting.extend(node.edges().iter().cloned());

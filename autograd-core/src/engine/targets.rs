@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use super::forward::{Target, target};
 use super::frontier::{AddressMap, address};
 use crate::graph::{AnyTensor, Edge, NodeRef, Slots, for_any};
 
@@ -13,12 +14,28 @@ pub(super) struct Targets {
     outputs: Vec<(*const (), usize, usize)>,
     /// Targets that are leaves.
     pub(super) leaves: AddressMap<usize>,
+    /// Where gradients stop.
+    cut: HashSet<Target>,
     pub(super) found: Vec<Option<AnyTensor>>,
     /// Which targets an output was computed from.
     pub(super) reached: Vec<bool>,
 }
 
 impl Targets {
+    /// Whether a gradient along this edge leads to a target.
+    pub(super) fn wants(&self, edge: &Edge) -> bool {
+        let leads = match edge {
+            Edge::None(_) => false,
+            Edge::Node(node, _) => self.useful.contains(&address(node)),
+            Edge::Leaf(leaf) => self.leaves.contains_key(&leaf.address()),
+        };
+        leads && !self.is_cut(edge)
+    }
+
+    fn is_cut(&self, edge: &Edge) -> bool {
+        !self.cut.is_empty() && target(edge).is_some_and(|target| self.cut.contains(&target))
+    }
+
     /// Notes that an output was computed from this leaf.
     fn reach(&mut self, leaf: &AnyTensor) {
         if let Some(&answer) = self.leaves.get(&leaf.address()) {
@@ -33,25 +50,28 @@ impl Targets {
                 self.found[answer] = grads.get(slot).cloned().flatten();
             }
         }
-        node.edges().iter().any(|edge| match edge {
-            Edge::None(_) => false,
-            Edge::Node(next, _) => self.useful.contains(&address(next)),
-            Edge::Leaf(leaf) => self.leaves.contains_key(&leaf.address()),
-        })
+        node.edges().iter().any(|edge| self.wants(edge))
     }
 }
 
-/// Which nodes lie between outputs and inputs.
-pub(super) fn find_targets(outputs: &[AnyTensor], inputs: &[AnyTensor]) -> Targets {
+/// Which nodes lie between outputs and inputs, where no gradient goes through `no_grad_vars`.
+pub(super) fn find_targets(
+    outputs: &[AnyTensor],
+    inputs: &[AnyTensor],
+    no_grad_vars: &[AnyTensor],
+) -> Targets {
+    let edge = |tensor: &AnyTensor| for_any!(tensor, t => t.edge());
     let mut targets = Targets {
         useful: HashSet::new(),
         outputs: Vec::new(),
         leaves: AddressMap::default(),
+        cut: no_grad_vars.iter().filter_map(|tensor| target(&edge(tensor))).collect(),
         found: vec![None; inputs.len()],
         reached: vec![false; inputs.len()],
     };
     for (answer, input) in inputs.iter().enumerate() {
-        match for_any!(input, t => t.edge()) {
+        match edge(input) {
+            cut if targets.is_cut(&cut) => {}
             Edge::None(_) => {}
             Edge::Node(node, slot) => {
                 let key = address(&node);
@@ -67,7 +87,8 @@ pub(super) fn find_targets(outputs: &[AnyTensor], inputs: &[AnyTensor]) -> Targe
     let mut seen = HashSet::new();
     let mut path: Vec<(NodeRef, usize)> = Vec::new();
     for output in outputs {
-        match for_any!(output, t => t.edge()) {
+        match edge(output) {
+            cut if targets.is_cut(&cut) => {}
             Edge::Node(node, _) if seen.insert(address(&node)) => {
                 path.push((node, 0));
             }
@@ -86,6 +107,7 @@ pub(super) fn find_targets(outputs: &[AnyTensor], inputs: &[AnyTensor]) -> Targe
             };
             *next += 1;
             match edge {
+                cut if targets.is_cut(cut) => {}
                 Edge::None(_) => {}
                 Edge::Leaf(leaf) => {
                     if targets.leaves.contains_key(&leaf.address()) {

@@ -37,7 +37,8 @@ impl<T: Float> Tensor<T> {
     /// Computes the gradients of this tensor of one element and adds them to `.grad` of every leaf
     /// it was computed from. Frees what the ops saved.
     ///
-    /// A tensor that wants no gradient is passed over: nothing is computed.
+    /// A tensor that wants no gradient is passed over: nothing is computed, and that is no error.
+    /// [`try_grad`](Tensor::try_grad) then says why there is no gradient.
     ///
     /// Backwards may run at the same time on threads that share leaves, and nothing is lost. Each
     /// adds its gradients when it is done, so the order of those sums, and with it their last bit,
@@ -121,7 +122,8 @@ impl<T: Float> Tensor<T> {
         super::backward::backward_of(T::handle(self), None, options)
     }
 
-    /// The gradient kept here, if any backward reached this tensor.
+    /// The gradient kept here, if any backward reached this tensor. Where there must be one,
+    /// [`try_grad`](Tensor::try_grad) says why there is not.
     pub fn grad(&self) -> Option<Tensor<T>> {
         self.grad_slot()
     }

@@ -6,11 +6,11 @@ use std::hash::BuildHasherDefault;
 use smallvec::SmallVec;
 
 use super::backward::BackwardOptions;
-use super::frontier::{AddressHasher, Frontier, Waiting, address};
+use super::frontier::{AddressHasher, Frontier, Waiting};
 use super::targets::Targets;
 use super::{anomaly, hooks};
 use crate::error::{Error, Result};
-use crate::graph::{AnyTensor, Edge, NodeHook, NodeRef, Pull, Sink, Slots, is_observed};
+use crate::graph::{AnyTensor, Edge, HookId, NodeRef, Pull, Sink, Slots, is_observed};
 
 /// Up to so many leaves are found by looking at each: a map for them would take longer to make.
 const FEW: usize = 8;
@@ -68,6 +68,8 @@ impl Leaves {
 /// One walk and what it came to.
 pub(super) struct Pass<'g> {
     frontier: Frontier<'g>,
+    /// The first hook that was registered after it began, and does not run in it.
+    pub(super) until: HookId,
     pub(super) leaves: Leaves,
     /// Tensors on the way that keep their gradient, and those gradients; nobody's in `grad`.
     pub(super) retained: Option<Vec<(AnyTensor, AnyTensor)>>,
@@ -77,11 +79,9 @@ pub(super) struct Pass<'g> {
 impl<'g> Sink<'g> for Pass<'g> {
     #[inline]
     fn wants(&self, edge: &Edge) -> bool {
-        match (edge, &self.targets) {
-            (Edge::None(_), _) => false,
-            (_, None) => true,
-            (Edge::Node(node, _), Some(targets)) => targets.useful.contains(&address(node)),
-            (Edge::Leaf(leaf), Some(targets)) => targets.leaves.contains_key(&leaf.address()),
+        match &self.targets {
+            None => !matches!(edge, Edge::None(_)),
+            Some(targets) => targets.wants(edge),
         }
     }
 
@@ -123,13 +123,14 @@ pub(super) fn sum(a: AnyTensor, b: AnyTensor) -> Result<AnyTensor> {
 impl Pass<'_> {
     pub(super) fn new(targets: Option<Targets>) -> Self {
         let retained = targets.is_none().then(Vec::new);
-        Self { frontier: Frontier::default(), leaves: Leaves::default(), retained, targets }
+        let until = HookId::coming();
+        Self { frontier: Frontier::default(), until, leaves: Leaves::default(), retained, targets }
     }
 
     pub(super) fn walk(&mut self, options: BackwardOptions) -> Result<()> {
         let retain = options.retain_graph || options.create_graph;
         let mut retained = self.retained.take();
-        let create_graph = options.create_graph;
+        let (create_graph, until) = (options.create_graph, self.until);
         loop {
             let waiting = match self.frontier.pop_ready() {
                 Some((node, grad)) if self.targets.is_none() && node.is_unseen() => {
@@ -144,26 +145,26 @@ impl Pass<'_> {
                     None => break,
                 },
             };
-            visit(waiting, retain, create_graph, &mut retained, self)?;
+            visit(waiting, until, (retain, create_graph), &mut retained, self)?;
         }
         self.retained = retained;
         Ok(())
     }
 }
 
-/// One node: hooks, and then its rule, which hands on to the sink.
+/// One node: its hooks before `until`, and then its rule, which hands on to the sink.
 #[inline]
 pub(super) fn visit<'g, S: Sink<'g>>(
     mut waiting: Waiting<'g>,
-    retain: bool,
-    create_graph: bool,
+    until: HookId,
+    (retain, create_graph): (bool, bool),
     retained: &mut Option<Vec<(AnyTensor, AnyTensor)>>,
     sink: &mut S,
 ) -> Result<()> {
     let node = waiting.node;
     let hooks = node.hooks();
-    if let Some(hooks) = &hooks {
-        hooks::run_before(node, hooks, &mut waiting.grads, retained)?;
+    if let Some(hooks) = hooks {
+        hooks::run_before(node, hooks.before(until), &mut waiting.grads, retained)?;
     }
     if !sink.passes(node, &waiting.grads) {
         return Ok(());
@@ -171,15 +172,15 @@ pub(super) fn visit<'g, S: Sink<'g>>(
     let wants_all = sink.wants_all();
     let (grads, mut pull) = (waiting.grads, Pull { node, retain, create_graph, sink, wants_all });
     match hooks {
-        Some(hooks) if hooks::has_after(&hooks) => pull_watched(grads, pull, &hooks),
-        _ if is_observed() => pull_watched(grads, pull, &[]),
+        Some(hooks) if hooks::has_after(hooks) => pull_watched(grads, pull, until),
+        _ if is_observed() => pull_watched(grads, pull, until),
         _ => node.pull(grads, &mut pull),
     }
 }
 
 /// Visits a node and looks at the gradients of its inputs before they go on.
 #[cold]
-fn pull_watched(grads: Slots, pull: Pull<'_, '_>, hooks: &[NodeHook]) -> Result<()> {
+fn pull_watched(grads: Slots, pull: Pull<'_, '_>, until: HookId) -> Result<()> {
     let node = pull.node;
     let edges = node.edges();
     let mut outputs = grads.clone();
@@ -187,7 +188,9 @@ fn pull_watched(grads: Slots, pull: Pull<'_, '_>, hooks: &[NodeHook]) -> Result<
     node.pull(grads, &mut Pull { sink: &mut held, ..pull })?;
     let Held { mut grads, sink, .. } = held;
     anomaly::check_gradients(node, &outputs, &grads)?;
-    hooks::run_after(node, hooks, &mut grads, &mut outputs)?;
+    if let Some(hooks) = node.hooks() {
+        hooks::run_after(node, hooks.before(until), &mut grads, &mut outputs)?;
+    }
     for (edge, grad) in edges.iter().zip(grads) {
         if let Some(grad) = grad {
             sink.deliver(edge, grad)?;

@@ -235,6 +235,16 @@ impl AnyTensor {
         for_any!(self, t => t.unshare());
     }
 
+    /// As [`Tensor::lent`].
+    pub(crate) fn lent(&self) -> Self {
+        for_any!(self, t => Element::wrap(t.lent()))
+    }
+
+    /// As [`Tensor::kept_output`].
+    pub(crate) fn kept_output(&self) -> Self {
+        for_any!(self, t => Element::wrap(t.kept_output()))
+    }
+
     /// The same value as a tensor of its own, outside the graph.
     pub(crate) fn alias(&self) -> Self {
         for_any!(self, t => Element::wrap(t.alias()))

@@ -1,29 +1,23 @@
 //! What most nodes never have: hooks, notes of outputs that were changed, and a name that nobody else
 //! gets when they are gone.
 
-use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::any::AnyTensor;
+use super::hooks::{Hook, HookId, HookList};
 use super::node::Node;
 use crate::error::HookResult;
 
 /// What most nodes never have.
 #[derive(Default)]
 pub(super) struct Extras {
-    hooks: Mutex<Vec<NodeHook>>,
+    hooks: HookList<NodeAction>,
     /// Outputs that were changed in place, each with its version since.
     changed: Mutex<Vec<(u32, u32)>>,
 }
 
 /// What to do when a node is visited.
-#[derive(Clone)]
-pub(crate) struct NodeHook {
-    pub(crate) id: HookId,
-    /// Where it was registered.
-    pub(crate) location: &'static Location<'static>,
-    pub(crate) action: NodeAction,
-}
+pub(crate) type NodeHook = Hook<NodeAction>;
 
 #[derive(Clone)]
 pub(crate) enum NodeAction {
@@ -44,10 +38,6 @@ pub(crate) type AfterHook =
 /// Gradients in place of others, if any.
 type NewGrads = Option<Vec<Option<AnyTensor>>>;
 
-/// Names a hook among all hooks of the process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct HookId(pub(crate) u64);
-
 impl Node {
     /// Stands for the node, also when that is gone and its memory is another one's.
     pub(crate) fn token(&self) -> Token {
@@ -63,24 +53,15 @@ impl Node {
         self.extras.get_or_init(Arc::default)
     }
 
-    /// What keeps the gradient of an output is added once.
-    pub(crate) fn add_hook(&self, hook: NodeHook) {
-        let mut hooks = self.made_extras().hooks();
-        let keeps = |hook: &NodeHook| match hook.action {
-            NodeAction::Retain(slot, _) => Some(slot),
-            _ => None,
-        };
-        let slot = keeps(&hook);
-        if slot.is_none() || !hooks.iter().any(|known| keeps(known) == slot) {
-            hooks.push(hook);
-        }
+    /// Its hooks; `None` if there never was one.
+    #[inline]
+    pub(crate) fn hooks(&self) -> Option<&HookList<NodeAction>> {
+        self.extras.get().map(|extras| &extras.hooks)
     }
 
-    /// The hooks as they are now, in the order of their registration; `None` if there never was
-    /// one.
-    #[inline]
-    pub(crate) fn hooks(&self) -> Option<Vec<NodeHook>> {
-        self.extras.get().map(|extras| extras.hooks().clone())
+    /// The same, where one is to be added.
+    pub(crate) fn made_hooks(&self) -> &HookList<NodeAction> {
+        &self.made_extras().hooks
     }
 
     /// How often an output was changed in place since it left the op.
@@ -92,10 +73,6 @@ impl Node {
 }
 
 impl Extras {
-    fn hooks(&self) -> MutexGuard<'_, Vec<NodeHook>> {
-        self.hooks.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn changed(&self) -> MutexGuard<'_, Vec<(u32, u32)>> {
         self.changed.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -115,11 +92,7 @@ impl Token {
 
     /// Whether there was such a hook.
     pub(crate) fn remove_hook(&self, id: HookId) -> bool {
-        let Some(extras) = self.0.upgrade() else { return false };
-        let mut hooks = extras.hooks();
-        let before = hooks.len();
-        hooks.retain(|hook| hook.id != id);
-        hooks.len() < before
+        self.0.upgrade().is_some_and(|extras| extras.hooks.remove(id))
     }
 
     /// Notes that an output was changed in place. The node cannot ask its output: it does not hold

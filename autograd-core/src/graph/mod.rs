@@ -11,6 +11,7 @@ mod extras;
 mod handle;
 #[cfg(debug_assertions)]
 pub(crate) mod hidden;
+mod hooks;
 mod lost;
 mod mode;
 mod node;
@@ -24,11 +25,12 @@ mod watch;
 
 pub(crate) use any::for_any;
 pub use any::{AnyTensor, Element};
-pub(crate) use extras::{HookId, Key, NodeAction, NodeHook, Token};
+pub(crate) use extras::{Key, NodeAction, NodeHook, Token};
 pub(crate) use handle::{Begun, Handle, Noted};
+pub(crate) use hooks::{HookId, HookList};
 pub(crate) use lost::{Lost, no_derivative, unrecorded};
 pub use mode::{EnableGrad, NoGrad, enable_grad, is_grad_enabled, no_grad};
-pub(crate) use mode::{GradMode, off_since};
+pub(crate) use mode::{GradMode, is_turned_off, off_since};
 pub(crate) use node::{
     Absent, Blank, Edge, Node, NodeRef, OpNode, Pull, Push, Rule, Sink, Slots, only,
 };
@@ -41,7 +43,7 @@ pub(crate) use shapes::{ForwardMode, output_shapes};
 pub(crate) use small::{Keepable, Kept, Mark, Marks, Maybe, Small, SmallCall, SmallOp};
 pub use spare::empty_buffer_pool;
 pub use tensor::Tensor;
-pub(crate) use tensor::{LeafHook, Read, op_node, record, record_edges};
+pub(crate) use tensor::{Read, op_node, record, record_edges};
 pub(crate) use watch::is_on as is_watched;
 pub(crate) use watch::{
     Nodes, Observer, Range, Seen, Watching, adopt, beside, collect, is_observed, observe,

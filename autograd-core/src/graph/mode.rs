@@ -38,6 +38,11 @@ pub fn is_grad_enabled() -> bool {
     RECORDING.get() == Recording::On
 }
 
+/// Whether the library turned recording off: inside an op, in a backward, in the functions of a program.
+pub(crate) fn is_turned_off() -> bool {
+    RECORDING.get() == Recording::Off
+}
+
 pub(super) fn recording() -> Recording {
     RECORDING.get()
 }

@@ -293,7 +293,7 @@ impl Small {
                     _ if address == call.inputs[0] => Mark::First,
                     _ if address == call.inputs[1] => Mark::Second,
                     _ if address == output => {
-                        *tensor = tensor.alias_here();
+                        *tensor = tensor.kept_output();
                         Mark::Output
                     }
                     _ => Mark::Other,

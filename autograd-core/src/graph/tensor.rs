@@ -10,7 +10,8 @@ use std::sync::{self, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use triomphe::Arc;
 
 use super::any::Element;
-use super::extras::{HookId, Token};
+use super::extras::Token;
+use super::hooks::HookList;
 use super::lost::Lost;
 use super::mode::is_grad_enabled;
 use super::node::{Absent, Edge, EdgeList, NodeRef, OpNode, PullFn, taken_out};
@@ -41,7 +42,7 @@ use crate::error::{HookResult, Result};
 /// x.set_stop_gradient(false);
 /// let y = (&x * &x).sum();
 /// y.backward()?;
-/// assert_eq!(x.grad().unwrap().to_vec(), [2.0, 4.0, 6.0]);
+/// assert_eq!(x.try_grad()?.to_vec(), [2.0, 4.0, 6.0]);
 /// # Ok::<(), autograd_core::Error>(())
 /// ```
 pub struct Tensor<T: Element = f32>(
@@ -77,28 +78,17 @@ struct Shared<T: Element> {
 /// What backward leaves with a tensor.
 struct Kept<T: Element> {
     grad: Mutex<Option<Tensor<T>>>,
-    hooks: Mutex<Vec<LeafHook<T>>>,
+    hooks: HookList<sync::Arc<LeafHook<T>>>,
 }
 
 impl<T: Element> Default for Kept<T> {
     fn default() -> Self {
-        Self { grad: Mutex::new(None), hooks: Mutex::new(Vec::new()) }
+        Self { grad: Mutex::new(None), hooks: HookList::default() }
     }
 }
 
 /// What to do with a gradient before a leaf keeps it.
-pub(crate) struct LeafHook<T: Element> {
-    pub(crate) id: HookId,
-    /// Where it was registered.
-    pub(crate) location: &'static Location<'static>,
-    pub(crate) call: sync::Arc<dyn Fn(&Tensor<T>) -> HookResult<Option<Tensor<T>>> + Send + Sync>,
-}
-
-impl<T: Element> Clone for LeafHook<T> {
-    fn clone(&self) -> Self {
-        Self { id: self.id, location: self.location, call: sync::Arc::clone(&self.call) }
-    }
-}
+pub(crate) type LeafHook<T> = dyn Fn(&Tensor<T>) -> HookResult<Option<Tensor<T>>> + Send + Sync;
 
 impl<T: Element> Clone for Tensor<T> {
     fn clone(&self) -> Self {
@@ -261,7 +251,7 @@ impl<T: Element> Tensor<T> {
     #[inline]
     pub(super) fn attach_unseen(&mut self, node: NodeRef, slot: u32) {
         if let Some(inner) = self.inner_mut()
-            && inner.is_plain()
+            && inner.is_bare()
         {
             node.gets_consumer();
             inner.producer = Some((node, slot));
@@ -360,15 +350,42 @@ impl<T: Element> Tensor<T> {
         self
     }
 
-    /// Makes this a tensor to hand to user code, which may change it in place: one that others hold,
-    /// or whose data they see, is replaced by one of its own. In a recorded backward a gradient
-    /// keeps its place in the graph, and a change in place is refused.
+    /// Makes this a tensor to lend to user code, or to take from it: what one side writes the other one
+    /// does not see. One that others hold, or whose data they see, is replaced by one of its own. Where
+    /// ops are recorded it keeps its place in the graph.
     #[inline]
     pub(crate) fn unshare(&mut self) {
         let alone = self.inner().is_unique() && self.inner().shared.get().is_none();
-        if !alone && !self.is_recorded() {
-            *self = self.alias();
+        if !alone || !self.stop_gradient() {
+            self.unshare_now(alone);
         }
+    }
+
+    #[inline(never)]
+    fn unshare_now(&mut self, alone: bool) {
+        if !self.is_recorded() {
+            *self = self.alias();
+        } else if !alone {
+            *self = self.lent();
+        }
+    }
+
+    /// The same at the same place in the graph: what is written through it nobody else sees. A leaf that
+    /// wants a gradient is lent itself, and a change in place is refused.
+    pub(crate) fn lent(&self) -> Self {
+        match self.producer() {
+            None if !self.stop_gradient() => self.clone(),
+            _ => self.snapshot(),
+        }
+    }
+
+    /// What a node keeps of an output that wants a gradient: the value, and that it wants one.
+    pub(crate) fn kept_output(&self) -> Self {
+        let mut kept = self.alias_here();
+        if let (true, Some(inner)) = (T::DTYPE.is_float(), kept.inner_mut()) {
+            *inner.gradient.get_mut() &= !STOP;
+        }
+        kept
     }
 
     /// The same tensor, with nothing deferred.
@@ -721,23 +738,14 @@ impl<T: Element> Tensor<T> {
         drop(graph);
     }
 
-    pub(crate) fn add_leaf_hook(&self, hook: LeafHook<T>) {
-        self.kept().hooks.lock().unwrap_or_else(PoisonError::into_inner).push(hook);
+    /// The hooks of a leaf; `None` if there never was one.
+    pub(crate) fn leaf_hooks(&self) -> Option<&HookList<sync::Arc<LeafHook<T>>>> {
+        self.inner().kept.get().map(|kept| &kept.hooks)
     }
 
-    pub(crate) fn remove_leaf_hook(&self, id: HookId) -> bool {
-        let Some(kept) = self.inner().kept.get() else { return false };
-        let mut hooks = kept.hooks.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = hooks.len();
-        hooks.retain(|hook| hook.id != id);
-        hooks.len() < before
-    }
-
-    pub(crate) fn leaf_hooks(&self) -> Vec<LeafHook<T>> {
-        match self.inner().kept.get() {
-            Some(kept) => kept.hooks.lock().unwrap_or_else(PoisonError::into_inner).clone(),
-            None => Vec::new(),
-        }
+    /// The same, where one is to be added.
+    pub(crate) fn made_leaf_hooks(&self) -> &HookList<sync::Arc<LeafHook<T>>> {
+        &self.kept().hooks
     }
 }
 
@@ -758,11 +766,14 @@ impl<T: Element> Inner<T> {
 
     /// Nothing but a value: no data shared with others, no gradient, no hook, no producer.
     #[inline]
+    fn is_bare(&self) -> bool {
+        self.producer.is_none() && self.shared.get().is_none() && self.kept.get().is_none()
+    }
+
+    /// The same, and no gradient is wanted.
+    #[inline]
     fn is_plain(&mut self) -> bool {
-        self.producer.is_none()
-            && *self.gradient.get_mut() & STOP != 0
-            && self.shared.get().is_none()
-            && self.kept.get().is_none()
+        self.is_bare() && *self.gradient.get_mut() & STOP != 0
     }
 }
 

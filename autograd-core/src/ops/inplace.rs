@@ -9,12 +9,15 @@ use std::panic::Location;
 use super::{Binary, Caller, Float, Input, Numeric, Operand, Scalar, expect};
 use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
-use crate::graph::{Edge, Element, Lost, NodeRef, OpNode, Plain, State, Tensor, is_grad_enabled};
+use crate::graph::{
+    Edge, Element, Lost, NodeRef, OpNode, Plain, State, Tensor, is_grad_enabled, is_turned_off,
+};
 
 impl<T: Element> Tensor<T> {
     /// An error where this tensor is a leaf whose gradient is wanted and ops are recorded: what
     /// its gradient is the gradient of would be unclear.
     fn check_writable(&self, op: &'static str) -> Result<()> {
+        self.check_lent(op)?;
         if self.is_recorded() && self.producer().is_none() {
             return Err(Error::Unsupported {
                 op,
@@ -27,11 +30,27 @@ impl<T: Element> Tensor<T> {
     }
 
     fn check_plain_write(&self, op: &'static str) -> Result<()> {
+        self.check_lent(op)?;
         if self.is_recorded() {
             return Err(Error::Unsupported {
                 op,
                 why: "this write is not recorded, so the gradient of a tensor that wants one \
                       would be wrong; do it under `no_grad()`"
+                    .into(),
+            });
+        }
+        Ok(())
+    }
+
+    /// An error in user code that the library calls (a backward, a hook), where this tensor wants a
+    /// gradient: it is an input or an output of an op, and who computed it did not ask for a change.
+    fn check_lent(&self, op: &'static str) -> Result<()> {
+        if !self.stop_gradient() && is_turned_off() {
+            return Err(Error::Unsupported {
+                op,
+                why: "a tensor that wants a gradient is not changed in place inside a backward, a \
+                      hook or a forward; change a tensor computed from it (`&x * 1.0`), or do it \
+                      under `no_grad()` if the change is meant"
                     .into(),
             });
         }
@@ -56,7 +75,7 @@ impl<T: Element> Tensor<T> {
     /// # Errors
     ///
     /// [`Error::Shape`] if the shapes differ, [`Error::Unsupported`] if this tensor wants a
-    /// gradient and ops are recorded.
+    /// gradient, but under `no_grad()`.
     #[doc(alias = "set_value")]
     #[track_caller]
     pub fn copy_from(&self, source: &Tensor<T>) -> Result<()> {
@@ -67,7 +86,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] if this tensor wants a gradient and ops are recorded.
+    /// [`Error::Unsupported`] if this tensor wants a gradient, but under `no_grad()`.
     pub fn fill(&self, element: impl Scalar<T>) -> Result<()> {
         T::fill(self, element.scalar())
     }

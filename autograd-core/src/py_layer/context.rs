@@ -211,6 +211,45 @@ impl<'a, L> ForwardContext<'a, L> {
 
     /// Keeps something that is not a tensor for backward, which gets it from
     /// [`attrs`](BackwardContext::attrs). Once a forward.
+    ///
+    /// Attributes live as long as the graph: until the last tensor that was computed from an output of
+    /// the op is dropped, and not only until backward, which frees saved tensors. An attribute with
+    /// shared state (an `Arc<Mutex<..>>`, say) into which an output of the op is put after the call, or
+    /// a tensor that was computed from one, keeps the graph alive, and with it itself: the memory is
+    /// never freed. Put its [`detach`](Tensor::detach) there instead.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use autograd_core::prelude::*;
+    ///
+    /// #[py_layer]
+    /// impl Scale {
+    ///     type Attrs = Arc<f64>;
+    ///
+    ///     fn forward(
+    ///         ctx: &mut ForwardContext<Self>,
+    ///         x: &Tensor<f64>,
+    ///         by: &Arc<f64>,
+    ///     ) -> Tensor<f64> {
+    ///         ctx.set_attrs(Arc::clone(by));
+    ///         x * **by
+    ///     }
+    ///
+    ///     fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+    ///         dy * **ctx.attrs()
+    ///     }
+    /// }
+    ///
+    /// let (x, by) = (Tensor::from(2.0), Arc::new(3.0));
+    /// x.set_stop_gradient(false);
+    /// let y = Scale::apply(&x, &by);
+    /// y.backward()?;
+    /// assert_eq!(Arc::strong_count(&by), 2);
+    /// drop(y);
+    /// assert_eq!(Arc::strong_count(&by), 1);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn set_attrs<K>(&mut self, attrs: L::Attrs)
     where
         L: Layer<K>,
@@ -395,6 +434,42 @@ impl<'a, L> BackwardContext<'a, L> {
     /// What forward gave to [`save_for_backward`](ForwardContext::save_for_backward), as `type
     /// Saved` declares it. References to the parts of a tuple come by destructuring:
     /// `let (y, scale) = ctx.saved_tensor();`.
+    ///
+    /// A saved tensor says `stop_gradient` as it does outside, an input and an output alike, whether the
+    /// backward is recorded or not. One that wants a gradient cannot be changed in place here; compute
+    /// another tensor from it.
+    ///
+    /// ```
+    /// use autograd_core::prelude::*;
+    ///
+    /// #[py_layer]
+    /// impl Scale {
+    ///     type Saved = (Tensor<f64>, Tensor<f64>, Tensor<f64>);
+    ///
+    ///     fn forward(
+    ///         ctx: &mut ForwardContext<Self>,
+    ///         x: &Tensor<f64>,
+    ///         #[stop_gradient] by: &Tensor<f64>,
+    ///     ) -> Tensor<f64> {
+    ///         let y = x * by;
+    ///         ctx.save_for_backward((x, by, &y));
+    ///         y
+    ///     }
+    ///
+    ///     fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+    ///         let (x, by, y) = ctx.saved_tensor();
+    ///         assert!(!x.stop_gradient() && by.stop_gradient() && !y.stop_gradient());
+    ///         assert!(y.fill(0.0).is_err());
+    ///         dy * by
+    ///     }
+    /// }
+    ///
+    /// let x = Tensor::from([1.0, 2.0]);
+    /// x.set_stop_gradient(false);
+    /// Scale::apply(&x, &Tensor::from([3.0, 4.0])).sum().backward()?;
+    /// assert_eq!(x.grad().unwrap().to_vec(), [3.0, 4.0]);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn saved_tensor<K>(&self) -> &'a L::Saved
     where
         L: Layer<K>,
@@ -462,7 +537,7 @@ impl<'a, L> JvpContext<'a, L> {
     }
 
     /// What forward gave to [`save_for_backward`](ForwardContext::save_for_backward), as `type
-    /// Saved` declares it.
+    /// Saved` declares it; see [`BackwardContext::saved_tensor`].
     pub fn saved_tensor<K>(&self) -> &'a L::Saved
     where
         L: Layer<K>,

@@ -51,13 +51,13 @@ impl Content {
             at.check_version(*version, tensor.version(), || self.input_name(position))?;
         }
         let kept = self.saved.take(true, &at, &visit(self))?;
-        // The user may change them in place; nobody else shall see that.
         let mut tangents = mem::take(&mut push.tangents);
-        tangents.iter_mut().for_each(|tangent| *tangent = tangent.take().map(AnyTensor::unshared));
         let barrier = (once && push.record).then(|| {
             Barrier::record(self.rules.info.name, &self.edges, &tangents, push.node.location)
         });
         let _off = once.then(|| GradMode::set(false));
+        // The user may change them in place; nobody else shall see that.
+        tangents.iter_mut().flatten().for_each(AnyTensor::unshare);
         let raw = RawJvp {
             layer: self,
             at: At { create_graph: push.record && !once, ..push.at() },
@@ -69,9 +69,11 @@ impl Content {
         function(&raw)?;
         let mut outputs = raw.outputs.into_inner();
         if let Some(barrier) = barrier {
-            for output in outputs.iter_mut().flatten() {
-                let behind = for_any!(&*output, t => t.clone().attached(barrier.clone(), 0).into());
-                *output = behind;
+            for (slot, output) in (0..).zip(&mut outputs) {
+                if let Some(tangent) = output.take() {
+                    let behind = for_any!(tangent, t => t.attached(barrier.clone(), slot).into());
+                    *output = Some(behind);
+                }
             }
         }
         Ok(Some(outputs))
@@ -127,7 +129,7 @@ impl RawJvp<'_> {
         let tensors = self.inputs[first..first + count].iter();
         let mut tangents = self.tangents.borrow_mut();
         Dual {
-            inputs: tensors.filter_map(|(tensor, _)| I::Of::unwrap(tensor.clone())).collect(),
+            inputs: tensors.filter_map(|(tensor, _)| I::Of::unwrap(tensor.lent())).collect(),
             tangents: tangents[first..first + count]
                 .iter_mut()
                 .map(|tangent| tangent.take().and_then(I::Of::unwrap))

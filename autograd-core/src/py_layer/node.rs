@@ -105,11 +105,12 @@ pub(super) fn pull_through<'g>(
     let (op, location, node) = (rules.info.name, pull.node.location, pull.node);
     let once = rules.info.once_differentiable;
     let create_graph = pull.create_graph && !once;
-    // Backward may change them in place; nobody else shall see that.
-    grads.iter_mut().flatten().for_each(AnyTensor::unshare);
     // Who made the gradients, for a node that refuses a second order.
     let barrier = once && pull.create_graph;
     let barrier = barrier.then(|| Barrier::record(op, edges, &grads, location));
+    let _off = once.then(|| GradMode::set(false));
+    // Backward may change them in place; nobody else shall see that.
+    grads.iter_mut().flatten().for_each(AnyTensor::unshare);
     let mut ways = Ways { edges, sink: &mut *pull.sink };
     let raw = RawBackward {
         at: At { op, location, node, create_graph },
@@ -120,7 +121,6 @@ pub(super) fn pull_through<'g>(
         barrier,
         broken: RefCell::new(None),
     };
-    let _off = once.then(|| GradMode::set(false));
     (rules.run)(&raw, rules.pull)
 }
 
@@ -291,8 +291,12 @@ impl RawBackward<'_> {
         if !wants {
             return Ok(());
         }
+        // What backward keeps a handle of it may change later.
+        grad.unshare();
         if let Some(barrier) = &self.barrier {
-            grad = for_any!(grad, t => AnyTensor::from(t.attached(barrier.clone(), 0)));
+            // One slot for each: gradients of different inputs are never summed.
+            let slot = tensor as u32;
+            grad = for_any!(grad, t => AnyTensor::from(t.attached(barrier.clone(), slot)));
         }
         ways.deliver(tensor, grad)
     }
@@ -363,7 +367,8 @@ impl RawBackward<'_> {
     }
 }
 
-/// Behind the gradients of an op that is differentiable once: it refuses.
+/// Behind the gradients of an op that is differentiable once: it refuses. Each of them is an output of its
+/// own, as they have shapes and element types of their own.
 pub(super) struct Barrier {
     op: &'static str,
     edges: Edges,

@@ -135,7 +135,7 @@ impl Role {
     #[inline]
     pub(super) fn is_kept_as_it_is(self, at: &At<'_>) -> bool {
         match self {
-            Self::Input(_) => true,
+            Self::Input(_) => !at.create_graph,
             Self::Output(slot) => !at.create_graph && at.node.output_version(slot) == 0,
             Self::Other | Self::Constant => !at.create_graph,
         }
@@ -154,7 +154,8 @@ impl Role {
             Self::Output(slot) => {
                 // Only its value is kept, so the node was told of changes after forward.
                 if version != UNPACKED {
-                    at.check_version(0, version + at.node.output_version(slot), name)?;
+                    let changes = at.node.output_version(slot) + tensor.version();
+                    at.check_version(0, version + changes, name)?;
                 }
                 if !at.create_graph {
                     return Ok(tensor);
@@ -164,7 +165,9 @@ impl Role {
             }
             Self::Input(_) | Self::Other | Self::Constant => {
                 at.check_version(version, tensor.version(), name)?;
-                Ok(tensor)
+                // Where ops are recorded, what wants a gradient may be changed in place: not the caller's.
+                let input = matches!(self, Self::Input(_)) && !tensor.stop_gradient();
+                Ok(if input && at.create_graph { tensor.lent() } else { tensor })
             }
         }
     }
@@ -201,7 +204,11 @@ impl Slot for SavedTensor<'_> {
     }
 
     fn take(&mut self) -> AnyTensor {
-        replace(self.tensor, AnyTensor::Bool(Tensor::default()))
+        let tensor = replace(self.tensor, AnyTensor::Bool(Tensor::default()));
+        match self.role {
+            Role::Output(_) => tensor.alias(),
+            _ => tensor,
+        }
     }
 
     fn put(&mut self, tensor: AnyTensor) {
@@ -211,7 +218,10 @@ impl Slot for SavedTensor<'_> {
             Role::Output(_) => UNPACKED,
             _ => tensor.version(),
         };
-        *self.tensor = tensor;
+        *self.tensor = match self.role {
+            Role::Output(_) => tensor.kept_output(),
+            _ => tensor,
+        };
     }
 
     fn get(&self, at: &At<'_>) -> Result<AnyTensor> {
@@ -312,7 +322,7 @@ impl List {
             if differentiable {
                 // Whether forward changed it after it was saved.
                 *version = tensor.version().abs_diff(*version);
-                *tensor = tensor.alias();
+                *tensor = tensor.kept_output();
             }
         }
     }

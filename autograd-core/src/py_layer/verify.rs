@@ -232,7 +232,7 @@ fn verify_call(
     if given.is_empty() || elements > MOST || !is_due(facts, location) {
         return Ok(());
     }
-    let drawn = random::state();
+    let drawn = random::rng_state();
     let f = |given: &[AnyTensor]| {
         // Forward may write to an input that no gradient is wanted of: to one of its own.
         let mut tensors: Vec<Vec<AnyTensor>> =

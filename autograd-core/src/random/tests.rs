@@ -344,10 +344,10 @@ fn a_clone_goes_on_with_the_same_numbers() {
 #[test]
 fn a_shared_generator_restarts_when_seeded() {
     let shared = SharedGenerator::new();
-    shared.seed(2023);
+    shared.put(Generator::new(2023));
     assert_eq!(shared.with(Generator::next_u64), 15971857826336292767);
     assert_eq!(shared.with(Generator::next_u64), 9595022430819023016);
-    shared.seed(2023);
+    shared.put(Generator::new(2023));
     assert_eq!(shared.with(Generator::next_u64), 15971857826336292767);
 }
 
@@ -361,11 +361,11 @@ fn shared_generators_that_nobody_seeded_differ() {
 #[test]
 fn a_panic_while_drawing_does_not_take_the_generator_away() {
     let shared = Arc::new(SharedGenerator::new());
-    shared.seed(2023);
+    shared.put(Generator::new(2023));
     let other = Arc::clone(&shared);
     let panicked = thread::spawn(move || other.with(|_| panic::resume_unwind(Box::new("stop"))));
     assert!(panicked.join().is_err());
     assert_eq!(shared.with(Generator::next_u64), 15971857826336292767);
-    shared.seed(0);
+    shared.put(Generator::new(0));
     assert_eq!(shared.with(Generator::next_u64), 5761556218444793869);
 }

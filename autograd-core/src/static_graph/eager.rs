@@ -13,7 +13,7 @@ use super::task::{Inputs, panic_message};
 use super::variable::Variable;
 use crate::array::DType;
 use crate::error::Result;
-use crate::graph::{AnyTensor, Element, GradMode, Tensor};
+use crate::graph::{AnyTensor, Element, GradMode, Tensor, is_grad_enabled};
 
 /// Eager code in a program.
 #[derive(Clone, Debug)]
@@ -47,9 +47,15 @@ impl Eager {
 }
 
 pub(super) fn call(function: &Function, inputs: Values) -> Result<Values, String> {
-    let inputs: Inputs = inputs.into_iter().map(Some).collect();
+    // What the function writes, no other operator reads. Leaves of a record are the operator's own.
+    let recorded = is_grad_enabled();
+    let lent = |input: AnyTensor| Some(if recorded { input } else { input.alias() });
+    let inputs: Inputs = inputs.into_iter().map(lent).collect();
     let outputs = (function.call)(&inputs)?;
-    outputs.into_iter().map(|output| output.ok_or_else(|| "returned nothing".to_owned())).collect()
+    // What it kept a handle of may be changed later.
+    let own = |output: AnyTensor| if recorded { output } else { output.unshared() };
+    let missing = || "returned nothing".to_owned();
+    outputs.into_iter().map(|output| output.map(own).ok_or_else(missing)).collect()
 }
 
 impl Program {

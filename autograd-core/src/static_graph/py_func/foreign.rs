@@ -52,8 +52,9 @@ impl Foreign {
         &self,
         inputs: Values,
     ) -> std::result::Result<Values, String> {
+        // What the function writes, no other operator reads.
         let args: Inputs =
-            self.args.iter().map(|arg| arg.map(|input| inputs[input].clone())).collect();
+            self.args.iter().map(|arg| arg.map(|input| inputs[input].alias())).collect();
         drop(inputs);
         let returned = GradMode::of(false, || (self.function.call)(&args))?;
         if returned.len() != self.results {

@@ -25,7 +25,8 @@ impl Program {
     /// It takes views of ndarray arrays (or `&Tensor`), as many as there are inputs, and returns
     /// arrays (or tensors), as many as there are outputs: nothing, one, or a tuple; or a `Result`
     /// of that. What it captures it keeps. It is called once in every run, also where its outputs
-    /// are not asked for, never while the program is built, and it may not change tensors in place.
+    /// are not asked for, and never while the program is built. It may write into the tensors that it
+    /// is given: no other operator and no parameter sees that.
     ///
     /// ```
     /// use autograd_core::DType;
