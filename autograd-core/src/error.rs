@@ -480,7 +480,7 @@ impl fmt::Display for Error {
             Self::SavedTensorChanged { op, parameter, saved, found, location } => write!(
                 f,
                 "{op} (called at {location}): `{parameter}` was changed in place after it was \
-                 saved for backward (version {saved} then, {found} now); change a clone instead"
+                 saved for backward (version {saved} then, {found} now); change a `copy()` of it instead"
             ),
             Self::Hook { op, hook, registered, location, source } => {
                 called(f, op, *location)?;

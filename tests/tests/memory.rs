@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use autograd_core::prelude::*;
 use autograd_core::static_graph::{Executor, Program};
 use autograd_core::{
-    BackwardOptions, DType, buffer_pool_bytes, checkpoint, empty_buffer_pool, grad, saved_tensors_hooks,
+    BackwardOptions, DType, buffer_pool_bytes, checkpoint, empty_buffer_pool, grad,
+    saved_tensors_hooks,
 };
 use measured::{MEMORY, turn};
 use ndarray::{Array1, s};

@@ -15,7 +15,7 @@ use super::{Layer, Needs};
 use crate::error::Error;
 #[cfg(debug_assertions)]
 use crate::graph::hidden;
-use crate::graph::{AnyTensor, Element, GradMode, SmallOp, Tensor};
+use crate::graph::{AnyTensor, Element, Running, SmallOp, Tensor};
 use crate::ops::trace::InLayer;
 
 /// What forward of a layer works with beside its inputs.
@@ -73,8 +73,8 @@ pub(super) struct Own(ManuallyDrop<Owned>);
 
 #[derive(Default)]
 pub(super) struct Owned {
-    /// Recording is off while forward runs.
-    pub(super) off: Option<GradMode>,
+    /// Forward runs.
+    pub(super) running: Option<Running>,
     /// Tensors that forward reads and its signature does not show are noted.
     #[cfg(debug_assertions)]
     pub(super) hidden: Option<hidden::Watch>,
@@ -125,7 +125,7 @@ impl Owned {
         if self.hidden.is_some() {
             return false;
         }
-        self.off.is_none() && self.attrs.is_none() && !self.is_rare() && self.pack.is_empty()
+        self.running.is_none() && self.attrs.is_none() && !self.is_rare() && self.pack.is_empty()
     }
 }
 
