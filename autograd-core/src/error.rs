@@ -1,7 +1,7 @@
 //! The one error type: a variant for each contract that can be broken.
 
 use std::error::Error as StdError;
-use std::panic::Location;
+use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::{fmt, io};
@@ -426,6 +426,10 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// What a hook returns. `?` works on any error in it, which becomes the source of [`Error::Hook`] or
 /// [`Error::SavedTensorHook`].
 pub type HookResult<T> = Result<T, Box<dyn StdError + Send + Sync>>;
+
+// What a hook returned is only read.
+impl UnwindSafe for Error {}
+impl RefUnwindSafe for Error {}
 
 // By hand: a derived one would be compiled again in each crate that shows an error.
 impl fmt::Debug for Error {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::mem::{forget, replace};
 use std::ops::Deref;
-use std::panic::Location;
+use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 use std::ptr::null;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{self, Mutex, OnceLock, PoisonError, RwLock, Weak};
@@ -25,8 +25,8 @@ use crate::error::{HookResult, Result};
 /// An n-dimensional array that can be differentiated.
 ///
 /// A `Tensor` is a handle: clones are cheap and are the same tensor, with the same gradient.
-/// It is `Send` and `Sync`. Its data never changes behind a reader's back: an op that writes in
-/// place makes a new buffer wherever somebody still reads the old one.
+/// It is `Send` and `Sync`, and `UnwindSafe`: a panic leaves it usable. Its data never changes behind a
+/// reader's back: an op that writes in place makes a new buffer wherever somebody still reads the old one.
 ///
 /// Ops are computed at once, but for cheap ones of large tensors (operators with a number, or with a
 /// leaf of the same shape that wants a gradient, `-x`, [`square`](Tensor::square),
@@ -78,6 +78,11 @@ pub struct Tensor<T: Element = f32>(
     // `None` only while it is dropped, and in an empty `Maybe`.
     Option<Arc<Inner<T>>>,
 );
+
+// Values, gradients and hooks stand behind locks that a panic does not close, and no user code runs while
+// one is held. What is being changed is replaced when it is done.
+impl<T: Element> UnwindSafe for Tensor<T> {}
+impl<T: Element> RefUnwindSafe for Tensor<T> {}
 
 /// What the handles of a tensor share.
 #[doc(hidden)]

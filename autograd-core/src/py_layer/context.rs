@@ -4,7 +4,7 @@ use std::any::Any;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
-use std::panic::Location;
+use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 
 use super::inputs::{TensorInput, contains};
 use super::node::NeedsGrad;
@@ -52,6 +52,13 @@ pub struct ForwardContext<'a, L>(
     #[doc(hidden)] pub &'a mut Forward<'a>,
     #[doc(hidden)] pub PhantomData<fn() -> L>,
 );
+
+// What a context call did before a panic, it did whole.
+impl<L> RefUnwindSafe for ForwardContext<'_, L> {}
+impl<L> UnwindSafe for BackwardContext<'_, L> {}
+impl<L> RefUnwindSafe for BackwardContext<'_, L> {}
+impl<L> UnwindSafe for JvpContext<'_, L> {}
+impl<L> RefUnwindSafe for JvpContext<'_, L> {}
 
 /// What forward did with its context.
 #[doc(hidden)]
