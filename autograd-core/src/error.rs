@@ -1,7 +1,7 @@
 //! The one error type: a variant for each contract that can be broken.
 
 use std::error::Error as StdError;
-use std::panic::Location;
+use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::{fmt, io};
@@ -445,6 +445,10 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// [`Error::SavedTensorHook`].
 pub type HookResult<T> = Result<T, Box<dyn StdError + Send + Sync>>;
 
+// What a hook returned is only read.
+impl UnwindSafe for Error {}
+impl RefUnwindSafe for Error {}
+
 // By hand: a derived one would be compiled again in each crate that shows an error.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -513,7 +517,7 @@ impl fmt::Display for Error {
             Self::SavedTensorChanged { op, parameter, saved, found, location } => write!(
                 f,
                 "{op} (called at {location}): `{parameter}` was changed in place after it was \
-                 saved for backward (version {saved} then, {found} now); change a clone instead"
+                 saved for backward (version {saved} then, {found} now); change a `copy()` of it instead"
             ),
             Self::Hook { op, hook, registered, location, source } => {
                 called(f, op, *location)?;

@@ -64,7 +64,8 @@
 //! - An op that can fail on its operands' shapes panics at the caller's line and has a `try_` twin
 //!   that returns [`Result`].
 //! - After an error or a panic, also in user code, every tensor is usable and no gradient is half
-//!   written.
+//!   written. So tensors, modules and programs go into
+//!   [`catch_unwind`](std::panic::catch_unwind) as they are.
 //! - Nothing depends on the number of threads; results may differ in the last bit between CPUs with
 //!   and without fused multiply-add. Separate backwards at the same time add to a shared leaf in the
 //!   order in which they end, so there the last bit is the clock's: [`backward_parallel`] and

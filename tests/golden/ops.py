@@ -247,6 +247,7 @@ def shapes(dtype):
         ("concat", "1"): lambda x: torch.cat([x, x * x], 1),
         ("stack", "1"): lambda x: torch.stack([x, x * x], 1),
         ("contiguous", ""): lambda x: x.contiguous(),
+        ("copy", ""): lambda x: x.clone(),
         ("broadcast_to", "2,2,3,4"): lambda x: x.broadcast_to(2, 2, 3, 4),
         ("tril", "0"): lambda x: x.tril(0),
         ("tril", "-1"): lambda x: x.tril(-1),

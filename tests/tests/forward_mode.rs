@@ -710,6 +710,7 @@ fn the_ops_own_rules_are_right() {
             layer_norm(&[Tensor::from([[1.0, 2.0, 4.0]]), Tensor::ones([3]), t[0].clone()])
         }),
         ("contiguous", &[&[2, 3]], |t| t[0].transpose().contiguous()),
+        ("copy", &[&[2, 3]], |t| t[0].copy() * t[0].square().transpose().copy().transpose()),
         ("leaky_relu", &[&[2, 3]], |t| t[0].leaky_relu(0.1)),
         ("elu", &[&[2, 3]], |t| t[0].elu(0.5)),
         ("maximum", &[&[2, 3], &[2, 3]], |t| t[0].maximum(&t[1]) + t[0].pow(&t[1])),

@@ -8,10 +8,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use autograd_core::prelude::*;
+use autograd_core::static_graph::{Executor, Program};
 use autograd_core::{
-    BackwardOptions, buffer_pool_bytes, checkpoint, empty_buffer_pool, grad, saved_tensors_hooks,
+    BackwardOptions, DType, buffer_pool_bytes, checkpoint, empty_buffer_pool, grad,
+    saved_tensors_hooks,
 };
 use measured::{MEMORY, turn};
+use ndarray::{Array1, s};
 
 /// Elements of a tensor of `TENSOR` bytes.
 const N: usize = 1 << 20;
@@ -371,4 +374,55 @@ fn the_nodes_that_a_thread_keeps_are_bounded() {
     })
     .join()
     .unwrap();
+}
+
+/// Adds a row to all rows: the gradient of the row is a sum along them.
+#[py_layer(elementwise)]
+impl AddRow {
+    fn forward<L: Lane>(x: Real<L>, row: Real<L>) -> Real<L> {
+        x + row
+    }
+}
+
+/// What users hand in, and what the library asks of the allocator, is freed: nobody would take it out of the
+/// pool again.
+#[test]
+fn only_buffers_that_came_from_the_pool_go_back_to_it() {
+    let _turn = turn();
+    let program = Program::new();
+    let fed = program.data("x", [-1], DType::Float32).unwrap();
+    let doubled = fed.exp().unwrap();
+    let executor = Executor::new();
+    let row_of = |n: usize| {
+        let (x, row) = (Tensor::<f32>::ones([3, n]), Tensor::<f32>::ones([n]));
+        row.set_stop_gradient(false);
+        AddRow::apply(&x, &row).sum().backward().unwrap();
+    };
+    let ways: [(&str, &dyn Fn(usize)); 12] = [
+        ("Vec of f32", &|n| drop(Tensor::from(vec![0.5_f32; n]))),
+        ("Vec of f64", &|n| drop(Tensor::from(vec![0.5_f64; n]))),
+        ("Vec of i32", &|n| drop(Tensor::from(vec![5_i32; n]))),
+        ("Vec of i64", &|n| drop(Tensor::from(vec![5_i64; n]))),
+        ("Vec of u8", &|n| drop(Tensor::from(vec![5_u8; n]))),
+        ("Vec of bool", &|n| drop(Tensor::from(vec![true; n]))),
+        ("from_vec", &|n| drop(Tensor::from_vec([n, 1], vec![0.5_f32; n]).unwrap())),
+        ("array", &|n| drop(Tensor::from(Array1::from_elem(n, 0.5_f32)))),
+        ("part of an array", &|n| {
+            drop(Tensor::from(Array1::from_elem(n + 1, 0.5_f32).slice_move(s![1..])));
+        }),
+        ("op over it", &|n| drop((Tensor::from(vec![0.5_f32; n]) * 2.0 + 1.0).exp())),
+        ("gradient of a formula's row", &row_of),
+        ("fed to a program", &|n| {
+            let x = Tensor::from(vec![0.5_f32; n]);
+            drop(executor.run(&program, &[("x", &x)], &[&doubled]).unwrap());
+        }),
+    ];
+    for (name, way) in ways {
+        for n in [10_000, 100_000] {
+            (0..20).for_each(|_| way(n));
+            let before = buffer_pool_bytes();
+            (0..50).for_each(|_| way(n));
+            assert_eq!(buffer_pool_bytes(), before, "{name}, {n} elements");
+        }
+    }
 }

@@ -93,7 +93,7 @@ fn ops_are_operators_one_by_one() {
             let h = h.reshape([h.shape()[0] * 2]).reshape([h.shape()[0], 2]).transpose();
             let h = Tensor::concat(&[&h, &h.exp()], 0).slice_axis(0, 1, 4, 2);
             let off = h.gt_scalar(0.5).where_else(&h, &(&h * 0.1)).softmax(-1);
-            (off.square().sum_axes(&[0]) + h.max_axes(&[0])).sqrt()
+            (off.copy().square().sum_axes(&[0]) + h.max_axes(&[0])).sqrt()
         },
         [4, 3],
     );

@@ -4,11 +4,14 @@ use std::ops::{Deref, DerefMut};
 
 use super::Storable;
 
-/// Elements; they go back to the pool when it is dropped.
+/// Elements. Those that the pool gave go back to it when this is dropped.
 pub(crate) struct Buffer<T: Storable> {
     data: Vec<T>,
     /// What stands before is not used, so that the first element starts a cache line.
     start: usize,
+    /// Whether the pool gave the memory. What came from elsewhere is freed: no op would take it out again,
+    /// so a loop that hands in vectors would fill the pool.
+    pooled: bool,
 }
 
 /// Buffers of so many bytes start with a cache line: of vectors that lie across two, each costs two.
@@ -45,7 +48,7 @@ impl<T: Storable> Buffer<T> {
         let mut data = T::pool().take_filled(len + Self::spare(len));
         let start = Self::start(&data, len);
         data.truncate(start + len);
-        Self { data, start }
+        Self { data, start, pooled: true }
     }
 
     /// Without elements, with room for `len`.
@@ -53,7 +56,7 @@ impl<T: Storable> Buffer<T> {
         let mut data = T::pool().take(len + Self::spare(len));
         let start = Self::start(&data, len);
         data.resize(start, T::ZERO);
-        Self { data, start }
+        Self { data, start, pooled: true }
     }
 
     /// Where elements are pushed; there may be something before them.
@@ -101,15 +104,18 @@ impl<T: Storable> Default for Buffer<T> {
     }
 }
 
+/// Takes memory from elsewhere.
 impl<T: Storable> From<Vec<T>> for Buffer<T> {
     fn from(data: Vec<T>) -> Self {
-        Self { data, start: 0 }
+        Self { data, start: 0, pooled: false }
     }
 }
 
 impl<T: Storable> Drop for Buffer<T> {
     fn drop(&mut self) {
-        T::give_back(std::mem::take(&mut self.data));
+        if self.pooled {
+            T::give_back(std::mem::take(&mut self.data));
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Hooks: user code that sees, or replaces, a gradient on its way.
 
 use std::fmt;
-use std::panic::Location;
+use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
 use super::backward::own;
@@ -15,6 +15,10 @@ use crate::ops::Float;
 /// Removes a hook. Dropping the handle leaves the hook in place.
 #[must_use = "without the handle the hook cannot be removed; `let _ = ..` says that it stays"]
 pub struct HookHandle(Box<dyn Fn() -> bool + Send + Sync>);
+
+// All that it can do is to remove the hook.
+impl UnwindSafe for HookHandle {}
+impl RefUnwindSafe for HookHandle {}
 
 impl HookHandle {
     /// Removes the hook, and drops what it captured. Removal takes effect at once: a backward that is

@@ -215,6 +215,12 @@ impl AnyTensor {
         T::unwrap(self)
     }
 
+    /// As [`Tensor::copy`].
+    #[track_caller]
+    pub fn copy(&self) -> AnyTensor {
+        for_any!(self, t => t.copy().into())
+    }
+
     /// Identity: clones of one tensor have the same address.
     pub(crate) fn address(&self) -> *const () {
         for_any!(self, t => t.address())

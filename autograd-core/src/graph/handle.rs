@@ -6,7 +6,8 @@ use std::panic::Location;
 use super::any::{AnyTensor, Element};
 use super::lost::Lost;
 use super::node::{Blank, Edge, NodeRef};
-use super::small::{Small, SmallCall};
+use super::protect::protect;
+use super::small::{Small, SmallCall, SmallOp};
 use super::tensor::Tensor;
 use crate::array::shape::same;
 
@@ -20,8 +21,15 @@ pub(crate) trait Handle {
     fn stop_gradient(&self) -> bool;
     fn has_producer(&self) -> bool;
     fn version(&self) -> u32;
+    /// Protects this tensor, which is or is part of input `position` of a layer whose forward will run.
+    fn protect(&self, layer: &'static &'static dyn SmallOp, position: usize);
     /// Begins the node of a call on this tensor, or on this one and a second.
-    fn begin(&self, second: Option<&dyn Handle>, location: &'static Location<'static>) -> Begun;
+    fn begin(
+        &self,
+        second: Option<&dyn Handle>,
+        layer: &'static &'static dyn SmallOp,
+        location: &'static Location<'static>,
+    ) -> Begun;
     /// Writes the edge of an op on this tensor where it stays; the least level of its node.
     fn draw_edge(&self, blank: &mut Edge) -> u32;
     /// Keeps this tensor in a small node, if that has place for it.
@@ -49,7 +57,7 @@ pub(crate) enum Begun {
     Unrecorded,
     /// None yet: the call is not small.
     Large,
-    /// A small one, with its edges.
+    /// A small one, with its edges. Its inputs are protected.
     Small(NodeRef),
 }
 
@@ -81,7 +89,16 @@ impl<T: Element> Handle for Tensor<T> {
         self.version()
     }
 
-    fn begin(&self, second: Option<&dyn Handle>, location: &'static Location<'static>) -> Begun {
+    fn protect(&self, layer: &'static &'static dyn SmallOp, position: usize) {
+        protect(self, layer, position);
+    }
+
+    fn begin(
+        &self,
+        second: Option<&dyn Handle>,
+        layer: &'static &'static dyn SmallOp,
+        location: &'static Location<'static>,
+    ) -> Begun {
         if self.stop_gradient() && second.is_none_or(|second| second.stop_gradient()) {
             return Begun::Unrecorded;
         }
@@ -94,6 +111,10 @@ impl<T: Element> Handle for Tensor<T> {
         let level = Handle::draw_edge(self, left);
         let level = level.max(second.map_or(0, |second| second.draw_edge(right)));
         node.raise(level);
+        protect(self, layer, 0);
+        if let Some(second) = second {
+            second.protect(layer, 1);
+        }
         Begun::Small(node.done())
     }
 

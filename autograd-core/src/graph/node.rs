@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::mem::replace;
-use std::panic::Location;
+use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{self, Mutex, OnceLock, PoisonError};
 
@@ -343,6 +343,11 @@ impl Edge {
 /// in a loop.
 #[derive(Clone)]
 pub(crate) struct NodeRef(Option<Arc<Node>>);
+
+// What a rule keeps stands behind locks that a panic does not close. A backward that panics leaves a node
+// with what it kept, or as one whose graph was freed.
+impl UnwindSafe for NodeRef {}
+impl RefUnwindSafe for NodeRef {}
 
 impl NodeRef {
     /// Records a rule.

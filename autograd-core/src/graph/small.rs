@@ -25,6 +25,10 @@ pub(crate) trait SmallOp: Sync {
     fn name(&self) -> &'static str;
     /// How many of the edges there are.
     fn inputs(&self) -> usize;
+    /// What errors call an input.
+    fn input_name(&self, input: usize) -> String {
+        format!("input {input}")
+    }
     /// In how many places tensors may be kept, if none are.
     fn shown(&self) -> usize {
         0

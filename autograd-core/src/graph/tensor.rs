@@ -3,7 +3,8 @@
 use std::fmt;
 use std::mem::{forget, replace};
 use std::ops::Deref;
-use std::panic::Location;
+use std::panic::{Location, RefUnwindSafe, UnwindSafe};
+use std::ptr::null;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{self, Mutex, OnceLock, PoisonError, RwLock, Weak};
 
@@ -17,7 +18,7 @@ use super::mode::is_grad_enabled;
 use super::node::{Absent, Edge, EdgeList, NodeRef, OpNode, PullFn, taken_out};
 use super::pack::State;
 use super::saved::Keeps;
-use super::{shapes, watch};
+use super::{protect, shapes, watch};
 use crate::array::shape::copied;
 use crate::array::{DType, Shape, Value, fits_inline};
 use crate::error::{HookResult, Result};
@@ -25,12 +26,40 @@ use crate::error::{HookResult, Result};
 /// An n-dimensional array that can be differentiated.
 ///
 /// A `Tensor` is a handle: clones are cheap and are the same tensor, with the same gradient.
-/// It is `Send` and `Sync`. Its data never changes behind a reader's back: an op that writes in
-/// place makes a new buffer wherever somebody still reads the old one.
+/// It is `Send` and `Sync`, and `UnwindSafe`: a panic leaves it usable. Its data never changes behind a
+/// reader's back: an op that writes in place makes a new buffer wherever somebody still reads the old one.
 ///
 /// Ops are computed at once, but for cheap ones of large tensors (operators with a number, `-x`,
 /// [`square`](Tensor::square), [`relu`](Tensor::relu)): these are computed when the result is read,
 /// several in one pass. Results are the same bits, and gradients are computed when backward ends.
+///
+/// # Shared data
+///
+/// A change in place (`+=`, [`set_item`](Tensor::set_item), [`fill`](Tensor::fill),
+/// [`copy_from`](Tensor::copy_from), a step of an optimizer) is seen by all tensors with the same data:
+///
+/// | of `x` | its data | its gradient |
+/// |---|---|---|
+/// | `x.clone()` | that of `x` | that of `x`: it is the same tensor |
+/// | [`x.detach()`](Tensor::detach) | that of `x` | none: it is outside the graph |
+/// | [`x.copy()`](Tensor::copy) | its own | flows to `x` |
+/// | `x.reshape(..)`, `x.transpose()`, `x.select(..)` and all other ops | their own | flows to `x` |
+///
+/// What only looks at other elements, as a transpose does, uses the memory of `x` until one of the two is
+/// changed. [`contiguous`](Tensor::contiguous) gives `x` itself where its elements lie in order already.
+///
+/// ```
+/// use autograd_core::Tensor;
+///
+/// let x = Tensor::from(vec![1.0, 2.0]);
+/// let (same, detached, copy, view) = (x.clone(), x.detach(), x.copy(), x.reshape([2, 1]));
+/// x.fill(7.0)?;
+/// assert_eq!((same.to_vec(), detached.to_vec()), (vec![7.0, 7.0], vec![7.0, 7.0]));
+/// assert_eq!((copy.to_vec(), view.to_vec()), (vec![1.0, 2.0], vec![1.0, 2.0]));
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
+///
+/// # Gradients
 ///
 /// `stop_gradient` is true for new tensors, as in Paddle: gradients flow to a tensor only after
 /// `set_stop_gradient(false)`.
@@ -49,6 +78,11 @@ pub struct Tensor<T: Element = f32>(
     // `None` only while it is dropped, and in an empty `Maybe`.
     Option<Arc<Inner<T>>>,
 );
+
+// Values, gradients and hooks stand behind locks that a panic does not close, and no user code runs while
+// one is held. What is being changed is replaced when it is done.
+impl<T: Element> UnwindSafe for Tensor<T> {}
+impl<T: Element> RefUnwindSafe for Tensor<T> {}
 
 /// What the handles of a tensor share.
 #[doc(hidden)]
@@ -474,17 +508,40 @@ impl<T: Element> Tensor<T> {
     fn shared(&self) -> &Arc<Shared<T>> {
         self.inner().shared.get_or_init(|| {
             let producer = self.inner().producer.as_ref();
-            Arc::new(Shared {
+            let shared = Arc::new(Shared {
                 value: RwLock::new(self.inner().value.clone()),
                 version: AtomicU32::new(0),
                 origin: producer.map(|(node, slot)| (node.token(), *slot)),
-            })
+            });
+            protect::shares(self.address(), Arc::as_ptr(&shared).cast());
+            shared
         })
+    }
+
+    /// How often the data was changed in place, and where it is if it is shared with other tensors; else
+    /// null.
+    #[inline]
+    pub(super) fn shared_state(&self) -> (u32, *const ()) {
+        match self.inner().shared.get() {
+            Some(shared) => (shared.version.load(Ordering::Acquire), Arc::as_ptr(shared).cast()),
+            None => (0, null()),
+        }
+    }
+
+    /// An error where the forward of a layer runs that must not change this data; `op` is what would
+    /// change it.
+    pub(crate) fn check_write(&self, op: &'static str) -> Result<()> {
+        protect::check_write(self, op)
     }
 
     /// Changes the data of this tensor and of all that share it. `f` gets the value as it is and
     /// leaves it as it shall be, with the same shape; it must not run user code.
-    pub(crate) fn write(&self, f: impl FnOnce(&mut Value<T>)) {
+    ///
+    /// # Errors
+    ///
+    /// As [`check_write`](Self::check_write); nothing is changed then.
+    pub(crate) fn write(&self, op: &'static str, f: impl FnOnce(&mut Value<T>)) -> Result<()> {
+        self.check_write(op)?;
         let shared = self.shared();
         let mut value = shared.value.write().unwrap_or_else(PoisonError::into_inner);
         f(&mut value);
@@ -494,6 +551,7 @@ impl<T: Element> Tensor<T> {
         if let Some((node, slot)) = &shared.origin {
             node.output_changed(*slot, version);
         }
+        Ok(())
     }
 
     /// A tensor of its own that shares this one's data, also later changes in place.

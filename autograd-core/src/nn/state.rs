@@ -10,10 +10,10 @@ use crate::safetensors::StateDict;
 /// Copies the values of `from` into the tensors of `into`.
 pub(crate) fn load(into: &StateDict, from: &StateDict) -> Result<()> {
     check(into, from)?;
-    for (name, tensor) in into {
-        for_any!(tensor, tensor => copy(tensor, &from[name]));
+    for tensor in into.values() {
+        for_any!(tensor, tensor => tensor.check_write("load_state_dict"))?;
     }
-    Ok(())
+    into.iter().try_for_each(|(name, tensor)| for_any!(tensor, tensor => copy(tensor, &from[name])))
 }
 
 pub(crate) fn check(into: &StateDict, from: &StateDict) -> Result<()> {
@@ -62,11 +62,11 @@ fn torn(into: &StateDict, from: &StateDict) -> Vec<String> {
     torn
 }
 
-fn copy<T: Element>(into: &Tensor<T>, from: &AnyTensor) {
+fn copy<T: Element>(into: &Tensor<T>, from: &AnyTensor) -> Result<()> {
     let Some(from) = from.downcast_ref::<T>() else { unreachable!("the types were compared") };
     let new: Value<T> = from.read().contiguous().into_owned();
-    into.write(|value| match (value.as_mut_slice(), new.as_slice()) {
+    into.write("load_state_dict", |value| match (value.as_mut_slice(), new.as_slice()) {
         (Some(data), Some(new)) => data.copy_from_slice(new),
         _ => *value = new,
-    });
+    })
 }

@@ -22,7 +22,7 @@ impl<T: Element> Tensor<T> {
             return Err(Error::Unsupported {
                 op,
                 why: "a leaf that wants a gradient cannot be changed in place; do it under \
-                      `no_grad()`, or change a clone (`&x * 1.0`)"
+                      `no_grad()`, or change a `copy()`"
                     .into(),
             });
         }
@@ -107,10 +107,10 @@ pub(super) fn copy_from<T: Element>(
         });
     }
     let new = source.read().contiguous().into_owned();
-    x.write(|value| match (value.as_mut_slice(), new.as_slice()) {
+    x.write("copy_from", |value| match (value.as_mut_slice(), new.as_slice()) {
         (Some(data), Some(new)) => data.copy_from_slice(new),
         _ => *value = new,
-    });
+    })?;
     if x.stop_gradient() {
         let lost = Lost::without_derivative("copy_from", caller, source);
         x.store_lost(x.lost().and(lost));
@@ -120,11 +120,10 @@ pub(super) fn copy_from<T: Element>(
 
 pub(super) fn fill<T: Element>(x: &Tensor<T>, element: T) -> Result<()> {
     x.check_plain_write("fill")?;
-    x.write(|value| match value.as_mut_slice() {
+    x.write("fill", |value| match value.as_mut_slice() {
         Some(data) => data.fill(element),
         None => *value = Value::full(Shape::from_slice(value.shape()), element),
-    });
-    Ok(())
+    })
 }
 
 /// `x op= right`, recorded where it must be.
@@ -137,7 +136,8 @@ fn assign<T: Numeric, R: Operand<T>>(
 ) -> Result<()> {
     x.check_writable(name)?;
     // A rule that saves its operand saves it as it was.
-    let result = right.operate(op, Input::Own(x.snapshot()), caller)?;
+    let before = if x.is_recorded() { x.snapshot() } else { x.alias() };
+    let result = right.operate(op, Input::Own(before), caller)?;
     T::replace(x, name, result)
 }
 
@@ -155,15 +155,15 @@ pub(super) fn replace<T: Element>(
             found: result.shape().to_vec(),
         });
     }
-    if x.stop_gradient() {
-        x.store_lost(x.lost().and(result.lost()));
-    }
-    let producer = result.producer().cloned();
+    let (producer, lost) = (result.producer().cloned(), result.lost());
     let new = match result.try_into_value() {
         Ok(value) => value,
         Err(result) => result.read().into_owned(),
     };
-    x.write(|value| *value = new.into_contiguous());
+    x.write(name, |value| *value = new.into_contiguous())?;
+    if x.stop_gradient() {
+        x.store_lost(x.lost().and(lost));
+    }
     if producer.is_some() {
         *x = x.sharing(producer);
     }
@@ -245,7 +245,7 @@ impl<T: Float> Tensor<T> {
         let strides = crate::array::shape::row_major(self.shape());
         let at: usize = index.iter().zip(&strides).map(|(i, s)| i * s).sum();
         let edge = self.edge();
-        self.write(|value| {
+        self.write("set_item", |value| {
             let mut new = match value.as_mut_slice() {
                 Some(data) => return data[at] = element,
                 None => Value::from_vec(Shape::from_slice(value.shape()), value.to_vec()),
@@ -254,7 +254,7 @@ impl<T: Float> Tensor<T> {
                 data[at] = element;
             }
             *value = new;
-        });
+        })?;
         if is_grad_enabled() && !matches!(edge, Edge::None(_)) {
             let rule = OpNode::<T, T, _, _> {
                 name: "set_item",

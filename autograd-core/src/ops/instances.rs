@@ -59,6 +59,7 @@ instances! {
         fn view(x: &Tensor<Self>) -> CowArray<'_, Self, IxDyn> = create::view;
         fn own(x: &Tensor<Self>) -> Tensor<Self> = Tensor::own;
         fn detach(x: &Tensor<Self>, at: Caller) -> Tensor<Self> = Tensor::detached_at;
+        fn copy(x: &Tensor<Self>, at: Caller) -> Tensor<Self> = shape::copy;
         fn contiguous(x: &Tensor<Self>, at: Caller) -> Tensor<Self> = shape::contiguous;
         fn reshape(x: &Tensor<Self>, shape: Shape, at: Caller) -> Result<Tensor<Self>>
             = shape::reshape;

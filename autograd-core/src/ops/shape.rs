@@ -262,11 +262,44 @@ impl<T: Element> Tensor<T> {
         Tensor::concat(&raised.iter().collect::<Vec<_>>(), axis)
     }
 
+    /// A tensor with the same elements and data of its own: a change in place of one is not seen by the
+    /// other. Gradients flow through it.
+    ///
+    /// A [`clone`](Clone::clone) and a [`detach`](Tensor::detach)ed tensor share their data with this
+    /// one; see [`Tensor`](Tensor#shared-data). The elements are copied when one of the two is changed.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from(vec![1.0, 2.0]);
+    /// x.set_stop_gradient(false);
+    /// let mut y = x.copy();
+    /// y *= 3.0;
+    /// assert_eq!((x.to_vec(), y.to_vec()), (vec![1.0, 2.0], vec![3.0, 6.0]));
+    /// y.sum().backward()?;
+    /// assert_eq!(x.grad().unwrap().to_vec(), [3.0, 3.0]);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
+    #[doc(alias = "clone")]
+    #[track_caller]
+    pub fn copy(&self) -> Tensor<T> {
+        T::copy(self, Location::caller())
+    }
+
     /// The same elements in a row-major buffer; this tensor itself where they are so already.
     #[track_caller]
     pub fn contiguous(&self) -> Tensor<T> {
         T::contiguous(self, Location::caller())
     }
+}
+
+pub(super) fn copy<T: Element>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {
+    if trace::is_noting() {
+        // Nothing changes in place in a program.
+        return expect(reshape(x, x.shape_owned(), caller));
+    }
+    let pull = |(), dy: Tensor<T>, _: [bool; 1]| Ok([Some(dy)]);
+    finish("copy", caller, x, x.read().into_owned(), Elementwise(()), pull)
 }
 
 pub(super) fn contiguous<T: Element>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {

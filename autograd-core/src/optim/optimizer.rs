@@ -196,10 +196,11 @@ fn step<R: Rule>(optimizer: &mut Optimizer<R>) -> Result<()> {
             );
             return Err(Error::Unsupported { op: R::NAME, why });
         }
+        for_each_float!(&slot.parameter, moved => moved.tensor.check_write(R::NAME))?;
     }
     for slot in &mut optimizer.slots {
         let rule = &optimizer.rules[slot.group];
-        for_each_float!(&mut slot.parameter, moved => moved.step(rule));
+        for_each_float!(&mut slot.parameter, moved => moved.step(rule))?;
     }
     Ok(())
 }
@@ -250,9 +251,9 @@ impl<T: Kernels> Moved<T> {
         Self { tensor, count: 0, state: Vec::new() }
     }
 
-    fn step<R: Rule>(&mut self, rule: &R) {
+    fn step<R: Rule>(&mut self, rule: &R) -> Result<()> {
         let Some(gradient) = self.tensor.grad().filter(|_| !self.tensor.stop_gradient()) else {
-            return;
+            return Ok(());
         };
         let gradient = gradient.read();
         let gradient = gradient.contiguous();
@@ -263,7 +264,7 @@ impl<T: Kernels> Moved<T> {
             self.state = (0..remembered).map(|_| zeros()).collect();
         }
         self.count += 1;
-        self.tensor.write(|value| {
+        self.tensor.write(R::NAME, |value| {
             rule.update(Step {
                 parameter: value.make_mut(),
                 gradient: gradient.as_slice().unwrap_or(&[]),
@@ -271,7 +272,7 @@ impl<T: Kernels> Moved<T> {
                 count: self.count,
                 fresh,
             });
-        });
+        })
     }
 
     fn save<R: Rule>(&self, rule: &R, name: &str, to: &mut StateDict) {

@@ -8,7 +8,7 @@ use super::context::Forward;
 use super::info::Info;
 #[cfg(debug_assertions)]
 use super::inputs::contains;
-use super::inputs::{TensorInput, lost, note, primals};
+use super::inputs::{TensorInput, lost, note, primals, protect, version};
 use super::outputs::{TensorOutput, Visitor};
 use super::proof::Fallible;
 use super::rules::Rules;
@@ -19,7 +19,8 @@ use crate::error::{Error, Result};
 #[cfg(debug_assertions)]
 use crate::graph::hidden;
 use crate::graph::{
-    AnyTensor, Begun, GradMode, Handle, NodeRef, Tensor, beside, is_grad_enabled, is_observed,
+    AnyTensor, Begun, Handle, NodeRef, Running, Tensor, beside, is_grad_enabled, is_observed,
+    protected,
 };
 use crate::ops::failed;
 use crate::ops::trace::{self, Call, InLayer, Layer as Traced, Note};
@@ -48,8 +49,9 @@ impl Forward<'_> {
     // Compiled once, in the library, and written where the context stands: what is moved there would be
     // read wider than it was written, and the processor waits for that.
     pub fn start(&mut self) -> &mut Self {
+        let before = protected();
         if is_grad_enabled() {
-            match Few::begin(self.inputs, self.rules, self.location) {
+            match Few::begin(self.inputs, self.small, self.rules, self.location) {
                 Begun::Unrecorded => {}
                 Begun::Small(node) => {
                     self.own.pack.few = Some(Few(node));
@@ -57,12 +59,14 @@ impl Forward<'_> {
                 }
                 Begun::Large => self.begin_large(),
             }
+        } else {
+            protect(self.inputs, &self.rules.info, self.small);
         }
         #[cfg(debug_assertions)]
         {
             self.own.hidden = hidden::Watch::start();
         }
-        self.own.off = Some(GradMode::layer());
+        self.own.running = Some(Running::new(before));
         self
     }
 
@@ -74,6 +78,7 @@ impl Forward<'_> {
         if !self.inputs.iter().enumerate().any(wants) {
             return;
         }
+        protect(self.inputs, &self.rules.info, self.small);
         match note(self.inputs, self.rules) {
             Ok(call) => self.own.pack.call = Some(call),
             Err(refused) => self.own.broken = Some(refused),
@@ -279,28 +284,32 @@ impl Forward<'_> {
     #[inline(always)]
     fn finish_small(&mut self, output: &mut dyn Handle) -> Result<bool> {
         let own = &mut *self.own;
-        own.off = None;
         // What was made is seen by who verifies.
         if own.is_rare() || own.pack.is_spilled() || cfg!(feature = "verify") {
             return Ok(false);
         }
         let Some(few) = own.pack.few.take() else { return Ok(false) };
+        let running = own.running.take();
         #[cfg(debug_assertions)]
         self.check_hidden()?;
         self.check_declared()?;
-        match few.end(self.inputs, self.small, output) {
-            Ok(()) => Ok(true),
-            Err(few) => {
-                self.own.pack.few = Some(few);
-                Ok(false)
-            }
-        }
+        self.own.pack.few = few.end(self.inputs, running, self.small, output)?;
+        Ok(self.own.pack.few.is_none())
+    }
+
+    /// Forward runs no longer; an error if an input was changed meanwhile.
+    fn leave(&mut self) -> Result<()> {
+        let Some(running) = self.own.running.take() else { return Ok(()) };
+        let inputs = self.inputs;
+        running.check(|input| match inputs[input.position as usize].single() {
+            Some(tensor) => tensor.version(),
+            None => version(inputs, input),
+        })
     }
 
     fn finish_large(&mut self, outputs: &mut Visitor<'_>) -> Result<()> {
-        let own = &mut *self.own;
-        own.off = None;
-        if own.is_rare() {
+        self.leave()?;
+        if self.own.is_rare() {
             return self.finish_rare(outputs);
         }
         #[cfg(debug_assertions)]

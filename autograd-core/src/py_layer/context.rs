@@ -4,7 +4,7 @@ use std::any::Any;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
-use std::panic::Location;
+use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 
 use super::inputs::{TensorInput, contains};
 use super::node::NeedsGrad;
@@ -15,7 +15,7 @@ use super::{Layer, Needs};
 use crate::error::Error;
 #[cfg(debug_assertions)]
 use crate::graph::hidden;
-use crate::graph::{AnyTensor, Element, GradMode, SmallOp, Tensor};
+use crate::graph::{AnyTensor, Element, Running, SmallOp, Tensor};
 use crate::ops::trace::InLayer;
 
 /// What forward of a layer works with beside its inputs.
@@ -53,6 +53,13 @@ pub struct ForwardContext<'a, L>(
     #[doc(hidden)] pub PhantomData<fn() -> L>,
 );
 
+// What a context call did before a panic, it did whole.
+impl<L> RefUnwindSafe for ForwardContext<'_, L> {}
+impl<L> UnwindSafe for BackwardContext<'_, L> {}
+impl<L> RefUnwindSafe for BackwardContext<'_, L> {}
+impl<L> UnwindSafe for JvpContext<'_, L> {}
+impl<L> RefUnwindSafe for JvpContext<'_, L> {}
+
 /// What forward did with its context.
 #[doc(hidden)]
 pub struct Forward<'a> {
@@ -73,8 +80,8 @@ pub(super) struct Own(ManuallyDrop<Owned>);
 
 #[derive(Default)]
 pub(super) struct Owned {
-    /// Recording is off while forward runs.
-    pub(super) off: Option<GradMode>,
+    /// Forward runs.
+    pub(super) running: Option<Running>,
     /// Tensors that forward reads and its signature does not show are noted.
     #[cfg(debug_assertions)]
     pub(super) hidden: Option<hidden::Watch>,
@@ -125,7 +132,7 @@ impl Owned {
         if self.hidden.is_some() {
             return false;
         }
-        self.off.is_none() && self.attrs.is_none() && !self.is_rare() && self.pack.is_empty()
+        self.running.is_none() && self.attrs.is_none() && !self.is_rare() && self.pack.is_empty()
     }
 }
 

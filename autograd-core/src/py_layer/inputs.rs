@@ -8,7 +8,7 @@ use super::info::Info;
 use super::rules::LayerRules;
 use super::small::Few;
 use crate::error::Error;
-use crate::graph::{AnyTensor, Element, Handle, Lost, Noted, Tensor};
+use crate::graph::{AnyTensor, Element, Handle, Lost, Noted, Protected, SmallOp, Tensor};
 use crate::ops::Float;
 
 /// A tensor input of a layer: a tensor, an optional tensor or a list of tensors.
@@ -105,6 +105,10 @@ enum Task<'a> {
     Keep(&'a mut Vec<AnyTensor>),
     /// What has a result lost that is computed of them?
     Lost(&'a mut Lost, &'static str, &'static Location<'static>, bool),
+    /// Protect them.
+    Protect(&'static &'static dyn SmallOp, usize),
+    /// Which version has the one with this address?
+    Version(*const (), &'a mut u32),
     /// Note addresses.
     Address(&'a mut Content, u16),
     /// Note addresses and shapes, draw edges.
@@ -161,6 +165,12 @@ impl Collector<'_> {
             Task::Lost(lost, op, at, differentiable) => {
                 **lost = lost.and(tensor.lost_by(op, at, *differentiable));
             }
+            Task::Protect(layer, position) => tensor.protect(layer, *position),
+            Task::Version(address, version) => {
+                if tensor.address() == *address {
+                    **version = tensor.version();
+                }
+            }
             Task::Address(call, group) => call.addresses.add(tensor.address(), *group),
             Task::Edges(call, group) => call.add_input(*group, tensor.noted()),
         }
@@ -186,6 +196,26 @@ pub(super) fn contains(input: &dyn TensorInput, address: *const ()) -> bool {
     let mut found = false;
     input.collect(&mut Collector(Task::Find(address, &mut found)));
     found
+}
+
+/// Protects what the layer differentiates and wants a gradient.
+pub(super) fn protect(
+    inputs: &[&dyn TensorInput],
+    info: &Info,
+    layer: &'static &'static dyn SmallOp,
+) {
+    for (position, input) in inputs.iter().enumerate() {
+        if info.is_differentiable(position) {
+            input.collect(&mut Collector(Task::Protect(layer, position)));
+        }
+    }
+}
+
+/// The version that an input has now.
+pub(super) fn version(inputs: &[&dyn TensorInput], of: &Protected) -> u32 {
+    let mut version = 0;
+    inputs[of.position as usize].collect(&mut Collector(Task::Version(of.tensor, &mut version)));
+    version
 }
 
 /// Which tensors of this input want a gradient.

@@ -12,8 +12,8 @@ use super::rules::LayerRules;
 use super::saved::Role;
 use crate::error::Result;
 use crate::graph::{
-    AnyTensor, At, Begun, Edge, Handle, Kept, NodeRef, Pull, Slots, Small, SmallCall, SmallOp,
-    is_watched,
+    AnyTensor, At, Begun, Edge, Handle, Kept, NodeRef, Pull, Running, Slots, Small, SmallCall,
+    SmallOp, is_watched,
 };
 
 /// A call that may turn out to be small: its node, with the edges.
@@ -23,6 +23,7 @@ impl Few {
     #[inline]
     pub(super) fn begin(
         inputs: &[&dyn TensorInput],
+        layer: &'static &'static dyn SmallOp,
         rules: &LayerRules,
         location: &'static Location<'static>,
     ) -> Begun {
@@ -43,7 +44,7 @@ impl Few {
         if environment::asks() {
             return Begun::Large;
         }
-        first.begin(second, location)
+        first.begin(second, layer, location)
     }
 
     /// Keeps a tensor in the node, if that has place for it.
@@ -52,20 +53,31 @@ impl Few {
         self.0.small_mut().is_some_and(|small| tensor.keep_in(small))
     }
 
-    /// The output becomes that of the call; what has begun comes back where that is not small.
-    #[inline]
+    /// Forward runs no longer, and the output becomes that of the call; what has begun comes back where
+    /// that is not small. An error if an input was changed meanwhile.
+    #[inline(always)]
     pub(super) fn end(
         self,
         inputs: &[&dyn TensorInput],
+        running: Option<Running>,
         op: &'static &'static dyn SmallOp,
         output: &mut dyn Handle,
-    ) -> Result<(), Self> {
-        let [first, rest @ ..] = inputs else { return Err(self) };
-        let Some(first) = first.single().filter(|_| !is_watched()) else { return Err(self) };
+    ) -> Result<Option<Self>> {
+        let [first, rest @ ..] = inputs else { return Ok(Some(self)) };
+        let Some(first) = first.single() else { return Ok(Some(self)) };
         let second = rest.first().and_then(|second| second.single());
+        if let Some(running) = running {
+            running.check(|input| match (input.position, second) {
+                (1, Some(second)) => second.version(),
+                _ => first.version(),
+            })?;
+        }
+        if is_watched() {
+            return Ok(Some(self));
+        }
         let second = second.map_or(null(), Handle::address);
         let call = SmallCall { op, shape: first.shape(), inputs: [first.address(), second] };
-        output.end(self.0, &call).map_err(Self)
+        Ok(output.end(self.0, &call).err().map(Self))
     }
 
     /// The edges, for notes elsewhere.
@@ -86,6 +98,10 @@ impl SmallOp for LayerRules {
 
     fn inputs(&self) -> usize {
         self.info.inputs
+    }
+
+    fn input_name(&self, input: usize) -> String {
+        self.info.input_name(input).unwrap_or_default().to_owned()
     }
 
     fn has_jvp(&self) -> bool {

@@ -48,6 +48,7 @@ const FUNCTIONS: &[(&str, Unary, f64, f64)] = &[
     ("elu above 0", |x| x.elu(1.3), 0.1, 2.0),
     ("elu below 0", |x| x.elu(1.3), -2.0, -0.1),
     ("contiguous", Tensor::contiguous, -2.0, 2.0),
+    ("copy", Tensor::copy, -2.0, 2.0),
     ("cast", |x| x.cast::<f64>(), -2.0, 2.0),
 ];
 

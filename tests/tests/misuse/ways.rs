@@ -99,7 +99,7 @@ ways! {
     "saving on one path only" "saved_on_one_path" => error not_saved_on_one_path "`type Saved` is declared, but forward returned without this call";
     "a saved input changed in place" "saved_input_changed" => backward saved_input_changed_in_place "`x` was changed in place after it was saved for backward";
     "a saved output changed in place" "saved_output_changed" => backward saved_output_changed_in_place "was changed in place after it was saved for backward";
-    "an input that another op saved, changed by forward" "input_changed_by_forward" => backward input_written_that_another_op_saved "`x` was changed in place after it was saved for backward";
+    "an input that another op saved, changed by forward" "input_changed_by_forward" => error input_written_that_another_op_saved "forward must not change `x` in place";
     "an output kept in attributes" "output_in_attributes" => compiler "types/attrs_a_tensor";
     "an output saved, and backward never run" "output_saved_never_run" => right saved_output_and_no_backward;
     "a saved intermediate differentiated twice" "intermediate_twice" => backward second_order_over_a_saved_intermediate "is neither an input nor an output of the op";

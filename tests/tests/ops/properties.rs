@@ -49,7 +49,7 @@ fn smooth(op: &str, draw: &mut Draw) -> Option<Domain> {
         "sin" | "cos" | "sigmoid" | "softplus" | "silu" | "gelu" => Between(-3.0, 3.0),
         "tan" => Between(-1.0, 1.0),
         "asin" | "acos" => Between(-0.8, 0.8),
-        "atan" | "contiguous" | "cast" => Between(-3.0, 3.0),
+        "atan" | "contiguous" | "copy" | "cast" => Between(-3.0, 3.0),
         "clamp" => draw.pick(&[Between(-0.4, 1.4), Between(1.6, 3.0), Between(-2.0, -0.6)]),
         _ => return None,
     })

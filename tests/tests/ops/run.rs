@@ -176,6 +176,7 @@ pub(crate) fn run<T: Number>(
         ("concat", [x]) => moved(Tensor::concat(&[x, &(x * x)], axis())),
         ("stack", [x]) => moved(Tensor::stack(&[x, &(x * x)], axis())),
         ("contiguous", [x]) => moved(x.contiguous()),
+        ("copy", [x]) => moved(x.copy()),
         ("broadcast_to", [x]) => moved(x.broadcast_to(sizes())),
         ("tril", [x]) => moved(x.tril(axis())),
         ("triu", [x]) => moved(x.triu(axis())),

@@ -3,6 +3,7 @@
 
 use std::any::type_name;
 use std::fmt::{self, Display};
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
 use ndarray::{Array, ArrayView, Dimension};
@@ -41,6 +42,10 @@ pub(in crate::static_graph) struct Function {
     pub(in crate::static_graph) signature: Signature,
     pub(in crate::static_graph) call: Arc<dyn Fn(Args<'_>) -> Returned + Send + Sync>,
 }
+
+// A panic in it is an error of the run, and what it leaves behind is its own.
+impl UnwindSafe for Function {}
+impl RefUnwindSafe for Function {}
 
 impl fmt::Debug for Function {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
