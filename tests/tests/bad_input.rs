@@ -442,7 +442,7 @@ fn gradients_at_nan_and_infinity() {
     let x = Tensor::from([f64::NAN, -1.0, f64::INFINITY]);
     x.set_stop_gradient(false);
     let mask = Tensor::from([false, true, false]);
-    mask.where_else(&x, &Tensor::from(0.0)).sum().backward().unwrap();
+    mask.where_else(&x, 0.0).sum().backward().unwrap();
     assert_eq!(x.grad().unwrap().to_vec(), [0.0, 1.0, 0.0]);
 }
 
@@ -526,15 +526,13 @@ fn ops_see_any_layout_alike() {
 }
 
 #[test]
-fn integers_wrap_and_saturate() {
+fn integers_wrap_element_by_element_and_saturate() {
     let x = Tensor::from([i64::MAX, i64::MIN, 7]);
     assert_eq!((&x + 1_i64).to_vec(), [i64::MIN, i64::MIN + 1, 8]);
     assert_eq!((&x / -1_i64).to_vec(), [-i64::MAX, i64::MIN, -7]);
     assert!(catch_unwind(AssertUnwindSafe(|| &x / 0_i64)).is_err());
-    assert_eq!(Tensor::from([200_u8, 100]).sum().item(), 44);
+    assert_eq!((Tensor::from([200_u8]) + 100).item(), 44);
     assert_eq!(Tensor::from([1e300, f64::NAN, -5.0]).cast::<u8>().to_vec(), [255, 0, 0]);
-    assert_eq!(Tensor::from([7_i64, 8]).mean().item(), 7);
-    assert!(catch_unwind(|| Tensor::<i64>::zeros([0]).mean()).is_err());
     assert_eq!(Tensor::from([2, 3]).cast::<bool>().to_vec(), [true, true]);
 }
 
@@ -579,7 +577,7 @@ fn what_a_rule_needs_and_was_changed_is_noticed() {
     let error = y.backward().unwrap_err();
     assert!(matches!(error, Error::SavedTensorChanged { op: "index_select", .. }), "{error}");
     let mask = Tensor::from([true, false, true]);
-    let y = mask.where_else(&x, &Tensor::from(0.0)).sum();
+    let y = mask.where_else(&x, 0.0).sum();
     mask.fill(false).unwrap();
     let error = y.backward().unwrap_err();
     assert!(matches!(error, Error::SavedTensorChanged { op: "where_else", .. }), "{error}");

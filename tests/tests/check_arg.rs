@@ -110,7 +110,7 @@ impl Everything {
         for t in b.into_iter().chain(xs).chain(ys.iter().copied()) {
             sum += t;
         }
-        let kept = keep.where_else(&sum, &Tensor::zeros_like(&sum));
+        let kept = keep.where_else(&sum, 0.0);
         let signs = sum.floor();
         let mut shapes = vec![x.shape().to_vec()];
         shapes.extend(xs.iter().map(|t| t.shape().to_vec()));
@@ -129,7 +129,7 @@ impl Everything {
     ) -> Grads {
         let (index, keep) = ctx.saved_tensor();
         let (by, has_b, xs, shapes) = ctx.attrs();
-        let dsum = dkept.map(|dy| keep.where_else(dy, &Tensor::zeros_like(dy)));
+        let dsum = dkept.map(|dy| keep.where_else(dy, 0.0));
         let summed = |shape: &[usize]| {
             let zeros = Tensor::zeros(shape);
             let Some(dsum) = &dsum else { return zeros };

@@ -691,7 +691,7 @@ fn the_ops_own_rules_are_right() {
             Tensor::from([[true, false, true], [false, true, false]]).where_else(&t[0], &t[1])
         }),
         ("where_else, one side", &[&[1]], |t| {
-            Tensor::from([true, false, true]).where_else(&t[0], &Tensor::from([[1.0], [2.0]]))
+            Tensor::from([true, false, true]).where_else(&t[0], Tensor::from([[1.0], [2.0]]))
         }),
         ("gather", &[&[2, 3]], |t| t[0].gather(1, &Tensor::from([[2, 2], [0, 1]]))),
         ("index_select", &[&[3, 2]], |t| t[0].index_select(0, &Tensor::from([2, 0, 2]))),

@@ -63,7 +63,7 @@ fn a_masked_loss_and_its_gradient_are_one_pass() {
     let zero = program.data("zero", [0_i64; 0], DType::Float32).unwrap();
     let off = x.relu().unwrap().try_sub(&target).unwrap();
     let far = off.greater(&target).unwrap();
-    let loss = far.where_else(&(&off * 3.0), &off.square().unwrap()).unwrap();
+    let loss = far.where_else(&(&off * 3.0), off.square().unwrap()).unwrap();
     let kept = counts.where_else(&loss, &zero).unwrap();
     let weighted =
         far.cast(DType::Float32).unwrap().try_mul(&kept).unwrap().try_add(&kept).unwrap();
@@ -85,7 +85,7 @@ fn a_masked_loss_and_its_gradient_are_one_pass() {
         let x = leaf(&fed);
         let off = x.relu() - &to;
         let far = off.greater(&to);
-        let loss = far.where_else(&(&off * 3.0), &off.square());
+        let loss = far.where_else(&(&off * 3.0), off.square());
         let kept = mask.where_else(&loss, &none);
         let weighted = far.cast::<f32>() * &kept + &kept;
         weighted.sum().backward().unwrap();
@@ -105,7 +105,7 @@ fn integers_masks_and_floats_are_written_by_one_pass() {
     let bytes = sum.cast(DType::UInt8).unwrap();
     let small = bytes.try_mul(&bytes).unwrap().cast(DType::Int32).unwrap();
     let scaled = sum.cast(DType::Float32).unwrap().tanh().unwrap() * 0.5;
-    let chosen = odd.where_else(&scaled, &small.cast(DType::Float32).unwrap()).unwrap();
+    let chosen = odd.where_else(&scaled, small.cast(DType::Float32).unwrap()).unwrap();
     let fetch = [&sum, &odd, &bytes, &small, &chosen];
     let lines = steps(&program, &fetch);
     assert_eq!(lines.len(), 1, "{lines:#?}");
@@ -118,7 +118,7 @@ fn integers_masks_and_floats_are_written_by_one_pass() {
         let odd = sum.not_equal(&b);
         let bytes = sum.cast::<u8>();
         let small = (&bytes * &bytes).cast::<i32>();
-        let chosen = odd.where_else(&(sum.cast::<f32>().tanh() * 0.5), &small.cast::<f32>());
+        let chosen = odd.where_else(&(sum.cast::<f32>().tanh() * 0.5), small.cast::<f32>());
         assert_eq!(found[0].downcast_ref::<i64>().unwrap().to_vec(), sum.to_vec());
         assert_eq!(found[1].downcast_ref::<bool>().unwrap().to_vec(), odd.to_vec());
         assert_eq!(found[2].downcast_ref::<u8>().unwrap().to_vec(), bytes.to_vec());

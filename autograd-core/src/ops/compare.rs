@@ -199,7 +199,7 @@ impl Tensor<bool> {
     /// use autograd_core::Tensor;
     ///
     /// let x = Tensor::from(vec![-1.0, 2.0]);
-    /// let y = x.gt_scalar(0.0).where_else(&x, &(&x * 0.1));
+    /// let y = x.gt_scalar(0.0).where_else(&x, &x * 0.1);
     /// assert_eq!(y.to_vec(), [-0.1, 2.0]);
     /// assert_eq!(x.lt_scalar(0.0).where_else(0.0, &x).to_vec(), [0.0, 2.0]);
     /// ```

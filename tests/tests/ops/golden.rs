@@ -306,7 +306,7 @@ fn values_and_gradients_are_those_of_numpy_and_pytorch() {
 /// What has no figures to be compared with, and why.
 const WITHOUT: &[(&str, &str)] = &[
     (
-        "zeros ones full zeros_like ones_like from_vec fill copy_from",
+        "zeros ones full zeros_like ones_like full_like from_vec fill copy_from",
         "gives back what it was given",
     ),
     ("to_vec to_ndarray view item at", "gives out what is there"),

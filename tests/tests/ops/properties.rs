@@ -13,7 +13,10 @@ use Domain::{Apart, Between};
 
 /// Ops of the public API without a gradient, and why.
 const WITHOUT_GRADIENT: &[(&str, &str)] = &[
-    ("zeros ones full zeros_like ones_like from_vec eye arange linspace", "made of nothing"),
+    (
+        "zeros ones full zeros_like ones_like full_like from_vec eye arange linspace",
+        "made of nothing",
+    ),
     ("rand randn uniform normal randint randperm", "random"),
     ("to_vec to_ndarray view item at", "no tensor comes out"),
     ("copy_from fill", "not recorded: what is written over is a leaf's data"),
