@@ -70,7 +70,19 @@ unary! {
     gelu Gelu;
 }
 
-/// What can stand on the right of an operator: a variable or a number.
+impl Variable {
+    /// The natural logarithm: [`Variable::ln`] under its name in NumPy, PyTorch and Paddle.
+    ///
+    /// # Errors
+    ///
+    /// As [`Variable::ln`].
+    #[track_caller]
+    pub fn log(&self) -> Result<Variable> {
+        self.ln()
+    }
+}
+
+/// What can stand on the right of an operator: a variable, a number, or a reference to either.
 pub trait IntoOperand {
     #[doc(hidden)]
     fn operand(self) -> Operand;
@@ -99,6 +111,12 @@ impl IntoOperand for Variable {
 impl IntoOperand for f64 {
     fn operand(self) -> Operand {
         Operand::Number(self)
+    }
+}
+
+impl IntoOperand for &f64 {
+    fn operand(self) -> Operand {
+        Operand::Number(*self)
     }
 }
 
@@ -214,6 +232,26 @@ macro_rules! operators {
             #[track_caller]
             fn $method(self, right: Variable) -> Variable {
                 right.scalar_left(Binary::$trait, self, Location::caller())
+            }
+        }
+
+        /// Panics if the elements are no numbers.
+        impl $trait<&Variable> for &f64 {
+            type Output = Variable;
+
+            #[track_caller]
+            fn $method(self, right: &Variable) -> Variable {
+                right.scalar_left(Binary::$trait, *self, Location::caller())
+            }
+        }
+
+        /// Panics if the elements are no numbers.
+        impl $trait<Variable> for &f64 {
+            type Output = Variable;
+
+            #[track_caller]
+            fn $method(self, right: Variable) -> Variable {
+                right.scalar_left(Binary::$trait, *self, Location::caller())
             }
         }
     )*};

@@ -140,7 +140,7 @@ ways! {
     "an input that wants a gradient, for an op without" "" => error input_that_wants_a_gradient_for_an_op_without "wants a gradient (stop_gradient is false), but this op has no backward";
     "data of another length than the shape" "another_length" => error buffer_of_another_length "from_vec: expected 6 elements for shape [2, 3], found 5";
     "a second backward" "second_backward" => backward second_backward "its graph was freed by an earlier backward";
-    "no seed for an output of several elements" "no_seed" => backward no_seed_for_several_elements "must be a tensor of one element, or a seed given with `backward_with`";
+    "no seed for an output of several elements" "no_seed" => backward no_seed_for_several_elements "so it needs a seed: give one with `backward_with`";
     "a seed of another shape" "seed_of_another_shape" => backward seed_of_another_shape "must have its shape [2], found []";
     "a seed of another element type" "seed_of_another_type" => compiler "misuse/seed_of_another_element_type";
     "seeds of another count" "seeds_of_another_count" => backward seeds_of_another_count "expected 2 seeds, one for each output, found 1";
