@@ -122,8 +122,8 @@ pub enum Error {
         output: String,
         /// Shape of the output.
         found: Vec<usize>,
-        /// How a seed is given to this call.
-        with: &'static str,
+        /// How a seed is given to this call, if it takes one.
+        with: Option<&'static str>,
     },
     /// Another number of seeds, outputs or the like than needed.
     Count {
@@ -480,10 +480,15 @@ impl fmt::Display for Error {
                 f,
                 "{op}: the seed for {output} must have its shape {expected:?}, found {found:?}"
             ),
-            Self::SeedMissing { op, output, found, with } => write!(
+            Self::SeedMissing { op, output, found, with: Some(with) } => write!(
                 f,
                 "{op}: {output} has shape {found:?}, so it needs a seed: give one with `{with}`, \
                  or reduce the output to one element first, with `sum()` or `mean()`"
+            ),
+            Self::SeedMissing { op, output, found, with: None } => write!(
+                f,
+                "{op}: {output} has shape {found:?}, but must have one element: reduce it with \
+                 `sum()` or `mean()`"
             ),
             Self::Count { op, what, expected, found } => {
                 write!(f, "{op}: expected {expected} {what}, found {found}")

@@ -102,6 +102,12 @@ fn shapes_that_do_not_fit_are_named() {
     assert!(matches!(error, Error::Broadcast { op: "matmul", .. }), "{error}");
 }
 
+/// A layer with a bias that does not fit it.
+fn with_bias<L>(mut layer: L, bias: impl Fn(&mut L) -> &mut Tensor<f64>) -> L {
+    *bias(&mut layer) = leaf(&[2]);
+    layer
+}
+
 /// Each error names the function or the layer that was called and its parameters; the tensor that a
 /// method was called on has no name that the caller wrote.
 #[test]
@@ -260,6 +266,14 @@ fn errors_speak_of_what_the_caller_wrote() {
         (
             Box::new(|| BatchNorm2d::new(2).forward(&pictures)),
             "BatchNorm2d: `x` must be of shape [n, 2, height, width], found shape [1, 3, 4, 4]",
+        ),
+        (
+            Box::new(|| with_bias(LayerNorm::new(3), |norm| &mut norm.bias).forward(&x)),
+            "LayerNorm: shapes [2, 3] and [2] cannot be broadcast together",
+        ),
+        (
+            Box::new(|| with_bias(BatchNorm2d::new(3), |norm| &mut norm.bias).forward(&pictures)),
+            "BatchNorm2d: `bias` must be of shape [3], as `weight` is, found shape [2]",
         ),
     ];
     let wrong: Vec<String> = cases

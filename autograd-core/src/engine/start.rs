@@ -56,7 +56,11 @@ pub(super) fn start<'g, S: Sink<'g>>(
                     op,
                     output: described(output),
                     found: output.shape().to_vec(),
-                    with: if op == "grad" { "GradOptions::seeds" } else { "backward_with" },
+                    with: match op {
+                        "backward" => Some("backward_with"),
+                        "grad" => Some("GradOptions::seeds"),
+                        _ => None,
+                    },
                 });
             }
         };

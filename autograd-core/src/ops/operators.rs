@@ -70,6 +70,7 @@ scalar_operands! { f32 i32 i64 u8 }
 
 macro_rules! borrowed_operands {
     ($($scalar:ty)*) => {$(
+        #[diagnostic::do_not_recommend]
         impl<T: Numeric> Operand<T> for &$scalar
         where
             $scalar: Operand<T>,
