@@ -132,6 +132,17 @@ pub enum Error {
         /// What [`explain`](crate::explain()) says of it.
         why: String,
     },
+    /// No seed for an output that has not one element.
+    SeedMissing {
+        /// The call.
+        op: &'static str,
+        /// The output: the op that it came from and where that was called.
+        output: String,
+        /// Shape of the output.
+        found: Vec<usize>,
+        /// How a seed is given to this call, if it takes one.
+        with: Option<&'static str>,
+    },
     /// Another number of seeds, outputs or the like than needed.
     Count {
         /// The call.
@@ -460,7 +471,8 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Shape { op, parameter, expected, found } => {
-                write!(f, "{op}: `{parameter}` must be {expected}, found shape {found:?}")
+                let parameter = Parameter(parameter);
+                write!(f, "{op}: {parameter} must be {expected}, found shape {found:?}")
             }
             Self::Broadcast { op, left, right } => {
                 write!(f, "{op}: shapes {left:?} and {right:?} cannot be broadcast together")
@@ -473,10 +485,11 @@ impl fmt::Display for Error {
                 )
             }
             Self::Index { op, parameter, index, len } => {
-                write!(f, "{op}: `{parameter}` is {index}, outside an axis of length {len}")
+                let parameter = Parameter(parameter);
+                write!(f, "{op}: {parameter} is {index}, outside an axis of length {len}")
             }
             Self::Value { op, parameter, expected, found } => {
-                write!(f, "{op}: `{parameter}` must be {expected}, found {found}")
+                write!(f, "{op}: {} must be {expected}, found {found}", Parameter(parameter))
             }
             Self::TooLarge { op, shape } => {
                 write!(f, "{op}: a tensor of shape {shape:?} is too large for this machine")
@@ -494,7 +507,8 @@ impl fmt::Display for Error {
                 write!(f, "; call `.cast::<{wider}>()` first")
             }
             Self::ElementType { op, parameter, expected, found } => {
-                write!(f, "{op}: `{parameter}` must have element type {expected}, found {found}")
+                let parameter = Parameter(parameter);
+                write!(f, "{op}: {parameter} must have element type {expected}, found {found}")
             }
             Self::SeedShape { op, output, expected, found } => write!(
                 f,
@@ -503,6 +517,16 @@ impl fmt::Display for Error {
             Self::NoGradient { op, shape, why } => {
                 write!(f, "{op}: the tensor of shape {shape:?} has {why}")
             }
+            Self::SeedMissing { op, output, found, with: Some(with) } => write!(
+                f,
+                "{op}: {output} has shape {found:?}, so it needs a seed: give one with `{with}`, \
+                 or reduce the output to one element first, with `sum()` or `mean()`"
+            ),
+            Self::SeedMissing { op, output, found, with: None } => write!(
+                f,
+                "{op}: {output} has shape {found:?}, but must have one element: reduce it with \
+                 `sum()` or `mean()`"
+            ),
             Self::Count { op, what, expected, found } => {
                 write!(f, "{op}: expected {expected} {what}, found {found}")
             }
@@ -650,6 +674,47 @@ impl StdError for Error {
             Self::Hook { source, .. } | Self::SavedTensorHook { source, .. } => Some(&**source),
             _ => None,
         }
+    }
+}
+
+/// What errors call the tensor that a method was called on: the caller wrote no name for it.
+pub(crate) const RECEIVER: &str = "the tensor";
+
+/// A name in backticks, words as they are: `weight`, `index[1, 0]`, the tensor.
+struct Parameter<'a>(&'a str);
+
+impl fmt::Display for Parameter<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.0.split('[').next().unwrap_or_default();
+        if name.contains(' ') { f.write_str(self.0) } else { write!(f, "`{}`", self.0) }
+    }
+}
+
+impl Error {
+    /// The same error of `called`, the function that the user called, where another one found it.
+    pub(crate) fn called(mut self, called: &'static str) -> Self {
+        match &mut self {
+            Self::Shape { op, .. }
+            | Self::Broadcast { op, .. }
+            | Self::Axis { op, .. }
+            | Self::Index { op, .. }
+            | Self::Value { op, .. }
+            | Self::TooLarge { op, .. }
+            | Self::Count { op, .. } => *op = called,
+            _ => {}
+        }
+        self
+    }
+
+    /// The same error of a layer, whose input is called `x`.
+    pub(crate) fn of_layer(self, layer: &'static str) -> Self {
+        let mut error = self.called(layer);
+        if let Self::Shape { parameter, .. } = &mut error
+            && parameter == RECEIVER
+        {
+            *parameter = "x".into();
+        }
+        error
     }
 }
 

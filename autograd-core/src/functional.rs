@@ -303,7 +303,7 @@ impl<T: Float> Point<T> {
             return Err(Error::Shape {
                 op,
                 parameter: "what the closure returns".into(),
-                expected: "a tensor of one element".into(),
+                expected: "of one element".into(),
                 found: self.y.shape().to_vec(),
             });
         }

@@ -32,6 +32,16 @@
 //! # Ok::<(), autograd_core::Error>(())
 //! ```
 //!
+//! # Debug builds
+//!
+//! Kernels need optimisation: an unoptimised build is 70 times slower (39 s for a program that takes
+//! 0.49 s in release). Add this to your workspace's `Cargo.toml`, and the debug build takes 0.58 s:
+//!
+//! ```toml
+//! [profile.dev.package.autograd-core]
+//! opt-level = 2
+//! ```
+//!
 //! # Where to look
 //!
 //! | to | see |

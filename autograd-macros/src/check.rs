@@ -13,6 +13,7 @@ use crate::model::{
     Form, Layer, Output, ParamKind, Returns, bare, element, gradient_type, hidden_tensor, is_known,
     last_segment, nearest, parameter_type, plain_name, text,
 };
+use crate::question;
 use proc_macro2::Ident;
 use syn::{GenericArgument, Lifetime, PathArguments, Type, TypePath};
 
@@ -32,6 +33,7 @@ pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
         returned_order(layer, errors);
         grads_fields(layer, errors);
         context_use::check(layer, errors);
+        question::check(layer, errors);
     }
 }
 

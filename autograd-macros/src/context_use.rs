@@ -8,7 +8,7 @@ use crate::context_habits;
 use crate::errors::Errors;
 use crate::glance::Uses;
 use crate::messages;
-use crate::model::{Backward, Forward, Layer, bare, mentions, plain_name, text};
+use crate::model::{Backward, Form, Forward, Layer, bare, mentions, plain_name, text};
 
 const ONCE: [&str; 5] = [
     "save_for_backward",
@@ -33,12 +33,19 @@ pub(crate) fn check(layer: &Layer, errors: &mut Errors) {
         never_called(layer, forward, errors);
         // Parsing a body is most of what an op costs the macro.
         if let Some(context) = &forward.context
-            && may_break_a_rule(&layer.glance.uses(context), &forward.function.body.stream())
+            && (may_break_a_rule(&layer.glance.uses(context), &forward.function.body.stream())
+                || may_save_each(layer, forward))
             && let Ok(block) = syn::parse2::<Block>(group_tokens(&forward.function.body))
         {
-            let mut walk = Walk { context, errors, calls: Vec::new() };
+            let mut walk = Walk::new(context, lists(forward), errors);
             walk.block(&block, &mut Must::default());
-            let calls = std::mem::take(&mut walk.calls);
+            let Walk { calls, repeated, .. } = walk;
+            for Repeated { call, list, place } in repeated {
+                let saved = layer.saved.as_ref();
+                let is_list = saved.is_some_and(|saved| crate::check::is_list(saved));
+                let declare = (!is_list).then(|| saved_list(layer));
+                errors.at(call, messages::save_of_each(&list, place, declare.as_deref()));
+            }
             for call in &calls {
                 marks(call, forward, &block, errors);
             }
@@ -59,6 +66,44 @@ fn may_break_a_rule(uses: &Uses, body: &TokenStream) -> bool {
     count_calls(body, &mut made);
     let [save, set, checked @ ..] = made;
     save > 1 || set > 1 || checked != [0; 3]
+}
+
+/// Whether what is saved may be saved for each tensor of a list.
+fn may_save_each(layer: &Layer, forward: &Forward) -> bool {
+    let saves = |context| layer.glance.uses(context).may_call("save_for_backward");
+    !lists(forward).is_empty() && forward.context.as_ref().is_some_and(saves)
+}
+
+/// Whether `save_for_backward` stands in a loop or a closure over a list, which is reported.
+pub(crate) fn saves_each(layer: &Layer) -> bool {
+    let Some(forward) = &layer.forward else { return false };
+    let Some(context) = forward.context.as_ref().filter(|_| may_save_each(layer, forward)) else {
+        return false;
+    };
+    let Ok(block) = syn::parse2::<Block>(group_tokens(&forward.function.body)) else {
+        return false;
+    };
+    let mut errors = Errors::new();
+    let mut walk = Walk::new(context, lists(forward), &mut errors);
+    walk.block(&block, &mut Must::default());
+    let found = !walk.repeated.is_empty();
+    errors.forget();
+    found
+}
+
+/// The names of the inputs that are lists.
+fn lists(forward: &Forward) -> Vec<Ident> {
+    let lists = forward.inputs().filter(|(_, input)| input.form == Form::List);
+    lists.map(|(param, _)| param.ident.clone()).collect()
+}
+
+/// `Vec<Tensor<f64>>`, of the tensors of the first list.
+fn saved_list(layer: &Layer) -> String {
+    let list = layer.inputs().find(|(_, input)| input.form == Form::List);
+    list.map_or_else(
+        || "Vec<Tensor>".to_owned(),
+        |(_, list)| format!("Vec<{}>", text(&list.tensor)),
+    )
 }
 
 fn count_calls(tokens: &TokenStream, made: &mut [usize; ONCE.len()]) {
@@ -263,11 +308,21 @@ struct Call {
     arguments: Vec<Expr>,
 }
 
+/// `save_for_backward` for each tensor of a list.
+struct Repeated {
+    call: Ident,
+    list: String,
+    /// `loop` or `closure`.
+    place: &'static str,
+}
+
 /// Follows the paths through a body; a second call on a path that surely had the first is told.
 struct Walk<'a> {
     context: &'a Ident,
+    lists: Vec<Ident>,
     errors: &'a mut Errors,
     calls: Vec<Call>,
+    repeated: Vec<Repeated>,
 }
 
 /// The calls that were surely made, and whether this point can be reached at all.
@@ -293,7 +348,46 @@ impl Must {
     }
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
+    fn new(context: &'a Ident, lists: Vec<Ident>, errors: &'a mut Errors) -> Self {
+        Self { context, lists, errors, calls: Vec::new(), repeated: Vec::new() }
+    }
+
+    /// Notes `save_for_backward` in code that runs for each tensor of a list.
+    fn each(&mut self, over: &Expr, code: &Expr, place: &'static str, must: &Must) {
+        let tokens = quote::ToTokens::to_token_stream(code);
+        let leaves = ["break", "return"].iter().any(|word| mentions(&tokens, word));
+        let Some(list) = self.whole_list(over).filter(|_| !leaves) else { return };
+        let (mut pass, mut unread) = (must.clone(), Errors::new());
+        pass.made[0] = false;
+        Walk::new(self.context, self.lists.clone(), &mut unread).expr(code, &mut pass);
+        unread.forget();
+        if pass.made[0]
+            && !pass.left
+            && let Some((call, _)) = find_call(&tokens, self.context, ONCE[0])
+        {
+            self.repeated.push(Repeated { call, list: plain_name(&list), place });
+        }
+    }
+
+    /// The list input whose every tensor an iterator gives.
+    fn whole_list(&self, over: &Expr) -> Option<Ident> {
+        const WHOLE: [&str; 8] =
+            ["iter", "into_iter", "enumerate", "zip", "cloned", "copied", "rev", "map"];
+        match over {
+            Expr::Path(path) => {
+                let name = path.path.get_ident()?;
+                self.lists.contains(name).then(|| name.clone())
+            }
+            Expr::Reference(inner) => self.whole_list(&inner.expr),
+            Expr::Paren(inner) => self.whole_list(&inner.expr),
+            Expr::MethodCall(call) if WHOLE.iter().any(|name| call.method == name) => {
+                self.whole_list(&call.receiver)
+            }
+            _ => None,
+        }
+    }
+
     fn block(&mut self, block: &Block, must: &mut Must) {
         for statement in &block.stmts {
             match statement {
@@ -328,7 +422,14 @@ impl Walk<'_> {
         match expr {
             Expr::MethodCall(call) => {
                 self.expr(&call.receiver, must);
-                call.args.iter().for_each(|argument| self.expr(argument, must));
+                for argument in &call.args {
+                    match argument {
+                        Expr::Closure(closure) => {
+                            self.each(&call.receiver, &closure.body, "closure", must);
+                        }
+                        argument => self.expr(argument, must),
+                    }
+                }
                 self.method(call, must);
             }
             Expr::Block(block) => self.block(&block.block, must),
@@ -358,6 +459,12 @@ impl Walk<'_> {
             Expr::ForLoop(looped) => {
                 self.expr(&looped.expr, must);
                 self.block(&looped.body, &mut must.clone());
+                let body = Expr::Block(syn::ExprBlock {
+                    attrs: Vec::new(),
+                    label: None,
+                    block: looped.body.clone(),
+                });
+                self.each(&looped.expr, &body, "loop", must);
             }
             Expr::Loop(looped) => self.block(&looped.body, &mut must.clone()),
             Expr::Return(returned) => {

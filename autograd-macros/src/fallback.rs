@@ -9,7 +9,7 @@ use crate::args::Args;
 use crate::check::{kept_attrs, near, unsaveable};
 use crate::check_forward::not_floats;
 use crate::context_habits::{self, TOGETHER};
-use crate::context_use::find_call;
+use crate::context_use::{find_call, saves_each};
 use crate::errors::Errors;
 use crate::expand::{Expansion, Mode, concrete, phantom, whole_span};
 use crate::library::{Private, private_path};
@@ -273,6 +273,7 @@ pub(crate) fn repair(
         Some(_) => &replaced(body, &own).unwrap_or_else(|| body.clone()),
         None => body,
     };
+    let body = &crate::question::repaired(sig, body).unwrap_or_else(|| body.clone());
     match (forward, jvp) {
         (true, _) if returns_nothing(sig) && ends_with_a_value(body) => {
             let body = repair_forward(expansion, told, body);
@@ -434,7 +435,7 @@ fn repair_forward(expansion: &Expansion<'_>, told: &TokenStream, body: &Group) -
         return body.clone();
     };
     let mut calls = Vec::new();
-    if layer.saved.as_ref().is_none_or(|saved| !unsaveable(saved).is_empty()) {
+    if layer.saved.as_ref().is_none_or(|saved| !unsaveable(saved).is_empty()) || saves_each(layer) {
         calls.push("save_for_backward");
     }
     if kept_attrs(layer).is_none() {

@@ -30,6 +30,7 @@ mod model;
 mod module;
 mod parse;
 mod py_func;
+mod question;
 mod saved;
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! The table of ratios, and the raw figures.
+//! The table of ratios.
 
 use std::fmt::Write;
 
@@ -6,39 +6,16 @@ use crate::figures::{Figure, Figures};
 use crate::peers::{PEERS, Peer, folder};
 use crate::rows::{ROWS, Row, Unit};
 
-/// Between these lines of the page the tables stand.
+/// The table stands between these lines of the page.
 const MARKS: [&str; 2] = ["<!-- figures -->", "<!-- end of figures -->"];
 
 /// Ours in numbers, all others as multiples of it.
 pub fn ratios(figures: &Figures) -> String {
-    table(figures, |row, ours, peer, figure| match (ours, figure) {
-        (_, None) => "ended".to_owned(),
-        (Some(ours), Some(figure)) if peer.name != PEERS[0].name => {
-            format!("{}x", digits(figure.median / ours.median))
-        }
-        (_, Some(figure)) => amount(row, figure.median),
-    })
-}
-
-/// Median and least of every peer.
-fn raw(figures: &Figures) -> String {
-    table(figures, |row, _, _, figure| match figure {
-        None => "ended".to_owned(),
-        Some(Figure { median, least }) => {
-            format!("{} ({})", amount(row, median), digits(least * row.unit.scale() / row.count))
-        }
-    })
-}
-
-fn table(
-    figures: &Figures,
-    cell: impl Fn(&Row, Option<Figure>, &Peer, Option<Figure>) -> String,
-) -> String {
     let measured = |peer: &Peer| figures.0.values().any(|peers| peers.contains_key(peer.name));
     let peers: Vec<&Peer> = PEERS.iter().filter(|peer| measured(peer)).collect();
-    let mut text = String::from("| row | work |");
+    let mut text = String::from("|row|work|");
     for peer in &peers {
-        write!(text, " {} |", peer.title).expect("a string grows");
+        write!(text, "{}|", peer.title).expect("a string grows");
     }
     text.push_str("\n|---|---|");
     text.push_str(&"---:|".repeat(peers.len()));
@@ -48,14 +25,25 @@ fn table(
             let ours = of_row.get(PEERS[0].name).copied().flatten();
             let suffix = if threads == 1 { String::new() } else { format!(", {threads} threads") };
             let id = row.name.split('-').next().unwrap_or_default();
-            write!(text, "\n| {id} | {}{suffix} |", row.title).expect("a string grows");
+            write!(text, "\n|{id}|{}{suffix}|", row.title).expect("a string grows");
             for peer in &peers {
-                let cell = of_row.get(peer.name).map(|&figure| cell(row, ours, peer, figure));
-                write!(text, " {} |", cell.unwrap_or_default()).expect("a string grows");
+                let figure = of_row.get(peer.name);
+                let cell = figure.map(|&figure| cell(row, ours, peer, figure));
+                write!(text, "{}|", cell.unwrap_or_default()).expect("a string grows");
             }
         }
     }
     text
+}
+
+fn cell(row: &Row, ours: Option<Figure>, peer: &Peer, figure: Option<Figure>) -> String {
+    match (ours, figure) {
+        (_, None) => "ended".to_owned(),
+        (Some(ours), Some(figure)) if peer.name != PEERS[0].name => {
+            format!("{}x", digits(figure.median / ours.median))
+        }
+        (_, Some(figure)) => amount(row, figure.median),
+    }
 }
 
 fn amount(row: &Row, value: f64) -> String {
@@ -75,20 +63,14 @@ fn digits(value: f64) -> String {
     }
 }
 
-/// Writes both tables into `docs/benchmarks.md`, with the machine and the day.
+/// Writes the table into `docs/benchmarks.md`, with the machine and the day.
 pub fn into_docs(figures: &Figures) -> std::io::Result<()> {
     let page = folder().join("../docs/benchmarks.md");
     let text = std::fs::read_to_string(&page)?;
     let (before, rest) = text.split_once(MARKS[0]).expect("the page has the first mark");
     let (_, after) = rest.split_once(MARKS[1]).expect("the page has the second mark");
-    let new = format!(
-        "{before}{}\n\n{}\n\n{}\n\nMedian, and in brackets the least:\n\n{}\n\n{}{after}",
-        MARKS[0],
-        machine(),
-        ratios(figures),
-        raw(figures),
-        MARKS[1],
-    );
+    let (begin, end) = (MARKS[0], MARKS[1]);
+    let new = format!("{before}{begin}\n\n{}\n\n{}\n\n{end}{after}", machine(), ratios(figures));
     std::fs::write(page, new)
 }
 

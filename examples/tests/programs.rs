@@ -45,6 +45,24 @@ macro_rules! programs {
     };
 }
 
+/// The README's programs and outputs are those of the examples.
+#[test]
+fn the_readme_shows_these_programs() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let readme = fs::read_to_string(folder.join("../README.md")).unwrap();
+    let code = |name: &str| {
+        let program = fs::read_to_string(folder.join(format!("src/bin/{name}.rs"))).unwrap();
+        format!("```rust\nuse {}```\n", program.split_once("\nuse ").unwrap().1)
+    };
+    let output =
+        |name: &str| fs::read_to_string(folder.join(format!("expected/{name}.txt"))).unwrap();
+    let tanh = format!("{}```text\n{}```\n", code("cus_tanh"), output("cus_tanh"));
+    assert!(readme.contains(&tanh), "README.md must show:\n{tanh}");
+    let train = code("train");
+    assert!(readme.contains(&train), "README.md must show:\n{train}");
+    assert!(train.contains(&format!("// {}", output("train"))), "{}", output("train"));
+}
+
 programs! {
     cus_tanh_with_func
     cus_tanh
@@ -70,4 +88,5 @@ programs! {
     gelu
     losses
     fused_adam
+    train
 }

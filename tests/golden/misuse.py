@@ -1,4 +1,4 @@
-"""What becomes of each way of misuse in PyTorch and in Paddle, for the README's table.
+"""What becomes of each way of misuse in PyTorch and in Paddle, for the table in docs/misuse.md.
 
 `python3 misuse.py > misuse.txt`; PyTorch 2.15.0 and Paddle 3.3.1 on the CPU made the file here.
 Each function below commits one misuse in a process of its own. It returns True where all works as

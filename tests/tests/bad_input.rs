@@ -4,8 +4,10 @@
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use autograd_core::nn::{BatchNorm2d, Conv2d, Embedding, LayerNorm, Linear};
 use autograd_core::{
     BackwardOptions, Conv2dOptions, Error, GradOptions, Result, Tensor, backward, grad, grad_with,
+    hessian,
 };
 use ndarray::{Array, Array1, Array2, ArrayD, Axis, IxDyn, ShapeBuilder, array, s};
 
@@ -39,8 +41,8 @@ fn shapes_that_do_not_fit_are_named() {
         (x.try_div(&y), "div: shapes [2, 3] and [4] cannot be broadcast together"),
         (
             x.try_matmul(&y),
-            "matmul: `other` must be a matrix of 3 rows, as many as the left operand of shape \
-             [2, 3] has columns, found shape [4, 1]",
+            "matmul: `other` must be of 3 rows, as many as the left operand of shape [2, 3] has \
+             columns, found shape [4]",
         ),
         (
             x.try_matmul(&Tensor::from(1.0)),
@@ -74,14 +76,14 @@ fn shapes_that_do_not_fit_are_named() {
         ),
         (
             x.try_conv2d(&y, None, Conv2dOptions::new()),
-            "conv2d: `self` must be pictures of shape [n, channels, height, width], found shape \
+            "conv2d: the tensor must be pictures of shape [n, channels, height, width], found shape \
              [2, 3]",
         ),
-        (x.try_outer(&y), "outer: `self` must be a vector, found shape [2, 3]"),
+        (x.try_outer(&y), "outer: the tensor must be a vector, found shape [2, 3]"),
         (
             x.try_cross_entropy(&Tensor::from([0, 1, 2])),
-            "cross_entropy: `targets` must be of shape [2]: one class for each row of `self`, \
-             found shape [3]",
+            "cross_entropy: `targets` must be of shape [2], one class for each of the 2 rows, found \
+             shape [3]",
         ),
     ];
     for (result, expected) in cases {
@@ -89,7 +91,7 @@ fn shapes_that_do_not_fit_are_named() {
     }
     assert_eq!(
         message(&x, x.try_item()),
-        "item: `self` must be a tensor of one element, found shape [2, 3]"
+        "item: the tensor must be of one element, found shape [2, 3]"
     );
     assert_eq!(
         message(&x, Tensor::from_vec([2, 2], vec![1.0])),
@@ -98,6 +100,191 @@ fn shapes_that_do_not_fit_are_named() {
     // What can be stacked on more than two axes must agree there too.
     let error = leaf(&[2, 1, 3]).try_matmul(&leaf(&[5, 3, 1])).unwrap_err();
     assert!(matches!(error, Error::Broadcast { op: "matmul", .. }), "{error}");
+}
+
+/// A layer with a bias that does not fit it.
+fn with_bias<L>(mut layer: L, bias: impl Fn(&mut L) -> &mut Tensor<f64>) -> L {
+    *bias(&mut layer) = leaf(&[2]);
+    layer
+}
+
+/// Each error names the function or the layer that was called and its parameters; the tensor that a
+/// method was called on has no name that the caller wrote.
+#[test]
+fn errors_speak_of_what_the_caller_wrote() {
+    let (x, y, one) = (leaf(&[2, 3]), leaf(&[4]), leaf(&[]));
+    let (index, pictures) = (Tensor::from([9]), leaf(&[1, 3, 4, 4]));
+    let plain = Conv2dOptions::new();
+    let groups = plain.groups(2);
+    let wide = Tensor::<f64>::zeros([3, 0]);
+    type Case<'a> = (Box<dyn Fn() -> Tensor<f64> + 'a>, &'static str);
+    let cases: Vec<Case<'_>> = vec![
+        (
+            Box::new(|| y.transpose()),
+            "transpose: the tensor must be of two axes or more, found shape [4]",
+        ),
+        (Box::new(|| y.tril(0)), "tril: the tensor must be of two axes or more, found shape [4]"),
+        (
+            Box::new(|| x.narrow(1, 2, 2)),
+            "narrow: start + len must be at most 3, the length of axis 1, found 2 + 2",
+        ),
+        (
+            Box::new(|| x.narrow(-1, 4, 0)),
+            "narrow: start + len must be at most 3, the length of axis -1, found 4 + 0",
+        ),
+        (Box::new(|| x.narrow(2, 0, 1)), "narrow: axis 2 does not exist (the tensor has 2 axes)"),
+        (Box::new(|| x.select(-2, 2)), "select: `index` is 2, outside an axis of length 2"),
+        (Box::new(|| x.select(2, 0)), "select: axis 2 does not exist (the tensor has 2 axes)"),
+        (
+            Box::new(|| x.slice_axis(1, 2, 1, 1)),
+            "slice_axis: start, end and step must be start <= end <= 3 and step >= 1 on axis 1 of \
+             [2, 3], found 2, 1 and 1",
+        ),
+        (
+            Box::new(|| Tensor::stack(&[&x, &y], 0)),
+            "stack: `tensors[1]` must be of shape [2, 3], as the first is, found shape [4]",
+        ),
+        (Box::new(|| Tensor::stack(&[], 0)), "stack: expected 1 tensors, or more, found 0"),
+        (
+            Box::new(|| Tensor::stack(&[&x], 4)),
+            "stack: axis 4 does not exist (the tensor has 3 axes)",
+        ),
+        (
+            Box::new(|| Tensor::zeros([usize::MAX, 2])),
+            "zeros: a tensor of shape [18446744073709551615, 2] is too large for this machine",
+        ),
+        (
+            Box::new(|| Tensor::ones([usize::MAX, 2])),
+            "ones: a tensor of shape [18446744073709551615, 2] is too large for this machine",
+        ),
+        (
+            Box::new(|| y.matmul(&x)),
+            "matmul: `other` must be of 4 rows, as many as the left operand of shape [4] has \
+             columns, found shape [2, 3]",
+        ),
+        (
+            Box::new(|| one.matmul(&x)),
+            "matmul: the tensor must be a vector, a matrix or a stack of matrices, found shape []",
+        ),
+        (Box::new(|| x.outer(&y)), "outer: the tensor must be a vector, found shape [2, 3]"),
+        (Box::new(|| y.outer(&x)), "outer: `other` must be a vector, found shape [2, 3]"),
+        (
+            Box::new(|| wide.max_axes(&[1])),
+            "max: the tensor must be of one element or more along the reduced axes, found shape [3, 0]",
+        ),
+        (
+            Box::new(|| wide.argmin(1).cast()),
+            "argmin: the tensor must be of one element or more along axis 1, found shape [3, 0]",
+        ),
+        (
+            Box::new(|| Tensor::from([0, 9]).one_hot(9)),
+            "one_hot: element [1] of the tensor is 9, outside an axis of length 9",
+        ),
+        (
+            Box::new(|| x.index_select(0, &index)),
+            "index_select: `index[0]` is 9, outside an axis of length 2",
+        ),
+        (
+            Box::new(|| x.index_add(0, &Tensor::from([0]), &y)),
+            "index_add: `source` must be of shape [1, 3], one slice for each index, found shape [4]",
+        ),
+        (
+            Box::new(|| y.cross_entropy(&index)),
+            "cross_entropy: the tensor must be a matrix [n, classes], found shape [4]",
+        ),
+        (
+            Box::new(|| x.mse_loss(&y)),
+            "mse_loss: `target` must be of shape [2, 3], as the predictions are, found shape [4]",
+        ),
+        (
+            Box::new(|| x.smooth_l1_loss(&y)),
+            "smooth_l1_loss: `target` must be of shape [2, 3], as the predictions are, found shape [4]",
+        ),
+        (
+            Box::new(|| x.binary_cross_entropy_with_logits(&y)),
+            "binary_cross_entropy_with_logits: `targets` must be of shape [2, 3], as the predictions \
+             are, found shape [4]",
+        ),
+        (
+            Box::new(|| x.max_pool2d(2)),
+            "max_pool2d: the tensor must be pictures of shape [n, channels, height, width], found shape [2, 3]",
+        ),
+        (
+            Box::new(|| pictures.avg_pool2d(5)),
+            "avg_pool2d: the tensor must be at least 5 high and 5 wide, for one window to fit, found \
+             shape [1, 3, 4, 4]",
+        ),
+        (
+            Box::new(|| pictures.conv2d(&leaf(&[2, 1, 3, 3]), None, plain)),
+            "conv2d: `weight` must be of shape [outputs, 3, height, width], for 3 channels in 1 group, \
+             found shape [2, 1, 3, 3]",
+        ),
+        (
+            Box::new(|| pictures.conv2d(&leaf(&[2, 1, 3, 3]), None, groups)),
+            "conv2d: the tensor must be of a number of channels that is a multiple of `groups`, 2, \
+             found shape [1, 3, 4, 4]",
+        ),
+        (
+            Box::new(|| leaf(&[1, 2, 4, 4]).conv2d(&leaf(&[3, 1, 3, 3]), None, groups)),
+            "conv2d: `weight` must be of a number of outputs that is a multiple of `groups`, 2, found \
+             shape [3, 1, 3, 3]",
+        ),
+        (
+            Box::new(|| x.linear(&leaf(&[2, 4]), None)),
+            "linear: the tensor must be of shape [.., 4], for `weight` of shape [2, 4], found shape \
+             [2, 3]",
+        ),
+        (
+            Box::new(|| Linear::new(4, 2).forward(&x)),
+            "Linear: `x` must be of shape [.., 4], for `weight` of shape [2, 4], found shape [2, 3]",
+        ),
+        (
+            Box::new(|| Conv2d::new(1, 2, 3, plain).forward(&pictures)),
+            "Conv2d: `x` must be of shape [n, 1, height, width], found shape [1, 3, 4, 4]",
+        ),
+        (
+            Box::new(|| Conv2d::new(4, 2, 3, groups).forward(&pictures)),
+            "Conv2d: `x` must be of shape [n, 4, height, width], found shape [1, 3, 4, 4]",
+        ),
+        (
+            Box::new(|| Conv2d::new(3, 2, 5, plain).forward(&pictures)),
+            "Conv2d: `x` must be at least 5 high and 5 wide, for one window to fit, found shape \
+             [1, 3, 4, 4]",
+        ),
+        (
+            Box::new(|| Conv2d::new(1, 2, 3, plain).forward(&x)),
+            "Conv2d: `x` must be pictures of shape [n, channels, height, width], found shape [2, 3]",
+        ),
+        (
+            Box::new(|| Embedding::new(3, 2).forward(&Tensor::from([[0, 1], [2, 3]]))),
+            "Embedding: `numbers[1, 1]` is 3, outside an axis of length 3",
+        ),
+        (
+            Box::new(|| LayerNorm::new(4).forward(&x)),
+            "LayerNorm: `x` must be of a shape that ends in [4], found shape [2, 3]",
+        ),
+        (
+            Box::new(|| BatchNorm2d::new(2).forward(&pictures)),
+            "BatchNorm2d: `x` must be of shape [n, 2, height, width], found shape [1, 3, 4, 4]",
+        ),
+        (
+            Box::new(|| with_bias(LayerNorm::new(3), |norm| &mut norm.bias).forward(&x)),
+            "LayerNorm: shapes [2, 3] and [2] cannot be broadcast together",
+        ),
+        (
+            Box::new(|| with_bias(BatchNorm2d::new(3), |norm| &mut norm.bias).forward(&pictures)),
+            "BatchNorm2d: `bias` must be of shape [3], as `weight` is, found shape [2]",
+        ),
+    ];
+    let wrong: Vec<String> = cases
+        .into_iter()
+        .filter_map(|(case, expected)| {
+            let panic = catch_unwind(AssertUnwindSafe(case)).expect_err(expected);
+            let said = panic.downcast::<String>().map_or_else(|_| String::new(), |said| *said);
+            (said != expected).then(|| format!("said {said}\nfor  {expected}"))
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 thread_local! {
@@ -134,15 +321,15 @@ fn the_panicking_form_points_at_its_caller() {
         ("unsqueeze", Box::new(|| drop(x.unsqueeze(4)))),
         ("squeeze", Box::new(|| drop(x.squeeze(0)))),
         ("squeeze", Box::new(|| drop(x.squeeze(2)))),
-        ("slice_axis", Box::new(|| drop(x.narrow(0, 1, 2)))),
-        ("slice_axis", Box::new(|| drop(x.narrow(0, usize::MAX, 2)))),
+        ("narrow", Box::new(|| drop(x.narrow(0, 1, 2)))),
+        ("narrow", Box::new(|| drop(x.narrow(0, usize::MAX, 2)))),
         ("slice_axis", Box::new(|| drop(x.slice_axis(1, 0, 3, 0)))),
-        ("slice_axis", Box::new(|| drop(x.select(1, 3)))),
+        ("select", Box::new(|| drop(x.select(1, 3)))),
         ("flip", Box::new(|| drop(x.flip(2)))),
         ("split", Box::new(|| drop(x.split(2, 1)))),
         ("split", Box::new(|| drop(x.split(0, 1)))),
         ("concat", Box::new(|| drop(Tensor::concat(&[&x, &y], 0)))),
-        ("concat", Box::new(|| drop(Tensor::stack(&[&x, &y], 0)))),
+        ("stack", Box::new(|| drop(Tensor::stack(&[&x, &y], 0)))),
         ("broadcast_to", Box::new(|| drop(x.broadcast_to([3])))),
         ("tril", Box::new(|| drop(y.tril(0)))),
         ("sum", Box::new(|| drop(x.sum_axes(&[2])))),
@@ -172,7 +359,7 @@ fn the_panicking_form_points_at_its_caller() {
         ("cross_entropy", Box::new(|| drop(x.cross_entropy(&index)))),
         ("conv2d", Box::new(|| drop(x.conv2d(&y, None, Conv2dOptions::new())))),
         ("max_pool2d", Box::new(|| drop(x.max_pool2d(2)))),
-        ("full", Box::new(|| drop(Tensor::<f32>::zeros([usize::MAX, 2])))),
+        ("zeros", Box::new(|| drop(Tensor::<f32>::zeros([usize::MAX, 2])))),
         ("randint", Box::new(|| drop(Tensor::randint([2], 3, 3)))),
     ];
     let mut wrong = Vec::new();
@@ -203,7 +390,7 @@ fn wrong_seeds_and_wrong_calls_of_backward() {
         let error = y.backward_with(&seed(shape)).unwrap_err();
         assert!(matches!(error, Error::SeedShape { .. }), "{error}");
     }
-    assert!(matches!(y.backward().unwrap_err(), Error::Shape { op: "backward", .. }));
+    assert!(matches!(y.backward().unwrap_err(), Error::SeedMissing { op: "backward", .. }));
     assert!(x.grad().is_none());
     y.backward_with(&seed(&[2, 3])).unwrap();
     assert_eq!(x.grad().unwrap().to_vec(), [3.0; 6]);
@@ -255,13 +442,31 @@ fn wrong_calls_of_grad() {
 fn a_call_that_needs_a_seed_says_how_it_is_given() {
     let x = leaf(&[2]);
     let y = x.square();
-    let error = grad(&[&y], &[&x]).unwrap_err().to_string();
-    assert!(
-        error.ends_with("or a seed given with `GradOptions::seeds`, found shape [2]"),
-        "{error}"
+    let said = |error: Error| {
+        assert!(matches!(error, Error::SeedMissing { .. }), "{error}");
+        let words = error.to_string();
+        // Where the op was called is part of the sentence.
+        let (before, rest) = words.split_once(" (called at ").unwrap();
+        format!("{before}{}", rest.split_once(')').unwrap().1)
+    };
+    let needs = |call: &str, with: &str| {
+        format!(
+            "{call}: the output of square has shape [2], so it needs a seed: give one with \
+             `{with}`, or reduce the output to one element first, with `sum()` or `mean()`"
+        )
+    };
+    let error = grad(&[&y], &[&x]).unwrap_err();
+    assert_eq!(said(error), needs("grad", "GradOptions::seeds"));
+    assert_eq!(said(y.backward().unwrap_err()), needs("backward", "backward_with"));
+    assert_eq!(
+        x.backward().unwrap_err().to_string(),
+        "backward: a leaf tensor has shape [2], so it needs a seed: give one with \
+         `backward_with`, or reduce the output to one element first, with `sum()` or `mean()`"
     );
-    let error = y.backward().unwrap_err().to_string();
-    assert!(error.ends_with("or a seed given with `backward_with`, found shape [2]"), "{error}");
+    assert_eq!(
+        hessian(Tensor::square, &x).unwrap_err().to_string(),
+        "hessian: what the closure returns must be of one element, found shape [2]"
+    );
 }
 
 #[test]

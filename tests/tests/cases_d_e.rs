@@ -440,7 +440,7 @@ fn e02_a_seed_is_needed_for_more_than_one_element() {
     let x = leaf(&[1.0, 2.0, 3.0]);
     let y = &x * 2.0;
     let error = y.backward().unwrap_err();
-    let Error::Shape { op: "backward", found, .. } = &error else { panic!("{error}") };
+    let Error::SeedMissing { op: "backward", found, .. } = &error else { panic!("{error}") };
     assert_eq!(found, &[3]);
     assert!(error.to_string().contains("backward_with"), "{error}");
     y.backward_with(&Tensor::from(vec![1.0, 10.0, 100.0])).unwrap();

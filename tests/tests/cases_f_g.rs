@@ -554,7 +554,7 @@ fn g20_a_seed_of_another_shape() {
     }
     // Without a seed there must be one element.
     let error = grad(&[&y], &[&x]).unwrap_err();
-    assert!(matches!(error, Error::Shape { op: "grad", .. }));
+    assert!(matches!(error, Error::SeedMissing { op: "grad", .. }));
     assert!(error.to_string().contains("the output of mul (called at tests/"), "{error}");
 }
 

@@ -1,5 +1,5 @@
 //! A million training steps of a small model with custom ops: memory stays flat, and every node of
-//! a graph is gone when its step is done. Figures in `docs/long-run.md`.
+//! a graph is gone when its step is done. Figures in `docs/costs.md`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -489,8 +489,7 @@ fn wrong_shapes_are_told() {
     let x = |shape: &[usize]| Tensor::<f32>::zeros(shape);
     assert_eq!(
         words(Linear::new(3, 2).try_forward(&x(&[5, 4]))),
-        "linear: `self` must be of shape [.., 3], as `weight` of shape [2, 3] takes it, found shape \
-         [5, 4]"
+        "Linear: `x` must be of shape [.., 3], for `weight` of shape [2, 3], found shape [5, 4]"
     );
     assert_eq!(
         words(LayerNorm::new([2, 3]).try_forward(&x(&[4, 3]))),
@@ -507,7 +506,7 @@ fn wrong_shapes_are_told() {
     );
     assert_eq!(
         words(Embedding::new(3, 2).try_forward(&Tensor::from(vec![3]))),
-        "index_select: `index[0]` is 3, outside an axis of length 3"
+        "Embedding: `numbers[0]` is 3, outside an axis of length 3"
     );
     let groups = Conv2dOptions::new().groups(2);
     let panics = std::panic::catch_unwind(|| Conv2d::<f32>::new(3, 4, 1, groups));

@@ -120,7 +120,10 @@ fn the_first_error_in_the_items_order_is_returned() -> Result<()> {
         assert_eq!(error.to_string(), "mine: no third");
         assert!(x.grad().is_none());
         let error = backward_parallel(1, threads, |_| failing(4)).unwrap_err();
-        assert!(matches!(error, Error::Shape { op: "backward_parallel", .. }), "{error}");
+        assert!(
+            matches!(error, Error::SeedMissing { op: "backward_parallel", with: None, .. }),
+            "{error}"
+        );
         assert!(x.grad().is_none());
         backward_parallel(3, threads, failing)?;
         assert_eq!(x.grad().unwrap().to_vec(), [6.0, 6.0]);
@@ -248,7 +251,7 @@ fn a_number_stands_once_and_a_failed_item_has_no_part() {
         assert!(matches!(&error, Error::Duplicate { .. }), "{error}");
         assert!(error.to_string().contains(&format!("item {item}")), "{error}");
     }
-    assert!(matches!(all.backward(1, &(&w * 2.0)), Err(Error::Shape { .. })));
+    assert!(matches!(all.backward(1, &(&w * 2.0)), Err(Error::SeedMissing { .. })));
     let panics = (&w * 2.0).sum();
     let _ = panics.register_hook(|_| panic!("in a hook")).unwrap();
     assert!(catch_unwind(AssertUnwindSafe(|| all.backward(1, &panics))).is_err());

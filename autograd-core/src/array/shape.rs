@@ -49,6 +49,11 @@ const WIDEST: usize = 8;
 
 /// What can be given as a shape: `[2, 3]`, a slice, a `Vec`, a single length, or `()` or `[]` for
 /// a scalar.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a shape",
+    label = "write the lengths as an array of `usize`: `[2, 3]`",
+    note = "a shape is an array `[2, 3]`, a slice or a `Vec` of `usize`, one length, or `()` for a scalar"
+)]
 pub trait IntoShape {
     #[doc(hidden)]
     fn into_shape(self) -> Shape;
@@ -90,12 +95,14 @@ impl IntoShape for usize {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl IntoShape for () {
     fn into_shape(self) -> Shape {
         Shape::new()
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl IntoShape for Shape {
     fn into_shape(self) -> Shape {
         self

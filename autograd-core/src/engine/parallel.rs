@@ -55,7 +55,7 @@ const AHEAD: usize = 2;
 /// # Errors
 ///
 /// That of the first item, in their order, whose `loss` or backward fails; a loss of more than one
-/// element is [`Error::Shape`](crate::Error::Shape). No gradient is written then.
+/// element is [`Error::SeedMissing`](crate::Error::SeedMissing). No gradient is written then.
 ///
 /// # Panics
 ///

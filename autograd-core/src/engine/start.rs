@@ -52,15 +52,15 @@ pub(super) fn start<'g, S: Sink<'g>>(
                 for_any!(output, t => ones_like(t))
             }
             None => {
-                let with = match op {
-                    "grad" => "`GradOptions::seeds`",
-                    _ => "`backward_with`",
-                };
-                return Err(Error::Shape {
+                return Err(Error::SeedMissing {
                     op,
-                    parameter: described(output),
-                    expected: format!("a tensor of one element, or a seed given with {with}"),
+                    output: described(output),
                     found: output.shape().to_vec(),
+                    with: match op {
+                        "backward" => Some("backward_with"),
+                        "grad" => Some("GradOptions::seeds"),
+                        _ => None,
+                    },
                 });
             }
         };
@@ -75,7 +75,7 @@ fn described(output: &AnyTensor) -> String {
         Some((node, _)) => {
             format!("the output of {} (called at {})", node.name(), node.location)
         }
-        None => "the tensor itself, a leaf".into(),
+        None => "a leaf tensor".into(),
     }
 }
 

@@ -73,7 +73,7 @@ impl<T: Float> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Shape`] if there is more than one element (see [`Tensor::backward_with`]); for the
+    /// [`Error::SeedMissing`] if there is not one element (see [`Tensor::backward_with`]); for the
     /// rest see [`backward()`]. No gradient is written then, and all tensors stay usable.
     pub fn backward(&self) -> Result<()> {
         self.backward_options(BackwardOptions::new())

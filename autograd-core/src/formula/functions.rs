@@ -17,7 +17,6 @@ macro_rules! functions {
             #[doc(alias = "expm1")]
             exp_m1 ExpM1 v_exp_m1 [1.44, 1.18] { |y, dy| dy * (y + 1.0) };
             /// The natural logarithm; NaN below 0.
-            #[doc(alias = "log")]
             ln Ln v_ln [0.95, 0.84] { |x, dy| dy / x };
             /// `ln(1 + x)`, accurate near 0.
             #[doc(alias = "log1p")]

@@ -111,6 +111,24 @@ macro_rules! operators {
             }
         }
 
+        impl<L: Lane> $trait<&f64> for Real<L> {
+            type Output = Self;
+
+            #[inline(always)]
+            fn $method(self, other: &f64) -> Self {
+                self.$method(*other)
+            }
+        }
+
+        impl<L: Lane> $trait<Real<L>> for &f64 {
+            type Output = Real<L>;
+
+            #[inline(always)]
+            fn $method(self, other: Real<L>) -> Real<L> {
+                (*self).$method(other)
+            }
+        }
+
         impl<L: Lane, R> $assign<R> for Real<L>
         where
             Self: $trait<R, Output = Self>,
@@ -209,6 +227,12 @@ macro_rules! methods {
 functions! { methods }
 
 impl<L: Lane> Real<L> {
+    /// The natural logarithm: [`Real::ln`] under its name in NumPy, PyTorch and Paddle.
+    #[inline(always)]
+    pub fn log(self) -> Self {
+        self.ln()
+    }
+
     /// `x * x`.
     #[inline(always)]
     pub fn square(self) -> Self {

@@ -2,9 +2,9 @@
 
 use super::init::{self, Fan};
 use super::{Module, Visitor};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::graph::Tensor;
-use crate::ops::{Conv2dOptions, Float, IntoPair, expect};
+use crate::ops::{Conv2dOptions, Float, IntoPair, check_indices, expect};
 
 /// PyTorch's default for weights and biases: uniform in `±1 / sqrt(fan_in)`.
 #[track_caller]
@@ -63,7 +63,8 @@ impl<T: Float> Linear<T> {
     /// [`Error::Shape`](crate::Error::Shape) if `x` is not `[.., inputs]`.
     #[track_caller]
     pub fn try_forward(&self, x: &Tensor<T>) -> Result<Tensor<T>> {
-        x.try_linear(&self.weight, self.bias.as_ref())
+        let y = x.try_linear(&self.weight, self.bias.as_ref());
+        y.map_err(|error| error.of_layer("Linear"))
     }
 }
 
@@ -139,7 +140,22 @@ impl<T: Float> Conv2d<T> {
     /// As [`Tensor::try_conv2d`].
     #[track_caller]
     pub fn try_forward(&self, x: &Tensor<T>) -> Result<Tensor<T>> {
-        x.try_conv2d(&self.weight, self.bias.as_ref(), self.options)
+        let y = x.try_conv2d(&self.weight, self.bias.as_ref(), self.options);
+        y.map_err(|error| match (x.shape(), self.weight.shape()) {
+            // Other channels than the layer's are the input's fault, not the weight's.
+            (&[_, found, _, _], &[_, inputs, _, _]) if found != inputs * self.options.groups => {
+                Error::Shape {
+                    op: "Conv2d",
+                    parameter: "x".into(),
+                    expected: format!(
+                        "of shape [n, {}, height, width]",
+                        inputs * self.options.groups
+                    ),
+                    found: x.shape().to_vec(),
+                }
+            }
+            _ => error.of_layer("Conv2d"),
+        })
     }
 }
 
@@ -190,7 +206,13 @@ impl<T: Float> Embedding<T> {
     /// [`Error::Index`](crate::Error::Index) if a number is not below the count of entries.
     #[track_caller]
     pub fn try_forward(&self, numbers: &Tensor<i64>) -> Result<Tensor<T>> {
-        let rows = self.weight.try_index_select(0, &numbers.flatten())?;
+        let rows = self.weight.try_index_select(0, &numbers.flatten());
+        let rows = rows.map_err(|error| {
+            // The position is that in `numbers`, not in the flattened list.
+            let entries = self.weight.shape().first().copied().unwrap_or_default();
+            let outside = check_indices("Embedding", "numbers", &numbers.read(), entries);
+            outside.err().unwrap_or_else(|| error.of_layer("Embedding"))
+        })?;
         let mut shape = numbers.shape().to_vec();
         shape.extend_from_slice(&self.weight.shape()[1..]);
         rows.try_reshape(shape)

@@ -9,6 +9,23 @@ use crate::error::{Error, Result};
 use crate::graph::{Tensor, no_grad};
 use crate::ops::{Float, batch_norm, expect};
 
+/// An error unless a field of a layer is as long as `weight`, or one number for all of it.
+fn check_field<T: Float>(
+    op: &'static str,
+    weight: &Tensor<T>,
+    (name, field): (&str, &Tensor<T>),
+) -> Result<()> {
+    if field.len() == weight.len() || field.len() == 1 {
+        return Ok(());
+    }
+    Err(Error::Shape {
+        op,
+        parameter: name.into(),
+        expected: format!("of shape {:?}, as `weight` is", weight.shape()),
+        found: field.shape().to_vec(),
+    })
+}
+
 /// In training, zeros with probability `p` and scales the rest by `1 / (1 - p)`; else passes
 /// everything (Srivastava et al. 2014). See [`Tensor::dropout`].
 ///
@@ -122,7 +139,8 @@ impl<T: Float> LayerNorm<T> {
         }
         let axes: Vec<isize> = (1..=shape.len() as isize).map(|axis| -axis).collect();
         let weights = Some([&self.weight, &self.bias]);
-        T::layer_norm(x, weights, &axes, self.eps, Location::caller())
+        let y = T::layer_norm(x, weights, &axes, self.eps, Location::caller());
+        y.map_err(|error| error.of_layer("LayerNorm"))
     }
 }
 
@@ -228,6 +246,13 @@ impl<T: Float> BatchNorm2d<T> {
             [n, found, height, width] if found == channels => n * height * width,
             _ => return Err(wrong(format!("of shape [n, {channels}, height, width]"))),
         };
+        for field in [
+            ("bias", &self.bias),
+            ("running_mean", &*self.running_mean),
+            ("running_var", &*self.running_var),
+        ] {
+            check_field("BatchNorm2d", &self.weight, field)?;
+        }
         let affine = [&self.weight, &self.bias];
         if !self.mode.is_training() {
             let stats = [&*self.running_mean, &*self.running_var];

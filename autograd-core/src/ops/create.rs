@@ -5,7 +5,7 @@ use ndarray::{Array, ArrayD, CowArray, Dimension, IxDyn};
 use super::{Float, Numeric, Scalar, expect};
 use crate::array::shape::element_count;
 use crate::array::{IntoShape, Shape, Value};
-use crate::error::{Error, Result};
+use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{Element, Read, Tensor};
 use crate::random;
 
@@ -54,8 +54,8 @@ pub(super) fn item<T: Element>(x: &Tensor<T>) -> Result<T> {
         (1, Some(element)) => Ok(element),
         _ => Err(Error::Shape {
             op: "item",
-            parameter: "self".into(),
-            expected: "a tensor of one element".into(),
+            parameter: RECEIVER.into(),
+            expected: "of one element".into(),
             found: x.shape().to_vec(),
         }),
     }
@@ -75,13 +75,13 @@ impl<T: Element> Tensor<T> {
     /// ```
     #[track_caller]
     pub fn zeros(shape: impl IntoShape) -> Tensor<T> {
-        Self::full(shape, T::ZERO)
+        T::filled(&expect(checked("zeros", shape.into_shape())), T::ZERO)
     }
 
     /// Ones (`true` for `bool`).
     #[track_caller]
     pub fn ones(shape: impl IntoShape) -> Tensor<T> {
-        Self::full(shape, T::ONE)
+        T::filled(&expect(checked("ones", shape.into_shape())), T::ONE)
     }
 
     /// Every element the same. It gives the tensor its type; [`Tensor::full_like`] takes a number of any.

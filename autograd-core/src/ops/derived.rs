@@ -48,7 +48,7 @@ const fn info(name: &'static str, with_number: bool, reduction: Reduction) -> In
     let positions: &'static [usize] = if with_number { &[0] } else { &[0, 1] };
     Info {
         name,
-        reals: Cow::Borrowed(if with_number { &["self"] } else { &["self", "other"] }),
+        reals: Cow::Borrowed(if with_number { &["x"] } else { &["x", "other"] }),
         differentiable: Cow::Borrowed(if with_number { &[true] } else { &[true, true] }),
         masks: Cow::Borrowed(&[]),
         outputs: 1,

@@ -12,14 +12,14 @@ use crate::array::reduce::Fold;
 use crate::array::shape::{axis as check_axis, copied, row_major};
 use crate::array::value::for_each_row;
 use crate::array::{Shape, Value};
-use crate::error::{Error, Result};
+use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{Keep, Keeps, Lost, Plain, PushRule, Tensor, record, unrecorded, with_push};
 
 /// Indices that are checked at once.
 const CHECKED: usize = 256;
 
 /// An error for the first index outside an axis of length `len`.
-pub(super) fn check_indices(
+pub(crate) fn check_indices(
     op: &'static str,
     parameter: &str,
     index: &Value<i64>,
@@ -40,6 +40,7 @@ pub(super) fn check_indices(
         index.shape().iter().zip(&strides).map(|(n, stride)| at / stride % n).collect();
     let parameter = match position.is_empty() {
         true => parameter.into(),
+        false if parameter == RECEIVER => format!("element {position:?} of {parameter}"),
         false => format!("{parameter}{position:?}"),
     };
     let index = data[at];
@@ -253,7 +254,7 @@ pub(super) fn index_add<T: Numeric>(
         return Err(Error::Shape {
             op: "index_add",
             parameter: "source".into(),
-            expected: format!("of shape {:?}: one slice of `self` for each index", &shape[..]),
+            expected: format!("of shape {:?}, one slice for each index", &shape[..]),
             found: source.shape().to_vec(),
         });
     }
@@ -328,8 +329,8 @@ fn arg_best<T: Numeric>(
     if around.n == 0 {
         return Err(Error::Shape {
             op,
-            parameter: "self".into(),
-            expected: format!("a tensor with at least one element along axis {axis}"),
+            parameter: RECEIVER.into(),
+            expected: format!("of one element or more along axis {axis}"),
             found: x.shape().to_vec(),
         });
     }
@@ -621,7 +622,7 @@ impl Tensor<i64> {
     ///
     /// [`Error::Index`] if an element lies outside `0..classes`, [`Error::TooLarge`].
     pub fn try_one_hot<T: Numeric>(&self, classes: usize) -> Result<Tensor<T>> {
-        check_indices("one_hot", "self", &self.read(), classes)?;
+        check_indices("one_hot", RECEIVER, &self.read(), classes)?;
         let mut shape = self.shape_owned();
         shape.push(classes);
         crate::array::shape::element_count("one_hot", &shape)?;
@@ -660,7 +661,7 @@ mod tests {
             "index_select: `index[1]` is -1, outside an axis of length 2"
         );
         let error = Tensor::from(5).try_one_hot::<f32>(5).unwrap_err();
-        assert_eq!(error.to_string(), "one_hot: `self` is 5, outside an axis of length 5");
+        assert_eq!(error.to_string(), "one_hot: the tensor is 5, outside an axis of length 5");
     }
 
     #[test]

@@ -150,7 +150,7 @@ pub(super) fn replace<T: Element>(
     if result.shape() != x.shape() {
         return Err(Error::Shape {
             op: name,
-            parameter: "right operand".into(),
+            parameter: "the right operand".into(),
             expected: format!("of a shape that broadcasts to {:?}", x.shape()),
             found: result.shape().to_vec(),
         });

@@ -4,12 +4,12 @@ use std::panic::Location;
 
 use super::{Caller, Float, Numeric, expect, joined, trace};
 use crate::array::{Shape, Value, matmul};
-use crate::error::{Error, Result};
+use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{Keep, Plain, PushRule, Tensor, is_grad_enabled, record, unrecorded, with_push};
 
 /// The matrices behind the operands: a vector on the left is a row, one on the right a column.
 fn product<T: Numeric>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Value<T>> {
-    for (t, parameter) in [(a, "self"), (b, "other")] {
+    for (t, parameter) in [(a, RECEIVER), (b, "other")] {
         if t.ndim() == 0 {
             return Err(Error::Shape {
                 op: "matmul",
@@ -22,7 +22,20 @@ fn product<T: Numeric>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Value<T>> {
     let (x, y) = (a.read(), b.read());
     let row = (x.rank() == 1).then(|| x.clone().reshaped(Shape::from_slice(&[1, x.len()])));
     let column = (y.rank() == 1).then(|| y.clone().reshaped(Shape::from_slice(&[y.len(), 1])));
-    let out = matmul::matmul(row.as_ref().unwrap_or(&x), column.as_ref().unwrap_or(&y))?;
+    let product = matmul::matmul(row.as_ref().unwrap_or(&x), column.as_ref().unwrap_or(&y));
+    let out = product.map_err(|error| match error {
+        Error::Shape { op, parameter, .. } => Error::Shape {
+            op,
+            parameter,
+            expected: format!(
+                "of {} rows, as many as the left operand of shape {:?} has columns",
+                a.shape()[a.ndim() - 1],
+                a.shape()
+            ),
+            found: b.shape().to_vec(),
+        },
+        error => error,
+    })?;
     if row.is_none() && column.is_none() {
         return Ok(out);
     }

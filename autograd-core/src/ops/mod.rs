@@ -22,6 +22,7 @@ mod unary;
 
 pub(crate) use binary::Binary;
 pub(crate) use compare::{Comparisons, IntoElement, IntoElements};
+pub(crate) use index::check_indices;
 pub(crate) use instances::{OfElements, instances};
 pub use nn::{Conv2dOptions, IntoPair, PoolOptions};
 pub(crate) use nn::{batch_norm, conv2d_shape, pool2d_shape};

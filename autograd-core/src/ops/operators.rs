@@ -8,9 +8,10 @@ use crate::error::Result;
 use crate::graph::Tensor;
 
 /// What can stand on the right of an operator on a `Tensor<T>`: a tensor of the same element type,
-/// a reference to one, or a scalar (`T`, `f64` for any float type, and whole numbers as in `x * 2`).
+/// a scalar (`T`, `f64` for any float type, and whole numbers as in `x * 2`), or a reference to
+/// either, as in `dy * ctx.attrs()`.
 ///
-/// On the left stands `f64` or a whole number, whatever the element type:
+/// On the left stands `f64` or a whole number, whatever the element type, or a reference to one:
 ///
 /// ```
 /// use autograd_core::Tensor;
@@ -19,6 +20,8 @@ use crate::graph::Tensor;
 /// assert_eq!((1 - &y).to_vec(), (1.0 - &y).to_vec());
 /// assert_eq!((&y * 2 + 1).to_vec(), [1.5, 2.0]);
 /// assert_eq!((7 - Tensor::<i64>::from([1, 2])).to_vec(), [6, 5]);
+/// let slope = &2.0;
+/// assert_eq!((&y * slope).to_vec(), (slope * &y).to_vec());
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be combined with a tensor of `{T}`",
@@ -128,6 +131,26 @@ scalars! {
     u8 => u8;
 }
 
+macro_rules! borrowed_operands {
+    ($($scalar:ty)*) => {$(
+        #[diagnostic::do_not_recommend]
+        impl<T: Numeric> Operand<T> for &$scalar
+        where
+            $scalar: Operand<T>,
+        {
+            fn operate(self, op: Binary, left: Input<'_, T>, caller: Caller) -> Result<Tensor<T>> {
+                (*self).operate(op, left, caller)
+            }
+
+            fn lend<R>(self, see: impl FnOnce(&Tensor<T>) -> R) -> R {
+                (*self).lend(see)
+            }
+        }
+    )*};
+}
+
+borrowed_operands! { f64 f32 i32 i64 u8 }
+
 impl Scalar<bool> for bool {
     fn scalar(self) -> bool {
         self
@@ -155,6 +178,24 @@ macro_rules! scalar_on_the_left {
                 let $s = self;
                 let right = Input::Ref(right);
                 <$t>::binary_scalar(Binary::$op, right, $convert, true, Location::caller())
+            }
+        }
+
+        impl<$($generics)*> $trait<Tensor<$t>> for &$scalar {
+            type Output = Tensor<$t>;
+
+            #[track_caller]
+            fn $method(self, right: Tensor<$t>) -> Tensor<$t> {
+                (*self).$method(right)
+            }
+        }
+
+        impl<$($generics)*> $trait<&Tensor<$t>> for &$scalar {
+            type Output = Tensor<$t>;
+
+            #[track_caller]
+            fn $method(self, right: &Tensor<$t>) -> Tensor<$t> {
+                (*self).$method(right)
             }
         }
     };

@@ -7,7 +7,7 @@ use crate::array::elementwise::{Zip, convert_zip, zip_scalar};
 use crate::array::reduce::{Fold, fold_axes, fold_first};
 use crate::array::shape::{axes as check_axes, broadcast, same};
 use crate::array::{Shape, Value, elementwise};
-use crate::error::{Error, Result};
+use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{Element, Keep, Plain, PushRule, Tensor, record, unrecorded, with_push};
 
 /// The reductions.
@@ -74,8 +74,8 @@ fn compute<T: Numeric>(op: Reduce, x: &Value<T>, axes: &[usize]) -> Result<Value
     if group(x.shape(), axes) == 0 && matches!(op, Reduce::Max | Reduce::Min) {
         return Err(Error::Shape {
             op: op.name(),
-            parameter: "self".into(),
-            expected: "a tensor with at least one element along the reduced axes".into(),
+            parameter: RECEIVER.into(),
+            expected: "of one element or more along the reduced axes".into(),
             found: x.shape().to_vec(),
         });
     }

@@ -12,7 +12,7 @@ use crate::array::pick::{self, Around};
 use crate::array::shape::{axis as check_axis, broadcast, element_count, row_major};
 use crate::array::value::for_each_row;
 use crate::array::{IntoShape, Shape, Value};
-use crate::error::{Error, Result};
+use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{
     Edge, Element, Elementwise, Keeps, Lost, NodeRef, Plain, Pull, Push, PushRule, Rule, Slots,
     Tensor, is_grad_enabled, record, record_edges, typed, unrecorded, with_push,
@@ -75,8 +75,8 @@ impl<T: Element> Tensor<T> {
         if rank < 2 {
             expect(Err(Error::Shape {
                 op: "transpose",
-                parameter: "self".into(),
-                expected: "a tensor with at least two axes".into(),
+                parameter: RECEIVER.into(),
+                expected: "of two axes or more".into(),
                 found: self.shape().to_vec(),
             }))
         }
@@ -152,7 +152,16 @@ impl<T: Element> Tensor<T> {
     /// If there is no such axis or it has fewer than `start + len` elements.
     #[track_caller]
     pub fn narrow(&self, axis: isize, start: usize, len: usize) -> Tensor<T> {
-        self.slice_axis(axis, start, start.saturating_add(len), 1)
+        let narrowed = self.try_slice_axis(axis, start, start.saturating_add(len), 1);
+        expect(narrowed.map_err(|error| match error {
+            Error::Value { .. } => Error::Value {
+                op: "narrow",
+                parameter: "start + len",
+                expected: format!("at most {}, the length of axis {axis}", self.length(axis)),
+                found: format!("{start} + {len}"),
+            },
+            error => error.called("narrow"),
+        }))
     }
 
     /// The elements `start, start + step, ..` below `end` of an axis. Copies nothing.
@@ -196,7 +205,23 @@ impl<T: Element> Tensor<T> {
     /// If there is no such axis or it is not longer than `index`.
     #[track_caller]
     pub fn select(&self, axis: isize, index: usize) -> Tensor<T> {
-        self.narrow(axis, index, 1).squeeze(axis)
+        let picked = self.try_slice_axis(axis, index, index.saturating_add(1), 1);
+        let picked = expect(picked.map_err(|error| match error {
+            Error::Value { .. } => Error::Index {
+                op: "select",
+                parameter: "index".into(),
+                index: i64::try_from(index).unwrap_or(i64::MAX),
+                len: self.length(axis),
+            },
+            error => error.called("select"),
+        }));
+        picked.squeeze(axis)
+    }
+
+    /// The length of an axis that exists.
+    fn length(&self, axis: isize) -> usize {
+        let axis = if axis < 0 { axis + self.ndim() as isize } else { axis };
+        self.shape()[axis as usize]
     }
 
     /// An axis in the opposite order.
@@ -258,8 +283,22 @@ impl<T: Element> Tensor<T> {
     /// If there is no tensor, no such position for an axis, or the shapes differ.
     #[track_caller]
     pub fn stack(tensors: &[&Tensor<T>], axis: isize) -> Tensor<T> {
+        if let Some(first) = tensors.first() {
+            expect(check_axis("stack", axis, first.ndim() + 1));
+            for (i, t) in tensors.iter().enumerate() {
+                if t.shape() != first.shape() {
+                    expect(Err(Error::Shape {
+                        op: "stack",
+                        parameter: format!("tensors[{i}]"),
+                        expected: format!("of shape {:?}, as the first is", first.shape()),
+                        found: t.shape().to_vec(),
+                    }))
+                }
+            }
+        }
         let raised: Vec<Tensor<T>> = tensors.iter().map(|t| t.unsqueeze(axis)).collect();
-        Tensor::concat(&raised.iter().collect::<Vec<_>>(), axis)
+        let stacked = Tensor::try_concat(&raised.iter().collect::<Vec<_>>(), axis);
+        expect(stacked.map_err(|error| error.called("stack")))
     }
 
     /// A tensor with the same elements and data of its own: a change in place of one is not seen by the
@@ -771,8 +810,8 @@ pub(super) fn triangle<T: Numeric>(
     let &[.., m, n] = x.shape() else {
         return Err(Error::Shape {
             op: part.name(),
-            parameter: "self".into(),
-            expected: "a tensor with at least two axes".into(),
+            parameter: RECEIVER.into(),
+            expected: "of two axes or more".into(),
             found: x.shape().to_vec(),
         });
     };

@@ -144,6 +144,14 @@ macro_rules! unary_ops {
     };
 }
 
+impl<T: Float> Tensor<T> {
+    /// The natural logarithm: [`Tensor::ln`] under its name in NumPy, PyTorch and Paddle.
+    #[track_caller]
+    pub fn log(&self) -> Tensor<T> {
+        self.ln()
+    }
+}
+
 const fn info(name: &'static str, (input, output): (bool, bool)) -> Info {
     Info {
         name,

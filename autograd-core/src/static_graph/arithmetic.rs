@@ -74,6 +74,18 @@ unary! {
     gelu Gelu;
 }
 
+impl Variable {
+    /// The natural logarithm: [`Variable::ln`] under its name in NumPy, PyTorch and Paddle.
+    ///
+    /// # Errors
+    ///
+    /// As [`Variable::ln`].
+    #[track_caller]
+    pub fn log(&self) -> Result<Variable> {
+        self.ln()
+    }
+}
+
 /// What can stand beside a variable: another one or a number, of whatever type. Beside integers it is
 /// a whole one.
 pub trait IntoOperand {
@@ -141,6 +153,12 @@ impl Operand {
                 program.one(Kind::Constant(constant), &[], location)
             }
         }
+    }
+}
+
+impl IntoOperand for &f64 {
+    fn operand(self) -> Operand {
+        Operand::Number(*self)
     }
 }
 
@@ -260,6 +278,26 @@ macro_rules! operators {
             #[track_caller]
             fn $method(self, right: Variable) -> Variable {
                 right.scalar_left(Binary::$trait, self.into(), Location::caller())
+            }
+        }
+
+        /// Panics if the elements are no numbers, or of a type that cannot hold this one.
+        impl $trait<&Variable> for &$t {
+            type Output = Variable;
+
+            #[track_caller]
+            fn $method(self, right: &Variable) -> Variable {
+                right.scalar_left(Binary::$trait, (*self).into(), Location::caller())
+            }
+        }
+
+        /// Panics if the elements are no numbers, or of a type that cannot hold this one.
+        impl $trait<Variable> for &$t {
+            type Output = Variable;
+
+            #[track_caller]
+            fn $method(self, right: Variable) -> Variable {
+                right.scalar_left(Binary::$trait, (*self).into(), Location::caller())
             }
         }
     };

@@ -5,6 +5,11 @@ use crate::error::Result;
 
 /// Lengths of axes: `[None, Some(4)]`, `[-1, 4]` with -1 for a free axis, `()` for a scalar, or
 /// the shape of a [`Variable`](super::Variable).
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a shape",
+    label = "write the lengths as an array: `[2, 3]`",
+    note = "a shape is an array `[2, 3]`, `[-1, 3]` or `[None, Some(3)]` (-1 and `None` are free axes), a slice, or `()` for a scalar"
+)]
 pub trait IntoDims {
     /// The lengths; or the one that is none.
     #[doc(hidden)]
@@ -59,6 +64,7 @@ impl<const N: usize> IntoDims for [Option<usize>; N] {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl IntoDims for () {
     fn into_dims(self) -> Result<Vec<Option<usize>>, i64> {
         Ok(Vec::new())

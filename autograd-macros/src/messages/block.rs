@@ -2,6 +2,14 @@
 
 // The attribute.
 
+pub(crate) fn question_mark(function: &str, returned: &str) -> String {
+    format!(
+        "`?` needs a `Result` to return, but `{function}` returns `{returned}`; `{function}` may \
+         return a `Result`: write `-> autograd_core::Result<{returned}>`, or with an error type of \
+         your own, and end with `Ok(..)`"
+    )
+}
+
 pub(crate) fn empty_argument() -> String {
     "an argument of #[py_layer] is empty; remove the comma".into()
 }

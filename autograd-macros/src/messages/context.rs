@@ -44,6 +44,15 @@ pub(crate) fn call_twice(call: &str) -> String {
     format!("`{call}` is called twice on this path; {mend}")
 }
 
+pub(crate) fn save_of_each(list: &str, place: &str, declare: Option<&str>) -> String {
+    let declare = declare.map_or_else(String::new, |ty| format!("declare `type Saved = {ty}`, "));
+    format!(
+        "`save_for_backward` is called for each tensor of the list `{list}`, but one call saves the \
+         whole list: {declare}collect what is saved in a `Vec`, and write \
+         `ctx.save_for_backward(&saved)` once, after the {place}"
+    )
+}
+
 pub(crate) fn several_arguments(call: &str, found: usize, arguments: &str) -> String {
     format!(
         "`{call}` takes everything at once, but is given {found} arguments; write them as a tuple: \

@@ -3,7 +3,7 @@
 
 mod messages;
 
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::parse::{ParseStream, Parser};
 use syn::spanned::Spanned;
@@ -15,6 +15,7 @@ use syn::{
 use crate::args::parts;
 use crate::errors::{Errors, ends};
 use crate::expand::respanned;
+use crate::question;
 
 /// The attribute as a plain function.
 pub(crate) fn expand(arguments: TokenStream, block: TokenStream) -> TokenStream {
@@ -43,7 +44,12 @@ fn repair(block: &mut ItemImpl) {
     block.trait_ = None;
     let mut seen = vec![Ident::new("call", Span::call_site())];
     for (position, part) in block.items.iter_mut().enumerate() {
-        let ImplItem::Fn(ImplItemFn { sig, .. }) = part else { continue };
+        let ImplItem::Fn(ImplItemFn { sig, block, .. }) = part else { continue };
+        if let Some(body) = question::repaired(sig, &braces(block))
+            && let Ok(repaired) = syn::parse2(TokenTree::Group(body).into())
+        {
+            *block = repaired;
+        }
         let own = ["forward", "backward", "call"].iter().any(|name| sig.ident == name);
         if own && seen.contains(&sig.ident) {
             sig.ident = format_ident!("_{}_{position}", sig.ident, span = sig.ident.span());
@@ -52,6 +58,14 @@ fn repair(block: &mut ItemImpl) {
             sig.asyncness = None;
         }
     }
+}
+
+/// A body with its braces.
+fn braces(block: &syn::Block) -> Group {
+    let stmts = &block.stmts;
+    let mut group = Group::new(Delimiter::Brace, quote!(#(#stmts)*));
+    group.set_span(block.brace_token.span.join());
+    group
 }
 
 fn first(tokens: &TokenStream) -> TokenStream {
@@ -163,6 +177,9 @@ impl<'a> Op<'a> {
         if let Some(backward) = self.backward {
             unusual_signature(backward, errors);
             self.check_backward(backward, errors);
+        }
+        for function in [Some(self.forward), self.backward].into_iter().flatten() {
+            question::check_function(&function.sig, &braces(&function.block), errors);
         }
     }
 

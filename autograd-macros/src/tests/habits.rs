@@ -203,3 +203,40 @@ fn fields_of_a_context_are_told_from_calls_of_it() {
         }
     }
 }
+
+/// An op of a list whose forward has this body.
+fn of_a_list(body: &str) -> String {
+    run(&format!(
+        "impl Op {{ type Saved = Tensor<f64>; fn forward(ctx: &mut ForwardContext<Self>, xs: \
+         &[Tensor<f64>], x: Option<&Tensor<f64>>) -> Tensor<f64> {{ {body} }} fn backward(ctx: \
+         &BackwardContext<Self>, dy: &Tensor<f64>) -> Grads {{ Grads {{ xs: f(dy), x: None }} }} }}"
+    ))
+}
+
+#[test]
+fn what_is_saved_for_each_tensor_of_a_list_is_reported_once() {
+    for body in [
+        "for y in xs { ctx.save_for_backward(y); } xs[0].clone()",
+        "for (i, y) in xs.iter().enumerate() { let z = y * 2.0; ctx.save_for_backward(&z); } z()",
+        "for y in xs { if c { ctx.save_for_backward(y) } else { ctx.save_for_backward(&z) } } z()",
+        "xs.iter().for_each(|y| ctx.save_for_backward(y)); z()",
+        "let ys: Vec<_> = xs.iter().map(|y| { ctx.save_for_backward(y); y * 2.0 }).collect(); z()",
+        "xs.iter().zip(ws).fold(z(), |sum, y| { ctx.save_for_backward(y); sum })",
+    ] {
+        let told = of_a_list(body);
+        assert_eq!(told.matches("saves the whole list").count(), 1, "{body}: {told}");
+        assert!(refused(&told), "{body}");
+    }
+    for body in [
+        "for (i, y) in xs.iter().enumerate() { if i == 0 { ctx.save_for_backward(y); } } z()",
+        "for y in xs { ctx.save_for_backward(y); break; } z()",
+        "for y in xs.iter().take(1) { ctx.save_for_backward(y); } z()",
+        "for y in &xs[..1] { ctx.save_for_backward(y); } z()",
+        "x.map(|y| ctx.save_for_backward(y)); z()",
+        "x.iter().for_each(|y| ctx.save_for_backward(y)); z()",
+        "xs.iter().filter(|y| c).for_each(|y| ctx.save_for_backward(y)); z()",
+        "let n = xs.iter().map(|y| y.len()).sum(); ctx.save_for_backward(&xs[0]); z()",
+    ] {
+        assert!(!of_a_list(body).contains("saves the whole list"), "{body}");
+    }
+}

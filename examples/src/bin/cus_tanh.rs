@@ -4,17 +4,14 @@
 
 use autograd_core::prelude::*;
 
-/// Hyperbolic tangent with a hand-written gradient.
 #[py_layer]
 impl CusTanh {
     type Saved = Tensor<f64>; // what backward gets; () when left out
-
     pub fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
         let y = x.tanh();
         ctx.save_for_backward(&y);
         y
     }
-
     fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
         let y = ctx.saved_tensor();
         dy * (1.0 - y.square())
@@ -25,8 +22,7 @@ fn main() -> autograd_core::Result<()> {
     autograd_core::seed(2023);
     let data = Tensor::<f64>::randn([2, 3]);
     data.set_stop_gradient(false);
-    let z = CusTanh::apply(&data);
-    z.mean().backward()?;
+    CusTanh::apply(&data).mean().backward()?;
     println!("{}", data.grad().unwrap());
     Ok(())
 }

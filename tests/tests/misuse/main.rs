@@ -1,6 +1,6 @@
 //! Every way to misuse an op that we know of is a program of ours: a fixture of `ui` that must not
-//! compile, or a function of `run` that is told what is wrong. The README's table is made of them:
-//! `UPDATE_EXPECTED=1 cargo test -p tests --test misuse` writes it anew.
+//! compile, or a function of `run` or `more` that gets the error. `docs/misuse.md` is made of them:
+//! `UPDATE_EXPECTED=1 cargo test -p tests --test misuse` writes it.
 
 mod more;
 mod run;
@@ -86,32 +86,50 @@ impl Proof {
         }
     }
 
-    /// What the table says, with where it is proven.
+    /// What the table says, with a link to the program that proves it.
     fn cell(&self) -> String {
-        const RUN: &str = "tests/tests/misuse";
-        match self {
-            Self::Compiler(fixture) => format!("[compile error](tests/ui/{fixture}.stderr)"),
-            Self::Error(..) => format!("[error]({RUN})"),
-            Self::Debug(..) => format!("[error, with debug assertions]({RUN})"),
-            Self::Backward(..) => format!("[error in backward]({RUN})"),
-            Self::Check(..) => format!("[found by its check]({RUN})"),
-            Self::Verified(..) => {
-                format!("[error with `AUTOGRAD_VERIFY=1`, or by its check]({RUN})")
-            }
-            Self::Right(..) => format!("[right]({RUN})"),
-        }
+        let said = match self {
+            Self::Compiler(_) => "compile error",
+            Self::Error(..) => "error",
+            Self::Debug(..) => "error, with debug assertions",
+            Self::Backward(..) => "error in backward",
+            Self::Check(..) => "found by its check",
+            Self::Verified(..) => "error with `AUTOGRAD_VERIFY=1`, or by its check",
+            Self::Right(..) => "right",
+        };
+        let program = match self {
+            Self::Compiler(fixture) => format!("ui/{fixture}.stderr"),
+            _ => function(self.name()),
+        };
+        format!("[{said}](../tests/{program})")
     }
 }
 
-fn table() -> String {
+/// The file and the line of a function of `run` or `more`.
+fn function(name: &str) -> String {
+    let head = format!("pub(crate) fn {name}(");
+    let found = ["run", "more"].into_iter().find_map(|module| {
+        let file = format!("tests/misuse/{module}.rs");
+        let text = std::fs::read_to_string(root().join("tests").join(&file)).unwrap();
+        let line = text.lines().position(|line| line.starts_with(&head))? + 1;
+        Some(format!("{file}#L{line}"))
+    });
+    found.unwrap_or_else(|| panic!("`{name}` is no function of `run` or `more`"))
+}
+
+fn page() -> String {
     let (frameworks, peers) = peers();
     let count = |kind: fn(&Proof) -> bool| WAYS.iter().filter(|way| kind(&way.proof)).count();
     let mut out = format!(
-        "We know {} ways to misuse an op, and each is a program of ours that shows what becomes of \
-         it: {} do\nnot compile, {} give an error when the op is applied or earlier, {} an error in \
-         backward, and {} do no\nharm. The last {} no types can show: they are found where a test \
-         calls the check that comes with the\nlibrary, and {} of them are errors of the call itself where \
-         the feature `verify` is on and `AUTOGRAD_VERIFY=1` is set.",
+        "# {} ways to misuse an op\n\n\
+         Each row links to the program that proves it. {} do not compile. {} are an error when the op \
+         is\napplied or earlier, {} an error in backward, and {} are harmless. Types cannot show the \
+         last {}: the\ncheck that comes with the library finds them in a test, and {} of them are \
+         errors of the call\nitself with the feature `verify` and `AUTOGRAD_VERIFY=1`.\n\n\
+         'Silent': no error, and a wrong gradient or an unnoticed mistake. 'Right': it works as \
+         meant. '–':\nit cannot be written there, or was not tried. \
+         [misuse.py](../tests/golden/misuse.py) tried the others.\n\
+         `UPDATE_EXPECTED=1 cargo test -p tests --test misuse` writes this page.\n\n",
         WAYS.len(),
         count(|proof| matches!(proof, Proof::Compiler(_))),
         count(|proof| matches!(proof, Proof::Error(..) | Proof::Debug(..))),
@@ -120,34 +138,27 @@ fn table() -> String {
         count(|proof| matches!(proof, Proof::Check(..) | Proof::Verified(..))),
         count(|proof| matches!(proof, Proof::Verified(..))),
     );
-    out += "\n\n<details><summary>All of them, and what becomes of each elsewhere</summary>\n\n";
-    out += "'Silent': no error, and a wrong gradient or a mistake unseen. 'Right': it works as meant. '–': \
-            cannot be\nwritten there, or was not tried. ";
-    out += "[misuse.py](tests/golden/misuse.py) tried the others.\n\n";
-    writeln!(out, "| way | here | {} |", frameworks.join(" | ")).unwrap();
+    writeln!(out, "|way|here|{}|", frameworks.join("|")).unwrap();
     writeln!(out, "|---|---|{}", "---|".repeat(frameworks.len())).unwrap();
     for Way { way, peer, proof } in WAYS {
         let elsewhere = match peers.get(*peer) {
-            Some(cells) => cells.join(" | "),
-            None => vec!["–"; frameworks.len()].join(" | "),
+            Some(cells) => cells.join("|"),
+            None => vec!["–"; frameworks.len()].join("|"),
         };
-        writeln!(out, "| {way} | {} | {elsewhere} |", proof.cell()).unwrap();
+        writeln!(out, "|{way}|{}|{elsewhere}|", proof.cell()).unwrap();
     }
-    out + "\n</details>\n"
+    out
 }
 
-/// The README says what is proven above.
+/// `docs/misuse.md` says what is proven above.
 #[test]
-fn the_readme_has_this_table() {
-    let path = root().join("README.md");
-    let readme = std::fs::read_to_string(&path).unwrap();
-    let (begin, end) = ("<!-- misuse -->\n", "<!-- end of misuse -->");
-    let (before, rest) = readme.split_once(begin).expect("README.md has the marker");
-    let (found, after) = rest.split_once(end).expect("README.md has the end's marker");
-    let table = table();
+fn the_page_has_this_table() {
+    let path = root().join("docs/misuse.md");
+    let page = page();
     if std::env::var_os("UPDATE_EXPECTED").is_some() {
-        std::fs::write(path, format!("{before}{begin}{table}{end}{after}")).unwrap();
+        std::fs::write(path, page).unwrap();
     } else {
-        assert_eq!(found, table, "`UPDATE_EXPECTED=1 cargo test -p tests --test misuse`");
+        let found = std::fs::read_to_string(path).unwrap_or_default();
+        assert_eq!(found, page, "`UPDATE_EXPECTED=1 cargo test -p tests --test misuse`");
     }
 }

@@ -1,4 +1,4 @@
-//! The ways, in the order of the README's table.
+//! The ways, in the order of the table in `docs/misuse.md`.
 
 use crate::{more, run};
 
@@ -128,7 +128,7 @@ ways! {
     "a tensor hidden in a layer of a network" "tensor_in_a_layer" => compiler "misuse/layer_as_a_plain_input";
     "a tensor hidden in a closure"
         "tensor_in_a_closure" => debug tensor_held_by_a_closure "forward reads a tensor of shape [1] that wants a gradient";
-    "a tensor hidden in a struct of one's own"
+    "a tensor hidden in a user's struct"
         "tensor_in_a_struct" => debug tensor_held_by_a_struct "forward reads a tensor of shape [1] that wants a gradient";
     "a tensor hidden behind a type parameter" "" => error tensor_through_a_type_parameter "the plain parameter `value` was given a tensor";
     "arguments by name in another order" "keyword_order" => right arguments_by_name_in_another_order;
@@ -140,7 +140,7 @@ ways! {
     "an input that wants a gradient, for an op without" "" => error input_that_wants_a_gradient_for_an_op_without "wants a gradient (stop_gradient is false), but this op has no backward";
     "data of another length than the shape" "another_length" => error buffer_of_another_length "from_vec: expected 6 elements for shape [2, 3], found 5";
     "a second backward" "second_backward" => backward second_backward "its graph was freed by an earlier backward";
-    "no seed for an output of several elements" "no_seed" => backward no_seed_for_several_elements "must be a tensor of one element, or a seed given with `backward_with`";
+    "no seed for an output of several elements" "no_seed" => backward no_seed_for_several_elements "so it needs a seed: give one with `backward_with`";
     "a seed of another shape" "seed_of_another_shape" => backward seed_of_another_shape "must have its shape [2], found []";
     "a seed of another element type" "seed_of_another_type" => compiler "misuse/seed_of_another_element_type";
     "seeds of another count" "seeds_of_another_count" => backward seeds_of_another_count "expected 2 seeds, one for each output, found 1";
@@ -180,7 +180,7 @@ ways! {
     "gradients returned under each other's names" "" => compiler "arity/gradients_in_another_order";
     "one tensor as both inputs" "" => right (more one_tensor_as_both_inputs);
     "inputs without elements" "" => right (more no_elements_at_all);
-    "inputs that stretch, their gradients not summed" "" => backward (more inputs_that_stretch) "for `w`, which has shape [1]";
+    "inputs that are broadcast, their gradients not summed" "" => backward (more inputs_that_stretch) "for `w`, which has shape [1]";
     "a saved tensor returned as the gradient" "" => right (more a_saved_tensor_returned_as_the_gradient);
     "one tensor twice in a list" "" => right (more one_tensor_twice_in_a_list);
     "an empty list" "" => right (more an_empty_list);
@@ -202,7 +202,7 @@ ways! {
     "the gradient of a tensor with respect to itself" "" => right (more the_gradient_of_a_tensor_by_itself);
     "one output twice in one backward" "" => backward (more one_output_twice_in_a_backward) "outputs";
     "a panic in forward" "" => error (more forward_panics) "no value for 1";
-    "an op applied while a panic goes by" "" => right (more an_op_applied_while_another_panics);
+    "an op applied while a panic unwinds" "" => right (more an_op_applied_while_another_panics);
     "a graph walked and dropped on another thread" "" => right (more a_graph_walked_and_dropped_on_another_thread);
     "an input changed in place that nobody saved" "" => right (more an_input_changed_that_nobody_saved);
     "an output that is a view of an input" "" => right (more an_output_that_is_a_view_of_the_input);

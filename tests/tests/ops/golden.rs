@@ -310,6 +310,7 @@ const WITHOUT: &[(&str, &str)] = &[
         "gives back what it was given",
     ),
     ("to_vec to_ndarray view item at", "gives out what is there"),
+    ("log", "is `ln`: compared with it in `numbers`"),
     ("rand randn uniform normal randint randperm", "random: compared with Paddle's in `cases`"),
 ];
 

@@ -2,6 +2,7 @@
 //! on random tensors.
 
 mod golden;
+mod numbers;
 mod properties;
 mod public;
 mod random;

@@ -47,7 +47,7 @@ fn smooth(op: &str, draw: &mut Draw) -> Option<Domain> {
         "abs" | "signum" | "step" | "relu" | "leaky_relu" | "elu" => either(draw),
         "floor" | "ceil" => Between(1.1, 1.9),
         "round" => Between(1.6, 2.4),
-        "sqrt" | "rsqrt" | "recip" | "ln" | "log2" | "log10" => Between(0.4, 3.0),
+        "sqrt" | "rsqrt" | "recip" | "ln" | "log" | "log2" | "log10" => Between(0.4, 3.0),
         "ln_1p" => Between(-0.5, 3.0),
         "sin" | "cos" | "sigmoid" | "softplus" | "silu" | "gelu" => Between(-3.0, 3.0),
         "tan" => Between(-1.0, 1.0),

@@ -52,6 +52,7 @@ pub(crate) fn run<T: Number>(
         ("exp", [x]) => x.exp().into(),
         ("exp_m1", [x]) => x.exp_m1().into(),
         ("ln", [x]) => x.ln().into(),
+        ("log", [x]) => x.log().into(),
         ("ln_1p", [x]) => x.ln_1p().into(),
         ("log2", [x]) => x.log2().into(),
         ("log10", [x]) => x.log10().into(),

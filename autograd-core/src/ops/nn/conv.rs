@@ -8,7 +8,7 @@ use super::convolve::Convolution;
 use super::window::{IntoPair, Plan, Window};
 use crate::array::shape::element_count;
 use crate::array::{Shape, Value};
-use crate::error::{Error, Result};
+use crate::error::{Error, Plural, RECEIVER, Result};
 use crate::graph::{Keep, Plain, Tensor, record, unrecorded};
 
 /// How a convolution moves over a picture: stride 1, no padding, no gaps, one group unless told.
@@ -129,20 +129,27 @@ fn check(
     }
     let &[_, channels, _, _] = input else {
         let expected = "pictures of shape [n, channels, height, width]".into();
-        return Err(wrong("self", expected, input));
+        return Err(wrong(RECEIVER, expected, input));
     };
     let &[outputs, inputs, kernel_height, kernel_width] = weight else {
         let expected = "of shape [outputs, channels / groups, height, width]".into();
         return Err(wrong("weight", expected, weight));
     };
-    if !channels.is_multiple_of(groups) || inputs != channels / groups {
+    if !channels.is_multiple_of(groups) {
+        let expected = format!("of a number of channels that is a multiple of `groups`, {groups}");
+        return Err(wrong(RECEIVER, expected, input));
+    }
+    if inputs != channels / groups {
         let expected = format!(
-            "for channels / groups = {channels} / {groups} channels, as `self` of shape {input:?} has"
+            "of shape [outputs, {}, height, width], for {} in {}",
+            channels / groups,
+            Plural(channels, "channel", "channels"),
+            Plural(groups, "group", "groups")
         );
         return Err(wrong("weight", expected, weight));
     }
     if !outputs.is_multiple_of(groups) {
-        let expected = format!("for a number of outputs that {groups} groups can share");
+        let expected = format!("of a number of outputs that is a multiple of `groups`, {groups}");
         return Err(wrong("weight", expected, weight));
     }
     if let Some(bias) = bias

@@ -6,7 +6,7 @@ use super::super::matmul::unseen;
 use super::super::{Caller, Float, expect, joined};
 use super::writable;
 use crate::array::Shape;
-use crate::error::{Error, Result};
+use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{GradMode, Keep, Lost, PushRule, Tensor, record, with_push};
 
 fn check(x: &[usize], weight: &[usize], bias: Option<&[usize]>) -> Result<()> {
@@ -22,8 +22,8 @@ fn check(x: &[usize], weight: &[usize], bias: Option<&[usize]>) -> Result<()> {
         return wrong("weight", "of shape [outputs, inputs]".into(), weight);
     };
     if x.last() != Some(&inputs) {
-        let expected = format!("of shape [.., {inputs}], as `weight` of shape {weight:?} takes it");
-        return wrong("self", expected, x);
+        let expected = format!("of shape [.., {inputs}], for `weight` of shape {weight:?}");
+        return wrong(RECEIVER, expected, x);
     }
     match bias {
         Some(bias) if bias != [outputs] => {

@@ -7,7 +7,7 @@ use super::super::trace::{self, Call};
 use super::super::{Caller, Float, HasMean, derived, expect};
 use super::check_same_shape;
 use crate::array::{Shape, Value};
-use crate::error::{Error, Result};
+use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{Element, Keep, Plain, Tensor, is_grad_enabled, record, unrecorded};
 
 /// An error unless `targets` names one of the columns for each row of a matrix.
@@ -15,7 +15,7 @@ fn check_targets(op: &'static str, scores: &[usize], targets: &Tensor<i64>) -> R
     let &[n, classes] = scores else {
         return Err(Error::Shape {
             op,
-            parameter: "self".into(),
+            parameter: RECEIVER.into(),
             expected: "a matrix [n, classes]".into(),
             found: scores.to_vec(),
         });
@@ -24,7 +24,7 @@ fn check_targets(op: &'static str, scores: &[usize], targets: &Tensor<i64>) -> R
         return Err(Error::Shape {
             op,
             parameter: "targets".into(),
-            expected: format!("of shape {:?}: one class for each row of `self`", [n]),
+            expected: format!("of shape {:?}, one class for each of the {n} rows", [n]),
             found: targets.shape().to_vec(),
         });
     }

@@ -94,7 +94,7 @@ fn copied<T: Element>(value: &Value<T>) -> Value<T> {
     Value::from_slice(Shape::from_slice(value.shape()), value.as_slice().unwrap_or(&[]))
 }
 
-/// An error unless `found` has the shape of `self`.
+/// An error unless `found` has the shape of the predictions.
 fn check_same_shape(
     op: &'static str,
     own: &[usize],
@@ -107,7 +107,7 @@ fn check_same_shape(
     Err(Error::Shape {
         op,
         parameter: parameter.into(),
-        expected: format!("of the shape {own:?} of `self`"),
+        expected: format!("of shape {own:?}, as the predictions are"),
         found: found.to_vec(),
     })
 }

@@ -5,7 +5,7 @@ use std::panic::Location;
 use super::super::{Caller, Float, HasMean, expect};
 use super::{are_in_range, scale_of, writable};
 use crate::array::shape::axes as check_axes;
-use crate::error::{Error, Result};
+use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{Element, GradMode, Keep, KeepOutput, Lost, Tensor, record};
 
 pub(in crate::ops) fn norm<T: Float>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {
@@ -171,7 +171,7 @@ impl<T: Float> Tensor<T> {
     /// [`Error::Shape`] if either is not a vector.
     #[track_caller]
     pub fn try_outer(&self, other: &Tensor<T>) -> Result<Tensor<T>> {
-        for (x, parameter) in [(self, "self"), (other, "other")] {
+        for (x, parameter) in [(self, RECEIVER), (other, "other")] {
             if x.ndim() != 1 {
                 return Err(Error::Shape {
                     op: "outer",

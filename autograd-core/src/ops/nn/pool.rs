@@ -11,7 +11,7 @@ use super::window::{IntoPair, Plan, Window};
 use super::writable;
 use crate::array::buffer::Buffer;
 use crate::array::{Shape, Value};
-use crate::error::{Error, Result};
+use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{Element, GradMode, Lost, Plain, Tensor, record, unrecorded};
 
 /// A pooling window and how it moves: as far as it is long, without padding, unless told.
@@ -68,8 +68,8 @@ impl PoolOptions {
         if plan.input.contains(&0) {
             return Err(Error::Shape {
                 op,
-                parameter: "self".into(),
-                expected: "pictures with at least one element".into(),
+                parameter: RECEIVER.into(),
+                expected: "pictures of one element or more".into(),
                 found: shape.to_vec(),
             });
         }

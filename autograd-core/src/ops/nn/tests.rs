@@ -524,13 +524,13 @@ fn what_does_not_fit_is_named() {
     let message = |result: crate::Result<Tensor<f64>>| result.unwrap_err().to_string();
     assert_eq!(
         message(x.try_conv2d(&w, None, options)),
-        "conv2d: `self` must be at least 5 high and 5 wide, for one window to fit, found shape \
+        "conv2d: the tensor must be at least 5 high and 5 wide, for one window to fit, found shape \
          [1, 3, 4, 4]"
     );
     assert_eq!(
         message(x.try_conv2d(&w, None, options.groups(2))),
-        "conv2d: `weight` must be for channels / groups = 3 / 2 channels, as `self` of shape \
-         [1, 3, 4, 4] has, found shape [2, 3, 5, 5]"
+        "conv2d: the tensor must be of a number of channels that is a multiple of `groups`, 2, found \
+         shape [1, 3, 4, 4]"
     );
     assert_eq!(
         message(x.try_conv2d(&w, Some(&Tensor::zeros([3])), options.padding(1))),
@@ -553,12 +553,12 @@ fn what_does_not_fit_is_named() {
     );
     assert_eq!(
         message(scores.try_cross_entropy(&Tensor::from([0]))),
-        "cross_entropy: `targets` must be of shape [2]: one class for each row of `self`, found \
-         shape [1]"
+        "cross_entropy: `targets` must be of shape [2], one class for each of the 2 rows, found shape \
+         [1]"
     );
     assert_eq!(
         message(scores.try_mse_loss(&Tensor::zeros([3]))),
-        "mse_loss: `target` must be of the shape [2, 3] of `self`, found shape [3]"
+        "mse_loss: `target` must be of shape [2, 3], as the predictions are, found shape [3]"
     );
     assert_eq!(
         message(scores.try_dropout(f64::NAN, true)),

@@ -3,9 +3,13 @@
 use std::ops::Range;
 
 use crate::array::shape::element_count;
-use crate::error::{Error, Result};
+use crate::error::{Error, RECEIVER, Result};
 
 /// One number for both directions, or `[vertical, horizontal]`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not one `usize` or two of them",
+    label = "write one number for both directions, or `[vertical, horizontal]`"
+)]
 pub trait IntoPair {
     #[doc(hidden)]
     fn into_pair(self) -> [usize; 2];
@@ -60,7 +64,7 @@ impl Plan {
         let &[_, _, height, width] = shape else {
             return Err(Error::Shape {
                 op,
-                parameter: "self".into(),
+                parameter: RECEIVER.into(),
                 expected: "pictures of shape [n, channels, height, width]".into(),
                 found: shape.to_vec(),
             });
@@ -82,7 +86,7 @@ impl Plan {
         if output.contains(&0) {
             return Err(Error::Shape {
                 op,
-                parameter: "self".into(),
+                parameter: RECEIVER.into(),
                 expected: format!(
                     "at least {} high and {} wide, for one window to fit",
                     needed[0], needed[1]

@@ -1,0 +1,95 @@
+//! The Markdown of the repository: its length, its links, and what the README quotes.
+
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().canonicalize().unwrap()
+}
+
+/// All Markdown files, less those of what was built or fetched.
+fn documents() -> Vec<(PathBuf, String)> {
+    let (mut found, mut folders) = (Vec::new(), vec![root()]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if path.is_dir() {
+                if !name.starts_with('.') && name != "target" && name != "node_modules" {
+                    folders.push(path);
+                }
+            } else if name.ends_with(".md") {
+                let text = fs::read_to_string(&path).unwrap();
+                found.push((path, text));
+            }
+        }
+    }
+    assert!(found.len() >= 8, "{}", found.len());
+    found
+}
+
+fn words(text: &str) -> usize {
+    text.split_whitespace().count()
+}
+
+/// ARCHITECTURE.md has a limit of its own: 120 lines.
+#[test]
+fn they_are_short() {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    assert!(readme.lines().count() <= 120, "{} lines", readme.lines().count());
+    assert!(words(&readme) <= 900, "{} words", words(&readme));
+    let documents = documents();
+    let others = documents.iter().filter(|(path, _)| !path.ends_with("ARCHITECTURE.md"));
+    let all: usize = others.map(|(_, text)| words(text)).sum();
+    assert!(all <= 10_500, "{all} words");
+}
+
+/// A relative link leads to a file, and where it names a line, to one that the file has.
+#[test]
+fn links_lead_somewhere() {
+    let (mut wrong, mut seen) = (Vec::new(), 0);
+    for (path, text) in documents() {
+        // Its links are those of rustdoc.
+        if path.ends_with("manual.md") || path.ends_with("ARCHITECTURE.md") {
+            continue;
+        }
+        for link in text.split("](").skip(1) {
+            let link = link.split(')').next().unwrap();
+            if link.contains("://") {
+                continue;
+            }
+            seen += 1;
+            let (file, line) = link.split_once("#L").unwrap_or((link, "1"));
+            let file = path.parent().unwrap().join(file);
+            let lines = match fs::read_to_string(&file) {
+                Ok(text) => text.lines().count(),
+                Err(_) if file.is_dir() => 1,
+                Err(_) => 0,
+            };
+            if line.parse::<usize>().is_ok_and(|line| line > lines) {
+                wrong.push(format!("{}: {link}", path.display()));
+            }
+        }
+    }
+    assert!(seen > 100, "{seen}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The error in the README is what the compiler says of the fixture.
+#[test]
+fn the_readme_quotes_the_compiler() {
+    let root = root();
+    let said = fs::read_to_string(root.join("tests/ui/arity/too_few_returned.stderr")).unwrap();
+    let said = said.replace("ui/arity/too_few_returned.rs", "src/main.rs");
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    assert!(readme.contains(&format!("```text\n{}\n```", said.trim_end())), "{said}");
+}
+
+/// The README counts the ways of misuse as `docs/misuse.md` does.
+#[test]
+fn the_readme_counts_the_ways() {
+    let page = fs::read_to_string(root().join("docs/misuse.md")).unwrap();
+    let title = page.lines().next().unwrap().trim_start_matches("# ");
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    assert!(readme.contains(&format!("[{title}](docs/misuse.md)")), "{title}");
+}
