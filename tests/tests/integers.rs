@@ -289,6 +289,20 @@ fn the_line_of_the_call() {
     assert!(lines.iter().all(|file| file.as_deref().is_some_and(|f| f.ends_with("integers.rs"))));
 }
 
+/// No result, no error.
+#[test]
+fn results_without_elements() {
+    for x in [Tensor::<u8>::ones([1, 1]).broadcast_to([0, 300]), Tensor::zeros([0, 300])] {
+        assert_eq!(x.sum_axes(&[1]).shape(), [0]);
+        assert_eq!(x.prod_axes_keep(&[1]).shape(), [0, 1]);
+        assert_eq!(x.sum_axes(&[0]).to_vec(), [0; 300]);
+        assert_eq!((x.sum().item(), x.prod().item()), (0, 1));
+        assert_eq!(x.cumsum(1).shape(), [0, 300]);
+        assert_eq!(x.transpose().matmul(&x).to_vec(), [0; 300 * 300]);
+        assert_eq!(x.matmul(&x.transpose()).shape(), [0, 0]);
+    }
+}
+
 #[test]
 fn ranges_end_where_their_type_does() {
     assert_eq!(Tensor::<u8>::arange(256).to_vec().last(), Some(&255));

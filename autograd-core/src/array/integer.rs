@@ -17,7 +17,8 @@ pub(crate) trait Integer: Storable + Into<i128> + TryFrom<i128> {
     /// Holds the sum of [`PART`] elements, whatever they are.
     type Wide: Wide + From<Self>;
     fn checked_plus(self, other: Self) -> Option<Self>;
-    /// The sum of [`PART`] elements where it is to be had in 64 bits, though [`Integer::Wide`] is wider.
+    /// The sum of [`PART`] elements, if they are so small that 64 bits hold it and [`Integer::Wide`] has
+    /// more.
     #[inline(always)]
     fn quick_sum(_: &[Self]) -> Option<Self::Wide> {
         None
@@ -181,7 +182,9 @@ pub(crate) fn total_axes<T: Integer, F: Total>(
     axes.iter().for_each(|&axis| shape[axis] = 1);
     let beyond = Beyond::default();
     let narrow = |found: i128| beyond.narrow(found, |found| total.shown(found));
-    let value = if let (Some(element), Some(_)) = (x.uniform(), axes.first()) {
+    let value = if let (Some(element), Some(_)) = (x.uniform(), axes.first())
+        && !shape.contains(&0)
+    {
         let count = axes.iter().map(|&axis| x.shape()[axis]).product();
         let one = narrow(total.same(element.into(), count));
         Value::scalar(one).broadcast_to(&shape)

@@ -3,14 +3,14 @@
 use std::ops::{Add, Div, Mul, Neg, Sub};
 use std::panic::Location;
 
+use super::forms::number;
 use super::ir::{Place, wrong};
 use super::kind::{Kind, Reduction};
 use super::program::Program;
 use super::variable::Variable;
 use crate::array::DType;
 use crate::error::Result;
-use crate::graph::{AnyTensor, Tensor, for_any};
-use crate::ops::{Binary, OfElements, Unary};
+use crate::ops::{Binary, Unary};
 
 macro_rules! unary {
     ($($method:ident $op:ident;)*) => {
@@ -124,17 +124,6 @@ macro_rules! numbers {
 }
 
 numbers! { f64 f32 i32 }
-
-/// A number as a scalar of an element type, or why it is none.
-pub(super) fn number(dtype: DType, number: f64) -> Result<AnyTensor, String> {
-    let at = Location::caller();
-    let cast = f64::cast_to(&Tensor::from(number), dtype, at);
-    let same = for_any!(&cast, cast => cast.cast::<f64>().item()) == number;
-    if dtype.is_float() || same {
-        return Ok(cast);
-    }
-    Err(format!("{dtype} cannot hold the number {number:?}"))
-}
 
 impl Operand {
     /// As a variable, a constant if it is a number.

@@ -1,8 +1,11 @@
 //! The forms of what operators compute, from those of what they read, or why there are none.
 
+use std::panic::Location;
+
 use super::ir::{Dims, Form, ShapeOf};
 use crate::array::DType;
-use crate::ops::{Binary, Conv2dOptions, conv2d_shape};
+use crate::graph::{AnyTensor, Tensor, for_any};
+use crate::ops::{Binary, Conv2dOptions, OfElements, conv2d_shape};
 
 pub(super) type Inferred = Result<Vec<Form>, String>;
 
@@ -23,6 +26,17 @@ pub(super) fn arithmetic(op: Binary, x: &Form) -> Result<&Form, String> {
         (_, DType::Bool) => Err("takes numbers, found bool".to_owned()),
         _ => Ok(x),
     }
+}
+
+/// A number as a scalar of an element type, or why it is none.
+pub(super) fn number(dtype: DType, number: f64) -> Result<AnyTensor, String> {
+    let at = Location::caller();
+    let cast = f64::cast_to(&Tensor::from(number), dtype, at);
+    let same = for_any!(&cast, cast => cast.cast::<f64>().item()) == number;
+    if dtype.is_float() || same {
+        return Ok(cast);
+    }
+    Err(format!("{dtype} cannot hold the number {number:?}"))
 }
 
 pub(super) fn same_dtype(a: &Form, b: &Form) -> Result<(), String> {

@@ -4,12 +4,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::arithmetic::number;
 use super::eager::Eager;
 use super::forms::{
     Inferred, arithmetic, broadcast, concat, conv2d, cross_entropy, exactly, float, indices,
-    matmul, open_batch, permuted, pictures, position, reduced, reshaped, same_dtype, sliced,
-    stretched,
+    matmul, number, open_batch, permuted, pictures, position, reduced, reshaped, same_dtype,
+    sliced, stretched,
 };
 use super::formula::Formula;
 use super::ir::{Dims, Form, OpId, ShapeOf};
