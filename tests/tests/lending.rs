@@ -123,7 +123,7 @@ fn functions_of_a_program_write_into_what_they_are_given() {
                 .py_func(move |x: &F, w: &F| {
                     let y = forward(x, w);
                     if spoils {
-                        [x, w].map(spoil);
+                        let _ = [x, w].map(spoil);
                     }
                     y
                 })
@@ -137,7 +137,7 @@ fn functions_of_a_program_write_into_what_they_are_given() {
                 move |x: &F, w: &F, y: &F, dy: &F| {
                     let grads = backward_of(x, w, y, dy);
                     if spoils {
-                        [x, w, y, dy].map(spoil);
+                        let _ = [x, w, y, dy].map(spoil);
                     }
                     grads
                 },
@@ -171,7 +171,7 @@ fn functions_of_a_program_write_into_what_they_are_given() {
                 .eager(move |x: &F, w: &F| {
                     let y = forward(x, w);
                     if spoils {
-                        [x, w].map(change);
+                        let _ = [x, w].map(change);
                     }
                     y
                 })
@@ -228,7 +228,7 @@ impl Spoils {
         let (x, y) = ctx.saved_tensor();
         let (dx, dw) = (dy * x * 2.0, dy * 1.0);
         if *ctx.attrs() {
-            [x, y].map(change);
+            let _ = [x, y].map(change);
             // A gradient too, but for one that is recorded.
             if dy.stop_gradient() { spoil(dy) } else { change(dy) }
         }
@@ -244,7 +244,7 @@ fn a_run_that_fails_leaves_what_is_kept_and_fed() {
     let out = program.current_block().create_var("y", DType::Float64, [3]).unwrap();
     let y = program
         .py_func(|x: &F, w: &F| -> Result<F, String> {
-            [x, w].map(spoil);
+            let _ = [x, w].map(spoil);
             Err("on purpose".into())
         })
         .x([&x, &w])
@@ -587,7 +587,7 @@ impl WritesFew {
         } else {
             change(dy)
         }
-        [x, y].map(change);
+        let _ = [x, y].map(change);
         dx
     }
 }
