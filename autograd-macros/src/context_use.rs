@@ -42,7 +42,7 @@ pub(crate) fn check(layer: &Layer, errors: &mut Errors) {
             let Walk { calls, repeated, .. } = walk;
             for Repeated { call, list, place } in repeated {
                 let saved = layer.saved.as_ref();
-                let is_list = saved.is_some_and(|saved| crate::check::is_list(saved));
+                let is_list = saved.is_some_and(crate::check::is_list);
                 let declare = (!is_list).then(|| saved_list(layer));
                 errors.at(call, messages::save_of_each(&list, place, declare.as_deref()));
             }

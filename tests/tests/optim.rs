@@ -305,7 +305,7 @@ fn gradients_are_clipped_by_their_common_norm() {
 
     b.set_grad(Some(&Tensor::from(vec![f64::NAN, -9.0, 9.0]))).unwrap();
     let error = clip_grad_norm(&model, 1.0).unwrap_err().to_string();
-    assert_eq!(error, "clip_grad_norm: `norm of the gradients` must be finite, found NaN");
+    assert_eq!(error, "clip_grad_norm: norm of the gradients must be finite, found NaN");
     assert_eq!(a.grad().unwrap().to_vec(), [2.0; 4]);
     clip_grad_value(&model, 1.0).unwrap();
     let clipped = b.grad().unwrap().to_vec();

@@ -30,13 +30,14 @@ fn a_number_by_reference_is_an_operand() {
     by_reference!(Tensor::from([7_u8, 2]), 1_u8);
     // A number of the element type stands on the right.
     let x = Tensor::from([1.5_f32, 2.0]);
-    assert_eq!((&x * &2.0_f32).to_vec(), [3.0, 4.0]);
+    let two = &2.0_f32;
+    assert_eq!((&x * two).to_vec(), [3.0, 4.0]);
 
-    let (x, two) = (Tensor::from([4.0, 9.0]), &2.0);
+    let (x, two, five) = (Tensor::from([4.0, 9.0]), &2.0, &5.0);
     assert_eq!(x.try_div(two).unwrap().to_vec(), [2.0, 4.5]);
     assert_eq!(x.pow(two).to_vec(), [16.0, 81.0]);
     assert_eq!(
-        (x.maximum(&5.0).to_vec(), x.minimum(&5.0).to_vec()),
+        (x.maximum(five).to_vec(), x.minimum(five).to_vec()),
         (vec![5.0, 9.0], vec![4.0, 5.0])
     );
     let mut y = x.copied();

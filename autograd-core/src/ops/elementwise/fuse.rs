@@ -70,7 +70,7 @@ macro_rules! fuse {
 /// let error = try_fuse([&x, &y], |[x, y]| x * y).unwrap_err();
 /// assert_eq!(
 ///     error.to_string(),
-///     "fuse: `input 1` must be of a shape that can be stretched with [2], found shape [3]"
+///     "fuse: input 1 must be of a shape that can be stretched with [2], found shape [3]"
 /// );
 /// ```
 #[track_caller]
