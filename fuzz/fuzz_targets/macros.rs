@@ -39,6 +39,7 @@ modules! {
     "../../autograd-macros/src/module.rs" module
     "../../autograd-macros/src/parse/mod.rs" parse
     "../../autograd-macros/src/py_func/mod.rs" py_func
+    "../../autograd-macros/src/question.rs" question
     "../../autograd-macros/src/saved.rs" saved
     "../../autograd-macros/src/tests/fuzzed.rs" fuzzed
     "../../autograd-macros/src/twin.rs" twin
