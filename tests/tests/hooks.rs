@@ -122,7 +122,9 @@ fn a_hook_that_another_one_removes_does_not_run_any_more() {
             let (removed, between, stays) = (Count::default(), Count::default(), Count::default());
             let later = Later::default();
             let handle = later.clone();
-            let _ = setup.register(first, move || _ = handle.remove());
+            let _ = setup.register(first, move || {
+                handle.remove();
+            });
             let _ = setup.register(second, between.hook());
             later.put(setup.register(second, removed.hook()));
             let _ = setup.register(second, stays.hook());

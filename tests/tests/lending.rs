@@ -123,7 +123,7 @@ fn functions_of_a_program_write_into_what_they_are_given() {
                 .py_func(move |x: &F, w: &F| {
                     let y = forward(x, w);
                     if spoils {
-                        let _ = [x, w].map(spoil);
+                        [x, w].into_iter().for_each(spoil);
                     }
                     y
                 })
@@ -137,7 +137,7 @@ fn functions_of_a_program_write_into_what_they_are_given() {
                 move |x: &F, w: &F, y: &F, dy: &F| {
                     let grads = backward_of(x, w, y, dy);
                     if spoils {
-                        let _ = [x, w, y, dy].map(spoil);
+                        [x, w, y, dy].into_iter().for_each(spoil);
                     }
                     grads
                 },
@@ -171,7 +171,7 @@ fn functions_of_a_program_write_into_what_they_are_given() {
                 .eager(move |x: &F, w: &F| {
                     let y = forward(x, w);
                     if spoils {
-                        let _ = [x, w].map(change);
+                        [x, w].into_iter().for_each(change);
                     }
                     y
                 })
@@ -228,7 +228,7 @@ impl Spoils {
         let (x, y) = ctx.saved_tensor();
         let (dx, dw) = (dy * x * 2.0, dy * 1.0);
         if *ctx.attrs() {
-            let _ = [x, y].map(change);
+            [x, y].into_iter().for_each(change);
             // A gradient too, but for one that is recorded.
             if dy.stop_gradient() { spoil(dy) } else { change(dy) }
         }
@@ -244,7 +244,7 @@ fn a_run_that_fails_leaves_what_is_kept_and_fed() {
     let out = program.current_block().create_var("y", DType::Float64, [3]).unwrap();
     let y = program
         .py_func(|x: &F, w: &F| -> Result<F, String> {
-            let _ = [x, w].map(spoil);
+            [x, w].into_iter().for_each(spoil);
             Err("on purpose".into())
         })
         .x([&x, &w])
@@ -555,7 +555,7 @@ impl WritesInBackward {
         let mut dx = da * x.exp();
         let mut dws = Vec::new();
         for (dy, w) in dys.iter().zip(kept) {
-            dx = dx + dy * w;
+            dx += dy * w;
             dws.push(dy * x);
         }
         for grad in dys.iter().chain([da]) {
@@ -587,7 +587,7 @@ impl WritesFew {
         } else {
             change(dy)
         }
-        let _ = [x, y].map(change);
+        [x, y].into_iter().for_each(change);
         dx
     }
 }
@@ -777,7 +777,7 @@ impl WritesInJvp {
     ) -> Tensor<f64> {
         let mut dy = dx * w;
         if let Some(dw) = dw {
-            dy = dy + dw * x;
+            dy += dw * x;
             if dw.stop_gradient() { spoil(dw) } else { change(dw) }
         }
         if dx.stop_gradient() {
@@ -785,7 +785,7 @@ impl WritesInJvp {
         } else {
             change(dx)
         }
-        [x, w, ctx.saved_tensor()].map(change);
+        [x, w, ctx.saved_tensor()].into_iter().for_each(change);
         dy
     }
 }

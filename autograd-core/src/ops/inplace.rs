@@ -45,6 +45,8 @@ impl<T: Element> Tensor<T> {
     /// An error in user code that the library calls (a backward, a hook), where this tensor wants a
     /// gradient: it is an input or an output of an op, and who computed it did not ask for a change.
     fn check_lent(&self, op: &'static str) -> Result<()> {
+        // Where it is an input of a layer, the error names that.
+        self.check_write(op)?;
         if !self.stop_gradient() && is_turned_off() {
             return Err(Error::Unsupported {
                 op,

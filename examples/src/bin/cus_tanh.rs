@@ -23,6 +23,6 @@ fn main() -> autograd_core::Result<()> {
     let data = Tensor::<f64>::randn([2, 3]);
     data.set_stop_gradient(false);
     CusTanh::apply(&data).mean().backward()?;
-    println!("{}", data.grad().unwrap());
+    println!("{}", data.try_grad()?);
     Ok(())
 }
