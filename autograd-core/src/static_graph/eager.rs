@@ -36,7 +36,17 @@ impl Eager {
     }
 
     pub(super) fn run(&self, inputs: Values) -> Result<Values, String> {
-        let outputs = call(&self.function, inputs)?;
+        let outputs = match is_grad_enabled() {
+            // Its inputs are leaves of its own.
+            true => call(&self.function, inputs)?,
+            false => {
+                // What the function writes, no other operator reads; what it kept a handle of, it may
+                // change later.
+                let lent = inputs.iter().map(AnyTensor::alias).collect();
+                drop(inputs);
+                call(&self.function, lent)?.into_iter().map(AnyTensor::unshared).collect()
+            }
+        };
         for (position, (form, output)) in self.outputs.iter().zip(&outputs).enumerate() {
             if let Some(misfit) = form.misfit(output.dtype(), output.shape()) {
                 return Err(format!("output {position} {misfit}"));
@@ -47,15 +57,9 @@ impl Eager {
 }
 
 pub(super) fn call(function: &Function, inputs: Values) -> Result<Values, String> {
-    // What the function writes, no other operator reads. Leaves of a record are the operator's own.
-    let recorded = is_grad_enabled();
-    let lent = |input: AnyTensor| Some(if recorded { input } else { input.alias() });
-    let inputs: Inputs = inputs.into_iter().map(lent).collect();
+    let inputs: Inputs = inputs.into_iter().map(Some).collect();
     let outputs = (function.call)(&inputs)?;
-    // What it kept a handle of may be changed later.
-    let own = |output: AnyTensor| if recorded { output } else { output.unshared() };
-    let missing = || "returned nothing".to_owned();
-    outputs.into_iter().map(|output| output.map(own).ok_or_else(missing)).collect()
+    outputs.into_iter().map(|output| output.ok_or_else(|| "returned nothing".to_owned())).collect()
 }
 
 impl Program {
