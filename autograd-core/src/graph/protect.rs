@@ -152,11 +152,11 @@ impl Running {
 
     /// An error if one of its inputs was changed since; `version` tells which version it has now.
     #[inline(always)]
-    pub(crate) fn check(&self, version: impl Fn(&Protected) -> u32) -> Result<()> {
+    pub(crate) fn check(&self, version: impl Fn(&Protected) -> u32) -> Result<(), Box<Error>> {
         for at in self.before..COUNT.get() {
             let input = get(at);
             if input.version != version(&input) {
-                return Err(input.changed());
+                return Err(Box::new(input.changed()));
             }
         }
         Ok(())
