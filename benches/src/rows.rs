@@ -143,6 +143,13 @@ pub const ROWS: &[Row] = &[
     row("W7-10000000", Nanoseconds, 1e7, "chain of 10,000,000"),
     row("W7-bytes-100000", Bytes, 1e5, "memory of a chain of 100,000; an op"),
     row("W8", Megabytes, 1.0, "peak memory, 50 chained custom tanh on 4 MiB, 210 MB are kept"),
+    row(
+        "from-vec",
+        Nanoseconds,
+        1.0,
+        "a tensor from a new Vec of 10,000 f32, filled for it, as a data loader has it",
+    ),
+    row("from-slice", Nanoseconds, 1.0, "the same from a slice, which is copied"),
     row("W9", Milliseconds, 1.0, "one leaf used 10,000 times on [6], summed, backward"),
     row("W10-cold", Milliseconds, 1.0, "cold release build of the custom tanh program"),
     row("W10-crates", Bytes, 1.0, "its crates"),

@@ -39,13 +39,15 @@ struct Place {
 }
 
 impl Place {
-    const EMPTY: Self = Self {
-        tensor: Cell::new(null()),
-        data: Cell::new(null()),
-        layer: Cell::new(None),
-        version: Cell::new(0),
-        position: Cell::new(0),
-    };
+    const fn empty() -> Self {
+        Self {
+            tensor: Cell::new(null()),
+            data: Cell::new(null()),
+            layer: Cell::new(None),
+            version: Cell::new(0),
+            position: Cell::new(0),
+        }
+    }
 
     #[inline(always)]
     fn get(&self) -> Protected {
@@ -75,7 +77,7 @@ const INLINE_INPUTS: usize = 16;
 // no drop is reached the quickest.
 thread_local! {
     static COUNT: Cell<usize> = const { Cell::new(0) };
-    static INLINE: [Place; INLINE_INPUTS] = const { [const { Place::EMPTY }; INLINE_INPUTS] };
+    static INLINE: [Place; INLINE_INPUTS] = const { [const { Place::empty() }; INLINE_INPUTS] };
     /// Those after them; what stands beyond the count is left over.
     static MORE: RefCell<Vec<Protected>> = const { RefCell::new(Vec::new()) };
 }
@@ -84,7 +86,8 @@ thread_local! {
 fn get(at: usize) -> Protected {
     INLINE.with(|inline| match inline.get(at) {
         Some(place) => place.get(),
-        None => more(|more| more.get(at - INLINE_INPUTS).copied()).unwrap_or(Place::EMPTY.get()),
+        None => more(|more| more.get(at - INLINE_INPUTS).copied())
+            .unwrap_or_else(|| Place::empty().get()),
     })
 }
 
@@ -152,11 +155,11 @@ impl Running {
 
     /// An error if one of its inputs was changed since; `version` tells which version it has now.
     #[inline(always)]
-    pub(crate) fn check(&self, version: impl Fn(&Protected) -> u32) -> Result<()> {
+    pub(crate) fn check(&self, version: impl Fn(&Protected) -> u32) -> Result<(), Box<Error>> {
         for at in self.before..COUNT.get() {
             let input = get(at);
             if input.version != version(&input) {
-                return Err(input.changed());
+                return Err(Box::new(input.changed()));
             }
         }
         Ok(())

@@ -293,18 +293,20 @@ impl Forward<'_> {
         #[cfg(debug_assertions)]
         self.check_hidden()?;
         self.check_declared()?;
-        self.own.pack.few = few.end(self.inputs, running, self.small, output)?;
-        Ok(self.own.pack.few.is_none())
+        match few.end(self.inputs, running, self.small, output) {
+            Ok(None) => Ok(true),
+            Ok(few) => {
+                self.own.pack.few = few;
+                Ok(false)
+            }
+            Err(changed) => Err(*changed),
+        }
     }
 
     /// Forward runs no longer; an error if an input was changed meanwhile.
     fn leave(&mut self) -> Result<()> {
         let Some(running) = self.own.running.take() else { return Ok(()) };
-        let inputs = self.inputs;
-        running.check(|input| match inputs[input.position as usize].single() {
-            Some(tensor) => tensor.version(),
-            None => version(inputs, input),
-        })
+        running.check(|input| version(self.inputs, input)).map_err(|changed| *changed)
     }
 
     fn finish_large(&mut self, outputs: &mut Visitor<'_>) -> Result<()> {

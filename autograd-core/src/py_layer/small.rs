@@ -10,7 +10,7 @@ use super::inputs::TensorInput;
 use super::node::{Called, Notes, pull_through};
 use super::rules::LayerRules;
 use super::saved::Role;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::graph::{
     AnyTensor, At, Begun, Edge, Handle, Kept, NodeRef, Pull, Running, Slots, Small, SmallCall,
     SmallOp, is_watched,
@@ -62,7 +62,7 @@ impl Few {
         running: Option<Running>,
         op: &'static &'static dyn SmallOp,
         output: &mut dyn Handle,
-    ) -> Result<Option<Self>> {
+    ) -> Result<Option<Self>, Box<Error>> {
         let [first, rest @ ..] = inputs else { return Ok(Some(self)) };
         let Some(first) = first.single() else { return Ok(Some(self)) };
         let second = rest.first().and_then(|second| second.single());

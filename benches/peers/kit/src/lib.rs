@@ -21,6 +21,8 @@ pub const AB: [f32; 2] = [1.02, 0.001];
 pub const USES: usize = 10_000;
 /// Elements of a tensor of W8, and ops in its chain.
 pub const MEMORY: (usize, usize) = (1 << 20, 50);
+/// Elements of a batch that becomes a tensor.
+pub const BATCH_ELEMENTS: usize = 10_000;
 /// Elements of W4.
 pub const ELEMENTWISE: usize = 4_000_000;
 /// The scalars of W4.

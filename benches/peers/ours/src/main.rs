@@ -26,6 +26,8 @@ fn main() {
         "W6" => net::step(),
         _ if row.starts_with("W7-") => ops::scalar_chain(kit::size(row)),
         "W8" => ops::memory(),
+        "from-vec" => ops::from_vec(),
+        "from-slice" => ops::from_slice(),
         "W9" => ops::fan_out(),
         "W11-forward" => program::net(false),
         "W11-step" => program::net(true),

@@ -1,7 +1,7 @@
 //! Rows of single ops and chains of them.
 
 use autograd_core::prelude::*;
-use kit::{AB, ABC, CHAIN, ELEMENTWISE, MEMORY, SCALARS, USES, Work, input, input_f32, widened};
+use kit::{AB, ABC, BATCH_ELEMENTS, CHAIN, ELEMENTWISE, MEMORY, SCALARS, USES, Work, input, input_f32, widened};
 
 #[py_layer]
 impl<T: Float> CusTanh<T> {
@@ -59,6 +59,17 @@ pub fn chain_of(
         take(&x)
     };
     Work::new(work, numbers)
+}
+
+/// Of a batch that is gone before the next one comes.
+pub fn from_vec() -> Option<Work> {
+    let batch = input_f32(BATCH_ELEMENTS);
+    Work::new(move || Tensor::from(batch.clone()), numbers)
+}
+
+pub fn from_slice() -> Option<Work> {
+    let batch = input_f32(BATCH_ELEMENTS);
+    Work::new(move || Tensor::from(&batch[..]), numbers)
 }
 
 pub fn built_in() -> Option<Work> {
