@@ -82,8 +82,12 @@ mod formula;
 mod functional;
 mod gradcheck;
 mod graph;
+#[cfg(feature = "nn")]
+#[cfg_attr(docsrs, doc(cfg(feature = "nn")))]
 pub mod nn;
 mod ops;
+#[cfg(feature = "nn")]
+#[cfg_attr(docsrs, doc(cfg(feature = "nn")))]
 pub mod optim;
 mod print;
 #[doc(hidden)]
@@ -93,6 +97,8 @@ pub use private as path_of_autograd_core;
 mod py_layer;
 mod random;
 pub mod safetensors;
+#[cfg(feature = "static-graph")]
+#[cfg_attr(docsrs, doc(cfg(feature = "static-graph")))]
 pub mod static_graph;
 
 pub use array::pool::{buffer_pool_bytes, set_buffer_pool_limit};

@@ -89,6 +89,7 @@ pub use adam::{Adam, AdamW};
 pub use clip::{clip_grad_norm, clip_grad_value};
 pub(crate) use kernels::Kernels;
 pub use optimizer::{Optimizer, Rule};
+#[cfg(feature = "static-graph")]
 pub(crate) use optimizer::{Step, Update};
 pub use sgd::Sgd;
 

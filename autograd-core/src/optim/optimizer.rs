@@ -25,6 +25,10 @@ pub trait Rule: Update {
 }
 
 /// What the optimiser needs to know of a rule.
+#[cfg_attr(
+    not(feature = "static-graph"),
+    allow(dead_code, reason = "programs show a rule's options")
+)]
 pub(crate) trait Update: Clone + OfRules {
     /// Its name in errors.
     const NAME: &'static str;

@@ -35,6 +35,7 @@ mod arithmetic;
 mod backward;
 mod build;
 mod chain;
+mod chain_kernels;
 mod dims;
 mod draw;
 mod eager;
