@@ -707,6 +707,7 @@ impl Error {
     }
 
     /// The same error of a layer, whose input is called `x`.
+    #[cfg(feature = "nn")]
     pub(crate) fn of_layer(self, layer: &'static str) -> Self {
         let mut error = self.called(layer);
         if let Self::Shape { parameter, .. } = &mut error

@@ -67,6 +67,18 @@
 //! | repeat a run's random numbers | [`seed`], [`rng_state`] |
 //! | know what went wrong | [`Error`] |
 //!
+//! # Features
+//!
+//! | feature | default | brings |
+//! |---|---|---|
+//! | `nn` | yes | [`nn`] and [`optim`] |
+//! | `static-graph` | yes | [`static_graph`], and `nn` |
+//! | `safetensors` | no | [`safetensors`], and files of programs; compiles serde |
+//! | `verify` | no | `verify_layers`, `AUTOGRAD_VERIFY=1` |
+//!
+//! A crate that only defines ops turns the default features off and compiles faster:
+//! `autograd-core = { version = "0.1", default-features = false }`. State dicts need no `safetensors`.
+//!
 //! # Rules that hold everywhere
 //!
 //! - `stop_gradient` is true for new tensors, as in Paddle; `set_stop_gradient(false)` asks for a
@@ -82,6 +94,13 @@
 //!   [`OrderedBackward`] have an order of their own.
 //! - Integer and bool tensors never have a gradient.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+// The docs are built with all features.
+#![cfg_attr(
+    not(all(feature = "nn", feature = "static-graph", feature = "safetensors")),
+    allow(rustdoc::broken_intra_doc_links)
+)]
+
 // The macro's expansions name this crate; so they do in its own tests.
 extern crate self as autograd_core;
 
@@ -93,8 +112,12 @@ mod formula;
 mod functional;
 mod gradcheck;
 mod graph;
+#[cfg(feature = "nn")]
+#[cfg_attr(docsrs, doc(cfg(feature = "nn")))]
 pub mod nn;
 mod ops;
+#[cfg(feature = "nn")]
+#[cfg_attr(docsrs, doc(cfg(feature = "nn")))]
 pub mod optim;
 mod print;
 #[doc(hidden)]
@@ -103,7 +126,11 @@ pub mod private;
 pub use private as path_of_autograd_core;
 mod py_layer;
 mod random;
+#[cfg(feature = "safetensors")]
+#[cfg_attr(docsrs, doc(cfg(feature = "safetensors")))]
 pub mod safetensors;
+#[cfg(feature = "static-graph")]
+#[cfg_attr(docsrs, doc(cfg(feature = "static-graph")))]
 pub mod static_graph;
 
 pub use array::pool::{buffer_pool_bytes, set_buffer_pool_limit};
@@ -130,6 +157,7 @@ pub use random::{Generator, rng_state, seed, set_rng_state};
 pub use autograd_macros::{Saved, scalar_op};
 pub use py_layer::{BackwardContext, ForwardContext, IntoSaved, JvpContext, Saved, py_layer};
 #[cfg(feature = "verify")]
+#[cfg_attr(docsrs, doc(cfg(feature = "verify")))]
 pub use py_layer::{VerifyScope, verify_layers};
 
 /// What a program with ops of its own needs: `use autograd_core::prelude::*;`.

@@ -5,8 +5,10 @@ pub use std::marker::PhantomData;
 
 pub use crate::error::{Error, Result};
 pub use crate::graph::Tensor;
+#[cfg(feature = "nn")]
 pub use crate::nn::{Module, Visitor as ModuleVisitor};
 pub use crate::py_layer::*;
+#[cfg(feature = "static-graph")]
 pub use crate::static_graph::private::*;
 
 /// What elementwise ops are made of.

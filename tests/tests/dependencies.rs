@@ -1,12 +1,11 @@
-//! The crates that a user compiles for the default build: these, each with its reason in
-//! ARCHITECTURE.md, and no other.
+//! The crates that a user compiles: these, each with its reason in ARCHITECTURE.md, and no other.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-/// Crates of others, by what brings them.
-const EXPECTED: &[&str] = &[
+/// Crates of others in each build, with default features and without.
+const ALWAYS: &[&str] = &[
     "matrixmultiply",
     "ndarray",
     "num-complex",
@@ -23,24 +22,56 @@ const EXPECTED: &[&str] = &[
     "unicode-ident",
 ];
 
-#[test]
-fn the_default_build_needs_few_crates() {
+/// Those that the feature `safetensors` brings.
+const SAFETENSORS: &[&str] = &[
+    "allocator-api2",
+    "equivalent",
+    "foldhash",
+    "hashbrown",
+    "itoa",
+    "memchr",
+    "safetensors",
+    "serde",
+    "serde_core",
+    "serde_derive",
+    "serde_json",
+    "zmij",
+];
+
+/// The crates of others that a build with these arguments compiles.
+fn crates(features: &[&str]) -> BTreeSet<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let cargo = std::env::var_os("CARGO").expect("run by cargo");
     let output = Command::new(cargo)
         .args(["tree", "-p", "autograd-core", "-e", "normal", "--prefix", "none", "--no-dedupe"])
-        .args(["--offline", "--locked"])
+        // One list for all machines: on macOS `safetensors` brings `libc`.
+        .args(["--offline", "--locked", "--target", "x86_64-unknown-linux-gnu"])
+        .args(features)
         .current_dir(&root)
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let tree = String::from_utf8(output.stdout).unwrap();
-    let names: BTreeSet<&str> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
-    let others: Vec<&str> =
-        names.into_iter().filter(|name| !name.starts_with("autograd-")).collect();
-    assert_eq!(others, EXPECTED);
+    let names = tree.lines().filter_map(|line| line.split(' ').next());
+    names.filter(|name| !name.starts_with("autograd-")).map(str::to_owned).collect()
+}
+
+#[test]
+fn each_build_needs_few_crates() {
+    let expected = |lists: &[&[&str]]| -> BTreeSet<String> {
+        lists.concat().into_iter().map(str::to_owned).collect()
+    };
+    let always = expected(&[ALWAYS]);
+    assert_eq!(crates(&[]), always);
+    assert_eq!(crates(&["--no-default-features"]), always);
+    assert_eq!(crates(&["--all-features"]), expected(&[ALWAYS, SAFETENSORS]));
+}
+
+#[test]
+fn each_crate_has_its_reason() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let reasons = std::fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
-    for name in EXPECTED {
+    for name in ALWAYS.iter().chain(SAFETENSORS) {
         assert!(reasons.contains(&format!("`{name}`")), "no word on `{name}`");
     }
 }

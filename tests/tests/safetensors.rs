@@ -128,8 +128,8 @@ fn sizes_that_lie_are_refused_before_memory_is_asked_for() {
                  of 10 bytes; this is no safetensors file, or it was cut";
     assert_eq!(claims(u64::MAX), words);
     assert!(claims(3).starts_with("the header claims 3 bytes"));
-    assert_eq!(claims(0), "header, byte 0: expected `{`, found the end");
-    assert_eq!(claims(1), "header, byte 1: expected a string, found the end");
+    assert_eq!(claims(0), "header: it must start with `{`");
+    assert_eq!(claims(1), "header: EOF while parsing an object at line 1 column 1");
 
     let entry = |dtype: &str, shape: &str, begin: u64, end: u64| {
         let header = format!(
@@ -138,8 +138,8 @@ fn sizes_that_lie_are_refused_before_memory_is_asked_for() {
         refusal(&file(&header, 8))
     };
     let terabytes = entry("F32", "1099511627776", 0, 4398046511104);
-    let words = "tensor `a`: its data goes from 0 to 4398046511104, but the file has 8 bytes of \
-                 data; it was cut";
+    let words =
+        "the tensors take 4398046511104 bytes, but the file has 8 bytes of data; it was cut";
     assert_eq!(terabytes, words);
     let words = "tensor `a`: shape [3] of F32 takes 12 bytes, but its data goes from 0 to 8";
     assert_eq!(entry("F32", "3", 0, 8), words);
@@ -150,11 +150,27 @@ fn sizes_that_lie_are_refused_before_memory_is_asked_for() {
     assert!(entry("F32", "0,18446744073709551615,2", 0, 0).contains("takes too many bytes"));
     assert!(entry("U8", "0,4294967296,4294967296", 0, 0).contains("takes too many bytes"));
     assert!(entry("F32", "2", 8, 0).contains("its data goes from 8 to 0"));
-    assert_eq!(entry("F32", "1", 0, 4), "bytes 4 to 8 belong to no tensor");
-    assert_eq!(entry("F32", "1", 4, 8), "tensor `a`: bytes 0 to 4 belong to no tensor");
-    let words = "tensor `a`: element type \"BF16\" is none of I64, F64, F32, I32, U8, BOOL";
+    assert_eq!(
+        entry("F32", "1", 0, 4),
+        "the tensors take 4 bytes, but the file has 8 bytes of data"
+    );
+    assert_eq!(entry("F32", "1", 4, 8), "header: invalid offset for tensor `a`");
+    let words = "tensor `a`: element type BF16 is none of I64, F64, F32, I32, U8, BOOL";
     assert_eq!(entry("BF16", "4", 0, 8), words);
-    assert!(entry("f32", "2", 0, 8).contains("element type \"f32\" is none of"));
+    // Together they take as many bytes as a number counts, so that what is added to them overflows.
+    let most = |i: u64| if i == 63 { u64::MAX } else { (i + 1) << 58 };
+    let entries = (0..64_u64).map(|i| {
+        let (begin, end) = (i << 58, most(i));
+        let n = end - begin;
+        format!(r#""{i}":{{"dtype":"U8","shape":[{n}],"data_offsets":[{begin},{end}]}}"#)
+    });
+    let entries = entries.collect::<Vec<_>>().join(",");
+    let words = "the tensors take 18446744073709551615 bytes, but the file has 8 bytes of data; it \
+                 was cut";
+    assert_eq!(refusal(&file(&format!("{{{entries}}}"), 8)), words);
+    assert!(
+        entry("f32", "2", 0, 8).starts_with("tensor `a`: unknown variant `f32`, expected one of")
+    );
 }
 
 #[test]
@@ -167,52 +183,71 @@ fn overlaps_and_repeats_are_refused() {
         };
         file(&format!("{{{},{}}}", entry(0), entry(1)), 8)
     };
-    let overlaps = "tensor `b`: its data overlaps that of `a`";
+    let overlaps = "header: invalid offset for tensor `b`";
     assert_eq!(refusal(&two(["a", "b"], [[0, 8], [0, 8]])), overlaps);
     assert_eq!(refusal(&two(["a", "b"], [[0, 5], [4, 8]])), overlaps);
     assert_eq!(refusal(&two(["b", "a"], [[4, 8], [0, 5]])), overlaps);
-    assert_eq!(
-        refusal(&two(["a", "b"], [[0, 3], [4, 8]])),
-        "tensor `b`: bytes 3 to 4 belong to no tensor"
-    );
-    assert_eq!(refusal(&two(["a", "a"], [[0, 4], [4, 8]])), "`a` stands there twice");
+    assert_eq!(refusal(&two(["a", "b"], [[0, 3], [4, 8]])), overlaps);
+    let twice = refusal(&two(["a", "a"], [[0, 4], [4, 8]]));
+    assert_eq!(twice, "header: `a` appears twice at line 1 column 105");
+    let whole = r#"{"dtype":"U8","shape":[0],"data_offsets":[0,0]}"#;
+    let twice = format!(r#"{{"a":{whole},"a":{whole}}}"#);
+    assert_eq!(refusal(&file(&twice, 0)), "header: `a` appears twice at line 1 column 105");
     assert!(SafeTensors::from_bytes(&two(["b", "a"], [[4, 8], [0, 4]])).is_ok());
 
     let twice = r#"{"__metadata__":{"n":"1","n":"2"}}"#;
-    assert_eq!(refusal(&file(twice, 0)), "the note `n` stands there twice");
+    let words = "header: `__metadata__`: `n` appears twice at line 1 column 17";
+    assert_eq!(refusal(&file(twice, 0)), words);
     let twice = r#"{"__metadata__":{},"__metadata__":{}}"#;
-    assert_eq!(refusal(&file(twice, 0)), "`__metadata__` stands there twice");
+    let words = "header: `__metadata__` appears twice at line 1 column 37";
+    assert_eq!(refusal(&file(twice, 0)), words);
     let twice = r#"{"a":{"dtype":"U8","dtype":"U8","shape":[0],"data_offsets":[0,0]}}"#;
-    assert_eq!(refusal(&file(twice, 0)), "tensor `a`: `dtype` stands there twice");
+    assert_eq!(refusal(&file(twice, 0)), "tensor `a`: `dtype` appears twice at line 1 column 26");
 }
 
 #[test]
 fn headers_of_another_form_are_refused() {
     for (header, words) in [
-        (" {}", "header, byte 0: expected `{`, found ` `"),
-        ("[]", "header, byte 0: expected `{`, found `[`"),
-        ("{} x", "header, byte 3: expected the header's end, found `x`"),
-        ("{\0}", "header, byte 1: expected a string, found `\\0`"),
-        ("{}\0", "header, byte 2: expected the header's end, found `\\0`"),
-        (r#"{"a":7}"#, "header, byte 5: expected `{`, found `7`"),
-        (r#"{"a":{}}"#, "tensor `a`: `dtype` is missing"),
-        (r#"{"a":{"dtype":"U8","shape":[0]}}"#, "tensor `a`: `data_offsets` is missing"),
-        (r#"{"a":{"dtype":"U8","data_offsets":[0,0]}}"#, "tensor `a`: `shape` is missing"),
+        (" {}", "header: it must start with `{`"),
+        ("[]", "header: it must start with `{`"),
+        ("{} x", "header: trailing characters at line 1 column 4"),
+        ("{\0}", "header: key must be a string at line 1 column 2"),
+        ("{}\0", "header: trailing characters at line 1 column 3"),
+        (
+            r#"{"a":7}"#,
+            "tensor `a`: invalid type: integer `7`, expected an object at line 1 column 1",
+        ),
+        (
+            r#"{"a":["U8",[0],[0,0]]}"#,
+            "tensor `a`: invalid type: sequence, expected an object at line 1 column 0",
+        ),
+        (r#"{"a":{}}"#, "tensor `a`: missing field `dtype` at line 1 column 2"),
+        (
+            r#"{"a":{"dtype":"U8","shape":[0]}}"#,
+            "tensor `a`: missing field `data_offsets` at line 1 column 26",
+        ),
+        (
+            r#"{"a":{"dtype":"U8","data_offsets":[0,0]}}"#,
+            "tensor `a`: missing field `shape` at line 1 column 35",
+        ),
         (
             r#"{"a":{"dtype":"U8","shape":[0],"data_offsets":[0]}}"#,
-            "tensor `a`: `data_offsets` must be two numbers, found 1",
+            "tensor `a`: invalid length 1, expected a tuple of size 2 at line 1 column 44",
         ),
         (
             r#"{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0],"more":0}}"#,
-            "tensor `a`: `more` is none of dtype, shape and data_offsets",
+            "tensor `a`: `more` is none of data_offsets, dtype, shape",
         ),
-        (r#"{"__metadata__":{"a":1}}"#, "header, byte 21: expected a string, found `1`"),
+        (
+            r#"{"__metadata__":{"a":1}}"#,
+            "header: `__metadata__`: invalid type: integer `1`, expected a string at line 1 column 1",
+        ),
     ] {
         assert_eq!(refusal(&file(header, 0)), words, "{header}");
     }
     assert_eq!(
         refusal(&[&[2, 0, 0, 0, 0, 0, 0, 0][..], b"{\xff"].concat()),
-        "header, byte 1: not UTF-8"
+        "header: invalid utf-8 sequence of 1 bytes from index 1"
     );
     let bool = r#"{"a":{"dtype":"BOOL","shape":[1],"data_offsets":[0,1]}}"#;
     let mut bytes = file(bool, 1);
@@ -224,7 +259,7 @@ fn headers_of_another_form_are_refused() {
 fn deep_nesting_costs_no_stack() {
     for open in ["{\"a\":", "[", "{\"__metadata__\":{\"a\":", "{\"a\":{\"shape\":["] {
         let why = refusal(&file(&open.repeat(1_000_000), 0));
-        assert!(why.starts_with("header, byte ") || why.starts_with("tensor "), "{why}");
+        assert!(why.starts_with("header: ") || why.starts_with("tensor "), "{why}");
     }
     let axes = "1,".repeat(100_000);
     let header = format!(r#"{{"a":{{"dtype":"U8","shape":[{axes}1],"data_offsets":[0,1]}}}}"#);

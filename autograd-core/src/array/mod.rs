@@ -13,6 +13,10 @@ pub(crate) mod feed;
 pub(crate) mod gemm;
 pub(crate) mod integer;
 pub(crate) mod math;
+#[cfg_attr(
+    not(feature = "static-graph"),
+    allow(dead_code, reason = "programs add rows to products and ask for them in blocks")
+)]
 pub(crate) mod matmul;
 pub(crate) mod pick;
 pub(crate) mod pool;

@@ -570,6 +570,7 @@ impl<T: Element> Tensor<T> {
 
     /// A tensor of its own with this value, made to be changed in place: its buffer has no other
     /// owner once this one is gone.
+    #[cfg(feature = "nn")]
     pub(crate) fn own(&self) -> Self {
         self.alias().sharing(None)
     }

@@ -75,6 +75,7 @@ pub use layers::{Conv2d, Embedding, Linear};
 pub(crate) use module::distinct_parameters;
 pub use module::{Buffer, Mode, Module, Visitor, parameter};
 pub use norm::{BatchNorm2d, Dropout, LayerNorm};
+pub use state::StateDict;
 
 use crate::ops::Float;
 use crate::py_layer::HoldsTensor;

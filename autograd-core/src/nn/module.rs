@@ -5,10 +5,10 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::state::StateDict;
 use crate::error::Result;
 use crate::graph::{AnyTensor, Element, Tensor};
 use crate::ops::Float;
-use crate::safetensors::StateDict;
 
 /// Whatever has parameters: a tensor, a layer, a list of them, a struct of your own.
 ///
@@ -110,8 +110,7 @@ pub trait Module {
     ///
     /// ```
     /// use autograd_core::Tensor;
-    /// use autograd_core::nn::{Linear, Module};
-    /// use autograd_core::safetensors::StateDict;
+    /// use autograd_core::nn::{Linear, Module, StateDict};
     ///
     /// let layer = Linear::<f32>::new(2, 1);
     /// let part = StateDict::from([("bias".into(), Tensor::from(vec![0.5_f32]).into())]);

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use crate::array::{Value, shape::same};
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, Tensor, for_any};
-use crate::safetensors::StateDict;
+
+/// Tensors by name.
+pub type StateDict = BTreeMap<String, AnyTensor>;
 
 /// Copies the values of `from` into the tensors of `into`.
 pub(crate) fn load(into: &StateDict, from: &StateDict) -> Result<()> {

@@ -196,7 +196,7 @@ impl<T: Arithmetic> Zip<T> for Integer {
 }
 
 /// The kernel of a function and that of the function with its arguments exchanged.
-pub(super) fn kernels<T: Float>(op: Binary) -> [&'static dyn ZipAny<T>; 2] {
+pub(crate) fn kernels<T: Float>(op: Binary) -> [&'static dyn ZipAny<T>; 2] {
     match op {
         Binary::Add => [&Add, &Add],
         Binary::Sub => [&Sub, &SubFrom],
@@ -209,7 +209,7 @@ pub(super) fn kernels<T: Float>(op: Binary) -> [&'static dyn ZipAny<T>; 2] {
 }
 
 /// As [`kernels`], for integers.
-pub(super) fn integer_kernels<T: Arithmetic>(op: Binary) -> [&'static dyn ZipAny<T>; 2] {
+pub(crate) fn integer_kernels<T: Arithmetic>(op: Binary) -> [&'static dyn ZipAny<T>; 2] {
     macro_rules! both {
         ($($op:ident)*) => {
             match op {

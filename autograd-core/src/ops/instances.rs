@@ -7,10 +7,12 @@
 use ndarray::{ArrayD, CowArray, IxDyn};
 
 use super::inplace::{copy_from, fill, replace};
+#[cfg(feature = "nn")]
+use super::nn::batch_norm;
 use super::nn::{
-    Conv2dOptions, PoolOptions, Softmax, Weights, avg_pool2d, batch_norm, binary_cross_entropy,
-    conv2d, cross_entropy, deviation, dropout, elu, leaky_relu, linear, logsumexp, max_pool2d,
-    norm, normalize, smooth_l1_loss, softmax, var,
+    Conv2dOptions, PoolOptions, Softmax, Weights, avg_pool2d, binary_cross_entropy, conv2d,
+    cross_entropy, deviation, dropout, elu, leaky_relu, linear, logsumexp, max_pool2d, norm,
+    normalize, smooth_l1_loss, softmax, var,
 };
 use super::{Caller, Float, Numeric, compare, create, index, shape};
 use crate::array::{DType, Shape};
@@ -25,18 +27,19 @@ macro_rules! instances {
         $(instances!(@implement $trait $t $methods);)*
     )*};
     (@declare [$($doc:tt)*] $trait:ident $bound:ident {
-        $(fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? = $function:path;)*
+        $($(#[$cfg:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? = $function:path;)*
     }) => {
         $($doc)*
         pub(crate) trait $trait: Sized {
-            $(fn $name($($arg: $ty),*) $(-> $ret)? where Self: $bound;)*
+            $($(#[$cfg])* fn $name($($arg: $ty),*) $(-> $ret)? where Self: $bound;)*
         }
     };
     (@implement $trait:ident $t:ident {
-        $(fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? = $function:path;)*
+        $($(#[$cfg:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? = $function:path;)*
     }) => {
         impl $trait for $t {
             $(
+                $(#[$cfg])*
                 #[inline(never)]
                 fn $name($($arg: $ty),*) $(-> $ret)? {
                     $function($($arg),*)
@@ -57,6 +60,7 @@ instances! {
         fn to_vec(x: &Tensor<Self>) -> Vec<Self> = create::to_vec;
         fn to_ndarray(x: &Tensor<Self>) -> ArrayD<Self> = create::to_ndarray;
         fn view(x: &Tensor<Self>) -> CowArray<'_, Self, IxDyn> = create::view;
+        #[cfg(feature = "nn")]
         fn own(x: &Tensor<Self>) -> Tensor<Self> = Tensor::own;
         fn detach(x: &Tensor<Self>, at: Caller) -> Tensor<Self> = Tensor::detached_at;
         fn copy(x: &Tensor<Self>, at: Caller) -> Tensor<Self> = shape::copy;
@@ -191,11 +195,13 @@ instances! {
             targets: &Tensor<Self>,
             at: Caller,
         ) -> Result<Tensor<Self>> = binary_cross_entropy;
+        #[cfg(feature = "nn")]
         fn batch_norm(
             x: &Tensor<Self>,
             affine: [&Tensor<Self>; 2],
             eps: f64,
         ) -> (Tensor<Self>, [Tensor<Self>; 2]) = batch_norm::by_batch;
+        #[cfg(feature = "nn")]
         fn batch_norm_by(
             x: &Tensor<Self>,
             affine: [&Tensor<Self>; 2],

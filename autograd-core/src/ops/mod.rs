@@ -1,7 +1,6 @@
 //! The op set, one file a family. A rule is a line in a table; nothing here walks a graph.
 
-mod binary;
-pub(crate) mod chain;
+pub(crate) mod binary;
 mod compare;
 mod create;
 mod derived;
@@ -13,19 +12,30 @@ mod matmul;
 mod nn;
 mod operators;
 pub(crate) mod reduce;
+#[cfg(feature = "static-graph")]
 pub(crate) mod rules;
 mod shape;
 mod small;
 mod totals;
+#[cfg_attr(
+    not(feature = "static-graph"),
+    allow(dead_code, reason = "only programs are made of notes")
+)]
 pub(crate) mod trace;
 mod unary;
 
 pub(crate) use binary::Binary;
-pub(crate) use compare::{Comparisons, IntoElement, IntoElements};
+pub(crate) use compare::Comparisons;
+#[cfg(feature = "static-graph")]
+pub(crate) use compare::{IntoElement, IntoElements};
+#[cfg(feature = "nn")]
 pub(crate) use index::check_indices;
 pub(crate) use instances::{OfElements, instances};
+#[cfg(feature = "nn")]
+pub(crate) use nn::batch_norm;
 pub use nn::{Conv2dOptions, IntoPair, PoolOptions};
-pub(crate) use nn::{batch_norm, conv2d_shape, pool2d_shape};
+#[cfg(feature = "static-graph")]
+pub(crate) use nn::{conv2d_shape, pool2d_shape};
 pub use operators::{Operand, Scalar};
 pub(crate) use unary::Unary;
 

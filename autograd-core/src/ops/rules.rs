@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use super::elementwise::Handle;
+use super::elementwise::{Handle, Reduction};
 use super::nn::{activation, loss};
 use super::reduce::sum_rows;
 use super::{Binary, Float, Input, binary as two, matmul as product};
@@ -12,6 +12,22 @@ use crate::array::matmul::{by_rows, plus_row, product_into};
 use crate::array::{Shape, Value};
 use crate::error::Result;
 use crate::graph::Tensor;
+
+impl<T> Handle<T> {
+    /// Whether its results have the shape of what it reads, so that a chain can have it and its
+    /// gradients.
+    pub(crate) fn chains(&self) -> bool {
+        matches!(self.info().reduction, Reduction::None)
+    }
+
+    /// What the gradient of an op of one tensor reads: its input, its output; `None` for an op of
+    /// another kind.
+    pub(crate) fn reads_one(&self) -> Option<[bool; 2]> {
+        let info = self.info();
+        let kept = [!info.keeps_reals.is_empty(), !info.keeps_outputs.is_empty()];
+        super::elementwise::is_single(info).then_some(kept)
+    }
+}
 
 /// `dx` of a function of each element, from what [`Handle::reads_one`] names.
 pub(crate) fn function<T: Float>(

@@ -122,7 +122,7 @@ impl Drop for Within {
 /// Whether an op that starts now is to be noted.
 #[inline(always)]
 pub(crate) fn is_noting() -> bool {
-    matches!(STATE.get(), State::Noting)
+    cfg!(feature = "static-graph") && matches!(STATE.get(), State::Noting)
 }
 
 /// Runs a closure and notes its ops, which come back; notes around go on afterwards.

@@ -86,6 +86,7 @@ macro_rules! unary_ops {
         pub enum Unary { $($variant),* }
 
         impl Unary {
+            #[cfg(feature = "static-graph")]
             pub(crate) fn name(self) -> &'static str {
                 match self { $(Self::$variant => stringify!($method)),* }
             }

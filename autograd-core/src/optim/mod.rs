@@ -62,22 +62,22 @@
 //! use autograd_core::Tensor;
 //! use autograd_core::nn::{Linear, Module};
 //! use autograd_core::optim::{Adam, Optimizer};
-//! use autograd_core::safetensors::SafeTensors;
 //!
 //! let model = Linear::<f32>::new(3, 1);
 //! let mut adam = Optimizer::new(&model, Adam::new(1e-3));
 //! model.forward(&Tensor::ones([1, 3])).sum().backward()?;
 //! adam.step()?;
 //!
-//! let mut file = SafeTensors::new();
-//! file.insert_under("model", model.state_dict());
-//! file.insert_under("adam", adam.state_dict());
-//! assert!(file.tensors.contains_key("adam.weight.exp_avg"));
+//! let (weights, moments) = (model.state_dict(), adam.state_dict());
+//! assert!(moments.contains_key("weight.exp_avg"));
 //!
-//! model.load_state_dict(&file.under("model"))?;
-//! adam.load_state_dict(&file.under("adam"))?;
+//! model.load_state_dict(&weights)?;
+//! adam.load_state_dict(&moments)?;
 //! # Ok::<(), autograd_core::Error>(())
 //! ```
+//!
+//! With the feature `safetensors` both go into one file, by
+//! [`insert_under`](crate::safetensors::SafeTensors::insert_under).
 
 mod adam;
 mod clip;
@@ -89,6 +89,7 @@ pub use adam::{Adam, AdamW};
 pub use clip::{clip_grad_norm, clip_grad_value};
 pub(crate) use kernels::Kernels;
 pub use optimizer::{Optimizer, Rule};
+#[cfg(feature = "static-graph")]
 pub(crate) use optimizer::{Step, Update};
 pub use sgd::Sgd;
 

@@ -7,9 +7,8 @@ use crate::array::Value;
 use crate::array::shape::copied;
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, Tensor};
-use crate::nn::{Module, distinct_parameters, state};
+use crate::nn::{Module, StateDict, distinct_parameters, state};
 use crate::ops::{Float, instances};
-use crate::safetensors::StateDict;
 
 /// How parameters are moved: [`Sgd`](super::Sgd), [`Adam`](super::Adam) or
 /// [`AdamW`](super::AdamW).
@@ -25,6 +24,10 @@ pub trait Rule: Update {
 }
 
 /// What the optimiser needs to know of a rule.
+#[cfg_attr(
+    not(feature = "static-graph"),
+    allow(dead_code, reason = "programs show a rule's options")
+)]
 pub(crate) trait Update: Clone + OfRules {
     /// Its name in errors.
     const NAME: &'static str;

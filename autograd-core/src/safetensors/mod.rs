@@ -38,19 +38,17 @@
 //! header holds strings by name. Element types are F64, F32, I64, I32, U8 and BOOL; a file with
 //! others (F16, BF16 ..) is refused by name.
 
-mod bytes;
 mod file;
-mod header;
-mod json;
+mod format;
 
 use std::collections::BTreeMap;
-use std::io::{self, Read, Write};
+use std::io;
 use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, Tensor};
 
-/// Tensors by name.
+/// Tensors by name: the type of [`Module::state_dict`](crate::nn::Module::state_dict).
 pub type StateDict = BTreeMap<String, AnyTensor>;
 
 /// Tensors by name, with notes: what a safetensors file holds. See the [module](self).
@@ -132,8 +130,7 @@ impl SafeTensors {
     /// `__metadata__`. A file that was there is then as it was.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
-        let saved = header::write(self)
-            .and_then(|header| file::replace(path, |out| self.write(&header, out)));
+        let saved = file::replace(path, |out| format::write(self, out));
         saved.map_err(|error| failed("save", Some(path), &error))
     }
 
@@ -148,8 +145,8 @@ impl SafeTensors {
     /// safetensors file of element types that this crate has.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let read =
-            file::open(path).and_then(|(file, len)| Self::read(&mut io::BufReader::new(file), len));
+        let read = file::open(path)
+            .and_then(|(file, len)| format::read(&mut io::BufReader::new(file), len));
         read.map_err(|error| failed("load", Some(path), &error))
     }
 
@@ -160,7 +157,7 @@ impl SafeTensors {
     /// [`Error::File`] if a tensor is called `__metadata__`.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        let written = header::write(self).and_then(|header| self.write(&header, &mut bytes));
+        let written = format::write(self, &mut bytes);
         written.map_err(|error| failed("to_bytes", None, &error)).map(|()| bytes)
     }
 
@@ -180,34 +177,13 @@ impl SafeTensors {
     /// [`Error::File`] as [`SafeTensors::load`].
     pub fn from_bytes(mut bytes: &[u8]) -> Result<Self> {
         let len = bytes.len() as u64;
-        Self::read(&mut bytes, len).map_err(|error| failed("from_bytes", None, &error))
-    }
-
-    fn write(&self, header: &[u8], out: &mut dyn Write) -> io::Result<()> {
-        out.write_all(&(header.len() as u64).to_le_bytes())?;
-        out.write_all(header)?;
-        header::in_order(&self.tensors).try_for_each(|(_, tensor)| bytes::write(tensor, out))
-    }
-
-    fn read(from: &mut dyn Read, len: u64) -> io::Result<Self> {
-        let header = header::read(from, len)?;
-        let mut tensors = StateDict::new();
-        for entry in header.entries {
-            let tensor = bytes::read(entry.dtype, &entry.shape, from)
-                .map_err(|error| with_context(&error, &format!("tensor `{}`", entry.name)))?;
-            tensors.insert(entry.name, tensor);
-        }
-        Ok(Self { tensors, metadata: header.metadata })
+        format::read(&mut bytes, len).map_err(|error| failed("from_bytes", None, &error))
     }
 }
 
 /// A file that is not as it should be.
 fn malformed(why: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why.into())
-}
-
-fn with_context(error: &io::Error, what: &str) -> io::Error {
-    io::Error::new(error.kind(), format!("{what}: {error}"))
 }
 
 fn failed(op: &'static str, path: Option<&Path>, error: &io::Error) -> Error {

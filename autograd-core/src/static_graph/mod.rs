@@ -35,10 +35,19 @@ mod arithmetic;
 mod backward;
 mod build;
 mod chain;
+mod chain_kernels;
 mod dims;
 mod draw;
 mod eager;
 mod executor;
+#[cfg_attr(
+    not(feature = "safetensors"),
+    allow(
+        dead_code,
+        unreachable_pub,
+        reason = "programs are read and written as text by their files"
+    )
+)]
 mod file;
 mod forms;
 mod formula;
@@ -72,6 +81,8 @@ pub use backward::{append_backward, gradients, gradients_with};
 pub use dims::IntoDims;
 pub use eager::EagerCall;
 pub use executor::{Executor, Feed, Fetch};
+#[cfg(feature = "safetensors")]
+#[cfg_attr(docsrs, doc(cfg(feature = "safetensors")))]
 pub use file::Functions;
 pub use guard::{ProgramGuard, default_main_program, default_startup_program, program_guard};
 pub use kind::Init;

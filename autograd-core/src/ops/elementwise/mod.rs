@@ -20,7 +20,7 @@ pub(super) use node::gradients_of;
 #[allow(unreachable_pub, reason = "it stands in a hidden method of a public trait")]
 pub use op::Handle;
 pub use op::{Info, Op, Pair, Reduction, pulled};
-pub(super) use single::{gradient, run as run_single};
+pub(super) use single::{gradient, is_single, run as run_single};
 
 use std::panic::Location;
 use std::sync::Arc;
@@ -106,7 +106,7 @@ pub(super) fn run<T: Float>(
 ) -> Result<Outputs<T>> {
     let info = op.info();
     if let [x] = reals
-        && single::is_single(info)
+        && is_single(info)
     {
         return Ok(SmallVec::from_iter([single::run(op, Input::Ref(x), caller)]));
     }

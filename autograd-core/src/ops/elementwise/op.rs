@@ -249,22 +249,7 @@ impl<T> Deref for Handle<T> {
     }
 }
 
-impl<T> Handle<T> {
-    /// Whether its results have the shape of what it reads, so that a chain can have it and its
-    /// gradients.
-    pub(crate) fn chains(&self) -> bool {
-        matches!(self.info().reduction, Reduction::None)
-    }
-
-    /// What the gradient of an op of one tensor reads: its input, its output; `None` for an op of
-    /// another kind.
-    pub(crate) fn reads_one(&self) -> Option<[bool; 2]> {
-        let info = self.info();
-        let kept = [!info.keeps_reals.is_empty(), !info.keeps_outputs.is_empty()];
-        super::single::is_single(info).then_some(kept)
-    }
-}
-
+#[cfg(feature = "static-graph")]
 impl<T: Storable> Handle<T>
 where
     Program: Formula<T>,

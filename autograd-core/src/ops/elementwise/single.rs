@@ -14,7 +14,7 @@ use crate::graph::{
 use crate::ops::Input;
 
 /// Whether an op is one of this kind.
-pub(super) fn is_single(info: &Info) -> bool {
+pub(in crate::ops) fn is_single(info: &Info) -> bool {
     let one = info.differentiable[..] == [true] && info.masks.is_empty() && info.outputs == 1;
     let kept = info.keeps_reals.len() + info.keeps_outputs.len() < 2;
     one && kept && matches!(info.reduction, Reduction::None) && info.gradients[..] == [0]

@@ -22,6 +22,7 @@ pub struct Conv2dOptions {
     pub(crate) groups: usize,
 }
 
+#[cfg(any(test, feature = "static-graph"))]
 impl Conv2dOptions {
     /// Stride, padding, dilation and, twice, the number of groups.
     pub(crate) fn parts(self) -> [[usize; 2]; 4] {
@@ -29,6 +30,7 @@ impl Conv2dOptions {
         [stride, padding, dilation, [groups; 2]]
     }
 
+    #[cfg(feature = "static-graph")]
     pub(crate) fn of_parts([stride, padding, dilation, [groups, _]]: [[usize; 2]; 4]) -> Self {
         Self { stride, padding, dilation, groups }
     }
@@ -165,6 +167,7 @@ fn check(
 }
 
 /// The shape of a convolution of pictures of this shape.
+#[cfg(feature = "static-graph")]
 pub(crate) fn conv2d_shape(
     input: &[usize],
     weight: &[usize],

@@ -2,6 +2,7 @@
 //! convolution and pooling, norms.
 
 pub(super) mod activation;
+#[cfg(feature = "nn")]
 pub(crate) mod batch_norm;
 mod conv;
 mod convolve;
@@ -25,11 +26,13 @@ pub use window::IntoPair;
 
 pub(super) use activation::{dropout, elu, leaky_relu};
 pub(super) use conv::conv2d;
+#[cfg(feature = "static-graph")]
 pub(crate) use conv::conv2d_shape;
 pub(super) use linear::linear;
 pub(super) use loss::{binary_cross_entropy, cross_entropy, smooth_l1_loss};
 pub(super) use norm::{deviation, norm, var};
 pub(super) use normalize::{Weights, normalize};
+#[cfg(feature = "static-graph")]
 pub(crate) use pool::pool2d_shape;
 pub(super) use pool::{avg_pool2d, max_pool2d};
 pub(super) use softmax::{Softmax, logsumexp, softmax};

@@ -101,6 +101,10 @@ fn row_of<T: Float>(tensor: Option<&Tensor<T>>, otherwise: T, n: usize) -> Value
 }
 
 /// `x` normalised along axes, and what that was made of; axes stay.
+#[cfg_attr(
+    not(feature = "nn"),
+    allow(dead_code, reason = "batch normalisation reads mean and variance")
+)]
 pub(super) struct Parts<T: Float> {
     /// `(x - mean) * scale`.
     pub(super) normal: Tensor<T>,

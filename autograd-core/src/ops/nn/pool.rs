@@ -27,10 +27,12 @@ pub struct PoolOptions {
 
 impl PoolOptions {
     /// Window, stride and padding.
+    #[cfg(any(test, feature = "static-graph"))]
     pub(crate) fn parts(self) -> [[usize; 2]; 3] {
         [self.kernel, self.stride.unwrap_or(self.kernel), self.padding]
     }
 
+    #[cfg(feature = "static-graph")]
     pub(crate) fn of_parts([kernel, stride, padding]: [[usize; 2]; 3]) -> Self {
         Self { kernel, stride: Some(stride), padding }
     }
@@ -88,6 +90,7 @@ fn output_shape(x: &[usize], plan: &Plan) -> Shape {
 }
 
 /// The shape of what pooling makes of pictures of this shape.
+#[cfg(feature = "static-graph")]
 pub(crate) fn pool2d_shape(
     op: &'static str,
     options: PoolOptions,

@@ -5,13 +5,13 @@ use std::collections::HashMap;
 
 use smallvec::{SmallVec, smallvec};
 
+use super::super::chain_kernels::{self, Ask, Code, Linked, Of, Source, Test};
 use super::super::formula::Formula;
 use super::super::ir::{Dims, Graph, Op, OpId, VarId};
 use super::super::kind::Kind;
 use super::super::slots::adds_row;
 use super::{Chain, Drawn, Head, Lowered, Origin, Out, Sum, operand, surely_same};
 use crate::array::DType;
-use crate::ops::chain::{self, Ask, Code, Linked, Of, Source, Test};
 use crate::ops::elementwise::Handle;
 use crate::ops::{Binary, Numeric, Unary, rules};
 
@@ -63,7 +63,7 @@ impl Chain {
         let mut lowering = Lowering {
             graph,
             dims,
-            links: chain::Chain::new(dtypes),
+            links: chain_kernels::Chain::new(dtypes),
             at,
             sums: HashMap::new(),
             exact: Vec::new(),
@@ -147,7 +147,7 @@ impl Gradient {
 struct Lowering<'a> {
     graph: &'a Graph,
     dims: &'a Dims,
-    links: chain::Chain,
+    links: chain_kernels::Chain,
     /// Where each variable stands.
     at: HashMap<VarId, Source>,
     /// How gradients are added up.

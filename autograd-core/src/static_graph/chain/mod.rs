@@ -15,13 +15,13 @@ use std::fmt;
 
 use smallvec::SmallVec;
 
+use super::chain_kernels::{self, Panicked, Source};
 use super::ir::{Dims, Graph, OpId, VarId};
 use super::run::{Values, matrices, sum_of_rows};
 use super::task::{Failed, Inputs, panic_message};
 use crate::array::shape::broadcast;
 use crate::array::{DType, Shape};
 use crate::graph::AnyTensor;
-use crate::ops::chain::{self, Panicked, Source};
 use crate::ops::rules;
 pub(super) use join::steps;
 
@@ -60,7 +60,7 @@ impl Head {
 
 /// The links of a chain.
 struct Lowered {
-    links: chain::Chain,
+    links: chain_kernels::Chain,
     /// The operator of each.
     ops: Vec<OpId>,
     /// Operands that are drawn when the chain runs, after those that are given: the masks of

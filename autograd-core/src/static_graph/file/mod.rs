@@ -1,23 +1,15 @@
 //! Programs in files: the program as lines of text in a safetensors file, beside what the executor
 //! keeps for it. Functions are bound by name again when it is loaded.
 
+#[cfg(feature = "safetensors")]
+mod program;
 mod read;
 mod write;
 
 use std::collections::HashMap;
-use std::io::ErrorKind;
-use std::path::Path;
 
-use super::executor::Executor;
-use super::ir::{Role, wrong};
-use super::kind::Kind;
-use super::program::Program;
 use super::py_func::{Function, PyFunc};
-use crate::error::{Error, Result};
-use crate::safetensors::SafeTensors;
 
-/// What the notes of the file call the program.
-const KEY: &str = "autograd.program";
 /// What the first line says.
 const HEAD: &str = "autograd-core program 1";
 
@@ -41,107 +33,4 @@ impl Functions {
         self.0.insert(name.to_owned(), function);
         self
     }
-}
-
-impl Program {
-    /// Saves the program with what an executor keeps for it: parameters and an optimizer's state.
-    /// The file is a [safetensors](crate::safetensors) file; it is replaced whole or not at all.
-    ///
-    /// ```
-    /// use autograd_core::DType;
-    /// use autograd_core::static_graph::{Executor, Functions, Program};
-    /// use ndarray::{ArrayD, ArrayViewD, arr2};
-    ///
-    /// fn double(x: ArrayViewD<f32>) -> ArrayD<f32> {
-    ///     2.0 * &x
-    /// }
-    ///
-    /// let program = Program::new();
-    /// let x = program.data("x", [-1, 2], DType::Float32)?;
-    /// let hidden = program.fc(&x, 3)?;
-    /// let out = program.current_block().create_var("out", hidden.dtype(), hidden.shape())?;
-    /// program.py_func(double).x(&hidden).out(&out).call()?;
-    /// let executor = Executor::new();
-    /// executor.run(&program.startup(), &[], &[])?;
-    ///
-    /// let path = std::env::temp_dir().join(format!("program-{}", std::process::id()));
-    /// program.save(&path, &executor)?;
-    /// let again = Executor::new();
-    /// let loaded = Program::load(&path, &Functions::new().with("double", double), &again)?;
-    /// # std::fs::remove_file(&path).ok();
-    ///
-    /// let input = arr2(&[[1.0_f32, 2.0]]);
-    /// let before = executor.run(&program, &[("x", &input)], &[&out])?;
-    /// let after = again.run(&loaded, &[("x", &input)], &[&"out"])?;
-    /// assert_eq!(before[0].to_string(), after[0].to_string());
-    /// # Ok::<(), autograd_core::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`Error::File`](crate::Error::File) if the file cannot be written,
-    /// [`Error::Program`](crate::Error::Program) for a startup program, which has nothing to save.
-    pub fn save(&self, path: impl AsRef<Path>, executor: &Executor) -> Result<()> {
-        let path = path.as_ref();
-        let mut file = SafeTensors::new();
-        let graph = self.graph().clone();
-        for var in graph.vars.iter().filter(|var| matches!(var.role, Role::Kept { .. })) {
-            if let Some(value) = executor.parameter(&var.name) {
-                file.insert(var.name.clone(), value);
-            }
-        }
-        if let Some(op) = graph.ops.iter().find(|op| matches!(op.kind, Kind::Init { .. })) {
-            let name = &graph.vars[op.writes[0]].name;
-            let why = format!(
-                "it sets `{name}`: a startup program is not saved; save the program that it starts"
-            );
-            return Err(wrong("save", &op.place, why));
-        }
-        let text = write::write(&graph).map_err(|why| malformed("save", path, why))?;
-        file.metadata.insert(KEY.to_owned(), text);
-        file.save(path)
-    }
-
-    /// Loads a program, and gives the executor what was kept for it. Nothing is changed where this
-    /// fails.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::File`](crate::Error::File) if the file cannot be read, it holds no program, or a
-    /// function that it names is not given or has another number of parameters;
-    /// [`Error::Program`](crate::Error::Program) if a rule of programs is broken.
-    pub fn load(
-        path: impl AsRef<Path>,
-        functions: &Functions,
-        executor: &Executor,
-    ) -> Result<Program> {
-        let path = path.as_ref();
-        let file = SafeTensors::load(path)?;
-        let wrong = |why: String| malformed("load", path, why);
-        let Some(text) = file.metadata.get(KEY) else {
-            return Err(wrong("it holds no program".to_owned()));
-        };
-        let graph = read::read(text, functions).map_err(wrong)?;
-        graph.verify()?;
-        for (name, value) in &file.tensors {
-            let var = graph.find(name).map(|id| &graph.vars[id]);
-            let Some(var) = var.filter(|var| matches!(var.role, Role::Kept { .. })) else {
-                return Err(wrong(format!("the program keeps no `{name}`")));
-            };
-            if let Some(misfit) = var.form.misfit(value.dtype(), value.shape()) {
-                return Err(wrong(format!("`{name}` {misfit}")));
-            }
-        }
-        for (name, value) in &file.tensors {
-            executor.set_parameter(name, value);
-        }
-        let program = Program::new();
-        *program.graph() = graph;
-        Ok(program)
-    }
-}
-
-/// What is wrong with a file's contents.
-fn malformed(op: &'static str, path: &Path, why: String) -> Error {
-    Error::File { op, path: Some(path.to_owned()), kind: ErrorKind::InvalidData, why }
 }

@@ -16,10 +16,10 @@ use std::any::Any;
 
 use smallvec::SmallVec;
 
-use super::elementwise::Handle;
-use super::{Binary, Float};
 use crate::array::DType;
 use crate::formula::{Formula, block_of};
+use crate::ops::elementwise::Handle;
+use crate::ops::{Binary, Float};
 use blocks::for_dtype;
 pub(crate) use kernels::Test;
 

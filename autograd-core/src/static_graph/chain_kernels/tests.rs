@@ -1,7 +1,7 @@
-use super::super::Unary;
 use super::*;
 use crate::array::DType;
 use crate::graph::{AnyTensor, Tensor};
+use crate::ops::{Unary, rules};
 
 /// One pass, over the first operand where it can be.
 fn run(chain: &Chain, shape: &[usize], operands: Vec<Tensor<f64>>) -> Vec<Tensor<f64>> {
@@ -80,11 +80,11 @@ fn gradients_of_two_operands_are_written_in_one_pass() {
     let [a, b, dy] = [0.3, 0.5, 0.7].map(|by| wave(&shape, by) + 1.5);
     let mut chain = Chain::new(vec![DType::Float64; 3]);
     let all = [Source::Operand(0), Source::Operand(1), Source::Operand(2)];
-    let op = super::super::rules::derived::<f64>(Binary::Pow).expect("its rule is derived");
+    let op = rules::derived::<f64>(Binary::Pow).expect("its rule is derived");
     let first = chain.link(Code::Float64(Of::Backward(op)), &all);
     chain.finish(&asked(&[first, first + 1]));
     let found = run(&chain, &shape, vec![a.clone(), b.clone(), dy.clone()]);
-    let expected = super::super::rules::binary(Binary::Pow, &a, &b, dy, [true; 2]);
+    let expected = rules::binary(Binary::Pow, &a, &b, dy, [true; 2]);
     for (found, expected) in found.iter().zip(expected.expect("they fit")) {
         assert_eq!(found.to_vec(), expected.expect("it is wanted").to_vec());
     }
