@@ -217,7 +217,7 @@ fn long_axes_without_elements() {
     assert_eq!(x.index_select(0, &Tensor::from([3])).shape(), [1, 0]);
     assert_eq!(Tensor::concat(&[&x, &x], 1).shape(), [WIDE, 0]);
     assert_eq!(x.transpose().flip(0).contiguous().shape(), [0, WIDE]);
-    assert_eq!(x.to_vec(), []);
+    assert!(x.to_vec().is_empty());
     assert_eq!(x.sum().item(), 0.0);
     (x.cumsum(1) * 2.0).sum().backward().unwrap();
     assert_eq!(x.grad().unwrap().shape(), [WIDE, 0]);
