@@ -12,7 +12,6 @@ mod maxima;
 mod norm;
 mod normalize;
 mod pool;
-mod short;
 mod softmax;
 #[cfg(test)]
 mod tests;
