@@ -3,7 +3,6 @@
 //! `packed` is for large ones, whose operands it packs where they must be; what is small or narrow is
 //! read where it lies, by `rows` or by `dots`. This file chooses, and shares products among threads.
 
-mod abreast;
 mod dots;
 mod packed;
 mod panels;
@@ -22,7 +21,6 @@ use super::matmul::FloatMultiply;
 use super::pool::with_room;
 use super::simd::Vectored;
 use super::threads::{num_threads, share, share_chunks, worth_at_most};
-pub(crate) use abreast::{ABREAST, set_abreast, set_apart};
 use dots::Dots;
 use packed::{COLUMN_STEP, Packed};
 pub(super) use packed::{KC, ROW_STEP};

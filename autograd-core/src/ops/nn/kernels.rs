@@ -5,15 +5,10 @@ use super::super::{Arithmetic, Float, instances};
 use super::convolve::{Convolution, convolve, convolve_back, convolve_weights};
 use super::maxima::{maxima, pick, put_back};
 use super::normalize;
-use super::short::{
-    Column, SEVERAL_READ, SEVERAL_WRITTEN, SHORT, are_short, greatest_of_each, lines_of,
-    total_of_each, with_columns,
-};
 use super::window::Plan;
 use crate::array::Value;
 use crate::array::feed::Feed;
-use crate::array::gemm::{ABREAST, set_abreast, set_apart};
-use crate::array::simd::{Kernel, Vectored, dispatch};
+use crate::array::simd::{Kernel, dispatch};
 use crate::array::threads::{each_chunk_of, each_stretch, stretch};
 
 instances! {
@@ -89,7 +84,7 @@ impl<'a, T: Float> Given<'a, T> {
 /// Elements that are joined side by side; a constant, so that sums are the same on every CPU.
 const LANES: usize = 8;
 /// The same of long rows: one addition waits for another, and `f` may take whole registers.
-pub(super) const MANY: usize = 4 * LANES;
+const MANY: usize = 4 * LANES;
 
 /// `f` of every element of a row, joined in one.
 #[inline(always)]
@@ -153,28 +148,20 @@ pub(super) fn total<T: Float>(row: &[T]) -> T {
 /// Runs on each row of `n` elements of `.0`.
 struct Rows<'a, T, F>(&'a mut [T], usize, F);
 
-/// [`Rows`] that are short, side by side.
-struct ShortRows<'a, T, F>(&'a mut [Column<T>], usize, F);
-
 /// Runs on each row of `n` elements of `.0` and the matching row of `.1`.
 struct RowPairs<'a, T, F>(&'a mut [T], &'a [T], usize, F);
 
-/// [`RowPairs`] that are short, side by side.
-struct ShortRowPairs<'a, T, F>(&'a mut [Column<T>], &'a [Column<T>], usize, F);
-
-/// What is done to a row: first, then to each of its elements, and last; and the same to many short ones.
-/// A few elements are no work for vectors; those of many rows are.
+/// What is done to a row: first, then to each of its elements, and last. The elements of many rows are one
+/// loop.
 trait Row<T>: Copy {
     fn first(self, row: &mut [T]);
     fn each<const FMA: bool>(self, x: T) -> T;
     fn last<const FMA: bool>(self, row: &mut [T]);
-    fn many<const FMA: bool>(self, rows: &mut [Column<T>]);
 }
 
-/// What is done to a row that has a partner, and to many short ones.
+/// What is done to a row that has a partner.
 trait RowPair<T>: Copy {
     fn call<const FMA: bool>(self, row: &mut [T], other: &[T]);
-    fn many<const FMA: bool>(self, rows: &mut [Column<T>], others: &[Column<T>]);
 }
 
 impl<T: Float, F: Row<T>> Kernel for Rows<'_, T, F> {
@@ -196,18 +183,6 @@ impl<T: Float, F: Row<T>> Kernel for Rows<'_, T, F> {
     }
 }
 
-impl<T: Float, F: Row<T>> Kernel for ShortRows<'_, T, F> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<const FMA: bool>(self) {
-        let Self(lines, n, f) = self;
-        for columns in lines.chunks_exact_mut(n) {
-            f.many::<FMA>(columns);
-        }
-    }
-}
-
 impl<T: Float, F: RowPair<T>> Kernel for RowPairs<'_, T, F> {
     type Output = ();
 
@@ -221,56 +196,12 @@ impl<T: Float, F: RowPair<T>> Kernel for RowPairs<'_, T, F> {
     }
 }
 
-impl<T: Float, F: RowPair<T>> Kernel for ShortRowPairs<'_, T, F> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<const FMA: bool>(self) {
-        let Self(lines, others, n, f) = self;
-        for (columns, others) in lines.chunks_exact_mut(n).zip(others.chunks_exact(n)) {
-            f.many::<FMA>(columns, others);
-        }
-    }
-}
-
-/// Writes over short `rows`, from rows that lie elsewhere.
-fn run_short<T: Float + Vectored>(rows: &mut [T], from: &[T], n: usize, f: impl Row<T>) {
-    with_columns(from.len(), n, |some, [lines]| {
-        for (rows, from) in rows.chunks_mut(some).zip(from.chunks(some)) {
-            let lines = &mut lines[..lines_of(from.len(), n)];
-            set_abreast(from, n, lines);
-            dispatch(ShortRows(lines, n, f));
-            set_apart(lines, n, rows);
-        }
-    });
-}
-
-/// Writes over short rows that have partners.
-fn run_short_pairs<T: Float + Vectored>(
-    rows: &mut [T],
-    others: &[T],
-    n: usize,
-    f: impl RowPair<T>,
-) {
-    with_columns(others.len(), n, |some, [lines, beside]| {
-        for (rows, others) in rows.chunks_mut(some).zip(others.chunks(some)) {
-            let count = lines_of(others.len(), n);
-            let (lines, beside) = (&mut lines[..count], &mut beside[..count]);
-            set_abreast(rows, n, lines);
-            set_abreast(others, n, beside);
-            dispatch(ShortRowPairs(lines, beside, n, f));
-            set_apart(lines, n, rows);
-        }
-    });
-}
-
 macro_rules! row_kernels {
     ($(
         $name:ident |$row:ident| $first:block |$x:ident| $each:block $last:block
-        |$many:ident| $short:block
     )*) => {$(
         /// Writes over `rows`, from rows that lie elsewhere.
-        fn $name<T: Float + Vectored>(rows: &mut [T], from: &[T], n: usize) {
+        fn $name<T: Float>(rows: &mut [T], from: &[T], n: usize) {
             #[derive(Clone, Copy)]
             struct Body;
             impl<T: Float> Row<T> for Body {
@@ -280,16 +211,10 @@ macro_rules! row_kernels {
                 fn each<const FMA: bool>(self, $x: T) -> T $each
                 #[inline(always)]
                 fn last<const FMA: bool>(self, $row: &mut [T]) $last
-                #[inline(always)]
-                fn many<const FMA: bool>(self, $many: &mut [Column<T>]) $short
             }
             let (chunk, block) = (chunk_of(rows, n), whole_rows(n, BLOCK));
-            let short = are_short(rows, n, SEVERAL_WRITTEN);
             each_chunk_of(rows.len(), rows, chunk, &|index, rows| {
                 let from = &from[index * chunk..][..rows.len()];
-                if short {
-                    return run_short(rows, from, n, Body);
-                }
                 for (rows, from) in rows.chunks_mut(block).zip(from.chunks(block)) {
                     rows.copy_from_slice(from);
                     dispatch(Rows(rows, n, Body));
@@ -301,33 +226,23 @@ macro_rules! row_kernels {
 
 macro_rules! row_pair_kernels {
     ($(
-        $name:ident |$row:ident, $other:ident| $body:block |$many:ident, $beside:ident| $short:block
+        $name:ident |$row:ident, $other:ident| $body:block
     )*) => {$(
         /// Writes over `rows`, or over what is [`Given`] for them.
-        fn $name<T: Float + Vectored>(rows: &mut [T], from: Option<&Value<T>>, others: &[T], n: usize) {
+        fn $name<T: Float>(rows: &mut [T], from: Option<&Value<T>>, others: &[T], n: usize) {
             #[derive(Clone, Copy)]
             struct Body;
             impl<T: Float> RowPair<T> for Body {
                 #[inline(always)]
                 fn call<const FMA: bool>(self, $row: &mut [T], $other: &[T]) $body
-                #[inline(always)]
-                fn many<const FMA: bool>(
-                    self,
-                    $many: &mut [Column<T>],
-                    $beside: &[Column<T>],
-                ) $short
             }
             let (chunk, block) = (chunk_of(rows, n), whole_rows(n, BLOCK));
-            let short = are_short(rows, n, SEVERAL_WRITTEN);
             each_chunk_of(rows.len(), rows, chunk, &|index, rows| {
                 let others = &others[index * chunk..][..rows.len()];
                 let mut given = Given::new(from, index * chunk);
                 for (rows, others) in rows.chunks_mut(block).zip(others.chunks(block)) {
                     given.put(rows);
-                    match short {
-                        true => run_short_pairs(rows, others, n, Body),
-                        false => dispatch(RowPairs(rows, others, n, Body)),
-                    }
+                    dispatch(RowPairs(rows, others, n, Body));
                 }
             });
         }
@@ -344,19 +259,6 @@ row_kernels! {
         for x in row.iter_mut() {
             *x = *x / sum;
         }
-    } |rows| {
-        let greatest = greatest_of_each(rows);
-        for column in rows.iter_mut() {
-            for (x, &max) in column.iter_mut().zip(&greatest) {
-                *x = exp::<T, FMA>(*x - max);
-            }
-        }
-        let sums = total_of_each(rows);
-        for column in rows {
-            for (x, &sum) in column.iter_mut().zip(&sums) {
-                *x = *x / sum;
-            }
-        }
     }
     log_softmax |row| {
         less_greatest(row);
@@ -367,23 +269,6 @@ row_kernels! {
         let log = sum.v_ln::<FMA>();
         for x in row.iter_mut() {
             *x = *x - log;
-        }
-    } |rows| {
-        let greatest = greatest_of_each(rows);
-        let mut sums = [T::ZERO; ABREAST];
-        for column in rows.iter_mut() {
-            for ((x, &max), sum) in column.iter_mut().zip(&greatest).zip(&mut sums) {
-                *x = *x - max;
-                *sum = *sum + exp::<T, FMA>(*x);
-            }
-        }
-        for sum in &mut sums {
-            *sum = sum.v_ln::<FMA>();
-        }
-        for column in rows {
-            for (x, &log) in column.iter_mut().zip(&sums) {
-                *x = *x - log;
-            }
         }
     }
 }
@@ -404,30 +289,11 @@ row_pair_kernels! {
         for (d, &p) in dy.iter_mut().zip(y) {
             *d = p * (*d - dot);
         }
-    } |dys, ys| {
-        let mut dots = [T::ZERO; ABREAST];
-        for (dy, y) in dys.iter().zip(ys) {
-            for ((dot, &d), &p) in dots.iter_mut().zip(dy).zip(y) {
-                *dot = *dot + d * p;
-            }
-        }
-        for (dy, y) in dys.iter_mut().zip(ys) {
-            for ((d, &p), &dot) in dy.iter_mut().zip(y).zip(&dots) {
-                *d = p * (*d - dot);
-            }
-        }
     }
     log_softmax_pull |dy, y| {
         let sum = total(dy);
         for (d, &y) in dy.iter_mut().zip(y) {
             *d = *d - exp::<T, FMA>(y) * sum;
-        }
-    } |dys, ys| {
-        let sums = total_of_each(dys);
-        for (dy, y) in dys.iter_mut().zip(ys) {
-            for ((d, &y), &sum) in dy.iter_mut().zip(y).zip(&sums) {
-                *d = *d - exp::<T, FMA>(y) * sum;
-            }
         }
     }
 }
@@ -443,58 +309,17 @@ impl<T: Float> Kernel for LogSumExp<'_, T> {
         for (row, out) in rows.chunks_exact(n.max(1)).zip(out) {
             let max = greatest(row);
             let sum = joined(row, T::ZERO, |x| exp::<T, FMA>(x - max), T::plus);
-            *out = log_sum::<T, FMA>(max, sum);
+            // An infinite maximum is the result itself.
+            let finite = num_traits::Float::is_finite(max);
+            *out = if finite { max + sum.v_ln::<FMA>() } else { max };
         }
     }
 }
 
-/// [`LogSumExp`] of short rows side by side.
-struct ShortLogSumExp<'a, T>(&'a [Column<T>], usize, &'a mut [T]);
-
-impl<T: Float> Kernel for ShortLogSumExp<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<const FMA: bool>(self) {
-        let Self(lines, n, out) = self;
-        for (columns, out) in lines.chunks_exact(n).zip(out.chunks_mut(ABREAST)) {
-            let greatest = greatest_of_each(columns);
-            let mut sums = [T::ZERO; ABREAST];
-            for column in columns {
-                for ((sum, &x), &max) in sums.iter_mut().zip(column).zip(&greatest) {
-                    *sum = *sum + exp::<T, FMA>(x - max);
-                }
-            }
-            for (sum, max) in sums.iter_mut().zip(greatest) {
-                *sum = log_sum::<T, FMA>(max, *sum);
-            }
-            out.copy_from_slice(&sums[..out.len()]);
-        }
-    }
-}
-
-/// From the greatest element of a row, and the sum of what `exp` gives for how far the others are from it.
-#[inline(always)]
-fn log_sum<T: Float, const FMA: bool>(max: T, sum: T) -> T {
-    // An infinite maximum is the result itself.
-    let finite = num_traits::Float::is_finite(max);
-    if finite { max + sum.v_ln::<FMA>() } else { max }
-}
-
-fn log_sum_exp<T: Float + Vectored>(rows: &[T], n: usize, out: &mut [T]) {
-    let (chunk, short) = (chunk_of(rows, n), are_short(rows, n, SEVERAL_READ));
+fn log_sum_exp<T: Float>(rows: &[T], n: usize, out: &mut [T]) {
+    let chunk = chunk_of(rows, n);
     each_chunk_of(rows.len(), out, chunk / n.max(1), &|index, out| {
-        let rows = &rows[index * chunk..][..out.len() * n];
-        if !short {
-            return dispatch(LogSumExp(rows, n, out));
-        }
-        with_columns(rows.len(), n, |some, [lines]| {
-            for (rows, out) in rows.chunks(some).zip(out.chunks_mut(some / n)) {
-                let lines = &mut lines[..lines_of(rows.len(), n)];
-                set_abreast(rows, n, lines);
-                dispatch(ShortLogSumExp(lines, n, out));
-            }
-        });
+        dispatch(LogSumExp(&rows[index * chunk..][..out.len() * n], n, out));
     });
 }
 
@@ -506,28 +331,8 @@ impl<T: Float> Kernel for SoftmaxScaled<'_, T> {
     #[inline(always)]
     fn run<const FMA: bool>(self) {
         let Self(rows, sums, n, scale) = self;
-        for (row, &sum) in rows.chunks_exact_mut(n.max(1)).zip(sums) {
-            for x in row.iter_mut() {
-                *x = exp::<T, FMA>(*x - sum) * scale;
-            }
-        }
-    }
-}
-
-/// Elements of short rows that are computed at once.
-const ROOM: usize = 256;
-
-/// [`SoftmaxScaled`] of rows shorter than [`SHORT`].
-struct ShortSoftmaxScaled<'a, T>(&'a mut [T], &'a [T], usize, T);
-
-impl<T: Float> Kernel for ShortSoftmaxScaled<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<const FMA: bool>(self) {
-        let Self(rows, sums, n, scale) = self;
-        let n = n.max(1);
-        for (rows, sums) in rows.chunks_mut(ROOM / n * n).zip(sums.chunks(ROOM / n)) {
+        let (n, block) = (n.max(1), whole_rows(n, BLOCK));
+        for (rows, sums) in rows.chunks_mut(block).zip(sums.chunks(block / n)) {
             for (row, &sum) in rows.chunks_exact_mut(n).zip(sums) {
                 for x in row.iter_mut() {
                     *x = *x - sum;
@@ -545,10 +350,7 @@ fn softmax_scaled<T: Float>(rows: &mut [T], sums: &[T], n: usize, scale: T) {
     let chunk = chunk_of(rows, n);
     each_chunk_of(rows.len(), rows, chunk, &|index, rows| {
         let sums = &sums[index * (chunk / n.max(1))..];
-        match n < SHORT {
-            true => dispatch(ShortSoftmaxScaled(rows, sums, n, scale)),
-            false => dispatch(SoftmaxScaled(rows, sums, n, scale)),
-        }
+        dispatch(SoftmaxScaled(rows, sums, n, scale));
     });
 }
 

@@ -13,7 +13,6 @@ mod maxima;
 mod norm;
 mod normalize;
 mod pool;
-mod short;
 mod softmax;
 #[cfg(test)]
 mod tests;

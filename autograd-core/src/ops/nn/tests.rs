@@ -417,7 +417,7 @@ fn the_ways_to_cross_entropy_agree() {
 
 #[test]
 fn short_and_long_rows_are_those_of_plain_loops() {
-    // Short ones stand side by side, some hundred elements at a time, unless there are few.
+    // Rows with whole vectors and without, in one block and in several.
     let shapes = [
         [1, 1],
         [300, 1],
@@ -474,7 +474,7 @@ fn rows_are_those_of_plain_loops(rows: usize, n: usize) {
 }
 
 #[test]
-fn special_values_of_a_short_row_are_its_own() {
+fn a_row_alone_is_the_same_as_among_others() {
     let (inf, nan) = (f64::INFINITY, f64::NAN);
     let special = [[nan, 0.0, 1.0], [inf, 0.0, 1.0], [-inf, -inf, -inf], [-inf, 0.5, 800.0]];
     let rows: Vec<f64> =
@@ -487,8 +487,7 @@ fn special_values_of_a_short_row_are_its_own() {
                 let alone = (0..20).flat_map(|i| op(&x.narrow(0, i, 1), 1).to_vec());
                 for (i, (found, expected)) in all.into_iter().zip(alone).enumerate() {
                     let same = found == expected || found.is_nan() && expected.is_nan();
-                    let close = (found - expected).abs() <= 1e-15 * expected.abs();
-                    assert!(same || close, "{level:?} {i}: {found}, alone {expected}");
+                    assert!(same, "{level:?} {i}: {found}, alone {expected}");
                 }
             }
             let targets = Tensor::zeros([20]);
