@@ -73,8 +73,8 @@ impl<T: Numeric> Operand<T> for &Tensor<T> {
 /// assert_eq!(soft_threshold(&Tensor::<f32>::from([-3.0, 0.5]), 1.0).to_vec(), [-2.0, 0.0]);
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no number beside a tensor of `{T}`",
-    label = "needs a `{T}`, or an `f64` beside floats",
+    message = "`{Self}` cannot stand beside a tensor of `{T}`",
+    label = "write a `{T}`, or an `f64` beside floats",
     note = "`cast` changes the element type of a tensor"
 )]
 pub trait Scalar<T>: Sized {
