@@ -265,7 +265,7 @@ impl<T: Float> Tensor<T> {
                 pull: |at, dy, _| {
                     let keep = (0..dy.len()).map(|i| i != at).collect();
                     let keep = Tensor::from_vec(dy.shape_owned(), keep)?;
-                    Ok([Some(keep.where_else(&dy, &Tensor::new(Value::scalar(T::ZERO))))])
+                    Ok([Some(keep.where_else(&dy, Tensor::new(Value::scalar(T::ZERO))))])
                 },
             };
             *self = self.sharing(Some((NodeRef::record(rule, Location::caller()), 0)));

@@ -81,7 +81,7 @@ fn cases() -> Vec<Case> {
         ),
         case!(
             "where_else",
-            |x| x.gt_scalar(0.0).where_else(x, &(x * 0.0).detach()),
+            |x| x.gt_scalar(0.0).where_else(x, (x * 0.0).detach()),
             [-1.0, 0.0, 4.0, 5.0],
             [0, 0, 1, 1],
             false

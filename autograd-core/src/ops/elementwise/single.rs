@@ -144,7 +144,7 @@ pub(in crate::ops) fn gradient<T: Float>(
 /// saved.
 fn fused<T: Float>(op: &Handle<T>, dy: Tensor<T>, mut saved: Option<Input<'_, T>>) -> Tensor<T> {
     if let Some(from) = saved.take_if(|saved| saved.can_defer()) {
-        let step = || Some(op.cheap()?.backward(dy.read().uniform()?)?);
+        let step = || op.cheap()?.backward(dy.read().uniform()?);
         match from.try_defer(step, || None) {
             Ok(dx) => return dx,
             Err(from) => saved = Some(from),

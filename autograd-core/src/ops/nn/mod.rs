@@ -86,7 +86,7 @@ fn scale_of<T: Float>(x: &Tensor<T>, axes: &[isize], least: f64) -> Tensor<T> {
     GradMode::of(false, || {
         let largest = x.abs().max_axes_keep(axes).maximum(least);
         let usable = largest.gt_scalar(T::ZERO).and(&largest.lt_scalar(T::infinity()));
-        usable.where_else(&largest, &Tensor::from(T::ONE))
+        usable.where_else(&largest, T::ONE)
     })
 }
 

@@ -89,7 +89,7 @@ pub(in crate::ops) fn deviation<T: Float>(
     // The slope of the root at 0 is infinite, and infinity times the slope of the variance NaN. Another
     // function of the same value has a slope of 0 there, and no second derivative either.
     let none = spread.eq_scalar(T::ZERO);
-    let root = none.where_else(&spread.pow(1.5), &none.where_else(T::ONE, &spread).sqrt());
+    let root = none.where_else(spread.pow(1.5), none.where_else(T::ONE, &spread).sqrt());
     Ok(match scale {
         None => root,
         Some(scale) => root * scale,

@@ -149,7 +149,7 @@ fn shares<T: Float>(x: &Tensor<T>, axes: &[isize]) -> Tensor<T> {
     if !infinite.any() {
         return shares;
     }
-    let hits = x.eq_scalar(T::infinity()).where_else(T::ONE, &Tensor::from(T::ZERO));
+    let hits = x.eq_scalar(T::infinity()).where_else(T::ONE, T::ZERO);
     let count = hits.sum_axes_keep(axes).maximum(1.0);
     infinite.where_else(&(hits / count), &shares)
 }
