@@ -12,10 +12,10 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 /// What is allowed: circles by their number of files, the largest first.
 const CIRCLES: &[(&str, &[usize])] =
-    &[("autograd-core", &[49, 29, 13, 7, 6, 3, 3, 3]), ("autograd-macros", &[9, 4, 3, 2, 2])];
+    &[("autograd-core", &[48, 29, 13, 7, 6, 3, 3, 3]), ("autograd-macros", &[9, 4, 3, 2, 2])];
 
 /// At most so many lines, unit tests among them.
-const LINES: &[(&str, usize)] = &[("autograd-core", 59_700), ("autograd-macros", 14_200)];
+const LINES: &[(&str, usize)] = &[("autograd-core", 59_200), ("autograd-macros", 14_200)];
 
 /// Files of more than 600 lines; tables and fixtures may be.
 const LONG_FILES: &[&str] = &[
@@ -26,7 +26,6 @@ const LONG_FILES: &[&str] = &[
     "autograd-core/src/graph/node.rs",
     "autograd-core/src/graph/tensor.rs",
     "autograd-core/src/ops/index.rs",
-    "autograd-core/src/ops/nn/kernels.rs",
     "autograd-core/src/ops/shape.rs",
     "autograd-core/src/print/tests.rs",
     "autograd-core/src/py_layer/context.rs",

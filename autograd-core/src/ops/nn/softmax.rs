@@ -108,20 +108,25 @@ pub(in crate::ops) fn logsumexp<T: Float>(
     let shape: Shape =
         (0..x.ndim()).filter(|i| !positions.contains(i)).map(|i| x.shape()[i]).collect();
     let axes: Vec<isize> = positions.iter().map(|&position| position as isize).collect();
-    let value = GradMode::of(false, || {
+    let (largest, rest) = GradMode::of(false, || {
         let largest = finite_largest(x, &axes);
-        ((x - &largest).exp().sum_axes_keep(&axes).ln() + &largest).reshape(shape)
+        let rest = (x - &largest).exp().sum_axes_keep(&axes).ln();
+        (largest, rest)
     });
+    let value = GradMode::of(false, || (&rest + &largest).reshape(shape));
     if !x.is_recorded() {
         return Ok(value.with_lost(Lost::of("logsumexp", caller, x)));
     }
     let value: Value<T> = value.read().into_owned();
-    let state = (Plain(axes), Keep::input(0, x));
-    Ok(record("logsumexp", caller, [x], value, state, |(axes, x), dy, _| {
-        let shares = shares(&x, &axes);
-        let mut kept = x.shape_owned();
-        axes.iter().for_each(|&axis| kept[axis as usize] = 1);
-        Ok([Some(shares * dy.reshape(kept))])
+    let state = (Plain((axes, largest, rest)), Keep::input(0, x));
+    Ok(record("logsumexp", caller, [x], value, state, |((axes, largest, rest), x), dy, _| {
+        let finite = rest.abs().lt_scalar(T::infinity()).all();
+        let shares = match finite && !is_grad_enabled() {
+            // The sum of the two would be rounded as a large number is.
+            true => (x - largest - &rest).exp(),
+            false => shares(&x, &axes),
+        };
+        Ok([Some(shares * dy.reshape(rest.shape()))])
     }))
 }
 
