@@ -121,10 +121,13 @@ pub(in crate::ops) fn logsumexp<T: Float>(
     let state = (Plain((axes, largest, rest)), Keep::input(0, x));
     Ok(record("logsumexp", caller, [x], value, state, |((axes, largest, rest), x), dy, _| {
         let finite = rest.abs().lt_scalar(T::infinity()).all();
-        let shares = match finite && !is_grad_enabled() {
+        let shares = if !finite || is_grad_enabled() {
+            shares(&x, &axes)
+        } else if largest.abs().le_scalar(16.0).all() {
+            (x - (largest + &rest)).exp()
+        } else {
             // The sum of the two would be rounded as a large number is.
-            true => (x - largest - &rest).exp(),
-            false => shares(&x, &axes),
+            (x - largest - &rest).exp()
         };
         Ok([Some(shares * dy.reshape(rest.shape()))])
     }))
