@@ -1,7 +1,10 @@
 //! Rows of single ops and chains of them.
 
 use autograd_core::prelude::*;
-use kit::{AB, ABC, BATCH_ELEMENTS, CHAIN, ELEMENTWISE, MEMORY, SCALARS, USES, Work, input, input_f32, widened};
+use kit::{
+    AB, ABC, BATCH_ELEMENTS, CHAIN, ELEMENTWISE, MEMORY, SCALARS, USES, Work, input, input_f32,
+    widened,
+};
 
 #[py_layer]
 impl<T: Float> CusTanh<T> {
