@@ -175,6 +175,27 @@ fn normalising_in_programs() {
 }
 
 #[test]
+fn a_deviation_in_a_program() {
+    let program = Program::new();
+    let x = program.data("x", [-1, 4], DType::Float32).unwrap();
+    x.set_stop_gradient(false);
+    let y = program.trace(|x: &Tensor<f32>| x.std_axes(&[1], 0)).x(&x).call().unwrap();
+    let dx = gradients(&[&y], &[&x]).unwrap().remove(0).unwrap();
+    for scale in [1.0, 1e30, 1e-25] {
+        let fed = numbers::<f32>(scale);
+        let run = Executor::new().run(&program, &[("x", &fed)], &[&y, &dx]).unwrap();
+        let right = found::<f32>(|x| x.std_axes(&[1], 0), &fed);
+        for (run, right) in run.iter().zip(&right) {
+            let run = run.downcast_ref::<f32>().unwrap().to_vec();
+            let by = right.iter().fold(0.0_f64, |m, x| m.max(x.abs()));
+            for (run, right) in run.iter().zip(right) {
+                assert!((f64::from(*run) - right).abs() <= 2e-6 * by, "{run}, not {right}");
+            }
+        }
+    }
+}
+
+#[test]
 fn the_norm_of_gradients() {
     let of = |grad: [f64; 2]| {
         let p = parameter(Tensor::from([0.0, 0.0]));

@@ -2,7 +2,7 @@
 
 use std::panic::Location;
 
-use super::super::{Caller, Float, HasMean, expect};
+use super::super::{Caller, Float, HasMean, expect, trace};
 use super::{are_in_range, scale_of, writable};
 use crate::array::shape::axes as check_axes;
 use crate::error::{Error, RECEIVER, Result};
@@ -51,6 +51,14 @@ fn spread<T: Float>(
     // No degree of freedom left: 0 / 0, as for the mean of nothing.
     let freedom = n.saturating_sub(correction) as f64;
     let centered = x - x.mean_axes_keep(&axes);
+    if trace::is_noting() && !whole && n > 0 {
+        // A program cannot choose by its numbers, so it always scales.
+        let scale = |largest: Tensor<T>| largest.gt_scalar(T::ZERO).where_else(&largest, T::ONE);
+        let sizes = centered.abs();
+        let scaled = centered / scale(sizes.max_axes_keep(&axes));
+        let spread = scaled.square().sum_axes(&axes) / freedom;
+        return Ok((spread, Some(scale(sizes.max_axes(&axes)))));
+    }
     let squares = centered.square().sum_axes(&axes);
     if are_in_range(&squares) || n == 0 {
         return Ok((squares / freedom, None));
