@@ -388,7 +388,7 @@ pub enum Error {
         /// Where the op was called.
         location: &'static Location<'static>,
     },
-    /// Tensors by name that are not those of a model; all that differs is told at once.
+    /// Tensors by name that are not those of a model; all that differs is reported at once.
     StateDict {
         /// The call.
         op: &'static str,

@@ -83,7 +83,7 @@ impl fmt::Display for Explanation {
 /// assert!(why.to_string().contains(&format!("first by mul at {place}")));
 /// ```
 ///
-/// A loss that is not recorded at all is told in the same words:
+/// A loss that is not recorded at all is explained in the same words:
 ///
 /// ```
 /// use autograd_core::{GradientStatus, Tensor, explain};
@@ -120,7 +120,7 @@ pub fn explain<T: Float, U: Element>(loss: &Tensor<T>, x: &Tensor<U>) -> Explana
 impl<T: Float> Tensor<T> {
     /// [`grad`](Tensor::grad), or an error that says why there is none, in the words of [`explain`].
     ///
-    /// A backward that has nothing to do is no error, so this is where a mistake is told:
+    /// A backward that has nothing to do is no error, so this is where a mistake is reported:
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -314,20 +314,20 @@ fn causes(lost: Lost) -> Option<String> {
 }
 
 fn not_reachable<T: Float, U: Element>(loss: &Tensor<T>, x: &Tensor<U>) -> Vec<String> {
-    let (mut told, mut ends, mut leaves, mut ops) = (Vec::new(), Vec::new(), 0, 0);
+    let (mut reasons, mut ends, mut leaves, mut ops) = (Vec::new(), Vec::new(), 0, 0);
     walk_down(&loss.edge(), |node, _| {
         ops += 1;
         for (i, edge) in node.edges().iter().enumerate() {
             let input = format!("input {i} of {}", called(node));
             match edge {
                 Edge::None(Absent { lost, .. }) => match causes(*lost) {
-                    Some(causes) => told.push(format!("{input}: {causes}")),
+                    Some(causes) => reasons.push(format!("{input}: {causes}")),
                     None => ends.push(input),
                 },
                 Edge::Leaf(leaf) => {
                     leaves += 1;
                     if let Some(causes) = causes(for_any!(leaf, t => t.lost())) {
-                        told.push(format!("{input}: a leaf now, and before {causes}"));
+                        reasons.push(format!("{input}: a leaf now, and before {causes}"));
                     }
                 }
                 Edge::Node(..) => {}
@@ -342,19 +342,19 @@ fn not_reachable<T: Float, U: Element>(loss: &Tensor<T>, x: &Tensor<U>) -> Vec<S
     {
         lines.push(format!("It came from {}, which is no part of the loss.", called(node)));
     }
-    if told.is_empty() && ends.is_empty() {
+    if reasons.is_empty() && ends.is_empty() {
         lines.push("All their inputs want gradients, so it was not used at all.".into());
     }
-    if !told.is_empty() {
+    if !reasons.is_empty() {
         lines.push(
             "Ways to tensors that want a gradient end here: each input, or what it was computed \
              from, was"
                 .into(),
         );
-        lines.extend(listed(&told));
+        lines.extend(listed(&reasons));
     }
     if !ends.is_empty() {
-        let which = if told.is_empty() { "These" } else { "Other" };
+        let which = if reasons.is_empty() { "These" } else { "Other" };
         lines.push(format!("{which} inputs wanted no gradient when the op was called:"));
         lines.extend(listed(&ends));
         lines.push(

@@ -13,7 +13,7 @@ use crate::messages;
 #[derive(Default)]
 pub(crate) struct Args {
     pub(crate) no_grad: Option<Span>,
-    /// Whether it stands there in a form that there is not, which was told.
+    /// Whether it stands there in a form that there is not, which was reported.
     pub(crate) meant_no_grad: bool,
     pub(crate) once_differentiable: Option<Span>,
     /// Whether backward is meant to be another than the derivative.
@@ -30,7 +30,7 @@ const NAMES: [&str; 6] = ["no_grad", "once_differentiable", "surrogate", "check"
 /// The warnings that `allow(..)` silences.
 pub(crate) const WARNINGS: [&str; 2] = ["unread_saved", "none_gradient"];
 
-/// Reads them one by one, so that each mistake is told.
+/// Reads them one by one, so that each mistake is reported.
 pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Args {
     let mut args = Args::default();
     for (part, comma) in parts(tokens) {

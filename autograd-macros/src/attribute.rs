@@ -18,8 +18,8 @@ pub(crate) fn layer(arguments: TokenStream, block: TokenStream, verifies: bool) 
     let parsed = parse::parse(block.clone(), &mut errors);
     let Some(mut layer) = parsed else {
         let fallback = fallback::of_tokens(block, &errors);
-        let told = errors.into_tokens();
-        return quote!(#told #fallback);
+        let reported = errors.into_tokens();
+        return quote!(#reported #fallback);
     };
     if let Some(name) = twin::renamed(&layer.name, &mut errors) {
         layer.rename(name);
@@ -29,14 +29,14 @@ pub(crate) fn layer(arguments: TokenStream, block: TokenStream, verifies: bool) 
     if !errors.is_empty() || layer.is_broken() {
         let fallback = fallback::of_layer(&mut layer, &args, &errors);
         let silent = errors.is_empty().then(|| fallback::not_understood(&layer.name));
-        let told = errors.into_tokens();
-        return quote!(#told #fallback #silent);
+        let reported = errors.into_tokens();
+        return quote!(#reported #fallback #silent);
     }
-    let told = errors.into_tokens();
+    let reported = errors.into_tokens();
     let warnings = warn::warnings(&layer, &args);
     let private = Private::imported();
     let mode = Mode::Full;
     let expansion = Expansion { layer: &layer, args: &args, private, mode, verifies }.tokens();
     let tests = check_arg::layer_tests(&layer, &args);
-    quote!(#told #expansion #warnings #tests)
+    quote!(#reported #expansion #warnings #tests)
 }

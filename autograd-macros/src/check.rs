@@ -70,7 +70,7 @@ fn both_functions(layer: &Layer, args: &Args, errors: &mut Errors) {
             Some(found) => {
                 errors.at(&found, messages::near_name(&found.to_string(), "backward"));
             }
-            // An op whose inputs are all marked is told so, and needs none.
+            // An op whose inputs are all marked is reported so, and needs none.
             None if !layer.differentiable().is_empty() || layer.inputs().next().is_none() => {
                 let signature = backward_signature(layer);
                 errors.at(&layer.self_ty, messages::no_backward(&name, &signature));

@@ -25,7 +25,7 @@ pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
 fn tensor_inputs(layer: &Layer, args: &Args, errors: &mut Errors) {
     let Some(forward) = &layer.forward else { return };
     if forward.inputs().next().is_none() {
-        // A tensor in a wrong form has been told already.
+        // A tensor in a wrong form has been reported already.
         let hidden = forward
             .params
             .iter()
@@ -96,7 +96,7 @@ fn tensor_outputs(layer: &Layer, errors: &mut Errors) {
     let Some(whole) = &forward.outputs.ty else {
         return errors.at(&forward.function.sig.ident, messages::no_return());
     };
-    let mut told = false;
+    let mut reported = false;
     for output in &forward.outputs.parts {
         if !matches!(output.kind, OutputKind::Plain) {
             continue;
@@ -104,7 +104,7 @@ fn tensor_outputs(layer: &Layer, errors: &mut Errors) {
         if matches!(bare(&output.ty), Type::ImplTrait(_)) && forward.outputs.tuple {
             errors.at(&output.ty, messages::output_impl_trait(&text(&output.ty)));
         } else if let Some(tensor) = hidden_tensor(&output.ty) {
-            told = true;
+            reported = true;
             let message = match bare(&output.ty) {
                 Type::Reference(_) => messages::output_reference(&text(tensor)),
                 _ => messages::output_form(&text(tensor)),
@@ -112,7 +112,7 @@ fn tensor_outputs(layer: &Layer, errors: &mut Errors) {
             errors.at(&output.ty, message);
         }
     }
-    if told || forward.outputs.tensors().next().is_some() {
+    if reported || forward.outputs.tensors().next().is_some() {
         return;
     }
     let nothing = match whole {

@@ -115,14 +115,14 @@ fn fields(layer: &Layer, errors: &mut Errors) {
         }
         let mut found = Vec::new();
         find_fields(&body, context, &mut found);
-        let mut told: Vec<String> = Vec::new();
+        let mut reported: Vec<String> = Vec::new();
         for field in found {
             let name = plain_name(&field);
-            if !told.contains(&name) {
+            if !reported.contains(&name) {
                 let longer = READS.into_iter().find(|_| !forward && name == SAVED);
                 let near = nearest(&name, &READS).or(longer);
                 errors.at(&field, messages::field_of_context(&name, near, forward));
-                told.push(name);
+                reported.push(name);
             }
         }
     }

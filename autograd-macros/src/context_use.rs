@@ -1,4 +1,4 @@
-//! What the bodies do with the context, as far as it can be seen: only what is sure is told.
+//! What the bodies do with the context, as far as it can be seen: only what is sure is reported.
 
 use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
 use syn::{Block, Expr, ExprMethodCall, Pat, Stmt};
@@ -148,7 +148,7 @@ fn undeclared(layer: &Layer, forward: &Forward, errors: &mut Errors) {
     }
 }
 
-/// What backward and `jvp` read without a declaration. Where forward keeps it, the declaration is told to be
+/// What backward and `jvp` read without a declaration. Where forward keeps it, the declaration is reported to be
 /// missing there.
 pub(crate) fn undeclared_reads(layer: &Layer) -> Vec<(Ident, String)> {
     let backward = layer.backward.iter().map(|b| (&b.context, &b.function));
@@ -316,7 +316,7 @@ struct Repeated {
     place: &'static str,
 }
 
-/// Follows the paths through a body; a second call on a path that surely had the first is told.
+/// Follows the paths through a body; a second call on a path that surely had the first is reported.
 struct Walk<'a> {
     context: &'a Ident,
     lists: Vec<Ident>,

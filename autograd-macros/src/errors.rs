@@ -1,4 +1,4 @@
-//! Collects errors, so that every mistake is told in one compile.
+//! Collects errors, so that every mistake is reported in one compile.
 
 use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote_spanned};
@@ -41,7 +41,7 @@ impl Errors {
         self.found.is_empty()
     }
 
-    /// For errors that have been told already.
+    /// For errors that have been reported already.
     pub(crate) fn forget(mut self) {
         self.read = true;
     }
@@ -64,7 +64,7 @@ impl Drop for Errors {
     fn drop(&mut self) {
         assert!(
             self.read || self.found.is_empty() || std::thread::panicking(),
-            "errors were found and not told"
+            "errors were found and not reported"
         );
     }
 }

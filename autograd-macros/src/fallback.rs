@@ -18,12 +18,13 @@ use crate::parse::{CONTEXTS, pattern_name};
 
 /// The block was understood, but breaks a rule.
 pub(crate) fn of_layer(layer: &mut Layer, args: &Args, errors: &Errors) -> TokenStream {
-    let told = match errors.is_empty() {
-        // The compiler has told it.
+    let reported = match errors.is_empty() {
+        // The compiler has reported it.
         true => quote!(::core::unimplemented!("this op did not compile")),
         false => errors.expression(),
     };
-    let (private, mode) = (Private::Path(private_path(args.krate.as_ref())), Mode::Fallback(told));
+    let (private, mode) =
+        (Private::Path(private_path(args.krate.as_ref())), Mode::Fallback(reported));
     for (parameter, _) in not_floats(layer) {
         let bounded = layer.generics.type_params_mut().find(|param| param.ident == parameter);
         if let Some(parameter) = bounded {
@@ -45,7 +46,7 @@ fn nothing_for_never(layer: &mut Layer) {
 }
 
 /// Tells that something was not understood, unless the compiler did not understand it either and
-/// has told: lints are found only where there is no error.
+/// has reported: lints are found only where there is no error.
 pub(crate) fn not_understood(name: &Ident) -> TokenStream {
     let message = crate::messages::not_understood();
     let span = Span::mixed_site().located_at(name.span());
@@ -120,9 +121,9 @@ pub(crate) fn guessed_apply(expansion: &Expansion<'_>) -> TokenStream {
     });
     match (&expansion.mode, forward.and_then(|forward| forward.parameters.as_ref())) {
         (_, Some(parameters)) => loose_apply(expansion, parameters),
-        (Mode::Fallback(told), None) => {
+        (Mode::Fallback(reported), None) => {
             let (generics, _, clause) = expansion.layer.generics.split_for_impl();
-            let (op, constants) = (expansion.op(), universal_apply(told));
+            let (op, constants) = (expansion.op(), universal_apply(reported));
             quote!(impl #generics #op #clause { #constants })
         }
         (Mode::Full, None) => TokenStream::new(),
@@ -130,14 +131,14 @@ pub(crate) fn guessed_apply(expansion: &Expansion<'_>) -> TokenStream {
 }
 
 /// Constants whose type has an error in it: the compiler says nothing of what is done with them.
-fn universal_apply(told: &TokenStream) -> TokenStream {
+fn universal_apply(reported: &TokenStream) -> TokenStream {
     quote! {
         #[allow(non_upper_case_globals)]
-        pub const apply: [(); { #told }] = { #told };
+        pub const apply: [(); { #reported }] = { #reported };
         #[allow(non_upper_case_globals)]
-        pub const try_apply: [(); { #told }] = { #told };
+        pub const try_apply: [(); { #reported }] = { #reported };
         #[allow(non_upper_case_globals)]
-        pub const with: [(); { #told }] = { #told };
+        pub const with: [(); { #reported }] = { #reported };
     }
 }
 
@@ -196,11 +197,11 @@ fn loose_apply(expansion: &Expansion<'_>, parameters: &Group) -> TokenStream {
     }
 }
 
-/// Puts right what was told already, so that the compiler does not tell it again: qualifiers,
+/// Puts right what was reported already, so that the compiler does not report it again: qualifiers,
 /// contexts of a wrong form, calls that need a declaration. The user's tokens stay where they are.
 pub(crate) fn repair(
     expansion: &Expansion<'_>,
-    told: &TokenStream,
+    reported: &TokenStream,
     sig: &mut Signature,
     body: &Group,
 ) -> Group {
@@ -224,7 +225,7 @@ pub(crate) fn repair(
         let FnArg::Typed(param) = input else { continue };
         // Types that no parameter has; another one is what the body makes of it.
         let absent = matches!(bare(&param.ty), Type::ImplTrait(_) | Type::Infer(_));
-        let told = absent && context.is_some() && pattern_name(&param.pat) == context;
+        let reported = absent && context.is_some() && pattern_name(&param.pat) == context;
         let inner = match bare(&param.ty) {
             Type::Reference(reference) => &*reference.elem,
             ty => ty,
@@ -238,7 +239,7 @@ pub(crate) fn repair(
         if is_context(&param.ty, right, forward) {
             continue;
         }
-        if told || CONTEXTS.iter().any(|name| is_named(inner, name)) {
+        if reported || CONTEXTS.iter().any(|name| is_named(inner, name)) {
             let span = whole_span(&param.ty);
             let p = expansion.private_at(span);
             let lifetime = match bare(&param.ty) {
@@ -265,7 +266,7 @@ pub(crate) fn repair(
                 && dot.as_char() == '.'
                 && !matches!(rest.first(), Some(TokenTree::Group(call)) if call.delimiter() == Delimiter::Parenthesis) =>
         {
-            Some((quote!((#told)), 3))
+            Some((quote!((#reported)), 3))
         }
         _ => None,
     };
@@ -276,14 +277,14 @@ pub(crate) fn repair(
     let body = &crate::question::repaired(sig, body).unwrap_or_else(|| body.clone());
     match (forward, jvp) {
         (true, _) if returns_nothing(sig) && ends_with_a_value(body) => {
-            let body = repair_forward(expansion, told, body);
+            let body = repair_forward(expansion, reported, body);
             let mut unused = Group::new(Delimiter::Brace, quote!(let _ = #body;));
             unused.set_span(body.span());
             unused
         }
-        (true, _) => repair_forward(expansion, told, body),
-        (_, true) => repair_jvp(expansion, told, body),
-        _ => repair_backward(expansion, told, body),
+        (true, _) => repair_forward(expansion, reported, body),
+        (_, true) => repair_jvp(expansion, reported, body),
+        _ => repair_backward(expansion, reported, body),
     }
 }
 
@@ -300,7 +301,7 @@ fn ends_with_a_value(body: &Group) -> bool {
     }
 }
 
-/// That backward returns nothing was told; where it ends with a value all the same, that is what is
+/// That backward returns nothing was reported; where it ends with a value all the same, that is what is
 /// returned.
 fn return_gradients(layer: &Layer, sig: &mut Signature, body: &Group) {
     if !returns_nothing(sig) || !ends_with_a_value(body) {
@@ -324,7 +325,7 @@ fn context_of(layer: &Layer, function: &Ident) -> Option<Ident> {
     }
 }
 
-/// What `apply` returns for an output by reference, which was told: the value.
+/// What `apply` returns for an output by reference, which was reported: the value.
 pub(crate) fn by_value(tokens: TokenStream) -> TokenStream {
     let mut out = TokenStream::new();
     let mut trees = tokens.into_iter().peekable();
@@ -352,7 +353,7 @@ pub(crate) fn by_value(tokens: TokenStream) -> TokenStream {
     out
 }
 
-/// What is returned by reference was told: all references are of one lifetime then.
+/// What is returned by reference was reported: all references are of one lifetime then.
 fn one_lifetime(sig: &mut Signature) {
     let syn::ReturnType::Type(_, returned) = &sig.output else { return };
     let mut found = false;
@@ -370,7 +371,7 @@ fn one_lifetime(sig: &mut Signature) {
             *param.ty = ty;
         }
     }
-    sig.generics.params.insert(0, syn::parse_quote!('told));
+    sig.generics.params.insert(0, syn::parse_quote!('reported));
 }
 
 /// The same with a lifetime after each `&` that has none.
@@ -391,7 +392,7 @@ fn with_lifetimes(tokens: TokenStream, found: &mut bool) -> TokenStream {
             matches!(trees.peek(), Some(TokenTree::Punct(punct)) if punct.as_char() == '\'');
         if reference && !named {
             *found = true;
-            out.extend(quote!('told));
+            out.extend(quote!('reported));
         }
     }
     out
@@ -429,7 +430,7 @@ fn is_context(ty: &Type, right: &str, mutable: bool) -> bool {
     of_self && path.qself.is_none() && reference.mutability.is_some() == mutable
 }
 
-fn repair_forward(expansion: &Expansion<'_>, told: &TokenStream, body: &Group) -> Group {
+fn repair_forward(expansion: &Expansion<'_>, reported: &TokenStream, body: &Group) -> Group {
     let layer = expansion.layer;
     let Some(context) = layer.forward.as_ref().and_then(|forward| forward.context.clone()) else {
         return body.clone();
@@ -454,28 +455,28 @@ fn repair_forward(expansion: &Expansion<'_>, told: &TokenStream, body: &Group) -
     };
     let several: Vec<&str> = TOGETHER.into_iter().filter(several).collect();
     let body = replace_calls(&body, &context, &several, &tuple);
-    replace_fields(&body, &context, told)
+    replace_fields(&body, &context, reported)
 }
 
-/// Fields that the context does not have, and positions, become what was told of them.
-fn replace_fields(group: &Group, context: &Ident, told: &TokenStream) -> Group {
+/// Fields that the context does not have, and positions, become what was reported of them.
+fn replace_fields(group: &Group, context: &Ident, reported: &TokenStream) -> Group {
     let replace = |rest: &[TokenTree]| {
         let field = context_habits::field(rest, context).map(|_| 3);
         let taken = field.or(context_habits::position(rest, context).map(|_| 5))?;
         // As a statement of its own it would not be what something is assigned to.
-        Some((quote!((#told)), taken))
+        Some((quote!((#reported)), taken))
     };
     replaced(group, &replace).unwrap_or_else(|| group.clone())
 }
 
-fn repair_backward(expansion: &Expansion<'_>, told: &TokenStream, body: &Group) -> Group {
+fn repair_backward(expansion: &Expansion<'_>, reported: &TokenStream, body: &Group) -> Group {
     let layer = expansion.layer;
     let Some(backward) = &layer.backward else { return body.clone() };
     let body = match &backward.returns {
         Returns::ByName(_) => completed_grads(expansion, body),
         _ => body.clone(),
     };
-    repair_reads(expansion, told, &body, backward.context.as_ref())
+    repair_reads(expansion, reported, &body, backward.context.as_ref())
 }
 
 /// Every field of `Grads { .. }` once, and none that there is not.
@@ -498,15 +499,15 @@ fn completed_grads(expansion: &Expansion<'_>, body: &Group) -> Group {
     crate::grads::completed(body, &fields, &fill)
 }
 
-fn repair_jvp(expansion: &Expansion<'_>, told: &TokenStream, body: &Group) -> Group {
+fn repair_jvp(expansion: &Expansion<'_>, reported: &TokenStream, body: &Group) -> Group {
     let context = expansion.layer.jvp.as_ref().and_then(|jvp| jvp.context.as_ref());
-    repair_reads(expansion, told, body, context)
+    repair_reads(expansion, reported, body, context)
 }
 
-/// What cannot be read was told.
+/// What cannot be read was reported.
 fn repair_reads(
     expansion: &Expansion<'_>,
-    told: &TokenStream,
+    reported: &TokenStream,
     body: &Group,
     context: Option<&Ident>,
 ) -> Group {
@@ -526,10 +527,10 @@ fn repair_reads(
             let p = expansion.private_at(name.span());
             quote_spanned!(name.span()=> #p::stand_in::<&'static #tensor>())
         }
-        _ => told.clone(),
+        _ => reported.clone(),
     };
     let body = replace_calls(body, context, &calls, &declared);
-    replace_fields(&body, context, told)
+    replace_fields(&body, context, reported)
 }
 
 /// Puts something in place of `ctx.call(value)`.
@@ -562,7 +563,7 @@ fn replace_calls(
 type Replacement = Option<(TokenStream, usize)>;
 
 /// The group with replacements at any depth; none where there is nothing to replace. A group that is
-/// made anew has one place for all of its ends, and what is wrong in it would be told once more.
+/// made anew has one place for all of its ends, and what is wrong in it would be reported once more.
 fn replaced(group: &Group, replace: &dyn Fn(&[TokenTree]) -> Replacement) -> Option<Group> {
     let trees: Vec<TokenTree> = group.stream().into_iter().collect();
     let (mut out, mut changed, mut position) = (TokenStream::new(), false, 0);

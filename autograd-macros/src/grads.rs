@@ -176,7 +176,7 @@ impl Fields<'_> {
 /// What stands for the field of this name, at this place.
 pub(crate) type Fill<'a> = dyn Fn(&Ident, Span) -> TokenStream + 'a;
 
-/// A body whose literals have these fields once: what is wrong with them was told.
+/// A body whose literals have these fields once: what is wrong with them was reported.
 pub(crate) fn completed(group: &Group, fields: &[Ident], fill: &Fill<'_>) -> Group {
     if literals(group.stream()).is_empty() {
         return group.clone();

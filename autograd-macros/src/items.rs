@@ -1,5 +1,5 @@
 //! The block cut into items. What cannot be read is left out, and reading goes on behind it: the
-//! compiler reads the block before the macro does, and has told what is wrong with it.
+//! compiler reads the block before the macro does, and has reported what is wrong with it.
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::quote;
@@ -37,7 +37,7 @@ pub(crate) fn split(body: TokenStream, errors: &mut Errors) -> Vec<Found> {
                     let ahead = input.fork();
                     let all = unended(&ahead)?;
                     match syn::parse2::<syn::ImplItemConst>(quote!(#all;)) {
-                        // The compiler has told that its `;` is missing, and reads it all the same.
+                        // The compiler has reported that its `;` is missing, and reads it all the same.
                         Ok(_) => {
                             input.advance_to(&ahead);
                             found.push(Found::Other(quote!(#all;)));

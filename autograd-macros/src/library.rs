@@ -44,7 +44,7 @@ impl ToTokens for Private {
     }
 }
 
-/// One name for what expansions call: a wrong path is told once, where it stands.
+/// One name for what expansions call: a wrong path is reported once, where it stands.
 pub(crate) fn import(said: Option<&syn::Path>) -> TokenStream {
     let (path, mut name) = (private_path(said), Private::imported());
     if let Some(last) = said.and_then(|said| said.segments.last()) {
@@ -65,7 +65,7 @@ pub(crate) fn import(said: Option<&syn::Path>) -> TokenStream {
 /// The path of what expansions call.
 pub(crate) fn private_path(said: Option<&syn::Path>) -> TokenStream {
     if let Some(path) = said {
-        // A path that is not the library's is told where it stands, by a name that says what misses.
+        // A path that is not the library's is reported where it stands, by a name that says what misses.
         let place = path.segments.last().map_or_else(Span::call_site, |last| last.ident.span());
         let private = Ident::new("path_of_autograd_core", place);
         return quote!(#path::#private);

@@ -25,9 +25,9 @@ pub(crate) struct Layer {
     pub(crate) forward: Option<Forward>,
     pub(crate) backward: Option<Backward>,
     pub(crate) jvp: Option<Jvp>,
-    /// Whether the block is that of a trait, which has been told.
+    /// Whether the block is that of a trait, which has been reported.
     pub(crate) of_trait: bool,
-    /// What the compiler could not read either, and has told.
+    /// What the compiler could not read either, and has reported.
     pub(crate) broken: Vec<Broken>,
 }
 
@@ -180,7 +180,7 @@ impl Forward {
 }
 
 impl Forward {
-    /// Whether a tensor input has a form that there is not, which was told.
+    /// Whether a tensor input has a form that there is not, which was reported.
     pub(crate) fn hides_input(&self) -> bool {
         self.params.iter().any(|param| {
             matches!(param.kind, ParamKind::Plain { .. }) && hidden_tensor(&param.ty).is_some()

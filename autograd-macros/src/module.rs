@@ -37,14 +37,14 @@ pub(crate) fn expand(item: TokenStream) -> TokenStream {
             Member::Named(name) => name.unraw().to_string(),
             Member::Unnamed(index) => index.index.to_string(),
         };
-        // The type stands there so that a field that is no module is told at it.
+        // The type stands there so that a field that is no module is reported at it.
         let ty = &field.ty;
         visits.push(quote!(#p::ModuleVisitor::enter::<#ty>(#visitor, #path, &self.#member);));
     }
-    let told = errors.into_tokens();
+    let reported = errors.into_tokens();
     let (generics, arguments, clause) = input.generics.split_for_impl();
     quote! {
-        #told
+        #reported
         #[automatically_derived]
         #[allow(unused_variables, clippy::all, clippy::pedantic)]
         const _: () = {

@@ -39,7 +39,7 @@ pub(crate) fn expand(item: TokenStream) -> TokenStream {
         return errors.into_tokens();
     }
     let broken = !errors.is_empty();
-    let told = errors.into_tokens();
+    let reported = errors.into_tokens();
     let (generics, arguments, clause) = input.generics.split_for_impl();
     let (into, from) = (local("into"), local("from"));
     let packs = fields.iter().map(|field| {
@@ -50,13 +50,13 @@ pub(crate) fn expand(item: TokenStream) -> TokenStream {
         let (ident, ty) = (&field.ident, &field.ty);
         quote!(#ident: <#ty as #p::Saved>::unpack(#from)?)
     });
-    // After an error the struct can be saved all the same, so that nothing else is told.
+    // After an error the struct can be saved all the same, so that nothing else is reported.
     let unpacked = match broken {
         true => quote!(::core::unreachable!("this struct did not compile")),
         false => quote!(#p::Result::Ok(Self { #(#unpacks),* })),
     };
     quote! {
-        #told
+        #reported
         #[allow(unused_variables, clippy::all, clippy::pedantic)]
         const _: () = {
             impl #generics #p::Saved for #name #arguments #clause {

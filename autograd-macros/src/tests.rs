@@ -30,8 +30,8 @@ fn valid_blocks_are_accepted() {
 
 #[test]
 fn a_block_of_helpers_is_not_empty_and_lacks_forward() {
-    let told = run("impl Op { fn help() {} }");
-    assert!(told.contains("the op `Op` has no `forward`"), "{told}");
+    let reported = run("impl Op { fn help() {} }");
+    assert!(reported.contains("the op `Op` has no `forward`"), "{reported}");
 }
 
 #[test]
@@ -53,8 +53,11 @@ fn gradients_under_other_names_are_refused_where_they_are_exchanged() {
         ("x, w, b", "(w_grad, b_grad, x_grad)", "(x_grad, w_grad, b_grad)"),
         ("x, w, b", "(d_w, d_x, dy * 2.0)", "(d_x, d_w, ..)"),
     ] {
-        let told = block(inputs, wrong);
-        assert!(told.contains(&format!("in the order of forward's inputs: `{right}`")), "{told}");
+        let reported = block(inputs, wrong);
+        assert!(
+            reported.contains(&format!("in the order of forward's inputs: `{right}`")),
+            "{reported}"
+        );
     }
     for (inputs, returned) in [
         ("x, w", "(dx, dw)"),
@@ -66,8 +69,8 @@ fn gradients_under_other_names_are_refused_where_they_are_exchanged() {
         ("x, y", "(dy, dx)"),
         ("x, w", "(dw * 1.0, dx * 1.0)"),
     ] {
-        let told = block(inputs, returned);
-        assert!(!refused(&told), "{returned}: {told}");
+        let reported = block(inputs, returned);
+        assert!(!refused(&reported), "{returned}: {reported}");
     }
 }
 
@@ -144,7 +147,7 @@ fn any_tokens_are_borne() {
     (0..rounds(3000)).for_each(|_| fuzzed::any_tokens(&mut random));
 }
 
-/// What syn cannot read is told, should the compiler have nothing to say of it.
+/// What syn cannot read is reported, should the compiler have nothing to say of it.
 #[test]
 fn what_is_not_understood_is_told() {
     let unread = "static NOT_OF_AN_IMPL: usize = 1;";
@@ -300,19 +303,19 @@ fn longest_part(format: &str) -> String {
     longest.replace('\u{1}', "{").replace('\u{2}', "}")
 }
 
-/// All that the fixtures are told, in one line.
-fn told_to_fixtures() -> String {
+/// All that is reported to the fixtures, in one line.
+fn reported_to_fixtures() -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/ui");
-    let mut told = String::new();
+    let mut reported = String::new();
     for subject in fs::read_dir(folder).expect("the fixtures") {
         for file in fs::read_dir(subject.expect("a folder").path()).expect("a folder") {
             let path = file.expect("a file").path();
             if path.extension().is_some_and(|extension| extension == "stderr") {
-                told += &fs::read_to_string(path).expect("text");
+                reported += &fs::read_to_string(path).expect("text");
             }
         }
     }
-    one_line(&told)
+    one_line(&reported)
 }
 
 fn one_line(text: &str) -> String {
@@ -320,18 +323,18 @@ fn one_line(text: &str) -> String {
 }
 
 /// Those of these literals that are sentences and stand in no fixture's output.
-fn untold(literals: &[String], told: &str) -> Vec<String> {
+fn untold(literals: &[String], reported: &str) -> Vec<String> {
     let parts = literals.iter().map(|literal| one_line(&longest_part(literal)));
     // What is shorter is a name or a piece of code.
-    parts.filter(|part| part.len() > 12 && !told.contains(part)).collect()
+    parts.filter(|part| part.len() > 12 && !reported.contains(part)).collect()
 }
 
 #[test]
 fn every_sentence_has_a_fixture() {
-    let told = told_to_fixtures();
+    let reported = reported_to_fixtures();
     let missing: Vec<_> = sentences()
         .into_iter()
-        .map(|(name, literals)| (name, untold(&literals, &told)))
+        .map(|(name, literals)| (name, untold(&literals, &reported)))
         .filter(|(_, untold)| !untold.is_empty())
         .collect();
     assert!(missing.is_empty(), "sentences without a fixture: {missing:#?}");
@@ -340,7 +343,7 @@ fn every_sentence_has_a_fixture() {
 /// What the library's traits say where a proof fails.
 #[test]
 fn every_sentence_of_a_proof_has_a_fixture() {
-    let told = told_to_fixtures();
+    let reported = reported_to_fixtures();
     let mut missing = Vec::new();
     let mut count = 0;
     for file in sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../autograd-core/src")) {
@@ -348,7 +351,7 @@ fn every_sentence_of_a_proof_has_a_fixture() {
         let mut literals = Vec::new();
         said_by_traits(source.parse().expect("Rust"), &mut literals);
         count += literals.len();
-        missing.extend(untold(&literals, &told).into_iter().map(|part| (file.clone(), part)));
+        missing.extend(untold(&literals, &reported).into_iter().map(|part| (file.clone(), part)));
     }
     assert!(count > 60, "{count} sentences were found");
     assert!(missing.is_empty(), "sentences without a fixture: {missing:#?}");
@@ -388,7 +391,7 @@ fn said_by_traits(tokens: TokenStream, literals: &mut Vec<String>) {
 /// check to its sentence while `cargo mutants` changes it.
 #[test]
 fn fixtures_are_told_their_sentences() {
-    fn told(tokens: TokenStream, words: &mut String) {
+    fn reported(tokens: TokenStream, words: &mut String) {
         let mut literals = Vec::new();
         collect(tokens, &mut literals);
         literals.iter().for_each(|literal| words.push_str(&format!("{literal}\n")));
@@ -418,7 +421,7 @@ fn fixtures_are_told_their_sentences() {
                     _ => TokenStream::new(),
                 };
                 blocks += 1;
-                told(layer(arguments, quote::quote!(#block), false), &mut words);
+                reported(layer(arguments, quote::quote!(#block), false), &mut words);
             }
             // Warnings come from the compiler, and that a name is taken from the block before it.
             let from_here = |line: &&str| {
@@ -439,7 +442,7 @@ fn fixtures_are_told_their_sentences() {
             }
         }
     }
-    assert!(wrong.is_empty(), "not told:\n{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "not reported:\n{}", wrong.join("\n"));
     assert!(held > 100, "only {held} sentences were held to their fixtures");
 }
 

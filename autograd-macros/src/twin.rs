@@ -1,5 +1,5 @@
 //! Two ops of one name in one scope. The compiler would tell it of everything that the macro makes
-//! for them; so the file is looked into, and the second op is told and made under another name.
+//! for them; so the file is looked into, and the second op is reported and made under another name.
 //!
 //! What cannot be seen there (ops made by macros, files that are not saved) is the compiler's.
 
@@ -194,8 +194,8 @@ fn is_op(before: &[TokenTree]) -> bool {
 mod tests {
     use super::{above, names_of_several, offset};
 
-    /// The line told for the last `Op` of a text.
-    fn told(text: &str) -> Option<usize> {
+    /// The line reported for the last `Op` of a text.
+    fn reported(text: &str) -> Option<usize> {
         if !names_of_several(text).contains("Op") {
             return None;
         }
@@ -204,14 +204,14 @@ mod tests {
 
     #[test]
     fn an_op_of_the_same_scope_is_found() {
-        assert_eq!(told("#[py_layer] impl Op {}\n#[py_layer] impl Op {}"), Some(1));
+        assert_eq!(reported("#[py_layer] impl Op {}\n#[py_layer] impl Op {}"), Some(1));
         assert_eq!(
-            told(
+            reported(
                 "\n/// Doc.\n#[ag::py_layer(no_grad)]\nimpl<T: Float> Op<T> {}\n#[py_layer]\nimpl<T> Op<T> {}"
             ),
             Some(4)
         );
-        assert_eq!(told("fn f() { #[py_layer] impl Op {} #[py_layer] impl Op {} }"), Some(1));
+        assert_eq!(reported("fn f() { #[py_layer] impl Op {} #[py_layer] impl Op {} }"), Some(1));
     }
 
     #[test]
@@ -227,7 +227,7 @@ mod tests {
             "const A: &str = \"#[py_layer] impl Op\"; #[py_layer] impl Op {}",
             "macro_rules! m { () => { #[py_layer] impl Op {} } } m!(); #[py_layer] impl Op {}",
         ] {
-            assert_eq!(told(text), None, "{text}");
+            assert_eq!(reported(text), None, "{text}");
         }
     }
 

@@ -48,7 +48,7 @@ pub(crate) fn plain_inputs(expansion: &Expansion<'_>, forward: &Forward) -> Toke
         .collect()
 }
 
-/// The same for a parameter whose type only the caller knows: told when running.
+/// The same for a parameter whose type only the caller knows: reported at run time.
 pub(crate) fn checked_when_running(expansion: &Expansion<'_>, forward: &Forward) -> TokenStream {
     let p = &expansion.private;
     let op = plain_name(&expansion.layer.name);
@@ -160,7 +160,7 @@ pub(crate) fn declared(expansion: &Expansion<'_>) -> TokenStream {
 }
 
 /// What `save_for_backward` is held against: the declared type, unless it turns out to be one that
-/// cannot be saved, which is told at the declaration.
+/// cannot be saved, which is reported at the declaration.
 pub(crate) fn savable(expansion: &Expansion<'_>) -> TokenStream {
     let layer = expansion.layer;
     let unknown = layer.saved.as_ref().filter(|saved| !is_savable(saved));

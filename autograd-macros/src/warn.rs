@@ -59,7 +59,7 @@ fn unread_saved(layer: &Layer, backward: &Backward) -> Option<TokenStream> {
         let escapes = jvp.context.as_ref().is_some_and(|context| self::escapes(&body, context));
         mentions(&body, "saved_tensor") || escapes
     });
-    // A slip of the call's name is told by the compiler.
+    // A slip of the call's name is reported by the compiler.
     let reads = mentions_like(&body, "saved_tensor");
     (!reads && !escapes && !in_jvp)
         .then(|| warning(saved, "unread_saved", &messages::unread_saved()))

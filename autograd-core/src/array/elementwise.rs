@@ -238,7 +238,7 @@ pub(crate) fn zip<T: Storable>(
     a.get().will_be_read(shape);
     b.get().will_be_read(shape);
     let whole = |x: &Value<T>| x.shape() == shape && x.is_row_major();
-    // Floats only are put off.
+    // Only floats are deferred.
     if const { T::DTYPE.is_float() }
         && (a.get().is_deferred() || b.get().is_deferred())
         && whole(a.get())

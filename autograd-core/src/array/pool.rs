@@ -151,7 +151,7 @@ pub(crate) fn empty() {
     bool::pool().empty();
 }
 
-/// Sets how many bytes of free buffers are kept for reuse (512 MiB unless told).
+/// Sets how many bytes of free buffers are kept for reuse (by default 512 MiB).
 ///
 /// 0 turns the pool off. Buffers that are already kept stay until they are reused or
 /// [`empty_buffer_pool`](crate::empty_buffer_pool) is called.

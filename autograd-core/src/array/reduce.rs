@@ -215,7 +215,7 @@ pub(crate) fn fold_all<T: Storable, F: Fold<T> + Sync>(x: &Value<T>, fold: F) ->
     x.will_be_read(x.shape());
     match x.elements() {
         Some(Elements::Slice(data)) => return fold_shared(data, fold),
-        // Floats only are put off.
+        // Only floats are deferred.
         Some(elements) if const { T::DTYPE.is_float() } => {
             return fold_shared(NotMade(&elements, 0, x.len()), fold);
         }

@@ -290,7 +290,7 @@ impl<T: Storable> Value<T> {
 
     /// Takes on the shape of few numbers, which are any.
     #[inline]
-    pub(crate) fn shape_few(&mut self, shape: &[usize]) {
+    pub(crate) fn shape_inline(&mut self, shape: &[usize]) {
         assign(&mut self.shape, shape);
         self.empty();
     }

@@ -142,7 +142,7 @@ pub fn backward_to(
 }
 
 /// Gives every leaf its gradient, and every tensor on the way that keeps one; all of them, or none
-/// if a hook fails or there is no memory for what was put off. Hooks before `until` run.
+/// if a hook fails or there is no memory for what was deferred. Hooks before `until` run.
 pub(super) fn commit(
     mut leaves: Grads,
     retained: Vec<(AnyTensor, AnyTensor)>,

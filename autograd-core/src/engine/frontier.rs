@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::graph::{AnyTensor, NodeRef, Slots};
 
 /// Up to so many waiting nodes are found by looking at each; a chain has one, a residual net two.
-const FEW: usize = 12;
+const MAX_SCANNED: usize = 12;
 
 /// A node and the gradients that wait for it.
 pub(crate) struct Waiting<'g> {
@@ -36,7 +36,7 @@ pub(crate) struct Frontier<'g> {
     /// The one that waits while no other does, with the gradient of its first output: as in a chain. Nothing
     /// is in the lists below then.
     lone: Option<(&'g NodeRef, AnyTensor)>,
-    few: SmallVec<[Waiting<'g>; 2]>,
+    list: SmallVec<[Waiting<'g>; 2]>,
     /// By level: a wide graph has many nodes of one level.
     many: BTreeMap<u32, Row<'g>>,
     /// Level, and place among those that ever waited in its row.
@@ -66,12 +66,12 @@ impl<'g> Frontier<'g> {
             self.ready.push((node, grad));
             return Ok(());
         }
-        if self.lone.is_none() && self.few.is_empty() && self.many.is_empty() {
+        if self.lone.is_none() && self.list.is_empty() && self.many.is_empty() {
             if slot == 0 {
                 self.lone = Some((node, grad));
                 return Ok(());
             }
-            self.few.push(Waiting { node, grads: alone(slot, grad), arrival: self.arrivals });
+            self.list.push(Waiting { node, grads: alone(slot, grad), arrival: self.arrivals });
             self.arrivals += 1;
             return Ok(());
         }
@@ -89,8 +89,8 @@ impl<'g> Frontier<'g> {
         if let Some((node, grad)) = self.lone.take() {
             self.insert(node, 0, grad);
         }
-        let slots = match self.few.iter().position(|w| address(w.node) == address(node)) {
-            Some(position) => &mut self.few[position].grads,
+        let slots = match self.list.iter().position(|w| address(w.node) == address(node)) {
+            Some(position) => &mut self.list[position].grads,
             None if self.keys.is_empty() => {
                 self.insert(node, slot, grad);
                 return Ok(());
@@ -119,8 +119,8 @@ impl<'g> Frontier<'g> {
     fn insert(&mut self, node: &'g NodeRef, slot: usize, grad: AnyTensor) {
         let waiting = Waiting { node, grads: alone(slot, grad), arrival: self.arrivals };
         self.arrivals += 1;
-        if self.few.len() < FEW {
-            self.few.push(waiting);
+        if self.list.len() < MAX_SCANNED {
+            self.list.push(waiting);
         } else {
             let row = self.many.entry(node.level).or_default();
             self.keys.insert(address(node), (node.level, row.gone + row.waiting.len()));
@@ -146,8 +146,8 @@ impl<'g> Frontier<'g> {
     /// The next one where none is ready.
     #[inline]
     pub(crate) fn pop_shared(&mut self) -> Option<Waiting<'g>> {
-        if self.few.len() <= 1 && self.many.is_empty() {
-            return self.few.pop();
+        if self.list.len() <= 1 && self.many.is_empty() {
+            return self.list.pop();
         }
         self.pop_first()
     }
@@ -155,12 +155,12 @@ impl<'g> Frontier<'g> {
     #[inline(never)]
     fn pop_first(&mut self) -> Option<Waiting<'g>> {
         let rank = |w: &Waiting<'_>| (std::cmp::Reverse(w.node.level), w.arrival);
-        let best = (0..self.few.len()).min_by_key(|&i| rank(&self.few[i]));
+        let best = (0..self.list.len()).min_by_key(|&i| rank(&self.list[i]));
         let last = self.many.last_key_value();
         let first_of_many = last.and_then(|(_, row)| row.waiting.front()).map(rank);
         match (best, first_of_many) {
-            (Some(i), Some(key)) if key < rank(&self.few[i]) => self.pop_many(),
-            (Some(i), _) => Some(self.few.swap_remove(i)),
+            (Some(i), Some(key)) if key < rank(&self.list[i]) => self.pop_many(),
+            (Some(i), _) => Some(self.list.swap_remove(i)),
             (None, _) => self.pop_many(),
         }
     }

@@ -8,7 +8,7 @@
 //!
 //! `backward` and `grad` are what is called, by `tensor` too. `start` checks the outputs and gives
 //! them their first gradients, `targets` says which nodes lie on the ways to the tensors that are
-//! asked for, `idle` remembers a backward that had none, `walk` visits the nodes that wait in the `frontier`, and `hooks` looks on. `reach`
+//! asked for, `idle` remembers a backward that had none, `walk` visits the nodes that wait in the `frontier`, and `hooks` runs hooks. `reach`
 //! follows edges without any gradient.
 
 mod after;

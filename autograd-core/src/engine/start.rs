@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Edge, Element, Sink, Tensor, for_any};
 
 /// So many tensors are compared sooner than a set of them is made.
-const FEW: usize = 8;
+const MAX_SCANNED: usize = 8;
 
 /// Where the gradients of outputs go. It holds the graph for a walk.
 pub(super) fn ways_to(outputs: &[AnyTensor]) -> Ways {
@@ -84,7 +84,7 @@ fn ones_like<T: Element>(tensor: &Tensor<T>) -> AnyTensor {
 }
 
 pub(super) fn check_distinct(op: &'static str, name: &str, tensors: &[AnyTensor]) -> Result<()> {
-    let again = if tensors.len() <= FEW {
+    let again = if tensors.len() <= MAX_SCANNED {
         let same = |i: &usize| tensors[..*i].iter().any(|t| t.address() == tensors[*i].address());
         (1..tensors.len()).find(same)
     } else {

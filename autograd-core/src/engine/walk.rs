@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Edge, HookId, NodeRef, Pull, Sink, Slots, is_observed};
 
 /// Up to so many leaves are found by looking at each: a map for them would take longer to make.
-const FEW: usize = 8;
+const MAX_SCANNED: usize = 8;
 
 /// Tensors, and the gradient of each.
 pub(super) type Grads = SmallVec<[(AnyTensor, Option<AnyTensor>); 2]>;
@@ -37,7 +37,7 @@ impl Leaves {
         let is_leaf = |(other, _): &(AnyTensor, _)| other.address().addr() == key;
         let position = match self.grads.last() {
             Some(last) if is_leaf(last) => Some(self.grads.len() - 1),
-            _ if self.grads.len() <= FEW => self.grads.iter().position(is_leaf),
+            _ if self.grads.len() <= MAX_SCANNED => self.grads.iter().position(is_leaf),
             _ => self.positions.get(&key).copied(),
         };
         match position {
@@ -52,8 +52,8 @@ impl Leaves {
                 self.grads.push((leaf.clone(), Some(grad)));
                 // The map begins with those that were few.
                 let new = match self.grads.len() {
-                    0..=FEW => self.grads.len(),
-                    n if n == FEW + 1 => 0,
+                    0..=MAX_SCANNED => self.grads.len(),
+                    n if n == MAX_SCANNED + 1 => 0,
                     n => n - 1,
                 };
                 for (position, (leaf, _)) in self.grads.iter().enumerate().skip(new) {

@@ -157,8 +157,8 @@ operators! {
 )]
 pub trait UseSelectNotABranch {}
 
-/// What a number is compared with. Its own bound would be told as one of `PartialEq`, where it is a
-/// number too; that of another type is told in the words above.
+/// What a number is compared with. Its own bound would be reported as one of `PartialEq`, where it is a
+/// number too; that of another type is reported in the words above.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "a formula cannot branch on a number: it is computed for many elements at once",

@@ -212,8 +212,8 @@ fn a_number_of_another_formula_is_told() {
         });
         super::trace(1, 0, &mut |x, _| vec![x[0] + stray.get().unwrap_or(x[0])])
     });
-    let told = outcome.unwrap_err();
-    assert!(told.downcast_ref::<&str>().unwrap().contains("outside of that formula"));
+    let panic = outcome.unwrap_err();
+    assert!(panic.downcast_ref::<&str>().unwrap().contains("outside of that formula"));
     // The thread can go on.
     assert_eq!(run(&super::trace(1, 0, &mut |x, _| vec![x[0] + 1.0]), &[1.0]), [2.0]);
 }

@@ -26,22 +26,22 @@ struct Recorder {
 }
 
 /// Up to so many steps, looking at each is faster than a table.
-const FEW: usize = 32;
+const MAX_SCANNED: usize = 32;
 
 impl Recorder {
     /// Where a step stands; at the end, if it is new.
     fn place(&mut self, step: Step) -> u32 {
         let next = self.steps.len();
-        let found = match next <= FEW {
+        let found = match next <= MAX_SCANNED {
             true => self.steps.iter().rposition(|known| *known == step).map(|at| at as u32),
             false => self.known.get(&step).copied(),
         };
         found.unwrap_or_else(|| {
             self.steps.push(step);
-            if next == FEW {
+            if next == MAX_SCANNED {
                 let all = self.steps.iter().enumerate();
                 self.known = all.map(|(at, step)| (*step, at as u32)).collect();
-            } else if next > FEW {
+            } else if next > MAX_SCANNED {
                 self.known.insert(step, next as u32);
             }
             next as u32

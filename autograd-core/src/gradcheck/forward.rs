@@ -1,6 +1,6 @@
 //! Forward mode against finite differences, and against backward by the dot-product identity.
 
-use super::point::{DIRECTIONS, DOUBLE, FEW, Precision, SINGLE, Subject, is_float, leaves};
+use super::point::{DIRECTIONS, DOUBLE, MAX_EACH, Precision, SINGLE, Subject, is_float, leaves};
 use super::{erased, gradcheck_any, typed};
 use crate::array::DType;
 use crate::engine::has_jvp;
@@ -108,7 +108,7 @@ fn check(
             let along = random(input.shape(), &mut generator);
             let wrong = check.require(&[i], &[along], || format!("{name}, random direction {n}"));
             if wrong.is_err() {
-                for element in 0..input.len().min(16 * FEW) {
+                for element in 0..input.len().min(16 * MAX_EACH) {
                     let (along, position) = one_element(input.shape(), element);
                     check.require(&[i], &[along], || format!("{name}, element {position:?}"))?;
                 }

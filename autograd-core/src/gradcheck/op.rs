@@ -192,16 +192,16 @@ fn first_order(op: &'static str, inputs: &Inputs, f: &impl Fn(&At) -> Vec<AnyTen
         let (subject, given) = case.subject(tensors);
         check_first(&subject, |given| case.call(f, tensors, given), &given)
     };
-    told("", first(&all, &inputs.tensors))?;
+    in_case("", first(&all, &inputs.tensors))?;
     if inputs.tensors.iter().any(|x| x.shape().len() > 1) {
         let transposed: Vec<_> = inputs.tensors.iter().map(laid_out_otherwise).collect();
-        told(", with inputs that are not contiguous", first(&all, &transposed))?;
+        in_case(", with inputs that are not contiguous", first(&all, &transposed))?;
     }
     for (what, case) in all.of_one_output() {
-        told(&what, first(&case, &inputs.tensors))?;
+        in_case(&what, first(&case, &inputs.tensors))?;
     }
     for (what, case) in all.of_one_input() {
-        told(&what, first(&case, &inputs.tensors))?;
+        in_case(&what, first(&case, &inputs.tensors))?;
     }
     Ok(())
 }
@@ -216,14 +216,14 @@ fn second_order(op: &'static str, inputs: &Inputs, f: &impl Fn(&At) -> Vec<AnyTe
         }));
         check_second(&subject, |given| case.call(f, &inputs.tensors, given), &given)
     };
-    told(", second order", second(&all))?;
+    in_case(", second order", second(&all))?;
     for (what, case) in all.of_one_output() {
-        told(&format!(", second order{what}"), second(&case))?;
+        in_case(&format!(", second order{what}"), second(&case))?;
     }
     Ok(())
 }
 
-fn told(case: &str, result: Result<()>) -> Checked {
+fn in_case(case: &str, result: Result<()>) -> Checked {
     result.map_err(|error| format!("{case}: {error}"))
 }
 

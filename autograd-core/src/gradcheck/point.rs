@@ -10,7 +10,7 @@ use crate::random::Generator;
 /// Random directions for all inputs together, and for each alone.
 pub(super) const DIRECTIONS: usize = 3;
 /// Inputs with no more elements than this are tried element by element.
-pub(super) const FEW: usize = 64;
+pub(super) const MAX_EACH: usize = 64;
 
 /// What differences can tell with numbers of one precision.
 #[derive(Clone, Copy)]
@@ -84,7 +84,7 @@ where
     let mut generator = Generator::new(2);
     // Each input alone first, so that a wrong one is named.
     for (i, grad) in point.grads.iter().enumerate() {
-        if grad.len() <= FEW {
+        if grad.len() <= MAX_EACH {
             (0..grad.len()).try_for_each(|element| point.require(&point.element(i, element)))?;
         }
         for n in 0..=DIRECTIONS {
@@ -218,7 +218,7 @@ impl<'a, F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'a, F> {
     fn require_or_locate(&self, input: usize, direction: &Direction) -> Result<()> {
         let wrong = self.require(direction);
         if wrong.is_err() {
-            for element in 0..self.grads[input].len().min(16 * FEW) {
+            for element in 0..self.grads[input].len().min(16 * MAX_EACH) {
                 self.require(&self.element(input, element))?;
             }
         }

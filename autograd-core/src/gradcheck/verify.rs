@@ -80,7 +80,7 @@ impl<F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'_, F> {
         // A true difference stays as it is when the step gets smaller.
         let narrow = self.by_one_step(&direction, NARROW)?;
         apart(&narrow).filter(|apart| *apart > 0.5 * at_first)?;
-        // Slopes count in steps of the input; what is told is the gradient.
+        // Slopes count in steps of the input; what is reported is the gradient.
         let scale = self.steps[input] / self.precision.step;
         let (backward, differences) = (wide.backward / scale, wide.differences / scale);
         let by = at_first / wide.backward.abs().max(wide.differences.abs());

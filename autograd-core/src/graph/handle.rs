@@ -103,7 +103,7 @@ impl<T: Element> Handle for Tensor<T> {
             return Begun::Unrecorded;
         }
         let alike = |second: &dyn Handle| same(second.shape(), self.shape());
-        if !T::DTYPE.is_float() || !self.is_few() || !second.is_none_or(alike) {
+        if !T::DTYPE.is_float() || !self.is_small() || !second.is_none_or(alike) {
             return Begun::Large;
         }
         let mut node = Blank::new(0, location);
@@ -119,7 +119,7 @@ impl<T: Element> Handle for Tensor<T> {
     }
 
     fn keep_in(&self, small: &mut Small) -> bool {
-        T::DTYPE.is_float() && self.is_few() && small.keep(T::wrap(self.clone()), self.version())
+        T::DTYPE.is_float() && self.is_small() && small.keep(T::wrap(self.clone()), self.version())
     }
 
     fn end(&mut self, mut node: NodeRef, call: &SmallCall<'_>) -> Result<(), NodeRef> {

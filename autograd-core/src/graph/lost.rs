@@ -41,9 +41,9 @@ pub(crate) enum Cause {
 impl Cause {
     /// Whether it is in this set; of the ops of a scope the first is enough.
     fn is_told_by(&self, set: &[Self]) -> bool {
-        set.iter().any(|told| match (told, self) {
-            (Self::NoGrad { scope: told, .. }, Self::NoGrad { scope, .. }) => told == scope,
-            _ => told == self,
+        set.iter().any(|known| match (known, self) {
+            (Self::NoGrad { scope: known, .. }, Self::NoGrad { scope, .. }) => known == scope,
+            _ => known == self,
         })
     }
 }
@@ -68,7 +68,7 @@ impl fmt::Display for Cause {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Lost(u32);
 
-/// So many causes are told of a tensor at most, and so many sets are kept.
+/// So many causes are reported of a tensor at most, and so many sets are kept.
 const TOLD: usize = 8;
 const SETS: usize = 1 << 16;
 
@@ -254,7 +254,7 @@ impl Lost {
         match mode::recording() {
             Recording::NoGrad => {
                 let Some(scope) = mode::off_since() else { return self };
-                // The first op of a scope is told, so a chain of them has nothing to look up.
+                // The first op of a scope is reported, so a chain of them has nothing to look up.
                 let since = address(scope);
                 if self != Self::NONE && LAST.get() == (since, self) {
                     return self;
@@ -266,7 +266,7 @@ impl Lost {
                 lost
             }
             Recording::On => self.and(no_derivative(op, at)),
-            // What the library does in between is told by the op, layer or backward that it is part
+            // What the library does in between is reported by the op, layer or backward that it is part
             // of.
             Recording::Layer | Recording::Off => self,
         }

@@ -37,7 +37,7 @@ pub(crate) use node::{
 };
 pub(crate) use pack::{Opened, Packing, Slot, State, Unpacked, Visit};
 pub use pack::{SavedTensorsHooks, saved_tensors_hooks};
-pub(crate) use protect::{Protected, Running, protected};
+pub(crate) use protect::{ForwardGuard, Protected, protected};
 pub(crate) use saved::{
     At, Elementwise, Keep, KeepOutput, Keeps, KeptOutput, Plain, PushRule, typed, with_push,
 };

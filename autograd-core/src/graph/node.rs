@@ -65,7 +65,7 @@ impl Node {
         }
     }
 
-    /// Lets go of all that is held but the memory itself.
+    /// Drops all that is held but the memory itself.
     #[inline]
     fn blank_out(&mut self) {
         match &mut self.work {
@@ -124,7 +124,7 @@ impl Node {
     /// As [`Rule::push`].
     pub(crate) fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
         match &self.work {
-            // Forward mode looks on, and then there are none.
+            // Forward mode observes, and then there are none.
             Work::Small(_) => Ok(None),
             Work::Rule(rule) => rule.push(push),
         }
@@ -318,7 +318,7 @@ pub(crate) enum Edge {
 pub(crate) struct Absent {
     /// Why it wants none, though it was computed from what does.
     pub(crate) lost: Lost,
-    /// The number of its range, where somebody looks on; else 0.
+    /// The number of its range, where there is an observer; else 0.
     pub(crate) seen: u32,
 }
 

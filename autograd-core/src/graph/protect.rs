@@ -1,12 +1,10 @@
 //! Inputs of layers that forward must not change: those that want a gradient.
 //!
-//! Forward runs with recording off, so a change in place there would be noticed by nobody, and later
-//! uses of the tensor would get a wrong gradient. While forward runs, these inputs are noted by the
-//! thread, and each write looks there first. A write by another thread is found afterwards, by the
-//! version.
+//! Forward runs with recording off, so nothing would record a change in place, and later uses of the tensor
+//! would get a wrong gradient. While forward runs, the thread lists these inputs, and each write checks the
+//! list first. A write by another thread is found when forward ends, by the version.
 
-use std::cell::{Cell, RefCell};
-use std::ptr::null;
+use std::cell::RefCell;
 
 use super::any::Element;
 use super::mode::GradMode;
@@ -15,114 +13,36 @@ use super::tensor::Tensor;
 use crate::error::{Error, Result};
 
 /// An input that wants a gradient, of a layer whose forward runs.
-#[derive(Clone, Copy)]
 pub(crate) struct Protected {
-    /// Where the tensor is, compared only.
+    /// The tensor's address, compared only.
     pub(crate) tensor: *const (),
-    /// Where the data is that it shares with other tensors; null if it shares none.
+    /// The address of the data that it shares with other tensors; null if it shares none.
     data: *const (),
-    /// `None` where nothing is noted.
-    layer: Option<&'static &'static dyn SmallOp>,
+    layer: &'static &'static dyn SmallOp,
     version: u32,
     /// Of the layer's input that it is, or is part of.
     pub(crate) position: u32,
 }
 
-/// A [`Protected`] whose fields are written one by one: what is built beside its place and copied there in
-/// wider pieces keeps the processor waiting.
-struct Place {
-    tensor: Cell<*const ()>,
-    data: Cell<*const ()>,
-    layer: Cell<Option<&'static &'static dyn SmallOp>>,
-    version: Cell<u32>,
-    position: Cell<u32>,
-}
-
-impl Place {
-    const fn empty() -> Self {
-        Self {
-            tensor: Cell::new(null()),
-            data: Cell::new(null()),
-            layer: Cell::new(None),
-            version: Cell::new(0),
-            position: Cell::new(0),
-        }
-    }
-
-    #[inline(always)]
-    fn get(&self) -> Protected {
-        Protected {
-            tensor: self.tensor.get(),
-            data: self.data.get(),
-            layer: self.layer.get(),
-            version: self.version.get(),
-            position: self.position.get(),
-        }
-    }
-
-    #[inline(always)]
-    fn set(&self, input: Protected) {
-        self.tensor.set(input.tensor);
-        self.data.set(input.data);
-        self.layer.set(input.layer);
-        self.version.set(input.version);
-        self.position.set(input.position);
-    }
-}
-
-/// Calls of few inputs, and calls in calls, need no more.
-const INLINE_INPUTS: usize = 16;
-
-// A stack, the inputs of the innermost call last. It is pushed and popped in every small call: what needs
-// no drop is reached the quickest.
 thread_local! {
-    static COUNT: Cell<usize> = const { Cell::new(0) };
-    static INLINE: [Place; INLINE_INPUTS] = const { [const { Place::empty() }; INLINE_INPUTS] };
-    /// Those after them; what stands beyond the count is left over.
-    static MORE: RefCell<Vec<Protected>> = const { RefCell::new(Vec::new()) };
+    /// A stack: the inputs of the innermost call are last.
+    static PROTECTED: RefCell<Vec<Protected>> = const { RefCell::new(Vec::new()) };
 }
 
-#[inline(always)]
-fn get(at: usize) -> Protected {
-    INLINE.with(|inline| match inline.get(at) {
-        Some(place) => place.get(),
-        None => more(|more| more.get(at - INLINE_INPUTS).copied())
-            .unwrap_or_else(|| Place::empty().get()),
-    })
-}
-
-#[inline(always)]
-fn set(at: usize, input: Protected) {
-    INLINE.with(|inline| match inline.get(at) {
-        Some(place) => place.set(input),
-        None => set_more(at - INLINE_INPUTS, input),
-    });
-}
-
-#[cold]
-fn set_more(at: usize, input: Protected) {
-    more(|more| {
-        match more.get_mut(at) {
-            Some(place) => *place = input,
-            None => more.push(input),
-        }
-        None
-    });
-}
-
-/// A thread that is ending has none any more.
-#[cold]
-fn more(f: impl FnOnce(&mut Vec<Protected>) -> Option<Protected>) -> Option<Protected> {
-    MORE.try_with(|more| f(&mut more.borrow_mut())).ok().flatten()
+/// A thread that is ending protects nothing.
+#[inline]
+fn with<R: Default>(f: impl FnOnce(&mut Vec<Protected>) -> R) -> R {
+    PROTECTED.try_with(|protected| f(&mut protected.borrow_mut())).unwrap_or_default()
 }
 
 /// How many inputs are protected.
 #[inline]
 pub(crate) fn protected() -> usize {
-    COUNT.get()
+    with(|protected| protected.len())
 }
 
-/// Protects a tensor, or a part, of input `position`, if it wants a gradient; until the [`Running`] forward ends.
+/// Protects a tensor, or a part, of input `position`, if it wants a gradient, until the [`ForwardGuard`] is
+/// dropped.
 #[inline]
 pub(super) fn protect<T: Element>(
     tensor: &Tensor<T>,
@@ -132,74 +52,63 @@ pub(super) fn protect<T: Element>(
     if tensor.stop_gradient() {
         return;
     }
-    let at = COUNT.get();
     let (version, data) = tensor.shared_state();
     let (tensor, position) = (tensor.address(), position as u32);
-    set(at, Protected { tensor, data, layer: Some(layer), version, position });
-    COUNT.set(at + 1);
+    with(|protected| protected.push(Protected { tensor, data, layer, version, position }));
 }
 
-/// The forward of a layer runs: recording is off, and inputs are protected.
-pub(crate) struct Running {
+/// While it lives, the forward of a layer runs: recording is off, and inputs are protected.
+pub(crate) struct ForwardGuard {
     _mode: GradMode,
     /// How many inputs were protected before.
     before: usize,
 }
 
-impl Running {
+impl ForwardGuard {
     /// With the inputs that were protected since there were so many.
     #[inline]
     pub(crate) fn new(before: usize) -> Self {
         Self { _mode: GradMode::layer(), before }
     }
 
-    /// An error if one of its inputs was changed since; `version` tells which version it has now.
+    /// An error if one of its inputs was changed since; `version` gives its version now.
     #[inline(always)]
     pub(crate) fn check(&self, version: impl Fn(&Protected) -> u32) -> Result<(), Box<Error>> {
-        for at in self.before..COUNT.get() {
-            let input = get(at);
-            if input.version != version(&input) {
-                return Err(Box::new(input.changed()));
-            }
-        }
-        Ok(())
+        let changed = with(|protected| {
+            let own = protected.get(self.before..).unwrap_or(&[]);
+            let changed = own.iter().find(|input| input.version != version(input));
+            changed.map(|input| Box::new(input.changed()))
+        });
+        changed.map_or(Ok(()), Err)
     }
 }
 
-impl Drop for Running {
+impl Drop for ForwardGuard {
     #[inline]
     fn drop(&mut self) {
-        COUNT.set(self.before);
+        with(|protected| protected.truncate(self.before));
     }
 }
 
 /// This tensor now shares its data with others.
 #[cold]
 pub(super) fn shares(tensor: *const (), data: *const ()) {
-    for at in 0..COUNT.get() {
-        let input = get(at);
-        if input.tensor == tensor {
-            set(at, Protected { data, ..input });
-        }
-    }
+    with(|protected| {
+        protected.iter_mut().filter(|input| input.tensor == tensor).for_each(|input| {
+            input.data = data;
+        });
+    });
 }
 
 /// An error if the data of this tensor is that of a protected input; `write` would change it.
 #[inline]
 pub(super) fn check_write<T: Element>(tensor: &Tensor<T>, write: &'static str) -> Result<()> {
-    match COUNT.get() {
-        0 => Ok(()),
-        count => search(count, tensor.address(), tensor.shared_state().1, write),
-    }
-}
-
-fn search(count: usize, tensor: *const (), data: *const (), write: &'static str) -> Result<()> {
+    let (address, data) = (tensor.address(), tensor.shared_state().1);
     let is_same =
-        |input: &Protected| input.tensor == tensor || (!data.is_null() && input.data == data);
-    match (0..count).rev().map(get).find(is_same) {
-        Some(input) => Err(input.refused(write)),
-        None => Ok(()),
-    }
+        |input: &&Protected| input.tensor == address || (!data.is_null() && input.data == data);
+    let refused =
+        with(|protected| protected.iter().rev().find(is_same).map(|input| input.refused(write)));
+    refused.map_or(Ok(()), Err)
 }
 
 impl Protected {
@@ -225,8 +134,7 @@ impl Protected {
     }
 
     fn error(&self, why: impl FnOnce(&str) -> String) -> Error {
-        let Some(layer) = self.layer else { unreachable!("it was protected by a layer") };
-        let name = layer.input_name(self.position as usize);
-        Error::Unsupported { op: layer.name(), why: why(&name) }
+        let name = self.layer.input_name(self.position as usize);
+        Error::Unsupported { op: self.layer.name(), why: why(&name) }
     }
 }

@@ -50,7 +50,7 @@ impl<T: Element> Clone for KeepOutput<T> {
 impl<T: Element> KeepOutput<T> {
     /// Keeps what will be the output.
     pub(crate) fn of(output: &Tensor<T>) -> Self {
-        // What was put off stays so: the node holds what it is computed from.
+        // What is deferred stays so: the node holds what it is computed from.
         let value = || Tensor::new(output.read().into_owned());
         Self(output.small_copy().unwrap_or_else(value))
     }

@@ -12,7 +12,7 @@ use super::saved::{At, input_name};
 use super::tensor::Tensor;
 use crate::error::{Error, Result};
 
-/// A small op; nobody looks on when one is recorded.
+/// A small op; there is no observer when one is recorded.
 pub(crate) struct Small {
     /// One word, which two would make the node too large.
     pub(crate) op: &'static &'static dyn SmallOp,

@@ -212,7 +212,7 @@ impl<T: Element> Tensor<T> {
     #[inline]
     pub(crate) fn small_copy(&self) -> Option<Self> {
         let Some(value) = self.fixed() else {
-            let numbers = self.few_now()?;
+            let numbers = self.small_data_now()?;
             return Some(Self::new(Value::of_inline(self.shape_owned(), numbers)));
         };
         if !value.is_inline() {
@@ -232,7 +232,7 @@ impl<T: Element> Tensor<T> {
     pub(crate) fn small_like(&self) -> Self {
         let mut spare = T::take_spare();
         if let Some(inner) = spare.as_mut().and_then(Arc::get_mut) {
-            inner.value.shape_few(self.shape());
+            inner.value.shape_inline(self.shape());
             *inner.gradient.get_mut() = STOP;
             return Self(spare);
         }
@@ -281,7 +281,7 @@ impl<T: Element> Tensor<T> {
         self.attach_unseen(node, slot);
     }
 
-    /// The same where nobody looks on.
+    /// The same without an observer.
     #[inline]
     pub(super) fn attach_unseen(&mut self, node: NodeRef, slot: u32) {
         if let Some(inner) = self.inner_mut()
@@ -362,7 +362,7 @@ impl<T: Element> Tensor<T> {
         true
     }
 
-    /// Writes over the numbers of a temporary that stand inline, of which the shape is told beside; it
+    /// Writes over the numbers of a temporary that stand inline, of which the shape is given; it
     /// becomes an output of `node`, or is outside the graph.
     #[inline(always)]
     pub(crate) fn rewritten(
@@ -477,16 +477,19 @@ impl<T: Element> Tensor<T> {
 
     /// Its numbers, if they stand inline, or are as few and change in place: then as they are `now`.
     #[inline(always)]
-    pub(crate) fn few<'a>(&'a self, now: &'a mut Option<T::Inline>) -> Option<&'a T::Inline> {
+    pub(crate) fn small_data<'a>(
+        &'a self,
+        now: &'a mut Option<T::Inline>,
+    ) -> Option<&'a T::Inline> {
         match self.fixed() {
             Some(value) => value.inline(),
-            None => Some(now.insert(self.few_now()?)),
+            None => Some(now.insert(self.small_data_now()?)),
         }
     }
 
-    /// Whether [`few`](Self::few) has them.
+    /// Whether [`small_data`](Self::small_data) has them.
     #[inline(always)]
-    pub(crate) fn is_few(&self) -> bool {
+    pub(crate) fn is_small(&self) -> bool {
         match self.fixed() {
             Some(value) => value.is_inline(),
             None => fits_inline::<T>(self.len()),
@@ -494,7 +497,7 @@ impl<T: Element> Tensor<T> {
     }
 
     #[inline(never)]
-    fn few_now(&self) -> Option<T::Inline> {
+    fn small_data_now(&self) -> Option<T::Inline> {
         let shared = self.inner().shared.get()?;
         shared.value.read().unwrap_or_else(PoisonError::into_inner).inline().copied()
     }
@@ -743,7 +746,7 @@ impl<T: Element> Tensor<T> {
         Absent { lost: self.lost(), seen }
     }
 
-    /// The same where nobody looks on.
+    /// The same without an observer.
     #[inline]
     pub(crate) fn unseen(&self) -> Absent {
         Absent { lost: self.lost(), seen: 0 }

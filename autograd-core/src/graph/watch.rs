@@ -1,4 +1,4 @@
-//! Who looks on while ops are recorded: nobody, unless a scope on this thread asked for it. Then
+//! Observers of ops that are recorded: there are none, unless a scope on this thread asked for it. Then
 //! one test of a flag is all that it costs.
 
 use std::any::Any;
@@ -35,13 +35,13 @@ pub(crate) enum Seen<'a> {
 /// Nodes by their address.
 pub(crate) type Nodes = HashSet<*const ()>;
 
-/// Whether anybody looks on.
+/// Whether there is an observer.
 #[inline(always)]
 pub(crate) fn is_on() -> bool {
     ON.get() != 0
 }
 
-/// Looks on until dropped, also by a panic.
+/// Observes until dropped, also by a panic.
 pub(crate) struct Watching;
 
 impl Watching {

@@ -296,7 +296,7 @@ impl Clone for Mode {
     }
 }
 
-// A tensor of integers is told to be no module, not to lack arithmetic.
+// A tensor of integers is reported to be no module, not to lack arithmetic.
 #[diagnostic::do_not_recommend]
 impl<T: Float> Module for Tensor<T> {
     fn visit(&self, visitor: &mut Visitor<'_>) {

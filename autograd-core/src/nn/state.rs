@@ -1,4 +1,4 @@
-//! Loading by name: all or nothing, and everything that differs told at once.
+//! Loading by name: all or nothing, and everything that differs reported at once.
 
 use std::collections::BTreeMap;
 

@@ -290,7 +290,7 @@ pub(crate) fn expect<T>(result: Result<T>) -> T {
     }
 }
 
-/// Takes the error: it is let go of here, and not in every crate with a call.
+/// Takes the error: it is dropped here, and not in every crate with a call.
 #[cold]
 #[track_caller]
 pub(crate) fn failed(error: Error) -> ! {

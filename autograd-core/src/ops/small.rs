@@ -16,7 +16,7 @@ use crate::graph::{
     is_grad_enabled, is_watched, typed,
 };
 
-/// Whether an op is of this kind. Who looks on sees the nodes of other ones only.
+/// Whether an op is of this kind. Observers see the nodes of other ones only.
 #[inline(always)]
 fn is_known(op: Binary) -> bool {
     matches!(op, Binary::Add | Binary::Sub | Binary::Mul | Binary::Div) && !is_watched()
@@ -31,7 +31,7 @@ pub(super) fn pair<'a, T: Float>(
     caller: Caller,
 ) -> Result<Tensor<T>, [Input<'a, T>; 2]> {
     let (a, b) = (left.tensor(), right.tensor());
-    if !a.is_few() || !b.is_few() || !is_known(op) || !same(a.shape(), b.shape()) {
+    if !a.is_small() || !b.is_small() || !is_known(op) || !same(a.shape(), b.shape()) {
         return Err([left, right]);
     }
     let on = is_grad_enabled();
@@ -73,7 +73,7 @@ pub(super) fn number<'a, T: Float>(
     caller: Caller,
 ) -> Result<Tensor<T>, Input<'a, T>> {
     // The gradient of a quotient of the number needs the tensor.
-    if !x.tensor().is_few() || !is_known(op) || (op, swapped) == (Binary::Div, true) {
+    if !x.tensor().is_small() || !is_known(op) || (op, swapped) == (Binary::Div, true) {
         return Err(x);
     }
     let mut number = T::INLINE;
@@ -97,7 +97,7 @@ pub(super) fn unary<'a, T: Float>(
     mut x: Input<'a, T>,
     caller: Caller,
 ) -> Result<Tensor<T>, Input<'a, T>> {
-    if !x.tensor().is_few() || is_watched() {
+    if !x.tensor().is_small() || is_watched() {
         return Err(x);
     }
     let Some(small) = op.small() else { return Err(x) };
@@ -212,7 +212,7 @@ impl<T: Float> SmallUnary<T> {
     #[inline(always)]
     fn in_place(&self, saved: Option<&Tensor<T>>, dy: Tensor<T>) -> Tensor<T> {
         let mut now = None;
-        let from = saved.map(|saved| saved.few(&mut now));
+        let from = saved.map(|saved| saved.small_data(&mut now));
         if matches!(from, Some(None)) || dy.inline().is_none() {
             return gradient(&Handle::Static(self.op), dy, saved.map(Input::Ref));
         }
@@ -252,7 +252,7 @@ impl OfSmall for f64 {
     }
 }
 
-/// As [`Input::edge`], where nobody looks on.
+/// As [`Input::edge`], without an observer.
 #[inline(always)]
 fn edge<T: Float>(operand: &mut Input<'_, T>, wants: bool, kept: bool) -> Edge {
     match operand {
@@ -286,7 +286,7 @@ fn over<T: Float>(
     node: Option<NodeRef>,
     run: impl FnOnce(&mut T::Inline, &[usize]),
 ) -> Tensor<T> {
-    let copy = |x: &Tensor<T>| x.small_copy().unwrap_or_else(|| not_few());
+    let copy = |x: &Tensor<T>| x.small_copy().unwrap_or_else(|| not_small());
     let place = match x {
         Input::Ref(x) => copy(x),
         Input::Own(x) if x.is_temporary() => x,
@@ -297,7 +297,7 @@ fn over<T: Float>(
 
 #[inline(always)]
 fn numbers<'a, T: Float>(x: &'a Tensor<T>, now: &'a mut Option<T::Inline>) -> &'a T::Inline {
-    x.few(now).unwrap_or_else(|| not_few())
+    x.small_data(now).unwrap_or_else(|| not_small())
 }
 
 /// How often an input was changed in place, if it is kept.
@@ -307,7 +307,7 @@ fn version<T: Float>(x: &Tensor<T>, kept: bool) -> u32 {
 }
 
 #[cold]
-fn not_few() -> ! {
+fn not_small() -> ! {
     unreachable!("the operands were found to be of a few numbers")
 }
 

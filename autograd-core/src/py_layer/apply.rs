@@ -12,14 +12,14 @@ use super::inputs::{TensorInput, lost, note, primals, protect, version};
 use super::outputs::{TensorOutput, Visitor};
 use super::proof::Fallible;
 use super::rules::Rules;
-use super::small::Few;
+use super::small::InlineCall;
 #[cfg(feature = "verify")]
 use super::verify;
 use crate::error::{Error, Result};
 #[cfg(debug_assertions)]
 use crate::graph::hidden;
 use crate::graph::{
-    AnyTensor, Begun, Handle, NodeRef, Running, Tensor, beside, is_grad_enabled, is_observed,
+    AnyTensor, Begun, ForwardGuard, Handle, NodeRef, Tensor, beside, is_grad_enabled, is_observed,
     protected,
 };
 use crate::ops::failed;
@@ -51,10 +51,10 @@ impl Forward<'_> {
     pub fn start(&mut self) -> &mut Self {
         let before = protected();
         if is_grad_enabled() {
-            match Few::begin(self.inputs, self.small, self.rules, self.location) {
+            match InlineCall::begin(self.inputs, self.small, self.rules, self.location) {
                 Begun::Unrecorded => {}
                 Begun::Small(node) => {
-                    self.own.pack.few = Some(Few(node));
+                    self.own.pack.inline = Some(InlineCall(node));
                     self.own.traced = InLayer::begin();
                 }
                 Begun::Large => self.begin_large(),
@@ -66,7 +66,7 @@ impl Forward<'_> {
         {
             self.own.hidden = hidden::Watch::start();
         }
-        self.own.running = Some(Running::new(before));
+        self.own.running = Some(ForwardGuard::new(before));
         self
     }
 
@@ -288,15 +288,15 @@ impl Forward<'_> {
         if own.is_rare() || own.pack.is_spilled() || cfg!(feature = "verify") {
             return Ok(false);
         }
-        let Some(few) = own.pack.few.take() else { return Ok(false) };
+        let Some(inline) = own.pack.inline.take() else { return Ok(false) };
         let running = own.running.take();
         #[cfg(debug_assertions)]
         self.check_hidden()?;
         self.check_declared()?;
-        match few.end(self.inputs, running, self.small, output) {
+        match inline.end(self.inputs, running, self.small, output) {
             Ok(None) => Ok(true),
-            Ok(few) => {
-                self.own.pack.few = few;
+            Ok(inline) => {
+                self.own.pack.inline = inline;
                 Ok(false)
             }
             Err(changed) => Err(*changed),
@@ -385,7 +385,7 @@ impl Forward<'_> {
         })
     }
 
-    /// The node of a call, which is told of its outputs and of those that are marked as not differentiable.
+    /// The node of a call, with its outputs and those that are marked as not differentiable.
     fn record(&mut self, outputs: &Visitor<'_>, marked: &[AnyTensor]) -> Result<NodeRef> {
         self.check_declared()?;
         let pack = take(&mut self.own.pack);

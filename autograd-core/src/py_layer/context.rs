@@ -15,7 +15,7 @@ use super::{Layer, Needs};
 use crate::error::Error;
 #[cfg(debug_assertions)]
 use crate::graph::hidden;
-use crate::graph::{AnyTensor, Element, Running, SmallOp, Tensor};
+use crate::graph::{AnyTensor, Element, ForwardGuard, SmallOp, Tensor};
 use crate::ops::trace::InLayer;
 
 /// What forward of a layer works with beside its inputs.
@@ -74,14 +74,14 @@ pub struct Forward<'a> {
     pub(super) own: Own,
 }
 
-/// What a call has to let go of. It is let go of in the library, and that is compiled once, not in
+/// What a call has to drop. It is dropped in the library, and that is compiled once, not in
 /// every crate with an op.
 pub(super) struct Own(ManuallyDrop<Owned>);
 
 #[derive(Default)]
 pub(super) struct Owned {
     /// Forward runs.
-    pub(super) running: Option<Running>,
+    pub(super) running: Option<ForwardGuard>,
     /// Tensors that forward reads and its signature does not show are noted.
     #[cfg(debug_assertions)]
     pub(super) hidden: Option<hidden::Watch>,
@@ -125,7 +125,7 @@ impl Owned {
         self.broken.is_some() || self.traced.is_some() || self.non_differentiable.is_some()
     }
 
-    /// Whether there is nothing to let go of: as after a small call.
+    /// Whether there is nothing to drop: as after a small call.
     #[inline]
     fn is_spent(&self) -> bool {
         #[cfg(debug_assertions)]
@@ -139,7 +139,7 @@ impl Owned {
 impl Forward<'_> {
     #[inline]
     pub(super) fn is_recorded(&self) -> bool {
-        self.own.pack.few.is_some() || self.own.pack.call.is_some()
+        self.own.pack.inline.is_some() || self.own.pack.call.is_some()
     }
 
     /// Whether forward called `save_for_backward`.
@@ -504,7 +504,7 @@ impl<'a, L> BackwardContext<'a, L> {
 /// What `jvp` of a layer works with beside its inputs and their tangents.
 ///
 /// `jvp` gets it as `ctx: &JvpContext<Self>`. What forward saved and set is there as in backward;
-/// which inputs have a tangent is told by the tangents that are `Option`s.
+/// which inputs have a tangent is shown by the tangents that are `Option`s.
 ///
 /// ```
 /// use autograd_core::prelude::*;

@@ -12,7 +12,7 @@ pub(super) fn asks() -> bool {
     *ASKS.get_or_init(said)
 }
 
-/// What a call is told that nothing in this build can verify.
+/// The error of a call that nothing in this build can verify.
 #[cfg(not(feature = "verify"))]
 #[cold]
 pub(super) fn refuse(op: &'static str) -> Result<(), Box<Error>> {

@@ -44,7 +44,7 @@ impl<'a> Came<'a> {
     pub(super) fn shape(&self, tensor: usize) -> &[usize] {
         match self.called.notes {
             Notes::Full(call) => call.layout.shape(tensor),
-            Notes::Few(_) => {
+            Notes::Inline(_) => {
                 self.grads.first().and_then(Option::as_ref).map_or(&[], AnyTensor::shape)
             }
         }
@@ -254,7 +254,7 @@ list_grads! {
     [const N: usize] [Option<Tensor<T>>; N], |grad| grad.map(T::wrap);
 }
 
-/// An integer input that is not marked is told at the input; so nothing is told here.
+/// An integer input that is not marked is reported at the input, so nothing is reported here.
 macro_rules! integers {
     ($($t:ty)*) => {$(
         #[diagnostic::do_not_recommend]

@@ -6,7 +6,7 @@ use super::call::{Call, Content};
 use super::forward_mode::keep_inputs;
 use super::info::Info;
 use super::rules::LayerRules;
-use super::small::Few;
+use super::small::InlineCall;
 use crate::error::Error;
 use crate::graph::{AnyTensor, Element, Handle, Lost, Noted, Protected, SmallOp, Tensor};
 use crate::ops::Float;
@@ -142,13 +142,13 @@ pub(super) fn note(
 /// differentiable.
 #[cold]
 pub(super) fn note_late(
-    few: Few,
+    inline: InlineCall,
     inputs: &[&dyn TensorInput],
     rules: &'static LayerRules,
 ) -> Result<Call, Box<Error>> {
     let mut call = Call::new(rules)?;
     let tensors = inputs.iter().filter_map(|input| input.single());
-    for ((group, tensor), edge) in (0..).zip(tensors).zip(few.into_edges()) {
+    for ((group, tensor), edge) in (0..).zip(tensors).zip(inline.into_edges()) {
         let (address, shape) = (tensor.address(), tensor.shape());
         call.add_input(group, Noted { address, edge, shape });
         call.layout.push_count(1);

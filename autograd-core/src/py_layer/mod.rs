@@ -70,7 +70,7 @@ use crate::error::Result;
 pub trait Layer<Key>: Sized {
     /// What backward gets from forward.
     type Saved: Saved;
-    /// What `save_for_backward` is held against: `Saved`, or [`Unsavable`] where that has been told
+    /// What `save_for_backward` is held against: `Saved`, or [`Unsavable`] where that has been reported
     /// to be no such thing.
     type Checked;
     /// What backward gets from forward beside tensors.

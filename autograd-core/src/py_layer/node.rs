@@ -70,7 +70,7 @@ pub(super) enum Notes<'a> {
     Full(&'a Content),
     /// In a small node: what is kept there. Each input and output is one tensor, and all have the shape of
     /// the gradient that comes.
-    Few(&'a Kept),
+    Inline(&'a Kept),
 }
 
 impl<'a> Called<'a> {
@@ -80,14 +80,14 @@ impl<'a> Called<'a> {
     pub(super) fn group(&self, group: usize) -> (usize, usize) {
         match self.notes {
             Notes::Full(call) => call.layout.group(group),
-            Notes::Few(_) => (group, 1),
+            Notes::Inline(_) => (group, 1),
         }
     }
 
     fn attrs(&self) -> &'a dyn Any {
         match self.notes {
             Notes::Full(call) => call.attrs(),
-            Notes::Few(_) => &(),
+            Notes::Inline(_) => &(),
         }
     }
 }
@@ -210,7 +210,7 @@ impl RawBackward<'_> {
         let info = &self.came.called.rules.info;
         match self.came.called.notes {
             Notes::Full(call) => unpack_from(Source::List(self.open(call)?.get()), info, &self.at),
-            Notes::Few(kept) => unpack_from(Source::Few(kept), info, &self.at),
+            Notes::Inline(kept) => unpack_from(Source::Inline(kept), info, &self.at),
         }
     }
 
@@ -222,12 +222,12 @@ impl RawBackward<'_> {
 
     /// The only tensor that forward saved, if it stands in the node as backward gets it.
     pub(super) fn lent<T: Element>(&self) -> Option<&Tensor<T>> {
-        let Notes::Few(kept) = self.came.called.notes else { return None };
+        let Notes::Inline(kept) = self.came.called.notes else { return None };
         let (tensor, mark) = kept.first()?;
         Role::of_mark(mark).is_kept_as_it_is(&self.at).then_some(tensor)
     }
 
-    // Made here: with it comes what lets go of all that a visit holds.
+    // Made here: with it comes the drop of all that a visit holds.
     #[inline(never)]
     fn needs(&self) -> &dyn NeedsGrad {
         self

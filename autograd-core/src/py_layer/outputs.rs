@@ -105,7 +105,7 @@ impl<O> NoTensors for PlainOutput<'_, O> {}
 /// Is shown the outputs of a call, and lends their tensors to what ends it.
 #[doc(hidden)]
 pub struct Visitor<'o>(
-    // Let go of in the library, as [`Own`](super::context::Own) is.
+    // Dropped in the library, as [`Own`](super::context::Own) is.
     ManuallyDrop<Seen<'o>>,
 );
 

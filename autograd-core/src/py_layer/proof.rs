@@ -2,7 +2,7 @@
 //!
 //! Generated code works through [`Known`]: where its type is a float tensor of this library, the
 //! inherent methods are found, with all their bounds; else the methods of [`Unknown`], which accept
-//! anything and never run. So another type of the name `Tensor` is told once, by [`float_tensor`].
+//! anything and never run. So another type of the name `Tensor` is reported once, by [`float_tensor`].
 
 use std::any::Any;
 use std::marker::PhantomData;
@@ -53,7 +53,7 @@ impl<T: Element> AnyElementTensor for Tensor<T> {}
     note = "tensors go to other threads, and what their ops keep goes with them: write `Arc` for `Rc`, `Mutex` for `RefCell`, and keep values instead of references"
 )]
 pub trait LayerAttrs: Sized + 'static {
-    /// Kept for backward. Here, because bounds of the trait would be told one by one.
+    /// Kept for backward. Here, because bounds of the trait would be reported one by one.
     fn keep(self) -> Box<dyn Any + Send + Sync>;
 }
 

@@ -28,7 +28,7 @@ pub struct LayerRules {
     /// Whether forward must set attributes.
     pub(super) sets: fn() -> bool,
     /// Whether what it saves may stand in a node.
-    saves_few: bool,
+    saves_inline: bool,
     /// What its node does with gradients: unpacks what forward saved, and calls `pull`.
     pub(super) run: fn(&RawBackward<'_>, Pulled) -> Result<()>,
     /// Calls the user's backward.
@@ -51,7 +51,7 @@ impl<L: Layer<K>, K> Of<L, K> {
         info: Info::of(L::INFO),
         saves: is_not_unit::<L::Saved>,
         sets: is_not_unit::<L::Attrs>,
-        saves_few: L::Saved::TENSORS <= 2,
+        saves_inline: L::Saved::TENSORS <= 2,
         run: run::<L::Saved>,
         pull: L::pull,
         push: L::PUSH,
@@ -64,7 +64,7 @@ impl LayerRules {
     /// Whether a call whose tensors are all of few numbers can be noted in its node.
     #[inline]
     pub(super) fn may_be_small(&self) -> bool {
-        self.saves_few && self.info.is_all_differentiable() && !(self.sets)()
+        self.saves_inline && self.info.is_all_differentiable() && !(self.sets)()
     }
 }
 

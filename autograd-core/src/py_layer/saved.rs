@@ -11,7 +11,7 @@ use super::inputs::{TensorInput, note_late};
 use super::node::RawBackward;
 use super::outputs::Visitor;
 use super::rules::LayerRules;
-use super::small::Few;
+use super::small::InlineCall;
 use crate::array::DType;
 use crate::error::{Error, Result};
 use crate::graph::{
@@ -69,7 +69,7 @@ pub trait IntoSaved<S> {
 #[derive(Default)]
 pub struct Pack {
     /// The node, if the call may be small.
-    pub(super) few: Option<Few>,
+    pub(super) inline: Option<InlineCall>,
     /// The notes, if it is not.
     pub(super) call: Option<Call>,
     /// What forward saved beside the node, if the call turned out not to be small.
@@ -152,7 +152,7 @@ impl Role {
     ) -> Result<AnyTensor> {
         match self {
             Self::Output(slot) => {
-                // Only its value is kept, so the node was told of changes after forward.
+                // Only its value is kept, so the node notes changes after forward.
                 if version != UNPACKED {
                     let changes = at.node.output_version(slot) + tensor.version();
                     at.check_version(0, version + changes, name)?;
@@ -213,7 +213,7 @@ impl Slot for SavedTensor<'_> {
 
     fn put(&mut self, tensor: AnyTensor) {
         *self.version = match self.role {
-            // What forward changed is told all the same.
+            // What forward changed is reported all the same.
             Role::Output(_) if *self.version != 0 => *self.version,
             Role::Output(_) => UNPACKED,
             _ => tensor.version(),
@@ -235,8 +235,8 @@ impl Pack {
     }
 
     fn any(&mut self, tensor: &dyn Handle) {
-        if let (Some(few), None) = (&mut self.few, &self.spilled)
-            && few.keep(tensor)
+        if let (Some(inline), None) = (&mut self.inline, &self.spilled)
+            && inline.keep(tensor)
         {
             return;
         }
@@ -256,14 +256,14 @@ impl Pack {
     fn list(&mut self) -> &mut List {
         match &mut self.call {
             Some(call) => call.saved.get_or_insert_default(),
-            None => self.spilled.get_or_insert_with(|| Box::new(List::spilled(&mut self.few))),
+            None => self.spilled.get_or_insert_with(|| Box::new(List::spilled(&mut self.inline))),
         }
     }
 
     /// Whether it holds nothing.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.few.is_none() && self.call.is_none() && self.spilled.is_none()
+        self.inline.is_none() && self.call.is_none() && self.spilled.is_none()
     }
 
     /// Whether forward saved what a small node has no place for.
@@ -281,8 +281,8 @@ impl Pack {
             return Ok(call);
         }
         let saved = take(self.list());
-        let Some(few) = self.few else { unreachable!("what is recorded was noted") };
-        let mut call = note_late(few, inputs, rules)?;
+        let Some(inline) = self.inline else { unreachable!("what is recorded was noted") };
+        let mut call = note_late(inline, inputs, rules)?;
         call.saved = State::new(saved);
         Ok(call)
     }
@@ -291,8 +291,8 @@ impl Pack {
 impl List {
     /// What stood in a node.
     #[cold]
-    fn spilled(few: &mut Option<Few>) -> Self {
-        let kept = few.as_mut().map_or(graph::Kept::Nothing, Few::take_kept);
+    fn spilled(inline: &mut Option<InlineCall>) -> Self {
+        let kept = inline.as_mut().map_or(graph::Kept::Nothing, InlineCall::take_kept);
         let places = (0..).map_while(|place| kept.get(place));
         let tensor = |(tensor, version, _)| Kept::Tensor { tensor, version, role: Role::Other };
         Self(places.map(tensor).collect())
@@ -343,7 +343,7 @@ pub(super) enum Source<'a> {
     /// Out of notes, where nothing stays.
     List(&'a mut List),
     /// From a small node, which keeps it.
-    Few(&'a graph::Kept),
+    Inline(&'a graph::Kept),
 }
 
 /// The typed reading follows the typed writing, so what comes is what was written.
@@ -356,7 +356,7 @@ impl Unpack<'_> {
         self.next += 1;
         match &mut self.kept {
             Source::List(list) => Some(replace(list.0.get_mut(next)?, Kept::Absent)),
-            Source::Few(kept) => {
+            Source::Inline(kept) => {
                 let (tensor, version, mark) = kept.get(next)?;
                 Some(Kept::Tensor { tensor, version, role: Role::of_mark(mark) })
             }
@@ -612,7 +612,7 @@ impl<S> Choose<S> for Chosen<false> {
     type Checked = Unsavable;
 }
 
-/// Stands for a declared type that cannot be saved, so that it is told at the declaration only:
+/// Stands for a declared type that cannot be saved, so that it is reported at the declaration only:
 /// anything can be given for it.
 #[doc(hidden)]
 pub struct Unsavable;

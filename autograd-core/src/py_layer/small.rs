@@ -12,14 +12,14 @@ use super::rules::LayerRules;
 use super::saved::Role;
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, At, Begun, Edge, Handle, Kept, NodeRef, Pull, Running, Slots, Small, SmallCall,
+    AnyTensor, At, Begun, Edge, ForwardGuard, Handle, Kept, NodeRef, Pull, Slots, Small, SmallCall,
     SmallOp, is_watched,
 };
 
 /// A call that may turn out to be small: its node, with the edges.
-pub(super) struct Few(pub(super) NodeRef);
+pub(super) struct InlineCall(pub(super) NodeRef);
 
-impl Few {
+impl InlineCall {
     #[inline]
     pub(super) fn begin(
         inputs: &[&dyn TensorInput],
@@ -59,7 +59,7 @@ impl Few {
     pub(super) fn end(
         self,
         inputs: &[&dyn TensorInput],
-        running: Option<Running>,
+        running: Option<ForwardGuard>,
         op: &'static &'static dyn SmallOp,
         output: &mut dyn Handle,
     ) -> Result<Option<Self>, Box<Error>> {
@@ -124,7 +124,7 @@ impl SmallOp for LayerRules {
 
     fn pull<'g>(&self, small: &'g Small, grad: AnyTensor, pull: &mut Pull<'_, 'g>) -> Result<()> {
         let edges = small.edges();
-        let called = Called { rules: self, edges, notes: Notes::Few(&small.kept) };
+        let called = Called { rules: self, edges, notes: Notes::Inline(&small.kept) };
         pull_through(called, edges, Slots::from_buf([Some(grad)]), pull)
     }
 }

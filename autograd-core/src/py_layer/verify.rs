@@ -43,10 +43,10 @@ pub struct VerifyScope {
 /// in the environment a whole program is verified so, on all threads, without a change.
 ///
 /// So a formula that is wrong, or gradients that were swapped where no name and no shape shows it,
-/// are told in a training run, by the call: `apply` panics, `try_apply` is the error, and nothing is
+/// are reported in a training run, by the call: `apply` panics, `try_apply` is the error, and nothing is
 /// recorded. The 1st, 2nd, 4th, 8th .. call at each line is verified, at the inputs that it has, where
 /// one of them wants a gradient and they have no more than 65,536 elements together: up to 16
-/// elements of each input are moved one by one, and all of them along the gradient. What is told is
+/// elements of each input are moved one by one, and all of them along the gradient. What is reported is
 /// wrong beyond doubt, by 0.1 % or more, 2 % with elements of `f32`, and not for a kink; to find less
 /// than that, and second derivatives, is what [`gradcheck`](fn@crate::gradcheck) is for.
 ///
@@ -87,8 +87,8 @@ pub struct VerifyScope {
 /// let (a, b) = (Tensor::from([2.0, 1.0]), Tensor::from([5.0, 1.0]));
 /// a.set_stop_gradient(false);
 /// let _scope = verify_layers();
-/// let told = Product::try_apply(&a, &b);
-/// assert!(told.unwrap_err().to_string().starts_with("Product: `a`, element [0]: the slope is"));
+/// let error = Product::try_apply(&a, &b);
+/// assert!(error.unwrap_err().to_string().starts_with("Product: `a`, element [0]: the slope is"));
 /// ```
 pub fn verify_layers() -> VerifyScope {
     SCOPES.set(SCOPES.get() + 1);
@@ -151,7 +151,7 @@ impl<T: Element> Taken<Tensor<T>> {
     }
 }
 
-/// What is no tensor has been told; it becomes whatever forward's parameter is.
+/// What is no tensor has been reported; it becomes whatever forward's parameter is.
 #[doc(hidden)]
 pub trait NotTaken {
     /// Never runs.

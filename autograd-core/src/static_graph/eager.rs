@@ -148,7 +148,7 @@ impl<const M: usize, const N: usize> EagerCall<M, N> {
         self
     }
 
-    /// The name that texts, errors and files show; the op's own unless told.
+    /// The name that texts, errors and files show; by default the op's own.
     pub fn name(mut self, name: &str) -> Self {
         self.function.name = name.into();
         self

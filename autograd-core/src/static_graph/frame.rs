@@ -85,7 +85,7 @@ impl<'p> Frame<'p> {
         self.memory.values[id] = Some(value);
     }
 
-    /// Lets go of all that is kept, so that it can be changed where it is.
+    /// Drops all that is kept, so that it can be changed where it is.
     pub(super) fn give_back(&mut self) {
         self.plan.kept.iter().for_each(|&id| self.memory.values[id] = None);
     }

@@ -39,7 +39,7 @@ impl TracedLayer {
     /// From the same call in two runs.
     pub(super) fn of(calls: [(&Note, &Layer); 2], place: &Place) -> Result<Self> {
         let [(a, x), (b, y)] = calls;
-        let told = |why: String| wrong(x.name, place, why);
+        let refused = |why: String| wrong(x.name, place, why);
         let forms = |a: &[AnyTensor], b: &[AnyTensor]| -> Vec<(Form, [AnyTensor; 2])> {
             a.iter().zip(b).map(|(a, b)| (both(a, b), [a.clone(), b.clone()])).collect()
         };
@@ -52,7 +52,8 @@ impl TracedLayer {
             .collect();
         let forward = assemble(&inputs, [&x.forward, &y.forward], &results, false, place)?;
 
-        let [first, second] = [Pulled::of(a, 0).map_err(told)?, Pulled::of(b, 1).map_err(told)?];
+        let [first, second] =
+            [Pulled::of(a, 0).map_err(refused)?, Pulled::of(b, 1).map_err(refused)?];
         // Backward may read all that forward was given, computed and returned.
         let computed = |note: &Note, layer: &Layer| -> Vec<AnyTensor> {
             layer

@@ -383,7 +383,7 @@ fn apply(
     })
 }
 
-/// An option that is out of range, told with the line of the call.
+/// An option that is out of range, reported with the line of the call.
 fn with_place(error: Error, place: &Place) -> Error {
     match error {
         Error::Value { op, parameter, expected, found } => {

@@ -70,7 +70,7 @@ impl Program {
         Block(self.clone())
     }
 
-    /// A variable that is fed in every run. Gradients stop at it unless told otherwise.
+    /// A variable that is fed in every run. Gradients stop at it unless that is changed.
     ///
     /// # Errors
     ///

@@ -62,7 +62,7 @@ fn not_numbers(found: &AnyTensor) -> String {
     format!("does not compute with {}", found.dtype())
 }
 
-fn told(error: crate::Error) -> String {
+fn message(error: crate::Error) -> String {
     error.to_string()
 }
 
@@ -75,7 +75,7 @@ fn unary<T: Float>(op: crate::ops::Unary, x: Tensor<T>) -> Tensor<T> {
 }
 
 fn binary<T: Numeric>(op: Binary, a: Tensor<T>, b: Tensor<T>) -> Computed<Tensor<T>> {
-    T::binary(op, Input::Own(a), Input::Own(b), here()).map_err(told)
+    T::binary(op, Input::Own(a), Input::Own(b), here()).map_err(message)
 }
 
 fn scalar<T: Numeric>(op: Binary, x: Tensor<T>, scalar: f64, swapped: bool) -> Tensor<T> {
@@ -95,7 +95,7 @@ fn reduce<T: Numeric>(
         Reduction::Max => x.try_max(axes, keep),
         Reduction::Min => x.try_min(axes, keep),
     }
-    .map_err(told)
+    .map_err(message)
 }
 
 impl Kind {
@@ -127,36 +127,36 @@ impl Kind {
             Self::Scalar { op, scalar: s, swapped } => {
                 number!(x, x => scalar(*op, x, *s, *swapped))
             }
-            Self::Matmul => numbers!(x, next()?, (a, b) => a.try_matmul(&b).map_err(told)?),
+            Self::Matmul => numbers!(x, next()?, (a, b) => a.try_matmul(&b).map_err(message)?),
             Self::Reduce { op: Reduction::Mean, axes, keep } => {
-                float!(x, x => x.try_mean(axes, *keep).map_err(told)?)
+                float!(x, x => x.try_mean(axes, *keep).map_err(message)?)
             }
             Self::Reduce { op, axes, keep } => number!(x, x => reduce(*op, &x, axes, *keep)?),
-            Self::Softmax { axis } => float!(x, x => x.try_softmax(*axis).map_err(told)?),
-            Self::LogSoftmax { axis } => float!(x, x => x.try_log_softmax(*axis).map_err(told)?),
+            Self::Softmax { axis } => float!(x, x => x.try_softmax(*axis).map_err(message)?),
+            Self::LogSoftmax { axis } => float!(x, x => x.try_log_softmax(*axis).map_err(message)?),
             Self::Normalize { axes, eps } => {
-                float!(x, x => x.try_normalize(axes, *eps).map_err(told)?)
+                float!(x, x => x.try_normalize(axes, *eps).map_err(message)?)
             }
             Self::CrossEntropy => {
                 let AnyTensor::Int64(classes) = next()? else {
                     return Err("its classes must be int64".to_owned());
                 };
-                float!(x, x => x.try_cross_entropy(&classes).map_err(told)?)
+                float!(x, x => x.try_cross_entropy(&classes).map_err(message)?)
             }
             Self::Reshape(dims) => {
-                for_any!(x, x => AnyTensor::from(x.try_reshape(lengths(dims, x.len())?).map_err(told)?))
+                for_any!(x, x => AnyTensor::from(x.try_reshape(lengths(dims, x.len())?).map_err(message)?))
             }
             Self::Permute(order) => {
-                for_any!(x, x => AnyTensor::from(x.try_permute(order).map_err(told)?))
+                for_any!(x, x => AnyTensor::from(x.try_permute(order).map_err(message)?))
             }
             Self::Cast(dtype) => cast(&x, *dtype),
             Self::BroadcastTo(dims) => {
-                number!(x, x => x.try_broadcast_to(whole(dims, x.shape())).map_err(told)?)
+                number!(x, x => x.try_broadcast_to(whole(dims, x.shape())).map_err(message)?)
             }
             Self::Slice { axis, start, end, step } => {
                 let at = position(*axis, x.shape().len())?;
                 let end = end.unwrap_or(x.shape()[at]);
-                for_any!(x, x => AnyTensor::from(x.try_slice_axis(*axis, *start, end, *step).map_err(told)?))
+                for_any!(x, x => AnyTensor::from(x.try_slice_axis(*axis, *start, end, *step).map_err(message)?))
             }
             Self::Where => {
                 let AnyTensor::Bool(mask) = x else {
@@ -164,26 +164,26 @@ impl Kind {
                 };
                 match (next()?, next()?) {
                     (AnyTensor::Float32(a), AnyTensor::Float32(b)) => {
-                        mask.try_where_else(&a, &b).map_err(told)?.into()
+                        mask.try_where_else(&a, &b).map_err(message)?.into()
                     }
                     (AnyTensor::Float64(a), AnyTensor::Float64(b)) => {
-                        mask.try_where_else(&a, &b).map_err(told)?.into()
+                        mask.try_where_else(&a, &b).map_err(message)?.into()
                     }
                     (other, _) => return Err(not_numbers(&other)),
                 }
             }
-            Self::ArgMax { axis } => number!(x, x => x.try_argmax(*axis).map_err(told)?),
+            Self::ArgMax { axis } => number!(x, x => x.try_argmax(*axis).map_err(message)?),
             Self::Compare(name) => {
                 let other = next()?;
                 for_any!(x, x => compare(name, &x, &other)?)
             }
             Self::IndexSelect { axis } => {
                 let index = index(next()?)?;
-                number!(x, x => x.try_index_select(*axis, &index).map_err(told)?)
+                number!(x, x => x.try_index_select(*axis, &index).map_err(message)?)
             }
             Self::Gather { axis } => {
                 let index = index(next()?)?;
-                number!(x, x => x.try_gather(*axis, &index).map_err(told)?)
+                number!(x, x => x.try_gather(*axis, &index).map_err(message)?)
             }
             Self::Conv2d(options) => {
                 let (weight, bias) = (next()?, inputs.next());
@@ -191,13 +191,13 @@ impl Kind {
                 float!(x, x => conv2d(&x, &weight, bias, *options)?)
             }
             Self::Pool2d(Pool::Max, options) => {
-                float!(x, x => x.try_max_pool2d(*options).map_err(told)?)
+                float!(x, x => x.try_max_pool2d(*options).map_err(message)?)
             }
             Self::Pool2d(Pool::Average, options) => {
-                float!(x, x => x.try_avg_pool2d(*options).map_err(told)?)
+                float!(x, x => x.try_avg_pool2d(*options).map_err(message)?)
             }
             Self::Dropout { p, training } => {
-                float!(x, x => x.try_dropout(*p, *training).map_err(told)?)
+                float!(x, x => x.try_dropout(*p, *training).map_err(message)?)
             }
             Self::FillLike(value) => fill_like(&x, *value),
             _ => return Err("does not run by itself".to_owned()),
@@ -273,13 +273,16 @@ impl Kind {
                 };
                 [Some(rules::function(&op.handle(), dy, saved)), None]
             }
-            Self::Binary(op) => rules::binary(*op, input(0)?, input(1)?, dy, both).map_err(told)?,
+            Self::Binary(op) => {
+                rules::binary(*op, input(0)?, input(1)?, dy, both).map_err(message)?
+            }
             Self::Scalar { op, scalar, swapped } => {
                 let s = T::nearest(*scalar);
-                let [dx] = rules::binary_scalar(*op, input(0)?, s, *swapped, dy).map_err(told)?;
+                let [dx] =
+                    rules::binary_scalar(*op, input(0)?, s, *swapped, dy).map_err(message)?;
                 [dx, None]
             }
-            Self::Matmul => rules::matmul(input(0)?, input(1)?, dy, both).map_err(told)?,
+            Self::Matmul => rules::matmul(input(0)?, input(1)?, dy, both).map_err(message)?,
             Self::Dropout { .. } if self.draws() => {
                 let mask = typed::<T>(outputs.get(1).and_then(Option::as_ref))?;
                 [Some(rules::dropped(&dy, mask)), None]
@@ -404,7 +407,7 @@ pub(super) fn cross_entropy(
         spare: Option<AnyTensor>,
     ) -> Computed<(AnyTensor, AnyTensor)> {
         let spare = spare.and_then(AnyTensor::downcast);
-        let [loss, sums] = rules::cross_entropy(logits, classes, spare).map_err(told)?;
+        let [loss, sums] = rules::cross_entropy(logits, classes, spare).map_err(message)?;
         Ok((loss.into(), sums.into()))
     }
     match inputs.first() {
@@ -467,7 +470,7 @@ fn concat(inputs: &[AnyTensor], axis: isize) -> Computed<AnyTensor> {
         let tensors: Option<Vec<&Tensor<T>>> =
             inputs.iter().map(AnyTensor::downcast_ref::<T>).collect();
         let tensors = tensors.ok_or("its inputs are of different element types")?;
-        Tensor::try_concat(&tensors, axis).map(AnyTensor::from).map_err(told)
+        Tensor::try_concat(&tensors, axis).map(AnyTensor::from).map_err(message)
     }
     match inputs.first() {
         None => Err("an input is missing".to_owned()),
@@ -514,7 +517,7 @@ fn compare<T: Element>(name: &str, a: &Tensor<T>, b: &AnyTensor) -> Computed<Any
         "less" => a.try_less(b),
         _ => a.try_less_equal(b),
     };
-    compared.map(AnyTensor::from).map_err(told)
+    compared.map(AnyTensor::from).map_err(message)
 }
 
 fn conv2d<T: Float>(
@@ -524,7 +527,7 @@ fn conv2d<T: Float>(
     options: Conv2dOptions,
 ) -> Computed<Tensor<T>> {
     let bias = bias.map(|bias| typed(Some(bias))).transpose()?;
-    x.try_conv2d(typed(Some(weight))?, bias, options).map_err(told)
+    x.try_conv2d(typed(Some(weight))?, bias, options).map_err(message)
 }
 
 fn cast(x: &AnyTensor, dtype: DType) -> AnyTensor {

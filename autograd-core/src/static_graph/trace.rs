@@ -108,9 +108,9 @@ impl<const M: usize, const N: usize> TraceCall<M, N> {
 
     fn finish(self, location: &'static Location<'static>) -> Result<Vec<Variable>> {
         let place = Place::Line(location);
-        let told = |why: String| wrong("trace", &place, why);
+        let refused = |why: String| wrong("trace", &place, why);
         if self.inputs.len() != M {
-            return Err(told(format!("takes {M} inputs, give them with `x`")));
+            return Err(refused(format!("takes {M} inputs, give them with `x`")));
         }
         let own = |variable: &Variable| self.program.own("trace", variable, &place);
         let inputs: Vec<VarId> = self.inputs.iter().map(own).collect::<Result<_>>()?;
@@ -119,11 +119,11 @@ impl<const M: usize, const N: usize> TraceCall<M, N> {
         for ((param, form), variable) in params.zip(&forms).zip(&self.inputs) {
             if param.dtype != form.dtype {
                 let (found, given) = (param.dtype, variable.name());
-                return Err(told(format!("takes {found}, but `{given}` is {}", form.dtype)));
+                return Err(refused(format!("takes {found}, but `{given}` is {}", form.dtype)));
             }
         }
-        let first = Run::on(&self.function, &forms, EXAMPLES[0]).map_err(told)?;
-        let second = Run::on(&self.function, &forms, EXAMPLES[1]).map_err(told)?;
+        let first = Run::on(&self.function, &forms, EXAMPLES[0]).map_err(refused)?;
+        let second = Run::on(&self.function, &forms, EXAMPLES[1]).map_err(refused)?;
         let pairs = first.inputs.iter().zip(&second.inputs);
         let given: Vec<(Form, [AnyTensor; 2])> = forms
             .iter()
@@ -136,7 +136,7 @@ impl<const M: usize, const N: usize> TraceCall<M, N> {
         let notes = [&first.notes[..], &second.notes[..]];
         let Assembled { graph: scratch, outputs, .. } =
             assemble(&given, notes, &results, false, &place)?;
-        prove(&self.function, &forms, &scratch, &outputs).map_err(told)?;
+        prove(&self.function, &forms, &scratch, &outputs).map_err(refused)?;
         let outputs =
             self.program.graph().attempt(|graph| insert(graph, &scratch, &inputs, &outputs))?;
         Ok(outputs.into_iter().map(|id| self.program.variable(id)).collect())
@@ -267,7 +267,8 @@ pub(super) fn assemble(
     }
     for (a, b) in first.iter().zip(second) {
         let place = Place::Line(a.caller);
-        let (name, told) = (name_of(&a.call), |why: String| wrong(name_of(&a.call), &place, why));
+        let (name, refused) =
+            (name_of(&a.call), |why: String| wrong(name_of(&a.call), &place, why));
         if a.caller != b.caller || name != name_of(&b.call) || a.inputs.len() != b.inputs.len() {
             let why = format!(
                 "is what the closure does on one example, but {} ({}) on another: its control flow \
@@ -275,13 +276,13 @@ pub(super) fn assemble(
                 name_of(&b.call),
                 b.caller
             );
-            return Err(told(why));
+            return Err(refused(why));
         }
         let kind = match (&a.call, &b.call) {
             (Call::Layer(x), Call::Layer(y)) => {
                 Kind::Layer(Arc::new(TracedLayer::of([(a, x), (b, y)], &place)?))
             }
-            _ => merge(a, b).map_err(told)?,
+            _ => merge(a, b).map_err(refused)?,
         };
         let mut inputs = Vec::with_capacity(a.inputs.len());
         for (x, y) in a.inputs.iter().zip(&b.inputs) {
@@ -298,7 +299,9 @@ pub(super) fn assemble(
             let form = &graph.vars[id].form;
             let misfit = [x, y].into_iter().find_map(|t| form.misfit(t.dtype(), t.shape()));
             if let Some(misfit) = misfit {
-                return Err(told(format!("computes {form} in a program, the closure's {misfit}")));
+                return Err(refused(format!(
+                    "computes {form} in a program, the closure's {misfit}"
+                )));
             }
             vars.push(id);
             known[0].add(x);

@@ -87,7 +87,7 @@ impl Variable {
         &self.program
     }
 
-    /// Whether gradients stop here: they were told to, no input of its operator wants one, or the
+    /// Whether gradients stop here: this was set, no input of its operator wants one, or the
     /// elements are no floats.
     pub fn stop_gradient(&self) -> bool {
         !self.program.graph().wants_gradient()[self.id]

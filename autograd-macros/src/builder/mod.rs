@@ -20,7 +20,7 @@ pub(crate) struct ByName {
     /// The types that name the arguments.
     pub(crate) names: TokenStream,
     pub(crate) builder: TokenStream,
-    /// The function of the op that is told where it is called, if the builder needs one.
+    /// The function of the op that is reported where it is called, if the builder needs one.
     pub(crate) placed: Option<Ident>,
 }
 

@@ -30,7 +30,7 @@ pub(crate) struct Reduce {
 
 const NAMES: [&str; 6] = ["elementwise", "reduce", "surrogate", "verify", "check", "crate"];
 
-/// Reads them one by one, so that each mistake is told.
+/// Reads them one by one, so that each mistake is reported.
 pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Args {
     let mut args = Args::default();
     for (part, comma) in parts(tokens) {

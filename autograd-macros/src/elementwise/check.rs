@@ -138,7 +138,7 @@ fn names(forward: &Forward, backward: &Backward, errors: &mut Errors) {
 
 fn gradient(forward: &Forward, backward: &Backward, errors: &mut Errors) {
     let given = backward.meant(forward);
-    // A name that does not exist may be a slip of it, and has been told.
+    // A name that does not exist may be a slip of it, and has been reported.
     if given.len() == backward.params.len()
         && !given.iter().any(|meant| matches!(meant, Meant::Gradient(_)))
     {

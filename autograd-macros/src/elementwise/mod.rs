@@ -34,8 +34,8 @@ pub(crate) fn layer(arguments: TokenStream, block: TokenStream) -> TokenStream {
     let args = args::parse(arguments, &mut errors);
     let Some(mut op) = parse::parse(block.clone(), &mut errors) else {
         let fallback = fallback::of_tokens(block, &errors);
-        let told = errors.into_tokens();
-        return quote!(#told #fallback);
+        let reported = errors.into_tokens();
+        return quote!(#reported #fallback);
     };
     if let Some(name) = twin::renamed(&op.name, &mut errors) {
         op.name = name;
@@ -44,8 +44,8 @@ pub(crate) fn layer(arguments: TokenStream, block: TokenStream) -> TokenStream {
     check_arg::check_formula(&op, &args, &mut errors);
     let valid = errors.is_empty() && !op.broken;
     let silent = (errors.is_empty() && !valid).then(|| fallback::not_understood(&op.name));
-    let told = errors.into_tokens();
+    let reported = errors.into_tokens();
     let expansion = expand::Expansion { op: &op, args: &args, valid }.tokens();
     let tests = valid.then(|| check_arg::formula_tests(&op, &args));
-    quote!(#told #expansion #tests #silent)
+    quote!(#reported #expansion #tests #silent)
 }

@@ -13,7 +13,7 @@ pub(crate) struct Op {
     pub(crate) items: Vec<Item>,
     pub(crate) forward: Option<Forward>,
     pub(crate) backward: Option<Backward>,
-    /// Whether the compiler could not read all of it either, and has told.
+    /// Whether the compiler could not read all of it either, and has reported.
     pub(crate) broken: bool,
 }
 
@@ -42,7 +42,7 @@ pub(crate) enum Kind {
     Real,
     Mask,
     Plain,
-    /// None of them, which was told: anything can be given for it.
+    /// None of them, which was reported: anything can be given for it.
     Wrong,
 }
 

@@ -39,7 +39,7 @@ impl Op {
             Found::Type { ident, .. } => {
                 errors.at(&ident, messages::declares_type(&ident.to_string()));
             }
-            // The compiler could not read it either, and has told.
+            // The compiler could not read it either, and has reported.
             Found::Broken(_) => self.broken = true,
             Found::Function(function) => self.add_function(function, errors),
         }
@@ -77,7 +77,7 @@ fn forward(function: &Function, errors: &mut Errors) -> Forward {
         let (stop, default) = parameter_attributes(attrs, errors);
         let wrong = wrong_form(ty, &shown, name.as_ref().map_or("xs", |_| &shown));
         let is_wrong = wrong.is_some();
-        // A tensor is told, and then taken for the number that was meant.
+        // A tensor is reported, and then taken for the number that was meant.
         let kind = match is_wrong {
             true => Kind::Wrong,
             false if is_tensor(ty) => Kind::Real,

@@ -42,9 +42,9 @@ impl Expansion<'_> {
         let place = placed.map(|_| local("place"));
         let mut body = match &self.mode {
             Mode::Full => self.try_apply_body(forward, place.as_ref()),
-            Mode::Fallback(told) => quote! {{
+            Mode::Fallback(reported) => quote! {{
                 let _ = (#(&#names,)*);
-                #told
+                #reported
             }},
         };
         let placed = placed.map(|placed| {
@@ -106,12 +106,12 @@ impl Expansion<'_> {
         let checks = typecheck::checked_when_running(self, forward);
         let finish = if forward.fallible { "finish_fallible" } else { "finish" };
         let lent = context_argument(&quote!(&mut #context), &forward.function);
-        // Another type that is called `Result` is told where it stands.
+        // Another type that is called `Result` is reported where it stands.
         let returned = at(&local("returned"), here(output_span(&forward.function.sig.output)));
         let end = match forward.outputs.parts.as_slice() {
             // The only output is shown to the visitor as it is.
             [Output { ty, kind: OutputKind::Tensor { .. } }] if !forward.outputs.tuple => {
-                // All at one place, and of its own: else what is told would stand at the op as a whole.
+                // All at one place, and of its own: else what is reported would stand at the op as a whole.
                 let span = match forward.fallible {
                     true => here(output_span(&forward.function.sig.output)),
                     false => whole_span(ty),

@@ -33,7 +33,7 @@ pub(crate) use tokens::{
 pub(crate) enum Mode {
     Full,
     /// Everything that a caller can name exists, and does nothing. Holds an expression of any type
-    /// for what was told to be wrong.
+    /// for what was reported to be wrong.
     Fallback(TokenStream),
 }
 
@@ -62,7 +62,7 @@ impl Expansion<'_> {
         let builder = by_name.as_ref().map(|by_name| &by_name.builder);
         let cfg = self.attributes(is_cfg);
         let library = match self.mode {
-            // One name for the library: a wrong path to it is told once.
+            // One name for the library: a wrong path to it is reported once.
             Mode::Full => import(self.args.krate.as_ref()),
             Mode::Fallback(_) => TokenStream::new(),
         };
@@ -129,7 +129,7 @@ impl Expansion<'_> {
     }
 
     /// What would be warned about all the same. The compiler warns of nothing that a macro made but what
-    /// bears the name of a user's parameter, whose style is told in the user's block, and not again.
+    /// bears the name of a user's parameter, whose style is reported in the user's block, and not again.
     /// Clippy warns of more, so its lints are allowed where it reads, and cost nothing elsewhere.
     fn silent(&self) -> TokenStream {
         let unusual = |name: &Ident| {
@@ -145,7 +145,7 @@ impl Expansion<'_> {
         }
     }
 
-    /// What is deprecated is told in the user's block, and not again.
+    /// What is deprecated is reported in the user's block, and not again.
     pub(crate) fn deprecated(&self) -> Option<TokenStream> {
         self.layer.glance.may_mention("deprecated").then(|| quote!(#[allow(deprecated)]))
     }
@@ -200,8 +200,8 @@ impl Expansion<'_> {
             ("jvp", _) => undocumented(attrs, "The op's slope; called in forward mode."),
             _ => None,
         };
-        if let Mode::Fallback(told) = &self.mode {
-            let body = fallback::repair(self, told, &mut sig, body);
+        if let Mode::Fallback(reported) = &self.mode {
+            let body = fallback::repair(self, reported, &mut sig, body);
             return quote!(#doc #(#attrs)* #[allow(unused)] #vis #sig #body);
         }
         quote!(#doc #(#attrs)* #vis #sig #body)
@@ -210,7 +210,7 @@ impl Expansion<'_> {
     fn structure(&self) -> TokenStream {
         let attrs = self.layer.attrs.iter().filter(|attr| !is_expect(attr));
         let name = &self.layer.name;
-        // A struct of this name that stands here already is told at the name.
+        // A struct of this name that stands here already is reported at the name.
         let place = name.span();
         let vis = located(self.forward_vis().to_token_stream(), place);
         let keyword = Ident::new("struct", Span::call_site().located_at(place));
@@ -302,7 +302,7 @@ impl Expansion<'_> {
         let contexts = [
             layer.forward.as_ref().map(|f| (&f.context, &f.function.body)),
             layer.backward.as_ref().map(|f| (&f.context, &f.function.body)),
-            // Not there; but what is told of it shall be told once.
+            // Not there; but what is reported of it shall be reported once.
             layer.jvp.as_ref().map(|f| (&f.context, &f.function.body)),
         ];
         contexts.into_iter().flatten().any(|(context, body)| {
@@ -338,7 +338,7 @@ impl Expansion<'_> {
         let proofs = typecheck::declared(self);
         let (raw, lent) = (local("raw"), local("lent"));
         // No user shall hear of the library's own ops where a type is none.
-        // What is told to stand behind `impl` shall be shown there.
+        // What is reported to stand behind `impl` shall be shown there.
         let keyword = Ident::new("impl", Span::call_site().located_at(self.layer.place));
         let own = self.args.krate.as_ref().is_some_and(|path| path.is_ident("crate"));
         let unnamed = own.then(|| quote!(#[diagnostic::do_not_recommend]));

@@ -73,7 +73,7 @@ pub(crate) fn block(
                     let name = name.map(|name| name.to_string());
                     errors.at(words, messages::not_an_impl(found, name.as_deref()));
                 }
-                // The compiler has told what is wrong with an impl.
+                // The compiler has reported what is wrong with an impl.
                 None if mentions(&tokens, "impl") => {}
                 None => errors.syntax(&error),
             }
@@ -203,7 +203,7 @@ pub(super) fn other_item(tokens: TokenStream) -> Option<(&'static str, TokenStre
 }
 
 /// Everything before the braces: the op's name, and parameters and arguments that agree, whatever
-/// was told of them.
+/// was reported of them.
 pub(super) fn head(block: &mut Block, errors: &mut Errors) -> Option<Ident> {
     if let Some(trait_) = &block.trait_ {
         errors.at(trait_, messages::trait_impl(&text(&block.self_ty)));

@@ -25,7 +25,7 @@ pub(crate) fn forward(function: &Function, op: &str, errors: &mut Errors) -> For
     for (position, param) in raw.into_iter().enumerate() {
         let mut param = forward_param(param, position, errors);
         let name = plain_name(&param.ident);
-        // Two parameters of one name have been told; `apply` needs two names.
+        // Two parameters of one name have been reported; `apply` needs two names.
         if params.iter().any(|other| plain_name(&other.ident) == name) {
             param.ident = Ident::new(&format!("argument_{position}"), param.ident.span());
         }

@@ -64,7 +64,7 @@ pub(super) fn raw_params(
     params
 }
 
-/// One name for two parameters: the second is told.
+/// One name for two parameters: the second is reported.
 pub(crate) fn repeated_names(sig: &Signature, errors: &mut Errors) {
     let mut seen: Vec<String> = Vec::new();
     for input in &sig.inputs {

@@ -23,23 +23,23 @@ pub(crate) fn expand(arguments: TokenStream, block: TokenStream) -> TokenStream 
     let Arguments { names, library } = Arguments::read(arguments, &mut errors);
     let Ok(item) = syn::parse2::<ItemImpl>(block.clone()) else {
         errors.at(first(&block), messages::not_an_impl());
-        let told = errors.into_tokens();
-        return quote!(#told #block);
+        let reported = errors.into_tokens();
+        return quote!(#reported #block);
     };
     let Some(op) = Op::read(&item, names, &mut errors) else {
-        let told = errors.into_tokens();
-        // Of each function that the trait does not have, more would be told.
+        let reported = errors.into_tokens();
+        // Of each function that the trait does not have, more would be reported.
         let item = ItemImpl { trait_: None, ..item };
-        return quote!(#told #item);
+        return quote!(#reported #item);
     };
     op.check(&mut errors);
     let sound = errors.is_empty();
-    let told = errors.into_tokens();
+    let reported = errors.into_tokens();
     let code = op.tokens(sound, library.as_ref());
-    quote!(#told #code)
+    quote!(#reported #code)
 }
 
-/// Takes away what was told and the compiler would tell again.
+/// Takes away what was reported and the compiler would report again.
 fn repair(block: &mut ItemImpl) {
     block.trait_ = None;
     let mut seen = vec![Ident::new("call", Span::call_site())];
@@ -217,10 +217,10 @@ impl<'a> Op<'a> {
         }
         let gradients = returned(&backward.sig.output).len();
         if gradients != self.inputs.len() {
-            let told = messages::gradient_count(gradients, self.inputs.len());
+            let reported = messages::gradient_count(gradients, self.inputs.len());
             match &backward.sig.output {
-                ReturnType::Default => errors.at(&backward.sig.ident, told),
-                ReturnType::Type(_, ty) => errors.at(ty, told),
+                ReturnType::Default => errors.at(&backward.sig.ident, reported),
+                ReturnType::Type(_, ty) => errors.at(ty, reported),
             }
         }
     }
@@ -248,7 +248,7 @@ impl<'a> Op<'a> {
         let mut both: Vec<Ident> =
             self.inputs.iter().chain(&self.outputs).map(|value| value.name.clone()).collect();
         if !sound {
-            // Names that were told to clash are not told again.
+            // Names that were reported to clash are not reported again.
             both = (0..both.len()).map(|i| format_ident!("variable{i}")).collect();
         }
         let outcome = match self.outputs.len() {

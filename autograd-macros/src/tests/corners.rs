@@ -1,4 +1,4 @@
-//! What is told and what is left to the compiler, where the two are next to each other.
+//! What is reported and what is left to the compiler, where the two are next to each other.
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
@@ -20,14 +20,14 @@ const BACKWARD: &str = "fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64
 
 #[track_caller]
 fn accepted(block: &str) {
-    let told = run(block);
-    assert!(!refused(&told), "{block}\n{told}");
+    let reported = run(block);
+    assert!(!refused(&reported), "{block}\n{reported}");
 }
 
 #[track_caller]
-fn told(block: &str, words: &str) {
-    let told = run(block);
-    assert!(refused(&told) && told.contains(words), "{block}\n{words}\n{told}");
+fn reported(block: &str, words: &str) {
+    let reported = run(block);
+    assert!(refused(&reported) && reported.contains(words), "{block}\n{words}\n{reported}");
 }
 
 #[test]
@@ -41,14 +41,14 @@ fn types_of_other_names_are_left_to_the_compiler() {
         accepted(&op("", "x: &Tensor<f64>", "x * 2.0", &returns(ty)));
     }
     for ty in ["usize", "Option<f64>", "&Tensor<f64>"] {
-        told(&op("", "x: &Tensor<f64>", "x * 2.0", &returns(ty)), "is not returned as");
+        reported(&op("", "x: &Tensor<f64>", "x * 2.0", &returns(ty)), "is not returned as");
     }
     for (saved, right) in [("Kept", true), ("[Kept; 2]", true), ("f64", false), ("[f64; 2]", false)]
     {
         let items = format!("type Saved = {saved};");
         let body = "ctx.save_for_backward(x); x * 2.0";
-        let told = run(&op(&items, "x: &Tensor<f64>", body, BACKWARD));
-        assert_eq!(!refused(&told), right, "{saved}: {told}");
+        let reported = run(&op(&items, "x: &Tensor<f64>", body, BACKWARD));
+        assert_eq!(!refused(&reported), right, "{saved}: {reported}");
     }
     let ty = syn::parse_str("<A as B>::Tensor<f64>").expect("a type");
     assert!(as_tensor(&ty).is_none());
@@ -85,10 +85,10 @@ fn several_gradients_may_stand_behind_one_name() {
     };
     accepted(&returns("Both"));
     accepted(&returns("Both<Tensor<f64>>"));
-    told(&returns("Tensor<f64>"), "returns 1 gradient");
+    reported(&returns("Tensor<f64>"), "returns 1 gradient");
     let nothing = BACKWARD.replace("-> Tensor<f64>", "");
     let block = op("", "x: &Tensor<f64>", "x * 2.0", &nothing);
-    told(&block, "return `Tensor<f64>`");
+    reported(&block, "return `Tensor<f64>`");
     assert!(!run(&block).contains("or by name"));
     let lists = BACKWARD.replace("-> Tensor<f64>", "-> [Tensor<f64>; 2]");
     accepted(&op("", "ws: [&Tensor<f64>; 2]", "ws[0] * 2.0", &lists));
@@ -99,11 +99,11 @@ fn an_input_that_cannot_be_is_told_alone() {
     let backward = "fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> (Tensor<f64>, \
                     Tensor<f64>) { (dy * 2.0, dy * 3.0) }";
     let block = op("", "x: &Tensor<f64>, w: Box<Tensor<f64>>", "x * 2.0", backward);
-    let told = run(&block);
-    assert!(refused(&told) && !told.contains("returns 2 gradients"), "{told}");
+    let reported = run(&block);
+    assert!(refused(&reported) && !reported.contains("returns 2 gradients"), "{reported}");
 }
 
-/// An op whose forward has a second output, and marks what it is told to.
+/// An op whose forward has a second output, and marks what is given here.
 fn marks(body: &str) -> String {
     format!(
         "impl Op {{ fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, c: bool) -> \
@@ -122,7 +122,7 @@ fn a_mark_is_told_where_its_name_is_surely_an_input() {
         "if c { let a = x; } ctx.mark_non_differentiable(x);",
         "if c { f(x); } ctx.mark_non_differentiable(x);",
     ] {
-        told(&marks(body), "`x` is an input");
+        reported(&marks(body), "`x` is an input");
     }
     for body in [
         "ctx.mark_non_differentiable(OTHER);",
@@ -142,8 +142,8 @@ fn what_another_value_has_is_none_of_the_contexts() {
         let body = format!("let a = {body}; x * 2.0");
         accepted(&op("", "x: &Tensor<f64>, other: Other", &body, BACKWARD));
     }
-    told(&op("", "x: &Tensor<f64>", "ctx.alpha = 1.0; x * 2.0", BACKWARD), "alpha");
-    told(&op("", "x: &Tensor<f64>", "ctx.alpha", BACKWARD), "alpha");
+    reported(&op("", "x: &Tensor<f64>", "ctx.alpha = 1.0; x * 2.0", BACKWARD), "alpha");
+    reported(&op("", "x: &Tensor<f64>", "ctx.alpha", BACKWARD), "alpha");
     // Still being written.
     accepted(&op("", "x: &Tensor<f64>", "ctx.save", BACKWARD));
 }
@@ -160,7 +160,7 @@ fn a_context_that_is_given_away_may_keep_anything() {
         accepted(&op(saved, "x: &Tensor<f64>", body, backward));
     }
     for body in ["f(x)", "f {}", "x * 2.0", "later!()"] {
-        told(&op(saved, "x: &Tensor<f64>", body, backward), "save_for_backward");
+        reported(&op(saved, "x: &Tensor<f64>", body, backward), "save_for_backward");
     }
 }
 
@@ -171,18 +171,18 @@ fn calls_of_several_names_are_counted_apart() {
                 ctx.other(); ctx.other(); x * 2.0";
     accepted(&op(items, "x: &Tensor<f64>", body, BACKWARD));
     let twice = "ctx.save_for_backward(x); ctx.set_attrs(1.0); ctx.set_attrs(2.0); x * 2.0";
-    told(&op(items, "x: &Tensor<f64>", twice, BACKWARD), "`set_attrs` is called twice");
+    reported(&op(items, "x: &Tensor<f64>", twice, BACKWARD), "`set_attrs` is called twice");
     let off = body.replace("grads(true)", "grads(false)");
-    told(&op(items, "x: &Tensor<f64>", &off, BACKWARD), "Option<&Tensor<f64>>");
+    reported(&op(items, "x: &Tensor<f64>", &off, BACKWARD), "Option<&Tensor<f64>>");
 }
 
 #[test]
 fn what_is_kept_and_not_declared_is_told_where_it_is_kept() {
     let backward = BACKWARD.replace("dy * 2.0", "dy * ctx.saved_tensor()");
     let kept = op("", "x: &Tensor<f64>", "ctx.save_for_backward(x); x * 2.0", &backward);
-    told(&kept, "type Saved = Tensor<f64>");
+    reported(&kept, "type Saved = Tensor<f64>");
     assert!(!run(&kept).contains("has nothing to read"));
-    told(&op("", "x: &Tensor<f64>", "x * 2.0", &backward), "has nothing to read");
+    reported(&op("", "x: &Tensor<f64>", "x * 2.0", &backward), "has nothing to read");
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn what_is_kept_is_suggested_by_value() {
         ("by: f64", "true", "type Attrs = bool"),
     ] {
         let body = format!("ctx.set_attrs({kept}); x * 2.0");
-        told(&op("", &format!("x: &Tensor<f64>, {param}"), &body, BACKWARD), example);
+        reported(&op("", &format!("x: &Tensor<f64>, {param}"), &body, BACKWARD), example);
     }
 }
 
@@ -223,9 +223,9 @@ fn an_invisible_group_changes_nothing() {
     }
     let body = "ctx.save_for_backward(x); ctx.save_for_backward(x); x * 2.0";
     let block = op("type Saved = Tensor<f64>;", "x: &Tensor<f64>", body, BACKWARD);
-    let told =
+    let reported =
         layer(TokenStream::new(), grouped(block.parse().expect("tokens")), false).to_string();
-    assert!(told.contains("`save_for_backward` is called twice"), "{told}");
+    assert!(reported.contains("`save_for_backward` is called twice"), "{reported}");
 }
 
 /// An op of every form of input, with these parameters of `jvp`.
@@ -269,7 +269,7 @@ fn jvp_takes_every_form_of_input() {
     ] {
         let mut params = all();
         params[place] = param;
-        told(&with_jvp(&params.join(", ")), words);
+        reported(&with_jvp(&params.join(", ")), words);
     }
 }
 
@@ -307,7 +307,7 @@ fn jvp_of_an_op_with_plain_inputs_has_a_tangent_for_each_tensor() {
         (two, "(Tensor<f64>,)", "returns 1 tangent"),
         (two, "Tensor<f64>", "returns 1 tangent"),
     ] {
-        told(&with_jvp(outputs, returned), words);
+        reported(&with_jvp(outputs, returned), words);
     }
 }
 
@@ -323,7 +323,7 @@ fn gradients_are_known_by_their_names_alone() {
     for value in
         ["Ok((dw, dx))", "Ok((dw.clone(), dx.clone()))", "Ok((Some(dw), Some(dx.clone())))"]
     {
-        told(&returns(value), "stands in the place of the gradient of `x`");
+        reported(&returns(value), "stands in the place of the gradient of `x`");
     }
     for value in [
         "Ok((dx, dw))",
@@ -340,9 +340,9 @@ fn gradients_are_known_by_their_names_alone() {
 
 #[test]
 fn a_block_of_helpers_is_not_empty() {
-    let told = run("impl Op { fn helper() {} }");
-    assert!(told.contains("has no `forward`") && !told.contains("is empty"), "{told}");
-    self::told("impl Op {}", "is empty");
+    let reported = run("impl Op { fn helper() {} }");
+    assert!(reported.contains("has no `forward`") && !reported.contains("is empty"), "{reported}");
+    self::reported("impl Op {}", "is empty");
 }
 
 #[test]
@@ -352,8 +352,8 @@ fn a_list_without_zeros_is_one_of_options() {
     let body = "ctx.set_materialize_grads(false); (x * 2.0, vec![])";
     let block = op("", "x: &Tensor<f64>", body, backward);
     let block = block.replacen("-> Tensor<f64>", "-> (Tensor<f64>, Vec<Tensor<f64>>)", 1);
-    told(&block, "dy: Option<&Tensor<f64>>");
-    told(&block, "dz: &[Option<Tensor<f64>>]");
+    reported(&block, "dy: Option<&Tensor<f64>>");
+    reported(&block, "dz: &[Option<Tensor<f64>>]");
     accepted(&block.replace("(false)", "(true)"));
     accepted(&block.replace("ctx.set_materialize_grads(false);", "other(false);"));
 }
@@ -363,7 +363,7 @@ fn a_call_that_names_its_types_is_no_field() {
     let body = "ctx.save_for_backward::<_, _>(x); x * 2.0";
     let backward = BACKWARD.replace("dy * 2.0", "dy * ctx.saved_tensor::<_>()");
     accepted(&op("type Saved = Tensor<f64>;", "x: &Tensor<f64>", body, &backward));
-    told(&op("", "x: &Tensor<f64>", "ctx.alpha = 2.0; x * 2.0", BACKWARD), "alpha");
+    reported(&op("", "x: &Tensor<f64>", "ctx.alpha = 2.0; x * 2.0", BACKWARD), "alpha");
 }
 
 #[test]
@@ -372,7 +372,10 @@ fn a_bound_that_takes_tensors_gives_none() {
     accepted(&op("", "x: &Tensor<f64>, to: &dyn Sink<Item = Tensor<f64>>", "x * 2.0", BACKWARD));
     let block = op("", "x: &Tensor<f64>, to: S", "x * 2.0", BACKWARD);
     accepted(&block.replace("forward(", "forward<S: Sink<Tensor<f64>>>("));
-    told(&block.replace("forward(", "forward<S: Into<Tensor<f64>>>("), "would lose its gradient");
+    reported(
+        &block.replace("forward(", "forward<S: Into<Tensor<f64>>>("),
+        "would lose its gradient",
+    );
 }
 
 #[test]
@@ -407,19 +410,19 @@ fn attributes_borrow_for_no_lifetime_but_that_of_the_program() {
         "&'static [Names<'a>]",
         "Vec<Option<Names<'a>>>",
     ] {
-        told(&keeps(ty), "cannot borrow for `'a`");
+        reported(&keeps(ty), "cannot borrow for `'a`");
     }
-    told(&keeps("&str"), "cannot borrow; write `String`");
+    reported(&keeps("&str"), "cannot borrow; write `String`");
 }
 
 #[test]
 fn a_slip_of_tensor_is_told_where_there_is_no_other() {
     for (params, name) in [("x: &Tenser<f64>", "Tenser"), ("x: [&Tensr; 2], by: f64", "Tensr")] {
-        told(&op("", params, "x * 2.0", BACKWARD), "did you mean `Tensor`?");
-        told(&op("", params, "x * 2.0", BACKWARD), &format!("`{name}` is no tensor"));
+        reported(&op("", params, "x * 2.0", BACKWARD), "did you mean `Tensor`?");
+        reported(&op("", params, "x * 2.0", BACKWARD), &format!("`{name}` is no tensor"));
     }
     for params in ["x: &Other<f64>", "by: f64", ""] {
-        told(&op("", params, "x * 2.0", BACKWARD), "has no tensor input");
+        reported(&op("", params, "x * 2.0", BACKWARD), "has no tensor input");
     }
     accepted(&op("", "x: &Tensor<f64>, s: &Sensor", "x * 2.0", BACKWARD));
 }
@@ -428,7 +431,7 @@ fn a_slip_of_tensor_is_told_where_there_is_no_other() {
 fn a_length_of_forward_is_unknown_in_backward() {
     let block = op("", "xs: [&Tensor<f64>; N]", "xs[0] * 2.0", BACKWARD);
     let block = block.replace("forward(", "forward<const N: usize>(");
-    told(
+    reported(
         &block.replacen(
             "&Tensor<f64>) -> Tensor<f64> { dy",
             "&Tensor<f64>) -> [Tensor<f64>; N] { dy",
@@ -451,8 +454,8 @@ fn a_default_of_grads_is_told_and_another_update_is_not() {
         );
         op("", "x: &Tensor<f64>, w: &Tensor<f64>", "x * w", &backward)
     };
-    told(&returns("Grads { x: dy * 2.0, ..Default::default() }"), "`Grads` has no default");
-    told(&returns("Grads { ..Grads::default() }"), "`Grads` has no default");
+    reported(&returns("Grads { x: dy * 2.0, ..Default::default() }"), "`Grads` has no default");
+    reported(&returns("Grads { ..Grads::default() }"), "`Grads` has no default");
     accepted(&returns("let g = Grads { x: dy * 2.0, w: dy * 3.0 }; Grads { x: dy * 4.0, ..g }"));
-    told(&returns("Grads { x: dy.slice(0..2) }"), "the gradient of `w` is missing");
+    reported(&returns("Grads { x: dy.slice(0..2) }"), "the gradient of `w` is missing");
 }

@@ -16,8 +16,8 @@ fn forward(body: &str) -> String {
 
 const SAVE: &str = "ctx.save_for_backward(x)";
 
-fn is_told_twice(told: &str) -> bool {
-    told.contains("save_for_backward") && told.contains("twice") && refused(told)
+fn is_told_twice(reported: &str) -> bool {
+    reported.contains("save_for_backward") && reported.contains("twice") && refused(reported)
 }
 
 #[test]
@@ -118,11 +118,11 @@ fn parentheses_and_other_names_change_nothing() {
         (false, ["&Tensor<f64>", "Tensor<f64>", "&Tensor<f64>", "Tensor<f32>"]),
     ] {
         let [x, y, dy, dx] = types;
-        let told = run(&format!(
+        let reported = run(&format!(
             "impl Op {{ fn forward(_ctx: &mut ForwardContext<Self>, x: {x}) -> {y} {{ x * 2.0 }} fn \
              backward(_ctx: &BackwardContext<Self>, dy: {dy}) -> {dx} {{ dy * 2.0 }} }}"
         ));
-        assert_eq!(!refused(&told), right, "{types:?}: {told}");
+        assert_eq!(!refused(&reported), right, "{types:?}: {reported}");
     }
 }
 
@@ -137,13 +137,13 @@ fn a_marked_input_may_be_an_output_too() {
         ("let (x) = y * 2.0; (y, z)", true),
         ("for x in y { }; (y, z)", false),
     ] {
-        let told = run(&format!(
+        let reported = run(&format!(
             "impl Op {{ fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> (Tensor<f64>, \
              Tensor<f64>) {{ ctx.mark_non_differentiable(x); {end} }} fn backward(_ctx: \
              &BackwardContext<Self>, dy: &Tensor<f64>, dz: &Tensor<f64>) -> Tensor<f64> {{ dy * 2.0 \
              }} }}"
         ));
-        assert_eq!(!refused(&told), right, "{end}: {told}");
+        assert_eq!(!refused(&reported), right, "{end}: {reported}");
     }
 }
 
@@ -173,12 +173,12 @@ fn a_default_names_no_other_parameter() {
 
 #[test]
 fn a_tensor_by_value_is_told_once() {
-    let told = run(
+    let reported = run(
         "impl Op { fn forward(_ctx: &mut ForwardContext<Self>, x: Tensor<f64>) -> Tensor<f64> { x } \
          fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> { dy.clone() } }",
     );
-    assert!(told.contains("must be borrowed"), "{told}");
-    assert!(!told.contains("no tensor input"), "{told}");
+    assert!(reported.contains("must be borrowed"), "{reported}");
+    assert!(!reported.contains("no tensor input"), "{reported}");
 }
 
 #[test]
@@ -192,14 +192,14 @@ fn fields_of_a_context_are_told_from_calls_of_it() {
         ("ctx.kept = x; { ctx.lost }", "kept lost"),
         ("ctx.kept = x; { ctx.saved }", "kept saved"),
     ] {
-        let told = run(&format!(
+        let reported = run(&format!(
             "impl Op {{ fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> \
              {{ {body} }} fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> \
              {{ dy.clone() }} }}"
         ));
         for name in ["kept", "other", "save", "set_mat", "lost", "saved"] {
-            let is_told = told.contains(&format!("so `{name}` cannot be kept in one"));
-            assert_eq!(is_told, fields.split(' ').any(|field| field == name), "{name}: {told}");
+            let is_told = reported.contains(&format!("so `{name}` cannot be kept in one"));
+            assert_eq!(is_told, fields.split(' ').any(|field| field == name), "{name}: {reported}");
         }
     }
 }
@@ -223,9 +223,9 @@ fn what_is_saved_for_each_tensor_of_a_list_is_reported() {
         "let ys: Vec<_> = xs.iter().map(|y| { ctx.save_for_backward(y); y * 2.0 }).collect(); z()",
         "xs.iter().zip(ws).fold(z(), |sum, y| { ctx.save_for_backward(y); sum })",
     ] {
-        let told = of_a_list(body);
-        assert!(told.contains("saves the whole list"), "{body}: {told}");
-        assert!(refused(&told), "{body}");
+        let reported = of_a_list(body);
+        assert!(reported.contains("saves the whole list"), "{body}: {reported}");
+        assert!(refused(&reported), "{body}");
     }
     for body in [
         "for (i, y) in xs.iter().enumerate() { if i == 0 { ctx.save_for_backward(y); } } z()",

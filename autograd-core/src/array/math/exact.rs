@@ -106,7 +106,7 @@ impl Exact {
     pub(super) fn exp(self) -> Self {
         let x = self.near();
         if x.abs() > 3000.0 {
-            // Beyond what is told apart.
+            // Beyond what is distinguished.
             let power = if x < 0.0 { -5000 } else { 5000 };
             return Self::ONE.times_power(power);
         }

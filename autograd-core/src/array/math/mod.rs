@@ -194,7 +194,7 @@ pub(crate) trait Math: Real {
         let rest = (r * square)
             .fma::<FMA>(poly::<Self, FMA>(square, Self::TAN), low.fma::<FMA>(square, low));
         let tan = r + rest;
-        // The reciprocal takes what the sum and, where that can be told, itself are rounded by.
+        // The reciprocal takes what the sum and, where that can be seen, itself are rounded by.
         let below = rest - (tan - r);
         let y = Self::lit(-1.0) / tan;
         let off = if FMA { y.fma::<FMA>(tan, Self::lit(1.0)) } else { Self::lit(0.0) };

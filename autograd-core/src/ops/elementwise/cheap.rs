@@ -1,4 +1,4 @@
-//! Functions as cheap as arithmetic: of large tensors they are put off until somebody reads the result.
+//! Functions as cheap as arithmetic: of large tensors they are deferred until the result is read.
 
 use crate::array::deferred::Step;
 

@@ -42,7 +42,7 @@ pub fn check_backward(op: &dyn Op<f64>) -> Result<()> {
 }
 
 /// Whether the backward of an op without parameters is the derivative of its forward: found out at
-/// its first call in a build with debug assertions, and told at that and every later one.
+/// its first call in a build with debug assertions, and reported at that and every later one.
 #[derive(Debug)]
 pub struct Checked(OnceLock<Result<()>>);
 

@@ -68,7 +68,7 @@ pub trait Op<T>: Send + Sync {
     fn derived(&self) -> Option<Program>;
     /// What was found out in earlier calls.
     fn found(&self) -> &Found;
-    /// The function that it is, if that may be put off.
+    /// The function that it is, if that may be deferred.
     fn cheap(&self) -> Option<Cheap> {
         None
     }
@@ -278,7 +278,7 @@ impl<F, B, D> Pair<F, B, D> {
         Self { info, forward, backward, derived, cheap: None, found: Found::new() }
     }
 
-    /// The same of a function of which nothing is written by hand and which may be put off.
+    /// The same of a function of which nothing is written by hand and which may be deferred.
     pub(in crate::ops) const fn cheap(
         info: &'static Info,
         forward: F,

@@ -16,9 +16,9 @@ use smallvec::SmallVec;
 
 /// Whether an op may be one of this kind.
 pub(super) fn is_small<T: Float>(info: &Info, reals: &[&Tensor<T>]) -> bool {
-    let few = reals.iter().all(|x| x.is_few());
+    let small = reals.iter().all(|x| x.is_small());
     let whole = matches!(info.reduction, Reduction::None);
-    few && whole && info.masks.is_empty() && info.outputs == 1
+    small && whole && info.masks.is_empty() && info.outputs == 1
 }
 
 /// Runs and, where it must be, records such an op; `None` if the shapes differ.
@@ -32,7 +32,7 @@ pub(super) fn run<T: Float, const N: usize>(
         if !same(x.shape(), reals[0].shape()) {
             return None;
         }
-        *data = x.few(now)?.as_ref();
+        *data = x.small_data(now)?.as_ref();
     }
     let mut y = result(reals[0], |y| {
         run_block(op.forward(), [reals[0].len(), y.len()], &data, &[], y);
@@ -208,7 +208,7 @@ fn gradients<T: Float, const N: usize>(
     let (mut data, mut now, mut count) = ([seed; MOST], [const { None }; MOST], 0);
     for ((data, now), x) in data.iter_mut().zip(&mut now).zip(kept.read(info, at)?) {
         if let Some(x) = x {
-            let Some(x) = x.few(now) else { return Ok(Err(dy)) };
+            let Some(x) = x.small_data(now) else { return Ok(Err(dy)) };
             *data = x.as_ref();
         }
         count += 1;

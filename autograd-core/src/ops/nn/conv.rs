@@ -11,7 +11,7 @@ use crate::array::{Shape, Value};
 use crate::error::{Error, Plural, RECEIVER, Result};
 use crate::graph::{Keep, Plain, Tensor, record, unrecorded};
 
-/// How a convolution moves over a picture: stride 1, no padding, no gaps, one group unless told.
+/// How a convolution moves over a picture: by default stride 1, no padding, no gaps, one group.
 ///
 /// Each number is for both directions, or `[vertical, horizontal]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

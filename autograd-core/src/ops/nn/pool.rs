@@ -14,7 +14,7 @@ use crate::array::{Shape, Value};
 use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{Element, GradMode, Lost, Plain, Tensor, record, unrecorded};
 
-/// A pooling window and how it moves: as far as it is long, without padding, unless told.
+/// A pooling window and how it moves: by default as far as it is long, without padding.
 ///
 /// Each number is for both directions, or `[vertical, horizontal]`; a plain window size can stand
 /// for the options.

@@ -209,7 +209,7 @@ impl<const M: usize, const N: usize> PyFuncCall<M, N> {
         self
     }
 
-    /// The name that texts, errors and files show; the function's own unless told.
+    /// The name that texts, errors and files show; by default the function's own.
     pub fn name(mut self, name: &str) -> Self {
         self.building.function.name = name.into();
         self
