@@ -17,41 +17,24 @@ pub(crate) trait Integer: Storable + Into<i128> + TryFrom<i128> {
     /// Holds the sum of [`PART`] elements, whatever they are.
     type Wide: Wide + From<Self>;
     fn checked_plus(self, other: Self) -> Option<Self>;
-    /// The sum of [`PART`] elements, if they are so small that 64 bits hold it and [`Integer::Wide`] has
-    /// more.
-    #[inline(always)]
-    fn quick_sum(_: &[Self]) -> Option<Self::Wide> {
-        None
-    }
 }
 
 macro_rules! integers {
-    ($($t:ty, $wide:ty $({$quick:item})?;)*) => {$(
+    ($($t:ty => $wide:ty;)*) => {$(
         impl Integer for $t {
             type Wide = $wide;
             #[inline(always)]
             fn checked_plus(self, other: $t) -> Option<$t> {
                 self.checked_add(other)
             }
-            $(#[inline(always)]
-            $quick)?
         }
     )*};
 }
 
 integers! {
-    u8, i64;
-    i32, i64;
-    i64, i128 {
-        fn quick_sum(row: &[i64]) -> Option<i128> {
-            // Without a branch, so that it is vector code: a number is small if its upper bits are
-            // all those of its sign.
-            let (sum, bits) = row.iter().fold((0_i64, 0), |(sum, bits), &x| {
-                (sum.wrapping_add(x), bits | (x ^ (x >> 63)))
-            });
-            (bits < i64::MAX / PART as i64).then_some(sum.into())
-        }
-    };
+    u8 => i64;
+    i32 => i64;
+    i64 => i128;
 }
 
 /// So many elements are added up in [`Integer::Wide`].
@@ -217,12 +200,12 @@ fn grouped<T: Integer>(x: &Value<T>, axes: &[usize]) -> (Value<T>, Around) {
     // The others first, so that what is joined is a row.
     let order: Vec<usize> = [&kept, axes].concat();
     let strides = x.strides();
-    let turned = x.restrided(
+    let moved = x.restrided(
         order.iter().map(|&axis| x.shape()[axis]).collect(),
         order.iter().map(|&axis| strides[axis]).collect(),
         0,
     );
-    (turned.into_contiguous(), Around { outer, n, inner: 1 })
+    (moved.into_contiguous(), Around { outer, n, inner: 1 })
 }
 
 /// Joins the elements of a row.
@@ -234,11 +217,6 @@ impl<T: Integer, F: Total> Kernel for Row<'_, T, F> {
     #[inline(always)]
     fn run<const FMA: bool>(self) -> T::Wide {
         let Self(row, total) = self;
-        if !F::STARTS
-            && let Some(sum) = T::quick_sum(row)
-        {
-            return sum;
-        }
         row.iter().fold(F::STARTS.into(), |all, &x| total.join(all, T::Wide::from(x)))
     }
 }
