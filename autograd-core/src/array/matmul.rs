@@ -1,9 +1,6 @@
 //! Matrix products, by strides: a transposed operand is never copied.
 
-use ndarray::linalg::general_mat_mul;
-use ndarray::{ArrayView2, ArrayViewMut2, LinalgScalar, ShapeBuilder};
-
-use super::gemm::{Matrix, ROW_STEP, at_once, gemm, gemm_plus};
+use super::gemm::{BLOCK_DEPTH, FloatMultiply, Matrix, ROW_STEP, at_once};
 use super::integer::{self, Beyond};
 use super::shape::{broadcast, copied};
 use super::threads::share_chunks;
@@ -64,7 +61,7 @@ pub(crate) fn matmul<T: Multiply>(a: &Value<T>, b: &Value<T>) -> Result<Value<T>
     Ok(value)
 }
 
-/// One product, the way most are: without a stack.
+/// One product, not a stack.
 fn one<T: Multiply>(a: &Value<T>, b: &Value<T>, [m, k, n]: [usize; 3]) -> Result<Value<T>> {
     super::shape::element_count("matmul", &[m, n])?;
     let beyond = Beyond::default();
@@ -76,55 +73,31 @@ fn one<T: Multiply>(a: &Value<T>, b: &Value<T>, [m, k, n]: [usize; 3]) -> Result
     Ok(value)
 }
 
-/// The product of two matrices, each as it is or, where `turned` says so, transposed, in the place
-/// of `into`; the figures are those of [`matmul`] of such views. `None` where they are others.
+/// The product of two matrices, each as it is or transposed, in the memory of `into`; the figures are
+/// those of [`matmul`]. `None` where they are no matrices or have no product.
 pub(crate) fn product_into<T: FloatMultiply>(
-    [a, b]: [&Value<T>; 2],
-    turned: [bool; 2],
+    operands: [&Value<T>; 2],
+    transposed: [bool; 2],
     into: Value<T>,
 ) -> Option<Value<T>> {
-    let (left, right) = (Operand::of(a, turned[0])?, Operand::of(b, turned[1])?);
-    let (&[m, k], &[k2, n]) = (&left.size, &right.size);
+    let sizes = [0, 1].map(|i| match (operands[i].shape(), transposed[i]) {
+        (&[rows, columns], false) | (&[columns, rows], true) => Some([rows, columns]),
+        _ => None,
+    });
+    let [Some([m, k]), Some([k2, n])] = sizes else { return None };
     if k != k2 || m * n * k == 0 {
         return None;
     }
     super::shape::element_count("matmul", &[m, n]).ok()?;
-    Some(into.rewritten(copied(&[m, n]), |out| {
-        T::float_product([m, k, n], left.matrix(a), right.matrix(b), out);
-    }))
+    let [a, b] = [0, 1].map(|i| match (matrix(operands[i]), transposed[i]) {
+        (matrix, false) => matrix,
+        (matrix, true) => matrix.transposed(),
+    });
+    Some(into.rewritten(copied(&[m, n]), |out| T::float_product([m, k, n], a, b, out)))
 }
 
-/// A matrix as an operand, without a view of its own.
-struct Operand<T: Storable> {
-    size: [usize; 2],
-    strides: [usize; 2],
-    /// A view that is small is a copy in its own order, as everywhere.
-    copy: Option<Value<T>>,
-}
-
-impl<T: Storable> Operand<T> {
-    fn of(value: &Value<T>, turned: bool) -> Option<Self> {
-        let &[rows, columns] = value.shape() else { return None };
-        let (size, strides) = ([rows, columns], value.steps());
-        if !turned {
-            return Some(Self { size, strides, copy: None });
-        }
-        let (size, strides) = ([columns, rows], [strides[1], strides[0]]);
-        if !value.is_inline() {
-            return Some(Self { size, strides, copy: None });
-        }
-        let copy = value.restrided(copied(&size), copied(&strides), 0);
-        Some(Self { size, strides: copy.steps(), copy: Some(copy) })
-    }
-
-    fn matrix<'a>(&'a self, value: &'a Value<T>) -> Matrix<'a, T> {
-        operand(self.copy.as_ref().unwrap_or(value).raw(), &self.strides)
-    }
-}
-
-/// `a b + row` of two matrices, with the row's numbers added to those of each column; the figures
-/// are those of one after the other, and stand in the place of `into`. `None` where they are no
-/// matrices of this kind that fit.
+/// `a b + row` of two matrices, in the memory of `into`: the row's elements are added to those of each
+/// column. `None` where the operands are none of this kind or do not fit.
 pub(crate) fn plus_row<T: FloatMultiply>(
     a: &Value<T>,
     b: &Value<T>,
@@ -132,22 +105,25 @@ pub(crate) fn plus_row<T: FloatMultiply>(
     into: Value<T>,
 ) -> Option<Value<T>> {
     let (&[m, k], &[k2, n], &[columns]) = (a.shape(), b.shape(), row.shape()) else { return None };
-    let plus = row.as_slice()?;
+    let row = row.as_slice()?;
     if k != k2 || columns != n || m * n * k == 0 {
         return None;
     }
     super::shape::element_count("matmul", &[m, n]).ok()?;
     Some(into.rewritten(copied(&[m, n]), |out| {
-        T::product_plus([m, k, n], matrix(a), matrix(b), plus, out);
+        T::float_product([m, k, n], matrix(a), matrix(b), out);
+        for out in out.chunks_exact_mut(n) {
+            out.iter_mut().zip(row).for_each(|(x, &y)| *x = *x + y);
+        }
     }))
 }
 
-/// Along so many elements a sum is one sum, whatever the shapes are: the figures do not depend on
-/// whether a product is computed as a whole or by [`by_rows`].
-pub(crate) const ONE_SUM: usize = super::gemm::KC;
+/// A sum over up to so many elements is computed in one order, whatever the shapes are: the figures are the
+/// same if a product is computed as a whole or by [`by_rows`].
+pub(crate) const ONE_SUM: usize = BLOCK_DEPTH;
 
-/// `aᵀ b` of two matrices, in blocks of whole rows of about `part` elements: `take` gets where they
-/// stand in the product, and what they are.
+/// `aᵀ b` of two matrices, in blocks of whole rows of about `part` elements: `take` gets the range of a
+/// block in the product, and its elements.
 pub(crate) fn by_rows<T: FloatMultiply>(
     a: &Value<T>,
     b: &Value<T>,
@@ -162,19 +138,14 @@ pub(crate) fn by_rows<T: FloatMultiply>(
         rows -= rows % ROW_STEP;
     }
     let mut block = T::pool().take_filled(rows.min(m) * n);
-    let (strides, y) = (a.steps(), matrix(b));
+    let (x, y) = (matrix(a).transposed(), matrix(b));
     for first in (0..m).step_by(rows) {
         let count = rows.min(m - first);
         let block = &mut block[..count * n];
         if k * n == 0 {
             block.fill(T::ZERO);
         } else {
-            let x = Matrix {
-                data: &a.raw()[first * strides[1]..],
-                rows: strides[1],
-                columns: strides[0],
-            };
-            T::float_product([count, k, n], x, y, block);
+            T::float_product([count, k, n], x.tail(first, 0), y, block);
         }
         take(first * n..first * n + block.len(), block);
     }
@@ -189,10 +160,10 @@ fn operand<'a, T>(data: &'a [T], strides: &[usize]) -> Matrix<'a, T> {
     Matrix { data, rows: strides[0], columns: strides[1] }
 }
 
-/// Numbers that matrices are made of.
-pub(crate) trait Multiply: Storable + LinalgScalar {
-    /// `c = a b`, where `a` is m by k, `b` k by n, and `c` row-major m by n, with any content. What
-    /// the type cannot hold is noted.
+/// Element types that matrices are made of.
+pub(crate) trait Multiply: Storable {
+    /// `c = a b`, where `a` is m by k, `b` k by n, and `c` row-major m by n, with any content. What the
+    /// type cannot hold is noted.
     fn product(
         size: [usize; 3],
         a: Matrix<'_, Self>,
@@ -202,94 +173,25 @@ pub(crate) trait Multiply: Storable + LinalgScalar {
     );
 }
 
-/// Floats that matrices are made of.
-pub(crate) trait FloatMultiply: Multiply {
-    /// `c = a b`, as [`Multiply::product`].
-    fn float_product(size: [usize; 3], a: Matrix<'_, Self>, b: Matrix<'_, Self>, c: &mut [Self]);
-
-    /// `c = a b + plus`, with a number for each column.
-    fn product_plus(
-        size: [usize; 3],
-        a: Matrix<'_, Self>,
-        b: Matrix<'_, Self>,
-        plus: &[Self],
-        c: &mut [Self],
-    );
-}
-
-fn add_rows<T: LinalgScalar>(plus: &[T], c: &mut [T]) {
-    for row in c.chunks_exact_mut(plus.len()) {
-        row.iter_mut().zip(plus).for_each(|(c, &plus)| *c = *c + plus);
-    }
-}
-
 macro_rules! multiply {
-    (floats: $($f:ty)*; integers: $($i:ty)*;) => {
-        $(impl Multiply for $f {
+    ($(|$size:ident, $a:ident, $b:ident, $c:ident, $beyond:ident| $product:expr => $($t:ty)*;)*) => {$($(
+        impl Multiply for $t {
             fn product(
-                size: [usize; 3],
-                a: Matrix<'_, $f>,
-                b: Matrix<'_, $f>,
-                c: &mut [$f],
-                _: &Beyond,
+                $size: [usize; 3],
+                $a: Matrix<'_, $t>,
+                $b: Matrix<'_, $t>,
+                $c: &mut [$t],
+                $beyond: &Beyond,
             ) {
-                Self::float_product(size, a, b, c);
+                $product
             }
         }
-
-        impl FloatMultiply for $f {
-            fn float_product(size: [usize; 3], a: Matrix<'_, $f>, b: Matrix<'_, $f>, c: &mut [$f]) {
-                gemm(size, a, b, c).unwrap_or_else(|| portable(size, a, b, c));
-            }
-            fn product_plus(
-                size: [usize; 3],
-                a: Matrix<'_, $f>,
-                b: Matrix<'_, $f>,
-                plus: &[$f],
-                c: &mut [$f],
-            ) {
-                let done = gemm_plus(size, a, b, plus, c);
-                if done.is_none() {
-                    portable(size, a, b, c);
-                }
-                if done != Some(true) {
-                    add_rows(plus, c);
-                }
-            }
-        })*
-        $(impl Multiply for $i {
-            fn product(
-                size: [usize; 3],
-                a: Matrix<'_, $i>,
-                b: Matrix<'_, $i>,
-                c: &mut [$i],
-                beyond: &Beyond,
-            ) {
-                integer::product(size, a, b, c, beyond);
-            }
-        })*
-    };
+    )*)*};
 }
 
 multiply! {
-    floats: f32 f64;
-    integers: i32 i64 u8;
-}
-
-/// By ndarray, on any CPU.
-fn portable<T: LinalgScalar>(
-    [m, k, n]: [usize; 3],
-    a: Matrix<'_, T>,
-    b: Matrix<'_, T>,
-    c: &mut [T],
-) {
-    let x = ArrayView2::from_shape((m, k).strides((a.rows, a.columns)), a.data);
-    let y = ArrayView2::from_shape((k, n).strides((b.rows, b.columns)), b.data);
-    let z = ArrayViewMut2::from_shape((m, n), c);
-    let (Ok(x), Ok(y), Ok(mut z)) = (x, y, z) else {
-        unreachable!("a value's strides stay inside its buffer");
-    };
-    general_mat_mul(T::one(), &x, &y, T::zero(), &mut z);
+    |size, a, b, c, _beyond| FloatMultiply::float_product(size, a, b, c) => f32 f64;
+    |size, a, b, c, beyond| integer::product(size, a, b, c, beyond) => i32 i64 u8;
 }
 
 fn split<T: Storable>(v: &Value<T>) -> (&[usize], [usize; 2]) {

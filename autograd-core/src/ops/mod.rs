@@ -45,8 +45,9 @@ use ndarray::LinalgScalar;
 
 use crate::array::deferred::Step;
 use crate::array::elementwise::Arg;
+use crate::array::gemm::FloatMultiply;
 use crate::array::math::Math;
-use crate::array::matmul::{FloatMultiply, Multiply};
+use crate::array::matmul::Multiply;
 use crate::array::{Storable, Value};
 use crate::error::{Error, Result};
 use crate::graph::{Edge, Element, Keepable, NodeRef, Tensor};

@@ -1,24 +1,24 @@
-//! Products with a matrix whose rows are runs of numbers, which may share numbers with each other:
+//! Products with a matrix whose rows are runs of elements, which may share elements with each other:
 //! a convolution reads a picture so, without a copy for each element of its window.
-
-#![allow(clippy::needless_range_loop, reason = "an index names a place in several operands")]
 
 use std::ops::Range;
 
-use super::panels::{load, store};
-use super::{FloatMultiply, Matrix};
+use super::FloatMultiply;
+use super::dots::Dots;
+use super::panels::Matrix;
+use super::tiles::{tile, write};
 use crate::array::buffer::Buffer;
-use crate::array::simd::{VectorKernel, Vectored, Vectors};
+use crate::array::simd::{VectorKernel, Vectored, Vectors, has_vectors};
 
-/// A matrix whose row `i` starts at `starts[i]` and is as long as who reads it asks.
+/// A matrix whose row `i` starts at `starts[i]`; its length is the caller's.
 #[derive(Clone, Copy)]
 pub(crate) struct Runs<'a, T> {
     pub(crate) data: &'a [T],
     pub(crate) starts: &'a [usize],
 }
 
-impl<T: FloatMultiply> Runs<'_, T> {
-    /// As rows without gaps, for a CPU that has no vectors here.
+impl<'a, T: FloatMultiply> Runs<'a, T> {
+    /// A copy as a row-major matrix, for a CPU without vectors.
     fn gapless(self, n: usize) -> Buffer<T> {
         let mut copy = Buffer::any(self.starts.len() * n);
         for (to, &start) in copy.chunks_exact_mut(n).zip(self.starts) {
@@ -28,13 +28,10 @@ impl<T: FloatMultiply> Runs<'_, T> {
     }
 }
 
-/// Rows that one tile of a product has: with two vectors each, and those of the right operand, they
-/// fill the registers, and numbers of channels are multiples of it.
-const fn tile_rows(registers: usize) -> usize {
-    if registers >= 32 { 8 } else { 4 }
-}
+/// Rows of a tile; numbers of channels are often multiples of it.
+const TILE_ROWS: usize = 8;
 
-/// A left operand, in panels of as many rows as a tile has; missing rows are zeros.
+/// A left operand, in panels of [`TILE_ROWS`] rows; missing rows are zeros.
 pub(crate) struct Left<T: FloatMultiply> {
     panels: Buffer<T>,
 }
@@ -42,16 +39,19 @@ pub(crate) struct Left<T: FloatMultiply> {
 impl<T: FloatMultiply + Vectored> Left<T> {
     /// Element `[i, p]` is that of `from` at `rows[i] + columns[p]`.
     pub(crate) fn new(from: &[T], rows: &[usize], columns: &[usize]) -> Self {
-        let mut panels = Buffer::any(rows.len().next_multiple_of(tile_rows(32)) * columns.len());
-        let pack = Pack { from, rows, columns, panels: &mut panels };
-        if let Err(Pack { panels, .. }) = T::run(pack) {
-            pack_panels::<T, 1>(from, rows, columns, panels);
+        let mut panels = Buffer::any(rows.len().next_multiple_of(TILE_ROWS) * columns.len());
+        let size = TILE_ROWS * columns.len();
+        for (rows, panel) in rows.chunks(TILE_ROWS).zip(panels.chunks_exact_mut(size)) {
+            for (&column, to) in columns.iter().zip(panel.as_chunks_mut::<TILE_ROWS>().0) {
+                *to =
+                    std::array::from_fn(|r| rows.get(r).map_or(T::ZERO, |row| from[row + column]));
+            }
         }
         Self { panels }
     }
 
-    /// Writes the product of some rows, the first of which is one of a tile, with runs of `n`
-    /// numbers to `c`, whose rows are `step` apart.
+    /// Writes the product of some rows, the first of which is the first one of a tile, with runs of `n`
+    /// elements to `c`, whose rows are `step` apart.
     pub(crate) fn times(
         &self,
         rows: Range<usize>,
@@ -61,62 +61,26 @@ impl<T: FloatMultiply + Vectored> Left<T> {
         step: usize,
     ) {
         let (m, k) = (rows.len(), runs.starts.len());
-        debug_assert!(rows.start.is_multiple_of(tile_rows(32)));
+        debug_assert!(rows.start.is_multiple_of(TILE_ROWS));
         let panels = &self.panels[rows.start * k..];
-        if T::run(Times { size: [m, k, n], panels, runs, c: &mut *c, step }).is_ok() {
-            return;
+        if has_vectors() {
+            return T::run(Times { size: [m, n], panels, runs, c, step });
         }
-        let (right, mut product) = (runs.gapless(n), Buffer::any(m * n));
-        let [left, right] =
-            [(panels, k), (&right[..], n)].map(|(data, rows)| Matrix { data, rows, columns: 1 });
-        T::float_product([m, k, n], left, right, &mut product);
-        for (c, row) in c.chunks_mut(step).zip(product.chunks_exact(n)) {
-            c[..n].copy_from_slice(row);
-        }
-    }
-}
-
-struct Pack<'a, T> {
-    from: &'a [T],
-    rows: &'a [usize],
-    columns: &'a [usize],
-    panels: &'a mut [T],
-}
-
-impl<T: FloatMultiply> VectorKernel<T> for Pack<'_, T> {
-    #[inline(always)]
-    fn run<V: Vectors<T>>(self, _: V) {
-        let Self { from, rows, columns, panels } = self;
-        match const { tile_rows(V::REGISTERS) } {
-            8 => pack_panels::<T, 8>(from, rows, columns, panels),
-            _ => pack_panels::<T, 4>(from, rows, columns, panels),
-        }
-    }
-}
-
-#[inline(always)]
-fn pack_panels<T: FloatMultiply, const R: usize>(
-    from: &[T],
-    rows: &[usize],
-    columns: &[usize],
-    panels: &mut [T],
-) {
-    for (rows, panel) in rows.chunks(R).zip(panels.chunks_exact_mut(R * columns.len())) {
-        let whole: Option<&[usize; R]> = rows.first_chunk();
-        for (&column, to) in columns.iter().zip(panel.as_chunks_mut::<R>().0) {
-            let of = |&row: &usize| from[row + column];
-            match whole {
-                Some(rows) => *to = rows.each_ref().map(of),
-                None => {
-                    *to = std::array::from_fn(|r| rows.get(r).map_or(T::ZERO, of));
-                }
+        let right = runs.gapless(n);
+        let right = Matrix { data: &right, rows: n, columns: 1 };
+        let mut product = Buffer::any(TILE_ROWS * n);
+        for (c, panel) in c.chunks_mut(TILE_ROWS * step).zip(panels.chunks_exact(TILE_ROWS * k)) {
+            let left = Matrix { data: panel, rows: 1, columns: TILE_ROWS };
+            T::float_product([TILE_ROWS, k, n], left, right, &mut product);
+            for (c, row) in c.chunks_mut(step).zip(product.chunks_exact(n)) {
+                c[..n].copy_from_slice(row);
             }
         }
     }
 }
 
 struct Times<'a, T> {
-    size: [usize; 3],
+    size: [usize; 2],
     panels: &'a [T],
     runs: Runs<'a, T>,
     c: &'a mut [T],
@@ -124,64 +88,40 @@ struct Times<'a, T> {
 }
 
 impl<T: FloatMultiply> VectorKernel<T> for Times<'_, T> {
+    /// Strips of columns, so that those of the right operand stay in a first cache for all panels.
     #[inline(always)]
-    fn run<V: Vectors<T>>(self, v: V) {
-        match const { tile_rows(V::REGISTERS) } {
-            8 => self.strips::<8, V>(v),
-            _ => self.strips::<4, V>(v),
+    fn run<V: Vectors<T>>(mut self, v: V) {
+        let [_, n] = self.size;
+        let vectors = if const { V::REGISTERS >= 32 } { 2 } else { 1 };
+        let mut j = 0;
+        while j < n {
+            let width = (n - j).min(vectors * V::LANES);
+            match width > V::LANES {
+                true => self.strip::<2, V>(v, [j, width]),
+                false => self.strip::<1, V>(v, [j, width]),
+            }
+            j += width;
         }
     }
 }
 
 impl<T: FloatMultiply> Times<'_, T> {
-    /// Strips of columns, so that those of the right operand stay in a first cache for all panels.
     #[inline(always)]
-    fn strips<const R: usize, V: Vectors<T>>(mut self, v: V) {
-        let [_, _, n] = self.size;
-        let mut j = 0;
-        while j + 2 * V::LANES <= n {
-            self.strip::<R, 2, V>(v, [j, 2 * V::LANES]);
-            j += 2 * V::LANES;
-        }
-        while j < n {
-            let width = (n - j).min(V::LANES);
-            self.strip::<R, 1, V>(v, [j, width]);
-            j += width;
-        }
-    }
-
-    #[inline(always)]
-    fn strip<const R: usize, const N: usize, V: Vectors<T>>(
-        &mut self,
-        v: V,
-        [j, width]: [usize; 2],
-    ) {
-        let [m, k, _] = self.size;
+    fn strip<const N: usize, V: Vectors<T>>(&mut self, v: V, [j, width]: [usize; 2]) {
         let Runs { data, starts } = self.runs;
-        let data = &data[j..];
-        for (i, panel) in (0..m).step_by(R).zip(self.panels.chunks_exact(R * k)) {
-            let mut sums = [[v.splat(T::ZERO); N]; R];
-            for (a, &start) in panel.as_chunks::<R>().0.iter().zip(starts) {
-                let b = &data[start..][..width];
-                let b: [V::Vector; N] = std::array::from_fn(|s| load(v, &b[s * V::LANES..]));
-                for r in 0..R {
-                    let a = v.splat(a[r]);
-                    for s in 0..N {
-                        sums[r][s] = v.mul_add(a, b[s], sums[r][s]);
-                    }
-                }
-            }
-            for (r, sums) in sums.into_iter().enumerate().take(m - i) {
-                let out = &mut self.c[(i + r) * self.step + j..][..width];
-                for (out, sum) in out.chunks_mut(V::LANES).zip(sums) {
-                    store(v, sum, out);
-                }
-            }
+        let (data, m) = (&data[j..], self.size[0]);
+        let panels = self.panels.chunks_exact(TILE_ROWS * starts.len());
+        for (i, panel) in (0..m).step_by(TILE_ROWS).zip(panels) {
+            let right = starts.iter().map(|&start| &data[start..][..width]);
+            let left = panel.as_chunks::<TILE_ROWS>().0.iter();
+            let sums: [[V::Vector; N]; TILE_ROWS] = tile(v, left, |a, r| a[r], right);
+            let rows = self.c[i * self.step..].chunks_mut(self.step).take(m - i);
+            write(v, sums, rows.map(|row| &mut row[j..][..width]), false);
         }
     }
 }
 
-/// Pieces of the rows of both operands, each `n` long, `.1` further on than the one before.
+/// Pieces of the rows of both operands, each `n` long; `left` and `right` elements apart.
 #[derive(Clone, Copy)]
 pub(crate) struct Pieces {
     pub(crate) count: usize,
@@ -200,11 +140,20 @@ pub(crate) fn add_dots<T: FloatMultiply + Vectored>(
     c: &mut [T],
     steps: [usize; 2],
 ) {
-    if T::run(AddDots { m, a, b, pieces, c: &mut *c, steps }).is_ok() {
-        return;
-    }
     let Pieces { count, n, left, right } = pieces;
     let k = b.starts.len();
+    if has_vectors() {
+        return T::run(Dots {
+            size: [m, n, k],
+            pieces: count,
+            left: |piece: usize, i: usize| &a[piece * left + i * steps[0]..],
+            right: |piece: usize, j: usize| &b.data[piece * right + b.starts[j]..],
+            write: |i: usize, j: usize, sums: &[T]| {
+                let c = &mut c[i * steps[1] + j..];
+                c.iter_mut().zip(sums).for_each(|(c, &sum)| *c = *c + sum);
+            },
+        });
+    }
     let mut product = Buffer::any(m * k);
     for piece in 0..count {
         let rows = Runs { data: &b.data[piece * right..], ..b }.gapless(n);
@@ -213,84 +162,5 @@ pub(crate) fn add_dots<T: FloatMultiply + Vectored>(
         for (c, product) in c.chunks_mut(steps[1]).zip(product.chunks_exact(k)) {
             c.iter_mut().zip(product).for_each(|(c, &product)| *c = *c + product);
         }
-    }
-}
-
-struct AddDots<'a, T> {
-    m: usize,
-    a: &'a [T],
-    b: Runs<'a, T>,
-    pieces: Pieces,
-    c: &'a mut [T],
-    steps: [usize; 2],
-}
-
-/// Rows of the left operand in a tile.
-const TALL: usize = 4;
-
-impl<T: FloatMultiply> VectorKernel<T> for AddDots<'_, T> {
-    /// Vectors along the rows of both operands; the sums of all are joined at once.
-    #[inline(always)]
-    fn run<V: Vectors<T>>(mut self, v: V) {
-        for i in (0..self.m).step_by(TALL) {
-            if const { V::REGISTERS >= 32 } {
-                self.row_of_tiles::<4, V>(v, i);
-            } else {
-                self.row_of_tiles::<2, V>(v, i);
-            }
-        }
-    }
-}
-
-impl<T: FloatMultiply> AddDots<'_, T> {
-    #[inline(always)]
-    fn row_of_tiles<const N: usize, V: Vectors<T>>(&mut self, v: V, i: usize) {
-        let k = self.b.starts.len();
-        let rows = (self.m - i).min(TALL);
-        for p in (0..k).step_by(N) {
-            let starts = &self.b.starts[p..][..(k - p).min(N)];
-            let sums = self.tile::<N, V>(v, [i, rows], starts);
-            for (part, sums) in sums.as_flattened().chunks(V::LANES).enumerate() {
-                let mut joined = [T::ZERO; 16];
-                v.store(v.sums(sums), &mut joined);
-                for (at, &sum) in (part * V::LANES..).zip(&joined[..sums.len()]) {
-                    let (s, r) = (at / TALL, at % TALL);
-                    if r < rows && s < starts.len() {
-                        let c = &mut self.c[(i + r) * self.steps[1] + p + s];
-                        *c = *c + sum;
-                    }
-                }
-            }
-        }
-    }
-
-    /// Of rows that are missing the last one is read again.
-    #[inline(always)]
-    fn tile<const N: usize, V: Vectors<T>>(
-        &self,
-        v: V,
-        [i, rows]: [usize; 2],
-        starts: &[usize],
-    ) -> [[V::Vector; TALL]; N] {
-        let Pieces { count, n, left, right } = self.pieces;
-        let mut sums = [[v.splat(T::ZERO); TALL]; N];
-        for piece in 0..count {
-            let a: [&[T]; TALL] = std::array::from_fn(|r| {
-                &self.a[piece * left + (i + r.min(rows - 1)) * self.steps[0]..][..n]
-            });
-            let b: [&[T]; N] = std::array::from_fn(|s| {
-                &self.b.data[piece * right + starts[s.min(starts.len() - 1)]..][..n]
-            });
-            for at in (0..n).step_by(V::LANES) {
-                let a: [V::Vector; TALL] = std::array::from_fn(|r| load(v, &a[r][at..]));
-                for s in 0..N {
-                    let b = load(v, &b[s][at..]);
-                    for r in 0..TALL {
-                        sums[s][r] = v.mul_add(a[r], b, sums[s][r]);
-                    }
-                }
-            }
-        }
-        sums
     }
 }

@@ -9,7 +9,7 @@ mod vectors;
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-pub(crate) use vectors::{VectorKernel, Vectored, Vectors};
+pub(crate) use vectors::{VectorKernel, Vectored, Vectors, has_vectors};
 
 /// An instruction set that kernels are compiled for, narrowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -5,9 +5,7 @@
 //! A [`Vectors`] value is the proof that the CPU has the instructions: only [`Vectored::run`]
 //! makes one.
 
-#[cfg(target_arch = "x86_64")]
-use super::Level;
-use super::level;
+use super::{Level, level};
 
 /// Operations on vectors of `T`.
 pub(crate) trait Vectors<T>: Copy {
@@ -26,11 +24,7 @@ pub(crate) trait Vectors<T>: Copy {
     fn store(self, x: Self::Vector, to: &mut [T]);
     /// Over fewer than `LANES` numbers.
     fn store_part(self, x: Self::Vector, to: &mut [T]);
-    /// Has the cache line of the first number brought near, while what follows is computed.
-    fn prefetch(self, from: &[T]);
     fn add(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
-    /// The sum of the numbers.
-    fn sum(self, x: Self::Vector) -> T;
     /// The sums of the numbers of up to `LANES` vectors, side by side, and zeros.
     fn sums(self, x: &[Self::Vector]) -> Self::Vector;
     /// `LANES` vectors as the rows of a square: its columns take their places.
@@ -47,24 +41,28 @@ pub(crate) trait VectorKernel<T> {
 
 /// Element types that vectors are made of.
 pub(crate) trait Vectored: Copy + 'static {
-    /// Runs a kernel at the widest level of this CPU; gives it back where that is the baseline,
-    /// which has no vectors here.
-    fn run<K: VectorKernel<Self>>(kernel: K) -> Result<(), K>;
+    /// Runs a kernel at the widest level of this CPU, which [has vectors](has_vectors).
+    fn run<K: VectorKernel<Self>>(kernel: K);
+}
+
+/// Whether this CPU has vectors here, as all levels but the baseline have.
+pub(crate) fn has_vectors() -> bool {
+    level() > Level::Baseline
 }
 
 macro_rules! vectored {
     ($($t:ty)*) => {$(
         impl Vectored for $t {
-            fn run<K: VectorKernel<Self>>(kernel: K) -> Result<(), K> {
+            fn run<K: VectorKernel<Self>>(kernel: K) {
                 match level() {
                     // SAFETY: `level` gives Avx512 only where the CPU has every feature that
                     // `wide` is compiled for.
                     #[cfg(target_arch = "x86_64")]
-                    Level::Avx512 => Ok(unsafe { x86::wide::<$t, K>(kernel) }),
+                    Level::Avx512 => unsafe { x86::wide::<$t, K>(kernel) },
                     // SAFETY: likewise for Avx2 and `narrow`.
                     #[cfg(target_arch = "x86_64")]
-                    Level::Avx2 => Ok(unsafe { x86::narrow::<$t, K>(kernel) }),
-                    _ => Err(kernel),
+                    Level::Avx2 => unsafe { x86::narrow::<$t, K>(kernel) },
+                    _ => unreachable!("callers ask whether the CPU has vectors"),
                 }
             }
         }
@@ -151,26 +149,9 @@ mod x86 {
                     unsafe { $store_part(to.as_mut_ptr(), $mask(to.len()), x) }
                 }
                 #[inline(always)]
-                fn prefetch(self, from: &[$t]) {
-                    // SAFETY: every CPU of this architecture has the instruction, which gives a
-                    // program nothing to read and does not fault, whatever the address.
-                    unsafe { _mm_prefetch::<_MM_HINT_T0>(from.as_ptr().cast()) }
-                }
-                #[inline(always)]
                 fn add(self, a: $vector, b: $vector) -> $vector {
                     // SAFETY: the token proves the instruction set.
                     unsafe { $add(a, b) }
-                }
-                #[inline(always)]
-                fn sum(self, x: $vector) -> $t {
-                    let mut parts = [0.0; $lanes];
-                    self.store(x, &mut parts);
-                    let mut half = $lanes / 2;
-                    while half > 0 {
-                        (0..half).for_each(|i| parts[i] += parts[i + half]);
-                        half /= 2;
-                    }
-                    parts[0]
                 }
                 #[inline(always)]
                 fn sums(self, x: &[$vector]) -> $vector {
@@ -384,10 +365,13 @@ mod tests {
 
     #[test]
     fn whole_vectors_and_parts() {
-        for level in levels() {
-            let (single, double) = with_level(level, || (f32::run(Parts), f64::run(Parts)));
-            assert_eq!(single.is_ok(), level > Level::Baseline);
-            assert_eq!(double.is_ok(), level > Level::Baseline);
+        assert!(!with_level(Level::Baseline, has_vectors));
+        for level in levels().filter(|&level| level > Level::Baseline) {
+            with_level(level, || {
+                assert!(has_vectors());
+                f32::run(Parts);
+                f64::run(Parts);
+            });
         }
     }
 }

@@ -1,0 +1,202 @@
+//! Products in tiles of the result whose sums stay in registers, in Goto's form (Goto and van de Geijn
+//! 2008): blocks of both operands that fit into the caches, packed where their order is another than that
+//! of the innermost loop.
+
+#![allow(clippy::needless_range_loop, reason = "an index names a place in several operands")]
+
+use super::panels::{Matrix, load, pack, store};
+use crate::array::Storable;
+use crate::array::buffer::Buffer;
+use crate::array::simd::{VectorKernel, Vectors};
+
+/// Along `k`: so much of two panels is multiplied before the tile is written. A panel of the left operand
+/// is then a part of a first cache, and one of the right operand a part of a second.
+pub(in crate::array) const BLOCK_DEPTH: usize = 512;
+/// Panels of the left operand in a block: with `BLOCK_DEPTH` they fill a part of a second cache.
+const LEFT_PANELS: usize = 32;
+/// Panels of the right operand in a block.
+const RIGHT_PANELS: usize = 16;
+/// Up to so many rows of the result, packing contiguous rows of the right operand costs more than it saves.
+const MAX_ROWS_UNPACKED: usize = 256;
+
+/// A product, or a part of one that a thread computes.
+pub(super) struct Tiles<'a, 'b, T> {
+    pub(super) k: usize,
+    pub(super) a: Matrix<'a, T>,
+    pub(super) b: Matrix<'a, T>,
+    /// The rows of the result, or a part of each.
+    pub(super) c: &'a mut [&'b mut [T]],
+}
+
+impl<T: Storable> VectorKernel<T> for Tiles<'_, '_, T> {
+    /// The sums of a tile, the vectors of the right operand and one element of the left one fill the
+    /// registers.
+    #[inline(always)]
+    fn run<V: Vectors<T>>(self, v: V) {
+        let narrow = self.c.first().is_some_and(|row| row.len() <= V::LANES);
+        match self.c.len() {
+            1 => self.blocks::<1, 4, V>(v),
+            _ if narrow => self.blocks::<8, 1, V>(v),
+            _ if const { V::REGISTERS >= 32 } => self.blocks::<6, 4, V>(v),
+            _ => self.blocks::<6, 2, V>(v),
+        }
+    }
+}
+
+impl<T: Storable> Tiles<'_, '_, T> {
+    /// Tiles of `R` rows and `N` vectors.
+    #[inline(always)]
+    fn blocks<const R: usize, const N: usize, V: Vectors<T>>(self, v: V) {
+        let Self { k, a, b, c } = self;
+        let (m, n) = (c.len(), c.first().map_or(0, |row| row.len()));
+        let (width, most) = (N * V::LANES, k.min(BLOCK_DEPTH));
+        let panels = |is_packed: bool, lines: usize, width: usize| match is_packed {
+            true => Buffer::any(lines.next_multiple_of(width) * most),
+            false => Buffer::default(),
+        };
+        let pack_left = a.columns != 1 && k > 1;
+        let pack_right = b.columns != 1 || m > MAX_ROWS_UNPACKED;
+        let mut left_panels = panels(pack_left, m.min(LEFT_PANELS * R), R);
+        let mut right_panels = panels(pack_right, n.min(RIGHT_PANELS * width), width);
+        for j0 in (0..n).step_by(RIGHT_PANELS * width) {
+            let columns = (n - j0).min(RIGHT_PANELS * width);
+            for p0 in (0..k).step_by(BLOCK_DEPTH) {
+                let depth = (k - p0).min(BLOCK_DEPTH);
+                let right = b.tail(p0, j0);
+                if pack_right {
+                    let panels = &mut right_panels[..columns.next_multiple_of(width) * depth];
+                    pack(v, panels, [columns, depth], width, right.transposed());
+                }
+                for i0 in (0..m).step_by(LEFT_PANELS * R) {
+                    let rows = (m - i0).min(LEFT_PANELS * R);
+                    let left = a.tail(i0, p0);
+                    if pack_left {
+                        let panels = &mut left_panels[..rows.next_multiple_of(R) * depth];
+                        pack(v, panels, [rows, depth], R, left);
+                    }
+                    let left =
+                        if pack_left { Left::Panels(&left_panels) } else { Left::Rows(left) };
+                    for j in (0..columns).step_by(width) {
+                        let (data, step) = match pack_right {
+                            true => (&right_panels[j * depth..], width),
+                            false => (&right.data[j..], right.rows),
+                        };
+                        let right = Right { data, step, depth, width: (columns - j).min(width) };
+                        let mut out = Out { c: &mut c[i0..][..rows], column: j0 + j, add: p0 > 0 };
+                        match right.width.div_ceil(V::LANES) {
+                            1 if const { N > 1 } => out.write::<R, 1, V>(v, left, right),
+                            2 if const { N > 2 } => out.write::<R, 2, V>(v, left, right),
+                            3 if const { N > 3 } => out.write::<R, 3, V>(v, left, right),
+                            // A width that is known to the compiler needs no branches.
+                            _ if right.width == width => {
+                                out.write::<R, N, V>(v, left, Right { width, ..right })
+                            }
+                            _ => out.write::<R, N, V>(v, left, right),
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Rows of the left operand.
+#[derive(Clone, Copy)]
+enum Left<'a, T> {
+    Panels(&'a [T]),
+    /// Contiguous ones, in place.
+    Rows(Matrix<'a, T>),
+}
+
+/// Some columns of the right operand, in a panel or in place.
+#[derive(Clone, Copy)]
+struct Right<'a, T> {
+    data: &'a [T],
+    /// From row to row.
+    step: usize,
+    depth: usize,
+    width: usize,
+}
+
+/// Rows of the result, from one column on.
+struct Out<'a, 'b, T> {
+    c: &'a mut [&'b mut [T]],
+    column: usize,
+    /// Whether the sums of earlier blocks are there.
+    add: bool,
+}
+
+impl<T: Storable> Out<'_, '_, T> {
+    #[inline(always)]
+    fn write<const R: usize, const N: usize, V: Vectors<T>>(
+        &mut self,
+        v: V,
+        left: Left<'_, T>,
+        right: Right<'_, T>,
+    ) {
+        let Right { data, step, depth, width } = right;
+        for i in (0..self.c.len()).step_by(R) {
+            let right = (0..depth).map(|p| &data[p * step..][..width]);
+            let sums: [[V::Vector; N]; R] = match left {
+                Left::Panels(panels) => {
+                    let panel = panels[i * depth..][..R * depth].chunks_exact(R);
+                    tile(v, panel, |a, r| a[r], right)
+                }
+                Left::Rows(rows) => {
+                    // Instead of a missing row the last one is read again.
+                    let last = self.c.len() - 1;
+                    let mut lines = [&rows.data[..depth]; R];
+                    for (r, line) in lines.iter_mut().enumerate() {
+                        *line = &rows.data[(i + r).min(last) * rows.rows..][..depth];
+                    }
+                    tile(v, 0..depth, |&p, r| lines[r][p], right)
+                }
+            };
+            let out = self.c[i..].iter_mut().map(|row| &mut row[self.column..][..width]);
+            write(v, sums, out, self.add);
+        }
+    }
+}
+
+/// The product of `R` rows and `N` vectors of columns. `left` gives something for each depth, of which
+/// `element` gives that of each row.
+#[inline(always)]
+pub(super) fn tile<'a, T: Storable, const R: usize, const N: usize, V: Vectors<T>, L>(
+    v: V,
+    left: impl Iterator<Item = L>,
+    element: impl Fn(&L, usize) -> T,
+    right: impl Iterator<Item = &'a [T]>,
+) -> [[V::Vector; N]; R] {
+    let mut sums = [[v.splat(T::ZERO); N]; R];
+    for (a, b) in left.zip(right) {
+        // A closure that is not inlined would be compiled without the CPU's vectors.
+        let mut right = [v.splat(T::ZERO); N];
+        for s in 0..N {
+            right[s] = load(v, &b[s * V::LANES..]);
+        }
+        for r in 0..R {
+            let a = v.splat(element(&a, r));
+            for s in 0..N {
+                sums[r][s] = v.mul_add(a, right[s], sums[r][s]);
+            }
+        }
+    }
+    sums
+}
+
+/// Writes a tile, or adds it to what is there.
+#[inline(always)]
+pub(super) fn write<'a, T: Storable, const R: usize, const N: usize, V: Vectors<T>>(
+    v: V,
+    sums: [[V::Vector; N]; R],
+    mut rows: impl Iterator<Item = &'a mut [T]>,
+    add: bool,
+) {
+    for r in 0..R {
+        let Some(row) = rows.next() else { return };
+        for s in 0..N {
+            let to = &mut row[s * V::LANES..];
+            store(v, if add { v.add(sums[r][s], load(v, to)) } else { sums[r][s] }, to);
+        }
+    }
+}
