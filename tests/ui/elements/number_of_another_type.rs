@@ -1,4 +1,4 @@
-//! A number beside a tensor has the tensor's element type, or is an `f64` beside floats.
+// A number beside a tensor has the tensor's element type, or is an `f64` beside floats.
 
 use autograd_core::Tensor;
 
