@@ -7,7 +7,7 @@ use crate::array::DType;
 use crate::engine::{idle, walk_down};
 use crate::error::{Error, Result};
 use crate::graph::{
-    Absent, Edge, Element, Lost, NodeRef, Tensor, for_any, is_grad_enabled, off_since,
+    Absent, Edge, Element, Lost, NodeRef, Tensor, To, for_any, is_grad_enabled, off_since,
 };
 use crate::ops::Float;
 
@@ -252,9 +252,9 @@ fn asks_for_none() -> Vec<String> {
 }
 
 fn same(a: &Edge, b: &Edge) -> bool {
-    match (a, b) {
-        (Edge::Leaf(a), Edge::Leaf(b)) => a.address() == b.address(),
-        (Edge::Node(a, i), Edge::Node(b, j)) => a.address() == b.address() && i == j,
+    match (a.to(), b.to()) {
+        (To::Leaf(a), To::Leaf(b)) => a.address() == b.address(),
+        (To::Node(a, i), To::Node(b, j)) => a.address() == b.address() && i == j,
         _ => false,
     }
 }
@@ -319,18 +319,18 @@ fn not_reachable<T: Float, U: Element>(loss: &Tensor<T>, x: &Tensor<U>) -> Vec<S
         ops += 1;
         for (i, edge) in node.edges().iter().enumerate() {
             let input = format!("input {i} of {}", called(node));
-            match edge {
-                Edge::None(Absent { lost, .. }) => match causes(*lost) {
+            match edge.to() {
+                To::None(Absent { lost, .. }) => match causes(*lost) {
                     Some(causes) => reasons.push(format!("{input}: {causes}")),
                     None => ends.push(input),
                 },
-                Edge::Leaf(leaf) => {
+                To::Leaf(leaf) => {
                     leaves += 1;
                     if let Some(causes) = causes(for_any!(leaf, t => t.lost())) {
                         reasons.push(format!("{input}: a leaf now, and before {causes}"));
                     }
                 }
-                Edge::Node(..) => {}
+                To::Node(..) => {}
             }
         }
         true

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, Edge, Key, Node, Observer, Range, Seen, Token, Watching, for_any, is_observed,
+    AnyTensor, Edge, Key, Node, Observer, Range, Seen, To, Token, Watching, for_any, is_observed,
     observe,
 };
 
@@ -138,18 +138,18 @@ impl State {
         let beside = node.key().and_then(|key| self.beside.get(&key)).map(|(_, beside)| beside);
         let beside = beside.into_iter().flatten();
         let beside = beside.map(|(name, range)| format!("input `{name}`: {range}"));
-        let describe = |(i, edge): (usize, &Edge)| match edge {
-            Edge::None(absent) => match self.constants.get(&absent.seen) {
+        let describe = |(i, edge): (usize, &Edge)| match edge.to() {
+            To::None(absent) => match self.constants.get(&absent.seen) {
                 Some(range) => format!("input {i}: {range}, wants no gradient"),
                 None => format!("input {i}: wants no gradient"),
             },
-            Edge::Leaf(leaf) => match range(leaf) {
+            To::Leaf(leaf) => match range(leaf) {
                 Some(range) => format!("input {i}: {range}"),
                 None => format!("input {i}: no floats"),
             },
-            Edge::Node(from, slot) => {
+            To::Node(from, slot) => {
                 let (name, place) = (from.name(), from.location);
-                match from.key().and_then(|key| self.ranges.get(&(key, *slot))) {
+                match from.key().and_then(|key| self.ranges.get(&(key, slot))) {
                     Some((_, range)) => format!("input {i}: {range}, from {name} at {place}"),
                     None => format!("input {i}: from {name} at {place}, outside this scope"),
                 }

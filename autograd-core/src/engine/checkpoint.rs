@@ -3,15 +3,16 @@
 use std::cell::Cell;
 use std::collections::HashSet;
 use std::panic::Location;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use super::forward::{self, Pushed, target};
 use super::frontier::{Frontier, address};
 use super::walk::{sum, visit};
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, At, Edge, GradMode, HookId, NodeRef, Nodes, Pull, Push, Rule, Sink, Slots, Tensor,
-    Unpacked, adopt, collect, for_any, is_grad_enabled, only,
+    AnyTensor, At, Edge, Entries, GradMode, HookId, NodeRef, Nodes, Op, Plain, Pull, Push, Reader,
+    Saved, Sink, Slots, State, Tensor, To, Unpacked, adopt, collect, for_any, is_grad_enabled,
+    only,
 };
 use crate::ops::Float;
 use crate::random::{self, Generator, Rewound};
@@ -70,14 +71,17 @@ pub fn checkpoint<T: Float>(f: impl Fn() -> Tensor<T> + Send + Sync + 'static) -
         return y;
     }
     let edges = ways_out(&y.edge(), &own);
-    let versions = edges.iter().map(version).collect();
+    let versions: Vec<u32> = edges.iter().map(version).collect();
     let shape = y.shape().to_vec();
     let value = y.read().into_owned();
     // Here goes all that the run has recorded.
     drop(y);
     let f: Arc<Run> = Arc::new(move || AnyTensor::from(f()));
-    let rule = Checkpoint { edges, versions, shape, random, f: Mutex::new(Some(f)) };
-    Tensor::output(value, Some(NodeRef::record(rule, location)))
+    let call: Plain = Arc::new(Call { versions, shape, random });
+    let f = Entries::from_iter([Saved::Plain(Arc::new(f))]);
+    let edges = edges.into_iter().collect();
+    let node = NodeRef::record(&Checkpoint, edges, State::new(Some(call), f), location);
+    Tensor::output(value, Some(node))
 }
 
 thread_local! {
@@ -130,21 +134,21 @@ impl Drop for Recomputing {
 
 type Run = dyn Fn() -> AnyTensor + Send + Sync;
 
-struct Checkpoint {
-    /// To all that the closure used and did not make.
-    edges: Vec<Edge>,
-    /// Of the leaves among them.
+/// The op of a checkpoint: it saves the closure. Edges lead to all that the closure used and did not make.
+struct Checkpoint;
+
+struct Call {
+    /// Of the leaves among the edges.
     versions: Vec<u32>,
     shape: Vec<usize>,
     /// The generator as it was before the first run.
     random: Box<Generator>,
-    f: Mutex<Option<Arc<Run>>>,
 }
 
 fn version(edge: &Edge) -> u32 {
     match edge {
         Edge::Leaf(leaf) => leaf.version(),
-        Edge::None(_) | Edge::Node(..) => 0,
+        _ => 0,
     }
 }
 
@@ -154,8 +158,8 @@ fn ways_out(from: &Edge, own: &Nodes) -> Vec<Edge> {
     let mut seen = HashSet::new();
     let mut waiting = vec![from.clone()];
     while let Some(edge) = waiting.pop() {
-        match &edge {
-            Edge::Node(node, _) if own.contains(&address(node)) => {
+        match edge.node() {
+            Some(node) if own.contains(&address(node)) => {
                 if seen.insert((address(node), 0)) {
                     waiting.extend(node.edges().iter().rev().cloned());
                 }
@@ -170,24 +174,19 @@ fn ways_out(from: &Edge, own: &Nodes) -> Vec<Edge> {
     out
 }
 
-impl Rule for Checkpoint {
+impl Op for Checkpoint {
     fn name(&self) -> &'static str {
         "checkpoint"
     }
 
-    fn edges(&self) -> &[Edge] {
-        &self.edges
-    }
-
-    fn pull<'g>(&'g self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
-        let f = pull.state(&self.f)?;
-        let (y, own) = self.run_again(&f, &pull.at())?;
+    fn pull<'g>(&self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
+        let (y, own) = run_again(pull.read()?, &pull.at())?;
         let edge = for_any!(&y, t => t.edge());
         drop(y);
         let mut part = Part {
             frontier: Frontier::default(),
             own,
-            edges: &self.edges,
+            edges: pull.node.edges(),
             sink: &mut *pull.sink,
             location: pull.node.location,
         };
@@ -202,17 +201,17 @@ impl Rule for Checkpoint {
     }
 
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
-        let f = push.state(&self.f)?;
-        let (y, own) = self.run_again(&f, &push.at())?;
+        let (y, own) = run_again(push.read()?, &push.at())?;
+        let edges = push.node.edges();
         if push.record {
             adopt(&own);
         }
         let edge = for_any!(&y, t => t.edge());
-        let is_known = |way: &Edge| self.edges.iter().any(|edge| target(edge) == target(way));
+        let is_known = |way: &Edge| edges.iter().any(|edge| target(edge) == target(way));
         if !ways_out(&edge, &own).iter().all(is_known) {
             return Err(used_another(push.node.location));
         }
-        let known = self.edges.iter().cloned().zip(push.tangents.iter().cloned());
+        let known = edges.iter().cloned().zip(push.tangents.iter().cloned());
         match forward::push(&edge, known, push.record)? {
             Pushed::Tangent(tangent) => Ok(Some(Slots::from_elem(tangent, 1))),
             Pushed::UnknownShapes => Ok(None),
@@ -220,33 +219,37 @@ impl Rule for Checkpoint {
     }
 }
 
-impl Checkpoint {
-    /// The result of the second run, recorded, and what it was recorded in.
-    fn run_again(&self, f: &Arc<Run>, at: &At<'_>) -> Result<(AnyTensor, Nodes)> {
-        for (edge, saved) in self.edges.iter().zip(&self.versions) {
-            let name = || "a tensor that the closure uses".into();
-            at.check_version(*saved, version(edge), name)?;
-        }
-        let (y, own) = {
-            let _mode = GradMode::set(true);
-            let _random = Rewound::to(&self.random);
-            let _recomputing = Recomputing::start();
-            // What is walked at once needs no packing.
-            let _unpacked = (!at.create_graph).then(Unpacked::start);
-            collect(|| f())
-        };
-        if y.shape() != self.shape {
-            let why = format!(
-                "the closure gave shape {:?} first and {:?} when it was run again for backward \
-                 (called at {})",
-                self.shape,
-                y.shape(),
-                at.location
-            );
-            return Err(Error::Unsupported { op: "checkpoint", why });
-        }
-        Ok((y, own))
+/// The result of the second run, recorded, and what it was recorded in.
+fn run_again(mut saved: Reader, at: &At<'_>) -> Result<(AnyTensor, Nodes)> {
+    let Some(call) = at.node.attrs::<Call>() else { unreachable!("it was recorded with the op") };
+    let f = match saved.entry() {
+        Saved::Plain(f) => f.downcast::<Arc<Run>>().ok(),
+        _ => None,
+    };
+    let Some(f) = f else { unreachable!("the closure is saved") };
+    for (edge, saved) in at.node.edges().iter().zip(&call.versions) {
+        let name = || "a tensor that the closure uses".into();
+        at.check_version(*saved, version(edge), name)?;
     }
+    let (y, own) = {
+        let _mode = GradMode::set(true);
+        let _random = Rewound::to(&call.random);
+        let _recomputing = Recomputing::start();
+        // What is walked at once needs no packing.
+        let _unpacked = (!at.create_graph).then(Unpacked::start);
+        collect(|| f())
+    };
+    if y.shape() != call.shape {
+        let why = format!(
+            "the closure gave shape {:?} first and {:?} when it was run again for backward \
+             (called at {})",
+            call.shape,
+            y.shape(),
+            at.location
+        );
+        return Err(Error::Unsupported { op: "checkpoint", why });
+    }
+    Ok((y, own))
 }
 
 fn used_another(location: &'static Location<'static>) -> Error {
@@ -270,7 +273,7 @@ struct Part<'a, 'g, 'p> {
 
 impl Part<'_, '_, '_> {
     fn is_own(&self, edge: &Edge) -> bool {
-        matches!(edge, Edge::Node(node, _) if self.own.contains(&address(node)))
+        edge.node().is_some_and(|node| self.own.contains(&address(node)))
     }
 }
 
@@ -280,10 +283,10 @@ impl<'p> Sink<'p> for Part<'_, '_, 'p> {
     }
 
     fn deliver(&mut self, edge: &'p Edge, grad: AnyTensor) -> Result<()> {
-        if let Edge::Node(node, slot) = edge
+        if let To::Node(node, slot) = edge.to()
             && self.is_own(edge)
         {
-            return self.frontier.add(node, *slot as usize, grad, sum);
+            return self.frontier.add(node, slot as usize, grad, sum);
         }
         let Some(wanted) = target(edge) else { return Ok(()) };
         // The walk around knows the edges of the first run, and has them in its order.

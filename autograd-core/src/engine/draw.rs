@@ -6,7 +6,7 @@ use std::panic::Location;
 
 use super::frontier::address;
 use crate::error::Plural;
-use crate::graph::{AnyTensor, Edge, Element, Tensor, for_any};
+use crate::graph::{AnyTensor, Edge, Element, Tensor, To, for_any};
 
 mod layout;
 mod svg;
@@ -169,7 +169,7 @@ impl Graph {
                 path.pop();
                 continue;
             };
-            if let Edge::Node(node, _) = edge
+            if let Some(node) = edge.node()
                 && let Some(below) = node.edges().get(*next)
             {
                 *next += 1;
@@ -185,9 +185,9 @@ impl Graph {
     }
 
     fn item(edge: Edge, known: &HashMap<*const (), usize>) -> Item {
-        let (name, location, edges) = match &edge {
-            Edge::Node(node, _) => (node.name(), Some(node.location), node.edges()),
-            Edge::Leaf(_) | Edge::None(_) => (UNNAMED, None, &[][..]),
+        let (name, location, edges) = match edge.node() {
+            Some(node) => (node.name(), Some(node.location), node.edges()),
+            None => (UNNAMED, None, &[][..]),
         };
         let inputs: Vec<usize> =
             edges.iter().filter_map(|edge| known.get(&key(edge)?).copied()).collect();
@@ -238,7 +238,7 @@ impl Graph {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         let mut uses = vec![0; self.items.len()];
         for item in &self.items {
-            if let Edge::Node(node, _) = &item.edge {
+            if let Some(node) = item.edge.node() {
                 *counts.entry(node.name()).or_default() += 1;
             }
             item.inputs.iter().for_each(|&input| uses[input] += 1);
@@ -277,9 +277,9 @@ impl Graph {
 }
 
 fn key(edge: &Edge) -> Option<*const ()> {
-    match edge {
-        Edge::None(_) => None,
-        Edge::Node(node, _) => Some(address(node)),
-        Edge::Leaf(leaf) => Some(leaf.address()),
+    match edge.to() {
+        To::None(_) => None,
+        To::Node(node, _) => Some(address(node)),
+        To::Leaf(leaf) => Some(leaf.address()),
     }
 }

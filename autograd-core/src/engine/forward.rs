@@ -14,7 +14,7 @@ use super::walk::{Held, sum, visit};
 use crate::array::DType;
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, Edge, GradMode, HookId, NodeRef, Nodes, Pull, Push, Sink, Slots, Tensor, adopt,
+    AnyTensor, Edge, GradMode, HookId, NodeRef, Nodes, Pull, Push, Sink, Slots, Tensor, To, adopt,
     collect, for_any, output_shapes,
 };
 use crate::ops::Float;
@@ -23,10 +23,10 @@ use crate::ops::Float;
 pub(super) type Target = (*const (), u32);
 
 pub(super) fn target(edge: &Edge) -> Option<Target> {
-    match edge {
-        Edge::None(_) => None,
-        Edge::Node(node, slot) => Some((address(node), *slot)),
-        Edge::Leaf(leaf) => Some((leaf.address(), 0)),
+    match edge.to() {
+        To::None(_) => None,
+        To::Node(node, slot) => Some((address(node), slot)),
+        To::Leaf(leaf) => Some((leaf.address(), 0)),
     }
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn push(
 
 /// Whether an op with a `jvp` of the user's lies behind this edge.
 pub(crate) fn has_jvp(from: &Edge) -> bool {
-    reaches(from, |edge| matches!(edge, Edge::Node(node, _) if node.has_jvp()))
+    reaches(from, |edge| edge.node().is_some_and(|node| node.has_jvp()))
 }
 
 struct Walk {
@@ -87,12 +87,12 @@ impl Walk {
         while let Some(edge) = waiting.pop() {
             let Some(target) = target(&edge) else { continue };
             *uses.entry(target).or_default() += 1;
-            if let Edge::Node(node, _) = edge
+            if let Some(node) = edge.node()
                 && !tangents.contains_key(&target)
-                && seen.insert(address(&node))
+                && seen.insert(address(node))
             {
                 waiting.extend(node.edges().iter().cloned());
-                nodes.push(node);
+                nodes.push(node.clone());
             }
         }
         // Every edge leads to a lower level.
@@ -253,19 +253,19 @@ impl Back<'_> {
 
 impl<'g> Sink<'g> for Back<'g> {
     fn wants(&self, edge: &Edge) -> bool {
-        match edge {
-            Edge::None(_) => false,
-            Edge::Node(node, _) => self.own.contains(&address(node)),
-            Edge::Leaf(leaf) => self.seed(leaf).is_some(),
+        match edge.to() {
+            To::None(_) => false,
+            To::Node(node, _) => self.own.contains(&address(node)),
+            To::Leaf(leaf) => self.seed(leaf).is_some(),
         }
     }
 
     fn deliver(&mut self, edge: &'g Edge, grad: AnyTensor) -> Result<()> {
-        match edge {
-            Edge::Node(node, slot) if self.own.contains(&address(node)) => {
-                self.frontier.add(node, *slot as usize, grad, sum)
+        match edge.to() {
+            To::Node(node, slot) if self.own.contains(&address(node)) => {
+                self.frontier.add(node, slot as usize, grad, sum)
             }
-            Edge::Leaf(leaf) => {
+            To::Leaf(leaf) => {
                 if let Some(slot) = self.seed(leaf) {
                     self.found[slot] = Some(match self.found[slot].take() {
                         Some(before) => sum(before, grad)?,
@@ -274,7 +274,7 @@ impl<'g> Sink<'g> for Back<'g> {
                 }
                 Ok(())
             }
-            Edge::Node(..) | Edge::None(_) => Ok(()),
+            To::Node(..) | To::None(_) => Ok(()),
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::graph::{Edge, NodeRef};
 /// Shows the nodes behind an edge, the nearest first, each once and with the one that led to it,
 /// as long as `go_on` says so.
 pub(crate) fn walk_down(from: &Edge, mut go_on: impl FnMut(&NodeRef, Option<&NodeRef>) -> bool) {
-    let Edge::Node(first, _) = from else { return };
+    let Some(first) = from.node() else { return };
     let mut seen = HashSet::from([address(first)]);
     let mut waiting = VecDeque::from([(first.clone(), None)]);
     while let Some((node, above)) = waiting.pop_front() {
@@ -16,7 +16,7 @@ pub(crate) fn walk_down(from: &Edge, mut go_on: impl FnMut(&NodeRef, Option<&Nod
             return;
         }
         for edge in node.edges() {
-            if let Edge::Node(below, _) = edge
+            if let Some(below) = edge.node()
                 && seen.insert(address(below))
             {
                 waiting.push_back((below.clone(), Some(node.clone())));
@@ -42,7 +42,7 @@ pub(super) fn reaches_within(
         if found(&edge) {
             return true;
         }
-        if let Edge::Node(node, _) = &edge
+        if let Some(node) = edge.node()
             && within(node)
             && seen.insert(address(node))
         {

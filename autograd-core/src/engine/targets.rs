@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::forward::{Target, target};
 use super::frontier::{AddressMap, address};
-use crate::graph::{AnyTensor, Edge, NodeRef, Slots, for_any};
+use crate::graph::{AnyTensor, Edge, NodeRef, Slots, To, for_any};
 
 /// Only these gradients are asked for, by `grad`.
 pub(super) struct Targets {
@@ -24,10 +24,10 @@ pub(super) struct Targets {
 impl Targets {
     /// Whether a gradient along this edge leads to a target.
     pub(super) fn wants(&self, edge: &Edge) -> bool {
-        let leads = match edge {
-            Edge::None(_) => false,
-            Edge::Node(node, _) => self.useful.contains(&address(node)),
-            Edge::Leaf(leaf) => self.leaves.contains_key(&leaf.address()),
+        let leads = match edge.to() {
+            To::None(_) => false,
+            To::Node(node, _) => self.useful.contains(&address(node)),
+            To::Leaf(leaf) => self.leaves.contains_key(&leaf.address()),
         };
         leads && !self.is_cut(edge)
     }
@@ -70,15 +70,18 @@ pub(super) fn find_targets(
         reached: vec![false; inputs.len()],
     };
     for (answer, input) in inputs.iter().enumerate() {
-        match edge(input) {
-            cut if targets.is_cut(&cut) => {}
-            Edge::None(_) => {}
-            Edge::Node(node, slot) => {
-                let key = address(&node);
+        let edge = edge(input);
+        if targets.is_cut(&edge) {
+            continue;
+        }
+        match edge.to() {
+            To::None(_) => {}
+            To::Node(node, slot) => {
+                let key = address(node);
                 targets.outputs.push((key, slot as usize, answer));
                 targets.useful.insert(key);
             }
-            Edge::Leaf(leaf) => {
+            To::Leaf(leaf) => {
                 targets.leaves.insert(leaf.address(), answer);
             }
         }
@@ -87,12 +90,11 @@ pub(super) fn find_targets(
     let mut seen = HashSet::new();
     let mut path: Vec<(NodeRef, usize)> = Vec::new();
     for output in outputs {
-        match edge(output) {
-            cut if targets.is_cut(&cut) => {}
-            Edge::Node(node, _) if seen.insert(address(&node)) => {
-                path.push((node, 0));
-            }
-            Edge::Leaf(leaf) => targets.reach(&leaf),
+        let edge = edge(output);
+        match edge.to() {
+            _ if targets.is_cut(&edge) => {}
+            To::Node(node, _) if seen.insert(address(node)) => path.push((node.clone(), 0)),
+            To::Leaf(leaf) => targets.reach(leaf),
             _ => {}
         }
         while let Some((node, next)) = path.last_mut() {
@@ -106,16 +108,16 @@ pub(super) fn find_targets(
                 continue;
             };
             *next += 1;
-            match edge {
-                cut if targets.is_cut(cut) => {}
-                Edge::None(_) => {}
-                Edge::Leaf(leaf) => {
+            match edge.to() {
+                _ if targets.is_cut(edge) => {}
+                To::None(_) => {}
+                To::Leaf(leaf) => {
                     if targets.leaves.contains_key(&leaf.address()) {
                         targets.reach(leaf);
                         targets.useful.insert(key);
                     }
                 }
-                Edge::Node(below, _) => {
+                To::Node(below, _) => {
                     let below = below.clone();
                     if seen.insert(address(&below)) {
                         path.push((below, 0));

@@ -10,7 +10,7 @@ use super::frontier::{AddressHasher, Frontier, Waiting};
 use super::targets::Targets;
 use super::{anomaly, hooks};
 use crate::error::{Error, Result};
-use crate::graph::{AnyTensor, Edge, HookId, NodeRef, Pull, Sink, Slots, is_observed};
+use crate::graph::{AnyTensor, Edge, HookId, NodeRef, Pull, Sink, Slots, To, is_observed};
 
 /// Up to so many leaves are found by looking at each: a map for them would take longer to make.
 const MAX_SCANNED: usize = 8;
@@ -98,10 +98,10 @@ impl<'g> Sink<'g> for Pass<'g> {
         if !self.wants(edge) {
             return Ok(());
         }
-        match edge {
-            Edge::None(_) => Ok(()),
-            Edge::Node(node, slot) => self.frontier.add(node, *slot as usize, grad, sum),
-            Edge::Leaf(leaf) => self.leaves.add(leaf, grad),
+        match edge.to() {
+            To::None(_) => Ok(()),
+            To::Node(node, slot) => self.frontier.add(node, slot as usize, grad, sum),
+            To::Leaf(leaf) => self.leaves.add(leaf, grad),
         }
     }
 }
@@ -136,7 +136,7 @@ impl Pass<'_> {
                 Some((node, grad)) if self.targets.is_none() && node.is_unseen() => {
                     let wants_all = true;
                     let pull = &mut Pull { node, retain, create_graph, sink: self, wants_all };
-                    node.pull_only(grad, pull)?;
+                    node.pull(Slots::from_buf([Some(grad)]), pull)?;
                     continue;
                 }
                 Some((node, grad)) => Waiting::of(node, grad),

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::error::Error;
-use crate::graph::{Keep, record};
+use crate::graph::{SavedInput, record};
 use crate::ops::Float;
 use std::cell::Cell;
 use std::panic::Location;
@@ -23,7 +23,7 @@ fn sine_off_by<T: Float>(x: &Tensor<T>, factor: f64) -> Tensor<T> {
         return x.sin();
     }
     let value = x.detach().sin().read().into_owned();
-    let state = (crate::graph::Plain(factor), Keep::input(0, x));
+    let state = (crate::graph::Attr(factor), SavedInput::at(0, x));
     record("sine", Location::caller(), [x], value, state, |(factor, x), dy, _| {
         Ok([Some(dy * x.cos() * factor)])
     })
@@ -71,7 +71,7 @@ fn a_wrong_second_derivative_is_found() {
     // First order is right; the factor of the rule is a constant to the second.
     fn half_right(x: &Tensor<f64>) -> Tensor<f64> {
         let value = x.detach().sin().read().into_owned();
-        record("sine", Location::caller(), [x], value, Keep::input(0, x), |x, dy, _| {
+        record("sine", Location::caller(), [x], value, SavedInput::at(0, x), |x, dy, _| {
             Ok([Some(dy * x.detach().cos())])
         })
     }
@@ -193,7 +193,7 @@ fn a_function_that_changes_is_refused() {
 fn a_backward_that_forgets_the_gradient_it_gets_is_found() {
     fn forgets(x: &Tensor<f64>) -> Tensor<f64> {
         let value = x.detach().sin().read().into_owned();
-        record("sine", Location::caller(), [x], value, Keep::input(0, x), |x, _, _| {
+        record("sine", Location::caller(), [x], value, SavedInput::at(0, x), |x, _, _| {
             Ok([Some(x.cos())])
         })
     }

@@ -1,15 +1,12 @@
 //! A tensor whose element type nobody asks for.
 
-use std::mem::{forget, replace};
 use std::panic::Location;
 
 use super::any::{AnyTensor, Element};
 use super::lost::Lost;
-use super::node::{Blank, Edge, NodeRef};
+use super::node::{Edge, NodeRef, Op};
 use super::protect::protect;
-use super::small::{Small, SmallCall, SmallOp};
 use super::tensor::Tensor;
-use crate::array::shape::same;
 
 /// A tensor, lent, of whatever element type.
 ///
@@ -22,20 +19,7 @@ pub(crate) trait Handle {
     fn has_producer(&self) -> bool;
     fn version(&self) -> u32;
     /// Protects this tensor, which is or is part of input `position` of a layer whose forward will run.
-    fn protect(&self, layer: &'static &'static dyn SmallOp, position: usize);
-    /// Begins the node of a call on this tensor, or on this one and a second.
-    fn begin(
-        &self,
-        second: Option<&dyn Handle>,
-        layer: &'static &'static dyn SmallOp,
-        location: &'static Location<'static>,
-    ) -> Begun;
-    /// Writes the edge of an op on this tensor where it stays; the least level of its node.
-    fn draw_edge(&self, blank: &mut Edge) -> u32;
-    /// Keeps this tensor in a small node, if that has place for it.
-    fn keep_in(&self, small: &mut Small) -> bool;
-    /// Becomes the output of a small call, if it has the shape of the inputs; else the node comes back.
-    fn end(&mut self, node: NodeRef, call: &SmallCall<'_>) -> Result<(), NodeRef>;
+    fn protect(&self, layer: &'static dyn Op, position: usize);
     /// What an op notes of an input.
     fn noted(&self) -> Noted<'_>;
     fn lost(&self) -> Lost;
@@ -49,16 +33,6 @@ pub(crate) trait Handle {
     fn become_alias(&mut self);
     /// Becomes the output `slot` of a node.
     fn attach(&mut self, node: NodeRef, slot: u32);
-}
-
-/// The node of a call on one or two tensors.
-pub(crate) enum Begun {
-    /// None: neither wants a gradient.
-    Unrecorded,
-    /// None yet: the call is not small.
-    Large,
-    /// A small one, with its edges. Its inputs are protected.
-    Small(NodeRef),
 }
 
 /// What an op notes of an input.
@@ -89,60 +63,8 @@ impl<T: Element> Handle for Tensor<T> {
         self.version()
     }
 
-    fn protect(&self, layer: &'static &'static dyn SmallOp, position: usize) {
+    fn protect(&self, layer: &'static dyn Op, position: usize) {
         protect(self, layer, position);
-    }
-
-    fn begin(
-        &self,
-        second: Option<&dyn Handle>,
-        layer: &'static &'static dyn SmallOp,
-        location: &'static Location<'static>,
-    ) -> Begun {
-        if self.stop_gradient() && second.is_none_or(|second| second.stop_gradient()) {
-            return Begun::Unrecorded;
-        }
-        let alike = |second: &dyn Handle| same(second.shape(), self.shape());
-        if !T::DTYPE.is_float() || !self.is_small() || !second.is_none_or(alike) {
-            return Begun::Large;
-        }
-        let mut node = Blank::new(0, location);
-        let [left, right] = &mut node.small().edges;
-        let level = Handle::draw_edge(self, left);
-        let level = level.max(second.map_or(0, |second| second.draw_edge(right)));
-        node.raise(level);
-        protect(self, layer, 0);
-        if let Some(second) = second {
-            second.protect(layer, 1);
-        }
-        Begun::Small(node.done())
-    }
-
-    fn keep_in(&self, small: &mut Small) -> bool {
-        T::DTYPE.is_float() && self.is_small() && small.keep(T::wrap(self.clone()), self.version())
-    }
-
-    fn end(&mut self, mut node: NodeRef, call: &SmallCall<'_>) -> Result<(), NodeRef> {
-        // One that forward changed in place may have changed after it was saved.
-        if !T::DTYPE.is_float() || self.fixed().is_none() || !same(self.shape(), call.shape) {
-            return Err(node);
-        }
-        if let Some(small) = node.small_mut() {
-            small.op = call.op;
-            small.mark_kept(call, self.address());
-        }
-        self.attach_unseen(node, 0);
-        Ok(())
-    }
-
-    #[inline]
-    fn draw_edge(&self, blank: &mut Edge) -> u32 {
-        if let Some((node, slot)) = self.producer() {
-            forget(replace(blank, Edge::Node(node.clone(), *slot)));
-            return node.level + 1;
-        }
-        *blank = self.edge();
-        0
     }
 
     fn noted(&self) -> Noted<'_> {

@@ -1,10 +1,12 @@
 //! Nodes and edges: what backward walks over.
 
 use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
 use std::mem::replace;
 use std::panic::{Location, RefUnwindSafe, UnwindSafe};
+use std::slice;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{self, Mutex, OnceLock, PoisonError};
+use std::sync::{self, OnceLock};
 
 use smallvec::SmallVec;
 use triomphe::Arc;
@@ -12,44 +14,36 @@ use triomphe::Arc;
 use super::any::{AnyTensor, Element};
 use super::extras::Extras;
 use super::lost::Lost;
-use super::pack::{Packing, State};
-use super::saved::{At, Keeps, typed};
+use super::pack::Packed;
+use super::saved::{At, Entries, Plain, Reader, Role, SavedTensor, Saves, State, typed};
 use super::shapes::output_shapes;
-use super::small::Small;
 use super::tensor::Tensor;
 use super::watch;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// The gradients that have reached a node, one place for each of its outputs.
 pub(crate) type Slots = SmallVec<[Option<AnyTensor>; 1]>;
 
 /// One recorded op. Nodes come from the memory of earlier ones, which the thread keeps.
-// With its count of references 128 bytes. Free ones of up to 120 glibc's allocator hands out in groups of
-// seven, each from its end: a long chain that is built again then lies back and forth in memory, and takes
-// twice as long.
-#[repr(align(16))]
 pub(crate) struct Node {
     /// Greater than the level of every node an edge leads to: backward goes from high to low.
     pub(crate) level: u32,
     /// Whether one edge leads here and no tensor is an output of this node any more.
     sole: AtomicBool,
-    /// Whether a backward took what a [`Small`] keeps.
-    pub(super) taken: AtomicBool,
+    /// Whether a backward took what was saved.
+    taken: AtomicBool,
     /// Where the op was called.
     pub(crate) location: &'static Location<'static>,
     pub(super) extras: OnceLock<sync::Arc<Extras>>,
-    work: Work,
+    op: &'static dyn Op,
+    /// One for each differentiable input.
+    edges: Edges,
+    state: State,
 }
 
-/// What a node does in backward.
-enum Work {
-    /// It stands here, and so do its edges and what it keeps.
-    Small(Small),
-    Rule(Box<dyn Rule>),
-}
-
+// With its count of references 136 bytes, which take as much memory as 128.
 #[cfg(target_pointer_width = "64")]
-const _: () = assert!(size_of::<Node>() <= 112);
+const _: () = assert!(size_of::<Node>() <= 128);
 
 impl Node {
     /// The memory of one that is to be written.
@@ -61,21 +55,17 @@ impl Node {
             taken: AtomicBool::new(false),
             location: Location::caller(),
             extras: OnceLock::new(),
-            work: Work::Small(Small::BLANK),
+            op: &Blank,
+            edges: Edges::NONE,
+            state: State::NOTHING,
         }
     }
 
     /// Drops all that is held but the memory itself.
     #[inline]
     fn blank_out(&mut self) {
-        match &mut self.work {
-            Work::Small(small) => small.blank_out(),
-            work => {
-                if let Work::Rule(rule) = replace(work, Work::Small(Small::BLANK)) {
-                    rule.leave();
-                }
-            }
-        }
+        self.edges = Edges::NONE;
+        self.state = State::NOTHING;
         if self.extras.get().is_some() {
             self.extras.take();
         }
@@ -83,84 +73,76 @@ impl Node {
 
     /// The op's name.
     pub(crate) fn name(&self) -> &'static str {
-        match &self.work {
-            Work::Small(small) => small.op.name(),
-            Work::Rule(rule) => rule.name(),
-        }
+        self.op.name_of(self)
     }
 
-    /// As [`Rule::edges`].
+    /// One for each differentiable input.
+    #[inline]
     pub(crate) fn edges(&self) -> &[Edge] {
-        match &self.work {
-            Work::Small(small) => small.edges(),
-            Work::Rule(rule) => rule.edges(),
-        }
+        self.edges.as_slice()
     }
 
-    /// As [`Rule::pull`].
+    /// As [`Op::pull`].
     #[inline(always)]
-    pub(crate) fn pull<'g>(&'g self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
-        match &self.work {
-            Work::Small(small) => small.pull(&self.taken, only(grads), pull),
-            Work::Rule(rule) => rule.pull(grads, pull),
-        }
+    pub(crate) fn pull<'g>(&self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
+        self.op.pull(grads, pull)
     }
 
-    /// The same of one with one output.
-    #[inline(always)]
-    pub(crate) fn pull_only<'g>(&'g self, grad: AnyTensor, pull: &mut Pull<'_, 'g>) -> Result<()> {
-        match &self.work {
-            Work::Small(small) => small.pull(&self.taken, grad, pull),
-            Work::Rule(rule) => rule.pull(Slots::from_buf([Some(grad)]), pull),
+    /// As [`Op::push`].
+    pub(crate) fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
+        self.op.push(push)
+    }
+
+    /// As [`Op::has_jvp`].
+    pub(crate) fn has_jvp(&self) -> bool {
+        self.op.has_jvp()
+    }
+
+    /// What errors call a saved tensor.
+    #[cold]
+    pub(crate) fn saved_name(&self, role: Role, position: usize) -> String {
+        self.op.saved_name(role, position)
+    }
+
+    /// What the op noted beside tensors, which stays as long as the node.
+    #[inline]
+    pub(crate) fn attrs<A: 'static>(&self) -> Option<&A> {
+        self.state.attrs()?.downcast_ref()
+    }
+
+    /// What was saved: taken or, where the graph is retained, copied.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::GraphFreed`](crate::Error::GraphFreed) where an earlier backward took it.
+    #[inline]
+    pub(crate) fn read(&self, retain: bool, at: &At<'_>) -> Result<Reader> {
+        if self.taken.load(Ordering::Relaxed) {
+            return Err(at.freed());
         }
+        if !retain {
+            // Two backwards at the same moment may both pass; each is a whole.
+            self.taken.store(true, Ordering::Relaxed);
+        }
+        self.state.read(retain).ok_or_else(|| at.freed())
+    }
+
+    /// The saved tensors as backward would get them; `None` where an optional one is absent.
+    pub(crate) fn saved(&self, at: &At<'_>) -> Result<Vec<Option<AnyTensor>>> {
+        self.read(true, at)?.all(at)
+    }
+
+    /// Gives each saved tensor to a hook.
+    pub(super) fn pack(&mut self, pack: impl Fn(&Node, SavedTensor, usize) -> Packed) {
+        let mut state = replace(&mut self.state, State::NOTHING);
+        state.pack(|saved, position| pack(self, saved, position));
+        self.state = state;
     }
 
     /// Whether nobody looks at the gradients that come here and go on.
     #[inline(always)]
     pub(crate) fn is_unseen(&self) -> bool {
         self.extras.get().is_none() && !watch::is_observed()
-    }
-
-    /// As [`Rule::push`].
-    pub(crate) fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
-        match &self.work {
-            // Forward mode observes, and then there are none.
-            Work::Small(_) => Ok(None),
-            Work::Rule(rule) => rule.push(push),
-        }
-    }
-
-    /// As [`Rule::has_jvp`].
-    pub(crate) fn has_jvp(&self) -> bool {
-        match &self.work {
-            Work::Small(small) => small.op.has_jvp(),
-            Work::Rule(rule) => rule.has_jvp(),
-        }
-    }
-
-    /// What can give the saved tensors away, where nobody else has the node.
-    pub(super) fn rule_mut(&mut self) -> Option<&mut dyn Rule> {
-        match &mut self.work {
-            Work::Small(_) => None,
-            Work::Rule(rule) => Some(&mut **rule),
-        }
-    }
-
-    /// A small op, where nobody else has the node.
-    #[inline(always)]
-    fn small_mut(&mut self) -> Option<&mut Small> {
-        match &mut self.work {
-            Work::Small(small) => Some(small),
-            Work::Rule(_) => None,
-        }
-    }
-
-    /// As [`Rule::saved`].
-    pub(crate) fn saved(&self, at: &At<'_>) -> Result<Vec<Option<AnyTensor>>> {
-        match &self.work {
-            Work::Small(small) => small.saved(&self.taken, at),
-            Work::Rule(rule) => rule.saved(at),
-        }
     }
 
     /// Whether a gradient that comes is the only one: its one consumer is the only way here. It
@@ -179,30 +161,58 @@ impl Node {
     }
 }
 
-/// What a node does in backward.
-pub(crate) trait Rule: Send + Sync {
-    /// The op's name.
+/// What is the same in all calls of an op.
+pub(crate) trait Op: Send + Sync {
     fn name(&self) -> &'static str;
-    /// One for each differentiable input.
-    fn edges(&self) -> &[Edge];
-    /// Turns the gradients of the outputs into those of the inputs and hands them on.
-    fn pull<'g>(&'g self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()>;
-    /// Turns the tangents of the inputs into those of the outputs; `None` where the op has no rule
-    /// of its own for that, and `pull` is to be transposed.
-    fn push(&self, _push: &mut Push<'_>) -> Result<Option<Slots>> {
-        Ok(None)
+    /// The same where it is known of a call only.
+    fn name_of(&self, _node: &Node) -> &'static str {
+        self.name()
+    }
+    /// What errors call an input.
+    fn input_name(&self, position: usize) -> String {
+        input_name(position)
+    }
+    /// What errors call a saved tensor, `position` being that among all of them.
+    fn saved_name(&self, role: Role, position: usize) -> String {
+        match role {
+            Role::Input(input) => self.input_name(input.into()),
+            Role::Output(0) | Role::OutputValue(0) => "its output".into(),
+            Role::Output(slot) | Role::OutputValue(slot) => format!("output {slot}"),
+            Role::Intermediate | Role::Constant => format!("saved tensor {}", position + 1),
+        }
     }
     /// Whether a user wrote `push`.
     fn has_jvp(&self) -> bool {
         false
     }
-    /// Gives the saved tensors to the hooks in force, once, when the node is new.
-    fn pack(&mut self, _packing: &Packing<'_>) {}
-    /// Its node is gone.
-    fn leave(self: Box<Self>) {}
-    /// The saved tensors as backward would get them; `None` where an optional one is absent.
-    fn saved(&self, _at: &At<'_>) -> Result<Vec<Option<AnyTensor>>> {
-        Ok(Vec::new())
+    /// Turns the gradients of the outputs into those of the inputs and hands them on.
+    fn pull<'g>(&self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()>;
+    /// Turns the tangents of the inputs into those of the outputs; `None` where the op has no rule
+    /// of its own for that, and `pull` is to be transposed.
+    fn push(&self, _push: &mut Push<'_>) -> Result<Option<Slots>> {
+        Ok(None)
+    }
+}
+
+/// What errors call the input of a built-in op.
+fn input_name(position: usize) -> String {
+    match position {
+        0 => "its first input".into(),
+        1 => "its second input".into(),
+        n => format!("input {n}"),
+    }
+}
+
+/// The op of memory that is no node.
+struct Blank;
+
+impl Op for Blank {
+    fn name(&self) -> &'static str {
+        ""
+    }
+
+    fn pull<'g>(&self, _: Slots, _: &mut Pull<'_, 'g>) -> Result<()> {
+        Ok(())
     }
 }
 
@@ -245,10 +255,9 @@ pub(crate) struct Push<'a> {
 }
 
 impl Push<'_> {
-    /// A copy of the saved state; an error where a backward took it.
-    pub(crate) fn state<S: Clone>(&self, state: &Mutex<Option<S>>) -> Result<S> {
-        let state = state.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        state.ok_or(Error::GraphFreed { op: self.node.name(), location: self.node.location })
+    /// What the node saved, copied.
+    pub(crate) fn read(&self) -> Result<Reader> {
+        self.node.read(true, &self.at())
     }
 
     pub(crate) fn at(&self) -> At<'_> {
@@ -268,12 +277,10 @@ impl Pull<'_, '_> {
         !matches!(edge, Edge::None(_)) && (self.wants_all || self.sink.wants(edge))
     }
 
-    /// The saved state, taken or, where the graph is retained, copied; an error where an earlier
-    /// backward took it.
-    pub(crate) fn state<S: Clone>(&self, state: &Mutex<Option<S>>) -> Result<S> {
-        let mut held = state.lock().unwrap_or_else(PoisonError::into_inner);
-        let state = if self.retain { held.clone() } else { held.take() };
-        state.ok_or(Error::GraphFreed { op: self.node.name(), location: self.node.location })
+    /// What the node saved.
+    #[inline]
+    pub(crate) fn read(&self) -> Result<Reader> {
+        self.node.read(self.retain, &self.at())
     }
 
     pub(crate) fn at(&self) -> At<'_> {
@@ -307,10 +314,21 @@ fn never_came() -> ! {
 pub(crate) enum Edge {
     /// Nowhere: the input wants none.
     None(Absent),
-    /// To output `slot` of the op that produced the input.
-    Node(NodeRef, u32),
+    /// To the first output of the op that produced the input.
+    Node(NodeRef),
+    /// To another output, by its slot. Few ops have several, so an edge has no place for it: it takes two
+    /// words.
+    Output(Box<(NodeRef, u32)>),
     /// To the leaf itself.
     Leaf(AnyTensor),
+}
+
+/// Where an edge leads.
+pub(crate) enum To<'e> {
+    None(&'e Absent),
+    /// An output of a node, by its slot.
+    Node(&'e NodeRef, u32),
+    Leaf(&'e AnyTensor),
 }
 
 /// What is known of an input that wants no gradient.
@@ -322,20 +340,49 @@ pub(crate) struct Absent {
     pub(crate) seen: u32,
 }
 
+impl Absent {
+    /// Nothing is known.
+    pub(crate) const UNSEEN: Self = Self { lost: Lost::NONE, seen: 0 };
+}
+
 impl Edge {
+    /// To output `slot` of a node.
+    #[inline]
+    pub(crate) fn output(node: NodeRef, slot: u32) -> Self {
+        if slot == 0 { Self::Node(node) } else { Self::Output(Box::new((node, slot))) }
+    }
+
+    /// Where it leads.
+    #[inline]
+    pub(crate) fn to(&self) -> To<'_> {
+        match self {
+            Self::None(absent) => To::None(absent),
+            Self::Node(node) => To::Node(node, 0),
+            Self::Output(output) => To::Node(&output.0, output.1),
+            Self::Leaf(leaf) => To::Leaf(leaf),
+        }
+    }
+
+    /// The node that it leads to.
+    #[inline]
+    pub(crate) fn node(&self) -> Option<&NodeRef> {
+        match self.to() {
+            To::Node(node, _) => Some(node),
+            To::None(_) | To::Leaf(_) => None,
+        }
+    }
+
     /// The same edge, from one more node.
     pub(crate) fn again(&self) -> Self {
-        if let Self::Node(node, _) = self {
+        if let Some(node) = self.node() {
             node.gets_consumer();
         }
         self.clone()
     }
 
+    #[inline]
     fn level(&self) -> u32 {
-        match self {
-            Self::Node(node, _) => node.level + 1,
-            Self::None(_) | Self::Leaf(_) => 0,
-        }
+        self.node().map_or(0, |node| node.level + 1)
     }
 }
 
@@ -350,17 +397,25 @@ impl UnwindSafe for NodeRef {}
 impl RefUnwindSafe for NodeRef {}
 
 impl NodeRef {
-    /// Records a rule.
-    pub(crate) fn record(rule: impl Rule + 'static, location: &'static Location<'static>) -> Self {
-        Self::record_boxed(Box::new(rule), location)
-    }
-
-    /// The same of one that stands by itself already.
-    pub(crate) fn record_boxed(rule: Box<dyn Rule>, location: &'static Location<'static>) -> Self {
-        let level = rule.edges().iter().map(Edge::level).max().unwrap_or(0);
-        let mut blank = Blank::new(level, location);
-        blank.content().work = Work::Rule(rule);
-        let mut node = blank.done();
+    /// Records a call of an op.
+    #[inline]
+    pub(crate) fn record(
+        op: &'static dyn Op,
+        edges: Edges,
+        state: State,
+        location: &'static Location<'static>,
+    ) -> Self {
+        let spare = SPARES.try_with(|spares| spares.borrow_mut().pop()).ok().flatten();
+        let mut node = Self(Some(spare.unwrap_or_else(new_node)));
+        if let Some(content) = node.alone() {
+            content.level = edges.as_slice().iter().map(Edge::level).max().unwrap_or(0);
+            *content.sole.get_mut() = false;
+            *content.taken.get_mut() = false;
+            content.location = location;
+            content.op = op;
+            content.edges = edges;
+            content.state = state;
+        }
         if watch::is_on() {
             watch::recorded(&mut node);
         }
@@ -373,7 +428,7 @@ impl NodeRef {
         if self.arc().is_unique() {
             self.sole.store(true, Ordering::Relaxed);
         }
-        Edge::Node(self, slot)
+        Edge::output(self, slot)
     }
 
     #[inline]
@@ -389,61 +444,10 @@ impl NodeRef {
         self.0.as_mut().and_then(Arc::get_mut)
     }
 
-    /// A small op that is still being recorded: nobody else has the node.
-    #[inline(always)]
-    pub(crate) fn small_mut(&mut self) -> Option<&mut Small> {
-        self.alone()?.small_mut()
-    }
-
     /// Identity, as long as it lives: [`Node::token`] is for longer.
     #[inline]
     pub(crate) fn address(&self) -> *const () {
         Arc::as_ptr(self.arc()).cast()
-    }
-}
-
-/// A node that is being recorded: what it does is written where it stays.
-pub(crate) struct Blank(Arc<Node>);
-
-impl Blank {
-    #[inline(always)]
-    pub(crate) fn new(level: u32, location: &'static Location<'static>) -> Self {
-        let spare = SPARES.try_with(|spares| spares.borrow_mut().pop()).ok().flatten();
-        let mut blank = Self(spare.unwrap_or_else(new_node));
-        let node = blank.content();
-        node.level = level;
-        *node.sole.get_mut() = false;
-        *node.taken.get_mut() = false;
-        node.location = location;
-        blank
-    }
-
-    #[inline(always)]
-    fn content(&mut self) -> &mut Node {
-        match Arc::get_mut(&mut self.0) {
-            Some(node) => node,
-            None => taken_out(),
-        }
-    }
-
-    /// Where a small op is described.
-    #[inline(always)]
-    pub(crate) fn small(&mut self) -> &mut Small {
-        match self.content().small_mut() {
-            Some(small) => small,
-            None => taken_out(),
-        }
-    }
-
-    /// The level, where the edges tell it.
-    #[inline(always)]
-    pub(crate) fn raise(&mut self, level: u32) {
-        self.content().level = level;
-    }
-
-    #[inline(always)]
-    pub(crate) fn done(self) -> NodeRef {
-        NodeRef(Some(self.0))
     }
 }
 
@@ -559,16 +563,54 @@ impl Drop for Freeing<'_> {
     }
 }
 
-/// The edges of an op: an array where their number is fixed, a vector for a list of inputs.
-pub(crate) trait EdgeList: AsRef<[Edge]> + Send + Sync {
+/// The edges of a node. Most have one or two.
+pub(crate) enum Edges {
+    One(Edge),
+    Two([Edge; 2]),
+    Many(Box<[Edge]>),
+}
+
+impl Edges {
+    const NONE: Self = Self::One(Edge::None(Absent::UNSEEN));
+
+    #[inline]
+    pub(crate) fn as_slice(&self) -> &[Edge] {
+        match self {
+            Self::One(edge) => slice::from_ref(edge),
+            Self::Two(edges) => edges,
+            Self::Many(edges) => edges,
+        }
+    }
+}
+
+impl FromIterator<Edge> for Edges {
+    #[inline]
+    fn from_iter<I: IntoIterator<Item = Edge>>(edges: I) -> Self {
+        Self::from(edges.into_iter().collect::<SmallVec<[Edge; 2]>>())
+    }
+}
+
+impl From<SmallVec<[Edge; 2]>> for Edges {
+    #[inline]
+    fn from(edges: SmallVec<[Edge; 2]>) -> Self {
+        match edges.into_inner() {
+            Ok(two) => Self::Two(two),
+            Err(mut edges) => match edges.len() {
+                1 => edges.pop().map_or(Self::NONE, Self::One),
+                _ => Self::Many(edges.into_vec().into()),
+            },
+        }
+    }
+}
+
+/// The inputs of a typed rule: an array where their number is fixed, a vector for a list.
+pub(crate) trait EdgeList: IntoIterator<Item = Edge> + 'static {
     /// Which inputs want a gradient.
     type Wants;
     /// The gradients, one place for each input.
     type Grads<T: Element>: AsMut<[Option<Tensor<T>>]>;
 
-    fn wants(&self, pull: &Pull<'_, '_>) -> Self::Wants;
-    /// As if all were wanted.
-    fn wants_all(&self) -> Self::Wants;
+    fn wants(wants: impl ExactSizeIterator<Item = bool>) -> Self::Wants;
 }
 
 impl<const N: usize> EdgeList for [Edge; N] {
@@ -576,16 +618,8 @@ impl<const N: usize> EdgeList for [Edge; N] {
     type Grads<T: Element> = [Option<Tensor<T>>; N];
 
     #[inline]
-    fn wants(&self, pull: &Pull<'_, '_>) -> [bool; N] {
-        let mut wants = [false; N];
-        for (wants, edge) in wants.iter_mut().zip(self) {
-            *wants = pull.wants(edge);
-        }
-        wants
-    }
-
-    fn wants_all(&self) -> [bool; N] {
-        [true; N]
+    fn wants(mut wants: impl ExactSizeIterator<Item = bool>) -> [bool; N] {
+        std::array::from_fn(|_| wants.next().unwrap_or(false))
     }
 }
 
@@ -593,68 +627,87 @@ impl EdgeList for Vec<Edge> {
     type Wants = Vec<bool>;
     type Grads<T: Element> = Vec<Option<Tensor<T>>>;
 
-    fn wants(&self, pull: &Pull<'_, '_>) -> Vec<bool> {
-        self.iter().map(|edge| pull.wants(edge)).collect()
-    }
-
-    fn wants_all(&self) -> Vec<bool> {
-        vec![true; self.len()]
+    fn wants(wants: impl ExactSizeIterator<Item = bool>) -> Vec<bool> {
+        wants.collect()
     }
 }
 
-/// The node of a built-in op: inputs with elements `T`, one output with elements `U`.
-pub(crate) struct OpNode<T: Element, U: Element, S: Keeps, E: EdgeList> {
-    pub(crate) name: &'static str,
-    pub(crate) edges: E,
-    pub(crate) state: State<S>,
-    pub(crate) pull: PullFn<T, U, S, E>,
+/// An op with inputs of elements `T`, one output of elements `U`, and a rule of these types.
+pub(crate) struct TypedOp<T, U, S, E>(PhantomData<fn() -> (T, U, S, E)>);
+
+/// What differs from call to call.
+struct TypedCall<T: Element, U: Element, S: Saves, E: EdgeList> {
+    name: &'static str,
+    pull: PullFn<T, U, S, E>,
+    plain: S::Plain,
 }
 
-/// From what was kept, the output's gradient and which inputs want one: the inputs' gradients.
+/// From what was saved, the output's gradient and which inputs want one: the inputs' gradients.
 pub(crate) type PullFn<T, U, S, E> =
-    fn(<S as Keeps>::Kept, Tensor<U>, <E as EdgeList>::Wants) -> Result<<E as EdgeList>::Grads<T>>;
+    fn(<S as Saves>::Read, Tensor<U>, <E as EdgeList>::Wants) -> Result<<E as EdgeList>::Grads<T>>;
 
-impl<T: Element, U: Element, S: Keeps, E: EdgeList> Rule for OpNode<T, U, S, E> {
+impl<T: Element, U: Element, S: Saves + 'static, E: EdgeList> TypedOp<T, U, S, E> {
+    const OP: &'static dyn Op = &Self(PhantomData);
+
+    /// The node of a call.
+    pub(crate) fn record(
+        name: &'static str,
+        location: &'static Location<'static>,
+        edges: E,
+        saved: S,
+        pull: PullFn<T, U, S, E>,
+    ) -> NodeRef {
+        let mut entries = Entries::new();
+        let plain = saved.save(&mut entries);
+        let call: Plain = sync::Arc::new(TypedCall::<T, U, S, E> { name, pull, plain });
+        NodeRef::record(
+            Self::OP,
+            edges.into_iter().collect(),
+            State::new(Some(call), entries),
+            location,
+        )
+    }
+
+    fn call(node: &Node) -> &TypedCall<T, U, S, E> {
+        node.attrs().unwrap_or_else(|| unreachable!("it was recorded with the op"))
+    }
+}
+
+impl<T: Element, U: Element, S: Saves + 'static, E: EdgeList> Op for TypedOp<T, U, S, E> {
     fn name(&self) -> &'static str {
-        self.name
+        "an op"
     }
 
-    fn edges(&self) -> &[Edge] {
-        self.edges.as_ref()
+    fn name_of(&self, node: &Node) -> &'static str {
+        Self::call(node).name
     }
 
-    fn pull<'g>(&'g self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
-        let kept = self.state.take(pull.retain, &pull.at(), &S::visit)?.unpack(&pull.at())?;
-        let grad = typed(only(grads));
-        let wants = self.edges.wants(pull);
-        let mut grads = (self.pull)(kept, grad, wants)?;
-        deliver(self.edges.as_ref(), grads.as_mut(), pull.sink)
-    }
-
-    fn pack(&mut self, packing: &Packing<'_>) {
-        self.state.pack(packing, &S::visit);
-    }
-
-    fn saved(&self, at: &At<'_>) -> Result<Vec<Option<AnyTensor>>> {
-        self.state.show(at, &S::visit)
+    fn pull<'g>(&self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
+        let call = Self::call(pull.node);
+        let read = S::read(&call.plain, &mut pull.read()?, &pull.at())?;
+        let edges = pull.node.edges();
+        let wants = E::wants(edges.iter().map(|edge| pull.wants(edge)));
+        let mut grads = (call.pull)(read, typed(only(grads)), wants)?;
+        deliver(edges, grads.as_mut(), pull.sink)
     }
 
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
+        let call = Self::call(push.node);
         if S::PUSHES {
             let shapes = output_shapes(push.node);
             let Some(Some((_, shape))) = shapes.and_then(|shapes| shapes.into_iter().next()) else {
                 return Ok(None);
             };
-            let state = self.state.take(true, &push.at(), &S::visit)?;
-            let pushed = state.tangent(&push.at(), &push.tangents, &shape)?;
+            let (from, tangents) = (&mut push.read()?, (&push.tangents, &shape[..]));
+            let pushed = S::tangent(&call.plain, from, &push.at(), tangents)?;
             return Ok(pushed.map(|tangent| Slots::from_elem(Some(tangent), 1)));
         }
         if !S::ELEMENTWISE {
             return Ok(None);
         }
-        let kept = self.state.take(true, &push.at(), &S::visit)?.unpack(&push.at())?;
+        let read = S::read(&call.plain, &mut push.read()?, &push.at())?;
         let Some(tangent) = push.tangents[0].take().and_then(U::unwrap) else { return Ok(None) };
-        let mut pushed = (self.pull)(kept, tangent, self.edges.wants_all())?;
+        let mut pushed = (call.pull)(read, tangent, E::wants([true].into_iter()))?;
         Ok(Some(wrapped(pushed.as_mut())))
     }
 }

@@ -2,15 +2,13 @@
 
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
-use std::mem::replace;
-use std::panic::Location;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use super::any::{AnyTensor, for_any};
 use super::mode::GradMode;
-use super::node::{Edge, NodeRef, Pull, Rule, Slots, only};
-use super::saved::At;
+use super::node::{Absent, Edge, Edges, Node, NodeRef, Op, Pull, Slots, To, only};
+use super::saved::{At, Role, SavedTensor, State};
 use super::tensor::Tensor;
 use super::watch::Watching;
 use crate::array::DType;
@@ -167,211 +165,17 @@ pub fn saved_tensors_hooks<P: Send + Sync + 'static>(
     }
 }
 
-/// Gives what a new node keeps to the hooks in force, if there are any.
-pub(super) fn pack_saved(rule: &mut dyn Rule, location: &'static Location<'static>) {
+/// Gives what a new node saved to the hooks in force, if there are any.
+pub(super) fn pack_saved(node: &mut Node) {
     let hooks = SCOPES.with_borrow(|scopes| scopes.last().and_then(|(_, hooks)| hooks.clone()));
     if let Some(hooks) = hooks {
-        let op = rule.name();
-        rule.pack(&Packing { hooks: &hooks, op, location });
+        node.pack(|node, saved, position| hooks.pack(node, saved, position));
     }
-}
-
-/// The hooks in force, at the op that saves.
-pub(crate) struct Packing<'a> {
-    hooks: &'a Hooks,
-    op: &'static str,
-    location: &'static Location<'static>,
-}
-
-/// A place where a node keeps a tensor.
-pub(crate) trait Slot {
-    /// What errors call it.
-    fn name(&self) -> String;
-    /// The tensor that was saved; nothing stays.
-    fn take(&mut self) -> AnyTensor;
-    /// Puts one back, of the same shape and element type.
-    fn put(&mut self, tensor: AnyTensor);
-    /// The tensor as backward gets it.
-    fn get(&self, at: &At<'_>) -> Result<AnyTensor>;
-}
-
-/// What is done at each place; `None` stands for an optional tensor that is absent.
-pub(crate) type Visit<'a> = dyn FnMut(Option<&mut dyn Slot>) -> Result<()> + 'a;
-
-/// Shows the places of the tensors in a node's state, in the same order each time.
-type Places<'a, S> = dyn Fn(&mut S, &mut Visit<'_>) -> Result<()> + 'a;
-/// The same of a state at hand.
-type Each<'a> = dyn FnMut(&mut Visit<'_>) -> Result<()> + 'a;
-
-/// What a node keeps until a backward takes it.
-pub(crate) struct State<S>(Mutex<Held<S>>);
-
-#[derive(Clone)]
-#[allow(private_interfaces, reason = "only this file looks inside")]
-pub(crate) enum Held<S> {
-    As(S),
-    /// With the tensors taken out and packed.
-    Packed(Box<(S, Vec<Packed>)>),
-    /// Nothing yet, or a backward has taken it.
-    Nothing,
-}
-
-impl<S> Default for State<S> {
-    fn default() -> Self {
-        Self(Mutex::new(Held::Nothing))
-    }
-}
-
-impl<S: Clone> State<S> {
-    pub(crate) fn new(state: S) -> Self {
-        Self(Mutex::new(Held::As(state)))
-    }
-
-    #[inline(always)]
-    fn lock(&self) -> MutexGuard<'_, Held<S>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What is kept, before the node is made.
-    pub(crate) fn get_or_insert_default(&mut self) -> &mut S
-    where
-        S: Default,
-    {
-        let held = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if !matches!(held, Held::As(_)) {
-            *held = Held::As(S::default());
-        }
-        match held {
-            Held::As(state) => state,
-            _ => unreachable!("it was made here"),
-        }
-    }
-
-    pub(crate) fn clear(&mut self) {
-        *self.0.get_mut().unwrap_or_else(PoisonError::into_inner) = Held::Nothing;
-    }
-
-    /// What is kept, taken or, where the graph is retained, copied; an error where an earlier
-    /// backward took it.
-    #[inline]
-    pub(crate) fn take(&self, retain: bool, at: &At<'_>, visit: &Places<'_, S>) -> Result<S> {
-        match taken(self.lock(), retain) {
-            Held::As(state) => Ok(state),
-            other => other.restore(at, visit),
-        }
-    }
-
-    /// The same, to be taken out of its place part by part.
-    #[inline]
-    pub(crate) fn open(
-        &self,
-        retain: bool,
-        at: &At<'_>,
-        visit: &Places<'_, S>,
-    ) -> Result<Opened<'_, S>> {
-        let held = self.lock();
-        match &*held {
-            Held::As(_) if !retain => Ok(Opened::Here(held)),
-            Held::As(state) => Ok(Opened::Copy(state.clone())),
-            _ => taken(held, retain).restore(at, visit).map(Opened::Copy),
-        }
-    }
-
-    /// Gives the tensors to the hooks in force.
-    pub(crate) fn pack(&mut self, packing: &Packing<'_>, visit: &Places<'_, S>) {
-        let held = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Held::As(mut state) = replace(held, Held::Nothing) {
-            let packed = packing.all(&mut |slots| visit(&mut state, slots));
-            *held = Held::Packed(Box::new((state, packed)));
-        }
-    }
-
-    /// The tensors as backward would get them.
-    pub(crate) fn show(
-        &self,
-        at: &At<'_>,
-        visit: &Places<'_, S>,
-    ) -> Result<Vec<Option<AnyTensor>>> {
-        let mut state = self.take(true, at, visit)?;
-        shown(at, &mut |slots| visit(&mut state, slots))
-    }
-}
-
-/// What is kept, taken or, where the graph is retained, copied. Then the lock is free: what is in another form is
-/// restored by hooks.
-#[inline(always)]
-fn taken<S: Clone>(mut held: MutexGuard<'_, Held<S>>, retain: bool) -> Held<S> {
-    if retain { held.clone() } else { replace(&mut *held, Held::Nothing) }
-}
-
-/// What a node keeps, while it is taken out; then nothing stays.
-pub(crate) enum Opened<'a, S> {
-    Here(MutexGuard<'a, Held<S>>),
-    /// For a graph that is retained.
-    Copy(S),
-}
-
-impl<S> Opened<'_, S> {
-    pub(crate) fn get(&mut self) -> &mut S {
-        match self {
-            Self::Here(held) => match &mut **held {
-                Held::As(state) => state,
-                _ => unreachable!("it was seen to be there"),
-            },
-            Self::Copy(state) => state,
-        }
-    }
-}
-
-impl<S> Drop for Opened<'_, S> {
-    fn drop(&mut self) {
-        if let Self::Here(held) = self {
-            **held = Held::Nothing;
-        }
-    }
-}
-
-impl<S> Held<S> {
-    #[cold]
-    fn restore(self, at: &At<'_>, visit: &Places<'_, S>) -> Result<S> {
-        match self {
-            Self::As(state) => Ok(state),
-            Self::Nothing => Err(Error::GraphFreed { op: at.op, location: at.location }),
-            Self::Packed(packed) => {
-                let (mut state, packed) = *packed;
-                unpack(packed, at, &mut |slots| visit(&mut state, slots))?;
-                Ok(state)
-            }
-        }
-    }
-}
-
-/// The tensors as backward would get them.
-fn shown(at: &At<'_>, each: &mut Each<'_>) -> Result<Vec<Option<AnyTensor>>> {
-    let mut shown = Vec::new();
-    each(&mut |slot| {
-        shown.push(slot.map(|slot| slot.get(at)).transpose()?);
-        Ok(())
-    })?;
-    Ok(shown)
-}
-
-/// Puts the tensors back.
-fn unpack(packed: Vec<Packed>, at: &At<'_>, each: &mut Each<'_>) -> Result<()> {
-    let mut packed = packed.into_iter();
-    each(&mut |slot| {
-        let Some(slot) = slot else { return Ok(()) };
-        match packed.next() {
-            Some(packed) => slot.put(packed.unpack(at)?),
-            None => unreachable!("each place is packed"),
-        }
-        Ok(())
-    })
 }
 
 /// A saved tensor in the form that a hook gave it.
 #[derive(Clone)]
-struct Packed {
+pub(crate) struct Packed {
     /// An error where it could not be packed.
     unpack: Result<Arc<Unpack>>,
     name: String,
@@ -379,41 +183,46 @@ struct Packed {
     shape: Vec<usize>,
     /// Its place in the graph.
     edge: Edge,
+    version: u32,
+    role: Role,
+    stop: bool,
 }
 
-impl Packing<'_> {
-    /// Takes all tensors out.
-    fn all(&self, each: &mut Each<'_>) -> Vec<Packed> {
-        let mut packed = Vec::new();
-        let done = each(&mut |slot| {
-            packed.extend(slot.map(|slot| self.pack(&slot.take(), slot.name())));
-            Ok(())
-        });
-        debug_assert!(done.is_ok(), "errors of packing are kept in place of the tensor");
-        packed
-    }
-
-    fn pack(&self, tensor: &AnyTensor, name: String) -> Packed {
+impl Hooks {
+    fn pack(&self, node: &Node, saved: SavedTensor, position: usize) -> Packed {
+        let SavedTensor { tensor, version, role } = saved;
+        let name = node.saved_name(role, position);
         let alone = tensor.alias();
-        let unpack = aside(|| (self.hooks.pack)(&alone)).map_err(|error| {
+        let unpack = aside(|| (self.pack)(&alone)).map_err(|error| {
             let error = Error::SavedTensorHook {
-                op: self.op,
+                op: node.name(),
                 parameter: name.clone(),
                 hook: "pack",
                 source: error.into(),
-                location: self.location,
+                location: node.location,
             };
-            self.hooks.failed.borrow_mut().get_or_insert_with(|| error.clone());
+            self.failed.borrow_mut().get_or_insert_with(|| error.clone());
             error
         });
         let (dtype, shape) = (tensor.dtype(), tensor.shape().to_vec());
-        Packed { unpack, name, dtype, shape, edge: for_any!(tensor, t => t.edge()) }
+        let edge = match role {
+            // It will be read at the node itself.
+            Role::Output(_) | Role::OutputValue(_) => Edge::None(Absent::UNSEEN),
+            _ => for_any!(&tensor, t => t.edge()),
+        };
+        // A later change in place is no error, but for one that forward made.
+        let role = match role {
+            Role::Output(slot) if version == 0 => Role::OutputValue(slot),
+            role => role,
+        };
+        let stop = tensor.stop_gradient();
+        Packed { unpack, name, dtype, shape, edge, version, role, stop }
     }
 }
 
 impl Packed {
     /// The tensor at its place in the graph.
-    fn unpack(self, at: &At<'_>) -> Result<AnyTensor> {
+    pub(super) fn unpack(self, at: &At<'_>) -> Result<SavedTensor> {
         let unpack = self.unpack?;
         let tensor = match aside(|| unpack()) {
             Ok(tensor) => tensor,
@@ -439,28 +248,36 @@ impl Packed {
         // A rule may count on row-major data, and the hook may have kept a handle.
         let value: AnyTensor =
             for_any!(&tensor, t => Tensor::new(t.read().contiguous().into_owned()).into());
-        let (node, slot) = match self.edge {
-            Edge::None(_) => return Ok(value),
-            Edge::Node(node, slot) => (node, slot),
-            leaf @ Edge::Leaf(_) => (NodeRef::record(Stand([leaf]), at.location), 0),
+        let tensor = match (self.role, &self.edge) {
+            (Role::Output(_) | Role::OutputValue(_), _) if !self.stop => value.kept_output(),
+            (_, Edge::None(_)) => value,
+            (_, Edge::Leaf(_)) => {
+                let node =
+                    NodeRef::record(&UnpackOp, Edges::One(self.edge), State::NOTHING, at.location);
+                for_any!(value, t => t.attached(node, 0).into())
+            }
+            (_, edge) => match edge.to() {
+                To::Node(node, slot) => for_any!(value, t => t.attached(node.clone(), slot).into()),
+                To::None(_) | To::Leaf(_) => value,
+            },
         };
-        Ok(for_any!(value, t => t.attached(node, slot).into()))
+        let version = match self.role {
+            Role::Output(_) => self.version,
+            _ => tensor.version(),
+        };
+        Ok(SavedTensor { tensor, version, role: self.role })
     }
 }
 
-/// The node of a tensor that stands for a leaf: the gradient goes on to the leaf.
-struct Stand([Edge; 1]);
+/// The op of a tensor that stands for a leaf: the gradient goes on to the leaf.
+struct UnpackOp;
 
-impl Rule for Stand {
+impl Op for UnpackOp {
     fn name(&self) -> &'static str {
         "unpack"
     }
 
-    fn edges(&self) -> &[Edge] {
-        &self.0
-    }
-
-    fn pull<'g>(&'g self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
-        pull.sink.deliver(&self.0[0], only(grads))
+    fn pull<'g>(&self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
+        pull.sink.deliver(&pull.node.edges()[0], only(grads))
     }
 }

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 
 use super::any::Element;
 use super::mode::GradMode;
-use super::small::SmallOp;
+use super::node::Op;
 use super::tensor::Tensor;
 use crate::error::{Error, Result};
 
@@ -18,7 +18,7 @@ pub(crate) struct Protected {
     pub(crate) tensor: *const (),
     /// The address of the data that it shares with other tensors; null if it shares none.
     data: *const (),
-    layer: &'static &'static dyn SmallOp,
+    layer: &'static dyn Op,
     version: u32,
     /// Of the layer's input that it is, or is part of.
     pub(crate) position: u32,
@@ -44,11 +44,7 @@ pub(crate) fn protected() -> usize {
 /// Protects a tensor, or a part, of input `position`, if it wants a gradient, until the [`ForwardGuard`] is
 /// dropped.
 #[inline]
-pub(super) fn protect<T: Element>(
-    tensor: &Tensor<T>,
-    layer: &'static &'static dyn SmallOp,
-    position: usize,
-) {
+pub(super) fn protect<T: Element>(tensor: &Tensor<T>, layer: &'static dyn Op, position: usize) {
     if tensor.stop_gradient() {
         return;
     }

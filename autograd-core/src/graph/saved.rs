@@ -1,98 +1,280 @@
-//! What a node keeps for backward, and how it is put together again.
+//! What a node saved for backward, and how rules get it back.
 
+use std::any::Any;
 use std::panic::Location;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use smallvec::SmallVec;
 
-use super::any::{AnyTensor, Element};
+use super::any::{AnyTensor, Element, for_any};
 use super::node::{NodeRef, Slots};
-use super::pack::{Slot, Visit};
-use super::tensor::{Read, Tensor};
+use super::pack::Packed;
+use super::tensor::Tensor;
 use crate::array::Value;
 use crate::error::{Error, Result};
 
-/// An input kept for backward: the tensor itself.
-pub(crate) struct Keep<T: Element> {
-    tensor: Tensor<T>,
-    version: u32,
-    position: u8,
+/// What a saved tensor is to the op that saved it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Neither an input nor an output.
+    Intermediate,
+    /// The input with this position, or a part of it.
+    Input(u16),
+    /// The value of the output with this slot; an error where that was changed in place since.
+    Output(u16),
+    /// The value that the output with this slot had, whatever became of the output.
+    OutputValue(u16),
+    /// An output without a gradient.
+    Constant,
 }
 
-impl<T: Element> Clone for Keep<T> {
-    fn clone(&self) -> Self {
-        Self { tensor: self.tensor.clone(), ..*self }
-    }
+/// One entry of what a node saved.
+#[derive(Clone)]
+pub(crate) enum Saved {
+    Nothing,
+    Tensor(SavedTensor),
+    /// An optional tensor that is absent.
+    Absent,
+    /// How many entries follow that belong together.
+    Length(usize),
+    Number(f64),
+    /// Anything else.
+    Plain(Plain),
+    /// A tensor in the form that a hook gave it.
+    Packed(Box<Packed>),
 }
 
-impl<T: Element> Keep<T> {
-    /// Keeps input `position` of the op.
-    pub(crate) fn input(position: u8, tensor: &Tensor<T>) -> Self {
-        Self { tensor: tensor.clone(), version: tensor.version(), position }
-    }
+pub(crate) type Plain = Arc<dyn Any + Send + Sync>;
 
-    /// The input where it stands; an error if it was changed in place since.
-    pub(crate) fn read(&self, at: &At<'_>) -> Result<&Tensor<T>> {
-        at.check_version(self.version, self.tensor.version(), || self.name())?;
-        Ok(&self.tensor)
-    }
+#[derive(Clone)]
+pub(crate) struct SavedTensor {
+    pub(crate) tensor: AnyTensor,
+    /// How often it had been changed in place.
+    pub(crate) version: u32,
+    pub(crate) role: Role,
 }
 
-/// The op's only output kept for backward: a tensor of its own with the same value, because the
-/// output holds the node and the node must not hold the output.
-pub(crate) struct KeepOutput<T: Element>(Tensor<T>);
+pub(crate) type Entries = SmallVec<[Saved; 2]>;
 
-impl<T: Element> Clone for KeepOutput<T> {
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
-    }
-}
-
-impl<T: Element> KeepOutput<T> {
-    /// Keeps what will be the output.
-    pub(crate) fn of(output: &Tensor<T>) -> Self {
-        // What is deferred stays so: the node holds what it is computed from.
-        let value = || Tensor::new(output.read().into_owned());
-        Self(output.small_copy().unwrap_or_else(value))
+impl Saved {
+    /// The input with this position.
+    #[inline]
+    pub(crate) fn input<T: Element>(position: usize, tensor: &Tensor<T>) -> Self {
+        let role = Role::Input(u16::try_from(position).unwrap_or(u16::MAX));
+        Self::Tensor(SavedTensor {
+            tensor: T::wrap(tensor.clone()),
+            version: tensor.version(),
+            role,
+        })
     }
 
-    /// The output's value where it stands.
-    pub(crate) fn read(&self) -> &Tensor<T> {
-        &self.0
+    /// The value of what will be the output with this slot. The output holds the node, so the node must
+    /// not hold the output.
+    #[inline]
+    pub(crate) fn output<T: Element>(slot: usize, output: &Tensor<T>) -> Self {
+        match u16::try_from(slot) {
+            Ok(slot) => Self::tensor(output.value_alone(), Role::OutputValue(slot)),
+            Err(_) => Self::tensor(output.value_alone(), Role::Constant),
+        }
     }
 
-    /// Keeps the value of what will be the output.
-    pub(crate) fn value(value: &Value<T>) -> Self {
-        Self(Tensor::new(value.clone()))
-    }
-}
-
-/// A kept output: its value, and its place in the graph where that is needed.
-pub(crate) struct KeptOutput<T: Element> {
-    tensor: Tensor<T>,
-    node: Option<NodeRef>,
-}
-
-impl<T: Element> KeptOutput<T> {
-    /// The output's value.
-    pub(crate) fn read(&self) -> Read<'_, T> {
-        self.tensor.read()
+    #[inline]
+    fn tensor<T: Element>(tensor: Tensor<T>, role: Role) -> Self {
+        Self::Tensor(SavedTensor { tensor: T::wrap(tensor), version: 0, role })
     }
 
-    /// The output's value as a tensor outside the graph.
-    pub(crate) fn into_value(self) -> Tensor<T> {
-        self.tensor
+    /// Whether it may stay as long as the node: it holds no buffer.
+    #[inline]
+    fn is_small(&self) -> bool {
+        match self {
+            Self::Tensor(saved) => for_any!(&saved.tensor, t => t.is_small()),
+            Self::Plain(_) | Self::Packed(_) => false,
+            Self::Nothing | Self::Absent | Self::Length(_) | Self::Number(_) => true,
+        }
     }
 
-    /// The output put together again; differentiable where this backward is recorded.
-    pub(crate) fn into_tensor(self) -> Tensor<T> {
-        match self.node {
-            Some(node) => self.tensor.attached(node, 0),
-            None => self.tensor,
+    /// The tensor as backward gets it, `position` being that among all entries; an error if it was
+    /// changed in place since.
+    #[inline]
+    pub(crate) fn restore(self, at: &At<'_>, position: usize) -> Result<Option<(AnyTensor, Role)>> {
+        match self {
+            Self::Tensor(saved) => saved.restore(at, position).map(Some),
+            Self::Packed(packed) => packed.unpack(at)?.restore(at, position).map(Some),
+            _ => Ok(None),
         }
     }
 }
 
-/// Where something kept is asked for again.
+impl SavedTensor {
+    #[inline]
+    fn restore(self, at: &At<'_>, position: usize) -> Result<(AnyTensor, Role)> {
+        let Self { tensor, version, role } = self;
+        let name = || at.node.saved_name(role, position);
+        let slot = match role {
+            Role::Input(_) | Role::Intermediate | Role::Constant => {
+                at.check_version(version, tensor.version(), name)?;
+                return Ok((tensor, role));
+            }
+            Role::Output(slot) => {
+                // Only its value is kept, so the node notes changes after forward.
+                let changes = at.node.output_version(slot.into()) + tensor.version();
+                at.check_version(0, version + changes, name)?;
+                slot
+            }
+            Role::OutputValue(slot) => slot,
+        };
+        if !at.create_graph {
+            return Ok((tensor, role));
+        }
+        let node = at.node.clone();
+        Ok((for_any!(tensor, t => AnyTensor::from(t.attached(node, slot.into()))), role))
+    }
+}
+
+/// What a node saved. Two entries that hold no buffer stand in the node and stay until it goes; others are
+/// taken by backward.
+pub(crate) enum State {
+    /// Attributes may be the first of them.
+    Inline([Saved; 2]),
+    Heap(Box<Heap>),
+}
+
+pub(crate) struct Heap {
+    /// What stays until the node goes.
+    attrs: Option<Plain>,
+    entries: Mutex<Option<Entries>>,
+}
+
+impl State {
+    pub(crate) const NOTHING: Self = Self::Inline([Saved::Nothing, Saved::Nothing]);
+
+    /// `attrs` stay as long as the node.
+    #[inline]
+    pub(crate) fn new(attrs: Option<Plain>, entries: Entries) -> Self {
+        let count = entries.len() + usize::from(attrs.is_some());
+        if count > 2 || !entries.iter().all(Saved::is_small) {
+            return Self::Heap(Box::new(Heap { attrs, entries: Mutex::new(Some(entries)) }));
+        }
+        let mut slots = [Saved::Nothing, Saved::Nothing];
+        let first = usize::from(attrs.is_some());
+        for (slot, entry) in slots[first..].iter_mut().zip(entries) {
+            *slot = entry;
+        }
+        if let Some(attrs) = attrs {
+            slots[0] = Saved::Plain(attrs);
+        }
+        Self::Inline(slots)
+    }
+
+    /// The same without attributes.
+    #[inline]
+    pub(crate) fn of(entries: [Saved; 2]) -> Self {
+        if entries.iter().all(Saved::is_small) {
+            return Self::Inline(entries);
+        }
+        Self::Heap(Box::new(Heap { attrs: None, entries: Mutex::new(Some(entries.into())) }))
+    }
+
+    /// What stays as long as the node.
+    #[inline]
+    pub(super) fn attrs(&self) -> Option<&Plain> {
+        match self {
+            Self::Inline([Saved::Plain(attrs), _]) => Some(attrs),
+            Self::Inline(_) => None,
+            Self::Heap(heap) => heap.attrs.as_ref(),
+        }
+    }
+
+    /// The entries, taken or, where `retain` says so, copied; `None` where they were taken before.
+    #[inline]
+    pub(super) fn read(&self, retain: bool) -> Option<Reader> {
+        let mut reader = Reader { entries: Entries::new(), next: 0, read: 0 };
+        match self {
+            Self::Inline([Saved::Plain(_), entry]) => reader.entries.push(entry.clone()),
+            Self::Inline(entries) => reader.entries.extend(entries.iter().cloned()),
+            Self::Heap(heap) => {
+                let mut held = heap.entries.lock().unwrap_or_else(PoisonError::into_inner);
+                reader.entries = if retain { held.clone()? } else { held.take()? };
+            }
+        }
+        Some(reader)
+    }
+
+    /// Gives each tensor to a hook, before others see the node.
+    pub(super) fn pack(&mut self, pack: impl Fn(SavedTensor, usize) -> Packed) {
+        let old = std::mem::replace(self, Self::NOTHING);
+        let (attrs, mut entries) = match old {
+            Self::Inline([Saved::Plain(attrs), entry]) => {
+                (Some(attrs), Entries::from_iter([entry]))
+            }
+            Self::Inline(entries) => (None, entries.into()),
+            Self::Heap(heap) => {
+                let entries = heap.entries.into_inner().unwrap_or_else(PoisonError::into_inner);
+                (heap.attrs, entries.unwrap_or_default())
+            }
+        };
+        let mut position = 0;
+        for entry in &mut entries {
+            if let Saved::Tensor(_) = entry
+                && let Saved::Tensor(saved) = std::mem::replace(entry, Saved::Nothing)
+            {
+                *entry = Saved::Packed(Box::new(pack(saved, position)));
+                position += 1;
+            }
+        }
+        *self = Self::new(attrs, entries);
+    }
+}
+
+/// What a node saved, entry by entry, as one visit gets it.
+pub(crate) struct Reader {
+    entries: Entries,
+    next: usize,
+    read: usize,
+}
+
+impl Reader {
+    /// The next entry.
+    #[inline]
+    pub(crate) fn entry(&mut self) -> Saved {
+        let entry = self.entries.get_mut(self.next);
+        self.next += 1;
+        entry.map_or(Saved::Nothing, |entry| std::mem::replace(entry, Saved::Nothing))
+    }
+
+    /// The next entry, if it is a tensor, and what it was.
+    #[inline]
+    pub(crate) fn any(&mut self, at: &At<'_>) -> Result<Option<(AnyTensor, Role)>> {
+        let restored = self.entry().restore(at, self.read)?;
+        self.read += usize::from(restored.is_some());
+        Ok(restored)
+    }
+
+    /// How many tensors came.
+    pub(crate) fn position(&self) -> usize {
+        self.read
+    }
+
+    /// The same as [`any`](Self::any), where the type of its elements is known.
+    #[inline]
+    pub(crate) fn tensor<T: Element>(&mut self, at: &At<'_>) -> Result<Option<Tensor<T>>> {
+        Ok(self.any(at)?.map(|(tensor, _)| typed(tensor)))
+    }
+
+    /// All tensors as backward gets them; `None` for an optional one that is absent.
+    pub(super) fn all(mut self, at: &At<'_>) -> Result<Vec<Option<AnyTensor>>> {
+        let mut all = Vec::new();
+        while self.next < self.entries.len() {
+            if let Saved::Absent = self.entries[self.next] {
+                all.push(None);
+            }
+            all.extend(self.any(at)?.map(|(tensor, _)| Some(tensor)));
+        }
+        Ok(all)
+    }
+}
+
+/// Where something saved is read.
 pub(crate) struct At<'a> {
     pub(crate) op: &'static str,
     pub(crate) location: &'static Location<'static>,
@@ -102,6 +284,7 @@ pub(crate) struct At<'a> {
 
 impl At<'_> {
     /// An error if a saved tensor was changed in place since.
+    #[inline]
     pub(crate) fn check_version(
         &self,
         saved: u32,
@@ -119,95 +302,107 @@ impl At<'_> {
             location: self.location,
         })
     }
+
+    pub(crate) fn freed(&self) -> Error {
+        Error::GraphFreed { op: self.op, location: self.location }
+    }
 }
 
-/// Something a node can keep: tensors, plain values, and tuples and options of them.
-pub(crate) trait Keeps: Clone + Send + Sync {
-    type Kept;
+/// What the rule of an op saves: tensors, plain values, and tuples and options of them.
+pub(crate) trait Saves {
+    /// As the rule gets it.
+    type Read;
+    /// The part that is no tensor, which stays as long as the node.
+    type Plain: Send + Sync + 'static;
     /// Whether the op has one input, and each element of its output depends on the same element of
     /// that only. Then `pull` is its own transpose.
     const ELEMENTWISE: bool = false;
     /// Whether there is a rule for forward mode, [`tangent`](Self::tangent).
     const PUSHES: bool = false;
+    fn save(self, into: &mut Entries) -> Self::Plain;
+    fn read(plain: &Self::Plain, from: &mut Reader, at: &At<'_>) -> Result<Self::Read>;
     /// From the tangents of the inputs that of the output, which has this shape; `None` where this
     /// call has no rule for that.
-    fn tangent(self, _: &At<'_>, _: &Slots, _: &[usize]) -> Result<Option<AnyTensor>> {
+    fn tangent(
+        _: &Self::Plain,
+        _: &mut Reader,
+        _: &At<'_>,
+        _: (&Slots, &[usize]),
+    ) -> Result<Option<AnyTensor>> {
         Ok(None)
     }
-    fn unpack(self, at: &At<'_>) -> Result<Self::Kept>;
-    /// Shows every tensor.
-    fn visit(&mut self, visit: &mut Visit<'_>) -> Result<()>;
 }
 
-impl<T: Element> Keeps for Keep<T> {
-    type Kept = Tensor<T>;
+/// An input that is saved: the tensor itself.
+pub(crate) struct SavedInput<T: Element>(u8, Tensor<T>);
 
-    fn unpack(self, at: &At<'_>) -> Result<Tensor<T>> {
-        self.read(at)?;
-        Ok(self.tensor)
-    }
-
-    fn visit(&mut self, visit: &mut Visit<'_>) -> Result<()> {
-        visit(Some(self))
+impl<T: Element> SavedInput<T> {
+    pub(crate) fn at(position: u8, tensor: &Tensor<T>) -> Self {
+        Self(position, tensor.clone())
     }
 }
 
-/// What errors call input `position` of an op.
-pub(super) fn input_name(position: usize) -> String {
-    match position {
-        0 => "its first input".into(),
-        1 => "its second input".into(),
-        n => format!("input {n}"),
+const OUT_OF_STEP: &str = "what was saved is read in its order";
+
+impl<T: Element> Saves for SavedInput<T> {
+    type Read = Tensor<T>;
+    type Plain = ();
+
+    fn save(self, into: &mut Entries) {
+        into.push(Saved::input(self.0.into(), &self.1));
+    }
+
+    fn read((): &(), from: &mut Reader, at: &At<'_>) -> Result<Tensor<T>> {
+        Ok(from.tensor(at)?.unwrap_or_else(|| unreachable!("{OUT_OF_STEP}")))
     }
 }
 
-impl<T: Element> Slot for Keep<T> {
-    fn name(&self) -> String {
-        input_name(usize::from(self.position))
+/// The value of the only output. Read, it is the output where the backward is recorded.
+pub(crate) struct SavedOutput<T: Element>(pub(crate) Value<T>);
+
+impl<T: Element> Saves for SavedOutput<T> {
+    type Read = Tensor<T>;
+    type Plain = ();
+
+    fn save(self, into: &mut Entries) {
+        into.push(Saved::tensor(Tensor::new(self.0), Role::OutputValue(0)));
     }
 
-    fn take(&mut self) -> AnyTensor {
-        std::mem::replace(&mut self.tensor, Tensor::new(Value::scalar(T::ZERO))).into()
-    }
-
-    fn put(&mut self, tensor: AnyTensor) {
-        self.tensor = typed(tensor);
-        self.version = self.tensor.version();
-    }
-
-    fn get(&self, at: &At<'_>) -> Result<AnyTensor> {
-        self.clone().unpack(at).map(AnyTensor::from)
+    fn read((): &(), from: &mut Reader, at: &At<'_>) -> Result<Tensor<T>> {
+        Ok(from.tensor(at)?.unwrap_or_else(|| unreachable!("{OUT_OF_STEP}")))
     }
 }
 
-impl<T: Element> Keeps for KeepOutput<T> {
-    type Kept = KeptOutput<T>;
+/// Something of the size of a tensor that is none to users: freed by backward, and no hook sees it.
+pub(crate) struct Hidden<P>(pub(crate) Arc<P>);
 
-    fn unpack(self, at: &At<'_>) -> Result<KeptOutput<T>> {
-        let node = at.create_graph.then(|| at.node.clone());
-        Ok(KeptOutput { tensor: self.0, node })
+impl<P: Send + Sync + 'static> Saves for Hidden<P> {
+    type Read = Arc<P>;
+    type Plain = ();
+
+    fn save(self, into: &mut Entries) {
+        into.push(Saved::Plain(self.0));
     }
 
-    fn visit(&mut self, visit: &mut Visit<'_>) -> Result<()> {
-        visit(Some(self))
+    fn read((): &(), from: &mut Reader, _: &At<'_>) -> Result<Arc<P>> {
+        let Saved::Plain(plain) = from.entry() else { unreachable!("{OUT_OF_STEP}") };
+        Ok(plain.downcast().unwrap_or_else(|_| unreachable!("{OUT_OF_STEP}")))
     }
 }
 
-impl<T: Element> Slot for KeepOutput<T> {
-    fn name(&self) -> String {
-        "its output".into()
+/// A small plain value.
+pub(crate) struct Attr<P>(pub(crate) P);
+
+impl<P: Clone + Send + Sync + 'static> Saves for Attr<P> {
+    type Read = P;
+    type Plain = P;
+
+    fn save(self, _: &mut Entries) -> P {
+        self.0
     }
 
-    fn take(&mut self) -> AnyTensor {
-        std::mem::replace(&mut self.0, Tensor::new(Value::scalar(T::ZERO))).into()
-    }
-
-    fn put(&mut self, tensor: AnyTensor) {
-        self.0 = typed(tensor);
-    }
-
-    fn get(&self, at: &At<'_>) -> Result<AnyTensor> {
-        self.clone().unpack(at).map(|kept| kept.into_tensor().into())
+    fn read(plain: &P, _: &mut Reader, _: &At<'_>) -> Result<P> {
+        Ok(plain.clone())
     }
 }
 
@@ -217,136 +412,112 @@ pub(crate) fn typed<T: Element>(tensor: AnyTensor) -> Tensor<T> {
     T::unwrap(tensor).unwrap_or_else(|| unreachable!("the element type was compared"))
 }
 
-/// Tangents whose element type is known.
-fn all_typed<T: Element>(tangents: &Slots) -> SmallVec<[Option<Tensor<T>>; 2]> {
-    tangents.iter().map(|tangent| T::peek(tangent.as_ref()?).cloned()).collect()
-}
-
-/// A plain value that a rule needs.
-#[derive(Clone)]
-pub(crate) struct Plain<P>(pub(crate) P);
-
-impl<P: Clone + Send + Sync> Keeps for Plain<P> {
-    type Kept = P;
-
-    fn unpack(self, _: &At<'_>) -> Result<P> {
-        Ok(self.0)
-    }
-
-    fn visit(&mut self, _: &mut Visit<'_>) -> Result<()> {
-        Ok(())
-    }
-}
-
-/// A rule of an op for forward mode: from what it keeps and the tangents of its inputs, of which
+/// A rule of an op for forward mode: from what it saved and the tangents of its inputs, of which
 /// there is one at least, the tangent of its output; `None` where it is left to the transposed
 /// backward.
-pub(crate) trait PushRule<T: Element, K: Keeps>: Send + Sync {
+pub(crate) trait PushRule<T: Element, S: Saves>: Send + Sync {
     fn push(
-        kept: K::Kept,
+        saved: S::Read,
         tangents: &[Option<Tensor<T>>],
         shape: &[usize],
     ) -> Result<Option<Tensor<T>>>;
 }
 
-/// What an op with such a rule keeps. Which rule is data: ops that keep the same are one type.
-pub(crate) struct Pushed<T: Element, K: Keeps>(K, PushFn<T, K>);
+/// What an op with such a rule saves. Which rule is data: ops that save the same are one type.
+pub(crate) struct Pushed<T: Element, S: Saves>(S, PushFn<T, S>);
 
 /// [`PushRule::push`].
-type PushFn<T, K> =
-    fn(<K as Keeps>::Kept, &[Option<Tensor<T>>], &[usize]) -> Result<Option<Tensor<T>>>;
+type PushFn<T, S> =
+    fn(<S as Saves>::Read, &[Option<Tensor<T>>], &[usize]) -> Result<Option<Tensor<T>>>;
 
-/// Adds a rule to what an op keeps.
-pub(crate) fn with_push<T: Element, R: PushRule<T, K>, K: Keeps>(_: R, kept: K) -> Pushed<T, K> {
-    Pushed(kept, R::push)
+/// Adds a rule to what an op saves.
+pub(crate) fn with_push<T: Element, R: PushRule<T, S>, S: Saves>(_: R, saved: S) -> Pushed<T, S> {
+    Pushed(saved, R::push)
 }
 
-impl<T: Element, K: Keeps> Clone for Pushed<T, K> {
-    fn clone(&self) -> Self {
-        Self(self.0.clone(), self.1)
-    }
-}
-
-impl<T: Element, K: Keeps> Keeps for Pushed<T, K> {
-    type Kept = K::Kept;
+impl<T: Element, S: Saves + 'static> Saves for Pushed<T, S>
+where
+    S::Read: 'static,
+{
+    type Read = S::Read;
+    type Plain = (S::Plain, PushFn<T, S>);
     const PUSHES: bool = true;
 
-    fn tangent(self, at: &At<'_>, tangents: &Slots, shape: &[usize]) -> Result<Option<AnyTensor>> {
-        Ok((self.1)(self.0.unpack(at)?, &all_typed(tangents), shape)?.map(T::wrap))
+    fn save(self, into: &mut Entries) -> Self::Plain {
+        (self.0.save(into), self.1)
     }
 
-    fn unpack(self, at: &At<'_>) -> Result<K::Kept> {
-        self.0.unpack(at)
+    fn read((plain, _): &Self::Plain, from: &mut Reader, at: &At<'_>) -> Result<S::Read> {
+        S::read(plain, from, at)
     }
 
-    fn visit(&mut self, visit: &mut Visit<'_>) -> Result<()> {
-        self.0.visit(visit)
+    fn tangent(
+        (plain, push): &Self::Plain,
+        from: &mut Reader,
+        at: &At<'_>,
+        (tangents, shape): (&Slots, &[usize]),
+    ) -> Result<Option<AnyTensor>> {
+        let typed = |tangent: &Option<AnyTensor>| T::peek(tangent.as_ref()?).cloned();
+        let tangents: SmallVec<[Option<Tensor<T>>; 2]> = tangents.iter().map(typed).collect();
+        Ok(push(S::read(plain, from, at)?, &tangents, shape)?.map(T::wrap))
     }
 }
 
-/// What an op keeps whose `pull` is its own transpose: a function of each element above all.
-#[derive(Clone)]
-pub(crate) struct Elementwise<K>(pub(crate) K);
+/// What an op saves whose `pull` is its own transpose: a function of each element above all.
+pub(crate) struct Elementwise<S>(pub(crate) S);
 
-impl<K: Keeps> Keeps for Elementwise<K> {
-    type Kept = K::Kept;
+impl<S: Saves> Saves for Elementwise<S> {
+    type Read = S::Read;
+    type Plain = S::Plain;
     const ELEMENTWISE: bool = true;
 
-    fn unpack(self, at: &At<'_>) -> Result<K::Kept> {
-        self.0.unpack(at)
+    fn save(self, into: &mut Entries) -> S::Plain {
+        self.0.save(into)
     }
 
-    fn visit(&mut self, visit: &mut Visit<'_>) -> Result<()> {
-        self.0.visit(visit)
+    fn read(plain: &S::Plain, from: &mut Reader, at: &At<'_>) -> Result<S::Read> {
+        S::read(plain, from, at)
     }
 }
 
-impl<K: Keeps> Keeps for Option<K> {
-    type Kept = Option<K::Kept>;
+impl<S: Saves> Saves for Option<S> {
+    type Read = Option<S::Read>;
+    type Plain = Option<S::Plain>;
 
-    fn unpack(self, at: &At<'_>) -> Result<Self::Kept> {
-        self.map(|kept| kept.unpack(at)).transpose()
+    fn save(self, into: &mut Entries) -> Self::Plain {
+        if self.is_none() {
+            into.push(Saved::Absent);
+        }
+        self.map(|saved| saved.save(into))
     }
 
-    fn visit(&mut self, visit: &mut Visit<'_>) -> Result<()> {
-        match self {
-            Some(kept) => kept.visit(visit),
-            None => visit(None),
+    fn read(plain: &Self::Plain, from: &mut Reader, at: &At<'_>) -> Result<Self::Read> {
+        match plain {
+            Some(plain) => S::read(plain, from, at).map(Some),
+            None => {
+                from.entry();
+                Ok(None)
+            }
         }
     }
 }
 
-impl<K: Keeps> Keeps for Vec<K> {
-    type Kept = Vec<K::Kept>;
+macro_rules! saves_tuples {
+    ($(($($name:ident $position:tt)*))*) => {$(
+        impl<$($name: Saves),*> Saves for ($($name,)*) {
+            type Read = ($($name::Read,)*);
+            type Plain = ($($name::Plain,)*);
 
-    fn unpack(self, at: &At<'_>) -> Result<Self::Kept> {
-        self.into_iter().map(|kept| kept.unpack(at)).collect()
-    }
-
-    fn visit(&mut self, visit: &mut Visit<'_>) -> Result<()> {
-        self.iter_mut().try_for_each(|kept| kept.visit(visit))
-    }
-}
-
-macro_rules! keeps_tuples {
-    ($(($($name:ident)*))*) => {$(
-        impl<$($name: Keeps),*> Keeps for ($($name,)*) {
-            type Kept = ($($name::Kept,)*);
-
-            #[allow(non_snake_case, reason = "the names of the types serve the values too")]
-            fn unpack(self, _at: &At<'_>) -> Result<Self::Kept> {
-                let ($($name,)*) = self;
-                Ok(($($name.unpack(_at)?,)*))
+            #[allow(clippy::unused_unit, reason = "of no entries there are none")]
+            fn save(self, _into: &mut Entries) -> Self::Plain {
+                ($(self.$position.save(_into),)*)
             }
 
-            #[allow(non_snake_case, reason = "the names of the types serve the values too")]
-            fn visit(&mut self, _visit: &mut Visit<'_>) -> Result<()> {
-                let ($($name,)*) = self;
-                $($name.visit(_visit)?;)*
-                Ok(())
+            fn read(_plain: &Self::Plain, _from: &mut Reader, _at: &At<'_>) -> Result<Self::Read> {
+                Ok(($($name::read(&_plain.$position, _from, _at)?,)*))
             }
         }
     )*};
 }
 
-keeps_tuples! { () (A) (A B) (A B C) (A B C D) }
+saves_tuples! { () (A 0) (A 0 B 1) (A 0 B 1 C 2) (A 0 B 1 C 2 D 3) }

@@ -1,7 +1,7 @@
 //! `Tensor`: a shared handle to a value and its place in the graph.
 
 use std::fmt;
-use std::mem::{forget, replace};
+use std::mem::replace;
 use std::ops::Deref;
 use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 use std::ptr::null;
@@ -15,9 +15,8 @@ use super::extras::Token;
 use super::hooks::HookList;
 use super::lost::Lost;
 use super::mode::is_grad_enabled;
-use super::node::{Absent, Edge, EdgeList, NodeRef, OpNode, PullFn, taken_out};
-use super::pack::State;
-use super::saved::Keeps;
+use super::node::{Absent, Edge, EdgeList, NodeRef, PullFn, TypedOp, taken_out};
+use super::saved::Saves;
 use super::{protect, shapes, watch};
 use crate::array::shape::copied;
 use crate::array::{DType, Shape, Value, fits_inline};
@@ -75,7 +74,7 @@ use crate::error::{HookResult, Result};
 /// # Ok::<(), autograd_core::Error>(())
 /// ```
 pub struct Tensor<T: Element = f32>(
-    // `None` only while it is dropped, and in an empty `Maybe`.
+    // `None` only while it is dropped.
     Option<Arc<Inner<T>>>,
 );
 
@@ -239,14 +238,6 @@ impl<T: Element> Tensor<T> {
         Self::new(Value::of_inline(self.shape_owned(), T::INLINE))
     }
 
-    /// None at all, for places where there may be one; nothing may be asked of it.
-    pub(super) const NOWHERE: Self = Self(None);
-
-    #[inline(always)]
-    pub(super) fn is_somewhere(&self) -> bool {
-        self.0.is_some()
-    }
-
     #[inline]
     fn inner(&self) -> &Arc<Inner<T>> {
         match &self.0 {
@@ -278,12 +269,6 @@ impl<T: Element> Tensor<T> {
         if watch::is_on() {
             watch::made(&node, slot, &self.read());
         }
-        self.attach_unseen(node, slot);
-    }
-
-    /// The same without an observer.
-    #[inline]
-    pub(super) fn attach_unseen(&mut self, node: NodeRef, slot: u32) {
         if let Some(inner) = self.inner_mut()
             && inner.is_bare()
         {
@@ -342,46 +327,33 @@ impl<T: Element> Tensor<T> {
     }
 
     /// Computes a new tensor in this one's own allocation, if nobody else can see it: `run` changes
-    /// the value and says whether it could. The result is an output of `node`, or outside the graph.
-    pub(crate) fn try_in_place(
-        &mut self,
-        run: impl FnOnce(&mut Value<T>) -> bool,
-        node: impl FnOnce() -> Option<NodeRef>,
-    ) -> bool {
+    /// the value and says whether it could. The result is outside the graph.
+    #[inline]
+    pub(crate) fn try_in_place(&mut self, run: impl FnOnce(&mut Value<T>) -> bool) -> bool {
         let Some(inner) = self.inner_mut() else { return false };
         if inner.shared.get().is_some() || inner.kept.get().is_some() || !run(&mut inner.value) {
             return false;
         }
-        inner.producer = node().map(|node| (node, 0));
-        if let Some((node, slot)) = &inner.producer
-            && watch::is_on()
-        {
-            watch::made(node, *slot, &inner.value);
+        // Most gave it to an edge.
+        if inner.producer.is_some() {
+            inner.producer = None;
         }
-        *inner.gradient.get_mut() = u32::from(inner.producer.is_none());
+        *inner.gradient.get_mut() = STOP;
         true
     }
 
-    /// Writes over the numbers of a temporary that stand inline, of which the shape is given; it
-    /// becomes an output of `node`, or is outside the graph.
+    /// Writes over the numbers of a temporary that stand inline. The result is outside the graph.
     #[inline(always)]
-    pub(crate) fn rewritten(
-        mut self,
-        node: Option<NodeRef>,
-        run: impl FnOnce(&mut T::Inline, &[usize]),
-    ) -> Self {
-        if let Some(inner) = self.inner_mut()
-            && let Some((numbers, shape)) = inner.value.inline_mut()
-        {
-            run(numbers, shape);
-            *inner.gradient.get_mut() = u32::from(node.is_none());
-            // Most gave it to an edge.
-            if inner.producer.is_some() {
-                inner.producer = None;
-            }
-            forget(replace(&mut inner.producer, node.map(|node| (node, 0))));
-        }
+    pub(crate) fn rewritten(mut self, run: impl FnOnce(&mut T::Inline)) -> Self {
+        self.try_in_place(|value| value.inline_mut().map(|(numbers, _)| run(numbers)).is_some());
         self
+    }
+
+    /// What a node may hold of an output: a tensor of its own with the same value.
+    #[inline]
+    pub(crate) fn value_alone(&self) -> Self {
+        // What is deferred stays so: the node holds what it is computed from.
+        self.small_copy().unwrap_or_else(|| Self::new(self.read().into_owned()))
     }
 
     /// Makes this a tensor to lend to user code, or to take from it: what one side writes the other one
@@ -467,12 +439,6 @@ impl<T: Element> Tensor<T> {
             None => Some(&self.inner().value),
             Some(_) => None,
         }
-    }
-
-    /// Its numbers, if they stand inline and were never changed in place.
-    #[inline(always)]
-    pub(crate) fn inline(&self) -> Option<&T::Inline> {
-        self.fixed()?.inline()
     }
 
     /// Its numbers, if they stand inline, or are as few and change in place: then as they are `now`.
@@ -716,12 +682,6 @@ impl<T: Element> Tensor<T> {
         T::DTYPE.is_float() && !self.stop_gradient() && is_grad_enabled()
     }
 
-    /// The level of a node with an edge to where this tensor came from.
-    #[inline(always)]
-    pub(crate) fn level_above(&self) -> u32 {
-        self.inner().producer.as_ref().map_or(0, |(node, _)| node.level + 1)
-    }
-
     /// Where this tensor's gradient goes.
     #[inline]
     pub(crate) fn edge(&self) -> Edge {
@@ -729,7 +689,7 @@ impl<T: Element> Tensor<T> {
             return Edge::None(self.absent());
         }
         match &self.inner().producer {
-            Some((node, slot)) => Edge::Node(node.clone(), *slot),
+            Some((node, slot)) => Edge::output(node.clone(), *slot),
             None => Edge::Leaf(T::wrap(self.clone())),
         }
     }
@@ -744,12 +704,6 @@ impl<T: Element> Tensor<T> {
     pub(super) fn absent_here(&self) -> Absent {
         let seen = if watch::is_on() { watch::constant(&self.read()) } else { 0 };
         Absent { lost: self.lost(), seen }
-    }
-
-    /// The same without an observer.
-    #[inline]
-    pub(crate) fn unseen(&self) -> Absent {
-        Absent { lost: self.lost(), seen: 0 }
     }
 
     /// [`edge`](Self::edge) of a tensor that an op consumes: what nobody else can see gives its own
@@ -853,45 +807,32 @@ impl<T: Element> WeakTensor<T> {
     }
 }
 
-/// The result of an op as an output of the node that differentiates it: the one door into the
-/// graph for ops with one output.
-pub(crate) fn record<T: Element, U: Element, S: Keeps + 'static, const N: usize>(
+/// The result of an op as an output of the node that differentiates it.
+pub(crate) fn record<T: Element, U: Element, S: Saves + 'static, const N: usize>(
     name: &'static str,
     location: &'static Location<'static>,
     inputs: [&Tensor<T>; N],
     value: Value<U>,
-    state: S,
+    saved: S,
     pull: PullFn<T, U, S, [Edge; N]>,
 ) -> Tensor<U> {
-    record_edges(name, location, inputs.map(Tensor::edge), value, state, pull)
+    record_edges(name, location, inputs.map(Tensor::edge), value, saved, pull)
 }
 
 /// [`record`] with the edges at hand: of a list of inputs, or of inputs that were consumed.
-pub(crate) fn record_edges<T: Element, U: Element, S: Keeps + 'static, E: EdgeList + 'static>(
+pub(crate) fn record_edges<T: Element, U: Element, S: Saves + 'static, E: EdgeList>(
     name: &'static str,
     location: &'static Location<'static>,
     edges: E,
     value: Value<U>,
-    state: S,
+    saved: S,
     pull: PullFn<T, U, S, E>,
 ) -> Tensor<U> {
-    Tensor::output(value, Some(op_node(name, location, edges, state, pull)))
-}
-
-/// The node of an op that computes its result in place of an operand.
-#[inline(always)]
-pub(crate) fn op_node<T: Element, U: Element, S: Keeps + 'static, E: EdgeList + 'static>(
-    name: &'static str,
-    location: &'static Location<'static>,
-    edges: E,
-    state: S,
-    pull: PullFn<T, U, S, E>,
-) -> NodeRef {
     // Rules of elements without gradients are not even compiled.
     if const { !T::DTYPE.is_float() } {
         unreachable!("{name}: elements of type {} have no gradient", T::DTYPE);
     }
-    NodeRef::record(OpNode { name, edges, state: State::new(state), pull }, location)
+    Tensor::output(value, Some(TypedOp::record(name, location, edges, saved, pull)))
 }
 
 impl<T: Element> Tensor<T> {

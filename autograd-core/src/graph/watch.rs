@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::any::{AnyTensor, Element, for_any};
-use super::node::{Node, NodeRef};
+use super::node::NodeRef;
 use super::pack::pack_saved;
 use super::shapes;
 use crate::array::{DType, Value};
@@ -60,9 +60,8 @@ impl Drop for Watching {
 /// A node was recorded.
 #[cold]
 pub(crate) fn recorded(node: &mut NodeRef) {
-    let location = node.location;
-    if let Some(rule) = node.alone().and_then(Node::rule_mut) {
-        pack_saved(rule, location);
+    if let Some(node) = node.alone() {
+        pack_saved(node);
     }
     MADE.with_borrow_mut(|made| {
         if let Some(nodes) = made.last_mut() {

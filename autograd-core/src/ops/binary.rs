@@ -1,6 +1,8 @@
 //! Functions of two tensors, element by element, with broadcasting.
 
+use std::marker::PhantomData;
 use std::panic::Location;
+use std::sync::Arc;
 
 use super::derived::bound;
 use super::elementwise::{Handle, gradient, gradients_of};
@@ -13,8 +15,8 @@ use crate::array::shape::{broadcast, copied, same};
 use crate::array::{Shape, Value};
 use crate::error::Result;
 use crate::graph::{
-    Elementwise, Keep, Lost, NodeRef, Plain, PushRule, Tensor, is_grad_enabled, op_node,
-    unrecorded, with_push,
+    AnyTensor, At, Edges, Lost, NodeRef, Op, Pull, Push, Reader, Saved, Slots, State, Tensor,
+    is_grad_enabled, only, typed, unrecorded,
 };
 
 /// The functions of two tensors.
@@ -222,7 +224,7 @@ pub(crate) fn integer_kernels<T: Arithmetic>(op: Binary) -> [&'static dyn ZipAny
     both! { Add Sub Mul Div Pow Maximum Minimum }
 }
 
-fn compute<T: Numeric>(
+fn zipped<T: Numeric>(
     shape: &[usize],
     left: Input<'_, T>,
     right: Input<'_, T>,
@@ -232,72 +234,75 @@ fn compute<T: Numeric>(
 }
 
 /// For floats: computes and, where it must be, records.
-#[inline(always)]
 pub(super) fn float<T: Float>(
     op: Binary,
-    left: Input<'_, T>,
-    right: Input<'_, T>,
-    caller: Caller,
-) -> Result<Tensor<T>> {
-    match small::pair(op, left, right, caller) {
-        Ok(done) => Ok(done),
-        Err([left, right]) => any(op, left, right, caller),
-    }
-}
-
-/// The same of operands of any size and layout.
-#[inline(never)]
-fn any<'a, T: Float>(
-    op: Binary,
-    mut left: Input<'a, T>,
-    mut right: Input<'a, T>,
+    mut left: Input<'_, T>,
+    mut right: Input<'_, T>,
     caller: Caller,
 ) -> Result<Tensor<T>> {
     let (a, b) = (left.tensor(), right.tensor());
-    let same = same(a.shape(), b.shape());
-    let stretched = if same { None } else { Some(broadcast(op.name(), a.shape(), b.shape())?) };
     let wants = [a.is_recorded(), b.is_recorded()];
-    let lost = match wants {
-        [false, false] => Lost::of_all(op.name(), caller, [a, b]),
-        _ => Lost::NONE,
-    };
+    if wants == [false, false] {
+        let lost = Lost::of_all(op.name(), caller, [a, b]);
+        return Ok(compute(op, left, right)?.with_lost(lost));
+    }
     let saves = op.saves(wants);
-    let mut node = (wants != [false, false]).then(|| {
-        let (a, b) = (left.tensor(), right.tensor());
-        let kept = (saves[0].then(|| Keep::input(0, a)), saves[1].then(|| Keep::input(1, b)));
-        // Shapes to which the gradients must be summed where an operand was stretched.
-        let shapes = (!same).then(|| Box::new([a.shape_owned(), b.shape_owned()]));
-        let state = with_push::<T, _, _>(Tangent, (Plain(op), kept.0, kept.1, Plain(shapes)));
-        let edges = [left.edge(saves[0]), right.edge(saves[1])];
-        op_node(op.name(), caller, edges, state, pull)
-    });
+    let saved = [saved(saves[0], 0, a), saved(saves[1], 1, b)];
+    let state = if same(a.shape(), b.shape()) {
+        State::of(saved)
+    } else {
+        let shapes: Shapes = Arc::new([a.shape_owned(), b.shape_owned()]);
+        State::new(Some(shapes), saved.into())
+    };
+    let edges = Edges::Two([left.edge(saves[0]), right.edge(saves[1])]);
+    let mut y = compute(op, left, right)?;
+    y.attach(NodeRef::record(Rule::<T>::PAIRS[op as usize], edges, state, caller), 0);
+    Ok(y)
+}
+
+#[inline]
+fn saved<T: Float>(saves: bool, position: usize, x: &Tensor<T>) -> Saved {
+    if saves { Saved::input(position, x) } else { Saved::Absent }
+}
+
+/// The result, outside the graph.
+fn compute<T: Float>(op: Binary, left: Input<'_, T>, right: Input<'_, T>) -> Result<Tensor<T>> {
+    match small::pair(op, left, right) {
+        Ok(done) => Ok(done),
+        Err([left, right]) => compute_large(op, left, right),
+    }
+}
+
+#[inline(never)]
+fn compute_large<'a, T: Float>(
+    op: Binary,
+    mut left: Input<'a, T>,
+    mut right: Input<'a, T>,
+) -> Result<Tensor<T>> {
+    let (a, b) = (left.tensor(), right.tensor());
+    let same = same(a.shape(), b.shape());
+    let shape = if same { a.shape_owned() } else { broadcast(op.name(), a.shape(), b.shape())? };
     let [f, swapped] = kernels(op);
     if same {
         // A temporary is written over; otherwise a copy of the left operand, if it is small.
         if right.is_temporary() && !left.is_temporary() {
-            match try_in_place(right, &left, swapped, &mut node) {
-                Ok(done) => return Ok(done.with_lost(lost)),
+            match try_in_place(right, &left, swapped) {
+                Ok(done) => return Ok(done),
                 Err(operand) => right = operand,
             }
         }
-        match try_in_place(left, &right, f, &mut node) {
-            Ok(done) => return Ok(done.with_lost(lost)),
+        match try_in_place(left, &right, f) {
+            Ok(done) => return Ok(done),
             Err(operand) => left = operand,
         }
     }
-    let shape = stretched.unwrap_or_else(|| left.tensor().shape_owned());
-    let value = match op {
-        Binary::Mul => unchanged(&left, &right, &shape),
-        _ => None,
-    };
-    let done = match value {
-        Some(value) => Tensor::output(value, node),
-        None => match with_number(op, left, right, &mut node) {
-            Ok(deferred) => deferred,
-            Err([left, right]) => Tensor::output(compute(&shape, left, right, [f, swapped]), node),
-        },
-    };
-    Ok(done.with_lost(lost))
+    if let (Binary::Mul, Some(value)) = (op, unchanged(&left, &right, &shape)) {
+        return Ok(Tensor::new(value));
+    }
+    match with_number(op, left, right) {
+        Ok(deferred) => Ok(deferred),
+        Err([left, right]) => Ok(Tensor::new(zipped(&shape, left, right, [f, swapped]))),
+    }
 }
 
 /// With one number that is shown as many, as the gradient of a sum is: deferred.
@@ -306,16 +311,15 @@ fn with_number<'a, T: Float>(
     op: Binary,
     left: Input<'a, T>,
     right: Input<'a, T>,
-    node: &mut Option<NodeRef>,
 ) -> Result<Tensor<T>, [Input<'a, T>; 2]> {
     let same = left.tensor().shape() == right.tensor().shape();
     let number = |x: &Input<'_, T>| if same { x.tensor().read().uniform() } else { None };
     if let Some(s) = number(&right) {
-        let done = left.try_defer(|| step(op, s, false), || node.take());
+        let done = left.try_defer(|| step(op, s, false));
         return done.map_err(|left| [left, right]);
     }
     if let Some(s) = number(&left) {
-        let done = right.try_defer(|| step(op, s, true), || node.take());
+        let done = right.try_defer(|| step(op, s, true));
         return done.map_err(|right| [left, right]);
     }
     Err([left, right])
@@ -340,50 +344,160 @@ fn try_in_place<'a, T: Float>(
     a: Input<'a, T>,
     b: &Input<'_, T>,
     f: &dyn ZipAny<T>,
-    node: &mut Option<NodeRef>,
 ) -> Result<Tensor<T>, Input<'a, T>> {
     let read = b.tensor().read();
     match read.in_memory() {
-        Some(y) => a.try_in_place(|x| over(f, x, y), || node.take()),
+        Some(y) => a.try_in_place(|x| over(f, x, y)),
         None => Err(a),
     }
 }
 
-/// Forward mode of the functions that are linear in each operand, and of the quotient.
-struct Tangent;
+/// The shapes to which gradients are summed where an operand was broadcast.
+type Shapes = Arc<[Shape; 2]>;
 
-type State<T> = (Plain<Binary>, Option<Keep<T>>, Option<Keep<T>>, Plain<Option<Box<[Shape; 2]>>>);
+/// The ops as nodes hold them.
+struct Rule<T>(PhantomData<T>);
 
-impl<T: Float> PushRule<T, State<T>> for Tangent {
-    fn push(
-        (op, a, b, _): Kept<T>,
-        tangents: &[Option<Tensor<T>>],
-        shape: &[usize],
-    ) -> Result<Option<Tensor<T>>> {
+struct PairRule<T>(Binary, PhantomData<fn() -> T>);
+
+/// Of a tensor and a number, or, if it is swapped, of a number and a tensor.
+struct NumberRule<T>(Binary, bool, PhantomData<fn() -> T>);
+
+impl<T: Float> Rule<T> {
+    /// In the order of [`Binary`].
+    const PAIRS: &[&dyn Op; 7] = &[
+        &PairRule::<T>(Binary::Add, PhantomData),
+        &PairRule::<T>(Binary::Sub, PhantomData),
+        &PairRule::<T>(Binary::Mul, PhantomData),
+        &PairRule::<T>(Binary::Div, PhantomData),
+        &PairRule::<T>(Binary::Pow, PhantomData),
+        &PairRule::<T>(Binary::Maximum, PhantomData),
+        &PairRule::<T>(Binary::Minimum, PhantomData),
+    ];
+    /// Also by whether the number comes first.
+    const NUMBERS: &[[&dyn Op; 2]; 7] = &[
+        [
+            &NumberRule::<T>(Binary::Add, false, PhantomData),
+            &NumberRule::<T>(Binary::Add, true, PhantomData),
+        ],
+        [
+            &NumberRule::<T>(Binary::Sub, false, PhantomData),
+            &NumberRule::<T>(Binary::Sub, true, PhantomData),
+        ],
+        [
+            &NumberRule::<T>(Binary::Mul, false, PhantomData),
+            &NumberRule::<T>(Binary::Mul, true, PhantomData),
+        ],
+        [
+            &NumberRule::<T>(Binary::Div, false, PhantomData),
+            &NumberRule::<T>(Binary::Div, true, PhantomData),
+        ],
+        [
+            &NumberRule::<T>(Binary::Pow, false, PhantomData),
+            &NumberRule::<T>(Binary::Pow, true, PhantomData),
+        ],
+        [
+            &NumberRule::<T>(Binary::Maximum, false, PhantomData),
+            &NumberRule::<T>(Binary::Maximum, true, PhantomData),
+        ],
+        [
+            &NumberRule::<T>(Binary::Minimum, false, PhantomData),
+            &NumberRule::<T>(Binary::Minimum, true, PhantomData),
+        ],
+    ];
+}
+
+impl<T: Float> Op for PairRule<T> {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn pull<'g>(&self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
+        let (mut saved, at) = (pull.read()?, pull.at());
+        let operands = [saved.tensor(&at)?, saved.tensor(&at)?];
+        let edges = pull.node.edges();
+        let wants = [pull.wants(&edges[0]), pull.wants(&edges[1])];
+        let shapes = pull.node.attrs::<[Shape; 2]>();
+        let grads = pull_pair(
+            self.0,
+            operands.each_ref().map(Option::as_ref),
+            shapes,
+            typed(only(grads)),
+            wants,
+        )?;
+        for (edge, grad) in edges.iter().zip(grads) {
+            if let Some(grad) = grad {
+                pull.sink.deliver(edge, T::wrap(grad))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// For the functions that are linear in each operand, and the quotient.
+    fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
+        let (mut saved, at) = (push.read()?, push.at());
+        let [a, b] = [saved.tensor::<T>(&at)?, saved.tensor::<T>(&at)?];
         let a = || a.as_ref().unwrap_or_else(|| unreachable!("`saves` names what the rules use"));
         let b = || b.as_ref().unwrap_or_else(|| unreachable!("`saves` names what the rules use"));
-        let (da, db) = (tangents[0].clone(), tangents[1].clone());
-        let dy = match op {
+        let [da, db] = [0, 1].map(|i| push.tangents[i].take().map(typed::<T>));
+        let dy = match self.0 {
             Binary::Add => joined(da, db),
             Binary::Sub => joined(da, db.map(|db| -db)),
             Binary::Mul => joined(da.map(|da| da * b()), db.map(|db| db * a())),
             Binary::Div => joined(da.map(|da| da / b()), db.map(|db| -(db * a() / b()) / b())),
-            Binary::Pow | Binary::Maximum | Binary::Minimum => None,
+            Binary::Pow | Binary::Maximum | Binary::Minimum => return Ok(None),
         };
-        // One tangent alone may be of an operand that is stretched.
-        Ok(dy.map(|dy| if dy.shape() == shape { dy } else { dy.broadcast_to(shape) }))
+        let Some(dy) = dy else { return Ok(None) };
+        // One tangent alone may be of an operand that is broadcast.
+        let dy = match push.node.attrs::<[Shape; 2]>() {
+            Some([a, b]) => {
+                let shape = broadcast(self.0.name(), a, b)?;
+                if dy.shape() == &shape[..] { dy } else { dy.broadcast_to(&shape[..]) }
+            }
+            None => dy,
+        };
+        Ok(Some(Slots::from_elem(Some(T::wrap(dy)), 1)))
     }
 }
 
-pub(super) type Kept<T> = (Binary, Option<Tensor<T>>, Option<Tensor<T>>, Option<Box<[Shape; 2]>>);
+impl<T: Float> Op for NumberRule<T> {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
 
-pub(super) fn pull<T: Float>(
-    (op, a, b, shapes): Kept<T>,
+    fn pull<'g>(&self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
+        let dx = self.gradient(pull.read()?, &pull.at(), only(grads))?;
+        pull.sink.deliver(&pull.node.edges()[0], T::wrap(dx))
+    }
+
+    /// A function of each element: `pull` is its own transpose.
+    fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
+        let Some(dx) = push.tangents[0].take() else { return Ok(None) };
+        let dy = self.gradient(push.read()?, &push.at(), dx)?;
+        Ok(Some(Slots::from_elem(Some(T::wrap(dy)), 1)))
+    }
+}
+
+impl<T: Float> NumberRule<T> {
+    #[inline]
+    fn gradient(&self, mut saved: Reader, at: &At<'_>, dy: AnyTensor) -> Result<Tensor<T>> {
+        let x = saved.tensor(at)?;
+        let Saved::Number(s) = saved.entry() else { unreachable!("a number is saved") };
+        Ok(scalar_gradient((self.0, T::from_f64(s), self.1), x.as_ref(), typed(dy)))
+    }
+}
+
+/// The gradients of the operands, as far as they are wanted, from those operands that
+/// [`Binary::saves`] names, and, where one was broadcast, the shapes of both.
+pub(super) fn pull_pair<T: Float>(
+    op: Binary,
+    [a, b]: [Option<&Tensor<T>>; 2],
+    shapes: Option<&[Shape; 2]>,
     g: Tensor<T>,
     wants: [bool; 2],
 ) -> Result<[Option<Tensor<T>>; 2]> {
-    let a = || a.as_ref().unwrap_or_else(|| unreachable!("`saves` names what the rules use"));
-    let b = || b.as_ref().unwrap_or_else(|| unreachable!("`saves` names what the rules use"));
+    let a = || a.unwrap_or_else(|| unreachable!("`saves` names what the rules use"));
+    let b = || b.unwrap_or_else(|| unreachable!("`saves` names what the rules use"));
     // A walk may pass without wanting anything; then nothing may have been saved either.
     if wants == [false, false] {
         return Ok([None, None]);
@@ -400,76 +514,58 @@ pub(super) fn pull<T: Float>(
     let Some(shapes) = shapes else { return Ok(grads) };
     // The one place where broadcasting is undone.
     let [da, db] = grads;
-    let [sa, sb] = *shapes;
-    Ok([da.map(|g| g.sum_to(&sa)), db.map(|g| g.sum_to(&sb))])
+    let [sa, sb] = shapes;
+    Ok([da.map(|g| g.sum_to(sa)), db.map(|g| g.sum_to(sb))])
 }
 
 /// For floats and a scalar.
-#[inline(always)]
 pub(super) fn float_scalar<T: Float>(
-    op: Binary,
-    x: Input<'_, T>,
-    s: T,
-    swapped: bool,
-    caller: Caller,
-) -> Tensor<T> {
-    match small::number(op, x, s, swapped, caller) {
-        Ok(done) => done,
-        Err(x) => any_scalar(op, x, s, swapped, caller),
-    }
-}
-
-/// The same of a tensor of any size and layout.
-#[inline(never)]
-fn any_scalar<T: Float>(
     op: Binary,
     mut x: Input<'_, T>,
     s: T,
     swapped: bool,
     caller: Caller,
 ) -> Tensor<T> {
+    if !x.tensor().is_recorded() {
+        let lost = Lost::of(op.name(), caller, x.tensor());
+        return compute_scalar(op, x, s, swapped).with_lost(lost);
+    }
+    let saves = match (op, swapped) {
+        (Binary::Add | Binary::Sub | Binary::Mul, _) | (Binary::Div, false) => false,
+        (Binary::Div, true) | (Binary::Pow | Binary::Maximum | Binary::Minimum, _) => true,
+    };
+    let state = State::of([saved(saves, 0, x.tensor()), Saved::Number(s.into_f64())]);
+    let edges = Edges::One(x.edge(saves));
+    let mut y = compute_scalar(op, x, s, swapped);
+    let rule = Rule::<T>::NUMBERS[op as usize][usize::from(swapped)];
+    y.attach(NodeRef::record(rule, edges, state, caller), 0);
+    y
+}
+
+/// The result, outside the graph.
+fn compute_scalar<T: Float>(op: Binary, x: Input<'_, T>, s: T, swapped: bool) -> Tensor<T> {
+    let x = match small::number(op, x, s, swapped) {
+        Ok(done) => return done,
+        Err(x) => x,
+    };
     let kernel: &dyn ZipAny<T> = match (op, swapped) {
         (Binary::Pow, false) if s == T::from_f64(2.0) => &Square,
         _ => kernels(op)[usize::from(swapped)],
     };
-    let recorded = x.tensor().is_recorded();
-    let lost = if recorded { Lost::NONE } else { Lost::of(op.name(), caller, x.tensor()) };
-    let mut node = recorded.then(|| {
-        let needs_x = match (op, swapped) {
-            (Binary::Add | Binary::Sub | Binary::Mul, _) | (Binary::Div, false) => false,
-            (Binary::Div, true) | (Binary::Pow | Binary::Maximum | Binary::Minimum, _) => true,
-        };
-        let kept = needs_x.then(|| Keep::input(0, x.tensor()));
-        let state = Elementwise((Plain((op, s, swapped)), kept));
-        op_node(op.name(), caller, [x.edge(needs_x)], state, pull_scalar)
-    });
     let done = x
-        .try_defer(|| step(op, s, swapped), || node.take())
-        .or_else(|x| x.try_in_place(|x| over_scalar(kernel, x, s), || node.take()));
-    let y = match done {
-        Ok(done) => done,
-        Err(x) => Tensor::output(x.consume(|x| zip_scalar(x, s, kernel)), node),
-    };
-    y.with_lost(lost)
-}
-
-/// [`scalar_gradient`] as the rule of a node.
-pub(super) fn pull_scalar<T: Float>(
-    (rule, kept): ((Binary, T, bool), Option<Tensor<T>>),
-    g: Tensor<T>,
-    _: [bool; 1],
-) -> Result<[Option<Tensor<T>>; 1]> {
-    let x = || kept.as_ref().unwrap_or_else(|| unreachable!("it was kept for this rule"));
-    Ok([Some(scalar_gradient(rule, x, g))])
+        .try_defer(|| step(op, s, swapped))
+        .or_else(|x| x.try_in_place(|x| over_scalar(kernel, x, s)));
+    done.unwrap_or_else(|x| Tensor::new(x.consume(|x| zip_scalar(x, s, kernel))))
 }
 
 /// The rules for one operand `x` and the scalar `s`.
 #[inline]
-pub(super) fn scalar_gradient<'a, T: Float>(
+pub(super) fn scalar_gradient<T: Float>(
     (op, s, swapped): (Binary, T, bool),
-    x: impl Fn() -> &'a Tensor<T>,
+    x: Option<&Tensor<T>>,
     g: Tensor<T>,
 ) -> Tensor<T> {
+    let x = || x.unwrap_or_else(|| unreachable!("it was saved for this rule"));
     match (op, swapped) {
         (Binary::Add, _) | (Binary::Sub, false) => g,
         (Binary::Sub, true) => -g,
@@ -493,7 +589,7 @@ pub(super) fn integer<T: Numeric>(
 ) -> Result<Tensor<T>> {
     let lost = Lost::of_all(op.name(), caller, [left.tensor(), right.tensor()]);
     let shape = broadcast(op.name(), left.tensor().shape(), right.tensor().shape())?;
-    Ok(Tensor::new(compute(&shape, left, right, integer_kernels(op))).with_lost(lost))
+    Ok(Tensor::new(zipped(&shape, left, right, integer_kernels(op))).with_lost(lost))
 }
 
 /// For integers and a scalar.

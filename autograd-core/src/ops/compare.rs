@@ -9,7 +9,7 @@ use crate::array::shape::broadcast;
 use crate::array::{DType, Shape, Storable, Value};
 use crate::error::Result;
 use crate::graph::{
-    AnyTensor, Element, Keep, Lost, Plain, PushRule, Tensor, record, unrecorded, with_push,
+    AnyTensor, Attr, Element, Lost, PushRule, SavedInput, Tensor, record, unrecorded, with_push,
 };
 
 /// A comparison of two numbers.
@@ -246,7 +246,7 @@ pub(super) fn choose<T: Float>(
     if !on.is_recorded() && !off.is_recorded() {
         return Ok(unrecorded("where_else", caller, [on, off], value).and_lost(mask));
     }
-    let state = (Keep::input(0, mask), Plain((on.shape_owned(), off.shape_owned())));
+    let state = (SavedInput::at(0, mask), Attr((on.shape_owned(), off.shape_owned())));
     let state = with_push::<T, _, _>(Tangent, state);
     Ok(record("where_else", caller, [on, off], value, state, |(mask, (on, off)), dy, wants| {
         Ok(chosen(&mask, &dy, [&on, &off], wants))
@@ -269,7 +269,7 @@ pub(super) fn chosen<T: Float>(
 
 struct Tangent;
 
-impl<T: Float> PushRule<T, (Keep<bool>, Plain<(Shape, Shape)>)> for Tangent {
+impl<T: Float> PushRule<T, (SavedInput<bool>, Attr<(Shape, Shape)>)> for Tangent {
     fn push(
         (mask, _): (Tensor<bool>, (Shape, Shape)),
         tangents: &[Option<Tensor<T>>],

@@ -9,9 +9,7 @@ use std::panic::Location;
 use super::{Binary, Caller, Float, Input, Numeric, Operand, Scalar, expect};
 use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
-use crate::graph::{
-    Edge, Element, Lost, NodeRef, OpNode, Plain, State, Tensor, is_grad_enabled, is_turned_off,
-};
+use crate::graph::{Attr, Edge, Element, Lost, Tensor, TypedOp, is_grad_enabled, is_turned_off};
 
 impl<T: Element> Tensor<T> {
     /// An error where this tensor is a leaf whose gradient is wanted and ops are recorded: what
@@ -258,17 +256,14 @@ impl<T: Float> Tensor<T> {
             *value = new;
         })?;
         if is_grad_enabled() && !matches!(edge, Edge::None(_)) {
-            let rule = OpNode::<T, T, _, _> {
-                name: "set_item",
-                edges: [edge],
-                state: State::new(Plain(at)),
-                pull: |at, dy, _| {
-                    let keep = (0..dy.len()).map(|i| i != at).collect();
-                    let keep = Tensor::from_vec(dy.shape_owned(), keep)?;
-                    Ok([Some(keep.where_else(&dy, Tensor::new(Value::scalar(T::ZERO))))])
-                },
+            let pull = |at, dy: Tensor<T>, _: [bool; 1]| {
+                let keep = (0..dy.len()).map(|i| i != at).collect();
+                let keep = Tensor::from_vec(dy.shape_owned(), keep)?;
+                Ok([Some(keep.where_else(&dy, Tensor::new(Value::scalar(T::ZERO))))])
             };
-            *self = self.sharing(Some((NodeRef::record(rule, Location::caller()), 0)));
+            let caller = Location::caller();
+            let node = TypedOp::<T, T, _, _>::record("set_item", caller, [edge], Attr(at), pull);
+            *self = self.sharing(Some((node, 0)));
         }
         Ok(())
     }

@@ -5,7 +5,9 @@ use std::panic::Location;
 use super::{Caller, Float, Numeric, expect, joined, trace};
 use crate::array::{Shape, Value, matmul};
 use crate::error::{Error, RECEIVER, Result};
-use crate::graph::{Keep, Plain, PushRule, Tensor, is_grad_enabled, record, unrecorded, with_push};
+use crate::graph::{
+    Attr, PushRule, SavedInput, Tensor, is_grad_enabled, record, unrecorded, with_push,
+};
 
 /// The matrices behind the operands: a vector on the left is a row, one on the right a column.
 fn product<T: Numeric>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Value<T>> {
@@ -64,9 +66,9 @@ pub(super) fn float<T: Float>(a: &Tensor<T>, b: &Tensor<T>, caller: Caller) -> R
         return Ok(unrecorded("matmul", caller, [a, b], value));
     }
     let kept = (
-        wants[1].then(|| Keep::input(0, a)),
-        wants[0].then(|| Keep::input(1, b)),
-        Plain(shapes(a, b)),
+        wants[1].then(|| SavedInput::at(0, a)),
+        wants[0].then(|| SavedInput::at(1, b)),
+        Attr(shapes(a, b)),
     );
     Ok(record("matmul", caller, [a, b], value, with_push::<T, _, _>(Tangent, kept), pull))
 }
@@ -82,7 +84,7 @@ pub(super) fn shapes<T: Float>(a: &Tensor<T>, b: &Tensor<T>) -> Shapes {
     (!matrices).then(|| Box::new([a.shape_owned(), b.shape_owned()]))
 }
 
-type State<T> = (Option<Keep<T>>, Option<Keep<T>>, Plain<Shapes>);
+type State<T> = (Option<SavedInput<T>>, Option<SavedInput<T>>, Attr<Shapes>);
 
 impl<T: Float> PushRule<T, State<T>> for Tangent {
     fn push(

@@ -50,10 +50,9 @@ use crate::array::math::Math;
 use crate::array::matmul::Multiply;
 use crate::array::{Storable, Value};
 use crate::error::{Error, Result};
-use crate::graph::{Edge, Element, Keepable, NodeRef, Tensor};
+use crate::graph::{Edge, Element, Tensor};
 use crate::random::RandomFloat;
 use instances::{OfFloats, OfNumbers};
-use small::OfSmall;
 use totals::Totals;
 
 /// Where an op was called.
@@ -116,8 +115,7 @@ pub trait Float:
     + FloatMultiply
     + nn::Kernels
     + OfFloats
-    + Keepable
-    + OfSmall
+    + elementwise::Known
 {
     /// The nearest number of this type.
     fn from_f64(value: f64) -> Self;
@@ -194,13 +192,8 @@ impl<T: Element> Input<'_, T> {
     }
 
     /// Runs a kernel in place: in the operand's own allocation, if it is a temporary that nobody
-    /// else can see, or on a copy, if it is small. The result is an output of `node`, or outside
-    /// the graph.
-    pub(crate) fn try_in_place(
-        self,
-        run: impl FnOnce(&mut [T]),
-        node: impl FnOnce() -> Option<NodeRef>,
-    ) -> Result<Tensor<T>, Self> {
+    /// else can see, or on a copy, if it is small. The result is outside the graph.
+    pub(crate) fn try_in_place(self, run: impl FnOnce(&mut [T])) -> Result<Tensor<T>, Self> {
         let mut tensor = match self {
             Self::Own(tensor) if tensor.is_temporary() => tensor,
             other => match other.tensor().small_copy() {
@@ -212,7 +205,7 @@ impl<T: Element> Input<'_, T> {
         let run = |value: &mut Value<T>| {
             !value.is_deferred() && value.as_padded_mut_slice().map(run).is_some()
         };
-        if tensor.try_in_place(run, node) { Ok(tensor) } else { Err(Self::Own(tensor)) }
+        if tensor.try_in_place(run) { Ok(tensor) } else { Err(Self::Own(tensor)) }
     }
 
     /// Whether it is a temporary that nobody else can see.
@@ -240,35 +233,30 @@ impl<T: Float> Input<'_, T> {
     }
 
     /// Defers a cheap function of each element, if `step` is one, until the result is read, where the
-    /// operand is large. The result is an output of `node`, or outside the graph.
+    /// operand is large. The result is outside the graph.
     #[inline(always)]
     pub(crate) fn try_defer(
         self,
         step: impl FnOnce() -> Option<Step<T>>,
-        node: impl FnOnce() -> Option<NodeRef>,
     ) -> Result<Tensor<T>, Self> {
         match if self.can_defer() { step() } else { None } {
-            Some(step) => self.defer(step, node),
+            Some(step) => self.defer(step),
             None => Err(self),
         }
     }
 
     #[inline(never)]
-    fn defer(
-        self,
-        step: Step<T>,
-        node: impl FnOnce() -> Option<NodeRef>,
-    ) -> Result<Tensor<T>, Self> {
+    fn defer(self, step: Step<T>) -> Result<Tensor<T>, Self> {
         match self {
             Self::Own(mut tensor) if tensor.is_temporary() => {
-                match tensor.try_in_place(|value| value.try_defer(step), node) {
+                match tensor.try_in_place(|value| value.try_defer(step)) {
                     true => Ok(tensor),
                     false => Err(Self::Own(tensor)),
                 }
             }
             other => {
                 let mut value = other.tensor().read().into_owned();
-                if value.try_defer(step) { Ok(Tensor::output(value, node())) } else { Err(other) }
+                if value.try_defer(step) { Ok(Tensor::new(value)) } else { Err(other) }
             }
         }
     }
@@ -461,21 +449,13 @@ macro_rules! floats {
                 if trace::is_noting() {
                     return noted(op, x, caller);
                 }
-                match small::unary(op.op(), x, caller) {
-                    Ok(done) => done,
-                    Err(x) => elementwise::run_single(op.handle(), x, caller),
-                }
+                elementwise::run_single(op.handle(), x, caller)
             }
             fn formula(
                 op: &'static dyn elementwise::Op<Self>,
                 x: &Tensor<Self>,
                 caller: Caller,
             ) -> Result<Tensor<Self>> {
-                if !trace::is_noting()
-                    && let Ok(done) = small::unary(op, Input::Ref(x), caller)
-                {
-                    return Ok(done);
-                }
                 let op = elementwise::Handle::Static(op);
                 let [y] = Self::elementwise(op, &[x], &[], caller)?
                     .into_inner()

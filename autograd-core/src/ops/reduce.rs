@@ -8,7 +8,7 @@ use crate::array::reduce::{Fold, fold_axes, fold_first};
 use crate::array::shape::{axes as check_axes, broadcast, same};
 use crate::array::{Shape, Value, elementwise};
 use crate::error::{Error, RECEIVER, Result};
-use crate::graph::{Element, Keep, Plain, PushRule, Tensor, record, unrecorded, with_push};
+use crate::graph::{Attr, Element, PushRule, SavedInput, Tensor, record, unrecorded, with_push};
 
 /// The reductions.
 #[doc(hidden)]
@@ -140,16 +140,16 @@ pub(super) fn float<T: Float>(
     }
     let kept = match op {
         Reduce::Sum | Reduce::Mean => None,
-        Reduce::Prod | Reduce::Max | Reduce::Min => Some(Keep::input(0, x)),
+        Reduce::Prod | Reduce::Max | Reduce::Min => Some(SavedInput::at(0, x)),
     };
-    let state = with_push::<T, _, _>(Tangent, (Plain((op, x.shape_owned(), axes)), kept));
+    let state = with_push::<T, _, _>(Tangent, (Attr((op, x.shape_owned(), axes)), kept));
     Ok(record(op.name(), caller, [x], value, state, pull))
 }
 
 /// Forward mode of what is linear.
 struct Tangent;
 
-impl<T: Float> PushRule<T, (Plain<(Reduce, Shape, Shape)>, Option<Keep<T>>)> for Tangent {
+impl<T: Float> PushRule<T, (Attr<(Reduce, Shape, Shape)>, Option<SavedInput<T>>)> for Tangent {
     fn push(
         ((op, _, axes), _): Kept<T>,
         tangents: &[Option<Tensor<T>>],

@@ -47,8 +47,8 @@ pub(crate) fn binary<T: Float>(
     wants: [bool; 2],
 ) -> Result<[Option<Tensor<T>>; 2]> {
     let same = a.shape() == b.shape();
-    let shapes = (!same).then(|| Box::new([a.shape_owned(), b.shape_owned()]));
-    two::pull((op, Some(a.clone()), Some(b.clone()), shapes), dy, wants)
+    let shapes = (!same).then(|| [a.shape_owned(), b.shape_owned()]);
+    two::pull_pair(op, [Some(a), Some(b)], shapes.as_ref(), dy, wants)
 }
 
 /// The op whose derived rule is that of `a op b`; none where the rule is shorter.
@@ -108,7 +108,7 @@ pub(crate) fn binary_scalar<T: Float>(
     swapped: bool,
     dy: Tensor<T>,
 ) -> Result<[Option<Tensor<T>>; 1]> {
-    two::pull_scalar(((op, s, swapped), Some(x.clone())), dy, [true])
+    Ok([Some(two::scalar_gradient((op, s, swapped), Some(x), dy))])
 }
 
 /// `da` and `db` of the matrix product.

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::panic::Location;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::trace::{self, Call};
 use super::{Caller, Numeric, expect};
@@ -14,18 +14,19 @@ use crate::array::value::for_each_row;
 use crate::array::{IntoShape, Shape, Value};
 use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{
-    Edge, Element, Elementwise, Keeps, Lost, NodeRef, Plain, Pull, Push, PushRule, Rule, Slots,
-    Tensor, is_grad_enabled, record, record_edges, typed, unrecorded, with_push,
+    Attr, Edge, Edges, Element, Elementwise, Entries, Lost, Node, NodeRef, Op, Pull, Push,
+    PushRule, Saves, Slots, State, Tensor, is_grad_enabled, record, record_edges, typed,
+    unrecorded, with_push,
 };
 
 /// The result of an op on one tensor of any element type, recorded where it must be.
-fn finish<T: Element, S: Keeps + 'static>(
+fn finish<T: Element, S: Saves + 'static>(
     name: &'static str,
     caller: Caller,
     x: &Tensor<T>,
     value: Value<T>,
     state: S,
-    pull: fn(S::Kept, Tensor<T>, [bool; 1]) -> Result<[Option<Tensor<T>>; 1]>,
+    pull: fn(S::Read, Tensor<T>, [bool; 1]) -> Result<[Option<Tensor<T>>; 1]>,
 ) -> Tensor<T> {
     if x.is_recorded() {
         record(name, caller, [x], value, state, pull)
@@ -360,7 +361,7 @@ pub(super) fn flip<T: Element>(x: &Tensor<T>, axis: isize, caller: Caller) -> Re
         Value::written(x.shape_owned(), |out| pick::reverse(data, around, out))
     };
     let pull = |axis, dy: Tensor<T>, _: [bool; 1]| Ok([Some(dy.flip(axis))]);
-    Ok(finish("flip", caller, x, value, Elementwise(Plain(axis)), pull))
+    Ok(finish("flip", caller, x, value, Elementwise(Attr(axis)), pull))
 }
 
 pub(super) fn reshape<T: Element>(
@@ -382,7 +383,7 @@ pub(super) fn reshape<T: Element>(
         });
     }
     let value = x.read().into_owned().reshaped(shape);
-    let state = with_push::<T, _, _>(Reshaped, Plain(x.shape_owned()));
+    let state = with_push::<T, _, _>(Reshaped, Attr(x.shape_owned()));
     Ok(finish("reshape", caller, x, value, state, |shape, dy, _| Ok([Some(dy.reshape(shape))])))
 }
 
@@ -419,7 +420,7 @@ pub(super) fn permute<T: Element>(
         let strides = positions.iter().map(|&p| strides[p]).collect();
         x.restrided(shape, strides, 0)
     };
-    let state = with_push::<T, _, _>(Permuted, Plain(positions));
+    let state = with_push::<T, _, _>(Permuted, Attr(positions));
     Ok(finish("permute", caller, x, value, state, |positions, dy, _| {
         let mut back = vec![0; positions.len()];
         positions.iter().enumerate().for_each(|(i, &p)| back[p] = i as isize);
@@ -450,7 +451,7 @@ pub(super) fn broadcast_to<T: Numeric>(
         return Ok(unrecorded("broadcast_to", caller, [x], value));
     }
     let pull = |shape: Shape, dy: Tensor<T>, _: [bool; 1]| Ok([Some(dy.sum_to(&shape))]);
-    let state = with_push::<T, _, _>(Broadcast, Plain(x.shape_owned()));
+    let state = with_push::<T, _, _>(Broadcast, Attr(x.shape_owned()));
     Ok(record("broadcast_to", caller, [x], value, state, pull))
 }
 
@@ -485,7 +486,7 @@ pub(super) fn slice<T: Element>(
     // A longer step takes the first element only, as this one does.
     let step = step.min(n.max(1));
     let value = part(&x.read(), position, (start, end, step));
-    let state = with_push::<T, _, _>(Sliced, Plain((x.shape_owned(), axis, start, step)));
+    let state = with_push::<T, _, _>(Sliced, Attr((x.shape_owned(), axis, start, step)));
     Ok(finish("slice_axis", caller, x, value, state, |(shape, axis, start, step), dy, _| {
         Ok([Some(dy.spread(shape, axis, start, step))])
     }))
@@ -546,40 +547,43 @@ pub(super) fn split<T: Element>(
         let lost = Lost::of("split", caller, x);
         return Ok(all.into_iter().map(|part| part.with_lost(lost)).collect());
     }
-    let edges = [x.edge()];
     let shape = all.first().map(Tensor::shape_owned).unwrap_or_default();
-    let taken = Mutex::new(vec![false; parts]);
-    let rule = Split { edges, axis, shape, taken, element: PhantomData::<fn() -> T> };
-    let node = NodeRef::record(rule, caller);
+    let call = SplitCall { axis, shape, taken: Mutex::new(vec![false; parts]) };
+    let (op, state) =
+        (const { &Split::<T>(PhantomData) }, State::new(Some(Arc::new(call)), Entries::new()));
+    let node = NodeRef::record(op, Edges::One(x.edge()), state, caller);
     for (slot, part) in (0..).zip(&mut all) {
         part.attach(node.clone(), slot);
     }
     Ok(all)
 }
 
-/// The node of parts: their gradients, one after the other, are that of the whole.
-struct Split<T> {
-    edges: [Edge; 1],
+/// The op that gives parts: their gradients, one after the other, are that of the whole.
+struct Split<T>(PhantomData<fn() -> T>);
+
+struct SplitCall {
     axis: isize,
     /// Of each part.
     shape: Shape,
     /// Of which parts a backward took the gradient. One may walk from some, and another from others.
     taken: Mutex<Vec<bool>>,
-    element: PhantomData<fn() -> T>,
 }
 
-impl<T: Element> Rule for Split<T> {
+impl SplitCall {
+    fn of(node: &Node) -> &Self {
+        node.attrs().unwrap_or_else(|| unreachable!("it was recorded with the op"))
+    }
+}
+
+impl<T: Element> Op for Split<T> {
     fn name(&self) -> &'static str {
         "split"
     }
 
-    fn edges(&self) -> &[Edge] {
-        &self.edges
-    }
-
-    fn pull<'g>(&'g self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
+    fn pull<'g>(&self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
+        let call = SplitCall::of(pull.node);
         let parts = {
-            let mut all = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut all = call.taken.lock().unwrap_or_else(PoisonError::into_inner);
             let came = |part: usize| grads.get(part).is_some_and(Option::is_some);
             if (0..all.len()).any(|part| all[part] && came(part)) {
                 return Err(Error::GraphFreed { op: "split", location: pull.node.location });
@@ -591,21 +595,22 @@ impl<T: Element> Rule for Split<T> {
         };
         let none = OnceCell::new();
         let none = || {
-            let zeros = || Tensor::new(Value::full(self.shape.clone(), T::ZERO));
+            let zeros = || Tensor::new(Value::full(call.shape.clone(), T::ZERO));
             Tensor::clone(none.get_or_init(zeros))
         };
         let mut grads = grads.into_iter();
         let grad = |_| grads.next().flatten().map_or_else(none, typed);
         let grads: Vec<Tensor<T>> = (0..parts).map(grad).collect();
         let grads: Vec<&Tensor<T>> = grads.iter().collect();
-        let dx = concat(&grads, self.axis, Location::caller())?;
-        pull.sink.deliver(&self.edges[0], T::wrap(dx))
+        let dx = concat(&grads, call.axis, Location::caller())?;
+        pull.sink.deliver(&pull.node.edges()[0], T::wrap(dx))
     }
 
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
         let Some(Some(dx)) = push.tangents.first() else { return Ok(None) };
-        let parts = self.taken.lock().unwrap_or_else(PoisonError::into_inner).len();
-        let parts = split::<T>(&typed(dx.clone()), parts, self.axis, Location::caller())?;
+        let call = SplitCall::of(push.node);
+        let parts = call.taken.lock().unwrap_or_else(PoisonError::into_inner).len();
+        let parts = split::<T>(&typed(dx.clone()), parts, call.axis, Location::caller())?;
         Ok(Some(parts.into_iter().map(|part| Some(T::wrap(part))).collect()))
     }
 }
@@ -636,7 +641,7 @@ impl<T: Element> Tensor<T> {
                 }
             });
         }
-        let state = Plain((axis, start, end, step));
+        let state = Attr((axis, start, end, step));
         let pull = |(axis, start, end, step), dy: Tensor<T>, _: [bool; 1]| {
             Ok([Some(dy.slice_axis(axis, start, end, step))])
         };
@@ -705,7 +710,7 @@ pub(super) fn concat<T: Element>(
         caller,
         edges,
         value,
-        with_push::<T, _, _>(Concatenated, Plain((lengths, axis))),
+        with_push::<T, _, _>(Concatenated, Attr((lengths, axis))),
         |(lengths, axis), dy, wants| {
             let mut start = 0;
             Ok(lengths
@@ -725,7 +730,7 @@ macro_rules! moved {
     ($($name:ident<$bound:ident> $kept:ty: |$keeps:pat_param, $dx:ident, $shape:ident| $dy:expr;)*) => {$(
         struct $name;
 
-        impl<T: $bound> PushRule<T, Plain<$kept>> for $name {
+        impl<T: $bound> PushRule<T, Attr<$kept>> for $name {
             fn push(
                 $keeps: $kept,
                 $dx: &[Option<Tensor<T>>],
@@ -830,7 +835,7 @@ pub(super) fn triangle<T: Numeric>(
     };
     let pull =
         |part, dy: Tensor<T>, _: [bool; 1]| Ok([Some(triangle(&dy, part, Location::caller())?)]);
-    Ok(finish(part.name(), caller, x, value, Elementwise(Plain(part)), pull))
+    Ok(finish(part.name(), caller, x, value, Elementwise(Attr(part)), pull))
 }
 
 impl<T: Numeric> Tensor<T> {

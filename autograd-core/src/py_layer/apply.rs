@@ -1,35 +1,35 @@
 //! One call of a layer: forward runs unrecorded, then its outputs are attached to a node.
 
 use std::any::type_name;
-use std::mem::take;
 use std::panic::Location;
 
+use super::call::Call;
 use super::context::Forward;
+#[cfg(not(feature = "verify"))]
+use super::environment;
 use super::info::Info;
 #[cfg(debug_assertions)]
 use super::inputs::contains;
 use super::inputs::{TensorInput, lost, note, primals, protect, version};
 use super::outputs::{TensorOutput, Visitor};
 use super::proof::Fallible;
-use super::rules::Rules;
-use super::small::InlineCall;
+use super::rules::LayerRules;
 #[cfg(feature = "verify")]
 use super::verify;
 use crate::error::{Error, Result};
 #[cfg(debug_assertions)]
 use crate::graph::hidden;
 use crate::graph::{
-    AnyTensor, Begun, ForwardGuard, Handle, NodeRef, Tensor, beside, is_grad_enabled, is_observed,
-    protected,
+    AnyTensor, ForwardGuard, NodeRef, Tensor, beside, is_grad_enabled, is_observed, protected,
 };
 use crate::ops::failed;
-use crate::ops::trace::{self, Call, InLayer, Layer as Traced, Note};
+use crate::ops::trace::{self, InLayer, Layer as Traced, Note};
 
 /// What forward's context notes of a call where the caller's caller stands; [`Forward::start`] starts it.
 #[inline]
 #[must_use]
 #[track_caller]
-pub fn start<'a>(rules: &'static Rules, inputs: &'a [&'a dyn TensorInput]) -> Forward<'a> {
+pub fn start<'a>(rules: &'static LayerRules, inputs: &'a [&'a dyn TensorInput]) -> Forward<'a> {
     start_at(Location::caller(), rules, inputs)
 }
 
@@ -38,7 +38,7 @@ pub fn start<'a>(rules: &'static Rules, inputs: &'a [&'a dyn TensorInput]) -> Fo
 #[must_use]
 pub fn start_at<'a>(
     place: &'static Location<'static>,
-    rules: &'static Rules,
+    rules: &'static LayerRules,
     inputs: &'a [&'a dyn TensorInput],
 ) -> Forward<'a> {
     Forward::new(rules, inputs, place)
@@ -50,17 +50,18 @@ impl Forward<'_> {
     // read wider than it was written, and the processor waits for that.
     pub fn start(&mut self) -> &mut Self {
         let before = protected();
-        if is_grad_enabled() {
-            match InlineCall::begin(self.inputs, self.small, self.rules, self.location) {
-                Begun::Unrecorded => {}
-                Begun::Small(node) => {
-                    self.own.pack.inline = Some(InlineCall(node));
-                    self.own.traced = InLayer::begin();
-                }
-                Begun::Large => self.begin_large(),
+        protect(self.inputs, self.rules);
+        let wants = |(position, input): (usize, &&dyn TensorInput)| {
+            self.rules.info.is_differentiable(position) && input.wants_gradient()
+        };
+        if is_grad_enabled() && self.inputs.iter().enumerate().any(wants) {
+            note(self.own.call.insert(Call::default()), self.inputs, self.rules);
+            self.own.traced = InLayer::begin();
+            // What the environment asks for is refused here where this build cannot do it.
+            #[cfg(not(feature = "verify"))]
+            if let Err(refused) = environment::refuse(self.rules.info.name) {
+                self.own.broken = Some(refused);
             }
-        } else {
-            protect(self.inputs, &self.rules.info, self.small);
         }
         #[cfg(debug_assertions)]
         {
@@ -68,22 +69,6 @@ impl Forward<'_> {
         }
         self.own.running = Some(ForwardGuard::new(before));
         self
-    }
-
-    #[inline(never)]
-    fn begin_large(&mut self) {
-        let wants = |(position, input): (usize, &&dyn TensorInput)| {
-            self.rules.info.is_differentiable(position) && input.wants_gradient()
-        };
-        if !self.inputs.iter().enumerate().any(wants) {
-            return;
-        }
-        protect(self.inputs, &self.rules.info, self.small);
-        match note(self.inputs, self.rules) {
-            Ok(call) => self.own.pack.call = Some(call),
-            Err(refused) => self.own.broken = Some(refused),
-        }
-        self.own.traced = InLayer::begin();
     }
 }
 
@@ -262,54 +247,14 @@ impl Forward<'_> {
 }
 
 impl Forward<'_> {
-    /// Forward is done: checks what it did, and records.
-    pub(super) fn finish(&mut self, outputs: &mut Visitor<'_>) -> Result<()> {
-        if let Some(only) = outputs.only()
-            && self.finish_small(only)?
-        {
-            return Ok(());
-        }
-        self.finish_large(outputs)
-    }
-
-    /// The same where there is one output, and that is one tensor.
-    pub(super) fn finish_single(&mut self, output: &mut dyn Handle) -> Result<()> {
-        if self.finish_small(output)? {
-            return Ok(());
-        }
-        self.finish_large(&mut Visitor::of_one(output))
-    }
-
-    /// The same, if the call is small.
-    #[inline(always)]
-    fn finish_small(&mut self, output: &mut dyn Handle) -> Result<bool> {
-        let own = &mut *self.own;
-        // What was made is seen by who verifies.
-        if own.is_rare() || own.pack.is_spilled() || cfg!(feature = "verify") {
-            return Ok(false);
-        }
-        let Some(inline) = own.pack.inline.take() else { return Ok(false) };
-        let running = own.running.take();
-        #[cfg(debug_assertions)]
-        self.check_hidden()?;
-        self.check_declared()?;
-        match inline.end(self.inputs, running, self.small, output) {
-            Ok(None) => Ok(true),
-            Ok(inline) => {
-                self.own.pack.inline = inline;
-                Ok(false)
-            }
-            Err(changed) => Err(*changed),
-        }
-    }
-
     /// Forward runs no longer; an error if an input was changed meanwhile.
     fn leave(&mut self) -> Result<()> {
         let Some(running) = self.own.running.take() else { return Ok(()) };
         running.check(|input| version(self.inputs, input)).map_err(|changed| *changed)
     }
 
-    fn finish_large(&mut self, outputs: &mut Visitor<'_>) -> Result<()> {
+    /// Forward is done: checks what it did, and records.
+    pub(super) fn finish(&mut self, outputs: &mut Visitor<'_>) -> Result<()> {
         self.leave()?;
         if self.own.is_rare() {
             return self.finish_rare(outputs);
@@ -352,7 +297,8 @@ impl Forward<'_> {
         #[cfg(feature = "verify")]
         verify::note(outputs);
         if let Some(notes) = traced {
-            let call = Call::Layer(Box::new(Traced { name: info.name, forward: notes, returned }));
+            let call =
+                trace::Call::Layer(Box::new(Traced { name: info.name, forward: notes, returned }));
             let inputs = self.inputs.iter().flat_map(|input| primals(*input)).collect();
             trace::note(Note { call, inputs, outputs: outputs.kept(), caller: self.location });
         }
@@ -388,13 +334,10 @@ impl Forward<'_> {
     /// The node of a call, with its outputs and those that are marked as not differentiable.
     fn record(&mut self, outputs: &Visitor<'_>, marked: &[AnyTensor]) -> Result<NodeRef> {
         self.check_declared()?;
-        let pack = take(&mut self.own.pack);
-        let mut call = pack.into_call(self.inputs, self.rules).map_err(|error| *error)?;
-        let notes = &mut *call;
-        notes.attrs = self.own.attrs.take();
-        outputs.describe(&mut notes.layout);
-        notes.saved.get_or_insert_default().assign_roles(&notes.addresses, outputs, marked);
-        let node = call.record(self.location);
+        let Some(mut call) = self.own.call.take() else { unreachable!("the call is recorded") };
+        outputs.describe(&mut call.layout);
+        call.saved.assign_roles(&call.addresses, outputs, marked);
+        let node = call.record(self.rules, self.own.attrs.take(), self.location);
         if is_observed() {
             show_beside(&node, &self.rules.info, self.inputs);
         }

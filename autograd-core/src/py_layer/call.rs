@@ -1,39 +1,62 @@
-//! What one call of a layer notes: where gradients go, shapes, what was saved. It is written where
-//! it stays, in memory that an earlier call left, and is the rule of the node.
+//! A call of a layer that is recorded: what is noted while forward runs, and what its node holds.
 
 use std::any::Any;
-use std::cell::RefCell;
-use std::ops::{Deref, DerefMut};
 use std::panic::Location;
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-#[cfg(not(feature = "verify"))]
-use super::environment;
 use super::forward_mode::Primal;
 use super::rules::LayerRules;
-use super::saved::List;
+use super::saved::Pack;
 use crate::array::Shape;
-use crate::array::shape::{assign, copied, same};
-use crate::error::Error;
-use crate::graph::{Edge, NodeRef, Noted, State};
+use crate::array::shape::{copied, same};
+use crate::graph::{Edge, NodeRef, Noted, Plain, State};
 
-/// The edges of a layer's node.
-pub(super) type Edges = SmallVec<[Edge; 2]>;
-
-/// The notes of one call.
-pub(super) struct Content {
-    pub(super) rules: &'static LayerRules,
+/// What is noted while forward runs.
+#[derive(Default)]
+pub(super) struct Call {
     /// One for each tensor of the differentiable inputs.
-    pub(super) edges: Edges,
+    pub(super) edges: SmallVec<[Edge; 2]>,
     /// Who is who while the call lasts.
     pub(super) addresses: Addresses,
     /// Input by input, then output by output.
     pub(super) layout: Layout,
-    pub(super) saved: State<List>,
-    pub(super) attrs: Option<Box<dyn Any + Send + Sync>>,
+    pub(super) saved: Pack,
     /// What `jvp` gets, where forward mode is on.
     pub(super) inputs: Option<Box<[Primal]>>,
+}
+
+/// What a node holds beside what was saved. A call of single tensors of one shape without attributes needs
+/// none of it.
+pub(super) struct Notes {
+    pub(super) layout: Layout,
+    /// What forward set beside tensors.
+    pub(super) attrs: Option<Box<dyn Any + Send + Sync>>,
+    pub(super) inputs: Option<Box<[Primal]>>,
+}
+
+impl Call {
+    /// Notes a tensor of a differentiable input.
+    #[inline]
+    pub(super) fn add_input(&mut self, group: u16, noted: Noted<'_>) {
+        self.addresses.add(noted.address, group);
+        self.edges.push(noted.edge);
+        self.layout.push_shape(noted.shape);
+    }
+
+    /// The node of the call.
+    pub(super) fn record(
+        self,
+        rules: &'static LayerRules,
+        attrs: Option<Box<dyn Any + Send + Sync>>,
+        location: &'static Location<'static>,
+    ) -> NodeRef {
+        let Self { edges, layout, saved, inputs, .. } = self;
+        let is_plain = layout.is_plain() && attrs.is_none() && inputs.is_none();
+        let notes = (!is_plain).then(|| Arc::new(Notes { layout, attrs, inputs }) as Plain);
+        NodeRef::record(rules, edges.into(), State::new(notes, saved.0), location)
+    }
 }
 
 /// How many tensors each parameter has, and the shapes of all tensors, one after the other. Most calls have one
@@ -45,9 +68,9 @@ pub(super) struct Layout {
     /// The shape of the first tensor.
     shape: Shape,
     /// How many tensors there are up to the end of each parameter, where one has none or several.
-    ends: SmallVec<[u32; 8]>,
+    ends: Vec<u32>,
     /// All shapes, where they differ.
-    shapes: SmallVec<[Shape; 4]>,
+    shapes: Vec<Shape>,
 }
 
 impl Layout {
@@ -72,7 +95,7 @@ impl Layout {
     #[inline(always)]
     pub(super) fn push_shape(&mut self, shape: &[usize]) {
         if self.tensors == 0 {
-            assign(&mut self.shape, shape);
+            self.shape = copied(shape);
         } else if !self.shapes.is_empty() || !same(&self.shape, shape) {
             self.push_other(shape);
         }
@@ -109,24 +132,17 @@ impl Layout {
         if self.shapes.is_empty() { &self.shape } else { &self.shapes[tensor] }
     }
 
-    fn clear(&mut self) {
-        (self.parameters, self.tensors) = (0, 0);
-        self.ends.clear();
-        if !self.shapes.is_empty() {
-            self.shapes.clear();
-        }
-    }
-
-    /// Whether a list is longer than what stands in place.
-    fn spilled(&self) -> bool {
-        self.shape.spilled() || self.ends.spilled() || self.shapes.spilled()
+    /// Whether each parameter is one tensor, all of one shape.
+    #[inline]
+    fn is_plain(&self) -> bool {
+        self.ends.is_empty() && self.shapes.is_empty()
     }
 }
 
 /// Which tensors the inputs of a call are, while it lasts: by address, which is compared and never
 /// followed, with the input that each belongs to.
 #[derive(Default)]
-pub(super) struct Addresses(SmallVec<[(usize, u16); 4]>);
+pub(super) struct Addresses(SmallVec<[(usize, u16); 2]>);
 
 impl Addresses {
     pub(super) fn add(&mut self, address: *const (), group: u16) {
@@ -137,132 +153,5 @@ impl Addresses {
     #[inline]
     pub(super) fn input(&self, address: *const ()) -> Option<u16> {
         self.0.iter().find(|(input, _)| *input == address.addr()).map(|&(_, group)| group)
-    }
-}
-
-impl Content {
-    fn new(rules: &'static LayerRules) -> Self {
-        Self {
-            rules,
-            edges: Edges::default(),
-            addresses: Addresses::default(),
-            layout: Layout::default(),
-            saved: State::default(),
-            attrs: None,
-            inputs: None,
-        }
-    }
-
-    /// Notes a tensor of a differentiable input.
-    #[inline]
-    pub(super) fn add_input(&mut self, group: u16, noted: Noted<'_>) {
-        self.addresses.add(noted.address, group);
-        self.edges.push(noted.edge);
-        self.layout.push_shape(noted.shape);
-    }
-
-    /// What forward set beside tensors.
-    pub(super) fn attrs(&self) -> &dyn Any {
-        match self.attrs.as_deref() {
-            Some(attrs) => attrs,
-            None => &(),
-        }
-    }
-
-    /// Leaves the memory to the next call of the thread.
-    pub(super) fn give_back(mut self: Box<Self>) {
-        self.clear();
-        let _ = SPARES.try_with(|spares| {
-            let mut spares = spares.borrow_mut();
-            if spares.len() < KEPT {
-                spares.push(self);
-            }
-        });
-    }
-
-    /// Drops what is held, keeps the memory.
-    fn clear(&mut self) {
-        if self.spilled() {
-            *self = Self::new(self.rules);
-            return;
-        }
-        self.edges.clear();
-        self.addresses.0.clear();
-        self.layout.clear();
-        self.saved.clear();
-        if self.attrs.is_some() || self.inputs.is_some() {
-            self.attrs = None;
-            self.inputs = None;
-        }
-    }
-
-    /// Whether a list is longer than what stands in place.
-    fn spilled(&self) -> bool {
-        self.edges.spilled() || self.addresses.0.spilled() || self.layout.spilled()
-    }
-}
-
-/// The notes of a call that is on; dropped, they leave their memory to the next one of the thread.
-pub(super) struct Call(
-    // `None` only once the node has it, and while it is dropped.
-    Option<Box<Content>>,
-);
-
-/// How many a thread keeps, of less than half a KiB each.
-const KEPT: usize = 1024;
-
-thread_local! {
-    // Boxes on purpose: a call takes one as it is.
-    #[allow(clippy::vec_box, reason = "the contents move as boxes")]
-    static SPARES: RefCell<Vec<Box<Content>>> = const { RefCell::new(Vec::new()) };
-}
-
-impl Call {
-    /// # Errors
-    ///
-    /// Where the environment asks for what this build cannot do. A thread's first call finds that out,
-    /// and as long as none succeeds, there is no spare.
-    pub(super) fn new(rules: &'static LayerRules) -> Result<Self, Box<Error>> {
-        // A thread that is ending has no spares any more.
-        let spare = SPARES.try_with(|spares| spares.borrow_mut().pop()).ok().flatten();
-        let Some(mut content) = spare else {
-            #[cfg(not(feature = "verify"))]
-            environment::refuse(rules.info.name)?;
-            return Ok(Self(Some(Box::new(Content::new(rules)))));
-        };
-        content.rules = rules;
-        Ok(Self(Some(content)))
-    }
-}
-
-impl Call {
-    /// The node of the call.
-    pub(super) fn record(mut self, location: &'static Location<'static>) -> NodeRef {
-        match self.0.take() {
-            Some(content) => NodeRef::record_boxed(content, location),
-            None => unreachable!("only this takes it out"),
-        }
-    }
-}
-
-impl Deref for Call {
-    type Target = Content;
-
-    fn deref(&self) -> &Content {
-        self.0.as_ref().unwrap_or_else(|| unreachable!("only drop takes it out"))
-    }
-}
-
-impl DerefMut for Call {
-    fn deref_mut(&mut self) -> &mut Content {
-        self.0.as_mut().unwrap_or_else(|| unreachable!("only drop takes it out"))
-    }
-}
-
-impl Drop for Call {
-    fn drop(&mut self) {
-        if let Some(content) = self.0.take() {
-            content.give_back();
-        }
     }
 }

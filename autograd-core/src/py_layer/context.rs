@@ -6,16 +6,17 @@ use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 
+use super::call::Call;
 use super::inputs::{TensorInput, contains};
 use super::node::NeedsGrad;
 use super::proof::LayerAttrs;
-use super::rules::{LayerRules, Rules};
+use super::rules::LayerRules;
 use super::saved::{IntoSaved, Pack};
 use super::{Layer, Needs};
 use crate::error::Error;
 #[cfg(debug_assertions)]
 use crate::graph::hidden;
-use crate::graph::{AnyTensor, Element, ForwardGuard, SmallOp, Tensor};
+use crate::graph::{AnyTensor, Element, ForwardGuard, Tensor};
 use crate::ops::trace::InLayer;
 
 /// What forward of a layer works with beside its inputs.
@@ -63,8 +64,6 @@ impl<L> RefUnwindSafe for JvpContext<'_, L> {}
 /// What forward did with its context.
 #[doc(hidden)]
 pub struct Forward<'a> {
-    /// The rules as small nodes hold them.
-    pub(super) small: &'static &'static dyn SmallOp,
     pub(super) rules: &'static LayerRules,
     pub(super) inputs: &'a [&'a dyn TensorInput],
     pub(super) location: &'static Location<'static>,
@@ -87,8 +86,8 @@ pub(super) struct Owned {
     pub(super) hidden: Option<hidden::Watch>,
     /// What forward does is noted by itself where a closure is traced.
     pub(super) traced: Option<InLayer>,
-    /// Notes for the node, if this call is recorded.
-    pub(super) pack: Pack,
+    /// What is noted for the node, if this call is recorded.
+    pub(super) call: Option<Call>,
     pub(super) attrs: Option<Box<dyn Any + Send + Sync>>,
     pub(super) non_differentiable: Option<Vec<AnyTensor>>,
     /// The first call that broke a rule; boxed, for there almost never is one.
@@ -125,21 +124,21 @@ impl Owned {
         self.broken.is_some() || self.traced.is_some() || self.non_differentiable.is_some()
     }
 
-    /// Whether there is nothing to drop: as after a small call.
+    /// Whether there is nothing to drop.
     #[inline]
     fn is_spent(&self) -> bool {
         #[cfg(debug_assertions)]
         if self.hidden.is_some() {
             return false;
         }
-        self.running.is_none() && self.attrs.is_none() && !self.is_rare() && self.pack.is_empty()
+        self.running.is_none() && self.attrs.is_none() && !self.is_rare() && self.call.is_none()
     }
 }
 
 impl Forward<'_> {
     #[inline]
     pub(super) fn is_recorded(&self) -> bool {
-        self.own.pack.inline.is_some() || self.own.pack.call.is_some()
+        self.own.call.is_some()
     }
 
     /// Whether forward called `save_for_backward`.
@@ -156,7 +155,7 @@ impl Forward<'_> {
             return None;
         }
         self.saved = true;
-        if self.is_recorded() { Some(&mut self.own.pack) } else { None }
+        self.own.call.as_mut().map(|call| &mut call.saved)
     }
 
     fn set(&mut self, attrs: impl LayerAttrs) {
@@ -181,13 +180,12 @@ impl Forward<'_> {
 impl<'a> Forward<'a> {
     #[inline]
     pub(super) fn new(
-        rules: &'static Rules,
+        rules: &'static LayerRules,
         inputs: &'a [&'a dyn TensorInput],
         location: &'static Location<'static>,
     ) -> Self {
         Self {
-            small: rules.small,
-            rules: rules.rules,
+            rules,
             inputs,
             location,
             saved: false,

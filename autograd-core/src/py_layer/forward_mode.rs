@@ -5,27 +5,29 @@ use std::fmt::Display;
 use std::mem;
 
 use super::Layer;
-use super::call::Content;
+use super::call::Call;
 use super::context::JvpContext;
 use super::grads::{GradEntries, GradFor};
 use super::inputs::{TensorInput, primals};
-use super::node::{Barrier, unpack, visit};
+use super::node::{Barrier, Called, unpack};
 use super::proof::Fallible;
-use super::saved::List;
+use super::rules::LayerRules;
 use crate::array::shape::same;
 use crate::error::{Error, Result};
-use crate::graph::{AnyTensor, At, Element, ForwardMode, GradMode, Push, Slots, Tensor, for_any};
+use crate::graph::{
+    AnyTensor, At, Element, ForwardMode, GradMode, Push, Reader, Slots, Tensor, for_any,
+};
 use crate::ops::Float;
 
 /// An input as `jvp` will see it, and its version.
 pub(super) type Primal = (AnyTensor, u32);
 
 /// Keeps the inputs where `jvp` may be called.
-pub(super) fn keep_inputs(call: &mut Content, inputs: &[&dyn TensorInput]) {
-    if call.rules.push.is_none() || !ForwardMode::is_on() {
+pub(super) fn keep_inputs(call: &mut Call, inputs: &[&dyn TensorInput], rules: &LayerRules) {
+    if rules.push.is_none() || !ForwardMode::is_on() {
         return;
     }
-    let info = &call.rules.info;
+    let info = &rules.info;
     let positions = (0..inputs.len()).filter(|&position| info.is_differentiable(position));
     let tensors = positions.flat_map(|position| primals(inputs[position]));
     let with_version = tensors.map(|tensor| {
@@ -35,54 +37,54 @@ pub(super) fn keep_inputs(call: &mut Content, inputs: &[&dyn TensorInput]) {
     call.inputs = Some(with_version.collect());
 }
 
-impl Content {
-    /// Calls the user's `jvp`, if there is one.
-    pub(super) fn push_tangents(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
-        let once = self.rules.info.once_differentiable;
-        let (Some(function), Some(inputs)) = (self.rules.push, &self.inputs) else {
-            // Its backward is not made of differentiable ops, so it cannot be transposed.
-            return match once {
-                true => Err(self.no_forward_mode()),
-                false => Ok(None),
-            };
+/// Calls the user's `jvp`, if there is one.
+pub(super) fn push_tangents(called: Called<'_>, push: &mut Push<'_>) -> Result<Option<Slots>> {
+    let once = called.rules.info.once_differentiable;
+    let (Some(function), Some(inputs)) = (called.rules.push, called.inputs()) else {
+        // Its backward is not made of differentiable ops, so it cannot be transposed.
+        return match once {
+            true => Err(called.no_forward_mode()),
+            false => Ok(None),
         };
-        let at = push.at();
-        for (position, (tensor, version)) in inputs.iter().enumerate() {
-            at.check_version(*version, tensor.version(), || self.input_name(position))?;
-        }
-        let kept = self.saved.take(true, &at, &visit(self))?;
-        let mut tangents = mem::take(&mut push.tangents);
-        let barrier = (once && push.record).then(|| {
-            Barrier::record(self.rules.info.name, &self.edges, &tangents, push.node.location)
-        });
-        let _off = once.then(|| GradMode::set(false));
-        // The user may change them in place; nobody else shall see that.
-        tangents.iter_mut().flatten().for_each(AnyTensor::unshare);
-        let raw = RawJvp {
-            layer: self,
-            at: At { create_graph: push.record && !once, ..push.at() },
-            kept: RefCell::new(kept),
-            inputs,
-            tangents: RefCell::new(tangents),
-            outputs: RefCell::default(),
-        };
-        function(&raw)?;
-        let mut outputs = raw.outputs.into_inner();
-        if let Some(barrier) = barrier {
-            for (slot, output) in (0..).zip(&mut outputs) {
-                if let Some(tangent) = output.take() {
-                    let behind = for_any!(tangent, t => t.attached(barrier.clone(), slot).into());
-                    *output = Some(behind);
-                }
+    };
+    let at = push.at();
+    for (position, (tensor, version)) in inputs.iter().enumerate() {
+        at.check_version(*version, tensor.version(), || called.input_name(position))?;
+    }
+    let saved = push.read()?;
+    let mut tangents = mem::take(&mut push.tangents);
+    let barrier = (once && push.record).then(|| {
+        Barrier::record(called.rules.info.name, called.edges, &tangents, push.node.location)
+    });
+    let _off = once.then(|| GradMode::set(false));
+    // The user may change them in place; nobody else shall see that.
+    tangents.iter_mut().flatten().for_each(AnyTensor::unshare);
+    let raw = RawJvp {
+        called,
+        at: At { create_graph: push.record && !once, ..push.at() },
+        saved: RefCell::new(saved),
+        inputs,
+        tangents: RefCell::new(tangents),
+        outputs: RefCell::default(),
+    };
+    function(&raw)?;
+    let mut outputs = raw.outputs.into_inner();
+    if let Some(barrier) = barrier {
+        for (slot, output) in (0..).zip(&mut outputs) {
+            if let Some(tangent) = output.take() {
+                let behind = for_any!(tangent, t => t.attached(barrier.clone(), slot).into());
+                *output = Some(behind);
             }
         }
-        Ok(Some(outputs))
     }
+    Ok(Some(outputs))
+}
 
+impl Called<'_> {
     /// The name of the parameter that a tensor came in.
     fn input_name(&self, tensor: usize) -> String {
         let holds = |group: &usize| {
-            let (first, count) = self.layout.group(*group);
+            let (first, count) = self.group(*group);
             (first..first + count).contains(&tensor)
         };
         let info = &self.rules.info;
@@ -104,9 +106,9 @@ impl Content {
 /// One visit of a layer's node in forward mode: what the generated `push` works with.
 #[doc(hidden)]
 pub struct RawJvp<'a> {
-    layer: &'a Content,
+    called: Called<'a>,
     at: At<'a>,
-    kept: RefCell<List>,
+    saved: RefCell<Reader>,
     inputs: &'a [Primal],
     tangents: RefCell<Slots>,
     outputs: RefCell<Slots>,
@@ -115,17 +117,17 @@ pub struct RawJvp<'a> {
 impl RawJvp<'_> {
     /// What forward saved.
     pub fn saved<L: Layer<K>, K>(&self) -> Result<L::Saved> {
-        unpack(self.layer, &mut self.kept.borrow_mut(), &self.at)
+        unpack(&mut self.saved.borrow_mut(), &self.at)
     }
 
     /// The context of `jvp`.
     pub fn context<'s, L: Layer<K>, K>(&'s self, saved: &'s L::Saved) -> JvpContext<'s, L> {
-        JvpContext::new(saved, self.layer.attrs())
+        JvpContext::new(saved, self.called.attrs())
     }
 
     /// Input `group` and its tangents.
     pub fn primal<I: JvpForm + ?Sized>(&self, group: usize) -> Dual<I> {
-        let (first, count) = self.layer.layout.group(group);
+        let (first, count) = self.called.group(group);
         let tensors = self.inputs[first..first + count].iter();
         let mut tangents = self.tangents.borrow_mut();
         Dual {
@@ -141,17 +143,18 @@ impl RawJvp<'_> {
     /// What `jvp` returned for output `group`.
     pub fn give<O: ?Sized, G: TangentFor<O>>(&self, group: usize, tangents: G) -> Result<()> {
         let tangents = tangents.entries().into_list();
-        let (first, count) = self.layer.layout.group(self.layer.rules.info.inputs + group);
+        let (first, count) = self.called.group(self.called.rules.info.inputs + group);
         let (op, location) = (self.at.op, self.at.location);
         if tangents.len() != count {
             let (expected, found) = (count, tangents.len());
             let output = self.output_name(group, None);
             return Err(Error::TangentCount { op, output, expected, found, location });
         }
-        let slot = first - self.layer.edges.len();
+        let slot = first - self.called.edges.len();
         let mut outputs = self.outputs.borrow_mut();
         for (position, tangent) in tangents.into_iter().enumerate() {
-            let expected = self.layer.layout.shape(first + position);
+            let expected = self.called.shape(first + position);
+            let expected = expected.unwrap_or_else(|| self.inputs[0].0.shape());
             if let Some(tangent) = &tangent
                 && !same(tangent.shape(), expected)
             {
@@ -168,7 +171,7 @@ impl RawJvp<'_> {
 
     /// `the output`, or `output 1[0]`.
     fn output_name(&self, group: usize, position: Option<usize>) -> String {
-        let only = self.layer.layout.groups() == self.layer.rules.info.inputs + 1;
+        let only = self.called.groups() == self.called.rules.info.inputs + 1;
         let name = if only { "the output".to_owned() } else { format!("output {group}") };
         position.map_or(name.clone(), |position| format!("{name}[{position}]"))
     }

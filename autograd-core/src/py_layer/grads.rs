@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 
 use smallvec::SmallVec;
 
-use super::node::{Called, Notes, RawBackward};
+use super::node::{Called, RawBackward};
 use super::outputs::TensorOutput;
 use super::proof::Fallible;
 use crate::graph::{AnyTensor, Slots, Tensor};
@@ -42,12 +42,8 @@ impl<'a> Came<'a> {
     /// The shape of a tensor.
     #[inline]
     pub(super) fn shape(&self, tensor: usize) -> &[usize] {
-        match self.called.notes {
-            Notes::Full(call) => call.layout.shape(tensor),
-            Notes::Inline(_) => {
-                self.grads.first().and_then(Option::as_ref).map_or(&[], AnyTensor::shape)
-            }
-        }
+        let any = || self.grads.iter().flatten().next().map_or(&[][..], AnyTensor::shape);
+        self.called.shape(tensor).unwrap_or_else(any)
     }
 
     /// A gradient that did not come, lent.

@@ -50,11 +50,6 @@ impl Info {
         }
     }
 
-    /// Whether each input is, of a layer with few.
-    pub(super) fn is_all_differentiable(&self) -> bool {
-        self.stopped == 0
-    }
-
     /// The first of backward's gradient parameters that are no `Option`.
     pub(super) fn first_bare(&self) -> Option<&'static str> {
         self.bare.split_ascii_whitespace().next()

@@ -2,13 +2,11 @@
 
 use std::panic::Location;
 
-use super::call::{Call, Content};
+use super::call::Call;
 use super::forward_mode::keep_inputs;
 use super::info::Info;
 use super::rules::LayerRules;
-use super::small::InlineCall;
-use crate::error::Error;
-use crate::graph::{AnyTensor, Element, Handle, Lost, Noted, Protected, SmallOp, Tensor};
+use crate::graph::{AnyTensor, Element, Handle, Lost, Protected, Tensor};
 use crate::ops::Float;
 
 /// A tensor input of a layer: a tensor, an optional tensor or a list of tensors.
@@ -106,54 +104,30 @@ enum Task<'a> {
     /// What has a result lost that is computed of them?
     Lost(&'a mut Lost, &'static str, &'static Location<'static>, bool),
     /// Protect them.
-    Protect(&'static &'static dyn SmallOp, usize),
+    Protect(&'static LayerRules, usize),
     /// Which version has the one with this address?
     Version(*const (), &'a mut u32),
     /// Note addresses.
-    Address(&'a mut Content, u16),
+    Address(&'a mut Call, u16),
     /// Note addresses and shapes, draw edges.
-    Edges(&'a mut Content, u16),
+    Edges(&'a mut Call, u16),
 }
 
 /// Notes of all inputs in one go, before forward runs.
-#[inline]
-pub(super) fn note(
-    inputs: &[&dyn TensorInput],
-    rules: &'static LayerRules,
-) -> Result<Call, Box<Error>> {
-    let mut call = Call::new(rules)?;
+pub(super) fn note(call: &mut Call, inputs: &[&dyn TensorInput], rules: &'static LayerRules) {
     for (position, input) in inputs.iter().enumerate() {
         let group = u16::try_from(position).unwrap_or(u16::MAX);
         let before = call.edges.len();
         let task = if rules.info.is_differentiable(position) {
-            Task::Edges(&mut call, group)
+            Task::Edges(call, group)
         } else {
-            Task::Address(&mut call, group)
+            Task::Address(call, group)
         };
         input.collect(&mut Collector(task));
         let count = call.edges.len() - before;
         call.layout.push_count(u32::try_from(count).unwrap_or(u32::MAX));
     }
-    keep_inputs(&mut call, inputs);
-    Ok(call)
-}
-
-/// The same after forward, of a call that turned out not to be small: its inputs are single tensors, and
-/// differentiable.
-#[cold]
-pub(super) fn note_late(
-    inline: InlineCall,
-    inputs: &[&dyn TensorInput],
-    rules: &'static LayerRules,
-) -> Result<Call, Box<Error>> {
-    let mut call = Call::new(rules)?;
-    let tensors = inputs.iter().filter_map(|input| input.single());
-    for ((group, tensor), edge) in (0..).zip(tensors).zip(inline.into_edges()) {
-        let (address, shape) = (tensor.address(), tensor.shape());
-        call.add_input(group, Noted { address, edge, shape });
-        call.layout.push_count(1);
-    }
-    Ok(call)
+    keep_inputs(call, inputs, rules);
 }
 
 impl Collector<'_> {
@@ -165,7 +139,7 @@ impl Collector<'_> {
             Task::Lost(lost, op, at, differentiable) => {
                 **lost = lost.and(tensor.lost_by(op, at, *differentiable));
             }
-            Task::Protect(layer, position) => tensor.protect(layer, *position),
+            Task::Protect(layer, position) => tensor.protect(*layer, *position),
             Task::Version(address, version) => {
                 if tensor.address() == *address {
                     **version = tensor.version();
@@ -199,13 +173,9 @@ pub(super) fn contains(input: &dyn TensorInput, address: *const ()) -> bool {
 }
 
 /// Protects what the layer differentiates and wants a gradient.
-pub(super) fn protect(
-    inputs: &[&dyn TensorInput],
-    info: &Info,
-    layer: &'static &'static dyn SmallOp,
-) {
+pub(super) fn protect(inputs: &[&dyn TensorInput], layer: &'static LayerRules) {
     for (position, input) in inputs.iter().enumerate() {
-        if info.is_differentiable(position) {
+        if layer.info.is_differentiable(position) {
             input.collect(&mut Collector(Task::Protect(layer, position)));
         }
     }

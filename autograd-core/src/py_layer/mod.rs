@@ -22,7 +22,6 @@ mod plain;
 mod proof;
 mod rules;
 mod saved;
-mod small;
 #[cfg(feature = "verify")]
 mod verify;
 
@@ -46,7 +45,7 @@ pub use proof::{
     AnyDual, AnyElementTensor, AnyGradient, Fallible, FloatTensor, Known, LayerAttrs, List,
     Unknown, any_tensor, float_tensor, list, stand_in,
 };
-pub use rules::{LayerRules, Rules};
+pub use rules::LayerRules;
 pub use saved::{CanSave, CannotSave, Choose, Chosen, IntoSaved, Pack, Saved, Unpack, Unsavable};
 #[cfg(feature = "verify")]
 pub use verify::{
@@ -84,7 +83,7 @@ pub trait Layer<Key>: Sized {
     /// Calls the user's `jvp`, if there is one.
     const PUSH: Option<fn(&RawJvp<'_>) -> Result<()>> = None;
     /// All of it, for the library.
-    const RULES: &'static Rules = &Rules::of::<Self, Key>();
+    const RULES: &'static LayerRules = &LayerRules::of::<Self, Key>();
 }
 
 /// Which inputs want a gradient, by name.

@@ -3,55 +3,51 @@
 use std::any::Any;
 use std::cell::RefCell;
 use std::panic::Location;
+use std::sync::Arc;
 
-use super::call::{Content, Edges};
+use super::call::Notes;
 use super::context::Lent;
+use super::forward_mode::{Primal, push_tangents};
 use super::grads::{Came, GradList, Gradient};
-use super::info::Info;
 use super::outputs::TensorOutput;
 use super::rules::LayerRules;
-use super::saved::{self, List, Role, Saved, Source, Unpack};
+use super::saved::{Saved, Unpack};
 use crate::array::shape::same;
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, At, Edge, Element, GradMode, Kept, NodeRef, Opened, Packing, Pull, Push, Rule, Sink,
-    Slots, Tensor, Visit, for_any,
+    AnyTensor, At, Edge, Entries, GradMode, Node, NodeRef, Op, Pull, Push, Reader, Role, Sink,
+    Slots, State, for_any,
 };
 
-/// The notes of a call are what it leaves in the graph.
-impl Rule for Content {
+impl Op for LayerRules {
     fn name(&self) -> &'static str {
-        self.rules.info.name
+        self.info.name
     }
 
-    fn edges(&self) -> &[Edge] {
-        &self.edges
+    fn input_name(&self, position: usize) -> String {
+        match self.info.input_name(position) {
+            Some(name) => name.to_owned(),
+            None => format!("input {position}"),
+        }
     }
 
-    fn pull<'g>(&'g self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
-        let called = Called { rules: self.rules, edges: &self.edges, notes: Notes::Full(self) };
-        pull_through(called, &self.edges, grads, pull)
-    }
-
-    fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
-        self.push_tangents(push)
+    fn saved_name(&self, role: Role, position: usize) -> String {
+        match role {
+            Role::Input(input) => self.input_name(input.into()),
+            _ => format!("saved tensor {}", position + 1),
+        }
     }
 
     fn has_jvp(&self) -> bool {
-        self.rules.push.is_some()
+        self.push.is_some()
     }
 
-    fn pack(&mut self, packing: &Packing<'_>) {
-        let visit = visit(self);
-        self.saved.pack(packing, &visit);
+    fn pull<'g>(&self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
+        pull_through(Called::of(self, pull.node), grads, pull)
     }
 
-    fn leave(self: Box<Self>) {
-        self.give_back();
-    }
-
-    fn saved(&self, at: &At<'_>) -> Result<Vec<Option<AnyTensor>>> {
-        self.saved.show(at, &visit(self))
+    fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
+        push_tangents(Called::of(self, push.node), push)
     }
 }
 
@@ -61,48 +57,48 @@ pub(super) struct Called<'a> {
     pub(super) rules: &'a LayerRules,
     /// One for each tensor of the differentiable inputs.
     pub(super) edges: &'a [Edge],
-    pub(super) notes: Notes<'a>,
-}
-
-/// Where a call left the rest.
-#[derive(Clone, Copy)]
-pub(super) enum Notes<'a> {
-    Full(&'a Content),
-    /// In a small node: what is kept there. Each input and output is one tensor, and all have the shape of
-    /// the gradient that comes.
-    Inline(&'a Kept),
+    /// None where each input and output is one tensor, all of one shape.
+    notes: Option<&'a Notes>,
 }
 
 impl<'a> Called<'a> {
+    fn of(rules: &'a LayerRules, node: &'a NodeRef) -> Self {
+        Self { rules, edges: node.edges(), notes: node.attrs() }
+    }
+
     /// Position of the first tensor of an input or, counted after these, an output, and how many tensors
     /// it has.
     #[inline]
     pub(super) fn group(&self, group: usize) -> (usize, usize) {
-        match self.notes {
-            Notes::Full(call) => call.layout.group(group),
-            Notes::Inline(_) => (group, 1),
-        }
+        self.notes.map_or((group, 1), |notes| notes.layout.group(group))
     }
 
-    fn attrs(&self) -> &'a dyn Any {
-        match self.notes {
-            Notes::Full(call) => call.attrs(),
-            Notes::Inline(_) => &(),
-        }
+    /// How many inputs and outputs.
+    pub(super) fn groups(&self) -> usize {
+        self.notes.map_or(self.rules.info.inputs + 1, |notes| notes.layout.groups())
+    }
+
+    /// The shape of a tensor; `None` where all have one.
+    #[inline]
+    pub(super) fn shape(&self, tensor: usize) -> Option<&'a [usize]> {
+        self.notes.map(|notes| notes.layout.shape(tensor))
+    }
+
+    pub(super) fn attrs(&self) -> &'a dyn Any {
+        self.notes.and_then(|notes| notes.attrs.as_deref()).map_or(&(), |attrs| attrs)
+    }
+
+    /// What `jvp` gets, where forward mode was on.
+    pub(super) fn inputs(&self) -> Option<&'a [Primal]> {
+        self.notes?.inputs.as_deref()
     }
 }
 
 /// Calls a layer's backward, and hands on what it returns.
-// Not a call: the gradients would be moved, and read wider than they were written.
-#[inline(always)]
-pub(super) fn pull_through<'g>(
-    called: Called<'_>,
-    edges: &'g [Edge],
-    mut grads: Slots,
-    pull: &mut Pull<'_, 'g>,
-) -> Result<()> {
+fn pull_through(called: Called<'_>, mut grads: Slots, pull: &mut Pull<'_, '_>) -> Result<()> {
     let rules = called.rules;
     let (op, location, node) = (rules.info.name, pull.node.location, pull.node);
+    let edges = node.edges();
     let once = rules.info.once_differentiable;
     let create_graph = pull.create_graph && !once;
     // Who made the gradients, for a node that refuses a second order.
@@ -111,10 +107,12 @@ pub(super) fn pull_through<'g>(
     let _off = once.then(|| GradMode::set(false));
     // Backward may change them in place; nobody else shall see that.
     grads.iter_mut().flatten().for_each(AnyTensor::unshare);
+    let at = At { op, location, node, create_graph };
+    let saved = RefCell::new(node.read(pull.retain, &at)?);
     let mut ways = Ways { edges, sink: &mut *pull.sink };
     let raw = RawBackward {
-        at: At { op, location, node, create_graph },
-        retain: pull.retain,
+        at,
+        saved,
         wants_all: pull.wants_all,
         came: Came::new(called, grads),
         ways: RefCell::new(&mut ways),
@@ -124,19 +122,9 @@ pub(super) fn pull_through<'g>(
     (rules.run)(&raw, rules.pull)
 }
 
-/// Shows the places of what a call saved.
-pub(super) fn visit(call: &Content) -> impl Fn(&mut List, &mut Visit<'_>) -> Result<()> + use<> {
-    let info = &call.rules.info;
-    move |saved, visit| saved::visit(saved, info, visit)
-}
-
 /// What forward saved, as its declared type.
-pub(super) fn unpack<S: Saved>(layer: &Content, kept: &mut List, at: &At<'_>) -> Result<S> {
-    unpack_from(Source::List(kept), &layer.rules.info, at)
-}
-
-fn unpack_from<S: Saved>(kept: Source<'_>, info: &Info, at: &At<'_>) -> Result<S> {
-    S::unpack(&mut Unpack { kept, next: 0, at: At { ..*at }, info, position: 0 })
+pub(super) fn unpack<S: Saved>(saved: &mut Reader, at: &At<'_>) -> Result<S> {
+    S::unpack(&mut Unpack { saved, at: At { ..*at } })
 }
 
 /// Where gradients go on to, by the positions of the inputs. What the generated code sees of a visit
@@ -165,8 +153,7 @@ impl Onward for Ways<'_, '_> {
 #[doc(hidden)]
 pub struct RawBackward<'a> {
     at: At<'a>,
-    /// Keep what was saved for another backward.
-    retain: bool,
+    saved: RefCell<Reader>,
     /// As in [`Pull`].
     wants_all: bool,
     came: Came<'a>,
@@ -182,14 +169,7 @@ pub(super) type Pulled = fn(&RawBackward<'_>, &Lent<'_>);
 /// Runs a layer's backward: what forward saved is unpacked, and gradients come by the generated
 /// `pull`. One function for all layers that save the same type.
 pub(super) fn run<S: Saved>(raw: &RawBackward<'_>, pull: Pulled) -> Result<()> {
-    let taken;
-    let saved = match S::lent(raw) {
-        Some(saved) => saved,
-        None => {
-            taken = raw.saved::<S>()?;
-            &taken
-        }
-    };
+    let saved = &unpack::<S>(&mut raw.saved.borrow_mut(), &raw.at)?;
     pull(raw, &Lent { saved, attrs: raw.came.called.attrs(), needs: raw.needs() });
     raw.result()
 }
@@ -203,28 +183,6 @@ impl RawBackward<'_> {
         {
             self.broken.replace(Some(error));
         }
-    }
-
-    /// What forward saved.
-    fn saved<S: Saved>(&self) -> Result<S> {
-        let info = &self.came.called.rules.info;
-        match self.came.called.notes {
-            Notes::Full(call) => unpack_from(Source::List(self.open(call)?.get()), info, &self.at),
-            Notes::Inline(kept) => unpack_from(Source::Inline(kept), info, &self.at),
-        }
-    }
-
-    // A call, so that a crate of ops does not compile it again.
-    #[inline(never)]
-    fn open<'c>(&self, call: &'c Content) -> Result<Opened<'c, List>> {
-        call.saved.open(self.retain, &self.at, &visit(call))
-    }
-
-    /// The only tensor that forward saved, if it stands in the node as backward gets it.
-    pub(super) fn lent<T: Element>(&self) -> Option<&Tensor<T>> {
-        let Notes::Inline(kept) = self.came.called.notes else { return None };
-        let (tensor, mark) = kept.first()?;
-        Role::of_mark(mark).is_kept_as_it_is(&self.at).then_some(tensor)
     }
 
     // Made here: with it comes the drop of all that a visit holds.
@@ -369,10 +327,7 @@ impl RawBackward<'_> {
 
 /// Behind the gradients of an op that is differentiable once: it refuses. Each of them is an output of its
 /// own, as they have shapes and element types of their own.
-pub(super) struct Barrier {
-    op: &'static str,
-    edges: Edges,
-}
+pub(super) struct Barrier;
 
 impl Barrier {
     pub(super) fn record(
@@ -381,24 +336,25 @@ impl Barrier {
         grads: &Slots,
         location: &'static Location<'static>,
     ) -> NodeRef {
-        let mut edges: Edges = edges.iter().map(Edge::again).collect();
-        edges.extend(grads.iter().flatten().map(|grad| for_any!(grad, t => t.edge())));
-        NodeRef::record(Self { op, edges }, location)
+        let grads = grads.iter().flatten().map(|grad| for_any!(grad, t => t.edge()));
+        let edges = edges.iter().map(Edge::again).chain(grads).collect();
+        let state = State::new(Some(Arc::new(op)), Entries::new());
+        NodeRef::record(&Self, edges, state, location)
     }
 }
 
-impl Rule for Barrier {
+impl Op for Barrier {
     fn name(&self) -> &'static str {
-        self.op
+        "once_differentiable"
     }
 
-    fn edges(&self) -> &[Edge] {
-        &self.edges
+    fn name_of(&self, node: &Node) -> &'static str {
+        node.attrs().copied().unwrap_or(self.name())
     }
 
-    fn pull<'g>(&'g self, _: Slots, _: &mut Pull<'_, 'g>) -> Result<()> {
+    fn pull<'g>(&self, _: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
         Err(Error::Unsupported {
-            op: self.op,
+            op: pull.node.name(),
             why:
                 "its backward is `once_differentiable`: there is no second derivative through it; \
                   remove that argument of #[py_layer] if backward is made of differentiable ops"

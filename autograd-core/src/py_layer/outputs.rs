@@ -31,11 +31,6 @@ impl<T: Float> TensorOutput for Tensor<T> {
         visitor.group(1);
         visitor.see(T::handle_mut(self));
     }
-
-    #[inline]
-    fn end(&mut self, forward: &mut Forward<'_>) -> Result<()> {
-        forward.finish_single(T::handle_mut(self))
-    }
 }
 
 #[diagnostic::do_not_recommend]
@@ -134,14 +129,6 @@ impl<'o> Visitor<'o> {
         Self(ManuallyDrop::default())
     }
 
-    /// Of one output that is one tensor.
-    pub(super) fn of_one(output: &'o mut dyn Handle) -> Self {
-        let mut visitor = Self::new();
-        visitor.group(1);
-        visitor.see(output);
-        visitor
-    }
-
     #[inline(never)]
     fn group(&mut self, count: usize) {
         self.0.counts.push(u32::try_from(count).unwrap_or(u32::MAX));
@@ -170,16 +157,6 @@ impl Visitor<'_> {
     pub(super) fn describe(&self, layout: &mut Layout) {
         self.0.counts.iter().for_each(|&count| layout.push_count(count));
         self.0.tensors.iter().for_each(|tensor| layout.push_shape(tensor.shape()));
-    }
-
-    /// The output, if it is one and one tensor.
-    #[inline]
-    pub(super) fn only(&mut self) -> Option<&mut dyn Handle> {
-        let Seen { tensors, counts, .. } = &mut *self.0;
-        match (&mut tensors[..], &counts[..]) {
-            ([only], [_]) => Some(&mut **only),
-            _ => None,
-        }
     }
 
     /// The first place among the tensors with a gradient of the one with this address.

@@ -10,7 +10,6 @@ mod fuse;
 mod node;
 mod op;
 mod single;
-mod small;
 
 #[allow(unreachable_pub, reason = "it stands in a hidden method of a public trait")]
 pub use cheap::Cheap;
@@ -19,6 +18,7 @@ pub use fuse::{fuse, try_fuse};
 pub(super) use node::gradients_of;
 #[allow(unreachable_pub, reason = "it stands in a hidden method of a public trait")]
 pub use op::Handle;
+pub(crate) use op::Known;
 pub use op::{Info, Op, Pair, Reduction, pulled};
 pub(super) use single::{gradient, is_single, run as run_single};
 
@@ -109,17 +109,6 @@ pub(super) fn run<T: Float>(
         && is_single(info)
     {
         return Ok(SmallVec::from_iter([single::run(op, Input::Ref(x), caller)]));
-    }
-    if small::is_small(info, reals) {
-        let done = match *reals {
-            [x] => small::run(&op, [x], caller),
-            [x, y] => small::run(&op, [x, y], caller),
-            [x, y, z] => small::run(&op, [x, y, z], caller),
-            _ => None,
-        };
-        if let Some(done) = done {
-            return Ok(SmallVec::from_iter([done]));
-        }
     }
     let shapes = || reals.iter().map(|x| x.shape()).chain(masks.iter().map(|x| x.shape()));
     let whole = matches!(info.reduction, Reduction::None);

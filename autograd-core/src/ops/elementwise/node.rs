@@ -1,19 +1,22 @@
 //! One call of an elementwise op, and its node in the graph.
 
 use std::panic::Location;
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use super::op::Handle;
+use super::single::{gradient, is_single};
 use super::{Caller, Float, Outputs};
 use crate::array::shape::copied;
 use crate::array::{Shape, Value};
 use crate::error::Result;
 use crate::formula::{Formula, Operand, block_of, pass, run_block};
 use crate::graph::{
-    AnyTensor, At, Edge, Keep, Keeps, Lost, NodeRef, Packing, Pull, Push, Rule, Slot, Slots, State,
-    Tensor, Visit, is_grad_enabled,
+    self, At, Edge, Edges, Entries, Lost, Node, NodeRef, Plain, Pull, Push, Reader, Saved, Slots,
+    State, Tensor, is_grad_enabled, only, typed,
 };
+use crate::ops::Input;
 
 /// The gradients of an op's differentiable operands, as far as they are wanted, from all operands and
 /// masks, from those outputs that backward reads, and from the gradients of the outputs, which have
@@ -33,20 +36,19 @@ pub(in crate::ops) fn gradients_of<T: Float>(
         let shapes = operands.iter().map(|x| x.shape_owned()).collect();
         let target = (shape.clone(), shape.clone());
         let targets = SmallVec::from_elem(target, op.info().outputs);
-        Box::new(Framed { frame: Frame { shape: shape.clone(), targets }, shapes })
+        Framed { frame: Frame { shape: shape.clone(), targets }, shapes }
     });
-    let edges = operands.iter().map(|x| Edge::None(x.absent())).collect();
-    let node = ElementwiseNode { op, edges, kept: State::default(), framed };
-    let info = node.op.info();
+    let call = Call { op: &op, framed: framed.as_ref() };
+    let info = op.info();
     let kept = info.keeps_reals.iter().map(|&i| Some(operands[i].clone()));
     let mut given: Reals<T> = kept.collect();
     given.extend(info.keeps_outputs.iter().map(|&k| outputs[k].cloned()));
     for &slot in info.gradients.iter() {
-        given.push(Some(node.gradient(slot, grads[slot].take(), &shape)));
+        given.push(Some(call.gradient(slot, grads[slot].take(), &shape)));
     }
     let masks: SmallVec<[Tensor<bool>; 2]> =
         info.keeps_masks.iter().map(|&i| masks[i].clone()).collect();
-    node.gradients(given, &masks, wanted, (shape, Location::caller()))
+    call.gradients(given, &masks, wanted, (shape, Location::caller()))
 }
 
 /// What differs from call to call: the shapes where inputs are stretched or results added up.
@@ -100,37 +102,47 @@ pub(super) fn call<T: Float>(
     let wants = wants.map(|(x, _)| !x.stop_gradient());
     let keeps = op.lasts().then(|| op.keeps(wants));
     let read = |at: usize| keeps.as_ref().is_none_or(|keeps| keeps(at));
-    let kept = Kept {
-        reals: (info.keeps_reals.iter().enumerate())
-            .map(|(at, &i)| read(at).then(|| Keep::input(i as u8, reals[i])))
-            .collect(),
-        masks: info
-            .keeps_masks
-            .iter()
-            .map(|&i| Keep::input((reals.len() + i) as u8, masks[i]))
-            .collect(),
-        outputs: (info.keeps_outputs.iter().enumerate())
-            .map(|(at, &k)| {
-                let read = read(info.keeps_reals.len() + at);
-                read.then(|| Output { tensor: outputs[k].alias(), slot: k as u32 })
-            })
-            .collect(),
-    };
-    let shapes = match &frame {
-        Some(_) => reals.iter().map(|x| x.shape_owned()).collect(),
-        None => Vec::new(),
-    };
-    let node = ElementwiseNode {
-        op: op.clone(),
-        edges: reals.iter().zip(info.differentiable.iter()).map(edge).collect(),
-        kept: State::new(kept),
-        framed: frame.map(|frame| Box::new(Framed { frame, shapes })),
-    };
-    let node = NodeRef::record(node, caller);
+    let mut saved = Entries::new();
+    for (at, &i) in info.keeps_reals.iter().enumerate() {
+        saved.push(if read(at) { Saved::input(i, reals[i]) } else { Saved::Nothing });
+    }
+    for &i in info.keeps_masks.iter() {
+        saved.push(Saved::input(reals.len() + i, masks[i]));
+    }
+    for (at, &k) in info.keeps_outputs.iter().enumerate() {
+        let read = read(info.keeps_reals.len() + at);
+        saved.push(if read { Saved::output(k, &outputs[k]) } else { Saved::Nothing });
+    }
+    let framed = frame
+        .map(|frame| Framed { frame, shapes: reals.iter().map(|x| x.shape_owned()).collect() });
+    let edges = reals.iter().zip(info.differentiable.iter()).map(edge).collect();
+    let node = record(op, framed, edges, saved, caller);
     for (k, output) in outputs.iter_mut().enumerate() {
         output.attach(node.clone(), k as u32);
     }
     outputs
+}
+
+/// The node of a call.
+pub(super) fn record<T: Float>(
+    op: &Handle<T>,
+    framed: Option<Framed>,
+    edges: Edges,
+    saved: Entries,
+    caller: Caller,
+) -> NodeRef {
+    let (recorded, attrs): (&'static Recorded<T>, _) = match op {
+        Handle::Static(op) => {
+            let recorded = T::recorder(&op.found().recorded);
+            let framed = framed.map(|framed| Arc::new(framed) as Plain);
+            (recorded.get_or_init(|| Recorded(Some(Handle::Static(*op)))), framed)
+        }
+        Handle::Shared(_) => {
+            let attrs: Plain = Arc::new((op.clone(), framed));
+            (const { &Recorded(None) }, Some(attrs))
+        }
+    };
+    NodeRef::record(recorded, edges, State::new(attrs, saved), caller)
 }
 
 /// Runs a kernel on the values of some tensors: the values themselves where nobody else can see
@@ -253,134 +265,85 @@ fn at_once<'a, T: Float>(
     }))
 }
 
-/// What backward gets.
-#[derive(Clone)]
-struct Kept<T: Float> {
-    /// None where backward turned out not to depend on it.
-    reals: SmallVec<[Option<Keep<T>>; 2]>,
-    masks: SmallVec<[Keep<bool>; 1]>,
-    outputs: SmallVec<[Option<Output<T>>; 1]>,
-}
-
-impl<T: Float> Kept<T> {
-    fn visit(&mut self, visit: &mut Visit<'_>) -> Result<()> {
-        self.reals.iter_mut().flatten().try_for_each(|kept| visit(Some(kept)))?;
-        self.masks.iter_mut().try_for_each(|kept| visit(Some(kept)))?;
-        self.outputs.iter_mut().flatten().try_for_each(|kept| visit(Some(kept)))
-    }
-}
-
-/// An output's value in a tensor of its own: the output holds the node.
-#[derive(Clone)]
-struct Output<T: Float> {
-    tensor: Tensor<T>,
-    slot: u32,
-}
-
-impl<T: Float> Output<T> {
-    /// The output, with its place in the graph where this backward is recorded.
-    fn unpack(self, at: &At<'_>) -> Tensor<T> {
-        match at.create_graph {
-            true => self.tensor.attached(at.node.clone(), self.slot),
-            false => self.tensor,
-        }
-    }
-}
-
-impl<T: Float> Slot for Output<T> {
-    fn name(&self) -> String {
-        match self.slot {
-            0 => "its output".into(),
-            n => format!("output {n}"),
-        }
-    }
-
-    fn take(&mut self) -> AnyTensor {
-        T::wrap(std::mem::replace(&mut self.tensor, Tensor::new(Value::scalar(T::ZERO))))
-    }
-
-    fn put(&mut self, tensor: AnyTensor) {
-        let tensor = T::unwrap(tensor);
-        self.tensor = tensor.unwrap_or_else(|| unreachable!("the element type was compared"));
-    }
-
-    fn get(&self, at: &At<'_>) -> Result<AnyTensor> {
-        Ok(T::wrap(self.clone().unpack(at)))
-    }
-}
-
-pub(super) struct ElementwiseNode<T: Float> {
-    op: Handle<T>,
-    /// One for each input that is a number.
-    edges: SmallVec<[Edge; 2]>,
-    kept: State<Kept<T>>,
-    framed: Option<Box<Framed>>,
-}
-
 /// The frame of forward, and the shapes of its inputs.
-struct Framed {
+pub(super) struct Framed {
     frame: Frame,
     shapes: Vec<Shape>,
 }
 
-impl<T: Float> Rule for ElementwiseNode<T> {
+/// An elementwise op in the graph: one that lasts, or one whose nodes hold it beside their frame.
+pub(crate) struct Recorded<T: 'static>(Option<Handle<T>>);
+
+impl<T: Float> Recorded<T> {
+    #[inline]
+    fn call<'n>(&'n self, node: &'n Node) -> Call<'n, T> {
+        match &self.0 {
+            Some(op) => Call { op, framed: node.attrs() },
+            None => {
+                let (op, framed): &(Handle<T>, Option<Framed>) =
+                    node.attrs().unwrap_or_else(|| unreachable!("it was recorded with the op"));
+                Call { op, framed: framed.as_ref() }
+            }
+        }
+    }
+}
+
+impl<T: Float> graph::Op for Recorded<T> {
     fn name(&self) -> &'static str {
-        self.op.info().name
+        self.0.as_ref().map_or("formula", |op| op.info().name)
     }
 
-    fn edges(&self) -> &[Edge] {
-        &self.edges
+    fn name_of(&self, node: &Node) -> &'static str {
+        self.call(node).op.info().name
     }
 
-    fn pull<'g>(&'g self, mut grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
-        let kept = self.kept.take(pull.retain, &pull.at(), &Kept::visit)?;
-        let (mut operands, masks) = self.unpack(kept, &pull.at())?;
+    fn pull<'g>(&self, mut grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
+        let (call, edges) = (self.call(pull.node), pull.node.edges());
+        let mut saved = pull.read()?;
+        if call.framed.is_none() && is_single(call.op.info()) {
+            let saved = saved.tensor(&pull.at())?.map(Input::Own);
+            let dx = gradient(call.op, typed(only(grads)), saved);
+            return pull.sink.deliver(&edges[0], T::wrap(dx));
+        }
+        let (mut operands, masks) = call.unpack(&mut saved, &pull.at())?;
         // Of the whole pass.
-        let shape = match (&self.framed, grads.iter().flatten().next()) {
+        let shape = match (call.framed, grads.iter().flatten().next()) {
             (Some(framed), _) => framed.frame.shape.clone(),
             (None, Some(grad)) => copied(grad.shape()),
             (None, None) => unreachable!("a node is visited when a gradient came"),
         };
-        for &slot in self.op.info().gradients.iter() {
+        for &slot in call.op.info().gradients.iter() {
             let grad = grads.get_mut(slot).and_then(Option::take).and_then(T::unwrap);
-            operands.push(Some(self.gradient(slot, grad, &shape)));
+            operands.push(Some(call.gradient(slot, grad, &shape)));
         }
-        let wanted: SmallVec<[bool; 4]> = self.inputs().map(|(_, edge)| pull.wants(edge)).collect();
-        let grads = self.gradients(operands, &masks, &wanted, (shape, pull.node.location));
-        for ((_, edge), grad) in self.inputs().zip(grads) {
+        let wanted: SmallVec<[bool; 4]> = call.inputs().map(|i| pull.wants(&edges[i])).collect();
+        let grads = call.gradients(operands, &masks, &wanted, (shape, pull.node.location));
+        for (i, grad) in call.inputs().zip(grads) {
             if let Some(grad) = grad {
-                pull.sink.deliver(edge, T::wrap(grad))?;
+                pull.sink.deliver(&edges[i], T::wrap(grad))?;
             }
         }
         Ok(())
     }
 
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
-        let kept = self.kept.take(true, &push.at(), &Kept::visit)?;
-        let (operands, masks) = self.unpack(kept, &push.at())?;
-        Ok(self.pushed(operands, &masks, push))
+        let call = self.call(push.node);
+        let (operands, masks) = call.unpack(&mut push.read()?, &push.at())?;
+        Ok(call.pushed(operands, &masks, push))
     }
+}
 
-    fn pack(&mut self, packing: &Packing<'_>) {
-        self.kept.pack(packing, &Kept::visit);
-    }
-
-    fn saved(&self, at: &At<'_>) -> Result<Vec<Option<AnyTensor>>> {
-        self.kept.show(at, &Kept::visit)
-    }
+/// One call of an op.
+struct Call<'n, T: 'static> {
+    op: &'n Handle<T>,
+    framed: Option<&'n Framed>,
 }
 
 /// The numbers that backward gets.
 type Reals<T> = SmallVec<[Option<Tensor<T>>; 4]>;
 type Operands<T> = (Reals<T>, SmallVec<[Tensor<bool>; 2]>);
 
-impl<T: Float> ElementwiseNode<T> {
-    /// Of an op whose operands all have one shape; it keeps nothing itself.
-    pub(super) fn bare(op: &Handle<T>, edges: &[Edge]) -> Self {
-        let edges = edges.iter().cloned().collect();
-        Self { op: op.clone(), edges, kept: State::default(), framed: None }
-    }
-
+impl<T: Float> Call<'_, T> {
     /// The tangents of the outputs from those of the inputs.
     pub(super) fn pushed(
         &self,
@@ -390,7 +353,7 @@ impl<T: Float> ElementwiseNode<T> {
     ) -> Option<Slots> {
         let op = Handle::Shared(self.op.tangents_op());
         let mut tangents: SmallVec<[Tensor<T>; 4]> = SmallVec::new();
-        let slots = self.inputs().map(|(i, _)| push.tangents[i].take().and_then(T::unwrap));
+        let slots = self.inputs().map(|i| push.tangents[i].take().and_then(T::unwrap));
         let slots: SmallVec<[_; 4]> = slots.collect();
         operands.extend(slots);
         let shape = operands.iter().flatten().next().map(|operand| operand.shape_owned());
@@ -401,35 +364,37 @@ impl<T: Float> ElementwiseNode<T> {
         }
         let reals: SmallVec<[&Tensor<T>; 4]> = tangents.iter().collect();
         let masks: SmallVec<[&Tensor<bool>; 2]> = masks.iter().collect();
-        let frame = self.framed.as_ref().map(|framed| framed.frame.clone());
+        let frame = self.framed.map(|framed| framed.frame.clone());
         let pushed = call(&op, &reals, &masks, frame, push.node.location);
         Some(pushed.into_iter().map(|tangent| Some(T::wrap(tangent))).collect())
     }
 
-    /// The inputs that have a gradient: their positions and edges.
-    fn inputs(&self) -> impl Iterator<Item = (usize, &Edge)> {
-        let all = self.edges.iter().enumerate().zip(self.op.info().differentiable.iter());
+    /// The positions of the inputs that have a gradient.
+    fn inputs(&self) -> impl Iterator<Item = usize> {
+        let all = self.op.info().differentiable.iter().enumerate();
         all.filter(|(_, differentiable)| **differentiable).map(|(input, _)| input)
     }
 
     /// The numbers and masks that backward gets.
-    fn unpack(&self, kept: Kept<T>, at: &At<'_>) -> Result<Operands<T>> {
+    fn unpack(&self, saved: &mut Reader, at: &At<'_>) -> Result<Operands<T>> {
+        let info = self.op.info();
         let (mut operands, mut masks) = (SmallVec::new(), SmallVec::new());
-        for keep in kept.reals {
-            operands.push(keep.map(|keep| keep.unpack(at)).transpose()?);
+        for _ in info.keeps_reals.iter() {
+            operands.push(saved.tensor(at)?);
         }
-        for keep in kept.masks {
-            masks.push(keep.unpack(at)?);
+        for _ in info.keeps_masks.iter() {
+            masks.extend(saved.tensor(at)?);
         }
-        let outputs = kept.outputs.into_iter();
-        operands.extend(outputs.map(|output| output.map(|output| output.unpack(at))));
+        for _ in info.keeps_outputs.iter() {
+            operands.push(saved.tensor(at)?);
+        }
         Ok((operands, masks))
     }
 
     /// The gradient of an output in the shape in which the pass takes it; zeros where none came.
     fn gradient(&self, slot: usize, grad: Option<Tensor<T>>, shape: &[usize]) -> Tensor<T> {
         let Some(grad) = grad else { return self.zeros(shape) };
-        match &self.framed {
+        match self.framed {
             Some(framed) if grad.shape() != framed.frame.targets[slot].0.as_slice() => {
                 grad.reshape(copied(&framed.frame.targets[slot].0))
             }
@@ -457,9 +422,9 @@ impl<T: Float> ElementwiseNode<T> {
         }
         let grads = &operands[operands.len() - self.op.info().gradients.len()..];
         let mut done: SmallVec<[Option<Tensor<T>>; 2]> = SmallVec::new();
-        for ((i, _), (wanted, handed)) in self.inputs().zip(wanted.iter().zip(handed)) {
+        for (i, (wanted, handed)) in self.inputs().zip(wanted.iter().zip(handed)) {
             let grad = handed.filter(|_| *wanted).and_then(|k| grads[k].as_ref());
-            done.push(grad.map(|grad| match &self.framed {
+            done.push(grad.map(|grad| match self.framed {
                 Some(framed) => {
                     grad.broadcast_to(&framed.frame.shape[..]).sum_to(&framed.shapes[i])
                 }
@@ -485,8 +450,8 @@ impl<T: Float> ElementwiseNode<T> {
         (shape, caller): (Shape, &'static Location<'static>),
     ) -> SmallVec<[Option<Tensor<T>>; 2]> {
         let masks: SmallVec<[&Tensor<bool>; 2]> = masks.iter().collect();
-        let mut frame = self.framed.as_ref().map(|framed| {
-            let shapes = self.inputs().map(|(i, _)| framed.shapes[i].clone());
+        let mut frame = self.framed.map(|framed| {
+            let shapes = self.inputs().map(|i| framed.shapes[i].clone());
             let targets = shapes.map(|shape| (shape.clone(), shape)).collect();
             Frame { shape: framed.frame.shape.clone(), targets }
         });

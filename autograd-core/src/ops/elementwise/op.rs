@@ -7,11 +7,10 @@ use std::sync::{Arc, OnceLock};
 use smallvec::SmallVec;
 
 use super::cheap::Cheap;
+use super::node::Recorded;
 use crate::array::Storable;
 use crate::formula::{Dual, Formula, Lane, Program, Real, Traced, Written, trace, trace_given};
 use crate::graph::ForwardMode;
-use crate::ops::Float;
-use crate::ops::small::{SmallUnaries, SmallUnary};
 
 /// What is the same in every call of an op.
 #[doc(hidden)]
@@ -82,7 +81,7 @@ pub struct Found {
     tangents: OnceLock<Arc<Traceable>>,
     reads: OnceLock<SmallVec<[u64; 4]>>,
     handed: OnceLock<SmallVec<[Option<usize>; 4]>>,
-    small: SmallUnaries,
+    pub(super) recorded: Recorders,
 }
 
 impl Found {
@@ -93,7 +92,7 @@ impl Found {
             tangents: OnceLock::new(),
             reads: OnceLock::new(),
             handed: OnceLock::new(),
-            small: SmallUnaries::new(),
+            recorded: Recorders::new(),
         }
     }
 }
@@ -182,14 +181,30 @@ impl<T> dyn Op<T> {
     }
 }
 
-impl<T: Float> dyn Op<T> {
-    /// The op as a small one, if it is of one tensor and compiled.
-    pub(in crate::ops) fn small(&'static self) -> Option<&'static SmallUnary<T>> {
-        let make = || {
-            let single = super::single::is_single(self.info());
-            Some(SmallUnary::of(self, self.compiled_backward().filter(|_| single)?))
-        };
-        T::found(&self.found().small).get_or_init(make).as_ref()
+/// What nodes hold of an op that lasts, for each element type, made when the first one is recorded.
+#[derive(Default)]
+pub(crate) struct Recorders(OnceLock<Recorded<f32>>, OnceLock<Recorded<f64>>);
+
+impl Recorders {
+    const fn new() -> Self {
+        Self(OnceLock::new(), OnceLock::new())
+    }
+}
+
+/// The element types of formulas.
+pub(crate) trait Known: Sized + 'static {
+    fn recorder(all: &Recorders) -> &OnceLock<Recorded<Self>>;
+}
+
+impl Known for f32 {
+    fn recorder(all: &Recorders) -> &OnceLock<Recorded<f32>> {
+        &all.0
+    }
+}
+
+impl Known for f64 {
+    fn recorder(all: &Recorders) -> &OnceLock<Recorded<f64>> {
+        &all.1
     }
 }
 

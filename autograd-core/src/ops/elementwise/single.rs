@@ -1,17 +1,14 @@
 //! Ops of one number with one result of the same shape: most ops, built-in ones among them.
 
-use super::node::call;
+use super::node::{call, record};
 use super::op::{Handle, Info, Reduction};
 use super::{Caller, Float, Tensor};
 use crate::array::Value;
 use crate::array::elementwise::Arg;
 use crate::array::shape::copied;
-use crate::error::Result;
-use crate::formula::{Formula, Operand, pass, run_block, run_onto, run_over};
-use crate::graph::{
-    Elementwise, Keep, KeepOutput, KeptOutput, Lost, Plain, is_grad_enabled, op_node,
-};
-use crate::ops::Input;
+use crate::formula::{Formula, Operand, pass, run_onto, run_over};
+use crate::graph::{Edges, Entries, Lost, Saved, is_grad_enabled};
+use crate::ops::{Input, small};
 
 /// Whether an op is one of this kind.
 pub(in crate::ops) fn is_single(info: &Info) -> bool {
@@ -20,52 +17,44 @@ pub(in crate::ops) fn is_single(info: &Info) -> bool {
     one && kept && matches!(info.reduction, Reduction::None) && info.gradients[..] == [0]
 }
 
-/// Runs and, where it must be, records such an op; puts it off where that may be.
-pub(in crate::ops) fn run<T: Float>(op: Handle<T>, x: Input<'_, T>, caller: Caller) -> Tensor<T> {
-    let result = |x: Input<'_, T>| {
-        let deferred = x.try_defer(|| Some(op.cheap()?.forward()), || None);
-        deferred.unwrap_or_else(|x| compute(op.forward(), x))
-    };
-    if !x.tensor().is_recorded() {
-        let lost = Lost::of(op.info().name, caller, x.tensor());
-        return result(x).with_lost(lost);
-    }
-    let x = x.tensor();
-    let mut y = result(Input::Ref(x));
-    let edges = [x.edge()];
+/// Runs and, where it must be, records such an op.
+pub(in crate::ops) fn run<T: Float>(
+    op: Handle<T>,
+    mut x: Input<'_, T>,
+    caller: Caller,
+) -> Tensor<T> {
     let info = op.info();
-    let name = info.name;
-    let node = match (info.keeps_reals.is_empty(), info.keeps_outputs.is_empty()) {
-        (false, _) => {
-            let kept = Elementwise((Plain(op), Keep::input(0, x)));
-            op_node(name, caller, edges, kept, pull_input::<T>)
-        }
-        (true, false) => {
-            let kept = Elementwise((Plain(op), KeepOutput::of(&y)));
-            op_node(name, caller, edges, kept, pull_output::<T>)
-        }
-        (true, true) => op_node(name, caller, edges, Elementwise(Plain(op)), pull::<T>),
-    };
-    y.attach(node, 0);
+    if !x.tensor().is_recorded() {
+        let lost = Lost::of(info.name, caller, x.tensor());
+        return compute(&op, x).with_lost(lost);
+    }
+    let mut saved = Saved::Nothing;
+    if !info.keeps_reals.is_empty() {
+        saved = Saved::input(0, x.tensor());
+    }
+    let edges = Edges::One(x.edge(!info.keeps_reals.is_empty()));
+    let mut y = compute(&op, x);
+    if !info.keeps_outputs.is_empty() {
+        saved = Saved::output(0, &y);
+    }
+    y.attach(record(&op, None, edges, Entries::from_iter([saved]), caller), 0);
     y
 }
 
-/// In a temporary's own memory, or in a copy of a small operand, or in one pass.
-fn compute<T: Float>(formula: &dyn Formula<T>, x: Input<'_, T>) -> Tensor<T> {
+/// Deferred, or in a temporary's own memory, or in one pass.
+fn compute<T: Float>(op: &Handle<T>, x: Input<'_, T>) -> Tensor<T> {
+    let x = match small::formula(op.forward(), None, x) {
+        Ok(done) => return done,
+        Err(x) => x,
+    };
+    let x = match x.try_defer(|| Some(op.cheap()?.forward())) {
+        Ok(done) => return done,
+        Err(x) => x,
+    };
     let len = x.tensor().len();
-    if !x.is_temporary()
-        && let Some(data) = x.tensor().fixed().and_then(Value::as_padded_inline)
-        && let Some(mut y) = x.tensor().small_copy()
-    {
-        let run = |y: &mut [T]| run_block(formula, [len, y.len()], &[data], &[], y);
-        let run = |y: &mut Value<T>| y.as_padded_mut_slice().map(run).is_some();
-        if y.try_in_place(run, || None) {
-            return y;
-        }
-    }
-    match x.try_in_place(|x| run_over(formula, len, None, x), || None) {
+    match x.try_in_place(|x| run_over(op.forward(), len, None, x)) {
         Ok(done) => done,
-        Err(x) => Tensor::new(x.consume(|x| passed(formula, None, x))),
+        Err(x) => Tensor::new(x.consume(|x| passed(op.forward(), None, x))),
     }
 }
 
@@ -98,27 +87,6 @@ fn passed<T: Float>(
     result.unwrap_or_else(|| unreachable!("the only result is wanted"))
 }
 
-type Grads<T> = Result<[Option<Tensor<T>>; 1]>;
-
-fn pull<T: Float>(op: Handle<T>, dy: Tensor<T>, _: [bool; 1]) -> Grads<T> {
-    Ok([Some(gradient(&op, dy, None))])
-}
-
-fn pull_input<T: Float>((op, x): (Handle<T>, Tensor<T>), dy: Tensor<T>, _: [bool; 1]) -> Grads<T> {
-    Ok([Some(gradient(&op, dy, Some(Input::Own(x))))])
-}
-
-fn pull_output<T: Float>(
-    (op, y): (Handle<T>, KeptOutput<T>),
-    dy: Tensor<T>,
-    _: [bool; 1],
-) -> Grads<T> {
-    if is_grad_enabled() {
-        return Ok([Some(gradient(&op, dy, Some(Input::Own(y.into_tensor()))))]);
-    }
-    Ok([Some(fused(&op, dy, Some(Input::Own(y.into_value()))))])
-}
-
 /// `dx` from `dy` and what backward reads besides.
 pub(in crate::ops) fn gradient<T: Float>(
     op: &Handle<T>,
@@ -145,7 +113,7 @@ pub(in crate::ops) fn gradient<T: Float>(
 fn fused<T: Float>(op: &Handle<T>, dy: Tensor<T>, mut saved: Option<Input<'_, T>>) -> Tensor<T> {
     if let Some(from) = saved.take_if(|saved| saved.can_defer()) {
         let step = || op.cheap()?.backward(dy.read().uniform()?);
-        match from.try_defer(step, || None) {
+        match from.try_defer(step) {
             Ok(dx) => return dx,
             Err(from) => saved = Some(from),
         }
@@ -158,14 +126,18 @@ fn fused<T: Float>(op: &Handle<T>, dy: Tensor<T>, mut saved: Option<Input<'_, T>
             program.program()
         }
     };
-    let mut dy = Input::Own(dy);
+    let before = saved.as_ref().map(Input::tensor);
+    let mut dy = match small::formula(formula, before, Input::Own(dy)) {
+        Ok(done) => return done,
+        Err(dy) => dy,
+    };
     let len = dy.tensor().len();
     {
         let read = saved.as_ref().map(|saved| saved.tensor().read());
         let before = read.as_ref().map(|saved| saved.in_memory());
         // Where it has no slice, it lies in another order, or nowhere yet.
         if let None | Some(Some(_)) = before {
-            match dy.try_in_place(|dy| run_over(formula, len, before.flatten(), dy), || None) {
+            match dy.try_in_place(|dy| run_over(formula, len, before.flatten(), dy)) {
                 Ok(done) => return done,
                 Err(other) => dy = other,
             }

@@ -9,7 +9,7 @@ use super::window::{IntoPair, Plan, Window};
 use crate::array::shape::element_count;
 use crate::array::{Shape, Value};
 use crate::error::{Error, Plural, RECEIVER, Result};
-use crate::graph::{Keep, Plain, Tensor, record, unrecorded};
+use crate::graph::{Attr, SavedInput, Tensor, record, unrecorded};
 
 /// How a convolution moves over a picture: by default stride 1, no padding, no gaps, one group.
 ///
@@ -88,7 +88,7 @@ pub(super) fn unfold<T: Float>(x: &Tensor<T>, plan: Plan, caller: Caller) -> Ten
     if !x.is_recorded() {
         return unrecorded("unfold", caller, [x], value);
     }
-    record("unfold", caller, [x], value, Plain(plan), |plan, dy, _| {
+    record("unfold", caller, [x], value, Attr(plan), |plan, dy, _| {
         Ok([Some(fold(&dy, plan, Location::caller()))])
     })
 }
@@ -106,7 +106,7 @@ pub(super) fn fold<T: Float>(columns: &Tensor<T>, plan: Plan, caller: Caller) ->
     if !columns.is_recorded() {
         return unrecorded("fold", caller, [columns], value);
     }
-    record("fold", caller, [columns], value, Plain(plan), |plan, dy, _| {
+    record("fold", caller, [columns], value, Attr(plan), |plan, dy, _| {
         Ok([Some(unfold(&dy, plan, Location::caller()))])
     })
 }
@@ -260,7 +260,7 @@ fn other<T: Float>(
     if !a.is_recorded() && !b.is_recorded() {
         return unrecorded(name, caller, [a, b], value);
     }
-    let state = (Plain((of, part)), Keep::input(0, a), Keep::input(1, b));
+    let state = (Attr((of, part)), SavedInput::at(0, a), SavedInput::at(1, b));
     record(name, caller, [a, b], value, state, pull)
 }
 

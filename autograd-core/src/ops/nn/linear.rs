@@ -7,7 +7,7 @@ use super::super::{Caller, Float, expect, joined};
 use super::writable;
 use crate::array::Shape;
 use crate::error::{Error, RECEIVER, Result};
-use crate::graph::{GradMode, Keep, Lost, PushRule, Tensor, record, with_push};
+use crate::graph::{GradMode, Lost, PushRule, SavedInput, Tensor, record, with_push};
 
 fn check(x: &[usize], weight: &[usize], bias: Option<&[usize]>) -> Result<()> {
     let wrong = |parameter: &str, expected: String, found: &[usize]| {
@@ -52,7 +52,8 @@ pub(in crate::ops) fn linear<T: Float>(
         product.try_reshape(resized(x.shape(), weight.shape()[0]))
     })?;
     let product = if x.is_recorded() || weight.is_recorded() {
-        let state = with_push::<T, _, _>(Tangent, (Keep::input(0, x), Keep::input(1, weight)));
+        let state =
+            with_push::<T, _, _>(Tangent, (SavedInput::at(0, x), SavedInput::at(1, weight)));
         record("linear", caller, [x, weight], writable(product), state, pull)
     } else {
         let lost = Lost::of_all("linear", caller, [x, weight]);
@@ -103,7 +104,7 @@ fn pull<T: Float>(
 /// `dy = dx wᵀ + x dwᵀ`.
 struct Tangent;
 
-impl<T: Float> PushRule<T, (Keep<T>, Keep<T>)> for Tangent {
+impl<T: Float> PushRule<T, (SavedInput<T>, SavedInput<T>)> for Tangent {
     fn push(
         (x, weight): (Tensor<T>, Tensor<T>),
         tangents: &[Option<Tensor<T>>],

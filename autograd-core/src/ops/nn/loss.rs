@@ -1,6 +1,7 @@
 //! Losses: one number from predictions and what they should have been, the mean over all.
 
 use std::panic::Location;
+use std::sync::Arc;
 
 use super::super::index::check_indices;
 use super::super::trace::{self, Call};
@@ -8,7 +9,7 @@ use super::super::{Caller, Float, HasMean, derived, expect};
 use super::check_same_shape;
 use crate::array::{Shape, Value};
 use crate::error::{Error, RECEIVER, Result};
-use crate::graph::{Element, Keep, Plain, Tensor, is_grad_enabled, record, unrecorded};
+use crate::graph::{Element, Hidden, SavedInput, Tensor, is_grad_enabled, record, unrecorded};
 
 /// An error unless `targets` names one of the columns for each row of a matrix.
 fn check_targets(op: &'static str, scores: &[usize], targets: &Tensor<i64>) -> Result<usize> {
@@ -47,7 +48,7 @@ pub(in crate::ops) fn cross_entropy<T: Float>(
         return Ok(unrecorded("cross_entropy", caller, [logits], loss).and_lost(targets));
     }
     // The probabilities are computed again in backward: that costs no memory until then.
-    let state = (Keep::input(0, logits), Keep::input(1, targets), Plain(sums));
+    let state = (SavedInput::at(0, logits), SavedInput::at(1, targets), Hidden(Arc::new(sums)));
     Ok(record("cross_entropy", caller, [logits], loss, state, pull_cross_entropy))
 }
 
@@ -94,7 +95,7 @@ pub(in crate::ops) fn cross_entropy_gradient<T: Float>(
 }
 
 fn pull_cross_entropy<T: Float>(
-    (logits, targets, sums): (Tensor<T>, Tensor<i64>, Value<T>),
+    (logits, targets, sums): (Tensor<T>, Tensor<i64>, Arc<Value<T>>),
     dy: Tensor<T>,
     _: [bool; 1],
 ) -> Result<[Option<Tensor<T>>; 1]> {

@@ -6,7 +6,7 @@ use super::super::{Caller, Float, HasMean, expect, trace};
 use super::{are_in_range, scale_of, writable};
 use crate::array::shape::axes as check_axes;
 use crate::error::{Error, RECEIVER, Result};
-use crate::graph::{Element, GradMode, Keep, KeepOutput, Lost, Tensor, record};
+use crate::graph::{Element, GradMode, Lost, SavedInput, SavedOutput, Tensor, record};
 
 pub(in crate::ops) fn norm<T: Float>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {
     let value = GradMode::of(false, || {
@@ -26,9 +26,8 @@ pub(in crate::ops) fn norm<T: Float>(x: &Tensor<T>, caller: Caller) -> Tensor<T>
         return value.with_lost(Lost::of("norm", caller, x));
     }
     let value = writable(value);
-    let state = (Keep::input(0, x), KeepOutput::value(&value));
+    let state = (SavedInput::at(0, x), SavedOutput(value.clone()));
     record("norm", caller, [x], value, state, |(x, y), dy, _| {
-        let y = y.into_tensor();
         // At 0, where there is no derivative: 0, whose own derivative is NaN.
         let unit = if y.item() == T::ZERO { x.abs().sqrt() } else { x / y };
         Ok([Some(unit * dy)])

@@ -1,6 +1,8 @@
 //! Normalisation of rows: of each, the mean is taken away, and what is left is divided by the standard
 //! deviation (Ba et al. 2016).
 
+use std::sync::Arc;
+
 use super::super::reduce::sum_rows;
 use super::super::trace::{self, Call};
 use super::super::{Caller, Float, joined as added};
@@ -11,7 +13,9 @@ use crate::array::simd::{Kernel, dispatch};
 use crate::array::threads::each_chunks;
 use crate::array::{Shape, Value};
 use crate::error::Result;
-use crate::graph::{Keep, Plain, PushRule, Tensor, is_grad_enabled, record, unrecorded, with_push};
+use crate::graph::{
+    Attr, Hidden, PushRule, SavedInput, Tensor, is_grad_enabled, record, unrecorded, with_push,
+};
 
 /// The longest row that one thread takes at once; longer ones are normalised op by op.
 const LONGEST: usize = CHUNK;
@@ -71,9 +75,9 @@ pub(in crate::ops) fn normalize<T: Float>(
             T::normalize(data, affine, eps, [out, stats.make_mut()]);
         })
     };
-    let weight = weights.map(|[weight, _]| Keep::input(1, weight));
-    let plain = Plain((stats, positions.len(), eps));
-    let state = with_push::<T, _, _>(Tangent, (Keep::input(0, x), weight, plain));
+    let weight = weights.map(|[weight, _]| SavedInput::at(1, weight));
+    let plain = (Hidden(Arc::new(stats)), Attr((positions.len(), eps)));
+    let state = with_push::<T, _, _>(Tangent, (SavedInput::at(0, x), weight, plain.0, plain.1));
     Ok(match weights {
         None if x.is_recorded() => record("normalize", caller, [x], value, state, |kept, dy, _| {
             let [dx, ..] = pull(kept, dy);
@@ -140,8 +144,8 @@ pub(super) fn parts<T: Float>(x: &Tensor<T>, axes: &[isize], eps: f64) -> Parts<
 
 /// Input, weight; mean and scale of each row, how many axes a row has, what was added to the
 /// variance.
-type State<T> = (Keep<T>, Option<Keep<T>>, Plain<(Value<T>, usize, f64)>);
-type Kept<T> = (Tensor<T>, Option<Tensor<T>>, (Value<T>, usize, f64));
+type State<T> = (SavedInput<T>, Option<SavedInput<T>>, Hidden<Value<T>>, Attr<(usize, f64)>);
+type Kept<T> = (Tensor<T>, Option<Tensor<T>>, Arc<Value<T>>, (usize, f64));
 
 /// With the normalised rows `z` and their scales `s`: `dz = (dx - mean(dx) - z mean(z dx)) s`, and for
 /// `y = z w + b`, `dy = dz w + z dw + db`.
@@ -149,7 +153,7 @@ struct Tangent;
 
 impl<T: Float> PushRule<T, State<T>> for Tangent {
     fn push(
-        (x, weight, (_, axes, eps)): Kept<T>,
+        (x, weight, _, (axes, eps)): Kept<T>,
         tangents: &[Option<Tensor<T>>],
         shape: &[usize],
     ) -> Result<Option<Tensor<T>>> {
@@ -173,7 +177,7 @@ fn last_axes(count: usize) -> Vec<isize> {
 
 /// With the normalised rows `z` and their scales `s`, for `y = z w + b`: `db = dy` and `dw = dy z`,
 /// summed over the rows, and with `g = dy w`, `dx = (g - mean(g) - z mean(g z)) s`.
-fn pull<T: Float>((x, weight, (stats, axes, eps)): Kept<T>, dy: Tensor<T>) -> [Tensor<T>; 3] {
+fn pull<T: Float>((x, weight, stats, (axes, eps)): Kept<T>, dy: Tensor<T>) -> [Tensor<T>; 3] {
     let row = Shape::from_slice(&x.shape()[x.ndim() - axes..]);
     if is_grad_enabled() {
         let axes = last_axes(axes);

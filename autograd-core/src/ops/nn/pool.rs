@@ -1,8 +1,7 @@
 //! Pooling: one number for each window of a picture.
 
 use std::panic::Location;
-
-use triomphe::Arc;
+use std::sync::Arc;
 
 use super::super::trace::{self, Call};
 use super::super::{Caller, Float, HasMean, expect};
@@ -12,7 +11,7 @@ use super::writable;
 use crate::array::buffer::Buffer;
 use crate::array::{Shape, Value};
 use crate::error::{Error, RECEIVER, Result};
-use crate::graph::{Element, GradMode, Lost, Plain, Tensor, record, unrecorded};
+use crate::graph::{Attr, Element, GradMode, Hidden, Lost, Tensor, record, unrecorded};
 
 /// A pooling window and how it moves: by default as far as it is long, without padding.
 ///
@@ -125,21 +124,20 @@ pub(in crate::ops) fn max_pool2d<T: Float>(
     if !x.is_recorded() {
         return Ok(unrecorded("max_pool2d", caller, [x], value));
     }
-    let places = Plain(Places { plan, places: Arc::new(places) });
+    let places = Hidden(Arc::new(Places { plan, places }));
     Ok(record("max_pool2d", caller, [x], value, places, |places, dy, _| {
-        Ok([Some(put_back(places, &dy, Location::caller()))])
+        Ok([Some(put_back(&places, &dy, Location::caller()))])
     }))
 }
 
 /// Where in its channel the greatest element of each window lies.
-#[derive(Clone)]
 struct Places {
     plan: Plan,
-    places: Arc<Buffer<i32>>,
+    places: Buffer<i32>,
 }
 
 /// Pictures of zeros, to which a number for each window is added where its element lies.
-fn put_back<T: Float>(at: Places, dy: &Tensor<T>, caller: Caller) -> Tensor<T> {
+fn put_back<T: Float>(at: &Arc<Places>, dy: &Tensor<T>, caller: Caller) -> Tensor<T> {
     let [height, width] = at.plan.input;
     let shape = Shape::from_slice(&[dy.shape()[0], dy.shape()[1], height, width]);
     let value = {
@@ -151,13 +149,13 @@ fn put_back<T: Float>(at: Places, dy: &Tensor<T>, caller: Caller) -> Tensor<T> {
     if !dy.is_recorded() {
         return unrecorded("put_back", caller, [dy], value);
     }
-    record("put_back", caller, [dy], value, Plain(at), |at, dx, _| {
-        Ok([Some(pick(at, &dx, Location::caller()))])
+    record("put_back", caller, [dy], value, Hidden(Arc::clone(at)), |at, dx, _| {
+        Ok([Some(pick(&at, &dx, Location::caller()))])
     })
 }
 
 /// The adjoint of [`put_back`]: of each window the element that lies there.
-fn pick<T: Float>(at: Places, x: &Tensor<T>, caller: Caller) -> Tensor<T> {
+fn pick<T: Float>(at: &Arc<Places>, x: &Tensor<T>, caller: Caller) -> Tensor<T> {
     let shape = output_shape(x.shape(), &at.plan);
     let value = {
         let x = x.read();
@@ -168,8 +166,8 @@ fn pick<T: Float>(at: Places, x: &Tensor<T>, caller: Caller) -> Tensor<T> {
     if !x.is_recorded() {
         return unrecorded("pick", caller, [x], value);
     }
-    record("pick", caller, [x], value, Plain(at), |at, dy, _| {
-        Ok([Some(put_back(at, &dy, Location::caller()))])
+    record("pick", caller, [x], value, Hidden(Arc::clone(at)), |at, dy, _| {
+        Ok([Some(put_back(&at, &dy, Location::caller()))])
     })
 }
 
@@ -195,7 +193,7 @@ pub(in crate::ops) fn avg_pool2d<T: Float>(
     if !x.is_recorded() {
         return Ok(value.with_lost(Lost::of("avg_pool2d", caller, x)));
     }
-    let state = Plain((plan, counts));
+    let state = Attr((plan, counts));
     Ok(record("avg_pool2d", caller, [x], writable(value), state, |(plan, counts), dy, _| {
         let (n, c) = (dy.shape()[0], dy.shape()[1]);
         let shares = dy.reshape([n, c, 1, plan.windows()]) / counts;

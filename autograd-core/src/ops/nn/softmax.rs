@@ -1,6 +1,7 @@
 //! Softmax and its logarithm, without overflow.
 
 use std::panic::Location;
+use std::sync::Arc;
 
 use super::super::trace::{self, Call};
 use super::super::{Caller, Float, expect};
@@ -9,7 +10,7 @@ use crate::array::shape::{axes as check_axes, axis as check_axis};
 use crate::array::{Shape, Value};
 use crate::error::Result;
 use crate::graph::{
-    GradMode, Keep, KeepOutput, KeptOutput, Lost, Plain, Tensor, is_grad_enabled, record,
+    Attr, GradMode, Hidden, Lost, SavedInput, SavedOutput, Tensor, is_grad_enabled, record,
     unrecorded,
 };
 
@@ -70,18 +71,17 @@ fn last<T: Float>(op: Softmax, x: &Tensor<T>, caller: Caller) -> Tensor<T> {
     if !x.is_recorded() {
         return unrecorded(op.name(), caller, [x], value);
     }
-    let state = (Plain(op), KeepOutput::value(&value));
+    let state = (Attr(op), SavedOutput(value.clone()));
     record(op.name(), caller, [x], value, state, pull)
 }
 
 /// `y = softmax(x)`: `dx = y (dy - sum(dy y))`; `y = log_softmax(x)`: `dx = dy - exp(y) sum(dy)`.
 fn pull<T: Float>(
-    (op, y): (Softmax, KeptOutput<T>),
+    (op, y): (Softmax, Tensor<T>),
     dy: Tensor<T>,
     _: [bool; 1],
 ) -> Result<[Option<Tensor<T>>; 1]> {
     if is_grad_enabled() {
-        let y = y.into_tensor();
         return Ok([Some(match op {
             Softmax::Plain => &y * (&dy - (&dy * &y).sum_axes_keep(&[-1])),
             Softmax::Log => &dy - y.exp() * dy.sum_axes_keep(&[-1]),
@@ -118,16 +118,17 @@ pub(in crate::ops) fn logsumexp<T: Float>(
         return Ok(value.with_lost(Lost::of("logsumexp", caller, x)));
     }
     let value: Value<T> = value.read().into_owned();
-    let state = (Plain((axes, largest, rest)), Keep::input(0, x));
-    Ok(record("logsumexp", caller, [x], value, state, |((axes, largest, rest), x), dy, _| {
+    let state = (Attr(axes), Hidden(Arc::new((largest, rest))), SavedInput::at(0, x));
+    Ok(record("logsumexp", caller, [x], value, state, |(axes, hidden, x), dy, _| {
+        let (largest, rest) = &*hidden;
         let finite = rest.abs().lt_scalar(T::infinity()).all();
         let shares = if !finite || is_grad_enabled() {
             shares(&x, &axes)
         } else if largest.abs().le_scalar(16.0).all() {
-            (x - (largest + &rest)).exp()
+            (x - (largest + rest)).exp()
         } else {
             // The sum of the two would be rounded as a large number is.
-            (x - largest - &rest).exp()
+            (x - largest - rest).exp()
         };
         Ok([Some(shares * dy.reshape(rest.shape()))])
     }))
