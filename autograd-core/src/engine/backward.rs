@@ -1,8 +1,7 @@
 //! Backward that adds to `.grad`.
 
 use super::grad::find;
-#[cfg(doc)]
-use super::grad::grad_with;
+use super::options::BackwardOptions;
 use super::start::{check_counts, check_distinct, start, ways_to};
 use super::walk::{Grads, Pass};
 use super::{after, anomaly, hooks, idle};
@@ -11,36 +10,6 @@ use crate::error::Error;
 use crate::error::Result;
 use crate::graph::{AnyTensor, GradMode, Handle, HookId, Tensor, for_any};
 use crate::ops::Float;
-
-/// What a backward keeps and records.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct BackwardOptions {
-    pub(super) retain_graph: bool,
-    pub(super) create_graph: bool,
-}
-
-impl BackwardOptions {
-    /// Neither retains the graph nor records.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Keep what ops saved, so that the same graph can be walked again.
-    pub fn retain_graph(mut self, retain: bool) -> Self {
-        self.retain_graph = retain;
-        self
-    }
-
-    /// Record the backward itself, so that gradients can be differentiated again. Retains the
-    /// graph.
-    ///
-    /// A leaf then keeps a gradient whose graph leads back to the leaf: call
-    /// [`Tensor::clear_grad`] when done, or neither is ever freed. [`grad_with`] has no such cycle.
-    pub fn create_graph(mut self, create: bool) -> Self {
-        self.create_graph = create;
-        self
-    }
-}
 
 /// Backward from several outputs at once.
 ///
@@ -170,15 +139,6 @@ fn computed(grad: AnyTensor) -> AnyTensor {
     match grad {
         AnyTensor::Float32(grad) => grad.materialized().into(),
         AnyTensor::Float64(grad) => grad.materialized().into(),
-        other => other,
-    }
-}
-
-/// A gradient to keep; see [`Tensor::owned`].
-pub(super) fn own(grad: AnyTensor) -> AnyTensor {
-    match grad {
-        AnyTensor::Float32(grad) => grad.owned().into(),
-        AnyTensor::Float64(grad) => grad.owned().into(),
         other => other,
     }
 }

@@ -5,9 +5,10 @@ use std::collections::HashSet;
 use std::panic::Location;
 use std::sync::Arc;
 
-use super::forward::{self, Pushed, target};
-use super::frontier::{Frontier, address};
-use super::walk::{sum, visit};
+use super::forward::{self, Pushed};
+use super::frontier::{Frontier, address, target};
+use super::gradient::sum;
+use super::walk::visit;
 use crate::error::{Error, Result};
 use crate::graph::{
     AnyTensor, At, Edge, Entries, GradMode, HookId, NodeRef, Nodes, Op, Plain, Pull, Push, Reader,

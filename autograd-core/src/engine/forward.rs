@@ -8,9 +8,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::frontier::{Frontier, address};
+use super::frontier::{Frontier, Target, address, target};
+use super::gradient::sum;
 use super::reach::{reaches, reaches_within};
-use super::walk::{Held, sum, visit};
+use super::walk::{Held, visit};
 use crate::array::DType;
 use crate::error::{Error, Result};
 use crate::graph::{
@@ -18,17 +19,6 @@ use crate::graph::{
     collect, for_any, output_shapes,
 };
 use crate::ops::Float;
-
-/// Where an edge leads, for comparison.
-pub(super) type Target = (*const (), u32);
-
-pub(super) fn target(edge: &Edge) -> Option<Target> {
-    match edge.to() {
-        To::None(_) => None,
-        To::Node(node, slot) => Some((address(node), slot)),
-        To::Leaf(leaf) => Some((leaf.address(), 0)),
-    }
-}
 
 /// What a walk in forward mode came to.
 pub(crate) enum Pushed {

@@ -6,7 +6,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use smallvec::SmallVec;
 
 use crate::error::Result;
-use crate::graph::{AnyTensor, NodeRef, Slots};
+use crate::graph::{AnyTensor, Edge, NodeRef, Slots, To};
 
 /// Up to so many waiting nodes are found by looking at each; a chain has one, a residual net two.
 const MAX_SCANNED: usize = 12;
@@ -211,5 +211,16 @@ impl Hasher for AddressHasher {
     fn write_usize(&mut self, n: usize) {
         // 2^64 divided by the golden ratio; the rotation brings the well-mixed bits down.
         self.0 = (self.0 ^ n as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(26);
+    }
+}
+
+/// Where an edge leads, for comparison.
+pub(super) type Target = (*const (), u32);
+
+pub(super) fn target(edge: &Edge) -> Option<Target> {
+    match edge.to() {
+        To::None(_) => None,
+        To::Node(node, slot) => Some((address(node), slot)),
+        To::Leaf(leaf) => Some((leaf.address(), 0)),
     }
 }

@@ -3,7 +3,8 @@
 use super::anomaly;
 #[cfg(doc)]
 use super::backward::backward;
-use super::backward::{BackwardOptions, own};
+use super::gradient::own;
+use super::options::BackwardOptions;
 use super::start::{check_counts, check_distinct, start, ways_to};
 use super::targets::find_targets;
 use super::walk::Pass;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
-use super::backward::own;
+use super::gradient::own;
 use crate::error::{Error, HookResult, Plural, Result};
 use crate::graph::{
     AnyTensor, At, Element, HookId, HookList, Node, NodeAction, NodeHook, NodeRef, Slots, Tensor,

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::{Mutex, PoisonError};
 
-use super::backward::{BackwardOptions, commit};
+use super::backward::commit;
+use super::options::BackwardOptions;
 use super::start::{start, ways_to};
 use super::walk::{Leaves, Pass};
 use super::{after, anomaly};

@@ -2,8 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::forward::{Target, target};
-use super::frontier::{AddressMap, address};
+use super::frontier::{AddressMap, Target, address, target};
 use crate::graph::{AnyTensor, Edge, NodeRef, Slots, To, for_any};
 
 /// Only these gradients are asked for, by `grad`.

@@ -2,9 +2,9 @@
 
 use std::panic::Location;
 
-use super::backward::BackwardOptions;
 #[cfg(doc)]
 use super::backward::backward;
+use super::options::BackwardOptions;
 use crate::error::{Error, Result};
 use crate::graph::{Element, Lost, Tensor};
 use crate::ops::Float;

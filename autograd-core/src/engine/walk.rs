@@ -5,11 +5,12 @@ use std::hash::BuildHasherDefault;
 
 use smallvec::SmallVec;
 
-use super::backward::BackwardOptions;
 use super::frontier::{AddressHasher, Frontier, Waiting};
+use super::gradient::sum;
+use super::options::BackwardOptions;
 use super::targets::Targets;
 use super::{anomaly, hooks};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::graph::{AnyTensor, Edge, HookId, NodeRef, Pull, Sink, Slots, To, is_observed};
 
 /// Up to so many leaves are found by looking at each: a map for them would take longer to make.
@@ -103,20 +104,6 @@ impl<'g> Sink<'g> for Pass<'g> {
             To::Node(node, slot) => self.frontier.add(node, slot as usize, grad, sum),
             To::Leaf(leaf) => self.leaves.add(leaf, grad),
         }
-    }
-}
-
-/// The sum of two gradients, in the first one's buffer where nobody else holds it.
-pub(super) fn sum(a: AnyTensor, b: AnyTensor) -> Result<AnyTensor> {
-    match (a, b) {
-        (AnyTensor::Float32(a), AnyTensor::Float32(b)) => Ok((a + b).into()),
-        (AnyTensor::Float64(a), AnyTensor::Float64(b)) => Ok((a + b).into()),
-        (a, b) => Err(Error::ElementType {
-            op: "backward",
-            parameter: "a gradient".into(),
-            expected: a.dtype(),
-            found: b.dtype(),
-        }),
     }
 }
 

@@ -4,8 +4,9 @@ use std::fmt::{self, Formatter};
 
 use triomphe::Arc;
 
+use super::edge::Absent;
 use super::handle::Handle;
-use super::node::{Absent, NodeRef};
+use super::node::NodeRef;
 use super::spare::Spare;
 use super::tensor::{Inner, Tensor};
 use crate::array::shape::copied;

@@ -3,8 +3,9 @@
 use std::panic::Location;
 
 use super::any::{AnyTensor, Element};
+use super::edge::Edge;
 use super::lost::Lost;
-use super::node::{Edge, NodeRef, Op};
+use super::node::{NodeRef, Op};
 use super::protect::protect;
 use super::tensor::Tensor;
 

@@ -6,6 +6,7 @@
 //! value only, and the tensor is put together again when backward asks for it.
 
 mod any;
+mod edge;
 mod extras;
 mod handle;
 #[cfg(debug_assertions)]
@@ -20,19 +21,19 @@ mod saved;
 mod shapes;
 mod spare;
 mod tensor;
+mod typed;
 mod watch;
 
 pub(crate) use any::for_any;
 pub use any::{AnyTensor, Element};
+pub(crate) use edge::{Absent, Edge, Edges, To};
 pub(crate) use extras::{Key, NodeAction, NodeHook, Token};
 pub(crate) use handle::{Handle, Noted};
 pub(crate) use hooks::{HookId, HookList};
 pub(crate) use lost::{Lost, no_derivative, unrecorded};
 pub use mode::{EnableGrad, NoGrad, enable_grad, is_grad_enabled, no_grad};
 pub(crate) use mode::{GradMode, is_turned_off, off_since};
-pub(crate) use node::{
-    Absent, Edge, Edges, Node, NodeRef, Op, Pull, Push, Sink, Slots, To, TypedOp, only,
-};
+pub(crate) use node::{Node, NodeRef, Op, Pull, Push, Sink, Slots, only};
 pub(crate) use pack::Unpacked;
 pub use pack::{SavedTensorsHooks, saved_tensors_hooks};
 pub(crate) use protect::{ForwardGuard, Protected, protected};
@@ -42,8 +43,9 @@ pub(crate) use saved::{
 };
 pub(crate) use shapes::{ForwardMode, output_shapes};
 pub use spare::empty_buffer_pool;
+pub(crate) use tensor::Read;
 pub use tensor::Tensor;
-pub(crate) use tensor::{Read, record, record_edges};
+pub(crate) use typed::{TypedOp, record, record_edges};
 #[cfg(feature = "verify")]
 pub(crate) use watch::is_on as is_watched;
 pub(crate) use watch::{

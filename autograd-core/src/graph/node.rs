@@ -1,23 +1,19 @@
 //! Nodes and edges: what backward walks over.
 
 use std::cell::{Cell, RefCell};
-use std::marker::PhantomData;
 use std::mem::replace;
 use std::panic::{Location, RefUnwindSafe, UnwindSafe};
-use std::slice;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{self, OnceLock};
 
 use smallvec::SmallVec;
 use triomphe::Arc;
 
-use super::any::{AnyTensor, Element};
+use super::any::AnyTensor;
+use super::edge::{Edge, Edges};
 use super::extras::Extras;
-use super::lost::Lost;
 use super::pack::Packed;
-use super::saved::{At, Entries, Plain, Reader, Role, SavedTensor, Saves, State, typed};
-use super::shapes::output_shapes;
-use super::tensor::Tensor;
+use super::saved::{At, Reader, Role, SavedTensor, State};
 use super::watch;
 use crate::error::Result;
 
@@ -309,83 +305,6 @@ fn never_came() -> ! {
     unreachable!("a node is visited when its gradient came")
 }
 
-/// Where the gradient of an input goes.
-#[derive(Clone)]
-pub(crate) enum Edge {
-    /// Nowhere: the input wants none.
-    None(Absent),
-    /// To the first output of the op that produced the input.
-    Node(NodeRef),
-    /// To another output, by its slot. Few ops have several, so an edge has no place for it: it takes two
-    /// words.
-    Output(Box<(NodeRef, u32)>),
-    /// To the leaf itself.
-    Leaf(AnyTensor),
-}
-
-/// Where an edge leads.
-pub(crate) enum To<'e> {
-    None(&'e Absent),
-    /// An output of a node, by its slot.
-    Node(&'e NodeRef, u32),
-    Leaf(&'e AnyTensor),
-}
-
-/// What is known of an input that wants no gradient.
-#[derive(Clone, Copy)]
-pub(crate) struct Absent {
-    /// Why it wants none, though it was computed from what does.
-    pub(crate) lost: Lost,
-    /// The number of its range, where there is an observer; else 0.
-    pub(crate) seen: u32,
-}
-
-impl Absent {
-    /// Nothing is known.
-    pub(crate) const UNSEEN: Self = Self { lost: Lost::NONE, seen: 0 };
-}
-
-impl Edge {
-    /// To output `slot` of a node.
-    #[inline]
-    pub(crate) fn output(node: NodeRef, slot: u32) -> Self {
-        if slot == 0 { Self::Node(node) } else { Self::Output(Box::new((node, slot))) }
-    }
-
-    /// Where it leads.
-    #[inline]
-    pub(crate) fn to(&self) -> To<'_> {
-        match self {
-            Self::None(absent) => To::None(absent),
-            Self::Node(node) => To::Node(node, 0),
-            Self::Output(output) => To::Node(&output.0, output.1),
-            Self::Leaf(leaf) => To::Leaf(leaf),
-        }
-    }
-
-    /// The node that it leads to.
-    #[inline]
-    pub(crate) fn node(&self) -> Option<&NodeRef> {
-        match self.to() {
-            To::Node(node, _) => Some(node),
-            To::None(_) | To::Leaf(_) => None,
-        }
-    }
-
-    /// The same edge, from one more node.
-    pub(crate) fn again(&self) -> Self {
-        if let Some(node) = self.node() {
-            node.gets_consumer();
-        }
-        self.clone()
-    }
-
-    #[inline]
-    fn level(&self) -> u32 {
-        self.node().map_or(0, |node| node.level + 1)
-    }
-}
-
 /// A node behind a counted reference whose drop does not recurse: a chain of any length is freed
 /// in a loop.
 #[derive(Clone)]
@@ -561,172 +480,4 @@ impl Drop for Freeing<'_> {
     fn drop(&mut self) {
         self.0.freeing.set(false);
     }
-}
-
-/// The edges of a node. Most have one or two.
-pub(crate) enum Edges {
-    One(Edge),
-    Two([Edge; 2]),
-    Many(Box<[Edge]>),
-}
-
-impl Edges {
-    const NONE: Self = Self::One(Edge::None(Absent::UNSEEN));
-
-    #[inline]
-    pub(crate) fn as_slice(&self) -> &[Edge] {
-        match self {
-            Self::One(edge) => slice::from_ref(edge),
-            Self::Two(edges) => edges,
-            Self::Many(edges) => edges,
-        }
-    }
-}
-
-impl FromIterator<Edge> for Edges {
-    #[inline]
-    fn from_iter<I: IntoIterator<Item = Edge>>(edges: I) -> Self {
-        Self::from(edges.into_iter().collect::<SmallVec<[Edge; 2]>>())
-    }
-}
-
-impl From<SmallVec<[Edge; 2]>> for Edges {
-    #[inline]
-    fn from(edges: SmallVec<[Edge; 2]>) -> Self {
-        match edges.into_inner() {
-            Ok(two) => Self::Two(two),
-            Err(mut edges) => match edges.len() {
-                1 => edges.pop().map_or(Self::NONE, Self::One),
-                _ => Self::Many(edges.into_vec().into()),
-            },
-        }
-    }
-}
-
-/// The inputs of a typed rule: an array where their number is fixed, a vector for a list.
-pub(crate) trait EdgeList: IntoIterator<Item = Edge> + 'static {
-    /// Which inputs want a gradient.
-    type Wants;
-    /// The gradients, one place for each input.
-    type Grads<T: Element>: AsMut<[Option<Tensor<T>>]>;
-
-    fn wants(wants: impl ExactSizeIterator<Item = bool>) -> Self::Wants;
-}
-
-impl<const N: usize> EdgeList for [Edge; N] {
-    type Wants = [bool; N];
-    type Grads<T: Element> = [Option<Tensor<T>>; N];
-
-    #[inline]
-    fn wants(mut wants: impl ExactSizeIterator<Item = bool>) -> [bool; N] {
-        std::array::from_fn(|_| wants.next().unwrap_or(false))
-    }
-}
-
-impl EdgeList for Vec<Edge> {
-    type Wants = Vec<bool>;
-    type Grads<T: Element> = Vec<Option<Tensor<T>>>;
-
-    fn wants(wants: impl ExactSizeIterator<Item = bool>) -> Vec<bool> {
-        wants.collect()
-    }
-}
-
-/// An op with inputs of elements `T`, one output of elements `U`, and a rule of these types.
-pub(crate) struct TypedOp<T, U, S, E>(PhantomData<fn() -> (T, U, S, E)>);
-
-/// What differs from call to call.
-struct TypedCall<T: Element, U: Element, S: Saves, E: EdgeList> {
-    name: &'static str,
-    pull: PullFn<T, U, S, E>,
-    plain: S::Plain,
-}
-
-/// From what was saved, the output's gradient and which inputs want one: the inputs' gradients.
-pub(crate) type PullFn<T, U, S, E> =
-    fn(<S as Saves>::Read, Tensor<U>, <E as EdgeList>::Wants) -> Result<<E as EdgeList>::Grads<T>>;
-
-impl<T: Element, U: Element, S: Saves + 'static, E: EdgeList> TypedOp<T, U, S, E> {
-    const OP: &'static dyn Op = &Self(PhantomData);
-
-    /// The node of a call.
-    pub(crate) fn record(
-        name: &'static str,
-        location: &'static Location<'static>,
-        edges: E,
-        saved: S,
-        pull: PullFn<T, U, S, E>,
-    ) -> NodeRef {
-        let mut entries = Entries::new();
-        let plain = saved.save(&mut entries);
-        let call: Plain = sync::Arc::new(TypedCall::<T, U, S, E> { name, pull, plain });
-        NodeRef::record(
-            Self::OP,
-            edges.into_iter().collect(),
-            State::new(Some(call), entries),
-            location,
-        )
-    }
-
-    fn call(node: &Node) -> &TypedCall<T, U, S, E> {
-        node.attrs().unwrap_or_else(|| unreachable!("it was recorded with the op"))
-    }
-}
-
-impl<T: Element, U: Element, S: Saves + 'static, E: EdgeList> Op for TypedOp<T, U, S, E> {
-    fn name(&self) -> &'static str {
-        "an op"
-    }
-
-    fn name_of(&self, node: &Node) -> &'static str {
-        Self::call(node).name
-    }
-
-    fn pull<'g>(&self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
-        let call = Self::call(pull.node);
-        let read = S::read(&call.plain, &mut pull.read()?, &pull.at())?;
-        let edges = pull.node.edges();
-        let wants = E::wants(edges.iter().map(|edge| pull.wants(edge)));
-        let mut grads = (call.pull)(read, typed(only(grads)), wants)?;
-        deliver(edges, grads.as_mut(), pull.sink)
-    }
-
-    fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
-        let call = Self::call(push.node);
-        if S::PUSHES {
-            let shapes = output_shapes(push.node);
-            let Some(Some((_, shape))) = shapes.and_then(|shapes| shapes.into_iter().next()) else {
-                return Ok(None);
-            };
-            let (from, tangents) = (&mut push.read()?, (&push.tangents, &shape[..]));
-            let pushed = S::tangent(&call.plain, from, &push.at(), tangents)?;
-            return Ok(pushed.map(|tangent| Slots::from_elem(Some(tangent), 1)));
-        }
-        if !S::ELEMENTWISE {
-            return Ok(None);
-        }
-        let read = S::read(&call.plain, &mut push.read()?, &push.at())?;
-        let Some(tangent) = push.tangents[0].take().and_then(U::unwrap) else { return Ok(None) };
-        let mut pushed = (call.pull)(read, tangent, E::wants([true].into_iter()))?;
-        Ok(Some(wrapped(pushed.as_mut())))
-    }
-}
-
-// One function for all ops on elements of a type.
-#[inline]
-pub(crate) fn deliver<'g, T: Element>(
-    edges: &'g [Edge],
-    grads: &mut [Option<Tensor<T>>],
-    sink: &mut dyn Sink<'g>,
-) -> Result<()> {
-    for (edge, grad) in edges.iter().zip(grads) {
-        if let Some(grad) = grad.take() {
-            sink.deliver(edge, T::wrap(grad))?;
-        }
-    }
-    Ok(())
-}
-
-fn wrapped<T: Element>(tangents: &mut [Option<Tensor<T>>]) -> Slots {
-    tangents.iter_mut().map(|tangent| tangent.take().map(T::wrap)).collect()
 }

@@ -6,8 +6,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::any::{AnyTensor, for_any};
+use super::edge::{Absent, Edge, Edges, To};
 use super::mode::GradMode;
-use super::node::{Absent, Edge, Edges, Node, NodeRef, Op, Pull, Slots, To, only};
+use super::node::{Node, NodeRef, Op, Pull, Slots, only};
 use super::saved::{At, Role, SavedTensor, State};
 use super::tensor::Tensor;
 use super::watch::Watching;

@@ -11,12 +11,12 @@ use std::sync::{self, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use triomphe::Arc;
 
 use super::any::Element;
+use super::edge::{Absent, Edge};
 use super::extras::Token;
 use super::hooks::HookList;
 use super::lost::Lost;
 use super::mode::is_grad_enabled;
-use super::node::{Absent, Edge, EdgeList, NodeRef, PullFn, TypedOp, taken_out};
-use super::saved::Saves;
+use super::node::{NodeRef, taken_out};
 use super::{protect, shapes, watch};
 use crate::array::shape::copied;
 use crate::array::{DType, Shape, Value, fits_inline};
@@ -805,34 +805,6 @@ impl<T: Element> WeakTensor<T> {
         inner.kept = OnceLock::from(kept);
         Some(tensor)
     }
-}
-
-/// The result of an op as an output of the node that differentiates it.
-pub(crate) fn record<T: Element, U: Element, S: Saves + 'static, const N: usize>(
-    name: &'static str,
-    location: &'static Location<'static>,
-    inputs: [&Tensor<T>; N],
-    value: Value<U>,
-    saved: S,
-    pull: PullFn<T, U, S, [Edge; N]>,
-) -> Tensor<U> {
-    record_edges(name, location, inputs.map(Tensor::edge), value, saved, pull)
-}
-
-/// [`record`] with the edges at hand: of a list of inputs, or of inputs that were consumed.
-pub(crate) fn record_edges<T: Element, U: Element, S: Saves + 'static, E: EdgeList>(
-    name: &'static str,
-    location: &'static Location<'static>,
-    edges: E,
-    value: Value<U>,
-    saved: S,
-    pull: PullFn<T, U, S, E>,
-) -> Tensor<U> {
-    // Rules of elements without gradients are not even compiled.
-    if const { !T::DTYPE.is_float() } {
-        unreachable!("{name}: elements of type {} have no gradient", T::DTYPE);
-    }
-    Tensor::output(value, Some(TypedOp::record(name, location, edges, saved, pull)))
 }
 
 impl<T: Element> Tensor<T> {

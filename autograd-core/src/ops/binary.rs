@@ -6,11 +6,10 @@ use std::sync::Arc;
 
 use super::derived::bound;
 use super::elementwise::{Handle, gradient, gradients_of};
-use super::{Arithmetic, Caller, Float, Input, Numeric, expect, joined};
+use super::kernels::{Integer, Square, integer_kernels, kernels, step};
+use super::{Caller, Float, Input, Numeric, expect, joined};
 use super::{small, trace};
-use crate::array::deferred::Step;
-use crate::array::elementwise::{Zip, ZipAny, over, over_scalar, zip, zip_scalar};
-use crate::array::math::Math;
+use crate::array::elementwise::{ZipAny, over, over_scalar, zip, zip_scalar};
 use crate::array::shape::{broadcast, copied, same};
 use crate::array::{Shape, Value};
 use crate::error::Result;
@@ -82,146 +81,6 @@ pub(super) fn gradients<'a, T: Float>(
         (false, true) => [None, Some(db(g))],
         (false, false) => [None, None],
     }
-}
-
-/// The kernels, one for all number types.
-#[derive(Clone, Copy)]
-struct Add;
-#[derive(Clone, Copy)]
-struct Sub;
-#[derive(Clone, Copy)]
-struct SubFrom;
-#[derive(Clone, Copy)]
-struct Mul;
-#[derive(Clone, Copy)]
-struct Div;
-#[derive(Clone, Copy)]
-struct DivInto;
-#[derive(Clone, Copy)]
-struct Maximum;
-#[derive(Clone, Copy)]
-struct MaximumOf;
-#[derive(Clone, Copy)]
-struct Minimum;
-#[derive(Clone, Copy)]
-struct MinimumOf;
-#[derive(Clone, Copy)]
-struct Pow;
-#[derive(Clone, Copy)]
-struct PowOf;
-
-/// Of the left operand.
-#[derive(Clone, Copy)]
-struct Square;
-
-macro_rules! kernels {
-    ($($name:ident |$a:ident, $b:ident| $body:expr;)*) => {$(
-        impl<T: Arithmetic> Zip<T> for $name {
-            const ARITHMETIC: bool = true;
-
-            #[inline(always)]
-            fn call<const FMA: bool>(self, $a: T, $b: T) -> T {
-                $body
-            }
-        }
-    )*};
-}
-
-kernels! {
-    Add |a, b| a.plus(b);
-    Sub |a, b| a.minus(b);
-    SubFrom |a, b| b.minus(a);
-    Mul |a, b| a.times(b);
-    Div |a, b| a.over(b);
-    DivInto |a, b| b.over(a);
-    Maximum |a, b| a.greater(b);
-    MaximumOf |a, b| b.greater(a);
-    Minimum |a, b| a.lesser(b);
-    MinimumOf |a, b| b.lesser(a);
-    Square |a, _b| a.times(a);
-}
-
-impl<T: Math> Zip<T> for Pow {
-    const ELSEWHERE: bool = false;
-
-    #[inline(always)]
-    fn call<const FMA: bool>(self, a: T, b: T) -> T {
-        a.v_pow::<FMA>(b)
-    }
-}
-
-impl<T: Math> Zip<T> for PowOf {
-    const ELSEWHERE: bool = false;
-
-    #[inline(always)]
-    fn call<const FMA: bool>(self, a: T, b: T) -> T {
-        b.v_pow::<FMA>(a)
-    }
-}
-
-/// The function of a tensor and `s`, or of `s` and the tensor, if it can be deferred.
-fn step<T>(op: Binary, s: T, swapped: bool) -> Option<Step<T>> {
-    Some(match (op, swapped) {
-        (Binary::Add, _) => Step::Add(s),
-        (Binary::Sub, false) => Step::Sub(s),
-        (Binary::Sub, true) => Step::SubFrom(s),
-        (Binary::Mul, _) => Step::Mul(s),
-        (Binary::Div, false) => Step::Div(s),
-        (Binary::Div, true) => Step::DivInto(s),
-        (Binary::Maximum, false) => Step::Max(s),
-        (Binary::Minimum, false) => Step::Min(s),
-        // Of two zeros the right one is the greater, and the lesser.
-        (Binary::Maximum | Binary::Minimum, true) | (Binary::Pow, _) => return None,
-    })
-}
-
-/// One kernel for all functions of integers: they are too rare to be compiled one by one.
-#[derive(Clone, Copy)]
-struct Integer(Binary, bool);
-
-impl<T: Arithmetic> Zip<T> for Integer {
-    const ELSEWHERE: bool = false;
-
-    #[inline(always)]
-    fn call<const FMA: bool>(self, a: T, b: T) -> T {
-        let (a, b) = if self.1 { (b, a) } else { (a, b) };
-        match self.0 {
-            Binary::Add => a.plus(b),
-            Binary::Sub => a.minus(b),
-            Binary::Mul => a.times(b),
-            Binary::Div => a.over(b),
-            Binary::Maximum => a.greater(b),
-            Binary::Minimum => a.lesser(b),
-            Binary::Pow => unreachable!("`pow` is offered for floats only"),
-        }
-    }
-}
-
-/// The kernel of a function and that of the function with its arguments exchanged.
-pub(crate) fn kernels<T: Float>(op: Binary) -> [&'static dyn ZipAny<T>; 2] {
-    match op {
-        Binary::Add => [&Add, &Add],
-        Binary::Sub => [&Sub, &SubFrom],
-        Binary::Mul => [&Mul, &Mul],
-        Binary::Div => [&Div, &DivInto],
-        Binary::Pow => [&Pow, &PowOf],
-        Binary::Maximum => [&Maximum, &MaximumOf],
-        Binary::Minimum => [&Minimum, &MinimumOf],
-    }
-}
-
-/// As [`kernels`], for integers.
-pub(crate) fn integer_kernels<T: Arithmetic>(op: Binary) -> [&'static dyn ZipAny<T>; 2] {
-    macro_rules! both {
-        ($($op:ident)*) => {
-            match op {
-                $(Binary::$op => {
-                    [&Integer(Binary::$op, false), &Integer(Binary::$op, true)]
-                })*
-            }
-        };
-    }
-    both! { Add Sub Mul Div Pow Maximum Minimum }
 }
 
 fn zipped<T: Numeric>(
@@ -363,48 +222,20 @@ struct PairRule<T>(Binary, PhantomData<fn() -> T>);
 /// Of a tensor and a number, or, if it is swapped, of a number and a tensor.
 struct NumberRule<T>(Binary, bool, PhantomData<fn() -> T>);
 
+macro_rules! rules {
+    ($($op:ident)*) => {
+        const PAIRS: &[&dyn Op] = &[$(&PairRule::<T>(Binary::$op, PhantomData)),*];
+        /// Also by whether the number comes first.
+        const NUMBERS: &[[&dyn Op; 2]] = &[$([
+            &NumberRule::<T>(Binary::$op, false, PhantomData),
+            &NumberRule::<T>(Binary::$op, true, PhantomData),
+        ]),*];
+    };
+}
+
 impl<T: Float> Rule<T> {
-    /// In the order of [`Binary`].
-    const PAIRS: &[&dyn Op; 7] = &[
-        &PairRule::<T>(Binary::Add, PhantomData),
-        &PairRule::<T>(Binary::Sub, PhantomData),
-        &PairRule::<T>(Binary::Mul, PhantomData),
-        &PairRule::<T>(Binary::Div, PhantomData),
-        &PairRule::<T>(Binary::Pow, PhantomData),
-        &PairRule::<T>(Binary::Maximum, PhantomData),
-        &PairRule::<T>(Binary::Minimum, PhantomData),
-    ];
-    /// Also by whether the number comes first.
-    const NUMBERS: &[[&dyn Op; 2]; 7] = &[
-        [
-            &NumberRule::<T>(Binary::Add, false, PhantomData),
-            &NumberRule::<T>(Binary::Add, true, PhantomData),
-        ],
-        [
-            &NumberRule::<T>(Binary::Sub, false, PhantomData),
-            &NumberRule::<T>(Binary::Sub, true, PhantomData),
-        ],
-        [
-            &NumberRule::<T>(Binary::Mul, false, PhantomData),
-            &NumberRule::<T>(Binary::Mul, true, PhantomData),
-        ],
-        [
-            &NumberRule::<T>(Binary::Div, false, PhantomData),
-            &NumberRule::<T>(Binary::Div, true, PhantomData),
-        ],
-        [
-            &NumberRule::<T>(Binary::Pow, false, PhantomData),
-            &NumberRule::<T>(Binary::Pow, true, PhantomData),
-        ],
-        [
-            &NumberRule::<T>(Binary::Maximum, false, PhantomData),
-            &NumberRule::<T>(Binary::Maximum, true, PhantomData),
-        ],
-        [
-            &NumberRule::<T>(Binary::Minimum, false, PhantomData),
-            &NumberRule::<T>(Binary::Minimum, true, PhantomData),
-        ],
-    ];
+    // In the order of `Binary`.
+    rules! { Add Sub Mul Div Pow Maximum Minimum }
 }
 
 impl<T: Float> Op for PairRule<T> {
@@ -435,6 +266,9 @@ impl<T: Float> Op for PairRule<T> {
 
     /// For the functions that are linear in each operand, and the quotient.
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
+        if self.0.derived::<T>().is_some() && self.0 != Binary::Div {
+            return Ok(None);
+        }
         let (mut saved, at) = (push.read()?, push.at());
         let [a, b] = [saved.tensor::<T>(&at)?, saved.tensor::<T>(&at)?];
         let a = || a.as_ref().unwrap_or_else(|| unreachable!("`saves` names what the rules use"));
@@ -445,7 +279,7 @@ impl<T: Float> Op for PairRule<T> {
             Binary::Sub => joined(da, db.map(|db| -db)),
             Binary::Mul => joined(da.map(|da| da * b()), db.map(|db| db * a())),
             Binary::Div => joined(da.map(|da| da / b()), db.map(|db| -(db * a() / b()) / b())),
-            Binary::Pow | Binary::Maximum | Binary::Minimum => return Ok(None),
+            Binary::Pow | Binary::Maximum | Binary::Minimum => None,
         };
         let Some(dy) = dy else { return Ok(None) };
         // One tangent alone may be of an operand that is broadcast.

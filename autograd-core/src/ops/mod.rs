@@ -8,6 +8,7 @@ pub(crate) mod elementwise;
 mod index;
 mod inplace;
 mod instances;
+pub(crate) mod kernels;
 mod matmul;
 mod nn;
 mod operators;

@@ -299,13 +299,13 @@ impl<T: Float> graph::Op for Recorded<T> {
 
     fn pull<'g>(&self, mut grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
         let (call, edges) = (self.call(pull.node), pull.node.edges());
-        let mut saved = pull.read()?;
-        if call.framed.is_none() && is_single(call.op.info()) {
-            let saved = saved.tensor(&pull.at())?.map(Input::Own);
+        let (mut operands, masks) = call.unpack(&mut pull.read()?, &pull.at())?;
+        let is_whole = call.framed.is_none() && operands.iter().all(Option::is_some);
+        if is_whole && is_single(call.op.info()) {
+            let saved = operands.pop().flatten().map(Input::Own);
             let dx = gradient(call.op, typed(only(grads)), saved);
             return pull.sink.deliver(&edges[0], T::wrap(dx));
         }
-        let (mut operands, masks) = call.unpack(&mut saved, &pull.at())?;
         // Of the whole pass.
         let shape = match (call.framed, grads.iter().flatten().next()) {
             (Some(framed), _) => framed.frame.shape.clone(),

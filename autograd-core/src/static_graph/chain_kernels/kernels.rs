@@ -5,7 +5,7 @@ use super::blocks::Item;
 use crate::array::Storable;
 use crate::array::elementwise::ZipAny;
 use crate::array::simd::{Kernel, dispatch};
-use crate::ops::binary::{integer_kernels, kernels};
+use crate::ops::kernels::{integer_kernels, kernels};
 use crate::ops::{Binary, IntoElement, Numeric};
 
 /// Comparisons; the others are these with their operands exchanged.
