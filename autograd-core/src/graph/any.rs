@@ -5,13 +5,13 @@ use std::fmt::{self, Formatter};
 use triomphe::Arc;
 
 use super::edge::Absent;
+use super::element_ops::{Comparisons, OfElements, Scalar};
 use super::handle::Handle;
 use super::node::NodeRef;
 use super::spare::Spare;
 use super::tensor::{Inner, Tensor};
 use crate::array::shape::copied;
 use crate::array::{DType, Storable, Value};
-use crate::ops::{Comparisons, OfElements, Scalar};
 use crate::print::Printable;
 
 mod sealed {

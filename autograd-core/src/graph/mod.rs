@@ -7,6 +7,7 @@
 
 mod any;
 mod edge;
+mod element_ops;
 mod extras;
 mod handle;
 #[cfg(debug_assertions)]
@@ -27,6 +28,8 @@ mod watch;
 pub(crate) use any::for_any;
 pub use any::{AnyTensor, Element};
 pub(crate) use edge::{Absent, Edge, Edges, To};
+pub use element_ops::Scalar;
+pub(crate) use element_ops::{Comparison, Comparisons, OfElements};
 pub(crate) use extras::{Key, NodeAction, NodeHook, Token};
 pub(crate) use handle::{Handle, Noted};
 pub(crate) use hooks::{HookId, HookList};

@@ -9,34 +9,22 @@ use crate::array::shape::broadcast;
 use crate::array::{DType, Shape, Storable, Value};
 use crate::error::Result;
 use crate::graph::{
-    AnyTensor, Attr, Element, Lost, PushRule, SavedInput, Tensor, record, unrecorded, with_push,
+    AnyTensor, Attr, Comparison, Comparisons, Element, Lost, PushRule, SavedInput, Tensor, record,
+    unrecorded, with_push,
 };
-
-/// A comparison of two numbers.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Comparison {
-    Equal,
-    NotEqual,
-    Greater,
-    GreaterEqual,
-    Less,
-    LessEqual,
-}
 
 macro_rules! comparisons {
     ($($(#[$doc:meta])* $name:ident $try:ident $scalar:ident $comparison:ident;)*) => {
-        impl Comparison {
-            fn name(self) -> &'static str {
-                match self {
-                    $(Self::$comparison => stringify!($name),)*
-                }
+        fn name(op: Comparison) -> &'static str {
+            match op {
+                $(Comparison::$comparison => stringify!($name),)*
             }
+        }
 
-            /// That with a number.
-            fn scalar_name(self) -> &'static str {
-                match self {
-                    $(Self::$comparison => stringify!($scalar),)*
-                }
+        /// That with a number.
+        fn scalar_name(op: Comparison) -> &'static str {
+            match op {
+                $(Comparison::$comparison => stringify!($scalar),)*
             }
         }
 
@@ -94,8 +82,7 @@ comparisons! {
 }
 
 instances! {
-    /// Comparisons.
-    trait Comparisons for Element: f32 f64 i32 i64 u8 bool; {
+    impl Comparisons for f32 f64 i32 i64 u8 bool; {
         fn compare(
             op: Comparison,
             x: &Tensor<Self>,
@@ -117,11 +104,11 @@ fn compare<T: Element>(
     other: &Tensor<T>,
     caller: Caller,
 ) -> Result<Tensor<bool>> {
-    let (call, inputs) = (|| Call::Compare(op.name()), || vec![trace::any(x), trace::any(other)]);
+    let (call, inputs) = (|| Call::Compare(name(op)), || vec![trace::any(x), trace::any(other)]);
     trace::op(call, inputs, caller, || {
-        let shape = broadcast(op.name(), x.shape(), other.shape())?;
+        let shape = broadcast(name(op), x.shape(), other.shape())?;
         let mask = Tensor::new(pairs(op, &shape, &x.read(), &other.read()));
-        let lost = |input| Lost::without_derivative(op.name(), caller, input);
+        let lost = |input| Lost::without_derivative(name(op), caller, input);
         Ok(mask.with_lost(lost(x).and(lost(other))))
     })
 }
@@ -142,7 +129,7 @@ fn compare_scalar<T: Element>(op: Comparison, x: &Tensor<T>, b: T, caller: Calle
     if trace::is_noting() {
         return expect(compare(op, x, &Tensor::new(Value::scalar(b)), caller));
     }
-    let lost = Lost::without_derivative(op.scalar_name(), caller, x);
+    let lost = Lost::without_derivative(scalar_name(op), caller, x);
     let x = x.read();
     Tensor::new(match op {
         Comparison::Equal => convert(&x, |a| a == b),

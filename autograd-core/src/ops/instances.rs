@@ -17,11 +17,14 @@ use super::nn::{
 use super::{Caller, Float, Numeric, compare, create, index, shape};
 use crate::array::{DType, Shape};
 use crate::error::Result;
-use crate::graph::{AnyTensor, Element, Tensor};
+use crate::graph::{AnyTensor, OfElements, Tensor};
 
-/// Traits, and for each type an implementation that calls generic functions. Its methods stay calls:
+/// Traits, and for each type an implementation that calls generic functions; or the implementation alone. Its methods stay calls:
 /// inlined, they would be compiled again elsewhere after all.
 macro_rules! instances {
+    (impl $trait:ident for $($t:ident)*; $methods:tt) => {
+        $(instances!(@implement $trait $t $methods);)*
+    };
     ($($(#[$doc:meta])* trait $trait:ident for $bound:ident: $($t:ident)*; $methods:tt)*) => {$(
         instances!(@declare [$(#[$doc])*] $trait $bound $methods);
         $(instances!(@implement $trait $t $methods);)*
@@ -52,8 +55,7 @@ macro_rules! instances {
 pub(crate) use instances;
 
 instances! {
-    /// Ops on elements of any type.
-    trait OfElements for Element: f32 f64 i32 i64 u8 bool; {
+    impl OfElements for f32 f64 i32 i64 u8 bool; {
         fn of_vec(shape: Shape, data: Vec<Self>) -> Result<Tensor<Self>> = create::of_vec;
         fn of_slice(shape: Shape, data: &[Self]) -> Tensor<Self> = create::of_slice;
         fn item(x: &Tensor<Self>) -> Result<Self> = create::item;
@@ -94,7 +96,9 @@ instances! {
             result: Tensor<Self>,
         ) -> Result<()> = replace;
     }
+}
 
+instances! {
     /// Ops on numbers.
     trait OfNumbers for Numeric: f32 f64 i32 i64 u8; {
         fn broadcast_to(x: &Tensor<Self>, shape: Shape, at: Caller) -> Result<Tensor<Self>>

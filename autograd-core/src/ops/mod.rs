@@ -25,19 +25,19 @@ mod totals;
 pub(crate) mod trace;
 mod unary;
 
+pub use crate::graph::Scalar;
 pub(crate) use binary::Binary;
-pub(crate) use compare::Comparisons;
 #[cfg(feature = "static-graph")]
 pub(crate) use compare::{IntoElement, IntoElements};
 #[cfg(feature = "nn")]
 pub(crate) use index::check_indices;
-pub(crate) use instances::{OfElements, instances};
+pub(crate) use instances::instances;
 #[cfg(feature = "nn")]
 pub(crate) use nn::batch_norm;
 pub use nn::{Conv2dOptions, IntoPair, PoolOptions};
 #[cfg(feature = "static-graph")]
 pub(crate) use nn::{conv2d_shape, pool2d_shape};
-pub use operators::{Operand, Scalar};
+pub use operators::Operand;
 pub(crate) use unary::Unary;
 
 use std::panic::Location;

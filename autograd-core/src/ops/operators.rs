@@ -5,7 +5,7 @@ use std::panic::Location;
 
 use super::{Binary, Caller, Float, Input, Numeric, Unary, expect};
 use crate::error::Result;
-use crate::graph::Tensor;
+use crate::graph::{Scalar, Tensor};
 
 /// What can stand on the right of an operator on a `Tensor<T>`: a tensor of the same element type,
 /// a scalar (`T`, `f64` for any float type, and whole numbers as in `x * 2`), or a reference to
@@ -54,32 +54,6 @@ impl<T: Numeric> Operand<T> for &Tensor<T> {
     fn lend<R>(self, see: impl FnOnce(&Tensor<T>) -> R) -> R {
         see(self)
     }
-}
-
-/// A number beside a tensor of `T`: a `T`, and beside floats also an `f64`, whatever their type is, or a
-/// whole number, as in `x.maximum(2)`.
-///
-/// All methods that take a tensor and a number take numbers so, and operators too; see [`Operand`].
-/// Options of an op, such as probabilities and `eps`, are `f64`.
-///
-/// ```
-/// use autograd_core::{Float, Tensor};
-///
-/// fn soft_threshold<T: Float>(x: &Tensor<T>, width: f64) -> Tensor<T> {
-///     let outside = x.abs().gt_scalar(width).cast::<T>();
-///     outside * (x - x.clamp(-width, width))
-/// }
-///
-/// assert_eq!(soft_threshold(&Tensor::<f32>::from([-3.0, 0.5]), 1.0).to_vec(), [-2.0, 0.0]);
-/// ```
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot stand beside a tensor of `{T}`",
-    label = "write a `{T}`, or an `f64` beside floats",
-    note = "`cast` changes the element type of a tensor"
-)]
-pub trait Scalar<T>: Sized {
-    #[doc(hidden)]
-    fn scalar(self) -> T;
 }
 
 impl<T: Float> Scalar<T> for f64 {

@@ -4,8 +4,8 @@ use std::panic::Location;
 
 use super::ir::{Dims, Form, ShapeOf};
 use crate::array::DType;
-use crate::graph::{AnyTensor, Tensor, for_any};
-use crate::ops::{Binary, Conv2dOptions, OfElements, conv2d_shape};
+use crate::graph::{AnyTensor, OfElements, Tensor, for_any};
+use crate::ops::{Binary, Conv2dOptions, conv2d_shape};
 
 pub(super) type Inferred = Result<Vec<Form>, String>;
 

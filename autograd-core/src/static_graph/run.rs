@@ -9,8 +9,8 @@ use super::kind::{Init, Kind, Pool, Reduction};
 use super::norm;
 use crate::array::DType;
 use crate::error::Result;
-use crate::graph::{AnyTensor, Element, Tensor, for_any};
-use crate::ops::{Binary, Conv2dOptions, Float, Input, Numeric, OfElements, rules};
+use crate::graph::{AnyTensor, Element, OfElements, Tensor, for_any};
+use crate::ops::{Binary, Conv2dOptions, Float, Input, Numeric, rules};
 
 /// What an operator is given, or computes: seldom more than four.
 pub(super) type Values = SmallVec<[AnyTensor; 4]>;
