@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::derived::bound;
 use super::elementwise::{Handle, gradient, gradients_of};
 use super::kernels::{Integer, Square, integer_kernels, kernels, step};
-use super::{Caller, Float, Input, Numeric, expect, joined};
+use super::{Binary, Caller, Float, Input, Numeric, expect, joined};
 use super::{small, trace};
 use crate::array::elementwise::{ZipAny, over, over_scalar, zip, zip_scalar};
 use crate::array::shape::{broadcast, copied, same};
@@ -18,32 +18,7 @@ use crate::graph::{
     is_grad_enabled, only, typed, unrecorded,
 };
 
-/// The functions of two tensors.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Binary {
-    Add,
-    Sub,
-    Mul,
-    Div,
-    Pow,
-    Maximum,
-    Minimum,
-}
-
 impl Binary {
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Add => "add",
-            Self::Sub => "sub",
-            Self::Mul => "mul",
-            Self::Div => "div",
-            Self::Pow => "pow",
-            Self::Maximum => "maximum",
-            Self::Minimum => "minimum",
-        }
-    }
-
     /// Whether the gradient of the left, or right, operand needs the left, or right, operand.
     pub(super) fn saves(self, [left, right]: [bool; 2]) -> [bool; 2] {
         match self {

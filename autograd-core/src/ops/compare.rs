@@ -3,7 +3,7 @@
 use std::panic::Location;
 
 use super::trace::{self, Call};
-use super::{Caller, Float, Numeric, Operand, Scalar, expect, instances};
+use super::{Caller, Float, Numeric, Operand, Scalar, expect, instantiate};
 use crate::array::elementwise::{chosen_of, convert, convert_zip};
 use crate::array::shape::broadcast;
 use crate::array::{DType, Shape, Storable, Value};
@@ -81,7 +81,7 @@ comparisons! {
     less_equal try_less_equal le_scalar LessEqual;
 }
 
-instances! {
+instantiate! {
     impl Comparisons for f32 f64 i32 i64 u8 bool; {
         fn compare(
             op: Comparison,

@@ -6,55 +6,26 @@
 
 use ndarray::{ArrayD, CowArray, IxDyn};
 
+use super::elementwise::{self, Handle, Op, Outputs};
+use super::families::{OfFloats, OfNumbers, Weights};
 use super::inplace::{copy_from, fill, replace};
+use super::names::{Softmax, Triangle};
 #[cfg(feature = "nn")]
 use super::nn::batch_norm;
 use super::nn::{
-    Conv2dOptions, PoolOptions, Softmax, Weights, avg_pool2d, binary_cross_entropy, conv2d,
-    cross_entropy, deviation, dropout, elu, leaky_relu, linear, logsumexp, max_pool2d, norm,
-    normalize, smooth_l1_loss, softmax, var,
+    Conv2dOptions, PoolOptions, avg_pool2d, binary_cross_entropy, conv2d, cross_entropy, deviation,
+    dropout, elu, leaky_relu, linear, logsumexp, max_pool2d, norm, normalize, smooth_l1_loss,
+    softmax, var,
 };
-use super::{Caller, Float, Numeric, compare, create, index, shape};
-use crate::array::{DType, Shape};
+use super::{
+    Binary, Caller, Float, Input, Numeric, Reduce, Unary, binary, compare, create, expect, index,
+    instantiate, matmul, reduce, shape, trace,
+};
+use crate::array::{DType, Shape, Storable};
 use crate::error::Result;
 use crate::graph::{AnyTensor, OfElements, Tensor};
 
-/// Traits, and for each type an implementation that calls generic functions; or the implementation alone. Its methods stay calls:
-/// inlined, they would be compiled again elsewhere after all.
-macro_rules! instances {
-    (impl $trait:ident for $($t:ident)*; $methods:tt) => {
-        $(instances!(@implement $trait $t $methods);)*
-    };
-    ($($(#[$doc:meta])* trait $trait:ident for $bound:ident: $($t:ident)*; $methods:tt)*) => {$(
-        instances!(@declare [$(#[$doc])*] $trait $bound $methods);
-        $(instances!(@implement $trait $t $methods);)*
-    )*};
-    (@declare [$($doc:tt)*] $trait:ident $bound:ident {
-        $($(#[$cfg:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? = $function:path;)*
-    }) => {
-        $($doc)*
-        pub(crate) trait $trait: Sized {
-            $($(#[$cfg])* fn $name($($arg: $ty),*) $(-> $ret)? where Self: $bound;)*
-        }
-    };
-    (@implement $trait:ident $t:ident {
-        $($(#[$cfg:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? = $function:path;)*
-    }) => {
-        impl $trait for $t {
-            $(
-                $(#[$cfg])*
-                #[inline(never)]
-                fn $name($($arg: $ty),*) $(-> $ret)? {
-                    $function($($arg),*)
-                }
-            )*
-        }
-    };
-}
-
-pub(crate) use instances;
-
-instances! {
+instantiate! {
     impl OfElements for f32 f64 i32 i64 u8 bool; {
         fn of_vec(shape: Shape, data: Vec<Self>) -> Result<Tensor<Self>> = create::of_vec;
         fn of_slice(shape: Shape, data: &[Self]) -> Tensor<Self> = create::of_slice;
@@ -98,12 +69,11 @@ instances! {
     }
 }
 
-instances! {
-    /// Ops on numbers.
-    trait OfNumbers for Numeric: f32 f64 i32 i64 u8; {
+instantiate! {
+    impl OfNumbers for f32 f64 i32 i64 u8; {
         fn broadcast_to(x: &Tensor<Self>, shape: Shape, at: Caller) -> Result<Tensor<Self>>
             = shape::broadcast_to;
-        fn triangle(x: &Tensor<Self>, part: shape::Triangle, at: Caller) -> Result<Tensor<Self>>
+        fn triangle(x: &Tensor<Self>, part: Triangle, at: Caller) -> Result<Tensor<Self>>
             = shape::triangle;
         fn gather(
             x: &Tensor<Self>,
@@ -143,8 +113,10 @@ instances! {
         ) -> Result<Tensor<Self>> = index::cumsum;
     }
 
-    /// Ops on floats.
-    trait OfFloats for Float: f32 f64; {
+}
+
+instantiate! {
+    impl OfFloats for f32 f64; {
         fn where_else(
             mask: &Tensor<bool>,
             on: &Tensor<Self>,
@@ -224,3 +196,150 @@ instances! {
         fn std(x: &Tensor<Self>, axes: &[isize], correction: usize) -> Result<Tensor<Self>> = deviation;
     }
 }
+
+// The doors: thin generic methods in a user's crate end here, so that the rules and kernels behind
+// them are compiled once, in this crate.
+macro_rules! doors {
+    ($($t:ty => $binary:path, $scalar:path, $reduce:path, $matmul:path;)*) => {$(
+        impl Numeric for $t {
+            fn nearest(value: f64) -> Self {
+                value as $t
+            }
+            fn binary(
+                op: Binary,
+                left: Input<'_, Self>,
+                right: Input<'_, Self>,
+                caller: Caller,
+            ) -> Result<Tensor<Self>> {
+                #[cold]
+                fn noted(
+                    op: Binary,
+                    left: Input<'_, $t>,
+                    right: Input<'_, $t>,
+                    caller: Caller,
+                ) -> Result<Tensor<$t>> {
+                    let inputs = vec![trace::any(left.tensor()), trace::any(right.tensor())];
+                    let run = || $binary(op, left, right, caller);
+                    trace::op(|| trace::Call::Binary(op), || inputs, caller, run)
+                }
+                if trace::is_noting() {
+                    return noted(op, left, right, caller);
+                }
+                $binary(op, left, right, caller)
+            }
+            fn binary_scalar(
+                op: Binary,
+                x: Input<'_, Self>,
+                scalar: Self,
+                swapped: bool,
+                caller: Caller,
+            ) -> Tensor<Self> {
+                #[cold]
+                fn noted(
+                    op: Binary,
+                    x: Input<'_, $t>,
+                    scalar: $t,
+                    swapped: bool,
+                    caller: Caller,
+                ) -> Tensor<$t> {
+                    // A program has its numbers as `f64`, which may not hold an integer.
+                    if !<$t>::DTYPE.is_float() && (scalar as f64) as $t != scalar {
+                        let number = Input::Own(Tensor::from(scalar));
+                        let [a, b] = if swapped { [number, x] } else { [x, number] };
+                        return expect(<$t as Numeric>::binary(op, a, b, caller));
+                    }
+                    let inputs = vec![trace::any(x.tensor())];
+                    let call = || trace::Call::Scalar { op, scalar: scalar as f64, swapped };
+                    let run = || $scalar(op, x, scalar, swapped, caller);
+                    trace::op(call, || inputs, caller, run)
+                }
+                if trace::is_noting() {
+                    return noted(op, x, scalar, swapped, caller);
+                }
+                $scalar(op, x, scalar, swapped, caller)
+            }
+            fn reduce(
+                op: Reduce,
+                x: &Tensor<Self>,
+                axes: &[isize],
+                keep: bool,
+                caller: Caller,
+            ) -> Result<Tensor<Self>> {
+                let call = || trace::Call::Reduce { op, axes: axes.to_vec(), keep };
+                let run = || $reduce(op, x, axes, keep, caller);
+                trace::op(call, || vec![trace::any(x)], caller, run)
+            }
+            fn matmul(
+                left: &Tensor<Self>,
+                right: &Tensor<Self>,
+                caller: Caller,
+            ) -> Result<Tensor<Self>> {
+                let inputs = || vec![trace::any(left), trace::any(right)];
+                trace::op(|| trace::Call::Matmul, inputs, caller, || $matmul(left, right, caller))
+            }
+        }
+    )*};
+}
+
+doors! {
+    f32 => binary::float, binary::float_scalar, reduce::float, matmul::float;
+    f64 => binary::float, binary::float_scalar, reduce::float, matmul::float;
+    i32 => binary::integer, binary::integer_scalar, reduce::integer, matmul::integer;
+    i64 => binary::integer, binary::integer_scalar, reduce::integer, matmul::integer;
+    u8 => binary::integer, binary::integer_scalar, reduce::integer, matmul::integer;
+}
+
+macro_rules! floats {
+    ($($t:ty)*) => {$(
+        impl Float for $t {
+            fn from_f64(value: f64) -> Self {
+                value as $t
+            }
+            fn into_f64(self) -> f64 {
+                f64::from(self)
+            }
+            fn unary(op: Unary, x: Input<'_, Self>, caller: Caller) -> Tensor<Self> {
+                #[cold]
+                fn noted(op: Unary, x: Input<'_, $t>, caller: Caller) -> Tensor<$t> {
+                    let inputs = vec![trace::any(x.tensor())];
+                    let run = || elementwise::run_single(op.handle(), x, caller);
+                    trace::op(|| trace::Call::Unary(op), || inputs, caller, run)
+                }
+                if trace::is_noting() {
+                    return noted(op, x, caller);
+                }
+                elementwise::run_single(op.handle(), x, caller)
+            }
+            fn formula(
+                op: &'static dyn Op<Self>,
+                x: &Tensor<Self>,
+                caller: Caller,
+            ) -> Result<Tensor<Self>> {
+                let op = Handle::Static(op);
+                let [y] = Self::elementwise(op, &[x], &[], caller)?
+                    .into_inner()
+                    .unwrap_or_else(|_| unreachable!("the op has one result"));
+                Ok(y)
+            }
+            fn elementwise(
+                op: Handle<Self>,
+                reals: &[&Tensor<Self>],
+                masks: &[&Tensor<bool>],
+                caller: Caller,
+            ) -> Result<Outputs<Self>> {
+                let inputs = || {
+                    let reals = reals.iter().map(|x| trace::any(*x));
+                    reals.chain(masks.iter().map(|mask| trace::any(*mask))).collect()
+                };
+                if trace::is_noting() {
+                    let call = trace::formula(&op);
+                    let run = || elementwise::run(op, reals, masks, caller);
+                    return trace::op(|| call, inputs, caller, run);
+                }
+                elementwise::run(op, reals, masks, caller)
+            }
+        }
+    )*};
+}
+
+floats! { f32 f64 }

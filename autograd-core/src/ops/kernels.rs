@@ -1,7 +1,6 @@
 //! The kernels of functions of two tensors, element by element.
 
-use super::binary::Binary;
-use super::{Arithmetic, Float};
+use super::{Arithmetic, Binary, Float};
 use crate::array::deferred::Step;
 use crate::array::elementwise::{Zip, ZipAny};
 use crate::array::math::Math;

@@ -3,38 +3,9 @@
 use std::ops::{Add, Div, Mul, Neg, Sub};
 use std::panic::Location;
 
-use super::{Binary, Caller, Float, Input, Numeric, Unary, expect};
+use super::{Binary, Caller, Float, Input, Numeric, Operand, Unary, expect};
 use crate::error::Result;
 use crate::graph::{Scalar, Tensor};
-
-/// What can stand on the right of an operator on a `Tensor<T>`: a tensor of the same element type,
-/// a scalar (`T`, `f64` for any float type, and whole numbers as in `x * 2`), or a reference to
-/// either, as in `dy * ctx.attrs()`.
-///
-/// On the left stands `f64` or a whole number, whatever the element type, or a reference to one:
-///
-/// ```
-/// use autograd_core::Tensor;
-///
-/// let y = Tensor::<f32>::from([0.25, 0.5]);
-/// assert_eq!((1 - &y).to_vec(), (1.0 - &y).to_vec());
-/// assert_eq!((&y * 2 + 1).to_vec(), [1.5, 2.0]);
-/// assert_eq!((7 - Tensor::<i64>::from([1, 2])).to_vec(), [6, 5]);
-/// let slope = &2.0;
-/// assert_eq!((&y * slope).to_vec(), (slope * &y).to_vec());
-/// ```
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be combined with a tensor of `{T}`",
-    label = "needs a tensor of `{T}`, a reference to one, or a scalar",
-    note = "`cast::<{T}>()` changes the element type of a tensor"
-)]
-pub trait Operand<T: Numeric>: Sized {
-    #[doc(hidden)]
-    fn operate(self, op: Binary, left: Input<'_, T>, caller: Caller) -> Result<Tensor<T>>;
-    /// Shows it as a tensor: of a number, a scalar.
-    #[doc(hidden)]
-    fn lend<R>(self, see: impl FnOnce(&Tensor<T>) -> R) -> R;
-}
 
 impl<T: Numeric> Operand<T> for Tensor<T> {
     fn operate(self, op: Binary, left: Input<'_, T>, caller: Caller) -> Result<Tensor<T>> {

@@ -2,36 +2,13 @@
 
 use std::panic::Location;
 
-use super::{Arithmetic, Caller, Float, HasMean, Numeric, expect};
+use super::{Arithmetic, Caller, Float, HasMean, Numeric, Reduce, expect};
 use crate::array::elementwise::{Zip, convert_zip, zip_scalar};
 use crate::array::reduce::{Fold, fold_axes, fold_first};
 use crate::array::shape::{axes as check_axes, broadcast, same};
 use crate::array::{Shape, Value, elementwise};
 use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{Attr, Element, PushRule, SavedInput, Tensor, record, unrecorded, with_push};
-
-/// The reductions.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reduce {
-    Sum,
-    Mean,
-    Prod,
-    Max,
-    Min,
-}
-
-impl Reduce {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Sum => "sum",
-            Self::Mean => "mean",
-            Self::Prod => "prod",
-            Self::Max => "max",
-            Self::Min => "min",
-        }
-    }
-}
 
 macro_rules! folds {
     ($($name:ident<$bound:ident> $start:expr, |$a:ident, $b:ident| $join:expr;)*) => {$(

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::panic::Location;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::names::Triangle;
 use super::trace::{self, Call};
 use super::{Caller, Numeric, expect};
 use crate::array::pick::{self, Around};
@@ -778,13 +779,6 @@ moved! {
         let parts: Vec<Tensor<T>> = dx.iter().zip(lengths).map(part).collect();
         Tensor::try_concat(&parts.iter().collect::<Vec<_>>(), axis).map(Some)
     };
-}
-
-/// The part of a matrix on one side of a diagonal, and with it.
-#[derive(Clone, Copy)]
-pub(crate) enum Triangle {
-    Lower(isize),
-    Upper(isize),
 }
 
 impl Triangle {

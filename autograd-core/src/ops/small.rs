@@ -1,8 +1,7 @@
 //! Kernels of tensors whose data stands inline: `+ - * /` of two of one shape, or of one and a number, and
 //! formulas of one. They compute in an operand's own place, or in a copy, without a pass.
 
-use super::binary::Binary;
-use super::{Float, Input};
+use super::{Binary, Float, Input};
 use crate::array::shape::same;
 use crate::formula::{Formula, run_over};
 use crate::graph::Tensor;

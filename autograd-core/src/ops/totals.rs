@@ -1,34 +1,12 @@
 //! What is added up or multiplied, by element type: floats in their own type, integers exactly.
 
-use super::Arithmetic;
 use super::reduce::{Prod, Sum};
+use super::{Arithmetic, Totals};
+use crate::array::Value;
 use crate::array::integer::{self, Additions, Beyond, total_axes};
 use crate::array::pick::{self, Around};
 use crate::array::reduce::fold_axes;
-use crate::array::{Storable, Value};
 use crate::error::Result;
-
-/// Every result is held by the element type, else it is an error of op `op`.
-pub(crate) trait Totals: Storable {
-    /// Along sorted `axes`, which stay with length 1.
-    fn sum(op: &'static str, x: &Value<Self>, axes: &[usize]) -> Result<Value<Self>>;
-    /// Along sorted `axes`, which stay with length 1.
-    fn prod(op: &'static str, x: &Value<Self>, axes: &[usize]) -> Result<Value<Self>>;
-    /// The sums of the elements up to each, or from each on.
-    fn running(
-        op: &'static str,
-        x: Value<Self>,
-        around: Around,
-        from_end: bool,
-    ) -> Result<Value<Self>>;
-    fn added(
-        op: &'static str,
-        x: Value<Self>,
-        additions: &impl Additions<Self>,
-    ) -> Result<Value<Self>>;
-    /// The number `n - 1`, with which a range of `n` elements ends.
-    fn end(op: &'static str, n: usize) -> Result<()>;
-}
 
 macro_rules! totals {
     (floats: $($f:ty)*; integers: $($i:ty)*;) => {

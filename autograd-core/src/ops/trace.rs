@@ -8,8 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use super::elementwise::Handle;
-use super::reduce::Reduce;
-use super::{Binary, Caller, Conv2dOptions, PoolOptions, Unary};
+use super::{Binary, Caller, Conv2dOptions, PoolOptions, Reduce, Unary};
 use crate::array::DType;
 use crate::error::Result;
 use crate::graph::{AnyTensor, Element, Tensor};

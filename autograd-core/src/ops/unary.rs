@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::elementwise::{Cheap, Handle, Info, Op, Pair, Reduction};
-use super::{Float, Input};
+use super::{Float, Input, Unary};
 use crate::formula::{Compiled, Lane, Lanewise, Mask, Program, Real, functions, named};
 use crate::graph::Tensor;
 
@@ -80,17 +80,7 @@ macro_rules! unary_ops {
         $(#[$doc:meta])*
         $method:ident $variant:ident |$x:ident| $y:expr, $rule:tt;
     )*) => {
-        /// The functions of one tensor.
-        #[doc(hidden)]
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Unary { $($variant),* }
-
         impl Unary {
-            #[cfg(feature = "static-graph")]
-            pub(crate) fn name(self) -> &'static str {
-                match self { $(Self::$variant => stringify!($method)),* }
-            }
-
             /// The op that it is.
             pub(super) fn op<T: Float>(self) -> &'static dyn Op<T> {
                 match self { $(Self::$variant => &$method::OP),* }

@@ -8,7 +8,7 @@ use crate::array::shape::copied;
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, Tensor};
 use crate::nn::{Module, StateDict, distinct_parameters, state};
-use crate::ops::{Float, instances};
+use crate::ops::{Float, instantiate};
 
 /// How parameters are moved: [`Sgd`](super::Sgd), [`Adam`](super::Adam) or
 /// [`AdamW`](super::AdamW).
@@ -180,7 +180,7 @@ impl<R: Rule> Optimizer<R> {
     }
 }
 
-instances! {
+instantiate! {
     /// What an optimiser does by its rule.
     trait OfRules for Rule: Sgd Adam AdamW; {
         fn step(optimizer: &mut Optimizer<Self>) -> Result<()> = step;

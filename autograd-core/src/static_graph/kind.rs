@@ -18,7 +18,7 @@ use super::optim::Update;
 use super::py_func::Foreign;
 use crate::array::DType;
 use crate::graph::{AnyTensor, for_any};
-use crate::ops::reduce::Reduce;
+use crate::ops::Reduce;
 use crate::ops::{Binary, Conv2dOptions, PoolOptions, Unary, pool2d_shape};
 
 /// What an operator computes.

@@ -2,13 +2,13 @@
 
 use std::sync::OnceLock;
 
-use super::Float;
 use super::op::{Info, Op};
 use crate::array::Shape;
 use crate::array::shape::broadcast;
 use crate::error::{Error, Result};
 use crate::formula::{Mask, Number, Program, Real};
 use crate::graph::Tensor;
+use crate::ops::Float;
 use crate::random::Generator;
 
 /// Points at which the two are compared.

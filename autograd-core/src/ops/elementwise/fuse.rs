@@ -6,10 +6,10 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use super::op::{Handle, Op, Traceable};
-use super::{Caller, Float, Tensor};
 use crate::error::Result;
 use crate::formula::{Formulated, Real, Traced, written};
-use crate::ops::expect;
+use crate::graph::Tensor;
+use crate::ops::{Caller, Float, expect};
 
 /// Computes a formula of some tensors in one pass over memory, stretched to their common shape.
 ///

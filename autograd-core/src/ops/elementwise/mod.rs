@@ -8,36 +8,34 @@ mod cheap;
 mod check;
 mod fuse;
 mod node;
-mod op;
+pub(super) mod op;
 mod single;
 
 #[allow(unreachable_pub, reason = "it stands in a hidden method of a public trait")]
 pub use cheap::Cheap;
 pub use check::{Checked, check_backward, verify};
 pub use fuse::{fuse, try_fuse};
+pub(super) use node::gradient;
 pub(super) use node::gradients_of;
 #[allow(unreachable_pub, reason = "it stands in a hidden method of a public trait")]
 pub use op::Handle;
-pub(crate) use op::Known;
-pub use op::{Info, Op, Pair, Reduction, pulled};
-pub(super) use single::{gradient, is_single, run as run_single};
+pub(super) use op::is_single;
+pub use op::{Info, Op, Outputs, Pair, Reduction, pulled};
+pub(super) use single::run as run_single;
 
 use std::panic::Location;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{Caller, Float, Input};
 use crate::array::elementwise::convert;
 use crate::array::shape::{axes, broadcast, same};
 use crate::array::{Shape, Storable};
 use crate::error::{Error, Result};
 use crate::graph::{Element, Tensor};
+use crate::ops::{Caller, Float, Input};
 
 use node::{Frame, call};
-
-/// The outputs of an op.
-pub type Outputs<T> = SmallVec<[Tensor<T>; 1]>;
 
 /// An element type whose tensors can be a [`Mask`](crate::Mask) of a formula: `bool`, or an integer
 /// type, of which every number but 0 counts as true.

@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::op::Handle;
-use super::single::{gradient, is_single};
-use super::{Caller, Float, Outputs};
+use super::op::Outputs;
+use super::op::{Handle, is_single};
+use crate::array::elementwise::Arg;
 use crate::array::shape::copied;
 use crate::array::{Shape, Value};
 use crate::error::Result;
-use crate::formula::{Formula, Operand, block_of, pass, run_block};
+use crate::formula::{Formula, Operand, block_of, pass, run_block, run_onto, run_over};
 use crate::graph::{
     self, At, Edge, Edges, Entries, Lost, Node, NodeRef, Plain, Pull, Push, Reader, Saved, Slots,
     State, Tensor, is_grad_enabled, only, typed,
 };
-use crate::ops::Input;
+use crate::ops::{Caller, Float, Input, small};
 
 /// The gradients of an op's differentiable operands, as far as they are wanted, from all operands and
 /// masks, from those outputs that backward reads, and from the gradients of the outputs, which have
@@ -131,15 +131,15 @@ pub(super) fn record<T: Float>(
     saved: Entries,
     caller: Caller,
 ) -> NodeRef {
-    let (recorded, attrs): (&'static Recorded<T>, _) = match op {
+    let (recorded, attrs): (&'static dyn graph::Op, _) = match op {
         Handle::Static(op) => {
             let recorded = T::recorder(&op.found().recorded);
             let framed = framed.map(|framed| Arc::new(framed) as Plain);
-            (recorded.get_or_init(|| Recorded(Some(Handle::Static(*op)))), framed)
+            (&**recorded.get_or_init(|| Box::new(Recorded(Some(Handle::Static(*op))))), framed)
         }
         Handle::Shared(_) => {
             let attrs: Plain = Arc::new((op.clone(), framed));
-            (const { &Recorded(None) }, Some(attrs))
+            (const { &Recorded::<T>(None) }, Some(attrs))
         }
     };
     NodeRef::record(recorded, edges, State::new(attrs, saved), caller)
@@ -481,4 +481,96 @@ impl<T: Float> Call<'_, T> {
         let mut grads = call(&op, &reals, &masks, frame, caller).into_iter();
         wanted.iter().map(|wanted| if *wanted { grads.next() } else { None }).collect()
     }
+}
+
+/// In one pass over operands of one shape, in any layout; `before` stands before the other one.
+pub(super) fn passed<T: Float>(
+    formula: &dyn Formula<T>,
+    mut before: Option<Arg<'_, T>>,
+    x: Arg<'_, T>,
+) -> Value<T> {
+    let shape = copied(x.get().shape());
+    let over = match &mut before {
+        Some(Arg::Own(value)) => !value.is_deferred() && value.as_mut_slice().is_some(),
+        _ => false,
+    };
+    // Most lie row-major.
+    let slice = before.as_ref().map(|before| before.get().in_memory());
+    if let (Some(x), None | Some(Some(_)), false) = (x.get().in_memory(), slice, over) {
+        return Value::written(shape, |out| run_onto(formula, slice.flatten(), x, out));
+    }
+    if let (Some(element), None) = (x.get().uniform(), &before) {
+        let mut result = Value::scalar(element);
+        if let Some(data) = result.as_mut_slice() {
+            run_over(formula, 1, None, data);
+        }
+        return result.broadcast_to(&shape);
+    }
+    let operands = before.into_iter().chain([x]).map(Operand::from).collect();
+    let results = pass(&shape, operands, &[], &[Some(copied(&shape))], formula);
+    let result = results.into_iter().next().flatten();
+    result.unwrap_or_else(|| unreachable!("the only result is wanted"))
+}
+
+/// `dx` from `dy` and what backward reads besides.
+pub(in crate::ops) fn gradient<T: Float>(
+    op: &Handle<T>,
+    dy: Tensor<T>,
+    saved: Option<Input<'_, T>>,
+) -> Tensor<T> {
+    if !op.handed().is_empty() {
+        return dy;
+    }
+    if !is_grad_enabled() {
+        return fused(op, dy, saved);
+    }
+    let backward = Handle::Shared(op.backward_op(&[true]));
+    let caller = Location::caller();
+    let dx = match &saved {
+        Some(saved) => call(&backward, &[saved.tensor(), &dy], &[], None, caller),
+        None => call(&backward, &[&dy], &[], None, caller),
+    };
+    dx.into_iter().next().unwrap_or_else(|| unreachable!("backward has one result"))
+}
+
+/// In one pass: in the gradient's own buffer where nobody else holds it, else in that of what was
+/// saved.
+fn fused<T: Float>(op: &Handle<T>, dy: Tensor<T>, mut saved: Option<Input<'_, T>>) -> Tensor<T> {
+    if let Some(from) = saved.take_if(|saved| saved.can_defer()) {
+        let step = || op.cheap()?.backward(dy.read().uniform()?);
+        match from.try_defer(step) {
+            Ok(dx) => return dx,
+            Err(from) => saved = Some(from),
+        }
+    }
+    let program;
+    let formula: &dyn Formula<T> = match op.compiled_backward() {
+        Some(formula) => formula,
+        None => {
+            program = op.backward_op(&[true]);
+            program.program()
+        }
+    };
+    let before = saved.as_ref().map(Input::tensor);
+    let mut dy = match small::formula(formula, before, Input::Own(dy)) {
+        Ok(done) => return done,
+        Err(dy) => dy,
+    };
+    let len = dy.tensor().len();
+    {
+        let read = saved.as_ref().map(|saved| saved.tensor().read());
+        let before = read.as_ref().map(|saved| saved.in_memory());
+        // Where it has no slice, it lies in another order, or nowhere yet.
+        if let None | Some(Some(_)) = before {
+            match dy.try_in_place(|dy| run_over(formula, len, before.flatten(), dy)) {
+                Ok(done) => return done,
+                Err(other) => dy = other,
+            }
+        }
+    }
+    let value = match saved {
+        Some(saved) => saved.consume(|saved| dy.consume(|dy| passed(formula, Some(saved), dy))),
+        None => dy.consume(|dy| passed(formula, None, dy)),
+    };
+    Tensor::new(value)
 }

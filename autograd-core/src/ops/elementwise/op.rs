@@ -7,10 +7,9 @@ use std::sync::{Arc, OnceLock};
 use smallvec::SmallVec;
 
 use super::cheap::Cheap;
-use super::node::Recorded;
 use crate::array::Storable;
 use crate::formula::{Dual, Formula, Lane, Program, Real, Traced, Written, trace, trace_given};
-use crate::graph::ForwardMode;
+use crate::graph::{self, ForwardMode, Tensor};
 
 /// What is the same in every call of an op.
 #[doc(hidden)]
@@ -39,6 +38,13 @@ pub struct Info {
     pub reduction: Reduction,
 }
 
+/// Whether an op is of one number, with one result of the same shape: as most are.
+pub(in crate::ops) fn is_single(info: &Info) -> bool {
+    let one = info.differentiable[..] == [true] && info.masks.is_empty() && info.outputs == 1;
+    let kept = info.keeps_reals.len() + info.keeps_outputs.len() < 2;
+    one && kept && matches!(info.reduction, Reduction::None) && info.gradients[..] == [0]
+}
+
 /// What is made of an output.
 #[doc(hidden)]
 #[derive(Clone, Debug)]
@@ -50,6 +56,9 @@ pub enum Reduction {
     /// The same, divided by how many are added up.
     Mean(Cow<'static, [isize]>),
 }
+
+/// The outputs of an op.
+pub type Outputs<T> = SmallVec<[Tensor<T>; 1]>;
 
 /// An elementwise op of an element type.
 #[doc(hidden)]
@@ -181,9 +190,12 @@ impl<T> dyn Op<T> {
     }
 }
 
+/// An op as nodes hold it.
+type Recorder = OnceLock<Box<dyn graph::Op>>;
+
 /// What nodes hold of an op that lasts, for each element type, made when the first one is recorded.
 #[derive(Default)]
-pub(crate) struct Recorders(OnceLock<Recorded<f32>>, OnceLock<Recorded<f64>>);
+pub(crate) struct Recorders(Recorder, Recorder);
 
 impl Recorders {
     const fn new() -> Self {
@@ -193,17 +205,17 @@ impl Recorders {
 
 /// The element types of formulas.
 pub(crate) trait Known: Sized + 'static {
-    fn recorder(all: &Recorders) -> &OnceLock<Recorded<Self>>;
+    fn recorder(all: &Recorders) -> &Recorder;
 }
 
 impl Known for f32 {
-    fn recorder(all: &Recorders) -> &OnceLock<Recorded<f32>> {
+    fn recorder(all: &Recorders) -> &Recorder {
         &all.0
     }
 }
 
 impl Known for f64 {
-    fn recorder(all: &Recorders) -> &OnceLock<Recorded<f64>> {
+    fn recorder(all: &Recorders) -> &Recorder {
         &all.1
     }
 }

@@ -4,74 +4,11 @@ use std::panic::Location;
 
 use super::super::trace::{self, Call};
 use super::super::{Caller, Float, expect};
-use super::convolve::Convolution;
-use super::window::{IntoPair, Plan, Window};
+use super::window::{Conv2dOptions, Convolution, Plan, Window};
 use crate::array::shape::element_count;
 use crate::array::{Shape, Value};
 use crate::error::{Error, Plural, RECEIVER, Result};
 use crate::graph::{Attr, SavedInput, Tensor, record, unrecorded};
-
-/// How a convolution moves over a picture: by default stride 1, no padding, no gaps, one group.
-///
-/// Each number is for both directions, or `[vertical, horizontal]`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Conv2dOptions {
-    stride: [usize; 2],
-    padding: [usize; 2],
-    dilation: [usize; 2],
-    pub(crate) groups: usize,
-}
-
-#[cfg(any(test, feature = "static-graph"))]
-impl Conv2dOptions {
-    /// Stride, padding, dilation and, twice, the number of groups.
-    pub(crate) fn parts(self) -> [[usize; 2]; 4] {
-        let Self { stride, padding, dilation, groups } = self;
-        [stride, padding, dilation, [groups; 2]]
-    }
-
-    #[cfg(feature = "static-graph")]
-    pub(crate) fn of_parts([stride, padding, dilation, [groups, _]]: [[usize; 2]; 4]) -> Self {
-        Self { stride, padding, dilation, groups }
-    }
-}
-
-impl Default for Conv2dOptions {
-    fn default() -> Self {
-        Self { stride: [1, 1], padding: [0, 0], dilation: [1, 1], groups: 1 }
-    }
-}
-
-impl Conv2dOptions {
-    /// Stride 1, no padding, no gaps, one group.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// How far the window moves.
-    pub fn stride(mut self, stride: impl IntoPair) -> Self {
-        self.stride = stride.into_pair();
-        self
-    }
-
-    /// How many zeros are put around the picture, on each side.
-    pub fn padding(mut self, padding: impl IntoPair) -> Self {
-        self.padding = padding.into_pair();
-        self
-    }
-
-    /// How far apart the elements of a window are.
-    pub fn dilation(mut self, dilation: impl IntoPair) -> Self {
-        self.dilation = dilation.into_pair();
-        self
-    }
-
-    /// Into how many groups the channels are divided, each convolved with weights of its own.
-    pub fn groups(mut self, groups: usize) -> Self {
-        self.groups = groups;
-        self
-    }
-}
 
 /// `[n, c, h, w]` as columns `[n, c * taps, windows]`.
 pub(super) fn unfold<T: Float>(x: &Tensor<T>, plan: Plan, caller: Caller) -> Tensor<T> {

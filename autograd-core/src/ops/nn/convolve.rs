@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use super::super::Float;
-use super::window::Plan;
+use super::window::{Convolution, Plan};
 use crate::array::buffer::Buffer;
 use crate::array::gemm::{Left, Pieces, Runs, add_dots};
 use crate::array::simd::{Kernel, Vectored, dispatch};
@@ -22,18 +22,6 @@ const TALL: usize = 32;
 const LONG: usize = 1024;
 /// Sums for a gradient of the weights that are added up in the end.
 const PARTIAL_SUMS: usize = 16;
-
-/// What is convolved. A group of channels of a picture is one unit: with pictures and groups as one
-/// axis, all is as without groups, but that units take turns with the weights.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Convolution {
-    pub(crate) plan: Plan,
-    pub(crate) units: usize,
-    pub(crate) groups: usize,
-    /// Those of a group.
-    pub(crate) channels: usize,
-    pub(crate) outputs: usize,
-}
 
 impl Convolution {
     /// Numbers of a channel, and of what it becomes.

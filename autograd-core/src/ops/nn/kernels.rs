@@ -1,19 +1,19 @@
 //! The loops behind these ops, compiled once for each float type in this crate: a generic function
 //! that a user's crate instantiates is only as fast as that crate's profile.
 
-use super::super::{Arithmetic, Float, instances};
-use super::convolve::{Convolution, convolve, convolve_back, convolve_weights};
+use super::super::families::Kernels;
+use super::super::{Arithmetic, Float, instantiate};
+use super::convolve::{convolve, convolve_back, convolve_weights};
 use super::maxima::{maxima, pick, put_back};
 use super::normalize;
-use super::window::Plan;
+use super::rows::{CHUNK, Given, LANES, joined, total};
+use super::window::{Convolution, Plan};
 use crate::array::Value;
-use crate::array::feed::Feed;
 use crate::array::simd::{Kernel, dispatch};
 use crate::array::threads::{each_chunk_of, each_stretch, stretch};
 
-instances! {
-    /// Loops over rows of `n` elements, and over windows of pictures.
-    trait Kernels for Float: f32 f64; {
+instantiate! {
+    impl Kernels for f32 f64; {
         fn softmax(rows: &mut [Self], from: &[Self], n: usize) = softmax;
         fn log_softmax(rows: &mut [Self], from: &[Self], n: usize) = log_softmax;
         fn softmax_pull(dy: &mut [Self], from: Option<&Value<Self>>, y: &[Self], n: usize)
@@ -47,8 +47,6 @@ instances! {
     }
 }
 
-/// Elements, in whole rows, that one thread takes at once.
-pub(super) const CHUNK: usize = 16 * 1024;
 /// Elements, in whole rows, that are copied before they are computed with.
 pub(super) const BLOCK: usize = 2048;
 
@@ -60,65 +58,6 @@ pub(super) fn whole_rows(n: usize, most: usize) -> usize {
 /// As many of the elements of `rows` as a thread should take at once.
 fn chunk_of<T>(rows: &[T], n: usize) -> usize {
     whole_rows(n, stretch(rows.len()).min(CHUNK))
-}
-
-/// What a loop writes over, where that is not in its place yet: it is copied there part by part, so that
-/// each part is read from a cache again.
-pub(super) struct Given<'a, T: Float>(Option<Feed<'a, T>>, usize);
-
-impl<'a, T: Float> Given<'a, T> {
-    /// From element `start` on.
-    pub(super) fn new(from: Option<&'a Value<T>>, start: usize) -> Self {
-        Self(from.map(|from| Feed::new(from, from.shape(), start)), start)
-    }
-
-    /// The next elements.
-    pub(super) fn put(&mut self, place: &mut [T]) {
-        let Self(Some(feed), start) = self else { return };
-        feed.advance(place.len());
-        place.copy_from_slice(feed.block(*start, place.len()));
-        *start += place.len();
-    }
-}
-
-/// Elements that are joined side by side; a constant, so that sums are the same on every CPU.
-const LANES: usize = 8;
-/// The same of long rows: one addition waits for another, and `f` may take whole registers.
-const MANY: usize = 4 * LANES;
-
-/// `f` of every element of a row, joined in one.
-#[inline(always)]
-pub(super) fn joined<T: Copy>(
-    row: &[T],
-    start: T,
-    f: impl Fn(T) -> T,
-    join: impl Fn(T, T) -> T,
-) -> T {
-    let mut lanes = [start; LANES];
-    let (blocks, row) = row.as_chunks::<MANY>();
-    if !blocks.is_empty() {
-        let mut many = [start; MANY];
-        for block in blocks {
-            for (lane, &x) in many.iter_mut().zip(block) {
-                *lane = join(*lane, f(x));
-            }
-        }
-        for part in many.as_chunks::<LANES>().0 {
-            for (lane, &x) in lanes.iter_mut().zip(part) {
-                *lane = join(*lane, x);
-            }
-        }
-    }
-    let (blocks, rest) = row.as_chunks::<LANES>();
-    for block in blocks {
-        for (lane, &x) in lanes.iter_mut().zip(block) {
-            *lane = join(*lane, f(x));
-        }
-    }
-    for (lane, &x) in lanes.iter_mut().zip(rest) {
-        *lane = join(*lane, f(x));
-    }
-    lanes.into_iter().fold(start, join)
 }
 
 #[inline(always)]
@@ -138,11 +77,6 @@ fn less_greatest<T: Float>(row: &mut [T]) -> T {
         *x = *x - max;
     }
     max
-}
-
-#[inline(always)]
-pub(super) fn total<T: Float>(row: &[T]) -> T {
-    joined(row, T::ZERO, |x| x, T::plus)
 }
 
 /// Runs on each row of `n` elements of `.0`.

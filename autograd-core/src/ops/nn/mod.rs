@@ -13,15 +13,13 @@ mod maxima;
 mod norm;
 mod normalize;
 mod pool;
+mod rows;
 mod softmax;
 #[cfg(test)]
 mod tests;
-mod window;
+pub(super) mod window;
 
-pub use conv::Conv2dOptions;
-pub(crate) use kernels::Kernels;
-pub use pool::PoolOptions;
-pub use window::IntoPair;
+pub use window::{Conv2dOptions, IntoPair, PoolOptions};
 
 pub(super) use activation::{dropout, elu, leaky_relu};
 pub(super) use conv::conv2d;
@@ -30,11 +28,11 @@ pub(crate) use conv::conv2d_shape;
 pub(super) use linear::linear;
 pub(super) use loss::{binary_cross_entropy, cross_entropy, smooth_l1_loss};
 pub(super) use norm::{deviation, norm, var};
-pub(super) use normalize::{Weights, normalize};
+pub(super) use normalize::normalize;
 #[cfg(feature = "static-graph")]
 pub(crate) use pool::pool2d_shape;
 pub(super) use pool::{avg_pool2d, max_pool2d};
-pub(super) use softmax::{Softmax, logsumexp, softmax};
+pub(super) use softmax::{logsumexp, softmax};
 
 use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
@@ -55,7 +53,7 @@ fn writable<T: Element>(tensor: Tensor<T>) -> Value<T> {
 }
 
 /// Where a loop writes over a gradient: in its own buffer, or, where somebody else holds that or it lies
-/// in another order, in a new one, with what is to be copied there just before: see [`Given`](kernels::Given).
+/// in another order, in a new one, with what is to be copied there just before: see [`Given`](rows::Given).
 fn to_write_over<T: Element>(gradient: Tensor<T>) -> (Value<T>, Option<Value<T>>) {
     let mut value = match gradient.try_into_value() {
         Ok(value) => value,

@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
+use super::super::families::Weights;
 use super::super::reduce::sum_rows;
 use super::super::trace::{self, Call};
 use super::super::{Caller, Float, joined as added};
-use super::kernels::{CHUNK, Given, joined, total};
+use super::rows::{CHUNK, Given, joined, total};
 use super::{are_in_range, is_in_range, scale_of, to_write_over};
 use crate::array::shape::axes as check_axes;
 use crate::array::simd::{Kernel, dispatch};
@@ -23,9 +24,6 @@ const LONGEST: usize = CHUNK;
 const ROWS: usize = 256;
 /// Numbers that are added up side by side.
 const LANES: usize = 16;
-
-/// By what the result is multiplied and what is added then, of the shape of a row.
-pub(in crate::ops) type Weights<'a, T> = Option<[&'a Tensor<T>; 2]>;
 
 pub(in crate::ops) fn normalize<T: Float>(
     x: &Tensor<T>,

@@ -6,83 +6,12 @@ use std::sync::Arc;
 use super::super::trace::{self, Call};
 use super::super::{Caller, Float, HasMean, expect};
 use super::conv::{fold, unfold};
-use super::window::{IntoPair, Plan, Window};
+use super::window::{Plan, PoolOptions};
 use super::writable;
 use crate::array::buffer::Buffer;
 use crate::array::{Shape, Value};
-use crate::error::{Error, RECEIVER, Result};
+use crate::error::{Error, Result};
 use crate::graph::{Attr, Element, GradMode, Hidden, Lost, Tensor, record, unrecorded};
-
-/// A pooling window and how it moves: by default as far as it is long, without padding.
-///
-/// Each number is for both directions, or `[vertical, horizontal]`; a plain window size can stand
-/// for the options.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PoolOptions {
-    kernel: [usize; 2],
-    stride: Option<[usize; 2]>,
-    padding: [usize; 2],
-}
-
-impl PoolOptions {
-    /// Window, stride and padding.
-    #[cfg(any(test, feature = "static-graph"))]
-    pub(crate) fn parts(self) -> [[usize; 2]; 3] {
-        [self.kernel, self.stride.unwrap_or(self.kernel), self.padding]
-    }
-
-    #[cfg(feature = "static-graph")]
-    pub(crate) fn of_parts([kernel, stride, padding]: [[usize; 2]; 3]) -> Self {
-        Self { kernel, stride: Some(stride), padding }
-    }
-
-    /// A window of this size.
-    pub fn new(kernel: impl IntoPair) -> Self {
-        Self { kernel: kernel.into_pair(), stride: None, padding: [0, 0] }
-    }
-
-    /// How far the window moves.
-    pub fn stride(mut self, stride: impl IntoPair) -> Self {
-        self.stride = Some(stride.into_pair());
-        self
-    }
-
-    /// How far the window may reach over each side of the picture, at most half its size.
-    pub fn padding(mut self, padding: impl IntoPair) -> Self {
-        self.padding = padding.into_pair();
-        self
-    }
-
-    fn plan(self, op: &'static str, shape: &[usize]) -> Result<Plan> {
-        let Self { kernel, stride, padding } = self;
-        // So that every window has an element of the picture.
-        if (0..2).any(|i| padding[i] > kernel[i] / 2) {
-            return Err(Error::Value {
-                op,
-                parameter: "padding",
-                expected: format!("at most half the window {kernel:?}"),
-                found: format!("{padding:?}"),
-            });
-        }
-        let window = Window { kernel, stride: stride.unwrap_or(kernel), padding, dilation: [1, 1] };
-        let plan = Plan::new(op, window, shape)?;
-        if plan.input.contains(&0) {
-            return Err(Error::Shape {
-                op,
-                parameter: RECEIVER.into(),
-                expected: "pictures of one element or more".into(),
-                found: shape.to_vec(),
-            });
-        }
-        Ok(plan)
-    }
-}
-
-impl<K: IntoPair> From<K> for PoolOptions {
-    fn from(kernel: K) -> Self {
-        Self::new(kernel)
-    }
-}
 
 fn output_shape(x: &[usize], plan: &Plan) -> Shape {
     Shape::from_slice(&[x[0], x[1], plan.output[0], plan.output[1]])

@@ -3,6 +3,7 @@
 use std::panic::Location;
 use std::sync::Arc;
 
+use super::super::names::Softmax;
 use super::super::trace::{self, Call};
 use super::super::{Caller, Float, expect};
 use super::to_write_over;
@@ -13,13 +14,6 @@ use crate::graph::{
     Attr, GradMode, Hidden, Lost, SavedInput, SavedOutput, Tensor, is_grad_enabled, record,
     unrecorded,
 };
-
-/// The two functions of rows.
-#[derive(Clone, Copy)]
-pub(crate) enum Softmax {
-    Plain,
-    Log,
-}
 
 impl Softmax {
     fn name(self) -> &'static str {

@@ -143,3 +143,148 @@ impl Plan {
         (start..end, start * stride + shift - padding)
     }
 }
+
+/// How a convolution moves over a picture: by default stride 1, no padding, no gaps, one group.
+///
+/// Each number is for both directions, or `[vertical, horizontal]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Conv2dOptions {
+    pub(super) stride: [usize; 2],
+    pub(super) padding: [usize; 2],
+    pub(super) dilation: [usize; 2],
+    pub(crate) groups: usize,
+}
+
+#[cfg(any(test, feature = "static-graph"))]
+impl Conv2dOptions {
+    /// Stride, padding, dilation and, twice, the number of groups.
+    pub(crate) fn parts(self) -> [[usize; 2]; 4] {
+        let Self { stride, padding, dilation, groups } = self;
+        [stride, padding, dilation, [groups; 2]]
+    }
+
+    #[cfg(feature = "static-graph")]
+    pub(crate) fn of_parts([stride, padding, dilation, [groups, _]]: [[usize; 2]; 4]) -> Self {
+        Self { stride, padding, dilation, groups }
+    }
+}
+
+impl Default for Conv2dOptions {
+    fn default() -> Self {
+        Self { stride: [1, 1], padding: [0, 0], dilation: [1, 1], groups: 1 }
+    }
+}
+
+impl Conv2dOptions {
+    /// Stride 1, no padding, no gaps, one group.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How far the window moves.
+    pub fn stride(mut self, stride: impl IntoPair) -> Self {
+        self.stride = stride.into_pair();
+        self
+    }
+
+    /// How many zeros are put around the picture, on each side.
+    pub fn padding(mut self, padding: impl IntoPair) -> Self {
+        self.padding = padding.into_pair();
+        self
+    }
+
+    /// How far apart the elements of a window are.
+    pub fn dilation(mut self, dilation: impl IntoPair) -> Self {
+        self.dilation = dilation.into_pair();
+        self
+    }
+
+    /// Into how many groups the channels are divided, each convolved with weights of its own.
+    pub fn groups(mut self, groups: usize) -> Self {
+        self.groups = groups;
+        self
+    }
+}
+
+/// A pooling window and how it moves: by default as far as it is long, without padding.
+///
+/// Each number is for both directions, or `[vertical, horizontal]`; a plain window size can stand
+/// for the options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolOptions {
+    kernel: [usize; 2],
+    stride: Option<[usize; 2]>,
+    padding: [usize; 2],
+}
+
+impl PoolOptions {
+    /// Window, stride and padding.
+    #[cfg(any(test, feature = "static-graph"))]
+    pub(crate) fn parts(self) -> [[usize; 2]; 3] {
+        [self.kernel, self.stride.unwrap_or(self.kernel), self.padding]
+    }
+
+    #[cfg(feature = "static-graph")]
+    pub(crate) fn of_parts([kernel, stride, padding]: [[usize; 2]; 3]) -> Self {
+        Self { kernel, stride: Some(stride), padding }
+    }
+
+    /// A window of this size.
+    pub fn new(kernel: impl IntoPair) -> Self {
+        Self { kernel: kernel.into_pair(), stride: None, padding: [0, 0] }
+    }
+
+    /// How far the window moves.
+    pub fn stride(mut self, stride: impl IntoPair) -> Self {
+        self.stride = Some(stride.into_pair());
+        self
+    }
+
+    /// How far the window may reach over each side of the picture, at most half its size.
+    pub fn padding(mut self, padding: impl IntoPair) -> Self {
+        self.padding = padding.into_pair();
+        self
+    }
+
+    pub(super) fn plan(self, op: &'static str, shape: &[usize]) -> Result<Plan> {
+        let Self { kernel, stride, padding } = self;
+        // So that every window has an element of the picture.
+        if (0..2).any(|i| padding[i] > kernel[i] / 2) {
+            return Err(Error::Value {
+                op,
+                parameter: "padding",
+                expected: format!("at most half the window {kernel:?}"),
+                found: format!("{padding:?}"),
+            });
+        }
+        let window = Window { kernel, stride: stride.unwrap_or(kernel), padding, dilation: [1, 1] };
+        let plan = Plan::new(op, window, shape)?;
+        if plan.input.contains(&0) {
+            return Err(Error::Shape {
+                op,
+                parameter: RECEIVER.into(),
+                expected: "pictures of one element or more".into(),
+                found: shape.to_vec(),
+            });
+        }
+        Ok(plan)
+    }
+}
+
+impl<K: IntoPair> From<K> for PoolOptions {
+    fn from(kernel: K) -> Self {
+        Self::new(kernel)
+    }
+}
+
+/// What is convolved. A group of channels of a picture is one unit: with pictures and groups as one
+/// axis, all is as without groups, but that units take turns with the weights.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Convolution {
+    pub(crate) plan: Plan,
+    pub(crate) units: usize,
+    pub(crate) groups: usize,
+    /// Those of a group.
+    pub(crate) channels: usize,
+    pub(crate) outputs: usize,
+}

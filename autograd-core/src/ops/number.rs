@@ -1,0 +1,346 @@
+//! The element types with arithmetic, and what all ops share: operands, callers, panics.
+
+use ndarray::LinalgScalar;
+
+use super::elementwise::op::{Handle, Known, Op, Outputs};
+use super::families::{Kernels, OfFloats, OfNumbers};
+use super::names::{Binary, Caller, Reduce, Unary};
+use crate::array::deferred::Step;
+use crate::array::elementwise::Arg;
+use crate::array::gemm::FloatMultiply;
+use crate::array::integer::Additions;
+use crate::array::math::Math;
+use crate::array::matmul::Multiply;
+use crate::array::pick::Around;
+use crate::array::{Storable, Value};
+use crate::error::{Error, Result};
+use crate::graph::{Edge, Element, Tensor};
+use crate::random::RandomFloat;
+
+/// An element type with arithmetic: all but `bool`.
+///
+/// Operators on integers wrap, element by element, as in NumPy. Sums, products and matrix products of
+/// integers are exact; one that the element type cannot hold is an
+/// [`Error::Overflow`](crate::Error::Overflow).
+#[diagnostic::on_unimplemented(
+    message = "tensors of `{Self}` have no arithmetic",
+    label = "not a number type",
+    note = "arithmetic is for f32, f64, i32, i64 and u8; `cast` changes the element type"
+)]
+#[allow(private_bounds, reason = "how numbers are computed is no part of the public interface")]
+pub trait Numeric: Element + LinalgScalar + Arithmetic + Totals + Multiply + OfNumbers {
+    #[doc(hidden)]
+    fn nearest(value: f64) -> Self;
+    #[doc(hidden)]
+    fn binary(
+        op: Binary,
+        left: Input<'_, Self>,
+        right: Input<'_, Self>,
+        caller: Caller,
+    ) -> Result<Tensor<Self>>;
+    #[doc(hidden)]
+    fn binary_scalar(
+        op: Binary,
+        x: Input<'_, Self>,
+        scalar: Self,
+        swapped: bool,
+        caller: Caller,
+    ) -> Tensor<Self>;
+    #[doc(hidden)]
+    fn reduce(
+        op: Reduce,
+        x: &Tensor<Self>,
+        axes: &[isize],
+        keep: bool,
+        caller: Caller,
+    ) -> Result<Tensor<Self>>;
+    #[doc(hidden)]
+    fn matmul(left: &Tensor<Self>, right: &Tensor<Self>, caller: Caller) -> Result<Tensor<Self>>;
+}
+
+/// A floating-point element type, which can be differentiated: `f32` or `f64`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a floating-point type, so a tensor of it has no gradient",
+    label = "f32 or f64 is needed here",
+    note = "`cast::<f32>()` or `cast::<f64>()` changes the element type"
+)]
+#[allow(private_bounds, reason = "how numbers are computed is no part of the public interface")]
+pub trait Float:
+    Numeric
+    + num_traits::Float
+    + Operand<Self>
+    + RandomFloat
+    + Math
+    + FloatMultiply
+    + Kernels
+    + OfFloats
+    + Known
+{
+    /// The nearest number of this type.
+    fn from_f64(value: f64) -> Self;
+    /// The same number as `f64`.
+    fn into_f64(self) -> f64;
+    #[doc(hidden)]
+    fn unary(op: Unary, x: Input<'_, Self>, caller: Caller) -> Tensor<Self>;
+    #[doc(hidden)]
+    fn formula(op: &'static dyn Op<Self>, x: &Tensor<Self>, caller: Caller)
+    -> Result<Tensor<Self>>;
+    #[doc(hidden)]
+    fn elementwise(
+        op: Handle<Self>,
+        reals: &[&Tensor<Self>],
+        masks: &[&Tensor<bool>],
+        caller: Caller,
+    ) -> Result<Outputs<Self>>;
+}
+
+/// An element type with means and variances, which are those of floats: every [`Float`] is one.
+#[diagnostic::on_unimplemented(
+    message = "tensors of `{Self}` have no mean, variance or mean loss",
+    label = "means are for f32 and f64",
+    note = "convert the elements first: `.cast::<f64>()`; generic code asks for `T: Float`"
+)]
+pub trait HasMean: Float {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Float> HasMean for T {}
+
+/// Arithmetic of one element, the same for all number types.
+pub(crate) trait Arithmetic: Storable {
+    fn plus(self, other: Self) -> Self;
+    fn minus(self, other: Self) -> Self;
+    fn times(self, other: Self) -> Self;
+    fn over(self, other: Self) -> Self;
+    /// The greater one; NaN if either is.
+    fn greater(self, other: Self) -> Self;
+    /// The lesser one; NaN if either is.
+    fn lesser(self, other: Self) -> Self;
+    /// A number that no other exceeds, and one below which none lies.
+    const LOWEST: Self;
+    const HIGHEST: Self;
+    /// Whether sums and products do not depend on the order.
+    const EXACT: bool;
+    fn count(n: usize) -> Self;
+}
+
+/// An operand that an op may consume: an owned temporary lends its buffer to the result.
+#[doc(hidden)]
+pub enum Input<'a, T: Element> {
+    Own(Tensor<T>),
+    Ref(&'a Tensor<T>),
+}
+
+impl<T: Element> Input<'_, T> {
+    pub(crate) fn tensor(&self) -> &Tensor<T> {
+        match self {
+            Self::Own(tensor) => tensor,
+            Self::Ref(tensor) => tensor,
+        }
+    }
+
+    /// Where the operand's gradient goes. A temporary that backward does not need gives its place in
+    /// the graph away: it is the op's alone.
+    pub(crate) fn edge(&mut self, kept: bool) -> Edge {
+        match self {
+            Self::Own(tensor) if !kept => tensor.take_edge(),
+            _ => self.tensor().edge(),
+        }
+    }
+
+    /// Runs a kernel in place: in the operand's own allocation, if it is a temporary that nobody
+    /// else can see, or on a copy, if it is small. The result is outside the graph.
+    pub(crate) fn try_in_place(self, run: impl FnOnce(&mut [T])) -> Result<Tensor<T>, Self> {
+        let mut tensor = match self {
+            Self::Own(tensor) if tensor.is_temporary() => tensor,
+            other => match other.tensor().small_copy() {
+                Some(copy) => copy,
+                None => return Err(other),
+            },
+        };
+        // Deferred steps are computed in the op's own pass.
+        let run = |value: &mut Value<T>| {
+            !value.is_deferred() && value.as_padded_mut_slice().map(run).is_some()
+        };
+        if tensor.try_in_place(run) { Ok(tensor) } else { Err(Self::Own(tensor)) }
+    }
+
+    /// Whether it is a temporary that nobody else can see.
+    pub(crate) fn is_temporary(&self) -> bool {
+        matches!(self, Self::Own(tensor) if tensor.is_temporary())
+    }
+
+    /// Runs a kernel on the value: the value itself where nobody else can see it.
+    pub(crate) fn consume<R>(self, kernel: impl FnOnce(Arg<'_, T>) -> R) -> R {
+        match self {
+            Self::Own(tensor) => match tensor.try_into_value() {
+                Ok(value) => kernel(Arg::Own(value)),
+                Err(tensor) => kernel(Arg::Ref(&tensor.read())),
+            },
+            Self::Ref(tensor) => kernel(Arg::Ref(&tensor.read())),
+        }
+    }
+}
+
+impl<T: Float> Input<'_, T> {
+    /// Whether [`try_defer`](Self::try_defer) does.
+    #[inline]
+    pub(crate) fn can_defer(&self) -> bool {
+        self.tensor().fixed().is_some_and(Value::can_defer)
+    }
+
+    /// Defers a cheap function of each element, if `step` is one, until the result is read, where the
+    /// operand is large. The result is outside the graph.
+    #[inline(always)]
+    pub(crate) fn try_defer(
+        self,
+        step: impl FnOnce() -> Option<Step<T>>,
+    ) -> Result<Tensor<T>, Self> {
+        match if self.can_defer() { step() } else { None } {
+            Some(step) => self.defer(step),
+            None => Err(self),
+        }
+    }
+
+    #[inline(never)]
+    fn defer(self, step: Step<T>) -> Result<Tensor<T>, Self> {
+        match self {
+            Self::Own(mut tensor) if tensor.is_temporary() => {
+                match tensor.try_in_place(|value| value.try_defer(step)) {
+                    true => Ok(tensor),
+                    false => Err(Self::Own(tensor)),
+                }
+            }
+            other => {
+                let mut value = other.tensor().read().into_owned();
+                if value.try_defer(step) { Ok(Tensor::new(value)) } else { Err(other) }
+            }
+        }
+    }
+}
+
+/// The sum of two parts of a tangent.
+pub(crate) fn joined<T: Float>(a: Option<Tensor<T>>, b: Option<Tensor<T>>) -> Option<Tensor<T>> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a + b),
+        (a, b) => a.or(b),
+    }
+}
+
+/// The panicking form of a fallible op.
+#[track_caller]
+pub(crate) fn expect<T>(result: Result<T>) -> T {
+    match result {
+        Ok(value) => value,
+        Err(error) => failed(error),
+    }
+}
+
+/// Takes the error: it is dropped here, and not in every crate with a call.
+#[cold]
+#[track_caller]
+pub(crate) fn failed(error: Error) -> ! {
+    panic!("{error}")
+}
+
+macro_rules! arithmetic {
+    (floats: $($f:ty)*; integers: $($i:ty)*;) => {
+        $(impl Arithmetic for $f {
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self { self + other }
+            #[inline(always)]
+            fn minus(self, other: Self) -> Self { self - other }
+            #[inline(always)]
+            fn times(self, other: Self) -> Self { self * other }
+            #[inline(always)]
+            fn over(self, other: Self) -> Self { self / other }
+            #[inline(always)]
+            fn greater(self, other: Self) -> Self {
+                if self > other || self.is_nan() { self } else { other }
+            }
+            #[inline(always)]
+            fn lesser(self, other: Self) -> Self {
+                if self < other || self.is_nan() { self } else { other }
+            }
+            const LOWEST: Self = <$f>::NEG_INFINITY;
+            const HIGHEST: Self = <$f>::INFINITY;
+            const EXACT: bool = false;
+            fn count(n: usize) -> Self { n as $f }
+        })*
+        // Element by element integers wrap, as in NumPy; a division by zero panics, as in Rust.
+        // What is added up does not wrap: see `Totals`.
+        $(impl Arithmetic for $i {
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self { self.wrapping_add(other) }
+            #[inline(always)]
+            fn minus(self, other: Self) -> Self { self.wrapping_sub(other) }
+            #[inline(always)]
+            fn times(self, other: Self) -> Self { self.wrapping_mul(other) }
+            #[inline(always)]
+            fn over(self, other: Self) -> Self { self.wrapping_div(other) }
+            #[inline(always)]
+            fn greater(self, other: Self) -> Self { Ord::max(self, other) }
+            #[inline(always)]
+            fn lesser(self, other: Self) -> Self { Ord::min(self, other) }
+            const LOWEST: Self = <$i>::MIN;
+            const HIGHEST: Self = <$i>::MAX;
+            const EXACT: bool = true;
+            fn count(n: usize) -> Self { n as $i }
+        })*
+    };
+}
+
+arithmetic! {
+    floats: f32 f64;
+    integers: i32 i64 u8;
+}
+
+/// What can stand on the right of an operator on a `Tensor<T>`: a tensor of the same element type,
+/// a scalar (`T`, `f64` for any float type, and whole numbers as in `x * 2`), or a reference to
+/// either, as in `dy * ctx.attrs()`.
+///
+/// On the left stands `f64` or a whole number, whatever the element type, or a reference to one:
+///
+/// ```
+/// use autograd_core::Tensor;
+///
+/// let y = Tensor::<f32>::from([0.25, 0.5]);
+/// assert_eq!((1 - &y).to_vec(), (1.0 - &y).to_vec());
+/// assert_eq!((&y * 2 + 1).to_vec(), [1.5, 2.0]);
+/// assert_eq!((7 - Tensor::<i64>::from([1, 2])).to_vec(), [6, 5]);
+/// let slope = &2.0;
+/// assert_eq!((&y * slope).to_vec(), (slope * &y).to_vec());
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be combined with a tensor of `{T}`",
+    label = "needs a tensor of `{T}`, a reference to one, or a scalar",
+    note = "`cast::<{T}>()` changes the element type of a tensor"
+)]
+pub trait Operand<T: Numeric>: Sized {
+    #[doc(hidden)]
+    fn operate(self, op: Binary, left: Input<'_, T>, caller: Caller) -> Result<Tensor<T>>;
+    /// Shows it as a tensor: of a number, a scalar.
+    #[doc(hidden)]
+    fn lend<R>(self, see: impl FnOnce(&Tensor<T>) -> R) -> R;
+}
+
+/// Every result is held by the element type, else it is an error of op `op`.
+pub(crate) trait Totals: Storable {
+    /// Along sorted `axes`, which stay with length 1.
+    fn sum(op: &'static str, x: &Value<Self>, axes: &[usize]) -> Result<Value<Self>>;
+    /// Along sorted `axes`, which stay with length 1.
+    fn prod(op: &'static str, x: &Value<Self>, axes: &[usize]) -> Result<Value<Self>>;
+    /// The sums of the elements up to each, or from each on.
+    fn running(
+        op: &'static str,
+        x: Value<Self>,
+        around: Around,
+        from_end: bool,
+    ) -> Result<Value<Self>>;
+    fn added(
+        op: &'static str,
+        x: Value<Self>,
+        additions: &impl Additions<Self>,
+    ) -> Result<Value<Self>>;
+    /// The number `n - 1`, with which a range of `n` elements ends.
+    fn end(op: &'static str, n: usize) -> Result<()>;
+}
