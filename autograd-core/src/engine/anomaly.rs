@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use crate::error::{Error, Result};
 use crate::graph::{
     AnyTensor, Edge, Key, Node, Observer, Range, Seen, To, Token, Watching, for_any, is_observed,
-    observe,
+    observe, watch,
 };
 
 thread_local! {
@@ -68,7 +68,7 @@ pub fn detect_anomaly() -> AnomalyScope {
     AnomalyScope {
         outer: STATE.take(),
         observer: observe(Some(see)),
-        _watching: Watching::start(),
+        _watching: watch(),
         _not_send: PhantomData,
     }
 }

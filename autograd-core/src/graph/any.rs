@@ -1,17 +1,20 @@
 //! Where element types are erased: edges, gradients on their way, saved tensors of layers.
 
 use std::fmt::{self, Formatter};
+use std::panic::Location;
 
+use ndarray::{ArrayD, CowArray, IxDyn};
 use triomphe::Arc;
 
-use super::edge::Absent;
-use super::element_ops::{Comparisons, OfElements, Scalar};
-use super::handle::Handle;
+use super::lost::Lost;
 use super::node::NodeRef;
+use super::parts::{Absent, Edge};
+use super::protect::{Protector, protect};
 use super::spare::Spare;
 use super::tensor::{Inner, Tensor};
 use crate::array::shape::copied;
-use crate::array::{DType, Storable, Value};
+use crate::array::{DType, Shape, Storable, Value};
+use crate::error::Result;
 use crate::print::Printable;
 
 mod sealed {
@@ -84,7 +87,7 @@ macro_rules! any_tensor {
 
         $(
             thread_local! {
-                static $spares: Spare<$t> = const { Spare::new() };
+                static $spares: Spare<Inner<$t>> = const { Spare::new() };
             }
 
             impl sealed::Sealed for $t {}
@@ -117,7 +120,8 @@ macro_rules! any_tensor {
                     $spares.try_with(Spare::take).ok().flatten()
                 }
                 fn release(mut inner: Arc<Inner<Self>>) {
-                    if Spare::empties(&mut inner) {
+                    if let Some(content) = Arc::get_mut(&mut inner) {
+                        content.empty();
                         let _ = $spares.try_with(|spares| Spare::give(spares, inner));
                     }
                 }
@@ -273,5 +277,226 @@ impl fmt::Debug for AnyTensor {
 impl fmt::Display for AnyTensor {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         for_any!(self, t => fmt::Display::fmt(t, f))
+    }
+}
+
+type Caller = &'static Location<'static>;
+
+/// A number beside a tensor of `T`: a `T`, and beside floats also an `f64`, whatever their type is, or a
+/// whole number, as in `x.maximum(2)`.
+///
+/// All methods that take a tensor and a number take numbers so, and operators too; see [`Operand`](crate::Operand).
+/// Options of an op, such as probabilities and `eps`, are `f64`.
+///
+/// ```
+/// use autograd_core::{Float, Tensor};
+///
+/// fn soft_threshold<T: Float>(x: &Tensor<T>, width: f64) -> Tensor<T> {
+///     let outside = x.abs().gt_scalar(width).cast::<T>();
+///     outside * (x - x.clamp(-width, width))
+/// }
+///
+/// assert_eq!(soft_threshold(&Tensor::<f32>::from([-3.0, 0.5]), 1.0).to_vec(), [-2.0, 0.0]);
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot stand beside a tensor of `{T}`",
+    label = "write a `{T}`, or an `f64` beside floats",
+    note = "`cast` changes the element type of a tensor"
+)]
+pub trait Scalar<T>: Sized {
+    #[doc(hidden)]
+    fn scalar(self) -> T;
+}
+
+/// A comparison of two numbers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Comparison {
+    Equal,
+    NotEqual,
+    Greater,
+    GreaterEqual,
+    Less,
+    LessEqual,
+}
+
+/// Comparisons.
+pub(crate) trait Comparisons: Sized {
+    fn compare(
+        op: Comparison,
+        x: &Tensor<Self>,
+        other: &Tensor<Self>,
+        at: Caller,
+    ) -> Result<Tensor<bool>>
+    where
+        Self: Element;
+    fn compare_scalar(op: Comparison, x: &Tensor<Self>, scalar: Self, at: Caller) -> Tensor<bool>
+    where
+        Self: Element;
+}
+
+/// Ops on elements of any type.
+pub(crate) trait OfElements: Sized {
+    fn of_vec(shape: Shape, data: Vec<Self>) -> Result<Tensor<Self>>
+    where
+        Self: Element;
+    fn of_slice(shape: Shape, data: &[Self]) -> Tensor<Self>
+    where
+        Self: Element;
+    fn item(x: &Tensor<Self>) -> Result<Self>
+    where
+        Self: Element;
+    fn to_vec(x: &Tensor<Self>) -> Vec<Self>
+    where
+        Self: Element;
+    fn to_ndarray(x: &Tensor<Self>) -> ArrayD<Self>
+    where
+        Self: Element;
+    fn view(x: &Tensor<Self>) -> CowArray<'_, Self, IxDyn>
+    where
+        Self: Element;
+    #[cfg(feature = "nn")]
+    fn own(x: &Tensor<Self>) -> Tensor<Self>
+    where
+        Self: Element;
+    fn detach(x: &Tensor<Self>, at: Caller) -> Tensor<Self>
+    where
+        Self: Element;
+    fn copy(x: &Tensor<Self>, at: Caller) -> Tensor<Self>
+    where
+        Self: Element;
+    fn contiguous(x: &Tensor<Self>, at: Caller) -> Tensor<Self>
+    where
+        Self: Element;
+    fn reshape(x: &Tensor<Self>, shape: Shape, at: Caller) -> Result<Tensor<Self>>
+    where
+        Self: Element;
+    fn permute(x: &Tensor<Self>, order: &[isize], at: Caller) -> Result<Tensor<Self>>
+    where
+        Self: Element;
+    fn slice(
+        x: &Tensor<Self>,
+        axis: isize,
+        range: (usize, usize, usize),
+        at: Caller,
+    ) -> Result<Tensor<Self>>
+    where
+        Self: Element;
+    fn split(x: &Tensor<Self>, parts: usize, axis: isize, at: Caller) -> Result<Vec<Tensor<Self>>>
+    where
+        Self: Element;
+    fn flip(x: &Tensor<Self>, axis: isize, at: Caller) -> Result<Tensor<Self>>
+    where
+        Self: Element;
+    fn concat(tensors: &[&Tensor<Self>], axis: isize, at: Caller) -> Result<Tensor<Self>>
+    where
+        Self: Element;
+    fn cast_to(x: &Tensor<Self>, dtype: DType, at: Caller) -> AnyTensor
+    where
+        Self: Element;
+    fn copy_from(x: &Tensor<Self>, source: &Tensor<Self>, at: Caller) -> Result<()>
+    where
+        Self: Element;
+    fn fill(x: &Tensor<Self>, element: Self) -> Result<()>
+    where
+        Self: Element;
+    fn replace(x: &mut Tensor<Self>, name: &'static str, result: Tensor<Self>) -> Result<()>
+    where
+        Self: Element;
+}
+
+/// A tensor, lent, of whatever element type.
+///
+/// A function of `&dyn Handle` is compiled once, in the library; a function of `&Tensor<T>` is
+/// compiled again in each crate that reaches it, for each `T`.
+pub(crate) trait Handle {
+    fn address(&self) -> *const ();
+    fn shape(&self) -> &[usize];
+    fn stop_gradient(&self) -> bool;
+    fn has_producer(&self) -> bool;
+    fn version(&self) -> u32;
+    /// Protects this tensor, which is or is part of input `position` of a layer whose forward will run.
+    fn protect(&self, layer: &'static dyn Protector, position: usize);
+    /// What an op notes of an input.
+    fn noted(&self) -> Noted<'_>;
+    fn lost(&self) -> Lost;
+    /// What a result of an op on this tensor has lost, if the op is not recorded.
+    fn lost_by(&self, op: &'static str, at: &'static Location<'static>, derived: bool) -> Lost;
+    /// The tensor itself.
+    fn any(&self) -> AnyTensor;
+    fn store_lost(&self, lost: Lost);
+    fn store_stop_gradient(&self, stop: bool, place: &'static Location<'static>);
+    /// Becomes a tensor of its own with the same value, outside the graph.
+    fn become_alias(&mut self);
+    /// Becomes the output `slot` of a node.
+    fn attach(&mut self, node: NodeRef, slot: u32);
+}
+
+/// What an op notes of an input.
+pub(crate) struct Noted<'a> {
+    pub(crate) address: *const (),
+    pub(crate) edge: Edge,
+    pub(crate) shape: &'a [usize],
+}
+
+impl<T: Element> Handle for Tensor<T> {
+    fn address(&self) -> *const () {
+        self.address()
+    }
+
+    fn shape(&self) -> &[usize] {
+        self.shape()
+    }
+
+    fn stop_gradient(&self) -> bool {
+        self.stop_gradient()
+    }
+
+    fn has_producer(&self) -> bool {
+        self.producer().is_some()
+    }
+
+    fn version(&self) -> u32 {
+        self.version()
+    }
+
+    fn protect(&self, layer: &'static dyn Protector, position: usize) {
+        if !self.stop_gradient() {
+            protect(self.address(), self.shared_state(), layer, position);
+        }
+    }
+
+    fn noted(&self) -> Noted<'_> {
+        Noted { address: self.address(), edge: self.edge(), shape: self.shape() }
+    }
+
+    fn lost(&self) -> Lost {
+        self.lost()
+    }
+
+    fn lost_by(&self, op: &'static str, at: &'static Location<'static>, derived: bool) -> Lost {
+        match derived {
+            true => Lost::of(op, at, self),
+            false => Lost::without_derivative(op, at, self),
+        }
+    }
+
+    fn any(&self) -> AnyTensor {
+        T::wrap(self.clone())
+    }
+
+    fn store_lost(&self, lost: Lost) {
+        self.store_lost(lost);
+    }
+
+    fn store_stop_gradient(&self, stop: bool, place: &'static Location<'static>) {
+        self.store_stop_gradient(stop, place);
+    }
+
+    fn become_alias(&mut self) {
+        *self = self.alias();
+    }
+
+    fn attach(&mut self, node: NodeRef, slot: u32) {
+        self.attach(node, slot);
     }
 }

@@ -5,10 +5,6 @@
 use std::cell::RefCell;
 use std::panic::Location;
 
-use super::any::Element;
-use super::mode::is_grad_enabled;
-use super::tensor::Tensor;
-
 /// A tensor that wants a gradient and was read unrecorded.
 pub(crate) struct Read {
     pub(crate) address: *const (),
@@ -34,15 +30,15 @@ fn with(f: impl FnOnce(&mut Reads)) {
     READS.with_borrow_mut(|reads| reads.as_mut().map(f));
 }
 
-pub(super) fn note<T: Element>(
-    tensor: &Tensor<T>,
+pub(super) fn note(
+    address: *const (),
+    shape: &[usize],
     op: &'static str,
     at: &'static Location<'static>,
 ) {
     with(|reads| {
-        let address = tensor.address();
         if !reads.list.iter().any(|known| known.address == address) {
-            reads.list.push(Read { address, shape: tensor.shape().to_vec(), op, at });
+            reads.list.push(Read { address, shape: shape.to_vec(), op, at });
         }
     });
 }
@@ -56,10 +52,8 @@ pub(super) fn recording() {
 pub(crate) struct Watch(Option<Reads>);
 
 impl Watch {
-    /// `None` where nothing would be recorded, so nothing is lost: a layer inside the forward of
-    /// another one reads for that.
-    pub(crate) fn start() -> Option<Self> {
-        is_grad_enabled().then(|| Self(READS.replace(Some(Reads::default()))))
+    pub(crate) fn start() -> Self {
+        Self(READS.replace(Some(Reads::default())))
     }
 
     /// What forward has read.

@@ -10,10 +10,7 @@ use std::fmt;
 use std::panic::Location;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use super::any::Element;
 use super::mode::{self, Recording, is_grad_enabled};
-use super::tensor::Tensor;
-use crate::array::Value;
 
 type Place = &'static Location<'static>;
 
@@ -210,47 +207,8 @@ impl Lost {
         with_table(|table| table.name(causes)).unwrap_or(self)
     }
 
-    /// What the result of an op on this input has lost, if the op is not recorded.
-    #[inline]
-    pub(crate) fn of<T: Element>(op: &'static str, at: Place, input: &Tensor<T>) -> Self {
-        Self::of_all(op, at, [input])
-    }
-
-    /// The same for several inputs.
-    #[inline]
-    pub(crate) fn of_all<T: Element, const N: usize>(
-        op: &'static str,
-        at: Place,
-        inputs: [&Tensor<T>; N],
-    ) -> Self {
-        let (mut lost, mut wants) = (Self::NONE, false);
-        for input in inputs {
-            match input.outside() {
-                Some(before) => lost = lost.and(before),
-                None => {
-                    wants = true;
-                    #[cfg(debug_assertions)]
-                    if mode::recording() == Recording::Layer {
-                        super::hidden::note(input, op, at);
-                    }
-                }
-            }
-        }
-        if wants && mode::loses() { lost.and_now(op, at) } else { lost }
-    }
-
-    /// The same for an op without a derivative.
-    #[inline]
-    pub(crate) fn without_derivative<T: Element>(
-        op: &'static str,
-        at: Place,
-        input: &Tensor<T>,
-    ) -> Self {
-        input.outside().unwrap_or_else(|| no_derivative(op, at))
-    }
-
     /// An op whose input wants a gradient is not recorded.
-    fn and_now(self, op: &'static str, at: Place) -> Self {
+    pub(super) fn and_now(self, op: &'static str, at: Place) -> Self {
         match mode::recording() {
             Recording::NoGrad => {
                 let Some(scope) = mode::off_since() else { return self };
@@ -281,16 +239,4 @@ pub(crate) fn no_derivative(op: &'static str, at: Place) -> Lost {
 
 fn address(place: Place) -> usize {
     std::ptr::from_ref(place).addr()
-}
-
-/// The result of an op that is not recorded.
-#[inline]
-pub(crate) fn unrecorded<T: Element, U: Element, const N: usize>(
-    name: &'static str,
-    caller: Place,
-    inputs: [&Tensor<T>; N],
-    value: Value<U>,
-) -> Tensor<U> {
-    let lost = Lost::of_all(name, caller, inputs);
-    Tensor::new(value).with_lost(lost)
 }

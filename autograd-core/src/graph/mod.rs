@@ -6,10 +6,6 @@
 //! value only, and the tensor is put together again when backward asks for it.
 
 mod any;
-mod edge;
-mod element_ops;
-mod extras;
-mod handle;
 #[cfg(debug_assertions)]
 pub(crate) mod hidden;
 mod hooks;
@@ -17,40 +13,41 @@ mod lost;
 mod mode;
 mod node;
 mod pack;
+mod parts;
+mod pools;
 mod protect;
 mod saved;
 mod shapes;
 mod spare;
 mod tensor;
 mod typed;
+mod unrecorded;
 mod watch;
 
 pub(crate) use any::for_any;
-pub use any::{AnyTensor, Element};
-pub(crate) use edge::{Absent, Edge, Edges, To};
-pub use element_ops::Scalar;
-pub(crate) use element_ops::{Comparison, Comparisons, OfElements};
-pub(crate) use extras::{Key, NodeAction, NodeHook, Token};
-pub(crate) use handle::{Handle, Noted};
+pub use any::{AnyTensor, Element, Scalar};
+pub(crate) use any::{Comparison, Comparisons, Handle, Noted, OfElements};
 pub(crate) use hooks::{HookId, HookList};
-pub(crate) use lost::{Lost, no_derivative, unrecorded};
+pub(crate) use lost::{Lost, no_derivative};
 pub use mode::{EnableGrad, NoGrad, enable_grad, is_grad_enabled, no_grad};
 pub(crate) use mode::{GradMode, is_turned_off, off_since};
-pub(crate) use node::{Node, NodeRef, Op, Pull, Push, Sink, Slots, only};
+#[cfg(feature = "verify")]
+pub(crate) use node::is_watched;
+pub(crate) use node::{Node, NodeRef, Op, Pull, Push, Sink, Slots, Watching, is_observed, only};
 pub(crate) use pack::Unpacked;
 pub use pack::{SavedTensorsHooks, saved_tensors_hooks};
-pub(crate) use protect::{ForwardGuard, Protected, protected};
+pub(crate) use parts::{
+    Absent, At, Edge, Edges, Entries, Key, NodeAction, NodeHook, Plain, Role, Saved, SavedTensor,
+    State, To, Token,
+};
+pub use pools::empty_buffer_pool;
+pub(crate) use protect::{ForwardGuard, Protected, Protector, protected};
 pub(crate) use saved::{
-    At, Attr, Elementwise, Entries, Hidden, Plain, PushRule, Reader, Role, Saved, SavedInput,
-    SavedOutput, SavedTensor, Saves, State, typed, with_push,
+    Attr, Elementwise, Hidden, PushRule, Reader, SavedInput, SavedOutput, Saves, typed, with_push,
 };
 pub(crate) use shapes::{ForwardMode, output_shapes};
-pub use spare::empty_buffer_pool;
 pub(crate) use tensor::Read;
 pub use tensor::Tensor;
 pub(crate) use typed::{TypedOp, record, record_edges};
-#[cfg(feature = "verify")]
-pub(crate) use watch::is_on as is_watched;
-pub(crate) use watch::{
-    Nodes, Observer, Range, Seen, Watching, adopt, beside, collect, is_observed, observe,
-};
+pub(crate) use unrecorded::unrecorded;
+pub(crate) use watch::{Nodes, Observer, Range, Seen, adopt, beside, collect, observe, watch};

@@ -1,8 +1,10 @@
 //! Nodes and edges: what backward walks over.
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::mem::replace;
 use std::panic::{Location, RefUnwindSafe, UnwindSafe};
+use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{self, OnceLock};
 
@@ -10,11 +12,8 @@ use smallvec::SmallVec;
 use triomphe::Arc;
 
 use super::any::AnyTensor;
-use super::edge::{Edge, Edges};
-use super::extras::Extras;
-use super::pack::Packed;
-use super::saved::{At, Reader, Role, SavedTensor, State};
-use super::watch;
+use super::parts::{Edge, Edges, Entries, Extras, Packed, Role, SavedTensor, State};
+use crate::array::DType;
 use crate::error::Result;
 
 /// The gradients that have reached a node, one place for each of its outputs.
@@ -106,30 +105,24 @@ impl Node {
         self.state.attrs()?.downcast_ref()
     }
 
-    /// What was saved: taken or, where the graph is retained, copied.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::GraphFreed`](crate::Error::GraphFreed) where an earlier backward took it.
+    /// What was saved: taken or, where `retain` says so, copied; `None` where it was taken before.
     #[inline]
-    pub(crate) fn read(&self, retain: bool, at: &At<'_>) -> Result<Reader> {
+    pub(super) fn entries(&self, retain: bool) -> Option<Entries> {
         if self.taken.load(Ordering::Relaxed) {
-            return Err(at.freed());
+            return None;
         }
         if !retain {
             // Two backwards at the same moment may both pass; each is a whole.
             self.taken.store(true, Ordering::Relaxed);
         }
-        self.state.read(retain).ok_or_else(|| at.freed())
-    }
-
-    /// The saved tensors as backward would get them; `None` where an optional one is absent.
-    pub(crate) fn saved(&self, at: &At<'_>) -> Result<Vec<Option<AnyTensor>>> {
-        self.read(true, at)?.all(at)
+        self.state.entries(retain)
     }
 
     /// Gives each saved tensor to a hook.
-    pub(super) fn pack(&mut self, pack: impl Fn(&Node, SavedTensor, usize) -> Packed) {
+    pub(super) fn pack(
+        &mut self,
+        pack: impl Fn(&Node, SavedTensor, usize) -> sync::Arc<dyn Packed>,
+    ) {
         let mut state = replace(&mut self.state, State::NOTHING);
         state.pack(|saved, position| pack(self, saved, position));
         self.state = state;
@@ -138,7 +131,7 @@ impl Node {
     /// Whether nobody looks at the gradients that come here and go on.
     #[inline(always)]
     pub(crate) fn is_unseen(&self) -> bool {
-        self.extras.get().is_none() && !watch::is_observed()
+        self.extras.get().is_none() && !is_observed()
     }
 
     /// Whether a gradient that comes is the only one: its one consumer is the only way here. It
@@ -250,42 +243,11 @@ pub(crate) struct Push<'a> {
     pub(crate) record: bool,
 }
 
-impl Push<'_> {
-    /// What the node saved, copied.
-    pub(crate) fn read(&self) -> Result<Reader> {
-        self.node.read(true, &self.at())
-    }
-
-    pub(crate) fn at(&self) -> At<'_> {
-        At {
-            op: self.node.name(),
-            location: self.node.location,
-            node: self.node,
-            create_graph: self.record,
-        }
-    }
-}
-
 impl Pull<'_, '_> {
     /// Whether a gradient along this edge is of use.
     #[inline]
     pub(crate) fn wants(&self, edge: &Edge) -> bool {
         !matches!(edge, Edge::None(_)) && (self.wants_all || self.sink.wants(edge))
-    }
-
-    /// What the node saved.
-    #[inline]
-    pub(crate) fn read(&self) -> Result<Reader> {
-        self.node.read(self.retain, &self.at())
-    }
-
-    pub(crate) fn at(&self) -> At<'_> {
-        At {
-            op: self.node.name(),
-            location: self.node.location,
-            node: self.node,
-            create_graph: self.create_graph,
-        }
     }
 }
 
@@ -303,6 +265,93 @@ pub(crate) fn only(grads: Slots) -> AnyTensor {
 #[cold]
 fn never_came() -> ! {
     unreachable!("a node is visited when its gradient came")
+}
+
+/// What is called while ops are recorded in a scope that observes them.
+pub(super) struct Observers {
+    /// A node was recorded.
+    pub(super) recorded: Option<fn(&mut NodeRef)>,
+    /// A value became output `slot` of a node. A value that others share is not shown.
+    pub(super) made: Option<fn(&NodeRef, u32, (DType, &[usize]), Option<&dyn Any>)>,
+    /// An input wants no gradient; the number under which it was shown.
+    pub(super) constant: Option<fn(&dyn Any) -> u32>,
+}
+
+type Watched = Vec<&'static Observers>;
+
+thread_local! {
+    /// The scopes of this thread that observe, by what they call.
+    static WATCHED: RefCell<Watched> = const { RefCell::new(Watched::new()) };
+    /// How many they are.
+    static WATCHING: Cell<usize> = const { Cell::new(0) };
+    /// Whether one of them sees outputs and gradients.
+    static OBSERVED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Observes until dropped, also by a panic.
+pub(crate) struct Watching(&'static Observers);
+
+impl Watching {
+    pub(super) fn start(observers: &'static Observers) -> Self {
+        WATCHED.with_borrow_mut(|watched| watched.push(observers));
+        WATCHING.set(WATCHING.get() + 1);
+        Self(observers)
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        WATCHING.set(WATCHING.get() - 1);
+        WATCHED.with_borrow_mut(|watched| {
+            let last = watched.iter().rposition(|known| ptr::eq(*known, self.0));
+            last.map(|last| watched.remove(last))
+        });
+    }
+}
+
+/// Whether a scope of this thread observes what is recorded.
+#[inline(always)]
+pub(crate) fn is_watched() -> bool {
+    WATCHING.get() != 0
+}
+
+/// Whether somebody sees the outputs of nodes, and gradients.
+#[inline]
+pub(crate) fn is_observed() -> bool {
+    is_watched() && OBSERVED.get()
+}
+
+pub(super) fn set_observed(observed: bool) {
+    OBSERVED.set(observed);
+}
+
+/// Calls what this thread's scopes have for an event, each once.
+#[cold]
+fn each_observer<F: Copy>(of: impl Fn(&'static Observers) -> Option<F>, mut call: impl FnMut(F)) {
+    let watched = WATCHED.with_borrow(Watched::clone);
+    for (at, observers) in watched.iter().enumerate() {
+        let again = watched[..at].iter().any(|before| ptr::eq(*before, *observers));
+        if let Some(f) = of(observers).filter(|_| !again) {
+            call(f);
+        }
+    }
+}
+
+/// Shows a value that becomes an output of a node.
+pub(super) fn show_made(
+    node: &NodeRef,
+    slot: u32,
+    form: (DType, &[usize]),
+    value: Option<&dyn Any>,
+) {
+    each_observer(|observers| observers.made, |made| made(node, slot, form, value));
+}
+
+/// Shows an input that wants no gradient; 0 if nobody sees it.
+pub(super) fn show_constant(value: &dyn Any) -> u32 {
+    let mut number = 0;
+    each_observer(|observers| observers.constant, |constant| number = constant(value));
+    number
 }
 
 /// A node behind a counted reference whose drop does not recurse: a chain of any length is freed
@@ -335,8 +384,8 @@ impl NodeRef {
             content.edges = edges;
             content.state = state;
         }
-        if watch::is_on() {
-            watch::recorded(&mut node);
+        if is_watched() {
+            each_observer(|observers| observers.recorded, |recorded| recorded(&mut node));
         }
         node
     }

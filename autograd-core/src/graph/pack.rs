@@ -6,12 +6,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::any::{AnyTensor, for_any};
-use super::edge::{Absent, Edge, Edges, To};
 use super::mode::GradMode;
-use super::node::{Node, NodeRef, Op, Pull, Slots, only};
-use super::saved::{At, Role, SavedTensor, State};
+use super::node::{Node, NodeRef, Observers, Op, Pull, Slots, Watching, only};
+use super::parts::{Absent, At, Edge, Edges, Packed, Role, SavedTensor, State, To};
 use super::tensor::Tensor;
-use super::watch::Watching;
 use crate::array::DType;
 use crate::error::{Error, HookResult, Result};
 
@@ -162,12 +160,15 @@ pub fn saved_tensors_hooks<P: Send + Sync + 'static>(
     SavedTensorsHooks {
         _scope: Scope::open(Some(Rc::clone(&hooks))),
         hooks,
-        _watching: Watching::start(),
+        _watching: Watching::start(&PACK),
     }
 }
 
+static PACK: Observers = Observers { recorded: Some(pack_saved), made: None, constant: None };
+
 /// Gives what a new node saved to the hooks in force, if there are any.
-pub(super) fn pack_saved(node: &mut Node) {
+fn pack_saved(node: &mut NodeRef) {
+    let Some(node) = node.alone() else { return };
     let hooks = SCOPES.with_borrow(|scopes| scopes.last().and_then(|(_, hooks)| hooks.clone()));
     if let Some(hooks) = hooks {
         node.pack(|node, saved, position| hooks.pack(node, saved, position));
@@ -175,8 +176,7 @@ pub(super) fn pack_saved(node: &mut Node) {
 }
 
 /// A saved tensor in the form that a hook gave it.
-#[derive(Clone)]
-pub(crate) struct Packed {
+struct PackedTensor {
     /// An error where it could not be packed.
     unpack: Result<Arc<Unpack>>,
     name: String,
@@ -190,7 +190,7 @@ pub(crate) struct Packed {
 }
 
 impl Hooks {
-    fn pack(&self, node: &Node, saved: SavedTensor, position: usize) -> Packed {
+    fn pack(&self, node: &Node, saved: SavedTensor, position: usize) -> Arc<dyn Packed> {
         let SavedTensor { tensor, version, role } = saved;
         let name = node.saved_name(role, position);
         let alone = tensor.alias();
@@ -217,20 +217,19 @@ impl Hooks {
             role => role,
         };
         let stop = tensor.stop_gradient();
-        Packed { unpack, name, dtype, shape, edge, version, role, stop }
+        Arc::new(PackedTensor { unpack, name, dtype, shape, edge, version, role, stop })
     }
 }
 
-impl Packed {
-    /// The tensor at its place in the graph.
-    pub(super) fn unpack(self, at: &At<'_>) -> Result<SavedTensor> {
-        let unpack = self.unpack?;
+impl Packed for PackedTensor {
+    fn unpack(&self, at: &At<'_>) -> Result<SavedTensor> {
+        let unpack = self.unpack.as_ref().map_err(Error::clone)?;
         let tensor = match aside(|| unpack()) {
             Ok(tensor) => tensor,
             Err(error) => {
                 return Err(Error::SavedTensorHook {
                     op: at.op,
-                    parameter: self.name,
+                    parameter: self.name.clone(),
                     hook: "unpack",
                     source: error.into(),
                     location: at.location,
@@ -240,8 +239,8 @@ impl Packed {
         if tensor.dtype() != self.dtype || tensor.shape() != self.shape {
             return Err(Error::Unpacked {
                 op: at.op,
-                parameter: self.name,
-                expected: (self.shape, self.dtype),
+                parameter: self.name.clone(),
+                expected: (self.shape.clone(), self.dtype),
                 found: (tensor.shape().to_vec(), tensor.dtype()),
                 location: at.location,
             });
@@ -253,8 +252,12 @@ impl Packed {
             (Role::Output(_) | Role::OutputValue(_), _) if !self.stop => value.kept_output(),
             (_, Edge::None(_)) => value,
             (_, Edge::Leaf(_)) => {
-                let node =
-                    NodeRef::record(&UnpackOp, Edges::One(self.edge), State::NOTHING, at.location);
+                let node = NodeRef::record(
+                    &UnpackOp,
+                    Edges::One(self.edge.clone()),
+                    State::NOTHING,
+                    at.location,
+                );
                 for_any!(value, t => t.attached(node, 0).into())
             }
             (_, edge) => match edge.to() {

@@ -6,11 +6,14 @@
 
 use std::cell::RefCell;
 
-use super::any::Element;
 use super::mode::GradMode;
-use super::node::Op;
-use super::tensor::Tensor;
 use crate::error::{Error, Result};
+
+/// A layer, as errors name it.
+pub(crate) trait Protector: Sync {
+    fn layer(&self) -> &'static str;
+    fn input(&self, position: usize) -> String;
+}
 
 /// An input that wants a gradient, of a layer whose forward runs.
 pub(crate) struct Protected {
@@ -18,7 +21,7 @@ pub(crate) struct Protected {
     pub(crate) tensor: *const (),
     /// The address of the data that it shares with other tensors; null if it shares none.
     data: *const (),
-    layer: &'static dyn Op,
+    layer: &'static dyn Protector,
     version: u32,
     /// Of the layer's input that it is, or is part of.
     pub(crate) position: u32,
@@ -41,15 +44,16 @@ pub(crate) fn protected() -> usize {
     with(|protected| protected.len())
 }
 
-/// Protects a tensor, or a part, of input `position`, if it wants a gradient, until the [`ForwardGuard`] is
+/// Protects a tensor, or a part, of input `position`, which wants a gradient, until the [`ForwardGuard`] is
 /// dropped.
 #[inline]
-pub(super) fn protect<T: Element>(tensor: &Tensor<T>, layer: &'static dyn Op, position: usize) {
-    if tensor.stop_gradient() {
-        return;
-    }
-    let (version, data) = tensor.shared_state();
-    let (tensor, position) = (tensor.address(), position as u32);
+pub(super) fn protect(
+    tensor: *const (),
+    (version, data): (u32, *const ()),
+    layer: &'static dyn Protector,
+    position: usize,
+) {
+    let position = position as u32;
     with(|protected| protected.push(Protected { tensor, data, layer, version, position }));
 }
 
@@ -98,8 +102,7 @@ pub(super) fn shares(tensor: *const (), data: *const ()) {
 
 /// An error if the data of this tensor is that of a protected input; `write` would change it.
 #[inline]
-pub(super) fn check_write<T: Element>(tensor: &Tensor<T>, write: &'static str) -> Result<()> {
-    let (address, data) = (tensor.address(), tensor.shared_state().1);
+pub(super) fn check_write(address: *const (), data: *const (), write: &'static str) -> Result<()> {
     let is_same =
         |input: &&Protected| input.tensor == address || (!data.is_null() && input.data == data);
     let refused =
@@ -130,7 +133,7 @@ impl Protected {
     }
 
     fn error(&self, why: impl FnOnce(&str) -> String) -> Error {
-        let name = self.layer.input_name(self.position as usize);
-        Error::Unsupported { op: self.layer.name(), why: why(&name) }
+        let name = self.layer.input(self.position as usize);
+        Error::Unsupported { op: self.layer.layer(), why: why(&name) }
     }
 }

@@ -1,98 +1,68 @@
-//! What a node saved for backward, and how rules get it back.
+//! How rules get back what they saved.
 
-use std::any::Any;
-use std::panic::Location;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use super::any::{AnyTensor, Element, for_any};
-use super::node::{NodeRef, Slots};
-use super::pack::Packed;
+use super::node::{Node, Pull, Push, Slots};
+use super::parts::{At, Entries, Role, Saved, SavedTensor};
 use super::tensor::Tensor;
 use crate::array::Value;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
-/// What a saved tensor is to the op that saved it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// Neither an input nor an output.
-    Intermediate,
-    /// The input with this position, or a part of it.
-    Input(u16),
-    /// The value of the output with this slot; an error where that was changed in place since.
-    Output(u16),
-    /// The value that the output with this slot had, whatever became of the output.
-    OutputValue(u16),
-    /// An output without a gradient.
-    Constant,
+impl Node {
+    /// What was saved: taken or, where the graph is retained, copied.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::GraphFreed`](crate::Error::GraphFreed) where an earlier backward took it.
+    #[inline]
+    pub(crate) fn read(&self, retain: bool, at: &At<'_>) -> Result<Reader> {
+        let entries = self.entries(retain).ok_or_else(|| at.freed())?;
+        Ok(Reader { entries, next: 0, read: 0 })
+    }
+
+    /// The saved tensors as backward would get them; `None` where an optional one is absent.
+    pub(crate) fn saved(&self, at: &At<'_>) -> Result<Vec<Option<AnyTensor>>> {
+        self.read(true, at)?.all(at)
+    }
 }
 
-/// One entry of what a node saved.
-#[derive(Clone)]
-pub(crate) enum Saved {
-    Nothing,
-    Tensor(SavedTensor),
-    /// An optional tensor that is absent.
-    Absent,
-    /// How many entries follow that belong together.
-    Length(usize),
-    Number(f64),
-    /// Anything else.
-    Plain(Plain),
-    /// A tensor in the form that a hook gave it.
-    Packed(Box<Packed>),
+impl Pull<'_, '_> {
+    /// What the node saved.
+    #[inline]
+    pub(crate) fn read(&self) -> Result<Reader> {
+        self.node.read(self.retain, &self.at())
+    }
+
+    pub(crate) fn at(&self) -> At<'_> {
+        At {
+            op: self.node.name(),
+            location: self.node.location,
+            node: self.node,
+            create_graph: self.create_graph,
+        }
+    }
 }
 
-pub(crate) type Plain = Arc<dyn Any + Send + Sync>;
+impl Push<'_> {
+    /// What the node saved, copied.
+    pub(crate) fn read(&self) -> Result<Reader> {
+        self.node.read(true, &self.at())
+    }
 
-#[derive(Clone)]
-pub(crate) struct SavedTensor {
-    pub(crate) tensor: AnyTensor,
-    /// How often it had been changed in place.
-    pub(crate) version: u32,
-    pub(crate) role: Role,
+    pub(crate) fn at(&self) -> At<'_> {
+        At {
+            op: self.node.name(),
+            location: self.node.location,
+            node: self.node,
+            create_graph: self.record,
+        }
+    }
 }
-
-pub(crate) type Entries = SmallVec<[Saved; 2]>;
 
 impl Saved {
-    /// The input with this position.
-    #[inline]
-    pub(crate) fn input<T: Element>(position: usize, tensor: &Tensor<T>) -> Self {
-        let role = Role::Input(u16::try_from(position).unwrap_or(u16::MAX));
-        Self::Tensor(SavedTensor {
-            tensor: T::wrap(tensor.clone()),
-            version: tensor.version(),
-            role,
-        })
-    }
-
-    /// The value of what will be the output with this slot. The output holds the node, so the node must
-    /// not hold the output.
-    #[inline]
-    pub(crate) fn output<T: Element>(slot: usize, output: &Tensor<T>) -> Self {
-        match u16::try_from(slot) {
-            Ok(slot) => Self::tensor(output.value_alone(), Role::OutputValue(slot)),
-            Err(_) => Self::tensor(output.value_alone(), Role::Constant),
-        }
-    }
-
-    #[inline]
-    fn tensor<T: Element>(tensor: Tensor<T>, role: Role) -> Self {
-        Self::Tensor(SavedTensor { tensor: T::wrap(tensor), version: 0, role })
-    }
-
-    /// Whether it may stay as long as the node: it holds no buffer.
-    #[inline]
-    fn is_small(&self) -> bool {
-        match self {
-            Self::Tensor(saved) => for_any!(&saved.tensor, t => t.is_small()),
-            Self::Plain(_) | Self::Packed(_) => false,
-            Self::Nothing | Self::Absent | Self::Length(_) | Self::Number(_) => true,
-        }
-    }
-
     /// The tensor as backward gets it, `position` being that among all entries; an error if it was
     /// changed in place since.
     #[inline]
@@ -128,101 +98,6 @@ impl SavedTensor {
         }
         let node = at.node.clone();
         Ok((for_any!(tensor, t => AnyTensor::from(t.attached(node, slot.into()))), role))
-    }
-}
-
-/// What a node saved. Two entries that hold no buffer stand in the node and stay until it goes; others are
-/// taken by backward.
-pub(crate) enum State {
-    /// Attributes may be the first of them.
-    Inline([Saved; 2]),
-    Heap(Box<Heap>),
-}
-
-pub(crate) struct Heap {
-    /// What stays until the node goes.
-    attrs: Option<Plain>,
-    entries: Mutex<Option<Entries>>,
-}
-
-impl State {
-    pub(crate) const NOTHING: Self = Self::Inline([Saved::Nothing, Saved::Nothing]);
-
-    /// `attrs` stay as long as the node.
-    #[inline]
-    pub(crate) fn new(attrs: Option<Plain>, entries: Entries) -> Self {
-        let count = entries.len() + usize::from(attrs.is_some());
-        if count > 2 || !entries.iter().all(Saved::is_small) {
-            return Self::Heap(Box::new(Heap { attrs, entries: Mutex::new(Some(entries)) }));
-        }
-        let mut slots = [Saved::Nothing, Saved::Nothing];
-        let first = usize::from(attrs.is_some());
-        for (slot, entry) in slots[first..].iter_mut().zip(entries) {
-            *slot = entry;
-        }
-        if let Some(attrs) = attrs {
-            slots[0] = Saved::Plain(attrs);
-        }
-        Self::Inline(slots)
-    }
-
-    /// The same without attributes.
-    #[inline]
-    pub(crate) fn of(entries: [Saved; 2]) -> Self {
-        if entries.iter().all(Saved::is_small) {
-            return Self::Inline(entries);
-        }
-        Self::Heap(Box::new(Heap { attrs: None, entries: Mutex::new(Some(entries.into())) }))
-    }
-
-    /// What stays as long as the node.
-    #[inline]
-    pub(super) fn attrs(&self) -> Option<&Plain> {
-        match self {
-            Self::Inline([Saved::Plain(attrs), _]) => Some(attrs),
-            Self::Inline(_) => None,
-            Self::Heap(heap) => heap.attrs.as_ref(),
-        }
-    }
-
-    /// The entries, taken or, where `retain` says so, copied; `None` where they were taken before.
-    #[inline]
-    pub(super) fn read(&self, retain: bool) -> Option<Reader> {
-        let mut reader = Reader { entries: Entries::new(), next: 0, read: 0 };
-        match self {
-            Self::Inline([Saved::Plain(_), entry]) => reader.entries.push(entry.clone()),
-            Self::Inline(entries) => reader.entries.extend(entries.iter().cloned()),
-            Self::Heap(heap) => {
-                let mut held = heap.entries.lock().unwrap_or_else(PoisonError::into_inner);
-                reader.entries = if retain { held.clone()? } else { held.take()? };
-            }
-        }
-        Some(reader)
-    }
-
-    /// Gives each tensor to a hook, before others see the node.
-    pub(super) fn pack(&mut self, pack: impl Fn(SavedTensor, usize) -> Packed) {
-        let old = std::mem::replace(self, Self::NOTHING);
-        let (attrs, mut entries) = match old {
-            Self::Inline([Saved::Plain(attrs), entry]) => {
-                (Some(attrs), Entries::from_iter([entry]))
-            }
-            Self::Inline(entries) => (None, entries.into()),
-            Self::Heap(heap) => {
-                let entries = heap.entries.into_inner().unwrap_or_else(PoisonError::into_inner);
-                (heap.attrs, entries.unwrap_or_default())
-            }
-        };
-        let mut position = 0;
-        for entry in &mut entries {
-            if let Saved::Tensor(_) = entry
-                && let Saved::Tensor(saved) = std::mem::replace(entry, Saved::Nothing)
-            {
-                *entry = Saved::Packed(Box::new(pack(saved, position)));
-                position += 1;
-            }
-        }
-        *self = Self::new(attrs, entries);
     }
 }
 
@@ -271,40 +146,6 @@ impl Reader {
             all.extend(self.any(at)?.map(|(tensor, _)| Some(tensor)));
         }
         Ok(all)
-    }
-}
-
-/// Where something saved is read.
-pub(crate) struct At<'a> {
-    pub(crate) op: &'static str,
-    pub(crate) location: &'static Location<'static>,
-    pub(crate) node: &'a NodeRef,
-    pub(crate) create_graph: bool,
-}
-
-impl At<'_> {
-    /// An error if a saved tensor was changed in place since.
-    #[inline]
-    pub(crate) fn check_version(
-        &self,
-        saved: u32,
-        found: u32,
-        parameter: impl FnOnce() -> String,
-    ) -> Result<()> {
-        if saved == found {
-            return Ok(());
-        }
-        Err(Error::SavedTensorChanged {
-            op: self.op,
-            parameter: parameter(),
-            saved,
-            found,
-            location: self.location,
-        })
-    }
-
-    pub(crate) fn freed(&self) -> Error {
-        Error::GraphFreed { op: self.op, location: self.location }
     }
 }
 

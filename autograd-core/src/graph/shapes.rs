@@ -1,14 +1,14 @@
 //! What forward mode must know of a node beside its rule: the shapes of its outputs. Noted while
 //! forward mode is on in this thread, and for its time.
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
 use smallvec::SmallVec;
 
-use super::extras::{Key, Token};
-use super::node::NodeRef;
-use super::watch::Watching;
+use super::node::{NodeRef, Observers, Watching};
+use super::parts::{Key, Token};
 use crate::array::shape::copied;
 use crate::array::{DType, Shape};
 
@@ -30,7 +30,7 @@ pub(crate) struct ForwardMode {
 impl ForwardMode {
     pub(crate) fn start() -> Self {
         SCOPES.set(SCOPES.get() + 1);
-        Self { _watching: Watching::start() }
+        Self { _watching: Watching::start(&SHAPES) }
     }
 
     /// Whether forward mode is on in this thread.
@@ -48,11 +48,10 @@ impl Drop for ForwardMode {
     }
 }
 
+static SHAPES: Observers = Observers { recorded: None, made: Some(note), constant: None };
+
 /// A value became output `slot` of a node.
-pub(super) fn note(node: &NodeRef, slot: u32, dtype: DType, shape: &[usize]) {
-    if !ForwardMode::is_on() {
-        return;
-    }
+fn note(node: &NodeRef, slot: u32, (dtype, shape): (DType, &[usize]), _: Option<&dyn Any>) {
     let (token, slot) = (node.token(), slot as usize);
     NOTED.with_borrow_mut(|noted| {
         let (_, shapes) = noted.entry(token.key()).or_insert_with(|| (token, OutputShapes::new()));

@@ -11,13 +11,12 @@ use std::sync::{self, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use triomphe::Arc;
 
 use super::any::Element;
-use super::edge::{Absent, Edge};
-use super::extras::Token;
 use super::hooks::HookList;
 use super::lost::Lost;
 use super::mode::is_grad_enabled;
-use super::node::{NodeRef, taken_out};
-use super::{protect, shapes, watch};
+use super::node::{NodeRef, is_watched, show_constant, show_made, taken_out};
+use super::parts::{Absent, Edge, Token};
+use super::protect;
 use crate::array::shape::copied;
 use crate::array::{DType, Shape, Value, fits_inline};
 use crate::error::{HookResult, Result};
@@ -178,9 +177,9 @@ impl<T: Element> Tensor<T> {
     #[inline]
     pub(crate) fn output(value: Value<T>, node: Option<NodeRef>) -> Self {
         if let Some(node) = &node
-            && watch::is_on()
+            && is_watched()
         {
-            watch::made(node, 0, &value);
+            made(node, 0, &value);
         }
         Self::with_producer(value, node.map(|node| (node, 0)))
     }
@@ -266,8 +265,8 @@ impl<T: Element> Tensor<T> {
 
     #[inline]
     pub(super) fn attach_here(&mut self, node: NodeRef, slot: u32) {
-        if watch::is_on() {
-            watch::made(&node, slot, &self.read());
+        if is_watched() {
+            made(&node, slot, &self.read());
         }
         if let Some(inner) = self.inner_mut()
             && inner.is_bare()
@@ -500,7 +499,7 @@ impl<T: Element> Tensor<T> {
     /// An error where the forward of a layer runs that must not change this data; `op` is what would
     /// change it.
     pub(crate) fn check_write(&self, op: &'static str) -> Result<()> {
-        protect::check_write(self, op)
+        protect::check_write(self.address(), self.shared_state().1, op)
     }
 
     /// Changes the data of this tensor and of all that share it. `f` gets the value as it is and
@@ -526,9 +525,9 @@ impl<T: Element> Tensor<T> {
     /// A tensor of its own that shares this one's data, also later changes in place.
     pub(crate) fn sharing(&self, producer: Option<(NodeRef, u32)>) -> Self {
         if let Some((node, slot)) = &producer
-            && watch::is_on()
+            && is_watched()
         {
-            shapes::note(node, *slot, T::DTYPE, self.shape());
+            show_made(node, *slot, (T::DTYPE, self.shape()), None);
         }
         let shape = Value::scalar(T::ZERO).broadcast_to(self.shape());
         let mut tensor = Self::with_producer(shape, producer);
@@ -702,7 +701,10 @@ impl<T: Element> Tensor<T> {
 
     #[inline]
     pub(super) fn absent_here(&self) -> Absent {
-        let seen = if watch::is_on() { watch::constant(&self.read()) } else { 0 };
+        let seen = match is_watched() {
+            true => show_constant(&*self.read()),
+            false => 0,
+        };
         Absent { lost: self.lost(), seen }
     }
 
@@ -827,4 +829,9 @@ impl<T: Element> fmt::Debug for Tensor<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
+}
+
+/// Shows a value that becomes an output of a node to who observes.
+fn made<T: Element>(node: &NodeRef, slot: u32, value: &Value<T>) {
+    show_made(node, slot, (T::DTYPE, value.shape()), Some(value));
 }

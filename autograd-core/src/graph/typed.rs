@@ -5,9 +5,10 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use super::any::Element;
-use super::edge::Edge;
 use super::node::{Node, NodeRef, Op, Pull, Push, Sink, Slots, only};
-use super::saved::{Entries, Plain, Saves, State, typed};
+use super::parts::Edge;
+use super::parts::{Entries, Plain, State};
+use super::saved::{Saves, typed};
 use super::shapes::output_shapes;
 use super::tensor::Tensor;
 use crate::array::Value;

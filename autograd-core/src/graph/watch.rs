@@ -7,14 +7,10 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::any::{AnyTensor, Element, for_any};
-use super::node::NodeRef;
-use super::pack::pack_saved;
-use super::shapes;
+use super::node::{NodeRef, Observers, Watching, set_observed};
 use crate::array::{DType, Value};
 
 thread_local! {
-    /// How many scopes of this thread look on.
-    static ON: Cell<u32> = const { Cell::new(0) };
     static MADE: RefCell<Vec<Nodes>> = const { RefCell::new(Vec::new()) };
     static OBSERVER: Cell<Option<Observer>> = const { Cell::new(None) };
 }
@@ -35,34 +31,19 @@ pub(crate) enum Seen<'a> {
 /// Nodes by their address.
 pub(crate) type Nodes = HashSet<*const ()>;
 
-/// Whether there is an observer.
-#[inline(always)]
-pub(crate) fn is_on() -> bool {
-    ON.get() != 0
+/// What sees outputs and constants.
+static OUTPUTS: Observers =
+    Observers { recorded: None, made: Some(made), constant: Some(constant) };
+
+/// What counts nodes.
+static COUNT: Observers = Observers { recorded: Some(count), made: None, constant: None };
+
+/// An observer may be set with [`observe`] until this is dropped.
+pub(crate) fn watch() -> Watching {
+    Watching::start(&OUTPUTS)
 }
 
-/// Observes until dropped, also by a panic.
-pub(crate) struct Watching;
-
-impl Watching {
-    pub(crate) fn start() -> Self {
-        ON.set(ON.get() + 1);
-        Self
-    }
-}
-
-impl Drop for Watching {
-    fn drop(&mut self) {
-        ON.set(ON.get() - 1);
-    }
-}
-
-/// A node was recorded.
-#[cold]
-pub(crate) fn recorded(node: &mut NodeRef) {
-    if let Some(node) = node.alone() {
-        pack_saved(node);
-    }
+fn count(node: &mut NodeRef) {
     MADE.with_borrow_mut(|made| {
         if let Some(nodes) = made.last_mut() {
             nodes.insert(node.address());
@@ -79,7 +60,7 @@ pub(crate) fn collect<R>(f: impl FnOnce() -> R) -> (R, Nodes) {
             MADE.with_borrow_mut(Vec::pop);
         }
     }
-    let _watching = Watching::start();
+    let _watching = Watching::start(&COUNT);
     MADE.with_borrow_mut(|made| made.push(Nodes::new()));
     let layer = Layer;
     let result = f();
@@ -95,38 +76,21 @@ pub(crate) fn adopt(nodes: &Nodes) {
 
 /// Says who sees the outputs of nodes from now on; the one before comes back.
 pub(crate) fn observe(observer: Option<Observer>) -> Option<Observer> {
+    set_observed(observer.is_some());
     OBSERVER.replace(observer)
 }
 
-/// Whether somebody sees the outputs of nodes.
-#[inline]
-pub(crate) fn is_observed() -> bool {
-    is_on() && OBSERVER.get().is_some()
-}
-
-/// A value became output `slot` of a node.
-pub(crate) fn made<T: Element>(node: &NodeRef, slot: u32, value: &Value<T>) {
-    made_any(node, slot, (T::DTYPE, value.shape()), value);
-}
-
-#[cold]
-fn made_any(node: &NodeRef, slot: u32, (dtype, shape): (DType, &[usize]), value: &dyn Any) {
-    shapes::note(node, slot, dtype, shape);
+fn made(node: &NodeRef, slot: u32, _: (DType, &[usize]), value: Option<&dyn Any>) {
     // A range takes a pass over the value.
     if let Some(observer) = OBSERVER.get()
-        && let Some(range) = Range::of(value)
+        && let Some(range) = value.and_then(Range::of)
     {
         observer(Seen::Output(node, slot, range));
     }
 }
 
 /// The number under which the range of an input without a gradient was shown; 0 if nobody sees it.
-pub(crate) fn constant<T: Element>(value: &Value<T>) -> u32 {
-    constant_any(value)
-}
-
-#[cold]
-fn constant_any(value: &dyn Any) -> u32 {
+fn constant(value: &dyn Any) -> u32 {
     static NUMBERS: AtomicU32 = AtomicU32::new(1);
     let Some(observer) = OBSERVER.get() else { return 0 };
     let Some(range) = Range::of(value) else { return 0 };

@@ -65,7 +65,9 @@ impl Forward<'_> {
         }
         #[cfg(debug_assertions)]
         {
-            self.own.hidden = hidden::Watch::start();
+            // Where nothing would be recorded, nothing is lost: a layer inside the forward of another one
+            // reads for that.
+            self.own.hidden = is_grad_enabled().then(hidden::Watch::start);
         }
         self.own.running = Some(ForwardGuard::new(before));
         self

@@ -15,8 +15,8 @@ use super::saved::{Saved, Unpack};
 use crate::array::shape::same;
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, At, Edge, Entries, GradMode, Node, NodeRef, Op, Pull, Push, Reader, Role, Sink,
-    Slots, State, for_any,
+    AnyTensor, At, Edge, Entries, GradMode, Node, NodeRef, Op, Protector, Pull, Push, Reader, Role,
+    Sink, Slots, State, for_any,
 };
 
 impl Op for LayerRules {
@@ -360,5 +360,15 @@ impl Op for Barrier {
                   remove that argument of #[py_layer] if backward is made of differentiable ops"
                     .to_owned(),
         })
+    }
+}
+
+impl Protector for LayerRules {
+    fn layer(&self) -> &'static str {
+        self.info.name
+    }
+
+    fn input(&self, position: usize) -> String {
+        self.input_name(position)
     }
 }

@@ -1,0 +1,68 @@
+//! Results of ops that are not recorded, and what they lost.
+
+use std::panic::Location;
+
+use super::any::Element;
+#[cfg(debug_assertions)]
+use super::hidden;
+use super::lost::{Lost, no_derivative};
+use super::mode;
+#[cfg(debug_assertions)]
+use super::mode::Recording;
+use super::tensor::Tensor;
+use crate::array::Value;
+
+type Place = &'static Location<'static>;
+
+impl Lost {
+    /// What the result of an op on this input has lost, if the op is not recorded.
+    #[inline]
+    pub(crate) fn of<T: Element>(op: &'static str, at: Place, input: &Tensor<T>) -> Self {
+        Self::of_all(op, at, [input])
+    }
+
+    /// The same for several inputs.
+    #[inline]
+    pub(crate) fn of_all<T: Element, const N: usize>(
+        op: &'static str,
+        at: Place,
+        inputs: [&Tensor<T>; N],
+    ) -> Self {
+        let (mut lost, mut wants) = (Self::NONE, false);
+        for input in inputs {
+            match input.outside() {
+                Some(before) => lost = lost.and(before),
+                None => {
+                    wants = true;
+                    #[cfg(debug_assertions)]
+                    if mode::recording() == Recording::Layer {
+                        hidden::note(input.address(), input.shape(), op, at);
+                    }
+                }
+            }
+        }
+        if wants && mode::loses() { lost.and_now(op, at) } else { lost }
+    }
+
+    /// The same for an op without a derivative.
+    #[inline]
+    pub(crate) fn without_derivative<T: Element>(
+        op: &'static str,
+        at: Place,
+        input: &Tensor<T>,
+    ) -> Self {
+        input.outside().unwrap_or_else(|| no_derivative(op, at))
+    }
+}
+
+/// The result of an op that is not recorded.
+#[inline]
+pub(crate) fn unrecorded<T: Element, U: Element, const N: usize>(
+    name: &'static str,
+    caller: Place,
+    inputs: [&Tensor<T>; N],
+    value: Value<U>,
+) -> Tensor<U> {
+    let lost = Lost::of_all(name, caller, inputs);
+    Tensor::new(value).with_lost(lost)
+}
