@@ -221,7 +221,7 @@ impl Op for Checkpoint {
 }
 
 /// The result of the second run, recorded, and what it was recorded in.
-fn run_again(mut saved: Reader, at: &At<'_>) -> Result<(AnyTensor, Nodes)> {
+fn run_again(mut saved: Reader<'_>, at: &At<'_>) -> Result<(AnyTensor, Nodes)> {
     let Some(call) = at.node.attrs::<Call>() else { unreachable!("it was recorded with the op") };
     let f = match saved.entry() {
         Saved::Plain(f) => f.downcast::<Arc<Run>>().ok(),

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
-use std::mem::replace;
+use std::mem::{forget, replace};
 use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use triomphe::Arc;
 
 use super::any::AnyTensor;
-use super::parts::{Edge, Edges, Entries, Extras, Packed, Role, SavedTensor, State};
+use super::parts::{Edge, Edges, Extras, Held, Packed, Role, SavedTensor, State};
 use crate::array::DType;
 use crate::error::Result;
 
@@ -107,7 +107,7 @@ impl Node {
 
     /// What was saved: taken or, where `retain` says so, copied; `None` where it was taken before.
     #[inline]
-    pub(super) fn entries(&self, retain: bool) -> Option<Entries> {
+    pub(super) fn entries(&self, retain: bool) -> Option<Held<'_>> {
         if self.taken.load(Ordering::Relaxed) {
             return None;
         }
@@ -381,8 +381,9 @@ impl NodeRef {
             *content.taken.get_mut() = false;
             content.location = location;
             content.op = op;
-            content.edges = edges;
-            content.state = state;
+            // What stood there is nothing, so nothing is dropped.
+            forget(replace(&mut content.edges, edges));
+            forget(replace(&mut content.state, state));
         }
         if is_watched() {
             each_observer(|observers| observers.recorded, |recorded| recorded(&mut node));

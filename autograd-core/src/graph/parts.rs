@@ -219,6 +219,13 @@ pub(crate) trait Packed: Send + Sync {
     fn unpack(&self, at: &At<'_>) -> Result<SavedTensor>;
 }
 
+/// Entries that a visit reads.
+pub(super) enum Held<'n> {
+    /// In the node.
+    Here(&'n [Saved]),
+    Taken(Entries),
+}
+
 /// What a node saved. Two entries that hold no buffer stand in the node and stay until it goes; others are
 /// taken by backward.
 pub(crate) enum State {
@@ -254,10 +261,11 @@ impl State {
         Self::Inline(slots)
     }
 
-    /// The same without attributes.
+    /// The same without attributes, `small` where no entry holds a buffer.
     #[inline]
-    pub(crate) fn of(entries: [Saved; 2]) -> Self {
-        if entries.iter().all(Saved::is_small) {
+    pub(crate) fn of(entries: [Saved; 2], small: bool) -> Self {
+        debug_assert!(!small || entries.iter().all(Saved::is_small));
+        if small {
             return Self::Inline(entries);
         }
         Self::Heap(Box::new(Heap { attrs: None, entries: Mutex::new(Some(entries.into())) }))
@@ -275,13 +283,14 @@ impl State {
 
     /// The entries, taken or, where `retain` says so, copied; `None` where they were taken before.
     #[inline]
-    pub(super) fn entries(&self, retain: bool) -> Option<Entries> {
+    pub(super) fn entries(&self, retain: bool) -> Option<Held<'_>> {
         match self {
-            Self::Inline([Saved::Plain(_), entry]) => Some(Entries::from_iter([entry.clone()])),
-            Self::Inline(entries) => Some(entries.clone().into()),
+            Self::Inline([Saved::Plain(_), entry]) => Some(Held::Here(slice::from_ref(entry))),
+            Self::Inline(entries) => Some(Held::Here(entries)),
             Self::Heap(heap) => {
                 let mut held = heap.entries.lock().unwrap_or_else(PoisonError::into_inner);
-                if retain { held.clone() } else { held.take() }
+                let entries = if retain { held.clone() } else { held.take() };
+                entries.map(Held::Taken)
             }
         }
     }

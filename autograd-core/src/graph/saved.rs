@@ -1,12 +1,13 @@
 //! How rules get back what they saved.
 
+use std::mem::replace;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use super::any::{AnyTensor, Element, for_any};
 use super::node::{Node, Pull, Push, Slots};
-use super::parts::{At, Entries, Role, Saved, SavedTensor};
+use super::parts::{At, Entries, Held, Role, Saved, SavedTensor};
 use super::tensor::Tensor;
 use crate::array::Value;
 use crate::error::Result;
@@ -18,9 +19,13 @@ impl Node {
     ///
     /// [`Error::GraphFreed`](crate::Error::GraphFreed) where an earlier backward took it.
     #[inline]
-    pub(crate) fn read(&self, retain: bool, at: &At<'_>) -> Result<Reader> {
+    pub(crate) fn read(&self, retain: bool, at: &At<'_>) -> Result<Reader<'_>> {
         let entries = self.entries(retain).ok_or_else(|| at.freed())?;
-        Ok(Reader { entries, next: 0, read: 0 })
+        let mut reader = Reader { entries, next: 0, read: 0 };
+        if reader.as_slice().iter().any(|entry| matches!(entry, Saved::Packed(_))) {
+            reader.unpack(at)?;
+        }
+        Ok(reader)
     }
 
     /// The saved tensors as backward would get them; `None` where an optional one is absent.
@@ -29,14 +34,14 @@ impl Node {
     }
 }
 
-impl Pull<'_, '_> {
+impl<'g> Pull<'_, 'g> {
     /// What the node saved.
     #[inline]
-    pub(crate) fn read(&self) -> Result<Reader> {
+    pub(crate) fn read(&self) -> Result<Reader<'g>> {
         self.node.read(self.retain, &self.at())
     }
 
-    pub(crate) fn at(&self) -> At<'_> {
+    pub(crate) fn at(&self) -> At<'g> {
         At {
             op: self.node.name(),
             location: self.node.location,
@@ -46,13 +51,13 @@ impl Pull<'_, '_> {
     }
 }
 
-impl Push<'_> {
+impl<'a> Push<'a> {
     /// What the node saved, copied.
-    pub(crate) fn read(&self) -> Result<Reader> {
+    pub(crate) fn read(&self) -> Result<Reader<'a>> {
         self.node.read(true, &self.at())
     }
 
-    pub(crate) fn at(&self) -> At<'_> {
+    pub(crate) fn at(&self) -> At<'a> {
         At {
             op: self.node.name(),
             location: self.node.location,
@@ -62,67 +67,107 @@ impl Push<'_> {
     }
 }
 
-impl Saved {
-    /// The tensor as backward gets it, `position` being that among all entries; an error if it was
-    /// changed in place since.
-    #[inline]
-    pub(crate) fn restore(self, at: &At<'_>, position: usize) -> Result<Option<(AnyTensor, Role)>> {
-        match self {
-            Self::Tensor(saved) => saved.restore(at, position).map(Some),
-            Self::Packed(packed) => packed.unpack(at)?.restore(at, position).map(Some),
-            _ => Ok(None),
-        }
-    }
-}
-
 impl SavedTensor {
+    /// An error if it was changed in place since.
+    #[inline]
+    fn check(&self, at: &At<'_>, position: usize) -> Result<()> {
+        let (saved, found) = match self.role {
+            Role::Input(_) | Role::Intermediate | Role::Constant => {
+                (self.version, self.tensor.version())
+            }
+            // Only its value is kept, so the node notes changes after forward.
+            Role::Output(slot) => {
+                (0, self.version + at.node.output_version(slot.into()) + self.tensor.version())
+            }
+            Role::OutputValue(_) => return Ok(()),
+        };
+        at.check_version(saved, found, || at.node.saved_name(self.role, position))
+    }
+
+    /// The tensor as backward gets it.
     #[inline]
     fn restore(self, at: &At<'_>, position: usize) -> Result<(AnyTensor, Role)> {
-        let Self { tensor, version, role } = self;
-        let name = || at.node.saved_name(role, position);
-        let slot = match role {
-            Role::Input(_) | Role::Intermediate | Role::Constant => {
-                at.check_version(version, tensor.version(), name)?;
-                return Ok((tensor, role));
+        self.check(at, position)?;
+        let Self { tensor, role, .. } = self;
+        match role {
+            Role::Output(slot) | Role::OutputValue(slot) if at.create_graph => {
+                let node = at.node.clone();
+                Ok((for_any!(tensor, t => AnyTensor::from(t.attached(node, slot.into()))), role))
             }
-            Role::Output(slot) => {
-                // Only its value is kept, so the node notes changes after forward.
-                let changes = at.node.output_version(slot.into()) + tensor.version();
-                at.check_version(0, version + changes, name)?;
-                slot
-            }
-            Role::OutputValue(slot) => slot,
-        };
-        if !at.create_graph {
-            return Ok((tensor, role));
+            _ => Ok((tensor, role)),
         }
-        let node = at.node.clone();
-        Ok((for_any!(tensor, t => AnyTensor::from(t.attached(node, slot.into()))), role))
     }
 }
 
 /// What a node saved, entry by entry, as one visit gets it.
-pub(crate) struct Reader {
-    entries: Entries,
+pub(crate) struct Reader<'n> {
+    entries: Held<'n>,
     next: usize,
     read: usize,
 }
 
-impl Reader {
+impl Reader<'_> {
+    #[inline]
+    fn as_slice(&self) -> &[Saved] {
+        match &self.entries {
+            Held::Here(entries) => entries,
+            Held::Taken(entries) => entries,
+        }
+    }
+
+    /// Takes back what hooks hold.
+    #[cold]
+    fn unpack(&mut self, at: &At<'_>) -> Result<()> {
+        let mut entries: Entries = self.as_slice().iter().cloned().collect();
+        for entry in &mut entries {
+            if let Saved::Packed(packed) = entry {
+                *entry = Saved::Tensor(packed.unpack(at)?);
+            }
+        }
+        self.entries = Held::Taken(entries);
+        Ok(())
+    }
+
+    /// Whether the entries stay in the node.
+    pub(crate) fn is_here(&self) -> bool {
+        matches!(self.entries, Held::Here(_))
+    }
+
+    /// The entry in this place, if it is a tensor. An output has no place in the graph then.
+    #[inline]
+    pub(crate) fn lent<T: Element>(&self, place: usize, at: &At<'_>) -> Result<Option<&Tensor<T>>> {
+        let Some(Saved::Tensor(saved)) = self.as_slice().get(place) else { return Ok(None) };
+        saved.check(at, place)?;
+        Ok(T::peek(&saved.tensor))
+    }
+
+    /// The number in this place.
+    #[inline]
+    pub(crate) fn number(&self, place: usize) -> Option<f64> {
+        match self.as_slice().get(place) {
+            Some(Saved::Number(number)) => Some(*number),
+            _ => None,
+        }
+    }
+
     /// The next entry.
     #[inline]
     pub(crate) fn entry(&mut self) -> Saved {
-        let entry = self.entries.get_mut(self.next);
+        let place = self.next;
         self.next += 1;
-        entry.map_or(Saved::Nothing, |entry| std::mem::replace(entry, Saved::Nothing))
+        match &mut self.entries {
+            Held::Here(entries) => entries.get(place).cloned(),
+            Held::Taken(entries) => entries.get_mut(place).map(|it| replace(it, Saved::Nothing)),
+        }
+        .unwrap_or(Saved::Nothing)
     }
 
     /// The next entry, if it is a tensor, and what it was.
     #[inline]
     pub(crate) fn any(&mut self, at: &At<'_>) -> Result<Option<(AnyTensor, Role)>> {
-        let restored = self.entry().restore(at, self.read)?;
-        self.read += usize::from(restored.is_some());
-        Ok(restored)
+        let Saved::Tensor(saved) = self.entry() else { return Ok(None) };
+        self.read += 1;
+        saved.restore(at, self.read - 1).map(Some)
     }
 
     /// How many tensors came.
@@ -139,8 +184,8 @@ impl Reader {
     /// All tensors as backward gets them; `None` for an optional one that is absent.
     pub(super) fn all(mut self, at: &At<'_>) -> Result<Vec<Option<AnyTensor>>> {
         let mut all = Vec::new();
-        while self.next < self.entries.len() {
-            if let Saved::Absent = self.entries[self.next] {
+        while self.next < self.as_slice().len() {
+            if let Saved::Absent = self.as_slice()[self.next] {
                 all.push(None);
             }
             all.extend(self.any(at)?.map(|(tensor, _)| Some(tensor)));
@@ -161,12 +206,12 @@ pub(crate) trait Saves {
     /// Whether there is a rule for forward mode, [`tangent`](Self::tangent).
     const PUSHES: bool = false;
     fn save(self, into: &mut Entries) -> Self::Plain;
-    fn read(plain: &Self::Plain, from: &mut Reader, at: &At<'_>) -> Result<Self::Read>;
+    fn read(plain: &Self::Plain, from: &mut Reader<'_>, at: &At<'_>) -> Result<Self::Read>;
     /// From the tangents of the inputs that of the output, which has this shape; `None` where this
     /// call has no rule for that.
     fn tangent(
         _: &Self::Plain,
-        _: &mut Reader,
+        _: &mut Reader<'_>,
         _: &At<'_>,
         _: (&Slots, &[usize]),
     ) -> Result<Option<AnyTensor>> {
@@ -193,7 +238,7 @@ impl<T: Element> Saves for SavedInput<T> {
         into.push(Saved::input(self.0.into(), &self.1));
     }
 
-    fn read((): &(), from: &mut Reader, at: &At<'_>) -> Result<Tensor<T>> {
+    fn read((): &(), from: &mut Reader<'_>, at: &At<'_>) -> Result<Tensor<T>> {
         Ok(from.tensor(at)?.unwrap_or_else(|| unreachable!("{OUT_OF_STEP}")))
     }
 }
@@ -209,7 +254,7 @@ impl<T: Element> Saves for SavedOutput<T> {
         into.push(Saved::tensor(Tensor::new(self.0), Role::OutputValue(0)));
     }
 
-    fn read((): &(), from: &mut Reader, at: &At<'_>) -> Result<Tensor<T>> {
+    fn read((): &(), from: &mut Reader<'_>, at: &At<'_>) -> Result<Tensor<T>> {
         Ok(from.tensor(at)?.unwrap_or_else(|| unreachable!("{OUT_OF_STEP}")))
     }
 }
@@ -225,7 +270,7 @@ impl<P: Send + Sync + 'static> Saves for Hidden<P> {
         into.push(Saved::Plain(self.0));
     }
 
-    fn read((): &(), from: &mut Reader, _: &At<'_>) -> Result<Arc<P>> {
+    fn read((): &(), from: &mut Reader<'_>, _: &At<'_>) -> Result<Arc<P>> {
         let Saved::Plain(plain) = from.entry() else { unreachable!("{OUT_OF_STEP}") };
         Ok(plain.downcast().unwrap_or_else(|_| unreachable!("{OUT_OF_STEP}")))
     }
@@ -242,7 +287,7 @@ impl<P: Clone + Send + Sync + 'static> Saves for Attr<P> {
         self.0
     }
 
-    fn read(plain: &P, _: &mut Reader, _: &At<'_>) -> Result<P> {
+    fn read(plain: &P, _: &mut Reader<'_>, _: &At<'_>) -> Result<P> {
         Ok(plain.clone())
     }
 }
@@ -288,13 +333,13 @@ where
         (self.0.save(into), self.1)
     }
 
-    fn read((plain, _): &Self::Plain, from: &mut Reader, at: &At<'_>) -> Result<S::Read> {
+    fn read((plain, _): &Self::Plain, from: &mut Reader<'_>, at: &At<'_>) -> Result<S::Read> {
         S::read(plain, from, at)
     }
 
     fn tangent(
         (plain, push): &Self::Plain,
-        from: &mut Reader,
+        from: &mut Reader<'_>,
         at: &At<'_>,
         (tangents, shape): (&Slots, &[usize]),
     ) -> Result<Option<AnyTensor>> {
@@ -316,7 +361,7 @@ impl<S: Saves> Saves for Elementwise<S> {
         self.0.save(into)
     }
 
-    fn read(plain: &S::Plain, from: &mut Reader, at: &At<'_>) -> Result<S::Read> {
+    fn read(plain: &S::Plain, from: &mut Reader<'_>, at: &At<'_>) -> Result<S::Read> {
         S::read(plain, from, at)
     }
 }
@@ -332,7 +377,7 @@ impl<S: Saves> Saves for Option<S> {
         self.map(|saved| saved.save(into))
     }
 
-    fn read(plain: &Self::Plain, from: &mut Reader, at: &At<'_>) -> Result<Self::Read> {
+    fn read(plain: &Self::Plain, from: &mut Reader<'_>, at: &At<'_>) -> Result<Self::Read> {
         match plain {
             Some(plain) => S::read(plain, from, at).map(Some),
             None => {
@@ -354,7 +399,7 @@ macro_rules! saves_tuples {
                 ($(self.$position.save(_into),)*)
             }
 
-            fn read(_plain: &Self::Plain, _from: &mut Reader, _at: &At<'_>) -> Result<Self::Read> {
+            fn read(_plain: &Self::Plain, _from: &mut Reader<'_>, _at: &At<'_>) -> Result<Self::Read> {
                 Ok(($($name::read(&_plain.$position, _from, _at)?,)*))
             }
         }

@@ -83,7 +83,7 @@ pub(super) fn float<T: Float>(
     let saves = op.saves(wants);
     let saved = [saved(saves[0], 0, a), saved(saves[1], 1, b)];
     let state = if same(a.shape(), b.shape()) {
-        State::of(saved)
+        State::of(saved, a.is_small() && b.is_small())
     } else {
         let shapes: Shapes = Arc::new([a.shape_owned(), b.shape_owned()]);
         State::new(Some(shapes), saved.into())
@@ -219,18 +219,12 @@ impl<T: Float> Op for PairRule<T> {
     }
 
     fn pull<'g>(&self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
-        let (mut saved, at) = (pull.read()?, pull.at());
-        let operands = [saved.tensor(&at)?, saved.tensor(&at)?];
+        let (saved, at) = (pull.read()?, pull.at());
+        let operands = [saved.lent(0, &at)?, saved.lent(1, &at)?];
         let edges = pull.node.edges();
         let wants = [pull.wants(&edges[0]), pull.wants(&edges[1])];
         let shapes = pull.node.attrs::<[Shape; 2]>();
-        let grads = pull_pair(
-            self.0,
-            operands.each_ref().map(Option::as_ref),
-            shapes,
-            typed(only(grads)),
-            wants,
-        )?;
+        let grads = pull_pair(self.0, operands, shapes, typed(only(grads)), wants)?;
         for (edge, grad) in edges.iter().zip(grads) {
             if let Some(grad) = grad {
                 pull.sink.deliver(edge, T::wrap(grad))?;
@@ -244,10 +238,10 @@ impl<T: Float> Op for PairRule<T> {
         if self.0.derived::<T>().is_some() && self.0 != Binary::Div {
             return Ok(None);
         }
-        let (mut saved, at) = (push.read()?, push.at());
-        let [a, b] = [saved.tensor::<T>(&at)?, saved.tensor::<T>(&at)?];
-        let a = || a.as_ref().unwrap_or_else(|| unreachable!("`saves` names what the rules use"));
-        let b = || b.as_ref().unwrap_or_else(|| unreachable!("`saves` names what the rules use"));
+        let (saved, at) = (push.read()?, push.at());
+        let [a, b] = [saved.lent::<T>(0, &at)?, saved.lent::<T>(1, &at)?];
+        let a = || a.unwrap_or_else(|| unreachable!("`saves` names what the rules use"));
+        let b = || b.unwrap_or_else(|| unreachable!("`saves` names what the rules use"));
         let [da, db] = [0, 1].map(|i| push.tangents[i].take().map(typed::<T>));
         let dy = match self.0 {
             Binary::Add => joined(da, db),
@@ -275,24 +269,23 @@ impl<T: Float> Op for NumberRule<T> {
     }
 
     fn pull<'g>(&self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
-        let dx = self.gradient(pull.read()?, &pull.at(), only(grads))?;
+        let dx = self.gradient(&pull.read()?, &pull.at(), only(grads))?;
         pull.sink.deliver(&pull.node.edges()[0], T::wrap(dx))
     }
 
     /// A function of each element: `pull` is its own transpose.
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
         let Some(dx) = push.tangents[0].take() else { return Ok(None) };
-        let dy = self.gradient(push.read()?, &push.at(), dx)?;
+        let dy = self.gradient(&push.read()?, &push.at(), dx)?;
         Ok(Some(Slots::from_elem(Some(T::wrap(dy)), 1)))
     }
 }
 
 impl<T: Float> NumberRule<T> {
     #[inline]
-    fn gradient(&self, mut saved: Reader, at: &At<'_>, dy: AnyTensor) -> Result<Tensor<T>> {
-        let x = saved.tensor(at)?;
-        let Saved::Number(s) = saved.entry() else { unreachable!("a number is saved") };
-        Ok(scalar_gradient((self.0, T::from_f64(s), self.1), x.as_ref(), typed(dy)))
+    fn gradient(&self, saved: &Reader<'_>, at: &At<'_>, dy: AnyTensor) -> Result<Tensor<T>> {
+        let Some(s) = saved.number(1) else { unreachable!("a number is saved") };
+        Ok(scalar_gradient((self.0, T::from_f64(s), self.1), saved.lent(0, at)?, typed(dy)))
     }
 }
 
@@ -343,7 +336,8 @@ pub(super) fn float_scalar<T: Float>(
         (Binary::Add | Binary::Sub | Binary::Mul, _) | (Binary::Div, false) => false,
         (Binary::Div, true) | (Binary::Pow | Binary::Maximum | Binary::Minimum, _) => true,
     };
-    let state = State::of([saved(saves, 0, x.tensor()), Saved::Number(s.into_f64())]);
+    let saved = [saved(saves, 0, x.tensor()), Saved::Number(s.into_f64())];
+    let state = State::of(saved, !saves || x.tensor().is_small());
     let edges = Edges::One(x.edge(saves));
     let mut y = compute_scalar(op, x, s, swapped);
     let rule = Rule::<T>::NUMBERS[op as usize][usize::from(swapped)];

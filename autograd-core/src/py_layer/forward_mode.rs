@@ -1,6 +1,6 @@
 //! Forward mode through a layer with `fn jvp`.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt::Display;
 use std::mem;
 
@@ -62,7 +62,7 @@ pub(super) fn push_tangents(called: Called<'_>, push: &mut Push<'_>) -> Result<O
     let raw = RawJvp {
         called,
         at: At { create_graph: push.record && !once, ..push.at() },
-        saved: RefCell::new(saved),
+        saved: Cell::new(Some(saved)),
         inputs,
         tangents: RefCell::new(tangents),
         outputs: RefCell::default(),
@@ -108,7 +108,7 @@ impl Called<'_> {
 pub struct RawJvp<'a> {
     called: Called<'a>,
     at: At<'a>,
-    saved: RefCell<Reader>,
+    saved: Cell<Option<Reader<'a>>>,
     inputs: &'a [Primal],
     tangents: RefCell<Slots>,
     outputs: RefCell<Slots>,
@@ -117,7 +117,7 @@ pub struct RawJvp<'a> {
 impl RawJvp<'_> {
     /// What forward saved.
     pub fn saved<L: Layer<K>, K>(&self) -> Result<L::Saved> {
-        unpack(&mut self.saved.borrow_mut(), &self.at)
+        unpack(&self.saved, &self.at)
     }
 
     /// The context of `jvp`.

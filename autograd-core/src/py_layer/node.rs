@@ -1,7 +1,7 @@
 //! What the node of a layer does in backward: the same for all layers.
 
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::panic::Location;
 use std::sync::Arc;
 
@@ -108,7 +108,7 @@ fn pull_through(called: Called<'_>, mut grads: Slots, pull: &mut Pull<'_, '_>) -
     // Backward may change them in place; nobody else shall see that.
     grads.iter_mut().flatten().for_each(AnyTensor::unshare);
     let at = At { op, location, node, create_graph };
-    let saved = RefCell::new(node.read(pull.retain, &at)?);
+    let saved = Cell::new(Some(node.read(pull.retain, &at)?));
     let mut ways = Ways { edges, sink: &mut *pull.sink };
     let raw = RawBackward {
         at,
@@ -122,8 +122,9 @@ fn pull_through(called: Called<'_>, mut grads: Slots, pull: &mut Pull<'_, '_>) -
     (rules.run)(&raw, rules.pull)
 }
 
-/// What forward saved, as its declared type.
-pub(super) fn unpack<S: Saved>(saved: &mut Reader, at: &At<'_>) -> Result<S> {
+/// What forward saved, as its declared type; it is asked for once.
+pub(super) fn unpack<'a, S: Saved>(saved: &Cell<Option<Reader<'a>>>, at: &At<'a>) -> Result<S> {
+    let saved = saved.take().unwrap_or_else(|| unreachable!("it is asked for once"));
     S::unpack(&mut Unpack { saved, at: At { ..*at } })
 }
 
@@ -153,7 +154,7 @@ impl Onward for Ways<'_, '_> {
 #[doc(hidden)]
 pub struct RawBackward<'a> {
     at: At<'a>,
-    saved: RefCell<Reader>,
+    saved: Cell<Option<Reader<'a>>>,
     /// As in [`Pull`].
     wants_all: bool,
     came: Came<'a>,
@@ -169,7 +170,7 @@ pub(super) type Pulled = fn(&RawBackward<'_>, &Lent<'_>);
 /// Runs a layer's backward: what forward saved is unpacked, and gradients come by the generated
 /// `pull`. One function for all layers that save the same type.
 pub(super) fn run<S: Saved>(raw: &RawBackward<'_>, pull: Pulled) -> Result<()> {
-    let saved = &unpack::<S>(&mut raw.saved.borrow_mut(), &raw.at)?;
+    let saved = &unpack::<S>(&raw.saved, &raw.at)?;
     pull(raw, &Lent { saved, attrs: raw.came.called.attrs(), needs: raw.needs() });
     raw.result()
 }

@@ -107,7 +107,7 @@ impl Pack {
 /// Saved state on its way to backward.
 #[doc(hidden)]
 pub struct Unpack<'a> {
-    pub(super) saved: &'a mut Reader,
+    pub(super) saved: Reader<'a>,
     pub(super) at: At<'a>,
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::op::Outputs;
+use super::op::{self as elementwise, Outputs};
 use super::op::{Handle, is_single};
 use crate::array::elementwise::Arg;
 use crate::array::shape::copied;
@@ -124,25 +124,47 @@ pub(super) fn call<T: Float>(
 }
 
 /// The node of a call.
-pub(super) fn record<T: Float>(
+fn record<T: Float>(
     op: &Handle<T>,
     framed: Option<Framed>,
     edges: Edges,
     saved: Entries,
     caller: Caller,
 ) -> NodeRef {
-    let (recorded, attrs): (&'static dyn graph::Op, _) = match op {
+    match op {
         Handle::Static(op) => {
-            let recorded = T::recorder(&op.found().recorded);
             let framed = framed.map(|framed| Arc::new(framed) as Plain);
-            (&**recorded.get_or_init(|| Box::new(Recorded(Some(Handle::Static(*op))))), framed)
+            NodeRef::record(recorded(*op), edges, State::new(framed, saved), caller)
         }
         Handle::Shared(_) => {
             let attrs: Plain = Arc::new((op.clone(), framed));
-            (const { &Recorded::<T>(None) }, Some(attrs))
+            let op = const { &Recorded::<T>(None) };
+            NodeRef::record(op, edges, State::new(Some(attrs), saved), caller)
         }
-    };
-    NodeRef::record(recorded, edges, State::new(attrs, saved), caller)
+    }
+}
+
+/// The same of an op of one number, `small` where what it saves holds no buffer.
+#[inline]
+pub(super) fn record_single<T: Float>(
+    op: &Handle<T>,
+    edge: Edge,
+    saved: Saved,
+    small: bool,
+    caller: Caller,
+) -> NodeRef {
+    if let (Handle::Static(op), true) = (op, small) {
+        let state = State::of([saved, Saved::Nothing], true);
+        return NodeRef::record(recorded(*op), Edges::One(edge), state, caller);
+    }
+    record(op, None, Edges::One(edge), Entries::from_iter([saved]), caller)
+}
+
+/// An op that lasts, as nodes hold it.
+#[inline]
+fn recorded<T: Float>(op: &'static dyn elementwise::Op<T>) -> &'static dyn graph::Op {
+    let recorder = T::recorder(&op.found().recorded);
+    &**recorder.get_or_init(|| Box::new(Recorded(Some(Handle::Static(op)))))
 }
 
 /// Runs a kernel on the values of some tensors: the values themselves where nobody else can see
@@ -299,7 +321,18 @@ impl<T: Float> graph::Op for Recorded<T> {
 
     fn pull<'g>(&self, mut grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
         let (call, edges) = (self.call(pull.node), pull.node.edges());
-        let (mut operands, masks) = call.unpack(&mut pull.read()?, &pull.at())?;
+        let mut saved = pull.read()?;
+        // Most: of what stands in the node, no graph is made.
+        if call.framed.is_none()
+            && saved.is_here()
+            && !pull.create_graph
+            && is_single(call.op.info())
+        {
+            let x = saved.lent(0, &pull.at())?.map(Input::Ref);
+            let dx = gradient(call.op, typed(only(grads)), x);
+            return pull.sink.deliver(&edges[0], T::wrap(dx));
+        }
+        let (mut operands, masks) = call.unpack(&mut saved, &pull.at())?;
         let is_whole = call.framed.is_none() && operands.iter().all(Option::is_some);
         if is_whole && is_single(call.op.info()) {
             let saved = operands.pop().flatten().map(Input::Own);
@@ -376,7 +409,7 @@ impl<T: Float> Call<'_, T> {
     }
 
     /// The numbers and masks that backward gets.
-    fn unpack(&self, saved: &mut Reader, at: &At<'_>) -> Result<Operands<T>> {
+    fn unpack(&self, saved: &mut Reader<'_>, at: &At<'_>) -> Result<Operands<T>> {
         let info = self.op.info();
         let (mut operands, mut masks) = (SmallVec::new(), SmallVec::new());
         for _ in info.keeps_reals.iter() {

@@ -1,9 +1,9 @@
 //! Ops of one number with one result of the same shape: most ops, built-in ones among them.
 
-use super::node::{passed, record};
+use super::node::{passed, record_single};
 use super::op::Handle;
 use crate::formula::run_over;
-use crate::graph::{Edges, Entries, Lost, Saved, Tensor};
+use crate::graph::{Lost, Saved, Tensor};
 use crate::ops::{Caller, Float, Input, small};
 
 /// Runs and, where it must be, records such an op.
@@ -21,12 +21,13 @@ pub(in crate::ops) fn run<T: Float>(
     if !info.keeps_reals.is_empty() {
         saved = Saved::input(0, x.tensor());
     }
-    let edges = Edges::One(x.edge(!info.keeps_reals.is_empty()));
+    let small = x.tensor().is_small();
+    let edge = x.edge(!info.keeps_reals.is_empty());
     let mut y = compute(&op, x);
     if !info.keeps_outputs.is_empty() {
         saved = Saved::output(0, &y);
     }
-    y.attach(record(&op, None, edges, Entries::from_iter([saved]), caller), 0);
+    y.attach(record_single(&op, edge, saved, small, caller), 0);
     y
 }
 
