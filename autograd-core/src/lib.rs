@@ -133,9 +133,10 @@ pub mod safetensors;
 #[cfg_attr(docsrs, doc(cfg(feature = "static-graph")))]
 pub mod static_graph;
 
-pub use array::pool::{buffer_pool_bytes, set_buffer_pool_limit};
-pub use array::threads::{num_threads, set_num_threads, with_num_threads, with_threads_awake};
-pub use array::{DType, IntoShape};
+pub use array::{
+    DType, IntoShape, buffer_pool_bytes, num_threads, set_buffer_pool_limit, set_num_threads,
+    with_num_threads, with_threads_awake,
+};
 pub use engine::{
     AnomalyScope, BackwardOptions, GradOptions, Graph, GraphNode, HookHandle, OrderedBackward,
     after_backward, backward, backward_parallel, backward_to, checkpoint, detect_anomaly, grad,

@@ -9,7 +9,7 @@ use super::node::{Absent, NodeRef};
 use super::spare::Spare;
 use super::tensor::{Inner, Tensor};
 use crate::array::shape::copied;
-use crate::array::{DType, Storable, Value};
+use crate::array::{DType, Typed, Value};
 use crate::ops::{Comparisons, OfElements, Scalar};
 use crate::print::Printable;
 
@@ -29,7 +29,7 @@ mod sealed {
     reason = "how an element is printed and recorded is no part of the public interface"
 )]
 pub trait Element:
-    Storable + Printable + Comparisons + OfElements + Scalar<Self> + sealed::Sealed
+    Typed + Printable + Comparisons + OfElements + Scalar<Self> + sealed::Sealed
 {
     #[doc(hidden)]
     fn wrap(tensor: Tensor<Self>) -> AnyTensor;

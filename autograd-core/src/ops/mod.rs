@@ -284,10 +284,10 @@ pub(crate) fn joined<T: Float>(a: Option<Tensor<T>>, b: Option<Tensor<T>>) -> Op
 
 /// The panicking form of a fallible op.
 #[track_caller]
-pub(crate) fn expect<T>(result: Result<T>) -> T {
+pub(crate) fn expect<T, E: Into<Error>>(result: Result<T, E>) -> T {
     match result {
         Ok(value) => value,
-        Err(error) => failed(error),
+        Err(error) => failed(error.into()),
     }
 }
 
@@ -396,7 +396,7 @@ macro_rules! doors {
                     caller: Caller,
                 ) -> Tensor<$t> {
                     // A program has its numbers as `f64`, which may not hold an integer.
-                    if !<$t>::DTYPE.is_float() && (scalar as f64) as $t != scalar {
+                    if !<$t>::IS_FLOAT && (scalar as f64) as $t != scalar {
                         let number = Input::Own(Tensor::from(scalar));
                         let [a, b] = if swapped { [number, x] } else { [x, number] };
                         return expect(<$t as Numeric>::binary(op, a, b, caller));
