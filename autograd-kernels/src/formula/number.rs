@@ -41,6 +41,7 @@ impl<T: Math, const FMA: bool> Number<T, FMA> {
 
 impl<const FMA: bool> Real<Number<f64, FMA>> {
     /// The number itself.
+    #[doc(hidden)]
     pub fn to_f64(self) -> f64 {
         self.0.value
     }

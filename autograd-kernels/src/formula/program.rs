@@ -160,6 +160,7 @@ impl Program {
     }
 
     /// The program over numbers of any kind.
+    #[doc(hidden)]
     pub fn eval<L: Lane>(&self, reals: &[Real<L>], masks: &[Mask<L>]) -> Vec<Real<L>> {
         enum Found<L: Lane> {
             Real(L),
@@ -219,6 +220,7 @@ impl Program {
     }
 
     /// The inputs that its outputs depend on.
+    #[doc(hidden)]
     pub fn reads(&self) -> Vec<u32> {
         let read = |step: &Step| match step {
             Step::Real(i) => Some(*i),
@@ -228,6 +230,7 @@ impl Program {
     }
 
     /// For each output: the input that it is, where it is one.
+    #[doc(hidden)]
     pub fn handed(&self) -> impl Iterator<Item = Option<usize>> {
         self.outputs.iter().map(|&output| match self.steps[output as usize] {
             Step::Real(i) => Some(i as usize),
@@ -236,6 +239,7 @@ impl Program {
     }
 
     /// The same program with some of its outputs only.
+    #[doc(hidden)]
     pub fn with_outputs(&self, wanted: &[bool]) -> Self {
         let outputs = self.outputs.iter().zip(wanted).filter(|(_, wanted)| **wanted);
         Self::new(self.steps.clone(), outputs.map(|(&output, _)| output).collect())

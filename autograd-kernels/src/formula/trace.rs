@@ -48,12 +48,12 @@ impl Recorder {
 
 /// A formula as it was written down, before anything is dropped.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Written {
+pub struct Formulated {
     steps: Vec<Step>,
     outputs: Vec<u32>,
 }
 
-impl Written {
+impl Formulated {
     pub fn program(&self) -> Program {
         Program::new(self.steps.clone(), self.outputs.clone())
     }
@@ -70,17 +70,17 @@ type Formula<'a> = &'a mut dyn FnMut(&[Real<Traced>], &[Mask<Traced>]) -> Vec<Re
 
 /// Writes down what `formula` computes from its inputs.
 pub fn trace(reals: usize, masks: usize, formula: Formula<'_>) -> Program {
-    let Written { steps, outputs } = written(reals, masks, formula);
+    let Formulated { steps, outputs } = written(reals, masks, formula);
     Program::new(steps, outputs)
 }
 
 /// [`trace`], before the program is made.
-pub fn written(reals: usize, masks: usize, formula: Formula<'_>) -> Written {
+pub fn written(reals: usize, masks: usize, formula: Formula<'_>) -> Formulated {
     let recording = Recording::start();
     let (reals, masks) = inputs(reals, masks);
     let outputs = formula(&reals, &masks);
     let outputs = outputs.into_iter().map(|output| output.0.of(recording.program)).collect();
-    Written { steps: recording.steps(), outputs }
+    Formulated { steps: recording.steps(), outputs }
 }
 
 /// [`trace`] of a formula that computes what is also given: numbers, and the inputs that they are.
