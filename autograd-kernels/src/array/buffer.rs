@@ -3,6 +3,7 @@
 use std::ops::{Deref, DerefMut};
 
 use super::Storable;
+use super::aligned::{spare, start};
 
 /// Elements. Those that the pool gave go back to it when this is dropped.
 pub struct Buffer<T: Storable> {
@@ -14,47 +15,19 @@ pub struct Buffer<T: Storable> {
     pooled: bool,
 }
 
-/// Buffers of so many bytes start with a cache line: of vectors that lie across two, each costs two.
-const ALIGNED_BYTES: usize = 1024;
-const LINE: usize = 64;
-
 impl<T: Storable> Buffer<T> {
-    /// Elements to have room for beside `len`.
-    const fn spare(len: usize) -> usize {
-        if len * size_of::<T>() < ALIGNED_BYTES { 0 } else { LINE / size_of::<T>() }
-    }
-
-    /// How many elements to leave out at the beginning of a vector for `len`, which has room for
-    /// [`spare`](Self::spare) more.
-    fn start(data: &[T], len: usize) -> usize {
-        match Self::spare(len) {
-            0 => 0,
-            _ => (data.as_ptr().addr().wrapping_neg() % LINE) / size_of::<T>(),
-        }
-    }
-
-    /// `len` elements of a vector that start as those of a buffer do; it is made longer where it is
-    /// too short.
-    pub(super) fn part(data: &mut Vec<T>, len: usize) -> &mut [T] {
-        if data.len() < len + Self::spare(len) {
-            data.resize(len + Self::spare(len), T::ZERO);
-        }
-        let start = Self::start(data, len);
-        &mut data[start..start + len]
-    }
-
     /// With `len` elements of any content.
     pub fn any(len: usize) -> Self {
-        let mut data = T::pool().take_filled(len + Self::spare(len));
-        let start = Self::start(&data, len);
+        let mut data = T::pool().take_filled(len + spare::<T>(len));
+        let start = start(&data, len);
         data.truncate(start + len);
         Self { data, start, pooled: true }
     }
 
     /// Without elements, with room for `len`.
     pub(super) fn with_room(len: usize) -> Self {
-        let mut data = T::pool().take(len + Self::spare(len));
-        let start = Self::start(&data, len);
+        let mut data = T::pool().take(len + spare::<T>(len));
+        let start = start(&data, len);
         data.resize(start, T::ZERO);
         Self { data, start, pooled: true }
     }
@@ -121,6 +94,7 @@ impl<T: Storable> Drop for Buffer<T> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::aligned::LINE;
     use super::*;
 
     #[test]
@@ -138,20 +112,6 @@ mod tests {
                 assert_eq!((bytes.len(), bytes.as_ptr().addr() % LINE), (4 * len, 0));
             }
         }
-    }
-
-    #[test]
-    fn large_parts_of_a_vector_start_with_a_cache_line() {
-        let mut data = Vec::new();
-        for len in [1000, 5000, 300] {
-            let part = Buffer::<f64>::part(&mut data, len);
-            assert_eq!((part.len(), part.as_ptr().addr() % LINE), (len, 0));
-            part.fill(1.0);
-        }
-        assert!(Buffer::<f64>::part(&mut data, 0).is_empty());
-        f32::with_scratch(700, |scratch| {
-            assert_eq!((scratch.len(), scratch.as_ptr().addr() % LINE), (700, 0));
-        });
     }
 
     #[test]

@@ -7,10 +7,11 @@
 use super::INLINE_BYTES;
 use super::deferred::{Elements, PIECE, Steps};
 use super::feed::{Feed, Walk};
+use super::rows::for_each_row;
 use super::shape::{copied, same};
 use super::simd::{Kernel, SliceKernel, dispatch, dispatch_slices};
 use super::threads::{each_light_stretch, each_stretch};
-use super::value::{fits_inline, for_each_row};
+use super::value::fits_inline;
 use super::{Storable, Value};
 
 /// Elements a block: a few KiB, so that a block stays in the first cache.

@@ -1,5 +1,6 @@
 //! Arrays: element types, shapes, buffers, and the kernels that run over them.
 
+mod aligned;
 pub mod buffer;
 pub mod deferred;
 pub mod element;
@@ -12,6 +13,7 @@ pub mod matmul;
 pub mod pick;
 pub mod pool;
 pub mod reduce;
+pub mod rows;
 pub mod shape;
 pub mod simd;
 pub mod threads;

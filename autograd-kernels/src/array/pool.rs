@@ -4,12 +4,13 @@
 //! [`POOLED_BYTES`] on go back to a bounded pool when their tensor is dropped. They keep their
 //! numbers: a kernel that writes every element needs no zeros first.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::thread::LocalKey;
 
-use super::Storable;
+use super::aligned::part;
 
 /// Smaller buffers do not go to the pools.
 pub const POOLED_BYTES: usize = 16 * 1024;
@@ -28,11 +29,9 @@ static HELD: AtomicUsize = AtomicUsize::new(0);
 
 /// Free buffers of one element type by capacity, of equal ones the last that came back first. Not a tree: there
 /// are few, and a tree of each element type is a lot of code.
-#[doc(hidden)]
 pub struct Pool<T>(Mutex<Vec<Vec<T>>>);
 
 /// Free buffers that a thread keeps, the last one that came back at the end.
-#[doc(hidden)]
 pub struct Near<T>(RefCell<Vec<Vec<T>>>);
 
 impl<T> Near<T> {
@@ -60,7 +59,7 @@ fn is_near<T>(len: usize) -> bool {
     NEAR_BYTES.contains(&(len * size_of::<T>()))
 }
 
-impl<T: Storable> Pool<T> {
+impl<T: Pooled> Pool<T> {
     pub const fn new() -> Self {
         Self(Mutex::new(Vec::new()))
     }
@@ -75,7 +74,7 @@ impl<T: Storable> Pool<T> {
     /// A vector of `len` elements of any content, to be written over.
     pub fn take_filled(&self, len: usize) -> Vec<T> {
         let mut vec = T::any_buffer(len);
-        vec.resize(len, T::ZERO);
+        vec.resize(len, T::default());
         vec
     }
 
@@ -130,10 +129,70 @@ impl<T: Storable> Pool<T> {
     }
 }
 
+/// Elements whose buffers are pooled.
+pub trait Pooled: Copy + Default + 'static {
+    /// The name that users know.
+    const NAME: &'static str;
+    /// Free buffers of this element type.
+    fn pool() -> &'static Pool<Self>;
+    /// A buffer with room for so many elements, and any content. This and the next would be compiled
+    /// in every crate that makes or drops a tensor if they were generic.
+    fn any_buffer(len: usize) -> Vec<Self>;
+    /// Takes a buffer back.
+    fn give_back(buffer: Vec<Self>);
+    /// Free buffers of this element type that this thread keeps.
+    fn near() -> &'static LocalKey<Near<Self>>;
+    /// Runs a closure on a buffer of this thread, of any content.
+    fn with_scratch<R>(len: usize, f: impl FnOnce(&mut [Self]) -> R) -> R;
+}
+
+macro_rules! pooled {
+    ($($t:ty: $name:literal;)*) => {$(
+        impl Pooled for $t {
+            const NAME: &'static str = $name;
+            fn pool() -> &'static Pool<Self> {
+                static POOL: Pool<$t> = Pool::new();
+                &POOL
+            }
+            fn any_buffer(len: usize) -> Vec<Self> {
+                Self::pool().any(len)
+            }
+            fn give_back(buffer: Vec<Self>) {
+                Self::pool().give(buffer);
+            }
+            fn near() -> &'static LocalKey<Near<Self>> {
+                thread_local! {
+                    static NEAR: Near<$t> = const { Near::new() };
+                }
+                &NEAR
+            }
+            fn with_scratch<R>(len: usize, f: impl FnOnce(&mut [Self]) -> R) -> R {
+                thread_local! {
+                    static SCRATCH: Cell<Vec<$t>> = const { Cell::new(Vec::new()) };
+                }
+                // A thread that is ending has none any more.
+                let mut buffer = SCRATCH.try_with(Cell::take).unwrap_or_default();
+                let result = f(part(&mut buffer, len));
+                let _ = SCRATCH.try_with(|scratch| scratch.set(buffer));
+                result
+            }
+        }
+    )*};
+}
+
+pooled! {
+    f32: "float32";
+    f64: "float64";
+    i32: "int32";
+    i64: "int64";
+    u8: "uint8";
+    bool: "bool";
+}
+
 /// An empty vector with room for `len` elements. Where there is none this is a panic, which can be
 /// caught; left to itself, a vector ends the process.
 #[track_caller]
-pub fn with_room<T: Storable>(len: usize) -> Vec<T> {
+pub fn with_room<T: Pooled>(len: usize) -> Vec<T> {
     let mut vec = Vec::new();
     if vec.try_reserve_exact(len).is_err() {
         panic!("out of memory: a buffer of {len} elements of {}", T::NAME);

@@ -10,8 +10,12 @@ use super::buffer::Buffer;
 use super::deferred::{Deferred, Elements, Step, Steps, pays};
 use super::math::Math;
 use super::pool::with_room;
+use super::rows::{Rows, for_each_row};
 use super::shape::{Shape, assign, copied, is_row_major, row_major, same, stretched};
 use super::turned::{Axes, LEAST, copy_tiles, side_by_side};
+
+#[cfg(test)]
+mod tests;
 
 /// Where the elements are. Inline data is row-major, so it never has strides.
 enum Storage<T: Storable> {
@@ -244,7 +248,7 @@ impl<T: Storable> Value<T> {
     /// remainder loop. What is written past the length is never read.
     #[inline]
     pub fn as_padded_mut_slice(&mut self) -> Option<&mut [T]> {
-        if !T::PADS || !self.is_inline() {
+        if !T::IS_FLOAT || !self.is_inline() {
             return self.as_mut_slice();
         }
         match &mut self.storage {
@@ -308,7 +312,7 @@ impl<T: Storable> Value<T> {
     #[inline]
     pub fn as_padded_inline(&self) -> Option<&[T]> {
         match &self.storage {
-            Storage::Inline(data) if T::PADS => Some(data.as_ref()),
+            Storage::Inline(data) if T::IS_FLOAT => Some(data.as_ref()),
             Storage::Inline(data) => Some(&data.as_ref()[..self.len()]),
             _ => None,
         }
@@ -578,132 +582,5 @@ impl<T: Storable + Math> Value<T> {
         };
         self.storage = Storage::Deferred(Arc::new(Deferred::new(source, step.into())));
         true
-    }
-}
-
-/// Calls `row(starts, length, steps)` for each innermost run of `N` operands that are read with
-/// their own strides under one shape, in row-major order. Axes that all operands walk as one are
-/// merged first, so that rows are as long as they can be.
-pub fn for_each_row<const N: usize>(
-    shape: &[usize],
-    strides: [&[usize]; N],
-    mut row: impl FnMut([usize; N], usize, [usize; N]),
-) {
-    let Some(mut rows) = Rows::new(shape, strides) else { return };
-    loop {
-        row(rows.starts, rows.length, rows.steps);
-        if !rows.advance() {
-            return;
-        }
-    }
-}
-
-/// Where the walk is. Apart from what is done with a row, so that it is compiled once.
-struct Rows<const N: usize> {
-    /// Merged axes but the innermost, innermost last: length, step of each operand.
-    outer: smallvec::SmallVec<[(usize, [usize; N]); 4]>,
-    index: smallvec::SmallVec<[usize; 4]>,
-    starts: [usize; N],
-    length: usize,
-    steps: [usize; N],
-}
-
-impl<const N: usize> Rows<N> {
-    /// `None` where there is no element.
-    fn new(shape: &[usize], strides: [&[usize]; N]) -> Option<Self> {
-        if shape.contains(&0) {
-            return None;
-        }
-        let mut merged: smallvec::SmallVec<[(usize, [usize; N]); 4]> = smallvec::SmallVec::new();
-        for (i, &n) in shape.iter().enumerate() {
-            if n == 1 {
-                continue;
-            }
-            let steps: [usize; N] = std::array::from_fn(|k| strides[k][i]);
-            match merged.last_mut() {
-                Some((m, outer)) if (0..N).all(|k| outer[k] == steps[k] * n) => {
-                    *m *= n;
-                    *outer = steps;
-                }
-                _ => merged.push((n, steps)),
-            }
-        }
-        let (length, steps) = merged.pop().unwrap_or((1, [1; N]));
-        let index = smallvec::SmallVec::from_elem(0, merged.len());
-        Some(Self { outer: merged, index, starts: [0; N], length, steps })
-    }
-
-    /// To the next row, if there is one.
-    fn advance(&mut self) -> bool {
-        let Self { outer, index, starts, .. } = self;
-        for (index, (length, step)) in index.iter_mut().zip(outer).rev() {
-            *index += 1;
-            if *index < *length {
-                (0..N).for_each(|k| starts[k] += step[k]);
-                return true;
-            }
-            (0..N).for_each(|k| starts[k] -= step[k] * (*length - 1));
-            *index = 0;
-        }
-        false
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn shape(s: &[usize]) -> Shape {
-        Shape::from_slice(s)
-    }
-
-    #[test]
-    fn small_values_stand_inline_and_large_ones_do_not() {
-        assert!(Value::from_vec(shape(&[2, 4]), vec![1.0_f64; 8]).as_padded_inline().is_some());
-        assert!(Value::from_vec(shape(&[9]), vec![1.0_f64; 9]).as_padded_inline().is_none());
-    }
-
-    #[test]
-    fn views_read_what_they_should() {
-        let n = 60;
-        let v = Value::from_vec(shape(&[5, 12]), (0..n).map(f64::from).collect());
-        let t = v.restrided(shape(&[12, 5]), shape(&[1, 12]), 0);
-        assert_eq!(t.view()[[3, 2]], 27.0);
-        assert_eq!(t.contiguous().view()[[3, 2]], 27.0);
-        let b = Value::scalar(7.0).broadcast_to(&[3, 4, 5]);
-        assert_eq!(b.to_vec(), vec![7.0; 60]);
-        assert_eq!(b.raw().len(), 8);
-        let empty = Value::<f64>::from_vec(shape(&[0, 3]), vec![]);
-        assert_eq!(empty.restrided(shape(&[3, 0]), shape(&[1, 3]), 0).view().shape(), [3, 0]);
-    }
-
-    #[test]
-    fn a_shared_buffer_is_not_written() {
-        let mut a = Value::from_vec(shape(&[20]), vec![1.0_f32; 20]);
-        let b = a.clone();
-        assert!(a.as_mut_slice().is_none());
-        drop(b);
-        assert!(a.as_mut_slice().is_some());
-    }
-
-    #[test]
-    fn what_is_shown_as_many_is_uniform() {
-        assert_eq!(Value::scalar(7.0).broadcast_to(&[3, 4, 5]).uniform(), Some(7.0));
-        assert_eq!(Value::from_vec(shape(&[1, 1]), vec![7.0]).uniform(), Some(7.0));
-        assert_eq!(Value::from_vec(shape(&[20]), vec![7.0; 20]).uniform(), None);
-        let rows = Value::from_vec(shape(&[1, 20]), vec![7.0; 20]).broadcast_to(&[9, 20]);
-        assert_eq!(rows.uniform(), None);
-        assert_eq!(Value::scalar(7.0).broadcast_to(&[0, 20]).uniform(), None);
-    }
-
-    #[test]
-    fn rows_are_merged() {
-        let mut rows = 0;
-        for_each_row(&[2, 3, 4], [&[12, 4, 1], &[0, 0, 1]], |_, n, _| {
-            assert_eq!(n, 4);
-            rows += 1;
-        });
-        assert_eq!(rows, 6);
-        for_each_row(&[2, 3, 4], [&[12, 4, 1]], |_, n, _| assert_eq!(n, 24));
     }
 }

@@ -70,6 +70,7 @@ macro_rules! number {
         $(#[$doc:meta])*
         $method:ident $variant:ident $kernel:ident [$e32:literal, $e64:literal] $slope:tt;
     )*) => {
+        #[diagnostic::do_not_recommend]
         impl<T: Math, const FMA: bool> Lane for Number<T, FMA> {
             type Bool = Condition;
 

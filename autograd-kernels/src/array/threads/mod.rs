@@ -6,18 +6,20 @@
 //! and take parts one by one. The thread that has the work takes parts too, so a piece of work ends even
 //! where no other thread is free.
 
+mod count;
 mod distance;
 mod job;
 mod sync;
+mod wait;
 mod workers;
 
-use std::cell::Cell;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+pub use count::{num_threads, set_num_threads, with_num_threads};
 use distance::Distance;
 use job::Job;
-use sync::{AtomicUsize, Condvar, Mutex, Ordering, locked};
+use sync::{AtomicUsize, Condvar, Mutex, locked};
 use workers::{Apart, Jobs, Workers};
 
 /// What is left of a piece of work must take this long for another thread to be woken: that itself
@@ -35,61 +37,6 @@ const FEW: usize = 16 * 1024;
 const LIGHT: usize = 2;
 /// Elements that a thread takes at once of a pass over memory: at least, and at most.
 const STRETCH: [usize; 2] = [2 * 1024, 64 * 1024];
-/// So long a thread without work looks for more before it sleeps: what a step of training does
-/// between two of its large ops. Others that want the processor get it.
-const AWAKE: Duration = Duration::from_micros(150);
-/// How often a thread that waits looks before it lets others go first; some 10 µs.
-const SPINS: usize = 200;
-/// More threads than this are never started.
-const MOST: usize = 256;
-
-/// The number of threads that all of the process use; 0 until it is set or asked for.
-static COUNT: AtomicUsize = AtomicUsize::new(0);
-
-thread_local! {
-    /// The number of threads in a scope of this thread; 0 outside of any.
-    static SCOPED: Cell<usize> = const { Cell::new(0) };
-}
-
-/// How many threads a large op may use.
-pub fn num_threads() -> usize {
-    match (SCOPED.get(), COUNT.load(Ordering::Relaxed)) {
-        (0, 0) => detect(),
-        (0, count) => count,
-        (scoped, _) => scoped,
-    }
-}
-
-#[cold]
-fn detect() -> usize {
-    let named = std::env::var("AUTOGRAD_NUM_THREADS").ok();
-    let named = named.and_then(|text| text.trim().parse().ok()).filter(|&count| count > 0);
-    let found = || std::thread::available_parallelism().map_or(1, usize::from);
-    let count = named.unwrap_or_else(found).min(MOST);
-    // What was set meanwhile holds.
-    match COUNT.compare_exchange(0, count, Ordering::Relaxed, Ordering::Relaxed) {
-        Ok(_) => count,
-        Err(set) => set,
-    }
-}
-
-/// Sets how many threads large ops may use, in all of the process.
-pub fn set_num_threads(count: usize) {
-    COUNT.store(count.clamp(1, MOST), Ordering::Relaxed);
-}
-
-/// Runs a closure in which large ops of this thread use up to `count` threads.
-pub fn with_num_threads<R>(count: usize, f: impl FnOnce() -> R) -> R {
-    struct Restore(usize);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            SCOPED.set(self.0);
-        }
-    }
-    let _restore = Restore(SCOPED.replace(count.clamp(1, MOST)));
-    f()
-}
-
 /// Runs a closure during which the threads that help do not sleep.
 pub fn with_threads_awake<R>(f: impl FnOnce() -> R) -> R {
     struct End;
@@ -170,23 +117,6 @@ fn enough(elements: usize) -> bool {
         && WORKERS.are_awake()
         && !distance.is_far()
         && worth_awake(distance.nanoseconds()) <= Duration::from_nanos((elements / FASTEST) as u64)
-}
-
-/// Waits until `done`, without sleep, for about [`AWAKE`]; what `done` said at last comes back.
-fn look(mut done: impl FnMut() -> bool) -> bool {
-    let mut start = None;
-    loop {
-        for _ in 0..SPINS {
-            if done() {
-                return true;
-            }
-            std::hint::spin_loop();
-        }
-        if start.get_or_insert_with(Instant::now).elapsed() >= AWAKE {
-            return false;
-        }
-        std::thread::yield_now();
-    }
 }
 
 /// Does `work` of each part of a slice, `size` elements long, on as many threads as are worth it.
@@ -362,7 +292,7 @@ static WORKERS: Workers = Workers {
 fn start() -> bool {
     let work = || {
         // Work that has large parts itself does them here.
-        SCOPED.set(1);
+        count::use_this_thread_only();
         WORKERS.work()
     };
     std::thread::Builder::new().name("autograd".into()).spawn(work).is_ok()
@@ -370,7 +300,8 @@ fn start() -> bool {
 
 /// Waits until a thread is awake, and takes it to be near.
 #[cfg(test)]
-pub fn wake() {
+pub(crate) fn wake() {
+    use sync::Ordering;
     WORKERS.distance.nanoseconds.store(distance::USUAL, Ordering::Relaxed);
     while !WORKERS.are_awake() {
         with_num_threads(2, || share(2, &|_| {}));
@@ -380,6 +311,7 @@ pub fn wake() {
 #[cfg(test)]
 mod tests {
     use std::panic::catch_unwind;
+    use std::sync::atomic::Ordering;
 
     use super::*;
 
@@ -523,7 +455,7 @@ mod tests {
                 is_awake(true);
                 with_threads_awake(|| ());
                 // Far longer than a thread looks for work of its own accord.
-                std::thread::sleep(20 * AWAKE);
+                std::thread::sleep(20 * wait::AWAKE);
                 is_awake(true);
             });
             let outcome = catch_unwind(|| with_threads_awake(|| panic!("on purpose")));
@@ -553,18 +485,5 @@ mod tests {
                 });
             }
         });
-    }
-
-    #[test]
-    fn the_count_is_that_of_the_innermost_scope() {
-        let outside = num_threads();
-        with_num_threads(3, || {
-            assert_eq!(num_threads(), 3);
-            with_num_threads(0, || assert_eq!(num_threads(), 1));
-            assert_eq!(num_threads(), 3);
-        });
-        let outcome = catch_unwind(|| with_num_threads(2, || panic!("on purpose")));
-        assert!(outcome.is_err());
-        assert_eq!(num_threads(), outside);
     }
 }

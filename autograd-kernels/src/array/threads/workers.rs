@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use super::distance::Distance;
 use super::job::{By, Job};
-use super::look;
 use super::sync::{Arc, AtomicUsize, Condvar, Mutex, Ordering, PoisonError, locked};
+use super::wait::look;
 
 /// Threads, and the work they may join.
 pub(super) struct Workers {
