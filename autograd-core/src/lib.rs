@@ -38,8 +38,9 @@
 //! 0.49 s in release). Add this to your workspace's `Cargo.toml`, and the debug build takes 0.58 s:
 //!
 //! ```toml
-//! [profile.dev.package.autograd-core]
-//! opt-level = 2
+//! [profile.dev.package]
+//! autograd-core.opt-level = 2
+//! autograd-kernels.opt-level = 2
 //! ```
 //!
 //! # Where to look
