@@ -7,6 +7,7 @@
 
 #![allow(missing_docs, reason = "autograd-core is the only user, and documents what it re-exports")]
 #![allow(rustdoc::private_intra_doc_links, reason = "the docs are for readers of the sources")]
+#![allow(clippy::len_without_is_empty, reason = "nobody asks whether a value is empty")]
 
 pub mod array;
 mod error;

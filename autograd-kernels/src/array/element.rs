@@ -11,7 +11,7 @@ pub const INLINE_BYTES: usize = 64;
 /// What arrays need to know of an element type.
 pub trait Storable: Pooled + Send + Sync + Debug + PartialEq + PartialOrd {
     /// Where it is true, kernels may run over the unused rest of inline data: no arithmetic on it panics.
-    const IS_FLOAT: bool;
+    const ELEMENTS_ARE_FLOATS: bool;
     const ZERO: Self;
     const ONE: Self;
     /// `[Self; INLINE_BYTES / size_of::<Self>()]`
@@ -28,7 +28,7 @@ pub trait Storable: Pooled + Send + Sync + Debug + PartialEq + PartialOrd {
 macro_rules! storable {
     ($($t:ty, $is_float:literal, $zero:expr, $one:expr;)*) => {$(
         impl Storable for $t {
-            const IS_FLOAT: bool = $is_float;
+            const ELEMENTS_ARE_FLOATS: bool = $is_float;
             const ZERO: Self = $zero;
             const ONE: Self = $one;
             type Inline = [$t; INLINE_BYTES / size_of::<$t>()];

@@ -240,7 +240,7 @@ pub fn zip<T: Storable>(
     b.get().will_be_read(shape);
     let whole = |x: &Value<T>| x.shape() == shape && x.is_row_major();
     // Only floats are deferred.
-    if const { T::IS_FLOAT }
+    if const { T::ELEMENTS_ARE_FLOATS }
         && (a.get().is_deferred() || b.get().is_deferred())
         && whole(a.get())
         && whole(b.get())

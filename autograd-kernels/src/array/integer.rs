@@ -148,7 +148,7 @@ impl Beyond {
             None => Ok(()),
             Some(found) => {
                 let found = found.map(|found| found.to_string());
-                Err(Error::Overflow { op, element: T::NAME, found })
+                Err(Error::Overflow { op, element: T::ELEMENT_NAME, found })
             }
         }
     }

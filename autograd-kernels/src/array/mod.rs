@@ -3,7 +3,7 @@
 mod aligned;
 pub mod buffer;
 pub mod deferred;
-pub mod element;
+mod element;
 pub mod elementwise;
 pub mod feed;
 pub mod gemm;
@@ -18,7 +18,7 @@ pub mod shape;
 pub mod simd;
 pub mod threads;
 mod turned;
-pub mod value;
+mod value;
 
 pub use element::{INLINE_BYTES, Storable};
 pub use shape::Shape;

@@ -35,7 +35,7 @@ pub struct Pool<T>(Mutex<Vec<Vec<T>>>);
 pub struct Near<T>(RefCell<Vec<Vec<T>>>);
 
 impl<T> Near<T> {
-    pub const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self(RefCell::new(Vec::new()))
     }
 
@@ -60,7 +60,7 @@ fn is_near<T>(len: usize) -> bool {
 }
 
 impl<T: Pooled> Pool<T> {
-    pub const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self(Mutex::new(Vec::new()))
     }
 
@@ -132,7 +132,7 @@ impl<T: Pooled> Pool<T> {
 /// Elements whose buffers are pooled.
 pub trait Pooled: Copy + Default + 'static {
     /// The name that users know.
-    const NAME: &'static str;
+    const ELEMENT_NAME: &'static str;
     /// Free buffers of this element type.
     fn pool() -> &'static Pool<Self>;
     /// A buffer with room for so many elements, and any content. This and the next would be compiled
@@ -149,7 +149,7 @@ pub trait Pooled: Copy + Default + 'static {
 macro_rules! pooled {
     ($($t:ty: $name:literal;)*) => {$(
         impl Pooled for $t {
-            const NAME: &'static str = $name;
+            const ELEMENT_NAME: &'static str = $name;
             fn pool() -> &'static Pool<Self> {
                 static POOL: Pool<$t> = Pool::new();
                 &POOL
@@ -195,7 +195,7 @@ pooled! {
 pub fn with_room<T: Pooled>(len: usize) -> Vec<T> {
     let mut vec = Vec::new();
     if vec.try_reserve_exact(len).is_err() {
-        panic!("out of memory: a buffer of {len} elements of {}", T::NAME);
+        panic!("out of memory: a buffer of {len} elements of {}", T::ELEMENT_NAME);
     }
     vec
 }

@@ -216,7 +216,7 @@ pub fn fold_all<T: Storable, F: Fold<T> + Sync>(x: &Value<T>, fold: F) -> T {
     match x.elements() {
         Some(Elements::Slice(data)) => return fold_shared(data, fold),
         // Only floats are deferred.
-        Some(elements) if const { T::IS_FLOAT } => {
+        Some(elements) if const { T::ELEMENTS_ARE_FLOATS } => {
             return fold_shared(NotMade(&elements, 0, x.len()), fold);
         }
         _ => {}

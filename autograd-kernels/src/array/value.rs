@@ -248,7 +248,7 @@ impl<T: Storable> Value<T> {
     /// remainder loop. What is written past the length is never read.
     #[inline]
     pub fn as_padded_mut_slice(&mut self) -> Option<&mut [T]> {
-        if !T::IS_FLOAT || !self.is_inline() {
+        if !T::ELEMENTS_ARE_FLOATS || !self.is_inline() {
             return self.as_mut_slice();
         }
         match &mut self.storage {
@@ -312,7 +312,7 @@ impl<T: Storable> Value<T> {
     #[inline]
     pub fn as_padded_inline(&self) -> Option<&[T]> {
         match &self.storage {
-            Storage::Inline(data) if T::IS_FLOAT => Some(data.as_ref()),
+            Storage::Inline(data) if T::ELEMENTS_ARE_FLOATS => Some(data.as_ref()),
             Storage::Inline(data) => Some(&data.as_ref()[..self.len()]),
             _ => None,
         }
