@@ -461,6 +461,28 @@ impl UnwindSafe for Error {}
 impl RefUnwindSafe for Error {}
 
 // By hand: a derived one would be compiled again in each crate that shows an error.
+/// What a kernel cannot do is said in the same words.
+#[doc(hidden)]
+#[diagnostic::do_not_recommend]
+impl From<autograd_kernels::Error> for Error {
+    #[cold]
+    fn from(error: autograd_kernels::Error) -> Self {
+        use autograd_kernels::Error as Kernel;
+        match error {
+            Kernel::Shape { op, parameter, expected, found } => {
+                Self::Shape { op, parameter: parameter.into(), expected, found }
+            }
+            Kernel::Broadcast { op, left, right } => Self::Broadcast { op, left, right },
+            Kernel::Axis { op, axis, rank, why } => Self::Axis { op, axis, rank, why },
+            Kernel::TooLarge { op, shape } => Self::TooLarge { op, shape },
+            Kernel::Overflow { op, element, found } => {
+                let dtype = DType::named(element);
+                Self::Overflow { op, dtype, found }
+            }
+        }
+    }
+}
+
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

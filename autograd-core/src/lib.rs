@@ -38,8 +38,9 @@
 //! 0.49 s in release). Add this to your workspace's `Cargo.toml`, and the debug build takes 0.58 s:
 //!
 //! ```toml
-//! [profile.dev.package.autograd-core]
-//! opt-level = 2
+//! [profile.dev.package]
+//! autograd-core.opt-level = 2
+//! autograd-kernels.opt-level = 2
 //! ```
 //!
 //! # Where to look
@@ -133,9 +134,10 @@ pub mod safetensors;
 #[cfg_attr(docsrs, doc(cfg(feature = "static-graph")))]
 pub mod static_graph;
 
-pub use array::pool::{buffer_pool_bytes, set_buffer_pool_limit};
-pub use array::threads::{num_threads, set_num_threads, with_num_threads, with_threads_awake};
-pub use array::{DType, IntoShape};
+pub use array::{
+    DType, IntoShape, buffer_pool_bytes, num_threads, set_buffer_pool_limit, set_num_threads,
+    with_num_threads, with_threads_awake,
+};
 pub use engine::{
     AnomalyScope, BackwardOptions, GradOptions, Graph, GraphNode, HookHandle, OrderedBackward,
     after_backward, backward, backward_parallel, backward_to, checkpoint, detect_anomaly, grad,

@@ -13,14 +13,14 @@ pub use crate::static_graph::private::*;
 
 /// What elementwise ops are made of.
 pub mod elementwise {
-    pub use crate::formula::{
-        Block, Compiled, Dual, Formula, Lane, Lanewise, Mask, Program, Real, Scratch,
-        UseSelectNotABranch, Written,
-    };
     pub use crate::ops::Float;
     pub use crate::ops::elementwise::{
         Checked, Info, MaskElement, Op, Outputs, Pair, Reduction, apply, apply_one, apply_static,
         check_backward, pulled, verify,
+    };
+    pub use autograd_kernels::formula::{
+        Block, Compiled, Dual, Formula, Lane, Lanewise, Mask, Program, Real, Scratch,
+        UseSelectNotABranch, Written,
     };
 }
 

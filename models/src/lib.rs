@@ -4,10 +4,10 @@
 //! The two files are the library's own; only what they are made of is another.
 #![cfg(test)]
 
-#[path = "../../autograd-core/src/array/threads/job.rs"]
+#[path = "../../autograd-kernels/src/array/threads/job.rs"]
 mod job;
 #[allow(dead_code, reason = "some of it is asked by the library only")]
-#[path = "../../autograd-core/src/array/threads/workers.rs"]
+#[path = "../../autograd-kernels/src/array/threads/workers.rs"]
 mod workers;
 
 /// A guess, on which no order depends.
@@ -39,9 +39,11 @@ use loom::cell::UnsafeCell;
 use sync::{Arc, AtomicUsize, Condvar, Mutex};
 use workers::{Apart, Jobs, Workers};
 
-/// Looks once: it is the order of steps that decides whether the thread sleeps.
-fn look(mut done: impl FnMut() -> bool) -> bool {
-    done()
+mod wait {
+    /// Looks once: it is the order of steps that decides whether the thread sleeps.
+    pub(super) fn look(mut done: impl FnMut() -> bool) -> bool {
+        done()
+    }
 }
 
 fn explore(model: impl Fn() + Sync + Send + 'static) {

@@ -11,17 +11,19 @@ use std::path::{Path, PathBuf};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 /// What is allowed: circles by their number of files, the largest first.
-const CIRCLES: &[(&str, &[usize])] =
-    &[("autograd-core", &[48, 29, 13, 6, 3, 3, 3]), ("autograd-macros", &[9, 4, 3, 2, 2])];
+const CIRCLES: &[(&str, &[usize])] = &[
+    ("autograd-kernels", &[]),
+    ("autograd-core", &[48, 29, 13, 6, 3]),
+    ("autograd-macros", &[9, 4, 3, 2, 2]),
+];
 
 /// At most so many lines, unit tests among them.
-const LINES: &[(&str, usize)] = &[("autograd-core", 58_300), ("autograd-macros", 14_200)];
+const LINES: &[(&str, usize)] =
+    &[("autograd-kernels", 13_000), ("autograd-core", 45_400), ("autograd-macros", 14_200)];
 
 /// Files of more than 600 lines; tables and fixtures may be.
 const LONG_FILES: &[&str] = &[
-    "autograd-core/src/array/math/tests.rs",
-    "autograd-core/src/array/threads/mod.rs",
-    "autograd-core/src/array/value.rs",
+    "autograd-kernels/src/array/math/tests.rs",
     "autograd-core/src/error.rs",
     "autograd-core/src/graph/node.rs",
     "autograd-core/src/graph/tensor.rs",
@@ -387,8 +389,13 @@ fn architecture_names_files_that_exist() {
             continue;
         }
         names += 1;
-        let roots =
-            ["", "autograd-core/src", "autograd-macros/src", "autograd-core/src/ops/elementwise"];
+        let roots = [
+            "",
+            "autograd-core/src",
+            "autograd-kernels/src",
+            "autograd-macros/src",
+            "autograd-core/src/ops/elementwise",
+        ];
         let exists = roots.iter().any(|root| workspace().join(root).join(name).exists());
         assert!(exists, "ARCHITECTURE.md names `{name}`, which does not exist");
     }

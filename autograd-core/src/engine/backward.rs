@@ -162,7 +162,7 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     use crate::Tensor;
-    use crate::array::deferred::out_of_memory;
+    use crate::array::Value;
 
     #[test]
     fn without_memory_no_gradient_is_written() {
@@ -171,7 +171,7 @@ mod tests {
         let [x, y, z] = &leaves;
         let loss = || (x.square() + y.square() + z.square()).sum();
         loss().backward().unwrap();
-        let _hook = y.register_hook(|_| Ok(Some(Tensor::new(out_of_memory(&[20_000])))));
+        let _hook = y.register_hook(|_| Ok(Some(Tensor::new(Value::out_of_memory(&[20_000])))));
         assert!(catch_unwind(AssertUnwindSafe(|| loss().backward())).is_err());
         let first = |leaf: &Tensor<f64>| leaf.grad().map(|grad| grad.at(&[0]));
         assert_eq!([first(x), first(y), first(z)], [Some(2.0), Some(4.0), Some(6.0)]);

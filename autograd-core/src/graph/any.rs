@@ -13,7 +13,7 @@ use super::protect::{Protector, protect};
 use super::spare::Spare;
 use super::tensor::{Inner, Tensor};
 use crate::array::shape::copied;
-use crate::array::{DType, Shape, Storable, Value};
+use crate::array::{DType, Shape, Typed, Value};
 use crate::error::Result;
 use crate::print::Printable;
 
@@ -33,7 +33,7 @@ mod sealed {
     reason = "how an element is printed and recorded is no part of the public interface"
 )]
 pub trait Element:
-    Storable + Printable + Comparisons + OfElements + Scalar<Self> + sealed::Sealed
+    Typed + Printable + Comparisons + OfElements + Scalar<Self> + sealed::Sealed
 {
     #[doc(hidden)]
     fn wrap(tensor: Tensor<Self>) -> AnyTensor;

@@ -9,8 +9,8 @@ use super::{Caller, Numeric, expect};
 use crate::array::integer::Additions;
 use crate::array::pick::{self, Around};
 use crate::array::reduce::Fold;
+use crate::array::rows::for_each_row;
 use crate::array::shape::{axis as check_axis, copied, row_major};
-use crate::array::value::for_each_row;
 use crate::array::{Shape, Value};
 use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{

@@ -243,7 +243,7 @@ macro_rules! doors {
                     caller: Caller,
                 ) -> Tensor<$t> {
                     // A program has its numbers as `f64`, which may not hold an integer.
-                    if !<$t>::DTYPE.is_float() && (scalar as f64) as $t != scalar {
+                    if !<$t>::ELEMENTS_ARE_FLOATS && (scalar as f64) as $t != scalar {
                         let number = Input::Own(Tensor::from(scalar));
                         let [a, b] = if swapped { [number, x] } else { [x, number] };
                         return expect(<$t as Numeric>::binary(op, a, b, caller));

@@ -25,7 +25,7 @@ fn product<T: Numeric>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Value<T>> {
     let row = (x.rank() == 1).then(|| x.clone().reshaped(Shape::from_slice(&[1, x.len()])));
     let column = (y.rank() == 1).then(|| y.clone().reshaped(Shape::from_slice(&[y.len(), 1])));
     let product = matmul::matmul(row.as_ref().unwrap_or(&x), column.as_ref().unwrap_or(&y));
-    let out = product.map_err(|error| match error {
+    let out = product.map_err(|error| match error.into() {
         Error::Shape { op, parameter, .. } => Error::Shape {
             op,
             parameter,

@@ -229,10 +229,10 @@ pub(crate) fn joined<T: Float>(a: Option<Tensor<T>>, b: Option<Tensor<T>>) -> Op
 
 /// The panicking form of a fallible op.
 #[track_caller]
-pub(crate) fn expect<T>(result: Result<T>) -> T {
+pub(crate) fn expect<T, E: Into<Error>>(result: Result<T, E>) -> T {
     match result {
         Ok(value) => value,
-        Err(error) => failed(error),
+        Err(error) => failed(error.into()),
     }
 }
 

@@ -10,8 +10,8 @@ use super::names::Triangle;
 use super::trace::{self, Call};
 use super::{Caller, Numeric, expect};
 use crate::array::pick::{self, Around};
+use crate::array::rows::for_each_row;
 use crate::array::shape::{axis as check_axis, broadcast, element_count, row_major};
-use crate::array::value::for_each_row;
 use crate::array::{IntoShape, Shape, Value};
 use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{

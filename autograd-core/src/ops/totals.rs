@@ -40,10 +40,10 @@ macro_rules! totals {
         })*
         $(impl Totals for $i {
             fn sum(op: &'static str, x: &Value<$i>, axes: &[usize]) -> Result<Value<$i>> {
-                total_axes(op, x, axes, integer::Sum)
+                Ok(total_axes(op, x, axes, integer::Sum)?)
             }
             fn prod(op: &'static str, x: &Value<$i>, axes: &[usize]) -> Result<Value<$i>> {
-                total_axes(op, x, axes, integer::Product)
+                Ok(total_axes(op, x, axes, integer::Product)?)
             }
             fn running(
                 op: &'static str,
@@ -63,14 +63,14 @@ macro_rules! totals {
                 x: Value<$i>,
                 additions: &impl Additions<$i>,
             ) -> Result<Value<$i>> {
-                integer::added(op, x, additions)
+                Ok(integer::added(op, x, additions)?)
             }
             fn end(op: &'static str, n: usize) -> Result<()> {
                 let beyond = Beyond::default();
                 if n > 0 && <$i>::try_from(n - 1).is_err() {
                     beyond.note(Some((n - 1) as i128));
                 }
-                beyond.check::<$i>(op)
+                Ok(beyond.check::<$i>(op)?)
             }
         })*
     };

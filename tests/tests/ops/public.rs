@@ -52,7 +52,7 @@ pub(crate) fn ops() -> BTreeSet<String> {
     }
     // `method Name v_kernel ..`, of numbers and tensors alike, but for one of numbers only.
     let functions = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let functions = functions.join("../autograd-core/src/formula/functions.rs");
+    let functions = functions.join("../autograd-kernels/src/formula/functions.rs");
     for line in std::fs::read_to_string(functions).unwrap().lines() {
         if let [method, name, kernel, ..] = words(line)[..]
             && is_type(name)

@@ -116,7 +116,7 @@ pub(super) fn run<T: Float>(
     let mut shape = Shape::new();
     for (i, found) in shapes().enumerate() {
         if shape.as_slice() != found {
-            shape = broadcast(info.name, &shape, found).map_err(|error| match error {
+            shape = broadcast(info.name, &shape, found).map_err(|error| match error.into() {
                 Error::Broadcast { .. } => Error::Shape {
                     op: info.name,
                     parameter: (info.reals.iter().chain(info.masks.iter()).nth(i))

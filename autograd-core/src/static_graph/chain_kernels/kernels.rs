@@ -28,7 +28,7 @@ pub(super) fn compare<T: Storable>(test: Test, out: &mut [bool], a: &[T], b: &[T
 
 /// Runs a loop; at the widest level where floats are in it, the others are too rare for that.
 fn each<T: Storable, K: Kernel<Output = ()>>(kernel: K) {
-    if const { T::DTYPE.is_float() } { dispatch(kernel) } else { kernel.run::<false>() }
+    if const { T::ELEMENTS_ARE_FLOATS } { dispatch(kernel) } else { kernel.run::<false>() }
 }
 
 struct Compare<'a, T, F>(&'a mut [bool], &'a [T], &'a [T], F);

@@ -1,0 +1,237 @@
+//! Arrays, which are the kernels', and what users see of them: element types, shapes, threads, the pool.
+
+use std::fmt;
+
+pub(crate) use autograd_kernels::array::*;
+
+/// The element type of a tensor, as a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DType {
+    /// `f32`
+    Float32,
+    /// `f64`
+    Float64,
+    /// `i32`
+    Int32,
+    /// `i64`
+    Int64,
+    /// `u8`
+    UInt8,
+    /// `bool`
+    Bool,
+}
+
+impl DType {
+    /// The name the seed documents print: `float32`, `int64`, `bool` ..
+    ///
+    /// ```
+    /// assert_eq!(autograd_core::DType::Float64.name(), "float64");
+    /// ```
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Float32 => "float32",
+            Self::Float64 => "float64",
+            Self::Int32 => "int32",
+            Self::Int64 => "int64",
+            Self::UInt8 => "uint8",
+            Self::Bool => "bool",
+        }
+    }
+
+    /// Whether tensors of this type can have a gradient.
+    pub const fn is_float(self) -> bool {
+        matches!(self, Self::Float32 | Self::Float64)
+    }
+
+    /// That of a name.
+    pub(crate) fn named(name: &str) -> Self {
+        let all = [Self::Float32, Self::Float64, Self::Int32, Self::Int64, Self::UInt8, Self::Bool];
+        let found = all.into_iter().find(|dtype| dtype.name() == name);
+        found.unwrap_or_else(|| unreachable!("`{name}` is no element type"))
+    }
+
+    /// The least and the greatest number of an integer type.
+    pub(crate) const fn range(self) -> Option<[i64; 2]> {
+        match self {
+            Self::Int32 => Some([i32::MIN as i64, i32::MAX as i64]),
+            Self::Int64 => Some([i64::MIN, i64::MAX]),
+            Self::UInt8 => Some([u8::MIN as i64, u8::MAX as i64]),
+            Self::Float32 | Self::Float64 | Self::Bool => None,
+        }
+    }
+}
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// An element type, with its name as a value.
+#[doc(hidden)]
+pub trait Typed: Storable {
+    const DTYPE: DType;
+}
+
+macro_rules! typed {
+    ($($t:ty: $dtype:ident;)*) => {$(
+        impl Typed for $t {
+            const DTYPE: DType = DType::$dtype;
+        }
+    )*};
+}
+
+typed! {
+    f32: Float32;
+    f64: Float64;
+    i32: Int32;
+    i64: Int64;
+    u8: UInt8;
+    bool: Bool;
+}
+
+/// What can be given as a shape: `[2, 3]`, a slice, a `Vec`, a single length, or `()` or `[]` for
+/// a scalar.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a shape",
+    label = "write the lengths as an array of `usize`: `[2, 3]`",
+    note = "a shape is an array `[2, 3]`, a slice or a `Vec` of `usize`, one length, or `()` for a scalar"
+)]
+pub trait IntoShape {
+    #[doc(hidden)]
+    fn into_shape(self) -> Shape;
+}
+
+impl<const N: usize> IntoShape for [usize; N] {
+    fn into_shape(self) -> Shape {
+        self.as_slice().into_shape()
+    }
+}
+
+impl<const N: usize> IntoShape for &[usize; N] {
+    fn into_shape(self) -> Shape {
+        self.as_slice().into_shape()
+    }
+}
+
+impl IntoShape for &[usize] {
+    fn into_shape(self) -> Shape {
+        Shape::from_slice(self)
+    }
+}
+
+impl IntoShape for Vec<usize> {
+    fn into_shape(self) -> Shape {
+        Shape::from_vec(self)
+    }
+}
+
+impl IntoShape for &Vec<usize> {
+    fn into_shape(self) -> Shape {
+        Shape::from_slice(self)
+    }
+}
+
+impl IntoShape for usize {
+    fn into_shape(self) -> Shape {
+        Shape::from_slice(&[self])
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl IntoShape for () {
+    fn into_shape(self) -> Shape {
+        Shape::new()
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl IntoShape for Shape {
+    fn into_shape(self) -> Shape {
+        self
+    }
+}
+
+/// How many threads a large op may use: what [`with_num_threads`] or [`set_num_threads`] said, else
+/// the environment variable `AUTOGRAD_NUM_THREADS`, else as many as the process may run on.
+///
+/// ```
+/// assert!(autograd_core::num_threads() >= 1);
+/// ```
+pub fn num_threads() -> usize {
+    threads::num_threads()
+}
+
+/// Sets how many threads large ops may use, those of all threads of the process; 1 turns the use of
+/// threads off, and 0 counts as 1.
+///
+/// Figures do not depend on it. Threads are started when there is work for them, not here.
+///
+/// ```
+/// autograd_core::set_num_threads(2);
+/// assert_eq!(autograd_core::num_threads(), 2);
+/// ```
+pub fn set_num_threads(count: usize) {
+    threads::set_num_threads(count);
+}
+
+/// Runs a closure in which large ops of this thread use up to `count` threads, whatever
+/// [`set_num_threads`] says; 0 counts as 1. Scopes nest.
+///
+/// ```
+/// use autograd_core::{Tensor, with_num_threads};
+///
+/// let x = Tensor::from(vec![0.5; 100_000]);
+/// let one = with_num_threads(1, || x.tanh().sum());
+/// let four = with_num_threads(4, || x.tanh().sum());
+/// assert_eq!(one.at(&[]), four.at(&[]));
+/// ```
+pub fn with_num_threads<R>(count: usize, f: impl FnOnce() -> R) -> R {
+    threads::with_num_threads(count, f)
+}
+
+/// Runs a closure, as the loop of a training, during which the threads that help do not sleep.
+///
+/// A thread without work sleeps after about 150 µs, and to wake it takes so long that only ops of some
+/// 80 µs and more are shared with it. A program whose steps lie further apart, because it reads data between them
+/// or its ops are small, keeps the threads ready by this scope: ops of a few microseconds are shared
+/// then too. The price is that their cores, [`num_threads`]` - 1` or more where more threads were used
+/// before, are busy for as long as the closure runs; whatever else wants these gets them. The threads serve
+/// all of the process, and scopes nest. Figures do not depend on it, and on one thread it does nothing.
+///
+/// ```
+/// use autograd_core::{Tensor, with_threads_awake};
+///
+/// let w = Tensor::from(vec![0.5; 100_000]);
+/// w.set_stop_gradient(false);
+/// with_threads_awake(|| {
+///     for _ in 0..3 {
+///         w.tanh().sum().backward()?;
+///     }
+///     Ok::<(), autograd_core::Error>(())
+/// })?;
+/// assert!(w.grad().is_some());
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
+///
+/// # Panics
+///
+/// With the panic of the closure; the threads may sleep again then too.
+pub fn with_threads_awake<R>(f: impl FnOnce() -> R) -> R {
+    threads::with_threads_awake(f)
+}
+
+/// Sets how many bytes of free buffers are kept for reuse (by default 512 MiB).
+///
+/// 0 turns the pool off. Buffers that are already kept stay until they are reused or
+/// [`empty_buffer_pool`](crate::empty_buffer_pool) is called.
+pub fn set_buffer_pool_limit(bytes: usize) {
+    pool::set_buffer_pool_limit(bytes);
+}
+
+/// How many bytes of free buffers are kept now, beside those that each thread keeps by itself; see
+/// [`empty_buffer_pool`](crate::empty_buffer_pool).
+pub fn buffer_pool_bytes() -> usize {
+    pool::buffer_pool_bytes()
+}

@@ -1,0 +1,56 @@
+//! Elementwise formulas, which are the kernels', and the documentation of what users see of them.
+
+pub(crate) use autograd_kernels::formula::*;
+
+#[doc(inline)]
+pub use autograd_kernels::formula::Lane;
+
+/// Whether something holds of the numbers of a formula.
+///
+/// Made by the comparisons of [`Real`], and by bool or integer inputs (`#[stop_gradient] keep:
+/// Mask<L>`). Masks are combined by `&`, `|`, `^` and `!`, and used by [`select`](Mask::select).
+///
+/// ```
+/// use autograd_core::Tensor;
+///
+/// let x = Tensor::from(vec![-1.0, 0.5, 3.0]);
+/// let y = autograd_core::fuse([&x], |[x]| (x.gt(0.0) & x.lt(1.0)).select(x, 0.0));
+/// assert_eq!(y.to_vec(), [0.0, 0.5, 0.0]);
+/// ```
+#[doc(inline)]
+pub use autograd_kernels::formula::Mask;
+
+/// A number of an elementwise formula.
+///
+/// A formula is straight-line code over `Real<L>`: arithmetic with `f64` literals, constants and
+/// parameters on either side, the functions below, comparisons that give a [`Mask`], and
+/// [`Mask::select`] in place of a branch. The formula is compiled for every element type, vector
+/// width and order of derivative that is asked for.
+///
+/// The largest errors are given in units in the last place of the exact result, over all
+/// arguments and instruction sets. NaN gives NaN, odd functions keep the sign of zero, and
+/// subnormal numbers are as accurate as others.
+///
+/// A function of one's own that a formula calls is generic too, and `#[inline(always)]`: a call
+/// that stays a call is slow.
+///
+/// ```
+/// use autograd_core::prelude::*;
+///
+/// #[inline(always)]
+/// fn cube<L: Lane>(x: Real<L>) -> Real<L> {
+///     x * x * x
+/// }
+///
+/// let x = Tensor::from(vec![0.0, 1.0, 2.0]);
+/// let y = autograd_core::fuse([&x], |[x]| 0.5 * cube(x) + 1.0);
+/// assert_eq!(y.to_vec(), [1.0, 1.5, 5.0]);
+/// ```
+#[doc(inline)]
+pub use autograd_kernels::formula::Real;
+
+/// A step of the program that is being written on this thread.
+///
+/// [`fuse`](fn@crate::fuse) gives its closure numbers of this kind.
+#[doc(inline)]
+pub use autograd_kernels::formula::Traced;

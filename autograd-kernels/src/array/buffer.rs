@@ -1,0 +1,126 @@
+//! The heap data of values, which starts with a cache line where it is large enough for that to count.
+
+use std::ops::{Deref, DerefMut};
+
+use super::Storable;
+use super::aligned::{spare, start};
+
+/// Elements. Those that the pool gave go back to it when this is dropped.
+pub struct Buffer<T: Storable> {
+    data: Vec<T>,
+    /// What stands before is not used, so that the first element starts a cache line.
+    start: usize,
+    /// Whether the pool gave the memory. What came from elsewhere is freed: no op would take it out again,
+    /// so a loop that hands in vectors would fill the pool.
+    pooled: bool,
+}
+
+impl<T: Storable> Buffer<T> {
+    /// With `len` elements of any content.
+    pub fn any(len: usize) -> Self {
+        let mut data = T::pool().take_filled(len + spare::<T>(len));
+        let start = start(&data, len);
+        data.truncate(start + len);
+        Self { data, start, pooled: true }
+    }
+
+    /// Without elements, with room for `len`.
+    pub(super) fn with_room(len: usize) -> Self {
+        let mut data = T::pool().take(len + spare::<T>(len));
+        let start = start(&data, len);
+        data.resize(start, T::ZERO);
+        Self { data, start, pooled: true }
+    }
+
+    /// Where elements are pushed; there may be something before them.
+    pub(super) fn open(&mut self) -> &mut Vec<T> {
+        &mut self.data
+    }
+
+    /// With the elements that `fill` pushes, `len` if it is right.
+    pub(super) fn filled(len: usize, fill: impl FnOnce(&mut Vec<T>)) -> Self {
+        let mut buffer = Self::with_room(len);
+        fill(&mut buffer.data);
+        buffer
+    }
+
+    /// Has `len` elements from now on, of any content, if there is room for them.
+    pub(super) fn resize(&mut self, len: usize) -> bool {
+        let fits = self.start + len <= self.data.capacity();
+        if fits {
+            self.data.resize(self.start + len, T::ZERO);
+        }
+        fits
+    }
+}
+
+impl<T: Storable> Deref for Buffer<T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        &self.data[self.start..]
+    }
+}
+
+impl<T: Storable> DerefMut for Buffer<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.data[self.start..]
+    }
+}
+
+/// One without elements.
+impl<T: Storable> Default for Buffer<T> {
+    fn default() -> Self {
+        Self::from(Vec::new())
+    }
+}
+
+/// Takes memory from elsewhere.
+impl<T: Storable> From<Vec<T>> for Buffer<T> {
+    fn from(data: Vec<T>) -> Self {
+        Self { data, start: 0, pooled: false }
+    }
+}
+
+impl<T: Storable> Drop for Buffer<T> {
+    fn drop(&mut self) {
+        if self.pooled {
+            T::give_back(std::mem::take(&mut self.data));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::aligned::LINE;
+    use super::*;
+
+    #[test]
+    fn large_buffers_start_with_a_cache_line() {
+        for len in [256, 257, 1000, 10_000, 100_001] {
+            // The second time it may come from the pool.
+            for _ in 0..2 {
+                let any = Buffer::<f32>::any(len);
+                assert_eq!((any.len(), any.as_ptr().addr() % LINE), (len, 0));
+                let filled =
+                    Buffer::<f64>::filled(len, |out| out.extend((0..len).map(|i| i as f64)));
+                assert_eq!((filled.len(), filled.as_ptr().addr() % LINE), (len, 0));
+                assert_eq!((filled[0], filled[len - 1]), (0.0, (len - 1) as f64));
+                let bytes = Buffer::<u8>::filled(4 * len, |out| out.resize(out.len() + 4 * len, 7));
+                assert_eq!((bytes.len(), bytes.as_ptr().addr() % LINE), (4 * len, 0));
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_a_vector_stays_where_it_is() {
+        let data = vec![1.0_f32; 3000];
+        let place = data.as_ptr();
+        let mut buffer = Buffer::from(data);
+        assert_eq!((buffer.as_ptr(), buffer.len()), (place, 3000));
+        assert!(buffer.resize(2000) && !buffer.resize(5000));
+        assert_eq!((buffer.as_ptr(), buffer.len()), (place, 2000));
+    }
+}

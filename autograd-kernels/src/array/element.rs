@@ -1,0 +1,47 @@
+//! Element types: which numbers an array can hold.
+
+use std::fmt::Debug;
+
+use super::pool::Pooled;
+
+/// How many bytes of data stand inside a tensor's own allocation: one vector register of the
+/// widest instruction set, so that a small tensor is one allocation and one vector operation.
+pub const INLINE_BYTES: usize = 64;
+
+/// What arrays need to know of an element type.
+pub trait Storable: Pooled + Send + Sync + Debug + PartialEq + PartialOrd {
+    /// Where it is true, kernels may run over the unused rest of inline data: no arithmetic on it panics.
+    const ELEMENTS_ARE_FLOATS: bool;
+    const ZERO: Self;
+    const ONE: Self;
+    /// `[Self; INLINE_BYTES / size_of::<Self>()]`
+    type Inline: Copy
+        + AsRef<[Self]>
+        + AsMut<[Self]>
+        + for<'a> TryFrom<&'a [Self]>
+        + Send
+        + Sync
+        + 'static;
+    const INLINE: Self::Inline;
+}
+
+macro_rules! storable {
+    ($($t:ty, $is_float:literal, $zero:expr, $one:expr;)*) => {$(
+        impl Storable for $t {
+            const ELEMENTS_ARE_FLOATS: bool = $is_float;
+            const ZERO: Self = $zero;
+            const ONE: Self = $one;
+            type Inline = [$t; INLINE_BYTES / size_of::<$t>()];
+            const INLINE: Self::Inline = [$zero; INLINE_BYTES / size_of::<$t>()];
+        }
+    )*};
+}
+
+storable! {
+    f32, true, 0.0, 1.0;
+    f64, true, 0.0, 1.0;
+    i32, false, 0, 1;
+    i64, false, 0, 1;
+    u8, false, 0, 1;
+    bool, false, false, true;
+}

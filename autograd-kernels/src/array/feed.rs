@@ -1,0 +1,188 @@
+//! Operands read block by block in row-major order, whatever their layout.
+
+use smallvec::SmallVec;
+
+use super::buffer::Buffer;
+use super::deferred::{Elements, Steps};
+use super::{Storable, Value};
+
+/// Up to so many elements, a run is gathered with others: a pass over it alone would be mostly the call.
+const SHORT: usize = 512;
+
+/// Where the blocks of an operand come from.
+pub enum Feed<'a, T: Storable> {
+    /// Row-major data.
+    Slice(&'a [T]),
+    /// One number for all elements.
+    Same(Buffer<T>, T),
+    /// A short row of so many elements, again and again: it is written so once, and each block reads on
+    /// from where it is in the row.
+    Repeated(&'a [T], Buffer<T>),
+    /// Anything else, gathered into a block.
+    Gathered(&'a [T], Walk, Buffer<T>),
+    /// What is computed when it is read; the next block starts there.
+    Deferred(Elements<'a, T>, usize, Buffer<T>),
+    /// A copy of what will be written over, and of what is to be computed over that.
+    Over(Buffer<T>, Option<&'a Steps<T>>),
+}
+
+impl<'a, T: Storable> Feed<'a, T> {
+    /// From element `start` on.
+    pub fn new(value: &'a Value<T>, shape: &[usize], start: usize) -> Self {
+        if value.shape() == shape {
+            match value.elements() {
+                Some(Elements::Slice(data)) => return Self::Slice(data),
+                Some(elements) => return Self::Deferred(elements, start, Buffer::default()),
+                None => {}
+            }
+        }
+        Self::walking(value.raw(), Walk::new(shape, &value.strides_as(shape), start))
+    }
+
+    /// What a walk that has just started reads.
+    pub fn walking(raw: &'a [T], walk: Walk) -> Self {
+        match *walk.axes.as_slice() {
+            [] | [(_, 0)] => Self::Same(Buffer::default(), raw.first().copied().unwrap_or(T::ZERO)),
+            [(n, 1)] if raw.len() >= n => Self::Slice(&raw[..n]),
+            [(_, 0), (n, 1)] if n <= SHORT && raw.len() >= n => {
+                Self::Repeated(&raw[..n], Buffer::default())
+            }
+            _ => Self::Gathered(raw, walk, Buffer::default()),
+        }
+    }
+
+    /// Takes a copy of a block.
+    pub fn copy(&mut self, block: &[T]) {
+        if let Self::Over(copy, steps) = self {
+            let copy = room(copy, block.len());
+            copy.copy_from_slice(block);
+            if let Some(steps) = steps {
+                steps.run_over(copy);
+            }
+        }
+    }
+
+    /// Makes the next `n` elements ready.
+    pub fn advance(&mut self, n: usize) {
+        match self {
+            Self::Slice(_) | Self::Over(..) => {}
+            Self::Deferred(elements, start, block) => {
+                elements.write(*start, room(block, n));
+                *start += n;
+            }
+            // The first block is the longest.
+            Self::Same(block, element) => {
+                if block.is_empty() {
+                    room(block, n).fill(*element);
+                }
+            }
+            // The same for it.
+            Self::Repeated(row, block) => {
+                if block.is_empty() {
+                    repeat(row, room(block, row.len() + n));
+                }
+            }
+            Self::Gathered(raw, walk, block) => {
+                let mut rest = room(block, n);
+                walk.runs(n, |start, n, step| {
+                    let (to, others) = std::mem::take(&mut rest).split_at_mut(n);
+                    rest = others;
+                    match step {
+                        1 => to.copy_from_slice(&raw[start..start + n]),
+                        0 => to.fill(raw[start]),
+                        _ => (0..n).for_each(|i| to[i] = raw[start + i * step]),
+                    }
+                });
+            }
+        }
+    }
+
+    pub fn block(&self, start: usize, n: usize) -> &[T] {
+        match self {
+            Self::Slice(data) => &data[start..start + n],
+            Self::Repeated(row, block) => &block[start % row.len()..][..n],
+            Self::Same(block, _)
+            | Self::Gathered(_, _, block)
+            | Self::Deferred(_, _, block)
+            | Self::Over(block, _) => &block[..n],
+        }
+    }
+}
+
+/// Writes a row again and again.
+fn repeat<T: Copy>(row: &[T], out: &mut [T]) {
+    out[..row.len()].copy_from_slice(row);
+    let mut done = row.len();
+    while done < out.len() {
+        let more = done.min(out.len() - done);
+        out.copy_within(..more, done);
+        done += more;
+    }
+}
+
+/// The first `n` elements of a block, made where it is too short.
+fn room<T: Storable>(block: &mut Buffer<T>, n: usize) -> &mut [T] {
+    if block.len() < n {
+        *block = Buffer::any(n);
+    }
+    &mut block[..n]
+}
+
+/// Walks the elements of a strided operand in row-major order, a block at a time.
+pub struct Walk {
+    /// Merged axes, innermost last: length and step.
+    axes: SmallVec<[(usize, usize); 4]>,
+    /// The position on each axis.
+    index: SmallVec<[usize; 4]>,
+}
+
+impl Walk {
+    /// From element `start` on.
+    pub fn new(shape: &[usize], strides: &[usize], mut start: usize) -> Self {
+        let mut axes: SmallVec<[(usize, usize); 4]> = SmallVec::new();
+        for (&n, &step) in shape.iter().zip(strides) {
+            if n == 1 {
+                continue;
+            }
+            match axes.last_mut() {
+                Some((m, outer)) if *outer == step * n => {
+                    *m *= n;
+                    *outer = step;
+                }
+                _ => axes.push((n, step)),
+            }
+        }
+        let mut index = SmallVec::from_elem(0, axes.len());
+        for (index, &(n, _)) in index.iter_mut().zip(&axes).rev() {
+            *index = start % n.max(1);
+            start /= n.max(1);
+        }
+        Self { axes, index }
+    }
+
+    /// Whether its runs are so short that they are gathered.
+    pub fn is_short(&self) -> bool {
+        matches!(*self.axes, [_, .., (n, _)] if n <= SHORT)
+    }
+
+    /// Calls `run(start, length, step)` for each run of the next `count` elements.
+    pub fn runs(&mut self, mut count: usize, mut run: impl FnMut(usize, usize, usize)) {
+        let Some((&(inner, step), outer)) = self.axes.split_last() else {
+            return run(0, count, 1);
+        };
+        let last = outer.len();
+        while count > 0 {
+            let row: usize = outer.iter().zip(&self.index).map(|((_, s), i)| s * i).sum();
+            let n = count.min(inner - self.index[last]);
+            run(row + self.index[last] * step, n, step);
+            count -= n;
+            self.index[last] += n;
+            let mut axis = last;
+            while axis > 0 && self.index[axis] == self.axes[axis].0 {
+                self.index[axis] = 0;
+                axis -= 1;
+                self.index[axis] += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Products of matrices of floats, by strides: a transposed operand is never copied as a whole.
+//!
+//! They are computed in `tiles`, those of up to twelve rows with contiguous columns by `dots`, and by ndarray
+//! on a CPU without vectors. This file chooses, and shares products among threads.
+
+mod dots;
+mod panels;
+mod runs;
+#[cfg(test)]
+mod tests;
+mod tiles;
+
+use std::cmp::Reverse;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use ndarray::linalg::general_mat_mul;
+use ndarray::{ArrayView2, ArrayViewMut2, LinalgScalar, ShapeBuilder};
+use smallvec::SmallVec;
+
+use super::Storable;
+use super::buffer::Buffer;
+use super::simd::{Vectored, has_vectors};
+use super::threads::{num_threads, share, worth_at_most};
+use dots::Dots;
+pub use panels::Matrix;
+pub use runs::{Left, Pieces, Runs, add_dots};
+pub(super) use tiles::BLOCK_DEPTH;
+use tiles::Tiles;
+
+/// Floats that matrices are made of.
+pub trait FloatMultiply: Storable + LinalgScalar {
+    /// `c = a b`, where `a` is m by k, `b` k by n, and `c` row-major m by n, with any content. No side is
+    /// zero.
+    fn float_product(size: [usize; 3], a: Matrix<'_, Self>, b: Matrix<'_, Self>, c: &mut [Self]);
+}
+
+macro_rules! float_multiply {
+    ($($t:ty)*) => {$(
+        impl FloatMultiply for $t {
+            fn float_product(size: [usize; 3], a: Matrix<'_, $t>, b: Matrix<'_, $t>, c: &mut [$t]) {
+                product(size, a, b, c);
+            }
+        }
+    )*};
+}
+
+float_multiply! { f32 f64 }
+
+/// Up to so many rows are multiplied with contiguous columns as they are, if those are as long as
+/// [`MIN_DOT_LENGTH`].
+const MAX_DOT_ROWS: usize = 12;
+const MIN_DOT_LENGTH: usize = 32;
+/// About so many multiplications of a product are a microsecond's work, on a slow CPU more.
+const PER_MICROSECOND: usize = 50_000;
+/// About so many multiplications of a stack of products a thread computes at once.
+const STACK_PART: usize = 10 * PER_MICROSECOND;
+/// So many rows and columns at least a part that a thread computes.
+const MIN_PART: usize = 48;
+/// The sides of parts are multiples of these, so that most tiles are whole.
+pub(super) const ROW_STEP: usize = 12;
+const COLUMN_STEP: usize = 64;
+
+fn product<T: Vectored + Storable + LinalgScalar>(
+    [m, k, n]: [usize; 3],
+    a: Matrix<'_, T>,
+    b: Matrix<'_, T>,
+    c: &mut [T],
+) {
+    debug_assert_eq!(c.len(), m * n);
+    if !has_vectors() {
+        return portable([m, k, n], a, b, c);
+    }
+    if n == 1 && m > 1 {
+        // The column as a row: cᵀ = bᵀ aᵀ.
+        return product([1, k, m], b.transposed(), a.transposed(), c);
+    }
+    // How an element is computed depends on the product, not on the part that it is in.
+    let contiguous_columns = b.rows == 1 && (b.columns != 1 || n == 1);
+    let by_dots = m <= MAX_DOT_ROWS && contiguous_columns && k >= MIN_DOT_LENGTH;
+    in_parts([m, k, n], a, b, c, |a, b, c| match by_dots {
+        true => dots(k, a, b, c),
+        false => T::run(Tiles { k, a, b, c }),
+    });
+}
+
+fn dots<T: Vectored + Storable>(k: usize, a: Matrix<'_, T>, b: Matrix<'_, T>, c: &mut [&mut [T]]) {
+    let size = [c.len(), k, c.first().map_or(0, |row| row.len())];
+    let mut rows = Buffer::any(if a.columns == 1 { 0 } else { c.len() * k });
+    for (i, row) in rows.chunks_exact_mut(k).enumerate() {
+        (0..k).for_each(|p| row[p] = a.data[i * a.rows + p * a.columns]);
+    }
+    let (left, step) = if a.columns == 1 { (a.data, a.rows) } else { (&rows[..], k) };
+    T::run(Dots {
+        size,
+        pieces: 1,
+        left: |_, i: usize| &left[i * step..],
+        right: |_, j: usize| &b.data[j * b.columns..],
+        write: |i: usize, j: usize, sums: &[T]| c[i][j..][..sums.len()].copy_from_slice(sums),
+    });
+}
+
+/// Computes a product in parts of its rows and columns, on threads where that pays. `part` gets the rows
+/// and the columns of the operands from the part's first ones on, and the part of each row of the result.
+fn in_parts<T: Storable>(
+    [m, k, n]: [usize; 3],
+    a: Matrix<'_, T>,
+    b: Matrix<'_, T>,
+    c: &mut [T],
+    part: impl Fn(Matrix<'_, T>, Matrix<'_, T>, &mut [&mut [T]]) + Sync,
+) {
+    let [down, across] = grid([m, k, n]);
+    if down * across == 1 {
+        let mut rows: SmallVec<[&mut [T]; 16]> = c.chunks_exact_mut(n).collect();
+        return part(a, b, &mut rows);
+    }
+    let rows = m.div_ceil(down).next_multiple_of(ROW_STEP);
+    let columns = n.div_ceil(across).next_multiple_of(COLUMN_STEP);
+    let across = n.div_ceil(columns);
+    let mut parts: Vec<Vec<&mut [T]>> = Vec::new();
+    for c in c.chunks_mut(rows * n) {
+        let first = parts.len();
+        parts.resize_with(first + across, Vec::new);
+        for row in c.chunks_exact_mut(n) {
+            let pieces = row.chunks_mut(columns);
+            parts[first..].iter_mut().zip(pieces).for_each(|(part, piece)| part.push(piece));
+        }
+    }
+    let parts: Vec<_> = parts.into_iter().map(Mutex::new).collect();
+    share(parts.len(), &|index| {
+        let mut c = parts[index].lock().unwrap_or_else(PoisonError::into_inner);
+        part(a.tail(index / across * rows, 0), b.tail(0, index % across * columns), &mut c);
+    });
+}
+
+/// About how long a product takes one thread.
+fn time_of([m, k, n]: [usize; 3]) -> Duration {
+    Duration::from_micros((m * n * k / PER_MICROSECOND) as u64)
+}
+
+/// How many products of a stack one thread should compute at once, where that is worth another thread
+/// and the threads are not better off with parts of each.
+pub(super) fn at_once([m, k, n]: [usize; 3], products: usize) -> Option<usize> {
+    let enough = products >= 4 * num_threads() || !worth_at_most(time_of([m, k, n]));
+    let shared = products > 1 && enough && worth_at_most(time_of([m * products, k, n]));
+    shared.then(|| (STACK_PART / (m * k * n)).clamp(1, products.div_ceil(num_threads())))
+}
+
+/// In how many parts, down and across, threads compute a product. Each part reads, and packs where it
+/// must, its rows of the left operand and its columns of the right one: of all ways to have parts for the
+/// most threads it is the one in which the least is read.
+fn grid([m, k, n]: [usize; 3]) -> [usize; 2] {
+    if m * k * n < 2 * PER_MICROSECOND || !worth_at_most(time_of([m, k, n])) {
+        return [1, 1];
+    }
+    let threads = num_threads();
+    let most = [m, n].map(|side| (side / MIN_PART).max(1));
+    (1..=threads.min(most[0]))
+        .map(|down| [down, (threads / down).min(most[1])])
+        .max_by_key(|&[down, across]| (down * across, Reverse(down * n + across * m)))
+        .unwrap_or([1, 1])
+}
+
+/// By ndarray, on any CPU.
+fn portable<T: LinalgScalar>(
+    [m, k, n]: [usize; 3],
+    a: Matrix<'_, T>,
+    b: Matrix<'_, T>,
+    c: &mut [T],
+) {
+    let x = ArrayView2::from_shape((m, k).strides((a.rows, a.columns)), a.data);
+    let y = ArrayView2::from_shape((k, n).strides((b.rows, b.columns)), b.data);
+    let z = ArrayViewMut2::from_shape((m, n), c);
+    let (Ok(x), Ok(y), Ok(mut z)) = (x, y, z) else {
+        unreachable!("a value's strides stay inside its buffer");
+    };
+    general_mat_mul(T::one(), &x, &y, T::zero(), &mut z);
+}

@@ -1,0 +1,389 @@
+//! Sums and products of integers: exact in any order, or an error.
+//!
+//! They are added up in a wider type and must fit into their own at the end only.
+
+use std::sync::OnceLock;
+
+use super::gemm::Matrix;
+use super::pick::{Around, changed};
+use super::reduce::{LIGHT, TILE, at_once};
+use super::simd::{Kernel, dispatch};
+use super::threads::each_chunk_of;
+use super::{Shape, Storable, Value};
+use crate::error::{Error, Result};
+
+/// An integer element type.
+pub trait Integer: Storable + Into<i128> + TryFrom<i128> {
+    /// Holds the sum of [`PART`] elements, whatever they are.
+    type Wide: Wide + From<Self>;
+    fn checked_plus(self, other: Self) -> Option<Self>;
+}
+
+macro_rules! integers {
+    ($($t:ty => $wide:ty;)*) => {$(
+        impl Integer for $t {
+            type Wide = $wide;
+            #[inline(always)]
+            fn checked_plus(self, other: $t) -> Option<$t> {
+                self.checked_add(other)
+            }
+        }
+    )*};
+}
+
+integers! {
+    u8 => i64;
+    i32 => i64;
+    i64 => i128;
+}
+
+/// So many elements are added up in [`Integer::Wide`].
+const PART: usize = 1 << 31;
+
+/// What integers are added up in.
+pub trait Wide: Copy + Default + Send + Sync + From<bool> + Into<i128> {
+    fn plus(self, other: Self) -> Self;
+    /// What is out of range stays out of range, but for a factor of 0.
+    fn times(self, other: Self) -> Self;
+}
+
+macro_rules! wide {
+    ($($t:ty)*) => {$(
+        impl Wide for $t {
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self {
+                self + other
+            }
+            #[inline(always)]
+            fn times(self, other: Self) -> Self {
+                self.saturating_mul(other)
+            }
+        }
+    )*};
+}
+
+wide! { i64 i128 }
+
+/// How integers become one.
+pub trait Total: Copy + Sync {
+    /// Whether it starts with 1, else with 0.
+    const STARTS: bool;
+    fn join<W: Wide>(self, a: W, b: W) -> W;
+    /// `count` times the same element.
+    fn same(self, element: i128, count: usize) -> i128;
+    /// The result, unless it may be one that saturated.
+    fn shown(self, total: i128) -> Option<i128>;
+}
+
+#[derive(Clone, Copy)]
+pub struct Sum;
+
+impl Total for Sum {
+    const STARTS: bool = false;
+
+    #[inline(always)]
+    fn join<W: Wide>(self, a: W, b: W) -> W {
+        a.plus(b)
+    }
+
+    fn same(self, element: i128, count: usize) -> i128 {
+        element * count as i128
+    }
+
+    fn shown(self, total: i128) -> Option<i128> {
+        Some(total)
+    }
+}
+
+#[derive(Clone, Copy)]
+pub struct Product;
+
+impl Total for Product {
+    const STARTS: bool = true;
+
+    #[inline(always)]
+    fn join<W: Wide>(self, a: W, b: W) -> W {
+        a.times(b)
+    }
+
+    fn same(self, element: i128, mut count: usize) -> i128 {
+        let (mut all, mut power) = (1, element);
+        while count > 0 {
+            if count % 2 == 1 {
+                all = self.join(all, power);
+            }
+            power = self.join(power, power);
+            count /= 2;
+        }
+        all
+    }
+
+    fn shown(self, total: i128) -> Option<i128> {
+        (total.unsigned_abs() < i64::MAX as u128).then_some(total)
+    }
+}
+
+/// The first result that its element type cannot hold, if there is one; and which that is, if it is known.
+#[derive(Default)]
+pub struct Beyond(OnceLock<Option<i128>>);
+
+impl Beyond {
+    #[cold]
+    pub fn note(&self, found: Option<i128>) {
+        // The first one stays.
+        let _ = self.0.set(found);
+    }
+
+    fn narrow<T: Integer>(&self, total: i128, shown: impl Fn(i128) -> Option<i128>) -> T {
+        T::try_from(total).unwrap_or_else(|_| {
+            self.note(shown(total));
+            T::ZERO
+        })
+    }
+
+    /// An error if there is one.
+    #[inline]
+    pub fn check<T: Storable>(self, op: &'static str) -> Result<()> {
+        match self.0.into_inner() {
+            None => Ok(()),
+            Some(found) => {
+                let found = found.map(|found| found.to_string());
+                Err(Error::Overflow { op, element: T::ELEMENT_NAME, found })
+            }
+        }
+    }
+}
+
+/// Along sorted `axes`, which stay with length 1.
+pub fn total_axes<T: Integer, F: Total>(
+    op: &'static str,
+    x: &Value<T>,
+    axes: &[usize],
+    total: F,
+) -> Result<Value<T>> {
+    let mut shape = Shape::from_slice(x.shape());
+    axes.iter().for_each(|&axis| shape[axis] = 1);
+    let beyond = Beyond::default();
+    let narrow = |found: i128| beyond.narrow(found, |found| total.shown(found));
+    let value = if let (Some(element), Some(_)) = (x.uniform(), axes.first())
+        && !shape.contains(&0)
+    {
+        let count = axes.iter().map(|&axis| x.shape()[axis]).product();
+        let one = narrow(total.same(element.into(), count));
+        Value::scalar(one).broadcast_to(&shape)
+    } else if axes.len() == x.rank() {
+        let x = x.contiguous();
+        Value::full(shape, narrow(of_long_row(x.as_slice().unwrap_or(&[]), total)))
+    } else {
+        let (x, around) = grouped(x, axes);
+        let data = x.as_slice().unwrap_or(&[]);
+        Value::written(shape, |out| match around.inner {
+            1 => along_rows(data, out, total, &narrow),
+            _ => along_columns(data, around, out, total, &narrow),
+        })
+    };
+    beyond.check::<T>(op)?;
+    Ok(value)
+}
+
+/// Row-major elements, and a shape around one axis along which they are to be joined.
+fn grouped<T: Integer>(x: &Value<T>, axes: &[usize]) -> (Value<T>, Around) {
+    let lengths = |axes: &[usize]| axes.iter().map(|&axis| x.shape()[axis]).product::<usize>();
+    let kept: Vec<usize> = (0..x.rank()).filter(|axis| !axes.contains(axis)).collect();
+    let (outer, n) = (lengths(&kept), lengths(axes));
+    let first = axes.first().copied().unwrap_or(x.rank());
+    let beside = axes.iter().enumerate().all(|(i, &axis)| axis == first + i);
+    let inner = x.shape()[(first + axes.len()).min(x.rank())..].iter().product::<usize>().max(1);
+    if beside && n <= PART {
+        return (x.contiguous().into_owned(), Around { outer: outer / inner, n, inner });
+    }
+    // The others first, so that what is joined is a row.
+    let order: Vec<usize> = [&kept, axes].concat();
+    let strides = x.strides();
+    let moved = x.restrided(
+        order.iter().map(|&axis| x.shape()[axis]).collect(),
+        order.iter().map(|&axis| strides[axis]).collect(),
+        0,
+    );
+    (moved.into_contiguous(), Around { outer, n, inner: 1 })
+}
+
+/// Joins the elements of a row.
+struct Row<'a, T, F>(&'a [T], F);
+
+impl<T: Integer, F: Total> Kernel for Row<'_, T, F> {
+    type Output = T::Wide;
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) -> T::Wide {
+        let Self(row, total) = self;
+        row.iter().fold(F::STARTS.into(), |all, &x| total.join(all, T::Wide::from(x)))
+    }
+}
+
+fn of_row<T: Integer, F: Total>(row: &[T], total: F) -> i128 {
+    let part = |row: &[T]| match row.len() {
+        // No vector is full.
+        ..16 => Row(row, total).run::<false>().into(),
+        _ => dispatch(Row(row, total)).into(),
+    };
+    if row.len() <= PART {
+        return part(row);
+    }
+    row.chunks(PART).fold(F::STARTS.into(), |all, row| total.join(all, part(row)))
+}
+
+/// [`of_row`] on threads, where that pays.
+fn of_long_row<T: Integer, F: Total>(row: &[T], total: F) -> i128 {
+    let most = at_once(row.len());
+    if row.len() <= most {
+        return of_row(row, total);
+    }
+    let mut parts = vec![0; row.len().div_ceil(most)];
+    each_chunk_of(row.len() / LIGHT, &mut parts, 1, &|at, part| {
+        let end = ((at + 1) * most).min(row.len());
+        part[0] = of_row(&row[at * most..end], total);
+    });
+    parts.into_iter().fold(F::STARTS.into(), |all, part| total.join(all, part))
+}
+
+fn along_rows<T: Integer, F: Total>(
+    data: &[T],
+    out: &mut [T],
+    total: F,
+    narrow: &(impl Fn(i128) -> T + Sync),
+) {
+    let n = data.len() / out.len().max(1);
+    let rows = (at_once(data.len()) / n.max(1)).max(1);
+    each_chunk_of(data.len() / LIGHT, out, rows, &|chunk, out| {
+        for (i, out) in out.iter_mut().enumerate() {
+            *out = narrow(of_long_row(&data[(chunk * rows + i) * n..][..n], total));
+        }
+    });
+}
+
+/// Joins the elements of each column of rows that begin `stride` elements apart.
+struct Columns<'a, T: Integer, F>(&'a mut [T::Wide], &'a [T], usize, F);
+
+impl<T: Integer, F: Total> Kernel for Columns<'_, T, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let Self(sums, data, stride, total) = self;
+        for row in data.chunks(stride) {
+            for (sum, &x) in sums.iter_mut().zip(row) {
+                *sum = total.join(*sum, T::Wide::from(x));
+            }
+        }
+    }
+}
+
+fn along_columns<T: Integer, F: Total>(
+    data: &[T],
+    around: Around,
+    out: &mut [T],
+    total: F,
+    narrow: &(impl Fn(i128) -> T + Sync),
+) {
+    let Around { n, inner, .. } = around;
+    // Tiles of columns, whose sums stay in the first cache.
+    let tile = inner.min(TILE);
+    each_chunk_of(data.len() / LIGHT, out, inner, &|block, out| {
+        let data = &data[block * n * inner..][..n * inner];
+        let mut sums = vec![T::Wide::default(); tile];
+        for (at, out) in out.chunks_mut(tile).enumerate() {
+            let sums = &mut sums[..out.len()];
+            sums.fill(F::STARTS.into());
+            if n > 0 {
+                dispatch(Columns(sums, &data[at * tile..], inner, total));
+            }
+            out.iter_mut().zip(sums).for_each(|(out, sum)| *out = narrow((*sum).into()));
+        }
+    });
+}
+
+/// Adds up in place; what leaves the range of the type is noted.
+pub fn plus<T: Integer>(beyond: &Beyond) -> impl Fn(T, T) -> T + Sync {
+    |a, b| {
+        a.checked_plus(b).unwrap_or_else(|| {
+            beyond.note(Some(a.into() + b.into()));
+            T::ZERO
+        })
+    }
+}
+
+/// Adds elements to places of some data.
+pub trait Additions<T> {
+    fn add<A: Copy + Send + Sync>(&self, data: &mut [A], plus: impl Fn(A, T) -> A + Sync);
+}
+
+/// What has been added to a value.
+pub fn added<T: Integer>(
+    op: &'static str,
+    x: Value<T>,
+    additions: &impl Additions<T>,
+) -> Result<Value<T>> {
+    let beyond = Beyond::default();
+    let sums = changed(x.clone(), |data| additions.add(data, plus(&beyond)));
+    if beyond.0.get().is_none() {
+        return Ok(sums);
+    }
+    // It may come back into the range of the type: what it is in the end, a wider one tells.
+    let beyond = Beyond::default();
+    let x = x.contiguous();
+    let data = x.as_slice().unwrap_or(&[]);
+    let mut sums: Vec<T::Wide> = data.iter().map(|&x| T::Wide::from(x)).collect();
+    additions.add(&mut sums, |sum, x| sum.plus(T::Wide::from(x)));
+    let sums = sums.into_iter().map(|sum| beyond.narrow::<T>(sum.into(), Some));
+    let value = Value::build(Shape::from_slice(x.shape()), |out| out.extend(sums));
+    beyond.check::<T>(op)?;
+    Ok(value)
+}
+
+/// A sum of products: the lower 128 bits, and how often they overflowed.
+#[derive(Clone, Copy, Default)]
+struct Exact(i128, i64);
+
+impl Exact {
+    #[inline(always)]
+    fn add(&mut self, product: i128) {
+        let (sum, over) = self.0.overflowing_add(product);
+        self.0 = sum;
+        if over {
+            self.1 += if product < 0 { -1 } else { 1 };
+        }
+    }
+
+    fn narrow<T: Integer>(self, beyond: &Beyond) -> T {
+        match self {
+            Self(sum, 0) => beyond.narrow(sum, Some),
+            Self(..) => {
+                beyond.note(None);
+                T::ZERO
+            }
+        }
+    }
+}
+
+/// `c = a b`, as [`Multiply::product`](super::matmul::Multiply::product).
+pub fn product<T: Integer>(
+    [m, k, n]: [usize; 3],
+    a: Matrix<'_, T>,
+    b: Matrix<'_, T>,
+    c: &mut [T],
+    beyond: &Beyond,
+) {
+    let mut sums = vec![Exact::default(); n];
+    for (i, c) in c.chunks_exact_mut(n).enumerate().take(m) {
+        sums.fill(Exact::default());
+        for p in 0..k {
+            let x: i128 = a.data[i * a.rows + p * a.columns].into();
+            for (j, sum) in sums.iter_mut().enumerate() {
+                let y: i128 = b.data[p * b.rows + j * b.columns].into();
+                sum.add(x * y);
+            }
+        }
+        c.iter_mut().zip(&sums).for_each(|(c, sum)| *c = sum.narrow(beyond));
+    }
+}

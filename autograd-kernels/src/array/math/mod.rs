@@ -1,0 +1,550 @@
+//! Elementary functions of `f32` and `f64` that vectorise.
+//!
+//! Each function is straight-line code: no branch, no call, no look-up, only arithmetic and
+//! selects. A loop over a slice inside a [`Kernel`](super::simd::Kernel) therefore becomes vector
+//! code of whatever width the level has.
+//!
+//! The largest error of each, in units in the last place (ulp) of the exact result and at any level,
+//! stands in the table of [`functions`](crate::formula) and holds for what the tests ask. Of f64 they
+//! ask some 30,000 inputs beside thirty digits (`exact`): a third with random bits, others around 0, 1,
+//! multiples of π/2 and where formulas change. Of f32 they ask four million inputs, and `every_f32`
+//! asks all. That of pow is stated with it.
+//!
+//! All levels with a fused multiply-add give the same bits. Those without one may differ in the
+//! last bit or two. NaN gives NaN, odd functions keep the sign of zero, and subnormal arguments and
+//! results are as accurate as others.
+
+#[cfg(test)]
+mod exact;
+mod f32;
+mod f64;
+mod real;
+#[cfg(test)]
+mod tests;
+
+use real::Real;
+
+/// The functions; `FMA` is what [`Kernel::run`](super::simd::Kernel::run) was given.
+pub trait Math: Real {
+    /// e^x.
+    #[inline(always)]
+    fn v_exp<const FMA: bool>(self) -> Self {
+        exp_scaled::<Self, FMA>(self, 0, Self::EXP_MAX)
+    }
+
+    /// e^x - 1.
+    #[inline(always)]
+    fn v_exp_m1<const FMA: bool>(self) -> Self {
+        let (one, half) = (Self::lit(1.0), Self::lit(0.5));
+        let x = clamp(self, Self::EXP_M1_MIN, Self::EXP_M1_MAX);
+        // n = 0 for longer than rounding would have it: just above ln2 / 2, 2p + 1 would cancel.
+        let t = x.fma::<FMA>(Self::LOG2_E, Self::MAGIC);
+        let near = x.magnitude() < half;
+        let t = Self::select(near, Self::MAGIC, t);
+        let r = remainder::<Self, FMA>(x, Self::MAGIC - t);
+        let p = (r * r).fma::<FMA>(poly::<Self, FMA>(r, Self::EXP_M1), r);
+        // Half of the result first: 2^n itself may be out of range.
+        let scale = (t - one).pow2();
+        let y = p.fma::<FMA>(scale, scale - half);
+        Self::select(near, p, y + y).with_sign_of(self)
+    }
+
+    /// ln x.
+    #[inline(always)]
+    fn v_ln<const FMA: bool>(self) -> Self {
+        let (e, f, tail) = ln_parts::<Self, FMA>(self);
+        let low = e.fma::<FMA>(Self::LN2_LO, tail);
+        ln_edges(self, e.fma::<FMA>(Self::LN2_HI, f + low))
+    }
+
+    /// ln(1 + x).
+    #[inline(always)]
+    fn v_ln_1p<const FMA: bool>(self) -> Self {
+        let (zero, one) = (Self::lit(0.0), Self::lit(1.0));
+        let u = one + self;
+        let (e, f, inverse) = u.split_normal();
+        // Where 1 + x needs no scaling, x itself is f. Elsewhere the rounding error of 1 + x is put
+        // back; the derivative 1 / (1 + f) that it is multiplied by may be rough.
+        let near = e == zero;
+        let lost = Self::select(near | (u > Self::INTEGERS), zero, (self - (u - one)) * inverse);
+        let f = Self::select(near, self, f);
+        let slope = f.fma::<FMA>(f.fma::<FMA>(Self::lit(0.84), Self::lit(-0.95)), one);
+        let tail = slope.fma::<FMA>(lost, Self::ln_1p_tail::<FMA>(f));
+        let low = e.fma::<FMA>(Self::LN2_LO, tail);
+        ln_edges(u, e.fma::<FMA>(Self::LN2_HI, f + low)).with_sign_of(self)
+    }
+
+    /// log₂ x; exact for powers of 2.
+    #[inline(always)]
+    fn v_log2<const FMA: bool>(self) -> Self {
+        log_base::<Self, FMA>(
+            self,
+            [Self::LOG2_E, Self::LOG2_E_LO],
+            [Self::lit(1.0), Self::lit(0.0)],
+        )
+    }
+
+    /// log₁₀ x.
+    #[inline(always)]
+    fn v_log10<const FMA: bool>(self) -> Self {
+        log_base::<Self, FMA>(
+            self,
+            [Self::LOG10_E, Self::LOG10_E_LO],
+            [Self::LOG10_2_HI, Self::LOG10_2_LO],
+        )
+    }
+
+    /// tanh x.
+    #[inline(always)]
+    fn v_tanh<const FMA: bool>(self) -> Self {
+        let (one, half) = (Self::lit(1.0), Self::lit(0.5));
+        let a = self.magnitude();
+        // a - a³ / D(a²) near 0, else 1 - 1 / (½ e^2a + ½): one division serves both.
+        let small = a < Self::TANH_SPLIT;
+        let base = Self::select(small, a, one);
+        let square = base * base;
+        let near = poly::<Self, FMA>(square, Self::TANH);
+        // e^2a = 2ⁿ 2^r. The result has lost what an error of r does long before 2a log₂ e is so
+        // large that rounding the constant matters.
+        let limited = Self::select(a > Self::TANH_MAX, Self::TANH_MAX, a);
+        let scaled = Self::LOG2_E + Self::LOG2_E;
+        let t = limited.fma::<FMA>(scaled, Self::BIASED);
+        let minus_n = Self::BIASED - t;
+        let r = match FMA {
+            true => limited.fma::<FMA>(scaled, minus_n),
+            false => remainder::<Self, FMA>(limited + limited, minus_n) * Self::LOG2_E,
+        };
+        let power = match *Self::EXP2 {
+            // So few take fewer instructions one after the other.
+            [a, b, c, d, e, f] => {
+                [e, d, c, b, a].into_iter().fold(f, |sum, c| sum.fma::<FMA>(r, c))
+            }
+            _ => poly::<Self, FMA>(r, Self::EXP2),
+        };
+        let far = r.fma::<FMA>(power, half).fma::<FMA>(t.biased_pow2(), half);
+        let quotient = square / Self::select(small, near, far);
+        (-base).fma::<FMA>(quotient, base).with_sign_of(self)
+    }
+
+    /// 1 / (1 + e^-x).
+    #[inline(always)]
+    fn v_sigmoid<const FMA: bool>(self) -> Self {
+        let (zero, one) = (Self::lit(0.0), Self::lit(1.0));
+        let a = self.magnitude();
+        let (t, r) = reduce::<Self, FMA>(Self::select(a > -Self::EXP_MIN, -Self::EXP_MIN, a));
+        let p = exp_m1_near_0::<Self, FMA>(r);
+        // 1 + e^|x| is scaled by TINY, so that e^|x| stays in range where its inverse is subnormal.
+        let scale = (t + Self::TINY_EXPONENT).pow2();
+        let d = p.fma::<FMA>(scale, scale + Self::TINY);
+        // What rounding took from d, times the derivative of 1 / d, is given back.
+        let lost = p.fma::<FMA>(scale, scale - d) + Self::TINY;
+        let inverse = one / d;
+        let below = (-inverse).fma::<FMA>(inverse * lost, inverse) * Self::TINY;
+        Self::select(self < zero, below, one - below)
+    }
+
+    /// ln(1 + e^x), without overflow.
+    #[inline(always)]
+    fn v_softplus<const FMA: bool>(self) -> Self {
+        let (zero, one) = (Self::lit(0.0), Self::lit(1.0));
+        let z = exp_scaled::<Self, FMA>(-self.magnitude(), 0, zero);
+        // ln(1 + z): 1 + z is halved from √2 on.
+        let halved = z > Self::lit(0.41421356);
+        let f = Self::select(halved, (z - one) * Self::lit(0.5), z);
+        let low = Self::ln_1p_tail::<FMA>(f) + Self::select(halved, Self::LN2_LO, zero);
+        let ln = (f + low) + Self::select(halved, Self::LN2_HI, zero);
+        Self::select(self > zero, self, zero) + ln
+    }
+
+    /// erf x.
+    #[inline(always)]
+    fn v_erf<const FMA: bool>(self) -> Self {
+        let one = Self::lit(1.0);
+        let a = self.magnitude();
+        let near = a.fma::<FMA>(poly::<Self, FMA>(a * a, Self::ERF), a);
+        let limited = Self::select(a > Self::ERF_MAX, Self::ERF_MAX, a);
+        let (t, r) = reduce::<Self, FMA>(-poly::<Self, FMA>(limited, Self::ERFC));
+        let scale = t.pow2();
+        let far = (-exp_m1_near_0::<Self, FMA>(r)).fma::<FMA>(scale, one - scale);
+        Self::select(a < Self::ERF_SPLIT, near, far).with_sign_of(self)
+    }
+
+    /// sin x; NaN beyond [`ANGLE_MAX`], for which there is std's function.
+    #[inline(always)]
+    fn v_sin<const FMA: bool>(self) -> Self {
+        let (t, r, low) = quadrant::<Self, FMA>(self);
+        let (sin, cos) = (sin_near_0::<Self, FMA>(r, low), cos_near_0::<Self, FMA>(r, low));
+        in_range(self, Self::select(t.odd(), cos, sin).flip(t))
+    }
+
+    /// cos x; NaN beyond [`ANGLE_MAX`], for which there is std's function.
+    #[inline(always)]
+    fn v_cos<const FMA: bool>(self) -> Self {
+        let (t, r, low) = quadrant::<Self, FMA>(self);
+        let (sin, cos) = (sin_near_0::<Self, FMA>(r, low), cos_near_0::<Self, FMA>(r, low));
+        let y = Self::select(t.odd(), sin, cos).flip(t + Self::lit(1.0));
+        Self::select(self.magnitude() > Self::lit(ANGLE_MAX), Self::NAN, y)
+    }
+
+    /// tan x; NaN beyond [`ANGLE_MAX`], for which there is std's function.
+    #[inline(always)]
+    fn v_tan<const FMA: bool>(self) -> Self {
+        let (t, r, low) = quadrant::<Self, FMA>(self);
+        let square = r * r;
+        let rest = (r * square)
+            .fma::<FMA>(poly::<Self, FMA>(square, Self::TAN), low.fma::<FMA>(square, low));
+        let tan = r + rest;
+        // The reciprocal takes what the sum and, where that can be seen, itself are rounded by.
+        let below = rest - (tan - r);
+        let y = Self::lit(-1.0) / tan;
+        let off = if FMA { y.fma::<FMA>(tan, Self::lit(1.0)) } else { Self::lit(0.0) };
+        let y = y.fma::<FMA>(y.fma::<FMA>(below, off), y);
+        in_range(self, Self::select(t.odd(), y, tan))
+    }
+
+    /// atan x.
+    #[inline(always)]
+    fn v_atan<const FMA: bool>(self) -> Self {
+        let one = Self::lit(1.0);
+        let a = self.magnitude();
+        let far = a > one;
+        let t = Self::select(far, one, a) / Self::select(far, a, one);
+        let square = t * t;
+        let tail = t * square * poly::<Self, FMA>(square, Self::ATAN);
+        let [hi, lo, _] = Self::HALF_PI;
+        Self::select(far, (hi - t) + (lo - tail), t + tail).with_sign_of(self)
+    }
+
+    /// asin x; NaN for |x| > 1.
+    #[inline(always)]
+    fn v_asin<const FMA: bool>(self) -> Self {
+        let a = self.magnitude();
+        let far = a > Self::lit(0.5);
+        let (t, tail) = asin_parts::<Self, FMA>(a, far);
+        let [hi, lo, _] = Self::HALF_PI;
+        Self::select(far, hi - ((t + t) + ((tail + tail) - lo)), t + tail).with_sign_of(self)
+    }
+
+    /// acos x; NaN for |x| > 1.
+    #[inline(always)]
+    fn v_acos<const FMA: bool>(self) -> Self {
+        let a = self.magnitude();
+        let far = a > Self::lit(0.5);
+        let (t, tail) = asin_parts::<Self, FMA>(a, far);
+        let [hi, lo, _] = Self::HALF_PI;
+        let twice = (t + tail) + (t + tail);
+        let left = Self::PI_HI - (twice - Self::PI_LO);
+        let middle = hi - (self - (lo - tail.with_sign_of(self)));
+        Self::select(far, Self::select(self < Self::lit(0.0), left, twice), middle)
+    }
+
+    /// sinh x.
+    #[inline(always)]
+    fn v_sinh<const FMA: bool>(self) -> Self {
+        let a = self.magnitude();
+        let square = a * a;
+        let near = (a * square).fma::<FMA>(poly::<Self, FMA>(square, Self::SINH), a);
+        let half = exp_scaled::<Self, FMA>(a, -1, Self::SINH_MAX);
+        let far = half - Self::lit(0.25) / half;
+        Self::select(a < Self::lit(1.0), near, far).with_sign_of(self)
+    }
+
+    /// cosh x.
+    #[inline(always)]
+    fn v_cosh<const FMA: bool>(self) -> Self {
+        let half = exp_scaled::<Self, FMA>(self.magnitude(), -1, Self::SINH_MAX);
+        half + Self::lit(0.25) / half
+    }
+
+    /// x^y with the edges of `powf`: x⁰ = 1^y = 1, a negative x needs a whole y.
+    /// Error: f32 0.54, f64 0.92.
+    #[inline(always)]
+    fn v_pow<const FMA: bool>(self, y: Self) -> Self {
+        let (zero, one) = (Self::lit(0.0), Self::lit(1.0));
+        let a = self.magnitude();
+        let power = Self::pow_magnitude::<FMA>(a, y);
+        let power = Self::select((a == one) | (y == zero), one, power);
+        let whole = integer(y);
+        let odd = whole & !integer(y * Self::lit(0.5));
+        let power = Self::select(odd, power.with_sign_of(self), power);
+        // The infinities count as whole, and -∞ has powers as ∞ has.
+        let undefined = (self < zero) & (a < Self::INFINITY) & !whole;
+        Self::select(undefined, Self::NAN, power)
+    }
+
+    /// √x, correctly rounded.
+    #[inline(always)]
+    fn v_sqrt<const FMA: bool>(self) -> Self {
+        self.root()
+    }
+
+    /// 1 / √x.
+    #[inline(always)]
+    fn v_rsqrt<const FMA: bool>(self) -> Self {
+        Self::lit(1.0) / self.root()
+    }
+
+    /// 1 / x, correctly rounded.
+    #[inline(always)]
+    fn v_recip<const FMA: bool>(self) -> Self {
+        Self::lit(1.0) / self
+    }
+
+    /// |x|.
+    #[inline(always)]
+    fn v_abs<const FMA: bool>(self) -> Self {
+        self.magnitude()
+    }
+
+    /// The largest integer ≤ x.
+    #[inline(always)]
+    fn v_floor<const FMA: bool>(self) -> Self {
+        if FMA {
+            return self.to_floor();
+        }
+        let near = self.v_round::<FMA>();
+        Self::select(near > self, near - Self::lit(1.0), near).with_sign_of(self)
+    }
+
+    /// The smallest integer ≥ x.
+    #[inline(always)]
+    fn v_ceil<const FMA: bool>(self) -> Self {
+        if FMA {
+            return self.to_ceil();
+        }
+        let near = self.v_round::<FMA>();
+        Self::select(near < self, near + Self::lit(1.0), near).with_sign_of(self)
+    }
+
+    /// The nearest integer, the even one of two.
+    #[inline(always)]
+    fn v_round<const FMA: bool>(self) -> Self {
+        if FMA {
+            return self.to_even();
+        }
+        // Baselines without FMA have no rounding instruction either.
+        let a = self.magnitude();
+        let near = ((a + Self::INTEGERS) - Self::INTEGERS).with_sign_of(self);
+        Self::select(a < Self::INTEGERS, near, self)
+    }
+
+    /// x without its fraction.
+    #[inline(always)]
+    fn v_trunc<const FMA: bool>(self) -> Self {
+        if FMA {
+            return self.to_trunc();
+        }
+        self.magnitude().v_floor::<FMA>().with_sign_of(self)
+    }
+
+    /// -1, 1, or x itself if it is 0 or NaN.
+    #[inline(always)]
+    fn v_signum<const FMA: bool>(self) -> Self {
+        let (zero, one) = (Self::lit(0.0), Self::lit(1.0));
+        Self::select(self > zero, one, Self::select(self < zero, -one, self))
+    }
+
+    /// The smaller one, or NaN if either is.
+    #[inline(always)]
+    fn v_min<const FMA: bool>(self, other: Self) -> Self {
+        Self::select((self < other) | self.nan(), self, other)
+    }
+
+    /// The larger one, or NaN if either is.
+    #[inline(always)]
+    fn v_max<const FMA: bool>(self, other: Self) -> Self {
+        Self::select((self > other) | self.nan(), self, other)
+    }
+
+    /// x · a + b, in one rounding if `FMA`.
+    #[inline(always)]
+    fn v_mul_add<const FMA: bool>(self, a: Self, b: Self) -> Self {
+        self.fma::<FMA>(a, b)
+    }
+
+    /// `a` if the condition holds, else `b`.
+    #[inline(always)]
+    fn v_select(condition: bool, a: Self, b: Self) -> Self {
+        Self::select(condition, a, b)
+    }
+
+    /// sin x for any x: std's, a call.
+    fn v_sin_large(self) -> Self {
+        self.std_sin()
+    }
+
+    /// cos x for any x: std's, a call.
+    fn v_cos_large(self) -> Self {
+        self.std_cos()
+    }
+
+    /// tan x for any x: std's, a call.
+    fn v_tan_large(self) -> Self {
+        self.std_tan()
+    }
+}
+
+impl Math for f32 {}
+impl Math for f64 {}
+
+/// The largest |x| that [`Math::v_sin`], [`Math::v_cos`] and [`Math::v_tan`] take: 2²⁰.
+pub const ANGLE_MAX: f64 = 1_048_576.0;
+
+/// Whether no angle is beyond [`ANGLE_MAX`]. NaN is not.
+#[inline(always)]
+pub fn angles_in_range<T: Math>(angles: &[T]) -> bool {
+    let max = T::lit(ANGLE_MAX);
+    // Not `any`, which would leave at the first one and so not vectorise.
+    !angles.iter().fold(false, |large, angle| large | (angle.magnitude() > max))
+}
+
+/// The polynomial with coefficients `c`. They are one of the constant tables, so that the loop is
+/// unrolled and the loads are folded.
+///
+/// In powers of x², or x⁴ if it is long: what limits these loops is the length of the chain of
+/// dependent operations.
+#[inline(always)]
+fn poly<T: Real, const FMA: bool>(x: T, c: &[T]) -> T {
+    if let [a, b, c] = *c {
+        return c.fma::<FMA>(x, b).fma::<FMA>(x, a);
+    }
+    let square = x * x;
+    let step = if c.len() > 9 { 4 } else { 2 };
+    let power = if step == 4 { square * square } else { square };
+    let mut i = (c.len() - 1) / step * step;
+    let mut sum = group::<T, FMA>(x, square, &c[i..]);
+    while i > 0 {
+        i -= step;
+        sum = sum.fma::<FMA>(power, group::<T, FMA>(x, square, &c[i..i + step]));
+    }
+    sum
+}
+
+/// The polynomial of one to four coefficients.
+#[inline(always)]
+fn group<T: Real, const FMA: bool>(x: T, square: T, c: &[T]) -> T {
+    match *c {
+        [a, b] => b.fma::<FMA>(x, a),
+        [a, b, c] => c.fma::<FMA>(square, b.fma::<FMA>(x, a)),
+        [a, b, c, d] => d.fma::<FMA>(x, c).fma::<FMA>(square, b.fma::<FMA>(x, a)),
+        _ => c[0],
+    }
+}
+
+/// x = n ln2 + r with |r| ≤ ln2 / 2; gives (n + MAGIC, r).
+#[inline(always)]
+fn reduce<T: Real, const FMA: bool>(x: T) -> (T, T) {
+    let t = x.fma::<FMA>(T::LOG2_E, T::MAGIC);
+    (t, remainder::<T, FMA>(x, T::MAGIC - t))
+}
+
+/// x - n ln2.
+#[inline(always)]
+fn remainder<T: Real, const FMA: bool>(x: T, minus_n: T) -> T {
+    minus_n.fma::<FMA>(T::LN2_LO, minus_n.fma::<FMA>(T::LN2_HI, x))
+}
+
+/// e^r - 1 on |r| ≤ ln2 / 2.
+#[inline(always)]
+fn exp_m1_near_0<T: Real, const FMA: bool>(r: T) -> T {
+    (r * r).fma::<FMA>(poly::<T, FMA>(r, T::EXP), r)
+}
+
+/// x limited to lo..=hi; NaN stays.
+#[inline(always)]
+fn clamp<T: Real>(x: T, lo: T, hi: T) -> T {
+    let x = T::select(x < lo, lo, x);
+    T::select(x > hi, hi, x)
+}
+
+/// e^x · 2^shift, subnormal results and ∞ included.
+#[inline(always)]
+fn exp_scaled<T: Real, const FMA: bool>(x: T, shift: i32, max: T) -> T {
+    let (t, r) = reduce::<T, FMA>(clamp(x, T::EXP_MIN, max));
+    let (a, b) = t.pow2_halves(shift);
+    (T::lit(1.0) + exp_m1_near_0::<T, FMA>(r)) * a * b
+}
+
+/// (e, f, tail) with ln x = e ln2 + f + tail.
+#[inline(always)]
+fn ln_parts<T: Real, const FMA: bool>(x: T) -> (T, T, T) {
+    let (e, f) = x.split();
+    (e, f, T::ln_1p_tail::<FMA>(f))
+}
+
+/// `y`, except where x is 0, negative, ∞ or NaN.
+#[inline(always)]
+fn ln_edges<T: Real>(x: T, y: T) -> T {
+    let zero = T::lit(0.0);
+    let edge = T::select(x == zero, -T::INFINITY, T::NAN);
+    T::select(x == T::INFINITY, x, T::select(x > zero, y, edge))
+}
+
+/// log of another base b, from log_b e and log_b 2.
+#[inline(always)]
+fn log_base<T: Real, const FMA: bool>(x: T, of_e: [T; 2], of_2: [T; 2]) -> T {
+    let (e, f, tail) = ln_parts::<T, FMA>(x);
+    let low = tail.fma::<FMA>(of_e[0], f.fma::<FMA>(of_e[1], e * of_2[1]));
+    if FMA {
+        return ln_edges(x, e.fma::<FMA>(of_2[0], f.fma::<FMA>(of_e[0], low)));
+    }
+    // What rounding takes from the product is most of the error.
+    let product = f * of_e[0];
+    let lost = f.product_lost(of_e[0], product);
+    ln_edges(x, e * of_2[0] + (product + (low + lost)))
+}
+
+/// x = n π/2 + r + low with |r| ≤ π/4; gives (n + MAGIC, r, low).
+#[inline(always)]
+fn quadrant<T: Real, const FMA: bool>(x: T) -> (T, T, T) {
+    if !FMA {
+        return x.quadrant_plain();
+    }
+    let [a, b, c] = T::HALF_PI;
+    let t = x.fma::<FMA>(T::TWO_OVER_PI, T::MAGIC);
+    let n = T::MAGIC - t;
+    // The first difference is exact. The second may cancel as well, next to a multiple of π/2, so
+    // its product is kept whole.
+    let first = n.fma::<FMA>(a, x);
+    let part = n * b;
+    let r = first + part;
+    let lost = ((first - r) + part) + n.fma::<FMA>(b, -part);
+    (t, r, n.fma::<FMA>(c, lost))
+}
+
+/// `y`, an odd function of the angle x, except where x is 0 or too large.
+#[inline(always)]
+fn in_range<T: Real>(x: T, y: T) -> T {
+    let y = T::select(x == T::lit(0.0), x, y);
+    T::select(x.magnitude() > T::lit(ANGLE_MAX), T::NAN, y)
+}
+
+#[inline(always)]
+fn sin_near_0<T: Real, const FMA: bool>(r: T, low: T) -> T {
+    let square = r * r;
+    r + (r * square).fma::<FMA>(poly::<T, FMA>(square, T::SIN), low)
+}
+
+#[inline(always)]
+fn cos_near_0<T: Real, const FMA: bool>(r: T, low: T) -> T {
+    let square = r * r;
+    let half = T::lit(0.5) * square;
+    let head = T::lit(1.0) - half;
+    let rest = (T::lit(1.0) - head) - half;
+    head + (square * square).fma::<FMA>(poly::<T, FMA>(square, T::COS), (-r).fma::<FMA>(low, rest))
+}
+
+/// (t, tail) with asin |x| = t + tail, or 2 (t + tail) = acos |x| where |x| > 1/2.
+#[inline(always)]
+fn asin_parts<T: Real, const FMA: bool>(a: T, far: bool) -> (T, T) {
+    let half = T::lit(0.5);
+    let square = T::select(far, (-half).fma::<FMA>(a, half), a * a);
+    let t = T::select(far, square.root(), a);
+    (t, t * square * poly::<T, FMA>(square, T::ASIN))
+}
+
+#[inline(always)]
+fn integer<T: Real>(x: T) -> bool {
+    let a = x.magnitude();
+    (a >= T::INTEGERS) | ((a + T::INTEGERS) - T::INTEGERS == a)
+}

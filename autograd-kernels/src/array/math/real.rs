@@ -1,0 +1,264 @@
+//! What the formulas are made of: bit-level steps and coefficient tables, per element type.
+
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
+/// The steps and tables of one element type.
+///
+/// The polynomials are minimax fits of the relative error of the whole function, lowest power
+/// first, found by the exchange algorithm of Remez (Muller, Elementary Functions, chapter 3) in
+/// long arithmetic; each coefficient was rounded and the rest fitted again. The exponent beside a
+/// table is the error of its fit, and does not count the rounding of the arithmetic.
+///
+/// `_HI` and `_LO` are one constant in two parts. A `_HI` with trailing zeros makes its product
+/// with an exponent exact, fused or not.
+pub trait Real:
+    Copy
+    + PartialOrd
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
+    + 'static
+{
+    /// 1.5 · 2^mantissa bits: adding it leaves the nearest integer in the low bits.
+    const MAGIC: Self;
+    /// The same, more by the bias of an exponent.
+    const BIASED: Self;
+    /// 2^mantissa bits: from here on every value is an integer.
+    const INTEGERS: Self;
+    const INFINITY: Self;
+    const NAN: Self;
+
+    const LN2_HI: Self;
+    const LN2_LO: Self;
+    const LOG2_E: Self;
+    const LOG2_E_LO: Self;
+    const LOG10_E: Self;
+    const LOG10_E_LO: Self;
+    const LOG10_2_HI: Self;
+    const LOG10_2_LO: Self;
+    const PI_HI: Self;
+    const PI_LO: Self;
+    /// π/2 in three full parts.
+    const HALF_PI: [Self; 3];
+    const TWO_OVER_PI: Self;
+
+    /// Beyond these, e^x is 0, e^x is ∞, and sinh x is ∞.
+    const EXP_MIN: Self;
+    const EXP_MAX: Self;
+    const SINH_MAX: Self;
+    /// A power of 2 about half way down the range, and its exponent.
+    const TINY: Self;
+    const TINY_EXPONENT: Self;
+    /// (e^r - 1 - r) / r² on |r| ≤ ln2 / 2.
+    const EXP: &'static [Self];
+    /// Beyond these, e^x - 1 is -1 and ∞.
+    const EXP_M1_MIN: Self;
+    const EXP_M1_MAX: Self;
+    /// (e^r - 1 - r) / r² on |r| ≤ 1/2.
+    const EXP_M1: &'static [Self];
+
+    /// (2^r - 1) / 2r on |r| ≤ 1/2, weighted for 2^r.
+    const EXP2: &'static [Self];
+
+    /// tanh x = x - x³ / D(x²) below `TANH_SPLIT`; 1 from `TANH_MAX` on. D is nearly a line: it
+    /// is what follows x² in the continued fraction of tanh x.
+    const TANH_SPLIT: Self;
+    const TANH_MAX: Self;
+    const TANH: &'static [Self];
+    /// (sinh x - x) / x³ in x² on |x| ≤ 1.
+    const SINH: &'static [Self];
+
+    /// erf x = x + x P(x²) below `ERF_SPLIT`; 1 from `ERF_MAX` on.
+    const ERF_SPLIT: Self;
+    const ERF_MAX: Self;
+    const ERF: &'static [Self];
+    /// -ln(1 - erf x) in x, in between.
+    const ERFC: &'static [Self];
+
+    /// (sin r - r) / r³, (cos r - 1 + r²/2) / r⁴ and (tan r - r) / r³ in r² on |r| ≤ π/4 and, as
+    /// 2/π is rounded, a little beyond.
+    const SIN: &'static [Self];
+    const COS: &'static [Self];
+    const TAN: &'static [Self];
+    /// (atan x - x) / x³ in x² on |x| ≤ 1.
+    const ATAN: &'static [Self];
+    /// (asin x - x) / x³ in x² on |x| ≤ 1/2.
+    const ASIN: &'static [Self];
+
+    fn lit(value: f64) -> Self;
+    /// self · b + c, in one rounding if `FMA`.
+    fn fma<const FMA: bool>(self, b: Self, c: Self) -> Self;
+    /// self · b - product exactly, where `product` is self · b rounded, without a fused
+    /// multiply-add.
+    fn product_lost(self, b: Self, product: Self) -> Self;
+    fn magnitude(self) -> Self;
+    fn with_sign_of(self, sign: Self) -> Self;
+    fn root(self) -> Self;
+    fn nan(self) -> bool;
+    fn select(condition: bool, a: Self, b: Self) -> Self;
+
+    /// With n = self - MAGIC: 2ⁿ, for n that give a normal number.
+    fn pow2(self) -> Self;
+    /// With n = self - BIASED: the same, an addition less.
+    fn biased_pow2(self) -> Self;
+    /// With n = self - MAGIC: two normal factors of 2^(n + shift), for n that do not.
+    fn pow2_halves(self, shift: i32) -> (Self, Self);
+    /// With n = self - MAGIC: is n odd?
+    fn odd(self) -> bool;
+    /// With n = t - MAGIC: self negated if n mod 4 is 2 or 3.
+    fn flip(self, t: Self) -> Self;
+    /// self = 2^e (1 + f) with √½ ≤ 1 + f < √2, for self > 0; gives (e, f).
+    fn split(self) -> (Self, Self);
+    /// The same for normal numbers, and 2^-e if e is not the largest exponent.
+    fn split_normal(self) -> (Self, Self, Self);
+    /// x = n π/2 + r + low without a fused multiply-add; gives (n + MAGIC, r, low).
+    fn quadrant_plain(self) -> (Self, Self, Self);
+    /// ln(1 + f) - f on √½ - 1 ≤ f ≤ √2 - 1.
+    fn ln_1p_tail<const FMA: bool>(f: Self) -> Self;
+    /// x^y for x ≥ 0.
+    fn pow_magnitude<const FMA: bool>(x: Self, y: Self) -> Self;
+
+    fn to_floor(self) -> Self;
+    fn to_ceil(self) -> Self;
+    fn to_even(self) -> Self;
+    fn to_trunc(self) -> Self;
+    fn std_sin(self) -> Self;
+    fn std_cos(self) -> Self;
+    fn std_tan(self) -> Self;
+}
+
+/// The bit-level half of [`Real`], which differs between the two types in widths only.
+macro_rules! bit_level {
+    ($float:ident, $bits:ident, mantissa $mantissa:literal, bias $bias:literal) => {
+        const MAGIC: $float = 1.5 / $float::EPSILON;
+        const BIASED: $float = Self::MAGIC + $bias as $float;
+        const INTEGERS: $float = 1.0 / $float::EPSILON;
+        const INFINITY: $float = $float::INFINITY;
+        const NAN: $float = $float::NAN;
+
+        #[inline(always)]
+        fn lit(value: f64) -> $float {
+            value as $float
+        }
+
+        #[inline(always)]
+        fn fma<const FMA: bool>(self, b: $float, c: $float) -> $float {
+            if FMA { self.mul_add(b, c) } else { self * b + c }
+        }
+
+        #[inline(always)]
+        fn magnitude(self) -> $float {
+            self.abs()
+        }
+
+        #[inline(always)]
+        fn with_sign_of(self, sign: $float) -> $float {
+            self.copysign(sign)
+        }
+
+        #[inline(always)]
+        fn root(self) -> $float {
+            self.sqrt()
+        }
+
+        #[inline(always)]
+        fn nan(self) -> bool {
+            self.is_nan()
+        }
+
+        #[inline(always)]
+        fn select(condition: bool, a: $float, b: $float) -> $float {
+            if condition { a } else { b }
+        }
+
+        #[inline(always)]
+        fn pow2(self) -> $float {
+            $float::from_bits(self.to_bits().wrapping_add($bias) << $mantissa)
+        }
+
+        #[inline(always)]
+        fn biased_pow2(self) -> $float {
+            $float::from_bits(self.to_bits() << $mantissa)
+        }
+
+        #[inline(always)]
+        fn pow2_halves(self, shift: i32) -> ($float, $float) {
+            const MAGIC_BITS: $bits = <$float as Real>::MAGIC.to_bits();
+            let both =
+                self.to_bits().wrapping_sub(MAGIC_BITS.wrapping_sub((2 * $bias + shift) as $bits));
+            let half = both >> 1;
+            (
+                $float::from_bits(half << $mantissa),
+                $float::from_bits(both.wrapping_sub(half) << $mantissa),
+            )
+        }
+
+        #[inline(always)]
+        fn odd(self) -> bool {
+            self.to_bits() & 1 != 0
+        }
+
+        #[inline(always)]
+        fn flip(self, t: $float) -> $float {
+            $float::from_bits(self.to_bits() ^ ((t.to_bits() & 2) << ($bits::BITS - 2)))
+        }
+
+        #[inline(always)]
+        fn split(self) -> ($float, $float) {
+            const LIFT: $float = 1.0 / $float::EPSILON;
+            let subnormal = self < $float::MIN_POSITIVE;
+            let (e, f, _) = Self::select(subnormal, self * LIFT, self).split_normal();
+            (e - Self::select(subnormal, $mantissa as $float, 0.0), f)
+        }
+
+        #[inline(always)]
+        fn split_normal(self) -> ($float, $float, $float) {
+            const ONE: $bits = $bias << $mantissa;
+            const SQRT_HALF: $bits = std::$float::consts::FRAC_1_SQRT_2.to_bits();
+            const FRACTION: $bits = (1 << $mantissa) - 1;
+            // The exponent becomes a float by standing in the low bits of 2^mantissa: there is no
+            // vector instruction for 64-bit integers before AVX-512.
+            let shifted = self.to_bits().wrapping_add(ONE - SQRT_HALF);
+            let e = $float::from_bits((shifted >> $mantissa) | Self::INTEGERS.to_bits())
+                - (Self::INTEGERS + $bias as $float);
+            let m = $float::from_bits((shifted & FRACTION).wrapping_add(SQRT_HALF));
+            let inverse = $float::from_bits((2 * ONE).wrapping_sub(shifted & !FRACTION));
+            (e, m - 1.0, inverse)
+        }
+
+        #[inline(always)]
+        fn to_floor(self) -> $float {
+            self.floor()
+        }
+
+        #[inline(always)]
+        fn to_ceil(self) -> $float {
+            self.ceil()
+        }
+
+        #[inline(always)]
+        fn to_even(self) -> $float {
+            self.round_ties_even()
+        }
+
+        #[inline(always)]
+        fn to_trunc(self) -> $float {
+            self.trunc()
+        }
+
+        fn std_sin(self) -> $float {
+            self.sin()
+        }
+
+        fn std_cos(self) -> $float {
+            self.cos()
+        }
+
+        fn std_tan(self) -> $float {
+            self.tan()
+        }
+    };
+}
+pub(super) use bit_level;

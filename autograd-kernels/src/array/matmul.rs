@@ -1,0 +1,210 @@
+//! Matrix products, by strides: a transposed operand is never copied.
+
+use super::gemm::{BLOCK_DEPTH, FloatMultiply, Matrix, ROW_STEP, at_once};
+use super::integer::{self, Beyond};
+use super::shape::{broadcast, copied};
+use super::threads::share_chunks;
+use super::{Shape, Storable, Value};
+use crate::error::{Error, Result};
+
+/// `a @ b`: matrices, or stacks of matrices whose leading axes broadcast. Both have at least two
+/// axes.
+pub fn matmul<T: Multiply>(a: &Value<T>, b: &Value<T>) -> Result<Value<T>> {
+    let (lead_a, [m, k]) = split(a);
+    let (lead_b, [k2, n]) = split(b);
+    if k != k2 {
+        return Err(Error::Shape {
+            op: "matmul",
+            parameter: "other",
+            expected: format!(
+                "a matrix of {k} rows, as many as the left operand of shape {:?} has columns",
+                a.shape()
+            ),
+            found: b.shape().to_vec(),
+        });
+    }
+    if lead_a.is_empty() && lead_b.is_empty() {
+        return one(a, b, [m, k, n]);
+    }
+    let lead = broadcast("matmul", lead_a, lead_b)?;
+    let mut shape = lead.clone();
+    shape.extend([m, n]);
+    super::shape::element_count("matmul", &shape)?;
+
+    let strides = |v: &Value<T>| {
+        let mut full = lead.clone();
+        full.extend_from_slice(&v.shape()[v.rank() - 2..]);
+        v.strides_as(&full)
+    };
+    let (strides_a, strides_b) = (strides(a), strides(b));
+    if m * n * k == 0 {
+        return Ok(Value::full(shape, T::ZERO));
+    }
+    let rank = lead.len();
+    let (raw_a, raw_b) = (a.raw(), b.raw());
+    let beyond = Beyond::default();
+    let products = |first: usize, data: &mut [T]| {
+        for (index, block) in (first..).zip(data.chunks_exact_mut(m * n)) {
+            let (start_a, start_b) = (at(index, &lead, &strides_a), at(index, &lead, &strides_b));
+            let x = operand(&raw_a[start_a..], &strides_a[rank..]);
+            let y = operand(&raw_b[start_b..], &strides_b[rank..]);
+            T::product([m, k, n], x, y, block, &beyond);
+        }
+    };
+    let value = Value::written(shape, |data| match at_once([m, k, n], data.len() / (m * n)) {
+        None => products(0, data),
+        Some(count) => share_chunks([data], [count * m * n], &|part, [data]| {
+            products(part * count, data);
+        }),
+    });
+    beyond.check::<T>("matmul")?;
+    Ok(value)
+}
+
+/// One product, not a stack.
+fn one<T: Multiply>(a: &Value<T>, b: &Value<T>, [m, k, n]: [usize; 3]) -> Result<Value<T>> {
+    super::shape::element_count("matmul", &[m, n])?;
+    let beyond = Beyond::default();
+    let value = Value::written(copied(&[m, n]), |out| match m * n * k {
+        0 => out.fill(T::ZERO),
+        _ => T::product([m, k, n], matrix(a), matrix(b), out, &beyond),
+    });
+    beyond.check::<T>("matmul")?;
+    Ok(value)
+}
+
+/// The product of two matrices, each as it is or transposed, in the memory of `into`; the figures are
+/// those of [`matmul`]. `None` where they are no matrices or have no product.
+pub fn product_into<T: FloatMultiply>(
+    operands: [&Value<T>; 2],
+    transposed: [bool; 2],
+    into: Value<T>,
+) -> Option<Value<T>> {
+    let sizes = [0, 1].map(|i| match (operands[i].shape(), transposed[i]) {
+        (&[rows, columns], false) | (&[columns, rows], true) => Some([rows, columns]),
+        _ => None,
+    });
+    let [Some([m, k]), Some([k2, n])] = sizes else { return None };
+    if k != k2 || m * n * k == 0 {
+        return None;
+    }
+    super::shape::element_count("matmul", &[m, n]).ok()?;
+    let [a, b] = [0, 1].map(|i| match (matrix(operands[i]), transposed[i]) {
+        (matrix, false) => matrix,
+        (matrix, true) => matrix.transposed(),
+    });
+    Some(into.rewritten(copied(&[m, n]), |out| T::float_product([m, k, n], a, b, out)))
+}
+
+/// `a b + row` of two matrices, in the memory of `into`: the row's elements are added to those of each
+/// column. `None` where the operands are none of this kind or do not fit.
+pub fn plus_row<T: FloatMultiply>(
+    a: &Value<T>,
+    b: &Value<T>,
+    row: &Value<T>,
+    into: Value<T>,
+) -> Option<Value<T>> {
+    let (&[m, k], &[k2, n], &[columns]) = (a.shape(), b.shape(), row.shape()) else { return None };
+    let row = row.as_slice()?;
+    if k != k2 || columns != n || m * n * k == 0 {
+        return None;
+    }
+    super::shape::element_count("matmul", &[m, n]).ok()?;
+    Some(into.rewritten(copied(&[m, n]), |out| {
+        T::float_product([m, k, n], matrix(a), matrix(b), out);
+        for out in out.chunks_exact_mut(n) {
+            out.iter_mut().zip(row).for_each(|(x, &y)| *x = *x + y);
+        }
+    }))
+}
+
+/// A sum over up to so many elements is computed in one order, whatever the shapes are: the figures are the
+/// same if a product is computed as a whole or by [`by_rows`].
+pub const ONE_SUM: usize = BLOCK_DEPTH;
+
+/// `aᵀ b` of two matrices, in blocks of whole rows of about `part` elements: `take` gets the range of a
+/// block in the product, and its elements.
+pub fn by_rows<T: FloatMultiply>(
+    a: &Value<T>,
+    b: &Value<T>,
+    part: usize,
+    take: &mut impl FnMut(std::ops::Range<usize>, &[T]),
+) {
+    let (&[k, m], &[_, n]) = (a.shape(), b.shape()) else {
+        unreachable!("both are matrices");
+    };
+    let mut rows = (part / n.max(1)).max(1);
+    if rows > ROW_STEP {
+        rows -= rows % ROW_STEP;
+    }
+    let mut block = T::pool().take_filled(rows.min(m) * n);
+    let (x, y) = (matrix(a).transposed(), matrix(b));
+    for first in (0..m).step_by(rows) {
+        let count = rows.min(m - first);
+        let block = &mut block[..count * n];
+        if k * n == 0 {
+            block.fill(T::ZERO);
+        } else {
+            T::float_product([count, k, n], x.tail(first, 0), y, block);
+        }
+        take(first * n..first * n + block.len(), block);
+    }
+    T::pool().give(block);
+}
+
+fn matrix<T: Storable>(value: &Value<T>) -> Matrix<'_, T> {
+    operand(value.raw(), &value.steps())
+}
+
+fn operand<'a, T>(data: &'a [T], strides: &[usize]) -> Matrix<'a, T> {
+    Matrix { data, rows: strides[0], columns: strides[1] }
+}
+
+/// Element types that matrices are made of.
+pub trait Multiply: Storable {
+    /// `c = a b`, where `a` is m by k, `b` k by n, and `c` row-major m by n, with any content. What the
+    /// type cannot hold is noted.
+    fn product(
+        size: [usize; 3],
+        a: Matrix<'_, Self>,
+        b: Matrix<'_, Self>,
+        c: &mut [Self],
+        beyond: &Beyond,
+    );
+}
+
+macro_rules! multiply {
+    ($(|$size:ident, $a:ident, $b:ident, $c:ident, $beyond:ident| $product:expr => $($t:ty)*;)*) => {$($(
+        impl Multiply for $t {
+            fn product(
+                $size: [usize; 3],
+                $a: Matrix<'_, $t>,
+                $b: Matrix<'_, $t>,
+                $c: &mut [$t],
+                $beyond: &Beyond,
+            ) {
+                $product
+            }
+        }
+    )*)*};
+}
+
+multiply! {
+    |size, a, b, c, _beyond| FloatMultiply::float_product(size, a, b, c) => f32 f64;
+    |size, a, b, c, beyond| integer::product(size, a, b, c, beyond) => i32 i64 u8;
+}
+
+fn split<T: Storable>(v: &Value<T>) -> (&[usize], [usize; 2]) {
+    let (lead, last) = v.shape().split_at(v.rank() - 2);
+    (lead, [last[0], last[1]])
+}
+
+/// Where matrix `index` of a stack starts.
+fn at(mut index: usize, lead: &Shape, strides: &[usize]) -> usize {
+    let mut start = 0;
+    for (&n, &stride) in lead.iter().zip(strides).rev() {
+        start += index % n * stride;
+        index /= n;
+    }
+    start
+}

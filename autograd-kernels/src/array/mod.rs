@@ -1,0 +1,25 @@
+//! Arrays: element types, shapes, buffers, and the kernels that run over them.
+
+mod aligned;
+pub mod buffer;
+pub mod deferred;
+mod element;
+pub mod elementwise;
+pub mod feed;
+pub mod gemm;
+pub mod integer;
+pub mod math;
+pub mod matmul;
+pub mod pick;
+pub mod pool;
+pub mod reduce;
+pub mod rows;
+pub mod shape;
+pub mod simd;
+pub mod threads;
+mod turned;
+mod value;
+
+pub use element::{INLINE_BYTES, Storable};
+pub use shape::Shape;
+pub use value::{Value, fits_inline};

@@ -1,0 +1,453 @@
+//! What is done along one axis: elements picked by an index, added back, reversed, added up, the best found.
+//!
+//! Row-major data is seen as `[outer, n, inner]` around the axis. What has one element a step (`inner` is
+//! 1) is walked row by row of `outer`, everything else slice by slice.
+
+use super::reduce::{Fold, fold_slice};
+use super::simd::{Kernel, dispatch};
+use super::threads::each_chunk;
+use super::{Storable, Value};
+
+/// Elements a chunk, which one thread computes.
+const CHUNK: usize = 16 * 1024;
+
+/// Rows whose sums are added up beside each other: an addition waits for the one before it in its row.
+const BESIDE: usize = 8;
+
+/// A shape around an axis.
+#[derive(Clone, Copy)]
+pub struct Around {
+    pub outer: usize,
+    pub n: usize,
+    pub inner: usize,
+}
+
+impl Around {
+    pub fn new(shape: &[usize], axis: usize) -> Self {
+        // Without elements there is nothing to visit, however long the other axes are.
+        let outer = if shape.contains(&0) { 0 } else { shape[..axis].iter().product() };
+        Self { outer, n: shape[axis], inner: shape[axis + 1..].iter().product() }
+    }
+
+    /// Elements a step of `outer`.
+    fn block(self) -> usize {
+        self.n * self.inner
+    }
+
+    /// The block `at` of data of this shape.
+    fn of<T>(self, data: &[T], at: usize) -> &[T] {
+        &data[at * self.block()..][..self.block()]
+    }
+
+    /// Shows the parts of a result of this shape, on threads where that pays: which block a part is of, at which
+    /// step it begins, and its slices.
+    fn each_part<T: Send>(self, out: &mut [T], run: impl Fn(usize, usize, &mut [T]) + Sync) {
+        if out.is_empty() {
+            return;
+        }
+        let steps = CHUNK.div_ceil(self.inner);
+        each_chunk(out, steps * self.inner, &|chunk, part| {
+            let (mut step, mut rest) = (chunk * steps, part);
+            while !rest.is_empty() {
+                let first = step % self.n;
+                let count = (self.n - first).min(rest.len() / self.inner);
+                let (part, others) = std::mem::take(&mut rest).split_at_mut(count * self.inner);
+                run(step / self.n, first, part);
+                (step, rest) = (step + count, others);
+            }
+        });
+    }
+
+    /// Shows the blocks of data of this shape, on threads where that pays.
+    fn each_block<T: Send>(self, data: &mut [T], run: impl Fn(usize, &mut [T]) + Sync) {
+        if data.is_empty() {
+            return;
+        }
+        let blocks = CHUNK.div_ceil(self.block());
+        each_chunk(data, blocks * self.block(), &|chunk, part| {
+            for (index, block) in part.chunks_exact_mut(self.block()).enumerate() {
+                run(chunk * blocks + index, block);
+            }
+        });
+    }
+}
+
+/// Writes the slices of `x` that `index` names; all are there.
+pub fn select<T: Storable>(x: &[T], around: Around, index: &[i64], out: &mut [T]) {
+    let inner = around.inner;
+    Around { n: index.len(), ..around }.each_part(out, |block, first, part| {
+        let x = around.of(x, block);
+        if inner == 1 {
+            for (to, &i) in part.iter_mut().zip(&index[first..]) {
+                *to = x[i as usize];
+            }
+            return;
+        }
+        for (to, &i) in part.chunks_exact_mut(inner).zip(&index[first..]) {
+            to.copy_from_slice(&x[i as usize * inner..][..inner]);
+        }
+    });
+}
+
+/// Adds the slices of `source` to those of `data` that `index` names; all are there.
+pub fn add_at<A: Copy + Send, T: Copy + Sync>(
+    data: &mut [A],
+    around: Around,
+    index: &[i64],
+    source: &[T],
+    plus: impl Fn(A, T) -> A + Sync,
+) {
+    let inner = around.inner;
+    let sources = Around { n: index.len(), ..around };
+    around.each_block(data, |block, data| {
+        let source = sources.of(source, block);
+        if inner == 1 {
+            for (&i, &from) in index.iter().zip(source) {
+                let to = &mut data[i as usize];
+                *to = plus(*to, from);
+            }
+            return;
+        }
+        for (&i, from) in index.iter().zip(source.chunks_exact(inner)) {
+            let to = &mut data[i as usize * inner..][..inner];
+            to.iter_mut().zip(from).for_each(|(to, &from)| *to = plus(*to, from));
+        }
+    });
+}
+
+/// Writes the elements of `x` that an index of the same shape but for `n`, the result's, names.
+pub fn gather<T: Storable>(x: &[T], around: Around, index: &[i64], n: usize, out: &mut [T]) {
+    let inner = around.inner;
+    let indices = Around { n, ..around };
+    indices.each_part(out, |block, first, part| {
+        let x = around.of(x, block);
+        let index = &indices.of(index, block)[first * inner..];
+        if inner == 1 {
+            for (to, &i) in part.iter_mut().zip(index) {
+                *to = x[i as usize];
+            }
+            return;
+        }
+        for (to, index) in part.chunks_exact_mut(inner).zip(index.chunks_exact(inner)) {
+            for (k, (to, &i)) in to.iter_mut().zip(index).enumerate() {
+                *to = x[i as usize * inner + k];
+            }
+        }
+    });
+}
+
+/// Adds the elements of `source` to those of `data` that an index of its shape names: the same shape but for
+/// `n`.
+pub fn scatter_add<A: Copy + Send, T: Copy + Sync>(
+    data: &mut [A],
+    around: Around,
+    (index, n): (&[i64], usize),
+    source: &[T],
+    plus: impl Fn(A, T) -> A + Sync,
+) {
+    let inner = around.inner;
+    let indices = Around { n, ..around };
+    around.each_block(data, |block, data| {
+        let pairs = indices.of(index, block).iter().zip(indices.of(source, block));
+        let mut add = |at: usize, from: T| data[at] = plus(data[at], from);
+        if inner == 1 {
+            pairs.for_each(|(&i, &from)| add(i as usize, from));
+            return;
+        }
+        for (k, (&i, &from)) in (0..inner).cycle().zip(pairs) {
+            add(i as usize * inner + k, from);
+        }
+    });
+}
+
+/// Writes the slices of `x` in reversed order.
+pub fn reverse<T: Storable>(x: &[T], around: Around, out: &mut [T]) {
+    let Around { n, inner, .. } = around;
+    around.each_part(out, |block, first, part| {
+        let count = part.len() / inner;
+        let from = &around.of(x, block)[(n - first - count) * inner..][..part.len()];
+        if inner == 1 {
+            part.iter_mut().zip(from.iter().rev()).for_each(|(to, from)| *to = *from);
+            return;
+        }
+        for (to, from) in part.chunks_exact_mut(inner).zip(from.chunks_exact(inner).rev()) {
+            to.copy_from_slice(from);
+        }
+    });
+}
+
+/// Adds to each slice the one before it, or, from the end, the one after it.
+pub fn accumulate<T: Storable>(
+    data: &mut [T],
+    around: Around,
+    from_end: bool,
+    plus: impl Fn(T, T) -> T + Sync,
+) {
+    let Around { n, inner, .. } = around;
+    if inner == 1 {
+        // Groups of rows as if they were blocks.
+        let rows = Around { outer: 1, n: BESIDE, inner: n };
+        let whole = data.len() - data.len() % rows.block().max(1);
+        let (groups, rest) = data.split_at_mut(whole);
+        rows.each_block(groups, |_, group| running_sums::<T, BESIDE>(group, n, from_end, &plus));
+        rest.chunks_exact_mut(n.max(1))
+            .for_each(|row| running_sums::<T, 1>(row, n, from_end, &plus));
+        return;
+    }
+    around.each_block(data, |_, block| {
+        for k in 1..n {
+            let cut = if from_end { n - k } else { k } * inner;
+            let (low, high) = block.split_at_mut(cut);
+            let (low, high) = (&mut low[cut - inner..], &mut high[..inner]);
+            let (to, from) = if from_end { (low, high) } else { (high, low) };
+            to.iter_mut().zip(from).for_each(|(to, from)| *to = plus(*to, *from));
+        }
+    });
+}
+
+/// Those of `R` rows of length `n`.
+fn running_sums<T: Storable, const R: usize>(
+    rows: &mut [T],
+    n: usize,
+    from_end: bool,
+    plus: &impl Fn(T, T) -> T,
+) {
+    let mut all = rows.chunks_exact_mut(n);
+    let mut rows: [&mut [T]; R] = std::array::from_fn(|_| all.next().unwrap_or_default());
+    let first = if from_end { n - 1 } else { 0 };
+    let mut sums: [T; R] = std::array::from_fn(|r| rows[r][first]);
+    for step in 1..n {
+        let k = if from_end { n - 1 - step } else { step };
+        for (row, sum) in rows.iter_mut().zip(&mut sums) {
+            *sum = plus(row[k], *sum);
+            row[k] = *sum;
+        }
+    }
+}
+
+/// A row-major copy to change, in the value's own buffer where nobody else holds it.
+pub fn changed<T: Storable>(mut x: Value<T>, change: impl FnOnce(&mut [T])) -> Value<T> {
+    change(x.make_mut());
+    x
+}
+
+/// Where along the axis the best element stands: the first of equal ones, and the first NaN if there is
+/// one. The axis has one element at least, and `fold` gives the better one of two, or the NaN.
+pub fn best<T: Storable + PartialEq, F: Fold<T> + Sync>(
+    data: &[T],
+    around: Around,
+    fold: F,
+    out: &mut [i64],
+) {
+    debug_assert_eq!(out.len(), around.outer * around.inner);
+    if around.inner == 1 {
+        let rows = (CHUNK / around.n).max(1);
+        return each_chunk(out, rows, &|chunk, out| {
+            for (i, place) in out.iter_mut().enumerate() {
+                let row = around.of(data, chunk * rows + i);
+                *place = dispatch(Find(row, fold_slice(row, fold))) as i64;
+            }
+        });
+    }
+    each_chunk(out, around.inner, &|at, places| {
+        let block = around.of(data, at);
+        places.fill(0);
+        let mut best = T::pool().take(places.len());
+        best.extend_from_slice(&block[..places.len()]);
+        for (step, row) in block.chunks_exact(places.len()).enumerate().skip(1) {
+            dispatch(Better { row, step: step as i64, best: &mut best, places, fold });
+        }
+        T::pool().give(best);
+    });
+}
+
+/// The place of the first element that is this one, or NaN.
+struct Find<'a, T>(&'a [T], T);
+
+impl<T: Copy + PartialEq> Kernel for Find<'_, T> {
+    type Output = usize;
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) -> usize {
+        let Self(row, best) = self;
+        #[allow(clippy::eq_op, reason = "the test for NaN that all number types share")]
+        let is = |x: T| x == best || x != x;
+        // Many at a time, without a branch for each.
+        let holds = |part: &[T]| part.iter().fold(false, |found, &x| found | is(x));
+        let before = row.chunks(64).take_while(|part| !holds(part)).count() * 64;
+        let rest = row.get(before..).unwrap_or_default();
+        before + rest.iter().position(|&x| is(x)).unwrap_or(0)
+    }
+}
+
+/// Notes in `places` where an element of a row is better than the best before it.
+struct Better<'a, T, F> {
+    row: &'a [T],
+    step: i64,
+    best: &'a mut [T],
+    places: &'a mut [i64],
+    fold: F,
+}
+
+impl<T: Copy + PartialEq, F: Fold<T>> Kernel for Better<'_, T, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let Self { row, step, best, places, fold } = self;
+        for ((&x, best), place) in row.iter().zip(best).zip(places) {
+            let better = fold.join(*best, x);
+            // NaN is not equal to itself: it is better than every number, and nothing is better than it.
+            #[allow(clippy::eq_op, reason = "the test for NaN that all number types share")]
+            let found = *best == *best && better != *best;
+            *place = if found { step } else { *place };
+            *best = better;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Around the axis there is everything that the loops tell apart, and more than a chunk.
+    const SHAPES: [[usize; 3]; 12] = [
+        [1, 1, 1],
+        [1, 5, 1],
+        [3, 5, 1],
+        [8, 4, 1],
+        [17, 3, 1],
+        [2, 3, 4],
+        [1, 4, 7],
+        [5, 1, 2],
+        [40, 1000, 1],
+        [1, 50_000, 1],
+        [3, 40, 300],
+        [1, 2, 20_000],
+    ];
+
+    fn each_shape(run: impl Fn(Around, &[i64], usize)) {
+        for [outer, n, inner] in SHAPES {
+            for m in [1, n, n + 3] {
+                let count = outer * m * inner;
+                let index: Vec<i64> = (0..count).map(|i| (i * 7919 % n) as i64).collect();
+                run(Around { outer, n, inner }, &index, m);
+            }
+        }
+        run(Around { outer: 0, n: 3, inner: 2 }, &[], 2);
+        run(Around { outer: 0, n: 0, inner: 1 }, &[], 0);
+    }
+
+    fn numbers(len: usize) -> Vec<i64> {
+        (0..len).map(|i| (i * 31 % 101) as i64).collect()
+    }
+
+    fn len(around: Around) -> usize {
+        around.outer * around.block()
+    }
+
+    #[test]
+    fn picked_and_added_back() {
+        each_shape(|around, index, m| {
+            let Around { outer, n, inner } = around;
+            let x = numbers(len(around));
+            let all =
+                || (0..outer).flat_map(|o| (0..m * inner).map(move |i| (o, i / inner, i % inner)));
+            let at = |o: usize, i: i64, k: usize| (o * n + i as usize) * inner + k;
+            let list = &index[..if index.is_empty() { 0 } else { m }];
+            let plus = |a: i64, b: i64| a + b;
+
+            let mut out = vec![-1; outer * m * inner];
+            select(&x, around, list, &mut out);
+            let picked: Vec<_> = all().map(|(o, j, k)| x[at(o, list[j], k)]).collect();
+            assert_eq!(out, picked);
+
+            let source = numbers(out.len());
+            let (mut found, mut data) = (x.clone(), x.clone());
+            add_at(&mut found, around, list, &source, plus);
+            all().zip(&source).for_each(|((o, j, k), from)| data[at(o, list[j], k)] += from);
+            assert_eq!(found, data);
+
+            gather(&x, around, index, m, &mut out);
+            let picked: Vec<_> = all().zip(index).map(|((o, _, k), i)| x[at(o, *i, k)]).collect();
+            assert_eq!(out, picked);
+
+            let (mut found, mut data) = (x.clone(), x.clone());
+            scatter_add(&mut found, around, (index, m), &source, plus);
+            let indices = all().zip(index).zip(&source);
+            indices.for_each(|(((o, _, k), i), from)| data[at(o, *i, k)] += from);
+            assert_eq!(found, data);
+        });
+    }
+
+    #[test]
+    fn reversed_and_added_up() {
+        for [outer, n, inner] in SHAPES {
+            let around = Around { outer, n, inner };
+            let x = numbers(len(around));
+            let mut out = vec![-1; x.len()];
+            reverse(&x, around, &mut out);
+            let at = |o: usize, j: usize, k: usize| (o * n + j) * inner + k;
+            let all = || (0..outer * n * inner).map(|i| (i / inner / n, i / inner % n, i % inner));
+            let reversed: Vec<_> = all().map(|(o, j, k)| x[at(o, n - 1 - j, k)]).collect();
+            assert_eq!(out, reversed);
+
+            for from_end in [false, true] {
+                let (mut found, mut data) = (x.clone(), x.clone());
+                accumulate(&mut found, around, from_end, |a, b| a + b);
+                for (o, j, k) in all().filter(|(_, j, _)| *j > 0) {
+                    let [to, from] = match from_end {
+                        true => [at(o, n - 1 - j, k), at(o, n - j, k)],
+                        false => [at(o, j, k), at(o, j - 1, k)],
+                    };
+                    // Of those of one block, the earlier ones come first.
+                    data[to] += data[from];
+                }
+                assert_eq!(found, data, "{outer} {n} {inner} {from_end}");
+            }
+        }
+        accumulate(&mut [] as &mut [i64], Around { outer: 0, n: 0, inner: 1 }, false, |a, b| a + b);
+    }
+
+    #[derive(Clone, Copy)]
+    struct Greater;
+
+    impl Fold<f32> for Greater {
+        fn start(self) -> f32 {
+            f32::NEG_INFINITY
+        }
+
+        fn join(self, a: f32, b: f32) -> f32 {
+            if a > b || a.is_nan() { a } else { b }
+        }
+    }
+
+    #[test]
+    fn the_best_stands_where_it_was_first() {
+        for [outer, n, inner] in SHAPES {
+            let around = Around { outer, n, inner };
+            // Equal ones, zeros of both signs, infinities; then NaN among them.
+            for nan in [usize::MAX, 97, 5] {
+                let data: Vec<f32> = (0..len(around))
+                    .map(|i| match i * 31 % 101 {
+                        place if place % nan == nan - 1 => f32::NAN,
+                        0 => f32::NEG_INFINITY,
+                        1 => -0.0,
+                        place => (place / 7) as f32 - 7.0,
+                    })
+                    .collect();
+                let mut found = vec![-1; outer * inner];
+                best(&data, around, Greater, &mut found);
+                for (at, &found) in found.iter().enumerate() {
+                    let (o, i) = (at / inner, at % inner);
+                    let x = |k: usize| data[(o * n + k) * inner + i];
+                    let first = (1..n).fold(0, |first, k| {
+                        let better = x(k) > x(first) || x(k).is_nan();
+                        if better && !x(first).is_nan() { k } else { first }
+                    });
+                    assert_eq!(found, first as i64, "{outer} {n} {inner}, {at}, {nan}");
+                }
+            }
+        }
+    }
+}

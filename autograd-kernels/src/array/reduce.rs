@@ -1,0 +1,478 @@
+//! Sums, products, extremes along axes.
+
+use std::ops::Range;
+
+use super::deferred::{Elements, PIECE};
+use super::simd::{Kernel, dispatch};
+use super::threads::{each_chunk_of, light_stretch};
+use super::{Shape, Storable, Value};
+
+/// An associative function of two elements, with what it gives for none.
+pub trait Fold<T>: Copy {
+    /// Whether the order changes nothing, not even a rounding.
+    const EXACT: bool = false;
+    fn start(self) -> T;
+    fn join(self, a: T, b: T) -> T;
+}
+
+/// Elements that are added up side by side. A constant, so that sums are the same on every CPU.
+const LANES: usize = 32;
+/// Elements after which partial sums are joined pairwise: the rounding error grows with the
+/// logarithm of the length only.
+const BLOCK: usize = 4096;
+/// Rows that are added up one by one, before their sums are joined pairwise.
+const ROWS: usize = 64;
+/// Elements of a row that are added up together: their sums stay in the first cache.
+pub(super) const TILE: usize = 2048;
+/// So many elements are added up while others pass over one: they are read only.
+pub(super) const LIGHT: usize = 4;
+
+/// How many of so many elements a thread should add up at once.
+pub(super) fn at_once(elements: usize) -> usize {
+    light_stretch(elements, LIGHT)
+}
+
+/// Adds elements up in lanes: the first one, and each [`LANES`] after it, in the first lane.
+struct FoldKernel<'a, T, F>(&'a mut [T; LANES], &'a [T], F);
+
+impl<T: Copy, F: Fold<T>> Kernel for FoldKernel<'_, T, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let Self(lanes, data, fold) = self;
+        if F::EXACT {
+            // Then the compiler chooses, and would make the worst of lanes: it gathers them.
+            lanes[0] = data.iter().fold(lanes[0], |a, &b| fold.join(a, b));
+            return;
+        }
+        let mut sums = *lanes;
+        let (blocks, rest) = data.as_chunks::<LANES>();
+        for block in blocks {
+            for (sum, x) in sums.iter_mut().zip(block) {
+                *sum = fold.join(*sum, *x);
+            }
+        }
+        *lanes = sums;
+        for (lane, x) in lanes.iter_mut().zip(rest) {
+            *lane = fold.join(*lane, *x);
+        }
+    }
+}
+
+/// All lanes in one. Beside the loop in one function, it would decide how that is made of vectors.
+#[inline(never)]
+fn joined<T: Copy, F: Fold<T>>(mut lanes: [T; LANES], fold: F) -> T {
+    let mut width = LANES / 2;
+    while width > 0 {
+        for i in 0..width {
+            lanes[i] = fold.join(lanes[i], lanes[i + width]);
+        }
+        width /= 2;
+    }
+    lanes[0]
+}
+
+/// Adds rows, as long as the first slice, to it.
+struct FoldRowsKernel<'a, T, F>(&'a mut [T], &'a [T], F);
+
+impl<T: Copy, F: Fold<T>> Kernel for FoldRowsKernel<'_, T, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let Self(sums, rows, fold) = self;
+        let n = sums.len();
+        for (tile, sums) in sums.chunks_mut(TILE).enumerate() {
+            for row in rows.chunks_exact(n) {
+                for (a, b) in sums.iter_mut().zip(&row[tile * TILE..]) {
+                    *a = fold.join(*a, *b);
+                }
+            }
+        }
+    }
+}
+
+/// Elements, some of all.
+trait Part<T>: Copy + Sync {
+    fn len(self) -> usize;
+    fn split_at(self, place: usize) -> (Self, Self);
+    /// Shows them, a multiple of [`LANES`] at a time but for the last.
+    fn show(self, see: impl FnMut(&[T]));
+}
+
+impl<T: Sync> Part<T> for &[T] {
+    fn len(self) -> usize {
+        self.len()
+    }
+
+    fn split_at(self, place: usize) -> (Self, Self) {
+        self.split_at(place)
+    }
+
+    fn show(self, mut see: impl FnMut(&[T])) {
+        see(self);
+    }
+}
+
+/// Some of elements that are not in memory: from one on, so many.
+struct NotMade<'a, T: Storable>(&'a Elements<'a, T>, usize, usize);
+
+impl<T: Storable> Clone for NotMade<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T: Storable> Copy for NotMade<'_, T> {}
+
+impl<T: Storable> Part<T> for NotMade<'_, T> {
+    fn len(self) -> usize {
+        self.2
+    }
+
+    fn split_at(self, place: usize) -> (Self, Self) {
+        let Self(all, start, len) = self;
+        (Self(all, start, place), Self(all, start + place, len - place))
+    }
+
+    fn show(self, see: impl FnMut(&[T])) {
+        const { assert!(PIECE.is_multiple_of(LANES)) }
+        self.0.with_pieces(self.1, self.2, see);
+    }
+}
+
+pub fn fold_slice<T: Copy + Sync, F: Fold<T>>(data: &[T], fold: F) -> T {
+    fold_part(data, fold)
+}
+
+fn fold_part<T: Copy, F: Fold<T>>(data: impl Part<T>, fold: F) -> T {
+    if data.len() <= BLOCK {
+        return fold_block(data, fold);
+    }
+    let (left, right) = halves(data);
+    fold.join(fold_part(left, fold), fold_part(right, fold))
+}
+
+fn fold_block<T: Copy, F: Fold<T>>(data: impl Part<T>, fold: F) -> T {
+    if data.len() <= 16 {
+        let mut sum = fold.start();
+        data.show(|data| sum = data.iter().fold(sum, |a, &b| fold.join(a, b)));
+        return sum;
+    }
+    let mut lanes = [fold.start(); LANES];
+    data.show(|data| dispatch(FoldKernel(&mut lanes, data, fold)));
+    joined(lanes, fold)
+}
+
+fn halves<T, P: Part<T>>(data: P) -> (P, P) {
+    let half = (data.len() / 2).next_multiple_of(BLOCK);
+    data.split_at(half.min(data.len()))
+}
+
+/// [`fold_part`] on threads, where that pays: the same tree, whose branches are joined when all
+/// are done.
+fn fold_shared<T: Storable, F: Fold<T> + Sync>(data: impl Part<T>, fold: F) -> T {
+    fn branches<T, P: Part<T>>(data: P, most: usize, all: &mut Vec<P>) {
+        if data.len() <= most {
+            return all.push(data);
+        }
+        let (left, right) = halves(data);
+        branches(left, most, all);
+        branches(right, most, all);
+    }
+    fn join<T: Copy, F: Fold<T>, P: Part<T>>(
+        (data, most): (P, usize),
+        done: &mut impl Iterator<Item = T>,
+        fold: F,
+    ) -> T {
+        if data.len() <= most {
+            return done.next().unwrap_or_else(|| fold.start());
+        }
+        let (left, right) = halves(data);
+        let left = join((left, most), done, fold);
+        fold.join(left, join((right, most), done, fold))
+    }
+    if data.len() <= BLOCK {
+        return fold_part(data, fold);
+    }
+    // Nothing is cut in more parts than `fold_part` does.
+    let most = at_once(data.len()).max(BLOCK);
+    if data.len() <= most {
+        return fold_part(data, fold);
+    }
+    let mut all = Vec::new();
+    branches(data, most, &mut all);
+    let mut done = vec![T::ZERO; all.len()];
+    each_chunk_of(data.len() / LIGHT, &mut done, 1, &|branch, result| {
+        result[0] = fold_part(all[branch], fold);
+    });
+    join((data, most), &mut done.into_iter(), fold)
+}
+
+/// All elements in one.
+pub fn fold_all<T: Storable, F: Fold<T> + Sync>(x: &Value<T>, fold: F) -> T {
+    x.will_be_read(x.shape());
+    match x.elements() {
+        Some(Elements::Slice(data)) => return fold_shared(data, fold),
+        // Only floats are deferred.
+        Some(elements) if const { T::ELEMENTS_ARE_FLOATS } => {
+            return fold_shared(NotMade(&elements, 0, x.len()), fold);
+        }
+        _ => {}
+    }
+    let x = x.contiguous();
+    fold_shared(x.as_slice().unwrap_or(&[]), fold)
+}
+
+/// Along sorted `axes`, which stay with length 1.
+pub fn fold_axes<T: Storable, F: Fold<T> + Sync>(
+    x: &Value<T>,
+    axes: &[usize],
+    fold: F,
+) -> Value<T> {
+    let mut shape = Shape::from_slice(x.shape());
+    axes.iter().for_each(|&axis| shape[axis] = 1);
+    if let (Some(element), Some(_)) = (x.uniform(), axes.first()) {
+        let count = axes.iter().map(|&axis| x.shape()[axis]).product();
+        return Value::scalar(fold_same(element, count, fold)).broadcast_to(&shape);
+    }
+    if axes.len() == x.rank() {
+        return Value::full(shape, fold_all(x, fold));
+    }
+    // Axes that lie beside each other are one; the innermost are first.
+    let x = x.contiguous();
+    let mut x = x.into_owned();
+    let mut end = axes.len();
+    while end > 0 {
+        let mut start = end - 1;
+        while start > 0 && axes[start - 1] + 1 == axes[start] {
+            start -= 1;
+        }
+        x = fold_group(&x, axes[start]..axes[end - 1] + 1, fold);
+        end = start;
+    }
+    x
+}
+
+/// Along the first axis of a matrix, which goes, in the place of `into`; the figures are those of
+/// [`fold_axes`]. `None` where it is no matrix in its own order.
+pub fn fold_first<T: Storable, F: Fold<T> + Sync>(
+    x: &Value<T>,
+    fold: F,
+    into: Value<T>,
+) -> Option<Value<T>> {
+    let (&[rows, columns], Some(data)) = (x.shape(), x.as_slice()) else { return None };
+    if rows < 2 || columns < 2 {
+        return None;
+    }
+    Some(into.rewritten(Shape::from_slice(&[columns]), |out| {
+        out.fill(fold.start());
+        fold_rows_shared(data, out, fold);
+    }))
+}
+
+/// `count` times the same element.
+fn fold_same<T: Copy, F: Fold<T>>(element: T, mut count: usize, fold: F) -> T {
+    let (mut all, mut power) = (fold.start(), element);
+    while count > 0 {
+        if count % 2 == 1 {
+            all = fold.join(all, power);
+        }
+        power = fold.join(power, power);
+        count /= 2;
+    }
+    all
+}
+
+/// Along axes that lie beside each other, of a row-major value.
+fn fold_group<T: Storable, F: Fold<T> + Sync>(
+    x: &Value<T>,
+    axes: Range<usize>,
+    fold: F,
+) -> Value<T> {
+    let mut shape = Shape::from_slice(x.shape());
+    let n: usize = shape[axes.clone()].iter().product();
+    let inner: usize = shape[axes.end..].iter().product();
+    shape[axes].fill(1);
+    let data = x.as_slice().unwrap_or(&[]);
+    if inner == 1 {
+        return Value::written(shape, |out| {
+            let rows = (at_once(data.len()) / n.max(1)).max(1);
+            each_chunk_of(data.len() / LIGHT, out, rows, &|chunk, out| {
+                for (i, out) in out.iter_mut().enumerate() {
+                    *out = fold_shared(&data[(chunk * rows + i) * n..][..n], fold);
+                }
+            });
+        });
+    }
+    let mut out = Value::full(shape, fold.start());
+    if let Some(out) = out.as_mut_slice() {
+        let groups = (at_once(data.len()) / (n * inner).max(1)).max(1);
+        each_chunk_of(data.len() / LIGHT, out, groups * inner, &|chunk, out| {
+            for (i, out) in out.chunks_exact_mut(inner).enumerate() {
+                let at = (chunk * groups + i) * n * inner;
+                fold_rows_shared(&data[at..at + n * inner], out, fold);
+            }
+        });
+    }
+    out
+}
+
+/// Joins rows as long as `out` with it, which is as if there were none.
+fn fold_rows<T: Storable, F: Fold<T>>(rows: &[T], out: &mut [T], fold: F) {
+    let Some((left, right)) = half_rows(rows, out.len(), ROWS) else {
+        return dispatch(FoldRowsKernel(out, rows, fold));
+    };
+    fold_rows(left, out, fold);
+    let mut other = T::pool().take(out.len());
+    other.resize(out.len(), fold.start());
+    fold_rows(right, &mut other, fold);
+    dispatch(FoldRowsKernel(out, &other, fold));
+    T::pool().give(other);
+}
+
+/// Two parts of rows of `n` elements, if there are more than `most`.
+fn half_rows<T>(rows: &[T], n: usize, most: usize) -> Option<(&[T], &[T])> {
+    let count = rows.len() / n.max(1);
+    (count > most).then(|| rows.split_at((count / 2).next_multiple_of(ROWS).min(count) * n))
+}
+
+/// [`fold_rows`] on threads, where that pays: the same tree, whose branches are joined when all are
+/// done.
+fn fold_rows_shared<T: Storable, F: Fold<T> + Sync>(rows: &[T], out: &mut [T], fold: F) {
+    fn branches<'a, T>(rows: &'a [T], n: usize, most: usize, all: &mut Vec<&'a [T]>) {
+        match half_rows(rows, n, most) {
+            Some((left, right)) => {
+                branches(left, n, most, all);
+                branches(right, n, most, all);
+            }
+            None => all.push(rows),
+        }
+    }
+    /// The sums of a tree of branches, in the first of its places.
+    fn join<T: Storable, F: Fold<T>>(
+        (rows, most): (&[T], usize),
+        places: &mut [T],
+        n: usize,
+        fold: F,
+    ) -> usize {
+        let Some((left, right)) = half_rows(rows, n, most) else { return n };
+        let used = join((left, most), places, n, fold);
+        let (first, rest) = places.split_at_mut(used);
+        let more = join((right, most), rest, n, fold);
+        dispatch(FoldRowsKernel(&mut first[..n], &rest[..n], fold));
+        used + more
+    }
+    let n = out.len();
+    if rows.len() <= ROWS * n {
+        return fold_rows(rows, out, fold);
+    }
+    // There is a row of sums for each branch.
+    let most = ROWS.max(at_once(rows.len()) / n.max(1));
+    let mut all = Vec::new();
+    branches(rows, n, most, &mut all);
+    if all.len() < 2 {
+        return fold_rows(rows, out, fold);
+    }
+    let mut places = T::pool().take(all.len() * n);
+    places.resize(all.len() * n, fold.start());
+    each_chunk_of(rows.len() / LIGHT, &mut places, n, &|branch, sums| {
+        fold_rows(all[branch], sums, fold)
+    });
+    join((rows, most), &mut places, n, fold);
+    out.copy_from_slice(&places[..n]);
+    T::pool().give(places);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::threads::{wake, with_num_threads};
+
+    #[derive(Clone, Copy)]
+    struct Plus;
+
+    impl Fold<f32> for Plus {
+        fn start(self) -> f32 {
+            0.0
+        }
+
+        fn join(self, a: f32, b: f32) -> f32 {
+            a + b
+        }
+    }
+
+    #[test]
+    fn threads_change_no_bit() {
+        for len in [10, BLOCK, BLOCK + 1, 17_000, 16 * BLOCK + 1, 327_757, 1_000_003] {
+            let data: Vec<f32> = (0..len).map(|i| (i as f32 * 0.37).sin()).collect();
+            let one = fold_slice(&data, Plus);
+            for threads in [1, 2, 5] {
+                let run = || with_num_threads(threads, || fold_shared(&data[..], Plus));
+                assert_eq!(run().to_bits(), one.to_bits());
+                wake();
+                assert_eq!(run().to_bits(), one.to_bits());
+            }
+        }
+    }
+
+    #[test]
+    fn threads_change_no_bit_along_axes() {
+        for shape in [[1, 3, 100_003], [7, 100, 500], [3, 50_000, 5], [1, 300, 3000], [2, 3, 4]] {
+            let len: usize = shape.iter().product();
+            let data: Vec<f32> = (0..len).map(|i| (i as f32 * 0.37).sin()).collect();
+            let x = Value::from_vec(Shape::from_slice(&shape), data);
+            for axes in [&[0][..], &[1], &[2], &[0, 1], &[1, 2], &[0, 2]] {
+                let one = with_num_threads(1, || fold_axes(&x, axes, Plus).to_vec());
+                let three = with_num_threads(3, || fold_axes(&x, axes, Plus).to_vec());
+                assert_eq!(one, three);
+                wake();
+                let three = with_num_threads(3, || fold_axes(&x, axes, Plus).to_vec());
+                assert_eq!(one, three);
+                let mut exact = vec![0.0; one.len()];
+                for (at, value) in x.view().indexed_iter() {
+                    let place = (0..3).filter(|axis| !axes.contains(axis));
+                    let place = place.fold(0, |place, axis| place * shape[axis] + at[axis]);
+                    exact[place] += f64::from(*value);
+                }
+                for (found, exact) in one.iter().zip(exact) {
+                    let few = 1e-6 * (exact.abs() + (len as f64).sqrt());
+                    assert!((f64::from(*found) - exact).abs() < few, "{found} {exact}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn one_shown_as_many() {
+        let x = Value::scalar(3.0_f32).broadcast_to(&[5, 1000, 7]);
+        let sums = fold_axes(&x, &[1], Plus);
+        assert_eq!((sums.shape(), sums.uniform()), (&[5, 1, 7][..], Some(3000.0)));
+        assert_eq!(fold_axes(&x, &[0, 1, 2], Plus).to_vec(), [105_000.0]);
+    }
+
+    #[derive(Clone, Copy)]
+    struct Wrapping;
+
+    impl Fold<u8> for Wrapping {
+        const EXACT: bool = true;
+
+        fn start(self) -> u8 {
+            0
+        }
+
+        fn join(self, a: u8, b: u8) -> u8 {
+            a.wrapping_add(b)
+        }
+    }
+
+    #[test]
+    fn what_is_exact_is_added_up_in_any_order() {
+        for len in [0, 1, 16, 17, 31, 32, 33, 100, BLOCK, BLOCK + 5, 12 * BLOCK + 1] {
+            let data: Vec<u8> = (0..len).map(|i| (i * 31 % 251) as u8).collect();
+            let right = data.iter().fold(0_u8, |sum, &x| sum.wrapping_add(x));
+            assert_eq!(fold_shared(&data[..], Wrapping), right, "{len}");
+        }
+    }
+}

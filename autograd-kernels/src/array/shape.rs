@@ -1,0 +1,185 @@
+//! Shapes, strides and the arithmetic of broadcasting.
+
+use smallvec::SmallVec;
+
+use crate::error::{Error, Result};
+
+/// Lengths of the axes; up to four stand inline.
+pub type Shape = SmallVec<[usize; 4]>;
+
+/// A copy of a shape. Written out by rank: a call to copy sixteen bytes costs more than they do.
+#[inline]
+pub fn copied(shape: &[usize]) -> Shape {
+    match *shape {
+        [] => Shape::new(),
+        [a] => Shape::from_buf_and_len([a, 0, 0, 0], 1),
+        [a, b] => Shape::from_buf_and_len([a, b, 0, 0], 2),
+        [a, b, c] => Shape::from_buf_and_len([a, b, c, 0], 3),
+        [a, b, c, d] => Shape::from_buf([a, b, c, d]),
+        _ => Shape::from_slice(shape),
+    }
+}
+
+/// Writes a shape over another, number by number: what is built beside its place and then moved
+/// there is read back wider than it was written, and the processor waits for that.
+#[inline(always)]
+pub fn assign(to: &mut Shape, from: &[usize]) {
+    match (&mut to[..], from) {
+        ([], []) => {}
+        ([a], [x]) => *a = *x,
+        ([a, b], [x, y]) => (*a, *b) = (*x, *y),
+        ([a, b, c], [x, y, z]) => (*a, *b, *c) = (*x, *y, *z),
+        _ => assign_any(to, from),
+    }
+}
+
+#[cold]
+fn assign_any(to: &mut Shape, from: &[usize]) {
+    *to = copied(from);
+}
+
+/// Whether two shapes are the same. Written out for the same reason as [`copied`].
+#[inline]
+pub fn same(a: &[usize], b: &[usize]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(m, n)| m == n)
+}
+
+/// Bytes of the widest element.
+const WIDEST: usize = 8;
+
+/// The number of elements, or an error where they would not fit the address space.
+///
+/// Every shape of a tensor has passed here, or is no longer than one that has. So no product of
+/// lengths, also in bytes, also after a cast, overflows anywhere else.
+pub fn element_count(op: &'static str, shape: &[usize]) -> Result<usize> {
+    // Axes of length 0 do not excuse the others: strides are computed from them too.
+    let span = shape
+        .iter()
+        .filter(|&&n| n != 0)
+        .try_fold(WIDEST, |product, &n| product.checked_mul(n))
+        .filter(|&span| span <= isize::MAX as usize);
+    match span {
+        Some(_) => Ok(shape.iter().product()),
+        None => Err(Error::TooLarge { op, shape: shape.to_vec() }),
+    }
+}
+
+/// Row-major strides, in elements.
+pub fn row_major(shape: &[usize]) -> Shape {
+    if let [_, n] = *shape {
+        return copied(&[n.max(1), 1]);
+    }
+    let mut strides = Shape::from_elem(0, shape.len());
+    let mut step = 1;
+    for (stride, &n) in strides.iter_mut().zip(shape).rev() {
+        *stride = step;
+        step *= n.max(1);
+    }
+    strides
+}
+
+/// The strides with which data of a shape is read as if it had the shape `to`: 0 along stretched
+/// axes.
+pub fn stretched(shape: &[usize], strides: &[usize], to: &[usize]) -> Shape {
+    let skipped = to.len() - shape.len();
+    (0..to.len())
+        .map(|i| match i.checked_sub(skipped) {
+            Some(k) if shape[k] != 1 || to[i] == 1 => strides[k],
+            _ => 0,
+        })
+        .collect()
+}
+
+/// Whether data of this shape and these strides lies as row-major data would.
+pub fn is_row_major(shape: &[usize], strides: &[usize]) -> bool {
+    let mut step = 1;
+    for (&n, &stride) in shape.iter().zip(strides).rev() {
+        if n != 1 {
+            if stride != step {
+                return false;
+            }
+            step *= n;
+        }
+    }
+    true
+}
+
+/// The common shape of two operands (NumPy's rule: align right, 1 stretches).
+pub fn broadcast(op: &'static str, a: &[usize], b: &[usize]) -> Result<Shape> {
+    let rank = a.len().max(b.len());
+    let mut out = Shape::from_elem(1, rank);
+    for (i, n) in out.iter_mut().enumerate() {
+        let of = |s: &[usize]| (i + s.len()).checked_sub(rank).map_or(1, |k| s[k]);
+        *n = match (of(a), of(b)) {
+            (x, y) if x == y => x,
+            (1, y) => y,
+            (x, 1) => x,
+            _ => {
+                return Err(Error::Broadcast { op, left: a.to_vec(), right: b.to_vec() });
+            }
+        };
+    }
+    if !same(&out, a) && !same(&out, b) {
+        element_count(op, &out)?;
+    }
+    Ok(out)
+}
+
+/// A possibly negative axis as a position.
+pub fn axis(op: &'static str, axis: isize, rank: usize) -> Result<usize> {
+    let position = if axis < 0 { axis + rank as isize } else { axis };
+    if position < 0 || position >= rank as isize {
+        return Err(Error::Axis { op, axis, rank, why: "does not exist" });
+    }
+    Ok(position as usize)
+}
+
+/// Possibly negative axes as sorted positions; none given means all.
+pub fn axes(op: &'static str, given: &[isize], rank: usize) -> Result<Shape> {
+    let mut out = Shape::new();
+    for &a in given {
+        let position = axis(op, a, rank)?;
+        if out.contains(&position) {
+            return Err(Error::Axis { op, axis: a, rank, why: "stands twice" });
+        }
+        out.push(position);
+    }
+    if given.is_empty() {
+        out.extend(0..rank);
+    }
+    out.sort_unstable();
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn broadcasting_follows_numpy() {
+        assert_eq!(broadcast("add", &[2, 1], &[3]).unwrap().as_slice(), [2, 3]);
+        assert_eq!(broadcast("add", &[], &[0]).unwrap().as_slice(), [0]);
+        assert_eq!(broadcast("add", &[1, 0], &[4, 1]).unwrap().as_slice(), [4, 0]);
+        assert!(broadcast("add", &[2], &[0]).is_err());
+    }
+
+    #[test]
+    fn a_count_that_does_not_fit_is_an_error() {
+        assert!(element_count("zeros", &[usize::MAX, 2]).is_err());
+        assert!(element_count("zeros", &[0, usize::MAX, 2]).is_err());
+        assert!(element_count("zeros", &[1 << 60]).is_err());
+        assert_eq!(element_count("zeros", &[1 << 59]).unwrap(), 1 << 59);
+        assert_eq!(element_count("zeros", &[0, 7]).unwrap(), 0);
+        assert_eq!(element_count("zeros", &[]).unwrap(), 1);
+        assert!(broadcast("add", &[1 << 30, 1], &[1 << 30]).is_err());
+        assert!(broadcast("add", &[1 << 40, 1, 0], &[1 << 40, 1]).is_err());
+    }
+
+    #[test]
+    fn row_major_layouts_are_recognised() {
+        assert!(is_row_major(&[2, 3], &row_major(&[2, 3])));
+        assert!(is_row_major(&[1, 3], &[77, 1]));
+        assert!(!is_row_major(&[3, 2], &[1, 3]));
+        assert!(!is_row_major(&[4], &[0]));
+    }
+}

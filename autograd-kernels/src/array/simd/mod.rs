@@ -1,0 +1,259 @@
+//! Run-time choice of the instruction set.
+//!
+//! A kernel is ordinary safe Rust, written once. [`dispatch`] compiles it a second and a third time
+//! for wider vector registers and runs the widest version this CPU has. The only `unsafe` is the
+//! step into those versions, and the named instructions of `vectors`.
+
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "made on x86-64 only"))]
+mod vectors;
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+pub use vectors::{VectorKernel, Vectored, Vectors, has_vectors};
+
+/// An instruction set that kernels are compiled for, narrowest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    allow(dead_code, reason = "the wider levels exist on x86-64 only")
+)]
+#[repr(u8)]
+pub enum Level {
+    /// What the whole crate is compiled for: SSE2 on x86-64, NEON on AArch64.
+    Baseline = 1,
+    /// AVX2 and FMA: 256 bits, x86-64-v3.
+    Avx2 = 2,
+    /// AVX-512 F, VL, BW, DQ and CD: 512 bits, x86-64-v4.
+    Avx512 = 3,
+}
+
+/// Whether the baseline has a fused multiply-add; where it has none, `mul_add` would call the C
+/// library.
+const BASELINE_FMA: bool = cfg!(any(target_arch = "aarch64", target_feature = "fma"));
+
+/// Work that is compiled once a level.
+///
+/// Mark the implementation of `run`, and everything it calls a million times, `#[inline(always)]`:
+/// a function or closure that stays a call is compiled for the baseline. Split work between threads
+/// outside of `run` for the same reason, and dispatch inside each thread.
+pub trait Kernel {
+    /// What the work gives back.
+    type Output;
+
+    /// Does the work; `FMA` says whether a fused multiply-add is one instruction at this level.
+    fn run<const FMA: bool>(self) -> Self::Output;
+}
+
+/// Runs `kernel` at the widest level of this CPU. Costs one load, two compares and a call.
+#[inline]
+pub fn dispatch<K: Kernel>(kernel: K) -> K::Output {
+    match level() {
+        // SAFETY: `detect` gives Avx512 only to a CPU that has every feature `avx512` is compiled
+        // for.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => unsafe { avx512(kernel) },
+        // SAFETY: `detect` gives Avx2 only to a CPU that has every feature `avx2` is compiled for.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => unsafe { avx2(kernel) },
+        _ => kernel.run::<BASELINE_FMA>(),
+    }
+}
+
+/// Work that reads up to three slices and writes one, compiled once a level; see [`Kernel`].
+///
+/// The slices are parameters of their own, because of those the compiler knows that none overlaps
+/// with what is written: a loop over them needs no check, which costs more than a short loop.
+pub trait SliceKernel<T> {
+    /// What the work gives back.
+    type Output;
+
+    /// Does the work; see [`Kernel::run`].
+    fn run<const FMA: bool>(self, out: &mut [T], slices: (&[T], &[T], &[T])) -> Self::Output;
+}
+
+/// As [`dispatch`].
+#[inline]
+pub fn dispatch_slices<T, K: SliceKernel<T>>(
+    kernel: K,
+    out: &mut [T],
+    (a, b, c): (&[T], &[T], &[T]),
+) -> K::Output {
+    match level() {
+        // SAFETY: `detect` gives Avx512 only to a CPU that has every feature `avx512_slices` is
+        // compiled for.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => unsafe { avx512_slices(kernel, out, a, b, c) },
+        // SAFETY: `detect` gives Avx2 only to a CPU that has every feature `avx2_slices` is
+        // compiled for.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => unsafe { avx2_slices(kernel, out, a, b, c) },
+        _ => baseline_slices(kernel, out, a, b, c),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(
+    enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512cd,avx2,fma,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn avx512<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run::<true>()
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(
+    enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512cd,avx2,fma,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn avx512_slices<T, K: SliceKernel<T>>(
+    kernel: K,
+    out: &mut [T],
+    a: &[T],
+    b: &[T],
+    c: &[T],
+) -> K::Output {
+    kernel.run::<true>(out, (a, b, c))
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
+fn avx2_slices<T, K: SliceKernel<T>>(
+    kernel: K,
+    out: &mut [T],
+    a: &[T],
+    b: &[T],
+    c: &[T],
+) -> K::Output {
+    kernel.run::<true>(out, (a, b, c))
+}
+
+#[inline(never)]
+fn baseline_slices<T, K: SliceKernel<T>>(
+    kernel: K,
+    out: &mut [T],
+    a: &[T],
+    b: &[T],
+    c: &[T],
+) -> K::Output {
+    kernel.run::<BASELINE_FMA>(out, (a, b, c))
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
+fn avx2<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run::<true>()
+}
+
+/// The level [`dispatch`] uses on this thread.
+#[inline]
+pub fn level() -> Level {
+    #[cfg(any(test, feature = "testing"))]
+    if let Some(level) = forced::LEVEL.get() {
+        return level;
+    }
+    match LEVEL.load(Ordering::Relaxed) {
+        3 => Level::Avx512,
+        2 => Level::Avx2,
+        1 => Level::Baseline,
+        _ => detect(),
+    }
+}
+
+/// 0 until the first dispatch. Every thread would write the same value, so the order of accesses
+/// does not matter.
+static LEVEL: AtomicU8 = AtomicU8::new(0);
+
+#[cold]
+fn detect() -> Level {
+    let level = widest();
+    LEVEL.store(level as u8, Ordering::Relaxed);
+    level
+}
+
+#[cfg(target_arch = "x86_64")]
+fn widest() -> Level {
+    macro_rules! has {
+        ($($feature:tt)*) => { true $(&& is_x86_feature_detected!($feature))* };
+    }
+    if !has!("avx2" "fma" "bmi1" "bmi2" "lzcnt" "popcnt") {
+        Level::Baseline
+    } else if !has!("avx512f" "avx512vl" "avx512bw" "avx512dq" "avx512cd") {
+        Level::Avx2
+    } else {
+        Level::Avx512
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn widest() -> Level {
+    Level::Baseline
+}
+
+#[cfg(any(test, feature = "testing"))]
+pub use forced::{forced_level, levels, with_level};
+
+#[cfg(any(test, feature = "testing"))]
+mod forced {
+    use super::{Level, widest};
+    use std::cell::Cell;
+
+    thread_local! {
+        pub(super) static LEVEL: Cell<Option<Level>> = const { Cell::new(None) };
+    }
+
+    /// Runs `f` with `level`, or the widest level of this CPU below it, on this thread only.
+    pub fn with_level<R>(level: Level, f: impl FnOnce() -> R) -> R {
+        struct Restore(Option<Level>);
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                LEVEL.set(self.0);
+            }
+        }
+        let _restore = Restore(LEVEL.replace(Some(level.min(widest()))));
+        f()
+    }
+
+    /// The level that is forced on this thread.
+    pub fn forced_level() -> Option<Level> {
+        LEVEL.get()
+    }
+
+    /// The levels this CPU has, narrowest first.
+    pub fn levels() -> impl Iterator<Item = Level> {
+        [Level::Baseline, Level::Avx2, Level::Avx512].into_iter().filter(|&level| level <= widest())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Which;
+
+    impl Kernel for Which {
+        type Output = (Level, bool);
+
+        #[inline(always)]
+        fn run<const FMA: bool>(self) -> (Level, bool) {
+            (level(), FMA)
+        }
+    }
+
+    #[test]
+    fn every_level_can_be_forced_and_is_given_back() {
+        let before = level();
+        for forced in levels() {
+            let (seen, fma) = with_level(forced, || dispatch(Which));
+            assert_eq!(seen, forced);
+            assert_eq!(fma, forced > Level::Baseline || BASELINE_FMA);
+        }
+        assert_eq!(level(), before);
+        assert_eq!(before, widest());
+    }
+
+    #[test]
+    fn a_forced_level_is_given_back_after_a_panic() {
+        let outcome =
+            std::panic::catch_unwind(|| with_level(Level::Baseline, || panic!("on purpose")));
+        assert!(outcome.is_err());
+        assert_eq!(level(), widest());
+    }
+}

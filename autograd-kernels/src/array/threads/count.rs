@@ -1,0 +1,80 @@
+//! How many threads a large op may use.
+
+use std::cell::Cell;
+
+use super::sync::{AtomicUsize, Ordering};
+
+/// More threads than this are never started.
+const MAX_THREADS: usize = 256;
+
+/// The number of threads that all of the process use; 0 until it is set or asked for.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    /// The number of threads in a scope of this thread; 0 outside of any.
+    static SCOPED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// How many threads a large op may use.
+pub fn num_threads() -> usize {
+    match (SCOPED.get(), COUNT.load(Ordering::Relaxed)) {
+        (0, 0) => detect(),
+        (0, count) => count,
+        (scoped, _) => scoped,
+    }
+}
+
+#[cold]
+fn detect() -> usize {
+    let named = std::env::var("AUTOGRAD_NUM_THREADS").ok();
+    let named = named.and_then(|text| text.trim().parse().ok()).filter(|&count| count > 0);
+    let found = || std::thread::available_parallelism().map_or(1, usize::from);
+    let count = named.unwrap_or_else(found).min(MAX_THREADS);
+    // What was set meanwhile holds.
+    match COUNT.compare_exchange(0, count, Ordering::Relaxed, Ordering::Relaxed) {
+        Ok(_) => count,
+        Err(set) => set,
+    }
+}
+
+/// Sets how many threads large ops may use, in all of the process.
+pub fn set_num_threads(count: usize) {
+    COUNT.store(count.clamp(1, MAX_THREADS), Ordering::Relaxed);
+}
+
+/// Runs a closure in which large ops of this thread use up to `count` threads.
+pub fn with_num_threads<R>(count: usize, f: impl FnOnce() -> R) -> R {
+    struct Restore(usize);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            SCOPED.set(self.0);
+        }
+    }
+    let _restore = Restore(SCOPED.replace(count.clamp(1, MAX_THREADS)));
+    f()
+}
+
+/// A thread that takes parts of work does not share what it does.
+pub(super) fn use_this_thread_only() {
+    SCOPED.set(1);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::catch_unwind;
+
+    use super::*;
+
+    #[test]
+    fn the_count_is_that_of_the_innermost_scope() {
+        let outside = num_threads();
+        with_num_threads(3, || {
+            assert_eq!(num_threads(), 3);
+            with_num_threads(0, || assert_eq!(num_threads(), 1));
+            assert_eq!(num_threads(), 3);
+        });
+        let outcome = catch_unwind(|| with_num_threads(2, || panic!("on purpose")));
+        assert!(outcome.is_err());
+        assert_eq!(num_threads(), outside);
+    }
+}

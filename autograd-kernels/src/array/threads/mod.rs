@@ -1,0 +1,489 @@
+//! Threads for large pieces of work.
+//!
+//! Where sums are made, work is cut into parts whose bounds depend on the work alone; elsewhere what is
+//! written does not depend on them ([`each_stretch`]). So figures do not depend on how many threads
+//! there are. Threads are started when the first piece of work is worth it, sleep while there is none,
+//! and take parts one by one. The thread that has the work takes parts too, so a piece of work ends even
+//! where no other thread is free.
+
+mod count;
+mod distance;
+mod job;
+mod sync;
+mod wait;
+mod workers;
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+pub use count::{num_threads, set_num_threads, with_num_threads};
+use distance::Distance;
+use job::Job;
+use sync::{AtomicUsize, Condvar, Mutex, locked};
+use workers::{Apart, Jobs, Workers};
+
+/// What is left of a piece of work must take this long for another thread to be woken: that itself
+/// takes 10 to 50 µs.
+const WORTH: Duration = Duration::from_micros(80);
+/// As [`WORTH`], where a thread is awake: so many times what it has taken of late until one came.
+const WORTH_AWAKE: usize = 5;
+/// A CPU that is called slow takes so many times as long as a fast one.
+const FASTER: u32 = 3;
+/// Elements of the fastest pass over memory in a nanosecond.
+const FASTEST: usize = 13;
+/// Fewer elements are never enough for another thread.
+const FEW: usize = 16 * 1024;
+/// Elements that one operation each takes as long as another pass takes over one.
+const LIGHT: usize = 2;
+/// Elements that a thread takes at once of a pass over memory: at least, and at most.
+const STRETCH: [usize; 2] = [2 * 1024, 64 * 1024];
+/// Runs a closure during which the threads that help do not sleep.
+pub fn with_threads_awake<R>(f: impl FnOnce() -> R) -> R {
+    struct End;
+    impl Drop for End {
+        fn drop(&mut self) {
+            WORKERS.end();
+        }
+    }
+    let others = num_threads() - 1;
+    let _end = (others > 0).then(|| {
+        WORKERS.begin(others, start);
+        End
+    });
+    f()
+}
+
+/// Does `work` of each part, on more threads where what is left after the first one is worth it.
+pub fn each(parts: usize, work: &(dyn Fn(usize) + Sync)) {
+    each_of(0, parts, work);
+}
+
+/// [`each`], where all parts have so many elements together: they may be enough to be worth it at once.
+pub fn each_of(elements: usize, parts: usize, work: &(dyn Fn(usize) + Sync)) {
+    if parts > 1 && enough(elements) && num_threads() > 1 {
+        return share(parts, work);
+    }
+    let start = (parts > 2).then(Instant::now);
+    for part in 0..parts {
+        work(part);
+        // The first part tells how long the others take.
+        if let (0, Some(start)) = (part, start)
+            && worth(start.elapsed() * (parts - 1) as u32)
+        {
+            return share(parts - 1, &|part| work(part + 1));
+        }
+    }
+}
+
+/// Whether work that takes so long on one thread is worth a second one.
+pub fn worth(left: Duration) -> bool {
+    worth_between([left, left])
+}
+
+/// [`worth`], of work that takes so long on a slow CPU.
+pub fn worth_at_most(left: Duration) -> bool {
+    worth_between([left / FASTER, left])
+}
+
+/// Whether work that takes so long, on a fast CPU or on a slow one, is worth a second thread.
+fn worth_between(times: [Duration; 2]) -> bool {
+    let distance = &WORKERS.distance;
+    // A small program does not count its threads, which takes longer than its work.
+    worth_near(times, WORKERS.are_awake(), distance)
+        && num_threads() > 1
+        && worth_so_far(times, distance)
+}
+
+/// Whether it is worth a thread that is near, if the CPU is slow.
+fn worth_near([_, most]: [Duration; 2], awake: bool, distance: &Distance) -> bool {
+    let nanoseconds = if distance.is_far() { distance::USUAL } else { distance.nanoseconds() };
+    most >= WORTH || awake && most >= worth_awake(nanoseconds)
+}
+
+/// Whether what is worth a near thread is worth one so far away: if it is far, only what is long on a fast
+/// CPU too.
+fn worth_so_far([least, _]: [Duration; 2], distance: &Distance) -> bool {
+    !distance.is_far() || least >= WORTH || distance.tries_again()
+}
+
+fn worth_awake(nanoseconds: usize) -> Duration {
+    Duration::from_nanos((WORTH_AWAKE * nanoseconds) as u64)
+}
+
+/// Whether a thread is awake and near for which so many elements are enough, whatever is done to them.
+fn enough(elements: usize) -> bool {
+    let distance = &WORKERS.distance;
+    elements >= FEW
+        && WORKERS.are_awake()
+        && !distance.is_far()
+        && worth_awake(distance.nanoseconds()) <= Duration::from_nanos((elements / FASTEST) as u64)
+}
+
+/// Does `work` of each part of a slice, `size` elements long, on as many threads as are worth it.
+pub fn each_chunk<T: Send>(data: &mut [T], size: usize, work: &(dyn Fn(usize, &mut [T]) + Sync)) {
+    each_chunk_of(0, data, size, work);
+}
+
+/// [`each_chunk`], where so many elements are read for all of the slice, as in [`each_of`].
+pub fn each_chunk_of<T: Send>(
+    elements: usize,
+    data: &mut [T],
+    size: usize,
+    work: &(dyn Fn(usize, &mut [T]) + Sync),
+) {
+    chunks_of(elements, [data], [size], &|chunk, [part]| work(chunk, part));
+}
+
+/// [`each_chunk`] of several slices, each with parts of its own size: as many as the first has.
+pub fn each_chunks<T: Send, const N: usize>(
+    slices: [&mut [T]; N],
+    sizes: [usize; N],
+    work: &(dyn Fn(usize, [&mut [T]; N]) + Sync),
+) {
+    chunks_of(0, slices, sizes, work);
+}
+
+fn chunks_of<T: Send, const N: usize>(
+    elements: usize,
+    slices: [&mut [T]; N],
+    sizes: [usize; N],
+    work: &(dyn Fn(usize, [&mut [T]; N]) + Sync),
+) {
+    let len = slices[0].len();
+    if len <= sizes[0] {
+        if len > 0 {
+            work(0, slices);
+        }
+        return;
+    }
+    let parts = Parts::new(slices, sizes);
+    each_of(elements, parts.0.len(), &|part| parts.show(part, work));
+}
+
+/// [`each_chunks`], without asking whether that is worth it.
+pub fn share_chunks<T: Send, const N: usize>(
+    slices: [&mut [T]; N],
+    sizes: [usize; N],
+    work: &(dyn Fn(usize, [&mut [T]; N]) + Sync),
+) {
+    let parts = Parts::new(slices, sizes);
+    share(parts.0.len(), &|part| parts.show(part, work));
+}
+
+/// Parts of slices, which threads take one by one.
+struct Parts<'a, T, const N: usize>(Vec<Mutex<[&'a mut [T]; N]>>);
+
+impl<'a, T, const N: usize> Parts<'a, T, N> {
+    /// As many as the first slice has.
+    fn new(slices: [&'a mut [T]; N], sizes: [usize; N]) -> Self {
+        let count = slices[0].len().div_ceil(sizes[0]);
+        let mut sized = sizes.into_iter();
+        let mut rests = slices.map(|slice| slice.chunks_mut(sized.next().unwrap_or(1)));
+        let part = |_| Mutex::new(rests.each_mut().map(|rest| rest.next().unwrap_or_default()));
+        Self((0..count).map(part).collect())
+    }
+
+    fn show(&self, part: usize, work: impl FnOnce(usize, [&mut [T]; N])) {
+        work(part, locked(&self.0[part]).each_mut().map(|part| &mut **part));
+    }
+}
+
+/// How many of so many elements a thread should take at once: all, where that is not worth another
+/// thread.
+pub fn stretch(elements: usize) -> usize {
+    light_stretch(elements, 1)
+}
+
+/// [`stretch`], where a pass over one element takes as long as the work on `light` of them.
+pub fn light_stretch(elements: usize, light: usize) -> usize {
+    let [least, most] = STRETCH;
+    if elements <= least {
+        // So few are never parted, by however many threads: a small program need not count them.
+        return most;
+    }
+    match num_threads() {
+        1 => elements,
+        threads if enough(elements / light) => {
+            (elements / (2 * threads)).next_multiple_of(64).clamp(least, most)
+        }
+        // Of what is light so few more are never worth a thread that sleeps.
+        _ => most * light.min(LIGHT),
+    }
+}
+
+/// Does `work` of stretches of a slice, on as many threads as are worth it; it gets the place where a
+/// stretch begins. A stretch is as long as it may be, so what is written must not depend on where one
+/// begins.
+pub fn each_stretch<T: Send>(data: &mut [T], work: &(dyn Fn(usize, &mut [T]) + Sync)) {
+    each_stretches([data], &|start, [part]| work(start, part));
+}
+
+/// [`each_stretch`] of work that is as light as one operation an element.
+pub fn each_light_stretch<T: Send>(data: &mut [T], work: &(dyn Fn(usize, &mut [T]) + Sync)) {
+    stretches(LIGHT, [data], &|start, [part]| work(start, part));
+}
+
+/// [`each_stretch`] of several slices of one length.
+pub fn each_stretches<T: Send, const N: usize>(
+    slices: [&mut [T]; N],
+    work: &(dyn Fn(usize, [&mut [T]; N]) + Sync),
+) {
+    stretches(1, slices, work);
+}
+
+fn stretches<T: Send, const N: usize>(
+    light: usize,
+    slices: [&mut [T]; N],
+    work: &(dyn Fn(usize, [&mut [T]; N]) + Sync),
+) {
+    let len = slices[0].len();
+    let size = light_stretch(len, light);
+    if len <= size {
+        if len > 0 {
+            work(0, slices);
+        }
+        return;
+    }
+    let mut first = 0;
+    let mut slices = slices;
+    if !enough(len / light) {
+        // The first stretch tells how long the others take.
+        let start = Instant::now();
+        work(0, slices.each_mut().map(|slice| slice.split_off_mut(..size).unwrap_or_default()));
+        first = size;
+        if !worth(start.elapsed() * ((len - 1) / size) as u32) {
+            return work(first, slices);
+        }
+    }
+    share_chunks(slices, [size; N], &|part, slices| work(first + part * size, slices));
+}
+
+/// Does `work` of each part on all threads, without asking whether it is worth it. A panic in one
+/// is carried over to the caller when no thread is in `work` any more.
+pub fn share(parts: usize, work: &(dyn Fn(usize) + Sync)) {
+    let threads = num_threads().min(parts);
+    if threads < 2 {
+        return (0..parts).for_each(work);
+    }
+    #[cfg(any(test, feature = "testing"))]
+    let level = super::simd::forced_level();
+    #[cfg(any(test, feature = "testing"))]
+    let work: &(dyn Fn(usize) + Sync) = &|part| match level {
+        // With the instruction set that the caller forces.
+        Some(level) => super::simd::with_level(level, || work(part)),
+        None => work(part),
+    };
+    WORKERS.run(&Job::new(parts, threads - 1, work), threads - 1, start);
+}
+
+static WORKERS: Workers = Workers {
+    jobs: Mutex::new(Jobs { waiting: VecDeque::new(), threads: 0, asleep: 0 }),
+    posted: Apart(AtomicUsize::new(0)),
+    idle: Apart(AtomicUsize::new(0)),
+    distance: Distance {
+        nanoseconds: AtomicUsize::new(distance::USUAL),
+        kept: AtomicUsize::new(0),
+    },
+    scopes: AtomicUsize::new(0),
+    more: Condvar::new(),
+};
+
+/// Starts a thread that works for ever; whether it could be started.
+fn start() -> bool {
+    let work = || {
+        // Work that has large parts itself does them here.
+        count::use_this_thread_only();
+        WORKERS.work()
+    };
+    std::thread::Builder::new().name("autograd".into()).spawn(work).is_ok()
+}
+
+/// Waits until a thread is awake, and takes it to be near.
+#[cfg(test)]
+pub(crate) fn wake() {
+    use sync::Ordering;
+    WORKERS.distance.nanoseconds.store(distance::USUAL, Ordering::Relaxed);
+    while !WORKERS.are_awake() {
+        with_num_threads(2, || share(2, &|_| {}));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::catch_unwind;
+    use std::sync::atomic::Ordering;
+
+    use super::*;
+
+    fn sum_of(parts: usize, threads: usize) -> usize {
+        let sum = AtomicUsize::new(0);
+        with_num_threads(threads, || {
+            share(parts, &|part| {
+                sum.fetch_add(part + 1, Ordering::Relaxed);
+            });
+        });
+        sum.into_inner()
+    }
+
+    #[test]
+    fn every_part_is_done_once() {
+        for threads in [1, 2, 3, 8] {
+            for parts in [0, 1, 2, 3, 100, 1000] {
+                assert_eq!(sum_of(parts, threads), parts * (parts + 1) / 2);
+            }
+        }
+    }
+
+    #[test]
+    fn chunks_are_those_of_the_slice() {
+        let mut data = vec![0; 1003];
+        with_num_threads(3, || each_chunk(&mut data, 10, &|i, part| part.fill(i + 1)));
+        assert!(data.iter().enumerate().all(|(at, &x)| x == at / 10 + 1));
+    }
+
+    #[test]
+    fn stretches_are_all_of_the_slices_once() {
+        for threads in [1, 2, 3, 8] {
+            for len in [0, 1, FEW - 1, FEW, 33_000, 100_003, 1_000_003].repeat(2) {
+                if threads == 8 {
+                    wake();
+                }
+                let (mut places, mut counts) = (vec![0; len], vec![0; len]);
+                with_num_threads(threads, || {
+                    each_stretches([&mut places, &mut counts], &|start, [places, counts]| {
+                        assert_eq!(places.len(), counts.len());
+                        for (i, (place, count)) in places.iter_mut().zip(counts).enumerate() {
+                            *place = start + i;
+                            *count += 1;
+                        }
+                    });
+                });
+                assert!(places.into_iter().eq(0..len), "{len} on {threads}");
+                assert!(counts.into_iter().all(|count| count == 1), "{len} on {threads}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_caller_has_the_first_parts_and_others_the_last_ones() {
+        let caller = std::thread::current().id();
+        let by = Mutex::new(vec![None; 40]);
+        with_num_threads(3, || {
+            share(40, &|part| {
+                std::thread::sleep(Duration::from_millis(1));
+                locked(&by)[part] = Some(std::thread::current().id() == caller);
+            });
+        });
+        let by: Option<Vec<bool>> = locked(&by).iter().copied().collect();
+        let by = by.expect("all parts are done");
+        assert!(by.is_sorted_by(|before, after| before >= after), "{by:?}");
+        assert!(by[0], "the caller waits until another has done all");
+    }
+
+    #[test]
+    fn long_work_is_shared_and_short_work_is_not() {
+        let on = Mutex::new(std::collections::HashSet::new());
+        let note = || {
+            locked(&on).insert(std::thread::current().id());
+        };
+        with_num_threads(4, || each(1000, &|_| note()));
+        // A thousand notes may take longer than it takes to wake a thread: what counts is below.
+        locked(&on).clear();
+        with_num_threads(4, || {
+            each(8, &|_| {
+                std::thread::sleep(Duration::from_millis(5));
+                note();
+            });
+        });
+        assert!(locked(&on).len() > 1);
+    }
+
+    #[test]
+    fn what_is_worth_a_thread_depends_on_whether_it_is_awake_and_how_far_it_is() {
+        let distance = |nanoseconds| Distance {
+            nanoseconds: AtomicUsize::new(nanoseconds),
+            kept: AtomicUsize::new(0),
+        };
+        let worth = |times: [u64; 2], awake, distance: &Distance| {
+            let times = times.map(Duration::from_micros);
+            worth_near(times, awake, distance) && worth_so_far(times, distance)
+        };
+        for (times, nanoseconds, awake, expected) in [
+            ([1, 1], 180, true, true),
+            ([1, 1], 300, true, false),
+            ([79, 79], 300, false, false),
+            ([1, 80], 300, false, true),
+            ([1, 80], 900, true, false),
+            ([80, 80], 900, true, true),
+            ([80, 80], 900, false, true),
+        ] {
+            let worth = worth(times, awake, &distance(nanoseconds));
+            assert_eq!(worth, expected, "{times:?} {nanoseconds} {awake}");
+        }
+        // What is kept from a far thread is shared now and then, and then as with a near one.
+        for kept in [[30, 90], [5, 5]] {
+            let far = distance(900);
+            let shared = |_: &u64| worth(kept, true, &far);
+            assert!((0..2000).find(shared).is_some_and(|kept| kept > 100));
+            assert!(worth([3, 3], true, &far));
+        }
+    }
+
+    #[test]
+    fn a_panic_is_carried_over_and_the_threads_go_on() {
+        for _ in 0..20 {
+            let outcome = catch_unwind(|| {
+                with_num_threads(4, || share(100, &|part| assert!(part != 50, "part 50")));
+            });
+            let message = outcome.expect_err("a part panics");
+            assert_eq!(message.downcast_ref::<&str>(), Some(&"part 50"));
+            assert_eq!(sum_of(100, 4), 5050);
+        }
+    }
+
+    #[test]
+    fn threads_stay_awake_in_a_scope_and_sleep_behind_it() {
+        let is_awake = |awake: bool| {
+            let start = Instant::now();
+            while WORKERS.are_awake() != awake {
+                assert!(start.elapsed() < Duration::from_secs(60), "awake: {awake}");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        };
+        with_num_threads(2, || {
+            with_threads_awake(|| {
+                is_awake(true);
+                with_threads_awake(|| ());
+                // Far longer than a thread looks for work of its own accord.
+                std::thread::sleep(20 * wait::AWAKE);
+                is_awake(true);
+            });
+            let outcome = catch_unwind(|| with_threads_awake(|| panic!("on purpose")));
+            assert!(outcome.is_err());
+        });
+        assert_eq!(WORKERS.scopes.load(Ordering::Relaxed), 0);
+        with_num_threads(1, || {
+            with_threads_awake(|| assert_eq!(WORKERS.scopes.load(Ordering::Relaxed), 0));
+        });
+        is_awake(false);
+    }
+
+    #[test]
+    fn work_inside_work_and_from_many_threads() {
+        std::thread::scope(|scope| {
+            for _ in 0..6 {
+                scope.spawn(|| {
+                    for _ in 0..50 {
+                        let sum = AtomicUsize::new(0);
+                        with_num_threads(3, || {
+                            share(10, &|_| {
+                                sum.fetch_add(sum_of(20, 3), Ordering::Relaxed);
+                            });
+                        });
+                        assert_eq!(sum.into_inner(), 10 * 210);
+                    }
+                });
+            }
+        });
+    }
+}

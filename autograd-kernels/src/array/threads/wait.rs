@@ -1,0 +1,26 @@
+//! How a thread waits for what comes soon.
+
+use std::time::{Duration, Instant};
+
+/// So long a thread without work looks for more before it sleeps: what a step of training does
+/// between two of its large ops. Others that want the processor get it.
+pub(super) const AWAKE: Duration = Duration::from_micros(150);
+/// How often a thread that waits looks before it lets others go first; some 10 µs.
+const SPINS: usize = 200;
+
+/// Waits until `done`, without sleep, for about [`AWAKE`]; what `done` said at last comes back.
+pub(super) fn look(mut done: impl FnMut() -> bool) -> bool {
+    let mut start = None;
+    loop {
+        for _ in 0..SPINS {
+            if done() {
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+        if start.get_or_insert_with(Instant::now).elapsed() >= AWAKE {
+            return false;
+        }
+        std::thread::yield_now();
+    }
+}

@@ -1,0 +1,586 @@
+//! `Value`: shape, strides and data of a tensor, without any autograd.
+
+use std::borrow::Cow;
+
+use ndarray::{ArrayD, ArrayViewD, IxDyn, ShapeBuilder};
+use triomphe::Arc;
+
+use super::Storable;
+use super::buffer::Buffer;
+use super::deferred::{Deferred, Elements, Step, Steps, pays};
+use super::math::Math;
+use super::pool::with_room;
+use super::rows::{Rows, for_each_row};
+use super::shape::{Shape, assign, copied, is_row_major, row_major, same, stretched};
+use super::turned::{Axes, LEAST, copy_tiles, side_by_side};
+
+#[cfg(test)]
+mod tests;
+
+/// Where the elements are. Inline data is row-major, so it never has strides.
+enum Storage<T: Storable> {
+    Inline(T::Inline),
+    Heap {
+        buffer: Arc<Buffer<T>>,
+        offset: usize,
+    },
+    /// Row-major, as good as a buffer: who asks for the elements has them computed.
+    Deferred(Arc<Deferred<T>>),
+}
+
+impl<T: Storable> Clone for Storage<T> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Inline(data) => Self::Inline(*data),
+            Self::Heap { buffer, offset } => {
+                Self::Heap { buffer: Arc::clone(buffer), offset: *offset }
+            }
+            Self::Deferred(deferred) => Self::Deferred(Arc::clone(deferred)),
+        }
+    }
+}
+
+/// An n-dimensional array with value semantics: clones share their buffer, and a buffer is written
+/// only while one value holds it.
+pub struct Value<T: Storable> {
+    shape: Shape,
+    /// `None` where the data is row-major and gapless.
+    strides: Option<Box<Shape>>,
+    storage: Storage<T>,
+}
+
+impl<T: Storable> Clone for Value<T> {
+    #[inline]
+    fn clone(&self) -> Self {
+        Self {
+            shape: copied(&self.shape),
+            strides: self.strides.clone(),
+            storage: self.storage.clone(),
+        }
+    }
+}
+
+/// Whether so many elements stand inline; those of every value that has so few do.
+#[inline(always)]
+pub fn fits_inline<T: Storable>(len: usize) -> bool {
+    len * size_of::<T>() <= super::INLINE_BYTES
+}
+
+impl<T: Storable> Value<T> {
+    /// From row-major data. The caller has checked that the lengths agree.
+    pub fn from_vec(shape: Shape, data: Vec<T>) -> Self {
+        debug_assert_eq!(shape.iter().product::<usize>(), data.len());
+        if fits_inline::<T>(data.len()) {
+            return Self::from_slice(shape, &data);
+        }
+        Self::of_buffer(shape, data.into())
+    }
+
+    fn of_buffer(shape: Shape, buffer: Buffer<T>) -> Self {
+        debug_assert_eq!(shape.iter().product::<usize>(), buffer.len());
+        let storage = Storage::Heap { buffer: Arc::new(buffer), offset: 0 };
+        Self { shape, strides: None, storage }
+    }
+
+    /// A copy of row-major data.
+    pub fn from_slice(shape: Shape, data: &[T]) -> Self {
+        debug_assert_eq!(shape.iter().product::<usize>(), data.len());
+        if fits_inline::<T>(data.len()) {
+            let mut inline = T::INLINE;
+            inline.as_mut()[..data.len()].copy_from_slice(data);
+            return Self { shape, strides: None, storage: Storage::Inline(inline) };
+        }
+        let copy = Buffer::filled(data.len(), |out| out.extend_from_slice(data));
+        Self::of_buffer(shape, copy)
+    }
+
+    /// Every element the same.
+    pub fn full(shape: Shape, element: T) -> Self {
+        let len = shape.iter().product();
+        if fits_inline::<T>(len) {
+            let mut inline = T::INLINE;
+            inline.as_mut()[..len].fill(element);
+            return Self { shape, strides: None, storage: Storage::Inline(inline) };
+        }
+        let all = |out: &mut Vec<T>| out.resize(out.len() + len, element);
+        Self::of_buffer(shape, Buffer::filled(len, all))
+    }
+
+    /// Row-major data that `fill` pushes onto a vector, in which there may be something already: exactly
+    /// as many elements as the shape has.
+    pub fn build(shape: Shape, fill: impl FnOnce(&mut Vec<T>)) -> Self {
+        let mut buffer = Buffer::with_room(shape.iter().product());
+        fill(buffer.open());
+        Self::of_whole(shape, buffer)
+    }
+
+    fn of_whole(shape: Shape, buffer: Buffer<T>) -> Self {
+        let len: usize = shape.iter().product();
+        assert_eq!(buffer.len(), len, "a kernel must write every element of its output");
+        match fits_inline::<T>(len) {
+            true => Self::from_slice(shape, &buffer),
+            false => Self::of_buffer(shape, buffer),
+        }
+    }
+
+    /// Row-major data that `fill` writes over a slice of any content.
+    pub fn written(shape: Shape, fill: impl FnOnce(&mut [T])) -> Self {
+        let mut value = Self::any(shape);
+        fill(value.make_mut());
+        value
+    }
+
+    /// Row-major elements of any content.
+    pub fn any(shape: Shape) -> Self {
+        let len = shape.iter().product();
+        match fits_inline::<T>(len) {
+            true => Self::of_inline(shape, T::INLINE),
+            false => Self::of_buffer(shape, Buffer::any(len)),
+        }
+    }
+
+    /// [`Self::written`] in this value's own buffer, where that is large enough and nobody else
+    /// holds it.
+    pub fn rewritten(mut self, shape: Shape, fill: impl FnOnce(&mut [T])) -> Self {
+        let len = shape.iter().product();
+        if !fits_inline::<T>(len)
+            && let Storage::Heap { buffer, offset: 0 } = &mut self.storage
+            && let Some(buffer) = Arc::get_mut(buffer)
+            && buffer.resize(len)
+        {
+            fill(buffer);
+            (self.shape, self.strides) = (shape, None);
+            return self;
+        }
+        // What is given back here may be what is taken next.
+        drop(self);
+        Self::written(shape, fill)
+    }
+
+    /// From inline data, of which the shape needs no more.
+    pub fn of_inline(shape: Shape, data: T::Inline) -> Self {
+        Self { shape, strides: None, storage: Storage::Inline(data) }
+    }
+
+    pub fn scalar(element: T) -> Self {
+        let mut inline = T::INLINE;
+        inline.as_mut()[0] = element;
+        Self { shape: Shape::new(), strides: None, storage: Storage::Inline(inline) }
+    }
+
+    #[inline]
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    pub fn rank(&self) -> usize {
+        self.shape.len()
+    }
+
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// The number that all elements are, where the layout tells: there is one, or one is shown as
+    /// many.
+    pub fn uniform(&self) -> Option<T> {
+        let mut axes = self.shape.iter().enumerate();
+        let step = |axis: usize| self.strides.as_ref().map_or(1, |strides| strides[axis]);
+        if axes.all(|(axis, &n)| n == 1 || step(axis) == 0) { self.first() } else { None }
+    }
+
+    pub fn is_row_major(&self) -> bool {
+        self.strides.is_none()
+    }
+
+    pub fn strides(&self) -> Shape {
+        match &self.strides {
+            Some(strides) => copied(strides),
+            None => row_major(&self.shape),
+        }
+    }
+
+    /// The strides of a matrix.
+    pub fn steps(&self) -> [usize; 2] {
+        match &self.strides {
+            Some(strides) => [strides[0], strides[1]],
+            None => [self.shape[1].max(1), 1],
+        }
+    }
+
+    /// The elements in row-major order, where they lie so.
+    #[inline]
+    pub fn as_slice(&self) -> Option<&[T]> {
+        match (&self.storage, &self.strides) {
+            (Storage::Inline(data), _) => Some(&data.as_ref()[..self.len()]),
+            (Storage::Heap { buffer, offset }, None) => Some(&buffer[*offset..][..self.len()]),
+            (Storage::Deferred(deferred), _) => Some(deferred.made()),
+            _ => None,
+        }
+    }
+
+    /// The elements to write in place: only where they are row-major and nobody else holds them.
+    #[inline]
+    pub fn as_mut_slice(&mut self) -> Option<&mut [T]> {
+        let len = self.len();
+        self.materialize();
+        match (&mut self.storage, &self.strides) {
+            (Storage::Inline(data), _) => Some(&mut data.as_mut()[..len]),
+            (Storage::Heap { buffer, offset }, None) => {
+                Arc::get_mut(buffer).map(|buffer| &mut buffer[*offset..][..len])
+            }
+            _ => None,
+        }
+    }
+
+    /// The elements to write in place; copied first where they are not row-major or others hold
+    /// them too.
+    pub fn make_mut(&mut self) -> &mut [T] {
+        if self.as_mut_slice().is_none() {
+            let whole = self.contiguous();
+            *self = Self::from_slice(self.shape.clone(), whole.as_slice().unwrap_or(&[]));
+        }
+        self.as_mut_slice().unwrap_or_else(|| unreachable!("nobody else has seen this copy"))
+    }
+
+    /// As [`Self::as_mut_slice`], with the unused rest of inline data: whole vectors need no
+    /// remainder loop. What is written past the length is never read.
+    #[inline]
+    pub fn as_padded_mut_slice(&mut self) -> Option<&mut [T]> {
+        if !T::ELEMENTS_ARE_FLOATS || !self.is_inline() {
+            return self.as_mut_slice();
+        }
+        match &mut self.storage {
+            Storage::Inline(data) => Some(data.as_mut()),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    pub fn is_inline(&self) -> bool {
+        matches!(self.storage, Storage::Inline(_))
+    }
+
+    /// Inline data with its unused rest, whatever the element type.
+    #[inline]
+    pub fn inline(&self) -> Option<&T::Inline> {
+        match &self.storage {
+            Storage::Inline(data) => Some(data),
+            _ => None,
+        }
+    }
+
+    /// The same to write, and the shape.
+    #[inline]
+    pub fn inline_mut(&mut self) -> Option<(&mut T::Inline, &[usize])> {
+        match &mut self.storage {
+            Storage::Inline(data) => Some((data, &self.shape)),
+            _ => None,
+        }
+    }
+
+    /// Becomes a copy of another value; written field by field, because this one is in its place
+    /// already.
+    #[inline]
+    pub fn copy_from(&mut self, other: &Self) {
+        assign(&mut self.shape, &other.shape);
+        self.strides = other.strides.clone();
+        match (&mut self.storage, &other.storage) {
+            (Storage::Inline(to), Storage::Inline(from)) => *to = *from,
+            (to, from) => *to = from.clone(),
+        }
+    }
+
+    /// Takes on the shape of few numbers, which are any.
+    #[inline]
+    pub fn shape_inline(&mut self, shape: &[usize]) {
+        assign(&mut self.shape, shape);
+        self.empty();
+    }
+
+    /// Gives the buffer away. The shape stays, and what stands inline.
+    #[inline]
+    pub fn empty(&mut self) {
+        self.strides = None;
+        if !self.is_inline() {
+            self.storage = Storage::Inline(T::INLINE);
+        }
+    }
+
+    /// Inline data with its unused rest.
+    #[inline]
+    pub fn as_padded_inline(&self) -> Option<&[T]> {
+        match &self.storage {
+            Storage::Inline(data) if T::ELEMENTS_ARE_FLOATS => Some(data.as_ref()),
+            Storage::Inline(data) => Some(&data.as_ref()[..self.len()]),
+            _ => None,
+        }
+    }
+
+    /// Whether [`try_defer`](Self::try_defer) does.
+    #[inline]
+    pub fn can_defer(&self) -> bool {
+        match &self.storage {
+            Storage::Inline(_) => false,
+            Storage::Heap { buffer, .. } => {
+                let len = buffer.len();
+                pays::<T>(len) && self.strides.is_none() && len == self.len()
+            }
+            Storage::Deferred(_) => true,
+        }
+    }
+
+    /// The elements in row-major order and the unused rest of inline data; `None` also where they would
+    /// have to be computed first.
+    #[inline]
+    pub fn in_memory(&self) -> Option<&[T]> {
+        match &self.storage {
+            Storage::Inline(_) => self.as_padded_inline(),
+            Storage::Heap { .. } => self.as_slice(),
+            Storage::Deferred(deferred) => deferred.if_made(),
+        }
+    }
+
+    /// Whether its elements are deferred.
+    #[inline]
+    pub fn is_deferred(&self) -> bool {
+        matches!(self.storage, Storage::Deferred(_))
+    }
+
+    /// Materializes deferred elements, where this is their only owner.
+    #[inline]
+    pub fn materialize(&mut self) {
+        if let Storage::Deferred(deferred) = &mut self.storage
+            && let Some(alone) = Arc::get_mut(deferred)
+        {
+            self.storage = Storage::Heap { buffer: alone.take_made(), offset: 0 };
+        }
+    }
+
+    /// The elements in row-major order, in memory or not, where they lie so.
+    pub fn elements(&self) -> Option<Elements<'_, T>> {
+        match &self.storage {
+            Storage::Deferred(deferred) => Some(deferred.elements()),
+            _ => self.as_slice().map(Elements::Slice),
+        }
+    }
+
+    /// An op is about to read it block by block, broadcast to a shape: deferred elements are not computed
+    /// again and again.
+    pub fn will_be_read(&self, shape: &[usize]) {
+        if let Storage::Deferred(deferred) = &self.storage {
+            match self.shape() == shape {
+                true => deferred.read(),
+                false => _ = deferred.made(),
+            }
+        }
+    }
+
+    /// Makes the buffer one to write in place, if it is without a copy. Deferred steps are to be computed
+    /// over it first.
+    pub fn take_steps(&mut self) -> Option<Steps<T>> {
+        if let Storage::Deferred(deferred) = &mut self.storage {
+            let (buffer, steps) = Arc::get_mut(deferred)?.sole_buffer()?;
+            self.storage = Storage::Heap { buffer, offset: 0 };
+            return Some(steps);
+        }
+        self.as_mut_slice().map(|_| Steps::none())
+    }
+
+    /// The elements of the buffer from the first of this value on, to be read by strides.
+    pub fn raw(&self) -> &[T] {
+        match &self.storage {
+            Storage::Inline(data) => data.as_ref(),
+            Storage::Heap { buffer, offset } => &buffer[(*offset).min(buffer.len())..],
+            Storage::Deferred(deferred) => deferred.made(),
+        }
+    }
+
+    pub fn first(&self) -> Option<T> {
+        if self.len() == 0 { None } else { self.raw().first().copied() }
+    }
+
+    /// The element at a place in row-major order, which exists.
+    pub fn nth(&self, mut place: usize) -> T {
+        let mut at = 0;
+        for (&n, step) in self.shape.iter().zip(self.strides()).rev() {
+            at += place % n * step;
+            place /= n;
+        }
+        self.raw()[at]
+    }
+
+    pub fn view(&self) -> ArrayViewD<'_, T> {
+        let shape = IxDyn(&self.shape);
+        // The strides of an empty array are never followed, and ndarray wants them all in bounds.
+        let view = match (&self.strides, self.as_slice()) {
+            (None, Some(slice)) => ArrayViewD::from_shape(shape, slice),
+            _ if self.len() == 0 => ArrayViewD::from_shape(shape, &[]),
+            _ => ArrayViewD::from_shape(shape.strides(IxDyn(&self.strides())), self.raw()),
+        };
+        view.unwrap_or_else(|_| unreachable!("a value's strides stay inside its buffer"))
+    }
+
+    pub fn to_vec(&self) -> Vec<T> {
+        let mut elements = with_room(self.len());
+        match self.as_slice() {
+            Some(slice) => elements.extend_from_slice(slice),
+            None => elements.extend(self.view().iter()),
+        }
+        elements
+    }
+
+    pub fn to_ndarray(&self) -> ArrayD<T> {
+        ArrayD::from_shape_vec(IxDyn(&self.shape), self.to_vec())
+            .unwrap_or_else(|_| unreachable!("a value has as many elements as its shape"))
+    }
+
+    /// The same elements in row-major order; no copy where they are so already.
+    pub fn contiguous(&self) -> Cow<'_, Self> {
+        if self.strides.is_none() { Cow::Borrowed(self) } else { Cow::Owned(self.gather()) }
+    }
+
+    pub fn into_contiguous(self) -> Self {
+        if self.strides.is_none() { self } else { self.gather() }
+    }
+
+    /// A row-major copy of strided data: tile by tile, or an innermost axis at a time.
+    fn gather(&self) -> Self {
+        if self.len() >= LEAST
+            && let Some(axes) = self.axes()
+            && let Some(along) = side_by_side::<T>(&axes)
+        {
+            let copy = |out: &mut [T]| copy_tiles(self.raw(), &axes, along, out);
+            return Self::written(self.shape.clone(), copy);
+        }
+        Self::build(self.shape.clone(), |out| {
+            let strides = self.strides();
+            for_each_row(&self.shape, [&strides], |[start], n, [step]| {
+                let row = self.raw();
+                match step {
+                    1 => out.extend_from_slice(&row[start..start + n]),
+                    0 => out.extend(std::iter::repeat_n(row[start], n)),
+                    _ => out.extend((0..n).map(|i| row[start + i * step])),
+                }
+            });
+        })
+    }
+
+    /// Its merged axes, innermost last; `None` where there is no element.
+    pub(super) fn axes(&self) -> Option<Axes> {
+        let rows = Rows::new(&self.shape, [&self.strides()])?;
+        let outer = rows.outer.iter().map(|&(n, [step])| (n, step));
+        Some(outer.chain([(rows.length, rows.steps[0])]).collect())
+    }
+
+    /// Row-major data under another shape with as many elements.
+    pub fn reshaped(mut self, shape: Shape) -> Self {
+        debug_assert_eq!(shape.iter().product::<usize>(), self.len());
+        if self.strides.is_some() {
+            self = self.gather();
+        }
+        self.shape = shape;
+        self
+    }
+
+    /// Another look at the same buffer: a transpose, a slice, a stretched axis. `offset` is
+    /// counted from this value's first element.
+    pub fn restrided(&self, shape: Shape, strides: Shape, offset: usize) -> Self {
+        let len: usize = shape.iter().product();
+        let made;
+        let storage = match &self.storage {
+            Storage::Deferred(deferred) => {
+                made = Storage::Heap { buffer: Arc::clone(deferred.made()), offset: 0 };
+                &made
+            }
+            storage => storage,
+        };
+        match storage {
+            // A view that fits inline is copied: it is cheaper and does not pin the buffer.
+            Storage::Heap { buffer, offset: start } if !fits_inline::<T>(len) => {
+                let strides = (!is_row_major(&shape, &strides)).then(|| Box::new(strides));
+                let storage = Storage::Heap { buffer: Arc::clone(buffer), offset: start + offset };
+                Self { shape, strides, storage }
+            }
+            _ => {
+                let raw = self.raw();
+                if !fits_inline::<T>(len) {
+                    // A stretched inline value: its buffer is made now, once.
+                    let buffer = Arc::new(Buffer::from(raw.to_vec()));
+                    let strides = (!is_row_major(&shape, &strides)).then(|| Box::new(strides));
+                    return Self { shape, strides, storage: Storage::Heap { buffer, offset } };
+                }
+                let mut inline = T::INLINE;
+                if len > 0 {
+                    let mut at = 0;
+                    for_each_row(&shape, [&strides], |[start], n, [step]| {
+                        for i in 0..n {
+                            inline.as_mut()[at] = raw[offset + start + i * step];
+                            at += 1;
+                        }
+                    });
+                }
+                Self { shape, strides: None, storage: Storage::Inline(inline) }
+            }
+        }
+    }
+
+    /// The strides with which this value is read as if it had `shape` (0 along stretched axes).
+    pub fn strides_as(&self, shape: &[usize]) -> Shape {
+        stretched(&self.shape, &self.strides(), shape)
+    }
+
+    /// Stretched to a shape that its own broadcasts to; copies nothing.
+    pub fn broadcast_to(&self, shape: &[usize]) -> Self {
+        if same(&self.shape, shape) {
+            return self.clone();
+        }
+        let len = shape.iter().product();
+        if let Storage::Inline(numbers) = &self.storage
+            && fits_inline::<T>(len)
+            && shape.ends_with(&self.shape)
+            && len > 0
+        {
+            // A few numbers again and again.
+            let (row, mut all) = (&numbers.as_ref()[..self.len()], T::INLINE);
+            all.as_mut()[..len].chunks_exact_mut(row.len()).for_each(|to| to.copy_from_slice(row));
+            return Self::of_inline(copied(shape), all);
+        }
+        self.restrided(Shape::from_slice(shape), self.strides_as(shape), 0)
+    }
+}
+
+#[cfg(feature = "testing")]
+impl<T: Storable> Value<T> {
+    /// One whose elements cannot be computed.
+    pub fn out_of_memory(shape: &[usize]) -> Self {
+        let deferred = Deferred::failing(shape.iter().product());
+        let storage = Storage::Deferred(Arc::new(deferred));
+        Self { shape: copied(shape), strides: None, storage }
+    }
+}
+
+impl<T: Storable + Math> Value<T> {
+    /// Defers a cheap function of each element until the result is read, if there are many elements and
+    /// they have a buffer for themselves.
+    pub fn try_defer(&mut self, step: Step<T>) -> bool {
+        if !self.can_defer() {
+            return false;
+        }
+        if let Storage::Deferred(deferred) = &mut self.storage
+            && let Some(extended) = Deferred::extended(deferred, step)
+        {
+            self.storage = Storage::Deferred(extended);
+            return true;
+        }
+        self.materialize();
+        let source = match &self.storage {
+            Storage::Heap { buffer, .. } => Arc::clone(buffer),
+            Storage::Deferred(deferred) => Arc::clone(deferred.made()),
+            Storage::Inline(_) => return false,
+        };
+        self.storage = Storage::Deferred(Arc::new(Deferred::new(source, step.into())));
+        true
+    }
+}

@@ -1,0 +1,12 @@
+//! What a kernel cannot do. autograd-core has a variant of the same name for each.
+
+#[derive(Debug)]
+pub enum Error {
+    Shape { op: &'static str, parameter: &'static str, expected: String, found: Vec<usize> },
+    Broadcast { op: &'static str, left: Vec<usize>, right: Vec<usize> },
+    Axis { op: &'static str, axis: isize, rank: usize, why: &'static str },
+    TooLarge { op: &'static str, shape: Vec<usize> },
+    Overflow { op: &'static str, element: &'static str, found: Option<String> },
+}
+
+pub type Result<T> = std::result::Result<T, Error>;

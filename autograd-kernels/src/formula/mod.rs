@@ -1,0 +1,33 @@
+//! Elementwise formulas: written once over [`Real`], compiled for every lane.
+//!
+//! [`Number`] makes vector loops, [`Dual`] derivatives, [`Traced`] programs. Nothing
+//! here knows of gradients or tensors; autograd-core makes ops of formulas.
+
+mod blocks;
+mod compiled;
+mod dual;
+mod functions;
+mod kernels;
+mod lane;
+mod number;
+mod pass;
+mod program;
+mod real;
+mod sums;
+#[cfg(test)]
+mod tests;
+mod trace;
+
+pub use compiled::{Compiled, Lanewise};
+pub use dual::Dual;
+pub use functions::{functions, named};
+pub use lane::Lane;
+pub use number::Number;
+pub use pass::Running;
+pub use pass::{Block, Formula, Scratch};
+pub use pass::{Operand, block_of, pass, run_block, run_onto, run_over};
+pub use program::{Program, Written};
+pub use real::{Mask, Real, UseSelectNotABranch};
+pub use sums::Sums;
+pub use trace::Traced;
+pub use trace::{Formulated, trace, trace_given, written};

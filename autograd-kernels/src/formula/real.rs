@@ -1,0 +1,358 @@
+//! The number of a formula.
+
+use std::cmp::Ordering;
+use std::ops::{
+    Add, AddAssign, BitAnd, BitOr, BitXor, Div, DivAssign, Mul, MulAssign, Neg, Not, Sub, SubAssign,
+};
+
+use super::functions::functions;
+use super::lane::Lane;
+
+// Documented where autograd-core re-exports it, as is [`Mask`].
+#[derive(Clone, Copy, Debug)]
+#[must_use = "a formula only has the effect of what it returns"]
+pub struct Real<L: Lane>(pub(crate) L);
+
+#[must_use = "a mask only has the effect of its `select`"]
+pub struct Mask<L: Lane>(pub(crate) L::Bool);
+
+impl<L: Lane> Clone for Mask<L> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<L: Lane> Copy for Mask<L> {}
+
+impl<L: Lane> std::fmt::Debug for Mask<L> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Mask")
+    }
+}
+
+impl<L: Lane> From<f64> for Real<L> {
+    #[inline(always)]
+    fn from(value: f64) -> Self {
+        Self(L::lit(value))
+    }
+}
+
+impl<L: Lane> From<bool> for Mask<L> {
+    #[inline(always)]
+    fn from(holds: bool) -> Self {
+        Self(L::known(holds))
+    }
+}
+
+macro_rules! operators {
+    ($($trait:ident $method:ident $assign:ident $assign_method:ident;)*) => {$(
+        impl<L: Lane> $trait for Real<L> {
+            type Output = Self;
+
+            #[inline(always)]
+            fn $method(self, other: Self) -> Self {
+                Self(self.0.$method(other.0))
+            }
+        }
+
+        impl<L: Lane> $trait<f64> for Real<L> {
+            type Output = Self;
+
+            #[inline(always)]
+            fn $method(self, other: f64) -> Self {
+                Self(self.0.$method(L::lit(other)))
+            }
+        }
+
+        impl<L: Lane> $trait<Real<L>> for f64 {
+            type Output = Real<L>;
+
+            #[inline(always)]
+            fn $method(self, other: Real<L>) -> Real<L> {
+                Real(L::lit(self).$method(other.0))
+            }
+        }
+
+        impl<L: Lane> $trait<&f64> for Real<L> {
+            type Output = Self;
+
+            #[inline(always)]
+            fn $method(self, other: &f64) -> Self {
+                self.$method(*other)
+            }
+        }
+
+        impl<L: Lane> $trait<Real<L>> for &f64 {
+            type Output = Real<L>;
+
+            #[inline(always)]
+            fn $method(self, other: Real<L>) -> Real<L> {
+                (*self).$method(other)
+            }
+        }
+
+        impl<L: Lane, R> $assign<R> for Real<L>
+        where
+            Self: $trait<R, Output = Self>,
+        {
+            #[inline(always)]
+            fn $assign_method(&mut self, other: R) {
+                *self = $trait::$method(*self, other);
+            }
+        }
+    )*};
+}
+
+operators! {
+    Add add AddAssign add_assign;
+    Sub sub SubAssign sub_assign;
+    Mul mul MulAssign mul_assign;
+    Div div DivAssign div_assign;
+}
+
+/// What a branch on a number of a formula would need, and nothing has: so the compiler names it.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "a formula cannot branch on a number: it is computed for many elements at once",
+    label = "write `x.lt(..)`, `le`, `gt`, `ge`, `eq` or `ne`, and `.select(a, b)` in place of `if`",
+    note = "`if x > 0.0 {{ a }} else {{ b }}` is written `x.gt(0.0).select(a, b)`"
+)]
+pub trait UseSelectNotABranch {}
+
+/// What a number is compared with. Its own bound would be reported as one of `PartialEq`, where it is a
+/// number too; that of another type is reported in the words above.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "a formula cannot branch on a number: it is computed for many elements at once",
+    label = "write `x.lt(..)`, `le`, `gt`, `ge`, `eq` or `ne`, and `.select(a, b)` in place of `if`",
+    note = "`if x > 0.0 {{ a }} else {{ b }}` is written `x.gt(0.0).select(a, b)`"
+)]
+pub trait Compared {
+    /// The other type.
+    type As;
+}
+
+/// A number that is compared.
+#[doc(hidden)]
+pub struct Number;
+
+#[diagnostic::do_not_recommend]
+impl<L: Lane> Compared for Real<L> {
+    type As = Number;
+}
+
+#[diagnostic::do_not_recommend]
+impl Compared for f64 {
+    type As = Number;
+}
+
+impl<L: Lane, R: Compared<As: UseSelectNotABranch>> PartialEq<R> for Real<L> {
+    fn eq(&self, _: &R) -> bool {
+        unreachable!("nothing implements the bound")
+    }
+}
+
+impl<L: Lane, R: Compared<As: UseSelectNotABranch>> PartialOrd<R> for Real<L> {
+    fn partial_cmp(&self, _: &R) -> Option<Ordering> {
+        unreachable!("nothing implements the bound")
+    }
+}
+
+impl<L: Lane> Neg for Real<L> {
+    type Output = Self;
+
+    #[inline(always)]
+    fn neg(self) -> Self {
+        Self(self.0.neg())
+    }
+}
+
+macro_rules! methods {
+    ($(
+        $(#[$doc:meta])*
+        $method:ident $variant:ident $kernel:ident [$e32:literal, $e64:literal] $slope:tt;
+    )*) => {
+        impl<L: Lane> Real<L> {
+            $(
+                $(#[$doc])*
+                ///
+                #[doc = concat!("Largest error: ", $e32, " ulp for f32, ", $e64, " for f64.")]
+                #[inline(always)]
+                pub fn $method(self) -> Self {
+                    Self(self.0.$method())
+                }
+            )*
+        }
+    };
+}
+
+functions! { methods }
+
+impl<L: Lane> Real<L> {
+    /// The natural logarithm: [`Real::ln`] under its name in NumPy, PyTorch and Paddle.
+    #[inline(always)]
+    pub fn log(self) -> Self {
+        self.ln()
+    }
+
+    /// `x * x`.
+    #[inline(always)]
+    pub fn square(self) -> Self {
+        self * self
+    }
+
+    /// `x` where `x > 0`, else 0; NaN stays. The derivative at 0 is 0.
+    #[inline(always)]
+    pub fn relu(self) -> Self {
+        self.le(0.0).select(0.0, self)
+    }
+
+    /// 1 where `x > 0`, else 0; its derivative is 0.
+    #[inline(always)]
+    pub fn step(self) -> Self {
+        self.gt(0.0).select(1.0, 0.0)
+    }
+
+    /// `x` to a whole power, by multiplications.
+    ///
+    /// Largest error: about half an ulp a multiplication.
+    #[inline(always)]
+    pub fn powi(self, exponent: i32) -> Self {
+        if exponent == 0 {
+            return Self::from(1.0);
+        }
+        let mut left = exponent.unsigned_abs();
+        let mut square = self;
+        while left & 1 == 0 {
+            square = square * square;
+            left >>= 1;
+        }
+        let mut power = square;
+        left >>= 1;
+        while left > 0 {
+            square = square * square;
+            if left & 1 == 1 {
+                power *= square;
+            }
+            left >>= 1;
+        }
+        if exponent < 0 { power.recip() } else { power }
+    }
+
+    /// `x` to the power `exponent`, with the edges of `f64::powf`: a power 0 and a power of 1 are 1,
+    /// and a negative `x` needs a whole exponent.
+    ///
+    /// Largest error: 0.54 ulp for f32, 0.92 for f64.
+    #[doc(alias = "pow")]
+    #[inline(always)]
+    pub fn powf(self, exponent: impl Into<Self>) -> Self {
+        Self(self.0.pow(exponent.into().0))
+    }
+
+    /// The smaller one; NaN if either is. A tie shares the gradient, unless the other is a
+    /// literal.
+    #[inline(always)]
+    pub fn min(self, other: impl Into<Self>) -> Self {
+        Self(self.0.min(other.into().0))
+    }
+
+    /// The larger one; NaN if either is. A tie shares the gradient, unless the other is a
+    /// literal.
+    #[inline(always)]
+    pub fn max(self, other: impl Into<Self>) -> Self {
+        Self(self.0.max(other.into().0))
+    }
+
+    /// `x`, or the bound that it is beyond; NaN stays. The derivative is 1 on the bounds.
+    #[inline(always)]
+    pub fn clamp(self, low: impl Into<Self>, high: impl Into<Self>) -> Self {
+        let (low, high) = (low.into(), high.into());
+        self.lt(low).select(low, self.gt(high).select(high, self))
+    }
+
+    /// `self * a + b`, in one rounding where the CPU has an instruction for it.
+    #[inline(always)]
+    pub fn mul_add(self, a: impl Into<Self>, b: impl Into<Self>) -> Self {
+        Self(self.0.mul_add(a.into().0, b.into().0))
+    }
+
+    /// Where `x < other`.
+    #[inline(always)]
+    pub fn lt(self, other: impl Into<Self>) -> Mask<L> {
+        Mask(self.0.less(other.into().0))
+    }
+
+    /// Where `x <= other`.
+    #[inline(always)]
+    pub fn le(self, other: impl Into<Self>) -> Mask<L> {
+        Mask(self.0.less_or_equal(other.into().0))
+    }
+
+    /// Where `x > other`.
+    #[inline(always)]
+    pub fn gt(self, other: impl Into<Self>) -> Mask<L> {
+        Mask(other.into().0.less(self.0))
+    }
+
+    /// Where `x >= other`.
+    #[inline(always)]
+    pub fn ge(self, other: impl Into<Self>) -> Mask<L> {
+        Mask(other.into().0.less_or_equal(self.0))
+    }
+
+    /// Where `x == other`.
+    #[inline(always)]
+    pub fn eq(self, other: impl Into<Self>) -> Mask<L> {
+        Mask(self.0.equal(other.into().0))
+    }
+
+    /// Where `x != other`; NaN differs from itself.
+    #[inline(always)]
+    pub fn ne(self, other: impl Into<Self>) -> Mask<L> {
+        !self.eq(other)
+    }
+
+    /// Where `x` is NaN.
+    #[inline(always)]
+    pub fn is_nan(self) -> Mask<L> {
+        self.ne(self)
+    }
+}
+
+impl<L: Lane> Mask<L> {
+    /// `a` where the mask holds, else `b`; the derivative is that of the number that was taken.
+    #[inline(always)]
+    pub fn select(self, a: impl Into<Real<L>>, b: impl Into<Real<L>>) -> Real<L> {
+        Real(L::select(self.0, a.into().0, b.into().0))
+    }
+}
+
+impl<L: Lane> Not for Mask<L> {
+    type Output = Self;
+
+    #[inline(always)]
+    fn not(self) -> Self {
+        Self(L::not(self.0))
+    }
+}
+
+macro_rules! logic {
+    ($($trait:ident $method:ident |$a:ident, $b:ident| $body:expr;)*) => {$(
+        impl<L: Lane> $trait for Mask<L> {
+            type Output = Self;
+
+            #[inline(always)]
+            fn $method(self, other: Self) -> Self {
+                let ($a, $b) = (self.0, other.0);
+                Self($body)
+            }
+        }
+    )*};
+}
+
+logic! {
+    BitAnd bitand |a, b| L::and(a, b);
+    BitOr bitor |a, b| L::or(a, b);
+    BitXor bitxor |a, b| L::and(L::or(a, b), L::not(L::and(a, b)));
+}

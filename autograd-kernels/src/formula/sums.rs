@@ -1,0 +1,89 @@
+//! Results of a pass that are added up: sums of each chunk, joined in order.
+
+use crate::array::Storable;
+use crate::array::feed::Walk;
+use crate::array::math::Math;
+use crate::array::reduce::{Fold, fold_slice};
+use crate::array::shape::{row_major, stretched};
+
+/// The sums of a result, in a smaller shape, and what rounding took from those that are single.
+pub struct Sums<T> {
+    walk: Walk,
+    sums: Vec<T>,
+    lost: Vec<T>,
+}
+
+impl<T: Math + Storable> Sums<T> {
+    /// From element `start` of the whole on.
+    pub fn new(target: &[usize], shape: &[usize], start: usize) -> Self {
+        let sums = vec![T::ZERO; target.iter().product()];
+        let strides = stretched(target, &row_major(target), shape);
+        Self { walk: Walk::new(shape, &strides, start), lost: sums.clone(), sums }
+    }
+
+    pub fn take(&mut self, block: &[T]) {
+        let Self { walk, sums, lost } = self;
+        let mut at = 0;
+        walk.runs(block.len(), |start, n, step| {
+            let part = &block[at..at + n];
+            at += n;
+            match step {
+                0 => add(&mut sums[start], &mut lost[start], fold_slice(part, Plus)),
+                1 => {
+                    for (sum, x) in sums[start..start + n].iter_mut().zip(part) {
+                        *sum = *sum + *x;
+                    }
+                }
+                _ => {
+                    for (i, x) in part.iter().enumerate() {
+                        let k = start + i * step;
+                        sums[k] = sums[k] + *x;
+                    }
+                }
+            }
+        });
+    }
+
+    /// Adds the sums of the next chunk.
+    pub fn join(&mut self, next: Self) {
+        for (k, (sum, rest)) in next.sums.into_iter().zip(next.lost).enumerate() {
+            add(&mut self.sums[k], &mut self.lost[k], sum);
+            self.lost[k] = self.lost[k] + rest;
+        }
+    }
+
+    pub fn finish(self) -> Vec<T> {
+        let mut sums = self.sums;
+        for (sum, lost) in sums.iter_mut().zip(self.lost) {
+            // What an infinite sum has lost is no number.
+            if lost.magnitude() < T::INFINITY {
+                *sum = *sum + lost;
+            }
+        }
+        sums
+    }
+}
+
+/// Adds with the rounding error kept apart (Neumaier), so that the sum of many blocks is as good
+/// as that of one.
+fn add<T: Math>(sum: &mut T, lost: &mut T, x: T) {
+    let total = *sum + x;
+    let (large, small) = if sum.magnitude() >= x.magnitude() { (*sum, x) } else { (x, *sum) };
+    *lost = *lost + ((large - total) + small);
+    *sum = total;
+}
+
+#[derive(Clone, Copy)]
+struct Plus;
+
+impl<T: Math> Fold<T> for Plus {
+    #[inline(always)]
+    fn start(self) -> T {
+        T::lit(0.0)
+    }
+
+    #[inline(always)]
+    fn join(self, a: T, b: T) -> T {
+        a + b
+    }
+}

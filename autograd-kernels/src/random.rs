@@ -1,0 +1,370 @@
+//! Random numbers, bit for bit those of Paddle on the CPU: its engine, its seeding, its distributions.
+//!
+//! Everything is drawn from a [`Generator`]. One of them serves the whole process behind a lock;
+//! [`seed`] restarts it. The numbers are the same on every machine whose `ln` rounds as glibc's
+//! does; elsewhere a normal number may differ in its last bit. Integers and uniform numbers are the
+//! same everywhere.
+
+use std::array;
+use std::cell::RefCell;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+
+use rand_mt::Mt64;
+
+use crate::array::pool::with_room;
+
+#[cfg(test)]
+mod tests;
+
+static DEFAULT: SharedGenerator = SharedGenerator::new();
+
+/// Restarts the process-wide generator.
+pub fn seed(seed: u64) {
+    put(Generator::new(seed));
+}
+
+/// A copy of the process-wide generator as it is now.
+pub fn rng_state() -> Generator {
+    draw(|generator| generator.clone())
+}
+
+/// Makes the process-wide generator go on from here.
+pub fn set_rng_state(state: &Generator) {
+    put(state.clone());
+}
+
+/// This thread, or the process, draws from here on.
+fn put(generator: Generator) {
+    INSTEAD.with_borrow_mut(|instead| match instead {
+        Some(instead) => **instead = generator,
+        None => DEFAULT.put(generator),
+    });
+}
+
+thread_local! {
+    /// Drawn from on this thread instead of the process-wide generator.
+    static INSTEAD: RefCell<Option<Box<Generator>>> = const { RefCell::new(None) };
+}
+
+/// Draws from the process-wide generator, or from what this thread has in its place. `f` runs no
+/// user code.
+fn draw<R>(f: impl FnOnce(&mut Generator) -> R) -> R {
+    INSTEAD.with_borrow_mut(|instead| match instead {
+        Some(generator) => f(generator),
+        None => DEFAULT.with(f),
+    })
+}
+
+/// Until dropped, this thread draws from a generator of its own, and all others as before.
+pub struct Rewound(Option<Box<Generator>>);
+
+impl Rewound {
+    pub fn to(generator: &Generator) -> Self {
+        Self(INSTEAD.replace(Some(Box::new(generator.clone()))))
+    }
+}
+
+impl Drop for Rewound {
+    fn drop(&mut self) {
+        INSTEAD.set(self.0.take());
+    }
+}
+
+/// Fills `out` with normal numbers from the process-wide generator; see [`Generator::fill_normal`].
+pub fn fill_normal<T: RandomFloat>(out: &mut [T], mean: T, std: T) {
+    T::normal(out, mean, std);
+}
+
+/// Fills `out` with uniform numbers from the process-wide generator; see [`Generator::fill_uniform`].
+pub fn fill_uniform<T: RandomFloat>(out: &mut [T], low: T, high: T) {
+    T::uniform(out, low, high);
+}
+
+/// Fills `out` with integers from the process-wide generator; see [`Generator::fill_randint`].
+#[track_caller]
+pub fn fill_randint(out: &mut [i64], low: i64, high: i64) {
+    check_bounds(low, high);
+    draw(|generator| generator.fill_randint(out, low, high));
+}
+
+/// Shuffles with the process-wide generator; see [`Generator::randperm`].
+pub fn shuffle(items: &mut [i64]) {
+    draw(|generator| generator.shuffle(items));
+}
+
+/// A stream of random numbers of its own, apart from the process-wide one that [`seed`] restarts.
+///
+/// It is `std::mt19937_64` seeded by `std::seed_seq({seed})`, as in Paddle, so equal seeds give
+/// equal numbers and only the seed modulo 2³² counts. A clone goes on with the same numbers as the
+/// original. It is not fit for secrets.
+#[derive(Clone, Debug)]
+pub struct Generator {
+    engine: Mt64,
+}
+
+impl Generator {
+    /// Starts the stream that belongs to `seed` modulo 2³².
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        let words = seed_words(seed as u32);
+        // The engine takes its state in the form of the outputs that would show it, hence `temper`.
+        let outputs =
+            array::from_fn(|i| temper(u64::from(words[2 * i]) | u64::from(words[2 * i + 1]) << 32));
+        Self { engine: Mt64::from(outputs) }
+    }
+
+    /// A stream that differs from run to run.
+    fn from_entropy() -> Self {
+        Self::new(RandomState::new().hash_one(SystemTime::now()))
+    }
+
+    /// The next 64 random bits. Every other method is made of these, drawn one after the other.
+    pub fn next_u64(&mut self) -> u64 {
+        self.engine.next_u64()
+    }
+
+    /// Fills `out` with integers of `low..high`, each as likely as any other: `paddle.randint`.
+    ///
+    /// # Panics
+    ///
+    /// When `low >= high`, even if `out` is empty.
+    #[track_caller]
+    pub fn fill_randint(&mut self, out: &mut [i64], low: i64, high: i64) {
+        check_bounds(low, high);
+        // As u64, because the distance between two i64 does not fit into an i64.
+        let range = high.wrapping_sub(low) as u64;
+        for value in out {
+            *value = low.wrapping_add(self.below(range) as i64);
+        }
+    }
+
+    /// The numbers `0..n` in random order, each order as likely as any other: `paddle.randperm`.
+    pub fn randperm(&mut self, n: usize) -> Vec<i64> {
+        let mut order = with_room(n);
+        order.extend(0..n as i64);
+        self.shuffle(&mut order);
+        order
+    }
+
+    /// Fills `out` with normal numbers of the given mean and standard deviation.
+    ///
+    /// Numbers come in pairs. When `out` has an odd length, the second of the last pair is thrown
+    /// away, so that two fills of 3 are not one fill of 6, whereas two fills of 2 are one of 4.
+    pub(crate) fn fill_normal<T: RandomFloat>(&mut self, out: &mut [T], mean: T, std: T) {
+        let (pairs, last) = out.as_chunks_mut::<2>();
+        for pair in pairs {
+            *pair = self.normal_pair().map(|value: T| value.scale(std, mean));
+        }
+        if let [last] = last {
+            let [first, _]: [T; 2] = self.normal_pair();
+            *last = first.scale(std, mean);
+        }
+    }
+
+    /// Fills `out` with numbers from `low` up to `high`; `high` itself can only come out of
+    /// rounding, and does not between 0 and 1.
+    #[doc(hidden)]
+    pub fn fill_uniform<T: RandomFloat>(&mut self, out: &mut [T], low: T, high: T) {
+        for value in out {
+            *value = T::canonical(self.next_u64()).stretch(low, high);
+        }
+    }
+
+    /// Two independent standard normal numbers, by Marsaglia's polar method.
+    fn normal_pair<T: RandomFloat>(&mut self) -> [T; 2] {
+        loop {
+            let x = T::canonical(self.next_u64());
+            let y = T::canonical(self.next_u64());
+            if let Some(pair) = T::polar(x, y) {
+                return pair;
+            }
+        }
+    }
+
+    /// A number below `range`, which is not 0, without bias: Lemire's method as in libstdc++.
+    fn below(&mut self, range: u64) -> u64 {
+        loop {
+            let product = u128::from(self.next_u64()) * u128::from(range);
+            let low = product as u64;
+            // The first test implies the second and nearly always spares its division.
+            if low >= range || low >= range.wrapping_neg() % range {
+                return (product >> 64) as u64;
+            }
+        }
+    }
+
+    /// `std::shuffle` of libstdc++, which takes two swaps out of one draw.
+    fn shuffle(&mut self, items: &mut [i64]) {
+        let len = items.len();
+        // Beyond this the product of two swap ranges does not fit into one draw.
+        if len > u32::MAX as usize {
+            for i in 1..len {
+                items.swap(i, self.below(i as u64 + 1) as usize);
+            }
+            return;
+        }
+        let mut i = 1;
+        // All but the first item take part, in pairs: of an odd number, one goes ahead alone.
+        if len > 0 && len.is_multiple_of(2) {
+            items.swap(1, self.below(2) as usize);
+            i = 2;
+        }
+        while i < len {
+            let range = i as u64 + 1;
+            let both = self.below(range * (range + 1));
+            items.swap(i, (both / (range + 1)) as usize);
+            items.swap(i + 1, (both % (range + 1)) as usize);
+            i += 2;
+        }
+    }
+}
+
+/// A float type that random numbers can be drawn in.
+///
+/// All arithmetic is done in the type itself, one rounding an operation: with wider intermediates
+/// or fused multiply-add the bits would differ from Paddle's.
+pub trait RandomFloat: Copy {
+    /// A uniform number of `[0, 1)` out of 64 random bits.
+    fn canonical(bits: u64) -> Self;
+
+    /// Two normal numbers out of two uniform ones, unless these lie outside of the unit circle.
+    fn polar(u: Self, v: Self) -> Option<[Self; 2]>;
+
+    /// `self * factor + offset`.
+    fn scale(self, factor: Self, offset: Self) -> Self;
+
+    /// Moves a number of `[0, 1)` to between `low` and `high`.
+    fn stretch(self, low: Self, high: Self) -> Self;
+
+    // Compiled in the library, as are `Element`'s.
+
+    /// Draws normal numbers from the process-wide generator.
+    fn normal(out: &mut [Self], mean: Self, std: Self);
+
+    /// Draws uniform numbers from the process-wide generator.
+    fn uniform(out: &mut [Self], low: Self, high: Self);
+}
+
+macro_rules! random_float {
+    ($float:ident, $convert:expr) => {
+        impl RandomFloat for $float {
+            fn canonical(bits: u64) -> Self {
+                const TWO_POW_64: $float = 18_446_744_073_709_551_616.0;
+                // The conversion rounds the highest draws up to 2⁶⁴.
+                ($convert(bits) / TWO_POW_64).min($float::next_down(1.0))
+            }
+
+            fn polar(u: Self, v: Self) -> Option<[Self; 2]> {
+                let x = 2.0 * u - 1.0;
+                let y = 2.0 * v - 1.0;
+                let square = x * x + y * y;
+                if square > 1.0 || square == 0.0 {
+                    return None;
+                }
+                let factor = (-2.0 * square.ln() / square).sqrt();
+                // libstdc++ hands out the second coordinate first and keeps the other for later.
+                Some([y * factor, x * factor])
+            }
+
+            fn scale(self, factor: Self, offset: Self) -> Self {
+                self * factor + offset
+            }
+
+            fn stretch(self, low: Self, high: Self) -> Self {
+                self.scale(high - low, low)
+            }
+
+            fn normal(out: &mut [Self], mean: Self, std: Self) {
+                draw(|generator| generator.fill_normal(out, mean, std));
+            }
+
+            fn uniform(out: &mut [Self], low: Self, high: Self) {
+                draw(|generator| generator.fill_uniform(out, low, high));
+            }
+        }
+    };
+}
+
+random_float!(f32, round_to_f32);
+random_float!(f64, |bits: u64| bits as f64);
+
+/// `bits as f32`, less the branch on the highest bit, which is mispredicted every other time.
+fn round_to_f32(bits: u64) -> f32 {
+    let high = bits >> 63;
+    // What is too large for i64 is halved, with the lost bit kept for the rounding.
+    let halved = (bits >> high | bits & high) as i64;
+    halved as f32 * [1.0, 2.0][high as usize]
+}
+
+/// A generator that threads take turns at. It starts itself at the first draw if nobody seeded it.
+struct SharedGenerator(Mutex<Option<Generator>>);
+
+impl SharedGenerator {
+    const fn new() -> Self {
+        Self(Mutex::new(None))
+    }
+
+    fn put(&self, generator: Generator) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(generator);
+    }
+    fn with<R>(&self, draw: impl FnOnce(&mut Generator) -> R) -> R {
+        // A panic while drawing leaves a generator as good as any, so poison says nothing here.
+        let mut generator = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        draw(generator.get_or_insert_with(Generator::from_entropy))
+    }
+}
+
+#[track_caller]
+fn check_bounds(low: i64, high: i64) {
+    assert!(
+        low < high,
+        "random integers need `low` below `high`, but `low` is {low} and `high` is {high}"
+    );
+}
+
+/// The words that `std::seed_seq({seed})` generates for the 312 state words of the engine, low half
+/// first. The names of the numbers are those of the C++ standard.
+fn seed_words(seed: u32) -> [u32; 624] {
+    const N: usize = 624;
+    const T: usize = 11;
+    const P: usize = (N - T) / 2;
+    const Q: usize = P + T;
+    let mix = |x: u32| x ^ (x >> 27);
+
+    let mut words = [0x8b8b_8b8b_u32; N];
+    for k in 0..N {
+        let (k_p, k_q, before) = ((k + P) % N, (k + Q) % N, (k + N - 1) % N);
+        let r1 = mix(words[k] ^ words[k_p] ^ words[before]).wrapping_mul(1_664_525);
+        // The sequence is the count of the seed's words, 1, then the seed, then nothing.
+        let input = match k {
+            0 => 1,
+            1 => seed.wrapping_add(1),
+            _ => k as u32,
+        };
+        let r2 = r1.wrapping_add(input);
+        words[k_p] = words[k_p].wrapping_add(r1);
+        words[k_q] = words[k_q].wrapping_add(r2);
+        words[k] = r2;
+    }
+    for k in 0..N {
+        let (k_p, k_q, before) = ((k + P) % N, (k + Q) % N, (k + N - 1) % N);
+        let sum = words[k].wrapping_add(words[k_p]).wrapping_add(words[before]);
+        let r3 = mix(sum).wrapping_mul(1_566_083_941);
+        let r4 = r3.wrapping_sub(k as u32);
+        words[k_p] ^= r3;
+        words[k_q] ^= r4;
+        words[k] = r4;
+    }
+    words
+}
+
+/// The last step of mt19937_64, from a word of the state to an output.
+fn temper(mut word: u64) -> u64 {
+    word ^= (word >> 29) & 0x5555_5555_5555_5555;
+    word ^= (word << 17) & 0x71d6_7fff_eda6_0000;
+    word ^= (word << 37) & 0xfff7_eee0_0000_0000;
+    word ^ (word >> 43)
+}
