@@ -13,25 +13,23 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 /// What is allowed: circles by their number of files, the largest first.
 const CIRCLES: &[(&str, &[usize])] = &[
     ("autograd-kernels", &[]),
-    ("autograd-core", &[48, 29, 13, 6, 3]),
+    ("autograd-core", &[29, 12, 4, 3]),
     ("autograd-macros", &[9, 4, 3, 2, 2]),
 ];
 
 /// At most so many lines, unit tests among them.
 const LINES: &[(&str, usize)] =
-    &[("autograd-kernels", 13_000), ("autograd-core", 45_400), ("autograd-macros", 14_200)];
+    &[("autograd-kernels", 12_900), ("autograd-core", 44_200), ("autograd-macros", 14_200)];
 
 /// Files of more than 600 lines; tables and fixtures may be.
 const LONG_FILES: &[&str] = &[
     "autograd-kernels/src/array/math/tests.rs",
     "autograd-core/src/error.rs",
-    "autograd-core/src/graph/node.rs",
     "autograd-core/src/graph/tensor.rs",
     "autograd-core/src/ops/index.rs",
     "autograd-core/src/ops/shape.rs",
     "autograd-core/src/print/tests.rs",
     "autograd-core/src/py_layer/context.rs",
-    "autograd-core/src/py_layer/saved.rs",
     "autograd-macros/src/context_use.rs",
 ];
 

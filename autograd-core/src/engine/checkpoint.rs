@@ -246,7 +246,7 @@ fn run_again(mut saved: Reader<'_>, at: &At<'_>) -> Result<(AnyTensor, Nodes)> {
              (called at {})",
             call.shape,
             y.shape(),
-            at.location
+            at.location()
         );
         return Err(Error::Unsupported { op: "checkpoint", why });
     }

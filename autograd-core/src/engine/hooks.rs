@@ -361,8 +361,7 @@ impl GraphNode {
     #[doc(alias = "saved_tensor")]
     pub fn saved_tensors(&self) -> Result<Vec<Option<AnyTensor>>> {
         let node = &self.0;
-        let (op, location) = (self.name(), self.location());
-        node.saved(&At { op, location, node, create_graph: true })
+        node.saved(&At { node, create_graph: true })
     }
 
     /// Calls `hook` before the op's rule runs, with the gradients of the op's outputs; `None`

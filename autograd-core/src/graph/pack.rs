@@ -228,21 +228,21 @@ impl Packed for PackedTensor {
             Ok(tensor) => tensor,
             Err(error) => {
                 return Err(Error::SavedTensorHook {
-                    op: at.op,
+                    op: at.op(),
                     parameter: self.name.clone(),
                     hook: "unpack",
                     source: error.into(),
-                    location: at.location,
+                    location: at.location(),
                 });
             }
         };
         if tensor.dtype() != self.dtype || tensor.shape() != self.shape {
             return Err(Error::Unpacked {
-                op: at.op,
+                op: at.op(),
                 parameter: self.name.clone(),
                 expected: (self.shape.clone(), self.dtype),
                 found: (tensor.shape().to_vec(), tensor.dtype()),
-                location: at.location,
+                location: at.location(),
             });
         }
         // A rule may count on row-major data, and the hook may have kept a handle.
@@ -256,7 +256,7 @@ impl Packed for PackedTensor {
                     &UnpackOp,
                     Edges::One(self.edge.clone()),
                     State::NOTHING,
-                    at.location,
+                    at.location(),
                 );
                 for_any!(value, t => t.attached(node, 0).into())
             }

@@ -121,7 +121,10 @@ impl FromIterator<Edge> for Edges {
 
 impl From<SmallVec<[Edge; 2]>> for Edges {
     #[inline]
-    fn from(edges: SmallVec<[Edge; 2]>) -> Self {
+    fn from(mut edges: SmallVec<[Edge; 2]>) -> Self {
+        if edges.len() == 1 {
+            return edges.pop().map_or(Self::NONE, Self::One);
+        }
         match edges.into_inner() {
             Ok(two) => Self::Two(two),
             Err(mut edges) => match edges.len() {
@@ -245,7 +248,11 @@ impl State {
 
     /// `attrs` stay as long as the node.
     #[inline]
-    pub(crate) fn new(attrs: Option<Plain>, entries: Entries) -> Self {
+    pub(crate) fn new(attrs: Option<Plain>, mut entries: Entries) -> Self {
+        if attrs.is_none() && entries.len() <= 2 && entries.iter().all(Saved::is_small) {
+            entries.resize(2, Saved::Nothing);
+            return entries.into_inner().map_or(Self::NOTHING, Self::Inline);
+        }
         let count = entries.len() + usize::from(attrs.is_some());
         if count > 2 || !entries.iter().all(Saved::is_small) {
             return Self::Heap(Box::new(Heap { attrs, entries: Mutex::new(Some(entries)) }));
@@ -322,14 +329,21 @@ impl State {
 }
 
 /// Where something saved is read.
+#[derive(Clone, Copy)]
 pub(crate) struct At<'a> {
-    pub(crate) op: &'static str,
-    pub(crate) location: &'static Location<'static>,
     pub(crate) node: &'a NodeRef,
     pub(crate) create_graph: bool,
 }
 
 impl At<'_> {
+    pub(crate) fn op(&self) -> &'static str {
+        self.node.name()
+    }
+
+    pub(crate) fn location(&self) -> &'static Location<'static> {
+        self.node.location
+    }
+
     /// An error if a saved tensor was changed in place since.
     #[inline]
     pub(crate) fn check_version(
@@ -341,17 +355,23 @@ impl At<'_> {
         if saved == found {
             return Ok(());
         }
+        self.changed(saved, found, parameter())
+    }
+
+    #[cold]
+    fn changed(&self, saved: u32, found: u32, parameter: String) -> Result<()> {
         Err(Error::SavedTensorChanged {
-            op: self.op,
-            parameter: parameter(),
+            op: self.op(),
+            parameter,
             saved,
             found,
-            location: self.location,
+            location: self.location(),
         })
     }
 
+    #[cold]
     pub(crate) fn freed(&self) -> Error {
-        Error::GraphFreed { op: self.op, location: self.location }
+        Error::GraphFreed { op: self.op(), location: self.location() }
     }
 }
 

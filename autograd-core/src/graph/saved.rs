@@ -42,12 +42,7 @@ impl<'g> Pull<'_, 'g> {
     }
 
     pub(crate) fn at(&self) -> At<'g> {
-        At {
-            op: self.node.name(),
-            location: self.node.location,
-            node: self.node,
-            create_graph: self.create_graph,
-        }
+        At { node: self.node, create_graph: self.create_graph }
     }
 }
 
@@ -58,12 +53,7 @@ impl<'a> Push<'a> {
     }
 
     pub(crate) fn at(&self) -> At<'a> {
-        At {
-            op: self.node.name(),
-            location: self.node.location,
-            node: self.node,
-            create_graph: self.record,
-        }
+        At { node: self.node, create_graph: self.record }
     }
 }
 

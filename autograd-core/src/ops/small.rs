@@ -84,14 +84,17 @@ pub(super) fn formula<'a, T: Float>(
 
 /// In an operand's own place, if it is a temporary, or in a copy.
 #[inline(always)]
-fn over<T: Float>(x: Input<'_, T>, run: impl FnOnce(&mut T::Inline)) -> Tensor<T> {
-    let copy = |x: &Tensor<T>| x.small_copy().unwrap_or_else(|| not_small());
-    let place = match x {
-        Input::Ref(x) => copy(x),
-        Input::Own(x) if x.is_temporary() => x,
-        Input::Own(x) => copy(&x),
+fn over<T: Float>(x: Input<'_, T>, run: impl Fn(&mut T::Inline)) -> Tensor<T> {
+    let copy = match x {
+        Input::Ref(x) => x.small_copy(),
+        Input::Own(mut x) => {
+            if x.try_in_place(|value| value.inline_mut().map(|(data, _)| run(data)).is_some()) {
+                return x;
+            }
+            x.small_copy()
+        }
     };
-    place.rewritten(run)
+    copy.unwrap_or_else(|| not_small()).rewritten(run)
 }
 
 #[inline(always)]

@@ -50,11 +50,12 @@ impl Forward<'_> {
     // read wider than it was written, and the processor waits for that.
     pub fn start(&mut self) -> &mut Self {
         let before = protected();
-        protect(self.inputs, self.rules);
         let wants = |(position, input): (usize, &&dyn TensorInput)| {
             self.rules.info.is_differentiable(position) && input.wants_gradient()
         };
-        if is_grad_enabled() && self.inputs.iter().enumerate().any(wants) {
+        if !is_grad_enabled() {
+            protect(self.inputs, self.rules);
+        } else if self.inputs.iter().enumerate().any(wants) {
             note(self.own.call.insert(Call::default()), self.inputs, self.rules);
             self.own.traced = InLayer::begin();
             // What the environment asks for is refused here where this build cannot do it.
@@ -336,10 +337,12 @@ impl Forward<'_> {
     /// The node of a call, with its outputs and those that are marked as not differentiable.
     fn record(&mut self, outputs: &Visitor<'_>, marked: &[AnyTensor]) -> Result<NodeRef> {
         self.check_declared()?;
-        let Some(mut call) = self.own.call.take() else { unreachable!("the call is recorded") };
+        let attrs = self.own.attrs.take();
+        let Some(call) = &mut self.own.call else { unreachable!("the call is recorded") };
         outputs.describe(&mut call.layout);
         call.saved.assign_roles(&call.addresses, outputs, marked);
-        let node = call.record(self.rules, self.own.attrs.take(), self.location);
+        let node = call.record(self.rules, attrs, self.location);
+        self.own.call = None;
         if is_observed() {
             show_beside(&node, &self.rules.info, self.inputs);
         }

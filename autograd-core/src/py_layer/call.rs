@@ -1,6 +1,7 @@
 //! A call of a layer that is recorded: what is noted while forward runs, and what its node holds.
 
 use std::any::Any;
+use std::mem::take;
 use std::panic::Location;
 use std::sync::Arc;
 
@@ -47,15 +48,18 @@ impl Call {
 
     /// The node of the call.
     pub(super) fn record(
-        self,
+        &mut self,
         rules: &'static LayerRules,
         attrs: Option<Box<dyn Any + Send + Sync>>,
         location: &'static Location<'static>,
     ) -> NodeRef {
-        let Self { edges, layout, saved, inputs, .. } = self;
-        let is_plain = layout.is_plain() && attrs.is_none() && inputs.is_none();
-        let notes = (!is_plain).then(|| Arc::new(Notes { layout, attrs, inputs }) as Plain);
-        NodeRef::record(rules, edges.into(), State::new(notes, saved.0), location)
+        let is_plain = self.layout.is_plain() && attrs.is_none() && self.inputs.is_none();
+        let notes = (!is_plain).then(|| {
+            let (layout, inputs) = (take(&mut self.layout), self.inputs.take());
+            Arc::new(Notes { layout, attrs, inputs }) as Plain
+        });
+        let (edges, saved) = (take(&mut self.edges), take(&mut self.saved.0));
+        NodeRef::record(rules, edges.into(), State::new(notes, saved), location)
     }
 }
 

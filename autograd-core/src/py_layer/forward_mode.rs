@@ -144,7 +144,7 @@ impl RawJvp<'_> {
     pub fn give<O: ?Sized, G: TangentFor<O>>(&self, group: usize, tangents: G) -> Result<()> {
         let tangents = tangents.entries().into_list();
         let (first, count) = self.called.group(self.called.rules.info.inputs + group);
-        let (op, location) = (self.at.op, self.at.location);
+        let (op, location) = (self.at.op(), self.at.location());
         if tangents.len() != count {
             let (expected, found) = (count, tangents.len());
             let output = self.output_name(group, None);
@@ -184,10 +184,10 @@ impl RawJvp<'_> {
     /// What `jvp` returned, or its error as one of ours.
     pub fn user<R: Fallible<Error: Display>>(&self, returned: R) -> Result<R::Output> {
         returned.result().map_err(|error| Error::User {
-            op: self.at.op,
+            op: self.at.op(),
             function: "jvp",
             message: error.to_string(),
-            location: self.at.location,
+            location: self.at.location(),
         })
     }
 }

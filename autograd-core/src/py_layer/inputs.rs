@@ -109,8 +109,8 @@ enum Task<'a> {
     Version(*const (), &'a mut u32),
     /// Note addresses.
     Address(&'a mut Call, u16),
-    /// Note addresses and shapes, draw edges.
-    Edges(&'a mut Call, u16),
+    /// Note addresses and shapes, draw edges, protect them.
+    Edges(&'a mut Call, u16, &'static LayerRules),
 }
 
 /// Notes of all inputs in one go, before forward runs.
@@ -119,7 +119,7 @@ pub(super) fn note(call: &mut Call, inputs: &[&dyn TensorInput], rules: &'static
         let group = u16::try_from(position).unwrap_or(u16::MAX);
         let before = call.edges.len();
         let task = if rules.info.is_differentiable(position) {
-            Task::Edges(call, group)
+            Task::Edges(call, group, rules)
         } else {
             Task::Address(call, group)
         };
@@ -146,7 +146,10 @@ impl Collector<'_> {
                 }
             }
             Task::Address(call, group) => call.addresses.add(tensor.address(), *group),
-            Task::Edges(call, group) => call.add_input(*group, tensor.noted()),
+            Task::Edges(call, group, layer) => {
+                tensor.protect(*layer, usize::from(*group));
+                call.add_input(*group, tensor.noted());
+            }
         }
     }
 }

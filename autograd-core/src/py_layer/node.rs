@@ -107,7 +107,7 @@ fn pull_through(called: Called<'_>, mut grads: Slots, pull: &mut Pull<'_, '_>) -
     let _off = once.then(|| GradMode::set(false));
     // Backward may change them in place; nobody else shall see that.
     grads.iter_mut().flatten().for_each(AnyTensor::unshare);
-    let at = At { op, location, node, create_graph };
+    let at = At { node, create_graph };
     let saved = Cell::new(Some(node.read(pull.retain, &at)?));
     let mut ways = Ways { edges, sink: &mut *pull.sink };
     let raw = RawBackward {
@@ -125,7 +125,7 @@ fn pull_through(called: Called<'_>, mut grads: Slots, pull: &mut Pull<'_, '_>) -
 /// What forward saved, as its declared type; it is asked for once.
 pub(super) fn unpack<'a, S: Saved>(saved: &Cell<Option<Reader<'a>>>, at: &At<'a>) -> Result<S> {
     let saved = saved.take().unwrap_or_else(|| unreachable!("it is asked for once"));
-    S::unpack(&mut Unpack { saved, at: At { ..*at } })
+    S::unpack(&mut Unpack { saved, at: *at })
 }
 
 /// Where gradients go on to, by the positions of the inputs. What the generated code sees of a visit
@@ -206,11 +206,11 @@ impl RawBackward<'_> {
         let (first, count) = self.came.called.group(group);
         if grads.len() != count {
             return Err(Error::GradientCount {
-                op: self.at.op,
+                op: self.at.op(),
                 parameter: self.name(group, None),
                 expected: count,
                 found: grads.len(),
-                location: self.at.location,
+                location: self.at.location(),
             });
         }
         for (position, grad) in grads.into_iter().enumerate() {
@@ -263,9 +263,9 @@ impl RawBackward<'_> {
     #[cold]
     fn missing(&self, group: usize, position: Option<usize>) -> Error {
         Error::GradientMissing {
-            op: self.at.op,
+            op: self.at.op(),
             parameter: self.name(group, position),
-            location: self.at.location,
+            location: self.at.location(),
         }
     }
 
@@ -278,11 +278,11 @@ impl RawBackward<'_> {
         grad: &AnyTensor,
     ) -> Error {
         Error::GradientShape {
-            op: self.at.op,
+            op: self.at.op(),
             parameter: self.name(group, position),
             expected: self.came.shape(tensor).to_vec(),
             found: grad.shape().to_vec(),
-            location: self.at.location,
+            location: self.at.location(),
         }
     }
 
@@ -293,7 +293,7 @@ impl RawBackward<'_> {
 
     /// Notes an error that the user's backward returned.
     pub(super) fn failed(&self, message: String) {
-        let (op, location) = (self.at.op, self.at.location);
+        let (op, location) = (self.at.op(), self.at.location());
         self.unbroken(|| Err(Error::User { op, function: "backward", message, location }));
     }
 }

@@ -139,9 +139,9 @@ impl Unpack<'_> {
     #[cold]
     fn unknown(&self, role: Role) -> Error {
         Error::SavedIntermediate {
-            op: self.at.op,
+            op: self.at.op(),
             parameter: self.at.node.saved_name(role, self.saved.position() - 1),
-            location: self.at.location,
+            location: self.at.location(),
         }
     }
 
