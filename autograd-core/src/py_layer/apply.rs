@@ -7,12 +7,12 @@ use super::call::Call;
 use super::context::Forward;
 #[cfg(not(feature = "verify"))]
 use super::environment;
+use super::fallible::Fallible;
 use super::info::Info;
 #[cfg(debug_assertions)]
 use super::inputs::contains;
 use super::inputs::{TensorInput, lost, note, primals, protect, version};
 use super::outputs::{TensorOutput, Visitor};
-use super::proof::Fallible;
 use super::rules::LayerRules;
 #[cfg(feature = "verify")]
 use super::verify;
@@ -54,9 +54,9 @@ impl Forward<'_> {
             self.rules.info.is_differentiable(position) && input.wants_gradient()
         };
         if !is_grad_enabled() {
-            protect(self.inputs, self.rules);
+            protect(self.inputs, self.rules.info);
         } else if self.inputs.iter().enumerate().any(wants) {
-            note(self.own.call.insert(Call::default()), self.inputs, self.rules);
+            note(&mut self.own.call.insert(Call::default()).inputs, self.inputs, self.rules);
             self.own.traced = InLayer::begin();
             // What the environment asks for is refused here where this build cannot do it.
             #[cfg(not(feature = "verify"))]
@@ -90,7 +90,10 @@ pub fn finish<O>(
 
 /// The same where there is one output.
 pub(super) fn finish_only<O: TensorOutput>(forward: &mut Forward<'_>, mut output: O) -> Result<O> {
-    output.end(forward)?;
+    let mut visitor = Visitor::new();
+    output.visit(&mut visitor);
+    forward.finish(&mut visitor)?;
+    drop(visitor);
     Ok(output)
 }
 
@@ -125,7 +128,7 @@ pub fn without_gradient(forward: &Forward<'_>) -> Result<()> {
     if !forward.is_recorded() {
         return Ok(());
     }
-    let info = &forward.rules.info;
+    let info = forward.rules.info;
     let wanted = |&position: &usize| {
         info.is_differentiable(position) && forward.inputs[position].wants_gradient()
     };
@@ -257,7 +260,7 @@ impl Forward<'_> {
     }
 
     /// Forward is done: checks what it did, and records.
-    pub(super) fn finish(&mut self, outputs: &mut Visitor<'_>) -> Result<()> {
+    fn finish(&mut self, outputs: &mut Visitor<'_>) -> Result<()> {
         self.leave()?;
         if self.own.is_rare() {
             return self.finish_rare(outputs);
@@ -284,7 +287,7 @@ impl Forward<'_> {
         }
         #[cfg(debug_assertions)]
         self.check_hidden()?;
-        let info = &self.rules.info;
+        let info = self.rules.info;
         let marked = self.own.non_differentiable.take().unwrap_or_default();
         check_marks(info, outputs, &marked)?;
         if !self.is_recorded() {
@@ -310,7 +313,7 @@ impl Forward<'_> {
 
     #[inline(never)]
     fn release(&self, outputs: &mut Visitor<'_>) {
-        outputs.release(self.inputs, lost(&self.rules.info, self.inputs, self.location));
+        outputs.release(self.inputs, lost(self.rules.info, self.inputs, self.location));
     }
 
     /// What the op declares, forward must have given.
@@ -339,12 +342,12 @@ impl Forward<'_> {
         self.check_declared()?;
         let attrs = self.own.attrs.take();
         let Some(call) = &mut self.own.call else { unreachable!("the call is recorded") };
-        outputs.describe(&mut call.layout);
-        call.saved.assign_roles(&call.addresses, outputs, marked);
+        outputs.describe(&mut call.inputs.layout);
+        call.saved.assign_roles(&call.inputs.addresses, outputs, marked);
         let node = call.record(self.rules, attrs, self.location);
         self.own.call = None;
         if is_observed() {
-            show_beside(&node, &self.rules.info, self.inputs);
+            show_beside(&node, self.rules.info, self.inputs);
         }
         Ok(node)
     }

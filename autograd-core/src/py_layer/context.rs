@@ -7,9 +7,7 @@ use std::ops::{Deref, DerefMut};
 use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 
 use super::call::Call;
-use super::inputs::{TensorInput, contains};
-use super::node::NeedsGrad;
-use super::proof::LayerAttrs;
+use super::inputs::{NeedsGrad, TensorInput, contains};
 use super::rules::LayerRules;
 use super::saved::{IntoSaved, Pack};
 use super::{Layer, Needs};
@@ -562,6 +560,25 @@ impl<'a, L> JvpContext<'a, L> {
 /// The context was made for this layer, and a layer has one implementation.
 fn kept<T: 'static>(any: &dyn Any) -> &T {
     any.downcast_ref().unwrap_or_else(|| unreachable!("what forward kept has the declared type"))
+}
+
+/// What an op may keep beside tensors.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be kept in `type Attrs`: it cannot go to another thread, or it borrows",
+    label = "must be `Send + Sync + 'static`",
+    note = "tensors go to other threads, and what their ops keep goes with them: write `Arc` for `Rc`, `Mutex` for `RefCell`, and keep values instead of references"
+)]
+pub trait LayerAttrs: Sized + 'static {
+    /// Kept for backward. Here, because bounds of the trait would be reported one by one.
+    fn keep(self) -> Box<dyn Any + Send + Sync>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<A: Send + Sync + 'static> LayerAttrs for A {
+    fn keep(self) -> Box<dyn Any + Send + Sync> {
+        Box::new(self)
+    }
 }
 
 /// Never: the bound of what belongs to forward, in backward's context.

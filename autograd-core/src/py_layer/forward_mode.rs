@@ -5,42 +5,26 @@ use std::fmt::Display;
 use std::mem;
 
 use super::Layer;
-use super::call::Call;
+use super::barrier::Barrier;
+use super::called::Called;
 use super::context::JvpContext;
+use super::fallible::Fallible;
 use super::grads::{GradEntries, GradFor};
-use super::inputs::{TensorInput, primals};
-use super::node::{Barrier, Called, unpack};
-use super::proof::Fallible;
-use super::rules::LayerRules;
+use super::layout::Primal;
+use super::saved::unpack;
 use crate::array::shape::same;
 use crate::error::{Error, Result};
-use crate::graph::{
-    AnyTensor, At, Element, ForwardMode, GradMode, Push, Reader, Slots, Tensor, for_any,
-};
+use crate::graph::{AnyTensor, At, Element, GradMode, Push, Reader, Slots, Tensor, for_any};
 use crate::ops::Float;
 
-/// An input as `jvp` will see it, and its version.
-pub(super) type Primal = (AnyTensor, u32);
-
-/// Keeps the inputs where `jvp` may be called.
-pub(super) fn keep_inputs(call: &mut Call, inputs: &[&dyn TensorInput], rules: &LayerRules) {
-    if rules.push.is_none() || !ForwardMode::is_on() {
-        return;
-    }
-    let info = &rules.info;
-    let positions = (0..inputs.len()).filter(|&position| info.is_differentiable(position));
-    let tensors = positions.flat_map(|position| primals(inputs[position]));
-    let with_version = tensors.map(|tensor| {
-        let version = tensor.version();
-        (tensor, version)
-    });
-    call.inputs = Some(with_version.collect());
-}
-
 /// Calls the user's `jvp`, if there is one.
-pub(super) fn push_tangents(called: Called<'_>, push: &mut Push<'_>) -> Result<Option<Slots>> {
-    let once = called.rules.info.once_differentiable;
-    let (Some(function), Some(inputs)) = (called.rules.push, called.inputs()) else {
+pub(super) fn push_tangents(
+    called: Called<'_>,
+    jvp: Option<fn(&RawJvp<'_>) -> Result<()>>,
+    push: &mut Push<'_>,
+) -> Result<Option<Slots>> {
+    let once = called.info.once_differentiable;
+    let (Some(function), Some(inputs)) = (jvp, called.primals()) else {
         // Its backward is not made of differentiable ops, so it cannot be transposed.
         return match once {
             true => Err(called.no_forward_mode()),
@@ -53,9 +37,8 @@ pub(super) fn push_tangents(called: Called<'_>, push: &mut Push<'_>) -> Result<O
     }
     let saved = push.read()?;
     let mut tangents = mem::take(&mut push.tangents);
-    let barrier = (once && push.record).then(|| {
-        Barrier::record(called.rules.info.name, called.edges, &tangents, push.node.location)
-    });
+    let barrier = (once && push.record)
+        .then(|| Barrier::record(called.info.name, called.edges, &tangents, push.node.location));
     let _off = once.then(|| GradMode::set(false));
     // The user may change them in place; nobody else shall see that.
     tangents.iter_mut().flatten().for_each(AnyTensor::unshare);
@@ -87,14 +70,14 @@ impl Called<'_> {
             let (first, count) = self.group(*group);
             (first..first + count).contains(&tensor)
         };
-        let info = &self.rules.info;
+        let info = self.info;
         let name = (0..info.inputs).find(holds).and_then(|group| info.input_name(group));
         name.unwrap_or("an input").to_owned()
     }
 
     fn no_forward_mode(&self) -> Error {
         Error::Unsupported {
-            op: self.rules.info.name,
+            op: self.info.name,
             why: "its backward is `once_differentiable`, so forward mode cannot be had from it; \
                   write `fn jvp` in the op, or remove that argument of #[py_layer] if backward is \
                   made of differentiable ops"
@@ -143,7 +126,7 @@ impl RawJvp<'_> {
     /// What `jvp` returned for output `group`.
     pub fn give<O: ?Sized, G: TangentFor<O>>(&self, group: usize, tangents: G) -> Result<()> {
         let tangents = tangents.entries().into_list();
-        let (first, count) = self.called.group(self.called.rules.info.inputs + group);
+        let (first, count) = self.called.group(self.called.info.inputs + group);
         let (op, location) = (self.at.op(), self.at.location());
         if tangents.len() != count {
             let (expected, found) = (count, tangents.len());
@@ -171,7 +154,7 @@ impl RawJvp<'_> {
 
     /// `the output`, or `output 1[0]`.
     fn output_name(&self, group: usize, position: Option<usize>) -> String {
-        let only = self.called.groups() == self.called.rules.info.inputs + 1;
+        let only = self.called.groups() == self.called.info.inputs + 1;
         let name = if only { "the output".to_owned() } else { format!("output {group}") };
         position.map_or(name.clone(), |position| format!("{name}[{position}]"))
     }

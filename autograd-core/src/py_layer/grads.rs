@@ -2,14 +2,12 @@
 
 use std::any::Any;
 use std::cell::OnceCell;
-use std::fmt::Display;
 use std::marker::PhantomData;
 
 use smallvec::SmallVec;
 
-use super::node::{Called, RawBackward};
+use super::called::Called;
 use super::outputs::TensorOutput;
-use super::proof::Fallible;
 use crate::graph::{AnyTensor, Slots, Tensor};
 use crate::ops::Float;
 
@@ -30,7 +28,7 @@ impl<'a> Came<'a> {
     /// The first tensor of an output, and how many they are.
     #[inline(never)]
     fn group(&self, output: usize) -> (usize, usize) {
-        self.called.group(self.called.rules.info.inputs + output)
+        self.called.group(self.called.info.inputs + output)
     }
 
     /// The gradient of a tensor, if one came.
@@ -164,6 +162,15 @@ list_params! {
 /// What backward returned for one input.
 pub(super) type GradList = SmallVec<[Option<AnyTensor>; 1]>;
 
+/// What takes the gradients that backward returned.
+#[doc(hidden)]
+pub trait GradSink {
+    /// That of input `group`, which is one tensor.
+    fn one(&self, group: usize, grad: AnyTensor);
+    /// Those of input `group`.
+    fn entries(&self, group: usize, grads: GradEntries);
+}
+
 /// A gradient that backward may return for an input of type `I` (`Tensor<T>`, or `[Tensor<T>]`
 /// for a list of tensors).
 #[doc(hidden)]
@@ -176,11 +183,11 @@ pub trait GradFor<I: ?Sized> {
     /// One entry for each tensor of the input.
     fn list(self) -> GradEntries;
     /// Hands them on to input `group`.
-    fn hand_to(self, raw: &RawBackward<'_>, group: usize)
+    fn hand_to(self, to: &dyn GradSink, group: usize)
     where
         Self: Sized,
     {
-        raw.give_entries(group, self.list());
+        to.entries(group, self.list());
     }
 }
 
@@ -198,7 +205,7 @@ impl<Name, I: ?Sized, G: GradFor<I>> NamedGrad<Name, I> for G {}
 
 /// Entries of an input, erased.
 #[doc(hidden)]
-pub struct GradEntries(Entries);
+pub struct GradEntries(pub(super) Entries);
 
 impl GradEntries {
     pub(super) fn into_list(self) -> GradList {
@@ -209,7 +216,7 @@ impl GradEntries {
     }
 }
 
-enum Entries {
+pub(super) enum Entries {
     /// For a parameter that is one tensor, or an option of one.
     One(Option<AnyTensor>),
     List(GradList),
@@ -220,8 +227,8 @@ impl<T: Float> GradFor<Tensor<T>> for Tensor<T> {
     fn list(self) -> GradEntries {
         GradEntries(Entries::One(Some(T::wrap(self))))
     }
-    fn hand_to(self, raw: &RawBackward<'_>, group: usize) {
-        raw.give_one(group, T::wrap(self));
+    fn hand_to(self, to: &dyn GradSink, group: usize) {
+        to.one(group, T::wrap(self));
     }
 }
 
@@ -271,38 +278,6 @@ macro_rules! integers {
 
 integers! { i32 i64 u8 bool }
 
-impl RawBackward<'_> {
-    /// What backward returned for input `group`.
-    pub fn give<I: ?Sized, G: GradFor<I>>(&self, group: usize, grad: G) {
-        grad.hand_to(self, group);
-    }
-
-    // Calls, so that a crate of ops does not compile them again.
-
-    #[inline(never)]
-    fn give_one(&self, group: usize, grad: AnyTensor) {
-        self.unbroken(|| self.deliver_one(group, Some(grad)));
-    }
-
-    #[inline(never)]
-    fn give_entries(&self, group: usize, grads: GradEntries) {
-        self.unbroken(|| match grads.0 {
-            Entries::One(grad) => self.deliver_one(group, grad),
-            Entries::List(grads) => self.deliver(group, grads),
-        });
-    }
-
-    /// What backward returned for all inputs, where the macro could not see the parts.
-    pub fn give_all<I, G: GradsFor<I>>(&self, grads: G, groups: &[usize]) {
-        grads.give(self, groups);
-    }
-
-    /// What backward returned, unless it is an error.
-    pub fn user<R: Fallible<Error: Display>>(&self, returned: R) -> Option<R::Output> {
-        returned.result().map_err(|error| self.failed(error.to_string())).ok()
-    }
-}
-
 /// What backward may return for all inputs together, `I` being a tuple of them.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
@@ -312,15 +287,15 @@ impl RawBackward<'_> {
 )]
 pub trait GradsFor<I> {
     /// Hands them on one by one.
-    fn give(self, raw: &RawBackward<'_>, groups: &[usize]);
+    fn give(self, to: &dyn GradSink, groups: &[usize]);
 }
 
 macro_rules! grads_tuples {
     ($(($($input:ident $grad:ident $position:tt)*))*) => {$(
         #[diagnostic::do_not_recommend]
         impl<$($input, $grad: GradFor<$input>),*> GradsFor<($($input,)*)> for ($($grad,)*) {
-            fn give(self, raw: &RawBackward<'_>, groups: &[usize]) {
-                $(raw.give(groups[$position], self.$position);)*
+            fn give(self, to: &dyn GradSink, groups: &[usize]) {
+                $(self.$position.hand_to(to, groups[$position]);)*
             }
         }
     )*};

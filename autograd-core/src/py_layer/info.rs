@@ -2,6 +2,8 @@
 //! function reads from text, the compiler's interpreter reads for each op, which costs as much as two
 //! functions.
 
+use crate::graph::Protector;
+
 /// The op's name, how many tensor inputs forward has, their names, a bit for each of the first 64
 /// that is behind `#[stop_gradient]`, backward's parameters that are no `Option`, and whether the op
 /// says `once_differentiable`.
@@ -53,6 +55,19 @@ impl Info {
     /// The first of backward's gradient parameters that are no `Option`.
     pub(super) fn first_bare(&self) -> Option<&'static str> {
         self.bare.split_ascii_whitespace().next()
+    }
+}
+
+impl Protector for Info {
+    fn layer(&self) -> &'static str {
+        self.name
+    }
+
+    fn input(&self, position: usize) -> String {
+        match self.input_name(position) {
+            Some(name) => name.to_owned(),
+            None => format!("input {position}"),
+        }
     }
 }
 

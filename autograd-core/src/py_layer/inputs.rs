@@ -2,11 +2,10 @@
 
 use std::panic::Location;
 
-use super::call::Call;
-use super::forward_mode::keep_inputs;
 use super::info::Info;
+use super::layout::Inputs;
 use super::rules::LayerRules;
-use crate::graph::{AnyTensor, Element, Handle, Lost, Protected, Tensor};
+use crate::graph::{AnyTensor, Element, ForwardMode, Handle, Lost, Protected, Tensor};
 use crate::ops::Float;
 
 /// A tensor input of a layer: a tensor, an optional tensor or a list of tensors.
@@ -104,30 +103,45 @@ enum Task<'a> {
     /// What has a result lost that is computed of them?
     Lost(&'a mut Lost, &'static str, &'static Location<'static>, bool),
     /// Protect them.
-    Protect(&'static LayerRules, usize),
+    Protect(&'static Info, usize),
     /// Which version has the one with this address?
     Version(*const (), &'a mut u32),
     /// Note addresses.
-    Address(&'a mut Call, u16),
+    Address(&'a mut Inputs, u16),
     /// Note addresses and shapes, draw edges, protect them.
-    Edges(&'a mut Call, u16, &'static LayerRules),
+    Edges(&'a mut Inputs, u16, &'static Info),
 }
 
 /// Notes of all inputs in one go, before forward runs.
-pub(super) fn note(call: &mut Call, inputs: &[&dyn TensorInput], rules: &'static LayerRules) {
+pub(super) fn note(noted: &mut Inputs, inputs: &[&dyn TensorInput], rules: &'static LayerRules) {
     for (position, input) in inputs.iter().enumerate() {
         let group = u16::try_from(position).unwrap_or(u16::MAX);
-        let before = call.edges.len();
+        let before = noted.edges.len();
         let task = if rules.info.is_differentiable(position) {
-            Task::Edges(call, group, rules)
+            Task::Edges(noted, group, rules.info)
         } else {
-            Task::Address(call, group)
+            Task::Address(noted, group)
         };
         input.collect(&mut Collector(task));
-        let count = call.edges.len() - before;
-        call.layout.push_count(u32::try_from(count).unwrap_or(u32::MAX));
+        let count = noted.edges.len() - before;
+        noted.layout.push_count(u32::try_from(count).unwrap_or(u32::MAX));
     }
-    keep_inputs(call, inputs, rules);
+    keep_inputs(noted, inputs, rules);
+}
+
+/// Keeps the inputs where `jvp` may be called.
+fn keep_inputs(noted: &mut Inputs, inputs: &[&dyn TensorInput], rules: &LayerRules) {
+    if !rules.has_jvp || !ForwardMode::is_on() {
+        return;
+    }
+    let info = rules.info;
+    let positions = (0..inputs.len()).filter(|&position| info.is_differentiable(position));
+    let tensors = positions.flat_map(|position| primals(inputs[position]));
+    let with_version = tensors.map(|tensor| {
+        let version = tensor.version();
+        (tensor, version)
+    });
+    noted.primals = Some(with_version.collect());
 }
 
 impl Collector<'_> {
@@ -148,7 +162,7 @@ impl Collector<'_> {
             Task::Address(call, group) => call.addresses.add(tensor.address(), *group),
             Task::Edges(call, group, layer) => {
                 tensor.protect(*layer, usize::from(*group));
-                call.add_input(*group, tensor.noted());
+                call.add(*group, tensor.noted());
             }
         }
     }
@@ -176,9 +190,9 @@ pub(super) fn contains(input: &dyn TensorInput, address: *const ()) -> bool {
 }
 
 /// Protects what the layer differentiates and wants a gradient.
-pub(super) fn protect(inputs: &[&dyn TensorInput], layer: &'static LayerRules) {
+pub(super) fn protect(inputs: &[&dyn TensorInput], layer: &'static Info) {
     for (position, input) in inputs.iter().enumerate() {
-        if layer.info.is_differentiable(position) {
+        if layer.is_differentiable(position) {
             input.collect(&mut Collector(Task::Protect(layer, position)));
         }
     }
@@ -203,4 +217,13 @@ pub(super) fn primals(input: &dyn TensorInput) -> Vec<AnyTensor> {
     let mut kept = Vec::new();
     input.collect(&mut Collector(Task::Keep(&mut kept)));
     kept
+}
+
+/// Which inputs want a gradient.
+#[doc(hidden)]
+pub trait NeedsGrad {
+    /// One tensor.
+    fn one(&self, group: usize) -> bool;
+    /// A list of tensors.
+    fn list(&self, group: usize) -> Vec<bool>;
 }

@@ -6,17 +6,22 @@
 //! Element types are erased at the border: the node is the same type for every layer.
 
 mod apply;
+mod barrier;
 mod builder;
 mod call;
+mod called;
 mod context;
 mod environment;
+mod fallible;
 mod forward_mode;
 mod grads;
 mod info;
 mod inputs;
 #[doc(hidden)]
 pub mod instances;
+mod layout;
 mod node;
+mod op;
 mod outputs;
 mod plain;
 mod proof;
@@ -28,22 +33,23 @@ mod verify;
 pub use apply::{check_plain, expect, finish, finish_fallible, start, start_at, without_gradient};
 pub use builder::{Given, GivenOr, NotGiven, Optional, Required, Set, call_placed};
 pub use context::{
-    BackwardContext, Forward, ForwardContext, InBackward, InForward, JvpContext, Lent, NotInJvp,
-    Outputs,
+    BackwardContext, Forward, ForwardContext, InBackward, InForward, JvpContext, LayerAttrs, Lent,
+    NotInJvp, Outputs,
 };
+pub use fallible::{Fallible, stand_in};
 pub use forward_mode::{Dual, JvpForm, JvpInput, RawJvp, TangentFor, TangentParam, TangentsFor};
-pub use grads::{GradFor, GradParam, Gradient, GradsFor, NamedGrad};
+pub use grads::{GradEntries, GradFor, GradParam, GradSink, Gradient, GradsFor, NamedGrad};
 pub use info::{Facts, Info};
-pub use inputs::{DifferentiableInput, TensorInput};
-pub use node::{NeedsGrad, RawBackward};
+pub use inputs::{DifferentiableInput, NeedsGrad, TensorInput};
+pub use node::RawBackward;
 pub use outputs::{NoTensors, PlainOutput, TensorOutput, Visitor};
 pub use plain::{
     HoldsNoTensor, HoldsTensor, HoldsTensorAt, HoldsTensorFurther, IsPlain, IsPlainState,
     NoTensorSeen, Probe, TensorSeen, attrs, plain,
 };
 pub use proof::{
-    AnyDual, AnyElementTensor, AnyGradient, Fallible, FloatTensor, Known, LayerAttrs, List,
-    Unknown, any_tensor, float_tensor, list, stand_in,
+    AnyDual, AnyElementTensor, AnyGradient, FloatTensor, Known, List, Unknown, any_tensor,
+    float_tensor, list,
 };
 pub use rules::LayerRules;
 pub use saved::{CanSave, CannotSave, Choose, Chosen, IntoSaved, Pack, Saved, Unpack, Unsavable};

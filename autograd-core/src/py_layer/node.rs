@@ -1,105 +1,31 @@
 //! What the node of a layer does in backward: the same for all layers.
 
-use std::any::Any;
 use std::cell::{Cell, RefCell};
-use std::panic::Location;
-use std::sync::Arc;
+use std::fmt::Display;
 
-use super::call::Notes;
+use super::barrier::Barrier;
+use super::called::Called;
 use super::context::Lent;
-use super::forward_mode::{Primal, push_tangents};
-use super::grads::{Came, GradList, Gradient};
+use super::fallible::Fallible;
+use super::grads::{Came, Entries, GradEntries, GradFor, GradList, GradSink, Gradient, GradsFor};
+use super::inputs::NeedsGrad;
 use super::outputs::TensorOutput;
-use super::rules::LayerRules;
-use super::saved::{Saved, Unpack};
+use super::saved::{Saved, unpack};
 use crate::array::shape::same;
 use crate::error::{Error, Result};
-use crate::graph::{
-    AnyTensor, At, Edge, Entries, GradMode, Node, NodeRef, Op, Protector, Pull, Push, Reader, Role,
-    Sink, Slots, State, for_any,
-};
-
-impl Op for LayerRules {
-    fn name(&self) -> &'static str {
-        self.info.name
-    }
-
-    fn input_name(&self, position: usize) -> String {
-        match self.info.input_name(position) {
-            Some(name) => name.to_owned(),
-            None => format!("input {position}"),
-        }
-    }
-
-    fn saved_name(&self, role: Role, position: usize) -> String {
-        match role {
-            Role::Input(input) => self.input_name(input.into()),
-            _ => format!("saved tensor {}", position + 1),
-        }
-    }
-
-    fn has_jvp(&self) -> bool {
-        self.push.is_some()
-    }
-
-    fn pull<'g>(&self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
-        pull_through(Called::of(self, pull.node), grads, pull)
-    }
-
-    fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
-        push_tangents(Called::of(self, push.node), push)
-    }
-}
-
-/// What a visit knows of the call.
-#[derive(Clone, Copy)]
-pub(super) struct Called<'a> {
-    pub(super) rules: &'a LayerRules,
-    /// One for each tensor of the differentiable inputs.
-    pub(super) edges: &'a [Edge],
-    /// None where each input and output is one tensor, all of one shape.
-    notes: Option<&'a Notes>,
-}
-
-impl<'a> Called<'a> {
-    fn of(rules: &'a LayerRules, node: &'a NodeRef) -> Self {
-        Self { rules, edges: node.edges(), notes: node.attrs() }
-    }
-
-    /// Position of the first tensor of an input or, counted after these, an output, and how many tensors
-    /// it has.
-    #[inline]
-    pub(super) fn group(&self, group: usize) -> (usize, usize) {
-        self.notes.map_or((group, 1), |notes| notes.layout.group(group))
-    }
-
-    /// How many inputs and outputs.
-    pub(super) fn groups(&self) -> usize {
-        self.notes.map_or(self.rules.info.inputs + 1, |notes| notes.layout.groups())
-    }
-
-    /// The shape of a tensor; `None` where all have one.
-    #[inline]
-    pub(super) fn shape(&self, tensor: usize) -> Option<&'a [usize]> {
-        self.notes.map(|notes| notes.layout.shape(tensor))
-    }
-
-    pub(super) fn attrs(&self) -> &'a dyn Any {
-        self.notes.and_then(|notes| notes.attrs.as_deref()).map_or(&(), |attrs| attrs)
-    }
-
-    /// What `jvp` gets, where forward mode was on.
-    pub(super) fn inputs(&self) -> Option<&'a [Primal]> {
-        self.notes?.inputs.as_deref()
-    }
-}
+use crate::graph::{AnyTensor, At, Edge, GradMode, NodeRef, Pull, Reader, Sink, Slots, for_any};
 
 /// Calls a layer's backward, and hands on what it returns.
-fn pull_through(called: Called<'_>, mut grads: Slots, pull: &mut Pull<'_, '_>) -> Result<()> {
-    let rules = called.rules;
-    let (op, location, node) = (rules.info.name, pull.node.location, pull.node);
+pub(super) fn pull_through(
+    called: Called<'_>,
+    (run, backward): (fn(&RawBackward<'_>, Pulled) -> Result<()>, Pulled),
+    mut grads: Slots,
+    pull: &mut Pull<'_, '_>,
+) -> Result<()> {
+    let info = called.info;
+    let (op, location, node) = (info.name, pull.node.location, pull.node);
     let edges = node.edges();
-    let once = rules.info.once_differentiable;
+    let once = info.once_differentiable;
     let create_graph = pull.create_graph && !once;
     // Who made the gradients, for a node that refuses a second order.
     let barrier = once && pull.create_graph;
@@ -119,13 +45,7 @@ fn pull_through(called: Called<'_>, mut grads: Slots, pull: &mut Pull<'_, '_>) -
         barrier,
         broken: RefCell::new(None),
     };
-    (rules.run)(&raw, rules.pull)
-}
-
-/// What forward saved, as its declared type; it is asked for once.
-pub(super) fn unpack<'a, S: Saved>(saved: &Cell<Option<Reader<'a>>>, at: &At<'a>) -> Result<S> {
-    let saved = saved.take().unwrap_or_else(|| unreachable!("it is asked for once"));
-    S::unpack(&mut Unpack { saved, at: *at })
+    run(&raw, backward)
 }
 
 /// Where gradients go on to, by the positions of the inputs. What the generated code sees of a visit
@@ -214,7 +134,7 @@ impl RawBackward<'_> {
             });
         }
         for (position, grad) in grads.into_iter().enumerate() {
-            self.one(group, Some(position), first + position, grad)?;
+            self.hand_on(group, Some(position), first + position, grad)?;
         }
         Ok(())
     }
@@ -223,13 +143,13 @@ impl RawBackward<'_> {
     #[inline(always)]
     pub(super) fn deliver_one(&self, group: usize, grad: Option<AnyTensor>) -> Result<()> {
         match self.came.called.group(group) {
-            (first, 1) => self.one(group, None, first, grad),
+            (first, 1) => self.hand_on(group, None, first, grad),
             _ => Ok(()),
         }
     }
 
     #[inline(always)]
-    fn one(
+    fn hand_on(
         &self,
         group: usize,
         position: Option<usize>,
@@ -287,7 +207,7 @@ impl RawBackward<'_> {
     }
 
     fn name(&self, group: usize, position: Option<usize>) -> String {
-        let name = self.came.called.rules.info.input_name(group).unwrap_or("an input");
+        let name = self.came.called.info.input_name(group).unwrap_or("an input");
         position.map_or_else(|| name.to_owned(), |position| format!("{name}[{position}]"))
     }
 
@@ -296,15 +216,6 @@ impl RawBackward<'_> {
         let (op, location) = (self.at.op(), self.at.location());
         self.unbroken(|| Err(Error::User { op, function: "backward", message, location }));
     }
-}
-
-/// Which inputs want a gradient.
-#[doc(hidden)]
-pub trait NeedsGrad {
-    /// One tensor.
-    fn one(&self, group: usize) -> bool;
-    /// A list of tensors.
-    fn list(&self, group: usize) -> Vec<bool>;
 }
 
 impl NeedsGrad for RawBackward<'_> {
@@ -326,50 +237,32 @@ impl RawBackward<'_> {
     }
 }
 
-/// Behind the gradients of an op that is differentiable once: it refuses. Each of them is an output of its
-/// own, as they have shapes and element types of their own.
-pub(super) struct Barrier;
+impl RawBackward<'_> {
+    /// What backward returned for input `group`.
+    pub fn give<I: ?Sized, G: GradFor<I>>(&self, group: usize, grad: G) {
+        grad.hand_to(self, group);
+    }
 
-impl Barrier {
-    pub(super) fn record(
-        op: &'static str,
-        edges: &[Edge],
-        grads: &Slots,
-        location: &'static Location<'static>,
-    ) -> NodeRef {
-        let grads = grads.iter().flatten().map(|grad| for_any!(grad, t => t.edge()));
-        let edges = edges.iter().map(Edge::again).chain(grads).collect();
-        let state = State::new(Some(Arc::new(op)), Entries::new());
-        NodeRef::record(&Self, edges, state, location)
+    /// What backward returned for all inputs, where the macro could not see the parts.
+    pub fn give_all<I, G: GradsFor<I>>(&self, grads: G, groups: &[usize]) {
+        grads.give(self, groups);
+    }
+
+    /// What backward returned, unless it is an error.
+    pub fn user<R: Fallible<Error: Display>>(&self, returned: R) -> Option<R::Output> {
+        returned.result().map_err(|error| self.failed(error.to_string())).ok()
     }
 }
 
-impl Op for Barrier {
-    fn name(&self) -> &'static str {
-        "once_differentiable"
+impl GradSink for RawBackward<'_> {
+    fn one(&self, group: usize, grad: AnyTensor) {
+        self.unbroken(|| self.deliver_one(group, Some(grad)));
     }
 
-    fn name_of(&self, node: &Node) -> &'static str {
-        node.attrs().copied().unwrap_or(self.name())
-    }
-
-    fn pull<'g>(&self, _: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
-        Err(Error::Unsupported {
-            op: pull.node.name(),
-            why:
-                "its backward is `once_differentiable`: there is no second derivative through it; \
-                  remove that argument of #[py_layer] if backward is made of differentiable ops"
-                    .to_owned(),
-        })
-    }
-}
-
-impl Protector for LayerRules {
-    fn layer(&self) -> &'static str {
-        self.info.name
-    }
-
-    fn input(&self, position: usize) -> String {
-        self.input_name(position)
+    fn entries(&self, group: usize, grads: GradEntries) {
+        self.unbroken(|| match grads.0 {
+            Entries::One(grad) => self.deliver_one(group, grad),
+            Entries::List(grads) => self.deliver(group, grads),
+        });
     }
 }

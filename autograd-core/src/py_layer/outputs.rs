@@ -4,10 +4,8 @@ use std::mem::ManuallyDrop;
 
 use smallvec::SmallVec;
 
-use super::call::Layout;
-use super::context::Forward;
 use super::inputs::{TensorInput, contains};
-use crate::error::Result;
+use super::layout::Layout;
 use crate::graph::{AnyTensor, Element, Handle, Lost, NodeRef, Tensor, no_derivative};
 use crate::ops::Float;
 
@@ -17,12 +15,6 @@ use crate::ops::Float;
 pub trait TensorOutput {
     /// Shows each tensor to the visitor.
     fn visit<'o>(&'o mut self, visitor: &mut Visitor<'o>);
-    /// Ends the call of which it is the only output.
-    fn end(&mut self, forward: &mut Forward<'_>) -> Result<()> {
-        let mut visitor = Visitor::new();
-        self.visit(&mut visitor);
-        forward.finish(&mut visitor)
-    }
 }
 
 #[diagnostic::do_not_recommend]
@@ -100,7 +92,7 @@ impl<O> NoTensors for PlainOutput<'_, O> {}
 /// Is shown the outputs of a call, and lends their tensors to what ends it.
 #[doc(hidden)]
 pub struct Visitor<'o>(
-    // Dropped in the library, as [`Own`](super::context::Own) is.
+    // Dropped in the library, as `Own` of the context is.
     ManuallyDrop<Seen<'o>>,
 );
 

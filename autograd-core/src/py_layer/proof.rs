@@ -4,11 +4,11 @@
 //! inherent methods are found, with all their bounds; else the methods of [`Unknown`], which accept
 //! anything and never run. So another type of the name `Tensor` is reported once, by [`float_tensor`].
 
-use std::any::Any;
 use std::marker::PhantomData;
 
 use super::apply::{finish_fallible_with, finish_only};
 use super::context::Forward;
+use super::fallible::Fallible;
 use super::forward_mode::{Dual, JvpForm, RawJvp, TangentFor};
 use super::grads::{GradFor, Gradient};
 use super::inputs::{DifferentiableInput, TensorInput};
@@ -44,63 +44,6 @@ pub trait AnyElementTensor {}
 
 #[diagnostic::do_not_recommend]
 impl<T: Element> AnyElementTensor for Tensor<T> {}
-
-/// What an op may keep beside tensors.
-#[doc(hidden)]
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be kept in `type Attrs`: it cannot go to another thread, or it borrows",
-    label = "must be `Send + Sync + 'static`",
-    note = "tensors go to other threads, and what their ops keep goes with them: write `Arc` for `Rc`, `Mutex` for `RefCell`, and keep values instead of references"
-)]
-pub trait LayerAttrs: Sized + 'static {
-    /// Kept for backward. Here, because bounds of the trait would be reported one by one.
-    fn keep(self) -> Box<dyn Any + Send + Sync>;
-}
-
-#[diagnostic::do_not_recommend]
-impl<A: Send + Sync + 'static> LayerAttrs for A {
-    fn keep(self) -> Box<dyn Any + Send + Sync> {
-        Box::new(self)
-    }
-}
-
-/// What a forward, a backward or a `jvp` returns that may fail.
-#[doc(hidden)]
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not the `Result` of the standard library",
-    label = "expected `Result<_, E>`",
-    note = "if another type is called `Result` too, import it under another name, or write `std::result::Result` here"
-)]
-pub trait Fallible {
-    /// What is returned where nothing failed.
-    type Output;
-    /// Why it failed.
-    type Error;
-    /// As it is.
-    ///
-    /// # Errors
-    ///
-    /// Those of the function.
-    fn result(self) -> Result<Self::Output, Self::Error>;
-    /// As the function returns it.
-    fn of(result: Result<Self::Output, Self::Error>) -> Self;
-}
-
-#[diagnostic::do_not_recommend]
-impl<O, E> Fallible for Result<O, E> {
-    type Output = O;
-    type Error = E;
-
-    #[inline]
-    fn result(self) -> Self {
-        self
-    }
-
-    #[inline]
-    fn of(result: Self) -> Self {
-        result
-    }
-}
 
 /// A list of tensors: the standard library's, not another type of its name.
 #[doc(hidden)]
@@ -260,12 +203,6 @@ impl AnyDual {
     pub fn tangent<P>(&self) -> P {
         unproven()
     }
-}
-
-/// Stands where an op that did not compile misses something.
-#[must_use]
-pub fn stand_in<T>() -> T {
-    unproven()
 }
 
 fn unproven() -> ! {

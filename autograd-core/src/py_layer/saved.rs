@@ -1,8 +1,9 @@
 //! What forward saves for backward: packed into one flat list, unpacked into the declared type.
 
+use std::cell::Cell;
 use std::marker::PhantomData;
 
-use super::call::Addresses;
+use super::layout::Addresses;
 use super::outputs::Visitor;
 use crate::array::DType;
 use crate::error::{Error, Result};
@@ -109,6 +110,12 @@ impl Pack {
 pub struct Unpack<'a> {
     pub(super) saved: Reader<'a>,
     pub(super) at: At<'a>,
+}
+
+/// What forward saved, as its declared type; it is asked for once.
+pub(super) fn unpack<'a, S: Saved>(saved: &Cell<Option<Reader<'a>>>, at: &At<'a>) -> Result<S> {
+    let saved = saved.take().unwrap_or_else(|| unreachable!("it is asked for once"));
+    S::unpack(&mut Unpack { saved, at: *at })
 }
 
 /// The typed reading follows the typed writing, so what comes is what was written.
