@@ -366,7 +366,8 @@ impl RefUnwindSafe for NodeRef {}
 
 impl NodeRef {
     /// Records a call of an op.
-    #[inline]
+    // Not a call: what is recorded would be moved twice.
+    #[inline(always)]
     pub(crate) fn record(
         op: &'static dyn Op,
         edges: Edges,

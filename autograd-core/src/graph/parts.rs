@@ -226,7 +226,7 @@ pub(crate) trait Packed: Send + Sync {
 pub(super) enum Held<'n> {
     /// In the node.
     Here(&'n [Saved]),
-    Taken(Entries),
+    Taken(Vec<Saved>),
 }
 
 /// What a node saved. Two entries that hold no buffer stand in the node and stay until it goes; others are
@@ -240,7 +240,7 @@ pub(crate) enum State {
 pub(crate) struct Heap {
     /// What stays until the node goes.
     attrs: Option<Plain>,
-    entries: Mutex<Option<Entries>>,
+    entries: Mutex<Option<Vec<Saved>>>,
 }
 
 impl State {
@@ -255,7 +255,8 @@ impl State {
         }
         let count = entries.len() + usize::from(attrs.is_some());
         if count > 2 || !entries.iter().all(Saved::is_small) {
-            return Self::Heap(Box::new(Heap { attrs, entries: Mutex::new(Some(entries)) }));
+            let entries = Mutex::new(Some(entries.into_vec()));
+            return Self::Heap(Box::new(Heap { attrs, entries }));
         }
         let mut slots = [Saved::Nothing, Saved::Nothing];
         let first = usize::from(attrs.is_some());
@@ -312,7 +313,7 @@ impl State {
             Self::Inline(entries) => (None, entries.into()),
             Self::Heap(heap) => {
                 let entries = heap.entries.into_inner().unwrap_or_else(PoisonError::into_inner);
-                (heap.attrs, entries.unwrap_or_default())
+                (heap.attrs, entries.unwrap_or_default().into())
             }
         };
         let mut position = 0;

@@ -108,7 +108,7 @@ impl Reader<'_> {
     /// Takes back what hooks hold.
     #[cold]
     fn unpack(&mut self, at: &At<'_>) -> Result<()> {
-        let mut entries: Entries = self.as_slice().iter().cloned().collect();
+        let mut entries = self.as_slice().to_vec();
         for entry in &mut entries {
             if let Saved::Packed(packed) = entry {
                 *entry = Saved::Tensor(packed.unpack(at)?);

@@ -264,7 +264,7 @@ impl<T: Element> Tensor<T> {
     }
 
     #[inline]
-    pub(super) fn attach_here(&mut self, node: NodeRef, slot: u32) {
+    pub(crate) fn attach_here(&mut self, node: NodeRef, slot: u32) {
         if is_watched() {
             made(&node, slot, &self.read());
         }

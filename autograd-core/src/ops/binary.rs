@@ -90,7 +90,7 @@ pub(super) fn float<T: Float>(
     };
     let edges = Edges::Two([left.edge(saves[0]), right.edge(saves[1])]);
     let mut y = compute(op, left, right)?;
-    y.attach(NodeRef::record(Rule::<T>::PAIRS[op as usize], edges, state, caller), 0);
+    y.attach_here(NodeRef::record(Rule::<T>::PAIRS[op as usize], edges, state, caller), 0);
     Ok(y)
 }
 
@@ -341,7 +341,7 @@ pub(super) fn float_scalar<T: Float>(
     let edges = Edges::One(x.edge(saves));
     let mut y = compute_scalar(op, x, s, swapped);
     let rule = Rule::<T>::NUMBERS[op as usize][usize::from(swapped)];
-    y.attach(NodeRef::record(rule, edges, state, caller), 0);
+    y.attach_here(NodeRef::record(rule, edges, state, caller), 0);
     y
 }
 
