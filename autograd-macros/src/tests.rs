@@ -6,7 +6,7 @@ pub(crate) mod fuzzed;
 mod habits;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fuzzed::{Decisions, Outcome, VALID, refused};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
@@ -306,15 +306,8 @@ fn longest_part(format: &str) -> String {
 /// All that is reported to the fixtures, in one line.
 fn reported_to_fixtures() -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/ui");
-    let mut reported = String::new();
-    for subject in fs::read_dir(folder).expect("the fixtures") {
-        for file in fs::read_dir(subject.expect("a folder").path()).expect("a folder") {
-            let path = file.expect("a file").path();
-            if path.extension().is_some_and(|extension| extension == "stderr") {
-                reported += &fs::read_to_string(path).expect("text");
-            }
-        }
-    }
+    let said = |path: &PathBuf| fs::read_to_string(path.with_extension("stderr")).ok();
+    let reported: String = sources(&folder).iter().filter_map(said).collect();
     one_line(&reported)
 }
 
@@ -358,7 +351,7 @@ fn every_sentence_of_a_proof_has_a_fixture() {
 }
 
 /// All files of Rust in a folder, at any depth.
-fn sources(folder: &Path) -> Vec<std::path::PathBuf> {
+fn sources(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("a folder");
     let paths = entries.map(|entry| entry.expect("an entry").path());
     paths
@@ -405,40 +398,36 @@ fn fixtures_are_told_their_sentences() {
         .collect();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/ui");
     let (mut held, mut wrong) = (0, Vec::new());
-    for subject in fs::read_dir(folder).expect("the fixtures") {
-        for file in fs::read_dir(subject.expect("a folder").path()).expect("a folder") {
-            let path = file.expect("a file").path();
-            let Ok(stderr) = fs::read_to_string(path.with_extension("stderr")) else { continue };
-            let source = fs::read_to_string(path.with_extension("rs")).expect("a fixture");
-            let Ok(source) = syn::parse_file(&source) else { continue };
-            let (mut words, mut blocks) = (String::new(), 0);
-            for item in source.items {
-                let syn::Item::Impl(mut block) = item else { continue };
-                let is_ours = |attr: &syn::Attribute| attr.path().is_ident("py_layer");
-                let Some(at) = block.attrs.iter().position(is_ours) else { continue };
-                let arguments = match block.attrs.remove(at).meta {
-                    syn::Meta::List(list) => list.tokens,
-                    _ => TokenStream::new(),
-                };
-                blocks += 1;
-                reported(layer(arguments, quote::quote!(#block), false), &mut words);
-            }
-            // Warnings come from the compiler, and that a name is taken from the block before it.
-            let from_here = |line: &&str| {
-                !line.starts_with("use of deprecated") && !line.starts_with("there is an op")
+    for path in sources(&folder) {
+        let Ok(stderr) = fs::read_to_string(path.with_extension("stderr")) else { continue };
+        let source = fs::read_to_string(path.with_extension("rs")).expect("a fixture");
+        let Ok(source) = syn::parse_file(&source) else { continue };
+        let (mut words, mut blocks) = (String::new(), 0);
+        for item in source.items {
+            let syn::Item::Impl(mut block) = item else { continue };
+            let is_ours = |attr: &syn::Attribute| attr.path().is_ident("py_layer");
+            let Some(at) = block.attrs.iter().position(is_ours) else { continue };
+            let arguments = match block.attrs.remove(at).meta {
+                syn::Meta::List(list) => list.tokens,
+                _ => TokenStream::new(),
             };
-            let expected = stderr.lines().filter_map(|line| line.strip_prefix("error: "));
-            for line in expected.filter(from_here) {
-                let ours = sentences.iter().any(|part| line.contains(part.as_str()));
-                let is_source = path.extension().is_some_and(|end| end == "rs");
-                if blocks == 0 || !ours || !is_source {
-                    continue;
-                }
-                held += 1;
-                let escaped = line.replace('"', "\\\"");
-                if !words.contains(line) && !words.contains(&escaped) {
-                    wrong.push(format!("{}: {line}", path.display()));
-                }
+            blocks += 1;
+            reported(layer(arguments, quote::quote!(#block), false), &mut words);
+        }
+        // Warnings come from the compiler, and that a name is taken from the block before it.
+        let from_here = |line: &&str| {
+            !line.starts_with("use of deprecated") && !line.starts_with("there is an op")
+        };
+        let expected = stderr.lines().filter_map(|line| line.strip_prefix("error: "));
+        for line in expected.filter(from_here) {
+            let ours = sentences.iter().any(|part| line.contains(part.as_str()));
+            if blocks == 0 || !ours {
+                continue;
+            }
+            held += 1;
+            let escaped = line.replace('"', "\\\"");
+            if !words.contains(line) && !words.contains(&escaped) {
+                wrong.push(format!("{}: {line}", path.display()));
             }
         }
     }
@@ -446,7 +435,7 @@ fn fixtures_are_told_their_sentences() {
     assert!(held > 100, "only {held} sentences were held to their fixtures");
 }
 
-/// Ops whose expansions stand in `tests/tests/expansions`, where they are compiled and run.
+/// Ops whose expansions stand in `tests/tests/macros/expansions`, where they are compiled and run.
 const EXPANDED: &[(&str, &str, &str)] = &[
     (
         "verified",
@@ -541,8 +530,11 @@ fn expansions_are_as_they_were() {
         let block = block.replace("#[py_layer]", "");
         // One as it is with the feature `verify`.
         let verifies = *name == "verified";
-        let folder =
-            tests.join(if verifies { "verifying/tests/expansions" } else { "tests/expansions" });
+        let folder = tests.join(if verifies {
+            "verifying/tests/verify/expansions"
+        } else {
+            "tests/macros/expansions"
+        });
         let arguments = arguments.parse().expect("arguments");
         let expansion = layer(arguments, block.parse().expect("an op"), verifies);
         let file = syn::parse2(expansion).expect("an expansion is valid Rust");

@@ -162,6 +162,18 @@ impl Expansion<'_> {
         if !self.verifies || self.layer.backward.is_none() || self.args.surrogate.is_some() {
             return None;
         }
+        // Moved inputs do not live as long as what a plain input or the op borrows.
+        let (tensors, plain): (Vec<_>, Vec<_>) =
+            forward.params.iter().partition(|param| matches!(param.kind, ParamKind::Tensor(_)));
+        let named = |params: &[&Param], lifetime: &str| {
+            params.iter().any(|param| param.ty.to_token_stream().to_string().contains(lifetime))
+        };
+        let of_op = self.layer.generics.lifetimes().map(|of| (true, of.lifetime.to_string()));
+        let own = forward.function.sig.generics.lifetimes();
+        let mut all = of_op.chain(own.map(|of| (false, of.lifetime.to_string())));
+        if all.any(|(op, name)| named(&tensors, &name) && (op || named(&plain, &name))) {
+            return None;
+        }
         let (p, key, again) = (&self.private, self.key(), local("again"));
         let here = || quote!(::core::panic::Location::caller());
         let place = place.map_or_else(here, ToTokens::to_token_stream);

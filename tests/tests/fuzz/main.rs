@@ -5,7 +5,7 @@
 mod choices;
 mod engine;
 mod files;
-#[path = "../measured/mod.rs"]
+#[path = "../memory/measured.rs"]
 mod measured;
 mod programs;
 

@@ -2,6 +2,8 @@
 //! compile, or a function of `run` or `more` that gets the error. `docs/misuse.md` is made of them:
 //! `UPDATE_EXPECTED=1 cargo test -p tests --test misuse` writes it.
 
+mod bad_input;
+mod impossible_shapes;
 mod more;
 mod run;
 mod ways;

@@ -1,9 +1,14 @@
 //! Every op of the public API: against figures of NumPy and PyTorch, and against finite differences
 //! on random tensors.
 
+mod edges;
 mod golden;
+mod gradients;
+mod integers;
 mod numbers;
 mod properties;
 mod public;
 mod random;
 mod run;
+mod small;
+mod threads;

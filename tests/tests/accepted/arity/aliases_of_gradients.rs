@@ -1,0 +1,25 @@
+// aliases of the right types
+#![deny(warnings)]
+use autograd_core::prelude::*;
+
+type T64 = Tensor<f64>;
+type G = Option<T64>;
+
+#[py_layer]
+impl Op {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        x * 2.0
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &T64) -> G {
+        Some(dy * 2.0)
+    }
+}
+
+#[test]
+fn compiles_and_runs() {
+    let x = Tensor::<f64>::from(vec![3.0]);
+    x.set_stop_gradient(false);
+    Op::apply(&x).sum().backward().unwrap();
+    assert_eq!(x.grad().unwrap().to_vec(), [2.0]);
+}

@@ -1,0 +1,35 @@
+// helpers, constants and inner attributes of functions
+#![deny(warnings)]
+use autograd_core::prelude::*;
+
+#[py_layer]
+impl Op {
+    #[inline]
+    #[allow(clippy::missing_panics_doc)]
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        x * Self::BY * Self::helper::<3>()
+    }
+
+    #[cold]
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * Self::BY
+    }
+
+    const BY: f64 = 2.0;
+
+    const fn one() -> usize {
+        1
+    }
+
+    fn helper<const N: usize>() -> f64 {
+        (N / N * Self::one()) as f64
+    }
+}
+
+#[test]
+fn compiles_and_runs() {
+    let x = Tensor::<f64>::from(vec![3.0]);
+    x.set_stop_gradient(false);
+    Op::apply(&x).sum().backward().unwrap();
+    assert_eq!(x.grad().unwrap().to_vec(), [2.0]);
+}

@@ -1,0 +1,36 @@
+// ops in functions, of one name
+#![deny(warnings)]
+use autograd_core::prelude::*;
+
+fn twice(x: &Tensor<f64>) -> Tensor<f64> {
+    #[py_layer]
+    impl Op {
+        fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+            x * 2.0
+        }
+
+        fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+            dy * 2.0
+        }
+    }
+    Op::apply(x)
+}
+
+#[py_layer]
+impl Op {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        x * 3.0
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * 3.0
+    }
+}
+
+#[test]
+fn compiles_and_runs() {
+    let x = Tensor::<f64>::from(vec![3.0]);
+    x.set_stop_gradient(false);
+    (twice(&x) + Op::apply(&x)).sum().backward().unwrap();
+    assert_eq!(x.grad().unwrap().to_vec(), [5.0]);
+}

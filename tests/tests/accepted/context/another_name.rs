@@ -1,0 +1,25 @@
+// the context under another name
+#![deny(warnings)]
+use autograd_core::prelude::*;
+
+#[py_layer]
+impl Op {
+    type Saved = Tensor<f64>;
+
+    fn forward(context: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        context.save_for_backward(x);
+        x * 2.0
+    }
+
+    fn backward(saved: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * saved.saved_tensor()
+    }
+}
+
+#[test]
+fn compiles_and_runs() {
+    let x = Tensor::<f64>::from(vec![3.0]);
+    x.set_stop_gradient(false);
+    Op::apply(&x).sum().backward().unwrap();
+    assert_eq!(x.grad().unwrap().to_vec(), [3.0]);
+}

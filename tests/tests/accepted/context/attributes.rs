@@ -1,0 +1,31 @@
+// attributes of every kind
+#![deny(warnings)]
+use autograd_core::prelude::*;
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Half,
+}
+
+#[py_layer]
+impl Op {
+    type Attrs = (Kind, fn(f64) -> f64, Box<dyn Fn(f64) -> f64 + Send + Sync>);
+
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, f: fn(f64) -> f64) -> Tensor<f64> {
+        ctx.set_attrs((Kind::Half, f, Box::new(|v| v * 4.0)));
+        x * 0.5
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        let (Kind::Half, f, g) = ctx.attrs();
+        dy * f(g(0.25))
+    }
+}
+
+#[test]
+fn compiles_and_runs() {
+    let x = Tensor::<f64>::from(vec![3.0]);
+    x.set_stop_gradient(false);
+    Op::apply(&x, f64::sqrt).sum().backward().unwrap();
+    assert_eq!(x.grad().unwrap().to_vec(), [1.0]);
+}

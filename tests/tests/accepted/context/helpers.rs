@@ -1,0 +1,33 @@
+// the context handed to helpers
+#![deny(warnings)]
+use autograd_core::prelude::*;
+
+#[py_layer]
+impl Op {
+    type Saved = Tensor<f64>;
+
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        Self::keep(ctx, x);
+        x * 2.0
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        Self::kept(ctx) * dy
+    }
+
+    fn keep(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) {
+        ctx.save_for_backward(x);
+    }
+
+    fn kept(ctx: &BackwardContext<Self>) -> Tensor<f64> {
+        ctx.saved_tensor().clone()
+    }
+}
+
+#[test]
+fn compiles_and_runs() {
+    let x = Tensor::<f64>::from(vec![3.0]);
+    x.set_stop_gradient(false);
+    Op::apply(&x).sum().backward().unwrap();
+    assert_eq!(x.grad().unwrap().to_vec(), [3.0]);
+}

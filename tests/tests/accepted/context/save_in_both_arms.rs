@@ -1,0 +1,29 @@
+// saved once on every path
+#![deny(warnings)]
+use autograd_core::prelude::*;
+
+#[py_layer]
+impl Op {
+    type Saved = Tensor<f64>;
+
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        if x.len() > 1 {
+            ctx.save_for_backward(x);
+        } else {
+            ctx.save_for_backward(&(x * 2.0));
+        }
+        x * 2.0
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * ctx.saved_tensor()
+    }
+}
+
+#[test]
+fn compiles_and_runs() {
+    let x = Tensor::<f64>::from(vec![3.0]);
+    x.set_stop_gradient(false);
+    Op::apply(&x).sum().backward().unwrap();
+    assert_eq!(x.grad().unwrap().to_vec(), [6.0]);
+}

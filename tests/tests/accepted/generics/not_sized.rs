@@ -1,0 +1,22 @@
+// a parameter that is not sized
+#![deny(warnings)]
+use autograd_core::prelude::*;
+
+#[py_layer]
+impl<N: AsRef<str> + ?Sized> Op<N> {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, name: &N) -> Tensor<f64> {
+        x * name.as_ref().len() as f64
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * 2.0
+    }
+}
+
+#[test]
+fn compiles_and_runs() {
+    let x = Tensor::<f64>::from(vec![3.0]);
+    x.set_stop_gradient(false);
+    Op::apply(&x, "ab").sum().backward().unwrap();
+    assert_eq!(x.grad().unwrap().to_vec(), [2.0]);
+}

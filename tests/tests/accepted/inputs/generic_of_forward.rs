@@ -1,0 +1,31 @@
+// parameters of `forward` itself
+#![deny(warnings)]
+use autograd_core::prelude::*;
+
+#[py_layer]
+impl Op {
+    fn forward<'a, I: IntoIterator<Item = f64>, L: ?Sized>(
+        _ctx: &mut ForwardContext<Self>,
+        x: &Tensor<f64>,
+        items: I,
+        label: &'a L,
+    ) -> (Tensor<f64>, &'a L) {
+        (x * items.into_iter().sum::<f64>(), label)
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * 6.0
+    }
+}
+
+#[test]
+fn compiles_and_runs() {
+    let x = Tensor::<f64>::from(vec![3.0]);
+    x.set_stop_gradient(false);
+    let (y, label) = Op::apply(&x, [1.0, 2.0, 3.0], "label");
+    assert_eq!(label, "label");
+    y.sum().backward().unwrap();
+    assert_eq!(x.grad().unwrap().to_vec(), [6.0]);
+    let (y, _) = Op::with().label("other").items(vec![1.0]).x(&x).apply();
+    assert_eq!(y.to_vec(), [3.0]);
+}

@@ -1,0 +1,23 @@
+// raw identifiers for inputs, plain and tensor
+#![deny(warnings)]
+use autograd_core::prelude::*;
+
+#[py_layer]
+impl Op {
+    fn forward(_ctx: &mut ForwardContext<Self>, r#type: &Tensor<f64>, r#match: f64) -> Tensor<f64> {
+        r#type * r#match
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Grads {
+        assert!(ctx.needs_input_grad().r#type);
+        Grads { r#type: dy * 2.0 }
+    }
+}
+
+#[test]
+fn compiles_and_runs() {
+    let x = Tensor::<f64>::from(vec![3.0]);
+    x.set_stop_gradient(false);
+    Op::with().r#match(2.0).r#type(&x).apply().sum().backward().unwrap();
+    assert_eq!(x.grad().unwrap().to_vec(), [2.0]);
+}

@@ -1,0 +1,24 @@
+// `apply` as a function value
+#![deny(warnings)]
+use autograd_core::prelude::*;
+
+#[py_layer]
+impl Op {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        x * 2.0
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * 2.0
+    }
+}
+
+#[test]
+fn compiles_and_runs() {
+    let x = Tensor::<f64>::from(vec![3.0]);
+    x.set_stop_gradient(false);
+    let f: fn(&Tensor<f64>) -> Tensor<f64> = Op::apply;
+    let ys: Vec<_> = [x.clone()].iter().map(Op::apply).collect();
+    (f(&x) + &ys[0]).sum().backward().unwrap();
+    assert_eq!(x.grad().unwrap().to_vec(), [4.0]);
+}

@@ -1,0 +1,48 @@
+// parameters with the names of what the macro uses
+#![deny(warnings)]
+use autograd_core::prelude::*;
+
+#[py_layer]
+impl Op {
+    fn forward(
+        _ctx: &mut ForwardContext<Self>,
+        raw: &Tensor<f64>,
+        context: f64,
+        inputs: f64,
+        out: f64,
+        visitor: f64,
+        saved: f64,
+        returned: f64,
+        this: f64,
+        needs: f64,
+        gradient0: f64,
+        with: f64,
+        forward: f64,
+    ) -> Tensor<f64> {
+        raw * (context
+            + inputs
+            + out
+            + visitor
+            + saved
+            + returned
+            + this
+            + needs
+            + gradient0
+            + with
+            + forward)
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Grads {
+        Grads { raw: dy * 2.0 }
+    }
+}
+
+#[test]
+fn compiles_and_runs() {
+    let x = Tensor::<f64>::from(vec![3.0]);
+    x.set_stop_gradient(false);
+    let y = Op::apply(&x, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0);
+    assert_eq!(y.to_vec(), [33.0]);
+    y.sum().backward().unwrap();
+    assert_eq!(x.grad().unwrap().to_vec(), [2.0]);
+}

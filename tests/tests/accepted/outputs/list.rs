@@ -1,0 +1,30 @@
+// a list of tensors of a length that is known when running
+#![deny(warnings)]
+use autograd_core::prelude::*;
+
+#[py_layer]
+impl Op {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, n: usize) -> Vec<Tensor<f64>> {
+        (0..n).map(|i| x * i as f64).collect()
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, ds: &[Option<Tensor<f64>>]) -> Tensor<f64> {
+        let mut sum = Tensor::zeros([1]);
+        for (i, d) in ds.iter().enumerate() {
+            if let Some(d) = d {
+                sum = sum + d * i as f64;
+            }
+        }
+        sum
+    }
+}
+
+#[test]
+fn compiles_and_runs() {
+    let x = Tensor::<f64>::from(vec![3.0]);
+    x.set_stop_gradient(false);
+    let ys = Op::apply(&x, 4);
+    assert_eq!(ys.len(), 4);
+    ys[3].sum().backward().unwrap();
+    assert_eq!(x.grad().unwrap().to_vec(), [3.0]);
+}

@@ -1,0 +1,30 @@
+// a `Result` of one tensor, with an error of its own
+#![deny(warnings)]
+use autograd_core::prelude::*;
+
+#[derive(Debug, PartialEq)]
+struct Refused;
+
+#[py_layer]
+impl Op {
+    fn forward(
+        _ctx: &mut ForwardContext<Self>,
+        x: &Tensor<f64>,
+        fail: bool,
+    ) -> Result<Tensor<f64>, Refused> {
+        if fail { Err(Refused) } else { Ok(x * 2.0) }
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * 2.0
+    }
+}
+
+#[test]
+fn compiles_and_runs() {
+    let x = Tensor::<f64>::from(vec![3.0]);
+    x.set_stop_gradient(false);
+    assert_eq!(Op::apply(&x, true).map(|_| ()), Err(Refused));
+    Op::apply(&x, false).unwrap().sum().backward().unwrap();
+    assert_eq!(x.grad().unwrap().to_vec(), [2.0]);
+}

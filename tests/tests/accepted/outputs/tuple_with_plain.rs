@@ -1,0 +1,32 @@
+// tensors and plain values mixed
+#![deny(warnings)]
+use autograd_core::prelude::*;
+
+#[py_layer]
+impl Op {
+    fn forward(
+        _ctx: &mut ForwardContext<Self>,
+        x: &Tensor<f64>,
+    ) -> (usize, Tensor<f64>, String, Tensor<f64>, Option<f64>) {
+        (x.len(), x * 2.0, "s".to_owned(), x * 3.0, None)
+    }
+
+    fn backward(
+        _ctx: &BackwardContext<Self>,
+        da: &Tensor<f64>,
+        db: Option<&Tensor<f64>>,
+    ) -> Tensor<f64> {
+        assert!(db.is_none());
+        da * 2.0
+    }
+}
+
+#[test]
+fn compiles_and_runs() {
+    let x = Tensor::<f64>::from(vec![3.0]);
+    x.set_stop_gradient(false);
+    let (n, a, s, _b, none) = Op::apply(&x);
+    assert_eq!((n, s.as_str(), none), (1, "s", None));
+    a.sum().backward().unwrap();
+    assert_eq!(x.grad().unwrap().to_vec(), [2.0]);
+}

@@ -1,0 +1,34 @@
+// modules and types with the names of the library
+#![deny(warnings)]
+use autograd_core::prelude::*;
+
+#[allow(dead_code, non_camel_case_types)]
+mod shadow {
+    pub mod autograd_core {}
+    pub struct Known;
+    pub struct Layer;
+}
+mod ops {
+    #[allow(unused_imports)]
+    use super::shadow::{Known, Layer};
+    use ::autograd_core::prelude::*;
+
+    #[py_layer]
+    impl Op {
+        pub fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+            x * 2.0
+        }
+
+        fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+            dy * 2.0
+        }
+    }
+}
+
+#[test]
+fn compiles_and_runs() {
+    let x = Tensor::<f64>::from(vec![3.0]);
+    x.set_stop_gradient(false);
+    ops::Op::apply(&x).sum().backward().unwrap();
+    assert_eq!(x.grad().unwrap().to_vec(), [2.0]);
+}

@@ -1,0 +1,18 @@
+//! Backward, `grad`, forward mode, hooks, and what is reported of a graph.
+
+mod anomaly;
+mod backward;
+mod explain;
+mod faults;
+mod forward_mode;
+mod functional;
+mod gradcheck;
+mod hook_errors;
+mod hooks;
+mod hooks_and_grad;
+mod limits;
+mod parallel;
+mod random_graphs;
+mod saved_hooks;
+mod unwind;
+mod walk;

@@ -1,0 +1,23 @@
+//! What draws from the process-wide generator and must draw the same again: seeds, its state, checkpoints,
+//! programs.
+//!
+//! A binary of its own: a test of another file that drew meanwhile would change the figures.
+
+mod checkpoint;
+mod programs;
+mod seeds;
+mod state;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Held by each test that draws.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn seeded(seed: u64) -> MutexGuard<'static, ()> {
+    let turn = turn();
+    autograd_core::seed(seed);
+    turn
+}

@@ -1,0 +1,179 @@
+//! Programs that draw: dropout and initial parameters, on any number of threads.
+
+use autograd_core::prelude::*;
+use autograd_core::static_graph::{
+    Adam, Executor, FcOptions, Feed, Fetch, Init, Program, Variable, gradients,
+};
+use autograd_core::{AnyTensor, DType};
+use ndarray::Array2;
+
+use crate::turn;
+
+fn wave(shape: &[usize], by: f32) -> Tensor<f32> {
+    let n: usize = shape.iter().product();
+    Tensor::from((0..n).map(|i| (i as f32 * by).sin() * 2.0).collect::<Vec<_>>()).reshape(shape)
+}
+
+fn wanting(program: &Program, name: &str, shape: &[i64]) -> Variable {
+    let x = program.data(name, shape, DType::Float32).unwrap();
+    x.set_stop_gradient(false);
+    x
+}
+
+fn leaf(x: &Tensor<f32>) -> Tensor<f32> {
+    let x = x.detach();
+    x.set_stop_gradient(false);
+    x
+}
+
+fn asked<'a>(variables: &[&'a Variable]) -> Vec<&'a dyn Fetch> {
+    variables.iter().map(|variable| *variable as &dyn Fetch).collect()
+}
+
+fn run(program: &Program, feed: &[(&str, &dyn Feed)], fetch: &[&Variable]) -> Vec<AnyTensor> {
+    Executor::new().run(program, feed, &asked(fetch)).unwrap()
+}
+
+fn steps(program: &Program, fetch: &[&Variable]) -> Vec<String> {
+    Executor::new().steps(program, &asked(fetch)).unwrap()
+}
+
+fn floats(value: &AnyTensor) -> Vec<f32> {
+    value.downcast_ref::<f32>().unwrap().to_vec()
+}
+
+#[test]
+fn dropout_is_in_a_chain_and_draws_what_it_draws_alone() {
+    let _turn = turn();
+    let program = Program::new();
+    let x = wanting(&program, "x", &[-1, 8]);
+    let y = x.relu().unwrap().dropout(0.4).unwrap();
+    let z = (&y * 2.0).tanh().unwrap().dropout(0.25).unwrap().square().unwrap();
+    let dx = gradients(&[&z], &[&x]).unwrap().remove(0).unwrap();
+    for fetch in [&[&z][..], &[&z, &dx], &[&y, &z, &dx]] {
+        let lines = steps(&program, fetch);
+        assert_eq!(lines.len(), 1, "{lines:#?}");
+    }
+    let fed = wave(&[3000, 8], 0.3);
+    autograd_core::seed(7);
+    let leaf = leaf(&fed);
+    let dropped = leaf.relu().dropout(0.4, true);
+    let eager = (&dropped * 2.0).tanh().dropout(0.25, true).square();
+    eager.sum().backward().unwrap();
+    for threads in [1, 3] {
+        autograd_core::seed(7);
+        let executor = Executor::new().with_threads(threads);
+        let found = executor.run(&program, &[("x", &fed)], &asked(&[&y, &z, &dx])).unwrap();
+        assert_eq!(floats(&found[0]), dropped.to_vec());
+        assert_eq!(floats(&found[1]), eager.to_vec());
+        assert_eq!(floats(&found[2]), leaf.grad().unwrap().to_vec());
+    }
+    // In a copy for testing nothing is dropped.
+    let test = program.clone_program(true).unwrap();
+    let found = Executor::new().run(&test, &[("x", &fed)], &asked(&[&z])).unwrap();
+    assert_eq!(floats(&found[0]), (fed.relu() * 2.0).tanh().square().to_vec());
+}
+
+#[test]
+fn dropouts_and_user_code_draw_in_their_order() {
+    let _turn = turn();
+    let program = Program::new();
+    let x = wanting(&program, "x", &[-1, 4]);
+    let out = program.current_block().create_var("out", DType::Float32, [-1, 4]).unwrap();
+    let first = x.dropout(0.5).unwrap();
+    let drawn = |x: &Tensor<f32>| x + Tensor::<f32>::rand(x.shape());
+    let noise = program.py_func(drawn).x(&x).out(&out).call().unwrap();
+    // Before the function's as the operators stand, and beside it as they depend on each other.
+    let second = (&first * 3.0).dropout(0.5).unwrap();
+    let both = second.try_add(&noise).unwrap().try_add(&first).unwrap();
+    let fed = wave(&[50, 4], 0.3);
+    autograd_core::seed(11);
+    let first = fed.dropout(0.5, true);
+    let noise = &fed + Tensor::<f32>::rand([50, 4]);
+    let second = (&first * 3.0).dropout(0.5, true);
+    let expected = second + noise + first;
+    for threads in [1, 2] {
+        autograd_core::seed(11);
+        let executor = Executor::new().with_threads(threads);
+        let found = executor.run(&program, &[("x", &fed)], &asked(&[&both])).unwrap();
+        assert_eq!(floats(&found[0]), expected.to_vec());
+    }
+}
+
+#[test]
+fn the_gradient_of_a_dropouts_gradient_runs() {
+    let _turn = turn();
+    let program = Program::new();
+    let x = wanting(&program, "x", &[-1]);
+    let y = x.square().unwrap().dropout(0.5).unwrap();
+    let dx = gradients(&[&y], &[&x]).unwrap().remove(0).unwrap();
+    let d2x = gradients(&[&dx], &[&x]).unwrap().remove(0).unwrap();
+    let fed = wave(&[64], 0.3);
+    autograd_core::seed(3);
+    let found = run(&program, &[("x", &fed)], &[&y, &dx, &d2x]);
+    autograd_core::seed(3);
+    let mask = Tensor::<f32>::ones([64]).dropout(0.5, true);
+    assert_eq!(floats(&found[0]), (fed.square() * &mask).to_vec());
+    assert_eq!(floats(&found[1]), (&mask * &fed * 2.0).to_vec());
+    assert_eq!(floats(&found[2]), (&mask * 2.0).to_vec());
+}
+
+fn classifier() -> (Program, Variable) {
+    let program = Program::new();
+    let x = program.data("x", [-1, 64], DType::Float32).unwrap();
+    let label = program.data("label", [-1], DType::Int64).unwrap();
+    let branch = |name: &str| {
+        let options = FcOptions::new().name(name).bias(Init::Constant(0.5));
+        program.fc_with(&x, 256, &options).unwrap().tanh().unwrap()
+    };
+    let (left, right) = (branch("left"), branch("right"));
+    let hidden = (&left * &right + 0.125).relu().unwrap().dropout(0.25).unwrap();
+    let loss = program.fc(&hidden, 10).unwrap().cross_entropy(&label).unwrap();
+    Adam::new(1e-3).minimize(&loss).unwrap();
+    (program, loss)
+}
+
+fn batch() -> (Array2<f32>, ndarray::Array1<i64>) {
+    let x = Array2::from_shape_fn([128, 64], |(i, j)| ((i * 13 + j * 5) % 23) as f32 / 23.0);
+    (x, ndarray::Array1::from_shape_fn([128], |i| (i % 10) as i64))
+}
+
+fn train(executor: &Executor, program: &Program, loss: &Variable) -> Vec<f32> {
+    let (x, label) = batch();
+    let mut losses = Vec::new();
+    for _ in 0..4 {
+        let run = executor.run(program, &[("x", &x), ("label", &label)], &[loss]).unwrap();
+        losses.push(run[0].downcast_ref::<f32>().unwrap().item());
+    }
+    losses
+}
+
+#[test]
+fn threads_change_no_figure_and_a_copy_for_testing_drops_nothing() {
+    let _turn = turn();
+    let (program, loss) = classifier();
+    let mut all = Vec::new();
+    for threads in [1, 2, 3] {
+        autograd_core::seed(7);
+        let executor = Executor::new().with_threads(threads);
+        executor.run(&program.startup(), &[], &[]).unwrap();
+        let losses = train(&executor, &program, &loss);
+        all.push((losses, executor.parameter("left.weight").unwrap().to_string()));
+    }
+    assert!(all[0].0[3] < all[0].0[0], "{:?}", all[0].0);
+    assert_eq!(all[0], all[1]);
+    assert_eq!(all[0], all[2]);
+
+    let test = program.clone_program(true).unwrap();
+    let text = test.to_string();
+    assert!(text.contains("training=false") && !text.contains("adam"), "{text}");
+    let executor = Executor::new();
+    executor.run(&program.startup(), &[], &[]).unwrap();
+    let (x, label) = batch();
+    let feed: [(&str, &dyn Feed); 2] = [("x", &x), ("label", &label)];
+    let once = executor.run(&test, &feed, &[&loss]).unwrap();
+    let before = executor.parameter("left.weight").unwrap().to_string();
+    let twice = executor.run(&test, &feed, &[&loss]).unwrap();
+    assert_eq!(once[0].to_string(), twice[0].to_string());
+    assert_eq!(before, executor.parameter("left.weight").unwrap().to_string());
+}

@@ -1,0 +1,11 @@
+//! `#[py_layer]`: calls, contexts, gradients, and what a layer may do with tensors.
+
+mod absent_gradients;
+mod hidden_tensors;
+mod identity_and_in_place;
+mod in_place;
+mod lending;
+mod py_layer;
+mod refusals;
+mod scalars;
+mod small;

@@ -1,0 +1,151 @@
+//! What a program's runs ask the allocator for: counted by it, the pool's free buffers included.
+
+use crate::measured::turn;
+use autograd_core::static_graph::{Adam, Executor, Feed, Fetch, Init, Program, Sgd, Variable};
+use autograd_core::{DType, Tensor, empty_buffer_pool};
+
+/// Rows and columns of a matrix of 4 MiB.
+const N: usize = 1024;
+const MATRIX: usize = N * N * size_of::<f32>();
+
+/// How many matrices the memory in use at the worst moment of `f` would hold, above what was in use
+/// before.
+fn peak(f: impl FnOnce()) -> f64 {
+    crate::measured::peak(f) as f64 / MATRIX as f64
+}
+
+fn matrix(program: &Program, name: &str) -> Variable {
+    let shape = [N, N];
+    program.create_parameter(name, shape, DType::Float32, Init::Uniform(-0.01, 0.01)).unwrap()
+}
+
+fn ready(program: &Program) -> Executor {
+    let executor = Executor::new();
+    executor.run(&program.startup(), &[], &[]).unwrap();
+    executor
+}
+
+#[test]
+fn a_run_computes_in_the_buffers_of_the_run_before() {
+    let _turn = turn();
+    let program = Program::new();
+    let x = program.data("x", [-1, N as i64], DType::Float32).unwrap();
+    let (w, v) = (matrix(&program, "w"), matrix(&program, "v"));
+    let hidden = x.matmul(&w).unwrap().tanh().unwrap().sigmoid().unwrap();
+    let loss = hidden.matmul(&v).unwrap().softmax(-1).unwrap().square().unwrap();
+    let loss = loss.mean(&[]).unwrap();
+    Adam::new(1e-3).minimize(&loss).unwrap();
+    let executor = ready(&program);
+    let fed = Tensor::<f32>::full([N, N], 0.5);
+    let run = || drop(executor.run(&program, &[("x", &fed)], &[&loss]).unwrap());
+    let first = peak(run);
+    assert!(first > 3.0, "{first}");
+    run();
+    let later = peak(run);
+    assert!(later < 0.1, "{later}");
+}
+
+/// Buffers of less than a kilobyte are kept by nobody but the program: the pool and the threads'
+/// spares have larger ones only.
+#[test]
+fn a_run_after_the_first_asks_for_no_memory_but_for_what_it_fetches() {
+    const SIDE: usize = 15;
+    const BUFFER: usize = SIDE * SIDE * size_of::<f32>();
+    let _turn = turn();
+    let program = Program::new();
+    let x = program.data("x", [-1, SIDE as i64], DType::Float32).unwrap();
+    let classes = program.data("classes", [-1], DType::Int64).unwrap();
+    let mut hidden = x;
+    for _ in 0..6 {
+        hidden = program.fc(&hidden, SIDE).unwrap().tanh().unwrap();
+    }
+    let loss = program.cross_entropy(&hidden, &classes).unwrap();
+    Sgd::new(0.01).minimize(&loss).unwrap();
+    let executor = ready(&program);
+    let fed = Tensor::<f32>::full([SIDE, SIDE], 0.5);
+    let right = Tensor::from((0..SIDE as i64).collect::<Vec<_>>());
+    let feed: [(&str, &dyn Feed); 2] = [("x", &fed), ("classes", &right)];
+    let run = |fetch: &dyn Fetch| drop(executor.run(&program, &feed, &[fetch]).unwrap());
+    let asked = |fetch: &dyn Fetch| {
+        run(fetch);
+        run(fetch);
+        crate::measured::peak(|| run(fetch))
+    };
+    // Of more than thirty values, none; a product copies operands that lie in another order.
+    let few = asked(&loss);
+    assert!(few < 3 * BUFFER, "{few} bytes");
+    let whole = asked(&hidden);
+    assert!(whole >= BUFFER && whole <= few + BUFFER + BUFFER / 2, "{whole} bytes");
+}
+
+#[test]
+fn a_value_that_was_read_for_the_last_time_lends_its_buffer() {
+    let _turn = turn();
+    let program = Program::new();
+    let w = matrix(&program, "w");
+    let mut y = w.matmul(&w).unwrap();
+    for _ in 0..20 {
+        y = y.matmul(&w).unwrap().tanh().unwrap();
+        y = (&y * 0.5).softmax(-1).unwrap();
+    }
+    let executor = ready(&program);
+    empty_buffer_pool();
+    // The two slots that all values share, of which what is fetched takes one along, and panels of a
+    // factor for each of two threads.
+    let found = peak(|| drop(executor.run(&program, &[], &[&y]).unwrap()));
+    assert!(found < 3.4, "{found}");
+}
+
+#[test]
+fn a_step_changes_parameters_where_they_stand() {
+    let _turn = turn();
+    let program = Program::new();
+    let x = program.data("x", [-1, N as i64], DType::Float32).unwrap();
+    let w = matrix(&program, "w");
+    let loss = x.matmul(&w).unwrap().tanh().unwrap().mean(&[]).unwrap();
+    Sgd::new(0.1).momentum(0.9).minimize(&loss).unwrap();
+    let executor = ready(&program);
+    let fed = Tensor::<f32>::full([4, N], 0.5);
+    let run = || drop(executor.run(&program, &[("x", &fed)], &[&loss]).unwrap());
+    run();
+    empty_buffer_pool();
+    // Not even the gradient of the matrix is there as a whole.
+    let found = peak(run);
+    assert!(found < 0.2, "{found}");
+    // Who holds the old parameter keeps it: it is copied then.
+    let held = executor.parameter("w").unwrap();
+    let before = held.to_string();
+    assert!(peak(run) > 0.9);
+    assert_eq!(held.to_string(), before);
+    assert_ne!(executor.parameter("w").unwrap().to_string(), before);
+}
+
+/// With small buffers, which nobody but the program keeps; see above.
+#[test]
+fn a_schedule_of_learning_rates_keeps_the_plan_and_its_buffers() {
+    const SIDE: usize = 15;
+    const BUFFER: usize = SIDE * SIDE * size_of::<f32>();
+    let _turn = turn();
+    let program = Program::new();
+    let x = program.data("x", [-1, SIDE as i64], DType::Float32).unwrap();
+    let classes = program.data("classes", [-1], DType::Int64).unwrap();
+    let mut hidden = x;
+    for _ in 0..6 {
+        hidden = program.fc(&hidden, SIDE).unwrap().tanh().unwrap();
+    }
+    let loss = program.cross_entropy(&hidden, &classes).unwrap();
+    Sgd::new(0.01).minimize(&loss).unwrap();
+    let executor = ready(&program);
+    let fed = Tensor::<f32>::full([SIDE, SIDE], 0.5);
+    let right = Tensor::from((0..SIDE as i64).collect::<Vec<_>>());
+    let feed: [(&str, &dyn Feed); 2] = [("x", &fed), ("classes", &right)];
+    let step = |n: usize| {
+        program.set_learning_rate(0.1 / n as f64).unwrap();
+        drop(executor.run(&program, &feed, &[&loss]).unwrap());
+    };
+    (1..3).for_each(step);
+    for n in 3..6 {
+        let asked = crate::measured::peak(|| step(n));
+        assert!(asked < 3 * BUFFER, "{asked} bytes");
+    }
+}

@@ -1,0 +1,5 @@
+//! Modules, optimizers, and files of tensors.
+
+mod modules;
+mod optim;
+mod safetensors;

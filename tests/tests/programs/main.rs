@@ -1,0 +1,10 @@
+//! Static graphs.
+
+mod chains;
+mod graph;
+mod masks;
+mod norm;
+mod py_func;
+mod rules;
+mod trace;
+mod words;

@@ -1,0 +1,273 @@
+//! Closures of eager ops traced into programs: op by op, with the closure's figures and gradients.
+
+use autograd_core::prelude::*;
+use autograd_core::static_graph::{Executor, Feed, Functions, Program, Variable, gradients};
+use autograd_core::{Conv2dOptions, DType, GradOptions, grad_with};
+
+#[py_layer]
+impl Cube {
+    type Saved = (Tensor<f64>, Tensor<f64>);
+
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, by: f64) -> Tensor<f64> {
+        let square = x * x;
+        let y = &square * x * by;
+        ctx.save_for_backward((x, &y));
+        y
+    }
+
+    // Not the derivative: what a program computes must be this, not forward's own.
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        let (x, y) = ctx.saved_tensor();
+        dy * y * 10.0 + x
+    }
+}
+
+#[py_layer(elementwise)]
+impl Bent {
+    fn forward<L: Lane>(x: Real<L>) -> Real<L> {
+        x * x.sigmoid()
+    }
+}
+
+fn data(program: &Program, name: &str, shape: &[i64]) -> Variable {
+    let x = program.data(name, shape, DType::Float64).unwrap();
+    x.set_stop_gradient(false);
+    x
+}
+
+fn input(shape: [usize; 2]) -> Tensor<f64> {
+    let n = shape[0] * shape[1];
+    let x = Tensor::from((0..n).map(|i| (i as f64 * 0.7).sin()).collect::<Vec<_>>());
+    x.reshape(shape)
+}
+
+fn values(run: &[AnyTensor]) -> Vec<Vec<f64>> {
+    run.iter().map(|t| t.downcast_ref::<f64>().unwrap().to_vec()).collect()
+}
+
+/// Value, gradient and second derivative of the sum, in a program and eagerly.
+fn both(
+    closure: impl Fn(&Tensor<f64>) -> Tensor<f64> + Clone + Send + Sync + 'static,
+    shape: [usize; 2],
+) -> (Program, [Vec<Vec<f64>>; 2]) {
+    let program = Program::new();
+    let x = data(&program, "x", &[-1, shape[1] as i64]);
+    let traced = closure.clone();
+    let y = program.trace(move |x: &Tensor<f64>| traced(x)).x(&x).call().unwrap();
+    let dx = gradients(&[&y], &[&x]).unwrap().remove(0).unwrap();
+    let fed = input(shape);
+    let mut fetch = vec![y.clone(), dx.clone()];
+    fetch.extend(gradients(&[&dx], &[&x]).unwrap().remove(0));
+    let fetch: Vec<_> =
+        fetch.iter().map(|v| v as &dyn autograd_core::static_graph::Fetch).collect();
+    let run = Executor::new().run(&program, &[("x", &fed)], &fetch).unwrap();
+    fed.set_stop_gradient(false);
+    let y = closure(&fed);
+    let create = || GradOptions::new().create_graph(true);
+    let dx = grad_with(&[&y.sum()], &[&fed], create()).unwrap().remove(0).unwrap();
+    let mut eager = vec![y.to_vec(), dx.to_vec()];
+    if fetch.len() > 2 {
+        let d2x = grad_with(&[&dx.sum()], &[&fed], create()).unwrap().remove(0).unwrap();
+        eager.push(d2x.to_vec());
+    }
+    (program, [values(&run), eager])
+}
+
+#[track_caller]
+fn assert_close([found, expected]: &[Vec<Vec<f64>>; 2]) {
+    assert_eq!(found.len(), expected.len());
+    for (found, expected) in found.iter().zip(expected) {
+        assert_eq!(found.len(), expected.len());
+        for (a, b) in found.iter().zip(expected) {
+            assert!((a - b).abs() <= 1e-12 * b.abs().max(1.0), "{a} {b}");
+        }
+    }
+}
+
+#[test]
+fn ops_are_operators_one_by_one() {
+    let w = Tensor::from([[0.5, -1.0], [2.0, 0.25], [1.0, 1.0]]);
+    let (program, figures) = both(
+        move |x| {
+            let h = (x.matmul(&w) * 0.5 - 1.0).tanh();
+            let h = h.reshape([h.shape()[0] * 2]).reshape([h.shape()[0], 2]).transpose();
+            let h = Tensor::concat(&[&h, &h.exp()], 0).slice_axis(0, 1, 4, 2);
+            let off = h.gt_scalar(0.5).where_else(&h, &(&h * 0.1)).softmax(-1);
+            (off.copy().square().sum_axes(&[0]) + h.max_axes(&[0])).sqrt()
+        },
+        [4, 3],
+    );
+    assert_close(&figures);
+    assert_eq!(figures[0][0], figures[1][0], "the same kernels give the same figures");
+    let text = program.to_string();
+    for line in [
+        "matmul_0: float64 [-1, 2] = matmul(x, constant_0)",
+        "tanh_0: float64 [-1, 2] = tanh(sub_0)",
+        "greater_0: bool [2, -1] = greater(",
+        "= slice(concat_0) {axis=0, 1..4, step=2}",
+    ] {
+        assert!(text.contains(line), "{line} in\n{text}");
+    }
+    let dot = program.to_dot();
+    assert!(dot.contains("programs/trace.rs:") && dot.contains("where"), "{dot}");
+}
+
+#[test]
+fn a_layer_is_one_operator_with_its_own_backward() {
+    let (program, figures) = both(|x| Cube::apply(&(x * 2.0), 0.5).tanh(), [2, 3]);
+    assert_close(&figures);
+    let text = program.to_string();
+    assert!(text.contains(" = Cube(mul_0)"), "{text}");
+}
+
+#[test]
+fn an_elementwise_op_is_one_operator() {
+    let (program, figures) = both(|x| Bent::apply(&(x + 1.0)) * 2.0, [3, 2]);
+    assert_close(&figures);
+    assert!(program.to_string().contains(" = Bent(add_0)"), "{program}");
+}
+
+#[test]
+fn what_is_one_pass_elsewhere_is_made_of_operators_here() {
+    let target = Tensor::from([[0.5, -1.0, 3.0]]);
+    let (program, figures) = both(
+        move |x| {
+            let x = x.split(3, 1)[0].leaky_relu(0.1) * 3.0 + x.elu(0.5);
+            let loss = x.narrow(0, 0, 1).smooth_l1_loss(&target);
+            x.normalize(&[1], 1e-3) * loss
+        },
+        [4, 3],
+    );
+    assert_close(&figures);
+    // Operators that a file can name.
+    let path = std::env::temp_dir().join(format!("passes-{}.safetensors", std::process::id()));
+    program.save(&path, &Executor::new()).unwrap();
+    let again = Program::load(&path, &Functions::new(), &Executor::new()).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(again.to_string(), program.to_string());
+}
+
+#[test]
+fn pictures_and_tables() {
+    let kernel = Tensor::from((0..18).map(|i| i as f64 * 0.1 - 0.5).collect::<Vec<_>>());
+    let kernel = kernel.reshape([2, 1, 3, 3]);
+    let (_, figures) = both(
+        move |x| {
+            let pictures = x.reshape([x.shape()[0], 1, 6, 6]);
+            let maps = pictures.conv2d(&kernel, None, Conv2dOptions::default().padding(1));
+            let pooled = maps.max_pool2d(2) + maps.avg_pool2d(2);
+            pooled.reshape([x.shape()[0], 18]).tanh()
+        },
+        [3, 36],
+    );
+    assert_close(&figures);
+
+    let program = Program::new();
+    let (x, words) =
+        (data(&program, "x", &[5, 3]), program.data("words", [-1], DType::Int64).unwrap());
+    let closure = |x: &Tensor<f64>, words: &Tensor<i64>| x.index_select(0, words).tanh();
+    let y = program.trace(closure).x([&x, &words]).call().unwrap();
+    assert_eq!(y.shape(), [None, Some(3)]);
+    let (table, chosen) = (input([5, 3]), Tensor::from(vec![4_i64, 0]));
+    let feed: [(&str, &dyn Feed); 2] = [("x", &table), ("words", &chosen)];
+    let run = Executor::new().run(&program, &feed, &[&y]).unwrap();
+    assert_eq!(values(&run)[0], closure(&table, &chosen).to_vec());
+}
+
+#[track_caller]
+fn refused(
+    closure: impl Fn(&Tensor<f64>) -> Tensor<f64> + Send + Sync + 'static,
+    op: &str,
+) -> String {
+    let program = Program::new();
+    let x = data(&program, "x", &[-1, 3]);
+    x.tanh().unwrap();
+    let before = program.to_string();
+    let call = move |x: &Tensor<f64>| closure(x);
+    let error = program.trace(call).x(&x).call().unwrap_err().to_string();
+    assert_eq!(program.to_string(), before);
+    let start = format!("{op} (built at tests/tests/programs/trace.rs:");
+    assert!(error.starts_with(&start), "{error}");
+    error
+}
+
+#[test]
+fn what_a_trace_cannot_hold_is_refused_by_line() {
+    // The tests run these closures on examples only.
+    let error = refused(|x| if x.sum().item() > 9.0 { x.tanh() } else { x.exp() }, "exp");
+    assert!(error.contains("but tanh (tests/tests/programs/trace.rs:"), "{error}");
+    let error = refused(|x| x * x.len() as f64, "mul");
+    assert!(error.contains("follow the inputs' numbers or the lengths"), "{error}");
+    let error = refused(|x| x + x.to_vec()[0], "add");
+    assert!(error.contains("follow the inputs' numbers"), "{error}");
+    let error = refused(|x| x * Tensor::from(x.to_vec()).reshape(x.shape().to_vec()), "reshape");
+    assert!(error.contains("that the closure makes anew each time"), "{error}");
+    let error = refused(|x| x * x.flip(0), "mul");
+    assert!(error.contains("by flip (tests/tests/programs/trace.rs:"), "{error}");
+    let error = refused(|x| x * x.tril(0), "mul");
+    assert!(error.contains("by tril (tests/tests/programs/trace.rs:"), "{error}");
+    let error = refused(|x| x + Tensor::<f64>::randn([3]), "add");
+    assert!(error.contains("random"), "{error}");
+    let error = refused(|x| (0..x.shape()[0]).fold(x.clone(), |y, _| y.sin()), "sin");
+    assert!(error.contains("control flow"), "{error}");
+    let error = refused(
+        |x| {
+            let mut y = x.tanh();
+            y += 1.0;
+            y.exp()
+        },
+        "add",
+    );
+    assert!(error.contains("that the closure makes anew each time, by tanh"), "{error}");
+    let error = refused(|_| panic!("no example is good enough"), "trace");
+    assert!(error.contains("no example is good enough"), "{error}");
+}
+
+#[test]
+fn a_traced_program_goes_to_a_file_and_back() {
+    let program = Program::new();
+    let x = data(&program, "x", &[-1, 3]);
+    let w = input([3, 2]);
+    let closure = move |x: &Tensor<f64>| Bent::apply(&Cube::apply(x, 2.0).matmul(&w));
+    let y = program.trace(closure).x(&x).call().unwrap();
+    let dx = gradients(&[&y], &[&x]).unwrap().remove(0).unwrap();
+    let path = std::env::temp_dir().join(format!("static-trace-{}", std::process::id()));
+    let executor = Executor::new();
+    program.save(&path, &executor).unwrap();
+    // The layer's ops are in the file; the formula is bound by its name.
+    let functions = Functions::new().with("Bent", |x: &Tensor<f64>| Bent::apply(x));
+    let loaded = Program::load(&path, &functions, &executor).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(loaded.to_string(), program.to_string());
+    let fed = input([4, 3]);
+    let before = executor.run(&program, &[("x", &fed)], &[&y, &dx]).unwrap();
+    let after = executor.run(&loaded, &[("x", &fed)], &[&y.name(), &dx.name()]).unwrap();
+    assert_eq!(values(&before), values(&after));
+}
+
+#[py_layer]
+impl Refusing {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Result<Tensor<f64>, String> {
+        Err(format!("nothing for {}", x.exp().sum()))
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy.clone()
+    }
+}
+
+/// What a forward did before it failed is no part of the trace; what comes after is.
+#[test]
+fn a_layer_that_fails_leaves_nothing_in_the_trace() {
+    let (program, figures) = both(
+        |x| match Refusing::apply(&(x * 2.0)) {
+            Ok(y) => y,
+            Err(_) => x.square() * 3.0,
+        },
+        [2, 3],
+    );
+    assert_close(&figures);
+    let text = program.to_string();
+    assert!(!text.contains("exp"), "{text}");
+    assert!(text.contains("square"), "{text}");
+}

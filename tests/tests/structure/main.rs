@@ -1,0 +1,6 @@
+//! The workspace itself: its crates, sources, documents and public items.
+
+mod dependencies;
+mod documents;
+mod layering;
+mod public_api;

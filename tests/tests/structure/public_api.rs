@@ -1,0 +1,207 @@
+//! What users can name, as `golden/public_api.txt` recorded it at the last release: nothing of that
+//! may go or change its signature without a breaking version. What is new passes.
+//!
+//! The sources are read, not a compiled form: the lint `unreachable_pub` proves that what says `pub`
+//! there can be reached. `UPDATE_API=1 cargo test -p tests --test structure public_api` records anew.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use quote::ToTokens;
+use syn::visit::{self, Visit};
+
+/// Public items, a line each.
+#[derive(Default)]
+struct Listing {
+    module: String,
+    lines: BTreeSet<String>,
+}
+
+fn is_public(visibility: &syn::Visibility) -> bool {
+    matches!(visibility, syn::Visibility::Public(_))
+}
+
+fn is_hidden(attributes: &[syn::Attribute]) -> bool {
+    let text = |attribute: &syn::Attribute| attribute.to_token_stream().to_string();
+    attributes.iter().map(text).any(|text| text.contains("hidden") || text.contains("cfg (test)"))
+}
+
+fn text(tokens: &impl ToTokens) -> String {
+    tokens.to_token_stream().to_string()
+}
+
+impl Listing {
+    fn add(&mut self, line: &str) {
+        self.lines.insert(format!("{}: {line}", self.module));
+    }
+}
+
+impl<'ast> Visit<'ast> for Listing {
+    fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
+        if !is_hidden(&item.attrs) {
+            visit::visit_item_mod(self, item);
+        }
+    }
+
+    fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
+        if is_public(&item.vis) && !is_hidden(&item.attrs) {
+            self.add(&text(&item.sig));
+        }
+    }
+
+    fn visit_item_struct(&mut self, item: &'ast syn::ItemStruct) {
+        if is_public(&item.vis) && !is_hidden(&item.attrs) {
+            let fields = item.fields.iter().filter(|field| is_public(&field.vis));
+            let fields: Vec<String> = fields
+                .map(|field| format!("{} : {}", text(&field.ident), text(&field.ty)))
+                .collect();
+            let (name, generics) = (&item.ident, text(&item.generics));
+            self.add(&format!("struct {name} {generics} {{ {} }}", fields.join(", ")));
+        }
+    }
+
+    fn visit_item_enum(&mut self, item: &'ast syn::ItemEnum) {
+        if is_public(&item.vis) && !is_hidden(&item.attrs) {
+            for variant in &item.variants {
+                let fields = variant.fields.iter();
+                let fields: Vec<String> = fields
+                    .map(|field| format!("{} : {}", text(&field.ident), text(&field.ty)))
+                    .collect();
+                self.add(&format!("{}::{} {{ {} }}", item.ident, variant.ident, fields.join(", ")));
+            }
+        }
+    }
+
+    fn visit_item_trait(&mut self, item: &'ast syn::ItemTrait) {
+        if is_public(&item.vis) && !is_hidden(&item.attrs) {
+            self.add(&format!("trait {} : {}", item.ident, text(&item.supertraits)));
+            for part in &item.items {
+                if let syn::TraitItem::Fn(function) = part
+                    && !is_hidden(&function.attrs)
+                {
+                    self.add(&format!("{}::{}", item.ident, text(&function.sig)));
+                }
+            }
+        }
+    }
+
+    fn visit_item_impl(&mut self, item: &'ast syn::ItemImpl) {
+        if is_hidden(&item.attrs) || item.trait_.is_some() {
+            return;
+        }
+        let owner = text(&item.self_ty);
+        for part in &item.items {
+            if let syn::ImplItem::Fn(function) = part
+                && is_public(&function.vis)
+                && !is_hidden(&function.attrs)
+            {
+                self.add(&format!("{owner}::{}", text(&function.sig)));
+            }
+        }
+    }
+
+    fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
+        if is_public(&item.vis) && !is_hidden(&item.attrs) {
+            let mut names = BTreeSet::new();
+            leaves(&item.tree, &mut names);
+            for name in names {
+                self.add(&format!("use {name}"));
+            }
+        }
+    }
+}
+
+/// What a file re-exports from the kernels, as `module: name`.
+#[derive(Default)]
+struct Reexported(BTreeSet<String>);
+
+impl<'ast> Visit<'ast> for Reexported {
+    fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
+        if let syn::UseTree::Path(path) = &item.tree
+            && let syn::UseTree::Path(below) = &*path.tree
+            && path.ident == "autograd_kernels"
+            && is_public(&item.vis)
+        {
+            let mut names = BTreeSet::new();
+            leaves(&below.tree, &mut names);
+            self.0.extend(names.into_iter().map(|name| format!("{}: {name}", below.ident)));
+        }
+    }
+}
+
+/// What a line is about: `formula: Real < L >::fn log (self) -> Self` is about `formula: Real`.
+fn about(line: &str) -> String {
+    let (module, item) = line.split_once(": ").unwrap_or_default();
+    let kind = ["struct ", "trait ", "use "].iter().find_map(|kind| item.strip_prefix(kind));
+    let name = kind.unwrap_or(item).split(|c: char| !c.is_alphanumeric()).next();
+    format!("{module}: {}", name.unwrap_or_default())
+}
+
+/// The names that a `use` brings.
+fn leaves(tree: &syn::UseTree, names: &mut BTreeSet<String>) {
+    match tree {
+        syn::UseTree::Path(path) => leaves(&path.tree, names),
+        syn::UseTree::Name(name) => drop(names.insert(name.ident.to_string())),
+        syn::UseTree::Rename(name) => drop(names.insert(name.rename.to_string())),
+        syn::UseTree::Glob(_) => drop(names.insert("*".into())),
+        syn::UseTree::Group(group) => group.items.iter().for_each(|tree| leaves(tree, names)),
+    }
+}
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => sources(&path, found),
+            false if path.ends_with("private.rs") || path.ends_with("tests.rs") => {}
+            false => found.push(path),
+        }
+    }
+}
+
+fn parsed(path: &Path) -> syn::File {
+    syn::parse_file(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+fn public_items(root: &Path, reexported: &mut Reexported) -> Listing {
+    let mut files = Vec::new();
+    sources(root, &mut files);
+    let mut listing = Listing::default();
+    for path in files.iter().filter(|path| path.extension().is_some_and(|end| end == "rs")) {
+        // By the module only: items may move inside it.
+        let inside = path.strip_prefix(root).unwrap();
+        let module = inside.iter().next().unwrap().to_string_lossy();
+        listing.module = module.trim_end_matches(".rs").to_owned();
+        let file = parsed(path);
+        listing.visit_file(&file);
+        reexported.visit_file(&file);
+    }
+    listing
+}
+
+#[test]
+fn nothing_public_went_or_changed() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut reexported = Reexported::default();
+    reexported.visit_file(&parsed(&folder.join("../autograd-core/src/private.rs")));
+    let mut listing = public_items(&folder.join("../autograd-core/src"), &mut reexported);
+    // Of the kernels' items, those that users see.
+    let below = public_items(&folder.join("../autograd-kernels/src"), &mut Reexported::default());
+    let seen = below.lines.into_iter().filter(|line| reexported.0.contains(&about(line)));
+    listing.lines.extend(seen);
+    let record = folder.join("golden/public_api.txt");
+    if std::env::var_os("UPDATE_API").is_some() {
+        let lines: Vec<String> = listing.lines.iter().cloned().collect();
+        fs::write(&record, lines.join("\n") + "\n").unwrap();
+    }
+    let record = fs::read_to_string(record).unwrap();
+    let gone: Vec<&str> = record.lines().filter(|line| !listing.lines.contains(*line)).collect();
+    assert!(record.lines().count() > 500, "the record is too short to be one");
+    assert!(
+        gone.is_empty(),
+        "gone or changed since the record, which is a breaking change; if it is meant, record anew \
+         with UPDATE_API=1 and say so in CHANGELOG.md:\n{}",
+        gone.join("\n")
+    );
+}
