@@ -1,7 +1,8 @@
 //! Adam, and Adam with decoupled weight decay.
 
-use super::optimizer::{Rule, Step, Update};
-use super::{Kernels, check, check_not_negative, kernels};
+use super::kernels::{self, Kernels};
+use super::rule::{Rule, Step, Update};
+use super::{check, check_not_negative};
 use crate::error::Result;
 
 /// The options that both have.

@@ -83,14 +83,15 @@ mod adam;
 mod clip;
 mod kernels;
 mod optimizer;
+mod rule;
 mod sgd;
 
 pub use adam::{Adam, AdamW};
 pub use clip::{clip_grad_norm, clip_grad_value};
 pub(crate) use kernels::Kernels;
-pub use optimizer::{Optimizer, Rule};
+pub use rule::{Optimizer, Rule};
 #[cfg(feature = "static-graph")]
-pub(crate) use optimizer::{Step, Update};
+pub(crate) use rule::{Step, Update};
 pub use sgd::Sgd;
 
 use crate::error::{Error, Result};

@@ -1,90 +1,15 @@
 //! Parameters, the rule of each, and what the rules remember.
 
-use smallvec::SmallVec;
-
-use super::{Adam, AdamW, Kernels, Sgd};
+use super::adam::{Adam, AdamW};
+use super::kernels::Kernels;
+use super::rule::{Moved, OfRules, Optimizer, Parameter, Rule, Slot, Step};
+use super::sgd::Sgd;
 use crate::array::Value;
 use crate::array::shape::copied;
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, Tensor};
 use crate::nn::{Module, StateDict, distinct_parameters, state};
 use crate::ops::{Float, instantiate};
-
-/// How parameters are moved: [`Sgd`](super::Sgd), [`Adam`](super::Adam) or
-/// [`AdamW`](super::AdamW).
-///
-/// A rule of your own needs no optimiser: under [`no_grad`](crate::no_grad), compute the new values
-/// from `parameter.grad()` and put them in with [`Tensor::copy_from`].
-#[allow(private_bounds, reason = "a rule runs while a parameter is locked, so it is not open")]
-pub trait Rule: Update {
-    /// The step size.
-    fn rate(&self) -> f64;
-    /// Sets the step size.
-    fn set_rate(&mut self, learning_rate: f64);
-}
-
-/// What the optimiser needs to know of a rule.
-#[cfg_attr(
-    not(feature = "static-graph"),
-    allow(dead_code, reason = "programs show a rule's options")
-)]
-pub(crate) trait Update: Clone + OfRules {
-    /// Its name in errors.
-    const NAME: &'static str;
-    /// Whether it depends on the count of steps.
-    const COUNTS: bool;
-    /// Names of what is remembered of each element.
-    fn state(&self) -> &'static [&'static str];
-    /// Its options by name; a switch is 0 or 1.
-    fn options(&self) -> Vec<(&'static str, f64)>;
-    /// The rule with these options, in the same order.
-    fn with_options(options: &[f64]) -> Option<Self>;
-    /// An error if an option is out of range.
-    fn check(&self) -> Result<()>;
-    fn update<T: Kernels>(&self, of: Step<'_, T>);
-}
-
-/// One parameter, or a part of it, in one step, as slices of one length.
-pub(crate) struct Step<'a, T: Float> {
-    pub(crate) parameter: &'a mut [T],
-    pub(crate) gradient: &'a [T],
-    pub(crate) state: SmallVec<[&'a mut [T]; 2]>,
-    /// 1 in the first step.
-    pub(crate) count: u64,
-    /// Whether the state is all zeros because it is new.
-    pub(crate) fresh: bool,
-}
-
-/// Moves parameters against their gradients by a [`Rule`]; see the [module](super).
-///
-/// Parameters without a gradient are passed over, as are those that are frozen
-/// (`stop_gradient`), whatever gradient they still have.
-#[derive(Debug)]
-pub struct Optimizer<R: Rule> {
-    rules: Vec<R>,
-    slots: Vec<Slot>,
-}
-
-/// A parameter and its place.
-#[derive(Debug)]
-struct Slot {
-    name: String,
-    group: usize,
-    parameter: Parameter,
-}
-
-#[derive(Debug)]
-enum Parameter {
-    Float32(Moved<f32>),
-    Float64(Moved<f64>),
-}
-
-/// A parameter and what is remembered of it.
-struct Moved<T: Float> {
-    tensor: Tensor<T>,
-    count: u64,
-    state: Vec<Value<T>>,
-}
 
 impl<T: Float> std::fmt::Debug for Moved<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -181,8 +106,7 @@ impl<R: Rule> Optimizer<R> {
 }
 
 instantiate! {
-    /// What an optimiser does by its rule.
-    trait OfRules for Rule: Sgd Adam AdamW; {
+    impl OfRules for Sgd Adam AdamW; {
         fn step(optimizer: &mut Optimizer<Self>) -> Result<()> = step;
         fn save(optimizer: &Optimizer<Self>) -> StateDict = save;
         fn load(optimizer: &mut Optimizer<Self>, from: &StateDict) -> Result<()> = load;

@@ -1,7 +1,8 @@
 //! Stochastic gradient descent.
 
-use super::optimizer::{Rule, Step, Update};
-use super::{Kernels, check, check_not_negative, kernels};
+use super::kernels::{self, Kernels};
+use super::rule::{Rule, Step, Update};
+use super::{check, check_not_negative};
 use crate::error::Result;
 
 /// Stochastic gradient descent, with PyTorch's formula for momentum.
