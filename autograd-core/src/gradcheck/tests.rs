@@ -23,7 +23,7 @@ fn sine_off_by<T: Float>(x: &Tensor<T>, factor: f64) -> Tensor<T> {
         return x.sin();
     }
     let value = x.detach().sin().read().into_owned();
-    let state = (crate::graph::Attr(factor), SavedInput::at(0, x));
+    let state = (crate::graph::SavedAttr(factor), SavedInput::at(0, x));
     record("sine", Location::caller(), [x], value, state, |(factor, x), dy, _| {
         Ok([Some(dy * x.cos() * factor)])
     })

@@ -43,7 +43,8 @@ pub(crate) use parts::{
 pub use pools::empty_buffer_pool;
 pub(crate) use protect::{ForwardGuard, Protected, Protector, protected};
 pub(crate) use saved::{
-    Attr, Elementwise, Hidden, PushRule, Reader, SavedInput, SavedOutput, Saves, typed, with_push,
+    Elementwise, Hidden, PushRule, Reader, SavedAttr, SavedInput, SavedOutput, Saves, typed,
+    with_push,
 };
 pub(crate) use shapes::{ForwardMode, output_shapes};
 pub(crate) use tensor::Read;

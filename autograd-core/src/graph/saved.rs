@@ -267,9 +267,9 @@ impl<P: Send + Sync + 'static> Saves for Hidden<P> {
 }
 
 /// A small plain value.
-pub(crate) struct Attr<P>(pub(crate) P);
+pub(crate) struct SavedAttr<P>(pub(crate) P);
 
-impl<P: Clone + Send + Sync + 'static> Saves for Attr<P> {
+impl<P: Clone + Send + Sync + 'static> Saves for SavedAttr<P> {
     type Read = P;
     type Plain = P;
 

@@ -9,8 +9,8 @@ use crate::array::shape::broadcast;
 use crate::array::{DType, Shape, Storable, Value};
 use crate::error::Result;
 use crate::graph::{
-    AnyTensor, Attr, Comparison, Comparisons, Element, Lost, PushRule, SavedInput, Tensor, record,
-    unrecorded, with_push,
+    AnyTensor, Comparison, Comparisons, Element, Lost, PushRule, SavedAttr, SavedInput, Tensor,
+    record, unrecorded, with_push,
 };
 
 macro_rules! comparisons {
@@ -233,7 +233,7 @@ pub(super) fn choose<T: Float>(
     if !on.is_recorded() && !off.is_recorded() {
         return Ok(unrecorded("where_else", caller, [on, off], value).and_lost(mask));
     }
-    let state = (SavedInput::at(0, mask), Attr((on.shape_owned(), off.shape_owned())));
+    let state = (SavedInput::at(0, mask), SavedAttr((on.shape_owned(), off.shape_owned())));
     let state = with_push::<T, _, _>(Tangent, state);
     Ok(record("where_else", caller, [on, off], value, state, |(mask, (on, off)), dy, wants| {
         Ok(chosen(&mask, &dy, [&on, &off], wants))
@@ -256,7 +256,7 @@ pub(super) fn chosen<T: Float>(
 
 struct Tangent;
 
-impl<T: Float> PushRule<T, (SavedInput<bool>, Attr<(Shape, Shape)>)> for Tangent {
+impl<T: Float> PushRule<T, (SavedInput<bool>, SavedAttr<(Shape, Shape)>)> for Tangent {
     fn push(
         (mask, _): (Tensor<bool>, (Shape, Shape)),
         tangents: &[Option<Tensor<T>>],

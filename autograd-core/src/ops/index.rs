@@ -14,7 +14,7 @@ use crate::array::shape::{axis as check_axis, copied, row_major};
 use crate::array::{Shape, Value};
 use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{
-    Attr, Lost, PushRule, SavedInput, Saves, Tensor, record, unrecorded, with_push,
+    Lost, PushRule, SavedAttr, SavedInput, Saves, Tensor, record, unrecorded, with_push,
 };
 
 /// Indices that are checked at once.
@@ -120,7 +120,7 @@ pub(super) fn gather<T: Numeric>(
     if !x.is_recorded() {
         return Ok(unrecorded("gather", caller, [x], value).and_lost(index));
     }
-    let state = (Attr((x.shape_owned(), axis)), SavedInput::at(1, index));
+    let state = (SavedAttr((x.shape_owned(), axis)), SavedInput::at(1, index));
     let state = with_push::<T, _, _>(Gathered, state);
     Ok(record("gather", caller, [x], value, state, |((shape, axis), index), dy, _| {
         let position = check_axis("gather", axis, shape.len())?;
@@ -154,7 +154,7 @@ pub(super) fn scatter_add<T: Numeric>(
     if !x.is_recorded() && !source.is_recorded() {
         return Ok(unrecorded("scatter_add", caller, [x, source], value).and_lost(index));
     }
-    let state = (Attr(axis), SavedInput::at(1, index));
+    let state = (SavedAttr(axis), SavedInput::at(1, index));
     Ok(record("scatter_add", caller, [x, source], value, state, |(axis, index), dy, wants| {
         let picked = wants[1].then(|| dy.try_gather(axis, &index)).transpose()?;
         Ok([wants[0].then_some(dy), picked])
@@ -229,7 +229,7 @@ pub(super) fn index_select<T: Numeric>(
     if !x.is_recorded() {
         return Ok(unrecorded("index_select", caller, [x], value).and_lost(index));
     }
-    let state = (Attr((x.shape_owned(), axis)), SavedInput::at(1, index));
+    let state = (SavedAttr((x.shape_owned(), axis)), SavedInput::at(1, index));
     let state = with_push::<T, _, _>(Selected, state);
     Ok(record("index_select", caller, [x], value, state, |((shape, axis), index), dy, _| {
         let position = check_axis("index_select", axis, shape.len())?;
@@ -265,7 +265,7 @@ pub(super) fn index_add<T: Numeric>(
     if !x.is_recorded() && !source.is_recorded() {
         return Ok(unrecorded("index_add", caller, [x, source], value).and_lost(index));
     }
-    let state = (Attr(axis), SavedInput::at(1, index));
+    let state = (SavedAttr(axis), SavedInput::at(1, index));
     Ok(record("index_add", caller, [x, source], value, state, |(axis, index), dy, wants| {
         let picked = wants[1].then(|| dy.try_index_select(axis, &index)).transpose()?;
         Ok([wants[0].then_some(dy), picked])
@@ -359,7 +359,7 @@ pub(super) fn cumsum<T: Numeric>(
     if !x.is_recorded() {
         return Ok(unrecorded("cumsum", caller, [x], value));
     }
-    let state = with_push::<T, _, _>(Accumulated, Attr((axis, from_end)));
+    let state = with_push::<T, _, _>(Accumulated, SavedAttr((axis, from_end)));
     Ok(record("cumsum", caller, [x], value, state, |(axis, from_end), dy, _| {
         Ok([Some(cumsum(&dy, axis, !from_end, Location::caller())?)])
     }))
@@ -382,12 +382,12 @@ macro_rules! picked {
     )*};
 }
 
-type Index = (Attr<(Shape, isize)>, SavedInput<i64>);
+type Index = (SavedAttr<(Shape, isize)>, SavedInput<i64>);
 
 picked! {
     Gathered<Index> |((_, axis), index), dx| dx.try_gather(axis, &index);
     Selected<Index> |((_, axis), index), dx| dx.try_index_select(axis, &index);
-    Accumulated<Attr<(isize, bool)>> |(axis, from_end), dx|
+    Accumulated<SavedAttr<(isize, bool)>> |(axis, from_end), dx|
         cumsum(dx, axis, from_end, Location::caller());
 }
 

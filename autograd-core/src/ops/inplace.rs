@@ -9,7 +9,9 @@ use std::panic::Location;
 use super::{Binary, Caller, Float, Input, Numeric, Operand, Scalar, expect};
 use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
-use crate::graph::{Attr, Edge, Element, Lost, Tensor, TypedOp, is_grad_enabled, is_turned_off};
+use crate::graph::{
+    Edge, Element, Lost, SavedAttr, Tensor, TypedOp, is_grad_enabled, is_turned_off,
+};
 
 impl<T: Element> Tensor<T> {
     /// An error where this tensor is a leaf whose gradient is wanted and ops are recorded: what
@@ -262,7 +264,8 @@ impl<T: Float> Tensor<T> {
                 Ok([Some(keep.where_else(&dy, Tensor::new(Value::scalar(T::ZERO))))])
             };
             let caller = Location::caller();
-            let node = TypedOp::<T, T, _, _>::record("set_item", caller, [edge], Attr(at), pull);
+            let node =
+                TypedOp::<T, T, _, _>::record("set_item", caller, [edge], SavedAttr(at), pull);
             *self = self.sharing(Some((node, 0)));
         }
         Ok(())

@@ -6,7 +6,7 @@ use super::{Caller, Float, Numeric, expect, joined, trace};
 use crate::array::{Shape, Value, matmul};
 use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{
-    Attr, PushRule, SavedInput, Tensor, is_grad_enabled, record, unrecorded, with_push,
+    PushRule, SavedAttr, SavedInput, Tensor, is_grad_enabled, record, unrecorded, with_push,
 };
 
 /// The matrices behind the operands: a vector on the left is a row, one on the right a column.
@@ -68,7 +68,7 @@ pub(super) fn float<T: Float>(a: &Tensor<T>, b: &Tensor<T>, caller: Caller) -> R
     let kept = (
         wants[1].then(|| SavedInput::at(0, a)),
         wants[0].then(|| SavedInput::at(1, b)),
-        Attr(shapes(a, b)),
+        SavedAttr(shapes(a, b)),
     );
     Ok(record("matmul", caller, [a, b], value, with_push::<T, _, _>(Tangent, kept), pull))
 }
@@ -84,7 +84,7 @@ pub(super) fn shapes<T: Float>(a: &Tensor<T>, b: &Tensor<T>) -> Shapes {
     (!matrices).then(|| Box::new([a.shape_owned(), b.shape_owned()]))
 }
 
-type State<T> = (Option<SavedInput<T>>, Option<SavedInput<T>>, Attr<Shapes>);
+type State<T> = (Option<SavedInput<T>>, Option<SavedInput<T>>, SavedAttr<Shapes>);
 
 impl<T: Float> PushRule<T, State<T>> for Tangent {
     fn push(

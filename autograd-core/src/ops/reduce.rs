@@ -8,7 +8,9 @@ use crate::array::reduce::{Fold, fold_axes, fold_first};
 use crate::array::shape::{axes as check_axes, broadcast, same};
 use crate::array::{Shape, Value, elementwise};
 use crate::error::{Error, RECEIVER, Result};
-use crate::graph::{Attr, Element, PushRule, SavedInput, Tensor, record, unrecorded, with_push};
+use crate::graph::{
+    Element, PushRule, SavedAttr, SavedInput, Tensor, record, unrecorded, with_push,
+};
 
 macro_rules! folds {
     ($($name:ident<$bound:ident> $start:expr, |$a:ident, $b:ident| $join:expr;)*) => {$(
@@ -119,14 +121,14 @@ pub(super) fn float<T: Float>(
         Reduce::Sum | Reduce::Mean => None,
         Reduce::Prod | Reduce::Max | Reduce::Min => Some(SavedInput::at(0, x)),
     };
-    let state = with_push::<T, _, _>(Tangent, (Attr((op, x.shape_owned(), axes)), kept));
+    let state = with_push::<T, _, _>(Tangent, (SavedAttr((op, x.shape_owned(), axes)), kept));
     Ok(record(op.name(), caller, [x], value, state, pull))
 }
 
 /// Forward mode of what is linear.
 struct Tangent;
 
-impl<T: Float> PushRule<T, (Attr<(Reduce, Shape, Shape)>, Option<SavedInput<T>>)> for Tangent {
+impl<T: Float> PushRule<T, (SavedAttr<(Reduce, Shape, Shape)>, Option<SavedInput<T>>)> for Tangent {
     fn push(
         ((op, _, axes), _): Kept<T>,
         tangents: &[Option<Tensor<T>>],

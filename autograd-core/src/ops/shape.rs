@@ -15,8 +15,8 @@ use crate::array::shape::{axis as check_axis, broadcast, element_count, row_majo
 use crate::array::{IntoShape, Shape, Value};
 use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{
-    Attr, Edge, Edges, Element, Elementwise, Entries, Lost, Node, NodeRef, Op, Pull, Push,
-    PushRule, Saves, Slots, State, Tensor, is_grad_enabled, record, record_edges, typed,
+    Edge, Edges, Element, Elementwise, Entries, Lost, Node, NodeRef, Op, Pull, Push, PushRule,
+    SavedAttr, Saves, Slots, State, Tensor, is_grad_enabled, record, record_edges, typed,
     unrecorded, with_push,
 };
 
@@ -362,7 +362,7 @@ pub(super) fn flip<T: Element>(x: &Tensor<T>, axis: isize, caller: Caller) -> Re
         Value::written(x.shape_owned(), |out| pick::reverse(data, around, out))
     };
     let pull = |axis, dy: Tensor<T>, _: [bool; 1]| Ok([Some(dy.flip(axis))]);
-    Ok(finish("flip", caller, x, value, Elementwise(Attr(axis)), pull))
+    Ok(finish("flip", caller, x, value, Elementwise(SavedAttr(axis)), pull))
 }
 
 pub(super) fn reshape<T: Element>(
@@ -384,7 +384,7 @@ pub(super) fn reshape<T: Element>(
         });
     }
     let value = x.read().into_owned().reshaped(shape);
-    let state = with_push::<T, _, _>(Reshaped, Attr(x.shape_owned()));
+    let state = with_push::<T, _, _>(Reshaped, SavedAttr(x.shape_owned()));
     Ok(finish("reshape", caller, x, value, state, |shape, dy, _| Ok([Some(dy.reshape(shape))])))
 }
 
@@ -421,7 +421,7 @@ pub(super) fn permute<T: Element>(
         let strides = positions.iter().map(|&p| strides[p]).collect();
         x.restrided(shape, strides, 0)
     };
-    let state = with_push::<T, _, _>(Permuted, Attr(positions));
+    let state = with_push::<T, _, _>(Permuted, SavedAttr(positions));
     Ok(finish("permute", caller, x, value, state, |positions, dy, _| {
         let mut back = vec![0; positions.len()];
         positions.iter().enumerate().for_each(|(i, &p)| back[p] = i as isize);
@@ -452,7 +452,7 @@ pub(super) fn broadcast_to<T: Numeric>(
         return Ok(unrecorded("broadcast_to", caller, [x], value));
     }
     let pull = |shape: Shape, dy: Tensor<T>, _: [bool; 1]| Ok([Some(dy.sum_to(&shape))]);
-    let state = with_push::<T, _, _>(Broadcast, Attr(x.shape_owned()));
+    let state = with_push::<T, _, _>(Broadcast, SavedAttr(x.shape_owned()));
     Ok(record("broadcast_to", caller, [x], value, state, pull))
 }
 
@@ -487,7 +487,7 @@ pub(super) fn slice<T: Element>(
     // A longer step takes the first element only, as this one does.
     let step = step.min(n.max(1));
     let value = part(&x.read(), position, (start, end, step));
-    let state = with_push::<T, _, _>(Sliced, Attr((x.shape_owned(), axis, start, step)));
+    let state = with_push::<T, _, _>(Sliced, SavedAttr((x.shape_owned(), axis, start, step)));
     Ok(finish("slice_axis", caller, x, value, state, |(shape, axis, start, step), dy, _| {
         Ok([Some(dy.spread(shape, axis, start, step))])
     }))
@@ -642,7 +642,7 @@ impl<T: Element> Tensor<T> {
                 }
             });
         }
-        let state = Attr((axis, start, end, step));
+        let state = SavedAttr((axis, start, end, step));
         let pull = |(axis, start, end, step), dy: Tensor<T>, _: [bool; 1]| {
             Ok([Some(dy.slice_axis(axis, start, end, step))])
         };
@@ -711,7 +711,7 @@ pub(super) fn concat<T: Element>(
         caller,
         edges,
         value,
-        with_push::<T, _, _>(Concatenated, Attr((lengths, axis))),
+        with_push::<T, _, _>(Concatenated, SavedAttr((lengths, axis))),
         |(lengths, axis), dy, wants| {
             let mut start = 0;
             Ok(lengths
@@ -731,7 +731,7 @@ macro_rules! moved {
     ($($name:ident<$bound:ident> $kept:ty: |$keeps:pat_param, $dx:ident, $shape:ident| $dy:expr;)*) => {$(
         struct $name;
 
-        impl<T: $bound> PushRule<T, Attr<$kept>> for $name {
+        impl<T: $bound> PushRule<T, SavedAttr<$kept>> for $name {
             fn push(
                 $keeps: $kept,
                 $dx: &[Option<Tensor<T>>],
@@ -829,7 +829,7 @@ pub(super) fn triangle<T: Numeric>(
     };
     let pull =
         |part, dy: Tensor<T>, _: [bool; 1]| Ok([Some(triangle(&dy, part, Location::caller())?)]);
-    Ok(finish(part.name(), caller, x, value, Elementwise(Attr(part)), pull))
+    Ok(finish(part.name(), caller, x, value, Elementwise(SavedAttr(part)), pull))
 }
 
 impl<T: Numeric> Tensor<T> {

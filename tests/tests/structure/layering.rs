@@ -11,11 +11,8 @@ use std::path::{Path, PathBuf};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 /// What is allowed: circles by their number of files, the largest first.
-const CIRCLES: &[(&str, &[usize])] = &[
-    ("autograd-kernels", &[]),
-    ("autograd-core", &[4]),
-    ("autograd-macros", &[9, 4, 3, 2, 2]),
-];
+const CIRCLES: &[(&str, &[usize])] =
+    &[("autograd-kernels", &[]), ("autograd-core", &[4]), ("autograd-macros", &[9, 4, 3, 2, 2])];
 
 /// At most so many lines, unit tests among them.
 const LINES: &[(&str, usize)] =

@@ -8,7 +8,7 @@ use super::window::{Conv2dOptions, Convolution, Plan, Window};
 use crate::array::shape::element_count;
 use crate::array::{Shape, Value};
 use crate::error::{Error, Plural, RECEIVER, Result};
-use crate::graph::{Attr, SavedInput, Tensor, record, unrecorded};
+use crate::graph::{SavedAttr, SavedInput, Tensor, record, unrecorded};
 
 /// `[n, c, h, w]` as columns `[n, c * taps, windows]`.
 pub(super) fn unfold<T: Float>(x: &Tensor<T>, plan: Plan, caller: Caller) -> Tensor<T> {
@@ -25,7 +25,7 @@ pub(super) fn unfold<T: Float>(x: &Tensor<T>, plan: Plan, caller: Caller) -> Ten
     if !x.is_recorded() {
         return unrecorded("unfold", caller, [x], value);
     }
-    record("unfold", caller, [x], value, Attr(plan), |plan, dy, _| {
+    record("unfold", caller, [x], value, SavedAttr(plan), |plan, dy, _| {
         Ok([Some(fold(&dy, plan, Location::caller()))])
     })
 }
@@ -43,7 +43,7 @@ pub(super) fn fold<T: Float>(columns: &Tensor<T>, plan: Plan, caller: Caller) ->
     if !columns.is_recorded() {
         return unrecorded("fold", caller, [columns], value);
     }
-    record("fold", caller, [columns], value, Attr(plan), |plan, dy, _| {
+    record("fold", caller, [columns], value, SavedAttr(plan), |plan, dy, _| {
         Ok([Some(unfold(&dy, plan, Location::caller()))])
     })
 }
@@ -197,7 +197,7 @@ fn other<T: Float>(
     if !a.is_recorded() && !b.is_recorded() {
         return unrecorded(name, caller, [a, b], value);
     }
-    let state = (Attr((of, part)), SavedInput::at(0, a), SavedInput::at(1, b));
+    let state = (SavedAttr((of, part)), SavedInput::at(0, a), SavedInput::at(1, b));
     record(name, caller, [a, b], value, state, pull)
 }
 

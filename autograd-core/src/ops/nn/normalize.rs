@@ -15,7 +15,7 @@ use crate::array::threads::each_chunks;
 use crate::array::{Shape, Value};
 use crate::error::Result;
 use crate::graph::{
-    Attr, Hidden, PushRule, SavedInput, Tensor, is_grad_enabled, record, unrecorded, with_push,
+    Hidden, PushRule, SavedAttr, SavedInput, Tensor, is_grad_enabled, record, unrecorded, with_push,
 };
 
 /// The longest row that one thread takes at once; longer ones are normalised op by op.
@@ -74,7 +74,7 @@ pub(in crate::ops) fn normalize<T: Float>(
         })
     };
     let weight = weights.map(|[weight, _]| SavedInput::at(1, weight));
-    let plain = (Hidden(Arc::new(stats)), Attr((positions.len(), eps)));
+    let plain = (Hidden(Arc::new(stats)), SavedAttr((positions.len(), eps)));
     let state = with_push::<T, _, _>(Tangent, (SavedInput::at(0, x), weight, plain.0, plain.1));
     Ok(match weights {
         None if x.is_recorded() => record("normalize", caller, [x], value, state, |kept, dy, _| {
@@ -142,7 +142,7 @@ pub(super) fn parts<T: Float>(x: &Tensor<T>, axes: &[isize], eps: f64) -> Parts<
 
 /// Input, weight; mean and scale of each row, how many axes a row has, what was added to the
 /// variance.
-type State<T> = (SavedInput<T>, Option<SavedInput<T>>, Hidden<Value<T>>, Attr<(usize, f64)>);
+type State<T> = (SavedInput<T>, Option<SavedInput<T>>, Hidden<Value<T>>, SavedAttr<(usize, f64)>);
 type Kept<T> = (Tensor<T>, Option<Tensor<T>>, Arc<Value<T>>, (usize, f64));
 
 /// With the normalised rows `z` and their scales `s`: `dz = (dx - mean(dx) - z mean(z dx)) s`, and for

@@ -11,7 +11,7 @@ use super::writable;
 use crate::array::buffer::Buffer;
 use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
-use crate::graph::{Attr, Element, GradMode, Hidden, Lost, Tensor, record, unrecorded};
+use crate::graph::{Element, GradMode, Hidden, Lost, SavedAttr, Tensor, record, unrecorded};
 
 fn output_shape(x: &[usize], plan: &Plan) -> Shape {
     Shape::from_slice(&[x[0], x[1], plan.output[0], plan.output[1]])
@@ -122,7 +122,7 @@ pub(in crate::ops) fn avg_pool2d<T: Float>(
     if !x.is_recorded() {
         return Ok(value.with_lost(Lost::of("avg_pool2d", caller, x)));
     }
-    let state = Attr((plan, counts));
+    let state = SavedAttr((plan, counts));
     Ok(record("avg_pool2d", caller, [x], writable(value), state, |(plan, counts), dy, _| {
         let (n, c) = (dy.shape()[0], dy.shape()[1]);
         let shares = dy.reshape([n, c, 1, plan.windows()]) / counts;

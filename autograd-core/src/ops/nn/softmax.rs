@@ -11,7 +11,7 @@ use crate::array::shape::{axes as check_axes, axis as check_axis};
 use crate::array::{Shape, Value};
 use crate::error::Result;
 use crate::graph::{
-    Attr, GradMode, Hidden, Lost, SavedInput, SavedOutput, Tensor, is_grad_enabled, record,
+    GradMode, Hidden, Lost, SavedAttr, SavedInput, SavedOutput, Tensor, is_grad_enabled, record,
     unrecorded,
 };
 
@@ -65,7 +65,7 @@ fn last<T: Float>(op: Softmax, x: &Tensor<T>, caller: Caller) -> Tensor<T> {
     if !x.is_recorded() {
         return unrecorded(op.name(), caller, [x], value);
     }
-    let state = (Attr(op), SavedOutput(value.clone()));
+    let state = (SavedAttr(op), SavedOutput(value.clone()));
     record(op.name(), caller, [x], value, state, pull)
 }
 
@@ -112,7 +112,7 @@ pub(in crate::ops) fn logsumexp<T: Float>(
         return Ok(value.with_lost(Lost::of("logsumexp", caller, x)));
     }
     let value: Value<T> = value.read().into_owned();
-    let state = (Attr(axes), Hidden(Arc::new((largest, rest))), SavedInput::at(0, x));
+    let state = (SavedAttr(axes), Hidden(Arc::new((largest, rest))), SavedInput::at(0, x));
     Ok(record("logsumexp", caller, [x], value, state, |(axes, hidden, x), dy, _| {
         let (largest, rest) = &*hidden;
         let finite = rest.abs().lt_scalar(T::infinity()).all();
