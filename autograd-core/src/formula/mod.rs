@@ -23,13 +23,9 @@ pub use dual::Dual;
 pub(crate) use functions::{functions, named};
 pub use lane::Lane;
 pub(crate) use number::Number;
-#[cfg(feature = "static-graph")]
-pub(crate) use pass::Running;
 pub use pass::{Block, Formula, Scratch};
 pub(crate) use pass::{Operand, block_of, pass, run_block, run_onto, run_over};
 pub use program::{Program, Written};
 pub use real::{Mask, Real, UseSelectNotABranch};
-#[cfg(feature = "static-graph")]
-pub(crate) use sums::Sums;
 pub use trace::Traced;
 pub(crate) use trace::{Written as Formulated, trace, trace_given, written};

@@ -26,8 +26,6 @@ mod unary;
 
 pub(crate) use binary::Binary;
 pub(crate) use compare::Comparisons;
-#[cfg(feature = "static-graph")]
-pub(crate) use compare::{IntoElement, IntoElements};
 #[cfg(feature = "nn")]
 pub(crate) use index::check_indices;
 pub(crate) use instances::{OfElements, instances};

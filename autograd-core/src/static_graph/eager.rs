@@ -9,7 +9,7 @@ use super::ir::{Dims, Form, Op, Phase, Place, VarId, wrong};
 use super::program::Program;
 use super::py_func::{Arity, Function, Outcome, PyFunc, Variables};
 use super::run::Values;
-use super::task::{Inputs, panic_message};
+use super::task::panic_message;
 use super::variable::Variable;
 use crate::array::DType;
 use crate::error::Result;
@@ -57,7 +57,7 @@ impl Eager {
 }
 
 pub(super) fn call(function: &Function, inputs: Values) -> Result<Values, String> {
-    let inputs: Inputs = inputs.into_iter().map(Some).collect();
+    let inputs: Vec<_> = inputs.into_iter().map(Some).collect();
     let outputs = (function.call)(&inputs)?;
     outputs.into_iter().map(|output| output.ok_or_else(|| "returned nothing".to_owned())).collect()
 }

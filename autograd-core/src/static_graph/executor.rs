@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use super::frame::Frame;
 use super::ir::VarId;
+use super::plan::Plan;
 use super::program::Program;
 use super::scope::Scope;
 use super::variable::Variable;
@@ -19,9 +20,6 @@ use crate::graph::{AnyTensor, Element, GradMode, Tensor};
 /// A run that fails, also by a panic in user code, changes no parameter. Runs of one program may go
 /// on at the same time on several threads: each sees the parameters as they were when it started,
 /// and runs that change parameters wait for each other.
-///
-/// A program keeps the buffers of a run for the next one that fetches the same variables, as many as
-/// there were runs at once, until it is changed or dropped.
 #[derive(Clone, Default)]
 pub struct Executor {
     scope: Arc<Scope>,
@@ -120,19 +118,18 @@ impl Executor {
         feed: &[(&str, &dyn Feed)],
         fetch_list: &[&dyn Fetch],
     ) -> Result<Vec<AnyTensor>> {
-        let fetched = fetch_list.iter().map(|fetch| asked_for(program, *fetch));
-        let fetched: SmallVec<[VarId; 8]> = fetched.collect::<Result<_>>()?;
-        let plan = program.plan(&fetched, self.threads > 1)?;
-        let _step = plan.writes.then(|| self.scope.step());
+        let plan = self.plan(program, fetch_list)?;
+        let is_changing = plan.written.contains(&true);
+        let _step = is_changing.then(|| self.scope.step());
         let mut frame = Frame::new(&plan);
-        program.rules(&plan.updates, &mut frame.memory.rules);
-        frame.feed(feed)?;
+        let rules = program.rules(&plan.updates);
+        frame.feed(feed.iter().map(|(name, value)| (*name, value.tensor())))?;
         self.scope.lend(&mut frame)?;
         GradMode::of(false, || frame.run(self.threads))?;
         frame.check_gradients()?;
         let mut fetched = frame.fetch()?;
-        if plan.writes {
-            self.scope.commit(&mut frame, self.threads);
+        if is_changing {
+            self.scope.commit(&mut frame, &rules);
             for (value, &id) in fetched.iter_mut().zip(&plan.fetched) {
                 if plan.written[id]
                     && let Some(new) = self.scope.get(&plan.graph.vars[id].name)
@@ -141,15 +138,20 @@ impl Executor {
                 }
             }
         }
-        frame.end();
         Ok(fetched)
+    }
+
+    fn plan(&self, program: &Program, fetch_list: &[&dyn Fetch]) -> Result<Arc<Plan>> {
+        let fetched = fetch_list.iter().map(|fetch| asked_for(program, *fetch));
+        let fetched: SmallVec<[VarId; 8]> = fetched.collect::<Result<_>>()?;
+        program.plan(&fetched, self.threads > 1)
     }
 
     /// What a run that fetches this would do, a line a step, in their order: what it computes, the
     /// operators, and what it reads. Operators that are joined by `+` are one step: functions of each
-    /// element that read each other's results, and their gradients, go over memory once, and what
-    /// is not named on the left is never there as a whole. Where a free axis turns out to be
-    /// stretched, they run one by one, with the same figures.
+    /// element that read each other's results, and their gradients. Where there are enough rows, they
+    /// run on one part of these after the other, so what is not named on the left is never there as a
+    /// whole; where an operand or a gradient is broadcast or reduced, one by one, with the same figures.
     ///
     /// ```
     /// use autograd_core::DType;
@@ -169,9 +171,7 @@ impl Executor {
     ///
     /// [`Error::Run`] for an unknown fetch.
     pub fn steps(&self, program: &Program, fetch_list: &[&dyn Fetch]) -> Result<Vec<String>> {
-        let fetched = fetch_list.iter().map(|fetch| asked_for(program, *fetch));
-        let fetched: SmallVec<[VarId; 8]> = fetched.collect::<Result<_>>()?;
-        Ok(program.plan(&fetched, self.threads > 1)?.lines())
+        Ok(self.plan(program, fetch_list)?.lines())
     }
 
     /// The value that is kept under a name.

@@ -5,13 +5,13 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 use super::eager::{Eager, call};
 use super::ir::Form;
 use super::kind::Kind;
 use super::py_func::Function;
-use super::run::{Reads, Values, typed, wanted};
+use super::run::{Need, Needs, Values, typed, wanted};
 use super::trace::example;
 use crate::array::DType;
 use crate::graph::{AnyTensor, GradMode, Tensor};
@@ -55,36 +55,27 @@ impl Formula {
         for_handle!(self, op => op.chains(), false)
     }
 
-    /// What the gradient of an op without sums reads, shapes included.
-    pub(super) fn direct(&self) -> Option<Reads> {
-        fn typed<T: Float>(op: &Handle<T>) -> Option<Reads> {
-            let info = op.info();
-            if let Some([input, output]) = op.reads_one() {
-                let (inputs, outputs) = (smallvec![input], smallvec![output]);
-                return Some(Reads { inputs, outputs });
+    /// What the gradient reads of inputs of these forms, and of the outputs; `None` for an op that reduces.
+    pub(super) fn reads(&self, inputs: &[&Form]) -> Option<Needs> {
+        fn typed<T: Float>(op: &Handle<T>, inputs: &[&Form]) -> Option<Needs> {
+            if let Some(reads) = op.reads_one() {
+                return Some(reads.map(Need::of).into());
             }
-            let kept = (0..info.outputs).map(|output| info.keeps_outputs.contains(&output));
-            let inputs = smallvec![true; info.differentiable.len() + info.masks.len()];
-            op.chains().then(|| Reads { inputs, outputs: kept.collect() })
-        }
-        for_handle!(self, op => typed(op), None)
-    }
-
-    /// What the gradient reads, and all masks. Which inputs these are, `masks` says.
-    pub(super) fn kept(&self, masks: &[bool]) -> Reads {
-        fn typed<T: Float>(op: &Handle<T>, masks: &[bool]) -> Reads {
             let info = op.info();
-            let number = |at: usize| masks[..at].iter().filter(|is_mask| !**is_mask).count();
-            let kept =
-                |(at, is_mask): (usize, &bool)| *is_mask || info.keeps_reals.contains(&number(at));
-            let outputs = (0..info.outputs).map(|output| info.keeps_outputs.contains(&output));
-            Reads {
-                inputs: masks.iter().enumerate().map(kept).collect(),
-                outputs: outputs.collect(),
-            }
+            let mut numbers = 0;
+            let input = |form: &&Form| {
+                if form.dtype == DType::Bool {
+                    return Need::Value;
+                }
+                numbers += 1;
+                let is_kept = info.keeps_reals.contains(&(numbers - 1));
+                if is_kept { Need::Value } else { Need::Shape }
+            };
+            let mut needs: Needs = inputs.iter().map(input).collect();
+            needs.extend((0..info.outputs).map(|at| Need::of(info.keeps_outputs.contains(&at))));
+            op.chains().then_some(needs)
         }
-        let none = Reads { inputs: smallvec![true; masks.len()], outputs: smallvec![] };
-        for_handle!(self, op => typed(op, masks), none)
+        for_handle!(self, op => typed(op, inputs), None)
     }
 
     pub(super) fn run(&self, inputs: &[AnyTensor]) -> Result<Values, String> {

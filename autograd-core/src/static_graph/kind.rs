@@ -14,7 +14,7 @@ use super::formula::Formula;
 use super::ir::{Dims, Form, OpId, ShapeOf};
 use super::layer::TracedLayer;
 use super::norm;
-use super::optim::Update;
+use super::optim::Rule;
 use super::py_func::Foreign;
 use crate::array::DType;
 use crate::graph::{AnyTensor, for_any};
@@ -106,7 +106,7 @@ pub(super) enum Kind {
         form: Form,
     },
     /// The new values of what an optimizer keeps.
-    Update(Update),
+    Update(Rule),
     /// A user's function over arrays, or its backward function.
     PyFunc(Arc<Foreign>),
     /// An elementwise op of a user.
@@ -293,23 +293,18 @@ impl Kind {
         matches!(self, Self::Matmul)
     }
 
-    /// Whether it looks at its inputs and makes new outputs, which are no views of them.
-    pub(super) fn reads_only(&self) -> bool {
-        matches!(
-            self,
-            Self::Reduce { .. }
-                | Self::Softmax { .. }
-                | Self::LogSoftmax { .. }
-                | Self::Normalize { .. }
-                | Self::Concat { .. }
-                | Self::ArgMax { .. }
-                | Self::Where
-                | Self::Compare(_)
-                | Self::IndexSelect { .. }
-                | Self::Gather { .. }
-                | Self::Conv2d(_)
-                | Self::Pool2d(..)
-        )
+    /// Whether it gives kept variables new values when all else of a run is done.
+    pub(super) fn updates(&self) -> bool {
+        matches!(self, Self::Update(_))
+    }
+
+    /// Whether it reads no more of its input than the shape.
+    pub(super) fn reads_shape(&self) -> bool {
+        matches!(self, Self::FillLike(_))
+    }
+
+    pub(super) fn is_user_code(&self) -> bool {
+        matches!(self, Self::PyFunc(_) | Self::Eager(_))
     }
 
     /// Whether all that it computes are new values of what is kept.
@@ -329,7 +324,7 @@ impl Kind {
 
     /// Whether it computes each element of its results from one element of each input, as it is
     /// stretched to them: then one pass over memory can have it among others.
-    pub(super) fn chains(&self) -> bool {
+    pub(super) fn is_elementwise(&self) -> bool {
         match self {
             Self::Formula { op, .. } => op.chains(),
             Self::Unary(_) | Self::Binary(_) | Self::Scalar { .. } => true,

@@ -9,30 +9,30 @@ use super::backward::parameter_gradients;
 use super::build::Change;
 use super::ir::{Form, Graph, Op, Phase, Place, Role, VarId, wrong};
 use super::kind::{Init, Kind};
-use super::plan::UpdateStep;
+use super::plan;
 use super::program::Program;
 use super::variable::Variable;
 use crate::array::DType;
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Tensor};
-use crate::optim::{Adam, AdamW, Kernels, Rule as _, Sgd, Step, Update as Rule};
+use crate::optim::{Adam, AdamW, Kernels, Rule as _, Sgd, Step, Update as _};
 
 /// How an optimizer changes a parameter. Inputs are the parameter, its gradient and what the rule
 /// remembers; all but the gradient are written.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Update {
+pub(super) enum Rule {
     Sgd(Sgd),
     Adam(Adam),
     AdamW(AdamW),
 }
 
-/// Runs an expression for whichever rule an [`Update`] has.
+/// Runs an expression for whichever rule a [`Rule`] has.
 macro_rules! for_rule {
     ($update:expr, $rule:ident => $body:expr) => {
         match $update {
-            Update::Sgd($rule) => $body,
-            Update::Adam($rule) => $body,
-            Update::AdamW($rule) => $body,
+            Rule::Sgd($rule) => $body,
+            Rule::Adam($rule) => $body,
+            Rule::AdamW($rule) => $body,
         }
     };
 }
@@ -40,7 +40,7 @@ macro_rules! for_rule {
 /// What the rule's count of steps is called.
 const STEP: &str = "step";
 
-impl Update {
+impl Rule {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Sgd(_) => "sgd",
@@ -49,7 +49,7 @@ impl Update {
         }
     }
 
-    /// By name, from options in the order of [`Update::options`].
+    /// By name, from options in the order of [`Rule::options`].
     pub(super) fn named(name: &str, options: &[f64]) -> Option<Self> {
         match name {
             "sgd" => Sgd::with_options(options).map(Self::Sgd),
@@ -199,7 +199,7 @@ macro_rules! minimize {
             /// was.
             #[track_caller]
             pub fn minimize(&self, loss: &Variable) -> Result<Vec<(Variable, Variable)>> {
-                minimize(Update::$update(*self), loss, self.check(), Location::caller())
+                minimize(Rule::$update(*self), loss, self.check(), Location::caller())
             }
 
             /// Appends an update of each parameter of a
@@ -230,7 +230,7 @@ macro_rules! minimize {
             /// range. The program is then as it was.
             #[track_caller]
             pub fn apply_gradients(&self, pairs: &[(Variable, Variable)]) -> Result<()> {
-                apply(Update::$update(*self), pairs, self.check(), Location::caller())
+                apply(Rule::$update(*self), pairs, self.check(), Location::caller())
             }
         }
     )*};
@@ -294,19 +294,21 @@ impl Program {
     }
 
     /// How a run that starts now changes parameters: the rules of a plan's updates.
-    pub(super) fn rules(&self, updates: &[UpdateStep], rules: &mut Vec<Update>) {
+    pub(super) fn rules(&self, updates: &[plan::Update]) -> Vec<Rule> {
+        if updates.is_empty() {
+            return Vec::new();
+        }
         let graph = self.graph();
-        let rule = |step: &UpdateStep| match graph.ops[step.op].kind {
-            Kind::Update(update) => Some(update),
+        let rule = |update: &plan::Update| match graph.ops[update.op].kind {
+            Kind::Update(rule) => Some(rule),
             _ => None,
         };
-        rules.clear();
-        rules.extend(updates.iter().filter_map(rule));
+        updates.iter().filter_map(rule).collect()
     }
 }
 
 fn minimize(
-    update: Update,
+    rule: Rule,
     loss: &Variable,
     checked: Result<()>,
     location: &'static Location<'static>,
@@ -334,7 +336,7 @@ fn minimize(
             return Err(wrong("minimize", &place, why));
         }
         for &(parameter, grad) in &pairs {
-            append_update(change, update, parameter, grad, &place)?;
+            append_update(change, rule, parameter, grad, &place)?;
         }
         Ok(pairs)
     })?;
@@ -356,7 +358,7 @@ fn updated(graph: &Graph, var: VarId) -> Option<(VarId, &Op)> {
 }
 
 fn apply(
-    update: Update,
+    rule: Rule,
     pairs: &[(Variable, Variable)],
     checked: Result<()>,
     location: &'static Location<'static>,
@@ -377,7 +379,7 @@ fn apply(
             if var.role != (Role::Kept { parameter: true }) {
                 return Err(wrong(CALL, &place, format!("`{}` is no parameter", var.name)));
             }
-            append_update(change, update, parameter, grad, &place)?;
+            append_update(change, rule, parameter, grad, &place)?;
         }
         Ok(())
     })
@@ -395,7 +397,7 @@ fn with_place(error: Error, place: &Place) -> Error {
 
 fn append_update(
     change: &mut Change<'_>,
-    update: Update,
+    rule: Rule,
     parameter: VarId,
     grad: VarId,
     place: &Place,
@@ -403,7 +405,7 @@ fn append_update(
     let form = change.graph.vars[parameter].form.clone();
     let name = change.graph.vars[parameter].name.clone();
     let mut kept = vec![parameter];
-    for what in update.state() {
+    for what in rule.state() {
         let form = if what == STEP { step_form() } else { form.clone() };
         let name = change.graph.fresh_name(&format!("{name}@{what}"), true);
         kept.push(change.keep("minimize", &name, form, false, Init::Constant(0.0), place)?);
@@ -411,7 +413,7 @@ fn append_update(
     let mut inputs = vec![parameter, grad];
     inputs.extend(&kept[1..]);
     change.graph.push_op(Op {
-        kind: Kind::Update(update),
+        kind: Kind::Update(rule),
         inputs,
         outputs: Vec::new(),
         writes: kept,

@@ -16,7 +16,7 @@ use crate::ops::{Binary, Conv2dOptions, Float, Input, Numeric, OfElements, rules
 pub(super) type Values = SmallVec<[AnyTensor; 4]>;
 
 /// The failing of an operator, in words.
-type Computed<T> = Result<T, String>;
+pub(super) type Computed<T> = Result<T, String>;
 
 /// Runs a float op on whichever of the two types a tensor has.
 macro_rules! float {
@@ -205,57 +205,48 @@ impl Kind {
         Ok(smallvec![y])
     }
 
-    /// Whether its gradient is computed from its inputs and outputs by a rule that needs no record
-    /// of the forward run; and which of them it reads.
-    pub(super) fn direct(&self) -> Option<Reads> {
-        let one = |[input, output]: [bool; 2]| Reads {
-            inputs: smallvec![input, false],
-            outputs: smallvec![output],
-        };
-        match self {
-            Self::Unary(op) => op.handle::<f64>().reads_one().map(one),
-            Self::Formula { op, .. } => op.direct(),
+    /// What the gradients of inputs `wants` read of inputs of these forms, and then of the outputs, where a
+    /// rule computes them without a record of the forward run.
+    pub(super) fn reads(&self, inputs: &[&Form], wants: &[usize]) -> Option<Needs> {
+        use Need::{No, Shape, Value};
+        let when = |reads: bool| if reads { Value } else { Shape };
+        let wanted = |input: usize| wants.contains(&input);
+        Some(match self {
+            Self::Unary(op) => op.handle::<f64>().reads_one()?.map(Need::of).into(),
+            Self::Formula { op, .. } => op.reads(inputs)?,
             // Shapes are read, so that broadcasting can be undone.
-            Self::Binary(_) | Self::Matmul => Some(one([true, false]).with_second()),
-            Self::Scalar { .. } => Some(one([true, false])),
-            Self::CrossEntropy => Some(one([true, false]).with_second()),
-            Self::Where => Some(Reads { inputs: smallvec![true; 3], outputs: smallvec![false] }),
-            Self::Cast(_) => Some(one([false, false])),
-            Self::Dropout { .. } if self.draws() => {
-                Some(Reads { inputs: smallvec![false], outputs: smallvec![false, true] })
-            }
-            Self::Dropout { .. } => Some(one([false, false])),
-            _ => None,
-        }
+            Self::Binary(Binary::Add | Binary::Sub) => vec![Shape, Shape],
+            Self::Binary(Binary::Mul) | Self::Matmul => vec![when(wanted(1)), when(wanted(0))],
+            Self::Binary(Binary::Div) => vec![when(wanted(1)), Value],
+            Self::Binary(_) => vec![Value, Value],
+            Self::Scalar { op, scalar, swapped } => match (op, swapped) {
+                (Binary::Add | Binary::Sub | Binary::Mul, _) | (Binary::Div, false) => vec![Shape],
+                (Binary::Pow, false) if *scalar == 0.0 => vec![Shape],
+                _ => vec![Value],
+            },
+            Self::Where => vec![Value, Shape, Shape],
+            Self::Cast(_) => vec![No],
+            Self::Dropout { .. } if self.draws() => vec![No, No, Value],
+            Self::Dropout { .. } => vec![No],
+            _ => return None,
+        })
     }
 
-    /// The gradients of such an operator's inputs `wants`, of these forms, from those inputs and outputs
-    /// that it reads and the gradients of its outputs, of which some may be absent.
-    pub(super) fn pull(
-        &self,
-        inputs: &[Option<AnyTensor>],
-        outputs: &[Option<AnyTensor>],
-        dys: &mut [Option<AnyTensor>],
-        (wants, forms): (&[usize], &[Form]),
-    ) -> Computed<Values> {
-        if let (Self::Cast(_), [form], Some(Some(dy))) = (self, forms, dys.first()) {
+    /// The gradients of such an operator's inputs.
+    pub(super) fn pull(&self, pull: Pull<'_>) -> Computed<Values> {
+        if let (Self::Cast(_), [form], Some(Some(dy))) = (self, pull.forms, pull.dys.first()) {
             return Ok(smallvec![cast(dy, form.dtype)]);
         }
-        match dys.iter().flatten().next() {
-            Some(AnyTensor::Float32(_)) => self.pull_typed::<f32>(inputs, outputs, dys, wants),
-            Some(AnyTensor::Float64(_)) => self.pull_typed::<f64>(inputs, outputs, dys, wants),
+        match pull.dys.iter().flatten().next() {
+            Some(AnyTensor::Float32(_)) => self.pull_typed::<f32>(pull),
+            Some(AnyTensor::Float64(_)) => self.pull_typed::<f64>(pull),
             Some(other) => Err(not_numbers(other)),
             None => Err("the gradient of its output is missing".to_owned()),
         }
     }
 
-    fn pull_typed<T: Float>(
-        &self,
-        inputs: &[Option<AnyTensor>],
-        outputs: &[Option<AnyTensor>],
-        dys: &mut [Option<AnyTensor>],
-        wants: &[usize],
-    ) -> Computed<Values> {
+    fn pull_typed<T: Float>(&self, pull: Pull<'_>) -> Computed<Values> {
+        let Pull { inputs, outputs, dys, wants, .. } = pull;
         let input = |at: usize| typed::<T>(inputs.get(at).and_then(Option::as_ref));
         let output = || outputs.first().and_then(Option::as_ref);
         if let Self::Formula { op, .. } = self {
@@ -298,30 +289,19 @@ impl Kind {
         };
         wanted(grads, wants)
     }
+}
 
-    /// What the gradients of inputs `wants` read in a chain, where all shapes are known to fit; `masks`
-    /// says which inputs are masks.
-    pub(super) fn chain_needs(&self, wants: &[usize], masks: &[bool]) -> Reads {
-        let reads = |a: bool, b: bool| Reads { inputs: smallvec![a, b], outputs: smallvec![false] };
-        match self {
-            Self::Binary(op) => match (op, wants) {
-                (Binary::Add | Binary::Sub, _) => reads(false, false),
-                (Binary::Mul, _) => reads(wants.contains(&1), wants.contains(&0)),
-                (Binary::Div, [0]) => reads(false, true),
-                _ => reads(true, true),
-            },
-            Self::Scalar { op, scalar, swapped } => match (op, swapped) {
-                (Binary::Add | Binary::Sub | Binary::Mul, _) | (Binary::Div, false) => {
-                    reads(false, false)
-                }
-                (Binary::Pow, false) if *scalar == 0.0 => reads(false, false),
-                _ => reads(true, false),
-            },
-            Self::Where => Reads { inputs: masks.into(), outputs: smallvec![false] },
-            Self::Formula { op, .. } => op.kept(masks),
-            _ => self.direct().unwrap_or_else(|| reads(true, true)),
-        }
-    }
+/// What the rule of a gradient is given.
+pub(super) struct Pull<'a> {
+    /// Those of the operator's inputs and outputs that it reads; where it reads a shape, a tensor of that
+    /// shape.
+    pub(super) inputs: &'a [Option<AnyTensor>],
+    pub(super) outputs: &'a [Option<AnyTensor>],
+    /// The gradients of the outputs, of which some may be absent.
+    pub(super) dys: &'a mut [Option<AnyTensor>],
+    /// Which inputs' gradients are asked for, and their forms.
+    pub(super) wants: &'a [usize],
+    pub(super) forms: &'a [Form],
 }
 
 /// Those gradients that are asked for, in their order.
@@ -334,115 +314,26 @@ pub(super) fn wanted<T: Float>(
     found.map(|grad| grad.ok_or_else(|| "its rule gave no gradient".to_owned())).collect()
 }
 
-/// What a gradient reads of its operator.
-#[derive(Clone, Debug)]
-pub(super) struct Reads {
-    pub(super) inputs: SmallVec<[bool; 2]>,
-    pub(super) outputs: SmallVec<[bool; 1]>,
+/// What is read of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    No,
+    /// Its shape and element type.
+    Shape,
+    Value,
 }
 
-impl Reads {
-    fn with_second(mut self) -> Self {
-        self.inputs[1] = true;
-        self
+pub(super) type Needs = Vec<Need>;
+
+impl Need {
+    pub(super) fn of(read: bool) -> Self {
+        if read { Self::Value } else { Self::No }
     }
 }
 
 pub(super) fn typed<T: Element>(tensor: Option<&AnyTensor>) -> Computed<&Tensor<T>> {
     let tensor = tensor.and_then(AnyTensor::downcast_ref::<T>);
     tensor.ok_or_else(|| "a value that its gradient needs is missing".to_owned())
-}
-
-/// A product of matrices, either of them transposed, written over a value that nobody reads; `None`
-/// where they are others.
-pub(super) fn matrices(
-    operands: [&AnyTensor; 2],
-    turned: [bool; 2],
-    spare: Option<AnyTensor>,
-) -> Option<AnyTensor> {
-    fn typed<T: Float>(
-        a: &Tensor<T>,
-        b: &AnyTensor,
-        turned: [bool; 2],
-        spare: Option<AnyTensor>,
-    ) -> Option<AnyTensor> {
-        let spare = spare.and_then(AnyTensor::downcast);
-        rules::matrices([a, b.downcast_ref()?], turned, spare).map(AnyTensor::from)
-    }
-    match operands {
-        [AnyTensor::Float32(a), b] => typed(a, b, turned, spare),
-        [AnyTensor::Float64(a), b] => typed(a, b, turned, spare),
-        _ => None,
-    }
-}
-
-/// The sum of a matrix's rows.
-pub(super) fn sum_of_rows(x: &AnyTensor, spare: Option<AnyTensor>) -> Computed<AnyTensor> {
-    fn typed<T: Float>(x: &Tensor<T>, spare: Option<AnyTensor>) -> Computed<Tensor<T>> {
-        let spare = spare.and_then(AnyTensor::downcast);
-        match rules::sum_of_rows(x, spare) {
-            Some(sum) => Ok(sum),
-            None => reduce(Reduction::Sum, x, &[0], false),
-        }
-    }
-    match x {
-        AnyTensor::Float32(x) => typed(x, spare).map(AnyTensor::from),
-        AnyTensor::Float64(x) => typed(x, spare).map(AnyTensor::from),
-        other => Err(not_numbers(other)),
-    }
-}
-
-fn classes(inputs: &[Option<AnyTensor>]) -> Computed<&Tensor<i64>> {
-    typed(inputs.get(1).and_then(Option::as_ref))
-}
-
-/// The loss, and what its gradient reads beside its operands.
-pub(super) fn cross_entropy(
-    inputs: &[Option<AnyTensor>],
-    spare: Option<AnyTensor>,
-) -> Computed<(AnyTensor, AnyTensor)> {
-    fn typed<T: Float>(
-        logits: &Tensor<T>,
-        classes: &Tensor<i64>,
-        spare: Option<AnyTensor>,
-    ) -> Computed<(AnyTensor, AnyTensor)> {
-        let spare = spare.and_then(AnyTensor::downcast);
-        let [loss, sums] = rules::cross_entropy(logits, classes, spare).map_err(message)?;
-        Ok((loss.into(), sums.into()))
-    }
-    match inputs.first() {
-        Some(Some(AnyTensor::Float32(x))) => typed(x, classes(inputs)?, spare),
-        Some(Some(AnyTensor::Float64(x))) => typed(x, classes(inputs)?, spare),
-        _ => Err("takes logits of a float type".to_owned()),
-    }
-}
-
-/// The gradient of the logits. What [`cross_entropy`] left is computed again where it is missing.
-pub(super) fn cross_entropy_gradient(
-    inputs: &[Option<AnyTensor>],
-    note: Option<AnyTensor>,
-    dy: &AnyTensor,
-    spare: Option<AnyTensor>,
-) -> Computed<AnyTensor> {
-    fn typed<T: Float>(
-        logits: &Tensor<T>,
-        classes: &Tensor<i64>,
-        [note, dy]: [&AnyTensor; 2],
-        spare: Option<AnyTensor>,
-    ) -> Computed<AnyTensor> {
-        let (sums, dy) = (super::run::typed(Some(note))?, super::run::typed(Some(dy))?);
-        let spare = spare.and_then(AnyTensor::downcast);
-        Ok(rules::cross_entropy_gradient((logits, classes), sums, dy, spare).into())
-    }
-    let note = match note {
-        Some(note) => note,
-        None => cross_entropy(inputs, None)?.1,
-    };
-    match inputs.first() {
-        Some(Some(AnyTensor::Float32(x))) => typed(x, classes(inputs)?, [&note, dy], spare),
-        Some(Some(AnyTensor::Float64(x))) => typed(x, classes(inputs)?, [&note, dy], spare),
-        _ => Err("takes logits of a float type".to_owned()),
-    }
 }
 
 fn sum(inputs: Values) -> Computed<AnyTensor> {

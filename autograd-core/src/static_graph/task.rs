@@ -1,17 +1,27 @@
-//! One step with all that it reads: it can run anywhere.
+//! One step with all that it reads: it can run on any thread.
 
 use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use smallvec::{SmallVec, smallvec};
 
-use super::ir::{Op, OpId, VarId};
+use super::ir::{OpId, VarId};
 use super::kind::Kind;
-use super::plan::{Mode, Plan, Step};
-use super::run::{Values, cross_entropy, cross_entropy_gradient, matrices, sum_of_rows};
+use super::plan::{Mode, Plan, Step, Turn};
+use super::run::{Computed, Pull, Values};
 use crate::array::matmul::ONE_SUM;
+use crate::array::shape::broadcast;
+use crate::array::threads::each_of;
+use crate::array::{Shape, Value};
 use crate::engine::{BackwardOptions, grad_any};
 use crate::graph::{AnyTensor, Element, GradMode, Tensor, for_any};
+
+/// Elements of a part, which stays in the second cache while a step's operators go over it.
+const PART: usize = 16 * 1024;
+/// About as many multiplications as are worth a thread.
+const HEAVY: usize = 1 << 20;
 
 /// What an operator left for its gradient: its inputs as leaves, and what it computed from them.
 #[derive(Clone, Debug)]
@@ -20,27 +30,22 @@ pub(super) struct Record {
     outputs: Values,
 }
 
-/// What a step reads; `None` for what it finds in a record.
-pub(super) type Inputs = SmallVec<[Option<AnyTensor>; 4]>;
+/// The values of a step: what it reads, and what it computes.
+pub(super) type StepValues = SmallVec<[Option<AnyTensor>; 8]>;
 
 /// See the [module](self).
 pub(super) struct Task<'p> {
     pub(super) plan: &'p Plan,
     pub(super) step: &'p Step,
-    pub(super) op: &'p Op,
-    pub(super) inputs: Inputs,
-    /// For each output, what it may be written over.
-    pub(super) spares: SmallVec<[Option<AnyTensor>; 2]>,
+    pub(super) values: StepValues,
+    /// Of the operator that a gradient walks back through.
     pub(super) record: Option<Box<Record>>,
-    /// What a gradient by a rule finds of its operator; of that operator, what it may write over.
-    pub(super) note: Option<AnyTensor>,
 }
 
 /// What a step computed.
 pub(super) struct Done {
-    pub(super) outputs: Values,
+    pub(super) values: StepValues,
     pub(super) record: Option<Box<Record>>,
-    pub(super) note: Option<AnyTensor>,
     /// An output that is left to its update, as the matrices `a` and `b` of `aᵀ b`.
     pub(super) product: Option<(VarId, AnyTensor, AnyTensor)>,
 }
@@ -51,240 +56,241 @@ pub(super) struct Failed {
     pub(super) why: String,
 }
 
-impl Failed {
-    pub(super) fn at(op: OpId, why: impl Into<String>) -> Self {
-        Self { op, why: why.into() }
-    }
-}
-
-impl Done {
-    fn plain(outputs: Values) -> Self {
-        Self { outputs, record: None, note: None, product: None }
-    }
-}
-
 impl Task<'_> {
     /// About how many multiplications it takes; none for user code.
-    pub(super) fn work(&self) -> usize {
-        let len = |at: usize| -> usize {
-            self.inputs[at].as_ref().map_or(0, |input| input.shape().iter().product())
+    fn work(&self) -> usize {
+        let shape = |at: usize| {
+            self.values.get(at).and_then(Option::as_ref).map_or(&[][..], AnyTensor::shape)
         };
-        let all = || (0..self.inputs.len()).map(len).sum::<usize>();
-        let product = || {
-            let columns = self.inputs[1].as_ref().and_then(|w| w.shape().last()).copied();
-            len(0) * columns.unwrap_or(1)
+        let len = |at: usize| shape(at).iter().product::<usize>();
+        let graph = &self.plan.graph;
+        let op = &graph.ops[self.step.turns[0].op];
+        let (kind, last) = match &op.kind {
+            Kind::Grad { of, .. } => {
+                (&graph.ops[*of].kind, self.step.inputs.len().saturating_sub(1))
+            }
+            kind => (kind, 1),
         };
-        if let Some(chain) = &self.step.chain {
-            return if chain.head.is_some() { product() } else { 8 * all() };
+        match kind {
+            kind if kind.is_user_code() => 0,
+            // The gradient is a product for each operand.
+            kind if kind.is_matmul() => {
+                last.max(1) * len(0) * shape(last).last().copied().unwrap_or(1)
+            }
+            _ => 8 * (0..self.step.inputs.len()).map(len).sum::<usize>(),
         }
-        match &self.op.kind {
-            Kind::PyFunc(_) | Kind::Eager(_) => 0,
-            Kind::Matmul => product(),
-            Kind::Grad { of, .. } => match &self.plan.graph.ops[*of].kind {
-                Kind::PyFunc(_) | Kind::Eager(_) => 0,
-                // As the product, for each operand.
-                Kind::Matmul => {
-                    let dy = self.inputs.last().and_then(Option::as_ref);
-                    2 * len(0) * dy.and_then(|dy| dy.shape().last()).copied().unwrap_or(1)
+    }
+
+    pub(super) fn run(mut self) -> Result<Done, Failed> {
+        if self.step.in_parts && self.run_in_parts().is_some() {
+            return Ok(Done { values: self.values, record: None, product: None });
+        }
+        let Self { plan, step, mut values, mut record } = self;
+        let mut product = None;
+        for turn in &step.turns {
+            let run = AssertUnwindSafe(|| turn.run(plan, &mut values, &mut record));
+            let run = catch_unwind(run).unwrap_or_else(|panic| Err(panic_message(&*panic)));
+            product = run.map_err(|why| Failed { op: turn.op, why })?;
+        }
+        Ok(Done { values, record, product })
+    }
+
+    /// Runs all operators on one part of the rows after the other, so that what they compute is in a
+    /// cache when it is read. `None` where there are not enough rows, an operator fails, or one that
+    /// reduces is among them: then nothing is changed.
+    fn run_in_parts(&mut self) -> Option<()> {
+        let Self { plan, step, values, .. } = self;
+        let mut shape = Shape::new();
+        for value in values.iter().flatten() {
+            shape = broadcast("step", &shape, value.shape()).ok()?;
+        }
+        let len: usize = shape.iter().product();
+        let rows = *shape.first()?;
+        if len < 2 * PART || rows < 2 {
+            return None;
+        }
+        let height = (PART * rows / len).max(1);
+        let run = |part: usize| -> Option<Values> {
+            let (start, end) = (part * height, rows.min((part + 1) * height));
+            let mut own: StepValues = smallvec![None; step.values];
+            for (own, value) in own.iter_mut().zip(values.iter()) {
+                *own = value.as_ref().map(|value| rows_of(value, &shape, start..end));
+            }
+            for turn in &step.turns {
+                turn.run(plan, &mut own, &mut None).ok()?;
+                for &at in &turn.results {
+                    let value = own[at].as_ref()?;
+                    if value.shape()[..1] != [end - start] || value.shape()[1..] != shape[1..] {
+                        return None;
+                    }
                 }
-                _ => 8 * all(),
-            },
-            _ => 8 * all(),
-        }
-    }
-
-    pub(super) fn run(self) -> Result<Done, Failed> {
-        let op = self.step.op;
-        let computing = AssertUnwindSafe(|| self.compute());
-        let panicked = |panic: Box<dyn Any + Send>| Err(Failed::at(op, panic_message(&*panic)));
-        catch_unwind(computing).unwrap_or_else(panicked)
-    }
-
-    fn compute(self) -> Result<Done, Failed> {
-        let op = self.step.op;
-        let done = match &self.step.mode {
-            Mode::Plain => self.plain(),
-            Mode::Noted => self.noted(),
-            Mode::Recorded => self.record(),
-            Mode::Bias => self.bias(),
-            Mode::Direct { deferred } => self.pull(*deferred),
-            Mode::FromRecord { recorded, retain, .. } => {
-                let (recorded, retain) = (*recorded, *retain);
-                self.pull_record(recorded, retain)
             }
-            Mode::Chain => match &self.step.chain {
-                Some(chain) => {
-                    let inputs: SmallVec<[VarId; 8]> =
-                        self.step.inputs.iter().map(|(var, _)| *var).collect();
-                    let between = (&inputs[..], &self.step.outputs[..]);
-                    let done = chain.run(&self.plan.graph, between, self.inputs, self.spares);
-                    return done.map(Done::plain);
+            step.outputs.iter().map(|(_, at)| own[*at].take()).collect()
+        };
+        let run = |part: usize| {
+            let run = AssertUnwindSafe(|| GradMode::of(false, || run(part)));
+            catch_unwind(run).unwrap_or_default()
+        };
+        let first = run(0)?;
+        let mut whole: Values =
+            first.iter().map(|first| for_any!(first, x => uninitialized(x, &shape))).collect();
+        let mut writers: Vec<Mutex<SmallVec<[Writer<'_>; 2]>>> = Vec::new();
+        writers.resize_with(rows.div_ceil(height), Mutex::default);
+        for whole in &mut whole {
+            let each = for_any!(whole, whole => writers_of(whole, height * len / rows));
+            for (writers, writer) in writers.iter_mut().zip(each) {
+                writers.get_mut().unwrap_or_else(PoisonError::into_inner).push(writer);
+            }
+        }
+        let write = |part: usize, found: &Values| {
+            let mut writers = writers[part].lock().unwrap_or_else(PoisonError::into_inner);
+            found.iter().zip(&mut *writers).for_each(|(part, write)| write(part));
+        };
+        write(0, &first);
+        let is_done = AtomicBool::new(true);
+        each_of(len, writers.len() - 1, &|part| match run(part + 1) {
+            Some(found) => write(part + 1, &found),
+            None => is_done.store(false, Ordering::Relaxed),
+        });
+        drop(writers);
+        is_done.into_inner().then_some(())?;
+        step.outputs.iter().zip(whole).for_each(|(&(_, at), value)| values[at] = Some(value));
+        Some(())
+    }
+}
+
+/// Copies a part to where it belongs.
+type Writer<'a> = Box<dyn FnMut(&AnyTensor) + Send + 'a>;
+
+fn writers_of<T: Element>(whole: &mut Tensor<T>, len: usize) -> Vec<Writer<'_>> {
+    fn writer<'a, T: Element>(to: &'a mut [T]) -> Writer<'a> {
+        Box::new(move |part| {
+            if let Some(part) = part.downcast_ref::<T>() {
+                to.copy_from_slice(part.read().contiguous().as_slice().unwrap_or_default());
+            }
+        })
+    }
+    whole.value_mut().make_mut().chunks_mut(len).map(writer).collect()
+}
+
+/// A tensor of the element type of `like`, to be written over.
+fn uninitialized<T: Element>(_: &Tensor<T>, shape: &[usize]) -> AnyTensor {
+    Tensor::new(Value::<T>::written(Shape::from_slice(shape), |_| {})).into()
+}
+
+/// Those rows of an operand that is broadcast to `shape`.
+fn rows_of(value: &AnyTensor, shape: &[usize], rows: std::ops::Range<usize>) -> AnyTensor {
+    if value.shape().len() < shape.len() || value.shape().first() != shape.first() {
+        return value.clone();
+    }
+    for_any!(value, x => x.slice_axis(0, rows.start, rows.end, 1).into())
+}
+
+impl Turn {
+    /// Reads values and puts what it computes among them; or the product that is left to an update.
+    fn run(
+        &self,
+        plan: &Plan,
+        values: &mut StepValues,
+        record: &mut Option<Box<Record>>,
+    ) -> Computed<Option<(VarId, AnyTensor, AnyTensor)>> {
+        let op = &plan.graph.ops[self.op];
+        let read = |read: &Option<(usize, bool)>| match *read {
+            Some((at, true)) => values[at].take(),
+            Some((at, false)) => values[at].clone(),
+            None => None,
+        };
+        let mut given: SmallVec<[Option<AnyTensor>; 4]> = self.reads.iter().map(read).collect();
+        let mut product = None;
+        let computed: Values = match (&op.kind, self.mode) {
+            (Kind::Grad { of, wants, seeds, forms, .. }, Mode::Rule { deferred }) => {
+                let forward = &plan.graph.ops[*of];
+                let (n, m) = (forward.inputs.len(), forward.outputs.len());
+                let mut dys: SmallVec<[Option<AnyTensor>; 2]> = smallvec![None; m];
+                seeds.iter().zip(given.drain(n + m..)).for_each(|(&slot, dy)| dys[slot] = dy);
+                let mut wants = &wants[..];
+                if deferred
+                    && let (Some(a), Some(dy)) = (&given[0], &dys[0])
+                    && is_smaller_than_product(a, dy)
+                {
+                    product = op.outputs.last().map(|&var| (var, a.clone(), dy.clone()));
+                    wants = &wants[..wants.len() - 1];
                 }
-                None => Err("has no links".to_owned()),
-            },
-        };
-        done.map_err(|why| Failed::at(op, why))
-    }
-
-    /// What an output may be written over.
-    fn spare(&mut self, output: usize) -> Option<AnyTensor> {
-        self.spares.get_mut(output).and_then(Option::take)
-    }
-
-    fn plain(mut self) -> Result<Done, String> {
-        if self.op.kind.is_matmul()
-            && let Some(spare) = self.spare(0)
-            && let (Some(a), Some(b)) = (&self.inputs[0], &self.inputs[1])
-            && let Some(product) = matrices([a, b], [false; 2], Some(spare))
-        {
-            return Ok(Done::plain(smallvec![product]));
-        }
-        // To the pool, where the operator finds it.
-        self.spares.clear();
-        let inputs = self.inputs.into_iter().flatten().collect();
-        self.op.kind.run(inputs).map(Done::plain)
-    }
-
-    /// A loss that leaves what its gradient reads.
-    fn noted(mut self) -> Result<Done, String> {
-        let note = self.note.take();
-        let (loss, note) = cross_entropy(&self.inputs, note)?;
-        Ok(Done { note: Some(note), ..Done::plain(smallvec![loss]) })
-    }
-
-    fn bias(mut self) -> Result<Done, String> {
-        let Kind::Grad { wants, .. } = &self.op.kind else {
-            return Err("is no gradient".to_owned());
-        };
-        let row = wants.iter().position(|&input| input == 1).unwrap_or_default();
-        let spare = self.spare(row);
-        let dy = self.inputs.pop().flatten().ok_or("the gradient of its output is missing")?;
-        let sum = sum_of_rows(&dy, spare)?;
-        Ok(Done::plain(match wants.len() {
-            1 => smallvec![sum],
-            _ => smallvec![dy, sum],
-        }))
-    }
-
-    /// Runs an operator on leaves of its own and keeps what the engine records.
-    fn record(self) -> Result<Done, String> {
-        let wants = &self.plan.wants;
-        let values = self.op.inputs.iter().zip(self.inputs);
-        let leaves: Values =
-            values.filter_map(|(&id, value)| Some(leaf(&value?, wants[id]))).collect();
-        let mut outputs = GradMode::of(true, || self.op.kind.run(leaves.clone()))?;
-        let values = outputs.iter().map(AnyTensor::alias).collect();
-        // What it writes has no gradient.
-        outputs.truncate(self.op.outputs.len());
-        let record = Some(Box::new(Record { leaves, outputs }));
-        Ok(Done { record, ..Done::plain(values) })
-    }
-
-    /// A gradient by a rule on values.
-    fn pull(mut self, deferred: bool) -> Result<Done, String> {
-        let Kind::Grad { of, wants, seeds, forms, .. } = &self.op.kind else {
-            return Err("is no gradient".to_owned());
-        };
-        let forward = &self.plan.graph.ops[*of];
-        let (n, m) = (forward.inputs.len(), forward.outputs.len());
-        let missing = "the gradient of its output is missing";
-        let mut dys: SmallVec<[Option<AnyTensor>; 2]> = smallvec![None; m];
-        for (&slot, given) in seeds.iter().zip(self.inputs.drain(n + m..)) {
-            dys[slot] = given;
-        }
-        let left = if deferred { self.inputs[0].as_ref() } else { None };
-        let dy = dys.iter().flatten().next().ok_or(missing)?;
-        let left = left.filter(|a| is_smaller_than_product(a, dy)).cloned();
-        let product = match (left, self.op.outputs.last()) {
-            (Some(a), Some(&id)) => Some((id, a, dy.clone())),
-            _ => None,
-        };
-        let computed = match product {
-            Some(_) => &wants[..wants.len() - 1],
-            None => wants,
-        };
-        if computed.is_empty() {
-            return Ok(Done { product, ..Done::plain(Values::new()) });
-        }
-        let dy = dy.clone();
-        let wanted = [computed.contains(&0), computed.contains(&1)];
-        if let Some(outputs) = self.pull_in_place(forward, &dy, wanted)? {
-            return Ok(Done { product, ..Done::plain(outputs) });
-        }
-        // Where nobody else holds it, it is written over.
-        drop(dy);
-        let (inputs, outputs) = self.inputs.split_at(n);
-        let grads = forward.kind.pull(inputs, outputs, &mut dys, (computed, forms))?;
-        Ok(Done { product, ..Done::plain(grads) })
-    }
-
-    /// The gradients that are written to given places, where shapes allow it.
-    fn pull_in_place(
-        &mut self,
-        forward: &Op,
-        dy: &AnyTensor,
-        wanted: [bool; 2],
-    ) -> Result<Option<Values>, String> {
-        if let Kind::CrossEntropy = forward.kind {
-            let (note, spare) = (self.note.take(), self.spare(0));
-            let dx = cross_entropy_gradient(&self.inputs, note, dy, spare)?;
-            return Ok(Some(smallvec![dx]));
-        }
-        let (true, Some(a), Some(b)) =
-            (forward.kind.is_matmul(), self.inputs[0].clone(), self.inputs[1].clone())
-        else {
-            return Ok(None);
-        };
-        let mut grads = Values::new();
-        if wanted[0] {
-            match matrices([dy, &b], [false, true], self.spare(0)) {
-                Some(da) => grads.push(da),
-                None => return Ok(None),
+                let (inputs, outputs) = given.split_at(n);
+                match wants.is_empty() {
+                    true => Values::new(),
+                    false => {
+                        forward.kind.pull(Pull { inputs, outputs, dys: &mut dys, wants, forms })?
+                    }
+                }
             }
-        }
-        if wanted[1] {
-            match matrices([&a, dy], [true, false], self.spare(grads.len())) {
-                Some(db) => grads.push(db),
-                None => return Ok(None),
+            (Kind::Grad { wants, seeds, .. }, mode) => {
+                let last = record.take().ok_or("its operator left no record")?;
+                let given: Values = given.into_iter().flatten().collect();
+                let (retain, recorded) = match mode {
+                    Mode::FromRecord { retain, recorded, .. } => (retain, recorded),
+                    _ => (true, false),
+                };
+                let given: Values = match recorded {
+                    true => {
+                        let seeds = &op.inputs[op.inputs.len() - given.len()..];
+                        let leaf =
+                            |(&var, value): (&VarId, &AnyTensor)| leaf(value, plan.wants[var]);
+                        seeds.iter().zip(&given).map(leaf).collect()
+                    }
+                    false => given,
+                };
+                let grads = last.pull([wants, seeds], &given, retain, recorded)?;
+                let values = grads.iter().map(AnyTensor::alias).collect();
+                if recorded {
+                    // Gradients do not flow to the forward operator's outputs: see `backward::wanted`.
+                    let outputs = last.outputs.iter().map(AnyTensor::alias);
+                    let leaves = last.leaves.iter().cloned().chain(outputs).chain(given).collect();
+                    *record = Some(Box::new(Record { leaves, outputs: grads }));
+                }
+                values
             }
-        }
-        Ok(Some(grads))
-    }
-
-    /// A gradient by the engine, from what the operator left.
-    fn pull_record(self, recorded: bool, retain: bool) -> Result<Done, String> {
-        let Kind::Grad { wants, seeds, .. } = &self.op.kind else {
-            return Err("is no gradient".to_owned());
+            (kind, Mode::Recorded) => {
+                let given = op.inputs.iter().zip(given.into_iter().flatten());
+                let leaves: Values = given.map(|(&var, x)| leaf(&x, plan.wants[var])).collect();
+                let mut outputs = GradMode::of(true, || kind.run(leaves.clone()))?;
+                let values = outputs.iter().map(AnyTensor::alias).collect();
+                // What it writes has no gradient.
+                outputs.truncate(op.outputs.len());
+                *record = Some(Box::new(Record { leaves, outputs }));
+                values
+            }
+            (kind, _) => kind.run(given.into_iter().flatten().collect())?,
         };
-        let record = self.record.ok_or("its operator left no record")?;
-        let given = self.op.inputs.iter().zip(self.inputs);
-        // Read are the gradients of the outputs alone.
-        let given: Vec<AnyTensor> = given
-            .filter_map(|(&id, value)| {
-                let value = value?;
-                Some(if recorded { leaf(&value, self.plan.wants[id]) } else { value })
-            })
-            .collect();
-        let outputs: Vec<AnyTensor> =
-            seeds.iter().map(|&output| record.outputs[output].clone()).collect();
-        let leaves: Vec<AnyTensor> =
-            wants.iter().map(|&input| record.leaves[input].clone()).collect();
+        self.results.iter().zip(computed).for_each(|(&at, value)| values[at] = Some(value));
+        Ok(product)
+    }
+}
+
+impl Record {
+    /// The gradients of inputs `wants` by the engine, from those of outputs `seeds`.
+    fn pull(
+        &self,
+        [wants, seeds]: [&[usize]; 2],
+        given: &[AnyTensor],
+        retain: bool,
+        recorded: bool,
+    ) -> Computed<Values> {
+        let pick = |from: &Values, at: &[usize]| -> Vec<AnyTensor> {
+            at.iter().map(|&at| from[at].clone()).collect()
+        };
+        let leaves = pick(&self.leaves, wants);
         let options = BackwardOptions::new().retain_graph(retain).create_graph(recorded);
-        let seeds: Vec<Option<AnyTensor>> = given.iter().cloned().map(Some).collect();
-        let found = grad_any(&outputs, &leaves, &seeds, options).map_err(|e| e.to_string())?;
-        let zero = |leaf: &AnyTensor| for_any!(leaf, t => zeros_like(t));
-        let pairs = found.into_iter().zip(&leaves);
-        let grads: Values = pairs.map(|(grad, leaf)| grad.unwrap_or_else(|| zero(leaf))).collect();
-        if !recorded {
-            return Ok(Done::plain(grads));
+        let given: Vec<Option<AnyTensor>> = given.iter().cloned().map(Some).collect();
+        let found = grad_any(&pick(&self.outputs, seeds), &leaves, &given, options);
+        let found = found.map_err(|error| error.to_string())?;
+        fn zeros<T: Element>(like: &Tensor<T>) -> AnyTensor {
+            Tensor::<T>::zeros_like(like).into()
         }
-        let mut leaves = record.leaves;
-        // Gradients do not flow to the forward operator's outputs: see `backward::wanted`.
-        leaves.extend(record.outputs.iter().map(AnyTensor::alias));
-        leaves.extend(given);
-        let values = grads.iter().map(AnyTensor::alias).collect();
-        let record = Some(Box::new(Record { leaves, outputs: grads }));
-        Ok(Done { record, ..Done::plain(values) })
+        let grad = |(grad, leaf): (Option<AnyTensor>, &AnyTensor)| {
+            grad.unwrap_or_else(|| for_any!(leaf, leaf => zeros(leaf)))
+        };
+        Ok(found.into_iter().zip(&leaves).map(grad).collect())
     }
 }
 
@@ -292,12 +298,8 @@ impl Task<'_> {
 /// matrices, and its figures are the same so.
 fn is_smaller_than_product(a: &AnyTensor, b: &AnyTensor) -> bool {
     let (&[k, m], &[_, n]) = (a.shape(), b.shape()) else { return false };
-    let gapless = for_any!(b, b => b.read().as_slice().is_some());
-    k <= ONE_SUM && k * (m + n) < m * n && gapless
-}
-
-fn zeros_like<T: Element>(tensor: &Tensor<T>) -> AnyTensor {
-    Tensor::<T>::zeros_like(tensor).into()
+    let is_contiguous = for_any!(b, b => b.read().as_slice().is_some());
+    k <= ONE_SUM && k * (m + n) < m * n && is_contiguous
 }
 
 /// A value as a leaf of a small graph of its own.
@@ -316,4 +318,36 @@ pub(super) fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
     format!("panicked: {}", text.unwrap_or_else(|| "without a message".to_owned()))
+}
+
+/// Runs tasks, heavy ones on up to so many threads; results come in the order of the tasks.
+pub(super) fn run_all(tasks: Vec<Task<'_>>, threads: usize) -> Vec<Result<Done, Failed>> {
+    let is_heavy = |task: &Task<'_>| task.work() >= HEAVY;
+    if tasks.iter().filter(|task| is_heavy(task)).count() < 2 {
+        return tasks.into_iter().map(Task::run).collect();
+    }
+    let mut lots: Vec<Vec<(usize, Task<'_>)>> = (0..threads).map(|_| Vec::new()).collect();
+    let mut next = 0;
+    for (at, task) in tasks.into_iter().enumerate() {
+        // What is light, and user code, stays on this thread.
+        let heavy = is_heavy(&task);
+        lots[if heavy { next % threads } else { 0 }].push((at, task));
+        next += usize::from(heavy);
+    }
+    let run = |lot: Vec<(usize, Task<'_>)>| -> Vec<_> {
+        GradMode::of(false, || lot.into_iter().map(|(at, task)| (at, task.run())).collect())
+    };
+    let mut lots = lots.into_iter();
+    let own = lots.next().unwrap_or_default();
+    let mut done: Vec<(usize, _)> = std::thread::scope(|scope| {
+        let run = &run;
+        let others: Vec<_> = lots.map(|lot| scope.spawn(move || run(lot))).collect();
+        let mut done = run(own);
+        for other in others {
+            done.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        }
+        done
+    });
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, done)| done).collect()
 }

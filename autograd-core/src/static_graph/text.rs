@@ -3,7 +3,6 @@
 use std::fmt;
 
 use super::ir::{Graph, Op, Phase, Role, VarId};
-use super::plan::{Plan, Read};
 use super::program::Program;
 
 impl fmt::Display for Graph {
@@ -31,36 +30,6 @@ impl fmt::Display for Graph {
             self.write_op(f, op)?;
         }
         Ok(())
-    }
-}
-
-impl Plan {
-    /// A line a step, and a line an update.
-    pub(super) fn lines(&self) -> Vec<String> {
-        let graph = &self.graph;
-        let names = |vars: &mut dyn Iterator<Item = VarId>| -> String {
-            vars.map(|var| graph.vars[var].name.as_str()).collect::<Vec<_>>().join(", ")
-        };
-        let steps = self.steps.iter().map(|step| {
-            let op = &graph.ops[step.op];
-            let what = match &step.chain {
-                Some(chain) => chain.names(graph),
-                None => op.kind.stem(),
-            };
-            let read = step.inputs.iter().filter(|(_, read)| *read != Read::Not);
-            let mut line = format!("{what}({})", names(&mut read.map(|(var, _)| *var)));
-            if !step.outputs.is_empty() {
-                line = format!("{} = {line}", names(&mut step.outputs.iter().copied()));
-            }
-            line
-        });
-        let updates = self.updates.iter().map(|step| {
-            let op = &graph.ops[step.op];
-            let [inputs, writes] =
-                [&op.inputs, &op.writes].map(|vars| names(&mut vars.iter().copied()));
-            format!("{}({inputs}) -> {writes}", op.kind.stem())
-        });
-        steps.chain(updates).collect()
     }
 }
 

@@ -10,7 +10,7 @@ use crate::static_graph::formula::eager_kind;
 use crate::static_graph::ir::{Dims, Form, Graph, Op, OpId, Phase, Place, Role, Var, VarId};
 use crate::static_graph::kind::{Kind, Pool, Reduction};
 use crate::static_graph::layer::{Given, TracedLayer};
-use crate::static_graph::optim::Update;
+use crate::static_graph::optim::Rule;
 use crate::static_graph::py_func::{Foreign, Function};
 
 pub(super) fn read(text: &str, functions: &Functions) -> Result<Graph, String> {
@@ -269,7 +269,7 @@ fn read_kind(parts: &[&str]) -> Result<Kind, String> {
         ["fill_like", value] => Kind::FillLike(parse(value)?),
         [name @ ("sgd" | "adam" | "adamw"), options @ ..] => {
             let options: Vec<f64> = options.iter().copied().map(parse).collect::<Result<_, _>>()?;
-            let update = Update::named(name, &options);
+            let update = Rule::named(name, &options);
             Kind::Update(update.ok_or_else(|| format!("{name} has other options"))?)
         }
         _ => return Err(format!("no operator `{}`", parts.join(" "))),

@@ -9,7 +9,6 @@ use crate::graph::{AnyTensor, GradMode, for_any};
 use crate::static_graph::ir::{Form, Graph, Op, OpId, Phase, VarId};
 use crate::static_graph::kind::Kind;
 use crate::static_graph::run::Values;
-use crate::static_graph::task::Inputs;
 
 /// A user's function in a program.
 #[derive(Clone, Debug)]
@@ -53,7 +52,7 @@ impl Foreign {
         inputs: Values,
     ) -> std::result::Result<Values, String> {
         // What the function writes, no other operator reads.
-        let args: Inputs =
+        let args: Vec<_> =
             self.args.iter().map(|arg| arg.map(|input| inputs[input].alias())).collect();
         drop(inputs);
         let returned = GradMode::of(false, || (self.function.call)(&args))?;
