@@ -12,10 +12,10 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 /// What is allowed: circles by their number of files, the largest first.
 const CIRCLES: &[(&str, &[usize])] =
-    &[("autograd-core", &[48, 25, 13, 6, 3, 3, 3]), ("autograd-macros", &[9, 4, 3, 2, 2])];
+    &[("autograd-core", &[48, 13, 6, 3, 3, 3]), ("autograd-macros", &[9, 4, 3, 2, 2])];
 
 /// At most so many lines, unit tests among them.
-const LINES: &[(&str, usize)] = &[("autograd-core", 55_000), ("autograd-macros", 14_200)];
+const LINES: &[(&str, usize)] = &[("autograd-core", 55_300), ("autograd-macros", 14_200)];
 
 /// Files of more than 600 lines; tables and fixtures may be.
 const LONG_FILES: &[&str] = &[

@@ -31,6 +31,10 @@ pub enum Binary {
 }
 
 impl Binary {
+    #[cfg(feature = "static-graph")]
+    pub(crate) const ALL: &'static [Self] =
+        &[Self::Add, Self::Sub, Self::Mul, Self::Div, Self::Pow, Self::Maximum, Self::Minimum];
+
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Add => "add",

@@ -2,7 +2,7 @@
 
 use std::panic::Location;
 
-use super::trace::{self, Call};
+use super::trace::{self, Attr, Call};
 use super::{Caller, Float, Numeric, Operand, Scalar, expect, instances};
 use crate::array::elementwise::{chosen_of, convert, convert_zip};
 use crate::array::shape::broadcast;
@@ -26,7 +26,10 @@ pub(crate) enum Comparison {
 macro_rules! comparisons {
     ($($(#[$doc:meta])* $name:ident $try:ident $scalar:ident $comparison:ident;)*) => {
         impl Comparison {
-            fn name(self) -> &'static str {
+            #[cfg(feature = "static-graph")]
+            pub(crate) const ALL: &'static [Self] = &[$(Self::$comparison),*];
+
+            pub(crate) const fn name(self) -> &'static str {
                 match self {
                     $(Self::$comparison => stringify!($name),)*
                 }
@@ -117,7 +120,8 @@ fn compare<T: Element>(
     other: &Tensor<T>,
     caller: Caller,
 ) -> Result<Tensor<bool>> {
-    let (call, inputs) = (|| Call::Compare(op.name()), || vec![trace::any(x), trace::any(other)]);
+    let (call, inputs) =
+        (|| Call::of("compare", op.name(), []), || vec![trace::any(x), trace::any(other)]);
     trace::op(call, inputs, caller, || {
         let shape = broadcast(op.name(), x.shape(), other.shape())?;
         let mask = Tensor::new(pairs(op, &shape, &x.read(), &other.read()));
@@ -237,7 +241,8 @@ pub(super) fn choose<T: Float>(
     caller: Caller,
 ) -> Result<Tensor<T>> {
     if trace::is_noting() {
-        let (call, inputs) = (Call::Where, vec![trace::any(mask), trace::any(on), trace::any(off)]);
+        let (call, inputs) =
+            (Call::op("where", []), vec![trace::any(mask), trace::any(on), trace::any(off)]);
         return trace::op(|| call, || inputs, caller, || choose(mask, on, off, caller));
     }
     let shape = broadcast("where_else", on.shape(), off.shape())?;
@@ -312,7 +317,7 @@ impl<T> IntoElements for T where
 /// The element type is a value here, so that generic code can convert without a bound for each pair.
 pub(super) fn cast<T: IntoElements>(x: &Tensor<T>, to: DType, caller: Caller) -> AnyTensor {
     trace::op(
-        || Call::Cast(to),
+        || Call::op("cast", [Attr::Type(to)]),
         || vec![trace::any(x)],
         caller,
         || match to {

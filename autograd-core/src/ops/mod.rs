@@ -25,6 +25,8 @@ pub(crate) mod trace;
 mod unary;
 
 pub(crate) use binary::Binary;
+#[cfg(feature = "static-graph")]
+pub(crate) use compare::Comparison;
 pub(crate) use compare::Comparisons;
 #[cfg(feature = "nn")]
 pub(crate) use index::check_indices;
@@ -35,6 +37,7 @@ pub use nn::{Conv2dOptions, IntoPair, PoolOptions};
 #[cfg(feature = "static-graph")]
 pub(crate) use nn::{conv2d_shape, pool2d_shape};
 pub use operators::{Operand, Scalar};
+use trace::Attr;
 pub(crate) use unary::Unary;
 
 use std::panic::Location;
@@ -371,7 +374,7 @@ macro_rules! doors {
                 ) -> Result<Tensor<$t>> {
                     let inputs = vec![trace::any(left.tensor()), trace::any(right.tensor())];
                     let run = || $binary(op, left, right, caller);
-                    trace::op(|| trace::Call::Binary(op), || inputs, caller, run)
+                    trace::op(|| trace::Call::of("binary", op.name(), []), || inputs, caller, run)
                 }
                 if trace::is_noting() {
                     return noted(op, left, right, caller);
@@ -400,7 +403,10 @@ macro_rules! doors {
                         return expect(<$t as Numeric>::binary(op, a, b, caller));
                     }
                     let inputs = vec![trace::any(x.tensor())];
-                    let call = || trace::Call::Scalar { op, scalar: scalar as f64, swapped };
+                    let call = || {
+                        let attrs = [Attr::Number(scalar as f64), Attr::Flag(swapped)];
+                        trace::Call::of("scalar", op.name(), attrs)
+                    };
                     let run = || $scalar(op, x, scalar, swapped, caller);
                     trace::op(call, || inputs, caller, run)
                 }
@@ -416,7 +422,10 @@ macro_rules! doors {
                 keep: bool,
                 caller: Caller,
             ) -> Result<Tensor<Self>> {
-                let call = || trace::Call::Reduce { op, axes: axes.to_vec(), keep };
+                let call = || {
+                    let attrs = [Attr::Ints(axes.to_vec()), Attr::Flag(keep)];
+                    trace::Call::of("reduce", op.name(), attrs)
+                };
                 let run = || $reduce(op, x, axes, keep, caller);
                 trace::op(call, || vec![trace::any(x)], caller, run)
             }
@@ -426,7 +435,7 @@ macro_rules! doors {
                 caller: Caller,
             ) -> Result<Tensor<Self>> {
                 let inputs = || vec![trace::any(left), trace::any(right)];
-                trace::op(|| trace::Call::Matmul, inputs, caller, || $matmul(left, right, caller))
+                trace::op(|| trace::Call::op("matmul", []), inputs, caller, || $matmul(left, right, caller))
             }
         }
     )*};
@@ -454,7 +463,7 @@ macro_rules! floats {
                 fn noted(op: Unary, x: Input<'_, $t>, caller: Caller) -> Tensor<$t> {
                     let inputs = vec![trace::any(x.tensor())];
                     let run = || elementwise::run_single(op.handle(), x, caller);
-                    trace::op(|| trace::Call::Unary(op), || inputs, caller, run)
+                    trace::op(|| trace::Call::of("unary", op.name(), []), || inputs, caller, run)
                 }
                 if trace::is_noting() {
                     return noted(op, x, caller);

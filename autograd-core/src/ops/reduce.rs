@@ -22,7 +22,11 @@ pub enum Reduce {
 }
 
 impl Reduce {
-    pub(crate) fn name(self) -> &'static str {
+    #[cfg(feature = "static-graph")]
+    pub(crate) const ALL: &'static [Self] =
+        &[Self::Sum, Self::Mean, Self::Prod, Self::Max, Self::Min];
+
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Sum => "sum",
             Self::Mean => "mean",

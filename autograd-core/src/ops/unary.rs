@@ -87,7 +87,9 @@ macro_rules! unary_ops {
 
         impl Unary {
             #[cfg(feature = "static-graph")]
-            pub(crate) fn name(self) -> &'static str {
+            pub(crate) const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            pub(crate) const fn name(self) -> &'static str {
                 match self { $(Self::$variant => stringify!($method)),* }
             }
 

@@ -1,9 +1,16 @@
 //! Adding to a program, and to the one that starts it: the whole of a change, or nothing of it.
 
-use super::ir::{Form, Graph, Op, Phase, Place, Role, Var, VarId, wrong};
-use super::kind::{Init, Kind};
-use super::program::Program;
+use std::panic::Location;
+
+use super::dims::{IntoDims, read_dims};
+use super::form::Form;
+use super::ir::{Graph, Op, OpDef, Operator, Phase, Place, Role, VarId, wrong};
+use super::program::{Program, Variable};
+use super::table;
+use super::table::Init;
+use crate::array::DType;
 use crate::error::Result;
+use crate::ops::trace::Attr;
 
 /// A change of a program on its way.
 pub(super) struct Change<'g> {
@@ -23,6 +30,27 @@ struct Start {
 }
 
 impl Program {
+    /// A parameter, kept by the executor, which the [startup program](Program::startup) sets.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Program`](crate::Error::Program) if there is a variable of this name, a length is
+    /// free, or the element type is no float.
+    #[track_caller]
+    pub fn create_parameter(
+        &self,
+        name: &str,
+        shape: impl IntoDims,
+        dtype: DType,
+        init: Init,
+    ) -> Result<Variable> {
+        let place = Place::Line(Location::caller());
+        let form = Form::new(dtype, read_dims(shape, "create_parameter", &place)?);
+        let keep = "create_parameter";
+        let id = self.change(|change| change.keep(keep, name, form, true, init, &place))?;
+        Ok(self.variable(id))
+    }
+
     /// Changes the program; where `build` or the startup program refuses, both stay as they were.
     pub(super) fn change<R>(&self, build: impl FnOnce(&mut Change<'_>) -> Result<R>) -> Result<R> {
         let startup = self.own_startup();
@@ -52,9 +80,10 @@ impl Start {
             return Err(wrong(call, place, why));
         }
         let role = Role::Kept { parameter: *parameter };
+        let start = table::Start { init: *init, form: form.clone() };
         let set = startup.declare(call, name, form.clone(), role, !parameter, place)?;
         startup.push_op(Op {
-            kind: Kind::Init { init: *init, form: form.clone() },
+            kind: Operator::of_user(&table::INIT, start).into(),
             inputs: Vec::new(),
             outputs: Vec::new(),
             writes: vec![set],
@@ -67,8 +96,15 @@ impl Start {
 
 impl Change<'_> {
     /// An operator of one output.
-    pub(super) fn add(&mut self, kind: Kind, inputs: &[VarId], place: &Place) -> Result<VarId> {
-        Ok(self.graph.push(kind, inputs, Phase::Forward, place)?[0])
+    pub(super) fn add<const N: usize>(
+        &mut self,
+        def: &'static OpDef,
+        attrs: [Attr; N],
+        inputs: &[VarId],
+        place: &Place,
+    ) -> Result<VarId> {
+        let op = Operator::new(def, attrs.into());
+        Ok(self.graph.push(op, inputs, Phase::Forward, place)?[0])
     }
 
     /// A variable that the executor keeps, with an operator in the startup program that sets it.
@@ -92,38 +128,5 @@ impl Change<'_> {
         let (name, place) = (name.to_owned(), place.clone());
         self.starts.push(Start { call, name, form, parameter, init, place });
         Ok(id)
-    }
-}
-
-impl Graph {
-    /// Adds a variable under a name that must be free.
-    pub(super) fn declare(
-        &mut self,
-        call: &str,
-        name: &str,
-        form: Form,
-        role: Role,
-        stop_gradient: bool,
-        place: &Place,
-    ) -> Result<VarId> {
-        if name.is_empty() {
-            return Err(wrong(call, place, "a variable needs a name"));
-        }
-        if let Some(before) = self.find(name).map(|id| &self.vars[id]) {
-            let why = format!(
-                "a variable `{name}` ({}) was created at {} already",
-                before.form, before.place
-            );
-            return Err(wrong(call, place, why));
-        }
-        Ok(self.add_var(Var {
-            name: name.to_owned(),
-            form,
-            role,
-            stop_gradient,
-            producer: None,
-            writer: None,
-            place: place.clone(),
-        }))
     }
 }

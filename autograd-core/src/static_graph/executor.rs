@@ -8,9 +8,8 @@ use smallvec::SmallVec;
 use super::frame::Frame;
 use super::ir::VarId;
 use super::plan::Plan;
-use super::program::Program;
+use super::program::{Program, Variable};
 use super::scope::Scope;
-use super::variable::Variable;
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, GradMode, Tensor};
 

@@ -7,17 +7,51 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::eager::{Eager, call};
-use super::ir::Form;
-use super::kind::Kind;
+use super::eager::{EAGER, Eager, call};
+use super::example::example;
+use super::form::Form;
+use super::ir::{Gradient, OpDef, Operator, UserOp};
 use super::py_func::Function;
-use super::run::{Need, Needs, Values, typed, wanted};
-use super::trace::example;
+use super::values::{Computed, Need, Needs, Pull, Values, message, pull_floats};
 use crate::array::DType;
 use crate::graph::{AnyTensor, GradMode, Tensor};
 use crate::ops::elementwise::Handle;
 use crate::ops::trace::{Call, Note, collect};
 use crate::ops::{Float, rules};
+
+/// An elementwise op of a user.
+#[derive(Debug)]
+pub(super) struct UserFormula {
+    pub(super) name: &'static str,
+    pub(super) formula: Formula,
+    pub(super) outputs: Vec<Form>,
+}
+
+/// One without reductions.
+pub(super) static FORMULA: OpDef = OpDef { is_elementwise: true, ..REDUCING_FORMULA };
+
+pub(super) static REDUCING_FORMULA: OpDef = OpDef {
+    infer: |op, _| Ok(op.user::<UserFormula>().outputs.clone()),
+    run: |op, values| op.user::<UserFormula>().formula.run(&values),
+    gradient: Gradient::Rule {
+        reads: |op, inputs, _| op.user::<UserFormula>().formula.reads(inputs),
+        pull: |op, pull| pull_floats!(pull, gradient, &op.user::<UserFormula>().formula),
+    },
+    ..OpDef::new("formula")
+};
+
+impl UserOp for UserFormula {
+    fn name(&self) -> &str {
+        self.name
+    }
+}
+
+impl UserFormula {
+    pub(super) fn operator(self) -> Operator {
+        let def = if self.formula.reduces() { &REDUCING_FORMULA } else { &FORMULA };
+        Operator::of_user(def, self)
+    }
+}
 
 /// The formulas of an elementwise op, for either float type.
 #[derive(Clone)]
@@ -50,16 +84,15 @@ impl Formula {
         self.0.downcast_ref()
     }
 
-    /// Whether one pass over memory can have it among others.
-    pub(super) fn chains(&self) -> bool {
-        for_handle!(self, op => op.chains(), false)
+    fn reduces(&self) -> bool {
+        for_handle!(self, op => !op.chains(), true)
     }
 
     /// What the gradient reads of inputs of these forms, and of the outputs; `None` for an op that reduces.
-    pub(super) fn reads(&self, inputs: &[&Form]) -> Option<Needs> {
+    fn reads(&self, inputs: &[&Form]) -> Option<Needs> {
         fn typed<T: Float>(op: &Handle<T>, inputs: &[&Form]) -> Option<Needs> {
             if let Some(reads) = op.reads_one() {
-                return Some(reads.map(Need::of).into());
+                return Some(reads.map(Need::value_if).into_iter().collect());
             }
             let info = op.info();
             let mut numbers = 0;
@@ -72,79 +105,72 @@ impl Formula {
                 if is_kept { Need::Value } else { Need::Shape }
             };
             let mut needs: Needs = inputs.iter().map(input).collect();
-            needs.extend((0..info.outputs).map(|at| Need::of(info.keeps_outputs.contains(&at))));
+            needs.extend(
+                (0..info.outputs).map(|at| Need::value_if(info.keeps_outputs.contains(&at))),
+            );
             op.chains().then_some(needs)
         }
         for_handle!(self, op => typed(op, inputs), None)
     }
 
-    pub(super) fn run(&self, inputs: &[AnyTensor]) -> Result<Values, String> {
-        fn typed<T: Float>(op: &Handle<T>, inputs: &[AnyTensor]) -> Result<Values, String> {
+    fn run(&self, inputs: &[AnyTensor]) -> Computed<Values> {
+        fn typed<T: Float>(op: &Handle<T>, inputs: &[AnyTensor]) -> Computed<Values> {
             let reals: Vec<&Tensor<T>> =
                 inputs.iter().filter_map(AnyTensor::downcast_ref).collect();
             let masks: Vec<&Tensor<bool>> =
                 inputs.iter().filter_map(AnyTensor::downcast_ref).collect();
             let caller = std::panic::Location::caller();
-            let outputs = T::elementwise(op.clone(), &reals, &masks, caller);
-            let outputs = outputs.map_err(|error| error.to_string())?;
+            let outputs = T::elementwise(op.clone(), &reals, &masks, caller).map_err(message)?;
             Ok(outputs.into_iter().map(AnyTensor::from).collect())
         }
         for_handle!(self, op => typed(op, inputs), Err("is an op of no float type".to_owned()))
     }
+}
 
-    /// The gradients of inputs `wants`.
-    pub(super) fn pull<T: Float>(
-        &self,
-        inputs: &[Option<AnyTensor>],
-        outputs: &[Option<AnyTensor>],
-        dys: &mut [Option<AnyTensor>],
-        wants: &[usize],
-    ) -> Result<Values, String> {
-        let op = self.typed::<T>().ok_or("is an op of another float type")?;
-        if let Some(reads) = op.reads_one() {
-            let saved = match reads {
-                [true, _] => Some(typed(inputs[0].as_ref())?),
-                [_, true] => Some(typed(outputs[0].as_ref())?),
-                _ => None,
-            };
-            let dy = dys[0].take().and_then(AnyTensor::downcast);
-            let dy = dy.ok_or("the gradient of its output is missing")?;
-            return wanted([Some(rules::function(op, dy, saved))], wants);
-        }
-        let given: Option<SmallVec<[&AnyTensor; 4]>> = inputs.iter().map(Option::as_ref).collect();
-        let given = given.ok_or("a value that its gradient needs is missing")?;
-        let operands: SmallVec<[&Tensor<T>; 4]> =
-            given.iter().filter_map(|input| input.downcast_ref()).collect();
-        let masks: SmallVec<[&Tensor<bool>; 2]> =
-            given.iter().filter_map(|input| input.downcast_ref()).collect();
-        let results: SmallVec<[Option<&Tensor<T>>; 2]> =
-            outputs.iter().map(|output| output.as_ref()?.downcast_ref()).collect();
-        let mut grads: SmallVec<[Option<Tensor<T>>; 2]> =
-            dys.iter_mut().map(|dy| dy.take().and_then(AnyTensor::downcast)).collect();
-        // Of each input: whether it has a gradient, and that is wanted.
-        let mut differentiable = op.info().differentiable.iter();
-        let has = given.iter().map(|input| {
-            input.downcast_ref::<T>().is_some() && differentiable.next().copied().unwrap_or(false)
-        });
-        let has: SmallVec<[bool; 4]> = has.collect();
-        let asked = has.iter().enumerate().filter(|(_, has)| **has);
-        let asked: SmallVec<[bool; 4]> = asked.map(|(input, _)| wants.contains(&input)).collect();
-        let found = rules::formula(op, &operands, &masks, &results, &mut grads, &asked);
-        let mut found = found.into_iter();
-        let all = given.iter().zip(has).map(|(input, has)| match has {
-            true => found.next().flatten(),
-            false => Some(Tensor::zeros(input.shape())),
-        });
-        wanted(all, wants)
+fn gradient<T: Float>(mut pull: Pull<'_>, formula: &Formula) -> Computed<Values> {
+    let op = formula.typed::<T>().ok_or("is an op of another float type")?;
+    if let Some(reads) = op.reads_one() {
+        let dy = pull.dy()?;
+        let saved = match reads {
+            [true, _] => Some(pull.input(0)?),
+            [_, true] => Some(pull.output(0)?),
+            _ => None,
+        };
+        return pull.wanted([Some(rules::function(op, dy, saved))]);
     }
+    let given: Option<SmallVec<[&AnyTensor; 4]>> = pull.inputs.iter().map(Option::as_ref).collect();
+    let given = given.ok_or("a value that its gradient needs is missing")?;
+    let operands: SmallVec<[&Tensor<T>; 4]> =
+        given.iter().filter_map(|input| input.downcast_ref()).collect();
+    let masks: SmallVec<[&Tensor<bool>; 2]> =
+        given.iter().filter_map(|input| input.downcast_ref()).collect();
+    let results: SmallVec<[Option<&Tensor<T>>; 2]> =
+        pull.outputs.iter().map(|output| output.as_ref()?.downcast_ref()).collect();
+    let mut grads: SmallVec<[Option<Tensor<T>>; 2]> =
+        pull.dys.iter_mut().map(|dy| dy.take().and_then(AnyTensor::downcast)).collect();
+    // Of each input: whether it has a gradient, and that is wanted.
+    let mut differentiable = op.info().differentiable.iter();
+    let has = given.iter().map(|input| {
+        input.downcast_ref::<T>().is_some() && differentiable.next().copied().unwrap_or(false)
+    });
+    let has: SmallVec<[bool; 4]> = has.collect();
+    let asked = has.iter().enumerate().filter(|(_, has)| **has);
+    let asked: SmallVec<[bool; 4]> = asked.map(|(at, _)| pull.wants.contains(&at)).collect();
+    let found = rules::formula(op, &operands, &masks, &results, &mut grads, &asked);
+    let mut found = found.into_iter();
+    let all = given.iter().zip(has).map(|(input, has)| match has {
+        true => found.next().flatten(),
+        false => Some(Tensor::zeros(input.shape())),
+    });
+    pull.wanted(all)
 }
 
 /// The operator for eager code: its formula, where the code is the `apply` of an elementwise op
 /// without parameters, and else whatever it does.
-pub(super) fn eager_kind(function: Function, inputs: &[Form], outputs: Vec<Form>) -> Kind {
+pub(super) fn eager_op(function: Function, inputs: &[Form], outputs: Vec<Form>) -> Operator {
     match function.is_apply.then(|| found(&function, inputs)).flatten() {
-        Some((name, op)) => Kind::Formula { name, op, outputs },
-        None => Kind::Eager(Arc::new(Eager::new(function, outputs))),
+        Some((name, formula)) => UserFormula { name, formula, outputs }.operator(),
+        None => Operator::of_user(&EAGER, Eager::new(function, outputs)),
     }
 }
 

@@ -1,9 +1,8 @@
 //! The values of one run, and how its steps read and leave them.
 
-use super::ir::{Op, Role, VarId};
-use super::kind::Kind;
-use super::optim::Gradient;
+use super::ir::{Kind, Op, Role, VarId};
 use super::plan::{Mode, Plan, Read, Step, Update};
+use super::rule::Gradient;
 use super::task::{Done, Failed, Record, StepValues, Task, run_all};
 use crate::array::Value;
 use crate::error::{Error, Result};
@@ -121,10 +120,8 @@ impl<'p> Frame<'p> {
         values.resize(step.values, None);
         let turn = &step.turns[0];
         let record = match (turn.mode, &graph.ops[turn.op].kind) {
-            (Mode::FromRecord { last: true, .. }, Kind::Grad { of, .. }) => {
-                self.records[*of].take()
-            }
-            (Mode::FromRecord { .. }, Kind::Grad { of, .. }) => self.records[*of].clone(),
+            (Mode::FromRecord { last: true, .. }, Kind::Grad(grad)) => self.records[grad.of].take(),
+            (Mode::FromRecord { .. }, Kind::Grad(grad)) => self.records[grad.of].clone(),
             _ => None,
         };
         Ok(Task { plan: self.plan, step, values, record })

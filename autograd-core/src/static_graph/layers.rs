@@ -4,14 +4,16 @@
 use std::panic::Location;
 
 use super::build::Change;
+use super::form::Form;
 use super::forms::cross_entropy;
-use super::ir::{Form, Place, wrong};
-use super::kind::{Init, Kind, Reduction};
-use super::program::Program;
-use super::variable::Variable;
+use super::ir::{Place, wrong};
+use super::program::{Program, Variable};
+use super::table::{self, Init};
 use crate::array::DType;
 use crate::error::Result;
-use crate::ops::Binary;
+use crate::ops::reduce::Reduce;
+use crate::ops::trace::Attr;
+use crate::ops::{Binary, Comparison};
 
 /// How a fully connected layer's parameters are named and start.
 #[derive(Clone, Debug)]
@@ -103,8 +105,8 @@ impl Program {
         }
         let output = self.change(|change| {
             if form.dims.len() > 2 {
-                let flat = Kind::Reshape([form.dims[0], Some(width)].into_iter().collect());
-                input = change.add(flat, &[input], &place)?;
+                let flat = Attr::Dims([form.dims[0], Some(width)].into_iter().collect());
+                input = change.add(&table::RESHAPE, [flat], &[input], &place)?;
             }
             let name = match &options.name {
                 Some(name) => name.clone(),
@@ -115,10 +117,10 @@ impl Program {
                 change.keep("fc", &format!("{name}.{what}"), form, true, init, &place)
             };
             let weight = parameter(change, "weight", &[width, size], options.weight)?;
-            let product = change.add(Kind::Matmul, &[input, weight], &place)?;
+            let product = change.add(&table::MATMUL, [], &[input, weight], &place)?;
             let Some(init) = options.bias else { return Ok(product) };
             let bias = parameter(change, "bias", &[size], init)?;
-            change.add(Kind::Binary(Binary::Add), &[product, bias], &place)
+            change.add(table::binary(Binary::Add), [], &[product, bias], &place)
         })?;
         Ok(self.variable(output))
     }
@@ -131,8 +133,7 @@ impl Program {
     /// number.
     #[track_caller]
     pub fn mean(&self, x: &Variable) -> Result<Variable> {
-        let kind = Kind::Reduce { op: Reduction::Mean, axes: Vec::new(), keep: false };
-        self.one(kind, &[x], Location::caller())
+        self.one(table::reduction(Reduce::Mean), over_all(), &[x], Location::caller())
     }
 
     /// The mean cross entropy of logits `[n, classes]` and `n` classes of type int64.
@@ -142,7 +143,7 @@ impl Program {
     /// [`Error::Program`](crate::Error::Program) if the shapes or element types do not fit.
     #[track_caller]
     pub fn cross_entropy(&self, logits: &Variable, classes: &Variable) -> Result<Variable> {
-        self.one(Kind::CrossEntropy, &[logits, classes], Location::caller())
+        self.one(&table::CROSS_ENTROPY, [], &[logits, classes], Location::caller())
     }
 
     /// Which part of `n` classes of type int64 the greatest of each row of logits `[n, classes]`
@@ -180,11 +181,12 @@ impl Program {
         let [logits, classes] = of;
         let (logits, classes) = (logits?, classes?);
         let output = self.change(|change| {
-            let found = change.add(Kind::ArgMax { axis: 1 }, &[logits], &place)?;
-            let right = change.add(Kind::Compare("equal"), &[found, classes], &place)?;
-            let right = change.add(Kind::Cast(DType::Float32), &[right], &place)?;
-            let mean = Kind::Reduce { op: Reduction::Mean, axes: Vec::new(), keep: false };
-            change.add(mean, &[right], &place)
+            let found = change.add(&table::ARGMAX, [Attr::Int(1)], &[logits], &place)?;
+            let equal = table::comparison(Comparison::Equal);
+            let right = change.add(equal, [], &[found, classes], &place)?;
+            let float = Attr::Type(DType::Float32);
+            let right = change.add(&table::CAST, [float], &[right], &place)?;
+            change.add(table::reduction(Reduce::Mean), over_all(), &[right], &place)
         })?;
         Ok(self.variable(output))
     }
@@ -197,7 +199,7 @@ impl Program {
     /// axis.
     #[track_caller]
     pub fn concat(&self, variables: &[&Variable], axis: isize) -> Result<Variable> {
-        self.one(Kind::Concat { axis }, variables, Location::caller())
+        self.one(&table::CONCAT, [Attr::Int(axis)], variables, Location::caller())
     }
 
     /// A table of `rows` vectors, a new parameter, of which `ids` picks: from int64 `[..]` to
@@ -245,16 +247,22 @@ impl Program {
             let table =
                 change.keep("embedding", &name, table, true, Init::Normal(0.0, 1.0), &place)?;
             if form.dims.len() != 1 {
-                let flat = Kind::Reshape([None].into_iter().collect());
-                index = change.add(flat, &[index], &place)?;
+                let flat = Attr::Dims([None].into_iter().collect());
+                index = change.add(&table::RESHAPE, [flat], &[index], &place)?;
             }
-            let picked = change.add(Kind::IndexSelect { axis: 0 }, &[table, index], &place)?;
+            let rows = [Attr::Int(0)];
+            let picked = change.add(&table::INDEX_SELECT, rows, &[table, index], &place)?;
             if form.dims.len() == 1 {
                 return Ok(picked);
             }
             let dims = form.dims.iter().copied().chain([Some(width)]).collect();
-            change.add(Kind::Reshape(dims), &[picked], &place)
+            change.add(&table::RESHAPE, [Attr::Dims(dims)], &[picked], &place)
         })?;
         Ok(self.variable(output))
     }
+}
+
+/// The attributes of a reduction of all axes.
+fn over_all() -> [Attr; 2] {
+    [Attr::Ints(Vec::new()), Attr::Flag(false)]
 }

@@ -1,8 +1,7 @@
 //! The random masks of dropout, which its gradient reads too, as variables of a plan. A program does
 //! not show them.
 
-use super::ir::{Graph, OpId};
-use super::kind::Kind;
+use super::ir::{Graph, Kind, OpId};
 
 /// A graph in which every dropout whose gradient runs, and is not differentiated itself, has its mask
 /// as a second output, which the gradient reads.
@@ -33,6 +32,6 @@ pub(super) fn with_masks(graph: &Graph, runs: &[bool]) -> Graph {
 }
 
 fn gradients_of(graph: &Graph, runs: &[bool], id: OpId) -> Vec<OpId> {
-    let is_of = |op: &OpId| matches!(graph.ops[*op].kind, Kind::Grad { of, .. } if of == id);
+    let is_of = |op: &OpId| matches!(&graph.ops[*op].kind, Kind::Grad(grad) if grad.of == id);
     (id + 1..graph.ops.len()).filter(|&op| runs[op]).filter(is_of).collect()
 }

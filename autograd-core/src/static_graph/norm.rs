@@ -5,15 +5,12 @@ use std::panic::Location;
 use smallvec::smallvec;
 
 use super::build::Change;
-use super::forms::{exactly, float, same_dtype};
-use super::ir::{Form, Op, Phase, Place, ShapeOf, wrong};
-use super::kind::{Init, Kind};
-use super::program::Program;
-use super::run::Values;
-use super::variable::Variable;
+use super::form::Form;
+use super::ir::{Op, Operator, Phase, Place, wrong};
+use super::program::{Program, Variable};
+use super::table::{self, Init};
 use crate::error::Result;
-use crate::graph::{AnyTensor, Tensor, no_grad};
-use crate::ops::{Float, batch_norm};
+use crate::ops::trace::Attr;
 
 /// How [`Program::batch_norm_with`] normalises, and how what it keeps is named.
 #[derive(Clone, Debug)]
@@ -129,7 +126,7 @@ impl Program {
             }
         }
         let form = x.form();
-        let channels = match channels(&form) {
+        let channels = match table::channels(&form) {
             Ok(channels) => channels,
             Err(why) => return Err(wrong(CALL, &place, format!("{why}; given `{}`", x.name()))),
         };
@@ -149,8 +146,9 @@ impl Program {
             let var = keep(change, "running_var", false, 1.0)?;
             let name = change.graph.fresh_name(&format!("{name}.out"), true);
             let output = change.graph.add_computed(&name, true, form.clone(), &place);
+            let attrs = vec![Attr::Number(momentum), Attr::Number(eps), Attr::Flag(true)];
             change.graph.push_op(Op {
-                kind: Kind::BatchNorm { momentum, eps, training: true },
+                kind: Operator::new(&table::BATCH_NORM, attrs).into(),
                 inputs: vec![input, weight, bias, mean, var],
                 outputs: vec![output],
                 writes: vec![mean, var],
@@ -161,67 +159,4 @@ impl Program {
         })?;
         Ok(self.variable(output))
     }
-}
-
-fn channels(x: &Form) -> Result<usize, String> {
-    match float(x)?.dims[..] {
-        [_, Some(channels), ..] => Ok(channels),
-        _ => Err(format!("takes [n, channels, ..] with a known number of channels, found {x}")),
-    }
-}
-
-/// Of `x`, weight, bias and the running statistics: `x` again, and in training the statistics.
-pub(super) fn infer(inputs: &[&Form], training: bool) -> Result<Vec<Form>, String> {
-    let [x, each @ ..] = exactly::<5>(inputs)?;
-    let dims = [Some(channels(x)?)];
-    for (form, what) in each.into_iter().zip(["weight", "bias", "running mean", "running variance"])
-    {
-        same_dtype(x, form)?;
-        if form.dims[..] != dims {
-            return Err(format!("its {what} must have shape {}, found {form}", ShapeOf(&dims)));
-        }
-    }
-    let mut results = vec![x.clone()];
-    if training {
-        results.extend([each[2].clone(), each[3].clone()]);
-    }
-    Ok(results)
-}
-
-/// What is normalised and, in training, the new running statistics.
-pub(super) fn run(
-    inputs: &[AnyTensor],
-    [momentum, eps]: [f64; 2],
-    training: bool,
-) -> Result<Values, String> {
-    match inputs.first() {
-        Some(AnyTensor::Float32(_)) => typed::<f32>(inputs, [momentum, eps], training),
-        Some(AnyTensor::Float64(_)) => typed::<f64>(inputs, [momentum, eps], training),
-        _ => Err("takes float32 or float64".to_owned()),
-    }
-}
-
-fn typed<T: Float>(
-    inputs: &[AnyTensor],
-    [momentum, eps]: [f64; 2],
-    training: bool,
-) -> Result<Values, String> {
-    let inputs: Option<Vec<&Tensor<T>>> = inputs.iter().map(AnyTensor::downcast_ref).collect();
-    let Some(&[x, weight, bias, mean, var]) = inputs.as_deref() else {
-        return Err("its inputs are of different element types".to_owned());
-    };
-    if !training {
-        let y = batch_norm::by_running(x, [weight, bias], [mean, var], eps);
-        return Ok(smallvec![T::wrap(y)]);
-    }
-    let each = x.len() / weight.len().max(1);
-    if each < 2 {
-        return Err(format!(
-            "needs two or more numbers a channel for a variance, found {each} in shape {:?}",
-            x.shape()
-        ));
-    }
-    let (y, batch) = batch_norm::by_batch(x, [weight, bias], eps);
-    let [mean, var] = no_grad().run(|| batch_norm::mixed([mean, var], &batch, momentum, each));
-    Ok(smallvec![T::wrap(y), T::wrap(mean), T::wrap(var)])
 }

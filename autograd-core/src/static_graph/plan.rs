@@ -3,11 +3,14 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::ir::{Graph, Op, OpId, Role, VarId};
-use super::kind::Kind;
+use smallvec::smallvec;
+
+use super::form::Form;
+use super::ir::{Effect, Graph, Kind, Op, OpId, Role, VarId};
 use super::masks::with_masks;
-use super::optim::PART;
-use super::run::Need;
+use super::rule::PART;
+use super::table;
+use super::values::{Need, Needs};
 
 /// A step looks so many steps back for one that it can join, so that a plan takes time in proportion to
 /// its length.
@@ -166,7 +169,7 @@ impl Plan {
             vars.map(|var| graph.vars[var].name.as_str()).collect::<Vec<_>>().join(", ")
         };
         let steps = self.steps.iter().map(|step| {
-            let ops = step.turns.iter().map(|turn| graph.ops[turn.op].kind.stem());
+            let ops = step.turns.iter().map(|turn| graph.ops[turn.op].kind.name());
             let read = step.inputs.iter().filter(|(_, read)| *read != Read::Shape);
             let read = names(&mut read.map(|(var, _)| *var));
             let line = format!("{}({read})", ops.collect::<Vec<_>>().join(" + "));
@@ -182,7 +185,7 @@ impl Plan {
             let op = &graph.ops[update.op];
             let [inputs, writes] =
                 [&op.inputs, &op.writes].map(|vars| names(&mut vars.iter().copied()));
-            format!("{}({inputs}) -> {writes}", op.kind.stem())
+            format!("{}({inputs}) -> {writes}", op.kind.name())
         });
         steps.chain(updates).collect()
     }
@@ -202,10 +205,14 @@ fn needed(graph: &Graph, fetched: &[VarId]) -> Vec<bool> {
     let mut runs = vec![false; graph.ops.len()];
     for (id, op) in graph.ops.iter().enumerate().rev() {
         // Done at the end of a run, and always.
-        let updates = op.kind.updates();
+        let updates = op.kind.effect() == Effect::Updates;
         runs[id] = !updates
             && (!op.writes.is_empty()
-                || op.kind.has_effect()
+                || op
+                    .kind
+                    .op()
+                    .and_then(|op| op.user.as_ref())
+                    .is_some_and(|user| user.has_effect())
                 || op.outputs.iter().any(|&output| wanted[output]));
         if runs[id] || updates {
             op.inputs.iter().for_each(|&input| wanted[input] = true);
@@ -215,7 +222,7 @@ fn needed(graph: &Graph, fetched: &[VarId]) -> Vec<bool> {
 }
 
 fn updates(graph: &Graph) -> Vec<Update> {
-    let ops = graph.ops.iter().enumerate().filter(|(_, op)| op.kind.updates());
+    let ops = graph.ops.iter().enumerate().filter(|(_, op)| op.kind.effect() == Effect::Updates);
     ops.map(|(id, op)| Update { op: id, gradient: op.inputs[1], writes: op.writes.clone() })
         .collect()
 }
@@ -224,7 +231,8 @@ fn modes(graph: &Graph, runs: &[bool]) -> Vec<Mode> {
     let mut modes = vec![Mode::Plain; graph.ops.len()];
     // From last to first: a gradient comes after its operator.
     for (id, op) in graph.ops.iter().enumerate().rev().filter(|(id, _)| runs[*id]) {
-        let Kind::Grad { of, .. } = op.kind else { continue };
+        let Kind::Grad(grad) = &op.kind else { continue };
+        let of = grad.of;
         let recorded = modes[id] == Mode::Recorded;
         let has_rule = rule_needs(graph, op).is_some();
         if has_rule && !recorded && modes[of] != Mode::Recorded {
@@ -241,17 +249,22 @@ fn modes(graph: &Graph, runs: &[bool]) -> Vec<Mode> {
 fn defer(graph: &Graph, runs: &[bool], updates: &[Update], fetched: &[VarId], modes: &mut [Mode]) {
     let mut readers = vec![0_usize; graph.vars.len()];
     fetched.iter().for_each(|&var| readers[var] += 1);
-    for (_, op) in graph.ops.iter().enumerate().filter(|(id, op)| runs[*id] || op.kind.updates()) {
+    for (_, op) in graph
+        .ops
+        .iter()
+        .enumerate()
+        .filter(|(id, op)| runs[*id] || (op.kind.effect() == Effect::Updates))
+    {
         op.inputs.iter().for_each(|&input| readers[input] += 1);
     }
     for update in updates.iter().filter(|update| readers[update.gradient] == 1) {
         let var = &graph.vars[update.gradient];
         let Some(producer) = var.producer else { continue };
-        let Kind::Grad { of, wants, .. } = &graph.ops[producer].kind else { continue };
+        let Kind::Grad(grad) = &graph.ops[producer].kind else { continue };
         let elements: Option<usize> = var.form.dims.iter().copied().product();
         // A smaller one stays in the first cache as a whole.
         let is_large = elements.is_none_or(|elements| elements > PART);
-        let is_right = wants.last() == Some(&1) && graph.ops[*of].kind.is_matmul();
+        let is_right = grad.wants.last() == Some(&1) && graph.ops[grad.of].kind.is(&table::MATMUL);
         if let (true, Mode::Rule { deferred }) = (is_right && is_large, &mut modes[producer]) {
             *deferred = graph.ops[producer].outputs.last() == Some(&update.gradient);
         }
@@ -260,29 +273,29 @@ fn defer(graph: &Graph, runs: &[bool], updates: &[Update], fetched: &[VarId], mo
 
 /// What a gradient by a rule reads of each of its operator's inputs and outputs; `None` where there is no
 /// rule.
-fn rule_needs(graph: &Graph, op: &Op) -> Option<Vec<Need>> {
-    let Kind::Grad { of, wants, .. } = &op.kind else { return None };
-    let forward = &graph.ops[*of];
+fn rule_needs(graph: &Graph, op: &Op) -> Option<Needs> {
+    let Kind::Grad(grad) = &op.kind else { return None };
+    let forward = &graph.ops[grad.of];
     // Its mask is an output where the gradient reads it.
     if forward.kind.draws() && forward.outputs.len() == 1 {
         return None;
     }
-    let inputs: Vec<_> = forward.inputs.iter().map(|&var| &graph.vars[var].form).collect();
-    let mut needs = forward.kind.reads(&inputs, wants)?;
+    let inputs: Vec<&Form> = forward.inputs.iter().map(|&var| &graph.vars[var].form).collect();
+    let mut needs = forward.kind.reads(&inputs, &grad.wants)?;
     needs.resize(forward.inputs.len() + forward.outputs.len(), Need::No);
     Some(needs)
 }
 
 /// What an operator reads, by position.
-fn needs(graph: &Graph, op: &Op, mode: Mode) -> Vec<Need> {
+fn needs(graph: &Graph, op: &Op, mode: Mode) -> Needs {
     let mut needs = match (&op.kind, mode) {
-        (Kind::Grad { .. }, Mode::Rule { .. }) => rule_needs(graph, op).unwrap_or_default(),
-        (Kind::Grad { of, .. }, _) => {
-            let forward = &graph.ops[*of];
-            vec![Need::No; forward.inputs.len() + forward.outputs.len()]
+        (Kind::Grad(_), Mode::Rule { .. }) => rule_needs(graph, op).unwrap_or_default(),
+        (Kind::Grad(grad), _) => {
+            let forward = &graph.ops[grad.of];
+            smallvec![Need::No; forward.inputs.len() + forward.outputs.len()]
         }
-        (kind, _) if kind.reads_shape() => vec![Need::Shape],
-        _ => Vec::new(),
+        (Kind::Op(op), _) if op.def.reads_shape => smallvec![Need::Shape],
+        _ => Needs::new(),
     };
     needs.resize(op.inputs.len(), Need::Value);
     needs
@@ -291,15 +304,15 @@ fn needs(graph: &Graph, op: &Op, mode: Mode) -> Vec<Need> {
 /// The shape of all results of an operator that can be in a step with others.
 fn joined_dims<'g>(graph: &'g Graph, op: &Op, mode: Mode) -> Option<&'g [Option<usize>]> {
     let forward = match (&op.kind, mode) {
-        (Kind::Grad { of, .. }, Mode::Rule { deferred: false }) => &graph.ops[*of],
-        (Kind::Grad { .. }, _) => return None,
+        (Kind::Grad(grad), Mode::Rule { deferred: false }) => &graph.ops[grad.of],
+        (Kind::Grad(_), _) => return None,
         (_, Mode::Plain) => op,
         _ => return None,
     };
     let dims = |var: VarId| &graph.vars[var].form.dims[..];
     let whole = dims(*forward.outputs.first()?);
     let is_same = forward.outputs.iter().all(|&var| dims(var) == whole);
-    (forward.kind.is_elementwise() && is_same).then_some(whole)
+    (forward.kind.op().is_some_and(|op| op.def.is_elementwise) && is_same).then_some(whole)
 }
 
 /// Operators that make one step.
@@ -368,7 +381,7 @@ fn groups<'g>(
     graph: &'g Graph,
     runs: &[bool],
     modes: &[Mode],
-    needs: &impl Fn(OpId) -> Vec<Need>,
+    needs: &impl Fn(OpId) -> Needs,
 ) -> Vec<Group<'g>> {
     let mut groups = Groups { all: Vec::new(), home: HashMap::new() };
     for id in (0..graph.ops.len()).filter(|&id| runs[id]) {
@@ -400,7 +413,7 @@ fn steps(
     graph: &Graph,
     groups: &[Group<'_>],
     modes: &[Mode],
-    needs: &impl Fn(OpId) -> Vec<Need>,
+    needs: &impl Fn(OpId) -> Needs,
     until_end: &[bool],
 ) -> Vec<Step> {
     // What other steps than the one that computes it ask for.
@@ -471,8 +484,8 @@ fn order_by_waves(graph: &Graph, steps: &mut [Step]) {
     for step in steps.iter_mut() {
         let inputs = step.inputs.iter().map(|(input, _)| ready[*input]);
         let record = |turn: &Turn| match &graph.ops[turn.op].kind {
-            Kind::Grad { of, .. } => done[*of],
-            _ => 0,
+            Kind::Grad(grad) => done[grad.of],
+            Kind::Op(_) => 0,
         };
         step.wave = inputs.chain(step.turns.iter().map(record)).max().unwrap_or(0);
         if step.turns.iter().any(|turn| is_ordered(graph, turn.op)) {
@@ -488,8 +501,8 @@ fn order_by_waves(graph: &Graph, steps: &mut [Step]) {
 /// Whether it can be seen from outside when an operator runs.
 fn is_ordered(graph: &Graph, op: OpId) -> bool {
     match &graph.ops[op].kind {
-        Kind::Grad { of, .. } => !graph.ops[*of].kind.draws() && is_ordered(graph, *of),
-        kind => kind.draws() || kind.is_user_code() || kind.writes(),
+        Kind::Grad(grad) => !graph.ops[grad.of].kind.draws() && is_ordered(graph, grad.of),
+        kind => kind.draws() || matches!(kind.effect(), Effect::UserCode | Effect::Sets),
     }
 }
 
@@ -498,10 +511,10 @@ fn mark_last(graph: &Graph, steps: &mut [Step], mut done: Vec<bool>) {
     // A recorded gradient's graph goes on through that of its operator.
     let mut shared = vec![false; graph.ops.len()];
     for turn in steps.iter().flat_map(|step| &step.turns) {
-        if let (Mode::FromRecord { recorded: true, .. }, Kind::Grad { of, .. }) =
+        if let (Mode::FromRecord { recorded: true, .. }, Kind::Grad(grad)) =
             (turn.mode, &graph.ops[turn.op].kind)
         {
-            (shared[*of], shared[turn.op]) = (true, true);
+            (shared[grad.of], shared[turn.op]) = (true, true);
         }
     }
     let mut used = vec![false; graph.ops.len()];
@@ -518,11 +531,11 @@ fn mark_last(graph: &Graph, steps: &mut [Step], mut done: Vec<bool>) {
             for (at, last) in turn.reads.iter_mut().rev().flatten() {
                 *last = !std::mem::replace(&mut held[*at], true);
             }
-            if let (Mode::FromRecord { last, retain, .. }, Kind::Grad { of, .. }) =
+            if let (Mode::FromRecord { last, retain, .. }, Kind::Grad(grad)) =
                 (&mut turn.mode, &graph.ops[turn.op].kind)
             {
-                *last = !std::mem::replace(&mut used[*of], true);
-                *retain = !*last || shared[*of];
+                *last = !std::mem::replace(&mut used[grad.of], true);
+                *retain = !*last || shared[grad.of];
             }
         }
     }

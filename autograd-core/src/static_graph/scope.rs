@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 use super::frame::Frame;
-use super::optim::Rule;
+use super::rule::Rule;
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, for_any};
 

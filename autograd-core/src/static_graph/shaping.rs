@@ -5,56 +5,69 @@ use std::panic::Location;
 use super::arithmetic::{IntoOperand, Operand};
 use super::dims::{IntoDims, read_dims};
 use super::ir::{Place, wrong};
-use super::kind::{Kind, Pool};
-use super::variable::Variable;
+use super::program::Variable;
+use super::table;
 use crate::array::DType;
 use crate::error::Result;
+use crate::ops::trace::Attr;
 use crate::ops::{Conv2dOptions, PoolOptions};
 
-/// # Matrices, shapes, pictures, losses
-///
-/// Each is an [`Error::Program`](crate::Error::Program) where shapes or element types do not fit.
-impl Variable {
+/// Methods that add one operator: what else it reads, and its attributes.
+macro_rules! methods {
+    ($(
+        $(#[$doc:meta])*
+        $method:ident($($argument:ident: $type:ty),*) $def:ident [$($input:ident),*] [$($attr:expr),*];
+    )*) => {
+        /// # Matrices, shapes, pictures, losses
+        ///
+        /// Each is an [`Error::Program`](crate::Error::Program) where shapes or element types do not fit.
+        impl Variable {
+            $(
+                $(#[$doc])*
+                ///
+                /// # Errors
+                ///
+                /// [`Error::Program`](crate::Error::Program) if shapes, axes or element types do not fit.
+                #[track_caller]
+                pub fn $method(&self $(, $argument: $type)*) -> Result<Variable> {
+                    let inputs = [self $(, $input)*];
+                    self.program.one(&table::$def, [$($attr),*], &inputs, Location::caller())
+                }
+            )*
+        }
+    };
+}
+
+methods! {
     /// The matrix product; see [`Tensor::matmul`](crate::Tensor::matmul).
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Program`](crate::Error::Program) if the inner lengths differ.
-    #[track_caller]
-    pub fn matmul(&self, right: &Variable) -> Result<Variable> {
-        self.program.one(Kind::Matmul, &[self, right], Location::caller())
-    }
-
+    matmul(right: &Variable) MATMUL [right] [];
     /// `exp(x)` divided by its sum along an axis.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Program`](crate::Error::Program) if there is no such axis.
-    #[track_caller]
-    pub fn softmax(&self, axis: isize) -> Result<Variable> {
-        self.program.one(Kind::Softmax { axis }, &[self], Location::caller())
-    }
-
+    softmax(axis: isize) SOFTMAX [] [Attr::Int(axis)];
     /// The logarithm of [`Variable::softmax`].
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Program`](crate::Error::Program) if there is no such axis.
-    #[track_caller]
-    pub fn log_softmax(&self, axis: isize) -> Result<Variable> {
-        self.program.one(Kind::LogSoftmax { axis }, &[self], Location::caller())
-    }
-
+    log_softmax(axis: isize) LOG_SOFTMAX [] [Attr::Int(axis)];
     /// [`Program::cross_entropy`](super::Program::cross_entropy) of these logits.
-    ///
-    /// # Errors
-    ///
-    /// As [`Program::cross_entropy`](super::Program::cross_entropy).
-    #[track_caller]
-    pub fn cross_entropy(&self, classes: &Variable) -> Result<Variable> {
-        self.program.one(Kind::CrossEntropy, &[self, classes], Location::caller())
-    }
+    cross_entropy(classes: &Variable) CROSS_ENTROPY [classes] [];
+    /// Axes in another order.
+    permute(order: &[isize]) PERMUTE [] [Attr::Ints(order.to_vec())];
+    /// The same numbers as elements of another type.
+    cast(dtype: DType) CAST [] [Attr::Type(dtype)];
+    /// The slices of an axis that `index`, a vector of int64, names.
+    index_select(axis: isize, index: &Variable) INDEX_SELECT [index] [Attr::Int(axis)];
+    /// Along an axis the elements that `index`, int64 of as many axes, names; see
+    /// [`Tensor::gather`](crate::Tensor::gather).
+    gather(axis: isize, index: &Variable) GATHER [index] [Attr::Int(axis)];
+    /// Where the greatest element along an axis stands, as int64; the axis is taken away. It has no
+    /// gradient.
+    argmax(axis: isize) ARGMAX [] [Attr::Int(axis)];
+    /// The greatest element of each window of pictures.
+    max_pool2d(options: impl Into<PoolOptions>)
+        MAX_POOL2D [] [Attr::Pairs(options.into().parts().to_vec())];
+    /// The mean of each window of pictures.
+    avg_pool2d(options: impl Into<PoolOptions>)
+        AVG_POOL2D [] [Attr::Pairs(options.into().parts().to_vec())];
+}
 
+impl Variable {
     /// The same elements under another shape, one axis of which may be -1: what is left.
     ///
     /// # Errors
@@ -64,27 +77,20 @@ impl Variable {
     pub fn reshape(&self, shape: impl IntoDims) -> Result<Variable> {
         let location = Location::caller();
         let dims = read_dims(shape, "reshape", &Place::Line(location))?;
-        self.program.one(Kind::Reshape(dims), &[self], location)
+        self.program.one(&table::RESHAPE, [Attr::Dims(dims)], &[self], location)
     }
 
-    /// Axes in another order.
+    /// Broadcast to a shape, as [`Tensor::broadcast_to`](crate::Tensor::broadcast_to); -1 keeps the
+    /// length of an axis.
     ///
     /// # Errors
     ///
-    /// [`Error::Program`](crate::Error::Program) if an axis is missing or stands twice.
+    /// [`Error::Program`](crate::Error::Program) if it cannot be broadcast so.
     #[track_caller]
-    pub fn permute(&self, order: &[isize]) -> Result<Variable> {
-        self.program.one(Kind::Permute(order.to_vec()), &[self], Location::caller())
-    }
-
-    /// The same numbers as elements of another type.
-    ///
-    /// # Errors
-    ///
-    /// None today.
-    #[track_caller]
-    pub fn cast(&self, dtype: DType) -> Result<Variable> {
-        self.program.one(Kind::Cast(dtype), &[self], Location::caller())
+    pub fn broadcast_to(&self, shape: impl IntoDims) -> Result<Variable> {
+        let location = Location::caller();
+        let dims = read_dims(shape, "broadcast_to", &Place::Line(location))?;
+        self.program.one(&table::BROADCAST_TO, [Attr::Dims(dims)], &[self], location)
     }
 
     /// Each element is 0 with probability `p`, else divided by `1 - p`; in a
@@ -100,7 +106,8 @@ impl Variable {
             let why = format!("`p` must be a probability, found {p}");
             return Err(wrong("dropout", &Place::Line(location), why));
         }
-        self.program.one(Kind::Dropout { p, training: true }, &[self], location)
+        let attrs = [Attr::Number(p), Attr::Flag(true)];
+        self.program.one(&table::DROPOUT, attrs, &[self], location)
     }
 
     /// The last two axes exchanged.
@@ -118,20 +125,7 @@ impl Variable {
             return Err(wrong("transpose", &Place::Line(Location::caller()), why));
         }
         order.swap(rank - 2, rank - 1);
-        self.program.one(Kind::Permute(order), &[self], Location::caller())
-    }
-
-    /// Stretched to a shape, as [`Tensor::broadcast_to`](crate::Tensor::broadcast_to); -1 keeps the
-    /// length of an axis.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Program`](crate::Error::Program) if it cannot be stretched so.
-    #[track_caller]
-    pub fn broadcast_to(&self, shape: impl IntoDims) -> Result<Variable> {
-        let location = Location::caller();
-        let dims = read_dims(shape, "broadcast_to", &Place::Line(location))?;
-        self.program.one(Kind::BroadcastTo(dims), &[self], location)
+        self.program.one(&table::PERMUTE, [Attr::Ints(order)], &[self], Location::caller())
     }
 
     /// The elements `start, start + step, ..` below `end`, or up to the end of the axis.
@@ -147,8 +141,9 @@ impl Variable {
         end: impl Into<Option<usize>>,
         step: usize,
     ) -> Result<Variable> {
-        let kind = Kind::Slice { axis, start, end: end.into(), step };
-        self.program.one(kind, &[self], Location::caller())
+        let end = Attr::Dims([end.into()].into_iter().collect());
+        let attrs = [Attr::Int(axis), Attr::Int(start as isize), end, Attr::Int(step as isize)];
+        self.program.one(&table::SLICE, attrs, &[self], Location::caller())
     }
 
     /// This variable, a mask of bools, chooses: `on` where it is true, else `off`. One of the two may
@@ -171,29 +166,7 @@ impl Variable {
         };
         let on = on.variable(&self.program, op, dtype, location)?;
         let off = off.variable(&self.program, op, dtype, location)?;
-        self.program.one(Kind::Where, &[self, &on, &off], location)
-    }
-
-    /// The slices of an axis that `index`, a vector of int64, names.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Program`](crate::Error::Program) if there is no such axis, or `index` is no vector
-    /// of int64.
-    #[track_caller]
-    pub fn index_select(&self, axis: isize, index: &Variable) -> Result<Variable> {
-        self.program.one(Kind::IndexSelect { axis }, &[self, index], Location::caller())
-    }
-
-    /// Along an axis the elements that `index` names; see [`Tensor::gather`](crate::Tensor::gather).
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Program`](crate::Error::Program) if there is no such axis, or `index` is not int64
-    /// of as many axes.
-    #[track_caller]
-    pub fn gather(&self, axis: isize, index: &Variable) -> Result<Variable> {
-        self.program.one(Kind::Gather { axis }, &[self, index], Location::caller())
+        self.program.one(&table::WHERE, [], &[self, &on, &off], location)
     }
 
     /// The convolution of pictures `[n, channels, height, width]`, of which only `n` may be free;
@@ -224,77 +197,7 @@ impl Variable {
     ) -> Result<Variable> {
         let inputs: Vec<&Variable> =
             [Some(self), Some(weight), bias].into_iter().flatten().collect();
-        self.program.one(Kind::Conv2d(options), &inputs, Location::caller())
+        let options = Attr::Pairs(options.parts().to_vec());
+        self.program.one(&table::CONV2D, [options], &inputs, Location::caller())
     }
-
-    /// Where the greatest element along an axis stands, as int64; the axis is taken away. It has no
-    /// gradient.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Program`](crate::Error::Program) if there is no such axis, or the elements are no
-    /// numbers.
-    #[track_caller]
-    pub fn argmax(&self, axis: isize) -> Result<Variable> {
-        self.program.one(Kind::ArgMax { axis }, &[self], Location::caller())
-    }
-
-    /// The greatest element of each window of pictures.
-    ///
-    /// # Errors
-    ///
-    /// As [`Variable::conv2d`].
-    #[track_caller]
-    pub fn max_pool2d(&self, options: impl Into<PoolOptions>) -> Result<Variable> {
-        self.program.one(Kind::Pool2d(Pool::Max, options.into()), &[self], Location::caller())
-    }
-
-    /// The mean of each window of pictures.
-    ///
-    /// # Errors
-    ///
-    /// As [`Variable::conv2d`].
-    #[track_caller]
-    pub fn avg_pool2d(&self, options: impl Into<PoolOptions>) -> Result<Variable> {
-        self.program.one(Kind::Pool2d(Pool::Average, options.into()), &[self], Location::caller())
-    }
-}
-
-macro_rules! comparisons {
-    ($($method:ident $doc:literal;)*) => {
-        /// # Comparisons
-        ///
-        /// With another variable, with broadcasting, or a number; they give a mask of bools and have
-        /// no gradient.
-        impl Variable {
-            $(
-                #[doc = $doc]
-                ///
-                /// # Errors
-                ///
-                /// [`Error::Program`](crate::Error::Program) if shapes or element types do not fit.
-                #[track_caller]
-                pub fn $method(&self, other: impl IntoOperand) -> Result<Variable> {
-                    let (op, location) = (stringify!($method), Location::caller());
-                    let other = other.operand();
-                    let other = other.variable(&self.program, op, self.dtype(), location)?;
-                    self.program.one(Kind::Compare(op), &[self, &other], location)
-                }
-            )*
-        }
-
-        impl Kind {
-            /// Comparisons that a program can have.
-            pub(super) const COMPARISONS: &'static [&'static str] = &[$(stringify!($method)),*];
-        }
-    };
-}
-
-comparisons! {
-    equal "Where the elements are equal.";
-    not_equal "Where the elements differ.";
-    greater "Where `self > other`.";
-    greater_equal "Where `self >= other`.";
-    less "Where `self < other`.";
-    less_equal "Where `self <= other`.";
 }

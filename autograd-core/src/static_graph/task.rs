@@ -1,16 +1,15 @@
 //! One step with all that it reads: it can run on any thread.
 
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use smallvec::{SmallVec, smallvec};
 
-use super::ir::{OpId, VarId};
-use super::kind::Kind;
+use super::ir::{Effect, Grad, Kind, OpId, VarId};
 use super::plan::{Mode, Plan, Step, Turn};
-use super::run::{Computed, Pull, Values};
+use super::table;
+use super::values::{Computed, Pull, Values, panic_message};
 use crate::array::matmul::ONE_SUM;
 use crate::array::shape::broadcast;
 use crate::array::threads::each_of;
@@ -66,15 +65,15 @@ impl Task<'_> {
         let graph = &self.plan.graph;
         let op = &graph.ops[self.step.turns[0].op];
         let (kind, last) = match &op.kind {
-            Kind::Grad { of, .. } => {
-                (&graph.ops[*of].kind, self.step.inputs.len().saturating_sub(1))
+            Kind::Grad(grad) => {
+                (&graph.ops[grad.of].kind, self.step.inputs.len().saturating_sub(1))
             }
             kind => (kind, 1),
         };
         match kind {
-            kind if kind.is_user_code() => 0,
+            kind if kind.effect() == Effect::UserCode => 0,
             // The gradient is a product for each operand.
-            kind if kind.is_matmul() => {
+            kind if kind.is(&table::MATMUL) => {
                 last.max(1) * len(0) * shape(last).last().copied().unwrap_or(1)
             }
             _ => 8 * (0..self.step.inputs.len()).map(len).sum::<usize>(),
@@ -203,7 +202,7 @@ impl Turn {
         let mut given: SmallVec<[Option<AnyTensor>; 4]> = self.reads.iter().map(read).collect();
         let mut product = None;
         let computed: Values = match (&op.kind, self.mode) {
-            (Kind::Grad { of, wants, seeds, forms, .. }, Mode::Rule { deferred }) => {
+            (Kind::Grad(Grad { of, wants, seeds, forms, .. }), Mode::Rule { deferred }) => {
                 let forward = &plan.graph.ops[*of];
                 let (n, m) = (forward.inputs.len(), forward.outputs.len());
                 let mut dys: SmallVec<[Option<AnyTensor>; 2]> = smallvec![None; m];
@@ -224,7 +223,7 @@ impl Turn {
                     }
                 }
             }
-            (Kind::Grad { wants, seeds, .. }, mode) => {
+            (Kind::Grad(Grad { wants, seeds, .. }), mode) => {
                 let last = record.take().ok_or("its operator left no record")?;
                 let given: Values = given.into_iter().flatten().collect();
                 let (retain, recorded) = match mode {
@@ -311,13 +310,6 @@ fn leaf(value: &AnyTensor, wants: bool) -> AnyTensor {
         _ => {}
     }
     leaf
-}
-
-/// What a panic said.
-pub(super) fn panic_message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-    format!("panicked: {}", text.unwrap_or_else(|| "without a message".to_owned()))
 }
 
 /// Runs tasks, heavy ones on up to so many threads; results come in the order of the tasks.

@@ -3,7 +3,6 @@
 use std::fmt;
 
 use super::ir::{Graph, Op, Phase, Role, VarId};
-use super::program::Program;
 
 impl fmt::Display for Graph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -48,7 +47,7 @@ impl Graph {
             write!(f, "{} = ", outputs.join(", "))?;
         }
         write!(f, "{}({})", op.kind, names(&op.inputs).join(", "))?;
-        let attributes = op.kind.attributes();
+        let attributes = op.kind.op().map_or(String::new(), |op| (op.def.show)(op));
         if !attributes.is_empty() {
             write!(f, " {{{attributes}}}")?;
         }
@@ -56,34 +55,5 @@ impl Graph {
             write!(f, " -> {}", names(&op.writes).join(", "))?;
         }
         writeln!(f)
-    }
-}
-
-/// What comes from outside, and then a line an operator.
-///
-/// ```
-/// use autograd_core::DType;
-/// use autograd_core::static_graph::Program;
-///
-/// let program = Program::new();
-/// let x = program.data("x", [-1, 4], DType::Float32)?;
-/// x.tanh()?.mean(&[])?;
-/// let text = "\
-/// data x: float32 [-1, 4]
-/// tanh_0: float32 [-1, 4] = tanh(x)
-/// mean_0: float32 [] = mean(tanh_0)
-/// ";
-/// assert_eq!(program.to_string(), text);
-/// # Ok::<(), autograd_core::Error>(())
-/// ```
-impl fmt::Display for Program {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.graph().fmt(f)
-    }
-}
-
-impl fmt::Debug for Program {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
     }
 }

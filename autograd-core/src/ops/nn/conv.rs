@@ -2,7 +2,7 @@
 
 use std::panic::Location;
 
-use super::super::trace::{self, Call};
+use super::super::trace::{self, Attr, Call};
 use super::super::{Caller, Float, expect};
 use super::convolve::Convolution;
 use super::window::{IntoPair, Plan, Window};
@@ -22,7 +22,6 @@ pub struct Conv2dOptions {
     pub(crate) groups: usize,
 }
 
-#[cfg(any(test, feature = "static-graph"))]
 impl Conv2dOptions {
     /// Stride, padding, dilation and, twice, the number of groups.
     pub(crate) fn parts(self) -> [[usize; 2]; 4] {
@@ -187,7 +186,7 @@ pub(in crate::ops) fn conv2d<T: Float>(
 ) -> Result<Tensor<T>> {
     if trace::is_noting() {
         let (call, inputs) = (
-            Call::Conv2d(options),
+            Call::op("conv2d", [Attr::Pairs(options.parts().to_vec())]),
             [Some(x), Some(weight), bias].into_iter().flatten().map(trace::any).collect(),
         );
         return trace::op(|| call, || inputs, caller, || conv2d(x, weight, bias, options, caller));

@@ -7,15 +7,14 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::Arc;
 
-pub(super) use foreign::Foreign;
+pub(super) use foreign::{Foreign, PY_FUNC};
 pub(super) use signature::{Function, name_of};
 pub use signature::{Param, PyFunc, PyFuncParam, PyFuncReturn, PyFuncValue, Signature};
 pub use signature::{gradient_of_input, same_as_input, same_as_output};
 
-use super::ir::{Op, Phase, Place, VarId, wrong};
-use super::kind::Kind;
-use super::program::Program;
-use super::variable::Variable;
+use super::form::Form;
+use super::ir::{Op, Operator, Phase, Place, VarId, wrong};
+use super::program::{Program, Variable};
 use crate::error::{Error, Plural, Result};
 use crate::graph::AnyTensor;
 
@@ -350,10 +349,7 @@ impl Building {
             |variables: &[Variable]| variables.iter().map(Variable::name).collect::<Vec<_>>();
         let (input_names, output_names) = (names(&inputs), names(&outputs));
 
-        let check = |params: &Option<Vec<Param>>,
-                     what: &str,
-                     names: &[String],
-                     forms: &[super::ir::Form]| {
+        let check = |params: &Option<Vec<Param>>, what: &str, names: &[String], forms: &[Form]| {
             for (position, (param, (name, form))) in
                 params.iter().flatten().zip(names.iter().zip(forms)).enumerate()
             {
@@ -397,7 +393,7 @@ impl Building {
             }
             let given =
                 input_names.iter().zip(&input_forms).chain(output_names.iter().zip(&output_forms));
-            let mut list: Vec<(String, super::ir::Form)> = given
+            let mut list: Vec<(String, Form)> = given
                 .zip(&skipped)
                 .filter(|(_, skipped)| !**skipped)
                 .map(|((name, form), _)| (name.clone(), form.clone()))
@@ -454,10 +450,10 @@ impl Building {
             outputs: output_forms,
             backward: self.backward.into(),
             skipped,
-            gradient: false,
+            is_gradient: false,
         };
         self.program.graph().push_op(Op {
-            kind: Kind::PyFunc(Arc::new(foreign)),
+            kind: Operator::of_user(&PY_FUNC, foreign).into(),
             inputs: input_ids,
             outputs: output_ids,
             writes: Vec::new(),

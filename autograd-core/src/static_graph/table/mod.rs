@@ -1,0 +1,71 @@
+//! The table of operators: one entry for each, which inference, runs, gradients, texts, files, traces and
+//! plans read. An operator is added by an entry here, and a method of `Variable` where it is public.
+
+mod elementwise;
+mod nn;
+mod reduce;
+mod shape;
+mod state;
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use super::ir::OpDef;
+
+pub(super) use elementwise::{
+    ADD_N, CAST, DROPOUT, FILL_LIKE, WHERE, binary, comparison, function, scalar,
+};
+pub(super) use nn::channels;
+pub(super) use nn::{AVG_POOL2D, BATCH_NORM, CONV2D, CROSS_ENTROPY, MATMUL, MAX_POOL2D};
+pub(super) use reduce::{ARGMAX, LOG_SOFTMAX, NORMALIZE, SOFTMAX, reduction};
+pub(super) use shape::{
+    BROADCAST_TO, CONCAT, CONSTANT, GATHER, INDEX_SELECT, PERMUTE, RESHAPE, SLICE,
+};
+pub use state::Init;
+pub(super) use state::{INIT, Start, update};
+
+/// All operators but those of users' code.
+fn all() -> impl Iterator<Item = &'static OpDef> {
+    let tables: [&'static [OpDef]; 6] = [
+        &elementwise::FUNCTIONS,
+        &elementwise::BINARY,
+        &elementwise::SCALAR,
+        &elementwise::COMPARISONS,
+        &reduce::REDUCTIONS,
+        &state::UPDATES,
+    ];
+    let others: [&'static OpDef; 24] = [
+        &ADD_N,
+        &CAST,
+        &DROPOUT,
+        &FILL_LIKE,
+        &WHERE,
+        &AVG_POOL2D,
+        &BATCH_NORM,
+        &CONV2D,
+        &CROSS_ENTROPY,
+        &MATMUL,
+        &MAX_POOL2D,
+        &ARGMAX,
+        &LOG_SOFTMAX,
+        &NORMALIZE,
+        &SOFTMAX,
+        &BROADCAST_TO,
+        &CONCAT,
+        &CONSTANT,
+        &GATHER,
+        &INDEX_SELECT,
+        &PERMUTE,
+        &RESHAPE,
+        &SLICE,
+        &INIT,
+    ];
+    tables.into_iter().flatten().chain(others)
+}
+
+/// The operator of a family and a name.
+pub(super) fn find(family: &str, name: &str) -> Option<&'static OpDef> {
+    static KNOWN: OnceLock<HashMap<(&str, &str), &OpDef>> = OnceLock::new();
+    let known = KNOWN.get_or_init(|| all().map(|def| ((def.family, def.name), def)).collect());
+    known.get(&(family, name)).copied()
+}
