@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use super::attr::is_same as is_same_attr;
+use super::eager::{Formula, UserFormula};
 use super::example::{EXAMPLES, example};
 use super::form::{Dims, Form};
-use super::formula::{Formula, UserFormula};
 use super::ir::{Graph, OpDef, Operator, Phase, Place, Role, VarId, wrong};
 use super::layer::{Given, LAYER, TracedLayer};
 use super::table;

@@ -1,11 +1,23 @@
-//! Eager code as an operator: `#[py_layer]` ops and closures of eager ops. What they compute, and
-//! what their gradients are, is left to the eager engine.
+//! Eager code as an operator: `#[py_layer]` ops, closures of eager ops, and users' elementwise ops. What they
+//! compute, and what their gradients are, is left to the eager engine.
 
+use std::any::Any;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::example::example;
 use super::form::Form;
-use super::ir::{Effect, OpDef, UserOp};
+use super::ir::{Effect, Gradient, OpDef, Operator, UserOp};
 use super::py_func::Function;
-use super::values::Values;
-use crate::graph::{AnyTensor, is_grad_enabled};
+use super::values::{Computed, Need, Needs, Pull, Values, message, pull_floats};
+use crate::array::DType;
+use crate::graph::{AnyTensor, GradMode, Tensor, is_grad_enabled};
+use crate::ops::elementwise::Handle;
+use crate::ops::trace::{Call, Note, collect};
+use crate::ops::{Float, rules};
 
 /// Eager code in a program.
 #[derive(Clone, Debug)]
@@ -58,4 +70,183 @@ pub(super) fn call(function: &Function, inputs: Values) -> Result<Values, String
     let inputs: Vec<_> = inputs.into_iter().map(Some).collect();
     let outputs = (function.call)(&inputs)?;
     outputs.into_iter().map(|output| output.ok_or_else(|| "returned nothing".to_owned())).collect()
+}
+
+/// An elementwise op of a user.
+#[derive(Debug)]
+pub(super) struct UserFormula {
+    pub(super) name: &'static str,
+    pub(super) formula: Formula,
+    pub(super) outputs: Vec<Form>,
+}
+
+/// One without reductions.
+pub(super) static FORMULA: OpDef = OpDef { is_elementwise: true, ..REDUCING_FORMULA };
+
+pub(super) static REDUCING_FORMULA: OpDef = OpDef {
+    infer: |op, _| Ok(op.user::<UserFormula>().outputs.clone()),
+    run: |op, values| op.user::<UserFormula>().formula.run(&values),
+    gradient: Gradient::Rule {
+        reads: |op, inputs, _| op.user::<UserFormula>().formula.reads(inputs),
+        pull: |op, pull| pull_floats!(pull, gradient, &op.user::<UserFormula>().formula),
+    },
+    ..OpDef::new("formula")
+};
+
+impl UserOp for UserFormula {
+    fn name(&self) -> &str {
+        self.name
+    }
+}
+
+impl UserFormula {
+    pub(super) fn operator(self) -> Operator {
+        let def = if self.formula.reduces() { &REDUCING_FORMULA } else { &FORMULA };
+        Operator::of_user(def, self)
+    }
+}
+
+/// The formulas of an elementwise op, for either float type.
+#[derive(Clone)]
+pub(super) struct Formula(Arc<dyn Any + Send + Sync>);
+
+impl fmt::Debug for Formula {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Formula")
+    }
+}
+
+/// Runs an expression on the handle of whichever type the formulas are for.
+macro_rules! for_handle {
+    ($formula:expr, $op:ident => $body:expr, $none:expr) => {
+        match ($formula.typed::<f32>(), $formula.typed::<f64>()) {
+            (Some($op), _) => $body,
+            (_, Some($op)) => $body,
+            _ => $none,
+        }
+    };
+}
+
+impl Formula {
+    /// A `Handle` of a float type.
+    pub(super) fn new(op: Arc<dyn Any + Send + Sync>) -> Self {
+        Self(op)
+    }
+
+    pub(super) fn typed<T: Float>(&self) -> Option<&Handle<T>> {
+        self.0.downcast_ref()
+    }
+
+    fn reduces(&self) -> bool {
+        for_handle!(self, op => !op.chains(), true)
+    }
+
+    /// What the gradient reads of inputs of these forms, and of the outputs; `None` for an op that reduces.
+    fn reads(&self, inputs: &[&Form]) -> Option<Needs> {
+        fn typed<T: Float>(op: &Handle<T>, inputs: &[&Form]) -> Option<Needs> {
+            if let Some(reads) = op.reads_one() {
+                return Some(reads.map(Need::value_if).into_iter().collect());
+            }
+            let info = op.info();
+            let mut numbers = 0;
+            let input = |form: &&Form| {
+                if form.dtype == DType::Bool {
+                    return Need::Value;
+                }
+                numbers += 1;
+                let is_kept = info.keeps_reals.contains(&(numbers - 1));
+                if is_kept { Need::Value } else { Need::Shape }
+            };
+            let mut needs: Needs = inputs.iter().map(input).collect();
+            needs.extend(
+                (0..info.outputs).map(|at| Need::value_if(info.keeps_outputs.contains(&at))),
+            );
+            op.chains().then_some(needs)
+        }
+        for_handle!(self, op => typed(op, inputs), None)
+    }
+
+    fn run(&self, inputs: &[AnyTensor]) -> Computed<Values> {
+        fn typed<T: Float>(op: &Handle<T>, inputs: &[AnyTensor]) -> Computed<Values> {
+            let reals: Vec<&Tensor<T>> =
+                inputs.iter().filter_map(AnyTensor::downcast_ref).collect();
+            let masks: Vec<&Tensor<bool>> =
+                inputs.iter().filter_map(AnyTensor::downcast_ref).collect();
+            let caller = std::panic::Location::caller();
+            let outputs = T::elementwise(op.clone(), &reals, &masks, caller).map_err(message)?;
+            Ok(outputs.into_iter().map(AnyTensor::from).collect())
+        }
+        for_handle!(self, op => typed(op, inputs), Err("is an op of no float type".to_owned()))
+    }
+}
+
+fn gradient<T: Float>(mut pull: Pull<'_>, formula: &Formula) -> Computed<Values> {
+    let op = formula.typed::<T>().ok_or("is an op of another float type")?;
+    if let Some(reads) = op.reads_one() {
+        let dy = pull.dy()?;
+        let saved = match reads {
+            [true, _] => Some(pull.input(0)?),
+            [_, true] => Some(pull.output(0)?),
+            _ => None,
+        };
+        return pull.wanted([Some(rules::function(op, dy, saved))]);
+    }
+    let given: Option<SmallVec<[&AnyTensor; 4]>> = pull.inputs.iter().map(Option::as_ref).collect();
+    let given = given.ok_or("a value that its gradient needs is missing")?;
+    let operands: SmallVec<[&Tensor<T>; 4]> =
+        given.iter().filter_map(|input| input.downcast_ref()).collect();
+    let masks: SmallVec<[&Tensor<bool>; 2]> =
+        given.iter().filter_map(|input| input.downcast_ref()).collect();
+    let results: SmallVec<[Option<&Tensor<T>>; 2]> =
+        pull.outputs.iter().map(|output| output.as_ref()?.downcast_ref()).collect();
+    let mut grads: SmallVec<[Option<Tensor<T>>; 2]> =
+        pull.dys.iter_mut().map(|dy| dy.take().and_then(AnyTensor::downcast)).collect();
+    // Of each input: whether it has a gradient, and that is wanted.
+    let mut differentiable = op.info().differentiable.iter();
+    let has = given.iter().map(|input| {
+        input.downcast_ref::<T>().is_some() && differentiable.next().copied().unwrap_or(false)
+    });
+    let has: SmallVec<[bool; 4]> = has.collect();
+    let asked = has.iter().enumerate().filter(|(_, has)| **has);
+    let asked: SmallVec<[bool; 4]> = asked.map(|(at, _)| pull.wants.contains(&at)).collect();
+    let found = rules::formula(op, &operands, &masks, &results, &mut grads, &asked);
+    let mut found = found.into_iter();
+    let all = given.iter().zip(has).map(|(input, has)| match has {
+        true => found.next().flatten(),
+        false => Some(Tensor::zeros(input.shape())),
+    });
+    pull.wanted(all)
+}
+
+/// The operator for eager code: its formula, where the code is the `apply` of an elementwise op
+/// without parameters, and else whatever it does.
+pub(super) fn eager_op(function: Function, inputs: &[Form], outputs: Vec<Form>) -> Operator {
+    match function.is_apply.then(|| found(&function, inputs)).flatten() {
+        Some((name, formula)) => UserFormula { name, formula, outputs }.operator(),
+        None => Operator::of_user(&EAGER, Eager::new(function, outputs)),
+    }
+}
+
+/// What `apply` does on an example: it is the same in every call, for it has neither parameters nor
+/// anything captured.
+fn found(function: &Function, inputs: &[Form]) -> Option<(&'static str, Formula)> {
+    let examples: Values = inputs.iter().map(|form| example(form, (2, 0))).collect();
+    let given = examples.clone();
+    let run = || GradMode::of(false, || collect(|| call(function, given)));
+    let (outputs, notes) = catch_unwind(AssertUnwindSafe(run)).ok()?;
+    let (outputs, [note]) = (outputs.ok()?, <[Note; 1]>::try_from(notes).ok()?);
+    let same = |a: &[AnyTensor], b: &[AnyTensor]| {
+        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.address() == b.address())
+    };
+    // The numbers come first, whatever the order of the parameters.
+    let (masks, numbers): (Values, Values) =
+        examples.into_iter().partition(|input| input.dtype() == DType::Bool);
+    let examples: Values = numbers.into_iter().chain(masks).collect();
+    if !same(&note.inputs, &examples) || !same(&note.outputs, &outputs) {
+        return None;
+    }
+    let Call::Formula { name, op } = note.call else { return None };
+    let op = Formula::new(op);
+    let fixed = for_handle!(op, op => matches!(op, Handle::Static(_)), false);
+    (fixed && *name == *function.name).then_some((name, op))
 }

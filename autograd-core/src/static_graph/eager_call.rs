@@ -4,9 +4,9 @@ use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 
 use super::eager::call;
+use super::eager::eager_op;
 use super::example::simple;
 use super::form::{Dims, Form};
-use super::formula::eager_op;
 use super::ir::{Op, Phase, Place, VarId, wrong};
 use super::program::{Program, Variable};
 use super::py_func::{Arity, Function, Outcome, PyFunc, Variables};
@@ -125,62 +125,59 @@ impl<const M: usize, const N: usize> EagerCall<M, N> {
 
     fn finish(self, location: &'static Location<'static>) -> Result<Vec<Variable>> {
         let place = Place::Line(location);
-        let name = self.function.name.to_string();
-        if self.inputs.len() != M {
-            return Err(wrong(&name, &place, format!("takes {M} inputs, give them with `x`")));
-        }
+        let Self { program, function, inputs, outputs, .. } = self;
+        let name = function.name.to_string();
+        let (inputs, forms) = given(&program, &function, (&name, M), &inputs, &place)?;
         if N == 0 {
             return Err(wrong(&name, &place, "computes no tensor"));
         }
-        let own = |variables: &[Variable]| -> Result<Vec<VarId>> {
-            variables.iter().map(|variable| self.program.own(&name, variable, &place)).collect()
+        let found = match &outputs {
+            Some(outputs) => outputs.iter().map(Variable::form).collect(),
+            None => find_forms(&function, &forms).map_err(|why| {
+                let why = format!(
+                    "called to find the forms of its outputs, which `out` can give instead: {why}"
+                );
+                wrong(&name, &place, why)
+            })?,
         };
-        let inputs = own(&self.inputs)?;
-        let forms: Vec<Form> = self.inputs.iter().map(Variable::form).collect();
-        let params = self.function.signature.params.iter().flatten();
-        for ((param, form), variable) in params.zip(&forms).zip(&self.inputs) {
-            if param.dtype != form.dtype {
-                let (found, given) = (param.dtype, variable.name());
-                let why = format!("takes {found}, but `{given}` is {}", form.dtype);
-                return Err(wrong(&name, &place, why));
-            }
-        }
-        let outputs = match &self.outputs {
-            Some(outputs) => Some((own(outputs)?, outputs.iter().map(Variable::form).collect())),
-            None => None,
+        let op = eager_op(function, &forms, found);
+        let Some(outputs) = outputs else {
+            let outputs = program.graph().push(op, &inputs, Phase::Forward, &place)?;
+            return Ok(outputs.into_iter().map(|id| program.variable(id)).collect());
         };
-        let (outputs, found) = match outputs {
-            Some((outputs, forms)) => (Some(outputs), forms),
-            None => {
-                let found = find_forms(&self.function, &forms).map_err(|why| {
-                    let why = format!(
-                        "called to find the forms of its outputs, which `out` can give instead: \
-                         {why}"
-                    );
-                    wrong(&name, &place, why)
-                })?;
-                (None, found)
-            }
-        };
-        let op = eager_op(self.function.clone(), &forms, found);
-        let mut graph = self.program.graph();
-        let outputs = match outputs {
-            None => graph.push(op, &inputs, Phase::Forward, &place)?,
-            Some(outputs) => {
-                graph.push_op(Op {
-                    kind: op.into(),
-                    inputs,
-                    outputs: outputs.clone(),
-                    writes: Vec::new(),
-                    phase: Phase::Forward,
-                    place: place.clone(),
-                })?;
-                outputs
-            }
-        };
-        drop(graph);
-        Ok(outputs.into_iter().map(|id| self.program.variable(id)).collect())
+        let own = outputs.iter().map(|variable| program.own(&name, variable, &place));
+        let own: Vec<VarId> = own.collect::<Result<_>>()?;
+        program.graph().push_op(Op::new(op, inputs, &own, Phase::Forward, &place))?;
+        Ok(outputs)
     }
+}
+
+/// The positions and forms of what a closure takes, by the name of the call: so many variables.
+pub(super) fn given(
+    program: &Program,
+    function: &Function,
+    (call, count): (&str, usize),
+    variables: &[Variable],
+    place: &Place,
+) -> Result<(Vec<VarId>, Vec<Form>)> {
+    if variables.len() != count {
+        return Err(wrong(call, place, format!("takes {count} inputs, give them with `x`")));
+    }
+    let own = variables.iter().map(|variable| program.own(call, variable, place));
+    let own = own.collect::<Result<_>>()?;
+    let forms: Vec<Form> = variables.iter().map(Variable::form).collect();
+    let params = function.signature.params.iter().flatten();
+    for ((param, form), variable) in params.zip(&forms).zip(variables) {
+        if param.dtype != form.dtype {
+            let (takes, name) = (param.dtype, variable.name());
+            return Err(wrong(
+                call,
+                place,
+                format!("takes {takes}, but `{name}` is {}", form.dtype),
+            ));
+        }
+    }
+    Ok((own, forms))
 }
 
 /// The forms of what a function returns: an axis that follows the free ones is free.

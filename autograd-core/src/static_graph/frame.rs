@@ -3,7 +3,7 @@
 use super::ir::{Kind, Op, Role, VarId};
 use super::plan::{Mode, Plan, Read, Step, Update};
 use super::rule::Gradient;
-use super::task::{Done, Failed, Record, StepValues, Task, run_all};
+use super::step::{Product, Record, StepValues};
 use crate::array::Value;
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, Tensor, for_any};
@@ -16,7 +16,7 @@ pub(super) struct Frame<'p> {
     /// Of each operator that a gradient walks back through.
     records: Vec<Option<Box<Record>>>,
     /// Gradients that only an update reads, as the two matrices whose product they are.
-    products: Vec<(VarId, AnyTensor, AnyTensor)>,
+    products: Vec<Product>,
     /// New values of what is kept, beside those of updates.
     set: Vec<(VarId, AnyTensor)>,
 }
@@ -83,35 +83,22 @@ impl<'p> Frame<'p> {
         }
     }
 
-    pub(super) fn run(&mut self, threads: usize) -> Result<()> {
+    pub(super) fn run(&mut self) -> Result<()> {
         let plan = self.plan;
-        if threads < 2 {
-            return plan.steps.iter().try_for_each(|step| {
-                let task = self.prepare(step)?;
-                self.finish(step, task.run())
-            });
-        }
-        for wave in plan.steps.chunk_by(|a, b| a.wave == b.wave) {
-            let tasks = wave.iter().map(|step| self.prepare(step)).collect::<Result<_>>()?;
-            for (step, done) in wave.iter().zip(run_all(tasks, threads)) {
-                self.finish(step, done)?;
-            }
-        }
-        Ok(())
+        plan.steps.iter().try_for_each(|step| self.step(step))
     }
 
-    /// Takes what a step reads out of the frame.
-    fn prepare(&mut self, step: &'p Step) -> Result<Task<'p>> {
-        let graph = &self.plan.graph;
+    /// Takes what a step reads out of the frame, and puts what it computes there.
+    fn step(&mut self, step: &Step) -> Result<()> {
+        let (plan, graph) = (self.plan, &self.plan.graph);
         let mut values = StepValues::with_capacity(step.values);
         for &(id, read) in &step.inputs {
-            let value = self.values[id].take();
-            let Some(value) = value else {
+            let Some(value) = self.values[id].take() else {
                 let why = format!("`{}` has no value", graph.vars[id].name);
                 return Err(failed(&graph.ops[step.turns[0].op], &why));
             };
             match read {
-                Read::Last if self.plan.shape_read[id] => self.values[id] = Some(shape_of(&value)),
+                Read::Last if plan.shape_read[id] => self.values[id] = Some(shape_of(&value)),
                 Read::Last => {}
                 Read::Shape | Read::Keep => self.values[id] = Some(value.clone()),
             }
@@ -119,21 +106,15 @@ impl<'p> Frame<'p> {
         }
         values.resize(step.values, None);
         let turn = &step.turns[0];
-        let record = match (turn.mode, &graph.ops[turn.op].kind) {
+        let mut record = match (turn.mode, &graph.ops[turn.op].kind) {
             (Mode::FromRecord { last: true, .. }, Kind::Grad(grad)) => self.records[grad.of].take(),
             (Mode::FromRecord { .. }, Kind::Grad(grad)) => self.records[grad.of].clone(),
             _ => None,
         };
-        Ok(Task { plan: self.plan, step, values, record })
-    }
-
-    /// Puts what a step computed into the frame.
-    fn finish(&mut self, step: &Step, done: Result<Done, Failed>) -> Result<()> {
-        let graph = &self.plan.graph;
-        let Done { mut values, record, product } =
-            done.map_err(|Failed { op, why }| failed(&graph.ops[op], &why))?;
+        let product = step.run(plan, &mut values, &mut record);
+        let product = product.map_err(|(op, why)| failed(&graph.ops[op], &why))?;
         if record.is_some() {
-            self.records[step.turns[0].op] = record;
+            self.records[turn.op] = record;
         }
         for &(id, at) in &step.outputs {
             let var = &graph.vars[id];
@@ -153,7 +134,7 @@ impl<'p> Frame<'p> {
             }
             match (value, var.role) {
                 (Some(value), Role::Kept { .. }) => self.set.push((id, value)),
-                (Some(value), _) if !self.plan.is_read[id] && self.plan.shape_read[id] => {
+                (Some(value), _) if !plan.is_read[id] && plan.shape_read[id] => {
                     self.values[id] = Some(shape_of(&value));
                 }
                 (value, _) => self.values[id] = value,

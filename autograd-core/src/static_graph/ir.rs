@@ -360,6 +360,18 @@ pub(super) struct Var {
     pub(super) place: Place,
 }
 
+impl Var {
+    pub(super) fn new(
+        name: String,
+        form: Form,
+        role: Role,
+        stop_gradient: bool,
+        place: Place,
+    ) -> Self {
+        Self { name, form, role, stop_gradient, producer: None, writer: None, place }
+    }
+}
+
 /// What an operator belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
@@ -380,6 +392,18 @@ pub(super) struct Op {
 }
 
 impl Op {
+    /// Without new values of kept variables.
+    pub(super) fn new(
+        kind: impl Into<Kind>,
+        inputs: Vec<VarId>,
+        outputs: &[VarId],
+        phase: Phase,
+        place: &Place,
+    ) -> Self {
+        let (kind, outputs, place) = (kind.into(), outputs.to_vec(), place.clone());
+        Self { kind, inputs, outputs, writes: Vec::new(), phase, place }
+    }
+
     /// An error in words of this operator.
     pub(super) fn wrong(&self, why: impl Into<String>) -> Error {
         wrong(&self.kind.to_string(), &self.place, why)
@@ -430,15 +454,7 @@ impl Graph {
             );
             return Err(wrong(call, place, why));
         }
-        Ok(self.add_var(Var {
-            name: name.to_owned(),
-            form,
-            role,
-            stop_gradient,
-            producer: None,
-            writer: None,
-            place: place.clone(),
-        }))
+        Ok(self.add_var(Var::new(name.to_owned(), form, role, stop_gradient, place.clone())))
     }
 
     /// Adds a variable whose name is free.
@@ -468,6 +484,7 @@ impl Graph {
         }
     }
 
+    /// A variable that an operator will compute, with a generated name.
     pub(super) fn add_computed(
         &mut self,
         stem: &str,
@@ -476,15 +493,20 @@ impl Graph {
         place: &Place,
     ) -> VarId {
         let name = self.fresh_name(stem, plain);
-        self.add_var(Var {
-            name,
-            form,
-            role: Role::Computed,
-            stop_gradient: false,
-            producer: None,
-            writer: None,
-            place: place.clone(),
-        })
+        self.add_var(Var::new(name, form, Role::Computed, false, place.clone()))
+    }
+
+    /// A variable for the gradient of each of these.
+    pub(super) fn add_gradients(
+        &mut self,
+        of: impl IntoIterator<Item = VarId>,
+        place: &Place,
+    ) -> Vec<VarId> {
+        let add = |id: VarId| {
+            let (stem, form) = (format!("{}@GRAD", self.vars[id].name), self.vars[id].form.clone());
+            self.add_computed(&stem, true, form, place)
+        };
+        of.into_iter().map(add).collect()
     }
 
     /// Builds a part of the program: all of it, or, where it is refused, nothing.

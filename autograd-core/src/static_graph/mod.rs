@@ -35,7 +35,6 @@ mod arithmetic;
 mod assemble;
 mod attr;
 mod backward;
-mod build;
 mod dims;
 mod draw;
 mod eager;
@@ -53,23 +52,19 @@ mod executor;
 mod file;
 mod form;
 mod forms;
-mod formula;
 mod frame;
 mod ir;
 mod layer;
 mod layers;
-mod masks;
-mod norm;
 mod optim;
 mod plan;
 mod program;
 mod py_func;
 mod reverse;
 mod rule;
-mod scope;
 mod shaping;
+mod step;
 mod table;
-mod task;
 mod text;
 mod trace;
 mod values;
@@ -84,8 +79,7 @@ pub use executor::{Executor, Feed, Fetch};
 #[cfg(feature = "safetensors")]
 #[cfg_attr(docsrs, doc(cfg(feature = "safetensors")))]
 pub use file::Functions;
-pub use layers::FcOptions;
-pub use norm::BatchNormOptions;
+pub use layers::{BatchNormOptions, FcOptions};
 pub use program::{
     Block, Program, ProgramGuard, Variable, default_main_program, default_startup_program,
     program_guard,

@@ -2,9 +2,9 @@
 
 use std::panic::Location;
 
-use super::build::Change;
 use super::ir::{Effect, Graph, Kind, Op, Operator, Phase, Place, Role, VarId, wrong};
 use super::plan;
+use super::program::Change;
 use super::program::{Program, Variable};
 use super::reverse::parameter_gradients;
 use super::rule::{Rule, STEP, step_form};
@@ -241,13 +241,7 @@ fn append_update(
     }
     let mut inputs = vec![parameter, grad];
     inputs.extend(&kept[1..]);
-    change.graph.push_op(Op {
-        kind: Operator::new(table::update(rule), rule.attrs()).into(),
-        inputs,
-        outputs: Vec::new(),
-        writes: kept,
-        phase: Phase::Update,
-        place: place.clone(),
-    })?;
-    Ok(())
+    let op = Operator::new(table::update(rule), rule.attrs());
+    let op = Op::new(op, inputs, &[], Phase::Update, place);
+    change.graph.push_op(Op { writes: kept, ..op }).map(drop)
 }

@@ -7,7 +7,6 @@ use smallvec::smallvec;
 
 use super::form::Form;
 use super::ir::{Effect, Graph, Kind, Op, OpId, Role, VarId};
-use super::masks::with_masks;
 use super::rule::PART;
 use super::table;
 use super::values::{Need, Needs};
@@ -21,7 +20,7 @@ const JOIN_WINDOW: usize = 48;
 pub(super) struct Plan {
     /// As they were when the plan was made; a program that changes gets new plans.
     pub(super) graph: Graph,
-    /// In the order of their running. Steps of one wave do not depend on each other.
+    /// In the order of their running.
     pub(super) steps: Vec<Step>,
     /// Fed variables that are read.
     pub(super) feeds: Vec<VarId>,
@@ -63,7 +62,6 @@ pub(super) struct Step {
     pub(super) outputs: Vec<(VarId, usize)>,
     /// Whether all operators compute each element from one element of each operand.
     pub(super) in_parts: bool,
-    pub(super) wave: usize,
 }
 
 /// One operator of a step.
@@ -107,8 +105,7 @@ pub(super) enum Mode {
 }
 
 impl Plan {
-    /// With `waves`, steps that do not depend on each other stand together.
-    pub(super) fn new(graph: &Graph, fetched: &[VarId], waves: bool) -> Self {
+    pub(super) fn new(graph: &Graph, fetched: &[VarId]) -> Self {
         let runs = needed(graph, fetched);
         let graph = with_masks(graph, &runs);
         let updates = updates(&graph);
@@ -121,9 +118,6 @@ impl Plan {
         fetched.iter().copied().chain(gradients).for_each(|var| until_end[var] = true);
         let groups = groups(&graph, &runs, &modes, &needs);
         let mut steps = steps(&graph, &groups, &modes, &needs, &until_end);
-        if waves {
-            order_by_waves(&graph, &mut steps);
-        }
         mark_last(&graph, &mut steps, until_end);
         let mut written = vec![false; graph.vars.len()];
         let updated = updates.iter().flat_map(|update| &update.writes).copied();
@@ -316,6 +310,7 @@ fn joined_dims<'g>(graph: &'g Graph, op: &Op, mode: Mode) -> Option<&'g [Option<
 }
 
 /// Operators that make one step.
+#[derive(Default)]
 struct Group<'g> {
     ops: Vec<OpId>,
     /// The shape of what they compute, where others can join.
@@ -338,8 +333,8 @@ impl<'g> Groups<'g> {
     fn find(&mut self, new: &Group<'g>) -> Option<usize> {
         new.dims?;
         let earliest = new.reads.iter().filter_map(|var| self.home.get(var)).max().copied();
-        let ordered = self.all.iter().rposition(|group| group.is_ordered);
-        let earliest = earliest.max(ordered.filter(|_| new.is_ordered)).unwrap_or(0);
+        let last_ordered = || self.all.iter().rposition(|group| group.is_ordered);
+        let earliest = earliest.max(new.is_ordered.then(last_ordered).flatten()).unwrap_or(0);
         let related = |group: &Group<'g>| {
             let knows = |var| group.computes.contains(var) || group.reads.contains(var);
             group.dims == new.dims && new.reads.iter().any(knows)
@@ -362,14 +357,7 @@ impl<'g> Groups<'g> {
     }
 
     fn move_to_end(&mut self, at: usize) -> usize {
-        let empty = Group {
-            ops: Vec::new(),
-            dims: None,
-            reads: HashSet::new(),
-            computes: HashSet::new(),
-            is_ordered: false,
-        };
-        let group = std::mem::replace(&mut self.all[at], empty);
+        let group = std::mem::take(&mut self.all[at]);
         self.home.extend(group.computes.iter().map(|&var| (var, self.all.len())));
         self.all.push(group);
         self.all.len() - 1
@@ -475,29 +463,6 @@ fn steps(
     groups.iter().map(step).collect()
 }
 
-/// Puts steps that do not depend on each other together. Those whose order can be seen from
-/// outside, user code and random numbers, keep it.
-fn order_by_waves(graph: &Graph, steps: &mut [Step]) {
-    let mut ready = vec![0; graph.vars.len()];
-    let mut done = vec![0; graph.ops.len()];
-    let mut ordered = 0;
-    for step in steps.iter_mut() {
-        let inputs = step.inputs.iter().map(|(input, _)| ready[*input]);
-        let record = |turn: &Turn| match &graph.ops[turn.op].kind {
-            Kind::Grad(grad) => done[grad.of],
-            Kind::Op(_) => 0,
-        };
-        step.wave = inputs.chain(step.turns.iter().map(record)).max().unwrap_or(0);
-        if step.turns.iter().any(|turn| is_ordered(graph, turn.op)) {
-            step.wave = step.wave.max(ordered);
-            ordered = step.wave + 1;
-        }
-        step.turns.iter().for_each(|turn| done[turn.op] = step.wave + 1);
-        step.outputs.iter().for_each(|(output, _)| ready[*output] = step.wave + 1);
-    }
-    steps.sort_by_key(|step| step.wave);
-}
-
 /// Whether it can be seen from outside when an operator runs.
 fn is_ordered(graph: &Graph, op: OpId) -> bool {
     match &graph.ops[op].kind {
@@ -539,4 +504,37 @@ fn mark_last(graph: &Graph, steps: &mut [Step], mut done: Vec<bool>) {
             }
         }
     }
+}
+
+/// A graph in which every dropout whose gradient runs, and is not differentiated itself, has its mask
+/// as a second output, which the gradient reads.
+pub(super) fn with_masks(graph: &Graph, runs: &[bool]) -> Graph {
+    let mut graph = graph.clone();
+    for id in (0..graph.ops.len()).filter(|&id| runs[id]) {
+        if !graph.ops[id].kind.draws() {
+            continue;
+        }
+        let gradients = gradients_of(&graph, runs, id);
+        let twice = |&gradient: &OpId| !gradients_of(&graph, runs, gradient).is_empty();
+        if gradients.is_empty() || gradients.iter().any(twice) {
+            continue;
+        }
+        let (output, place) = (graph.ops[id].outputs[0], graph.ops[id].place.clone());
+        let (stem, form) =
+            (format!("{}@MASK", graph.vars[output].name), graph.vars[output].form.clone());
+        let mask = graph.add_computed(&stem, true, form, &place);
+        graph.vars[mask].stop_gradient = true;
+        graph.vars[mask].producer = Some(id);
+        graph.ops[id].outputs.push(mask);
+        for gradient in gradients {
+            // After the input and the output.
+            graph.ops[gradient].inputs.insert(2, mask);
+        }
+    }
+    graph
+}
+
+fn gradients_of(graph: &Graph, runs: &[bool], id: OpId) -> Vec<OpId> {
+    let is_of = |op: &OpId| matches!(&graph.ops[*op].kind, Kind::Grad(grad) if grad.of == id);
+    (id + 1..graph.ops.len()).filter(|&op| runs[op]).filter(is_of).collect()
 }

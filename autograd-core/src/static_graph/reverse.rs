@@ -157,12 +157,9 @@ fn named(
     of: VarId,
     place: &Place,
 ) -> Result<VarId> {
-    let (stem, form) = (format!("{}@GRAD", graph.vars[of].name), graph.vars[of].form.clone());
-    let output = graph.add_computed(&stem, true, form, place);
-    let (inputs, outputs) = (inputs.to_vec(), vec![output]);
-    let (kind, writes, place) = (op.into(), Vec::new(), place.clone());
-    graph.push_op(Op { kind, inputs, outputs, writes, phase: Phase::Backward, place })?;
-    Ok(output)
+    let output = graph.add_gradients([of], place);
+    graph.push_op(Op::new(op, inputs.to_vec(), &output, Phase::Backward, place))?;
+    Ok(output[0])
 }
 
 /// The operator for an operator's gradients.
@@ -187,20 +184,8 @@ fn gradient(
         seeds: (0..grads.len()).filter(|&output| grads[output].is_some()).collect(),
         forms,
     });
-    let outputs: Vec<VarId> = wants
-        .iter()
-        .map(|&input| {
-            let var = graph.vars[op.inputs[input]].clone();
-            graph.add_computed(&format!("{}@GRAD", var.name), true, var.form, &op.place)
-        })
-        .collect();
-    graph.push_op(Op {
-        kind,
-        inputs,
-        outputs: outputs.clone(),
-        writes: Vec::new(),
-        phase: Phase::Backward,
-        place: op.place.clone(),
-    })?;
+    let of = wants.iter().map(|&input| op.inputs[input]);
+    let outputs = graph.add_gradients(of, &op.place);
+    graph.push_op(Op::new(kind, inputs, &outputs, Phase::Backward, &op.place))?;
     Ok(outputs)
 }

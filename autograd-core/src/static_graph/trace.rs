@@ -10,6 +10,7 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 
 use super::assemble::{Assembled, Found, assemble, is_same};
 use super::eager::call;
+use super::eager_call::given;
 use super::example::{EXAMPLES, Example, example};
 use super::executor::{Executor, Feed, Fetch};
 use super::form::Form;
@@ -104,23 +105,12 @@ impl<const M: usize, const N: usize> TraceCall<M, N> {
     fn finish(self, location: &'static Location<'static>) -> Result<Vec<Variable>> {
         let place = Place::Line(location);
         let refused = |why: String| wrong("trace", &place, why);
-        if self.inputs.len() != M {
-            return Err(refused(format!("takes {M} inputs, give them with `x`")));
-        }
-        let own = |variable: &Variable| self.program.own("trace", variable, &place);
-        let inputs: Vec<VarId> = self.inputs.iter().map(own).collect::<Result<_>>()?;
-        let forms: Vec<Form> = self.inputs.iter().map(Variable::form).collect();
-        let params = self.function.signature.params.iter().flatten();
-        for ((param, form), variable) in params.zip(&forms).zip(&self.inputs) {
-            if param.dtype != form.dtype {
-                let (found, given) = (param.dtype, variable.name());
-                return Err(refused(format!("takes {found}, but `{given}` is {}", form.dtype)));
-            }
-        }
-        let first = Run::on(&self.function, &forms, EXAMPLES[0]).map_err(refused)?;
-        let second = Run::on(&self.function, &forms, EXAMPLES[1]).map_err(refused)?;
+        let Self { program, function, inputs, .. } = self;
+        let (inputs, forms) = given(&program, &function, ("trace", M), &inputs, &place)?;
+        let first = Run::on(&function, &forms, EXAMPLES[0]).map_err(refused)?;
+        let second = Run::on(&function, &forms, EXAMPLES[1]).map_err(refused)?;
         let pairs = first.inputs.iter().zip(&second.inputs);
-        let given: Vec<(Form, [AnyTensor; 2])> = forms
+        let examples: Vec<(Form, [AnyTensor; 2])> = forms
             .iter()
             .zip(pairs)
             .map(|(form, (a, b))| (form.clone(), [a.clone(), b.clone()]))
@@ -130,11 +120,11 @@ impl<const M: usize, const N: usize> TraceCall<M, N> {
         let results: Vec<[Found; 2]> = pairs.map(|(a, b)| [found(a), found(b)]).collect();
         let notes = [&first.notes[..], &second.notes[..]];
         let Assembled { graph: scratch, outputs, .. } =
-            assemble(&given, notes, &results, false, &place)?;
-        prove(&self.function, &forms, &scratch, &outputs).map_err(refused)?;
+            assemble(&examples, notes, &results, false, &place)?;
+        prove(&function, &forms, &scratch, &outputs).map_err(refused)?;
         let outputs =
-            self.program.graph().attempt(|graph| insert(graph, &scratch, &inputs, &outputs))?;
-        Ok(outputs.into_iter().map(|id| self.program.variable(id)).collect())
+            program.graph().attempt(|graph| insert(graph, &scratch, &inputs, &outputs))?;
+        Ok(outputs.into_iter().map(|id| program.variable(id)).collect())
     }
 }
 

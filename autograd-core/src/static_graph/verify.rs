@@ -22,9 +22,7 @@ impl Graph {
         self.attempt(|graph| {
             let add = |form| graph.add_computed(&stem, false, form, place);
             let outputs: Vec<VarId> = forms.into_iter().map(add).collect();
-            let (inputs, writes, place) = (inputs.to_vec(), Vec::new(), place.clone());
-            let op = Op { kind, inputs, outputs: outputs.clone(), writes, phase, place };
-            graph.push_op(op)?;
+            graph.push_op(Op::new(kind, inputs.to_vec(), &outputs, phase, place))?;
             Ok(outputs)
         })
     }

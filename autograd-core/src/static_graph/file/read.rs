@@ -2,8 +2,8 @@
 
 use super::{Functions, HEAD, table_name};
 use crate::static_graph::attr::{self, Param, parse, read_dims, read_form, read_list};
+use crate::static_graph::eager::eager_op;
 use crate::static_graph::form::{Dims, Form};
-use crate::static_graph::formula::eager_op;
 use crate::static_graph::ir::{
     Grad, Graph, Kind, Op, OpId, Operator, Phase, Place, Role, Var, VarId,
 };
@@ -67,7 +67,7 @@ fn read_var(graph: &mut Graph, fields: [&str; 6]) -> Result<(), String> {
     }
     let place = Place::Loaded(unquoted(place).into());
     let stop_gradient = stop == "stop";
-    graph.add_var(Var { name, form, role, stop_gradient, producer: None, writer: None, place });
+    graph.add_var(Var::new(name, form, role, stop_gradient, place));
     Ok(())
 }
 

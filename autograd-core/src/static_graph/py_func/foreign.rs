@@ -160,25 +160,10 @@ impl Foreign {
             skipped: Vec::new(),
             is_gradient: true,
         };
-        let names: Vec<(String, Form)> = wants
-            .iter()
-            .map(|&input| {
-                let var = &graph.vars[op.inputs[input]];
-                (format!("{}@GRAD", var.name), var.form.clone())
-            })
-            .collect();
-        let outputs: Vec<VarId> = names
-            .into_iter()
-            .map(|(name, form)| graph.add_computed(&name, true, form, &op.place))
-            .collect();
-        graph.push_op(Op {
-            kind: Operator::of_user(&PY_FUNC, foreign).into(),
-            inputs,
-            outputs: outputs.clone(),
-            writes: Vec::new(),
-            phase: Phase::Backward,
-            place: op.place,
-        })?;
+        let of = wants.iter().map(|&input| op.inputs[input]);
+        let outputs = graph.add_gradients(of, &op.place);
+        let foreign = Operator::of_user(&PY_FUNC, foreign);
+        graph.push_op(Op::new(foreign, inputs, &outputs, Phase::Backward, &op.place))?;
         Ok(outputs)
     }
 }

@@ -25,138 +25,110 @@ fn same_float(_: &Operator, inputs: &[&Form]) -> Inferred {
     Ok(vec![float(x)?.clone()])
 }
 
-/// Functions of each element: all of eager mode.
-pub(super) static FUNCTIONS: [OpDef; Unary::ALL.len()] = {
-    let mut all = [OpDef::new(""); Unary::ALL.len()];
-    let mut at = 0;
-    while at < all.len() {
-        all[at] = OpDef {
-            index: at,
-            family: "unary",
-            infer: same_float,
-            run: |op, x| float!(x, x => Ok(function_of(Unary::ALL[op.def.index], x))),
-            gradient: Gradient::Rule {
-                reads: |op, _, _| {
-                    let reads = Unary::ALL[op.def.index].handle::<f64>().reads_one()?;
-                    Some(reads.map(Need::value_if).into_iter().collect())
-                },
-                pull: |op, pull| pull_floats!(pull, function_gradient, op),
+family! {
+    /// Functions of each element: all of eager mode.
+    FUNCTIONS of Unary::ALL => OpDef {
+        family: "unary",
+        infer: same_float,
+        run: |op, x| float!(x, x => Ok(function_of(Unary::ALL[op.def.index], x))),
+        gradient: Gradient::Rule {
+            reads: |op, _, _| {
+                let reads = Unary::ALL[op.def.index].handle::<f64>().reads_one()?;
+                Some(reads.map(Need::value_if).into_iter().collect())
             },
-            is_elementwise: true,
-            ..OpDef::new(Unary::ALL[at].name())
-        };
-        at += 1;
+            pull: |op, pull| pull_floats!(pull, function_gradient, op),
+        },
+        is_elementwise: true,
+        ..OpDef::new("")
     }
-    all
-};
+}
 
-/// Functions of each two elements, with broadcasting.
-pub(super) static BINARY: [OpDef; Binary::ALL.len()] = {
-    let mut all = [OpDef::new(""); Binary::ALL.len()];
-    let mut at = 0;
-    while at < all.len() {
-        all[at] = OpDef {
-            index: at,
-            family: "binary",
-            infer: |op, inputs| {
-                let [a, b] = exactly(inputs)?;
-                same_dtype(a, b)?;
-                arithmetic(Binary::ALL[op.def.index], a)?;
-                Ok(vec![Form::new(a.dtype, broadcast(&a.dims, &b.dims)?)])
+family! {
+    /// Functions of each two elements, with broadcasting.
+    BINARY of Binary::ALL => OpDef {
+        family: "binary",
+        infer: |op, inputs| {
+            let [a, b] = exactly(inputs)?;
+            same_dtype(a, b)?;
+            arithmetic(Binary::ALL[op.def.index], a)?;
+            Ok(vec![Form::new(a.dtype, broadcast(&a.dims, &b.dims)?)])
+        },
+        run: |op, values| {
+            let function = Binary::ALL[op.def.index];
+            numbers!(values, (a, b) => binary_of(function, a, b))
+        },
+        gradient: Gradient::Rule {
+            reads: |op, _, wants| {
+                let [a, b] = [0, 1].map(|at| wants.contains(&at));
+                Some(match Binary::ALL[op.def.index] {
+                    Binary::Add | Binary::Sub => smallvec![Need::Shape, Need::Shape],
+                    Binary::Mul => [b, a].map(Need::value_or_shape).into_iter().collect(),
+                    Binary::Div => smallvec![Need::value_or_shape(b), Need::Value],
+                    _ => smallvec![Need::Value, Need::Value],
+                })
             },
-            run: |op, values| {
+            pull: |op, pull| pull_floats!(pull, binary_gradient, op),
+        },
+        is_elementwise: true,
+        ..OpDef::new("")
+    }
+}
+
+family! {
+    /// The same with a number on the right, or on the left where it is swapped.
+    SCALAR of Binary::ALL => OpDef {
+        family: "scalar",
+        attrs: &[("scalar", Type::Number), ("swapped", Type::Flag)],
+        show: |op| {
+            let side = if op.flag(1) { "left" } else { "right" };
+            format!("{side}={:?}", op.number(0))
+        },
+        infer: |op, inputs| {
+            let [x] = exactly(inputs)?;
+            let x = arithmetic(Binary::ALL[op.def.index], x)?;
+            number_of(x.dtype, op.number(0))?;
+            Ok(vec![x.clone()])
+        },
+        run: |op, x| {
+            let function = Binary::ALL[op.def.index];
+            number!(x, x => Ok(scalar_of(function, x, op.number(0), op.flag(1))))
+        },
+        gradient: Gradient::Rule {
+            reads: |op, _, _| {
                 let function = Binary::ALL[op.def.index];
-                numbers!(values, (a, b) => binary_of(function, a, b))
+                Some(smallvec![Need::value_or_shape(match (function, op.flag(1)) {
+                    (Binary::Add | Binary::Sub | Binary::Mul, _) => false,
+                    (Binary::Div, swapped) => swapped,
+                    (Binary::Pow, false) => op.number(0) != 0.0,
+                    _ => true,
+                })])
             },
-            gradient: Gradient::Rule {
-                reads: |op, _, wants| {
-                    let [a, b] = [0, 1].map(|at| wants.contains(&at));
-                    Some(match Binary::ALL[op.def.index] {
-                        Binary::Add | Binary::Sub => smallvec![Need::Shape, Need::Shape],
-                        Binary::Mul => [b, a].map(Need::value_or_shape).into_iter().collect(),
-                        Binary::Div => smallvec![Need::value_or_shape(b), Need::Value],
-                        _ => smallvec![Need::Value, Need::Value],
-                    })
-                },
-                pull: |op, pull| pull_floats!(pull, binary_gradient, op),
-            },
-            is_elementwise: true,
-            ..OpDef::new(Binary::ALL[at].name())
-        };
-        at += 1;
+            pull: |op, pull| pull_floats!(pull, scalar_gradient, op),
+        },
+        is_elementwise: true,
+        ..OpDef::new("")
     }
-    all
-};
+}
 
-/// The same with a number on the right, or on the left where it is swapped.
-pub(super) static SCALAR: [OpDef; Binary::ALL.len()] = {
-    let mut all = [OpDef::new(""); Binary::ALL.len()];
-    let mut at = 0;
-    while at < all.len() {
-        all[at] = OpDef {
-            index: at,
-            family: "scalar",
-            attrs: &[("scalar", Type::Number), ("swapped", Type::Flag)],
-            show: |op| {
-                let side = if op.flag(1) { "left" } else { "right" };
-                format!("{side}={:?}", op.number(0))
-            },
-            infer: |op, inputs| {
-                let [x] = exactly(inputs)?;
-                let x = arithmetic(Binary::ALL[op.def.index], x)?;
-                number_of(x.dtype, op.number(0))?;
-                Ok(vec![x.clone()])
-            },
-            run: |op, x| {
-                let function = Binary::ALL[op.def.index];
-                number!(x, x => Ok(scalar_of(function, x, op.number(0), op.flag(1))))
-            },
-            gradient: Gradient::Rule {
-                reads: |op, _, _| {
-                    let function = Binary::ALL[op.def.index];
-                    Some(smallvec![Need::value_or_shape(match (function, op.flag(1)) {
-                        (Binary::Add | Binary::Sub | Binary::Mul, _) => false,
-                        (Binary::Div, swapped) => swapped,
-                        (Binary::Pow, false) => op.number(0) != 0.0,
-                        _ => true,
-                    })])
-                },
-                pull: |op, pull| pull_floats!(pull, scalar_gradient, op),
-            },
-            is_elementwise: true,
-            ..OpDef::new(Binary::ALL[at].name())
-        };
-        at += 1;
+family! {
+    /// Comparisons of each two elements, with broadcasting.
+    COMPARISONS of Comparison::ALL => OpDef {
+        family: "compare",
+        infer: |_, inputs| {
+            let [a, b] = exactly(inputs)?;
+            same_dtype(a, b)?;
+            Ok(vec![Form::new(DType::Bool, broadcast(&a.dims, &b.dims)?)])
+        },
+        run: |op, values| {
+            let test = Comparison::ALL[op.def.index];
+            let [a, b] = several(values)?;
+            for_any!(a, a => compare(test, &a, &b))
+        },
+        gradient: Gradient::None,
+        is_elementwise: true,
+        ..OpDef::new("")
     }
-    all
-};
-
-/// Comparisons of each two elements, with broadcasting.
-pub(super) static COMPARISONS: [OpDef; Comparison::ALL.len()] = {
-    let mut all = [OpDef::new(""); Comparison::ALL.len()];
-    let mut at = 0;
-    while at < all.len() {
-        all[at] = OpDef {
-            index: at,
-            family: "compare",
-            infer: |_, inputs| {
-                let [a, b] = exactly(inputs)?;
-                same_dtype(a, b)?;
-                Ok(vec![Form::new(DType::Bool, broadcast(&a.dims, &b.dims)?)])
-            },
-            run: |op, values| {
-                let test = Comparison::ALL[op.def.index];
-                let [a, b] = several(values)?;
-                for_any!(a, a => compare(test, &a, &b))
-            },
-            gradient: Gradient::None,
-            is_elementwise: true,
-            ..OpDef::new(Comparison::ALL[at].name())
-        };
-        at += 1;
-    }
-    all
-};
+}
 
 pub(in super::super) fn function(of: Unary) -> &'static OpDef {
     &FUNCTIONS[of as usize]

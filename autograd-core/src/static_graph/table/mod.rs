@@ -1,6 +1,23 @@
 //! The table of operators: one entry for each, which inference, runs, gradients, texts, files, traces and
 //! plans read. An operator is added by an entry here, and a method of `Variable` where it is public.
 
+/// The entries of a family: one for each of its functions, with what all have in common.
+macro_rules! family {
+    ($(#[$doc:meta])* $table:ident of $all:expr => $common:expr) => {
+        $(#[$doc])*
+        pub(in $crate::static_graph) static $table: [OpDef; $all.len()] = {
+            let mut all = [$common; $all.len()];
+            let mut at = 0;
+            while at < all.len() {
+                all[at].index = at;
+                all[at].name = $all[at].name();
+                at += 1;
+            }
+            all
+        };
+    };
+}
+
 mod elementwise;
 mod nn;
 mod reduce;

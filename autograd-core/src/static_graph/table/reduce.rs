@@ -11,38 +11,31 @@ use crate::graph::Tensor;
 use crate::ops::reduce::Reduce;
 use crate::ops::{Binary, Numeric};
 
-/// Sums, means and the like along axes, or along all if there are none.
-pub(super) static REDUCTIONS: [OpDef; Reduce::ALL.len()] = {
-    let mut all = [OpDef::new(""); Reduce::ALL.len()];
-    let mut at = 0;
-    while at < all.len() {
-        all[at] = OpDef {
-            index: at,
-            family: "reduce",
-            attrs: &[("axes", Type::Ints), ("keep", Type::Flag)],
-            show: |op| match (op.ints(0), op.flag(1)) {
-                ([], false) => String::new(),
-                (axes, false) => format!("axes={axes:?}"),
-                (axes, true) => format!("axes={axes:?}, keep"),
-            },
-            infer: |op, inputs| {
-                let [x] = exactly(inputs)?;
-                let x = match Reduce::ALL[op.def.index] {
-                    Reduce::Mean => float(x)?,
-                    _ => arithmetic(Binary::Add, x)?,
-                };
-                Ok(vec![Form::new(x.dtype, reduced(&x.dims, op.ints(0), op.flag(1))?)])
-            },
-            run: |op, x| match Reduce::ALL[op.def.index] {
-                Reduce::Mean => float!(x, x => x.try_mean(op.ints(0), op.flag(1))),
-                other => number!(x, x => reduce(other, &x, op.ints(0), op.flag(1))),
-            },
-            ..OpDef::new(Reduce::ALL[at].name())
-        };
-        at += 1;
+family! {
+    /// Sums, means and the like along axes, or along all if there are none.
+    REDUCTIONS of Reduce::ALL => OpDef {
+        family: "reduce",
+        attrs: &[("axes", Type::Ints), ("keep", Type::Flag)],
+        show: |op| match (op.ints(0), op.flag(1)) {
+            ([], false) => String::new(),
+            (axes, false) => format!("axes={axes:?}"),
+            (axes, true) => format!("axes={axes:?}, keep"),
+        },
+        infer: |op, inputs| {
+            let [x] = exactly(inputs)?;
+            let x = match Reduce::ALL[op.def.index] {
+                Reduce::Mean => float(x)?,
+                _ => arithmetic(Binary::Add, x)?,
+            };
+            Ok(vec![Form::new(x.dtype, reduced(&x.dims, op.ints(0), op.flag(1))?)])
+        },
+        run: |op, x| match Reduce::ALL[op.def.index] {
+            Reduce::Mean => float!(x, x => x.try_mean(op.ints(0), op.flag(1))),
+            other => number!(x, x => reduce(other, &x, op.ints(0), op.flag(1))),
+        },
+        ..OpDef::new("")
     }
-    all
-};
+}
 
 pub(in super::super) fn reduction(of: Reduce) -> &'static OpDef {
     &REDUCTIONS[of as usize]

@@ -1,14 +1,13 @@
-//! One step with all that it reads: it can run on any thread.
+//! How a step computes its values.
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use smallvec::{SmallVec, smallvec};
 
-use super::ir::{Effect, Grad, Kind, OpId, VarId};
+use super::ir::{Grad, Kind, OpId, VarId};
 use super::plan::{Mode, Plan, Step, Turn};
-use super::table;
 use super::values::{Computed, Pull, Values, panic_message};
 use crate::array::matmul::ONE_SUM;
 use crate::array::shape::broadcast;
@@ -19,8 +18,6 @@ use crate::graph::{AnyTensor, Element, GradMode, Tensor, for_any};
 
 /// Elements of a part, which stays in the second cache while a step's operators go over it.
 const PART: usize = 16 * 1024;
-/// About as many multiplications as are worth a thread.
-const HEAVY: usize = 1 << 20;
 
 /// What an operator left for its gradient: its inputs as leaves, and what it computed from them.
 #[derive(Clone, Debug)]
@@ -32,73 +29,33 @@ pub(super) struct Record {
 /// The values of a step: what it reads, and what it computes.
 pub(super) type StepValues = SmallVec<[Option<AnyTensor>; 8]>;
 
-/// See the [module](self).
-pub(super) struct Task<'p> {
-    pub(super) plan: &'p Plan,
-    pub(super) step: &'p Step,
-    pub(super) values: StepValues,
-    /// Of the operator that a gradient walks back through.
-    pub(super) record: Option<Box<Record>>,
-}
+/// A gradient of a matrix that is left to its update, as the matrices `a` and `b` of `aᵀ b`.
+pub(super) type Product = (VarId, AnyTensor, AnyTensor);
 
-/// What a step computed.
-pub(super) struct Done {
-    pub(super) values: StepValues,
-    pub(super) record: Option<Box<Record>>,
-    /// An output that is left to its update, as the matrices `a` and `b` of `aᵀ b`.
-    pub(super) product: Option<(VarId, AnyTensor, AnyTensor)>,
-}
-
-/// Why a step failed, and which of its operators.
-pub(super) struct Failed {
-    pub(super) op: OpId,
-    pub(super) why: String,
-}
-
-impl Task<'_> {
-    /// About how many multiplications it takes; none for user code.
-    fn work(&self) -> usize {
-        let shape = |at: usize| {
-            self.values.get(at).and_then(Option::as_ref).map_or(&[][..], AnyTensor::shape)
-        };
-        let len = |at: usize| shape(at).iter().product::<usize>();
-        let graph = &self.plan.graph;
-        let op = &graph.ops[self.step.turns[0].op];
-        let (kind, last) = match &op.kind {
-            Kind::Grad(grad) => {
-                (&graph.ops[grad.of].kind, self.step.inputs.len().saturating_sub(1))
-            }
-            kind => (kind, 1),
-        };
-        match kind {
-            kind if kind.effect() == Effect::UserCode => 0,
-            // The gradient is a product for each operand.
-            kind if kind.is(&table::MATMUL) => {
-                last.max(1) * len(0) * shape(last).last().copied().unwrap_or(1)
-            }
-            _ => 8 * (0..self.step.inputs.len()).map(len).sum::<usize>(),
+impl Step {
+    /// Computes values from those that are read; or says which operator failed, and why.
+    pub(super) fn run(
+        &self,
+        plan: &Plan,
+        values: &mut StepValues,
+        record: &mut Option<Box<Record>>,
+    ) -> Result<Option<Product>, (OpId, String)> {
+        if self.in_parts && self.run_in_parts(plan, values).is_some() {
+            return Ok(None);
         }
-    }
-
-    pub(super) fn run(mut self) -> Result<Done, Failed> {
-        if self.step.in_parts && self.run_in_parts().is_some() {
-            return Ok(Done { values: self.values, record: None, product: None });
-        }
-        let Self { plan, step, mut values, mut record } = self;
         let mut product = None;
-        for turn in &step.turns {
-            let run = AssertUnwindSafe(|| turn.run(plan, &mut values, &mut record));
+        for turn in &self.turns {
+            let run = AssertUnwindSafe(|| turn.run(plan, values, record));
             let run = catch_unwind(run).unwrap_or_else(|panic| Err(panic_message(&*panic)));
-            product = run.map_err(|why| Failed { op: turn.op, why })?;
+            product = run.map_err(|why| (turn.op, why))?;
         }
-        Ok(Done { values, record, product })
+        Ok(product)
     }
 
     /// Runs all operators on one part of the rows after the other, so that what they compute is in a
     /// cache when it is read. `None` where there are not enough rows, an operator fails, or one that
     /// reduces is among them: then nothing is changed.
-    fn run_in_parts(&mut self) -> Option<()> {
-        let Self { plan, step, values, .. } = self;
+    fn run_in_parts(&self, plan: &Plan, values: &mut StepValues) -> Option<()> {
         let mut shape = Shape::new();
         for value in values.iter().flatten() {
             shape = broadcast("step", &shape, value.shape()).ok()?;
@@ -111,11 +68,11 @@ impl Task<'_> {
         let height = (PART * rows / len).max(1);
         let run = |part: usize| -> Option<Values> {
             let (start, end) = (part * height, rows.min((part + 1) * height));
-            let mut own: StepValues = smallvec![None; step.values];
+            let mut own: StepValues = smallvec![None; self.values];
             for (own, value) in own.iter_mut().zip(values.iter()) {
                 *own = value.as_ref().map(|value| rows_of(value, &shape, start..end));
             }
-            for turn in &step.turns {
+            for turn in &self.turns {
                 turn.run(plan, &mut own, &mut None).ok()?;
                 for &at in &turn.results {
                     let value = own[at].as_ref()?;
@@ -124,7 +81,7 @@ impl Task<'_> {
                     }
                 }
             }
-            step.outputs.iter().map(|(_, at)| own[*at].take()).collect()
+            self.outputs.iter().map(|(_, at)| own[*at].take()).collect()
         };
         let run = |part: usize| {
             let run = AssertUnwindSafe(|| GradMode::of(false, || run(part)));
@@ -153,7 +110,7 @@ impl Task<'_> {
         });
         drop(writers);
         is_done.into_inner().then_some(())?;
-        step.outputs.iter().zip(whole).for_each(|(&(_, at), value)| values[at] = Some(value));
+        self.outputs.iter().zip(whole).for_each(|(&(_, at), value)| values[at] = Some(value));
         Some(())
     }
 }
@@ -192,7 +149,7 @@ impl Turn {
         plan: &Plan,
         values: &mut StepValues,
         record: &mut Option<Box<Record>>,
-    ) -> Computed<Option<(VarId, AnyTensor, AnyTensor)>> {
+    ) -> Computed<Option<Product>> {
         let op = &plan.graph.ops[self.op];
         let read = |read: &Option<(usize, bool)>| match *read {
             Some((at, true)) => values[at].take(),
@@ -310,36 +267,4 @@ fn leaf(value: &AnyTensor, wants: bool) -> AnyTensor {
         _ => {}
     }
     leaf
-}
-
-/// Runs tasks, heavy ones on up to so many threads; results come in the order of the tasks.
-pub(super) fn run_all(tasks: Vec<Task<'_>>, threads: usize) -> Vec<Result<Done, Failed>> {
-    let is_heavy = |task: &Task<'_>| task.work() >= HEAVY;
-    if tasks.iter().filter(|task| is_heavy(task)).count() < 2 {
-        return tasks.into_iter().map(Task::run).collect();
-    }
-    let mut lots: Vec<Vec<(usize, Task<'_>)>> = (0..threads).map(|_| Vec::new()).collect();
-    let mut next = 0;
-    for (at, task) in tasks.into_iter().enumerate() {
-        // What is light, and user code, stays on this thread.
-        let heavy = is_heavy(&task);
-        lots[if heavy { next % threads } else { 0 }].push((at, task));
-        next += usize::from(heavy);
-    }
-    let run = |lot: Vec<(usize, Task<'_>)>| -> Vec<_> {
-        GradMode::of(false, || lot.into_iter().map(|(at, task)| (at, task.run())).collect())
-    };
-    let mut lots = lots.into_iter();
-    let own = lots.next().unwrap_or_default();
-    let mut done: Vec<(usize, _)> = std::thread::scope(|scope| {
-        let run = &run;
-        let others: Vec<_> = lots.map(|lot| scope.spawn(move || run(lot))).collect();
-        let mut done = run(own);
-        for other in others {
-            done.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
-        }
-        done
-    });
-    done.sort_by_key(|(at, _)| *at);
-    done.into_iter().map(|(_, done)| done).collect()
 }
