@@ -6,7 +6,7 @@ use super::attr::is_same as is_same_attr;
 use super::eager::{Formula, UserFormula};
 use super::example::{EXAMPLES, example};
 use super::form::{Dims, Form};
-use super::ir::{Graph, OpDef, Operator, Phase, Place, Role, VarId, wrong};
+use super::ir::{Graph, Lengths, OpDef, Operator, Phase, Place, Role, VarId, wrong};
 use super::layer::{Given, LAYER, TracedLayer};
 use super::table;
 use crate::engine::{BackwardOptions, grad_any};
@@ -144,19 +144,10 @@ pub(super) fn assemble(
 
 /// The operator that both runs are: what differs is a length that follows a free axis.
 fn merge(a: &Note, b: &Note) -> Result<Operator, String> {
-    let dims = |x: &[usize], y: &[usize]| -> Result<Dims, String> {
-        match x.len() == y.len() {
-            true => Ok(x.iter().zip(y).map(|(x, y)| (x == y).then_some(*x)).collect()),
-            false => Err("has another rank on another example".to_owned()),
-        }
-    };
-    let (family, name, x, y) = match (&a.call, &b.call) {
+    let (family, name, attrs, y) = match (&a.call, &b.call) {
         (Call::Formula { name, op }, _) => {
             let outputs = a.outputs.iter().zip(&b.outputs);
-            let form = |(x, y): (&AnyTensor, &AnyTensor)| {
-                Ok(Form::new(x.dtype(), dims(x.shape(), y.shape())?))
-            };
-            let outputs = outputs.map(form).collect::<Result<_, String>>()?;
+            let outputs = outputs.map(|(x, y)| both(x, y)).collect();
             let formula = Formula::new(op.clone());
             return Ok(UserFormula { name, formula, outputs }.operator());
         }
@@ -166,59 +157,58 @@ fn merge(a: &Note, b: &Note) -> Result<Operator, String> {
         _ => return Err("is another op on another example".to_owned()),
     };
     let def = table::find(family, name).ok_or("is no operator of programs")?;
-    let fixed = || {
-        "has other numbers on another example: they follow the inputs' numbers or the lengths of free \
-         axes, which the program would fix; place it with `eager`"
-            .to_owned()
-    };
-    let mut attrs = Vec::with_capacity(x.len());
-    for (x, y) in x.iter().zip(y) {
-        attrs.push(match (x, y) {
-            (x, y) if is_same_attr(x, y) => x.clone(),
-            (Attr::Dims(x), Attr::Dims(y)) => {
-                let [x, y] = [x, y].map(|dims| dims.iter().flatten().copied().collect::<Vec<_>>());
-                let is_reshape = std::ptr::eq(def, &table::RESHAPE);
-                let dims = match dims(&x, &y) {
-                    Ok(dims)
-                        if !is_reshape || dims.iter().filter(|dim| dim.is_none()).count() < 2 =>
-                    {
-                        dims
-                    }
-                    Err(why) if !is_reshape => return Err(why),
-                    _ => {
-                        return Err(
-                            "has a shape of which two lengths follow free axes; a program can \
-                                    leave one open"
-                                .to_owned(),
-                        );
-                    }
-                };
-                if !is_reshape && !can_be_open(def, [(a, &x), (b, &y)]) {
-                    return Err(fixed());
-                }
-                Attr::Dims(dims)
-            }
-            _ => return Err(fixed()),
-        });
-    }
-    Ok(Operator::new(def, attrs))
+    let merged = attrs.iter().zip(y).map(|(x, y)| match (x, y) {
+        (x, y) if is_same_attr(x, y) => Ok(x.clone()),
+        (Attr::Dims(x), Attr::Dims(y)) => open_lengths(def, attrs, [a, b], [x, y]).map(Attr::Dims),
+        _ => Err(FIXED.to_owned()),
+    });
+    Ok(Operator::new(def, merged.collect::<Result<_, String>>()?))
 }
 
-/// Whether lengths that differ are those of the input: of its last axes, or of the axis that is sliced.
-fn can_be_open(def: &'static OpDef, [(a, x), (b, y)]: [(&Note, &[usize]); 2]) -> bool {
-    if std::ptr::eq(def, &table::SLICE) {
-        let whole = |note: &Note, end: &[usize]| {
-            let shape = note.inputs[0].shape();
-            let Call::Op { attrs, .. } = &note.call else { return false };
-            let Some(Attr::Int(axis)) = attrs.first() else { return false };
-            let at = if *axis < 0 { axis + shape.len() as isize } else { *axis };
-            shape.get(at as usize) == end.first()
-        };
-        return whole(a, x) && whole(b, y);
-    }
-    let from = a.inputs[0].shape();
-    let lead = x.len() - from.len().min(x.len());
-    (0..x.len()).all(|at| x[at] == y[at] || at >= lead && from[at - lead] == x[at])
+const FIXED: &str = "has other numbers on another example: they follow the inputs' numbers or the lengths of \
+                     free axes, which the program would fix; place it with `eager`";
+
+/// Lengths of which those that differ are free, if the operator allows that.
+fn open_lengths(
+    def: &OpDef,
+    attrs: &[Attr],
+    notes: [&Note; 2],
+    lengths: [&Dims; 2],
+) -> Result<Dims, String> {
+    let [x, y] = lengths;
+    let shapes = notes.map(|note| note.inputs[0].shape());
+    let dims = x.iter().zip(y).map(|(x, y)| if x == y { *x } else { None });
+    let dims: Dims = dims.collect();
+    let is_open = match def.lengths {
+        Lengths::Fixed => false,
+        Lengths::OneOpen => {
+            if x.len() != y.len() || dims.iter().filter(|dim| dim.is_none()).count() > 1 {
+                return Err(
+                    "has a shape of which two lengths follow free axes; a program can leave \
+                            one open"
+                        .to_owned(),
+                );
+            }
+            true
+        }
+        Lengths::OfInput if x.len() != y.len() => {
+            return Err("has another rank on another example".to_owned());
+        }
+        Lengths::OfInput => {
+            let lead = x.len() - shapes[0].len().min(x.len());
+            let own = |at: usize| at >= lead && x[at] == Some(shapes[0][at - lead]);
+            (0..x.len()).all(|at| dims[at].is_some() || own(at))
+        }
+        Lengths::OfAxis => {
+            let Some(Attr::Int(axis)) = attrs.first() else { return Err(FIXED.to_owned()) };
+            let whole = |shape: &[usize], end: &Dims| {
+                let at = if *axis < 0 { axis + shape.len() as isize } else { *axis };
+                end.first().is_some_and(|end| shape.get(at as usize).copied() == *end)
+            };
+            whole(shapes[0], x) && whole(shapes[1], y)
+        }
+    };
+    if is_open { Ok(dims) } else { Err(FIXED.to_owned()) }
 }
 
 /// The variable that both runs read at one place.

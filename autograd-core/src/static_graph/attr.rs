@@ -23,7 +23,8 @@ pub(super) enum Type {
     Ints,
     Dims,
     Pairs,
-    Type,
+    /// An element type.
+    Elements,
     Tensor,
 }
 
@@ -83,7 +84,7 @@ pub(super) fn read<'f>(
         Type::Int => Attr::Int(parse(next()?)?),
         Type::Ints => Attr::Ints(read_list(next()?)?),
         Type::Dims => Attr::Dims(read_dims(next()?)?),
-        Type::Type => Attr::Type(read_dtype(next()?)?),
+        Type::Elements => Attr::Type(read_dtype(next()?)?),
         Type::Pairs => {
             let numbers: Vec<usize> = read_list(next()?)?;
             Attr::Pairs(numbers.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect())

@@ -189,16 +189,17 @@ fn find_forms(function: &Function, inputs: &[Form]) -> Result<Vec<Form>, String>
             .unwrap_or_else(|panic| Err(panic_message(&*panic)))?;
         Ok(outputs.iter().map(|output| (output.dtype(), output.shape().to_vec())).collect())
     };
-    let few = seen(2)?;
+    let short = seen(2)?;
     let is_free = inputs.iter().any(|form| form.dims.contains(&None));
-    let more = if is_free { seen(3)? } else { few.clone() };
-    few.into_iter()
-        .zip(more)
-        .map(|((dtype, few), (_, more))| {
-            if few.len() != more.len() {
+    let long = if is_free { seen(3)? } else { short.clone() };
+    short
+        .into_iter()
+        .zip(long)
+        .map(|((dtype, short), (_, long))| {
+            if short.len() != long.len() {
                 return Err("its output's rank follows the length of an axis".to_owned());
             }
-            let dims: Dims = few.iter().zip(&more).map(|(a, b)| (a == b).then_some(*a)).collect();
+            let dims: Dims = short.iter().zip(&long).map(|(a, b)| (a == b).then_some(*a)).collect();
             Ok(Form::new(dtype, dims))
         })
         .collect()

@@ -45,6 +45,19 @@ pub(super) struct OpDef {
     /// Whether it reads no more of its input than the shape.
     pub(super) reads_shape: bool,
     pub(super) effect: Effect,
+    pub(super) lengths: Lengths,
+}
+
+/// Which lengths among its attributes may follow free axes of the input, where an operator is traced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lengths {
+    Fixed,
+    /// One, which is what is left of the elements.
+    OneOpen,
+    /// Those of the input's axes, the last of which are the last here.
+    OfInput,
+    /// That of the axis which the first attribute names.
+    OfAxis,
 }
 
 /// What a run of an operator does beside computing its outputs.
@@ -96,6 +109,7 @@ impl OpDef {
             is_elementwise: false,
             reads_shape: false,
             effect: Effect::Nothing,
+            lengths: Lengths::Fixed,
         }
     }
 }

@@ -4,8 +4,7 @@ use std::panic::Location;
 
 use super::ir::{Effect, Graph, Kind, Op, Operator, Phase, Place, Role, VarId, wrong};
 use super::plan;
-use super::program::Change;
-use super::program::{Program, Variable};
+use super::program::{Change, Program, Variable};
 use super::reverse::parameter_gradients;
 use super::rule::{Rule, STEP, step_form};
 use super::table::{self, Init};
@@ -73,8 +72,8 @@ minimize! {
 /// # Learning rates
 impl Program {
     /// Gives every update of this program another step size; a schedule does so between runs. Runs
-    /// that are going on keep theirs. A step size is read when a run starts, so what was worked out
-    /// for the program, and the buffers that it keeps, stay.
+    /// that are going on keep theirs. A step size is read when a run starts, so the plans of the
+    /// program stay.
     ///
     /// ```
     /// use autograd_core::DType;

@@ -14,73 +14,45 @@ use crate::ops::{Conv2dOptions, PoolOptions};
 
 /// # Matrices, shapes, pictures, losses
 ///
-/// Each is an [`Error::Program`](crate::Error::Program) where shapes or element types do not fit.
+/// Each is an [`Error::Program`](crate::Error::Program) where shapes, axes or element types do not fit.
 impl Variable {
     /// The matrix product; see [`Tensor::matmul`](crate::Tensor::matmul).
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Program`](crate::Error::Program) if shapes, axes or element types do not fit.
     #[track_caller]
     pub fn matmul(&self, right: &Variable) -> Result<Variable> {
         self.program.one(&table::MATMUL, [], &[self, right], Location::caller())
     }
 
     /// `exp(x)` divided by its sum along an axis.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Program`](crate::Error::Program) if shapes, axes or element types do not fit.
     #[track_caller]
     pub fn softmax(&self, axis: isize) -> Result<Variable> {
         self.program.one(&table::SOFTMAX, [Attr::Int(axis)], &[self], Location::caller())
     }
 
     /// The logarithm of [`Variable::softmax`].
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Program`](crate::Error::Program) if shapes, axes or element types do not fit.
     #[track_caller]
     pub fn log_softmax(&self, axis: isize) -> Result<Variable> {
         self.program.one(&table::LOG_SOFTMAX, [Attr::Int(axis)], &[self], Location::caller())
     }
 
     /// [`Program::cross_entropy`](super::Program::cross_entropy) of these logits.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Program`](crate::Error::Program) if shapes, axes or element types do not fit.
     #[track_caller]
     pub fn cross_entropy(&self, classes: &Variable) -> Result<Variable> {
         self.program.one(&table::CROSS_ENTROPY, [], &[self, classes], Location::caller())
     }
 
     /// Axes in another order.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Program`](crate::Error::Program) if shapes, axes or element types do not fit.
     #[track_caller]
     pub fn permute(&self, order: &[isize]) -> Result<Variable> {
         self.program.one(&table::PERMUTE, [Attr::Ints(order.to_vec())], &[self], Location::caller())
     }
 
     /// The same numbers as elements of another type.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Program`](crate::Error::Program) if shapes, axes or element types do not fit.
     #[track_caller]
     pub fn cast(&self, dtype: DType) -> Result<Variable> {
         self.program.one(&table::CAST, [Attr::Type(dtype)], &[self], Location::caller())
     }
 
     /// The slices of an axis that `index`, a vector of int64, names.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Program`](crate::Error::Program) if shapes, axes or element types do not fit.
     #[track_caller]
     pub fn index_select(&self, axis: isize, index: &Variable) -> Result<Variable> {
         self.program.one(
@@ -93,10 +65,6 @@ impl Variable {
 
     /// Along an axis the elements that `index`, int64 of as many axes, names; see
     /// [`Tensor::gather`](crate::Tensor::gather).
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Program`](crate::Error::Program) if shapes, axes or element types do not fit.
     #[track_caller]
     pub fn gather(&self, axis: isize, index: &Variable) -> Result<Variable> {
         self.program.one(&table::GATHER, [Attr::Int(axis)], &[self, index], Location::caller())
@@ -104,20 +72,12 @@ impl Variable {
 
     /// Where the greatest element along an axis stands, as int64; the axis is taken away. It has no
     /// gradient.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Program`](crate::Error::Program) if shapes, axes or element types do not fit.
     #[track_caller]
     pub fn argmax(&self, axis: isize) -> Result<Variable> {
         self.program.one(&table::ARGMAX, [Attr::Int(axis)], &[self], Location::caller())
     }
 
     /// The greatest element of each window of pictures.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Program`](crate::Error::Program) if shapes, axes or element types do not fit.
     #[track_caller]
     pub fn max_pool2d(&self, options: impl Into<PoolOptions>) -> Result<Variable> {
         self.program.one(
@@ -129,10 +89,6 @@ impl Variable {
     }
 
     /// The mean of each window of pictures.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Program`](crate::Error::Program) if shapes, axes or element types do not fit.
     #[track_caller]
     pub fn avg_pool2d(&self, options: impl Into<PoolOptions>) -> Result<Variable> {
         self.program.one(
@@ -144,10 +100,6 @@ impl Variable {
     }
 
     /// The same elements under another shape, one axis of which may be -1: what is left.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Program`](crate::Error::Program) if the elements do not fit.
     #[track_caller]
     pub fn reshape(&self, shape: impl IntoDims) -> Result<Variable> {
         let location = Location::caller();
@@ -157,10 +109,6 @@ impl Variable {
 
     /// Broadcast to a shape, as [`Tensor::broadcast_to`](crate::Tensor::broadcast_to); -1 keeps the
     /// length of an axis.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Program`](crate::Error::Program) if it cannot be broadcast so.
     #[track_caller]
     pub fn broadcast_to(&self, shape: impl IntoDims) -> Result<Variable> {
         let location = Location::caller();
@@ -204,10 +152,6 @@ impl Variable {
     }
 
     /// The elements `start, start + step, ..` below `end`, or up to the end of the axis.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Program`](crate::Error::Program) if there is no such axis or no such part of it.
     #[track_caller]
     pub fn slice_axis(
         &self,

@@ -151,17 +151,19 @@ impl Turn {
         record: &mut Option<Box<Record>>,
     ) -> Computed<Option<Product>> {
         let op = &plan.graph.ops[self.op];
-        let read = |read: &Option<(usize, bool)>| match *read {
+        let mut read = |read: &Option<(usize, bool)>| match *read {
             Some((at, true)) => values[at].take(),
             Some((at, false)) => values[at].clone(),
             None => None,
         };
-        let mut given: SmallVec<[Option<AnyTensor>; 4]> = self.reads.iter().map(read).collect();
+        let mut all = || -> Values { self.reads.iter().filter_map(&mut read).collect() };
         let mut product = None;
         let computed: Values = match (&op.kind, self.mode) {
             (Kind::Grad(Grad { of, wants, seeds, forms, .. }), Mode::Rule { deferred }) => {
                 let forward = &plan.graph.ops[*of];
                 let (n, m) = (forward.inputs.len(), forward.outputs.len());
+                let mut given: SmallVec<[Option<AnyTensor>; 4]> =
+                    self.reads.iter().map(read).collect();
                 let mut dys: SmallVec<[Option<AnyTensor>; 2]> = smallvec![None; m];
                 seeds.iter().zip(given.drain(n + m..)).for_each(|(&slot, dy)| dys[slot] = dy);
                 let mut wants = &wants[..];
@@ -182,7 +184,7 @@ impl Turn {
             }
             (Kind::Grad(Grad { wants, seeds, .. }), mode) => {
                 let last = record.take().ok_or("its operator left no record")?;
-                let given: Values = given.into_iter().flatten().collect();
+                let given = all();
                 let (retain, recorded) = match mode {
                     Mode::FromRecord { retain, recorded, .. } => (retain, recorded),
                     _ => (true, false),
@@ -207,7 +209,7 @@ impl Turn {
                 values
             }
             (kind, Mode::Recorded) => {
-                let given = op.inputs.iter().zip(given.into_iter().flatten());
+                let given = op.inputs.iter().zip(all());
                 let leaves: Values = given.map(|(&var, x)| leaf(&x, plan.wants[var])).collect();
                 let mut outputs = GradMode::of(true, || kind.run(leaves.clone()))?;
                 let values = outputs.iter().map(AnyTensor::alias).collect();
@@ -216,7 +218,7 @@ impl Turn {
                 *record = Some(Box::new(Record { leaves, outputs }));
                 values
             }
-            (kind, _) => kind.run(given.into_iter().flatten().collect())?,
+            (kind, _) => kind.run(all())?,
         };
         self.results.iter().zip(computed).for_each(|(&at, value)| values[at] = Some(value));
         Ok(product)

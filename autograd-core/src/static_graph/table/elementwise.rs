@@ -176,7 +176,7 @@ pub(in super::super) static WHERE: OpDef = OpDef {
 };
 
 pub(in super::super) static CAST: OpDef = OpDef {
-    attrs: &[("to", Type::Type)],
+    attrs: &[("to", Type::Elements)],
     infer: |op, inputs| {
         let [x] = exactly(inputs)?;
         Ok(vec![Form::new(op.dtype(0), x.dims.clone())])

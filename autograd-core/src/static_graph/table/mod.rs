@@ -86,3 +86,45 @@ pub(super) fn find(family: &str, name: &str) -> Option<&'static OpDef> {
     let known = KNOWN.get_or_init(|| all().map(|def| ((def.family, def.name), def)).collect());
     known.get(&(family, name)).copied()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::super::attr::{Type, read, shown, written};
+    use super::*;
+    use crate::array::DType;
+    use crate::graph::Tensor;
+    use crate::ops::trace::Attr;
+
+    fn example(kind: Type) -> Attr {
+        match kind {
+            Type::Number | Type::Plain => Attr::Number(-1.5e-9),
+            Type::Numbers => Attr::Numbers(vec![0.1, f64::INFINITY]),
+            Type::Flag | Type::Training => Attr::Flag(true),
+            Type::Int => Attr::Int(-2),
+            Type::Ints => Attr::Ints(vec![0, -1]),
+            Type::Dims => Attr::Dims([None, Some(4)].into_iter().collect()),
+            Type::Pairs => Attr::Pairs(vec![[1, 2], [3, 4]]),
+            Type::Elements => Attr::Type(DType::UInt8),
+            Type::Tensor => Attr::Tensor(Tensor::from([0.1_f32, -0.0]).into()),
+        }
+    }
+
+    #[test]
+    fn each_operator_is_entered_once_and_its_attributes_are_read_as_they_were_written() {
+        let mut names = HashSet::new();
+        for def in all() {
+            assert!(names.insert((def.family, def.name)), "{} {}", def.family, def.name);
+            assert!(find(def.family, def.name).is_some_and(|found| std::ptr::eq(found, def)));
+            for &(name, kind) in def.attrs {
+                let attr = example(kind);
+                let text = written(&attr);
+                let again = read(kind, &mut text.split(';')).expect("it was written");
+                assert_eq!(written(&again), text, "{name} of {}", def.name);
+                assert_eq!(shown((name, kind), &again), shown((name, kind), &attr));
+            }
+        }
+        assert!(names.len() > 80, "{}", names.len());
+    }
+}

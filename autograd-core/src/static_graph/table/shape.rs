@@ -7,7 +7,7 @@ use super::super::form::{Dims, Form, ShapeOf};
 use super::super::forms::{
     arithmetic, broadcast_to, concat, exactly, indices, permuted, position, reshaped, sliced,
 };
-use super::super::ir::{Gradient, OpDef};
+use super::super::ir::{Gradient, Lengths, OpDef};
 use super::super::values::{Computed, Values, all, any, computed, number, one, several};
 use crate::graph::{AnyTensor, Element, Tensor, for_any};
 use crate::ops::Binary;
@@ -20,6 +20,7 @@ pub(in super::super) static RESHAPE: OpDef = OpDef {
         Ok(vec![Form::new(x.dtype, reshaped(&x.dims, op.dims(0))?)])
     },
     run: |op, x| any!(x, x => x.try_reshape(lengths(op.dims(0), x.len())?)),
+    lengths: Lengths::OneOpen,
     ..OpDef::new("reshape")
 };
 
@@ -41,6 +42,7 @@ pub(in super::super) static BROADCAST_TO: OpDef = OpDef {
         Ok(vec![Form::new(x.dtype, broadcast_to(&x.dims, op.dims(0))?)])
     },
     run: |op, x| number!(x, x => x.try_broadcast_to(whole(op.dims(0), x.shape()))),
+    lengths: Lengths::OfInput,
     ..OpDef::new("broadcast_to")
 };
 
@@ -76,6 +78,7 @@ pub(in super::super) static SLICE: OpDef = OpDef {
         let end = op.dims(2)[0].unwrap_or(x.shape()[at]);
         any!(smallvec![x], x => x.try_slice_axis(op.int(0), start, end, step))
     },
+    lengths: Lengths::OfAxis,
     ..OpDef::new("slice")
 };
 
