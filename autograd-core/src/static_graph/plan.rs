@@ -26,7 +26,7 @@ pub(super) struct Plan {
     pub(super) feeds: Vec<VarId>,
     /// Kept variables that are read or updated.
     pub(super) kept: Vec<VarId>,
-    /// For each variable, whether its value is read or fetched.
+    /// For each variable, whether its value is read, by a step or an update, or fetched.
     pub(super) is_read: Vec<bool>,
     /// For each variable, whether a step reads its shape.
     pub(super) shape_read: Vec<bool>,
@@ -125,7 +125,8 @@ impl Plan {
         let set = set.flat_map(|turn| &graph.ops[turn.op].writes).copied();
         updated.clone().chain(set).for_each(|var| written[var] = true);
         let [mut is_read, mut shape_read] = [0; 2].map(|_| vec![false; graph.vars.len()]);
-        fetched.iter().for_each(|&var| is_read[var] = true);
+        let at_end = updates.iter().map(|update| update.gradient);
+        fetched.iter().copied().chain(at_end).for_each(|var| is_read[var] = true);
         for &(var, read) in steps.iter().flat_map(|step| &step.inputs) {
             match read {
                 Read::Shape => shape_read[var] = true,
