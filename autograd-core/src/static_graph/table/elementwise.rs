@@ -146,110 +146,114 @@ pub(in super::super) fn comparison(of: Comparison) -> &'static OpDef {
     &COMPARISONS[of as usize]
 }
 
-/// By a mask, one of two.
-pub(in super::super) static WHERE: OpDef = OpDef {
-    infer: |_, inputs| {
-        let [mask, a, b] = exactly(inputs)?;
-        if mask.dtype != DType::Bool {
-            return Err(format!("its mask must be bool, found {}", mask.dtype));
-        }
-        same_dtype(a, b)?;
-        let dims = broadcast(&mask.dims, &broadcast(&float(a)?.dims, &b.dims)?)?;
-        Ok(vec![Form::new(a.dtype, dims)])
-    },
-    run: |_, values| match several(values)? {
-        [AnyTensor::Bool(mask), AnyTensor::Float32(a), AnyTensor::Float32(b)] => {
-            computed(mask.try_where_else(&a, &b))
-        }
-        [AnyTensor::Bool(mask), AnyTensor::Float64(a), AnyTensor::Float64(b)] => {
-            computed(mask.try_where_else(&a, &b))
-        }
-        [AnyTensor::Bool(_), other, _] => Err(not_numbers(&other)),
-        _ => Err("its mask must be bool".to_owned()),
-    },
-    gradient: Gradient::Rule {
-        reads: |_, _, _| Some(smallvec![Need::Value, Need::Shape, Need::Shape]),
-        pull: |_, pull| pull_floats!(pull, where_gradient),
-    },
-    is_elementwise: true,
-    ..OpDef::new("where")
-};
+entries! {
+    ELEMENTWISE:
 
-pub(in super::super) static CAST: OpDef = OpDef {
-    attrs: &[("to", Type::Elements)],
-    infer: |op, inputs| {
-        let [x] = exactly(inputs)?;
-        Ok(vec![Form::new(op.dtype(0), x.dims.clone())])
-    },
-    run: |op, x| Ok(smallvec![cast(&one(x)?, op.dtype(0))]),
-    gradient: Gradient::Rule {
-        reads: |_, _, _| Some(Needs::new()),
-        pull: |_, pull| match (pull.forms, &pull.dys[0]) {
-            ([form], Some(dy)) => Ok(smallvec![cast(dy, form.dtype)]),
-            _ => Err("the gradient of its output is missing".to_owned()),
+    /// By a mask, one of two.
+    WHERE = OpDef {
+        infer: |_, inputs| {
+            let [mask, a, b] = exactly(inputs)?;
+            if mask.dtype != DType::Bool {
+                return Err(format!("its mask must be bool, found {}", mask.dtype));
+            }
+            same_dtype(a, b)?;
+            let dims = broadcast(&mask.dims, &broadcast(&float(a)?.dims, &b.dims)?)?;
+            Ok(vec![Form::new(a.dtype, dims)])
         },
-    },
-    is_elementwise: true,
-    ..OpDef::new("cast")
-};
-
-/// Computes its mask too where it draws one, which a gradient may read.
-pub(in super::super) static DROPOUT: OpDef = OpDef {
-    attrs: &[("p", Type::Plain), ("training", Type::Training)],
-    infer: same_float,
-    run: |op, x| match op.draws() {
-        true => match one(x)? {
-            AnyTensor::Float32(x) => Ok(dropped(&x, op.number(0))),
-            AnyTensor::Float64(x) => Ok(dropped(&x, op.number(0))),
-            other => Err(not_numbers(&other)),
+        run: |_, values| match several(values)? {
+            [AnyTensor::Bool(mask), AnyTensor::Float32(a), AnyTensor::Float32(b)] => {
+                computed(mask.try_where_else(&a, &b))
+            }
+            [AnyTensor::Bool(mask), AnyTensor::Float64(a), AnyTensor::Float64(b)] => {
+                computed(mask.try_where_else(&a, &b))
+            }
+            [AnyTensor::Bool(_), other, _] => Err(not_numbers(&other)),
+            _ => Err("its mask must be bool".to_owned()),
         },
-        false => float!(x, x => x.try_dropout(op.number(0), op.flag(1))),
-    },
-    gradient: Gradient::Rule {
-        reads: |op, _, _| {
-            Some(if op.draws() { smallvec![Need::No, Need::No, Need::Value] } else { Needs::new() })
+        gradient: Gradient::Rule {
+            reads: |_, _, _| Some(smallvec![Need::Value, Need::Shape, Need::Shape]),
+            pull: |_, pull| pull_floats!(pull, where_gradient),
         },
-        pull: |op, pull| pull_floats!(pull, dropout_gradient, op),
-    },
-    is_elementwise: true,
-    effect: Effect::Draws,
-    ..OpDef::new("dropout")
-};
+        is_elementwise: true,
+        ..OpDef::new("where")
+    };
 
-/// The sum of one or more of one shape: where gradients meet.
-pub(in super::super) static ADD_N: OpDef = OpDef {
-    infer: |_, inputs| {
-        let Some(first) = inputs.first() else {
-            return Err("takes one input or more, found none".to_owned());
-        };
-        match inputs.iter().find(|form| !form.agrees(first)) {
-            Some(other) => Err(format!("its inputs differ: {first} and {other}")),
-            None => Ok(vec![(*first).clone()]),
-        }
-    },
-    run: |_, values| {
-        let mut values = values.into_iter();
-        let first = values.next().ok_or("an input is missing")?;
-        let sum = |a: AnyTensor, b: AnyTensor| -> Computed<AnyTensor> {
-            one(numbers!(smallvec![a, b], (a, b) => binary_of(Binary::Add, a, b))?)
-        };
-        Ok(smallvec![values.try_fold(first, sum)?])
-    },
-    gradient: Gradient::Operators(sum_gradient),
-    is_elementwise: true,
-    ..OpDef::new("add_n")
-};
+    CAST = OpDef {
+        attrs: &[("to", Type::Elements)],
+        infer: |op, inputs| {
+            let [x] = exactly(inputs)?;
+            Ok(vec![Form::new(op.dtype(0), x.dims.clone())])
+        },
+        run: |op, x| Ok(smallvec![cast(&one(x)?, op.dtype(0))]),
+        gradient: Gradient::Rule {
+            reads: |_, _, _| Some(Needs::new()),
+            pull: |_, pull| match (pull.forms, &pull.dys[0]) {
+                ([form], Some(dy)) => Ok(smallvec![cast(dy, form.dtype)]),
+                _ => Err("the gradient of its output is missing".to_owned()),
+            },
+        },
+        is_elementwise: true,
+        ..OpDef::new("cast")
+    };
 
-/// One number in every place of a variable's shape: what a gradient starts with.
-pub(in super::super) static FILL_LIKE: OpDef = OpDef {
-    attrs: &[("value", Type::Number)],
-    infer: same_float,
-    run: |op, x| any!(x, x => Ok(filled(&x, op.number(0)))),
-    gradient: Gradient::None,
-    is_elementwise: true,
-    reads_shape: true,
-    ..OpDef::new("fill_like")
-};
+    /// Computes its mask too where it draws one, which a gradient may read.
+    DROPOUT = OpDef {
+        attrs: &[("p", Type::Plain), ("training", Type::Training)],
+        infer: same_float,
+        run: |op, x| match op.draws() {
+            true => match one(x)? {
+                AnyTensor::Float32(x) => Ok(dropped(&x, op.number(0))),
+                AnyTensor::Float64(x) => Ok(dropped(&x, op.number(0))),
+                other => Err(not_numbers(&other)),
+            },
+            false => float!(x, x => x.try_dropout(op.number(0), op.flag(1))),
+        },
+        gradient: Gradient::Rule {
+            reads: |op, _, _| {
+                Some(if op.draws() { smallvec![Need::No, Need::No, Need::Value] } else { Needs::new() })
+            },
+            pull: |op, pull| pull_floats!(pull, dropout_gradient, op),
+        },
+        is_elementwise: true,
+        effect: Effect::Draws,
+        ..OpDef::new("dropout")
+    };
+
+    /// The sum of one or more of one shape: where gradients meet.
+    ADD_N = OpDef {
+        infer: |_, inputs| {
+            let Some(first) = inputs.first() else {
+                return Err("takes one input or more, found none".to_owned());
+            };
+            match inputs.iter().find(|form| !form.agrees(first)) {
+                Some(other) => Err(format!("its inputs differ: {first} and {other}")),
+                None => Ok(vec![(*first).clone()]),
+            }
+        },
+        run: |_, values| {
+            let mut values = values.into_iter();
+            let first = values.next().ok_or("an input is missing")?;
+            let sum = |a: AnyTensor, b: AnyTensor| -> Computed<AnyTensor> {
+                one(numbers!(smallvec![a, b], (a, b) => binary_of(Binary::Add, a, b))?)
+            };
+            Ok(smallvec![values.try_fold(first, sum)?])
+        },
+        gradient: Gradient::Operators(sum_gradient),
+        is_elementwise: true,
+        ..OpDef::new("add_n")
+    };
+
+    /// One number in every place of a variable's shape: what a gradient starts with.
+    FILL_LIKE = OpDef {
+        attrs: &[("value", Type::Number)],
+        infer: same_float,
+        run: |op, x| any!(x, x => Ok(filled(&x, op.number(0)))),
+        gradient: Gradient::None,
+        is_elementwise: true,
+        reads_shape: true,
+        ..OpDef::new("fill_like")
+    };
+}
 
 fn function_of<T: Float>(of: Unary, x: Tensor<T>) -> Tensor<T> {
     T::unary(of, Input::Own(x), here())

@@ -18,6 +18,18 @@ macro_rules! family {
     };
 }
 
+/// The entries that have no family: a static for each, and their list.
+macro_rules! entries {
+    ($list:ident: $($(#[$doc:meta])* $name:ident = $def:expr;)*) => {
+        $(
+            $(#[$doc])*
+            pub(in $crate::static_graph) static $name: OpDef = $def;
+        )*
+
+        pub(super) static $list: &[&OpDef] = &[$(&$name),*];
+    };
+}
+
 mod elementwise;
 mod nn;
 mod reduce;
@@ -29,55 +41,19 @@ use std::sync::OnceLock;
 
 use super::ir::OpDef;
 
-pub(super) use elementwise::{
-    ADD_N, CAST, DROPOUT, FILL_LIKE, WHERE, binary, comparison, function, scalar,
-};
-pub(super) use nn::channels;
-pub(super) use nn::{AVG_POOL2D, BATCH_NORM, CONV2D, CROSS_ENTROPY, MATMUL, MAX_POOL2D};
-pub(super) use reduce::{ARGMAX, LOG_SOFTMAX, NORMALIZE, SOFTMAX, reduction};
-pub(super) use shape::{
-    BROADCAST_TO, CONCAT, CONSTANT, GATHER, INDEX_SELECT, PERMUTE, RESHAPE, SLICE,
-};
+pub(super) use elementwise::*;
+pub(super) use nn::*;
+pub(super) use reduce::*;
+pub(super) use shape::*;
 pub use state::Init;
-pub(super) use state::{INIT, Start, update};
+pub(super) use state::*;
 
 /// All operators but those of users' code.
 fn all() -> impl Iterator<Item = &'static OpDef> {
-    let tables: [&'static [OpDef]; 6] = [
-        &elementwise::FUNCTIONS,
-        &elementwise::BINARY,
-        &elementwise::SCALAR,
-        &elementwise::COMPARISONS,
-        &reduce::REDUCTIONS,
-        &state::UPDATES,
-    ];
-    let others: [&'static OpDef; 24] = [
-        &ADD_N,
-        &CAST,
-        &DROPOUT,
-        &FILL_LIKE,
-        &WHERE,
-        &AVG_POOL2D,
-        &BATCH_NORM,
-        &CONV2D,
-        &CROSS_ENTROPY,
-        &MATMUL,
-        &MAX_POOL2D,
-        &ARGMAX,
-        &LOG_SOFTMAX,
-        &NORMALIZE,
-        &SOFTMAX,
-        &BROADCAST_TO,
-        &CONCAT,
-        &CONSTANT,
-        &GATHER,
-        &INDEX_SELECT,
-        &PERMUTE,
-        &RESHAPE,
-        &SLICE,
-        &INIT,
-    ];
-    tables.into_iter().flatten().chain(others)
+    let families: [&'static [OpDef]; 6] =
+        [&FUNCTIONS, &BINARY, &SCALAR, &COMPARISONS, &REDUCTIONS, &UPDATES];
+    let others = [ELEMENTWISE, ALONG_AXES, SHAPES, NETS, STATE];
+    families.into_iter().flatten().chain(others.into_iter().flatten().copied())
 }
 
 /// The operator of a family and a name.

@@ -15,23 +15,84 @@ use super::super::values::{
 use crate::graph::{AnyTensor, no_grad};
 use crate::ops::{Binary, Conv2dOptions, Float, PoolOptions, batch_norm, pool2d_shape, rules};
 
-pub(in super::super) static MATMUL: OpDef = OpDef {
-    infer: |_, inputs| {
-        let [a, b] = exactly(inputs)?;
-        same_dtype(a, b)?;
-        arithmetic(Binary::Mul, a)?;
-        Ok(vec![Form::new(a.dtype, matmul(&a.dims, &b.dims)?)])
-    },
-    run: |_, values| numbers!(values, (a, b) => a.try_matmul(&b)),
-    gradient: Gradient::Rule {
-        reads: |_, _, wants| {
-            let [a, b] = [0, 1].map(|at| wants.contains(&at));
-            Some([b, a].map(Need::value_or_shape).into_iter().collect())
+entries! {
+    NETS:
+
+    MATMUL = OpDef {
+        infer: |_, inputs| {
+            let [a, b] = exactly(inputs)?;
+            same_dtype(a, b)?;
+            arithmetic(Binary::Mul, a)?;
+            Ok(vec![Form::new(a.dtype, matmul(&a.dims, &b.dims)?)])
         },
-        pull: |_, pull| pull_floats!(pull, matmul_gradient),
-    },
-    ..OpDef::new("matmul")
-};
+        run: |_, values| numbers!(values, (a, b) => a.try_matmul(&b)),
+        gradient: Gradient::Rule {
+            reads: |_, _, wants| {
+                let [a, b] = [0, 1].map(|at| wants.contains(&at));
+                Some([b, a].map(Need::value_or_shape).into_iter().collect())
+            },
+            pull: |_, pull| pull_floats!(pull, matmul_gradient),
+        },
+        ..OpDef::new("matmul")
+    };
+
+    /// Mean cross entropy of logits and classes.
+    CROSS_ENTROPY = OpDef {
+        infer: |_, inputs| cross_entropy(inputs),
+        run: |_, values| match several(values)? {
+            [logits, AnyTensor::Int64(classes)] => {
+                float!(smallvec![logits], x => x.try_cross_entropy(&classes))
+            }
+            _ => Err("its classes must be int64".to_owned()),
+        },
+        ..OpDef::new("cross_entropy")
+    };
+
+    CONV2D = OpDef {
+        attrs: &[CONV2D_PARAM],
+        show: |op| {
+            let [stride, padding, dilation, [groups, _]] = fixed(op.pairs(0));
+            format!("stride={stride:?}, padding={padding:?}, dilation={dilation:?}, groups={groups}")
+        },
+        infer: |op, inputs| conv2d(inputs, Conv2dOptions::of_parts(counted(op.pairs(0))?)),
+        run: |op, values| {
+            let options = Conv2dOptions::of_parts(fixed(op.pairs(0)));
+            let [x, weight, bias @ ..] = &values[..] else {
+                return Err("an input is missing".to_owned());
+            };
+            let bias = bias.first();
+            float!(smallvec![x.clone()], x => {
+                let bias = bias.map(|bias| typed(Some(bias))).transpose()?;
+                x.try_conv2d(typed(Some(weight))?, bias, options)
+            })
+        },
+        ..OpDef::new("conv2d")
+    };
+
+    MAX_POOL2D = OpDef {
+        run: |op, x| float!(x, x => x.try_max_pool2d(PoolOptions::of_parts(fixed(op.pairs(0))))),
+        ..pool("max_pool2d")
+    };
+
+    AVG_POOL2D = OpDef {
+        run: |op, x| float!(x, x => x.try_avg_pool2d(PoolOptions::of_parts(fixed(op.pairs(0))))),
+        ..pool("avg_pool2d")
+    };
+
+    /// Normalisation of channels: of `x`, weight, bias and the running statistics. In training it computes
+    /// new ones of these.
+    BATCH_NORM = OpDef {
+        attrs: &[("momentum", Type::Plain), ("eps", Type::Number), ("training", Type::Training)],
+        infer: batch_norm_forms,
+        run: |op, values| match values.first() {
+            Some(AnyTensor::Float32(_)) => normalized::<f32>(op, &values),
+            Some(AnyTensor::Float64(_)) => normalized::<f64>(op, &values),
+            _ => Err("takes float32 or float64".to_owned()),
+        },
+        effect: Effect::Collects,
+        ..OpDef::new("batch_norm")
+    };
+}
 
 fn matmul_gradient<T: Float>(mut pull: Pull<'_>) -> Computed<Values> {
     let dy = pull.dy::<T>()?;
@@ -39,50 +100,7 @@ fn matmul_gradient<T: Float>(mut pull: Pull<'_>) -> Computed<Values> {
     pull.wanted(grads.map_err(message)?)
 }
 
-/// Mean cross entropy of logits and classes.
-pub(in super::super) static CROSS_ENTROPY: OpDef = OpDef {
-    infer: |_, inputs| cross_entropy(inputs),
-    run: |_, values| match several(values)? {
-        [logits, AnyTensor::Int64(classes)] => {
-            float!(smallvec![logits], x => x.try_cross_entropy(&classes))
-        }
-        _ => Err("its classes must be int64".to_owned()),
-    },
-    ..OpDef::new("cross_entropy")
-};
-
 const CONV2D_PARAM: (&str, Type) = ("stride padding dilation groups", Type::Pairs);
-
-pub(in super::super) static CONV2D: OpDef = OpDef {
-    attrs: &[CONV2D_PARAM],
-    show: |op| {
-        let [stride, padding, dilation, [groups, _]] = fixed(op.pairs(0));
-        format!("stride={stride:?}, padding={padding:?}, dilation={dilation:?}, groups={groups}")
-    },
-    infer: |op, inputs| conv2d(inputs, Conv2dOptions::of_parts(counted(op.pairs(0))?)),
-    run: |op, values| {
-        let options = Conv2dOptions::of_parts(fixed(op.pairs(0)));
-        let [x, weight, bias @ ..] = &values[..] else {
-            return Err("an input is missing".to_owned());
-        };
-        let bias = bias.first();
-        float!(smallvec![x.clone()], x => {
-            let bias = bias.map(|bias| typed(Some(bias))).transpose()?;
-            x.try_conv2d(typed(Some(weight))?, bias, options)
-        })
-    },
-    ..OpDef::new("conv2d")
-};
-
-pub(in super::super) static MAX_POOL2D: OpDef = OpDef {
-    run: |op, x| float!(x, x => x.try_max_pool2d(PoolOptions::of_parts(fixed(op.pairs(0))))),
-    ..pool("max_pool2d")
-};
-
-pub(in super::super) static AVG_POOL2D: OpDef = OpDef {
-    run: |op, x| float!(x, x => x.try_avg_pool2d(PoolOptions::of_parts(fixed(op.pairs(0))))),
-    ..pool("avg_pool2d")
-};
 
 /// What becomes of each window of pictures.
 const fn pool(name: &'static str) -> OpDef {
@@ -107,20 +125,6 @@ fn counted<const N: usize>(pairs: &[[usize; 2]]) -> Computed<[[usize; 2]; N]> {
 fn fixed<const N: usize>(pairs: &[[usize; 2]]) -> [[usize; 2]; N] {
     std::array::from_fn(|at| pairs.get(at).copied().unwrap_or_default())
 }
-
-/// Normalisation of channels: of `x`, weight, bias and the running statistics. In training it computes
-/// new ones of these.
-pub(in super::super) static BATCH_NORM: OpDef = OpDef {
-    attrs: &[("momentum", Type::Plain), ("eps", Type::Number), ("training", Type::Training)],
-    infer: batch_norm_forms,
-    run: |op, values| match values.first() {
-        Some(AnyTensor::Float32(_)) => normalized::<f32>(op, &values),
-        Some(AnyTensor::Float64(_)) => normalized::<f64>(op, &values),
-        _ => Err("takes float32 or float64".to_owned()),
-    },
-    effect: Effect::Collects,
-    ..OpDef::new("batch_norm")
-};
 
 /// How many channels there are.
 pub(in super::super) fn channels(x: &Form) -> Computed<usize> {

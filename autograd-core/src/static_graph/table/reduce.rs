@@ -58,41 +58,45 @@ fn along_axis(op: &Operator, inputs: &[&Form]) -> Inferred {
     Ok(vec![float(x)?.clone()])
 }
 
-pub(in super::super) static SOFTMAX: OpDef = OpDef {
-    attrs: &[("axis", Type::Int)],
-    infer: along_axis,
-    run: |op, x| float!(x, x => x.try_softmax(op.int(0))),
-    ..OpDef::new("softmax")
-};
+entries! {
+    ALONG_AXES:
 
-pub(in super::super) static LOG_SOFTMAX: OpDef = OpDef {
-    attrs: &[("axis", Type::Int)],
-    infer: along_axis,
-    run: |op, x| float!(x, x => x.try_log_softmax(op.int(0))),
-    ..OpDef::new("log_softmax")
-};
+    SOFTMAX = OpDef {
+        attrs: &[("axis", Type::Int)],
+        infer: along_axis,
+        run: |op, x| float!(x, x => x.try_softmax(op.int(0))),
+        ..OpDef::new("softmax")
+    };
 
-pub(in super::super) static NORMALIZE: OpDef = OpDef {
-    attrs: &[("axes", Type::Ints), ("eps", Type::Number)],
-    infer: |op, inputs| {
-        let [x] = exactly(inputs)?;
-        reduced(&x.dims, op.ints(0), true)?;
-        Ok(vec![float(x)?.clone()])
-    },
-    run: |op, x| float!(x, x => x.try_normalize(op.ints(0), op.number(1))),
-    ..OpDef::new("normalize")
-};
+    LOG_SOFTMAX = OpDef {
+        attrs: &[("axis", Type::Int)],
+        infer: along_axis,
+        run: |op, x| float!(x, x => x.try_log_softmax(op.int(0))),
+        ..OpDef::new("log_softmax")
+    };
 
-/// Where the greatest element along an axis stands.
-pub(in super::super) static ARGMAX: OpDef = OpDef {
-    attrs: &[("axis", Type::Int)],
-    infer: |op, inputs| {
-        let [x] = exactly(inputs)?;
-        let x = arithmetic(Binary::Add, x)?;
-        position(op.int(0), x.dims.len())?;
-        Ok(vec![Form::new(DType::Int64, reduced(&x.dims, &[op.int(0)], false)?)])
-    },
-    run: |op, x| number!(x, x => x.try_argmax(op.int(0))),
-    gradient: Gradient::None,
-    ..OpDef::new("argmax")
-};
+    NORMALIZE = OpDef {
+        attrs: &[("axes", Type::Ints), ("eps", Type::Number)],
+        infer: |op, inputs| {
+            let [x] = exactly(inputs)?;
+            reduced(&x.dims, op.ints(0), true)?;
+            Ok(vec![float(x)?.clone()])
+        },
+        run: |op, x| float!(x, x => x.try_normalize(op.ints(0), op.number(1))),
+        ..OpDef::new("normalize")
+    };
+
+    /// Where the greatest element along an axis stands.
+    ARGMAX = OpDef {
+        attrs: &[("axis", Type::Int)],
+        infer: |op, inputs| {
+            let [x] = exactly(inputs)?;
+            let x = arithmetic(Binary::Add, x)?;
+            position(op.int(0), x.dims.len())?;
+            Ok(vec![Form::new(DType::Int64, reduced(&x.dims, &[op.int(0)], false)?)])
+        },
+        run: |op, x| number!(x, x => x.try_argmax(op.int(0))),
+        gradient: Gradient::None,
+        ..OpDef::new("argmax")
+    };
+}

@@ -38,21 +38,26 @@ impl UserOp for Start {
     }
 }
 
-pub(in super::super) static INIT: OpDef = OpDef {
-    show: |op| format!("{:?}", op.user::<Start>().init),
-    infer: |op, _| Ok(vec![op.user::<Start>().form.clone()]),
-    run: |op, _| {
-        let Start { init, form } = op.user();
-        Ok(smallvec![init.run(form)])
-    },
-    gradient: Gradient::None,
-    effect: Effect::Sets,
-    ..OpDef::new("init")
-};
+entries! {
+    STATE:
+
+    INIT = OpDef {
+        show: |op| format!("{:?}", op.user::<Start>().init),
+        infer: |op, _| Ok(vec![op.user::<Start>().form.clone()]),
+        run: |op, _| {
+            let Start { init, form } = op.user();
+            Ok(smallvec![init.run(form)])
+        },
+        gradient: Gradient::None,
+        effect: Effect::Sets,
+        ..OpDef::new("init")
+    };
+}
 
 /// A step of an optimizer. Inputs are the parameter, its gradient and what the rule remembers; all but the
 /// gradient are written.
-pub(super) static UPDATES: [OpDef; 3] = [of_rule("sgd"), of_rule("adam"), of_rule("adamw")];
+pub(in super::super) static UPDATES: [OpDef; 3] =
+    [of_rule("sgd"), of_rule("adam"), of_rule("adamw")];
 
 const fn of_rule(name: &'static str) -> OpDef {
     OpDef {
