@@ -2,7 +2,7 @@
 
 use std::panic::Location;
 
-use super::trace::{self, Call};
+use super::trace::{self, Attr, Call};
 use super::{Caller, Float, Numeric, Operand, Scalar, expect, instantiate};
 use crate::array::elementwise::{chosen_of, convert, convert_zip};
 use crate::array::shape::broadcast;
@@ -15,16 +15,21 @@ use crate::graph::{
 
 macro_rules! comparisons {
     ($($(#[$doc:meta])* $name:ident $try:ident $scalar:ident $comparison:ident;)*) => {
-        fn name(op: Comparison) -> &'static str {
-            match op {
-                $(Comparison::$comparison => stringify!($name),)*
-            }
-        }
+        impl Comparison {
+            #[cfg(feature = "static-graph")]
+            pub(crate) const ALL: &'static [Self] = &[$(Self::$comparison),*];
 
-        /// That with a number.
-        fn scalar_name(op: Comparison) -> &'static str {
-            match op {
-                $(Comparison::$comparison => stringify!($scalar),)*
+            pub(crate) const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$comparison => stringify!($name),)*
+                }
+            }
+
+            /// That with a number.
+            fn scalar_name(self) -> &'static str {
+                match self {
+                    $(Self::$comparison => stringify!($scalar),)*
+                }
             }
         }
 
@@ -104,11 +109,12 @@ fn compare<T: Element>(
     other: &Tensor<T>,
     caller: Caller,
 ) -> Result<Tensor<bool>> {
-    let (call, inputs) = (|| Call::Compare(name(op)), || vec![trace::any(x), trace::any(other)]);
+    let (call, inputs) =
+        (|| Call::of("compare", op.name(), []), || vec![trace::any(x), trace::any(other)]);
     trace::op(call, inputs, caller, || {
-        let shape = broadcast(name(op), x.shape(), other.shape())?;
+        let shape = broadcast(op.name(), x.shape(), other.shape())?;
         let mask = Tensor::new(pairs(op, &shape, &x.read(), &other.read()));
-        let lost = |input| Lost::without_derivative(name(op), caller, input);
+        let lost = |input| Lost::without_derivative(op.name(), caller, input);
         Ok(mask.with_lost(lost(x).and(lost(other))))
     })
 }
@@ -129,7 +135,7 @@ fn compare_scalar<T: Element>(op: Comparison, x: &Tensor<T>, b: T, caller: Calle
     if trace::is_noting() {
         return expect(compare(op, x, &Tensor::new(Value::scalar(b)), caller));
     }
-    let lost = Lost::without_derivative(scalar_name(op), caller, x);
+    let lost = Lost::without_derivative(op.scalar_name(), caller, x);
     let x = x.read();
     Tensor::new(match op {
         Comparison::Equal => convert(&x, |a| a == b),
@@ -224,7 +230,8 @@ pub(super) fn choose<T: Float>(
     caller: Caller,
 ) -> Result<Tensor<T>> {
     if trace::is_noting() {
-        let (call, inputs) = (Call::Where, vec![trace::any(mask), trace::any(on), trace::any(off)]);
+        let (call, inputs) =
+            (Call::op("where", []), vec![trace::any(mask), trace::any(on), trace::any(off)]);
         return trace::op(|| call, || inputs, caller, || choose(mask, on, off, caller));
     }
     let shape = broadcast("where_else", on.shape(), off.shape())?;
@@ -299,7 +306,7 @@ impl<T> IntoElements for T where
 /// The element type is a value here, so that generic code can convert without a bound for each pair.
 pub(super) fn cast<T: IntoElements>(x: &Tensor<T>, to: DType, caller: Caller) -> AnyTensor {
     trace::op(
-        || Call::Cast(to),
+        || Call::op("cast", [Attr::Type(to)]),
         || vec![trace::any(x)],
         caller,
         || match to {

@@ -4,7 +4,7 @@
 use std::panic::Location;
 
 use super::reduce::{Max, Min};
-use super::trace::{self, Call};
+use super::trace::{self, Attr, Call};
 use super::{Caller, Numeric, expect};
 use crate::array::integer::Additions;
 use crate::array::pick::{self, Around};
@@ -97,7 +97,8 @@ pub(super) fn gather<T: Numeric>(
     caller: Caller,
 ) -> Result<Tensor<T>> {
     if trace::is_noting() {
-        let (call, inputs) = (Call::Gather(axis), vec![trace::any(x), trace::any(index)]);
+        let (call, inputs) =
+            (Call::op("gather", [Attr::Int(axis)]), vec![trace::any(x), trace::any(index)]);
         return trace::op(|| call, || inputs, caller, || gather(x, axis, index, caller));
     }
     let position = check_axis("gather", axis, x.ndim())?;
@@ -210,7 +211,8 @@ pub(super) fn index_select<T: Numeric>(
     caller: Caller,
 ) -> Result<Tensor<T>> {
     if trace::is_noting() {
-        let (call, inputs) = (Call::IndexSelect(axis), vec![trace::any(x), trace::any(index)]);
+        let (call, inputs) =
+            (Call::op("index_select", [Attr::Int(axis)]), vec![trace::any(x), trace::any(index)]);
         return trace::op(|| call, || inputs, caller, || index_select(x, axis, index, caller));
     }
     let position = check_axis("index_select", axis, x.ndim())?;

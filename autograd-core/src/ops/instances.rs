@@ -17,6 +17,7 @@ use super::nn::{
     dropout, elu, leaky_relu, linear, logsumexp, max_pool2d, norm, normalize, smooth_l1_loss,
     softmax, var,
 };
+use super::trace::Attr;
 use super::{
     Binary, Caller, Float, Input, Numeric, Reduce, Unary, binary, compare, create, expect, index,
     instantiate, matmul, reduce, shape, trace,
@@ -220,7 +221,7 @@ macro_rules! doors {
                 ) -> Result<Tensor<$t>> {
                     let inputs = vec![trace::any(left.tensor()), trace::any(right.tensor())];
                     let run = || $binary(op, left, right, caller);
-                    trace::op(|| trace::Call::Binary(op), || inputs, caller, run)
+                    trace::op(|| trace::Call::of("binary", op.name(), []), || inputs, caller, run)
                 }
                 if trace::is_noting() {
                     return noted(op, left, right, caller);
@@ -249,7 +250,10 @@ macro_rules! doors {
                         return expect(<$t as Numeric>::binary(op, a, b, caller));
                     }
                     let inputs = vec![trace::any(x.tensor())];
-                    let call = || trace::Call::Scalar { op, scalar: scalar as f64, swapped };
+                    let call = || {
+                        let attrs = [Attr::Number(scalar as f64), Attr::Flag(swapped)];
+                        trace::Call::of("scalar", op.name(), attrs)
+                    };
                     let run = || $scalar(op, x, scalar, swapped, caller);
                     trace::op(call, || inputs, caller, run)
                 }
@@ -265,7 +269,10 @@ macro_rules! doors {
                 keep: bool,
                 caller: Caller,
             ) -> Result<Tensor<Self>> {
-                let call = || trace::Call::Reduce { op, axes: axes.to_vec(), keep };
+                let call = || {
+                    let attrs = [Attr::Ints(axes.to_vec()), Attr::Flag(keep)];
+                    trace::Call::of("reduce", op.name(), attrs)
+                };
                 let run = || $reduce(op, x, axes, keep, caller);
                 trace::op(call, || vec![trace::any(x)], caller, run)
             }
@@ -275,7 +282,8 @@ macro_rules! doors {
                 caller: Caller,
             ) -> Result<Tensor<Self>> {
                 let inputs = || vec![trace::any(left), trace::any(right)];
-                trace::op(|| trace::Call::Matmul, inputs, caller, || $matmul(left, right, caller))
+                let run = || $matmul(left, right, caller);
+                trace::op(|| trace::Call::op("matmul", []), inputs, caller, run)
             }
         }
     )*};
@@ -303,7 +311,7 @@ macro_rules! floats {
                 fn noted(op: Unary, x: Input<'_, $t>, caller: Caller) -> Tensor<$t> {
                     let inputs = vec![trace::any(x.tensor())];
                     let run = || elementwise::run_single(op.handle(), x, caller);
-                    trace::op(|| trace::Call::Unary(op), || inputs, caller, run)
+                    trace::op(|| trace::Call::of("unary", op.name(), []), || inputs, caller, run)
                 }
                 if trace::is_noting() {
                     return noted(op, x, caller);

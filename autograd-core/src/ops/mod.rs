@@ -31,7 +31,7 @@ mod unary;
 
 pub use crate::graph::Scalar;
 #[cfg(feature = "static-graph")]
-pub(crate) use compare::{IntoElement, IntoElements};
+pub(crate) use crate::graph::{Comparison, OfElements};
 #[cfg(feature = "nn")]
 pub(crate) use index::check_indices;
 pub(crate) use instantiate::instantiate;

@@ -21,6 +21,10 @@ pub enum Binary {
 }
 
 impl Binary {
+    #[cfg(feature = "static-graph")]
+    pub(crate) const ALL: &'static [Self] =
+        &[Self::Add, Self::Sub, Self::Mul, Self::Div, Self::Pow, Self::Maximum, Self::Minimum];
+
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Add => "add",
@@ -46,7 +50,11 @@ pub enum Reduce {
 }
 
 impl Reduce {
-    pub(crate) fn name(self) -> &'static str {
+    #[cfg(feature = "static-graph")]
+    pub(crate) const ALL: &'static [Self] =
+        &[Self::Sum, Self::Mean, Self::Prod, Self::Max, Self::Min];
+
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Sum => "sum",
             Self::Mean => "mean",
@@ -94,7 +102,9 @@ macro_rules! unary {
 
         impl Unary {
             #[cfg(feature = "static-graph")]
-            pub(crate) fn name(self) -> &'static str {
+            pub(crate) const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            pub(crate) const fn name(self) -> &'static str {
                 match self { $(Self::$variant => stringify!($method)),* }
             }
         }

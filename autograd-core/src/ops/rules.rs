@@ -5,11 +5,10 @@ use std::ops::Range;
 use smallvec::SmallVec;
 
 use super::elementwise::{Handle, Reduction};
-use super::nn::{activation, loss};
-use super::reduce::sum_rows;
+use super::nn::activation;
 use super::{Binary, Float, Input, binary as two, matmul as product};
-use crate::array::matmul::{by_rows, plus_row, product_into};
-use crate::array::{Shape, Value};
+use crate::array::Shape;
+use crate::array::matmul::by_rows;
 use crate::error::Result;
 use crate::graph::Tensor;
 
@@ -51,16 +50,6 @@ pub(crate) fn binary<T: Float>(
     two::pull_pair(op, [Some(a), Some(b)], shapes.as_ref(), dy, wants)
 }
 
-/// The op whose derived rule is that of `a op b`; none where the rule is shorter.
-pub(crate) fn derived<T: Float>(op: Binary) -> Option<Handle<T>> {
-    op.derived().map(Handle::Static)
-}
-
-/// The op whose rule is that of the greater or the lesser of a tensor and a number.
-pub(crate) fn bound<T: Float>(op: Binary, number: T) -> Handle<T> {
-    super::derived::bound(op, number)
-}
-
 /// The gradients of an op's differentiable operands, as far as they are wanted, from all operands and
 /// masks, from those outputs that [`Info::keeps_outputs`](super::elementwise::Info) names, and from
 /// the gradients of the outputs.
@@ -95,11 +84,6 @@ pub(crate) fn dropped<T: Float>(x: &Tensor<T>, factors: &Tensor<T>) -> Tensor<T>
     activation::dropped(x, factors, std::panic::Location::caller())
 }
 
-/// The same as an op.
-pub(crate) fn dropped_op<T: Float>() -> Handle<T> {
-    super::derived::dropped()
-}
-
 /// `dx` of `x op s`, or of `s op x` where `swapped`.
 pub(crate) fn binary_scalar<T: Float>(
     op: Binary,
@@ -119,59 +103,6 @@ pub(crate) fn matmul<T: Float>(
     wants: [bool; 2],
 ) -> Result<[Option<Tensor<T>>; 2]> {
     product::pull((Some(a.clone()), Some(b.clone()), product::shapes(a, b)), dy, wants)
-}
-
-/// A place to write a result to: the buffer of a tensor that nobody reads any more, or a new one.
-pub(crate) type Target<T> = Option<Tensor<T>>;
-
-/// The value to write over.
-pub(super) fn place<T: Float>(into: Target<T>) -> Value<T> {
-    into.and_then(|tensor| tensor.try_into_value().ok()).unwrap_or_else(|| Value::scalar(T::ZERO))
-}
-
-/// `a b + row` of two matrices and a row, computed at once; `None` where they are others.
-pub(crate) fn product_plus_row<T: Float>(
-    a: &Tensor<T>,
-    b: &Tensor<T>,
-    row: &Tensor<T>,
-    into: Target<T>,
-) -> Option<Tensor<T>> {
-    plus_row(&a.read(), &b.read(), &row.read(), place(into)).map(Tensor::new)
-}
-
-/// The product of two matrices, either of them transposed where `turned` says so; `None` where they
-/// are others.
-pub(crate) fn matrices<T: Float>(
-    [a, b]: [&Tensor<T>; 2],
-    turned: [bool; 2],
-    into: Target<T>,
-) -> Option<Tensor<T>> {
-    product_into([&a.read(), &b.read()], turned, place(into)).map(Tensor::new)
-}
-
-/// The sum of a matrix's rows; `None` where it is none.
-pub(crate) fn sum_of_rows<T: Float>(x: &Tensor<T>, into: Target<T>) -> Option<Tensor<T>> {
-    sum_rows(&x.read(), place(into)).map(Tensor::new)
-}
-
-/// The mean cross entropy, and what [`cross_entropy_gradient`] reads beside its operands.
-pub(crate) fn cross_entropy<T: Float>(
-    logits: &Tensor<T>,
-    classes: &Tensor<i64>,
-    into: Target<T>,
-) -> Result<[Tensor<T>; 2]> {
-    let (loss, sums) = loss::mean_cross_entropy(logits, classes, place(into))?;
-    Ok([Tensor::new(Value::scalar(loss)), Tensor::new(sums)])
-}
-
-/// The gradient of the logits.
-pub(crate) fn cross_entropy_gradient<T: Float>(
-    operands: (&Tensor<T>, &Tensor<i64>),
-    sums: &Tensor<T>,
-    dy: &Tensor<T>,
-    into: Target<T>,
-) -> Tensor<T> {
-    Tensor::new(loss::cross_entropy_gradient(operands, &sums.read(), dy.item(), place(into)))
 }
 
 /// Hands `aᵀ b` over in blocks of whole rows, of about `part` elements each: where they stand, and

@@ -7,7 +7,7 @@ use std::panic::Location;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::names::Triangle;
-use super::trace::{self, Call};
+use super::trace::{self, Attr, Call};
 use super::{Caller, Numeric, expect};
 use crate::array::pick::{self, Around};
 use crate::array::rows::for_each_row;
@@ -371,7 +371,7 @@ pub(super) fn reshape<T: Element>(
     caller: Caller,
 ) -> Result<Tensor<T>> {
     if trace::is_noting() {
-        let (call, inputs) = (Call::Reshape(shape.to_vec()), vec![trace::any(x)]);
+        let (call, inputs) = (Call::op("reshape", [Attr::shape(&shape)]), vec![trace::any(x)]);
         return trace::op(|| call, || inputs, caller, || reshape(x, shape, caller));
     }
     let n = element_count("reshape", &shape)?;
@@ -394,7 +394,8 @@ pub(super) fn permute<T: Element>(
     caller: Caller,
 ) -> Result<Tensor<T>> {
     if trace::is_noting() {
-        let (call, inputs) = (Call::Permute(order.to_vec()), vec![trace::any(x)]);
+        let (call, inputs) =
+            (Call::op("permute", [Attr::Ints(order.to_vec())]), vec![trace::any(x)]);
         return trace::op(|| call, || inputs, caller, || permute(x, order, caller));
     }
     let rank = x.ndim();
@@ -435,7 +436,7 @@ pub(super) fn broadcast_to<T: Numeric>(
     caller: Caller,
 ) -> Result<Tensor<T>> {
     if trace::is_noting() {
-        let (call, inputs) = (Call::BroadcastTo(shape.to_vec()), vec![trace::any(x)]);
+        let (call, inputs) = (Call::op("broadcast_to", [Attr::shape(&shape)]), vec![trace::any(x)]);
         return trace::op(|| call, || inputs, caller, || broadcast_to(x, shape, caller));
     }
     element_count("broadcast_to", &shape)?;
@@ -463,7 +464,9 @@ pub(super) fn slice<T: Element>(
     caller: Caller,
 ) -> Result<Tensor<T>> {
     if trace::is_noting() {
-        let (call, inputs) = (Call::Slice { axis, start, end, step }, vec![trace::any(x)]);
+        let (start_at, step_by) = (Attr::Int(start as isize), Attr::Int(step as isize));
+        let attrs = [Attr::Int(axis), start_at, Attr::shape(&[end]), step_by];
+        let (call, inputs) = (Call::op("slice", attrs), vec![trace::any(x)]);
         return trace::op(
             || call,
             || inputs,
@@ -656,7 +659,10 @@ pub(super) fn concat<T: Element>(
     caller: Caller,
 ) -> Result<Tensor<T>> {
     if trace::is_noting() {
-        let (call, inputs) = (Call::Concat(axis), tensors.iter().map(|x| trace::any(*x)).collect());
+        let (call, inputs) = (
+            Call::op("concat", [Attr::Int(axis)]),
+            tensors.iter().map(|x| trace::any(*x)).collect(),
+        );
         return trace::op(|| call, || inputs, caller, || concat(tensors, axis, caller));
     }
     let Some(first) = tensors.first() else {

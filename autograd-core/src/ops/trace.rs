@@ -7,56 +7,51 @@ use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
+use super::Caller;
 use super::elementwise::Handle;
-use super::{Binary, Caller, Conv2dOptions, PoolOptions, Reduce, Unary};
 use crate::array::DType;
 use crate::error::Result;
 use crate::graph::{AnyTensor, Element, Tensor};
 
+/// Lengths of the axes; `None` for a free one, whose length is known when the program runs.
+pub(crate) type Dims = SmallVec<[Option<usize>; 4]>;
+
+/// An attribute of an op.
+#[derive(Clone, Debug)]
+pub(crate) enum Attr {
+    Number(f64),
+    /// Options of an optimizer.
+    Numbers(Vec<f64>),
+    Flag(bool),
+    /// An axis, or a position.
+    Int(isize),
+    /// Axes.
+    Ints(Vec<isize>),
+    /// A shape, or a position that may be open.
+    Dims(Dims),
+    /// Lengths of two directions each.
+    Pairs(Vec<[usize; 2]>),
+    Type(DType),
+    Tensor(AnyTensor),
+}
+
+impl Attr {
+    /// A shape without free axes.
+    pub(crate) fn shape(shape: &[usize]) -> Self {
+        Self::Dims(shape.iter().copied().map(Some).collect())
+    }
+}
+
 /// An op without its tensors.
 #[derive(Clone)]
 pub(crate) enum Call {
-    Unary(Unary),
-    Binary(Binary),
-    Scalar {
-        op: Binary,
-        scalar: f64,
-        swapped: bool,
-    },
-    Matmul,
-    Reduce {
-        op: Reduce,
-        axes: Vec<isize>,
-        keep: bool,
-    },
-    Softmax(isize),
-    LogSoftmax(isize),
-    Normalize {
-        axes: Vec<isize>,
-        eps: f64,
-    },
-    CrossEntropy,
-    Reshape(Vec<usize>),
-    BroadcastTo(Vec<usize>),
-    Permute(Vec<isize>),
-    Slice {
-        axis: isize,
-        start: usize,
-        end: usize,
-        step: usize,
-    },
-    Concat(isize),
-    Cast(DType),
-    Where,
-    Compare(&'static str),
-    IndexSelect(isize),
-    Gather(isize),
-    Conv2d(Conv2dOptions),
-    MaxPool2d(PoolOptions),
-    AvgPool2d(PoolOptions),
-    Dropout {
-        p: f64,
-        training: bool,
+    /// One that programs have: its family, where several share a name, its name and attributes.
+    Op {
+        family: &'static str,
+        name: &'static str,
+        attrs: Vec<Attr>,
     },
     /// An elementwise op of a user: its formulas, as `Handle<f32>` or of `f64`.
     Formula {
@@ -64,6 +59,28 @@ pub(crate) enum Call {
         op: Arc<dyn Any + Send + Sync>,
     },
     Layer(Box<Layer>),
+}
+
+impl Call {
+    pub(crate) fn op<const N: usize>(name: &'static str, attrs: [Attr; N]) -> Self {
+        Self::of("", name, attrs)
+    }
+
+    pub(crate) fn of<const N: usize>(
+        family: &'static str,
+        name: &'static str,
+        attrs: [Attr; N],
+    ) -> Self {
+        Self::Op { family, name, attrs: attrs.into() }
+    }
+
+    #[cfg(feature = "static-graph")]
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Op { name, .. } | Self::Formula { name, .. } => name,
+            Self::Layer(layer) => layer.name,
+        }
+    }
 }
 
 /// A `#[py_layer]` op; its backward is in the graph of its outputs.

@@ -1,16 +1,17 @@
-//! Arithmetic of variables: functions of each element, operators, reductions.
+//! Arithmetic of variables: functions of each element, operators, comparisons, reductions.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 use std::panic::Location;
 
 use super::forms::number;
 use super::ir::{Place, wrong};
-use super::kind::{Kind, Reduction};
-use super::program::Program;
-use super::variable::Variable;
+use super::program::{Program, Variable};
+use super::table;
 use crate::array::DType;
 use crate::error::Result;
-use crate::ops::{Binary, Unary};
+use crate::ops::Reduce;
+use crate::ops::trace::Attr;
+use crate::ops::{Binary, Comparison, Unary};
 
 macro_rules! unary {
     ($($method:ident $op:ident;)*) => {
@@ -27,14 +28,9 @@ macro_rules! unary {
                 /// [`Error::Program`](crate::Error::Program) if the elements are no floats.
                 #[track_caller]
                 pub fn $method(&self) -> Result<Variable> {
-                    self.program.one(Kind::Unary(Unary::$op), &[self], Location::caller())
+                    self.program.one(table::function(Unary::$op), [], &[self], Location::caller())
                 }
             )*
-        }
-
-        impl Kind {
-            /// Functions of each element that a program can have.
-            pub(super) const UNARY: &'static [Unary] = &[$(Unary::$op),*];
         }
     };
 }
@@ -139,7 +135,7 @@ impl Operand {
             Self::Number(found) => {
                 let constant = number(dtype, found);
                 let constant = constant.map_err(|why| wrong(op, &Place::Line(location), why))?;
-                program.one(Kind::Constant(constant), &[], location)
+                program.one(&table::CONSTANT, [Attr::Tensor(constant)], &[], location)
             }
         }
     }
@@ -160,10 +156,11 @@ impl Variable {
     ) -> Result<Variable> {
         match right.operand() {
             Operand::Variable(right) => {
-                self.program.one(Kind::Binary(op), &[self, &right], location)
+                self.program.one(table::binary(op), [], &[self, &right], location)
             }
             Operand::Number(scalar) => {
-                self.program.one(Kind::Scalar { op, scalar, swapped: false }, &[self], location)
+                let attrs = [Attr::Number(scalar), Attr::Flag(false)];
+                self.program.one(table::scalar(op), attrs, &[self], location)
             }
         }
     }
@@ -174,8 +171,8 @@ impl Variable {
         scalar: f64,
         location: &'static Location<'static>,
     ) -> Variable {
-        let kind = Kind::Scalar { op, scalar, swapped: true };
-        expect(self.program.one(kind, &[self], location))
+        let attrs = [Attr::Number(scalar), Attr::Flag(true)];
+        expect(self.program.one(table::scalar(op), attrs, &[self], location))
     }
 }
 
@@ -197,11 +194,6 @@ macro_rules! binary {
                     self.binary(Binary::$op, right, Location::caller())
                 }
             )*
-        }
-
-        impl Kind {
-            /// Functions of two elements that a program can have.
-            pub(super) const BINARY: &'static [Binary] = &[$(Binary::$op),*];
         }
     };
 }
@@ -226,67 +218,32 @@ fn expect(built: Result<Variable>) -> Variable {
 
 macro_rules! operators {
     ($($trait:ident $method:ident;)*) => {$(
-        /// Panics where the method of [`Variable`] gives an error.
-        impl<R: IntoOperand> $trait<R> for &Variable {
-            type Output = Variable;
-
-            #[track_caller]
-            fn $method(self, right: R) -> Variable {
-                expect(self.binary(Binary::$trait, right, Location::caller()))
-            }
-        }
-
-        /// Panics where the method of [`Variable`] gives an error.
-        impl<R: IntoOperand> $trait<R> for Variable {
-            type Output = Variable;
-
-            #[track_caller]
-            fn $method(self, right: R) -> Variable {
-                expect(self.binary(Binary::$trait, right, Location::caller()))
-            }
-        }
-
-        operators! { @left $trait $method f64 }
-        operators! { @left $trait $method i32 }
+        operators! { @variable $trait $method &Variable, Variable }
+        operators! { @number $trait $method f64, i32, &f64, &i32 }
     )*};
-    (@left $trait:ident $method:ident $t:ty) => {
-        /// Panics if the elements are no numbers, or of a type that cannot hold this one.
-        impl $trait<&Variable> for $t {
+    (@variable $trait:ident $method:ident $($left:ty),*) => {$(
+        /// Panics where the method of [`Variable`] gives an error.
+        impl<R: IntoOperand> $trait<R> for $left {
             type Output = Variable;
 
             #[track_caller]
-            fn $method(self, right: &Variable) -> Variable {
-                right.scalar_left(Binary::$trait, self.into(), Location::caller())
+            fn $method(self, right: R) -> Variable {
+                expect(self.binary(Binary::$trait, right, Location::caller()))
             }
         }
-
+    )*};
+    (@number $trait:ident $method:ident $($number:ty),*) => {$(
+        operators! { @left $trait $method $number, &Variable }
+        operators! { @left $trait $method $number, Variable }
+    )*};
+    (@left $trait:ident $method:ident $number:ty, $right:ty) => {
         /// Panics if the elements are no numbers, or of a type that cannot hold this one.
-        impl $trait<Variable> for $t {
+        impl $trait<$right> for $number {
             type Output = Variable;
 
             #[track_caller]
-            fn $method(self, right: Variable) -> Variable {
-                right.scalar_left(Binary::$trait, self.into(), Location::caller())
-            }
-        }
-
-        /// Panics if the elements are no numbers, or of a type that cannot hold this one.
-        impl $trait<&Variable> for &$t {
-            type Output = Variable;
-
-            #[track_caller]
-            fn $method(self, right: &Variable) -> Variable {
-                right.scalar_left(Binary::$trait, (*self).into(), Location::caller())
-            }
-        }
-
-        /// Panics if the elements are no numbers, or of a type that cannot hold this one.
-        impl $trait<Variable> for &$t {
-            type Output = Variable;
-
-            #[track_caller]
-            fn $method(self, right: Variable) -> Variable {
-                right.scalar_left(Binary::$trait, (*self).into(), Location::caller())
+            fn $method(self, right: $right) -> Variable {
+                right.scalar_left(Binary::$trait, self.to_owned().into(), Location::caller())
             }
         }
     };
@@ -305,7 +262,7 @@ impl Neg for &Variable {
 
     #[track_caller]
     fn neg(self) -> Variable {
-        expect(self.program.one(Kind::Unary(Unary::Neg), &[self], Location::caller()))
+        expect(self.program.one(table::function(Unary::Neg), [], &[self], Location::caller()))
     }
 }
 
@@ -322,8 +279,8 @@ macro_rules! reductions {
                 /// twice.
                 #[track_caller]
                 pub fn $method(&self, axes: &[isize]) -> Result<Variable> {
-                    let kind = Kind::Reduce { op: Reduction::$op, axes: axes.to_vec(), keep: false };
-                    self.program.one(kind, &[self], Location::caller())
+                    let attrs = [Attr::Ints(axes.to_vec()), Attr::Flag(false)];
+                    self.program.one(table::reduction(Reduce::$op), attrs, &[self], Location::caller())
                 }
             )*
         }
@@ -336,4 +293,38 @@ reductions! {
     prod Prod "The product";
     max Max "The greatest element";
     min Min "The least element";
+}
+
+macro_rules! comparisons {
+    ($($method:ident $test:ident $doc:literal;)*) => {
+        /// # Comparisons
+        ///
+        /// With another variable, with broadcasting, or a number; they give a mask of bools and have
+        /// no gradient.
+        impl Variable {
+            $(
+                #[doc = $doc]
+                ///
+                /// # Errors
+                ///
+                /// [`Error::Program`](crate::Error::Program) if shapes or element types do not fit.
+                #[track_caller]
+                pub fn $method(&self, other: impl IntoOperand) -> Result<Variable> {
+                    let (op, location) = (stringify!($method), Location::caller());
+                    let other = other.operand();
+                    let other = other.variable(&self.program, op, self.dtype(), location)?;
+                    self.program.one(table::comparison(Comparison::$test), [], &[self, &other], location)
+                }
+            )*
+        }
+    };
+}
+
+comparisons! {
+    equal Equal "Where the elements are equal.";
+    not_equal NotEqual "Where the elements differ.";
+    greater Greater "Where `self > other`.";
+    greater_equal GreaterEqual "Where `self >= other`.";
+    less Less "Where `self < other`.";
+    less_equal LessEqual "Where `self <= other`.";
 }

@@ -1,6 +1,7 @@
 //! Lengths of axes, as users write them.
 
-use super::ir::{Dims, Place, wrong};
+use super::form::Dims;
+use super::ir::{Place, wrong};
 use crate::error::Result;
 
 /// Lengths of axes: `[None, Some(4)]`, `[-1, 4]` with -1 for a free axis, `()` for a scalar, or

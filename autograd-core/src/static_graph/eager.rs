@@ -1,19 +1,23 @@
-//! Eager code as an operator: `#[py_layer]` ops and closures of eager ops. What they compute, and
-//! what their gradients are, is left to the eager engine.
+//! Eager code as an operator: `#[py_layer]` ops, closures of eager ops, and users' elementwise ops. What they
+//! compute, and what their gradients are, is left to the eager engine.
 
-use std::marker::PhantomData;
-use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::any::Any;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
-use super::formula::eager_kind;
-use super::ir::{Dims, Form, Op, Phase, Place, VarId, wrong};
-use super::program::Program;
-use super::py_func::{Arity, Function, Outcome, PyFunc, Variables};
-use super::run::Values;
-use super::task::{Inputs, panic_message};
-use super::variable::Variable;
+use smallvec::SmallVec;
+
+use super::example::example;
+use super::form::Form;
+use super::ir::{Effect, Gradient, OpDef, Operator, UserOp};
+use super::py_func::Function;
+use super::values::{Computed, Need, Needs, Pull, Values, message, pull_floats};
 use crate::array::DType;
-use crate::error::Result;
-use crate::graph::{AnyTensor, Element, GradMode, Tensor, is_grad_enabled};
+use crate::graph::{AnyTensor, GradMode, Tensor, is_grad_enabled};
+use crate::ops::elementwise::Handle;
+use crate::ops::trace::{Call, Note, collect};
+use crate::ops::{Float, rules};
 
 /// Eager code in a program.
 #[derive(Clone, Debug)]
@@ -22,20 +26,26 @@ pub(super) struct Eager {
     outputs: Vec<Form>,
 }
 
+/// A `#[py_layer]` op, or a closure of eager ops.
+pub(super) static EAGER: OpDef = OpDef {
+    infer: |op, _| Ok(op.user::<Eager>().outputs.clone()),
+    run: |op, values| op.user::<Eager>().run(values),
+    effect: Effect::UserCode,
+    ..OpDef::new("eager")
+};
+
+impl UserOp for Eager {
+    fn name(&self) -> &str {
+        &self.function.name
+    }
+}
+
 impl Eager {
     pub(super) fn new(function: Function, outputs: Vec<Form>) -> Self {
         Self { function, outputs }
     }
 
-    pub(super) fn name(&self) -> &str {
-        &self.function.name
-    }
-
-    pub(super) fn outputs(&self) -> &[Form] {
-        &self.outputs
-    }
-
-    pub(super) fn run(&self, inputs: Values) -> Result<Values, String> {
+    fn run(&self, inputs: Values) -> Result<Values, String> {
         let outputs = match is_grad_enabled() {
             // Its inputs are leaves of its own.
             true => call(&self.function, inputs)?,
@@ -57,214 +67,186 @@ impl Eager {
 }
 
 pub(super) fn call(function: &Function, inputs: Values) -> Result<Values, String> {
-    let inputs: Inputs = inputs.into_iter().map(Some).collect();
+    let inputs: Vec<_> = inputs.into_iter().map(Some).collect();
     let outputs = (function.call)(&inputs)?;
     outputs.into_iter().map(|output| output.ok_or_else(|| "returned nothing".to_owned())).collect()
 }
 
-impl Program {
-    /// A `#[py_layer]` op as an operator: `program.py_layer(CusTanh::apply)`. What it saves, its
-    /// contexts and its backward work as in eager mode, also for higher derivatives.
-    ///
-    /// Its parameters are `&Tensor<T>` for each input, and it returns tensors. An op with other
-    /// parameters is called by a closure: `|x: &Tensor<f64>| ScaledTanh::apply(x, 2.0)`.
-    ///
-    /// Where no `out` is given, the forms of the outputs are found by calling the op once here, on
-    /// small numbers, or twice where an axis is free.
-    ///
-    /// ```
-    /// use autograd_core::prelude::*;
-    /// use autograd_core::static_graph::{Executor, Program, gradients};
-    /// use autograd_core::DType;
-    ///
-    /// #[py_layer]
-    /// impl Cube {
-    ///     type Saved = Tensor<f64>;
-    ///     fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
-    ///         ctx.save_for_backward(x);
-    ///         x * x * x
-    ///     }
-    ///     fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
-    ///         dy * ctx.saved_tensor().square() * 3.0
-    ///     }
-    /// }
-    ///
-    /// let program = Program::new();
-    /// let x = program.data("x", [-1], DType::Float64)?;
-    /// x.set_stop_gradient(false);
-    /// let y = program.py_layer(Cube::apply).x(&x).call()?;
-    /// let dx = gradients(&[&y], &[&x])?.remove(0).unwrap();
-    /// let fed = Tensor::from(vec![1.0, 2.0]);
-    /// let fetched = Executor::new().run(&program, &[("x", &fed)], &[&y, &dx])?;
-    /// assert_eq!(fetched[0].downcast_ref::<f64>().unwrap().to_vec(), [1.0, 8.0]);
-    /// assert_eq!(fetched[1].downcast_ref::<f64>().unwrap().to_vec(), [3.0, 12.0]);
-    /// # Ok::<(), autograd_core::Error>(())
-    /// ```
-    pub fn py_layer<F, Marker, const M: usize, const N: usize>(&self, op: F) -> EagerCall<M, N>
-    where
-        F: PyFunc<Marker, M, N>,
-    {
-        EagerCall {
-            program: self.clone(),
-            function: Function::new(op),
-            inputs: Vec::new(),
-            outputs: None,
-            arity: PhantomData,
-        }
-    }
+/// An elementwise op of a user.
+#[derive(Debug)]
+pub(super) struct UserFormula {
+    pub(super) name: &'static str,
+    pub(super) formula: Formula,
+    pub(super) outputs: Vec<Form>,
+}
 
-    /// A closure of eager ops as one operator, with its gradients: `|x: &Tensor<f32>| x.tanh()`.
-    /// The same as [`Program::py_layer`]: the closure runs in every run, so it may do what follows
-    /// the numbers; what it captures is a constant. [`Program::trace`] makes an operator of each of
-    /// its ops instead.
-    pub fn eager<F, Marker, const M: usize, const N: usize>(&self, closure: F) -> EagerCall<M, N>
-    where
-        F: PyFunc<Marker, M, N>,
-    {
-        self.py_layer(closure)
+/// One without reductions.
+pub(super) static FORMULA: OpDef = OpDef { is_elementwise: true, ..REDUCING_FORMULA };
+
+pub(super) static REDUCING_FORMULA: OpDef = OpDef {
+    infer: |op, _| Ok(op.user::<UserFormula>().outputs.clone()),
+    run: |op, values| op.user::<UserFormula>().formula.run(&values),
+    gradient: Gradient::Rule {
+        reads: |op, inputs, _| op.user::<UserFormula>().formula.reads(inputs),
+        pull: |op, pull| pull_floats!(pull, gradient, &op.user::<UserFormula>().formula),
+    },
+    ..OpDef::new("formula")
+};
+
+impl UserOp for UserFormula {
+    fn name(&self) -> &str {
+        self.name
     }
 }
 
-/// Eager code that is being placed in a program: `M` inputs, `N` outputs.
-#[must_use = "nothing is added to the program before `call()`"]
-pub struct EagerCall<const M: usize, const N: usize> {
-    program: Program,
-    function: Function,
-    inputs: Vec<Variable>,
-    outputs: Option<Vec<Variable>>,
-    arity: PhantomData<([(); M], [(); N])>,
-}
-
-impl<const M: usize, const N: usize> EagerCall<M, N> {
-    /// The inputs: `&x`, or `[&x, &w]`.
-    pub fn x(mut self, variables: impl Variables<M>) -> Self {
-        self.inputs = variables.list();
-        self
-    }
-
-    /// The outputs, where they are not to be found by a call: `&y`, or `[&y, &z]`.
-    pub fn out(mut self, variables: impl Variables<N>) -> Self {
-        self.outputs = Some(variables.list());
-        self
-    }
-
-    /// The name that texts, errors and files show; by default the op's own.
-    pub fn name(mut self, name: &str) -> Self {
-        self.function.name = name.into();
-        self
-    }
-
-    /// Adds the operator to the program.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Program`](crate::Error::Program) if `x` is missing, a variable is of another
-    /// program or of another element type than the parameter, or where no `out` is given and the
-    /// call that looks for its form fails.
-    #[track_caller]
-    pub fn call(self) -> Result<<Arity<N> as Outcome>::Variables>
-    where
-        Arity<N>: Outcome,
-    {
-        let outputs = self.finish(Location::caller())?;
-        Ok(Arity::<N>::of(outputs))
-    }
-
-    fn finish(self, location: &'static Location<'static>) -> Result<Vec<Variable>> {
-        let place = Place::Line(location);
-        let name = self.function.name.to_string();
-        if self.inputs.len() != M {
-            return Err(wrong(&name, &place, format!("takes {M} inputs, give them with `x`")));
-        }
-        if N == 0 {
-            return Err(wrong(&name, &place, "computes no tensor"));
-        }
-        let own = |variables: &[Variable]| -> Result<Vec<VarId>> {
-            variables.iter().map(|variable| self.program.own(&name, variable, &place)).collect()
-        };
-        let inputs = own(&self.inputs)?;
-        let forms: Vec<Form> = self.inputs.iter().map(Variable::form).collect();
-        let params = self.function.signature.params.iter().flatten();
-        for ((param, form), variable) in params.zip(&forms).zip(&self.inputs) {
-            if param.dtype != form.dtype {
-                let (found, given) = (param.dtype, variable.name());
-                let why = format!("takes {found}, but `{given}` is {}", form.dtype);
-                return Err(wrong(&name, &place, why));
-            }
-        }
-        let outputs = match &self.outputs {
-            Some(outputs) => Some((own(outputs)?, outputs.iter().map(Variable::form).collect())),
-            None => None,
-        };
-        let (outputs, found) = match outputs {
-            Some((outputs, forms)) => (Some(outputs), forms),
-            None => {
-                let found = find_forms(&self.function, &forms).map_err(|why| {
-                    let why = format!(
-                        "called to find the forms of its outputs, which `out` can give instead: \
-                         {why}"
-                    );
-                    wrong(&name, &place, why)
-                })?;
-                (None, found)
-            }
-        };
-        let kind = eager_kind(self.function.clone(), &forms, found);
-        let mut graph = self.program.graph();
-        let outputs = match outputs {
-            None => graph.push(kind, &inputs, Phase::Forward, &place)?,
-            Some(outputs) => {
-                graph.push_op(Op {
-                    kind,
-                    inputs,
-                    outputs: outputs.clone(),
-                    writes: Vec::new(),
-                    phase: Phase::Forward,
-                    place: place.clone(),
-                })?;
-                outputs
-            }
-        };
-        drop(graph);
-        Ok(outputs.into_iter().map(|id| self.program.variable(id)).collect())
+impl UserFormula {
+    pub(super) fn operator(self) -> Operator {
+        let def = if self.formula.reduces() { &REDUCING_FORMULA } else { &FORMULA };
+        Operator::of_user(def, self)
     }
 }
 
-/// The forms of what a function returns: an axis that follows the free ones is free.
-fn find_forms(function: &Function, inputs: &[Form]) -> Result<Vec<Form>, String> {
-    let seen = |free: usize| -> Result<Vec<(DType, Vec<usize>)>, String> {
-        let examples = inputs.iter().map(|form| example(form, free)).collect();
-        let run = || GradMode::of(false, || call(function, examples));
-        let outputs = catch_unwind(AssertUnwindSafe(run))
-            .unwrap_or_else(|panic| Err(panic_message(&*panic)))?;
-        Ok(outputs.iter().map(|output| (output.dtype(), output.shape().to_vec())).collect())
+/// The formulas of an elementwise op, for either float type.
+#[derive(Clone)]
+pub(super) struct Formula(Arc<dyn Any + Send + Sync>);
+
+impl fmt::Debug for Formula {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Formula")
+    }
+}
+
+/// Runs an expression on the handle of whichever type the formulas are for.
+macro_rules! for_handle {
+    ($formula:expr, $op:ident => $body:expr, $none:expr) => {
+        match ($formula.typed::<f32>(), $formula.typed::<f64>()) {
+            (Some($op), _) => $body,
+            (_, Some($op)) => $body,
+            _ => $none,
+        }
     };
-    let few = seen(2)?;
-    let is_free = inputs.iter().any(|form| form.dims.contains(&None));
-    let more = if is_free { seen(3)? } else { few.clone() };
-    few.into_iter()
-        .zip(more)
-        .map(|((dtype, few), (_, more))| {
-            if few.len() != more.len() {
-                return Err("its output's rank follows the length of an axis".to_owned());
-            }
-            let dims: Dims = few.iter().zip(&more).map(|(a, b)| (a == b).then_some(*a)).collect();
-            Ok(Form::new(dtype, dims))
-        })
-        .collect()
 }
 
-fn example(form: &Form, free: usize) -> AnyTensor {
-    fn filled<T: Element>(shape: Vec<usize>, element: T) -> AnyTensor {
-        Tensor::full(shape, element).into()
+impl Formula {
+    /// A `Handle` of a float type.
+    pub(super) fn new(op: Arc<dyn Any + Send + Sync>) -> Self {
+        Self(op)
     }
-    let shape: Vec<usize> = form.dims.iter().map(|dim| dim.unwrap_or(free)).collect();
-    match form.dtype {
-        DType::Float32 => filled(shape, 0.5_f32),
-        DType::Float64 => filled(shape, 0.5_f64),
-        DType::Int32 => filled(shape, 0_i32),
-        DType::Int64 => filled(shape, 0_i64),
-        DType::UInt8 => filled(shape, 0_u8),
-        DType::Bool => filled(shape, false),
+
+    pub(super) fn typed<T: Float>(&self) -> Option<&Handle<T>> {
+        self.0.downcast_ref()
     }
+
+    fn reduces(&self) -> bool {
+        for_handle!(self, op => !op.chains(), true)
+    }
+
+    /// What the gradient reads of inputs of these forms, and of the outputs; `None` for an op that reduces.
+    fn reads(&self, inputs: &[&Form]) -> Option<Needs> {
+        fn typed<T: Float>(op: &Handle<T>, inputs: &[&Form]) -> Option<Needs> {
+            if let Some(reads) = op.reads_one() {
+                return Some(reads.map(Need::value_if).into_iter().collect());
+            }
+            let info = op.info();
+            let mut numbers = 0;
+            let input = |form: &&Form| {
+                if form.dtype == DType::Bool {
+                    return Need::Value;
+                }
+                numbers += 1;
+                let is_kept = info.keeps_reals.contains(&(numbers - 1));
+                if is_kept { Need::Value } else { Need::Shape }
+            };
+            let mut needs: Needs = inputs.iter().map(input).collect();
+            needs.extend(
+                (0..info.outputs).map(|at| Need::value_if(info.keeps_outputs.contains(&at))),
+            );
+            op.chains().then_some(needs)
+        }
+        for_handle!(self, op => typed(op, inputs), None)
+    }
+
+    fn run(&self, inputs: &[AnyTensor]) -> Computed<Values> {
+        fn typed<T: Float>(op: &Handle<T>, inputs: &[AnyTensor]) -> Computed<Values> {
+            let reals: Vec<&Tensor<T>> =
+                inputs.iter().filter_map(AnyTensor::downcast_ref).collect();
+            let masks: Vec<&Tensor<bool>> =
+                inputs.iter().filter_map(AnyTensor::downcast_ref).collect();
+            let caller = std::panic::Location::caller();
+            let outputs = T::elementwise(op.clone(), &reals, &masks, caller).map_err(message)?;
+            Ok(outputs.into_iter().map(AnyTensor::from).collect())
+        }
+        for_handle!(self, op => typed(op, inputs), Err("is an op of no float type".to_owned()))
+    }
+}
+
+fn gradient<T: Float>(mut pull: Pull<'_>, formula: &Formula) -> Computed<Values> {
+    let op = formula.typed::<T>().ok_or("is an op of another float type")?;
+    if let Some(reads) = op.reads_one() {
+        let dy = pull.dy()?;
+        let saved = match reads {
+            [true, _] => Some(pull.input(0)?),
+            [_, true] => Some(pull.output(0)?),
+            _ => None,
+        };
+        return pull.wanted([Some(rules::function(op, dy, saved))]);
+    }
+    let given: Option<SmallVec<[&AnyTensor; 4]>> = pull.inputs.iter().map(Option::as_ref).collect();
+    let given = given.ok_or("a value that its gradient needs is missing")?;
+    let operands: SmallVec<[&Tensor<T>; 4]> =
+        given.iter().filter_map(|input| input.downcast_ref()).collect();
+    let masks: SmallVec<[&Tensor<bool>; 2]> =
+        given.iter().filter_map(|input| input.downcast_ref()).collect();
+    let results: SmallVec<[Option<&Tensor<T>>; 2]> =
+        pull.outputs.iter().map(|output| output.as_ref()?.downcast_ref()).collect();
+    let mut grads: SmallVec<[Option<Tensor<T>>; 2]> =
+        pull.dys.iter_mut().map(|dy| dy.take().and_then(AnyTensor::downcast)).collect();
+    // Of each input: whether it has a gradient, and that is wanted.
+    let mut differentiable = op.info().differentiable.iter();
+    let has = given.iter().map(|input| {
+        input.downcast_ref::<T>().is_some() && differentiable.next().copied().unwrap_or(false)
+    });
+    let has: SmallVec<[bool; 4]> = has.collect();
+    let asked = has.iter().enumerate().filter(|(_, has)| **has);
+    let asked: SmallVec<[bool; 4]> = asked.map(|(at, _)| pull.wants.contains(&at)).collect();
+    let found = rules::formula(op, &operands, &masks, &results, &mut grads, &asked);
+    let mut found = found.into_iter();
+    let all = given.iter().zip(has).map(|(input, has)| match has {
+        true => found.next().flatten(),
+        false => Some(Tensor::zeros(input.shape())),
+    });
+    pull.wanted(all)
+}
+
+/// The operator for eager code: its formula, where the code is the `apply` of an elementwise op
+/// without parameters, and else whatever it does.
+pub(super) fn eager_op(function: Function, inputs: &[Form], outputs: Vec<Form>) -> Operator {
+    match function.is_apply.then(|| found(&function, inputs)).flatten() {
+        Some((name, formula)) => UserFormula { name, formula, outputs }.operator(),
+        None => Operator::of_user(&EAGER, Eager::new(function, outputs)),
+    }
+}
+
+/// What `apply` does on an example: it is the same in every call, for it has neither parameters nor
+/// anything captured.
+fn found(function: &Function, inputs: &[Form]) -> Option<(&'static str, Formula)> {
+    let examples: Values = inputs.iter().map(|form| example(form, (2, 0))).collect();
+    let given = examples.clone();
+    let run = || GradMode::of(false, || collect(|| call(function, given)));
+    let (outputs, notes) = catch_unwind(AssertUnwindSafe(run)).ok()?;
+    let (outputs, [note]) = (outputs.ok()?, <[Note; 1]>::try_from(notes).ok()?);
+    let same = |a: &[AnyTensor], b: &[AnyTensor]| {
+        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.address() == b.address())
+    };
+    // The numbers come first, whatever the order of the parameters.
+    let (masks, numbers): (Values, Values) =
+        examples.into_iter().partition(|input| input.dtype() == DType::Bool);
+    let examples: Values = numbers.into_iter().chain(masks).collect();
+    if !same(&note.inputs, &examples) || !same(&note.outputs, &outputs) {
+        return None;
+    }
+    let Call::Formula { name, op } = note.call else { return None };
+    let op = Formula::new(op);
+    let fixed = for_handle!(op, op => matches!(op, Handle::Static(_)), false);
+    (fixed && *name == *function.name).then_some((name, op))
 }

@@ -1,17 +1,20 @@
-//! `Executor`: runs programs, and keeps parameters from run to run.
+//! `Executor`: runs programs, and keeps parameters from run to run, by name. A run changes them when all else
+//! has succeeded, all at once, where they stand.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use ndarray::{Array, Dimension};
 use smallvec::SmallVec;
 
 use super::frame::Frame;
 use super::ir::VarId;
-use super::program::Program;
-use super::scope::Scope;
-use super::variable::Variable;
+use super::plan::Plan;
+use super::program::{Program, Variable};
+use super::rule::Rule;
+use crate::array::threads::with_num_threads;
 use crate::error::{Error, Result};
-use crate::graph::{AnyTensor, Element, GradMode, Tensor};
+use crate::graph::{AnyTensor, Element, GradMode, Tensor, for_any};
 
 /// Runs programs. Parameters belong to the executor, by name, so programs that name the same ones
 /// share them; clones of an executor share all.
@@ -19,13 +22,10 @@ use crate::graph::{AnyTensor, Element, GradMode, Tensor};
 /// A run that fails, also by a panic in user code, changes no parameter. Runs of one program may go
 /// on at the same time on several threads: each sees the parameters as they were when it started,
 /// and runs that change parameters wait for each other.
-///
-/// A program keeps the buffers of a run for the next one that fetches the same variables, as many as
-/// there were runs at once, until it is changed or dropped.
 #[derive(Clone, Default)]
 pub struct Executor {
     scope: Arc<Scope>,
-    /// On how many threads a run may compute; 0 is one.
+    /// On how many threads an operator may compute; 0 for as many as elsewhere.
     threads: usize,
 }
 
@@ -95,9 +95,8 @@ impl Executor {
         Self::default()
     }
 
-    /// The same executor, with the same parameters, that runs heavy operators which do not depend
-    /// on each other on up to so many threads. The figures are the same; user code and random
-    /// numbers keep their order.
+    /// The same executor, with the same parameters, whose large operators use up to so many threads,
+    /// whatever [`set_num_threads`](crate::set_num_threads) says. The figures are the same.
     pub fn with_threads(&self, threads: usize) -> Self {
         Self { scope: Arc::clone(&self.scope), threads }
     }
@@ -120,19 +119,22 @@ impl Executor {
         feed: &[(&str, &dyn Feed)],
         fetch_list: &[&dyn Fetch],
     ) -> Result<Vec<AnyTensor>> {
-        let fetched = fetch_list.iter().map(|fetch| asked_for(program, *fetch));
-        let fetched: SmallVec<[VarId; 8]> = fetched.collect::<Result<_>>()?;
-        let plan = program.plan(&fetched, self.threads > 1)?;
-        let _step = plan.writes.then(|| self.scope.step());
+        let plan = self.plan(program, fetch_list)?;
+        let is_changing = plan.written.contains(&true);
+        let _step = is_changing.then(|| self.scope.step());
         let mut frame = Frame::new(&plan);
-        program.rules(&plan.updates, &mut frame.memory.rules);
-        frame.feed(feed)?;
+        let rules = program.rules(&plan.updates);
+        frame.feed(feed.iter().map(|(name, value)| (*name, value.tensor())))?;
         self.scope.lend(&mut frame)?;
-        GradMode::of(false, || frame.run(self.threads))?;
+        let mut run = || GradMode::of(false, || frame.run());
+        match self.threads {
+            0 => run()?,
+            threads => with_num_threads(threads, run)?,
+        }
         frame.check_gradients()?;
         let mut fetched = frame.fetch()?;
-        if plan.writes {
-            self.scope.commit(&mut frame, self.threads);
+        if is_changing {
+            self.scope.commit(&mut frame, &rules);
             for (value, &id) in fetched.iter_mut().zip(&plan.fetched) {
                 if plan.written[id]
                     && let Some(new) = self.scope.get(&plan.graph.vars[id].name)
@@ -141,15 +143,20 @@ impl Executor {
                 }
             }
         }
-        frame.end();
         Ok(fetched)
+    }
+
+    fn plan(&self, program: &Program, fetch_list: &[&dyn Fetch]) -> Result<Arc<Plan>> {
+        let fetched = fetch_list.iter().map(|fetch| asked_for(program, *fetch));
+        let fetched: SmallVec<[VarId; 8]> = fetched.collect::<Result<_>>()?;
+        program.plan(&fetched)
     }
 
     /// What a run that fetches this would do, a line a step, in their order: what it computes, the
     /// operators, and what it reads. Operators that are joined by `+` are one step: functions of each
-    /// element that read each other's results, and their gradients, go over memory once, and what
-    /// is not named on the left is never there as a whole. Where a free axis turns out to be
-    /// stretched, they run one by one, with the same figures.
+    /// element that read each other's results, and their gradients. Where there are enough rows, they
+    /// run on one part of these after the other, so what is not named on the left is never there as a
+    /// whole; where an operand or a gradient is broadcast or reduced, one by one, with the same figures.
     ///
     /// ```
     /// use autograd_core::DType;
@@ -169,9 +176,7 @@ impl Executor {
     ///
     /// [`Error::Run`] for an unknown fetch.
     pub fn steps(&self, program: &Program, fetch_list: &[&dyn Fetch]) -> Result<Vec<String>> {
-        let fetched = fetch_list.iter().map(|fetch| asked_for(program, *fetch));
-        let fetched: SmallVec<[VarId; 8]> = fetched.collect::<Result<_>>()?;
-        Ok(program.plan(&fetched, self.threads > 1)?.lines())
+        Ok(self.plan(program, fetch_list)?.lines())
     }
 
     /// The value that is kept under a name.
@@ -211,5 +216,76 @@ fn asked_for(program: &Program, fetch: &dyn Fetch) -> Result<VarId> {
             theirs.place, ours.place
         )),
         _ => Ok(id),
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Scope {
+    kept: RwLock<HashMap<String, AnyTensor>>,
+    /// Held by a run that changes what is kept, from its reading to its writing.
+    step: Mutex<()>,
+}
+
+impl Scope {
+    /// Makes other runs that change what is kept wait.
+    pub(super) fn step(&self) -> MutexGuard<'_, ()> {
+        self.step.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<AnyTensor> {
+        self.kept.read().unwrap_or_else(PoisonError::into_inner).get(name).map(AnyTensor::alias)
+    }
+
+    pub(super) fn set(&self, name: &str, value: AnyTensor) {
+        let _step = self.step();
+        let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);
+        kept.insert(name.to_owned(), value);
+    }
+
+    /// Puts what is kept where the run reads it.
+    pub(super) fn lend(&self, frame: &mut Frame<'_>) -> Result<()> {
+        let plan = frame.plan;
+        let kept = self.kept.read().unwrap_or_else(PoisonError::into_inner);
+        for &id in &plan.kept {
+            let var = &plan.graph.vars[id];
+            let wrong = |why: String| Err(Error::Run { variable: var.name.clone(), why });
+            let Some(value) = kept.get(&var.name) else {
+                return wrong("has no value yet; run the startup program first".to_owned());
+            };
+            if let Some(misfit) = var.form.misfit(value.dtype(), value.shape()) {
+                return wrong(misfit);
+            }
+            if plan.is_read[id] || plan.shape_read[id] {
+                frame.lend(id, value.clone());
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends a run that changes what is kept: no step of it can fail any more. Readers that come
+    /// now wait, so they see all of the change or nothing; those that came before hold what they
+    /// read, and it is copied for them where it is changed.
+    pub(super) fn commit(&self, frame: &mut Frame<'_>, rules: &[Rule]) {
+        let plan = frame.plan;
+        // What the run holds of it goes, so that it can be changed where it is.
+        frame.give_back();
+        let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);
+        for (id, value) in frame.take_set() {
+            kept.insert(plan.graph.vars[id].name.clone(), value);
+        }
+        let name = |id: &usize| &plan.graph.vars[*id].name;
+        for id in plan.updates.iter().flat_map(|update| &update.writes) {
+            // Copied here, if at all: what takes memory comes before the first change.
+            if let Some(value) = kept.get_mut(name(id)) {
+                for_any!(value, tensor => drop(tensor.value_mut().make_mut()));
+            }
+        }
+        for (update, rule) in plan.updates.iter().zip(rules) {
+            let Some(gradient) = frame.gradient(update) else { continue };
+            let own = update.writes.iter().filter_map(|id| kept.remove_entry(name(id)));
+            let (names, mut own): (Vec<String>, Vec<AnyTensor>) = own.unzip();
+            rule.step(&mut own, gradient);
+            kept.extend(names.into_iter().zip(own));
+        }
     }
 }

@@ -2,12 +2,11 @@
 
 use std::panic::Location;
 
-use super::ir::{Dims, Form, ShapeOf};
+use super::form::{Dims, Form, ShapeOf};
+use super::ir::Inferred;
 use crate::array::DType;
 use crate::graph::{AnyTensor, OfElements, Tensor, for_any};
 use crate::ops::{Binary, Conv2dOptions, conv2d_shape};
-
-pub(super) type Inferred = Result<Vec<Form>, String>;
 
 pub(super) fn exactly<'a, const N: usize>(inputs: &[&'a Form]) -> Result<[&'a Form; N], String> {
     inputs.try_into().map_err(|_| format!("takes {N} inputs, found {}", inputs.len()))
@@ -219,18 +218,18 @@ pub(super) fn indices(index: &Form) -> Result<&Form, String> {
     Err(format!("its index must be int64, found {}", index.dtype))
 }
 
-/// Axes stretched to `to`; one that is free there keeps its length.
-pub(super) fn stretched(from: &[Option<usize>], to: &[Option<usize>]) -> Result<Dims, String> {
+/// Axes broadcast to `to`; one that is free there keeps its length.
+pub(super) fn broadcast_to(from: &[Option<usize>], to: &[Option<usize>]) -> Result<Dims, String> {
     let wrong = || format!("{} cannot be stretched to {}", ShapeOf(from), ShapeOf(to));
     let lead = to.len().checked_sub(from.len()).ok_or_else(wrong)?;
-    let stretch =
+    let length =
         |(at, &to): (usize, &Option<usize>)| match (at.checked_sub(lead).map(|at| from[at]), to) {
             (Some(kept), None) => Ok(kept),
             (None, None) => Err(format!("{}: a new axis cannot be free", wrong())),
             (Some(Some(n)), Some(to)) if n != 1 && n != to => Err(wrong()),
             (_, to) => Ok(to),
         };
-    to.iter().enumerate().map(stretch).collect()
+    to.iter().enumerate().map(length).collect()
 }
 
 pub(super) fn sliced(

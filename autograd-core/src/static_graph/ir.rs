@@ -1,24 +1,337 @@
-//! What a program is made of: variables, operators, and the rules that hold between them. Data
-//! only: nothing here runs.
+//! What a program is made of: variables, operators, and what an operator of the table is. Data only:
+//! nothing here runs.
 
+use std::any::Any;
 use std::collections::HashMap;
 use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
-use super::kind::Kind;
-use crate::array::DType;
+use super::attr::{Param, Type, shown};
+use super::form::Form;
+use super::values::{Computed, Needs, Pull, Values};
 use crate::error::{Error, Result};
-
-/// Lengths of the axes; `None` for a free one, whose length is known when the program runs.
-pub(super) type Dims = SmallVec<[Option<usize>; 4]>;
+use crate::graph::AnyTensor;
+use crate::ops::trace::{Attr, Dims};
 
 /// Position of a variable in its program.
 pub(super) type VarId = usize;
 /// Position of an operator in its program.
 pub(super) type OpId = usize;
+
+/// The forms of what an operator computes, or why there are none.
+pub(super) type Inferred = std::result::Result<Vec<Form>, String>;
+
+/// An operator's entry in the table: all that is known of it.
+#[derive(Clone, Copy)]
+pub(super) struct OpDef {
+    /// As texts and errors show it.
+    pub(super) name: &'static str,
+    /// Where operators of several families share a name; files write it before the name.
+    pub(super) family: &'static str,
+    /// Which of its family it is.
+    pub(super) index: usize,
+    pub(super) attrs: &'static [Param],
+    /// Its attributes, as the program's text shows them; empty where there are none.
+    pub(super) show: fn(&Operator) -> String,
+    /// The forms of what it computes from inputs of these forms.
+    pub(super) infer: fn(&Operator, &[&Form]) -> Inferred,
+    /// Computes the outputs by eager ops, which are recorded where recording is on.
+    pub(super) run: fn(&Operator, Values) -> Computed<Values>,
+    pub(super) gradient: Gradient,
+    /// Whether it computes each element of its results from one element of each input, as that is
+    /// broadcast to them.
+    pub(super) is_elementwise: bool,
+    /// Whether it reads no more of its input than the shape.
+    pub(super) reads_shape: bool,
+    pub(super) effect: Effect,
+    pub(super) lengths: Lengths,
+}
+
+/// Which lengths among its attributes may follow free axes of the input, where an operator is traced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lengths {
+    Fixed,
+    /// One, which is what is left of the elements.
+    OneOpen,
+    /// Those of the input's axes, the last of which are the last here.
+    OfInput,
+    /// That of the axis which the first attribute names.
+    OfAxis,
+}
+
+/// What a run of an operator does beside computing its outputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    Nothing,
+    /// In training it draws random numbers, of which its gradient needs to know.
+    Draws,
+    /// In training it gives kept variables new values.
+    Collects,
+    /// It computes nothing but first values of kept variables.
+    Sets,
+    /// It computes nothing but new values of kept variables, when all else of a run is done.
+    Updates,
+    /// It runs code of the user.
+    UserCode,
+}
+
+/// Where an operator's gradients come from.
+#[derive(Clone, Copy)]
+pub(super) enum Gradient {
+    /// It has none.
+    None,
+    /// From what the eager engine records when the operator runs.
+    Recorded,
+    /// From an eager rule, which reads values and needs no record. `reads` is given the forms of the
+    /// inputs and which gradients are wanted; it is `None` where there is no rule.
+    Rule {
+        reads: fn(&Operator, &[&Form], &[usize]) -> Option<Needs>,
+        pull: fn(&Operator, Pull<'_>) -> Computed<Values>,
+    },
+    /// From operators that are added to the program: given the operator, the gradients of its outputs,
+    /// and which gradients are wanted.
+    Operators(fn(&mut Graph, OpId, &[Option<VarId>], &[usize]) -> Result<Vec<VarId>>),
+}
+
+impl OpDef {
+    /// Without attributes, inference and a way to run: an entry has what it says beside.
+    pub(super) const fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            family: "",
+            index: 0,
+            attrs: &[],
+            show: Operator::show_all,
+            infer: |_, _| Err("its form does not follow from its inputs".to_owned()),
+            run: |_, _| Err("does not run by itself".to_owned()),
+            gradient: Gradient::Recorded,
+            is_elementwise: false,
+            reads_shape: false,
+            effect: Effect::Nothing,
+            lengths: Lengths::Fixed,
+        }
+    }
+}
+
+/// What an operator of a user's code has beside its attributes.
+pub(super) trait UserOp: Any + fmt::Debug + Send + Sync {
+    /// The operator's name.
+    fn name(&self) -> &str;
+    /// As errors show it.
+    fn shown(&self) -> String {
+        self.name().to_owned()
+    }
+    /// Whether gradients flow through it.
+    fn has_gradient(&self) -> bool {
+        true
+    }
+    /// Whether it may do more than compute, so that it runs in every run.
+    fn has_effect(&self) -> bool {
+        false
+    }
+}
+
+/// An operator of the table with its attributes.
+#[derive(Clone)]
+pub(super) struct Operator {
+    pub(super) def: &'static OpDef,
+    pub(super) attrs: Vec<Attr>,
+    pub(super) user: Option<Arc<dyn UserOp>>,
+}
+
+impl fmt::Debug for Operator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:?}", self.name(), self.attrs)
+    }
+}
+
+impl Operator {
+    pub(super) fn new(def: &'static OpDef, attrs: Vec<Attr>) -> Self {
+        debug_assert_eq!(def.attrs.len(), attrs.len(), "{}", def.name);
+        Self { def, attrs, user: None }
+    }
+
+    pub(super) fn of_user(def: &'static OpDef, user: impl UserOp) -> Self {
+        Self { def, attrs: Vec::new(), user: Some(Arc::new(user)) }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        self.user.as_ref().map_or(self.def.name, |user| user.name())
+    }
+
+    pub(super) fn is(&self, def: &'static OpDef) -> bool {
+        std::ptr::eq(self.def, def)
+    }
+
+    /// What the user's code is.
+    pub(super) fn user<T: UserOp>(&self) -> &T {
+        let user: Option<&dyn Any> = self.user.as_ref().map(|user| &**user as &dyn Any);
+        match user.and_then(<dyn Any>::downcast_ref) {
+            Some(user) => user,
+            None => unreachable!("`{}` was made with another kind of code", self.def.name),
+        }
+    }
+
+    fn show_all(&self) -> String {
+        let attrs = self.def.attrs.iter().zip(&self.attrs);
+        let texts = attrs.map(|(param, attr)| shown(*param, attr)).filter(|text| !text.is_empty());
+        texts.collect::<Vec<_>>().join(", ")
+    }
+
+    /// Whether it has an attribute by which a copy for testing differs, and that is set.
+    pub(super) fn trains(&self) -> bool {
+        let mut attrs = self.def.attrs.iter().zip(&self.attrs);
+        attrs.any(|((_, kind), attr)| *kind == Type::Training && matches!(attr, Attr::Flag(true)))
+    }
+
+    /// The same in a copy for testing.
+    pub(super) fn stop_training(&mut self) {
+        let attrs = self.def.attrs.iter().zip(&mut self.attrs);
+        attrs.filter(|((_, kind), _)| *kind == Type::Training).for_each(|(_, attr)| {
+            *attr = Attr::Flag(false);
+        });
+    }
+
+    /// Whether it draws random numbers of which its gradient needs to know.
+    pub(super) fn draws(&self) -> bool {
+        let all = matches!(self.attrs.first(), Some(Attr::Number(p)) if *p == 0.0);
+        self.def.effect == Effect::Draws && self.trains() && !all
+    }
+}
+
+/// Attributes by position, as the operator's entry says what they are.
+macro_rules! attributes {
+    ($($method:ident -> $t:ty, $pattern:pat => $value:expr;)*) => {
+        impl Operator {
+            $(pub(super) fn $method(&self, at: usize) -> $t {
+                match &self.attrs[at] {
+                    $pattern => $value,
+                    other => unreachable!("attribute {at} of {} is {other:?}", self.def.name),
+                }
+            })*
+        }
+    };
+}
+
+attributes! {
+    number -> f64, Attr::Number(x) => *x;
+    numbers -> &[f64], Attr::Numbers(all) => all;
+    flag -> bool, Attr::Flag(flag) => *flag;
+    int -> isize, Attr::Int(n) => *n;
+    ints -> &[isize], Attr::Ints(all) => all;
+    dims -> &Dims, Attr::Dims(dims) => dims;
+    pairs -> &[[usize; 2]], Attr::Pairs(pairs) => pairs;
+    dtype -> crate::array::DType, Attr::Type(dtype) => *dtype;
+    tensor -> &AnyTensor, Attr::Tensor(tensor) => tensor;
+}
+
+/// What an operator computes.
+#[derive(Clone, Debug)]
+pub(super) enum Kind {
+    Op(Operator),
+    Grad(Grad),
+}
+
+/// The gradients of operator `of`: of its inputs `wants`, given those of its outputs `seeds`.
+#[derive(Clone, Debug)]
+pub(super) struct Grad {
+    pub(super) of: OpId,
+    /// That operator's.
+    pub(super) name: Arc<str>,
+    pub(super) wants: Vec<usize>,
+    pub(super) seeds: Vec<usize>,
+    pub(super) forms: Vec<Form>,
+}
+
+impl From<Operator> for Kind {
+    fn from(op: Operator) -> Self {
+        Self::Op(op)
+    }
+}
+
+impl Kind {
+    pub(super) fn op(&self) -> Option<&Operator> {
+        match self {
+            Self::Op(op) => Some(op),
+            Self::Grad(_) => None,
+        }
+    }
+
+    pub(super) fn is(&self, def: &'static OpDef) -> bool {
+        self.op().is_some_and(|op| op.is(def))
+    }
+
+    /// What a run of it does beside computing its outputs.
+    pub(super) fn effect(&self) -> Effect {
+        self.op().map_or(Effect::Nothing, |op| op.def.effect)
+    }
+
+    /// The operator's name, from which those of its outputs are made.
+    pub(super) fn name(&self) -> String {
+        match self {
+            Self::Op(op) => op.name().to_owned(),
+            Self::Grad(grad) => format!("{}_grad", grad.name),
+        }
+    }
+
+    pub(super) fn infer(&self, inputs: &[&Form]) -> Inferred {
+        match self {
+            Self::Op(op) => (op.def.infer)(op, inputs),
+            Self::Grad(grad) => Ok(grad.forms.clone()),
+        }
+    }
+
+    /// Computes the outputs. Gradients are not computed here, for they need what the operator left
+    /// behind.
+    pub(super) fn run(&self, inputs: Values) -> Computed<Values> {
+        match self {
+            Self::Op(op) => (op.def.run)(op, inputs),
+            Self::Grad(_) => Err("does not run by itself".to_owned()),
+        }
+    }
+
+    /// What its gradients read, where a rule computes them.
+    pub(super) fn reads(&self, inputs: &[&Form], wants: &[usize]) -> Option<Needs> {
+        let op = self.op()?;
+        match op.def.gradient {
+            Gradient::Rule { reads, .. } => reads(op, inputs, wants),
+            _ => None,
+        }
+    }
+
+    /// Its gradients by a rule.
+    pub(super) fn pull(&self, pull: Pull<'_>) -> Computed<Values> {
+        match self.op().map(|op| (op, op.def.gradient)) {
+            Some((op, Gradient::Rule { pull: rule, .. })) => rule(op, pull),
+            _ => Err("has no rule of this kind".to_owned()),
+        }
+    }
+
+    pub(super) fn draws(&self) -> bool {
+        self.op().is_some_and(Operator::draws)
+    }
+
+    /// Whether it computes new values of what is kept beside its outputs.
+    pub(super) fn collects(&self) -> bool {
+        self.effect() == Effect::Collects && self.op().is_some_and(Operator::trains)
+    }
+
+    /// Whether all that it computes are new values of what is kept.
+    pub(super) fn writes(&self) -> bool {
+        matches!(self.effect(), Effect::Sets | Effect::Updates)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Op(Operator { user: Some(user), .. }) => f.write_str(&user.shown()),
+            Self::Op(op) => f.write_str(op.name()),
+            Self::Grad(grad) => write!(f, "the gradient of {}", grad.name),
+        }
+    }
+}
 
 /// The line that built a part of a program.
 #[derive(Clone, Debug)]
@@ -34,62 +347,6 @@ impl fmt::Display for Place {
             Self::Line(line) => write!(f, "{line}"),
             Self::Loaded(line) => f.write_str(line),
         }
-    }
-}
-
-/// Element type and shape.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Form {
-    pub(super) dtype: DType,
-    pub(super) dims: Dims,
-}
-
-impl Form {
-    pub(super) fn new(dtype: DType, dims: Dims) -> Self {
-        Self { dtype, dims }
-    }
-
-    /// Why a tensor of this type and shape is none of this form.
-    pub(super) fn misfit(&self, dtype: DType, shape: &[usize]) -> Option<String> {
-        if dtype != self.dtype {
-            return Some(format!("must have element type {}, found {dtype}", self.dtype));
-        }
-        let fits = shape.len() == self.dims.len()
-            && shape.iter().zip(&self.dims).all(|(&n, dim)| dim.is_none_or(|dim| dim == n));
-        (!fits).then(|| format!("must have shape {}, found {shape:?}", ShapeOf(&self.dims)))
-    }
-
-    /// Whether a tensor could be of both forms.
-    pub(super) fn agrees(&self, other: &Self) -> bool {
-        self.dtype == other.dtype
-            && self.dims.len() == other.dims.len()
-            && self.dims.iter().zip(&other.dims).all(|pair| match pair {
-                (Some(a), Some(b)) => a == b,
-                _ => true,
-            })
-    }
-}
-
-impl fmt::Display for Form {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.dtype, ShapeOf(&self.dims))
-    }
-}
-
-/// `[-1, 4]`: a free axis as the documents write it.
-pub(super) struct ShapeOf<'a>(pub(super) &'a [Option<usize>]);
-
-impl fmt::Display for ShapeOf<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("[")?;
-        for (i, dim) in self.0.iter().enumerate() {
-            let gap = if i > 0 { ", " } else { "" };
-            match dim {
-                Some(n) => write!(f, "{gap}{n}")?,
-                None => write!(f, "{gap}-1")?,
-            }
-        }
-        f.write_str("]")
     }
 }
 
@@ -117,6 +374,18 @@ pub(super) struct Var {
     pub(super) place: Place,
 }
 
+impl Var {
+    pub(super) fn new(
+        name: String,
+        form: Form,
+        role: Role,
+        stop_gradient: bool,
+        place: Place,
+    ) -> Self {
+        Self { name, form, role, stop_gradient, producer: None, writer: None, place }
+    }
+}
+
 /// What an operator belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
@@ -137,6 +406,18 @@ pub(super) struct Op {
 }
 
 impl Op {
+    /// Without new values of kept variables.
+    pub(super) fn new(
+        kind: impl Into<Kind>,
+        inputs: Vec<VarId>,
+        outputs: &[VarId],
+        phase: Phase,
+        place: &Place,
+    ) -> Self {
+        let (kind, outputs, place) = (kind.into(), outputs.to_vec(), place.clone());
+        Self { kind, inputs, outputs, writes: Vec::new(), phase, place }
+    }
+
     /// An error in words of this operator.
     pub(super) fn wrong(&self, why: impl Into<String>) -> Error {
         wrong(&self.kind.to_string(), &self.place, why)
@@ -167,6 +448,29 @@ impl Graph {
         self.names.get(name).copied()
     }
 
+    /// Adds a variable under a name that must be free.
+    pub(super) fn declare(
+        &mut self,
+        call: &str,
+        name: &str,
+        form: Form,
+        role: Role,
+        stop_gradient: bool,
+        place: &Place,
+    ) -> Result<VarId> {
+        if name.is_empty() {
+            return Err(wrong(call, place, "a variable needs a name"));
+        }
+        if let Some(before) = self.find(name).map(|id| &self.vars[id]) {
+            let why = format!(
+                "a variable `{name}` ({}) was created at {} already",
+                before.form, before.place
+            );
+            return Err(wrong(call, place, why));
+        }
+        Ok(self.add_var(Var::new(name.to_owned(), form, role, stop_gradient, place.clone())))
+    }
+
     /// Adds a variable whose name is free.
     pub(super) fn add_var(&mut self, var: Var) -> VarId {
         self.version += 1;
@@ -194,43 +498,7 @@ impl Graph {
         }
     }
 
-    /// Adds an operator and generates its outputs.
-    pub(super) fn push(
-        &mut self,
-        kind: Kind,
-        inputs: &[VarId],
-        phase: Phase,
-        place: &Place,
-    ) -> Result<Vec<VarId>> {
-        let forms = self.infer(&kind, inputs, place)?;
-        let stem = kind.stem();
-        self.attempt(|graph| {
-            let add = |form| graph.add_computed(&stem, false, form, place);
-            let outputs: Vec<VarId> = forms.into_iter().map(add).collect();
-            let (inputs, writes, place) = (inputs.to_vec(), Vec::new(), place.clone());
-            let op = Op { kind, inputs, outputs: outputs.clone(), writes, phase, place };
-            graph.push_op(op)?;
-            Ok(outputs)
-        })
-    }
-
-    /// The forms of the outputs, or why there are none.
-    pub(super) fn infer(&self, kind: &Kind, inputs: &[VarId], place: &Place) -> Result<Vec<Form>> {
-        let forms: Vec<&Form> = inputs.iter().map(|&id| &self.vars[id].form).collect();
-        kind.infer(&forms).map_err(|why| {
-            let given: Vec<String> = inputs
-                .iter()
-                .map(|&id| format!("`{}`: {}", self.vars[id].name, self.vars[id].form))
-                .collect();
-            let given = if given.is_empty() {
-                String::new()
-            } else {
-                format!("; given {}", given.join(", "))
-            };
-            wrong(&kind.to_string(), place, format!("{why}{given}"))
-        })
-    }
-
+    /// A variable that an operator will compute, with a generated name.
     pub(super) fn add_computed(
         &mut self,
         stem: &str,
@@ -239,30 +507,20 @@ impl Graph {
         place: &Place,
     ) -> VarId {
         let name = self.fresh_name(stem, plain);
-        self.add_var(Var {
-            name,
-            form,
-            role: Role::Computed,
-            stop_gradient: false,
-            producer: None,
-            writer: None,
-            place: place.clone(),
-        })
+        self.add_var(Var::new(name, form, Role::Computed, false, place.clone()))
     }
 
-    /// Adds an operator whose outputs are there, if it keeps the rules.
-    pub(super) fn push_op(&mut self, op: Op) -> Result<OpId> {
-        let id = self.ops.len();
-        self.check(&op, id)?;
-        self.version += 1;
-        for &output in &op.outputs {
-            self.vars[output].producer = Some(id);
-        }
-        for &write in &op.writes {
-            self.vars[write].writer = Some(id);
-        }
-        self.ops.push(op);
-        Ok(id)
+    /// A variable for the gradient of each of these.
+    pub(super) fn add_gradients(
+        &mut self,
+        of: impl IntoIterator<Item = VarId>,
+        place: &Place,
+    ) -> Vec<VarId> {
+        let add = |id: VarId| {
+            let (stem, form) = (format!("{}@GRAD", self.vars[id].name), self.vars[id].form.clone());
+            self.add_computed(&stem, true, form, place)
+        };
+        of.into_iter().map(add).collect()
     }
 
     /// Builds a part of the program: all of it, or, where it is refused, nothing.

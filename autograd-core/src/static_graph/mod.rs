@@ -32,13 +32,14 @@
 //! return are checked when it runs. A run that fails changes no parameter.
 
 mod arithmetic;
+mod assemble;
+mod attr;
 mod backward;
-mod build;
-mod chain;
-mod chain_kernels;
 mod dims;
 mod draw;
 mod eager;
+mod eager_call;
+mod example;
 mod executor;
 #[cfg_attr(
     not(feature = "safetensors"),
@@ -49,52 +50,46 @@ mod executor;
     )
 )]
 mod file;
+mod form;
 mod forms;
-mod formula;
 mod frame;
-mod guard;
 mod ir;
-mod kind;
 mod layer;
 mod layers;
-mod masks;
-mod merge;
-mod norm;
 mod optim;
 mod plan;
 mod program;
 mod py_func;
-mod run;
-mod scope;
+mod reverse;
+mod rule;
 mod shaping;
-mod slots;
-mod task;
+mod step;
+mod table;
 mod text;
-mod threads;
 mod trace;
-mod variable;
+mod values;
 mod verify;
 
 pub use crate::optim::{Adam, AdamW, Sgd};
 pub use arithmetic::IntoOperand;
 pub use backward::{append_backward, gradients, gradients_with};
 pub use dims::IntoDims;
-pub use eager::EagerCall;
+pub use eager_call::EagerCall;
 pub use executor::{Executor, Feed, Fetch};
 #[cfg(feature = "safetensors")]
 #[cfg_attr(docsrs, doc(cfg(feature = "safetensors")))]
 pub use file::Functions;
-pub use guard::{ProgramGuard, default_main_program, default_startup_program, program_guard};
-pub use kind::Init;
-pub use layers::FcOptions;
-pub use norm::BatchNormOptions;
-pub use program::Program;
+pub use layers::{BatchNormOptions, FcOptions};
+pub use program::{
+    Block, Program, ProgramGuard, Variable, default_main_program, default_startup_program,
+    program_guard,
+};
 pub use py_func::{
     Arity, Outcome, Param, PyFunc, PyFuncCall, PyFuncListCall, PyFuncParam, PyFuncReturn,
     PyFuncValue, Signature, Variables,
 };
+pub use table::Init;
 pub use trace::TraceCall;
-pub use variable::{Block, Variable};
 
 /// An operator of programs from an impl block over arrays: [`Program::py_func`] with names.
 ///
@@ -151,7 +146,6 @@ pub use autograd_macros::py_func;
 
 /// What expansions of [`py_func`] call.
 pub(crate) mod private {
-    pub use super::program::Program;
+    pub use super::program::{Program, Variable};
     pub use super::py_func::{gradient_of_input, same_as_input, same_as_output};
-    pub use super::variable::Variable;
 }

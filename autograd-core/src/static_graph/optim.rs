@@ -1,188 +1,15 @@
-//! Optimizers in programs: operators that give what the executor keeps new values, by the rules
-//! and kernels of [`crate::optim`].
+//! Optimizers in programs: operators that give what the executor keeps new values.
 
 use std::panic::Location;
 
-use smallvec::SmallVec;
-
-use super::backward::parameter_gradients;
-use super::build::Change;
-use super::ir::{Form, Graph, Op, Phase, Place, Role, VarId, wrong};
-use super::kind::{Init, Kind};
-use super::plan::UpdateStep;
-use super::program::Program;
-use super::variable::Variable;
-use crate::array::DType;
+use super::ir::{Effect, Graph, Kind, Op, Operator, Phase, Place, Role, VarId, wrong};
+use super::plan;
+use super::program::{Change, Program, Variable};
+use super::reverse::parameter_gradients;
+use super::rule::{Rule, STEP, step_form};
+use super::table::{self, Init};
 use crate::error::{Error, Result};
-use crate::graph::{AnyTensor, Tensor};
-use crate::optim::{Adam, AdamW, Kernels, Rule as _, Sgd, Step, Update as Rule};
-
-/// How an optimizer changes a parameter. Inputs are the parameter, its gradient and what the rule
-/// remembers; all but the gradient are written.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Update {
-    Sgd(Sgd),
-    Adam(Adam),
-    AdamW(AdamW),
-}
-
-/// Runs an expression for whichever rule an [`Update`] has.
-macro_rules! for_rule {
-    ($update:expr, $rule:ident => $body:expr) => {
-        match $update {
-            Update::Sgd($rule) => $body,
-            Update::Adam($rule) => $body,
-            Update::AdamW($rule) => $body,
-        }
-    };
-}
-
-/// What the rule's count of steps is called.
-const STEP: &str = "step";
-
-impl Update {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Sgd(_) => "sgd",
-            Self::Adam(_) => "adam",
-            Self::AdamW(_) => "adamw",
-        }
-    }
-
-    /// By name, from options in the order of [`Update::options`].
-    pub(super) fn named(name: &str, options: &[f64]) -> Option<Self> {
-        match name {
-            "sgd" => Sgd::with_options(options).map(Self::Sgd),
-            "adam" => Adam::with_options(options).map(Self::Adam),
-            "adamw" => AdamW::with_options(options).map(Self::AdamW),
-            _ => None,
-        }
-    }
-
-    pub(super) fn options(self) -> Vec<(&'static str, f64)> {
-        for_rule!(self, rule => rule.options())
-    }
-
-    /// The step size, and what is not 0.
-    pub(super) fn attributes(self) -> String {
-        let options = self.options().into_iter().enumerate();
-        let shown = options.filter(|(at, (_, value))| *at == 0 || *value != 0.0);
-        let shown: Vec<String> = shown.map(|(_, (name, v))| format!("{name}={v}")).collect();
-        shown.join(", ")
-    }
-
-    /// What is kept beside the parameter.
-    fn state(self) -> Vec<&'static str> {
-        let mut state = for_rule!(self, rule => rule.state()).to_vec();
-        state.extend(self.counts().then_some(STEP));
-        state
-    }
-
-    /// Whether the count of steps matters, or at least which one is the first.
-    fn counts(self) -> bool {
-        match self {
-            Self::Sgd(rule) => !rule.state().is_empty(),
-            Self::Adam(_) | Self::AdamW(_) => true,
-        }
-    }
-
-    pub(super) fn infer(self, inputs: &[&Form]) -> Result<Vec<Form>, String> {
-        let [parameter, grad, state @ ..] = inputs else {
-            return Err(format!("takes a parameter and a gradient, found {}", inputs.len()));
-        };
-        if !parameter.dtype.is_float() {
-            return Err(format!("moves parameters of float types, found {}", parameter.dtype));
-        }
-        if !parameter.agrees(grad) {
-            return Err(format!("the gradient is {grad}, the parameter {parameter}"));
-        }
-        let expected = self.state();
-        if state.len() != expected.len() {
-            let (expected, found) = (expected.join(", "), state.len());
-            return Err(format!("remembers {expected}, found {found} of them"));
-        }
-        for (name, form) in expected.iter().zip(state) {
-            let fits = match *name {
-                STEP => **form == step_form(),
-                _ => form == parameter,
-            };
-            if !fits {
-                return Err(format!("its {name} is {form}, the parameter {parameter}"));
-            }
-        }
-        let kept = std::iter::once(parameter).chain(state);
-        Ok(kept.map(|form| (*form).clone()).collect())
-    }
-
-    /// A step: changes what is kept, the parameter and then what the rule remembers, in place. The
-    /// caller has made sure that nobody else holds it and that types and shapes fit.
-    pub(super) fn step(self, kept: &mut [AnyTensor], gradient: Gradient<'_>) {
-        match kept.first() {
-            Some(AnyTensor::Float32(_)) => self.typed::<f32>(kept, gradient),
-            Some(AnyTensor::Float64(_)) => self.typed::<f64>(kept, gradient),
-            _ => unreachable!("the parameter's type was checked"),
-        }
-    }
-
-    fn typed<T: Kernels>(self, kept: &mut [AnyTensor], gradient: Gradient<'_>) {
-        let count = if self.counts() {
-            let Some(AnyTensor::Int64(step)) = kept.last_mut() else {
-                unreachable!("the step's type was checked");
-            };
-            let count = step.item() + 1;
-            *step = Tensor::from(count);
-            count as u64
-        } else {
-            1
-        };
-        let moved = kept.len() - usize::from(self.counts());
-        let mut slices: SmallVec<[&mut [T]; 4]> = kept[..moved]
-            .iter_mut()
-            .filter_map(|kept| T::peek_mut(kept))
-            .map(|tensor| tensor.value_mut().make_mut())
-            .collect();
-        let mut run = |range: std::ops::Range<usize>, gradient: &[T]| {
-            let mut parts = slices.iter_mut().map(|slice| &mut slice[range.clone()]);
-            let Some(parameter) = parts.next() else { return };
-            let (state, fresh) = (parts.collect(), count == 1);
-            let step = Step { parameter, gradient, state, count, fresh };
-            for_rule!(self, rule => rule.update(step));
-        };
-        gradient.read(&mut run);
-    }
-}
-
-/// A parameter's gradient when it is used.
-#[derive(Clone, Copy)]
-pub(super) enum Gradient<'f> {
-    Whole(&'f AnyTensor),
-    /// `aᵀ b`, which is never there as a whole.
-    Product(&'f AnyTensor, &'f AnyTensor),
-}
-
-/// About so many elements of a product are there at once: they stay in the first cache.
-pub(super) const PART: usize = 4096;
-
-impl Gradient<'_> {
-    /// Hands the elements over, part by part, in their order.
-    fn read<T: Kernels>(self, take: &mut impl FnMut(std::ops::Range<usize>, &[T])) {
-        match self {
-            Self::Whole(gradient) => {
-                let Some(gradient) = gradient.downcast_ref::<T>() else { return };
-                let gradient = gradient.read();
-                let gradient = gradient.contiguous();
-                let data = gradient.as_slice().unwrap_or(&[]);
-                take(0..data.len(), data);
-            }
-            Self::Product(a, b) => {
-                let (Some(a), Some(b)) = (a.downcast_ref::<T>(), b.downcast_ref::<T>()) else {
-                    return;
-                };
-                crate::ops::rules::product_by_rows(a, b, PART, take);
-            }
-        }
-    }
-}
+use crate::optim::{Adam, AdamW, Sgd, Update as _};
 
 macro_rules! minimize {
     ($($rule:ident $update:ident;)*) => {$(
@@ -199,7 +26,7 @@ macro_rules! minimize {
             /// was.
             #[track_caller]
             pub fn minimize(&self, loss: &Variable) -> Result<Vec<(Variable, Variable)>> {
-                minimize(Update::$update(*self), loss, self.check(), Location::caller())
+                minimize(Rule::$update(*self), loss, self.check(), Location::caller())
             }
 
             /// Appends an update of each parameter of a
@@ -230,7 +57,7 @@ macro_rules! minimize {
             /// range. The program is then as it was.
             #[track_caller]
             pub fn apply_gradients(&self, pairs: &[(Variable, Variable)]) -> Result<()> {
-                apply(Update::$update(*self), pairs, self.check(), Location::caller())
+                apply(Rule::$update(*self), pairs, self.check(), Location::caller())
             }
         }
     )*};
@@ -245,8 +72,8 @@ minimize! {
 /// # Learning rates
 impl Program {
     /// Gives every update of this program another step size; a schedule does so between runs. Runs
-    /// that are going on keep theirs. A step size is read when a run starts, so what was worked out
-    /// for the program, and the buffers that it keeps, stay.
+    /// that are going on keep theirs. A step size is read when a run starts, so the plans of the
+    /// program stay.
     ///
     /// ```
     /// use autograd_core::DType;
@@ -282,8 +109,12 @@ impl Program {
         let mut graph = self.graph();
         let mut updates = 0;
         for op in &mut graph.ops {
-            if let Kind::Update(update) = &mut op.kind {
-                for_rule!(update, rule => rule.set_rate(learning_rate));
+            if op.kind.effect() == Effect::Updates
+                && let Kind::Op(op) = &mut op.kind
+                && let Some(mut rule) = Rule::of(op)
+            {
+                rule.set_rate(learning_rate);
+                op.attrs = rule.attrs();
                 updates += 1;
             }
         }
@@ -294,19 +125,18 @@ impl Program {
     }
 
     /// How a run that starts now changes parameters: the rules of a plan's updates.
-    pub(super) fn rules(&self, updates: &[UpdateStep], rules: &mut Vec<Update>) {
+    pub(super) fn rules(&self, updates: &[plan::Update]) -> Vec<Rule> {
+        if updates.is_empty() {
+            return Vec::new();
+        }
         let graph = self.graph();
-        let rule = |step: &UpdateStep| match graph.ops[step.op].kind {
-            Kind::Update(update) => Some(update),
-            _ => None,
-        };
-        rules.clear();
-        rules.extend(updates.iter().filter_map(rule));
+        let rule = |update: &plan::Update| Rule::of(graph.ops[update.op].kind.op()?);
+        updates.iter().filter_map(rule).collect()
     }
 }
 
 fn minimize(
-    update: Update,
+    rule: Rule,
     loss: &Variable,
     checked: Result<()>,
     location: &'static Location<'static>,
@@ -324,7 +154,7 @@ fn minimize(
             );
             return Err(wrong("minimize", &place, why));
         }
-        let pairs = parameter_gradients(change.graph, loss, &place)?;
+        let pairs = parameter_gradients(change.graph, loss.id, &place)?;
         if pairs.is_empty() {
             let why = format!(
                 "the loss `{}` depends on no parameter that wants a gradient, so nothing would be \
@@ -334,7 +164,7 @@ fn minimize(
             return Err(wrong("minimize", &place, why));
         }
         for &(parameter, grad) in &pairs {
-            append_update(change, update, parameter, grad, &place)?;
+            append_update(change, rule, parameter, grad, &place)?;
         }
         Ok(pairs)
     })?;
@@ -351,12 +181,12 @@ fn updated(graph: &Graph, var: VarId) -> Option<(VarId, &Op)> {
             op.inputs.iter().for_each(|&input| reached[input] = true);
         }
     }
-    let update = |op: &&Op| matches!(op.kind, Kind::Update(_)) && reached[op.writes[0]];
+    let update = |op: &&Op| op.kind.effect() == Effect::Updates && reached[op.writes[0]];
     graph.ops.iter().find(update).map(|op| (op.writes[0], op))
 }
 
 fn apply(
-    update: Update,
+    rule: Rule,
     pairs: &[(Variable, Variable)],
     checked: Result<()>,
     location: &'static Location<'static>,
@@ -377,7 +207,7 @@ fn apply(
             if var.role != (Role::Kept { parameter: true }) {
                 return Err(wrong(CALL, &place, format!("`{}` is no parameter", var.name)));
             }
-            append_update(change, update, parameter, grad, &place)?;
+            append_update(change, rule, parameter, grad, &place)?;
         }
         Ok(())
     })
@@ -395,7 +225,7 @@ fn with_place(error: Error, place: &Place) -> Error {
 
 fn append_update(
     change: &mut Change<'_>,
-    update: Update,
+    rule: Rule,
     parameter: VarId,
     grad: VarId,
     place: &Place,
@@ -403,24 +233,14 @@ fn append_update(
     let form = change.graph.vars[parameter].form.clone();
     let name = change.graph.vars[parameter].name.clone();
     let mut kept = vec![parameter];
-    for what in update.state() {
+    for what in rule.state() {
         let form = if what == STEP { step_form() } else { form.clone() };
         let name = change.graph.fresh_name(&format!("{name}@{what}"), true);
         kept.push(change.keep("minimize", &name, form, false, Init::Constant(0.0), place)?);
     }
     let mut inputs = vec![parameter, grad];
     inputs.extend(&kept[1..]);
-    change.graph.push_op(Op {
-        kind: Kind::Update(update),
-        inputs,
-        outputs: Vec::new(),
-        writes: kept,
-        phase: Phase::Update,
-        place: place.clone(),
-    })?;
-    Ok(())
-}
-
-fn step_form() -> Form {
-    Form::new(DType::Int64, [].into_iter().collect())
+    let op = Operator::new(table::update(rule), rule.attrs());
+    let op = Op::new(op, inputs, &[], Phase::Update, place);
+    change.graph.push_op(Op { writes: kept, ..op }).map(drop)
 }

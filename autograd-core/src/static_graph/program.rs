@@ -1,17 +1,20 @@
-//! `Program`: the handle to a program, and what it is asked.
+//! `Program`, `Variable` and `Block`: handles to a program and its parts, and how operators are added: the
+//! whole of a change, or nothing of it. And the default programs of a thread.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
+use std::fmt;
 use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::dims::{IntoDims, read_dims};
-use super::guard::guarded_startup;
-use super::ir::{Form, Graph, Phase, Place, Role, Var, VarId, wrong};
-use super::kind::{Init, Kind};
+use super::form::Form;
+use super::ir::{Graph, Kind, Op, OpDef, Operator, Phase, Place, Role, Var, VarId, wrong};
 use super::plan::Plan;
-use super::variable::{Block, Variable};
+use super::table::{self, Init};
 use crate::array::DType;
 use crate::error::Result;
+use crate::ops::trace::Attr;
 
 /// A static graph: variables, and the operators that compute them. Data until an
 /// [`Executor`](super::Executor) runs it.
@@ -24,8 +27,8 @@ pub struct Program(Arc<Inner>);
 struct Inner {
     graph: Mutex<Graph>,
     startup: OnceLock<Program>,
-    /// Plans by what is fetched, without waves and with them, for one version of the graph.
-    plans: Mutex<(u64, HashMap<Vec<VarId>, [Option<Arc<Plan>>; 2]>)>,
+    /// Plans by what is fetched, for one version of the graph.
+    plans: Mutex<(u64, HashMap<Vec<VarId>, Arc<Plan>>)>,
 }
 
 impl Program {
@@ -62,7 +65,10 @@ impl Program {
 
     /// Where parameters get their first values: as a guard of this thread says, or else its own.
     pub(super) fn own_startup(&self) -> Program {
-        guarded_startup(self).unwrap_or_else(|| self.startup())
+        let of = |(main, startup): &(Program, Program)| main.is(self).then(|| startup.clone());
+        GUARDED
+            .with_borrow(|guarded| guarded.iter().rev().find_map(of))
+            .unwrap_or_else(|| self.startup())
     }
 
     /// The block that operators are added to.
@@ -81,27 +87,6 @@ impl Program {
         let place = Place::Line(Location::caller());
         let form = Form::new(dtype, read_dims(shape, "data", &place)?);
         let id = self.graph().declare("data", name, form, Role::Data, true, &place)?;
-        Ok(self.variable(id))
-    }
-
-    /// A parameter, kept by the executor, which the [startup program](Program::startup) sets.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Program`](crate::Error::Program) if there is a variable of this name, a length is
-    /// free, or the element type is no float.
-    #[track_caller]
-    pub fn create_parameter(
-        &self,
-        name: &str,
-        shape: impl IntoDims,
-        dtype: DType,
-        init: Init,
-    ) -> Result<Variable> {
-        let place = Place::Line(Location::caller());
-        let form = Form::new(dtype, read_dims(shape, "create_parameter", &place)?);
-        let keep = "create_parameter";
-        let id = self.change(|change| change.keep(keep, name, form, true, init, &place))?;
         Ok(self.variable(id))
     }
 
@@ -143,44 +128,42 @@ impl Program {
     /// Adds an operator of this program's variables.
     pub(super) fn operator(
         &self,
-        kind: Kind,
+        op: Operator,
         inputs: &[&Variable],
         place: &Place,
     ) -> Result<Vec<Variable>> {
-        let call = kind.to_string();
         let inputs: Result<Vec<VarId>> =
-            inputs.iter().map(|variable| self.own(&call, variable, place)).collect();
-        let outputs = self.graph().push(kind, &inputs?, Phase::Forward, place)?;
+            inputs.iter().map(|variable| self.own(op.name(), variable, place)).collect();
+        let outputs = self.graph().push(op, &inputs?, Phase::Forward, place)?;
         Ok(outputs.into_iter().map(|id| self.variable(id)).collect())
     }
 
-    /// The only output of an operator.
-    pub(super) fn one(
+    /// The only output of an operator of the table with its attributes.
+    pub(super) fn one<const N: usize>(
         &self,
-        kind: Kind,
+        def: &'static OpDef,
+        attrs: [Attr; N],
         inputs: &[&Variable],
         location: &'static Location<'static>,
     ) -> Result<Variable> {
-        let mut outputs = self.operator(kind, inputs, &Place::Line(location))?;
-        Ok(outputs.swap_remove(0))
+        let op = Operator::new(def, attrs.into());
+        Ok(self.operator(op, inputs, &Place::Line(location))?.swap_remove(0))
     }
 
     /// The plan for a set of fetched variables, made once for each state of the program, whatever
-    /// its learning rates are; with `waves` for threads.
-    pub(super) fn plan(&self, fetched: &[VarId], waves: bool) -> Result<Arc<Plan>> {
+    /// its learning rates are.
+    pub(super) fn plan(&self, fetched: &[VarId]) -> Result<Arc<Plan>> {
         let graph = self.graph();
         let mut plans = self.0.plans.lock().unwrap_or_else(PoisonError::into_inner);
         if plans.0 != graph.version {
             *plans = (graph.version, HashMap::new());
         }
-        let known = plans.1.get(fetched).and_then(|plans| plans[usize::from(waves)].as_ref());
-        if let Some(plan) = known {
+        if let Some(plan) = plans.1.get(fetched) {
             return Ok(Arc::clone(plan));
         }
         graph.verify()?;
-        let plan = Arc::new(Plan::new(&graph, fetched, waves));
-        let known = plans.1.entry(fetched.to_vec()).or_default();
-        known[usize::from(waves)] = Some(Arc::clone(&plan));
+        let plan = Arc::new(Plan::new(&graph, fetched));
+        plans.1.insert(fetched.to_vec(), Arc::clone(&plan));
         Ok(plan)
     }
 }
@@ -197,8 +180,10 @@ fn for_testing(graph: &Graph) -> Result<Graph> {
     }
     for op in graph.ops.iter().filter(|op| op.phase == Phase::Forward) {
         let mut op = op.clone();
-        if let Kind::Dropout { training, .. } | Kind::BatchNorm { training, .. } = &mut op.kind {
-            *training = false;
+        if let Kind::Op(of) = &mut op.kind
+            && of.trains()
+        {
+            of.stop_training();
             op.writes.clear();
         }
         copy.push_op(op)?;
@@ -214,3 +199,298 @@ impl PartialEq for Program {
 }
 
 impl Eq for Program {}
+
+/// A variable of a [`Program`]: a name, an element type and a shape, no value.
+#[derive(Clone)]
+pub struct Variable {
+    pub(super) program: Program,
+    pub(super) id: VarId,
+}
+
+/// The operators and variables of a [`Program`]; it has one block.
+pub struct Block(pub(super) Program);
+
+impl Block {
+    /// A variable that an operator will compute: what a [`py_func`](Program::py_func) is given as
+    /// `out`.
+    ///
+    /// The same name, element type and shape again give the same variable.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Program`](crate::Error::Program) if there is another variable of this name, or a
+    /// length is none.
+    #[track_caller]
+    pub fn create_var(&self, name: &str, dtype: DType, shape: impl IntoDims) -> Result<Variable> {
+        let place = Place::Line(Location::caller());
+        let form = Form::new(dtype, read_dims(shape, "create_var", &place)?);
+        let mut graph = self.0.graph();
+        let same = |id: &VarId| {
+            let var = &graph.vars[*id];
+            var.form == form && var.role == Role::Computed
+        };
+        let id = match graph.find(name).filter(same) {
+            Some(id) => id,
+            None => graph.declare("create_var", name, form, Role::Computed, false, &place)?,
+        };
+        drop(graph);
+        Ok(self.0.variable(id))
+    }
+
+    /// The variable of this name.
+    pub fn var(&self, name: &str) -> Option<Variable> {
+        self.0.var(name)
+    }
+
+    /// How many operators there are.
+    pub fn op_count(&self) -> usize {
+        self.0.graph().ops.len()
+    }
+}
+
+impl Variable {
+    /// Its name, by which it is fed and fetched.
+    pub fn name(&self) -> String {
+        self.program.graph().vars[self.id].name.clone()
+    }
+
+    /// Its element type.
+    pub fn dtype(&self) -> DType {
+        self.form().dtype
+    }
+
+    /// Lengths of its axes; `None` for a free one.
+    pub fn shape(&self) -> Vec<Option<usize>> {
+        self.form().dims.into_vec()
+    }
+
+    /// Number of axes.
+    pub fn ndim(&self) -> usize {
+        self.form().dims.len()
+    }
+
+    pub(super) fn form(&self) -> Form {
+        self.program.graph().vars[self.id].form.clone()
+    }
+
+    /// The program it belongs to.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// Whether gradients stop here: this was set, no input of its operator wants one, or the
+    /// elements are no floats.
+    pub fn stop_gradient(&self) -> bool {
+        !self.program.graph().wants_gradient()[self.id]
+    }
+
+    /// Says whether gradients stop here. [`Program::data`] starts with `true`.
+    pub fn set_stop_gradient(&self, stop: bool) {
+        let mut graph = self.program.graph();
+        graph.version += 1;
+        graph.vars[self.id].stop_gradient = stop;
+    }
+
+    /// Whether the executor keeps its value from run to run.
+    pub fn persistable(&self) -> bool {
+        matches!(self.program.graph().vars[self.id].role, Role::Kept { .. })
+    }
+}
+
+/// `x: float32 [-1, 4]`
+impl fmt::Display for Variable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name(), self.form())
+    }
+}
+
+impl fmt::Debug for Variable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+thread_local! {
+    static DEFAULT: Program = Program::new();
+    static GUARDED: RefCell<Vec<(Program, Program)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The program that a [`program_guard`] of this thread names, or else the thread's own.
+pub fn default_main_program() -> Program {
+    let guarded = GUARDED.with_borrow(|guarded| guarded.last().map(|(main, _)| main.clone()));
+    guarded.unwrap_or_else(|| DEFAULT.with(Program::clone))
+}
+
+/// The startup program beside [`default_main_program`].
+pub fn default_startup_program() -> Program {
+    let guarded = GUARDED.with_borrow(|guarded| guarded.last().map(|(_, startup)| startup.clone()));
+    guarded.unwrap_or_else(|| default_main_program().startup())
+}
+
+/// While it lives, the default programs of its thread are others. Made by [`program_guard`].
+#[must_use = "the default programs are others only while the guard lives"]
+pub struct ProgramGuard(std::marker::PhantomData<*const ()>);
+
+/// Makes these the default programs of this thread until the guard is dropped; guards nest.
+///
+/// ```
+/// use autograd_core::static_graph::{Program, default_main_program, program_guard};
+///
+/// let (main, startup) = (Program::new(), Program::new());
+/// let guard = program_guard(&main, &startup);
+/// assert_eq!(default_main_program(), main);
+/// drop(guard);
+/// assert_ne!(default_main_program(), main);
+/// ```
+pub fn program_guard(main: &Program, startup: &Program) -> ProgramGuard {
+    GUARDED.with_borrow_mut(|guarded| guarded.push((main.clone(), startup.clone())));
+    ProgramGuard(std::marker::PhantomData)
+}
+
+impl Drop for ProgramGuard {
+    fn drop(&mut self) {
+        GUARDED.with_borrow_mut(|guarded| drop(guarded.pop()));
+    }
+}
+
+/// What comes from outside, and then a line an operator.
+///
+/// ```
+/// use autograd_core::DType;
+/// use autograd_core::static_graph::Program;
+///
+/// let program = Program::new();
+/// let x = program.data("x", [-1, 4], DType::Float32)?;
+/// x.tanh()?.mean(&[])?;
+/// let text = "\
+/// data x: float32 [-1, 4]
+/// tanh_0: float32 [-1, 4] = tanh(x)
+/// mean_0: float32 [] = mean(tanh_0)
+/// ";
+/// assert_eq!(program.to_string(), text);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.graph().fmt(f)
+    }
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// A change of a program on its way.
+pub(super) struct Change<'g> {
+    pub(super) graph: &'g mut Graph,
+    /// What the startup program is to set.
+    starts: Vec<Start>,
+}
+
+/// A variable that the startup program sets.
+struct Start {
+    call: &'static str,
+    name: String,
+    form: Form,
+    parameter: bool,
+    init: Init,
+    place: Place,
+}
+
+impl Program {
+    /// A parameter, kept by the executor, which the [startup program](Program::startup) sets.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Program`](crate::Error::Program) if there is a variable of this name, a length is
+    /// free, or the element type is no float.
+    #[track_caller]
+    pub fn create_parameter(
+        &self,
+        name: &str,
+        shape: impl IntoDims,
+        dtype: DType,
+        init: Init,
+    ) -> Result<Variable> {
+        let place = Place::Line(Location::caller());
+        let form = Form::new(dtype, read_dims(shape, "create_parameter", &place)?);
+        let keep = "create_parameter";
+        let id = self.change(|change| change.keep(keep, name, form, true, init, &place))?;
+        Ok(self.variable(id))
+    }
+
+    /// Changes the program; where `build` or the startup program refuses, both stay as they were.
+    pub(super) fn change<R>(&self, build: impl FnOnce(&mut Change<'_>) -> Result<R>) -> Result<R> {
+        let startup = self.own_startup();
+        let own = startup.is(self);
+        self.graph().attempt(|graph| {
+            let mut change = Change { graph, starts: Vec::new() };
+            let built = build(&mut change)?;
+            let starts = change.starts;
+            if let Some(start) = starts.first() {
+                if own {
+                    let why = format!("`{}` needs another program as startup program", start.name);
+                    return Err(wrong(start.call, &start.place, why));
+                }
+                let add = |graph: &mut Graph| starts.iter().try_for_each(|start| start.add(graph));
+                startup.graph().attempt(add)?;
+            }
+            Ok(built)
+        })
+    }
+}
+
+impl Start {
+    fn add(&self, startup: &mut Graph) -> Result<()> {
+        let Self { call, name, form, parameter, init, place } = self;
+        if startup.find(name).is_some() {
+            let why = format!("the startup program sets a variable `{name}` already");
+            return Err(wrong(call, place, why));
+        }
+        let role = Role::Kept { parameter: *parameter };
+        let start = table::Start { init: *init, form: form.clone() };
+        let set = startup.declare(call, name, form.clone(), role, !parameter, place)?;
+        let start = Operator::of_user(&table::INIT, start);
+        let op = Op::new(start, Vec::new(), &[], Phase::Forward, place);
+        startup.push_op(Op { writes: vec![set], ..op }).map(drop)
+    }
+}
+
+impl Change<'_> {
+    /// An operator of one output.
+    pub(super) fn add<const N: usize>(
+        &mut self,
+        def: &'static OpDef,
+        attrs: [Attr; N],
+        inputs: &[VarId],
+        place: &Place,
+    ) -> Result<VarId> {
+        let op = Operator::new(def, attrs.into());
+        Ok(self.graph.push(op, inputs, Phase::Forward, place)?[0])
+    }
+
+    /// A variable that the executor keeps, with an operator in the startup program that sets it.
+    pub(super) fn keep(
+        &mut self,
+        call: &'static str,
+        name: &str,
+        form: Form,
+        parameter: bool,
+        init: Init,
+        place: &Place,
+    ) -> Result<VarId> {
+        if form.dims.iter().any(Option::is_none) {
+            return Err(wrong(call, place, format!("`{name}` has a free axis: {form}")));
+        }
+        if parameter && !form.dtype.is_float() {
+            return Err(wrong(call, place, format!("`{name}` must be of a float type: {form}")));
+        }
+        let role = Role::Kept { parameter };
+        let id = self.graph.declare(call, name, form.clone(), role, !parameter, place)?;
+        let (name, place) = (name.to_owned(), place.clone());
+        self.starts.push(Start { call, name, form, parameter, init, place });
+        Ok(id)
+    }
+}

@@ -5,86 +5,115 @@ use std::panic::Location;
 use super::arithmetic::{IntoOperand, Operand};
 use super::dims::{IntoDims, read_dims};
 use super::ir::{Place, wrong};
-use super::kind::{Kind, Pool};
-use super::variable::Variable;
+use super::program::Variable;
+use super::table;
 use crate::array::DType;
 use crate::error::Result;
+use crate::ops::trace::Attr;
 use crate::ops::{Conv2dOptions, PoolOptions};
 
 /// # Matrices, shapes, pictures, losses
 ///
-/// Each is an [`Error::Program`](crate::Error::Program) where shapes or element types do not fit.
+/// Each is an [`Error::Program`](crate::Error::Program) where shapes, axes or element types do not fit.
 impl Variable {
     /// The matrix product; see [`Tensor::matmul`](crate::Tensor::matmul).
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Program`](crate::Error::Program) if the inner lengths differ.
     #[track_caller]
     pub fn matmul(&self, right: &Variable) -> Result<Variable> {
-        self.program.one(Kind::Matmul, &[self, right], Location::caller())
+        self.program.one(&table::MATMUL, [], &[self, right], Location::caller())
     }
 
     /// `exp(x)` divided by its sum along an axis.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Program`](crate::Error::Program) if there is no such axis.
     #[track_caller]
     pub fn softmax(&self, axis: isize) -> Result<Variable> {
-        self.program.one(Kind::Softmax { axis }, &[self], Location::caller())
+        self.program.one(&table::SOFTMAX, [Attr::Int(axis)], &[self], Location::caller())
     }
 
     /// The logarithm of [`Variable::softmax`].
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Program`](crate::Error::Program) if there is no such axis.
     #[track_caller]
     pub fn log_softmax(&self, axis: isize) -> Result<Variable> {
-        self.program.one(Kind::LogSoftmax { axis }, &[self], Location::caller())
+        self.program.one(&table::LOG_SOFTMAX, [Attr::Int(axis)], &[self], Location::caller())
     }
 
     /// [`Program::cross_entropy`](super::Program::cross_entropy) of these logits.
-    ///
-    /// # Errors
-    ///
-    /// As [`Program::cross_entropy`](super::Program::cross_entropy).
     #[track_caller]
     pub fn cross_entropy(&self, classes: &Variable) -> Result<Variable> {
-        self.program.one(Kind::CrossEntropy, &[self, classes], Location::caller())
+        self.program.one(&table::CROSS_ENTROPY, [], &[self, classes], Location::caller())
+    }
+
+    /// Axes in another order.
+    #[track_caller]
+    pub fn permute(&self, order: &[isize]) -> Result<Variable> {
+        self.program.one(&table::PERMUTE, [Attr::Ints(order.to_vec())], &[self], Location::caller())
+    }
+
+    /// The same numbers as elements of another type.
+    #[track_caller]
+    pub fn cast(&self, dtype: DType) -> Result<Variable> {
+        self.program.one(&table::CAST, [Attr::Type(dtype)], &[self], Location::caller())
+    }
+
+    /// The slices of an axis that `index`, a vector of int64, names.
+    #[track_caller]
+    pub fn index_select(&self, axis: isize, index: &Variable) -> Result<Variable> {
+        self.program.one(
+            &table::INDEX_SELECT,
+            [Attr::Int(axis)],
+            &[self, index],
+            Location::caller(),
+        )
+    }
+
+    /// Along an axis the elements that `index`, int64 of as many axes, names; see
+    /// [`Tensor::gather`](crate::Tensor::gather).
+    #[track_caller]
+    pub fn gather(&self, axis: isize, index: &Variable) -> Result<Variable> {
+        self.program.one(&table::GATHER, [Attr::Int(axis)], &[self, index], Location::caller())
+    }
+
+    /// Where the greatest element along an axis stands, as int64; the axis is taken away. It has no
+    /// gradient.
+    #[track_caller]
+    pub fn argmax(&self, axis: isize) -> Result<Variable> {
+        self.program.one(&table::ARGMAX, [Attr::Int(axis)], &[self], Location::caller())
+    }
+
+    /// The greatest element of each window of pictures.
+    #[track_caller]
+    pub fn max_pool2d(&self, options: impl Into<PoolOptions>) -> Result<Variable> {
+        self.program.one(
+            &table::MAX_POOL2D,
+            [Attr::Pairs(options.into().parts().to_vec())],
+            &[self],
+            Location::caller(),
+        )
+    }
+
+    /// The mean of each window of pictures.
+    #[track_caller]
+    pub fn avg_pool2d(&self, options: impl Into<PoolOptions>) -> Result<Variable> {
+        self.program.one(
+            &table::AVG_POOL2D,
+            [Attr::Pairs(options.into().parts().to_vec())],
+            &[self],
+            Location::caller(),
+        )
     }
 
     /// The same elements under another shape, one axis of which may be -1: what is left.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Program`](crate::Error::Program) if the elements do not fit.
     #[track_caller]
     pub fn reshape(&self, shape: impl IntoDims) -> Result<Variable> {
         let location = Location::caller();
         let dims = read_dims(shape, "reshape", &Place::Line(location))?;
-        self.program.one(Kind::Reshape(dims), &[self], location)
+        self.program.one(&table::RESHAPE, [Attr::Dims(dims)], &[self], location)
     }
 
-    /// Axes in another order.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Program`](crate::Error::Program) if an axis is missing or stands twice.
+    /// Broadcast to a shape, as [`Tensor::broadcast_to`](crate::Tensor::broadcast_to); -1 keeps the
+    /// length of an axis.
     #[track_caller]
-    pub fn permute(&self, order: &[isize]) -> Result<Variable> {
-        self.program.one(Kind::Permute(order.to_vec()), &[self], Location::caller())
-    }
-
-    /// The same numbers as elements of another type.
-    ///
-    /// # Errors
-    ///
-    /// None today.
-    #[track_caller]
-    pub fn cast(&self, dtype: DType) -> Result<Variable> {
-        self.program.one(Kind::Cast(dtype), &[self], Location::caller())
+    pub fn broadcast_to(&self, shape: impl IntoDims) -> Result<Variable> {
+        let location = Location::caller();
+        let dims = read_dims(shape, "broadcast_to", &Place::Line(location))?;
+        self.program.one(&table::BROADCAST_TO, [Attr::Dims(dims)], &[self], location)
     }
 
     /// Each element is 0 with probability `p`, else divided by `1 - p`; in a
@@ -100,7 +129,8 @@ impl Variable {
             let why = format!("`p` must be a probability, found {p}");
             return Err(wrong("dropout", &Place::Line(location), why));
         }
-        self.program.one(Kind::Dropout { p, training: true }, &[self], location)
+        let attrs = [Attr::Number(p), Attr::Flag(true)];
+        self.program.one(&table::DROPOUT, attrs, &[self], location)
     }
 
     /// The last two axes exchanged.
@@ -118,27 +148,10 @@ impl Variable {
             return Err(wrong("transpose", &Place::Line(Location::caller()), why));
         }
         order.swap(rank - 2, rank - 1);
-        self.program.one(Kind::Permute(order), &[self], Location::caller())
-    }
-
-    /// Stretched to a shape, as [`Tensor::broadcast_to`](crate::Tensor::broadcast_to); -1 keeps the
-    /// length of an axis.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Program`](crate::Error::Program) if it cannot be stretched so.
-    #[track_caller]
-    pub fn broadcast_to(&self, shape: impl IntoDims) -> Result<Variable> {
-        let location = Location::caller();
-        let dims = read_dims(shape, "broadcast_to", &Place::Line(location))?;
-        self.program.one(Kind::BroadcastTo(dims), &[self], location)
+        self.program.one(&table::PERMUTE, [Attr::Ints(order)], &[self], Location::caller())
     }
 
     /// The elements `start, start + step, ..` below `end`, or up to the end of the axis.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Program`](crate::Error::Program) if there is no such axis or no such part of it.
     #[track_caller]
     pub fn slice_axis(
         &self,
@@ -147,8 +160,9 @@ impl Variable {
         end: impl Into<Option<usize>>,
         step: usize,
     ) -> Result<Variable> {
-        let kind = Kind::Slice { axis, start, end: end.into(), step };
-        self.program.one(kind, &[self], Location::caller())
+        let end = Attr::Dims([end.into()].into_iter().collect());
+        let attrs = [Attr::Int(axis), Attr::Int(start as isize), end, Attr::Int(step as isize)];
+        self.program.one(&table::SLICE, attrs, &[self], Location::caller())
     }
 
     /// This variable, a mask of bools, chooses: `on` where it is true, else `off`. One of the two may
@@ -171,29 +185,7 @@ impl Variable {
         };
         let on = on.variable(&self.program, op, dtype, location)?;
         let off = off.variable(&self.program, op, dtype, location)?;
-        self.program.one(Kind::Where, &[self, &on, &off], location)
-    }
-
-    /// The slices of an axis that `index`, a vector of int64, names.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Program`](crate::Error::Program) if there is no such axis, or `index` is no vector
-    /// of int64.
-    #[track_caller]
-    pub fn index_select(&self, axis: isize, index: &Variable) -> Result<Variable> {
-        self.program.one(Kind::IndexSelect { axis }, &[self, index], Location::caller())
-    }
-
-    /// Along an axis the elements that `index` names; see [`Tensor::gather`](crate::Tensor::gather).
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Program`](crate::Error::Program) if there is no such axis, or `index` is not int64
-    /// of as many axes.
-    #[track_caller]
-    pub fn gather(&self, axis: isize, index: &Variable) -> Result<Variable> {
-        self.program.one(Kind::Gather { axis }, &[self, index], Location::caller())
+        self.program.one(&table::WHERE, [], &[self, &on, &off], location)
     }
 
     /// The convolution of pictures `[n, channels, height, width]`, of which only `n` may be free;
@@ -224,77 +216,7 @@ impl Variable {
     ) -> Result<Variable> {
         let inputs: Vec<&Variable> =
             [Some(self), Some(weight), bias].into_iter().flatten().collect();
-        self.program.one(Kind::Conv2d(options), &inputs, Location::caller())
+        let options = Attr::Pairs(options.parts().to_vec());
+        self.program.one(&table::CONV2D, [options], &inputs, Location::caller())
     }
-
-    /// Where the greatest element along an axis stands, as int64; the axis is taken away. It has no
-    /// gradient.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Program`](crate::Error::Program) if there is no such axis, or the elements are no
-    /// numbers.
-    #[track_caller]
-    pub fn argmax(&self, axis: isize) -> Result<Variable> {
-        self.program.one(Kind::ArgMax { axis }, &[self], Location::caller())
-    }
-
-    /// The greatest element of each window of pictures.
-    ///
-    /// # Errors
-    ///
-    /// As [`Variable::conv2d`].
-    #[track_caller]
-    pub fn max_pool2d(&self, options: impl Into<PoolOptions>) -> Result<Variable> {
-        self.program.one(Kind::Pool2d(Pool::Max, options.into()), &[self], Location::caller())
-    }
-
-    /// The mean of each window of pictures.
-    ///
-    /// # Errors
-    ///
-    /// As [`Variable::conv2d`].
-    #[track_caller]
-    pub fn avg_pool2d(&self, options: impl Into<PoolOptions>) -> Result<Variable> {
-        self.program.one(Kind::Pool2d(Pool::Average, options.into()), &[self], Location::caller())
-    }
-}
-
-macro_rules! comparisons {
-    ($($method:ident $doc:literal;)*) => {
-        /// # Comparisons
-        ///
-        /// With another variable, with broadcasting, or a number; they give a mask of bools and have
-        /// no gradient.
-        impl Variable {
-            $(
-                #[doc = $doc]
-                ///
-                /// # Errors
-                ///
-                /// [`Error::Program`](crate::Error::Program) if shapes or element types do not fit.
-                #[track_caller]
-                pub fn $method(&self, other: impl IntoOperand) -> Result<Variable> {
-                    let (op, location) = (stringify!($method), Location::caller());
-                    let other = other.operand();
-                    let other = other.variable(&self.program, op, self.dtype(), location)?;
-                    self.program.one(Kind::Compare(op), &[self, &other], location)
-                }
-            )*
-        }
-
-        impl Kind {
-            /// Comparisons that a program can have.
-            pub(super) const COMPARISONS: &'static [&'static str] = &[$(stringify!($method)),*];
-        }
-    };
-}
-
-comparisons! {
-    equal "Where the elements are equal.";
-    not_equal "Where the elements differ.";
-    greater "Where `self > other`.";
-    greater_equal "Where `self >= other`.";
-    less "Where `self < other`.";
-    less_equal "Where `self <= other`.";
 }

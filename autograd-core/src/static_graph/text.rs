@@ -3,8 +3,6 @@
 use std::fmt;
 
 use super::ir::{Graph, Op, Phase, Role, VarId};
-use super::plan::{Plan, Read};
-use super::program::Program;
 
 impl fmt::Display for Graph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -34,36 +32,6 @@ impl fmt::Display for Graph {
     }
 }
 
-impl Plan {
-    /// A line a step, and a line an update.
-    pub(super) fn lines(&self) -> Vec<String> {
-        let graph = &self.graph;
-        let names = |vars: &mut dyn Iterator<Item = VarId>| -> String {
-            vars.map(|var| graph.vars[var].name.as_str()).collect::<Vec<_>>().join(", ")
-        };
-        let steps = self.steps.iter().map(|step| {
-            let op = &graph.ops[step.op];
-            let what = match &step.chain {
-                Some(chain) => chain.names(graph),
-                None => op.kind.stem(),
-            };
-            let read = step.inputs.iter().filter(|(_, read)| *read != Read::Not);
-            let mut line = format!("{what}({})", names(&mut read.map(|(var, _)| *var)));
-            if !step.outputs.is_empty() {
-                line = format!("{} = {line}", names(&mut step.outputs.iter().copied()));
-            }
-            line
-        });
-        let updates = self.updates.iter().map(|step| {
-            let op = &graph.ops[step.op];
-            let [inputs, writes] =
-                [&op.inputs, &op.writes].map(|vars| names(&mut vars.iter().copied()));
-            format!("{}({inputs}) -> {writes}", op.kind.stem())
-        });
-        steps.chain(updates).collect()
-    }
-}
-
 impl Graph {
     /// `tanh_0: float32 [-1, 8] = tanh(fc_0.out)`
     fn write_op(&self, f: &mut fmt::Formatter<'_>, op: &Op) -> fmt::Result {
@@ -79,7 +47,7 @@ impl Graph {
             write!(f, "{} = ", outputs.join(", "))?;
         }
         write!(f, "{}({})", op.kind, names(&op.inputs).join(", "))?;
-        let attributes = op.kind.attributes();
+        let attributes = op.kind.op().map_or(String::new(), |op| (op.def.show)(op));
         if !attributes.is_empty() {
             write!(f, " {{{attributes}}}")?;
         }
@@ -87,34 +55,5 @@ impl Graph {
             write!(f, " -> {}", names(&op.writes).join(", "))?;
         }
         writeln!(f)
-    }
-}
-
-/// What comes from outside, and then a line an operator.
-///
-/// ```
-/// use autograd_core::DType;
-/// use autograd_core::static_graph::Program;
-///
-/// let program = Program::new();
-/// let x = program.data("x", [-1, 4], DType::Float32)?;
-/// x.tanh()?.mean(&[])?;
-/// let text = "\
-/// data x: float32 [-1, 4]
-/// tanh_0: float32 [-1, 4] = tanh(x)
-/// mean_0: float32 [] = mean(tanh_0)
-/// ";
-/// assert_eq!(program.to_string(), text);
-/// # Ok::<(), autograd_core::Error>(())
-/// ```
-impl fmt::Display for Program {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.graph().fmt(f)
-    }
-}
-
-impl fmt::Debug for Program {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
     }
 }

@@ -1,12 +1,64 @@
-//! The rules that hold in every program, and their proof.
+//! The rules that hold in every program: an operator is added if it keeps them, and a whole program
+//! is proved after every transformation.
 
 use std::collections::HashSet;
 
-use super::ir::{Graph, Op, OpId, Phase, Role, VarId};
-use super::kind::Kind;
+use super::form::Form;
+use super::ir::{Effect, Graph, Kind, Op, OpId, Phase, Place, Role, VarId, wrong};
 use crate::error::Result;
 
 impl Graph {
+    /// Adds an operator and generates its outputs.
+    pub(super) fn push(
+        &mut self,
+        kind: impl Into<Kind>,
+        inputs: &[VarId],
+        phase: Phase,
+        place: &Place,
+    ) -> Result<Vec<VarId>> {
+        let kind = kind.into();
+        let forms = self.infer(&kind, inputs, place)?;
+        let stem = kind.name();
+        self.attempt(|graph| {
+            let add = |form| graph.add_computed(&stem, false, form, place);
+            let outputs: Vec<VarId> = forms.into_iter().map(add).collect();
+            graph.push_op(Op::new(kind, inputs.to_vec(), &outputs, phase, place))?;
+            Ok(outputs)
+        })
+    }
+
+    /// The forms of the outputs, or why there are none.
+    pub(super) fn infer(&self, kind: &Kind, inputs: &[VarId], place: &Place) -> Result<Vec<Form>> {
+        let forms: Vec<&Form> = inputs.iter().map(|&id| &self.vars[id].form).collect();
+        kind.infer(&forms).map_err(|why| {
+            let given: Vec<String> = inputs
+                .iter()
+                .map(|&id| format!("`{}`: {}", self.vars[id].name, self.vars[id].form))
+                .collect();
+            let given = if given.is_empty() {
+                String::new()
+            } else {
+                format!("; given {}", given.join(", "))
+            };
+            wrong(&kind.to_string(), place, format!("{why}{given}"))
+        })
+    }
+
+    /// Adds an operator whose outputs are there, if it keeps the rules.
+    pub(super) fn push_op(&mut self, op: Op) -> Result<OpId> {
+        let id = self.ops.len();
+        self.check(&op, id)?;
+        self.version += 1;
+        for &output in &op.outputs {
+            self.vars[output].producer = Some(id);
+        }
+        for &write in &op.writes {
+            self.vars[write].writer = Some(id);
+        }
+        self.ops.push(op);
+        Ok(id)
+    }
+
     /// Proves the whole program, after every transformation.
     pub(super) fn verify(&self) -> Result<()> {
         let mut produced = HashSet::new();
@@ -93,7 +145,7 @@ impl Graph {
         if let Some(&misplaced) = misplaced {
             return Err(op.wrong(format!("{what} `{}`, which it cannot", name(misplaced))));
         }
-        if let Kind::Update(_) = op.kind {
+        if op.kind.effect() == Effect::Updates {
             let mut kept = op.inputs.iter().enumerate().filter(|(at, _)| *at != 1);
             let distinct: HashSet<&VarId> = op.writes.iter().collect();
             let moved = op.writes.iter().all(|write| kept.next().is_some_and(|(_, k)| k == write));

@@ -96,28 +96,6 @@ pub fn product_into<T: FloatMultiply>(
     Some(into.rewritten(copied(&[m, n]), |out| T::float_product([m, k, n], a, b, out)))
 }
 
-/// `a b + row` of two matrices, in the memory of `into`: the row's elements are added to those of each
-/// column. `None` where the operands are none of this kind or do not fit.
-pub fn plus_row<T: FloatMultiply>(
-    a: &Value<T>,
-    b: &Value<T>,
-    row: &Value<T>,
-    into: Value<T>,
-) -> Option<Value<T>> {
-    let (&[m, k], &[k2, n], &[columns]) = (a.shape(), b.shape(), row.shape()) else { return None };
-    let row = row.as_slice()?;
-    if k != k2 || columns != n || m * n * k == 0 {
-        return None;
-    }
-    super::shape::element_count("matmul", &[m, n]).ok()?;
-    Some(into.rewritten(copied(&[m, n]), |out| {
-        T::float_product([m, k, n], matrix(a), matrix(b), out);
-        for out in out.chunks_exact_mut(n) {
-            out.iter_mut().zip(row).for_each(|(x, &y)| *x = *x + y);
-        }
-    }))
-}
-
 /// A sum over up to so many elements is computed in one order, whatever the shapes are: the figures are the
 /// same if a product is computed as a whole or by [`by_rows`].
 pub const ONE_SUM: usize = BLOCK_DEPTH;

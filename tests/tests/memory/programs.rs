@@ -45,11 +45,10 @@ fn a_run_computes_in_the_buffers_of_the_run_before() {
     assert!(later < 0.1, "{later}");
 }
 
-/// Buffers of less than a kilobyte are kept by nobody but the program: the pool and the threads'
-/// spares have larger ones only.
+/// Free buffers of this size stay with the thread, as many as a small net needs.
 #[test]
 fn a_run_after_the_first_asks_for_no_memory_but_for_what_it_fetches() {
-    const SIDE: usize = 15;
+    const SIDE: usize = 33;
     const BUFFER: usize = SIDE * SIDE * size_of::<f32>();
     let _turn = turn();
     let program = Program::new();
@@ -75,7 +74,7 @@ fn a_run_after_the_first_asks_for_no_memory_but_for_what_it_fetches() {
     let few = asked(&loss);
     assert!(few < 3 * BUFFER, "{few} bytes");
     let whole = asked(&hidden);
-    assert!(whole >= BUFFER && whole <= few + BUFFER + BUFFER / 2, "{whole} bytes");
+    assert!(whole <= few + BUFFER + BUFFER / 2, "{whole} bytes");
 }
 
 #[test]
@@ -90,8 +89,7 @@ fn a_value_that_was_read_for_the_last_time_lends_its_buffer() {
     }
     let executor = ready(&program);
     empty_buffer_pool();
-    // The two slots that all values share, of which what is fetched takes one along, and panels of a
-    // factor for each of two threads.
+    // An operand and a result, and panels of a factor for each of two threads.
     let found = peak(|| drop(executor.run(&program, &[], &[&y]).unwrap()));
     assert!(found < 3.4, "{found}");
 }
@@ -120,10 +118,10 @@ fn a_step_changes_parameters_where_they_stand() {
     assert_ne!(executor.parameter("w").unwrap().to_string(), before);
 }
 
-/// With small buffers, which nobody but the program keeps; see above.
+/// With small buffers; see above.
 #[test]
 fn a_schedule_of_learning_rates_keeps_the_plan_and_its_buffers() {
-    const SIDE: usize = 15;
+    const SIDE: usize = 33;
     const BUFFER: usize = SIDE * SIDE * size_of::<f32>();
     let _turn = turn();
     let program = Program::new();

@@ -583,3 +583,19 @@ fn gradients_that_were_changed_move_parameters() {
     executor.run(&program.startup(), &[], &[]).unwrap();
     assert_eq!(values(&executor.run(&program, &[], &[w]).unwrap()), [[2.5, 2.5]]);
 }
+
+#[test]
+fn an_update_reads_a_gradient_of_which_steps_read_the_shape_alone() {
+    let program = Program::new();
+    let w = program.create_parameter("w", [3], DType::Float64, Init::Constant(2.0)).unwrap();
+    let pairs = append_backward(&w.square().unwrap().sum(&[]).unwrap()).unwrap();
+    // It starts with ones of the gradient's shape.
+    let second = gradients(&[&pairs[0].1], &[&w]).unwrap().remove(0).unwrap();
+    Sgd::new(0.25).apply_gradients(&pairs).unwrap();
+    let executor = Executor::new();
+    executor.run(&program.startup(), &[], &[]).unwrap();
+    let run = executor.run(&program, &[], &[&second]).unwrap();
+    assert_eq!(run[0].downcast_ref::<f64>().unwrap().to_vec(), [2.0; 3]);
+    let w = executor.parameter("w").unwrap();
+    assert_eq!(w.downcast_ref::<f64>().unwrap().to_vec(), [1.0; 3]);
+}

@@ -276,17 +276,6 @@ impl<T> Deref for Handle<T> {
     }
 }
 
-#[cfg(feature = "static-graph")]
-impl<T: Storable> Handle<T>
-where
-    Program: Formula<T>,
-{
-    /// Backward as an op of its own, of those gradients that are wanted.
-    pub(crate) fn backward_alone(&self, wanted: &[bool]) -> Self {
-        Self::Shared(self.backward_op(wanted))
-    }
-}
-
 /// An op whose formulas are compiled.
 #[doc(hidden)]
 pub struct Pair<F, B, D> {

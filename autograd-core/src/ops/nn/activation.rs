@@ -5,7 +5,7 @@ use std::panic::Location;
 use smallvec::SmallVec;
 
 use super::super::elementwise::{Handle, Outputs};
-use super::super::trace::{self, Call};
+use super::super::trace::{self, Attr, Call};
 use super::super::{Caller, Float, Input, Scalar, Unary, derived, expect};
 use super::writable;
 use crate::array::Shape;
@@ -75,7 +75,7 @@ pub(in crate::ops) fn dropout<T: Float>(
     caller: Caller,
 ) -> Result<Tensor<T>> {
     if trace::is_noting() {
-        let call = || Call::Dropout { p, training };
+        let call = || Call::op("dropout", [Attr::Number(p), Attr::Flag(training)]);
         let run = || dropout(x, p, training, caller);
         return trace::op(call, || vec![trace::any(x)], caller, run);
     }

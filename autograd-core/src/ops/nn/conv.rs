@@ -2,7 +2,7 @@
 
 use std::panic::Location;
 
-use super::super::trace::{self, Call};
+use super::super::trace::{self, Attr, Call};
 use super::super::{Caller, Float, expect};
 use super::window::{Conv2dOptions, Convolution, Plan, Window};
 use crate::array::shape::element_count;
@@ -124,7 +124,7 @@ pub(in crate::ops) fn conv2d<T: Float>(
 ) -> Result<Tensor<T>> {
     if trace::is_noting() {
         let (call, inputs) = (
-            Call::Conv2d(options),
+            Call::op("conv2d", [Attr::Pairs(options.parts().to_vec())]),
             [Some(x), Some(weight), bias].into_iter().flatten().map(trace::any).collect(),
         );
         return trace::op(|| call, || inputs, caller, || conv2d(x, weight, bias, options, caller));

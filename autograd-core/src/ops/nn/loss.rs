@@ -39,7 +39,8 @@ pub(in crate::ops) fn cross_entropy<T: Float>(
     caller: Caller,
 ) -> Result<Tensor<T>> {
     if trace::is_noting() {
-        let (call, inputs) = (Call::CrossEntropy, vec![trace::any(logits), trace::any(targets)]);
+        let (call, inputs) =
+            (Call::op("cross_entropy", []), vec![trace::any(logits), trace::any(targets)]);
         return trace::op(|| call, || inputs, caller, || cross_entropy(logits, targets, caller));
     }
     let (loss, sums) = mean_cross_entropy(logits, targets, Value::scalar(T::ZERO))?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::super::families::Weights;
 use super::super::reduce::sum_rows;
-use super::super::trace::{self, Call};
+use super::super::trace::{self, Attr, Call};
 use super::super::{Caller, Float, joined as added};
 use super::rows::{CHUNK, Given, joined, total};
 use super::{are_in_range, is_in_range, scale_of, to_write_over};
@@ -36,7 +36,7 @@ pub(in crate::ops) fn normalize<T: Float>(
     if trace::is_noting() {
         let axes: Vec<isize> = positions.iter().map(|&position| position as isize).collect();
         let normal = trace::op(
-            || Call::Normalize { axes: axes.clone(), eps },
+            || Call::op("normalize", [Attr::Ints(axes.clone()), Attr::Number(eps)]),
             || vec![trace::any(x)],
             caller,
             || normalize(x, None, &axes, eps, caller),

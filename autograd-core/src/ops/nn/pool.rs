@@ -3,7 +3,7 @@
 use std::panic::Location;
 use std::sync::Arc;
 
-use super::super::trace::{self, Call};
+use super::super::trace::{self, Attr, Call};
 use super::super::{Caller, Float, HasMean, expect};
 use super::conv::{fold, unfold};
 use super::window::{Plan, PoolOptions};
@@ -34,7 +34,8 @@ pub(in crate::ops) fn max_pool2d<T: Float>(
     caller: Caller,
 ) -> Result<Tensor<T>> {
     if trace::is_noting() {
-        let (call, inputs) = (Call::MaxPool2d(options), vec![trace::any(x)]);
+        let (call, inputs) =
+            (Call::op("max_pool2d", [Attr::Pairs(options.parts().to_vec())]), vec![trace::any(x)]);
         return trace::op(|| call, || inputs, caller, || max_pool2d(x, options, caller));
     }
     let plan = options.plan("max_pool2d", x.shape())?;
@@ -106,7 +107,8 @@ pub(in crate::ops) fn avg_pool2d<T: Float>(
     caller: Caller,
 ) -> Result<Tensor<T>> {
     if trace::is_noting() {
-        let (call, inputs) = (Call::AvgPool2d(options), vec![trace::any(x)]);
+        let (call, inputs) =
+            (Call::op("avg_pool2d", [Attr::Pairs(options.parts().to_vec())]), vec![trace::any(x)]);
         return trace::op(|| call, || inputs, caller, || avg_pool2d(x, options, caller));
     }
     let plan = options.plan("avg_pool2d", x.shape())?;

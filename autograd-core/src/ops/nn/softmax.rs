@@ -4,7 +4,7 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use super::super::names::Softmax;
-use super::super::trace::{self, Call};
+use super::super::trace::{self, Attr, Call};
 use super::super::{Caller, Float, expect};
 use super::to_write_over;
 use crate::array::shape::{axes as check_axes, axis as check_axis};
@@ -33,8 +33,8 @@ pub(in crate::ops) fn softmax<T: Float>(
     if trace::is_noting() {
         let (call, inputs) = (
             match op {
-                Softmax::Plain => Call::Softmax(axis),
-                Softmax::Log => Call::LogSoftmax(axis),
+                Softmax::Plain => Call::op("softmax", [Attr::Int(axis)]),
+                Softmax::Log => Call::op("log_softmax", [Attr::Int(axis)]),
             },
             vec![trace::any(x)],
         );

@@ -155,7 +155,6 @@ pub struct Conv2dOptions {
     pub(crate) groups: usize,
 }
 
-#[cfg(any(test, feature = "static-graph"))]
 impl Conv2dOptions {
     /// Stride, padding, dilation and, twice, the number of groups.
     pub(crate) fn parts(self) -> [[usize; 2]; 4] {
@@ -219,7 +218,6 @@ pub struct PoolOptions {
 
 impl PoolOptions {
     /// Window, stride and padding.
-    #[cfg(any(test, feature = "static-graph"))]
     pub(crate) fn parts(self) -> [[usize; 2]; 3] {
         [self.kernel, self.stride.unwrap_or(self.kernel), self.padding]
     }

@@ -7,8 +7,7 @@ use super::{Functions, read, write};
 use crate::error::{Error, Result};
 use crate::safetensors::SafeTensors;
 use crate::static_graph::executor::Executor;
-use crate::static_graph::ir::{Role, wrong};
-use crate::static_graph::kind::Kind;
+use crate::static_graph::ir::{Effect, Role, wrong};
 use crate::static_graph::program::Program;
 
 /// What the notes of the file call the program.
@@ -62,7 +61,7 @@ impl Program {
                 file.insert(var.name.clone(), value);
             }
         }
-        if let Some(op) = graph.ops.iter().find(|op| matches!(op.kind, Kind::Init { .. })) {
+        if let Some(op) = graph.ops.iter().find(|op| op.kind.effect() == Effect::Sets) {
             let name = &graph.vars[op.writes[0]].name;
             let why = format!(
                 "it sets `{name}`: a startup program is not saved; save the program that it starts"

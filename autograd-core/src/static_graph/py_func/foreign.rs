@@ -6,10 +6,12 @@ use std::sync::Arc;
 use super::signature::{Function, Param, Signature};
 use crate::error::Result;
 use crate::graph::{AnyTensor, GradMode, for_any};
-use crate::static_graph::ir::{Form, Graph, Op, OpId, Phase, VarId};
-use crate::static_graph::kind::Kind;
-use crate::static_graph::run::Values;
-use crate::static_graph::task::Inputs;
+use crate::static_graph::form::Form;
+use crate::static_graph::ir::{
+    Effect, Gradient, Graph, Op, OpDef, OpId, Operator, Phase, UserOp, VarId,
+};
+use crate::static_graph::reverse::fill_like;
+use crate::static_graph::values::Values;
 
 /// A user's function in a program.
 #[derive(Clone, Debug)]
@@ -26,34 +28,41 @@ pub(in crate::static_graph) struct Foreign {
     pub(in crate::static_graph) backward: Arc<[Function]>,
     /// Parameters and returned values that backward is not given.
     pub(in crate::static_graph) skipped: Vec<bool>,
-    pub(in crate::static_graph) gradient: bool,
+    pub(in crate::static_graph) is_gradient: bool,
 }
 
-impl Foreign {
-    pub(in crate::static_graph) fn name(&self) -> &str {
+/// A user's function over arrays, or its backward function.
+pub(in crate::static_graph) static PY_FUNC: OpDef = OpDef {
+    infer: |op, _| Ok(op.user::<Foreign>().outputs.clone()),
+    run: |op, values| op.user::<Foreign>().run(values),
+    gradient: Gradient::Operators(Foreign::gradient),
+    effect: Effect::UserCode,
+    ..OpDef::new("py_func")
+};
+
+impl UserOp for Foreign {
+    fn name(&self) -> &str {
         &self.function.name
     }
 
-    pub(in crate::static_graph) fn outputs(&self) -> &[Form] {
-        &self.outputs
+    fn shown(&self) -> String {
+        format!("py_func `{}`", self.function.name)
     }
 
-    /// Whether it is the gradient of another one.
-    pub(in crate::static_graph) fn is_gradient(&self) -> bool {
-        self.gradient
+    fn has_gradient(&self) -> bool {
+        !self.backward.is_empty() || self.is_gradient
     }
 
-    pub(in crate::static_graph) fn has_backward(&self) -> bool {
-        !self.backward.is_empty()
+    fn has_effect(&self) -> bool {
+        !self.is_gradient
     }
+}
 
-    /// Which inputs backward reads, and which outputs.
-    pub(in crate::static_graph) fn run(
-        &self,
-        inputs: Values,
-    ) -> std::result::Result<Values, String> {
+impl Foreign {
+    /// Calls the function on its own handles of the inputs.
+    fn run(&self, inputs: Values) -> std::result::Result<Values, String> {
         // What the function writes, no other operator reads.
-        let args: Inputs =
+        let args: Vec<_> =
             self.args.iter().map(|arg| arg.map(|input| inputs[input].alias())).collect();
         drop(inputs);
         let returned = GradMode::of(false, || (self.function.call)(&args))?;
@@ -67,12 +76,12 @@ impl Foreign {
         }
         let mut picked = Values::new();
         for (&pick, form) in self.picks.iter().zip(&self.outputs) {
-            let what = || match self.gradient {
+            let what = || match self.is_gradient {
                 true => format!("the gradient it returned for input {pick}"),
                 false => format!("the value it returned for output {pick}"),
             };
             let Some(value) = returned[pick].as_ref() else {
-                return Err(match self.gradient {
+                return Err(match self.is_gradient {
                     true => format!(
                         "returned no gradient for input {pick}, which needs one; return zeros if \
                          it is zero"
@@ -89,43 +98,45 @@ impl Foreign {
         Ok(picked)
     }
 
-    /// Adds the operator that computes gradients of `op`, which is this one, for its inputs
-    /// `wants`. `grads` are the gradients of its outputs, where there are any.
-    pub(in crate::static_graph) fn gradient(
-        &self,
+    /// Adds the operator that computes gradients of an operator for its inputs `wants`. `grads` are the
+    /// gradients of its outputs, where there are any.
+    fn gradient(
         graph: &mut Graph,
         id: OpId,
         grads: &[Option<VarId>],
         wants: &[usize],
     ) -> Result<Vec<VarId>> {
         let op = graph.ops[id].clone();
-        let Some((function, rest)) = self.backward.split_first() else {
+        let own = op.kind.op().map(Operator::user::<Self>);
+        let Some((this, (function, rest))) =
+            own.and_then(|own| Some((own, own.backward.split_first()?)))
+        else {
             return Err(op.wrong(
                 "has no backward, so a second derivative through it is not known; give it with \
                  `second_backward_func`",
             ));
         };
         // Parameters, returned values, gradients of these: each a variable, or none.
-        let result = |pick: usize| self.picks.iter().position(|&p| p == pick);
+        let result = |pick: usize| this.picks.iter().position(|&p| p == pick);
         let mut given: Vec<Option<VarId>> =
-            self.args.iter().map(|arg| arg.map(|input| op.inputs[input])).collect();
-        given.extend((0..self.results).map(|pick| result(pick).map(|at| op.outputs[at])));
+            this.args.iter().map(|arg| arg.map(|input| op.inputs[input])).collect();
+        given.extend((0..this.results).map(|pick| result(pick).map(|at| op.outputs[at])));
         let mut kept: Vec<Option<VarId>> = given
             .iter()
-            .zip(self.skipped.iter().chain(std::iter::repeat(&false)))
+            .zip(this.skipped.iter().chain(std::iter::repeat(&false)))
             .filter(|(_, skipped)| !**skipped)
             .map(|(given, _)| *given)
             .collect();
-        kept.extend((0..self.results).map(|pick| result(pick).and_then(|at| grads[at])));
+        kept.extend((0..this.results).map(|pick| result(pick).and_then(|at| grads[at])));
         let like: Vec<Option<VarId>> =
-            kept_like(&kept, self.results, |pick| result(pick).map(|at| op.outputs[at]));
+            kept_like(&kept, this.results, |pick| result(pick).map(|at| op.outputs[at]));
         let mut inputs = Vec::new();
         let mut args = Vec::with_capacity(kept.len());
         for (position, var) in kept.iter().enumerate() {
             let optional = function.signature.is_optional(position);
             let var = match (*var, like[position]) {
                 (None, Some(like)) if !optional => {
-                    Some(graph.push(Kind::FillLike(0.0), &[like], Phase::Backward, &op.place)?[0])
+                    Some(graph.push(fill_like(0.0), &[like], Phase::Backward, &op.place)?[0])
                 }
                 (var, _) => var,
             };
@@ -135,7 +146,7 @@ impl Foreign {
         // Positions among the function's parameters of the inputs that want a gradient.
         let picks: Vec<usize> = wants
             .iter()
-            .filter_map(|&input| self.args.iter().position(|&arg| arg == Some(input)))
+            .filter_map(|&input| this.args.iter().position(|&arg| arg == Some(input)))
             .collect();
         let outputs: Vec<Form> =
             wants.iter().map(|&input| graph.vars[op.inputs[input]].form.clone()).collect();
@@ -143,31 +154,16 @@ impl Foreign {
             function: function.clone(),
             args,
             picks,
-            results: self.args.len(),
+            results: this.args.len(),
             outputs,
             backward: rest.into(),
             skipped: Vec::new(),
-            gradient: true,
+            is_gradient: true,
         };
-        let names: Vec<(String, Form)> = wants
-            .iter()
-            .map(|&input| {
-                let var = &graph.vars[op.inputs[input]];
-                (format!("{}@GRAD", var.name), var.form.clone())
-            })
-            .collect();
-        let outputs: Vec<VarId> = names
-            .into_iter()
-            .map(|(name, form)| graph.add_computed(&name, true, form, &op.place))
-            .collect();
-        graph.push_op(Op {
-            kind: Kind::PyFunc(Arc::new(foreign)),
-            inputs,
-            outputs: outputs.clone(),
-            writes: Vec::new(),
-            phase: Phase::Backward,
-            place: op.place,
-        })?;
+        let of = wants.iter().map(|&input| op.inputs[input]);
+        let outputs = graph.add_gradients(of, &op.place);
+        let foreign = Operator::of_user(&PY_FUNC, foreign);
+        graph.push_op(Op::new(foreign, inputs, &outputs, Phase::Backward, &op.place))?;
         Ok(outputs)
     }
 }

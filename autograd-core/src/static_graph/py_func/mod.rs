@@ -7,15 +7,14 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::Arc;
 
-pub(super) use foreign::Foreign;
+pub(super) use foreign::{Foreign, PY_FUNC};
 pub(super) use signature::{Function, name_of};
 pub use signature::{Param, PyFunc, PyFuncParam, PyFuncReturn, PyFuncValue, Signature};
 pub use signature::{gradient_of_input, same_as_input, same_as_output};
 
-use super::ir::{Op, Phase, Place, VarId, wrong};
-use super::kind::Kind;
-use super::program::Program;
-use super::variable::Variable;
+use super::form::Form;
+use super::ir::{Op, Operator, Phase, Place, VarId, wrong};
+use super::program::{Program, Variable};
 use crate::error::{Error, Plural, Result};
 use crate::graph::AnyTensor;
 
@@ -343,84 +342,57 @@ impl Building {
             variables.iter().map(|variable| self.program.own(&call, variable, &place)).collect()
         };
         let (input_ids, output_ids) = (own(&inputs)?, own(&outputs)?);
-        let forms =
-            |variables: &[Variable]| variables.iter().map(Variable::form).collect::<Vec<_>>();
-        let (input_forms, output_forms) = (forms(&inputs), forms(&outputs));
-        let names =
-            |variables: &[Variable]| variables.iter().map(Variable::name).collect::<Vec<_>>();
-        let (input_names, output_names) = (names(&inputs), names(&outputs));
-
-        let check = |params: &Option<Vec<Param>>,
-                     what: &str,
-                     names: &[String],
-                     forms: &[super::ir::Form]| {
-            for (position, (param, (name, form))) in
-                params.iter().flatten().zip(names.iter().zip(forms)).enumerate()
-            {
+        let named = |variables: &[Variable]| -> Vec<(String, Form)> {
+            variables.iter().map(|variable| (variable.name(), variable.form())).collect()
+        };
+        let (input_forms, output_forms) = (named(&inputs), named(&outputs));
+        let check = |params: &Option<Vec<Param>>, what: &str, given: &[(String, Form)]| {
+            for (at, (param, (name, form))) in params.iter().flatten().zip(given).enumerate() {
                 if let Some(misfit) = param.misfit(form) {
-                    return Err(wrong(format!("{what} {position} {misfit} (`{name}`)")));
+                    return Err(wrong(format!("{what} {at} {misfit} (`{name}`)")));
                 }
             }
             Ok(())
         };
-        check(
-            &self.function.signature.params,
-            "the function's parameter",
-            &input_names,
-            &input_forms,
-        )?;
-        check(
-            &self.function.signature.returns,
-            "the function's result",
-            &output_names,
-            &output_forms,
-        )?;
+        let Signature { params, returns } = &self.function.signature;
+        check(params, "the function's parameter", &input_forms)?;
+        check(returns, "the function's result", &output_forms)?;
 
         let mut skipped = vec![false; inputs.len() + outputs.len()];
         if let Some(backward) = self.backward.first() {
             for variable in &self.skipped {
                 let id = self.program.own(&call, variable, &place)?;
-                let mut found = false;
-                for (position, &own) in input_ids.iter().chain(&output_ids).enumerate() {
-                    if own == id {
-                        skipped[position] = true;
-                        found = true;
-                    }
-                }
-                if !found {
+                let ids = input_ids.iter().chain(&output_ids);
+                let positions: Vec<usize> =
+                    ids.enumerate().filter(|(_, own)| **own == id).map(|(at, _)| at).collect();
+                if positions.is_empty() {
                     return Err(wrong(format!(
                         "skips `{}`, which is neither an input nor an output (gradients cannot be \
                          skipped)",
                         variable.name()
                     )));
                 }
+                positions.into_iter().for_each(|at| skipped[at] = true);
             }
-            let given =
-                input_names.iter().zip(&input_forms).chain(output_names.iter().zip(&output_forms));
-            let mut list: Vec<(String, super::ir::Form)> = given
-                .zip(&skipped)
-                .filter(|(_, skipped)| !**skipped)
-                .map(|((name, form), _)| (name.clone(), form.clone()))
-                .collect();
-            list.extend(
-                output_names
-                    .iter()
-                    .zip(&output_forms)
-                    .map(|(n, f)| (format!("{n}@GRAD"), f.clone())),
-            );
-            let (given, given_forms): (Vec<String>, Vec<_>) = list.into_iter().unzip();
+            let given = input_forms.iter().chain(&output_forms).zip(&skipped);
+            let given = given.filter(|(_, skipped)| !**skipped).map(|(given, _)| given.clone());
+            let gradients =
+                output_forms.iter().map(|(n, form)| (format!("{n}@GRAD"), form.clone()));
+            let given: Vec<(String, Form)> = given.chain(gradients).collect();
             let of = format!("its backward function `{}`", backward.name);
-            if let Some(params) = &backward.signature.params
+            let Signature { params, returns } = &backward.signature;
+            if let Some(params) = params
                 && params.len() != given.len()
             {
+                let names: Vec<&str> = given.iter().map(|(name, _)| name.as_str()).collect();
                 return Err(wrong(format!(
                     "{of} takes {}, but is given {}: {}",
                     Plural(params.len(), "value", "values"),
                     given.len(),
-                    given.join(", ")
+                    names.join(", ")
                 )));
             }
-            if let Some(returns) = &backward.signature.returns
+            if let Some(returns) = returns
                 && returns.len() != inputs.len()
             {
                 return Err(wrong(format!(
@@ -430,19 +402,12 @@ impl Building {
                     Plural(inputs.len(), "input", "inputs")
                 )));
             }
-            check(&backward.signature.params, &format!("{of}: parameter"), &given, &given_forms)?;
+            check(params, &format!("{of}: parameter"), &given)?;
             // What is returned for an integer input is dropped, whatever it is.
-            for (position, ((param, name), form)) in backward
-                .signature
-                .returns
-                .iter()
-                .flatten()
-                .zip(&input_names)
-                .zip(&input_forms)
-                .enumerate()
-            {
+            let given = returns.iter().flatten().zip(&input_forms).enumerate();
+            for (at, (param, (name, form))) in given {
                 if let Some(misfit) = param.misfit(form).filter(|_| form.dtype.is_float()) {
-                    return Err(wrong(format!("{of}: gradient {position} {misfit} (`{name}`)")));
+                    return Err(wrong(format!("{of}: gradient {at} {misfit} (`{name}`)")));
                 }
             }
         }
@@ -451,19 +416,14 @@ impl Building {
             args: (0..inputs.len()).map(Some).collect(),
             picks: (0..outputs.len()).collect(),
             results: outputs.len(),
-            outputs: output_forms,
+            outputs: output_forms.into_iter().map(|(_, form)| form).collect(),
             backward: self.backward.into(),
             skipped,
-            gradient: false,
+            is_gradient: false,
         };
-        self.program.graph().push_op(Op {
-            kind: Kind::PyFunc(Arc::new(foreign)),
-            inputs: input_ids,
-            outputs: output_ids,
-            writes: Vec::new(),
-            phase: Phase::Forward,
-            place,
-        })?;
+        let foreign = Operator::of_user(&PY_FUNC, foreign);
+        let op = Op::new(foreign, input_ids, &output_ids, Phase::Forward, &place);
+        self.program.graph().push_op(op)?;
         Ok(outputs)
     }
 }

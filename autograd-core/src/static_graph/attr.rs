@@ -1,0 +1,164 @@
+//! Attributes of operators as text: for people, and in files.
+
+use super::form::{Form, ShapeOf};
+use crate::array::DType;
+use crate::graph::{AnyTensor, Element, Tensor, for_any};
+use crate::ops::trace::{Attr, Dims};
+
+/// An attribute of an operator: its name and its type.
+pub(super) type Param = (&'static str, Type);
+
+/// What an attribute is, and how people read it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Type {
+    /// As Rust writes it: `1e-5`.
+    Number,
+    /// As people write it: `0.1`.
+    Plain,
+    Numbers,
+    Flag,
+    /// A flag that a copy for testing turns off.
+    Training,
+    Int,
+    Ints,
+    Dims,
+    Pairs,
+    /// An element type.
+    Elements,
+    Tensor,
+}
+
+/// `name=value`, as the text of a program shows it.
+pub(super) fn shown((name, kind): Param, attr: &Attr) -> String {
+    match (attr, kind) {
+        (Attr::Number(x), Type::Plain) => format!("{name}={x}"),
+        (Attr::Number(x), _) => format!("{name}={x:?}"),
+        (Attr::Numbers(all), _) => format!("{name}={all:?}"),
+        (Attr::Flag(flag), _) => format!("{name}={flag}"),
+        (Attr::Int(n), _) => format!("{name}={n}"),
+        (Attr::Ints(all), _) => format!("{name}={all:?}"),
+        (Attr::Dims(dims), _) => format!("{name}={}", ShapeOf(dims)),
+        (Attr::Pairs(pairs), _) => {
+            let names = name.split(' ').zip(pairs);
+            names.map(|(name, pair)| format!("{name}={pair:?}")).collect::<Vec<_>>().join(", ")
+        }
+        (Attr::Type(dtype), _) => format!("{name}={dtype}"),
+        (Attr::Tensor(tensor), _) => match tensor.shape() {
+            [] => for_any!(tensor, t => format!("{name}={:?}", t.item())),
+            _ => String::new(),
+        },
+    }
+}
+
+/// As a file has it: one field, or several with semicolons between them.
+pub(super) fn written(attr: &Attr) -> String {
+    /// Elements in a form from which the same bits are read.
+    fn elements<T: Element>(tensor: &Tensor<T>) -> String {
+        joined(tensor.to_vec().iter().map(|value| format!("{value:?}")), ",")
+    }
+    match attr {
+        Attr::Number(x) => format!("{x:?}"),
+        Attr::Numbers(all) => joined(all.iter().map(|x| format!("{x:?}")), ";"),
+        Attr::Flag(flag) => flag.to_string(),
+        Attr::Int(n) => n.to_string(),
+        Attr::Ints(all) => list(all),
+        Attr::Dims(dims) => dims_text(dims),
+        Attr::Pairs(pairs) => list(pairs.as_flattened()),
+        Attr::Type(dtype) => dtype.to_string(),
+        Attr::Tensor(tensor) => {
+            let values = for_any!(tensor, t => elements(t));
+            format!("{};{};{values}", tensor.dtype(), list(tensor.shape()))
+        }
+    }
+}
+
+/// From the fields of a file.
+pub(super) fn read<'f>(
+    kind: Type,
+    fields: &mut impl Iterator<Item = &'f str>,
+) -> Result<Attr, String> {
+    let mut next = || fields.next().ok_or("an attribute is missing");
+    Ok(match kind {
+        Type::Number | Type::Plain => Attr::Number(parse(next()?)?),
+        Type::Flag | Type::Training => Attr::Flag(parse(next()?)?),
+        Type::Int => Attr::Int(parse(next()?)?),
+        Type::Ints => Attr::Ints(read_list(next()?)?),
+        Type::Dims => Attr::Dims(read_dims(next()?)?),
+        Type::Elements => Attr::Type(read_dtype(next()?)?),
+        Type::Pairs => {
+            let numbers: Vec<usize> = read_list(next()?)?;
+            Attr::Pairs(numbers.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect())
+        }
+        Type::Tensor => {
+            let (dtype, shape) = (read_dtype(next()?)?, read_list(next()?)?);
+            Attr::Tensor(tensor(dtype, shape, next()?)?)
+        }
+        Type::Numbers => Attr::Numbers(fields.map(parse).collect::<Result<_, _>>()?),
+    })
+}
+
+/// Whether two attributes are the same, bit for bit.
+pub(super) fn is_same(a: &Attr, b: &Attr) -> bool {
+    written(a) == written(b)
+}
+
+fn tensor(dtype: DType, shape: Vec<usize>, values: &str) -> Result<AnyTensor, String> {
+    fn typed<T: Element + std::str::FromStr>(
+        shape: Vec<usize>,
+        values: &str,
+    ) -> Result<AnyTensor, String> {
+        let tensor = Tensor::from(read_list::<T>(values)?).try_reshape(shape);
+        tensor.map(AnyTensor::from).map_err(|error| error.to_string())
+    }
+    match dtype {
+        DType::Float32 => typed::<f32>(shape, values),
+        DType::Float64 => typed::<f64>(shape, values),
+        DType::Int32 => typed::<i32>(shape, values),
+        DType::Int64 => typed::<i64>(shape, values),
+        DType::UInt8 => typed::<u8>(shape, values),
+        DType::Bool => typed::<bool>(shape, values),
+    }
+}
+
+fn joined(parts: impl Iterator<Item = String>, between: &str) -> String {
+    parts.collect::<Vec<_>>().join(between)
+}
+
+/// Numbers with commas between them.
+pub(super) fn list<N: ToString>(numbers: &[N]) -> String {
+    joined(numbers.iter().map(ToString::to_string), ",")
+}
+
+pub(super) fn dims_text(dims: &[Option<usize>]) -> String {
+    joined(dims.iter().map(|dim| dim.map_or("-1".to_owned(), |n| n.to_string())), ",")
+}
+
+pub(super) fn parse<N: std::str::FromStr>(text: &str) -> Result<N, String> {
+    text.parse().map_err(|_| format!("`{text}` is not what stands here"))
+}
+
+pub(super) fn read_list<N: std::str::FromStr>(text: &str) -> Result<Vec<N>, String> {
+    if text.is_empty() {
+        return Ok(Vec::new());
+    }
+    text.split(',').map(parse).collect()
+}
+
+pub(super) fn read_dims(text: &str) -> Result<Dims, String> {
+    let dim = |n: i64| match n {
+        -1 => Ok(None),
+        n => usize::try_from(n).map(Some).map_err(|_| format!("{n} is no length")),
+    };
+    read_list(text)?.into_iter().map(dim).collect()
+}
+
+fn read_dtype(name: &str) -> Result<DType, String> {
+    let known =
+        [DType::Float32, DType::Float64, DType::Int32, DType::Int64, DType::UInt8, DType::Bool];
+    known.into_iter().find(|dtype| dtype.name() == name).ok_or_else(|| format!("no type `{name}`"))
+}
+
+/// An element type and a shape, from two fields.
+pub(super) fn read_form(dtype: &str, dims: &str) -> Result<Form, String> {
+    Ok(Form::new(read_dtype(dtype)?, read_dims(dims)?))
+}

@@ -1,0 +1,62 @@
+//! Element types and shapes of variables.
+
+use std::fmt;
+
+use crate::array::DType;
+pub(super) use crate::ops::trace::Dims;
+
+/// Element type and shape.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Form {
+    pub(super) dtype: DType,
+    pub(super) dims: Dims,
+}
+
+impl Form {
+    pub(super) fn new(dtype: DType, dims: Dims) -> Self {
+        Self { dtype, dims }
+    }
+
+    /// Why a tensor of this type and shape is none of this form.
+    pub(super) fn misfit(&self, dtype: DType, shape: &[usize]) -> Option<String> {
+        if dtype != self.dtype {
+            return Some(format!("must have element type {}, found {dtype}", self.dtype));
+        }
+        let fits = shape.len() == self.dims.len()
+            && shape.iter().zip(&self.dims).all(|(&n, dim)| dim.is_none_or(|dim| dim == n));
+        (!fits).then(|| format!("must have shape {}, found {shape:?}", ShapeOf(&self.dims)))
+    }
+
+    /// Whether a tensor could be of both forms.
+    pub(super) fn agrees(&self, other: &Self) -> bool {
+        self.dtype == other.dtype
+            && self.dims.len() == other.dims.len()
+            && self.dims.iter().zip(&other.dims).all(|pair| match pair {
+                (Some(a), Some(b)) => a == b,
+                _ => true,
+            })
+    }
+}
+
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.dtype, ShapeOf(&self.dims))
+    }
+}
+
+/// `[-1, 4]`: a free axis as the documents write it.
+pub(super) struct ShapeOf<'a>(pub(super) &'a [Option<usize>]);
+
+impl fmt::Display for ShapeOf<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[")?;
+        for (i, dim) in self.0.iter().enumerate() {
+            let gap = if i > 0 { ", " } else { "" };
+            match dim {
+                Some(n) => write!(f, "{gap}{n}")?,
+                None => write!(f, "{gap}-1")?,
+            }
+        }
+        f.write_str("]")
+    }
+}

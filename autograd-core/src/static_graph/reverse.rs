@@ -1,0 +1,191 @@
+//! The gradients of a graph's variables: the operators from last to first, each giving the gradients of
+//! its inputs from those of its outputs. No derivative is written here: the operator for a gradient runs
+//! the eager engine's rule, or the user's backward function.
+
+use std::collections::HashMap;
+
+use super::ir::{
+    Grad, Gradient, Graph, Kind, Op, OpId, Operator, Phase, Place, Role, Var, VarId, wrong,
+};
+use super::table;
+use crate::error::Result;
+use crate::ops::trace::Attr;
+
+/// An operator that fills its input's shape with a number.
+pub(super) fn fill_like(value: f64) -> Operator {
+    Operator::new(&table::FILL_LIKE, vec![Attr::Number(value)])
+}
+
+/// Appends the gradients of a loss with respect to all parameters that want one.
+pub(super) fn parameter_gradients(
+    graph: &mut Graph,
+    loss: VarId,
+    place: &Place,
+) -> Result<Vec<(VarId, VarId)>> {
+    let Var { name, form, .. } = &graph.vars[loss];
+    if form.dims.iter().any(|dim| *dim != Some(1)) {
+        let why = format!("the loss `{name}` must have one element, it is {form}");
+        return Err(wrong("append_backward", place, why));
+    }
+    let is_parameter = |id: &VarId| graph.vars[*id].role == Role::Kept { parameter: true };
+    let parameters: Vec<VarId> = (0..graph.vars.len()).filter(is_parameter).collect();
+    let found = append("append_backward", graph, &[(loss, None)], &parameters, place)?;
+    let pairs = parameters.into_iter().zip(found);
+    Ok(pairs.filter_map(|(parameter, grad)| Some((parameter, grad?))).collect())
+}
+
+/// Appends the gradients of `from` with respect to `of`.
+pub(super) fn append(
+    call: &str,
+    graph: &mut Graph,
+    from: &[(VarId, Option<VarId>)],
+    of: &[VarId],
+    place: &Place,
+) -> Result<Vec<Option<VarId>>> {
+    for &(target, _) in from {
+        let var = &graph.vars[target];
+        if !var.form.dtype.is_float() {
+            let why = format!("`{}` is {}, which has no gradient", var.name, var.form.dtype);
+            return Err(wrong(call, place, why));
+        }
+    }
+    let found = reverse(graph, from, of, place)?;
+    graph.verify()?;
+    Ok(found)
+}
+
+/// Gradients on their way: for each variable what contributes to its gradient.
+type Contributions = HashMap<VarId, Vec<VarId>>;
+
+fn reverse(
+    graph: &mut Graph,
+    from: &[(VarId, Option<VarId>)],
+    of: &[VarId],
+    place: &Place,
+) -> Result<Vec<Option<VarId>>> {
+    let needed = needed(graph, of);
+    let mut coming = Contributions::new();
+    for &(target, seed) in from {
+        if !needed[target] {
+            continue;
+        }
+        let seed = match seed {
+            Some(seed) => seed,
+            None => named(graph, fill_like(1.0), &[target], target, place)?,
+        };
+        coming.entry(target).or_default().push(seed);
+    }
+    for id in (0..graph.ops.len()).rev() {
+        let op = graph.ops[id].clone();
+        if !op.outputs.iter().any(|output| coming.contains_key(output)) {
+            continue;
+        }
+        let wants: Vec<usize> = wanted(&op, graph, &needed);
+        if wants.is_empty() {
+            continue;
+        }
+        let grads: Vec<Option<VarId>> = op
+            .outputs
+            .iter()
+            .map(|&output| total(graph, &mut coming, output, place))
+            .collect::<Result<_>>()?;
+        let found = gradient(graph, id, &op, &grads, &wants)?;
+        for (&input, grad) in wants.iter().zip(found) {
+            coming.entry(op.inputs[input]).or_default().push(grad);
+        }
+    }
+    of.iter().map(|&var| total(graph, &mut coming, var, place)).collect()
+}
+
+/// Variables that want a gradient and lie between `of` and what is computed from it.
+fn needed(graph: &Graph, of: &[VarId]) -> Vec<bool> {
+    let wants = graph.wants_gradient();
+    let mut reached = vec![false; graph.vars.len()];
+    of.iter().for_each(|&var| reached[var] = true);
+    for op in &graph.ops {
+        if op.inputs.iter().any(|&input| reached[input] && wants[input]) {
+            op.outputs.iter().for_each(|&output| reached[output] = true);
+        }
+    }
+    reached.iter().zip(wants).map(|(&reached, wants)| reached && wants).collect()
+}
+
+/// Positions of the inputs whose gradients are of use.
+fn wanted(op: &Op, graph: &Graph, needed: &[bool]) -> Vec<usize> {
+    let of_outputs = match &op.kind {
+        Kind::Op(of) => match of.def.gradient {
+            Gradient::None => return Vec::new(),
+            _ if of.user.as_ref().is_some_and(|user| !user.has_gradient()) => return Vec::new(),
+            _ => 0..0,
+        },
+        // What flows through an output of the forward operator flows on to its inputs there.
+        Kind::Grad(grad) => {
+            let first = graph.ops[grad.of].inputs.len();
+            first..first + graph.ops[grad.of].outputs.len()
+        }
+    };
+    let inputs = op.inputs.iter().enumerate();
+    inputs
+        .filter(|(position, input)| needed[**input] && !of_outputs.contains(position))
+        .map(|(position, _)| position)
+        .collect()
+}
+
+/// The whole gradient of a variable: the sum of what contributes, in the order of its coming.
+fn total(
+    graph: &mut Graph,
+    coming: &mut Contributions,
+    var: VarId,
+    place: &Place,
+) -> Result<Option<VarId>> {
+    let Some(parts) = coming.get_mut(&var) else { return Ok(None) };
+    if parts.len() > 1 {
+        let parts = std::mem::take(parts);
+        let sum = Operator::new(&table::ADD_N, Vec::new());
+        let sum = named(graph, sum, &parts, var, place)?;
+        coming.insert(var, vec![sum]);
+        return Ok(Some(sum));
+    }
+    Ok(parts.first().copied())
+}
+
+/// An operator whose output is named after the variable that it is a gradient of.
+fn named(
+    graph: &mut Graph,
+    op: Operator,
+    inputs: &[VarId],
+    of: VarId,
+    place: &Place,
+) -> Result<VarId> {
+    let output = graph.add_gradients([of], place);
+    graph.push_op(Op::new(op, inputs.to_vec(), &output, Phase::Backward, place))?;
+    Ok(output[0])
+}
+
+/// The operator for an operator's gradients.
+fn gradient(
+    graph: &mut Graph,
+    id: OpId,
+    op: &Op,
+    grads: &[Option<VarId>],
+    wants: &[usize],
+) -> Result<Vec<VarId>> {
+    if let Some(Gradient::Operators(add)) = op.kind.op().map(|op| op.def.gradient) {
+        return add(graph, id, grads, wants);
+    }
+    let mut inputs = op.inputs.clone();
+    inputs.extend(&op.outputs);
+    inputs.extend(grads.iter().flatten());
+    let forms = wants.iter().map(|&input| graph.vars[op.inputs[input]].form.clone()).collect();
+    let kind = Kind::Grad(Grad {
+        of: id,
+        name: op.kind.name().into(),
+        wants: wants.to_vec(),
+        seeds: (0..grads.len()).filter(|&output| grads[output].is_some()).collect(),
+        forms,
+    });
+    let of = wants.iter().map(|&input| op.inputs[input]);
+    let outputs = graph.add_gradients(of, &op.place);
+    graph.push_op(Op::new(kind, inputs, &outputs, Phase::Backward, &op.place))?;
+    Ok(outputs)
+}

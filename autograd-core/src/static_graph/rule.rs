@@ -1,0 +1,188 @@
+//! Update rules of optimizers: what they remember, and their steps by the kernels of [`crate::optim`].
+
+use smallvec::SmallVec;
+
+use super::form::Form;
+use super::ir::Operator;
+use crate::array::DType;
+use crate::graph::{AnyTensor, Tensor};
+use crate::ops::trace::Attr;
+use crate::optim::{Adam, AdamW, Kernels, Rule as _, Sgd, Step, Update as _};
+
+/// How an optimizer changes a parameter. Inputs are the parameter, its gradient and what the rule
+/// remembers; all but the gradient are written.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Rule {
+    Sgd(Sgd),
+    Adam(Adam),
+    AdamW(AdamW),
+}
+
+/// Runs an expression for whichever rule a [`Rule`] has.
+macro_rules! for_rule {
+    ($update:expr, $rule:ident => $body:expr) => {
+        match $update {
+            Rule::Sgd($rule) => $body,
+            Rule::Adam($rule) => $body,
+            Rule::AdamW($rule) => $body,
+        }
+    };
+}
+
+/// What the rule's count of steps is called.
+pub(super) const STEP: &str = "step";
+
+impl Rule {
+    /// That of an operator.
+    pub(super) fn of(op: &Operator) -> Option<Self> {
+        Self::named(op.def.name, op.numbers(0))
+    }
+
+    /// By name, from options in the order of [`Rule::options`].
+    fn named(name: &str, options: &[f64]) -> Option<Self> {
+        match name {
+            "sgd" => Sgd::with_options(options).map(Self::Sgd),
+            "adam" => Adam::with_options(options).map(Self::Adam),
+            "adamw" => AdamW::with_options(options).map(Self::AdamW),
+            _ => None,
+        }
+    }
+
+    fn options(self) -> Vec<(&'static str, f64)> {
+        for_rule!(self, rule => rule.options())
+    }
+
+    /// Its options as an operator has them.
+    pub(super) fn attrs(self) -> Vec<Attr> {
+        vec![Attr::Numbers(self.options().into_iter().map(|(_, value)| value).collect())]
+    }
+
+    pub(super) fn set_rate(&mut self, learning_rate: f64) {
+        for_rule!(self, rule => rule.set_rate(learning_rate));
+    }
+
+    /// The step size, and what is not 0.
+    pub(super) fn shown(self) -> String {
+        let options = self.options().into_iter().enumerate();
+        let shown = options.filter(|(at, (_, value))| *at == 0 || *value != 0.0);
+        let shown: Vec<String> = shown.map(|(_, (name, v))| format!("{name}={v}")).collect();
+        shown.join(", ")
+    }
+
+    /// What is kept beside the parameter.
+    pub(super) fn state(self) -> Vec<&'static str> {
+        let mut state = for_rule!(self, rule => rule.state()).to_vec();
+        state.extend(self.counts().then_some(STEP));
+        state
+    }
+
+    /// Whether the count of steps matters, or at least which one is the first.
+    fn counts(self) -> bool {
+        match self {
+            Self::Sgd(rule) => !rule.state().is_empty(),
+            Self::Adam(_) | Self::AdamW(_) => true,
+        }
+    }
+
+    pub(super) fn infer(self, inputs: &[&Form]) -> Result<Vec<Form>, String> {
+        let [parameter, grad, state @ ..] = inputs else {
+            return Err(format!("takes a parameter and a gradient, found {}", inputs.len()));
+        };
+        if !parameter.dtype.is_float() {
+            return Err(format!("moves parameters of float types, found {}", parameter.dtype));
+        }
+        if !parameter.agrees(grad) {
+            return Err(format!("the gradient is {grad}, the parameter {parameter}"));
+        }
+        let expected = self.state();
+        if state.len() != expected.len() {
+            let (expected, found) = (expected.join(", "), state.len());
+            return Err(format!("remembers {expected}, found {found} of them"));
+        }
+        for (name, form) in expected.iter().zip(state) {
+            let fits = match *name {
+                STEP => **form == step_form(),
+                _ => form == parameter,
+            };
+            if !fits {
+                return Err(format!("its {name} is {form}, the parameter {parameter}"));
+            }
+        }
+        let kept = std::iter::once(parameter).chain(state);
+        Ok(kept.map(|form| (*form).clone()).collect())
+    }
+
+    /// A step: changes what is kept, the parameter and then what the rule remembers, in place. The
+    /// caller has made sure that nobody else holds it and that types and shapes fit.
+    pub(super) fn step(self, kept: &mut [AnyTensor], gradient: Gradient<'_>) {
+        match kept.first() {
+            Some(AnyTensor::Float32(_)) => self.typed::<f32>(kept, gradient),
+            Some(AnyTensor::Float64(_)) => self.typed::<f64>(kept, gradient),
+            _ => unreachable!("the parameter's type was checked"),
+        }
+    }
+
+    fn typed<T: Kernels>(self, kept: &mut [AnyTensor], gradient: Gradient<'_>) {
+        let count = if self.counts() {
+            let Some(AnyTensor::Int64(step)) = kept.last_mut() else {
+                unreachable!("the step's type was checked");
+            };
+            let count = step.item() + 1;
+            *step = Tensor::from(count);
+            count as u64
+        } else {
+            1
+        };
+        let moved = kept.len() - usize::from(self.counts());
+        let mut slices: SmallVec<[&mut [T]; 4]> = kept[..moved]
+            .iter_mut()
+            .filter_map(|kept| T::peek_mut(kept))
+            .map(|tensor| tensor.value_mut().make_mut())
+            .collect();
+        let mut run = |range: std::ops::Range<usize>, gradient: &[T]| {
+            let mut parts = slices.iter_mut().map(|slice| &mut slice[range.clone()]);
+            let Some(parameter) = parts.next() else { return };
+            let (state, fresh) = (parts.collect(), count == 1);
+            let step = Step { parameter, gradient, state, count, fresh };
+            for_rule!(self, rule => rule.update(step));
+        };
+        gradient.read(&mut run);
+    }
+}
+
+/// A parameter's gradient when it is used.
+#[derive(Clone, Copy)]
+pub(super) enum Gradient<'f> {
+    Whole(&'f AnyTensor),
+    /// `aᵀ b`, which is never there as a whole.
+    Product(&'f AnyTensor, &'f AnyTensor),
+}
+
+/// About so many elements of a product are there at once: they stay in the first cache.
+pub(super) const PART: usize = 4096;
+
+impl Gradient<'_> {
+    /// Hands the elements over, part by part, in their order.
+    fn read<T: Kernels>(self, take: &mut impl FnMut(std::ops::Range<usize>, &[T])) {
+        match self {
+            Self::Whole(gradient) => {
+                let Some(gradient) = gradient.downcast_ref::<T>() else { return };
+                let gradient = gradient.read();
+                let gradient = gradient.contiguous();
+                let data = gradient.as_slice().unwrap_or(&[]);
+                take(0..data.len(), data);
+            }
+            Self::Product(a, b) => {
+                let (Some(a), Some(b)) = (a.downcast_ref::<T>(), b.downcast_ref::<T>()) else {
+                    return;
+                };
+                crate::ops::rules::product_by_rows(a, b, PART, take);
+            }
+        }
+    }
+}
+
+/// The form of a rule's count of steps.
+pub(super) fn step_form() -> Form {
+    Form::new(DType::Int64, [].into_iter().collect())
+}

@@ -1,0 +1,203 @@
+//! What operators are given and compute, and how they run eager ops on values of any element type.
+
+use std::any::Any;
+
+use smallvec::{SmallVec, smallvec};
+
+use super::form::Form;
+use crate::error::{Error, Result};
+use crate::graph::{AnyTensor, Element, Tensor};
+use crate::ops::Float;
+
+/// What an operator is given, or computes: seldom more than four.
+pub(super) type Values = SmallVec<[AnyTensor; 4]>;
+
+/// What an operator computed, or why it could not.
+pub(super) type Computed<T> = std::result::Result<T, String>;
+
+/// What is read of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    No,
+    /// Its shape and element type.
+    Shape,
+    Value,
+}
+
+/// What a gradient reads of its operator's inputs, and then of the outputs. What is left out at the end is
+/// not read.
+pub(super) type Needs = SmallVec<[Need; 4]>;
+
+impl Need {
+    /// The value, or nothing.
+    pub(super) fn value_if(read: bool) -> Self {
+        if read { Self::Value } else { Self::No }
+    }
+
+    /// The value, or the shape, so that broadcasting can be undone.
+    pub(super) fn value_or_shape(read: bool) -> Self {
+        if read { Self::Value } else { Self::Shape }
+    }
+}
+
+/// What the rule of a gradient is given.
+pub(super) struct Pull<'a> {
+    /// Those of the operator's inputs and outputs that it reads; where it reads a shape, a tensor of that
+    /// shape.
+    pub(super) inputs: &'a [Option<AnyTensor>],
+    pub(super) outputs: &'a [Option<AnyTensor>],
+    /// The gradients of the outputs, of which some may be absent.
+    pub(super) dys: &'a mut [Option<AnyTensor>],
+    /// Which inputs' gradients are asked for, and their forms.
+    pub(super) wants: &'a [usize],
+    pub(super) forms: &'a [Form],
+}
+
+impl Pull<'_> {
+    pub(super) fn input<T: Element>(&self, at: usize) -> Computed<&Tensor<T>> {
+        typed(self.inputs.get(at).and_then(Option::as_ref))
+    }
+
+    pub(super) fn output<T: Element>(&self, at: usize) -> Computed<&Tensor<T>> {
+        typed(self.outputs.get(at).and_then(Option::as_ref))
+    }
+
+    /// The gradient of the only output.
+    pub(super) fn dy<T: Element>(&mut self) -> Computed<Tensor<T>> {
+        let dy = self.dys[0].take().and_then(AnyTensor::downcast);
+        dy.ok_or_else(|| "the gradient of its output is missing".to_owned())
+    }
+
+    pub(super) fn wants<const N: usize>(&self, inputs: [usize; N]) -> [bool; N] {
+        inputs.map(|input| self.wants.contains(&input))
+    }
+
+    /// Of the gradients of all inputs those that are asked for.
+    pub(super) fn wanted<T: Float>(
+        &self,
+        grads: impl IntoIterator<Item = Option<Tensor<T>>>,
+    ) -> Computed<Values> {
+        let found = grads.into_iter().enumerate().filter(|(input, _)| self.wants.contains(input));
+        let found = found.map(|(_, grad)| grad.map(AnyTensor::from));
+        found.map(|grad| grad.ok_or_else(|| "its rule gave no gradient".to_owned())).collect()
+    }
+}
+
+/// Runs a rule, a function of [`Pull`], for whichever float type the gradients have.
+macro_rules! pull_floats {
+    ($pull:ident, $rule:ident $(, $more:expr)*) => {
+        match $pull.dys.iter().flatten().next() {
+            Some($crate::graph::AnyTensor::Float32(_)) => $rule::<f32>($pull $(, $more)*),
+            Some($crate::graph::AnyTensor::Float64(_)) => $rule::<f64>($pull $(, $more)*),
+            Some(other) => Err($crate::static_graph::values::not_numbers(other)),
+            None => Err("the gradient of its output is missing".to_owned()),
+        }
+    };
+}
+pub(super) use pull_floats;
+
+/// Runs an eager op on a value of either float type.
+macro_rules! float {
+    ($values:expr, $x:ident => $done:expr) => {
+        match $crate::static_graph::values::one($values)? {
+            $crate::graph::AnyTensor::Float32($x) => $crate::static_graph::values::computed($done),
+            $crate::graph::AnyTensor::Float64($x) => $crate::static_graph::values::computed($done),
+            other => Err($crate::static_graph::values::not_numbers(&other)),
+        }
+    };
+}
+pub(super) use float;
+
+/// Runs an eager op on a value of any number type.
+macro_rules! number {
+    ($values:expr, $x:ident => $done:expr) => {
+        match $crate::static_graph::values::one($values)? {
+            $crate::graph::AnyTensor::Float32($x) => $crate::static_graph::values::computed($done),
+            $crate::graph::AnyTensor::Float64($x) => $crate::static_graph::values::computed($done),
+            $crate::graph::AnyTensor::Int32($x) => $crate::static_graph::values::computed($done),
+            $crate::graph::AnyTensor::Int64($x) => $crate::static_graph::values::computed($done),
+            $crate::graph::AnyTensor::UInt8($x) => $crate::static_graph::values::computed($done),
+            other => Err($crate::static_graph::values::not_numbers(&other)),
+        }
+    };
+}
+pub(super) use number;
+
+/// Runs an eager op on two values of one number type.
+macro_rules! numbers {
+    ($values:expr, ($a:ident, $b:ident) => $done:expr) => {
+        match $crate::static_graph::values::several($values)? {
+            [$crate::graph::AnyTensor::Float32($a), $crate::graph::AnyTensor::Float32($b)] => {
+                $crate::static_graph::values::computed($done)
+            }
+            [$crate::graph::AnyTensor::Float64($a), $crate::graph::AnyTensor::Float64($b)] => {
+                $crate::static_graph::values::computed($done)
+            }
+            [$crate::graph::AnyTensor::Int32($a), $crate::graph::AnyTensor::Int32($b)] => {
+                $crate::static_graph::values::computed($done)
+            }
+            [$crate::graph::AnyTensor::Int64($a), $crate::graph::AnyTensor::Int64($b)] => {
+                $crate::static_graph::values::computed($done)
+            }
+            [$crate::graph::AnyTensor::UInt8($a), $crate::graph::AnyTensor::UInt8($b)] => {
+                $crate::static_graph::values::computed($done)
+            }
+            [other, _] => Err($crate::static_graph::values::not_numbers(&other)),
+        }
+    };
+}
+pub(super) use numbers;
+
+/// Runs an eager op on a value of any element type.
+macro_rules! any {
+    ($values:expr, $x:ident => $done:expr) => {
+        $crate::graph::for_any!($crate::static_graph::values::one($values)?, $x =>
+            $crate::static_graph::values::computed($done))
+    };
+}
+pub(super) use any;
+
+#[cold]
+pub(super) fn not_numbers(found: &AnyTensor) -> String {
+    format!("does not compute with {}", found.dtype())
+}
+
+pub(super) fn message(error: Error) -> String {
+    error.to_string()
+}
+
+/// The only output.
+pub(super) fn computed<T: Element>(done: Result<Tensor<T>>) -> Computed<Values> {
+    done.map(|y| smallvec![T::wrap(y)]).map_err(message)
+}
+
+pub(super) fn several<const N: usize>(values: Values) -> Computed<[AnyTensor; N]> {
+    let mut values = values.into_iter();
+    let found: [Option<AnyTensor>; N] = std::array::from_fn(|_| values.next());
+    if found.iter().any(Option::is_none) {
+        return Err("an input is missing".to_owned());
+    }
+    Ok(found.map(|value| value.unwrap_or_else(|| unreachable!("none is missing"))))
+}
+
+pub(super) fn one(values: Values) -> Computed<AnyTensor> {
+    values.into_iter().next().ok_or_else(|| "an input is missing".to_owned())
+}
+
+pub(super) fn typed<T: Element>(tensor: Option<&AnyTensor>) -> Computed<&Tensor<T>> {
+    let tensor = tensor.and_then(AnyTensor::downcast_ref::<T>);
+    tensor.ok_or_else(|| "a value that its gradient needs is missing".to_owned())
+}
+
+/// All inputs as tensors of one element type.
+pub(super) fn all<T: Element>(values: &[AnyTensor]) -> Computed<Vec<&Tensor<T>>> {
+    let tensors: Option<Vec<&Tensor<T>>> = values.iter().map(AnyTensor::downcast_ref).collect();
+    tensors.ok_or_else(|| "its inputs are of different element types".to_owned())
+}
+
+/// What a panic said.
+pub(super) fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    format!("panicked: {}", text.unwrap_or_else(|| "without a message".to_owned()))
+}
