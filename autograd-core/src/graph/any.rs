@@ -4,11 +4,12 @@ use std::fmt::{self, Formatter};
 use std::panic::Location;
 
 use ndarray::{ArrayD, CowArray, IxDyn};
+use smallvec::SmallVec;
 use triomphe::Arc;
 
 use super::lost::Lost;
 use super::node::NodeRef;
-use super::parts::{Absent, Edge};
+use super::parts::{Absent, Edge, Entries, Role, Saved, SavedTensor};
 use super::protect::{Protector, protect};
 use super::spare::Spare;
 use super::tensor::{Inner, Tensor};
@@ -416,8 +417,10 @@ pub(crate) trait Handle {
     fn version(&self) -> u32;
     /// Protects this tensor, which is or is part of input `position` of a layer whose forward will run.
     fn protect(&self, layer: &'static dyn Protector, position: usize);
-    /// What an op notes of an input.
-    fn noted(&self) -> Noted<'_>;
+    /// Adds where its gradient goes.
+    fn add_edge(&self, edges: &mut SmallVec<[Edge; 2]>);
+    /// Adds it to what a layer saves.
+    fn save(&self, entries: &mut Entries);
     fn lost(&self) -> Lost;
     /// What a result of an op on this tensor has lost, if the op is not recorded.
     fn lost_by(&self, op: &'static str, at: &'static Location<'static>, derived: bool) -> Lost;
@@ -429,13 +432,6 @@ pub(crate) trait Handle {
     fn become_alias(&mut self);
     /// Becomes the output `slot` of a node.
     fn attach(&mut self, node: NodeRef, slot: u32);
-}
-
-/// What an op notes of an input.
-pub(crate) struct Noted<'a> {
-    pub(crate) address: *const (),
-    pub(crate) edge: Edge,
-    pub(crate) shape: &'a [usize],
 }
 
 impl<T: Element> Handle for Tensor<T> {
@@ -465,8 +461,16 @@ impl<T: Element> Handle for Tensor<T> {
         }
     }
 
-    fn noted(&self) -> Noted<'_> {
-        Noted { address: self.address(), edge: self.edge(), shape: self.shape() }
+    fn add_edge(&self, edges: &mut SmallVec<[Edge; 2]>) {
+        edges.push(self.edge());
+    }
+
+    fn save(&self, entries: &mut Entries) {
+        entries.push(Saved::Tensor(SavedTensor {
+            tensor: T::wrap(self.clone()),
+            version: self.version(),
+            role: Role::Intermediate,
+        }));
     }
 
     fn lost(&self) -> Lost {

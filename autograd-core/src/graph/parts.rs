@@ -180,7 +180,7 @@ pub(crate) type Entries = SmallVec<[Saved; 2]>;
 
 impl Saved {
     /// The input with this position.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn input<T: Element>(position: usize, tensor: &Tensor<T>) -> Self {
         let role = Role::Input(u16::try_from(position).unwrap_or(u16::MAX));
         Self::Tensor(SavedTensor {
@@ -192,7 +192,7 @@ impl Saved {
 
     /// The value of what will be the output with this slot. The output holds the node, so the node must
     /// not hold the output.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn output<T: Element>(slot: usize, output: &Tensor<T>) -> Self {
         match u16::try_from(slot) {
             Ok(slot) => Self::tensor(output.value_alone(), Role::OutputValue(slot)),
@@ -200,7 +200,7 @@ impl Saved {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn tensor<T: Element>(tensor: Tensor<T>, role: Role) -> Self {
         Self::Tensor(SavedTensor { tensor: T::wrap(tensor), version: 0, role })
     }
@@ -270,7 +270,7 @@ impl State {
     }
 
     /// The same without attributes, `small` where no entry holds a buffer.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn of(entries: [Saved; 2], small: bool) -> Self {
         debug_assert!(!small || entries.iter().all(Saved::is_small));
         if small {

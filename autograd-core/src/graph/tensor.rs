@@ -682,7 +682,9 @@ impl<T: Element> Tensor<T> {
     }
 
     /// Where this tensor's gradient goes.
-    #[inline]
+    // Not a call, as what follows: its result is written in words, and would be read as a whole at once, for
+    // which the processor waits.
+    #[inline(always)]
     pub(crate) fn edge(&self) -> Edge {
         if self.stop_gradient() {
             return Edge::None(self.absent());

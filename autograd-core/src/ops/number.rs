@@ -140,7 +140,7 @@ impl<T: Element> Input<'_, T> {
 
     /// Where the operand's gradient goes. A temporary that backward does not need gives its place in
     /// the graph away: it is the op's alone.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn edge(&mut self, kept: bool) -> Edge {
         match self {
             Self::Own(tensor) if !kept => tensor.take_edge(),

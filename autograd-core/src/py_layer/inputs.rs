@@ -162,7 +162,7 @@ impl Collector<'_> {
             Task::Address(call, group) => call.addresses.add(tensor.address(), *group),
             Task::Edges(call, group, layer) => {
                 tensor.protect(*layer, usize::from(*group));
-                call.add(*group, tensor.noted());
+                call.add(*group, tensor);
             }
         }
     }

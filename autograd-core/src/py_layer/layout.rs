@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use crate::array::Shape;
 use crate::array::shape::{copied, same};
-use crate::graph::{AnyTensor, Edge, Noted};
+use crate::graph::{AnyTensor, Edge, Handle};
 
 /// An input as `jvp` will see it, and its version.
 pub(super) type Primal = (AnyTensor, u32);
@@ -25,10 +25,10 @@ pub(super) struct Inputs {
 impl Inputs {
     /// Notes a tensor of a differentiable input.
     #[inline]
-    pub(super) fn add(&mut self, group: u16, noted: Noted<'_>) {
-        self.addresses.add(noted.address, group);
-        self.edges.push(noted.edge);
-        self.layout.push_shape(noted.shape);
+    pub(super) fn add(&mut self, group: u16, tensor: &dyn Handle) {
+        self.addresses.add(tensor.address(), group);
+        tensor.add_edge(&mut self.edges);
+        self.layout.push_shape(tensor.shape());
     }
 }
 

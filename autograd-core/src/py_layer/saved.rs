@@ -7,9 +7,7 @@ use super::layout::Addresses;
 use super::outputs::Visitor;
 use crate::array::DType;
 use crate::error::{Error, Result};
-use crate::graph::{
-    self, AnyTensor, At, Element, Entries, Handle, Reader, Role, SavedTensor, Tensor,
-};
+use crate::graph::{self, AnyTensor, At, Element, Entries, Reader, Role, SavedTensor, Tensor};
 
 /// What a layer can save: a tensor, `()`, a tuple, an array, a `Vec`, an `Option` of such, or a
 /// struct with named fields that derives [`Saved`](derive@crate::Saved).
@@ -56,13 +54,7 @@ pub struct Pack(pub(super) Entries);
 
 impl Pack {
     fn tensor<T: Element>(&mut self, tensor: &Tensor<T>) {
-        self.any(T::handle(tensor));
-    }
-
-    fn any(&mut self, tensor: &dyn Handle) {
-        let (tensor, version) = (tensor.any(), tensor.version());
-        let role = Role::Intermediate;
-        self.0.push(graph::Saved::Tensor(SavedTensor { tensor, version, role }));
+        T::handle(tensor).save(&mut self.0);
     }
 
     fn length(&mut self, length: usize) {
