@@ -8,6 +8,7 @@
     unused_qualifications,
     unnameable_test_items,
     clippy::all,
+    clippy::todo,
     reason = "each module says which lints it demands"
 )]
 // Lints for whole crates.
