@@ -329,3 +329,35 @@ fn sum_gradient(
 ) -> Result<Vec<VarId>> {
     Ok(grads[0].into_iter().cycle().take(wants.len()).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::panic::Location;
+
+    use super::*;
+    use crate::static_graph::{Executor, Program, gradients};
+
+    /// The entry that CONTRIBUTING.md adds.
+    static LOGIT: OpDef = OpDef {
+        infer: same_float,
+        run: |_, x| float!(x, x => Ok((&x / (1.0 - &x)).ln())),
+        is_elementwise: true,
+        ..OpDef::new("logit")
+    };
+
+    #[test]
+    fn an_entry_is_all_that_an_operator_takes() {
+        let program = Program::new();
+        let x = program.data("x", [-1], DType::Float64).unwrap();
+        x.set_stop_gradient(false);
+        let y = program.one(&LOGIT, [], &[&x], Location::caller()).unwrap();
+        assert!(program.to_string().contains("logit"), "{program}");
+        let dx = gradients(&[&y], &[&x]).unwrap().remove(0).unwrap();
+        let at = ndarray::arr1(&[0.25_f64, 0.5]);
+        let run = Executor::new().run(&program, &[("x", &at)], &[&y, &dx]).unwrap();
+        let [y, dx] = [0, 1].map(|i| run[i].downcast_ref::<f64>().unwrap().to_vec());
+        assert_eq!(y, [(1.0_f64 / 3.0).ln(), 0.0]);
+        let right = [1.0 / (0.25 * 0.75), 4.0];
+        assert!(dx.iter().zip(right).all(|(dx, right)| (dx - right).abs() < 1e-12), "{dx:?}");
+    }
+}
