@@ -106,7 +106,7 @@ impl Node {
     }
 
     /// What was saved: taken or, where `retain` says so, copied; `None` where it was taken before.
-    #[inline]
+    #[inline(always)]
     pub(super) fn entries(&self, retain: bool) -> Option<Held<'_>> {
         if self.taken.load(Ordering::Relaxed) {
             return None;
@@ -377,7 +377,6 @@ impl NodeRef {
         let spare = SPARES.try_with(|spares| spares.borrow_mut().pop()).ok().flatten();
         let mut node = Self(Some(spare.unwrap_or_else(new_node)));
         if let Some(content) = node.alone() {
-            content.level = edges.as_slice().iter().map(Edge::level).max().unwrap_or(0);
             *content.sole.get_mut() = false;
             *content.taken.get_mut() = false;
             content.location = location;
@@ -385,6 +384,7 @@ impl NodeRef {
             // What stood there is nothing, so nothing is dropped.
             forget(replace(&mut content.edges, edges));
             forget(replace(&mut content.state, state));
+            content.level = content.edges.level();
         }
         if is_watched() {
             each_observer(|observers| observers.recorded, |recorded| recorded(&mut node));

@@ -112,6 +112,18 @@ impl Edges {
     }
 }
 
+impl Edges {
+    /// The least level of their node.
+    #[inline]
+    pub(super) fn level(&self) -> u32 {
+        match self {
+            Self::One(edge) => edge.level(),
+            Self::Two([left, right]) => left.level().max(right.level()),
+            Self::Many(edges) => edges.iter().map(Edge::level).max().unwrap_or(0),
+        }
+    }
+}
+
 impl FromIterator<Edge> for Edges {
     #[inline]
     fn from_iter<I: IntoIterator<Item = Edge>>(edges: I) -> Self {
@@ -250,7 +262,9 @@ impl State {
     #[inline]
     pub(crate) fn new(attrs: Option<Plain>, mut entries: Entries) -> Self {
         if attrs.is_none() && entries.len() <= 2 && entries.iter().all(Saved::is_small) {
-            entries.resize(2, Saved::Nothing);
+            while entries.len() < 2 {
+                entries.push(Saved::Nothing);
+            }
             return entries.into_inner().map_or(Self::NOTHING, Self::Inline);
         }
         let count = entries.len() + usize::from(attrs.is_some());
@@ -290,7 +304,7 @@ impl State {
     }
 
     /// The entries, taken or, where `retain` says so, copied; `None` where they were taken before.
-    #[inline]
+    #[inline(always)]
     pub(super) fn entries(&self, retain: bool) -> Option<Held<'_>> {
         match self {
             Self::Inline([Saved::Plain(_), entry]) => Some(Held::Here(slice::from_ref(entry))),

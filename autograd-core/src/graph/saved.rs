@@ -18,7 +18,8 @@ impl Node {
     /// # Errors
     ///
     /// [`Error::GraphFreed`](crate::Error::GraphFreed) where an earlier backward took it.
-    #[inline]
+    // Not a call, as what it calls: its result would be moved.
+    #[inline(always)]
     pub(crate) fn read(&self, retain: bool, at: &At<'_>) -> Result<Reader<'_>> {
         let entries = self.entries(retain).ok_or_else(|| at.freed())?;
         let mut reader = Reader { entries, next: 0, read: 0 };
@@ -36,7 +37,7 @@ impl Node {
 
 impl<'g> Pull<'_, 'g> {
     /// What the node saved.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn read(&self) -> Result<Reader<'g>> {
         self.node.read(self.retain, &self.at())
     }
@@ -124,7 +125,7 @@ impl Reader<'_> {
     }
 
     /// The entry in this place, if it is a tensor. An output has no place in the graph then.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn lent<T: Element>(&self, place: usize, at: &At<'_>) -> Result<Option<&Tensor<T>>> {
         let Some(Saved::Tensor(saved)) = self.as_slice().get(place) else { return Ok(None) };
         saved.check(at, place)?;

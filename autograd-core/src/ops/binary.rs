@@ -80,21 +80,40 @@ pub(super) fn float<T: Float>(
         let lost = Lost::of_all(op.name(), caller, [a, b]);
         return Ok(compute(op, left, right)?.with_lost(lost));
     }
-    let saves = op.saves(wants);
+    let (saves, rule) = (op.saves(wants), Rule::<T>::PAIRS[op as usize]);
+    let node = if a.is_small() && b.is_small() && same(a.shape(), b.shape()) {
+        let saved = State::of([saved(saves[0], 0, a), saved(saves[1], 1, b)], true);
+        let edges = Edges::Two([left.edge(saves[0]), right.edge(saves[1])]);
+        NodeRef::record(rule, edges, saved, caller)
+    } else {
+        record_large(rule, &mut left, &mut right, saves, caller)
+    };
+    let mut y = compute(op, left, right)?;
+    y.attach_here(node, 0);
+    Ok(y)
+}
+
+#[inline(never)]
+fn record_large<T: Float>(
+    rule: &'static dyn Op,
+    left: &mut Input<'_, T>,
+    right: &mut Input<'_, T>,
+    saves: [bool; 2],
+    caller: Caller,
+) -> NodeRef {
+    let (a, b) = (left.tensor(), right.tensor());
     let saved = [saved(saves[0], 0, a), saved(saves[1], 1, b)];
     let state = if same(a.shape(), b.shape()) {
-        State::of(saved, a.is_small() && b.is_small())
+        State::of(saved, false)
     } else {
         let shapes: Shapes = Arc::new([a.shape_owned(), b.shape_owned()]);
         State::new(Some(shapes), saved.into())
     };
     let edges = Edges::Two([left.edge(saves[0]), right.edge(saves[1])]);
-    let mut y = compute(op, left, right)?;
-    y.attach_here(NodeRef::record(Rule::<T>::PAIRS[op as usize], edges, state, caller), 0);
-    Ok(y)
+    NodeRef::record(rule, edges, state, caller)
 }
 
-#[inline]
+#[inline(always)]
 fn saved<T: Float>(saves: bool, position: usize, x: &Tensor<T>) -> Saved {
     if saves { Saved::input(position, x) } else { Saved::Absent }
 }
@@ -336,12 +355,12 @@ pub(super) fn float_scalar<T: Float>(
         (Binary::Add | Binary::Sub | Binary::Mul, _) | (Binary::Div, false) => false,
         (Binary::Div, true) | (Binary::Pow | Binary::Maximum | Binary::Minimum, _) => true,
     };
-    let saved = [saved(saves, 0, x.tensor()), Saved::Number(s.into_f64())];
-    let state = State::of(saved, !saves || x.tensor().is_small());
-    let edges = Edges::One(x.edge(saves));
-    let mut y = compute_scalar(op, x, s, swapped);
+    let small = !saves || x.tensor().is_small();
+    let state = State::of([saved(saves, 0, x.tensor()), Saved::Number(s.into_f64())], small);
     let rule = Rule::<T>::NUMBERS[op as usize][usize::from(swapped)];
-    y.attach_here(NodeRef::record(rule, edges, state, caller), 0);
+    let node = NodeRef::record(rule, Edges::One(x.edge(saves)), state, caller);
+    let mut y = compute_scalar(op, x, s, swapped);
+    y.attach_here(node, 0);
     y
 }
 
