@@ -44,6 +44,7 @@ impl ScaledTanh {
     }
 }
 
+/// The only test of this program that draws from the process-wide generator.
 #[test]
 fn the_contracts_first_program() {
     autograd_core::seed(2023);
