@@ -6,6 +6,7 @@
 
 mod cheap;
 mod check;
+mod compute;
 mod fuse;
 mod node;
 pub(super) mod op;
@@ -35,7 +36,8 @@ use crate::error::{Error, Result};
 use crate::graph::{Element, Tensor};
 use crate::ops::{Caller, Float, Input};
 
-use node::{Frame, call};
+use compute::Frame;
+use node::call;
 
 /// An element type whose tensors can be a [`Mask`](crate::Mask) of a formula: `bool`, or an integer
 /// type, of which every number but 0 counts as true.

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::compute::{Frame, at_once, compute, consume, passed};
 use super::op::{self as elementwise, Outputs};
 use super::op::{Handle, is_single};
-use crate::array::elementwise::Arg;
 use crate::array::shape::copied;
 use crate::array::{Shape, Value};
 use crate::error::Result;
-use crate::formula::{Formula, Operand, block_of, pass, run_block, run_onto, run_over};
+use crate::formula::{Formula, Operand, run_over};
 use crate::graph::{
     self, At, Edge, Edges, Entries, Lost, Node, NodeRef, Plain, Pull, Push, Reader, Saved, Slots,
     State, Tensor, is_grad_enabled, only, typed,
@@ -49,15 +49,6 @@ pub(in crate::ops) fn gradients_of<T: Float>(
     let masks: SmallVec<[Tensor<bool>; 2]> =
         info.keeps_masks.iter().map(|&i| masks[i].clone()).collect();
     call.gradients(given, &masks, wanted, (shape, Location::caller()))
-}
-
-/// What differs from call to call: the shapes where inputs are stretched or results added up.
-/// Elsewhere all shapes are one, and there is no frame.
-#[derive(Clone)]
-pub(super) struct Frame {
-    pub(super) shape: Shape,
-    /// Of each result: as it is added up, with axes of 1, and as it is given.
-    pub(super) targets: SmallVec<[(Shape, Shape); 1]>,
 }
 
 /// Computes the outputs and, where they must be, records them.
@@ -167,126 +158,6 @@ fn recorded<T: Float>(op: &'static dyn elementwise::Op<T>) -> &'static dyn graph
     &**recorder.get_or_init(|| Box::new(Recorded(Some(Handle::Static(op)))))
 }
 
-/// Runs a kernel on the values of some tensors: the values themselves where nobody else can see
-/// them.
-fn consume<T: Float, R>(
-    tensors: SmallVec<[Option<Tensor<T>>; 4]>,
-    kernel: impl FnOnce(SmallVec<[Operand<'_, T>; 4]>) -> R,
-) -> R {
-    enum Held<T: Float> {
-        Own(Value<T>),
-        Shared(Tensor<T>),
-        Absent,
-    }
-    let held = tensors.into_iter().map(|tensor| match tensor.map(Tensor::try_into_value) {
-        Some(Ok(value)) => Held::Own(value),
-        Some(Err(tensor)) => Held::Shared(tensor),
-        None => Held::Absent,
-    });
-    let mut held: SmallVec<[Held<T>; 4]> = held.collect();
-    let mut owned: SmallVec<[Option<Value<T>>; 4]> = SmallVec::new();
-    for held in &mut held {
-        owned.push(match std::mem::replace(held, Held::Absent) {
-            Held::Own(value) => Some(value),
-            other => {
-                *held = other;
-                None
-            }
-        });
-    }
-    let read: SmallVec<[_; 4]> = held
-        .iter()
-        .map(|held| match held {
-            Held::Shared(tensor) => Some(tensor.read()),
-            _ => None,
-        })
-        .collect();
-    let operands = owned.into_iter().zip(&read).map(|(value, read)| match (value, read) {
-        (Some(value), _) => Operand::Own(value),
-        (None, Some(read)) => Operand::Ref(read),
-        (None, None) => Operand::Absent,
-    });
-    kernel(operands.collect())
-}
-
-/// One pass; results that are not wanted are left out. Without a frame, all shapes are the one
-/// beside it.
-fn compute<T: Float>(
-    formula: &dyn Formula<T>,
-    operands: SmallVec<[Operand<'_, T>; 4]>,
-    masks: &[&Tensor<bool>],
-    (all, frame): (&[usize], Option<&Frame>),
-    wanted: &[bool],
-) -> SmallVec<[Option<Tensor<T>>; 2]> {
-    let masks: SmallVec<[_; 2]> = masks.iter().map(|mask| mask.read()).collect();
-    let masks: SmallVec<[&Value<bool>; 2]> = masks.iter().map(|mask| &**mask).collect();
-    let target = |k: usize| frame.map_or(all, |frame| &frame.targets[k].0);
-    let targets: SmallVec<[Option<Shape>; 2]> =
-        wanted.iter().enumerate().map(|(k, wanted)| wanted.then(|| copied(target(k)))).collect();
-    let shape = copied(frame.map_or(all, |frame| &frame.shape));
-    let values = pass(&shape, operands, &masks, &targets, formula).into_iter().enumerate();
-    let result = |(k, value): (usize, Option<Value<T>>)| {
-        let value = value?;
-        Some(Tensor::new(match frame.map(|frame| &frame.targets[k].1) {
-            Some(result) if value.shape() != result.as_slice() => value.reshaped(copied(result)),
-            _ => value,
-        }))
-    };
-    values.map(result).collect()
-}
-
-/// Row-major operands of one shape, no longer than a block: without a pass. Nothing depends on those that
-/// are absent.
-fn at_once<'a, T: Float>(
-    formula: &dyn Formula<T>,
-    operands: impl Iterator<Item = Option<&'a Tensor<T>>>,
-    masks: &[&Tensor<bool>],
-    shape: &[usize],
-    wanted: &[bool],
-) -> Option<SmallVec<[Option<Tensor<T>>; 2]>> {
-    let len = shape.iter().product();
-    if len > block_of(wanted.len()) {
-        return None;
-    }
-    let mut read: SmallVec<[_; 4]> = SmallVec::new();
-    for operand in operands {
-        read.push(operand.map(Tensor::read));
-    }
-    let mut reals: SmallVec<[&[T]; 4]> = SmallVec::new();
-    for operand in &read {
-        reals.push(match operand {
-            Some(operand) => operand.in_memory()?,
-            None => &[],
-        });
-    }
-    let first = reals.iter().find(|x| !x.is_empty()).copied()?;
-    for x in &mut reals {
-        if x.is_empty() {
-            *x = first;
-        }
-    }
-    let mut conditions: SmallVec<[&[bool]; 2]> = SmallVec::new();
-    for mask in masks {
-        conditions.push(mask.fixed()?.in_memory()?);
-    }
-    let lengths = reals.iter().map(|x| x.len()).chain(conditions.iter().map(|m| m.len()));
-    let lengths = [len, lengths.fold(first.len(), usize::min)];
-    if let [true] = wanted {
-        let mut y = Value::written(copied(shape), |_| {});
-        run_block(formula, lengths, &reals, &conditions, y.as_padded_mut_slice()?);
-        return Some(SmallVec::from_iter([Some(Tensor::new(y))]));
-    }
-    let stride = block_of(wanted.len());
-    Some(T::with_scratch(wanted.len() * stride, |out| {
-        run_block(formula, lengths, &reals, &conditions, out);
-        let result = |(k, wanted): (usize, &bool)| {
-            let data = &out[k * stride..][..len];
-            wanted.then(|| Tensor::new(Value::from_slice(copied(shape), data)))
-        };
-        wanted.iter().enumerate().map(result).collect()
-    }))
-}
-
 /// The frame of forward, and the shapes of its inputs.
 pub(super) struct Framed {
     frame: Frame,
@@ -328,9 +199,12 @@ impl<T: Float> graph::Op for Recorded<T> {
             && !pull.create_graph
             && is_single(call.op.info())
         {
-            let x = saved.lent(0, &pull.at())?.map(Input::Ref);
-            let dx = gradient(call.op, typed(only(grads)), x);
-            return pull.sink.deliver(&edges[0], T::wrap(dx));
+            let (info, x) = (call.op.info(), saved.lent(0, &pull.at())?);
+            // What backward turned out not to depend on is not saved.
+            if x.is_some() || info.keeps_reals.is_empty() && info.keeps_outputs.is_empty() {
+                let dx = gradient(call.op, typed(only(grads)), x.map(Input::Ref));
+                return pull.sink.deliver(&edges[0], T::wrap(dx));
+            }
         }
         let (mut operands, masks) = call.unpack(&mut saved, &pull.at())?;
         let is_whole = call.framed.is_none() && operands.iter().all(Option::is_some);
@@ -514,35 +388,6 @@ impl<T: Float> Call<'_, T> {
         let mut grads = call(&op, &reals, &masks, frame, caller).into_iter();
         wanted.iter().map(|wanted| if *wanted { grads.next() } else { None }).collect()
     }
-}
-
-/// In one pass over operands of one shape, in any layout; `before` stands before the other one.
-pub(super) fn passed<T: Float>(
-    formula: &dyn Formula<T>,
-    mut before: Option<Arg<'_, T>>,
-    x: Arg<'_, T>,
-) -> Value<T> {
-    let shape = copied(x.get().shape());
-    let over = match &mut before {
-        Some(Arg::Own(value)) => !value.is_deferred() && value.as_mut_slice().is_some(),
-        _ => false,
-    };
-    // Most lie row-major.
-    let slice = before.as_ref().map(|before| before.get().in_memory());
-    if let (Some(x), None | Some(Some(_)), false) = (x.get().in_memory(), slice, over) {
-        return Value::written(shape, |out| run_onto(formula, slice.flatten(), x, out));
-    }
-    if let (Some(element), None) = (x.get().uniform(), &before) {
-        let mut result = Value::scalar(element);
-        if let Some(data) = result.as_mut_slice() {
-            run_over(formula, 1, None, data);
-        }
-        return result.broadcast_to(&shape);
-    }
-    let operands = before.into_iter().chain([x]).map(Operand::from).collect();
-    let results = pass(&shape, operands, &[], &[Some(copied(&shape))], formula);
-    let result = results.into_iter().next().flatten();
-    result.unwrap_or_else(|| unreachable!("the only result is wanted"))
 }
 
 /// `dx` from `dy` and what backward reads besides.

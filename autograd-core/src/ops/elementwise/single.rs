@@ -1,6 +1,7 @@
 //! Ops of one number with one result of the same shape: most ops, built-in ones among them.
 
-use super::node::{passed, record_single};
+use super::compute::passed;
+use super::node::record_single;
 use super::op::Handle;
 use crate::formula::run_over;
 use crate::graph::{Lost, Saved, Tensor};
