@@ -23,7 +23,7 @@ pub enum DType {
 }
 
 impl DType {
-    /// The name the seed documents print: `float32`, `int64`, `bool` ..
+    /// The name that Paddle prints: `float32`, `int64`, `bool` ..
     ///
     /// ```
     /// assert_eq!(autograd_core::DType::Float64.name(), "float64");

@@ -43,7 +43,7 @@ pub enum Error {
         /// The shape that was given.
         found: Vec<usize>,
     },
-    /// Two shapes have no common shape to which both could be stretched.
+    /// Two shapes have no common shape to which both could be broadcast.
     Broadcast {
         /// The op.
         op: &'static str,

@@ -169,7 +169,7 @@ impl Generator {
     #[doc(hidden)]
     pub fn fill_uniform<T: RandomFloat>(&mut self, out: &mut [T], low: T, high: T) {
         for value in out {
-            *value = T::canonical(self.next_u64()).stretch(low, high);
+            *value = T::canonical(self.next_u64()).scale_to(low, high);
         }
     }
 
@@ -237,7 +237,7 @@ pub trait RandomFloat: Copy {
     fn scale(self, factor: Self, offset: Self) -> Self;
 
     /// Moves a number of `[0, 1)` to between `low` and `high`.
-    fn stretch(self, low: Self, high: Self) -> Self;
+    fn scale_to(self, low: Self, high: Self) -> Self;
 
     // Compiled in the library, as are `Element`'s.
 
@@ -273,7 +273,7 @@ macro_rules! random_float {
                 self * factor + offset
             }
 
-            fn stretch(self, low: Self, high: Self) -> Self {
+            fn scale_to(self, low: Self, high: Self) -> Self {
                 self.scale(high - low, low)
             }
 

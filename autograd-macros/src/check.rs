@@ -164,7 +164,7 @@ fn gradient_types(layer: &Layer, errors: &mut Errors) {
         return;
     }
     for (position, ((_, form, tensor), param)) in outputs.iter().zip(&backward.params).enumerate() {
-        // Told for itself.
+        // It has an error of its own.
         if matches!(bare(&param.ty), Type::ImplTrait(_)) {
             continue;
         }

@@ -119,7 +119,7 @@ fn order(layer: &Layer, jvp: &Jvp, names: &[String], errors: &mut Errors) -> boo
 
 /// The type of a parameter's tensor, wherever it stands.
 fn tensor_in(ty: &Type) -> Option<&syn::TypePath> {
-    // Told for itself.
+    // It has an error of its own.
     if matches!(bare(ty), Type::ImplTrait(_)) {
         return None;
     }

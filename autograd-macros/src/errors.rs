@@ -5,11 +5,11 @@ use quote::{ToTokens, quote_spanned};
 
 /// All that is wrong with a block. Must be read: it panics when dropped unread.
 pub(crate) struct Errors {
-    found: Vec<Told>,
+    found: Vec<Report>,
     read: bool,
 }
 
-struct Told {
+struct Report {
     first: Span,
     last: Span,
     message: String,
@@ -23,11 +23,11 @@ impl Errors {
     /// An error on some tokens, from the first to the last of them.
     pub(crate) fn at(&mut self, tokens: impl ToTokens, message: impl Into<String>) {
         let (first, last) = ends(tokens.into_token_stream());
-        self.found.push(Told { first, last, message: message.into() });
+        self.found.push(Report { first, last, message: message.into() });
     }
 
     pub(crate) fn at_span(&mut self, span: Span, message: impl Into<String>) {
-        self.found.push(Told { first: span, last: span, message: message.into() });
+        self.found.push(Report { first: span, last: span, message: message.into() });
     }
 
     /// What syn found wrong.
@@ -49,14 +49,14 @@ impl Errors {
     /// The first error once more, as an expression that has whatever type is asked for: the compiler
     /// tells an error once, and nothing of what such an expression is used for.
     pub(crate) fn expression(&self) -> TokenStream {
-        let first = self.found.first().map(Told::to_tokens).unwrap_or_default();
+        let first = self.found.first().map(Report::to_tokens).unwrap_or_default();
         TokenTree::Group(Group::new(Delimiter::None, first)).into()
     }
 
     /// The errors as code that does not compile.
     pub(crate) fn into_tokens(mut self) -> TokenStream {
         self.read = true;
-        self.found.iter().map(Told::to_tokens).collect()
+        self.found.iter().map(Report::to_tokens).collect()
     }
 }
 
@@ -69,7 +69,7 @@ impl Drop for Errors {
     }
 }
 
-impl Told {
+impl Report {
     fn to_tokens(&self) -> TokenStream {
         // The error is shown from the start of the path to the end of the braces.
         let message = &self.message;

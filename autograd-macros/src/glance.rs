@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_told_from_parts_of_longer_ones() {
+    fn words_are_distinguished_from_parts_of_longer_ones() {
         for block in ["let _ = a_b;", "x: &Tensor<_>", "_"] {
             assert!(glance(block).may_mention_word("_"), "{block}");
         }

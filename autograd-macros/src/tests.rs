@@ -149,7 +149,7 @@ fn any_tokens_are_borne() {
 
 /// What syn cannot read is reported, should the compiler have nothing to say of it.
 #[test]
-fn what_is_not_understood_is_told() {
+fn what_is_not_understood_is_reported() {
     let unread = "static NOT_OF_AN_IMPL: usize = 1;";
     for (arguments, block) in [
         ("", VALID[0].replacen('{', &format!("{{ {unread} "), 1)),
@@ -283,7 +283,7 @@ fn collect(tokens: TokenStream, literals: &mut Vec<String>) {
     }
 }
 
-/// The longest stretch of a format string without a hole.
+/// The longest part of a format string without a hole.
 fn longest_part(format: &str) -> String {
     let text = format.replace("{{", "\u{1}").replace("}}", "\u{2}");
     let mut parts = vec![String::new()];
@@ -316,7 +316,7 @@ fn one_line(text: &str) -> String {
 }
 
 /// Those of these literals that are sentences and stand in no fixture's output.
-fn untold(literals: &[String], reported: &str) -> Vec<String> {
+fn missing_in(literals: &[String], reported: &str) -> Vec<String> {
     let parts = literals.iter().map(|literal| one_line(&longest_part(literal)));
     // What is shorter is a name or a piece of code.
     parts.filter(|part| part.len() > 12 && !reported.contains(part)).collect()
@@ -327,8 +327,8 @@ fn every_sentence_has_a_fixture() {
     let reported = reported_to_fixtures();
     let missing: Vec<_> = sentences()
         .into_iter()
-        .map(|(name, literals)| (name, untold(&literals, &reported)))
-        .filter(|(_, untold)| !untold.is_empty())
+        .map(|(name, literals)| (name, missing_in(&literals, &reported)))
+        .filter(|(_, missing_in)| !unreported.is_empty())
         .collect();
     assert!(missing.is_empty(), "sentences without a fixture: {missing:#?}");
 }
@@ -344,7 +344,8 @@ fn every_sentence_of_a_proof_has_a_fixture() {
         let mut literals = Vec::new();
         said_by_traits(source.parse().expect("Rust"), &mut literals);
         count += literals.len();
-        missing.extend(untold(&literals, &reported).into_iter().map(|part| (file.clone(), part)));
+        missing
+            .extend(missing_in(&literals, &reported).into_iter().map(|part| (file.clone(), part)));
     }
     assert!(count > 60, "{count} sentences were found");
     assert!(missing.is_empty(), "sentences without a fixture: {missing:#?}");
@@ -383,7 +384,7 @@ fn said_by_traits(tokens: TokenStream, literals: &mut Vec<String>) {
 /// What the macro itself says of a fixture's blocks, without the compiler: fast enough to hold each
 /// check to its sentence while `cargo mutants` changes it.
 #[test]
-fn fixtures_are_told_their_sentences() {
+fn fixtures_are_given_their_sentences() {
     fn reported(tokens: TokenStream, words: &mut String) {
         let mut literals = Vec::new();
         collect(tokens, &mut literals);

@@ -142,7 +142,7 @@ def elementwise(dtype):
     a, b = np.meshgrid(PAIR, PAIR)
     for name, (t, n) in BINARY.items():
         case(name, "pairs", dtype, [a.ravel(), b.ravel()], t, n)
-        case(name, "stretched", dtype, [smooth([4, 1, 3], shift=0.25), smooth([2, 1], 5, shift=0.5)], t, n)
+        case(name, "broadcast", dtype, [smooth([4, 1, 3], shift=0.25), smooth([2, 1], 5, shift=0.5)], t, n)
         case(name, "empty", dtype, [np.zeros([0, 3]), np.ones([3])], t, n)
     for name in ["add", "sub", "mul", "div"]:
         t, n = BINARY[name]

@@ -14,7 +14,7 @@ use crate::graph::{AnyTensor, GradMode, HookId, Tensor};
 use crate::ops::Float;
 
 /// Backwards on threads of one's own, a pool's say, that together are one backward: each has a
-/// number, and the gradients are added up in the order of the numbers, whichever thread is done
+/// number, and the gradients are summed in the order of the numbers, whichever thread is done
 /// first. So every bit of the sums is the same each time, for any number of threads.
 ///
 /// [`backward_parallel`](crate::backward_parallel()) is the same where the threads may be the
@@ -95,7 +95,7 @@ impl Sums {
 }
 
 impl OrderedBackward {
-    /// Nothing added up yet.
+    /// Nothing summed yet.
     pub fn new() -> Self {
         Self::default()
     }

@@ -51,7 +51,7 @@ impl Leaves {
             }
             None => {
                 self.grads.push((leaf.clone(), Some(grad)));
-                // The map begins with those that were few.
+                // The map starts with what was searched linearly so far.
                 let new = match self.grads.len() {
                     0..=MAX_SCANNED => self.grads.len(),
                     n if n == MAX_SCANNED + 1 => 0,

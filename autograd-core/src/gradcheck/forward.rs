@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kink_is_told() {
+    fn a_kink_is_reported() {
         let error = jvpcheck(|t| t[0].relu(), &[Tensor::from([0.0])]).unwrap_err();
         assert!(error.to_string().contains("not differentiable here"), "{error}");
     }

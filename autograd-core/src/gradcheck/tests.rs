@@ -81,7 +81,7 @@ fn a_wrong_second_derivative_is_found() {
 }
 
 #[test]
-fn a_kink_is_told_from_a_wrong_rule() {
+fn a_kink_is_distinguished_from_a_wrong_rule() {
     let kink =
         |f: fn(&[Tensor<f64>]) -> Tensor<f64>, at: f64| match gradcheck(f, &[Tensor::from(at)]) {
             Err(Error::GradientWrong { not_differentiable, .. }) => Some(not_differentiable),

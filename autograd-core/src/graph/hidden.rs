@@ -43,7 +43,7 @@ pub(super) fn note(
     });
 }
 
-/// Recording was turned on.
+/// Recording was enabled.
 pub(super) fn recording() {
     with(|reads| reads.records = true);
 }

@@ -1,4 +1,4 @@
-//! Where tensors outside the graph lost it: the lines that `explain` tells.
+//! Where tensors outside the graph lost it: the lines that `explain` reports.
 //!
 //! A tensor keeps one number, the name of a set of causes. An op that is not recorded hands on
 //! those of its inputs. Sets stand in a table that grows with the lines of a program, not with
@@ -37,7 +37,7 @@ pub(crate) enum Cause {
 
 impl Cause {
     /// Whether it is in this set; of the ops of a scope the first is enough.
-    fn is_told_by(&self, set: &[Self]) -> bool {
+    fn is_reported_by(&self, set: &[Self]) -> bool {
         set.iter().any(|known| match (known, self) {
             (Self::NoGrad { scope: known, .. }, Self::NoGrad { scope, .. }) => known == scope,
             _ => known == self,
@@ -66,7 +66,7 @@ impl fmt::Display for Cause {
 pub(crate) struct Lost(u32);
 
 /// So many causes are reported of a tensor at most, and so many sets are kept.
-const TOLD: usize = 8;
+const MAX_CAUSES: usize = 8;
 const SETS: usize = 1 << 16;
 
 #[derive(Default)]
@@ -174,10 +174,10 @@ impl Lost {
         remembered(key, || {
             with_table(|table| {
                 let mut set = table.set(self).to_vec();
-                let new = table.set(other).iter().filter(|cause| !cause.is_told_by(&set));
+                let new = table.set(other).iter().filter(|cause| !cause.is_reported_by(&set));
                 let new: Vec<Cause> = new.copied().collect();
                 set.extend(new);
-                set.truncate(TOLD);
+                set.truncate(MAX_CAUSES);
                 table.name(set)
             })
             .unwrap_or(self)

@@ -12,7 +12,7 @@ pub(crate) enum Recording {
     NoGrad,
     /// In the forward of a layer that is recorded itself.
     Layer,
-    /// The library turned it off: in a backward, inside an op.
+    /// The library disabled it: in a backward, inside an op.
     Off,
 }
 
@@ -38,7 +38,7 @@ pub fn is_grad_enabled() -> bool {
     RECORDING.get() == Recording::On
 }
 
-/// Whether the library turned recording off: inside an op, in a backward, in the functions of a program.
+/// Whether the library disabled recording: inside an op, in a backward, in the functions of a program.
 pub(crate) fn is_turned_off() -> bool {
     RECORDING.get() == Recording::Off
 }
@@ -109,7 +109,7 @@ impl Drop for NoGrad {
     }
 }
 
-/// Where recording was turned off on this thread by the scope that is in force.
+/// Where recording was disabled on this thread by the scope that is in force.
 pub(crate) fn off_since() -> Option<&'static Location<'static>> {
     OFF_SINCE.get().filter(|_| recording() == Recording::NoGrad)
 }

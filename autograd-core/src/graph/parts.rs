@@ -22,7 +22,7 @@ pub(crate) enum Edge {
     None(Absent),
     /// To the first output of the op that produced the input.
     Node(NodeRef),
-    /// To another output, by its slot. Few ops have several, so an edge has no place for it: it takes two
+    /// To another output, by its slot. Ops with several outputs are rare, so it is boxed: an edge has two
     /// words.
     Output(Box<(NodeRef, u32)>),
     /// To the leaf itself.

@@ -225,7 +225,7 @@ impl<T: Element> Tensor<T> {
         Some(Self::new(value.clone()))
     }
 
-    /// A tensor of its own of this shape, which has few numbers; those of the new one are any.
+    /// A new small tensor of this shape; its elements are unspecified.
     #[inline]
     pub(crate) fn small_like(&self) -> Self {
         let mut spare = T::take_spare();
@@ -440,7 +440,7 @@ impl<T: Element> Tensor<T> {
         }
     }
 
-    /// Its numbers, if they stand inline, or are as few and change in place: then as they are `now`.
+    /// Its elements, if it is small: inline ones, or those of a tensor that changes in place as they are `now`.
     #[inline(always)]
     pub(crate) fn small_data<'a>(
         &'a self,

@@ -109,7 +109,7 @@ pub(crate) fn beside(node: &NodeRef, name: String, input: &AnyTensor) {
     }
 }
 
-/// What can be said of many numbers in few.
+/// A summary of many numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Range {
     shape: Vec<usize>,

@@ -119,7 +119,7 @@ fn compare<T: Element>(
     })
 }
 
-/// Of two values stretched to `shape`.
+/// Of two values broadcast to `shape`.
 fn pairs<T: Element>(op: Comparison, shape: &[usize], a: &Value<T>, b: &Value<T>) -> Value<bool> {
     match op {
         Comparison::Equal => convert_zip(shape, a, b, |a, b| a == b),

@@ -155,14 +155,17 @@ pub(super) fn pull<T: Float>(
     Ok([b.map(da).transpose()?, a.map(db).transpose()?])
 }
 
-/// The product of two matrices, either of them transposed where `turned` says so, where nobody sees how it
+/// The product of two matrices, either of them transposed where `transposed` says so, where nobody sees how it
 /// is made: there are no views of them. Otherwise, and where they are no matrices, `None`.
-pub(super) fn unseen<T: Float>([a, b]: [&Tensor<T>; 2], turned: [bool; 2]) -> Option<Tensor<T>> {
+pub(super) fn unseen<T: Float>(
+    [a, b]: [&Tensor<T>; 2],
+    transposed: [bool; 2],
+) -> Option<Tensor<T>> {
     if is_grad_enabled() || trace::is_noting() {
         return None;
     }
     let into = Value::scalar(T::ZERO);
-    let value = matmul::product_into([&a.read(), &b.read()], turned, into)?;
+    let value = matmul::product_into([&a.read(), &b.read()], transposed, into)?;
     Some(unrecorded("matmul", Location::caller(), [a, b], value))
 }
 

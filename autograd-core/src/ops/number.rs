@@ -268,7 +268,7 @@ macro_rules! arithmetic {
             fn count(n: usize) -> Self { n as $f }
         })*
         // Element by element integers wrap, as in NumPy; a division by zero panics, as in Rust.
-        // What is added up does not wrap: see `Totals`.
+        // What is summed does not wrap: see `Totals`.
         $(impl Arithmetic for $i {
             #[inline(always)]
             fn plus(self, other: Self) -> Self { self.wrapping_add(other) }

@@ -27,7 +27,7 @@ macro_rules! folds {
 }
 
 folds! {
-    // Integers are added up and multiplied by `Totals`.
+    // Integers are summed and multiplied by `Totals`.
     Sum<Float> T::ZERO, |a, b| a.plus(b);
     Prod<Float> T::ONE, |a, b| a.times(b);
     Max<Arithmetic> T::LOWEST, |a, b| a.greater(b);
@@ -72,7 +72,7 @@ pub(super) fn sum_rows<T: Float>(x: &Value<T>, into: Value<T>) -> Option<Value<T
     fold_first(x, Sum, into)
 }
 
-/// The sum, divided; of a sum that is not finite, the parts are divided before they are added up, as it may
+/// The sum, divided; of a sum that is not finite, the parts are divided before they are summed, as it may
 /// have overflowed.
 fn mean<T: Float>(x: &Value<T>, axes: &[usize]) -> Result<Value<T>> {
     let count = T::from_f64(group(x.shape(), axes) as f64);
@@ -150,7 +150,7 @@ fn pull<T: Float>(
 ) -> Result<[Option<Tensor<T>>; 1]> {
     let mut unreduced = shape.clone();
     axes.iter().for_each(|&axis| unreduced[axis] = 1);
-    // A scalar is stretched to any shape.
+    // A scalar is broadcast to any shape.
     let dy = match dy.shape() {
         [] => dy,
         shape if same(shape, &unreduced) => dy,

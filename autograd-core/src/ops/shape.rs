@@ -839,7 +839,7 @@ pub(super) fn triangle<T: Numeric>(
 }
 
 impl<T: Numeric> Tensor<T> {
-    /// Stretched to a shape that this one broadcasts to. Copies nothing.
+    /// Broadcast to a shape that this one broadcasts to. Copies nothing.
     ///
     /// # Panics
     ///

@@ -1,4 +1,4 @@
-//! What is added up or multiplied, by element type: floats in their own type, integers exactly.
+//! What is summed or multiplied, by element type: floats in their own type, integers exactly.
 
 use super::reduce::{Prod, Sum};
 use super::{Arithmetic, Totals};

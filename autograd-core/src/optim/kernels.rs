@@ -2,7 +2,7 @@
 //! Threads share long ones; figures do not depend on how.
 
 use crate::array::simd::{Kernel, dispatch};
-use crate::array::threads::{each_chunk, each_stretch, each_stretches};
+use crate::array::threads::{each_chunk, each_grain, each_grain_of};
 use crate::ops::Float;
 
 /// The element types that parameters have.
@@ -16,14 +16,14 @@ pub(crate) trait Kernels: Float {
     fn limit(data: &mut [Self], limit: Self);
 }
 
-/// Elements whose squares are added up before they are added to others.
+/// Elements whose squares are summed before they are added to others.
 const CHUNK: usize = 32 * 1024;
 
 macro_rules! kernels {
     ($($t:ty)*) => {$(
         impl Kernels for $t {
             fn sgd(parameter: &mut [Self], gradient: &[Self], by: Sgd<Self>) {
-                each_stretch(parameter, &|start, parameter| {
+                each_grain(parameter, &|start, parameter| {
                     let gradient = &gradient[start..][..parameter.len()];
                     dispatch(SgdPlain { parameter, gradient, by });
                 });
@@ -34,7 +34,7 @@ macro_rules! kernels {
                 buffer: &mut [Self],
                 by: Sgd<Self>,
             ) {
-                each_stretches([parameter, buffer], &|start, [parameter, buffer]| {
+                each_grain_of([parameter, buffer], &|start, [parameter, buffer]| {
                     let gradient = &gradient[start..][..parameter.len()];
                     dispatch(SgdMomentum { parameter, gradient, buffer, by });
                 });
@@ -45,7 +45,7 @@ macro_rules! kernels {
                 [mean, square]: [&mut [Self]; 2],
                 by: Adam<Self>,
             ) {
-                each_stretches([parameter, mean, square], &|start, [parameter, mean, square]| {
+                each_grain_of([parameter, mean, square], &|start, [parameter, mean, square]| {
                     let gradient = &gradient[start..][..parameter.len()];
                     dispatch(AdamPass { parameter, gradient, moments: [mean, square], by });
                 });
@@ -59,12 +59,12 @@ macro_rules! kernels {
                 sums.iter().sum()
             }
             fn multiply(data: &mut [Self], factor: Self) {
-                each_stretch(data, &|_, data| dispatch(Each(data, |x| x * factor)));
+                each_grain(data, &|_, data| dispatch(Each(data, |x| x * factor)));
             }
             fn limit(data: &mut [Self], limit: Self) {
                 // Written so that NaN stays.
                 let limited = |x| if x > limit { limit } else if x < -limit { -limit } else { x };
-                each_stretch(data, &|_, data| dispatch(Each(data, limited)));
+                each_grain(data, &|_, data| dispatch(Each(data, limited)));
             }
         }
     )*};

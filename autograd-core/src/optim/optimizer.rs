@@ -216,11 +216,11 @@ impl<T: Kernels> Moved<T> {
 
     /// Tensors of the names, types and shapes that [`Self::save`] gives.
     fn expect<R: Rule>(&self, rule: &R, name: &str, to: &mut StateDict) {
-        let stretched = Value::scalar(T::ZERO).broadcast_to(self.tensor.shape());
+        let broadcast = Value::scalar(T::ZERO).broadcast_to(self.tensor.shape());
         let moved = Self {
             tensor: self.tensor.clone(),
             count: 0,
-            state: vec![stretched; rule.state().len()],
+            state: vec![broadcast; rule.state().len()],
         };
         moved.save(rule, name, to);
     }

@@ -37,7 +37,7 @@ impl<T: Printable> fmt::Display for Shown<'_, T> {
 }
 
 #[test]
-fn a01_the_seed_documents_gradient() {
+fn the_seed_documents_gradient() {
     let gradient = [
         0.16604150153159006,
         0.05858341334299875,
@@ -121,7 +121,7 @@ fn an_empty_tensor_of_many_rows_is_shown_by_its_edges() {
 }
 
 #[test]
-fn a13_documented_examples() {
+fn documented_examples() {
     check(&[2], &[1.0_f64, 2.0], &["[1., 2.]"]);
     check(&[2], &[1.0_f64, -2.5], &["[ 1.        , -2.50000000]"]);
     check(&[3], &[100.5_f64, 2.25, -3.125], &["[100.50000000,  2.25000000 , -3.12500000 ]"]);

@@ -116,7 +116,7 @@ impl Drop for Own {
 }
 
 impl Owned {
-    /// Whether forward did what few do.
+    /// Whether forward used a rarely used method of the context.
     #[inline]
     pub(super) fn is_rare(&self) -> bool {
         self.broken.is_some() || self.traced.is_some() || self.non_differentiable.is_some()
@@ -595,7 +595,7 @@ pub trait InForward<V> {}
 #[diagnostic::on_unimplemented(
     message = "this does not belong to `jvp`: its context only reads",
     label = "not in `jvp`",
-    note = "here `ctx.saved_tensor()` and `ctx.attrs()` can be called; what is saved, set and marked is so in `forward`, and whether an input has a tangent is told by a parameter `Option<&Tensor<T>>`"
+    note = "here `ctx.saved_tensor()` and `ctx.attrs()` can be called; what is saved, set and marked is so in `forward`, and whether an input has a tangent is shown by a parameter `Option<&Tensor<T>>`"
 )]
 pub trait NotInJvp<V> {}
 

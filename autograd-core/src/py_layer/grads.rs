@@ -1,4 +1,4 @@
-//! Gradients at the border of user code: backward's parameters, and what it returns.
+//! Gradients at the boundary to user code: backward's parameters, and what it returns.
 
 use std::any::Any;
 use std::cell::OnceCell;

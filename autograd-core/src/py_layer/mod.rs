@@ -3,7 +3,7 @@
 //! [`py_layer`](macro@crate::py_layer) turns an impl block into a [`Layer`] and an `apply`. What it
 //! generates calls [`start`](apply::start), the user's forward and [`finish`](apply::finish), which
 //! records a node; in backward the node calls the generated `pull`, which calls the user's backward.
-//! Element types are erased at the border: the node is the same type for every layer.
+//! Element types are erased at the boundary: the node is the same type for every layer.
 
 mod apply;
 mod barrier;

@@ -220,7 +220,7 @@ pub(super) fn indices(index: &Form) -> Result<&Form, String> {
 
 /// Axes broadcast to `to`; one that is free there keeps its length.
 pub(super) fn broadcast_to(from: &[Option<usize>], to: &[Option<usize>]) -> Result<Dims, String> {
-    let wrong = || format!("{} cannot be stretched to {}", ShapeOf(from), ShapeOf(to));
+    let wrong = || format!("{} cannot be broadcast to {}", ShapeOf(from), ShapeOf(to));
     let lead = to.len().checked_sub(from.len()).ok_or_else(wrong)?;
     let length =
         |(at, &to): (usize, &Option<usize>)| match (at.checked_sub(lead).map(|at| from[at]), to) {

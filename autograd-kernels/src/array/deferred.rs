@@ -13,7 +13,7 @@ use super::Storable;
 use super::buffer::Buffer;
 use super::math::Math;
 use super::simd::{Kernel, Level, dispatch, level};
-use super::threads::each_stretch;
+use super::threads::each_grain;
 
 /// Deferring a smaller value costs more than it saves: the first cache holds it.
 const MIN_BYTES: usize = 32 << 10;
@@ -295,12 +295,12 @@ impl<T: Storable> Deferred<T> {
 fn computed<T: Storable>(source: &mut Option<Source<T>>) -> Arc<Buffer<T>> {
     let made = source.as_mut().map(|Source { buffer, steps }| match Arc::get_mut(buffer) {
         Some(data) => {
-            each_stretch(data, &|_, part| steps.run_over(part));
+            each_grain(data, &|_, part| steps.run_over(part));
             Arc::clone(buffer)
         }
         None => {
             let mut out = Buffer::any(buffer.len());
-            each_stretch(&mut out, &|start, part| {
+            each_grain(&mut out, &|start, part| {
                 steps.run_onto(&buffer[start..start + part.len()], part);
             });
             Arc::new(out)
@@ -330,9 +330,9 @@ impl<T: Storable> Elements<'_, T> {
     pub fn with_pieces(&self, start: usize, n: usize, mut show: impl FnMut(&[T])) {
         match self {
             Self::Slice(data) => show(&data[start..start + n]),
-            Self::Deferred(..) => T::with_scratch(PIECE.min(n), |room| {
+            Self::Deferred(..) => T::with_scratch(PIECE.min(n), |scratch| {
                 for at in (0..n).step_by(PIECE) {
-                    let piece = &mut room[..PIECE.min(n - at)];
+                    let piece = &mut scratch[..PIECE.min(n - at)];
                     self.write(start + at, piece);
                     show(piece);
                 }
@@ -425,8 +425,8 @@ mod tests {
 
     #[test]
     fn few_numbers_are_computed_at_once() {
-        let mut few = Value::from_vec(Shape::from_slice(&[LEN - 1]), vec![1.0; LEN - 1]);
-        assert!(!few.try_defer(Step::Neg) && !few.is_deferred());
+        let mut small = Value::from_vec(Shape::from_slice(&[LEN - 1]), vec![1.0; LEN - 1]);
+        assert!(!small.try_defer(Step::Neg) && !small.is_deferred());
         // And those that lie in another order, or are part of something larger.
         let (x, half) = (value(), Shape::from_slice(&[LEN / 2]));
         assert!(!x.restrided(half, Shape::from_slice(&[2]), 0).can_defer());

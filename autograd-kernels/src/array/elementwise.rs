@@ -10,7 +10,7 @@ use super::feed::{Feed, Walk};
 use super::rows::for_each_row;
 use super::shape::{copied, same};
 use super::simd::{Kernel, SliceKernel, dispatch, dispatch_slices};
-use super::threads::{each_light_stretch, each_stretch};
+use super::threads::{each_grain, each_light_grain};
 use super::value::fits_inline;
 use super::{Storable, Value};
 
@@ -28,8 +28,8 @@ pub trait Zip<T>: Copy {
     fn call<const FMA: bool>(self, a: T, b: T) -> T;
 }
 
-/// Elements of the numbers that stand in a tensor itself. So few need no choice of an instruction set:
-/// the call would take longer than they do.
+/// How many elements a tensor stores inline. They are computed without choosing an instruction set:
+/// the call would take longer than the loop.
 const fn inline_len<T>() -> usize {
     INLINE_BYTES / size_of::<T>()
 }
@@ -58,8 +58,8 @@ impl<T, F: ZipSlices<T> + ZipScalar<T> + Sync> ZipAny<T> for F {}
 
 impl<T: Copy, F: Zip<T>> ZipSlices<T> for F {
     fn run(&self, a: &mut [T], b: &[T]) {
-        let few = const { inline_len::<T>() };
-        if F::ARITHMETIC && a.len() == few && b.len() == few {
+        let inline = const { inline_len::<T>() };
+        if F::ARITHMETIC && a.len() == inline && b.len() == inline {
             return ZipKernel(a, b, *self).run::<false>();
         }
         dispatch(ZipKernel(a, b, *self));
@@ -145,12 +145,12 @@ impl<T: Copy, F: Zip<T>> SliceKernel<T> for ScalarOntoKernel<T, F> {
 
 /// `f` over a whole slice and another one of its length, on threads where that pays.
 pub fn over<T: Storable>(f: &dyn ZipAny<T>, x: &mut [T], y: &[T]) {
-    each_light_stretch(x, &|start, part| f.run(part, &y[start..start + part.len()]));
+    each_light_grain(x, &|start, part| f.run(part, &y[start..start + part.len()]));
 }
 
 /// `f` over a whole slice and a number, on threads where that pays.
 pub fn over_scalar<T: Storable>(f: &(dyn ZipScalar<T> + Sync), x: &mut [T], scalar: T) {
-    each_stretch(x, &|_, part| f.run_scalar(part, scalar));
+    each_grain(x, &|_, part| f.run_scalar(part, scalar));
 }
 
 /// A value that may be written, or only read.
@@ -202,14 +202,14 @@ pub fn zip_scalar<T: Storable>(
 
 /// Shows each block of a result and where it starts, on threads where that pays.
 pub fn each_block<T: Send>(out: &mut [T], run: impl Fn(usize, &mut [T]) + Sync) {
-    each_stretch(out, &|start, part| {
+    each_grain(out, &|start, part| {
         for (index, block) in part.chunks_mut(BLOCK).enumerate() {
             run(start + index * BLOCK, block);
         }
     });
 }
 
-/// `f` of every pair of elements of two values stretched to `shape`, which is their common shape.
+/// `f` of every pair of elements of two values broadcast to `shape`, which is their common shape.
 /// `swapped` is `f` with its arguments exchanged: whichever operand is free is written over.
 pub fn zip<T: Storable>(
     shape: &[usize],
@@ -229,7 +229,7 @@ pub fn zip<T: Storable>(
         return zip_scalar(b, element, swapped);
     }
     if fits_inline::<T>(shape.iter().product()) && !same(a.get().shape(), b.get().shape()) {
-        // Few numbers are stretched as copies.
+        // Inline values are broadcast by copying.
         let (mut out, other) = (a.get().broadcast_to(shape), b.get().broadcast_to(shape));
         if let (Some(x), Some(y)) = (out.as_padded_mut_slice(), other.as_padded_inline()) {
             f.run(x, y);
@@ -311,7 +311,7 @@ fn zip_deferred<T: Storable>(
     })
 }
 
-/// Writes `f(a, b)`, both stretched to `shape`.
+/// Writes `f(a, b)`, both broadcast to `shape`.
 fn zip_strided<T: Storable>(
     shape: &[usize],
     out: &mut [T],
@@ -320,7 +320,7 @@ fn zip_strided<T: Storable>(
     f: &dyn ZipAny<T>,
 ) {
     let strides = b.strides_as(shape);
-    each_light_stretch(out, &|start, part| {
+    each_light_grain(out, &|start, part| {
         let (mut a, mut walk) = (Feed::new(a, shape, start), Walk::new(shape, &strides, start));
         let blocks = (start..).step_by(BLOCK).zip(part.chunks_mut(BLOCK));
         if walk.is_short() {
@@ -393,7 +393,7 @@ fn zip_into<T: Storable>(out: &mut Value<T>, steps: &Steps<T>, b: &Value<T>, f: 
         unreachable!("the caller owns the buffer");
     };
     let strides = b.strides_as(&shape);
-    each_light_stretch(data, &|start, part| {
+    each_light_grain(data, &|start, part| {
         let mut walk = Walk::new(&shape, &strides, start);
         if walk.is_short() {
             let mut b = Feed::walking(b.raw(), walk);
@@ -412,7 +412,7 @@ fn zip_into<T: Storable>(out: &mut Value<T>, steps: &Steps<T>, b: &Value<T>, f: 
     });
 }
 
-/// The elements of `on` where the mask is true, those of `off` elsewhere; all stretched to `shape`.
+/// The elements of `on` where the mask is true, those of `off` elsewhere; all broadcast to `shape`.
 pub fn chosen_of<T: Storable>(
     shape: &[usize],
     mask: &Value<bool>,
@@ -422,7 +422,7 @@ pub fn chosen_of<T: Storable>(
     on.will_be_read(shape);
     off.will_be_read(shape);
     Value::written(copied(shape), |out| {
-        each_stretch(out, &|start, part| {
+        each_grain(out, &|start, part| {
             let mut at = start;
             let mut mask = Feed::new(mask, shape, at);
             let (mut on, mut off) = (Feed::new(on, shape, at), Feed::new(off, shape, at));
@@ -475,7 +475,7 @@ pub fn convert<T: Storable, U: Storable>(x: &Value<T>, f: impl Fn(T) -> U) -> Va
     })
 }
 
-/// `f` of every pair of elements of two values stretched to `shape`, of another type.
+/// `f` of every pair of elements of two values broadcast to `shape`, of another type.
 pub fn convert_zip<A: Storable, B: Storable, U: Storable>(
     shape: &[usize],
     a: &Value<A>,

@@ -1,6 +1,6 @@
 //! Sums and products of integers: exact in any order, or an error.
 //!
-//! They are added up in a wider type and must fit into their own at the end only.
+//! They are summed in a wider type and must fit into their own at the end only.
 
 use std::sync::OnceLock;
 
@@ -37,10 +37,10 @@ integers! {
     i64 => i128;
 }
 
-/// So many elements are added up in [`Integer::Wide`].
+/// So many elements are summed in [`Integer::Wide`].
 const PART: usize = 1 << 31;
 
-/// What integers are added up in.
+/// What integers are summed in.
 pub trait Wide: Copy + Default + Send + Sync + From<bool> + Into<i128> {
     fn plus(self, other: Self) -> Self;
     /// What is out of range stays out of range, but for a factor of 0.
@@ -303,7 +303,7 @@ fn along_columns<T: Integer, F: Total>(
     });
 }
 
-/// Adds up in place; what leaves the range of the type is noted.
+/// Adds in place; what leaves the range of the type is noted.
 pub fn plus<T: Integer>(beyond: &Beyond) -> impl Fn(T, T) -> T + Sync {
     |a, b| {
         a.checked_plus(b).unwrap_or_else(|| {

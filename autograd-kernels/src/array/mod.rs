@@ -17,7 +17,7 @@ pub mod rows;
 pub mod shape;
 pub mod simd;
 pub mod threads;
-mod turned;
+mod transpose;
 mod value;
 
 pub use element::{INLINE_BYTES, Storable};

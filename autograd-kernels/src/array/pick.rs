@@ -1,4 +1,4 @@
-//! What is done along one axis: elements picked by an index, added back, reversed, added up, the best found.
+//! What is done along one axis: elements picked by an index, added back, reversed, summed, the best found.
 //!
 //! Row-major data is seen as `[outer, n, inner]` around the axis. What has one element a step (`inner` is
 //! 1) is walked row by row of `outer`, everything else slice by slice.
@@ -11,7 +11,7 @@ use super::{Storable, Value};
 /// Elements a chunk, which one thread computes.
 const CHUNK: usize = 16 * 1024;
 
-/// Rows whose sums are added up beside each other: an addition waits for the one before it in its row.
+/// Rows whose sums are summed beside each other: an addition waits for the one before it in its row.
 const BESIDE: usize = 8;
 
 /// A shape around an axis.
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn reversed_and_added_up() {
+    fn reversed_and_summed() {
         for [outer, n, inner] in SHAPES {
             let around = Around { outer, n, inner };
             let x = numbers(len(around));

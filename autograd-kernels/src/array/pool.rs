@@ -15,9 +15,9 @@ use super::aligned::part;
 /// Smaller buffers do not go to the pools.
 pub const POOLED_BYTES: usize = 16 * 1024;
 
-/// Buffers of these sizes stay with the thread: the allocator takes several times as long for them as
-/// for smaller ones, and the pools, which threads share, as long as an op on few numbers. Yet smaller
-/// ones are left to the allocator.
+/// Buffers of these sizes are cached by each thread: the allocator is several times slower for them than
+/// for smaller ones, and the shared pools take as long as a small op. Smaller buffers are left to the
+/// allocator.
 const NEAR_BYTES: RangeInclusive<usize> = 1024..=64 * 1024;
 
 /// So many of them at most: with the layers of a small net, all of its buffers.
@@ -27,8 +27,8 @@ const NEAR: usize = 32;
 static LIMIT: AtomicUsize = AtomicUsize::new(512 << 20);
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
-/// Free buffers of one element type by capacity, of equal ones the last that came back first. Not a tree: there
-/// are few, and a tree of each element type is a lot of code.
+/// Free buffers of one element type, ordered by capacity; of equal ones the last returned comes first. A sorted
+/// vector, since the buffers are large and their number is small.
 pub struct Pool<T>(Mutex<Vec<Vec<T>>>);
 
 /// Free buffers that a thread keeps, the last one that came back at the end.

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::deferred::{Elements, PIECE};
 use super::simd::{Kernel, dispatch};
-use super::threads::{each_chunk_of, light_stretch};
+use super::threads::{each_chunk_of, light_grain};
 use super::{Shape, Storable, Value};
 
 /// An associative function of two elements, with what it gives for none.
@@ -15,21 +15,21 @@ pub trait Fold<T>: Copy {
     fn join(self, a: T, b: T) -> T;
 }
 
-/// Elements that are added up side by side. A constant, so that sums are the same on every CPU.
+/// Elements that are summed side by side. A constant, so that sums are the same on every CPU.
 const LANES: usize = 32;
 /// Elements after which partial sums are joined pairwise: the rounding error grows with the
 /// logarithm of the length only.
 const BLOCK: usize = 4096;
-/// Rows that are added up one by one, before their sums are joined pairwise.
+/// Rows that are summed one by one, before their sums are joined pairwise.
 const ROWS: usize = 64;
-/// Elements of a row that are added up together: their sums stay in the first cache.
+/// Elements of a row that are summed together: their sums stay in the first cache.
 pub(super) const TILE: usize = 2048;
-/// So many elements are added up while others pass over one: they are read only.
+/// So many elements are summed while others pass over one: they are read only.
 pub(super) const LIGHT: usize = 4;
 
-/// How many of so many elements a thread should add up at once.
+/// How many of so many elements a thread should sum at once.
 pub(super) fn at_once(elements: usize) -> usize {
-    light_stretch(elements, LIGHT)
+    light_grain(elements, LIGHT)
 }
 
 /// Adds elements up in lanes: the first one, and each [`LANES`] after it, in the first lane.
@@ -437,8 +437,8 @@ mod tests {
                     exact[place] += f64::from(*value);
                 }
                 for (found, exact) in one.iter().zip(exact) {
-                    let few = 1e-6 * (exact.abs() + (len as f64).sqrt());
-                    assert!((f64::from(*found) - exact).abs() < few, "{found} {exact}");
+                    let tolerance = 1e-6 * (exact.abs() + (len as f64).sqrt());
+                    assert!((f64::from(*found) - exact).abs() < tolerance, "{found} {exact}");
                 }
             }
         }

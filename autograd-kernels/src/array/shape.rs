@@ -78,9 +78,9 @@ pub fn row_major(shape: &[usize]) -> Shape {
     strides
 }
 
-/// The strides with which data of a shape is read as if it had the shape `to`: 0 along stretched
+/// The strides with which data of a shape is read as if it had the shape `to`: 0 along broadcast
 /// axes.
-pub fn stretched(shape: &[usize], strides: &[usize], to: &[usize]) -> Shape {
+pub fn broadcast_strides(shape: &[usize], strides: &[usize], to: &[usize]) -> Shape {
     let skipped = to.len() - shape.len();
     (0..to.len())
         .map(|i| match i.checked_sub(skipped) {
@@ -104,7 +104,7 @@ pub fn is_row_major(shape: &[usize], strides: &[usize]) -> bool {
     true
 }
 
-/// The common shape of two operands (NumPy's rule: align right, 1 stretches).
+/// The common shape of two operands (NumPy's rule: align right, 1 broadcasts).
 pub fn broadcast(op: &'static str, a: &[usize], b: &[usize]) -> Result<Shape> {
     let rank = a.len().max(b.len());
     let mut out = Shape::from_elem(1, rank);

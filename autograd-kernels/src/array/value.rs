@@ -11,8 +11,8 @@ use super::deferred::{Deferred, Elements, Step, Steps, pays};
 use super::math::Math;
 use super::pool::with_room;
 use super::rows::{Rows, for_each_row};
-use super::shape::{Shape, assign, copied, is_row_major, row_major, same, stretched};
-use super::turned::{Axes, LEAST, copy_tiles, side_by_side};
+use super::shape::{Shape, assign, broadcast_strides, copied, is_row_major, row_major, same};
+use super::transpose::{Axes, MIN_TILED, copy_tiles, side_by_side};
 
 #[cfg(test)]
 mod tests;
@@ -60,7 +60,7 @@ impl<T: Storable> Clone for Value<T> {
     }
 }
 
-/// Whether so many elements stand inline; those of every value that has so few do.
+/// Whether a value of this many elements stores them inline.
 #[inline(always)]
 pub fn fits_inline<T: Storable>(len: usize) -> bool {
     len * size_of::<T>() <= super::INLINE_BYTES
@@ -292,7 +292,7 @@ impl<T: Storable> Value<T> {
         }
     }
 
-    /// Takes on the shape of few numbers, which are any.
+    /// Takes on the shape of a small value; its elements are unspecified.
     #[inline]
     pub fn shape_inline(&mut self, shape: &[usize]) {
         assign(&mut self.shape, shape);
@@ -447,7 +447,7 @@ impl<T: Storable> Value<T> {
 
     /// A row-major copy of strided data: tile by tile, or an innermost axis at a time.
     fn gather(&self) -> Self {
-        if self.len() >= LEAST
+        if self.len() >= MIN_TILED
             && let Some(axes) = self.axes()
             && let Some(along) = side_by_side::<T>(&axes)
         {
@@ -484,7 +484,7 @@ impl<T: Storable> Value<T> {
         self
     }
 
-    /// Another look at the same buffer: a transpose, a slice, a stretched axis. `offset` is
+    /// Another look at the same buffer: a transpose, a slice, a broadcast axis. `offset` is
     /// counted from this value's first element.
     pub fn restrided(&self, shape: Shape, strides: Shape, offset: usize) -> Self {
         let len: usize = shape.iter().product();
@@ -506,7 +506,7 @@ impl<T: Storable> Value<T> {
             _ => {
                 let raw = self.raw();
                 if !fits_inline::<T>(len) {
-                    // A stretched inline value: its buffer is made now, once.
+                    // A broadcast inline value: its buffer is made now, once.
                     let buffer = Arc::new(Buffer::from(raw.to_vec()));
                     let strides = (!is_row_major(&shape, &strides)).then(|| Box::new(strides));
                     return Self { shape, strides, storage: Storage::Heap { buffer, offset } };
@@ -526,12 +526,12 @@ impl<T: Storable> Value<T> {
         }
     }
 
-    /// The strides with which this value is read as if it had `shape` (0 along stretched axes).
+    /// The strides with which this value is read as if it had `shape` (0 along broadcast axes).
     pub fn strides_as(&self, shape: &[usize]) -> Shape {
-        stretched(&self.shape, &self.strides(), shape)
+        broadcast_strides(&self.shape, &self.strides(), shape)
     }
 
-    /// Stretched to a shape that its own broadcasts to; copies nothing.
+    /// Broadcast to a shape that its own broadcasts to; copies nothing.
     pub fn broadcast_to(&self, shape: &[usize]) -> Self {
         if same(&self.shape, shape) {
             return self.clone();
@@ -542,7 +542,7 @@ impl<T: Storable> Value<T> {
             && shape.ends_with(&self.shape)
             && len > 0
         {
-            // A few numbers again and again.
+            // A row, repeated.
             let (row, mut all) = (&numbers.as_ref()[..self.len()], T::INLINE);
             all.as_mut()[..len].chunks_exact_mut(row.len()).for_each(|to| to.copy_from_slice(row));
             return Self::of_inline(copied(shape), all);

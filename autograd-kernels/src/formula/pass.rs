@@ -1,9 +1,9 @@
-//! One pass over memory: a formula over values of any layout, stretched to one shape.
+//! One pass over memory: a formula over values of any layout, broadcast to one shape.
 //!
 //! The result is made block by block. What lies row-major is read where it is; anything else is
-//! gathered into a block-sized buffer first. A result is written where it belongs, or added up
-//! where it is wanted in a smaller shape: the gradient of an input that was stretched, the sum of a
-//! loss. Large passes are cut into chunks, which threads share; their sums are added up in order,
+//! gathered into a block-sized buffer first. A result is written where it belongs, or summed
+//! where it is wanted in a smaller shape: the gradient of an input that was broadcast, the sum of a
+//! loss. Large passes are cut into chunks, which threads share; their sums are summed in order,
 //! so figures do not depend on the threads.
 
 use std::sync::{Mutex, PoisonError};
@@ -18,7 +18,7 @@ use crate::array::elementwise::Arg;
 use crate::array::feed::Feed;
 use crate::array::math::Math;
 use crate::array::shape::copied;
-use crate::array::threads::{each_of, each_stretch};
+use crate::array::threads::{each_grain, each_of};
 use crate::array::{Shape, Storable, Value};
 
 /// Elements a block of a formula with so many results: a few KiB an operand, so that blocks stay in
@@ -137,7 +137,7 @@ pub fn run_over<T: Storable + Math>(
     if let Some(copy) = inline {
         return run_one(formula, len, before, copy.as_ref(), data);
     }
-    each_stretch(&mut data[..len], &|start, part| {
+    each_grain(&mut data[..len], &|start, part| {
         let mut copy = Buffer::any(OVER.min(part.len()));
         for (index, block) in part.chunks_mut(OVER).enumerate() {
             let copy = &mut copy[..block.len()];
@@ -156,7 +156,7 @@ pub fn run_onto<T: Storable + Math>(
     x: &[T],
     out: &mut [T],
 ) {
-    each_stretch(out, &|start, part| {
+    each_grain(out, &|start, part| {
         for (index, block) in part.chunks_mut(CHUNK).enumerate() {
             let start = start + index * CHUNK;
             let here = start..start + block.len();
@@ -216,8 +216,8 @@ impl<T: Storable> Operand<'_, T> {
     }
 }
 
-/// Runs a formula over operands stretched to `shape`. Result `k` comes in the shape `targets[k]`,
-/// from which `shape` is stretched: added up where it is smaller; not at all if that is `None`.
+/// Runs a formula over operands broadcast to `shape`. Result `k` comes in the shape `targets[k]`,
+/// from which `shape` is broadcast: summed where it is smaller; not at all if that is `None`.
 pub fn pass<T: Storable + Math>(
     shape: &[usize],
     mut reals: SmallVec<[Operand<'_, T>; 4]>,
@@ -247,7 +247,7 @@ pub fn pass<T: Storable + Math>(
     let mut fresh: SmallVec<[Option<Value<T>>; 2]> = targets.iter().map(place).collect();
     let place = over.as_ref().map(|(k, _)| (*k, &steps));
     let work = Work { shape, reals: &reals, masks, targets, formula, over: place };
-    // The sums of each chunk stand beside each other: there must be few.
+    // The sums of all chunks are stored side by side, so their number is limited.
     let sums = targets.iter().flatten().filter(|target| target[..] != *shape);
     let sums: usize = sums.map(|target| target.iter().product::<usize>()).sum();
     let chunk = if sums > CHUNK / 4 { len } else { CHUNK };
@@ -277,7 +277,7 @@ pub fn pass<T: Storable + Math>(
         .collect()
 }
 
-/// The sums of each result that is added up.
+/// The sums of each result that is summed.
 type AllSums<T> = SmallVec<[Option<Sums<T>>; 1]>;
 
 /// What every chunk of a pass needs.

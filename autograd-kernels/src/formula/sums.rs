@@ -1,10 +1,10 @@
-//! Results of a pass that are added up: sums of each chunk, joined in order.
+//! Results of a pass that are summed: sums of each chunk, joined in order.
 
 use crate::array::Storable;
 use crate::array::feed::Walk;
 use crate::array::math::Math;
 use crate::array::reduce::{Fold, fold_slice};
-use crate::array::shape::{row_major, stretched};
+use crate::array::shape::{broadcast_strides, row_major};
 
 /// The sums of a result, in a smaller shape, and what rounding took from those that are single.
 pub struct Sums<T> {
@@ -17,7 +17,7 @@ impl<T: Math + Storable> Sums<T> {
     /// From element `start` of the whole on.
     pub fn new(target: &[usize], shape: &[usize], start: usize) -> Self {
         let sums = vec![T::ZERO; target.iter().product()];
-        let strides = stretched(target, &row_major(target), shape);
+        let strides = broadcast_strides(target, &row_major(target), shape);
         Self { walk: Walk::new(shape, &strides, start), lost: sums.clone(), sums }
     }
 

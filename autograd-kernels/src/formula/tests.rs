@@ -203,7 +203,7 @@ fn a_large_angle_is_seen_through_a_comparison() {
 }
 
 #[test]
-fn a_number_of_another_formula_is_told() {
+fn a_number_of_another_formula_is_reported() {
     let outcome = std::panic::catch_unwind(|| {
         let stray = std::cell::Cell::new(None);
         super::trace(1, 0, &mut |x, _| {

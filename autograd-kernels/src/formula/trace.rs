@@ -18,7 +18,7 @@ pub struct Traced {
 struct Recorder {
     program: u32,
     steps: Vec<Step>,
-    /// Where each step stands, so that none is computed twice; empty while there are few.
+    /// Where each step stands, so that none is computed twice; empty while a linear search is faster.
     known: HashMap<Step, u32>,
 }
 

@@ -71,7 +71,7 @@ fn raw_outputs_are_those_of_the_seeded_cpp_engine() {
 }
 
 #[test]
-fn a10_normal_numbers_are_those_of_paddle() {
+fn normal_numbers_are_those_of_paddle() {
     let cases = [
         (
             2023,
@@ -100,7 +100,7 @@ fn a10_normal_numbers_are_those_of_paddle() {
 }
 
 #[test]
-fn a10_single_precision_normal_numbers_are_those_of_paddle() {
+fn single_precision_normal_numbers_are_those_of_paddle() {
     let cases = [
         (
             2023,
@@ -129,7 +129,7 @@ fn a10_single_precision_normal_numbers_are_those_of_paddle() {
 }
 
 #[test]
-fn a10_normal_numbers_in_decimals() {
+fn normal_numbers_in_decimals() {
     assert_eq!(
         normals::<f64>(&mut Generator::new(2023), 6),
         [
@@ -144,7 +144,7 @@ fn a10_normal_numbers_in_decimals() {
 }
 
 #[test]
-fn a11_an_odd_fill_drops_its_spare_number() {
+fn an_odd_fill_drops_its_spare_number() {
     let six = normals::<f64>(&mut Generator::new(7), 6);
 
     let mut generator = Generator::new(7);
@@ -157,7 +157,7 @@ fn a11_an_odd_fill_drops_its_spare_number() {
 }
 
 #[test]
-fn a11_even_fills_line_up() {
+fn even_fills_line_up() {
     let twelve = normals::<f64>(&mut Generator::new(7), 12);
 
     let mut generator = Generator::new(7);
@@ -170,7 +170,7 @@ fn a11_even_fills_line_up() {
 }
 
 #[test]
-fn a11_only_the_low_half_of_a_seed_counts() {
+fn only_the_low_half_of_a_seed_counts() {
     let start = |seed| Generator::new(seed).next_u64();
     assert_eq!(start(7), start((1 << 40) + 7));
     assert_eq!(start(u64::MAX), start(u64::from(u32::MAX)));

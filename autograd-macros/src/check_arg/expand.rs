@@ -204,7 +204,7 @@ impl Subject<'_> {
             Value::List(lengths, range) => {
                 let lengths = lengths.iter().map(|length| match length {
                     Value::Expr(expr) => expr.to_token_stream(),
-                    // Told to be wrong before.
+                    // Reported before.
                     Value::List(..) => quote!(0),
                 });
                 let (low, high) = match range {

@@ -62,7 +62,7 @@ pub(crate) fn parameter_attributes(
             let name = text(attr.path());
             let stops = means_stop_gradient(&name);
             errors.at(attr, messages::unknown_attribute(&name, stops));
-            // Told once: the rest of the op is read as it was meant.
+            // Reported once: the rest of the op is read as it was meant.
             if stops {
                 stop.get_or_insert_with(|| attr.clone());
             }

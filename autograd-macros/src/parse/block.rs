@@ -26,7 +26,7 @@ impl Parse for Block {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let attrs = input.call(Attribute::parse_outer)?;
         let vis = input.parse()?;
-        // Told by the compiler already.
+        // The compiler has reported it.
         input.parse::<Option<Token![unsafe]>>()?;
         let place = input.parse::<Token![impl]>()?.span;
         let generic = input.peek(Token![<])

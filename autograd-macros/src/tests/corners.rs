@@ -95,7 +95,7 @@ fn several_gradients_may_stand_behind_one_name() {
 }
 
 #[test]
-fn an_input_that_cannot_be_is_told_alone() {
+fn an_input_that_cannot_be_is_reported_alone() {
     let backward = "fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> (Tensor<f64>, \
                     Tensor<f64>) { (dy * 2.0, dy * 3.0) }";
     let block = op("", "x: &Tensor<f64>, w: Box<Tensor<f64>>", "x * 2.0", backward);
@@ -113,7 +113,7 @@ fn marks(body: &str) -> String {
 }
 
 #[test]
-fn a_mark_is_told_where_its_name_is_surely_an_input() {
+fn a_mark_is_reported_where_its_name_is_surely_an_input() {
     for body in [
         "ctx.mark_non_differentiable(x);",
         "ctx.mark_non_differentiable((x));",
@@ -177,7 +177,7 @@ fn calls_of_several_names_are_counted_apart() {
 }
 
 #[test]
-fn what_is_kept_and_not_declared_is_told_where_it_is_kept() {
+fn what_is_kept_and_not_declared_is_reported_where_it_is_kept() {
     let backward = BACKWARD.replace("dy * 2.0", "dy * ctx.saved_tensor()");
     let kept = op("", "x: &Tensor<f64>", "ctx.save_for_backward(x); x * 2.0", &backward);
     reported(&kept, "type Saved = Tensor<f64>");
@@ -416,7 +416,7 @@ fn attributes_borrow_for_no_lifetime_but_that_of_the_program() {
 }
 
 #[test]
-fn a_slip_of_tensor_is_told_where_there_is_no_other() {
+fn a_slip_of_tensor_is_reported_where_there_is_no_other() {
     for (params, name) in [("x: &Tenser<f64>", "Tenser"), ("x: [&Tensr; 2], by: f64", "Tensr")] {
         reported(&op("", params, "x * 2.0", BACKWARD), "did you mean `Tensor`?");
         reported(&op("", params, "x * 2.0", BACKWARD), &format!("`{name}` is no tensor"));
@@ -447,7 +447,7 @@ fn a_length_of_forward_is_unknown_in_backward() {
 }
 
 #[test]
-fn a_default_of_grads_is_told_and_another_update_is_not() {
+fn a_default_of_grads_is_reported_and_another_update_is_not() {
     let returns = |value: &str| {
         let backward = format!(
             "fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Grads {{ {value} }}"

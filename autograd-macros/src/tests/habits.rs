@@ -16,7 +16,7 @@ fn forward(body: &str) -> String {
 
 const SAVE: &str = "ctx.save_for_backward(x)";
 
-fn is_told_twice(reported: &str) -> bool {
+fn is_reported_twice(reported: &str) -> bool {
     reported.contains("save_for_backward") && reported.contains("twice") && refused(reported)
 }
 
@@ -57,7 +57,7 @@ fn a_second_call_is_seen_wherever_the_first_stands() {
         "for i in 0..3 { if c { SAVE; } else { continue; } SAVE; }",
     ] {
         let body = format!("{first} {SAVE}; x * 2.0").replace("SAVE", SAVE);
-        assert!(is_told_twice(&forward(&body)), "{body}");
+        assert!(is_reported_twice(&forward(&body)), "{body}");
     }
 }
 
@@ -78,7 +78,7 @@ fn a_second_call_is_seen_wherever_it_stands() {
         "return SAVE;",
     ] {
         let body = format!("{SAVE}; {second} x * 2.0").replace("SAVE", SAVE);
-        assert!(is_told_twice(&forward(&body)), "{body}");
+        assert!(is_reported_twice(&forward(&body)), "{body}");
     }
 }
 
@@ -102,7 +102,7 @@ fn a_call_on_another_path_is_none_too_many() {
         "ctx.other(x);",
     ] {
         let body = format!("{first} {SAVE}; x * 2.0").replace("SAVE", SAVE);
-        assert!(!is_told_twice(&forward(&body)), "{body}");
+        assert!(!is_reported_twice(&forward(&body)), "{body}");
     }
 }
 
@@ -172,7 +172,7 @@ fn a_default_names_no_other_parameter() {
 }
 
 #[test]
-fn a_tensor_by_value_is_told_once() {
+fn a_tensor_by_value_is_reported_once() {
     let reported = run(
         "impl Op { fn forward(_ctx: &mut ForwardContext<Self>, x: Tensor<f64>) -> Tensor<f64> { x } \
          fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> { dy.clone() } }",
@@ -182,7 +182,7 @@ fn a_tensor_by_value_is_told_once() {
 }
 
 #[test]
-fn fields_of_a_context_are_told_from_calls_of_it() {
+fn fields_of_a_context_are_distinguished_from_calls_of_it() {
     // A field beside them, so that all that is done with the context is looked at.
     for (body, fields) in [
         ("let a = ctx.kept + 1.0; y", "kept"),
@@ -198,8 +198,8 @@ fn fields_of_a_context_are_told_from_calls_of_it() {
              {{ dy.clone() }} }}"
         ));
         for name in ["kept", "other", "save", "set_mat", "lost", "saved"] {
-            let is_told = reported.contains(&format!("so `{name}` cannot be kept in one"));
-            assert_eq!(is_told, fields.split(' ').any(|field| field == name), "{name}: {reported}");
+            let found = reported.contains(&format!("so `{name}` cannot be kept in one"));
+            assert_eq!(found, fields.split(' ').any(|field| field == name), "{name}: {reported}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Where no input wants a gradient, backward does not run (seed document 002).
+//! Where no input wants a gradient, backward does not run.
 
 #![allow(clippy::print_stdout, reason = "an example shows its results")]
 

@@ -1,4 +1,4 @@
-//! An output that is no tensor (seed document 002): backward has no parameter for it.
+//! An output that is no tensor: backward has no parameter for it.
 //!
 //! The document's wrong example, which returns the shape alone, does not compile here:
 //! `tests/ui/outputs/shape_only.rs`.

@@ -1,4 +1,4 @@
-//! The first program of the `PyLayer` page (seed document 001): tanh with a hand-written gradient.
+//! The first program of Paddle's `PyLayer` page: tanh with a hand-written gradient.
 
 #![allow(clippy::print_stdout, missing_docs, reason = "an example shows its results")]
 

@@ -1,4 +1,4 @@
-//! The first program of the guide (seed document 002): the same tanh on 32-bit numbers.
+//! The first program of Paddle's guide: the same tanh on 32-bit numbers.
 
 #![allow(clippy::print_stdout, reason = "an example shows its results")]
 

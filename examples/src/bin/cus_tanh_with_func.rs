@@ -1,4 +1,4 @@
-//! The `PyLayer` page's other tanh (seed document 000): functions as arguments, one of them with a
+//! The other tanh of Paddle's `PyLayer` page: functions as arguments, one of them with a
 //! default, passed on to backward as an attribute.
 
 #![allow(clippy::print_stdout, reason = "an example shows its results")]

@@ -1,4 +1,4 @@
-//! An output that has no gradient (seed document 003): backward keeps its place and gets zeros.
+//! An output that has no gradient: backward keeps its place and gets zeros.
 
 #![allow(clippy::print_stdout, reason = "an example shows its results")]
 

@@ -1,4 +1,4 @@
-//! An op that returns its input (seed document 003): the output is a new tensor, and the input
+//! An op that returns its input: the output is a new tensor, and the input
 //! keeps its own place in the graph.
 
 #![allow(clippy::print_stdout, reason = "an example shows its results")]

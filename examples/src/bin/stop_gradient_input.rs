@@ -1,4 +1,4 @@
-//! An input whose `stop_gradient` is true needs no gradient (seed document 002): `None`.
+//! An input whose `stop_gradient` is true needs no gradient: `None`.
 
 #![allow(clippy::print_stdout, reason = "an example shows its results")]
 

@@ -1,4 +1,4 @@
-//! The guide's tanh with an attribute (seed document 002), called by the names of its arguments.
+//! The tanh of Paddle's guide with an attribute, called by the names of its arguments.
 
 #![allow(clippy::print_stdout, reason = "an example shows its results")]
 

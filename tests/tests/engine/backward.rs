@@ -1,4 +1,4 @@
-//! Section E of the behaviour cases, by their ids: backward, accumulation, retained graphs, depth.
+//! Backward: seeds, accumulation, retained graphs, depth.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -42,7 +42,7 @@ impl Square {
 }
 
 #[test]
-fn e01_a_seed_of_the_outputs_shape() {
+fn a_seed_of_the_outputs_shape() {
     fn run<T: Float>() {
         let t = |data: &[f64]| data.iter().map(|&v| T::from_f64(v)).collect::<Vec<T>>();
         let x = Tensor::from_vec([2, 2], t(&[1.0, 2.0, 3.0, 4.0])).unwrap();
@@ -58,7 +58,7 @@ fn e01_a_seed_of_the_outputs_shape() {
 }
 
 #[test]
-fn e02_a_seed_is_needed_for_more_than_one_element() {
+fn a_seed_is_needed_for_more_than_one_element() {
     // Paddle starts with ones here. The contract of this library asks for a seed, as PyTorch does.
     let x = leaf(&[1.0, 2.0, 3.0]);
     let y = &x * 2.0;
@@ -71,7 +71,7 @@ fn e02_a_seed_is_needed_for_more_than_one_element() {
 }
 
 #[test]
-fn e03_a_seed_of_another_shape() {
+fn a_seed_of_another_shape() {
     let x = leaf(&[1.0, 2.0, 3.0]);
     let y = &x * 2.0;
     let error = y.backward_with(&Tensor::from(vec![1.0, 2.0])).unwrap_err();
@@ -90,7 +90,7 @@ fn e03_a_seed_of_another_shape() {
 }
 
 #[test]
-fn e05_a_root_that_another_root_is_computed_from() {
+fn a_root_that_another_root_is_computed_from() {
     let x = leaf(&[2.0]);
     let y = x.square();
     let z = y.pow(3.0);
@@ -100,7 +100,7 @@ fn e05_a_root_that_another_root_is_computed_from() {
 }
 
 #[test]
-fn e06_roots_that_stand_twice_or_not_at_all() {
+fn roots_that_stand_twice_or_not_at_all() {
     let x = leaf(&[2.0]);
     let y = x.square();
     let run = |outputs: &[AnyTensor], seeds: &[Option<AnyTensor>]| {
@@ -116,7 +116,7 @@ fn e06_roots_that_stand_twice_or_not_at_all() {
 }
 
 #[test]
-fn e07_a_root_without_gradient_is_passed_over() {
+fn a_root_without_gradient_is_passed_over() {
     let (x, c) = (leaf(&[2.0]), Tensor::from(vec![1.0]));
     let outputs = [(&c * 2.0).into(), (&x * 1.0).into()];
     backward(&outputs, &[None, None], BackwardOptions::new()).unwrap();
@@ -126,7 +126,7 @@ fn e07_a_root_without_gradient_is_passed_over() {
 }
 
 #[test]
-fn e08_two_roots_share_a_leaf() {
+fn two_roots_share_a_leaf() {
     let [x, y, a, b, q] = [1.0, 2.0, 3.0, 4.0, 5.0].map(|v| leaf(&[v]));
     let z = &x + &y + &q * 2.0;
     let c = &a * &b + &q * 2.0;
@@ -137,7 +137,7 @@ fn e08_two_roots_share_a_leaf() {
 }
 
 #[test]
-fn e09_backward_from_a_leaf() {
+fn backward_from_a_leaf() {
     let x = leaf(&[4.0]);
     x.backward().unwrap();
     assert_eq!(gradient(&x), [1.0]);
@@ -153,7 +153,7 @@ fn e09_backward_from_a_leaf() {
 }
 
 #[test]
-fn e11_gradients_set_from_outside() {
+fn gradients_set_from_outside() {
     let x = leaf(&[1.0, 1.0]);
     let own = Tensor::from(vec![1.0, 1.0]);
     x.set_grad(Some(&own)).unwrap();
@@ -175,7 +175,7 @@ fn e11_gradients_set_from_outside() {
 }
 
 #[test]
-fn e12_a_second_backward() {
+fn a_second_backward() {
     type Op = fn(&Tensor<f64>) -> Tensor<f64>;
     let ops: [Op; 3] = [|x| x.tanh(), |x| x + 1.0, |x| x * 2.0];
     for f in ops {
@@ -192,7 +192,7 @@ fn e12_a_second_backward() {
 }
 
 #[test]
-fn e13_a_second_backward_over_a_retained_graph() {
+fn a_second_backward_over_a_retained_graph() {
     let retain = || BackwardOptions::new().retain_graph(true);
     let x = leaf(&[3.0]);
     let y = Square::apply(&x).tanh() + 1.0;
@@ -209,7 +209,7 @@ fn e13_a_second_backward_over_a_retained_graph() {
 }
 
 #[test]
-fn e19_stop_gradient_on_the_way_prunes_what_is_behind() {
+fn stop_gradient_on_the_way_prunes_what_is_behind() {
     let (v, w, x) = (leaf(&[2.0]), leaf(&[3.0]), leaf(&[5.0]));
     let a = &v * &x;
     a.set_stop_gradient(true);
@@ -226,7 +226,7 @@ fn e19_stop_gradient_on_the_way_prunes_what_is_behind() {
 }
 
 #[test]
-fn e20_an_unused_part() {
+fn an_unused_part() {
     let x = leaf(&[0.0; 10]);
     let parts = x.split(5, 0);
     parts[1].retain_grads().unwrap();
@@ -237,7 +237,7 @@ fn e20_an_unused_part() {
 }
 
 #[test]
-fn e21_a_part_with_stop_gradient_in_a_join() {
+fn a_part_with_stop_gradient_in_a_join() {
     let (v, w, c) = (leaf(&[2.0]), leaf(&[3.0]), leaf(&[4.0]));
     let (one, two) = (&v * 2.0, &w * 2.0);
     one.set_stop_gradient(true);
@@ -247,7 +247,7 @@ fn e21_a_part_with_stop_gradient_in_a_join() {
 }
 
 #[test]
-fn e23_detach_cuts() {
+fn detach_cuts() {
     let x = leaf(&[1.0, 2.0]);
     let z = &x + (&x * 2.0).detach();
     z.sum().backward().unwrap();
@@ -269,7 +269,7 @@ fn e23_detach_cuts() {
 }
 
 #[test]
-fn e26_broadcasting_is_summed_back() {
+fn broadcasting_is_summed_back() {
     let a = leaf(&[1.0, 2.0]).reshape([2, 1]).detach();
     let b = leaf(&[1.0, 2.0, 3.0]);
     a.set_stop_gradient(false);
@@ -280,7 +280,7 @@ fn e26_broadcasting_is_summed_back() {
 }
 
 #[test]
-fn e29_a_deep_graph_with_skips_is_dropped() {
+fn a_deep_graph_with_skips_is_dropped() {
     let x = leaf(&[1.0]);
     let mut y = &x * 1.0;
     let mut before = y.clone();
@@ -328,7 +328,7 @@ impl Countdown {
 static COUNTDOWNS: AtomicUsize = AtomicUsize::new(0);
 
 #[test]
-fn e30_backward_within_backward_two_thousand_deep() {
+fn backward_within_backward_two_thousand_deep() {
     // Each level is a call of the user's own backward, so it needs stack: some KiB a level here,
     // of which the default of a thread would hold a few hundred levels.
     let run = || {
@@ -342,7 +342,7 @@ fn e30_backward_within_backward_two_thousand_deep() {
 }
 
 #[test]
-fn e31_a_graph_within_backward() {
+fn a_graph_within_backward() {
     #[py_layer]
     impl Inner {
         type Saved = Tensor<f64>;
@@ -366,7 +366,7 @@ fn e31_a_graph_within_backward() {
 }
 
 #[test]
-fn e32_an_error_within_backward_within_backward() {
+fn an_error_within_backward_within_backward() {
     #[py_layer]
     impl Fails {
         fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
@@ -409,7 +409,7 @@ fn e32_an_error_within_backward_within_backward() {
 }
 
 #[test]
-fn e34_each_layer_runs_once() {
+fn each_layer_runs_once() {
     // How often, not in which order: that belongs to the scheduler.
     static CALLS: AtomicUsize = AtomicUsize::new(0);
     #[py_layer]
@@ -453,7 +453,7 @@ fn e34_each_layer_runs_once() {
 }
 
 #[test]
-fn e35_sums_are_the_same_in_every_run() {
+fn sums_are_the_same_in_every_run() {
     // The order of sums is not promised, only that it is always the same.
     let run = |factors: [f32; 3]| {
         let x = Tensor::<f32>::from(1.0);
@@ -470,7 +470,7 @@ fn e35_sums_are_the_same_in_every_run() {
 }
 
 #[test]
-fn e36_one_tensor_returned_for_two_inputs() {
+fn one_tensor_returned_for_two_inputs() {
     #[py_layer]
     impl Add {
         fn forward(
@@ -501,7 +501,7 @@ fn e36_one_tensor_returned_for_two_inputs() {
 }
 
 #[test]
-fn e38_a_backward_that_changes_its_gradient() {
+fn a_backward_that_changes_its_gradient() {
     #[py_layer]
     impl Scribbles {
         fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
@@ -527,7 +527,7 @@ fn e38_a_backward_that_changes_its_gradient() {
 }
 
 #[test]
-fn e39_gradients_in_two_stages() {
+fn gradients_in_two_stages() {
     let leaves: Vec<_> = (0..4).map(|i| leaf(&[f64::from(i)])).collect();
     let numbers = || (0..4).map(f64::from);
     let values: Vec<_> = leaves.iter().zip(numbers()).map(|(l, i)| l * i + l.square()).collect();
@@ -550,7 +550,7 @@ fn grad_of(loss: &Tensor<f64>, x: &Tensor<f64>) -> Tensor<f64> {
 }
 
 #[test]
-fn e40_a_branch_of_indices_has_no_gradient() {
+fn a_branch_of_indices_has_no_gradient() {
     let x = leaf(&[1.0, 5.0, 3.0]);
     let hooked = &x * 1.0;
     let seen = std::sync::Arc::new(AtomicUsize::new(0));
@@ -568,7 +568,7 @@ fn e40_a_branch_of_indices_has_no_gradient() {
 }
 
 #[test]
-fn e41_training_by_hand() {
+fn training_by_hand() {
     let mut w = leaf(&[3.0]);
     for expected in [2.4, 1.92, 1.536] {
         Square::apply(&w).backward().unwrap();
@@ -581,7 +581,7 @@ fn e41_training_by_hand() {
 }
 
 #[test]
-fn e43_powers_of_zero() {
+fn powers_of_zero() {
     let x = leaf(&[0.0]);
     x.pow(0.0).backward().unwrap();
     assert_eq!(gradient(&x), [0.0]);

@@ -155,7 +155,7 @@ fn told(lost: &Tensor<f64>, x: &Tensor<f64>) -> String {
 }
 
 #[test]
-fn a_scope_is_told_when_it_is_over() {
+fn a_scope_is_reported_when_it_is_over() {
     let x = leaf(&[1.0]);
     let line = line!() + 1;
     let y = no_grad().run(|| x.clone() * 2.0);
@@ -236,7 +236,7 @@ fn layers_tell_their_own_line() {
 }
 
 #[test]
-fn ops_without_a_derivative_are_told() {
+fn ops_without_a_derivative_are_reported() {
     let x = leaf(&[1.0]);
     let cases: [(&str, fn(&Tensor<f64>) -> Tensor<f64>); 5] = [
         ("greater", |x| x.greater(&Tensor::from([0.0])).cast()),
@@ -253,7 +253,7 @@ fn ops_without_a_derivative_are_told() {
 }
 
 #[test]
-fn a_gradient_that_was_not_recorded_is_told() {
+fn a_gradient_that_was_not_recorded_is_reported() {
     let x = leaf(&[2.0]);
     let dx = grad(&[&x.square()], &[&x]).unwrap().remove(0);
     assert_eq!(told(&dx.square(), &x), "computed by a backward without `create_graph`");

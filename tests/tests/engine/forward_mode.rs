@@ -216,7 +216,7 @@ fn every_form_of_input_and_output() {
 }
 
 #[test]
-fn an_error_of_the_user_is_told_and_nothing_breaks() {
+fn an_error_of_the_user_is_reported_and_nothing_breaks() {
     let mask = Tensor::<f64>::ones([1]);
     let f = |t: &[Tensor<f64>]| Forms::apply(&[&t[0]], &mask, None, false).unwrap().2;
     let (x, dx) = (Tensor::from([200.0]), Tensor::from([1.0]));
@@ -434,7 +434,7 @@ impl SlightlyOff {
 }
 
 #[test]
-fn g35_gradcheck_finds_a_wrong_jvp() {
+fn gradcheck_finds_a_wrong_jvp() {
     let inputs = [Tensor::from([0.5, 0.25]), Tensor::from([1.0, 2.0])];
     let error = gradcheck(|t| &t[0] * SlightlyOff::apply(&t[1]), &inputs).unwrap_err();
     assert!(matches!(&error, Error::JvpWrong { .. }), "{error}");
@@ -511,7 +511,7 @@ fn through_a_checkpoint() {
 }
 
 #[test]
-fn a_checkpoint_that_uses_another_tensor_when_it_is_run_again_is_told() {
+fn a_checkpoint_that_uses_another_tensor_when_it_is_run_again_is_reported() {
     let at = [Tensor::from(vec![2.0])];
     let other = Tensor::from(vec![3.0]);
     other.set_stop_gradient(false);
@@ -535,7 +535,7 @@ fn a_checkpoint_that_uses_another_tensor_when_it_is_run_again_is_told() {
 }
 
 #[test]
-fn an_input_changed_in_place_is_told() {
+fn an_input_changed_in_place_is_reported() {
     let (at, along) = point();
     let f = |t: &[Tensor<f64>]| {
         let mut x = &t[0] * 1.0;

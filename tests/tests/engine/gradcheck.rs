@@ -54,8 +54,8 @@ fn inputs<T: Float>() -> Vec<(&'static str, Tensor<T>)> {
         ("many elements", numbers(&[50, 40])),
         ("transposed", numbers::<T>(&[5, 3]).transpose()),
         ("every second row", numbers::<T>(&[8, 5]).slice_axis(0, 0, 8, 2)),
-        ("stretched", numbers::<T>(&[4, 1]).broadcast_to([4, 6])),
-        ("stretched from a scalar", numbers::<T>(&[]).broadcast_to([3, 7])),
+        ("broadcast", numbers::<T>(&[4, 1]).broadcast_to([4, 6])),
+        ("broadcast from a scalar", numbers::<T>(&[]).broadcast_to([3, 7])),
     ]
 }
 

@@ -1,7 +1,5 @@
-//! Sections F and G of the behaviour cases, by their ids: hooks; `grad`, higher order, the modes.
-//!
-//! The cases about layers at second order (G13, G15, G16, G33) stand in `py_layer.rs`. Without a
-//! test, because the library has no such thing: `only_inputs` (G27).
+//! Hooks of tensors and nodes; `grad`, higher orders and the recording modes. Layers at second order are in
+//! `layers/py_layer.rs`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -88,7 +86,7 @@ impl Sums {
 }
 
 #[test]
-fn f02_hooks_on_a_leaf_change_what_that_leaf_keeps() {
+fn hooks_on_a_leaf_change_what_that_leaf_keeps() {
     let (x, y, z) = (leaf(&[1.0, 2.0]), leaf(&[3.0, 4.0]), leaf(&[5.0, 6.0]));
     let handle = y.register_hook(times(2.0)).unwrap();
     (&(&x + &y) * &z).sum().backward().unwrap();
@@ -102,7 +100,7 @@ fn f02_hooks_on_a_leaf_change_what_that_leaf_keeps() {
 }
 
 #[test]
-fn f03_a_hook_on_the_way_sees_the_sum_once() {
+fn a_hook_on_the_way_sees_the_sum_once() {
     let s = Sums::new();
     s.w.retain_grads().unwrap();
     let log = Log::default();
@@ -122,7 +120,7 @@ fn f03_a_hook_on_the_way_sees_the_sum_once() {
 }
 
 #[test]
-fn f05_each_of_several_hooks_can_be_removed() {
+fn each_of_several_hooks_can_be_removed() {
     for removed in [None, Some(0), Some(1), Some(2)] {
         let (x, w, z) = (leaf(&[1.0, 2.0]), leaf(&[0.0, 1.0]), leaf(&[3.0, 4.0]));
         let y = &x * 1.0;
@@ -144,7 +142,7 @@ fn f05_each_of_several_hooks_can_be_removed() {
 }
 
 #[test]
-fn f06_a_hook_is_removed_once() {
+fn a_hook_is_removed_once() {
     let x = leaf(&[1.0]);
     let y = &x * 1.0;
     for tensor in [&x, &y] {
@@ -158,7 +156,7 @@ fn f06_a_hook_is_removed_once() {
 }
 
 #[test]
-fn f07_no_hook_where_gradients_stop() {
+fn no_hook_where_gradients_stop() {
     let x = Tensor::from([1.0]);
     let error = x.register_hook(times(2.0)).err().unwrap();
     assert!(matches!(error, Error::Unsupported { op: "register_hook", .. }), "{error}");
@@ -167,7 +165,7 @@ fn f07_no_hook_where_gradients_stop() {
 }
 
 #[test]
-fn f08_hooks_run_in_order_each_with_what_the_last_one_left() {
+fn hooks_run_in_order_each_with_what_the_last_one_left() {
     let x = leaf(&[2.0]);
     let y = &x * 1.0;
     let log = Log::default();
@@ -189,7 +187,7 @@ fn f08_hooks_run_in_order_each_with_what_the_last_one_left() {
 }
 
 #[test]
-fn f09_retain_grads_has_its_place_among_the_hooks() {
+fn retain_grads_has_its_place_among_the_hooks() {
     let x = leaf(&[1.0]);
     let b = &x * 1.0;
     let _ = b.register_hook(times(2.0)).unwrap();
@@ -206,7 +204,7 @@ fn f09_retain_grads_has_its_place_among_the_hooks() {
 }
 
 #[test]
-fn f09_what_is_kept_twice_is_kept_once() {
+fn what_is_kept_twice_is_kept_once() {
     let x = leaf(&[1.0, 2.0]);
     let h = &x * 2.0;
     h.retain_grads().unwrap();
@@ -219,7 +217,7 @@ fn f09_what_is_kept_twice_is_kept_once() {
 }
 
 #[test]
-fn f10_a_hook_that_returns_another_shape() {
+fn a_hook_that_returns_another_shape() {
     let x = leaf(&[1.0, 2.0]);
     let h = &x * 2.0;
     let handle = h.register_hook(|_| Ok(Some(Tensor::zeros([5])))).unwrap();
@@ -254,7 +252,7 @@ impl Both {
 }
 
 #[test]
-fn f18_a_hook_is_called_with_a_gradient_or_not_at_all() {
+fn a_hook_is_called_with_a_gradient_or_not_at_all() {
     let (x, y) = (leaf(&[1.0]), Tensor::from([2.0]));
     let (a, b) = Both::apply(&x, &y);
     let (on_a, on_b) = (Log::default(), Log::default());
@@ -266,7 +264,7 @@ fn f18_a_hook_is_called_with_a_gradient_or_not_at_all() {
 }
 
 #[test]
-fn f19_hooks_on_parts() {
+fn hooks_on_parts() {
     let x = leaf(&[1.0, 2.0, 3.0]);
     let parts = x.split(3, 0);
     let log = Log::default();
@@ -281,7 +279,7 @@ fn f19_hooks_on_parts() {
 }
 
 #[test]
-fn f20_grad_runs_hooks_on_the_way_but_none_of_leaves() {
+fn grad_runs_hooks_on_the_way_but_none_of_leaves() {
     let x = leaf(&[3.0]);
     let h = &x * 2.0;
     let log = Log::default();
@@ -298,7 +296,7 @@ fn f20_grad_runs_hooks_on_the_way_but_none_of_leaves() {
 }
 
 #[test]
-fn f21_a_hook_is_part_of_a_recorded_backward() {
+fn a_hook_is_part_of_a_recorded_backward() {
     let x = leaf(&[2.0]);
     let h = x.square();
     let _ = h.register_hook(times(3.0)).unwrap();
@@ -315,7 +313,7 @@ fn f21_a_hook_is_part_of_a_recorded_backward() {
 }
 
 #[test]
-fn f22_a_hook_that_runs_a_backward_of_its_own() {
+fn a_hook_that_runs_a_backward_of_its_own() {
     let inner = |grad: &Tensor<f64>| {
         let copy = grad.detach();
         copy.set_stop_gradient(false);
@@ -333,7 +331,7 @@ fn f22_a_hook_that_runs_a_backward_of_its_own() {
 }
 
 #[test]
-fn f23_a_hook_keeps_nothing_alive() {
+fn a_hook_keeps_nothing_alive() {
     /// A hook may be anything that is called: here a method.
     struct Scale(f64, #[allow(dead_code, reason = "it counts itself")] Arc<()>);
     impl Scale {
@@ -358,7 +356,7 @@ fn f23_a_hook_keeps_nothing_alive() {
 }
 
 #[test]
-fn f24_grad_with_respect_to_parts() {
+fn grad_with_respect_to_parts() {
     let x = leaf(&[1.0; 8]).reshape([4, 2]);
     x.retain_grads().unwrap();
     let calls = Log::default();
@@ -418,7 +416,7 @@ fn gradients_from_grad_share_nothing() {
 }
 
 #[test]
-fn g02_an_input_that_was_not_used() {
+fn an_input_that_was_not_used() {
     let (x, z) = (leaf(&[1.0]), leaf(&[1.0]));
     let y = &x * 2.0;
     let retain = || unused().retain_graph(true);
@@ -431,7 +429,7 @@ fn g02_an_input_that_was_not_used() {
 }
 
 #[test]
-fn g03_duplicates() {
+fn duplicates() {
     let (x, y) = (leaf(&[1.0]), leaf(&[2.0]));
     let z = &x * &y;
     let inputs = grad(&[&z], &[&x, &y, &x]).unwrap_err();
@@ -443,7 +441,7 @@ fn g03_duplicates() {
 }
 
 #[test]
-fn g05_counts() {
+fn counts() {
     let x = leaf(&[1.0]);
     let y = &x * 2.0;
     let none: &[&Tensor<f64>] = &[];
@@ -455,7 +453,7 @@ fn g05_counts() {
 }
 
 #[test]
-fn g06_inputs_that_are_outputs() {
+fn inputs_that_are_outputs() {
     let x = leaf(&[3.0]);
     for create_graph in [false, true] {
         let run = |outputs: &[&Tensor<f64>], input: &Tensor<f64>| {
@@ -483,7 +481,7 @@ fn relu_slope(x: &Tensor<f64>, options: GradOptions<f64>) -> Tensor<f64> {
 }
 
 #[test]
-fn g09_a_recorded_gradient_keeps_its_graph_alive() {
+fn a_recorded_gradient_keeps_its_graph_alive() {
     let data = [-1.0, 0.5, 2.0, 3.0];
     let x = leaf(&data);
     let dx = relu_slope(&x, recorded());
@@ -500,7 +498,7 @@ fn g09_a_recorded_gradient_keeps_its_graph_alive() {
 }
 
 #[test]
-fn g10_a_gradient_that_was_not_recorded_is_a_constant() {
+fn a_gradient_that_was_not_recorded_is_a_constant() {
     let x = leaf(&[-1.0, 0.5, 2.0, 3.0]);
     let dx = relu_slope(&x, GradOptions::new());
     assert!(dx.stop_gradient());
@@ -529,7 +527,7 @@ impl Quotient {
 }
 
 #[test]
-fn g14_a_saved_input_and_output() {
+fn a_saved_input_and_output() {
     let x = leaf(&[2.0]);
     let y = Quotient::apply(&x);
     let first = slope(&y, &x);
@@ -538,7 +536,7 @@ fn g14_a_saved_input_and_output() {
 }
 
 #[test]
-fn g20_a_seed_of_another_shape() {
+fn a_seed_of_another_shape() {
     let x = leaf(&[1.0, 2.0, 3.0]);
     let y = &x * 2.0;
     for wrong in [Tensor::zeros([2]), Tensor::from(1.0), Tensor::zeros([1, 3])] {
@@ -574,7 +572,7 @@ impl Counted {
 }
 
 #[test]
-fn g24_grad_runs_only_what_leads_to_an_input() {
+fn grad_runs_only_what_leads_to_an_input() {
     let (x, z) = (leaf(&[1.0]), leaf(&[1.0]));
     let (a, b) = (Counted::apply(&x), Counted::apply(&z));
     assert_eq!(grad(&[&(&a + &b)], &[&x]).unwrap()[0].item(), 2.0);
@@ -589,7 +587,7 @@ fn g24_grad_runs_only_what_leads_to_an_input() {
 }
 
 #[test]
-fn g25_a_second_grad_needs_a_retained_graph() {
+fn a_second_grad_needs_a_retained_graph() {
     let x = leaf(&[1.0, 2.0]);
     for y in [|x: &Tensor<f64>| x.square().sum(), |x: &Tensor<f64>| x.sum()] {
         let y = y(&x);
@@ -607,7 +605,7 @@ fn g25_a_second_grad_needs_a_retained_graph() {
 }
 
 #[test]
-fn g26_create_graph_retains() {
+fn create_graph_retains() {
     let x = leaf(&[3.0]);
     let y = x.square();
     assert_eq!(slope(&y, &x).item(), 6.0);
@@ -619,7 +617,7 @@ fn g26_create_graph_retains() {
 }
 
 #[test]
-fn g29_modes_nest_and_end_with_their_scope() {
+fn modes_nest_and_end_with_their_scope() {
     let x = leaf(&[1.0]);
     assert!(is_grad_enabled());
     {
@@ -641,7 +639,7 @@ fn g29_modes_nest_and_end_with_their_scope() {
 }
 
 #[test]
-fn g30_the_innermost_mode_counts() {
+fn the_innermost_mode_counts() {
     let x = leaf(&[1.0]);
     let off = no_grad();
     let on = enable_grad();
@@ -653,7 +651,7 @@ fn g30_the_innermost_mode_counts() {
 }
 
 #[test]
-fn g31_backward_inside_no_grad() {
+fn backward_inside_no_grad() {
     let x = leaf(&[1.0, 2.0]);
     let y = x.square().sum();
     no_grad().run(|| y.backward()).unwrap();
@@ -684,14 +682,14 @@ impl InnerGraph {
 }
 
 #[test]
-fn g32_backward_runs_a_graph_of_its_own() {
+fn backward_runs_a_graph_of_its_own() {
     let x = leaf(&[3.0]);
     InnerGraph::apply(&x).backward().unwrap();
     assert_eq!(gradient(&x), [6.0]);
 }
 
 #[test]
-fn g34_third_order_and_a_backward_over_gradients() {
+fn third_order_and_a_backward_over_gradients() {
     let x = leaf(&[1.0, 2.0, 3.0]);
     let first = slope(&(&x * &x * &x), &x);
     let second = slope(&first, &x);
@@ -705,7 +703,7 @@ fn g34_third_order_and_a_backward_over_gradients() {
 }
 
 #[test]
-fn g35_the_checker_finds_what_is_wrong() {
+fn the_checker_finds_what_is_wrong() {
     let x = Tensor::from([1.0, 2.0]);
     let error = gradcheck(
         |t| {
@@ -729,7 +727,7 @@ fn g35_the_checker_finds_what_is_wrong() {
 }
 
 #[test]
-fn g36_a_step_with_a_gradient_penalty() {
+fn a_step_with_a_gradient_penalty() {
     autograd_core::seed(36);
     let (w1, w2) = (Tensor::<f64>::randn([4, 8]), Tensor::<f64>::randn([8, 1]));
     let generator = Tensor::<f64>::randn([3, 4]);
@@ -895,7 +893,7 @@ fn counter() -> std::rc::Rc<std::cell::Cell<u32>> {
 }
 
 #[test]
-fn f16_called_once_after_a_whole_backward() -> Result<()> {
+fn called_once_after_a_whole_backward() -> Result<()> {
     let (x, count) = (leaf(&[2.0]), counter());
     let (seen, inside) = (x.clone(), count.clone());
     count.set(10);
@@ -915,7 +913,7 @@ fn f16_called_once_after_a_whole_backward() -> Result<()> {
 }
 
 #[test]
-fn f16_given_in_a_hook_it_waits_for_the_outermost_backward() -> Result<()> {
+fn given_in_a_hook_it_waits_for_the_outermost_backward() -> Result<()> {
     let (x, other) = (leaf(&[2.0]), leaf(&[1.0]));
     let h = &x * 3.0;
     let order = Arc::new(Mutex::new(Vec::new()));
@@ -940,7 +938,7 @@ fn f16_given_in_a_hook_it_waits_for_the_outermost_backward() -> Result<()> {
 }
 
 #[test]
-fn f16_errors_and_failed_backwards() {
+fn errors_and_failed_backwards() {
     let (x, count) = (leaf(&[2.0]), counter());
     let add = |to: &std::rc::Rc<std::cell::Cell<u32>>| {
         let to = to.clone();
@@ -972,7 +970,7 @@ fn f16_errors_and_failed_backwards() {
 }
 
 #[test]
-fn g28_zeros_for_unused_inputs() -> Result<()> {
+fn zeros_for_unused_inputs() -> Result<()> {
     let (x, y) = (leaf(&[2.0, 3.0]), leaf(&[1.0]));
     let loss = x.square().sum();
     let grads = grad_with(&[&loss], &[&y, &x], GradOptions::new().materialize_grads(true))?;
@@ -987,7 +985,7 @@ fn g28_zeros_for_unused_inputs() -> Result<()> {
 }
 
 #[test]
-fn g38_backward_fills_the_named_inputs_only() -> Result<()> {
+fn backward_fills_the_named_inputs_only() -> Result<()> {
     let options = BackwardOptions::new();
     let retain = options.retain_graph(true);
     let (x, y, unused) = (leaf(&[2.0]), leaf(&[3.0]), leaf(&[1.0]));
@@ -1018,7 +1016,7 @@ fn g38_backward_fills_the_named_inputs_only() -> Result<()> {
 }
 
 #[test]
-fn g38_gradients_of_two_inputs_are_not_shared() -> Result<()> {
+fn gradients_of_two_inputs_are_not_shared() -> Result<()> {
     let (a, b) = (leaf(&[1.0]), leaf(&[2.0]));
     let inputs = [a.clone().into(), b.clone().into()];
     backward_to(&[(&a + &b).into()], &[None], &inputs, BackwardOptions::new())?;

@@ -1,5 +1,4 @@
-//! Hooks on saved tensors. C23, saving what is no tensor, does not compile with hooks or without:
-//! `ui/cases/c04_saving_what_is_no_tensor.rs`.
+//! Hooks on saved tensors. Saving what is not a tensor does not compile: `ui/cases/saving_what_is_no_tensor.rs`.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -115,7 +114,7 @@ impl ExpSavingWhatItComputed {
 }
 
 #[test]
-fn c21_each_saved_tensor_of_a_layer_is_packed_once_and_unpacked_once() {
+fn each_saved_tensor_of_a_layer_is_packed_once_and_unpacked_once() {
     let run = |calls: Option<&Calls>| {
         let (x, y) = (leaf(&[1.5, -2.0]), leaf(&[0.5, 3.0]));
         let scope = calls.map(Calls::scope);
@@ -130,7 +129,7 @@ fn c21_each_saved_tensor_of_a_layer_is_packed_once_and_unpacked_once() {
 }
 
 #[test]
-fn c22_both_factors_of_a_product_are_packed() {
+fn both_factors_of_a_product_are_packed() {
     let (x, y) = (leaf(&[1.5, -2.0]), leaf(&[0.5, 3.0]));
     let calls = Calls::default();
     let z = calls.scope().run(|| &x * &y);
@@ -146,7 +145,7 @@ fn c22_both_factors_of_a_product_are_packed() {
 }
 
 #[test]
-fn c22_what_is_not_saved_is_not_packed() {
+fn what_is_not_saved_is_not_packed() {
     let (x, c) = (leaf(&[1.5, -2.0]), Tensor::from([2.0, 3.0]));
     let calls = Calls::default();
     calls.scope().run(|| {
@@ -159,7 +158,7 @@ fn c22_what_is_not_saved_is_not_packed() {
 }
 
 #[test]
-fn c24_saved_tensors_are_readable_until_backward() {
+fn saved_tensors_are_readable_until_backward() {
     for hooks in [false, true] {
         let (x, y) = (leaf(&[1.5]), leaf(&[3.0]));
         let scope = hooks.then(as_it_is);
@@ -182,7 +181,7 @@ fn c24_saved_tensors_are_readable_until_backward() {
 }
 
 #[test]
-fn c24_saved_tensors_of_built_in_ops() {
+fn saved_tensors_of_built_in_ops() {
     let (x, c) = (leaf(&[1.0, 2.0]), Tensor::from([3.0, 4.0]));
     let saved = |y: &Tensor<f64>| -> Vec<Option<Vec<f64>>> {
         let saved = y.graph_node().unwrap().saved_tensors().unwrap();
@@ -202,7 +201,7 @@ fn c24_saved_tensors_of_built_in_ops() {
 }
 
 #[test]
-fn c24_a_saved_tensor_changed_in_place_is_told() {
+fn a_saved_tensor_changed_in_place_is_reported() {
     let x = leaf(&[1.0, 2.0]);
     let h = &x * 1.0;
     let y = h.square();
@@ -358,7 +357,7 @@ fn what_a_hook_does_to_its_tensor_stays_with_it() {
 }
 
 #[test]
-fn an_error_of_pack_is_told_by_check_and_by_backward() {
+fn an_error_of_pack_is_reported_by_check_and_by_backward() {
     let full =
         |_: &AnyTensor| -> HookResult<AnyTensor> { Err(std::io::Error::other("disk full"))? };
     let x = leaf(&[1.0, 2.0]);

@@ -1,4 +1,5 @@
-//! The seed documents' programs, in their order, with the figures of CASES.md.
+//! The programs of Paddle's pages on `PyLayer`, `PyLayerContext` and `py_func`, in their order, with the
+//! figures that Paddle prints.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -46,7 +47,7 @@ impl<T: Float> CusTanh<T> {
 }
 
 #[test]
-fn a01_the_printed_gradient_digit_for_digit() {
+fn the_printed_gradient_digit_for_digit() {
     let _turn = seeded(2023);
     let data = leaf(Tensor::<f64>::randn([2, 3]));
     CusTanh::apply(&data).mean().backward().unwrap();
@@ -84,7 +85,7 @@ impl<T: Float> TanhWith<T> {
 }
 
 #[test]
-fn a02_functions_as_arguments_and_attributes() {
+fn functions_as_arguments_and_attributes() {
     let _turn = seeded(2023);
     let data = leaf(Tensor::<f64>::randn([2, 3]));
     let z = TanhWith::apply(&data, Tensor::tanh, Tensor::square);
@@ -94,7 +95,7 @@ fn a02_functions_as_arguments_and_attributes() {
 }
 
 #[test]
-fn a02_the_default_and_the_order_of_names() {
+fn the_default_and_the_order_of_names() {
     let _turn = seeded(2023);
     let data = leaf(Tensor::<f64>::randn([2, 3]));
     for z in [
@@ -115,7 +116,7 @@ fn a02_the_default_and_the_order_of_names() {
 }
 
 #[test]
-fn a02_in_single_precision() {
+fn in_single_precision() {
     let _turn = seeded(2023);
     let data = leaf(Tensor::<f32>::randn([2, 3]));
     TanhWith::with().x(&data).func1(Tensor::tanh).apply().mean().backward().unwrap();
@@ -124,7 +125,7 @@ fn a02_in_single_precision() {
     assert_close(&data.grad().unwrap(), &paddle, 2e-8);
 }
 
-// A03, a forward without a tensor among its outputs, does not compile: `ui/outputs/shape_only.rs`.
+// A forward without a tensor among its outputs, does not compile: `ui/outputs/shape_only.rs`.
 
 #[py_layer]
 impl AddWithShape {
@@ -140,7 +141,7 @@ impl AddWithShape {
 }
 
 #[test]
-fn a04_an_output_that_is_no_tensor_and_one_tensor_twice() {
+fn an_output_that_is_no_tensor_and_one_tensor_twice() {
     let data = leaf(Tensor::<f32>::ones([2, 3]));
     let (z, y_shape) = AddWithShape::apply(&data, &data);
     z.mean().backward().unwrap();
@@ -164,7 +165,7 @@ impl AddToConstant {
 static BACKWARDS: AtomicUsize = AtomicUsize::new(0);
 
 #[test]
-fn a05_a06_no_gradient_where_none_is_wanted() {
+fn no_gradient_where_none_is_wanted() {
     let data1 = leaf(Tensor::<f32>::ones([2, 3]));
     let data2 = Tensor::<f32>::ones([2, 3]);
     AddToConstant::apply(&data1, &data2).mean().backward().unwrap();
@@ -172,7 +173,7 @@ fn a05_a06_no_gradient_where_none_is_wanted() {
     assert_eq!(data1.grad().unwrap().to_vec(), [1.0 / 6.0; 6]);
     assert!(data2.grad().is_none());
 
-    // A06: none is wanted at all, so backward does not run.
+    // None is wanted at all, so backward does not run.
     let data1 = Tensor::<f32>::ones([2, 3]);
     let z = AddToConstant::apply(&data1, &data2);
     assert!(z.stop_gradient() && z.is_leaf());
@@ -202,7 +203,7 @@ impl TwiceAndThrice {
 }
 
 #[test]
-fn a07_a_marked_output_gets_zeros() {
+fn a_marked_output_gets_zeros() {
     let x = leaf(Tensor::<f64>::ones([1]));
     let (a, b) = TwiceAndThrice::apply(&x);
     assert_eq!((a.to_vec(), b.to_vec()), (vec![2.0], vec![3.0]));
@@ -245,7 +246,7 @@ impl NotMaterialized {
 }
 
 #[test]
-fn a08_a_missing_gradient_is_zeros_or_none() {
+fn a_missing_gradient_is_zeros_or_none() {
     let x = leaf(Tensor::<f64>::ones([1]));
     Materialized::apply(&x).0.backward().unwrap();
     assert_eq!(x.grad().unwrap().to_vec(), [1.0]);
@@ -268,7 +269,7 @@ impl Exp {
 }
 
 #[test]
-fn a09_an_input_returned_is_a_new_tensor() {
+fn an_input_returned_is_a_new_tensor() {
     let x = leaf(Tensor::<f64>::full([1, 1], 0.25));
     for step in 1..=2 {
         let mut a = x.clone();
@@ -292,7 +293,7 @@ fn printed<T: Element>(tensor: &Tensor<T>) -> String {
 }
 
 #[test]
-fn a13_items_and_their_columns() {
+fn items_and_their_columns() {
     assert_eq!(printed(&Tensor::from([1.0, 2.0])), "[1., 2.]");
     assert_eq!(printed(&Tensor::from([1.0, -2.5])), "[ 1.        , -2.50000000]");
     assert_eq!(
@@ -306,7 +307,7 @@ fn a13_items_and_their_columns() {
 }
 
 #[test]
-fn a13_shapes_and_long_tensors() {
+fn shapes_and_long_tensors() {
     assert_eq!(printed(&Tensor::from(2.5)), "2.50000000");
     assert_eq!(printed(&Tensor::<f64>::zeros([2, 0])), "[[],\n []]");
     assert_eq!(

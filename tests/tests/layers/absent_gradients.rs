@@ -1,10 +1,5 @@
-//! Behaviour cases of sections B and C that `py_layer.rs` does not have, by their ids. Those that
-//! are compile errors stand in `ui/cases`.
-//!
-//! Without a test, because there is nothing to write down: B19 (a dict as output: outputs are typed),
-//! B25 (another dtype for gradients: they have the input's type), B42 (an instance of an op: the
-//! struct has no value to be made), C21 to C23 (hooks that pack and unpack saved tensors: not
-//! offered), C24 (saved tensors read from a node: not offered).
+//! Outputs, saved tensors and gradients that are absent or of unusual kinds, beyond `py_layer.rs`. What is a
+//! compile error is in `ui/cases`.
 
 use std::sync::Mutex;
 
@@ -47,7 +42,7 @@ impl Weighted {
 }
 
 #[test]
-fn b16_gradients_go_by_name_whatever_the_order_of_the_call() -> Result<()> {
+fn gradients_go_by_name_whatever_the_order_of_the_call() -> Result<()> {
     let (a, b, c) = (leaf(1.0), leaf(1.0), leaf(1.0));
     Weighted::with().c(&c).a(&a).b(&b).apply().backward()?;
     let grads = [a, b, c].map(|x| x.grad().unwrap().item());
@@ -87,7 +82,7 @@ impl ReturnsItsInputBare {
 }
 
 #[test]
-fn c16_backward_runs_through_a_returned_input_and_gets_zeros_or_none() -> Result<()> {
+fn backward_runs_through_a_returned_input_and_gets_zeros_or_none() -> Result<()> {
     let x = leaf(3.0);
     ReturnsItsInput::apply(&x).0.backward()?;
     assert_eq!(seen("ReturnsItsInput"), [[Some(1.0), Some(0.0)]]);
@@ -120,7 +115,7 @@ impl MarksOne {
 }
 
 #[test]
-fn c17_a_marked_output_gets_none_where_nothing_is_materialized() -> Result<()> {
+fn a_marked_output_gets_none_where_nothing_is_materialized() -> Result<()> {
     let x = leaf(1.0);
     let (marked, y) = MarksOne::apply(&x);
     assert!(marked.stop_gradient());
@@ -143,7 +138,7 @@ impl GivesNone {
 }
 
 #[test]
-fn c19_none_for_an_input_that_wants_a_gradient_is_an_error() {
+fn none_for_an_input_that_wants_a_gradient_is_an_error() {
     let x = leaf(1.0);
     let error = GivesNone::apply(&ReturnsItsInput::apply(&x).1).backward().unwrap_err();
     assert!(

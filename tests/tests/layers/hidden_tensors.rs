@@ -41,7 +41,7 @@ fn told(f: impl Fn(&Tensor<f64>) -> Tensor<f64>) -> Option<String> {
 }
 
 #[test]
-fn a_tensor_that_is_no_input_is_told() {
+fn a_tensor_that_is_no_input_is_reported() {
     let w = leaf(2.0);
     let line = line!() + 1;
     let said = told(|x| x * &w).unwrap();

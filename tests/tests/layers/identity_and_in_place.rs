@@ -1,7 +1,4 @@
-//! Section D of the behaviour cases, by their ids: returned inputs and changes in place.
-//!
-//! D29 has no test: a layer's outputs are never views of its inputs, so there is nothing that a
-//! change in place could be forbidden on.
+//! Outputs that are inputs, and changes in place. A layer's output is never a view of its inputs.
 
 use autograd_core::prelude::*;
 use autograd_core::{Error, gradcheck, gradgradcheck};
@@ -42,7 +39,7 @@ impl MarkedIdentity {
 }
 
 #[test]
-fn d01_an_input_that_is_returned() {
+fn an_input_that_is_returned() {
     let x = leaf(&[2.0]);
     let h = &x * 2.0;
     let z = Identity::apply(&h);
@@ -56,7 +53,7 @@ fn d01_an_input_that_is_returned() {
 }
 
 #[test]
-fn d02_returning_an_input_does_not_change_it() {
+fn returning_an_input_does_not_change_it() {
     let x = leaf(&[2.0]);
     let b = x.square();
     let c = b.square();
@@ -66,7 +63,7 @@ fn d02_returning_an_input_does_not_change_it() {
 }
 
 #[test]
-fn d03_the_output_is_used_instead_of_the_input() {
+fn the_output_is_used_instead_of_the_input() {
     for (use_it, expected) in
         [((|c| c.square()) as fn(&Tensor<f64>) -> Tensor<f64>, [96.0]), (|c| c + c, [24.0])]
     {
@@ -78,7 +75,7 @@ fn d03_the_output_is_used_instead_of_the_input() {
 }
 
 #[test]
-fn d04_a_leaf_may_be_returned_and_stays_a_leaf() {
+fn a_leaf_may_be_returned_and_stays_a_leaf() {
     let x = leaf(&[2.0]);
     let y = Identity::apply(&x);
     assert!(x.is_leaf() && !x.stop_gradient() && !y.is_leaf());
@@ -87,7 +84,7 @@ fn d04_a_leaf_may_be_returned_and_stays_a_leaf() {
 }
 
 #[test]
-fn d05_without_a_wanted_gradient_the_output_is_outside_the_graph() {
+fn without_a_wanted_gradient_the_output_is_outside_the_graph() {
     let x = Tensor::from(vec![2.0]);
     let y = Identity::apply(&x);
     assert!(y.stop_gradient() && y.is_leaf());
@@ -102,7 +99,7 @@ fn d05_without_a_wanted_gradient_the_output_is_outside_the_graph() {
 }
 
 #[test]
-fn d06_returned_inputs_of_one_element() {
+fn returned_inputs_of_one_element() {
     for shape in [&[1][..], &[]] {
         let v = Tensor::from_vec(shape, vec![4.0]).unwrap();
         v.set_stop_gradient(false);
@@ -115,7 +112,7 @@ fn d06_returned_inputs_of_one_element() {
 }
 
 #[test]
-fn d08_mark_not_inplace_leaves_the_input_alone() {
+fn mark_not_inplace_leaves_the_input_alone() {
     for through_op in [false, true] {
         let x = leaf(&[2.0]);
         let input = if through_op { &x * 1.0 } else { x.clone() };
@@ -136,7 +133,7 @@ fn d08_mark_not_inplace_leaves_the_input_alone() {
 }
 
 #[test]
-fn d09_mark_not_inplace_beside_another_output() {
+fn mark_not_inplace_beside_another_output() {
     #[py_layer]
     impl WithDouble {
         fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> (Tensor<f64>, Tensor<f64>) {
@@ -164,7 +161,7 @@ fn d09_mark_not_inplace_beside_another_output() {
 }
 
 #[test]
-fn d10_an_input_that_forward_changes() {
+fn an_input_that_forward_changes() {
     // There is no `mark_dirty`: the output is a new tensor, also of an input that was changed.
     #[py_layer]
     impl AddInto {
@@ -194,7 +191,7 @@ fn d10_an_input_that_forward_changes() {
 }
 
 #[test]
-fn d11_one_input_returned_as_two_outputs() {
+fn one_input_returned_as_two_outputs() {
     #[py_layer]
     impl Twice {
         fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> (Tensor<f64>, Tensor<f64>) {
@@ -226,7 +223,7 @@ fn d11_one_input_returned_as_two_outputs() {
 }
 
 #[test]
-fn d16_a_change_in_place_where_nothing_was_saved() {
+fn a_change_in_place_where_nothing_was_saved() {
     let x = leaf(&[1.0, 2.0]);
     let mut before = &x * 3.0;
     before *= 2.0;
@@ -243,7 +240,7 @@ fn d16_a_change_in_place_where_nothing_was_saved() {
 }
 
 #[test]
-fn d17_a_leaf_that_wants_a_gradient_is_not_changed_in_place() {
+fn a_leaf_that_wants_a_gradient_is_not_changed_in_place() {
     let mut x = leaf(&[1.0, 2.0]);
     let error = x.try_add_assign(1.0).unwrap_err();
     assert!(matches!(error, Error::Unsupported { op: "add_assign", .. }), "{error}");
@@ -258,7 +255,7 @@ fn d17_a_leaf_that_wants_a_gradient_is_not_changed_in_place() {
 }
 
 #[test]
-fn d18_changes_in_place_one_after_the_other() {
+fn changes_in_place_one_after_the_other() {
     let z = || leaf(&[3.0, 5.0]);
     let (x, w) = (leaf(&[1.0, 2.0]), z());
     let mut y = &x * 1.0;
@@ -272,7 +269,7 @@ fn d18_changes_in_place_one_after_the_other() {
 }
 
 #[test]
-fn d19_detached_data_is_shared() {
+fn detached_data_is_shared() {
     let x = leaf(&[1.0, 2.0]);
     let b = x.square();
     let mut detached = b.detach();
@@ -321,7 +318,7 @@ impl Both {
 }
 
 #[test]
-fn d21_an_output_that_its_op_saved_is_noticed_to_have_changed() {
+fn an_output_that_its_op_saved_is_noticed_to_have_changed() {
     let x = leaf(&[0.5, 1.0]);
     let told = |y: &Tensor<f64>, saved: &str, found: u32| {
         let error = y.sum().backward().unwrap_err();
@@ -357,7 +354,7 @@ fn d21_an_output_that_its_op_saved_is_noticed_to_have_changed() {
 }
 
 #[test]
-fn d21_a_change_under_no_grad_is_noticed() {
+fn a_change_under_no_grad_is_noticed() {
     let (mut x, y) = (leaf(&[1.0, 2.0]), leaf(&[3.0, 4.0]));
     let z = (&x * &y).sum();
     no_grad().run(|| x *= 2.0);
@@ -367,7 +364,7 @@ fn d21_a_change_under_no_grad_is_noticed() {
 }
 
 #[test]
-fn d24_a_kept_gradient_belongs_to_the_version_it_was_asked_for() {
+fn a_kept_gradient_belongs_to_the_version_it_was_asked_for() {
     let x = leaf(&[1.0]);
     let mut a = &x * 1.0;
     a.retain_grads().unwrap();
@@ -382,7 +379,7 @@ fn d24_a_kept_gradient_belongs_to_the_version_it_was_asked_for() {
 }
 
 #[test]
-fn d25_no_gradient_for_what_was_written_over() {
+fn no_gradient_for_what_was_written_over() {
     let x = leaf(&[1.0, 2.0]);
     let mut h = &x * 1.0;
     h.set_item(&[0], 5.0).unwrap();
@@ -391,7 +388,7 @@ fn d25_no_gradient_for_what_was_written_over() {
 }
 
 #[test]
-fn d26_an_operand_in_place_brings_its_graph() {
+fn an_operand_in_place_brings_its_graph() {
     let (mut a, b) = (Tensor::from(vec![1.0, 2.0]), leaf(&[3.0, 4.0]));
     a += &b;
     assert!(!a.stop_gradient() && !a.is_leaf());

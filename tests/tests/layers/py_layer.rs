@@ -1,4 +1,4 @@
-//! Layers as users write them: the contract's programs, then the open cases B and C.
+//! Layers as users write them: `forward`, `backward`, contexts and saved tensors.
 
 use autograd_core::prelude::*;
 
@@ -109,7 +109,7 @@ op!(Double {
 });
 
 #[test]
-fn a04_the_same_tensor_twice_and_a_plain_output() {
+fn the_same_tensor_twice_and_a_plain_output() {
     op!(Add {
         fn forward(
             _ctx: &mut ForwardContext<Self>,
@@ -151,7 +151,7 @@ op!(FirstOnly {
 });
 
 #[test]
-fn a05_none_for_an_input_with_stop_gradient() {
+fn none_for_an_input_with_stop_gradient() {
     let x1 = leaf(&[1.0; 6]);
     let x2 = Tensor::<f64>::from(vec![2.0; 6]);
     FirstOnly::apply(&x1, &x2).mean().backward().unwrap();
@@ -160,7 +160,7 @@ fn a05_none_for_an_input_with_stop_gradient() {
 }
 
 #[test]
-fn a06_no_input_wants_a_gradient() {
+fn no_input_wants_a_gradient() {
     op!(Never {
         fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
             x * 2.0
@@ -197,7 +197,7 @@ op!(MarkFirst {
 });
 
 #[test]
-fn a07_mark_non_differentiable() {
+fn mark_non_differentiable() {
     let x = leaf(&[2.0]);
     let (a, b) = MarkFirst::apply(&x);
     assert!(a.stop_gradient() && !b.stop_gradient());
@@ -206,7 +206,7 @@ fn a07_mark_non_differentiable() {
 }
 
 #[test]
-fn a08_missing_gradients_by_type() {
+fn missing_gradients_by_type() {
     op!(Zeros {
         fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> (Tensor<f64>, Tensor<f64>) {
             (x * 1.0, x + x)
@@ -251,7 +251,7 @@ op!(Exp {
 });
 
 #[test]
-fn a09_an_input_returned_is_a_new_tensor() {
+fn an_input_returned_is_a_new_tensor() {
     let x = leaf(&[1.0]);
     for step in 1..=2 {
         let _first = Exp::apply(&x);
@@ -263,7 +263,7 @@ fn a09_an_input_returned_is_a_new_tensor() {
 }
 
 #[test]
-fn b01_tensors_and_plain_values_mixed() {
+fn tensors_and_plain_values_mixed() {
     op!(Mixed {
         type Saved = (Tensor<f64>, Tensor<f64>);
         type Attrs = fn(&Tensor<f64>) -> Tensor<f64>;
@@ -299,7 +299,7 @@ fn b01_tensors_and_plain_values_mixed() {
 }
 
 #[test]
-fn b03_list_input() {
+fn list_input() {
     op!(Sum {
         fn forward(_ctx: &mut ForwardContext<Self>, xs: &[Tensor<f64>]) -> Tensor<f64> {
             &xs[0] + &xs[1] * 2.0 + &xs[2] * 3.0
@@ -317,7 +317,7 @@ fn b03_list_input() {
 }
 
 #[test]
-fn b09_none_contributes_nothing_where_nothing_is_needed() {
+fn none_contributes_nothing_where_nothing_is_needed() {
     // The decision table: `None` for an input that needs a gradient is an error with its name.
     let x = leaf(&[1.0]);
     let error = FirstOnly::apply(&x, &x).sum().backward().unwrap_err();
@@ -330,7 +330,7 @@ fn b09_none_contributes_nothing_where_nothing_is_needed() {
 }
 
 #[test]
-fn b14_gradient_has_the_dtype_of_its_output() {
+fn gradient_has_the_dtype_of_its_output() {
     op!(Widen {
         fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f32>) -> Tensor<f64> {
             x.cast()
@@ -346,7 +346,7 @@ fn b14_gradient_has_the_dtype_of_its_output() {
 }
 
 #[test]
-fn b18_list_output_beside_a_tensor() {
+fn list_output_beside_a_tensor() {
     op!(Many {
         fn forward(
             _ctx: &mut ForwardContext<Self>,
@@ -371,7 +371,7 @@ fn b18_list_output_beside_a_tensor() {
 }
 
 #[test]
-fn b26_errors_and_panics_leave_the_mode_as_it_was() {
+fn errors_and_panics_leave_the_mode_as_it_was() {
     op!(Fails {
         fn forward(
             _ctx: &mut ForwardContext<Self>,
@@ -397,7 +397,7 @@ fn b26_errors_and_panics_leave_the_mode_as_it_was() {
 }
 
 #[test]
-fn b28_an_error_in_backward_names_the_op_and_the_line() {
+fn an_error_in_backward_names_the_op_and_the_line() {
     op!(Inner {
         fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
             x * 1.0
@@ -436,7 +436,7 @@ fn b28_an_error_in_backward_names_the_op_and_the_line() {
 }
 
 #[test]
-fn b29_the_same_tensor_returned_twice() {
+fn the_same_tensor_returned_twice() {
     op!(Twice {
         fn forward(
             _ctx: &mut ForwardContext<Self>,
@@ -460,7 +460,7 @@ fn b29_the_same_tensor_returned_twice() {
 }
 
 #[test]
-fn b30_the_same_tensor_for_two_inputs() {
+fn the_same_tensor_for_two_inputs() {
     op!(TwoThree {
         fn forward(
             _ctx: &mut ForwardContext<Self>,
@@ -483,7 +483,7 @@ fn b30_the_same_tensor_for_two_inputs() {
 }
 
 #[test]
-fn b31_an_integer_input() {
+fn an_integer_input() {
     op!(Gather {
         type Saved = Tensor<i64>;
         type Attrs = usize;
@@ -513,7 +513,7 @@ fn b31_an_integer_input() {
 }
 
 #[test]
-fn b32_an_integer_output_is_a_plain_value() {
+fn an_integer_output_is_a_plain_value() {
     op!(WithIndex {
         fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> (Tensor<f64>, Tensor<i64>) {
             (x * 2.0, Tensor::from(vec![1_i64]))
@@ -530,7 +530,7 @@ fn b32_an_integer_output_is_a_plain_value() {
 }
 
 #[test]
-fn b33_scalars_and_empty_tensors() {
+fn scalars_and_empty_tensors() {
     let x = Tensor::<f64>::from(3.0);
     x.set_stop_gradient(false);
     Double::apply(&x).backward().unwrap();
@@ -543,7 +543,7 @@ fn b33_scalars_and_empty_tensors() {
 }
 
 #[test]
-fn b35_a_tensor_for_an_input_with_stop_gradient_is_dropped() {
+fn a_tensor_for_an_input_with_stop_gradient_is_dropped() {
     op!(Both {
         fn forward(
             _ctx: &mut ForwardContext<Self>,
@@ -569,7 +569,7 @@ fn b35_a_tensor_for_an_input_with_stop_gradient_is_dropped() {
 }
 
 #[test]
-fn b37_list_elements_have_flags_of_their_own() {
+fn list_elements_have_flags_of_their_own() {
     op!(Short {
         fn forward(
             _ctx: &mut ForwardContext<Self>,
@@ -610,7 +610,7 @@ fn b37_list_elements_have_flags_of_their_own() {
 }
 
 #[test]
-fn b43_backward_is_believed() {
+fn backward_is_believed() {
     op!(Sine {
         fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
             x * 3.0
@@ -625,7 +625,7 @@ fn b43_backward_is_believed() {
 }
 
 #[test]
-fn b44_layers_inside_layers() {
+fn layers_inside_layers() {
     op!(Nested {
         type Saved = Tensor<f64>;
         fn forward(
@@ -653,7 +653,7 @@ fn b44_layers_inside_layers() {
 }
 
 #[test]
-fn b47_inside_no_grad_nothing_is_recorded() {
+fn inside_no_grad_nothing_is_recorded() {
     let x = leaf(&[1.0]);
     let y = no_grad().run(|| Double::apply(&x));
     assert!(y.stop_gradient() && y.is_leaf() && !x.stop_gradient());
@@ -662,7 +662,7 @@ fn b47_inside_no_grad_nothing_is_recorded() {
 }
 
 #[test]
-fn b48_the_outputs_belong_to_the_layer() {
+fn the_outputs_belong_to_the_layer() {
     op!(InnerGraph {
         fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
             enable_grad().run(|| x * x)
@@ -679,7 +679,7 @@ fn b48_the_outputs_belong_to_the_layer() {
 }
 
 #[test]
-fn c02_nothing_saved() {
+fn nothing_saved() {
     op!(Nothing {
         type Saved = ();
         fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
@@ -697,7 +697,7 @@ fn c02_nothing_saved() {
 }
 
 #[test]
-fn c03_options_among_what_is_saved() {
+fn options_among_what_is_saved() {
     op!(Options {
         type Saved = (Option<Tensor<f64>>, Option<Tensor<f64>>, Option<Tensor<f64>>);
         fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
@@ -715,7 +715,7 @@ fn c03_options_among_what_is_saved() {
 }
 
 #[test]
-fn c09_attributes() {
+fn attributes() {
     op!(Power {
         type Saved = Tensor<f64>;
         type Attrs = (i32, &'static str);
@@ -736,7 +736,7 @@ fn c09_attributes() {
 }
 
 #[test]
-fn c11_zeros_of_the_outputs_own_shape_and_dtype() {
+fn zeros_of_the_outputs_own_shape_and_dtype() {
     op!(Shapes {
         fn forward(
             ctx: &mut ForwardContext<Self>,
@@ -761,7 +761,7 @@ fn c11_zeros_of_the_outputs_own_shape_and_dtype() {
 }
 
 #[test]
-fn c14_a_marked_output_stays_out() {
+fn a_marked_output_stays_out() {
     let x = leaf(&[1.0]);
     let (a, b) = MarkFirst::apply(&x);
     let a = a + 1.0;
@@ -771,7 +771,7 @@ fn c14_a_marked_output_stays_out() {
 }
 
 #[test]
-fn c15_an_output_of_integers_may_be_marked_and_nothing_else_of_that_kind() {
+fn an_output_of_integers_may_be_marked_and_nothing_else_of_that_kind() {
     op!(Places {
         fn forward(
             ctx: &mut ForwardContext<Self>,
@@ -804,7 +804,7 @@ fn c15_an_output_of_integers_may_be_marked_and_nothing_else_of_that_kind() {
 }
 
 #[test]
-fn c15_marking_what_is_not_an_output() {
+fn marking_what_is_not_an_output() {
     op!(Wrong {
         fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, mark: usize) -> Tensor<f64> {
             let other = x * 3.0;
@@ -845,7 +845,7 @@ fn c15_marking_what_is_not_an_output() {
 }
 
 #[test]
-fn c26_saving_the_second_output_keeps_its_place() {
+fn saving_the_second_output_keeps_its_place() {
     op!(Second {
         type Saved = Tensor<f64>;
         fn forward(
@@ -938,7 +938,7 @@ fn recorded(y: &Tensor<f64>, x: &Tensor<f64>) -> autograd_core::Result<Tensor<f6
 }
 
 #[test]
-fn g13_a_saved_input_differentiates_three_times() {
+fn a_saved_input_differentiates_three_times() {
     op!(Cube {
         type Saved = Tensor<f64>;
         fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
@@ -958,7 +958,7 @@ fn g13_a_saved_input_differentiates_three_times() {
 }
 
 #[test]
-fn g14_a_saved_output_differentiates_twice() {
+fn a_saved_output_differentiates_twice() {
     let x = leaf(&[0.5]);
     let first = recorded(&CusTanh::apply(&x), &x).unwrap();
     let second = recorded(&first, &x).unwrap();
@@ -966,7 +966,7 @@ fn g14_a_saved_output_differentiates_twice() {
 }
 
 #[test]
-fn g15_a_saved_intermediate_is_refused_at_second_order() {
+fn a_saved_intermediate_is_refused_at_second_order() {
     let (x, scale) = (leaf(&[0.5]), leaf(&[2.0]));
     let (y, _) = ScaledTanh::apply(&x, &scale, Tensor::tanh, Tensor::square);
     let error = recorded(&y, &x).unwrap_err();
@@ -977,7 +977,7 @@ fn g15_a_saved_intermediate_is_refused_at_second_order() {
 }
 
 #[test]
-fn g16_once_differentiable() {
+fn once_differentiable() {
     #[py_layer(once_differentiable)]
     impl Once {
         type Saved = Tensor<f64>;
@@ -999,7 +999,7 @@ fn g16_once_differentiable() {
 }
 
 #[test]
-fn g33_a_layer_in_anothers_backward_is_differentiable() {
+fn a_layer_in_anothers_backward_is_differentiable() {
     op!(Square {
         type Saved = Tensor<f64>;
         fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
@@ -1064,7 +1064,7 @@ fn saving_an_output_does_not_leak() {
 }
 
 #[test]
-fn c07_a_saved_tensor_changed_in_place() {
+fn a_saved_tensor_changed_in_place() {
     op!(Sq {
         type Saved = Tensor<f64>;
         fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
@@ -1140,7 +1140,7 @@ fn tensors_in_plain_parameters_of_a_generic_op() {
 }
 
 #[py_layer]
-impl Stretched {
+impl Broadcast {
     type Saved = (Tensor<f64>, Tensor<f64>);
 
     fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, w: &Tensor<f64>) -> Tensor<f64> {
@@ -1163,7 +1163,7 @@ fn a_call_knows_nothing_of_the_shapes_of_the_one_before() {
             leaf.set_stop_gradient(false);
             leaf
         });
-        Stretched::apply(&x, &w).sum().backward().unwrap();
+        Broadcast::apply(&x, &w).sum().backward().unwrap();
         assert_eq!(x.grad().unwrap().to_vec(), [3.0 * n as f64]);
         assert_eq!(w.grad().unwrap().to_vec(), vec![2.0; n]);
     }

@@ -73,7 +73,7 @@ layers! {
     Three(a, b) -> (T, T, T),
         |ctx, a, b| { let y = a * b; ctx.save_for_backward((a, b, &y)); y },
         |(a, b, _), dy| (dy * b, dy * a);
-    Stretched(a, b) -> (T, T),
+    Broadcast(a, b) -> (T, T),
         |ctx, a, b| { ctx.save_for_backward((a, b)); a * b },
         |(a, b), dy| (summed(dy * b, a), summed(dy * a, b));
     LargeBeside(x) -> (T, T),
@@ -81,7 +81,7 @@ layers! {
         |(x, all), dy| dy * x * 2.0 * all.mean();
 }
 
-/// The gradient of what was stretched over rows.
+/// The gradient of what was broadcast over rows.
 fn summed(grad: T, of: &T) -> T {
     if grad.shape() == of.shape() { grad } else { grad.sum_axes(&[0]) }
 }
@@ -305,10 +305,10 @@ fn what_is_computed_is_the_same() {
             both(|[a, b]| Ok($layer::try_apply(&a.detach(), b)?.sum())).unwrap();
         })*};
     }
-    of_two! { Product Quotient Three Stretched }
+    of_two! { Product Quotient Three Broadcast }
     let row = |b: &T| b.sum_axes(&[0]);
-    both(|[a, b]| Ok(Stretched::try_apply(a, &row(b))?.sum())).unwrap();
-    both(|[a, b]| Ok(Stretched::try_apply(&row(a), b)?.sum())).unwrap();
+    both(|[a, b]| Ok(Broadcast::try_apply(a, &row(b))?.sum())).unwrap();
+    both(|[a, b]| Ok(Broadcast::try_apply(&row(a), b)?.sum())).unwrap();
 }
 
 #[test]
@@ -328,7 +328,7 @@ fn outputs_beside_the_tensor_and_other_elements_change_nothing() {
 }
 
 #[test]
-fn backward_is_told_which_gradients_are_asked_for() {
+fn backward_is_reported_which_gradients_are_asked_for() {
     let grads = |asked: [bool; 2], stopped: bool| {
         let [a, _] = leaves();
         let b = Tensor::from([0.5_f32, 1.5, -2.0, 1.0, 3.0, -0.25]).reshape([2, 3]);
@@ -402,7 +402,7 @@ fn a_call_is_visited_before_what_its_second_input_comes_from() {
 }
 
 #[test]
-fn what_is_told_is_the_same() {
+fn what_is_reported_is_the_same() {
     let second = both(|[x, _]| Ok(Between::try_apply(x)?.sum())).unwrap_err();
     assert!(second.starts_with("Between (called at ") && second.contains("saved tensor 1"));
     let second = both(|[x, _]| Ok(LargeBeside::try_apply(x)?.sum())).unwrap_err();
@@ -439,7 +439,7 @@ fn what_is_told_is_the_same() {
 }
 
 #[test]
-fn an_output_that_was_changed_is_told_in_a_first_order_too() {
+fn an_output_that_was_changed_is_reported_in_a_first_order_too() {
     let [x, _] = leaves();
     let y = Output::apply(&x);
     let sum = y.sum();
@@ -450,7 +450,7 @@ fn an_output_that_was_changed_is_told_in_a_first_order_too() {
 }
 
 #[test]
-fn an_output_that_forward_changes_after_it_saved_it_is_told() {
+fn an_output_that_forward_changes_after_it_saved_it_is_reported() {
     #[py_layer]
     impl Doubled {
         type Saved = Tensor<f64>;

@@ -1,4 +1,4 @@
-//! `#[py_layer(elementwise)]` and `scalar_op!`: both orders, layouts, stretching, masks, parameters,
+//! `#[py_layer(elementwise)]` and `scalar_op!`: both orders, layouts, broadcasting, masks, parameters,
 //! several outputs, reductions, and what backward keeps.
 
 #![allow(
@@ -309,7 +309,7 @@ fn so_many_elements_at_once_change_no_bit() {
 }
 
 #[test]
-fn inputs_are_stretched_and_their_gradients_added_up() {
+fn inputs_are_broadcast_and_their_gradients_summed() {
     let shapes: &[[&[usize]; 2]] =
         &[[&[3, 4], &[]], [&[3, 4], &[4]], [&[3, 1], &[1, 4]], [&[2], &[3, 1, 2]], [&[1], &[2, 2]]];
     for shapes in shapes {
@@ -327,7 +327,7 @@ fn inputs_are_stretched_and_their_gradients_added_up() {
     let error = Swish::try_apply(&sample(&[3], 0.0, 1.0), &sample(&[4], 0.0, 1.0)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "Swish: `beta` must be of a shape that can be stretched with [3], found shape [4]"
+        "Swish: `beta` must be of a shape that can be broadcast with [3], found shape [4]"
     );
 }
 
@@ -466,7 +466,7 @@ impl Wrong {
 }
 
 #[test]
-fn a_wrong_backward_is_told_with_the_input_and_the_point() {
+fn a_wrong_backward_is_reported_with_the_input_and_the_point() {
     GeluByHand::check_backward().unwrap();
     Gate::check_backward(0.7).unwrap();
     SwishByHand::check_backward().unwrap();

@@ -92,7 +92,7 @@ fn a_derived_backward_keeps_what_it_depends_on() {
         let error = y.sum().backward().unwrap_err();
         assert!(matches!(error, Error::SavedTensorChanged { op: "Linear", .. }), "{error}");
     }
-    // Gradients that are added up, differentiated again.
+    // Gradients that are summed, differentiated again.
     let [x, w] = [0.1, 0.2].map(|low| sample(&[5, 2], low, 1.0));
     let b = sample(&[2], -1.0, 1.0);
     let f = |t: &[Tensor<f64>]| Linear::apply(&t[0], &t[1], &t[2]);

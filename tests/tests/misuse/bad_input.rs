@@ -471,7 +471,7 @@ fn a_call_that_needs_a_seed_says_how_it_is_given() {
 }
 
 #[test]
-fn the_same_output_twice_is_told_among_many() {
+fn the_same_output_twice_is_reported_among_many() {
     for count in [2, 8, 9, 30] {
         let x = leaf(&[1]);
         let outputs: Vec<_> = (0..count).map(|k| &x * f64::from(k)).collect();
@@ -500,9 +500,9 @@ fn tensors_without_elements() {
     y.sum().backward().unwrap();
     assert_eq!(x.grad().unwrap().shape(), [0, 3]);
     x.clear_grad();
-    let stretched = leaf(&[1]);
-    (&x * &stretched).sum().backward().unwrap();
-    assert_eq!(stretched.grad().unwrap().to_vec(), [0.0]);
+    let broadcast = leaf(&[1]);
+    (&x * &broadcast).sum().backward().unwrap();
+    assert_eq!(broadcast.grad().unwrap().to_vec(), [0.0]);
     // An inner axis of length 0 sums to zeros.
     let product = leaf(&[2, 0]).matmul(&leaf(&[0, 4]));
     assert_eq!(product.to_vec(), [0.0; 8]);

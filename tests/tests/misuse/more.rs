@@ -9,7 +9,7 @@ use autograd_core::{
     BackwardOptions, Error, GradOptions, HookHandle, backward, grad, grad_with, is_grad_enabled,
 };
 
-use crate::run::{backward_told, leaf, panicked, told, usable};
+use crate::run::{backward_reported, leaf, panicked, told, usable};
 
 fn gradient(x: &Tensor<f64>) -> Vec<f64> {
     x.grad().expect("a gradient").to_vec()
@@ -42,9 +42,9 @@ pub(crate) fn no_elements_at_all() {
     assert_eq!([gradient(&x), gradient(&w)], [[], []] as [[f64; 0]; 2]);
 }
 
-pub(crate) fn inputs_that_stretch() -> String {
+pub(crate) fn inputs_that_broadcast() -> String {
     let (x, w) = (leaf(&[1.0, 2.0]), leaf(&[3.0]));
-    backward_told(&Mul::apply(&x, &w), &[&x, &w])
+    backward_reported(&Mul::apply(&x, &w), &[&x, &w])
 }
 
 /// Gives the gradient that it saved, and none of its own.
@@ -115,7 +115,7 @@ impl Joined {
 
 pub(crate) fn list_of_gradients_too_long() -> String {
     let (a, b) = (leaf(&[1.0]), leaf(&[2.0]));
-    backward_told(&Joined::apply(&[&a, &b]), &[&a, &b])
+    backward_reported(&Joined::apply(&[&a, &b]), &[&a, &b])
 }
 
 #[py_layer]

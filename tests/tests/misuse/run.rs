@@ -32,7 +32,7 @@ pub(crate) fn panicked<V>(f: impl FnOnce() -> V) -> String {
 }
 
 /// What a backward is told. No leaf got a gradient, and all are as good as new.
-pub(crate) fn backward_told(y: &Tensor<f64>, leaves: &[&Tensor<f64>]) -> String {
+pub(crate) fn backward_reported(y: &Tensor<f64>, leaves: &[&Tensor<f64>]) -> String {
     let message = told(y.sum().backward());
     usable(leaves);
     message
@@ -73,7 +73,7 @@ impl Swapped {
 pub(crate) fn swapped_gradients() -> String {
     let (x, w) = (leaf(&[1.0, 2.0]), Tensor::from(3.0));
     w.set_stop_gradient(false);
-    backward_told(&Swapped::apply(&x, &w), &[&x, &w])
+    backward_reported(&Swapped::apply(&x, &w), &[&x, &w])
 }
 
 pub(crate) fn swapped_gradients_of_one_shape() -> String {
@@ -124,17 +124,17 @@ impl Returns {
 
 pub(crate) fn gradient_of_a_shape_that_broadcasts() -> String {
     let x = leaf(&[1.0, 2.0]);
-    backward_told(&Returns::apply(&x, |dy| Some(dy.sum())), &[&x])
+    backward_reported(&Returns::apply(&x, |dy| Some(dy.sum())), &[&x])
 }
 
 pub(crate) fn gradient_of_another_shape() -> String {
     let x = leaf(&[1.0, 2.0]);
-    backward_told(&Returns::apply(&x, |_| Some(Tensor::zeros([5]))), &[&x])
+    backward_reported(&Returns::apply(&x, |_| Some(Tensor::zeros([5]))), &[&x])
 }
 
 pub(crate) fn none_where_a_gradient_is_needed() -> String {
     let x = leaf(&[1.0, 2.0]);
-    backward_told(&Returns::apply(&x, |_| None), &[&x])
+    backward_reported(&Returns::apply(&x, |_| None), &[&x])
 }
 
 pub(crate) fn panic_in_backward() -> String {
@@ -160,7 +160,7 @@ impl Fails {
 
 pub(crate) fn error_in_backward() -> String {
     let x = leaf(&[1.0, 2.0]);
-    backward_told(&Fails::apply(&x), &[&x])
+    backward_reported(&Fails::apply(&x), &[&x])
 }
 
 pub(crate) fn gradient_that_is_not_finite() -> String {
@@ -186,7 +186,7 @@ impl Joined {
 
 pub(crate) fn list_of_gradients_too_short() -> String {
     let (a, b) = (leaf(&[1.0]), leaf(&[2.0]));
-    backward_told(&Joined::apply(&[&a, &b]), &[&a, &b])
+    backward_reported(&Joined::apply(&[&a, &b]), &[&a, &b])
 }
 
 #[py_layer]
@@ -217,7 +217,7 @@ pub(crate) fn saved_input_changed_in_place() -> String {
     let h = &x * 1.0;
     let y = SavesSometimes::apply(&h, true);
     no_grad().run(|| h.fill(10.0)).unwrap();
-    backward_told(&y, &[&x])
+    backward_reported(&y, &[&x])
 }
 
 #[py_layer]
@@ -239,7 +239,7 @@ pub(crate) fn saved_output_changed_in_place() -> String {
     let x = leaf(&[1.0, 2.0]);
     let y = SavesOutput::apply(&x);
     no_grad().run(|| y.fill(0.0)).unwrap();
-    backward_told(&y, &[&x])
+    backward_reported(&y, &[&x])
 }
 
 /// Its attribute is counted; an op that kept itself alive would keep it too.
@@ -445,7 +445,7 @@ pub(crate) fn hook_that_returns_another_shape() -> String {
     let x = leaf(&[1.0, 2.0]);
     let y = SavesOutput::apply(&x);
     let _ = y.register_hook(|_| Ok(Some(Tensor::zeros([5])))).unwrap();
-    backward_told(&y, &[&x])
+    backward_reported(&y, &[&x])
 }
 
 pub(crate) fn unpack_hook_that_returns_another_shape() -> String {
@@ -453,7 +453,7 @@ pub(crate) fn unpack_hook_that_returns_another_shape() -> String {
     let scope =
         saved_tensors_hooks(|saved| Ok(saved.clone()), |_| Ok(Tensor::<f64>::zeros([3]).into()));
     let y = scope.run(|| SavesOutput::apply(&x));
-    backward_told(&y, &[&x])
+    backward_reported(&y, &[&x])
 }
 
 pub(crate) fn leaf_changed_in_place() -> String {
@@ -616,7 +616,7 @@ pub(crate) fn shapes_in_a_formula_that_do_not_fit() -> String {
 }
 
 /// What a run is told whose function, declared to give `[2]`, gives what `func` gives.
-fn run_told(func: fn(ArrayViewD<'_, f64>) -> ndarray::ArrayD<f64>) -> String {
+fn run_reported(func: fn(ArrayViewD<'_, f64>) -> ndarray::ArrayD<f64>) -> String {
     let program = Program::new();
     let x = program.data("x", [2], DType::Float64).unwrap();
     let out = program.current_block().create_var("out", DType::Float64, [2]).unwrap();
@@ -626,11 +626,11 @@ fn run_told(func: fn(ArrayViewD<'_, f64>) -> ndarray::ArrayD<f64>) -> String {
 }
 
 pub(crate) fn py_func_of_another_shape() -> String {
-    run_told(|_| ndarray::arr1(&[1.0, 2.0, 3.0]).into_dyn())
+    run_reported(|_| ndarray::arr1(&[1.0, 2.0, 3.0]).into_dyn())
 }
 
 pub(crate) fn py_func_that_panics() -> String {
-    run_told(|x| panic!("no value for {} numbers", x.len()))
+    run_reported(|x| panic!("no value for {} numbers", x.len()))
 }
 
 pub(crate) fn py_func_without_a_gradient_that_is_needed() -> String {

@@ -75,7 +75,7 @@ ways! {
     "nothing is returned" "nothing_returned" => compiler "arity/nothing_returned";
     "a gradient too few is taken" "too_few_taken" => compiler "arity/too_few_gradients";
     "a gradient too many is taken" "too_many_taken" => compiler "arity/too_many_gradients";
-    "a gradient for a plain argument" "gradient_for_a_plain_argument" => compiler "cases/b36_a_gradient_for_a_plain_argument";
+    "a gradient for a plain argument" "gradient_for_a_plain_argument" => compiler "cases/a_gradient_for_a_plain_argument";
     "a gradient for an input that wants none" "gradient_for_an_input_that_wants_none" => right gradient_for_an_input_that_wants_none;
     "gradients swapped, inputs of two shapes" "swapped_of_two_shapes" => backward swapped_gradients "backward returned a gradient of shape [] for `x`, which has shape [2]";
     "gradients swapped, inputs of two element types" "swapped_of_two_types" => compiler "types/returned_in_tuple_of_another_element_type";
@@ -155,7 +155,7 @@ ways! {
     "`jvp` with a tangent too few" "" => compiler "jvp/only_the_tangent";
     "a tangent of another shape" "tangent_of_another_shape" => error tangent_of_another_shape "jvp returned a tangent of shape [] for the output, which has shape [2]";
     "a branch on a number in an elementwise formula" "" => compiler "elementwise/branch";
-    "shapes that do not fit in an elementwise formula" "" => error shapes_in_a_formula_that_do_not_fit "must be of a shape that can be stretched with [2], found shape [3]";
+    "shapes that do not fit in an elementwise formula" "" => error shapes_in_a_formula_that_do_not_fit "must be of a shape that can be broadcast with [2], found shape [3]";
     "a py_func with a gradient too few" "" => compiler "py_func/gradient_count";
     "a py_func that skips a gradient" "" => compiler "py_func/gradient_skipped";
     "a py_func's value of another shape than declared" "py_func_of_another_shape" => error py_func_of_another_shape "must have shape [2], found [3]";
@@ -180,7 +180,7 @@ ways! {
     "gradients returned under each other's names" "" => compiler "arity/gradients_in_another_order";
     "one tensor as both inputs" "" => right (more one_tensor_as_both_inputs);
     "inputs without elements" "" => right (more no_elements_at_all);
-    "inputs that are broadcast, their gradients not summed" "" => backward (more inputs_that_stretch) "for `w`, which has shape [1]";
+    "inputs that are broadcast, their gradients not summed" "" => backward (more inputs_that_broadcast) "for `w`, which has shape [1]";
     "a saved tensor returned as the gradient" "" => right (more a_saved_tensor_returned_as_the_gradient);
     "one tensor twice in a list" "" => right (more one_tensor_twice_in_a_list);
     "an empty list" "" => right (more an_empty_list);

@@ -164,7 +164,7 @@ fn a_model_is_saved_and_loaded_by_name() {
 }
 
 #[test]
-fn all_that_differs_is_told_at_once_and_nothing_is_loaded() {
+fn all_that_differs_is_reported_at_once_and_nothing_is_loaded() {
     let model = [Linear::<f32>::new(3, 4), Linear::new(4, 1)];
     let before = model[0].weight.to_vec();
     let mut state: StateDict = [Linear::<f32>::new(3, 4), Linear::new(4, 1)].state_dict();
@@ -286,7 +286,7 @@ fn normalised<T: Float>(
 }
 
 #[test]
-fn a_shift_of_another_shape_is_stretched_or_refused() {
+fn a_shift_of_another_shape_is_broadcast_or_refused() {
     let x = numbers::<f64>(&[4, 3], 3);
     for shift in [&[1][..], &[], &[4, 1]] {
         let mut norm = LayerNorm::<f64>::new(3);
@@ -323,7 +323,7 @@ fn numbers<T: Float>(shape: &[usize], seed: usize) -> Tensor<T> {
 }
 
 fn one_pass_is_as_op_by_op<T: Float>(most: f64) {
-    // Rows around what is added up side by side, what one thread takes, and what is done in one pass.
+    // Rows around what is summed side by side, what one thread takes, and what is done in one pass.
     let shapes: [(&[usize], usize); 12] = [
         (&[1, 1], 1),
         (&[5, 3], 1),
@@ -484,7 +484,7 @@ fn layers_are_differentiable_twice() {
 }
 
 #[test]
-fn wrong_shapes_are_told() {
+fn wrong_shapes_are_reported() {
     let words = |result: autograd_core::Result<Tensor>| result.unwrap_err().to_string();
     let x = |shape: &[usize]| Tensor::<f32>::zeros(shape);
     assert_eq!(

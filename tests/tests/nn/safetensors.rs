@@ -78,7 +78,7 @@ fn every_layout_is_saved_as_it_is_read() {
     let views = [
         ("plain", x.clone()),
         ("transposed", x.transpose()),
-        ("stretched", x.narrow(0, 3, 1).broadcast_to([5, 200])),
+        ("broadcast", x.narrow(0, 3, 1).broadcast_to([5, 200])),
         ("flipped", x.flip(1)),
         ("sliced", x.slice_axis(1, 1, 200, 3)),
     ];
@@ -99,7 +99,7 @@ fn every_layout_is_saved_as_it_is_read() {
 }
 
 #[test]
-fn what_is_not_there_or_of_another_type_is_told() {
+fn what_is_not_there_or_of_another_type_is_reported() {
     let mut file = SafeTensors::new();
     file.insert("x", Tensor::from(1_i64));
     let error = file.get::<i64>("y").unwrap_err();

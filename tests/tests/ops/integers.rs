@@ -1,4 +1,4 @@
-//! What integers add up to: exact in every op and every mode, or an error that says so.
+//! What integers sum to: exact in every op and every mode, or an error that says so.
 
 use std::panic::catch_unwind;
 

@@ -306,7 +306,7 @@ fn changed(data: [f64; 2], times: u32) -> Tensor<f64> {
 }
 
 #[test]
-fn an_input_changed_before_is_told_from_one_changed_since() {
+fn an_input_changed_before_is_distinguished_from_one_changed_since() {
     for (before, since, expected) in [
         ([0, 3], 0, (0, 1, "its first input")),
         ([0, 3], 1, (3, 4, "its second input")),

@@ -51,7 +51,7 @@ fn arithmetic_in_place_has_the_same_bits_on_any_number_of_threads() {
 
 #[test]
 fn products_of_stacks_have_the_same_bits_on_any_number_of_threads() {
-    // Small products, some of which a thread takes at once; then large ones, and a stretched operand.
+    // Small products, some of which a thread takes at once; then large ones, and a broadcast operand.
     for [left, right] in [
         [&[301, 10, 12][..], &[301, 12, 11]],
         [&[40, 64, 48], &[40, 48, 64]],

@@ -64,7 +64,7 @@ fn both_gradients_of_a_function_of_two_inputs_are_one_pass() {
         assert_eq!(lines.len(), 1, "{name}: {lines:?}");
         let lines = steps(&program, &[&z, &dx, &dy]);
         assert_eq!(lines.len(), 1, "{name}: {lines:?}");
-        // Of one shape, and stretched along the axis whose length was free; turned and empty ones.
+        // Of one shape, and broadcast along the axis whose length was free; turned and empty ones.
         for (rows, other) in [(3, 3), (4000, 4000), (1, 3), (3, 1), (0, 0), (0, 1)] {
             let whole = if rows == 1 { other } else { rows };
             let dz = wave(&[whole, 5], 0.3);
@@ -118,7 +118,7 @@ fn gradients_of_chains_are_finite_differences() {
 }
 
 #[test]
-fn gradients_of_stretched_operands_are_in_the_chain_but_for_their_sums() {
+fn gradients_of_broadcast_operands_are_in_the_chain_but_for_their_sums() {
     let program = Program::new();
     let x = wanting(&program, "x", &[-1, 6], DType::Float64);
     let row = wanting(&program, "row", &[6], DType::Float64);
@@ -262,7 +262,7 @@ fn an_activation_and_its_gradient_are_one_pass_each() {
 }
 
 #[test]
-fn what_fails_in_a_chain_is_told_of_its_operator() {
+fn what_fails_in_a_chain_is_reported_of_its_operator() {
     let program = Program::new();
     let x = program.data("x", [-1], DType::Float64).unwrap();
     let y = program.data("y", [-1], DType::Float64).unwrap();

@@ -191,7 +191,7 @@ fn gradients_of_operands_declared_smaller_are_added_up_in_the_pass() {
             let x = wanting(&program, "x", &[-1, 6]);
             let other = wanting(&program, "other", dims);
             let dz = program.data("dz", [-1, 6], DType::Float32).unwrap();
-            // On either side, so that each gradient is added up.
+            // On either side, so that each gradient is summed.
             let z = of_variables(&x.sin().unwrap(), &other);
             let z = of_variables(&other, &(&z + 3.0)).tanh().unwrap();
             let found = gradients_with(&[&z], &[&x, &other], &[Some(&dz)]).unwrap();
@@ -228,7 +228,7 @@ fn gradients_of_operands_declared_smaller_are_added_up_in_the_pass() {
 }
 
 #[test]
-fn a_panic_in_a_chain_is_told_of_its_operator() {
+fn a_panic_in_a_chain_is_reported_of_its_operator() {
     let program = Program::new();
     let [a, b] = ["a", "b"].map(|name| program.data(name, [-1], DType::Int64).unwrap());
     let c = (&(&a + 1.0) / &b).try_mul(&a).unwrap().maximum(&b).unwrap();

@@ -1,4 +1,4 @@
-//! Cases H: py_func, programs and the executor.
+//! `py_func`, programs and the executor.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -89,7 +89,7 @@ fn contract_program_builds_and_runs() {
 }
 
 #[test]
-fn h01_the_documents_net() {
+fn the_documents_net() {
     let program = Program::new();
     let x = program.data("x", [None, Some(4)], DType::Float32).unwrap();
     let y = program.data("y", [10], DType::Int64).unwrap();
@@ -141,7 +141,7 @@ fn add_program(shape: [i64; 2]) -> (Program, Variable) {
 }
 
 #[test]
-fn h02_int32_addition() {
+fn int32_addition() {
     let (x, y) = (arr2(&[[6, 1, 4], [4, 8, 4]]), arr2(&[[6, 3, 5], [8, 7, 9]]));
     let feed: [(&str, &dyn Feed); 2] = [("x", &x), ("y", &y)];
     let (program, sum) = add_program([2, 3]);
@@ -159,7 +159,7 @@ fn h02_int32_addition() {
 }
 
 #[test]
-fn h03_order_of_what_backward_gets() {
+fn order_of_what_backward_gets() {
     let (program, x, out) = two();
     let backward = |x: ArrayView1<f64>, y: ArrayView1<f64>, dy: ArrayView1<f64>| {
         assert_eq!((x[1], y[1], dy[1]), (3.0, 6.0, 1.0));
@@ -200,7 +200,7 @@ fn digits_like_net(custom: bool) -> (Program, Variable) {
 }
 
 #[test]
-fn h04_training_through_py_func_is_training() {
+fn training_through_py_func_is_training() {
     let ((custom, loss), (built_in, _)) = (digits_like_net(true), digits_like_net(false));
     let executors = [Executor::new(), Executor::new()];
     executors[0].run(&custom.startup(), &[], &[]).unwrap();
@@ -225,13 +225,13 @@ fn h04_training_through_py_func_is_training() {
 }
 
 #[test]
-fn h07_neither_input_nor_output() {
+fn neither_input_nor_output() {
     let error = why(Program::new().py_func(|| {}).call());
     assert!(error.ends_with("has neither an input nor an output"), "{error}");
 }
 
 #[test]
-fn h09_skip_the_input() {
+fn skip_the_input() {
     let (program, x, out) = two();
     let backward = |y: ArrayViewD<f64>, dy: ArrayViewD<f64>| {
         assert_eq!(y[[0]], 2.0);
@@ -244,7 +244,7 @@ fn h09_skip_the_input() {
 }
 
 #[test]
-fn h10_skip_what_is_not_needed() {
+fn skip_what_is_not_needed() {
     let only_dy = |dy: ArrayViewD<f64>| 2.0 * &dy;
     let (program, x, out) = two();
     let call = program.py_func(double).x(&x).out(&out).backward_func(only_dy);
@@ -267,7 +267,7 @@ fn h10_skip_what_is_not_needed() {
 }
 
 #[test]
-fn h11_skip_what_may_not_be_skipped() {
+fn skip_what_may_not_be_skipped() {
     let (program, x, out) = two();
     let z = program.data("z", [2], DType::Float64).unwrap();
     let backward = |_: ArrayViewD<f64>, _: ArrayViewD<f64>, dy: ArrayViewD<f64>| dy.to_owned();
@@ -285,7 +285,7 @@ fn h11_skip_what_may_not_be_skipped() {
 }
 
 #[test]
-fn h12_no_backward() {
+fn no_backward() {
     let (program, x, out) = two();
     let y = program.py_func(double).x(&x).out(&out).call().unwrap();
     assert!(!y.stop_gradient());
@@ -338,7 +338,7 @@ fn run_xy(program: &Program, fetch: &[&Variable]) -> Vec<f64> {
 }
 
 #[test]
-fn h13_several_inputs_and_outputs() {
+fn several_inputs_and_outputs() {
     let (program, [x, y], [o1, o2]) = two_by_two(true);
     let loss = 2.0 * &o1 + 3.0 * &o2;
     let grads = gradients(&[&loss], &[&x, &y]).unwrap();
@@ -347,7 +347,7 @@ fn h13_several_inputs_and_outputs() {
 }
 
 #[test]
-fn h14_the_gradient_of_an_unused_output_is_none() {
+fn the_gradient_of_an_unused_output_is_none() {
     let (program, [x, _], [o1, _]) = two_by_two(false);
     let dx = gradients(&[&(2.0 * &o1)], &[&x]).unwrap().remove(0).unwrap();
     assert_eq!(run_xy(&program, &[&dx]), [2.0]);
@@ -358,7 +358,7 @@ fn h14_the_gradient_of_an_unused_output_is_none() {
 }
 
 #[test]
-fn h15_a_gradient_for_what_wants_none_is_dropped() {
+fn a_gradient_for_what_wants_none_is_dropped() {
     let (program, [x, y], [o1, o2]) = two_by_two(true);
     y.set_stop_gradient(true);
     let grads = gradients(&[&(&o1 + &o2)], &[&x, &y]).unwrap();
@@ -367,7 +367,7 @@ fn h15_a_gradient_for_what_wants_none_is_dropped() {
 }
 
 #[test]
-fn h16_none_for_a_gradient_that_is_needed() {
+fn none_for_a_gradient_that_is_needed() {
     let (program, x, out) = two();
     let backward = |_: ArrayViewD<f64>, _: ArrayViewD<f64>, _: ArrayViewD<f64>| None::<ArrayD<f64>>;
     let y = program.py_func(double).x(&x).out(&out).backward_func(backward).call().unwrap();
@@ -377,7 +377,7 @@ fn h16_none_for_a_gradient_that_is_needed() {
 }
 
 #[test]
-fn h17_another_count_of_values() {
+fn another_count_of_values() {
     let (program, x, out) = two();
     let list = |given: &[Option<AnyTensor>]| Ok(vec![given[0].clone(), given[0].clone()]);
     program.py_func_list(list).x(&[&x]).out(&[&out]).name("twice").call().unwrap();
@@ -391,7 +391,7 @@ fn h17_another_count_of_values() {
 }
 
 #[test]
-fn h18_and_h29_a_function_is_called_once_in_every_run() {
+fn and_h29_a_function_is_called_once_in_every_run() {
     let (program, x, out) = two();
     let count = Arc::new(AtomicUsize::new(0));
     let (looks, computes) = (Arc::clone(&count), Arc::clone(&count));
@@ -419,7 +419,7 @@ fn h18_and_h29_a_function_is_called_once_in_every_run() {
 }
 
 #[test]
-fn h20_another_element_type() {
+fn another_element_type() {
     // What the function returns is known when the program is built.
     let (program, x, _) = two();
     let out = program.current_block().create_var("f32", DType::Float32, [2]).unwrap();
@@ -433,7 +433,7 @@ fn h20_another_element_type() {
 }
 
 #[test]
-fn h22_a_scalar_may_be_returned() {
+fn a_scalar_may_be_returned() {
     let program = Program::new();
     let x = program.data("x", [2], DType::Float64).unwrap();
     let out = program.current_block().create_var("out", DType::Float64, ()).unwrap();
@@ -443,7 +443,7 @@ fn h22_a_scalar_may_be_returned() {
 }
 
 #[test]
-fn h23_an_output_is_computed_once() {
+fn an_output_is_computed_once() {
     let (program, x, out) = two();
     let same = |x: ArrayViewD<f64>| x.to_owned();
     let y = program.py_func(same).x(&x).out(&out).call().unwrap();
@@ -460,7 +460,7 @@ fn h23_an_output_is_computed_once() {
 }
 
 #[test]
-fn h24_an_error_or_a_panic_stops_the_run() {
+fn an_error_or_a_panic_stops_the_run() {
     let (x, y) = (arr2(&[[6, 1, 4], [4, 8, 4]]), arr2(&[[6, 3], [8, 7]]));
     let (program, sum) = add_program([2, -1]);
     let error = Executor::new().run(&program, &[("x", &x), ("y", &y)], &[&sum]);
@@ -478,7 +478,7 @@ fn h24_an_error_or_a_panic_stops_the_run() {
 }
 
 #[test]
-fn h24_nothing_is_half_written() {
+fn nothing_is_half_written() {
     let program = Program::new();
     let fail = Arc::new(Mutex::new(false));
     let x = program.data("x", [2], DType::Float64).unwrap();
@@ -510,7 +510,7 @@ fn h24_nothing_is_half_written() {
 }
 
 #[test]
-fn h30_a_name_stands_once() {
+fn a_name_stands_once() {
     let (program, _, out) = two();
     let block = program.current_block();
     assert_eq!(block.create_var("out", DType::Float64, [2]).unwrap().name(), out.name());
@@ -528,7 +528,7 @@ fn h30_a_name_stands_once() {
 }
 
 #[test]
-fn h32_training_through_py_func() {
+fn training_through_py_func() {
     let program = Program::new();
     let x = program.data("x", [2], DType::Float64).unwrap();
     let w = program.create_parameter("w", [2], DType::Float64, Init::Constant(1.0)).unwrap();
@@ -554,7 +554,7 @@ fn h32_training_through_py_func() {
 }
 
 #[test]
-fn h33_no_input_wants_a_gradient() {
+fn no_input_wants_a_gradient() {
     let (program, x, out) = two();
     x.set_stop_gradient(true);
     let backward = |_: ArrayViewD<f64>, _: ArrayViewD<f64>, _: ArrayViewD<f64>| -> ArrayD<f64> {
@@ -569,7 +569,7 @@ fn h33_no_input_wants_a_gradient() {
 }
 
 #[test]
-fn h34_gradients_meet() {
+fn gradients_meet() {
     let (program, x, out) = two();
     let sum = |a: ArrayViewD<f64>, b: ArrayViewD<f64>| &a + &b;
     let backward = |dy: ArrayViewD<f64>| (2.0 * &dy, 3.0 * &dy);
@@ -591,7 +591,7 @@ fn h34_gradients_meet() {
 }
 
 #[test]
-fn h35_element_types_of_feeds() {
+fn element_types_of_feeds() {
     let (program, sum) = add_program([2, 3]);
     assert!(sum.stop_gradient());
     let (narrow, wide) = (arr2(&[[1, 2, 3], [4, 5, 6]]), arr2(&[[1_i64, 2, 3], [4, 5, 6]]));
@@ -602,7 +602,7 @@ fn h35_element_types_of_feeds() {
 }
 
 #[test]
-fn h38_default_programs() {
+fn default_programs() {
     let (main, startup) = (Program::new(), Program::new());
     let before = default_main_program();
     {

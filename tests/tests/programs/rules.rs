@@ -196,7 +196,7 @@ fn a_long_program_is_built_in_time_that_grows_with_its_length() {
 }
 
 #[test]
-fn what_layers_cannot_take_is_told_of_what_was_given() {
+fn what_layers_cannot_take_is_reported_of_what_was_given() {
     let program = Program::new();
     let x = data(&program, "x", &[-1, 3]);
     let ids = program.data("ids", [-1], DType::Int64).unwrap();

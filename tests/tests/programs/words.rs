@@ -259,7 +259,7 @@ fn without_lines(text: &str) -> String {
 }
 
 #[test]
-fn what_a_newcomer_gets_wrong_is_told() {
+fn what_a_newcomer_gets_wrong_is_reported() {
     let mut found = String::new();
     for (what, case) in CASES {
         let program = Program::new();

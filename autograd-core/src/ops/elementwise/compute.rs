@@ -9,12 +9,12 @@ use crate::formula::{Formula, Operand, block_of, pass, run_block, run_onto, run_
 use crate::graph::Tensor;
 use crate::ops::Float;
 
-/// What differs from call to call: the shapes where inputs are stretched or results added up.
+/// What differs from call to call: the shapes where inputs are broadcast or results summed.
 /// Elsewhere all shapes are one, and there is no frame.
 #[derive(Clone)]
 pub(super) struct Frame {
     pub(super) shape: Shape,
-    /// Of each result: as it is added up, with axes of 1, and as it is given.
+    /// Of each result: as it is summed, with axes of 1, and as it is given.
     pub(super) targets: SmallVec<[(Shape, Shape); 1]>,
 }
 

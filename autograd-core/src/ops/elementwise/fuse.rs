@@ -11,7 +11,7 @@ use crate::formula::{Formulated, Real, Traced, written};
 use crate::graph::Tensor;
 use crate::ops::{Caller, Float, expect};
 
-/// Computes a formula of some tensors in one pass over memory, stretched to their common shape.
+/// Computes a formula of some tensors in one pass over memory, broadcast to their common shape.
 ///
 /// The closure is called once and writes a program down, which then runs block by block; it may
 /// use any plain values around it. The result is differentiable to every order, each in one pass.
@@ -19,7 +19,7 @@ use crate::ops::{Caller, Float, expect};
 ///
 /// # Panics
 ///
-/// If the shapes cannot be stretched to one; see [`try_fuse`].
+/// If the shapes cannot be broadcast to one; see [`try_fuse`].
 ///
 /// ```
 /// use autograd_core::{Tensor, fuse};
@@ -61,7 +61,7 @@ macro_rules! fuse {
 ///
 /// # Errors
 ///
-/// [`Error::Shape`](crate::Error::Shape) if the shapes cannot be stretched to one.
+/// [`Error::Shape`](crate::Error::Shape) if the shapes cannot be broadcast to one.
 ///
 /// ```
 /// use autograd_core::{Tensor, try_fuse};
@@ -70,7 +70,7 @@ macro_rules! fuse {
 /// let error = try_fuse([&x, &y], |[x, y]| x * y).unwrap_err();
 /// assert_eq!(
 ///     error.to_string(),
-///     "fuse: input 1 must be of a shape that can be stretched with [2], found shape [3]"
+///     "fuse: input 1 must be of a shape that can be broadcast with [2], found shape [3]"
 /// );
 /// ```
 #[track_caller]

@@ -124,7 +124,7 @@ pub(super) fn run<T: Float>(
                     parameter: (info.reals.iter().chain(info.masks.iter()).nth(i))
                         .map_or_else(|| format!("input {i}"), |name| (*name).to_owned()),
                     expected: format!(
-                        "of a shape that can be stretched with {:?}",
+                        "of a shape that can be broadcast with {:?}",
                         shape.as_slice()
                     ),
                     found: found.to_vec(),
@@ -161,7 +161,7 @@ impl Frame {
         Ok(Self { shape, targets })
     }
 
-    /// How many elements are added up for each result.
+    /// How many elements are summed for each result.
     fn group(&self) -> usize {
         let target: usize = self.targets[0].0.iter().product();
         self.shape.iter().product::<usize>() / target.max(1)

@@ -200,7 +200,7 @@ impl<T: Float> graph::Op for Recorded<T> {
             && is_single(call.op.info())
         {
             let (info, x) = (call.op.info(), saved.lent(0, &pull.at())?);
-            // What backward turned out not to depend on is not saved.
+            // What backward does not depend on is not saved.
             if x.is_some() || info.keeps_reals.is_empty() && info.keeps_outputs.is_empty() {
                 let dx = gradient(call.op, typed(only(grads)), x.map(Input::Ref));
                 return pull.sink.deliver(&edges[0], T::wrap(dx));

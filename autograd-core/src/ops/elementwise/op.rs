@@ -51,9 +51,9 @@ pub(in crate::ops) fn is_single(info: &Info) -> bool {
 pub enum Reduction {
     /// Nothing.
     None,
-    /// It is added up along these axes, along all if there are none.
+    /// It is summed along these axes, along all if there are none.
     Sum(Cow<'static, [isize]>),
-    /// The same, divided by how many are added up.
+    /// The same, divided by how many are summed.
     Mean(Cow<'static, [isize]>),
 }
 
@@ -364,7 +364,7 @@ impl Traceable {
         Self { info, program, found: Found::new() }
     }
 
-    /// Backward may read the outputs, which are those of the program: nothing is added up. What it
+    /// Backward may read the outputs, which are those of the program: nothing is summed. What it
     /// does read of all that it may is found out; see [`Found`].
     pub(super) fn reading_outputs(mut self) -> Self {
         self.info.keeps_outputs = (0..self.info.outputs).collect();

@@ -17,10 +17,10 @@ const SPREAD_BYTES: usize = 384 << 10;
 const PART: usize = 1 << 20;
 /// Rows of a result that a thread computes where there are few units; a number of a tile's.
 const TALL: usize = 32;
-/// Windows along which products for a gradient of the weights are added up before the sums of
+/// Windows along which products for a gradient of the weights are summed before the sums of
 /// vectors are joined.
 const LONG: usize = 1024;
-/// Sums for a gradient of the weights that are added up in the end.
+/// Sums for a gradient of the weights that are summed in the end.
 const PARTIAL_SUMS: usize = 16;
 
 impl Convolution {
@@ -52,8 +52,8 @@ impl Convolution {
     /// Of results with so many rows a unit: how many of them are computed at once, and how many are
     /// a part of the work. Each row is computed in the same way, whichever stand beside it.
     fn rows(&self, rows: usize) -> [usize; 2] {
-        let few = self.units < 2 * num_threads() && num_threads() > 1;
-        if few && rows.is_multiple_of(TALL) { [TALL; 2] } else { [rows, self.part() * rows] }
+        let is_small = self.units < 2 * num_threads() && num_threads() > 1;
+        if is_small && rows.is_multiple_of(TALL) { [TALL; 2] } else { [rows, self.part() * rows] }
     }
 }
 
@@ -421,8 +421,8 @@ pub(super) fn convolve_weights<T: Float + Vectored>(
     let part = pictures.div_ceil(PARTIAL_SUMS).max(4 * LONG / of.plan.windows());
     let parts = pictures.div_ceil(part);
     if parts == 1 {
-        let few = num_threads() > 1 && of.outputs.is_multiple_of(TALL);
-        let tall = if few { TALL } else { of.outputs };
+        let is_small = num_threads() > 1 && of.outputs.is_multiple_of(TALL);
+        let tall = if is_small { TALL } else { of.outputs };
         return each_chunk(dw, tall * of.depth(), &|index, dw| {
             add_weights(of, x, dy, 0..pictures, index * tall, dw);
         });

@@ -10,7 +10,7 @@ use super::rows::{CHUNK, Given, LANES, joined, total};
 use super::window::{Convolution, Plan};
 use crate::array::Value;
 use crate::array::simd::{Kernel, dispatch};
-use crate::array::threads::{each_chunk_of, each_stretch, stretch};
+use crate::array::threads::{each_chunk_of, each_grain, grain};
 
 instantiate! {
     impl Kernels for f32 f64; {
@@ -57,7 +57,7 @@ pub(super) fn whole_rows(n: usize, most: usize) -> usize {
 
 /// As many of the elements of `rows` as a thread should take at once.
 fn chunk_of<T>(rows: &[T], n: usize) -> usize {
-    whole_rows(n, stretch(rows.len()).min(CHUNK))
+    whole_rows(n, grain(rows.len()).min(CHUNK))
 }
 
 #[inline(always)]
@@ -303,7 +303,7 @@ impl<T: Float, F: Fn(T) -> T> Kernel for Each<'_, T, F> {
 }
 
 fn each<T: Float>(data: &mut [T], f: impl Fn(T) -> T + Copy + Sync) {
-    each_stretch(data, &|_, data| dispatch(Each(data, f)));
+    each_grain(data, &|_, data| dispatch(Each(data, f)));
 }
 
 fn keep_where_above<T: Float>(data: &mut [T], limit: T, scale: T) {

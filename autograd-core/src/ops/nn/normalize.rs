@@ -20,9 +20,9 @@ use crate::graph::{
 
 /// The longest row that one thread takes at once; longer ones are normalised op by op.
 const LONGEST: usize = CHUNK;
-/// Most rows whose gradients of the weights are added up one by one.
+/// Most rows whose gradients of the weights are summed one by one.
 const ROWS: usize = 256;
-/// Numbers that are added up side by side.
+/// Numbers that are summed side by side.
 const LANES: usize = 16;
 
 pub(in crate::ops) fn normalize<T: Float>(
@@ -49,7 +49,7 @@ pub(in crate::ops) fn normalize<T: Float>(
     let rank = x.ndim() - positions.len();
     let last = positions.iter().enumerate().all(|(i, &position)| position == rank + i);
     let n: usize = positions.iter().map(|&position| x.shape()[position]).product();
-    // The parts of a layer are public: others may be stretched, or do not fit, which an operator tells.
+    // The parts of a layer are public: others may be broadcast, or do not fit, which an operator tells.
     let row = &x.shape()[rank..];
     let fit = weights.is_none_or(|weights| weights.iter().all(|part| part.shape() == row));
     if !last || !fit || x.is_empty() || n > LONGEST {

@@ -73,8 +73,8 @@ fn convolution_is_the_sum_over_windows() {
         }
         assert_close(&y, &expected);
         // The same numbers seen through other strides.
-        let turned = x.transpose().contiguous().transpose();
-        assert_close(&turned.conv2d(&w, Some(&b), options), &expected);
+        let transposed = x.transpose().contiguous().transpose();
+        assert_close(&transposed.conv2d(&w, Some(&b), options), &expected);
     }
 }
 
@@ -158,10 +158,11 @@ impl Loops {
         let [y, dx, dw] = self.sums(&shape).map(|sums| of_all(&sums));
         let dy = tensor(&shape, 3);
         // The same numbers seen through other strides.
-        let turned = |t: &Tensor<T>| t.transpose().contiguous().transpose();
-        for (x, w, dy) in
-            [(x.detach(), w.detach(), dy.clone()), (turned(&x), turned(&w), turned(&dy))]
-        {
+        let transposed = |t: &Tensor<T>| t.transpose().contiguous().transpose();
+        for (x, w, dy) in [
+            (x.detach(), w.detach(), dy.clone()),
+            (transposed(&x), transposed(&w), transposed(&dy)),
+        ] {
             for input in [&x, &w] {
                 input.set_stop_gradient(false);
             }
@@ -351,10 +352,10 @@ fn maxima_and_their_gradients_are_those_of_plain_loops() {
             for threads in [1, 3] {
                 let done = with_level(level, || {
                     with_num_threads(threads, || {
-                        let turned = x.transpose().contiguous().transpose();
+                        let transposed = x.transpose().contiguous().transpose();
                         [
                             check(x.detach(), options, is),
-                            check(turned, options, is),
+                            check(transposed, options, is),
                             check(x.cast::<f32>(), options, is),
                         ]
                     })

@@ -115,7 +115,7 @@ pub trait Math: Real {
             false => remainder::<Self, FMA>(limited + limited, minus_n) * Self::LOG2_E,
         };
         let power = match *Self::EXP2 {
-            // So few take fewer instructions one after the other.
+            // At this degree, Horner's rule takes fewer instructions.
             [a, b, c, d, e, f] => {
                 [e, d, c, b, a].into_iter().fold(f, |sum, c| sum.fma::<FMA>(r, c))
             }

@@ -571,7 +571,7 @@ fn extremes_select_and_mul_add() {
 }
 
 #[test]
-fn angles_beyond_the_straight_line_reduction_are_told() {
+fn angles_beyond_the_straight_line_reduction_are_reported() {
     let mut x: Vec<f64> = (0..2000).map(|i| f64::from(i) * 0.37 - 300.0).collect();
     assert!(angles_in_range(&x));
     (x[3], x[600], x[1999]) = (1e300, f64::NAN, f64::INFINITY);

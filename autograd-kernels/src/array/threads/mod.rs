@@ -1,7 +1,7 @@
 //! Threads for large pieces of work.
 //!
 //! Where sums are made, work is cut into parts whose bounds depend on the work alone; elsewhere what is
-//! written does not depend on them ([`each_stretch`]). So figures do not depend on how many threads
+//! written does not depend on them ([`each_grain`]). So figures do not depend on how many threads
 //! there are. Threads are started when the first piece of work is worth it, sleep while there is none,
 //! and take parts one by one. The thread that has the work takes parts too, so a piece of work ends even
 //! where no other thread is free.
@@ -32,11 +32,11 @@ const FASTER: u32 = 3;
 /// Elements of the fastest pass over memory in a nanosecond.
 const FASTEST: usize = 13;
 /// Fewer elements are never enough for another thread.
-const FEW: usize = 16 * 1024;
+const MIN_SHARED: usize = 16 * 1024;
 /// Elements that one operation each takes as long as another pass takes over one.
 const LIGHT: usize = 2;
 /// Elements that a thread takes at once of a pass over memory: at least, and at most.
-const STRETCH: [usize; 2] = [2 * 1024, 64 * 1024];
+const GRAIN: [usize; 2] = [2 * 1024, 64 * 1024];
 /// Runs a closure during which the threads that help do not sleep.
 pub fn with_threads_awake<R>(f: impl FnOnce() -> R) -> R {
     struct End;
@@ -113,7 +113,7 @@ fn worth_awake(nanoseconds: usize) -> Duration {
 /// Whether a thread is awake and near for which so many elements are enough, whatever is done to them.
 fn enough(elements: usize) -> bool {
     let distance = &WORKERS.distance;
-    elements >= FEW
+    elements >= MIN_SHARED
         && WORKERS.are_awake()
         && !distance.is_far()
         && worth_awake(distance.nanoseconds()) <= Duration::from_nanos((elements / FASTEST) as u64)
@@ -190,15 +190,15 @@ impl<'a, T, const N: usize> Parts<'a, T, N> {
 
 /// How many of so many elements a thread should take at once: all, where that is not worth another
 /// thread.
-pub fn stretch(elements: usize) -> usize {
-    light_stretch(elements, 1)
+pub fn grain(elements: usize) -> usize {
+    light_grain(elements, 1)
 }
 
-/// [`stretch`], where a pass over one element takes as long as the work on `light` of them.
-pub fn light_stretch(elements: usize, light: usize) -> usize {
-    let [least, most] = STRETCH;
+/// [`grain`], where a pass over one element takes as long as the work on `light` of them.
+pub fn light_grain(elements: usize, light: usize) -> usize {
+    let [least, most] = GRAIN;
     if elements <= least {
-        // So few are never parted, by however many threads: a small program need not count them.
+        // Never divided, whatever the number of threads: a small program need not ask for it.
         return most;
     }
     match num_threads() {
@@ -206,38 +206,38 @@ pub fn light_stretch(elements: usize, light: usize) -> usize {
         threads if enough(elements / light) => {
             (elements / (2 * threads)).next_multiple_of(64).clamp(least, most)
         }
-        // Of what is light so few more are never worth a thread that sleeps.
+        // For light work, this many elements never pay for waking a thread.
         _ => most * light.min(LIGHT),
     }
 }
 
-/// Does `work` of stretches of a slice, on as many threads as are worth it; it gets the place where a
-/// stretch begins. A stretch is as long as it may be, so what is written must not depend on where one
+/// Does `work` of grains of a slice, on as many threads as are worth it; it gets the place where a
+/// grain begins. A grain is as long as it may be, so what is written must not depend on where one
 /// begins.
-pub fn each_stretch<T: Send>(data: &mut [T], work: &(dyn Fn(usize, &mut [T]) + Sync)) {
-    each_stretches([data], &|start, [part]| work(start, part));
+pub fn each_grain<T: Send>(data: &mut [T], work: &(dyn Fn(usize, &mut [T]) + Sync)) {
+    each_grain_of([data], &|start, [part]| work(start, part));
 }
 
-/// [`each_stretch`] of work that is as light as one operation an element.
-pub fn each_light_stretch<T: Send>(data: &mut [T], work: &(dyn Fn(usize, &mut [T]) + Sync)) {
-    stretches(LIGHT, [data], &|start, [part]| work(start, part));
+/// [`each_grain`] of work that is as light as one operation an element.
+pub fn each_light_grain<T: Send>(data: &mut [T], work: &(dyn Fn(usize, &mut [T]) + Sync)) {
+    grains(LIGHT, [data], &|start, [part]| work(start, part));
 }
 
-/// [`each_stretch`] of several slices of one length.
-pub fn each_stretches<T: Send, const N: usize>(
+/// [`each_grain`] of several slices of one length.
+pub fn each_grain_of<T: Send, const N: usize>(
     slices: [&mut [T]; N],
     work: &(dyn Fn(usize, [&mut [T]; N]) + Sync),
 ) {
-    stretches(1, slices, work);
+    grains(1, slices, work);
 }
 
-fn stretches<T: Send, const N: usize>(
+fn grains<T: Send, const N: usize>(
     light: usize,
     slices: [&mut [T]; N],
     work: &(dyn Fn(usize, [&mut [T]; N]) + Sync),
 ) {
     let len = slices[0].len();
-    let size = light_stretch(len, light);
+    let size = light_grain(len, light);
     if len <= size {
         if len > 0 {
             work(0, slices);
@@ -247,7 +247,7 @@ fn stretches<T: Send, const N: usize>(
     let mut first = 0;
     let mut slices = slices;
     if !enough(len / light) {
-        // The first stretch tells how long the others take.
+        // The first grain tells how long the others take.
         let start = Instant::now();
         work(0, slices.each_mut().map(|slice| slice.split_off_mut(..size).unwrap_or_default()));
         first = size;
@@ -342,15 +342,15 @@ mod tests {
     }
 
     #[test]
-    fn stretches_are_all_of_the_slices_once() {
+    fn grains_are_all_of_the_slices_once() {
         for threads in [1, 2, 3, 8] {
-            for len in [0, 1, FEW - 1, FEW, 33_000, 100_003, 1_000_003].repeat(2) {
+            for len in [0, 1, MIN_SHARED - 1, MIN_SHARED, 33_000, 100_003, 1_000_003].repeat(2) {
                 if threads == 8 {
                     wake();
                 }
                 let (mut places, mut counts) = (vec![0; len], vec![0; len]);
                 with_num_threads(threads, || {
-                    each_stretches([&mut places, &mut counts], &|start, [places, counts]| {
+                    each_grain_of([&mut places, &mut counts], &|start, [places, counts]| {
                         assert_eq!(places.len(), counts.len());
                         for (i, (place, count)) in places.iter_mut().zip(counts).enumerate() {
                             *place = start + i;

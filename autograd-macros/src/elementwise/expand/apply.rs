@@ -87,7 +87,7 @@ impl Expansion<'_> {
                 ///
                 /// # Errors
                 ///
-                /// If the inputs cannot be stretched to one shape.
+                /// If the inputs cannot be broadcast to one shape.
                 #[track_caller]
                 #vis fn try_apply<#generics>(#(#params),*) -> #p::Result<#output> #body
 

@@ -16,8 +16,8 @@ impl Twice {
 }
 
 #[test]
-fn a_program_that_asks_is_told() {
-    const NAME: &str = "asked_to_verify::a_program_that_asks_is_told";
+fn a_program_that_asks_is_reported() {
+    const NAME: &str = "asked_to_verify::a_program_that_asks_is_reported";
     let x = Tensor::from([1.0]);
     if std::env::var_os("AUTOGRAD_VERIFY").is_none() {
         let program = std::env::current_exe().unwrap();

@@ -202,7 +202,7 @@ fn shapes() -> impl Strategy<Value = (Vec<usize>, Vec<usize>)> {
 }
 
 /// The element of `t` that an element of a larger shape is made from.
-fn stretched(t: &Tensor<f64>, position: &[usize]) -> f64 {
+fn broadcast(t: &Tensor<f64>, position: &[usize]) -> f64 {
     let skipped = position.len() - t.ndim();
     let own: Vec<usize> = t
         .shape()
@@ -231,7 +231,7 @@ proptest! {
                 position[axis] = rest % y.shape()[axis];
                 rest /= y.shape()[axis];
             }
-            let [x, z] = [&a, &b].map(|t| Tensor::from(stretched(t, &position)));
+            let [x, z] = [&a, &b].map(|t| Tensor::from(broadcast(t, &position)));
             prop_assert_eq!(y.at(&position), f(&x, &z).item(), "{} at {:?}", name, position);
         }
         if let Err(error) = autograd_core::gradcheck(|t| f(&t[0], &t[1]), &[a, b]) {
@@ -241,7 +241,7 @@ proptest! {
 }
 
 #[test]
-fn products_that_are_added_up_are_those_of_stretched_operands() {
+fn products_that_are_added_up_are_those_of_broadcast_operands() {
     let shapes: [(&[usize], &[usize]); 6] = [
         (&[30, 40], &[40]),
         (&[30, 40], &[30, 1]),
@@ -252,10 +252,10 @@ fn products_that_are_added_up_are_those_of_stretched_operands() {
     ];
     for (left, right) in shapes {
         let inputs = [sample(left, -1.0, 1.0), sample(right, 0.5, 2.0)];
-        let grads = |stretched: bool| {
+        let grads = |broadcast: bool| {
             let [a, b] = inputs.each_ref().map(Tensor::detach);
             [&a, &b].iter().for_each(|x| x.set_stop_gradient(false));
-            let y = if stretched {
+            let y = if broadcast {
                 let shape = (&a * &b).shape().to_vec();
                 a.broadcast_to(&shape[..]) * b.broadcast_to(&shape[..])
             } else {
@@ -277,7 +277,7 @@ fn made(t: &Tensor<f64>, shape: &[usize]) -> Tensor<f64> {
 
 /// Operands whose rows are short are computed many rows at once; the last shapes have long ones.
 #[test]
-fn many_short_rows_are_those_of_stretched_copies() {
+fn many_short_rows_are_those_of_broadcast_copies() {
     let shapes: [(&[usize], &[usize]); 9] = [
         (&[700, 10], &[10]),
         (&[700, 10], &[700, 1]),

@@ -43,9 +43,9 @@ fn operands_in_other_layouts() {
     check("a bᵀ", |t| t[0].matmul(&t[1].transpose()), &[a.clone(), b.clone()]);
     check("a bᵀ", |t| t[0].matmul(&t[1]), &[a.clone(), b.transpose()]);
     check("aᵀ a", |t| t[0].transpose().matmul(&t[0]), &[a.clone()]);
-    let stretched = sample(&[1, 4], -1.0, 1.0).broadcast_to([3, 4]);
-    check("stretched", |t| t[0].matmul(&t[1].transpose()), &[stretched.clone(), b.clone()]);
-    check("stretched", |t| t[1].matmul(&t[0].transpose()), &[stretched, b]);
+    let broadcast = sample(&[1, 4], -1.0, 1.0).broadcast_to([3, 4]);
+    check("broadcast", |t| t[0].matmul(&t[1].transpose()), &[broadcast.clone(), b.clone()]);
+    check("broadcast", |t| t[1].matmul(&t[0].transpose()), &[broadcast, b]);
     let sliced = sample(&[9, 8], -1.0, 1.0).slice_axis(0, 0, 9, 3).slice_axis(1, 1, 8, 2);
     check("sliced", |t| t[0].matmul(&t[0].transpose()).sum(), &[sliced]);
     let stack = sample(&[3, 4, 2], -1.0, 1.0).permute(&[2, 0, 1]);

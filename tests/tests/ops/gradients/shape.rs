@@ -138,7 +138,7 @@ fn parts_are_one_op_that_names_itself() {
 }
 
 #[test]
-fn stretching_every_axis() {
+fn broadcasting_every_axis() {
     let x = sample(&[2, 1, 3], 0.5, 2.0);
     check("broadcast_to", |t| t[0].broadcast_to([4, 2, 5, 3]).square(), &[x.clone()]);
     check("broadcast_to", |t| t[0].broadcast_to([2, 0, 3]).square(), &[x.clone()]);

@@ -58,7 +58,7 @@ fn swapped<T: Float>(shape: &[usize]) {
 }
 
 #[test]
-fn gradients_that_were_swapped_are_told_by_the_call() {
+fn gradients_that_were_swapped_are_reported_by_the_call() {
     for shape in [&[][..], &[3], &[4, 5], &[60, 70]] {
         swapped::<f64>(shape);
         swapped::<f32>(shape);
@@ -81,7 +81,7 @@ impl WrongFormula {
 }
 
 #[test]
-fn a_wrong_formula_is_told_by_the_call() {
+fn a_wrong_formula_is_reported_by_the_call() {
     let x = leaf::<f64>(&[2]);
     let _scope = verify_layers();
     let told = told(WrongFormula::try_apply(&x));

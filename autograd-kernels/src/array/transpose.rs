@@ -9,13 +9,13 @@ use super::threads::each_chunk;
 /// The length of each axis, and how far its elements are from each other; axes that are walked as one are merged.
 pub(super) type Axes = SmallVec<[(usize, usize); 4]>;
 
-/// Rows shorter than this are read from few lines at once, which stay in a cache.
-const LONG: usize = 256;
-/// The same where lines are so many bytes apart, of which few fit.
-const SHORT: usize = 32;
-const APART: usize = 512;
+/// Shorter rows are read from so few cache lines at once that these stay in the cache.
+const MIN_COLUMNS: usize = 256;
+/// The same where lines are a multiple of [`CACHE_ALIAS_BYTES`] apart, so that fewer of them fit.
+const MIN_ALIASED_COLUMNS: usize = 32;
+const CACHE_ALIAS_BYTES: usize = 512;
 /// Of fewer elements there are no tiles.
-pub(super) const LEAST: usize = 8 * SHORT;
+pub(super) const MIN_TILED: usize = 8 * MIN_ALIASED_COLUMNS;
 /// Elements that one thread takes at once, about.
 const CHUNK: usize = 16 * 1024;
 
@@ -23,8 +23,8 @@ const CHUNK: usize = 16 * 1024;
 pub(super) fn side_by_side<T>(axes: &Axes) -> Option<usize> {
     let (&(n, step), outer) = axes.split_last()?;
     let along = outer.iter().rposition(|&(m, step)| step == 1 && m >= side::<T>())?;
-    let apart = (step * size_of::<T>()).is_multiple_of(APART);
-    (step > 1 && n >= if apart { SHORT } else { LONG }).then_some(along)
+    let apart = (step * size_of::<T>()).is_multiple_of(CACHE_ALIAS_BYTES);
+    (step > 1 && n >= if apart { MIN_ALIASED_COLUMNS } else { MIN_COLUMNS }).then_some(along)
 }
 
 /// A side of a tile: of most types a cache line.
@@ -129,13 +129,13 @@ mod tests {
                     let mut steps: Vec<usize> = order.iter().map(|&axis| strides[axis]).collect();
                     lengths[0] = (shape[axis] - left.min(shape[axis] - 1)).div_ceil(step);
                     steps[0] *= step;
-                    let turned = whole.restrided(of(&lengths), of(&steps), 0);
-                    let right: Vec<T> = turned.view().iter().copied().collect();
+                    let transposed = whole.restrided(of(&lengths), of(&steps), 0);
+                    let right: Vec<T> = transposed.view().iter().copied().collect();
                     for threads in [1, 3] {
-                        let found = with_num_threads(threads, || turned.contiguous());
+                        let found = with_num_threads(threads, || transposed.contiguous());
                         assert!(found.as_slice() == Some(&right), "{shape:?} {order:?} {step}");
                     }
-                    let axes = turned.axes();
+                    let axes = transposed.axes();
                     tiled +=
                         usize::from(axes.is_some_and(|axes| side_by_side::<T>(&axes).is_some()));
                 }
