@@ -328,7 +328,7 @@ fn every_sentence_has_a_fixture() {
     let missing: Vec<_> = sentences()
         .into_iter()
         .map(|(name, literals)| (name, missing_in(&literals, &reported)))
-        .filter(|(_, missing_in)| !unreported.is_empty())
+        .filter(|(_, missing)| !missing.is_empty())
         .collect();
     assert!(missing.is_empty(), "sentences without a fixture: {missing:#?}");
 }

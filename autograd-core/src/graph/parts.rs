@@ -110,9 +110,7 @@ impl Edges {
             Self::Many(edges) => edges,
         }
     }
-}
 
-impl Edges {
     /// The least level of their node.
     #[inline]
     pub(super) fn level(&self) -> u32 {
@@ -260,27 +258,18 @@ impl State {
 
     /// `attrs` stay as long as the node.
     #[inline]
-    pub(crate) fn new(attrs: Option<Plain>, mut entries: Entries) -> Self {
-        if attrs.is_none() && entries.len() <= 2 && entries.iter().all(Saved::is_small) {
-            while entries.len() < 2 {
-                entries.push(Saved::Nothing);
-            }
-            return entries.into_inner().map_or(Self::NOTHING, Self::Inline);
-        }
-        let count = entries.len() + usize::from(attrs.is_some());
-        if count > 2 || !entries.iter().all(Saved::is_small) {
+    pub(crate) fn new(attrs: Option<Plain>, entries: Entries) -> Self {
+        let free = if attrs.is_some() { 1 } else { 2 };
+        if entries.len() > free || !entries.iter().all(Saved::is_small) {
             let entries = Mutex::new(Some(entries.into_vec()));
             return Self::Heap(Box::new(Heap { attrs, entries }));
         }
-        let mut slots = [Saved::Nothing, Saved::Nothing];
-        let first = usize::from(attrs.is_some());
-        for (slot, entry) in slots[first..].iter_mut().zip(entries) {
-            *slot = entry;
-        }
-        if let Some(attrs) = attrs {
-            slots[0] = Saved::Plain(attrs);
-        }
-        Self::Inline(slots)
+        let mut entries = entries.into_iter();
+        let mut next = || entries.next().unwrap_or(Saved::Nothing);
+        Self::Inline(match attrs {
+            Some(attrs) => [Saved::Plain(attrs), next()],
+            None => [next(), next()],
+        })
     }
 
     /// The same without attributes, `small` where no entry holds a buffer.

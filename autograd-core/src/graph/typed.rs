@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use super::any::Element;
 use super::node::{Node, NodeRef, Op, Pull, Push, Sink, Slots, only};
-use super::parts::Edge;
-use super::parts::{Entries, Plain, State};
+use super::parts::{Edge, Entries, Plain, State};
 use super::saved::{Saves, typed};
 use super::shapes::output_shapes;
 use super::tensor::Tensor;

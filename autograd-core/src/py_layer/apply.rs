@@ -159,7 +159,7 @@ pub fn check_plain<V: ?Sized>(op: &'static str, _: &V, parameter: &'static str) 
     })
 }
 
-/// Tells by the name of a type, the only thing that is known of every type when running.
+/// Whether a type holds a tensor, by its name: nothing else is known of every type at run time.
 fn holds_tensor(name: &str) -> bool {
     const HOLDERS: [&str; 12] = [
         "core::option::Option<",
@@ -196,7 +196,7 @@ fn holds_tensor(name: &str) -> bool {
 fn parts(inner: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0;
     let mut before = ' ';
-    let end = inner.find(move |c| {
+    inner.split(move |c| {
         match c {
             '<' | '(' | '[' => depth += 1,
             // Not that of an arrow.
@@ -205,19 +205,8 @@ fn parts(inner: &str) -> impl Iterator<Item = &str> {
             _ => {}
         }
         before = c;
-        depth < 0
-    });
-    let mut depth = 0;
-    let mut before = ' ';
-    inner[..end.unwrap_or(inner.len())].split(move |c| {
-        match c {
-            '<' | '(' | '[' => depth += 1,
-            '>' if before == '-' => {}
-            '>' | ')' | ']' => depth -= 1,
-            _ => {}
-        }
-        before = c;
-        depth == 0 && c == ','
+        // What follows the end names no type.
+        depth < 0 || depth == 0 && c == ','
     })
 }
 

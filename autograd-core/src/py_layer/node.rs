@@ -112,6 +112,11 @@ impl RawBackward<'_> {
         self
     }
 
+    fn wants(&self, tensor: usize) -> bool {
+        let edge = &self.came.called.edges[tensor];
+        !matches!(edge, Edge::None(_)) && (self.wants_all || self.ways.borrow().wants(tensor))
+    }
+
     fn result(&self) -> Result<()> {
         self.broken.take().map_or(Ok(()), Err)
     }
@@ -227,13 +232,6 @@ impl NeedsGrad for RawBackward<'_> {
     fn list(&self, group: usize) -> Vec<bool> {
         let (first, count) = self.came.called.group(group);
         (first..first + count).map(|tensor| self.wants(tensor)).collect()
-    }
-}
-
-impl RawBackward<'_> {
-    fn wants(&self, tensor: usize) -> bool {
-        let edge = &self.came.called.edges[tensor];
-        !matches!(edge, Edge::None(_)) && (self.wants_all || self.ways.borrow().wants(tensor))
     }
 }
 
