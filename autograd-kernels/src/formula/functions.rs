@@ -23,7 +23,7 @@ macro_rules! functions {
             #[doc(alias = "log1p")]
             ln_1p Ln1p v_ln_1p [1.06, 0.86] { |x, dy| dy / (x + 1.0) };
             /// The logarithm to base 2; exact for powers of 2.
-            log2 Log2 v_log2 [1.23, 1.04] { |x, dy| dy / x * std::f64::consts::LOG2_E };
+            log2 Log2 v_log2 [1.31, 1.04] { |x, dy| dy / x * std::f64::consts::LOG2_E };
             /// The logarithm to base 10.
             log10 Log10 v_log10 [1.31, 0.93] { |x, dy| dy / x * std::f64::consts::LOG10_E };
             /// The hyperbolic tangent.
