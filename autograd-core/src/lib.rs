@@ -116,6 +116,10 @@ mod graph;
 #[cfg(feature = "nn")]
 #[cfg_attr(docsrs, doc(cfg(feature = "nn")))]
 pub mod nn;
+#[cfg_attr(
+    not(feature = "static-graph"),
+    allow(dead_code, reason = "entries of ops have what only programs read")
+)]
 mod ops;
 #[cfg(feature = "nn")]
 #[cfg_attr(docsrs, doc(cfg(feature = "nn")))]

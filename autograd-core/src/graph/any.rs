@@ -263,6 +263,13 @@ impl AnyTensor {
     }
 }
 
+impl<T: Element> Tensor<T> {
+    /// This tensor, without its element type.
+    pub(crate) fn untyped(&self) -> AnyTensor {
+        T::wrap(self.clone())
+    }
+}
+
 impl<T: Element> From<Tensor<T>> for AnyTensor {
     fn from(tensor: Tensor<T>) -> Self {
         T::wrap(tensor)
@@ -368,27 +375,7 @@ pub(crate) trait OfElements: Sized {
     fn contiguous(x: &Tensor<Self>, at: Caller) -> Tensor<Self>
     where
         Self: Element;
-    fn reshape(x: &Tensor<Self>, shape: Shape, at: Caller) -> Result<Tensor<Self>>
-    where
-        Self: Element;
-    fn permute(x: &Tensor<Self>, order: &[isize], at: Caller) -> Result<Tensor<Self>>
-    where
-        Self: Element;
-    fn slice(
-        x: &Tensor<Self>,
-        axis: isize,
-        range: (usize, usize, usize),
-        at: Caller,
-    ) -> Result<Tensor<Self>>
-    where
-        Self: Element;
     fn split(x: &Tensor<Self>, parts: usize, axis: isize, at: Caller) -> Result<Vec<Tensor<Self>>>
-    where
-        Self: Element;
-    fn flip(x: &Tensor<Self>, axis: isize, at: Caller) -> Result<Tensor<Self>>
-    where
-        Self: Element;
-    fn concat(tensors: &[&Tensor<Self>], axis: isize, at: Caller) -> Result<Tensor<Self>>
     where
         Self: Element;
     fn cast_to(x: &Tensor<Self>, dtype: DType, at: Caller) -> AnyTensor

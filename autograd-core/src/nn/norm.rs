@@ -7,7 +7,7 @@ use crate::array::IntoShape;
 use crate::engine::is_recomputing;
 use crate::error::{Error, Result};
 use crate::graph::{Tensor, no_grad};
-use crate::ops::{Float, batch_norm, expect};
+use crate::ops::{Float, batch_norm, expect, layer_norm};
 
 /// An error unless a field of a layer is as long as `weight`, or one number for all of it.
 fn check_field<T: Float>(
@@ -139,7 +139,7 @@ impl<T: Float> LayerNorm<T> {
         }
         let axes: Vec<isize> = (1..=shape.len() as isize).map(|axis| -axis).collect();
         let weights = Some([&self.weight, &self.bias]);
-        let y = T::layer_norm(x, weights, &axes, self.eps, Location::caller());
+        let y = layer_norm(x, weights, &axes, self.eps, Location::caller());
         y.map_err(|error| error.of_layer("LayerNorm"))
     }
 }

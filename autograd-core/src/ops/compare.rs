@@ -2,6 +2,15 @@
 
 use std::panic::Location;
 
+use smallvec::smallvec;
+
+use super::table::attr::Type;
+use super::table::form::Form;
+use super::table::forms::{broadcast as broadcast_forms, exactly, float, same_dtype};
+use super::table::values::{
+    Computed, Need, Needs, Pull, Values, computed, not_numbers, one, pull_floats, several, typed,
+};
+use super::table::{Gradient, OpDef, call, call_at, entries, family};
 use super::trace::{self, Attr, Call};
 use super::{Caller, Float, Numeric, Operand, Scalar, expect, instantiate};
 use crate::array::elementwise::{chosen_of, convert, convert_zip};
@@ -10,13 +19,12 @@ use crate::array::{DType, Shape, Storable, Value};
 use crate::error::Result;
 use crate::graph::{
     AnyTensor, Comparison, Comparisons, Element, Lost, PushRule, SavedAttr, SavedInput, Tensor,
-    record, unrecorded, with_push,
+    for_any, record, unrecorded, with_push,
 };
 
 macro_rules! comparisons {
     ($($(#[$doc:meta])* $name:ident $try:ident $scalar:ident $comparison:ident;)*) => {
         impl Comparison {
-            #[cfg(feature = "static-graph")]
             pub(crate) const ALL: &'static [Self] = &[$(Self::$comparison),*];
 
             pub(crate) const fn name(self) -> &'static str {
@@ -84,6 +92,88 @@ comparisons! {
     less try_less lt_scalar Less;
     /// Where `self <= other`.
     less_equal try_less_equal le_scalar LessEqual;
+}
+
+family! {
+    /// Comparisons of each two elements, with broadcasting.
+    COMPARISONS of Comparison::ALL => OpDef {
+        family: "compare",
+        infer: |_, inputs| {
+            let [a, b] = exactly(inputs)?;
+            same_dtype(a, b)?;
+            Ok(vec![Form::new(DType::Bool, broadcast_forms(&a.dims, &b.dims)?)])
+        },
+        run: |op, values, at| {
+            let test = Comparison::ALL[op.def.index];
+            let [a, b] = several(values)?;
+            for_any!(a, a => computed(compare(test, &a, typed(Some(&b))?, at)))
+        },
+        gradient: Gradient::None,
+        is_elementwise: true,
+        ..OpDef::new("")
+    }
+}
+
+entries! {
+    CHOICES:
+
+    /// By a mask, one of two.
+    WHERE = OpDef {
+        infer: |_, inputs| {
+            let [mask, a, b] = exactly(inputs)?;
+            if mask.dtype != DType::Bool {
+                return Err(format!("its mask must be bool, found {}", mask.dtype));
+            }
+            same_dtype(a, b)?;
+            let dims = broadcast_forms(&mask.dims, &broadcast_forms(&float(a)?.dims, &b.dims)?)?;
+            Ok(vec![Form::new(a.dtype, dims)])
+        },
+        run: |_, values, at| match several(values)? {
+            [AnyTensor::Bool(mask), AnyTensor::Float32(a), AnyTensor::Float32(b)] => {
+                computed(choose(&mask, &a, &b, at))
+            }
+            [AnyTensor::Bool(mask), AnyTensor::Float64(a), AnyTensor::Float64(b)] => {
+                computed(choose(&mask, &a, &b, at))
+            }
+            [AnyTensor::Bool(_), other, _] => Err(not_numbers(&other).into()),
+            _ => Err("its mask must be bool".into()),
+        },
+        gradient: Gradient::Rule {
+            reads: |_, _, _| Some(smallvec![Need::Value, Need::Shape, Need::Shape]),
+            pull: |_, pull| pull_floats!(pull, where_gradient),
+        },
+        is_elementwise: true,
+        ..OpDef::new("where")
+    };
+
+    CAST = OpDef {
+        attrs: &[("to", Type::Elements)],
+        infer: |op, inputs| {
+            let [x] = exactly(inputs)?;
+            Ok(vec![Form::new(op.dtype(0), x.dims.clone())])
+        },
+        run: |op, x, at| Ok(smallvec![cast_any(&one(x)?, op.dtype(0), at)]),
+        gradient: Gradient::Rule {
+            reads: |_, _, _| Some(Needs::new()),
+            pull: |_, pull| match (pull.forms, &pull.dys[0]) {
+                ([form], Some(dy)) => Ok(smallvec![cast_any(dy, form.dtype, Location::caller())]),
+                _ => Err("the gradient of its output is missing".to_owned()),
+            },
+        },
+        is_elementwise: true,
+        ..OpDef::new("cast")
+    };
+}
+
+fn where_gradient<T: Float>(mut pull: Pull<'_>) -> Computed<Values> {
+    let dy = pull.dy::<T>()?;
+    let shapes = [pull.input::<T>(1)?.shape(), pull.input::<T>(2)?.shape()];
+    let chosen = chosen(pull.input(0)?, &dy, shapes, pull.wants([1, 2]));
+    pull.wanted([None].into_iter().chain(chosen))
+}
+
+fn cast_any(x: &AnyTensor, dtype: DType, at: Caller) -> AnyTensor {
+    for_any!(x, x => cast(x, dtype, at))
 }
 
 instantiate! {
@@ -219,21 +309,18 @@ impl Tensor<bool> {
         off: impl Operand<T>,
     ) -> Result<Tensor<T>> {
         let at = Location::caller();
-        on.lend(|on| off.lend(|off| T::where_else(self, on, off, at)))
+        on.lend(|on| {
+            off.lend(|off| call_at(&WHERE, [], [self.untyped(), on.untyped(), off.untyped()], at))
+        })
     }
 }
 
-pub(super) fn choose<T: Float>(
+fn choose<T: Float>(
     mask: &Tensor<bool>,
     on: &Tensor<T>,
     off: &Tensor<T>,
     caller: Caller,
 ) -> Result<Tensor<T>> {
-    if trace::is_noting() {
-        let (call, inputs) =
-            (Call::op("where", []), vec![trace::any(mask), trace::any(on), trace::any(off)]);
-        return trace::op(|| call, || inputs, caller, || choose(mask, on, off, caller));
-    }
     let shape = broadcast("where_else", on.shape(), off.shape())?;
     let shape = broadcast("where_else", mask.shape(), &shape)?;
     let value = chosen_of(&shape, &mask.read(), &on.read(), &off.read());
@@ -248,7 +335,7 @@ pub(super) fn choose<T: Float>(
 }
 
 /// The gradients of what a mask chose from, of these shapes, as far as they are wanted.
-pub(super) fn chosen<T: Float>(
+fn chosen<T: Float>(
     mask: &Tensor<bool>,
     dy: &Tensor<T>,
     [on, off]: [&[usize]; 2],
@@ -305,19 +392,14 @@ impl<T> IntoElements for T where
 
 /// The element type is a value here, so that generic code can convert without a bound for each pair.
 pub(super) fn cast<T: IntoElements>(x: &Tensor<T>, to: DType, caller: Caller) -> AnyTensor {
-    trace::op(
-        || Call::op("cast", [Attr::Type(to)]),
-        || vec![trace::any(x)],
-        caller,
-        || match to {
-            DType::Float32 => <T as IntoElement<f32>>::cast(x, caller).into(),
-            DType::Float64 => <T as IntoElement<f64>>::cast(x, caller).into(),
-            DType::Int32 => <T as IntoElement<i32>>::cast(x, caller).into(),
-            DType::Int64 => <T as IntoElement<i64>>::cast(x, caller).into(),
-            DType::UInt8 => <T as IntoElement<u8>>::cast(x, caller).into(),
-            DType::Bool => <T as IntoElement<bool>>::cast(x, caller).into(),
-        },
-    )
+    match to {
+        DType::Float32 => <T as IntoElement<f32>>::cast(x, caller).into(),
+        DType::Float64 => <T as IntoElement<f64>>::cast(x, caller).into(),
+        DType::Int32 => <T as IntoElement<i32>>::cast(x, caller).into(),
+        DType::Int64 => <T as IntoElement<i64>>::cast(x, caller).into(),
+        DType::UInt8 => <T as IntoElement<u8>>::cast(x, caller).into(),
+        DType::Bool => <T as IntoElement<bool>>::cast(x, caller).into(),
+    }
 }
 
 macro_rules! casts {
@@ -376,8 +458,7 @@ impl<T: Element> Tensor<T> {
     #[doc(alias = "astype")]
     #[track_caller]
     pub fn cast<U: Element>(&self) -> Tensor<U> {
-        let cast = U::unwrap(T::cast_to(self, U::DTYPE, Location::caller()));
-        cast.unwrap_or_else(|| unreachable!("it was cast to this type"))
+        expect(call(&CAST, [Attr::Type(U::DTYPE)], [self.untyped()]))
     }
 }
 

@@ -1,87 +1,21 @@
 //! What families of ops give each element type: declared here, implemented where the ops are
 //! ([`instances`](super::instances), [`kernels`](super::nn)).
 
-use super::names::{Caller, Softmax, Triangle};
-use super::nn::window::{Conv2dOptions, Convolution, Plan, PoolOptions};
-use crate::array::{Shape, Storable, Value};
+use super::names::Caller;
+use super::nn::window::{Convolution, Plan};
+use crate::array::{Storable, Value};
 use crate::error::Result;
 use crate::graph::{Element, Tensor};
 
-/// By what the result is multiplied and what is added then, of the shape of a row.
-pub(crate) type Weights<'a, T> = Option<[&'a Tensor<T>; 2]>;
-
-/// Ops on numbers.
-pub(crate) trait OfNumbers: Element {
-    fn broadcast_to(x: &Tensor<Self>, shape: Shape, at: Caller) -> Result<Tensor<Self>>;
-    fn triangle(x: &Tensor<Self>, part: Triangle, at: Caller) -> Result<Tensor<Self>>;
-    fn gather(
-        x: &Tensor<Self>,
-        axis: isize,
-        index: &Tensor<i64>,
-        at: Caller,
-    ) -> Result<Tensor<Self>>;
-    fn scatter_add(
-        x: &Tensor<Self>,
-        axis: isize,
-        index: &Tensor<i64>,
-        source: &Tensor<Self>,
-        at: Caller,
-    ) -> Result<Tensor<Self>>;
-    fn index_select(
-        x: &Tensor<Self>,
-        axis: isize,
-        index: &Tensor<i64>,
-        at: Caller,
-    ) -> Result<Tensor<Self>>;
-    fn index_add(
-        x: &Tensor<Self>,
-        axis: isize,
-        index: &Tensor<i64>,
-        source: &Tensor<Self>,
-        at: Caller,
-    ) -> Result<Tensor<Self>>;
-    fn argmax(x: &Tensor<Self>, axis: isize, at: Caller) -> Result<Tensor<i64>>;
-    fn argmin(x: &Tensor<Self>, axis: isize, at: Caller) -> Result<Tensor<i64>>;
-    fn cumsum(x: &Tensor<Self>, axis: isize, from_end: bool, at: Caller) -> Result<Tensor<Self>>;
-}
-
 /// Ops on floats.
 pub(crate) trait OfFloats: Element {
-    fn where_else(
-        mask: &Tensor<bool>,
-        on: &Tensor<Self>,
-        off: &Tensor<Self>,
-        at: Caller,
-    ) -> Result<Tensor<Self>>;
     fn leaky_relu(x: &Tensor<Self>, slope: f64, at: Caller) -> Tensor<Self>;
     fn elu(x: &Tensor<Self>, alpha: f64, at: Caller) -> Tensor<Self>;
     fn smooth_l1_loss(x: &Tensor<Self>, target: &Tensor<Self>, at: Caller) -> Result<Tensor<Self>>;
-    fn dropout(x: &Tensor<Self>, p: f64, training: bool, at: Caller) -> Result<Tensor<Self>>;
     fn linear(
         x: &Tensor<Self>,
         weight: &Tensor<Self>,
         bias: Option<&Tensor<Self>>,
-        at: Caller,
-    ) -> Result<Tensor<Self>>;
-    fn conv2d(
-        x: &Tensor<Self>,
-        weight: &Tensor<Self>,
-        bias: Option<&Tensor<Self>>,
-        options: Conv2dOptions,
-        at: Caller,
-    ) -> Result<Tensor<Self>>;
-    fn max_pool2d(x: &Tensor<Self>, options: PoolOptions, at: Caller) -> Result<Tensor<Self>>;
-    fn avg_pool2d(x: &Tensor<Self>, options: PoolOptions, at: Caller) -> Result<Tensor<Self>>;
-    fn softmax_along(
-        op: Softmax,
-        x: &Tensor<Self>,
-        axis: isize,
-        at: Caller,
-    ) -> Result<Tensor<Self>>;
-    fn logsumexp(x: &Tensor<Self>, axes: &[isize], at: Caller) -> Result<Tensor<Self>>;
-    fn cross_entropy(
-        logits: &Tensor<Self>,
-        targets: &Tensor<i64>,
         at: Caller,
     ) -> Result<Tensor<Self>>;
     fn binary_cross_entropy(
@@ -102,14 +36,6 @@ pub(crate) trait OfFloats: Element {
         stats: [&Tensor<Self>; 2],
         eps: f64,
     ) -> Tensor<Self>;
-    fn norm(x: &Tensor<Self>, at: Caller) -> Tensor<Self>;
-    fn layer_norm(
-        x: &Tensor<Self>,
-        weights: Weights<'_, Self>,
-        axes: &[isize],
-        eps: f64,
-        at: Caller,
-    ) -> Result<Tensor<Self>>;
     fn var(x: &Tensor<Self>, axes: &[isize], correction: usize) -> Result<Tensor<Self>>;
     fn std(x: &Tensor<Self>, axes: &[isize], correction: usize) -> Result<Tensor<Self>>;
 }

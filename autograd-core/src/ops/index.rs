@@ -1,20 +1,25 @@
 //! Ops that pick elements by an integer tensor. Gathering and adding back are each other's
 //! adjoints, so each is the other's rule and any order of derivative falls out.
 
-use std::panic::Location;
+use smallvec::smallvec;
 
 use super::reduce::{Max, Min};
-use super::trace::{self, Attr, Call};
-use super::{Caller, Numeric, expect};
+use super::table::attr::Type;
+use super::table::form::Form;
+use super::table::forms::{arithmetic, exactly, position, reduced, same_dtype};
+use super::table::values::{Computed, number, numbers, several};
+use super::table::{Gradient, OpDef, call, entries};
+use super::trace::Attr;
+use super::{Binary, Caller, Numeric, expect};
 use crate::array::integer::Additions;
 use crate::array::pick::{self, Around};
 use crate::array::reduce::Fold;
 use crate::array::rows::for_each_row;
 use crate::array::shape::{axis as check_axis, copied, row_major};
-use crate::array::{Shape, Value};
+use crate::array::{DType, Shape, Value};
 use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{
-    Lost, PushRule, SavedAttr, SavedInput, Saves, Tensor, record, unrecorded, with_push,
+    AnyTensor, Lost, PushRule, SavedAttr, SavedInput, Saves, Tensor, record, unrecorded, with_push,
 };
 
 /// Indices that are checked at once.
@@ -90,17 +95,137 @@ fn check_index_shape(
     })
 }
 
-pub(super) fn gather<T: Numeric>(
+/// Runs a function of a tensor, an axis, an index and a tensor of what is added.
+macro_rules! adding {
+    ($function:ident, $op:ident, $values:ident, $at:ident) => {{
+        let [x, index, source] = several($values)?;
+        let index = index_of(index)?;
+        let both = smallvec![x, source];
+        numbers!(both, (x, source) => $function(&x, $op.int(0), &index, &source, $at))
+    }};
+}
+
+entries! {
+    PICKS:
+
+    INDEX_SELECT = OpDef {
+        attrs: &[("axis", Type::Int)],
+        infer: |op, inputs| {
+            let [x, index] = exactly(inputs)?;
+            let [count] = indices(index)?.dims[..] else {
+                return Err(format!("its index must be a vector, found {index}"));
+            };
+            let mut out = arithmetic(Binary::Add, x)?.clone();
+            out.dims[position(op.int(0), x.dims.len())?] = count;
+            Ok(vec![out])
+        },
+        run: |op, values, at| {
+            let [x, index] = several(values)?;
+            let index = index_of(index)?;
+            number!(smallvec![x], x => index_select(&x, op.int(0), &index, at))
+        },
+        ..OpDef::new("index_select")
+    };
+
+    GATHER = OpDef {
+        attrs: &[("axis", Type::Int)],
+        infer: |op, inputs| {
+            let [x, index] = exactly(inputs)?;
+            position(op.int(0), x.dims.len())?;
+            if indices(index)?.dims.len() != x.dims.len() {
+                return Err(format!("its index must have {} axes, found {index}", x.dims.len()));
+            }
+            Ok(vec![Form::new(arithmetic(Binary::Add, x)?.dtype, index.dims.clone())])
+        },
+        run: |op, values, at| {
+            let [x, index] = several(values)?;
+            let index = index_of(index)?;
+            number!(smallvec![x], x => gather(&x, op.int(0), &index, at))
+        },
+        ..OpDef::new("gather")
+    };
+
+    /// Where the greatest element along an axis stands.
+    ARGMAX = OpDef {
+        run: |op, x, at| number!(x, x => argmax(&x, op.int(0), at)),
+        ..arg_best_op("argmax")
+    };
+
+    /// Where the least element along an axis stands.
+    ARGMIN = OpDef {
+        run: |op, x, at| number!(x, x => argmin(&x, op.int(0), at)),
+        ..arg_best_op("argmin")
+    };
+
+    /// Sums of the elements up to each along an axis, or from each on.
+    CUMSUM = OpDef {
+        attrs: &[("axis", Type::Int), ("from_end", Type::Flag)],
+        infer: |op, inputs| {
+            let [x] = exactly(inputs)?;
+            position(op.int(0), x.dims.len())?;
+            Ok(vec![arithmetic(Binary::Add, x)?.clone()])
+        },
+        run: |op, x, at| number!(x, x => cumsum(&x, op.int(0), op.flag(1), at)),
+        ..OpDef::new("cumsum")
+    };
+
+    INDEX_ADD = OpDef {
+        run: |op, values, at| adding!(index_add, op, values, at),
+        ..adding_op("index_add")
+    };
+
+    SCATTER_ADD = OpDef {
+        run: |op, values, at| adding!(scatter_add, op, values, at),
+        ..adding_op("scatter_add")
+    };
+}
+
+const fn arg_best_op(name: &'static str) -> OpDef {
+    OpDef {
+        attrs: &[("axis", Type::Int)],
+        infer: |op, inputs| {
+            let [x] = exactly(inputs)?;
+            let x = arithmetic(Binary::Add, x)?;
+            position(op.int(0), x.dims.len())?;
+            Ok(vec![Form::new(DType::Int64, reduced(&x.dims, &[op.int(0)], false)?)])
+        },
+        gradient: Gradient::None,
+        ..OpDef::new(name)
+    }
+}
+
+/// The form of the first input, to whose elements those of the last one are added.
+const fn adding_op(name: &'static str) -> OpDef {
+    OpDef {
+        attrs: &[("axis", Type::Int)],
+        infer: |op, inputs| {
+            let [x, index, source] = exactly(inputs)?;
+            indices(index)?;
+            same_dtype(x, source)?;
+            position(op.int(0), x.dims.len())?;
+            Ok(vec![arithmetic(Binary::Add, x)?.clone()])
+        },
+        ..OpDef::new(name)
+    }
+}
+
+fn indices(index: &Form) -> Result<&Form, String> {
+    if index.dtype == DType::Int64 {
+        return Ok(index);
+    }
+    Err(format!("its index must be int64, found {}", index.dtype))
+}
+
+fn index_of(tensor: AnyTensor) -> Computed<Tensor<i64>> {
+    tensor.downcast().ok_or_else(|| "its index must be int64".to_owned())
+}
+
+fn gather<T: Numeric>(
     x: &Tensor<T>,
     axis: isize,
     index: &Tensor<i64>,
     caller: Caller,
 ) -> Result<Tensor<T>> {
-    if trace::is_noting() {
-        let (call, inputs) =
-            (Call::op("gather", [Attr::Int(axis)]), vec![trace::any(x), trace::any(index)]);
-        return trace::op(|| call, || inputs, caller, || gather(x, axis, index, caller));
-    }
     let position = check_axis("gather", axis, x.ndim())?;
     check_index_shape("gather", x.shape(), position, index.shape())?;
     check_indices("gather", "index", &index.read(), x.shape()[position])?;
@@ -133,7 +258,7 @@ pub(super) fn gather<T: Numeric>(
     }))
 }
 
-pub(super) fn scatter_add<T: Numeric>(
+fn scatter_add<T: Numeric>(
     x: &Tensor<T>,
     axis: isize,
     index: &Tensor<i64>,
@@ -204,17 +329,12 @@ fn alike(shape: &[usize], axis: usize, index: &[usize]) -> Option<Around> {
     (same && !index.contains(&0)).then(|| Around::new(shape, axis))
 }
 
-pub(super) fn index_select<T: Numeric>(
+fn index_select<T: Numeric>(
     x: &Tensor<T>,
     axis: isize,
     index: &Tensor<i64>,
     caller: Caller,
 ) -> Result<Tensor<T>> {
-    if trace::is_noting() {
-        let (call, inputs) =
-            (Call::op("index_select", [Attr::Int(axis)]), vec![trace::any(x), trace::any(index)]);
-        return trace::op(|| call, || inputs, caller, || index_select(x, axis, index, caller));
-    }
     let position = check_axis("index_select", axis, x.ndim())?;
     check_list("index_select", index)?;
     check_indices("index_select", "index", &index.read(), x.shape()[position])?;
@@ -243,7 +363,7 @@ pub(super) fn index_select<T: Numeric>(
     }))
 }
 
-pub(super) fn index_add<T: Numeric>(
+fn index_add<T: Numeric>(
     x: &Tensor<T>,
     axis: isize,
     index: &Tensor<i64>,
@@ -313,11 +433,11 @@ fn check_list(op: &'static str, index: &Tensor<i64>) -> Result<()> {
 }
 
 /// The position along an axis of the element that beats all others; the first of equals.
-pub(super) fn argmax<T: Numeric>(x: &Tensor<T>, axis: isize, at: Caller) -> Result<Tensor<i64>> {
+fn argmax<T: Numeric>(x: &Tensor<T>, axis: isize, at: Caller) -> Result<Tensor<i64>> {
     arg_best("argmax", x, axis, at, Max)
 }
 
-pub(super) fn argmin<T: Numeric>(x: &Tensor<T>, axis: isize, at: Caller) -> Result<Tensor<i64>> {
+fn argmin<T: Numeric>(x: &Tensor<T>, axis: isize, at: Caller) -> Result<Tensor<i64>> {
     arg_best("argmin", x, axis, at, Min)
 }
 
@@ -349,7 +469,7 @@ fn arg_best<T: Numeric>(
 }
 
 /// Sums of the elements up to each along an axis, or from each on.
-pub(super) fn cumsum<T: Numeric>(
+fn cumsum<T: Numeric>(
     x: &Tensor<T>,
     axis: isize,
     from_end: bool,
@@ -363,8 +483,13 @@ pub(super) fn cumsum<T: Numeric>(
     }
     let state = with_push::<T, _, _>(Accumulated, SavedAttr((axis, from_end)));
     Ok(record("cumsum", caller, [x], value, state, |(axis, from_end), dy, _| {
-        Ok([Some(cumsum(&dy, axis, !from_end, Location::caller())?)])
+        Ok([Some(summed_up(&dy, axis, !from_end)?)])
     }))
+}
+
+#[track_caller]
+fn summed_up<T: Numeric>(x: &Tensor<T>, axis: isize, from_end: bool) -> Result<Tensor<T>> {
+    call(&CUMSUM, [Attr::Int(axis), Attr::Flag(from_end)], [x.untyped()])
 }
 
 /// Forward mode: tangents are picked as the elements are.
@@ -390,7 +515,7 @@ picked! {
     Gathered<Index> |((_, axis), index), dx| dx.try_gather(axis, &index);
     Selected<Index> |((_, axis), index), dx| dx.try_index_select(axis, &index);
     Accumulated<SavedAttr<(isize, bool)>> |(axis, from_end), dx|
-        cumsum(dx, axis, from_end, Location::caller());
+        summed_up(dx, axis, from_end);
 }
 
 /// # Picking by index
@@ -415,7 +540,7 @@ impl<T: Numeric> Tensor<T> {
     #[doc(alias = "take")]
     #[track_caller]
     pub fn index_select(&self, axis: isize, index: &Tensor<i64>) -> Tensor<T> {
-        expect(T::index_select(self, axis, index, Location::caller()))
+        expect(call(&INDEX_SELECT, [Attr::Int(axis)], [self.untyped(), index.untyped()]))
     }
 
     /// [`Tensor::index_select`], with an error instead of a panic.
@@ -425,7 +550,7 @@ impl<T: Numeric> Tensor<T> {
     /// [`Error::Axis`], [`Error::Shape`] or [`Error::Index`].
     #[track_caller]
     pub fn try_index_select(&self, axis: isize, index: &Tensor<i64>) -> Result<Tensor<T>> {
-        T::index_select(self, axis, index, Location::caller())
+        call(&INDEX_SELECT, [Attr::Int(axis)], [self.untyped(), index.untyped()])
     }
 
     /// This tensor with the slices of `source` added to those of an axis that `index` names: the
@@ -438,7 +563,11 @@ impl<T: Numeric> Tensor<T> {
     /// [`Tensor::try_index_add`].
     #[track_caller]
     pub fn index_add(&self, axis: isize, index: &Tensor<i64>, source: &Tensor<T>) -> Tensor<T> {
-        expect(T::index_add(self, axis, index, source, Location::caller()))
+        expect(call(
+            &INDEX_ADD,
+            [Attr::Int(axis)],
+            [self.untyped(), index.untyped(), source.untyped()],
+        ))
     }
 
     /// [`Tensor::index_add`], with an error instead of a panic.
@@ -453,7 +582,7 @@ impl<T: Numeric> Tensor<T> {
         index: &Tensor<i64>,
         source: &Tensor<T>,
     ) -> Result<Tensor<T>> {
-        T::index_add(self, axis, index, source, Location::caller())
+        call(&INDEX_ADD, [Attr::Int(axis)], [self.untyped(), index.untyped(), source.untyped()])
     }
 
     /// The elements that `index` picks along an axis, in the shape of `index`: along axis 0 of a
@@ -475,7 +604,7 @@ impl<T: Numeric> Tensor<T> {
     #[doc(alias = "take_along_axis")]
     #[track_caller]
     pub fn gather(&self, axis: isize, index: &Tensor<i64>) -> Tensor<T> {
-        expect(T::gather(self, axis, index, Location::caller()))
+        expect(call(&GATHER, [Attr::Int(axis)], [self.untyped(), index.untyped()]))
     }
 
     /// [`Tensor::gather`], with an error instead of a panic.
@@ -485,7 +614,7 @@ impl<T: Numeric> Tensor<T> {
     /// [`Error::Axis`], [`Error::Shape`] or [`Error::Index`].
     #[track_caller]
     pub fn try_gather(&self, axis: isize, index: &Tensor<i64>) -> Result<Tensor<T>> {
-        T::gather(self, axis, index, Location::caller())
+        call(&GATHER, [Attr::Int(axis)], [self.untyped(), index.untyped()])
     }
 
     /// This tensor with each element of `source` added to the one that `index` picks along an
@@ -506,7 +635,11 @@ impl<T: Numeric> Tensor<T> {
     #[doc(alias = "put_along_axis")]
     #[track_caller]
     pub fn scatter_add(&self, axis: isize, index: &Tensor<i64>, source: &Tensor<T>) -> Tensor<T> {
-        expect(T::scatter_add(self, axis, index, source, Location::caller()))
+        expect(call(
+            &SCATTER_ADD,
+            [Attr::Int(axis)],
+            [self.untyped(), index.untyped(), source.untyped()],
+        ))
     }
 
     /// [`Tensor::scatter_add`], with an error instead of a panic.
@@ -521,7 +654,7 @@ impl<T: Numeric> Tensor<T> {
         index: &Tensor<i64>,
         source: &Tensor<T>,
     ) -> Result<Tensor<T>> {
-        T::scatter_add(self, axis, index, source, Location::caller())
+        call(&SCATTER_ADD, [Attr::Int(axis)], [self.untyped(), index.untyped(), source.untyped()])
     }
 
     /// Where along an axis, which is taken away, the greatest element stands: the first of equal
@@ -549,7 +682,7 @@ impl<T: Numeric> Tensor<T> {
     /// [`Error::Axis`] or [`Error::Shape`].
     #[track_caller]
     pub fn try_argmax(&self, axis: isize) -> Result<Tensor<i64>> {
-        T::argmax(self, axis, Location::caller())
+        call(&ARGMAX, [Attr::Int(axis)], [self.untyped()])
     }
 
     /// Where along an axis, which is taken away, the least element stands: the first of equal
@@ -570,7 +703,7 @@ impl<T: Numeric> Tensor<T> {
     /// [`Error::Axis`] or [`Error::Shape`].
     #[track_caller]
     pub fn try_argmin(&self, axis: isize) -> Result<Tensor<i64>> {
-        T::argmin(self, axis, Location::caller())
+        call(&ARGMIN, [Attr::Int(axis)], [self.untyped()])
     }
 
     /// The sums of the elements up to and with each, along an axis.
@@ -587,7 +720,7 @@ impl<T: Numeric> Tensor<T> {
     /// [`Tensor::try_cumsum`].
     #[track_caller]
     pub fn cumsum(&self, axis: isize) -> Tensor<T> {
-        expect(T::cumsum(self, axis, false, Location::caller()))
+        expect(summed_up(self, axis, false))
     }
 
     /// [`Tensor::cumsum`], with an error instead of a panic.
@@ -598,7 +731,7 @@ impl<T: Numeric> Tensor<T> {
     /// integer sum.
     #[track_caller]
     pub fn try_cumsum(&self, axis: isize) -> Result<Tensor<T>> {
-        T::cumsum(self, axis, false, Location::caller())
+        summed_up(self, axis, false)
     }
 }
 

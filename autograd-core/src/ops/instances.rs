@@ -7,19 +7,14 @@
 use ndarray::{ArrayD, CowArray, IxDyn};
 
 use super::elementwise::{self, Handle, Op, Outputs};
-use super::families::{OfFloats, OfNumbers, Weights};
+use super::families::OfFloats;
 use super::inplace::{copy_from, fill, replace};
-use super::names::{Softmax, Triangle};
 #[cfg(feature = "nn")]
 use super::nn::batch_norm;
-use super::nn::{
-    Conv2dOptions, PoolOptions, avg_pool2d, binary_cross_entropy, conv2d, cross_entropy, deviation,
-    dropout, elu, leaky_relu, linear, logsumexp, max_pool2d, norm, normalize, smooth_l1_loss,
-    softmax, var,
-};
+use super::nn::{binary_cross_entropy, deviation, elu, leaky_relu, linear, smooth_l1_loss, var};
 use super::trace::Attr;
 use super::{
-    Binary, Caller, Float, Input, Numeric, Reduce, Unary, binary, compare, create, expect, index,
+    Binary, Caller, Float, Input, Numeric, Reduce, Unary, binary, compare, create, expect,
     instantiate, matmul, reduce, shape, trace,
 };
 use crate::array::{DType, Shape, Storable};
@@ -39,25 +34,12 @@ instantiate! {
         fn detach(x: &Tensor<Self>, at: Caller) -> Tensor<Self> = Tensor::detached_at;
         fn copy(x: &Tensor<Self>, at: Caller) -> Tensor<Self> = shape::copy;
         fn contiguous(x: &Tensor<Self>, at: Caller) -> Tensor<Self> = shape::contiguous;
-        fn reshape(x: &Tensor<Self>, shape: Shape, at: Caller) -> Result<Tensor<Self>>
-            = shape::reshape;
-        fn permute(x: &Tensor<Self>, order: &[isize], at: Caller) -> Result<Tensor<Self>>
-            = shape::permute;
-        fn slice(
-            x: &Tensor<Self>,
-            axis: isize,
-            range: (usize, usize, usize),
-            at: Caller,
-        ) -> Result<Tensor<Self>> = shape::slice;
         fn split(
             x: &Tensor<Self>,
             parts: usize,
             axis: isize,
             at: Caller,
         ) -> Result<Vec<Tensor<Self>>> = shape::split;
-        fn flip(x: &Tensor<Self>, axis: isize, at: Caller) -> Result<Tensor<Self>> = shape::flip;
-        fn concat(tensors: &[&Tensor<Self>], axis: isize, at: Caller) -> Result<Tensor<Self>>
-            = shape::concat;
         fn cast_to(x: &Tensor<Self>, dtype: DType, at: Caller) -> AnyTensor = compare::cast;
         fn copy_from(x: &Tensor<Self>, source: &Tensor<Self>, at: Caller) -> Result<()>
             = copy_from;
@@ -71,59 +53,7 @@ instantiate! {
 }
 
 instantiate! {
-    impl OfNumbers for f32 f64 i32 i64 u8; {
-        fn broadcast_to(x: &Tensor<Self>, shape: Shape, at: Caller) -> Result<Tensor<Self>>
-            = shape::broadcast_to;
-        fn triangle(x: &Tensor<Self>, part: Triangle, at: Caller) -> Result<Tensor<Self>>
-            = shape::triangle;
-        fn gather(
-            x: &Tensor<Self>,
-            axis: isize,
-            index: &Tensor<i64>,
-            at: Caller,
-        ) -> Result<Tensor<Self>> = index::gather;
-        fn scatter_add(
-            x: &Tensor<Self>,
-            axis: isize,
-            index: &Tensor<i64>,
-            source: &Tensor<Self>,
-            at: Caller,
-        ) -> Result<Tensor<Self>> = index::scatter_add;
-        fn index_select(
-            x: &Tensor<Self>,
-            axis: isize,
-            index: &Tensor<i64>,
-            at: Caller,
-        ) -> Result<Tensor<Self>> = index::index_select;
-        fn index_add(
-            x: &Tensor<Self>,
-            axis: isize,
-            index: &Tensor<i64>,
-            source: &Tensor<Self>,
-            at: Caller,
-        ) -> Result<Tensor<Self>> = index::index_add;
-        fn argmax(x: &Tensor<Self>, axis: isize, at: Caller) -> Result<Tensor<i64>>
-            = index::argmax;
-        fn argmin(x: &Tensor<Self>, axis: isize, at: Caller) -> Result<Tensor<i64>>
-            = index::argmin;
-        fn cumsum(
-            x: &Tensor<Self>,
-            axis: isize,
-            from_end: bool,
-            at: Caller,
-        ) -> Result<Tensor<Self>> = index::cumsum;
-    }
-
-}
-
-instantiate! {
     impl OfFloats for f32 f64; {
-        fn where_else(
-            mask: &Tensor<bool>,
-            on: &Tensor<Self>,
-            off: &Tensor<Self>,
-            at: Caller,
-        ) -> Result<Tensor<Self>> = compare::choose;
         fn leaky_relu(x: &Tensor<Self>, slope: f64, at: Caller) -> Tensor<Self> = leaky_relu;
         fn elu(x: &Tensor<Self>, alpha: f64, at: Caller) -> Tensor<Self> = elu;
         fn smooth_l1_loss(
@@ -131,42 +61,12 @@ instantiate! {
             target: &Tensor<Self>,
             at: Caller,
         ) -> Result<Tensor<Self>> = smooth_l1_loss;
-        fn dropout(
-            x: &Tensor<Self>,
-            p: f64,
-            training: bool,
-            at: Caller,
-        ) -> Result<Tensor<Self>> = dropout;
         fn linear(
             x: &Tensor<Self>,
             weight: &Tensor<Self>,
             bias: Option<&Tensor<Self>>,
             at: Caller,
         ) -> Result<Tensor<Self>> = linear;
-        fn conv2d(
-            x: &Tensor<Self>,
-            weight: &Tensor<Self>,
-            bias: Option<&Tensor<Self>>,
-            options: Conv2dOptions,
-            at: Caller,
-        ) -> Result<Tensor<Self>> = conv2d;
-        fn max_pool2d(x: &Tensor<Self>, options: PoolOptions, at: Caller) -> Result<Tensor<Self>>
-            = max_pool2d;
-        fn avg_pool2d(x: &Tensor<Self>, options: PoolOptions, at: Caller) -> Result<Tensor<Self>>
-            = avg_pool2d;
-        fn softmax_along(
-            op: Softmax,
-            x: &Tensor<Self>,
-            axis: isize,
-            at: Caller,
-        ) -> Result<Tensor<Self>> = softmax;
-        fn logsumexp(x: &Tensor<Self>, axes: &[isize], at: Caller) -> Result<Tensor<Self>>
-            = logsumexp;
-        fn cross_entropy(
-            logits: &Tensor<Self>,
-            targets: &Tensor<i64>,
-            at: Caller,
-        ) -> Result<Tensor<Self>> = cross_entropy;
         fn binary_cross_entropy(
             logits: &Tensor<Self>,
             targets: &Tensor<Self>,
@@ -185,14 +85,6 @@ instantiate! {
             stats: [&Tensor<Self>; 2],
             eps: f64,
         ) -> Tensor<Self> = batch_norm::by_running;
-        fn norm(x: &Tensor<Self>, at: Caller) -> Tensor<Self> = norm;
-        fn layer_norm(
-            x: &Tensor<Self>,
-            weights: Weights<'_, Self>,
-            axes: &[isize],
-            eps: f64,
-            at: Caller,
-        ) -> Result<Tensor<Self>> = normalize;
         fn var(x: &Tensor<Self>, axes: &[isize], correction: usize) -> Result<Tensor<Self>> = var;
         fn std(x: &Tensor<Self>, axes: &[isize], correction: usize) -> Result<Tensor<Self>> = deviation;
     }

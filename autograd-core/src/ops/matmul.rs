@@ -2,12 +2,66 @@
 
 use std::panic::Location;
 
-use super::{Caller, Float, Numeric, expect, joined, trace};
+use super::table::form::{Dims, Form};
+use super::table::forms::{arithmetic, broadcast, exactly, same_dtype};
+use super::table::values::{Computed, Need, Pull, Values, message, numbers, pull_floats};
+use super::table::{Gradient, OpDef, entries};
+use super::{Binary, Caller, Float, Numeric, expect, joined, trace};
 use crate::array::{Shape, Value, matmul};
 use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{
     PushRule, SavedAttr, SavedInput, Tensor, is_grad_enabled, record, unrecorded, with_push,
 };
+
+entries! {
+    PRODUCTS:
+
+    MATMUL = OpDef {
+        infer: |_, inputs| {
+            let [a, b] = exactly(inputs)?;
+            same_dtype(a, b)?;
+            arithmetic(Binary::Mul, a)?;
+            Ok(vec![Form::new(a.dtype, product_dims(&a.dims, &b.dims)?)])
+        },
+        run: |_, values, at| numbers!(values, (a, b) => Numeric::matmul(&a, &b, at)),
+        gradient: Gradient::Rule {
+            reads: |_, _, wants| {
+                let [a, b] = [0, 1].map(|at| wants.contains(&at));
+                Some([b, a].map(Need::value_or_shape).into_iter().collect())
+            },
+            pull: |_, pull| pull_floats!(pull, rule),
+        },
+        ..OpDef::new("matmul")
+    };
+}
+
+fn rule<T: Float>(mut of: Pull<'_>) -> Computed<Values> {
+    let dy = of.dy::<T>()?;
+    let (a, b) = (of.input(0)?, of.input(1)?);
+    let grads = pull((Some(a.clone()), Some(b.clone()), shapes(a, b)), dy, of.wants([0, 1]));
+    of.wanted(grads.map_err(message)?)
+}
+
+fn product_dims(a: &[Option<usize>], b: &[Option<usize>]) -> Result<Dims, String> {
+    if a.is_empty() || b.is_empty() {
+        return Err("takes vectors, matrices or stacks of matrices, found a scalar".to_owned());
+    }
+    let (rows, k) = (a.len().checked_sub(2).map(|i| a[i]), a[a.len() - 1]);
+    let (k2, columns) = match b.len().checked_sub(2) {
+        Some(i) => (b[i], Some(b[i + 1])),
+        None => (b[0], None),
+    };
+    if let (Some(k), Some(k2)) = (k, k2)
+        && k != k2
+    {
+        return Err(format!("the inner lengths differ: {k} and {k2}"));
+    }
+    let lead = |dims: &[Option<usize>]| Dims::from_slice(&dims[..dims.len().saturating_sub(2)]);
+    let mut out = broadcast(&lead(a), &lead(b))?;
+    out.extend(rows);
+    out.extend(columns);
+    Ok(out)
+}
 
 /// The matrices behind the operands: a vector on the left is a row, one on the right a column.
 fn product<T: Numeric>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Value<T>> {

@@ -21,28 +21,38 @@ pub(crate) mod reduce;
 pub(crate) mod rules;
 mod shape;
 mod small;
+pub(crate) mod table;
 mod totals;
-#[cfg_attr(
-    not(feature = "static-graph"),
-    allow(dead_code, reason = "only programs are made of notes")
-)]
 pub(crate) mod trace;
 mod unary;
 
-pub use crate::graph::Scalar;
+/// The entries of the table, each beside its op.
 #[cfg(feature = "static-graph")]
-pub(crate) use crate::graph::{Comparison, OfElements};
+pub(crate) mod entries {
+    pub(crate) use super::binary::{BINARY, SCALAR};
+    pub(crate) use super::compare::{CAST, CHOICES, COMPARISONS, WHERE};
+    pub(crate) use super::index::{ARGMAX, GATHER, INDEX_SELECT, PICKS};
+    pub(crate) use super::matmul::{MATMUL, PRODUCTS};
+    pub(crate) use super::nn::entries::*;
+    pub(crate) use super::reduce::REDUCTIONS;
+    pub(crate) use super::shape::{BROADCAST_TO, CONCAT, MOVES, PERMUTE, RESHAPE, SLICE};
+    pub(crate) use super::unary::FUNCTIONS;
+}
+
+#[cfg(feature = "static-graph")]
+pub(crate) use crate::graph::Comparison;
+pub use crate::graph::Scalar;
 #[cfg(feature = "nn")]
 pub(crate) use index::check_indices;
 pub(crate) use instantiate::instantiate;
 pub(crate) use names::Caller;
 #[allow(unreachable_pub, reason = "they stand in hidden methods of public traits")]
 pub use names::{Binary, Reduce, Unary};
-#[cfg(feature = "nn")]
-pub(crate) use nn::batch_norm;
-pub use nn::{Conv2dOptions, IntoPair, PoolOptions};
 #[cfg(feature = "static-graph")]
-pub(crate) use nn::{conv2d_shape, pool2d_shape};
+pub(crate) use nn::of_logits;
+pub use nn::{Conv2dOptions, IntoPair, PoolOptions};
+#[cfg(feature = "nn")]
+pub(crate) use nn::{batch_norm, layer_norm};
 #[allow(unreachable_pub, reason = "as the names")]
 pub use number::Input;
 pub(crate) use number::{Arithmetic, Totals, expect, failed, joined};

@@ -21,7 +21,6 @@ pub enum Binary {
 }
 
 impl Binary {
-    #[cfg(feature = "static-graph")]
     pub(crate) const ALL: &'static [Self] =
         &[Self::Add, Self::Sub, Self::Mul, Self::Div, Self::Pow, Self::Maximum, Self::Minimum];
 
@@ -50,7 +49,6 @@ pub enum Reduce {
 }
 
 impl Reduce {
-    #[cfg(feature = "static-graph")]
     pub(crate) const ALL: &'static [Self] =
         &[Self::Sum, Self::Mean, Self::Prod, Self::Max, Self::Min];
 
@@ -101,7 +99,6 @@ macro_rules! unary {
         pub enum Unary { $($variant),* }
 
         impl Unary {
-            #[cfg(feature = "static-graph")]
             pub(crate) const ALL: &'static [Self] = &[$(Self::$variant),*];
 
             pub(crate) const fn name(self) -> &'static str {

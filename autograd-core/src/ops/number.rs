@@ -3,7 +3,7 @@
 use ndarray::LinalgScalar;
 
 use super::elementwise::op::{Handle, Known, Op, Outputs};
-use super::families::{Kernels, OfFloats, OfNumbers};
+use super::families::{Kernels, OfFloats};
 use super::names::{Binary, Caller, Reduce, Unary};
 use crate::array::deferred::Step;
 use crate::array::elementwise::Arg;
@@ -28,7 +28,7 @@ use crate::random::RandomFloat;
     note = "arithmetic is for f32, f64, i32, i64 and u8; `cast` changes the element type"
 )]
 #[allow(private_bounds, reason = "how numbers are computed is no part of the public interface")]
-pub trait Numeric: Element + LinalgScalar + Arithmetic + Totals + Multiply + OfNumbers {
+pub trait Numeric: Element + LinalgScalar + Arithmetic + Totals + Multiply {
     #[doc(hidden)]
     fn nearest(value: f64) -> Self;
     #[doc(hidden)]

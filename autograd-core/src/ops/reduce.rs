@@ -2,7 +2,12 @@
 
 use std::panic::Location;
 
-use super::{Arithmetic, Caller, Float, HasMean, Numeric, Reduce, expect};
+use super::table::attr::Type;
+use super::table::form::Form;
+use super::table::forms::{arithmetic, exactly, float as float_form, reduced};
+use super::table::values::{float, number};
+use super::table::{OpDef, family};
+use super::{Arithmetic, Binary, Caller, Float, HasMean, Numeric, Reduce, expect};
 use crate::array::elementwise::{Zip, convert_zip, zip_scalar};
 use crate::array::reduce::{Fold, fold_axes, fold_first};
 use crate::array::shape::{axes as check_axes, broadcast, same};
@@ -11,6 +16,34 @@ use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{
     Element, PushRule, SavedAttr, SavedInput, Tensor, record, unrecorded, with_push,
 };
+
+family! {
+    /// Sums, means and the like along axes, or along all if there are none.
+    REDUCTIONS of Reduce::ALL => OpDef {
+        family: "reduce",
+        attrs: &[("axes", Type::Ints), ("keep", Type::Flag)],
+        show: |op| match (op.ints(0), op.flag(1)) {
+            ([], false) => String::new(),
+            (axes, false) => format!("axes={axes:?}"),
+            (axes, true) => format!("axes={axes:?}, keep"),
+        },
+        infer: |op, inputs| {
+            let [x] = exactly(inputs)?;
+            let x = match Reduce::ALL[op.def.index] {
+                Reduce::Mean => float_form(x)?,
+                _ => arithmetic(Binary::Add, x)?,
+            };
+            Ok(vec![Form::new(x.dtype, reduced(&x.dims, op.ints(0), op.flag(1))?)])
+        },
+        run: |op, x, at| match Reduce::ALL[op.def.index] {
+            Reduce::Mean => float!(x, x => {
+                Numeric::reduce(Reduce::Mean, &x, op.ints(0), op.flag(1), at)
+            }),
+            other => number!(x, x => Numeric::reduce(other, &x, op.ints(0), op.flag(1), at)),
+        },
+        ..OpDef::new("")
+    }
+}
 
 macro_rules! folds {
     ($($name:ident<$bound:ident> $start:expr, |$a:ident, $b:ident| $join:expr;)*) => {$(

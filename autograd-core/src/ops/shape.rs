@@ -7,8 +7,13 @@ use std::panic::Location;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::names::Triangle;
-use super::trace::{self, Attr, Call};
-use super::{Caller, Numeric, expect};
+use super::table::attr::Type;
+use super::table::form::{Dims, Form, ShapeOf};
+use super::table::forms::{arithmetic, exactly, position, same_dtype};
+use super::table::values::{Computed, Ran, Values, all, any, computed, number};
+use super::table::{Inferred, Lengths, OpDef, call, entries};
+use super::trace::{self, Attr};
+use super::{Binary, Caller, Numeric, expect};
 use crate::array::pick::{self, Around};
 use crate::array::rows::for_each_row;
 use crate::array::shape::{axis as check_axis, broadcast, element_count, row_major};
@@ -16,7 +21,7 @@ use crate::array::{IntoShape, Shape, Value};
 use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{
     Edge, Edges, Element, Elementwise, Entries, Lost, Node, NodeRef, Op, Pull, Push, PushRule,
-    SavedAttr, Saves, Slots, State, Tensor, is_grad_enabled, record, record_edges, typed,
+    SavedAttr, Saves, Slots, State, Tensor, for_any, is_grad_enabled, record, record_edges, typed,
     unrecorded, with_push,
 };
 
@@ -36,6 +41,255 @@ fn finish<T: Element, S: Saves + 'static>(
     }
 }
 
+entries! {
+    MOVES:
+
+    /// Lengths of the axes, of which one may be free.
+    RESHAPE = OpDef {
+        attrs: &[("shape", Type::Dims)],
+        infer: |op, inputs| {
+            let [x] = exactly(inputs)?;
+            Ok(vec![Form::new(x.dtype, reshaped(&x.dims, op.dims(0))?)])
+        },
+        run: |op, x, at| any!(x, x => reshape(&x, lengths(op.dims(0), x.len())?, at)),
+        lengths: Lengths::OneOpen,
+        ..OpDef::new("reshape")
+    };
+
+    PERMUTE = OpDef {
+        attrs: &[("order", Type::Ints)],
+        infer: |op, inputs| {
+            let [x] = exactly(inputs)?;
+            Ok(vec![Form::new(x.dtype, permuted(&x.dims, op.ints(0))?)])
+        },
+        run: |op, x, at| any!(x, x => permute(&x, op.ints(0), at)),
+        ..OpDef::new("permute")
+    };
+
+    /// A free axis of the shape has the input's length.
+    BROADCAST_TO = OpDef {
+        attrs: &[("shape", Type::Dims)],
+        infer: |op, inputs| {
+            let [x] = exactly(inputs)?;
+            Ok(vec![Form::new(x.dtype, broadcast_dims(&x.dims, op.dims(0))?)])
+        },
+        run: |op, x, at| number!(x, x => broadcast_to(&x, whole(op.dims(0), x.shape()), at)),
+        lengths: Lengths::OfInput,
+        ..OpDef::new("broadcast_to")
+    };
+
+    CONCAT = OpDef {
+        attrs: &[("axis", Type::Int)],
+        infer: |op, inputs| concatenated(inputs, op.int(0)),
+        run: |op, values, at| {
+            fn typed<T: Element>(_: &Tensor<T>, of: (&Values, isize), at: Caller) -> Ran {
+                computed(concat(&all::<T>(of.0)?, of.1, at))
+            }
+            let first = values.first().cloned().ok_or_else(nothing)?;
+            for_any!(&first, x => typed(x, (&values, op.int(0)), at))
+        },
+        ..OpDef::new("concat")
+    };
+
+    /// `end` is open where it is free.
+    SLICE = OpDef {
+        attrs: &[("axis", Type::Int), ("start", Type::Int), ("end", Type::Dims), ("step", Type::Int)],
+        show: |op| {
+            let end = op.dims(2)[0].map_or(String::new(), |end| end.to_string());
+            format!("axis={}, {}..{end}, step={}", op.int(0), op.int(1), op.int(3))
+        },
+        infer: |op, inputs| {
+            let [x] = exactly(inputs)?;
+            let [start, step] = [1, 3].map(|at| op.int(at) as usize);
+            Ok(vec![sliced(x, op.int(0), [start, step], op.dims(2)[0])?])
+        },
+        run: |op, x, at| {
+            let [start, step] = [1, 3].map(|at| op.int(at) as usize);
+            any!(x, x => slice(&x, op.int(0), (start, op.dims(2)[0], step), at))
+        },
+        lengths: Lengths::OfAxis,
+        ..OpDef::new("slice")
+    };
+
+    FLIP = OpDef {
+        attrs: &[("axis", Type::Int)],
+        infer: |op, inputs| {
+            let [x] = exactly(inputs)?;
+            position(op.int(0), x.dims.len())?;
+            Ok(vec![x.clone()])
+        },
+        run: |op, x, at| any!(x, x => flip(&x, op.int(0), at)),
+        ..OpDef::new("flip")
+    };
+
+    TRIL = OpDef {
+        run: |op, x, at| number!(x, x => triangle(&x, Triangle::Lower(op.int(0)), at)),
+        ..triangle_op("tril")
+    };
+
+    TRIU = OpDef {
+        run: |op, x, at| number!(x, x => triangle(&x, Triangle::Upper(op.int(0)), at)),
+        ..triangle_op("triu")
+    };
+}
+
+const fn triangle_op(name: &'static str) -> OpDef {
+    OpDef {
+        attrs: &[("diagonal", Type::Int)],
+        infer: |_, inputs| {
+            let [x] = exactly(inputs)?;
+            match x.dims.len() {
+                0 | 1 => Err(format!("takes two axes or more, found {x}")),
+                _ => Ok(vec![arithmetic(Binary::Add, x)?.clone()]),
+            }
+        },
+        ..OpDef::new(name)
+    }
+}
+
+/// Lengths of axes, the free one of which takes what is left of `count` elements.
+fn lengths(dims: &Dims, count: usize) -> Computed<Shape> {
+    if !dims.contains(&None) {
+        return Ok(dims.iter().flatten().copied().collect());
+    }
+    let known = known_count(dims)?;
+    if known == 0 || !count.is_multiple_of(known) {
+        return Err(format!("{count} elements do not fit {}", ShapeOf(dims)));
+    }
+    Ok(dims.iter().map(|dim| dim.unwrap_or(count / known)).collect())
+}
+
+/// Lengths to broadcast to: a free axis keeps the length it has.
+fn whole(dims: &Dims, from: &[usize]) -> Shape {
+    let lead = dims.len().saturating_sub(from.len());
+    let length = |(at, dim): (usize, &Option<usize>)| {
+        dim.unwrap_or_else(|| {
+            at.checked_sub(lead).and_then(|at| from.get(at)).copied().unwrap_or(1)
+        })
+    };
+    dims.iter().enumerate().map(length).collect()
+}
+
+fn reshaped(from: &[Option<usize>], to: &[Option<usize>]) -> Result<Dims, String> {
+    if to.iter().filter(|dim| dim.is_none()).count() > 1 {
+        return Err("at most one axis of the new shape can be -1".to_owned());
+    }
+    let known = known_count(to)?;
+    let mut out = Dims::from_slice(to);
+    if from.contains(&None) {
+        return Ok(out);
+    }
+    let count = known_count(from)?;
+    let free = out.iter_mut().find(|dim| dim.is_none());
+    let fits = match free {
+        Some(dim) if known > 0 && count.is_multiple_of(known) => {
+            *dim = Some(count / known);
+            true
+        }
+        Some(_) => false,
+        None => known == count,
+    };
+    if fits {
+        return Ok(out);
+    }
+    Err(format!("{} has {count} elements, which do not fit {}", ShapeOf(from), ShapeOf(to)))
+}
+
+/// The product of the lengths that are known.
+fn known_count(dims: &[Option<usize>]) -> Result<usize, String> {
+    let count = dims.iter().flatten().try_fold(1_usize, |count, &n| count.checked_mul(n));
+    count.ok_or_else(|| format!("{} is too large for this machine", ShapeOf(dims)))
+}
+
+fn permuted(dims: &[Option<usize>], order: &[isize]) -> Result<Dims, String> {
+    if order.len() != dims.len() {
+        return Err(format!("{} axes need as many positions, found {}", dims.len(), order.len()));
+    }
+    let mut seen = vec![false; dims.len()];
+    order
+        .iter()
+        .map(|&axis| {
+            let at = position(axis, dims.len())?;
+            match std::mem::replace(&mut seen[at], true) {
+                true => Err(format!("axis {axis} stands twice")),
+                false => Ok(dims[at]),
+            }
+        })
+        .collect()
+}
+
+fn concatenated(inputs: &[&Form], axis: isize) -> Inferred {
+    let Some((first, rest)) = inputs.split_first() else {
+        return Err("takes one input or more, found none".to_owned());
+    };
+    let at = position(axis, first.dims.len())?;
+    let mut out = (*first).clone();
+    for form in rest {
+        same_dtype(first, form)?;
+        if form.dims.len() != out.dims.len() {
+            return Err(format!(
+                "shapes {} and {} differ in rank",
+                ShapeOf(&first.dims),
+                ShapeOf(&form.dims)
+            ));
+        }
+        for (i, (dim, other)) in out.dims.iter_mut().zip(&form.dims).enumerate() {
+            *dim = match (*dim, *other) {
+                (Some(a), Some(b)) if i == at => Some(a.checked_add(b).ok_or_else(|| {
+                    format!("{a} and {b} on axis {axis} are too large for this machine")
+                })?),
+                (_, _) if i == at => None,
+                (Some(a), Some(b)) if a != b => {
+                    return Err(format!(
+                        "shapes {} and {} differ beside axis {axis}",
+                        ShapeOf(&first.dims),
+                        ShapeOf(&form.dims)
+                    ));
+                }
+                (a, b) => a.or(b),
+            };
+        }
+    }
+    Ok(vec![out])
+}
+
+/// Axes broadcast to `to`; one that is free there keeps its length.
+fn broadcast_dims(from: &[Option<usize>], to: &[Option<usize>]) -> Result<Dims, String> {
+    let wrong = || format!("{} cannot be broadcast to {}", ShapeOf(from), ShapeOf(to));
+    let lead = to.len().checked_sub(from.len()).ok_or_else(wrong)?;
+    let length =
+        |(at, &to): (usize, &Option<usize>)| match (at.checked_sub(lead).map(|at| from[at]), to) {
+            (Some(kept), None) => Ok(kept),
+            (None, None) => Err(format!("{}: a new axis cannot be free", wrong())),
+            (Some(Some(n)), Some(to)) if n != 1 && n != to => Err(wrong()),
+            (_, to) => Ok(to),
+        };
+    to.iter().enumerate().map(length).collect()
+}
+
+fn sliced(
+    x: &Form,
+    axis: isize,
+    [start, step]: [usize; 2],
+    end: Option<usize>,
+) -> Result<Form, String> {
+    let at = position(axis, x.dims.len())?;
+    let wrong =
+        |end: usize| Err(format!("{start}..{end} by {step} is no part of axis {axis} of {x}"));
+    let length = |end: usize| (end - start).div_ceil(step);
+    let mut out = x.clone();
+    out.dims[at] = match (x.dims[at], end) {
+        (_, end) if step == 0 => return wrong(end.unwrap_or(0)),
+        (Some(n), end) => match end.unwrap_or(n) {
+            end if start <= end && end <= n => Some(length(end)),
+            end => return wrong(end),
+        },
+        (None, Some(end)) if start > end => return wrong(end),
+        (None, end) => end.map(length),
+    };
+    Ok(out)
+}
+
 impl<T: Element> Tensor<T> {
     /// The same elements in row-major order under another shape. Shares the buffer where it is
     /// row-major.
@@ -46,7 +300,7 @@ impl<T: Element> Tensor<T> {
     #[doc(alias = "view")]
     #[track_caller]
     pub fn reshape(&self, shape: impl IntoShape) -> Tensor<T> {
-        expect(T::reshape(self, shape.into_shape(), Location::caller()))
+        expect(self.try_reshape(shape))
     }
 
     /// [`Tensor::reshape`], with an error instead of a panic.
@@ -56,7 +310,7 @@ impl<T: Element> Tensor<T> {
     /// [`Error::Shape`] if the number of elements differs.
     #[track_caller]
     pub fn try_reshape(&self, shape: impl IntoShape) -> Result<Tensor<T>> {
-        T::reshape(self, shape.into_shape(), Location::caller())
+        call(&RESHAPE, [Attr::shape(&shape.into_shape())], [self.untyped()])
     }
 
     /// One axis with all elements in row-major order.
@@ -95,7 +349,7 @@ impl<T: Element> Tensor<T> {
     /// If `order` does not name every axis once.
     #[track_caller]
     pub fn permute(&self, order: &[isize]) -> Tensor<T> {
-        expect(T::permute(self, order, Location::caller()))
+        expect(self.try_permute(order))
     }
 
     /// [`Tensor::permute`], with an error instead of a panic.
@@ -105,7 +359,7 @@ impl<T: Element> Tensor<T> {
     /// [`Error::Count`] or [`Error::Axis`] if `order` does not name every axis once.
     #[track_caller]
     pub fn try_permute(&self, order: &[isize]) -> Result<Tensor<T>> {
-        T::permute(self, order, Location::caller())
+        call(&PERMUTE, [Attr::Ints(order.to_vec())], [self.untyped()])
     }
 
     /// A new axis of length 1 before position `axis` (negative: counted from the end, -1 after the
@@ -180,7 +434,7 @@ impl<T: Element> Tensor<T> {
     /// If there is no such axis, `start > end`, `end` is beyond the axis or `step` is 0.
     #[track_caller]
     pub fn slice_axis(&self, axis: isize, start: usize, end: usize, step: usize) -> Tensor<T> {
-        expect(T::slice(self, axis, (start, end, step), Location::caller()))
+        expect(self.try_slice_axis(axis, start, end, step))
     }
 
     /// [`Tensor::slice_axis`], with an error instead of a panic.
@@ -197,7 +451,8 @@ impl<T: Element> Tensor<T> {
         end: usize,
         step: usize,
     ) -> Result<Tensor<T>> {
-        T::slice(self, axis, (start, end, step), Location::caller())
+        let (start, step) = (Attr::Int(start as isize), Attr::Int(step as isize));
+        call(&SLICE, [Attr::Int(axis), start, Attr::shape(&[end]), step], [self.untyped()])
     }
 
     /// Element `index` of an axis, which is taken away.
@@ -233,7 +488,7 @@ impl<T: Element> Tensor<T> {
     /// If there is no such axis.
     #[track_caller]
     pub fn flip(&self, axis: isize) -> Tensor<T> {
-        expect(T::flip(self, axis, Location::caller()))
+        expect(call(&FLIP, [Attr::Int(axis)], [self.untyped()]))
     }
 
     /// Parts of equal length along an axis.
@@ -265,7 +520,7 @@ impl<T: Element> Tensor<T> {
     #[doc(alias = "cat")]
     #[track_caller]
     pub fn concat(tensors: &[&Tensor<T>], axis: isize) -> Tensor<T> {
-        expect(T::concat(tensors, axis, Location::caller()))
+        expect(Tensor::try_concat(tensors, axis))
     }
 
     /// [`Tensor::concat`], with an error instead of a panic.
@@ -275,7 +530,7 @@ impl<T: Element> Tensor<T> {
     /// [`Error::Count`], [`Error::Axis`] or [`Error::Shape`].
     #[track_caller]
     pub fn try_concat(tensors: &[&Tensor<T>], axis: isize) -> Result<Tensor<T>> {
-        T::concat(tensors, axis, Location::caller())
+        call(&CONCAT, [Attr::Int(axis)], tensors.iter().map(|x| x.untyped()))
     }
 
     /// Tensors of one shape along a new axis.
@@ -337,13 +592,16 @@ impl<T: Element> Tensor<T> {
 pub(super) fn copy<T: Element>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {
     if trace::is_noting() {
         // Nothing changes in place in a program.
-        return expect(reshape(x, x.shape_owned(), caller));
+        return x.reshape(x.shape_owned());
     }
     let pull = |(), dy: Tensor<T>, _: [bool; 1]| Ok([Some(dy)]);
     finish("copy", caller, x, x.read().into_owned(), Elementwise(()), pull)
 }
 
 pub(super) fn contiguous<T: Element>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {
+    if trace::is_noting() {
+        return x.reshape(x.shape_owned());
+    }
     if x.read().is_row_major() {
         return x.clone();
     }
@@ -352,7 +610,7 @@ pub(super) fn contiguous<T: Element>(x: &Tensor<T>, caller: Caller) -> Tensor<T>
     finish("contiguous", caller, x, value, Elementwise(()), pull)
 }
 
-pub(super) fn flip<T: Element>(x: &Tensor<T>, axis: isize, caller: Caller) -> Result<Tensor<T>> {
+fn flip<T: Element>(x: &Tensor<T>, axis: isize, caller: Caller) -> Result<Tensor<T>> {
     let position = check_axis("flip", axis, x.ndim())?;
     let value = {
         let read = x.read();
@@ -365,15 +623,7 @@ pub(super) fn flip<T: Element>(x: &Tensor<T>, axis: isize, caller: Caller) -> Re
     Ok(finish("flip", caller, x, value, Elementwise(SavedAttr(axis)), pull))
 }
 
-pub(super) fn reshape<T: Element>(
-    x: &Tensor<T>,
-    shape: Shape,
-    caller: Caller,
-) -> Result<Tensor<T>> {
-    if trace::is_noting() {
-        let (call, inputs) = (Call::op("reshape", [Attr::shape(&shape)]), vec![trace::any(x)]);
-        return trace::op(|| call, || inputs, caller, || reshape(x, shape, caller));
-    }
+fn reshape<T: Element>(x: &Tensor<T>, shape: Shape, caller: Caller) -> Result<Tensor<T>> {
     let n = element_count("reshape", &shape)?;
     if n != x.len() {
         return Err(Error::Shape {
@@ -388,16 +638,7 @@ pub(super) fn reshape<T: Element>(
     Ok(finish("reshape", caller, x, value, state, |shape, dy, _| Ok([Some(dy.reshape(shape))])))
 }
 
-pub(super) fn permute<T: Element>(
-    x: &Tensor<T>,
-    order: &[isize],
-    caller: Caller,
-) -> Result<Tensor<T>> {
-    if trace::is_noting() {
-        let (call, inputs) =
-            (Call::op("permute", [Attr::Ints(order.to_vec())]), vec![trace::any(x)]);
-        return trace::op(|| call, || inputs, caller, || permute(x, order, caller));
-    }
+fn permute<T: Element>(x: &Tensor<T>, order: &[isize], caller: Caller) -> Result<Tensor<T>> {
     let rank = x.ndim();
     if order.len() != rank {
         return Err(Error::Count {
@@ -430,15 +671,7 @@ pub(super) fn permute<T: Element>(
     }))
 }
 
-pub(super) fn broadcast_to<T: Numeric>(
-    x: &Tensor<T>,
-    shape: Shape,
-    caller: Caller,
-) -> Result<Tensor<T>> {
-    if trace::is_noting() {
-        let (call, inputs) = (Call::op("broadcast_to", [Attr::shape(&shape)]), vec![trace::any(x)]);
-        return trace::op(|| call, || inputs, caller, || broadcast_to(x, shape, caller));
-    }
+fn broadcast_to<T: Numeric>(x: &Tensor<T>, shape: Shape, caller: Caller) -> Result<Tensor<T>> {
     element_count("broadcast_to", &shape)?;
     if broadcast("broadcast_to", x.shape(), &shape).ok().as_ref() != Some(&shape) {
         return Err(Error::Shape {
@@ -457,25 +690,15 @@ pub(super) fn broadcast_to<T: Numeric>(
     Ok(record("broadcast_to", caller, [x], value, state, pull))
 }
 
-pub(super) fn slice<T: Element>(
+fn slice<T: Element>(
     x: &Tensor<T>,
     axis: isize,
-    (start, end, step): (usize, usize, usize),
+    (start, end, step): (usize, Option<usize>, usize),
     caller: Caller,
 ) -> Result<Tensor<T>> {
-    if trace::is_noting() {
-        let (start_at, step_by) = (Attr::Int(start as isize), Attr::Int(step as isize));
-        let attrs = [Attr::Int(axis), start_at, Attr::shape(&[end]), step_by];
-        let (call, inputs) = (Call::op("slice", attrs), vec![trace::any(x)]);
-        return trace::op(
-            || call,
-            || inputs,
-            caller,
-            || slice(x, axis, (start, end, step), caller),
-        );
-    }
     let position = check_axis("slice_axis", axis, x.ndim())?;
     let n = x.shape()[position];
+    let end = end.unwrap_or(n);
     if start > end || end > n || step == 0 {
         return Err(Error::Value {
             op: "slice_axis",
@@ -538,7 +761,7 @@ pub(super) fn split<T: Element>(
     let ranges = (0..parts).map(|i| (i * len, (i + 1) * len, 1));
     if trace::is_noting() {
         for range in ranges {
-            all.push(slice(x, axis, range, caller)?);
+            all.push(x.try_slice_axis(axis, range.0, range.1, range.2)?);
         }
         return Ok(all);
     }
@@ -606,7 +829,7 @@ impl<T: Element> Op for Split<T> {
         let grad = |_| grads.next().flatten().map_or_else(none, typed);
         let grads: Vec<Tensor<T>> = (0..parts).map(grad).collect();
         let grads: Vec<&Tensor<T>> = grads.iter().collect();
-        let dx = concat(&grads, call.axis, Location::caller())?;
+        let dx = Tensor::try_concat(&grads, call.axis)?;
         pull.sink.deliver(&pull.node.edges()[0], T::wrap(dx))
     }
 
@@ -653,26 +876,13 @@ impl<T: Element> Tensor<T> {
     }
 }
 
-pub(super) fn concat<T: Element>(
-    tensors: &[&Tensor<T>],
-    axis: isize,
-    caller: Caller,
-) -> Result<Tensor<T>> {
-    if trace::is_noting() {
-        let (call, inputs) = (
-            Call::op("concat", [Attr::Int(axis)]),
-            tensors.iter().map(|x| trace::any(*x)).collect(),
-        );
-        return trace::op(|| call, || inputs, caller, || concat(tensors, axis, caller));
-    }
-    let Some(first) = tensors.first() else {
-        return Err(Error::Count {
-            op: "concat",
-            what: "tensors, or more".into(),
-            expected: 1,
-            found: 0,
-        });
-    };
+/// The error of joining no tensors.
+fn nothing() -> Error {
+    Error::Count { op: "concat", what: "tensors, or more".into(), expected: 1, found: 0 }
+}
+
+fn concat<T: Element>(tensors: &[&Tensor<T>], axis: isize, caller: Caller) -> Result<Tensor<T>> {
+    let first = tensors.first().ok_or_else(nothing)?;
     let position = check_axis("concat", axis, first.ndim())?;
     let mut shape = first.shape_owned();
     shape[position] = 0;
@@ -788,6 +998,15 @@ moved! {
 }
 
 impl Triangle {
+    #[track_caller]
+    fn of<T: Numeric>(self, x: &Tensor<T>) -> Result<Tensor<T>> {
+        let (def, diagonal) = match self {
+            Self::Lower(diagonal) => (&TRIL, diagonal),
+            Self::Upper(diagonal) => (&TRIU, diagonal),
+        };
+        call(def, [Attr::Int(diagonal)], [x.untyped()])
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::Lower(_) => "tril",
@@ -807,11 +1026,7 @@ impl Triangle {
 }
 
 /// Zero elsewhere, whatever was there: the gradient likewise.
-pub(super) fn triangle<T: Numeric>(
-    x: &Tensor<T>,
-    part: Triangle,
-    caller: Caller,
-) -> Result<Tensor<T>> {
+fn triangle<T: Numeric>(x: &Tensor<T>, part: Triangle, caller: Caller) -> Result<Tensor<T>> {
     let &[.., m, n] = x.shape() else {
         return Err(Error::Shape {
             op: part.name(),
@@ -833,8 +1048,7 @@ pub(super) fn triangle<T: Numeric>(
             }
         })
     };
-    let pull =
-        |part, dy: Tensor<T>, _: [bool; 1]| Ok([Some(triangle(&dy, part, Location::caller())?)]);
+    let pull = |part: Triangle, dy: Tensor<T>, _: [bool; 1]| Ok([Some(part.of(&dy)?)]);
     Ok(finish(part.name(), caller, x, value, Elementwise(SavedAttr(part)), pull))
 }
 
@@ -847,7 +1061,7 @@ impl<T: Numeric> Tensor<T> {
     #[doc(alias = "expand")]
     #[track_caller]
     pub fn broadcast_to(&self, shape: impl IntoShape) -> Tensor<T> {
-        expect(T::broadcast_to(self, shape.into_shape(), Location::caller()))
+        expect(self.try_broadcast_to(shape))
     }
 
     /// [`Tensor::broadcast_to`], with an error instead of a panic.
@@ -857,7 +1071,7 @@ impl<T: Numeric> Tensor<T> {
     /// [`Error::Shape`] if this shape does not broadcast to the other.
     #[track_caller]
     pub fn try_broadcast_to(&self, shape: impl IntoShape) -> Result<Tensor<T>> {
-        T::broadcast_to(self, shape.into_shape(), Location::caller())
+        call(&BROADCAST_TO, [Attr::shape(&shape.into_shape())], [self.untyped()])
     }
 
     /// The lower triangle of the last two axes; zero above diagonal `diagonal`, whatever was there: also for
@@ -876,7 +1090,7 @@ impl<T: Numeric> Tensor<T> {
     /// If there are fewer than two axes.
     #[track_caller]
     pub fn tril(&self, diagonal: isize) -> Tensor<T> {
-        expect(T::triangle(self, Triangle::Lower(diagonal), Location::caller()))
+        expect(Triangle::Lower(diagonal).of(self))
     }
 
     /// The upper triangle of the last two axes; zero below diagonal `diagonal`, as in [`Tensor::tril`].
@@ -893,6 +1107,6 @@ impl<T: Numeric> Tensor<T> {
     /// If there are fewer than two axes.
     #[track_caller]
     pub fn triu(&self, diagonal: isize) -> Tensor<T> {
-        expect(T::triangle(self, Triangle::Upper(diagonal), Location::caller()))
+        expect(Triangle::Upper(diagonal).of(self))
     }
 }

@@ -29,7 +29,7 @@ pub(super) struct Eager {
 /// A `#[py_layer]` op, or a closure of eager ops.
 pub(super) static EAGER: OpDef = OpDef {
     infer: |op, _| Ok(op.user::<Eager>().outputs.clone()),
-    run: |op, values| op.user::<Eager>().run(values),
+    run: |op, values, _| Ok(op.user::<Eager>().run(values)?),
     effect: Effect::UserCode,
     ..OpDef::new("eager")
 };
@@ -85,7 +85,7 @@ pub(super) static FORMULA: OpDef = OpDef { is_elementwise: true, ..REDUCING_FORM
 
 pub(super) static REDUCING_FORMULA: OpDef = OpDef {
     infer: |op, _| Ok(op.user::<UserFormula>().outputs.clone()),
-    run: |op, values| op.user::<UserFormula>().formula.run(&values),
+    run: |op, values, _| Ok(op.user::<UserFormula>().formula.run(&values)?),
     gradient: Gradient::Rule {
         reads: |op, inputs, _| op.user::<UserFormula>().formula.reads(inputs),
         pull: |op, pull| pull_floats!(pull, gradient, &op.user::<UserFormula>().formula),

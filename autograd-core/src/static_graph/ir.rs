@@ -1,5 +1,4 @@
-//! What a program is made of: variables, operators, and what an operator of the table is. Data only:
-//! nothing here runs.
+//! What a program is made of: variables and operators. Data only: nothing here runs.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -7,224 +6,15 @@ use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
 
-use super::attr::{Param, Type, shown};
 use super::form::Form;
 use super::values::{Computed, Needs, Pull, Values};
 use crate::error::{Error, Result};
-use crate::graph::AnyTensor;
-use crate::ops::trace::{Attr, Dims};
+pub(super) use crate::ops::table::{Effect, Gradient, Inferred, Lengths, OpDef, Operator, UserOp};
 
 /// Position of a variable in its program.
 pub(super) type VarId = usize;
 /// Position of an operator in its program.
 pub(super) type OpId = usize;
-
-/// The forms of what an operator computes, or why there are none.
-pub(super) type Inferred = std::result::Result<Vec<Form>, String>;
-
-/// An operator's entry in the table: all that is known of it.
-#[derive(Clone, Copy)]
-pub(super) struct OpDef {
-    /// As texts and errors show it.
-    pub(super) name: &'static str,
-    /// Where operators of several families share a name; files write it before the name.
-    pub(super) family: &'static str,
-    /// Which of its family it is.
-    pub(super) index: usize,
-    pub(super) attrs: &'static [Param],
-    /// Its attributes, as the program's text shows them; empty where there are none.
-    pub(super) show: fn(&Operator) -> String,
-    /// The forms of what it computes from inputs of these forms.
-    pub(super) infer: fn(&Operator, &[&Form]) -> Inferred,
-    /// Computes the outputs by eager ops, which are recorded where recording is on.
-    pub(super) run: fn(&Operator, Values) -> Computed<Values>,
-    pub(super) gradient: Gradient,
-    /// Whether it computes each element of its results from one element of each input, as that is
-    /// broadcast to them.
-    pub(super) is_elementwise: bool,
-    /// Whether it reads no more of its input than the shape.
-    pub(super) reads_shape: bool,
-    pub(super) effect: Effect,
-    pub(super) lengths: Lengths,
-}
-
-/// Which lengths among its attributes may follow free axes of the input, where an operator is traced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lengths {
-    Fixed,
-    /// One, which is what is left of the elements.
-    OneOpen,
-    /// Those of the input's axes, the last of which are the last here.
-    OfInput,
-    /// That of the axis which the first attribute names.
-    OfAxis,
-}
-
-/// What a run of an operator does beside computing its outputs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Effect {
-    Nothing,
-    /// In training it draws random numbers, of which its gradient needs to know.
-    Draws,
-    /// In training it gives kept variables new values.
-    Collects,
-    /// It computes nothing but first values of kept variables.
-    Sets,
-    /// It computes nothing but new values of kept variables, when all else of a run is done.
-    Updates,
-    /// It runs code of the user.
-    UserCode,
-}
-
-/// Where an operator's gradients come from.
-#[derive(Clone, Copy)]
-pub(super) enum Gradient {
-    /// It has none.
-    None,
-    /// From what the eager engine records when the operator runs.
-    Recorded,
-    /// From an eager rule, which reads values and needs no record. `reads` is given the forms of the
-    /// inputs and which gradients are wanted; it is `None` where there is no rule.
-    Rule {
-        reads: fn(&Operator, &[&Form], &[usize]) -> Option<Needs>,
-        pull: fn(&Operator, Pull<'_>) -> Computed<Values>,
-    },
-    /// From operators that are added to the program: given the operator, the gradients of its outputs,
-    /// and which gradients are wanted.
-    Operators(fn(&mut Graph, OpId, &[Option<VarId>], &[usize]) -> Result<Vec<VarId>>),
-}
-
-impl OpDef {
-    /// Without attributes, inference and a way to run: an entry has what it says beside.
-    pub(super) const fn new(name: &'static str) -> Self {
-        Self {
-            name,
-            family: "",
-            index: 0,
-            attrs: &[],
-            show: Operator::show_all,
-            infer: |_, _| Err("its form does not follow from its inputs".to_owned()),
-            run: |_, _| Err("does not run by itself".to_owned()),
-            gradient: Gradient::Recorded,
-            is_elementwise: false,
-            reads_shape: false,
-            effect: Effect::Nothing,
-            lengths: Lengths::Fixed,
-        }
-    }
-}
-
-/// What an operator of a user's code has beside its attributes.
-pub(super) trait UserOp: Any + fmt::Debug + Send + Sync {
-    /// The operator's name.
-    fn name(&self) -> &str;
-    /// As errors show it.
-    fn shown(&self) -> String {
-        self.name().to_owned()
-    }
-    /// Whether gradients flow through it.
-    fn has_gradient(&self) -> bool {
-        true
-    }
-    /// Whether it may do more than compute, so that it runs in every run.
-    fn has_effect(&self) -> bool {
-        false
-    }
-}
-
-/// An operator of the table with its attributes.
-#[derive(Clone)]
-pub(super) struct Operator {
-    pub(super) def: &'static OpDef,
-    pub(super) attrs: Vec<Attr>,
-    pub(super) user: Option<Arc<dyn UserOp>>,
-}
-
-impl fmt::Debug for Operator {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {:?}", self.name(), self.attrs)
-    }
-}
-
-impl Operator {
-    pub(super) fn new(def: &'static OpDef, attrs: Vec<Attr>) -> Self {
-        debug_assert_eq!(def.attrs.len(), attrs.len(), "{}", def.name);
-        Self { def, attrs, user: None }
-    }
-
-    pub(super) fn of_user(def: &'static OpDef, user: impl UserOp) -> Self {
-        Self { def, attrs: Vec::new(), user: Some(Arc::new(user)) }
-    }
-
-    pub(super) fn name(&self) -> &str {
-        self.user.as_ref().map_or(self.def.name, |user| user.name())
-    }
-
-    pub(super) fn is(&self, def: &'static OpDef) -> bool {
-        std::ptr::eq(self.def, def)
-    }
-
-    /// What the user's code is.
-    pub(super) fn user<T: UserOp>(&self) -> &T {
-        let user: Option<&dyn Any> = self.user.as_ref().map(|user| &**user as &dyn Any);
-        match user.and_then(<dyn Any>::downcast_ref) {
-            Some(user) => user,
-            None => unreachable!("`{}` was made with another kind of code", self.def.name),
-        }
-    }
-
-    fn show_all(&self) -> String {
-        let attrs = self.def.attrs.iter().zip(&self.attrs);
-        let texts = attrs.map(|(param, attr)| shown(*param, attr)).filter(|text| !text.is_empty());
-        texts.collect::<Vec<_>>().join(", ")
-    }
-
-    /// Whether it has an attribute by which a copy for testing differs, and that is set.
-    pub(super) fn trains(&self) -> bool {
-        let mut attrs = self.def.attrs.iter().zip(&self.attrs);
-        attrs.any(|((_, kind), attr)| *kind == Type::Training && matches!(attr, Attr::Flag(true)))
-    }
-
-    /// The same in a copy for testing.
-    pub(super) fn stop_training(&mut self) {
-        let attrs = self.def.attrs.iter().zip(&mut self.attrs);
-        attrs.filter(|((_, kind), _)| *kind == Type::Training).for_each(|(_, attr)| {
-            *attr = Attr::Flag(false);
-        });
-    }
-
-    /// Whether it draws random numbers of which its gradient needs to know.
-    pub(super) fn draws(&self) -> bool {
-        let all = matches!(self.attrs.first(), Some(Attr::Number(p)) if *p == 0.0);
-        self.def.effect == Effect::Draws && self.trains() && !all
-    }
-}
-
-/// Attributes by position, as the operator's entry says what they are.
-macro_rules! attributes {
-    ($($method:ident -> $t:ty, $pattern:pat => $value:expr;)*) => {
-        impl Operator {
-            $(pub(super) fn $method(&self, at: usize) -> $t {
-                match &self.attrs[at] {
-                    $pattern => $value,
-                    other => unreachable!("attribute {at} of {} is {other:?}", self.def.name),
-                }
-            })*
-        }
-    };
-}
-
-attributes! {
-    number -> f64, Attr::Number(x) => *x;
-    numbers -> &[f64], Attr::Numbers(all) => all;
-    flag -> bool, Attr::Flag(flag) => *flag;
-    int -> isize, Attr::Int(n) => *n;
-    ints -> &[isize], Attr::Ints(all) => all;
-    dims -> &Dims, Attr::Dims(dims) => dims;
-    pairs -> &[[usize; 2]], Attr::Pairs(pairs) => pairs;
-    dtype -> crate::array::DType, Attr::Type(dtype) => *dtype;
-    tensor -> &AnyTensor, Attr::Tensor(tensor) => tensor;
-}
 
 /// What an operator computes.
 #[derive(Clone, Debug)]
@@ -286,7 +76,7 @@ impl Kind {
     /// behind.
     pub(super) fn run(&self, inputs: Values) -> Computed<Values> {
         match self {
-            Self::Op(op) => (op.def.run)(op, inputs),
+            Self::Op(op) => (op.def.run)(op, inputs, Location::caller()).map_err(String::from),
             Self::Grad(_) => Err("does not run by itself".to_owned()),
         }
     }
@@ -444,6 +234,11 @@ pub(super) struct Graph {
 }
 
 impl Graph {
+    /// What the table of ops knows as anything.
+    pub(super) fn of(graph: &mut dyn Any) -> &mut Self {
+        graph.downcast_mut().unwrap_or_else(|| unreachable!("gradients are added to programs"))
+    }
+
     pub(super) fn find(&self, name: &str) -> Option<VarId> {
         self.names.get(name).copied()
     }

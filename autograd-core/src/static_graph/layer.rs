@@ -36,8 +36,10 @@ pub(super) enum Given {
 /// A `#[py_layer]` op that was traced.
 pub(super) static LAYER: OpDef = OpDef {
     infer: |op, _| Ok(op.user::<TracedLayer>().outputs()),
-    run: |op, values| op.user::<TracedLayer>().run(values),
-    gradient: Gradient::Operators(TracedLayer::gradient),
+    run: |op, values, _| Ok(op.user::<TracedLayer>().run(values)?),
+    gradient: Gradient::Operators(|graph, of, grads, wants| {
+        TracedLayer::gradient(Graph::of(graph), of, grads, wants)
+    }),
     ..OpDef::new("layer")
 };
 

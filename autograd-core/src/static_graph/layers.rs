@@ -6,7 +6,6 @@ use std::panic::Location;
 use smallvec::smallvec;
 
 use super::form::Form;
-use super::forms::cross_entropy;
 use super::ir::{Op, Operator, Phase, Place, wrong};
 use super::program::{Change, Program, Variable};
 use super::table::{self, Init};
@@ -14,7 +13,7 @@ use crate::array::DType;
 use crate::error::Result;
 use crate::ops::Reduce;
 use crate::ops::trace::Attr;
-use crate::ops::{Binary, Comparison};
+use crate::ops::{Binary, Comparison, of_logits};
 
 /// How a fully connected layer's parameters are named and start.
 #[derive(Clone, Debug)]
@@ -174,7 +173,7 @@ impl Program {
     pub fn accuracy(&self, logits: &Variable, classes: &Variable) -> Result<Variable> {
         let place = Place::Line(Location::caller());
         // They must fit as for the loss.
-        if let Err(why) = cross_entropy(&[&logits.form(), &classes.form()]) {
+        if let Err(why) = of_logits(&[&logits.form(), &classes.form()]) {
             let why = format!("{why}; given `{logits}`, `{classes}`");
             return Err(wrong("accuracy", &place, why));
         }

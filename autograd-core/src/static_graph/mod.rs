@@ -33,7 +33,6 @@
 
 mod arithmetic;
 mod assemble;
-mod attr;
 mod backward;
 mod dims;
 mod draw;
@@ -50,8 +49,6 @@ mod executor;
     )
 )]
 mod file;
-mod form;
-mod forms;
 mod frame;
 mod ir;
 mod layer;
@@ -67,8 +64,9 @@ mod step;
 mod table;
 mod text;
 mod trace;
-mod values;
 mod verify;
+
+use crate::ops::table::{attr, form, forms, values};
 
 pub use crate::optim::{Adam, AdamW, Sgd};
 pub use arithmetic::IntoOperand;

@@ -2,15 +2,21 @@
 
 use std::panic::Location;
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use super::super::elementwise::{Handle, Outputs};
-use super::super::trace::{self, Attr, Call};
+use super::super::table::attr::Type;
+use super::super::table::forms::same_float;
+use super::super::table::values::{
+    Computed, Need, Needs, Pull, Values, not_numbers, one, pull_floats,
+};
+use super::super::table::{Effect, Gradient, OpDef, Operator, call, entries};
+use super::super::trace::{self, Attr};
 use super::super::{Caller, Float, Input, Scalar, Unary, derived, expect};
 use super::writable;
 use crate::array::Shape;
 use crate::error::{Error, Result};
-use crate::graph::Tensor;
+use crate::graph::{AnyTensor, Tensor};
 
 /// `x` above 0, elsewhere what `below` makes of it: in one pass, as `op` says.
 fn activation<T: Float>(
@@ -24,11 +30,11 @@ fn activation<T: Float>(
     if trace::is_noting() {
         return x.gt_scalar(T::ZERO).where_else(x, below());
     }
-    one(T::elementwise(op(number), &[x], &[], caller))
+    single(T::elementwise(op(number), &[x], &[], caller))
 }
 
 /// The result of an op of operands of one shape.
-fn one<T: Float>(results: Result<Outputs<T>>) -> Tensor<T> {
+fn single<T: Float>(results: Result<Outputs<T>>) -> Tensor<T> {
     match results.map(SmallVec::into_inner) {
         Ok(Ok([y])) => y,
         _ => unreachable!("the op has one result, and operands of one shape are not refused"),
@@ -59,7 +65,7 @@ pub(in crate::ops) fn elu<T: Float>(x: &Tensor<T>, alpha: f64, caller: Caller) -
 
 /// By what dropout multiplies a tensor of this shape, drawn from the process-wide generator; `p` is
 /// a probability above 0.
-pub(in crate::ops) fn dropout_mask<T: Float>(shape: Shape, p: f64) -> Tensor<T> {
+fn dropout_mask<T: Float>(shape: Shape, p: f64) -> Tensor<T> {
     let mut mask = writable(Tensor::<T>::rand(shape));
     if let Some(data) = mask.as_mut_slice() {
         // For p = 1 nothing is above the limit, and the scale is not used.
@@ -68,37 +74,44 @@ pub(in crate::ops) fn dropout_mask<T: Float>(shape: Shape, p: f64) -> Tensor<T> 
     Tensor::new(mask)
 }
 
-pub(in crate::ops) fn dropout<T: Float>(
-    x: &Tensor<T>,
-    p: f64,
-    training: bool,
-    caller: Caller,
-) -> Result<Tensor<T>> {
-    if trace::is_noting() {
-        let call = || Call::op("dropout", [Attr::Number(p), Attr::Flag(training)]);
-        let run = || dropout(x, p, training, caller);
-        return trace::op(call, || vec![trace::any(x)], caller, run);
-    }
-    if !(0.0..=1.0).contains(&p) {
-        return Err(Error::Value {
-            op: "dropout",
-            parameter: "p",
-            expected: "a probability".into(),
-            found: p.to_string(),
-        });
-    }
-    if !training || p == 0.0 {
-        return Ok(x.clone());
-    }
-    Ok(dropped(x, &dropout_mask(x.shape_owned(), p), caller))
+entries! {
+    DROPOUTS:
+
+    /// Computes its mask too where it draws one, which a gradient may read.
+    DROPOUT = OpDef {
+        attrs: &[("p", Type::Plain), ("training", Type::Training)],
+        infer: same_float,
+        run: |op, x, at| match (one(x)?, op.draws()) {
+            (x, false) => Ok(smallvec![x]),
+            (AnyTensor::Float32(x), true) => Ok(dropout(&x, op.number(0), at)),
+            (AnyTensor::Float64(x), true) => Ok(dropout(&x, op.number(0), at)),
+            (other, true) => Err(not_numbers(&other).into()),
+        },
+        gradient: Gradient::Rule {
+            reads: |op, _, _| {
+                Some(if op.draws() { smallvec![Need::No, Need::No, Need::Value] } else { Needs::new() })
+            },
+            pull: |op, pull| pull_floats!(pull, dropout_gradient, op),
+        },
+        is_elementwise: true,
+        effect: Effect::Draws,
+        ..OpDef::new("dropout")
+    };
 }
 
-pub(in crate::ops) fn dropped<T: Float>(
-    x: &Tensor<T>,
-    factors: &Tensor<T>,
-    caller: Caller,
-) -> Tensor<T> {
-    one(T::elementwise(derived::dropped(), &[x, factors], &[], caller))
+fn dropout<T: Float>(x: &Tensor<T>, p: f64, at: Caller) -> Values {
+    let mask = dropout_mask::<T>(x.shape_owned(), p);
+    smallvec![dropped(x, &mask, at).into(), mask.into()]
+}
+
+fn dropout_gradient<T: Float>(mut pull: Pull<'_>, op: &Operator) -> Computed<Values> {
+    let dy = pull.dy::<T>()?;
+    let caller = Location::caller();
+    pull.wanted([Some(if op.draws() { dropped(&dy, pull.output(1)?, caller) } else { dy })])
+}
+
+fn dropped<T: Float>(x: &Tensor<T>, factors: &Tensor<T>, caller: Caller) -> Tensor<T> {
+    single(T::elementwise(derived::dropped(), &[x, factors], &[], caller))
 }
 
 /// # Activations with a parameter
@@ -141,6 +154,15 @@ impl<T: Float> Tensor<T> {
     /// [`Error::Value`] if `p` is not in [0, 1].
     #[track_caller]
     pub fn try_dropout(&self, p: f64, training: bool) -> Result<Tensor<T>> {
-        T::dropout(self, p, training, Location::caller())
+        if !(0.0..=1.0).contains(&p) {
+            return Err(Error::Value {
+                op: "dropout",
+                parameter: "p",
+                expected: "a probability".into(),
+                found: p.to_string(),
+            });
+        }
+        let attrs = [Attr::Number(p), Attr::Flag(training)];
+        call(&DROPOUT, attrs, [self.untyped()])
     }
 }

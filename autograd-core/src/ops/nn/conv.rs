@@ -2,9 +2,17 @@
 
 use std::panic::Location;
 
-use super::super::trace::{self, Attr, Call};
+use smallvec::smallvec;
+
+use super::super::table::attr::Type;
+use super::super::table::form::Form;
+use super::super::table::forms::{float as float_form, same_dtype};
+use super::super::table::values::{float, message, typed};
+use super::super::table::{Inferred, OpDef, call, entries};
 use super::super::{Caller, Float, expect};
-use super::window::{Conv2dOptions, Convolution, Plan, Window};
+use super::window::{
+    Conv2dOptions, Convolution, Plan, Window, counted, fixed, open_batch, pictures,
+};
 use crate::array::shape::element_count;
 use crate::array::{Shape, Value};
 use crate::error::{Error, Plural, RECEIVER, Result};
@@ -103,32 +111,64 @@ fn check(
     Ok(plan)
 }
 
-/// The shape of a convolution of pictures of this shape.
-#[cfg(feature = "static-graph")]
-pub(crate) fn conv2d_shape(
-    input: &[usize],
-    weight: &[usize],
-    bias: Option<&[usize]>,
-    options: Conv2dOptions,
-) -> Result<[usize; 4]> {
-    let [height, width] = check(input, weight, bias, options)?.output;
-    Ok([input[0], weight[0], height, width])
+entries! {
+    CONVOLUTIONS:
+
+    CONV2D = OpDef {
+        attrs: &[("stride padding dilation groups", Type::Pairs)],
+        show: |op| {
+            let [stride, padding, dilation, [groups, _]] = fixed(op.pairs(0));
+            format!("stride={stride:?}, padding={padding:?}, dilation={dilation:?}, groups={groups}")
+        },
+        infer: |op, inputs| convolved(inputs, Conv2dOptions::of_parts(counted(op.pairs(0))?)),
+        run: |op, values, at| {
+            let options = Conv2dOptions::of_parts(fixed(op.pairs(0)));
+            let [x, weight, bias @ ..] = &values[..] else {
+                return Err("an input is missing".into());
+            };
+            let bias = bias.first();
+            float!(smallvec![x.clone()], x => {
+                let bias = bias.map(|bias| typed(Some(bias))).transpose()?;
+                conv2d(&x, typed(Some(weight))?, bias, options, at)
+            })
+        },
+        ..OpDef::new("conv2d")
+    };
 }
 
-pub(in crate::ops) fn conv2d<T: Float>(
+fn convolved(inputs: &[&Form], options: Conv2dOptions) -> Inferred {
+    let (x, weight, bias) = match inputs {
+        [x, weight] => (x, weight, None),
+        [x, weight, bias] => (x, weight, Some(bias)),
+        _ => {
+            return Err(format!(
+                "takes pictures, weights and perhaps a bias, found {}",
+                inputs.len()
+            ));
+        }
+    };
+    let known = |form: &Form| -> Result<Vec<usize>, String> {
+        let lengths: Option<Vec<usize>> = form.dims.iter().copied().collect();
+        lengths.ok_or_else(|| format!("its weights and bias have no free axis, found {form}"))
+    };
+    same_dtype(float_form(x)?, weight)?;
+    if let Some(bias) = bias {
+        same_dtype(x, bias)?;
+    }
+    let bias = bias.map(|bias| known(bias)).transpose()?;
+    let (input, weight) = (pictures(x)?, known(weight)?);
+    let plan = check(&input, &weight, bias.as_deref(), options).map_err(message)?;
+    let [height, width] = plan.output;
+    Ok(vec![open_batch(x, [input[0], weight[0], height, width])])
+}
+
+fn conv2d<T: Float>(
     x: &Tensor<T>,
     weight: &Tensor<T>,
     bias: Option<&Tensor<T>>,
     options: Conv2dOptions,
     caller: Caller,
 ) -> Result<Tensor<T>> {
-    if trace::is_noting() {
-        let (call, inputs) = (
-            Call::op("conv2d", [Attr::Pairs(options.parts().to_vec())]),
-            [Some(x), Some(weight), bias].into_iter().flatten().map(trace::any).collect(),
-        );
-        return trace::op(|| call, || inputs, caller, || conv2d(x, weight, bias, options, caller));
-    }
     let plan = check(x.shape(), weight.shape(), bias.map(Tensor::shape), options)?;
     let groups = options.groups;
     let of = Convolution {
@@ -215,6 +255,14 @@ fn pull<T: Float>(
     Ok([of_operand(0, &b), of_operand(1, &a)])
 }
 
+#[track_caller]
+fn convolution<T: Float>(
+    inputs: [Option<&Tensor<T>>; 3],
+    options: Conv2dOptions,
+) -> Result<Tensor<T>> {
+    call(&CONV2D, [options.attr()], inputs.into_iter().flatten().map(Tensor::untyped))
+}
+
 /// # Convolution
 impl<T: Float> Tensor<T> {
     /// The convolution (cross-correlation) of pictures `[n, channels, height, width]` with weights
@@ -244,7 +292,7 @@ impl<T: Float> Tensor<T> {
         bias: Option<&Tensor<T>>,
         options: Conv2dOptions,
     ) -> Tensor<T> {
-        expect(T::conv2d(self, weight, bias, options, Location::caller()))
+        expect(convolution([Some(self), Some(weight), bias], options))
     }
 
     /// [`Tensor::conv2d`], with an error instead of a panic.
@@ -259,6 +307,6 @@ impl<T: Float> Tensor<T> {
         bias: Option<&Tensor<T>>,
         options: Conv2dOptions,
     ) -> Result<Tensor<T>> {
-        T::conv2d(self, weight, bias, options, Location::caller())
+        convolution([Some(self), Some(weight), bias], options)
     }
 }

@@ -3,13 +3,21 @@
 use std::panic::Location;
 use std::sync::Arc;
 
+use smallvec::smallvec;
+
 use super::super::index::check_indices;
-use super::super::trace::{self, Call};
+use super::super::table::form::{Dims, Form};
+use super::super::table::forms::{exactly, float as float_form};
+use super::super::table::values::{float, several};
+use super::super::table::{Inferred, OpDef, call, entries};
+use super::super::trace;
 use super::super::{Caller, Float, HasMean, derived, expect};
 use super::check_same_shape;
-use crate::array::{Shape, Value};
+use crate::array::{DType, Shape, Value};
 use crate::error::{Error, RECEIVER, Result};
-use crate::graph::{Element, Hidden, SavedInput, Tensor, is_grad_enabled, record, unrecorded};
+use crate::graph::{
+    AnyTensor, Element, Hidden, SavedInput, Tensor, is_grad_enabled, record, unrecorded,
+};
 
 /// An error unless `targets` names one of the columns for each row of a matrix.
 fn check_targets(op: &'static str, scores: &[usize], targets: &Tensor<i64>) -> Result<usize> {
@@ -33,16 +41,44 @@ fn check_targets(op: &'static str, scores: &[usize], targets: &Tensor<i64>) -> R
     Ok(classes)
 }
 
-pub(in crate::ops) fn cross_entropy<T: Float>(
+entries! {
+    LOSSES:
+
+    /// Mean cross entropy of logits and classes.
+    CROSS_ENTROPY = OpDef {
+        infer: |_, inputs| of_logits(inputs),
+        run: |_, values, at| match several(values)? {
+            [logits, AnyTensor::Int64(classes)] => {
+                float!(smallvec![logits], x => cross_entropy(&x, &classes, at))
+            }
+            _ => Err("its classes must be int64".into()),
+        },
+        ..OpDef::new("cross_entropy")
+    };
+}
+
+pub(crate) fn of_logits(inputs: &[&Form]) -> Inferred {
+    let [logits, targets] = exactly(inputs)?;
+    float_form(logits)?;
+    if targets.dtype != DType::Int64 {
+        return Err(format!("its classes must be int64, found {}", targets.dtype));
+    }
+    let ([rows, _], [count]) = (&logits.dims[..], &targets.dims[..]) else {
+        return Err("takes logits [n, classes] and n classes".to_owned());
+    };
+    match (rows, count) {
+        (Some(rows), Some(count)) if rows != count => {
+            Err(format!("{rows} rows of logits need as many classes, found {count}"))
+        }
+        _ => Ok(vec![Form::new(logits.dtype, Dims::new())]),
+    }
+}
+
+fn cross_entropy<T: Float>(
     logits: &Tensor<T>,
     targets: &Tensor<i64>,
     caller: Caller,
 ) -> Result<Tensor<T>> {
-    if trace::is_noting() {
-        let (call, inputs) =
-            (Call::op("cross_entropy", []), vec![trace::any(logits), trace::any(targets)]);
-        return trace::op(|| call, || inputs, caller, || cross_entropy(logits, targets, caller));
-    }
     let (loss, sums) = mean_cross_entropy(logits, targets, Value::scalar(T::ZERO))?;
     let loss = Value::scalar(loss);
     if !logits.is_recorded() {
@@ -175,7 +211,7 @@ impl<T: Element> Tensor<T> {
     where
         T: HasMean,
     {
-        expect(T::cross_entropy(self, targets, Location::caller()))
+        expect(call(&CROSS_ENTROPY, [], [self.untyped(), targets.untyped()]))
     }
 
     /// [`Tensor::cross_entropy`], with an error instead of a panic.
@@ -188,7 +224,7 @@ impl<T: Element> Tensor<T> {
     where
         T: HasMean,
     {
-        T::cross_entropy(self, targets, Location::caller())
+        call(&CROSS_ENTROPY, [], [self.untyped(), targets.untyped()])
     }
 
     /// The mean of the negated log-probability of the true class of each row of `[n, classes]`:

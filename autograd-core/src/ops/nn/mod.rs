@@ -21,18 +21,26 @@ pub(super) mod window;
 
 pub use window::{Conv2dOptions, IntoPair, PoolOptions};
 
-pub(super) use activation::{dropout, elu, leaky_relu};
-pub(super) use conv::conv2d;
-#[cfg(feature = "static-graph")]
-pub(crate) use conv::conv2d_shape;
+pub(super) use activation::{elu, leaky_relu};
 pub(super) use linear::linear;
-pub(super) use loss::{binary_cross_entropy, cross_entropy, smooth_l1_loss};
-pub(super) use norm::{deviation, norm, var};
-pub(super) use normalize::normalize;
 #[cfg(feature = "static-graph")]
-pub(crate) use pool::pool2d_shape;
-pub(super) use pool::{avg_pool2d, max_pool2d};
-pub(super) use softmax::{logsumexp, softmax};
+pub(crate) use loss::of_logits;
+pub(super) use loss::{binary_cross_entropy, smooth_l1_loss};
+pub(super) use norm::{deviation, var};
+#[cfg(feature = "nn")]
+pub(crate) use normalize::layer_norm;
+
+/// The entries of the table, each beside its op.
+#[cfg(feature = "static-graph")]
+pub(crate) mod entries {
+    pub(crate) use super::activation::{DROPOUT, DROPOUTS};
+    pub(crate) use super::conv::{CONV2D, CONVOLUTIONS};
+    pub(crate) use super::loss::{CROSS_ENTROPY, LOSSES};
+    pub(crate) use super::norm::NORMS;
+    pub(crate) use super::normalize::NORMALIZATIONS;
+    pub(crate) use super::pool::{AVG_POOL2D, MAX_POOL2D, POOLS};
+    pub(crate) use super::softmax::{LOG_SOFTMAX, SOFTMAX, SOFTMAXES};
+}
 
 use crate::array::{Shape, Value};
 use crate::error::{Error, Result};

@@ -2,13 +2,31 @@
 
 use std::panic::Location;
 
+use super::super::table::form::{Dims, Form};
+use super::super::table::forms::{exactly, float as float_form};
+use super::super::table::values::float;
+use super::super::table::{OpDef, call, entries};
 use super::super::{Caller, Float, HasMean, expect, trace};
+use super::normalize::layer_norm;
 use super::{are_in_range, scale_of, writable};
 use crate::array::shape::axes as check_axes;
 use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{Element, GradMode, Lost, SavedInput, SavedOutput, Tensor, record};
 
-pub(in crate::ops) fn norm<T: Float>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {
+entries! {
+    NORMS:
+
+    NORM = OpDef {
+        infer: |_, inputs| {
+            let [x] = exactly(inputs)?;
+            Ok(vec![Form::new(float_form(x)?.dtype, Dims::new())])
+        },
+        run: |_, x, at| float!(x, x => Ok(norm(&x, at))),
+        ..OpDef::new("norm")
+    };
+}
+
+fn norm<T: Float>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {
     let value = GradMode::of(false, || {
         let squares = x.square().sum();
         if are_in_range(&squares) || x.is_empty() {
@@ -115,7 +133,7 @@ impl<T: Float> Tensor<T> {
     /// ```
     #[track_caller]
     pub fn norm(&self) -> Tensor<T> {
-        T::norm(self, Location::caller())
+        expect(call(&NORM, [], [self.untyped()]))
     }
 }
 
@@ -229,6 +247,6 @@ impl<T: Element> Tensor<T> {
     where
         T: HasMean,
     {
-        T::layer_norm(self, None, axes, eps, Location::caller())
+        layer_norm(self, None, axes, eps, Location::caller())
     }
 }

@@ -3,9 +3,12 @@
 
 use std::sync::Arc;
 
-use super::super::families::Weights;
 use super::super::reduce::sum_rows;
-use super::super::trace::{self, Attr, Call};
+use super::super::table::attr::Type;
+use super::super::table::forms::{broadcast, float as float_form, reduced, same_dtype};
+use super::super::table::values::{Ran, all, computed};
+use super::super::table::{OpDef, Operator, call_at, entries};
+use super::super::trace::Attr;
 use super::super::{Caller, Float, joined as added};
 use super::rows::{CHUNK, Given, joined, total};
 use super::{are_in_range, is_in_range, scale_of, to_write_over};
@@ -15,8 +18,12 @@ use crate::array::threads::each_chunks;
 use crate::array::{Shape, Value};
 use crate::error::Result;
 use crate::graph::{
-    Hidden, PushRule, SavedAttr, SavedInput, Tensor, is_grad_enabled, record, unrecorded, with_push,
+    AnyTensor, Hidden, PushRule, SavedAttr, SavedInput, Tensor, is_grad_enabled, record,
+    unrecorded, with_push,
 };
+
+/// By what the result is multiplied and what is added then, of the shape of a row.
+pub(crate) type Weights<'a, T> = Option<[&'a Tensor<T>; 2]>;
 
 /// The longest row that one thread takes at once; longer ones are normalised op by op.
 const LONGEST: usize = CHUNK;
@@ -25,7 +32,57 @@ const ROWS: usize = 256;
 /// Numbers that are summed side by side.
 const LANES: usize = 16;
 
-pub(in crate::ops) fn normalize<T: Float>(
+entries! {
+    NORMALIZATIONS:
+
+    /// Of `x`, or of `x` and then times a weight, plus a bias.
+    NORMALIZE = OpDef {
+        attrs: &[("axes", Type::Ints), ("eps", Type::Number)],
+        infer: |op, inputs| {
+            let (x, weights) = match inputs {
+                [x] => (x, None),
+                [x, weight, bias] => (x, Some([weight, bias])),
+                _ => return Err(format!("takes 1 or 3 inputs, found {}", inputs.len())),
+            };
+            reduced(&x.dims, op.ints(0), true)?;
+            let mut y = float_form(x)?.clone();
+            for part in weights.into_iter().flatten() {
+                same_dtype(x, part)?;
+                y.dims = broadcast(&y.dims, &part.dims)?;
+            }
+            Ok(vec![y])
+        },
+        run: |op, values, at| match values.first() {
+            Some(AnyTensor::Float32(_)) => typed::<f32>(op, &values, at),
+            Some(AnyTensor::Float64(_)) => typed::<f64>(op, &values, at),
+            _ => Err("takes float32 or float64".into()),
+        },
+        ..OpDef::new("normalize")
+    };
+}
+
+fn typed<T: Float>(op: &Operator, values: &[AnyTensor], at: Caller) -> Ran {
+    let (x, weights) = match all::<T>(values)?[..] {
+        [x, weight, bias] => (x, Some([weight, bias])),
+        ref inputs => (inputs[0], None),
+    };
+    computed(normalize(x, weights, op.ints(0), op.number(1), at))
+}
+
+/// Layer normalisation: `x` along the axes, times a weight, plus a bias.
+pub(crate) fn layer_norm<T: Float>(
+    x: &Tensor<T>,
+    weights: Weights<'_, T>,
+    axes: &[isize],
+    eps: f64,
+    caller: Caller,
+) -> Result<Tensor<T>> {
+    let inputs = std::iter::once(x).chain(weights.into_iter().flatten());
+    let attrs = [Attr::Ints(axes.to_vec()), Attr::Number(eps)];
+    call_at(&NORMALIZE, attrs, inputs.map(Tensor::untyped), caller)
+}
+
+fn normalize<T: Float>(
     x: &Tensor<T>,
     weights: Weights<'_, T>,
     axes: &[isize],
@@ -33,19 +90,6 @@ pub(in crate::ops) fn normalize<T: Float>(
     caller: Caller,
 ) -> Result<Tensor<T>> {
     let positions = check_axes("normalize", axes, x.ndim())?;
-    if trace::is_noting() {
-        let axes: Vec<isize> = positions.iter().map(|&position| position as isize).collect();
-        let normal = trace::op(
-            || Call::op("normalize", [Attr::Ints(axes.clone()), Attr::Number(eps)]),
-            || vec![trace::any(x)],
-            caller,
-            || normalize(x, None, &axes, eps, caller),
-        )?;
-        return match weights {
-            Some([weight, bias]) => (normal * weight).try_add(bias),
-            None => Ok(normal),
-        };
-    }
     let rank = x.ndim() - positions.len();
     let last = positions.iter().enumerate().all(|(i, &position)| position == rank + i);
     let n: usize = positions.iter().map(|&position| x.shape()[position]).product();

@@ -3,10 +3,13 @@
 use std::panic::Location;
 use std::sync::Arc;
 
-use super::super::trace::{self, Attr, Call};
+use super::super::table::attr::Type;
+use super::super::table::forms::{exactly, float as float_form};
+use super::super::table::values::{float, message};
+use super::super::table::{OpDef, call, entries};
 use super::super::{Caller, Float, HasMean, expect};
 use super::conv::{fold, unfold};
-use super::window::{Plan, PoolOptions};
+use super::window::{Plan, PoolOptions, counted, fixed, open_batch, pictures};
 use super::writable;
 use crate::array::buffer::Buffer;
 use crate::array::{Shape, Value};
@@ -17,27 +20,40 @@ fn output_shape(x: &[usize], plan: &Plan) -> Shape {
     Shape::from_slice(&[x[0], x[1], plan.output[0], plan.output[1]])
 }
 
-/// The shape of what pooling makes of pictures of this shape.
-#[cfg(feature = "static-graph")]
-pub(crate) fn pool2d_shape(
-    op: &'static str,
-    options: PoolOptions,
-    input: &[usize],
-) -> Result<[usize; 4]> {
-    let [height, width] = options.plan(op, input)?.output;
-    Ok([input[0], input[1], height, width])
+entries! {
+    POOLS:
+
+    MAX_POOL2D = OpDef {
+        run: |op, x, at| {
+            float!(x, x => max_pool2d(&x, PoolOptions::of_parts(fixed(op.pairs(0))), at))
+        },
+        ..pool("max_pool2d")
+    };
+
+    AVG_POOL2D = OpDef {
+        run: |op, x, at| {
+            float!(x, x => avg_pool2d(&x, PoolOptions::of_parts(fixed(op.pairs(0))), at))
+        },
+        ..pool("avg_pool2d")
+    };
 }
 
-pub(in crate::ops) fn max_pool2d<T: Float>(
-    x: &Tensor<T>,
-    options: PoolOptions,
-    caller: Caller,
-) -> Result<Tensor<T>> {
-    if trace::is_noting() {
-        let (call, inputs) =
-            (Call::op("max_pool2d", [Attr::Pairs(options.parts().to_vec())]), vec![trace::any(x)]);
-        return trace::op(|| call, || inputs, caller, || max_pool2d(x, options, caller));
+/// What becomes of each window of pictures.
+const fn pool(name: &'static str) -> OpDef {
+    OpDef {
+        attrs: &[("kernel stride padding", Type::Pairs)],
+        infer: |op, inputs| {
+            let [x] = exactly(inputs)?;
+            let options = PoolOptions::of_parts(counted(op.pairs(0))?);
+            let input = pictures(float_form(x)?)?;
+            let [height, width] = options.plan(op.def.name, &input).map_err(message)?.output;
+            Ok(vec![open_batch(x, [input[0], input[1], height, width])])
+        },
+        ..OpDef::new(name)
     }
+}
+
+fn max_pool2d<T: Float>(x: &Tensor<T>, options: PoolOptions, caller: Caller) -> Result<Tensor<T>> {
     let plan = options.plan("max_pool2d", x.shape())?;
     let size = plan.input[0] * plan.input[1];
     if !x.is_empty() && i32::try_from(size).is_err() {
@@ -101,16 +117,7 @@ fn pick<T: Float>(at: &Arc<Places>, x: &Tensor<T>, caller: Caller) -> Tensor<T> 
     })
 }
 
-pub(in crate::ops) fn avg_pool2d<T: Float>(
-    x: &Tensor<T>,
-    options: PoolOptions,
-    caller: Caller,
-) -> Result<Tensor<T>> {
-    if trace::is_noting() {
-        let (call, inputs) =
-            (Call::op("avg_pool2d", [Attr::Pairs(options.parts().to_vec())]), vec![trace::any(x)]);
-        return trace::op(|| call, || inputs, caller, || avg_pool2d(x, options, caller));
-    }
+fn avg_pool2d<T: Float>(x: &Tensor<T>, options: PoolOptions, caller: Caller) -> Result<Tensor<T>> {
     let plan = options.plan("avg_pool2d", x.shape())?;
     let shape = output_shape(x.shape(), &plan);
     let [n, c, height, width] = [x.shape()[0], x.shape()[1], plan.input[0], plan.input[1]];
@@ -153,7 +160,7 @@ impl<T: Float> Tensor<T> {
     /// [`Tensor::try_max_pool2d`].
     #[track_caller]
     pub fn max_pool2d(&self, options: impl Into<PoolOptions>) -> Tensor<T> {
-        expect(T::max_pool2d(self, options.into(), Location::caller()))
+        expect(call(&MAX_POOL2D, [options.into().attr()], [self.untyped()]))
     }
 
     /// [`Tensor::max_pool2d`], with an error instead of a panic.
@@ -163,7 +170,7 @@ impl<T: Float> Tensor<T> {
     /// [`Error::Shape`], [`Error::Value`] or [`Error::TooLarge`].
     #[track_caller]
     pub fn try_max_pool2d(&self, options: impl Into<PoolOptions>) -> Result<Tensor<T>> {
-        T::max_pool2d(self, options.into(), Location::caller())
+        call(&MAX_POOL2D, [options.into().attr()], [self.untyped()])
     }
 }
 
@@ -181,7 +188,7 @@ impl<T: Element> Tensor<T> {
     where
         T: HasMean,
     {
-        expect(T::avg_pool2d(self, options.into(), Location::caller()))
+        expect(call(&AVG_POOL2D, [options.into().attr()], [self.untyped()]))
     }
 
     /// [`Tensor::avg_pool2d`], with an error instead of a panic.
@@ -194,6 +201,6 @@ impl<T: Element> Tensor<T> {
     where
         T: HasMean,
     {
-        T::avg_pool2d(self, options.into(), Location::caller())
+        call(&AVG_POOL2D, [options.into().attr()], [self.untyped()])
     }
 }

@@ -1,10 +1,14 @@
 //! Softmax and its logarithm, without overflow.
 
-use std::panic::Location;
 use std::sync::Arc;
 
 use super::super::names::Softmax;
-use super::super::trace::{self, Attr, Call};
+use super::super::table::attr::Type;
+use super::super::table::form::Form;
+use super::super::table::forms::{exactly, float as float_form, position, reduced};
+use super::super::table::values::float;
+use super::super::table::{Inferred, OpDef, Operator, call, entries};
+use super::super::trace::Attr;
 use super::super::{Caller, Float, expect};
 use super::to_write_over;
 use crate::array::shape::{axes as check_axes, axis as check_axis};
@@ -24,22 +28,42 @@ impl Softmax {
     }
 }
 
-pub(in crate::ops) fn softmax<T: Float>(
-    op: Softmax,
-    x: &Tensor<T>,
-    axis: isize,
-    caller: Caller,
-) -> Result<Tensor<T>> {
-    if trace::is_noting() {
-        let (call, inputs) = (
-            match op {
-                Softmax::Plain => Call::op("softmax", [Attr::Int(axis)]),
-                Softmax::Log => Call::op("log_softmax", [Attr::Int(axis)]),
-            },
-            vec![trace::any(x)],
-        );
-        return trace::op(|| call, || inputs, caller, || softmax(op, x, axis, caller));
-    }
+entries! {
+    SOFTMAXES:
+
+    SOFTMAX = OpDef {
+        attrs: &[("axis", Type::Int)],
+        infer: along_axis,
+        run: |op, x, at| float!(x, x => softmax(Softmax::Plain, &x, op.int(0), at)),
+        ..OpDef::new("softmax")
+    };
+
+    LOG_SOFTMAX = OpDef {
+        attrs: &[("axis", Type::Int)],
+        infer: along_axis,
+        run: |op, x, at| float!(x, x => softmax(Softmax::Log, &x, op.int(0), at)),
+        ..OpDef::new("log_softmax")
+    };
+
+    LOGSUMEXP = OpDef {
+        attrs: &[("axes", Type::Ints)],
+        infer: |op, inputs| {
+            let [x] = exactly(inputs)?;
+            Ok(vec![Form::new(float_form(x)?.dtype, reduced(&x.dims, op.ints(0), false)?)])
+        },
+        run: |op, x, at| float!(x, x => logsumexp(&x, op.ints(0), at)),
+        ..OpDef::new("logsumexp")
+    };
+}
+
+/// The form of the only input, of floats, which has the axis.
+fn along_axis(op: &Operator, inputs: &[&Form]) -> Inferred {
+    let [x] = exactly(inputs)?;
+    position(op.int(0), x.dims.len())?;
+    Ok(vec![float_form(x)?.clone()])
+}
+
+fn softmax<T: Float>(op: Softmax, x: &Tensor<T>, axis: isize, caller: Caller) -> Result<Tensor<T>> {
     let position = check_axis(op.name(), axis, x.ndim())?;
     if position + 1 == x.ndim() {
         return Ok(last(op, x, caller));
@@ -93,11 +117,7 @@ fn pull<T: Float>(
     Ok([Some(Tensor::new(dx))])
 }
 
-pub(in crate::ops) fn logsumexp<T: Float>(
-    x: &Tensor<T>,
-    axes: &[isize],
-    caller: Caller,
-) -> Result<Tensor<T>> {
+fn logsumexp<T: Float>(x: &Tensor<T>, axes: &[isize], caller: Caller) -> Result<Tensor<T>> {
     let positions = check_axes("logsumexp", axes, x.ndim())?;
     let shape: Shape =
         (0..x.ndim()).filter(|i| !positions.contains(i)).map(|i| x.shape()[i]).collect();
@@ -173,7 +193,7 @@ impl<T: Float> Tensor<T> {
     /// If there is no such axis; see [`Tensor::try_softmax`].
     #[track_caller]
     pub fn softmax(&self, axis: isize) -> Tensor<T> {
-        expect(T::softmax_along(Softmax::Plain, self, axis, Location::caller()))
+        expect(call(&SOFTMAX, [Attr::Int(axis)], [self.untyped()]))
     }
 
     /// [`Tensor::softmax`], with an error instead of a panic.
@@ -183,7 +203,7 @@ impl<T: Float> Tensor<T> {
     /// [`Error::Axis`](crate::Error::Axis) if there is no such axis.
     #[track_caller]
     pub fn try_softmax(&self, axis: isize) -> Result<Tensor<T>> {
-        T::softmax_along(Softmax::Plain, self, axis, Location::caller())
+        call(&SOFTMAX, [Attr::Int(axis)], [self.untyped()])
     }
 
     /// The logarithm of [`Tensor::softmax`], accurate also where that is all but 0.
@@ -193,7 +213,7 @@ impl<T: Float> Tensor<T> {
     /// If there is no such axis; see [`Tensor::try_log_softmax`].
     #[track_caller]
     pub fn log_softmax(&self, axis: isize) -> Tensor<T> {
-        expect(T::softmax_along(Softmax::Log, self, axis, Location::caller()))
+        expect(call(&LOG_SOFTMAX, [Attr::Int(axis)], [self.untyped()]))
     }
 
     /// [`Tensor::log_softmax`], with an error instead of a panic.
@@ -203,7 +223,7 @@ impl<T: Float> Tensor<T> {
     /// [`Error::Axis`](crate::Error::Axis) if there is no such axis.
     #[track_caller]
     pub fn try_log_softmax(&self, axis: isize) -> Result<Tensor<T>> {
-        T::softmax_along(Softmax::Log, self, axis, Location::caller())
+        call(&LOG_SOFTMAX, [Attr::Int(axis)], [self.untyped()])
     }
 
     /// The logarithm of the sum of `exp(x)` along `axes`, which are taken away; all of them if
@@ -214,7 +234,7 @@ impl<T: Float> Tensor<T> {
     /// If an axis does not exist or stands twice; see [`Tensor::try_logsumexp`].
     #[track_caller]
     pub fn logsumexp(&self, axes: &[isize]) -> Tensor<T> {
-        expect(T::logsumexp(self, axes, Location::caller()))
+        expect(call(&LOGSUMEXP, [Attr::Ints(axes.to_vec())], [self.untyped()]))
     }
 
     /// [`Tensor::logsumexp`], with an error instead of a panic.
@@ -224,6 +244,6 @@ impl<T: Float> Tensor<T> {
     /// [`Error::Axis`](crate::Error::Axis) if an axis does not exist or stands twice.
     #[track_caller]
     pub fn try_logsumexp(&self, axes: &[isize]) -> Result<Tensor<T>> {
-        T::logsumexp(self, axes, Location::caller())
+        call(&LOGSUMEXP, [Attr::Ints(axes.to_vec())], [self.untyped()])
     }
 }

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use super::super::table::form::{Dims, Form};
+use super::super::trace::Attr;
 use crate::array::shape::element_count;
 use crate::error::{Error, RECEIVER, Result};
 
@@ -157,12 +159,15 @@ pub struct Conv2dOptions {
 
 impl Conv2dOptions {
     /// Stride, padding, dilation and, twice, the number of groups.
+    pub(super) fn attr(self) -> Attr {
+        Attr::Pairs(self.parts().to_vec())
+    }
+
     pub(crate) fn parts(self) -> [[usize; 2]; 4] {
         let Self { stride, padding, dilation, groups } = self;
         [stride, padding, dilation, [groups; 2]]
     }
 
-    #[cfg(feature = "static-graph")]
     pub(crate) fn of_parts([stride, padding, dilation, [groups, _]]: [[usize; 2]; 4]) -> Self {
         Self { stride, padding, dilation, groups }
     }
@@ -218,11 +223,14 @@ pub struct PoolOptions {
 
 impl PoolOptions {
     /// Window, stride and padding.
+    pub(super) fn attr(self) -> Attr {
+        Attr::Pairs(self.parts().to_vec())
+    }
+
     pub(crate) fn parts(self) -> [[usize; 2]; 3] {
         [self.kernel, self.stride.unwrap_or(self.kernel), self.padding]
     }
 
-    #[cfg(feature = "static-graph")]
     pub(crate) fn of_parts([kernel, stride, padding]: [[usize; 2]; 3]) -> Self {
         Self { kernel, stride: Some(stride), padding }
     }
@@ -285,4 +293,32 @@ pub(crate) struct Convolution {
     /// Those of a group.
     pub(crate) channels: usize,
     pub(crate) outputs: usize,
+}
+
+/// Pictures whose batch may be free.
+pub(super) fn pictures(x: &Form) -> std::result::Result<Vec<usize>, String> {
+    let (batch, rest) = x.dims.split_first().ok_or("takes pictures, found a scalar")?;
+    let rest: Option<Vec<usize>> = rest.iter().copied().collect();
+    let rest =
+        rest.ok_or_else(|| format!("of pictures, only the first axis can be free, found {x}"))?;
+    Ok(std::iter::once(batch.unwrap_or(1)).chain(rest).collect())
+}
+
+/// Pictures of this shape, as many as `x` has.
+pub(super) fn open_batch(x: &Form, shape: [usize; 4]) -> Form {
+    let mut dims: Dims = shape.into_iter().map(Some).collect();
+    dims[0] = x.dims[0];
+    Form::new(x.dtype, dims)
+}
+
+/// As many pairs as options have, which a file may lack.
+pub(super) fn counted<const N: usize>(
+    pairs: &[[usize; 2]],
+) -> std::result::Result<[[usize; 2]; N], String> {
+    pairs.try_into().map_err(|_| format!("takes {} numbers, found {}", 2 * N, 2 * pairs.len()))
+}
+
+/// The same after inference.
+pub(super) fn fixed<const N: usize>(pairs: &[[usize; 2]]) -> [[usize; 2]; N] {
+    std::array::from_fn(|at| pairs.get(at).copied().unwrap_or_default())
 }

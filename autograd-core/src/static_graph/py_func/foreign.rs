@@ -34,8 +34,10 @@ pub(in crate::static_graph) struct Foreign {
 /// A user's function over arrays, or its backward function.
 pub(in crate::static_graph) static PY_FUNC: OpDef = OpDef {
     infer: |op, _| Ok(op.user::<Foreign>().outputs.clone()),
-    run: |op, values| op.user::<Foreign>().run(values),
-    gradient: Gradient::Operators(Foreign::gradient),
+    run: |op, values, _| Ok(op.user::<Foreign>().run(values)?),
+    gradient: Gradient::Operators(|graph, of, grads, wants| {
+        Foreign::gradient(Graph::of(graph), of, grads, wants)
+    }),
     effect: Effect::UserCode,
     ..OpDef::new("py_func")
 };

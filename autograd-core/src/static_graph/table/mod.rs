@@ -1,39 +1,7 @@
-//! The table of operators: one entry for each, which inference, runs, gradients, texts, files, traces and
-//! plans read. An operator is added by an entry here, and a method of `Variable` where it is public.
+//! All entries of the table of operators: those of eager ops, which stand beside them in [`ops`](crate::ops),
+//! and those that only programs have.
 
-/// The entries of a family: one for each of its functions, with what all have in common.
-macro_rules! family {
-    ($(#[$doc:meta])* $table:ident of $all:expr => $common:expr) => {
-        $(#[$doc])*
-        pub(in $crate::static_graph) static $table: [OpDef; $all.len()] = {
-            let mut all = [$common; $all.len()];
-            let mut at = 0;
-            while at < all.len() {
-                all[at].index = at;
-                all[at].name = $all[at].name();
-                at += 1;
-            }
-            all
-        };
-    };
-}
-
-/// The entries that have no family: a static for each, and their list.
-macro_rules! entries {
-    ($list:ident: $($(#[$doc:meta])* $name:ident = $def:expr;)*) => {
-        $(
-            $(#[$doc])*
-            pub(in $crate::static_graph) static $name: OpDef = $def;
-        )*
-
-        pub(super) static $list: &[&OpDef] = &[$(&$name),*];
-    };
-}
-
-mod elementwise;
-mod nn;
-mod reduce;
-mod shape;
+mod own;
 mod state;
 
 use std::collections::HashMap;
@@ -41,10 +9,9 @@ use std::sync::OnceLock;
 
 use super::ir::OpDef;
 
-pub(super) use elementwise::*;
-pub(super) use nn::*;
-pub(super) use reduce::*;
-pub(super) use shape::*;
+pub(super) use crate::ops::entries::*;
+use crate::ops::{Binary, Comparison, Reduce, Unary};
+pub(super) use own::*;
 pub use state::Init;
 pub(super) use state::*;
 
@@ -52,8 +19,42 @@ pub(super) use state::*;
 fn all() -> impl Iterator<Item = &'static OpDef> {
     let families: [&'static [OpDef]; 6] =
         [&FUNCTIONS, &BINARY, &SCALAR, &COMPARISONS, &REDUCTIONS, &UPDATES];
-    let others = [ELEMENTWISE, ALONG_AXES, SHAPES, NETS, STATE];
+    let others = [
+        CHOICES,
+        CONVOLUTIONS,
+        DROPOUTS,
+        LOSSES,
+        MOVES,
+        NORMALIZATIONS,
+        NORMS,
+        PICKS,
+        POOLS,
+        PRODUCTS,
+        PROGRAMS,
+        SOFTMAXES,
+        STATE,
+    ];
     families.into_iter().flatten().chain(others.into_iter().flatten().copied())
+}
+
+pub(super) fn function(of: Unary) -> &'static OpDef {
+    &FUNCTIONS[of as usize]
+}
+
+pub(super) fn binary(of: Binary) -> &'static OpDef {
+    &BINARY[of as usize]
+}
+
+pub(super) fn scalar(of: Binary) -> &'static OpDef {
+    &SCALAR[of as usize]
+}
+
+pub(super) fn comparison(of: Comparison) -> &'static OpDef {
+    &COMPARISONS[of as usize]
+}
+
+pub(super) fn reduction(of: Reduce) -> &'static OpDef {
+    &REDUCTIONS[of as usize]
 }
 
 /// The operator of a family and a name.

@@ -9,6 +9,7 @@ use super::super::rule::Rule;
 use crate::array::DType;
 use crate::graph::{AnyTensor, Tensor};
 use crate::ops::Float;
+use crate::ops::table::entries;
 
 /// How a parameter starts; see [`FcOptions`](crate::static_graph::FcOptions).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,7 +45,7 @@ entries! {
     INIT = OpDef {
         show: |op| format!("{:?}", op.user::<Start>().init),
         infer: |op, _| Ok(vec![op.user::<Start>().form.clone()]),
-        run: |op, _| {
+        run: |op, _, _| {
             let Start { init, form } = op.user();
             Ok(smallvec![init.run(form)])
         },

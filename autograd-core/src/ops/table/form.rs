@@ -3,22 +3,22 @@
 use std::fmt;
 
 use crate::array::DType;
-pub(super) use crate::ops::trace::Dims;
+pub(crate) use crate::ops::trace::Dims;
 
 /// Element type and shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Form {
-    pub(super) dtype: DType,
-    pub(super) dims: Dims,
+pub(crate) struct Form {
+    pub(crate) dtype: DType,
+    pub(crate) dims: Dims,
 }
 
 impl Form {
-    pub(super) fn new(dtype: DType, dims: Dims) -> Self {
+    pub(crate) fn new(dtype: DType, dims: Dims) -> Self {
         Self { dtype, dims }
     }
 
     /// Why a tensor of this type and shape is none of this form.
-    pub(super) fn misfit(&self, dtype: DType, shape: &[usize]) -> Option<String> {
+    pub(crate) fn misfit(&self, dtype: DType, shape: &[usize]) -> Option<String> {
         if dtype != self.dtype {
             return Some(format!("must have element type {}, found {dtype}", self.dtype));
         }
@@ -28,7 +28,7 @@ impl Form {
     }
 
     /// Whether a tensor could be of both forms.
-    pub(super) fn agrees(&self, other: &Self) -> bool {
+    pub(crate) fn agrees(&self, other: &Self) -> bool {
         self.dtype == other.dtype
             && self.dims.len() == other.dims.len()
             && self.dims.iter().zip(&other.dims).all(|pair| match pair {
@@ -45,7 +45,7 @@ impl fmt::Display for Form {
 }
 
 /// `[-1, 4]`: a free axis as the documents write it.
-pub(super) struct ShapeOf<'a>(pub(super) &'a [Option<usize>]);
+pub(crate) struct ShapeOf<'a>(pub(crate) &'a [Option<usize>]);
 
 impl fmt::Display for ShapeOf<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

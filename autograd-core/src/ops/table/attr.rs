@@ -6,11 +6,11 @@ use crate::graph::{AnyTensor, Element, Tensor, for_any};
 use crate::ops::trace::{Attr, Dims};
 
 /// An attribute of an operator: its name and its type.
-pub(super) type Param = (&'static str, Type);
+pub(crate) type Param = (&'static str, Type);
 
 /// What an attribute is, and how people read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Type {
+pub(crate) enum Type {
     /// As Rust writes it: `1e-5`.
     Number,
     /// As people write it: `0.1`.
@@ -29,7 +29,7 @@ pub(super) enum Type {
 }
 
 /// `name=value`, as the text of a program shows it.
-pub(super) fn shown((name, kind): Param, attr: &Attr) -> String {
+pub(crate) fn shown((name, kind): Param, attr: &Attr) -> String {
     match (attr, kind) {
         (Attr::Number(x), Type::Plain) => format!("{name}={x}"),
         (Attr::Number(x), _) => format!("{name}={x:?}"),
@@ -51,7 +51,7 @@ pub(super) fn shown((name, kind): Param, attr: &Attr) -> String {
 }
 
 /// As a file has it: one field, or several with semicolons between them.
-pub(super) fn written(attr: &Attr) -> String {
+pub(crate) fn written(attr: &Attr) -> String {
     /// Elements in a form from which the same bits are read.
     fn elements<T: Element>(tensor: &Tensor<T>) -> String {
         joined(tensor.to_vec().iter().map(|value| format!("{value:?}")), ",")
@@ -73,7 +73,7 @@ pub(super) fn written(attr: &Attr) -> String {
 }
 
 /// From the fields of a file.
-pub(super) fn read<'f>(
+pub(crate) fn read<'f>(
     kind: Type,
     fields: &mut impl Iterator<Item = &'f str>,
 ) -> Result<Attr, String> {
@@ -98,7 +98,7 @@ pub(super) fn read<'f>(
 }
 
 /// Whether two attributes are the same, bit for bit.
-pub(super) fn is_same(a: &Attr, b: &Attr) -> bool {
+pub(crate) fn is_same(a: &Attr, b: &Attr) -> bool {
     written(a) == written(b)
 }
 
@@ -125,26 +125,26 @@ fn joined(parts: impl Iterator<Item = String>, between: &str) -> String {
 }
 
 /// Numbers with commas between them.
-pub(super) fn list<N: ToString>(numbers: &[N]) -> String {
+pub(crate) fn list<N: ToString>(numbers: &[N]) -> String {
     joined(numbers.iter().map(ToString::to_string), ",")
 }
 
-pub(super) fn dims_text(dims: &[Option<usize>]) -> String {
+pub(crate) fn dims_text(dims: &[Option<usize>]) -> String {
     joined(dims.iter().map(|dim| dim.map_or("-1".to_owned(), |n| n.to_string())), ",")
 }
 
-pub(super) fn parse<N: std::str::FromStr>(text: &str) -> Result<N, String> {
+pub(crate) fn parse<N: std::str::FromStr>(text: &str) -> Result<N, String> {
     text.parse().map_err(|_| format!("`{text}` is not what stands here"))
 }
 
-pub(super) fn read_list<N: std::str::FromStr>(text: &str) -> Result<Vec<N>, String> {
+pub(crate) fn read_list<N: std::str::FromStr>(text: &str) -> Result<Vec<N>, String> {
     if text.is_empty() {
         return Ok(Vec::new());
     }
     text.split(',').map(parse).collect()
 }
 
-pub(super) fn read_dims(text: &str) -> Result<Dims, String> {
+pub(crate) fn read_dims(text: &str) -> Result<Dims, String> {
     let dim = |n: i64| match n {
         -1 => Ok(None),
         n => usize::try_from(n).map(Some).map_err(|_| format!("{n} is no length")),
@@ -159,6 +159,6 @@ fn read_dtype(name: &str) -> Result<DType, String> {
 }
 
 /// An element type and a shape, from two fields.
-pub(super) fn read_form(dtype: &str, dims: &str) -> Result<Form, String> {
+pub(crate) fn read_form(dtype: &str, dims: &str) -> Result<Form, String> {
     Ok(Form::new(read_dtype(dtype)?, read_dims(dims)?))
 }

@@ -10,14 +10,52 @@ use crate::graph::{AnyTensor, Element, Tensor};
 use crate::ops::Float;
 
 /// What an operator is given, or computes: seldom more than four.
-pub(super) type Values = SmallVec<[AnyTensor; 4]>;
+pub(crate) type Values = SmallVec<[AnyTensor; 4]>;
 
 /// What an operator computed, or why it could not.
-pub(super) type Computed<T> = std::result::Result<T, String>;
+pub(crate) type Computed<T> = std::result::Result<T, String>;
+
+/// Why an op did not run.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    Eager(Error),
+    /// In words of a program's operator.
+    Words(String),
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Self::Eager(error)
+    }
+}
+
+impl From<String> for Fault {
+    fn from(why: String) -> Self {
+        Self::Words(why)
+    }
+}
+
+impl From<&str> for Fault {
+    fn from(why: &str) -> Self {
+        Self::Words(why.to_owned())
+    }
+}
+
+impl From<Fault> for String {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Eager(error) => error.to_string(),
+            Fault::Words(why) => why,
+        }
+    }
+}
+
+/// What an op computed, or why it could not.
+pub(crate) type Ran<T = Values> = std::result::Result<T, Fault>;
 
 /// What is read of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Need {
+pub(crate) enum Need {
     No,
     /// Its shape and element type.
     Shape,
@@ -26,54 +64,54 @@ pub(super) enum Need {
 
 /// What a gradient reads of its operator's inputs, and then of the outputs. What is left out at the end is
 /// not read.
-pub(super) type Needs = SmallVec<[Need; 4]>;
+pub(crate) type Needs = SmallVec<[Need; 4]>;
 
 impl Need {
     /// The value, or nothing.
-    pub(super) fn value_if(read: bool) -> Self {
+    pub(crate) fn value_if(read: bool) -> Self {
         if read { Self::Value } else { Self::No }
     }
 
     /// The value, or the shape, so that broadcasting can be undone.
-    pub(super) fn value_or_shape(read: bool) -> Self {
+    pub(crate) fn value_or_shape(read: bool) -> Self {
         if read { Self::Value } else { Self::Shape }
     }
 }
 
 /// What the rule of a gradient is given.
-pub(super) struct Pull<'a> {
+pub(crate) struct Pull<'a> {
     /// Those of the operator's inputs and outputs that it reads; where it reads a shape, a tensor of that
     /// shape.
-    pub(super) inputs: &'a [Option<AnyTensor>],
-    pub(super) outputs: &'a [Option<AnyTensor>],
+    pub(crate) inputs: &'a [Option<AnyTensor>],
+    pub(crate) outputs: &'a [Option<AnyTensor>],
     /// The gradients of the outputs, of which some may be absent.
-    pub(super) dys: &'a mut [Option<AnyTensor>],
+    pub(crate) dys: &'a mut [Option<AnyTensor>],
     /// Which inputs' gradients are asked for, and their forms.
-    pub(super) wants: &'a [usize],
-    pub(super) forms: &'a [Form],
+    pub(crate) wants: &'a [usize],
+    pub(crate) forms: &'a [Form],
 }
 
 impl Pull<'_> {
-    pub(super) fn input<T: Element>(&self, at: usize) -> Computed<&Tensor<T>> {
+    pub(crate) fn input<T: Element>(&self, at: usize) -> Computed<&Tensor<T>> {
         typed(self.inputs.get(at).and_then(Option::as_ref))
     }
 
-    pub(super) fn output<T: Element>(&self, at: usize) -> Computed<&Tensor<T>> {
+    pub(crate) fn output<T: Element>(&self, at: usize) -> Computed<&Tensor<T>> {
         typed(self.outputs.get(at).and_then(Option::as_ref))
     }
 
     /// The gradient of the only output.
-    pub(super) fn dy<T: Element>(&mut self) -> Computed<Tensor<T>> {
+    pub(crate) fn dy<T: Element>(&mut self) -> Computed<Tensor<T>> {
         let dy = self.dys[0].take().and_then(AnyTensor::downcast);
         dy.ok_or_else(|| "the gradient of its output is missing".to_owned())
     }
 
-    pub(super) fn wants<const N: usize>(&self, inputs: [usize; N]) -> [bool; N] {
+    pub(crate) fn wants<const N: usize>(&self, inputs: [usize; N]) -> [bool; N] {
         inputs.map(|input| self.wants.contains(&input))
     }
 
     /// Of the gradients of all inputs those that are asked for.
-    pub(super) fn wanted<T: Float>(
+    pub(crate) fn wanted<T: Float>(
         &self,
         grads: impl IntoIterator<Item = Option<Tensor<T>>>,
     ) -> Computed<Values> {
@@ -89,89 +127,94 @@ macro_rules! pull_floats {
         match $pull.dys.iter().flatten().next() {
             Some($crate::graph::AnyTensor::Float32(_)) => $rule::<f32>($pull $(, $more)*),
             Some($crate::graph::AnyTensor::Float64(_)) => $rule::<f64>($pull $(, $more)*),
-            Some(other) => Err($crate::static_graph::values::not_numbers(other)),
+            Some(other) => Err($crate::ops::table::values::not_numbers(other)),
             None => Err("the gradient of its output is missing".to_owned()),
         }
     };
 }
-pub(super) use pull_floats;
+pub(crate) use pull_floats;
 
 /// Runs an eager op on a value of either float type.
 macro_rules! float {
     ($values:expr, $x:ident => $done:expr) => {
-        match $crate::static_graph::values::one($values)? {
-            $crate::graph::AnyTensor::Float32($x) => $crate::static_graph::values::computed($done),
-            $crate::graph::AnyTensor::Float64($x) => $crate::static_graph::values::computed($done),
-            other => Err($crate::static_graph::values::not_numbers(&other)),
+        match $crate::ops::table::values::one($values)? {
+            $crate::graph::AnyTensor::Float32($x) => $crate::ops::table::values::computed($done),
+            $crate::graph::AnyTensor::Float64($x) => $crate::ops::table::values::computed($done),
+            other => Err($crate::ops::table::values::not_numbers(&other).into()),
         }
     };
 }
-pub(super) use float;
+pub(crate) use float;
 
 /// Runs an eager op on a value of any number type.
 macro_rules! number {
     ($values:expr, $x:ident => $done:expr) => {
-        match $crate::static_graph::values::one($values)? {
-            $crate::graph::AnyTensor::Float32($x) => $crate::static_graph::values::computed($done),
-            $crate::graph::AnyTensor::Float64($x) => $crate::static_graph::values::computed($done),
-            $crate::graph::AnyTensor::Int32($x) => $crate::static_graph::values::computed($done),
-            $crate::graph::AnyTensor::Int64($x) => $crate::static_graph::values::computed($done),
-            $crate::graph::AnyTensor::UInt8($x) => $crate::static_graph::values::computed($done),
-            other => Err($crate::static_graph::values::not_numbers(&other)),
+        match $crate::ops::table::values::one($values)? {
+            $crate::graph::AnyTensor::Float32($x) => $crate::ops::table::values::computed($done),
+            $crate::graph::AnyTensor::Float64($x) => $crate::ops::table::values::computed($done),
+            $crate::graph::AnyTensor::Int32($x) => $crate::ops::table::values::computed($done),
+            $crate::graph::AnyTensor::Int64($x) => $crate::ops::table::values::computed($done),
+            $crate::graph::AnyTensor::UInt8($x) => $crate::ops::table::values::computed($done),
+            other => Err($crate::ops::table::values::not_numbers(&other).into()),
         }
     };
 }
-pub(super) use number;
+pub(crate) use number;
 
 /// Runs an eager op on two values of one number type.
 macro_rules! numbers {
     ($values:expr, ($a:ident, $b:ident) => $done:expr) => {
-        match $crate::static_graph::values::several($values)? {
+        match $crate::ops::table::values::several($values)? {
             [$crate::graph::AnyTensor::Float32($a), $crate::graph::AnyTensor::Float32($b)] => {
-                $crate::static_graph::values::computed($done)
+                $crate::ops::table::values::computed($done)
             }
             [$crate::graph::AnyTensor::Float64($a), $crate::graph::AnyTensor::Float64($b)] => {
-                $crate::static_graph::values::computed($done)
+                $crate::ops::table::values::computed($done)
             }
             [$crate::graph::AnyTensor::Int32($a), $crate::graph::AnyTensor::Int32($b)] => {
-                $crate::static_graph::values::computed($done)
+                $crate::ops::table::values::computed($done)
             }
             [$crate::graph::AnyTensor::Int64($a), $crate::graph::AnyTensor::Int64($b)] => {
-                $crate::static_graph::values::computed($done)
+                $crate::ops::table::values::computed($done)
             }
             [$crate::graph::AnyTensor::UInt8($a), $crate::graph::AnyTensor::UInt8($b)] => {
-                $crate::static_graph::values::computed($done)
+                $crate::ops::table::values::computed($done)
             }
-            [other, _] => Err($crate::static_graph::values::not_numbers(&other)),
+            [other, _] => Err($crate::ops::table::values::not_numbers(&other).into()),
         }
     };
 }
-pub(super) use numbers;
+pub(crate) use numbers;
 
 /// Runs an eager op on a value of any element type.
 macro_rules! any {
     ($values:expr, $x:ident => $done:expr) => {
-        $crate::graph::for_any!($crate::static_graph::values::one($values)?, $x =>
-            $crate::static_graph::values::computed($done))
+        $crate::graph::for_any!($crate::ops::table::values::one($values)?, $x =>
+            $crate::ops::table::values::computed($done))
     };
 }
-pub(super) use any;
+pub(crate) use any;
 
 #[cold]
-pub(super) fn not_numbers(found: &AnyTensor) -> String {
+pub(crate) fn not_numbers(found: &AnyTensor) -> String {
     format!("does not compute with {}", found.dtype())
 }
 
-pub(super) fn message(error: Error) -> String {
+pub(crate) fn message(error: Error) -> String {
     error.to_string()
 }
 
 /// The only output.
-pub(super) fn computed<T: Element>(done: Result<Tensor<T>>) -> Computed<Values> {
-    done.map(|y| smallvec![T::wrap(y)]).map_err(message)
+pub(crate) fn computed<T: Element>(done: Result<Tensor<T>>) -> Ran {
+    Ok(smallvec![T::wrap(done?)])
 }
 
-pub(super) fn several<const N: usize>(values: Values) -> Computed<[AnyTensor; N]> {
+pub(crate) fn first(values: Values) -> AnyTensor {
+    let first = values.into_iter().next();
+    first.unwrap_or_else(|| unreachable!("an op has a result"))
+}
+
+pub(crate) fn several<const N: usize>(values: Values) -> Computed<[AnyTensor; N]> {
     let mut values = values.into_iter();
     let found: [Option<AnyTensor>; N] = std::array::from_fn(|_| values.next());
     if found.iter().any(Option::is_none) {
@@ -180,23 +223,23 @@ pub(super) fn several<const N: usize>(values: Values) -> Computed<[AnyTensor; N]
     Ok(found.map(|value| value.unwrap_or_else(|| unreachable!("none is missing"))))
 }
 
-pub(super) fn one(values: Values) -> Computed<AnyTensor> {
+pub(crate) fn one(values: Values) -> Computed<AnyTensor> {
     values.into_iter().next().ok_or_else(|| "an input is missing".to_owned())
 }
 
-pub(super) fn typed<T: Element>(tensor: Option<&AnyTensor>) -> Computed<&Tensor<T>> {
+pub(crate) fn typed<T: Element>(tensor: Option<&AnyTensor>) -> Computed<&Tensor<T>> {
     let tensor = tensor.and_then(AnyTensor::downcast_ref::<T>);
     tensor.ok_or_else(|| "a value that its gradient needs is missing".to_owned())
 }
 
 /// All inputs as tensors of one element type.
-pub(super) fn all<T: Element>(values: &[AnyTensor]) -> Computed<Vec<&Tensor<T>>> {
+pub(crate) fn all<T: Element>(values: &[AnyTensor]) -> Computed<Vec<&Tensor<T>>> {
     let tensors: Option<Vec<&Tensor<T>>> = values.iter().map(AnyTensor::downcast_ref).collect();
     tensors.ok_or_else(|| "its inputs are of different element types".to_owned())
 }
 
 /// What a panic said.
-pub(super) fn panic_message(panic: &(dyn Any + Send)) -> String {
+pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
     format!("panicked: {}", text.unwrap_or_else(|| "without a message".to_owned()))

@@ -1,0 +1,97 @@
+//! The forms of what operators compute, from those of what they read, or why there are none.
+
+use std::panic::Location;
+
+use super::form::{Dims, Form, ShapeOf};
+use super::{Inferred, Operator};
+use crate::array::DType;
+use crate::graph::{AnyTensor, OfElements, Tensor, for_any};
+use crate::ops::Binary;
+
+/// The form of the only input, which is of a float type.
+pub(crate) fn same_float(_: &Operator, inputs: &[&Form]) -> Inferred {
+    let [x] = exactly(inputs)?;
+    Ok(vec![float(x)?.clone()])
+}
+
+pub(crate) fn exactly<'a, const N: usize>(inputs: &[&'a Form]) -> Result<[&'a Form; N], String> {
+    inputs.try_into().map_err(|_| format!("takes {N} inputs, found {}", inputs.len()))
+}
+
+pub(crate) fn float(x: &Form) -> Result<&Form, String> {
+    if x.dtype.is_float() {
+        return Ok(x);
+    }
+    Err(format!("takes float32 or float64, found {}; `cast(DType::Float64)` converts it", x.dtype))
+}
+
+pub(crate) fn arithmetic(op: Binary, x: &Form) -> Result<&Form, String> {
+    match (op, x.dtype) {
+        (Binary::Pow, _) => float(x),
+        (_, DType::Bool) => Err("takes numbers, found bool".to_owned()),
+        _ => Ok(x),
+    }
+}
+
+/// A number as a scalar of an element type, or why it is none.
+pub(crate) fn number(dtype: DType, number: f64) -> Result<AnyTensor, String> {
+    let at = Location::caller();
+    let cast = f64::cast_to(&Tensor::from(number), dtype, at);
+    let same = for_any!(&cast, cast => cast.cast::<f64>().item()) == number;
+    if dtype.is_float() || same {
+        return Ok(cast);
+    }
+    Err(format!("{dtype} cannot hold the number {number:?}"))
+}
+
+pub(crate) fn same_dtype(a: &Form, b: &Form) -> Result<(), String> {
+    if a.dtype == b.dtype {
+        return Ok(());
+    }
+    Err(format!("its element types differ: {} and {}; cast one", a.dtype, b.dtype))
+}
+
+pub(crate) fn broadcast(a: &[Option<usize>], b: &[Option<usize>]) -> Result<Dims, String> {
+    let rank = a.len().max(b.len());
+    let at = |dims: &[Option<usize>], i: usize| {
+        (i + dims.len()).checked_sub(rank).map_or(Some(1), |k| dims[k])
+    };
+    (0..rank)
+        .map(|i| match (at(a, i), at(b, i)) {
+            (Some(x), Some(y)) if x == y => Ok(Some(x)),
+            (Some(1), other) | (other, Some(1)) => Ok(other),
+            // A free axis that meets a longer one must have its length, or 1.
+            (None, other) | (other, None) => Ok(other),
+            (Some(_), Some(_)) => Err(format!(
+                "shapes {} and {} cannot be broadcast together",
+                ShapeOf(a),
+                ShapeOf(b)
+            )),
+        })
+        .collect()
+}
+
+/// A possibly negative axis as a position.
+pub(crate) fn position(axis: isize, rank: usize) -> Result<usize, String> {
+    let position = if axis < 0 { axis + rank as isize } else { axis };
+    usize::try_from(position).ok().filter(|&position| position < rank).ok_or_else(|| {
+        format!(
+            "axis {axis} does not exist (there {} {rank})",
+            if rank == 1 { "is" } else { "are" }
+        )
+    })
+}
+
+pub(crate) fn reduced(dims: &[Option<usize>], axes: &[isize], keep: bool) -> Result<Dims, String> {
+    let mut gone = vec![axes.is_empty(); dims.len()];
+    for &axis in axes {
+        let position = position(axis, dims.len())?;
+        if std::mem::replace(&mut gone[position], true) {
+            return Err(format!("axis {axis} stands twice"));
+        }
+    }
+    let kept = dims.iter().zip(gone);
+    Ok(kept
+        .filter_map(|(&dim, gone)| if gone { keep.then_some(Some(1)) } else { Some(dim) })
+        .collect())
+}

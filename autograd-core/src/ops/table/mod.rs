@@ -1,0 +1,305 @@
+//! The table of ops: an entry ([`OpDef`]) for each, beside its kernel and its rule, which eager calls, inference,
+//! runs and gradients of programs, their texts, files, traces and plans read.
+
+pub(crate) mod attr;
+pub(crate) mod form;
+pub(crate) mod forms;
+pub(crate) mod values;
+
+use std::any::Any;
+use std::fmt;
+use std::panic::Location;
+use std::sync::Arc;
+
+use self::attr::{Param, Type, shown};
+use self::form::Form;
+use self::values::{Computed, Fault, Needs, Pull, Ran, Values};
+use super::Caller;
+use super::trace::{self, Attr, Dims};
+use crate::error::Result;
+use crate::graph::{AnyTensor, Element, Tensor};
+
+/// Entries: a static for each, and their list.
+macro_rules! entries {
+    ($list:ident: $($(#[$doc:meta])* $name:ident = $def:expr;)*) => {
+        $(
+            $(#[$doc])*
+            pub(crate) static $name: $crate::ops::table::OpDef = $def;
+        )*
+
+        #[cfg(feature = "static-graph")]
+        pub(crate) static $list: &[&$crate::ops::table::OpDef] = &[$(&$name),*];
+    };
+}
+
+/// The entries of a family: one for each of its functions, with what all have in common.
+macro_rules! family {
+    ($(#[$doc:meta])* $table:ident of $all:expr => $common:expr) => {
+        $(#[$doc])*
+        pub(crate) static $table: [$crate::ops::table::OpDef; $all.len()] = {
+            let mut all = [$common; $all.len()];
+            let mut at = 0;
+            while at < all.len() {
+                all[at].index = at;
+                all[at].name = $all[at].name();
+                at += 1;
+            }
+            all
+        };
+    };
+}
+
+pub(crate) use {entries, family};
+
+/// The forms of what an operator computes, or why there are none.
+pub(crate) type Inferred = std::result::Result<Vec<Form>, String>;
+
+/// An operator's entry in the table: all that is known of it.
+#[derive(Clone, Copy)]
+pub(crate) struct OpDef {
+    /// As texts and errors show it.
+    pub(crate) name: &'static str,
+    /// Where operators of several families share a name; files write it before the name.
+    pub(crate) family: &'static str,
+    /// Which of its family it is.
+    pub(crate) index: usize,
+    pub(crate) attrs: &'static [Param],
+    /// Its attributes, as the program's text shows them; empty where there are none.
+    pub(crate) show: fn(&Operator) -> String,
+    /// The forms of what it computes from inputs of these forms.
+    pub(crate) infer: fn(&Operator, &[&Form]) -> Inferred,
+    /// Computes the outputs by eager ops, which are recorded where recording is on.
+    pub(crate) run: fn(&Operator, Values, Caller) -> Ran,
+    pub(crate) gradient: Gradient,
+    /// Whether it computes each element of its results from one element of each input, as that is
+    /// broadcast to them.
+    pub(crate) is_elementwise: bool,
+    /// Whether it reads no more of its input than the shape.
+    pub(crate) reads_shape: bool,
+    pub(crate) effect: Effect,
+    pub(crate) lengths: Lengths,
+}
+
+/// Which lengths among its attributes may follow free axes of the input, where an operator is traced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lengths {
+    Fixed,
+    /// One, which is what is left of the elements.
+    OneOpen,
+    /// Those of the input's axes, the last of which are the last here.
+    OfInput,
+    /// That of the axis which the first attribute names.
+    OfAxis,
+}
+
+/// What a run of an operator does beside computing its outputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    Nothing,
+    /// In training it draws random numbers, of which its gradient needs to know.
+    Draws,
+    /// In training it gives kept variables new values.
+    Collects,
+    /// It computes nothing but first values of kept variables.
+    Sets,
+    /// It computes nothing but new values of kept variables, when all else of a run is done.
+    Updates,
+    /// It runs code of the user.
+    UserCode,
+}
+
+/// Adds the operators of an operator's gradients to a program, which is a `static_graph::ir::Graph`.
+pub(crate) type AddGradients =
+    fn(&mut dyn Any, usize, &[Option<usize>], &[usize]) -> Result<Vec<usize>>;
+
+/// Where an operator's gradients come from.
+#[derive(Clone, Copy)]
+pub(crate) enum Gradient {
+    /// It has none.
+    None,
+    /// From what the eager engine records when the operator runs.
+    Recorded,
+    /// From an eager rule, which reads values and needs no record. `reads` is given the forms of the
+    /// inputs and which gradients are wanted; it is `None` where there is no rule.
+    Rule {
+        reads: fn(&Operator, &[&Form], &[usize]) -> Option<Needs>,
+        pull: fn(&Operator, Pull<'_>) -> Computed<Values>,
+    },
+    /// From operators that are added to the program: given the operator, the gradients of its outputs,
+    /// and which gradients are wanted.
+    Operators(AddGradients),
+}
+
+impl OpDef {
+    /// Without attributes, inference and a way to run: an entry has what it says beside.
+    pub(crate) const fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            family: "",
+            index: 0,
+            attrs: &[],
+            show: Operator::show_all,
+            infer: |_, _| Err("its form does not follow from its inputs".to_owned()),
+            run: |_, _, _| Err("does not run by itself".into()),
+            gradient: Gradient::Recorded,
+            is_elementwise: false,
+            reads_shape: false,
+            effect: Effect::Nothing,
+            lengths: Lengths::Fixed,
+        }
+    }
+}
+
+/// What an operator of a user's code has beside its attributes.
+pub(crate) trait UserOp: Any + fmt::Debug + Send + Sync {
+    /// The operator's name.
+    fn name(&self) -> &str;
+    /// As errors show it.
+    fn shown(&self) -> String {
+        self.name().to_owned()
+    }
+    /// Whether gradients flow through it.
+    fn has_gradient(&self) -> bool {
+        true
+    }
+    /// Whether it may do more than compute, so that it runs in every run.
+    fn has_effect(&self) -> bool {
+        false
+    }
+}
+
+/// An operator of the table with its attributes.
+#[derive(Clone)]
+pub(crate) struct Operator {
+    pub(crate) def: &'static OpDef,
+    pub(crate) attrs: Vec<Attr>,
+    pub(crate) user: Option<Arc<dyn UserOp>>,
+}
+
+impl fmt::Debug for Operator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:?}", self.name(), self.attrs)
+    }
+}
+
+impl Operator {
+    pub(crate) fn new(def: &'static OpDef, attrs: Vec<Attr>) -> Self {
+        debug_assert_eq!(def.attrs.len(), attrs.len(), "{}", def.name);
+        Self { def, attrs, user: None }
+    }
+
+    pub(crate) fn of_user(def: &'static OpDef, user: impl UserOp) -> Self {
+        Self { def, attrs: Vec::new(), user: Some(Arc::new(user)) }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.user.as_ref().map_or(self.def.name, |user| user.name())
+    }
+
+    pub(crate) fn is(&self, def: &'static OpDef) -> bool {
+        std::ptr::eq(self.def, def)
+    }
+
+    /// What the user's code is.
+    pub(crate) fn user<T: UserOp>(&self) -> &T {
+        let user: Option<&dyn Any> = self.user.as_ref().map(|user| &**user as &dyn Any);
+        match user.and_then(<dyn Any>::downcast_ref) {
+            Some(user) => user,
+            None => unreachable!("`{}` was made with another kind of code", self.def.name),
+        }
+    }
+
+    fn show_all(&self) -> String {
+        let attrs = self.def.attrs.iter().zip(&self.attrs);
+        let texts = attrs.map(|(param, attr)| shown(*param, attr)).filter(|text| !text.is_empty());
+        texts.collect::<Vec<_>>().join(", ")
+    }
+
+    /// Whether it has an attribute by which a copy for testing differs, and that is set.
+    pub(crate) fn trains(&self) -> bool {
+        let mut attrs = self.def.attrs.iter().zip(&self.attrs);
+        attrs.any(|((_, kind), attr)| *kind == Type::Training && matches!(attr, Attr::Flag(true)))
+    }
+
+    /// The same in a copy for testing.
+    pub(crate) fn stop_training(&mut self) {
+        let attrs = self.def.attrs.iter().zip(&mut self.attrs);
+        attrs.filter(|((_, kind), _)| *kind == Type::Training).for_each(|(_, attr)| {
+            *attr = Attr::Flag(false);
+        });
+    }
+
+    /// Whether it draws random numbers of which its gradient needs to know.
+    pub(crate) fn draws(&self) -> bool {
+        let all = matches!(self.attrs.first(), Some(Attr::Number(p)) if *p == 0.0);
+        self.def.effect == Effect::Draws && self.trains() && !all
+    }
+}
+
+/// Attributes by position, as the operator's entry says what they are.
+macro_rules! attributes {
+    ($($method:ident -> $t:ty, $pattern:pat => $value:expr;)*) => {
+        impl Operator {
+            $(pub(crate) fn $method(&self, at: usize) -> $t {
+                match &self.attrs[at] {
+                    $pattern => $value,
+                    other => unreachable!("attribute {at} of {} is {other:?}", self.def.name),
+                }
+            })*
+        }
+    };
+}
+
+attributes! {
+    number -> f64, Attr::Number(x) => *x;
+    numbers -> &[f64], Attr::Numbers(all) => all;
+    flag -> bool, Attr::Flag(flag) => *flag;
+    int -> isize, Attr::Int(n) => *n;
+    ints -> &[isize], Attr::Ints(all) => all;
+    dims -> &Dims, Attr::Dims(dims) => dims;
+    pairs -> &[[usize; 2]], Attr::Pairs(pairs) => pairs;
+    dtype -> crate::array::DType, Attr::Type(dtype) => *dtype;
+    tensor -> &AnyTensor, Attr::Tensor(tensor) => tensor;
+}
+
+/// Runs an op on eager tensors, and notes it where a trace is taken: its only result, or the first.
+#[track_caller]
+pub(crate) fn call<T: Element, const N: usize>(
+    def: &'static OpDef,
+    attrs: [Attr; N],
+    inputs: impl IntoIterator<Item = AnyTensor>,
+) -> Result<Tensor<T>> {
+    call_at(def, attrs, inputs, Location::caller())
+}
+
+/// As [`call`], where the place of the call is known otherwise.
+pub(crate) fn call_at<T: Element, const N: usize>(
+    def: &'static OpDef,
+    attrs: [Attr; N],
+    inputs: impl IntoIterator<Item = AnyTensor>,
+    caller: Caller,
+) -> Result<Tensor<T>> {
+    let result = call_any(def, attrs.into(), inputs.into_iter().collect(), caller)?;
+    Ok(T::unwrap(result).unwrap_or_else(|| unreachable!("{} has results of this type", def.name)))
+}
+
+fn call_any(
+    def: &'static OpDef,
+    attrs: Vec<Attr>,
+    inputs: Values,
+    caller: Caller,
+) -> Result<AnyTensor> {
+    let op = Operator::new(def, attrs);
+    let run = |inputs| match (def.run)(&op, inputs, caller) {
+        Ok(results) => Ok(values::first(results)),
+        Err(Fault::Eager(error)) => Err(error),
+        Err(Fault::Words(why)) => unreachable!("{}: {why}", def.name),
+    };
+    if !trace::is_noting() {
+        return run(inputs);
+    }
+    let attrs = op.attrs.clone();
+    let call = trace::Call::Op { family: def.family, name: def.name, attrs };
+    let noted = inputs.to_vec();
+    trace::op(|| call, || noted, caller, || run(inputs))
+}
