@@ -256,12 +256,12 @@ impl<T: Float> BatchNorm2d<T> {
         let affine = [&self.weight, &self.bias];
         if !self.mode.is_training() {
             let stats = [&*self.running_mean, &*self.running_var];
-            return Ok(T::batch_norm_by(x, affine, stats, self.eps));
+            return Ok(batch_norm::by_running(x, affine, stats, self.eps));
         }
         if per_channel < 2 {
             return Err(wrong("of two or more numbers a channel, for a variance".into()));
         }
-        let (y, batch) = T::batch_norm(x, affine, self.eps);
+        let (y, batch) = batch_norm::by_batch(x, affine, self.eps);
         if !is_recomputing() {
             self.collect(&batch, per_channel)?;
         }

@@ -7,11 +7,7 @@
 use ndarray::{ArrayD, CowArray, IxDyn};
 
 use super::elementwise::{self, Handle, Op, Outputs};
-use super::families::OfFloats;
 use super::inplace::{copy_from, fill, replace};
-#[cfg(feature = "nn")]
-use super::nn::batch_norm;
-use super::nn::{binary_cross_entropy, deviation, elu, leaky_relu, linear, smooth_l1_loss, var};
 use super::trace::Attr;
 use super::{
     Binary, Caller, Float, Input, Numeric, Reduce, Unary, binary, compare, create, expect,
@@ -49,44 +45,6 @@ instantiate! {
             name: &'static str,
             result: Tensor<Self>,
         ) -> Result<()> = replace;
-    }
-}
-
-instantiate! {
-    impl OfFloats for f32 f64; {
-        fn leaky_relu(x: &Tensor<Self>, slope: f64, at: Caller) -> Tensor<Self> = leaky_relu;
-        fn elu(x: &Tensor<Self>, alpha: f64, at: Caller) -> Tensor<Self> = elu;
-        fn smooth_l1_loss(
-            x: &Tensor<Self>,
-            target: &Tensor<Self>,
-            at: Caller,
-        ) -> Result<Tensor<Self>> = smooth_l1_loss;
-        fn linear(
-            x: &Tensor<Self>,
-            weight: &Tensor<Self>,
-            bias: Option<&Tensor<Self>>,
-            at: Caller,
-        ) -> Result<Tensor<Self>> = linear;
-        fn binary_cross_entropy(
-            logits: &Tensor<Self>,
-            targets: &Tensor<Self>,
-            at: Caller,
-        ) -> Result<Tensor<Self>> = binary_cross_entropy;
-        #[cfg(feature = "nn")]
-        fn batch_norm(
-            x: &Tensor<Self>,
-            affine: [&Tensor<Self>; 2],
-            eps: f64,
-        ) -> (Tensor<Self>, [Tensor<Self>; 2]) = batch_norm::by_batch;
-        #[cfg(feature = "nn")]
-        fn batch_norm_by(
-            x: &Tensor<Self>,
-            affine: [&Tensor<Self>; 2],
-            stats: [&Tensor<Self>; 2],
-            eps: f64,
-        ) -> Tensor<Self> = batch_norm::by_running;
-        fn var(x: &Tensor<Self>, axes: &[isize], correction: usize) -> Result<Tensor<Self>> = var;
-        fn std(x: &Tensor<Self>, axes: &[isize], correction: usize) -> Result<Tensor<Self>> = deviation;
     }
 }
 

@@ -3,7 +3,7 @@
 use ndarray::LinalgScalar;
 
 use super::elementwise::op::{Handle, Known, Op, Outputs};
-use super::families::{Kernels, OfFloats};
+use super::loops::Kernels;
 use super::names::{Binary, Caller, Reduce, Unary};
 use crate::array::deferred::Step;
 use crate::array::elementwise::Arg;
@@ -66,15 +66,7 @@ pub trait Numeric: Element + LinalgScalar + Arithmetic + Totals + Multiply {
 )]
 #[allow(private_bounds, reason = "how numbers are computed is no part of the public interface")]
 pub trait Float:
-    Numeric
-    + num_traits::Float
-    + Operand<Self>
-    + RandomFloat
-    + Math
-    + FloatMultiply
-    + Kernels
-    + OfFloats
-    + Known
+    Numeric + num_traits::Float + Operand<Self> + RandomFloat + Math + FloatMultiply + Kernels + Known
 {
     /// The nearest number of this type.
     fn from_f64(value: f64) -> Self;

@@ -88,7 +88,7 @@ fn assert_close([found, expected]: &[Vec<Vec<f64>>; 2]) {
 #[test]
 fn an_op_of_the_table_is_an_operator_of_its_name() {
     type Closure = fn(&Tensor<f64>) -> Tensor<f64>;
-    let ops: [(&str, Closure); 12] = [
+    let ops: [(&str, Closure); 19] = [
         ("flip", |x| x.flip(0) * x.square()),
         ("tril", |x| x.tril(-1).square()),
         ("triu", |x| x.triu(1).square()),
@@ -102,6 +102,18 @@ fn an_op_of_the_table_is_an_operator_of_its_name() {
             x.scatter_add(1, &index, &x.narrow(1, 0, 1)).square()
         }),
         ("normalize", |x| x.normalize(&[1], 1e-3) * x),
+        ("leaky_relu", |x| x.leaky_relu(0.1).square()),
+        ("elu", |x| x.elu(0.5).square()),
+        ("smooth_l1_loss", |x| x.smooth_l1_loss(&x.square())),
+        ("binary_cross_entropy_with_logits", |x| {
+            x.binary_cross_entropy_with_logits(&x.sigmoid())
+        }),
+        ("var", |x| x.var_axes(&[1], 1).square()),
+        ("std", |x| x.std_axes(&[0], 0).square()),
+        ("linear", |x| {
+            let w = Tensor::from([[0.5, -1.0, 2.0], [1.0, 0.25, -0.5]]);
+            x.linear(&w, Some(&Tensor::from([0.1, 0.2]))).square()
+        }),
         ("permute", |x| x.transpose().contiguous().square()),
         ("reshape", |x| x.copy().square()),
     ];

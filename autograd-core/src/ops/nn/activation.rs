@@ -8,30 +8,15 @@ use super::super::elementwise::{Handle, Outputs};
 use super::super::table::attr::Type;
 use super::super::table::forms::same_float;
 use super::super::table::values::{
-    Computed, Need, Needs, Pull, Values, not_numbers, one, pull_floats,
+    Computed, Need, Needs, Pull, Values, float, not_numbers, one, pull_floats,
 };
 use super::super::table::{Effect, Gradient, OpDef, Operator, call, entries};
-use super::super::trace::{self, Attr};
+use super::super::trace::Attr;
 use super::super::{Caller, Float, Input, Scalar, Unary, derived, expect};
 use super::writable;
 use crate::array::Shape;
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Tensor};
-
-/// `x` above 0, elsewhere what `below` makes of it: in one pass, as `op` says.
-fn activation<T: Float>(
-    x: &Tensor<T>,
-    op: fn(f64) -> Handle<T>,
-    number: f64,
-    below: impl FnOnce() -> Tensor<T>,
-    caller: Caller,
-) -> Tensor<T> {
-    // A program is made of operators that its file can name.
-    if trace::is_noting() {
-        return x.gt_scalar(T::ZERO).where_else(x, below());
-    }
-    single(T::elementwise(op(number), &[x], &[], caller))
-}
 
 /// The result of an op of operands of one shape.
 fn single<T: Float>(results: Result<Outputs<T>>) -> Tensor<T> {
@@ -41,26 +26,18 @@ fn single<T: Float>(results: Result<Outputs<T>>) -> Tensor<T> {
     }
 }
 
-/// What an activation with the parameter 0 is: an infinity that is not selected must not meet a factor
+/// An activation with the parameter 0 is relu: an infinity that is not selected must not meet a factor
 /// of 0.
-fn relu<T: Float>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {
-    T::unary(Unary::Relu, Input::Ref(x), caller)
-}
-
-pub(in crate::ops) fn leaky_relu<T: Float>(x: &Tensor<T>, slope: f64, caller: Caller) -> Tensor<T> {
-    if slope == 0.0 {
-        return relu(x, caller);
-    }
-    activation(x, derived::leaky_relu, slope, || x * T::from_f64(slope), caller)
-}
-
-pub(in crate::ops) fn elu<T: Float>(x: &Tensor<T>, alpha: f64, caller: Caller) -> Tensor<T> {
-    if alpha == 0.0 {
-        return relu(x, caller);
-    }
-    // The exponential is limited, so that the branch not taken stays finite.
-    let below = || x.minimum(0.0).exp_m1() * alpha;
-    activation(x, derived::elu, alpha, below, caller)
+fn activation<T: Float>(
+    x: Tensor<T>,
+    op: fn(f64) -> Handle<T>,
+    number: f64,
+    at: Caller,
+) -> Result<Tensor<T>> {
+    Ok(match number {
+        0.0 => T::unary(Unary::Relu, Input::Own(x), at),
+        number => single(T::elementwise(op(number), &[&x], &[], at)),
+    })
 }
 
 /// By what dropout multiplies a tensor of this shape, drawn from the process-wide generator; `p` is
@@ -75,7 +52,23 @@ fn dropout_mask<T: Float>(shape: Shape, p: f64) -> Tensor<T> {
 }
 
 entries! {
-    DROPOUTS:
+    ACTIVATIONS:
+
+    LEAKY_RELU = OpDef {
+        attrs: &[("slope", Type::Number)],
+        infer: same_float,
+        run: |op, x, at| float!(x, x => activation(x, derived::leaky_relu, op.number(0), at)),
+        is_elementwise: true,
+        ..OpDef::new("leaky_relu")
+    };
+
+    ELU = OpDef {
+        attrs: &[("alpha", Type::Number)],
+        infer: same_float,
+        run: |op, x, at| float!(x, x => activation(x, derived::elu, op.number(0), at)),
+        is_elementwise: true,
+        ..OpDef::new("elu")
+    };
 
     /// Computes its mask too where it draws one, which a gradient may read.
     DROPOUT = OpDef {
@@ -119,13 +112,15 @@ impl<T: Float> Tensor<T> {
     /// `x` where `x > 0`, else `slope * x`; the gradient at 0 is `slope`.
     #[track_caller]
     pub fn leaky_relu(&self, slope: impl Scalar<T>) -> Tensor<T> {
-        T::leaky_relu(self, slope.scalar().into_f64(), Location::caller())
+        let attrs = [Attr::Number(slope.scalar().into_f64())];
+        expect(call(&LEAKY_RELU, attrs, [self.untyped()]))
     }
 
     /// `x` where `x > 0`, else `alpha * (exp(x) - 1)`; the gradient at 0 is `alpha`.
     #[track_caller]
     pub fn elu(&self, alpha: impl Scalar<T>) -> Tensor<T> {
-        T::elu(self, alpha.scalar().into_f64(), Location::caller())
+        let attrs = [Attr::Number(alpha.scalar().into_f64())];
+        expect(call(&ELU, attrs, [self.untyped()]))
     }
 
     /// While training: each element is 0 with probability `p`, else divided by `1 - p`, so that

@@ -1,7 +1,7 @@
 //! The loops behind these ops, compiled once for each float type in this crate: a generic function
 //! that a user's crate instantiates is only as fast as that crate's profile.
 
-use super::super::families::Kernels;
+use super::super::loops::Kernels;
 use super::super::{Arithmetic, Float, instantiate};
 use super::convolve::{convolve, convolve_back, convolve_weights};
 use super::maxima::{maxima, pick, put_back};

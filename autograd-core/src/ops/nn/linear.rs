@@ -2,7 +2,13 @@
 
 use std::panic::Location;
 
+use smallvec::smallvec;
+
 use super::super::matmul::unseen;
+use super::super::table::form::{Dims, Form};
+use super::super::table::forms::{float as float_form, same_dtype};
+use super::super::table::values::{float, typed};
+use super::super::table::{OpDef, call, entries};
 use super::super::{Caller, Float, expect, joined};
 use super::writable;
 use crate::array::Shape;
@@ -33,7 +39,46 @@ fn check(x: &[usize], weight: &[usize], bias: Option<&[usize]>) -> Result<()> {
     }
 }
 
-pub(in crate::ops) fn linear<T: Float>(
+entries! {
+    LINEARS:
+
+    /// Of `x`, weights and perhaps a bias.
+    LINEAR = OpDef {
+        infer: |_, inputs| {
+            let (x, weight, bias) = match inputs {
+                [x, weight] => (x, weight, None),
+                [x, weight, bias] => (x, weight, Some(bias)),
+                _ => return Err(format!("takes 2 or 3 inputs, found {}", inputs.len())),
+            };
+            same_dtype(float_form(x)?, weight)?;
+            let (Some((last, lead)), &[outputs, inputs]) = (x.dims.split_last(), &weight.dims[..]) else {
+                return Err(format!("takes [.., inputs] and [outputs, inputs], found {x} and {weight}"));
+            };
+            if last.is_some() && inputs.is_some() && *last != inputs {
+                return Err(format!("the weights are {weight}, the input {x}"));
+            }
+            if let Some(bias) = bias {
+                same_dtype(x, bias)?;
+                if !bias.agrees(&Form::new(x.dtype, Dims::from_slice(&[outputs]))) {
+                    return Err(format!("the bias is {bias}, the weights {weight}"));
+                }
+            }
+            Ok(vec![Form::new(x.dtype, lead.iter().copied().chain([outputs]).collect())])
+        },
+        run: |_, values, at| {
+            let [x, weight, bias @ ..] = &values[..] else {
+                return Err("an input is missing".into());
+            };
+            float!(smallvec![x.clone()], x => {
+                let bias = bias.first().map(|bias| typed(Some(bias))).transpose()?;
+                linear(&x, typed(Some(weight))?, bias, at)
+            })
+        },
+        ..OpDef::new("linear")
+    };
+}
+
+fn linear<T: Float>(
     x: &Tensor<T>,
     weight: &Tensor<T>,
     bias: Option<&Tensor<T>>,
@@ -135,7 +180,7 @@ impl<T: Float> Tensor<T> {
     /// If the shapes do not fit each other; see [`Tensor::try_linear`].
     #[track_caller]
     pub fn linear(&self, weight: &Tensor<T>, bias: Option<&Tensor<T>>) -> Tensor<T> {
-        expect(T::linear(self, weight, bias, Location::caller()))
+        expect(self.try_linear(weight, bias))
     }
 
     /// [`Tensor::linear`], with an error instead of a panic.
@@ -145,6 +190,7 @@ impl<T: Float> Tensor<T> {
     /// [`Error::Shape`] if the shapes do not fit each other.
     #[track_caller]
     pub fn try_linear(&self, weight: &Tensor<T>, bias: Option<&Tensor<T>>) -> Result<Tensor<T>> {
-        T::linear(self, weight, bias, Location::caller())
+        let inputs = [Some(self), Some(weight), bias].into_iter().flatten();
+        call(&LINEAR, [], inputs.map(Tensor::untyped))
     }
 }

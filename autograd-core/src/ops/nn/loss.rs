@@ -1,16 +1,15 @@
 //! Losses: one number from predictions and what they should have been, the mean over all.
 
-use std::panic::Location;
 use std::sync::Arc;
 
 use smallvec::smallvec;
 
+use super::super::elementwise::Handle;
 use super::super::index::check_indices;
 use super::super::table::form::{Dims, Form};
 use super::super::table::forms::{exactly, float as float_form};
-use super::super::table::values::{float, several};
-use super::super::table::{Inferred, OpDef, call, entries};
-use super::super::trace;
+use super::super::table::values::{float, floats, several};
+use super::super::table::{Inferred, OpDef, Operator, call, entries};
 use super::super::{Caller, Float, HasMean, derived, expect};
 use super::check_same_shape;
 use crate::array::{DType, Shape, Value};
@@ -54,6 +53,22 @@ entries! {
             _ => Err("its classes must be int64".into()),
         },
         ..OpDef::new("cross_entropy")
+    };
+
+    SMOOTH_L1 = OpDef {
+        infer: of_pair,
+        run: |_, values, at| floats!(values, (x, target) => {
+            paired(&derived::smooth_l1_loss(), &x, ("target", &target), at)
+        }),
+        ..OpDef::new("smooth_l1_loss")
+    };
+
+    BINARY_CROSS_ENTROPY = OpDef {
+        infer: of_pair,
+        run: |_, values, at| floats!(values, (x, targets) => {
+            paired(&derived::binary_cross_entropy(), &x, ("targets", &targets), at)
+        }),
+        ..OpDef::new("binary_cross_entropy_with_logits")
     };
 }
 
@@ -144,43 +159,25 @@ fn pull_cross_entropy<T: Float>(
     Ok([Some(Tensor::new(dx))])
 }
 
-pub(in crate::ops) fn binary_cross_entropy<T: Float>(
-    logits: &Tensor<T>,
-    targets: &Tensor<T>,
-    caller: Caller,
+/// A loss of predictions and a target of the same shape.
+fn paired<T: Float>(
+    loss: &Handle<T>,
+    x: &Tensor<T>,
+    (parameter, target): (&str, &Tensor<T>),
+    at: Caller,
 ) -> Result<Tensor<T>> {
-    let op = "binary_cross_entropy_with_logits";
-    check_same_shape(op, logits.shape(), "targets", targets.shape())?;
-    // A program is made of operators that its file can name.
-    if trace::is_noting() {
-        let zero = Tensor::from(T::ZERO);
-        let yes = (1.0 - targets) * logits.softplus();
-        let yes = targets.eq_scalar(T::ONE).where_else(&zero, &yes);
-        let no = targets * (-logits).softplus();
-        let no = targets.eq_scalar(T::ZERO).where_else(&zero, &no);
-        return Ok((yes + no).mean());
-    }
-    let loss = T::elementwise(derived::binary_cross_entropy(), &[logits, targets], &[], caller)?;
+    check_same_shape(loss.info().name, x.shape(), parameter, target.shape())?;
+    let loss = T::elementwise(loss.clone(), &[x, target], &[], at)?;
     Ok(loss.into_iter().next().unwrap_or_else(|| unreachable!("the op has one result")))
 }
 
-pub(in crate::ops) fn smooth_l1_loss<T: Float>(
-    x: &Tensor<T>,
-    target: &Tensor<T>,
-    caller: Caller,
-) -> Result<Tensor<T>> {
-    check_same_shape("smooth_l1_loss", x.shape(), "target", target.shape())?;
-    // A program is made of operators that its file can name.
-    if trace::is_noting() {
-        let difference = x - target;
-        let distance = difference.abs();
-        // What is not chosen must have a slope too: that of the square of infinity would be NaN.
-        let square = difference.clamp(-1.0, 1.0).square() * 0.5;
-        let near = distance.lt_scalar(T::ONE);
-        return Ok(near.where_else(&square, &(distance - 0.5)).mean());
+/// The form of a loss of two inputs of one form.
+fn of_pair(_: &Operator, inputs: &[&Form]) -> Inferred {
+    let [x, target] = exactly(inputs)?;
+    if !float_form(x)?.agrees(target) {
+        return Err(format!("the target is {target}, the predictions {x}"));
     }
-    let loss = T::elementwise(derived::smooth_l1_loss(), &[x, target], &[], caller)?;
-    Ok(loss.into_iter().next().unwrap_or_else(|| unreachable!("the op has one result")))
+    Ok(vec![Form::new(x.dtype, Dims::new())])
 }
 
 /// # Losses
@@ -306,7 +303,7 @@ impl<T: Element> Tensor<T> {
     where
         T: HasMean,
     {
-        T::smooth_l1_loss(self, target, Location::caller())
+        call(&SMOOTH_L1, [], [self.untyped(), target.untyped()])
     }
 
     /// The mean cross entropy of logits and probabilities of "yes" of the same shape.
@@ -326,7 +323,7 @@ impl<T: Element> Tensor<T> {
     where
         T: HasMean,
     {
-        expect(T::binary_cross_entropy(self, targets, Location::caller()))
+        expect(call(&BINARY_CROSS_ENTROPY, [], [self.untyped(), targets.untyped()]))
     }
 
     /// [`Tensor::binary_cross_entropy_with_logits`], with an error instead of a panic.
@@ -339,6 +336,6 @@ impl<T: Element> Tensor<T> {
     where
         T: HasMean,
     {
-        T::binary_cross_entropy(self, targets, Location::caller())
+        call(&BINARY_CROSS_ENTROPY, [], [self.untyped(), targets.untyped()])
     }
 }

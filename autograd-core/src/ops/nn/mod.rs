@@ -21,20 +21,17 @@ pub(super) mod window;
 
 pub use window::{Conv2dOptions, IntoPair, PoolOptions};
 
-pub(super) use activation::{elu, leaky_relu};
-pub(super) use linear::linear;
 #[cfg(feature = "static-graph")]
 pub(crate) use loss::of_logits;
-pub(super) use loss::{binary_cross_entropy, smooth_l1_loss};
-pub(super) use norm::{deviation, var};
 #[cfg(feature = "nn")]
 pub(crate) use normalize::layer_norm;
 
 /// The entries of the table, each beside its op.
 #[cfg(feature = "static-graph")]
 pub(crate) mod entries {
-    pub(crate) use super::activation::{DROPOUT, DROPOUTS};
+    pub(crate) use super::activation::{ACTIVATIONS, DROPOUT};
     pub(crate) use super::conv::{CONV2D, CONVOLUTIONS};
+    pub(crate) use super::linear::LINEARS;
     pub(crate) use super::loss::{CROSS_ENTROPY, LOSSES};
     pub(crate) use super::norm::NORMS;
     pub(crate) use super::normalize::NORMALIZATIONS;

@@ -2,11 +2,13 @@
 
 use std::panic::Location;
 
+use super::super::table::attr::Type;
 use super::super::table::form::{Dims, Form};
-use super::super::table::forms::{exactly, float as float_form};
+use super::super::table::forms::{exactly, float as float_form, reduced};
 use super::super::table::values::float;
 use super::super::table::{OpDef, call, entries};
-use super::super::{Caller, Float, HasMean, expect, trace};
+use super::super::trace::Attr;
+use super::super::{Caller, Float, HasMean, expect};
 use super::normalize::layer_norm;
 use super::{are_in_range, scale_of, writable};
 use crate::array::shape::axes as check_axes;
@@ -24,6 +26,27 @@ entries! {
         run: |_, x, at| float!(x, x => Ok(norm(&x, at))),
         ..OpDef::new("norm")
     };
+
+    VAR = OpDef {
+        run: |op, x, _| float!(x, x => var(&x, op.ints(0), op.int(1) as usize)),
+        ..spread_op("var")
+    };
+
+    STD = OpDef {
+        run: |op, x, _| float!(x, x => deviation(&x, op.ints(0), op.int(1) as usize)),
+        ..spread_op("std")
+    };
+}
+
+const fn spread_op(name: &'static str) -> OpDef {
+    OpDef {
+        attrs: &[("axes", Type::Ints), ("correction", Type::Int)],
+        infer: |op, inputs| {
+            let [x] = exactly(inputs)?;
+            Ok(vec![Form::new(float_form(x)?.dtype, reduced(&x.dims, op.ints(0), false)?)])
+        },
+        ..OpDef::new(name)
+    }
 }
 
 fn norm<T: Float>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {
@@ -68,14 +91,6 @@ fn spread<T: Float>(
     // No degree of freedom left: 0 / 0, as for the mean of nothing.
     let freedom = n.saturating_sub(correction) as f64;
     let centered = x - x.mean_axes_keep(&axes);
-    if trace::is_noting() && !whole && n > 0 {
-        // A program cannot choose by its numbers, so it always scales.
-        let scale = |largest: Tensor<T>| largest.gt_scalar(T::ZERO).where_else(&largest, T::ONE);
-        let sizes = centered.abs();
-        let scaled = centered / scale(sizes.max_axes_keep(&axes));
-        let spread = scaled.square().sum_axes(&axes) / freedom;
-        return Ok((spread, Some(scale(sizes.max_axes(&axes)))));
-    }
     let squares = centered.square().sum_axes(&axes);
     if are_in_range(&squares) || n == 0 {
         return Ok((squares / freedom, None));
@@ -94,22 +109,14 @@ fn spread<T: Float>(
     Ok((spread, Some(scale)))
 }
 
-pub(in crate::ops) fn var<T: Float>(
-    x: &Tensor<T>,
-    axes: &[isize],
-    correction: usize,
-) -> Result<Tensor<T>> {
+fn var<T: Float>(x: &Tensor<T>, axes: &[isize], correction: usize) -> Result<Tensor<T>> {
     Ok(match spread("var", x, axes, correction, true)? {
         (var, None) => var,
         (spread, Some(scale)) => spread * &scale * scale,
     })
 }
 
-pub(in crate::ops) fn deviation<T: Float>(
-    x: &Tensor<T>,
-    axes: &[isize],
-    correction: usize,
-) -> Result<Tensor<T>> {
+fn deviation<T: Float>(x: &Tensor<T>, axes: &[isize], correction: usize) -> Result<Tensor<T>> {
     let (spread, scale) = spread("std", x, axes, correction, false)?;
     // The slope of the root at 0 is infinite, and infinity times the slope of the variance NaN. Another
     // function of the same value has a slope of 0 there, and no second derivative either.
@@ -158,7 +165,8 @@ impl<T: Element> Tensor<T> {
     where
         T: HasMean,
     {
-        expect(T::var(self, axes, correction))
+        let attrs = [Attr::Ints(axes.to_vec()), Attr::Int(correction as isize)];
+        expect(call(&VAR, attrs, [self.untyped()]))
     }
 
     /// The standard deviation along `axes`, which are taken away; see [`Tensor::var_axes`]. Squares do
@@ -173,7 +181,8 @@ impl<T: Element> Tensor<T> {
     where
         T: HasMean,
     {
-        expect(T::std(self, axes, correction))
+        let attrs = [Attr::Ints(axes.to_vec()), Attr::Int(correction as isize)];
+        expect(call(&STD, attrs, [self.untyped()]))
     }
 }
 

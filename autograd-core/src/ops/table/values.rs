@@ -161,6 +161,22 @@ macro_rules! number {
 }
 pub(crate) use number;
 
+/// Runs an eager op on two values of one float type.
+macro_rules! floats {
+    ($values:expr, ($a:ident, $b:ident) => $done:expr) => {
+        match $crate::ops::table::values::several($values)? {
+            [$crate::graph::AnyTensor::Float32($a), $crate::graph::AnyTensor::Float32($b)] => {
+                $crate::ops::table::values::computed($done)
+            }
+            [$crate::graph::AnyTensor::Float64($a), $crate::graph::AnyTensor::Float64($b)] => {
+                $crate::ops::table::values::computed($done)
+            }
+            [other, _] => Err($crate::ops::table::values::not_numbers(&other).into()),
+        }
+    };
+}
+pub(crate) use floats;
+
 /// Runs an eager op on two values of one number type.
 macro_rules! numbers {
     ($values:expr, ($a:ident, $b:ident) => $done:expr) => {

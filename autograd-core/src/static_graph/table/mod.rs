@@ -20,9 +20,10 @@ fn all() -> impl Iterator<Item = &'static OpDef> {
     let families: [&'static [OpDef]; 6] =
         [&FUNCTIONS, &BINARY, &SCALAR, &COMPARISONS, &REDUCTIONS, &UPDATES];
     let others = [
+        ACTIVATIONS,
         CHOICES,
         CONVOLUTIONS,
-        DROPOUTS,
+        LINEARS,
         LOSSES,
         MOVES,
         NORMALIZATIONS,

@@ -1,44 +1,8 @@
-//! What families of ops give each element type: declared here, implemented where the ops are
-//! ([`instances`](super::instances), [`kernels`](super::nn)).
+//! What the ops of neural networks ask of an element type: declared here, implemented where the loops
+//! are ([`kernels`](super::nn)).
 
-use super::names::Caller;
 use super::nn::window::{Convolution, Plan};
 use crate::array::{Storable, Value};
-use crate::error::Result;
-use crate::graph::{Element, Tensor};
-
-/// Ops on floats.
-pub(crate) trait OfFloats: Element {
-    fn leaky_relu(x: &Tensor<Self>, slope: f64, at: Caller) -> Tensor<Self>;
-    fn elu(x: &Tensor<Self>, alpha: f64, at: Caller) -> Tensor<Self>;
-    fn smooth_l1_loss(x: &Tensor<Self>, target: &Tensor<Self>, at: Caller) -> Result<Tensor<Self>>;
-    fn linear(
-        x: &Tensor<Self>,
-        weight: &Tensor<Self>,
-        bias: Option<&Tensor<Self>>,
-        at: Caller,
-    ) -> Result<Tensor<Self>>;
-    fn binary_cross_entropy(
-        logits: &Tensor<Self>,
-        targets: &Tensor<Self>,
-        at: Caller,
-    ) -> Result<Tensor<Self>>;
-    #[cfg(feature = "nn")]
-    fn batch_norm(
-        x: &Tensor<Self>,
-        affine: [&Tensor<Self>; 2],
-        eps: f64,
-    ) -> (Tensor<Self>, [Tensor<Self>; 2]);
-    #[cfg(feature = "nn")]
-    fn batch_norm_by(
-        x: &Tensor<Self>,
-        affine: [&Tensor<Self>; 2],
-        stats: [&Tensor<Self>; 2],
-        eps: f64,
-    ) -> Tensor<Self>;
-    fn var(x: &Tensor<Self>, axes: &[isize], correction: usize) -> Result<Tensor<Self>>;
-    fn std(x: &Tensor<Self>, axes: &[isize], correction: usize) -> Result<Tensor<Self>>;
-}
 
 /// Loops over rows of `n` elements, and over windows of pictures.
 pub(crate) trait Kernels: Storable {
