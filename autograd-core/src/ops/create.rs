@@ -2,6 +2,7 @@
 
 use ndarray::{Array, ArrayD, CowArray, Dimension, IxDyn};
 
+use super::index::check_indices;
 use super::{Float, Numeric, Scalar, expect};
 use crate::array::shape::element_count;
 use crate::array::{IntoShape, Shape, Value};
@@ -362,5 +363,43 @@ impl<T: Element> Default for Tensor<T> {
     /// The scalar 0 (or `false`).
     fn default() -> Self {
         T::ZERO.into()
+    }
+}
+
+impl Tensor<i64> {
+    /// A new last axis of length `classes`: 1 at the place that each element names, else 0.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let y: Tensor<f32> = Tensor::from([2, 0]).one_hot(3);
+    /// assert_eq!(y.to_vec(), [0.0, 0.0, 1.0, 1.0, 0.0, 0.0]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If an element lies outside `0..classes`; see [`Tensor::try_one_hot`].
+    #[track_caller]
+    pub fn one_hot<T: Numeric>(&self, classes: usize) -> Tensor<T> {
+        expect(self.try_one_hot(classes))
+    }
+
+    /// [`Tensor::one_hot`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Index`] if an element lies outside `0..classes`, [`Error::TooLarge`].
+    pub fn try_one_hot<T: Numeric>(&self, classes: usize) -> Result<Tensor<T>> {
+        check_indices("one_hot", RECEIVER, &self.read(), classes)?;
+        let mut shape = self.shape_owned();
+        shape.push(classes);
+        element_count("one_hot", &shape)?;
+        let mut value = Value::full(shape, T::ZERO);
+        if let Some(data) = value.as_mut_slice() {
+            for (row, class) in self.to_vec().into_iter().enumerate() {
+                data[row * classes + class as usize] = T::ONE;
+            }
+        }
+        Ok(Tensor::new(value).and_lost(self))
     }
 }

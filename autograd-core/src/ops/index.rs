@@ -3,23 +3,21 @@
 
 use smallvec::smallvec;
 
-use super::reduce::{Max, Min};
 use super::table::attr::Type;
 use super::table::form::Form;
-use super::table::forms::{arithmetic, exactly, position, reduced, same_dtype};
+use super::table::forms::{arithmetic, exactly, position, same_dtype};
 use super::table::values::{Computed, number, numbers, several};
-use super::table::{Gradient, OpDef, call, entries};
+use super::table::{OpDef, call, entries};
 use super::trace::Attr;
 use super::{Binary, Caller, Numeric, expect};
 use crate::array::integer::Additions;
 use crate::array::pick::{self, Around};
-use crate::array::reduce::Fold;
 use crate::array::rows::for_each_row;
 use crate::array::shape::{axis as check_axis, copied, row_major};
 use crate::array::{DType, Shape, Value};
 use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{
-    AnyTensor, Lost, PushRule, SavedAttr, SavedInput, Saves, Tensor, record, unrecorded, with_push,
+    AnyTensor, PushRule, SavedAttr, SavedInput, Saves, Tensor, record, unrecorded, with_push,
 };
 
 /// Indices that are checked at once.
@@ -145,30 +143,6 @@ entries! {
         ..OpDef::new("gather")
     };
 
-    /// Where the greatest element along an axis stands.
-    ARGMAX = OpDef {
-        run: |op, x, at| number!(x, x => argmax(&x, op.int(0), at)),
-        ..arg_best_op("argmax")
-    };
-
-    /// Where the least element along an axis stands.
-    ARGMIN = OpDef {
-        run: |op, x, at| number!(x, x => argmin(&x, op.int(0), at)),
-        ..arg_best_op("argmin")
-    };
-
-    /// Sums of the elements up to each along an axis, or from each on.
-    CUMSUM = OpDef {
-        attrs: &[("axis", Type::Int), ("from_end", Type::Flag)],
-        infer: |op, inputs| {
-            let [x] = exactly(inputs)?;
-            position(op.int(0), x.dims.len())?;
-            Ok(vec![arithmetic(Binary::Add, x)?.clone()])
-        },
-        run: |op, x, at| number!(x, x => cumsum(&x, op.int(0), op.flag(1), at)),
-        ..OpDef::new("cumsum")
-    };
-
     INDEX_ADD = OpDef {
         run: |op, values, at| adding!(index_add, op, values, at),
         ..adding_op("index_add")
@@ -178,20 +152,6 @@ entries! {
         run: |op, values, at| adding!(scatter_add, op, values, at),
         ..adding_op("scatter_add")
     };
-}
-
-const fn arg_best_op(name: &'static str) -> OpDef {
-    OpDef {
-        attrs: &[("axis", Type::Int)],
-        infer: |op, inputs| {
-            let [x] = exactly(inputs)?;
-            let x = arithmetic(Binary::Add, x)?;
-            position(op.int(0), x.dims.len())?;
-            Ok(vec![Form::new(DType::Int64, reduced(&x.dims, &[op.int(0)], false)?)])
-        },
-        gradient: Gradient::None,
-        ..OpDef::new(name)
-    }
 }
 
 /// The form of the first input, to whose elements those of the last one are added.
@@ -432,66 +392,6 @@ fn check_list(op: &'static str, index: &Tensor<i64>) -> Result<()> {
     })
 }
 
-/// The position along an axis of the element that beats all others; the first of equals.
-fn argmax<T: Numeric>(x: &Tensor<T>, axis: isize, at: Caller) -> Result<Tensor<i64>> {
-    arg_best("argmax", x, axis, at, Max)
-}
-
-fn argmin<T: Numeric>(x: &Tensor<T>, axis: isize, at: Caller) -> Result<Tensor<i64>> {
-    arg_best("argmin", x, axis, at, Min)
-}
-
-fn arg_best<T: Numeric>(
-    op: &'static str,
-    x: &Tensor<T>,
-    axis: isize,
-    caller: Caller,
-    fold: impl Fold<T> + Sync,
-) -> Result<Tensor<i64>> {
-    let position = check_axis(op, axis, x.ndim())?;
-    let around = Around::new(x.shape(), position);
-    if around.n == 0 {
-        return Err(Error::Shape {
-            op,
-            parameter: RECEIVER.into(),
-            expected: format!("of one element or more along axis {axis}"),
-            found: x.shape().to_vec(),
-        });
-    }
-    let mut shape = x.shape_owned();
-    shape.remove(position);
-    let lost = Lost::without_derivative(op, caller, x);
-    let x = x.read();
-    let x = x.contiguous();
-    let data = x.as_slice().unwrap_or(&[]);
-    let value = Value::written(shape, |out| pick::best(data, around, fold, out));
-    Ok(Tensor::new(value).with_lost(lost))
-}
-
-/// Sums of the elements up to each along an axis, or from each on.
-fn cumsum<T: Numeric>(
-    x: &Tensor<T>,
-    axis: isize,
-    from_end: bool,
-    caller: Caller,
-) -> Result<Tensor<T>> {
-    let position = check_axis("cumsum", axis, x.ndim())?;
-    let around = Around::new(x.shape(), position);
-    let value = T::running("cumsum", x.read().into_owned(), around, from_end)?;
-    if !x.is_recorded() {
-        return Ok(unrecorded("cumsum", caller, [x], value));
-    }
-    let state = with_push::<T, _, _>(Accumulated, SavedAttr((axis, from_end)));
-    Ok(record("cumsum", caller, [x], value, state, |(axis, from_end), dy, _| {
-        Ok([Some(summed_up(&dy, axis, !from_end)?)])
-    }))
-}
-
-#[track_caller]
-fn summed_up<T: Numeric>(x: &Tensor<T>, axis: isize, from_end: bool) -> Result<Tensor<T>> {
-    call(&CUMSUM, [Attr::Int(axis), Attr::Flag(from_end)], [x.untyped()])
-}
-
 /// Forward mode: tangents are picked as the elements are.
 macro_rules! picked {
     ($($name:ident<$keeps:ty> |$kept:pat_param, $dx:ident| $dy:expr;)*) => {$(
@@ -509,13 +409,13 @@ macro_rules! picked {
     )*};
 }
 
+pub(super) use picked;
+
 type Index = (SavedAttr<(Shape, isize)>, SavedInput<i64>);
 
 picked! {
     Gathered<Index> |((_, axis), index), dx| dx.try_gather(axis, &index);
     Selected<Index> |((_, axis), index), dx| dx.try_index_select(axis, &index);
-    Accumulated<SavedAttr<(isize, bool)>> |(axis, from_end), dx|
-        summed_up(dx, axis, from_end);
 }
 
 /// # Picking by index
@@ -656,121 +556,6 @@ impl<T: Numeric> Tensor<T> {
     ) -> Result<Tensor<T>> {
         call(&SCATTER_ADD, [Attr::Int(axis)], [self.untyped(), index.untyped(), source.untyped()])
     }
-
-    /// Where along an axis, which is taken away, the greatest element stands: the first of equal
-    /// ones, and the first NaN if there is one.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let x = Tensor::from([[1.0, 3.0, 2.0], [6.0, 5.0, 6.0]]);
-    /// assert_eq!(x.argmax(1).to_vec(), [1, 0]);
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If there is no such axis or it has length 0; see [`Tensor::try_argmax`].
-    #[track_caller]
-    pub fn argmax(&self, axis: isize) -> Tensor<i64> {
-        expect(self.try_argmax(axis))
-    }
-
-    /// [`Tensor::argmax`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Axis`] or [`Error::Shape`].
-    #[track_caller]
-    pub fn try_argmax(&self, axis: isize) -> Result<Tensor<i64>> {
-        call(&ARGMAX, [Attr::Int(axis)], [self.untyped()])
-    }
-
-    /// Where along an axis, which is taken away, the least element stands: the first of equal
-    /// ones, and the first NaN if there is one.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such axis or it has length 0; see [`Tensor::try_argmin`].
-    #[track_caller]
-    pub fn argmin(&self, axis: isize) -> Tensor<i64> {
-        expect(self.try_argmin(axis))
-    }
-
-    /// [`Tensor::argmin`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Axis`] or [`Error::Shape`].
-    #[track_caller]
-    pub fn try_argmin(&self, axis: isize) -> Result<Tensor<i64>> {
-        call(&ARGMIN, [Attr::Int(axis)], [self.untyped()])
-    }
-
-    /// The sums of the elements up to and with each, along an axis.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// assert_eq!(Tensor::from([1.0, 2.0, 3.0]).cumsum(0).to_vec(), [1.0, 3.0, 6.0]);
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If there is no such axis, or an integer sum is outside of the element type; see
-    /// [`Tensor::try_cumsum`].
-    #[track_caller]
-    pub fn cumsum(&self, axis: isize) -> Tensor<T> {
-        expect(summed_up(self, axis, false))
-    }
-
-    /// [`Tensor::cumsum`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Axis`] if there is no such axis, [`Error::Overflow`] if the element type cannot hold an
-    /// integer sum.
-    #[track_caller]
-    pub fn try_cumsum(&self, axis: isize) -> Result<Tensor<T>> {
-        summed_up(self, axis, false)
-    }
-}
-
-impl Tensor<i64> {
-    /// A new last axis of length `classes`: 1 at the place that each element names, else 0.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let y: Tensor<f32> = Tensor::from([2, 0]).one_hot(3);
-    /// assert_eq!(y.to_vec(), [0.0, 0.0, 1.0, 1.0, 0.0, 0.0]);
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If an element lies outside `0..classes`; see [`Tensor::try_one_hot`].
-    #[track_caller]
-    pub fn one_hot<T: Numeric>(&self, classes: usize) -> Tensor<T> {
-        expect(self.try_one_hot(classes))
-    }
-
-    /// [`Tensor::one_hot`], with an error instead of a panic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Index`] if an element lies outside `0..classes`, [`Error::TooLarge`].
-    pub fn try_one_hot<T: Numeric>(&self, classes: usize) -> Result<Tensor<T>> {
-        check_indices("one_hot", RECEIVER, &self.read(), classes)?;
-        let mut shape = self.shape_owned();
-        shape.push(classes);
-        crate::array::shape::element_count("one_hot", &shape)?;
-        let mut value = Value::full(shape, T::ZERO);
-        if let Some(data) = value.as_mut_slice() {
-            for (row, class) in self.to_vec().into_iter().enumerate() {
-                data[row * classes + class as usize] = T::ONE;
-            }
-        }
-        Ok(Tensor::new(value).and_lost(self))
-    }
 }
 
 #[cfg(test)]
@@ -799,14 +584,6 @@ mod tests {
         );
         let error = Tensor::from(5).try_one_hot::<f32>(5).unwrap_err();
         assert_eq!(error.to_string(), "one_hot: the tensor is 5, outside an axis of length 5");
-    }
-
-    #[test]
-    fn nan_is_the_extreme() {
-        let x = Tensor::from([1.0, f64::NAN, 7.0, f64::NAN]);
-        assert_eq!((x.argmax(0).item(), x.argmin(0).item()), (1, 1));
-        assert!(Tensor::<f32>::zeros([2, 0]).try_argmax(1).is_err());
-        assert_eq!(Tensor::<f32>::zeros([0, 2]).argmax(1).shape(), [0]);
     }
 
     #[test]

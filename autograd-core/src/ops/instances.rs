@@ -11,7 +11,7 @@ use super::inplace::{copy_from, fill, replace};
 use super::trace::Attr;
 use super::{
     Binary, Caller, Float, Input, Numeric, Reduce, Unary, binary, compare, create, expect,
-    instantiate, matmul, reduce, shape, trace,
+    instantiate, matmul, reduce, shape, slices, trace,
 };
 use crate::array::{DType, Shape, Storable};
 use crate::error::Result;
@@ -35,7 +35,7 @@ instantiate! {
             parts: usize,
             axis: isize,
             at: Caller,
-        ) -> Result<Vec<Tensor<Self>>> = shape::split;
+        ) -> Result<Vec<Tensor<Self>>> = slices::split;
         fn cast_to(x: &Tensor<Self>, dtype: DType, at: Caller) -> AnyTensor = compare::cast;
         fn copy_from(x: &Tensor<Self>, source: &Tensor<Self>, at: Caller) -> Result<()>
             = copy_from;

@@ -1,5 +1,6 @@
 //! The op set, one file a family. A rule is a line in a table; nothing here walks a graph.
 
+mod along;
 pub(crate) mod binary;
 mod compare;
 mod create;
@@ -20,6 +21,7 @@ pub(crate) mod reduce;
 #[cfg(feature = "static-graph")]
 pub(crate) mod rules;
 mod shape;
+mod slices;
 mod small;
 pub(crate) mod table;
 mod totals;
@@ -29,13 +31,15 @@ mod unary;
 /// The entries of the table, each beside its op.
 #[cfg(feature = "static-graph")]
 pub(crate) mod entries {
+    pub(crate) use super::along::{ALONG, ARGMAX};
     pub(crate) use super::binary::{BINARY, SCALAR};
     pub(crate) use super::compare::{CAST, CHOICES, COMPARISONS, WHERE};
-    pub(crate) use super::index::{ARGMAX, GATHER, INDEX_SELECT, PICKS};
+    pub(crate) use super::index::{GATHER, INDEX_SELECT, PICKS};
     pub(crate) use super::matmul::{MATMUL, PRODUCTS};
     pub(crate) use super::nn::entries::*;
     pub(crate) use super::reduce::REDUCTIONS;
-    pub(crate) use super::shape::{BROADCAST_TO, CONCAT, MOVES, PERMUTE, RESHAPE, SLICE};
+    pub(crate) use super::shape::{BROADCAST_TO, PERMUTE, RESHAPE, SHAPES};
+    pub(crate) use super::slices::{CONCAT, SLICE, SLICES};
     pub(crate) use super::unary::FUNCTIONS;
 }
 

@@ -21,17 +21,19 @@ fn all() -> impl Iterator<Item = &'static OpDef> {
         [&FUNCTIONS, &BINARY, &SCALAR, &COMPARISONS, &REDUCTIONS, &UPDATES];
     let others = [
         ACTIVATIONS,
+        ALONG,
         CHOICES,
         CONVOLUTIONS,
         LINEARS,
         LOSSES,
-        MOVES,
         NORMALIZATIONS,
         NORMS,
         PICKS,
         POOLS,
         PRODUCTS,
         PROGRAMS,
+        SHAPES,
+        SLICES,
         SOFTMAXES,
         STATE,
     ];

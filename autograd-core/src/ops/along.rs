@@ -1,0 +1,217 @@
+//! Along one axis: where the extreme stands, and running sums.
+
+use super::index::picked;
+use super::reduce::{Max, Min};
+use super::table::attr::Type;
+use super::table::form::Form;
+use super::table::forms::{arithmetic, exactly, position, reduced};
+use super::table::values::number;
+use super::table::{Gradient, OpDef, call, entries};
+use super::trace::Attr;
+use super::{Binary, Caller, Numeric, expect};
+use crate::array::pick::{self, Around};
+use crate::array::reduce::Fold;
+use crate::array::shape::axis as check_axis;
+use crate::array::{DType, Value};
+use crate::error::{Error, RECEIVER, Result};
+use crate::graph::{Lost, PushRule, SavedAttr, Saves, Tensor, record, unrecorded, with_push};
+
+entries! {
+    ALONG:
+
+    /// Where the greatest element along an axis stands.
+    ARGMAX = OpDef {
+        run: |op, x, at| number!(x, x => argmax(&x, op.int(0), at)),
+        ..arg_best_op("argmax")
+    };
+
+    /// Where the least element along an axis stands.
+    ARGMIN = OpDef {
+        run: |op, x, at| number!(x, x => argmin(&x, op.int(0), at)),
+        ..arg_best_op("argmin")
+    };
+
+    /// Sums of the elements up to each along an axis, or from each on.
+    CUMSUM = OpDef {
+        attrs: &[("axis", Type::Int), ("from_end", Type::Flag)],
+        infer: |op, inputs| {
+            let [x] = exactly(inputs)?;
+            position(op.int(0), x.dims.len())?;
+            Ok(vec![arithmetic(Binary::Add, x)?.clone()])
+        },
+        run: |op, x, at| number!(x, x => cumsum(&x, op.int(0), op.flag(1), at)),
+        ..OpDef::new("cumsum")
+    };
+}
+
+const fn arg_best_op(name: &'static str) -> OpDef {
+    OpDef {
+        attrs: &[("axis", Type::Int)],
+        infer: |op, inputs| {
+            let [x] = exactly(inputs)?;
+            let x = arithmetic(Binary::Add, x)?;
+            position(op.int(0), x.dims.len())?;
+            Ok(vec![Form::new(DType::Int64, reduced(&x.dims, &[op.int(0)], false)?)])
+        },
+        gradient: Gradient::None,
+        ..OpDef::new(name)
+    }
+}
+
+/// The position along an axis of the element that beats all others; the first of equals.
+fn argmax<T: Numeric>(x: &Tensor<T>, axis: isize, at: Caller) -> Result<Tensor<i64>> {
+    arg_best("argmax", x, axis, at, Max)
+}
+
+fn argmin<T: Numeric>(x: &Tensor<T>, axis: isize, at: Caller) -> Result<Tensor<i64>> {
+    arg_best("argmin", x, axis, at, Min)
+}
+
+fn arg_best<T: Numeric>(
+    op: &'static str,
+    x: &Tensor<T>,
+    axis: isize,
+    caller: Caller,
+    fold: impl Fold<T> + Sync,
+) -> Result<Tensor<i64>> {
+    let position = check_axis(op, axis, x.ndim())?;
+    let around = Around::new(x.shape(), position);
+    if around.n == 0 {
+        return Err(Error::Shape {
+            op,
+            parameter: RECEIVER.into(),
+            expected: format!("of one element or more along axis {axis}"),
+            found: x.shape().to_vec(),
+        });
+    }
+    let mut shape = x.shape_owned();
+    shape.remove(position);
+    let lost = Lost::without_derivative(op, caller, x);
+    let x = x.read();
+    let x = x.contiguous();
+    let data = x.as_slice().unwrap_or(&[]);
+    let value = Value::written(shape, |out| pick::best(data, around, fold, out));
+    Ok(Tensor::new(value).with_lost(lost))
+}
+
+/// Sums of the elements up to each along an axis, or from each on.
+fn cumsum<T: Numeric>(
+    x: &Tensor<T>,
+    axis: isize,
+    from_end: bool,
+    caller: Caller,
+) -> Result<Tensor<T>> {
+    let position = check_axis("cumsum", axis, x.ndim())?;
+    let around = Around::new(x.shape(), position);
+    let value = T::running("cumsum", x.read().into_owned(), around, from_end)?;
+    if !x.is_recorded() {
+        return Ok(unrecorded("cumsum", caller, [x], value));
+    }
+    let state = with_push::<T, _, _>(Accumulated, SavedAttr((axis, from_end)));
+    Ok(record("cumsum", caller, [x], value, state, |(axis, from_end), dy, _| {
+        Ok([Some(summed_up(&dy, axis, !from_end)?)])
+    }))
+}
+
+#[track_caller]
+fn summed_up<T: Numeric>(x: &Tensor<T>, axis: isize, from_end: bool) -> Result<Tensor<T>> {
+    call(&CUMSUM, [Attr::Int(axis), Attr::Flag(from_end)], [x.untyped()])
+}
+
+picked! {
+    Accumulated<SavedAttr<(isize, bool)>> |(axis, from_end), dx|
+        summed_up(dx, axis, from_end);
+}
+
+/// # Along an axis
+impl<T: Numeric> Tensor<T> {
+    /// Where along an axis, which is taken away, the greatest element stands: the first of equal
+    /// ones, and the first NaN if there is one.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([[1.0, 3.0, 2.0], [6.0, 5.0, 6.0]]);
+    /// assert_eq!(x.argmax(1).to_vec(), [1, 0]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there is no such axis or it has length 0; see [`Tensor::try_argmax`].
+    #[track_caller]
+    pub fn argmax(&self, axis: isize) -> Tensor<i64> {
+        expect(self.try_argmax(axis))
+    }
+
+    /// [`Tensor::argmax`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Axis`] or [`Error::Shape`].
+    #[track_caller]
+    pub fn try_argmax(&self, axis: isize) -> Result<Tensor<i64>> {
+        call(&ARGMAX, [Attr::Int(axis)], [self.untyped()])
+    }
+
+    /// Where along an axis, which is taken away, the least element stands: the first of equal
+    /// ones, and the first NaN if there is one.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such axis or it has length 0; see [`Tensor::try_argmin`].
+    #[track_caller]
+    pub fn argmin(&self, axis: isize) -> Tensor<i64> {
+        expect(self.try_argmin(axis))
+    }
+
+    /// [`Tensor::argmin`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Axis`] or [`Error::Shape`].
+    #[track_caller]
+    pub fn try_argmin(&self, axis: isize) -> Result<Tensor<i64>> {
+        call(&ARGMIN, [Attr::Int(axis)], [self.untyped()])
+    }
+
+    /// The sums of the elements up to and with each, along an axis.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// assert_eq!(Tensor::from([1.0, 2.0, 3.0]).cumsum(0).to_vec(), [1.0, 3.0, 6.0]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there is no such axis, or an integer sum is outside of the element type; see
+    /// [`Tensor::try_cumsum`].
+    #[track_caller]
+    pub fn cumsum(&self, axis: isize) -> Tensor<T> {
+        expect(summed_up(self, axis, false))
+    }
+
+    /// [`Tensor::cumsum`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Axis`] if there is no such axis, [`Error::Overflow`] if the element type cannot hold an
+    /// integer sum.
+    #[track_caller]
+    pub fn try_cumsum(&self, axis: isize) -> Result<Tensor<T>> {
+        summed_up(self, axis, false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nan_is_the_extreme() {
+        let x = Tensor::from([1.0, f64::NAN, 7.0, f64::NAN]);
+        assert_eq!((x.argmax(0).item(), x.argmin(0).item()), (1, 1));
+        assert!(Tensor::<f32>::zeros([2, 0]).try_argmax(1).is_err());
+        assert_eq!(Tensor::<f32>::zeros([0, 2]).argmax(1).shape(), [0]);
+    }
+}
