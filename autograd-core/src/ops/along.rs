@@ -1,13 +1,14 @@
 //! Along one axis: where the extreme stands, and running sums.
 
+use super::call::call;
 use super::index::picked;
 use super::reduce::{Max, Min};
+use super::table::attr::Attr;
 use super::table::attr::Type;
 use super::table::form::Form;
 use super::table::forms::{arithmetic, exactly, position, reduced};
 use super::table::values::number;
-use super::table::{Gradient, OpDef, call, entries};
-use super::trace::Attr;
+use super::table::{Gradient, OpDef, entries};
 use super::{Binary, Caller, Numeric, expect};
 use crate::array::pick::{self, Around};
 use crate::array::reduce::Fold;

@@ -4,14 +4,17 @@ use std::panic::Location;
 
 use smallvec::smallvec;
 
+use super::call::call;
+use super::call::call_at;
+use super::table::attr::Attr;
 use super::table::attr::Type;
 use super::table::form::Form;
 use super::table::forms::{broadcast as broadcast_forms, exactly, float, same_dtype};
 use super::table::values::{
     Computed, Need, Needs, Pull, Values, computed, not_numbers, one, pull_floats, several, typed,
 };
-use super::table::{Gradient, OpDef, call, call_at, entries, family};
-use super::trace::{self, Attr, Call};
+use super::table::{Gradient, OpDef, entries, family};
+use super::trace::{self, Call};
 use super::{Caller, Float, Numeric, Operand, Scalar, expect, instantiate};
 use crate::array::elementwise::{chosen_of, convert, convert_zip};
 use crate::array::shape::broadcast;
@@ -199,14 +202,17 @@ fn compare<T: Element>(
     other: &Tensor<T>,
     caller: Caller,
 ) -> Result<Tensor<bool>> {
-    let (call, inputs) =
-        (|| Call::of("compare", op.name(), []), || vec![trace::any(x), trace::any(other)]);
-    trace::op(call, inputs, caller, || {
+    let run = || {
         let shape = broadcast(op.name(), x.shape(), other.shape())?;
         let mask = Tensor::new(pairs(op, &shape, &x.read(), &other.read()));
         let lost = |input| Lost::without_derivative(op.name(), caller, input);
         Ok(mask.with_lost(lost(x).and(lost(other))))
-    })
+    };
+    if !trace::is_noting() {
+        return run();
+    }
+    let call = Call::op(&COMPARISONS[op as usize], []);
+    trace::noted(call, vec![x.untyped(), other.untyped()], caller, run)
 }
 
 /// Of two values broadcast to `shape`.

@@ -3,12 +3,13 @@
 
 use smallvec::smallvec;
 
+use super::call::call;
+use super::table::attr::Attr;
 use super::table::attr::Type;
 use super::table::form::Form;
 use super::table::forms::{arithmetic, exactly, position, same_dtype};
 use super::table::values::{Computed, number, numbers, several};
-use super::table::{OpDef, call, entries};
-use super::trace::Attr;
+use super::table::{OpDef, entries};
 use super::{Binary, Caller, Numeric, expect};
 use crate::array::integer::Additions;
 use crate::array::pick::{self, Around};

@@ -6,12 +6,17 @@
 
 use ndarray::{ArrayD, CowArray, IxDyn};
 
+use super::binary::{BINARY, SCALAR};
 use super::elementwise::{self, Handle, Op, Outputs};
 use super::inplace::{copy_from, fill, replace};
-use super::trace::Attr;
+use super::matmul::MATMUL;
+use super::reduce::REDUCTIONS;
+use super::table::attr::Attr;
+use super::trace::{self, Call};
+use super::unary::FUNCTIONS;
 use super::{
     Binary, Caller, Float, Input, Numeric, Reduce, Unary, binary, compare, create, expect,
-    instantiate, matmul, reduce, shape, slices, trace,
+    instantiate, matmul, reduce, shape, slices,
 };
 use crate::array::{DType, Shape, Storable};
 use crate::error::Result;
@@ -62,19 +67,10 @@ macro_rules! doors {
                 right: Input<'_, Self>,
                 caller: Caller,
             ) -> Result<Tensor<Self>> {
-                #[cold]
-                fn noted(
-                    op: Binary,
-                    left: Input<'_, $t>,
-                    right: Input<'_, $t>,
-                    caller: Caller,
-                ) -> Result<Tensor<$t>> {
-                    let inputs = vec![trace::any(left.tensor()), trace::any(right.tensor())];
-                    let run = || $binary(op, left, right, caller);
-                    trace::op(|| trace::Call::of("binary", op.name(), []), || inputs, caller, run)
-                }
                 if trace::is_noting() {
-                    return noted(op, left, right, caller);
+                    let call = Call::op(&BINARY[op as usize], []);
+                    let inputs = vec![left.tensor().untyped(), right.tensor().untyped()];
+                    return trace::noted(call, inputs, caller, || $binary(op, left, right, caller));
                 }
                 $binary(op, left, right, caller)
             }
@@ -85,30 +81,18 @@ macro_rules! doors {
                 swapped: bool,
                 caller: Caller,
             ) -> Tensor<Self> {
-                #[cold]
-                fn noted(
-                    op: Binary,
-                    x: Input<'_, $t>,
-                    scalar: $t,
-                    swapped: bool,
-                    caller: Caller,
-                ) -> Tensor<$t> {
+                if trace::is_noting() {
                     // A program has its numbers as `f64`, which may not hold an integer.
                     if !<$t>::ELEMENTS_ARE_FLOATS && (scalar as f64) as $t != scalar {
                         let number = Input::Own(Tensor::from(scalar));
                         let [a, b] = if swapped { [number, x] } else { [x, number] };
                         return expect(<$t as Numeric>::binary(op, a, b, caller));
                     }
-                    let inputs = vec![trace::any(x.tensor())];
-                    let call = || {
-                        let attrs = [Attr::Number(scalar as f64), Attr::Flag(swapped)];
-                        trace::Call::of("scalar", op.name(), attrs)
-                    };
+                    let attrs = [Attr::Number(scalar as f64), Attr::Flag(swapped)];
+                    let call = Call::op(&SCALAR[op as usize], attrs);
+                    let inputs = vec![x.tensor().untyped()];
                     let run = || $scalar(op, x, scalar, swapped, caller);
-                    trace::op(call, || inputs, caller, run)
-                }
-                if trace::is_noting() {
-                    return noted(op, x, scalar, swapped, caller);
+                    return trace::noted(call, inputs, caller, run);
                 }
                 $scalar(op, x, scalar, swapped, caller)
             }
@@ -119,21 +103,25 @@ macro_rules! doors {
                 keep: bool,
                 caller: Caller,
             ) -> Result<Tensor<Self>> {
-                let call = || {
+                if trace::is_noting() {
                     let attrs = [Attr::Ints(axes.to_vec()), Attr::Flag(keep)];
-                    trace::Call::of("reduce", op.name(), attrs)
-                };
-                let run = || $reduce(op, x, axes, keep, caller);
-                trace::op(call, || vec![trace::any(x)], caller, run)
+                    let call = Call::op(&REDUCTIONS[op as usize], attrs);
+                    let run = || $reduce(op, x, axes, keep, caller);
+                    return trace::noted(call, vec![x.untyped()], caller, run);
+                }
+                $reduce(op, x, axes, keep, caller)
             }
             fn matmul(
                 left: &Tensor<Self>,
                 right: &Tensor<Self>,
                 caller: Caller,
             ) -> Result<Tensor<Self>> {
-                let inputs = || vec![trace::any(left), trace::any(right)];
-                let run = || $matmul(left, right, caller);
-                trace::op(|| trace::Call::op("matmul", []), inputs, caller, run)
+                if trace::is_noting() {
+                    let inputs = vec![left.untyped(), right.untyped()];
+                    let run = || $matmul(left, right, caller);
+                    return trace::noted(Call::op(&MATMUL, []), inputs, caller, run);
+                }
+                $matmul(left, right, caller)
             }
         }
     )*};
@@ -157,14 +145,11 @@ macro_rules! floats {
                 f64::from(self)
             }
             fn unary(op: Unary, x: Input<'_, Self>, caller: Caller) -> Tensor<Self> {
-                #[cold]
-                fn noted(op: Unary, x: Input<'_, $t>, caller: Caller) -> Tensor<$t> {
-                    let inputs = vec![trace::any(x.tensor())];
-                    let run = || elementwise::run_single(op.handle(), x, caller);
-                    trace::op(|| trace::Call::of("unary", op.name(), []), || inputs, caller, run)
-                }
                 if trace::is_noting() {
-                    return noted(op, x, caller);
+                    let call = Call::op(&FUNCTIONS[op as usize], []);
+                    let inputs = vec![x.tensor().untyped()];
+                    let run = || elementwise::run_single(op.handle(), x, caller);
+                    return trace::noted(call, inputs, caller, run);
                 }
                 elementwise::run_single(op.handle(), x, caller)
             }
@@ -188,14 +173,12 @@ macro_rules! floats {
                 masks: &[&Tensor<bool>],
                 caller: Caller,
             ) -> Result<Outputs<Self>> {
-                let inputs = || {
-                    let reals = reals.iter().map(|x| trace::any(*x));
-                    reals.chain(masks.iter().map(|mask| trace::any(*mask))).collect()
-                };
                 if trace::is_noting() {
+                    let inputs = reals.iter().map(|x| x.untyped());
+                    let inputs = inputs.chain(masks.iter().map(|mask| mask.untyped())).collect();
                     let call = trace::formula(&op);
                     let run = || elementwise::run(op, reals, masks, caller);
-                    return trace::op(|| call, inputs, caller, run);
+                    return trace::noted(call, inputs, caller, run);
                 }
                 elementwise::run(op, reals, masks, caller)
             }

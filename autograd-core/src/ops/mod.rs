@@ -2,6 +2,7 @@
 
 mod along;
 pub(crate) mod binary;
+pub(crate) mod call;
 mod compare;
 mod create;
 mod derived;

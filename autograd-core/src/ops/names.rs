@@ -2,8 +2,6 @@
 
 use std::panic::Location;
 
-use crate::formula::functions;
-
 /// Where an op was called.
 pub(crate) type Caller = &'static Location<'static>;
 
@@ -77,9 +75,40 @@ pub(crate) enum Softmax {
     Log,
 }
 
+/// The functions of one tensor, handed to a macro: of each its documentation, method, name, formula and rule; then
+/// those of the table of formulas.
+// In `silu` and `gelu` the factor `x` is limited to 1000, where the other one is 0 or 1 already: so an
+// infinity does not meet a factor of 0.
+macro_rules! all_functions {
+    ($take:ident) => {
+        $crate::formula::functions! { $take [
+            /// `-x`; also written `-&x`.
+            neg Neg |x| -x, { |dy| -dy };
+            /// 1 where `x > 0`, else 0 (Heaviside's function); its gradient is 0.
+            step Step |x| x.step(), { flat };
+            /// `x * x`.
+            square Square |x| x * x, { |x, dy| dy * x * 2.0 };
+            /// `x * sigmoid(x)`, also called swish.
+            silu Silu |x| x.max(-1000.0) * x.sigmoid(),
+                { |x, dy| dy * (x.sigmoid() * ((1.0 - x.sigmoid()) * x.clamp(-1000.0, 1000.0) + 1.0)) };
+            /// `x` where `x > 0`, else 0; the gradient at 0 is 0. NaN stays NaN.
+            relu Relu |x| x.lt(0.0).select(0.0, x), { |y, dy| y.le(0.0).select(0.0, dy) };
+            /// The Gaussian error linear unit `x * (1 + erf(x / sqrt(2))) / 2` (Hendrycks and Gimpel 2016).
+            gelu Gelu |x| x.max(-1000.0) * 0.5 * ((x * std::f64::consts::FRAC_1_SQRT_2).erf() + 1.0),
+                { |x, dy| dy * (((x * std::f64::consts::FRAC_1_SQRT_2).erf() + 1.0) * 0.5
+                    + (x * x * -0.5).exp() * x.clamp(-1000.0, 1000.0) * 0.398_942_280_401_432_7) };
+        ] }
+    };
+}
+
+pub(crate) use all_functions;
+
 /// The functions of one tensor: own ones, and those of the table.
 macro_rules! unary {
-    ([$($own:ident $own_variant:ident;)*] $($functions:tt)*) => {
+    (
+        [$($(#[$doc:meta])* $own:ident $own_variant:ident |$x:ident| $y:expr, $rule:tt;)*]
+        $($functions:tt)*
+    ) => {
         unary! { @of [$($own $own_variant;)*] $($functions)* }
     };
     // One of formulas only.
@@ -108,11 +137,4 @@ macro_rules! unary {
     };
 }
 
-functions! { unary [
-    neg Neg;
-    step Step;
-    square Square;
-    silu Silu;
-    relu Relu;
-    gelu Gelu;
-] }
+all_functions! { unary }

@@ -3,13 +3,15 @@
 use std::ops::Range;
 use std::panic::Location;
 
+use super::call::call;
 use super::names::Triangle;
+use super::table::attr::Attr;
 use super::table::attr::Type;
 use super::table::form::{Dims, Form, ShapeOf};
 use super::table::forms::{arithmetic, exactly, position};
 use super::table::values::{Computed, any, number};
-use super::table::{Lengths, OpDef, call, entries};
-use super::trace::{self, Attr};
+use super::table::{Lengths, OpDef, entries};
+use super::trace;
 use super::{Binary, Caller, Numeric, expect};
 use crate::array::shape::{axis as check_axis, broadcast, element_count};
 use crate::array::{IntoShape, Shape, Value};

@@ -5,13 +5,15 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::call::call;
 use super::shape::{finish, moved};
+use super::table::attr::Attr;
 use super::table::attr::Type;
 use super::table::form::{Form, ShapeOf};
 use super::table::forms::{exactly, position, same_dtype};
 use super::table::values::{Ran, Values, all, any, computed};
-use super::table::{Inferred, Lengths, OpDef, call, entries};
-use super::trace::{self, Attr};
+use super::table::{Inferred, Lengths, OpDef, entries};
+use super::trace;
 use super::{Caller, expect};
 use crate::array::pick::{self, Around};
 use crate::array::rows::for_each_row;

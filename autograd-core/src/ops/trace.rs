@@ -7,50 +7,19 @@ use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
 use super::Caller;
 use super::elementwise::Handle;
-use crate::array::DType;
+use super::table::OpDef;
+pub(crate) use super::table::attr::Attr;
 use crate::error::Result;
 use crate::graph::{AnyTensor, Element, Tensor};
-
-/// Lengths of the axes; `None` for a free one, whose length is known when the program runs.
-pub(crate) type Dims = SmallVec<[Option<usize>; 4]>;
-
-/// An attribute of an op.
-#[derive(Clone, Debug)]
-pub(crate) enum Attr {
-    Number(f64),
-    /// Options of an optimizer.
-    Numbers(Vec<f64>),
-    Flag(bool),
-    /// An axis, or a position.
-    Int(isize),
-    /// Axes.
-    Ints(Vec<isize>),
-    /// A shape, or a position that may be open.
-    Dims(Dims),
-    /// Lengths of two directions each.
-    Pairs(Vec<[usize; 2]>),
-    Type(DType),
-    Tensor(AnyTensor),
-}
-
-impl Attr {
-    /// A shape without free axes.
-    pub(crate) fn shape(shape: &[usize]) -> Self {
-        Self::Dims(shape.iter().copied().map(Some).collect())
-    }
-}
 
 /// An op without its tensors.
 #[derive(Clone)]
 pub(crate) enum Call {
-    /// One that programs have: its family, where several share a name, its name and attributes.
+    /// One of the table.
     Op {
-        family: &'static str,
-        name: &'static str,
+        def: &'static OpDef,
         attrs: Vec<Attr>,
     },
     /// An elementwise op of a user: its formulas, as `Handle<f32>` or of `f64`.
@@ -62,22 +31,15 @@ pub(crate) enum Call {
 }
 
 impl Call {
-    pub(crate) fn op<const N: usize>(name: &'static str, attrs: [Attr; N]) -> Self {
-        Self::of("", name, attrs)
-    }
-
-    pub(crate) fn of<const N: usize>(
-        family: &'static str,
-        name: &'static str,
-        attrs: [Attr; N],
-    ) -> Self {
-        Self::Op { family, name, attrs: attrs.into() }
+    pub(crate) fn op<const N: usize>(def: &'static OpDef, attrs: [Attr; N]) -> Self {
+        Self::Op { def, attrs: attrs.into() }
     }
 
     #[cfg(feature = "static-graph")]
     pub(crate) fn name(&self) -> &'static str {
         match self {
-            Self::Op { name, .. } | Self::Formula { name, .. } => name,
+            Self::Op { def, .. } => def.name,
+            Self::Formula { name, .. } => name,
             Self::Layer(layer) => layer.name,
         }
     }
@@ -218,55 +180,26 @@ impl<O: Outputs> Outputs for Result<O> {
     }
 }
 
-/// Runs an op, and notes it where that is asked for.
-#[inline(always)]
-pub(crate) fn op<O: Outputs>(
-    call: impl FnOnce() -> Call,
-    inputs: impl FnOnce() -> Vec<AnyTensor>,
+/// Runs an op and notes it; what it is made of is not noted. For where [`is_noting`].
+#[cold]
+pub(crate) fn noted<O: Outputs>(
+    call: Call,
+    inputs: Vec<AnyTensor>,
     caller: Caller,
     run: impl FnOnce() -> O,
 ) -> O {
-    // `run` is called at one place: it would be compiled for each.
-    let noted = is_noting().then(|| Noted::start(call(), inputs(), caller));
+    let inside = Within::state(State::Inside);
     let done = run();
-    if let Some(noted) = noted {
-        noted.end(done.outputs());
+    drop(inside);
+    let outputs = done.outputs();
+    if !outputs.is_empty() {
+        note(Note { call, inputs, outputs, caller });
     }
     done
 }
 
-/// An op that is noted while it runs.
-struct Noted {
-    call: Call,
-    inputs: Vec<AnyTensor>,
-    caller: Caller,
-    /// What it is made of is not noted.
-    inside: Within,
-}
-
-impl Noted {
-    #[cold]
-    fn start(call: Call, inputs: Vec<AnyTensor>, caller: Caller) -> Box<Self> {
-        Box::new(Self { call, inputs, caller, inside: Within::state(State::Inside) })
-    }
-
-    #[cold]
-    fn end(self, outputs: Vec<AnyTensor>) {
-        let Self { call, inputs, caller, inside } = self;
-        drop(inside);
-        if !outputs.is_empty() {
-            note(Note { call, inputs, outputs, caller });
-        }
-    }
-}
-
 pub(crate) fn note(note: Note) {
     NOTES.with_borrow_mut(|notes| notes.push(note));
-}
-
-/// Any tensor as one of unknown type.
-pub(crate) fn any<T: Element>(tensor: &Tensor<T>) -> AnyTensor {
-    T::wrap(tensor.clone())
 }
 
 /// An elementwise op to keep.

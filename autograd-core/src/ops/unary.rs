@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 
 use super::elementwise::{Cheap, Handle, Info, Op, Pair, Reduction, gradient};
+use super::names::all_functions;
 use super::table::forms::same_float;
 use super::table::values::{Computed, Need, Pull, Values, float, pull_floats};
 use super::table::{Gradient, OpDef, Operator, family};
 use super::{Float, Input, Unary};
-use crate::formula::{Compiled, Lane, Lanewise, Mask, Program, Real, functions, named};
+use crate::formula::{Compiled, Lane, Lanewise, Mask, Program, Real, named};
 use crate::graph::Tensor;
 
 /// What a rule reads besides the gradient, and the rule as a formula; see
@@ -206,25 +207,7 @@ impl Unary {
     }
 }
 
-// In `silu` and `gelu` the factor `x` is limited to 1000, where the other one is 0 or 1 already: so an
-// infinity does not meet a factor of 0.
-functions! { unary_ops [
-    /// `-x`; also written `-&x`.
-    neg Neg |x| -x, { |dy| -dy };
-    /// 1 where `x > 0`, else 0 (Heaviside's function); its gradient is 0.
-    step Step |x| x.step(), { flat };
-    /// `x * x`.
-    square Square |x| x * x, { |x, dy| dy * x * 2.0 };
-    /// `x * sigmoid(x)`, also called swish.
-    silu Silu |x| x.max(-1000.0) * x.sigmoid(),
-        { |x, dy| dy * (x.sigmoid() * ((1.0 - x.sigmoid()) * x.clamp(-1000.0, 1000.0) + 1.0)) };
-    /// `x` where `x > 0`, else 0; the gradient at 0 is 0. NaN stays NaN.
-    relu Relu |x| x.lt(0.0).select(0.0, x), { |y, dy| y.le(0.0).select(0.0, dy) };
-    /// The Gaussian error linear unit `x * (1 + erf(x / sqrt(2))) / 2` (Hendrycks and Gimpel 2016).
-    gelu Gelu |x| x.max(-1000.0) * 0.5 * ((x * std::f64::consts::FRAC_1_SQRT_2).erf() + 1.0),
-        { |x, dy| dy * (((x * std::f64::consts::FRAC_1_SQRT_2).erf() + 1.0) * 0.5
-            + (x * x * -0.5).exp() * x.clamp(-1000.0, 1000.0) * 0.398_942_280_401_432_7) };
-] }
+all_functions! { unary_ops }
 
 #[cfg(test)]
 mod tests {

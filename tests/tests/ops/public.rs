@@ -6,7 +6,7 @@ use std::path::Path;
 /// A table of ops: the macro, and which of the words of a line are names of methods.
 const TABLES: &[(&str, fn(&str) -> Vec<String>)] = &[
     // `method Name |x| ..`
-    ("unary_ops", |line| match words(line)[..] {
+    ("macro_rules! all_functions", |line| match words(line)[..] {
         [method, name, ..] if is_type(name) => vec![method.into()],
         _ => Vec::new(),
     }),
@@ -78,9 +78,7 @@ fn read(source: &str, ops: &mut BTreeSet<String>) {
             return;
         }
         let code = line.trim();
-        let opens = |name: &str| {
-            inside == format!("{name}! {{") || inside == format!("functions! {{ {name} [")
-        };
+        let opens = |name: &str| inside == format!("{name}! {{") || inside == format!("{name} {{");
         if let Some((_, methods)) = TABLES.iter().find(|(name, _)| opens(name)) {
             if line != inside
                 && !code.starts_with("///")
@@ -93,7 +91,8 @@ fn read(source: &str, ops: &mut BTreeSet<String>) {
         }
         let Some(declared) = code.strip_prefix("pub fn ") else { continue };
         if let Some(of) = inside.strip_prefix("macro_rules! ") {
-            let known = TABLES.iter().any(|(name, _)| of.starts_with(name));
+            let known =
+                of.starts_with("unary_ops") || TABLES.iter().any(|(name, _)| of.starts_with(name));
             assert!(known, "`{of}` declares ops; say in TABLES where their names stand");
         } else if inside.starts_with("impl") && inside.contains(" Tensor<") {
             ops.insert(declared.split(['(', '<']).next().unwrap().to_owned());

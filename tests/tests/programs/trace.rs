@@ -105,9 +105,7 @@ fn an_op_of_the_table_is_an_operator_of_its_name() {
         ("leaky_relu", |x| x.leaky_relu(0.1).square()),
         ("elu", |x| x.elu(0.5).square()),
         ("smooth_l1_loss", |x| x.smooth_l1_loss(&x.square())),
-        ("binary_cross_entropy_with_logits", |x| {
-            x.binary_cross_entropy_with_logits(&x.sigmoid())
-        }),
+        ("binary_cross_entropy_with_logits", |x| x.binary_cross_entropy_with_logits(&x.sigmoid())),
         ("var", |x| x.var_axes(&[1], 1).square()),
         ("std", |x| x.std_axes(&[0], 0).square()),
         ("linear", |x| {

@@ -4,14 +4,15 @@ use std::panic::Location;
 
 use smallvec::{SmallVec, smallvec};
 
+use super::super::call::call;
 use super::super::elementwise::{Handle, Outputs};
+use super::super::table::attr::Attr;
 use super::super::table::attr::Type;
 use super::super::table::forms::same_float;
 use super::super::table::values::{
     Computed, Need, Needs, Pull, Values, float, not_numbers, one, pull_floats,
 };
-use super::super::table::{Effect, Gradient, OpDef, Operator, call, entries};
-use super::super::trace::Attr;
+use super::super::table::{Effect, Gradient, OpDef, Operator, entries};
 use super::super::{Caller, Float, Input, Scalar, Unary, derived, expect};
 use super::writable;
 use crate::array::Shape;

@@ -4,11 +4,12 @@ use std::panic::Location;
 
 use smallvec::smallvec;
 
+use super::super::call::call;
 use super::super::table::attr::Type;
 use super::super::table::form::Form;
 use super::super::table::forms::{float as float_form, same_dtype};
 use super::super::table::values::{float, message, typed};
-use super::super::table::{Inferred, OpDef, call, entries};
+use super::super::table::{Inferred, OpDef, entries};
 use super::super::{Caller, Float, expect};
 use super::window::{
     Conv2dOptions, Convolution, Plan, Window, counted, fixed, open_batch, pictures,

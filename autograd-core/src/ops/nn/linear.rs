@@ -4,11 +4,12 @@ use std::panic::Location;
 
 use smallvec::smallvec;
 
+use super::super::call::call;
 use super::super::matmul::unseen;
 use super::super::table::form::{Dims, Form};
 use super::super::table::forms::{float as float_form, same_dtype};
 use super::super::table::values::{float, typed};
-use super::super::table::{OpDef, call, entries};
+use super::super::table::{OpDef, entries};
 use super::super::{Caller, Float, expect, joined};
 use super::writable;
 use crate::array::Shape;

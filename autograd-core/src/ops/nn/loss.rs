@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use smallvec::smallvec;
 
+use super::super::call::call;
 use super::super::elementwise::Handle;
 use super::super::index::check_indices;
 use super::super::table::form::{Dims, Form};
 use super::super::table::forms::{exactly, float as float_form};
 use super::super::table::values::{float, floats, several};
-use super::super::table::{Inferred, OpDef, Operator, call, entries};
+use super::super::table::{Inferred, OpDef, Operator, entries};
 use super::super::{Caller, Float, HasMean, derived, expect};
 use super::check_same_shape;
 use crate::array::{DType, Shape, Value};

@@ -2,12 +2,13 @@
 
 use std::panic::Location;
 
+use super::super::call::call;
+use super::super::table::attr::Attr;
 use super::super::table::attr::Type;
 use super::super::table::form::{Dims, Form};
 use super::super::table::forms::{exactly, float as float_form, reduced};
 use super::super::table::values::float;
-use super::super::table::{OpDef, call, entries};
-use super::super::trace::Attr;
+use super::super::table::{OpDef, entries};
 use super::super::{Caller, Float, HasMean, expect};
 use super::normalize::layer_norm;
 use super::{are_in_range, scale_of, writable};

@@ -3,12 +3,13 @@
 
 use std::sync::Arc;
 
+use super::super::call::call_at;
 use super::super::reduce::sum_rows;
+use super::super::table::attr::Attr;
 use super::super::table::attr::Type;
 use super::super::table::forms::{broadcast, float as float_form, reduced, same_dtype};
 use super::super::table::values::{Ran, all, computed};
-use super::super::table::{OpDef, Operator, call_at, entries};
-use super::super::trace::Attr;
+use super::super::table::{OpDef, Operator, entries};
 use super::super::{Caller, Float, joined as added};
 use super::rows::{CHUNK, Given, joined, total};
 use super::{are_in_range, is_in_range, scale_of, to_write_over};

@@ -3,10 +3,11 @@
 use std::panic::Location;
 use std::sync::Arc;
 
+use super::super::call::call;
 use super::super::table::attr::Type;
 use super::super::table::forms::{exactly, float as float_form};
 use super::super::table::values::{float, message};
-use super::super::table::{OpDef, call, entries};
+use super::super::table::{OpDef, entries};
 use super::super::{Caller, Float, HasMean, expect};
 use super::conv::{fold, unfold};
 use super::window::{Plan, PoolOptions, counted, fixed, open_batch, pictures};

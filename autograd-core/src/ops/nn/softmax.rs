@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use super::super::call::call;
 use super::super::names::Softmax;
+use super::super::table::attr::Attr;
 use super::super::table::attr::Type;
 use super::super::table::form::Form;
 use super::super::table::forms::{exactly, float as float_form, position, reduced};
 use super::super::table::values::float;
-use super::super::table::{Inferred, OpDef, Operator, call, entries};
-use super::super::trace::Attr;
+use super::super::table::{Inferred, OpDef, Operator, entries};
 use super::super::{Caller, Float, expect};
 use super::to_write_over;
 use crate::array::shape::{axes as check_axes, axis as check_axis};

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
+use super::super::table::attr::Attr;
 use super::super::table::form::{Dims, Form};
-use super::super::trace::Attr;
 use crate::array::shape::element_count;
 use crate::error::{Error, RECEIVER, Result};
 

@@ -1,9 +1,34 @@
 //! Attributes of operators as text: for people, and in files.
 
-use super::form::{Form, ShapeOf};
+use super::form::{Dims, Form, ShapeOf};
 use crate::array::DType;
 use crate::graph::{AnyTensor, Element, Tensor, for_any};
-use crate::ops::trace::{Attr, Dims};
+
+/// An attribute of an op.
+#[derive(Clone, Debug)]
+pub(crate) enum Attr {
+    Number(f64),
+    /// Options of an optimizer.
+    Numbers(Vec<f64>),
+    Flag(bool),
+    /// An axis, or a position.
+    Int(isize),
+    /// Axes.
+    Ints(Vec<isize>),
+    /// A shape, or a position that may be open.
+    Dims(Dims),
+    /// Lengths of two directions each.
+    Pairs(Vec<[usize; 2]>),
+    Type(DType),
+    Tensor(AnyTensor),
+}
+
+impl Attr {
+    /// A shape without free axes.
+    pub(crate) fn shape(shape: &[usize]) -> Self {
+        Self::Dims(shape.iter().copied().map(Some).collect())
+    }
+}
 
 /// An attribute of an operator: its name and its type.
 pub(crate) type Param = (&'static str, Type);

@@ -2,8 +2,12 @@
 
 use std::fmt;
 
+use smallvec::SmallVec;
+
 use crate::array::DType;
-pub(crate) use crate::ops::trace::Dims;
+
+/// Lengths of the axes; `None` for a free one, whose length is known when the program runs.
+pub(crate) type Dims = SmallVec<[Option<usize>; 4]>;
 
 /// Element type and shape.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,16 +8,14 @@ pub(crate) mod values;
 
 use std::any::Any;
 use std::fmt;
-use std::panic::Location;
 use std::sync::Arc;
 
-use self::attr::{Param, Type, shown};
-use self::form::Form;
-use self::values::{Computed, Fault, Needs, Pull, Ran, Values};
+use self::attr::{Attr, Param, Type, shown};
+use self::form::{Dims, Form};
+use self::values::{Computed, Needs, Pull, Ran, Values};
 use super::Caller;
-use super::trace::{self, Attr, Dims};
 use crate::error::Result;
-use crate::graph::{AnyTensor, Element, Tensor};
+use crate::graph::AnyTensor;
 
 /// Entries: a static for each, and their list.
 macro_rules! entries {
@@ -260,46 +258,4 @@ attributes! {
     pairs -> &[[usize; 2]], Attr::Pairs(pairs) => pairs;
     dtype -> crate::array::DType, Attr::Type(dtype) => *dtype;
     tensor -> &AnyTensor, Attr::Tensor(tensor) => tensor;
-}
-
-/// Runs an op on eager tensors, and notes it where a trace is taken: its only result, or the first.
-#[track_caller]
-pub(crate) fn call<T: Element, const N: usize>(
-    def: &'static OpDef,
-    attrs: [Attr; N],
-    inputs: impl IntoIterator<Item = AnyTensor>,
-) -> Result<Tensor<T>> {
-    call_at(def, attrs, inputs, Location::caller())
-}
-
-/// As [`call`], where the place of the call is known otherwise.
-pub(crate) fn call_at<T: Element, const N: usize>(
-    def: &'static OpDef,
-    attrs: [Attr; N],
-    inputs: impl IntoIterator<Item = AnyTensor>,
-    caller: Caller,
-) -> Result<Tensor<T>> {
-    let result = call_any(def, attrs.into(), inputs.into_iter().collect(), caller)?;
-    Ok(T::unwrap(result).unwrap_or_else(|| unreachable!("{} has results of this type", def.name)))
-}
-
-fn call_any(
-    def: &'static OpDef,
-    attrs: Vec<Attr>,
-    inputs: Values,
-    caller: Caller,
-) -> Result<AnyTensor> {
-    let op = Operator::new(def, attrs);
-    let run = |inputs| match (def.run)(&op, inputs, caller) {
-        Ok(results) => Ok(values::first(results)),
-        Err(Fault::Eager(error)) => Err(error),
-        Err(Fault::Words(why)) => unreachable!("{}: {why}", def.name),
-    };
-    if !trace::is_noting() {
-        return run(inputs);
-    }
-    let attrs = op.attrs.clone();
-    let call = trace::Call::Op { family: def.family, name: def.name, attrs };
-    let noted = inputs.to_vec();
-    trace::op(|| call, || noted, caller, || run(inputs))
 }

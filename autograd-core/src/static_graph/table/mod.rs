@@ -70,12 +70,17 @@ pub(super) fn find(family: &str, name: &str) -> Option<&'static OpDef> {
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
+    use std::panic::Location;
 
-    use super::super::attr::{Type, read, shown, written};
+    use super::super::attr::{Attr, Type, read, shown, written};
+    use super::super::forms::same_float;
+    use super::super::values::float;
+    use super::super::{Executor, Program, gradients};
     use super::*;
     use crate::array::DType;
+    use crate::functional::jvp;
     use crate::graph::Tensor;
-    use crate::ops::trace::Attr;
+    use crate::ops::call::call;
 
     fn example(kind: Type) -> Attr {
         match kind {
@@ -106,5 +111,47 @@ mod tests {
             }
         }
         assert!(names.len() > 80, "{}", names.len());
+    }
+
+    /// The entry that CONTRIBUTING.md adds.
+    static LOGIT: OpDef = OpDef {
+        infer: same_float,
+        run: |_, x, _| float!(x, x => Ok((&x / (1.0 - &x)).ln())),
+        is_elementwise: true,
+        ..OpDef::new("logit")
+    };
+
+    fn logit(x: &Tensor<f64>) -> Tensor<f64> {
+        call(&LOGIT, [], [x.untyped()]).unwrap()
+    }
+
+    #[test]
+    fn an_entry_is_all_that_an_op_takes() {
+        let (values, slopes) = ([(1.0_f64 / 3.0).ln(), 0.0], [1.0 / (0.25 * 0.75), 4.0]);
+        let check = |y: &Tensor<f64>, dx: &Tensor<f64>| {
+            assert_eq!(y.to_vec(), values);
+            let (found, right) = (dx.to_vec(), slopes);
+            assert!(found.iter().zip(right).all(|(dx, right)| (dx - right).abs() < 1e-12), "{dx}");
+        };
+        let at = Tensor::from([0.25, 0.5]);
+        at.set_stop_gradient(false);
+        let y = logit(&at);
+        y.sum().backward().unwrap();
+        check(&y, &at.grad().unwrap());
+        let (y, dy) = jvp(|x| logit(&x[0]), &[at.detach()], &[Tensor::from([1.0, 1.0])]).unwrap();
+        check(&y, &dy);
+
+        let program = Program::new();
+        let x = program.data("x", [-1], DType::Float64).unwrap();
+        x.set_stop_gradient(false);
+        let built = program.one(&LOGIT, [], &[&x], Location::caller()).unwrap();
+        let traced = program.trace(|x: &Tensor<f64>| logit(x)).x(&x).call().unwrap();
+        assert_eq!(program.to_string().matches("= logit(x)").count(), 2, "{program}");
+        let feed = at.detach();
+        for y in [built, traced] {
+            let dx = gradients(&[&y], &[&x]).unwrap().remove(0).unwrap();
+            let run = Executor::new().run(&program, &[("x", &feed)], &[&y, &dx]).unwrap();
+            check(run[0].downcast_ref().unwrap(), run[1].downcast_ref().unwrap());
+        }
     }
 }

@@ -129,37 +129,3 @@ fn normalized<T: Float>(op: &Operator, values: &[AnyTensor]) -> Ran {
     let [mean, var] = no_grad().run(|| batch_norm::mixed([mean, var], &batch, momentum, each));
     Ok([y, mean, var].map(AnyTensor::from).into_iter().collect())
 }
-
-#[cfg(test)]
-mod tests {
-    use std::panic::Location;
-
-    use super::super::super::values::float;
-    use super::*;
-    use crate::array::DType;
-    use crate::static_graph::{Executor, Program, gradients};
-
-    /// The entry that CONTRIBUTING.md adds.
-    static LOGIT: OpDef = OpDef {
-        infer: same_float,
-        run: |_, x, _| float!(x, x => Ok((&x / (1.0 - &x)).ln())),
-        is_elementwise: true,
-        ..OpDef::new("logit")
-    };
-
-    #[test]
-    fn an_entry_is_all_that_an_operator_takes() {
-        let program = Program::new();
-        let x = program.data("x", [-1], DType::Float64).unwrap();
-        x.set_stop_gradient(false);
-        let y = program.one(&LOGIT, [], &[&x], Location::caller()).unwrap();
-        assert!(program.to_string().contains("logit"), "{program}");
-        let dx = gradients(&[&y], &[&x]).unwrap().remove(0).unwrap();
-        let at = ndarray::arr1(&[0.25_f64, 0.5]);
-        let run = Executor::new().run(&program, &[("x", &at)], &[&y, &dx]).unwrap();
-        let [y, dx] = [0, 1].map(|i| run[i].downcast_ref::<f64>().unwrap().to_vec());
-        assert_eq!(y, [(1.0_f64 / 3.0).ln(), 0.0]);
-        let right = [1.0 / (0.25 * 0.75), 4.0];
-        assert!(dx.iter().zip(right).all(|(dx, right)| (dx - right).abs() < 1e-12), "{dx:?}");
-    }
-}

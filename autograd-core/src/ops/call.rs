@@ -1,0 +1,50 @@
+//! Eager calls of ops of the table.
+
+use std::panic::Location;
+
+use super::table::attr::Attr;
+use super::table::values::{self, Fault, Values};
+use super::table::{OpDef, Operator};
+use super::{Caller, trace};
+use crate::error::Result;
+use crate::graph::{AnyTensor, Element, Tensor};
+
+/// Runs an op on eager tensors, and notes it where a trace is taken: its only result, or the first.
+#[track_caller]
+pub(crate) fn call<T: Element, const N: usize>(
+    def: &'static OpDef,
+    attrs: [Attr; N],
+    inputs: impl IntoIterator<Item = AnyTensor>,
+) -> Result<Tensor<T>> {
+    call_at(def, attrs, inputs, Location::caller())
+}
+
+/// As [`call`], where the place of the call is known otherwise.
+pub(crate) fn call_at<T: Element, const N: usize>(
+    def: &'static OpDef,
+    attrs: [Attr; N],
+    inputs: impl IntoIterator<Item = AnyTensor>,
+    caller: Caller,
+) -> Result<Tensor<T>> {
+    let result = call_any(def, attrs.into(), inputs.into_iter().collect(), caller)?;
+    Ok(T::unwrap(result).unwrap_or_else(|| unreachable!("{} has results of this type", def.name)))
+}
+
+fn call_any(
+    def: &'static OpDef,
+    attrs: Vec<Attr>,
+    inputs: Values,
+    caller: Caller,
+) -> Result<AnyTensor> {
+    let op = Operator::new(def, attrs);
+    let run = |inputs| match (def.run)(&op, inputs, caller) {
+        Ok(results) => Ok(values::first(results)),
+        Err(Fault::Eager(error)) => Err(error),
+        Err(Fault::Words(why)) => unreachable!("{}: {why}", def.name),
+    };
+    if !trace::is_noting() {
+        return run(inputs);
+    }
+    let (attrs, noted) = (op.attrs.clone(), inputs.to_vec());
+    trace::noted(trace::Call::Op { def, attrs }, noted, caller, || run(inputs))
+}
