@@ -25,7 +25,6 @@ const LONG_FILES: &[&str] = &[
     "autograd-core/src/graph/tensor.rs",
     "autograd-core/src/ops/index.rs",
     "autograd-core/src/ops/shape.rs",
-    "autograd-core/src/print/tests.rs",
     "autograd-core/src/py_layer/context.rs",
     "autograd-macros/src/context_use.rs",
 ];
