@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use crate::array::DType;
 use crate::engine::{idle, walk_down};
 use crate::error::{Error, Result};
 use crate::graph::{
@@ -96,7 +95,7 @@ impl fmt::Display for Explanation {
 /// assert!(why.to_string().contains("computed by gt_scalar at "), "{why}");
 /// ```
 pub fn explain<T: Float, U: Element>(loss: &Tensor<T>, x: &Tensor<U>) -> Explanation {
-    if !matches!(U::DTYPE, DType::Float32 | DType::Float64) {
+    if !U::DTYPE.is_float() {
         let lines = vec![
             format!("no gradient: elements of type {} have none.", U::DTYPE),
             "A cast to an integer type, a comparison and an index cut the graph.".into(),

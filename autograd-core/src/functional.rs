@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use crate::engine::{GradOptions, Pushed, grad_with, push, reaches};
+use crate::engine::{GradOptions, Stop, grad_with, push, reaches};
 use crate::error::{Error, Result};
 use crate::graph::{Edge, ForwardMode, GradMode, Tensor, is_grad_enabled};
 use crate::ops::Float;
@@ -103,9 +103,10 @@ pub fn jvp<T: Float>(
     let point = Point::new(f, inputs, &tangents.iter().collect::<Vec<_>>());
     let known = point.inputs.iter().zip(tangents);
     let known = known.map(|(input, tangent)| (input.edge(), Some(tangent.clone().into())));
-    let slope = match push(&point.y.edge(), known, point.record)? {
-        Pushed::Tangent(slope) => slope.and_then(T::unwrap),
-        Pushed::UnknownShapes => point.slope_by_two_backwards(tangents)?,
+    let slope = match push(&point.y.edge(), known, point.record) {
+        Ok(slope) => slope.and_then(T::unwrap),
+        Err(Stop::UnknownShapes) => point.slope_by_two_backwards(tangents)?,
+        Err(Stop::Failed(error)) => return Err(error),
     };
     let slope = or_zeros(slope, &point.y);
     // It may be a tangent that was given.

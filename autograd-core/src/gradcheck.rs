@@ -13,7 +13,7 @@ mod tests;
 mod verify;
 
 pub use forward::jvpcheck;
-pub(crate) use point::{Subject, is_float};
+pub(crate) use point::Subject;
 #[cfg(feature = "verify")]
 pub(crate) use verify::verify;
 
@@ -144,7 +144,8 @@ fn check_second(
     let all: Vec<AnyTensor> = inputs.iter().cloned().chain(seeds).collect();
     let first = |all: &[AnyTensor]| {
         let (inputs, seeds) = all.split_at(inputs.len());
-        let floats: Vec<AnyTensor> = inputs.iter().filter(|x| is_float(x)).cloned().collect();
+        let floats: Vec<AnyTensor> =
+            inputs.iter().filter(|x| x.dtype().is_float()).cloned().collect();
         if floats.is_empty() {
             return Ok(Vec::new());
         }

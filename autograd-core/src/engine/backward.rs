@@ -2,8 +2,8 @@
 
 use super::grad::find;
 use super::options::BackwardOptions;
-use super::start::{check_counts, check_distinct, start, ways_to};
-use super::walk::{Grads, Pass};
+use super::start::{check_counts, check_distinct};
+use super::walk::{Grads, Outcome};
 use super::{after, anomaly, hooks, idle};
 #[cfg(doc)]
 use crate::error::Error;
@@ -47,11 +47,9 @@ pub fn backward(
     let running = after::Running::start();
     {
         let _mode = GradMode::set(options.create_graph);
-        let ways = ways_to(outputs);
-        let mut pass = Pass::new(None);
-        start(&mut pass, "backward", (outputs, &ways), seeds)?;
-        pass.walk(options)?;
-        commit(pass.leaves.grads, pass.retained.unwrap_or_default(), pass.until)?;
+        let Outcome { leaves, retained, until, .. } =
+            Outcome::of("backward", outputs, seeds, None, options)?;
+        commit(leaves.grads, retained.unwrap_or_default(), until)?;
     }
     running.finish()
 }

@@ -5,15 +5,14 @@ use std::collections::HashSet;
 use std::panic::Location;
 use std::sync::Arc;
 
-use super::forward::{self, Pushed};
-use super::frontier::{Frontier, address, target};
-use super::gradient::sum;
-use super::walk::visit;
+use super::forward::{self, Stop};
+use super::frontier::{address, target};
+use super::reach::topological;
+use super::walk::walk_within;
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, At, Edge, Entries, GradMode, HookId, NodeRef, Nodes, Op, Plain, Pull, Push, Reader,
-    Saved, Sink, Slots, State, Tensor, To, Unpacked, adopt, collect, for_any, is_grad_enabled,
-    only,
+    AnyTensor, At, Edge, Entries, GradMode, NodeRef, Nodes, Op, Plain, Pull, Push, Reader, Saved,
+    Sink, Slots, State, Tensor, Unpacked, adopt, collect, for_any, is_grad_enabled, only,
 };
 use crate::ops::Float;
 use crate::random::{self, Generator, Rewound};
@@ -157,21 +156,13 @@ fn version(edge: &Edge) -> u32 {
 fn ways_out(from: &Edge, own: &Nodes) -> Vec<Edge> {
     let mut out = Vec::new();
     let mut seen = HashSet::new();
-    let mut waiting = vec![from.clone()];
-    while let Some(edge) = waiting.pop() {
-        match edge.node() {
-            Some(node) if own.contains(&address(node)) => {
-                if seen.insert((address(node), 0)) {
-                    waiting.extend(node.edges().iter().rev().cloned());
-                }
-            }
-            _ => {
-                if target(&edge).is_some_and(|target| seen.insert(target)) {
-                    out.push(edge);
-                }
-            }
+    topological(std::slice::from_ref(from), |edge| {
+        let is_own = edge.node().is_some_and(|node| own.contains(&address(node)));
+        if !is_own && target(edge).is_some_and(|target| seen.insert(target)) {
+            out.push(edge.clone());
         }
-    }
+        is_own
+    });
     out
 }
 
@@ -184,21 +175,9 @@ impl Op for Checkpoint {
         let (y, own) = run_again(pull.read()?, &pull.at())?;
         let edge = for_any!(&y, t => t.edge());
         drop(y);
-        let mut part = Part {
-            frontier: Frontier::default(),
-            own,
-            edges: pull.node.edges(),
-            sink: &mut *pull.sink,
-            location: pull.node.location,
-        };
-        part.deliver(&edge, only(grads))?;
-        // Hooks that the closure registered on what it computed again are among them.
-        let until = HookId::coming();
-        while let Some(waiting) = part.frontier.pop() {
-            let options = (pull.create_graph, pull.create_graph);
-            visit(waiting, until, options, &mut None, &mut part)?;
-        }
-        Ok(())
+        let (edges, location) = (pull.node.edges(), pull.node.location);
+        let mut around = Around { edges, sink: &mut *pull.sink, location };
+        walk_within(&own, [(&edge, only(grads))], pull.create_graph, &mut around)
     }
 
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
@@ -213,9 +192,10 @@ impl Op for Checkpoint {
             return Err(used_another(push.node.location));
         }
         let known = edges.iter().cloned().zip(push.tangents.iter().cloned());
-        match forward::push(&edge, known, push.record)? {
-            Pushed::Tangent(tangent) => Ok(Some(Slots::from_elem(tangent, 1))),
-            Pushed::UnknownShapes => Ok(None),
+        match forward::push(&edge, known, push.record) {
+            Ok(tangent) => Ok(Some(Slots::from_elem(tangent, 1))),
+            Err(Stop::UnknownShapes) => Ok(None),
+            Err(Stop::Failed(error)) => Err(error),
         }
     }
 }
@@ -263,34 +243,21 @@ fn used_another(location: &'static Location<'static>) -> Error {
     }
 }
 
-/// A walk through what the second run recorded; what leads out of it goes to the walk around it.
-struct Part<'a, 'g, 'p> {
-    frontier: Frontier<'p>,
-    own: Nodes,
+/// The walk around a visit, for what leads out of the second run.
+struct Around<'a, 'g> {
     edges: &'g [Edge],
     sink: &'a mut dyn Sink<'g>,
     location: &'static Location<'static>,
 }
 
-impl Part<'_, '_, '_> {
-    fn is_own(&self, edge: &Edge) -> bool {
-        edge.node().is_some_and(|node| self.own.contains(&address(node)))
-    }
-}
-
-impl<'p> Sink<'p> for Part<'_, '_, 'p> {
+impl<'p> Sink<'p> for Around<'_, '_> {
     fn wants(&self, edge: &Edge) -> bool {
-        self.is_own(edge) || self.sink.wants(edge)
+        self.sink.wants(edge)
     }
 
     fn deliver(&mut self, edge: &'p Edge, grad: AnyTensor) -> Result<()> {
-        if let To::Node(node, slot) = edge.to()
-            && self.is_own(edge)
-        {
-            return self.frontier.add(node, slot as usize, grad, sum);
-        }
         let Some(wanted) = target(edge) else { return Ok(()) };
-        // The walk around knows the edges of the first run, and has them in its order.
+        // It knows the edges of the first run, and has them in its order.
         match self.edges.iter().find(|edge| target(edge) == Some(wanted)) {
             Some(edge) => self.sink.deliver(edge, grad),
             None => Err(used_another(self.location)),

@@ -1,12 +1,14 @@
 //! The recorded graph for people: as text, as DOT, as SVG.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::panic::Location;
 
-use super::frontier::address;
+use super::frontier::AddressMap;
+use super::reach::{place, topological};
+use super::start::ways_to;
 use crate::error::Plural;
-use crate::graph::{AnyTensor, Edge, Element, Tensor, To, for_any};
+use crate::graph::{AnyTensor, Edge, Element, Tensor};
 
 mod layout;
 mod svg;
@@ -149,48 +151,28 @@ fn describe(tensor: &AnyTensor) -> String {
 impl Graph {
     /// The graph behind these tensors; empty where nothing was recorded.
     pub fn of(outputs: &[AnyTensor]) -> Self {
-        let mut graph = Self { items: Vec::new() };
-        let mut known = HashMap::new();
-        for output in outputs {
-            let edge = for_any!(output, t => t.edge());
-            graph.collect(edge.clone(), &mut known);
-            if let Some(&item) = key(&edge).and_then(|key| known.get(&key)) {
-                graph.items[item].output = Some(describe(output));
+        let ways = ways_to(outputs);
+        let mut known = AddressMap::default();
+        let mut items: Vec<Item> = Vec::new();
+        for edge in topological(&ways, |_| true) {
+            known.extend(place(edge).map(|place| (place, items.len())));
+            items.push(Self::item(edge.clone(), &known));
+        }
+        for (output, edge) in outputs.iter().zip(&ways) {
+            if let Some(&item) = place(edge).and_then(|place| known.get(&place)) {
+                items[item].output = Some(describe(output));
             }
         }
-        graph
+        Self { items }
     }
 
-    /// Adds all behind an edge, depth first with a stack of its own.
-    fn collect(&mut self, root: Edge, known: &mut HashMap<*const (), usize>) {
-        let mut path = vec![(root, 0)];
-        while let Some((edge, next)) = path.last_mut() {
-            let Some(key) = key(edge).filter(|key| !known.contains_key(key)) else {
-                path.pop();
-                continue;
-            };
-            if let Some(node) = edge.node()
-                && let Some(below) = node.edges().get(*next)
-            {
-                *next += 1;
-                let below = below.clone();
-                path.push((below, 0));
-                continue;
-            }
-            known.insert(key, self.items.len());
-            if let Some((edge, _)) = path.pop() {
-                self.items.push(Self::item(edge, known));
-            }
-        }
-    }
-
-    fn item(edge: Edge, known: &HashMap<*const (), usize>) -> Item {
+    fn item(edge: Edge, known: &AddressMap<usize>) -> Item {
         let (name, location, edges) = match edge.node() {
             Some(node) => (node.name(), Some(node.location), node.edges()),
             None => (UNNAMED, None, &[][..]),
         };
         let inputs: Vec<usize> =
-            edges.iter().filter_map(|edge| known.get(&key(edge)?).copied()).collect();
+            edges.iter().filter_map(|edge| known.get(&place(edge)?).copied()).collect();
         let constants = edges.len() - inputs.len();
         let name = name.to_owned();
         Item { name, location, inputs, constants, output: None, edge }
@@ -199,9 +181,9 @@ impl Graph {
     /// Gives a tensor of the graph, a leaf or the result of an op, a name to be drawn with; one
     /// that is not in the graph changes nothing.
     pub fn named<T: Element>(mut self, tensor: &Tensor<T>, name: &str) -> Self {
-        let wanted = key(&tensor.edge());
+        let wanted = place(&tensor.edge());
         for item in &mut self.items {
-            if wanted.is_some() && key(&item.edge) == wanted {
+            if wanted.is_some() && place(&item.edge) == wanted {
                 item.name = match item.is_leaf() {
                     true => name.to_owned(),
                     false => format!("{name} = {}", item.name),
@@ -273,13 +255,5 @@ impl Graph {
     /// the outputs is drawn.
     pub fn to_svg(&self) -> String {
         svg(&self.shapes(), "green: leaves · blue: outputs · data flows down, gradients flow up")
-    }
-}
-
-fn key(edge: &Edge) -> Option<*const ()> {
-    match edge.to() {
-        To::None(_) => None,
-        To::Node(node, _) => Some(address(node)),
-        To::Leaf(leaf) => Some(leaf.address()),
     }
 }

@@ -8,27 +8,21 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::frontier::{Frontier, Target, address, target};
-use super::gradient::sum;
-use super::reach::{reaches, reaches_within};
-use super::walk::{Held, visit};
+use super::frontier::{Target, address, target};
+use super::gradient::accumulate;
+use super::reach::{reaches, reaches_within, topological};
+use super::walk::{Held, walk_within};
 use crate::array::DType;
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, Edge, GradMode, HookId, NodeRef, Nodes, Pull, Push, Sink, Slots, Tensor, To, adopt,
-    collect, for_any, output_shapes,
+    AnyTensor, Edge, GradMode, NodeRef, Nodes, Pull, Push, Sink, Slots, Tensor, adopt, collect,
+    for_any, output_shapes,
 };
 use crate::ops::Float;
 
-/// What a walk in forward mode came to.
-pub(crate) enum Pushed {
-    /// The tangent; `None` where it is zero because nothing leads there.
-    Tangent(Option<AnyTensor>),
+/// Why there is no tangent.
+pub(crate) enum Stop {
     /// Another thread recorded some of the graph, so shapes in it are not known.
-    UnknownShapes,
-}
-
-enum Stop {
     UnknownShapes,
     Failed(Error),
 }
@@ -39,19 +33,29 @@ impl From<Error> for Stop {
     }
 }
 
-/// The tangent of what this edge leads to, from those at `known` edges. The graph is kept;
-/// [`ForwardMode`](crate::graph::ForwardMode) must be on since it was recorded.
+/// The tangent of what this edge leads to, from those at `known` edges; `None` where it is zero because
+/// nothing leads there. The graph is kept; [`ForwardMode`](crate::graph::ForwardMode) must be on since it
+/// was recorded.
 pub(crate) fn push(
     to: &Edge,
     known: impl IntoIterator<Item = (Edge, Option<AnyTensor>)>,
     record: bool,
-) -> Result<Pushed> {
+) -> Result<Option<AnyTensor>, Stop> {
     let _mode = GradMode::set(record);
-    match Walk::new(to, known).run(to, record) {
-        Ok(tangent) => Ok(Pushed::Tangent(tangent)),
-        Err(Stop::UnknownShapes) => Ok(Pushed::UnknownShapes),
-        Err(Stop::Failed(error)) => Err(error),
+    let known = known.into_iter().filter_map(|(edge, tangent)| Some((target(&edge)?, tangent)));
+    let mut tangents = Tangents { known: known.collect(), uses: HashMap::new() };
+    let order = topological(std::slice::from_ref(to), |edge| {
+        let Some(target) = target(edge) else { return false };
+        *tangents.uses.entry(target).or_default() += 1;
+        !tangents.known.contains_key(&target)
+    });
+    for node in order.into_iter().filter_map(Edge::node) {
+        let inputs: Slots = node.edges().iter().map(|edge| tangents.take(edge)).collect();
+        if inputs.iter().any(Option::is_some) {
+            tangents.put(node, push_node(node, inputs, record)?);
+        }
     }
+    Ok(tangents.take(to))
 }
 
 /// Whether an op with a `jvp` of the user's lies behind this edge.
@@ -59,53 +63,21 @@ pub(crate) fn has_jvp(from: &Edge) -> bool {
     reaches(from, |edge| edge.node().is_some_and(|node| node.has_jvp()))
 }
 
-struct Walk {
-    tangents: HashMap<Target, Option<AnyTensor>>,
+struct Tangents {
+    known: HashMap<Target, Option<AnyTensor>>,
     /// How many edges still ask for a tangent; after the last it is freed.
     uses: HashMap<Target, usize>,
-    /// In the order in which they are visited.
-    nodes: Vec<NodeRef>,
 }
 
-impl Walk {
-    fn new(to: &Edge, known: impl IntoIterator<Item = (Edge, Option<AnyTensor>)>) -> Self {
-        let known = known.into_iter().filter_map(|(edge, tangent)| Some((target(&edge)?, tangent)));
-        let tangents: HashMap<_, _> = known.collect();
-        let (mut uses, mut nodes) = (HashMap::new(), Vec::new());
-        let mut seen = HashSet::new();
-        let mut waiting = vec![to.clone()];
-        while let Some(edge) = waiting.pop() {
-            let Some(target) = target(&edge) else { continue };
-            *uses.entry(target).or_default() += 1;
-            if let Some(node) = edge.node()
-                && !tangents.contains_key(&target)
-                && seen.insert(address(node))
-            {
-                waiting.extend(node.edges().iter().cloned());
-                nodes.push(node.clone());
+impl Tangents {
+    fn put(&mut self, node: &NodeRef, outputs: Slots) {
+        for (slot, tangent) in (0..).zip(outputs) {
+            let target = (address(node), slot);
+            if self.uses.contains_key(&target) {
+                // A known tangent stays what it is.
+                self.known.entry(target).or_insert(tangent);
             }
         }
-        // Every edge leads to a lower level.
-        nodes.sort_by_key(|node| node.level);
-        Self { tangents, uses, nodes }
-    }
-
-    fn run(mut self, to: &Edge, record: bool) -> Result<Option<AnyTensor>, Stop> {
-        for node in std::mem::take(&mut self.nodes) {
-            let tangents: Slots = node.edges().iter().map(|edge| self.take(edge)).collect();
-            if tangents.iter().all(Option::is_none) {
-                continue;
-            }
-            let pushed = push_node(&node, tangents, record)?;
-            for (slot, tangent) in (0..).zip(pushed) {
-                let target = (address(&node), slot);
-                if self.uses.contains_key(&target) {
-                    // A known tangent stays what it is.
-                    self.tangents.entry(target).or_insert(tangent);
-                }
-            }
-        }
-        Ok(self.take(to))
     }
 
     fn take(&mut self, edge: &Edge) -> Option<AnyTensor> {
@@ -113,9 +85,9 @@ impl Walk {
         let left = self.uses.get_mut(&target)?;
         *left -= 1;
         if *left == 0 {
-            return self.tangents.remove(&target).flatten();
+            return self.known.remove(&target).flatten();
         }
-        self.tangents.get(&target).cloned().flatten()
+        self.known.get(&target).cloned().flatten()
     }
 }
 
@@ -155,12 +127,11 @@ fn transposed(push: &Push<'_>) -> Result<Slots, Stop> {
     }
     let pulled = pulled?;
     let mut ways = Vec::new();
-    let mut back = Back { frontier: Frontier::default(), own, seeds, found: Slots::new() };
-    back.found.resize(shapes.len(), None);
+    let mut back = Back { seeds, found: Slots::from_elem(None, shapes.len()) };
     for (grad, tangent) in pulled.into_iter().zip(&push.tangents) {
         let (Some(grad), Some(tangent)) = (grad, tangent) else { continue };
         let edge = for_any!(&grad, t => t.edge());
-        if !back.leads_to_seed(&edge) && !is_zero(&grad) {
+        if !back.leads_to_seed(&edge, &own) && !is_zero(&grad) {
             return Err(Stop::Failed(Error::Unsupported {
                 op: node.name(),
                 why: "its backward does not compute with the gradient it gets, so forward mode \
@@ -171,13 +142,8 @@ fn transposed(push: &Push<'_>) -> Result<Slots, Stop> {
         }
         ways.push((edge, tangent.clone()));
     }
-    for (edge, tangent) in &ways {
-        back.deliver(edge, tangent.clone())?;
-    }
-    let until = HookId::coming();
-    while let Some(waiting) = back.frontier.pop() {
-        visit(waiting, until, (push.record, push.record), &mut None, &mut back)?;
-    }
+    let starts = ways.iter().map(|(edge, tangent)| (edge, tangent.clone()));
+    walk_within(&own, starts, push.record, &mut back)?;
     Ok(back.found)
 }
 
@@ -197,20 +163,18 @@ fn is_zero(tensor: &AnyTensor) -> bool {
 }
 
 /// Wants the gradients of inputs that have a tangent.
-struct Wanted {
-    targets: HashSet<Target>,
-}
+struct Wanted(HashSet<Target>);
 
 impl Wanted {
     fn new(edges: &[Edge], tangents: &Slots) -> Self {
         let edges = edges.iter().zip(tangents).filter(|(_, tangent)| tangent.is_some());
-        Self { targets: edges.filter_map(|(edge, _)| target(edge)).collect() }
+        Self(edges.filter_map(|(edge, _)| target(edge)).collect())
     }
 }
 
 impl<'g> Sink<'g> for Wanted {
     fn wants(&self, edge: &Edge) -> bool {
-        target(edge).is_some_and(|target| self.targets.contains(&target))
+        target(edge).is_some_and(|target| self.0.contains(&target))
     }
 
     fn deliver(&mut self, _: &'g Edge, _: AnyTensor) -> Result<()> {
@@ -219,52 +183,34 @@ impl<'g> Sink<'g> for Wanted {
 }
 
 /// From the tangents of the inputs to the gradient that the pull was recorded on.
-struct Back<'g> {
-    frontier: Frontier<'g>,
-    own: Nodes,
+struct Back {
     seeds: Slots,
     found: Slots,
 }
 
-impl Back<'_> {
-    fn seed(&self, leaf: &AnyTensor) -> Option<usize> {
-        let is = |seed: &Option<AnyTensor>| {
-            seed.as_ref().is_some_and(|seed| seed.address() == leaf.address())
-        };
-        self.seeds.iter().position(is)
+impl Back {
+    fn seed(&self, edge: &Edge) -> Option<usize> {
+        let Edge::Leaf(leaf) = edge else { return None };
+        let address = |seed: &Option<AnyTensor>| seed.as_ref().map(AnyTensor::address);
+        self.seeds.iter().position(|seed| address(seed) == Some(leaf.address()))
     }
 
-    /// Whether what this edge leads to was computed from a gradient that the pull got.
-    fn leads_to_seed(&self, edge: &Edge) -> bool {
-        let is_seed = |edge: &Edge| matches!(edge, Edge::Leaf(leaf) if self.seed(leaf).is_some());
-        reaches_within(edge, is_seed, |node| self.own.contains(&address(node)))
+    /// Whether what this edge leads to was computed, by nodes in `own`, from a gradient that the pull got.
+    fn leads_to_seed(&self, edge: &Edge, own: &Nodes) -> bool {
+        let is_seed = |edge: &Edge| self.seed(edge).is_some();
+        reaches_within(edge, is_seed, |node| own.contains(&address(node)))
     }
 }
 
-impl<'g> Sink<'g> for Back<'g> {
+impl<'g> Sink<'g> for Back {
     fn wants(&self, edge: &Edge) -> bool {
-        match edge.to() {
-            To::None(_) => false,
-            To::Node(node, _) => self.own.contains(&address(node)),
-            To::Leaf(leaf) => self.seed(leaf).is_some(),
-        }
+        self.seed(edge).is_some()
     }
 
     fn deliver(&mut self, edge: &'g Edge, grad: AnyTensor) -> Result<()> {
-        match edge.to() {
-            To::Node(node, slot) if self.own.contains(&address(node)) => {
-                self.frontier.add(node, slot as usize, grad, sum)
-            }
-            To::Leaf(leaf) => {
-                if let Some(slot) = self.seed(leaf) {
-                    self.found[slot] = Some(match self.found[slot].take() {
-                        Some(before) => sum(before, grad)?,
-                        None => grad,
-                    });
-                }
-                Ok(())
-            }
-            To::Node(..) | To::None(_) => Ok(()),
+        match self.seed(edge) {
+            Some(slot) => accumulate(&mut self.found[slot], grad),
+            None => Ok(()),
         }
     }
 }

@@ -1,10 +1,12 @@
 //! The nodes that gradients have reached and that have not been visited.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
 use smallvec::SmallVec;
 
+use super::gradient::accumulate;
 use crate::error::Result;
 use crate::graph::{AnyTensor, Edge, NodeRef, Slots, To};
 
@@ -12,108 +14,83 @@ use crate::graph::{AnyTensor, Edge, NodeRef, Slots, To};
 const MAX_SCANNED: usize = 12;
 
 /// A node and the gradients that wait for it.
-pub(crate) struct Waiting<'g> {
-    pub(crate) node: &'g NodeRef,
-    pub(crate) grads: Slots,
+pub(super) struct Waiting<'g> {
+    pub(super) node: &'g NodeRef,
+    pub(super) grads: Slots,
     arrival: u64,
 }
+
+/// Nodes are visited from high level to low; among equals the one that was reached first.
+type Rank = (Reverse<u32>, u64);
 
 impl<'g> Waiting<'g> {
     /// One with the gradient of its first output.
     #[inline]
-    pub(crate) fn of(node: &'g NodeRef, grad: AnyTensor) -> Self {
+    pub(super) fn of(node: &'g NodeRef, grad: AnyTensor) -> Self {
         Self { node, grads: alone(0, grad), arrival: 0 }
+    }
+
+    fn rank(&self) -> Rank {
+        (Reverse(self.node.level), self.arrival)
     }
 }
 
-/// Waiting nodes: those that wait for nothing more, the last one first, and then by level, highest
-/// first; among equals the one that was reached first.
+/// Waiting nodes: those that wait for nothing more, the last one first, and then by their rank.
 #[derive(Default)]
-pub(crate) struct Frontier<'g> {
+pub(super) struct Frontier<'g> {
     /// With the gradient of their first output, which is all that can come: their one consumer is
     /// done. Visited at once, they do not pile up, however wide the graph is.
     ready: Vec<(&'g NodeRef, AnyTensor)>,
-    /// The one that waits while no other does, with the gradient of its first output: as in a chain. Nothing
-    /// is in the lists below then.
+    /// The one that waits while no other does, with the gradient of its first output: as in a chain.
     lone: Option<(&'g NodeRef, AnyTensor)>,
     list: SmallVec<[Waiting<'g>; 2]>,
-    /// By level: a wide graph has many nodes of one level.
-    many: BTreeMap<u32, Row<'g>>,
-    /// Level, and place among those that ever waited in its row.
-    keys: AddressMap<(u32, usize)>,
+    /// Those for which the list has no place.
+    many: BTreeMap<Rank, Waiting<'g>>,
+    ranks: AddressMap<Rank>,
     arrivals: u64,
-}
-
-/// Waiting nodes of one level, in the order of their arrival.
-#[derive(Default)]
-struct Row<'g> {
-    waiting: VecDeque<Waiting<'g>>,
-    /// How many have left.
-    gone: usize,
 }
 
 impl<'g> Frontier<'g> {
     /// Adds a gradient to what waits at output `slot` of a node.
     #[inline]
-    pub(crate) fn add(
-        &mut self,
-        node: &'g NodeRef,
-        slot: usize,
-        grad: AnyTensor,
-        sum: impl FnOnce(AnyTensor, AnyTensor) -> Result<AnyTensor>,
-    ) -> Result<()> {
+    pub(super) fn add(&mut self, node: &'g NodeRef, slot: usize, grad: AnyTensor) -> Result<()> {
         if slot == 0 && node.is_sole() {
             self.ready.push((node, grad));
             return Ok(());
         }
-        if self.lone.is_none() && self.list.is_empty() && self.many.is_empty() {
-            if slot == 0 {
-                self.lone = Some((node, grad));
-                return Ok(());
-            }
-            self.list.push(Waiting { node, grads: alone(slot, grad), arrival: self.arrivals });
-            self.arrivals += 1;
+        if slot == 0 && self.lone.is_none() && self.list.is_empty() && self.many.is_empty() {
+            self.lone = Some((node, grad));
             return Ok(());
         }
-        self.add_shared(node, slot, grad, sum)
+        self.add_shared(node, slot, grad)
     }
 
     #[inline(never)]
-    fn add_shared(
-        &mut self,
-        node: &'g NodeRef,
-        slot: usize,
-        grad: AnyTensor,
-        sum: impl FnOnce(AnyTensor, AnyTensor) -> Result<AnyTensor>,
-    ) -> Result<()> {
+    fn add_shared(&mut self, node: &'g NodeRef, slot: usize, grad: AnyTensor) -> Result<()> {
         if let Some((node, grad)) = self.lone.take() {
             self.insert(node, 0, grad);
         }
-        let slots = match self.list.iter().position(|w| address(w.node) == address(node)) {
-            Some(position) => &mut self.list[position].grads,
-            None if self.keys.is_empty() => {
-                self.insert(node, slot, grad);
-                return Ok(());
-            }
-            None => match self.keys.get(&address(node)) {
-                Some(&(level, place)) => match self.many.get_mut(&level) {
-                    Some(row) => &mut row.waiting[place - row.gone].grads,
-                    None => unreachable!("keys name what waits"),
-                },
-                None => {
-                    self.insert(node, slot, grad);
-                    return Ok(());
+        match self.waiting(node) {
+            Some(waiting) => {
+                let grads = &mut waiting.grads;
+                if grads.len() <= slot {
+                    grads.resize(slot + 1, None);
                 }
-            },
-        };
-        if slots.len() <= slot {
-            slots.resize(slot + 1, None);
+                accumulate(&mut grads[slot], grad)
+            }
+            None => {
+                self.insert(node, slot, grad);
+                Ok(())
+            }
         }
-        slots[slot] = Some(match slots[slot].take() {
-            Some(before) => sum(before, grad)?,
-            None => grad,
-        });
-        Ok(())
+    }
+
+    fn waiting(&mut self, node: &NodeRef) -> Option<&mut Waiting<'g>> {
+        match self.list.iter().position(|w| address(w.node) == address(node)) {
+            Some(position) => self.list.get_mut(position),
+            None if self.many.is_empty() => None,
+            None => self.many.get_mut(self.ranks.get(&address(node))?),
+        }
     }
 
     fn insert(&mut self, node: &'g NodeRef, slot: usize, grad: AnyTensor) {
@@ -122,15 +99,14 @@ impl<'g> Frontier<'g> {
         if self.list.len() < MAX_SCANNED {
             self.list.push(waiting);
         } else {
-            let row = self.many.entry(node.level).or_default();
-            self.keys.insert(address(node), (node.level, row.gone + row.waiting.len()));
-            row.waiting.push_back(waiting);
+            self.ranks.insert(address(node), waiting.rank());
+            self.many.insert(waiting.rank(), waiting);
         }
     }
 
     /// The next node to visit: every node that can still reach it with a gradient is done.
     #[inline]
-    pub(crate) fn pop(&mut self) -> Option<Waiting<'g>> {
+    pub(super) fn pop(&mut self) -> Option<Waiting<'g>> {
         match self.pop_ready() {
             Some((node, grad)) => Some(Waiting::of(node, grad)),
             None => self.pop_shared(),
@@ -139,13 +115,13 @@ impl<'g> Frontier<'g> {
 
     /// The next one, if its only gradient is that of its first output.
     #[inline(always)]
-    pub(crate) fn pop_ready(&mut self) -> Option<(&'g NodeRef, AnyTensor)> {
+    pub(super) fn pop_ready(&mut self) -> Option<(&'g NodeRef, AnyTensor)> {
         self.ready.pop().or_else(|| self.lone.take())
     }
 
     /// The next one where none is ready.
     #[inline]
-    pub(crate) fn pop_shared(&mut self) -> Option<Waiting<'g>> {
+    pub(super) fn pop_shared(&mut self) -> Option<Waiting<'g>> {
         if self.list.len() <= 1 && self.many.is_empty() {
             return self.list.pop();
         }
@@ -154,27 +130,18 @@ impl<'g> Frontier<'g> {
 
     #[inline(never)]
     fn pop_first(&mut self) -> Option<Waiting<'g>> {
-        let rank = |w: &Waiting<'_>| (std::cmp::Reverse(w.node.level), w.arrival);
-        let best = (0..self.list.len()).min_by_key(|&i| rank(&self.list[i]));
-        let last = self.many.last_key_value();
-        let first_of_many = last.and_then(|(_, row)| row.waiting.front()).map(rank);
-        match (best, first_of_many) {
-            (Some(i), Some(key)) if key < rank(&self.list[i]) => self.pop_many(),
-            (Some(i), _) => Some(self.list.swap_remove(i)),
-            (None, _) => self.pop_many(),
+        let best = (0..self.list.len()).min_by_key(|&i| self.list[i].rank());
+        let first = self.many.first_key_value().map(|(&rank, _)| rank);
+        match best {
+            Some(i) if first.is_none_or(|rank| self.list[i].rank() < rank) => {
+                Some(self.list.swap_remove(i))
+            }
+            _ => {
+                let (_, waiting) = self.many.pop_first()?;
+                self.ranks.remove(&address(waiting.node));
+                Some(waiting)
+            }
         }
-    }
-
-    fn pop_many(&mut self) -> Option<Waiting<'g>> {
-        let mut last = self.many.last_entry()?;
-        let row = last.get_mut();
-        let waiting = row.waiting.pop_front()?;
-        row.gone += 1;
-        if row.waiting.is_empty() {
-            last.remove();
-        }
-        self.keys.remove(&address(waiting.node));
-        Some(waiting)
     }
 }
 
@@ -189,15 +156,17 @@ fn alone(slot: usize, grad: AnyTensor) -> Slots {
     grads
 }
 
-pub(crate) fn address(node: &NodeRef) -> *const () {
+pub(super) fn address(node: &NodeRef) -> *const () {
     node.address()
 }
 
-/// A map by address: addresses are as good as random, so one multiplication hashes them.
-pub(crate) type AddressMap<V> = HashMap<*const (), V, BuildHasherDefault<AddressHasher>>;
+/// Addresses are as good as random, so one multiplication hashes them.
+type HashAddress = BuildHasherDefault<AddressHasher>;
+pub(super) type AddressMap<V, K = *const ()> = HashMap<K, V, HashAddress>;
+pub(super) type AddressSet = HashSet<*const (), HashAddress>;
 
 #[derive(Default)]
-pub(crate) struct AddressHasher(u64);
+pub(super) struct AddressHasher(u64);
 
 impl Hasher for AddressHasher {
     fn finish(&self) -> u64 {

@@ -5,9 +5,9 @@ use super::anomaly;
 use super::backward::backward;
 use super::gradient::own;
 use super::options::BackwardOptions;
-use super::start::{check_counts, check_distinct, start, ways_to};
+use super::start::{check_counts, check_distinct};
 use super::targets::find_targets;
-use super::walk::Pass;
+use super::walk::Outcome;
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, GradMode, Tensor};
 use crate::ops::Float;
@@ -204,12 +204,9 @@ pub(super) fn find(
     if let (true, Some(position)) = (all, targets.reached.iter().position(|reached| !reached)) {
         return Err(Error::Unused { position });
     }
-    let ways = ways_to(outputs);
-    let mut pass = Pass::new(Some(targets));
-    start(&mut pass, op, (outputs, &ways), seeds)?;
-    pass.walk(options)?;
-    let Pass { leaves, targets: Some(mut targets), .. } = pass else {
-        unreachable!("this pass has targets");
+    let outcome = Outcome::of(op, outputs, seeds, Some(targets), options)?;
+    let Outcome { leaves, targets: Some(mut targets), .. } = outcome else {
+        unreachable!("this walk has targets");
     };
     for (leaf, grad) in leaves.into_grads() {
         if let Some(&answer) = targets.leaves.get(&leaf.address()) {

@@ -3,8 +3,16 @@
 use crate::error::{Error, Result};
 use crate::graph::AnyTensor;
 
-/// The sum of two gradients, in the first one's buffer where nobody else holds it.
-pub(super) fn sum(a: AnyTensor, b: AnyTensor) -> Result<AnyTensor> {
+/// Adds a gradient to what came before, in its buffer where nobody else holds it.
+pub(super) fn accumulate(slot: &mut Option<AnyTensor>, grad: AnyTensor) -> Result<()> {
+    *slot = Some(match slot.take() {
+        Some(before) => sum(before, grad)?,
+        None => grad,
+    });
+    Ok(())
+}
+
+fn sum(a: AnyTensor, b: AnyTensor) -> Result<AnyTensor> {
     match (a, b) {
         (AnyTensor::Float32(a), AnyTensor::Float32(b)) => Ok((a + b).into()),
         (AnyTensor::Float64(a), AnyTensor::Float64(b)) => Ok((a + b).into()),
@@ -17,7 +25,7 @@ pub(super) fn sum(a: AnyTensor, b: AnyTensor) -> Result<AnyTensor> {
     }
 }
 
-/// A gradient to keep; see [`Tensor::owned`].
+/// A gradient to keep; see [`Tensor::owned`](crate::Tensor::owned).
 pub(super) fn own(grad: AnyTensor) -> AnyTensor {
     match grad {
         AnyTensor::Float32(grad) => grad.owned().into(),

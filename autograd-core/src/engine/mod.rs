@@ -36,7 +36,7 @@ pub use anomaly::{AnomalyScope, detect_anomaly};
 pub use backward::{backward, backward_to};
 pub use checkpoint::{checkpoint, is_recomputing};
 pub use draw::Graph;
-pub(crate) use forward::{Pushed, has_jvp, push};
+pub(crate) use forward::{Stop, has_jvp, push};
 pub(crate) use grad::grad_any;
 pub use grad::{GradOptions, grad, grad_with};
 pub use hooks::{GraphNode, HookHandle};

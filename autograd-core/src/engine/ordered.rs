@@ -6,8 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::backward::commit;
 use super::options::BackwardOptions;
-use super::start::{start, ways_to};
-use super::walk::{Leaves, Pass};
+use super::walk::{Leaves, Outcome};
 use super::{after, anomaly};
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, GradMode, HookId, Tensor};
@@ -71,11 +70,8 @@ impl Sums {
     pub(super) fn of<T: Float>(op: &'static str, loss: &Tensor<T>) -> Result<Self> {
         let _mode = GradMode::set(false);
         let outputs = [loss.clone().into()];
-        let ways = ways_to(&outputs);
-        let mut pass = Pass::new(None);
-        start(&mut pass, op, (&outputs, &ways), &[None])?;
-        pass.walk(BackwardOptions::new())?;
-        Ok(Self { leaves: pass.leaves, retained: pass.retained.unwrap_or_default() })
+        let found = Outcome::of(op, &outputs, &[None], None, BackwardOptions::new())?;
+        Ok(Self { leaves: found.leaves, retained: found.retained.unwrap_or_default() })
     }
 
     /// Adds those of the next item.
@@ -121,7 +117,12 @@ impl OrderedBackward {
             Entry::Occupied(_) => return Err(taken()),
             Entry::Vacant(place) => place.insert(sums),
         };
-        state.add_early()
+        let State { sums, next, early } = &mut *state;
+        while let Some(item) = early.remove(next) {
+            *next += 1;
+            sums.add(item)?;
+        }
+        Ok(())
     }
 
     /// Adds the sums to `.grad` of the leaves, all of them or none; hooks on leaves run here, once.
@@ -137,16 +138,5 @@ impl OrderedBackward {
         }
         state.sums.commit()?;
         running.finish()
-    }
-}
-
-impl State {
-    /// Adds what has waited for the numbers before it.
-    fn add_early(&mut self) -> Result<()> {
-        while let Some(sums) = self.early.remove(&self.next) {
-            self.next += 1;
-            self.sums.add(sums)?;
-        }
-        Ok(())
     }
 }

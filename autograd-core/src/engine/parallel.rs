@@ -1,13 +1,12 @@
 //! Many backwards on threads whose sums do not depend on how many threads there are.
 
-use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::ordered::Sums;
 use super::{after, anomaly};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::graph::{GradMode, Tensor};
 use crate::ops::Float;
 
@@ -55,7 +54,7 @@ const AHEAD: usize = 2;
 /// # Errors
 ///
 /// That of the first item, in their order, whose `loss` or backward fails; a loss of more than one
-/// element is [`Error::SeedMissing`](crate::Error::SeedMissing). No gradient is written then.
+/// element is [`Error::SeedMissing`]. No gradient is written then.
 ///
 /// # Panics
 ///
@@ -72,46 +71,41 @@ pub fn backward_parallel<T: Float>(
         0 => std::thread::available_parallelism().map_or(1, Into::into),
         threads => threads,
     };
-    let queue = Queue::new(count, threads * AHEAD);
-    let mut total = Total { losses: Vec::with_capacity(count), sums: Sums::default() };
-    let stopped = std::thread::scope(|scope| {
-        let (sender, receiver) = mpsc::channel();
+    let state = State {
+        begun: 0,
+        early: BTreeMap::new(),
+        losses: Vec::with_capacity(count),
+        sums: Sums::default(),
+        closed: false,
+        stopped: None,
+    };
+    let ahead = threads * AHEAD;
+    let items = Items { state: Mutex::new(state), moved: Condvar::new(), count, ahead };
+    std::thread::scope(|scope| {
         for _ in 0..threads.min(count) {
-            let (sender, queue, loss) = (sender.clone(), &queue, &loss);
-            scope.spawn(move || {
-                while let Some(item) = queue.take() {
+            scope.spawn(|| {
+                while let Some(item) = items.take() {
                     let done = catch_unwind(AssertUnwindSafe(|| differentiate(|| loss(item))));
-                    if !matches!(done, Ok(Ok(_))) {
-                        queue.close();
-                    }
-                    // The other end is there until all threads have ended.
-                    let _ = sender.send((item, done));
+                    items.put(item, done);
                 }
             });
         }
-        drop(sender);
-        total.collect(&receiver, &queue)
     });
-    match stopped {
+    let state = items.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+    match state.stopped {
         None => {}
-        Some(Stop::Failed(error)) => return Err(error),
-        Some(Stop::Panicked(panic)) => resume_unwind(panic),
+        Some(Ok(error)) => return Err(error),
+        Some(Err(panic)) => resume_unwind(panic),
     }
-    total.sums.commit()?;
+    state.sums.commit()?;
     running.finish()?;
-    Ok(total.losses)
+    Ok(state.losses)
 }
 
 /// What one item gives.
 struct Item<T: Float> {
     loss: Tensor<T>,
     sums: Sums,
-}
-
-/// Why there is no result.
-enum Stop {
-    Failed(crate::Error),
-    Panicked(Box<dyn Any + Send>),
 }
 
 /// A loss and its backward, without writing any gradient.
@@ -121,92 +115,72 @@ fn differentiate<T: Float>(loss: impl FnOnce() -> Result<Tensor<T>>) -> Result<I
     Ok(Item { loss: loss.alias(), sums })
 }
 
-/// Which items are still to be done.
-struct Queue {
-    state: Mutex<State>,
+/// The items that threads take, and the sums over those that are done, in their order.
+struct Items<T: Float> {
+    state: Mutex<State<T>>,
     moved: Condvar,
     count: usize,
     ahead: usize,
 }
 
-#[derive(Default)]
-struct State {
-    next: usize,
-    /// Items whose gradients are in the sums.
-    added: usize,
+type Done<T> = std::thread::Result<Result<Item<T>>>;
+
+struct State<T: Float> {
+    begun: usize,
+    /// What waits for the items before it.
+    early: BTreeMap<usize, Done<T>>,
+    /// Of the items whose gradients are in the sums.
+    losses: Vec<Tensor<T>>,
+    sums: Sums,
+    /// No item is begun any more. Those before one that was begun have been begun too.
     closed: bool,
+    /// Why there is no result: an error, or a panic.
+    stopped: Option<std::thread::Result<Error>>,
 }
 
-impl Queue {
-    fn new(count: usize, ahead: usize) -> Self {
-        Self { state: Mutex::default(), moved: Condvar::new(), count, ahead }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
+impl<T: Float> Items<T> {
+    fn state(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The next item, as soon as the sums are near enough to it: what waits to be added takes memory.
     fn take(&self) -> Option<usize> {
-        let mut state = self.state();
-        while !state.closed && state.next < self.count && state.next >= state.added + self.ahead {
-            state = self.moved.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        if state.closed || state.next == self.count {
+        let must_wait = |state: &mut State<T>| {
+            let is_far = state.begun >= state.losses.len() + self.ahead;
+            !state.closed && state.begun < self.count && is_far
+        };
+        let state = self.moved.wait_while(self.state(), must_wait);
+        let mut state = state.unwrap_or_else(PoisonError::into_inner);
+        if state.closed || state.begun == self.count {
             return None;
         }
-        state.next += 1;
-        Some(state.next - 1)
+        state.begun += 1;
+        Some(state.begun - 1)
     }
 
-    fn added(&self) {
-        self.state().added += 1;
-        self.moved.notify_all();
-    }
-
-    /// No item is begun any more. Those before one that was begun have been begun too.
-    fn close(&self) {
-        self.state().closed = true;
-        self.moved.notify_all();
-    }
-}
-
-/// The sums over the items so far.
-struct Total<T: Float> {
-    losses: Vec<Tensor<T>>,
-    sums: Sums,
-}
-
-type Done<T> = std::thread::Result<Result<Item<T>>>;
-
-impl<T: Float> Total<T> {
-    /// Adds what comes, in the order of the items; why it cannot go on.
-    fn collect(&mut self, done: &mpsc::Receiver<(usize, Done<T>)>, queue: &Queue) -> Option<Stop> {
-        let _mode = GradMode::set(false);
-        let mut early = BTreeMap::new();
-        let mut stopped = None;
-        for (item, result) in done {
-            early.insert(item, result);
-            while let Some(result) = early.remove(&self.losses.len()).filter(|_| stopped.is_none())
-            {
-                let added = match result {
-                    Ok(Ok(item)) => self.add(item).map_err(Stop::Failed),
-                    Ok(Err(error)) => Err(Stop::Failed(error)),
-                    Err(panic) => Err(Stop::Panicked(panic)),
-                };
-                match added {
-                    Ok(()) => queue.added(),
-                    Err(stop) => {
-                        queue.close();
-                        stopped = Some(stop);
-                    }
-                }
-            }
+    /// Adds what can be added now that an item is done.
+    fn put(&self, item: usize, done: Done<T>) {
+        let mut state = self.state();
+        state.closed |= !matches!(done, Ok(Ok(_)));
+        state.early.insert(item, done);
+        while state.stopped.is_none() {
+            let next = state.losses.len();
+            let Some(done) = state.early.remove(&next) else { break };
+            let add = |item: Result<_>| catch_unwind(AssertUnwindSafe(|| state.add(item?)));
+            state.stopped = match done.and_then(add) {
+                Ok(added) => added.err().map(Ok),
+                Err(panic) => Some(Err(panic)),
+            };
         }
-        stopped
+        state.closed |= state.stopped.is_some();
+        drop(state);
+        self.moved.notify_all();
     }
+}
 
+impl<T: Float> State<T> {
     fn add(&mut self, item: Item<T>) -> Result<()> {
+        let _mode = GradMode::set(false);
         self.sums.add(item.sums)?;
         self.losses.push(item.loss);
         Ok(())

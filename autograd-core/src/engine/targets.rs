@@ -2,13 +2,15 @@
 
 use std::collections::HashSet;
 
-use super::frontier::{AddressMap, Target, address, target};
+use super::frontier::{AddressMap, AddressSet, Target, address, target};
+use super::reach::{place, topological};
+use super::start::ways_to;
 use crate::graph::{AnyTensor, Edge, NodeRef, Slots, To, for_any};
 
 /// Only these gradients are asked for, by `grad`.
 pub(super) struct Targets {
     /// Nodes on a path to a target, and those whose outputs are targets.
-    pub(super) useful: HashSet<*const ()>,
+    pub(super) useful: AddressSet,
     /// Targets that are outputs of ops: position of the answer by node and output.
     outputs: Vec<(*const (), usize, usize)>,
     /// Targets that are leaves.
@@ -61,7 +63,7 @@ pub(super) fn find_targets(
 ) -> Targets {
     let edge = |tensor: &AnyTensor| for_any!(tensor, t => t.edge());
     let mut targets = Targets {
-        useful: HashSet::new(),
+        useful: AddressSet::default(),
         outputs: Vec::new(),
         leaves: AddressMap::default(),
         cut: no_grad_vars.iter().filter_map(|tensor| target(&edge(tensor))).collect(),
@@ -85,50 +87,24 @@ pub(super) fn find_targets(
             }
         }
     }
-    // Depth first with its own stack; a node is left once all its edges have been.
-    let mut seen = HashSet::new();
-    let mut path: Vec<(NodeRef, usize)> = Vec::new();
-    for output in outputs {
-        let edge = edge(output);
+    let ways = ways_to(outputs);
+    let order = topological(&ways, |edge| !targets.is_cut(edge));
+    for edge in &order {
         match edge.to() {
-            _ if targets.is_cut(&edge) => {}
-            To::Node(node, _) if seen.insert(address(node)) => path.push((node.clone(), 0)),
+            To::None(_) => {}
             To::Leaf(leaf) => targets.reach(leaf),
-            _ => {}
-        }
-        while let Some((node, next)) = path.last_mut() {
-            let key = address(node);
-            let Some(edge) = node.edges().get(*next) else {
-                let done = targets.useful.contains(&key);
-                path.pop();
-                if let (true, Some((above, _))) = (done, path.last()) {
-                    targets.useful.insert(address(above));
-                }
-                continue;
-            };
-            *next += 1;
-            match edge.to() {
-                _ if targets.is_cut(edge) => {}
-                To::None(_) => {}
-                To::Leaf(leaf) => {
-                    if targets.leaves.contains_key(&leaf.address()) {
-                        targets.reach(leaf);
-                        targets.useful.insert(key);
-                    }
-                }
-                To::Node(below, _) => {
-                    let below = below.clone();
-                    if seen.insert(address(&below)) {
-                        path.push((below, 0));
-                    } else if targets.useful.contains(&address(&below)) {
-                        targets.useful.insert(key);
-                    }
+            To::Node(node, _) => {
+                if node.edges().iter().any(|edge| targets.wants(edge)) {
+                    targets.useful.insert(address(node));
                 }
             }
         }
     }
-    for &(node, _, answer) in &targets.outputs {
-        targets.reached[answer] = seen.contains(&node);
+    if !targets.outputs.is_empty() {
+        let seen: AddressSet = order.into_iter().filter_map(place).collect();
+        for &(node, _, answer) in &targets.outputs {
+            targets.reached[answer] = seen.contains(&node);
+        }
     }
     targets
 }

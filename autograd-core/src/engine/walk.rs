@@ -1,17 +1,15 @@
 //! The walk: nodes from high levels to low, their hooks and rules, and the gradients on their way.
 
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
-
 use smallvec::SmallVec;
 
-use super::frontier::{AddressHasher, Frontier, Waiting};
-use super::gradient::sum;
+use super::frontier::{AddressMap, Frontier, Waiting, address};
+use super::gradient::accumulate;
 use super::options::BackwardOptions;
+use super::start::{start, ways_to};
 use super::targets::Targets;
 use super::{anomaly, hooks};
 use crate::error::Result;
-use crate::graph::{AnyTensor, Edge, HookId, NodeRef, Pull, Sink, Slots, To, is_observed};
+use crate::graph::{AnyTensor, Edge, HookId, NodeRef, Nodes, Pull, Sink, Slots, To, is_observed};
 
 /// Up to so many leaves are found by looking at each: a map for them would take longer to make.
 const MAX_SCANNED: usize = 8;
@@ -24,7 +22,7 @@ pub(super) type Grads = SmallVec<[(AnyTensor, Option<AnyTensor>); 2]>;
 pub(super) struct Leaves {
     pub(super) grads: Grads,
     /// By the addresses of the leaves, where there are many.
-    positions: HashMap<usize, usize, BuildHasherDefault<AddressHasher>>,
+    positions: AddressMap<usize, usize>,
 }
 
 impl Leaves {
@@ -42,13 +40,7 @@ impl Leaves {
             _ => self.positions.get(&key).copied(),
         };
         match position {
-            Some(i) => {
-                let (_, slot) = &mut self.grads[i];
-                *slot = Some(match slot.take() {
-                    Some(before) => sum(before, grad)?,
-                    None => grad,
-                });
-            }
+            Some(i) => accumulate(&mut self.grads[i].1, grad)?,
             None => {
                 self.grads.push((leaf.clone(), Some(grad)));
                 // The map starts with what was searched linearly so far.
@@ -66,9 +58,8 @@ impl Leaves {
     }
 }
 
-/// One walk and what it came to.
-pub(super) struct Pass<'g> {
-    frontier: Frontier<'g>,
+/// What a walk came to.
+pub(super) struct Outcome {
     /// The first hook that was registered after it began, and does not run in it.
     pub(super) until: HookId,
     pub(super) leaves: Leaves,
@@ -77,22 +68,48 @@ pub(super) struct Pass<'g> {
     pub(super) targets: Option<Targets>,
 }
 
-impl<'g> Sink<'g> for Pass<'g> {
+impl Outcome {
+    /// Walks from outputs, which start with the gradients `seeds`.
+    pub(super) fn of(
+        op: &'static str,
+        outputs: &[AnyTensor],
+        seeds: &[Option<AnyTensor>],
+        targets: Option<Targets>,
+        options: BackwardOptions,
+    ) -> Result<Self> {
+        let retained = targets.is_none().then(Vec::new);
+        let leaves = Leaves::default();
+        let mut outcome = Self { until: HookId::coming(), leaves, retained, targets };
+        let ways = ways_to(outputs);
+        let mut pass = Pass { frontier: Frontier::default(), outcome: &mut outcome };
+        start(&mut pass, op, (outputs, &ways), seeds)?;
+        pass.walk(options)?;
+        Ok(outcome)
+    }
+}
+
+/// One walk.
+struct Pass<'a, 'g> {
+    frontier: Frontier<'g>,
+    outcome: &'a mut Outcome,
+}
+
+impl<'g> Sink<'g> for Pass<'_, 'g> {
     #[inline]
     fn wants(&self, edge: &Edge) -> bool {
-        match &self.targets {
+        match &self.outcome.targets {
             None => !matches!(edge, Edge::None(_)),
             Some(targets) => targets.wants(edge),
         }
     }
 
     fn wants_all(&self) -> bool {
-        self.targets.is_none()
+        self.outcome.targets.is_none()
     }
 
     #[inline]
     fn passes(&mut self, node: &NodeRef, grads: &Slots) -> bool {
-        self.targets.as_mut().is_none_or(|targets| targets.take(node, grads))
+        self.outcome.targets.as_mut().is_none_or(|targets| targets.take(node, grads))
     }
 
     fn deliver(&mut self, edge: &'g Edge, grad: AnyTensor) -> Result<()> {
@@ -101,26 +118,20 @@ impl<'g> Sink<'g> for Pass<'g> {
         }
         match edge.to() {
             To::None(_) => Ok(()),
-            To::Node(node, slot) => self.frontier.add(node, slot as usize, grad, sum),
-            To::Leaf(leaf) => self.leaves.add(leaf, grad),
+            To::Node(node, slot) => self.frontier.add(node, slot as usize, grad),
+            To::Leaf(leaf) => self.outcome.leaves.add(leaf, grad),
         }
     }
 }
 
-impl Pass<'_> {
-    pub(super) fn new(targets: Option<Targets>) -> Self {
-        let retained = targets.is_none().then(Vec::new);
-        let until = HookId::coming();
-        Self { frontier: Frontier::default(), until, leaves: Leaves::default(), retained, targets }
-    }
-
-    pub(super) fn walk(&mut self, options: BackwardOptions) -> Result<()> {
+impl Pass<'_, '_> {
+    fn walk(&mut self, options: BackwardOptions) -> Result<()> {
         let retain = options.retain_graph || options.create_graph;
-        let mut retained = self.retained.take();
-        let (create_graph, until) = (options.create_graph, self.until);
+        let mut retained = self.outcome.retained.take();
+        let (create_graph, until) = (options.create_graph, self.outcome.until);
         loop {
             let waiting = match self.frontier.pop_ready() {
-                Some((node, grad)) if self.targets.is_none() && node.is_unseen() => {
+                Some((node, grad)) if self.outcome.targets.is_none() && node.is_unseen() => {
                     let wants_all = true;
                     let pull = &mut Pull { node, retain, create_graph, sink: self, wants_all };
                     node.pull(Slots::from_buf([Some(grad)]), pull)?;
@@ -134,8 +145,48 @@ impl Pass<'_> {
             };
             visit(waiting, until, (retain, create_graph), &mut retained, self)?;
         }
-        self.retained = retained;
+        self.outcome.retained = retained;
         Ok(())
+    }
+}
+
+/// A walk through the nodes in `own` only, from gradients along edges; what leads out of them goes to
+/// `outside`.
+pub(super) fn walk_within<'g>(
+    own: &Nodes,
+    starts: impl IntoIterator<Item = (&'g Edge, AnyTensor)>,
+    create_graph: bool,
+    outside: &mut dyn Sink<'g>,
+) -> Result<()> {
+    let mut part = Part { frontier: Frontier::default(), own, outside };
+    starts.into_iter().try_for_each(|(edge, grad)| part.deliver(edge, grad))?;
+    // Hooks that were registered while those nodes were recorded are among them.
+    let until = HookId::coming();
+    while let Some(waiting) = part.frontier.pop() {
+        visit(waiting, until, (create_graph, create_graph), &mut None, &mut part)?;
+    }
+    Ok(())
+}
+
+struct Part<'a, 'g> {
+    frontier: Frontier<'g>,
+    own: &'a Nodes,
+    outside: &'a mut dyn Sink<'g>,
+}
+
+impl<'g> Sink<'g> for Part<'_, 'g> {
+    fn wants(&self, edge: &Edge) -> bool {
+        edge.node().is_some_and(|node| self.own.contains(&address(node)))
+            || self.outside.wants(edge)
+    }
+
+    fn deliver(&mut self, edge: &'g Edge, grad: AnyTensor) -> Result<()> {
+        match edge.to() {
+            To::Node(node, slot) if self.own.contains(&address(node)) => {
+                self.frontier.add(node, slot as usize, grad)
+            }
+            _ => self.outside.deliver(edge, grad),
+        }
     }
 }
 
@@ -204,10 +255,6 @@ impl<'g> Sink<'g> for Held<'_, 'g> {
         let Some(slot) = self.grads.get_mut(offset / size_of::<Edge>()) else {
             return self.sink.deliver(edge, grad);
         };
-        *slot = Some(match slot.take() {
-            Some(before) => sum(before, grad)?,
-            None => grad,
-        });
-        Ok(())
+        accumulate(slot, grad)
     }
 }

@@ -1,6 +1,6 @@
 //! Forward mode against finite differences, and against backward by the dot-product identity.
 
-use super::point::{DIRECTIONS, DOUBLE, MAX_EACH, Precision, SINGLE, Subject, is_float, leaves};
+use super::point::{DIRECTIONS, DOUBLE, MAX_EACH, Precision, SINGLE, Subject, leaves, position};
 use super::{erased, gradcheck_any, typed};
 use crate::array::DType;
 use crate::engine::has_jvp;
@@ -66,7 +66,7 @@ pub(super) fn check_where_written(
     }
     let single = |t: &AnyTensor| t.dtype() == DType::Float32;
     let precision = if inputs.iter().chain(&outputs).any(single) { SINGLE } else { DOUBLE };
-    let floats: Vec<usize> = (0..inputs.len()).filter(|&i| is_float(&inputs[i])).collect();
+    let floats: Vec<usize> = (0..inputs.len()).filter(|&i| inputs[i].dtype().is_float()).collect();
     let names = floats.iter().map(|&i| subject.names[i].clone()).collect();
     let doubles: Vec<_> = floats.iter().map(|&i| doubled(&inputs[i])).collect();
     let joined = |t: &[Tensor<f64>]| {
@@ -109,7 +109,8 @@ fn check(
             let wrong = check.require(&[i], &[along], || format!("{name}, random direction {n}"));
             if wrong.is_err() {
                 for element in 0..input.len().min(16 * MAX_EACH) {
-                    let (along, position) = one_element(input.shape(), element);
+                    let along = filled(input.shape(), |data| data[element] = 1.0);
+                    let position = position(input.shape(), element);
                     check.require(&[i], &[along], || format!("{name}, element {position:?}"))?;
                 }
             }
@@ -125,22 +126,13 @@ fn check(
 }
 
 fn random(shape: &[usize], generator: &mut Generator) -> Tensor<f64> {
-    let mut data = vec![0.0; shape.iter().product()];
-    generator.fill_uniform(&mut data, -1.0, 1.0);
-    Tensor::from_vec(shape, data).unwrap_or_else(|_| unreachable!("as many as the shape has"))
+    filled(shape, |data| generator.fill_uniform(data, -1.0, 1.0))
 }
 
-/// A direction that moves one element, and the place of that.
-fn one_element(shape: &[usize], element: usize) -> (Tensor<f64>, Vec<usize>) {
+fn filled(shape: &[usize], fill: impl FnOnce(&mut [f64])) -> Tensor<f64> {
     let mut data = vec![0.0; shape.iter().product()];
-    data[element] = 1.0;
-    let (mut rest, mut position) = (element, vec![0; shape.len()]);
-    for (at, n) in position.iter_mut().zip(shape).rev() {
-        *at = rest % n;
-        rest /= n;
-    }
-    let along = Tensor::from_vec(shape, data);
-    (along.unwrap_or_else(|_| unreachable!("as many as the shape has")), position)
+    fill(&mut data);
+    Tensor::from_vec(shape, data).unwrap_or_else(|_| unreachable!("as many as the shape has"))
 }
 
 struct Check<'a, F> {

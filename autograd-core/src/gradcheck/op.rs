@@ -4,7 +4,7 @@
 use std::fmt::Debug;
 use std::marker::PhantomData;
 
-use super::point::{Subject, is_float};
+use super::point::Subject;
 use super::{check_first, check_second};
 use crate::error::Result;
 use crate::graph::{AnyTensor, Element, Tensor, for_any};
@@ -32,7 +32,7 @@ impl<T: Element> CheckedTensor for Tensor<T> {
     fn sample(seed: u64, shape: &[usize], low: f64, high: f64) -> Self {
         let mut data = vec![0.0; shape.iter().product()];
         Generator::new(seed).fill_uniform(&mut data, low, high);
-        if !matches!(T::DTYPE, crate::array::DType::Float32 | crate::array::DType::Float64) {
+        if !T::DTYPE.is_float() {
             data.iter_mut().for_each(|x| *x = x.floor());
         }
         match Tensor::<f64>::from_vec(shape, data) {
@@ -244,7 +244,8 @@ impl<'a> Case<'a> {
         let mut case = Self { op, inputs, wanted, outputs: Vec::new() };
         let (_, given) = case.subject(&inputs.tensors);
         let outputs = f(&case.at(&inputs.tensors, &super::leaves(&given)));
-        let has_gradient = |k: &usize| is_float(&outputs[*k]) && !outputs[*k].stop_gradient();
+        let has_gradient =
+            |k: &usize| outputs[*k].dtype().is_float() && !outputs[*k].stop_gradient();
         case.outputs = (0..outputs.len()).filter(has_gradient).collect();
         assert!(
             !case.outputs.is_empty(),

@@ -150,12 +150,7 @@ impl<'a, F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'a, F> {
     pub(super) fn element(&self, input: usize, element: usize) -> Direction {
         let mut parts = self.still();
         parts[input][element] = 1.0;
-        let mut rest = element;
-        let mut position: Vec<usize> = Vec::new();
-        for n in self.inputs[input].shape().iter().rev() {
-            position.insert(0, rest % n);
-            rest /= n;
-        }
+        let position = position(self.inputs[input].shape(), element);
         let input = &self.subject.names[input];
         Direction { name: format!("{input}, element {position:?}"), parts }
     }
@@ -253,13 +248,18 @@ fn differentiate(
     outputs.iter().try_for_each(|output| require_float(op, output))?;
     let mut generator = Generator::new(1);
     let cotangents: Vec<_> = outputs.iter().map(|y| random(y, &mut generator)).collect();
-    let floats: Vec<AnyTensor> = leaves.iter().filter(|x| is_float(x)).cloned().collect();
+    let floats: Vec<AnyTensor> = leaves.iter().filter(|x| x.dtype().is_float()).cloned().collect();
     let mut grads = Vec::new().into_iter();
     if !floats.is_empty() && !outputs.is_empty() {
         let seeds: Vec<_> = cotangents.iter().cloned().map(Some).collect();
         grads = grad_any(&outputs, &floats, &seeds, BackwardOptions::new())?.into_iter();
     }
-    let grad = |leaf: &AnyTensor| match is_float(leaf).then(|| grads.next().flatten()).flatten() {
+    let grad = |leaf: &AnyTensor| match leaf
+        .dtype()
+        .is_float()
+        .then(|| grads.next().flatten())
+        .flatten()
+    {
         Some(grad) => numbers(&grad),
         None => vec![0.0; numbers(leaf).len()],
     };
@@ -267,12 +267,18 @@ fn differentiate(
     Ok((outputs, cotangents, grads))
 }
 
-pub(crate) fn is_float(tensor: &AnyTensor) -> bool {
-    matches!(tensor.dtype(), DType::Float32 | DType::Float64)
+/// The indices of an element.
+pub(super) fn position(shape: &[usize], element: usize) -> Vec<usize> {
+    let (mut rest, mut position) = (element, vec![0; shape.len()]);
+    for (at, n) in position.iter_mut().zip(shape).rev() {
+        *at = rest % n;
+        rest /= n;
+    }
+    position
 }
 
 pub(super) fn require_float(op: &'static str, output: &AnyTensor) -> Result<()> {
-    if is_float(output) {
+    if output.dtype().is_float() {
         return Ok(());
     }
     let why = format!("the function gives a tensor of {}, without a gradient", output.dtype());

@@ -1,7 +1,7 @@
 //! Layers with weights: the affine map, convolution, a table.
 
+use super::Module;
 use super::init::{self, Fan};
-use super::{Module, Visitor};
 use crate::error::{Error, Result};
 use crate::graph::Tensor;
 use crate::ops::{Conv2dOptions, Float, IntoPair, check_indices, expect};
@@ -24,7 +24,7 @@ fn weight_and_bias<T: Float>(shape: &[usize]) -> (Tensor<T>, Option<Tensor<T>>) 
 /// let layer = Linear::<f32>::new(3, 2);
 /// assert_eq!(layer.forward(&Tensor::zeros([5, 3])).shape(), [5, 2]);
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Module)]
 pub struct Linear<T: Float = f32> {
     /// `[outputs, inputs]`, as in PyTorch; Paddle has the transpose.
     pub weight: Tensor<T>,
@@ -68,13 +68,6 @@ impl<T: Float> Linear<T> {
     }
 }
 
-impl<T: Float> Module for Linear<T> {
-    fn visit(&self, visitor: &mut Visitor<'_>) {
-        visitor.enter("weight", &self.weight);
-        visitor.enter("bias", &self.bias);
-    }
-}
-
 /// A convolution of pictures `[n, channels, height, width]`; see [`Tensor::conv2d`].
 ///
 /// ```
@@ -84,12 +77,13 @@ impl<T: Float> Module for Linear<T> {
 /// let layer = Conv2d::<f32>::new(1, 8, 3, Conv2dOptions::new().padding(1));
 /// assert_eq!(layer.forward(&Tensor::zeros([2, 1, 6, 5])).shape(), [2, 8, 6, 5]);
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Module)]
 pub struct Conv2d<T: Float = f32> {
     /// `[outputs, channels / groups, kernel height, kernel width]`
     pub weight: Tensor<T>,
     /// `[outputs]`
     pub bias: Option<Tensor<T>>,
+    #[module(skip)]
     options: Conv2dOptions,
 }
 
@@ -159,13 +153,6 @@ impl<T: Float> Conv2d<T> {
     }
 }
 
-impl<T: Float> Module for Conv2d<T> {
-    fn visit(&self, visitor: &mut Visitor<'_>) {
-        visitor.enter("weight", &self.weight);
-        visitor.enter("bias", &self.bias);
-    }
-}
-
 /// A table of learned vectors, read by number.
 ///
 /// ```
@@ -176,7 +163,7 @@ impl<T: Float> Module for Conv2d<T> {
 /// let words = Tensor::from([[1, 2, 3], [3, 2, 1]]);
 /// assert_eq!(table.forward(&words).shape(), [2, 3, 4]);
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Module)]
 pub struct Embedding<T: Float = f32> {
     /// `[entries, width]`
     pub weight: Tensor<T>,
@@ -216,11 +203,5 @@ impl<T: Float> Embedding<T> {
         let mut shape = numbers.shape().to_vec();
         shape.extend_from_slice(&self.weight.shape()[1..]);
         rows.try_reshape(shape)
-    }
-}
-
-impl<T: Float> Module for Embedding<T> {
-    fn visit(&self, visitor: &mut Visitor<'_>) {
-        visitor.enter("weight", &self.weight);
     }
 }

@@ -76,14 +76,3 @@ pub(crate) use module::distinct_parameters;
 pub use module::{Buffer, Mode, Module, Visitor, parameter};
 pub use norm::{BatchNorm2d, Dropout, LayerNorm};
 pub use state::StateDict;
-
-use crate::ops::Float;
-use crate::py_layer::HoldsTensor;
-
-// A layer is no plain input of an op: its parameters would lose their gradients there. So it is for
-// what `#[derive(Module)]` makes.
-impl<T: Float> HoldsTensor for Linear<T> {}
-impl<T: Float> HoldsTensor for Conv2d<T> {}
-impl<T: Float> HoldsTensor for Embedding<T> {}
-impl<T: Float> HoldsTensor for LayerNorm<T> {}
-impl<T: Float> HoldsTensor for BatchNorm2d<T> {}

@@ -2,7 +2,7 @@
 
 use std::panic::Location;
 
-use super::{Buffer, Mode, Module, Visitor, init};
+use super::{Buffer, Mode, Module, init};
 use crate::array::IntoShape;
 use crate::engine::is_recomputing;
 use crate::error::{Error, Result};
@@ -39,8 +39,9 @@ fn check_field<T: Float>(
 /// dropout.eval();
 /// assert_eq!(dropout.forward(&x).to_vec(), x.to_vec());
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Module)]
 pub struct Dropout {
+    #[module(skip)]
     p: f64,
     mode: Mode,
 }
@@ -64,12 +65,6 @@ impl Dropout {
     }
 }
 
-impl Module for Dropout {
-    fn visit(&self, visitor: &mut Visitor<'_>) {
-        visitor.enter("mode", &self.mode);
-    }
-}
-
 /// Normalisation over the last axes of each sample, with a learned scale and shift (Ba et al.
 /// 2016): `(x - mean) / sqrt(var + eps) * weight + bias`, where `var` divides by the number of
 /// elements.
@@ -82,12 +77,13 @@ impl Module for Dropout {
 /// let y = norm.forward(&Tensor::from([[1.0, 3.0], [10.0, 30.0]]));
 /// assert!((y.at(&[0, 1]) - 1.0).abs() < 1e-4 && (y.at(&[1, 0]) + 1.0).abs() < 1e-4);
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Module)]
 pub struct LayerNorm<T: Float = f32> {
     /// The scale, of the shape that is normalised; 1 at first.
     pub weight: Tensor<T>,
     /// The shift, of the shape that is normalised; 0 at first.
     pub bias: Tensor<T>,
+    #[module(skip)]
     eps: f64,
 }
 
@@ -144,13 +140,6 @@ impl<T: Float> LayerNorm<T> {
     }
 }
 
-impl<T: Float> Module for LayerNorm<T> {
-    fn visit(&self, visitor: &mut Visitor<'_>) {
-        visitor.enter("weight", &self.weight);
-        visitor.enter("bias", &self.bias);
-    }
-}
-
 /// Normalisation of each channel of pictures `[n, channels, height, width]`, with a learned scale
 /// and shift (Ioffe and Szegedy 2015): `(x - mean) / sqrt(var + eps) * weight + bias`.
 ///
@@ -171,7 +160,7 @@ impl<T: Float> Module for LayerNorm<T> {
 /// norm.eval();
 /// assert!(norm.forward(&x).mean().item() > 1.0);
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Module)]
 pub struct BatchNorm2d<T: Float = f32> {
     /// The scale, `[channels]`; 1 at first.
     pub weight: Tensor<T>,
@@ -183,7 +172,9 @@ pub struct BatchNorm2d<T: Float = f32> {
     pub running_var: Buffer<T>,
     /// How many batches were seen in training; a scalar.
     pub num_batches_tracked: Buffer<i64>,
+    #[module(skip)]
     momentum: f64,
+    #[module(skip)]
     eps: f64,
     mode: Mode,
 }
@@ -275,16 +266,5 @@ impl<T: Float> BatchNorm2d<T> {
         self.running_mean.copy_from(&mean)?;
         self.running_var.copy_from(&var)?;
         self.num_batches_tracked.copy_from(&(&*self.num_batches_tracked + 1))
-    }
-}
-
-impl<T: Float> Module for BatchNorm2d<T> {
-    fn visit(&self, visitor: &mut Visitor<'_>) {
-        visitor.enter("weight", &self.weight);
-        visitor.enter("bias", &self.bias);
-        visitor.enter("running_mean", &self.running_mean);
-        visitor.enter("running_var", &self.running_var);
-        visitor.enter("num_batches_tracked", &self.num_batches_tracked);
-        visitor.enter("mode", &self.mode);
     }
 }

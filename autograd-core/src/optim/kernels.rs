@@ -1,6 +1,8 @@
 //! The loops: each rule in one pass over memory, compiled once for each float type in this crate.
 //! Threads share long ones; figures do not depend on how.
 
+use std::array::from_fn;
+
 use crate::array::simd::{Kernel, dispatch};
 use crate::array::threads::{each_chunk, each_grain, each_grain_of};
 use crate::ops::Float;
@@ -23,10 +25,7 @@ macro_rules! kernels {
     ($($t:ty)*) => {$(
         impl Kernels for $t {
             fn sgd(parameter: &mut [Self], gradient: &[Self], by: Sgd<Self>) {
-                each_grain(parameter, &|start, parameter| {
-                    let gradient = &gradient[start..][..parameter.len()];
-                    dispatch(SgdPlain { parameter, gradient, by });
-                });
+                pass([parameter], gradient, |[p], g| [p - by.rate * (g + by.weight_decay * p)]);
             }
             fn sgd_momentum(
                 parameter: &mut [Self],
@@ -34,9 +33,12 @@ macro_rules! kernels {
                 buffer: &mut [Self],
                 by: Sgd<Self>,
             ) {
-                each_grain_of([parameter, buffer], &|start, [parameter, buffer]| {
-                    let gradient = &gradient[start..][..parameter.len()];
-                    dispatch(SgdMomentum { parameter, gradient, buffer, by });
+                // The step is `look g + follow b`, with the new buffer.
+                let (look, follow) = if by.nesterov { (1.0, by.momentum) } else { (0.0, 1.0) };
+                pass([parameter, buffer], gradient, |[p, b], g| {
+                    let g = g + by.weight_decay * p;
+                    let b = by.momentum * b + by.intake * g;
+                    [p - by.rate * (look * g + follow * b), b]
                 });
             }
             fn adam(
@@ -45,9 +47,12 @@ macro_rules! kernels {
                 [mean, square]: [&mut [Self]; 2],
                 by: Adam<Self>,
             ) {
-                each_grain_of([parameter, mean, square], &|start, [parameter, mean, square]| {
-                    let gradient = &gradient[start..][..parameter.len()];
-                    dispatch(AdamPass { parameter, gradient, moments: [mean, square], by });
+                pass([parameter, mean, square], gradient, |[p, m, v], g| {
+                    let g = g + by.weight_decay * p;
+                    let m = by.betas[0] * m + by.intakes[0] * g;
+                    let v = by.betas[1] * v + by.intakes[1] * g * g;
+                    let step = by.rate * m / (v.sqrt() * by.scale + by.eps);
+                    [by.shrink * p - step, m, v]
                 });
             }
             fn sum_of_squares(data: &[Self]) -> f64 {
@@ -83,47 +88,6 @@ pub(crate) struct Sgd<T> {
     pub(super) nesterov: bool,
 }
 
-struct SgdPlain<'a, T> {
-    parameter: &'a mut [T],
-    gradient: &'a [T],
-    by: Sgd<T>,
-}
-
-impl<T: Float> Kernel for SgdPlain<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<const FMA: bool>(self) {
-        let Self { parameter, gradient, by } = self;
-        for (p, &g) in parameter.iter_mut().zip(gradient) {
-            *p = *p - by.rate * (g + by.weight_decay * *p);
-        }
-    }
-}
-
-struct SgdMomentum<'a, T> {
-    parameter: &'a mut [T],
-    gradient: &'a [T],
-    buffer: &'a mut [T],
-    by: Sgd<T>,
-}
-
-impl<T: Float> Kernel for SgdMomentum<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<const FMA: bool>(self) {
-        let Self { parameter, gradient, buffer, by } = self;
-        // The step is `look g + follow b`, with the new buffer.
-        let (look, follow) = if by.nesterov { (T::ONE, by.momentum) } else { (T::ZERO, T::ONE) };
-        for ((p, &g), b) in parameter.iter_mut().zip(gradient).zip(buffer) {
-            let g = g + by.weight_decay * *p;
-            *b = by.momentum * *b + by.intake * g;
-            *p = *p - by.rate * (look * g + follow * *b);
-        }
-    }
-}
-
 /// What is the same for all elements in a step of Adam.
 #[derive(Clone, Copy)]
 pub(crate) struct Adam<T> {
@@ -141,58 +105,48 @@ pub(crate) struct Adam<T> {
     pub(super) shrink: T,
 }
 
-struct AdamPass<'a, T> {
-    parameter: &'a mut [T],
-    gradient: &'a [T],
-    moments: [&'a mut [T]; 2],
-    by: Adam<T>,
+/// Writes what `step` makes of the elements of some slices and of the gradient.
+fn pass<T: Float, const N: usize>(
+    written: [&mut [T]; N],
+    gradient: &[T],
+    step: impl Fn([T; N], T) -> [T; N] + Copy + Sync,
+) {
+    each_grain_of(written, &|start, written| {
+        let gradient = &gradient[start..][..written[0].len()];
+        dispatch(Pass { written, gradient, step });
+    });
 }
 
-impl<T: Float> Kernel for AdamPass<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<const FMA: bool>(self) {
-        let Self { parameter, gradient, moments: [mean, square], by } = self;
-        let (blocks, rest) = parameter.as_chunks_mut::<BLOCK>();
-        let (gradients, gradient) = gradient.as_chunks::<BLOCK>();
-        let (means, mean) = mean.as_chunks_mut::<BLOCK>();
-        let (squares, square) = square.as_chunks_mut::<BLOCK>();
-        for (((p, g), m), v) in blocks.iter_mut().zip(gradients).zip(means).zip(squares) {
-            adam_block(p, g, m, v, by);
-        }
-        let moments = mean.iter_mut().zip(square);
-        for ((p, &g), (m, v)) in rest.iter_mut().zip(gradient).zip(moments) {
-            (*p, *m, *v) = adam_element(*p, g, *m, *v, by);
-        }
-    }
+struct Pass<'a, T, F, const N: usize> {
+    written: [&'a mut [T]; N],
+    gradient: &'a [T],
+    step: F,
 }
 
 /// Elements that are loaded before any is stored: with four slices, of which three are written,
 /// the compiler would not make vectors of them otherwise.
 const BLOCK: usize = 16;
 
-#[inline(always)]
-fn adam_block<T: Float>(
-    p: &mut [T; BLOCK],
-    g: &[T; BLOCK],
-    m: &mut [T; BLOCK],
-    v: &mut [T; BLOCK],
-    by: Adam<T>,
-) {
-    let (mut new_p, mut new_m, mut new_v) = (*p, *m, *v);
-    for i in 0..BLOCK {
-        (new_p[i], new_m[i], new_v[i]) = adam_element(new_p[i], g[i], new_m[i], new_v[i], by);
-    }
-    (*p, *m, *v) = (new_p, new_m, new_v);
-}
+impl<T: Float, F: Fn([T; N], T) -> [T; N], const N: usize> Kernel for Pass<'_, T, F, N> {
+    type Output = ();
 
-#[inline(always)]
-fn adam_element<T: Float>(p: T, g: T, m: T, v: T, by: Adam<T>) -> (T, T, T) {
-    let g = g + by.weight_decay * p;
-    let m = by.betas[0] * m + by.intakes[0] * g;
-    let v = by.betas[1] * v + by.intakes[1] * g * g;
-    (by.shrink * p - by.rate * m / (v.sqrt() * by.scale + by.eps), m, v)
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let (gradients, rest) = self.gradient.as_chunks::<BLOCK>();
+        let mut written = self.written.map(|slice| slice.as_chunks_mut::<BLOCK>());
+        for (i, gradient) in gradients.iter().enumerate() {
+            let mut block: [[T; BLOCK]; N] = from_fn(|n| written[n].0[i]);
+            for (j, &g) in gradient.iter().enumerate() {
+                let new = (self.step)(from_fn(|n| block[n][j]), g);
+                (0..N).for_each(|n| block[n][j] = new[n]);
+            }
+            (0..N).for_each(|n| written[n].0[i] = block[n]);
+        }
+        for (i, &g) in rest.iter().enumerate() {
+            let new = (self.step)(from_fn(|n| written[n].1[i]), g);
+            (0..N).for_each(|n| written[n].1[i] = new[n]);
+        }
+    }
 }
 
 struct SumOfSquares<'a, T>(&'a [T]);

@@ -12,7 +12,7 @@ use super::info::{Facts, Info};
 use super::inputs::{TensorInput, primals};
 use super::outputs::Visitor;
 use crate::error::{Error, Result};
-use crate::gradcheck::{self, Subject, is_float};
+use crate::gradcheck::{self, Subject};
 use crate::graph::{AnyTensor, Element, Tensor, is_grad_enabled, is_watched};
 use crate::ops::trace::is_noting;
 use crate::random::{self, Rewound};
@@ -220,7 +220,8 @@ fn verify_call(
     for (group, tensors) in groups.iter().enumerate() {
         let name = info.input_name(group).unwrap_or_default();
         for (i, tensor) in tensors.iter().enumerate() {
-            if info.is_differentiable(group) && is_float(tensor) && !tensor.stop_gradient() {
+            if info.is_differentiable(group) && tensor.dtype().is_float() && !tensor.stop_gradient()
+            {
                 places.push((group, i));
                 let several = tensors.len() > 1;
                 names.push(if several { format!("`{name}[{i}]`") } else { format!("`{name}`") });
