@@ -170,6 +170,8 @@ fn zipped<T: Numeric>(
 }
 
 /// For floats: computes and, where it must be, records.
+// Its only caller is one function for each element type, whose frame it shares.
+#[inline(always)]
 pub(super) fn float<T: Float>(
     op: Binary,
     mut left: Input<'_, T>,
@@ -221,6 +223,7 @@ fn saved<T: Float>(saves: bool, position: usize, x: &Tensor<T>) -> Saved {
 }
 
 /// The result, outside the graph.
+#[inline(always)]
 fn compute<T: Float>(op: Binary, left: Input<'_, T>, right: Input<'_, T>) -> Result<Tensor<T>> {
     match small::pair(op, left, right) {
         Ok(done) => Ok(done),
@@ -345,11 +348,12 @@ impl<T: Float> Op for PairRule<T> {
         let edges = pull.node.edges();
         let wants = [pull.wants(&edges[0]), pull.wants(&edges[1])];
         let shapes = pull.node.attrs::<[Shape; 2]>();
-        let grads = pull_pair(self.0, operands, shapes, typed(only(grads)), wants)?;
-        for (edge, grad) in edges.iter().zip(grads) {
-            if let Some(grad) = grad {
-                pull.sink.deliver(edge, T::wrap(grad))?;
-            }
+        let [da, db] = pull_pair(self.0, operands, shapes, typed(only(grads)), wants)?;
+        if let Some(da) = da {
+            pull.sink.deliver(&edges[0], T::wrap(da))?;
+        }
+        if let Some(db) = db {
+            pull.sink.deliver(&edges[1], T::wrap(db))?;
         }
         Ok(())
     }
@@ -412,7 +416,8 @@ impl<T: Float> NumberRule<T> {
 
 /// The gradients of the operands, as far as they are wanted, from those operands that
 /// [`Binary::saves`] names, and, where one was broadcast, the shapes of both.
-pub(super) fn pull_pair<T: Float>(
+#[inline(always)]
+fn pull_pair<T: Float>(
     op: Binary,
     [a, b]: [Option<&Tensor<T>>; 2],
     shapes: Option<&[Shape; 2]>,
@@ -442,6 +447,7 @@ pub(super) fn pull_pair<T: Float>(
 }
 
 /// For floats and a scalar.
+#[inline(always)]
 pub(super) fn float_scalar<T: Float>(
     op: Binary,
     mut x: Input<'_, T>,

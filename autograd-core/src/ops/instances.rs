@@ -18,7 +18,7 @@ use super::{
     Binary, Caller, Float, Input, Numeric, Reduce, Unary, binary, compare, create, expect,
     instantiate, matmul, reduce, shape, slices,
 };
-use crate::array::{DType, Shape, Storable};
+use crate::array::{DType, Shape};
 use crate::error::Result;
 use crate::graph::{AnyTensor, OfElements, Tensor};
 
@@ -53,6 +53,47 @@ instantiate! {
     }
 }
 
+// Inside of an op nothing is noted, so each of these runs the op itself.
+
+#[cold]
+fn noted_binary<T: Numeric>(
+    op: Binary,
+    left: Input<'_, T>,
+    right: Input<'_, T>,
+    caller: Caller,
+) -> Result<Tensor<T>> {
+    let inputs = vec![left.tensor().untyped(), right.tensor().untyped()];
+    let call = Call::op(&BINARY[op as usize], []);
+    trace::noted(call, inputs, caller, || T::binary(op, left, right, caller))
+}
+
+#[cold]
+fn noted_scalar<T: Numeric + num_traits::NumCast>(
+    op: Binary,
+    x: Input<'_, T>,
+    (scalar, swapped): (T, bool),
+    caller: Caller,
+) -> Tensor<T> {
+    // A program has its numbers as `f64`, which may not hold an integer.
+    let number =
+        scalar.to_f64().filter(|&number| T::DTYPE.is_float() || T::nearest(number) == scalar);
+    let Some(number) = number else {
+        let number = Input::Own(Tensor::from(scalar));
+        let [a, b] = if swapped { [number, x] } else { [x, number] };
+        return expect(T::binary(op, a, b, caller));
+    };
+    let call = Call::op(&SCALAR[op as usize], [Attr::Number(number), Attr::Flag(swapped)]);
+    let inputs = vec![x.tensor().untyped()];
+    trace::noted(call, inputs, caller, || T::binary_scalar(op, x, scalar, swapped, caller))
+}
+
+#[cold]
+fn noted_unary<T: Float>(op: Unary, x: Input<'_, T>, caller: Caller) -> Tensor<T> {
+    let inputs = vec![x.tensor().untyped()];
+    let call = Call::op(&FUNCTIONS[op as usize], []);
+    trace::noted(call, inputs, caller, || T::unary(op, x, caller))
+}
+
 // The doors: thin generic methods in a user's crate end here, so that the rules and kernels behind
 // them are compiled once, in this crate.
 macro_rules! doors {
@@ -67,12 +108,10 @@ macro_rules! doors {
                 right: Input<'_, Self>,
                 caller: Caller,
             ) -> Result<Tensor<Self>> {
-                if trace::is_noting() {
-                    let call = Call::op(&BINARY[op as usize], []);
-                    let inputs = vec![left.tensor().untyped(), right.tensor().untyped()];
-                    return trace::noted(call, inputs, caller, || $binary(op, left, right, caller));
+                match trace::is_noting() {
+                    true => noted_binary(op, left, right, caller),
+                    false => $binary(op, left, right, caller),
                 }
-                $binary(op, left, right, caller)
             }
             fn binary_scalar(
                 op: Binary,
@@ -81,20 +120,10 @@ macro_rules! doors {
                 swapped: bool,
                 caller: Caller,
             ) -> Tensor<Self> {
-                if trace::is_noting() {
-                    // A program has its numbers as `f64`, which may not hold an integer.
-                    if !<$t>::ELEMENTS_ARE_FLOATS && (scalar as f64) as $t != scalar {
-                        let number = Input::Own(Tensor::from(scalar));
-                        let [a, b] = if swapped { [number, x] } else { [x, number] };
-                        return expect(<$t as Numeric>::binary(op, a, b, caller));
-                    }
-                    let attrs = [Attr::Number(scalar as f64), Attr::Flag(swapped)];
-                    let call = Call::op(&SCALAR[op as usize], attrs);
-                    let inputs = vec![x.tensor().untyped()];
-                    let run = || $scalar(op, x, scalar, swapped, caller);
-                    return trace::noted(call, inputs, caller, run);
+                match trace::is_noting() {
+                    true => noted_scalar(op, x, (scalar, swapped), caller),
+                    false => $scalar(op, x, scalar, swapped, caller),
                 }
-                $scalar(op, x, scalar, swapped, caller)
             }
             fn reduce(
                 op: Reduce,
@@ -145,13 +174,10 @@ macro_rules! floats {
                 f64::from(self)
             }
             fn unary(op: Unary, x: Input<'_, Self>, caller: Caller) -> Tensor<Self> {
-                if trace::is_noting() {
-                    let call = Call::op(&FUNCTIONS[op as usize], []);
-                    let inputs = vec![x.tensor().untyped()];
-                    let run = || elementwise::run_single(op.handle(), x, caller);
-                    return trace::noted(call, inputs, caller, run);
+                match trace::is_noting() {
+                    true => noted_unary(op, x, caller),
+                    false => elementwise::run_single(op.handle(), x, caller),
                 }
-                elementwise::run_single(op.handle(), x, caller)
             }
             fn formula(
                 op: &'static dyn Op<Self>,

@@ -8,6 +8,7 @@ use crate::graph::{Lost, Saved, Tensor};
 use crate::ops::{Caller, Float, Input, small};
 
 /// Runs and, where it must be, records such an op.
+#[inline]
 pub(in crate::ops) fn run<T: Float>(
     op: Handle<T>,
     mut x: Input<'_, T>,
