@@ -165,9 +165,7 @@ pub(crate) trait Op: Send + Sync {
     fn saved_name(&self, role: Role, position: usize) -> String {
         match role {
             Role::Input(input) => self.input_name(input.into()),
-            Role::Output(0) | Role::OutputValue(0) => "its output".into(),
-            Role::Output(slot) | Role::OutputValue(slot) => format!("output {slot}"),
-            Role::Intermediate | Role::Constant => format!("saved tensor {}", position + 1),
+            role => saved_name(role, position),
         }
     }
     /// Whether a user wrote `push`.
@@ -180,6 +178,15 @@ pub(crate) trait Op: Send + Sync {
     /// of its own for that, and `pull` is to be transposed.
     fn push(&self, _push: &mut Push<'_>) -> Result<Option<Slots>> {
         Ok(None)
+    }
+}
+
+/// What errors call a saved tensor that is no input.
+fn saved_name(role: Role, position: usize) -> String {
+    match role {
+        Role::Output(0) | Role::OutputValue(0) => "its output".into(),
+        Role::Output(slot) | Role::OutputValue(slot) => format!("output {slot}"),
+        _ => format!("saved tensor {}", position + 1),
     }
 }
 

@@ -28,8 +28,10 @@ impl<const N: usize> EdgeList for [Edge; N] {
     type Grads<T: Element> = [Option<Tensor<T>>; N];
 
     #[inline]
-    fn wants(mut wants: impl ExactSizeIterator<Item = bool>) -> [bool; N] {
-        std::array::from_fn(|_| wants.next().unwrap_or(false))
+    fn wants(wants: impl ExactSizeIterator<Item = bool>) -> [bool; N] {
+        let mut all = [false; N];
+        all.iter_mut().zip(wants).for_each(|(place, wants)| *place = wants);
+        all
     }
 }
 
