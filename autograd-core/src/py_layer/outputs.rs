@@ -83,7 +83,6 @@ impl<O: PlainTensors> PlainOutput<'_, O> {
 /// The same for all other types: nothing to show.
 #[doc(hidden)]
 pub trait NoTensors {
-    /// Shows nothing.
     fn show(&self, _: &mut Visitor<'_>) {}
 }
 
@@ -100,7 +99,6 @@ pub struct Visitor<'o>(
 struct Seen<'o> {
     /// The tensors, output by output.
     tensors: SmallVec<[&'o mut dyn Handle; 2]>,
-    /// How many each output has.
     counts: SmallVec<[u32; 4]>,
     /// Where those are that have no gradient, being of integers or bools.
     constants: SmallVec<[*const (); 2]>,
@@ -131,7 +129,6 @@ impl<'o> Visitor<'o> {
         self.0.tensors.push(tensor);
     }
 
-    /// One tensor output.
     pub fn output<O: TensorOutput>(&mut self, output: &'o mut O) {
         output.visit(self);
     }
@@ -167,7 +164,6 @@ impl Visitor<'_> {
         self.0.tensors.iter().map(|tensor| tensor.address()).collect()
     }
 
-    /// The tensors as they are now.
     pub(super) fn kept(&self) -> Vec<AnyTensor> {
         self.0.tensors.iter().map(|tensor| tensor.any()).collect()
     }
