@@ -196,12 +196,8 @@ impl Visitor<'_> {
                 tensor.attach(node.clone(), slot);
                 continue;
             }
-            let is_free = tensor.stop_gradient() && !tensor.has_producer();
-            let again = before[..position].contains(&address);
-            if again || !is_free || inputs.iter().any(|input| contains(*input, address)) {
-                tensor.become_alias();
-            }
-            tensor.store_lost(tensor.lost().and(no_derivative(node.name(), node.location)));
+            let lost = no_derivative(node.name(), node.location);
+            release(&mut **tensor, &before[..position], inputs, lost);
         }
     }
 
@@ -211,13 +207,18 @@ impl Visitor<'_> {
         let mut before: SmallVec<[*const (); 2]> = SmallVec::new();
         for tensor in &mut self.0.tensors {
             let address = tensor.address();
-            let is_known =
-                before.contains(&address) || inputs.iter().any(|input| contains(*input, address));
+            release(&mut **tensor, &before, inputs, lost);
             before.push(address);
-            if is_known || !tensor.stop_gradient() || tensor.has_producer() {
-                tensor.become_alias();
-            }
-            tensor.store_lost(tensor.lost().and(lost));
         }
     }
+}
+
+fn release(tensor: &mut dyn Handle, before: &[*const ()], inputs: &[&dyn TensorInput], lost: Lost) {
+    let address = tensor.address();
+    let is_known =
+        before.contains(&address) || inputs.iter().any(|input| contains(*input, address));
+    if is_known || !tensor.stop_gradient() || tensor.has_producer() {
+        tensor.become_alias();
+    }
+    tensor.store_lost(tensor.lost().and(lost));
 }
