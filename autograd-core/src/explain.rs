@@ -1,6 +1,5 @@
 //! Why a gradient is absent.
 
-use std::collections::HashMap;
 use std::fmt;
 
 use crate::engine::{idle, walk_down};
@@ -259,25 +258,11 @@ fn same(a: &Edge, b: &Edge) -> bool {
 }
 
 /// The ops on the shortest way from the loss down to a tensor.
-fn way(from: &Edge, to: &Edge) -> Option<Vec<NodeRef>> {
+fn way<'g>(from: &'g Edge, to: &Edge) -> Option<Vec<&'g NodeRef>> {
     if same(from, to) {
         return Some(Vec::new());
     }
-    let mut came_from: HashMap<*const (), Option<NodeRef>> = HashMap::new();
-    let mut found = None;
-    let address = |node: &NodeRef| node.address();
-    walk_down(from, |node, above| {
-        came_from.entry(address(node)).or_insert_with(|| above.cloned());
-        if found.is_none() && node.edges().iter().any(|edge| same(edge, to)) {
-            found = Some(node.clone());
-        }
-        found.is_none()
-    });
-    let mut way = Vec::new();
-    while let Some(node) = found {
-        found = came_from.get(&address(&node)).cloned().flatten();
-        way.push(node);
-    }
+    let way = walk_down(from, |node| !node.edges().iter().any(|edge| same(edge, to)));
     Some(way).filter(|way| !way.is_empty())
 }
 
@@ -291,13 +276,13 @@ fn listed(places: &[String]) -> impl Iterator<Item = String> {
     places.iter().take(LISTED).map(|place| format!("  {place}")).chain(more)
 }
 
-fn flows<U: Element>(way: &[NodeRef], x: &Tensor<U>) -> Vec<String> {
+fn flows<U: Element>(way: &[&NodeRef], x: &Tensor<U>) -> Vec<String> {
     let mut lines = match way.len() {
         0 => vec!["a gradient flows: the tensor is the loss itself.".into()],
         1 => vec!["a gradient flows, through 1 op:".into()],
         n => vec![format!("a gradient flows, on the shortest way through {n} ops:")],
     };
-    lines.extend(listed(&way.iter().map(called).collect::<Vec<_>>()));
+    lines.extend(listed(&way.iter().map(|node| called(node)).collect::<Vec<_>>()));
     match (x.is_leaf(), x.grad_slot()) {
         (true, None) => lines.push("No backward has written it yet.".into()),
         (false, None) => lines.push(NOT_KEPT.into()),
@@ -314,7 +299,7 @@ fn causes(lost: Lost) -> Option<String> {
 
 fn not_reachable<T: Float, U: Element>(loss: &Tensor<T>, x: &Tensor<U>) -> Vec<String> {
     let (mut reasons, mut ends, mut leaves, mut ops) = (Vec::new(), Vec::new(), 0, 0);
-    walk_down(&loss.edge(), |node, _| {
+    walk_down(&loss.edge(), |node| {
         ops += 1;
         for (i, edge) in node.edges().iter().enumerate() {
             let input = format!("input {i} of {}", called(node));

@@ -105,7 +105,6 @@ pub(super) fn check() -> Result<()> {
     STATE.with_borrow(|state| state.first.clone()).map_or(Ok(()), Err)
 }
 
-/// Looks at what is recorded.
 fn see(seen: Seen<'_>) {
     STATE.with_borrow_mut(|state| match seen {
         Seen::Constant(number, range) => {
@@ -133,7 +132,6 @@ fn see(seen: Seen<'_>) {
 }
 
 impl State {
-    /// The inputs of a node with their ranges.
     fn inputs(&self, node: &Node) -> impl Iterator<Item = String> {
         let beside = node.key().and_then(|key| self.beside.get(&key)).map(|(_, beside)| beside);
         let beside = beside.into_iter().flatten();

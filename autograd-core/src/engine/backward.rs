@@ -54,7 +54,6 @@ pub fn backward(
     running.finish()
 }
 
-/// [`backward`] of one output.
 pub(super) fn backward_of(
     output: &dyn Handle,
     seed: Option<&dyn Handle>,

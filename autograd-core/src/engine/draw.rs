@@ -37,7 +37,6 @@ pub struct Graph {
     items: Vec<Item>,
 }
 
-/// A leaf or an op.
 struct Item {
     edge: Edge,
     name: String,

@@ -163,7 +163,7 @@ pub(super) fn address(node: &NodeRef) -> *const () {
 /// Addresses are as good as random, so one multiplication hashes them.
 type HashAddress = BuildHasherDefault<AddressHasher>;
 pub(super) type AddressMap<V, K = *const ()> = HashMap<K, V, HashAddress>;
-pub(super) type AddressSet = HashSet<*const (), HashAddress>;
+pub(super) type AddressSet<K = *const ()> = HashSet<K, HashAddress>;
 
 #[derive(Default)]
 pub(super) struct AddressHasher(u64);

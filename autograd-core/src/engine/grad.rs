@@ -6,7 +6,7 @@ use super::backward::backward;
 use super::gradient::own;
 use super::options::BackwardOptions;
 use super::start::{check_counts, check_distinct};
-use super::targets::find_targets;
+use super::targets::Targets;
 use super::walk::Outcome;
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, GradMode, Tensor};
@@ -200,7 +200,7 @@ pub(super) fn find(
     check_distinct(op, "inputs", inputs)?;
     anomaly::check()?;
     let _mode = GradMode::set(options.create_graph);
-    let targets = find_targets(outputs, inputs, no_grad_vars);
+    let targets = Targets::find(outputs, inputs, no_grad_vars);
     if let (true, Some(position)) = (all, targets.reached.iter().position(|reached| !reached)) {
         return Err(Error::Unused { position });
     }
@@ -209,7 +209,7 @@ pub(super) fn find(
         unreachable!("this walk has targets");
     };
     for (leaf, grad) in leaves.into_grads() {
-        if let Some(&answer) = targets.leaves.get(&leaf.address()) {
+        if let Some(&answer) = targets.answers.get(&(leaf.address(), 0)) {
             targets.found[answer] = Some(grad);
         }
     }

@@ -74,7 +74,6 @@ impl Sums {
         Ok(Self { leaves: found.leaves, retained: found.retained.unwrap_or_default() })
     }
 
-    /// Adds those of the next item.
     pub(super) fn add(&mut self, next: Self) -> Result<()> {
         for (leaf, grad) in next.leaves.into_grads() {
             self.leaves.add(&leaf, grad)?;
@@ -83,7 +82,6 @@ impl Sums {
         Ok(())
     }
 
-    /// Writes them.
     pub(super) fn commit(self) -> Result<()> {
         let _mode = GradMode::set(false);
         commit(self.leaves.grads, self.retained, HookId::coming())

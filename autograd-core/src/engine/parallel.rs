@@ -102,7 +102,6 @@ pub fn backward_parallel<T: Float>(
     Ok(state.losses)
 }
 
-/// What one item gives.
 struct Item<T: Float> {
     loss: Tensor<T>,
     sums: Sums,

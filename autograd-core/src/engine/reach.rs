@@ -1,6 +1,6 @@
 //! What can be reached from a place in the graph.
 
-use std::collections::{HashSet, VecDeque};
+use std::iter::successors;
 
 use super::frontier::{AddressSet, address};
 use crate::graph::{Edge, NodeRef, To};
@@ -37,22 +37,23 @@ pub(super) fn place(edge: &Edge) -> Option<*const ()> {
     }
 }
 
-/// Shows the nodes behind an edge, the nearest first, each once and with the one that led to it,
-/// as long as `go_on` says so.
-pub(crate) fn walk_down(from: &Edge, mut go_on: impl FnMut(&NodeRef, Option<&NodeRef>) -> bool) {
-    let Some(first) = from.node() else { return };
-    let mut seen = HashSet::from([address(first)]);
-    let mut waiting = VecDeque::from([(first, None)]);
-    while let Some((node, above)) = waiting.pop_front() {
-        if !go_on(node, above) {
-            return;
+/// Shows the nodes behind an edge, the nearest first and each once, as long as `go_on` says so. Returns the
+/// shortest way to the last one, if that was said no to: from that node up to the first.
+pub(crate) fn walk_down(from: &Edge, mut go_on: impl FnMut(&NodeRef) -> bool) -> Vec<&NodeRef> {
+    let mut seen = AddressSet::default();
+    // Each node, and the place in this list of the one that led to it.
+    let mut nodes: Vec<(&NodeRef, usize)> = from.node().map(|node| (node, 0)).into_iter().collect();
+    let mut next = 0;
+    while let Some(&(node, _)) = nodes.get(next) {
+        if !go_on(node) {
+            let up = |&place: &usize| (place > 0).then(|| nodes[place].1);
+            return successors(Some(next), up).map(|place| nodes[place].0).collect();
         }
-        for below in node.edges().iter().filter_map(Edge::node) {
-            if seen.insert(address(below)) {
-                waiting.push_back((below, Some(node)));
-            }
-        }
+        let below = node.edges().iter().filter_map(Edge::node);
+        nodes.extend(below.filter(|below| seen.insert(address(below))).map(|below| (below, next)));
+        next += 1;
     }
+    Vec::new()
 }
 
 /// Whether an edge that `found` holds for can be reached along this one.

@@ -43,14 +43,12 @@ impl Leaves {
             Some(i) => accumulate(&mut self.grads[i].1, grad)?,
             None => {
                 self.grads.push((leaf.clone(), Some(grad)));
-                // The map starts with what was searched linearly so far.
-                let new = match self.grads.len() {
-                    0..=MAX_SCANNED => self.grads.len(),
-                    n if n == MAX_SCANNED + 1 => 0,
-                    n => n - 1,
-                };
-                for (position, (leaf, _)) in self.grads.iter().enumerate().skip(new) {
-                    self.positions.insert(leaf.address().addr(), position);
+                if self.grads.len() > MAX_SCANNED {
+                    // At first with all that were scanned so far.
+                    let mapped = self.positions.len();
+                    for (position, (leaf, _)) in self.grads.iter().enumerate().skip(mapped) {
+                        self.positions.insert(leaf.address().addr(), position);
+                    }
                 }
             }
         }

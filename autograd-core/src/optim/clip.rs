@@ -5,6 +5,7 @@ use super::{check, check_not_negative};
 use crate::error::Result;
 use crate::graph::{AnyTensor, Tensor, no_grad};
 use crate::nn::{Module, distinct_parameters};
+use crate::ops::Float;
 
 /// Runs a function on each gradient, for either element type.
 macro_rules! for_each_gradient {
@@ -67,7 +68,9 @@ fn by_norm(op: &'static str, parameters: &[(String, AnyTensor)], max_norm: f64) 
     check(op, "norm of the gradients", "finite", norm, norm.is_finite())?;
     let factor = max_norm / (norm + 1e-6);
     if factor < 1.0 {
-        for_each_gradient!(parameters, tensor => change(tensor, |data| scale(data, factor)));
+        for_each_gradient!(parameters, tensor => {
+            change(tensor, |data| Kernels::multiply(data, Float::from_f64(factor)));
+        });
     }
     Ok(norm)
 }
@@ -91,12 +94,10 @@ fn by_norm(op: &'static str, parameters: &[(String, AnyTensor)], max_norm: f64) 
 /// [`Error::Value`](crate::Error::Value) if `limit` is negative or not finite.
 pub fn clip_grad_value(module: &(impl Module + ?Sized), limit: f64) -> Result<()> {
     check_not_negative("clip_grad_value", "limit", limit)?;
-    by_value(&distinct_parameters(module), limit);
+    for_each_gradient!(&distinct_parameters(module), tensor => {
+        change(tensor, |data| Kernels::limit(data, Float::from_f64(limit)));
+    });
     Ok(())
-}
-
-fn by_value(parameters: &[(String, AnyTensor)], limit: f64) {
-    for_each_gradient!(parameters, tensor => change(tensor, |data| limit_to(data, limit)));
 }
 
 fn sum_of_squares<T: Kernels>(tensor: &Tensor<T>) -> f64 {
@@ -108,14 +109,6 @@ fn each_element<T: Kernels>(tensor: &Tensor<T>, see: &mut dyn FnMut(f64)) {
     let Some(gradient) = tensor.grad() else { return };
     let gradient = gradient.read();
     gradient.contiguous().as_slice().unwrap_or(&[]).iter().for_each(|x| see(x.into_f64()));
-}
-
-fn scale<T: Kernels>(data: &mut [T], factor: f64) {
-    T::multiply(data, T::from_f64(factor));
-}
-
-fn limit_to<T: Kernels>(data: &mut [T], limit: f64) {
-    T::limit(data, T::from_f64(limit));
 }
 
 /// Changes a gradient where it is kept. Other handles of it keep what they have.

@@ -123,28 +123,17 @@ struct Pass<'a, T, F, const N: usize> {
     step: F,
 }
 
-/// Elements that are loaded before any is stored: with four slices, of which three are written,
-/// the compiler would not make vectors of them otherwise.
-const BLOCK: usize = 16;
-
 impl<T: Float, F: Fn([T; N], T) -> [T; N], const N: usize> Kernel for Pass<'_, T, F, N> {
     type Output = ();
 
     #[inline(always)]
     fn run<const FMA: bool>(self) {
-        let (gradients, rest) = self.gradient.as_chunks::<BLOCK>();
-        let mut written = self.written.map(|slice| slice.as_chunks_mut::<BLOCK>());
-        for (i, gradient) in gradients.iter().enumerate() {
-            let mut block: [[T; BLOCK]; N] = from_fn(|n| written[n].0[i]);
-            for (j, &g) in gradient.iter().enumerate() {
-                let new = (self.step)(from_fn(|n| block[n][j]), g);
-                (0..N).for_each(|n| block[n][j] = new[n]);
-            }
-            (0..N).for_each(|n| written[n].0[i] = block[n]);
-        }
-        for (i, &g) in rest.iter().enumerate() {
-            let new = (self.step)(from_fn(|n| written[n].1[i]), g);
-            (0..N).for_each(|n| written[n].1[i] = new[n]);
+        let Self { written, gradient, step } = self;
+        // Of one length, as the compiler then knows.
+        let written = written.map(|slice| &mut slice[..gradient.len()]);
+        for (i, &g) in gradient.iter().enumerate() {
+            let new = step(from_fn(|n| written[n][i]), g);
+            (0..N).for_each(|n| written[n][i] = new[n]);
         }
     }
 }

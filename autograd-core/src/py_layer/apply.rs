@@ -12,7 +12,7 @@ use super::info::Info;
 #[cfg(debug_assertions)]
 use super::inputs::contains;
 use super::inputs::{TensorInput, lost, note, primals, protect, version};
-use super::outputs::{TensorOutput, Visitor};
+use super::outputs::Visitor;
 use super::rules::LayerRules;
 #[cfg(feature = "verify")]
 use super::verify;
@@ -88,32 +88,14 @@ pub fn finish<O>(
     Ok(outputs)
 }
 
-/// The same where there is one output.
-pub(super) fn finish_only<O: TensorOutput>(forward: &mut Forward<'_>, mut output: O) -> Result<O> {
-    let mut visitor = Visitor::new();
-    output.visit(&mut visitor);
-    forward.finish(&mut visitor)?;
-    drop(visitor);
-    Ok(output)
-}
-
 /// The same for a forward that may fail; nothing is recorded for an `Err`.
 pub fn finish_fallible<R: Fallible>(
     forward: &mut Forward<'_>,
     returned: R,
     visit: impl for<'o> Fn(&'o mut R::Output, &mut Visitor<'o>),
 ) -> Result<R> {
-    finish_fallible_with(forward, returned, |forward, outputs| finish(forward, outputs, visit))
-}
-
-/// The same with what ends it otherwise.
-pub(super) fn finish_fallible_with<R: Fallible>(
-    forward: &mut Forward<'_>,
-    returned: R,
-    finish: impl FnOnce(&mut Forward<'_>, R::Output) -> Result<R::Output>,
-) -> Result<R> {
     let returned = match returned.result() {
-        Ok(outputs) => Ok(finish(forward, outputs)?),
+        Ok(outputs) => Ok(finish(forward, outputs, visit)?),
         Err(error) => {
             #[cfg(feature = "verify")]
             verify::note_failure();
@@ -252,50 +234,43 @@ impl Forward<'_> {
     fn finish(&mut self, outputs: &mut Visitor<'_>) -> Result<()> {
         self.leave()?;
         if self.own.is_rare() {
-            return self.finish_rare(outputs);
+            let traced = self.own.traced.take().map(InLayer::end);
+            let marked = self.own.non_differentiable.take().unwrap_or_default();
+            return self.finish_with(outputs, &marked, traced);
         }
-        #[cfg(debug_assertions)]
-        self.check_hidden()?;
-        if !self.is_recorded() {
-            self.release(outputs);
-            return Ok(());
-        }
-        let node = self.record(outputs, &[])?;
-        outputs.attach(node);
-        #[cfg(feature = "verify")]
-        verify::note(outputs);
-        Ok(())
+        self.finish_with(outputs, &[], None)
     }
 
-    /// The same where a rule was broken, outputs are marked, or a closure is traced.
-    #[cold]
-    fn finish_rare(&mut self, outputs: &mut Visitor<'_>) -> Result<()> {
-        let traced = self.own.traced.take().map(InLayer::end);
+    #[inline(always)]
+    fn finish_with(
+        &mut self,
+        outputs: &mut Visitor<'_>,
+        marked: &[AnyTensor],
+        traced: Option<Vec<Note>>,
+    ) -> Result<()> {
         if let Some(broken) = self.own.broken.take() {
             return Err(*broken);
         }
         #[cfg(debug_assertions)]
         self.check_hidden()?;
-        let info = self.rules.info;
-        let marked = self.own.non_differentiable.take().unwrap_or_default();
-        check_marks(info, outputs, &marked)?;
+        check_marks(self.rules.info, outputs, marked)?;
         if !self.is_recorded() {
             self.release(outputs);
             return Ok(());
         }
-        let returned = outputs.addresses();
-        let node = self.record(outputs, &marked)?;
-        match &marked[..] {
+        let returned = traced.as_ref().map(|_| outputs.addresses());
+        let node = self.record(outputs, marked)?;
+        match marked {
             [] => outputs.attach(node),
             marked => outputs.attach_unmarked(&node, marked, self.inputs),
         }
         #[cfg(feature = "verify")]
         verify::note(outputs);
-        if let Some(notes) = traced {
-            let call =
-                trace::Call::Layer(Box::new(Traced { name: info.name, forward: notes, returned }));
+        if let (Some(forward), Some(returned)) = (traced, returned) {
+            let layer = Traced { name: self.rules.info.name, forward, returned };
             let inputs = self.inputs.iter().flat_map(|input| primals(*input)).collect();
-            trace::note(Note { call, inputs, outputs: outputs.kept(), caller: self.location });
+            let (call, outputs) = (trace::Call::Layer(Box::new(layer)), outputs.kept());
+            trace::note(Note { call, inputs, outputs, caller: self.location });
         }
         Ok(())
     }
@@ -308,7 +283,7 @@ impl Forward<'_> {
     /// What the op declares, forward must have given.
     #[inline]
     fn check_declared(&self) -> Result<()> {
-        if !self.has_saved() && (self.rules.saves)() {
+        if !self.saved && (self.rules.saves)() {
             return self.missing("save_for_backward", "type Saved");
         }
         if self.own.attrs.is_none() && (self.rules.sets)() {
@@ -358,7 +333,6 @@ fn show_beside(node: &NodeRef, info: &Info, inputs: &[&dyn TensorInput]) {
     }
 }
 
-#[cold]
 fn check_marks(info: &Info, outputs: &Visitor<'_>, marked: &[AnyTensor]) -> Result<()> {
     for (position, tensor) in marked.iter().enumerate() {
         if !outputs.is_output(tensor.address()) {

@@ -14,7 +14,6 @@ pub struct Required;
 #[doc(hidden)]
 pub struct Optional;
 
-/// Given.
 #[doc(hidden)]
 pub struct Set<T>(pub T);
 
@@ -40,10 +39,8 @@ impl<Name> NotGiven<Name> for Optional {}
     note = "every argument without a `#[default(..)]` must be given"
 )]
 pub trait Given<Name> {
-    /// Of this type.
     type Value;
 
-    /// What was given.
     fn take(self) -> Self::Value;
 }
 

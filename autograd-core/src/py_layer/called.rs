@@ -29,7 +29,6 @@ impl<'a> Called<'a> {
         self.notes.map_or((group, 1), |notes| notes.layout.group(group))
     }
 
-    /// How many inputs and outputs.
     pub(super) fn groups(&self) -> usize {
         self.notes.map_or(self.info.inputs + 1, |notes| notes.layout.groups())
     }

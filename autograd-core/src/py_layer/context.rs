@@ -8,13 +8,16 @@ use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 
 use super::call::Call;
 use super::inputs::{NeedsGrad, TensorInput, contains};
+use super::marks::{Outputs, marked};
 use super::rules::LayerRules;
 use super::saved::{IntoSaved, Pack};
 use super::{Layer, Needs};
 use crate::error::Error;
+#[cfg(doc)]
+use crate::graph::Tensor;
 #[cfg(debug_assertions)]
 use crate::graph::hidden;
-use crate::graph::{AnyTensor, Element, ForwardGuard, Tensor};
+use crate::graph::{AnyTensor, ForwardGuard};
 use crate::ops::trace::InLayer;
 
 /// What forward of a layer works with beside its inputs.
@@ -65,7 +68,8 @@ pub struct Forward<'a> {
     pub(super) rules: &'static LayerRules,
     pub(super) inputs: &'a [&'a dyn TensorInput],
     pub(super) location: &'static Location<'static>,
-    saved: bool,
+    /// Whether forward called `save_for_backward`.
+    pub(super) saved: bool,
     marked_not_inplace: bool,
     materialize_set: bool,
     pub(super) own: Own,
@@ -108,7 +112,9 @@ impl DerefMut for Own {
 
 impl Drop for Own {
     fn drop(&mut self) {
-        if !self.0.is_spent() {
+        let Owned { running, call, attrs, broken, .. } = &*self.0;
+        let is_spent = running.is_none() && call.is_none() && attrs.is_none() && broken.is_none();
+        if cfg!(debug_assertions) || !is_spent || self.0.is_rare() {
             // What stands in its place then owns nothing.
             *self.0 = Owned::default();
         }
@@ -116,20 +122,10 @@ impl Drop for Own {
 }
 
 impl Owned {
-    /// Whether forward used a rarely used method of the context.
+    /// Whether outputs are marked, or a closure is traced.
     #[inline]
     pub(super) fn is_rare(&self) -> bool {
-        self.broken.is_some() || self.traced.is_some() || self.non_differentiable.is_some()
-    }
-
-    /// Whether there is nothing to drop.
-    #[inline]
-    fn is_spent(&self) -> bool {
-        #[cfg(debug_assertions)]
-        if self.hidden.is_some() {
-            return false;
-        }
-        self.running.is_none() && self.attrs.is_none() && !self.is_rare() && self.call.is_none()
+        self.traced.is_some() || self.non_differentiable.is_some()
     }
 }
 
@@ -137,11 +133,6 @@ impl Forward<'_> {
     #[inline]
     pub(super) fn is_recorded(&self) -> bool {
         self.own.call.is_some()
-    }
-
-    /// Whether forward called `save_for_backward`.
-    pub(super) fn has_saved(&self) -> bool {
-        self.saved
     }
 
     /// Where saved tensors go; `None` where none are kept.
@@ -325,94 +316,6 @@ impl NeedsGrad for Forward<'_> {
         let wants = self.is_recorded() && self.rules.info.is_differentiable(group);
         super::inputs::each_wants(input).into_iter().map(|each| wants && each).collect()
     }
-}
-
-/// Tensors that a context call marks: a tensor, or a tuple, slice or array of them.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be marked",
-    label = "not a reference to a tensor, nor a tuple of such",
-    note = "give `&y`, or `(&a, &b)` for several at once"
-)]
-pub trait Outputs {
-    #[doc(hidden)]
-    fn collect(self, into: &mut dyn FnMut(AnyTensor));
-}
-
-fn marked(tensors: impl Outputs) -> Vec<AnyTensor> {
-    let mut marked = Vec::new();
-    tensors.collect(&mut |tensor| marked.push(tensor));
-    marked
-}
-
-#[diagnostic::do_not_recommend]
-impl<T: Element> Outputs for &Tensor<T> {
-    fn collect(self, into: &mut dyn FnMut(AnyTensor)) {
-        into(T::wrap(self.clone()));
-    }
-}
-
-#[diagnostic::do_not_recommend]
-impl<O: Outputs> Outputs for Option<O> {
-    fn collect(self, into: &mut dyn FnMut(AnyTensor)) {
-        if let Some(outputs) = self {
-            outputs.collect(into);
-        }
-    }
-}
-
-#[diagnostic::do_not_recommend]
-impl<T: Element> Outputs for &[Tensor<T>] {
-    fn collect(self, into: &mut dyn FnMut(AnyTensor)) {
-        self.iter().for_each(|tensor| into(T::wrap(tensor.clone())));
-    }
-}
-
-#[diagnostic::do_not_recommend]
-impl<T: Element> Outputs for &[&Tensor<T>] {
-    fn collect(self, into: &mut dyn FnMut(AnyTensor)) {
-        self.iter().for_each(|tensor| into(T::wrap((*tensor).clone())));
-    }
-}
-
-#[diagnostic::do_not_recommend]
-impl<T: Element> Outputs for &Vec<Tensor<T>> {
-    fn collect(self, into: &mut dyn FnMut(AnyTensor)) {
-        self.as_slice().collect(into);
-    }
-}
-
-#[diagnostic::do_not_recommend]
-impl<T: Element, const N: usize> Outputs for &[Tensor<T>; N] {
-    fn collect(self, into: &mut dyn FnMut(AnyTensor)) {
-        self.as_slice().collect(into);
-    }
-}
-
-#[diagnostic::do_not_recommend]
-impl<T: Element, const N: usize> Outputs for [&Tensor<T>; N] {
-    fn collect(self, into: &mut dyn FnMut(AnyTensor)) {
-        self.as_slice().collect(into);
-    }
-}
-
-macro_rules! outputs_tuples {
-    ($(($($name:ident)*))*) => {$(
-        #[diagnostic::do_not_recommend]
-        impl<$($name: Outputs),*> Outputs for ($($name,)*) {
-            #[allow(non_snake_case, reason = "the names of the types serve the values too")]
-            fn collect(self, into: &mut dyn FnMut(AnyTensor)) {
-                let ($($name,)*) = self;
-                $($name.collect(into);)*
-            }
-        }
-    )*};
-}
-
-outputs_tuples! {
-    (A) (A B) (A B C) (A B C D) (A B C D E) (A B C D E F) (A B C D E F G) (A B C D E F G H)
-    (A B C D E F G H I) (A B C D E F G H I J) (A B C D E F G H I J K) (A B C D E F G H I J K L)
-    (A B C D E F G H I J K L M) (A B C D E F G H I J K L M N) (A B C D E F G H I J K L M N O)
-    (A B C D E F G H I J K L M N O P)
 }
 
 /// What backward of a layer works with beside the gradients of the outputs.

@@ -12,6 +12,7 @@ use super::fallible::Fallible;
 use super::grads::{GradEntries, GradFor};
 use super::layout::Primal;
 use super::saved::unpack;
+use super::tuples::each_tuple;
 use crate::array::shape::same;
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, At, Element, GradMode, Push, Reader, Slots, Tensor, for_any};
@@ -103,7 +104,6 @@ impl RawJvp<'_> {
         unpack(&self.saved, &self.at)
     }
 
-    /// The context of `jvp`.
     pub fn context<'s, L: Layer<K>, K>(&'s self, saved: &'s L::Saved) -> JvpContext<'s, L> {
         JvpContext::new(saved, self.called.attrs())
     }
@@ -178,7 +178,6 @@ impl RawJvp<'_> {
 /// How an input stands in forward: `Tensor<T>`, `Option<Tensor<T>>`, or `[Tensor<T>]` for a list.
 #[doc(hidden)]
 pub trait JvpForm {
-    /// Its element type.
     type Of: Float;
 }
 
@@ -194,7 +193,6 @@ impl<T: Float> JvpForm for [Tensor<T>] {
     type Of = T;
 }
 
-/// An input and its tangents.
 #[doc(hidden)]
 pub struct Dual<I: JvpForm + ?Sized> {
     inputs: Vec<Tensor<I::Of>>,
@@ -204,12 +202,10 @@ pub struct Dual<I: JvpForm + ?Sized> {
 }
 
 impl<I: JvpForm + ?Sized> Dual<I> {
-    /// As `jvp`'s parameter for the input has it.
     pub fn input<'s, P: JvpInput<'s, I>>(&'s self) -> P {
         P::input(self)
     }
 
-    /// As `jvp`'s parameter for the tangent has it.
     pub fn tangent<'s, P: TangentParam<'s, I>>(&'s self) -> P {
         P::tangent(self)
     }
@@ -337,12 +333,13 @@ impl<O: ?Sized, G: GradFor<O>> TangentFor<O> for G {
     note = "return a tuple with one tangent for each tensor output, in the order in which `forward` returns them"
 )]
 pub trait TangentsFor<O> {
-    /// Hands them on one by one.
     fn give(self, raw: &RawJvp<'_>) -> Result<()>;
 }
 
-macro_rules! tangents_tuples {
-    ($(($($output:ident $tangent:ident $position:tt)*))*) => {$(
+macro_rules! tangents_tuple {
+    () => {};
+    ($only:tt) => {};
+    ($(($output:ident $tangent:ident $position:tt))*) => {
         #[diagnostic::do_not_recommend]
         impl<$($output, $tangent: TangentFor<$output>),*> TangentsFor<($($output,)*)>
             for ($($tangent,)*)
@@ -352,26 +349,7 @@ macro_rules! tangents_tuples {
                 Ok(())
             }
         }
-    )*};
+    };
 }
 
-tangents_tuples! {
-    (A A1 0 B B1 1)
-    (A A1 0 B B1 1 C C1 2)
-    (A A1 0 B B1 1 C C1 2 D D1 3)
-    (A A1 0 B B1 1 C C1 2 D D1 3 E E1 4)
-    (A A1 0 B B1 1 C C1 2 D D1 3 E E1 4 F F1 5)
-    (A A1 0 B B1 1 C C1 2 D D1 3 E E1 4 F F1 5 G G1 6)
-    (A A1 0 B B1 1 C C1 2 D D1 3 E E1 4 F F1 5 G G1 6 H H1 7)
-    (A A1 0 B B1 1 C C1 2 D D1 3 E E1 4 F F1 5 G G1 6 H H1 7 I I1 8)
-    (A A1 0 B B1 1 C C1 2 D D1 3 E E1 4 F F1 5 G G1 6 H H1 7 I I1 8 J J1 9)
-    (A A1 0 B B1 1 C C1 2 D D1 3 E E1 4 F F1 5 G G1 6 H H1 7 I I1 8 J J1 9 K K1 10)
-    (A A1 0 B B1 1 C C1 2 D D1 3 E E1 4 F F1 5 G G1 6 H H1 7 I I1 8 J J1 9 K K1 10 L L1 11)
-    (A A1 0 B B1 1 C C1 2 D D1 3 E E1 4 F F1 5 G G1 6 H H1 7 I I1 8 J J1 9 K K1 10 L L1 11 M M1 12)
-    (A A1 0 B B1 1 C C1 2 D D1 3 E E1 4 F F1 5 G G1 6 H H1 7 I I1 8 J J1 9 K K1 10 L L1 11 M M1 12
-        N N1 13)
-    (A A1 0 B B1 1 C C1 2 D D1 3 E E1 4 F F1 5 G G1 6 H H1 7 I I1 8 J J1 9 K K1 10 L L1 11 M M1 12
-        N N1 13 O O1 14)
-    (A A1 0 B B1 1 C C1 2 D D1 3 E E1 4 F F1 5 G G1 6 H H1 7 I I1 8 J J1 9 K K1 10 L L1 11 M M1 12
-        N N1 13 O O1 14 P P1 15)
-}
+each_tuple! { tangents_tuple }

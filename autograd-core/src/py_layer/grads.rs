@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use super::called::Called;
 use super::outputs::TensorOutput;
+use super::tuples::each_tuple;
 use crate::graph::{AnyTensor, Slots, Tensor};
 use crate::ops::Float;
 
@@ -37,7 +38,6 @@ impl<'a> Came<'a> {
         self.grads.get(tensor.checked_sub(self.called.edges.len())?)?.as_ref()
     }
 
-    /// The shape of a tensor.
     #[inline]
     pub(super) fn shape(&self, tensor: usize) -> &[usize] {
         let any = || self.grads.iter().flatten().next().map_or(&[][..], AnyTensor::shape);
@@ -65,7 +65,6 @@ impl<'r, O: TensorOutput> Gradient<'r, O> {
         Self { came, group: came.group(output), output: PhantomData }
     }
 
-    /// As backward's parameter has it.
     pub fn lend<P: GradParam<'r, O>>(&self) -> P {
         P::lend(self)
     }
@@ -286,38 +285,20 @@ integers! { i32 i64 u8 bool }
     note = "return a tuple with one gradient for each tensor input, in the order of forward's parameters"
 )]
 pub trait GradsFor<I> {
-    /// Hands them on one by one.
     fn give(self, to: &dyn GradSink, groups: &[usize]);
 }
 
-macro_rules! grads_tuples {
-    ($(($($input:ident $grad:ident $position:tt)*))*) => {$(
+macro_rules! grads_tuple {
+    () => {};
+    ($only:tt) => {};
+    ($(($input:ident $grad:ident $position:tt))*) => {
         #[diagnostic::do_not_recommend]
         impl<$($input, $grad: GradFor<$input>),*> GradsFor<($($input,)*)> for ($($grad,)*) {
             fn give(self, to: &dyn GradSink, groups: &[usize]) {
                 $(self.$position.hand_to(to, groups[$position]);)*
             }
         }
-    )*};
+    };
 }
 
-grads_tuples! {
-    (A A1 0 B B1 1)
-    (A A1 0 B B1 1 C C1 2)
-    (A A1 0 B B1 1 C C1 2 D D1 3)
-    (A A1 0 B B1 1 C C1 2 D D1 3 E E1 4)
-    (A A1 0 B B1 1 C C1 2 D D1 3 E E1 4 F F1 5)
-    (A A1 0 B B1 1 C C1 2 D D1 3 E E1 4 F F1 5 G G1 6)
-    (A A1 0 B B1 1 C C1 2 D D1 3 E E1 4 F F1 5 G G1 6 H H1 7)
-    (A A1 0 B B1 1 C C1 2 D D1 3 E E1 4 F F1 5 G G1 6 H H1 7 I I1 8)
-    (A A1 0 B B1 1 C C1 2 D D1 3 E E1 4 F F1 5 G G1 6 H H1 7 I I1 8 J J1 9)
-    (A A1 0 B B1 1 C C1 2 D D1 3 E E1 4 F F1 5 G G1 6 H H1 7 I I1 8 J J1 9 K K1 10)
-    (A A1 0 B B1 1 C C1 2 D D1 3 E E1 4 F F1 5 G G1 6 H H1 7 I I1 8 J J1 9 K K1 10 L L1 11)
-    (A A1 0 B B1 1 C C1 2 D D1 3 E E1 4 F F1 5 G G1 6 H H1 7 I I1 8 J J1 9 K K1 10 L L1 11 M M1 12)
-    (A A1 0 B B1 1 C C1 2 D D1 3 E E1 4 F F1 5 G G1 6 H H1 7 I I1 8 J J1 9 K K1 10 L L1 11 M M1 12
-        N N1 13)
-    (A A1 0 B B1 1 C C1 2 D D1 3 E E1 4 F F1 5 G G1 6 H H1 7 I I1 8 J J1 9 K K1 10 L L1 11 M M1 12
-        N N1 13 O O1 14)
-    (A A1 0 B B1 1 C C1 2 D D1 3 E E1 4 F F1 5 G G1 6 H H1 7 I I1 8 J J1 9 K K1 10 L L1 11 M M1 12
-        N N1 13 O O1 14 P P1 15)
-}
+each_tuple! { grads_tuple }

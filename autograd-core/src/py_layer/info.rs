@@ -16,11 +16,8 @@ pub type Facts = (&'static str, usize, &'static str, u64, &'static str, bool);
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Info {
-    /// The op's name.
     pub name: &'static str,
-    /// Whether the op says `once_differentiable`.
     pub(super) once_differentiable: bool,
-    /// How many tensor inputs forward has.
     pub(super) inputs: usize,
     input_names: &'static str,
     bare: &'static str,
@@ -34,13 +31,11 @@ impl Info {
         Self { name, once_differentiable, inputs, input_names, bare, stopped }
     }
 
-    /// The name of an input.
     pub(super) fn input_name(&self, input: usize) -> Option<&'static str> {
         let name = self.input_names.split_ascii_whitespace().nth(input)?;
         Some(name.trim_start_matches('~'))
     }
 
-    /// Whether an input is differentiated.
     #[inline]
     pub(super) fn is_differentiable(&self, input: usize) -> bool {
         match u32::try_from(input).ok().and_then(|input| 1_u64.checked_shl(input)) {

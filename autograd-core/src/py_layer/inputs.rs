@@ -22,10 +22,6 @@ pub trait TensorInput {
     fn collect(&self, collector: &mut Collector<'_>);
     /// Whether one of its tensors wants a gradient.
     fn wants_gradient(&self) -> bool;
-    /// The tensor, if it is declared as one.
-    fn single(&self) -> Option<&dyn Handle> {
-        None
-    }
 }
 
 /// A tensor input that can be differentiated: its elements are of a float type.
@@ -61,6 +57,7 @@ macro_rules! tensor_inputs {
 }
 
 tensor_inputs! {
+    [] &Tensor<T>, this => [*this];
     [] Option<&Tensor<T>>, this => this.iter().copied();
     [] &[Tensor<T>], this => this.iter();
     [] &[&Tensor<T>], this => this.iter().copied();
@@ -70,59 +67,36 @@ tensor_inputs! {
     [] &Vec<Tensor<T>>, this => this.iter();
 }
 
-#[diagnostic::do_not_recommend]
-#[allow(private_interfaces, reason = "as in the trait")]
-impl<T: Element> TensorInput for &Tensor<T> {
-    fn collect(&self, collector: &mut Collector<'_>) {
-        collector.see(T::handle(self));
-    }
-
-    fn wants_gradient(&self) -> bool {
-        !self.stop_gradient()
-    }
-
-    fn single(&self) -> Option<&dyn Handle> {
-        Some(T::handle(self))
-    }
-}
-
-#[diagnostic::do_not_recommend]
-impl<T: Float> DifferentiableInput for &Tensor<T> {}
-
-/// Goes over the tensors of an input.
+/// Is shown the tensors of an input.
 #[doc(hidden)]
-pub struct Collector<'a>(Task<'a>);
+pub struct Collector<'a>(&'a mut dyn FnMut(&dyn Handle));
 
-enum Task<'a> {
-    /// Is the tensor with this address among them?
-    Find(*const (), &'a mut bool),
-    /// Which of them want a gradient?
-    Each(&'a mut Vec<bool>),
-    /// Keep them.
-    Keep(&'a mut Vec<AnyTensor>),
-    /// What has a result lost that is computed of them?
-    Lost(&'a mut Lost, &'static str, &'static Location<'static>, bool),
-    /// Protect them.
-    Protect(&'static Info, usize),
-    /// Which version has the one with this address?
-    Version(*const (), &'a mut u32),
-    /// Note addresses.
-    Address(&'a mut Inputs, u16),
-    /// Note addresses and shapes, draw edges, protect them.
-    Edges(&'a mut Inputs, u16, &'static Info),
+impl Collector<'_> {
+    #[inline]
+    fn see(&mut self, tensor: &dyn Handle) {
+        (self.0)(tensor);
+    }
 }
 
-/// Notes of all inputs in one go, before forward runs.
+fn each(input: &dyn TensorInput, mut see: impl FnMut(&dyn Handle)) {
+    input.collect(&mut Collector(&mut see));
+}
+
+/// Notes of all inputs in one go, before forward runs: addresses and, of those that are differentiated,
+/// shapes and edges. These are protected too.
 pub(super) fn note(noted: &mut Inputs, inputs: &[&dyn TensorInput], rules: &'static LayerRules) {
+    let info = rules.info;
     for (position, input) in inputs.iter().enumerate() {
         let group = u16::try_from(position).unwrap_or(u16::MAX);
         let before = noted.edges.len();
-        let task = if rules.info.is_differentiable(position) {
-            Task::Edges(noted, group, rules.info)
+        if info.is_differentiable(position) {
+            each(*input, |tensor| {
+                tensor.protect(info, position);
+                noted.add(group, tensor);
+            });
         } else {
-            Task::Address(noted, group)
-        };
-        input.collect(&mut Collector(task));
+            each(*input, |tensor| noted.addresses.add(tensor.address(), group));
+        }
         let count = noted.edges.len() - before;
         noted.layout.push_count(u32::try_from(count).unwrap_or(u32::MAX));
     }
@@ -144,30 +118,6 @@ fn keep_inputs(noted: &mut Inputs, inputs: &[&dyn TensorInput], rules: &LayerRul
     noted.primals = Some(with_version.collect());
 }
 
-impl Collector<'_> {
-    fn see(&mut self, tensor: &dyn Handle) {
-        match &mut self.0 {
-            Task::Find(address, found) => **found |= tensor.address() == *address,
-            Task::Each(each) => each.push(!tensor.stop_gradient()),
-            Task::Keep(kept) => kept.push(tensor.any()),
-            Task::Lost(lost, op, at, differentiable) => {
-                **lost = lost.and(tensor.lost_by(op, at, *differentiable));
-            }
-            Task::Protect(layer, position) => tensor.protect(*layer, *position),
-            Task::Version(address, version) => {
-                if tensor.address() == *address {
-                    **version = tensor.version();
-                }
-            }
-            Task::Address(call, group) => call.addresses.add(tensor.address(), *group),
-            Task::Edges(call, group, layer) => {
-                tensor.protect(*layer, usize::from(*group));
-                call.add(*group, tensor);
-            }
-        }
-    }
-}
-
 /// What the outputs of a call that is not recorded have lost.
 pub(super) fn lost(
     info: &Info,
@@ -177,15 +127,14 @@ pub(super) fn lost(
     let mut lost = Lost::NONE;
     for (position, input) in inputs.iter().enumerate() {
         let differentiable = info.is_differentiable(position);
-        input.collect(&mut Collector(Task::Lost(&mut lost, info.name, at, differentiable)));
+        each(*input, |tensor| lost = lost.and(tensor.lost_by(info.name, at, differentiable)));
     }
     lost
 }
 
-/// Whether the tensor with this address is (one of) this input.
 pub(super) fn contains(input: &dyn TensorInput, address: *const ()) -> bool {
     let mut found = false;
-    input.collect(&mut Collector(Task::Find(address, &mut found)));
+    each(input, |tensor| found |= tensor.address() == address);
     found
 }
 
@@ -193,37 +142,36 @@ pub(super) fn contains(input: &dyn TensorInput, address: *const ()) -> bool {
 pub(super) fn protect(inputs: &[&dyn TensorInput], layer: &'static Info) {
     for (position, input) in inputs.iter().enumerate() {
         if layer.is_differentiable(position) {
-            input.collect(&mut Collector(Task::Protect(layer, position)));
+            each(*input, |tensor| tensor.protect(layer, position));
         }
     }
 }
 
-/// The version that an input has now.
 pub(super) fn version(inputs: &[&dyn TensorInput], of: &Protected) -> u32 {
     let mut version = 0;
-    inputs[of.position as usize].collect(&mut Collector(Task::Version(of.tensor, &mut version)));
+    each(inputs[of.position as usize], |tensor| {
+        if tensor.address() == of.tensor {
+            version = tensor.version();
+        }
+    });
     version
 }
 
-/// Which tensors of this input want a gradient.
 pub(super) fn each_wants(input: &dyn TensorInput) -> Vec<bool> {
-    let mut each = Vec::new();
-    input.collect(&mut Collector(Task::Each(&mut each)));
-    each
+    let mut wants = Vec::new();
+    each(input, |tensor| wants.push(!tensor.stop_gradient()));
+    wants
 }
 
-/// The tensors of this input.
 pub(super) fn primals(input: &dyn TensorInput) -> Vec<AnyTensor> {
     let mut kept = Vec::new();
-    input.collect(&mut Collector(Task::Keep(&mut kept)));
+    each(input, |tensor| kept.push(tensor.any()));
     kept
 }
 
 /// Which inputs want a gradient.
 #[doc(hidden)]
 pub trait NeedsGrad {
-    /// One tensor.
     fn one(&self, group: usize) -> bool;
-    /// A list of tensors.
     fn list(&self, group: usize) -> Vec<bool>;
 }

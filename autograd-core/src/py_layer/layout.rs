@@ -95,7 +95,6 @@ impl Layout {
         (first, end(group).map_or(0, |end| end - first))
     }
 
-    /// How many inputs and outputs.
     pub(super) fn groups(&self) -> usize {
         self.parameters
     }

@@ -20,6 +20,7 @@ mod inputs;
 #[doc(hidden)]
 pub mod instances;
 mod layout;
+mod marks;
 mod node;
 mod op;
 mod outputs;
@@ -27,6 +28,7 @@ mod plain;
 mod proof;
 mod rules;
 mod saved;
+mod tuples;
 #[cfg(feature = "verify")]
 mod verify;
 
@@ -34,13 +36,14 @@ pub use apply::{check_plain, expect, finish, finish_fallible, start, start_at, w
 pub use builder::{Given, GivenOr, NotGiven, Optional, Required, Set, call_placed};
 pub use context::{
     BackwardContext, Forward, ForwardContext, InBackward, InForward, JvpContext, LayerAttrs, Lent,
-    NotInJvp, Outputs,
+    NotInJvp,
 };
 pub use fallible::{Fallible, stand_in};
 pub use forward_mode::{Dual, JvpForm, JvpInput, RawJvp, TangentFor, TangentParam, TangentsFor};
 pub use grads::{GradEntries, GradFor, GradParam, GradSink, Gradient, GradsFor, NamedGrad};
 pub use info::{Facts, Info};
 pub use inputs::{DifferentiableInput, NeedsGrad, TensorInput};
+pub use marks::Outputs;
 pub use node::RawBackward;
 pub use outputs::{NoTensors, PlainOutput, TensorOutput, Visitor};
 pub use plain::{
@@ -84,7 +87,6 @@ pub trait Layer<Key>: Sized {
     type Needs: Needs;
     /// What is the same in every call.
     const INFO: Facts;
-    /// Calls the user's backward.
     fn pull(raw: &RawBackward<'_>, lent: &Lent<'_>);
     /// Calls the user's `jvp`, if there is one.
     const PUSH: Option<fn(&RawJvp<'_>) -> Result<()>> = None;
@@ -95,7 +97,6 @@ pub trait Layer<Key>: Sized {
 /// Which inputs want a gradient, by name.
 #[doc(hidden)]
 pub trait Needs {
-    /// Asks for each.
     fn of(needs: &dyn NeedsGrad) -> Self;
 }
 

@@ -16,7 +16,6 @@ struct LayerOp {
     info: &'static Info,
     /// Unpacks what forward saved, and calls `pull`.
     run: fn(&RawBackward<'_>, Pulled) -> Result<()>,
-    /// Calls the user's backward.
     pull: Pulled,
     /// What is done with tangents; `None` for a layer without `fn jvp`.
     push: Option<fn(&RawJvp<'_>) -> Result<()>>,

@@ -83,7 +83,6 @@ impl<O: PlainTensors> PlainOutput<'_, O> {
 /// The same for all other types: nothing to show.
 #[doc(hidden)]
 pub trait NoTensors {
-    /// Shows nothing.
     fn show(&self, _: &mut Visitor<'_>) {}
 }
 
@@ -100,7 +99,6 @@ pub struct Visitor<'o>(
 struct Seen<'o> {
     /// The tensors, output by output.
     tensors: SmallVec<[&'o mut dyn Handle; 2]>,
-    /// How many each output has.
     counts: SmallVec<[u32; 4]>,
     /// Where those are that have no gradient, being of integers or bools.
     constants: SmallVec<[*const (); 2]>,
@@ -131,7 +129,6 @@ impl<'o> Visitor<'o> {
         self.0.tensors.push(tensor);
     }
 
-    /// One tensor output.
     pub fn output<O: TensorOutput>(&mut self, output: &'o mut O) {
         output.visit(self);
     }
@@ -167,7 +164,6 @@ impl Visitor<'_> {
         self.0.tensors.iter().map(|tensor| tensor.address()).collect()
     }
 
-    /// The tensors as they are now.
     pub(super) fn kept(&self) -> Vec<AnyTensor> {
         self.0.tensors.iter().map(|tensor| tensor.any()).collect()
     }
@@ -200,12 +196,8 @@ impl Visitor<'_> {
                 tensor.attach(node.clone(), slot);
                 continue;
             }
-            let is_free = tensor.stop_gradient() && !tensor.has_producer();
-            let again = before[..position].contains(&address);
-            if again || !is_free || inputs.iter().any(|input| contains(*input, address)) {
-                tensor.become_alias();
-            }
-            tensor.store_lost(tensor.lost().and(no_derivative(node.name(), node.location)));
+            let lost = no_derivative(node.name(), node.location);
+            release(&mut **tensor, &before[..position], inputs, lost);
         }
     }
 
@@ -215,13 +207,18 @@ impl Visitor<'_> {
         let mut before: SmallVec<[*const (); 2]> = SmallVec::new();
         for tensor in &mut self.0.tensors {
             let address = tensor.address();
-            let is_known =
-                before.contains(&address) || inputs.iter().any(|input| contains(*input, address));
+            release(&mut **tensor, &before, inputs, lost);
             before.push(address);
-            if is_known || !tensor.stop_gradient() || tensor.has_producer() {
-                tensor.become_alias();
-            }
-            tensor.store_lost(tensor.lost().and(lost));
         }
     }
+}
+
+fn release(tensor: &mut dyn Handle, before: &[*const ()], inputs: &[&dyn TensorInput], lost: Lost) {
+    let address = tensor.address();
+    let is_known =
+        before.contains(&address) || inputs.iter().any(|input| contains(*input, address));
+    if is_known || !tensor.stop_gradient() || tensor.has_producer() {
+        tensor.become_alias();
+    }
+    tensor.store_lost(tensor.lost().and(lost));
 }

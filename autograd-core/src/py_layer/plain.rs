@@ -115,7 +115,6 @@ impl<T: ?Sized> Probe<T> {
         &Self(PhantomData)
     }
 
-    /// For a type.
     #[must_use]
     pub const fn new<'a>() -> &'a Self {
         &Self(PhantomData)
@@ -140,7 +139,6 @@ impl<T: HoldsTensor + ?Sized> Probe<T> {
 /// Types that hold one elsewhere than first.
 #[doc(hidden)]
 pub trait HoldsTensorFurther<P> {
-    /// What holds it.
     type Holder: ?Sized;
 
     /// Shadows the method of [`HoldsNoTensor`].
@@ -153,10 +151,8 @@ impl<P, T: HoldsTensorAt<P> + ?Sized> HoldsTensorFurther<P> for Probe<T> {
     type Holder = T;
 }
 
-/// All other types.
 #[doc(hidden)]
 pub trait HoldsNoTensor {
-    /// No.
     fn __holds_tensor(&self) -> NoTensorSeen {
         NoTensorSeen
     }

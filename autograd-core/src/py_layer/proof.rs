@@ -6,9 +6,9 @@
 
 use std::marker::PhantomData;
 
-use super::apply::{finish_fallible_with, finish_only};
+use super::apply::{finish, finish_fallible};
 use super::context::Forward;
-use super::fallible::Fallible;
+use super::fallible::{Fallible, stand_in};
 use super::forward_mode::{Dual, JvpForm, RawJvp, TangentFor};
 use super::grads::{GradFor, Gradient};
 use super::inputs::{DifferentiableInput, TensorInput};
@@ -71,7 +71,6 @@ pub fn any_tensor<T: AnyElementTensor + ?Sized>() {}
 pub struct Known<T: ?Sized>(PhantomData<fn() -> *const T>);
 
 impl<T: Element> Known<Tensor<T>> {
-    /// A tensor input behind `#[stop_gradient]`.
     #[inline]
     pub fn constant<I: TensorInput>(input: &I) -> &dyn TensorInput {
         input
@@ -85,19 +84,16 @@ impl<T: Float> Known<Tensor<T>> {
         input
     }
 
-    /// What backward returned for an input.
     #[inline]
     pub fn give<I: ?Sized, G: GradFor<I>>(raw: &RawBackward<'_>, group: usize, grad: G) {
         raw.give(group, grad);
     }
 
-    /// An input and its tangents.
     #[inline]
     pub fn primal<I: JvpForm + ?Sized>(raw: &RawJvp<'_>, group: usize) -> Dual<I> {
         raw.primal(group)
     }
 
-    /// What `jvp` returned for an output.
     #[inline]
     pub fn give_tangent<O: ?Sized, G: TangentFor<O>>(
         raw: &RawJvp<'_>,
@@ -109,13 +105,11 @@ impl<T: Float> Known<Tensor<T>> {
 }
 
 impl<O: TensorOutput> Known<O> {
-    /// A tensor output.
     #[inline]
     pub fn output<'o>(visitor: &mut Visitor<'o>, output: &'o mut O) {
         visitor.output(output);
     }
 
-    /// The gradients of an output.
     #[inline]
     pub fn gradient<'r>(raw: &'r RawBackward<'_>, group: usize) -> Gradient<'r, O> {
         raw.gradient(group)
@@ -123,7 +117,7 @@ impl<O: TensorOutput> Known<O> {
 
     /// Ends the call of a layer whose only output is a tensor, or a list of tensors.
     pub fn finish(forward: &mut Forward<'_>, output: O) -> Result<O> {
-        finish_only(forward, output)
+        finish(forward, output, O::visit)
     }
 
     /// The same for a forward that may fail.
@@ -131,48 +125,39 @@ impl<O: TensorOutput> Known<O> {
         forward: &mut Forward<'_>,
         returned: R,
     ) -> Result<R> {
-        finish_fallible_with(forward, returned, finish_only)
+        finish_fallible(forward, returned, O::visit)
     }
 }
 
 /// The same for every other type: nothing is asked, and nothing runs.
 #[doc(hidden)]
 pub trait Unknown {
-    /// Accepts anything.
     fn constant<I>(_: &I) -> &dyn TensorInput {
-        unproven()
+        stand_in()
     }
-    /// Accepts anything.
     fn input<I>(_: &I) -> &dyn TensorInput {
-        unproven()
+        stand_in()
     }
-    /// Accepts anything.
     fn output<O>(_: &mut Visitor<'_>, _: &mut O) {
-        unproven()
+        stand_in()
     }
-    /// Accepts anything.
     fn gradient(_: &RawBackward<'_>, _: usize) -> AnyGradient {
-        unproven()
+        stand_in()
     }
-    /// Accepts anything.
     fn give<I: ?Sized, G>(_: &RawBackward<'_>, _: usize, _: G) {
-        unproven()
+        stand_in()
     }
-    /// Accepts anything.
     fn finish<O>(_: &mut Forward<'_>, _: O) -> Result<O> {
-        unproven()
+        stand_in()
     }
-    /// Accepts anything.
     fn finish_fallible<R>(_: &mut Forward<'_>, _: R) -> Result<R> {
-        unproven()
+        stand_in()
     }
-    /// Accepts anything.
     fn primal<I: ?Sized>(_: &RawJvp<'_>, _: usize) -> AnyDual {
-        unproven()
+        stand_in()
     }
-    /// Accepts anything.
     fn give_tangent<O: ?Sized, G>(_: &RawJvp<'_>, _: usize, _: G) -> Result<()> {
-        unproven()
+        stand_in()
     }
 }
 
@@ -183,9 +168,8 @@ impl<T: ?Sized> Unknown for Known<T> {}
 pub struct AnyGradient;
 
 impl AnyGradient {
-    /// Becomes whatever backward's parameter is.
     pub fn lend<P>(&self) -> P {
-        unproven()
+        stand_in()
     }
 }
 
@@ -194,17 +178,11 @@ impl AnyGradient {
 pub struct AnyDual;
 
 impl AnyDual {
-    /// Becomes whatever `jvp`'s parameter is.
     pub fn input<P>(&self) -> P {
-        unproven()
+        stand_in()
     }
 
-    /// Becomes whatever `jvp`'s parameter is.
     pub fn tangent<P>(&self) -> P {
-        unproven()
+        stand_in()
     }
-}
-
-fn unproven() -> ! {
-    unreachable!("what was not proven did not compile")
 }

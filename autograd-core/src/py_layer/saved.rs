@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use super::layout::Addresses;
 use super::outputs::Visitor;
-use crate::array::DType;
+use super::tuples::each_tuple;
 use crate::error::{Error, Result};
 use crate::graph::{self, AnyTensor, At, Element, Entries, Reader, Role, SavedTensor, Tensor};
 
@@ -118,7 +118,6 @@ impl Unpack<'_> {
         Ok(T::unwrap(self.any()?).unwrap_or_else(|| unreachable!("{OUT_OF_STEP}")))
     }
 
-    /// The next tensor.
     fn any(&mut self) -> Result<AnyTensor> {
         let Some((tensor, role)) = self.saved.any(&self.at)? else { unreachable!("{OUT_OF_STEP}") };
         if !self.at.create_graph {
@@ -127,7 +126,7 @@ impl Unpack<'_> {
         match role {
             // Where ops are recorded, what wants a gradient may be changed in place: not the caller's.
             Role::Input(_) if !tensor.stop_gradient() => Ok(tensor.lent()),
-            Role::Intermediate if is_float(&tensor) && tensor.stop_gradient() => {
+            Role::Intermediate if tensor.dtype().is_float() && tensor.stop_gradient() => {
                 Err(self.unknown(role))
             }
             _ => Ok(tensor),
@@ -151,10 +150,6 @@ impl Unpack<'_> {
             _ => unreachable!("{OUT_OF_STEP}"),
         }
     }
-}
-
-fn is_float(tensor: &AnyTensor) -> bool {
-    matches!(tensor.dtype(), DType::Float32 | DType::Float64)
 }
 
 #[diagnostic::do_not_recommend]
@@ -231,11 +226,11 @@ impl<T: Element> IntoSaved<Option<Tensor<T>>> for Option<&Tensor<T>> {
 }
 
 macro_rules! saved_lists {
-    ($($list:ty;)*) => {$(
+    ($([$($generics:tt)*] $list:ty => $saved:ty $(, $length:ident)?;)*) => {$(
         #[diagnostic::do_not_recommend]
-        impl<T: Element> IntoSaved<Vec<Tensor<T>>> for $list {
+        impl<T: Element, $($generics)*> IntoSaved<$saved> for $list {
             fn pack(self, into: &mut Pack) {
-                into.length(self.len());
+                $(into.$length(self.len());)?
                 self.iter().for_each(|tensor| into.tensor(tensor));
             }
         }
@@ -243,47 +238,28 @@ macro_rules! saved_lists {
 }
 
 saved_lists! {
-    &[Tensor<T>];
-    &[&Tensor<T>];
-    &Vec<Tensor<T>>;
-    &Vec<&Tensor<T>>;
-    Vec<Tensor<T>>;
-    Vec<&Tensor<T>>;
+    [] &[Tensor<T>] => Vec<Tensor<T>>, length;
+    [] &[&Tensor<T>] => Vec<Tensor<T>>, length;
+    [] &Vec<Tensor<T>> => Vec<Tensor<T>>, length;
+    [] &Vec<&Tensor<T>> => Vec<Tensor<T>>, length;
+    [] Vec<Tensor<T>> => Vec<Tensor<T>>, length;
+    [] Vec<&Tensor<T>> => Vec<Tensor<T>>, length;
+    [const N: usize] &[Tensor<T>; N] => Vec<Tensor<T>>, length;
+    [const N: usize] &[&Tensor<T>; N] => Vec<Tensor<T>>, length;
+    [const N: usize] [&Tensor<T>; N] => Vec<Tensor<T>>, length;
+    [const N: usize] [Tensor<T>; N] => Vec<Tensor<T>>, length;
+    [const N: usize] [&Tensor<T>; N] => [Tensor<T>; N];
+    [const N: usize] [Tensor<T>; N] => [Tensor<T>; N];
+    [const N: usize] &[Tensor<T>; N] => [Tensor<T>; N];
+    [const N: usize] &[&Tensor<T>; N] => [Tensor<T>; N];
 }
 
-macro_rules! saved_arrays {
-    ($($generics:ident $list:ty => $saved:ty, $length:tt;)*) => {$(
-        #[diagnostic::do_not_recommend]
-        impl<T: Element, const $generics: usize> IntoSaved<$saved> for $list {
-            fn pack(self, into: &mut Pack) {
-                saved_arrays!(@ $length into, self);
-                self.iter().for_each(|tensor| into.tensor(tensor));
-            }
-        }
-    )*};
-    (@ with $into:ident, $this:ident) => { $into.length($this.len()) };
-    (@ without $into:ident, $this:ident) => {};
-}
-
-saved_arrays! {
-    N [&Tensor<T>; N] => [Tensor<T>; N], without;
-    N [Tensor<T>; N] => [Tensor<T>; N], without;
-    N &[Tensor<T>; N] => [Tensor<T>; N], without;
-    N &[&Tensor<T>; N] => [Tensor<T>; N], without;
-    N &[Tensor<T>; N] => Vec<Tensor<T>>, with;
-    N &[&Tensor<T>; N] => Vec<Tensor<T>>, with;
-    N [&Tensor<T>; N] => Vec<Tensor<T>>, with;
-    N [Tensor<T>; N] => Vec<Tensor<T>>, with;
-}
-
-macro_rules! saved_tuples {
-    ($(($($name:ident $given:ident)*))*) => {$(
+macro_rules! saved_tuple {
+    ($(($name:ident $given:ident $position:tt))*) => {
         #[diagnostic::do_not_recommend]
         impl<$($name: Saved),*> Saved for ($($name,)*) {
-            #[allow(non_snake_case, reason = "the names of the types serve the values too")]
             fn pack(&self, _into: &mut Pack) {
-                let ($($name,)*) = self;
-                $($name.pack(_into);)*
+                $(Saved::pack(&self.$position, _into);)*
             }
             fn unpack(_from: &mut Unpack<'_>) -> Result<Self> {
                 Ok(($($name::unpack(_from)?,)*))
@@ -292,34 +268,14 @@ macro_rules! saved_tuples {
 
         #[diagnostic::do_not_recommend]
         impl<$($name, $given: IntoSaved<$name>),*> IntoSaved<($($name,)*)> for ($($given,)*) {
-            #[allow(non_snake_case, reason = "the names of the types serve the values too")]
             fn pack(self, _into: &mut Pack) {
-                let ($($name,)*) = self;
-                $($name.pack(_into);)*
+                $(self.$position.pack(_into);)*
             }
         }
-    )*};
+    };
 }
 
-saved_tuples! {
-    ()
-    (A A1)
-    (A A1 B B1)
-    (A A1 B B1 C C1)
-    (A A1 B B1 C C1 D D1)
-    (A A1 B B1 C C1 D D1 E E1)
-    (A A1 B B1 C C1 D D1 E E1 F F1)
-    (A A1 B B1 C C1 D D1 E E1 F F1 G G1)
-    (A A1 B B1 C C1 D D1 E E1 F F1 G G1 H H1)
-    (A A1 B B1 C C1 D D1 E E1 F F1 G G1 H H1 I I1)
-    (A A1 B B1 C C1 D D1 E E1 F F1 G G1 H H1 I I1 J J1)
-    (A A1 B B1 C C1 D D1 E E1 F F1 G G1 H H1 I I1 J J1 K K1)
-    (A A1 B B1 C C1 D D1 E E1 F F1 G G1 H H1 I I1 J J1 K K1 L L1)
-    (A A1 B B1 C C1 D D1 E E1 F F1 G G1 H H1 I I1 J J1 K K1 L L1 M M1)
-    (A A1 B B1 C C1 D D1 E E1 F F1 G G1 H H1 I I1 J J1 K K1 L L1 M M1 N N1)
-    (A A1 B B1 C C1 D D1 E E1 F F1 G G1 H H1 I I1 J J1 K K1 L L1 M M1 N N1 O O1)
-    (A A1 B B1 C C1 D D1 E E1 F F1 G G1 H H1 I I1 J J1 K K1 L L1 M M1 N N1 O O1 P P1)
-}
+each_tuple! { saved_tuple }
 
 /// Asks a type that the macro does not know by name whether it can be saved: the answer of the
 /// inherent constant, there for what can be, shadows that of the trait.
@@ -327,14 +283,11 @@ saved_tuples! {
 pub struct CanSave<S>(PhantomData<S>);
 
 impl<S: Saved> CanSave<S> {
-    /// Yes.
     pub const ANSWER: bool = true;
 }
 
-/// All other types.
 #[doc(hidden)]
 pub trait CannotSave {
-    /// No.
     const ANSWER: bool = false;
 }
 

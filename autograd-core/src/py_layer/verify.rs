@@ -120,7 +120,6 @@ pub struct Again(Vec<Vec<AnyTensor>>);
 pub struct Taken<T: ?Sized>(PhantomData<fn() -> *const T>);
 
 impl<T: ?Sized> Taken<T> {
-    /// For a type.
     #[must_use]
     pub const fn new() -> Self {
         Self(PhantomData)
@@ -134,17 +133,14 @@ impl<T: ?Sized> Default for Taken<T> {
 }
 
 impl<T: Element> Taken<Tensor<T>> {
-    /// A tensor.
     pub fn one(&self, again: &Again, group: usize) -> Tensor<T> {
         self.optional(again, group).unwrap_or_else(|| unreachable!("an input is a tensor"))
     }
 
-    /// One that may be absent.
     pub fn optional(&self, again: &Again, group: usize) -> Option<Tensor<T>> {
         self.list(again, group).pop()
     }
 
-    /// A list.
     pub fn list(&self, again: &Again, group: usize) -> Vec<Tensor<T>> {
         let tensors = again.0.get(group).into_iter().flatten();
         tensors.filter_map(AnyTensor::downcast_ref).cloned().collect()
@@ -154,15 +150,12 @@ impl<T: Element> Taken<Tensor<T>> {
 /// What is no tensor has been reported; it becomes whatever forward's parameter is.
 #[doc(hidden)]
 pub trait NotTaken {
-    /// Never runs.
     fn one<P>(&self, _: &Again, _: usize) -> P {
         stand_in()
     }
-    /// Never runs.
     fn optional<P>(&self, _: &Again, _: usize) -> Option<P> {
         stand_in()
     }
-    /// Never runs.
     fn list<P>(&self, _: &Again, _: usize) -> Vec<P> {
         stand_in()
     }
@@ -186,7 +179,6 @@ impl<V: Clone> Reused<'_, V> {
 /// All other types: the call cannot be made again.
 #[doc(hidden)]
 pub trait NotReused<V> {
-    /// None.
     fn again(&self) -> Option<V> {
         None
     }

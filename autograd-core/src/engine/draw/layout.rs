@@ -1,4 +1,4 @@
-//! Places for boxes: rows from top to bottom, few crossings, lines as straight as there is room.
+//! Places for boxes: rows from top to bottom, with as few crossings and bends as possible.
 
 /// A box to place, or a bend of a line that passes a row.
 pub(super) struct Spot {
@@ -168,10 +168,8 @@ impl Layout {
             let down = turn % 2 == 0;
             for step in 0..self.rows {
                 let row = &order[if down { step } else { self.rows - 1 - step }];
-                let wanted: Vec<f64> = row.iter().map(|&i| self.wanted(i, down, turn)).collect();
-                for (&i, x) in row.iter().zip(self.apart(row, &wanted)) {
-                    self.spots[i].x = x;
-                }
+                let wanted = row.iter().map(|&i| self.wanted(i, down, turn)).collect();
+                self.set_apart(row, wanted);
             }
         }
         self.align_bends(order);
@@ -193,10 +191,7 @@ impl Layout {
                 }
             }
             for row in order {
-                let wanted: Vec<f64> = row.iter().map(|&i| wanted[i]).collect();
-                for (&i, x) in row.iter().zip(self.apart(row, &wanted)) {
-                    self.spots[i].x = x;
-                }
+                self.set_apart(row, row.iter().map(|&i| wanted[i]).collect());
             }
         }
     }
@@ -211,19 +206,21 @@ impl Layout {
         mean(one.iter().chain(both).map(x)).or_else(|| mean(other.iter().map(x))).unwrap_or(spot.x)
     }
 
-    /// The nearest places that do not overlap: the middle between pushing to the right and pushing
-    /// to the left.
-    fn apart(&self, row: &[usize], wanted: &[f64]) -> Vec<f64> {
+    /// Moves the spots of a row to the nearest places that do not overlap: the middle between pushing to
+    /// the right and pushing to the left.
+    fn set_apart(&mut self, row: &[usize], wanted: Vec<f64>) {
         let room = |a: usize, b: usize| (self.spots[a].width + self.spots[b].width) / 2.0 + GAP;
-        let mut right = wanted.to_vec();
+        let mut right = wanted.clone();
         for n in 1..row.len() {
             right[n] = right[n].max(right[n - 1] + room(row[n - 1], row[n]));
         }
-        let mut left = wanted.to_vec();
+        let mut left = wanted;
         for n in (1..row.len()).rev() {
             left[n - 1] = left[n - 1].min(left[n] - room(row[n - 1], row[n]));
         }
-        right.iter().zip(left).map(|(r, l)| (r + l) / 2.0).collect()
+        for (&i, (r, l)) in row.iter().zip(right.iter().zip(left)) {
+            self.spots[i].x = (r + l) / 2.0;
+        }
     }
 }
 
