@@ -233,34 +233,24 @@ impl Forward<'_> {
     /// Forward is done: checks what it did, and records.
     fn finish(&mut self, outputs: &mut Visitor<'_>) -> Result<()> {
         self.leave()?;
+        let (mut traced, mut marked) = (None, Vec::new());
         if self.own.is_rare() {
-            let traced = self.own.traced.take().map(InLayer::end);
-            let marked = self.own.non_differentiable.take().unwrap_or_default();
-            return self.finish_with(outputs, &marked, traced);
+            traced = self.own.traced.take().map(InLayer::end);
+            marked = self.own.non_differentiable.take().unwrap_or_default();
         }
-        self.finish_with(outputs, &[], None)
-    }
-
-    #[inline(always)]
-    fn finish_with(
-        &mut self,
-        outputs: &mut Visitor<'_>,
-        marked: &[AnyTensor],
-        traced: Option<Vec<Note>>,
-    ) -> Result<()> {
         if let Some(broken) = self.own.broken.take() {
             return Err(*broken);
         }
         #[cfg(debug_assertions)]
         self.check_hidden()?;
-        check_marks(self.rules.info, outputs, marked)?;
+        check_marks(self.rules.info, outputs, &marked)?;
         if !self.is_recorded() {
             self.release(outputs);
             return Ok(());
         }
         let returned = traced.as_ref().map(|_| outputs.addresses());
-        let node = self.record(outputs, marked)?;
-        match marked {
+        let node = self.record(outputs, &marked)?;
+        match &marked[..] {
             [] => outputs.attach(node),
             marked => outputs.attach_unmarked(&node, marked, self.inputs),
         }

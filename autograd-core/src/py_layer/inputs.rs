@@ -69,34 +69,38 @@ tensor_inputs! {
 
 /// Is shown the tensors of an input.
 #[doc(hidden)]
-pub struct Collector<'a>(&'a mut dyn FnMut(&dyn Handle));
+pub struct Collector<'a>(Task<'a>);
+
+enum Task<'a> {
+    /// Note addresses and, of an input that is differentiated, shapes and edges. Protect it too.
+    Note(&'a mut Inputs, u16, Option<&'static Info>),
+    Show(&'a mut dyn FnMut(&dyn Handle)),
+}
 
 impl Collector<'_> {
-    #[inline]
     fn see(&mut self, tensor: &dyn Handle) {
-        (self.0)(tensor);
+        match &mut self.0 {
+            Task::Note(noted, group, None) => noted.addresses.add(tensor.address(), *group),
+            Task::Note(noted, group, Some(info)) => {
+                tensor.protect(*info, usize::from(*group));
+                noted.add(*group, tensor);
+            }
+            Task::Show(see) => see(tensor),
+        }
     }
 }
 
 fn each(input: &dyn TensorInput, mut see: impl FnMut(&dyn Handle)) {
-    input.collect(&mut Collector(&mut see));
+    input.collect(&mut Collector(Task::Show(&mut see)));
 }
 
-/// Notes of all inputs in one go, before forward runs: addresses and, of those that are differentiated,
-/// shapes and edges. These are protected too.
+/// Notes of all inputs in one go, before forward runs.
 pub(super) fn note(noted: &mut Inputs, inputs: &[&dyn TensorInput], rules: &'static LayerRules) {
-    let info = rules.info;
     for (position, input) in inputs.iter().enumerate() {
         let group = u16::try_from(position).unwrap_or(u16::MAX);
         let before = noted.edges.len();
-        if info.is_differentiable(position) {
-            each(*input, |tensor| {
-                tensor.protect(info, position);
-                noted.add(group, tensor);
-            });
-        } else {
-            each(*input, |tensor| noted.addresses.add(tensor.address(), group));
-        }
+        let info = rules.info.is_differentiable(position).then_some(rules.info);
+        input.collect(&mut Collector(Task::Note(noted, group, info)));
         let count = noted.edges.len() - before;
         noted.layout.push_count(u32::try_from(count).unwrap_or(u32::MAX));
     }
