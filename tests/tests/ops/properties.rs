@@ -139,7 +139,8 @@ fn arguments(op: &str, dtype: &str, draw: &mut Draw) -> Option<Arguments> {
 /// Ops that move elements.
 fn moving(op: &str, draw: &mut Draw) -> Option<Arguments> {
     let wide = Between(0.5, 2.0);
-    let least = usize::from(["select", "squeeze", "gather", "pad", "unfold"].contains(&op));
+    let least =
+        usize::from(["select", "squeeze", "squeeze_axes", "gather", "pad", "unfold"].contains(&op));
     let mut shape = match op {
         "flatten" | "reshape" | "unsqueeze" | "stack" | "broadcast_to" | "unsqueeze_axes"
         | "repeat" | "masked_fill" | "masked_select" => draw.shape(0, 4, 0),
@@ -160,9 +161,7 @@ fn moving(op: &str, draw: &mut Draw) -> Option<Arguments> {
         }
         "squeeze_axes" => {
             let count = draw.between(0, rank);
-            let axes = draw.permutation(rank)[..count].to_vec();
-            axes.iter().for_each(|&axis| shape[axis] = 1);
-            words(&axes)
+            words(&draw.permutation(rank)[..count])
         }
         "roll" => format!("{axis},{}", draw.below(7) as isize - 3),
         "unfold" => words(&[axis, draw.between(1, n), draw.between(1, 3)]),

@@ -180,7 +180,11 @@ pub(crate) fn run<T: Number>(
         ("swap_axes", [x]) => moved(x.swap_axes(integers()[0], integers()[1])),
         ("t", [x]) => moved(x.t()),
         ("unsqueeze_axes", [x]) => moved(x.unsqueeze_axes(&integers())),
-        ("squeeze_axes", [x]) => moved(x.squeeze_axes(&integers())),
+        ("squeeze_axes", [x]) => {
+            let axes = integers();
+            let narrow = axes.iter().fold(x.clone(), |x, &axis| x.narrow(axis, 0, 1));
+            moved(narrow.squeeze_axes(&axes))
+        }
         ("roll", [x]) => moved(x.roll(integers()[1], axis())),
         ("unfold", [x]) => moved(x.unfold(axis(), sizes()[1], sizes()[2])),
         ("chunk", [x]) => moved(x.chunk(sizes()[0], integers()[1]).pop().unwrap()),
