@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use smallvec::SmallVec;
+
 pub(crate) use autograd_kernels::array::*;
 
 /// The element type of a tensor, as a value.
@@ -150,6 +152,67 @@ impl IntoShape for () {
 impl IntoShape for Shape {
     fn into_shape(self) -> Shape {
         self
+    }
+}
+
+/// Lengths of axes, one of which may be free: `[-1, 4]`, or `[None, Some(n)]` beside lengths that are computed.
+/// Every [`IntoShape`] is one, and so is the shape of a
+#[cfg_attr(feature = "static-graph", doc = "[`Variable`](crate::static_graph::Variable).")]
+#[cfg_attr(not(feature = "static-graph"), doc = "variable of a program.")]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a shape",
+    label = "write the lengths as an array: `[2, 3]`",
+    note = "a shape is an array `[2, 3]`, `[-1, 3]` or `[None, Some(3)]` (-1 and `None` are free axes), a slice, or `()` for a scalar"
+)]
+pub trait IntoDims {
+    /// The lengths; or the one that is none.
+    #[doc(hidden)]
+    fn into_dims(self) -> Result<SmallVec<[Option<usize>; 4]>, i64>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<S: IntoShape> IntoDims for S {
+    fn into_dims(self) -> Result<SmallVec<[Option<usize>; 4]>, i64> {
+        Ok(self.into_shape().into_iter().map(Some).collect())
+    }
+}
+
+macro_rules! dims {
+    ($($n:ty: $of:expr;)*) => {$(
+        impl<const N: usize> IntoDims for [$n; N] {
+            fn into_dims(self) -> Result<SmallVec<[Option<usize>; 4]>, i64> {
+                (&self[..]).into_dims()
+            }
+        }
+        impl IntoDims for &[$n] {
+            fn into_dims(self) -> Result<SmallVec<[Option<usize>; 4]>, i64> {
+                self.iter().copied().map($of).collect()
+            }
+        }
+        impl IntoDims for Vec<$n> {
+            fn into_dims(self) -> Result<SmallVec<[Option<usize>; 4]>, i64> {
+                (&self[..]).into_dims()
+            }
+        }
+        impl IntoDims for &Vec<$n> {
+            fn into_dims(self) -> Result<SmallVec<[Option<usize>; 4]>, i64> {
+                (&self[..]).into_dims()
+            }
+        }
+    )*};
+}
+
+dims! {
+    i32: |n| dim(n.into());
+    i64: dim;
+    isize: |n| dim(n as i64);
+    Option<usize>: Ok;
+}
+
+fn dim(n: i64) -> Result<Option<usize>, i64> {
+    match n {
+        -1 => Ok(None),
+        n => usize::try_from(n).map(Some).map_err(|_| n),
     }
 }
 

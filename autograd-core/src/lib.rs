@@ -139,8 +139,8 @@ pub mod safetensors;
 pub mod static_graph;
 
 pub use array::{
-    DType, IntoShape, buffer_pool_bytes, num_threads, set_buffer_pool_limit, set_num_threads,
-    with_num_threads, with_threads_awake,
+    DType, IntoDims, IntoShape, buffer_pool_bytes, num_threads, set_buffer_pool_limit,
+    set_num_threads, with_num_threads, with_threads_awake,
 };
 pub use engine::{
     AnomalyScope, BackwardOptions, GradOptions, Graph, GraphNode, HookHandle, OrderedBackward,
@@ -157,7 +157,9 @@ pub use graph::{
     enable_grad, is_grad_enabled, no_grad, saved_tensors_hooks,
 };
 pub use ops::elementwise::{MaskElement, fuse, try_fuse};
-pub use ops::{Conv2dOptions, Float, HasMean, IntoPair, Numeric, Operand, PoolOptions, Scalar};
+pub use ops::{
+    Conv2dOptions, Float, HasMean, IntoPair, Numeric, Operand, Padding, PoolOptions, Scalar,
+};
 pub use random::{Generator, rng_state, seed, set_rng_state};
 
 pub use autograd_macros::{Saved, scalar_op};

@@ -7,6 +7,7 @@ pub use crate::error::{Error, Result};
 pub use crate::graph::Tensor;
 #[cfg(feature = "nn")]
 pub use crate::nn::{Module, Visitor as ModuleVisitor};
+pub use crate::ops::Close;
 pub use crate::py_layer::*;
 #[cfg(feature = "static-graph")]
 pub use crate::static_graph::private::*;

@@ -9,17 +9,17 @@ use super::call::call_at;
 use super::table::attr::Attr;
 use super::table::attr::Type;
 use super::table::form::Form;
-use super::table::forms::{broadcast as broadcast_forms, exactly, float, same_dtype};
+use super::table::forms::{arithmetic, broadcast as broadcast_forms, exactly, same_dtype};
 use super::table::values::{
-    Computed, Need, Needs, Pull, Values, computed, not_numbers, one, pull_floats, several, typed,
+    Computed, Need, Needs, Pull, Ran, Values, computed, numbers, one, pull_floats, several, typed,
 };
 use super::table::{Gradient, OpDef, entries, family};
 use super::trace::{self, Call};
-use super::{Caller, Float, Numeric, Operand, Scalar, expect, instantiate};
+use super::{Binary, Caller, Float, Numeric, Operand, Scalar, expect, instantiate};
 use crate::array::elementwise::{chosen_of, convert, convert_zip};
 use crate::array::shape::broadcast;
 use crate::array::{DType, Shape, Storable, Value};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::graph::{
     AnyTensor, Comparison, Comparisons, Element, Lost, PushRule, SavedAttr, SavedInput, Tensor,
     for_any, record, unrecorded, with_push,
@@ -123,22 +123,16 @@ entries! {
     /// By a mask, one of two.
     WHERE = OpDef {
         infer: |_, inputs| {
-            let [mask, a, b] = exactly(inputs)?;
-            if mask.dtype != DType::Bool {
-                return Err(format!("its mask must be bool, found {}", mask.dtype));
-            }
-            same_dtype(a, b)?;
-            let dims = broadcast_forms(&mask.dims, &broadcast_forms(&float(a)?.dims, &b.dims)?)?;
+            let [chosen, a, b] = exactly(inputs)?;
+            same_dtype(arithmetic(Binary::Add, a)?, b)?;
+            let dims = broadcast_forms(&a.dims, &b.dims)?;
+            let dims = broadcast_forms(&mask(chosen)?.dims, &dims)?;
             Ok(vec![Form::new(a.dtype, dims)])
         },
         run: |_, values, at| match several(values)? {
-            [AnyTensor::Bool(mask), AnyTensor::Float32(a), AnyTensor::Float32(b)] => {
-                computed(choose(&mask, &a, &b, at))
+            [AnyTensor::Bool(mask), a, b] => {
+                numbers!(smallvec![a, b], (a, b) => choose(&mask, &a, &b, at))
             }
-            [AnyTensor::Bool(mask), AnyTensor::Float64(a), AnyTensor::Float64(b)] => {
-                computed(choose(&mask, &a, &b, at))
-            }
-            [AnyTensor::Bool(_), other, _] => Err(not_numbers(&other).into()),
             _ => Err("its mask must be bool".into()),
         },
         gradient: Gradient::Rule {
@@ -147,6 +141,39 @@ entries! {
         },
         is_elementwise: true,
         ..OpDef::new("where")
+    };
+
+    /// Where both are true.
+    AND = OpDef {
+        run: |_, masks, _| logical("and", masks, |a, b| a & b),
+        ..logical_op("and")
+    };
+
+    /// Where either is true.
+    OR = OpDef {
+        run: |_, masks, _| logical("or", masks, |a, b| a | b),
+        ..logical_op("or")
+    };
+
+    /// Where one of them is true.
+    XOR = OpDef {
+        run: |_, masks, _| logical("xor", masks, |a, b| a ^ b),
+        ..logical_op("xor")
+    };
+
+    /// Where it is false.
+    NOT = OpDef {
+        infer: |_, inputs| {
+            let [x] = exactly(inputs)?;
+            Ok(vec![mask(x)?.clone()])
+        },
+        run: |_, x, _| match one(x)? {
+            AnyTensor::Bool(x) => computed(Ok(Tensor::new(convert(&x.read(), |a| !a)).and_lost(&x))),
+            _ => Err("its mask must be bool".into()),
+        },
+        gradient: Gradient::None,
+        is_elementwise: true,
+        ..OpDef::new("not")
     };
 
     CAST = OpDef {
@@ -166,6 +193,36 @@ entries! {
         is_elementwise: true,
         ..OpDef::new("cast")
     };
+}
+
+fn mask(x: &Form) -> Computed<&Form> {
+    match x.dtype {
+        DType::Bool => Ok(x),
+        other => Err(format!("its mask must be bool, found {other}")),
+    }
+}
+
+const fn logical_op(name: &'static str) -> OpDef {
+    OpDef {
+        infer: |_, inputs| {
+            let [a, b] = exactly(inputs)?;
+            Ok(vec![Form::new(DType::Bool, broadcast_forms(&mask(a)?.dims, &mask(b)?.dims)?)])
+        },
+        gradient: Gradient::None,
+        is_elementwise: true,
+        ..OpDef::new(name)
+    }
+}
+
+fn logical(op: &'static str, masks: Values, f: fn(bool, bool) -> bool) -> Ran {
+    match several(masks)? {
+        [AnyTensor::Bool(a), AnyTensor::Bool(b)] => {
+            let shape = broadcast(op, a.shape(), b.shape()).map_err(Error::from)?;
+            let both = Tensor::new(convert_zip(&shape, &a.read(), &b.read(), f));
+            computed(Ok(both.and_lost(&a).and_lost(&b)))
+        }
+        _ => Err("its masks must be bool".into()),
+    }
 }
 
 fn where_gradient<T: Float>(mut pull: Pull<'_>) -> Computed<Values> {
@@ -245,30 +302,45 @@ fn compare_scalar<T: Element>(op: Comparison, x: &Tensor<T>, b: T, caller: Calle
 }
 
 impl Tensor<bool> {
-    /// Where both are true.
+    /// Where both are true: `a & b`.
     ///
     /// # Panics
     ///
     /// If the shapes cannot be broadcast together.
+    #[doc(alias = "logical_and")]
     #[track_caller]
     pub fn and(&self, other: &Tensor<bool>) -> Tensor<bool> {
-        self.zip_values("and", other, |a, b| a & b).and_lost(self).and_lost(other)
+        expect(call(&AND, [], [self.untyped(), other.untyped()]))
     }
 
-    /// Where either is true.
+    /// Where either is true: `a | b`.
     ///
     /// # Panics
     ///
     /// If the shapes cannot be broadcast together.
+    #[doc(alias = "logical_or")]
     #[track_caller]
     pub fn or(&self, other: &Tensor<bool>) -> Tensor<bool> {
-        self.zip_values("or", other, |a, b| a | b).and_lost(self).and_lost(other)
+        expect(call(&OR, [], [self.untyped(), other.untyped()]))
     }
 
-    /// Where this one is false.
-    #[allow(clippy::should_implement_trait, reason = "`!` on a reference would read as on a value")]
+    /// Where one is true and the other is not: `a ^ b`.
+    ///
+    /// # Panics
+    ///
+    /// If the shapes cannot be broadcast together.
+    #[doc(alias = "logical_xor")]
+    #[track_caller]
+    pub fn xor(&self, other: &Tensor<bool>) -> Tensor<bool> {
+        expect(call(&XOR, [], [self.untyped(), other.untyped()]))
+    }
+
+    /// Where this one is false: `!a`.
+    #[doc(alias = "logical_not")]
+    #[allow(clippy::should_implement_trait, reason = "it is the method behind `!`")]
+    #[track_caller]
     pub fn not(&self) -> Tensor<bool> {
-        Tensor::new(convert(&self.read(), |a| !a)).and_lost(self)
+        expect(call(&NOT, [], [self.untyped()]))
     }
 
     /// Whether any element is true.
@@ -282,7 +354,7 @@ impl Tensor<bool> {
     }
 
     /// `on` where this mask is true, `off` where it is false, with broadcasting. Both are tensors or
-    /// numbers. The gradient flows to whichever was chosen.
+    /// numbers; see [`Tensor::where_`] for PyTorch's order. The gradient flows to whichever was chosen.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -298,7 +370,7 @@ impl Tensor<bool> {
     /// If the three shapes cannot be broadcast together.
     #[doc(alias = "where")]
     #[track_caller]
-    pub fn where_else<T: Float>(&self, on: impl Operand<T>, off: impl Operand<T>) -> Tensor<T> {
+    pub fn where_else<T: Numeric>(&self, on: impl Operand<T>, off: impl Operand<T>) -> Tensor<T> {
         expect(self.try_where_else(on, off))
     }
 
@@ -309,7 +381,7 @@ impl Tensor<bool> {
     /// [`Error::Broadcast`](crate::Error::Broadcast) if the three shapes cannot be broadcast
     /// together.
     #[track_caller]
-    pub fn try_where_else<T: Float>(
+    pub fn try_where_else<T: Numeric>(
         &self,
         on: impl Operand<T>,
         off: impl Operand<T>,
@@ -321,7 +393,7 @@ impl Tensor<bool> {
     }
 }
 
-fn choose<T: Float>(
+fn choose<T: Numeric>(
     mask: &Tensor<bool>,
     on: &Tensor<T>,
     off: &Tensor<T>,
@@ -341,7 +413,7 @@ fn choose<T: Float>(
 }
 
 /// The gradients of what a mask chose from, of these shapes, as far as they are wanted.
-fn chosen<T: Float>(
+fn chosen<T: Numeric>(
     mask: &Tensor<bool>,
     dy: &Tensor<T>,
     [on, off]: [&[usize]; 2],
@@ -356,7 +428,7 @@ fn chosen<T: Float>(
 
 struct Tangent;
 
-impl<T: Float> PushRule<T, (SavedInput<bool>, SavedAttr<(Shape, Shape)>)> for Tangent {
+impl<T: Numeric> PushRule<T, (SavedInput<bool>, SavedAttr<(Shape, Shape)>)> for Tangent {
     fn push(
         (mask, _): (Tensor<bool>, (Shape, Shape)),
         tangents: &[Option<Tensor<T>>],

@@ -8,7 +8,7 @@ use super::table::attr::Attr;
 use super::table::attr::Type;
 use super::table::form::Form;
 use super::table::forms::{arithmetic, exactly, position, same_dtype};
-use super::table::values::{Computed, number, numbers, several};
+use super::table::values::{Computed, computed, number, numbers, several};
 use super::table::{OpDef, entries};
 use super::{Binary, Caller, Numeric, expect};
 use crate::array::integer::Additions;
@@ -18,7 +18,8 @@ use crate::array::shape::{axis as check_axis, copied, row_major};
 use crate::array::{DType, Shape, Value};
 use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{
-    AnyTensor, PushRule, SavedAttr, SavedInput, Saves, Tensor, record, unrecorded, with_push,
+    AnyTensor, Element, PushRule, SavedAttr, SavedInput, Saves, Tensor, record, unrecorded,
+    with_push,
 };
 
 /// Indices that are checked at once.
@@ -114,13 +115,17 @@ entries! {
             let [count] = indices(index)?.dims[..] else {
                 return Err(format!("its index must be a vector, found {index}"));
             };
-            let mut out = arithmetic(Binary::Add, x)?.clone();
+            let mut out = x.clone();
             out.dims[position(op.int(0), x.dims.len())?] = count;
             Ok(vec![out])
         },
         run: |op, values, at| {
             let [x, index] = several(values)?;
             let index = index_of(index)?;
+            if let AnyTensor::Bool(x) = x {
+                let picked = index_select(&x.cast::<u8>(), op.int(0), &index, at);
+                return computed(picked.map(|picked| picked.cast::<bool>()));
+            }
             number!(smallvec![x], x => index_select(&x, op.int(0), &index, at))
         },
         ..OpDef::new("index_select")
@@ -423,7 +428,7 @@ picked! {
 ///
 /// Indices count from 0; a negative one is an error like any other outside its axis. They have no
 /// gradient. Elements picked several times get the sum of their gradients.
-impl<T: Numeric> Tensor<T> {
+impl<T: Element> Tensor<T> {
     /// The slices of an axis that a list of indices names, in its order.
     ///
     /// ```
@@ -453,7 +458,9 @@ impl<T: Numeric> Tensor<T> {
     pub fn try_index_select(&self, axis: isize, index: &Tensor<i64>) -> Result<Tensor<T>> {
         call(&INDEX_SELECT, [Attr::Int(axis)], [self.untyped(), index.untyped()])
     }
+}
 
+impl<T: Numeric> Tensor<T> {
     /// This tensor with the slices of `source` added to those of an axis that `index` names: the
     /// opposite of [`Tensor::index_select`].
     ///
@@ -464,11 +471,7 @@ impl<T: Numeric> Tensor<T> {
     /// [`Tensor::try_index_add`].
     #[track_caller]
     pub fn index_add(&self, axis: isize, index: &Tensor<i64>, source: &Tensor<T>) -> Tensor<T> {
-        expect(call(
-            &INDEX_ADD,
-            [Attr::Int(axis)],
-            [self.untyped(), index.untyped(), source.untyped()],
-        ))
+        expect(self.try_index_add(axis, index, source))
     }
 
     /// [`Tensor::index_add`], with an error instead of a panic.
@@ -536,11 +539,7 @@ impl<T: Numeric> Tensor<T> {
     #[doc(alias = "put_along_axis")]
     #[track_caller]
     pub fn scatter_add(&self, axis: isize, index: &Tensor<i64>, source: &Tensor<T>) -> Tensor<T> {
-        expect(call(
-            &SCATTER_ADD,
-            [Attr::Int(axis)],
-            [self.untyped(), index.untyped(), source.untyped()],
-        ))
+        expect(self.try_scatter_add(axis, index, source))
     }
 
     /// [`Tensor::scatter_add`], with an error instead of a panic.

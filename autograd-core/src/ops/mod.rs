@@ -3,6 +3,7 @@
 mod along;
 pub(crate) mod binary;
 pub(crate) mod call;
+mod choose;
 mod compare;
 mod create;
 mod derived;
@@ -12,6 +13,7 @@ mod inplace;
 mod instances;
 mod instantiate;
 pub(crate) mod kernels;
+mod layout;
 mod loops;
 mod matmul;
 mod names;
@@ -47,9 +49,12 @@ pub(crate) mod entries {
 #[cfg(feature = "static-graph")]
 pub(crate) use crate::graph::Comparison;
 pub use crate::graph::Scalar;
+#[allow(unreachable_pub, reason = "what a macro calls")]
+pub use choose::Close;
 #[cfg(feature = "nn")]
 pub(crate) use index::check_indices;
 pub(crate) use instantiate::instantiate;
+pub use layout::Padding;
 pub(crate) use names::Caller;
 #[allow(unreachable_pub, reason = "they stand in hidden methods of public traits")]
 pub use names::{Binary, Reduce, Unary};

@@ -8,13 +8,13 @@ use super::names::Triangle;
 use super::table::attr::Attr;
 use super::table::attr::Type;
 use super::table::form::{Dims, Form, ShapeOf};
-use super::table::forms::{arithmetic, exactly, position};
-use super::table::values::{Computed, any, number};
+use super::table::forms::{exactly, position};
+use super::table::values::{any, number};
 use super::table::{Lengths, OpDef, entries};
 use super::trace;
-use super::{Binary, Caller, Numeric, expect};
+use super::{Caller, Numeric, expect};
 use crate::array::shape::{axis as check_axis, broadcast, element_count};
-use crate::array::{IntoShape, Shape, Value};
+use crate::array::{IntoDims, Shape, Value};
 use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{
     Element, Elementwise, PushRule, SavedAttr, Saves, Tensor, record, unrecorded, with_push,
@@ -46,7 +46,7 @@ entries! {
             let [x] = exactly(inputs)?;
             Ok(vec![Form::new(x.dtype, reshaped(&x.dims, op.dims(0))?)])
         },
-        run: |op, x, at| any!(x, x => reshape(&x, lengths(op.dims(0), x.len())?, at)),
+        run: |op, x, at| any!(x, x => reshape(&x, lengths(op.dims(0), x.shape())?, at)),
         lengths: Lengths::OneOpen,
         ..OpDef::new("reshape")
     };
@@ -74,12 +74,12 @@ entries! {
     };
 
     TRIL = OpDef {
-        run: |op, x, at| number!(x, x => triangle(&x, Triangle::Lower(op.int(0)), at)),
+        run: |op, x, at| any!(x, x => triangle(&x, Triangle::Lower(op.int(0)), at)),
         ..triangle_op("tril")
     };
 
     TRIU = OpDef {
-        run: |op, x, at| number!(x, x => triangle(&x, Triangle::Upper(op.int(0)), at)),
+        run: |op, x, at| any!(x, x => triangle(&x, Triangle::Upper(op.int(0)), at)),
         ..triangle_op("triu")
     };
 }
@@ -91,23 +91,48 @@ const fn triangle_op(name: &'static str) -> OpDef {
             let [x] = exactly(inputs)?;
             match x.dims.len() {
                 0 | 1 => Err(format!("takes two axes or more, found {x}")),
-                _ => Ok(vec![arithmetic(Binary::Add, x)?.clone()]),
+                _ => Ok(vec![x.clone()]),
             }
         },
         ..OpDef::new(name)
     }
 }
 
-/// Lengths of axes, the free one of which takes what is left of `count` elements.
-fn lengths(dims: &Dims, count: usize) -> Computed<Shape> {
+/// Lengths of axes, the free one of which takes what is left of the elements of `from`.
+fn lengths(dims: &Dims, from: &[usize]) -> Result<Shape> {
     if !dims.contains(&None) {
         return Ok(dims.iter().flatten().copied().collect());
     }
-    let known = known_count(dims)?;
+    let known: Shape = dims.iter().flatten().copied().collect();
+    let count = element_count("reshape", from)?;
+    let known = element_count("reshape", &known)?;
+    let misfit = |expected| {
+        Err(Error::Value {
+            op: "reshape",
+            parameter: "shape",
+            expected,
+            found: ShapeOf(dims).to_string(),
+        })
+    };
+    if dims.iter().filter(|dim| dim.is_none()).count() > 1 {
+        return misfit("at most one free length (-1)".to_owned());
+    }
     if known == 0 || !count.is_multiple_of(known) {
-        return Err(format!("{count} elements do not fit {}", ShapeOf(dims)));
+        return misfit(format!(
+            "lengths whose product divides {count}, the number of elements of {from:?}"
+        ));
     }
     Ok(dims.iter().map(|dim| dim.unwrap_or(count / known)).collect())
+}
+
+/// The lengths that a call was given.
+fn given(op: &'static str, dims: impl IntoDims) -> Result<Attr> {
+    dims.into_dims().map(Attr::Dims).map_err(|n| Error::Value {
+        op,
+        parameter: "shape",
+        expected: "lengths of 0 or more, or -1 for a free one".to_owned(),
+        found: n.to_string(),
+    })
 }
 
 /// Lengths to broadcast to: a free axis keeps the length it has.
@@ -185,14 +210,24 @@ fn broadcast_dims(from: &[Option<usize>], to: &[Option<usize>]) -> Result<Dims, 
 
 impl<T: Element> Tensor<T> {
     /// The same elements in row-major order under another shape. Shares the buffer where it is
-    /// row-major.
+    /// row-major. One length may be free, which takes what is left: -1, or `None` beside lengths that
+    /// are computed.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::<f32>::zeros([4, 6]);
+    /// assert_eq!(x.reshape([-1, 3]).shape(), [8, 3]);
+    /// assert_eq!(x.reshape([Some(x.len() / 12), None]).shape(), [2, 12]);
+    /// ```
     ///
     /// # Panics
     ///
-    /// If the number of elements differs; see [`Tensor::try_reshape`].
+    /// If the number of elements differs, a free length does not come out whole, or two are free; see
+    /// [`Tensor::try_reshape`].
     #[doc(alias = "view")]
     #[track_caller]
-    pub fn reshape(&self, shape: impl IntoShape) -> Tensor<T> {
+    pub fn reshape(&self, shape: impl IntoDims) -> Tensor<T> {
         expect(self.try_reshape(shape))
     }
 
@@ -200,10 +235,11 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Shape`] if the number of elements differs.
+    /// [`Error::Shape`] if the number of elements differs, [`Error::Value`] if a free length does not come
+    /// out whole, two are free, or one is negative and not -1.
     #[track_caller]
-    pub fn try_reshape(&self, shape: impl IntoShape) -> Result<Tensor<T>> {
-        call(&RESHAPE, [Attr::shape(&shape.into_shape())], [self.untyped()])
+    pub fn try_reshape(&self, shape: impl IntoDims) -> Result<Tensor<T>> {
+        call(&RESHAPE, [given("reshape", shape)?], [self.untyped()])
     }
 
     /// One axis with all elements in row-major order.
@@ -217,7 +253,6 @@ impl<T: Element> Tensor<T> {
     /// # Panics
     ///
     /// If there are fewer than two axes.
-    #[doc(alias = "t")]
     #[track_caller]
     pub fn transpose(&self) -> Tensor<T> {
         let rank = self.ndim() as isize;
@@ -452,7 +487,7 @@ moved! {
 
 impl Triangle {
     #[track_caller]
-    fn of<T: Numeric>(self, x: &Tensor<T>) -> Result<Tensor<T>> {
+    fn of<T: Element>(self, x: &Tensor<T>) -> Result<Tensor<T>> {
         let (def, diagonal) = match self {
             Self::Lower(diagonal) => (&TRIL, diagonal),
             Self::Upper(diagonal) => (&TRIU, diagonal),
@@ -479,7 +514,7 @@ impl Triangle {
 }
 
 /// Zero elsewhere, whatever was there: the gradient likewise.
-fn triangle<T: Numeric>(x: &Tensor<T>, part: Triangle, caller: Caller) -> Result<Tensor<T>> {
+fn triangle<T: Element>(x: &Tensor<T>, part: Triangle, caller: Caller) -> Result<Tensor<T>> {
     let &[.., m, n] = x.shape() else {
         return Err(Error::Shape {
             op: part.name(),
@@ -506,14 +541,14 @@ fn triangle<T: Numeric>(x: &Tensor<T>, part: Triangle, caller: Caller) -> Result
 }
 
 impl<T: Numeric> Tensor<T> {
-    /// Broadcast to a shape that this one broadcasts to. Copies nothing.
+    /// Broadcast to a shape that this one broadcasts to; -1 keeps the length of an axis. Copies nothing.
     ///
     /// # Panics
     ///
     /// If this shape does not broadcast to the other; see [`Tensor::try_broadcast_to`].
     #[doc(alias = "expand")]
     #[track_caller]
-    pub fn broadcast_to(&self, shape: impl IntoShape) -> Tensor<T> {
+    pub fn broadcast_to(&self, shape: impl IntoDims) -> Tensor<T> {
         expect(self.try_broadcast_to(shape))
     }
 
@@ -521,12 +556,15 @@ impl<T: Numeric> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Shape`] if this shape does not broadcast to the other.
+    /// [`Error::Shape`] if this shape does not broadcast to the other, [`Error::Value`] if a length is
+    /// negative and not -1.
     #[track_caller]
-    pub fn try_broadcast_to(&self, shape: impl IntoShape) -> Result<Tensor<T>> {
-        call(&BROADCAST_TO, [Attr::shape(&shape.into_shape())], [self.untyped()])
+    pub fn try_broadcast_to(&self, shape: impl IntoDims) -> Result<Tensor<T>> {
+        call(&BROADCAST_TO, [given("broadcast_to", shape)?], [self.untyped()])
     }
+}
 
+impl<T: Element> Tensor<T> {
     /// The lower triangle of the last two axes; zero above diagonal `diagonal`, whatever was there: also for
     /// NaN and infinities, and in the gradient. Diagonal 1 is the one above the main diagonal, -1 the one
     /// below.

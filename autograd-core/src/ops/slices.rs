@@ -228,7 +228,6 @@ impl<T: Element> Tensor<T> {
     /// # Panics
     ///
     /// If there is no such axis or `parts` does not divide its length; see [`Tensor::try_split`].
-    #[doc(alias = "chunk")]
     #[track_caller]
     pub fn split(&self, parts: usize, axis: isize) -> Vec<Tensor<T>> {
         expect(self.try_split(parts, axis))

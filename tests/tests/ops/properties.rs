@@ -20,7 +20,11 @@ const WITHOUT_GRADIENT: &[(&str, &str)] = &[
     ("rand randn uniform normal randint randperm", "random"),
     ("to_vec to_ndarray view item at", "no tensor comes out"),
     ("copy_from fill", "not recorded: what is written over is a leaf's data"),
-    ("equal not_equal greater greater_equal less less_equal is_nan and or not any all", "bools"),
+    (
+        "equal not_equal greater greater_equal less less_equal is_nan and or xor not any all",
+        "bools",
+    ),
+    ("any_axes all_axes nonzero allclose", "of bools, or bools"),
     ("eq_scalar ne_scalar gt_scalar ge_scalar lt_scalar le_scalar", "bools"),
     ("argmax argmin", "integers"),
     ("one_hot", "of integers"),
@@ -82,7 +86,7 @@ fn arguments(op: &str, dtype: &str, draw: &mut Draw) -> Option<Arguments> {
             });
             given(variant, vec![(draw.shape(0, 4, 0), wide)])
         }
-        "add" | "sub" | "mul" | "div" | "pow" | "maximum" | "minimum" | "where_else" => {
+        "add" | "sub" | "mul" | "div" | "pow" | "maximum" | "minimum" | "where_else" | "where_" => {
             let [left, right] = draw.broadcast();
             let mut domains = [Between(0.5, 1.4), Between(1.6, 2.5)];
             if draw.one_in(2) {
@@ -119,6 +123,7 @@ fn arguments(op: &str, dtype: &str, draw: &mut Draw) -> Option<Arguments> {
             let axis = draw.below(shape.len());
             given(&axis.to_string(), vec![(shape, Between(-1.0, 1.0))])
         }
+        "swap_axes" | "squeeze_axes" | "unsqueeze_axes" => moving(op, draw),
         _ if op.contains("_axes") || op == "logsumexp" => {
             let empty = op.starts_with("sum") || op.starts_with("prod");
             let shape = draw.shape(1, 4, usize::from(!empty));
@@ -134,10 +139,12 @@ fn arguments(op: &str, dtype: &str, draw: &mut Draw) -> Option<Arguments> {
 /// Ops that move elements.
 fn moving(op: &str, draw: &mut Draw) -> Option<Arguments> {
     let wide = Between(0.5, 2.0);
-    let least = usize::from(op == "select" || op == "squeeze" || op == "gather");
+    let least =
+        usize::from(["select", "squeeze", "squeeze_axes", "gather", "pad", "unfold"].contains(&op));
     let mut shape = match op {
-        "flatten" | "reshape" | "unsqueeze" | "stack" | "broadcast_to" => draw.shape(0, 4, 0),
-        "transpose" | "permute" | "tril" | "triu" => draw.shape(2, 4, 0),
+        "flatten" | "reshape" | "unsqueeze" | "stack" | "broadcast_to" | "unsqueeze_axes"
+        | "repeat" | "masked_fill" | "masked_select" => draw.shape(0, 4, 0),
+        "transpose" | "t" | "permute" | "tril" | "triu" => draw.shape(2, 4, 0),
         _ => draw.shape(1, 4, least),
     };
     let rank = shape.len();
@@ -146,7 +153,33 @@ fn moving(op: &str, draw: &mut Draw) -> Option<Arguments> {
     let mut index = Vec::new();
     let mut more = Vec::new();
     let variant = match op {
-        "flatten" | "transpose" => String::new(),
+        "flatten" | "transpose" | "t" | "masked_fill" | "masked_select" => String::new(),
+        "swap_axes" => words(&[axis, draw.below(rank)]),
+        "unsqueeze_axes" => {
+            let count = draw.between(0, 2);
+            words(&draw.permutation(rank + count)[..count])
+        }
+        "squeeze_axes" => {
+            let count = draw.between(0, rank);
+            words(&draw.permutation(rank)[..count])
+        }
+        "roll" => format!("{axis},{}", draw.below(7) as isize - 3),
+        "unfold" => words(&[axis, draw.between(1, n), draw.between(1, 3)]),
+        "chunk" => words(&[draw.between(1, 3), axis]),
+        "split_with_sizes" => {
+            let (first, second) = (draw.between(0, n), n);
+            words(&[axis, first, second - first])
+        }
+        "repeat" => {
+            let count = rank + draw.between(0, 1);
+            words(&(0..count).map(|_| draw.between(0, 2)).collect::<Vec<_>>())
+        }
+        "pad" => {
+            let mode = draw.pick(&["constant", "reflect", "replicate", "circular"]);
+            let axes = draw.between(0, rank);
+            let widths: Vec<_> = (0..2 * axes).map(|_| draw.between(0, 2)).collect();
+            format!("{mode}:{}", words(&widths))
+        }
         "reshape" => {
             let cut = draw.between(0, rank);
             let product = |part: &[usize]| part.iter().product::<usize>();

@@ -1,6 +1,6 @@
 //! Every op by its name.
 
-use autograd_core::{AnyTensor, Conv2dOptions, Float, PoolOptions, Tensor};
+use autograd_core::{AnyTensor, Conv2dOptions, Float, Padding, PoolOptions, Tensor};
 
 /// A float type, with its precision.
 pub(crate) trait Number: Float {
@@ -20,6 +20,12 @@ impl Number for f64 {
 fn list<N: std::str::FromStr>(variant: &str) -> Vec<N> {
     let numbers = variant.split_once(':').map_or(variant, |(_, numbers)| numbers);
     numbers.split([',', ':']).filter_map(|n| n.parse().ok()).collect()
+}
+
+/// A mask of every third element.
+fn pattern(shape: &[usize]) -> Tensor<bool> {
+    let n: usize = shape.iter().product();
+    Tensor::from_vec(shape, (0..n).map(|i| i % 3 == 1).collect()).unwrap()
 }
 
 /// The op with this name. A variant tells what it is given besides tensors: numbers, behind a colon
@@ -102,6 +108,7 @@ pub(crate) fn run<T: Number>(
         ("le_scalar", [x]) => x.le_scalar(T::ONE).into(),
         ("is_nan", [x]) => x.is_nan().into(),
         ("where_else", [x, y]) => x.less(y).where_else(x, y).into(),
+        ("where_", [x, y]) => Tensor::where_(&x.less(y), x, y).into(),
         ("cast", [x]) => match variant {
             "float32" => x.cast::<f32>().into(),
             "float64" => x.cast::<f64>().into(),
@@ -137,6 +144,10 @@ pub(crate) fn run<T: Number>(
         ("all", [x]) => Tensor::from(x.cast::<bool>().all()).into(),
         ("and", [x, y]) => x.cast::<bool>().and(&y.cast()).into(),
         ("or", [x, y]) => x.cast::<bool>().or(&y.cast()).into(),
+        ("xor", [x, y]) => (x.cast::<bool>() ^ y.cast()).into(),
+        ("any_axes", [x]) => x.cast::<bool>().any_axes(&integers()).into(),
+        ("all_axes", [x]) => x.cast::<bool>().all_axes(&integers()).into(),
+        ("nonzero", [x]) => x.cast::<bool>().nonzero().into(),
         ("not", [x]) => x.cast::<bool>().not().into(),
         ("sum", [x]) => x.sum().into(),
         ("mean", [x]) => x.mean().into(),
@@ -166,6 +177,31 @@ pub(crate) fn run<T: Number>(
         ("reshape", [x]) => moved(x.reshape(sizes())),
         ("flatten", [x]) => moved(x.flatten()),
         ("transpose", [x]) => moved(x.transpose()),
+        ("swap_axes", [x]) => moved(x.swap_axes(integers()[0], integers()[1])),
+        ("t", [x]) => moved(x.t()),
+        ("unsqueeze_axes", [x]) => moved(x.unsqueeze_axes(&integers())),
+        ("squeeze_axes", [x]) => {
+            let axes = integers();
+            let narrow = axes.iter().fold(x.clone(), |x, &axis| x.narrow(axis, 0, 1));
+            moved(narrow.squeeze_axes(&axes))
+        }
+        ("roll", [x]) => moved(x.roll(integers()[1], axis())),
+        ("unfold", [x]) => moved(x.unfold(axis(), sizes()[1], sizes()[2])),
+        ("chunk", [x]) => moved(x.chunk(sizes()[0], integers()[1]).pop().unwrap()),
+        ("split_with_sizes", [x]) => moved(x.split_with_sizes(&sizes()[1..], axis())[1].clone()),
+        ("repeat", [x]) => moved(x.repeat(&sizes())),
+        ("pad", [x]) => {
+            let padding = match variant.split(':').next().unwrap() {
+                "constant" => Padding::Constant(0.5),
+                "reflect" => Padding::Reflect,
+                "replicate" => Padding::Replicate,
+                _ => Padding::Circular,
+            };
+            moved(x.pad(sizes().as_chunks::<2>().0, padding))
+        }
+        ("masked_fill", [x]) => moved(x.masked_fill(&pattern(x.shape()), T::from_f64(0.5))),
+        ("masked_select", [x]) => moved(x.masked_select(&pattern(x.shape()))),
+        ("allclose", [x, y]) => Tensor::from(x.allclose(y, number(), 0.25)).into(),
         ("permute", [x]) => moved(x.permute(&integers())),
         ("unsqueeze", [x]) => moved(x.unsqueeze(axis())),
         ("squeeze", [x]) => moved(x.narrow(0, 0, 1).squeeze(axis())),

@@ -1,0 +1,319 @@
+//! Choices by masks, masks along axes, and tensors compared with a tolerance: all made of other ops.
+
+use std::ops::{BitAnd, BitOr, BitXor, Not};
+
+use super::{Numeric, Operand, expect};
+use crate::array::DType;
+use crate::array::shape::{axes as check_axes, broadcast, row_major};
+use crate::graph::{Scalar, Tensor};
+
+/// # Choices
+impl<T: Numeric> Tensor<T> {
+    /// `on` where `mask` is true, `off` where it is false: [`Tensor::where_else`] in PyTorch's and NumPy's order.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([-1.0, 2.0]);
+    /// assert_eq!(Tensor::where_(&x.gt_scalar(0.0), &x, 0.0).to_vec(), [0.0, 2.0]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the three shapes cannot be broadcast together.
+    #[doc(alias = "where_cond")]
+    #[doc(alias = "mask_where")]
+    #[track_caller]
+    pub fn where_(mask: &Tensor<bool>, on: impl Operand<T>, off: impl Operand<T>) -> Tensor<T> {
+        mask.where_else(on, off)
+    }
+
+    /// This tensor with one number where `mask` is true. The gradient flows to the others.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let scores = Tensor::from([1.0, 2.0, 3.0]);
+    /// let hidden = Tensor::from([false, true, false]);
+    /// assert_eq!(scores.masked_fill(&hidden, f64::NEG_INFINITY).softmax(0).to_vec()[1], 0.0);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the shapes cannot be broadcast together.
+    #[doc(alias = "mask_fill")]
+    #[track_caller]
+    pub fn masked_fill(&self, mask: &Tensor<bool>, element: impl Scalar<T>) -> Tensor<T> {
+        let filled = mask.try_where_else(Tensor::from(element.scalar()), self);
+        expect(filled.map_err(|error| error.called("masked_fill")))
+    }
+
+    /// The elements where `mask` is true, in row-major order, in one axis. The gradient flows back to their
+    /// places.
+    ///
+    /// How many there are depends on the data. So a trace takes this op only where the mask does not.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([[1.0, -2.0], [-3.0, 4.0]]);
+    /// assert_eq!(x.masked_select(&x.gt_scalar(0.0)).to_vec(), [1.0, 4.0]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the shapes cannot be broadcast together.
+    #[doc(alias = "boolean_mask")]
+    #[track_caller]
+    pub fn masked_select(&self, mask: &Tensor<bool>) -> Tensor<T> {
+        let shape = expect(broadcast("masked_select", self.shape(), mask.shape()));
+        let mask = if mask.shape() == &shape[..] { mask } else { &wide(mask, &shape) };
+        let x = if self.shape() == &shape[..] { self } else { &self.broadcast_to(shape) };
+        x.flatten().index_select(0, &Tensor::from(places(mask)).and_lost(mask))
+    }
+
+    /// Whether all elements are as near to those of `other` as `atol + rtol * |other|` allows, with
+    /// broadcasting. Equal infinities are near, NaN is near to nothing.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([1.0, 2.0]);
+    /// assert!(x.allclose(&(&x + 1e-9), 1e-5, 1e-8));
+    /// assert!(!x.allclose(&(&x + 1e-3), 1e-5, 1e-8));
+    /// ```
+    ///
+    /// [`assert_close!`](crate::assert_close) says where two tensors differ.
+    ///
+    /// # Panics
+    ///
+    /// If the shapes cannot be broadcast together.
+    #[doc(alias = "isclose")]
+    #[doc(alias = "all_close")]
+    #[track_caller]
+    pub fn allclose(&self, other: &Tensor<T>, rtol: f64, atol: f64) -> bool {
+        let (a, b) = (self.detach().cast::<f64>(), other.detach().cast::<f64>());
+        a.zip_values("allclose", &b, |a, b| excess(a, b, rtol, atol) <= 0.0).all()
+    }
+}
+
+/// By how much two numbers are further apart than is allowed; infinite for NaN.
+fn excess(left: f64, right: f64, rtol: f64, atol: f64) -> f64 {
+    if left == right {
+        return 0.0;
+    }
+    let by = (left - right).abs() - (atol + rtol * right.abs());
+    if by.is_nan() || left.is_infinite() || right.is_infinite() { f64::INFINITY } else { by }
+}
+
+fn wide(mask: &Tensor<bool>, shape: &[usize]) -> Tensor<bool> {
+    mask.cast::<u8>().broadcast_to(shape).cast()
+}
+
+/// Where a mask is true, as positions in row-major order.
+pub(super) fn places(mask: &Tensor<bool>) -> Vec<i64> {
+    (0..).zip(mask.to_vec()).filter_map(|(at, on)| on.then_some(at)).collect()
+}
+
+/// # Masks
+///
+/// `&`, `|`, `^` and `!` are [`Tensor::and`], [`Tensor::or`], [`Tensor::xor`] and [`Tensor::not`].
+impl Tensor<bool> {
+    /// Whether any element is true along `axes`, which are taken away; all of them if none is given. Of no
+    /// element, none is.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let mask = Tensor::from([[true, false], [true, true]]);
+    /// assert_eq!(mask.any_axes(&[1]).to_vec(), [true, true]);
+    /// assert_eq!(mask.all_axes(&[1]).to_vec(), [false, true]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If an axis does not exist or stands twice.
+    #[doc(alias = "any")]
+    #[track_caller]
+    pub fn any_axes(&self, axes: &[isize]) -> Tensor<bool> {
+        expect(check_axes("any_axes", axes, self.ndim()));
+        self.cast::<i64>().sum_axes(axes).gt_scalar(0_i64)
+    }
+
+    /// Whether all elements are true along `axes`, which are taken away; all of them if none is given. Of no
+    /// element, all are.
+    ///
+    /// # Panics
+    ///
+    /// If an axis does not exist or stands twice.
+    #[doc(alias = "all")]
+    #[track_caller]
+    pub fn all_axes(&self, axes: &[isize]) -> Tensor<bool> {
+        expect(check_axes("all_axes", axes, self.ndim()));
+        self.not().cast::<i64>().sum_axes(axes).eq_scalar(0_i64)
+    }
+
+    /// The positions of the elements that are true, in row-major order: one row for each, with a number for
+    /// each axis.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let mask = Tensor::from([[true, false], [false, true]]);
+    /// assert_eq!(mask.nonzero().to_vec(), [0, 0, 1, 1]);
+    /// ```
+    #[doc(alias = "argwhere")]
+    pub fn nonzero(&self) -> Tensor<i64> {
+        let (strides, places) = (row_major(self.shape()), places(self));
+        let of_axis = |at: i64| {
+            let axes = strides.iter().zip(self.shape());
+            axes.map(move |(&stride, &n)| at / stride as i64 % n as i64)
+        };
+        let count = places.len();
+        let all: Vec<i64> = places.into_iter().flat_map(of_axis).collect();
+        Tensor::from(all).reshape([count, self.ndim()]).and_lost(self)
+    }
+}
+
+macro_rules! operators {
+    ($($trait:ident $method:ident $name:ident $left:ty, $right:ty;)*) => {$(
+        /// Panics if the shapes cannot be broadcast together.
+        impl $trait<$right> for $left {
+            type Output = Tensor<bool>;
+
+            #[track_caller]
+            fn $method(self, other: $right) -> Tensor<bool> {
+                let (left, right): (&Tensor<bool>, &Tensor<bool>) = (&self, &other);
+                left.$name(right)
+            }
+        }
+    )*};
+    ($($trait:ident $method:ident $name:ident;)*) => {
+        operators! { $(
+            $trait $method $name Tensor<bool>, Tensor<bool>;
+            $trait $method $name Tensor<bool>, &Tensor<bool>;
+            $trait $method $name &Tensor<bool>, Tensor<bool>;
+            $trait $method $name &Tensor<bool>, &Tensor<bool>;
+        )* }
+    };
+}
+
+operators! {
+    BitAnd bitand and;
+    BitOr bitor or;
+    BitXor bitxor xor;
+}
+
+impl Not for &Tensor<bool> {
+    type Output = Tensor<bool>;
+
+    #[track_caller]
+    fn not(self) -> Tensor<bool> {
+        Tensor::not(self)
+    }
+}
+
+impl Not for Tensor<bool> {
+    type Output = Tensor<bool>;
+
+    #[track_caller]
+    fn not(self) -> Tensor<bool> {
+        Tensor::not(&self)
+    }
+}
+
+/// Two tensors that [`assert_close!`](crate::assert_close) compares.
+#[derive(Debug)]
+pub struct Close<'a, T: Numeric> {
+    left: &'a Tensor<T>,
+    right: &'a Tensor<T>,
+    rtol: f64,
+    atol: f64,
+}
+
+impl<'a, T: Numeric> Close<'a, T> {
+    /// With PyTorch's tolerances for the element type.
+    pub fn new(left: &'a Tensor<T>, right: &'a Tensor<T>) -> Self {
+        let [rtol, atol] = match T::DTYPE {
+            DType::Float32 => [1.3e-6, 1e-5],
+            DType::Float64 => [1e-7, 1e-7],
+            _ => [0.0, 0.0],
+        };
+        Self { left, right, rtol, atol }
+    }
+
+    /// What is allowed of the size of `right`.
+    #[must_use]
+    pub fn rtol(self, rtol: f64) -> Self {
+        Self { rtol, ..self }
+    }
+
+    /// What is allowed whatever the size.
+    #[must_use]
+    pub fn atol(self, atol: f64) -> Self {
+        Self { atol, ..self }
+    }
+
+    /// Panics if they are not close.
+    #[track_caller]
+    pub fn check(self, left: &str, right: &str) {
+        if let Err(why) = self.compare() {
+            panic!("`{left}` is not close to `{right}`: {why}");
+        }
+    }
+
+    fn compare(&self) -> Result<(), String> {
+        let &Self { rtol, atol, .. } = self;
+        let [shape, other] = [self.left.shape(), self.right.shape()];
+        if shape != other {
+            return Err(format!("the shapes are {shape:?} and {other:?}"));
+        }
+        let [left, right] = [self.left, self.right].map(|t| t.detach().cast::<f64>().to_vec());
+        let apart = |(&a, &b): (&f64, &f64)| excess(a, b, rtol, atol);
+        let apart: Vec<f64> = left.iter().zip(&right).map(apart).collect();
+        let count = apart.iter().filter(|&&by| by > 0.0).count();
+        let worst = (0..apart.len()).reduce(|a, b| if apart[b] > apart[a] { b } else { a });
+        let Some(worst) = worst.filter(|_| count > 0) else { return Ok(()) };
+        let strides = row_major(shape);
+        let place: Vec<usize> =
+            strides.iter().zip(shape).map(|(stride, n)| worst / stride % n).collect();
+        let (a, b) = (left[worst], right[worst]);
+        let [plural, verb] = if apart.len() == 1 { ["", "s"] } else { ["s", ""] };
+        Err(format!(
+            "{count} of {} element{plural} differ{verb} by more than {atol:e} + {rtol:e} * |right|; the worst is at \
+             {place:?}: {a:?} and {b:?}, {:e} apart where {:e} is allowed",
+            apart.len(),
+            (a - b).abs(),
+            atol + rtol * b.abs(),
+        ))
+    }
+}
+
+/// Asserts that two tensors of one element type have the same shape and elements that are close: no further
+/// apart than `atol + rtol * |right|`. The message shows how many differ, and the worst.
+///
+/// The tolerances are 1.3e-6 and 1e-5 for `f32`, 1e-7 and 1e-7 for `f64`, as in PyTorch, and 0 for integers.
+/// Equal infinities are close; NaN is close to nothing.
+///
+/// ```
+/// use autograd_core::{Tensor, assert_close};
+///
+/// let x = Tensor::<f32>::from([1.0, 2.0]);
+/// assert_close!(x.exp().ln(), x);
+/// assert_close!(&x * 1.001, &x, rtol = 1e-2);
+/// ```
+///
+/// ```should_panic
+/// # use autograd_core::{Tensor, assert_close};
+/// assert_close!(Tensor::from([1.0, 2.0]), Tensor::from([1.0, 2.5]));
+/// // .. is not close to ..: 1 of 2 elements differ by more than 1e-7 + 1e-7 * |right|; the worst is at
+/// // [1]: 2.0 and 2.5, 5e-1 apart where 3.5e-7 is allowed
+/// ```
+#[macro_export]
+macro_rules! assert_close {
+    ($left:expr, $right:expr $(, $tolerance:ident = $value:expr)* $(,)?) => {
+        $crate::private::Close::new(&$left, &$right)
+            $(.$tolerance($value))*
+            .check(::core::stringify!($left), ::core::stringify!($right))
+    };
+}

@@ -1,0 +1,387 @@
+//! Axes exchanged, added and taken away, and tensors padded, repeated, rolled and cut: all made of other ops,
+//! from which they have their derivatives and their operators in programs.
+
+use super::{Numeric, expect};
+use crate::array::Shape;
+use crate::array::shape::{axes as check_axes, axis as check_axis, element_count};
+use crate::error::{Error, RECEIVER, Result};
+use crate::graph::{Element, Tensor};
+
+/// What [`Tensor::pad`] puts around a tensor.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Padding {
+    /// One number, which is converted to the element type as by Rust's `as`.
+    Constant(f64),
+    /// The elements mirrored at the first and the last one, which do not stand twice: `3 2 | 1 2 3 | 2 1`.
+    Reflect,
+    /// The first and the last element: `1 1 | 1 2 3 | 3 3`.
+    Replicate,
+    /// The elements from the other end: `2 3 | 1 2 3 | 1 2`.
+    Circular,
+}
+
+impl Padding {
+    /// Which of `n` elements stands at a position; outside of them for a constant, that does not matter.
+    fn source(self, position: isize, n: usize) -> i64 {
+        let n = n as isize;
+        let at = match self {
+            Self::Constant(_) | Self::Replicate => position.clamp(0, n - 1),
+            Self::Circular => position.rem_euclid(n),
+            Self::Reflect => {
+                let period = (2 * (n - 1)).max(1);
+                let at = position.rem_euclid(period);
+                at.min(period - at).min(n - 1)
+            }
+        };
+        at as i64
+    }
+}
+
+/// # Axes
+impl<T: Element> Tensor<T> {
+    /// Two axes exchanged. Copies nothing.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// assert_eq!(Tensor::<f32>::zeros([2, 3, 4]).swap_axes(0, -1).shape(), [4, 3, 2]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there is no such axis.
+    #[doc(alias = "transpose")]
+    #[doc(alias = "swapaxes")]
+    #[doc(alias = "swap_dims")]
+    #[track_caller]
+    pub fn swap_axes(&self, a: isize, b: isize) -> Tensor<T> {
+        let rank = self.ndim();
+        let [a, b] = [a, b].map(|axis| expect(check_axis("swap_axes", axis, rank)));
+        let mut order: Vec<isize> = (0..rank as isize).collect();
+        order.swap(a, b);
+        self.permute(&order)
+    }
+
+    /// The last two axes exchanged: [`Tensor::transpose`] under its short name.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer than two axes.
+    #[track_caller]
+    pub fn t(&self) -> Tensor<T> {
+        self.transpose()
+    }
+
+    /// New axes of length 1, which have these positions in the result; see [`Tensor::unsqueeze`] for one.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::<f32>::zeros([2, 3]).unsqueeze_axes(&[0, -1]);
+    /// assert_eq!(x.shape(), [1, 2, 3, 1]);
+    /// assert_eq!(x.squeeze_axes(&[0, -1]).shape(), [2, 3]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there is no such position in the result, or one stands twice.
+    #[doc(alias = "expand_dims")]
+    #[track_caller]
+    pub fn unsqueeze_axes(&self, axes: &[isize]) -> Tensor<T> {
+        if axes.is_empty() {
+            return self.clone();
+        }
+        let rank = self.ndim() + axes.len();
+        let mut shape = self.shape_owned();
+        for position in expect(check_axes("unsqueeze_axes", axes, rank)) {
+            shape.insert(position, 1);
+        }
+        self.reshape(shape)
+    }
+
+    /// Without these axes, which have length 1; see [`Tensor::squeeze`] for one.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such axis, it stands twice, or it has another length.
+    #[track_caller]
+    pub fn squeeze_axes(&self, axes: &[isize]) -> Tensor<T> {
+        if axes.is_empty() {
+            return self.clone();
+        }
+        let rank = self.ndim();
+        let mut shape = self.shape_owned();
+        for &position in expect(check_axes("squeeze_axes", axes, rank)).iter().rev() {
+            if shape.remove(position) != 1 {
+                let (axis, why) = (position as isize, "does not have length 1");
+                expect(Err(Error::Axis { op: "squeeze_axes", axis, rank, why }))
+            }
+        }
+        self.reshape(shape)
+    }
+
+    /// The elements of an axis moved by `shift` places; those that leave it at one end come in at the other.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([1, 2, 3, 4]);
+    /// assert_eq!(x.roll(1, 0).to_vec(), [4, 1, 2, 3]);
+    /// assert_eq!(x.roll(-1, 0).to_vec(), [2, 3, 4, 1]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there is no such axis.
+    #[track_caller]
+    pub fn roll(&self, shift: isize, axis: isize) -> Tensor<T> {
+        let n = self.shape()[expect(check_axis("roll", axis, self.ndim()))];
+        let moved = if n == 0 { 0 } else { shift.rem_euclid(n as isize) as usize };
+        if moved == 0 {
+            return self.clone();
+        }
+        let parts = [self.narrow(axis, n - moved, moved), self.narrow(axis, 0, n - moved)];
+        Tensor::concat(&[&parts[0], &parts[1]], axis)
+    }
+
+    /// Windows of `size` elements along an axis, one each `step` elements, as a new last axis; the axis then
+    /// counts the windows.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([1, 2, 3, 4, 5]).unfold(0, 3, 2);
+    /// assert_eq!((x.shape(), x.to_vec()), (&[2, 3][..], vec![1, 2, 3, 3, 4, 5]));
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there is no such axis, `step` is 0, or `size` is 0 or longer than the axis.
+    #[doc(alias = "sliding_window_view")]
+    #[track_caller]
+    pub fn unfold(&self, axis: isize, size: usize, step: usize) -> Tensor<T> {
+        let (op, rank) = ("unfold", self.ndim());
+        let position = expect(check_axis(op, axis, rank));
+        let n = self.shape()[position];
+        if size == 0 || size > n || step == 0 {
+            expect(Err(Error::Value {
+                op,
+                parameter: "size and step",
+                expected: format!("1 <= size <= {n}, the length of axis {axis}, and step >= 1"),
+                found: format!("{size} and {step}"),
+            }))
+        }
+        let windows = (n - size) / step + 1;
+        let mut shape = self.shape_owned();
+        shape[position] = windows;
+        shape.insert(position + 1, size);
+        expect(element_count(op, &shape));
+        let index: Vec<i64> = (0..windows)
+            .flat_map(|window| (0..size).map(move |k| (window * step + k) as i64))
+            .collect();
+        let picked = self.index_select(position as isize, &Tensor::from(index)).reshape(shape);
+        let mut order: Vec<isize> = (0..=rank as isize).collect();
+        let within = order.remove(position + 1);
+        order.push(within);
+        picked.permute(&order)
+    }
+
+    /// At most `parts` parts of one length along an axis, the last of which may be shorter;
+    /// [`Tensor::split`] asks for a length that `parts` divides.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let lengths = |parts| Tensor::<i64>::arange(5).chunk(parts, 0).iter().map(Tensor::len).collect::<Vec<_>>();
+    /// assert_eq!((lengths(2), lengths(4)), (vec![3, 2], vec![2, 2, 1]));
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there is no such axis or `parts` is 0.
+    #[doc(alias = "array_split")]
+    #[track_caller]
+    pub fn chunk(&self, parts: usize, axis: isize) -> Vec<Tensor<T>> {
+        let n = self.shape()[expect(check_axis("chunk", axis, self.ndim()))];
+        if parts == 0 {
+            expect(Err(Error::Value {
+                op: "chunk",
+                parameter: "parts",
+                expected: "1 or more".into(),
+                found: "0".into(),
+            }))
+        }
+        let each = n.div_ceil(parts).max(1);
+        let mut all = Vec::new();
+        for start in (0..n.max(1)).step_by(each) {
+            all.push(self.narrow(axis, start, each.min(n - start)));
+        }
+        all
+    }
+
+    /// Parts of these lengths along an axis.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let parts = Tensor::from([1, 2, 3]).split_with_sizes(&[1, 2], 0);
+    /// assert_eq!((parts[0].to_vec(), parts[1].to_vec()), (vec![1], vec![2, 3]));
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there is no such axis, or the lengths do not add up to its length; see
+    /// [`Tensor::try_split_with_sizes`].
+    #[doc(alias = "split")]
+    #[track_caller]
+    pub fn split_with_sizes(&self, sizes: &[usize], axis: isize) -> Vec<Tensor<T>> {
+        expect(self.try_split_with_sizes(sizes, axis))
+    }
+
+    /// [`Tensor::split_with_sizes`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Axis`] or [`Error::Value`].
+    #[track_caller]
+    pub fn try_split_with_sizes(&self, sizes: &[usize], axis: isize) -> Result<Vec<Tensor<T>>> {
+        let op = "split_with_sizes";
+        let n = self.shape()[check_axis(op, axis, self.ndim())?];
+        if sizes.iter().fold(0, |sum: usize, &n| sum.saturating_add(n)) != n {
+            return Err(Error::Value {
+                op,
+                parameter: "sizes",
+                expected: format!("lengths that add up to {n}, the length of axis {axis}"),
+                found: format!("{sizes:?}"),
+            });
+        }
+        let (mut start, mut all) = (0, Vec::new());
+        for &len in sizes {
+            all.push(self.try_slice_axis(axis, start, start + len, 1)?);
+            start += len;
+        }
+        Ok(all)
+    }
+}
+
+impl<T: Numeric> Tensor<T> {
+    /// The tensor several times along each axis: `times` has a number for each axis, the last for the last;
+    /// numbers before those of this tensor's axes make new ones.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([1, 2]).repeat(&[2, 2]);
+    /// assert_eq!((x.shape(), x.to_vec()), (&[2, 4][..], vec![1, 2, 1, 2, 1, 2, 1, 2]));
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer numbers than axes, or the result is too large.
+    #[doc(alias = "tile")]
+    #[track_caller]
+    pub fn repeat(&self, times: &[usize]) -> Tensor<T> {
+        let Some(new) = times.len().checked_sub(self.ndim()) else {
+            expect(Err(Error::Count {
+                op: "repeat",
+                what: "numbers in `times`, or more".into(),
+                expected: self.ndim(),
+                found: times.len(),
+            }))
+        };
+        let mut lengths = Shape::from_elem(1, new);
+        lengths.extend_from_slice(self.shape());
+        // Each axis behind one of length 1, which is broadcast.
+        let (mut apart, mut wide, mut out) = (Shape::new(), Shape::new(), Shape::new());
+        for (&n, &times) in lengths.iter().zip(times) {
+            if times != 1 {
+                apart.push(1);
+                wide.push(times);
+            }
+            apart.push(n);
+            wide.push(n);
+            out.push(n.saturating_mul(times));
+        }
+        expect(element_count("repeat", &out));
+        self.reshape(apart).broadcast_to(wide).reshape(out)
+    }
+
+    /// The tensor with more elements before and behind it: `widths` has how many, before and behind, for each
+    /// of the last axes.
+    ///
+    /// ```
+    /// use autograd_core::{Padding, Tensor};
+    ///
+    /// let x = Tensor::from([[1, 2, 3]]);
+    /// assert_eq!(x.pad(&[[1, 2]], Padding::Reflect).to_vec(), [2, 1, 2, 3, 2, 1]);
+    /// assert_eq!(x.pad(&[[1, 0], [0, 1]], Padding::Constant(0.0)).to_vec(), [0, 0, 0, 0, 1, 2, 3, 0]);
+    /// ```
+    ///
+    /// Where the padding is longer than what it mirrors or repeats, that stands several times, as in NumPy.
+    ///
+    /// # Panics
+    ///
+    /// If there are more pairs than axes, the result is too large, or elements are to stand beside an axis
+    /// without any; see [`Tensor::try_pad`].
+    #[track_caller]
+    pub fn pad(&self, widths: &[[usize; 2]], padding: Padding) -> Tensor<T> {
+        expect(self.try_pad(widths, padding))
+    }
+
+    /// [`Tensor::pad`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Count`], [`Error::TooLarge`] or [`Error::Shape`].
+    #[track_caller]
+    pub fn try_pad(&self, widths: &[[usize; 2]], padding: Padding) -> Result<Tensor<T>> {
+        let op = "pad";
+        let Some(first) = self.ndim().checked_sub(widths.len()) else {
+            return Err(Error::Count {
+                op,
+                what: "pairs in `widths`, or fewer".into(),
+                expected: self.ndim(),
+                found: widths.len(),
+            });
+        };
+        let mut shape = self.shape_owned();
+        for (n, [before, behind]) in shape[first..].iter_mut().zip(widths) {
+            *n = n.saturating_add(*before).saturating_add(*behind);
+        }
+        element_count(op, &shape)?;
+        let mut padded = self.clone();
+        for (axis, &[before, behind]) in (first..).zip(widths) {
+            let n = self.shape()[axis];
+            match padding {
+                _ if before + behind == 0 => continue,
+                Padding::Constant(value) if n == 0 => {
+                    let mut shape = padded.shape_owned();
+                    shape[axis] = before + behind;
+                    padded = Tensor::full(shape, T::nearest(value));
+                    continue;
+                }
+                _ if n == 0 => {
+                    return Err(Error::Shape {
+                        op,
+                        parameter: RECEIVER.into(),
+                        expected: format!("of one element or more along axis {axis}"),
+                        found: self.shape().to_vec(),
+                    });
+                }
+                _ => {}
+            }
+            let positions = -(before as isize)..(n + behind) as isize;
+            let index: Vec<i64> = positions.clone().map(|at| padding.source(at, n)).collect();
+            padded = padded.try_index_select(axis as isize, &Tensor::from(index))?;
+            if let Padding::Constant(value) = padding {
+                let inside: Vec<bool> = positions.map(|at| at >= 0 && at < n as isize).collect();
+                let mut shape = Shape::from_elem(1, self.ndim() - axis);
+                shape[0] = inside.len();
+                let inside = Tensor::from(inside).try_reshape(shape)?;
+                padded = inside.try_where_else(&padded, Tensor::from(T::nearest(value)))?;
+            }
+        }
+        Ok(padded)
+    }
+}
