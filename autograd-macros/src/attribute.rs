@@ -17,9 +17,7 @@ pub(crate) fn layer(arguments: TokenStream, block: TokenStream, verifies: bool) 
     let args = args::parse(arguments, &mut errors);
     let parsed = parse::parse(block.clone(), &mut errors);
     let Some(mut layer) = parsed else {
-        let fallback = fallback::of_tokens(block, &errors);
-        let reported = errors.into_tokens();
-        return quote!(#reported #fallback);
+        return fallback::of_tokens(block, errors);
     };
     if let Some(name) = twin::renamed(&layer.name, &mut errors) {
         layer.rename(name);
@@ -27,10 +25,7 @@ pub(crate) fn layer(arguments: TokenStream, block: TokenStream, verifies: bool) 
     check::check(&layer, &args, &mut errors);
     check_arg::check_layer(&layer, &args, &mut errors);
     if !errors.is_empty() || layer.is_broken() {
-        let fallback = fallback::of_layer(&mut layer, &args, &errors);
-        let silent = errors.is_empty().then(|| fallback::not_understood(&layer.name));
-        let reported = errors.into_tokens();
-        return quote!(#reported #fallback #silent);
+        return fallback::of_layer(&mut layer, &args, errors);
     }
     let reported = errors.into_tokens();
     let warnings = warn::warnings(&layer, &args);

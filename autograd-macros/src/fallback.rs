@@ -2,7 +2,7 @@
 //! name, so that one mistake is one error.
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
-use quote::{quote, quote_spanned};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::{FnArg, Signature, Type};
 
 use crate::args::Args;
@@ -11,17 +11,19 @@ use crate::check_forward::not_floats;
 use crate::context_habits::{self, TOGETHER};
 use crate::context_use::{find_call, saves_each};
 use crate::errors::Errors;
-use crate::expand::{Expansion, Mode, concrete, phantom, whole_span};
+use crate::expand::{Expansion, Mode, concrete, generated, phantom, whole_span};
 use crate::library::{Private, private_path};
-use crate::model::{Form, Forward, Layer, Outputs, Returns, bare, is_named, plain_name};
+use crate::model::{Form, Forward, Layer, Outputs, Returns, bare, is_named, mentions, plain_name};
 use crate::parse::{CONTEXTS, pattern_name};
 
 /// The block was understood, but breaks a rule.
-pub(crate) fn of_layer(layer: &mut Layer, args: &Args, errors: &Errors) -> TokenStream {
+pub(crate) fn of_layer(layer: &mut Layer, args: &Args, errors: Errors) -> TokenStream {
+    let silent = errors.is_empty().then(|| not_understood(&layer.name));
+    let name = generated(&layer.name, "Reported");
     let reported = match errors.is_empty() {
         // The compiler has reported it.
-        true => quote!(::core::unimplemented!("this op did not compile")),
-        false => errors.expression(),
+        true => not_compiled(),
+        false => value_of(&name),
     };
     let (private, mode) =
         (Private::Path(private_path(args.krate.as_ref())), Mode::Fallback(reported));
@@ -33,7 +35,23 @@ pub(crate) fn of_layer(layer: &mut Layer, args: &Args, errors: &Errors) -> Token
         }
     }
     nothing_for_never(layer);
-    Expansion { layer, args, private, mode, verifies: false }.tokens()
+    let expansion = Expansion { layer, args, private, mode, verifies: false }.tokens();
+    // Errors that stand beside the block silence the names in it that the compiler cannot find.
+    let items = match mentions(&expansion, &name.to_string()) {
+        true => errors.into_items(&name),
+        false => errors.into_tokens(),
+    };
+    quote!(#items #expansion #silent)
+}
+
+/// What stands for code that cannot be made.
+pub(crate) fn not_compiled() -> TokenStream {
+    quote!(::core::unimplemented!("this op did not compile"))
+}
+
+/// A value that stands for what was reported, in any place: of a type with an error.
+fn value_of(reported: &Ident) -> TokenStream {
+    quote!((*<#reported>::value))
 }
 
 /// `!` stands only where a function returns it: `apply` returns it in a `Result` too.
@@ -67,15 +85,22 @@ pub(crate) fn not_understood(name: &Ident) -> TokenStream {
 }
 
 /// No impl block that could be understood: the tokens, and an `apply` for the type they make.
-pub(crate) fn of_tokens(tokens: TokenStream, errors: &Errors) -> TokenStream {
+pub(crate) fn of_tokens(tokens: TokenStream, errors: Errors) -> TokenStream {
     if is_no_path(&tokens) {
-        return TokenStream::new();
+        return errors.into_tokens();
     }
-    let apply = made_type(tokens.clone()).filter(|_| !errors.is_empty()).map(|name| {
-        let constants = universal_apply(&errors.expression());
-        quote!(impl #name { #constants })
-    });
-    quote!(#tokens #apply)
+    match made_type(tokens.clone()).filter(|_| !errors.is_empty()) {
+        Some(name) => {
+            let ty = generated(&name, "Reported");
+            let items = errors.into_items(&ty);
+            let constants = universal_apply(&quote!(#ty), &value_of(&ty));
+            quote!(#items #tokens impl #name { #constants })
+        }
+        None => {
+            let items = errors.into_tokens();
+            quote!(#items #tokens)
+        }
+    }
 }
 
 /// Whether the impl is of a tuple or the like, which no crate may have.
@@ -123,7 +148,12 @@ pub(crate) fn guessed_apply(expansion: &Expansion<'_>) -> TokenStream {
         (_, Some(parameters)) => loose_apply(expansion, parameters),
         (Mode::Fallback(reported), None) => {
             let (generics, _, clause) = expansion.layer.generics.split_for_impl();
-            let (op, constants) = (expansion.op(), universal_apply(reported));
+            // Without an error of ours the compiler has reported one, and evaluates nothing.
+            let ty = match reported.to_string().contains("unimplemented") {
+                true => quote!([(); { #reported }]),
+                false => generated(&expansion.layer.name, "Reported").into_token_stream(),
+            };
+            let (op, constants) = (expansion.op(), universal_apply(&ty, reported));
             quote!(impl #generics #op #clause { #constants })
         }
         (Mode::Full, None) => TokenStream::new(),
@@ -131,14 +161,14 @@ pub(crate) fn guessed_apply(expansion: &Expansion<'_>) -> TokenStream {
 }
 
 /// Constants whose type has an error in it: the compiler says nothing of what is done with them.
-fn universal_apply(reported: &TokenStream) -> TokenStream {
+fn universal_apply(reported: &TokenStream, value: &TokenStream) -> TokenStream {
     quote! {
         #[allow(non_upper_case_globals)]
-        pub const apply: [(); { #reported }] = { #reported };
+        pub const apply: #reported = #value;
         #[allow(non_upper_case_globals)]
-        pub const try_apply: [(); { #reported }] = { #reported };
+        pub const try_apply: #reported = #value;
         #[allow(non_upper_case_globals)]
-        pub const with: [(); { #reported }] = { #reported };
+        pub const with: #reported = #value;
     }
 }
 

@@ -33,9 +33,7 @@ pub(crate) fn layer(arguments: TokenStream, block: TokenStream) -> TokenStream {
     let mut errors = Errors::new();
     let args = args::parse(arguments, &mut errors);
     let Some(mut op) = parse::parse(block.clone(), &mut errors) else {
-        let fallback = fallback::of_tokens(block, &errors);
-        let reported = errors.into_tokens();
-        return quote!(#reported #fallback);
+        return fallback::of_tokens(block, errors);
     };
     if let Some(name) = twin::renamed(&op.name, &mut errors) {
         op.name = name;

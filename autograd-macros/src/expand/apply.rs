@@ -10,7 +10,9 @@ use super::{
 };
 use crate::builder::ByName;
 use crate::check_arg::{Form, form};
-use crate::model::{Forward, Function, Output, OutputKind, Param, ParamKind, local, plain_name};
+use crate::model::{
+    Forward, Function, Output, OutputKind, Param, ParamKind, local, mentions, plain_name,
+};
 use crate::{fallback, typecheck};
 
 impl Expansion<'_> {
@@ -42,10 +44,17 @@ impl Expansion<'_> {
         let place = placed.map(|_| local("place"));
         let mut body = match &self.mode {
             Mode::Full => self.try_apply_body(forward, place.as_ref()),
-            Mode::Fallback(reported) => quote! {{
-                let _ = (#(&#names,)*);
-                #reported
-            }},
+            Mode::Fallback(reported) => {
+                // What panics does not say which type an `impl Trait` is.
+                let stand_in = match mentions(&output, "impl") {
+                    true => reported.clone(),
+                    false => fallback::not_compiled(),
+                };
+                quote! {{
+                    let _ = (#(&#names,)*);
+                    #stand_in
+                }}
+            }
         };
         let placed = placed.map(|placed| {
             let call = quote! {{
