@@ -24,7 +24,8 @@ pub(crate) fn layer(arguments: TokenStream, block: TokenStream, verifies: bool) 
     }
     check::check(&layer, &args, &mut errors);
     check_arg::check_layer(&layer, &args, &mut errors);
-    if !errors.is_empty() || layer.is_broken() {
+    layer.find_wrong_types();
+    if !errors.is_empty() || layer.is_broken() || layer.wrong.0 {
         return fallback::of_layer(&mut layer, &args, errors);
     }
     let reported = errors.into_tokens();

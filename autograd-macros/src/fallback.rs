@@ -145,7 +145,12 @@ pub(crate) fn guessed_apply(expansion: &Expansion<'_>) -> TokenStream {
         broken.parameters.is_some() && broken.name.as_ref().is_some_and(|name| name == "forward")
     });
     match (&expansion.mode, forward.and_then(|forward| forward.parameters.as_ref())) {
-        (_, Some(parameters)) => loose_apply(expansion, parameters),
+        (_, Some(parameters)) => {
+            let outputs = expansion.layer.backward.iter().flat_map(|backward| &backward.params);
+            let outputs = outputs.filter_map(|param| crate::model::input_form(&param.ty));
+            let output = output_like(&expansion.private, outputs);
+            loose_apply(expansion, &crate::items::parameter_names(parameters), &output)
+        }
         (Mode::Fallback(reported), None) => {
             let (generics, _, clause) = expansion.layer.generics.split_for_impl();
             // Without an error of ours the compiler has reported one, and evaluates nothing.
@@ -172,26 +177,36 @@ fn universal_apply(reported: &TokenStream, value: &TokenStream) -> TokenStream {
     }
 }
 
-/// The signature of forward cannot be read, but the names of its parameters can.
-fn loose_apply(expansion: &Expansion<'_>, parameters: &Group) -> TokenStream {
-    let p = &expansion.private;
-    let layer = expansion.layer;
-    let names = crate::items::parameter_names(parameters);
-    let outputs: Vec<TokenStream> = layer
-        .backward
-        .iter()
-        .flat_map(|backward| &backward.params)
-        .filter_map(|param| crate::model::input_form(&param.ty))
-        .map(|(form, tensor)| match form {
-            Form::List => quote!(::std::vec::Vec<#tensor>),
-            Form::One | Form::Optional => quote!(#tensor),
-        })
-        .collect();
-    let output = match outputs.as_slice() {
+/// The outputs by the gradients that backward takes.
+fn output_like<'a>(
+    p: &Private,
+    gradients: impl Iterator<Item = (Form, &'a syn::TypePath)>,
+) -> TokenStream {
+    let outputs = gradients.map(|(form, tensor)| match form {
+        Form::List => quote!(::std::vec::Vec<#tensor>),
+        Form::One | Form::Optional => quote!(#tensor),
+    });
+    match outputs.collect::<Vec<_>>().as_slice() {
         [] => quote!(#p::Tensor<::core::primitive::f64>),
         [one] => one.clone(),
         many => quote!((#(#many),*)),
+    }
+}
+
+/// The compiler refuses a type of the signature: all can be called, and nothing repeats it.
+pub(crate) fn apply_of_wrong_types(expansion: &Expansion<'_>, forward: &Forward) -> TokenStream {
+    let output = match expansion.layer.wrong.1 {
+        true => output_like(&expansion.private, std::iter::empty()),
+        false => crate::expand::output_type(forward),
     };
+    let names: Vec<Ident> = forward.params.iter().map(|param| param.ident.clone()).collect();
+    loose_apply(expansion, &names, &output)
+}
+
+/// `apply`, `try_apply` and `with` that take anything.
+fn loose_apply(expansion: &Expansion<'_>, names: &[Ident], output: &TokenStream) -> TokenStream {
+    let p = &expansion.private;
+    let layer = expansion.layer;
     let types: Vec<Ident> = (0..names.len()).map(|i| quote::format_ident!("Input{i}")).collect();
     let (generics, arguments, clause) = layer.generics.split_for_impl();
     let phantom = phantom(&layer.generics);

@@ -37,6 +37,7 @@ mod tests;
 mod twin;
 mod typecheck;
 mod warn;
+mod wrong_types;
 
 use attribute::layer;
 

@@ -8,6 +8,7 @@ use syn::{
 };
 
 use crate::glance::Glance;
+use crate::wrong_types;
 
 /// An op: the parsed impl block.
 pub(crate) struct Layer {
@@ -29,6 +30,9 @@ pub(crate) struct Layer {
     pub(crate) of_trait: bool,
     /// What the compiler could not read either, and has reported.
     pub(crate) broken: Vec<Broken>,
+    /// Whether a type in a signature, and whether that of forward's output, is one that the compiler
+    /// refuses.
+    pub(crate) wrong: (bool, bool),
 }
 
 /// An item that cannot be read: its name and parameters, if it has any.
@@ -154,6 +158,21 @@ impl Layer {
     /// Whether something that is missing may be there, but could not be read.
     pub(crate) fn is_broken(&self) -> bool {
         self.of_trait || !self.broken.is_empty()
+    }
+
+    /// Looks for types that surely do not compile.
+    pub(crate) fn find_wrong_types(&mut self) {
+        let functions = [
+            self.forward.as_ref().map(|forward| &forward.function),
+            self.backward.as_ref().map(|backward| &backward.function),
+            self.jvp.as_ref().map(|jvp| &jvp.function),
+        ];
+        for (i, function) in functions.into_iter().enumerate() {
+            let Some(Function { sig, .. }) = function else { continue };
+            let (taken, returned) = wrong_types::of_signature(sig, &self.generics);
+            self.wrong.0 |= taken || returned;
+            self.wrong.1 |= i == 0 && returned;
+        }
     }
 
     pub(crate) fn inputs(&self) -> impl Iterator<Item = (&Param, &TensorInput)> {

@@ -28,8 +28,8 @@ pub(crate) fn plain(expansion: &Expansion<'_>, value: &TokenStream, ty: &Type) -
     quote_spanned! {first=>
         if false {
             #[allow(unused_imports)]
-            use #p::{HoldsNoTensor as _, HoldsTensorFurther as _};
-            #p::plain(#p::Probe::of(&#value)#answer);
+            use #p::{HoldsNoTensor as _, HoldsTensorFurther as _, Probed as _};
+            #p::plain((&#value).__probe()#answer);
         }
     }
 }

@@ -45,7 +45,7 @@ pub use node::RawBackward;
 pub use outputs::{NoTensors, PlainOutput, TensorOutput, Visitor};
 pub use plain::{
     HoldsNoTensor, HoldsTensor, HoldsTensorAt, HoldsTensorFurther, IsPlain, IsPlainState,
-    NoTensorSeen, Probe, TensorSeen, attrs, plain,
+    NoTensorSeen, Probe, Probed, TensorSeen, attrs, plain,
 };
 pub use proof::{
     AnyDual, AnyElementTensor, AnyGradient, FloatTensor, Known, List, Unknown, any_tensor,

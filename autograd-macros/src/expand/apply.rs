@@ -22,6 +22,9 @@ impl Expansion<'_> {
         let Some(forward) = self.layer.forward.as_ref().or(meant.as_ref()) else {
             return fallback::guessed_apply(self);
         };
+        if self.layer.wrong.0 {
+            return fallback::apply_of_wrong_types(self, forward);
+        }
         let p = &self.private;
         let (generics, _, clause) = self.layer.generics.split_for_impl();
         let (op, deprecated) = (self.op(), self.deprecated());

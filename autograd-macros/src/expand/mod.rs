@@ -56,7 +56,7 @@ impl Expansion<'_> {
         let asks_needs = self.asks_needs();
         let needs = asks_needs.then(|| self.needs_struct());
         let layer = self.layer_impl(asks_needs);
-        let by_name = builder::expand(self, true);
+        let by_name = (!self.layer.wrong.0).then(|| builder::expand(self, true)).flatten();
         let apply = self.apply(by_name.as_ref());
         let names = by_name.as_ref().map(|by_name| &by_name.names);
         let builder = by_name.as_ref().map(|by_name| &by_name.builder);

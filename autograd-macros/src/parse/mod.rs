@@ -54,6 +54,7 @@ pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Option<Layer> {
         jvp: None,
         of_trait,
         broken: Vec::new(),
+        wrong: (false, false),
     };
     for item in items {
         layer.add(item, errors);
