@@ -19,6 +19,9 @@ pub(crate) fn layer(arguments: TokenStream, block: TokenStream, verifies: bool) 
     let Some(mut layer) = parsed else {
         return fallback::of_tokens(block, errors);
     };
+    if layer.of_trait {
+        return fallback::of_trait_impl(&layer.generics, &layer.self_ty, &layer.name, errors);
+    }
     if let Some(name) = twin::renamed(&layer.name, &mut errors) {
         layer.rename(name);
     }

@@ -30,6 +30,11 @@ impl Errors {
         self.found.push(Report { first: span, last: span, message: message.into() });
     }
 
+    pub(crate) fn extend(&mut self, mut more: Self) {
+        more.read = true;
+        self.found.append(&mut more.found);
+    }
+
     /// What syn found wrong.
     pub(crate) fn syntax(&mut self, error: &syn::Error) {
         for error in error {

@@ -84,6 +84,21 @@ pub(crate) fn not_understood(name: &Ident) -> TokenStream {
     }
 }
 
+/// The block of a trait, whose type may be there: then it can be called, and is not made again. The
+/// name of the constants' type is not there, and what stands beside an error is silent about that.
+pub(crate) fn of_trait_impl(
+    generics: &syn::Generics,
+    op: &Type,
+    name: &Ident,
+    errors: Errors,
+) -> TokenStream {
+    let (generics, _, clause) = generics.split_for_impl();
+    let name = generated(name, "Reported");
+    let constants = universal_apply(&quote!(#name), &quote!(#name));
+    let reported = errors.into_tokens();
+    quote!(#reported impl #generics #op #clause { #constants })
+}
+
 /// No impl block that could be understood: the tokens, and an `apply` for the type they make.
 pub(crate) fn of_tokens(tokens: TokenStream, errors: Errors) -> TokenStream {
     if is_no_path(&tokens) {
@@ -300,9 +315,6 @@ pub(crate) fn repair(
                 *param.ty = ty;
             }
         }
-    }
-    if crate::editor::asks() {
-        return body.clone();
     }
     // Values that an op was thought to have.
     let own = |rest: &[TokenTree]| match rest {

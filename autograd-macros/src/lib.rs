@@ -16,7 +16,6 @@ mod check_order;
 mod context_habits;
 mod context_use;
 mod derives;
-mod editor;
 mod elementwise;
 mod errors;
 mod expand;

@@ -1,6 +1,6 @@
 //! The block as the macro understands it: a guess from names, which the compiler then proves.
 
-use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::{
     Attribute, Expr, GenericArgument, GenericParam, Generics, PathArguments, Signature, Type,
@@ -54,6 +54,54 @@ pub(crate) struct Function {
     pub(crate) vis: Visibility,
     pub(crate) sig: Signature,
     pub(crate) body: Group,
+}
+
+impl Function {
+    /// The body less what stands behind a `#[cfg]`, which the macro cannot decide.
+    pub(crate) fn judged(&self) -> Group {
+        match mentions(&self.body.stream(), "cfg") {
+            true => without_configured(&self.body),
+            false => self.body.clone(),
+        }
+    }
+}
+
+fn without_configured(group: &Group) -> Group {
+    let is = |tree: Option<&TokenTree>, c: char| matches!(tree, Some(TokenTree::Punct(punct)) if punct.as_char() == c);
+    let trees: Vec<TokenTree> = group.stream().into_iter().collect();
+    let (mut kept, mut at) = (TokenStream::new(), 0);
+    while let Some(tree) = trees.get(at) {
+        let configured = match trees.get(at + 1) {
+            Some(TokenTree::Group(attribute)) if is(Some(tree), '#') => {
+                matches!(attribute.stream().into_iter().next(), Some(TokenTree::Ident(word)) if word == "cfg")
+            }
+            _ => false,
+        };
+        at += 1;
+        if configured {
+            // Up to the end of the statement, the field or the arm.
+            let mut value = false;
+            while let Some(tree) = trees.get(at) {
+                at += 1;
+                value |= matches!(tree, TokenTree::Ident(word) if word == "let") || is(Some(tree), '=');
+                let block = matches!(tree, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace);
+                let goes_on = matches!(trees.get(at), Some(TokenTree::Ident(word)) if word == "else")
+                    || is(trees.get(at), '.')
+                    || is(trees.get(at), ';');
+                if is(Some(tree), ';') || is(Some(tree), ',') || block && !value && !goes_on {
+                    break;
+                }
+            }
+            continue;
+        }
+        kept.extend([match tree {
+            TokenTree::Group(inner) => without_configured(inner).into(),
+            tree => tree.clone(),
+        }]);
+    }
+    let mut new = Group::new(group.delimiter(), kept);
+    new.set_span(group.span());
+    new
 }
 
 pub(crate) struct Forward {
@@ -158,6 +206,17 @@ impl Layer {
     /// Whether something that is missing may be there, but could not be read.
     pub(crate) fn is_broken(&self) -> bool {
         self.of_trait || !self.broken.is_empty()
+    }
+
+    /// Whether the bodies are Rust.
+    pub(crate) fn bodies_are_read(&self) -> bool {
+        let functions = [
+            self.forward.as_ref().map(|forward| &forward.function),
+            self.backward.as_ref().map(|backward| &backward.function),
+            self.jvp.as_ref().map(|jvp| &jvp.function),
+        ];
+        let mut bodies = functions.into_iter().flatten().map(|function| function.body.to_token_stream());
+        bodies.all(|body| syn::parse2::<syn::Block>(body).is_ok())
     }
 
     /// Looks for types that surely do not compile.
@@ -441,7 +500,7 @@ pub(crate) fn text(tokens: &impl ToTokens) -> String {
 }
 
 fn write_tokens(tokens: TokenStream, text: &mut String) {
-    use proc_macro2::{Delimiter, Spacing};
+    use proc_macro2::Spacing;
     let mut word_before = false;
     let mut trees = tokens.into_iter().peekable();
     while let Some(tree) = trees.next() {

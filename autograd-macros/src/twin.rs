@@ -139,7 +139,8 @@ fn sibling(items: TokenStream, heads: &[usize], here: usize) -> Option<usize> {
     let trees: Vec<TokenTree> = items.into_iter().collect();
     for (at, tree) in trees.iter().enumerate() {
         match tree {
-            TokenTree::Group(group) => {
+            // What a macro makes of its arguments is not known.
+            TokenTree::Group(group) if !is_of_macro(&trees[..at]) => {
                 if let Some(found) = sibling(group.stream(), heads, here) {
                     return Some(found);
                 }
@@ -157,6 +158,14 @@ fn sibling(items: TokenStream, heads: &[usize], here: usize) -> Option<usize> {
         }
     }
     None
+}
+
+/// Whether a group behind these trees is what a macro is given: `name! { }`, `macro_rules! name { }`.
+fn is_of_macro(before: &[TokenTree]) -> bool {
+    let is_bang = |tree: Option<&TokenTree>| matches!(tree, Some(TokenTree::Punct(punct)) if punct.as_char() == '!');
+    is_bang(before.last())
+        || matches!(before.last(), Some(TokenTree::Ident(_)))
+            && is_bang(before.len().checked_sub(2).and_then(|at| before.get(at)))
 }
 
 /// The name behind `impl` and its parameters.
@@ -187,7 +196,7 @@ fn is_op(before: &[TokenTree]) -> bool {
     let any = |names: &[&str]| {
         attributes.iter().any(|attribute| names.iter().any(|name| mentions(attribute, name)))
     };
-    any(&["py_layer"]) && !any(&["cfg", "cfg_attr"])
+    any(&["py_layer", "py_func"]) && !any(&["cfg", "cfg_attr"])
 }
 
 #[cfg(test)]
@@ -226,6 +235,7 @@ mod tests {
             "// #[py_layer] impl Op {}\n#[py_layer] impl Op {}",
             "const A: &str = \"#[py_layer] impl Op\"; #[py_layer] impl Op {}",
             "macro_rules! m { () => { #[py_layer] impl Op {} } } m!(); #[py_layer] impl Op {}",
+            "apart! { #[py_layer] impl Op {} #[py_layer] impl Op {} }",
         ] {
             assert_eq!(reported(text), None, "{text}");
         }

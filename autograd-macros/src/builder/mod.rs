@@ -451,7 +451,6 @@ fn argument_of(param: &GenericParam) -> TokenStream {
 
 /// The name of a parameter as the name of a type.
 fn marker(ident: &Ident) -> Ident {
-    let mut ident = ident.clone();
-    ident.set_span(Span::call_site().located_at(ident.span()));
-    ident
+    // Raw: the macro's edition may have keywords that the user's has not.
+    Ident::new_raw(&plain_name(ident), Span::call_site().located_at(ident.span()))
 }

@@ -161,10 +161,7 @@ fn returned(forward: &Forward, backward: &Backward, errors: &mut Errors) {
     let inputs: Vec<String> =
         forward.differentiable().iter().map(|param| plain_name(&param.ident)).collect();
     if backward.grads {
-        if !crate::editor::asks() {
-            fields(forward, inputs, backward, errors);
-        }
-        return;
+        return fields(forward, inputs, backward, errors);
     }
     if inputs.is_empty() {
         return;
@@ -186,9 +183,7 @@ fn returned(forward: &Forward, backward: &Backward, errors: &mut Errors) {
     let params = forward.params.iter().map(|param| &param.ident);
     let given = backward.params.iter().map(|(ident, _)| ident);
     let taken: Vec<String> = params.chain(given).map(plain_name).collect();
-    if !crate::editor::asks() {
-        crate::check_order::check(&inputs, &taken, &backward.function.body, errors);
-    }
+    crate::check_order::check(&inputs, &taken, &backward.function.judged(), errors);
 }
 
 /// The fields of each `Grads { .. }` that backward builds.
@@ -205,5 +200,5 @@ fn fields(forward: &Forward, names: Vec<String>, backward: &Backward, errors: &m
             })
         },
     };
-    fields.check(backward.function.body.stream(), errors);
+    fields.check(backward.function.judged().stream(), errors);
 }

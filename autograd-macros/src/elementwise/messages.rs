@@ -234,3 +234,7 @@ pub(crate) fn scalar_form() -> String {
 pub(crate) fn scalar_gradient(name: &str) -> String {
     format!("`{name}` is no gradient; the gradient of the input `x` is written `dx = ..`")
 }
+
+pub(crate) fn scalar_gradient_twice(name: &str) -> String {
+    format!("the gradient `{name}` stands twice; remove one")
+}

@@ -35,6 +35,14 @@ pub(crate) fn layer(arguments: TokenStream, block: TokenStream) -> TokenStream {
     let Some(mut op) = parse::parse(block.clone(), &mut errors) else {
         return fallback::of_tokens(block, errors);
     };
+    if op.of_trait {
+        let ty = syn::Type::Path(syn::TypePath {
+            attrs: Vec::new(),
+            qself: None,
+            path: op.name.clone().into(),
+        });
+        return fallback::of_trait_impl(&syn::Generics::default(), &ty, &op.name, errors);
+    }
     if let Some(name) = twin::renamed(&op.name, &mut errors) {
         op.name = name;
     }

@@ -15,9 +15,15 @@ use crate::parse::{
 /// Reads the block; none where it is no impl block of an op.
 pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Option<Op> {
     let (block, name, found) = block(tokens, errors)?;
-    let broken = block.trait_.is_some();
-    let mut op =
-        Op { attrs: block.attrs, name, items: Vec::new(), forward: None, backward: None, broken };
+    let mut op = Op {
+        attrs: block.attrs,
+        name,
+        items: Vec::new(),
+        forward: None,
+        backward: None,
+        of_trait: block.trait_.is_some(),
+        broken: false,
+    };
     let arguments = crate::model::last_segment(&block.self_ty).map(|segment| &segment.arguments);
     if !block.generics.params.is_empty() || arguments.is_some_and(|a| !a.is_none()) {
         errors.at(&block.self_ty, messages::generics(&op.name.to_string()));

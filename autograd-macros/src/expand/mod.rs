@@ -24,7 +24,7 @@ use tokens::{is_cfg, is_expect, located, survives, undocumented};
 pub(crate) use apply::{default_of, output_type};
 pub(crate) use pull::concrete;
 pub(crate) use tokens::{
-    anonymous, at, first_span, generated, here, output_span, phantom, replace_ident, respanned,
+    anonymous, at, first_span, generated, here, named, output_span, phantom, replace_ident, respanned,
     turbofish, whole_span,
 };
 
@@ -201,8 +201,16 @@ impl Expansion<'_> {
             _ => None,
         };
         if let Mode::Fallback(reported) = &self.mode {
-            let body = fallback::repair(self, reported, &mut sig, body);
-            return quote!(#doc #(#attrs)* #[allow(unused)] #vis #sig #body);
+            let own = sig.clone();
+            let repaired = fallback::repair(self, reported, &mut sig, body);
+            let repaired = quote!(#doc #(#attrs)* #[allow(unused)] #vis #sig #repaired);
+            // An editor finds its place in the body as it was written.
+            return quote! {
+                #[cfg(not(rust_analyzer))]
+                #repaired
+                #[cfg(rust_analyzer)]
+                #vis #own #body
+            };
         }
         quote!(#doc #(#attrs)* #vis #sig #body)
     }

@@ -23,6 +23,14 @@ pub(crate) fn generated(op: &Ident, what: &str) -> Ident {
     Ident::new(&format!("{}{what}", plain_name(op)), Span::call_site().located_at(op.span()))
 }
 
+/// A name made of text, in the edition of its place; none where the text is no name.
+pub(crate) fn named(text: &str, place: Span) -> Option<Ident> {
+    let raw = format!("r#{text}");
+    let mut ident = [text, &raw].into_iter().find_map(|text| syn::parse_str::<Ident>(text).ok())?;
+    ident.set_span(place);
+    Some(ident)
+}
+
 /// Tokens at one place, with the names as they were.
 pub(crate) fn respanned(tokens: TokenStream, span: Span) -> TokenStream {
     tokens
