@@ -1,7 +1,10 @@
 //! What expansions of the macros call, and nothing else. No part of the public interface.
 #![allow(missing_docs, reason = "hidden from users")]
 
+pub use std::borrow::Cow;
 pub use std::marker::PhantomData;
+pub use std::vec;
+pub use std::vec::Vec;
 
 pub use crate::error::{Error, Result};
 pub use crate::graph::Tensor;

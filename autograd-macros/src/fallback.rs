@@ -198,7 +198,7 @@ fn output_like<'a>(
     gradients: impl Iterator<Item = (Form, &'a syn::TypePath)>,
 ) -> TokenStream {
     let outputs = gradients.map(|(form, tensor)| match form {
-        Form::List => quote!(::std::vec::Vec<#tensor>),
+        Form::List => quote!(#p::Vec<#tensor>),
         Form::One | Form::Optional => quote!(#tensor),
     });
     match outputs.collect::<Vec<_>>().as_slice() {
@@ -212,7 +212,7 @@ fn output_like<'a>(
 pub(crate) fn apply_of_wrong_types(expansion: &Expansion<'_>, forward: &Forward) -> TokenStream {
     let output = match expansion.layer.wrong.1 {
         true => output_like(&expansion.private, std::iter::empty()),
-        false => crate::expand::output_type(forward),
+        false => crate::expand::output_type(&expansion.private, forward),
     };
     let names: Vec<Ident> = forward.params.iter().map(|param| param.ident.clone()).collect();
     loose_apply(expansion, &names, &output)
@@ -278,7 +278,7 @@ pub(crate) fn repair(
     rename_repeated(sig);
     one_lifetime(sig);
     if sig.ident == "backward" {
-        return_gradients(expansion.layer, sig, body);
+        return_gradients(&expansion.private, expansion.layer, sig, body);
     }
     let context = context_of(expansion.layer, &sig.ident);
     for input in &mut sig.inputs {
@@ -360,12 +360,12 @@ fn ends_with_a_value(body: &Group) -> bool {
 
 /// That backward returns nothing was reported; where it ends with a value all the same, that is what is
 /// returned.
-fn return_gradients(layer: &Layer, sig: &mut Signature, body: &Group) {
+fn return_gradients(p: &Private, layer: &Layer, sig: &mut Signature, body: &Group) {
     if !returns_nothing(sig) || !ends_with_a_value(body) {
         return;
     }
     let types: Vec<_> =
-        layer.differentiable().into_iter().map(|(_, input)| concrete(input)).collect();
+        layer.differentiable().into_iter().map(|(_, input)| concrete(p, input)).collect();
     sig.output = match types.as_slice() {
         [] => return,
         [one] => syn::parse_quote!(-> #one),
@@ -383,7 +383,7 @@ fn context_of(layer: &Layer, function: &Ident) -> Option<Ident> {
 }
 
 /// What `apply` returns for an output by reference, which was reported: the value.
-pub(crate) fn by_value(tokens: TokenStream) -> TokenStream {
+pub(crate) fn by_value(p: &Private, tokens: TokenStream) -> TokenStream {
     let mut out = TokenStream::new();
     let mut trees = tokens.into_iter().peekable();
     while let Some(tree) = trees.next() {
@@ -395,12 +395,12 @@ pub(crate) fn by_value(tokens: TokenStream) -> TokenStream {
                 }
                 let list = matches!(trees.peek(), Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Bracket);
                 if let Some(TokenTree::Group(list)) = trees.next_if(|_| list) {
-                    let element = by_value(list.stream());
-                    out.extend(quote!(::std::vec::Vec<#element>));
+                    let element = by_value(p, list.stream());
+                    out.extend(quote!(#p::Vec<#element>));
                 }
             }
             TokenTree::Group(group) => {
-                let mut new = Group::new(group.delimiter(), by_value(group.stream()));
+                let mut new = Group::new(group.delimiter(), by_value(p, group.stream()));
                 new.set_span(group.span());
                 out.extend([TokenTree::Group(new)]);
             }
@@ -548,7 +548,7 @@ fn completed_grads(expansion: &Expansion<'_>, body: &Group) -> Group {
             literals.len() > 1 && literals.iter().any(|literal| literal.fields.contains(ident));
         let input = inputs.iter().find(|(param, _)| param.ident == *ident);
         let ty = match input {
-            Some((_, input)) if !elsewhere => concrete(input),
+            Some((_, input)) if !elsewhere => concrete(&p, input),
             _ => quote_spanned!(span=> _),
         };
         quote_spanned!(span=> #p::stand_in::<#ty>())

@@ -52,6 +52,20 @@ pub struct ForwardContext<'a, L>(
     #[doc(hidden)] pub PhantomData<fn() -> L>,
 );
 
+macro_rules! shown {
+    ($($context:ident)*) => {
+        $(
+            impl<L> std::fmt::Debug for $context<'_, L> {
+                fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                    f.debug_struct(stringify!($context)).finish_non_exhaustive()
+                }
+            }
+        )*
+    };
+}
+
+shown!(ForwardContext BackwardContext JvpContext);
+
 // What a context call did before a panic, it did whole.
 impl<L> RefUnwindSafe for ForwardContext<'_, L> {}
 impl<L> UnwindSafe for BackwardContext<'_, L> {}

@@ -75,7 +75,7 @@ pub struct PlainOutput<'a, O>(pub &'a O);
 
 impl<O: PlainTensors> PlainOutput<'_, O> {
     /// Shadows the method of [`NoTensors`].
-    pub fn show(&self, visitor: &mut Visitor<'_>) {
+    pub fn __show(&self, visitor: &mut Visitor<'_>) {
         visitor.plain(self.0);
     }
 }
@@ -84,7 +84,7 @@ impl<O: PlainTensors> PlainOutput<'_, O> {
 #[doc(hidden)]
 pub trait NoTensors {
     /// Shows nothing.
-    fn show(&self, _: &mut Visitor<'_>) {}
+    fn __show(&self, _: &mut Visitor<'_>) {}
 }
 
 impl<O> NoTensors for PlainOutput<'_, O> {}

@@ -190,7 +190,7 @@ impl Subject<'_> {
                 let items = items.iter().enumerate();
                 let items = items.map(|(i, item)| self.tensor(tensor, item, &ty, seed(i + 1)));
                 quote! {
-                    #inputs.list::<#ty>(#name, #differentiable, ::std::vec![#(#items),*])
+                    #inputs.list::<#ty>(#name, #differentiable, #p::vec![#(#items),*])
                 }
             }
         }
@@ -235,7 +235,7 @@ impl Subject<'_> {
             Form::List { references, array, borrowed } => {
                 let mut list = held.to_token_stream();
                 if references {
-                    list = quote!(::std::vec::Vec::<&_>::from_iter(#held.iter()));
+                    list = quote!(#p::Vec::<&_>::from_iter(#held.iter()));
                 }
                 if array {
                     list = quote!(#p::check::array(#name, #list));
@@ -267,7 +267,7 @@ impl Subject<'_> {
         quote! {
             let #result = #call;
             let #pattern = #result;
-            let mut #tensors = ::std::vec::Vec::<#p::check::AnyTensor>::new();
+            let mut #tensors = #p::Vec::<#p::check::AnyTensor>::new();
             #(#p::check::Output::into_tensors(#seen, &mut #tensors);)*
             #tensors
         }

@@ -79,11 +79,20 @@ fn inputs(forward: &Forward, errors: &mut Errors) {
                 let (name, found) = (plain_name(&param.ident), text(&param.ty));
                 errors.at(&param.ty, messages::only_plain_number(&name, &found));
             }
-            None => errors.at(&forward.function.sig.ident, messages::no_number()),
+            None => match forward.params.iter().find_map(|param| slip_of_real(&param.ty)) {
+                Some(slip) => errors.at(&slip, messages::slip_of_real(&slip.to_string())),
+                None => errors.at(&forward.function.sig.ident, messages::no_number()),
+            },
         }
     } else if forward.differentiable().is_empty() {
         errors.at(&forward.function.sig.ident, messages::all_stopped(&numbers));
     }
+}
+
+/// A name that is nearly `Real`.
+fn slip_of_real(ty: &Type) -> Option<proc_macro2::Ident> {
+    let name = &crate::model::last_segment(ty)?.ident;
+    (nearest(&name.to_string(), &["Real"]).is_some()).then(|| name.clone())
 }
 
 fn is_float(ty: &Type) -> bool {

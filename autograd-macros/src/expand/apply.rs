@@ -5,11 +5,13 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::ReturnType;
 
 use super::{
-    Expansion, Mode, at, first_span, here, located, output_span, survives, turbofish, undocumented,
+    Expansion, Mode, at, first_span, here, located, of_callers, of_each_call, of_start,
+    output_span, turbofish, undocumented,
     whole_span,
 };
 use crate::builder::ByName;
 use crate::check_arg::{Form, form};
+use crate::library::Private;
 use crate::model::{
     Forward, Function, Output, OutputKind, Param, ParamKind, local, mentions, plain_name,
 };
@@ -29,7 +31,9 @@ impl Expansion<'_> {
         let (generics, _, clause) = self.layer.generics.split_for_impl();
         let (op, deprecated) = (self.op(), self.deprecated());
         let vis = &forward.function.vis;
-        let attrs: Vec<_> = forward.function.attrs.iter().filter(|attr| survives(attr)).collect();
+        let attrs: Vec<_> = forward.function.attrs.iter().filter(|attr| of_callers(attr)).collect();
+        let calls: Vec<_> = attrs.iter().filter(|attr| of_each_call(attr)).collect();
+        let starts = attrs.iter().filter(|attr| of_start(attr));
         let doc = undocumented(&forward.function.attrs, "Runs the op on these inputs.");
         let try_doc = TRY_DOC;
         let own = &forward.function.sig.generics;
@@ -41,8 +45,9 @@ impl Expansion<'_> {
         });
         let params: Vec<_> = params.collect();
         let names: Vec<_> = forward.params.iter().map(|param| &param.ident).collect();
-        let output = output_type(forward);
+        let output = output_type(p, forward);
         let with = by_name.map(|by_name| &by_name.with);
+        let starts = starts.filter(|_| with.is_some());
         let placed = by_name.and_then(|by_name| by_name.placed.as_ref());
         let place = placed.map(|_| local("place"));
         let mut body = match &self.mode {
@@ -85,12 +90,14 @@ impl Expansion<'_> {
                 }
 
                 #[doc = #try_doc]
+                #(#calls)*
                 #[track_caller]
                 #vis fn #try_apply #own (#(#params),*) -> #p::Result<#output> #own_clause
                 #body
 
                 #placed
 
+                #(#starts)*
                 #with
             }
         }
@@ -207,7 +214,7 @@ impl Expansion<'_> {
                     Form::List { references, array, borrowed } => {
                         let mut list = quote!(#taken.list(#again, #at));
                         if references {
-                            list = quote!(::std::vec::Vec::<&_>::from_iter(#list.iter()));
+                            list = quote!(#p::Vec::<&_>::from_iter(#list.iter()));
                         }
                         if array {
                             let name = plain_name(ident);
@@ -260,7 +267,7 @@ impl Expansion<'_> {
                             #proof
                             #[allow(unused_imports)]
                             use #p::NoTensors as _;
-                            #p::PlainOutput(&#part).show(#visitor);
+                            #p::PlainOutput(&#part).__show(#visitor);
                         }
                     }
                 }
@@ -282,11 +289,11 @@ pub(super) fn context_argument(context: &TokenStream, function: &Function) -> To
 }
 
 /// The type that `apply` returns.
-pub(crate) fn output_type(forward: &Forward) -> TokenStream {
+pub(crate) fn output_type(p: &Private, forward: &Forward) -> TokenStream {
     match &forward.function.sig.output {
         ReturnType::Default => quote!(()),
         ReturnType::Type(_, ty) if forward.hides_output() => {
-            fallback::by_value(ty.to_token_stream())
+            fallback::by_value(p, ty.to_token_stream())
         }
         ReturnType::Type(_, ty) => ty.to_token_stream(),
     }

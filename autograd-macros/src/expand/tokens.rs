@@ -4,7 +4,7 @@ use proc_macro2::{Delimiter, Group, Ident, Punct, Spacing, Span, TokenStream, To
 use quote::{ToTokens, TokenStreamExt, quote};
 use syn::{Attribute, GenericParam, Generics, ReturnType};
 
-use crate::model::plain_name;
+use crate::model::{mentions, plain_name};
 
 /// The macro's own names at a place of the user's.
 pub(crate) fn here(place: Span) -> Span {
@@ -147,9 +147,37 @@ pub(super) fn is_expect(attr: &Attribute) -> bool {
     attr.path().is_ident("expect")
 }
 
-/// Attributes of forward that say something of `apply` too.
-pub(super) fn survives(attr: &Attribute) -> bool {
-    ["doc", "must_use", "deprecated"].iter().any(|name| attr.path().is_ident(name))
+/// What an attribute says, also where it is configured: `#[cfg_attr(unix, deprecated)]`.
+fn says(attr: &Attribute, names: &[&str]) -> bool {
+    names.iter().any(|name| attr.path().is_ident(name))
+        || attr.path().is_ident("cfg_attr") && names.iter().any(|name| mentions(attr, name))
+}
+
+/// Attributes of forward that say something of its callers: they stand on what is called, `apply` and
+/// the like, and not on forward.
+pub(crate) fn of_callers(attr: &Attribute) -> bool {
+    says(attr, &["doc", "must_use", "deprecated"])
+}
+
+/// Those of them that stand on every way of a call; docs stand once.
+pub(crate) fn of_each_call(attr: &Attribute) -> bool {
+    says(attr, &["must_use", "deprecated"]) && !says(attr, &["doc"])
+}
+
+/// Those that stand on the start of a call.
+pub(crate) fn of_start(attr: &Attribute) -> bool {
+    says(attr, &["deprecated"]) && !says(attr, &["doc", "must_use"])
+}
+
+/// A lint of the type itself: an expectation of it is one of the struct.
+pub(crate) fn is_lint_of_types(attr: &Attribute) -> bool {
+    const LINTS: [&str; 4] = [
+        "non_camel_case_types",
+        "missing_docs",
+        "missing_debug_implementations",
+        "missing_copy_implementations",
+    ];
+    LINTS.iter().any(|lint| mentions(attr, lint))
 }
 
 pub(crate) fn first_span(tokens: &impl ToTokens) -> Span {
