@@ -8,6 +8,7 @@ pub use std::vec::Vec;
 
 pub use crate::error::{Error, Result};
 pub use crate::graph::Tensor;
+pub use crate::ops::Float;
 #[cfg(feature = "nn")]
 pub use crate::nn::{Module, Visitor as ModuleVisitor};
 pub use crate::py_layer::*;

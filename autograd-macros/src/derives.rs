@@ -10,7 +10,7 @@ use crate::args::parts;
 use crate::errors::Errors;
 use crate::library::private_path;
 use crate::messages;
-use crate::model::local;
+use crate::model::{local, mentions, text};
 
 /// What stands in `#[saved(..)]` and `#[module(..)]`.
 #[derive(Default)]
@@ -77,6 +77,25 @@ fn read(item: TokenStream, derive: &str, attribute: &str) -> Option<Input> {
 }
 
 impl Input {
+    /// Bounds of parameters that are elements of a tensor and have none: the compiler tells that of the
+    /// struct, and shall not tell it of everything that is made for it.
+    fn bind_elements(&mut self) -> bool {
+        let p = &self.path;
+        let clauses = self.item.generics.where_clause.clone();
+        let mut found = false;
+        for param in self.item.generics.type_params_mut() {
+            let element = format!("Tensor<{}>", param.ident);
+            let clause = clauses.as_ref().is_some_and(|of| mentions(of, &param.ident.to_string()));
+            let holds = self.fields.iter().any(|(_, field)| text(&field.ty).contains(&element));
+            if param.bounds.is_empty() && !clause && holds {
+                param.colon_token.get_or_insert_with(Default::default);
+                param.bounds.push(syn::parse_quote!(#p::Float));
+                found = true;
+            }
+        }
+        found
+    }
+
     /// The impls, silent about a struct that is deprecated itself.
     fn finish(self, impls: &TokenStream) -> TokenStream {
         let deprecated = self.item.attrs.iter().any(|attr| attr.path().is_ident("deprecated"));
@@ -105,6 +124,7 @@ pub(crate) fn saved(item: TokenStream) -> TokenStream {
         input.errors.at(lifetime, messages::saved_lifetime());
         return input.errors.into_tokens();
     }
+    let unbound = input.bind_elements();
     let (p, name) = (&input.path, &input.item.ident);
     let (generics, arguments, clause) = input.item.generics.split_for_impl();
     let (into, from, this) = (local("into"), local("from"), local("this"));
@@ -116,7 +136,7 @@ pub(crate) fn saved(item: TokenStream) -> TokenStream {
         quote!(#member: <#ty as #p::Saved>::unpack(#from)?)
     });
     // After an error the struct can be saved all the same, so that nothing else is reported.
-    let parts = match input.errors.is_empty() {
+    let parts = match input.errors.is_empty() && !unbound {
         true => quote!((
             |#this, #into| { #(#packs)* },
             |#from| #p::Result::Ok(Self { #(#unpacks),* }),

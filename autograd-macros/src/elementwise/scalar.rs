@@ -54,15 +54,18 @@ impl Parse for ScalarOp {
 /// The macro as a plain function: the block that says the same.
 pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
     let mut errors = Errors::new();
-    let op = match ScalarOp::parse.parse2(tokens) {
+    let op = match ScalarOp::parse.parse2(tokens.clone()) {
         Ok(op) if !op.gradients.is_empty() => op,
         Ok(op) => {
             errors.at(&op.name, messages::scalar_form());
-            return errors.into_tokens();
+            return not_read(&op.vis, &op.name, errors);
         }
         Err(error) => {
             errors.at_span(error.span(), messages::scalar_form());
-            return errors.into_tokens();
+            return match name_of.parse2(tokens) {
+                Ok((vis, name)) => not_read(&vis, &name, errors),
+                Err(_) => errors.into_tokens(),
+            };
         }
     };
     let ScalarOp { attrs, vis, name, value, gradients, krate } = op;
@@ -86,7 +89,7 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
         }
     }
     if !errors.is_empty() {
-        return errors.into_tokens();
+        return not_read(&vis, &name, errors);
     }
     // Backward is given what it names, and nothing else is kept.
     let own = [format_ident!("y"), format_ident!("dy")];
@@ -125,6 +128,19 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
     };
     let krate = krate.map(|path| quote!(, crate = #path));
     super::layer(quote!(elementwise #krate), block)
+}
+
+/// The head of the op, whatever stands behind it.
+fn name_of(input: ParseStream<'_>) -> syn::Result<(Visibility, Ident)> {
+    input.call(Attribute::parse_outer)?;
+    let head = (input.parse()?, input.parse()?);
+    input.parse::<TokenStream>()?;
+    Ok(head)
+}
+
+/// An op of which nothing else is known can be called in any way.
+fn not_read(vis: &Visibility, name: &Ident, errors: Errors) -> TokenStream {
+    crate::fallback::of_tokens(quote!(#vis struct #name;), errors)
 }
 
 /// An input of this name; none where it is no name of one.
