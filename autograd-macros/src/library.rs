@@ -46,12 +46,10 @@ pub(crate) fn import(said: Option<&syn::Path>) -> TokenStream {
     let Some(said) = said else {
         return quote!(use #path::{self as #name, Unknown as _};);
     };
-    let uses = Ident::new("use", first_span(said));
+    let (uses, imported) = (Ident::new("use", first_span(said)), Private::imported());
     quote! {
-        #[allow(unused_imports)]
         #uses #path as #name;
-        #[allow(unused_imports)]
-        use #name::Unknown as _;
+        use #imported::Unknown as _;
     }
 }
 

@@ -158,7 +158,13 @@ impl Expansion<'_> {
         let verify = self.verify(forward, &array, place);
         let start = local(if place.is_some() { "start_at" } else { "start" });
         let place = place.map(|place| quote!(#place,));
+        // An op that is called is no dead code.
+        let constructed = match self.layer.generics.params.is_empty() {
+            true => quote!(Self),
+            false => quote!(Self(::core::marker::PhantomData)),
+        };
         quote! {{
+            let _ = #constructed;
             #proofs
             #checks
             let #array: &[&dyn #p::TensorInput] = &[#(#inputs),*];
@@ -230,7 +236,6 @@ impl Expansion<'_> {
             .collect();
         Some(quote! {
             if #p::verifying() {
-                #[allow(unused_imports)]
                 use #p::{NotReused as _, NotTaken as _};
                 #p::verify::<Self, #key>(#place, #inputs, &|#again| {
                     Self::try_apply #turbofish (#(#arguments),*).ok().map(::core::mem::drop)
@@ -265,7 +270,6 @@ impl Expansion<'_> {
                         let (p, proof) = (&self.private, typecheck::plain(self, &part, &output.ty));
                         quote! {
                             #proof
-                            #[allow(unused_imports)]
                             use #p::NoTensors as _;
                             #p::PlainOutput(&#part).__show(#visitor);
                         }

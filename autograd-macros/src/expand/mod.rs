@@ -166,15 +166,9 @@ impl Expansion<'_> {
             Item::Other(tokens) => tokens.clone(),
             Item::Function(function) => self.user_function(function),
         });
-        // `Grads` is nobody else's.
-        let private = matches!(
-            self.layer.backward.as_ref().map(|backward| &backward.returns),
-            Some(Returns::ByName(_))
-        );
-        let private = private.then(|| quote!(, private_interfaces, clippy::type_complexity));
         quote! {
             #(#attrs)*
-            #[allow(elided_lifetimes_in_paths #private)]
+            #[cfg_attr(clippy, allow(clippy::type_complexity))]
             impl #generics #op #clause {
                 #(#items)*
             }
@@ -253,7 +247,6 @@ impl Expansion<'_> {
             let end = quote_spanned!(Span::call_site().located_at(place)=> ;);
             return quote! {
                 #doc #(#attrs)*
-                #[allow(dead_code, missing_copy_implementations)]
                 #vis #keyword #name #end
             };
         }
@@ -273,7 +266,6 @@ impl Expansion<'_> {
         let declared = self.ordered(declared.collect());
         quote! {
             #doc #(#attrs)*
-            #[allow(dead_code, missing_copy_implementations)]
             #vis #keyword #name<#(#declared),*>(::core::marker::PhantomData<#phantom>);
         }
     }
@@ -319,8 +311,8 @@ impl Expansion<'_> {
 
             #[automatically_derived]
             impl #p::Needs for #needs {
-                #[allow(unused_variables)]
                 fn of(needs: &dyn #p::NeedsGrad) -> Self {
+                    let _ = needs;
                     Self { #(#asked),* }
                 }
             }

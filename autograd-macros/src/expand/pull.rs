@@ -123,7 +123,7 @@ impl Expansion<'_> {
         // Its fields are generic: a gradient may be a tensor or an option of one.
         Some(quote! {
             /// What backward returns, by the names of the inputs.
-            struct Grads<#(#types),*> { #(#names: #types),* }
+            pub struct Grads<#(#types),*> { #(pub #names: #types),* }
         })
     }
 

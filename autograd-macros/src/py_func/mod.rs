@@ -303,17 +303,15 @@ impl Op {
         });
         quote! {
             #(#attrs)*
-            #[allow(dead_code, missing_copy_implementations, missing_docs)]
             #vis struct #name #parameters #body_of_struct
             #unused
-            #[allow(missing_docs)]
             #(#lints)*
             impl #declared #op #clause {
                 #(#functions)*
                 #(#items)*
             }
             #(#cfg)*
-            #[allow(dead_code, clippy::too_many_arguments)]
+            #[cfg_attr(clippy, allow(clippy::too_many_arguments))]
             const _: () = {
                 #proofs
                 impl #declared #op #clause {
@@ -375,7 +373,13 @@ impl Op {
             }
         });
         let forward = lent(&self.forward);
+        // An operator that is called is no dead code.
+        let constructed = match self.generics.params.is_empty() {
+            true => quote!(Self),
+            false => quote!(Self(::core::marker::PhantomData)),
+        };
         quote! {
+            let _ = #constructed;
             let #call = #private::Program::py_func(#program, #forward).name(#text);
             #x
             #out
@@ -419,8 +423,7 @@ impl Op {
         }
         let (declared, _, clause) = self.generics.split_for_impl();
         quote! {
-            #[allow(dead_code)]
-            fn element_types #declared() #clause {
+            fn __element_types #declared() #clause {
                 #(#proofs)*
             }
         }

@@ -9,7 +9,7 @@ use crate::builder::ByName;
 use crate::elementwise::model::{Forward, Kind};
 use crate::expand::{Mode, of_callers, of_each_call, of_start};
 use crate::library::Private;
-use crate::model::Layer;
+use crate::model::{Layer, mentions};
 
 impl Expansion<'_> {
     /// The inputs of `apply`, with the parameters of the function.
@@ -75,8 +75,11 @@ impl Expansion<'_> {
             }},
         };
         let check = self.check_backward(forward);
+        // `apply` calls `try_apply`, which is as deprecated as itself.
+        let deprecated = forward.function.attrs.iter().any(|attr| mentions(attr, "deprecated"));
+        let deprecated = deprecated.then(|| quote!(#[allow(deprecated)]));
         quote! {
-            #[allow(deprecated)]
+            #deprecated
             impl #op {
                 #doc #(#attrs)*
                 #[track_caller]

@@ -90,7 +90,6 @@ impl Expansion<'_> {
             struct #name { #(#fields),* }
             impl #p::elementwise::Lanewise<#i, #m, #outputs> for #name {
                 #[inline(always)]
-                #[allow(unused_variables)]
                 fn call<#lane: #p::elementwise::Lane>(
                     &self,
                     [#(#reals),*]: [#p::elementwise::Real<#lane>; #i],

@@ -6,12 +6,12 @@ mod given;
 mod lane;
 
 use proc_macro2::{Group, Ident, Span, TokenStream};
-use quote::{ToTokens, format_ident, quote};
+use quote::{ToTokens, quote};
 use syn::{Attribute, GenericParam, Signature, Type};
 
 use crate::elementwise::args::Args;
 use crate::elementwise::model::{Item, Op};
-use crate::expand::{is_lint_of_types, of_callers, with_arguments};
+use crate::expand::{generated, is_lint_of_types, of_callers, with_arguments};
 use crate::library::{import, private_path};
 use crate::model::{Function, mentions};
 use given::{Given, field, given_name};
@@ -59,12 +59,7 @@ impl Expansion<'_> {
             #structure
             #block
             #(#cfg)*
-            #[allow(
-                non_camel_case_types, non_snake_case, non_upper_case_globals, unreachable_pub, unused_qualifications,
-                elided_lifetimes_in_paths, private_interfaces, missing_debug_implementations,
-                missing_copy_implementations, single_use_lifetimes, unused_lifetimes, clippy::all,
-                clippy::pedantic, clippy::nursery
-            )]
+            #[cfg_attr(clippy, allow(clippy::all, clippy::pedantic, clippy::nursery))]
             const _: () = {
                 #import
                 #inside
@@ -86,7 +81,6 @@ impl Expansion<'_> {
         let (vis, name) = (self.vis(), &self.op.name);
         quote! {
             #doc #(#attrs)*
-            #[allow(missing_copy_implementations)]
             #vis struct #name;
         }
     }
@@ -99,9 +93,8 @@ impl Expansion<'_> {
         let fields = forward.differentiable().into_iter().map(|param| &param.ident);
         let grads = Ident::new("Grads", Span::call_site());
         Some(quote! {
-            #[allow(dead_code, missing_docs, missing_debug_implementations)]
-            struct #grads<L: #path::elementwise::Lane> {
-                #(#fields: #path::elementwise::Real<L>),*
+            pub struct #grads<L: #path::elementwise::Lane> {
+                #(pub #fields: #path::elementwise::Real<L>),*
             }
         })
     }
@@ -217,7 +210,7 @@ impl Expansion<'_> {
     }
 
     fn struct_name(&self, which: &str) -> Ident {
-        format_ident!("{}{which}", self.op.name)
+        generated(&self.op.name, which)
     }
 }
 
