@@ -8,9 +8,9 @@ pub use std::vec::Vec;
 
 pub use crate::error::{Error, Result};
 pub use crate::graph::Tensor;
-pub use crate::ops::Float;
 #[cfg(feature = "nn")]
 pub use crate::nn::{Module, Visitor as ModuleVisitor};
+pub use crate::ops::Float;
 pub use crate::py_layer::*;
 #[cfg(feature = "static-graph")]
 pub use crate::static_graph::private::*;

@@ -129,12 +129,14 @@ pub(crate) fn saved(item: TokenStream) -> TokenStream {
     let (generics, arguments, clause) = input.item.generics.split_for_impl();
     let (into, from, this) = (local("into"), local("from"), local("this"));
     let (packed, unpacked) = (local("packed"), local("unpacked"));
-    let packs = input.fields.iter().map(|(member, Field { ty, .. })| {
-        quote!(<#ty as #p::Saved>::pack(&#this.#member, #into);)
-    });
-    let unpacks = input.fields.iter().map(|(member, Field { ty, .. })| {
-        quote!(#member: <#ty as #p::Saved>::unpack(#from)?)
-    });
+    let packs = input
+        .fields
+        .iter()
+        .map(|(member, Field { ty, .. })| quote!(<#ty as #p::Saved>::pack(&#this.#member, #into);));
+    let unpacks = input
+        .fields
+        .iter()
+        .map(|(member, Field { ty, .. })| quote!(#member: <#ty as #p::Saved>::unpack(#from)?));
     // After an error the struct can be saved all the same, so that nothing else is reported.
     let parts = match input.errors.is_empty() && !unbound {
         true => quote!((

@@ -83,7 +83,8 @@ fn without_configured(group: &Group) -> Group {
             let mut value = false;
             while let Some(tree) = trees.get(at) {
                 at += 1;
-                value |= matches!(tree, TokenTree::Ident(word) if word == "let") || is(Some(tree), '=');
+                value |=
+                    matches!(tree, TokenTree::Ident(word) if word == "let") || is(Some(tree), '=');
                 let block = matches!(tree, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace);
                 let goes_on = matches!(trees.get(at), Some(TokenTree::Ident(word)) if word == "else")
                     || is(trees.get(at), '.')
@@ -215,7 +216,8 @@ impl Layer {
             self.backward.as_ref().map(|backward| &backward.function),
             self.jvp.as_ref().map(|jvp| &jvp.function),
         ];
-        let mut bodies = functions.into_iter().flatten().map(|function| function.body.to_token_stream());
+        let mut bodies =
+            functions.into_iter().flatten().map(|function| function.body.to_token_stream());
         bodies.all(|body| syn::parse2::<syn::Block>(body).is_ok())
     }
 
@@ -596,7 +598,8 @@ pub(crate) fn primal_type(form: Form, tensor: &str) -> String {
     }
 }
 
-/// An identifier that cannot clash with the user's.
+/// A local that cannot clash with the user's: neither with a local, nor with an op of its name, which
+/// would be a pattern.
 pub(crate) fn local(name: &str) -> Ident {
-    Ident::new(name, Span::mixed_site())
+    Ident::new(&format!("__{name}"), Span::mixed_site())
 }

@@ -132,7 +132,10 @@ fn heads<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = usize> + 'a {
         let before = text[..*at].trim_end();
         let after = text[at + name.len()..].chars().next();
         let part = after.is_some_and(|c| c.is_alphanumeric() || c == '_');
-        !part && (before.ends_with(['>', '(', '{', '[', ']']) || before.ends_with("impl") || before.ends_with("pub"))
+        !part
+            && (before.ends_with(['>', '(', '{', '[', ']'])
+                || before.ends_with("impl")
+                || before.ends_with("pub"))
     })
 }
 

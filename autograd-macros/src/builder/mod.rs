@@ -7,8 +7,8 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::GenericParam;
 
 use crate::expand::{
-    Expansion, Mode, default_of, first_span, generated, of_each_call, output_type, phantom, replace_ident,
-    turbofish,
+    Expansion, Mode, default_of, first_span, generated, of_each_call, output_type, phantom,
+    replace_ident, turbofish,
 };
 use crate::model::{Forward, Layer, Param, local, mentions, parameter_name, plain_name};
 use named::{Hidden, Named};
@@ -61,7 +61,9 @@ impl<'a> Builder<'a> {
         let op = &expansion.layer.name;
         let count = forward.params.len();
         // The user may have a type of this name.
-        let state = match expansion.layer.glance.may_mention("Argument") {
+        let taken = expansion.layer.glance.may_mention("Argument")
+            || op.to_string().starts_with("Argument");
+        let state = match taken {
             true => "__Argument",
             false => "Argument",
         };

@@ -6,8 +6,7 @@ use syn::ReturnType;
 
 use super::{
     Expansion, Mode, at, first_span, here, located, of_callers, of_each_call, of_start,
-    output_span, turbofish, undocumented,
-    whole_span,
+    output_span, turbofish, undocumented, whole_span,
 };
 use crate::builder::ByName;
 use crate::check_arg::{Form, form};
@@ -156,7 +155,8 @@ impl Expansion<'_> {
             }
         };
         let verify = self.verify(forward, &array, place);
-        let start = local(if place.is_some() { "start_at" } else { "start" });
+        let start = if place.is_some() { "start_at" } else { "start" };
+        let start = Ident::new(start, Span::mixed_site());
         let place = place.map(|place| quote!(#place,));
         // An op that is called is no dead code.
         let constructed = match self.layer.generics.params.is_empty() {

@@ -25,8 +25,7 @@ pub(crate) use apply::{default_of, output_type};
 pub(crate) use pull::{concrete, with_arguments};
 pub(crate) use tokens::{
     anonymous, at, first_span, generated, here, is_lint_of_types, named, of_callers, of_each_call,
-    of_start, output_span, phantom, replace_ident, respanned,
-    turbofish, whole_span,
+    of_start, output_span, phantom, replace_ident, respanned, turbofish, whole_span,
 };
 
 /// Whether the block passed its checks.
@@ -69,7 +68,7 @@ impl Expansion<'_> {
         };
         let key = quote! {
             // Names this op among all layers; keeps its private types private.
-            struct #key;
+            enum #key {}
         };
         let silent = self.silent();
         let Some(grads) = grads else {
@@ -214,7 +213,9 @@ impl Expansion<'_> {
         let doc = match (sig.ident.to_string().as_str(), vis) {
             (_, Visibility::Inherited) => None,
             ("forward", _) => undocumented(&[], "Computes the op; called by `apply`."),
-            ("backward", _) => undocumented(&function.attrs, "The op's gradient; called in backward."),
+            ("backward", _) => {
+                undocumented(&function.attrs, "The op's gradient; called in backward.")
+            }
             ("jvp", _) => undocumented(&function.attrs, "The op's slope; called in forward mode."),
             _ => None,
         };

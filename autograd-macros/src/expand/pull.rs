@@ -194,11 +194,14 @@ pub(crate) fn with_arguments(tokens: TokenStream, arguments: &TokenStream) -> Op
             TokenTree::Group(group) => {
                 let inner = with_arguments(group.stream(), arguments);
                 found |= inner.is_some();
-                out.extend([inner.map_or_else(|| tree.clone(), |inner| {
-                    let mut new = Group::new(group.delimiter(), inner);
-                    new.set_span(group.span());
-                    new.into()
-                })]);
+                out.extend([inner.map_or_else(
+                    || tree.clone(),
+                    |inner| {
+                        let mut new = Group::new(group.delimiter(), inner);
+                        new.set_span(group.span());
+                        new.into()
+                    },
+                )]);
             }
             TokenTree::Ident(word) if word == "Grads" => {
                 out.extend([tree.clone()]);
@@ -206,7 +209,8 @@ pub(crate) fn with_arguments(tokens: TokenStream, arguments: &TokenStream) -> Op
                 // `-> Grads { .. }`
                 let returned = is(at.checked_sub(1), '>') && is(at.checked_sub(2), '-');
                 let path = is(at.checked_sub(1), ':') && is(at.checked_sub(2), ':');
-                if (!brace || returned) && !is(Some(at + 1), '<') && !is(Some(at + 1), ':') && !path {
+                if (!brace || returned) && !is(Some(at + 1), '<') && !is(Some(at + 1), ':') && !path
+                {
                     let here = arguments.clone().into_iter().map(|mut tree| {
                         tree.set_span(tree.span().located_at(word.span()));
                         tree

@@ -95,5 +95,6 @@ pub(super) fn returned(output: &ReturnType) -> Option<&Type> {
 /// The type inside a `Result`, or inside an alias of it, which has a name like `MyResult`.
 pub(super) fn inside_result(ty: &Type) -> Option<&Type> {
     let name = last_segment(ty)?.ident.to_string();
-    argument_of(ty, "Result").or_else(|| name.ends_with("Result").then(|| argument_of(ty, &name))?)
+    argument_of(ty, "Result")
+        .or_else(|| name.ends_with("Result").then(|| argument_of(ty, &name))?)
 }

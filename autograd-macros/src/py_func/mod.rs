@@ -37,11 +37,8 @@ pub(crate) fn expand(arguments: TokenStream, tokens: TokenStream) -> TokenStream
         };
     };
     if let Some(name) = twin::renamed(&op.name, &mut errors) {
-        op.self_ty = Type::Path(syn::TypePath {
-            attrs: Vec::new(),
-            qself: None,
-            path: name.clone().into(),
-        });
+        op.self_ty =
+            Type::Path(syn::TypePath { attrs: Vec::new(), qself: None, path: name.clone().into() });
         op.name = name;
     }
     let mut found = Errors::new();
@@ -288,7 +285,8 @@ impl Op {
             inputs.collect::<Vec<_>>().join(", ")
         );
         let (declared, _, clause) = self.generics.split_for_impl();
-        let parameters: Vec<TokenStream> = self.generics.params.iter().map(without_bounds).collect();
+        let parameters: Vec<TokenStream> =
+            self.generics.params.iter().map(without_bounds).collect();
         let types = self.generics.type_params().map(|param| &param.ident);
         let body_of_struct = match self.generics.params.is_empty() {
             true => quote!(;),

@@ -72,7 +72,10 @@ fn slips_are_told_as_in_plain_rust() {
         let missing: Vec<&str> = missing.filter(|part| !said.contains(part)).collect();
         let fits = (1..=allowed).contains(&errors) && missing.is_empty();
         (!fits).then(|| {
-            format!("{}: {errors} errors, allowed {allowed}; not said: {missing:?}\n{said}", name(path))
+            format!(
+                "{}: {errors} errors, allowed {allowed}; not said: {missing:?}\n{said}",
+                name(path)
+            )
         })
     });
     let wrong: Vec<String> = wrong.into_iter().flatten().collect();

@@ -42,7 +42,11 @@ fn libraries() -> &'static Libraries {
     LIBRARIES.get_or_init(|| {
         let mut cargo = Command::new(env!("CARGO"));
         cargo.args(["check", "--offline", "--quiet", "--message-format=json"]);
-        let output = cargo.args(["-p", "autograd-core", "--features", "safetensors"]).current_dir(root()).output().unwrap();
+        let output = cargo
+            .args(["-p", "autograd-core", "--features", "safetensors"])
+            .current_dir(root())
+            .output()
+            .unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let mut named = BTreeMap::new();
         for line in String::from_utf8(output.stdout).unwrap().lines() {
@@ -53,7 +57,9 @@ fn libraries() -> &'static Libraries {
             }
             let files = message["filenames"].as_array().into_iter().flatten();
             let mut files = files.filter_map(Value::as_str).map(PathBuf::from);
-            named.extend(files.find(|path| path.extension() == Some("rmeta".as_ref())).map(|p| (name, p)));
+            named.extend(
+                files.find(|path| path.extension() == Some("rmeta".as_ref())).map(|p| (name, p)),
+            );
         }
         let deps = named["autograd_core"].parent().unwrap().to_owned();
         Libraries { deps, named }
@@ -113,7 +119,8 @@ pub fn check_text(text: &str, options: &[String]) -> Vec<Message> {
 
 /// Runs `work` on each, on as many threads as there are processors.
 pub fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let (next, threads) = (AtomicUsize::new(0), thread::available_parallelism().map_or(2, usize::from));
+    let (next, threads) =
+        (AtomicUsize::new(0), thread::available_parallelism().map_or(2, usize::from));
     let mut found: Vec<(usize, R)> = thread::scope(|scope| {
         let workers = (0..threads).map(|_| {
             scope.spawn(|| {

@@ -164,7 +164,9 @@ impl Expansion<'_> {
         };
         // Without parameters, it is the same in all calls.
         let (op_value, (apply, given)) = match plain {
-            false => (quote!(static OP: #pair_type = #pair;), (quote!(apply_static), quote!(&OP))),
+            false => {
+                (quote!(static __OP: #pair_type = #pair;), (quote!(apply_static), quote!(&__OP)))
+            }
             true => (quote!(let #op: #pair_type = #pair;), (quote!(apply), quote!(#op))),
         };
         let verify = self.args.verify.map(|_| {
@@ -180,14 +182,14 @@ impl Expansion<'_> {
         let checked = (once && self.args.verify.is_none()).then(|| {
             quote! {
                 if ::core::cfg!(debug_assertions) {
-                    static CHECKED: #p::elementwise::Checked = #p::elementwise::Checked::new();
-                    CHECKED.require(&OP)?;
+                    static __CHECKED: #p::elementwise::Checked = #p::elementwise::Checked::new();
+                    __CHECKED.require(&__OP)?;
                 }
             }
         });
         let one = !plain && masks.is_empty() && forward.outputs.len() == 1 && !forward.tuple;
         let call = match &reals[..] {
-            [x] if one => quote!(#p::elementwise::apply_one::<#element>(&OP, #x)),
+            [x] if one => quote!(#p::elementwise::apply_one::<#element>(&__OP, #x)),
             _ => quote! {
                 let mut #outputs = ::core::iter::IntoIterator::into_iter(
                     #p::elementwise::#apply::<#element>(#given, &[#(#reals),*], &[#(#masks),*])?,

@@ -102,9 +102,10 @@ impl Expansion<'_> {
     /// The user's functions: inlined into the loops, and generic where that was left out.
     fn user_block(&self) -> TokenStream {
         let lints = ["allow", "warn", "deny", "forbid", "expect", "cfg"];
-        let attrs = self.op.attrs.iter().filter(|attr| {
-            is(attr, &lints) && !(is(attr, &["expect"]) && is_lint_of_types(attr))
-        });
+        let attrs =
+            self.op.attrs.iter().filter(|attr| {
+                is(attr, &lints) && !(is(attr, &["expect"]) && is_lint_of_types(attr))
+            });
         let name = &self.op.name;
         let items = self.op.items.iter().map(|item| match item {
             Item::Other(tokens) => tokens.clone(),
@@ -185,7 +186,8 @@ impl Expansion<'_> {
             function.sig = sig;
             function.sig.generics.params.push(lane);
         }
-        let mut body = Group::new(function.body.delimiter(), complete(function.body.stream(), &name));
+        let mut body =
+            Group::new(function.body.delimiter(), complete(function.body.stream(), &name));
         body.set_span(function.body.span());
         function.body = body;
         function
