@@ -239,6 +239,6 @@ pub(crate) fn scalar_gradient(name: &str) -> String {
     format!("`{name}` is no gradient; the gradient of the input `x` is written `dx = ..`")
 }
 
-pub(crate) fn scalar_gradient_twice(name: &str) -> String {
-    format!("the gradient `{name}` stands twice; remove one")
+pub(crate) fn scalar_twice(name: &str) -> String {
+    format!("`{name}` stands twice in this `scalar_op!`; remove one")
 }

@@ -70,7 +70,7 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
     };
     let ScalarOp { attrs, vis, name, value, gradients, krate } = op;
     if let Some((again, _)) = krate.get(1) {
-        errors.at_span(*again, crate::messages::repeated_argument("crate"));
+        errors.at_span(*again, messages::scalar_twice("crate"));
     }
     let expressions: Vec<&Expr> = gradients.iter().map(|(_, expression)| expression).collect();
     // A formula and the names of its gradients may come from two places of a `macro_rules!`: a name is
@@ -82,7 +82,7 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
         let input = text.strip_prefix('d').and_then(|input| identifier(input, gradient.span()));
         match input {
             Some(input) if inputs.contains(&input) => {
-                errors.at(gradient, messages::scalar_gradient_twice(&text));
+                errors.at(gradient, messages::scalar_twice(&text));
             }
             Some(input) => inputs.push(used(&written, &input).unwrap_or(input)),
             None => errors.at(gradient, messages::scalar_gradient(&text)),

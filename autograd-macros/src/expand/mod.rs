@@ -165,9 +165,13 @@ impl Expansion<'_> {
             Item::Other(tokens) => tokens.clone(),
             Item::Function(function) => self.user_function(function),
         });
+        // `cfg(rust_analyzer)`, which cargo does not know.
+        let editors = matches!(self.mode, Mode::Fallback(_));
+        let editors = editors.then(|| quote!(#[allow(unexpected_cfgs)]));
         quote! {
             #(#attrs)*
             #[cfg_attr(clippy, allow(clippy::type_complexity))]
+            #editors
             impl #generics #op #clause {
                 #(#items)*
             }

@@ -149,8 +149,31 @@ pub(super) fn is_expect(attr: &Attribute) -> bool {
 
 /// What an attribute says, also where it is configured: `#[cfg_attr(unix, deprecated)]`.
 fn says(attr: &Attribute, names: &[&str]) -> bool {
-    names.iter().any(|name| attr.path().is_ident(name))
+    names.iter().any(|name| attr.path().is_ident(name)) && is_well_formed(attr)
         || attr.path().is_ident("cfg_attr") && names.iter().any(|name| mentions(attr, name))
+}
+
+/// Whether the compiler reads it: what it refuses stays where it stands, and is told of once.
+fn is_well_formed(attr: &Attribute) -> bool {
+    let is_text = |value: &syn::Expr| match value {
+        syn::Expr::Lit(literal) => matches!(literal.lit, syn::Lit::Str(_)),
+        syn::Expr::Macro(_) => true,
+        _ => false,
+    };
+    let known = |meta: &syn::MetaNameValue| {
+        let name = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
+        matches!(&name[..], "since" | "note" | "suggestion") && is_text(&meta.value)
+    };
+    match &attr.meta {
+        syn::Meta::Path(_) => true,
+        syn::Meta::NameValue(meta) => is_text(&meta.value),
+        syn::Meta::List(_) if attr.path().is_ident("deprecated") => {
+            type Parts = syn::punctuated::Punctuated<syn::MetaNameValue, syn::Token![,]>;
+            let parts = attr.parse_args_with(Parts::parse_terminated);
+            parts.is_ok_and(|parts| parts.iter().all(known))
+        }
+        syn::Meta::List(_) => attr.path().is_ident("doc"),
+    }
 }
 
 /// Attributes of forward that say something of its callers: they stand on what is called, `apply` and

@@ -11,18 +11,18 @@ use serde_json::Value;
 
 /// What the compiler said.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Message {
-    pub level: String,
-    pub code: String,
-    pub text: String,
+pub(crate) struct Message {
+    pub(crate) level: String,
+    pub(crate) code: String,
+    pub(crate) text: String,
     /// The first place, as bytes of the file.
-    pub place: (u64, u64),
+    pub(crate) place: (u64, u64),
     /// With notes and help.
-    pub rendered: String,
+    pub(crate) rendered: String,
 }
 
 impl Message {
-    pub fn is_error(&self) -> bool {
+    pub(crate) fn is_error(&self) -> bool {
         self.level.starts_with("error")
     }
 }
@@ -32,7 +32,7 @@ struct Libraries {
     named: BTreeMap<String, PathBuf>,
 }
 
-pub fn root() -> &'static Path {
+pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
@@ -67,13 +67,15 @@ fn libraries() -> &'static Libraries {
 }
 
 /// What the compiler says of a program, less the sums at the end. `options` as on its command line.
-pub fn check(program: &Path, options: &[String]) -> Vec<Message> {
+pub(crate) fn check(program: &Path, options: &[String]) -> Vec<Message> {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     let libraries = libraries();
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let out = libraries.deps.join(format!("../compiler-{}-{count}", std::process::id()));
     let mut rustc = Command::new(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
     rustc.current_dir(root()).arg(program).args(["--crate-name", "program", "--emit=metadata"]);
+    // As cargo does.
+    rustc.args(["--check-cfg", "cfg(docsrs,test)", "--check-cfg", "cfg(feature)"]);
     rustc.args(["--error-format=json", "--out-dir"]).arg(&out);
     if !options.iter().any(|option| option.starts_with("--edition")) {
         rustc.arg("--edition=2024");
@@ -107,7 +109,7 @@ pub fn check(program: &Path, options: &[String]) -> Vec<Message> {
 }
 
 /// The same of a text.
-pub fn check_text(text: &str, options: &[String]) -> Vec<Message> {
+pub(crate) fn check_text(text: &str, options: &[String]) -> Vec<Message> {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let path = env::temp_dir().join(format!("autograd-{}-{count}.rs", std::process::id()));
@@ -118,7 +120,7 @@ pub fn check_text(text: &str, options: &[String]) -> Vec<Message> {
 }
 
 /// Runs `work` on each, on as many threads as there are processors.
-pub fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+pub(crate) fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let (next, threads) =
         (AtomicUsize::new(0), thread::available_parallelism().map_or(2, usize::from));
     let mut found: Vec<(usize, R)> = thread::scope(|scope| {
@@ -140,7 +142,7 @@ pub fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec
 }
 
 /// All Rust files of a folder and below, in their order.
-pub fn files(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut waiting = vec![folder.to_owned()];
     while let Some(folder) = waiting.pop() {

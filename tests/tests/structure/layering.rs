@@ -16,7 +16,7 @@ const CIRCLES: &[(&str, &[usize])] =
 
 /// At most so many lines, unit tests among them.
 const LINES: &[(&str, usize)] =
-    &[("autograd-kernels", 12_900), ("autograd-core", 41_300), ("autograd-macros", 14_200)];
+    &[("autograd-kernels", 12_900), ("autograd-core", 41_300), ("autograd-macros", 14_800)];
 
 /// Files of more than 600 lines; tables and fixtures may be.
 const LONG_FILES: &[&str] = &[
