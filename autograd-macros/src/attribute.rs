@@ -6,7 +6,7 @@ use quote::quote;
 use crate::errors::Errors;
 use crate::expand::{Expansion, Mode};
 use crate::library::Private;
-use crate::{args, check, check_arg, elementwise, fallback, parse, twin, warn};
+use crate::{args, check, check_arg, elementwise, fallback, parse, twin, warn, wrong_types};
 
 /// What becomes of a block, which can be verified while it runs or not.
 pub(crate) fn layer(arguments: TokenStream, block: TokenStream, verifies: bool) -> TokenStream {
@@ -27,7 +27,7 @@ pub(crate) fn layer(arguments: TokenStream, block: TokenStream, verifies: bool) 
     }
     check::check(&layer, &args, &mut errors);
     check_arg::check_layer(&layer, &args, &mut errors);
-    layer.find_wrong_types();
+    layer.wrong = wrong_types::of_layer(&layer);
     if !errors.is_empty() || layer.is_broken() || layer.wrong.0 {
         return fallback::of_layer(&mut layer, &args, errors);
     }

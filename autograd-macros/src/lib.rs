@@ -13,6 +13,7 @@ mod check_arg;
 mod check_forward;
 mod check_jvp;
 mod check_order;
+mod configured;
 mod context_habits;
 mod context_use;
 mod derives;
@@ -30,6 +31,7 @@ mod model;
 mod parse;
 mod py_func;
 mod question;
+mod replace;
 #[cfg(test)]
 mod tests;
 mod twin;

@@ -1,6 +1,6 @@
 //! The block as the macro understands it: a guess from names, which the compiler then proves.
 
-use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::{
     Attribute, Expr, GenericArgument, GenericParam, Generics, PathArguments, Signature, Type,
@@ -8,7 +8,6 @@ use syn::{
 };
 
 use crate::glance::Glance;
-use crate::wrong_types;
 
 /// An op: the parsed impl block.
 pub(crate) struct Layer {
@@ -54,55 +53,6 @@ pub(crate) struct Function {
     pub(crate) vis: Visibility,
     pub(crate) sig: Signature,
     pub(crate) body: Group,
-}
-
-impl Function {
-    /// The body less what stands behind a `#[cfg]`, which the macro cannot decide.
-    pub(crate) fn judged(&self) -> Group {
-        match mentions(&self.body.stream(), "cfg") {
-            true => without_configured(&self.body),
-            false => self.body.clone(),
-        }
-    }
-}
-
-fn without_configured(group: &Group) -> Group {
-    let is = |tree: Option<&TokenTree>, c: char| matches!(tree, Some(TokenTree::Punct(punct)) if punct.as_char() == c);
-    let trees: Vec<TokenTree> = group.stream().into_iter().collect();
-    let (mut kept, mut at) = (TokenStream::new(), 0);
-    while let Some(tree) = trees.get(at) {
-        let configured = match trees.get(at + 1) {
-            Some(TokenTree::Group(attribute)) if is(Some(tree), '#') => {
-                matches!(attribute.stream().into_iter().next(), Some(TokenTree::Ident(word)) if word == "cfg")
-            }
-            _ => false,
-        };
-        at += 1;
-        if configured {
-            // Up to the end of the statement, the field or the arm.
-            let mut value = false;
-            while let Some(tree) = trees.get(at) {
-                at += 1;
-                value |=
-                    matches!(tree, TokenTree::Ident(word) if word == "let") || is(Some(tree), '=');
-                let block = matches!(tree, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace);
-                let goes_on = matches!(trees.get(at), Some(TokenTree::Ident(word)) if word == "else")
-                    || is(trees.get(at), '.')
-                    || is(trees.get(at), ';');
-                if is(Some(tree), ';') || is(Some(tree), ',') || block && !value && !goes_on {
-                    break;
-                }
-            }
-            continue;
-        }
-        kept.extend([match tree {
-            TokenTree::Group(inner) => without_configured(inner).into(),
-            tree => tree.clone(),
-        }]);
-    }
-    let mut new = Group::new(group.delimiter(), kept);
-    new.set_span(group.span());
-    new
 }
 
 pub(crate) struct Forward {
@@ -219,21 +169,6 @@ impl Layer {
         let mut bodies =
             functions.into_iter().flatten().map(|function| function.body.to_token_stream());
         bodies.all(|body| syn::parse2::<syn::Block>(body).is_ok())
-    }
-
-    /// Looks for types that surely do not compile.
-    pub(crate) fn find_wrong_types(&mut self) {
-        let functions = [
-            self.forward.as_ref().map(|forward| &forward.function),
-            self.backward.as_ref().map(|backward| &backward.function),
-            self.jvp.as_ref().map(|jvp| &jvp.function),
-        ];
-        for (i, function) in functions.into_iter().enumerate() {
-            let Some(Function { sig, .. }) = function else { continue };
-            let (taken, returned) = wrong_types::of_signature(sig, &self.generics);
-            self.wrong.0 |= taken || returned;
-            self.wrong.1 |= i == 0 && returned;
-        }
     }
 
     pub(crate) fn inputs(&self) -> impl Iterator<Item = (&Param, &TensorInput)> {
@@ -502,7 +437,7 @@ pub(crate) fn text(tokens: &impl ToTokens) -> String {
 }
 
 fn write_tokens(tokens: TokenStream, text: &mut String) {
-    use proc_macro2::Spacing;
+    use proc_macro2::{Delimiter, Spacing};
     let mut word_before = false;
     let mut trees = tokens.into_iter().peekable();
     while let Some(tree) = trees.next() {

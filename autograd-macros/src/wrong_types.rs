@@ -6,10 +6,27 @@ use syn::{
     TypeParamBound,
 };
 
-use crate::model::bare;
+use crate::model::{Layer, bare};
+
+/// Whether a signature of the op has such a type, and whether what forward returns does.
+pub(crate) fn of_layer(layer: &Layer) -> (bool, bool) {
+    let functions = [
+        layer.forward.as_ref().map(|forward| &forward.function),
+        layer.backward.as_ref().map(|backward| &backward.function),
+        layer.jvp.as_ref().map(|jvp| &jvp.function),
+    ];
+    let mut wrong = (false, false);
+    for (i, function) in functions.into_iter().enumerate() {
+        let Some(function) = function else { continue };
+        let (taken, returned) = of_signature(&function.sig, &layer.generics);
+        wrong.0 |= taken || returned;
+        wrong.1 |= i == 0 && returned;
+    }
+    wrong
+}
 
 /// Whether a parameter of this function has such a type, and whether what it returns does.
-pub(crate) fn of_signature(sig: &Signature, generics: &Generics) -> (bool, bool) {
+fn of_signature(sig: &Signature, generics: &Generics) -> (bool, bool) {
     let lifetimes = [generics, &sig.generics].into_iter().flat_map(|of| &of.params);
     let lifetimes = lifetimes.filter_map(|param| match param {
         GenericParam::Lifetime(of) => Some(of.lifetime.ident.to_string()),

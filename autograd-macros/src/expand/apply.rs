@@ -297,7 +297,7 @@ pub(crate) fn output_type(p: &Private, forward: &Forward) -> TokenStream {
     match &forward.function.sig.output {
         ReturnType::Default => quote!(()),
         ReturnType::Type(_, ty) if forward.hides_output() => {
-            fallback::by_value(p, ty.to_token_stream())
+            crate::replace::by_value(p, ty.to_token_stream())
         }
         ReturnType::Type(_, ty) => ty.to_token_stream(),
     }
