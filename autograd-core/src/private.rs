@@ -1,13 +1,16 @@
 //! What expansions of the macros call, and nothing else. No part of the public interface.
 #![allow(missing_docs, reason = "hidden from users")]
 
+pub use std::borrow::Cow;
 pub use std::marker::PhantomData;
+pub use std::vec;
+pub use std::vec::Vec;
 
 pub use crate::error::{Error, Result};
 pub use crate::graph::Tensor;
 #[cfg(feature = "nn")]
 pub use crate::nn::{Module, Visitor as ModuleVisitor};
-pub use crate::ops::Close;
+pub use crate::ops::{Close, Float};
 pub use crate::py_layer::*;
 #[cfg(feature = "static-graph")]
 pub use crate::static_graph::private::*;

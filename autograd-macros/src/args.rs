@@ -67,6 +67,13 @@ fn malformed(part: &TokenStream) -> String {
     }
 }
 
+/// `crate = path`
+pub(crate) fn crate_path(input: ParseStream<'_>) -> syn::Result<Path> {
+    input.parse::<syn::Token![crate]>()?;
+    input.parse::<syn::Token![=]>()?;
+    input.call(Path::parse_mod_style)
+}
+
 /// What stands between commas, each with the comma after it.
 pub(crate) fn parts(tokens: TokenStream) -> Vec<(TokenStream, Option<TokenTree>)> {
     let mut parts = Vec::new();

@@ -6,7 +6,7 @@ use quote::quote;
 use crate::errors::Errors;
 use crate::expand::{Expansion, Mode};
 use crate::library::Private;
-use crate::{args, check, check_arg, elementwise, fallback, parse, twin, warn};
+use crate::{args, check, check_arg, elementwise, fallback, parse, twin, warn, wrong_types};
 
 /// What becomes of a block, which can be verified while it runs or not.
 pub(crate) fn layer(arguments: TokenStream, block: TokenStream, verifies: bool) -> TokenStream {
@@ -17,20 +17,19 @@ pub(crate) fn layer(arguments: TokenStream, block: TokenStream, verifies: bool) 
     let args = args::parse(arguments, &mut errors);
     let parsed = parse::parse(block.clone(), &mut errors);
     let Some(mut layer) = parsed else {
-        let fallback = fallback::of_tokens(block, &errors);
-        let reported = errors.into_tokens();
-        return quote!(#reported #fallback);
+        return fallback::of_tokens(block, errors);
     };
+    if layer.of_trait {
+        return fallback::of_trait_impl(&layer.generics, &layer.self_ty, &layer.name, errors);
+    }
     if let Some(name) = twin::renamed(&layer.name, &mut errors) {
         layer.rename(name);
     }
     check::check(&layer, &args, &mut errors);
     check_arg::check_layer(&layer, &args, &mut errors);
-    if !errors.is_empty() || layer.is_broken() {
-        let fallback = fallback::of_layer(&mut layer, &args, &errors);
-        let silent = errors.is_empty().then(|| fallback::not_understood(&layer.name));
-        let reported = errors.into_tokens();
-        return quote!(#reported #fallback #silent);
+    layer.wrong = wrong_types::of_layer(&layer);
+    if !errors.is_empty() || layer.is_broken() || layer.wrong.0 {
+        return fallback::of_layer(&mut layer, &args, errors);
     }
     let reported = errors.into_tokens();
     let warnings = warn::warnings(&layer, &args);

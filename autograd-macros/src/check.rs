@@ -5,7 +5,6 @@ use crate::check_forward;
 use crate::check_jvp;
 use crate::check_order;
 use crate::context_use;
-use crate::editor;
 use crate::errors::Errors;
 use crate::grads::{Fields, NoField};
 use crate::messages;
@@ -28,12 +27,20 @@ pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
     saved_type(layer, errors);
     attrs_type(layer, errors);
     check_jvp::check(layer, args, errors);
-    // The bodies.
-    if !editor::asks() {
-        returned_order(layer, errors);
-        grads_fields(layer, errors);
-        context_use::check(layer, errors);
-        question::check(layer, errors);
+    bodies(layer, errors);
+}
+
+/// What is wrong in the bodies. Of one that is still being written the compiler has told; what else is
+/// found in it follows from that.
+fn bodies(layer: &Layer, errors: &mut Errors) {
+    let mut found = Errors::new();
+    returned_order(layer, &mut found);
+    grads_fields(layer, &mut found);
+    context_use::check(layer, &mut found);
+    question::check(layer, &mut found);
+    match found.is_empty() || layer.bodies_are_read() {
+        true => errors.extend(found),
+        false => found.forget(),
     }
 }
 
@@ -302,7 +309,7 @@ fn returned_order(layer: &Layer, errors: &mut Errors) {
     let given = backward.params.iter().filter_map(|param| param.name.as_ref());
     let all = forward.params.iter().map(|param| &param.ident).chain(given);
     let taken: Vec<String> = all.map(plain_name).collect();
-    check_order::check(&inputs, &taken, &backward.function.body, errors);
+    check_order::check(&inputs, &taken, &backward.function.judged(), errors);
 }
 
 pub(crate) fn is_list(ty: &Type) -> bool {
@@ -510,7 +517,7 @@ fn grads_fields(layer: &Layer, errors: &mut Errors) {
             })
         },
     };
-    fields.check(backward.function.body.stream(), errors);
+    fields.check(backward.function.judged().stream(), errors);
 }
 
 /// Whether a parameter is bare: zeros come where no gradient came.

@@ -37,7 +37,7 @@ fn of_other_libraries(layer: &Layer, errors: &mut Errors) {
     let Some(context) = &forward.context else { return };
     let uses = layer.glance.uses(context);
     for call in ELSEWHERE.into_iter().filter(|call| uses.may_call(call)) {
-        let body = forward.function.body.stream();
+        let body = forward.function.judged().stream();
         if let Some((ident, _)) = find_call(&body, context, call) {
             errors.at(ident, messages::call_of_another_library(call));
         }
@@ -50,8 +50,8 @@ fn positions(layer: &Layer, errors: &mut Errors) {
         return;
     }
     let names: Vec<String> = layer.inputs().map(|(param, _)| plain_name(&param.ident)).collect();
-    let forward = layer.forward.iter().map(|f| (&f.context, &f.function.body));
-    let backward = layer.backward.iter().map(|b| (&b.context, &b.function.body));
+    let forward = layer.forward.iter().map(|f| (&f.context, f.function.judged()));
+    let backward = layer.backward.iter().map(|b| (&b.context, b.function.judged()));
     for (context, body) in forward.chain(backward) {
         let mut found = Vec::new();
         if let Some(context) = context {
@@ -100,9 +100,9 @@ pub(crate) fn position<'a>(trees: &'a [TokenTree], context: &Ident) -> Option<&'
 
 /// `ctx.name` without a call, as in languages where a context keeps anything.
 fn fields(layer: &Layer, errors: &mut Errors) {
-    let forward = layer.forward.iter().map(|f| (true, &f.context, &f.function.body));
-    let backward = layer.backward.iter().map(|b| (false, &b.context, &b.function.body));
-    let jvp = layer.jvp.iter().map(|jvp| (false, &jvp.context, &jvp.function.body));
+    let forward = layer.forward.iter().map(|f| (true, &f.context, f.function.judged()));
+    let backward = layer.backward.iter().map(|b| (false, &b.context, b.function.judged()));
+    let jvp = layer.jvp.iter().map(|jvp| (false, &jvp.context, jvp.function.judged()));
     for (forward, context, body) in forward.chain(backward).chain(jvp) {
         let Some(context) = context else { continue };
         if !layer.glance.uses(context).otherwise {
@@ -165,7 +165,7 @@ fn several_arguments(layer: &Layer, errors: &mut Errors) {
     let Some(context) = &forward.context else { return };
     let uses = layer.glance.uses(context);
     for call in TOGETHER.into_iter().filter(|call| uses.may_call(call)) {
-        let body = forward.function.body.stream();
+        let body = forward.function.judged().stream();
         let Some((ident, given)) = find_call(&body, context, call) else { continue };
         if !given.clone().into_iter().any(|tree| is_comma(&tree)) {
             continue;

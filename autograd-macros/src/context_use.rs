@@ -33,9 +33,9 @@ pub(crate) fn check(layer: &Layer, errors: &mut Errors) {
         never_called(layer, forward, errors);
         // Parsing a body is most of what an op costs the macro.
         if let Some(context) = &forward.context
-            && (may_break_a_rule(&layer.glance.uses(context), &forward.function.body.stream())
+            && (may_break_a_rule(&layer.glance.uses(context), &forward.function.judged().stream())
                 || may_save_each(layer, forward))
-            && let Ok(block) = syn::parse2::<Block>(group_tokens(&forward.function.body))
+            && let Ok(block) = syn::parse2::<Block>(group_tokens(&forward.function.judged()))
         {
             let mut walk = Walk::new(context, lists(forward), errors);
             walk.block(&block, &mut Must::default());
@@ -80,7 +80,7 @@ pub(crate) fn saves_each(layer: &Layer) -> bool {
     let Some(context) = forward.context.as_ref().filter(|_| may_save_each(layer, forward)) else {
         return false;
     };
-    let Ok(block) = syn::parse2::<Block>(group_tokens(&forward.function.body)) else {
+    let Ok(block) = syn::parse2::<Block>(group_tokens(&forward.function.judged())) else {
         return false;
     };
     let mut errors = Errors::new();
@@ -126,7 +126,7 @@ fn group_tokens(group: &proc_macro2::Group) -> TokenStream {
 
 /// A call that the declaration for is missing.
 fn undeclared(layer: &Layer, forward: &Forward, errors: &mut Errors) {
-    let body = forward.function.body.stream();
+    let body = forward.function.judged().stream();
     let pairs = [
         ("save_for_backward", layer.saved.is_none(), "Saved"),
         ("set_attrs", layer.state.is_none(), "Attrs"),
@@ -155,7 +155,7 @@ pub(crate) fn undeclared_reads(layer: &Layer) -> Vec<(Ident, String)> {
     let jvp = layer.jvp.iter().map(|jvp| (&jvp.context, &jvp.function));
     let readers: Vec<_> = backward
         .chain(jvp)
-        .filter_map(|(context, function)| Some((context.as_ref()?, function.body.stream())))
+        .filter_map(|(context, function)| Some((context.as_ref()?, function.judged().stream())))
         .collect();
     let pairs = [
         ("saved_tensor", layer.saved.is_none(), "Saved", "save_for_backward"),

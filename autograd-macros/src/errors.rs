@@ -1,7 +1,7 @@
 //! Collects errors, so that every mistake is reported in one compile.
 
-use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
-use quote::{ToTokens, quote_spanned};
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use quote::{ToTokens, quote, quote_spanned};
 
 /// All that is wrong with a block. Must be read: it panics when dropped unread.
 pub(crate) struct Errors {
@@ -30,6 +30,11 @@ impl Errors {
         self.found.push(Report { first: span, last: span, message: message.into() });
     }
 
+    pub(crate) fn extend(&mut self, mut more: Self) {
+        more.read = true;
+        self.found.append(&mut more.found);
+    }
+
     /// What syn found wrong.
     pub(crate) fn syntax(&mut self, error: &syn::Error) {
         for error in error {
@@ -46,11 +51,17 @@ impl Errors {
         self.read = true;
     }
 
-    /// The first error once more, as an expression that has whatever type is asked for: the compiler
-    /// tells an error once, and nothing of what such an expression is used for.
-    pub(crate) fn expression(&self) -> TokenStream {
-        let first = self.found.first().map(Report::to_tokens).unwrap_or_default();
-        TokenTree::Group(Group::new(Delimiter::None, first)).into()
+    /// The errors as items, the first of them as a type of this name: the compiler says nothing more
+    /// of values of a type with an error. Without errors, a type that it has reported itself.
+    pub(crate) fn into_items(mut self, name: &Ident) -> TokenStream {
+        self.read = true;
+        let mut all = self.found.iter().map(Report::to_tokens);
+        let first = all.next().unwrap_or_else(|| quote!(()));
+        quote! {
+            #[allow(dead_code, non_camel_case_types)]
+            type #name = [(); { #first }];
+            #(#all)*
+        }
     }
 
     /// The errors as code that does not compile.

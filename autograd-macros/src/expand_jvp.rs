@@ -33,12 +33,12 @@ pub(crate) fn push(expansion: &Expansion<'_>) -> Option<TokenStream> {
     let primals = primals.iter().zip(&held).map(|(param, held)| {
         let here = here(whole_span(&param.ty));
         let held = at(held, here);
-        quote_spanned!(here=> #held.input())
+        quote_spanned!(here=> (&#held).input())
     });
     let tangents = tangents.iter().zip(&held).map(|(param, held)| {
         let here = here(whole_span(&param.ty));
         let held = at(held, here);
-        quote_spanned!(here=> #held.tangent())
+        quote_spanned!(here=> (&#held).tangent())
     });
     let result = jvp.fallible.then(|| {
         let here = here(output_span(&jvp.function.sig.output));

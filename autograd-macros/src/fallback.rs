@@ -2,7 +2,7 @@
 //! name, so that one mistake is one error.
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
-use quote::{quote, quote_spanned};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::{FnArg, Signature, Type};
 
 use crate::args::Args;
@@ -11,17 +11,20 @@ use crate::check_forward::not_floats;
 use crate::context_habits::{self, TOGETHER};
 use crate::context_use::{find_call, saves_each};
 use crate::errors::Errors;
-use crate::expand::{Expansion, Mode, concrete, phantom, whole_span};
+use crate::expand::{Expansion, Mode, concrete, generated, phantom, whole_span};
 use crate::library::{Private, private_path};
-use crate::model::{Form, Forward, Layer, Outputs, Returns, bare, is_named, plain_name};
+use crate::model::{Form, Forward, Layer, Outputs, Returns, bare, is_named, mentions, plain_name};
 use crate::parse::{CONTEXTS, pattern_name};
+use crate::replace::replaced;
 
 /// The block was understood, but breaks a rule.
-pub(crate) fn of_layer(layer: &mut Layer, args: &Args, errors: &Errors) -> TokenStream {
+pub(crate) fn of_layer(layer: &mut Layer, args: &Args, errors: Errors) -> TokenStream {
+    let silent = errors.is_empty().then(|| not_understood(&layer.name));
+    let name = generated(&layer.name, "Reported");
     let reported = match errors.is_empty() {
         // The compiler has reported it.
-        true => quote!(::core::unimplemented!("this op did not compile")),
-        false => errors.expression(),
+        true => not_compiled(),
+        false => value_of(&name),
     };
     let (private, mode) =
         (Private::Path(private_path(args.krate.as_ref())), Mode::Fallback(reported));
@@ -33,7 +36,23 @@ pub(crate) fn of_layer(layer: &mut Layer, args: &Args, errors: &Errors) -> Token
         }
     }
     nothing_for_never(layer);
-    Expansion { layer, args, private, mode, verifies: false }.tokens()
+    let expansion = Expansion { layer, args, private, mode, verifies: false }.tokens();
+    // Errors that stand beside the block silence the names in it that the compiler cannot find.
+    let items = match mentions(&expansion, &name.to_string()) {
+        true => errors.into_items(&name),
+        false => errors.into_tokens(),
+    };
+    quote!(#items #expansion #silent)
+}
+
+/// What stands for code that cannot be made.
+pub(crate) fn not_compiled() -> TokenStream {
+    quote!(::core::unimplemented!("this op did not compile"))
+}
+
+/// A value that stands for what was reported, in any place: of a type with an error.
+fn value_of(reported: &Ident) -> TokenStream {
+    quote!((*<#reported>::value))
 }
 
 /// `!` stands only where a function returns it: `apply` returns it in a `Result` too.
@@ -66,16 +85,38 @@ pub(crate) fn not_understood(name: &Ident) -> TokenStream {
     }
 }
 
+/// The block of a trait, whose type may be there: then it can be called, and is not made again. The
+/// name of the constants' type is not there, and what stands beside an error is silent about that.
+pub(crate) fn of_trait_impl(
+    generics: &syn::Generics,
+    op: &Type,
+    name: &Ident,
+    errors: Errors,
+) -> TokenStream {
+    let (generics, _, clause) = generics.split_for_impl();
+    let name = generated(name, "Reported");
+    let constants = universal_apply(&quote!(#name), &quote!(#name));
+    let reported = errors.into_tokens();
+    quote!(#reported impl #generics #op #clause { #constants })
+}
+
 /// No impl block that could be understood: the tokens, and an `apply` for the type they make.
-pub(crate) fn of_tokens(tokens: TokenStream, errors: &Errors) -> TokenStream {
+pub(crate) fn of_tokens(tokens: TokenStream, errors: Errors) -> TokenStream {
     if is_no_path(&tokens) {
-        return TokenStream::new();
+        return errors.into_tokens();
     }
-    let apply = made_type(tokens.clone()).filter(|_| !errors.is_empty()).map(|name| {
-        let constants = universal_apply(&errors.expression());
-        quote!(impl #name { #constants })
-    });
-    quote!(#tokens #apply)
+    match made_type(tokens.clone()).filter(|_| !errors.is_empty()) {
+        Some(name) => {
+            let ty = generated(&name, "Reported");
+            let items = errors.into_items(&ty);
+            let constants = universal_apply(&quote!(#ty), &value_of(&ty));
+            quote!(#items #tokens impl #name { #constants })
+        }
+        None => {
+            let items = errors.into_tokens();
+            quote!(#items #tokens)
+        }
+    }
 }
 
 /// Whether the impl is of a tuple or the like, which no crate may have.
@@ -120,10 +161,20 @@ pub(crate) fn guessed_apply(expansion: &Expansion<'_>) -> TokenStream {
         broken.parameters.is_some() && broken.name.as_ref().is_some_and(|name| name == "forward")
     });
     match (&expansion.mode, forward.and_then(|forward| forward.parameters.as_ref())) {
-        (_, Some(parameters)) => loose_apply(expansion, parameters),
+        (_, Some(parameters)) => {
+            let outputs = expansion.layer.backward.iter().flat_map(|backward| &backward.params);
+            let outputs = outputs.filter_map(|param| crate::model::input_form(&param.ty));
+            let output = output_like(&expansion.private, outputs);
+            loose_apply(expansion, &crate::items::parameter_names(parameters), &output)
+        }
         (Mode::Fallback(reported), None) => {
             let (generics, _, clause) = expansion.layer.generics.split_for_impl();
-            let (op, constants) = (expansion.op(), universal_apply(reported));
+            // Without an error of ours the compiler has reported one, and evaluates nothing.
+            let ty = match reported.to_string().contains("unimplemented") {
+                true => quote!([(); { #reported }]),
+                false => generated(&expansion.layer.name, "Reported").into_token_stream(),
+            };
+            let (op, constants) = (expansion.op(), universal_apply(&ty, reported));
             quote!(impl #generics #op #clause { #constants })
         }
         (Mode::Full, None) => TokenStream::new(),
@@ -131,37 +182,47 @@ pub(crate) fn guessed_apply(expansion: &Expansion<'_>) -> TokenStream {
 }
 
 /// Constants whose type has an error in it: the compiler says nothing of what is done with them.
-fn universal_apply(reported: &TokenStream) -> TokenStream {
+fn universal_apply(reported: &TokenStream, value: &TokenStream) -> TokenStream {
     quote! {
         #[allow(non_upper_case_globals)]
-        pub const apply: [(); { #reported }] = { #reported };
+        pub const apply: #reported = #value;
         #[allow(non_upper_case_globals)]
-        pub const try_apply: [(); { #reported }] = { #reported };
+        pub const try_apply: #reported = #value;
         #[allow(non_upper_case_globals)]
-        pub const with: [(); { #reported }] = { #reported };
+        pub const with: #reported = #value;
     }
 }
 
-/// The signature of forward cannot be read, but the names of its parameters can.
-fn loose_apply(expansion: &Expansion<'_>, parameters: &Group) -> TokenStream {
-    let p = &expansion.private;
-    let layer = expansion.layer;
-    let names = crate::items::parameter_names(parameters);
-    let outputs: Vec<TokenStream> = layer
-        .backward
-        .iter()
-        .flat_map(|backward| &backward.params)
-        .filter_map(|param| crate::model::input_form(&param.ty))
-        .map(|(form, tensor)| match form {
-            Form::List => quote!(::std::vec::Vec<#tensor>),
-            Form::One | Form::Optional => quote!(#tensor),
-        })
-        .collect();
-    let output = match outputs.as_slice() {
+/// The outputs by the gradients that backward takes.
+fn output_like<'a>(
+    p: &Private,
+    gradients: impl Iterator<Item = (Form, &'a syn::TypePath)>,
+) -> TokenStream {
+    let outputs = gradients.map(|(form, tensor)| match form {
+        Form::List => quote!(#p::Vec<#tensor>),
+        Form::One | Form::Optional => quote!(#tensor),
+    });
+    match outputs.collect::<Vec<_>>().as_slice() {
         [] => quote!(#p::Tensor<::core::primitive::f64>),
         [one] => one.clone(),
         many => quote!((#(#many),*)),
+    }
+}
+
+/// The compiler refuses a type of the signature: all can be called, and nothing repeats it.
+pub(crate) fn apply_of_wrong_types(expansion: &Expansion<'_>, forward: &Forward) -> TokenStream {
+    let output = match expansion.layer.wrong.1 {
+        true => output_like(&expansion.private, std::iter::empty()),
+        false => crate::expand::output_type(&expansion.private, forward),
     };
+    let names: Vec<Ident> = forward.params.iter().map(|param| param.ident.clone()).collect();
+    loose_apply(expansion, &names, &output)
+}
+
+/// `apply`, `try_apply` and `with` that take anything.
+fn loose_apply(expansion: &Expansion<'_>, names: &[Ident], output: &TokenStream) -> TokenStream {
+    let p = &expansion.private;
+    let layer = expansion.layer;
     let types: Vec<Ident> = (0..names.len()).map(|i| quote::format_ident!("Input{i}")).collect();
     let (generics, arguments, clause) = layer.generics.split_for_impl();
     let phantom = phantom(&layer.generics);
@@ -218,7 +279,7 @@ pub(crate) fn repair(
     rename_repeated(sig);
     one_lifetime(sig);
     if sig.ident == "backward" {
-        return_gradients(expansion.layer, sig, body);
+        return_gradients(&expansion.private, expansion.layer, sig, body);
     }
     let context = context_of(expansion.layer, &sig.ident);
     for input in &mut sig.inputs {
@@ -255,9 +316,6 @@ pub(crate) fn repair(
                 *param.ty = ty;
             }
         }
-    }
-    if crate::editor::asks() {
-        return body.clone();
     }
     // Values that an op was thought to have.
     let own = |rest: &[TokenTree]| match rest {
@@ -303,12 +361,12 @@ fn ends_with_a_value(body: &Group) -> bool {
 
 /// That backward returns nothing was reported; where it ends with a value all the same, that is what is
 /// returned.
-fn return_gradients(layer: &Layer, sig: &mut Signature, body: &Group) {
+fn return_gradients(p: &Private, layer: &Layer, sig: &mut Signature, body: &Group) {
     if !returns_nothing(sig) || !ends_with_a_value(body) {
         return;
     }
     let types: Vec<_> =
-        layer.differentiable().into_iter().map(|(_, input)| concrete(input)).collect();
+        layer.differentiable().into_iter().map(|(_, input)| concrete(p, input)).collect();
     sig.output = match types.as_slice() {
         [] => return,
         [one] => syn::parse_quote!(-> #one),
@@ -323,34 +381,6 @@ fn context_of(layer: &Layer, function: &Ident) -> Option<Ident> {
         "backward" => layer.backward.as_ref()?.context.clone(),
         _ => layer.jvp.as_ref()?.context.clone(),
     }
-}
-
-/// What `apply` returns for an output by reference, which was reported: the value.
-pub(crate) fn by_value(tokens: TokenStream) -> TokenStream {
-    let mut out = TokenStream::new();
-    let mut trees = tokens.into_iter().peekable();
-    while let Some(tree) = trees.next() {
-        match tree {
-            TokenTree::Punct(punct) if punct.as_char() == '&' => {
-                let lifetime = matches!(trees.peek(), Some(TokenTree::Punct(punct)) if punct.as_char() == '\'');
-                if lifetime {
-                    trees.nth(1);
-                }
-                let list = matches!(trees.peek(), Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Bracket);
-                if let Some(TokenTree::Group(list)) = trees.next_if(|_| list) {
-                    let element = by_value(list.stream());
-                    out.extend(quote!(::std::vec::Vec<#element>));
-                }
-            }
-            TokenTree::Group(group) => {
-                let mut new = Group::new(group.delimiter(), by_value(group.stream()));
-                new.set_span(group.span());
-                out.extend([TokenTree::Group(new)]);
-            }
-            tree => out.extend([tree]),
-        }
-    }
-    out
 }
 
 /// What is returned by reference was reported: all references are of one lifetime then.
@@ -491,7 +521,7 @@ fn completed_grads(expansion: &Expansion<'_>, body: &Group) -> Group {
             literals.len() > 1 && literals.iter().any(|literal| literal.fields.contains(ident));
         let input = inputs.iter().find(|(param, _)| param.ident == *ident);
         let ty = match input {
-            Some((_, input)) if !elsewhere => concrete(input),
+            Some((_, input)) if !elsewhere => concrete(&p, input),
             _ => quote_spanned!(span=> _),
         };
         quote_spanned!(span=> #p::stand_in::<#ty>())
@@ -557,31 +587,4 @@ fn replace_calls(
         _ => None,
     };
     replaced(group, &replace).unwrap_or_else(|| group.clone())
-}
-
-/// What comes in place of the first trees of these, and how many they are.
-type Replacement = Option<(TokenStream, usize)>;
-
-/// The group with replacements at any depth; none where there is nothing to replace. A group that is
-/// made anew has one place for all of its ends, and what is wrong in it would be reported once more.
-fn replaced(group: &Group, replace: &dyn Fn(&[TokenTree]) -> Replacement) -> Option<Group> {
-    let trees: Vec<TokenTree> = group.stream().into_iter().collect();
-    let (mut out, mut changed, mut position) = (TokenStream::new(), false, 0);
-    while position < trees.len() {
-        if let Some((tokens, taken)) = replace(&trees[position..]) {
-            out.extend(tokens);
-            (position, changed) = (position + taken, true);
-            continue;
-        }
-        let inner = match &trees[position] {
-            TokenTree::Group(inner) => replaced(inner, replace),
-            _ => None,
-        };
-        changed |= inner.is_some();
-        out.extend([inner.map_or_else(|| trees[position].clone(), TokenTree::Group)]);
-        position += 1;
-    }
-    let mut new = Group::new(group.delimiter(), out);
-    new.set_span(group.span());
-    changed.then_some(new)
 }

@@ -1,7 +1,7 @@
 //! The block cut into items. What cannot be read is left out, and reading goes on behind it: the
 //! compiler reads the block before the macro does, and has reported what is wrong with it.
 
-use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 use quote::quote;
 use syn::ext::IdentExt;
 use syn::parse::discouraged::Speculative;
@@ -214,7 +214,7 @@ pub(crate) fn parameter_names(parameters: &Group) -> Vec<Ident> {
                 let before = at.checked_sub(1);
                 let path = before.is_some_and(|before| punct(before, ':')) || punct(at + 2, ':');
                 if fresh || punct(at + 1, ':') && !path {
-                    names.push(Ident::new(&word.to_string(), Span::call_site()));
+                    names.push(word.clone());
                 }
                 fresh = false;
             }

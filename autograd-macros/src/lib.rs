@@ -13,9 +13,10 @@ mod check_arg;
 mod check_forward;
 mod check_jvp;
 mod check_order;
+mod configured;
 mod context_habits;
 mod context_use;
-mod editor;
+mod derives;
 mod elementwise;
 mod errors;
 mod expand;
@@ -27,16 +28,16 @@ mod items;
 mod library;
 mod messages;
 mod model;
-mod module;
 mod parse;
 mod py_func;
 mod question;
-mod saved;
+mod replace;
 #[cfg(test)]
 mod tests;
 mod twin;
 mod typecheck;
 mod warn;
+mod wrong_types;
 
 use attribute::layer;
 
@@ -63,15 +64,16 @@ pub fn py_func(
 /// `#[saved(crate = path)]` says where autograd_core is, if it is re-exported.
 #[proc_macro_derive(Saved, attributes(saved))]
 pub fn derive_saved(item: proc_macro::TokenStream) -> proc_macro::TokenStream {
-    saved::expand(item.into()).into()
+    derives::saved(item.into()).into()
 }
 
 /// Makes a struct whose fields are modules a module: their parameters by the fields' names.
 ///
-/// A field that is no module is marked `#[module(skip)]`.
+/// A field that is no module is marked `#[module(skip)]`. `#[module(crate = path)]` says where
+/// autograd_core is, if it is re-exported.
 #[proc_macro_derive(Module, attributes(module))]
 pub fn derive_module(item: proc_macro::TokenStream) -> proc_macro::TokenStream {
-    module::expand(item.into()).into()
+    derives::module(item.into()).into()
 }
 
 /// Makes an elementwise op in one line: its name, its value and its gradients.

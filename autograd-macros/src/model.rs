@@ -29,6 +29,9 @@ pub(crate) struct Layer {
     pub(crate) of_trait: bool,
     /// What the compiler could not read either, and has reported.
     pub(crate) broken: Vec<Broken>,
+    /// Whether a type in a signature, and whether that of forward's output, is one that the compiler
+    /// refuses.
+    pub(crate) wrong: (bool, bool),
 }
 
 /// An item that cannot be read: its name and parameters, if it has any.
@@ -154,6 +157,18 @@ impl Layer {
     /// Whether something that is missing may be there, but could not be read.
     pub(crate) fn is_broken(&self) -> bool {
         self.of_trait || !self.broken.is_empty()
+    }
+
+    /// Whether the bodies are Rust.
+    pub(crate) fn bodies_are_read(&self) -> bool {
+        let functions = [
+            self.forward.as_ref().map(|forward| &forward.function),
+            self.backward.as_ref().map(|backward| &backward.function),
+            self.jvp.as_ref().map(|jvp| &jvp.function),
+        ];
+        let mut bodies =
+            functions.into_iter().flatten().map(|function| function.body.to_token_stream());
+        bodies.all(|body| syn::parse2::<syn::Block>(body).is_ok())
     }
 
     pub(crate) fn inputs(&self) -> impl Iterator<Item = (&Param, &TensorInput)> {
@@ -518,7 +533,8 @@ pub(crate) fn primal_type(form: Form, tensor: &str) -> String {
     }
 }
 
-/// An identifier that cannot clash with the user's.
+/// A local that cannot clash with the user's: neither with a local, nor with an op of its name, which
+/// would be a pattern.
 pub(crate) fn local(name: &str) -> Ident {
-    Ident::new(name, Span::mixed_site())
+    Ident::new(&format!("__{name}"), Span::mixed_site())
 }

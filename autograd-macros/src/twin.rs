@@ -58,11 +58,16 @@ fn stands_twice(file: &Path, name: &str) -> Option<bool> {
     Some(found)
 }
 
-/// The words behind `impl`, or behind its parameters, that stand there more than once.
+/// The words behind `impl`, or behind its parameters, and at the start of a `scalar_op!`, that stand
+/// there more than once.
 fn names_of_several(text: &str) -> HashSet<String> {
     let (mut once, mut twice) = (HashSet::new(), HashSet::new());
-    for (at, _) in text.match_indices("impl") {
-        let rest = text[at + 4..].trim_start();
+    let scalars = text.match_indices(SCALAR).map(|(at, _)| {
+        let rest = text[at + SCALAR.len()..].trim_start_matches(['!', '(', '{', '[', ' ']);
+        rest.trim_start_matches("pub ").trim_start()
+    });
+    let blocks = text.match_indices("impl").map(|(at, _)| text[at + 4..].trim_start());
+    for rest in blocks.chain(scalars) {
         let rest = match rest.strip_prefix('<') {
             Some(parameters) => behind(parameters).trim_start(),
             None => rest,
@@ -74,6 +79,8 @@ fn names_of_several(text: &str) -> HashSet<String> {
     }
     twice
 }
+
+const SCALAR: &str = "scalar_op";
 
 /// What stands behind the `>` of parameters.
 fn behind(parameters: &str) -> &str {
@@ -125,7 +132,10 @@ fn heads<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = usize> + 'a {
         let before = text[..*at].trim_end();
         let after = text[at + name.len()..].chars().next();
         let part = after.is_some_and(|c| c.is_alphanumeric() || c == '_');
-        !part && (before.ends_with("impl") || before.ends_with('>'))
+        !part
+            && (before.ends_with(['>', '(', '{', '[', ']'])
+                || before.ends_with("impl")
+                || before.ends_with("pub"))
     })
 }
 
@@ -139,7 +149,21 @@ fn sibling(items: TokenStream, heads: &[usize], here: usize) -> Option<usize> {
     let trees: Vec<TokenTree> = items.into_iter().collect();
     for (at, tree) in trees.iter().enumerate() {
         match tree {
-            TokenTree::Group(group) => {
+            TokenTree::Group(group) if is_scalar(&trees[..at]) => {
+                let names = group.stream().into_iter();
+                let names = names.filter_map(|tree| match tree {
+                    TokenTree::Ident(name) => Some(name.to_string()),
+                    _ => None,
+                });
+                let named: Vec<String> = names.collect();
+                match heads.iter().copied().find(|head| named.contains(&mark(*head))) {
+                    Some(head) if head == here => return above,
+                    Some(head) => above = above.or(Some(head)),
+                    None => {}
+                }
+            }
+            // What a macro makes of its arguments is not known.
+            TokenTree::Group(group) if !is_of_macro(&trees[..at]) => {
                 if let Some(found) = sibling(group.stream(), heads, here) {
                     return Some(found);
                 }
@@ -157,6 +181,20 @@ fn sibling(items: TokenStream, heads: &[usize], here: usize) -> Option<usize> {
         }
     }
     None
+}
+
+/// `scalar_op!` before a group.
+fn is_scalar(before: &[TokenTree]) -> bool {
+    matches!(before, [.., TokenTree::Ident(name), TokenTree::Punct(bang)]
+        if name == SCALAR && bang.as_char() == '!')
+}
+
+/// Whether a group behind these trees is what a macro is given: `name! { }`, `macro_rules! name { }`.
+fn is_of_macro(before: &[TokenTree]) -> bool {
+    let is_bang = |tree: Option<&TokenTree>| matches!(tree, Some(TokenTree::Punct(punct)) if punct.as_char() == '!');
+    is_bang(before.last())
+        || matches!(before.last(), Some(TokenTree::Ident(_)))
+            && is_bang(before.len().checked_sub(2).and_then(|at| before.get(at)))
 }
 
 /// The name behind `impl` and its parameters.
@@ -187,7 +225,7 @@ fn is_op(before: &[TokenTree]) -> bool {
     let any = |names: &[&str]| {
         attributes.iter().any(|attribute| names.iter().any(|name| mentions(attribute, name)))
     };
-    any(&["py_layer"]) && !any(&["cfg", "cfg_attr"])
+    any(&["py_layer", "py_func"]) && !any(&["cfg", "cfg_attr"])
 }
 
 #[cfg(test)]
@@ -211,6 +249,10 @@ mod tests {
             ),
             Some(4)
         );
+        assert_eq!(
+            reported("scalar_op!(Op: y = x, dx = dy);\nscalar_op!(pub Op: y = x, dx = dy);"),
+            Some(1)
+        );
         assert_eq!(reported("fn f() { #[py_layer] impl Op {} #[py_layer] impl Op {} }"), Some(1));
     }
 
@@ -226,6 +268,7 @@ mod tests {
             "// #[py_layer] impl Op {}\n#[py_layer] impl Op {}",
             "const A: &str = \"#[py_layer] impl Op\"; #[py_layer] impl Op {}",
             "macro_rules! m { () => { #[py_layer] impl Op {} } } m!(); #[py_layer] impl Op {}",
+            "apart! { #[py_layer] impl Op {} #[py_layer] impl Op {} }",
         ] {
             assert_eq!(reported(text), None, "{text}");
         }

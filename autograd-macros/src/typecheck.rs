@@ -25,13 +25,19 @@ pub(crate) fn plain(expansion: &Expansion<'_>, value: &TokenStream, ty: &Type) -
     let (first, last) = ends(ty.to_token_stream());
     let p = expansion.private_at(first);
     let answer = quote_spanned!(last=> .__holds_tensor());
+    let traits = probing_traits(expansion);
     quote_spanned! {first=>
         if false {
-            #[allow(unused_imports)]
-            use #p::{HoldsNoTensor as _, HoldsTensorFurther as _};
-            #p::plain(#p::Probe::of(&#value)#answer);
+            #traits
+            #p::plain((&#value).__probe()#answer);
         }
     }
+}
+
+/// The traits of probes. At the macro's own place, where no lint tells of those that are not used.
+fn probing_traits(expansion: &Expansion<'_>) -> TokenStream {
+    let p = &expansion.private;
+    quote!(use #p::{HoldsNoTensor as _, HoldsTensorFurther as _, Probed as _};)
 }
 
 /// That no plain parameter holds a tensor.
@@ -172,7 +178,6 @@ pub(crate) fn savable(expansion: &Expansion<'_>) -> TokenStream {
     let p = &expansion.private;
     quote! {
         <#p::Chosen<{
-            #[allow(unused_imports)]
             use #p::CannotSave as _;
             #p::CanSave::<#example>::ANSWER
         }> as #p::Choose<#saved>>::Checked
@@ -232,10 +237,10 @@ fn plain_part(expansion: &Expansion<'_>, attrs: &Type) -> TokenStream {
     let (first, last) = ends(attrs.to_token_stream());
     let p = expansion.private_at(first);
     let answer = quote_spanned!(last=> .__holds_tensor());
+    let traits = probing_traits(expansion);
     quote_spanned! {first=>
         if false {
-            #[allow(unused_imports)]
-            use #p::{HoldsNoTensor as _, HoldsTensorFurther as _};
+            #traits
             #p::attrs(#p::Probe::<#attrs>::new()#answer);
         }
     }

@@ -8,7 +8,7 @@ use super::names::Triangle;
 use super::table::attr::Attr;
 use super::table::attr::Type;
 use super::table::form::{Dims, Form, ShapeOf};
-use super::table::forms::{exactly, position};
+use super::table::forms::{exactly, position, reshaped};
 use super::table::values::{any, number};
 use super::table::{Lengths, OpDef, entries};
 use super::trace;
@@ -144,37 +144,6 @@ fn whole(dims: &Dims, from: &[usize]) -> Shape {
         })
     };
     dims.iter().enumerate().map(length).collect()
-}
-
-fn reshaped(from: &[Option<usize>], to: &[Option<usize>]) -> Result<Dims, String> {
-    if to.iter().filter(|dim| dim.is_none()).count() > 1 {
-        return Err("at most one axis of the new shape can be -1".to_owned());
-    }
-    let known = known_count(to)?;
-    let mut out = Dims::from_slice(to);
-    if from.contains(&None) {
-        return Ok(out);
-    }
-    let count = known_count(from)?;
-    let free = out.iter_mut().find(|dim| dim.is_none());
-    let fits = match free {
-        Some(dim) if known > 0 && count.is_multiple_of(known) => {
-            *dim = Some(count / known);
-            true
-        }
-        Some(_) => false,
-        None => known == count,
-    };
-    if fits {
-        return Ok(out);
-    }
-    Err(format!("{} has {count} elements, which do not fit {}", ShapeOf(from), ShapeOf(to)))
-}
-
-/// The product of the lengths that are known.
-fn known_count(dims: &[Option<usize>]) -> Result<usize, String> {
-    let count = dims.iter().flatten().try_fold(1_usize, |count, &n| count.checked_mul(n));
-    count.ok_or_else(|| format!("{} is too large for this machine", ShapeOf(dims)))
 }
 
 fn permuted(dims: &[Option<usize>], order: &[isize]) -> Result<Dims, String> {

@@ -48,7 +48,7 @@ pub use node::RawBackward;
 pub use outputs::{NoTensors, PlainOutput, TensorOutput, Visitor};
 pub use plain::{
     HoldsNoTensor, HoldsTensor, HoldsTensorAt, HoldsTensorFurther, IsPlain, IsPlainState,
-    NoTensorSeen, Probe, TensorSeen, attrs, plain,
+    NoTensorSeen, Probe, Probed, TensorSeen, attrs, plain,
 };
 pub use proof::{
     AnyDual, AnyElementTensor, AnyGradient, FloatTensor, Known, List, Unknown, any_tensor,
@@ -103,3 +103,17 @@ pub trait Needs {
 impl Needs for () {
     fn of(_: &dyn NeedsGrad) {}
 }
+
+macro_rules! shown {
+    ($($context:ident)*) => {
+        $(
+            impl<L> std::fmt::Debug for $context<'_, L> {
+                fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                    f.debug_struct(stringify!($context)).finish_non_exhaustive()
+                }
+            }
+        )*
+    };
+}
+
+shown!(ForwardContext BackwardContext JvpContext);

@@ -75,7 +75,7 @@ pub struct PlainOutput<'a, O>(pub &'a O);
 
 impl<O: PlainTensors> PlainOutput<'_, O> {
     /// Shadows the method of [`NoTensors`].
-    pub fn show(&self, visitor: &mut Visitor<'_>) {
+    pub fn __show(&self, visitor: &mut Visitor<'_>) {
         visitor.plain(self.0);
     }
 }
@@ -83,7 +83,7 @@ impl<O: PlainTensors> PlainOutput<'_, O> {
 /// The same for all other types: nothing to show.
 #[doc(hidden)]
 pub trait NoTensors {
-    fn show(&self, _: &mut Visitor<'_>) {}
+    fn __show(&self, _: &mut Visitor<'_>) {}
 }
 
 impl<O> NoTensors for PlainOutput<'_, O> {}

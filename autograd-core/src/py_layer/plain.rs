@@ -108,13 +108,20 @@ holder_tuples! {
 #[doc(hidden)]
 pub struct Probe<T: ?Sized>(PhantomData<fn() -> *const T>);
 
-impl<T: ?Sized> Probe<T> {
-    /// For the type of a value. By reference, so that there are two levels of methods besides the
-    /// inherent one.
-    pub const fn of(_: &T) -> &Self {
-        &Self(PhantomData)
+/// Makes the probe for the type of a value. A method: of a value whose type has an error, the compiler
+/// then says nothing more.
+#[doc(hidden)]
+pub trait Probed {
+    /// By reference, so that there are two levels of methods besides the inherent one.
+    fn __probe(&self) -> &Probe<Self> {
+        &Probe(PhantomData)
     }
+}
 
+impl<T: ?Sized> Probed for T {}
+
+impl<T: ?Sized> Probe<T> {
+    /// For a type.
     #[must_use]
     pub const fn new<'a>() -> &'a Self {
         &Self(PhantomData)

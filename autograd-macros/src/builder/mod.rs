@@ -7,8 +7,8 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::GenericParam;
 
 use crate::expand::{
-    Expansion, Mode, default_of, first_span, generated, output_type, phantom, replace_ident,
-    turbofish,
+    Expansion, Mode, default_of, first_span, generated, of_each_call, output_type, phantom,
+    replace_ident, turbofish,
 };
 use crate::model::{Forward, Layer, Param, local, mentions, parameter_name, plain_name};
 use named::{Hidden, Named};
@@ -60,12 +60,19 @@ impl<'a> Builder<'a> {
     fn new(expansion: &'a Expansion<'a>, forward: &'a Forward, places: bool) -> Self {
         let op = &expansion.layer.name;
         let count = forward.params.len();
+        // The user may have a type of this name.
+        let taken = expansion.layer.glance.may_mention("Argument")
+            || op.to_string().starts_with("Argument");
+        let state = match taken {
+            true => "__Argument",
+            false => "Argument",
+        };
         let mut builder = Self {
             expansion,
             forward,
             name: generated(op, "With"),
             names: arguments_of(expansion.layer),
-            states: (0..count).map(|i| format_ident!("Argument{i}")).collect(),
+            states: (0..count).map(|i| format_ident!("{state}{i}")).collect(),
             named: Vec::new(),
         };
         // Lifetimes that the user wrote anywhere.
@@ -287,7 +294,7 @@ impl<'a> Builder<'a> {
             })
             .collect();
         let turbofish = turbofish(own);
-        let output = self.without_self(output_type(self.forward));
+        let output = self.without_self(output_type(&self.expansion.private, self.forward));
         let (own_lifetimes, own_others) = (own_lifetimes.collect(), own_others.collect());
         let head: [Vec<&GenericParam>; 2] = [own_lifetimes, own_others];
         let [own_lifetimes, own_others] = &head;
@@ -318,10 +325,13 @@ impl<'a> Builder<'a> {
             }
         };
         let place = Span::call_site().located_at(self.forward.function.sig.ident.span());
+        let attrs: Vec<_> =
+            self.forward.function.attrs.iter().filter(|attr| of_each_call(attr)).collect();
         let call = |name: &str, doc: &str, output: TokenStream, body: TokenStream| {
             let name = Ident::new(name, place);
             quote! {
                 #[doc = #doc]
+                #(#attrs)*
                 #[track_caller]
                 #vis fn #name<
                     #(#own_lifetimes,)* #(#lifetimes,)* #(#own_others,)* #(#types,)* #(#hidden,)*
@@ -451,7 +461,6 @@ fn argument_of(param: &GenericParam) -> TokenStream {
 
 /// The name of a parameter as the name of a type.
 fn marker(ident: &Ident) -> Ident {
-    let mut ident = ident.clone();
-    ident.set_span(Span::call_site().located_at(ident.span()));
-    ident
+    // Raw: the macro's edition may have keywords that the user's has not.
+    Ident::new_raw(&plain_name(ident), Span::call_site().located_at(ident.span()))
 }

@@ -11,6 +11,8 @@ use crate::model::{local, plain_name};
 /// The op whose tests are generated.
 pub(crate) struct Subject<'a> {
     pub(crate) name: &'a Ident,
+    /// The op with its parameters, where all of them are elements.
+    pub(crate) ty: TokenStream,
     /// The path of what generated code calls.
     pub(crate) private: TokenStream,
     pub(crate) cfg: Vec<&'a Attribute>,
@@ -93,8 +95,7 @@ impl Subject<'_> {
         place: Span,
     ) -> (TokenStream, Option<TokenStream>) {
         let p = &self.private;
-        let op = self.name;
-        let name = plain_name(op);
+        let (name, op) = (plain_name(self.name), self.typed(&self.ty, element));
         let text = &check.text;
         let (inputs, at) = (local("inputs"), local("at"));
         let (mut given, mut taken) = (TokenStream::new(), TokenStream::new());
@@ -104,7 +105,7 @@ impl Subject<'_> {
             let value = check.of(&name);
             match &parameter.kind {
                 Kind::Plain { default } => {
-                    let value = value.map(|given| given.tokens.clone());
+                    let value = value.map(|given| self.with_op(&given.tokens, &op));
                     let default = default.as_ref().map(|default| self.typed(default, element));
                     let value = value.or(default).unwrap_or_default();
                     plain.push(value.clone());
@@ -123,12 +124,12 @@ impl Subject<'_> {
         }
         let derived = self.derived.then(|| {
             quote_spanned! {place=>
-                if let ::core::result::Result::Err(error) = #op::check_backward(#(#plain),*) {
+                if let ::core::result::Result::Err(error) = <#op>::check_backward(#(#plain),*) {
                     ::core::panic!("{error}");
                 }
             }
         });
-        let outputs = self.outputs(quote!(#op::apply(#(#arguments),*)));
+        let outputs = self.outputs(quote!(<#op>::apply(#(#arguments),*)));
         let run = quote_spanned!(place=> #p::check::run);
         let body = quote! {
             let mut #inputs = #p::check::Inputs::new();
@@ -139,6 +140,11 @@ impl Subject<'_> {
             });
         };
         (body, derived)
+    }
+
+    /// An expression outside of the block, where the op is not `Self`.
+    fn with_op(&self, tokens: &TokenStream, op: &TokenStream) -> TokenStream {
+        replace_ident(tokens.clone(), "Self", &quote!(<#op>))
     }
 
     /// A type or an expression with an element type in place of the parameters for one.
@@ -190,7 +196,7 @@ impl Subject<'_> {
                 let items = items.iter().enumerate();
                 let items = items.map(|(i, item)| self.tensor(tensor, item, &ty, seed(i + 1)));
                 quote! {
-                    #inputs.list::<#ty>(#name, #differentiable, ::std::vec![#(#items),*])
+                    #inputs.list::<#ty>(#name, #differentiable, #p::vec![#(#items),*])
                 }
             }
         }
@@ -235,7 +241,7 @@ impl Subject<'_> {
             Form::List { references, array, borrowed } => {
                 let mut list = held.to_token_stream();
                 if references {
-                    list = quote!(::std::vec::Vec::<&_>::from_iter(#held.iter()));
+                    list = quote!(#p::Vec::<&_>::from_iter(#held.iter()));
                 }
                 if array {
                     list = quote!(#p::check::array(#name, #list));
@@ -267,7 +273,7 @@ impl Subject<'_> {
         quote! {
             let #result = #call;
             let #pattern = #result;
-            let mut #tensors = ::std::vec::Vec::<#p::check::AnyTensor>::new();
+            let mut #tensors = #p::Vec::<#p::check::AnyTensor>::new();
             #(#p::check::Output::into_tensors(#seen, &mut #tensors);)*
             #tensors
         }

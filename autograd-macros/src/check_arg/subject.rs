@@ -44,10 +44,12 @@ pub(crate) fn layer_tests(layer: &Layer, args: &Args) -> TokenStream {
             Kind::Plain { .. } => None,
         })
     };
-    let elements = elements.filter(|name| tensors().any(|ty| mentions(ty, name))).collect();
+    let elements: Vec<String> =
+        elements.filter(|name| tensors().any(|ty| mentions(ty, name))).collect();
     let is_tensor = |kind: &OutputKind| matches!(kind, OutputKind::Tensor { .. });
     let subject = Subject {
         name: &layer.name,
+        ty: op_type(layer, &elements),
         private: private_path(args.krate.as_ref()),
         cfg: layer.attrs.iter().filter(|attr| attr.path().is_ident("cfg")).collect(),
         elements,
@@ -61,6 +63,15 @@ pub(crate) fn layer_tests(layer: &Layer, args: &Args) -> TokenStream {
     subject.tests(&args.checks)
 }
 
+/// The op as it is called: with its parameters, where they are known.
+fn op_type(layer: &Layer, elements: &[String]) -> TokenStream {
+    let known = |param: &GenericParam| elements.contains(&crate::model::parameter_name(param));
+    match layer.generics.params.iter().all(known) {
+        true => layer.self_ty.to_token_stream(),
+        false => layer.name.to_token_stream(),
+    }
+}
+
 fn of_layer(layer: &Layer) -> Vec<Parameter> {
     let params = layer.forward.iter().flat_map(|forward| &forward.params);
     let parameter = |param: &crate::model::Param| {
@@ -68,7 +79,7 @@ fn of_layer(layer: &Layer) -> Vec<Parameter> {
             ParamKind::Plain { default } => Kind::Plain {
                 default: default.as_ref().map(|default| {
                     let op = layer.name.to_token_stream();
-                    replace_ident(default.to_token_stream(), "Self", &op)
+                    replace_ident(default.to_token_stream(), "Self", &quote!(<#op>))
                 }),
             },
             ParamKind::Tensor(input) => Kind::Tensor(Tensor {
@@ -125,6 +136,7 @@ pub(crate) fn formula_tests(op: &formula::Op, args: &elementwise::Args) -> Token
     };
     let subject = Subject {
         name: &op.name,
+        ty: op.name.to_token_stream(),
         private: private_path(args.common.krate.as_ref()),
         cfg: op.attrs.iter().filter(|attr| attr.path().is_ident("cfg")).collect(),
         parameters: of_formula(op, forward, args),
@@ -160,7 +172,7 @@ fn of_formula(
             formula::Kind::Plain | formula::Kind::Wrong => Kind::Plain {
                 default: param.default.as_ref().map(|default| {
                     let op = op.name.to_token_stream();
-                    replace_ident(default.to_token_stream(), "Self", &op)
+                    replace_ident(default.to_token_stream(), "Self", &quote!(<#op>))
                 }),
             },
         };

@@ -79,11 +79,20 @@ fn inputs(forward: &Forward, errors: &mut Errors) {
                 let (name, found) = (plain_name(&param.ident), text(&param.ty));
                 errors.at(&param.ty, messages::only_plain_number(&name, &found));
             }
-            None => errors.at(&forward.function.sig.ident, messages::no_number()),
+            None => match forward.params.iter().find_map(|param| slip_of_real(&param.ty)) {
+                Some(slip) => errors.at(&slip, messages::slip_of_real(&slip.to_string())),
+                None => errors.at(&forward.function.sig.ident, messages::no_number()),
+            },
         }
     } else if forward.differentiable().is_empty() {
         errors.at(&forward.function.sig.ident, messages::all_stopped(&numbers));
     }
+}
+
+/// A name that is nearly `Real`.
+fn slip_of_real(ty: &Type) -> Option<proc_macro2::Ident> {
+    let name = &crate::model::last_segment(ty)?.ident;
+    (nearest(&name.to_string(), &["Real"]).is_some()).then(|| name.clone())
 }
 
 fn is_float(ty: &Type) -> bool {
@@ -161,10 +170,7 @@ fn returned(forward: &Forward, backward: &Backward, errors: &mut Errors) {
     let inputs: Vec<String> =
         forward.differentiable().iter().map(|param| plain_name(&param.ident)).collect();
     if backward.grads {
-        if !crate::editor::asks() {
-            fields(forward, inputs, backward, errors);
-        }
-        return;
+        return fields(forward, inputs, backward, errors);
     }
     if inputs.is_empty() {
         return;
@@ -186,9 +192,7 @@ fn returned(forward: &Forward, backward: &Backward, errors: &mut Errors) {
     let params = forward.params.iter().map(|param| &param.ident);
     let given = backward.params.iter().map(|(ident, _)| ident);
     let taken: Vec<String> = params.chain(given).map(plain_name).collect();
-    if !crate::editor::asks() {
-        crate::check_order::check(&inputs, &taken, &backward.function.body, errors);
-    }
+    crate::check_order::check(&inputs, &taken, &backward.function.judged(), errors);
 }
 
 /// The fields of each `Grads { .. }` that backward builds.
@@ -205,5 +209,5 @@ fn fields(forward: &Forward, names: Vec<String>, backward: &Backward, errors: &m
             })
         },
     };
-    fields.check(backward.function.body.stream(), errors);
+    fields.check(backward.function.judged().stream(), errors);
 }

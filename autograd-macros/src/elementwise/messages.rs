@@ -116,6 +116,10 @@ pub(crate) fn no_number() -> String {
         .into()
 }
 
+pub(crate) fn slip_of_real(found: &str) -> String {
+    format!("`{found}` is no number, and `forward` has no other input; did you mean `Real`?")
+}
+
 pub(crate) fn only_plain_number(name: &str, found: &str) -> String {
     format!(
         "`{name}: {found}` is one number for all elements, so there is nothing to differentiate; the \
@@ -233,4 +237,8 @@ pub(crate) fn scalar_form() -> String {
 
 pub(crate) fn scalar_gradient(name: &str) -> String {
     format!("`{name}` is no gradient; the gradient of the input `x` is written `dx = ..`")
+}
+
+pub(crate) fn scalar_twice(name: &str) -> String {
+    format!("`{name}` stands twice in this `scalar_op!`; remove one")
 }

@@ -33,10 +33,16 @@ pub(crate) fn layer(arguments: TokenStream, block: TokenStream) -> TokenStream {
     let mut errors = Errors::new();
     let args = args::parse(arguments, &mut errors);
     let Some(mut op) = parse::parse(block.clone(), &mut errors) else {
-        let fallback = fallback::of_tokens(block, &errors);
-        let reported = errors.into_tokens();
-        return quote!(#reported #fallback);
+        return fallback::of_tokens(block, errors);
     };
+    if op.of_trait {
+        let ty = syn::Type::Path(syn::TypePath {
+            attrs: Vec::new(),
+            qself: None,
+            path: op.name.clone().into(),
+        });
+        return fallback::of_trait_impl(&syn::Generics::default(), &ty, &op.name, errors);
+    }
     if let Some(name) = twin::renamed(&op.name, &mut errors) {
         op.name = name;
     }

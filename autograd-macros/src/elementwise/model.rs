@@ -13,6 +13,8 @@ pub(crate) struct Op {
     pub(crate) items: Vec<Item>,
     pub(crate) forward: Option<Forward>,
     pub(crate) backward: Option<Backward>,
+    /// Whether the block is that of a trait, which was reported.
+    pub(crate) of_trait: bool,
     /// Whether the compiler could not read all of it either, and has reported.
     pub(crate) broken: bool,
 }

@@ -15,9 +15,15 @@ use crate::parse::{
 /// Reads the block; none where it is no impl block of an op.
 pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Option<Op> {
     let (block, name, found) = block(tokens, errors)?;
-    let broken = block.trait_.is_some();
-    let mut op =
-        Op { attrs: block.attrs, name, items: Vec::new(), forward: None, backward: None, broken };
+    let mut op = Op {
+        attrs: block.attrs,
+        name,
+        items: Vec::new(),
+        forward: None,
+        backward: None,
+        of_trait: block.trait_.is_some(),
+        broken: false,
+    };
     let arguments = crate::model::last_segment(&block.self_ty).map(|segment| &segment.arguments);
     if !block.generics.params.is_empty() || arguments.is_some_and(|a| !a.is_none()) {
         errors.at(&block.self_ty, messages::generics(&op.name.to_string()));
@@ -55,7 +61,11 @@ impl Op {
             "backward" if self.backward.is_some() => {
                 return errors.at(&ident, crate::messages::second_function("backward"));
             }
-            "forward" => self.forward = Some(forward(&function, errors)),
+            "forward" => {
+                let forward = forward(&function, errors);
+                self.broken |= forward.of(Kind::Wrong).next().is_some();
+                self.forward = Some(forward);
+            }
             "backward" => self.backward = Some(backward(&function, errors)),
             "jvp" => return errors.at(&ident, messages::no_jvp()),
             "apply" | "try_apply" | "with" | "check_backward" => {
@@ -70,13 +80,16 @@ impl Op {
 fn forward(function: &Function, errors: &mut Errors) -> Forward {
     qualifiers(function, "forward", errors);
     repeated_names(&function.sig, errors);
+    let lifetimes = function.sig.generics.lifetimes().map(|of| of.lifetime.ident.to_string());
+    let lifetimes: Vec<String> = lifetimes.collect();
     let mut params: Vec<Param> = Vec::new();
     for (position, (pat, ty, attrs)) in typed(function, "forward", errors).into_iter().enumerate() {
         let name = pattern_name(pat);
         let shown = name.as_ref().map_or_else(|| text(pat), plain_name);
         let (stop, default) = parameter_attributes(attrs, errors);
         let wrong = wrong_form(ty, &shown, name.as_ref().map_or("xs", |_| &shown));
-        let is_wrong = wrong.is_some();
+        let refused = crate::wrong_types::is_wrong(ty, &lifetimes);
+        let is_wrong = wrong.is_some() || refused;
         // A tensor is reported, and then taken for the number that was meant.
         let kind = match is_wrong {
             true => Kind::Wrong,
@@ -88,6 +101,8 @@ fn forward(function: &Function, errors: &mut Errors) -> Forward {
         }
         if let Some(message) = wrong {
             errors.at(ty, message);
+        } else if refused {
+            // The compiler tells it.
         } else if is_tensor(ty) {
             errors.at(ty, messages::tensor(&shown));
         } else if kind == Kind::Plain

@@ -1,12 +1,14 @@
 //! `scalar_op!`: an elementwise op in one line.
 
-use proc_macro2::{Ident, TokenStream, TokenTree};
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{format_ident, quote};
 use syn::parse::{Parse, ParseStream, Parser};
-use syn::{Attribute, Expr, Token, Visibility};
+use syn::{Attribute, Expr, Path, Token, Visibility};
 
 use super::messages;
+use crate::args::crate_path;
 use crate::errors::Errors;
+use crate::model::plain_name;
 
 /// `Softplus: y = (1.0 + x.exp()).ln(), dx = dy / (1.0 + (-x).exp())`
 struct ScalarOp {
@@ -15,6 +17,8 @@ struct ScalarOp {
     name: Ident,
     value: Expr,
     gradients: Vec<(Ident, Expr)>,
+    /// Where the library is: `crate = path`, once.
+    krate: Vec<(Span, Path)>,
 }
 
 impl Parse for ScalarOp {
@@ -29,53 +33,71 @@ impl Parse for ScalarOp {
         }
         input.parse::<Token![=]>()?;
         let value = input.parse()?;
-        let mut gradients = Vec::new();
+        let (mut gradients, mut krate) = (Vec::new(), Vec::new());
         while !input.is_empty() {
             input.parse::<Token![,]>()?;
             if input.is_empty() {
                 break;
             }
+            if input.peek(Token![crate]) {
+                krate.push((input.span(), crate_path(input)?));
+                continue;
+            }
             let gradient: Ident = input.parse()?;
             input.parse::<Token![=]>()?;
             gradients.push((gradient, input.parse()?));
         }
-        Ok(Self { attrs, vis, name, value, gradients })
+        Ok(Self { attrs, vis, name, value, gradients, krate })
     }
 }
 
 /// The macro as a plain function: the block that says the same.
 pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
     let mut errors = Errors::new();
-    let op = match ScalarOp::parse.parse2(tokens) {
+    let op = match ScalarOp::parse.parse2(tokens.clone()) {
         Ok(op) if !op.gradients.is_empty() => op,
         Ok(op) => {
             errors.at(&op.name, messages::scalar_form());
-            return errors.into_tokens();
+            return not_read(&op.vis, &op.name, errors);
         }
         Err(error) => {
             errors.at_span(error.span(), messages::scalar_form());
-            return errors.into_tokens();
+            return match name_of.parse2(tokens) {
+                Ok((vis, name)) => not_read(&vis, &name, errors),
+                Err(_) => errors.into_tokens(),
+            };
         }
     };
-    let mut inputs = Vec::new();
-    for (gradient, _) in &op.gradients {
-        match gradient.to_string().strip_prefix('d') {
-            Some(input) if !input.is_empty() => {
-                inputs.push(Ident::new(input, gradient.span()));
+    let ScalarOp { attrs, vis, name, value, gradients, krate } = op;
+    if let Some((again, _)) = krate.get(1) {
+        errors.at_span(*again, messages::scalar_twice("crate"));
+    }
+    let expressions: Vec<&Expr> = gradients.iter().map(|(_, expression)| expression).collect();
+    // A formula and the names of its gradients may come from two places of a `macro_rules!`: a name is
+    // that of the formula.
+    let written = quote!(#value #(#expressions)*);
+    let mut inputs: Vec<Ident> = Vec::new();
+    for (gradient, _) in &gradients {
+        let text = plain_name(gradient);
+        let input = text.strip_prefix('d').and_then(|input| identifier(input, gradient.span()));
+        match input {
+            Some(input) if inputs.contains(&input) => {
+                errors.at(gradient, messages::scalar_twice(&text));
             }
-            _ => errors.at(gradient, messages::scalar_gradient(&gradient.to_string())),
+            Some(input) => inputs.push(used(&written, &input).unwrap_or(input)),
+            None => errors.at(gradient, messages::scalar_gradient(&text)),
         }
     }
     if !errors.is_empty() {
-        return errors.into_tokens();
+        return not_read(&vis, &name, errors);
     }
-    let ScalarOp { attrs, vis, name, value, gradients } = op;
-    let expressions: Vec<&Expr> = gradients.iter().map(|(_, expression)| expression).collect();
     // Backward is given what it names, and nothing else is kept.
     let own = [format_ident!("y"), format_ident!("dy")];
-    let named = |ident: &&Ident| mentions(quote!(#(#expressions)*), &ident.to_string());
-    let given: Vec<&Ident> = inputs.iter().chain(&own).filter(named).collect();
-    let path = crate::library::private_path(None);
+    let expressions_only = quote!(#(#expressions)*);
+    let given = inputs.iter().chain(&own).filter_map(|name| used(&expressions_only, name));
+    let given: Vec<Ident> = given.collect();
+    let krate = krate.into_iter().next().map(|(_, path)| path);
+    let path = crate::library::private_path(krate.as_ref());
     let real = quote!(#path::elementwise::Real<L>);
     let returned = match expressions.len() {
         1 => quote!(#real),
@@ -104,13 +126,36 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
             }
         }
     };
-    super::layer(quote!(elementwise), block)
+    let krate = krate.map(|path| quote!(, crate = #path));
+    super::layer(quote!(elementwise #krate), block)
 }
 
-fn mentions(tokens: TokenStream, name: &str) -> bool {
-    tokens.into_iter().any(|tree| match tree {
-        TokenTree::Ident(ident) => ident == name,
-        TokenTree::Group(group) => mentions(group.stream(), name),
-        _ => false,
+/// The head of the op, whatever stands behind it.
+fn name_of(input: ParseStream<'_>) -> syn::Result<(Visibility, Ident)> {
+    input.call(Attribute::parse_outer)?;
+    let head = (input.parse()?, input.parse()?);
+    input.parse::<TokenStream>()?;
+    Ok(head)
+}
+
+/// An op of which nothing else is known can be called in any way.
+fn not_read(vis: &Visibility, name: &Ident, errors: Errors) -> TokenStream {
+    crate::fallback::of_tokens(quote!(#vis struct #name;), errors)
+}
+
+/// An input of this name; none where it is no name of one.
+fn identifier(text: &str, span: Span) -> Option<Ident> {
+    if text == "y" || text == "dy" {
+        return None;
+    }
+    crate::expand::named(text, span)
+}
+
+/// The first place where a name stands.
+fn used(tokens: &TokenStream, name: &Ident) -> Option<Ident> {
+    tokens.clone().into_iter().find_map(|tree| match tree {
+        TokenTree::Ident(ident) if plain_name(&ident) == plain_name(name) => Some(ident),
+        TokenTree::Group(group) => used(&group.stream(), name),
+        _ => None,
     })
 }

@@ -5,12 +5,15 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::ReturnType;
 
 use super::{
-    Expansion, Mode, at, first_span, here, located, output_span, survives, turbofish, undocumented,
-    whole_span,
+    Expansion, Mode, at, first_span, here, located, of_callers, of_each_call, of_start,
+    output_span, turbofish, undocumented, whole_span,
 };
 use crate::builder::ByName;
 use crate::check_arg::{Form, form};
-use crate::model::{Forward, Function, Output, OutputKind, Param, ParamKind, local, plain_name};
+use crate::library::Private;
+use crate::model::{
+    Forward, Function, Output, OutputKind, Param, ParamKind, local, mentions, plain_name,
+};
 use crate::{fallback, typecheck};
 
 impl Expansion<'_> {
@@ -20,11 +23,16 @@ impl Expansion<'_> {
         let Some(forward) = self.layer.forward.as_ref().or(meant.as_ref()) else {
             return fallback::guessed_apply(self);
         };
+        if self.layer.wrong.0 {
+            return fallback::apply_of_wrong_types(self, forward);
+        }
         let p = &self.private;
         let (generics, _, clause) = self.layer.generics.split_for_impl();
         let (op, deprecated) = (self.op(), self.deprecated());
         let vis = &forward.function.vis;
-        let attrs: Vec<_> = forward.function.attrs.iter().filter(|attr| survives(attr)).collect();
+        let attrs: Vec<_> = forward.function.attrs.iter().filter(|attr| of_callers(attr)).collect();
+        let calls: Vec<_> = attrs.iter().filter(|attr| of_each_call(attr)).collect();
+        let starts = attrs.iter().filter(|attr| of_start(attr));
         let doc = undocumented(&forward.function.attrs, "Runs the op on these inputs.");
         let try_doc = TRY_DOC;
         let own = &forward.function.sig.generics;
@@ -36,16 +44,24 @@ impl Expansion<'_> {
         });
         let params: Vec<_> = params.collect();
         let names: Vec<_> = forward.params.iter().map(|param| &param.ident).collect();
-        let output = output_type(forward);
+        let output = output_type(p, forward);
         let with = by_name.map(|by_name| &by_name.with);
+        let starts = starts.filter(|_| with.is_some());
         let placed = by_name.and_then(|by_name| by_name.placed.as_ref());
         let place = placed.map(|_| local("place"));
         let mut body = match &self.mode {
             Mode::Full => self.try_apply_body(forward, place.as_ref()),
-            Mode::Fallback(reported) => quote! {{
-                let _ = (#(&#names,)*);
-                #reported
-            }},
+            Mode::Fallback(reported) => {
+                // What panics does not say which type an `impl Trait` is.
+                let stand_in = match mentions(&output, "impl") {
+                    true => reported.clone(),
+                    false => fallback::not_compiled(),
+                };
+                quote! {{
+                    let _ = (#(&#names,)*);
+                    #stand_in
+                }}
+            }
         };
         let placed = placed.map(|placed| {
             let call = quote! {{
@@ -73,12 +89,14 @@ impl Expansion<'_> {
                 }
 
                 #[doc = #try_doc]
+                #(#calls)*
                 #[track_caller]
                 #vis fn #try_apply #own (#(#params),*) -> #p::Result<#output> #own_clause
                 #body
 
                 #placed
 
+                #(#starts)*
                 #with
             }
         }
@@ -137,9 +155,16 @@ impl Expansion<'_> {
             }
         };
         let verify = self.verify(forward, &array, place);
-        let start = local(if place.is_some() { "start_at" } else { "start" });
+        let start = if place.is_some() { "start_at" } else { "start" };
+        let start = Ident::new(start, Span::mixed_site());
         let place = place.map(|place| quote!(#place,));
+        // An op that is called is no dead code.
+        let constructed = match self.layer.generics.params.is_empty() {
+            true => quote!(Self),
+            false => quote!(Self(::core::marker::PhantomData)),
+        };
         quote! {{
+            let _ = #constructed;
             #proofs
             #checks
             let #array: &[&dyn #p::TensorInput] = &[#(#inputs),*];
@@ -195,7 +220,7 @@ impl Expansion<'_> {
                     Form::List { references, array, borrowed } => {
                         let mut list = quote!(#taken.list(#again, #at));
                         if references {
-                            list = quote!(::std::vec::Vec::<&_>::from_iter(#list.iter()));
+                            list = quote!(#p::Vec::<&_>::from_iter(#list.iter()));
                         }
                         if array {
                             let name = plain_name(ident);
@@ -211,7 +236,6 @@ impl Expansion<'_> {
             .collect();
         Some(quote! {
             if #p::verifying() {
-                #[allow(unused_imports)]
                 use #p::{NotReused as _, NotTaken as _};
                 #p::verify::<Self, #key>(#place, #inputs, &|#again| {
                     Self::try_apply #turbofish (#(#arguments),*).ok().map(::core::mem::drop)
@@ -246,9 +270,8 @@ impl Expansion<'_> {
                         let (p, proof) = (&self.private, typecheck::plain(self, &part, &output.ty));
                         quote! {
                             #proof
-                            #[allow(unused_imports)]
                             use #p::NoTensors as _;
-                            #p::PlainOutput(&#part).show(#visitor);
+                            #p::PlainOutput(&#part).__show(#visitor);
                         }
                     }
                 }
@@ -270,11 +293,11 @@ pub(super) fn context_argument(context: &TokenStream, function: &Function) -> To
 }
 
 /// The type that `apply` returns.
-pub(crate) fn output_type(forward: &Forward) -> TokenStream {
+pub(crate) fn output_type(p: &Private, forward: &Forward) -> TokenStream {
     match &forward.function.sig.output {
         ReturnType::Default => quote!(()),
         ReturnType::Type(_, ty) if forward.hides_output() => {
-            fallback::by_value(ty.to_token_stream())
+            crate::replace::by_value(p, ty.to_token_stream())
         }
         ReturnType::Type(_, ty) => ty.to_token_stream(),
     }

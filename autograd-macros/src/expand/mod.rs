@@ -4,7 +4,7 @@ mod apply;
 mod pull;
 mod tokens;
 
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Group, Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{Attribute, GenericParam, ReturnType, Type, Visibility};
 
@@ -19,13 +19,13 @@ use crate::model::{
 use crate::parse::is_lint;
 use crate::{expand_jvp, fallback, typecheck};
 use apply::context_argument;
-use tokens::{is_cfg, is_expect, located, survives, undocumented};
+use tokens::{is_cfg, is_expect, located, undocumented};
 
 pub(crate) use apply::{default_of, output_type};
-pub(crate) use pull::concrete;
+pub(crate) use pull::{concrete, with_arguments};
 pub(crate) use tokens::{
-    anonymous, at, first_span, generated, here, output_span, phantom, replace_ident, respanned,
-    turbofish, whole_span,
+    anonymous, at, first_span, generated, here, is_lint_of_types, named, of_callers, of_each_call,
+    of_start, output_span, phantom, replace_ident, respanned, turbofish, whole_span,
 };
 
 /// Whether the block passed its checks.
@@ -56,7 +56,7 @@ impl Expansion<'_> {
         let asks_needs = self.asks_needs();
         let needs = asks_needs.then(|| self.needs_struct());
         let layer = self.layer_impl(asks_needs);
-        let by_name = builder::expand(self, true);
+        let by_name = (!self.layer.wrong.0).then(|| builder::expand(self, true)).flatten();
         let apply = self.apply(by_name.as_ref());
         let names = by_name.as_ref().map(|by_name| &by_name.names);
         let builder = by_name.as_ref().map(|by_name| &by_name.builder);
@@ -68,7 +68,7 @@ impl Expansion<'_> {
         };
         let key = quote! {
             // Names this op among all layers; keeps its private types private.
-            struct #key;
+            enum #key {}
         };
         let silent = self.silent();
         let Some(grads) = grads else {
@@ -158,20 +158,20 @@ impl Expansion<'_> {
     fn user_block(&self) -> TokenStream {
         let (generics, _, clause) = self.layer.generics.split_for_impl();
         let op = self.op();
-        let attrs = self.layer.attrs.iter().filter(|attr| is_cfg(attr) || is_lint(attr));
+        let attrs = self.layer.attrs.iter().filter(|attr| {
+            is_cfg(attr) || is_lint(attr) && !(is_expect(attr) && is_lint_of_types(attr))
+        });
         let items = self.layer.items.iter().map(|item| match item {
             Item::Other(tokens) => tokens.clone(),
             Item::Function(function) => self.user_function(function),
         });
-        // `Grads` is nobody else's.
-        let private = matches!(
-            self.layer.backward.as_ref().map(|backward| &backward.returns),
-            Some(Returns::ByName(_))
-        );
-        let private = private.then(|| quote!(, private_interfaces, clippy::type_complexity));
+        // `cfg(rust_analyzer)`, which cargo does not know.
+        let editors = matches!(self.mode, Mode::Fallback(_));
+        let editors = editors.then(|| quote!(#[allow(unexpected_cfgs)]));
         quote! {
             #(#attrs)*
-            #[allow(elided_lifetimes_in_paths #private)]
+            #[cfg_attr(clippy, allow(clippy::type_complexity))]
+            #editors
             impl #generics #op #clause {
                 #(#items)*
             }
@@ -191,24 +191,56 @@ impl Expansion<'_> {
             if let Ok(new) = syn::parse2(tokens) {
                 **ty = new;
             }
+        } else if matches!(
+            self.layer.backward.as_ref().map(|backward| &backward.returns),
+            Some(Returns::ByName(_))
+        ) && let Some(typed) = self.typed_grads(sig.to_token_stream())
+            && let Ok(typed) = syn::parse2(typed)
+        {
+            sig = typed;
         }
+        let typed = match self.layer.backward.as_ref().map(|backward| &backward.returns) {
+            Some(Returns::ByName(_)) => self.typed_grads(body.stream()),
+            _ => None,
+        };
+        let typed = typed.map(|tokens| {
+            let mut typed = Group::new(body.delimiter(), tokens);
+            typed.set_span(body.span());
+            typed
+        });
+        let body = typed.as_ref().unwrap_or(body);
+        let attrs: Vec<&Attribute> = match sig.ident == "forward" {
+            true => attrs.iter().filter(|attr| !of_callers(attr)).collect(),
+            false => attrs.iter().collect(),
+        };
         // The op's docs say what it does; a public function without docs is warned about.
         let doc = match (sig.ident.to_string().as_str(), vis) {
             (_, Visibility::Inherited) => None,
-            ("forward", _) => undocumented(attrs, "Computes the op; called by `apply`."),
-            ("backward", _) => undocumented(attrs, "The op's gradient; called in backward."),
-            ("jvp", _) => undocumented(attrs, "The op's slope; called in forward mode."),
+            ("forward", _) => undocumented(&[], "Computes the op; called by `apply`."),
+            ("backward", _) => {
+                undocumented(&function.attrs, "The op's gradient; called in backward.")
+            }
+            ("jvp", _) => undocumented(&function.attrs, "The op's slope; called in forward mode."),
             _ => None,
         };
         if let Mode::Fallback(reported) = &self.mode {
-            let body = fallback::repair(self, reported, &mut sig, body);
-            return quote!(#doc #(#attrs)* #[allow(unused)] #vis #sig #body);
+            let own = sig.clone();
+            let repaired = fallback::repair(self, reported, &mut sig, body);
+            let repaired = quote!(#doc #(#attrs)* #[allow(unused)] #vis #sig #repaired);
+            // An editor finds its place in the body as it was written.
+            return quote! {
+                #[cfg(not(rust_analyzer))]
+                #repaired
+                #[cfg(rust_analyzer)]
+                #vis #own #body
+            };
         }
         quote!(#doc #(#attrs)* #vis #sig #body)
     }
 
     fn structure(&self) -> TokenStream {
-        let attrs = self.layer.attrs.iter().filter(|attr| !is_expect(attr));
+        let attrs = self.layer.attrs.iter();
+        let attrs = attrs.filter(|attr| !is_expect(attr) || is_lint_of_types(attr));
         let name = &self.layer.name;
         // A struct of this name that stands here already is reported at the name.
         let place = name.span();
@@ -220,7 +252,6 @@ impl Expansion<'_> {
             let end = quote_spanned!(Span::call_site().located_at(place)=> ;);
             return quote! {
                 #doc #(#attrs)*
-                #[allow(dead_code, missing_copy_implementations)]
                 #vis #keyword #name #end
             };
         }
@@ -240,7 +271,6 @@ impl Expansion<'_> {
         let declared = self.ordered(declared.collect());
         quote! {
             #doc #(#attrs)*
-            #[allow(dead_code, missing_copy_implementations)]
             #vis #keyword #name<#(#declared),*>(::core::marker::PhantomData<#phantom>);
         }
     }
@@ -268,7 +298,7 @@ impl Expansion<'_> {
         let fields = self.layer.inputs().map(|(param, input)| {
             let ident = &param.ident;
             let ty = match input.form {
-                Form::List => quote!(::std::vec::Vec<::core::primitive::bool>),
+                Form::List => quote!(#p::Vec<::core::primitive::bool>),
                 Form::One | Form::Optional => quote!(::core::primitive::bool),
             };
             quote!(pub #ident: #ty)
@@ -286,8 +316,8 @@ impl Expansion<'_> {
 
             #[automatically_derived]
             impl #p::Needs for #needs {
-                #[allow(unused_variables)]
                 fn of(needs: &dyn #p::NeedsGrad) -> Self {
+                    let _ = needs;
                     Self { #(#asked),* }
                 }
             }

@@ -1,11 +1,12 @@
 //! `Layer::pull`: gradients are lent to backward, and what it returns is handed on.
 
-use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::Type;
 
 use super::{Expansion, Mode, anonymous, at, context_argument, here, output_span, whole_span};
 use crate::builder;
+use crate::library::Private;
 use crate::model::{Form, Param, Returns, TensorInput, local};
 
 impl Expansion<'_> {
@@ -35,7 +36,7 @@ impl Expansion<'_> {
         let lends = backward.params.iter().zip(&held).map(|(param, held)| {
             let here = here(whole_span(&param.ty));
             let held = at(held, here);
-            quote_spanned!(here=> #held.lend())
+            quote_spanned!(here=> (&#held).lend())
         });
         let call = &backward.function.sig.ident;
         let argument = context_argument(&quote!(&#context), &backward.function);
@@ -118,19 +119,21 @@ impl Expansion<'_> {
         let Returns::ByName(_) = &backward.returns else { return None };
         let inputs = self.layer.differentiable();
         let names: Vec<_> = inputs.iter().map(|(param, _)| &param.ident).collect();
-        if self.literal() {
-            let types: Vec<_> = (0..names.len()).map(|i| format_ident!("G{i}")).collect();
-            return Some(quote! {
-                /// What backward returns, by the names of the inputs.
-                struct Grads<#(#types),*> { #(#names: #types),* }
-            });
-        }
-        let types = inputs.iter().map(|(_, input)| concrete(input));
-        let (generics, clause) = (&self.layer.generics, &self.layer.generics.where_clause);
+        let types: Vec<_> = (0..names.len()).map(|i| format_ident!("G{i}")).collect();
+        // Its fields are generic: a gradient may be a tensor or an option of one.
         Some(quote! {
             /// What backward returns, by the names of the inputs.
-            struct Grads #generics #clause { #(#names: #types),* }
+            pub struct Grads<#(#types),*> { #(pub #names: #types),* }
         })
+    }
+
+    /// `Grads` where it stands as a type: with the types of the inputs as its arguments. None where it
+    /// does not stand.
+    pub(super) fn typed_grads(&self, tokens: TokenStream) -> Option<TokenStream> {
+        let inputs = self.layer.differentiable().into_iter();
+        let types = inputs.map(|(_, input)| concrete(&self.private, input));
+        let arguments = quote!(<#(#types),*>);
+        with_arguments(tokens, &arguments)
     }
 
     /// Whether backward builds `Grads` itself: then its fields have the types that stand there.
@@ -145,8 +148,8 @@ impl Expansion<'_> {
         let p = &self.private;
         let span = whole_span(grads);
         if !self.literal() {
-            let (_, arguments, _) = self.layer.generics.split_for_impl();
-            return quote_spanned!(span=> Grads #arguments);
+            let grads = grads.to_token_stream();
+            return self.typed_grads(grads.clone()).unwrap_or(grads);
         }
         let grads = grads.to_token_stream();
         let bounds = self.layer.differentiable().into_iter().map(|(param, input)| {
@@ -173,12 +176,53 @@ pub(super) fn gradient_of(input: &TensorInput) -> TokenStream {
     }
 }
 
-pub(crate) fn concrete(input: &TensorInput) -> TokenStream {
+pub(crate) fn concrete(p: &Private, input: &TensorInput) -> TokenStream {
     let tensor = &input.tensor;
     match input.form {
-        Form::List => quote!(::std::vec::Vec<#tensor>),
+        Form::List => quote!(#p::Vec<#tensor>),
         Form::One | Form::Optional => quote!(#tensor),
     }
+}
+
+/// Puts arguments behind each `Grads` that is a type: none that builds one, matches one or says `::`.
+pub(crate) fn with_arguments(tokens: TokenStream, arguments: &TokenStream) -> Option<TokenStream> {
+    let trees: Vec<TokenTree> = tokens.into_iter().collect();
+    let is = |at: Option<usize>, c: char| matches!(at.and_then(|at| trees.get(at)), Some(TokenTree::Punct(punct)) if punct.as_char() == c);
+    let (mut out, mut found) = (TokenStream::new(), false);
+    for (at, tree) in trees.iter().enumerate() {
+        match tree {
+            TokenTree::Group(group) => {
+                let inner = with_arguments(group.stream(), arguments);
+                found |= inner.is_some();
+                out.extend([inner.map_or_else(
+                    || tree.clone(),
+                    |inner| {
+                        let mut new = Group::new(group.delimiter(), inner);
+                        new.set_span(group.span());
+                        new.into()
+                    },
+                )]);
+            }
+            TokenTree::Ident(word) if word == "Grads" => {
+                out.extend([tree.clone()]);
+                let brace = matches!(trees.get(at + 1), Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Brace);
+                // `-> Grads { .. }`
+                let returned = is(at.checked_sub(1), '>') && is(at.checked_sub(2), '-');
+                let path = is(at.checked_sub(1), ':') && is(at.checked_sub(2), ':');
+                if (!brace || returned) && !is(Some(at + 1), '<') && !is(Some(at + 1), ':') && !path
+                {
+                    let here = arguments.clone().into_iter().map(|mut tree| {
+                        tree.set_span(tree.span().located_at(word.span()));
+                        tree
+                    });
+                    out.extend(here);
+                    found = true;
+                }
+            }
+            tree => out.extend([tree.clone()]),
+        }
+    }
+    found.then_some(out)
 }
 
 pub(super) fn has_literal(tokens: TokenStream) -> bool {
@@ -186,7 +230,7 @@ pub(super) fn has_literal(tokens: TokenStream) -> bool {
     for tree in tokens {
         match tree {
             TokenTree::Group(group) => {
-                if before && group.delimiter() == proc_macro2::Delimiter::Brace {
+                if before && group.delimiter() == Delimiter::Brace {
                     return true;
                 }
                 if has_literal(group.stream()) {

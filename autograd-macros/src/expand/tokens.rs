@@ -4,7 +4,7 @@ use proc_macro2::{Delimiter, Group, Ident, Punct, Spacing, Span, TokenStream, To
 use quote::{ToTokens, TokenStreamExt, quote};
 use syn::{Attribute, GenericParam, Generics, ReturnType};
 
-use crate::model::plain_name;
+use crate::model::{mentions, plain_name};
 
 /// The macro's own names at a place of the user's.
 pub(crate) fn here(place: Span) -> Span {
@@ -21,6 +21,14 @@ pub(crate) fn at(local: &Ident, span: Span) -> Ident {
 /// A name that is made of the op's, and is shown where that stands.
 pub(crate) fn generated(op: &Ident, what: &str) -> Ident {
     Ident::new(&format!("{}{what}", plain_name(op)), Span::call_site().located_at(op.span()))
+}
+
+/// A name made of text, in the edition of its place; none where the text is no name.
+pub(crate) fn named(text: &str, place: Span) -> Option<Ident> {
+    let raw = format!("r#{text}");
+    let mut ident = [text, &raw].into_iter().find_map(|text| syn::parse_str::<Ident>(text).ok())?;
+    ident.set_span(place);
+    Some(ident)
 }
 
 /// Tokens at one place, with the names as they were.
@@ -139,9 +147,60 @@ pub(super) fn is_expect(attr: &Attribute) -> bool {
     attr.path().is_ident("expect")
 }
 
-/// Attributes of forward that say something of `apply` too.
-pub(super) fn survives(attr: &Attribute) -> bool {
-    ["doc", "must_use", "deprecated"].iter().any(|name| attr.path().is_ident(name))
+/// What an attribute says, also where it is configured: `#[cfg_attr(unix, deprecated)]`.
+fn says(attr: &Attribute, names: &[&str]) -> bool {
+    names.iter().any(|name| attr.path().is_ident(name)) && is_well_formed(attr)
+        || attr.path().is_ident("cfg_attr") && names.iter().any(|name| mentions(attr, name))
+}
+
+/// Whether the compiler reads it: what it refuses stays where it stands, and is told of once.
+fn is_well_formed(attr: &Attribute) -> bool {
+    let is_text = |value: &syn::Expr| match value {
+        syn::Expr::Lit(literal) => matches!(literal.lit, syn::Lit::Str(_)),
+        syn::Expr::Macro(_) => true,
+        _ => false,
+    };
+    let known = |meta: &syn::MetaNameValue| {
+        let name = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
+        matches!(&name[..], "since" | "note" | "suggestion") && is_text(&meta.value)
+    };
+    match &attr.meta {
+        syn::Meta::Path(_) => true,
+        syn::Meta::NameValue(meta) => is_text(&meta.value),
+        syn::Meta::List(_) if attr.path().is_ident("deprecated") => {
+            type Parts = syn::punctuated::Punctuated<syn::MetaNameValue, syn::Token![,]>;
+            let parts = attr.parse_args_with(Parts::parse_terminated);
+            parts.is_ok_and(|parts| parts.iter().all(known))
+        }
+        syn::Meta::List(_) => attr.path().is_ident("doc"),
+    }
+}
+
+/// Attributes of forward that say something of its callers: they stand on what is called, `apply` and
+/// the like, and not on forward.
+pub(crate) fn of_callers(attr: &Attribute) -> bool {
+    says(attr, &["doc", "must_use", "deprecated"])
+}
+
+/// Those of them that stand on every way of a call; docs stand once.
+pub(crate) fn of_each_call(attr: &Attribute) -> bool {
+    says(attr, &["must_use", "deprecated"]) && !says(attr, &["doc"])
+}
+
+/// Those that stand on the start of a call.
+pub(crate) fn of_start(attr: &Attribute) -> bool {
+    says(attr, &["deprecated"]) && !says(attr, &["doc", "must_use"])
+}
+
+/// A lint of the type itself: an expectation of it is one of the struct.
+pub(crate) fn is_lint_of_types(attr: &Attribute) -> bool {
+    const LINTS: [&str; 4] = [
+        "non_camel_case_types",
+        "missing_docs",
+        "missing_debug_implementations",
+        "missing_copy_implementations",
+    ];
+    LINTS.iter().any(|lint| mentions(attr, lint))
 }
 
 pub(crate) fn first_span(tokens: &impl ToTokens) -> Span {

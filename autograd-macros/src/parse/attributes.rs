@@ -21,7 +21,7 @@ pub(super) fn is_doc(attr: &Attribute) -> bool {
     attr.path().is_ident("doc")
 }
 
-pub(super) fn is_cfg(attr: &Attribute) -> bool {
+pub(crate) fn is_cfg(attr: &Attribute) -> bool {
     attr.path().is_ident("cfg") || attr.path().is_ident("cfg_attr")
 }
 

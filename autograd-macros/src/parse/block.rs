@@ -19,7 +19,7 @@ pub(crate) struct Block {
     pub(crate) generics: Generics,
     pub(crate) trait_: Option<TokenStream>,
     pub(crate) self_ty: Type,
-    pub(super) body: Group,
+    pub(crate) body: Group,
 }
 
 impl Parse for Block {

@@ -40,6 +40,9 @@ pub(super) fn take_context(
     };
     let found: Vec<usize> = (0..params.len()).filter(|&i| is_context(&params[i].ty)).collect();
     let Some(&first) = found.first() else {
+        if params.first().is_some_and(|param| is_alias(&param.ty, name == "forward")) {
+            return pattern_name(&params.remove(0).pat);
+        }
         // An alias may stand for the context: then the name tells.
         if params.first().is_some_and(|param| text(&param.pat) == "ctx") {
             let param = params.remove(0);
@@ -65,6 +68,14 @@ pub(super) fn take_context(
         errors.at(attr, messages::attribute_on_context(&text(attr.path())));
     }
     pattern_name(&param.pat)
+}
+
+/// A name like `Ctx` or `MyContext`, by the reference that is right: the compiler proves what it is.
+fn is_alias(ty: &Type, mutable: bool) -> bool {
+    let Type::Reference(reference) = bare(ty) else { return false };
+    let name = last_segment(&reference.elem).map(|last| last.ident.to_string());
+    reference.mutability.is_some() == mutable
+        && name.is_some_and(|name| name.ends_with("Ctx") || name.ends_with("Context"))
 }
 
 pub(super) fn check_context(

@@ -9,7 +9,8 @@ use crate::glance::Glance;
 use crate::messages;
 
 /// Element types that somebody may want, and which to take.
-const ABSENT: [(&str, &str); 12] = [
+const ABSENT: [(&str, &str); 13] = [
+    ("String", "f64"),
     ("i8", "i32"),
     ("i16", "i32"),
     ("u16", "i32"),

@@ -17,15 +17,15 @@ use crate::glance::Glance;
 use crate::items::Found;
 use crate::messages;
 use crate::model::{Broken, Function, Item, Layer, nearest};
-use attributes::{cfg_in, is_cfg, is_doc};
+use attributes::{cfg_in, is_doc};
 use block::name_declared_types;
 use context::take_context;
 use derivative::{backward, bare_grads, jvp};
 use elements::{may_be_unknown, with_known_elements};
 use signature::{RawParam, inside_result, raw_params, returned};
 
-pub(crate) use attributes::{is_lint, is_ours, parameter_attributes, stripped};
-pub(crate) use block::block;
+pub(crate) use attributes::{is_cfg, is_lint, is_ours, parameter_attributes, stripped};
+pub(crate) use block::{Block, block};
 pub(crate) use context::{BACKWARD_CONTEXT, CONTEXTS, FORWARD_CONTEXT, JVP_CONTEXT};
 pub(crate) use derivative::form_text;
 pub(crate) use forward::forward;
@@ -54,6 +54,7 @@ pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Option<Layer> {
         jvp: None,
         of_trait,
         broken: Vec::new(),
+        wrong: (false, false),
     };
     for item in items {
         layer.add(item, errors);

@@ -6,7 +6,7 @@ use syn::{Attribute, FnArg, Pat, ReturnType, Signature, Type};
 
 use crate::errors::Errors;
 use crate::messages;
-use crate::model::{Function, argument_of, plain_name};
+use crate::model::{Function, argument_of, last_segment, plain_name};
 
 /// What is wrong with a signature whoever it belongs to.
 pub(crate) fn qualifiers(function: &Function, name: &str, errors: &mut Errors) {
@@ -92,7 +92,9 @@ pub(super) fn returned(output: &ReturnType) -> Option<&Type> {
     }
 }
 
-/// The type inside a `Result`.
+/// The type inside a `Result`, or inside an alias of it, which has a name like `MyResult`.
 pub(super) fn inside_result(ty: &Type) -> Option<&Type> {
+    let name = last_segment(ty)?.ident.to_string();
     argument_of(ty, "Result")
+        .or_else(|| name.ends_with("Result").then(|| argument_of(ty, &name))?)
 }

@@ -3,73 +3,56 @@
 
 mod messages;
 
-use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Group, Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
-use syn::parse::{ParseStream, Parser};
+use syn::parse::{Parse, Parser};
 use syn::spanned::Spanned;
-use syn::{
-    FnArg, GenericParam, ImplItem, ImplItemFn, ItemImpl, Pat, Path, PathArguments, ReturnType,
-    Token, Type,
-};
+use syn::{Attribute, FnArg, GenericParam, Generics, Pat, Path, PathArguments, ReturnType, Type};
 
-use crate::args::parts;
+use crate::args::{crate_path, parts};
 use crate::errors::{Errors, ends};
-use crate::expand::respanned;
-use crate::question;
+use crate::expand::{named, respanned};
+use crate::items::{self, Found};
+use crate::model::{Function, Item, bare, local, mentions, plain_name};
+use crate::parse::{Block, is_cfg, is_lint};
+use crate::{fallback, question, twin};
 
 /// The attribute as a plain function.
-pub(crate) fn expand(arguments: TokenStream, block: TokenStream) -> TokenStream {
+pub(crate) fn expand(arguments: TokenStream, tokens: TokenStream) -> TokenStream {
     let mut errors = Errors::new();
     let Arguments { names, library } = Arguments::read(arguments, &mut errors);
-    let Ok(item) = syn::parse2::<ItemImpl>(block.clone()) else {
-        errors.at(first(&block), messages::not_an_impl());
-        let reported = errors.into_tokens();
-        return quote!(#reported #block);
-    };
-    let Some(op) = Op::read(&item, names, &mut errors) else {
-        let reported = errors.into_tokens();
-        // Of each function that the trait does not have, more would be reported.
-        let item = ItemImpl { trait_: None, ..item };
-        return quote!(#reported #item);
-    };
-    op.check(&mut errors);
-    let sound = errors.is_empty();
-    let reported = errors.into_tokens();
-    let code = op.tokens(sound, library.as_ref());
-    quote!(#reported #code)
-}
-
-/// Takes away what was reported and the compiler would report again.
-fn repair(block: &mut ItemImpl) {
-    block.trait_ = None;
-    let mut seen = vec![Ident::new("call", Span::call_site())];
-    for (position, part) in block.items.iter_mut().enumerate() {
-        let ImplItem::Fn(ImplItemFn { sig, block, .. }) = part else { continue };
-        if let Some(body) = question::repaired(sig, &braces(block))
-            && let Ok(repaired) = syn::parse2(TokenTree::Group(body).into())
-        {
-            *block = repaired;
+    let Ok(block) = Block::parse.parse2(tokens.clone()) else {
+        // The compiler has reported what is wrong with an impl.
+        if !mentions(&tokens, "impl") {
+            errors.at(tokens.clone().into_iter().next(), messages::not_an_impl());
         }
-        let own = ["forward", "backward", "call"].iter().any(|name| sig.ident == name);
-        if own && seen.contains(&sig.ident) {
-            sig.ident = format_ident!("_{}_{position}", sig.ident, span = sig.ident.span());
-        } else if own {
-            seen.push(sig.ident.clone());
-            sig.asyncness = None;
-        }
+        return fallback::of_tokens(tokens, errors);
+    };
+    let of_trait = block.trait_.is_some();
+    let Some(mut op) = Op::read(block, names, &mut errors) else {
+        // Of each function that a trait does not have, more would be reported.
+        return match of_trait {
+            true => errors.into_tokens(),
+            false => fallback::of_tokens(tokens, errors),
+        };
+    };
+    if let Some(name) = twin::renamed(&op.name, &mut errors) {
+        op.self_ty =
+            Type::Path(syn::TypePath { attrs: Vec::new(), qself: None, path: name.clone().into() });
+        op.name = name;
     }
-}
-
-/// A body with its braces.
-fn braces(block: &syn::Block) -> Group {
-    let stmts = &block.stmts;
-    let mut group = Group::new(Delimiter::Brace, quote!(#(#stmts)*));
-    group.set_span(block.brace_token.span.join());
-    group
-}
-
-fn first(tokens: &TokenStream) -> TokenStream {
-    tokens.clone().into_iter().take(1).collect()
+    let mut found = Errors::new();
+    op.check(&mut errors, &mut found);
+    // Of a body that is still being written the compiler has told.
+    match found.is_empty() || op.bodies_are_read() {
+        true => errors.extend(found),
+        false => found.forget(),
+    }
+    let sound = errors.is_empty() && !op.broken;
+    let code = op.tokens(sound, library.as_ref());
+    let silent = (errors.is_empty() && !sound).then(|| fallback::not_understood(&op.name));
+    let reported = errors.into_tokens();
+    quote!(#reported #code #silent)
 }
 
 /// What stands between the parentheses of the attribute.
@@ -83,11 +66,6 @@ struct Arguments {
 
 impl Arguments {
     fn read(tokens: TokenStream, errors: &mut Errors) -> Self {
-        let library = |input: ParseStream<'_>| {
-            input.parse::<Token![crate]>()?;
-            input.parse::<Token![=]>()?;
-            input.call(Path::parse_mod_style)
-        };
         let mut read = Self::default();
         for (part, comma) in parts(tokens) {
             if part.is_empty() {
@@ -95,7 +73,7 @@ impl Arguments {
             } else if let Ok(name) = syn::parse2::<Ident>(part.clone()) {
                 read.names.get_or_insert_default().push(name);
             } else {
-                match library.parse2(part.clone()) {
+                match crate_path.parse2(part.clone()) {
                     Ok(_) if read.library.is_some() => errors.at(part, messages::path_twice()),
                     Ok(path) => read.library = Some(path),
                     Err(_) => errors.at(part, messages::unknown_argument()),
@@ -112,43 +90,64 @@ struct Value {
     ty: Type,
 }
 
-struct Op<'a> {
-    item: &'a ItemImpl,
+struct Op {
+    attrs: Vec<Attribute>,
+    generics: Generics,
+    self_ty: Type,
     name: Ident,
-    forward: &'a ImplItemFn,
-    backward: Option<&'a ImplItemFn>,
+    /// What comes out again, in the user's order.
+    items: Vec<Item>,
+    forward: Function,
+    backward: Option<Function>,
     inputs: Vec<Value>,
     outputs: Vec<Value>,
     /// Names of outputs that were given, where they are not as many as there are outputs.
     misnamed: Option<Vec<Ident>>,
+    /// Whether the compiler could not read all of it either, and has reported.
+    broken: bool,
 }
 
-impl<'a> Op<'a> {
+impl Op {
     /// What can be read, or nothing where there is too little of it.
-    fn read(item: &'a ItemImpl, names: Option<Vec<Ident>>, errors: &mut Errors) -> Option<Self> {
-        let name = op_name(item, errors)?;
-        let mut functions: [Vec<&ImplItemFn>; 2] = [Vec::new(), Vec::new()];
-        for part in &item.items {
-            if let ImplItem::Fn(function) = part {
-                match function.sig.ident.to_string().as_str() {
-                    "forward" => functions[0].push(function),
-                    "backward" => functions[1].push(function),
-                    "call" => errors.at(&function.sig.ident, messages::taken("call")),
-                    _ => {}
+    fn read(block: Block, names: Option<Vec<Ident>>, errors: &mut Errors) -> Option<Self> {
+        let name = op_name(&block, errors)?;
+        let (mut forward, mut backward) = (None, None);
+        let (mut items, mut broken) = (Vec::new(), false);
+        for found in items::split(block.body.stream(), errors) {
+            match found {
+                Found::Function(function) => {
+                    let ident = function.sig.ident.clone();
+                    let place = match &ident.to_string()[..] {
+                        "forward" => &mut forward,
+                        "backward" => &mut backward,
+                        "call" => {
+                            errors.at(&ident, messages::taken("call"));
+                            continue;
+                        }
+                        _ => {
+                            items.push(Item::Function(Box::new(function)));
+                            continue;
+                        }
+                    };
+                    if place.is_some() {
+                        errors.at(&ident, messages::twice(&ident.to_string()));
+                    } else {
+                        *place = Some(without_attributes(function, errors));
+                    }
                 }
+                Found::Type { all, .. } | Found::Macro(all) | Found::Other(all) => {
+                    items.push(Item::Other(all));
+                }
+                Found::Broken(_) => broken = true,
             }
         }
-        for of in &functions {
-            if let Some(second) = of.get(1) {
-                errors.at(&second.sig.ident, messages::twice(&second.sig.ident.to_string()));
-            }
-        }
-        let [forward, backward] = functions.map(|of| of.first().copied());
         let Some(forward) = forward else {
-            errors.at(&item.self_ty, messages::no_forward());
+            if !broken {
+                errors.at(&block.self_ty, messages::no_forward());
+            }
             return None;
         };
-        let inputs = parameters(forward, errors)?;
+        let inputs = parameters(&forward, errors)?;
         let types = returned(&forward.sig.output);
         let (outputs, misnamed) = match names {
             Some(names) if names.len() != types.len() => (None, Some(names)),
@@ -156,12 +155,34 @@ impl<'a> Op<'a> {
         };
         let outputs = outputs.unwrap_or_else(|| default_names(types.len()));
         let outputs = outputs.into_iter().zip(types).map(|(name, ty)| Value { name, ty }).collect();
-        Some(Self { item, name, forward, backward, inputs, outputs, misnamed })
+        let Block { attrs, generics, self_ty, .. } = block;
+        Some(Self {
+            attrs,
+            generics,
+            self_ty,
+            name,
+            items,
+            forward,
+            backward,
+            inputs,
+            outputs,
+            misnamed,
+            broken,
+        })
+    }
+
+    fn functions(&self) -> impl Iterator<Item = &Function> {
+        [Some(&self.forward), self.backward.as_ref()].into_iter().flatten()
+    }
+
+    fn bodies_are_read(&self) -> bool {
+        let mut bodies = self.functions().map(|function| function.body.to_token_stream());
+        bodies.all(|body| syn::parse2::<syn::Block>(body).is_ok())
     }
 
     /// The rules, each named after what it forbids.
-    fn check(&self, errors: &mut Errors) {
-        unusual_signature(self.forward, errors);
+    fn check(&self, errors: &mut Errors, in_bodies: &mut Errors) {
+        unusual_signature(&self.forward, errors);
         if let Some(misnamed) = &self.misnamed {
             let names = quote!(#(#misnamed),*);
             errors.at(names, messages::output_count(misnamed.len(), self.outputs.len()));
@@ -174,16 +195,16 @@ impl<'a> Op<'a> {
                 errors.at(&input.name, messages::name_clash(&output.name.to_string()));
             }
         }
-        if let Some(backward) = self.backward {
+        if let Some(backward) = &self.backward {
             unusual_signature(backward, errors);
             self.check_backward(backward, errors);
         }
-        for function in [Some(self.forward), self.backward].into_iter().flatten() {
-            question::check_function(&function.sig, &braces(&function.block), errors);
+        for function in self.functions() {
+            question::check_function(&function.sig, &function.judged(), in_bodies);
         }
     }
 
-    fn check_backward(&self, backward: &ImplItemFn, errors: &mut Errors) {
+    fn check_backward(&self, backward: &Function, errors: &mut Errors) {
         if self.outputs.is_empty() {
             return errors.at(&backward.sig.ident, messages::backward_of_nothing());
         }
@@ -236,15 +257,11 @@ impl<'a> Op<'a> {
 
     fn tokens(&self, sound: bool, library: Option<&Path>) -> TokenStream {
         let private = crate::library::private_path(library);
-        let (item, name, vis) = (self.item, &self.name, &self.forward.vis);
-        let attrs = self.item.attrs.iter().filter(|attr| attr.path().is_ident("doc"));
-        let cfg: Vec<_> =
-            self.item.attrs.iter().filter(|attr| attr.path().is_ident("cfg")).collect();
-        let mut block = item.clone();
-        block.attrs.retain(|attr| !attr.path().is_ident("doc"));
-        if !sound {
-            repair(&mut block);
-        }
+        let (name, vis, op) = (&self.name, &self.forward.vis, &self.self_ty);
+        // As those of `#[py_layer]`: lints stay on the block, all else is the struct's.
+        let attrs = self.attrs.iter().filter(|attr| !attr.path().is_ident("expect"));
+        let lints = self.attrs.iter().filter(|attr| is_lint(attr) || is_cfg(attr));
+        let cfg: Vec<_> = self.attrs.iter().filter(|attr| attr.path().is_ident("cfg")).collect();
         let mut both: Vec<Ident> =
             self.inputs.iter().chain(&self.outputs).map(|value| value.name.clone()).collect();
         if !sound {
@@ -261,36 +278,38 @@ impl<'a> Op<'a> {
             false => quote!({ #(let _ = #both;)* ::core::unreachable!() }),
         };
         let proofs = if sound { self.proofs(&private) } else { TokenStream::new() };
+        let inputs = self.inputs.iter().map(|input| format!("`{}`", input.name));
         let doc = format!(
             "Adds the operator to the program of its variables: inputs {}, then outputs that \
              `create_var` made. Returns the outputs.",
-            self.inputs
-                .iter()
-                .map(|input| format!("`{}`", input.name))
-                .collect::<Vec<_>>()
-                .join(", ")
+            inputs.collect::<Vec<_>>().join(", ")
         );
-        let generics = &item.generics;
-        let (declared, _, clause) = generics.split_for_impl();
-        let op = &item.self_ty;
-        let parameters: Vec<TokenStream> = generics.params.iter().map(without_bounds).collect();
-        let types = generics.type_params().map(|param| &param.ident);
-        let body_of_struct = match generics.params.is_empty() {
+        let (declared, _, clause) = self.generics.split_for_impl();
+        let parameters: Vec<TokenStream> =
+            self.generics.params.iter().map(without_bounds).collect();
+        let types = self.generics.type_params().map(|param| &param.ident);
+        let body_of_struct = match self.generics.params.is_empty() {
             true => quote!(;),
             false => quote!((::core::marker::PhantomData<fn() -> (#(#types,)*)>);),
         };
         let parameters = (!parameters.is_empty()).then(|| quote!(<#(#parameters),*>));
         let unused = if sound { TokenStream::new() } else { quote!(#[allow(unused)]) };
+        let functions = self.functions().map(|function| self.function(function, sound));
+        let items = self.items.iter().map(|item| match item {
+            Item::Function(function) => self.function(function, sound),
+            Item::Other(tokens) => tokens.clone(),
+        });
         quote! {
             #(#attrs)*
-            #(#cfg)*
-            #[allow(dead_code, missing_copy_implementations, missing_docs)]
             #vis struct #name #parameters #body_of_struct
             #unused
-            #[allow(missing_docs)]
-            #block
+            #(#lints)*
+            impl #declared #op #clause {
+                #(#functions)*
+                #(#items)*
+            }
             #(#cfg)*
-            #[allow(dead_code, clippy::too_many_arguments)]
+            #[cfg_attr(clippy, allow(clippy::too_many_arguments))]
             const _: () = {
                 #proofs
                 impl #declared #op #clause {
@@ -308,18 +327,34 @@ impl<'a> Op<'a> {
         }
     }
 
+    /// A function of the user, less what was reported and the compiler would report again.
+    fn function(&self, function: &Function, sound: bool) -> TokenStream {
+        let Function { attrs, vis, sig, body } = function;
+        if sound {
+            return quote!(#(#attrs)* #vis #sig #body);
+        }
+        let mut sig = sig.clone();
+        let repaired: Group = question::repaired(&sig, body).unwrap_or_else(|| body.clone());
+        if sig.ident == "forward" || sig.ident == "backward" {
+            sig.asyncness = None;
+        }
+        quote!(#(#attrs)* #vis #sig #repaired)
+    }
+
     /// The call of `Program::py_func`.
     fn body(&self, private: &TokenStream) -> TokenStream {
-        let text = self.name.to_string();
+        let text = plain_name(&self.name);
         let names = |values: &[Value]| -> Vec<Ident> {
             values.iter().map(|value| value.name.clone()).collect()
         };
         let (inputs, outputs) = (names(&self.inputs), names(&self.outputs));
         let one = inputs.first().or(outputs.first());
         let program = one.map(|one| quote!(#private::Variable::program(#one)));
-        let x = (!inputs.is_empty()).then(|| quote!(let call = call.x([#(#inputs),*]);));
-        let out = (!outputs.is_empty()).then(|| quote!(let call = call.out([#(#outputs),*]);));
-        let backward = self.backward.map(|backward| {
+        // No input can have the name.
+        let call = local("call");
+        let x = (!inputs.is_empty()).then(|| quote!(let #call = #call.x([#(#inputs),*]);));
+        let out = (!outputs.is_empty()).then(|| quote!(let #call = #call.out([#(#outputs),*]);));
+        let backward = self.backward.as_ref().map(|backward| {
             let mut unread = Errors::new();
             let given = parameters(backward, &mut unread).unwrap_or_default();
             unread.forget();
@@ -330,24 +365,30 @@ impl<'a> Op<'a> {
                 .collect();
             let backward = lent(backward);
             quote! {
-                let call = call
+                let #call = #call
                     .backward_func(#backward)
                     .skip_vars_in_backward_input([#(#skipped),*] as [&#private::Variable; _]);
             }
         });
-        let forward = lent(self.forward);
+        let forward = lent(&self.forward);
+        // An operator that is called is no dead code.
+        let constructed = match self.generics.params.is_empty() {
+            true => quote!(Self),
+            false => quote!(Self(::core::marker::PhantomData)),
+        };
         quote! {
-            let call = #private::Program::py_func(#program, #forward).name(#text);
+            let _ = #constructed;
+            let #call = #private::Program::py_func(#program, #forward).name(#text);
             #x
             #out
             #backward
-            call.call()
+            #call.call()
         }
     }
 
     /// What the compiler proves: a gradient holds elements of the type of what it is a gradient of.
     fn proofs(&self, private: &TokenStream) -> TokenStream {
-        let Some(backward) = self.backward else { return TokenStream::new() };
+        let Some(backward) = &self.backward else { return TokenStream::new() };
         let mut unread = Errors::new();
         let given = parameters(backward, &mut unread).unwrap_or_default();
         unread.forget();
@@ -378,18 +419,29 @@ impl<'a> Op<'a> {
             let path = quote_spanned!(start=> #private::gradient_of_input::<#ty, #input>);
             proofs.push(quote_spanned!(end=> #path();));
         }
-        let (declared, _, clause) = self.item.generics.split_for_impl();
+        let (declared, _, clause) = self.generics.split_for_impl();
         quote! {
-            #[allow(dead_code)]
-            fn element_types #declared() #clause {
+            fn __element_types #declared() #clause {
                 #(#proofs)*
             }
         }
     }
 }
 
-fn op_name(item: &ItemImpl, errors: &mut Errors) -> Option<Ident> {
-    if let Some((path, _)) = &item.trait_ {
+/// A function without the attributes of its parameters that the compiler would refuse.
+fn without_attributes(mut function: Function, errors: &mut Errors) -> Function {
+    for input in &mut function.sig.inputs {
+        let FnArg::Typed(param) = input else { continue };
+        for attr in param.attrs.iter().filter(|attr| is_cfg(attr)) {
+            errors.at(attr, crate::messages::cfg_inside("a parameter"));
+        }
+        param.attrs.retain(|attr| !is_cfg(attr));
+    }
+    function
+}
+
+fn op_name(item: &Block, errors: &mut Errors) -> Option<Ident> {
+    if let Some(path) = &item.trait_ {
         errors.at(path, messages::trait_impl());
         return None;
     }
@@ -407,7 +459,7 @@ fn op_name(item: &ItemImpl, errors: &mut Errors) -> Option<Ident> {
             GenericParam::Lifetime(_) => None,
         })
         .collect();
-    let own = match &*item.self_ty {
+    let own = match bare(&item.self_ty) {
         Type::Path(path) if path.qself.is_none() && path.path.segments.len() == 1 => {
             path.path.segments.first()
         }
@@ -429,7 +481,7 @@ fn op_name(item: &ItemImpl, errors: &mut Errors) -> Option<Ident> {
 }
 
 /// A function of the block as a value; what is wrong with its types is shown at its name.
-fn lent(function: &ImplItemFn) -> TokenStream {
+fn lent(function: &Function) -> TokenStream {
     let name = &function.sig.ident;
     quote_spanned!(Span::call_site().located_at(name.span())=> Self::#name)
 }
@@ -447,7 +499,7 @@ fn without_bounds(param: &GenericParam) -> TokenStream {
 }
 
 /// Named parameters, or an error.
-fn parameters(function: &ImplItemFn, errors: &mut Errors) -> Option<Vec<Value>> {
+fn parameters(function: &Function, errors: &mut Errors) -> Option<Vec<Value>> {
     let name = function.sig.ident.to_string();
     let mut values = Vec::new();
     let mut sound = true;
@@ -461,9 +513,8 @@ fn parameters(function: &ImplItemFn, errors: &mut Errors) -> Option<Vec<Value>> 
                 Pat::Ident(pat) if pat.subpat.is_none() => {
                     // `_y` is `y` that is not read.
                     let text = pat.ident.to_string();
-                    let text = text.trim_start_matches('_');
-                    let ident =
-                        Ident::new(if text.is_empty() { "_" } else { text }, pat.ident.span());
+                    let ident = named(text.trim_start_matches('_'), pat.ident.span());
+                    let ident = ident.unwrap_or_else(|| pat.ident.clone());
                     values.push(Value { name: ident, ty: (*typed.ty).clone() });
                 }
                 pat => {
@@ -471,12 +522,17 @@ fn parameters(function: &ImplItemFn, errors: &mut Errors) -> Option<Vec<Value>> 
                     sound = false;
                 }
             },
+            #[allow(unreachable_patterns, reason = "more may come with the language")]
+            other => {
+                errors.at(other, crate::messages::variadic(&name));
+                sound = false;
+            }
         }
     }
     sound.then_some(values)
 }
 
-fn unusual_signature(function: &ImplItemFn, errors: &mut Errors) {
+fn unusual_signature(function: &Function, errors: &mut Errors) {
     let sig = &function.sig;
     let name = sig.ident.to_string();
     if let Some(token) = &sig.asyncness {

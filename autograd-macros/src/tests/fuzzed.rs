@@ -99,8 +99,8 @@ pub(crate) fn any_tokens(decisions: &mut impl Decisions) {
     let _ = layer(quote::quote!(elementwise, #arguments), item.clone(), false);
     let _ = crate::elementwise::scalar_op(item.clone());
     let _ = crate::py_func::expand(arguments, item.clone());
-    let _ = crate::module::expand(item.clone());
-    let _ = crate::saved::expand(item);
+    let _ = crate::derives::module(item.clone());
+    let _ = crate::derives::saved(item);
 }
 
 fn tokens(decisions: &mut impl Decisions, depth: usize) -> TokenStream {

@@ -16,13 +16,12 @@ const CIRCLES: &[(&str, &[usize])] =
 
 /// At most so many lines, unit tests among them.
 const LINES: &[(&str, usize)] =
-    &[("autograd-kernels", 12_900), ("autograd-core", 40_190), ("autograd-macros", 14_200)];
+    &[("autograd-kernels", 12_850), ("autograd-core", 41_020), ("autograd-macros", 14_800)];
 
 /// Files of more than 600 lines; tables and fixtures may be.
 const LONG_FILES: &[&str] = &[
     "autograd-kernels/src/array/math/tests.rs",
     "autograd-core/src/graph/tensor.rs",
-    "autograd-core/src/py_layer/context.rs",
     "autograd-macros/src/context_use.rs",
 ];
 

@@ -2,14 +2,14 @@
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, format_ident, quote};
-use syn::{Attribute, Type};
+use syn::Type;
 
 use super::{Expansion, Given, field, is};
 use crate::builder::ByName;
 use crate::elementwise::model::{Forward, Kind};
-use crate::expand::Mode;
+use crate::expand::{Mode, of_callers, of_each_call, of_start};
 use crate::library::Private;
-use crate::model::Layer;
+use crate::model::{Layer, mentions};
 
 impl Expansion<'_> {
     /// The inputs of `apply`, with the parameters of the function.
@@ -17,14 +17,15 @@ impl Expansion<'_> {
         let p = Private::imported();
         // Nothing would tell what `T` is.
         let known = forward.of(Kind::Real).next().is_some();
+        let element = self.element();
         let mut generics = match known {
-            true => quote!(T: #p::elementwise::Float),
+            true => quote!(#element: #p::elementwise::Float),
             false => TokenStream::new(),
         };
         let params = forward.params.iter().enumerate().map(|(i, param)| {
             let ident = &param.ident;
             match param.kind {
-                Kind::Real => quote!(#ident: &#p::Tensor<T>),
+                Kind::Real => quote!(#ident: &#p::Tensor<#element>),
                 Kind::Mask => {
                     let mask = format_ident!("M{i}");
                     let comma = (!generics.is_empty()).then(|| quote!(,));
@@ -45,7 +46,7 @@ impl Expansion<'_> {
     pub(super) fn output(&self, forward: &Forward) -> TokenStream {
         let p = Private::imported();
         let element = match forward.of(Kind::Real).next() {
-            Some(_) => quote!(T),
+            Some(_) => self.element().to_token_stream(),
             None => quote!(::core::primitive::f64),
         };
         let tensors = vec![quote!(#p::Tensor<#element>); forward.outputs.len().max(1)];
@@ -59,8 +60,8 @@ impl Expansion<'_> {
     pub(super) fn apply(&self, forward: &Forward) -> TokenStream {
         let p = Private::imported();
         let (op, vis) = (&self.op.name, self.vis());
-        let survives = |attr: &&Attribute| is(attr, &["doc", "must_use", "deprecated"]);
-        let attrs: Vec<_> = forward.function.attrs.iter().filter(survives).collect();
+        let attrs: Vec<_> = forward.function.attrs.iter().filter(|attr| of_callers(attr)).collect();
+        let calls = attrs.iter().filter(|attr| of_each_call(attr));
         let documented = attrs.iter().any(|attr| is(attr, &["doc"]));
         let doc = (!documented).then(|| quote!(#[doc = "Runs the op on these inputs."]));
         let (generics, params) = self.signature(forward);
@@ -74,8 +75,11 @@ impl Expansion<'_> {
             }},
         };
         let check = self.check_backward(forward);
+        // `apply` calls `try_apply`, which is as deprecated as itself.
+        let deprecated = forward.function.attrs.iter().any(|attr| mentions(attr, "deprecated"));
+        let deprecated = deprecated.then(|| quote!(#[allow(deprecated)]));
         quote! {
-            #[allow(deprecated)]
+            #deprecated
             impl #op {
                 #doc #(#attrs)*
                 #[track_caller]
@@ -88,6 +92,7 @@ impl Expansion<'_> {
                 /// # Errors
                 ///
                 /// If the inputs cannot be broadcast to one shape.
+                #(#calls)*
                 #[track_caller]
                 #vis fn try_apply<#generics>(#(#params),*) -> #p::Result<#output> #body
 
@@ -138,6 +143,7 @@ impl Expansion<'_> {
     pub(super) fn try_apply_body(&self, forward: &Forward) -> TokenStream {
         let p = Private::imported();
         let (pair_type, pair) = self.pair(forward);
+        let (element, name) = (self.element(), &self.op.name);
         let reals: Vec<_> = forward.of(Kind::Real).map(|param| &param.ident).collect();
         let masks = forward.of(Kind::Mask).map(|param| {
             let ident = &param.ident;
@@ -158,7 +164,9 @@ impl Expansion<'_> {
         };
         // Without parameters, it is the same in all calls.
         let (op_value, (apply, given)) = match plain {
-            false => (quote!(static OP: #pair_type = #pair;), (quote!(apply_static), quote!(&OP))),
+            false => {
+                (quote!(static __OP: #pair_type = #pair;), (quote!(apply_static), quote!(&__OP)))
+            }
             true => (quote!(let #op: #pair_type = #pair;), (quote!(apply), quote!(#op))),
         };
         let verify = self.args.verify.map(|_| {
@@ -174,22 +182,24 @@ impl Expansion<'_> {
         let checked = (once && self.args.verify.is_none()).then(|| {
             quote! {
                 if ::core::cfg!(debug_assertions) {
-                    static CHECKED: #p::elementwise::Checked = #p::elementwise::Checked::new();
-                    CHECKED.require(&OP)?;
+                    static __CHECKED: #p::elementwise::Checked = #p::elementwise::Checked::new();
+                    __CHECKED.require(&__OP)?;
                 }
             }
         });
         let one = !plain && masks.is_empty() && forward.outputs.len() == 1 && !forward.tuple;
         let call = match &reals[..] {
-            [x] if one => quote!(#p::elementwise::apply_one::<T>(&OP, #x)),
+            [x] if one => quote!(#p::elementwise::apply_one::<#element>(&__OP, #x)),
             _ => quote! {
                 let mut #outputs = ::core::iter::IntoIterator::into_iter(
-                    #p::elementwise::#apply::<T>(#given, &[#(#reals),*], &[#(#masks),*])?,
+                    #p::elementwise::#apply::<#element>(#given, &[#(#reals),*], &[#(#masks),*])?,
                 );
                 #p::Result::Ok(#result)
             },
         };
+        // An op that is called is no dead code.
         quote! {{
+            let _ = #name;
             #op_value
             #verify
             #checked
@@ -273,8 +283,10 @@ impl Expansion<'_> {
             quote!(#default #tokens)
         });
         let (output, vis) = (self.output(forward), self.vis());
+        let attrs = forward.function.attrs.iter().filter(|attr| of_each_call(attr));
         let block = quote! {
             impl Op {
+                #(#attrs)*
                 #vis fn forward<#generics>(
                     ctx: &mut #p::ForwardContext<Self>, #(#params),*
                 ) -> #output {}
@@ -300,6 +312,8 @@ impl Expansion<'_> {
             return TokenStream::new();
         };
         let op = &layer.self_ty;
-        quote!(impl #op { #with } #names #builder)
+        let forward = layer.forward.iter().flat_map(|forward| &forward.function.attrs);
+        let starts = forward.filter(|attr| of_start(attr));
+        quote!(impl #op { #(#starts)* #with } #names #builder)
     }
 }

@@ -49,21 +49,21 @@ impl Expansion<'_> {
             Some(reduce) => {
                 let which = if reduce.name == "sum" { quote!(Sum) } else { quote!(Mean) };
                 let axes = &reduce.axes;
-                quote!(#p::elementwise::Reduction::#which(::std::borrow::Cow::Borrowed(&[#(#axes),*])))
+                quote!(#p::elementwise::Reduction::#which(#p::Cow::Borrowed(&[#(#axes),*])))
             }
         };
         let info = self.struct_name("Info");
         quote! {
             static #info: #p::elementwise::Info = #p::elementwise::Info {
                 name: #name,
-                reals: ::std::borrow::Cow::Borrowed(&[#(#reals),*]),
-                differentiable: ::std::borrow::Cow::Borrowed(&[#(#differentiable),*]),
-                masks: ::std::borrow::Cow::Borrowed(&[#(#masks),*]),
+                reals: #p::Cow::Borrowed(&[#(#reals),*]),
+                differentiable: #p::Cow::Borrowed(&[#(#differentiable),*]),
+                masks: #p::Cow::Borrowed(&[#(#masks),*]),
                 outputs: #outputs,
-                keeps_reals: ::std::borrow::Cow::Borrowed(&[#(#kept_reals),*]),
-                keeps_masks: ::std::borrow::Cow::Borrowed(&[#(#kept_masks),*]),
-                keeps_outputs: ::std::borrow::Cow::Borrowed(&[#(#kept_outputs),*]),
-                gradients: ::std::borrow::Cow::Borrowed(&[#(#gradients),*]),
+                keeps_reals: #p::Cow::Borrowed(&[#(#kept_reals),*]),
+                keeps_masks: #p::Cow::Borrowed(&[#(#kept_masks),*]),
+                keeps_outputs: #p::Cow::Borrowed(&[#(#kept_outputs),*]),
+                gradients: #p::Cow::Borrowed(&[#(#gradients),*]),
                 reduction: #reduction,
             };
         }
@@ -84,18 +84,17 @@ impl Expansion<'_> {
             quote!(#ident: #ty)
         });
         let (reals, masks) = (given.names(forward), given.mask_names(forward));
-        let (i, m) = (reals.len(), masks.len());
+        let (i, m, lane) = (reals.len(), masks.len(), self.lane());
         quote! {
             #[derive(Clone)]
             struct #name { #(#fields),* }
             impl #p::elementwise::Lanewise<#i, #m, #outputs> for #name {
                 #[inline(always)]
-                #[allow(unused_variables)]
-                fn call<L: #p::elementwise::Lane>(
+                fn call<#lane: #p::elementwise::Lane>(
                     &self,
-                    [#(#reals),*]: [#p::elementwise::Real<L>; #i],
-                    [#(#masks),*]: [#p::elementwise::Mask<L>; #m],
-                ) -> [#p::elementwise::Real<L>; #outputs] {
+                    [#(#reals),*]: [#p::elementwise::Real<#lane>; #i],
+                    [#(#masks),*]: [#p::elementwise::Mask<#lane>; #m],
+                ) -> [#p::elementwise::Real<#lane>; #outputs] {
                     #body
                 }
             }

@@ -1,6 +1,6 @@
 //! `Real` and `Mask` without what they are generic over.
 
-use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Group, Ident, TokenStream, TokenTree};
 use quote::quote;
 
 /// Whether `Real` or `Mask` stands somewhere without what it is generic over.
@@ -19,20 +19,19 @@ pub(super) fn is_bare(trees: &[TokenTree], i: usize) -> bool {
 }
 
 /// `Real<L>` for `Real`.
-pub(super) fn complete(tokens: TokenStream) -> TokenStream {
+pub(super) fn complete(tokens: TokenStream, lane: &Ident) -> TokenStream {
     let trees: Vec<TokenTree> = tokens.into_iter().collect();
     let mut out = TokenStream::new();
     for i in 0..trees.len() {
         match &trees[i] {
             TokenTree::Group(group) => {
-                let mut new = Group::new(group.delimiter(), complete(group.stream()));
+                let mut new = Group::new(group.delimiter(), complete(group.stream(), lane));
                 new.set_span(group.span());
                 out.extend([TokenTree::Group(new)]);
             }
             tree => {
                 out.extend([tree.clone()]);
                 if is_bare(&trees, i) {
-                    let lane = Ident::new("L", Span::call_site());
                     out.extend(quote!(<#lane>));
                 }
             }

@@ -6,13 +6,14 @@ mod given;
 mod lane;
 
 use proc_macro2::{Group, Ident, Span, TokenStream};
-use quote::{ToTokens, format_ident, quote};
+use quote::{ToTokens, quote};
 use syn::{Attribute, GenericParam, Signature, Type};
 
 use crate::elementwise::args::Args;
 use crate::elementwise::model::{Item, Op};
+use crate::expand::{generated, is_lint_of_types, of_callers, with_arguments};
 use crate::library::{import, private_path};
-use crate::model::Function;
+use crate::model::{Function, mentions};
 use given::{Given, field, given_name};
 use lane::{complete, mentions_bare};
 
@@ -58,12 +59,7 @@ impl Expansion<'_> {
             #structure
             #block
             #(#cfg)*
-            #[allow(
-                non_camel_case_types, non_snake_case, non_upper_case_globals, dead_code, unreachable_pub, unused_qualifications,
-                elided_lifetimes_in_paths, private_interfaces, missing_debug_implementations,
-                missing_copy_implementations, single_use_lifetimes, unused_lifetimes, clippy::all,
-                clippy::pedantic, clippy::nursery
-            )]
+            #[cfg_attr(clippy, allow(clippy::all, clippy::pedantic, clippy::nursery))]
             const _: () = {
                 #import
                 #inside
@@ -78,13 +74,13 @@ impl Expansion<'_> {
     }
 
     fn structure(&self) -> TokenStream {
-        let attrs = self.op.attrs.iter().filter(|attr| !is(attr, &["expect"]));
+        let attrs = self.op.attrs.iter();
+        let attrs = attrs.filter(|attr| !is(attr, &["expect"]) || is_lint_of_types(attr));
         let documented = self.op.attrs.iter().any(|attr| is(attr, &["doc"]));
         let doc = (!documented).then(|| quote!(#[doc = "An elementwise op."]));
         let (vis, name) = (self.vis(), &self.op.name);
         quote! {
             #doc #(#attrs)*
-            #[allow(dead_code, missing_copy_implementations)]
             #vis struct #name;
         }
     }
@@ -97,9 +93,8 @@ impl Expansion<'_> {
         let fields = forward.differentiable().into_iter().map(|param| &param.ident);
         let grads = Ident::new("Grads", Span::call_site());
         Some(quote! {
-            #[allow(dead_code, missing_docs, missing_debug_implementations)]
-            struct #grads<L: #path::elementwise::Lane> {
-                #(#fields: #path::elementwise::Real<L>),*
+            pub struct #grads<L: #path::elementwise::Lane> {
+                #(pub #fields: #path::elementwise::Real<L>),*
             }
         })
     }
@@ -107,7 +102,10 @@ impl Expansion<'_> {
     /// The user's functions: inlined into the loops, and generic where that was left out.
     fn user_block(&self) -> TokenStream {
         let lints = ["allow", "warn", "deny", "forbid", "expect", "cfg"];
-        let attrs = self.op.attrs.iter().filter(|attr| is(attr, &lints));
+        let attrs =
+            self.op.attrs.iter().filter(|attr| {
+                is(attr, &lints) && !(is(attr, &["expect"]) && is_lint_of_types(attr))
+            });
         let name = &self.op.name;
         let items = self.op.items.iter().map(|item| match item {
             Item::Other(tokens) => tokens.clone(),
@@ -123,6 +121,8 @@ impl Expansion<'_> {
 
     fn user_function(&self, function: &Function) -> TokenStream {
         let Function { attrs, vis, sig, body } = self.completed(function);
+        let attrs: Vec<&Attribute> =
+            attrs.iter().filter(|attr| sig.ident != "forward" || !of_callers(attr)).collect();
         let inline =
             (!attrs.iter().any(|attr| is(attr, &["inline"]))).then(|| quote!(#[inline(always)]));
         let formula = sig.ident == "forward" || sig.ident == "backward";
@@ -131,7 +131,11 @@ impl Expansion<'_> {
         let doc = (formula && !documented).then(|| quote!(#[doc = "The op's formula."]));
         // Called in the formulas' expansion, which is absent after an error.
         let unused = match self.valid {
-            true => quote!(#[allow(clippy::too_many_arguments, clippy::needless_pass_by_value)]),
+            true => quote! {
+                #[cfg_attr(clippy, allow(
+                    clippy::inline_always, clippy::too_many_arguments, clippy::needless_pass_by_value
+                ))]
+            },
             false => quote!(#[allow(unused)]),
         };
         quote!(#doc #(#attrs)* #inline #unused #vis #sig #body)
@@ -150,6 +154,13 @@ impl Expansion<'_> {
                 function.body = crate::grads::completed(&function.body, &fields, &fill);
             }
             let lane = function.sig.generics.type_params().next().map(|param| &param.ident);
+            if let Some(lane) = lane
+                && let Some(typed) = with_arguments(function.body.stream(), &quote!(<#lane>))
+            {
+                let mut body = Group::new(function.body.delimiter(), typed);
+                body.set_span(function.body.span());
+                function.body = body;
+            }
             if let (Some(lane), syn::ReturnType::Type(_, ty)) = (lane, &mut function.sig.output)
                 && let Type::Path(path) = &mut **ty
                 && let Some(segment) = path.path.segments.last_mut()
@@ -168,20 +179,40 @@ impl Expansion<'_> {
             return function;
         }
         let path = private_path(self.args.common.krate.as_ref());
-        let lane: GenericParam = syn::parse_quote!(L: #path::elementwise::Lane);
-        let sig = complete(function.sig.to_token_stream());
+        let name = self.lane();
+        let lane: GenericParam = syn::parse_quote!(#name: #path::elementwise::Lane);
+        let sig = complete(function.sig.to_token_stream(), &name);
         if let Ok(sig) = syn::parse2::<Signature>(sig) {
             function.sig = sig;
             function.sig.generics.params.push(lane);
         }
-        let mut body = Group::new(function.body.delimiter(), complete(function.body.stream()));
+        let mut body =
+            Group::new(function.body.delimiter(), complete(function.body.stream(), &name));
         body.set_span(function.body.span());
         function.body = body;
         function
     }
 
+    /// The type parameter for the elements, which the user may not have by the same name.
+    fn element(&self) -> Ident {
+        self.parameter("T")
+    }
+
+    /// The same for what a formula is computed with.
+    fn lane(&self) -> Ident {
+        self.parameter("L")
+    }
+
+    fn parameter(&self, name: &str) -> Ident {
+        let forward = self.op.forward.iter();
+        let plain = forward.flat_map(|forward| &forward.params).map(|param| &param.ty);
+        let taken = self.op.name == name || plain.into_iter().any(|ty| mentions(ty, name));
+        let name = if taken { format!("__{name}") } else { name.to_owned() };
+        Ident::new(&name, Span::call_site())
+    }
+
     fn struct_name(&self, which: &str) -> Ident {
-        format_ident!("{}{which}", self.op.name)
+        generated(&self.op.name, which)
     }
 }
 

@@ -1,7 +1,6 @@
 ///A differentiable op.
-#[allow(dead_code, missing_copy_implementations)]
 struct Norm;
-#[allow(elided_lifetimes_in_paths)]
+#[cfg_attr(clippy, allow(clippy::type_complexity))]
 impl Norm {
     fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
         x.square().sum()
@@ -10,9 +9,9 @@ impl Norm {
 #[cfg_attr(clippy, allow(clippy::all, clippy::pedantic, clippy::nursery))]
 const _: () = {
     use ::autograd_core::private::{self as __autograd, Unknown as _};
-    struct NormKey;
+    enum NormKey {}
     mod NormArguments {
-        pub struct x {}
+        pub struct r#x {}
     }
     impl __autograd::Layer<NormKey> for Norm {
         type Saved = ();
@@ -20,9 +19,9 @@ const _: () = {
         type Attrs = ();
         type Needs = ();
         const INFO: __autograd::Facts = ("Norm", 1usize, "x", 0u64, "", false);
-        fn pull(raw: &__autograd::RawBackward<'_>, lent: &__autograd::Lent<'_>) {
+        fn pull(__raw: &__autograd::RawBackward<'_>, __lent: &__autograd::Lent<'_>) {
             __autograd::float_tensor::<Tensor<f64>>();
-            let _ = (raw, lent);
+            let _ = (__raw, __lent);
         }
     }
     impl Norm {
@@ -39,20 +38,21 @@ const _: () = {
 If a context call was against its rules, or an input against the op's.*/
         #[track_caller]
         fn try_apply(x: &Tensor<f64>) -> __autograd::Result<Tensor<f64>> {
-            let inputs: &[&dyn __autograd::TensorInput] = &[
+            let _ = Self;
+            let __inputs: &[&dyn __autograd::TensorInput] = &[
                 __autograd::Known::<Tensor<f64>>::input(&x),
             ];
-            let state = &mut __autograd::start(
+            let __state = &mut __autograd::start(
                 <Self as __autograd::Layer<NormKey>>::RULES,
-                inputs,
+                __inputs,
             );
-            let mut context = __autograd::ForwardContext(
-                state.start(),
+            let mut __context = __autograd::ForwardContext(
+                __state.start(),
                 __autograd::PhantomData,
             );
-            __autograd::without_gradient(context.0)?;
-            let returned = Self::forward(&mut context, x);
-            __autograd::Known::<Tensor<f64>>::finish(context.0, returned)
+            __autograd::without_gradient(__context.0)?;
+            let __returned = Self::forward(&mut __context, x);
+            __autograd::Known::<Tensor<f64>>::finish(__context.0, __returned)
         }
         ///Starts a call with arguments by name, in any order; ends with `apply()`.
         #[inline]
@@ -67,7 +67,7 @@ If a context call was against its rules, or an input against the op's.*/
         ///The argument `x`.
         fn x<'a>(self, x: &'a Tensor<f64>) -> NormWith<__autograd::Set<&'a Tensor<f64>>>
         where
-            Argument0: __autograd::NotGiven<NormArguments::x>,
+            Argument0: __autograd::NotGiven<NormArguments::r#x>,
         {
             NormWith(__autograd::Set(x))
         }
@@ -75,7 +75,7 @@ If a context call was against its rules, or an input against the op's.*/
         #[track_caller]
         fn apply<'a>(self) -> Tensor<f64>
         where
-            Argument0: __autograd::Given<NormArguments::x, Value = &'a Tensor<f64>>,
+            Argument0: __autograd::Given<NormArguments::r#x, Value = &'a Tensor<f64>>,
         {
             __autograd::expect(self.try_apply())
         }
@@ -83,9 +83,9 @@ If a context call was against its rules, or an input against the op's.*/
         #[track_caller]
         fn try_apply<'a>(self) -> __autograd::Result<Tensor<f64>>
         where
-            Argument0: __autograd::Given<NormArguments::x, Value = &'a Tensor<f64>>,
+            Argument0: __autograd::Given<NormArguments::r#x, Value = &'a Tensor<f64>>,
         {
-            <Norm>::try_apply(__autograd::Given::<NormArguments::x>::take(self.0))
+            <Norm>::try_apply(__autograd::Given::<NormArguments::r#x>::take(self.0))
         }
     }
 };

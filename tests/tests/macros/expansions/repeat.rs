@@ -1,9 +1,8 @@
 ///A differentiable op.
-#[allow(dead_code, missing_copy_implementations)]
 struct Repeat<T: ?::core::marker::Sized, const N: usize>(
     ::core::marker::PhantomData<fn() -> (*const T,)>,
 );
-#[allow(elided_lifetimes_in_paths)]
+#[cfg_attr(clippy, allow(clippy::type_complexity))]
 impl<T: Float, const N: usize> Repeat<T, N> {
     fn forward(_ctx: &mut ForwardContext<Self>, xs: &[Tensor<T>]) -> [Tensor<T>; N] {
         std::array::from_fn(|_| &xs[0] * 1.0)
@@ -18,9 +17,9 @@ impl<T: Float, const N: usize> Repeat<T, N> {
 #[cfg_attr(clippy, allow(clippy::all, clippy::pedantic, clippy::nursery))]
 const _: () = {
     use ::autograd_core::private::{self as __autograd, Unknown as _};
-    struct RepeatKey;
+    enum RepeatKey {}
     mod RepeatArguments {
-        pub struct xs {}
+        pub struct r#xs {}
     }
     impl<T: Float, const N: usize> __autograd::Layer<RepeatKey> for Repeat<T, N> {
         type Saved = ();
@@ -28,14 +27,16 @@ const _: () = {
         type Attrs = ();
         type Needs = ();
         const INFO: __autograd::Facts = ("Repeat", 1usize, "xs", 0u64, "", true);
-        fn pull(raw: &__autograd::RawBackward<'_>, lent: &__autograd::Lent<'_>) {
+        fn pull(__raw: &__autograd::RawBackward<'_>, __lent: &__autograd::Lent<'_>) {
             __autograd::float_tensor::<Tensor<T>>();
-            let gradient0 = __autograd::Known::<[Tensor<T>; N]>::gradient(raw, 0usize);
-            let context = __autograd::BackwardContext(lent, __autograd::PhantomData);
-            let returned = Self::backward(&context, gradient0.lend());
+            let __gradient0 = __autograd::Known::<
+                [Tensor<T>; N],
+            >::gradient(__raw, 0usize);
+            let __context = __autograd::BackwardContext(__lent, __autograd::PhantomData);
+            let __returned = Self::backward(&__context, (&__gradient0).lend());
             __autograd::Known::<
                 Tensor<T>,
-            >::give::<[Tensor<T>], _>(raw, 0usize, returned);
+            >::give::<[Tensor<T>], _>(__raw, 0usize, __returned);
         }
     }
     impl<T: Float, const N: usize> Repeat<T, N> {
@@ -52,19 +53,20 @@ const _: () = {
 If a context call was against its rules, or an input against the op's.*/
         #[track_caller]
         fn try_apply(xs: &[Tensor<T>]) -> __autograd::Result<[Tensor<T>; N]> {
-            let inputs: &[&dyn __autograd::TensorInput] = &[
+            let _ = Self(::core::marker::PhantomData);
+            let __inputs: &[&dyn __autograd::TensorInput] = &[
                 __autograd::Known::<Tensor<T>>::input(&xs),
             ];
-            let state = &mut __autograd::start(
+            let __state = &mut __autograd::start(
                 <Self as __autograd::Layer<RepeatKey>>::RULES,
-                inputs,
+                __inputs,
             );
-            let mut context = __autograd::ForwardContext(
-                state.start(),
+            let mut __context = __autograd::ForwardContext(
+                __state.start(),
                 __autograd::PhantomData,
             );
-            let returned = Self::forward(&mut context, xs);
-            __autograd::Known::<[Tensor<T>; N]>::finish(context.0, returned)
+            let __returned = Self::forward(&mut __context, xs);
+            __autograd::Known::<[Tensor<T>; N]>::finish(__context.0, __returned)
         }
         ///Starts a call with arguments by name, in any order; ends with `apply()`.
         #[inline]
@@ -85,7 +87,7 @@ If a context call was against its rules, or an input against the op's.*/
             xs: &'a [Tensor<T>],
         ) -> RepeatWith<T, N, __autograd::Set<&'a [Tensor<T>]>>
         where
-            Argument0: __autograd::NotGiven<RepeatArguments::xs>,
+            Argument0: __autograd::NotGiven<RepeatArguments::r#xs>,
         {
             RepeatWith(__autograd::Set(xs), ::core::marker::PhantomData)
         }
@@ -93,7 +95,7 @@ If a context call was against its rules, or an input against the op's.*/
         #[track_caller]
         fn apply<'a>(self) -> [Tensor<T>; N]
         where
-            Argument0: __autograd::Given<RepeatArguments::xs, Value = &'a [Tensor<T>]>,
+            Argument0: __autograd::Given<RepeatArguments::r#xs, Value = &'a [Tensor<T>]>,
             T: 'a,
         {
             __autograd::expect(self.try_apply())
@@ -102,13 +104,13 @@ If a context call was against its rules, or an input against the op's.*/
         #[track_caller]
         fn try_apply<'a>(self) -> __autograd::Result<[Tensor<T>; N]>
         where
-            Argument0: __autograd::Given<RepeatArguments::xs, Value = &'a [Tensor<T>]>,
+            Argument0: __autograd::Given<RepeatArguments::r#xs, Value = &'a [Tensor<T>]>,
             T: 'a,
         {
             <Repeat<
                 T,
                 N,
-            >>::try_apply(__autograd::Given::<RepeatArguments::xs>::take(self.0))
+            >>::try_apply(__autograd::Given::<RepeatArguments::r#xs>::take(self.0))
         }
     }
 };

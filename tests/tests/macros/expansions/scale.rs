@@ -1,21 +1,20 @@
 ///A differentiable op.
-#[allow(dead_code, missing_copy_implementations)]
 struct Scale;
 const _: () = {
     use ::autograd_core::private::{self as __autograd, Unknown as _};
     mod ScaleArguments {
-        pub struct x {}
-        pub struct w {}
-        pub struct at {}
-        pub struct by {}
+        pub struct r#x {}
+        pub struct r#w {}
+        pub struct r#at {}
+        pub struct r#by {}
     }
     #[cfg_attr(clippy, allow(clippy::all, clippy::pedantic, clippy::nursery))]
     /// What backward returns, by the names of the inputs.
-    struct Grads<G0, G1> {
-        x: G0,
-        w: G1,
+    pub struct Grads<G0, G1> {
+        pub x: G0,
+        pub w: G1,
     }
-    #[allow(elided_lifetimes_in_paths, private_interfaces, clippy::type_complexity)]
+    #[cfg_attr(clippy, allow(clippy::type_complexity))]
     impl Scale {
         fn forward(
             ctx: &mut ForwardContext<Self>,
@@ -32,8 +31,8 @@ const _: () = {
             ctx: &BackwardContext<Self>,
             dy: &Tensor<f64>,
         ) -> Grads<
-            impl __autograd::NamedGrad<ScaleArguments::x, Tensor<f64>>,
-            impl __autograd::NamedGrad<ScaleArguments::w, Tensor<f64>>,
+            impl __autograd::NamedGrad<ScaleArguments::r#x, Tensor<f64>>,
+            impl __autograd::NamedGrad<ScaleArguments::r#w, Tensor<f64>>,
         > {
             let (x, w) = ctx.saved_tensor();
             let by = *ctx.attrs();
@@ -45,7 +44,7 @@ const _: () = {
     }
     #[cfg_attr(clippy, allow(clippy::all, clippy::pedantic, clippy::nursery))]
     const _: () = {
-        struct ScaleKey;
+        enum ScaleKey {}
         impl __autograd::Layer<ScaleKey> for Scale {
             type Saved = (Tensor<f64>, Tensor<f64>);
             type Checked = Self::Saved;
@@ -59,23 +58,29 @@ const _: () = {
                 "dy",
                 false,
             );
-            fn pull(raw: &__autograd::RawBackward<'_>, lent: &__autograd::Lent<'_>) {
+            fn pull(__raw: &__autograd::RawBackward<'_>, __lent: &__autograd::Lent<'_>) {
                 __autograd::float_tensor::<Tensor<f64>>();
                 __autograd::any_tensor::<Tensor<i64>>();
                 if false {
-                    #[allow(unused_imports)]
-                    use __autograd::{HoldsNoTensor as _, HoldsTensorFurther as _};
+                    use __autograd::{
+                        HoldsNoTensor as _, HoldsTensorFurther as _, Probed as _,
+                    };
                     __autograd::attrs(__autograd::Probe::<f64>::new().__holds_tensor());
                 }
-                let gradient0 = __autograd::Known::<Tensor<f64>>::gradient(raw, 0usize);
-                let context = __autograd::BackwardContext(lent, __autograd::PhantomData);
-                let returned = Self::backward(&context, gradient0.lend());
+                let __gradient0 = __autograd::Known::<
+                    Tensor<f64>,
+                >::gradient(__raw, 0usize);
+                let __context = __autograd::BackwardContext(
+                    __lent,
+                    __autograd::PhantomData,
+                );
+                let __returned = Self::backward(&__context, (&__gradient0).lend());
                 __autograd::Known::<
                     Tensor<f64>,
-                >::give::<Tensor<f64>, _>(raw, 0usize, returned.x);
+                >::give::<Tensor<f64>, _>(__raw, 0usize, __returned.x);
                 __autograd::Known::<
                     Tensor<f64>,
-                >::give::<Tensor<f64>, _>(raw, 1usize, returned.w);
+                >::give::<Tensor<f64>, _>(__raw, 1usize, __returned.w);
             }
         }
         impl Scale {
@@ -102,42 +107,42 @@ If a context call was against its rules, or an input against the op's.*/
                 at: Option<&Tensor<i64>>,
                 by: f64,
             ) -> __autograd::Result<Result<(Tensor<f64>, usize), String>> {
+                let _ = Self;
                 if false {
-                    #[allow(unused_imports)]
-                    use __autograd::{HoldsNoTensor as _, HoldsTensorFurther as _};
-                    __autograd::plain(__autograd::Probe::of(&by).__holds_tensor());
+                    use __autograd::{
+                        HoldsNoTensor as _, HoldsTensorFurther as _, Probed as _,
+                    };
+                    __autograd::plain((&by).__probe().__holds_tensor());
                 }
-                let inputs: &[&dyn __autograd::TensorInput] = &[
+                let __inputs: &[&dyn __autograd::TensorInput] = &[
                     __autograd::Known::<Tensor<f64>>::input(&x),
                     __autograd::Known::<Tensor<f64>>::input(&w),
                     __autograd::Known::<Tensor<i64>>::constant(&at),
                 ];
-                let state = &mut __autograd::start(
+                let __state = &mut __autograd::start(
                     <Self as __autograd::Layer<ScaleKey>>::RULES,
-                    inputs,
+                    __inputs,
                 );
-                let mut context = __autograd::ForwardContext(
-                    state.start(),
+                let mut __context = __autograd::ForwardContext(
+                    __state.start(),
                     __autograd::PhantomData,
                 );
-                let returned = Self::forward(&mut context, x, w, at, by);
+                let __returned = Self::forward(&mut __context, x, w, at, by);
                 __autograd::finish_fallible(
-                    context.0,
-                    returned,
-                    |out: &mut (Tensor<f64>, usize), visitor| {
-                        __autograd::Known::<Tensor<f64>>::output(visitor, &mut out.0);
+                    __context.0,
+                    __returned,
+                    |__out: &mut (Tensor<f64>, usize), __visitor| {
+                        __autograd::Known::<
+                            Tensor<f64>,
+                        >::output(__visitor, &mut __out.0);
                         if false {
-                            #[allow(unused_imports)]
                             use __autograd::{
-                                HoldsNoTensor as _, HoldsTensorFurther as _,
+                                HoldsNoTensor as _, HoldsTensorFurther as _, Probed as _,
                             };
-                            __autograd::plain(
-                                __autograd::Probe::of(&out.1).__holds_tensor(),
-                            );
+                            __autograd::plain((&__out.1).__probe().__holds_tensor());
                         }
-                        #[allow(unused_imports)]
                         use __autograd::NoTensors as _;
-                        __autograd::PlainOutput(&out.1).show(visitor);
+                        __autograd::PlainOutput(&__out.1).__show(__visitor);
                     },
                 )
             }
@@ -182,7 +187,7 @@ If a context call was against its rules, or an input against the op's.*/
                 Argument3,
             >
             where
-                Argument0: __autograd::NotGiven<ScaleArguments::x>,
+                Argument0: __autograd::NotGiven<ScaleArguments::r#x>,
             {
                 ScaleWith(__autograd::Set(x), self.1, self.2, self.3)
             }
@@ -197,7 +202,7 @@ If a context call was against its rules, or an input against the op's.*/
                 Argument3,
             >
             where
-                Argument1: __autograd::NotGiven<ScaleArguments::w>,
+                Argument1: __autograd::NotGiven<ScaleArguments::r#w>,
             {
                 ScaleWith(self.0, __autograd::Set(w), self.2, self.3)
             }
@@ -212,7 +217,7 @@ If a context call was against its rules, or an input against the op's.*/
                 Argument3,
             >
             where
-                Argument2: __autograd::NotGiven<ScaleArguments::at>,
+                Argument2: __autograd::NotGiven<ScaleArguments::r#at>,
             {
                 ScaleWith(self.0, self.1, __autograd::Set(at), self.3)
             }
@@ -222,7 +227,7 @@ If a context call was against its rules, or an input against the op's.*/
                 by: f64,
             ) -> ScaleWith<Argument0, Argument1, Argument2, __autograd::Set<f64>>
             where
-                Argument3: __autograd::NotGiven<ScaleArguments::by>,
+                Argument3: __autograd::NotGiven<ScaleArguments::r#by>,
             {
                 ScaleWith(self.0, self.1, self.2, __autograd::Set(by))
             }
@@ -230,13 +235,19 @@ If a context call was against its rules, or an input against the op's.*/
             #[track_caller]
             fn apply<'a, 'b, 'c>(self) -> Result<(Tensor<f64>, usize), String>
             where
-                Argument0: __autograd::Given<ScaleArguments::x, Value = &'a Tensor<f64>>,
-                Argument1: __autograd::Given<ScaleArguments::w, Value = &'b Tensor<f64>>,
+                Argument0: __autograd::Given<
+                    ScaleArguments::r#x,
+                    Value = &'a Tensor<f64>,
+                >,
+                Argument1: __autograd::Given<
+                    ScaleArguments::r#w,
+                    Value = &'b Tensor<f64>,
+                >,
                 Argument2: __autograd::Given<
-                    ScaleArguments::at,
+                    ScaleArguments::r#at,
                     Value = Option<&'c Tensor<i64>>,
                 >,
-                Argument3: __autograd::GivenOr<ScaleArguments::by, f64>,
+                Argument3: __autograd::GivenOr<ScaleArguments::r#by, f64>,
             {
                 __autograd::expect(self.try_apply())
             }
@@ -246,20 +257,26 @@ If a context call was against its rules, or an input against the op's.*/
                 self,
             ) -> __autograd::Result<Result<(Tensor<f64>, usize), String>>
             where
-                Argument0: __autograd::Given<ScaleArguments::x, Value = &'a Tensor<f64>>,
-                Argument1: __autograd::Given<ScaleArguments::w, Value = &'b Tensor<f64>>,
+                Argument0: __autograd::Given<
+                    ScaleArguments::r#x,
+                    Value = &'a Tensor<f64>,
+                >,
+                Argument1: __autograd::Given<
+                    ScaleArguments::r#w,
+                    Value = &'b Tensor<f64>,
+                >,
                 Argument2: __autograd::Given<
-                    ScaleArguments::at,
+                    ScaleArguments::r#at,
                     Value = Option<&'c Tensor<i64>>,
                 >,
-                Argument3: __autograd::GivenOr<ScaleArguments::by, f64>,
+                Argument3: __autograd::GivenOr<ScaleArguments::r#by, f64>,
             {
                 <Scale>::try_apply(
-                    __autograd::Given::<ScaleArguments::x>::take(self.0),
-                    __autograd::Given::<ScaleArguments::w>::take(self.1),
-                    __autograd::Given::<ScaleArguments::at>::take(self.2),
+                    __autograd::Given::<ScaleArguments::r#x>::take(self.0),
+                    __autograd::Given::<ScaleArguments::r#w>::take(self.1),
+                    __autograd::Given::<ScaleArguments::r#at>::take(self.2),
                     __autograd::GivenOr::<
-                        ScaleArguments::by,
+                        ScaleArguments::r#by,
                         f64,
                     >::take_or(self.3, || -> f64 { 2.0 }),
                 )

@@ -1,7 +1,6 @@
 /// Hyperbolic tangent.
-#[allow(dead_code, missing_copy_implementations)]
 pub struct Tanh;
-#[allow(elided_lifetimes_in_paths)]
+#[cfg_attr(clippy, allow(clippy::type_complexity))]
 impl Tanh {
     ///Computes the op; called by `apply`.
     pub fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
@@ -16,9 +15,9 @@ impl Tanh {
 #[cfg_attr(clippy, allow(clippy::all, clippy::pedantic, clippy::nursery))]
 const _: () = {
     use ::autograd_core::private::{self as __autograd, Unknown as _};
-    struct TanhKey;
+    enum TanhKey {}
     mod TanhArguments {
-        pub struct x {}
+        pub struct r#x {}
     }
     impl __autograd::Layer<TanhKey> for Tanh {
         type Saved = Tensor<f64>;
@@ -26,14 +25,14 @@ const _: () = {
         type Attrs = ();
         type Needs = ();
         const INFO: __autograd::Facts = ("Tanh", 1usize, "x", 0u64, "dy", false);
-        fn pull(raw: &__autograd::RawBackward<'_>, lent: &__autograd::Lent<'_>) {
+        fn pull(__raw: &__autograd::RawBackward<'_>, __lent: &__autograd::Lent<'_>) {
             __autograd::float_tensor::<Tensor<f64>>();
-            let gradient0 = __autograd::Known::<Tensor<f64>>::gradient(raw, 0usize);
-            let context = __autograd::BackwardContext(lent, __autograd::PhantomData);
-            let returned = Self::backward(&context, gradient0.lend());
+            let __gradient0 = __autograd::Known::<Tensor<f64>>::gradient(__raw, 0usize);
+            let __context = __autograd::BackwardContext(__lent, __autograd::PhantomData);
+            let __returned = Self::backward(&__context, (&__gradient0).lend());
             __autograd::Known::<
                 Tensor<f64>,
-            >::give::<Tensor<f64>, _>(raw, 0usize, returned);
+            >::give::<Tensor<f64>, _>(__raw, 0usize, __returned);
         }
     }
     impl Tanh {
@@ -50,19 +49,20 @@ const _: () = {
 If a context call was against its rules, or an input against the op's.*/
         #[track_caller]
         pub fn try_apply(x: &Tensor<f64>) -> __autograd::Result<Tensor<f64>> {
-            let inputs: &[&dyn __autograd::TensorInput] = &[
+            let _ = Self;
+            let __inputs: &[&dyn __autograd::TensorInput] = &[
                 __autograd::Known::<Tensor<f64>>::input(&x),
             ];
-            let state = &mut __autograd::start(
+            let __state = &mut __autograd::start(
                 <Self as __autograd::Layer<TanhKey>>::RULES,
-                inputs,
+                __inputs,
             );
-            let mut context = __autograd::ForwardContext(
-                state.start(),
+            let mut __context = __autograd::ForwardContext(
+                __state.start(),
                 __autograd::PhantomData,
             );
-            let returned = Self::forward(&mut context, x);
-            __autograd::Known::<Tensor<f64>>::finish(context.0, returned)
+            let __returned = Self::forward(&mut __context, x);
+            __autograd::Known::<Tensor<f64>>::finish(__context.0, __returned)
         }
         ///Starts a call with arguments by name, in any order; ends with `apply()`.
         #[inline]
@@ -80,7 +80,7 @@ If a context call was against its rules, or an input against the op's.*/
             x: &'a Tensor<f64>,
         ) -> TanhWith<__autograd::Set<&'a Tensor<f64>>>
         where
-            Argument0: __autograd::NotGiven<TanhArguments::x>,
+            Argument0: __autograd::NotGiven<TanhArguments::r#x>,
         {
             TanhWith(__autograd::Set(x))
         }
@@ -88,7 +88,7 @@ If a context call was against its rules, or an input against the op's.*/
         #[track_caller]
         pub fn apply<'a>(self) -> Tensor<f64>
         where
-            Argument0: __autograd::Given<TanhArguments::x, Value = &'a Tensor<f64>>,
+            Argument0: __autograd::Given<TanhArguments::r#x, Value = &'a Tensor<f64>>,
         {
             __autograd::expect(self.try_apply())
         }
@@ -96,9 +96,9 @@ If a context call was against its rules, or an input against the op's.*/
         #[track_caller]
         pub fn try_apply<'a>(self) -> __autograd::Result<Tensor<f64>>
         where
-            Argument0: __autograd::Given<TanhArguments::x, Value = &'a Tensor<f64>>,
+            Argument0: __autograd::Given<TanhArguments::r#x, Value = &'a Tensor<f64>>,
         {
-            <Tanh>::try_apply(__autograd::Given::<TanhArguments::x>::take(self.0))
+            <Tanh>::try_apply(__autograd::Given::<TanhArguments::r#x>::take(self.0))
         }
     }
 };

@@ -1,22 +1,21 @@
 ///A differentiable op.
-#[allow(dead_code, missing_copy_implementations)]
 struct Verified;
 const _: () = {
     use ::autograd_core::private::{self as __autograd, Unknown as _};
     mod VerifiedArguments {
-        pub struct x {}
-        pub struct pair {}
-        pub struct bias {}
-        pub struct by {}
+        pub struct r#x {}
+        pub struct r#pair {}
+        pub struct r#bias {}
+        pub struct r#by {}
     }
     #[cfg_attr(clippy, allow(clippy::all, clippy::pedantic, clippy::nursery))]
     /// What backward returns, by the names of the inputs.
-    struct Grads<G0, G1, G2> {
-        x: G0,
-        pair: G1,
-        bias: G2,
+    pub struct Grads<G0, G1, G2> {
+        pub x: G0,
+        pub pair: G1,
+        pub bias: G2,
     }
-    #[allow(elided_lifetimes_in_paths, private_interfaces, clippy::type_complexity)]
+    #[cfg_attr(clippy, allow(clippy::type_complexity))]
     impl Verified {
         fn forward(
             _ctx: &mut ForwardContext<Self>,
@@ -31,9 +30,9 @@ const _: () = {
             _ctx: &BackwardContext<Self>,
             dy: &Tensor<f64>,
         ) -> Grads<
-            impl __autograd::NamedGrad<VerifiedArguments::x, Tensor<f64>>,
-            impl __autograd::NamedGrad<VerifiedArguments::pair, [Tensor<f64>]>,
-            impl __autograd::NamedGrad<VerifiedArguments::bias, Tensor<f64>>,
+            impl __autograd::NamedGrad<VerifiedArguments::r#x, Tensor<f64>>,
+            impl __autograd::NamedGrad<VerifiedArguments::r#pair, [Tensor<f64>]>,
+            impl __autograd::NamedGrad<VerifiedArguments::r#bias, Tensor<f64>>,
         > {
             Grads {
                 x: dy * 2.0,
@@ -44,7 +43,7 @@ const _: () = {
     }
     #[cfg_attr(clippy, allow(clippy::all, clippy::pedantic, clippy::nursery))]
     const _: () = {
-        struct VerifiedKey;
+        enum VerifiedKey {}
         impl __autograd::Layer<VerifiedKey> for Verified {
             type Saved = ();
             type Checked = Self::Saved;
@@ -58,20 +57,25 @@ const _: () = {
                 "dy",
                 false,
             );
-            fn pull(raw: &__autograd::RawBackward<'_>, lent: &__autograd::Lent<'_>) {
+            fn pull(__raw: &__autograd::RawBackward<'_>, __lent: &__autograd::Lent<'_>) {
                 __autograd::float_tensor::<Tensor<f64>>();
-                let gradient0 = __autograd::Known::<Tensor<f64>>::gradient(raw, 0usize);
-                let context = __autograd::BackwardContext(lent, __autograd::PhantomData);
-                let returned = Self::backward(&context, gradient0.lend());
+                let __gradient0 = __autograd::Known::<
+                    Tensor<f64>,
+                >::gradient(__raw, 0usize);
+                let __context = __autograd::BackwardContext(
+                    __lent,
+                    __autograd::PhantomData,
+                );
+                let __returned = Self::backward(&__context, (&__gradient0).lend());
                 __autograd::Known::<
                     Tensor<f64>,
-                >::give::<Tensor<f64>, _>(raw, 0usize, returned.x);
+                >::give::<Tensor<f64>, _>(__raw, 0usize, __returned.x);
                 __autograd::Known::<
                     Tensor<f64>,
-                >::give::<[Tensor<f64>], _>(raw, 1usize, returned.pair);
+                >::give::<[Tensor<f64>], _>(__raw, 1usize, __returned.pair);
                 __autograd::Known::<
                     Tensor<f64>,
-                >::give::<Tensor<f64>, _>(raw, 2usize, returned.bias);
+                >::give::<Tensor<f64>, _>(__raw, 2usize, __returned.bias);
             }
         }
         impl Verified {
@@ -98,40 +102,42 @@ If a context call was against its rules, or an input against the op's.*/
                 bias: Option<&Tensor<f64>>,
                 by: f64,
             ) -> __autograd::Result<Tensor<f64>> {
+                let _ = Self;
                 if false {
-                    #[allow(unused_imports)]
-                    use __autograd::{HoldsNoTensor as _, HoldsTensorFurther as _};
-                    __autograd::plain(__autograd::Probe::of(&by).__holds_tensor());
+                    use __autograd::{
+                        HoldsNoTensor as _, HoldsTensorFurther as _, Probed as _,
+                    };
+                    __autograd::plain((&by).__probe().__holds_tensor());
                 }
-                let inputs: &[&dyn __autograd::TensorInput] = &[
+                let __inputs: &[&dyn __autograd::TensorInput] = &[
                     __autograd::Known::<Tensor<f64>>::input(&x),
                     __autograd::Known::<Tensor<f64>>::input(&pair),
                     __autograd::Known::<Tensor<f64>>::input(&bias),
                 ];
                 if __autograd::verifying() {
-                    #[allow(unused_imports)]
                     use __autograd::{NotReused as _, NotTaken as _};
                     __autograd::verify::<
                         Self,
                         VerifiedKey,
                     >(
                         ::core::panic::Location::caller(),
-                        inputs,
-                        &|again| {
+                        __inputs,
+                        &|__again| {
                             Self::try_apply(
-                                    &__autograd::Taken::<Tensor<f64>>::new().one(again, 0usize),
+                                    &__autograd::Taken::<Tensor<f64>>::new()
+                                        .one(__again, 0usize),
                                     __autograd::check::array(
                                         "pair",
-                                        ::std::vec::Vec::<
+                                        __autograd::Vec::<
                                             &_,
                                         >::from_iter(
                                             __autograd::Taken::<Tensor<f64>>::new()
-                                                .list(again, 1usize)
+                                                .list(__again, 1usize)
                                                 .iter(),
                                         ),
                                     ),
                                     __autograd::Taken::<Tensor<f64>>::new()
-                                        .optional(again, 2usize)
+                                        .optional(__again, 2usize)
                                         .as_ref(),
                                     __autograd::Reused(&by).again()?,
                                 )
@@ -140,16 +146,16 @@ If a context call was against its rules, or an input against the op's.*/
                         },
                     )?;
                 }
-                let state = &mut __autograd::start(
+                let __state = &mut __autograd::start(
                     <Self as __autograd::Layer<VerifiedKey>>::RULES,
-                    inputs,
+                    __inputs,
                 );
-                let mut context = __autograd::ForwardContext(
-                    state.start(),
+                let mut __context = __autograd::ForwardContext(
+                    __state.start(),
                     __autograd::PhantomData,
                 );
-                let returned = Self::forward(&mut context, x, pair, bias, by);
-                __autograd::Known::<Tensor<f64>>::finish(context.0, returned)
+                let __returned = Self::forward(&mut __context, x, pair, bias, by);
+                __autograd::Known::<Tensor<f64>>::finish(__context.0, __returned)
             }
             ///Starts a call with arguments by name, in any order; ends with `apply()`.
             #[inline]
@@ -192,7 +198,7 @@ If a context call was against its rules, or an input against the op's.*/
                 Argument3,
             >
             where
-                Argument0: __autograd::NotGiven<VerifiedArguments::x>,
+                Argument0: __autograd::NotGiven<VerifiedArguments::r#x>,
             {
                 VerifiedWith(__autograd::Set(x), self.1, self.2, self.3)
             }
@@ -207,7 +213,7 @@ If a context call was against its rules, or an input against the op's.*/
                 Argument3,
             >
             where
-                Argument1: __autograd::NotGiven<VerifiedArguments::pair>,
+                Argument1: __autograd::NotGiven<VerifiedArguments::r#pair>,
             {
                 VerifiedWith(self.0, __autograd::Set(pair), self.2, self.3)
             }
@@ -222,7 +228,7 @@ If a context call was against its rules, or an input against the op's.*/
                 Argument3,
             >
             where
-                Argument2: __autograd::NotGiven<VerifiedArguments::bias>,
+                Argument2: __autograd::NotGiven<VerifiedArguments::r#bias>,
             {
                 VerifiedWith(self.0, self.1, __autograd::Set(bias), self.3)
             }
@@ -232,7 +238,7 @@ If a context call was against its rules, or an input against the op's.*/
                 by: f64,
             ) -> VerifiedWith<Argument0, Argument1, Argument2, __autograd::Set<f64>>
             where
-                Argument3: __autograd::NotGiven<VerifiedArguments::by>,
+                Argument3: __autograd::NotGiven<VerifiedArguments::r#by>,
             {
                 VerifiedWith(self.0, self.1, self.2, __autograd::Set(by))
             }
@@ -241,18 +247,18 @@ If a context call was against its rules, or an input against the op's.*/
             fn apply<'a, 'b, 'c>(self) -> Tensor<f64>
             where
                 Argument0: __autograd::Given<
-                    VerifiedArguments::x,
+                    VerifiedArguments::r#x,
                     Value = &'a Tensor<f64>,
                 >,
                 Argument1: __autograd::Given<
-                    VerifiedArguments::pair,
+                    VerifiedArguments::r#pair,
                     Value = [&'b Tensor<f64>; 2],
                 >,
                 Argument2: __autograd::Given<
-                    VerifiedArguments::bias,
+                    VerifiedArguments::r#bias,
                     Value = Option<&'c Tensor<f64>>,
                 >,
-                Argument3: __autograd::Given<VerifiedArguments::by, Value = f64>,
+                Argument3: __autograd::Given<VerifiedArguments::r#by, Value = f64>,
             {
                 __autograd::expect(self.try_apply())
             }
@@ -261,24 +267,24 @@ If a context call was against its rules, or an input against the op's.*/
             fn try_apply<'a, 'b, 'c>(self) -> __autograd::Result<Tensor<f64>>
             where
                 Argument0: __autograd::Given<
-                    VerifiedArguments::x,
+                    VerifiedArguments::r#x,
                     Value = &'a Tensor<f64>,
                 >,
                 Argument1: __autograd::Given<
-                    VerifiedArguments::pair,
+                    VerifiedArguments::r#pair,
                     Value = [&'b Tensor<f64>; 2],
                 >,
                 Argument2: __autograd::Given<
-                    VerifiedArguments::bias,
+                    VerifiedArguments::r#bias,
                     Value = Option<&'c Tensor<f64>>,
                 >,
-                Argument3: __autograd::Given<VerifiedArguments::by, Value = f64>,
+                Argument3: __autograd::Given<VerifiedArguments::r#by, Value = f64>,
             {
                 <Verified>::try_apply(
-                    __autograd::Given::<VerifiedArguments::x>::take(self.0),
-                    __autograd::Given::<VerifiedArguments::pair>::take(self.1),
-                    __autograd::Given::<VerifiedArguments::bias>::take(self.2),
-                    __autograd::Given::<VerifiedArguments::by>::take(self.3),
+                    __autograd::Given::<VerifiedArguments::r#x>::take(self.0),
+                    __autograd::Given::<VerifiedArguments::r#pair>::take(self.1),
+                    __autograd::Given::<VerifiedArguments::r#bias>::take(self.2),
+                    __autograd::Given::<VerifiedArguments::r#by>::take(self.3),
                 )
             }
         }

@@ -1,0 +1,213 @@
+//! `#[derive(Saved)]` and `#[derive(Module)]`: their arguments, the fields, and the impls.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::ext::IdentExt;
+use syn::parse::Parser;
+use syn::{Attribute, Data, DeriveInput, Field, Fields, Ident, Member, Path};
+
+use crate::args::parts;
+use crate::errors::Errors;
+use crate::library::private_path;
+use crate::messages;
+use crate::model::{local, mentions, text};
+
+/// What stands in `#[saved(..)]` and `#[module(..)]`.
+#[derive(Default)]
+struct Arguments {
+    krate: Option<Path>,
+    skip: bool,
+}
+
+/// Reads the attributes of this name. `crate = path` stands on the struct, `skip` on a field.
+fn arguments(attrs: &[Attribute], name: &str, field: bool, errors: &mut Errors) -> Arguments {
+    let mut found = Arguments::default();
+    for attr in attrs.iter().filter(|attr| attr.path().is_ident(name)) {
+        let Ok(list) = attr.meta.require_list() else {
+            errors.at(attr, messages::derive_argument(name, field));
+            continue;
+        };
+        for (part, _) in parts(list.tokens.clone()) {
+            let again = match crate::args::crate_path.parse2(part.clone()) {
+                Ok(path) if !field => found.krate.replace(path).is_some(),
+                _ => match syn::parse2::<Ident>(part.clone()) {
+                    Ok(word) if word == "skip" && field && name == "module" => {
+                        std::mem::replace(&mut found.skip, true)
+                    }
+                    _ => {
+                        errors.at(part, messages::derive_argument(name, field));
+                        continue;
+                    }
+                },
+            };
+            if again {
+                errors.at(part, messages::derive_argument_twice(name));
+            }
+        }
+    }
+    found
+}
+
+/// What both derives are made of.
+struct Input {
+    item: DeriveInput,
+    fields: Vec<(Member, Field)>,
+    path: TokenStream,
+    errors: Errors,
+}
+
+fn read(item: TokenStream, derive: &str, attribute: &str) -> Option<Input> {
+    // The compiler has reported what cannot be read.
+    let item = syn::parse2::<DeriveInput>(item).ok()?;
+    let mut errors = Errors::new();
+    let krate = arguments(&item.attrs, attribute, false, &mut errors).krate;
+    let fields = match &item.data {
+        Data::Struct(data) => data.fields.clone(),
+        Data::Enum(data) => {
+            errors.at(data.enum_token, messages::derive_needs_struct(derive, "an enum"));
+            Fields::Unit
+        }
+        Data::Union(data) => {
+            errors.at(data.union_token, messages::derive_needs_struct(derive, "a union"));
+            Fields::Unit
+        }
+    };
+    let fields = fields.members().zip(fields.clone()).collect();
+    Some(Input { path: private_path(krate.as_ref()), item, fields, errors })
+}
+
+impl Input {
+    /// Bounds of parameters that are elements of a tensor and have none: the compiler tells that of the
+    /// struct, and shall not tell it of everything that is made for it.
+    fn bind_elements(&mut self) -> bool {
+        let p = &self.path;
+        let clauses = self.item.generics.where_clause.clone();
+        let mut found = false;
+        for param in self.item.generics.type_params_mut() {
+            let element = format!("Tensor<{}>", param.ident);
+            let clause = clauses.as_ref().is_some_and(|of| mentions(of, &param.ident.to_string()));
+            let holds = self.fields.iter().any(|(_, field)| text(&field.ty).contains(&element));
+            if param.bounds.is_empty() && !clause && holds {
+                param.colon_token.get_or_insert_with(Default::default);
+                param.bounds.push(syn::parse_quote!(#p::Float));
+                found = true;
+            }
+        }
+        found
+    }
+
+    /// The impls, silent about a struct that is deprecated itself.
+    fn finish(self, impls: &TokenStream) -> TokenStream {
+        let deprecated = self.item.attrs.iter().any(|attr| attr.path().is_ident("deprecated"));
+        let allowed = deprecated.then(|| quote!(#[allow(deprecated)]));
+        let reported = self.errors.into_tokens();
+        quote! {
+            #reported
+            #allowed
+            #[cfg_attr(clippy, allow(clippy::all, clippy::pedantic))]
+            const _: () = { #impls };
+        }
+    }
+}
+
+/// `#[derive(Saved)]`: field by field.
+pub(crate) fn saved(item: TokenStream) -> TokenStream {
+    let Some(mut input) = read(item, "Saved", "saved") else { return TokenStream::new() };
+    let named = input.fields.iter().any(|(member, _)| matches!(member, Member::Named(_)));
+    if input.errors.is_empty() && !named {
+        input.errors.at(&input.item.ident, messages::saved_needs_fields());
+    }
+    for (_, field) in &input.fields {
+        arguments(&field.attrs, "saved", true, &mut input.errors);
+    }
+    if let Some(lifetime) = input.item.generics.lifetimes().next() {
+        input.errors.at(lifetime, messages::saved_lifetime());
+        return input.errors.into_tokens();
+    }
+    let unbound = input.bind_elements();
+    let (p, name) = (&input.path, &input.item.ident);
+    let (generics, arguments, clause) = input.item.generics.split_for_impl();
+    let (into, from, this) = (local("into"), local("from"), local("this"));
+    let (packed, unpacked) = (local("packed"), local("unpacked"));
+    let packs = input
+        .fields
+        .iter()
+        .map(|(member, Field { ty, .. })| quote!(<#ty as #p::Saved>::pack(&#this.#member, #into);));
+    let unpacks = input
+        .fields
+        .iter()
+        .map(|(member, Field { ty, .. })| quote!(#member: <#ty as #p::Saved>::unpack(#from)?));
+    // After an error the struct can be saved all the same, so that nothing else is reported.
+    let parts = match input.errors.is_empty() && !unbound {
+        true => quote!((
+            |#this, #into| { #(#packs)* },
+            |#from| #p::Result::Ok(Self { #(#unpacks),* }),
+        )),
+        false => quote!(::core::unreachable!("this struct did not compile")),
+    };
+    let turbofish = arguments.as_turbofish();
+    // Both ways stand in one function: of a field that cannot be saved the compiler tells once.
+    let impls = quote! {
+        impl #generics #name #arguments #clause {
+            #[allow(clippy::type_complexity)]
+            fn __ways() -> (
+                fn(&Self, &mut #p::Pack),
+                fn(&mut #p::Unpack<'_>) -> #p::Result<Self>,
+            ) {
+                #parts
+            }
+        }
+        impl #generics #p::Saved for #name #arguments #clause {
+            fn pack(&self, #into: &mut #p::Pack) {
+                let (#packed, _) = #name #turbofish::__ways();
+                #packed(self, #into);
+            }
+            fn unpack(#from: &mut #p::Unpack<'_>) -> #p::Result<Self> {
+                let (_, #unpacked) = #name #turbofish::__ways();
+                #unpacked(#from)
+            }
+        }
+        impl #generics #p::IntoSaved<#name #arguments> for #name #arguments #clause {
+            fn pack(self, #into: &mut #p::Pack) {
+                #p::Saved::pack(&self, #into);
+            }
+        }
+        impl #generics #p::IntoSaved<#name #arguments> for &#name #arguments #clause {
+            fn pack(self, #into: &mut #p::Pack) {
+                #p::Saved::pack(self, #into);
+            }
+        }
+    };
+    input.finish(&impls)
+}
+
+/// `#[derive(Module)]`: field by field, in their order.
+pub(crate) fn module(item: TokenStream) -> TokenStream {
+    let Some(mut input) = read(item, "Module", "module") else { return TokenStream::new() };
+    let visitor = local("visitor");
+    let mut visits = Vec::new();
+    for (member, field) in &input.fields {
+        if arguments(&field.attrs, "module", true, &mut input.errors).skip {
+            continue;
+        }
+        let path = match member {
+            Member::Named(name) => name.unraw().to_string(),
+            Member::Unnamed(index) => index.index.to_string(),
+        };
+        // The type stands there so that a field that is no module is reported at it.
+        let (p, ty) = (&input.path, &field.ty);
+        visits.push(quote!(#p::ModuleVisitor::enter::<#ty>(#visitor, #path, &self.#member);));
+    }
+    let (p, name) = (&input.path, &input.item.ident);
+    let (generics, arguments, clause) = input.item.generics.split_for_impl();
+    let impls = quote! {
+        impl #generics #p::Module for #name #arguments #clause {
+            fn visit(&self, #visitor: &mut #p::ModuleVisitor<'_>) {
+                let _ = &#visitor;
+                #(#visits)*
+            }
+        }
+        impl #generics #p::HoldsTensor for #name #arguments #clause {}
+    };
+    input.finish(&impls)
+}

@@ -1,0 +1,147 @@
+//! Types that surely do not compile, whatever the names in scope are. The compiler tells each where it
+//! stands; an expansion that repeats it would have it told again.
+
+use syn::{
+    FnArg, GenericArgument, GenericParam, Generics, PathArguments, ReturnType, Signature, Type,
+    TypeParamBound,
+};
+
+use crate::model::{Layer, bare};
+
+/// Whether a signature of the op has such a type, and whether what forward returns does.
+pub(crate) fn of_layer(layer: &Layer) -> (bool, bool) {
+    let functions = [
+        layer.forward.as_ref().map(|forward| &forward.function),
+        layer.backward.as_ref().map(|backward| &backward.function),
+        layer.jvp.as_ref().map(|jvp| &jvp.function),
+    ];
+    let mut wrong = (false, false);
+    for (i, function) in functions.into_iter().enumerate() {
+        let Some(function) = function else { continue };
+        let (taken, returned) = of_signature(&function.sig, &layer.generics);
+        wrong.0 |= taken || returned;
+        wrong.1 |= i == 0 && returned;
+    }
+    wrong
+}
+
+/// Whether a parameter of this function has such a type, and whether what it returns does.
+fn of_signature(sig: &Signature, generics: &Generics) -> (bool, bool) {
+    let lifetimes = [generics, &sig.generics].into_iter().flat_map(|of| &of.params);
+    let lifetimes = lifetimes.filter_map(|param| match param {
+        GenericParam::Lifetime(of) => Some(of.lifetime.ident.to_string()),
+        _ => None,
+    });
+    let known: Vec<String> = lifetimes.collect();
+    let taken = sig.inputs.iter().any(|input| match input {
+        FnArg::Typed(param) => is_wrong(&param.ty, &known),
+        FnArg::Receiver(_) => false,
+    });
+    let returned = match &sig.output {
+        ReturnType::Type(_, ty) => is_wrong(ty, &known),
+        ReturnType::Default => false,
+    };
+    (taken, returned)
+}
+
+/// Whether a value of this type cannot be; `lifetimes` are those that are declared.
+pub(crate) fn is_wrong(ty: &Type, lifetimes: &[String]) -> bool {
+    is_unsized(ty) || has_error(ty, lifetimes)
+}
+
+fn is_unsized(ty: &Type) -> bool {
+    match bare(ty) {
+        Type::Slice(_) | Type::TraitObject(_) => true,
+        Type::Tuple(tuple) => tuple.elems.iter().any(is_unsized),
+        Type::Array(array) => is_unsized(&array.elem),
+        Type::Path(path) => path.path.is_ident("str"),
+        _ => false,
+    }
+}
+
+/// Types of the standard library by the least and the greatest number of their arguments.
+const ARGUMENTS: [(&str, usize, usize); 15] = [
+    ("Vec", 1, 2),
+    ("Box", 1, 2),
+    ("Rc", 1, 2),
+    ("Arc", 1, 2),
+    ("Option", 1, 1),
+    ("Cell", 1, 1),
+    ("RefCell", 1, 1),
+    ("Mutex", 1, 1),
+    ("RwLock", 1, 1),
+    ("HashMap", 2, 4),
+    ("HashSet", 1, 3),
+    ("BTreeMap", 2, 3),
+    ("BTreeSet", 1, 2),
+    ("Tensor", 0, 1),
+    ("String", 0, 0),
+];
+
+const PRIMITIVES: [&str; 16] = [
+    "bool", "char", "str", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16",
+    "u32", "u64", "usize",
+];
+
+/// Traits that are no types without `dyn` or `impl`.
+const TRAITS: [&str; 9] =
+    ["Debug", "Display", "Fn", "FnMut", "FnOnce", "Iterator", "ToString", "Any", "Send"];
+
+fn has_error(ty: &Type, lifetimes: &[String]) -> bool {
+    let undeclared = |name: &syn::Ident| {
+        let name = name.to_string();
+        !matches!(&name[..], "static" | "_") && !lifetimes.contains(&name)
+    };
+    match bare(ty) {
+        Type::Reference(reference) => {
+            reference.lifetime.as_ref().is_some_and(|of| undeclared(&of.ident))
+                || has_error(&reference.elem, lifetimes)
+        }
+        Type::Slice(slice) => has_error(&slice.elem, lifetimes),
+        Type::Array(array) => has_error(&array.elem, lifetimes),
+        Type::Ptr(pointer) => has_error(&pointer.elem, lifetimes),
+        Type::Tuple(tuple) => tuple.elems.iter().any(|ty| has_error(ty, lifetimes)),
+        // Their bounds may declare lifetimes of their own.
+        Type::TraitObject(object) => {
+            !object.bounds.iter().any(|bound| matches!(bound, TypeParamBound::Trait(_)))
+        }
+        Type::Path(path) if path.qself.is_none() => {
+            let segments = &path.path.segments;
+            // A struct has no types.
+            if segments.len() == 2 && segments[0].ident == "Self" {
+                return true;
+            }
+            let Some(last) = segments.last() else { return false };
+            let name = last.ident.to_string();
+            let in_std = segments.len() == 1
+                || matches!(&segments[0].ident.to_string()[..], "std" | "core" | "alloc");
+            let (mut types, mut given) = (0, false);
+            match &last.arguments {
+                // `Fn(f64) -> f64`
+                PathArguments::Parenthesized(_) => return true,
+                PathArguments::None => {}
+                PathArguments::AngleBracketed(arguments) => {
+                    given = !arguments.args.is_empty();
+                    for argument in &arguments.args {
+                        match argument {
+                            GenericArgument::Type(ty) => {
+                                types += 1;
+                                let holds = ["Vec", "Option"].iter().any(|of| name == *of);
+                                if has_error(ty, lifetimes) || holds && is_unsized(ty) {
+                                    return true;
+                                }
+                            }
+                            GenericArgument::Lifetime(of) if undeclared(&of.ident) => return true,
+                            _ => {}
+                        }
+                    }
+                }
+            }
+            let counted = ARGUMENTS.iter().find(|(known, ..)| *known == name && in_std);
+            counted.is_some_and(|(_, least, most)| types < *least || types > *most)
+                || PRIMITIVES.contains(&&name[..]) && segments.len() == 1 && given
+                || TRAITS.contains(&&name[..]) && in_std
+        }
+        _ => false,
+    }
+}

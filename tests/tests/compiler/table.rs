@@ -1,0 +1,215 @@
+//! One table of situations, run through all forms of the macros, each held against the same slip in plain
+//! Rust: at most the same errors and one of ours. A situation is a line; a form is a program with places
+//! where a situation stands.
+
+use crate::rustc::{check_text, each};
+
+/// A form, and the same in plain Rust. `PARAMETER` stands behind the parameters of forward, `BODY` and
+/// `BACKWARD` at the start of its body and of that of backward, `ITEM` in the block, `FIELD` among fields,
+/// `ATTRIBUTE` above the block, `FUNCTION` above forward.
+struct Form {
+    name: &'static str,
+    ours: &'static str,
+    plain: &'static str,
+}
+
+const HEAD: &str = "#![allow(dead_code, unused)]\nuse autograd_core::prelude::*;\n\
+    use autograd_core::static_graph::py_func;\nuse autograd_core::nn::{Linear, Module};\nuse autograd_core::scalar_op;\n\
+    use ndarray::{ArrayD, ArrayViewD};\n";
+
+const PLAIN_LAYER: &str = "struct Op; struct Context;
+    ATTRIBUTE impl Op {
+        ITEM
+        FUNCTION fn forward(ctx: &mut Context, x: &Tensor<f64> PARAMETER) -> Tensor<f64> {
+            BODY x * 2.0
+        }
+        fn backward(ctx: &Context, dy: &Tensor<f64>) -> Tensor<f64> { BACKWARD dy * 2.0 }
+    }";
+
+const PLAIN_FORMULA: &str = "struct Op;
+    ATTRIBUTE impl Op {
+        ITEM
+        FUNCTION fn forward(x: f64 PARAMETER) -> f64 { BODY x * 2.0 }
+        fn backward(dy: f64) -> f64 { BACKWARD dy * 2.0 }
+    }";
+
+const PLAIN_FIELDS: &str = "struct Kept { x: Tensor<f64>, FIELD }";
+
+const FORMS: &[Form] = &[
+    Form {
+        name: "#[py_layer]",
+        ours: "#[py_layer] ATTRIBUTE impl Op {
+            ITEM
+            FUNCTION fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64> PARAMETER) -> Tensor<f64> {
+                BODY x * 2.0
+            }
+            fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+                BACKWARD dy * 2.0
+            }
+        }",
+        plain: PLAIN_LAYER,
+    },
+    Form {
+        name: "#[py_layer] with Grads",
+        ours: "#[py_layer] ATTRIBUTE impl Op {
+            ITEM
+            FUNCTION fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64> PARAMETER) -> Tensor<f64> {
+                BODY x * 2.0
+            }
+            fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Grads {
+                BACKWARD Grads { x: dy * 2.0 }
+            }
+        }",
+        plain: PLAIN_LAYER,
+    },
+    Form {
+        name: "#[py_layer(elementwise)]",
+        ours: "#[py_layer(elementwise)] ATTRIBUTE impl Op {
+            ITEM
+            FUNCTION fn forward(x: Real PARAMETER) -> Real { BODY x * 2.0 }
+            fn backward(dy: Real) -> Real { BACKWARD dy * 2.0 }
+        }",
+        plain: PLAIN_FORMULA,
+    },
+    Form {
+        name: "#[py_func]",
+        ours: "#[py_func] ATTRIBUTE impl Op {
+            ITEM
+            FUNCTION fn forward(x: ArrayViewD<f64> PARAMETER) -> ArrayD<f64> { BODY &x * 2.0 }
+            fn backward(dy: ArrayViewD<f64>) -> ArrayD<f64> { BACKWARD &dy * 2.0 }
+        }",
+        plain: "struct Op;
+        ATTRIBUTE impl Op {
+            ITEM
+            FUNCTION fn forward(x: ArrayViewD<f64> PARAMETER) -> ArrayD<f64> { BODY &x * 2.0 }
+            fn backward(dy: ArrayViewD<f64>) -> ArrayD<f64> { BACKWARD &dy * 2.0 }
+        }",
+    },
+    Form {
+        name: "scalar_op!",
+        ours: "scalar_op!(Op: y = { BODY x * 2.0 }, dx = { BACKWARD dy * 2.0 });",
+        plain: PLAIN_FORMULA,
+    },
+    Form {
+        name: "#[derive(Saved)]",
+        ours: "#[derive(Saved)] struct Kept { x: Tensor<f64>, FIELD }",
+        plain: PLAIN_FIELDS,
+    },
+    Form {
+        name: "#[derive(Module)]",
+        ours: "#[derive(Module)] struct Kept { x: Linear, FIELD }",
+        plain: PLAIN_FIELDS,
+    },
+];
+
+/// A place, and what stands there.
+const SITUATIONS: &[(&str, &str)] = &[
+    // Types of the signature.
+    ("PARAMETER", ", p: Unknown"),
+    ("PARAMETER", ", p: &Unknown"),
+    ("PARAMETER", ", p: Vec<Unknown>"),
+    ("PARAMETER", ", p: (f64, Unknown)"),
+    ("PARAMETER", ", p: HashMap<u8, u8>"),
+    ("PARAMETER", ", p: std::unknown::Name"),
+    ("PARAMETER", ", p: fn(Unknown) -> f64"),
+    ("PARAMETER", ", p: T"),
+    ("PARAMETER", ", p: <f64 as Unknown>::Name"),
+    ("PARAMETER", ", p: Self::Unknown"),
+    ("PARAMETER", ", p: &dyn Unknown"),
+    ("PARAMETER", ", p: impl Unknown"),
+    ("PARAMETER", ", p: impl Fn(Unknown) -> f64"),
+    ("PARAMETER", ", p: [f64; UNKNOWN]"),
+    ("PARAMETER", ", p: str"),
+    ("PARAMETER", ", p: [f64]"),
+    ("PARAMETER", ", p: Vec<str>"),
+    ("PARAMETER", ", p: &'a str"),
+    ("PARAMETER", ", p: std::borrow::Cow<'a, str>"),
+    ("PARAMETER", ", p: Vec"),
+    ("PARAMETER", ", p: &Vec"),
+    ("PARAMETER", ", p: Option<Box>"),
+    ("PARAMETER", ", p: Vec<f64, f64, f64>"),
+    ("PARAMETER", ", p: std::collections::HashMap<u8>"),
+    ("PARAMETER", ", p: f64<u8>"),
+    ("PARAMETER", ", p: String<u8>"),
+    ("PARAMETER", ", p: std::fmt::Debug"),
+    ("PARAMETER", ", p: &std::fmt::Debug"),
+    ("PARAMETER", ", p: Box<std::fmt::Debug>"),
+    ("PARAMETER", ", p: Fn(f64) -> f64"),
+    // Fields of the derives.
+    ("FIELD", "y: Unknown"),
+    ("FIELD", "y: Vec<Unknown>"),
+    ("FIELD", "y: Vec"),
+    ("FIELD", "y: Option<Tensor<Unknown>>"),
+    ("FIELD", "y: T"),
+    ("FIELD", "y: std::fmt::Debug"),
+    // Bodies.
+    ("BODY", "unknown();"),
+    ("BODY", "let a: u8 = 1.0;"),
+    ("BODY", "let a = x.unknown();"),
+    ("BODY", "let a = Unknown { a: 1 };"),
+    ("BODY", "break;"),
+    ("BODY", "let a = [1, 2; 3];"),
+    ("BODY", "let a = ;"),
+    ("BODY", "if true { let a = 1"),
+    ("BACKWARD", "unknown();"),
+    ("BACKWARD", "let a: u8 = 1.0;"),
+    ("BACKWARD", "let a = dy.unknown();"),
+    ("BACKWARD", "return 1;"),
+    // Items.
+    ("ITEM", "fn helper(a: Unknown) {}"),
+    ("ITEM", "const A: u8 = 1.0;"),
+    ("ITEM", "fn helper("),
+    ("ITEM", "fn helper() {} fn helper() {}"),
+    // Attributes.
+    ("ATTRIBUTE", "#[unknown]"),
+    ("FUNCTION", "#[unknown]"),
+    ("FUNCTION", "#[deprecated = 1]"),
+    ("FUNCTION", "#[inline(sometimes)]"),
+];
+
+const PLACES: [&str; 7] =
+    ["PARAMETER", "BODY", "BACKWARD", "ITEM", "FIELD", "ATTRIBUTE", "FUNCTION"];
+
+/// A program with a situation in it.
+fn program(template: &str, place: &str, text: &str) -> String {
+    let filled = PLACES.iter().fold(template.to_owned(), |filled, other| {
+        filled.replace(other, if *other == place { text } else { "" })
+    });
+    format!("{HEAD}{filled}\nfn main() {{}}\n")
+}
+
+#[test]
+fn forms_without_a_slip_are_right() {
+    for form in FORMS {
+        for template in [form.ours, form.plain] {
+            let said = check_text(&program(template, "", ""), &[]);
+            let said: String = said.into_iter().map(|message| message.rendered).collect();
+            assert!(said.is_empty(), "{}: {said}", form.name);
+        }
+    }
+}
+
+#[test]
+fn slips_are_told_as_in_plain_rust_by_all_forms() {
+    let mut cases = Vec::new();
+    for form in FORMS {
+        let fits = SITUATIONS.iter().filter(|(place, _)| form.ours.contains(place));
+        cases.extend(fits.map(|(place, text)| (form, *place, *text)));
+    }
+    assert!(cases.len() > 200, "{}", cases.len());
+    let wrong = each(&cases, |(form, place, text)| {
+        let errors = |template: &str| {
+            let said = check_text(&program(template, place, text), &[]);
+            said.into_iter().filter(|message| message.is_error()).collect::<Vec<_>>()
+        };
+        let (ours, plain) = (errors(form.ours), errors(form.plain));
+        let told: String = ours.iter().map(|message| message.rendered.clone()).collect();
+        let fits = ours.len() <= plain.len() + 1 && (plain.is_empty() || !ours.is_empty());
+        (!fits).then(|| {
+            let (ours, plain) = (ours.len(), plain.len());
+            format!("{}, {text:?}: {ours} errors, {plain} in plain Rust\n{told}", form.name)
+        })
+    });
+    let wrong: Vec<String> = wrong.into_iter().flatten().collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
