@@ -103,7 +103,7 @@ pub use trace::TraceCall;
 /// The block makes a struct and `call`, whose parameters are the inputs and then the outputs, which
 /// [`Block::create_var`] made. A block for several element types is generic, `impl<T: Float>
 /// Tanh<T>`, and called as `Tanh::<f32>::call`; `#[py_func(crate = path)]` says where the library
-/// is, if not in `Cargo.toml`.
+/// is, if not at `autograd_core`.
 ///
 /// ```
 /// use autograd_core::DType;
