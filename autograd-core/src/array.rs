@@ -156,9 +156,7 @@ impl IntoShape for Shape {
 }
 
 /// Lengths of axes, one of which may be free: `[-1, 4]`, or `[None, Some(n)]` beside lengths that are computed.
-/// Every [`IntoShape`] is one, and so is the shape of a
-#[cfg_attr(feature = "static-graph", doc = "[`Variable`](crate::static_graph::Variable).")]
-#[cfg_attr(not(feature = "static-graph"), doc = "variable of a program.")]
+/// Every [`IntoShape`] is one, and so is the shape of a program's variable.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a shape",
     label = "write the lengths as an array: `[2, 3]`",
