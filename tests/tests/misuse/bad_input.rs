@@ -550,7 +550,7 @@ fn shapes_beyond_this_machine() {
     let error = Tensor::<f64>::ones([1]).try_broadcast_to([1 << 31, 1 << 31]).unwrap_err();
     assert!(matches!(error, Error::TooLarge { op: "broadcast_to", .. }), "{error}");
     // What could be addressed but not held.
-    let wide = Tensor::<f64>::ones([1]).broadcast_to([1 << 47]);
+    let wide = Tensor::<f64>::ones([1]).broadcast_to([1_usize << 47]);
     assert_eq!(wide.len(), 1 << 47);
     assert_eq!(wide.at(&[1 << 46]), 1.0);
     let panic = catch_unwind(|| Tensor::<f64>::zeros([1 << 47])).unwrap_err();
@@ -558,7 +558,7 @@ fn shapes_beyond_this_machine() {
     assert!(text.contains("out of memory"), "{text}");
     let panic = catch_unwind(AssertUnwindSafe(|| wide.contiguous())).unwrap_err();
     assert!(panic.downcast_ref::<String>().unwrap().contains("out of memory"));
-    let panic = catch_unwind(AssertUnwindSafe(|| wide.reshape([1 << 46, 2]))).unwrap_err();
+    let panic = catch_unwind(AssertUnwindSafe(|| wide.reshape([1_usize << 46, 2]))).unwrap_err();
     assert!(panic.downcast_ref::<String>().unwrap().contains("out of memory"));
     assert_eq!(message(&x, x.try_add(leaf(&[7]))).split(' ').next(), Some("add:"));
 }

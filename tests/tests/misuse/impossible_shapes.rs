@@ -167,7 +167,7 @@ fn results_larger_than_their_operands() {
     calls.tried("where_else", || Tensor::from([true]).try_where_else(&column, &row));
     calls.tried("outer", || wide(&[1 << 40]).try_outer(&wide(&[1 << 40])));
     calls.tried("fuse", || try_fuse([&column, &row], |[x, y]| x * y));
-    calls.tried("broadcast_to", || column.try_broadcast_to([1 << 40, 1 << 40]));
+    calls.tried("broadcast_to", || column.try_broadcast_to([1_usize << 40, 1 << 40]));
     let nothing = [Tensor::<f64>::zeros([1 << 40, 0]), Tensor::zeros([0, 1 << 40])];
     calls.tried("matmul", || nothing[0].try_matmul(&nothing[1]));
     calls.tried("a stack of products", || {
@@ -188,7 +188,7 @@ fn results_larger_than_their_operands() {
     for n in [1 << 60, 1 << 62, MAX] {
         calls.tried("bytes", || byte.try_broadcast_to([n]));
     }
-    calls.told("bytes as numbers", || byte.broadcast_to([1 << 59]).cast::<f64>());
+    calls.told("bytes as numbers", || byte.broadcast_to([1_usize << 59]).cast::<f64>());
     let picture = Tensor::<f32>::zeros([1, 1, 4, 4]);
     let kernel = Tensor::<f32>::zeros([1, 1, 1, 1]);
     for padding in [1 << 31, 1 << 40, MAX / 2, MAX] {
