@@ -547,7 +547,7 @@ fn shapes_beyond_this_machine() {
     assert!(matches!(x.try_broadcast_to([huge, 2, 3]).unwrap_err(), Error::TooLarge { .. }));
     assert!(matches!(Tensor::from_vec([huge, 8], vec![1.0]).unwrap_err(), Error::TooLarge { .. }));
     assert!(Tensor::from([0]).try_one_hot::<f64>(huge).is_err());
-    let error = Tensor::<f64>::ones([1]).try_broadcast_to([1 << 31, 1 << 31]).unwrap_err();
+    let error = Tensor::<f64>::ones([1]).try_broadcast_to([1_usize << 31, 1 << 31]).unwrap_err();
     assert!(matches!(error, Error::TooLarge { op: "broadcast_to", .. }), "{error}");
     // What could be addressed but not held.
     let wide = Tensor::<f64>::ones([1]).broadcast_to([1_usize << 47]);
