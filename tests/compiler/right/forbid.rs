@@ -1,6 +1,6 @@
 // rustc: --crate-type=lib
-// the lints of `warnings` forbidden
-#![forbid(warnings)]
+// lints forbidden, of which an expansion allows none
+#![forbid(nonstandard_style, rust_2018_idioms, unused, warnings)]
 use autograd_core::nn::{Linear, Module};
 use autograd_core::prelude::*;
 use autograd_core::{scalar_op, static_graph::py_func};
