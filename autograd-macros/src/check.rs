@@ -30,7 +30,7 @@ pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
     bodies(layer, errors);
 }
 
-/// What is wrong in the bodies. Of one that is still being written the compiler has told; what else is
+/// What is wrong in the bodies. The compiler has reported one that is still being written; what else is
 /// found in it follows from that.
 fn bodies(layer: &Layer, errors: &mut Errors) {
     let mut found = Errors::new();

@@ -1,5 +1,5 @@
 //! Types that surely do not compile, whatever the names in scope are. The compiler tells each where it
-//! stands; an expansion that repeats it would have it told again.
+//! stands; an expansion that repeats it would have it reported again.
 
 use syn::{
     FnArg, GenericArgument, GenericParam, Generics, PathArguments, ReturnType, Signature, Type,

@@ -3,8 +3,7 @@
 use super::call::call;
 use super::index::picked;
 use super::reduce::{Max, Min};
-use super::table::attr::Attr;
-use super::table::attr::Type;
+use super::table::attr::{Attr, Type};
 use super::table::form::Form;
 use super::table::forms::{arithmetic, exactly, position, reduced};
 use super::table::values::number;

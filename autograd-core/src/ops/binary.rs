@@ -14,9 +14,7 @@ use super::table::form::Form;
 use super::table::forms::{
     arithmetic, broadcast as broadcast_forms, exactly, number as number_of, same_dtype,
 };
-use super::table::values::{
-    Computed, Need, Pull as Pulled, Values, message, number, numbers, pull_floats,
-};
+use super::table::values::{Computed, Need, Pull as Pulled, Values, message, number, pull_floats};
 use super::table::{Gradient, OpDef, Operator, family};
 use super::{Binary, Caller, Float, Input, Numeric, expect, joined};
 use super::{small, trace};
@@ -53,7 +51,7 @@ family! {
         },
         run: |op, values, at| {
             let function = Binary::ALL[op.def.index];
-            numbers!(values, (a, b) => Numeric::binary(function, Input::Own(a), Input::Own(b), at))
+            number!(values, (a, b) => Numeric::binary(function, Input::Own(a), Input::Own(b), at))
         },
         gradient: Gradient::Rule {
             reads: |op, _, wants| {

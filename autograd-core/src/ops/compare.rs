@@ -6,12 +6,11 @@ use smallvec::smallvec;
 
 use super::call::call;
 use super::call::call_at;
-use super::table::attr::Attr;
-use super::table::attr::Type;
+use super::table::attr::{Attr, Type};
 use super::table::form::Form;
 use super::table::forms::{arithmetic, broadcast as broadcast_forms, exactly, same_dtype};
 use super::table::values::{
-    Computed, Need, Needs, Pull, Ran, Values, computed, numbers, one, pull_floats, several, typed,
+    Computed, Need, Needs, Pull, Ran, Values, computed, number, one, pull_floats, several, typed,
 };
 use super::table::{Gradient, OpDef, entries, family};
 use super::trace::{self, Call};
@@ -131,7 +130,7 @@ entries! {
         },
         run: |_, values, at| match several(values)? {
             [AnyTensor::Bool(mask), a, b] => {
-                numbers!(smallvec![a, b], (a, b) => choose(&mask, &a, &b, at))
+                number!(smallvec![a, b], (a, b) => choose(&mask, &a, &b, at))
             }
             _ => Err("its mask must be bool".into()),
         },

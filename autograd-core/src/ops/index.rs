@@ -4,11 +4,10 @@
 use smallvec::smallvec;
 
 use super::call::call;
-use super::table::attr::Attr;
-use super::table::attr::Type;
+use super::table::attr::{Attr, Type};
 use super::table::form::Form;
 use super::table::forms::{arithmetic, exactly, position, same_dtype};
-use super::table::values::{Computed, computed, number, numbers, several};
+use super::table::values::{Computed, computed, number, several};
 use super::table::{OpDef, entries};
 use super::{Binary, Caller, Numeric, expect};
 use crate::array::integer::Additions;
@@ -101,7 +100,7 @@ macro_rules! adding {
         let [x, index, source] = several($values)?;
         let index = index_of(index)?;
         let both = smallvec![x, source];
-        numbers!(both, (x, source) => $function(&x, $op.int(0), &index, &source, $at))
+        number!(both, (x, source) => $function(&x, $op.int(0), &index, &source, $at))
     }};
 }
 

@@ -4,7 +4,7 @@ use std::panic::Location;
 
 use super::table::form::{Dims, Form};
 use super::table::forms::{arithmetic, broadcast, exactly, same_dtype};
-use super::table::values::{Computed, Need, Pull, Values, message, numbers, pull_floats};
+use super::table::values::{Computed, Need, Pull, Values, message, number, pull_floats};
 use super::table::{Gradient, OpDef, entries};
 use super::{Binary, Caller, Float, Numeric, expect, joined, trace};
 use crate::array::{Shape, Value, matmul};
@@ -23,7 +23,7 @@ entries! {
             arithmetic(Binary::Mul, a)?;
             Ok(vec![Form::new(a.dtype, product_dims(&a.dims, &b.dims)?)])
         },
-        run: |_, values, at| numbers!(values, (a, b) => Numeric::matmul(&a, &b, at)),
+        run: |_, values, at| number!(values, (a, b) => Numeric::matmul(&a, &b, at)),
         gradient: Gradient::Rule {
             reads: |_, _, wants| {
                 let [a, b] = [0, 1].map(|at| wants.contains(&at));

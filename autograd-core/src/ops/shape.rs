@@ -5,8 +5,7 @@ use std::panic::Location;
 
 use super::call::call;
 use super::names::Triangle;
-use super::table::attr::Attr;
-use super::table::attr::Type;
+use super::table::attr::{Attr, Type};
 use super::table::form::{Dims, Form, ShapeOf};
 use super::table::forms::{exactly, position, reshaped};
 use super::table::values::{any, number};

@@ -7,8 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::call::call;
 use super::shape::{finish, moved};
-use super::table::attr::Attr;
-use super::table::attr::Type;
+use super::table::attr::{Attr, Type};
 use super::table::form::{Form, ShapeOf};
 use super::table::forms::{exactly, position, same_dtype};
 use super::table::values::{Ran, Values, all, any, computed};

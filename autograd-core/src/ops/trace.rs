@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::Caller;
 use super::elementwise::Handle;
 use super::table::OpDef;
-pub(crate) use super::table::attr::Attr;
+use super::table::attr::Attr;
 use crate::error::Result;
 use crate::graph::{AnyTensor, Element, Tensor};
 

@@ -10,7 +10,7 @@ use super::table;
 use crate::array::DType;
 use crate::error::Result;
 use crate::ops::Reduce;
-use crate::ops::trace::Attr;
+use crate::ops::table::attr::Attr;
 use crate::ops::{Binary, Comparison, Unary};
 
 macro_rules! unary {

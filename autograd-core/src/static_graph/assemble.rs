@@ -12,7 +12,7 @@ use super::table;
 use crate::engine::{BackwardOptions, grad_any};
 use crate::error::Result;
 use crate::graph::{AnyTensor, Element, Tensor, for_any};
-use crate::ops::trace::Attr;
+use crate::ops::table::attr::Attr;
 use crate::ops::trace::{Call, Layer, Note, collect};
 
 /// What an op of a run reads.

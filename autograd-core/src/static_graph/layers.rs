@@ -12,7 +12,7 @@ use super::table::{self, Init};
 use crate::array::DType;
 use crate::error::Result;
 use crate::ops::Reduce;
-use crate::ops::trace::Attr;
+use crate::ops::table::attr::Attr;
 use crate::ops::{Binary, Comparison, of_logits};
 
 /// How a fully connected layer's parameters are named and start.

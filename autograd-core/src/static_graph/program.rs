@@ -14,7 +14,7 @@ use super::plan::Plan;
 use super::table::{self, Init};
 use crate::array::DType;
 use crate::error::Result;
-use crate::ops::trace::Attr;
+use crate::ops::table::attr::Attr;
 
 /// A static graph: variables, and the operators that compute them. Data until an
 /// [`Executor`](super::Executor) runs it.

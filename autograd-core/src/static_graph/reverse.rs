@@ -9,7 +9,7 @@ use super::ir::{
 };
 use super::table;
 use crate::error::Result;
-use crate::ops::trace::Attr;
+use crate::ops::table::attr::Attr;
 
 /// An operator that fills its input's shape with a number.
 pub(super) fn fill_like(value: f64) -> Operator {

@@ -6,7 +6,7 @@ use super::form::Form;
 use super::ir::Operator;
 use crate::array::DType;
 use crate::graph::{AnyTensor, Tensor};
-use crate::ops::trace::Attr;
+use crate::ops::table::attr::Attr;
 use crate::optim::{Adam, AdamW, Kernels, Rule as _, Sgd, Step, Update as _};
 
 /// How an optimizer changes a parameter. Inputs are the parameter, its gradient and what the rule

@@ -9,7 +9,7 @@ use super::program::Variable;
 use super::table;
 use crate::array::DType;
 use crate::error::Result;
-use crate::ops::trace::Attr;
+use crate::ops::table::attr::Attr;
 use crate::ops::{Conv2dOptions, PoolOptions};
 
 /// # Matrices, shapes, pictures, losses

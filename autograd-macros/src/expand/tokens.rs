@@ -153,7 +153,7 @@ fn says(attr: &Attribute, names: &[&str]) -> bool {
         || attr.path().is_ident("cfg_attr") && names.iter().any(|name| mentions(attr, name))
 }
 
-/// Whether the compiler reads it: what it refuses stays where it stands, and is told of once.
+/// Whether the compiler reads it: what it refuses stays where it stands, and is reported once.
 fn is_well_formed(attr: &Attribute) -> bool {
     let is_text = |value: &syn::Expr| match value {
         syn::Expr::Lit(literal) => matches!(literal.lit, syn::Lit::Str(_)),

@@ -43,7 +43,7 @@ pub(crate) fn expand(arguments: TokenStream, tokens: TokenStream) -> TokenStream
     }
     let mut found = Errors::new();
     op.check(&mut errors, &mut found);
-    // Of a body that is still being written the compiler has told.
+    // The compiler has reported a body that is still being written.
     match found.is_empty() || op.bodies_are_read() {
         true => errors.extend(found),
         false => found.forget(),

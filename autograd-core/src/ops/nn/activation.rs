@@ -6,8 +6,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::super::call::call;
 use super::super::elementwise::{Handle, Outputs};
-use super::super::table::attr::Attr;
-use super::super::table::attr::Type;
+use super::super::table::attr::{Attr, Type};
 use super::super::table::forms::same_float;
 use super::super::table::values::{
     Computed, Need, Needs, Pull, Values, float, not_numbers, one, pull_floats,

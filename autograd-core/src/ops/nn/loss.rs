@@ -9,7 +9,7 @@ use super::super::elementwise::Handle;
 use super::super::index::check_indices;
 use super::super::table::form::{Dims, Form};
 use super::super::table::forms::{exactly, float as float_form};
-use super::super::table::values::{float, floats, several};
+use super::super::table::values::{float, several};
 use super::super::table::{Inferred, OpDef, Operator, entries};
 use super::super::{Caller, Float, HasMean, derived, expect};
 use super::check_same_shape;
@@ -58,7 +58,7 @@ entries! {
 
     SMOOTH_L1 = OpDef {
         infer: of_pair,
-        run: |_, values, at| floats!(values, (x, target) => {
+        run: |_, values, at| float!(values, (x, target) => {
             paired(&derived::smooth_l1_loss(), &x, ("target", &target), at)
         }),
         ..OpDef::new("smooth_l1_loss")
@@ -66,7 +66,7 @@ entries! {
 
     BINARY_CROSS_ENTROPY = OpDef {
         infer: of_pair,
-        run: |_, values, at| floats!(values, (x, targets) => {
+        run: |_, values, at| float!(values, (x, targets) => {
             paired(&derived::binary_cross_entropy(), &x, ("targets", &targets), at)
         }),
         ..OpDef::new("binary_cross_entropy_with_logits")

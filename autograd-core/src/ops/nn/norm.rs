@@ -3,8 +3,7 @@
 use std::panic::Location;
 
 use super::super::call::call;
-use super::super::table::attr::Attr;
-use super::super::table::attr::Type;
+use super::super::table::attr::{Attr, Type};
 use super::super::table::form::{Dims, Form};
 use super::super::table::forms::{exactly, float as float_form, reduced};
 use super::super::table::values::float;

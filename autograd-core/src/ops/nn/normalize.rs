@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use super::super::call::call_at;
 use super::super::reduce::sum_rows;
-use super::super::table::attr::Attr;
-use super::super::table::attr::Type;
+use super::super::table::attr::{Attr, Type};
 use super::super::table::forms::{broadcast, float as float_form, reduced, same_dtype};
 use super::super::table::values::{Ran, all, computed};
 use super::super::table::{OpDef, Operator, entries};

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use super::super::call::call;
 use super::super::names::Softmax;
-use super::super::table::attr::Attr;
-use super::super::table::attr::Type;
+use super::super::table::attr::{Attr, Type};
 use super::super::table::form::Form;
 use super::super::table::forms::{exactly, float as float_form, position, reduced};
 use super::super::table::values::float;

@@ -134,73 +134,40 @@ macro_rules! pull_floats {
 }
 pub(crate) use pull_floats;
 
-/// Runs an eager op on a value of either float type.
-macro_rules! float {
-    ($values:expr, $x:ident => $done:expr) => {
+/// Runs an eager op on a value of one of these types, or on two of the same one.
+macro_rules! of_types {
+    ([$($of:ident)*] $values:expr, $x:ident => $done:expr) => {
         match $crate::ops::table::values::one($values)? {
-            $crate::graph::AnyTensor::Float32($x) => $crate::ops::table::values::computed($done),
-            $crate::graph::AnyTensor::Float64($x) => $crate::ops::table::values::computed($done),
+            $($crate::graph::AnyTensor::$of($x) => $crate::ops::table::values::computed($done),)*
             other => Err($crate::ops::table::values::not_numbers(&other).into()),
         }
+    };
+    ([$($of:ident)*] $values:expr, ($a:ident, $b:ident) => $done:expr) => {
+        match $crate::ops::table::values::several($values)? {
+            $([$crate::graph::AnyTensor::$of($a), $crate::graph::AnyTensor::$of($b)] => {
+                $crate::ops::table::values::computed($done)
+            })*
+            [other, _] => Err($crate::ops::table::values::not_numbers(&other).into()),
+        }
+    };
+}
+pub(crate) use of_types;
+
+/// Runs an eager op on one value, or two, of a float type.
+macro_rules! float {
+    ($($given:tt)*) => {
+        $crate::ops::table::values::of_types!([Float32 Float64] $($given)*)
     };
 }
 pub(crate) use float;
 
-/// Runs an eager op on a value of any number type.
+/// Runs an eager op on one value, or two, of a number type.
 macro_rules! number {
-    ($values:expr, $x:ident => $done:expr) => {
-        match $crate::ops::table::values::one($values)? {
-            $crate::graph::AnyTensor::Float32($x) => $crate::ops::table::values::computed($done),
-            $crate::graph::AnyTensor::Float64($x) => $crate::ops::table::values::computed($done),
-            $crate::graph::AnyTensor::Int32($x) => $crate::ops::table::values::computed($done),
-            $crate::graph::AnyTensor::Int64($x) => $crate::ops::table::values::computed($done),
-            $crate::graph::AnyTensor::UInt8($x) => $crate::ops::table::values::computed($done),
-            other => Err($crate::ops::table::values::not_numbers(&other).into()),
-        }
+    ($($given:tt)*) => {
+        $crate::ops::table::values::of_types!([Float32 Float64 Int32 Int64 UInt8] $($given)*)
     };
 }
 pub(crate) use number;
-
-/// Runs an eager op on two values of one float type.
-macro_rules! floats {
-    ($values:expr, ($a:ident, $b:ident) => $done:expr) => {
-        match $crate::ops::table::values::several($values)? {
-            [$crate::graph::AnyTensor::Float32($a), $crate::graph::AnyTensor::Float32($b)] => {
-                $crate::ops::table::values::computed($done)
-            }
-            [$crate::graph::AnyTensor::Float64($a), $crate::graph::AnyTensor::Float64($b)] => {
-                $crate::ops::table::values::computed($done)
-            }
-            [other, _] => Err($crate::ops::table::values::not_numbers(&other).into()),
-        }
-    };
-}
-pub(crate) use floats;
-
-/// Runs an eager op on two values of one number type.
-macro_rules! numbers {
-    ($values:expr, ($a:ident, $b:ident) => $done:expr) => {
-        match $crate::ops::table::values::several($values)? {
-            [$crate::graph::AnyTensor::Float32($a), $crate::graph::AnyTensor::Float32($b)] => {
-                $crate::ops::table::values::computed($done)
-            }
-            [$crate::graph::AnyTensor::Float64($a), $crate::graph::AnyTensor::Float64($b)] => {
-                $crate::ops::table::values::computed($done)
-            }
-            [$crate::graph::AnyTensor::Int32($a), $crate::graph::AnyTensor::Int32($b)] => {
-                $crate::ops::table::values::computed($done)
-            }
-            [$crate::graph::AnyTensor::Int64($a), $crate::graph::AnyTensor::Int64($b)] => {
-                $crate::ops::table::values::computed($done)
-            }
-            [$crate::graph::AnyTensor::UInt8($a), $crate::graph::AnyTensor::UInt8($b)] => {
-                $crate::ops::table::values::computed($done)
-            }
-            [other, _] => Err($crate::ops::table::values::not_numbers(&other).into()),
-        }
-    };
-}
-pub(crate) use numbers;
 
 /// Runs an eager op on a value of any element type.
 macro_rules! any {

@@ -6,7 +6,7 @@ use super::super::attr::Type;
 use super::super::form::{Form, ShapeOf};
 use super::super::forms::{exactly, float, same_dtype};
 use super::super::ir::{Effect, Gradient, Inferred, OpDef, Operator};
-use super::super::values::{Computed, Ran, all, any, computed, numbers, one};
+use super::super::values::{Computed, Ran, all, any, computed, number, one};
 use crate::graph::{AnyTensor, Element, Tensor, no_grad};
 use crate::ops::table::entries;
 use crate::ops::table::forms::same_float;
@@ -30,7 +30,7 @@ entries! {
             let mut values = values.into_iter();
             let first = values.next().ok_or("an input is missing")?;
             let sum = |a: AnyTensor, b: AnyTensor| -> Ran<AnyTensor> {
-                Ok(one(numbers!(smallvec![a, b], (a, b) => a.try_add(b))?)?)
+                Ok(one(number!(smallvec![a, b], (a, b) => a.try_add(b))?)?)
             };
             Ok(smallvec![values.try_fold(first, sum)?])
         },
