@@ -126,6 +126,24 @@ impl Generator {
         self.engine.next_u64()
     }
 
+    /// Runs a closure in which this thread draws from this generator: tensors that are made there, layers
+    /// and programs. It goes on behind what was drawn, also after a panic.
+    pub fn run<R>(&mut self, f: impl FnOnce() -> R) -> R {
+        struct Within<'a>(&'a mut Generator, Option<Box<Generator>>);
+
+        impl Drop for Within<'_> {
+            fn drop(&mut self) {
+                if let Some(generator) = INSTEAD.replace(self.1.take()) {
+                    *self.0 = *generator;
+                }
+            }
+        }
+
+        let before = INSTEAD.replace(Some(Box::new(self.clone())));
+        let _within = Within(self, before);
+        f()
+    }
+
     /// Fills `out` with integers of `low..high`, each as likely as any other: `paddle.randint`.
     ///
     /// # Panics

@@ -110,6 +110,64 @@ def choices(dtype):
         case(f"{name}_axes", "1", dtype, [a[:, :0]], f(a[:, :0] != 0, axis=1))
 
 
+def third(*shape):
+    return np.arange(np.prod(shape)).reshape(shape) % 3 == 1
+
+
+# Those of `indexed!` in tests/tests/ops/run.rs.
+INDICES = [
+    -1,
+    np.s_[:, 1:-1],
+    np.s_[0, ::2, None],
+    np.s_[..., -2],
+    np.s_[1:3, 3:, :-1],
+    np.array([[0, 2], [1, -1]]),
+    np.s_[:, [3, 0, 0]],
+    np.s_[[0, 2], [1, -1]],
+    np.s_[[0, 2], :, [[1], [0]]],
+    np.s_[0, :, [1, 0, 1]],
+    np.s_[:, third(4, 2)],
+    third(3, 4, 2),
+    np.s_[0:3:2, None, [-1]],
+    np.s_[1:1, ...],
+    np.s_[[1, 1, 0], 2, :-1],
+]
+
+
+def items(dtype):
+    x = smooth([3, 4, 2])
+    for number, index in enumerate(INDICES):
+        move("i", str(number), dtype, [x], lambda x: x[index])
+        shape = x[index].shape
+        source = smooth(shape, 5)
+
+        def assigned(x, source):
+            x = x.copy()
+            x[index] = source
+            return x
+
+        move("slice_assign", str(number), dtype, [x, source], assigned)
+        # Broadcast along the first axis.
+        source = smooth(shape[1:], 5)
+        if number == 8:
+            move("index_put", f"{number},0", dtype, [x, source], assigned)
+        added = x.copy()
+        np.add.at(added, index, source)
+        slopes = 2 * added * weights(added.shape)
+        case("index_put", f"{number},1", dtype, [x, source], added * added, [slopes, slopes[index].sum(0)])
+
+
+def making(dtype):
+    for start, end, step in [(0, 3, 1), (1, 2, 0.25), (2, -1, -0.75), (1, 1, 2), (-2, 7.5, 3)]:
+        case("arange_step", f"{start},{end},{step}", dtype, [], np.arange(start, end, step))
+    a, b = smooth([3]), smooth([4], 5)
+    grid = np.meshgrid(a, b, indexing="ij")
+    w = weights([3, 4])
+    case("meshgrid", "", dtype, [a, b], grid[0] * grid[1], [(w * grid[1]).sum(1), (w * grid[0]).sum(0)])
+
+
 for dtype in ["float64", "float32"]:
     shapes(dtype)
     choices(dtype)
+    items(dtype)
+    making(dtype)

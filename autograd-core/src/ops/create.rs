@@ -2,13 +2,49 @@
 
 use ndarray::{Array, ArrayD, CowArray, Dimension, IxDyn};
 
+use super::call::call;
 use super::index::check_indices;
-use super::{Float, Numeric, Scalar, expect};
+use super::table::attr::{Attr, Type};
+use super::table::forms::exactly;
+use super::table::values::any;
+use super::table::{Gradient, OpDef, entries};
+use super::{Float, Numeric, Scalar, expect, trace};
 use crate::array::shape::element_count;
 use crate::array::{IntoShape, Shape, Value};
 use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{Element, Read, Tensor};
 use crate::random;
+
+entries! {
+    FILLS:
+
+    /// Zeros or ones in the shape of a tensor.
+    FILL_LIKE = OpDef {
+        attrs: &[("value", Type::Number)],
+        infer: |_, inputs| {
+            let [x] = exactly(inputs)?;
+            Ok(vec![x.clone()])
+        },
+        run: |op, x, _| any!(x, x => Ok(Tensor::full(x.shape(), one_or_zero(&x, op.number(0))))),
+        gradient: Gradient::None,
+        is_elementwise: true,
+        reads_shape: true,
+        ..OpDef::new("fill_like")
+    };
+}
+
+fn one_or_zero<T: Element>(_: &Tensor<T>, value: f64) -> T {
+    if value == 0.0 { T::ZERO } else { T::ONE }
+}
+
+/// Zeros or ones in the shape of a tensor, which may differ from run to run of a trace.
+#[track_caller]
+fn like<T: Element, U: Element>(other: &Tensor<U>, value: u8) -> Tensor<T> {
+    if !trace::is_noting() {
+        return Tensor::full(other.shape_owned(), if value == 0 { T::ZERO } else { T::ONE });
+    }
+    expect(call(&FILL_LIKE, [Attr::Number(value.into())], [other.cast::<T>().untyped()]))
+}
 
 fn checked(op: &'static str, shape: Shape) -> Result<Shape> {
     element_count(op, &shape)?;
@@ -92,13 +128,15 @@ impl<T: Element> Tensor<T> {
     }
 
     /// Zeros of the shape of another tensor.
+    #[track_caller]
     pub fn zeros_like<U: Element>(other: &Tensor<U>) -> Tensor<T> {
-        Self::full(other.shape_owned(), T::ZERO)
+        like(other, 0)
     }
 
     /// Ones of the shape of another tensor.
+    #[track_caller]
     pub fn ones_like<U: Element>(other: &Tensor<U>) -> Tensor<T> {
-        Self::full(other.shape_owned(), T::ONE)
+        like(other, 1)
     }
 
     /// Every element the same number, in the shape of another tensor.
@@ -229,6 +267,18 @@ impl<T: Float> Tensor<T> {
         Self::generate("uniform", shape, |out| random::fill_uniform(out, low, high))
     }
 
+    /// Uniform in [0, 1), in the shape of another tensor.
+    #[track_caller]
+    pub fn rand_like<U: Element>(other: &Tensor<U>) -> Tensor<T> {
+        Self::rand(other.shape_owned())
+    }
+
+    /// Normal with mean 0 and standard deviation 1, in the shape of another tensor.
+    #[track_caller]
+    pub fn randn_like<U: Element>(other: &Tensor<U>) -> Tensor<T> {
+        Self::randn(other.shape_owned())
+    }
+
     #[track_caller]
     fn generate(op: &'static str, shape: impl IntoShape, fill: impl Fn(&mut [T])) -> Tensor<T> {
         let mut tensor = T::filled(&expect(checked(op, shape.into_shape())), T::ZERO);
@@ -289,6 +339,87 @@ impl<T: Numeric> Tensor<T> {
         list("arange", n, (0..n).map(T::count))
     }
 
+    /// The numbers `start, start + step, ..` before `end`.
+    ///
+    /// Those of floats are computed in `f64`, each from `start`, as in NumPy and PyTorch.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// assert_eq!(Tensor::arange_step(1, 8, 3).to_vec(), [1, 4, 7]);
+    /// assert_eq!(Tensor::<f32>::arange_step(1.0, 0.0, -0.25).to_vec(), [1.0, 0.75, 0.5, 0.25]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If `step` is 0, leads away from `end`, or a number is NaN or infinite; see [`Tensor::arange`] for 0 and on.
+    #[doc(alias = "range")]
+    #[track_caller]
+    pub fn arange_step(start: T, end: T, step: T) -> Tensor<T> {
+        let op = "arange_step";
+        let wrong = |found| {
+            let expected = "a step other than 0 that leads from `start` to `end`".to_owned();
+            expect(Err(Error::Value { op, parameter: "step", expected, found }))
+        };
+        if T::DTYPE.is_float() {
+            let of = |x: T| Tensor::from(x).cast::<f64>().item();
+            let [first, last, by] = [start, end, step].map(of);
+            let n = ((last - first) / by).ceil();
+            // NaN is no number of elements.
+            if by == 0.0 || !(0.0..u64::MAX as f64).contains(&n) {
+                wrong(format!("{by} from {first} to {last}"))
+            }
+            return list(
+                op,
+                n as usize,
+                (0..n as usize).map(|i| T::nearest(first + by * i as f64)),
+            );
+        }
+        let of = |x: T| i128::from(Tensor::from(x).cast::<i64>().item());
+        let [first, last, by] = [start, end, step].map(of);
+        if by == 0 || (last - first) * by < 0 {
+            wrong(format!("{by} from {first} to {last}"))
+        }
+        let n = (last - first).unsigned_abs().div_ceil(by.unsigned_abs());
+        let n = usize::try_from(n).unwrap_or(usize::MAX);
+        // All lie between `start` and `end`.
+        list(op, n, (0..n).map(|i| (first + by * i as i128) as i64)).cast()
+    }
+
+    /// For each of some lists, a tensor with an axis for each list, along which it has that list's
+    /// elements: the coordinates of a grid. Axis 0 is that of the first list (`indexing=\"ij\"`).
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let grid = Tensor::meshgrid(&[&Tensor::from([1, 2]), &Tensor::from([3, 4, 5])]);
+    /// assert_eq!(grid[0].to_vec(), [1, 1, 1, 2, 2, 2]);
+    /// assert_eq!(grid[1].to_vec(), [3, 4, 5, 3, 4, 5]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If one is no list (one axis), or the grid is too large.
+    #[track_caller]
+    pub fn meshgrid(lists: &[&Tensor<T>]) -> Vec<Tensor<T>> {
+        let op = "meshgrid";
+        for (i, list) in lists.iter().enumerate() {
+            if list.ndim() != 1 {
+                let (parameter, expected) = (format!("lists[{i}]"), "of one axis".into());
+                let found = list.shape().to_vec();
+                expect(Err(Error::Shape { op, parameter, expected, found }))
+            }
+        }
+        let shape: Shape = lists.iter().map(|list| list.len()).collect();
+        expect(element_count(op, &shape));
+        let along = |(axis, list): (usize, &&Tensor<T>)| {
+            let mut own = Shape::from_elem(1, shape.len());
+            own[axis] = list.len();
+            list.reshape(own).broadcast_to(shape.clone())
+        };
+        lists.iter().enumerate().map(along).collect()
+    }
+
     /// The identity matrix of `n` rows.
     #[track_caller]
     pub fn eye(n: usize) -> Tensor<T> {
@@ -327,6 +458,61 @@ impl<T: Element, const N: usize> From<[T; N]> for Tensor<T> {
 impl<T: Element, const N: usize, const M: usize> From<[[T; M]; N]> for Tensor<T> {
     fn from(data: [[T; M]; N]) -> Self {
         T::of_slice([N, M].into_shape(), data.as_flattened())
+    }
+}
+
+/// Rows of one shape as a tensor with one axis more; of no row, the shape is `[0]`.
+#[track_caller]
+fn of_rows<T: Element>(rows: Vec<Tensor<T>>) -> Tensor<T> {
+    let of_row = rows.first().map(Tensor::shape_owned).unwrap_or_default();
+    if let Some(at) = rows.iter().position(|row| row.shape() != &of_row[..]) {
+        expect(Err(Error::Shape {
+            op: "from",
+            parameter: format!("rows[{at}]"),
+            expected: format!("of shape {:?}, as the first is", &of_row[..]),
+            found: rows[at].shape().to_vec(),
+        }))
+    }
+    let mut shape = of_row;
+    shape.insert(0, rows.len());
+    let shape = expect(checked("from", shape));
+    Tensor::new(Value::build(shape, |out| rows.iter().for_each(|row| out.extend(row.to_vec()))))
+}
+
+macro_rules! nested {
+    ($([$($n:ident)*] $rows:ty;)*) => {$(
+        /// Panics if the rows do not have one shape.
+        impl<T: Element $(, const $n: usize)*> From<$rows> for Tensor<T> {
+            #[track_caller]
+            fn from(rows: $rows) -> Self {
+                of_rows(rows.into_iter().map(Tensor::from).collect())
+            }
+        }
+    )*};
+}
+
+nested! {
+    [N M K] [[[T; K]; M]; N];
+    [N M K L] [[[[T; L]; K]; M]; N];
+    [] Vec<Vec<T>>;
+    [] Vec<Vec<Vec<T>>>;
+    [N] Vec<[T; N]>;
+    [N M] Vec<[[T; N]; M]>;
+}
+
+/// The sum, with broadcasting, of tensors; of none it is the scalar 0.
+impl<T: Numeric> std::iter::Sum for Tensor<T> {
+    #[track_caller]
+    fn sum<I: Iterator<Item = Self>>(tensors: I) -> Self {
+        tensors.reduce(|sum, x| sum + x).unwrap_or_default()
+    }
+}
+
+/// The sum, with broadcasting, of tensors; of none it is the scalar 0.
+impl<'a, T: Numeric> std::iter::Sum<&'a Tensor<T>> for Tensor<T> {
+    #[track_caller]
+    fn sum<I: Iterator<Item = &'a Tensor<T>>>(tensors: I) -> Self {
+        tensors.cloned().sum()
     }
 }
 
@@ -394,12 +580,6 @@ impl Tensor<i64> {
         let mut shape = self.shape_owned();
         shape.push(classes);
         element_count("one_hot", &shape)?;
-        let mut value = Value::full(shape, T::ZERO);
-        if let Some(data) = value.as_mut_slice() {
-            for (row, class) in self.to_vec().into_iter().enumerate() {
-                data[row * classes + class as usize] = T::ONE;
-            }
-        }
-        Ok(Tensor::new(value).and_lost(self))
+        Ok(self.unsqueeze(-1).try_equal(&Tensor::arange(classes))?.cast())
     }
 }

@@ -174,14 +174,14 @@ const fn adding_op(name: &'static str) -> OpDef {
     }
 }
 
-fn indices(index: &Form) -> Result<&Form, String> {
+pub(super) fn indices(index: &Form) -> Result<&Form, String> {
     if index.dtype == DType::Int64 {
         return Ok(index);
     }
     Err(format!("its index must be int64, found {}", index.dtype))
 }
 
-fn index_of(tensor: AnyTensor) -> Computed<Tensor<i64>> {
+pub(super) fn index_of(tensor: AnyTensor) -> Computed<Tensor<i64>> {
     tensor.downcast().ok_or_else(|| "its index must be int64".to_owned())
 }
 

@@ -12,6 +12,7 @@ mod index;
 mod inplace;
 mod instances;
 mod instantiate;
+mod items;
 pub(crate) mod kernels;
 mod layout;
 mod loops;
@@ -23,6 +24,7 @@ mod operators;
 pub(crate) mod reduce;
 #[cfg(feature = "static-graph")]
 pub(crate) mod rules;
+mod sample;
 mod shape;
 mod slices;
 mod small;
@@ -37,7 +39,9 @@ pub(crate) mod entries {
     pub(crate) use super::along::{ALONG, ARGMAX};
     pub(crate) use super::binary::{BINARY, SCALAR};
     pub(crate) use super::compare::{CAST, CHOICES, COMPARISONS, WHERE};
+    pub(crate) use super::create::{FILL_LIKE, FILLS};
     pub(crate) use super::index::{GATHER, INDEX_SELECT, PICKS};
+    pub(crate) use super::items::ITEMS;
     pub(crate) use super::matmul::{MATMUL, PRODUCTS};
     pub(crate) use super::nn::entries::*;
     pub(crate) use super::reduce::REDUCTIONS;
@@ -54,6 +58,7 @@ pub use choose::Close;
 #[cfg(feature = "nn")]
 pub(crate) use index::check_indices;
 pub(crate) use instantiate::instantiate;
+pub use items::{Ellipsis, Index, IndexItem, NewAxis, Step};
 pub use layout::Padding;
 pub(crate) use names::Caller;
 #[allow(unreachable_pub, reason = "they stand in hidden methods of public traits")]

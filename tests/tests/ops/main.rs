@@ -5,6 +5,7 @@ mod edges;
 mod golden;
 mod gradients;
 mod integers;
+mod making;
 mod numbers;
 mod properties;
 mod public;

@@ -14,10 +14,11 @@ use Domain::{Apart, Between};
 /// Ops of the public API without a gradient, and why.
 const WITHOUT_GRADIENT: &[(&str, &str)] = &[
     (
-        "zeros ones full zeros_like ones_like full_like from_vec eye arange linspace",
+        "zeros ones full zeros_like ones_like full_like from_vec eye arange arange_step linspace",
         "made of nothing",
     ),
-    ("rand randn uniform normal randint randperm", "random"),
+    ("rand randn rand_like randn_like uniform normal randint randperm", "random"),
+    ("bernoulli multinomial", "random"),
     ("to_vec to_ndarray view item at", "no tensor comes out"),
     ("copy_from fill", "not recorded: what is written over is a leaf's data"),
     (
@@ -142,6 +143,8 @@ fn moving(op: &str, draw: &mut Draw) -> Option<Arguments> {
     let least =
         usize::from(["select", "squeeze", "squeeze_axes", "gather", "pad", "unfold"].contains(&op));
     let mut shape = match op {
+        "i" | "slice_assign" | "index_put" => vec![3, 4, 2],
+        "meshgrid" => draw.shape(1, 1, 0),
         "flatten" | "reshape" | "unsqueeze" | "stack" | "broadcast_to" | "unsqueeze_axes"
         | "repeat" | "masked_fill" | "masked_select" => draw.shape(0, 4, 0),
         "transpose" | "t" | "permute" | "tril" | "triu" => draw.shape(2, 4, 0),
@@ -154,6 +157,16 @@ fn moving(op: &str, draw: &mut Draw) -> Option<Arguments> {
     let mut more = Vec::new();
     let variant = match op {
         "flatten" | "transpose" | "t" | "masked_fill" | "masked_select" => String::new(),
+        "i" => draw.below(15).to_string(),
+        "slice_assign" | "index_put" => {
+            // What is written is broadcast to the part.
+            more.push((draw.pick(&[&[][..], &[1]]).to_vec(), wide));
+            words(&[draw.below(15), draw.below(2)])
+        }
+        "meshgrid" => {
+            more.push((draw.shape(1, 1, 0), wide));
+            String::new()
+        }
         "swap_axes" => words(&[axis, draw.below(rank)]),
         "unsqueeze_axes" => {
             let count = draw.between(0, 2);

@@ -1,6 +1,8 @@
 //! Every op by its name.
 
-use autograd_core::{AnyTensor, Conv2dOptions, Float, Padding, PoolOptions, Tensor};
+use autograd_core::{
+    AnyTensor, Conv2dOptions, Ellipsis, Float, NewAxis, Padding, PoolOptions, Step, Tensor,
+};
 
 /// A float type, with its precision.
 pub(crate) trait Number: Float {
@@ -28,9 +30,42 @@ fn pattern(shape: &[usize]) -> Tensor<bool> {
     Tensor::from_vec(shape, (0..n).map(|i| i % 3 == 1).collect()).unwrap()
 }
 
+/// Runs an expression with one of the indices of `golden/moves.py`, for tensors of shape [3, 4, 2].
+macro_rules! indexed {
+    ($number:expr, $index:ident => $run:expr) => {
+        indexed! { $number, $index => $run;
+            0: -1,
+            1: (.., 1..-1),
+            2: (0, Step(.., 2), NewAxis),
+            3: (Ellipsis, -2),
+            4: (1..=2, 3.., ..-1),
+            5: &Tensor::from([[0, 2], [1, -1]]),
+            6: (.., &Tensor::from([3, 0, 0])),
+            7: (&Tensor::from([0, 2]), &Tensor::from([1, -1])),
+            8: (&Tensor::from([0, 2]), .., &Tensor::from([[1], [0]])),
+            9: (0, .., &Tensor::from([1, 0, 1])),
+            10: (.., &pattern(&[4, 2])),
+            11: &pattern(&[3, 4, 2]),
+            12: (Step(0..=2, 2), NewAxis, &Tensor::from([-1])),
+            13: (1..1, Ellipsis),
+            14: (&Tensor::from([1, 1, 0]), 2, ..-1),
+        }
+    };
+    ($number:expr, $index:ident => $run:expr; $($n:literal: $of:expr,)*) => {
+        match $number {
+            $($n => {
+                let $index = $of;
+                $run
+            })*
+            other => panic!("no index {other}"),
+        }
+    };
+}
+
 /// The op with this name. A variant tells what it is given besides tensors: numbers, behind a colon
 /// if a label stands before them. Ops that move elements are squared after, so that they have a
 /// second derivative.
+#[allow(clippy::reversed_empty_ranges, reason = "an end that counts from the end")]
 pub(crate) fn run<T: Number>(
     op: &str,
     variant: &str,
@@ -202,6 +237,12 @@ pub(crate) fn run<T: Number>(
         ("masked_fill", [x]) => moved(x.masked_fill(&pattern(x.shape()), T::from_f64(0.5))),
         ("masked_select", [x]) => moved(x.masked_select(&pattern(x.shape()))),
         ("allclose", [x, y]) => Tensor::from(x.allclose(y, number(), 0.25)).into(),
+        ("i", [x]) => moved(indexed!(sizes()[0], index => x.i(index))),
+        ("slice_assign", [x, y]) => moved(indexed!(sizes()[0], index => x.slice_assign(index, y))),
+        ("index_put", [x, y]) => {
+            let accumulate = sizes()[1] == 1;
+            moved(indexed!(sizes()[0], index => x.index_put(index, y, accumulate)))
+        }
         ("permute", [x]) => moved(x.permute(&integers())),
         ("unsqueeze", [x]) => moved(x.unsqueeze(axis())),
         ("squeeze", [x]) => moved(x.narrow(0, 0, 1).squeeze(axis())),
@@ -224,6 +265,15 @@ pub(crate) fn run<T: Number>(
         ("one_hot", []) => index[0].one_hot::<T>(sizes()[0]).into(),
         ("eye", []) => Tensor::<T>::eye(3).into(),
         ("arange", []) => Tensor::<T>::arange(5).into(),
+        ("arange_step", []) => {
+            let of = |n: f64| T::from_f64(n);
+            let [start, end, step] = list::<f64>(variant)[..] else { panic!("{variant}") };
+            Tensor::arange_step(of(start), of(end), of(step)).into()
+        }
+        ("meshgrid", [x, y]) => {
+            let grid = Tensor::meshgrid(&[x, y]);
+            (&grid[0] * &grid[1]).into()
+        }
         ("linspace", []) => Tensor::<T>::linspace(-1.0, 2.0, 7).into(),
         ("matmul", [x, y]) => x.matmul(y).into(),
         ("outer", [x, y]) => x.outer(y).into(),

@@ -88,7 +88,12 @@ fn assert_close([found, expected]: &[Vec<Vec<f64>>; 2]) {
 #[test]
 fn an_op_of_the_table_is_an_operator_of_its_name() {
     type Closure = fn(&Tensor<f64>) -> Tensor<f64>;
-    let ops: [(&str, Closure); 19] = [
+    let ops: [(&str, Closure); 22] = [
+        ("fill_like", |x| {
+            (Tensor::<f64>::ones_like(x) + x - Tensor::<f64>::zeros_like(x)).square()
+        }),
+        ("index_put", |x| x.slice_assign((.., 1..), x.i((.., 0..2)).square())),
+        ("index_put", |x| x.index_put(&Tensor::from([0, 0]), x.i((1..3, ..)).square(), false)),
         ("flip", |x| x.flip(0) * x.square()),
         ("tril", |x| x.tril(-1).square()),
         ("triu", |x| x.triu(1).square()),

@@ -24,6 +24,8 @@ fn all() -> impl Iterator<Item = &'static OpDef> {
         ALONG,
         CHOICES,
         CONVOLUTIONS,
+        FILLS,
+        ITEMS,
         LINEARS,
         LOSSES,
         NORMALIZATIONS,

@@ -6,10 +6,9 @@ use super::super::attr::Type;
 use super::super::form::{Form, ShapeOf};
 use super::super::forms::{exactly, float, same_dtype};
 use super::super::ir::{Effect, Gradient, Inferred, OpDef, Operator};
-use super::super::values::{Computed, Ran, all, any, computed, number, one};
-use crate::graph::{AnyTensor, Element, Tensor, no_grad};
+use super::super::values::{Computed, Ran, all, computed, number, one};
+use crate::graph::{AnyTensor, no_grad};
 use crate::ops::table::entries;
-use crate::ops::table::forms::same_float;
 use crate::ops::{Float, batch_norm};
 
 entries! {
@@ -42,17 +41,6 @@ entries! {
         ..OpDef::new("add_n")
     };
 
-    /// One number in every place of a variable's shape: what a gradient starts with.
-    FILL_LIKE = OpDef {
-        attrs: &[("value", Type::Number)],
-        infer: same_float,
-        run: |op, x, _| any!(x, x => Ok(filled(&x, op.number(0)))),
-        gradient: Gradient::None,
-        is_elementwise: true,
-        reads_shape: true,
-        ..OpDef::new("fill_like")
-    };
-
     /// A tensor that is the same in every run.
     CONSTANT = OpDef {
         attrs: &[("value", Type::Tensor)],
@@ -78,10 +66,6 @@ entries! {
         effect: Effect::Collects,
         ..OpDef::new("batch_norm")
     };
-}
-
-fn filled<T: Element>(x: &Tensor<T>, value: f64) -> Tensor<T> {
-    Tensor::full(x.shape(), if value == 0.0 { T::ZERO } else { T::ONE })
 }
 
 /// How many channels there are.

@@ -1,0 +1,589 @@
+//! Parts of tensors by one index: ranges, numbers, new axes, tensors and masks; and such parts written over.
+
+use std::ops::{
+    Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive,
+};
+
+use smallvec::smallvec;
+
+use super::call::call;
+use super::choose::places;
+use super::index::{check_indices, index_of, indices};
+use super::table::forms::{arithmetic, exactly, same_dtype};
+use super::table::values::{number, several};
+use super::table::{OpDef, entries};
+use super::{Binary, Caller, Numeric, Operand, expect, trace};
+use crate::array::shape::{broadcast, row_major};
+use crate::array::{Shape, Value};
+use crate::error::{Error, RECEIVER, Result};
+use crate::graph::{Element, SavedInput, Tensor, record, unrecorded};
+
+/// In an index, a new axis of length 1; see [`Tensor::i`].
+#[derive(Clone, Copy, Debug)]
+pub struct NewAxis;
+
+/// In an index, all axes that the other parts leave; see [`Tensor::i`].
+#[derive(Clone, Copy, Debug)]
+pub struct Ellipsis;
+
+/// In an index, each so many-th element of a range: `Step(1..9, 2)`; see [`Tensor::i`].
+#[derive(Clone, Copy, Debug)]
+pub struct Step<R>(pub R, pub usize);
+
+/// A part of an index.
+#[doc(hidden)]
+#[derive(Clone, Debug)]
+pub enum Item {
+    At(i64),
+    /// From a start to below an end, each so many-th.
+    Range(Option<i64>, End, usize),
+    NewAxis,
+    Ellipsis,
+    List(Tensor<i64>),
+    Mask(Tensor<bool>),
+}
+
+/// Where a range ends.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub enum End {
+    Open,
+    Below(i64),
+    With(i64),
+}
+
+/// An integer type of an index.
+#[doc(hidden)]
+pub trait Position: Copy {
+    fn position(self) -> i64;
+}
+
+macro_rules! positions {
+    ($($t:ty)*) => {$(
+        impl Position for $t {
+            fn position(self) -> i64 {
+                // A position beyond `i64` is beyond every axis too.
+                i64::try_from(self).unwrap_or(i64::MAX)
+            }
+        }
+
+        impl IndexItem for $t {
+            fn item(self) -> Item {
+                Item::At(self.position())
+            }
+        }
+    )*};
+}
+
+positions! { i32 i64 isize usize }
+
+/// A part of an index, which is for one axis: see [`Tensor::i`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a part of an index",
+    note = "a part is a number, a range, `Step(range, n)`, `NewAxis`, `Ellipsis`, or a reference to a tensor of `i64` or `bool`"
+)]
+pub trait IndexItem {
+    #[doc(hidden)]
+    fn item(self) -> Item;
+}
+
+macro_rules! ranges {
+    ($($range:ident: |$it:ident| $start:expr, $end:expr;)*) => {$(
+        impl<N: Position> IndexItem for $range<N> {
+            fn item(self) -> Item {
+                let $it = self;
+                Item::Range($start, $end, 1)
+            }
+        }
+
+        impl<N: Position> IndexItem for Step<$range<N>> {
+            fn item(self) -> Item {
+                let $it = self.0;
+                Item::Range($start, $end, self.1)
+            }
+        }
+    )*};
+}
+
+ranges! {
+    Range: |r| Some(r.start.position()), End::Below(r.end.position());
+    RangeFrom: |r| Some(r.start.position()), End::Open;
+    RangeInclusive: |r| Some(r.start().position()), match r.end_bound() {
+        std::ops::Bound::Excluded(end) => End::Below(end.position()),
+        _ => End::With(r.end().position()),
+    };
+    RangeTo: |r| None, End::Below(r.end.position());
+    RangeToInclusive: |r| None, End::With(r.end.position());
+}
+
+impl IndexItem for RangeFull {
+    fn item(self) -> Item {
+        Item::Range(None, End::Open, 1)
+    }
+}
+
+impl IndexItem for Step<RangeFull> {
+    fn item(self) -> Item {
+        Item::Range(None, End::Open, self.1)
+    }
+}
+
+impl IndexItem for NewAxis {
+    fn item(self) -> Item {
+        Item::NewAxis
+    }
+}
+
+impl IndexItem for Ellipsis {
+    fn item(self) -> Item {
+        Item::Ellipsis
+    }
+}
+
+impl IndexItem for &Tensor<i64> {
+    fn item(self) -> Item {
+        Item::List(self.clone())
+    }
+}
+
+impl IndexItem for &Tensor<bool> {
+    fn item(self) -> Item {
+        Item::Mask(self.clone())
+    }
+}
+
+/// An index: one part, or a tuple of up to eight; see [`Tensor::i`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an index",
+    note = "an index is a part or a tuple of parts: a number, a range, `Step(range, n)`, `NewAxis`, `Ellipsis`, or a reference to a tensor of `i64` or `bool`"
+)]
+pub trait Index {
+    #[doc(hidden)]
+    fn items(self) -> Vec<Item>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<I: IndexItem> Index for I {
+    fn items(self) -> Vec<Item> {
+        vec![self.item()]
+    }
+}
+
+macro_rules! tuples {
+    ($($($part:ident)+;)*) => {$(
+        #[diagnostic::do_not_recommend]
+        impl<$($part: IndexItem),+> Index for ($($part,)+) {
+            #[allow(non_snake_case, reason = "a part has the name of its type")]
+            fn items(self) -> Vec<Item> {
+                let ($($part,)+) = self;
+                vec![$($part.item()),+]
+            }
+        }
+    )*};
+}
+
+tuples! {
+    A;
+    A B;
+    A B C;
+    A B C D;
+    A B C D E;
+    A B C D E F;
+    A B C D E F G;
+    A B C D E F G H;
+}
+
+impl<T: Element> Tensor<T> {
+    /// The part of the tensor that an index names. The index has a part for each axis; axes behind its parts
+    /// stay whole.
+    ///
+    /// | part | what it takes |
+    /// |---|---|
+    /// | `2`, `-1` | one element; the axis is taken away. Negative numbers count from the end. |
+    /// | `1..3`, `1..=2`, `..-1`, `..` | a range |
+    /// | `Step(1.., 2)` | each second element of a range |
+    /// | [`NewAxis`] | nothing: there is a new axis of length 1 |
+    /// | [`Ellipsis`] | as many whole axes as the other parts leave |
+    /// | `&Tensor<i64>` | the elements that it lists, in its shape |
+    /// | `&Tensor<bool>` | the elements where it is true, of as many axes as it has |
+    ///
+    /// Clippy takes a literal `1..-1` for an empty range (`reversed_empty_ranges`): allow that lint, or write
+    /// `-3..-1`.
+    ///
+    /// Without a tensor nothing is copied. Several tensors of one index are broadcast together and
+    /// paired, as in NumPy: their axes stand where the first tensor does, but at the front where a range or a new axis
+    /// lies between tensors; numbers then count as tensors.
+    ///
+    /// ```
+    /// use autograd_core::{NewAxis, Step, Tensor};
+    ///
+    /// let x = Tensor::<i64>::arange(12).reshape([3, 4]);
+    /// assert_eq!(x.i(-1).to_vec(), [8, 9, 10, 11]);
+    /// assert_eq!(x.i((.., 1..-1)).to_vec(), [1, 2, 5, 6, 9, 10]);
+    /// assert_eq!(x.i((0, Step(.., 2))).to_vec(), [0, 2]);
+    /// assert_eq!(x.i((NewAxis, .., 0)).shape(), [1, 3]);
+    /// assert_eq!(x.i((&Tensor::from([0, 2]), &Tensor::from([1, -1]))).to_vec(), [1, 11]);
+    /// assert_eq!(x.i(&x.gt_scalar(9)).to_vec(), [10, 11]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there are more parts than axes, two ellipses, a number or range outside its axis, a step of 0, a mask
+    /// of another shape than its axes, or tensors that cannot be broadcast together; see [`Tensor::try_i`].
+    #[doc(alias = "slice")]
+    #[doc(alias = "getitem")]
+    #[doc(alias = "__getitem__")]
+    #[track_caller]
+    pub fn i(&self, index: impl Index) -> Tensor<T> {
+        expect(self.try_i(index))
+    }
+
+    /// [`Tensor::i`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Count`], [`Error::Index`], [`Error::Value`], [`Error::Shape`] or [`Error::Broadcast`].
+    #[track_caller]
+    pub fn try_i(&self, index: impl Index) -> Result<Tensor<T>> {
+        part("i", self, index.items())
+    }
+}
+
+/// # Parts written over
+impl<T: Numeric> Tensor<T> {
+    /// This tensor with other elements in the part that an index names, as [`Tensor::i`] takes it. They are
+    /// broadcast to the part. The gradient of what was written over is 0.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
+    /// assert_eq!(x.slice_assign((.., 0), 0.0).to_vec(), [0.0, 2.0, 0.0, 4.0]);
+    /// ```
+    ///
+    /// Where an index names an element twice, the last one is written.
+    ///
+    /// # Panics
+    ///
+    /// As [`Tensor::i`], or if the elements cannot be broadcast to the part; see [`Tensor::try_index_put`].
+    #[doc(alias = "setitem")]
+    #[doc(alias = "index_fill")]
+    #[track_caller]
+    pub fn slice_assign(&self, index: impl Index, elements: impl Operand<T>) -> Tensor<T> {
+        expect(elements.lend(|of| put_part("slice_assign", self, index.items(), of, false)))
+    }
+
+    /// [`Tensor::slice_assign`]; with `accumulate`, the elements are added, those of one place all of them.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([0, 0, 0]);
+    /// let index = Tensor::from([2, 0, 2]);
+    /// assert_eq!(x.index_put(&index, &Tensor::from([1, 5, 7]), true).to_vec(), [5, 0, 8]);
+    /// assert_eq!(x.index_put(&index, &Tensor::from([1, 5, 7]), false).to_vec(), [5, 0, 7]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// As [`Tensor::slice_assign`]; see [`Tensor::try_index_put`].
+    #[track_caller]
+    pub fn index_put(
+        &self,
+        index: impl Index,
+        elements: impl Operand<T>,
+        accumulate: bool,
+    ) -> Tensor<T> {
+        expect(self.try_index_put(index, elements, accumulate))
+    }
+
+    /// [`Tensor::index_put`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// As [`Tensor::try_i`]; [`Error::Shape`] if the elements cannot be broadcast to the part,
+    /// [`Error::Overflow`] if an integer sum is outside of the element type.
+    #[track_caller]
+    pub fn try_index_put(
+        &self,
+        index: impl Index,
+        elements: impl Operand<T>,
+        accumulate: bool,
+    ) -> Result<Tensor<T>> {
+        elements.lend(|of| put_part("index_put", self, index.items(), of, accumulate))
+    }
+}
+
+#[track_caller]
+fn put_part<T: Numeric>(
+    op: &'static str,
+    x: &Tensor<T>,
+    items: Vec<Item>,
+    elements: &Tensor<T>,
+    accumulate: bool,
+) -> Result<Tensor<T>> {
+    // By ops of programs, where a trace may have a free axis.
+    let places = match trace::is_noting() {
+        true => Tensor::<i64>::ones_like(&x.flatten()).cumsum(0) - 1,
+        false => Tensor::arange(x.len()),
+    };
+    let places = places.reshape(x.shape_owned());
+    let places = part(op, &places, items)?;
+    let fits = broadcast(op, elements.shape(), places.shape());
+    if !fits.is_ok_and(|shape| &shape[..] == places.shape()) {
+        return Err(Error::Shape {
+            op,
+            parameter: "elements".into(),
+            expected: format!(
+                "of a shape that is broadcast to {:?}, that of the part",
+                places.shape()
+            ),
+            found: elements.shape().to_vec(),
+        });
+    }
+    let elements = elements.broadcast_to(places.shape_owned()).flatten();
+    let (flat, places) = (x.flatten(), places.flatten());
+    let put = match accumulate {
+        true => flat.try_index_add(0, &places, &elements).map_err(|error| error.called(op))?,
+        false => call(&PUT, [], [flat.untyped(), places.untyped(), elements.untyped()])?,
+    };
+    Ok(put.reshape(x.shape_owned()))
+}
+
+/// The part of a tensor that an index of `op` names.
+#[track_caller]
+fn part<T: Element>(op: &'static str, x: &Tensor<T>, items: Vec<Item>) -> Result<Tensor<T>> {
+    let rank = x.ndim();
+    let axes_of = |item: &Item| match item {
+        Item::NewAxis | Item::Ellipsis => 0,
+        Item::Mask(mask) => mask.ndim(),
+        Item::At(_) | Item::Range(..) | Item::List(_) => 1,
+    };
+    let named: usize = items.iter().map(axes_of).sum();
+    let ellipses = items.iter().filter(|item| matches!(item, Item::Ellipsis)).count();
+    let Some(left) = rank.checked_sub(named) else {
+        let what = format!("axes of the shape {:?}, or fewer, in the index", x.shape());
+        return Err(Error::Count { op, what, expected: rank, found: named });
+    };
+    if ellipses > 1 {
+        let what = "ellipsis in the index, or none".into();
+        return Err(Error::Count { op, what, expected: 1, found: ellipses });
+    }
+    let paired = items.iter().any(|item| matches!(item, Item::List(_) | Item::Mask(_)));
+    let mut y = x.clone();
+    // The next axis of `x`, and of `y`.
+    let (mut own, mut at) = (0, 0);
+    let mut lists: Vec<(usize, Tensor<i64>)> = Vec::new();
+    for item in items {
+        let axis = at as isize;
+        match item {
+            Item::NewAxis => {
+                y = y.unsqueeze(axis);
+                at += 1;
+            }
+            Item::Ellipsis => {
+                own += left;
+                at += left;
+            }
+            Item::Range(start, end, step) => {
+                y = ranged(op, &y, (own, at), (start, end, step))?;
+                own += 1;
+                at += 1;
+            }
+            Item::At(index) => {
+                let index = Tensor::from(index);
+                let index = inside(op, &index, own, x.shape()[own])?;
+                if paired {
+                    lists.push((at, index));
+                    at += 1;
+                } else {
+                    y = y.select(axis, index.item() as usize);
+                }
+                own += 1;
+            }
+            Item::List(index) => {
+                lists.push((at, inside(op, &index, own, x.shape()[own])?));
+                own += 1;
+                at += 1;
+            }
+            Item::Mask(mask) => {
+                let of = &x.shape()[own..own + mask.ndim()];
+                if of != mask.shape() {
+                    return Err(Error::Shape {
+                        op,
+                        parameter: format!("the mask of axis {own} and on"),
+                        expected: format!("of shape {of:?}, as these axes are"),
+                        found: mask.shape().to_vec(),
+                    });
+                }
+                own += mask.ndim();
+                let mut shape = y.shape_owned();
+                shape.drain(at..at + mask.ndim());
+                shape.insert(at, mask.len());
+                y = y.reshape(shape);
+                lists.push((at, Tensor::from(places(&mask)).and_lost(&mask)));
+                at += 1;
+            }
+        }
+    }
+    if lists.is_empty() { Ok(y) } else { listed(op, &y, lists) }
+}
+
+/// A range of an axis, which is axis `own` of the whole and axis `at` of `y`.
+#[track_caller]
+fn ranged<T: Element>(
+    op: &'static str,
+    y: &Tensor<T>,
+    (own, at): (usize, usize),
+    (start, end, step): (Option<i64>, End, usize),
+) -> Result<Tensor<T>> {
+    let n = y.shape()[at] as i64;
+    let from_end = |position: i64| if position < 0 { position + n } else { position };
+    let first = from_end(start.unwrap_or(0));
+    let beyond = match end {
+        End::Open => n,
+        End::Below(end) => from_end(end),
+        End::With(end) => from_end(end).saturating_add(1),
+    };
+    if first < 0 || first > beyond || beyond > n || step == 0 {
+        let start = start.map_or(String::new(), |start| start.to_string());
+        let range = match end {
+            End::Open => format!("{start}.."),
+            End::Below(end) => format!("{start}..{end}"),
+            End::With(end) => format!("{start}..={end}"),
+        };
+        let step = if step == 1 { String::new() } else { format!(" by steps of {step}") };
+        return Err(Error::Value {
+            op,
+            parameter: "the index",
+            expected: format!(
+                "a range with a step of 1 or more inside axis {own}, which has length {n}"
+            ),
+            found: format!("{range}{step}"),
+        });
+    }
+    if (first, beyond, step) == (0, n, 1) {
+        return Ok(y.clone());
+    }
+    y.try_slice_axis(at as isize, first as usize, beyond as usize, step)
+}
+
+/// Indices of an axis, those from its end counted from its start; an error for one outside it.
+#[track_caller]
+fn inside(op: &'static str, index: &Tensor<i64>, axis: usize, n: usize) -> Result<Tensor<i64>> {
+    let (len, read) = (n as i64, index.to_vec());
+    let outside = read.iter().find(|&&at| at < -len || at >= len);
+    if let Some(&at) = outside {
+        let parameter = format!("the index of axis {axis}");
+        return Err(Error::Index { op, parameter, index: at, len: n });
+    }
+    if read.iter().all(|&at| at >= 0) {
+        return Ok(index.clone());
+    }
+    index.lt_scalar(0_i64).try_where_else(index + len, index)
+}
+
+/// The elements that lists of indices pick, each along an axis. All are inside.
+#[track_caller]
+fn listed<T: Element>(
+    op: &'static str,
+    y: &Tensor<T>,
+    lists: Vec<(usize, Tensor<i64>)>,
+) -> Result<Tensor<T>> {
+    let mut shape = Shape::new();
+    for (_, list) in &lists {
+        shape = broadcast(op, &shape, list.shape())?;
+    }
+    let axes: Vec<usize> = lists.iter().map(|&(axis, _)| axis).collect();
+    let adjacent = axes.windows(2).all(|pair| pair[0] + 1 == pair[1]);
+    let first = if adjacent { axes[0] } else { 0 };
+    let mut order: Vec<isize> =
+        (0..y.ndim()).filter(|axis| !axes.contains(axis)).map(|axis| axis as isize).collect();
+    order.splice(first..first, axes.iter().map(|&axis| axis as isize));
+    let lengths: Shape = axes.iter().map(|&axis| y.shape()[axis]).collect();
+    let mut together = y.permute(&order).shape_owned();
+    let mut out = together.clone();
+    together.drain(first..first + axes.len());
+    together.insert(first, lengths.iter().product());
+    out.drain(first..first + axes.len());
+    out.insert_many(first, shape.iter().copied());
+    let y = y.permute(&order).reshape(together);
+    // One index for all axes: the position in row-major order.
+    let mut index: Option<Tensor<i64>> = None;
+    for ((_, list), stride) in lists.iter().zip(row_major(&lengths)) {
+        let part = list.broadcast_to(shape.clone());
+        let part = if stride == 1 { part } else { part * stride as i64 };
+        index = Some(index.map_or(part.clone(), |sum| sum + part));
+    }
+    let index = index.unwrap_or_default().flatten();
+    Ok(y.try_index_select(first as isize, &index)?.reshape(out))
+}
+
+entries! {
+    ITEMS:
+
+    PUT = OpDef {
+        infer: |_, inputs| {
+            let [x, index, source] = exactly(inputs)?;
+            indices(index)?;
+            same_dtype(x, source)?;
+            Ok(vec![arithmetic(Binary::Add, x)?.clone()])
+        },
+        run: |_, values, at| {
+            let [x, index, source] = several(values)?;
+            let index = index_of(index)?;
+            let both = smallvec![x, source];
+            number!(both, (x, source) => put(&x, &index, &source, at))
+        },
+        ..OpDef::new("index_put")
+    };
+}
+
+/// A list with those of `source` at the positions of `index`, the last of a position.
+fn put<T: Numeric>(
+    x: &Tensor<T>,
+    index: &Tensor<i64>,
+    source: &Tensor<T>,
+    caller: Caller,
+) -> Result<Tensor<T>> {
+    let op = "index_put";
+    for (parameter, found, rank) in
+        [(RECEIVER, x.shape(), x.shape()), ("index", index.shape(), source.shape())]
+    {
+        if found.len() != 1 || found != rank {
+            let expected = "a list as long as its elements".into();
+            let found = found.to_vec();
+            return Err(Error::Shape { op, parameter: parameter.into(), expected, found });
+        }
+    }
+    check_indices(op, "index", &index.read(), x.len())?;
+    let value = {
+        let (x, index, source) = (x.read(), index.to_vec(), source.to_vec());
+        let x = x.contiguous();
+        Value::written(Shape::from_slice(x.shape()), |out| {
+            out.copy_from_slice(x.as_slice().unwrap_or(&[]));
+            for (at, element) in index.into_iter().zip(source) {
+                out[at as usize] = element;
+            }
+        })
+    };
+    if !x.is_recorded() && !source.is_recorded() {
+        return Ok(unrecorded(op, caller, [x, source], value).and_lost(index));
+    }
+    Ok(record(op, caller, [x, source], value, SavedInput::at(1, index), |index, dy, wants| {
+        let zero = || Tensor::<T>::zeros(index.shape_owned());
+        let of_x =
+            wants[0].then(|| call(&PUT, [], [dy.untyped(), index.untyped(), zero().untyped()]));
+        let of_source = wants[1].then(|| written(&index, &dy));
+        Ok([of_x.transpose()?, of_source.transpose()?])
+    }))
+}
+
+/// What was written: the elements of `dy` at the positions of `index`, 0 for those that a later one wrote over.
+fn written<T: Numeric>(index: &Tensor<i64>, dy: &Tensor<T>) -> Result<Tensor<T>> {
+    let order = Tensor::<i64>::arange(index.len());
+    let none = Tensor::<i64>::zeros(dy.shape_owned());
+    let last: Tensor<i64> = call(&PUT, [], [none.untyped(), index.untyped(), order.untyped()])?;
+    let last = last.try_index_select(0, index)?.equal(&order);
+    last.try_where_else(&dy.try_index_select(0, index)?, Tensor::from(T::ZERO))
+}

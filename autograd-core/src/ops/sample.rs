@@ -1,0 +1,131 @@
+//! Samples of distributions that tensors describe.
+
+use super::{Float, expect};
+use crate::array::shape::element_count;
+use crate::error::{Error, RECEIVER, Result};
+use crate::graph::Tensor;
+
+/// # Samples
+///
+/// Numbers come from the process-wide generator that [`seed`](crate::seed) sets, or from the one whose
+/// [`run`](crate::Generator::run) is around.
+impl<T: Float> Tensor<T> {
+    /// 1 with the probability that each element says, else 0. There is no gradient.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let p = Tensor::from([0.0, 1.0, 0.5]);
+    /// assert_eq!(p.bernoulli().to_vec()[..2], [0.0, 1.0]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If an element lies outside `0..=1` or is NaN.
+    #[track_caller]
+    pub fn bernoulli(&self) -> Tensor<T> {
+        let p = self.detach();
+        let outside = p.to_vec().into_iter().map(T::into_f64).find(|p| !(0.0..=1.0).contains(p));
+        if let Some(found) = outside {
+            let (parameter, expected) = ("the tensor", "of probabilities, 0 to 1".into());
+            expect(Err(Error::Value {
+                op: "bernoulli",
+                parameter,
+                expected,
+                found: found.to_string(),
+            }))
+        }
+        Tensor::rand_like(&p).less(&p).cast()
+    }
+
+    /// `count` positions along the last axis, each drawn with a probability in proportion to the element that
+    /// stands there. Without `replacement`, none is drawn twice.
+    ///
+    /// The result has `count` in place of the last axis; axes before it are rows.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let weights = Tensor::from([0.0, 3.0, 0.0]);
+    /// assert_eq!(weights.multinomial(4, true).to_vec(), [1, 1, 1, 1]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there is no axis, an element is negative, infinite or NaN, all of a row are 0, or `count` positions
+    /// without replacement are more than a row's elements other than 0; see [`Tensor::try_multinomial`].
+    #[doc(alias = "categorical")]
+    #[track_caller]
+    pub fn multinomial(&self, count: usize, replacement: bool) -> Tensor<i64> {
+        expect(self.try_multinomial(count, replacement))
+    }
+
+    /// [`Tensor::multinomial`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Shape`], [`Error::Value`] or [`Error::TooLarge`].
+    #[track_caller]
+    pub fn try_multinomial(&self, count: usize, replacement: bool) -> Result<Tensor<i64>> {
+        let op = "multinomial";
+        let mut shape = self.shape_owned();
+        let Some(n) = shape.pop() else {
+            let (parameter, expected) = (RECEIVER.into(), "of one axis or more".into());
+            return Err(Error::Shape { op, parameter, expected, found: Vec::new() });
+        };
+        shape.push(count);
+        let total = element_count(op, &shape)?;
+        let mut weights: Vec<f64> = self.to_vec().into_iter().map(T::into_f64).collect();
+        let wrong = |expected: String, found: String| {
+            Err(Error::Value { op, parameter: RECEIVER, expected, found })
+        };
+        if let Some(found) = weights.iter().find(|x| !(0.0..f64::INFINITY).contains(*x)) {
+            return wrong("of finite weights of 0 or more".into(), found.to_string());
+        }
+        let least = if replacement { count.min(1) } else { count };
+        if n > 0 {
+            for row in weights.chunks(n) {
+                let possible = row.iter().filter(|&&x| x > 0.0).count();
+                if possible < least {
+                    let expected = format!("of {least} or more weights above 0 in each row");
+                    return wrong(expected, possible.to_string());
+                }
+            }
+        } else if total > 0 {
+            return wrong("of one weight or more in each row".into(), "none".into());
+        }
+        let draws = Tensor::<f64>::rand(shape.clone()).to_vec();
+        let mut drawn = Vec::with_capacity(total);
+        if count > 0 && n > 0 {
+            for (row, draws) in weights.chunks_mut(n).zip(draws.chunks(count)) {
+                // Scaled, so that a sum of large weights is finite.
+                let largest = row.iter().copied().fold(0.0, f64::max);
+                row.iter_mut().for_each(|x| *x /= largest);
+                for draw in draws {
+                    let at = position(row, *draw);
+                    if !replacement {
+                        row[at] = 0.0;
+                    }
+                    drawn.push(at as i64);
+                }
+            }
+        }
+        Tensor::from_vec(shape, drawn)
+    }
+}
+
+/// Where a draw from [0, 1) lies on weights that stand side by side, which are not all 0.
+fn position(weights: &[f64], draw: f64) -> usize {
+    let aim = draw * weights.iter().sum::<f64>();
+    let (mut sum, mut last) = (0.0, 0);
+    for (at, &weight) in weights.iter().enumerate() {
+        if weight > 0.0 {
+            (sum, last) = (sum + weight, at);
+            if aim < sum {
+                break;
+            }
+        }
+    }
+    // What rounding puts beyond the end is the last one that can be drawn.
+    last
+}
