@@ -1,13 +1,12 @@
 //! Forward mode against finite differences, and against backward by the dot-product identity.
 
-use super::point::{DIRECTIONS, DOUBLE, MAX_EACH, Precision, SINGLE, Subject, leaves, position};
+use super::point::{DOUBLE, Point, Precision, SINGLE, Subject, leaves};
 use super::{erased, gradcheck_any, typed};
 use crate::array::DType;
 use crate::engine::has_jvp;
 use crate::error::{Error, Result};
-use crate::functional::{jvp, vjp};
+use crate::functional::jvp;
 use crate::graph::{AnyTensor, Tensor, for_any};
-use crate::random::Generator;
 
 /// Checks forward mode through `f` at `inputs`: the slope by [`jvp`](crate::jvp()) against finite
 /// differences, and, much closer, against backward (the product of a cotangent with the slope is
@@ -92,122 +91,60 @@ fn doubled(tensor: &AnyTensor) -> Tensor<f64> {
     }
 }
 
-/// Each input alone, the others without a tangent, and all together.
+/// In each direction, the slopes by forward mode, by differences and by backward agree.
 fn check(
     subject: &Subject,
     precision: Precision,
     f: &impl Fn(&[Tensor<f64>]) -> Tensor<f64>,
     inputs: &[Tensor<f64>],
 ) -> Result<()> {
-    let inputs: Vec<Tensor<f64>> = inputs.iter().map(Tensor::alias).collect();
-    let check = Check { op: subject.op, precision, f, inputs: &inputs };
-    let mut generator = Generator::new(4);
-    for (i, input) in inputs.iter().enumerate() {
-        let name = &subject.names[i];
-        for n in 0..DIRECTIONS {
-            let along = random(input.shape(), &mut generator);
-            let wrong = check.require(&[i], &[along], || format!("{name}, random direction {n}"));
-            if wrong.is_err() {
-                for element in 0..input.len().min(16 * MAX_EACH) {
-                    let along = filled(input.shape(), |data| data[element] = 1.0);
-                    let position = position(input.shape(), element);
-                    check.require(&[i], &[along], || format!("{name}, element {position:?}"))?;
-                }
-            }
-            wrong?;
-        }
-    }
-    let all: Vec<usize> = (0..inputs.len()).collect();
-    for n in 0..DIRECTIONS {
-        let along: Vec<_> = inputs.iter().map(|x| random(x.shape(), &mut generator)).collect();
-        check.require(&all, &along, || format!("all inputs, random direction {n}"))?;
-    }
-    Ok(())
-}
-
-fn random(shape: &[usize], generator: &mut Generator) -> Tensor<f64> {
-    filled(shape, |data| generator.fill_uniform(data, -1.0, 1.0))
-}
-
-fn filled(shape: &[usize], fill: impl FnOnce(&mut [f64])) -> Tensor<f64> {
-    let mut data = vec![0.0; shape.iter().product()];
-    fill(&mut data);
-    Tensor::from_vec(shape, data).unwrap_or_else(|_| unreachable!("as many as the shape has"))
-}
-
-struct Check<'a, F> {
-    op: &'static str,
-    precision: Precision,
-    f: &'a F,
-    inputs: &'a [Tensor<f64>],
-}
-
-impl<F: Fn(&[Tensor<f64>]) -> Tensor<f64>> Check<'_, F> {
-    /// `f` of the moving inputs, with the others as they are.
-    fn call(&self, moving: &[usize], moved: &[Tensor<f64>]) -> Tensor<f64> {
-        let mut all = self.inputs.to_vec();
-        moving.iter().zip(moved).for_each(|(&i, moved)| all[i] = moved.clone());
-        (self.f)(&all)
-    }
-
-    /// The slopes along a direction of some inputs agree.
-    fn require(
-        &self,
-        moving: &[usize],
-        along: &[Tensor<f64>],
-        name: impl Fn() -> String,
-    ) -> Result<()> {
-        let Precision { epsilon, step, tolerance, exact } = self.precision;
-        let at: Vec<_> = moving.iter().map(|&i| self.inputs[i].clone()).collect();
-        let (y, dy) = jvp(|t| self.call(moving, t), &at, along)?;
-        let cotangent = random(y.shape(), &mut Generator::new(1));
-        let contract = |y: &Tensor<f64>| -> (f64, f64) {
-            let parts: Vec<f64> = (y.alias() * &cotangent).to_vec();
-            (parts.iter().sum(), parts.iter().map(|part| part.abs()).sum())
+    let any = |inputs: &[AnyTensor]| Ok(vec![f(&typed(inputs)).into()]);
+    let point = Point::new(subject, any, &erased(inputs), Some(precision))?;
+    point.in_directions(|direction| {
+        // What does not move has no tangent.
+        let moves = |i: &usize| direction.parts[*i].iter().any(|d| *d != 0.0);
+        let moving: Vec<usize> = (0..inputs.len()).filter(moves).collect();
+        let at: Vec<_> = moving.iter().map(|&i| inputs[i].alias()).collect();
+        let along = moving.iter().map(|&i| {
+            let factor = point.steps[i] / precision.step;
+            let along = direction.parts[i].iter().map(|d| d * factor).collect();
+            Tensor::from_vec(inputs[i].shape(), along)
+        });
+        let along = along.collect::<Result<Vec<_>>>()?;
+        let of_moving = |moved: &[Tensor<f64>]| {
+            let mut all = inputs.to_vec();
+            moving.iter().zip(moved).for_each(|(&i, moved)| all[i] = moved.clone());
+            f(&all)
         };
-        let (slope, scale) = contract(&dy);
-        let largest = at.iter().flat_map(Tensor::to_vec).fold(1.0, |m: f64, x| m.max(x.abs()));
-        let step = step * largest;
-        let moved =
-            |h: f64| -> Vec<Tensor<f64>> { at.iter().zip(along).map(|(x, d)| x + d * h).collect() };
-        let value = |h: f64| contract(&self.call(moving, &moved(h)));
-        let ((after, size), (before, _)) = (value(step), value(-step));
-        let differences = (after - before) / (2.0 * step);
-        let noise = 16.0 * epsilon * size / step;
-        let wrong = |expected, by, not_differentiable| {
-            let (op, direction, jvp) = (self.op, name(), slope);
-            Err(Error::JvpWrong { op, direction, jvp, expected, by, not_differentiable })
-        };
-        let (_, grads) = vjp(|t| self.call(moving, t), &at, &cotangent)?;
+        let (_, dy) = jvp(of_moving, &at, &along)?;
         let parts: Vec<f64> =
-            grads.iter().zip(along).flat_map(|(g, d)| (g.alias() * d).to_vec()).collect();
-        let back: f64 = parts.iter().sum();
-        let back_scale: f64 = parts.iter().map(|part| part.abs()).sum();
-        let bound = tolerance * (scale + back_scale) + noise + 1e-3 * tolerance;
-        if (slope - differences).abs() > bound {
-            // Whether the slopes on both sides stay apart when the step is made smaller.
-            let (middle, _) = value(0.0);
-            let gap = |h: f64| (value(h).0 - 2.0 * middle + value(-h).0).abs() / h;
-            let (wide, narrow) = (gap(step), gap(0.1 * step));
-            let kink = wide > 1e-3 && narrow > 0.5 * wide;
-            return wrong(differences, "finite differences", kink);
-        }
-        if (slope - back).abs() > exact * (scale + back_scale + 1e-3) {
-            return wrong(back, "backward", false);
-        }
-        Ok(())
-    }
+            dy.to_vec().iter().zip(&point.cotangent).map(|(d, v)| d * v).collect();
+        let jvp: f64 = parts.iter().sum();
+        let mut slopes = point.slopes(direction, 1.0)?;
+        slopes.scale += parts.iter().map(|part| part.abs()).sum::<f64>();
+        let (expected, by, not_differentiable) =
+            if (jvp - slopes.differences).abs() > point.allowed(&slopes) {
+                (slopes.differences, "finite differences", point.is_kink(direction, &slopes)?)
+            } else if (jvp - slopes.backward).abs() > precision.exact * (slopes.scale + 1e-3) {
+                (slopes.backward, "backward", false)
+            } else {
+                return Ok(());
+            };
+        let direction = direction.name.clone();
+        Err(Error::JvpWrong { op: subject.op, direction, jvp, expected, by, not_differentiable })
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::gradcheck;
+    use crate::random::Generator;
 
     #[test]
     fn forward_mode_of_built_in_ops_is_right() {
-        let inputs =
-            [random(&[3, 4], &mut Generator::new(7)), random(&[4], &mut Generator::new(8))];
+        let uniform = |shape: &[usize]| Tensor::uniform(shape, -1.0, 1.0);
+        let inputs = Generator::new(7).run(|| [uniform(&[3, 4]), uniform(&[4])]);
         let f = |t: &[Tensor<f64>]| {
             let y = (&t[0] * &t[1]).exp() / (t[1].square() + 1.0);
             y.matmul(&t[1]).tanh() + t[0].sum()

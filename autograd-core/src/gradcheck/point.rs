@@ -8,9 +8,9 @@ use crate::ops::Float;
 use crate::random::Generator;
 
 /// Random directions for all inputs together, and for each alone.
-pub(super) const DIRECTIONS: usize = 3;
+const DIRECTIONS: usize = 3;
 /// Inputs with no more elements than this are tried element by element.
-pub(super) const MAX_EACH: usize = 64;
+const MAX_EACH: usize = 64;
 
 /// What differences can tell with numbers of one precision.
 #[derive(Clone, Copy)]
@@ -45,7 +45,7 @@ impl Subject {
 
 /// The point a function is checked at, with the gradient that backward gives there.
 pub(super) struct Point<'a, F> {
-    subject: &'a Subject,
+    pub(super) subject: &'a Subject,
     f: F,
     inputs: Vec<AnyTensor>,
     pub(super) precision: Precision,
@@ -54,6 +54,8 @@ pub(super) struct Point<'a, F> {
     pub(super) grads: Vec<Vec<f64>>,
     /// The steps, one for each input.
     pub(super) steps: Vec<f64>,
+    /// The numbers of the outputs.
+    middle: Vec<f64>,
 }
 
 /// A direction that moves one input, or all together.
@@ -62,17 +64,17 @@ pub(super) struct Direction {
     pub(super) parts: Vec<Vec<f64>>,
 }
 
-/// What was found at a place: the numbers of the inputs, as they were rounded, and of the outputs.
-pub(super) struct Found {
-    pub(super) inputs: Vec<Vec<f64>>,
-    pub(super) outputs: Vec<f64>,
-}
-
-/// A slope by backward and by differences.
-struct Slopes {
-    backward: f64,
-    differences: f64,
-    agree: bool,
+/// The slopes in a direction by backward and by differences of one step. They count in steps of each input, so
+/// that all inputs move as far as they can bear, and by how far they moved when rounded.
+pub(super) struct Slopes {
+    pub(super) backward: f64,
+    pub(super) differences: f64,
+    /// By how much the slopes on both sides differ.
+    pub(super) bend: f64,
+    /// The sum of the gradient's parts, without their signs.
+    pub(super) scale: f64,
+    /// What rounding may do to the differences.
+    pub(super) noise: f64,
 }
 
 /// Holds the gradients of `f` at `inputs` against finite differences.
@@ -80,36 +82,18 @@ pub(super) fn check<F>(subject: &Subject, f: F, inputs: &[AnyTensor]) -> Result<
 where
     F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>,
 {
-    let point = Point::new(subject, f, inputs)?;
-    let mut generator = Generator::new(2);
-    // Each input alone first, so that a wrong one is named.
-    for (i, grad) in point.grads.iter().enumerate() {
-        if grad.len() <= MAX_EACH {
-            (0..grad.len()).try_for_each(|element| point.require(&point.element(i, element)))?;
-        }
-        for n in 0..=DIRECTIONS {
-            let mut parts = point.still();
-            generator.fill_uniform(&mut parts[i], -1.0, 1.0);
-            let input = &point.subject.names[i];
-            let mut name = format!("{input}, random direction {n}");
-            if n == DIRECTIONS {
-                parts[i].iter_mut().zip(grad).for_each(|(d, g)| *d = d.copysign(*g));
-                name = format!("{input}, along the gradient");
-            }
-            point.require_or_locate(i, &Direction { name, parts })?;
-        }
-    }
-    for n in 0..DIRECTIONS {
-        let mut parts = point.still();
-        parts.iter_mut().for_each(|part| generator.fill_uniform(part, -1.0, 1.0));
-        let name = format!("all inputs, random direction {n}");
-        point.require(&Direction { name, parts })?;
-    }
-    Ok(())
+    let point = Point::new(subject, f, inputs, None)?;
+    point.in_directions(|direction| point.require(direction))
 }
 
 impl<'a, F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'a, F> {
-    pub(super) fn new(subject: &'a Subject, f: F, inputs: &[AnyTensor]) -> Result<Self> {
+    /// The precision is that of the inputs and outputs, if it is not given.
+    pub(super) fn new(
+        subject: &'a Subject,
+        f: F,
+        inputs: &[AnyTensor],
+        precision: Option<Precision>,
+    ) -> Result<Self> {
         let op = subject.op;
         let (outputs, cotangents, grads) = differentiate(op, &f, inputs)?;
         let again = differentiate(op, &f, inputs)?;
@@ -132,14 +116,13 @@ impl<'a, F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'a, F> {
             return Err(Error::Unsupported { op, why });
         }
         let single = |t: &AnyTensor| t.dtype() == DType::Float32;
-        let precision = match inputs.iter().chain(&outputs).any(single) {
-            true => SINGLE,
-            false => DOUBLE,
-        };
+        let single = inputs.iter().chain(&outputs).any(single);
+        let precision = precision.unwrap_or(if single { SINGLE } else { DOUBLE });
         let largest = |x: &AnyTensor| numbers(x).iter().fold(1.0, |m: f64, x| m.max(x.abs()));
         let steps = inputs.iter().map(|x| precision.step * largest(x)).collect();
         let cotangent = cotangents.iter().flat_map(numbers).collect();
-        Ok(Self { subject, f, inputs: inputs.to_vec(), precision, cotangent, grads, steps })
+        let middle = outputs.iter().flat_map(numbers).collect();
+        Ok(Self { subject, f, inputs: inputs.to_vec(), precision, cotangent, grads, steps, middle })
     }
 
     /// No direction at all.
@@ -155,8 +138,42 @@ impl<'a, F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'a, F> {
         Direction { name: format!("{input}, element {position:?}"), parts }
     }
 
-    /// What there is at `x + factor d`.
-    pub(super) fn at(&self, direction: &Direction, factor: f64) -> Result<Found> {
+    /// Calls `require` for directions of each input alone, so that a wrong one is named, and then of all
+    /// together.
+    pub(super) fn in_directions(&self, require: impl Fn(&Direction) -> Result<()>) -> Result<()> {
+        let mut generator = Generator::new(2);
+        for (i, grad) in self.grads.iter().enumerate() {
+            let elements =
+                |most| (0..grad.len().min(most)).try_for_each(|at| require(&self.element(i, at)));
+            if grad.len() <= MAX_EACH {
+                elements(MAX_EACH)?;
+            }
+            for n in 0..=DIRECTIONS {
+                let mut parts = self.still();
+                generator.fill_uniform(&mut parts[i], -1.0, 1.0);
+                let input = &self.subject.names[i];
+                let mut name = format!("{input}, random direction {n}");
+                if n == DIRECTIONS {
+                    parts[i].iter_mut().zip(grad).for_each(|(d, g)| *d = d.copysign(*g));
+                    name = format!("{input}, along the gradient");
+                }
+                // A wrong element is named, where there is one.
+                if let Err(wrong) = require(&Direction { name, parts }) {
+                    elements(16 * MAX_EACH)?;
+                    return Err(wrong);
+                }
+            }
+        }
+        for n in 0..DIRECTIONS {
+            let mut parts = self.still();
+            parts.iter_mut().for_each(|part| generator.fill_uniform(part, -1.0, 1.0));
+            require(&Direction { name: format!("all inputs, random direction {n}"), parts })?;
+        }
+        Ok(())
+    }
+
+    /// The numbers of the inputs at `x + factor d`, as they were rounded, and of the outputs there.
+    fn at(&self, direction: &Direction, factor: f64) -> Result<(Vec<f64>, Vec<f64>)> {
         let moved = self.inputs.iter().zip(&direction.parts).zip(&self.steps);
         let moved = moved.map(|((x, d), step)| {
             let data =
@@ -164,75 +181,63 @@ impl<'a, F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'a, F> {
             tensor_like(x, &data)
         });
         let moved = leaves(&moved.collect::<Vec<_>>());
-        let outputs = (self.f)(&moved)?.iter().flat_map(numbers).collect();
-        Ok(Found { inputs: moved.iter().map(numbers).collect(), outputs })
+        let outputs: Vec<f64> = (self.f)(&moved)?.iter().flat_map(numbers).collect();
+        if outputs.len() != self.middle.len() {
+            let why = "the function gives outputs of other shapes for other numbers".into();
+            return Err(Error::Unsupported { op: self.subject.op, why });
+        }
+        Ok((moved.iter().flat_map(numbers).collect(), outputs))
     }
 
-    fn slopes(&self, direction: &Direction) -> Result<Slopes> {
-        let Precision { epsilon, step, tolerance, .. } = self.precision;
-        let (after, before) = (self.at(direction, 1.0)?, self.at(direction, -1.0)?);
-        // Slopes count in steps of each input, so that all inputs move as far as they can bear,
-        // and by how far they moved when rounded.
-        let ends = after.inputs.iter().flatten().zip(before.inputs.iter().flatten());
-        let parts = || {
-            let parts = self.grads.iter().flatten().zip(ends.clone());
-            parts.map(|(g, (after, before))| g * ((after - before) / (2.0 * step)))
-        };
-        let backward: f64 = parts().filter(|part| *part != 0.0).sum();
-        let outputs = after.outputs.iter().zip(&before.outputs).zip(&self.cotangent);
-        let (mut difference, mut size) = (0.0, 0.0);
-        for ((after, before), v) in outputs {
+    pub(super) fn slopes(&self, direction: &Direction, factor: f64) -> Result<Slopes> {
+        let step = factor * self.precision.step;
+        let (from, before) = self.at(direction, -factor)?;
+        let (to, after) = self.at(direction, factor)?;
+        let (mut backward, mut scale) = (0.0, 0.0);
+        for (grad, (to, from)) in self.grads.iter().flatten().zip(to.iter().zip(&from)) {
+            let part = grad * ((to - from) / (2.0 * step));
+            backward += part;
+            scale += part.abs();
+        }
+        let (mut difference, mut bend, mut size) = (0.0, 0.0, 0.0);
+        let outputs = after.iter().zip(&before).zip(&self.middle);
+        for (((after, before), middle), v) in outputs.zip(&self.cotangent) {
             // What did not move carries no noise.
-            if after != before {
+            if after != before || after != middle {
                 difference += (after - before) * v;
+                bend += (after - 2.0 * middle + before) * v;
                 size += (after.abs() + before.abs()) / 2.0 * v.abs();
             }
         }
         let differences = difference / (2.0 * step);
-        let noise = 8.0 * epsilon * size / step;
-        let scale: f64 = parts().map(f64::abs).sum();
-        let agree = (backward - differences).abs() <= tolerance * scale + noise + 1e-3 * tolerance;
-        Ok(Slopes { backward, differences, agree })
+        let noise = 8.0 * self.precision.epsilon * size / step;
+        Ok(Slopes { backward, differences, bend: bend.abs() / step, scale, noise })
     }
 
     fn require(&self, direction: &Direction) -> Result<()> {
-        let slopes = self.slopes(direction)?;
-        if slopes.agree {
+        let slopes = self.slopes(direction, 1.0)?;
+        let Slopes { backward, differences, .. } = slopes;
+        if (backward - differences).abs() <= self.allowed(&slopes) {
             return Ok(());
         }
         Err(Error::GradientWrong {
             op: self.subject.op,
             direction: direction.name.clone(),
-            backward: slopes.backward,
-            differences: slopes.differences,
-            not_differentiable: self.is_kink(direction)?,
+            backward,
+            differences,
+            not_differentiable: self.is_kink(direction, &slopes)?,
         })
     }
 
-    /// [`Self::require`] that names the first wrong element where there is one.
-    fn require_or_locate(&self, input: usize, direction: &Direction) -> Result<()> {
-        let wrong = self.require(direction);
-        if wrong.is_err() {
-            for element in 0..self.grads[input].len().min(16 * MAX_EACH) {
-                self.require(&self.element(input, element))?;
-            }
-        }
-        wrong
+    /// What exact slopes and differences may differ by.
+    pub(super) fn allowed(&self, slopes: &Slopes) -> f64 {
+        self.precision.tolerance * (slopes.scale + 1e-3) + slopes.noise
     }
 
     /// Whether the slopes on both sides stay apart when the step is made smaller.
-    fn is_kink(&self, direction: &Direction) -> Result<bool> {
-        let middle = self.at(direction, 0.0)?.outputs;
-        let gap = |factor: f64| -> Result<f64> {
-            let (after, before) = (self.at(direction, factor)?, self.at(direction, -factor)?);
-            let outputs = after.outputs.iter().zip(&before.outputs).zip(&middle);
-            let bends = outputs.zip(&self.cotangent).map(|(((a, b), m), v)| (a - 2.0 * m + b) * v);
-            Ok(bends.sum::<f64>().abs() / (factor * self.precision.step))
-        };
-        let (wide, narrow) = (gap(1.0)?, gap(0.1)?);
-        let size: f64 = middle.iter().zip(&self.cotangent).map(|(m, v)| (m * v).abs()).sum();
-        let noise = 40.0 * self.precision.epsilon * size / self.precision.step;
-        Ok(wide > 1e-3 + noise && narrow > 0.5 * wide)
+    pub(super) fn is_kink(&self, direction: &Direction, wide: &Slopes) -> Result<bool> {
+        let narrow = self.slopes(direction, 0.1)?;
+        Ok(wide.bend > 1e-3 + 5.0 * wide.noise && narrow.bend > 0.5 * wide.bend)
     }
 }
 

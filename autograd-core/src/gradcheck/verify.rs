@@ -1,7 +1,7 @@
 //! The check of one call at the point where a program makes it. What it tells stops that program, so
 //! it tells only what is wrong beyond doubt: by more than the function bends, at two steps.
 
-use super::point::{DOUBLE, Direction, Point, Subject};
+use super::point::{DOUBLE, Direction, Point, Slopes, Subject};
 use crate::error::{Error, Result};
 use crate::graph::AnyTensor;
 use crate::random::Generator;
@@ -22,7 +22,7 @@ where
     F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>,
 {
     // What fails here fails in the call itself, which tells it.
-    let Ok(point) = Point::new(subject, f, inputs) else { return Ok(()) };
+    let Ok(point) = Point::new(subject, f, inputs, None) else { return Ok(()) };
     let mut generator = Generator::new(5);
     for (i, grad) in point.grads.iter().enumerate() {
         let spread = (0..grad.len()).step_by(grad.len().div_ceil(ELEMENTS).max(1));
@@ -59,27 +59,13 @@ struct Wrong {
     by: f64,
 }
 
-/// Slopes in a direction, by one step.
-struct Slopes {
-    backward: f64,
-    differences: f64,
-    /// By how much the slopes on both sides differ.
-    bend: f64,
-    /// What the two may differ by.
-    most: f64,
-}
-
 impl<F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'_, F> {
     fn wrong(&self, input: usize, direction: Direction) -> Option<Wrong> {
-        let apart = |slopes: &Slopes| {
-            let apart = (slopes.backward - slopes.differences).abs();
-            (apart > slopes.most + 2.0 * slopes.bend).then_some(apart)
-        };
-        let wide = self.by_one_step(&direction, 1.0)?;
-        let at_first = apart(&wide)?;
+        let wide = self.slopes(&direction, 1.0).ok()?;
+        let at_first = self.apart(&wide)?;
         // A true difference stays as it is when the step gets smaller.
-        let narrow = self.by_one_step(&direction, NARROW)?;
-        apart(&narrow).filter(|apart| *apart > 0.5 * at_first)?;
+        let narrow = self.slopes(&direction, NARROW).ok()?;
+        self.apart(&narrow).filter(|apart| *apart > 0.5 * at_first)?;
         // Slopes count in steps of the input; what is reported is the gradient.
         let scale = self.steps[input] / self.precision.step;
         let (backward, differences) = (wide.backward / scale, wide.differences / scale);
@@ -87,43 +73,13 @@ impl<F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'_, F> {
         Some(Wrong { direction: direction.name, backward, differences, by })
     }
 
-    /// `None` where the function cannot be run there, or gives what is not finite.
-    fn by_one_step(&self, direction: &Direction, factor: f64) -> Option<Slopes> {
-        let step = factor * self.precision.step;
-        let after = self.at(direction, factor).ok()?;
-        let before = self.at(direction, -factor).ok()?;
-        let middle = self.at(direction, 0.0).ok()?;
-        if [&after, &before, &middle].iter().any(|at| at.outputs.len() != self.cotangent.len()) {
-            return None;
-        }
-        let ends = after.inputs.iter().flatten().zip(before.inputs.iter().flatten());
-        let parts = self.grads.iter().flatten().zip(ends);
-        let (mut backward, mut scale) = (0.0, 0.0);
-        for (grad, (after, before)) in parts {
-            let part = grad * ((after - before) / (2.0 * step));
-            backward += part;
-            scale += part.abs();
-        }
-        let outputs = after.outputs.iter().zip(&before.outputs).zip(&middle.outputs);
-        let (mut difference, mut bend, mut size) = (0.0, 0.0, 0.0);
-        for (((after, before), middle), v) in outputs.zip(&self.cotangent) {
-            // What did not move carries no noise.
-            if after != before || after != middle {
-                difference += (after - before) * v;
-                bend += (after - 2.0 * middle + before) * v;
-                size += (after.abs() + before.abs()) / 2.0 * v.abs();
-            }
-        }
-        let differences = difference / (2.0 * step);
-        let noise = 16.0 * self.precision.epsilon * size / step;
+    /// By how much the slopes differ, if that is beyond doubt.
+    fn apart(&self, slopes: &Slopes) -> Option<f64> {
+        let &Slopes { backward, differences, bend, scale, noise } = slopes;
         let tolerance = if self.precision.epsilon > DOUBLE.epsilon { 2e-2 } else { 1e-3 };
-        let most = tolerance * scale.max(differences.abs()) + noise;
-        let all = [backward, differences, bend, most];
-        all.iter().all(|x| x.is_finite()).then_some(Slopes {
-            backward,
-            differences,
-            bend: bend.abs() / step,
-            most,
-        })
+        let most = tolerance * scale.max(differences.abs()) + 2.0 * noise + 2.0 * bend;
+        let apart = (backward - differences).abs();
+        // A slope that is not finite proves nothing.
+        (apart.is_finite() && apart > most).then_some(apart)
     }
 }
