@@ -30,7 +30,7 @@ fn tensor_inputs(layer: &Layer, args: &Args, errors: &mut Errors) {
             .params
             .iter()
             .any(|param| hidden_tensor(&param.ty).is_some() || carrier(layer, &param.ty).is_some());
-        let slip = forward.params.iter().find_map(|param| slip_of_tensor(&param.ty));
+        let slip = forward.params.iter().find_map(|param| slip(&param.ty, "Tensor"));
         if hidden {
             return;
         }
@@ -126,21 +126,21 @@ fn tensor_outputs(layer: &Layer, errors: &mut Errors) {
         forward.outputs.parts.iter().any(|output| crate::model::output_form(&output.ty).is_some());
     if integers {
         errors.at(whole, messages::only_integer_outputs());
-    } else if let Some(slip) = slip_of_tensor(whole) {
+    } else if let Some(slip) = slip(whole, "Tensor") {
         errors.at(&slip, messages::slip_of_tensor(&slip.to_string()));
     } else {
         errors.at(whole, messages::no_tensor_output(&text(whole)));
     }
 }
 
-/// A name in a type that is nearly `Tensor`.
-fn slip_of_tensor(tokens: &impl ToTokens) -> Option<Ident> {
+/// A name in a type that is nearly this one.
+pub(crate) fn slip(tokens: &impl ToTokens, meant: &str) -> Option<Ident> {
     tokens.to_token_stream().into_iter().find_map(|tree| match tree {
         TokenTree::Ident(name) => {
-            let near = name != "Tensor" && nearest(&name.to_string(), &["Tensor"]).is_some();
+            let near = name != meant && nearest(&name.to_string(), &[meant]).is_some();
             near.then_some(name)
         }
-        TokenTree::Group(group) => slip_of_tensor(&group.stream()),
+        TokenTree::Group(group) => slip(&group.stream(), meant),
         _ => None,
     })
 }

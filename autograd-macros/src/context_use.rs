@@ -74,23 +74,6 @@ fn may_save_each(layer: &Layer, forward: &Forward) -> bool {
     !lists(forward).is_empty() && forward.context.as_ref().is_some_and(saves)
 }
 
-/// Whether `save_for_backward` stands in a loop or a closure over a list, which is reported.
-pub(crate) fn saves_each(layer: &Layer) -> bool {
-    let Some(forward) = &layer.forward else { return false };
-    let Some(context) = forward.context.as_ref().filter(|_| may_save_each(layer, forward)) else {
-        return false;
-    };
-    let Ok(block) = syn::parse2::<Block>(group_tokens(&forward.function.judged())) else {
-        return false;
-    };
-    let mut errors = Errors::new();
-    let mut walk = Walk::new(context, lists(forward), &mut errors);
-    walk.block(&block, &mut Must::default());
-    let found = !walk.repeated.is_empty();
-    errors.forget();
-    found
-}
-
 /// The names of the inputs that are lists.
 fn lists(forward: &Forward) -> Vec<Ident> {
     let lists = forward.inputs().filter(|(_, input)| input.form == Form::List);

@@ -51,15 +51,15 @@ impl Errors {
         self.read = true;
     }
 
-    /// The errors as items, the first of them as a type of this name: the compiler says nothing more
-    /// of values of a type with an error. Without errors, a type that it has reported itself.
+    /// The errors as items, the first of them as a type of this name: the compiler does not know which
+    /// type that is, and says nothing of its values.
     pub(crate) fn into_items(mut self, name: &Ident) -> TokenStream {
         self.read = true;
         let mut all = self.found.iter().map(Report::to_tokens);
-        let first = all.next().unwrap_or_else(|| quote!(()));
+        let first = all.next();
         quote! {
             #[allow(dead_code, non_camel_case_types)]
-            type #name = [(); { #first }];
+            type #name = <[(); { #first }] as ::core::iter::Iterator>::Item;
             #(#all)*
         }
     }

@@ -31,7 +31,6 @@ mod model;
 mod parse;
 mod py_func;
 mod question;
-mod replace;
 #[cfg(test)]
 mod tests;
 mod twin;

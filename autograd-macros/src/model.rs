@@ -159,6 +159,11 @@ impl Layer {
         self.of_trait || !self.broken.is_empty()
     }
 
+    /// Whether a function of this name is one of those that make the op.
+    pub(crate) fn is_rule(&self, name: &Ident) -> bool {
+        ["forward", "backward", "jvp"].iter().any(|rule| name == rule)
+    }
+
     /// Whether the bodies are Rust.
     pub(crate) fn bodies_are_read(&self) -> bool {
         let functions = [
@@ -263,7 +268,7 @@ pub(crate) fn argument_of<'a>(ty: &'a Type, name: &str) -> Option<&'a Type> {
     first_argument(segment)
 }
 
-fn first_argument(segment: &syn::PathSegment) -> Option<&Type> {
+pub(crate) fn first_argument(segment: &syn::PathSegment) -> Option<&Type> {
     match &segment.arguments {
         PathArguments::AngleBracketed(arguments) => {
             arguments.args.iter().find_map(|argument| match argument {

@@ -31,13 +31,6 @@ pub(crate) fn check_function(sig: &Signature, body: &Group, errors: &mut Errors)
     }
 }
 
-/// The body for the compiler, after the error was reported: each such `?` is an `unwrap()`.
-pub(crate) fn repaired(sig: &Signature, body: &Group) -> Option<Group> {
-    no_result(sig)?;
-    let (body, found) = unwrapped(body);
-    found.map(|_| body)
-}
-
 const NO_RESULT: [&str; 7] = ["Tensor", "Vec", "Grads", "Array", "ArrayD", "Array1", "Array2"];
 
 /// The type that is returned, where it is surely neither a `Result` nor an `Option`.

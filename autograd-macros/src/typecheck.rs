@@ -157,7 +157,7 @@ fn lists(expansion: &Expansion<'_>) -> TokenStream {
 /// What can be proven of the declarations alone: that tensors are tensors, and that `type Attrs`
 /// holds none, which would lose its gradient or leak.
 pub(crate) fn declared(expansion: &Expansion<'_>) -> TokenStream {
-    if matches!(expansion.mode, Mode::Fallback(_)) {
+    if !matches!(expansion.mode, Mode::Full) {
         return TokenStream::new();
     }
     let (tensors, lists) = (tensors(expansion), lists(expansion));

@@ -41,7 +41,6 @@ modules! {
     "../../autograd-macros/src/parse/mod.rs" parse
     "../../autograd-macros/src/py_func/mod.rs" py_func
     "../../autograd-macros/src/question.rs" question
-    "../../autograd-macros/src/replace.rs" replace
     "../../autograd-macros/src/twin.rs" twin
     "../../autograd-macros/src/typecheck.rs" typecheck
     "../../autograd-macros/src/warn.rs" warn

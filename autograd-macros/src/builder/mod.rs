@@ -7,7 +7,7 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::GenericParam;
 
 use crate::expand::{
-    Expansion, Mode, default_of, first_span, generated, of_each_call, output_type, phantom,
+    Expansion, default_of, first_span, generated, of_each_call, output_type, phantom,
     replace_ident, turbofish,
 };
 use crate::model::{Forward, Layer, Param, local, mentions, parameter_name, plain_name};
@@ -27,8 +27,7 @@ pub(crate) struct ByName {
 /// The builder: a type with a state for each argument. `places`: whether the op can be called with
 /// the place of a call.
 pub(crate) fn expand(expansion: &Expansion<'_>, places: bool) -> Option<ByName> {
-    let meant = crate::fallback::meant_forward(expansion.layer);
-    let forward = expansion.layer.forward.as_ref().or(meant.as_ref())?;
+    let forward = expansion.layer.forward.as_ref()?;
     let reserved = |param: &Param| param.ident == "apply" || param.ident == "try_apply";
     if forward.params.is_empty() || forward.params.iter().any(reserved) {
         return None;
@@ -250,10 +249,6 @@ impl<'a> Builder<'a> {
                 Some(default) => {
                     let default = self.without_self(default.to_token_stream());
                     let span = first_span(&default);
-                    let default = match self.expansion.mode {
-                        Mode::Full => default,
-                        Mode::Fallback(_) => quote!(::core::unreachable!("the op did not compile")),
-                    };
                     let hides = named.hidden != Hidden::No;
                     let ty = if hides { named::of(position).to_token_stream() } else { ty.clone() };
                     let given_or = quote!(#p::GivenOr::<#names::#name_type, #ty>);
@@ -294,7 +289,7 @@ impl<'a> Builder<'a> {
             })
             .collect();
         let turbofish = turbofish(own);
-        let output = self.without_self(output_type(&self.expansion.private, self.forward));
+        let output = self.without_self(output_type(self.forward));
         let (own_lifetimes, own_others) = (own_lifetimes.collect(), own_others.collect());
         let head: [Vec<&GenericParam>; 2] = [own_lifetimes, own_others];
         let [own_lifetimes, own_others] = &head;

@@ -14,6 +14,7 @@ use proc_macro2::{TokenStream, TokenTree};
 use quote::quote;
 
 use crate::errors::Errors;
+use crate::expand::Mode;
 use crate::{check_arg, fallback, twin};
 pub(crate) use args::Args;
 pub(crate) use scalar::scalar_op;
@@ -48,10 +49,8 @@ pub(crate) fn layer(arguments: TokenStream, block: TokenStream) -> TokenStream {
     }
     check::check(&op, &args, &mut errors);
     check_arg::check_formula(&op, &args, &mut errors);
-    let valid = errors.is_empty() && !op.broken;
-    let silent = (errors.is_empty() && !valid).then(|| fallback::not_understood(&op.name));
-    let reported = errors.into_tokens();
-    let expansion = expand::Expansion { op: &op, args: &args, valid }.tokens();
-    let tests = valid.then(|| check_arg::formula_tests(&op, &args));
-    quote!(#reported #expansion #tests #silent)
+    let (mode, reported) = fallback::mode(&op.name, errors, op.broken);
+    let tests = matches!(mode, Mode::Full).then(|| check_arg::formula_tests(&op, &args));
+    let expansion = expand::Expansion { op: &op, args: &args, mode }.tokens();
+    quote!(#reported #expansion #tests)
 }

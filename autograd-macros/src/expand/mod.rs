@@ -22,19 +22,19 @@ use apply::context_argument;
 use tokens::{is_cfg, is_expect, located, undocumented};
 
 pub(crate) use apply::{default_of, output_type};
-pub(crate) use pull::{concrete, with_arguments};
+pub(crate) use pull::with_arguments;
 pub(crate) use tokens::{
     anonymous, at, first_span, generated, here, is_lint_of_types, named, of_callers, of_each_call,
     of_start, output_span, phantom, replace_ident, respanned, turbofish, whole_span,
 };
 
 /// Whether the block passed its checks.
-#[derive(Clone)]
 pub(crate) enum Mode {
     Full,
-    /// Everything that a caller can name exists, and does nothing. Holds an expression of any type
-    /// for what was reported to be wrong.
-    Fallback(TokenStream),
+    /// The compiler refuses a type of a signature: nothing repeats it.
+    Refused,
+    /// It did not: what callers name is of this type, which has an error in it.
+    Reported(Ident),
 }
 
 /// All that an expansion is made from.
@@ -56,15 +56,22 @@ impl Expansion<'_> {
         let asks_needs = self.asks_needs();
         let needs = asks_needs.then(|| self.needs_struct());
         let layer = self.layer_impl(asks_needs);
-        let by_name = (!self.layer.wrong.0).then(|| builder::expand(self, true)).flatten();
-        let apply = self.apply(by_name.as_ref());
+        let full = matches!(self.mode, Mode::Full);
+        let by_name = full.then(|| builder::expand(self, true)).flatten();
+        let apply = match &self.mode {
+            Mode::Full => self.apply(by_name.as_ref()),
+            Mode::Refused => fallback::loose_calls(self),
+            Mode::Reported(reported) => {
+                fallback::constants(&fallback::CALLS, &self.layer.generics, self.op(), reported)
+            }
+        };
         let names = by_name.as_ref().map(|by_name| &by_name.names);
         let builder = by_name.as_ref().map(|by_name| &by_name.builder);
         let cfg = self.attributes(is_cfg);
         let library = match self.mode {
             // One name for the library: a wrong path to it is reported once.
             Mode::Full => import(self.args.krate.as_ref()),
-            Mode::Fallback(_) => TokenStream::new(),
+            _ => TokenStream::new(),
         };
         let key = quote! {
             // Names this op among all layers; keeps its private types private.
@@ -166,7 +173,7 @@ impl Expansion<'_> {
             Item::Function(function) => self.user_function(function),
         });
         // `cfg(rust_analyzer)`, which cargo does not know.
-        let editors = matches!(self.mode, Mode::Fallback(_));
+        let editors = matches!(self.mode, Mode::Reported(_));
         let editors = editors.then(|| quote!(#[allow(unexpected_cfgs)]));
         quote! {
             #(#attrs)*
@@ -181,6 +188,23 @@ impl Expansion<'_> {
     fn user_function(&self, function: &Function) -> TokenStream {
         let Function { attrs, vis, sig, body } = function;
         let mut sig = sig.clone();
+        if let Mode::Reported(reported) = &self.mode {
+            let mut silenced = body.to_token_stream();
+            if self.layer.is_rule(&sig.ident) {
+                let forward = self.layer.forward.as_ref().filter(|_| sig.ident != "forward");
+                let unknown = forward.map(|forward| forward.function.sig.generics.clone());
+                let unknown = unknown.unwrap_or_default();
+                silenced = fallback::silenced(reported, &mut sig, &silenced, &unknown);
+            }
+            let own = &function.sig;
+            // An editor finds its place in the body as it was written.
+            return quote! {
+                #[cfg(not(rust_analyzer))]
+                #(#attrs)* #[allow(unused)] #vis #sig #silenced
+                #[cfg(rust_analyzer)]
+                #vis #own #body
+            };
+        }
         if sig.ident == "backward"
             && let Some(backward) = &self.layer.backward
             && let Returns::ByName(grads) = &backward.returns
@@ -223,17 +247,13 @@ impl Expansion<'_> {
             ("jvp", _) => undocumented(&function.attrs, "The op's slope; called in forward mode."),
             _ => None,
         };
-        if let Mode::Fallback(reported) = &self.mode {
-            let own = sig.clone();
-            let repaired = fallback::repair(self, reported, &mut sig, body);
-            let repaired = quote!(#doc #(#attrs)* #[allow(unused)] #vis #sig #repaired);
-            // An editor finds its place in the body as it was written.
-            return quote! {
-                #[cfg(not(rust_analyzer))]
-                #repaired
-                #[cfg(rust_analyzer)]
-                #vis #own #body
-            };
+        if matches!(self.mode, Mode::Refused) {
+            // A declaration that the body needs may be among what could not be read.
+            let absent = !self.layer.broken.is_empty() && self.layer.is_rule(&sig.ident);
+            let absent =
+                absent.then(|| quote!({ ::core::unimplemented!("this op did not compile") }));
+            let body = absent.unwrap_or_else(|| body.to_token_stream());
+            return quote!(#doc #(#attrs)* #[allow(unused)] #vis #sig #body);
         }
         quote!(#doc #(#attrs)* #vis #sig #body)
     }

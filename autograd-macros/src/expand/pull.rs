@@ -115,8 +115,16 @@ impl Expansion<'_> {
 
     /// `Grads` with the parameters' names as fields.
     pub(super) fn grads_struct(&self) -> Option<TokenStream> {
-        let backward = self.layer.backward.as_ref()?;
-        let Returns::ByName(_) = &backward.returns else { return None };
+        let by_name = |returns: &Returns| matches!(returns, Returns::ByName(_));
+        let backward = self.layer.backward.as_ref().is_some_and(|of| by_name(&of.returns));
+        let jvp = self.layer.jvp.as_ref().is_some_and(|jvp| by_name(&jvp.returns));
+        match &self.mode {
+            Mode::Reported(reported) if backward || jvp => {
+                return Some(crate::fallback::grads(reported));
+            }
+            _ if !backward => return None,
+            _ => {}
+        }
         let inputs = self.layer.differentiable();
         let names: Vec<_> = inputs.iter().map(|(param, _)| &param.ident).collect();
         let types: Vec<_> = (0..names.len()).map(|i| format_ident!("G{i}")).collect();
@@ -138,10 +146,8 @@ impl Expansion<'_> {
 
     /// Whether backward builds `Grads` itself: then its fields have the types that stand there.
     pub(super) fn literal(&self) -> bool {
-        self.layer
-            .backward
-            .as_ref()
-            .is_some_and(|backward| has_literal(backward.function.body.stream()))
+        let mut backward = self.layer.backward.iter().filter(|_| self.layer.broken.is_empty());
+        backward.any(|backward| has_literal(backward.function.body.stream()))
     }
 
     pub(super) fn grads_type(&self, grads: &Type) -> TokenStream {
@@ -160,7 +166,7 @@ impl Expansion<'_> {
                     quote_spanned!(span=> impl #p::NamedGrad<#name, #of>)
                 }
                 // The names may be what is wrong.
-                Mode::Fallback(_) => quote_spanned!(span=> impl #p::GradFor<#of>),
+                _ => quote_spanned!(span=> impl #p::GradFor<#of>),
             }
         });
         quote_spanned!(span=> #grads<#(#bounds),*>)

@@ -36,7 +36,7 @@ impl Expansion<'_> {
                     let ty = &param.ty;
                     quote!(#ident: #ty)
                 }
-                Kind::Wrong => quote!(#ident: impl ::core::marker::Sized),
+                Kind::Wrong => TokenStream::new(),
             }
         });
         let params = params.collect();
@@ -67,13 +67,7 @@ impl Expansion<'_> {
         let (generics, params) = self.signature(forward);
         let names: Vec<_> = forward.params.iter().map(|param| &param.ident).collect();
         let output = self.output(forward);
-        let body = match self.valid {
-            true => self.try_apply_body(forward),
-            false => quote! {{
-                let _ = (#(&#names,)*);
-                ::core::unimplemented!("this op did not compile")
-            }},
-        };
+        let body = self.try_apply_body(forward);
         let check = self.check_backward(forward);
         // `apply` calls `try_apply`, which is as deprecated as itself.
         let deprecated = forward.function.attrs.iter().any(|attr| mentions(attr, "deprecated"));
@@ -99,6 +93,19 @@ impl Expansion<'_> {
                 #check
             }
         }
+    }
+
+    /// The calls of an op with an input whose type the compiler refuses.
+    pub(super) fn loose(&self, forward: &Forward) -> TokenStream {
+        let (p, name) = (Private::imported(), &self.op.name);
+        let tensors = vec![quote!(#p::Tensor<::core::primitive::f64>); forward.outputs.len()];
+        let output = match (tensors.as_slice(), forward.tuple) {
+            ([one], false) => one.clone(),
+            (many, _) => quote!((#(#many,)*)),
+        };
+        let names: Vec<_> = forward.params.iter().map(|param| param.ident.clone()).collect();
+        let op = syn::parse_quote!(#name);
+        crate::fallback::loose(&p, &syn::Generics::default(), name, &op, &names, &output)
     }
 
     /// The op with its plain parameters: its type and its value.
@@ -210,9 +217,6 @@ impl Expansion<'_> {
     /// Compares what was written by hand with the derivative.
     pub(super) fn check_backward(&self, forward: &Forward) -> Option<TokenStream> {
         self.op.backward.as_ref()?;
-        if !self.valid {
-            return None;
-        }
         let p = Private::imported();
         let vis = self.vis();
         let params = forward.of(Kind::Plain).map(|param| {
@@ -235,7 +239,7 @@ impl Expansion<'_> {
 
     /// The test that is generated for a backward that was written by hand.
     pub(super) fn test(&self) -> Option<TokenStream> {
-        let forward = self.op.forward.as_ref().filter(|_| self.valid)?;
+        let forward = self.op.forward.as_ref().filter(|_| matches!(self.mode, Mode::Full))?;
         self.op.backward.as_ref()?;
         if self.args.surrogate.is_some() {
             return None;
@@ -304,8 +308,7 @@ impl Expansion<'_> {
     }
 
     pub(super) fn builder(&self, layer: &Layer) -> TokenStream {
-        let mode = if self.valid { Mode::Full } else { Mode::Fallback(TokenStream::new()) };
-        let (args, private) = (&self.args.common, Private::imported());
+        let (args, private, mode) = (&self.args.common, Private::imported(), Mode::Full);
         let expansion = crate::expand::Expansion { layer, args, private, mode, verifies: false };
         let Some(ByName { with, names, builder, .. }) = crate::builder::expand(&expansion, false)
         else {
