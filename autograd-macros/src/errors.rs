@@ -1,6 +1,7 @@
 //! Collects errors, so that every mistake is reported in one compile.
 
-use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use crate::tokens::ends;
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 
 /// All that is wrong with a block. Must be read: it panics when dropped unread.
@@ -88,19 +89,4 @@ impl Report {
         let text = quote_spanned!(self.last=> { #message });
         quote_spanned!(self.first=> #path #text)
     }
-}
-
-/// The spans of the first and the last token.
-pub(crate) fn ends(tokens: TokenStream) -> (Span, Span) {
-    let mut tokens = tokens.into_iter();
-    let Some(first) = tokens.next() else {
-        return (Span::call_site(), Span::call_site());
-    };
-    let last = tokens.last();
-    let last = last.as_ref().unwrap_or(&first);
-    (first.span(), last_span(last))
-}
-
-fn last_span(tree: &TokenTree) -> Span {
-    tree.span()
 }

@@ -2,19 +2,18 @@
 //! with the error in it. The compiler says nothing more of values of such a type, so one mistake is one
 //! error.
 
+use crate::tokens::{mentions, plain_name, replace_ident, text};
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{FnArg, Generics, ReturnType, Signature, Type};
 
 use crate::args::Args;
-use crate::check_forward::{not_floats, slip};
+use crate::check::forward::{not_floats, slip};
 use crate::errors::Errors;
-use crate::expand::{Expansion, Mode, generated, output_type, phantom, replace_ident};
+use crate::expand::{Expansion, Mode, generated, output_type, phantom};
 use crate::items;
 use crate::library::{Private, private_path};
-use crate::model::{
-    Broken, Layer, bare, first_argument, is_named, last_segment, mentions, plain_name, text,
-};
+use crate::model::{Broken, Exists, Layer, bare, first_argument, is_named, last_segment};
 use crate::parse::{CONTEXTS, pattern_name};
 
 /// What a caller of an op may name.
@@ -96,17 +95,22 @@ fn not_understood(name: &Ident) -> TokenStream {
     }
 }
 
-/// The block of a trait, whose type may be there: then it can be called, and is not made again. The
-/// name of the constants' type is not there, and what stands beside an error is silent about that.
-pub(crate) fn of_trait_impl(
+/// The block of something that exists: it is not made again. A type can be called as an op. It may be
+/// absent all the same, and what stands beside an error is silent about names that are.
+pub(crate) fn of_existing(
+    exists: Exists,
+    calls: &[&str],
     generics: &Generics,
     op: &Type,
-    name: &Ident,
     errors: Errors,
 ) -> TokenStream {
-    let constants = constants(&CALLS, generics, op, &reported_name(name));
-    let reported = errors.into_tokens();
-    quote!(#reported #constants)
+    let Some(last) = last_segment(op).filter(|_| exists == Exists::Type) else {
+        return errors.into_tokens();
+    };
+    let reported = reported_name(&last.ident);
+    let constants = constants(calls, generics, op, &reported);
+    let items = errors.into_tokens();
+    quote!(#items #constants)
 }
 
 /// No impl block that could be understood: the tokens, and an `apply` for the type they make.

@@ -15,7 +15,7 @@ use quote::quote;
 
 use crate::errors::Errors;
 use crate::expand::Mode;
-use crate::{check_arg, fallback, twin};
+use crate::{check_arg, fallback};
 pub(crate) use args::Args;
 pub(crate) use scalar::scalar_op;
 
@@ -33,19 +33,18 @@ pub(crate) fn is_asked_for(arguments: &TokenStream) -> bool {
 pub(crate) fn layer(arguments: TokenStream, block: TokenStream) -> TokenStream {
     let mut errors = Errors::new();
     let args = args::parse(arguments, &mut errors);
-    let Some(mut op) = parse::parse(block.clone(), &mut errors) else {
+    let Some(op) = parse::parse(block.clone(), &mut errors) else {
         return fallback::of_tokens(block, errors);
     };
-    if op.of_trait {
-        let ty = syn::Type::Path(syn::TypePath {
-            attrs: Vec::new(),
-            qself: None,
-            path: op.name.clone().into(),
-        });
-        return fallback::of_trait_impl(&syn::Generics::default(), &ty, &op.name, errors);
-    }
-    if let Some(name) = twin::renamed(&op.name, &mut errors) {
-        op.name = name;
+    if let Some(exists) = op.exists {
+        let (generics, name) = (syn::Generics::default(), &op.name);
+        return fallback::of_existing(
+            exists,
+            &fallback::CALLS,
+            &generics,
+            &syn::parse_quote!(#name),
+            errors,
+        );
     }
     check::check(&op, &args, &mut errors);
     check_arg::check_formula(&op, &args, &mut errors);

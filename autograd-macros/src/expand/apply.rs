@@ -1,17 +1,15 @@
 //! `apply` and `try_apply`.
 
+use crate::tokens::{at, first_span, here, local, located, plain_name, whole_span};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::ReturnType;
 
-use super::{
-    Expansion, at, first_span, here, located, of_callers, of_each_call, of_start, output_span,
-    turbofish, undocumented, whole_span,
-};
+use super::{Expansion, of_callers, of_each_call, of_start, output_span, turbofish, undocumented};
 use crate::builder::ByName;
 use crate::check_arg::{Form, form};
-use crate::model::{Forward, Function, Output, OutputKind, Param, ParamKind, local, plain_name};
-use crate::typecheck;
+use crate::expand::proofs;
+use crate::model::{Forward, Function, Output, OutputKind, Param, ParamKind};
 
 impl Expansion<'_> {
     /// `apply` and `try_apply`, and what starts a call by name.
@@ -98,8 +96,8 @@ impl Expansion<'_> {
         let names = forward.params.iter().map(|param| &param.ident);
         let refuse =
             self.layer.backward.is_none().then(|| quote!(#p::without_gradient(#context.0)?;));
-        let proofs = typecheck::plain_inputs(self, forward);
-        let checks = typecheck::checked_when_running(self, forward);
+        let proofs = proofs::plain_inputs(self, forward);
+        let checks = proofs::checked_when_running(self, forward);
         let finish = if forward.fallible { "finish_fallible" } else { "finish" };
         let lent = context_argument(&quote!(&mut #context), &forward.function);
         // Another type that is called `Result` is reported where it stands.
@@ -245,7 +243,7 @@ impl Expansion<'_> {
                         quote_spanned!(here=> #known::output(#visitor, &mut #part);)
                     }
                     OutputKind::Plain => {
-                        let (p, proof) = (&self.private, typecheck::plain(self, &part, &output.ty));
+                        let (p, proof) = (&self.private, proofs::plain(self, &part, &output.ty));
                         quote! {
                             #proof
                             use #p::NoTensors as _;

@@ -1,32 +1,33 @@
 //! From the model to code: the user's block, the struct, one trait impl, `apply`, the builder.
 
 mod apply;
+mod attributes;
+mod proofs;
 mod pull;
-mod tokens;
+mod push;
 
-use proc_macro2::{Group, Ident, Span, TokenStream};
+use crate::tokens::{local, located, mentions, plain_name, regroup, replace_ident};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{Attribute, GenericParam, ReturnType, Type, Visibility};
 
 use crate::args::Args;
 use crate::builder;
-use crate::check::{is_bare_gradient, kept_attrs, unsaveable};
-use crate::context_use::escapes;
+use crate::check::calls::escapes;
+use crate::check::types::{is_bare_gradient, kept_attrs, unsaveable};
+use crate::fallback;
 use crate::library::{Private, import};
-use crate::model::{
-    Form, Function, Item, Layer, Returns, bare, local, mentions, parameter_name, plain_name,
-};
+use crate::model::{Form, Function, Item, Layer, Returns, bare, parameter_name};
 use crate::parse::is_lint;
-use crate::{expand_jvp, fallback, typecheck};
 use apply::context_argument;
-use tokens::{is_cfg, is_expect, located, undocumented};
+use attributes::{is_cfg, is_expect, undocumented};
 
 pub(crate) use apply::{default_of, output_type};
-pub(crate) use pull::with_arguments;
-pub(crate) use tokens::{
-    anonymous, at, first_span, generated, here, is_lint_of_types, named, of_callers, of_each_call,
-    of_start, output_span, phantom, replace_ident, respanned, turbofish, whole_span,
+pub(crate) use attributes::{
+    generated, is_lint_of_types, of_callers, of_each_call, of_start, output_span, phantom,
+    turbofish,
 };
+pub(crate) use pull::with_arguments;
 
 /// Whether the block passed its checks.
 pub(crate) enum Mode {
@@ -154,7 +155,9 @@ impl Expansion<'_> {
 
     /// What is deprecated is reported in the user's block, and not again.
     pub(crate) fn deprecated(&self) -> Option<TokenStream> {
-        self.layer.glance.may_mention("deprecated").then(|| quote!(#[allow(deprecated)]))
+        let functions = self.layer.functions().flat_map(|function| &function.attrs);
+        let mut attrs = self.layer.attrs.iter().chain(functions);
+        attrs.any(|attr| mentions(attr, "deprecated")).then(|| quote!(#[allow(deprecated)]))
     }
 
     fn attributes(&self, which: fn(&Attribute) -> bool) -> Vec<&Attribute> {
@@ -227,11 +230,7 @@ impl Expansion<'_> {
             Some(Returns::ByName(_)) => self.typed_grads(body.stream()),
             _ => None,
         };
-        let typed = typed.map(|tokens| {
-            let mut typed = Group::new(body.delimiter(), tokens);
-            typed.set_span(body.span());
-            typed
-        });
+        let typed = typed.map(|tokens| regroup(body, tokens));
         let body = typed.as_ref().unwrap_or(body);
         let attrs: Vec<&Attribute> = match sig.ident == "forward" {
             true => attrs.iter().filter(|attr| !of_callers(attr)).collect(),
@@ -306,7 +305,7 @@ impl Expansion<'_> {
             .args
             .iter()
             .filter_map(|argument| {
-                let text = crate::model::text(argument);
+                let text = crate::tokens::text(argument);
                 names.iter().position(|name| *name == text).map(|at| declared[at].clone())
             })
             .collect()
@@ -348,7 +347,6 @@ impl Expansion<'_> {
     /// given to.
     fn asks_needs(&self) -> bool {
         let layer = self.layer;
-        let mentioned = layer.glance.may_mention("needs_input_grad");
         let contexts = [
             layer.forward.as_ref().map(|f| (&f.context, &f.function.body)),
             layer.backward.as_ref().map(|f| (&f.context, &f.function.body)),
@@ -356,10 +354,6 @@ impl Expansion<'_> {
             layer.jvp.as_ref().map(|f| (&f.context, &f.function.body)),
         ];
         contexts.into_iter().flatten().any(|(context, body)| {
-            let may_escape = |context| layer.glance.uses(context).otherwise;
-            if !mentioned && !context.as_ref().is_some_and(may_escape) {
-                return false;
-            }
             let body = body.stream();
             mentions(&body, "needs_input_grad")
                 || context.as_ref().is_some_and(|context| escapes(&body, context))
@@ -376,7 +370,7 @@ impl Expansion<'_> {
             Some(saved) if unsaveable(saved).is_empty() => saved.to_token_stream(),
             _ => unit(),
         };
-        let checked = typecheck::savable(self);
+        let checked = proofs::savable(self);
         let attrs = kept_attrs(self.layer).map_or_else(unit, ToTokens::to_token_stream);
         let info = self.info();
         let needs = match asks_needs {
@@ -384,8 +378,8 @@ impl Expansion<'_> {
             false => unit(),
         };
         let pull = self.pull();
-        let push = expand_jvp::push(self);
-        let proofs = typecheck::declared(self);
+        let push = push::push(self);
+        let proofs = proofs::declared(self);
         let (raw, lent) = (local("raw"), local("lent"));
         // No user shall hear of the library's own ops where a type is none.
         // What is reported to stand behind `impl` shall be shown there.

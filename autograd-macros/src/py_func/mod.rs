@@ -3,6 +3,7 @@
 
 mod messages;
 
+use crate::tokens::{ends, local, mentions, named, plain_name, respanned};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::parse::{Parse, Parser};
@@ -10,12 +11,13 @@ use syn::spanned::Spanned;
 use syn::{Attribute, FnArg, GenericParam, Generics, Pat, Path, PathArguments, ReturnType, Type};
 
 use crate::args::{crate_path, parts};
-use crate::errors::{Errors, ends};
-use crate::expand::{Mode, named, respanned};
+use crate::check::question;
+use crate::errors::Errors;
+use crate::expand::Mode;
+use crate::fallback;
 use crate::items::{self, Found};
-use crate::model::{Function, Item, bare, local, mentions, plain_name};
-use crate::parse::{Block, is_cfg, is_lint};
-use crate::{fallback, question, twin};
+use crate::model::{Exists, Function, Item, bare};
+use crate::parse::{Block, existing, is_cfg, is_lint};
 
 /// The attribute as a plain function.
 pub(crate) fn expand(arguments: TokenStream, tokens: TokenStream) -> TokenStream {
@@ -29,17 +31,15 @@ pub(crate) fn expand(arguments: TokenStream, tokens: TokenStream) -> TokenStream
         return fallback::of_tokens(tokens, errors);
     };
     let of_trait = block.trait_.is_some();
-    let Some(mut op) = Op::read(block, names, &mut errors) else {
+    let Some(op) = Op::read(block, names, &mut errors) else {
         // Of each function that a trait does not have, more would be reported.
         return match of_trait {
             true => errors.into_tokens(),
             false => fallback::of_tokens(tokens, errors),
         };
     };
-    if let Some(name) = twin::renamed(&op.name, &mut errors) {
-        op.self_ty =
-            Type::Path(syn::TypePath { attrs: Vec::new(), qself: None, path: name.clone().into() });
-        op.name = name;
+    if let Some(exists) = op.exists {
+        return fallback::of_existing(exists, &["call"], &op.generics, &op.self_ty, errors);
     }
     let mut found = Errors::new();
     op.check(&mut errors, &mut found);
@@ -103,12 +103,15 @@ struct Op {
     misnamed: Option<Vec<Ident>>,
     /// Whether the compiler could not read all of it either, and has reported.
     broken: bool,
+    /// What has the name already, which was reported.
+    exists: Option<Exists>,
 }
 
 impl Op {
     /// What can be read, or nothing where there is too little of it.
     fn read(block: Block, names: Option<Vec<Ident>>, errors: &mut Errors) -> Option<Self> {
         let name = op_name(&block, errors)?;
+        let exists = existing(&name, errors);
         let (mut forward, mut backward) = (None, None);
         let (mut items, mut broken) = (Vec::new(), false);
         for found in items::split(block.body.stream(), errors) {
@@ -133,9 +136,8 @@ impl Op {
                         *place = Some(without_attributes(function, errors));
                     }
                 }
-                Found::Type { all, .. } | Found::Macro(all) | Found::Other(all) => {
-                    items.push(Item::Other(all));
-                }
+                Found::Type(item) => items.push(Item::Other(item.to_token_stream())),
+                Found::Macro(all) | Found::Other(all) => items.push(Item::Other(all)),
                 Found::Broken(_) => broken = true,
             }
         }
@@ -166,6 +168,7 @@ impl Op {
             outputs,
             misnamed,
             broken,
+            exists,
         })
     }
 
@@ -198,7 +201,7 @@ impl Op {
             self.check_backward(backward, errors);
         }
         for function in self.functions() {
-            question::check_function(&function.sig, &function.judged(), in_bodies);
+            question::check(function, in_bodies);
         }
     }
 

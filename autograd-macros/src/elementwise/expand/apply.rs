@@ -1,5 +1,6 @@
 //! `apply`, `try_apply`, the builder, and what checks a backward that was written by hand.
 
+use crate::tokens::mentions;
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, format_ident, quote};
 use syn::Type;
@@ -9,7 +10,7 @@ use crate::builder::ByName;
 use crate::elementwise::model::{Forward, Kind};
 use crate::expand::{Mode, of_callers, of_each_call, of_start};
 use crate::library::Private;
-use crate::model::{Layer, mentions};
+use crate::model::Layer;
 
 impl Expansion<'_> {
     /// The inputs of `apply`, with the parameters of the function.
@@ -157,7 +158,7 @@ impl Expansion<'_> {
             quote!(&#p::elementwise::MaskElement::mask(#ident))
         });
         let masks: Vec<_> = masks.collect();
-        let (op, outputs) = (crate::model::local("op"), crate::model::local("outputs"));
+        let (op, outputs) = (crate::tokens::local("op"), crate::tokens::local("outputs"));
         let plain = forward.of(Kind::Plain).next().is_some();
         let take = quote! {
             ::core::iter::Iterator::next(&mut #outputs).unwrap_or_else(|| ::core::unreachable!())
@@ -248,7 +249,7 @@ impl Expansion<'_> {
         let tried = |value: f64| -> Option<Vec<TokenStream>> {
             forward
                 .of(Kind::Plain)
-                .map(|param| match (&param.default, crate::model::text(&param.ty).as_str()) {
+                .map(|param| match (&param.default, crate::tokens::text(&param.ty).as_str()) {
                     (Some(default), _) => Some(default.to_token_stream()),
                     (None, "f64") => Some(quote!(#value)),
                     (None, _) => None,

@@ -5,7 +5,8 @@ mod formula;
 mod given;
 mod lane;
 
-use proc_macro2::{Group, Ident, Span, TokenStream};
+use crate::tokens::{mentions, regroup};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{Attribute, GenericParam, Generics, Signature, Type};
 
@@ -14,9 +15,9 @@ use crate::elementwise::model::{Item, Op};
 use crate::expand::{Mode, generated, is_lint_of_types, of_callers, with_arguments};
 use crate::fallback;
 use crate::library::{import, private_path};
-use crate::model::{Function, mentions};
+use crate::model::Function;
 use given::{Given, field, given_name};
-use lane::{complete, mentions_bare};
+use lane::completed;
 
 pub(crate) struct Expansion<'a> {
     pub(crate) op: &'a Op,
@@ -162,9 +163,7 @@ impl Expansion<'_> {
             if let Some(lane) = lane
                 && let Some(typed) = with_arguments(function.body.stream(), &quote!(<#lane>))
             {
-                let mut body = Group::new(function.body.delimiter(), typed);
-                body.set_span(function.body.span());
-                function.body = body;
+                function.body = regroup(&function.body, typed);
             }
             if let (Some(lane), syn::ReturnType::Type(_, ty)) = (lane, &mut function.sig.output)
                 && let Type::Path(path) = &mut **ty
@@ -179,22 +178,20 @@ impl Expansion<'_> {
 
     fn with_lane(&self, function: &Function) -> Function {
         let mut function = function.clone();
-        let bare = mentions_bare(function.sig.to_token_stream());
-        if !bare || function.sig.generics.type_params().next().is_some() {
+        let lane = self.lane();
+        let sig = completed(function.sig.to_token_stream(), &lane);
+        let Some(sig) = sig.filter(|_| function.sig.generics.type_params().next().is_none()) else {
             return function;
-        }
+        };
         let path = private_path(self.args.common.krate.as_ref());
-        let name = self.lane();
-        let lane: GenericParam = syn::parse_quote!(#name: #path::elementwise::Lane);
-        let sig = complete(function.sig.to_token_stream(), &name);
         if let Ok(sig) = syn::parse2::<Signature>(sig) {
             function.sig = sig;
-            function.sig.generics.params.push(lane);
+            let parameter: GenericParam = syn::parse_quote!(#lane: #path::elementwise::Lane);
+            function.sig.generics.params.push(parameter);
         }
-        let mut body =
-            Group::new(function.body.delimiter(), complete(function.body.stream(), &name));
-        body.set_span(function.body.span());
-        function.body = body;
+        if let Some(body) = completed(function.body.stream(), &lane) {
+            function.body = regroup(&function.body, body);
+        }
         function
     }
 

@@ -1,5 +1,6 @@
 //! The rules of forward's signature, and of what the impl must say for it.
 
+use crate::tokens::{find_ident, mentions, plain_name, text};
 use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::{Type, TypeParamBound, TypePath};
@@ -8,8 +9,8 @@ use crate::args::Args;
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{
-    Layer, OutputKind, ParamKind, bare, bounds_of, element, hidden_tensor, mentions, nearest,
-    plain_name, tensor_of_bounds, text,
+    Layer, OutputKind, ParamKind, bare, bounds_of, element, hidden_tensor, nearest,
+    tensor_of_bounds,
 };
 
 /// Holds forward against them.
@@ -135,13 +136,8 @@ fn tensor_outputs(layer: &Layer, errors: &mut Errors) {
 
 /// A name in a type that is nearly this one.
 pub(crate) fn slip(tokens: &impl ToTokens, meant: &str) -> Option<Ident> {
-    tokens.to_token_stream().into_iter().find_map(|tree| match tree {
-        TokenTree::Ident(name) => {
-            let near = name != meant && nearest(&name.to_string(), &[meant]).is_some();
-            near.then_some(name)
-        }
-        TokenTree::Group(group) => slip(&group.stream(), meant),
-        _ => None,
+    find_ident(tokens.to_token_stream(), |name| {
+        name != meant && nearest(&name.to_string(), &[meant]).is_some()
     })
 }
 
@@ -160,19 +156,11 @@ fn function_generics(layer: &Layer, errors: &mut Errors) {
     let Some(backward) = &layer.backward else { return };
     for parameter in forward.function.sig.generics.const_params() {
         let sig = backward.function.sig.to_token_stream();
-        if let Some(found) = find_ident(sig, &parameter.ident) {
+        if let Some(found) = find_ident(sig, |ident| *ident == parameter.ident) {
             let (name, op) = (parameter.ident.to_string(), layer.name.to_string());
             errors.at(found, messages::constant_of_forward(&name, &text(parameter), &op));
         }
     }
-}
-
-fn find_ident(tokens: TokenStream, name: &Ident) -> Option<Ident> {
-    tokens.into_iter().find_map(|tree| match tree {
-        TokenTree::Ident(ident) => (ident == *name).then_some(ident),
-        TokenTree::Group(group) => find_ident(group.stream(), name),
-        _ => None,
-    })
 }
 
 fn float_elements(layer: &Layer, errors: &mut Errors) {
