@@ -6,7 +6,7 @@ use quote::quote;
 use crate::errors::Errors;
 use crate::expand::{Expansion, Mode};
 use crate::library::Private;
-use crate::{args, check, check_arg, elementwise, fallback, parse, twin, warn, wrong_types};
+use crate::{args, check, check_arg, elementwise, fallback, parse};
 
 /// What becomes of a block, which can be verified while it runs or not.
 pub(crate) fn layer(arguments: TokenStream, block: TokenStream, verifies: bool) -> TokenStream {
@@ -19,20 +19,23 @@ pub(crate) fn layer(arguments: TokenStream, block: TokenStream, verifies: bool) 
     let Some(mut layer) = parsed else {
         return fallback::of_tokens(block, errors);
     };
-    if layer.of_trait {
-        return fallback::of_trait_impl(&layer.generics, &layer.self_ty, &layer.name, errors);
-    }
-    if let Some(name) = twin::renamed(&layer.name, &mut errors) {
-        layer.rename(name);
+    if let Some(exists) = layer.exists {
+        return fallback::of_existing(
+            exists,
+            &fallback::CALLS,
+            &layer.generics,
+            &layer.self_ty,
+            errors,
+        );
     }
     check::check(&layer, &args, &mut errors);
     check_arg::check_layer(&layer, &args, &mut errors);
-    layer.wrong = wrong_types::of_layer(&layer);
+    layer.wrong = check::refused::of_layer(&layer);
     if !errors.is_empty() || layer.is_broken() || layer.wrong.0 {
         return fallback::of_layer(&mut layer, &args, errors);
     }
     let reported = errors.into_tokens();
-    let warnings = warn::warnings(&layer, &args);
+    let warnings = check::warn::warnings(&layer, &args);
     let private = Private::imported();
     let mode = Mode::Full;
     let expansion = Expansion { layer: &layer, args: &args, private, mode, verifies }.tokens();

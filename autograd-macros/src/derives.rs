@@ -1,5 +1,6 @@
 //! `#[derive(Saved)]` and `#[derive(Module)]`: their arguments, the fields, and the impls.
 
+use crate::tokens::{local, mentions, text};
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::ext::IdentExt;
@@ -10,7 +11,6 @@ use crate::args::parts;
 use crate::errors::Errors;
 use crate::library::private_path;
 use crate::messages;
-use crate::model::{local, mentions, text};
 
 /// What stands in `#[saved(..)]` and `#[module(..)]`.
 #[derive(Default)]

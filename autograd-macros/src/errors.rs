@@ -1,6 +1,7 @@
 //! Collects errors, so that every mistake is reported in one compile.
 
-use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use crate::tokens::ends;
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 
 /// All that is wrong with a block. Must be read: it panics when dropped unread.
@@ -51,15 +52,15 @@ impl Errors {
         self.read = true;
     }
 
-    /// The errors as items, the first of them as a type of this name: the compiler says nothing more
-    /// of values of a type with an error. Without errors, a type that it has reported itself.
+    /// The errors as items, the first of them as a type of this name: the compiler does not know which
+    /// type that is, and says nothing of its values.
     pub(crate) fn into_items(mut self, name: &Ident) -> TokenStream {
         self.read = true;
         let mut all = self.found.iter().map(Report::to_tokens);
-        let first = all.next().unwrap_or_else(|| quote!(()));
+        let first = all.next();
         quote! {
             #[allow(dead_code, non_camel_case_types)]
-            type #name = [(); { #first }];
+            type #name = <[(); { #first }] as ::core::iter::Iterator>::Item;
             #(#all)*
         }
     }
@@ -88,19 +89,4 @@ impl Report {
         let text = quote_spanned!(self.last=> { #message });
         quote_spanned!(self.first=> #path #text)
     }
-}
-
-/// The spans of the first and the last token.
-pub(crate) fn ends(tokens: TokenStream) -> (Span, Span) {
-    let mut tokens = tokens.into_iter();
-    let Some(first) = tokens.next() else {
-        return (Span::call_site(), Span::call_site());
-    };
-    let last = tokens.last();
-    let last = last.as_ref().unwrap_or(&first);
-    (first.span(), last_span(last))
-}
-
-fn last_span(tree: &TokenTree) -> Span {
-    tree.span()
 }

@@ -6,7 +6,7 @@ use quote::quote;
 use syn::ext::IdentExt;
 use syn::parse::discouraged::Speculative;
 use syn::parse::{ParseStream, Parser};
-use syn::{Attribute, Generics, Signature, Token, Type, Visibility};
+use syn::{Attribute, Signature, Token, Visibility};
 
 use crate::errors::Errors;
 use crate::messages;
@@ -15,7 +15,7 @@ use crate::model::{Broken, Function};
 /// One item of the block, as far as it matters.
 pub(crate) enum Found {
     Function(Function),
-    Type { ident: Ident, generics: Generics, ty: Type, all: TokenStream },
+    Type(syn::ImplItemType),
     Macro(TokenStream),
     Other(TokenStream),
     Broken(Broken),
@@ -81,8 +81,8 @@ fn item(input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<Found> {
         || ahead.peek(syn::Ident) && ahead.peek2(Token![::]);
     let all = raw_item(input)?;
     if is_type {
-        let ty = syn::parse2::<syn::ImplItemType>(all.clone())?;
-        return Ok(Found::Type { ident: ty.ident, generics: ty.generics, ty: ty.ty, all });
+        let ty = syn::parse2(all)?;
+        return Ok(Found::Type(ty));
     }
     if is_macro {
         return Ok(Found::Macro(all));

@@ -10,34 +10,20 @@ mod attribute;
 mod builder;
 mod check;
 mod check_arg;
-mod check_forward;
-mod check_jvp;
-mod check_order;
-mod configured;
-mod context_habits;
-mod context_use;
 mod derives;
 mod elementwise;
 mod errors;
 mod expand;
-mod expand_jvp;
 mod fallback;
-mod glance;
-mod grads;
 mod items;
 mod library;
 mod messages;
 mod model;
 mod parse;
 mod py_func;
-mod question;
-mod replace;
 #[cfg(test)]
 mod tests;
-mod twin;
-mod typecheck;
-mod warn;
-mod wrong_types;
+mod tokens;
 
 use attribute::layer;
 

@@ -1,9 +1,8 @@
 //! Where expansions find the library: `::autograd_core`, or the path of `crate = path`.
 
+use crate::tokens::{first_span, respanned};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
-
-use crate::expand::{first_span, respanned};
 
 /// What an expansion calls the library's insides.
 #[derive(Clone)]

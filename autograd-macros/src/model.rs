@@ -1,17 +1,16 @@
 //! The block as the macro understands it: a guess from names, which the compiler then proves.
 
-use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
-use quote::{ToTokens, quote};
+use proc_macro2::{Group, Ident, Span, TokenStream};
+use quote::ToTokens;
 use syn::{
     Attribute, Expr, GenericArgument, GenericParam, Generics, PathArguments, Signature, Type,
     TypeParamBound, TypePath, Visibility, WherePredicate,
 };
 
-use crate::glance::Glance;
+use crate::tokens::text;
 
 /// An op: the parsed impl block.
 pub(crate) struct Layer {
-    pub(crate) glance: Glance,
     pub(crate) attrs: Vec<Attribute>,
     /// Where `impl` stands.
     pub(crate) place: Span,
@@ -25,13 +24,21 @@ pub(crate) struct Layer {
     pub(crate) forward: Option<Forward>,
     pub(crate) backward: Option<Backward>,
     pub(crate) jvp: Option<Jvp>,
-    /// Whether the block is that of a trait, which has been reported.
-    pub(crate) of_trait: bool,
+    /// What has the name of the op already, which was reported.
+    pub(crate) exists: Option<Exists>,
     /// What the compiler could not read either, and has reported.
     pub(crate) broken: Vec<Broken>,
     /// Whether a type in a signature, and whether that of forward's output, is one that the compiler
     /// refuses.
     pub(crate) wrong: (bool, bool),
+}
+
+/// What has the name of an op beside it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Exists {
+    Op,
+    /// A type of the user's: also that of a trait's block.
+    Type,
 }
 
 /// An item that cannot be read: its name and parameters, if it has any.
@@ -144,30 +151,26 @@ pub(crate) enum Returns {
 }
 
 impl Layer {
-    /// Makes way for another op of the same name.
-    pub(crate) fn rename(&mut self, name: Ident) {
-        let all = self.self_ty.to_token_stream();
-        let renamed = crate::expand::replace_ident(all, &self.name.to_string(), &quote!(#name));
-        if let Ok(renamed) = syn::parse2(renamed) {
-            self.self_ty = renamed;
-            self.name = name;
-        }
-    }
-
     /// Whether something that is missing may be there, but could not be read.
     pub(crate) fn is_broken(&self) -> bool {
-        self.of_trait || !self.broken.is_empty()
+        self.exists.is_some() || !self.broken.is_empty()
+    }
+
+    /// Whether a function of this name is one of those that make the op.
+    pub(crate) fn is_rule(&self, name: &Ident) -> bool {
+        ["forward", "backward", "jvp"].iter().any(|rule| name == rule)
+    }
+
+    /// The functions that make the op.
+    pub(crate) fn functions(&self) -> impl Iterator<Item = &Function> {
+        let forward = self.forward.iter().map(|forward| &forward.function);
+        let backward = self.backward.iter().map(|backward| &backward.function);
+        forward.chain(backward).chain(self.jvp.iter().map(|jvp| &jvp.function))
     }
 
     /// Whether the bodies are Rust.
     pub(crate) fn bodies_are_read(&self) -> bool {
-        let functions = [
-            self.forward.as_ref().map(|forward| &forward.function),
-            self.backward.as_ref().map(|backward| &backward.function),
-            self.jvp.as_ref().map(|jvp| &jvp.function),
-        ];
-        let mut bodies =
-            functions.into_iter().flatten().map(|function| function.body.to_token_stream());
+        let mut bodies = self.functions().map(|function| function.body.to_token_stream());
         bodies.all(|body| syn::parse2::<syn::Block>(body).is_ok())
     }
 
@@ -263,7 +266,7 @@ pub(crate) fn argument_of<'a>(ty: &'a Type, name: &str) -> Option<&'a Type> {
     first_argument(segment)
 }
 
-fn first_argument(segment: &syn::PathSegment) -> Option<&Type> {
+pub(crate) fn first_argument(segment: &syn::PathSegment) -> Option<&Type> {
     match &segment.arguments {
         PathArguments::AngleBracketed(arguments) => {
             arguments.args.iter().find_map(|argument| match argument {
@@ -420,83 +423,12 @@ pub(crate) fn bounds_of<'a, 'n>(
     declared.flat_map(|param| &param.bounds).chain(clauses.flatten())
 }
 
-/// Whether a name stands anywhere in some tokens.
-pub(crate) fn mentions(tokens: &impl ToTokens, name: &str) -> bool {
-    tokens.to_token_stream().into_iter().any(|tree| match tree {
-        TokenTree::Ident(ident) => ident == name,
-        TokenTree::Group(group) => mentions(&group.stream(), name),
-        _ => false,
-    })
-}
-
-/// A type or other tokens as a user would write them.
-pub(crate) fn text(tokens: &impl ToTokens) -> String {
-    let mut text = String::new();
-    write_tokens(tokens.to_token_stream(), &mut text);
-    text
-}
-
-fn write_tokens(tokens: TokenStream, text: &mut String) {
-    use proc_macro2::{Delimiter, Spacing};
-    let mut word_before = false;
-    let mut trees = tokens.into_iter().peekable();
-    while let Some(tree) = trees.next() {
-        match tree {
-            TokenTree::Group(group) => {
-                let (open, close) = match group.delimiter() {
-                    Delimiter::Parenthesis => ("(", ")"),
-                    Delimiter::Bracket => ("[", "]"),
-                    Delimiter::Brace => ("{ ", " }"),
-                    Delimiter::None => ("", ""),
-                };
-                // `&mut [T]`
-                if word_before && text.ends_with("mut") {
-                    text.push(' ');
-                }
-                text.push_str(open);
-                write_tokens(group.stream(), text);
-                text.push_str(close);
-                word_before = false;
-            }
-            TokenTree::Punct(punct) => {
-                let c = punct.as_char();
-                let joint = punct.spacing() == Spacing::Joint;
-                if matches!(c, '+' | '=') && !joint || (c == '-' && joint) {
-                    text.push(' ');
-                }
-                text.push(c);
-                let arrow = c == '>' && text.ends_with("->");
-                let more = trees.peek().is_some();
-                if more && (matches!(c, ',' | ';' | '+') || c == '=' && !joint || arrow)
-                    || more && c == ':' && !joint && !text.ends_with("::")
-                {
-                    text.push(' ');
-                }
-                word_before = false;
-            }
-            word => {
-                if word_before {
-                    text.push(' ');
-                }
-                text.push_str(&word.to_string());
-                word_before = true;
-            }
-        }
-    }
-}
-
 /// A name of the list that this may be a slip of.
 pub(crate) fn nearest<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
     // Of a name of one letter nothing is left that could be alike.
     let most = 2.min(name.chars().count().saturating_sub(1));
     let near = |candidate: &&&str| strsim::damerau_levenshtein(name, candidate) <= most;
     names.iter().filter(near).min_by_key(|other| strsim::damerau_levenshtein(name, other)).copied()
-}
-
-/// A name without `r#`.
-pub(crate) fn plain_name(ident: &Ident) -> String {
-    let name = ident.to_string();
-    name.strip_prefix("r#").map_or(name.clone(), str::to_owned)
 }
 
 /// The name of a parameter of an impl or a function.
@@ -533,8 +465,10 @@ pub(crate) fn primal_type(form: Form, tensor: &str) -> String {
     }
 }
 
-/// A local that cannot clash with the user's: neither with a local, nor with an op of its name, which
-/// would be a pattern.
-pub(crate) fn local(name: &str) -> Ident {
-    Ident::new(&format!("__{name}"), Span::mixed_site())
+/// What the gradient of an input is called in messages.
+pub(crate) fn form_text(form: Form, tensor: &str) -> String {
+    match form {
+        Form::One | Form::Optional => format!("`{tensor}` or `Option<{tensor}>`"),
+        Form::List => format!("`Vec<{tensor}>` or `Vec<Option<{tensor}>>`"),
+    }
 }

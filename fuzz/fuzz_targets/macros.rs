@@ -17,35 +17,21 @@ modules! {
     "../../autograd-macros/src/args.rs" args
     "../../autograd-macros/src/attribute.rs" attribute
     "../../autograd-macros/src/builder/mod.rs" builder
-    "../../autograd-macros/src/check.rs" check
+    "../../autograd-macros/src/check/mod.rs" check
     "../../autograd-macros/src/check_arg/mod.rs" check_arg
-    "../../autograd-macros/src/check_forward.rs" check_forward
-    "../../autograd-macros/src/check_jvp.rs" check_jvp
-    "../../autograd-macros/src/check_order.rs" check_order
-    "../../autograd-macros/src/configured.rs" configured
-    "../../autograd-macros/src/context_habits.rs" context_habits
-    "../../autograd-macros/src/context_use.rs" context_use
     "../../autograd-macros/src/derives.rs" derives
     "../../autograd-macros/src/elementwise/mod.rs" elementwise
     "../../autograd-macros/src/errors.rs" errors
     "../../autograd-macros/src/expand/mod.rs" expand
-    "../../autograd-macros/src/expand_jvp.rs" expand_jvp
     "../../autograd-macros/src/fallback.rs" fallback
     "../../autograd-macros/src/tests/fuzzed.rs" fuzzed
-    "../../autograd-macros/src/glance.rs" glance
-    "../../autograd-macros/src/grads.rs" grads
     "../../autograd-macros/src/items.rs" items
     "../../autograd-macros/src/library.rs" library
     "../../autograd-macros/src/messages/mod.rs" messages
     "../../autograd-macros/src/model.rs" model
     "../../autograd-macros/src/parse/mod.rs" parse
     "../../autograd-macros/src/py_func/mod.rs" py_func
-    "../../autograd-macros/src/question.rs" question
-    "../../autograd-macros/src/replace.rs" replace
-    "../../autograd-macros/src/twin.rs" twin
-    "../../autograd-macros/src/typecheck.rs" typecheck
-    "../../autograd-macros/src/warn.rs" warn
-    "../../autograd-macros/src/wrong_types.rs" wrong_types
+    "../../autograd-macros/src/tokens.rs" tokens
     "../../tests/tests/fuzz/choices.rs" choices
 }
 

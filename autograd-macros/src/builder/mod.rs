@@ -2,15 +2,15 @@
 
 mod named;
 
+use crate::tokens::{find, find_ident, first_span, is_punct, local, mentions, plain_name, rewrite};
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::GenericParam;
 
 use crate::expand::{
-    Expansion, Mode, default_of, first_span, generated, of_each_call, output_type, phantom,
-    replace_ident, turbofish,
+    Expansion, default_of, generated, of_each_call, output_type, phantom, turbofish,
 };
-use crate::model::{Forward, Layer, Param, local, mentions, parameter_name, plain_name};
+use crate::model::{Forward, Layer, Param, parameter_name};
 use named::{Hidden, Named};
 
 /// What a call by name is made of.
@@ -27,8 +27,7 @@ pub(crate) struct ByName {
 /// The builder: a type with a state for each argument. `places`: whether the op can be called with
 /// the place of a call.
 pub(crate) fn expand(expansion: &Expansion<'_>, places: bool) -> Option<ByName> {
-    let meant = crate::fallback::meant_forward(expansion.layer);
-    let forward = expansion.layer.forward.as_ref().or(meant.as_ref())?;
+    let forward = expansion.layer.forward.as_ref()?;
     let reserved = |param: &Param| param.ident == "apply" || param.ident == "try_apply";
     if forward.params.is_empty() || forward.params.iter().any(reserved) {
         return None;
@@ -61,12 +60,11 @@ impl<'a> Builder<'a> {
         let op = &expansion.layer.name;
         let count = forward.params.len();
         // The user may have a type of this name.
-        let taken = expansion.layer.glance.may_mention("Argument")
-            || op.to_string().starts_with("Argument");
-        let state = match taken {
-            true => "__Argument",
-            false => "Argument",
-        };
+        let generics = &expansion.layer.generics;
+        let written =
+            quote!(#op #generics).into_iter().chain(forward.function.sig.to_token_stream());
+        let taken = find_ident(written.collect(), |word| word.to_string().starts_with("Argument"));
+        let state = if taken.is_some() { "__Argument" } else { "Argument" };
         let mut builder = Self {
             expansion,
             forward,
@@ -76,12 +74,9 @@ impl<'a> Builder<'a> {
             named: Vec::new(),
         };
         // Lifetimes that the user wrote anywhere.
-        let taken: Vec<String> = match expansion.layer.glance.may_mention("'") {
-            true => lifetimes_in(forward.function.sig.to_token_stream())
-                .chain(lifetimes_in(expansion.layer.generics.to_token_stream()))
-                .collect(),
-            false => Vec::new(),
-        };
+        let taken: Vec<String> = lifetimes_in(forward.function.sig.to_token_stream())
+            .chain(lifetimes_in(expansion.layer.generics.to_token_stream()))
+            .collect();
         let own = &forward.function.sig.generics;
         let parameters = own.type_params().chain(expansion.layer.generics.type_params());
         let parameters: Vec<_> = parameters.map(|param| param.ident.to_string()).collect();
@@ -250,10 +245,6 @@ impl<'a> Builder<'a> {
                 Some(default) => {
                     let default = self.without_self(default.to_token_stream());
                     let span = first_span(&default);
-                    let default = match self.expansion.mode {
-                        Mode::Full => default,
-                        Mode::Fallback(_) => quote!(::core::unreachable!("the op did not compile")),
-                    };
                     let hides = named.hidden != Hidden::No;
                     let ty = if hides { named::of(position).to_token_stream() } else { ty.clone() };
                     let given_or = quote!(#p::GivenOr::<#names::#name_type, #ty>);
@@ -294,7 +285,7 @@ impl<'a> Builder<'a> {
             })
             .collect();
         let turbofish = turbofish(own);
-        let output = self.without_self(output_type(&self.expansion.private, self.forward));
+        let output = self.without_self(output_type(self.forward));
         let (own_lifetimes, own_others) = (own_lifetimes.collect(), own_others.collect());
         let head: [Vec<&GenericParam>; 2] = [own_lifetimes, own_others];
         let [own_lifetimes, own_others] = &head;
@@ -390,54 +381,31 @@ impl<'a> Builder<'a> {
 
     /// The op's name in place of `Self`, which is another type in the builder.
     fn without_self(&self, tokens: TokenStream) -> TokenStream {
-        if !self.expansion.layer.glance.may_mention_self() {
-            return tokens;
-        }
         let op = self.expansion.op();
-        if self.expansion.layer.generics.params.is_empty() {
-            return replace_ident(tokens, "Self", &op.to_token_stream());
-        }
-        replace_self(tokens, &op.to_token_stream())
+        let generic = !self.expansion.layer.generics.params.is_empty();
+        rewrite(tokens, &mut |trees, at| match &trees[at] {
+            // `Self::X` becomes `<Op<T>>::X`.
+            TokenTree::Ident(ident) if ident == "Self" => {
+                let path = generic && is_punct(trees.get(at + 1), ':');
+                Some((if path { quote!(<#op>) } else { op.to_token_stream() }, 1))
+            }
+            _ => None,
+        })
     }
 }
 
 /// The lifetimes that stand anywhere in some tokens.
-fn lifetimes_in(tokens: TokenStream) -> std::vec::IntoIter<String> {
+fn lifetimes_in(tokens: TokenStream) -> impl Iterator<Item = String> {
     let mut found = Vec::new();
-    let mut quoted = false;
-    for tree in tokens {
-        let quote = matches!(&tree, TokenTree::Punct(punct) if punct.as_char() == '\'');
-        match tree {
-            TokenTree::Ident(name) if quoted => found.push(format!("'{name}")),
-            TokenTree::Group(group) => found.extend(lifetimes_in(group.stream())),
-            _ => {}
+    find(tokens, &mut |trees, at| {
+        if let [quote, TokenTree::Ident(name), ..] = &trees[at..]
+            && is_punct(Some(quote), '\'')
+        {
+            found.push(format!("'{name}"));
         }
-        quoted = quote;
-    }
+        None::<()>
+    });
     found.into_iter()
-}
-
-/// `Self::X` becomes `<Op<T>>::X`.
-fn replace_self(tokens: TokenStream, op: &TokenStream) -> TokenStream {
-    let mut out = TokenStream::new();
-    let mut trees = tokens.into_iter().peekable();
-    while let Some(tree) = trees.next() {
-        match tree {
-            TokenTree::Ident(ident) if ident == "Self" => {
-                let path =
-                    matches!(trees.peek(), Some(TokenTree::Punct(colon)) if colon.as_char() == ':');
-                out.extend(if path { quote!(<#op>) } else { op.clone() });
-            }
-            TokenTree::Group(group) => {
-                let mut new =
-                    proc_macro2::Group::new(group.delimiter(), replace_self(group.stream(), op));
-                new.set_span(group.span());
-                out.extend([TokenTree::Group(new)]);
-            }
-            tree => out.extend([tree]),
-        }
-    }
-    out
 }
 
 fn is_lifetime(param: &GenericParam) -> bool {

@@ -1,10 +1,11 @@
 //! What is given against what forward takes.
 
+use crate::tokens::{plain_name, text};
 use syn::{Expr, ExprLit, ExprUnary, Lit, UnOp};
 
 use super::{Check, Form, Given, Kind, Parameter, Tensor, Value, messages};
 use crate::errors::Errors;
-use crate::model::{nearest, plain_name, text};
+use crate::model::nearest;
 
 impl Check {
     /// Every parameter has a value that fits, once.

@@ -1,12 +1,11 @@
 //! From a `check(..)` to tests.
 
+use crate::tokens::{local, plain_name, replace_ident};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::Attribute;
 
 use super::{Check, Form, Kind, Parameter, Tensor, Value};
-use crate::expand::replace_ident;
-use crate::model::{local, plain_name};
 
 /// The op whose tests are generated.
 pub(crate) struct Subject<'a> {

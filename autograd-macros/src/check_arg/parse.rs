@@ -1,5 +1,6 @@
 //! From tokens to a `check(..)`.
 
+use crate::tokens::text;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use syn::ext::IdentExt;
 use syn::parse::Parser;
@@ -8,7 +9,6 @@ use syn::{Expr, Ident, RangeLimits, Token};
 use super::{Check, Given, Range, Value, messages};
 use crate::args::parts;
 use crate::errors::Errors;
-use crate::model::text;
 
 /// Reads a part of the attribute that begins with `check`; none where it is another.
 pub(crate) fn parse(part: &TokenStream, errors: &mut Errors) -> Option<Option<Check>> {

@@ -1,5 +1,6 @@
 //! What is checked, from the models of both forms of the macro.
 
+use crate::tokens::{mentions, replace_ident};
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::{GenericParam, Type};
@@ -8,9 +9,8 @@ use super::{Check, Form, Kind, Parameter, Subject, Tensor, messages};
 use crate::args::Args;
 use crate::elementwise::{self, model as formula};
 use crate::errors::Errors;
-use crate::expand::replace_ident;
 use crate::library::private_path;
-use crate::model::{Layer, OutputKind, ParamKind, bare, element, mentions};
+use crate::model::{Layer, OutputKind, ParamKind, bare, element};
 
 /// Holds the checks of a layer against its forward.
 pub(crate) fn check_layer(layer: &Layer, args: &Args, errors: &mut Errors) {

@@ -1,5 +1,6 @@
 //! The rules of the block, one function each.
 
+use crate::tokens::{plain_name, text};
 use quote::ToTokens;
 use syn::Type;
 
@@ -7,9 +8,9 @@ use super::args::Args;
 use super::messages;
 use super::model::{Backward, Forward, Kind, Meant, Op};
 use super::parse::{is_tensor, kind};
+use crate::check::grads::{Fields, NoField};
 use crate::errors::Errors;
-use crate::grads::{Fields, NoField};
-use crate::model::{is_named, nearest, plain_name, text};
+use crate::model::{is_named, nearest};
 
 /// Holds the block against every rule.
 pub(crate) fn check(op: &Op, args: &Args, errors: &mut Errors) {
@@ -192,7 +193,7 @@ fn returned(forward: &Forward, backward: &Backward, errors: &mut Errors) {
     let params = forward.params.iter().map(|param| &param.ident);
     let given = backward.params.iter().map(|(ident, _)| ident);
     let taken: Vec<String> = params.chain(given).map(plain_name).collect();
-    crate::check_order::check(&inputs, &taken, &backward.function.judged(), errors);
+    crate::check::order::check(&inputs, &taken, &backward.function.judged(), errors);
 }
 
 /// The fields of each `Grads { .. }` that backward builds.

@@ -14,7 +14,8 @@ use proc_macro2::{TokenStream, TokenTree};
 use quote::quote;
 
 use crate::errors::Errors;
-use crate::{check_arg, fallback, twin};
+use crate::expand::Mode;
+use crate::{check_arg, fallback};
 pub(crate) use args::Args;
 pub(crate) use scalar::scalar_op;
 
@@ -32,26 +33,23 @@ pub(crate) fn is_asked_for(arguments: &TokenStream) -> bool {
 pub(crate) fn layer(arguments: TokenStream, block: TokenStream) -> TokenStream {
     let mut errors = Errors::new();
     let args = args::parse(arguments, &mut errors);
-    let Some(mut op) = parse::parse(block.clone(), &mut errors) else {
+    let Some(op) = parse::parse(block.clone(), &mut errors) else {
         return fallback::of_tokens(block, errors);
     };
-    if op.of_trait {
-        let ty = syn::Type::Path(syn::TypePath {
-            attrs: Vec::new(),
-            qself: None,
-            path: op.name.clone().into(),
-        });
-        return fallback::of_trait_impl(&syn::Generics::default(), &ty, &op.name, errors);
-    }
-    if let Some(name) = twin::renamed(&op.name, &mut errors) {
-        op.name = name;
+    if let Some(exists) = op.exists {
+        let (generics, name) = (syn::Generics::default(), &op.name);
+        return fallback::of_existing(
+            exists,
+            &fallback::CALLS,
+            &generics,
+            &syn::parse_quote!(#name),
+            errors,
+        );
     }
     check::check(&op, &args, &mut errors);
     check_arg::check_formula(&op, &args, &mut errors);
-    let valid = errors.is_empty() && !op.broken;
-    let silent = (errors.is_empty() && !valid).then(|| fallback::not_understood(&op.name));
-    let reported = errors.into_tokens();
-    let expansion = expand::Expansion { op: &op, args: &args, valid }.tokens();
-    let tests = valid.then(|| check_arg::formula_tests(&op, &args));
-    quote!(#reported #expansion #tests #silent)
+    let (mode, reported) = fallback::mode(&op.name, errors, op.broken);
+    let tests = matches!(mode, Mode::Full).then(|| check_arg::formula_tests(&op, &args));
+    let expansion = expand::Expansion { op: &op, args: &args, mode }.tokens();
+    quote!(#reported #expansion #tests)
 }

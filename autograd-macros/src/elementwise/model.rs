@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, TokenStream};
 use syn::{Attribute, Expr, Type};
 
-use crate::model::Function;
+use crate::model::{Exists, Function};
 
 /// An elementwise op: the parsed impl block.
 pub(crate) struct Op {
@@ -13,8 +13,8 @@ pub(crate) struct Op {
     pub(crate) items: Vec<Item>,
     pub(crate) forward: Option<Forward>,
     pub(crate) backward: Option<Backward>,
-    /// Whether the block is that of a trait, which was reported.
-    pub(crate) of_trait: bool,
+    /// What has the name of the op already, which was reported.
+    pub(crate) exists: Option<Exists>,
     /// Whether the compiler could not read all of it either, and has reported.
     pub(crate) broken: bool,
 }
@@ -85,7 +85,7 @@ impl Forward {
     pub(crate) fn names(&self) -> Vec<(String, Meant)> {
         let inputs = self.params.iter().enumerate();
         let inputs =
-            inputs.map(|(i, param)| (crate::model::plain_name(&param.ident), Meant::Input(i)));
+            inputs.map(|(i, param)| (crate::tokens::plain_name(&param.ident), Meant::Input(i)));
         let outputs = (0..self.outputs.len()).map(|k| (self.output(k), Meant::Output(k)));
         let gradients =
             (0..self.outputs.len()).map(|k| (format!("d{}", self.output(k)), Meant::Gradient(k)));
@@ -100,7 +100,7 @@ impl Forward {
 impl Backward {
     /// What it is given, as far as that exists.
     pub(crate) fn meant(&self, forward: &Forward) -> Vec<Meant> {
-        let names = self.params.iter().map(|(ident, _)| crate::model::plain_name(ident));
+        let names = self.params.iter().map(|(ident, _)| crate::tokens::plain_name(ident));
         names.filter_map(|name| forward.meant(&name)).collect()
     }
 }

@@ -1,5 +1,6 @@
 //! From tokens to the model.
 
+use crate::tokens::{plain_name, text};
 use proc_macro2::{Ident, TokenStream};
 use syn::{FnArg, ReturnType, Type};
 
@@ -7,7 +8,7 @@ use super::messages;
 use super::model::{Backward, Forward, Item, Kind, Op, Param};
 use crate::errors::Errors;
 use crate::items::Found;
-use crate::model::{Function, argument_of, as_tensor, bare, is_named, plain_name, text};
+use crate::model::{Function, argument_of, as_tensor, bare, is_named};
 use crate::parse::{
     block, parameter_attributes, pattern_name, qualifiers, repeated_names, stripped,
 };
@@ -21,7 +22,7 @@ pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Option<Op> {
         items: Vec::new(),
         forward: None,
         backward: None,
-        of_trait: block.trait_.is_some(),
+        exists: block.exists,
         broken: false,
     };
     let arguments = crate::model::last_segment(&block.self_ty).map(|segment| &segment.arguments);
@@ -42,8 +43,8 @@ impl Op {
                 errors.at(&tokens, crate::messages::item_macro());
                 self.items.push(Item::Other(tokens));
             }
-            Found::Type { ident, .. } => {
-                errors.at(&ident, messages::declares_type(&ident.to_string()));
+            Found::Type(item) => {
+                errors.at(&item.ident, messages::declares_type(&item.ident.to_string()));
             }
             // The compiler could not read it either, and has reported.
             Found::Broken(_) => self.broken = true,
@@ -88,7 +89,7 @@ fn forward(function: &Function, errors: &mut Errors) -> Forward {
         let shown = name.as_ref().map_or_else(|| text(pat), plain_name);
         let (stop, default) = parameter_attributes(attrs, errors);
         let wrong = wrong_form(ty, &shown, name.as_ref().map_or("xs", |_| &shown));
-        let refused = crate::wrong_types::is_wrong(ty, &lifetimes);
+        let refused = crate::check::refused::is_wrong(ty, &lifetimes);
         let is_wrong = wrong.is_some() || refused;
         // A tensor is reported, and then taken for the number that was meant.
         let kind = match is_wrong {

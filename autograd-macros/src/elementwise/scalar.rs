@@ -1,6 +1,7 @@
 //! `scalar_op!`: an elementwise op in one line.
 
-use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use crate::tokens::{find_ident, plain_name};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::{Attribute, Expr, Path, Token, Visibility};
@@ -8,7 +9,6 @@ use syn::{Attribute, Expr, Path, Token, Visibility};
 use super::messages;
 use crate::args::crate_path;
 use crate::errors::Errors;
-use crate::model::plain_name;
 
 /// `Softplus: y = (1.0 + x.exp()).ln(), dx = dy / (1.0 + (-x).exp())`
 struct ScalarOp {
@@ -148,14 +148,10 @@ fn identifier(text: &str, span: Span) -> Option<Ident> {
     if text == "y" || text == "dy" {
         return None;
     }
-    crate::expand::named(text, span)
+    crate::tokens::named(text, span)
 }
 
 /// The first place where a name stands.
 fn used(tokens: &TokenStream, name: &Ident) -> Option<Ident> {
-    tokens.clone().into_iter().find_map(|tree| match tree {
-        TokenTree::Ident(ident) if plain_name(&ident) == plain_name(name) => Some(ident),
-        TokenTree::Group(group) => used(&group.stream(), name),
-        _ => None,
-    })
+    find_ident(tokens.clone(), |ident| plain_name(ident) == plain_name(name))
 }

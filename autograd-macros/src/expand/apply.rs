@@ -1,31 +1,20 @@
 //! `apply` and `try_apply`.
 
+use crate::tokens::{at, first_span, here, local, located, plain_name, whole_span};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::ReturnType;
 
-use super::{
-    Expansion, Mode, at, first_span, here, located, of_callers, of_each_call, of_start,
-    output_span, turbofish, undocumented, whole_span,
-};
+use super::{Expansion, of_callers, of_each_call, of_start, output_span, turbofish, undocumented};
 use crate::builder::ByName;
 use crate::check_arg::{Form, form};
-use crate::library::Private;
-use crate::model::{
-    Forward, Function, Output, OutputKind, Param, ParamKind, local, mentions, plain_name,
-};
-use crate::{fallback, typecheck};
+use crate::expand::proofs;
+use crate::model::{Forward, Function, Output, OutputKind, Param, ParamKind};
 
 impl Expansion<'_> {
     /// `apply` and `try_apply`, and what starts a call by name.
     pub(super) fn apply(&self, by_name: Option<&ByName>) -> TokenStream {
-        let meant = fallback::meant_forward(self.layer);
-        let Some(forward) = self.layer.forward.as_ref().or(meant.as_ref()) else {
-            return fallback::guessed_apply(self);
-        };
-        if self.layer.wrong.0 {
-            return fallback::apply_of_wrong_types(self, forward);
-        }
+        let Some(forward) = &self.layer.forward else { return TokenStream::new() };
         let p = &self.private;
         let (generics, _, clause) = self.layer.generics.split_for_impl();
         let (op, deprecated) = (self.op(), self.deprecated());
@@ -44,25 +33,12 @@ impl Expansion<'_> {
         });
         let params: Vec<_> = params.collect();
         let names: Vec<_> = forward.params.iter().map(|param| &param.ident).collect();
-        let output = output_type(p, forward);
+        let output = output_type(forward);
         let with = by_name.map(|by_name| &by_name.with);
         let starts = starts.filter(|_| with.is_some());
         let placed = by_name.and_then(|by_name| by_name.placed.as_ref());
         let place = placed.map(|_| local("place"));
-        let mut body = match &self.mode {
-            Mode::Full => self.try_apply_body(forward, place.as_ref()),
-            Mode::Fallback(reported) => {
-                // What panics does not say which type an `impl Trait` is.
-                let stand_in = match mentions(&output, "impl") {
-                    true => reported.clone(),
-                    false => fallback::not_compiled(),
-                };
-                quote! {{
-                    let _ = (#(&#names,)*);
-                    #stand_in
-                }}
-            }
-        };
+        let mut body = self.try_apply_body(forward, place.as_ref());
         let placed = placed.map(|placed| {
             let call = quote! {{
                 Self::#placed #turbofish (::core::panic::Location::caller(), #(#names),*)
@@ -120,8 +96,8 @@ impl Expansion<'_> {
         let names = forward.params.iter().map(|param| &param.ident);
         let refuse =
             self.layer.backward.is_none().then(|| quote!(#p::without_gradient(#context.0)?;));
-        let proofs = typecheck::plain_inputs(self, forward);
-        let checks = typecheck::checked_when_running(self, forward);
+        let proofs = proofs::plain_inputs(self, forward);
+        let checks = proofs::checked_when_running(self, forward);
         let finish = if forward.fallible { "finish_fallible" } else { "finish" };
         let lent = context_argument(&quote!(&mut #context), &forward.function);
         // Another type that is called `Result` is reported where it stands.
@@ -267,7 +243,7 @@ impl Expansion<'_> {
                         quote_spanned!(here=> #known::output(#visitor, &mut #part);)
                     }
                     OutputKind::Plain => {
-                        let (p, proof) = (&self.private, typecheck::plain(self, &part, &output.ty));
+                        let (p, proof) = (&self.private, proofs::plain(self, &part, &output.ty));
                         quote! {
                             #proof
                             use #p::NoTensors as _;
@@ -293,12 +269,9 @@ pub(super) fn context_argument(context: &TokenStream, function: &Function) -> To
 }
 
 /// The type that `apply` returns.
-pub(crate) fn output_type(p: &Private, forward: &Forward) -> TokenStream {
+pub(crate) fn output_type(forward: &Forward) -> TokenStream {
     match &forward.function.sig.output {
         ReturnType::Default => quote!(()),
-        ReturnType::Type(_, ty) if forward.hides_output() => {
-            crate::replace::by_value(p, ty.to_token_stream())
-        }
         ReturnType::Type(_, ty) => ty.to_token_stream(),
     }
 }

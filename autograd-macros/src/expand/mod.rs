@@ -1,40 +1,41 @@
 //! From the model to code: the user's block, the struct, one trait impl, `apply`, the builder.
 
 mod apply;
+mod attributes;
+mod proofs;
 mod pull;
-mod tokens;
+mod push;
 
-use proc_macro2::{Group, Ident, Span, TokenStream};
+use crate::tokens::{local, located, mentions, plain_name, regroup, replace_ident};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{Attribute, GenericParam, ReturnType, Type, Visibility};
 
 use crate::args::Args;
 use crate::builder;
-use crate::check::{is_bare_gradient, kept_attrs, unsaveable};
-use crate::context_use::escapes;
+use crate::check::calls::escapes;
+use crate::check::types::{is_bare_gradient, kept_attrs, unsaveable};
+use crate::fallback;
 use crate::library::{Private, import};
-use crate::model::{
-    Form, Function, Item, Layer, Returns, bare, local, mentions, parameter_name, plain_name,
-};
+use crate::model::{Form, Function, Item, Layer, Returns, bare, parameter_name};
 use crate::parse::is_lint;
-use crate::{expand_jvp, fallback, typecheck};
 use apply::context_argument;
-use tokens::{is_cfg, is_expect, located, undocumented};
+use attributes::{is_cfg, is_expect, undocumented};
 
 pub(crate) use apply::{default_of, output_type};
-pub(crate) use pull::{concrete, with_arguments};
-pub(crate) use tokens::{
-    anonymous, at, first_span, generated, here, is_lint_of_types, named, of_callers, of_each_call,
-    of_start, output_span, phantom, replace_ident, respanned, turbofish, whole_span,
+pub(crate) use attributes::{
+    generated, is_lint_of_types, of_callers, of_each_call, of_start, output_span, phantom,
+    turbofish,
 };
+pub(crate) use pull::with_arguments;
 
 /// Whether the block passed its checks.
-#[derive(Clone)]
 pub(crate) enum Mode {
     Full,
-    /// Everything that a caller can name exists, and does nothing. Holds an expression of any type
-    /// for what was reported to be wrong.
-    Fallback(TokenStream),
+    /// The compiler refuses a type of a signature: nothing repeats it.
+    Refused,
+    /// It did not: what callers name is of this type, which has an error in it.
+    Reported(Ident),
 }
 
 /// All that an expansion is made from.
@@ -56,15 +57,22 @@ impl Expansion<'_> {
         let asks_needs = self.asks_needs();
         let needs = asks_needs.then(|| self.needs_struct());
         let layer = self.layer_impl(asks_needs);
-        let by_name = (!self.layer.wrong.0).then(|| builder::expand(self, true)).flatten();
-        let apply = self.apply(by_name.as_ref());
+        let full = matches!(self.mode, Mode::Full);
+        let by_name = full.then(|| builder::expand(self, true)).flatten();
+        let apply = match &self.mode {
+            Mode::Full => self.apply(by_name.as_ref()),
+            Mode::Refused => fallback::loose_calls(self),
+            Mode::Reported(reported) => {
+                fallback::constants(&fallback::CALLS, &self.layer.generics, self.op(), reported)
+            }
+        };
         let names = by_name.as_ref().map(|by_name| &by_name.names);
         let builder = by_name.as_ref().map(|by_name| &by_name.builder);
         let cfg = self.attributes(is_cfg);
         let library = match self.mode {
             // One name for the library: a wrong path to it is reported once.
             Mode::Full => import(self.args.krate.as_ref()),
-            Mode::Fallback(_) => TokenStream::new(),
+            _ => TokenStream::new(),
         };
         let key = quote! {
             // Names this op among all layers; keeps its private types private.
@@ -147,7 +155,9 @@ impl Expansion<'_> {
 
     /// What is deprecated is reported in the user's block, and not again.
     pub(crate) fn deprecated(&self) -> Option<TokenStream> {
-        self.layer.glance.may_mention("deprecated").then(|| quote!(#[allow(deprecated)]))
+        let functions = self.layer.functions().flat_map(|function| &function.attrs);
+        let mut attrs = self.layer.attrs.iter().chain(functions);
+        attrs.any(|attr| mentions(attr, "deprecated")).then(|| quote!(#[allow(deprecated)]))
     }
 
     fn attributes(&self, which: fn(&Attribute) -> bool) -> Vec<&Attribute> {
@@ -166,7 +176,7 @@ impl Expansion<'_> {
             Item::Function(function) => self.user_function(function),
         });
         // `cfg(rust_analyzer)`, which cargo does not know.
-        let editors = matches!(self.mode, Mode::Fallback(_));
+        let editors = matches!(self.mode, Mode::Reported(_));
         let editors = editors.then(|| quote!(#[allow(unexpected_cfgs)]));
         quote! {
             #(#attrs)*
@@ -181,6 +191,23 @@ impl Expansion<'_> {
     fn user_function(&self, function: &Function) -> TokenStream {
         let Function { attrs, vis, sig, body } = function;
         let mut sig = sig.clone();
+        if let Mode::Reported(reported) = &self.mode {
+            let mut silenced = body.to_token_stream();
+            if self.layer.is_rule(&sig.ident) {
+                let forward = self.layer.forward.as_ref().filter(|_| sig.ident != "forward");
+                let unknown = forward.map(|forward| forward.function.sig.generics.clone());
+                let unknown = unknown.unwrap_or_default();
+                silenced = fallback::silenced(reported, &mut sig, &silenced, &unknown);
+            }
+            let own = &function.sig;
+            // An editor finds its place in the body as it was written.
+            return quote! {
+                #[cfg(not(rust_analyzer))]
+                #(#attrs)* #[allow(unused)] #vis #sig #silenced
+                #[cfg(rust_analyzer)]
+                #vis #own #body
+            };
+        }
         if sig.ident == "backward"
             && let Some(backward) = &self.layer.backward
             && let Returns::ByName(grads) = &backward.returns
@@ -203,11 +230,7 @@ impl Expansion<'_> {
             Some(Returns::ByName(_)) => self.typed_grads(body.stream()),
             _ => None,
         };
-        let typed = typed.map(|tokens| {
-            let mut typed = Group::new(body.delimiter(), tokens);
-            typed.set_span(body.span());
-            typed
-        });
+        let typed = typed.map(|tokens| regroup(body, tokens));
         let body = typed.as_ref().unwrap_or(body);
         let attrs: Vec<&Attribute> = match sig.ident == "forward" {
             true => attrs.iter().filter(|attr| !of_callers(attr)).collect(),
@@ -223,17 +246,13 @@ impl Expansion<'_> {
             ("jvp", _) => undocumented(&function.attrs, "The op's slope; called in forward mode."),
             _ => None,
         };
-        if let Mode::Fallback(reported) = &self.mode {
-            let own = sig.clone();
-            let repaired = fallback::repair(self, reported, &mut sig, body);
-            let repaired = quote!(#doc #(#attrs)* #[allow(unused)] #vis #sig #repaired);
-            // An editor finds its place in the body as it was written.
-            return quote! {
-                #[cfg(not(rust_analyzer))]
-                #repaired
-                #[cfg(rust_analyzer)]
-                #vis #own #body
-            };
+        if matches!(self.mode, Mode::Refused) {
+            // A declaration that the body needs may be among what could not be read.
+            let absent = !self.layer.broken.is_empty() && self.layer.is_rule(&sig.ident);
+            let absent =
+                absent.then(|| quote!({ ::core::unimplemented!("this op did not compile") }));
+            let body = absent.unwrap_or_else(|| body.to_token_stream());
+            return quote!(#doc #(#attrs)* #[allow(unused)] #vis #sig #body);
         }
         quote!(#doc #(#attrs)* #vis #sig #body)
     }
@@ -286,7 +305,7 @@ impl Expansion<'_> {
             .args
             .iter()
             .filter_map(|argument| {
-                let text = crate::model::text(argument);
+                let text = crate::tokens::text(argument);
                 names.iter().position(|name| *name == text).map(|at| declared[at].clone())
             })
             .collect()
@@ -328,7 +347,6 @@ impl Expansion<'_> {
     /// given to.
     fn asks_needs(&self) -> bool {
         let layer = self.layer;
-        let mentioned = layer.glance.may_mention("needs_input_grad");
         let contexts = [
             layer.forward.as_ref().map(|f| (&f.context, &f.function.body)),
             layer.backward.as_ref().map(|f| (&f.context, &f.function.body)),
@@ -336,10 +354,6 @@ impl Expansion<'_> {
             layer.jvp.as_ref().map(|f| (&f.context, &f.function.body)),
         ];
         contexts.into_iter().flatten().any(|(context, body)| {
-            let may_escape = |context| layer.glance.uses(context).otherwise;
-            if !mentioned && !context.as_ref().is_some_and(may_escape) {
-                return false;
-            }
             let body = body.stream();
             mentions(&body, "needs_input_grad")
                 || context.as_ref().is_some_and(|context| escapes(&body, context))
@@ -356,7 +370,7 @@ impl Expansion<'_> {
             Some(saved) if unsaveable(saved).is_empty() => saved.to_token_stream(),
             _ => unit(),
         };
-        let checked = typecheck::savable(self);
+        let checked = proofs::savable(self);
         let attrs = kept_attrs(self.layer).map_or_else(unit, ToTokens::to_token_stream);
         let info = self.info();
         let needs = match asks_needs {
@@ -364,8 +378,8 @@ impl Expansion<'_> {
             false => unit(),
         };
         let pull = self.pull();
-        let push = expand_jvp::push(self);
-        let proofs = typecheck::declared(self);
+        let push = push::push(self);
+        let proofs = proofs::declared(self);
         let (raw, lent) = (local("raw"), local("lent"));
         // No user shall hear of the library's own ops where a type is none.
         // What is reported to stand behind `impl` shall be shown there.

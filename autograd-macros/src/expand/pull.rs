@@ -1,13 +1,16 @@
 //! `Layer::pull`: gradients are lent to backward, and what it returns is handed on.
 
-use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
+use crate::tokens::{
+    anonymous, at, find, here, is_group, is_punct, local, located, rewritten, whole_span,
+};
+use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::Type;
 
-use super::{Expansion, Mode, anonymous, at, context_argument, here, output_span, whole_span};
+use super::{Expansion, Mode, context_argument, output_span};
 use crate::builder;
 use crate::library::Private;
-use crate::model::{Form, Param, Returns, TensorInput, local};
+use crate::model::{Form, Param, Returns, TensorInput};
 
 impl Expansion<'_> {
     /// The body of `pull`: gradients are lent to backward, and what it returns is handed on.
@@ -21,14 +24,10 @@ impl Expansion<'_> {
         let (p, raw, lent) = (&self.private, local("raw"), local("lent"));
         let (context, returned) = (local("context"), local("returned"));
         let outputs = self.layer.outputs();
-        let named_lifetimes = self.layer.glance.may_mention("'");
         let held: Vec<_> = (0..outputs.len()).map(|i| local(&format!("gradient{i}"))).collect();
         let takes = outputs.iter().zip(&held).enumerate().map(|(group, ((ty, ..), held))| {
             let span = whole_span(ty);
-            let known = match named_lifetimes {
-                true => self.known(&anonymous(ty), span),
-                false => self.known(ty, span),
-            };
+            let known = self.known(&anonymous(ty), span);
             let here = here(span);
             let (held, raw) = (at(held, here), at(&raw, here));
             quote_spanned!(here=> let #held = #known::gradient(#raw, #group);)
@@ -115,8 +114,16 @@ impl Expansion<'_> {
 
     /// `Grads` with the parameters' names as fields.
     pub(super) fn grads_struct(&self) -> Option<TokenStream> {
-        let backward = self.layer.backward.as_ref()?;
-        let Returns::ByName(_) = &backward.returns else { return None };
+        let by_name = |returns: &Returns| matches!(returns, Returns::ByName(_));
+        let backward = self.layer.backward.as_ref().is_some_and(|of| by_name(&of.returns));
+        let jvp = self.layer.jvp.as_ref().is_some_and(|jvp| by_name(&jvp.returns));
+        match &self.mode {
+            Mode::Reported(reported) if backward || jvp => {
+                return Some(crate::fallback::grads(reported));
+            }
+            _ if !backward => return None,
+            _ => {}
+        }
         let inputs = self.layer.differentiable();
         let names: Vec<_> = inputs.iter().map(|(param, _)| &param.ident).collect();
         let types: Vec<_> = (0..names.len()).map(|i| format_ident!("G{i}")).collect();
@@ -138,10 +145,8 @@ impl Expansion<'_> {
 
     /// Whether backward builds `Grads` itself: then its fields have the types that stand there.
     pub(super) fn literal(&self) -> bool {
-        self.layer
-            .backward
-            .as_ref()
-            .is_some_and(|backward| has_literal(backward.function.body.stream()))
+        let mut backward = self.layer.backward.iter().filter(|_| self.layer.broken.is_empty());
+        backward.any(|backward| has_literal(backward.function.body.stream()))
     }
 
     pub(super) fn grads_type(&self, grads: &Type) -> TokenStream {
@@ -160,7 +165,7 @@ impl Expansion<'_> {
                     quote_spanned!(span=> impl #p::NamedGrad<#name, #of>)
                 }
                 // The names may be what is wrong.
-                Mode::Fallback(_) => quote_spanned!(span=> impl #p::GradFor<#of>),
+                _ => quote_spanned!(span=> impl #p::GradFor<#of>),
             }
         });
         quote_spanned!(span=> #grads<#(#bounds),*>)
@@ -186,61 +191,26 @@ pub(crate) fn concrete(p: &Private, input: &TensorInput) -> TokenStream {
 
 /// Puts arguments behind each `Grads` that is a type: none that builds one, matches one or says `::`.
 pub(crate) fn with_arguments(tokens: TokenStream, arguments: &TokenStream) -> Option<TokenStream> {
-    let trees: Vec<TokenTree> = tokens.into_iter().collect();
-    let is = |at: Option<usize>, c: char| matches!(at.and_then(|at| trees.get(at)), Some(TokenTree::Punct(punct)) if punct.as_char() == c);
-    let (mut out, mut found) = (TokenStream::new(), false);
-    for (at, tree) in trees.iter().enumerate() {
-        match tree {
-            TokenTree::Group(group) => {
-                let inner = with_arguments(group.stream(), arguments);
-                found |= inner.is_some();
-                out.extend([inner.map_or_else(
-                    || tree.clone(),
-                    |inner| {
-                        let mut new = Group::new(group.delimiter(), inner);
-                        new.set_span(group.span());
-                        new.into()
-                    },
-                )]);
-            }
-            TokenTree::Ident(word) if word == "Grads" => {
-                out.extend([tree.clone()]);
-                let brace = matches!(trees.get(at + 1), Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Brace);
-                // `-> Grads { .. }`
-                let returned = is(at.checked_sub(1), '>') && is(at.checked_sub(2), '-');
-                let path = is(at.checked_sub(1), ':') && is(at.checked_sub(2), ':');
-                if (!brace || returned) && !is(Some(at + 1), '<') && !is(Some(at + 1), ':') && !path
-                {
-                    let here = arguments.clone().into_iter().map(|mut tree| {
-                        tree.set_span(tree.span().located_at(word.span()));
-                        tree
-                    });
-                    out.extend(here);
-                    found = true;
-                }
-            }
-            tree => out.extend([tree.clone()]),
-        }
-    }
-    found.then_some(out)
+    rewritten(tokens, &mut |trees, at| {
+        let TokenTree::Ident(word) = &trees[at] else { return None };
+        let is = |at: Option<usize>, c: char| is_punct(at.and_then(|at| trees.get(at)), c);
+        // `-> Grads { .. }`
+        let returned = is(at.checked_sub(1), '>') && is(at.checked_sub(2), '-');
+        let path = is(at.checked_sub(1), ':') && is(at.checked_sub(2), ':');
+        let brace = is_group(trees.get(at + 1), Delimiter::Brace);
+        let is_type = (!brace || returned) && !is(Some(at + 1), '<') && !is(Some(at + 1), ':');
+        (word == "Grads" && is_type && !path).then(|| {
+            let here = located(arguments.clone(), word.span());
+            (quote!(#word #here), 1)
+        })
+    })
 }
 
-pub(super) fn has_literal(tokens: TokenStream) -> bool {
-    let mut before = false;
-    for tree in tokens {
-        match tree {
-            TokenTree::Group(group) => {
-                if before && group.delimiter() == Delimiter::Brace {
-                    return true;
-                }
-                if has_literal(group.stream()) {
-                    return true;
-                }
-                before = false;
-            }
-            TokenTree::Ident(ident) => before = ident == "Grads",
-            _ => before = false,
-        }
-    }
-    false
+/// Whether `Grads { .. }` stands anywhere.
+fn has_literal(tokens: TokenStream) -> bool {
+    let literal = |trees: &[TokenTree], at: usize| {
+        let named = matches!(&trees[at], TokenTree::Ident(ident) if ident == "Grads");
+        (named && is_group(trees.get(at + 1), Delimiter::Brace)).then_some(())
+    };
+    find(tokens, &mut { literal }).is_some()
 }

@@ -121,8 +121,14 @@ pub(crate) fn empty_block(name: &str) -> String {
     format!("the op `{name}` is empty; it needs `fn forward` and `fn backward`")
 }
 
-pub(crate) fn second_op(name: &str, line: usize) -> String {
-    format!("there is an op `{name}` in line {line} already; give this one another name")
+pub(crate) fn name_exists(name: &str, op: bool) -> String {
+    match op {
+        true => format!("there is an op `{name}` above in this scope; give this one another name"),
+        false => format!(
+            "the macro makes the struct `{name}`, and there is a type `{name}` in this scope; remove that \
+             type, or give the op another name"
+        ),
+    }
 }
 
 pub(crate) fn no_forward(name: &str) -> String {

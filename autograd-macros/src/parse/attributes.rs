@@ -1,12 +1,11 @@
 //! Attributes of functions and of their parameters.
 
-use proc_macro2::TokenStream;
-use quote::ToTokens;
+use crate::tokens::text;
 use syn::{Attribute, FnArg, Meta};
 
 use crate::errors::Errors;
 use crate::messages;
-use crate::model::{Function, nearest, text};
+use crate::model::{Function, nearest};
 
 pub(crate) fn is_ours(attr: &Attribute) -> bool {
     attr.path().is_ident("default") || attr.path().is_ident("stop_gradient")
@@ -23,11 +22,6 @@ pub(super) fn is_doc(attr: &Attribute) -> bool {
 
 pub(crate) fn is_cfg(attr: &Attribute) -> bool {
     attr.path().is_ident("cfg") || attr.path().is_ident("cfg_attr")
-}
-
-pub(super) fn cfg_in(tokens: &TokenStream) -> Option<TokenStream> {
-    let item = syn::parse2::<syn::ImplItemType>(tokens.clone()).ok()?;
-    item.attrs.iter().find(|attr| is_cfg(attr)).map(ToTokens::to_token_stream)
 }
 
 pub(crate) type Default = (Attribute, Option<syn::Expr>);

@@ -1,14 +1,16 @@
 //! The impl block before its items are looked into: its head, and what is declared in it.
 
+use crate::tokens::{is_punct, mentions, regroup, rewritten, text};
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::{Attribute, Generics, Token, Type, Visibility};
 
+use super::twin::existing;
 use crate::errors::Errors;
 use crate::items::{self, Found};
 use crate::messages;
-use crate::model::{bare, mentions, parameter_name, text};
+use crate::model::{Exists, bare, parameter_name};
 
 /// An impl block before its items are looked into.
 pub(crate) struct Block {
@@ -20,6 +22,8 @@ pub(crate) struct Block {
     pub(crate) trait_: Option<TokenStream>,
     pub(crate) self_ty: Type,
     pub(crate) body: Group,
+    /// What has the name of the op already.
+    pub(crate) exists: Option<Exists>,
 }
 
 impl Parse for Block {
@@ -51,7 +55,8 @@ impl Parse for Block {
         let tree = input.parse::<TokenTree>()?;
         match tree {
             TokenTree::Group(body) if body.delimiter() == Delimiter::Brace => {
-                Ok(Self { attrs, vis, place, generics, trait_, self_ty, body })
+                let exists = trait_.as_ref().map(|_| Exists::Type);
+                Ok(Self { attrs, vis, place, generics, trait_, self_ty, body, exists })
             }
             other => Err(syn::Error::new(other.span(), "expected the block of the op, `{ .. }`")),
         }
@@ -85,6 +90,7 @@ pub(crate) fn block(
         errors.at(&block.vis, messages::visibility_of_the_block());
     }
     let name = head(&mut block, errors)?;
+    block.exists = block.exists.or_else(|| existing(&name, errors));
     let items = items::split(block.body.stream(), errors);
     Some((block, name, items))
 }
@@ -105,7 +111,7 @@ pub(super) fn name_declared_types(items: &mut [Found]) {
     let declared: Vec<(Ident, TokenStream)> = items
         .iter()
         .filter_map(|item| match item {
-            Found::Type { ident, ty, .. } => Some((ident.clone(), ty.to_token_stream())),
+            Found::Type(item) => Some((item.ident.clone(), item.ty.to_token_stream())),
             _ => None,
         })
         .collect();
@@ -117,59 +123,24 @@ pub(super) fn name_declared_types(items: &mut [Found]) {
             function.sig = sig;
         }
         if let Some(tokens) = named_types(function.body.stream(), &declared) {
-            let mut body = Group::new(function.body.delimiter(), tokens);
-            body.set_span(function.body.span());
-            function.body = body;
+            function.body = regroup(&function.body, tokens);
         }
     }
-}
-
-/// What `Self::name` stands for.
-fn named_type(name: &Ident, declared: &[(Ident, TokenStream)]) -> Option<TokenStream> {
-    // The macro makes it, beside the op.
-    if name == "Grads" {
-        return Some(name.to_token_stream());
-    }
-    declared.iter().find(|(declared, _)| declared == name).map(|(_, ty)| ty.clone())
 }
 
 /// None where nothing is named.
-pub(super) fn named_types(
-    tokens: TokenStream,
-    declared: &[(Ident, TokenStream)],
-) -> Option<TokenStream> {
-    let trees: Vec<TokenTree> = tokens.into_iter().collect();
-    let (mut out, mut position, mut found) = (TokenStream::new(), 0, false);
-    while let Some(tree) = trees.get(position) {
-        if let [
-            TokenTree::Ident(own),
-            TokenTree::Punct(a),
-            TokenTree::Punct(b),
-            TokenTree::Ident(name),
-            ..,
-        ] = &trees[position..]
-            && own == "Self"
-            && a.as_char() == ':'
-            && b.as_char() == ':'
-            && let Some(ty) = named_type(name, declared)
+fn named_types(tokens: TokenStream, declared: &[(Ident, TokenStream)]) -> Option<TokenStream> {
+    rewritten(tokens, &mut |trees, at| match &trees[at..] {
+        [TokenTree::Ident(own), a, b, TokenTree::Ident(name), ..]
+            if own == "Self" && is_punct(Some(a), ':') && is_punct(Some(b), ':') =>
         {
-            out.extend(ty);
-            (position, found) = (position + 4, true);
-            continue;
+            // The macro makes `Grads`, beside the op.
+            let own = (name == "Grads").then(|| name.to_token_stream());
+            let found = declared.iter().find(|(declared, _)| *declared == *name);
+            Some((own.or_else(|| found.map(|(_, ty)| ty.clone()))?, 4))
         }
-        let inner = match tree {
-            TokenTree::Group(group) => named_types(group.stream(), declared).map(|inner| {
-                let mut new = Group::new(group.delimiter(), inner);
-                new.set_span(group.span());
-                TokenTree::Group(new)
-            }),
-            _ => None,
-        };
-        found |= inner.is_some();
-        out.extend([inner.unwrap_or_else(|| tree.clone())]);
-        position += 1;
-    }
-    found.then_some(out)
+        _ => None,
+    })
 }
 
 /// What stands under the attribute where no impl block does.

@@ -1,12 +1,13 @@
 //! The first parameter of forward, backward and `jvp`.
 
+use crate::tokens::text;
 use proc_macro2::Ident;
 use syn::{Signature, Type};
 
 use super::{RawParam, is_doc, is_lint, pattern_name};
 use crate::errors::Errors;
 use crate::messages;
-use crate::model::{bare, is_named, last_segment, text};
+use crate::model::{bare, is_named, last_segment};
 
 pub(crate) const FORWARD_CONTEXT: &str = "&mut ForwardContext<Self>";
 

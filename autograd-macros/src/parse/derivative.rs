@@ -1,5 +1,6 @@
 //! Backward and `jvp`, which get what is known from forward.
 
+use crate::tokens::text;
 use proc_macro2::Ident;
 use syn::{Attribute, GenericArgument, PathArguments, ReturnType, Type};
 
@@ -9,9 +10,7 @@ use super::{
 };
 use crate::errors::Errors;
 use crate::messages;
-use crate::model::{
-    Backward, Form, Function, GradientParam, Jvp, Returns, argument_of, bare, text,
-};
+use crate::model::{Backward, Function, GradientParam, Jvp, Returns, argument_of, bare};
 
 pub(super) fn backward(function: &Function, op: &str, errors: &mut Errors) -> Backward {
     let (context, params) = derivative(function, "backward", BACKWARD_CONTEXT, op, errors);
@@ -121,13 +120,5 @@ pub(super) fn is_grads(ty: &Type) -> bool {
     match ty {
         Type::Path(path) => path.path.is_ident("Grads"),
         _ => false,
-    }
-}
-
-/// What the gradient of an input is called in messages.
-pub(crate) fn form_text(form: Form, tensor: &str) -> String {
-    match form {
-        Form::One | Form::Optional => format!("`{tensor}` or `Option<{tensor}>`"),
-        Form::List => format!("`Vec<{tensor}>` or `Vec<Option<{tensor}>>`"),
     }
 }

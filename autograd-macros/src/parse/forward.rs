@@ -1,5 +1,6 @@
 //! Forward: its inputs and its outputs.
 
+use crate::tokens::{first_span, plain_name, text};
 use proc_macro2::{Ident, Span};
 use syn::{Pat, ReturnType, Type};
 
@@ -8,11 +9,10 @@ use super::{
     qualifiers, raw_params, repeated_names, returned, take_context,
 };
 use crate::errors::Errors;
-use crate::expand::first_span;
 use crate::messages;
 use crate::model::{
     Forward, Function, Output, OutputKind, Outputs, Param, ParamKind, TensorInput, argument_of,
-    as_tensor, bare, element, hidden_tensor, input_form, is_integer, output_form, plain_name, text,
+    as_tensor, bare, element, hidden_tensor, input_form, is_integer, output_form,
 };
 
 pub(crate) fn forward(function: &Function, op: &str, errors: &mut Errors) -> Forward {

@@ -1,12 +1,13 @@
 //! What all signatures have in common, whoever they belong to.
 
+use crate::tokens::plain_name;
 use proc_macro2::Ident;
 use quote::ToTokens;
 use syn::{Attribute, FnArg, Pat, ReturnType, Signature, Type};
 
 use crate::errors::Errors;
 use crate::messages;
-use crate::model::{Function, argument_of, last_segment, plain_name};
+use crate::model::{Function, argument_of, last_segment};
 
 /// What is wrong with a signature whoever it belongs to.
 pub(crate) fn qualifiers(function: &Function, name: &str, errors: &mut Errors) {

@@ -3,19 +3,21 @@
 
 mod messages;
 
-use proc_macro2::{Group, Ident, Span, TokenStream};
+use crate::tokens::{ends, local, mentions, named, plain_name, respanned};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::parse::{Parse, Parser};
 use syn::spanned::Spanned;
 use syn::{Attribute, FnArg, GenericParam, Generics, Pat, Path, PathArguments, ReturnType, Type};
 
 use crate::args::{crate_path, parts};
-use crate::errors::{Errors, ends};
-use crate::expand::{named, respanned};
+use crate::check::question;
+use crate::errors::Errors;
+use crate::expand::Mode;
+use crate::fallback;
 use crate::items::{self, Found};
-use crate::model::{Function, Item, bare, local, mentions, plain_name};
-use crate::parse::{Block, is_cfg, is_lint};
-use crate::{fallback, question, twin};
+use crate::model::{Exists, Function, Item, bare};
+use crate::parse::{Block, existing, is_cfg, is_lint};
 
 /// The attribute as a plain function.
 pub(crate) fn expand(arguments: TokenStream, tokens: TokenStream) -> TokenStream {
@@ -29,17 +31,15 @@ pub(crate) fn expand(arguments: TokenStream, tokens: TokenStream) -> TokenStream
         return fallback::of_tokens(tokens, errors);
     };
     let of_trait = block.trait_.is_some();
-    let Some(mut op) = Op::read(block, names, &mut errors) else {
+    let Some(op) = Op::read(block, names, &mut errors) else {
         // Of each function that a trait does not have, more would be reported.
         return match of_trait {
             true => errors.into_tokens(),
             false => fallback::of_tokens(tokens, errors),
         };
     };
-    if let Some(name) = twin::renamed(&op.name, &mut errors) {
-        op.self_ty =
-            Type::Path(syn::TypePath { attrs: Vec::new(), qself: None, path: name.clone().into() });
-        op.name = name;
+    if let Some(exists) = op.exists {
+        return fallback::of_existing(exists, &["call"], &op.generics, &op.self_ty, errors);
     }
     let mut found = Errors::new();
     op.check(&mut errors, &mut found);
@@ -48,11 +48,9 @@ pub(crate) fn expand(arguments: TokenStream, tokens: TokenStream) -> TokenStream
         true => errors.extend(found),
         false => found.forget(),
     }
-    let sound = errors.is_empty() && !op.broken;
-    let code = op.tokens(sound, library.as_ref());
-    let silent = (errors.is_empty() && !sound).then(|| fallback::not_understood(&op.name));
-    let reported = errors.into_tokens();
-    quote!(#reported #code #silent)
+    let (mode, reported) = fallback::mode(&op.name, errors, op.broken);
+    let code = op.tokens(&mode, library.as_ref());
+    quote!(#reported #code)
 }
 
 /// What stands between the parentheses of the attribute.
@@ -105,12 +103,15 @@ struct Op {
     misnamed: Option<Vec<Ident>>,
     /// Whether the compiler could not read all of it either, and has reported.
     broken: bool,
+    /// What has the name already, which was reported.
+    exists: Option<Exists>,
 }
 
 impl Op {
     /// What can be read, or nothing where there is too little of it.
     fn read(block: Block, names: Option<Vec<Ident>>, errors: &mut Errors) -> Option<Self> {
         let name = op_name(&block, errors)?;
+        let exists = existing(&name, errors);
         let (mut forward, mut backward) = (None, None);
         let (mut items, mut broken) = (Vec::new(), false);
         for found in items::split(block.body.stream(), errors) {
@@ -135,9 +136,8 @@ impl Op {
                         *place = Some(without_attributes(function, errors));
                     }
                 }
-                Found::Type { all, .. } | Found::Macro(all) | Found::Other(all) => {
-                    items.push(Item::Other(all));
-                }
+                Found::Type(item) => items.push(Item::Other(item.to_token_stream())),
+                Found::Macro(all) | Found::Other(all) => items.push(Item::Other(all)),
                 Found::Broken(_) => broken = true,
             }
         }
@@ -168,6 +168,7 @@ impl Op {
             outputs,
             misnamed,
             broken,
+            exists,
         })
     }
 
@@ -200,7 +201,7 @@ impl Op {
             self.check_backward(backward, errors);
         }
         for function in self.functions() {
-            question::check_function(&function.sig, &function.judged(), in_bodies);
+            question::check(function, in_bodies);
         }
     }
 
@@ -255,29 +256,20 @@ impl Op {
             .collect()
     }
 
-    fn tokens(&self, sound: bool, library: Option<&Path>) -> TokenStream {
+    fn tokens(&self, mode: &Mode, library: Option<&Path>) -> TokenStream {
         let private = crate::library::private_path(library);
         let (name, vis, op) = (&self.name, &self.forward.vis, &self.self_ty);
         // As those of `#[py_layer]`: lints stay on the block, all else is the struct's.
         let attrs = self.attrs.iter().filter(|attr| !attr.path().is_ident("expect"));
         let lints = self.attrs.iter().filter(|attr| is_lint(attr) || is_cfg(attr));
         let cfg: Vec<_> = self.attrs.iter().filter(|attr| attr.path().is_ident("cfg")).collect();
-        let mut both: Vec<Ident> =
-            self.inputs.iter().chain(&self.outputs).map(|value| value.name.clone()).collect();
-        if !sound {
-            // Names that were reported to clash are not reported again.
-            both = (0..both.len()).map(|i| format_ident!("variable{i}")).collect();
-        }
+        let both: Vec<&Ident> =
+            self.inputs.iter().chain(&self.outputs).map(|value| &value.name).collect();
         let outcome = match self.outputs.len() {
             0 => quote!(()),
             1 => quote!(#private::Variable),
             n => quote!([#private::Variable; #n]),
         };
-        let body = match sound {
-            true => self.body(&private),
-            false => quote!({ #(let _ = #both;)* ::core::unreachable!() }),
-        };
-        let proofs = if sound { self.proofs(&private) } else { TokenStream::new() };
         let inputs = self.inputs.iter().map(|input| format!("`{}`", input.name));
         let doc = format!(
             "Adds the operator to the program of its variables: inputs {}, then outputs that \
@@ -293,52 +285,61 @@ impl Op {
             false => quote!((::core::marker::PhantomData<fn() -> (#(#types,)*)>);),
         };
         let parameters = (!parameters.is_empty()).then(|| quote!(<#(#parameters),*>));
-        let unused = if sound { TokenStream::new() } else { quote!(#[allow(unused)]) };
-        let functions = self.functions().map(|function| self.function(function, sound));
+        let functions = self.functions().map(|function| self.function(function, mode));
         let items = self.items.iter().map(|item| match item {
-            Item::Function(function) => self.function(function, sound),
+            Item::Function(function) => self.function(function, mode),
             Item::Other(tokens) => tokens.clone(),
         });
+        let body = match mode {
+            Mode::Full => self.body(&private),
+            _ => quote!({ #(let _ = #both;)* ::core::unreachable!() }),
+        };
+        let call = match mode {
+            Mode::Reported(reported) => {
+                fallback::constants(&["call"], &self.generics, op, reported)
+            }
+            _ => {
+                let proofs = matches!(mode, Mode::Full).then(|| self.proofs(&private));
+                quote! {
+                    #(#cfg)*
+                    #[cfg_attr(clippy, allow(clippy::too_many_arguments))]
+                    const _: () = {
+                        #proofs
+                        impl #declared #op #clause {
+                            #[doc = #doc]
+                            ///
+                            /// # Errors
+                            ///
+                            /// Where `Program::py_func` gives one.
+                            #[track_caller]
+                            #vis fn call(#(#both: &#private::Variable),*) -> #private::Result<#outcome> {
+                                #body
+                            }
+                        }
+                    };
+                }
+            }
+        };
         quote! {
             #(#attrs)*
             #vis struct #name #parameters #body_of_struct
-            #unused
             #(#lints)*
             impl #declared #op #clause {
                 #(#functions)*
                 #(#items)*
             }
-            #(#cfg)*
-            #[cfg_attr(clippy, allow(clippy::too_many_arguments))]
-            const _: () = {
-                #proofs
-                impl #declared #op #clause {
-                    #[doc = #doc]
-                    ///
-                    /// # Errors
-                    ///
-                    /// Where `Program::py_func` gives one.
-                    #[track_caller]
-                    #vis fn call(#(#both: &#private::Variable),*) -> #private::Result<#outcome> {
-                        #body
-                    }
-                }
-            };
+            #call
         }
     }
 
-    /// A function of the user, less what was reported and the compiler would report again.
-    fn function(&self, function: &Function, sound: bool) -> TokenStream {
+    fn function(&self, function: &Function, mode: &Mode) -> TokenStream {
         let Function { attrs, vis, sig, body } = function;
-        if sound {
-            return quote!(#(#attrs)* #vis #sig #body);
-        }
-        let mut sig = sig.clone();
-        let repaired: Group = question::repaired(&sig, body).unwrap_or_else(|| body.clone());
+        let Mode::Reported(reported) = mode else { return quote!(#(#attrs)* #vis #sig #body) };
+        let (mut sig, mut body) = (sig.clone(), body.to_token_stream());
         if sig.ident == "forward" || sig.ident == "backward" {
-            sig.asyncness = None;
+            body = fallback::silenced(reported, &mut sig, &body, &Generics::default());
         }
-        quote!(#(#attrs)* #vis #sig #repaired)
+        quote!(#(#attrs)* #[allow(unused)] #vis #sig #body)
     }
 
     /// The call of `Program::py_func`.

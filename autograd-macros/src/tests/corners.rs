@@ -1,11 +1,12 @@
 //! What is reported and what is left to the compiler, where the two are next to each other.
 
+use crate::tokens::mentions;
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
 use super::fuzzed::refused;
 use super::run;
 use crate::layer;
-use crate::model::{as_tensor, mentions};
+use crate::model::as_tensor;
 
 /// An op with these parameters after forward's context and these types.
 fn op(items: &str, params: &str, body: &str, backward: &str) -> String {

@@ -1,4 +1,4 @@
-// says: there is an op `Op` in line 4 already
+// says: there is an op `Op` above in this scope
 use autograd_core::static_graph::py_func;
 use ndarray::{ArrayD, ArrayViewD};
 #[py_func] impl Op { fn forward(x: ArrayViewD<f64>) -> ArrayD<f64> { &x * 2.0 } }

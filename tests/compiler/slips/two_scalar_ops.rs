@@ -1,4 +1,4 @@
-// says: there is an op `Soft` in line 4 already
+// says: there is an op `Soft` above in this scope
 use autograd_core::prelude::*;
 use autograd_core::scalar_op;
 scalar_op!(Soft: y = x * 2.0, dx = dy * 2.0);

@@ -1,5 +1,6 @@
 //! `apply`, `try_apply`, the builder, and what checks a backward that was written by hand.
 
+use crate::tokens::mentions;
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, format_ident, quote};
 use syn::Type;
@@ -9,7 +10,7 @@ use crate::builder::ByName;
 use crate::elementwise::model::{Forward, Kind};
 use crate::expand::{Mode, of_callers, of_each_call, of_start};
 use crate::library::Private;
-use crate::model::{Layer, mentions};
+use crate::model::Layer;
 
 impl Expansion<'_> {
     /// The inputs of `apply`, with the parameters of the function.
@@ -36,7 +37,7 @@ impl Expansion<'_> {
                     let ty = &param.ty;
                     quote!(#ident: #ty)
                 }
-                Kind::Wrong => quote!(#ident: impl ::core::marker::Sized),
+                Kind::Wrong => TokenStream::new(),
             }
         });
         let params = params.collect();
@@ -67,13 +68,7 @@ impl Expansion<'_> {
         let (generics, params) = self.signature(forward);
         let names: Vec<_> = forward.params.iter().map(|param| &param.ident).collect();
         let output = self.output(forward);
-        let body = match self.valid {
-            true => self.try_apply_body(forward),
-            false => quote! {{
-                let _ = (#(&#names,)*);
-                ::core::unimplemented!("this op did not compile")
-            }},
-        };
+        let body = self.try_apply_body(forward);
         let check = self.check_backward(forward);
         // `apply` calls `try_apply`, which is as deprecated as itself.
         let deprecated = forward.function.attrs.iter().any(|attr| mentions(attr, "deprecated"));
@@ -99,6 +94,19 @@ impl Expansion<'_> {
                 #check
             }
         }
+    }
+
+    /// The calls of an op with an input whose type the compiler refuses.
+    pub(super) fn loose(&self, forward: &Forward) -> TokenStream {
+        let (p, name) = (Private::imported(), &self.op.name);
+        let tensors = vec![quote!(#p::Tensor<::core::primitive::f64>); forward.outputs.len()];
+        let output = match (tensors.as_slice(), forward.tuple) {
+            ([one], false) => one.clone(),
+            (many, _) => quote!((#(#many,)*)),
+        };
+        let names: Vec<_> = forward.params.iter().map(|param| param.ident.clone()).collect();
+        let op = syn::parse_quote!(#name);
+        crate::fallback::loose(&p, &syn::Generics::default(), name, &op, &names, &output)
     }
 
     /// The op with its plain parameters: its type and its value.
@@ -150,7 +158,7 @@ impl Expansion<'_> {
             quote!(&#p::elementwise::MaskElement::mask(#ident))
         });
         let masks: Vec<_> = masks.collect();
-        let (op, outputs) = (crate::model::local("op"), crate::model::local("outputs"));
+        let (op, outputs) = (crate::tokens::local("op"), crate::tokens::local("outputs"));
         let plain = forward.of(Kind::Plain).next().is_some();
         let take = quote! {
             ::core::iter::Iterator::next(&mut #outputs).unwrap_or_else(|| ::core::unreachable!())
@@ -210,9 +218,6 @@ impl Expansion<'_> {
     /// Compares what was written by hand with the derivative.
     pub(super) fn check_backward(&self, forward: &Forward) -> Option<TokenStream> {
         self.op.backward.as_ref()?;
-        if !self.valid {
-            return None;
-        }
         let p = Private::imported();
         let vis = self.vis();
         let params = forward.of(Kind::Plain).map(|param| {
@@ -235,7 +240,7 @@ impl Expansion<'_> {
 
     /// The test that is generated for a backward that was written by hand.
     pub(super) fn test(&self) -> Option<TokenStream> {
-        let forward = self.op.forward.as_ref().filter(|_| self.valid)?;
+        let forward = self.op.forward.as_ref().filter(|_| matches!(self.mode, Mode::Full))?;
         self.op.backward.as_ref()?;
         if self.args.surrogate.is_some() {
             return None;
@@ -244,7 +249,7 @@ impl Expansion<'_> {
         let tried = |value: f64| -> Option<Vec<TokenStream>> {
             forward
                 .of(Kind::Plain)
-                .map(|param| match (&param.default, crate::model::text(&param.ty).as_str()) {
+                .map(|param| match (&param.default, crate::tokens::text(&param.ty).as_str()) {
                     (Some(default), _) => Some(default.to_token_stream()),
                     (None, "f64") => Some(quote!(#value)),
                     (None, _) => None,
@@ -304,8 +309,7 @@ impl Expansion<'_> {
     }
 
     pub(super) fn builder(&self, layer: &Layer) -> TokenStream {
-        let mode = if self.valid { Mode::Full } else { Mode::Fallback(TokenStream::new()) };
-        let (args, private) = (&self.args.common, Private::imported());
+        let (args, private, mode) = (&self.args.common, Private::imported(), Mode::Full);
         let expansion = crate::expand::Expansion { layer, args, private, mode, verifies: false };
         let Some(ByName { with, names, builder, .. }) = crate::builder::expand(&expansion, false)
         else {

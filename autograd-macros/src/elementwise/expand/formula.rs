@@ -1,12 +1,12 @@
 //! The formulas of forward, of backward and of what is derived, each a struct with its parameters.
 
+use crate::tokens::plain_name;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
 
 use super::{Expansion, Given, field, given_name};
 use crate::elementwise::model::{Backward, Forward, Kind};
 use crate::library::Private;
-use crate::model::plain_name;
 
 impl Expansion<'_> {
     /// What is the same in every call, and a formula each for forward and backward.
@@ -138,7 +138,7 @@ impl Expansion<'_> {
         let call = quote!(<#op>::backward(#(#arguments),*));
         if backward.grads {
             let fields = forward.differentiable().into_iter().map(|param| &param.ident);
-            let grads = crate::model::local("grads");
+            let grads = crate::tokens::local("grads");
             return quote!({ let #grads = #call; [#(#grads.#fields),*] });
         }
         as_array(&call, backward.returned.len(), backward.tuple)
@@ -163,6 +163,6 @@ pub(super) fn as_array(call: &TokenStream, count: usize, tuple: bool) -> TokenSt
     if !tuple {
         return quote!([#call]);
     }
-    let parts: Vec<_> = (0..count).map(|i| crate::model::local(&format!("part{i}"))).collect();
+    let parts: Vec<_> = (0..count).map(|i| crate::tokens::local(&format!("part{i}"))).collect();
     quote!({ let (#(#parts,)*) = #call; [#(#parts),*] })
 }

@@ -1,10 +1,10 @@
 //! What a formula is given.
 
+use crate::tokens::plain_name;
 use proc_macro2::{Ident, Span};
 use quote::format_ident;
 
 use crate::elementwise::model::{Forward, Kind, Meant, Param};
-use crate::model::plain_name;
 
 /// What a formula is given, by position: numbers that are inputs, masks, outputs, gradients.
 pub(super) struct Given {
@@ -72,7 +72,7 @@ impl Given {
 
 /// The local that holds what is given under a name.
 pub(super) fn given_name(ident: &Ident) -> Ident {
-    crate::model::local(&format!("given_{}", plain_name(ident)))
+    crate::tokens::local(&format!("given_{}", plain_name(ident)))
 }
 
 /// The field of a plain parameter.

@@ -1,41 +1,16 @@
 //! `Real` and `Mask` without what they are generic over.
 
-use proc_macro2::{Group, Ident, TokenStream, TokenTree};
+use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::quote;
 
-/// Whether `Real` or `Mask` stands somewhere without what it is generic over.
-pub(super) fn mentions_bare(tokens: TokenStream) -> bool {
-    let trees: Vec<TokenTree> = tokens.into_iter().collect();
-    (0..trees.len()).any(|i| match &trees[i] {
-        TokenTree::Group(group) => mentions_bare(group.stream()),
-        _ => is_bare(&trees, i),
+use crate::tokens::{is_punct, rewritten};
+
+/// `Real<L>` for `Real`, and so for `Mask`; none where neither stands without it.
+pub(super) fn completed(tokens: TokenStream, lane: &Ident) -> Option<TokenStream> {
+    rewritten(tokens, &mut |trees, at| {
+        let TokenTree::Ident(name) = &trees[at] else { return None };
+        let next = |further: usize, c: char| is_punct(trees.get(at + further), c);
+        let bare = !next(1, '<') && !(next(1, ':') && next(2, ':'));
+        (bare && (name == "Real" || name == "Mask")).then(|| (quote!(#name<#lane>), 1))
     })
-}
-
-pub(super) fn is_bare(trees: &[TokenTree], i: usize) -> bool {
-    let named = matches!(&trees[i], TokenTree::Ident(name) if name == "Real" || name == "Mask");
-    let next = |at: usize, c: char| matches!(trees.get(at), Some(TokenTree::Punct(punct)) if punct.as_char() == c);
-    named && !next(i + 1, '<') && !(next(i + 1, ':') && next(i + 2, ':'))
-}
-
-/// `Real<L>` for `Real`.
-pub(super) fn complete(tokens: TokenStream, lane: &Ident) -> TokenStream {
-    let trees: Vec<TokenTree> = tokens.into_iter().collect();
-    let mut out = TokenStream::new();
-    for i in 0..trees.len() {
-        match &trees[i] {
-            TokenTree::Group(group) => {
-                let mut new = Group::new(group.delimiter(), complete(group.stream(), lane));
-                new.set_span(group.span());
-                out.extend([TokenTree::Group(new)]);
-            }
-            tree => {
-                out.extend([tree.clone()]);
-                if is_bare(&trees, i) {
-                    out.extend(quote!(<#lane>));
-                }
-            }
-        }
-    }
-    out
 }

@@ -5,23 +5,24 @@ mod formula;
 mod given;
 mod lane;
 
-use proc_macro2::{Group, Ident, Span, TokenStream};
+use crate::tokens::{mentions, regroup};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
-use syn::{Attribute, GenericParam, Signature, Type};
+use syn::{Attribute, GenericParam, Generics, Signature, Type};
 
 use crate::elementwise::args::Args;
 use crate::elementwise::model::{Item, Op};
-use crate::expand::{generated, is_lint_of_types, of_callers, with_arguments};
+use crate::expand::{Mode, generated, is_lint_of_types, of_callers, with_arguments};
+use crate::fallback;
 use crate::library::{import, private_path};
-use crate::model::{Function, mentions};
+use crate::model::Function;
 use given::{Given, field, given_name};
-use lane::{complete, mentions_bare};
+use lane::completed;
 
 pub(crate) struct Expansion<'a> {
     pub(crate) op: &'a Op,
     pub(crate) args: &'a Args,
-    /// Whether the block passed its checks; else nothing runs, and all that can be named exists.
-    pub(crate) valid: bool,
+    pub(crate) mode: Mode,
 }
 
 impl Expansion<'_> {
@@ -30,18 +31,19 @@ impl Expansion<'_> {
         let block = self.user_block();
         let cfg: Vec<_> = self.op.attrs.iter().filter(|attr| is(attr, &["cfg"])).collect();
         let import = import(self.args.common.krate.as_ref());
-        let inside = match &self.op.forward {
-            Some(forward) if self.valid => {
+        let inside = match (&self.op.forward, &self.mode) {
+            (Some(forward), Mode::Full) => {
                 let formulas = self.formulas(forward);
                 let apply = self.apply(forward);
                 let with = self.with(forward);
                 quote!(#formulas #apply #with)
             }
-            Some(forward) => {
-                let (apply, with) = (self.apply(forward), self.with(forward));
-                quote!(#apply #with)
+            (Some(forward), Mode::Refused) => self.loose(forward),
+            (_, Mode::Reported(reported)) => {
+                let name = &self.op.name;
+                fallback::constants(&fallback::CALLS, &Generics::default(), name, reported)
             }
-            None => TokenStream::new(),
+            (None, _) => TokenStream::new(),
         };
         let test = self.test();
         // The struct of the gradients is seen by this block only.
@@ -89,6 +91,9 @@ impl Expansion<'_> {
     fn grads(&self) -> Option<TokenStream> {
         let forward = self.op.forward.as_ref()?;
         self.op.backward.as_ref().filter(|backward| backward.grads)?;
+        if let Mode::Reported(reported) = &self.mode {
+            return Some(fallback::grads(reported));
+        }
         let path = private_path(self.args.common.krate.as_ref());
         let fields = forward.differentiable().into_iter().map(|param| &param.ident);
         let grads = Ident::new("Grads", Span::call_site());
@@ -120,6 +125,14 @@ impl Expansion<'_> {
     }
 
     fn user_function(&self, function: &Function) -> TokenStream {
+        if let Mode::Reported(reported) = &self.mode {
+            let Function { attrs, vis, sig, body } = self.with_lane(function);
+            let (mut sig, mut body) = (sig, body.to_token_stream());
+            if sig.ident == "forward" || sig.ident == "backward" {
+                body = fallback::silenced(reported, &mut sig, &body, &Generics::default());
+            }
+            return quote!(#(#attrs)* #[allow(unused)] #vis #sig #body);
+        }
         let Function { attrs, vis, sig, body } = self.completed(function);
         let attrs: Vec<&Attribute> =
             attrs.iter().filter(|attr| sig.ident != "forward" || !of_callers(attr)).collect();
@@ -130,13 +143,13 @@ impl Expansion<'_> {
         let documented = attrs.iter().any(|attr| is(attr, &["doc"]));
         let doc = (formula && !documented).then(|| quote!(#[doc = "The op's formula."]));
         // Called in the formulas' expansion, which is absent after an error.
-        let unused = match self.valid {
-            true => quote! {
+        let unused = match self.mode {
+            Mode::Full => quote! {
                 #[cfg_attr(clippy, allow(
                     clippy::inline_always, clippy::too_many_arguments, clippy::needless_pass_by_value
                 ))]
             },
-            false => quote!(#[allow(unused)]),
+            _ => quote!(#[allow(unused)]),
         };
         quote!(#doc #(#attrs)* #inline #unused #vis #sig #body)
     }
@@ -146,20 +159,11 @@ impl Expansion<'_> {
         let mut function = self.with_lane(function);
         let returns_grads = self.op.backward.as_ref().is_some_and(|backward| backward.grads);
         if returns_grads && function.sig.ident == "backward" {
-            if let Some(forward) = self.op.forward.as_ref().filter(|_| !self.valid) {
-                let path = private_path(self.args.common.krate.as_ref());
-                let fields = forward.differentiable().into_iter();
-                let fields: Vec<Ident> = fields.map(|param| param.ident.clone()).collect();
-                let fill = |_: &Ident, _: Span| quote!(#path::stand_in());
-                function.body = crate::grads::completed(&function.body, &fields, &fill);
-            }
             let lane = function.sig.generics.type_params().next().map(|param| &param.ident);
             if let Some(lane) = lane
                 && let Some(typed) = with_arguments(function.body.stream(), &quote!(<#lane>))
             {
-                let mut body = Group::new(function.body.delimiter(), typed);
-                body.set_span(function.body.span());
-                function.body = body;
+                function.body = regroup(&function.body, typed);
             }
             if let (Some(lane), syn::ReturnType::Type(_, ty)) = (lane, &mut function.sig.output)
                 && let Type::Path(path) = &mut **ty
@@ -174,22 +178,20 @@ impl Expansion<'_> {
 
     fn with_lane(&self, function: &Function) -> Function {
         let mut function = function.clone();
-        let bare = mentions_bare(function.sig.to_token_stream());
-        if !bare || function.sig.generics.type_params().next().is_some() {
+        let lane = self.lane();
+        let sig = completed(function.sig.to_token_stream(), &lane);
+        let Some(sig) = sig.filter(|_| function.sig.generics.type_params().next().is_none()) else {
             return function;
-        }
+        };
         let path = private_path(self.args.common.krate.as_ref());
-        let name = self.lane();
-        let lane: GenericParam = syn::parse_quote!(#name: #path::elementwise::Lane);
-        let sig = complete(function.sig.to_token_stream(), &name);
         if let Ok(sig) = syn::parse2::<Signature>(sig) {
             function.sig = sig;
-            function.sig.generics.params.push(lane);
+            let parameter: GenericParam = syn::parse_quote!(#lane: #path::elementwise::Lane);
+            function.sig.generics.params.push(parameter);
         }
-        let mut body =
-            Group::new(function.body.delimiter(), complete(function.body.stream(), &name));
-        body.set_span(function.body.span());
-        function.body = body;
+        if let Some(body) = completed(function.body.stream(), &lane) {
+            function.body = regroup(&function.body, body);
+        }
         function
     }
 

@@ -1,95 +1,13 @@
 //! Tokens, where they are shown, and what is made of generics and attributes.
 
-use proc_macro2::{Delimiter, Group, Ident, Punct, Spacing, Span, TokenStream, TokenTree};
+use crate::tokens::{mentions, plain_name, whole_span};
+use proc_macro2::{Delimiter, Group, Ident, Punct, Spacing, Span, TokenStream};
 use quote::{ToTokens, TokenStreamExt, quote};
 use syn::{Attribute, GenericParam, Generics, ReturnType};
-
-use crate::model::{mentions, plain_name};
-
-/// The macro's own names at a place of the user's.
-pub(crate) fn here(place: Span) -> Span {
-    Span::mixed_site().located_at(place)
-}
-
-/// A local at the place where an error is to be shown.
-pub(crate) fn at(local: &Ident, span: Span) -> Ident {
-    let mut local = local.clone();
-    local.set_span(local.span().located_at(span));
-    local
-}
 
 /// A name that is made of the op's, and is shown where that stands.
 pub(crate) fn generated(op: &Ident, what: &str) -> Ident {
     Ident::new(&format!("{}{what}", plain_name(op)), Span::call_site().located_at(op.span()))
-}
-
-/// A name made of text, in the edition of its place; none where the text is no name.
-pub(crate) fn named(text: &str, place: Span) -> Option<Ident> {
-    let raw = format!("r#{text}");
-    let mut ident = [text, &raw].into_iter().find_map(|text| syn::parse_str::<Ident>(text).ok())?;
-    ident.set_span(place);
-    Some(ident)
-}
-
-/// Tokens at one place, with the names as they were.
-pub(crate) fn respanned(tokens: TokenStream, span: Span) -> TokenStream {
-    tokens
-        .into_iter()
-        .map(|mut tree| {
-            tree.set_span(span);
-            tree
-        })
-        .collect()
-}
-
-/// The same tokens, shown at another place.
-pub(super) fn located(tokens: TokenStream, place: Span) -> TokenStream {
-    let locate = |mut tree: TokenTree| {
-        tree.set_span(tree.span().located_at(place));
-        tree
-    };
-    tokens.into_iter().map(locate).collect()
-}
-
-/// Puts tokens in place of a name.
-pub(crate) fn replace_ident(tokens: TokenStream, name: &str, with: &TokenStream) -> TokenStream {
-    tokens
-        .into_iter()
-        .flat_map(|tree| match tree {
-            TokenTree::Ident(ident) if ident == name => with.clone(),
-            TokenTree::Group(group) => {
-                let inner = replace_ident(group.stream(), name, with);
-                let mut new = Group::new(group.delimiter(), inner);
-                new.set_span(group.span());
-                TokenTree::Group(new).into()
-            }
-            tree => tree.into(),
-        })
-        .collect()
-}
-
-/// A type with `'_` in place of its lifetimes.
-pub(crate) fn anonymous(ty: &impl ToTokens) -> TokenStream {
-    let mut tokens = TokenStream::new();
-    let mut trees = ty.to_token_stream().into_iter().peekable();
-    while let Some(tree) = trees.next() {
-        match tree {
-            TokenTree::Punct(punct) if punct.as_char() == '\'' => {
-                tokens.extend([TokenTree::Punct(punct)]);
-                if let Some(TokenTree::Ident(name)) = trees.next() {
-                    let name = if name == "static" { name } else { Ident::new("_", name.span()) };
-                    tokens.extend([TokenTree::Ident(name)]);
-                }
-            }
-            TokenTree::Group(group) => {
-                let mut new = Group::new(group.delimiter(), anonymous(&group.stream()));
-                new.set_span(group.span());
-                tokens.extend([TokenTree::Group(new)]);
-            }
-            tree => tokens.extend([tree]),
-        }
-    }
-    tokens
 }
 
 /// `::<F, N>`, or nothing.
@@ -201,16 +119,6 @@ pub(crate) fn is_lint_of_types(attr: &Attribute) -> bool {
         "missing_copy_implementations",
     ];
     LINTS.iter().any(|lint| mentions(attr, lint))
-}
-
-pub(crate) fn first_span(tokens: &impl ToTokens) -> Span {
-    crate::errors::ends(tokens.to_token_stream()).0
-}
-
-/// The span over all of some tokens, where the compiler can join spans; else the first.
-pub(crate) fn whole_span(tokens: &impl ToTokens) -> Span {
-    let (first, last) = crate::errors::ends(tokens.to_token_stream());
-    first.join(last).unwrap_or(first)
 }
 
 pub(crate) fn output_span(output: &ReturnType) -> Span {

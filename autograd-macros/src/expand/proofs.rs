@@ -1,15 +1,15 @@
 //! The proofs: what the macro guessed from names, the compiler checks by types, at the user's
 //! spans, in the words of the traits. Emitted only where the syntax had nothing to say.
 
+use crate::tokens::{anonymous, ends, mentions, plain_name, replace_ident, text, whole_span};
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{GenericArgument, PathArguments, Type, TypeParamBound};
 
-use crate::errors::ends;
-use crate::expand::{Expansion, Mode, anonymous, replace_ident, whole_span};
+use crate::expand::{Expansion, Mode};
 use crate::model::{
-    Forward, Layer, ParamKind, argument_of, as_tensor, bare, bounds_of, last_segment, mentions,
-    parameter_name, plain_name, text,
+    Forward, Layer, ParamKind, argument_of, as_tensor, bare, bounds_of, last_segment,
+    parameter_name,
 };
 
 /// That a value of this type holds no tensor. Never runs.
@@ -157,7 +157,7 @@ fn lists(expansion: &Expansion<'_>) -> TokenStream {
 /// What can be proven of the declarations alone: that tensors are tensors, and that `type Attrs`
 /// holds none, which would lose its gradient or leak.
 pub(crate) fn declared(expansion: &Expansion<'_>) -> TokenStream {
-    if matches!(expansion.mode, Mode::Fallback(_)) {
+    if !matches!(expansion.mode, Mode::Full) {
         return TokenStream::new();
     }
     let (tensors, lists) = (tensors(expansion), lists(expansion));

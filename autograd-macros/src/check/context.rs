@@ -1,14 +1,16 @@
 //! What the bodies do with the context, as far as it can be seen: only what is sure is reported.
 
-use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
+use proc_macro2::{Ident, TokenStream, TokenTree};
+use quote::ToTokens;
 use syn::{Block, Expr, ExprMethodCall, Pat, Stmt};
 
-use crate::check::is_bare_gradient;
-use crate::context_habits;
+use super::calls::{arguments, escapes, find_call, is_stub};
+use super::habits;
+use super::types::{is_bare_gradient, is_list};
 use crate::errors::Errors;
-use crate::glance::Uses;
 use crate::messages;
-use crate::model::{Backward, Form, Forward, Layer, bare, mentions, plain_name, text};
+use crate::model::{Backward, Form, Forward, Layer, bare};
+use crate::tokens::{find, mentions, plain_name, text};
 
 const ONCE: [&str; 5] = [
     "save_for_backward",
@@ -19,7 +21,7 @@ const ONCE: [&str; 5] = [
 ];
 
 pub(crate) fn check(layer: &Layer, errors: &mut Errors) {
-    context_habits::check(layer, errors);
+    habits::check(layer, errors);
     // A declaration may be among what could not be read.
     if !layer.is_broken() {
         for (call, message) in undeclared_reads(layer) {
@@ -32,17 +34,17 @@ pub(crate) fn check(layer: &Layer, errors: &mut Errors) {
         }
         never_called(layer, forward, errors);
         // Parsing a body is most of what an op costs the macro.
+        let body = forward.function.judged();
         if let Some(context) = &forward.context
-            && (may_break_a_rule(&layer.glance.uses(context), &forward.function.judged().stream())
-                || may_save_each(layer, forward))
-            && let Ok(block) = syn::parse2::<Block>(group_tokens(&forward.function.judged()))
+            && (may_break_a_rule(&body.stream()) || may_save_each(forward, &body.stream()))
+            && let Ok(block) = syn::parse2::<Block>(body.to_token_stream())
         {
             let mut walk = Walk::new(context, lists(forward), errors);
             walk.block(&block, &mut Must::default());
             let Walk { calls, repeated, .. } = walk;
             for Repeated { call, list, place } in repeated {
                 let saved = layer.saved.as_ref();
-                let is_list = saved.is_some_and(crate::check::is_list);
+                let is_list = saved.is_some_and(is_list);
                 let declare = (!is_list).then(|| saved_list(layer));
                 errors.at(call, messages::save_of_each(&list, place, declare.as_deref()));
             }
@@ -57,38 +59,21 @@ pub(crate) fn check(layer: &Layer, errors: &mut Errors) {
 }
 
 /// Whether a call that is made once stands there more often, or one whose arguments are checked.
-fn may_break_a_rule(uses: &Uses, body: &TokenStream) -> bool {
-    let [save, set, checked @ ..] = ONCE.map(|call| uses.count(call));
-    if !uses.otherwise && save < 2 && set < 2 && checked == [0; 3] {
-        return false;
-    }
+fn may_break_a_rule(body: &TokenStream) -> bool {
     let mut made = [0; ONCE.len()];
-    count_calls(body, &mut made);
+    find(body.clone(), &mut |trees, at| {
+        if let TokenTree::Ident(word) = &trees[at] {
+            ONCE.iter().zip(&mut made).for_each(|(once, made)| *made += usize::from(word == once));
+        }
+        None::<()>
+    });
     let [save, set, checked @ ..] = made;
     save > 1 || set > 1 || checked != [0; 3]
 }
 
 /// Whether what is saved may be saved for each tensor of a list.
-fn may_save_each(layer: &Layer, forward: &Forward) -> bool {
-    let saves = |context| layer.glance.uses(context).may_call("save_for_backward");
-    !lists(forward).is_empty() && forward.context.as_ref().is_some_and(saves)
-}
-
-/// Whether `save_for_backward` stands in a loop or a closure over a list, which is reported.
-pub(crate) fn saves_each(layer: &Layer) -> bool {
-    let Some(forward) = &layer.forward else { return false };
-    let Some(context) = forward.context.as_ref().filter(|_| may_save_each(layer, forward)) else {
-        return false;
-    };
-    let Ok(block) = syn::parse2::<Block>(group_tokens(&forward.function.judged())) else {
-        return false;
-    };
-    let mut errors = Errors::new();
-    let mut walk = Walk::new(context, lists(forward), &mut errors);
-    walk.block(&block, &mut Must::default());
-    let found = !walk.repeated.is_empty();
-    errors.forget();
-    found
+fn may_save_each(forward: &Forward, body: &TokenStream) -> bool {
+    !lists(forward).is_empty() && mentions(body, ONCE[0])
 }
 
 /// The names of the inputs that are lists.
@@ -106,24 +91,6 @@ fn saved_list(layer: &Layer) -> String {
     )
 }
 
-fn count_calls(tokens: &TokenStream, made: &mut [usize; ONCE.len()]) {
-    for tree in tokens.clone() {
-        match tree {
-            TokenTree::Ident(word) => {
-                if let Some(position) = ONCE.iter().position(|once| word == once) {
-                    made[position] += 1;
-                }
-            }
-            TokenTree::Group(group) => count_calls(&group.stream(), made),
-            _ => {}
-        }
-    }
-}
-
-fn group_tokens(group: &proc_macro2::Group) -> TokenStream {
-    TokenStream::from(TokenTree::Group(group.clone()))
-}
-
 /// A call that the declaration for is missing.
 fn undeclared(layer: &Layer, forward: &Forward, errors: &mut Errors) {
     let body = forward.function.judged().stream();
@@ -132,8 +99,7 @@ fn undeclared(layer: &Layer, forward: &Forward, errors: &mut Errors) {
         ("set_attrs", layer.state.is_none(), "Attrs"),
     ];
     for (call, missing, declared) in pairs {
-        let may = |context: &&Ident| missing && layer.glance.uses(context).may_call(call);
-        let name = forward.context.as_ref().filter(may);
+        let name = forward.context.as_ref().filter(|_| missing);
         if let Some((ident, arguments)) = name.and_then(|ctx| find_call(&body, ctx, call)) {
             // `save_for_backward(())` says nothing, and is right.
             if arguments.to_string() == "()" {
@@ -165,7 +131,7 @@ pub(crate) fn undeclared_reads(layer: &Layer) -> Vec<(Ident, String)> {
     missing
         .flat_map(|missing| readers.iter().map(move |reader| (missing, reader)))
         .filter_map(|((read, _, declared, call), (context, body))| {
-            let (ident, _) = called(layer, body, context, read)?;
+            let (ident, _) = find_call(body, context, read)?;
             let example = match declared {
                 "Saved" => saved_example(layer, &TokenStream::new()),
                 _ => "f64".to_owned(),
@@ -180,7 +146,7 @@ fn keeps(layer: &Layer, call: &str) -> bool {
     layer.forward.as_ref().is_none_or(|forward| {
         let body = forward.function.body.stream();
         let context = forward.context.as_ref();
-        context.is_some_and(|context| called(layer, &body, context, call).is_some())
+        context.is_some_and(|context| find_call(&body, context, call).is_some())
     })
 }
 
@@ -188,7 +154,7 @@ fn keeps(layer: &Layer, call: &str) -> bool {
 fn saved_example(layer: &Layer, arguments: &TokenStream) -> String {
     let tensor = layer.outputs().first().map(|(_, _, tensor)| text(*tensor));
     let tensor = tensor.unwrap_or_else(|| "Tensor<f64>".to_owned());
-    let given = context_habits::arguments(arguments);
+    let given = self::arguments(arguments);
     let count = match given.as_slice() {
         [Expr::Tuple(tuple)] => tuple.elems.len(),
         given => given.len(),
@@ -218,44 +184,6 @@ fn attrs_example(forward: &Forward, arguments: &TokenStream) -> String {
     found.unwrap_or_else(|| "f64".to_owned())
 }
 
-/// The same where the block shows at a glance that there may be one.
-fn called(
-    layer: &Layer,
-    body: &TokenStream,
-    context: &Ident,
-    call: &str,
-) -> Option<(Ident, TokenStream)> {
-    layer.glance.uses(context).may_call(call).then(|| find_call(body, context, call))?
-}
-
-/// `ctx.call(arguments)` anywhere in the tokens.
-pub(crate) fn find_call(
-    tokens: &TokenStream,
-    context: &Ident,
-    call: &str,
-) -> Option<(Ident, TokenStream)> {
-    let trees: Vec<TokenTree> = tokens.clone().into_iter().collect();
-    for window in trees.windows(4) {
-        if let [
-            TokenTree::Ident(ctx),
-            TokenTree::Punct(dot),
-            TokenTree::Ident(name),
-            TokenTree::Group(arguments),
-        ] = window
-            && ctx == context
-            && dot.as_char() == '.'
-            && name == call
-            && arguments.delimiter() == Delimiter::Parenthesis
-        {
-            return Some((name.clone(), arguments.stream()));
-        }
-    }
-    trees.iter().find_map(|tree| match tree {
-        TokenTree::Group(group) => find_call(&group.stream(), context, call),
-        _ => None,
-    })
-}
-
 /// A declaration without the call, where the context is in plain sight all the time.
 fn never_called(layer: &Layer, forward: &Forward, errors: &mut Errors) {
     let body = forward.function.body.stream();
@@ -273,34 +201,6 @@ fn never_called(layer: &Layer, forward: &Forward, errors: &mut Errors) {
             errors.at(ty, messages::never_called(name, call));
         }
     }
-}
-
-/// `todo!()`, `unimplemented!()`, `panic!()` alone: still being written.
-pub(crate) fn is_stub(body: &TokenStream) -> bool {
-    let mut trees = body.clone().into_iter();
-    let first = (trees.next(), trees.next());
-    // `loop {}` is what the macro puts where there is no body.
-    if let (Some(TokenTree::Ident(word)), Some(TokenTree::Group(_))) = &first {
-        return word == "loop";
-    }
-    matches!(
-        first,
-        (Some(TokenTree::Ident(name)), Some(TokenTree::Punct(bang)))
-            if bang.as_char() == '!'
-                && matches!(name.to_string().as_str(), "todo" | "unimplemented" | "panic" | "unreachable")
-    )
-}
-
-/// Whether the context is used otherwise than before a dot.
-pub(crate) fn escapes(tokens: &TokenStream, context: &Ident) -> bool {
-    let trees: Vec<TokenTree> = tokens.clone().into_iter().collect();
-    trees.iter().enumerate().any(|(position, tree)| match tree {
-        TokenTree::Ident(ident) if ident == context => {
-            !matches!(trees.get(position + 1), Some(TokenTree::Punct(dot)) if dot.as_char() == '.')
-        }
-        TokenTree::Group(group) => escapes(&group.stream(), context),
-        _ => false,
-    })
 }
 
 struct Call {
@@ -355,7 +255,7 @@ impl<'a> Walk<'a> {
 
     /// Notes `save_for_backward` in code that runs for each tensor of a list.
     fn each(&mut self, over: &Expr, code: &Expr, place: &'static str, must: &Must) {
-        let tokens = quote::ToTokens::to_token_stream(code);
+        let tokens = code.to_token_stream();
         let leaves = ["break", "return"].iter().any(|word| mentions(&tokens, word));
         let Some(list) = self.whole_list(over).filter(|_| !leaves) else { return };
         let (mut pass, mut unread) = (must.clone(), Errors::new());
@@ -602,7 +502,7 @@ impl Bound {
                 }
             }
         }
-        let tokens = quote::ToTokens::to_token_stream(block);
+        let tokens = block.to_token_stream();
         self.nested(tokens, 0);
     }
 

@@ -10,17 +10,11 @@ use crate::model::{Layer, bare};
 
 /// Whether a signature of the op has such a type, and whether what forward returns does.
 pub(crate) fn of_layer(layer: &Layer) -> (bool, bool) {
-    let functions = [
-        layer.forward.as_ref().map(|forward| &forward.function),
-        layer.backward.as_ref().map(|backward| &backward.function),
-        layer.jvp.as_ref().map(|jvp| &jvp.function),
-    ];
     let mut wrong = (false, false);
-    for (i, function) in functions.into_iter().enumerate() {
-        let Some(function) = function else { continue };
+    for function in layer.functions() {
         let (taken, returned) = of_signature(&function.sig, &layer.generics);
         wrong.0 |= taken || returned;
-        wrong.1 |= i == 0 && returned;
+        wrong.1 |= returned && function.sig.ident == "forward";
     }
     wrong
 }

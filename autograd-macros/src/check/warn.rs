@@ -1,16 +1,16 @@
 //! What is legal but surely wrong. Stable Rust has no warnings from macros; the use of something
 //! deprecated at the user's span is one.
 
-use proc_macro2::{Ident, TokenStream, TokenTree};
+use crate::tokens::{ends, find_ident, mentions, plain_name};
+use proc_macro2::{Ident, TokenStream};
 use quote::quote_spanned;
 use syn::{Expr, Type};
 
+use super::calls::{escapes, find_call, is_stub};
+use super::order::{parts, tail};
 use crate::args::Args;
-use crate::check_order::{parts, tail};
-use crate::context_use::{escapes, find_call, is_stub};
-use crate::errors::ends;
 use crate::messages;
-use crate::model::{Backward, Layer, Returns, bare, mentions, nearest, plain_name};
+use crate::model::{Backward, Layer, Returns, bare, nearest};
 
 /// The warnings of a block that passed its checks.
 pub(crate) fn warnings(layer: &Layer, args: &Args) -> TokenStream {
@@ -64,18 +64,10 @@ fn unread_saved(layer: &Layer, backward: &Backward) -> Option<TokenStream> {
         mentions(&body, "saved_tensor") || escapes
     });
     // A slip of the call's name is reported by the compiler.
-    let reads = mentions_like(&body, "saved_tensor");
+    let reads = find_ident(body, |word| nearest(&word.to_string(), &["saved_tensor"]).is_some());
+    let reads = reads.is_some();
     (!reads && !escapes && !in_jvp)
         .then(|| warning(saved, "unread_saved", &messages::unread_saved()))
-}
-
-/// Whether a name, or a slip of it, stands anywhere in some tokens.
-fn mentions_like(tokens: &TokenStream, name: &str) -> bool {
-    tokens.clone().into_iter().any(|tree| match tree {
-        TokenTree::Ident(ident) => nearest(&ident.to_string(), &[name]).is_some(),
-        TokenTree::Group(group) => mentions_like(&group.stream(), name),
-        _ => false,
-    })
 }
 
 fn none_gradient(layer: &Layer, backward: &Backward) -> Option<TokenStream> {
@@ -83,14 +75,12 @@ fn none_gradient(layer: &Layer, backward: &Backward) -> Option<TokenStream> {
     let inputs = layer.differentiable();
     let fields = match &backward.returns {
         Returns::ByName(_) => {
-            let literals = crate::grads::literals(body.stream());
+            let literals = super::grads::literals(body.stream());
             let [literal] = literals.as_slice() else { return None };
             literal.none.clone()
         }
         Returns::Tuple(..) | Returns::One(_)
-            if layer.glance.may_mention("None")
-                && mentions(&body.stream(), "None")
-                && !mentions(&body.stream(), "return") =>
+            if mentions(&body.stream(), "None") && !mentions(&body.stream(), "return") =>
         {
             let tail = tail(body)?;
             let parts = parts(&tail);

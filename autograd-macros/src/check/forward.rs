@@ -1,5 +1,6 @@
 //! The rules of forward's signature, and of what the impl must say for it.
 
+use crate::tokens::{find_ident, mentions, plain_name, text};
 use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::{Type, TypeParamBound, TypePath};
@@ -8,8 +9,8 @@ use crate::args::Args;
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{
-    Layer, OutputKind, ParamKind, bare, bounds_of, element, hidden_tensor, mentions, nearest,
-    plain_name, tensor_of_bounds, text,
+    Layer, OutputKind, ParamKind, bare, bounds_of, element, hidden_tensor, nearest,
+    tensor_of_bounds,
 };
 
 /// Holds forward against them.
@@ -30,7 +31,7 @@ fn tensor_inputs(layer: &Layer, args: &Args, errors: &mut Errors) {
             .params
             .iter()
             .any(|param| hidden_tensor(&param.ty).is_some() || carrier(layer, &param.ty).is_some());
-        let slip = forward.params.iter().find_map(|param| slip_of_tensor(&param.ty));
+        let slip = forward.params.iter().find_map(|param| slip(&param.ty, "Tensor"));
         if hidden {
             return;
         }
@@ -126,22 +127,17 @@ fn tensor_outputs(layer: &Layer, errors: &mut Errors) {
         forward.outputs.parts.iter().any(|output| crate::model::output_form(&output.ty).is_some());
     if integers {
         errors.at(whole, messages::only_integer_outputs());
-    } else if let Some(slip) = slip_of_tensor(whole) {
+    } else if let Some(slip) = slip(whole, "Tensor") {
         errors.at(&slip, messages::slip_of_tensor(&slip.to_string()));
     } else {
         errors.at(whole, messages::no_tensor_output(&text(whole)));
     }
 }
 
-/// A name in a type that is nearly `Tensor`.
-fn slip_of_tensor(tokens: &impl ToTokens) -> Option<Ident> {
-    tokens.to_token_stream().into_iter().find_map(|tree| match tree {
-        TokenTree::Ident(name) => {
-            let near = name != "Tensor" && nearest(&name.to_string(), &["Tensor"]).is_some();
-            near.then_some(name)
-        }
-        TokenTree::Group(group) => slip_of_tensor(&group.stream()),
-        _ => None,
+/// A name in a type that is nearly this one.
+pub(crate) fn slip(tokens: &impl ToTokens, meant: &str) -> Option<Ident> {
+    find_ident(tokens.to_token_stream(), |name| {
+        name != meant && nearest(&name.to_string(), &[meant]).is_some()
     })
 }
 
@@ -160,19 +156,11 @@ fn function_generics(layer: &Layer, errors: &mut Errors) {
     let Some(backward) = &layer.backward else { return };
     for parameter in forward.function.sig.generics.const_params() {
         let sig = backward.function.sig.to_token_stream();
-        if let Some(found) = find_ident(sig, &parameter.ident) {
+        if let Some(found) = find_ident(sig, |ident| *ident == parameter.ident) {
             let (name, op) = (parameter.ident.to_string(), layer.name.to_string());
             errors.at(found, messages::constant_of_forward(&name, &text(parameter), &op));
         }
     }
-}
-
-fn find_ident(tokens: TokenStream, name: &Ident) -> Option<Ident> {
-    tokens.into_iter().find_map(|tree| match tree {
-        TokenTree::Ident(ident) => (ident == *name).then_some(ident),
-        TokenTree::Group(group) => find_ident(group.stream(), name),
-        _ => None,
-    })
 }
 
 fn float_elements(layer: &Layer, errors: &mut Errors) {

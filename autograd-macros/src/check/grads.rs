@@ -1,14 +1,14 @@
 //! `Grads { .. }` in backward's body, found among tokens: the body may still be half written.
 
-use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
-use quote::quote_spanned;
+use crate::tokens::{plain_name, text};
+use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 use syn::parse::Parser;
 use syn::punctuated::Punctuated;
 use syn::{Expr, FieldValue, Member, Token};
 
 use crate::errors::Errors;
 use crate::messages;
-use crate::model::{nearest, plain_name, text};
+use crate::model::nearest;
 
 /// A `Grads { .. }` that builds one.
 pub(crate) struct Literal {
@@ -171,56 +171,6 @@ impl Fields<'_> {
             }
         }
     }
-}
-
-/// What stands for the field of this name, at this place.
-pub(crate) type Fill<'a> = dyn Fn(&Ident, Span) -> TokenStream + 'a;
-
-/// A body whose literals have these fields once: what is wrong with them was reported.
-pub(crate) fn completed(group: &Group, fields: &[Ident], fill: &Fill<'_>) -> Group {
-    if literals(group.stream()).is_empty() {
-        return group.clone();
-    }
-    let trees: Vec<TokenTree> = group.stream().into_iter().collect();
-    let mut out = TokenStream::new();
-    for (position, tree) in trees.iter().enumerate() {
-        let TokenTree::Group(inner) = tree else {
-            out.extend([tree.clone()]);
-            continue;
-        };
-        let mut inner = completed(inner, fields, fill);
-        if literal_name(&trees, position).is_some()
-            && let Some((values, _)) = values(&inner)
-        {
-            inner = complete(&inner, &values, fields, fill);
-        }
-        out.extend([TokenTree::Group(inner)]);
-    }
-    let mut new = Group::new(group.delimiter(), out);
-    new.set_span(group.span());
-    new
-}
-
-fn complete(group: &Group, values: &[FieldValue], fields: &[Ident], fill: &Fill<'_>) -> Group {
-    let span = group.span();
-    let mut out = TokenStream::new();
-    for ident in fields {
-        let name = plain_name(ident);
-        let given = values.iter().find(|value| {
-            matches!(&value.member, Member::Named(field) if plain_name(field) == name)
-                && !is_empty(&value.expr)
-        });
-        out.extend(match given {
-            Some(value) => quote_spanned!(span=> #value,),
-            None => {
-                let value = fill(ident, span);
-                quote_spanned!(span=> #ident: #value,)
-            }
-        });
-    }
-    let mut new = Group::new(group.delimiter(), out);
-    new.set_span(span);
-    new
 }
 
 /// A list without elements: `vec![]`, `Vec::new()` or `[]`.

@@ -1,16 +1,17 @@
 //! The rules of `fn jvp`, where there is one.
 
+use syn::Type;
+
+use super::returned::Wanted;
+use super::types::{inner_tensor, is_gradient_form, other_element};
 use crate::args::Args;
-use crate::check::{
-    inner_tensor, is_gradient_form, is_list, returned_tensor, surely_gradients, surely_wrong,
-};
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{
-    Form, GradientParam, Jvp, Layer, Param, ParamKind, Returns, TensorInput, bare, element,
-    gradient_type, input_form, is_known, plain_name, primal_type, text,
+    Form, GradientParam, Jvp, Layer, Param, ParamKind, Returns, TensorInput, argument_of,
+    as_tensor, bare, gradient_type, hidden_tensor, input_form, primal_type,
 };
-use syn::Type;
+use crate::tokens::{plain_name, text};
 
 /// Holds it against every rule.
 pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
@@ -33,19 +34,10 @@ fn wanted_parameters(layer: &Layer) -> String {
         format!("{}: {ty}", plain_name(&param.ident))
     });
     let tangents = inputs.iter().map(|(param, input)| {
-        let ty = tangent_type(input.form, &text(&input.tensor));
+        let ty = primal_type(input.form, &text(&input.tensor));
         format!("d{}: {ty}", plain_name(&param.ident))
     });
     format!("`{}`", primals.chain(tangents).collect::<Vec<_>>().join(", "))
-}
-
-/// How the tangent of an input is written.
-fn tangent_type(form: Form, tensor: &str) -> String {
-    match form {
-        Form::One => format!("&{tensor}"),
-        Form::Optional => format!("Option<&{tensor}>"),
-        Form::List => format!("&[{tensor}]"),
-    }
 }
 
 fn parameters(layer: &Layer, jvp: &Jvp, errors: &mut Errors) {
@@ -125,7 +117,7 @@ fn tensor_in(ty: &Type) -> Option<&syn::TypePath> {
     }
     input_form(ty)
         .map(|(_, tensor)| tensor)
-        .or_else(|| crate::model::hidden_tensor(ty))
+        .or_else(|| hidden_tensor(ty))
         .or_else(|| inner_tensor(ty))
 }
 
@@ -138,8 +130,7 @@ fn primal_parameter(
     let Some(tensor) = tensor_in(&found.ty) else { return };
     let name = plain_name(&param.ident);
     let write = primal_type(input.form, &text(&input.tensor));
-    let (is, of) = (element(tensor), element(&input.tensor));
-    if is_known(&is) && is_known(&of) && is != of {
+    if let Some((is, of)) = other_element(tensor, &input.tensor) {
         errors.at(&found.ty, messages::jvp_input_element(&name, &is, &of, &write));
     } else if !is_primal_form(input.form, &found.ty) {
         errors.at(&found.ty, messages::jvp_input_form(&name, &text(&found.ty), &write));
@@ -149,7 +140,7 @@ fn primal_parameter(
 fn is_primal_form(form: Form, ty: &Type) -> bool {
     let slice = |ty: &Type| match bare(ty) {
         Type::Reference(reference) => match bare(&reference.elem) {
-            Type::Slice(slice) => crate::model::as_tensor(&slice.elem).is_some(),
+            Type::Slice(slice) => as_tensor(&slice.elem).is_some(),
             _ => false,
         },
         _ => false,
@@ -170,9 +161,8 @@ fn tangent_parameter(
     let Some(tensor) = tensor_in(&found.ty) else { return };
     let (of_input, tensor_text) = (plain_name(&param.ident), text(&input.tensor));
     let name = found.name.as_ref().map_or_else(|| format!("d{of_input}"), plain_name);
-    let write = tangent_type(input.form, &tensor_text);
-    let (is, of) = (element(tensor), element(&input.tensor));
-    if is_known(&is) && is_known(&of) && is != of {
+    let write = primal_type(input.form, &tensor_text);
+    if let Some((is, of)) = other_element(tensor, &input.tensor) {
         let message = messages::tangent_element(&name, &is, &of_input, &of, &write);
         return errors.at(&found.ty, message);
     }
@@ -185,7 +175,7 @@ fn tangent_parameter(
         let message = messages::tangent_form(&of_input, &text(&found.ty), &name, &forms);
         return errors.at(&found.ty, message);
     }
-    if input.form == Form::Optional && crate::model::argument_of(&found.ty, "Option").is_none() {
+    if input.form == Form::Optional && argument_of(&found.ty, "Option").is_none() {
         errors.at(&found.ty, messages::tangent_optional(&of_input, &name, &write));
     }
 }
@@ -207,52 +197,18 @@ fn returned(layer: &Layer, jvp: &Jvp, errors: &mut Errors) {
         return;
     }
     let write = wanted_return(layer);
-    let count = |found| messages::jvp_returned_count(found, outputs.len(), &write);
-    match &jvp.returns {
-        Returns::Nothing => match &jvp.function.sig.output {
-            syn::ReturnType::Default => errors.at(&jvp.function.sig.ident, count(0)),
-            syn::ReturnType::Type(_, ty) => errors.at(ty, count(0)),
-        },
-        Returns::ByName(ty) => errors.at(ty, messages::jvp_returned_grads(&write)),
-        Returns::Tuple(whole, types) if types.len() != outputs.len() => {
-            errors.at(whole, count(types.len()));
-        }
-        Returns::Tuple(whole, _) if outputs.len() == 1 => {
-            let forms = crate::parse::form_text(outputs[0].1, &text(outputs[0].2));
-            errors.at(whole, messages::jvp_returned_form("the output", &text(whole), &forms));
-        }
-        Returns::Tuple(_, types) => {
-            for (position, ((_, form, tensor), ty)) in outputs.iter().zip(types).enumerate() {
-                let output = messages::output(position, outputs.len());
-                returned_type(&output, *form, tensor, ty, errors);
-            }
-        }
-        Returns::One(ty) if outputs.len() == 1 => {
-            returned_type("the output", outputs[0].1, outputs[0].2, ty, errors);
-        }
-        Returns::One(ty) if is_list(ty) => {
-            errors.at(ty, messages::jvp_returned_list(&text(ty), outputs.len(), &write));
-        }
-        Returns::One(ty) => {
-            if let Some(found) = surely_gradients(ty) {
-                errors.at(ty, count(found));
-            }
-        }
+    if let Returns::ByName(ty) = &jvp.returns {
+        return errors.at(ty, messages::jvp_returned_grads(&write));
     }
-}
-
-fn returned_type(output: &str, form: Form, tensor: &syn::TypePath, ty: &Type, errors: &mut Errors) {
-    if let Some(found) = returned_tensor(form, ty) {
-        let (found, expected) = (element(&found), element(tensor));
-        if is_known(&found) && is_known(&expected) && found != expected {
-            let write = gradient_type(form, &text(tensor));
-            let message = messages::jvp_returned_element(&found, output, &expected, &write);
-            errors.at(ty, message);
-        }
-        return;
-    }
-    if surely_wrong(ty) {
-        let write = crate::parse::form_text(form, &text(tensor));
-        errors.at(ty, messages::jvp_returned_form(output, &text(ty), &write));
-    }
+    let values = outputs.iter().enumerate().map(|(position, (_, form, tensor))| {
+        (messages::output(position, outputs.len()), *form, *tensor)
+    });
+    let wanted = Wanted {
+        values: values.collect(),
+        count: &|found| messages::jvp_returned_count(found, outputs.len(), &write),
+        list: &|found| messages::jvp_returned_list(found, outputs.len(), &write),
+        form: messages::jvp_returned_form,
+        element: messages::jvp_returned_element,
+    };
+    wanted.check(&jvp.returns, &jvp.function, errors);
 }

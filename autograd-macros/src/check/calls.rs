@@ -1,0 +1,58 @@
+//! Calls on a context, found among tokens: the body may still be half written.
+
+use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
+use syn::parse::Parser;
+use syn::punctuated::Punctuated;
+use syn::{Expr, Token};
+
+use crate::tokens::{find, is_punct};
+
+/// `ctx.call(arguments)` anywhere in the tokens.
+pub(crate) fn find_call(
+    tokens: &TokenStream,
+    context: &Ident,
+    call: &str,
+) -> Option<(Ident, TokenStream)> {
+    find(tokens.clone(), &mut |trees, at| match &trees[at..] {
+        [TokenTree::Ident(ctx), dot, TokenTree::Ident(name), TokenTree::Group(arguments), ..]
+            if ctx == context
+                && is_punct(Some(dot), '.')
+                && name == call
+                && arguments.delimiter() == Delimiter::Parenthesis =>
+        {
+            Some((name.clone(), arguments.stream()))
+        }
+        _ => None,
+    })
+}
+
+/// The arguments of a call; none where they cannot be read.
+pub(crate) fn arguments(tokens: &TokenStream) -> Vec<Expr> {
+    let parsed = Punctuated::<Expr, Token![,]>::parse_terminated.parse2(tokens.clone());
+    parsed.map(|arguments| arguments.into_iter().collect()).unwrap_or_default()
+}
+
+/// `todo!()`, `unimplemented!()`, `panic!()` alone: still being written.
+pub(crate) fn is_stub(body: &TokenStream) -> bool {
+    let mut trees = body.clone().into_iter();
+    let first = (trees.next(), trees.next());
+    // `loop {}` is what the macro puts where there is no body.
+    if let (Some(TokenTree::Ident(word)), Some(TokenTree::Group(_))) = &first {
+        return word == "loop";
+    }
+    matches!(
+        first,
+        (Some(TokenTree::Ident(name)), Some(TokenTree::Punct(bang)))
+            if bang.as_char() == '!'
+                && matches!(name.to_string().as_str(), "todo" | "unimplemented" | "panic" | "unreachable")
+    )
+}
+
+/// Whether the context is used otherwise than before a dot.
+pub(crate) fn escapes(tokens: &TokenStream, context: &Ident) -> bool {
+    let escapes = |trees: &[TokenTree], at: usize| {
+        let here = matches!(&trees[at], TokenTree::Ident(ident) if ident == context);
+        (here && !is_punct(trees.get(at + 1), '.')).then_some(())
+    };
+    find(tokens.clone(), &mut { escapes }).is_some()
+}

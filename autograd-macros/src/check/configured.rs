@@ -1,0 +1,40 @@
+//! Bodies without what stands behind a `#[cfg]`.
+
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+
+use crate::model::Function;
+use crate::tokens::{is_group, is_punct, regroup, rewritten};
+
+impl Function {
+    /// The body less what stands behind a `#[cfg]`, which the macro cannot decide.
+    pub(crate) fn judged(&self) -> Group {
+        let less = rewritten(self.body.stream(), &mut |trees, at| {
+            Some((TokenStream::new(), configured(trees, at)?))
+        });
+        less.map_or_else(|| self.body.clone(), |less| regroup(&self.body, less))
+    }
+}
+
+/// How many trees stand behind a `#[cfg]` that starts here, with it: up to the end of the statement, the
+/// field or the arm.
+fn configured(trees: &[TokenTree], start: usize) -> Option<usize> {
+    let Some(TokenTree::Group(attribute)) = trees.get(start + 1) else { return None };
+    let first = attribute.stream().into_iter().next();
+    let is_cfg = matches!(first, Some(TokenTree::Ident(word)) if word == "cfg");
+    if !is_punct(trees.get(start), '#') || !is_cfg {
+        return None;
+    }
+    let is_word = |tree: Option<&TokenTree>, word: &str| matches!(tree, Some(TokenTree::Ident(other)) if other == word);
+    let (mut value, mut at) = (false, start + 2);
+    while let tree @ Some(_) = trees.get(at) {
+        at += 1;
+        value |= is_word(tree, "let") || is_punct(tree, '=');
+        let next = trees.get(at);
+        let goes_on = is_word(next, "else") || is_punct(next, '.') || is_punct(next, ';');
+        let block = is_group(tree, Delimiter::Brace) && !value && !goes_on;
+        if is_punct(tree, ';') || is_punct(tree, ',') || block {
+            break;
+        }
+    }
+    Some(at - start)
+}

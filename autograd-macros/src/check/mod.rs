@@ -1,0 +1,121 @@
+//! The rules of the block: one function each, in the order in which a reader would ask.
+
+mod backward;
+pub(crate) mod calls;
+mod configured;
+mod context;
+pub(crate) mod forward;
+pub(crate) mod grads;
+mod habits;
+mod jvp;
+pub(crate) mod order;
+pub(crate) mod question;
+pub(crate) mod refused;
+mod returned;
+pub(crate) mod types;
+pub(crate) mod warn;
+
+use crate::args::Args;
+use crate::errors::Errors;
+use crate::messages;
+use crate::model::{Function, Item, Layer, nearest};
+use crate::tokens::text;
+use types::{borrowed, lifetime, owned, unsaveable};
+
+/// Holds the block against every rule.
+pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
+    no_grad(layer, args, errors);
+    both_functions(layer, args, errors);
+    forward::check(layer, args, errors);
+    backward::check(layer, errors);
+    saved_type(layer, errors);
+    attrs_type(layer, errors);
+    jvp::check(layer, args, errors);
+    bodies(layer, errors);
+}
+
+/// What is wrong in the bodies. The compiler has reported one that is still being written; what else is
+/// found in it follows from that.
+fn bodies(layer: &Layer, errors: &mut Errors) {
+    let mut found = Errors::new();
+    backward::check_body(layer, &mut found);
+    context::check(layer, &mut found);
+    layer.functions().for_each(|function| question::check(function, &mut found));
+    match found.is_empty() || layer.bodies_are_read() {
+        true => errors.extend(found),
+        false => found.forget(),
+    }
+}
+
+fn no_grad(layer: &Layer, args: &Args, errors: &mut Errors) {
+    if args.no_grad.is_none() {
+        return;
+    }
+    if let Some(once) = args.once_differentiable {
+        errors.at_span(once, messages::no_grad_and_once());
+    }
+    if let Some(backward) = &layer.backward {
+        errors.at(&backward.function.sig.ident, messages::no_grad_with_backward());
+    }
+}
+
+fn both_functions(layer: &Layer, args: &Args, errors: &mut Errors) {
+    if layer.is_broken() {
+        return;
+    }
+    let name = layer.name.to_string();
+    if layer.forward.is_none() && layer.backward.is_none() && layer.items.is_empty() {
+        return errors.at(&layer.self_ty, messages::empty_block(&name));
+    }
+    let mut near = |meant: &str| {
+        let found = near(&layer.items, meant);
+        if let Some(function) = found {
+            let found = &function.sig.ident;
+            errors.at(found, messages::near_name(&found.to_string(), meant));
+        }
+        found.is_some()
+    };
+    if layer.forward.is_none() {
+        if !near("forward") {
+            errors.at(&layer.self_ty, messages::no_forward(&name));
+        }
+    } else if layer.backward.is_none() && args.no_grad.is_none() && !args.meant_no_grad {
+        // An op whose inputs are all marked is reported so, and needs none.
+        let stopped = layer.differentiable().is_empty() && layer.inputs().next().is_some();
+        if !near("backward") && !stopped {
+            let signature = backward::backward_signature(layer);
+            errors.at(&layer.self_ty, messages::no_backward(&name, &signature));
+        }
+    }
+}
+
+/// A function whose name is a slip of this one.
+pub(crate) fn near<'a>(items: &'a [Item], meant: &str) -> Option<&'a Function> {
+    items.iter().find_map(|item| match item {
+        Item::Function(function) => {
+            let name = function.sig.ident.to_string();
+            let other = matches!(name.as_str(), "forward" | "backward" | "jvp");
+            (!other && nearest(&name, &[meant]).is_some()).then_some(&**function)
+        }
+        Item::Other(_) => None,
+    })
+}
+
+/// What surely cannot be saved, in the declaration itself.
+fn saved_type(layer: &Layer, errors: &mut Errors) {
+    if let Some(ty) = &layer.saved {
+        for (ty, message) in unsaveable(ty) {
+            errors.at(ty, message);
+        }
+    }
+}
+
+fn attrs_type(layer: &Layer, errors: &mut Errors) {
+    let Some(state) = &layer.state else { return };
+    if let Some((reference, inner)) = borrowed(state) {
+        let message = messages::attrs_reference(&text(inner), &owned(inner));
+        errors.at(reference, message);
+    } else if let Some(lifetime) = lifetime(state) {
+        errors.at(lifetime, messages::attrs_lifetime(&lifetime.to_string()));
+    }
+}

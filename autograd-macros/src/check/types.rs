@@ -1,0 +1,199 @@
+//! What is known of types by their looks, for the rules.
+
+use syn::{GenericArgument, Lifetime, PathArguments, Type, TypePath};
+
+use crate::messages;
+use crate::model::{
+    Form, Layer, argument_of, as_tensor, bare, element, is_known, last_segment, output_form,
+};
+use crate::tokens::text;
+
+/// The element types of what is found and of what is expected, where they are surely different.
+pub(crate) fn other_element(found: &TypePath, expected: &TypePath) -> Option<(String, String)> {
+    let (found, expected) = (element(found), element(expected));
+    (is_known(&found) && is_known(&expected) && found != expected).then_some((found, expected))
+}
+
+/// The tensor of a gradient, in whatever form.
+pub(crate) fn inner_tensor(ty: &Type) -> Option<&TypePath> {
+    match bare(ty) {
+        Type::Reference(reference) => {
+            as_tensor(&reference.elem).or_else(|| inner_tensor(&reference.elem))
+        }
+        Type::Slice(slice) => inner_tensor(&slice.elem).or(as_tensor(&slice.elem)),
+        ty => argument_of(ty, "Option").and_then(inner_tensor),
+    }
+}
+
+/// Whether a gradient of this form is passed as this type.
+pub(crate) fn is_gradient_form(form: Form, ty: &Type) -> bool {
+    let shared = |ty: &Type| match bare(ty) {
+        Type::Reference(reference) if reference.mutability.is_none() => {
+            Some((*reference.elem).clone())
+        }
+        _ => None,
+    };
+    match form {
+        Form::One | Form::Optional => {
+            let inner = argument_of(ty, "Option").unwrap_or(ty);
+            shared(inner).is_some_and(|ty| as_tensor(&ty).is_some())
+        }
+        Form::List => shared(ty).is_some_and(|ty| matches!(bare(&ty), Type::Slice(_))),
+    }
+}
+
+pub(crate) fn is_list(ty: &Type) -> bool {
+    output_form(ty).is_some_and(|(form, _)| form == Form::List)
+}
+
+/// How many gradients a type surely is: an alias may be a tuple.
+pub(crate) fn surely_gradients(ty: &Type) -> Option<usize> {
+    let inner = argument_of(ty, "Option").unwrap_or(ty);
+    output_form(inner).map(|_| 1)
+}
+
+/// The tensor in what is returned for one of this form, where its place is right.
+pub(crate) fn returned_tensor(form: Form, ty: &Type) -> Option<TypePath> {
+    let tensor_of = |ty: &Type| argument_of(ty, "Option").unwrap_or(ty).clone();
+    let inner = match form {
+        Form::One | Form::Optional => tensor_of(ty),
+        Form::List => tensor_of(match bare(ty) {
+            Type::Array(array) => &array.elem,
+            ty => argument_of(ty, "Vec")?,
+        }),
+    };
+    as_tensor(&inner).cloned()
+}
+
+/// Types that no alias can make a gradient of: what is left is for the compiler.
+pub(crate) fn surely_wrong(ty: &Type) -> bool {
+    match bare(ty) {
+        Type::Reference(_)
+        | Type::Slice(_)
+        | Type::Array(_)
+        | Type::Tuple(_)
+        | Type::FnPtr(_)
+        | Type::Never(_)
+        | Type::Ptr(_) => true,
+        Type::Path(path) if path.qself.is_none() => last_segment(ty).is_some_and(|segment| {
+            let name = segment.ident.to_string();
+            let primitive = matches!(
+                name.as_str(),
+                "f32"
+                    | "f64"
+                    | "i32"
+                    | "i64"
+                    | "u8"
+                    | "usize"
+                    | "bool"
+                    | "String"
+                    | "Tensor"
+                    | "Vec"
+            );
+            let typed = matches!(&segment.arguments,
+                    PathArguments::AngleBracketed(list)
+                        if list.args.iter().any(|arg| matches!(arg, GenericArgument::Type(_))));
+            primitive || (name == "Option" && typed)
+        }),
+        _ => false,
+    }
+}
+
+const PLAIN: [&str; 18] = [
+    "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32", "u64", "u128",
+    "usize", "bool", "char", "str", "String",
+];
+
+/// A type that is surely no tensor, and none behind another name.
+pub(crate) fn is_plain(ty: &Type) -> bool {
+    let Type::Path(path) = bare(ty) else { return false };
+    path.path.get_ident().is_some_and(|name| PLAIN.iter().any(|plain| name == plain))
+}
+
+/// The parts of `type Saved` that are surely no tensors, with what is to be said of them.
+pub(crate) fn unsaveable(ty: &Type) -> Vec<(&Type, String)> {
+    match bare(ty) {
+        Type::Tuple(tuple) => tuple.elems.iter().flat_map(unsaveable).collect(),
+        Type::Array(array) => unsaveable(&array.elem),
+        Type::Reference(reference) => {
+            let inner = unsaveable(&reference.elem);
+            match inner.is_empty() {
+                true => vec![(ty, messages::saved_reference(&owned(&reference.elem)))],
+                false => inner,
+            }
+        }
+        Type::FnPtr(_) | Type::Ptr(_) | Type::Never(_) | Type::TraitObject(_) => {
+            vec![(ty, messages::saved_plain(&text(ty)))]
+        }
+        Type::Path(path) if path.qself.is_none() => {
+            if is_plain(ty) {
+                return vec![(ty, messages::saved_plain(&text(ty)))];
+            }
+            let inner = ["Option", "Vec"].into_iter();
+            inner.filter_map(|name| argument_of(bare(ty), name)).flat_map(unsaveable).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The first reference in `type Attrs` that names no lifetime, with what it borrows.
+pub(crate) fn borrowed(ty: &Type) -> Option<(&Type, &Type)> {
+    match bare(ty) {
+        Type::Reference(reference) if reference.lifetime.is_none() => Some((ty, &reference.elem)),
+        Type::Tuple(tuple) => tuple.elems.iter().find_map(borrowed),
+        Type::Array(array) => borrowed(&array.elem),
+        ty => {
+            let inner = ["Option", "Vec"].into_iter();
+            inner.filter_map(|name| argument_of(ty, name)).find_map(borrowed)
+        }
+    }
+}
+
+/// The first lifetime in `type Attrs` that ends before the program. What functions take and return is
+/// not kept.
+pub(crate) fn lifetime(ty: &Type) -> Option<&Lifetime> {
+    let ends = |lifetime: &&Lifetime| lifetime.ident != "static";
+    match bare(ty) {
+        Type::Reference(reference) => {
+            reference.lifetime.as_ref().filter(ends).or_else(|| lifetime(&reference.elem))
+        }
+        Type::Tuple(tuple) => tuple.elems.iter().find_map(lifetime),
+        Type::Array(array) => lifetime(&array.elem),
+        Type::Slice(slice) => lifetime(&slice.elem),
+        ty => match &last_segment(ty)?.arguments {
+            PathArguments::AngleBracketed(arguments) => {
+                arguments.args.iter().find_map(|argument| match argument {
+                    GenericArgument::Lifetime(lifetime) => Some(lifetime).filter(ends),
+                    GenericArgument::Type(ty) => lifetime(ty),
+                    _ => None,
+                })
+            }
+            _ => None,
+        },
+    }
+}
+
+/// `type Attrs`, if it is declared and can be kept.
+pub(crate) fn kept_attrs(layer: &Layer) -> Option<&Type> {
+    layer.state.as_ref().filter(|state| borrowed(state).is_none() && lifetime(state).is_none())
+}
+
+/// How a borrowed type is written by value.
+pub(crate) fn owned(ty: &Type) -> String {
+    match bare(ty) {
+        Type::Path(path) if path.path.is_ident("str") => "String".to_owned(),
+        Type::Slice(slice) => format!("Vec<{}>", text(&slice.elem)),
+        ty => text(ty),
+    }
+}
+
+/// Whether a parameter is bare: zeros come where no gradient came.
+pub(crate) fn is_bare_gradient(ty: &Type) -> bool {
+    match bare(ty) {
+        Type::Reference(reference) => match bare(&reference.elem) {
+            Type::Slice(slice) => argument_of(&slice.elem, "Option").is_none(),
+            _ => true,
+        },
+        _ => false,
+    }
+}

@@ -1,0 +1,233 @@
+//! Tokens: where they are shown, what stands among them, and others in place of some.
+
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
+use quote::ToTokens;
+
+/// The spans of the first and the last token.
+pub(crate) fn ends(tokens: TokenStream) -> (Span, Span) {
+    let mut tokens = tokens.into_iter();
+    let Some(first) = tokens.next() else {
+        return (Span::call_site(), Span::call_site());
+    };
+    let last = tokens.last().as_ref().map_or(first.span(), TokenTree::span);
+    (first.span(), last)
+}
+
+pub(crate) fn first_span(tokens: &impl ToTokens) -> Span {
+    ends(tokens.to_token_stream()).0
+}
+
+/// The span over all of some tokens, where the compiler can join spans; else the first.
+pub(crate) fn whole_span(tokens: &impl ToTokens) -> Span {
+    let (first, last) = ends(tokens.to_token_stream());
+    first.join(last).unwrap_or(first)
+}
+
+/// The macro's own names at a place of the user's.
+pub(crate) fn here(place: Span) -> Span {
+    Span::mixed_site().located_at(place)
+}
+
+/// A local that cannot clash with the user's: neither with a local, nor with an op of its name, which
+/// would be a pattern.
+pub(crate) fn local(name: &str) -> Ident {
+    Ident::new(&format!("__{name}"), Span::mixed_site())
+}
+
+/// A local at the place where an error is to be shown.
+pub(crate) fn at(local: &Ident, span: Span) -> Ident {
+    let mut local = local.clone();
+    local.set_span(local.span().located_at(span));
+    local
+}
+
+/// A name made of text, in the edition of its place; none where the text is no name.
+pub(crate) fn named(text: &str, place: Span) -> Option<Ident> {
+    let raw = format!("r#{text}");
+    let mut ident = [text, &raw].into_iter().find_map(|text| syn::parse_str::<Ident>(text).ok())?;
+    ident.set_span(place);
+    Some(ident)
+}
+
+/// A name without `r#`.
+pub(crate) fn plain_name(ident: &Ident) -> String {
+    let name = ident.to_string();
+    name.strip_prefix("r#").map_or(name.clone(), str::to_owned)
+}
+
+/// Tokens at one place, with the names as they were.
+pub(crate) fn respanned(tokens: TokenStream, span: Span) -> TokenStream {
+    each(tokens, |tree| tree.set_span(span))
+}
+
+/// The same tokens, shown at another place.
+pub(crate) fn located(tokens: TokenStream, place: Span) -> TokenStream {
+    each(tokens, |tree| tree.set_span(tree.span().located_at(place)))
+}
+
+fn each(tokens: TokenStream, change: impl Fn(&mut TokenTree)) -> TokenStream {
+    tokens
+        .into_iter()
+        .map(|mut tree| {
+            change(&mut tree);
+            tree
+        })
+        .collect()
+}
+
+/// A group with other tokens in it.
+pub(crate) fn regroup(group: &Group, tokens: TokenStream) -> Group {
+    let mut new = Group::new(group.delimiter(), tokens);
+    new.set_span(group.span());
+    new
+}
+
+pub(crate) fn is_punct(tree: Option<&TokenTree>, c: char) -> bool {
+    matches!(tree, Some(TokenTree::Punct(punct)) if punct.as_char() == c)
+}
+
+pub(crate) fn is_group(tree: Option<&TokenTree>, delimiter: Delimiter) -> bool {
+    matches!(tree, Some(TokenTree::Group(group)) if group.delimiter() == delimiter)
+}
+
+/// What is found first, at any depth: `look` is given the trees of a group and a position in them.
+pub(crate) fn find<T>(
+    tokens: TokenStream,
+    look: &mut dyn FnMut(&[TokenTree], usize) -> Option<T>,
+) -> Option<T> {
+    let trees: Vec<TokenTree> = tokens.into_iter().collect();
+    (0..trees.len()).find_map(|position| {
+        look(&trees, position).or_else(|| match &trees[position] {
+            TokenTree::Group(group) => find(group.stream(), look),
+            _ => None,
+        })
+    })
+}
+
+/// The first name of which this is true.
+pub(crate) fn find_ident(tokens: TokenStream, is: impl Fn(&Ident) -> bool) -> Option<Ident> {
+    find(tokens, &mut |trees, position| match &trees[position] {
+        TokenTree::Ident(ident) if is(ident) => Some(ident.clone()),
+        _ => None,
+    })
+}
+
+/// Whether a name stands anywhere in some tokens.
+pub(crate) fn mentions(tokens: &impl ToTokens, name: &str) -> bool {
+    find_ident(tokens.to_token_stream(), |ident| ident == name).is_some()
+}
+
+/// What comes in place of how many trees.
+pub(crate) type Replacement = Option<(TokenStream, usize)>;
+
+/// The tokens with replacements at any depth; none where there is nothing to replace. A group that is
+/// made anew has one place for all of its ends. `replace` is given the trees of a group and a position.
+pub(crate) fn rewritten(
+    tokens: TokenStream,
+    replace: &mut dyn FnMut(&[TokenTree], usize) -> Replacement,
+) -> Option<TokenStream> {
+    let trees: Vec<TokenTree> = tokens.into_iter().collect();
+    let (mut out, mut changed, mut position) = (TokenStream::new(), false, 0);
+    while position < trees.len() {
+        if let Some((tokens, taken)) = replace(&trees, position) {
+            out.extend(tokens);
+            (position, changed) = (position + taken, true);
+            continue;
+        }
+        let inner = match &trees[position] {
+            TokenTree::Group(group) => {
+                let inner = rewritten(group.stream(), replace);
+                inner.map(|inner| TokenTree::Group(regroup(group, inner)))
+            }
+            _ => None,
+        };
+        changed |= inner.is_some();
+        out.extend([inner.unwrap_or_else(|| trees[position].clone())]);
+        position += 1;
+    }
+    changed.then_some(out)
+}
+
+/// The same, with the tokens as they were where there is nothing to replace.
+pub(crate) fn rewrite(
+    tokens: TokenStream,
+    replace: &mut dyn FnMut(&[TokenTree], usize) -> Replacement,
+) -> TokenStream {
+    rewritten(tokens.clone(), replace).unwrap_or(tokens)
+}
+
+/// Puts tokens in place of a name.
+pub(crate) fn replace_ident(tokens: TokenStream, name: &str, with: &TokenStream) -> TokenStream {
+    rewrite(tokens, &mut |trees, position| match &trees[position] {
+        TokenTree::Ident(ident) if ident == name => Some((with.clone(), 1)),
+        _ => None,
+    })
+}
+
+/// A type with `'_` in place of its lifetimes.
+pub(crate) fn anonymous(ty: &impl ToTokens) -> TokenStream {
+    rewrite(ty.to_token_stream(), &mut |trees, position| match &trees[position] {
+        TokenTree::Ident(name)
+            if name != "static" && is_punct(position.checked_sub(1).map(|at| &trees[at]), '\'') =>
+        {
+            Some((Ident::new("_", name.span()).to_token_stream(), 1))
+        }
+        _ => None,
+    })
+}
+
+/// A type or other tokens as a user would write them.
+pub(crate) fn text(tokens: &impl ToTokens) -> String {
+    let mut text = String::new();
+    write_tokens(tokens.to_token_stream(), &mut text);
+    text
+}
+
+fn write_tokens(tokens: TokenStream, text: &mut String) {
+    use proc_macro2::{Delimiter, Spacing};
+    let mut word_before = false;
+    let mut trees = tokens.into_iter().peekable();
+    while let Some(tree) = trees.next() {
+        match tree {
+            TokenTree::Group(group) => {
+                let (open, close) = match group.delimiter() {
+                    Delimiter::Parenthesis => ("(", ")"),
+                    Delimiter::Bracket => ("[", "]"),
+                    Delimiter::Brace => ("{ ", " }"),
+                    Delimiter::None => ("", ""),
+                };
+                // `&mut [T]`
+                if word_before && text.ends_with("mut") {
+                    text.push(' ');
+                }
+                text.push_str(open);
+                write_tokens(group.stream(), text);
+                text.push_str(close);
+                word_before = false;
+            }
+            TokenTree::Punct(punct) => {
+                let c = punct.as_char();
+                let joint = punct.spacing() == Spacing::Joint;
+                if matches!(c, '+' | '=') && !joint || (c == '-' && joint) {
+                    text.push(' ');
+                }
+                text.push(c);
+                let arrow = c == '>' && text.ends_with("->");
+                let more = trees.peek().is_some();
+                if more && (matches!(c, ',' | ';' | '+') || c == '=' && !joint || arrow)
+                    || more && c == ':' && !joint && !text.ends_with("::")
+                {
+                    text.push(' ');
+                }
+                word_before = false;
+            }
+            word => {
+                if word_before {
+                    text.push(' ');
+                }
+                text.push_str(&word.to_string());
+                word_before = true;
+            }
+        }
+    }
+}
