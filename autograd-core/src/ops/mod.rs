@@ -14,7 +14,6 @@ mod instances;
 mod instantiate;
 pub(crate) mod kernels;
 mod layout;
-mod loops;
 mod matmul;
 mod names;
 mod nn;
