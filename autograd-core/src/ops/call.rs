@@ -6,8 +6,9 @@ use super::table::attr::Attr;
 use super::table::values::{self, Fault, Values};
 use super::table::{OpDef, Operator};
 use super::{Caller, trace};
+use crate::array::Value;
 use crate::error::Result;
-use crate::graph::{AnyTensor, Element, Tensor};
+use crate::graph::{AnyTensor, Element, Saves, Tensor, record, unrecorded};
 
 /// Runs an op on eager tensors, and notes it where a trace is taken: its only result, or the first.
 #[track_caller]
@@ -47,4 +48,19 @@ fn call_any(
     }
     let (attrs, noted) = (op.attrs.clone(), inputs.to_vec());
     trace::noted(trace::Call::Op { def, attrs }, noted, caller, || run(inputs))
+}
+
+/// The result of an op with a rule, recorded where it must be.
+pub(super) fn finish<T: Element, U: Element, S: Saves + 'static, const N: usize>(
+    name: &'static str,
+    caller: Caller,
+    inputs: [&Tensor<T>; N],
+    value: Value<U>,
+    state: S,
+    pull: fn(S::Read, Tensor<U>, [bool; N]) -> Result<[Option<Tensor<T>>; N]>,
+) -> Tensor<U> {
+    if inputs.iter().any(|x| x.is_recorded()) {
+        return record(name, caller, inputs, value, state, pull);
+    }
+    unrecorded(name, caller, inputs, value)
 }

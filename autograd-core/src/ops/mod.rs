@@ -15,7 +15,6 @@ mod instantiate;
 mod items;
 pub(crate) mod kernels;
 mod layout;
-mod loops;
 mod matmul;
 mod names;
 mod nn;

@@ -3,7 +3,6 @@
 use ndarray::LinalgScalar;
 
 use super::elementwise::op::{Handle, Known, Op, Outputs};
-use super::loops::Kernels;
 use super::names::{Binary, Caller, Reduce, Unary};
 use crate::array::deferred::Step;
 use crate::array::elementwise::Arg;
@@ -12,6 +11,7 @@ use crate::array::integer::Additions;
 use crate::array::math::Math;
 use crate::array::matmul::Multiply;
 use crate::array::pick::Around;
+use crate::array::simd::Vectored;
 use crate::array::{Storable, Value};
 use crate::error::{Error, Result};
 use crate::graph::{Edge, Element, Tensor};
@@ -66,7 +66,7 @@ pub trait Numeric: Element + LinalgScalar + Arithmetic + Totals + Multiply {
 )]
 #[allow(private_bounds, reason = "how numbers are computed is no part of the public interface")]
 pub trait Float:
-    Numeric + num_traits::Float + Operand<Self> + RandomFloat + Math + FloatMultiply + Kernels + Known
+    Numeric + num_traits::Float + Operand<Self> + RandomFloat + Math + FloatMultiply + Vectored + Known
 {
     /// The nearest number of this type.
     fn from_f64(value: f64) -> Self;

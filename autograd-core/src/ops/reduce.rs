@@ -9,7 +9,7 @@ use super::table::values::{float, number};
 use super::table::{OpDef, family};
 use super::{Arithmetic, Binary, Caller, Float, HasMean, Numeric, Reduce, expect};
 use crate::array::elementwise::{Zip, convert_zip, zip_scalar};
-use crate::array::reduce::{Fold, fold_axes, fold_first};
+use crate::array::reduce::{Fold, fold_axes};
 use crate::array::shape::{axes as check_axes, broadcast, same};
 use crate::array::{Shape, Value, elementwise};
 use crate::error::{Error, RECEIVER, Result};
@@ -98,11 +98,6 @@ fn compute<T: Numeric>(op: Reduce, x: &Value<T>, axes: &[usize]) -> Result<Value
         Reduce::Min => Ok(fold_axes(x, axes, Min)),
         Reduce::Mean => unreachable!("a mean is a sum of floats, divided"),
     }
-}
-
-/// The sum of a matrix's rows, in the place of `into`, where the matrix lies in its own order.
-pub(super) fn sum_rows<T: Float>(x: &Value<T>, into: Value<T>) -> Option<Value<T>> {
-    fold_first(x, Sum, into)
 }
 
 /// The sum, divided; of a sum that is not finite, the parts are divided before they are summed, as it may

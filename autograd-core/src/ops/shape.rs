@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::panic::Location;
 
-use super::call::call;
+use super::call::{call, finish};
 use super::names::Triangle;
 use super::table::attr::{Attr, Type};
 use super::table::form::{Dims, Form, ShapeOf};
@@ -16,24 +16,8 @@ use crate::array::shape::{axis as check_axis, broadcast, element_count};
 use crate::array::{IntoDims, Shape, Value};
 use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{
-    Element, Elementwise, PushRule, SavedAttr, Saves, Tensor, record, unrecorded, with_push,
+    Element, Elementwise, PushRule, SavedAttr, Tensor, record, unrecorded, with_push,
 };
-
-/// The result of an op on one tensor of any element type, recorded where it must be.
-pub(super) fn finish<T: Element, S: Saves + 'static>(
-    name: &'static str,
-    caller: Caller,
-    x: &Tensor<T>,
-    value: Value<T>,
-    state: S,
-    pull: fn(S::Read, Tensor<T>, [bool; 1]) -> Result<[Option<Tensor<T>>; 1]>,
-) -> Tensor<T> {
-    if x.is_recorded() {
-        record(name, caller, [x], value, state, pull)
-    } else {
-        unrecorded(name, caller, [x], value)
-    }
-}
 
 entries! {
     SHAPES:
@@ -334,7 +318,7 @@ pub(super) fn copy<T: Element>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {
         return x.reshape(x.shape_owned());
     }
     let pull = |(), dy: Tensor<T>, _: [bool; 1]| Ok([Some(dy)]);
-    finish("copy", caller, x, x.read().into_owned(), Elementwise(()), pull)
+    finish("copy", caller, [x], x.read().into_owned(), Elementwise(()), pull)
 }
 
 pub(super) fn contiguous<T: Element>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {
@@ -346,7 +330,7 @@ pub(super) fn contiguous<T: Element>(x: &Tensor<T>, caller: Caller) -> Tensor<T>
     }
     let value = x.read().contiguous().into_owned();
     let pull = |(), dy: Tensor<T>, _: [bool; 1]| Ok([Some(dy)]);
-    finish("contiguous", caller, x, value, Elementwise(()), pull)
+    finish("contiguous", caller, [x], value, Elementwise(()), pull)
 }
 
 fn reshape<T: Element>(x: &Tensor<T>, shape: Shape, caller: Caller) -> Result<Tensor<T>> {
@@ -361,7 +345,7 @@ fn reshape<T: Element>(x: &Tensor<T>, shape: Shape, caller: Caller) -> Result<Te
     }
     let value = x.read().into_owned().reshaped(shape);
     let state = with_push::<T, _, _>(Reshaped, SavedAttr(x.shape_owned()));
-    Ok(finish("reshape", caller, x, value, state, |shape, dy, _| Ok([Some(dy.reshape(shape))])))
+    Ok(finish("reshape", caller, [x], value, state, |shape, dy, _| Ok([Some(dy.reshape(shape))])))
 }
 
 fn permute<T: Element>(x: &Tensor<T>, order: &[isize], caller: Caller) -> Result<Tensor<T>> {
@@ -390,7 +374,7 @@ fn permute<T: Element>(x: &Tensor<T>, order: &[isize], caller: Caller) -> Result
         x.restrided(shape, strides, 0)
     };
     let state = with_push::<T, _, _>(Permuted, SavedAttr(positions));
-    Ok(finish("permute", caller, x, value, state, |positions, dy, _| {
+    Ok(finish("permute", caller, [x], value, state, |positions, dy, _| {
         let mut back = vec![0; positions.len()];
         positions.iter().enumerate().for_each(|(i, &p)| back[p] = i as isize);
         Ok([Some(dy.permute(&back))])
@@ -505,7 +489,7 @@ fn triangle<T: Element>(x: &Tensor<T>, part: Triangle, caller: Caller) -> Result
         })
     };
     let pull = |part: Triangle, dy: Tensor<T>, _: [bool; 1]| Ok([Some(part.of(&dy)?)]);
-    Ok(finish(part.name(), caller, x, value, Elementwise(SavedAttr(part)), pull))
+    Ok(finish(part.name(), caller, [x], value, Elementwise(SavedAttr(part)), pull))
 }
 
 impl<T: Numeric> Tensor<T> {

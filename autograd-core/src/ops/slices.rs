@@ -5,8 +5,8 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::call::call;
-use super::shape::{finish, moved};
+use super::call::{call, finish};
+use super::shape::moved;
 use super::table::attr::{Attr, Type};
 use super::table::form::{Form, ShapeOf};
 use super::table::forms::{exactly, position, same_dtype};
@@ -299,7 +299,7 @@ fn flip<T: Element>(x: &Tensor<T>, axis: isize, caller: Caller) -> Result<Tensor
         Value::written(x.shape_owned(), |out| pick::reverse(data, around, out))
     };
     let pull = |axis, dy: Tensor<T>, _: [bool; 1]| Ok([Some(dy.flip(axis))]);
-    Ok(finish("flip", caller, x, value, Elementwise(SavedAttr(axis)), pull))
+    Ok(finish("flip", caller, [x], value, Elementwise(SavedAttr(axis)), pull))
 }
 
 fn slice<T: Element>(
@@ -326,7 +326,7 @@ fn slice<T: Element>(
     let step = step.min(n.max(1));
     let value = part(&x.read(), position, (start, end, step));
     let state = with_push::<T, _, _>(Sliced, SavedAttr((x.shape_owned(), axis, start, step)));
-    Ok(finish("slice_axis", caller, x, value, state, |(shape, axis, start, step), dy, _| {
+    Ok(finish("slice_axis", caller, [x], value, state, |(shape, axis, start, step), dy, _| {
         Ok([Some(dy.spread(shape, axis, start, step))])
     }))
 }
@@ -484,7 +484,7 @@ impl<T: Element> Tensor<T> {
         let pull = |(axis, start, end, step), dy: Tensor<T>, _: [bool; 1]| {
             Ok([Some(dy.slice_axis(axis, start, end, step))])
         };
-        finish("slice_axis", Location::caller(), self, value, state, pull)
+        finish("slice_axis", Location::caller(), [self], value, state, pull)
     }
 }
 

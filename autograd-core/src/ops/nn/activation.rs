@@ -15,6 +15,7 @@ use super::super::table::{Effect, Gradient, OpDef, Operator, entries};
 use super::super::{Caller, Float, Input, Scalar, Unary, derived, expect};
 use super::writable;
 use crate::array::Shape;
+use crate::array::threads::each_grain;
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Tensor};
 
@@ -46,7 +47,10 @@ fn dropout_mask<T: Float>(shape: Shape, p: f64) -> Tensor<T> {
     let mut mask = writable(Tensor::<T>::rand(shape));
     if let Some(data) = mask.as_mut_slice() {
         // For p = 1 nothing is above the limit, and the scale is not used.
-        T::keep_where_above(data, T::from_f64(p), T::from_f64(1.0 / (1.0 - p)));
+        let (limit, scale) = (T::from_f64(p), T::from_f64(1.0 / (1.0 - p)));
+        each_grain(data, &|_, part| {
+            part.iter_mut().for_each(|x| *x = if *x >= limit { scale } else { T::ZERO });
+        });
     }
     Tensor::new(mask)
 }

@@ -1,4 +1,4 @@
-//! Convolution, and windows as columns (`unfold`).
+//! Convolution.
 
 use std::panic::Location;
 
@@ -11,6 +11,7 @@ use super::super::table::forms::{float as float_form, same_dtype};
 use super::super::table::values::{float, message, typed};
 use super::super::table::{Inferred, OpDef, entries};
 use super::super::{Caller, Float, expect};
+use super::convolve::{convolve, convolve_back, convolve_weights};
 use super::window::{
     Conv2dOptions, Convolution, Plan, Window, counted, fixed, open_batch, pictures,
 };
@@ -18,44 +19,6 @@ use crate::array::shape::element_count;
 use crate::array::{Shape, Value};
 use crate::error::{Error, Plural, RECEIVER, Result};
 use crate::graph::{SavedAttr, SavedInput, Tensor, record, unrecorded};
-
-/// `[n, c, h, w]` as columns `[n, c * taps, windows]`.
-pub(super) fn unfold<T: Float>(x: &Tensor<T>, plan: Plan, caller: Caller) -> Tensor<T> {
-    let shape = Shape::from_slice(&[x.shape()[0], x.shape()[1] * plan.taps(), plan.windows()]);
-    let value = {
-        let x = x.read();
-        let x = x.contiguous();
-        match plan.input.contains(&0) {
-            // Windows on nothing but padding.
-            true => Value::full(shape, T::ZERO),
-            false => Value::build(shape, |out| T::unfold(&plan, x.as_slice().unwrap_or(&[]), out)),
-        }
-    };
-    if !x.is_recorded() {
-        return unrecorded("unfold", caller, [x], value);
-    }
-    record("unfold", caller, [x], value, SavedAttr(plan), |plan, dy, _| {
-        Ok([Some(fold(&dy, plan, Location::caller()))])
-    })
-}
-
-/// The adjoint of [`unfold`]: columns `[n, c * taps, windows]` summed into `[n, c, h, w]`.
-pub(super) fn fold<T: Float>(columns: &Tensor<T>, plan: Plan, caller: Caller) -> Tensor<T> {
-    let [height, width] = plan.input;
-    let channels = columns.shape()[1] / plan.taps();
-    let shape = Shape::from_slice(&[columns.shape()[0], channels, height, width]);
-    let mut value = Value::full(shape, T::ZERO);
-    if let Some(out) = value.as_mut_slice() {
-        let columns = columns.read();
-        T::fold(&plan, columns.contiguous().as_slice().unwrap_or(&[]), out);
-    }
-    if !columns.is_recorded() {
-        return unrecorded("fold", caller, [columns], value);
-    }
-    record("fold", caller, [columns], value, SavedAttr(plan), |plan, dy, _| {
-        Ok([Some(unfold(&dy, plan, Location::caller()))])
-    })
-}
 
 fn check(
     input: &[usize],
@@ -189,7 +152,7 @@ fn conv2d<T: Float>(
 /// What a convolution joins. It is a sum of products of three numbers, one of each part: the
 /// convolution itself and its gradients are what two of them give for the third.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-enum Part {
+pub(super) enum Part {
     Input,
     Weight,
     Output,
@@ -207,7 +170,7 @@ impl Part {
 }
 
 /// The third part, from the two others.
-fn other<T: Float>(
+pub(super) fn other<T: Float>(
     of: Convolution,
     part: Part,
     [a, b]: [&Tensor<T>; 2],
@@ -225,9 +188,9 @@ fn other<T: Float>(
             Part::Output => [pictures, group * of.outputs, of.plan.output[0], of.plan.output[1]],
         };
         Value::written(Shape::from_slice(&shape), |out| match part {
-            Part::Input => T::convolve_back(&of, x, y, out),
-            Part::Weight => T::convolve_weights(&of, x, y, out),
-            Part::Output => T::convolve(&of, x, y, out),
+            Part::Input => convolve_back(&of, x, y, out),
+            Part::Weight => convolve_weights(&of, x, y, out),
+            Part::Output => convolve(&of, x, y, out),
         })
     };
     let name = match part {

@@ -1,57 +1,16 @@
-//! The loops behind these ops, compiled once for each float type in this crate: a generic function
-//! that a user's crate instantiates is only as fast as that crate's profile.
+//! The loops over rows of softmax and cross entropy.
 
-use super::super::loops::Kernels;
-use super::super::{Arithmetic, Float, instantiate};
-use super::convolve::{convolve, convolve_back, convolve_weights};
-use super::maxima::{maxima, pick, put_back};
-use super::normalize;
+use super::super::{Arithmetic, Float};
 use super::rows::{CHUNK, Given, LANES, joined, total};
-use super::window::{Convolution, Plan};
 use crate::array::Value;
 use crate::array::simd::{Kernel, dispatch};
-use crate::array::threads::{each_chunk_of, each_grain, grain};
-
-instantiate! {
-    impl Kernels for f32 f64; {
-        fn softmax(rows: &mut [Self], from: &[Self], n: usize) = softmax;
-        fn log_softmax(rows: &mut [Self], from: &[Self], n: usize) = log_softmax;
-        fn softmax_pull(dy: &mut [Self], from: Option<&Value<Self>>, y: &[Self], n: usize)
-            = softmax_pull;
-        fn log_softmax_pull(dy: &mut [Self], from: Option<&Value<Self>>, y: &[Self], n: usize)
-            = log_softmax_pull;
-        fn log_sum_exp(rows: &[Self], n: usize, out: &mut [Self]) = log_sum_exp;
-        fn softmax_scaled(rows: &mut [Self], sums: &[Self], n: usize, scale: Self) = softmax_scaled;
-        fn normalize(
-            x: &[Self],
-            affine: [&[Self]; 2],
-            eps: Self,
-            results: [&mut [Self]; 2],
-        ) = normalize::rows;
-        fn normalize_pull(
-            dy: &mut [Self],
-            from: Option<&Value<Self>>,
-            kept: [&[Self]; 3],
-        ) -> Value<Self> = normalize::pull_rows;
-        fn keep_where_above(data: &mut [Self], limit: Self, scale: Self) = keep_where_above;
-        fn convolve(of: &Convolution, x: &[Self], w: &[Self], y: &mut [Self]) = convolve;
-        fn convolve_back(of: &Convolution, w: &[Self], dy: &[Self], dx: &mut [Self])
-            = convolve_back;
-        fn convolve_weights(of: &Convolution, x: &[Self], dy: &[Self], dw: &mut [Self])
-            = convolve_weights;
-        fn unfold(plan: &Plan, data: &[Self], out: &mut Vec<Self>) = unfold;
-        fn fold(plan: &Plan, columns: &[Self], out: &mut [Self]) = fold;
-        fn maxima(plan: &Plan, x: &[Self], best: &mut [Self], places: &mut [i32]) = maxima;
-        fn put_back(plan: &Plan, places: &[i32], dy: &[Self], dx: &mut [Self]) = put_back;
-        fn pick(plan: &Plan, places: &[i32], x: &[Self], y: &mut [Self]) = pick;
-    }
-}
+use crate::array::threads::{each_chunk_of, grain};
 
 /// Elements, in whole rows, that are copied before they are computed with.
-pub(super) const BLOCK: usize = 2048;
+const BLOCK: usize = 2048;
 
 /// As many rows of `n` elements as about `most` elements are, in elements.
-pub(super) fn whole_rows(n: usize, most: usize) -> usize {
+fn whole_rows(n: usize, most: usize) -> usize {
     (most / n.max(1)).max(1) * n.max(1)
 }
 
@@ -135,7 +94,7 @@ macro_rules! row_kernels {
         $name:ident |$row:ident| $first:block |$x:ident| $each:block $last:block
     )*) => {$(
         /// Writes over `rows`, from rows that lie elsewhere.
-        fn $name<T: Float>(rows: &mut [T], from: &[T], n: usize) {
+        pub(super) fn $name<T: Float>(rows: &mut [T], from: &[T], n: usize) {
             #[derive(Clone, Copy)]
             struct Body;
             impl<T: Float> Row<T> for Body {
@@ -163,7 +122,7 @@ macro_rules! row_pair_kernels {
         $name:ident |$row:ident, $other:ident| $body:block
     )*) => {$(
         /// Writes over `rows`, or over what is [`Given`] for them.
-        fn $name<T: Float>(rows: &mut [T], from: Option<&Value<T>>, others: &[T], n: usize) {
+        pub(super) fn $name<T: Float>(rows: &mut [T], from: Option<&Value<T>>, others: &[T], n: usize) {
             #[derive(Clone, Copy)]
             struct Body;
             impl<T: Float> RowPair<T> for Body {
@@ -250,7 +209,8 @@ impl<T: Float> Kernel for LogSumExp<'_, T> {
     }
 }
 
-fn log_sum_exp<T: Float>(rows: &[T], n: usize, out: &mut [T]) {
+/// The logarithm of the sum of each row's exponentials.
+pub(super) fn log_sum_exp<T: Float>(rows: &[T], n: usize, out: &mut [T]) {
     let chunk = chunk_of(rows, n);
     each_chunk_of(rows.len(), out, chunk / n.max(1), &|index, out| {
         dispatch(LogSumExp(&rows[index * chunk..][..out.len() * n], n, out));
@@ -280,75 +240,10 @@ impl<T: Float> Kernel for SoftmaxScaled<'_, T> {
 }
 
 /// `exp(x - sum) * scale`, each row with its own log-sum-exp.
-fn softmax_scaled<T: Float>(rows: &mut [T], sums: &[T], n: usize, scale: T) {
+pub(super) fn softmax_scaled<T: Float>(rows: &mut [T], sums: &[T], n: usize, scale: T) {
     let chunk = chunk_of(rows, n);
     each_chunk_of(rows.len(), rows, chunk, &|index, rows| {
         let sums = &sums[index * (chunk / n.max(1))..];
         dispatch(SoftmaxScaled(rows, sums, n, scale));
     });
-}
-
-struct Each<'a, T, F>(&'a mut [T], F);
-
-impl<T: Float, F: Fn(T) -> T> Kernel for Each<'_, T, F> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<const FMA: bool>(self) {
-        let Self(data, f) = self;
-        for x in data {
-            *x = f(*x);
-        }
-    }
-}
-
-fn each<T: Float>(data: &mut [T], f: impl Fn(T) -> T + Copy + Sync) {
-    each_grain(data, &|_, data| dispatch(Each(data, f)));
-}
-
-fn keep_where_above<T: Float>(data: &mut [T], limit: T, scale: T) {
-    each(data, |x| if x >= limit { scale } else { T::ZERO });
-}
-
-/// Each window of each channel as a column.
-fn unfold<T: Float>(plan: &Plan, data: &[T], out: &mut Vec<T>) {
-    let [height, width] = plan.input;
-    for picture in data.chunks_exact((height * width).max(1)) {
-        plan.for_each_tap(|tap| {
-            for y in 0..plan.output[0] {
-                let Some(row) = plan.row(tap, y) else {
-                    out.extend(std::iter::repeat_n(T::ZERO, plan.output[1]));
-                    continue;
-                };
-                let (inside, first) = plan.columns(tap);
-                let row = &picture[row * width..][..width];
-                out.extend(std::iter::repeat_n(T::ZERO, inside.start));
-                match plan.stride(1) {
-                    1 => out.extend_from_slice(&row[first..first + inside.len()]),
-                    step => out.extend((0..inside.len()).map(|i| row[first + i * step])),
-                }
-                out.extend(std::iter::repeat_n(T::ZERO, plan.output[1] - inside.end));
-            }
-        });
-    }
-}
-
-/// Adds each column back to the window it came from.
-fn fold<T: Float>(plan: &Plan, columns: &[T], out: &mut [T]) {
-    let [height, width] = plan.input;
-    let mut rows = columns.chunks_exact(plan.output[1].max(1));
-    for picture in out.chunks_exact_mut((height * width).max(1)) {
-        plan.for_each_tap(|tap| {
-            for y in 0..plan.output[0] {
-                let Some(from) = rows.next() else { return };
-                let Some(row) = plan.row(tap, y) else { continue };
-                let (inside, first) = plan.columns(tap);
-                let step = plan.stride(1);
-                let row = &mut picture[row * width..][..width];
-                for (i, &x) in from[inside].iter().enumerate() {
-                    row[first + i * step] = row[first + i * step] + x;
-                }
-            }
-        });
-    }
 }

@@ -12,7 +12,7 @@ use super::super::table::forms::{exactly, float as float_form};
 use super::super::table::values::{float, several};
 use super::super::table::{Inferred, OpDef, Operator, entries};
 use super::super::{Caller, Float, HasMean, derived, expect};
-use super::check_same_shape;
+use super::{check_same_shape, kernels};
 use crate::array::{DType, Shape, Value};
 use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{
@@ -118,7 +118,7 @@ pub(in crate::ops) fn mean_cross_entropy<T: Float>(
     let rows = logits.as_slice().unwrap_or(&[]);
     let targets = targets.as_slice().unwrap_or(&[]);
     let shape = Shape::from_slice(&[targets.len()]);
-    let sums = into.rewritten(shape, |sums| T::log_sum_exp(rows, classes, sums));
+    let sums = into.rewritten(shape, |sums| kernels::log_sum_exp(rows, classes, sums));
     let at = |(row, &target): (usize, &i64)| rows[row * classes + target as usize];
     let losses = targets.iter().enumerate().map(at).zip(sums.as_slice().unwrap_or(&[]));
     let total: f64 = losses.map(|(x, &sum)| (sum - x).into_f64()).sum();
@@ -139,7 +139,7 @@ pub(in crate::ops) fn cross_entropy_gradient<T: Float>(
     let classes = logits.shape()[1];
     into.rewritten(Shape::from_slice(logits.shape()), |rows| {
         rows.copy_from_slice(logits.as_slice().unwrap_or(&[]));
-        T::softmax_scaled(rows, sums.as_slice().unwrap_or(&[]), classes, scale);
+        kernels::softmax_scaled(rows, sums.as_slice().unwrap_or(&[]), classes, scale);
         for (row, &target) in targets.as_slice().unwrap_or(&[]).iter().enumerate() {
             let hit = &mut rows[row * classes + target as usize];
             *hit = *hit - scale;

@@ -1,36 +1,24 @@
-//! Normalisation of rows: of each, the mean is taken away, and what is left is divided by the standard
-//! deviation (Ba et al. 2016).
+//! Normalisation along axes: the mean is taken away, and what is left is divided by the standard deviation
+//! (Ba et al. 2016).
 
 use std::sync::Arc;
 
-use super::super::call::call_at;
-use super::super::reduce::sum_rows;
+use super::super::call::{call_at, finish};
 use super::super::table::attr::{Attr, Type};
 use super::super::table::forms::{broadcast, float as float_form, reduced, same_dtype};
 use super::super::table::values::{Ran, all, computed};
 use super::super::table::{OpDef, Operator, entries};
-use super::super::{Caller, Float, joined as added};
-use super::rows::{CHUNK, Given, joined, total};
-use super::{are_in_range, is_in_range, scale_of, to_write_over};
+use super::super::{Binary, Caller, Float, Input};
+use super::{are_in_range, scale_of, writable};
 use crate::array::shape::axes as check_axes;
-use crate::array::simd::{Kernel, dispatch};
-use crate::array::threads::each_chunks;
-use crate::array::{Shape, Value};
 use crate::error::Result;
+use crate::fuse;
 use crate::graph::{
-    AnyTensor, Hidden, PushRule, SavedAttr, SavedInput, Tensor, is_grad_enabled, record,
-    unrecorded, with_push,
+    AnyTensor, Elementwise, GradMode, Hidden, SavedAttr, SavedInput, Tensor, is_grad_enabled,
 };
 
 /// By what the result is multiplied and what is added then, of the shape of a row.
 pub(crate) type Weights<'a, T> = Option<[&'a Tensor<T>; 2]>;
-
-/// The longest row that one thread takes at once; longer ones are normalised op by op.
-const LONGEST: usize = CHUNK;
-/// Most rows whose gradients of the weights are summed one by one.
-const ROWS: usize = 256;
-/// Numbers that are summed side by side.
-const LANES: usize = 16;
 
 entries! {
     NORMALIZATIONS:
@@ -90,60 +78,17 @@ fn normalize<T: Float>(
     caller: Caller,
 ) -> Result<Tensor<T>> {
     let positions = check_axes("normalize", axes, x.ndim())?;
-    let rank = x.ndim() - positions.len();
-    let last = positions.iter().enumerate().all(|(i, &position)| position == rank + i);
-    let n: usize = positions.iter().map(|&position| x.shape()[position]).product();
-    // The parts of a layer are public: others may be broadcast, or do not fit, which an operator tells.
-    let row = &x.shape()[rank..];
-    let fit = weights.is_none_or(|weights| weights.iter().all(|part| part.shape() == row));
-    if !last || !fit || x.is_empty() || n > LONGEST {
-        let axes: Vec<isize> = positions.iter().map(|&position| position as isize).collect();
-        let Parts { normal, .. } = parts(x, &axes, eps);
-        return match weights {
-            Some([weight, bias]) => (normal * weight).try_add(bias),
-            None => Ok(normal),
-        };
-    }
-    let mut stats = Value::full(Shape::from_slice(&[x.len() / n, 2]), T::ZERO);
-    let value = {
-        let read = x.read();
-        let data = read.contiguous();
-        let data = data.as_slice().unwrap_or(&[]);
-        let weight = row_of(weights.map(|[weight, _]| weight), T::ONE, n);
-        let bias = row_of(weights.map(|[_, bias]| bias), T::ZERO, n);
-        let affine = [&weight, &bias].map(|row| row.as_slice().unwrap_or(&[]));
-        let eps = T::from_f64(eps);
-        Value::written(x.shape_owned(), |out| {
-            T::normalize(data, affine, eps, [out, stats.make_mut()]);
-        })
-    };
-    let weight = weights.map(|[weight, _]| SavedInput::at(1, weight));
-    let plain = (Hidden(Arc::new(stats)), SavedAttr((positions.len(), eps)));
-    let state = with_push::<T, _, _>(Tangent, (SavedInput::at(0, x), weight, plain.0, plain.1));
-    Ok(match weights {
-        None if x.is_recorded() => record("normalize", caller, [x], value, state, |kept, dy, _| {
-            let [dx, ..] = pull(kept, dy);
-            Ok([Some(dx)])
-        }),
-        None => unrecorded("normalize", caller, [x], value),
-        Some([weight, bias]) => {
-            let inputs = [x, weight, bias];
-            if !inputs.iter().any(|input| input.is_recorded()) {
-                return Ok(unrecorded("layer_norm", caller, inputs, value));
-            }
-            record("layer_norm", caller, inputs, value, state, |kept, dy, _| {
-                Ok(pull(kept, dy).map(Some))
-            })
-        }
-    })
-}
-
-/// The numbers of a row; all are the same where there is no tensor.
-fn row_of<T: Float>(tensor: Option<&Tensor<T>>, otherwise: T, n: usize) -> Value<T> {
-    match tensor {
-        Some(tensor) => tensor.read().contiguous().into_owned(),
-        None => Value::full(Shape::from_slice(&[n]), otherwise),
-    }
+    let axes: Vec<isize> = positions.iter().map(|&position| position as isize).collect();
+    let Parts { normal, scale, .. } = GradMode::of(false, || parts(x, &axes, eps));
+    // A zero has no sign.
+    let value = GradMode::of(false, || writable(normal + 0.0));
+    let done = (Tensor::new(value.clone()), scale);
+    let state = (SavedInput::at(0, x), SavedAttr((axes, eps)), Hidden(Arc::new(done)));
+    // The derivative is symmetric, so it is its own transpose.
+    let normal = finish("normalize", caller, [x], value, Elementwise(state), pull);
+    let Some([weight, bias]) = weights else { return Ok(normal) };
+    let scaled = T::binary(Binary::Mul, Input::Own(normal), Input::Ref(weight), caller)?;
+    T::binary(Binary::Add, Input::Own(scaled), Input::Ref(bias), caller)
 }
 
 /// `x` normalised along axes, and what that was made of; axes stay.
@@ -184,203 +129,22 @@ pub(super) fn parts<T: Float>(x: &Tensor<T>, axes: &[isize], eps: f64) -> Parts<
     }
 }
 
-/// Input, weight; mean and scale of each row, how many axes a row has, what was added to the
-/// variance.
-type State<T> = (SavedInput<T>, Option<SavedInput<T>>, Hidden<Value<T>>, SavedAttr<(usize, f64)>);
-type Kept<T> = (Tensor<T>, Option<Tensor<T>>, Arc<Value<T>>, (usize, f64));
+/// Input; axes and what was added to the variance; the result and the scales.
+type Kept<T> = (Tensor<T>, (Vec<isize>, f64), Arc<(Tensor<T>, Tensor<T>)>);
 
-/// With the normalised rows `z` and their scales `s`: `dz = (dx - mean(dx) - z mean(z dx)) s`, and for
-/// `y = z w + b`, `dy = dz w + z dw + db`.
-struct Tangent;
-
-impl<T: Float> PushRule<T, State<T>> for Tangent {
-    fn push(
-        (x, weight, _, (axes, eps)): Kept<T>,
-        tangents: &[Option<Tensor<T>>],
-        shape: &[usize],
-    ) -> Result<Option<Tensor<T>>> {
-        let axes = last_axes(axes);
-        let Parts { normal: z, scale, .. } = parts(&x, &axes, eps);
-        let [dx, dw, db] = [0, 1, 2].map(|input| tangents.get(input).cloned().flatten());
-        let dz = dx.map(|dx| {
-            let along = (&z * &dx).mean_axes_keep(&axes);
-            let dz = (&dx - dx.mean_axes_keep(&axes) - &z * along) * scale;
-            weight.map_or_else(|| dz.clone(), |weight| &dz * weight)
-        });
-        let dy = added(added(dz, dw.map(|dw| z * dw)), db);
-        Ok(dy.map(|dy| if dy.shape() == shape { dy } else { dy.broadcast_to(shape) }))
-    }
-}
-
-/// As ops name them.
-fn last_axes(count: usize) -> Vec<isize> {
-    (1..=count as isize).map(|axis| -axis).collect()
-}
-
-/// With the normalised rows `z` and their scales `s`, for `y = z w + b`: `db = dy` and `dw = dy z`,
-/// summed over the rows, and with `g = dy w`, `dx = (g - mean(g) - z mean(g z)) s`.
-fn pull<T: Float>((x, weight, stats, (axes, eps)): Kept<T>, dy: Tensor<T>) -> [Tensor<T>; 3] {
-    let row = Shape::from_slice(&x.shape()[x.ndim() - axes..]);
-    if is_grad_enabled() {
-        let axes = last_axes(axes);
-        let Parts { normal: z, scale, .. } = parts(&x, &axes, eps);
-        let g = weight.map_or_else(|| dy.clone(), |weight| &dy * weight);
-        let along = (&g * &z).mean_axes_keep(&axes);
-        let dx = (&g - g.mean_axes_keep(&axes) - &z * along) * scale;
-        return [dx, (&dy * z).sum_to(&row), dy.sum_to(&row)];
-    }
-    let n = row.iter().product();
-    let (mut dx, from) = to_write_over(dy);
-    let sums = {
-        let read = x.read();
-        let data = read.contiguous();
-        let weight = row_of(weight.as_ref(), T::ONE, n);
-        let [data, stats, weight] =
-            [&*data, &stats, &weight].map(|value| value.as_slice().unwrap_or(&[]));
-        T::normalize_pull(dx.make_mut(), from.as_ref(), [data, stats, weight])
+/// `dx = (dy - mean(dy) - z mean(z dy)) s` with the result `z` and the scales `s`.
+fn pull<T: Float>(
+    (x, (axes, eps), done): Kept<T>,
+    dy: Tensor<T>,
+    _: [bool; 1],
+) -> Result<[Option<Tensor<T>>; 1]> {
+    let (z, s) = match is_grad_enabled() {
+        true => {
+            let Parts { normal, scale, .. } = parts(&x, &axes, eps);
+            (normal, scale)
+        }
+        false => (done.0.clone(), done.1.clone()),
     };
-    let sums = sums.as_slice().unwrap_or(&[]);
-    let part = |part: &[T]| Tensor::new(Value::from_slice(row.clone(), part));
-    [Tensor::new(dx), part(&sums[..n]), part(&sums[n..])]
-}
-
-/// Rows that are a part of the work.
-fn at_once(n: usize) -> usize {
-    (CHUNK / n).clamp(1, ROWS)
-}
-
-struct Normalize<'a, T> {
-    x: &'a [T],
-    affine: [&'a [T]; 2],
-    eps: T,
-    out: &'a mut [T],
-    stats: &'a mut [T],
-}
-
-impl<T: Float> Kernel for Normalize<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<const FMA: bool>(self) {
-        let Self { x, affine: [weight, bias], eps, out, stats } = self;
-        let n = weight.len();
-        let count = T::from_f64(n as f64);
-        let rows = x.chunks_exact(n).zip(out.chunks_exact_mut(n));
-        for ((x, out), stats) in rows.zip(stats.as_chunks_mut::<2>().0) {
-            let mean = total(x) / count;
-            let square = |x: T| (x - mean) * (x - mean);
-            let variance = joined(x, T::ZERO, square, T::plus) / count + eps;
-            if !is_in_range(variance) {
-                *stats = scaled_row(x, [weight, bias], eps, out);
-                continue;
-            }
-            let scale = T::ONE / num_traits::Float::sqrt(variance);
-            *stats = [mean, scale];
-            for ((out, &x), (&w, &b)) in out.iter_mut().zip(x).zip(weight.iter().zip(bias)) {
-                *out = (x - mean) * scale * w + b;
-            }
-        }
-    }
-}
-
-/// A row whose squares are out of range, or no numbers, divided by its largest magnitude first.
-#[cold]
-#[inline(never)]
-fn scaled_row<T: Float>(x: &[T], [weight, bias]: [&[T]; 2], eps: T, out: &mut [T]) -> [T; 2] {
-    let root = num_traits::Float::sqrt(eps);
-    let larger = |a: T, &b: &T| if b.magnitude() > a { b.magnitude() } else { a };
-    let unit = x.iter().fold(root, larger);
-    let count = T::from_f64(x.len() as f64);
-    let mean = x.iter().fold(T::ZERO, |sum, &x| sum + x / unit) / count;
-    let square = |x: T| (x / unit - mean) * (x / unit - mean);
-    let variance = x.iter().fold(T::ZERO, |sum, &x| sum + square(x)) / count;
-    let scale = T::ONE / num_traits::Float::sqrt(variance + eps / unit / unit);
-    for ((out, &x), (&w, &b)) in out.iter_mut().zip(x).zip(weight.iter().zip(bias)) {
-        *out = (x / unit - mean) * scale * w + b;
-    }
-    [mean * unit, scale / unit]
-}
-
-/// Each row of `x` normalised, times the first row of `affine`, plus the second, in `out`; its mean
-/// and its scale in `stats`.
-pub(super) fn rows<T: Float>(x: &[T], affine: [&[T]; 2], eps: T, [out, stats]: [&mut [T]; 2]) {
-    let n = affine[0].len();
-    let rows = at_once(n);
-    each_chunks([out, stats], [rows * n, rows * 2], &|chunk, [out, stats]| {
-        let x = &x[chunk * rows * n..][..out.len()];
-        dispatch(Normalize { x, affine, eps, out, stats });
-    });
-}
-
-struct NormalizePull<'a, T> {
-    dy: &'a mut [T],
-    x: &'a [T],
-    stats: &'a [T],
-    weight: &'a [T],
-    sums: &'a mut [T],
-}
-
-impl<T: Float> Kernel for NormalizePull<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<const FMA: bool>(self) {
-        let Self { dy, x, stats, weight, sums } = self;
-        let n = weight.len();
-        let count = T::from_f64(n as f64);
-        sums.fill(T::ZERO);
-        let (of_weight, of_bias) = sums.split_at_mut(n);
-        let rows = dy.chunks_exact_mut(n).zip(x.chunks_exact(n));
-        for ((dy, x), &[mean, scale]) in rows.zip(stats.as_chunks::<2>().0) {
-            let [mut along, mut across] = [[T::ZERO; LANES]; 2];
-            let (dys, xs) = (dy.as_chunks::<LANES>(), x.as_chunks::<LANES>());
-            let weights = weight.as_chunks::<LANES>();
-            for ((dy, x), w) in dys.0.iter().zip(xs.0).zip(weights.0) {
-                for i in 0..LANES {
-                    let g = dy[i] * w[i];
-                    along[i] = along[i] + g;
-                    across[i] = across[i] + g * ((x[i] - mean) * scale);
-                }
-            }
-            for (i, ((&dy, &x), &w)) in dys.1.iter().zip(xs.1).zip(weights.1).enumerate() {
-                let g = dy * w;
-                along[i] = along[i] + g;
-                across[i] = across[i] + g * ((x - mean) * scale);
-            }
-            let [along, across] = [along, across].map(|lanes| total(&lanes) / count);
-            let sums = of_weight.iter_mut().zip(of_bias.iter_mut());
-            for (((dy, &x), &w), (dw, db)) in dy.iter_mut().zip(x).zip(weight).zip(sums) {
-                let z = (x - mean) * scale;
-                *dw = *dw + *dy * z;
-                *db = *db + *dy;
-                *dy = (*dy * w - along - z * across) * scale;
-            }
-        }
-    }
-}
-
-/// From the gradients of the results, in their place or [`Given`], those of the rows; and those of weight
-/// and bias, one after the other.
-pub(super) fn pull_rows<T: Float>(
-    dy: &mut [T],
-    from: Option<&Value<T>>,
-    [x, stats, weight]: [&[T]; 3],
-) -> Value<T> {
-    let n = weight.len();
-    let rows = at_once(n);
-    let chunks = x.len().div_ceil(rows * n);
-    let sums = Value::written(Shape::from_slice(&[chunks, 2 * n]), |sums| {
-        each_chunks([dy, sums], [rows * n, 2 * n], &|chunk, [dy, sums]| {
-            let at = chunk * rows * n;
-            Given::new(from, at).put(dy);
-            let x = &x[at..][..dy.len()];
-            let stats = &stats[chunk * rows * 2..];
-            dispatch(NormalizePull { dy, x, stats, weight, sums });
-        });
-    });
-    match chunks {
-        1 => sums,
-        _ => sum_rows(&sums, Value::scalar(T::ZERO))
-            .unwrap_or_else(|| unreachable!("it is a matrix of several rows and columns")),
-    }
+    let (mean, along) = (dy.mean_axes_keep(&axes), (&z * &dy).mean_axes_keep(&axes));
+    Ok([Some(fuse!(|dy, mean, z, along, s| (dy - mean - z * along) * s))])
 }

@@ -3,23 +3,19 @@
 use std::panic::Location;
 use std::sync::Arc;
 
-use super::super::call::call;
+use super::super::call::{call, finish};
 use super::super::table::attr::Type;
 use super::super::table::forms::{exactly, float as float_form};
 use super::super::table::values::{float, message};
 use super::super::table::{OpDef, entries};
 use super::super::{Caller, Float, HasMean, expect};
-use super::conv::{fold, unfold};
-use super::window::{Plan, PoolOptions, counted, fixed, open_batch, pictures};
-use super::writable;
+use super::conv::{Part, other};
+use super::maxima::{maxima, pick, put_back};
+use super::window::{Convolution, Plan, PoolOptions, counted, fixed, open_batch, pictures};
 use crate::array::buffer::Buffer;
 use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
-use crate::graph::{Element, GradMode, Hidden, Lost, SavedAttr, Tensor, record, unrecorded};
-
-fn output_shape(x: &[usize], plan: &Plan) -> Shape {
-    Shape::from_slice(&[x[0], x[1], plan.output[0], plan.output[1]])
-}
+use crate::graph::{Element, GradMode, Hidden, SavedAttr, Tensor};
 
 entries! {
     POOLS:
@@ -60,21 +56,9 @@ fn max_pool2d<T: Float>(x: &Tensor<T>, options: PoolOptions, caller: Caller) -> 
     if !x.is_empty() && i32::try_from(size).is_err() {
         return Err(Error::TooLarge { op: "max_pool2d", shape: x.shape().to_vec() });
     }
-    let shape = output_shape(x.shape(), &plan);
-    let mut places = Buffer::any(shape.iter().product());
-    let value = {
-        let x = x.read();
-        let x = x.contiguous();
-        let x = x.as_slice().unwrap_or(&[]);
-        Value::written(shape, |best| T::maxima(&plan, x, best, &mut places))
-    };
-    if !x.is_recorded() {
-        return Ok(unrecorded("max_pool2d", caller, [x], value));
-    }
-    let places = Hidden(Arc::new(Places { plan, places }));
-    Ok(record("max_pool2d", caller, [x], value, places, |places, dy, _| {
-        Ok([Some(put_back(&places, &dy, Location::caller()))])
-    }))
+    let mut places = Buffer::any(x.shape()[0] * x.shape()[1] * plan.windows());
+    maxima(&plan, x.read().contiguous().as_slice().unwrap_or(&[]), &mut places);
+    Ok(moved("max_pool2d", &Arc::new(Places { plan, places }), x, false, caller))
 }
 
 /// Where in its channel the greatest element of each window lies.
@@ -83,63 +67,64 @@ struct Places {
     places: Buffer<i32>,
 }
 
-/// Pictures of zeros, to which a number for each window is added where its element lies.
-fn put_back<T: Float>(at: &Arc<Places>, dy: &Tensor<T>, caller: Caller) -> Tensor<T> {
-    let [height, width] = at.plan.input;
-    let shape = Shape::from_slice(&[dy.shape()[0], dy.shape()[1], height, width]);
-    let value = {
-        let dy = dy.read();
-        let dy = dy.contiguous();
-        let dy = dy.as_slice().unwrap_or(&[]);
-        Value::written(shape, |dx| T::put_back(&at.plan, &at.places, dy, dx))
-    };
-    if !dy.is_recorded() {
-        return unrecorded("put_back", caller, [dy], value);
-    }
-    record("put_back", caller, [dy], value, Hidden(Arc::clone(at)), |at, dx, _| {
-        Ok([Some(pick(&at, &dx, Location::caller()))])
-    })
-}
-
-/// The adjoint of [`put_back`]: of each window the element that lies there.
-fn pick<T: Float>(at: &Arc<Places>, x: &Tensor<T>, caller: Caller) -> Tensor<T> {
-    let shape = output_shape(x.shape(), &at.plan);
+/// Of each window the element that lies at its place; or back: pictures of zeros, to which a number for each
+/// window is added there. Each is the other's adjoint.
+fn moved<T: Float>(
+    name: &'static str,
+    at: &Arc<Places>,
+    x: &Tensor<T>,
+    back: bool,
+    caller: Caller,
+) -> Tensor<T> {
+    let [height, width] = if back { at.plan.input } else { at.plan.output };
+    let shape = Shape::from_slice(&[x.shape()[0], x.shape()[1], height, width]);
     let value = {
         let x = x.read();
         let x = x.contiguous();
         let x = x.as_slice().unwrap_or(&[]);
-        Value::written(shape, |y| T::pick(&at.plan, &at.places, x, y))
+        Value::written(shape, |out| match back {
+            true => put_back(&at.plan, &at.places, x, out),
+            false => pick(&at.plan, &at.places, x, out),
+        })
     };
-    if !x.is_recorded() {
-        return unrecorded("pick", caller, [x], value);
-    }
-    record("pick", caller, [x], value, Hidden(Arc::clone(at)), |at, dy, _| {
-        Ok([Some(put_back(&at, &dy, Location::caller()))])
+    let state = (SavedAttr(back), Hidden(Arc::clone(at)));
+    finish(name, caller, [x], value, state, |(back, at), dy, _| {
+        let name = if back { "pick" } else { "put_back" };
+        Ok([Some(moved(name, &at, &dy, !back, Location::caller()))])
     })
 }
 
+/// A convolution with ones, divided by how many elements of each window lie on the picture: the padding does not
+/// count.
 fn avg_pool2d<T: Float>(x: &Tensor<T>, options: PoolOptions, caller: Caller) -> Result<Tensor<T>> {
     let plan = options.plan("avg_pool2d", x.shape())?;
-    let shape = output_shape(x.shape(), &plan);
-    let [n, c, height, width] = [x.shape()[0], x.shape()[1], plan.input[0], plan.input[1]];
-    let off = GradMode::set(false);
-    // Of each window, how many elements lie on the picture: the padding does not count.
-    let ones = Tensor::<T>::ones([1, 1, height, width]);
-    let counts = unfold(&ones, plan, caller).sum_axes(&[1]);
-    let sums = unfold(x, plan, caller).reshape([n, c, plan.taps(), plan.windows()]).sum_axes(&[2]);
-    let value = (sums / &counts).reshape(shape);
-    drop(off);
-    if !x.is_recorded() {
-        return Ok(value.with_lost(Lost::of("avg_pool2d", caller, x)));
-    }
-    let state = SavedAttr((plan, counts));
-    Ok(record("avg_pool2d", caller, [x], writable(value), state, |(plan, counts), dy, _| {
-        let (n, c) = (dy.shape()[0], dy.shape()[1]);
-        let shares = dy.reshape([n, c, 1, plan.windows()]) / counts;
-        let columns = shares.broadcast_to([n, c, plan.taps(), plan.windows()]);
-        let columns = columns.reshape([n, c * plan.taps(), plan.windows()]);
-        Ok([Some(fold(&columns, plan, Location::caller()))])
+    let [n, c, ..] = x.shape()[..] else { unreachable!("a plan is one of pictures") };
+    let ([height, width], [rows, columns]) = (plan.input, plan.output);
+    let value = GradMode::of(false, || {
+        let x = x.reshape([n * c, 1, height, width]);
+        (window_sums(plan, Part::Output, &x) / counts(plan)).reshape([n, c, rows, columns])
+    });
+    let value = value.read().into_owned();
+    Ok(finish("avg_pool2d", caller, [x], value, SavedAttr(plan), |plan, dy, _| {
+        let [n, c, rows, columns] = dy.shape()[..] else { unreachable!("of pictures") };
+        let shares = dy.reshape([n * c, 1, rows, columns]) / counts(plan);
+        let [height, width] = plan.input;
+        Ok([Some(window_sums(plan, Part::Input, &shares).reshape([n, c, height, width]))])
     }))
+}
+
+/// How many elements of each window lie on the picture.
+fn counts<T: Float>(plan: Plan) -> Tensor<T> {
+    let [height, width] = plan.input;
+    window_sums(plan, Part::Output, &Tensor::ones([1, 1, height, width]))
+}
+
+/// The sum of each window of pictures with one channel, or the adjoint.
+fn window_sums<T: Float>(plan: Plan, part: Part, x: &Tensor<T>) -> Tensor<T> {
+    let of = Convolution { plan, units: x.shape()[0], groups: 1, channels: 1, outputs: 1 };
+    let ones = Tensor::ones([1, 1, plan.window.kernel[0], plan.window.kernel[1]]);
+    let operands = if part == Part::Output { [x, &ones] } else { [&ones, x] };
+    other(of, part, operands, Location::caller())
 }
 
 /// # Pooling

@@ -10,7 +10,7 @@ use super::super::table::forms::{exactly, float as float_form, position, reduced
 use super::super::table::values::float;
 use super::super::table::{Inferred, OpDef, Operator, entries};
 use super::super::{Caller, Float, expect};
-use super::to_write_over;
+use super::{kernels, to_write_over};
 use crate::array::shape::{axes as check_axes, axis as check_axis};
 use crate::array::{Shape, Value};
 use crate::error::Result;
@@ -82,8 +82,8 @@ fn last<T: Float>(op: Softmax, x: &Tensor<T>, caller: Caller) -> Tensor<T> {
         let x = x.contiguous();
         let from = x.as_slice().unwrap_or(&[]);
         Value::written(Shape::from_slice(x.shape()), |rows| match op {
-            Softmax::Plain => T::softmax(rows, from, n),
-            Softmax::Log => T::log_softmax(rows, from, n),
+            Softmax::Plain => kernels::softmax(rows, from, n),
+            Softmax::Log => kernels::log_softmax(rows, from, n),
         })
     };
     if !x.is_recorded() {
@@ -110,8 +110,8 @@ fn pull<T: Float>(
     let (mut dx, from) = to_write_over(dy);
     if let (Some(dx), Some(y)) = (dx.as_mut_slice(), y.as_slice()) {
         match op {
-            Softmax::Plain => T::softmax_pull(dx, from.as_ref(), y, n),
-            Softmax::Log => T::log_softmax_pull(dx, from.as_ref(), y, n),
+            Softmax::Plain => kernels::softmax_pull(dx, from.as_ref(), y, n),
+            Softmax::Log => kernels::log_softmax_pull(dx, from.as_ref(), y, n),
         }
     }
     Ok([Some(Tensor::new(dx))])

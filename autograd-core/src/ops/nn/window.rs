@@ -116,13 +116,20 @@ impl Plan {
         self.window.stride[direction]
     }
 
-    /// Visits the elements of the window in row-major order.
-    pub(super) fn for_each_tap(&self, mut visit: impl FnMut([usize; 2])) {
-        for y in 0..self.window.kernel[0] {
-            for x in 0..self.window.kernel[1] {
-                visit([y, x]);
-            }
-        }
+    /// Row and column of an element of the window, by its place in row-major order.
+    pub(super) fn tap(&self, place: usize) -> [usize; 2] {
+        [place / self.window.kernel[1], place % self.window.kernel[1]]
+    }
+
+    /// The rows and columns of the picture that a window without gaps lies on, by its place in row-major
+    /// order.
+    pub(super) fn inside(&self, window: usize) -> [Range<usize>; 2] {
+        let at = [window / self.output[1], window % self.output[1]];
+        let Window { kernel, stride, padding, .. } = self.window;
+        std::array::from_fn(|i| {
+            let start = at[i] * stride[i];
+            start.saturating_sub(padding[i])..(start + kernel[i] - padding[i]).min(self.input[i])
+        })
     }
 
     /// The row of the picture that an element of window row `y` lies on; none in the padding.
