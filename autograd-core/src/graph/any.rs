@@ -402,8 +402,9 @@ pub(crate) trait Handle {
     fn stop_gradient(&self) -> bool;
     fn has_producer(&self) -> bool;
     fn version(&self) -> u32;
-    /// Protects this tensor, which is or is part of input `position` of a layer whose forward will run.
-    fn protect(&self, layer: &'static dyn Protector, position: usize);
+    /// Protects this tensor, which is or is part of input `position` of a layer whose forward will run, if it
+    /// wants a gradient; whether it does.
+    fn protect(&self, layer: &'static dyn Protector, position: usize) -> bool;
     /// Adds where its gradient goes.
     fn add_edge(&self, edges: &mut SmallVec<[Edge; 2]>);
     /// Adds it to what a layer saves.
@@ -442,10 +443,12 @@ impl<T: Element> Handle for Tensor<T> {
         self.version()
     }
 
-    fn protect(&self, layer: &'static dyn Protector, position: usize) {
-        if !self.stop_gradient() {
+    fn protect(&self, layer: &'static dyn Protector, position: usize) -> bool {
+        let wants = !self.stop_gradient();
+        if wants {
             protect(self.address(), self.shared_state(), layer, position);
         }
+        wants
     }
 
     fn add_edge(&self, edges: &mut SmallVec<[Edge; 2]>) {

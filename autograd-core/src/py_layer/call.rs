@@ -1,46 +1,182 @@
-//! A call of a layer that is recorded: what is noted while forward runs, and what its node holds.
+//! A call of a layer without its node: inputs, outputs, what was saved and set; and how a node holds it.
 
 use std::any::Any;
 use std::mem::take;
 use std::panic::Location;
 use std::sync::Arc;
 
-use super::layout::{Inputs, Layout, Primal};
-use super::rules::LayerRules;
-use super::saved::Pack;
-use crate::graph::{NodeRef, Plain, State};
+use smallvec::SmallVec;
 
-/// What is noted while forward runs.
+use super::inputs::{Info, TensorInput};
+use super::outputs::Visitor;
+use super::saved::Pack;
+use crate::array::Shape;
+use crate::array::shape::{copied, same};
+use crate::graph::{
+    AnyTensor, Edge, ForwardMode, NodeRef, Op, Plain, Role, Saved, SavedTensor, State,
+};
+
+/// An input as `jvp` will see it, and its version.
+pub(super) type Primal = (AnyTensor, u32);
+
+/// What forward set beside tensors.
+pub(super) type Attrs = Option<Box<dyn Any + Send + Sync>>;
+
+/// What is noted of a recorded call while forward runs.
 #[derive(Default)]
 pub(super) struct Call {
-    pub(super) inputs: Inputs,
+    /// One for each tensor of the differentiable inputs.
+    edges: SmallVec<[Edge; 2]>,
+    /// The tensors of all inputs by their addresses, which are compared and never followed, each with its input.
+    tensors: SmallVec<[(*const (), u16); 2]>,
     pub(super) saved: Pack,
+    /// What `jvp` gets, where forward mode is on.
+    primals: Option<Box<[Primal]>>,
 }
 
 /// What a node holds beside what was saved. A call of single tensors of one shape without attributes needs
 /// none of it.
-pub(super) struct Notes {
-    pub(super) layout: Layout,
-    /// What forward set beside tensors.
-    pub(super) attrs: Option<Box<dyn Any + Send + Sync>>,
-    pub(super) primals: Option<Box<[Primal]>>,
+struct Notes {
+    /// How many tensors there are up to the end of each parameter: input by input, then output by output.
+    ends: Vec<u32>,
+    shapes: Vec<Shape>,
+    attrs: Attrs,
+    primals: Option<Box<[Primal]>>,
 }
 
 impl Call {
-    /// The node of the call.
+    /// The call of a layer whose forward is going to run, which may have a `jvp`.
+    pub(super) fn of(info: &Info, inputs: &[&dyn TensorInput], has_jvp: bool) -> Self {
+        let mut call = Self::default();
+        for (position, input) in inputs.iter().enumerate() {
+            let differentiable = info.is_differentiable(position);
+            input.each(&mut |tensor| {
+                let input = u16::try_from(position).unwrap_or(u16::MAX);
+                call.tensors.push((tensor.address(), input));
+                if differentiable {
+                    tensor.add_edge(&mut call.edges);
+                }
+            });
+        }
+        if has_jvp && ForwardMode::is_on() {
+            let mut primals = Vec::new();
+            info.each_differentiable(inputs, |tensor| {
+                primals.push((tensor.any(), tensor.version()));
+            });
+            call.primals = Some(primals.into());
+        }
+        call
+    }
+
+    /// The node of the call, whose forward returned these outputs, some of them marked as not differentiable.
     pub(super) fn record(
         &mut self,
-        rules: &LayerRules,
-        attrs: Option<Box<dyn Any + Send + Sync>>,
+        op: &'static dyn Op,
+        (info, inputs): (&Info, &[&dyn TensorInput]),
+        attrs: Attrs,
+        (outputs, marked): (&Visitor<'_>, &[AnyTensor]),
         location: &'static Location<'static>,
     ) -> NodeRef {
-        let Self { inputs, saved } = self;
-        let is_plain = inputs.layout.is_plain() && attrs.is_none() && inputs.primals.is_none();
+        self.assign_roles(outputs, marked);
+        let is_plain = attrs.is_none() && self.primals.is_none() && self.is_plain(inputs, outputs);
         let notes = (!is_plain).then(|| {
-            let (layout, primals) = (take(&mut inputs.layout), inputs.primals.take());
-            Arc::new(Notes { layout, attrs, primals }) as Plain
+            let primals = self.primals.take();
+            let mut notes = Notes { ends: Vec::new(), shapes: Vec::new(), attrs, primals };
+            for (position, input) in inputs.iter().enumerate() {
+                if info.is_differentiable(position) {
+                    input.each(&mut |tensor| notes.shapes.push(copied(tensor.shape())));
+                }
+                notes.ends.push(notes.shapes.len() as u32);
+            }
+            outputs.each_output(|tensors| {
+                notes.shapes.extend(tensors.iter().map(|tensor| copied(tensor.shape())));
+                notes.ends.push(notes.shapes.len() as u32);
+            });
+            Arc::new(notes) as Plain
         });
-        let (edges, saved) = (take(&mut inputs.edges), take(&mut saved.0));
-        NodeRef::record(rules.op, edges.into(), State::new(notes, saved), location)
+        let (edges, saved) = (take(&mut self.edges), take(&mut self.saved.0));
+        NodeRef::record(op, edges.into(), State::new(notes, saved), location)
+    }
+
+    /// Finds out what each saved tensor is. An input is saved as it is, and so is an output without a gradient;
+    /// of another output only the value, because the output holds the node and the node must not hold the output.
+    fn assign_roles(&mut self, outputs: &Visitor<'_>, marked: &[AnyTensor]) {
+        for saved in &mut self.saved.0 {
+            let Saved::Tensor(SavedTensor { tensor, version, role }) = saved else { continue };
+            let address = tensor.address();
+            if let Some((_, input)) = self.tensors.iter().find(|(known, _)| *known == address) {
+                *role = Role::Input(*input);
+                continue;
+            }
+            let Some(slot) = outputs.position(address) else { continue };
+            if marked.iter().any(|marked| marked.address() == address) {
+                *role = Role::Constant;
+                continue;
+            }
+            // Beyond what a slot can say, a value of its own.
+            *role = u16::try_from(slot).map_or(Role::Intermediate, Role::Output);
+            // Whether forward changed it after it was saved.
+            *version = tensor.version().abs_diff(*version);
+            *tensor = tensor.kept_output();
+        }
+    }
+
+    /// Whether each input is one tensor that is differentiated, and the output too, all of one shape.
+    fn is_plain(&self, inputs: &[&dyn TensorInput], outputs: &Visitor<'_>) -> bool {
+        let Some(output) = outputs.only() else { return false };
+        let is_one = |(position, (_, input)): (usize, &(_, u16))| position == usize::from(*input);
+        let mut is_plain = self.edges.len() == inputs.len()
+            && self.tensors.len() == inputs.len()
+            && self.tensors.iter().enumerate().all(is_one);
+        if is_plain {
+            for input in inputs {
+                input.each(&mut |tensor| is_plain &= same(tensor.shape(), output.shape()));
+            }
+        }
+        is_plain
+    }
+}
+
+/// A layer's node, as a visit sees it.
+#[derive(Clone, Copy)]
+pub(super) struct Called<'a> {
+    pub(super) info: &'a Info,
+    /// One for each tensor of the differentiable inputs.
+    pub(super) edges: &'a [Edge],
+    notes: Option<&'a Notes>,
+}
+
+impl<'a> Called<'a> {
+    pub(super) fn of(info: &'a Info, node: &'a NodeRef) -> Self {
+        Self { info, edges: node.edges(), notes: node.attrs() }
+    }
+
+    /// Position of the first tensor of an input or, counted after these, an output, and how many tensors
+    /// it has.
+    #[inline]
+    pub(super) fn group(&self, group: usize) -> (usize, usize) {
+        let Some(notes) = self.notes else { return (group, 1) };
+        let end = |group: usize| notes.ends.get(group).map(|&end| end as usize);
+        let first = group.checked_sub(1).and_then(end).unwrap_or(0);
+        (first, end(group).map_or(0, |end| end - first))
+    }
+
+    pub(super) fn outputs(&self) -> usize {
+        self.notes.map_or(1, |notes| notes.ends.len() - self.info.inputs)
+    }
+
+    /// The shape of a tensor; `None` where all have one.
+    #[inline]
+    pub(super) fn shape(&self, tensor: usize) -> Option<&'a [usize]> {
+        self.notes.map(|notes| &notes.shapes[tensor][..])
+    }
+
+    pub(super) fn attrs(&self) -> &'a dyn Any {
+        self.notes.and_then(|notes| notes.attrs.as_deref()).map_or(&(), |attrs| attrs)
+    }
+
+    /// What `jvp` gets, where forward mode was on.
+    pub(super) fn primals(&self) -> Option<&'a [Primal]> {
+        self.notes?.primals.as_deref()
     }
 }

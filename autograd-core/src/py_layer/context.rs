@@ -2,23 +2,17 @@
 
 use std::any::Any;
 use std::marker::PhantomData;
-use std::mem::ManuallyDrop;
-use std::ops::{Deref, DerefMut};
-use std::panic::{Location, RefUnwindSafe, UnwindSafe};
+use std::panic::{RefUnwindSafe, UnwindSafe};
 
-use super::call::Call;
-use super::inputs::{NeedsGrad, TensorInput, contains};
+use super::apply::Forward;
+use super::backward::Lent;
+use super::forward_mode::RawJvp;
+use super::inputs::contains;
 use super::marks::{Outputs, marked};
-use super::rules::LayerRules;
-use super::saved::{IntoSaved, Pack};
+use super::saved::IntoSaved;
 use super::{Layer, Needs};
-use crate::error::Error;
 #[cfg(doc)]
 use crate::graph::Tensor;
-#[cfg(debug_assertions)]
-use crate::graph::hidden;
-use crate::graph::{AnyTensor, ForwardGuard};
-use crate::ops::trace::InLayer;
 
 /// What forward of a layer works with beside its inputs.
 ///
@@ -61,129 +55,6 @@ impl<L> UnwindSafe for BackwardContext<'_, L> {}
 impl<L> RefUnwindSafe for BackwardContext<'_, L> {}
 impl<L> UnwindSafe for JvpContext<'_, L> {}
 impl<L> RefUnwindSafe for JvpContext<'_, L> {}
-
-/// What forward did with its context.
-#[doc(hidden)]
-pub struct Forward<'a> {
-    pub(super) rules: &'static LayerRules,
-    pub(super) inputs: &'a [&'a dyn TensorInput],
-    pub(super) location: &'static Location<'static>,
-    /// Whether forward called `save_for_backward`.
-    pub(super) saved: bool,
-    marked_not_inplace: bool,
-    materialize_set: bool,
-    pub(super) own: Own,
-}
-
-/// What a call has to drop. It is dropped in the library, and that is compiled once, not in
-/// every crate with an op.
-pub(super) struct Own(ManuallyDrop<Owned>);
-
-#[derive(Default)]
-pub(super) struct Owned {
-    /// Forward runs.
-    pub(super) running: Option<ForwardGuard>,
-    /// Tensors that forward reads and its signature does not show are noted.
-    #[cfg(debug_assertions)]
-    pub(super) hidden: Option<hidden::Watch>,
-    /// What forward does is noted by itself where a closure is traced.
-    pub(super) traced: Option<InLayer>,
-    /// What is noted for the node, if this call is recorded.
-    pub(super) call: Option<Call>,
-    pub(super) attrs: Option<Box<dyn Any + Send + Sync>>,
-    pub(super) non_differentiable: Option<Vec<AnyTensor>>,
-    /// The first call that broke a rule; boxed, for there almost never is one.
-    pub(super) broken: Option<Box<Error>>,
-}
-
-impl Deref for Own {
-    type Target = Owned;
-
-    fn deref(&self) -> &Owned {
-        &self.0
-    }
-}
-
-impl DerefMut for Own {
-    fn deref_mut(&mut self) -> &mut Owned {
-        &mut self.0
-    }
-}
-
-impl Drop for Own {
-    fn drop(&mut self) {
-        let Owned { running, call, attrs, broken, .. } = &*self.0;
-        let is_spent = running.is_none() && call.is_none() && attrs.is_none() && broken.is_none();
-        if cfg!(debug_assertions) || !is_spent || self.0.is_rare() {
-            // What stands in its place then owns nothing.
-            *self.0 = Owned::default();
-        }
-    }
-}
-
-impl Owned {
-    /// Whether outputs are marked, or a closure is traced.
-    #[inline]
-    pub(super) fn is_rare(&self) -> bool {
-        self.traced.is_some() || self.non_differentiable.is_some()
-    }
-}
-
-impl Forward<'_> {
-    #[inline]
-    pub(super) fn is_recorded(&self) -> bool {
-        self.own.call.is_some()
-    }
-
-    /// Where saved tensors go; `None` where none are kept.
-    // A call, so that a crate of ops does not compile it again.
-    #[inline(never)]
-    fn saving(&mut self) -> Option<&mut Pack> {
-        if self.saved {
-            self.refuse_second("save_for_backward");
-            return None;
-        }
-        self.saved = true;
-        self.own.call.as_mut().map(|call| &mut call.saved)
-    }
-
-    fn set(&mut self, attrs: impl LayerAttrs) {
-        if self.own.attrs.is_some() {
-            return self.refuse_second("set_attrs");
-        }
-        self.own.attrs = Some(attrs.keep());
-    }
-
-    #[cold]
-    fn refuse(&mut self, call: &'static str, why: String) {
-        let op = self.rules.info.name;
-        self.own.broken.get_or_insert_with(|| Box::new(Error::Context { op, call, why }));
-    }
-
-    #[cold]
-    fn refuse_second(&mut self, call: &'static str) {
-        self.refuse(call, "called twice in one forward; call it once with everything".to_owned());
-    }
-}
-
-impl<'a> Forward<'a> {
-    #[inline]
-    pub(super) fn new(
-        rules: &'static LayerRules,
-        inputs: &'a [&'a dyn TensorInput],
-        location: &'static Location<'static>,
-    ) -> Self {
-        Self {
-            rules,
-            inputs,
-            location,
-            saved: false,
-            marked_not_inplace: false,
-            materialize_set: false,
-            own: Own(ManuallyDrop::default()),
-        }
-    }
-}
 
 impl<'a, L> ForwardContext<'a, L> {
     /// Saves tensors for backward, which gets them from
@@ -248,7 +119,10 @@ impl<'a, L> ForwardContext<'a, L> {
     where
         L: Layer<K>,
     {
-        self.0.set(attrs);
+        match &mut self.0.own.attrs {
+            Some(_) => self.0.refuse_second("set_attrs"),
+            attrs_of_call => *attrs_of_call = Some(attrs.keep()),
+        }
     }
 
     /// States that an output which is one of these inputs shall be a tensor of its own. It is so
@@ -272,10 +146,11 @@ impl<'a, L> ForwardContext<'a, L> {
     /// parameters for them and gets zeros (or `None`). Once a forward, outputs only; a tensor, or
     /// a tuple, slice or array of tensors.
     pub fn mark_non_differentiable(&mut self, outputs: impl Outputs) {
-        if self.0.own.non_differentiable.is_some() {
+        let marks = &mut self.0.own.rare().non_differentiable;
+        if marks.is_some() {
             return self.0.refuse_second("mark_non_differentiable");
         }
-        self.0.own.non_differentiable = Some(marked(outputs));
+        *marks = Some(marked(outputs));
     }
 
     /// States whether backward gets zeros where no gradient came (`true`) or `None` (`false`).
@@ -304,20 +179,6 @@ impl<'a, L> ForwardContext<'a, L> {
     }
 }
 
-impl NeedsGrad for Forward<'_> {
-    fn one(&self, group: usize) -> bool {
-        self.is_recorded()
-            && self.rules.info.is_differentiable(group)
-            && self.inputs[group].wants_gradient()
-    }
-
-    fn list(&self, group: usize) -> Vec<bool> {
-        let input = self.inputs[group];
-        let wants = self.is_recorded() && self.rules.info.is_differentiable(group);
-        super::inputs::each_wants(input).into_iter().map(|each| wants && each).collect()
-    }
-}
-
 /// What backward of a layer works with beside the gradients of the outputs.
 ///
 /// Backward gets it as `ctx: &BackwardContext<Self>`. It is a type of its own, so what belongs to
@@ -327,14 +188,6 @@ pub struct BackwardContext<'a, L>(
     #[doc(hidden)] pub &'a Lent<'a>,
     #[doc(hidden)] pub PhantomData<fn() -> L>,
 );
-
-/// What backward's context shows.
-#[doc(hidden)]
-pub struct Lent<'a> {
-    pub(super) saved: &'a dyn Any,
-    pub(super) attrs: &'a dyn Any,
-    pub(super) needs: &'a dyn NeedsGrad,
-}
 
 impl<'a, L> BackwardContext<'a, L> {
     /// What forward gave to [`save_for_backward`](ForwardContext::save_for_backward), as `type
@@ -437,11 +290,13 @@ pub struct JvpContext<'a, L> {
     layer: PhantomData<fn() -> L>,
 }
 
-impl<'a, L> JvpContext<'a, L> {
-    pub(super) fn new(saved: &'a dyn Any, attrs: &'a dyn Any) -> Self {
-        Self { saved, attrs, layer: PhantomData }
+impl RawJvp<'_> {
+    pub fn context<'s, L: Layer<K>, K>(&'s self, saved: &'s L::Saved) -> JvpContext<'s, L> {
+        JvpContext { saved, attrs: self.called.attrs(), layer: PhantomData }
     }
+}
 
+impl<'a, L> JvpContext<'a, L> {
     /// What forward gave to [`save_for_backward`](ForwardContext::save_for_backward), as `type
     /// Saved` declares it; see [`BackwardContext::saved_tensor`].
     pub fn saved_tensor<K>(&self) -> &'a L::Saved

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 #[cfg(not(feature = "verify"))]
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// Whether it does. Read once.
 pub(super) fn asks() -> bool {
@@ -15,16 +15,16 @@ pub(super) fn asks() -> bool {
 /// The error of a call that nothing in this build can verify.
 #[cfg(not(feature = "verify"))]
 #[cold]
-pub(super) fn refuse(op: &'static str) -> Result<(), Box<Error>> {
+pub(super) fn refuse(op: &'static str) -> Result<()> {
     if !asks() {
         return Ok(());
     }
-    Err(Box::new(Error::Unsupported {
+    Err(Error::Unsupported {
         op,
         why:
             "AUTOGRAD_VERIFY is set, but this build cannot verify a backward; turn on the feature \
               `verify` of autograd-core (`autograd-core = { version = \"..\", features = \
               [\"verify\"] }` in Cargo.toml), or unset AUTOGRAD_VERIFY"
                 .to_owned(),
-    }))
+    })
 }

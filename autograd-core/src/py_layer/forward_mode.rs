@@ -1,21 +1,19 @@
 //! Forward mode through a layer with `fn jvp`.
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{OnceCell, RefCell};
 use std::fmt::Display;
 use std::mem;
 
 use super::Layer;
+use super::backward::{GradEntries, GradFor};
 use super::barrier::Barrier;
-use super::called::Called;
-use super::context::JvpContext;
+use super::call::{Called, Primal};
 use super::fallible::Fallible;
-use super::grads::{GradEntries, GradFor};
-use super::layout::Primal;
-use super::saved::unpack;
+use super::saved::{Saved, Unpack};
 use super::tuples::each_tuple;
 use crate::array::shape::same;
 use crate::error::{Error, Result};
-use crate::graph::{AnyTensor, At, Element, GradMode, Push, Reader, Slots, Tensor, for_any};
+use crate::graph::{AnyTensor, At, Element, GradMode, Push, Slots, Tensor, for_any};
 use crate::ops::Float;
 
 /// Calls the user's `jvp`, if there is one.
@@ -36,21 +34,16 @@ pub(super) fn push_tangents(
     for (position, (tensor, version)) in inputs.iter().enumerate() {
         at.check_version(*version, tensor.version(), || called.input_name(position))?;
     }
-    let saved = push.read()?;
+    let at = At { create_graph: push.record && !once, ..at };
+    let saved = RefCell::new(Unpack { saved: push.read()?, at });
     let mut tangents = mem::take(&mut push.tangents);
     let barrier = (once && push.record)
         .then(|| Barrier::record(called.info.name, called.edges, &tangents, push.node.location));
     let _off = once.then(|| GradMode::set(false));
     // The user may change them in place; nobody else shall see that.
     tangents.iter_mut().flatten().for_each(AnyTensor::unshare);
-    let raw = RawJvp {
-        called,
-        at: At { create_graph: push.record && !once, ..push.at() },
-        saved: Cell::new(Some(saved)),
-        inputs,
-        tangents: RefCell::new(tangents),
-        outputs: RefCell::default(),
-    };
+    let (tangents, outputs) = (RefCell::new(tangents), RefCell::default());
+    let raw = RawJvp { called, at, saved, inputs, tangents, outputs };
     function(&raw)?;
     let mut outputs = raw.outputs.into_inner();
     if let Some(barrier) = barrier {
@@ -90,9 +83,9 @@ impl Called<'_> {
 /// One visit of a layer's node in forward mode: what the generated `push` works with.
 #[doc(hidden)]
 pub struct RawJvp<'a> {
-    called: Called<'a>,
+    pub(super) called: Called<'a>,
     at: At<'a>,
-    saved: Cell<Option<Reader<'a>>>,
+    saved: RefCell<Unpack<'a>>,
     inputs: &'a [Primal],
     tangents: RefCell<Slots>,
     outputs: RefCell<Slots>,
@@ -101,11 +94,7 @@ pub struct RawJvp<'a> {
 impl RawJvp<'_> {
     /// What forward saved.
     pub fn saved<L: Layer<K>, K>(&self) -> Result<L::Saved> {
-        unpack(&self.saved, &self.at)
-    }
-
-    pub fn context<'s, L: Layer<K>, K>(&'s self, saved: &'s L::Saved) -> JvpContext<'s, L> {
-        JvpContext::new(saved, self.called.attrs())
+        L::Saved::unpack(&mut self.saved.borrow_mut())
     }
 
     /// Input `group` and its tangents.
@@ -125,7 +114,10 @@ impl RawJvp<'_> {
 
     /// What `jvp` returned for output `group`.
     pub fn give<O: ?Sized, G: TangentFor<O>>(&self, group: usize, tangents: G) -> Result<()> {
-        let tangents = tangents.entries().into_list();
+        let tangents = match tangents.entries() {
+            GradEntries::One(tangent) => Slots::from_elem(tangent, 1),
+            GradEntries::List(tangents) => tangents,
+        };
         let (first, count) = self.called.group(self.called.info.inputs + group);
         let (op, location) = (self.at.op(), self.at.location());
         if tangents.len() != count {
@@ -154,7 +146,7 @@ impl RawJvp<'_> {
 
     /// `the output`, or `output 1[0]`.
     fn output_name(&self, group: usize, position: Option<usize>) -> String {
-        let only = self.called.groups() == self.called.info.inputs + 1;
+        let only = self.called.outputs() == 1;
         let name = if only { "the output".to_owned() } else { format!("output {group}") };
         position.map_or(name.clone(), |position| format!("{name}[{position}]"))
     }

@@ -1,11 +1,11 @@
-//! Tensor inputs: what forward takes, and how edges are drawn from it.
+//! Tensor inputs: what forward takes, and what is known of them when compiling.
+//!
+//! The macro writes that as plain values: what a constant function reads from text, the compiler's
+//! interpreter reads for each op, which costs as much as two functions.
 
 use std::panic::Location;
 
-use super::info::Info;
-use super::layout::Inputs;
-use super::rules::LayerRules;
-use crate::graph::{AnyTensor, Element, ForwardMode, Handle, Lost, Protected, Tensor};
+use crate::graph::{AnyTensor, Element, Handle, Lost, Protected, Protector, Tensor};
 use crate::ops::Float;
 
 /// A tensor input of a layer: a tensor, an optional tensor or a list of tensors.
@@ -16,12 +16,10 @@ use crate::ops::Float;
     note = "a tensor input is `&Tensor<T>`, `Option<&Tensor<T>>`, `&[Tensor<T>]`, `&[&Tensor<T>]` or `[&Tensor<T>; N]`, with autograd_core's `Tensor`",
     note = "if another type is called `Tensor`, `Option` or `Vec` too, import it under another name: `use other::Option as OtherOption`"
 )]
-#[allow(private_interfaces, reason = "what notes read is no part of the public interface")]
+#[allow(private_interfaces, reason = "what a call reads is no part of the public interface")]
 pub trait TensorInput {
-    /// Shows each tensor to the collector.
-    fn collect(&self, collector: &mut Collector<'_>);
-    /// Whether one of its tensors wants a gradient.
-    fn wants_gradient(&self) -> bool;
+    /// Shows its tensors.
+    fn each(&self, see: &mut dyn FnMut(&dyn Handle));
 }
 
 /// A tensor input that can be differentiated: its elements are of a float type.
@@ -37,17 +35,13 @@ pub trait DifferentiableInput: TensorInput {}
 macro_rules! tensor_inputs {
     ($([$($generics:tt)*] $input:ty, $this:ident => $tensors:expr;)*) => {$(
         #[diagnostic::do_not_recommend]
+        #[allow(private_interfaces, reason = "as of the trait")]
         impl<T: Element, $($generics)*> TensorInput for $input {
-            fn collect(&self, collector: &mut Collector<'_>) {
+            fn each(&self, see: &mut dyn FnMut(&dyn Handle)) {
                 let $this = self;
                 for tensor in $tensors {
-                    collector.see(T::handle(tensor));
+                    see(T::handle(tensor));
                 }
-            }
-
-            fn wants_gradient(&self) -> bool {
-                let $this = self;
-                $tensors.into_iter().any(|tensor| !tensor.stop_gradient())
             }
         }
 
@@ -67,93 +61,113 @@ tensor_inputs! {
     [] &Vec<Tensor<T>>, this => this.iter();
 }
 
-/// Is shown the tensors of an input.
+/// The op's name, how many tensor inputs forward has, their names, a bit for each of the first 64
+/// that is behind `#[stop_gradient]`, backward's parameters that are no `Option`, and whether the op
+/// says `once_differentiable`.
+///
+/// Between names stands a space, and `~` before an input behind `#[stop_gradient]`.
 #[doc(hidden)]
-pub struct Collector<'a>(Task<'a>);
+pub type Facts = (&'static str, usize, &'static str, u64, &'static str, bool);
 
-enum Task<'a> {
-    /// Note addresses and, of an input that is differentiated, shapes and edges. Protect it too.
-    Note(&'a mut Inputs, u16, Option<&'static Info>),
-    Show(&'a mut dyn FnMut(&dyn Handle)),
+/// The same by name.
+pub(super) struct Info {
+    pub(super) name: &'static str,
+    pub(super) once_differentiable: bool,
+    pub(super) inputs: usize,
+    input_names: &'static str,
+    bare: &'static str,
+    /// A bit for each of the first inputs: whether it is behind `#[stop_gradient]`.
+    stopped: u64,
 }
 
-impl Collector<'_> {
-    fn see(&mut self, tensor: &dyn Handle) {
-        match &mut self.0 {
-            Task::Note(noted, group, None) => noted.addresses.add(tensor.address(), *group),
-            Task::Note(noted, group, Some(info)) => {
-                tensor.protect(*info, usize::from(*group));
-                noted.add(*group, tensor);
+impl Info {
+    pub(super) const fn of(facts: Facts) -> Self {
+        let (name, inputs, input_names, stopped, bare, once_differentiable) = facts;
+        Self { name, once_differentiable, inputs, input_names, bare, stopped }
+    }
+
+    pub(super) fn input_name(&self, input: usize) -> Option<&'static str> {
+        let name = self.input_names.split_ascii_whitespace().nth(input)?;
+        Some(name.trim_start_matches('~'))
+    }
+
+    #[inline]
+    pub(super) fn is_differentiable(&self, input: usize) -> bool {
+        match u32::try_from(input).ok().and_then(|input| 1_u64.checked_shl(input)) {
+            Some(bit) => self.stopped & bit == 0,
+            None => {
+                let mut names = self.input_names.split_ascii_whitespace();
+                names.nth(input).is_some_and(|name| !name.starts_with('~'))
             }
-            Task::Show(see) => see(tensor),
+        }
+    }
+
+    /// The first of backward's gradient parameters that are no `Option`.
+    pub(super) fn first_bare(&self) -> Option<&'static str> {
+        self.bare.split_ascii_whitespace().next()
+    }
+}
+
+impl Protector for Info {
+    fn layer(&self) -> &'static str {
+        self.name
+    }
+
+    fn input(&self, position: usize) -> String {
+        match self.input_name(position) {
+            Some(name) => name.to_owned(),
+            None => format!("input {position}"),
         }
     }
 }
 
-fn each(input: &dyn TensorInput, mut see: impl FnMut(&dyn Handle)) {
-    input.collect(&mut Collector(Task::Show(&mut see)));
-}
-
-/// Notes of all inputs in one go, before forward runs.
-pub(super) fn note(noted: &mut Inputs, inputs: &[&dyn TensorInput], rules: &'static LayerRules) {
-    for (position, input) in inputs.iter().enumerate() {
-        let group = u16::try_from(position).unwrap_or(u16::MAX);
-        let before = noted.edges.len();
-        let info = rules.info.is_differentiable(position).then_some(rules.info);
-        input.collect(&mut Collector(Task::Note(noted, group, info)));
-        let count = noted.edges.len() - before;
-        noted.layout.push_count(u32::try_from(count).unwrap_or(u32::MAX));
+impl Info {
+    /// Shows the tensors of the inputs that are differentiated.
+    pub(super) fn each_differentiable(
+        &self,
+        inputs: &[&dyn TensorInput],
+        mut see: impl FnMut(&dyn Handle),
+    ) {
+        for (position, input) in inputs.iter().enumerate() {
+            if self.is_differentiable(position) {
+                input.each(&mut see);
+            }
+        }
     }
-    keep_inputs(noted, inputs, rules);
-}
 
-/// Keeps the inputs where `jvp` may be called.
-fn keep_inputs(noted: &mut Inputs, inputs: &[&dyn TensorInput], rules: &LayerRules) {
-    if !rules.has_jvp || !ForwardMode::is_on() {
-        return;
+    /// Protects what is differentiated and wants a gradient; whether anything does.
+    pub(super) fn protect(&'static self, inputs: &[&dyn TensorInput]) -> bool {
+        let mut wanted = false;
+        for (position, input) in inputs.iter().enumerate() {
+            if self.is_differentiable(position) {
+                input.each(&mut |tensor| wanted |= tensor.protect(self, position));
+            }
+        }
+        wanted
     }
-    let info = rules.info;
-    let positions = (0..inputs.len()).filter(|&position| info.is_differentiable(position));
-    let tensors = positions.flat_map(|position| primals(inputs[position]));
-    let with_version = tensors.map(|tensor| {
-        let version = tensor.version();
-        (tensor, version)
-    });
-    noted.primals = Some(with_version.collect());
-}
 
-/// What the outputs of a call that is not recorded have lost.
-pub(super) fn lost(
-    info: &Info,
-    inputs: &[&dyn TensorInput],
-    at: &'static Location<'static>,
-) -> Lost {
-    let mut lost = Lost::NONE;
-    for (position, input) in inputs.iter().enumerate() {
-        let differentiable = info.is_differentiable(position);
-        each(*input, |tensor| lost = lost.and(tensor.lost_by(info.name, at, differentiable)));
+    /// What the outputs of a call that is not recorded have lost.
+    pub(super) fn lost(&self, inputs: &[&dyn TensorInput], at: &'static Location<'static>) -> Lost {
+        let mut lost = Lost::NONE;
+        for (position, input) in inputs.iter().enumerate() {
+            let differentiable = self.is_differentiable(position);
+            input.each(&mut |tensor| {
+                lost = lost.and(tensor.lost_by(self.name, at, differentiable));
+            });
+        }
+        lost
     }
-    lost
 }
 
 pub(super) fn contains(input: &dyn TensorInput, address: *const ()) -> bool {
     let mut found = false;
-    each(input, |tensor| found |= tensor.address() == address);
+    input.each(&mut |tensor| found |= tensor.address() == address);
     found
-}
-
-/// Protects what the layer differentiates and wants a gradient.
-pub(super) fn protect(inputs: &[&dyn TensorInput], layer: &'static Info) {
-    for (position, input) in inputs.iter().enumerate() {
-        if layer.is_differentiable(position) {
-            each(*input, |tensor| tensor.protect(layer, position));
-        }
-    }
 }
 
 pub(super) fn version(inputs: &[&dyn TensorInput], of: &Protected) -> u32 {
     let mut version = 0;
-    each(inputs[of.position as usize], |tensor| {
+    inputs[of.position as usize].each(&mut |tensor| {
         if tensor.address() == of.tensor {
             version = tensor.version();
         }
@@ -161,16 +175,17 @@ pub(super) fn version(inputs: &[&dyn TensorInput], of: &Protected) -> u32 {
     version
 }
 
-pub(super) fn each_wants(input: &dyn TensorInput) -> Vec<bool> {
-    let mut wants = Vec::new();
-    each(input, |tensor| wants.push(!tensor.stop_gradient()));
-    wants
+/// Which of its tensors want a gradient.
+pub(super) fn wanted(input: &dyn TensorInput) -> Vec<bool> {
+    let mut wanted = Vec::new();
+    input.each(&mut |tensor| wanted.push(!tensor.stop_gradient()));
+    wanted
 }
 
-pub(super) fn primals(input: &dyn TensorInput) -> Vec<AnyTensor> {
-    let mut kept = Vec::new();
-    each(input, |tensor| kept.push(tensor.any()));
-    kept
+pub(super) fn tensors(input: &dyn TensorInput) -> Vec<AnyTensor> {
+    let mut tensors = Vec::new();
+    input.each(&mut |tensor| tensors.push(tensor.any()));
+    tensors
 }
 
 /// Which inputs want a gradient.
@@ -178,4 +193,35 @@ pub(super) fn primals(input: &dyn TensorInput) -> Vec<AnyTensor> {
 pub trait NeedsGrad {
     fn one(&self, group: usize) -> bool;
     fn list(&self, group: usize) -> Vec<bool>;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::OnceLock;
+
+    use super::Info;
+
+    #[test]
+    fn facts_are_found_by_their_names() {
+        let info = Info::of(("Norm", 3, "x ~axis größe", 0b10, "dy dz", true));
+        assert_eq!((info.name, info.inputs, info.once_differentiable), ("Norm", 3, true));
+        let names: Vec<_> = (0..4).map(|input| info.input_name(input)).collect();
+        assert_eq!(names, [Some("x"), Some("axis"), Some("größe"), None]);
+        let differentiable: Vec<_> = (0..3).map(|input| info.is_differentiable(input)).collect();
+        assert_eq!(differentiable, [true, false, true]);
+        assert_eq!(info.first_bare(), Some("dy"));
+        let info = Info::of(("Seed", 0, "", 0, "", false));
+        assert_eq!((info.first_bare(), info.input_name(0)), (None, None));
+    }
+
+    #[test]
+    fn inputs_beyond_the_bits_are_read_from_their_names() {
+        static NAMES: OnceLock<String> = OnceLock::new();
+        let name = |i| format!("{}x{i}", if i % 2 == 1 { "~" } else { "" });
+        let names = NAMES.get_or_init(|| (0..70).map(name).collect::<Vec<_>>().join(" "));
+        let info = Info::of(("Wide", 70, names, 0xAAAA_AAAA_AAAA_AAAA, "", false));
+        for input in 0..70 {
+            assert_eq!(info.is_differentiable(input), input % 2 == 0, "{input}");
+        }
+    }
 }

@@ -6,23 +6,18 @@
 //! Element types are erased at the boundary: the node is the same type for every layer.
 
 mod apply;
+mod backward;
 mod barrier;
 mod builder;
 mod call;
-mod called;
 mod context;
 mod environment;
 mod fallible;
 mod forward_mode;
-mod grads;
-mod info;
 mod inputs;
 #[doc(hidden)]
 pub mod instances;
-mod layout;
 mod marks;
-mod node;
-mod op;
 mod outputs;
 mod plain;
 mod proof;
@@ -32,23 +27,22 @@ mod tuples;
 #[cfg(feature = "verify")]
 mod verify;
 
-pub use apply::{check_plain, expect, finish, finish_fallible, start, start_at, without_gradient};
+pub use apply::{Forward, expect, finish, finish_fallible, start, start_at, without_gradient};
+pub use backward::{
+    GradEntries, GradFor, GradParam, Gradient, GradsFor, Lent, NamedGrad, RawBackward,
+};
 pub use builder::{Given, GivenOr, NotGiven, Optional, Required, Set, call_placed};
 pub use context::{
-    BackwardContext, Forward, ForwardContext, InBackward, InForward, JvpContext, LayerAttrs, Lent,
-    NotInJvp,
+    BackwardContext, ForwardContext, InBackward, InForward, JvpContext, LayerAttrs, NotInJvp,
 };
 pub use fallible::{Fallible, stand_in};
 pub use forward_mode::{Dual, JvpForm, JvpInput, RawJvp, TangentFor, TangentParam, TangentsFor};
-pub use grads::{GradEntries, GradFor, GradParam, GradSink, Gradient, GradsFor, NamedGrad};
-pub use info::{Facts, Info};
-pub use inputs::{DifferentiableInput, NeedsGrad, TensorInput};
+pub use inputs::{DifferentiableInput, Facts, NeedsGrad, TensorInput};
 pub use marks::Outputs;
-pub use node::RawBackward;
 pub use outputs::{NoTensors, PlainOutput, TensorOutput, Visitor};
 pub use plain::{
     HoldsNoTensor, HoldsTensor, HoldsTensorAt, HoldsTensorFurther, IsPlain, IsPlainState,
-    NoTensorSeen, Probe, Probed, TensorSeen, attrs, plain,
+    NoTensorSeen, Probe, Probed, TensorSeen, attrs, check_plain, plain,
 };
 pub use proof::{
     AnyDual, AnyElementTensor, AnyGradient, FloatTensor, Known, List, Unknown, any_tensor,

@@ -5,7 +5,6 @@ use std::mem::ManuallyDrop;
 use smallvec::SmallVec;
 
 use super::inputs::{TensorInput, contains};
-use super::layout::Layout;
 use crate::graph::{AnyTensor, Element, Handle, Lost, NodeRef, Tensor, no_derivative};
 use crate::ops::Float;
 
@@ -141,11 +140,23 @@ impl<'o> Visitor<'o> {
 }
 
 impl Visitor<'_> {
-    /// Notes how many tensors each output has, and their shapes.
+    /// Shows the tensors of each output.
+    pub(super) fn each_output(&self, mut see: impl FnMut(&[&mut dyn Handle])) {
+        let mut tensors = &self.0.tensors[..];
+        for &count in &self.0.counts {
+            let (output, others) = tensors.split_at(count as usize);
+            see(output);
+            tensors = others;
+        }
+    }
+
+    /// The tensor of the only output, if there is one output that is one tensor.
     #[inline]
-    pub(super) fn describe(&self, layout: &mut Layout) {
-        self.0.counts.iter().for_each(|&count| layout.push_count(count));
-        self.0.tensors.iter().for_each(|tensor| layout.push_shape(tensor.shape()));
+    pub(super) fn only(&self) -> Option<&dyn Handle> {
+        match (&self.0.tensors[..], self.0.counts.len()) {
+            ([tensor], 1) => Some(&**tensor),
+            _ => None,
+        }
     }
 
     /// The first place among the tensors with a gradient of the one with this address.

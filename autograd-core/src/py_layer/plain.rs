@@ -4,12 +4,14 @@
 //! tensor would lose its gradient without a word. So each plain parameter and output is probed:
 //! an inherent method, there for types that hold a tensor only, shadows the method of a trait.
 
+use std::any::type_name;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::marker::PhantomData;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
+use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Tensor};
 use crate::ops::Float;
 
@@ -194,3 +196,93 @@ impl IsPlainState for NoTensorSeen {}
 
 /// Takes plain answers only.
 pub fn attrs(_: impl IsPlainState) {}
+
+/// A parameter of a type parameter may turn out to be a tensor: then its gradient would be lost.
+pub fn check_plain<V: ?Sized>(op: &'static str, _: &V, parameter: &'static str) -> Result<()> {
+    let held = type_name::<V>();
+    if !holds_tensor(held) {
+        return Ok(());
+    }
+    Err(Error::Unsupported {
+        op,
+        why: format!(
+            "the plain parameter `{parameter}` was given a tensor (`{held}`), whose gradient would \
+             be lost; a tensor input is declared as `&Tensor<T>`"
+        ),
+    })
+}
+
+/// Whether a type holds a tensor, by its name: nothing else is known of every type at run time.
+fn holds_tensor(name: &str) -> bool {
+    const HOLDERS: [&str; 12] = [
+        "core::option::Option<",
+        "core::result::Result<",
+        "core::cell::Cell<",
+        "core::cell::RefCell<",
+        "core::slice::iter::Iter<",
+        "alloc::vec::Vec<",
+        "alloc::vec::into_iter::IntoIter<",
+        "alloc::collections::vec_deque::VecDeque<",
+        "alloc::boxed::Box<",
+        "alloc::sync::Arc<",
+        "alloc::rc::Rc<",
+        "std::collections::hash::map::HashMap<",
+    ];
+    let name = name.trim_start();
+    if let Some(inner) = ["&", "mut ", "["].iter().find_map(|outer| name.strip_prefix(outer)) {
+        return holds_tensor(inner);
+    }
+    let holder = HOLDERS.iter().copied().chain(["("]);
+    if let Some(inner) = holder.into_iter().find_map(|outer| name.strip_prefix(outer)) {
+        return parts(inner).any(holds_tensor);
+    }
+    let tensor = type_name::<Tensor<f32>>();
+    let tensor = tensor.split('<').next().unwrap_or(tensor);
+    // Of `Tensor<f32>` the compiler writes no element, for that is the one it has by default.
+    name.strip_prefix(tensor).is_some_and(|rest| match rest.strip_prefix('<') {
+        Some(element) => element.starts_with("f32>") || element.starts_with("f64>"),
+        None => !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':'),
+    })
+}
+
+/// What commas separate in the name of a type, up to the end of what holds it.
+fn parts(inner: &str) -> impl Iterator<Item = &str> {
+    let mut depth = 0;
+    let mut before = ' ';
+    inner.split(move |c| {
+        match c {
+            '<' | '(' | '[' => depth += 1,
+            // Not that of an arrow.
+            '>' if before == '-' => {}
+            '>' | ')' | ']' => depth -= 1,
+            _ => {}
+        }
+        before = c;
+        // What follows the end names no type.
+        depth < 0 || depth == 0 && c == ','
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tensors_are_seen_in_the_names_of_types() {
+        fn holds<T: ?Sized>() -> bool {
+            holds_tensor(type_name::<T>())
+        }
+        type T64 = Tensor<f64>;
+        assert!(holds::<T64>() && holds::<&Tensor>() && holds::<&mut T64>());
+        assert!(holds::<Option<&T64>>() && holds::<Vec<T64>>() && holds::<&[&T64]>());
+        assert!(holds::<[T64; 2]>() && holds::<Box<[T64]>>());
+        assert!(holds::<(f64, T64)>() && holds::<(f64, (Vec<u8>, &T64), u8)>());
+        assert!(holds::<Option<(fn(f64) -> (u8, f64), T64)>>());
+        assert!(holds::<std::vec::IntoIter<T64>>() && holds::<std::slice::Iter<'static, T64>>());
+        assert!(holds::<std::collections::HashMap<String, T64>>());
+        assert!(!holds::<f64>() && !holds::<Tensor<i64>>() && !holds::<(f64, Vec<Tensor<bool>>)>());
+        assert!(!holds::<fn(&T64) -> T64>() && !holds::<Box<dyn Fn(&T64) -> T64>>());
+        assert!(!holds::<(f64, fn(&T64, T64) -> T64)>());
+        assert!(!holds::<PhantomData<T64>>());
+    }
+}

@@ -6,13 +6,11 @@
 
 use std::marker::PhantomData;
 
-use super::apply::{finish, finish_fallible};
-use super::context::Forward;
+use super::apply::{Forward, finish, finish_fallible};
+use super::backward::{GradFor, Gradient, RawBackward};
 use super::fallible::{Fallible, stand_in};
 use super::forward_mode::{Dual, JvpForm, RawJvp, TangentFor};
-use super::grads::{GradFor, Gradient};
 use super::inputs::{DifferentiableInput, TensorInput};
-use super::node::RawBackward;
 use super::outputs::{TensorOutput, Visitor};
 use crate::error::Result;
 use crate::graph::{Element, Tensor};

@@ -1,13 +1,10 @@
 //! What forward saves for backward: packed into one flat list, unpacked into the declared type.
 
-use std::cell::Cell;
 use std::marker::PhantomData;
 
-use super::layout::Addresses;
-use super::outputs::Visitor;
 use super::tuples::each_tuple;
 use crate::error::{Error, Result};
-use crate::graph::{self, AnyTensor, At, Element, Entries, Reader, Role, SavedTensor, Tensor};
+use crate::graph::{self, AnyTensor, At, Element, Entries, Reader, Role, Tensor};
 
 /// What a layer can save: a tensor, `()`, a tuple, an array, a `Vec`, an `Option` of such, or a
 /// struct with named fields that derives [`Saved`](derive@crate::Saved).
@@ -65,36 +62,6 @@ impl Pack {
     fn option(&mut self, present: bool) {
         self.0.push(if present { graph::Saved::Length(1) } else { graph::Saved::Absent });
     }
-
-    /// Finds out what each tensor is. An input is saved as it is, and so is an output without a gradient; of
-    /// another output only the value, because the output holds the node and the node must not hold the output.
-    pub(super) fn assign_roles(
-        &mut self,
-        inputs: &Addresses,
-        outputs: &Visitor<'_>,
-        marked: &[AnyTensor],
-    ) {
-        for saved in &mut self.0 {
-            let graph::Saved::Tensor(SavedTensor { tensor, version, role }) = saved else {
-                continue;
-            };
-            let address = tensor.address();
-            if let Some(group) = inputs.input(address) {
-                *role = Role::Input(group);
-                continue;
-            }
-            let Some(slot) = outputs.position(address) else { continue };
-            if marked.iter().any(|marked| marked.address() == address) {
-                *role = Role::Constant;
-                continue;
-            }
-            // Beyond what a slot can say, a value of its own.
-            *role = u16::try_from(slot).map_or(Role::Intermediate, Role::Output);
-            // Whether forward changed it after it was saved.
-            *version = tensor.version().abs_diff(*version);
-            *tensor = tensor.kept_output();
-        }
-    }
 }
 
 /// Saved state on its way to backward.
@@ -102,12 +69,6 @@ impl Pack {
 pub struct Unpack<'a> {
     pub(super) saved: Reader<'a>,
     pub(super) at: At<'a>,
-}
-
-/// What forward saved, as its declared type; it is asked for once.
-pub(super) fn unpack<'a, S: Saved>(saved: &Cell<Option<Reader<'a>>>, at: &At<'a>) -> Result<S> {
-    let saved = saved.take().unwrap_or_else(|| unreachable!("it is asked for once"));
-    S::unpack(&mut Unpack { saved, at: *at })
 }
 
 /// The typed reading follows the typed writing, so what comes is what was written.

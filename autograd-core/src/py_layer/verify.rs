@@ -8,8 +8,7 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use super::Layer;
 use super::environment;
 use super::fallible::stand_in;
-use super::info::{Facts, Info};
-use super::inputs::{TensorInput, primals};
+use super::inputs::{Facts, Info, TensorInput, tensors};
 use super::outputs::Visitor;
 use crate::error::{Error, Result};
 use crate::gradcheck::{self, Subject};
@@ -207,7 +206,7 @@ fn verify_call(
         return Ok(());
     }
     let info = Info::of(facts);
-    let groups: Vec<Vec<AnyTensor>> = inputs.iter().map(|input| primals(*input)).collect();
+    let groups: Vec<Vec<AnyTensor>> = inputs.iter().map(|input| tensors(*input)).collect();
     let (mut places, mut names, mut given) = (Vec::new(), Vec::new(), Vec::new());
     for (group, tensors) in groups.iter().enumerate() {
         let name = info.input_name(group).unwrap_or_default();

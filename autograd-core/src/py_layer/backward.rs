@@ -1,0 +1,441 @@
+//! The way back through a call, without its node: from the gradients of the outputs, as far as they came, and
+//! what forward saved, to those of the inputs.
+
+use std::any::Any;
+use std::cell::{OnceCell, RefCell};
+use std::fmt::Display;
+use std::marker::PhantomData;
+
+use smallvec::SmallVec;
+
+use super::call::Called;
+use super::fallible::Fallible;
+use super::inputs::NeedsGrad;
+use super::outputs::TensorOutput;
+use super::saved::{Saved, Unpack};
+use super::tuples::each_tuple;
+use crate::array::shape::same;
+use crate::error::{Error, Result};
+use crate::graph::{AnyTensor, At, Edge, Slots, Tensor};
+use crate::ops::Float;
+
+/// One backward of a call: what the generated `pull` works with.
+#[doc(hidden)]
+pub struct RawBackward<'a> {
+    at: At<'a>,
+    called: Called<'a>,
+    /// For each tensor of the inputs whether its gradient is of use.
+    wants: Wants,
+    /// Those of the outputs.
+    grads: Slots,
+    /// What is lent to the user's function beside them.
+    made: Made,
+    /// What that returned, or the first error.
+    returned: RefCell<Result<Returned>>,
+}
+
+pub(super) type Wants = SmallVec<[bool; 8]>;
+
+/// Gradients by the positions of the inputs' tensors.
+type Returned = SmallVec<[(usize, AnyTensor); 2]>;
+
+/// What backward's context shows.
+#[doc(hidden)]
+pub struct Lent<'a> {
+    pub(super) saved: &'a dyn Any,
+    pub(super) attrs: &'a dyn Any,
+    pub(super) needs: &'a dyn NeedsGrad,
+}
+
+/// What [`Layer::pull`](super::Layer::pull) is.
+pub(super) type Pulled = fn(&RawBackward<'_>, &Lent<'_>);
+
+/// Runs a layer's backward: what forward saved is unpacked, and gradients come by the generated
+/// `pull`. One function for all layers that save the same type.
+pub(super) fn run<S: Saved>(
+    raw: &RawBackward<'_>,
+    saved: &mut Unpack<'_>,
+    pull: Pulled,
+) -> Result<()> {
+    let saved = &S::unpack(saved)?;
+    pull(raw, &Lent { saved, attrs: raw.called.attrs(), needs: raw.needs() });
+    Ok(())
+}
+
+impl<'a> RawBackward<'a> {
+    #[inline]
+    pub(super) fn new(at: At<'a>, called: Called<'a>, wants: Wants, grads: Slots) -> Self {
+        let (made, returned) = (Made::default(), RefCell::new(Ok(Returned::new())));
+        Self { at, called, wants, grads, made, returned }
+    }
+
+    /// What the user's function returned.
+    pub(super) fn returned(self) -> Result<Returned> {
+        self.returned.into_inner()
+    }
+}
+
+impl RawBackward<'_> {
+    // Made here: with it comes the drop of all that a visit holds.
+    #[inline(never)]
+    fn needs(&self) -> &dyn NeedsGrad {
+        self
+    }
+
+    // These stay calls: inlined, they would be compiled again in each crate with an op.
+
+    /// The first tensor of an output, and how many they are.
+    #[inline(never)]
+    fn output(&self, output: usize) -> (usize, usize) {
+        self.called.group(self.called.info.inputs + output)
+    }
+
+    /// The gradient of a tensor of the outputs, if one came.
+    #[inline(never)]
+    fn grad(&self, tensor: usize) -> Option<&AnyTensor> {
+        self.grads.get(tensor.checked_sub(self.called.edges.len())?)?.as_ref()
+    }
+
+    /// A gradient that did not come, lent.
+    #[inline(never)]
+    fn keep(&self, zeros: AnyTensor) -> &AnyTensor {
+        self.made.keep(zeros)
+    }
+
+    #[inline]
+    fn shape(&self, tensor: usize) -> &[usize] {
+        let any = || self.grads.iter().flatten().next().map_or(&[][..], AnyTensor::shape);
+        self.called.shape(tensor).unwrap_or_else(any)
+    }
+
+    /// Takes what backward returned for input `group`, if nothing has gone wrong yet.
+    #[inline(never)]
+    fn take(&self, group: usize, grads: GradEntries) {
+        let mut returned = self.returned.borrow_mut();
+        if let Ok(all) = &mut *returned
+            && let Err(error) = self.add(all, group, grads)
+        {
+            *returned = Err(error);
+        }
+    }
+
+    fn add(&self, all: &mut Returned, group: usize, grads: GradEntries) -> Result<()> {
+        let (first, count) = self.called.group(group);
+        match grads {
+            GradEntries::One(grad) if count == 1 => self.add_one(all, (group, None), first, grad),
+            GradEntries::One(_) => Ok(()),
+            GradEntries::List(grads) if grads.len() == count => {
+                let mut places = (first..).zip(grads).enumerate();
+                places.try_for_each(|(i, (tensor, grad))| {
+                    self.add_one(all, (group, Some(i)), tensor, grad)
+                })
+            }
+            GradEntries::List(grads) => Err(Error::GradientCount {
+                op: self.at.op(),
+                parameter: self.name((group, None)),
+                expected: count,
+                found: grads.len(),
+                location: self.at.location(),
+            }),
+        }
+    }
+
+    #[inline(always)]
+    fn add_one(
+        &self,
+        all: &mut Returned,
+        parameter: (usize, Option<usize>),
+        tensor: usize,
+        grad: Option<AnyTensor>,
+    ) -> Result<()> {
+        let (wants, location) = (self.wants[tensor], self.at.location());
+        match grad {
+            None if wants => {
+                let (op, parameter) = (self.at.op(), self.name(parameter));
+                return Err(Error::GradientMissing { op, parameter, location });
+            }
+            None => {}
+            Some(_) if matches!(self.called.edges[tensor], Edge::None(_)) => {}
+            Some(grad) if !same(grad.shape(), self.shape(tensor)) => {
+                return Err(Error::GradientShape {
+                    op: self.at.op(),
+                    parameter: self.name(parameter),
+                    expected: self.shape(tensor).to_vec(),
+                    found: grad.shape().to_vec(),
+                    location,
+                });
+            }
+            Some(mut grad) => {
+                if wants {
+                    // What backward keeps a handle of it may change later.
+                    grad.unshare();
+                    all.push((tensor, grad));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn name(&self, (group, position): (usize, Option<usize>)) -> String {
+        let name = self.called.info.input_name(group).unwrap_or("an input");
+        position.map_or_else(|| name.to_owned(), |position| format!("{name}[{position}]"))
+    }
+
+    /// The gradients of an output.
+    pub fn gradient<O: TensorOutput>(&self, output: usize) -> Gradient<'_, O> {
+        Gradient { raw: self, group: self.output(output), output: PhantomData }
+    }
+
+    /// What backward returned for input `group`.
+    pub fn give<I: ?Sized, G: GradFor<I>>(&self, group: usize, grad: G) {
+        self.take(group, grad.list());
+    }
+
+    /// What backward returned for all inputs, where the macro could not see the parts.
+    pub fn give_all<I, G: GradsFor<I>>(&self, grads: G, groups: &[usize]) {
+        grads.give(self, groups);
+    }
+
+    /// What backward returned, unless it is an error.
+    pub fn user<R: Fallible<Error: Display>>(&self, returned: R) -> Option<R::Output> {
+        returned.result().map_err(|error| self.failed(error.to_string())).ok()
+    }
+
+    #[cold]
+    fn failed(&self, message: String) {
+        let (op, location) = (self.at.op(), self.at.location());
+        let error = Error::User { op, function: "backward", message, location };
+        let mut returned = self.returned.borrow_mut();
+        if returned.is_ok() {
+            *returned = Err(error);
+        }
+    }
+}
+
+impl NeedsGrad for RawBackward<'_> {
+    fn one(&self, group: usize) -> bool {
+        let (first, count) = self.called.group(group);
+        count == 1 && self.wants[first]
+    }
+
+    fn list(&self, group: usize) -> Vec<bool> {
+        let (first, count) = self.called.group(group);
+        self.wants[first..first + count].to_vec()
+    }
+}
+
+/// The gradients of one output.
+#[doc(hidden)]
+pub struct Gradient<'r, O> {
+    raw: &'r RawBackward<'r>,
+    /// The first of the output's tensors, and how many they are.
+    group: (usize, usize),
+    output: PhantomData<fn() -> O>,
+}
+
+impl<'r, O: TensorOutput> Gradient<'r, O> {
+    pub fn lend<P: GradParam<'r, O>>(&self) -> P {
+        P::lend(self)
+    }
+
+    /// The one at this position, if it came.
+    fn at<T: Float>(&self, position: usize) -> Option<&'r Tensor<T>> {
+        self.raw.grad(self.group.0 + position)?.downcast_ref()
+    }
+
+    /// Zeros where none came.
+    fn full<T: Float>(&self, position: usize) -> Tensor<T> {
+        let zeros = || T::filled(self.raw.shape(self.group.0 + position), T::ZERO);
+        self.at(position).cloned().unwrap_or_else(zeros)
+    }
+
+    /// All of a list, lent.
+    fn list<I: 'static>(&self, each: impl Fn(usize) -> I) -> &'r [I] {
+        self.raw.made.keep::<Vec<I>>((0..self.group.1).map(each).collect())
+    }
+}
+
+/// What is lent to backward and was not there: zeros, and lists.
+#[derive(Default)]
+struct Made(OnceCell<Box<Link>>);
+
+struct Link {
+    made: Box<dyn Any>,
+    next: Made,
+}
+
+impl Made {
+    fn keep<T: 'static>(&self, made: T) -> &T {
+        let mut end = self;
+        while let Some(link) = end.0.get() {
+            end = &link.next;
+        }
+        let link =
+            end.0.get_or_init(|| Box::new(Link { made: Box::new(made), next: Self::default() }));
+        link.made.downcast_ref().unwrap_or_else(|| unreachable!("it has just been put there"))
+    }
+}
+
+/// A gradient parameter of backward for an output of type `O`.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "a gradient parameter of type `{Self}` does not fit its output, which is `{O}`",
+    label = "must be the gradient of a `{O}`",
+    note = "the gradient of an output `Tensor<T>` is `&Tensor<T>` (zeros where none came) or `Option<&Tensor<T>>`, with the same `T` (`Tensor` alone is `Tensor<f32>`); of a `Vec` or an array of tensors it is `&[Tensor<T>]` or `&[Option<Tensor<T>>]`"
+)]
+pub trait GradParam<'s, O: TensorOutput>: Sized {
+    /// Lent for the time of the visit.
+    fn lend(from: &Gradient<'s, O>) -> Self;
+}
+
+#[diagnostic::do_not_recommend]
+impl<'s, T: Float> GradParam<'s, Tensor<T>> for &'s Tensor<T> {
+    fn lend(from: &Gradient<'s, Tensor<T>>) -> Self {
+        let zeros = || from.raw.keep(T::wrap(from.full(0))).downcast_ref();
+        let there = from.at(0).or_else(zeros);
+        there.unwrap_or_else(|| unreachable!("it is of the output's own type"))
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<'s, T: Float> GradParam<'s, Tensor<T>> for Option<&'s Tensor<T>> {
+    fn lend(from: &Gradient<'s, Tensor<T>>) -> Self {
+        from.at(0)
+    }
+}
+
+macro_rules! list_params {
+    ($([$($generics:tt)*] $output:ty;)*) => {$(
+        #[diagnostic::do_not_recommend]
+        impl<'s, T: Float, $($generics)*> GradParam<'s, $output> for &'s [Tensor<T>] {
+            fn lend(from: &Gradient<'s, $output>) -> Self {
+                from.list(|position| from.full(position))
+            }
+        }
+
+        #[diagnostic::do_not_recommend]
+        impl<'s, T: Float, $($generics)*> GradParam<'s, $output> for &'s [Option<Tensor<T>>] {
+            fn lend(from: &Gradient<'s, $output>) -> Self {
+                from.list(|position| from.at(position).cloned())
+            }
+        }
+    )*};
+}
+
+list_params! {
+    [] Vec<Tensor<T>>;
+    [const N: usize] [Tensor<T>; N];
+}
+
+/// A gradient that backward may return for an input of type `I` (`Tensor<T>`, or `[Tensor<T>]`
+/// for a list of tensors).
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "a returned gradient of type `{Self}` does not fit its input, which is `{I}`",
+    label = "must be the gradient of a `{I}`",
+    note = "the gradient of an input `Tensor<T>` is a `Tensor<T>` or `Option<Tensor<T>>` by value, with the same `T` (`Tensor` alone is `Tensor<f32>`); of a list of tensors it is a `Vec` or an array of them; a `Result` around them is written by this name, not by an alias"
+)]
+pub trait GradFor<I: ?Sized> {
+    /// One entry for each tensor of the input.
+    fn list(self) -> GradEntries;
+}
+
+/// The same for the input that has this name, to tell it in errors.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "the gradient of `{Name}` is given as `{Self}`, but the input `{Name}` is `{I}`",
+    label = "a gradient of another type than its input",
+    note = "the gradient of an input `Tensor<T>` is a `Tensor<T>` or `Option<Tensor<T>>` by value, with the same `T` (`Tensor` alone is `Tensor<f32>`); of a list of tensors it is a `Vec` or an array of them"
+)]
+pub trait NamedGrad<Name, I: ?Sized>: GradFor<I> {}
+
+#[diagnostic::do_not_recommend]
+impl<Name, I: ?Sized, G: GradFor<I>> NamedGrad<Name, I> for G {}
+
+/// Entries of an input, erased.
+#[doc(hidden)]
+pub enum GradEntries {
+    /// For a parameter that is one tensor, or an option of one.
+    One(Option<AnyTensor>),
+    List(SmallVec<[Option<AnyTensor>; 1]>),
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Float> GradFor<Tensor<T>> for Tensor<T> {
+    fn list(self) -> GradEntries {
+        GradEntries::One(Some(T::wrap(self)))
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Float> GradFor<Tensor<T>> for Option<Tensor<T>> {
+    fn list(self) -> GradEntries {
+        GradEntries::One(self.map(T::wrap))
+    }
+}
+
+macro_rules! list_grads {
+    ($([$($generics:tt)*] $list:ty, $each:expr;)*) => {$(
+        #[diagnostic::do_not_recommend]
+        impl<T: Float, $($generics)*> GradFor<[Tensor<T>]> for $list {
+            fn list(self) -> GradEntries {
+                GradEntries::List(self.into_iter().map($each).collect())
+            }
+        }
+    )*};
+}
+
+list_grads! {
+    [] Vec<Tensor<T>>, |grad| Some(T::wrap(grad));
+    [] Vec<Option<Tensor<T>>>, |grad| grad.map(T::wrap);
+    [const N: usize] [Tensor<T>; N], |grad| Some(T::wrap(grad));
+    [const N: usize] [Option<Tensor<T>>; N], |grad| grad.map(T::wrap);
+}
+
+/// An integer input that is not marked is reported at the input, so nothing is reported here.
+macro_rules! integers {
+    ($($t:ty)*) => {$(
+        #[diagnostic::do_not_recommend]
+        impl<U: Float> GradFor<Tensor<$t>> for Tensor<U> {
+            fn list(self) -> GradEntries {
+                GradEntries::One(None)
+            }
+        }
+
+        #[diagnostic::do_not_recommend]
+        impl<U: Float> GradFor<Tensor<$t>> for Option<Tensor<U>> {
+            fn list(self) -> GradEntries {
+                GradEntries::One(None)
+            }
+        }
+    )*};
+}
+
+integers! { i32 i64 u8 bool }
+
+/// What backward may return for all inputs together, `I` being a tuple of them.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "what backward returns, `{Self}`, is not one gradient for each tensor input",
+    label = "must hold the gradients of `{I}`, in this order",
+    note = "return a tuple with one gradient for each tensor input, in the order of forward's parameters"
+)]
+pub trait GradsFor<I> {
+    fn give(self, to: &RawBackward<'_>, groups: &[usize]);
+}
+
+macro_rules! grads_tuple {
+    () => {};
+    ($only:tt) => {};
+    ($(($input:ident $grad:ident $position:tt))*) => {
+        #[diagnostic::do_not_recommend]
+        impl<$($input, $grad: GradFor<$input>),*> GradsFor<($($input,)*)> for ($($grad,)*) {
+            fn give(self, to: &RawBackward<'_>, groups: &[usize]) {
+                $(to.give(groups[$position], self.$position);)*
+            }
+        }
+    };
+}
+
+each_tuple! { grads_tuple }
