@@ -1,5 +1,6 @@
 //! Modules, optimizers, and files of tensors.
 
+mod layers;
 mod modules;
 mod optim;
 mod safetensors;
