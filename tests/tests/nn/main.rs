@@ -4,3 +4,4 @@ mod layers;
 mod modules;
 mod optim;
 mod safetensors;
+mod training;
