@@ -324,6 +324,13 @@ pub enum Error {
         /// What was asked and what can be done instead.
         why: String,
     },
+    /// User code panicked on a thread that works for the caller.
+    Panic {
+        /// The call that started the thread.
+        op: &'static str,
+        /// What panicked, and its message.
+        why: String,
+    },
     /// The context of a layer was used against its rules.
     Context {
         /// The op.

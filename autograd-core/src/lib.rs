@@ -62,7 +62,8 @@
 //! | check a gradient by finite differences | [`gradcheck()`] |
 //! | verify the backwards of ops while a program trains | the feature `verify`: `verify_layers`, `AUTOGRAD_VERIFY=1` |
 //! | build a model of layers, and name its parameters | [`nn`], [`nn::Module`] |
-//! | learn | [`optim`] |
+//! | learn | [`optim`], [`optim::schedule`] |
+//! | take batches of data, in random order, prepared on another thread | [`data::DataLoader`] |
 //! | use more or fewer threads, and keep them ready while training | [`set_num_threads`], [`with_num_threads`], [`with_threads_awake`] |
 //! | save and load | [`safetensors`] |
 //! | repeat a run's random numbers | [`seed`], [`rng_state`] |
@@ -72,7 +73,7 @@
 //!
 //! | feature | default | brings |
 //! |---|---|---|
-//! | `nn` | yes | [`nn`] and [`optim`] |
+//! | `nn` | yes | [`nn`], [`optim`] and [`data`] |
 //! | `static-graph` | yes | [`static_graph`], and `nn` |
 //! | `safetensors` | no | [`safetensors`], and files of programs; compiles serde |
 //! | `verify` | no | `verify_layers`, `AUTOGRAD_VERIFY=1` |
@@ -106,6 +107,9 @@
 extern crate self as autograd_core;
 
 mod array;
+#[cfg(feature = "nn")]
+#[cfg_attr(docsrs, doc(cfg(feature = "nn")))]
+pub mod data;
 mod engine;
 mod error;
 mod explain;

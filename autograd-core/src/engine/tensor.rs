@@ -6,7 +6,7 @@ use std::panic::Location;
 use super::backward::backward;
 use super::options::BackwardOptions;
 use crate::error::{Error, Result};
-use crate::graph::{Element, Lost, Tensor};
+use crate::graph::{AnyTensor, Element, Lost, Tensor, for_any, no_grad};
 use crate::ops::Float;
 
 /// # Gradients
@@ -211,5 +211,52 @@ impl<T: Element> Tensor<T> {
     #[track_caller]
     pub fn detach(&self) -> Tensor<T> {
         T::detach(self, Location::caller())
+    }
+}
+
+/// Runs an expression for a tensor of floats of either type, else another one.
+macro_rules! for_float {
+    ($any:expr, $tensor:ident => $body:expr, _ => $other:expr) => {
+        match $any {
+            AnyTensor::Float32($tensor) => $body,
+            AnyTensor::Float64($tensor) => $body,
+            _ => $other,
+        }
+    };
+}
+
+/// # Gradients of tensors of any type
+///
+/// What a loop over [`parameters`](crate::nn::Module::parameters) needs.
+///
+/// ```
+/// use autograd_core::nn::{Linear, Module};
+/// use autograd_core::prelude::*;
+///
+/// let model = Linear::<f32>::new(3, 2);
+/// model.forward(&Tensor::ones([1, 3])).sum().backward()?;
+/// for (name, parameter) in model.named_parameters() {
+///     let norm = parameter.grad().map_or(0.0, |grad| grad.norm());
+///     println!("{name} {:?}: {:.3}", parameter.shape(), norm / (parameter.len() as f64).sqrt());
+///     parameter.clear_grad();
+/// }
+/// assert!(model.weight.grad().is_none());
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
+impl AnyTensor {
+    /// As [`Tensor::grad`]; tensors of integers and bools have none.
+    pub fn grad(&self) -> Option<AnyTensor> {
+        for_float!(self, t => t.grad().map(AnyTensor::from), _ => None)
+    }
+
+    /// As [`Tensor::clear_grad`].
+    pub fn clear_grad(&self) {
+        for_float!(self, t => t.clear_grad(), _ => {});
+    }
+
+    /// The square root of the sum of the squares, as [`Tensor::norm`] of the elements as floats.
+    pub fn norm(&self) -> f64 {
+        let _off = no_grad();
+        for_float!(self, t => t.norm().item().into_f64(), _ => for_any!(self, t => t.cast::<f64>().norm().item()))
     }
 }

@@ -146,7 +146,7 @@ impl fmt::Display for Error {
                  the op, so its own gradient is not known and a second derivative through it \
                  would be wrong; save an input or an output and compute the rest in backward"
             ),
-            Self::Unsupported { op, why } => write!(f, "{op}: {why}"),
+            Self::Unsupported { op, why } | Self::Panic { op, why } => write!(f, "{op}: {why}"),
             Self::Context { op, call, why } => write!(f, "{op}: `{call}`: {why}"),
             Self::Unused { position } => write!(
                 f,

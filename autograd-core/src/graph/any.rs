@@ -206,9 +206,25 @@ impl AnyTensor {
         for_any!(self, t => t.shape())
     }
 
+    /// Number of elements.
+    #[doc(alias = "numel")]
+    pub fn len(&self) -> usize {
+        for_any!(self, t => t.len())
+    }
+
+    /// Whether there are no elements (an axis has length 0).
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Whether gradients stop here.
     pub fn stop_gradient(&self) -> bool {
         for_any!(self, t => t.stop_gradient())
+    }
+
+    /// As [`Tensor::is_same`]; tensors of different element types are not the same.
+    pub fn is_same(&self, other: &AnyTensor) -> bool {
+        self.address() == other.address()
     }
 
     /// The tensor, if its elements are of type `T`.

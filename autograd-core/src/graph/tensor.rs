@@ -599,6 +599,22 @@ impl<T: Element> Tensor<T> {
         WeakTensor(sync::Arc::downgrade(self.kept()))
     }
 
+    /// Whether both are handles of one tensor, as clones are: with one gradient, and one value also
+    /// after a change in place. What [`detach`](Tensor::detach) and [`copy`](Tensor::copy) return is
+    /// another tensor.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from(1.0);
+    /// assert!(x.is_same(&x.clone()) && !x.is_same(&x.detach()));
+    /// ```
+    #[doc(alias = "is")]
+    #[doc(alias = "ptr_eq")]
+    pub fn is_same(&self, other: &Tensor<T>) -> bool {
+        self.address() == other.address()
+    }
+
     /// The tensor itself, behind any number of references.
     #[doc(hidden)]
     pub fn this(&self) -> &Self {

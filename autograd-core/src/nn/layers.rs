@@ -2,6 +2,7 @@
 
 use super::Module;
 use super::init::{self, Fan};
+use super::norm::wrong_shape;
 use crate::error::{Error, Result};
 use crate::graph::Tensor;
 use crate::ops::{Conv2dOptions, Float, IntoPair, check_indices, expect};
@@ -13,6 +14,14 @@ fn weight_and_bias<T: Float>(shape: &[usize]) -> (Tensor<T>, Option<Tensor<T>>) 
     let fan: f64 = shape[1..].iter().map(|&n| n as f64).product();
     let bound = if fan > 0.0 { 1.0 / fan.sqrt() } else { 0.0 };
     (weight, Some(init::uniform(shape[0], -bound, bound)))
+}
+
+#[track_caller]
+fn check_groups(layer: &str, channels: usize, outputs: usize, groups: usize) {
+    assert!(
+        groups > 0 && channels.is_multiple_of(groups) && outputs.is_multiple_of(groups),
+        "{layer}: {channels} channels and {outputs} outputs cannot be divided into {groups} groups"
+    );
 }
 
 /// The affine map `x wᵀ + b`, from `[.., inputs]` to `[.., outputs]`.
@@ -102,10 +111,7 @@ impl<T: Float> Conv2d<T> {
         options: Conv2dOptions,
     ) -> Self {
         let (groups, [height, width]) = (options.groups, kernel.into_pair());
-        assert!(
-            groups > 0 && channels.is_multiple_of(groups) && outputs.is_multiple_of(groups),
-            "Conv2d: {channels} channels and {outputs} outputs cannot be divided into {groups} groups"
-        );
+        check_groups("Conv2d", channels, outputs, groups);
         let (weight, bias) = weight_and_bias(&[outputs, channels / groups, height, width]);
         Self { weight, bias, options }
     }
@@ -150,6 +156,78 @@ impl<T: Float> Conv2d<T> {
             }
             _ => error.of_layer("Conv2d"),
         })
+    }
+}
+
+/// A convolution of signals `[n, channels, length]`: [`Conv2d`] on pictures of height 1.
+///
+/// ```
+/// use autograd_core::nn::Conv1d;
+/// use autograd_core::{Conv2dOptions, Tensor};
+///
+/// let layer = Conv1d::<f32>::new(4, 8, 3, Conv2dOptions::new().padding(1).stride(2));
+/// assert_eq!(layer.forward(&Tensor::zeros([2, 4, 10])).shape(), [2, 8, 5]);
+/// ```
+#[derive(Clone, Debug, Module)]
+pub struct Conv1d<T: Float = f32> {
+    /// `[outputs, channels / groups, kernel]`
+    pub weight: Tensor<T>,
+    /// `[outputs]`
+    pub bias: Option<Tensor<T>>,
+    #[module(skip)]
+    options: Conv2dOptions,
+}
+
+impl<T: Float> Conv1d<T> {
+    /// Weights and bias are as in [`Conv2d::new`]. The options are those of [`Conv2d`]; of pairs the
+    /// second number counts, which is the horizontal one.
+    ///
+    /// # Panics
+    ///
+    /// If the channels cannot be divided into `options`' groups.
+    #[track_caller]
+    pub fn new(channels: usize, outputs: usize, kernel: usize, options: Conv2dOptions) -> Self {
+        check_groups("Conv1d", channels, outputs, options.groups);
+        let (weight, bias) = weight_and_bias(&[outputs, channels / options.groups, kernel]);
+        let options = options
+            .stride([1, options.stride[1]])
+            .padding([0, options.padding[1]])
+            .dilation([1, options.dilation[1]]);
+        Self { weight, bias, options }
+    }
+
+    /// The layer without its bias.
+    #[must_use]
+    pub fn without_bias(self) -> Self {
+        Self { bias: None, ..self }
+    }
+
+    /// The convolution of `x`.
+    ///
+    /// # Panics
+    ///
+    /// If `x` is not `[n, channels, length]` or shorter than the kernel; see
+    /// [`Conv1d::try_forward`].
+    #[track_caller]
+    pub fn forward(&self, x: &Tensor<T>) -> Tensor<T> {
+        expect(self.try_forward(x))
+    }
+
+    /// [`Conv1d::forward`], with an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// As [`Tensor::try_conv2d`].
+    #[track_caller]
+    pub fn try_forward(&self, x: &Tensor<T>) -> Result<Tensor<T>> {
+        let channels = self.weight.shape().get(1).map_or(0, |inputs| inputs * self.options.groups);
+        match *x.shape() {
+            [_, found, _] if found == channels => {}
+            _ => return Err(wrong_shape("Conv1d", x, format!("of shape [n, {channels}, length]"))),
+        }
+        let (pictures, weight) = (x.unsqueeze(2), self.weight.unsqueeze(2));
+        let y = pictures.try_conv2d(&weight, self.bias.as_ref(), self.options);
+        y.map_err(|error| error.of_layer("Conv1d"))?.try_squeeze(2)
     }
 }
 

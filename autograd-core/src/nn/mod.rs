@@ -64,15 +64,26 @@
 //! Names, shapes, formulas and first values of the layers are PyTorch's, so a file that PyTorch
 //! wrote can be loaded.
 
+mod activation;
+mod attention;
+mod batch_norm;
 pub mod init;
+mod layer;
 mod layers;
 mod module;
 mod norm;
 pub(crate) mod state;
 
+pub use activation::{
+    Dropout, Elu, Flatten, Gelu, LeakyRelu, LogSoftmax, Relu, Sigmoid, Silu, Softmax, Softplus,
+    Tanh,
+};
+pub use attention::{AttentionMasks, MultiheadAttention};
 pub use autograd_macros::Module;
-pub use layers::{Conv2d, Embedding, Linear};
+pub use batch_norm::{BatchNorm, BatchNorm1d, BatchNorm2d};
+pub use layer::{Layer, Sequential};
+pub use layers::{Conv1d, Conv2d, Embedding, Linear};
 pub(crate) use module::distinct_parameters;
 pub use module::{Buffer, Mode, Module, Visitor, parameter};
-pub use norm::{BatchNorm2d, Dropout, LayerNorm};
+pub use norm::{GroupNorm, LayerNorm, RmsNorm};
 pub use state::StateDict;

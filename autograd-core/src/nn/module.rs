@@ -80,6 +80,23 @@ pub trait Module {
         self.named_parameters().into_iter().map(|(_, tensor)| tensor).collect()
     }
 
+    /// The parameters whose elements are of type `T`, each once, for loops that need no cast.
+    ///
+    /// ```
+    /// use autograd_core::nn::{Linear, Module};
+    ///
+    /// let net = [Linear::<f32>::new(3, 4), Linear::new(4, 1)];
+    /// assert!(net.parameters_of::<f32>().iter().all(|p| p.grad().is_none()));
+    /// assert!(net.parameters_of::<f64>().is_empty());
+    /// ```
+    fn parameters_of<T: Float>(&self) -> Vec<Tensor<T>>
+    where
+        Self: Sized,
+    {
+        let all = distinct_parameters(self).into_iter();
+        all.filter_map(|(_, tensor)| tensor.downcast()).collect()
+    }
+
     /// How many numbers are learned; what stands in two places counts once.
     fn parameter_count(&self) -> usize {
         let len = |(_, tensor): &(_, AnyTensor)| tensor.shape().iter().product::<usize>();

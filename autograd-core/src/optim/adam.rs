@@ -1,9 +1,11 @@
 //! Adam, and Adam with decoupled weight decay.
 
-use super::kernels::{self, Kernels};
-use super::rule::{Rule, Step, Update};
+#[cfg(feature = "static-graph")]
+use super::rule::Listed;
+use super::rule::{Erased, Rule, Step};
 use super::{check, check_not_negative};
 use crate::error::Result;
+use crate::ops::Float;
 
 /// The options that both have.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,37 +26,21 @@ impl Options {
         check_not_negative(op, "weight_decay", self.weight_decay)
     }
 
-    fn list(&self) -> Vec<(&'static str, f64)> {
-        let [beta1, beta2] = self.betas;
-        vec![
-            ("learning_rate", self.rate),
-            ("beta1", beta1),
-            ("beta2", beta2),
-            ("eps", self.eps),
-            ("weight_decay", self.weight_decay),
-        ]
-    }
-
-    fn of_list(options: &[f64]) -> Option<Self> {
-        let &[rate, beta1, beta2, eps, weight_decay] = options else { return None };
-        Some(Self { rate, betas: [beta1, beta2], eps, weight_decay })
-    }
-
     /// A step with so much of the parameter in the gradient, and so much of it left.
-    fn update<T: Kernels>(&self, of: Step<'_, T>, weight_decay: f64, shrink: f64) {
-        let corrections = self.betas.map(|beta| 1.0 - beta.powf(of.count as f64));
-        let by = kernels::Adam {
-            betas: self.betas.map(T::from_f64),
-            intakes: self.betas.map(|beta| T::from_f64(1.0 - beta)),
-            rate: T::from_f64(self.rate / corrections[0]),
-            scale: T::from_f64(1.0 / corrections[1].sqrt()),
-            eps: T::from_f64(self.eps),
-            weight_decay: T::from_f64(weight_decay),
-            shrink: T::from_f64(shrink),
-        };
-        let moments =
-            of.state.into_inner().unwrap_or_else(|_| unreachable!("Adam has two moments"));
-        T::adam(of.parameter, of.gradient, moments, by);
+    fn update<T: Float>(&self, step: Step<'_, T>, weight_decay: f64, shrink: f64) {
+        let corrections = self.betas.map(|beta| 1.0 - beta.powf(step.count() as f64));
+        let [beta1, beta2] = self.betas.map(T::from_f64);
+        // 1 less each beta, rounded once.
+        let [intake1, intake2] = self.betas.map(|beta| T::from_f64(1.0 - beta));
+        let rate = T::from_f64(self.rate / corrections[0]);
+        let scale = T::from_f64(1.0 / corrections[1].sqrt());
+        let [eps, decay, shrink] = [self.eps, weight_decay, shrink].map(T::from_f64);
+        step.each(|[p, m, v], g| {
+            let g = g + decay * p;
+            let m = beta1 * m + intake1 * g;
+            let v = beta2 * v + intake2 * g * g;
+            [shrink * p - rate * m / (v.sqrt() * scale + eps), m, v]
+        });
     }
 }
 
@@ -98,6 +84,8 @@ macro_rules! adam {
         }
 
         impl Rule for $name {
+            const NAME: &'static str = stringify!($name);
+
             fn rate(&self) -> f64 {
                 self.0.rate
             }
@@ -105,32 +93,43 @@ macro_rules! adam {
             fn set_rate(&mut self, learning_rate: f64) {
                 self.0.rate = learning_rate;
             }
-        }
-
-        impl Update for $name {
-            const NAME: &'static str = stringify!($name);
-            const COUNTS: bool = true;
 
             fn state(&self) -> &'static [&'static str] {
                 &["exp_avg", "exp_avg_sq"]
-            }
-
-            fn options(&self) -> Vec<(&'static str, f64)> {
-                self.0.list()
-            }
-
-            fn with_options(options: &[f64]) -> Option<Self> {
-                Options::of_list(options).map(Self)
             }
 
             fn check(&self) -> Result<()> {
                 self.0.check(Self::NAME)
             }
 
-            fn update<T: Kernels>(&self, of: Step<'_, T>) {
+            fn update<T: Float>(&self, step: Step<'_, T>) {
                 let $options = &self.0;
                 let (weight_decay, shrink) = $parts;
-                $options.update(of, weight_decay, shrink);
+                $options.update(step, weight_decay, shrink);
+            }
+
+            #[inline(never)]
+            fn erased(&self) -> Erased<'_> {
+                Erased { rule: self, in_place: true }
+            }
+        }
+
+        #[cfg(feature = "static-graph")]
+        impl Listed for $name {
+            fn options(&self) -> Vec<(&'static str, f64)> {
+                let Options { rate, betas: [beta1, beta2], eps, weight_decay } = self.0;
+                vec![
+                    ("learning_rate", rate),
+                    ("beta1", beta1),
+                    ("beta2", beta2),
+                    ("eps", eps),
+                    ("weight_decay", weight_decay),
+                ]
+            }
+
+            fn with_options(options: &[f64]) -> Option<Self> {
+                let &[rate, beta1, beta2, eps, weight_decay] = options else { return None };
+                Some(Self(Options { rate, betas: [beta1, beta2], eps, weight_decay }))
             }
         }
     };

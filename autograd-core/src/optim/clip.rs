@@ -1,6 +1,6 @@
 //! Limits on gradients.
 
-use super::Kernels;
+use super::kernels::Kernels;
 use super::{check, check_not_negative};
 use crate::error::Result;
 use crate::graph::{AnyTensor, Tensor, no_grad};

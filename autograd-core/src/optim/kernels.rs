@@ -1,5 +1,5 @@
-//! The loops: each rule in one pass over memory, compiled once for each float type in this crate.
-//! Threads share long ones; figures do not depend on how.
+//! The loops: each rule in one pass over memory. Threads share long ones; figures do not depend on
+//! how.
 
 use std::array::from_fn;
 
@@ -9,9 +9,6 @@ use crate::ops::Float;
 
 /// The element types that parameters have.
 pub(crate) trait Kernels: Float {
-    fn sgd(parameter: &mut [Self], gradient: &[Self], by: Sgd<Self>);
-    fn sgd_momentum(parameter: &mut [Self], gradient: &[Self], buffer: &mut [Self], by: Sgd<Self>);
-    fn adam(parameter: &mut [Self], gradient: &[Self], moments: [&mut [Self]; 2], by: Adam<Self>);
     /// In f64, whatever the elements are.
     fn sum_of_squares(data: &[Self]) -> f64;
     fn multiply(data: &mut [Self], factor: Self);
@@ -24,37 +21,6 @@ const CHUNK: usize = 32 * 1024;
 macro_rules! kernels {
     ($($t:ty)*) => {$(
         impl Kernels for $t {
-            fn sgd(parameter: &mut [Self], gradient: &[Self], by: Sgd<Self>) {
-                pass([parameter], gradient, |[p], g| [p - by.rate * (g + by.weight_decay * p)]);
-            }
-            fn sgd_momentum(
-                parameter: &mut [Self],
-                gradient: &[Self],
-                buffer: &mut [Self],
-                by: Sgd<Self>,
-            ) {
-                // The step is `look g + follow b`, with the new buffer.
-                let (look, follow) = if by.nesterov { (1.0, by.momentum) } else { (0.0, 1.0) };
-                pass([parameter, buffer], gradient, |[p, b], g| {
-                    let g = g + by.weight_decay * p;
-                    let b = by.momentum * b + by.intake * g;
-                    [p - by.rate * (look * g + follow * b), b]
-                });
-            }
-            fn adam(
-                parameter: &mut [Self],
-                gradient: &[Self],
-                [mean, square]: [&mut [Self]; 2],
-                by: Adam<Self>,
-            ) {
-                pass([parameter, mean, square], gradient, |[p, m, v], g| {
-                    let g = g + by.weight_decay * p;
-                    let m = by.betas[0] * m + by.intakes[0] * g;
-                    let v = by.betas[1] * v + by.intakes[1] * g * g;
-                    let step = by.rate * m / (v.sqrt() * by.scale + by.eps);
-                    [by.shrink * p - step, m, v]
-                });
-            }
             fn sum_of_squares(data: &[Self]) -> f64 {
                 let mut sums = vec![0.0; data.len().div_ceil(CHUNK)];
                 each_chunk(&mut sums, 1, &|chunk, sum| {
@@ -77,36 +43,8 @@ macro_rules! kernels {
 
 kernels! { f32 f64 }
 
-/// What is the same for all elements in a step of SGD.
-#[derive(Clone, Copy)]
-pub(crate) struct Sgd<T> {
-    pub(super) rate: T,
-    pub(super) weight_decay: T,
-    pub(super) momentum: T,
-    /// The part of the gradient that goes into the buffer: 1 less the dampening; 1 at first.
-    pub(super) intake: T,
-    pub(super) nesterov: bool,
-}
-
-/// What is the same for all elements in a step of Adam.
-#[derive(Clone, Copy)]
-pub(crate) struct Adam<T> {
-    pub(super) betas: [T; 2],
-    /// 1 less each beta, rounded once.
-    pub(super) intakes: [T; 2],
-    /// The step size over the first bias correction.
-    pub(super) rate: T,
-    /// 1 over the square root of the second bias correction.
-    pub(super) scale: T,
-    pub(super) eps: T,
-    /// Of the parameter into the gradient.
-    pub(super) weight_decay: T,
-    /// What is left of the parameter.
-    pub(super) shrink: T,
-}
-
 /// Writes what `step` makes of the elements of some slices and of the gradient.
-fn pass<T: Float, const N: usize>(
+pub(super) fn pass<T: Float, const N: usize>(
     written: [&mut [T]; N],
     gradient: &[T],
     step: impl Fn([T; N], T) -> [T; N] + Copy + Sync,

@@ -1,7 +1,8 @@
 //! Learning: rules that move parameters against their gradients, and limits on gradients.
 //!
 //! An [`Optimizer`] takes the parameters of a [`Module`](crate::nn::Module) (a model, a list of
-//! tensors, one tensor) and a rule: [`Sgd`], [`Adam`] or [`AdamW`], with PyTorch's formulas.
+//! tensors, one tensor) and a rule: [`Sgd`], [`Adam`], [`AdamW`] or [`RmsProp`], with PyTorch's
+//! formulas, or one of yours ([`Rule`]).
 //!
 //! ```
 //! use autograd_core::Tensor;
@@ -38,20 +39,48 @@
 //!
 //! # Schedules
 //!
-//! A schedule is a formula of yours:
+//! A step size that depends on the step is one of [`schedule`], which can be put together, or a
+//! formula of yours:
 //!
 //! ```
+//! use autograd_core::optim::schedule::{Cosine, Schedule};
 //! # use autograd_core::Tensor;
 //! # use autograd_core::nn::parameter;
 //! # use autograd_core::optim::{Optimizer, Sgd};
 //! # let mut optimizer = Optimizer::new(&parameter(Tensor::from(1.0)), Sgd::new(0.1));
-//! let steps = 100;
-//! for step in 0..steps {
-//!     // Down to 0 along a half-wave of the cosine.
-//!     let part = step as f64 / steps as f64;
-//!     optimizer.set_learning_rate(0.1 * 0.5 * (1.0 + (std::f64::consts::PI * part).cos()));
+//!
+//! // 10 steps up to 0.1, then down to 0 along a half-wave of the cosine.
+//! let schedule = Cosine::new(0.1, 0.0, 90).warm_up(10);
+//! for step in 0..100 {
+//!     optimizer.set_learning_rate(schedule.at(step));
 //!     // forward, backward, step, clear_grad ..
 //! }
+//! ```
+//!
+//! # Gradient accumulation
+//!
+//! Gradients add up until they are cleared. So several small batches make one step: each loss counts as
+//! its part of the whole, and the gradients of a large batch are there without its memory.
+//!
+//! ```
+//! # use autograd_core::Tensor;
+//! # use autograd_core::nn::Linear;
+//! # use autograd_core::optim::{Optimizer, Sgd};
+//! # let model = Linear::<f64>::new(3, 1);
+//! # let mut optimizer = Optimizer::new(&model, Sgd::new(0.1));
+//! # let batch = Tensor::randn([8, 3]);
+//! # model.forward(&batch).square().mean().backward()?;
+//! # let whole = model.weight.grad().unwrap();
+//! # optimizer.clear_grad();
+//! let parts = batch.split(4, 0);
+//! for part in &parts {
+//!     let loss = model.forward(part).square().mean() / parts.len() as f64;
+//!     loss.backward()?;
+//! }
+//! # assert!((model.weight.grad().unwrap() - whole).abs().max().item() < 1e-12);
+//! optimizer.step()?;
+//! optimizer.clear_grad();
+//! # Ok::<(), autograd_core::Error>(())
 //! ```
 //!
 //! # Going on later
@@ -83,15 +112,17 @@ mod adam;
 mod clip;
 mod kernels;
 mod optimizer;
+mod rmsprop;
 mod rule;
+pub mod schedule;
 mod sgd;
 
 pub use adam::{Adam, AdamW};
 pub use clip::{clip_grad_norm, clip_grad_value};
-pub(crate) use kernels::Kernels;
-pub use rule::{Optimizer, Rule};
+pub use rmsprop::RmsProp;
 #[cfg(feature = "static-graph")]
-pub(crate) use rule::{Step, Update};
+pub(crate) use rule::Listed;
+pub use rule::{Optimizer, Rule, Step};
 pub use sgd::Sgd;
 
 use crate::error::{Error, Result};

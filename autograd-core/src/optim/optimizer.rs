@@ -1,15 +1,14 @@
 //! Parameters, the rule of each, and what the rules remember.
 
-use super::adam::{Adam, AdamW};
-use super::kernels::Kernels;
-use super::rule::{Moved, OfRules, Optimizer, Parameter, Rule, Slot, Step};
-use super::sgd::Sgd;
+use smallvec::SmallVec;
+
+use super::rule::{Erased, Moved, Optimizer, Parameter, Rule, Slot, Step, Update};
 use crate::array::Value;
 use crate::array::shape::copied;
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, Tensor};
 use crate::nn::{Module, StateDict, distinct_parameters, state};
-use crate::ops::{Float, instantiate};
+use crate::ops::Float;
 
 impl<T: Float> std::fmt::Debug for Moved<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -73,10 +72,14 @@ impl<R: Rule> Optimizer<R> {
     ///
     /// # Errors
     ///
-    /// [`Error::Value`] if an option of a rule is out of range, [`Error::Unsupported`] if a
-    /// parameter is the result of a recorded op. Nothing is changed then.
+    /// What [`Rule::check`] says: [`Error::Value`] if an option of a rule is out of range.
+    /// [`Error::Unsupported`] if a parameter is the result of a recorded op. Nothing is changed then.
+    ///
+    /// # Panics
+    ///
+    /// If a rule of yours does. Nothing is changed then.
     pub fn step(&mut self) -> Result<()> {
-        R::step(self)
+        step(&mut self.slots, &erased(&self.rules))
     }
 
     /// Takes the gradients of all parameters away.
@@ -90,7 +93,7 @@ impl<R: Rule> Optimizer<R> {
     /// What the rules remember, by the names of the parameters: `fc1.weight.exp_avg`. Of a
     /// parameter that was never moved there is nothing. The options of the rules are not in it.
     pub fn state_dict(&self) -> StateDict {
-        R::save(self)
+        save(&self.slots, &erased(&self.rules))
     }
 
     /// Puts back what [`Optimizer::state_dict`] gave, all or nothing.
@@ -101,65 +104,67 @@ impl<R: Rule> Optimizer<R> {
     /// parameter that has the rest, or of another shape or element type: every one of them is
     /// named. [`Error::Value`] if a count of steps is negative. Nothing is changed then.
     pub fn load_state_dict(&mut self, from: &StateDict) -> Result<()> {
-        R::load(self, from)
+        load(&mut self.slots, &erased(&self.rules), from)
     }
 }
 
-instantiate! {
-    impl OfRules for Sgd Adam AdamW; {
-        fn step(optimizer: &mut Optimizer<Self>) -> Result<()> = step;
-        fn save(optimizer: &Optimizer<Self>) -> StateDict = save;
-        fn load(optimizer: &mut Optimizer<Self>, from: &StateDict) -> Result<()> = load;
-    }
+fn erased<R: Rule>(rules: &[R]) -> SmallVec<[Erased<'_>; 2]> {
+    rules.iter().map(R::erased).collect()
 }
 
-fn step<R: Rule>(optimizer: &mut Optimizer<R>) -> Result<()> {
-    optimizer.rules.iter().try_for_each(R::check)?;
-    for slot in &optimizer.slots {
+fn step(slots: &mut [Slot], rules: &[Erased<'_>]) -> Result<()> {
+    rules.iter().try_for_each(|by| by.rule.verify())?;
+    for slot in &*slots {
+        let op = rules[slot.group].rule.name();
         if !for_each_float!(&slot.parameter, moved => moved.tensor.is_leaf()) {
             let why = format!(
                 "parameter `{}` was computed by an op; only a leaf can be moved",
                 slot.name
             );
-            return Err(Error::Unsupported { op: R::NAME, why });
+            return Err(Error::Unsupported { op, why });
         }
-        for_each_float!(&slot.parameter, moved => moved.tensor.check_write(R::NAME))?;
+        for_each_float!(&slot.parameter, moved => moved.tensor.check_write(op))?;
     }
-    for slot in &mut optimizer.slots {
-        let rule = &optimizer.rules[slot.group];
-        for_each_float!(&mut slot.parameter, moved => moved.step(rule))?;
+    // A rule of a user has returned for every parameter before the first one changes.
+    for slot in slots.iter_mut() {
+        for_each_float!(&mut slot.parameter, moved => moved.prepare(rules[slot.group]));
+    }
+    for slot in slots {
+        for_each_float!(&mut slot.parameter, moved => moved.step(rules[slot.group]))?;
     }
     Ok(())
 }
 
-fn save<R: Rule>(optimizer: &Optimizer<R>) -> StateDict {
+fn save(slots: &[Slot], rules: &[Erased<'_>]) -> StateDict {
     let mut found = StateDict::new();
-    for slot in &optimizer.slots {
-        for_each_float!(&slot.parameter, moved => moved.save(&optimizer.rules[slot.group], &slot.name, &mut found));
+    for slot in slots {
+        let rule = rules[slot.group].rule;
+        for_each_float!(&slot.parameter, moved => moved.save(rule, &slot.name, &mut found));
     }
     found
 }
 
-fn load<R: Rule>(optimizer: &mut Optimizer<R>, from: &StateDict) -> Result<()> {
+fn load(slots: &mut [Slot], rules: &[Erased<'_>], from: &StateDict) -> Result<()> {
     let mut needed = StateDict::new();
-    for slot in &optimizer.slots {
-        let mut own = StateDict::new();
-        for_each_float!(&slot.parameter, moved => moved.expect(&optimizer.rules[slot.group], &slot.name, &mut own));
+    for slot in &*slots {
+        let (mut own, rule) = (StateDict::new(), rules[slot.group].rule);
+        for_each_float!(&slot.parameter, moved => moved.expect(rule, &slot.name, &mut own));
         if own.keys().any(|name| from.contains_key(name)) {
             needed.extend(own);
         }
     }
     state::check(&needed, from)?;
+    let counted = rules.iter().any(|by| by.rule.counts());
     for (name, count) in counts(from) {
         let found = count.item();
-        if found < 0 && name.ends_with(STEP) && R::COUNTS {
+        if found < 0 && name.ends_with(STEP) && counted {
             let expected = "0 or more".into();
             let found = format!("{found} in `{name}`");
             return Err(Error::Value { op: "load_state_dict", parameter: "step", expected, found });
         }
     }
-    for slot in &mut optimizer.slots {
-        let rule = &optimizer.rules[slot.group];
+    for slot in slots {
+        let rule = rules[slot.group].rule;
         for_each_float!(&mut slot.parameter, moved => moved.load(rule, &slot.name, from));
     }
     Ok(())
@@ -173,67 +178,125 @@ fn counts(from: &StateDict) -> impl Iterator<Item = (&String, &Tensor<i64>)> {
     scalars.filter_map(|(name, tensor)| Some((name, tensor.downcast_ref()?)))
 }
 
-impl<T: Kernels> Moved<T> {
+/// The element types that parameters have.
+pub(super) trait Moves: Float {
+    fn update(rule: &dyn Update, step: Step<'_, Self>);
+}
+
+impl Moves for f32 {
+    fn update(rule: &dyn Update, step: Step<'_, f32>) {
+        rule.update_f32(step);
+    }
+}
+
+impl Moves for f64 {
+    fn update(rule: &dyn Update, step: Step<'_, f64>) {
+        rule.update_f64(step);
+    }
+}
+
+/// Calls a rule for a parameter that has these elements, and this state.
+fn run<T: Moves>(
+    rule: &dyn Update,
+    value: &mut Value<T>,
+    gradient: &Value<T>,
+    state: &mut [Value<T>],
+    (count, fresh): (u64, bool),
+) {
+    T::update(
+        rule,
+        Step {
+            parameter: value.make_mut(),
+            gradient: gradient.contiguous().as_slice().unwrap_or(&[]),
+            state: state.iter_mut().map(Value::make_mut).collect(),
+            count,
+            fresh,
+        },
+    );
+}
+
+impl<T: Moves> Moved<T> {
     fn new(tensor: Tensor<T>) -> Self {
-        Self { tensor, count: 0, state: Vec::new() }
+        Self { tensor, count: 0, state: Vec::new(), next: None }
     }
 
-    fn step<R: Rule>(&mut self, rule: &R) -> Result<()> {
-        let Some(gradient) = self.tensor.grad().filter(|_| !self.tensor.stop_gradient()) else {
-            return Ok(());
-        };
-        let gradient = gradient.read();
-        let gradient = gradient.contiguous();
-        let remembered = rule.state().len();
+    /// The gradient, if the parameter is to be moved.
+    fn gradient(&self) -> Option<Tensor<T>> {
+        self.tensor.grad().filter(|_| !self.tensor.stop_gradient())
+    }
+
+    fn zeros(&self, count: usize) -> Vec<Value<T>> {
+        (0..count).map(|_| Value::full(copied(self.tensor.shape()), T::ZERO)).collect()
+    }
+
+    /// Runs a rule of a user, on copies.
+    fn prepare(&mut self, by: Erased<'_>) {
+        self.next = None;
+        if by.in_place {
+            return;
+        }
+        let Some(gradient) = self.gradient() else { return };
+        let remembered = by.rule.remembered().len();
+        let fresh = self.state.len() != remembered;
+        let mut state = if fresh { self.zeros(remembered) } else { self.state.clone() };
+        let mut value = self.tensor.read().into_owned();
+        run(by.rule, &mut value, &gradient.read(), &mut state, (self.count + 1, fresh));
+        self.next = Some((value, state));
+    }
+
+    fn step(&mut self, by: Erased<'_>) -> Result<()> {
+        if !by.in_place {
+            let Some((next, state)) = self.next.take() else { return Ok(()) };
+            self.count += 1;
+            self.state = state;
+            return self.tensor.write(by.rule.name(), |value| *value = next);
+        }
+        let Some(gradient) = self.gradient() else { return Ok(()) };
+        let remembered = by.rule.remembered().len();
         let fresh = self.state.len() != remembered;
         if fresh {
-            let zeros = || Value::full(copied(self.tensor.shape()), T::ZERO);
-            self.state = (0..remembered).map(|_| zeros()).collect();
+            self.state = self.zeros(remembered);
         }
         self.count += 1;
-        self.tensor.write(R::NAME, |value| {
-            rule.update(Step {
-                parameter: value.make_mut(),
-                gradient: gradient.as_slice().unwrap_or(&[]),
-                state: self.state.iter_mut().map(Value::make_mut).collect(),
-                count: self.count,
-                fresh,
-            });
+        let (state, count) = (&mut self.state, self.count);
+        self.tensor.write(by.rule.name(), |value| {
+            run(by.rule, value, &gradient.read(), state, (count, fresh));
         })
     }
 
-    fn save<R: Rule>(&self, rule: &R, name: &str, to: &mut StateDict) {
+    fn save(&self, rule: &dyn Update, name: &str, to: &mut StateDict) {
         if self.state.is_empty() {
             return;
         }
-        for (what, value) in rule.state().iter().zip(&self.state) {
+        for (what, value) in rule.remembered().iter().zip(&self.state) {
             to.insert(format!("{name}.{what}"), Tensor::new(value.clone()).into());
         }
-        if R::COUNTS {
+        if rule.counts() {
             to.insert(format!("{name}{STEP}"), Tensor::from(self.count as i64).into());
         }
     }
 
     /// Tensors of the names, types and shapes that [`Self::save`] gives.
-    fn expect<R: Rule>(&self, rule: &R, name: &str, to: &mut StateDict) {
+    fn expect(&self, rule: &dyn Update, name: &str, to: &mut StateDict) {
         let broadcast = Value::scalar(T::ZERO).broadcast_to(self.tensor.shape());
         let moved = Self {
             tensor: self.tensor.clone(),
             count: 0,
-            state: vec![broadcast; rule.state().len()],
+            state: vec![broadcast; rule.remembered().len()],
+            next: None,
         };
         moved.save(rule, name, to);
     }
 
     /// Takes what is there of what [`Self::save`] gives; it is all or nothing.
-    fn load<R: Rule>(&mut self, rule: &R, name: &str, from: &StateDict) {
+    fn load(&mut self, rule: &dyn Update, name: &str, from: &StateDict) {
         let found = |what: &&str| {
             let tensor: &Tensor<T> = from.get(&format!("{name}.{what}"))?.downcast_ref()?;
             Some(tensor.read().contiguous().into_owned())
         };
-        let state: Option<Vec<_>> = rule.state().iter().map(found).collect();
+        let state: Option<Vec<_>> = rule.remembered().iter().map(found).collect();
         let count = from.get(&format!("{name}{STEP}")).and_then(<i64 as Element>::peek);
-        self.count = count.filter(|_| R::COUNTS).map_or(0, |count| count.item() as u64);
+        self.count = count.filter(|_| rule.counts()).map_or(0, |count| count.item() as u64);
         self.state = state.unwrap_or_default();
     }
 }

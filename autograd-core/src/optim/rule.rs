@@ -1,57 +1,207 @@
 //! What a rule is, and the optimiser that it is for.
 
+use std::array::from_fn;
+
 use smallvec::SmallVec;
 
-use super::kernels::Kernels;
+use super::kernels::pass;
 use crate::array::Value;
 use crate::error::Result;
 use crate::graph::Tensor;
-use crate::nn::StateDict;
 use crate::ops::Float;
 
-/// How parameters are moved: [`Sgd`](super::Sgd), [`Adam`](super::Adam) or
-/// [`AdamW`](super::AdamW).
+/// How parameters are moved: [`Sgd`](super::Sgd), [`Adam`](super::Adam), [`AdamW`](super::AdamW),
+/// [`RmsProp`](super::RmsProp), or a rule of your own, which an [`Optimizer`] runs as it runs these:
 ///
-/// A rule of your own needs no optimiser: under [`no_grad`](crate::no_grad), compute the new values
-/// from `parameter.grad()` and put them in with [`Tensor::copy_from`].
-#[allow(private_bounds, reason = "a rule runs while a parameter is locked, so it is not open")]
-pub trait Rule: Update {
+/// ```
+/// use autograd_core::nn::parameter;
+/// use autograd_core::optim::{Optimizer, Rule, Step};
+/// use autograd_core::prelude::*;
+///
+/// /// Steps of one size against the sign of a running mean (Chen et al. 2023).
+/// #[derive(Clone)]
+/// struct Lion {
+///     rate: f64,
+/// }
+///
+/// impl Rule for Lion {
+///     const NAME: &'static str = "Lion";
+///
+///     fn rate(&self) -> f64 {
+///         self.rate
+///     }
+///
+///     fn set_rate(&mut self, rate: f64) {
+///         self.rate = rate;
+///     }
+///
+///     fn state(&self) -> &'static [&'static str] {
+///         &["exp_avg"]
+///     }
+///
+///     fn update<T: Float>(&self, step: Step<'_, T>) {
+///         let [rate, old, new] = [self.rate, 0.9, 0.1].map(T::from_f64);
+///         step.each(|[p, m], g| [p - rate * (old * m + new * g).signum(), old * m + new * g]);
+///     }
+/// }
+///
+/// let p = parameter(Tensor::from([1.0, 2.0]));
+/// let mut lion = Optimizer::new(&p, Lion { rate: 0.5 });
+/// (&p * Tensor::from([3.0, -0.1])).sum().backward()?;
+/// lion.step()?;
+/// assert_eq!(p.to_vec(), [0.5, 2.5]);
+/// assert!(lion.state_dict().contains_key("0.exp_avg"));
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
+///
+/// A step is all or nothing: [`Rule::update`] runs on copies of the parameters, while no tensor is
+/// locked, and they are put in when it has returned for all of them. If it panics, nothing has changed.
+/// The rules of this crate run in place.
+pub trait Rule: Clone {
+    /// What the rule is called in errors.
+    const NAME: &'static str;
+
+    /// Whether the count of steps matters. It is then part of the state that is saved and loaded.
+    const COUNTS: bool = true;
+
     /// The step size.
     fn rate(&self) -> f64;
+
     /// Sets the step size.
     fn set_rate(&mut self, learning_rate: f64);
+
+    /// Names of what is remembered of each element, under which it is saved. It is 0 at first.
+    fn state(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Checks the options, before each step.
+    ///
+    /// # Errors
+    ///
+    /// If one is out of range. The step returns the error, and nothing is changed.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Changes one parameter, and what is remembered of it.
+    fn update<T: Float>(&self, step: Step<'_, T>);
+
+    /// The rule without its type.
+    #[doc(hidden)]
+    fn erased(&self) -> Erased<'_> {
+        Erased { rule: self, in_place: false }
+    }
 }
 
-/// What the optimiser needs to know of a rule.
-#[cfg_attr(
-    not(feature = "static-graph"),
-    allow(dead_code, reason = "programs show a rule's options")
-)]
-pub(crate) trait Update: Clone + OfRules {
-    /// Its name in errors.
-    const NAME: &'static str;
-    /// Whether it depends on the count of steps.
-    const COUNTS: bool;
-    /// Names of what is remembered of each element.
-    fn state(&self) -> &'static [&'static str];
+/// One parameter in one step: its elements, those of the gradient and of what the rule remembers, in
+/// the same order.
+#[derive(Debug)]
+pub struct Step<'a, T: Float> {
+    pub(crate) parameter: &'a mut [T],
+    pub(crate) gradient: &'a [T],
+    pub(crate) state: SmallVec<[&'a mut [T]; 2]>,
+    pub(crate) count: u64,
+    pub(crate) fresh: bool,
+}
+
+impl<'a, T: Float> Step<'a, T> {
+    /// The number of this step, counted from 1. Steps in which the parameter has no gradient are not
+    /// counted.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Whether what is remembered is 0 because it is new.
+    pub fn is_first(&self) -> bool {
+        self.fresh
+    }
+
+    /// Replaces each element of the parameter and of what is remembered of it, in the order of
+    /// [`Rule::state`], by what `f` makes of them and of the gradient's element. It is one pass over
+    /// memory, with wide registers and on several threads where that pays.
+    ///
+    /// # Panics
+    ///
+    /// If `N` is not one more than there are names in [`Rule::state`].
+    #[track_caller]
+    pub fn each<const N: usize>(self, f: impl Fn([T; N], T) -> [T; N] + Copy + Sync) {
+        let found = self.state.len() + 1;
+        assert!(
+            N == found,
+            "Step::each: the function takes {N} elements, but there are {found}: the parameter's \
+             and those that `Rule::state` names"
+        );
+        let mut slices = std::iter::once(self.parameter).chain(self.state);
+        pass(from_fn(|_| slices.next().unwrap_or_default()), self.gradient, f);
+    }
+
+    /// The elements of the parameter, the gradient, and what is remembered, for what
+    /// [`Step::each`] does not do.
+    pub fn into_slices(self) -> (&'a mut [T], &'a [T], Vec<&'a mut [T]>) {
+        (self.parameter, self.gradient, self.state.into_vec())
+    }
+}
+
+/// A rule without its type: how it runs is compiled where its type is known, the rest once, here.
+#[doc(hidden)]
+#[derive(Clone, Copy)]
+pub struct Erased<'a> {
+    pub(super) rule: &'a dyn Update,
+    /// Whether it runs on the parameters themselves, while they are locked: it does not panic and
+    /// calls no user code.
+    pub(super) in_place: bool,
+}
+
+impl std::fmt::Debug for Erased<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.rule.name())
+    }
+}
+
+/// [`Rule`] without its generic method.
+pub(super) trait Update {
+    fn name(&self) -> &'static str;
+    fn counts(&self) -> bool;
+    fn remembered(&self) -> &'static [&'static str];
+    fn verify(&self) -> Result<()>;
+    fn update_f32(&self, step: Step<'_, f32>);
+    fn update_f64(&self, step: Step<'_, f64>);
+}
+
+impl<R: Rule> Update for R {
+    fn name(&self) -> &'static str {
+        R::NAME
+    }
+
+    fn counts(&self) -> bool {
+        R::COUNTS
+    }
+
+    fn remembered(&self) -> &'static [&'static str] {
+        self.state()
+    }
+
+    fn verify(&self) -> Result<()> {
+        self.check()
+    }
+
+    fn update_f32(&self, step: Step<'_, f32>) {
+        self.update(step);
+    }
+
+    fn update_f64(&self, step: Step<'_, f64>) {
+        self.update(step);
+    }
+}
+
+/// What programs know of the rules of this crate.
+#[cfg(feature = "static-graph")]
+pub(crate) trait Listed: Rule {
     /// Its options by name; a switch is 0 or 1.
     fn options(&self) -> Vec<(&'static str, f64)>;
     /// The rule with these options, in the same order.
     fn with_options(options: &[f64]) -> Option<Self>;
-    /// An error if an option is out of range.
-    fn check(&self) -> Result<()>;
-    fn update<T: Kernels>(&self, of: Step<'_, T>);
-}
-
-/// One parameter, or a part of it, in one step, as slices of one length.
-pub(crate) struct Step<'a, T: Float> {
-    pub(crate) parameter: &'a mut [T],
-    pub(crate) gradient: &'a [T],
-    pub(crate) state: SmallVec<[&'a mut [T]; 2]>,
-    /// 1 in the first step.
-    pub(crate) count: u64,
-    /// Whether the state is all zeros because it is new.
-    pub(crate) fresh: bool,
 }
 
 /// Moves parameters against their gradients by a [`Rule`]; see the [module](super).
@@ -83,17 +233,6 @@ pub(super) struct Moved<T: Float> {
     pub(super) tensor: Tensor<T>,
     pub(super) count: u64,
     pub(super) state: Vec<Value<T>>,
-}
-
-/// What an optimiser does by its rule.
-pub(crate) trait OfRules: Sized {
-    fn step(optimizer: &mut Optimizer<Self>) -> Result<()>
-    where
-        Self: Rule;
-    fn save(optimizer: &Optimizer<Self>) -> StateDict
-    where
-        Self: Rule;
-    fn load(optimizer: &mut Optimizer<Self>, from: &StateDict) -> Result<()>
-    where
-        Self: Rule;
+    /// What the parameter and the state become when all rules have run.
+    pub(super) next: Option<(Value<T>, Vec<Value<T>>)>,
 }

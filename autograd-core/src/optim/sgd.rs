@@ -1,9 +1,11 @@
 //! Stochastic gradient descent.
 
-use super::kernels::{self, Kernels};
-use super::rule::{Rule, Step, Update};
+#[cfg(feature = "static-graph")]
+use super::rule::Listed;
+use super::rule::{Erased, Rule, Step};
 use super::{check, check_not_negative};
 use crate::error::Result;
+use crate::ops::Float;
 
 /// Stochastic gradient descent, with PyTorch's formula for momentum.
 ///
@@ -81,6 +83,9 @@ impl Sgd {
 }
 
 impl Rule for Sgd {
+    const NAME: &'static str = "Sgd";
+    const COUNTS: bool = false;
+
     fn rate(&self) -> f64 {
         self.rate
     }
@@ -88,29 +93,9 @@ impl Rule for Sgd {
     fn set_rate(&mut self, learning_rate: f64) {
         self.rate = learning_rate;
     }
-}
-
-impl Update for Sgd {
-    const NAME: &'static str = "Sgd";
-    const COUNTS: bool = false;
 
     fn state(&self) -> &'static [&'static str] {
         if self.momentum == 0.0 { &[] } else { &["momentum_buffer"] }
-    }
-
-    fn options(&self) -> Vec<(&'static str, f64)> {
-        vec![
-            ("learning_rate", self.rate),
-            ("momentum", self.momentum),
-            ("dampening", self.dampening),
-            ("weight_decay", self.weight_decay),
-            ("nesterov", f64::from(u8::from(self.nesterov))),
-        ]
-    }
-
-    fn with_options(options: &[f64]) -> Option<Self> {
-        let &[rate, momentum, dampening, weight_decay, nesterov] = options else { return None };
-        Some(Self { rate, momentum, dampening, weight_decay, nesterov: nesterov != 0.0 })
     }
 
     fn check(&self) -> Result<()> {
@@ -125,17 +110,43 @@ impl Update for Sgd {
         check(Self::NAME, "dampening", "0 with Nesterov's momentum", self.dampening, ready)
     }
 
-    fn update<T: Kernels>(&self, of: Step<'_, T>) {
-        let by = kernels::Sgd {
-            rate: T::from_f64(self.rate),
-            weight_decay: T::from_f64(self.weight_decay),
-            momentum: T::from_f64(self.momentum),
-            intake: T::from_f64(if of.fresh { 1.0 } else { 1.0 - self.dampening }),
-            nesterov: self.nesterov,
-        };
-        match of.state.into_iter().next() {
-            Some(buffer) => T::sgd_momentum(of.parameter, of.gradient, buffer, by),
-            None => T::sgd(of.parameter, of.gradient, by),
+    fn update<T: Float>(&self, step: Step<'_, T>) {
+        let [rate, decay, momentum] =
+            [self.rate, self.weight_decay, self.momentum].map(T::from_f64);
+        if self.momentum == 0.0 {
+            return step.each(|[p], g| [p - rate * (g + decay * p)]);
         }
+        let intake = T::from_f64(if step.is_first() { 1.0 } else { 1.0 - self.dampening });
+        // The step is `look g + follow b`, with the new buffer.
+        let (look, follow) =
+            if self.nesterov { (T::one(), momentum) } else { (T::zero(), T::one()) };
+        step.each(|[p, b], g| {
+            let g = g + decay * p;
+            let b = momentum * b + intake * g;
+            [p - rate * (look * g + follow * b), b]
+        });
+    }
+
+    #[inline(never)]
+    fn erased(&self) -> Erased<'_> {
+        Erased { rule: self, in_place: true }
+    }
+}
+
+#[cfg(feature = "static-graph")]
+impl Listed for Sgd {
+    fn options(&self) -> Vec<(&'static str, f64)> {
+        vec![
+            ("learning_rate", self.rate),
+            ("momentum", self.momentum),
+            ("dampening", self.dampening),
+            ("weight_decay", self.weight_decay),
+            ("nesterov", f64::from(u8::from(self.nesterov))),
+        ]
+    }
+
+    fn with_options(options: &[f64]) -> Option<Self> {
+        let &[rate, momentum, dampening, weight_decay, nesterov] = options else { return None };
+        Some(Self { rate, momentum, dampening, weight_decay, nesterov: nesterov != 0.0 })
     }
 }

@@ -68,7 +68,7 @@ mod verify;
 
 use crate::ops::table::{attr, form, forms, values};
 
-pub use crate::optim::{Adam, AdamW, Sgd};
+pub use crate::optim::{Adam, AdamW, RmsProp, Sgd};
 pub use arithmetic::IntoOperand;
 pub use backward::{append_backward, gradients, gradients_with};
 pub use dims::IntoDims;

@@ -9,7 +9,7 @@ use super::reverse::parameter_gradients;
 use super::rule::{Rule, STEP, step_form};
 use super::table::{self, Init};
 use crate::error::{Error, Result};
-use crate::optim::{Adam, AdamW, Sgd, Update as _};
+use crate::optim::{Adam, AdamW, RmsProp, Rule as _, Sgd};
 
 macro_rules! minimize {
     ($($rule:ident $update:ident;)*) => {$(
@@ -67,6 +67,7 @@ minimize! {
     Sgd Sgd;
     Adam Adam;
     AdamW AdamW;
+    RmsProp RmsProp;
 }
 
 /// # Learning rates

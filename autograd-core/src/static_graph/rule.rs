@@ -6,8 +6,9 @@ use super::form::Form;
 use super::ir::Operator;
 use crate::array::DType;
 use crate::graph::{AnyTensor, Tensor};
+use crate::ops::Float;
 use crate::ops::table::attr::Attr;
-use crate::optim::{Adam, AdamW, Kernels, Rule as _, Sgd, Step, Update as _};
+use crate::optim::{Adam, AdamW, Listed as _, RmsProp, Rule as _, Sgd, Step};
 
 /// How an optimizer changes a parameter. Inputs are the parameter, its gradient and what the rule
 /// remembers; all but the gradient are written.
@@ -16,6 +17,7 @@ pub(super) enum Rule {
     Sgd(Sgd),
     Adam(Adam),
     AdamW(AdamW),
+    RmsProp(RmsProp),
 }
 
 /// Runs an expression for whichever rule a [`Rule`] has.
@@ -25,6 +27,7 @@ macro_rules! for_rule {
             Rule::Sgd($rule) => $body,
             Rule::Adam($rule) => $body,
             Rule::AdamW($rule) => $body,
+            Rule::RmsProp($rule) => $body,
         }
     };
 }
@@ -44,6 +47,7 @@ impl Rule {
             "sgd" => Sgd::with_options(options).map(Self::Sgd),
             "adam" => Adam::with_options(options).map(Self::Adam),
             "adamw" => AdamW::with_options(options).map(Self::AdamW),
+            "rmsprop" => RmsProp::with_options(options).map(Self::RmsProp),
             _ => None,
         }
     }
@@ -81,6 +85,7 @@ impl Rule {
         match self {
             Self::Sgd(rule) => !rule.state().is_empty(),
             Self::Adam(_) | Self::AdamW(_) => true,
+            Self::RmsProp(_) => false,
         }
     }
 
@@ -122,7 +127,7 @@ impl Rule {
         }
     }
 
-    fn typed<T: Kernels>(self, kept: &mut [AnyTensor], gradient: Gradient<'_>) {
+    fn typed<T: Float>(self, kept: &mut [AnyTensor], gradient: Gradient<'_>) {
         let count = if self.counts() {
             let Some(AnyTensor::Int64(step)) = kept.last_mut() else {
                 unreachable!("the step's type was checked");
@@ -163,7 +168,7 @@ pub(super) const PART: usize = 4096;
 
 impl Gradient<'_> {
     /// Hands the elements over, part by part, in their order.
-    fn read<T: Kernels>(self, take: &mut impl FnMut(std::ops::Range<usize>, &[T])) {
+    fn read<T: Float>(self, take: &mut impl FnMut(std::ops::Range<usize>, &[T])) {
         match self {
             Self::Whole(gradient) => {
                 let Some(gradient) = gradient.downcast_ref::<T>() else { return };

@@ -4,7 +4,8 @@
 use std::panic::{RefUnwindSafe, UnwindSafe, catch_unwind};
 
 use autograd_core::nn::{
-    BatchNorm2d, Buffer, Conv2d, Dropout, Embedding, LayerNorm, Linear, Module,
+    BatchNorm1d, BatchNorm2d, Buffer, Conv1d, Conv2d, Dropout, Embedding, GroupNorm, LayerNorm,
+    Linear, Module, MultiheadAttention, RmsNorm, Sequential,
 };
 use autograd_core::optim::{Adam, AdamW, Optimizer, Sgd};
 use autograd_core::prelude::*;
@@ -26,7 +27,13 @@ fn all_of<T: Float>() {
     both::<Embedding<T>>();
     both::<LayerNorm<T>>();
     both::<Conv2d<T>>();
+    both::<BatchNorm1d<T>>();
     both::<BatchNorm2d<T>>();
+    both::<Conv1d<T>>();
+    both::<GroupNorm<T>>();
+    both::<RmsNorm<T>>();
+    both::<MultiheadAttention<T>>();
+    both::<Sequential<T>>();
 }
 
 #[derive(Module)]

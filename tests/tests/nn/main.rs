@@ -1,5 +1,7 @@
 //! Modules, optimizers, and files of tensors.
 
+mod layers;
 mod modules;
 mod optim;
 mod safetensors;
+mod training;

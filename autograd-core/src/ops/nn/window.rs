@@ -158,9 +158,9 @@ impl Plan {
 /// Each number is for both directions, or `[vertical, horizontal]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conv2dOptions {
-    pub(super) stride: [usize; 2],
-    pub(super) padding: [usize; 2],
-    pub(super) dilation: [usize; 2],
+    pub(crate) stride: [usize; 2],
+    pub(crate) padding: [usize; 2],
+    pub(crate) dilation: [usize; 2],
     pub(crate) groups: usize,
 }
 

@@ -57,8 +57,8 @@ entries! {
 
 /// A step of an optimizer. Inputs are the parameter, its gradient and what the rule remembers; all but the
 /// gradient are written.
-pub(in super::super) static UPDATES: [OpDef; 3] =
-    [of_rule("sgd"), of_rule("adam"), of_rule("adamw")];
+pub(in super::super) static UPDATES: [OpDef; 4] =
+    [of_rule("sgd"), of_rule("adam"), of_rule("adamw"), of_rule("rmsprop")];
 
 const fn of_rule(name: &'static str) -> OpDef {
     OpDef {
@@ -79,6 +79,7 @@ pub(in super::super) fn update(rule: Rule) -> &'static OpDef {
         Rule::Sgd(_) => &UPDATES[0],
         Rule::Adam(_) => &UPDATES[1],
         Rule::AdamW(_) => &UPDATES[2],
+        Rule::RmsProp(_) => &UPDATES[3],
     }
 }
 

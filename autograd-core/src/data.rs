@@ -1,0 +1,343 @@
+//! Data in batches, for training.
+//!
+//! A [`DataLoader`] takes batches out of a [`Dataset`]: a tensor along its first axis, a `Vec`, a pair of
+//! these, or something of yours that reads files.
+//!
+//! ```
+//! use autograd_core::Tensor;
+//! use autograd_core::data::DataLoader;
+//!
+//! let (x, y) = (Tensor::<f32>::rand([10, 3]), Tensor::<i64>::arange(10));
+//! let loader = DataLoader::new((x, y), 4).shuffle(7).in_background();
+//! for epoch in 0..2 {
+//!     for batch in loader.epoch(epoch) {
+//!         let (x, y) = batch?;
+//!         assert_eq!(x.shape(), [y.len(), 3]);
+//!     }
+//! }
+//! # Ok::<(), autograd_core::Error>(())
+//! ```
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread;
+
+use crate::error::{Error, Result};
+use crate::graph::{Element, Tensor};
+use crate::ops::table::values::panic_message;
+use crate::random::Generator;
+
+/// Data that can be read by positions.
+///
+/// ```
+/// use autograd_core::data::{DataLoader, Dataset};
+/// use autograd_core::{Result, Tensor};
+///
+/// /// Numbers and their squares, made when they are wanted.
+/// struct Squares(usize);
+///
+/// impl Dataset for Squares {
+///     type Batch = (Tensor<f64>, Tensor<f64>);
+///
+///     fn len(&self) -> usize {
+///         self.0
+///     }
+///
+///     fn get(&self, items: &[usize]) -> Result<Self::Batch> {
+///         let x = Tensor::from(items.iter().map(|&i| i as f64).collect::<Vec<_>>());
+///         Ok((x.clone(), x.square()))
+///     }
+/// }
+///
+/// let batches: Vec<_> = DataLoader::new(Squares(5), 2).epoch(0).collect::<Result<_>>()?;
+/// assert_eq!(batches.len(), 3);
+/// assert_eq!(batches[1].1.to_vec(), [4.0, 9.0]);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
+pub trait Dataset {
+    /// Several items together.
+    type Batch;
+
+    /// The number of items.
+    ///
+    /// # Panics
+    ///
+    /// If there are no items to count: for a tensor without axes, and for parts of different lengths.
+    fn len(&self) -> usize;
+
+    /// Whether there are no items.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The items at these positions, in their order.
+    ///
+    /// # Errors
+    ///
+    /// If they cannot be read. The [`DataLoader`] returns the error in place of the batch.
+    fn get(&self, items: &[usize]) -> Result<Self::Batch>;
+}
+
+impl<T: Element> Dataset for Tensor<T> {
+    type Batch = Tensor<T>;
+
+    #[track_caller]
+    fn len(&self) -> usize {
+        let Some(&len) = self.shape().first() else {
+            panic!("DataLoader: a tensor without axes has no items");
+        };
+        len
+    }
+
+    fn get(&self, items: &[usize]) -> Result<Tensor<T>> {
+        let index: Vec<i64> = items.iter().map(|&item| item as i64).collect();
+        self.try_index_select(0, &Tensor::from(index))
+    }
+}
+
+impl<T: Clone> Dataset for [T] {
+    type Batch = Vec<T>;
+
+    fn len(&self) -> usize {
+        <[T]>::len(self)
+    }
+
+    fn get(&self, items: &[usize]) -> Result<Vec<T>> {
+        Ok(items.iter().map(|&item| self[item].clone()).collect())
+    }
+}
+
+macro_rules! through {
+    ($([$($generic:tt)*] $type:ty => $target:ty;)*) => {$(
+        impl<$($generic)*> Dataset for $type {
+            type Batch = <$target as Dataset>::Batch;
+
+            #[track_caller]
+            fn len(&self) -> usize {
+                <$target as Dataset>::len(self)
+            }
+
+            fn get(&self, items: &[usize]) -> Result<Self::Batch> {
+                <$target as Dataset>::get(self, items)
+            }
+        }
+    )*};
+}
+
+through! {
+    [T: Clone] Vec<T> => [T];
+    [T: Clone, const N: usize] [T; N] => [T];
+    [D: Dataset + ?Sized] &D => D;
+    [D: Dataset + ?Sized] Box<D> => D;
+    [D: Dataset + ?Sized] Arc<D> => D;
+}
+
+macro_rules! tuples {
+    ($(($first:ident $at:tt $($part:ident $position:tt)+))*) => {$(
+        impl<$first: Dataset, $($part: Dataset),+> Dataset for ($first, $($part),+) {
+            type Batch = ($first::Batch, $($part::Batch),+);
+
+            #[track_caller]
+            fn len(&self) -> usize {
+                let len = self.$at.len();
+                $(
+                    let found = self.$position.len();
+                    assert!(
+                        len == found,
+                        "DataLoader: the parts of the data must have as many items as each other, \
+                         found {len} and {found}"
+                    );
+                )+
+                len
+            }
+
+            fn get(&self, items: &[usize]) -> Result<Self::Batch> {
+                Ok((self.$at.get(items)?, $(self.$position.get(items)?),+))
+            }
+        }
+    )*};
+}
+
+tuples! {
+    (A 0 B 1)
+    (A 0 B 1 C 2)
+    (A 0 B 1 C 2 D 3)
+}
+
+/// How a thread of its own makes batches; a function, so that only [`DataLoader::in_background`] asks
+/// for data that can be shared between threads.
+type Start<D> = fn(Arc<D>, Order) -> Receiver<Result<<D as Dataset>::Batch>>;
+
+/// Batches of a [`Dataset`]; see the [module](self).
+pub struct DataLoader<D: Dataset> {
+    data: Arc<D>,
+    batch: usize,
+    seed: Option<u64>,
+    drop_last: bool,
+    background: Option<Start<D>>,
+}
+
+impl<D: Dataset> DataLoader<D> {
+    /// Batches of so many items, in the order of the data. The last one has what is left.
+    ///
+    /// # Panics
+    ///
+    /// If `batch_size` is 0, or the data cannot be counted; see [`Dataset::len`].
+    #[track_caller]
+    pub fn new(data: D, batch_size: usize) -> Self {
+        assert!(batch_size > 0, "DataLoader: `batch_size` must be at least 1, found 0");
+        // Reported here, not on another thread.
+        data.len();
+        let data = Arc::new(data);
+        Self { data, batch: batch_size, seed: None, drop_last: false, background: None }
+    }
+
+    /// In another random order in each epoch. It depends on the seed and the number of the epoch alone,
+    /// not on [`seed`](crate::seed) and what was drawn before.
+    #[must_use]
+    pub fn shuffle(self, seed: u64) -> Self {
+        Self { seed: Some(seed), ..self }
+    }
+
+    /// Without a last batch that is smaller than the others.
+    #[must_use]
+    pub fn drop_last(self) -> Self {
+        Self { drop_last: true, ..self }
+    }
+
+    /// Lets a thread prepare the next batch while the program works on one. A panic in
+    /// [`Dataset::get`] there is an [`Error::Panic`] in place of the batch.
+    #[doc(alias = "num_workers")]
+    #[must_use]
+    pub fn in_background(self) -> Self
+    where
+        D: Send + Sync + 'static,
+        D::Batch: Send + 'static,
+    {
+        Self { background: Some(prepare), ..self }
+    }
+
+    /// The data.
+    #[doc(alias = "dataset")]
+    pub fn data(&self) -> &D {
+        &self.data
+    }
+
+    /// The number of batches in an epoch.
+    pub fn len(&self) -> usize {
+        let items = self.data.len();
+        if self.drop_last { items / self.batch } else { items.div_ceil(self.batch) }
+    }
+
+    /// Whether there are no batches.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The batches of an epoch. After an error there are no more.
+    pub fn epoch(&self, epoch: u64) -> Batches<D> {
+        let items = self.data.len();
+        let items = match self.seed {
+            None => (0..items).collect(),
+            Some(seed) => {
+                let seed = seed.wrapping_add(epoch.wrapping_mul(0x9e37_79b9));
+                Generator::new(seed).randperm(items).into_iter().map(|item| item as usize).collect()
+            }
+        };
+        let order = Order { items, batch: self.batch, next: 0, left: self.len() };
+        let left = order.left;
+        let source = match self.background {
+            None => Source::Here(Arc::clone(&self.data), order),
+            Some(start) => Source::Thread(start(Arc::clone(&self.data), order)),
+        };
+        Batches { source, left }
+    }
+}
+
+impl<D: Dataset> fmt::Debug for DataLoader<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut show = f.debug_struct("DataLoader");
+        show.field("items", &self.data.len()).field("batch_size", &self.batch);
+        show.field("seed", &self.seed).field("drop_last", &self.drop_last).finish_non_exhaustive()
+    }
+}
+
+/// Which items are in which batch.
+struct Order {
+    items: Vec<usize>,
+    batch: usize,
+    next: usize,
+    left: usize,
+}
+
+impl Order {
+    fn next(&mut self) -> Option<&[usize]> {
+        self.left = self.left.checked_sub(1)?;
+        let start = self.next;
+        self.next = (start + self.batch).min(self.items.len());
+        Some(&self.items[start..self.next])
+    }
+}
+
+/// Makes batches on a thread, which waits with each until it is taken. It ends when nobody takes them any
+/// more.
+fn prepare<D>(data: Arc<D>, mut order: Order) -> Receiver<Result<D::Batch>>
+where
+    D: Dataset + Send + Sync + 'static,
+    D::Batch: Send + 'static,
+{
+    let (sender, receiver) = sync_channel(0);
+    thread::spawn(move || {
+        while let Some(items) = order.next() {
+            let batch =
+                catch_unwind(AssertUnwindSafe(|| data.get(items))).unwrap_or_else(|panic| {
+                    let why = format!("the data {}", panic_message(&*panic));
+                    Err(Error::Panic { op: "DataLoader", why })
+                });
+            let failed = batch.is_err();
+            if sender.send(batch).is_err() || failed {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+enum Source<D: Dataset> {
+    Here(Arc<D>, Order),
+    Thread(Receiver<Result<D::Batch>>),
+}
+
+/// The batches of an epoch: what [`DataLoader::epoch`] returns.
+pub struct Batches<D: Dataset> {
+    source: Source<D>,
+    left: usize,
+}
+
+impl<D: Dataset> Iterator for Batches<D> {
+    type Item = Result<D::Batch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.left = self.left.checked_sub(1)?;
+        let batch = match &mut self.source {
+            Source::Here(data, order) => order.next().map(|items| data.get(items)),
+            Source::Thread(batches) => batches.recv().ok(),
+        };
+        if !matches!(batch, Some(Ok(_))) {
+            self.left = 0;
+        }
+        batch
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (0, Some(self.left))
+    }
+}
+
+impl<D: Dataset> fmt::Debug for Batches<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batches").field("left", &self.left).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,115 @@
+//! Layers without parameters: activations, dropout, and what brings data into another shape.
+
+use super::{Mode, Module};
+use crate::graph::Tensor;
+use crate::ops::Float;
+
+/// Of each layer its documentation, its type with its options, and its function.
+macro_rules! layers {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident $(($($option:ident: $type:ty, $what:literal),+))? = |$x:ident| $y:expr;
+    )*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Module)]
+        pub struct $name $(($(#[doc = $what] #[module(skip)] pub $type),+))?;
+
+        impl $name {
+            /// The function of `x`.
+            #[track_caller]
+            pub fn forward<T: Float>(&self, $x: &Tensor<T>) -> Tensor<T> {
+                $(let Self($($option),+) = *self;)?
+                $y
+            }
+        }
+    )*};
+}
+
+layers! {
+    /// [`Tensor::relu`] as a layer.
+    #[doc(alias = "ReLU")]
+    Relu = |x| x.relu();
+    /// [`Tensor::gelu`] as a layer: by the error function, as PyTorch's.
+    #[doc(alias = "GELU")]
+    Gelu = |x| x.gelu();
+    /// [`Tensor::silu`] as a layer.
+    #[doc(alias = "SiLU")]
+    #[doc(alias = "swish")]
+    Silu = |x| x.silu();
+    /// [`Tensor::sigmoid`] as a layer.
+    Sigmoid = |x| x.sigmoid();
+    /// [`Tensor::tanh`] as a layer.
+    Tanh = |x| x.tanh();
+    /// [`Tensor::softplus`] as a layer.
+    Softplus = |x| x.softplus();
+    /// [`Tensor::leaky_relu`] as a layer; PyTorch's slope is 0.01.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::LeakyRelu;
+    ///
+    /// assert_eq!(LeakyRelu(0.1).forward(&Tensor::from([-2.0, 3.0])).to_vec(), [-0.2, 3.0]);
+    /// ```
+    #[doc(alias = "LeakyReLU")]
+    LeakyRelu(slope: f64, "The slope below 0.") = |x| x.leaky_relu(T::from_f64(slope));
+    /// [`Tensor::elu`] as a layer; PyTorch's alpha is 1.
+    #[doc(alias = "ELU")]
+    Elu(alpha: f64, "The negative of the limit at minus infinity.") = |x| x.elu(T::from_f64(alpha));
+    /// [`Tensor::softmax`] as a layer.
+    Softmax(axis: isize, "The axis along which the results add up to 1.") = |x| x.softmax(axis);
+    /// [`Tensor::log_softmax`] as a layer.
+    LogSoftmax(axis: isize, "The axis along which the exponentials add up to 1.") =
+        |x| x.log_softmax(axis);
+    /// All axes after the first become one: from `[n, a, b, ..]` to `[n, a * b * ..]`. A tensor with
+    /// one axis becomes `[n, 1]`, one without axes `[1, 1]`.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::Flatten;
+    ///
+    /// assert_eq!(Flatten.forward(&Tensor::<f32>::zeros([2, 3, 4])).shape(), [2, 12]);
+    /// ```
+    Flatten = |x| {
+        let (n, rest) = x.shape().split_first().map_or((1, 1), |(n, rest)| (*n, rest.iter().product()));
+        x.reshape([n, rest])
+    };
+}
+
+/// In training, zeros with probability `p` and scales the rest by `1 / (1 - p)`; else passes
+/// everything (Srivastava et al. 2014). See [`Tensor::dropout`].
+///
+/// ```
+/// use autograd_core::Tensor;
+/// use autograd_core::nn::{Dropout, Module};
+///
+/// let dropout = Dropout::new(0.5);
+/// let x = Tensor::<f32>::ones([1000]);
+/// assert!(dropout.forward(&x).to_vec().contains(&0.0));
+/// dropout.eval();
+/// assert_eq!(dropout.forward(&x).to_vec(), x.to_vec());
+/// ```
+#[derive(Clone, Debug, Module)]
+pub struct Dropout {
+    #[module(skip)]
+    p: f64,
+    mode: Mode,
+}
+
+impl Dropout {
+    /// Drops with this probability.
+    ///
+    /// # Panics
+    ///
+    /// If `p` is not in [0, 1].
+    #[track_caller]
+    pub fn new(p: f64) -> Self {
+        assert!((0.0..=1.0).contains(&p), "Dropout: `p` must be a probability, found {p}");
+        Self { p, mode: Mode::new() }
+    }
+
+    /// What is left of `x`.
+    #[track_caller]
+    pub fn forward<T: Float>(&self, x: &Tensor<T>) -> Tensor<T> {
+        x.dropout(self.p, self.mode.is_training())
+    }
+}

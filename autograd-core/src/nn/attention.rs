@@ -1,0 +1,241 @@
+//! Attention.
+
+use super::init;
+use super::norm::wrong_shape;
+use super::{Dropout, Linear, Module};
+use crate::error::{Error, Result};
+use crate::graph::Tensor;
+use crate::ops::{Float, expect};
+
+/// Attention by several heads (Vaswani et al. 2017), as PyTorch's `MultiheadAttention` with
+/// `batch_first=True`. With `q`, `k` and `v` the three parts of the input projection, each divided
+/// into heads of width `d`, a head is
+///
+/// ```text
+/// softmax(q kᵀ / sqrt(d)) v
+/// ```
+///
+/// and the heads, side by side, go through `out_proj`.
+///
+/// ```
+/// use autograd_core::Tensor;
+/// use autograd_core::nn::{AttentionMasks, MultiheadAttention};
+///
+/// let attention = MultiheadAttention::<f32>::new(8, 2);
+/// let x = Tensor::randn([4, 5, 8]);
+/// let y = attention.forward(&x, &x, &x, AttentionMasks::new().causal());
+/// assert_eq!(y.shape(), [4, 5, 8]);
+/// ```
+#[derive(Clone, Debug, Module)]
+pub struct MultiheadAttention<T: Float = f32> {
+    /// `[3 * width, width]`: the projections of queries, keys and values, one below the other.
+    pub in_proj_weight: Tensor<T>,
+    /// `[3 * width]`
+    pub in_proj_bias: Option<Tensor<T>>,
+    /// What the heads go through.
+    pub out_proj: Linear<T>,
+    #[module(skip)]
+    heads: usize,
+    dropout: Dropout,
+}
+
+impl<T: Float> MultiheadAttention<T> {
+    /// For inputs `[n, length, width]`, without dropout. First values are PyTorch's: the input
+    /// projection Glorot's, biases 0.
+    ///
+    /// # Panics
+    ///
+    /// If the width cannot be divided into the heads.
+    #[track_caller]
+    pub fn new(width: usize, heads: usize) -> Self {
+        assert!(
+            heads > 0 && width.is_multiple_of(heads),
+            "MultiheadAttention: a width of {width} cannot be divided into {heads} heads"
+        );
+        let out_proj = Linear { bias: Some(init::zeros(width)), ..Linear::new(width, width) };
+        Self {
+            in_proj_weight: init::xavier_uniform([3 * width, width], 1.0),
+            in_proj_bias: Some(init::zeros(3 * width)),
+            out_proj,
+            heads,
+            dropout: Dropout::new(0.0),
+        }
+    }
+
+    /// With dropout of the weights, in training.
+    ///
+    /// # Panics
+    ///
+    /// If `p` is not in [0, 1].
+    #[track_caller]
+    #[must_use]
+    pub fn dropout(self, p: f64) -> Self {
+        Self { dropout: Dropout::new(p), ..self }
+    }
+
+    /// The layer without its biases.
+    #[must_use]
+    pub fn without_bias(self) -> Self {
+        Self { in_proj_bias: None, out_proj: self.out_proj.without_bias(), ..self }
+    }
+
+    /// For each query what the values with the most similar keys say: `[n, queries, width]`.
+    ///
+    /// # Panics
+    ///
+    /// If a shape does not fit; see [`MultiheadAttention::try_forward`].
+    #[track_caller]
+    pub fn forward(
+        &self,
+        query: &Tensor<T>,
+        key: &Tensor<T>,
+        value: &Tensor<T>,
+        masks: AttentionMasks<'_>,
+    ) -> Tensor<T> {
+        expect(self.try_forward(query, key, value, masks)).0
+    }
+
+    /// [`MultiheadAttention::forward`], with an error instead of a panic, and with the weights that
+    /// the heads gave the values, after dropout: `[n, heads, queries, keys]`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Shape`] if `query` is not `[n, queries, width]`, `key` or `value` is not `[n, keys,
+    /// width]`, or a mask has another shape than [`AttentionMasks`] says.
+    #[track_caller]
+    pub fn try_forward(
+        &self,
+        query: &Tensor<T>,
+        key: &Tensor<T>,
+        value: &Tensor<T>,
+        masks: AttentionMasks<'_>,
+    ) -> Result<(Tensor<T>, Tensor<T>)> {
+        const OP: &str = "MultiheadAttention";
+        let width = self.in_proj_weight.shape().last().copied().unwrap_or_default();
+        let wrong = |parameter: &str, expected: String, x: &Tensor<T>| {
+            let mut error = wrong_shape(OP, x, expected);
+            if let Error::Shape { parameter: name, .. } = &mut error {
+                *name = parameter.into();
+            }
+            error
+        };
+        let &[n, queries, found] = query.shape() else {
+            return Err(wrong("query", format!("of shape [n, queries, {width}]"), query));
+        };
+        if found != width {
+            return Err(wrong("query", format!("of shape [n, queries, {width}]"), query));
+        }
+        let keys = match *key.shape() {
+            [batch, keys, found] if batch == n && found == width => keys,
+            _ => return Err(wrong("key", format!("of shape [{n}, keys, {width}]"), key)),
+        };
+        if value.shape() != key.shape() {
+            return Err(wrong("value", format!("of shape {:?}, as `key` is", key.shape()), value));
+        }
+        let masks = masks.over_heads(OP, [n, queries, keys])?;
+
+        let in_heads = |x: &Tensor<T>, part: usize| -> Result<Tensor<T>> {
+            let weight = self.in_proj_weight.narrow(0, part * width, width);
+            let bias = self.in_proj_bias.as_ref().map(|bias| bias.narrow(0, part * width, width));
+            let x = x.try_linear(&weight, bias.as_ref()).map_err(|error| error.of_layer(OP))?;
+            let shape = [n, x.shape()[1], self.heads, width / self.heads];
+            Ok(x.try_reshape(shape)?.permute(&[0, 2, 1, 3]))
+        };
+        let scale = ((width / self.heads) as f64).sqrt().recip();
+        let q = in_heads(query, 0)? * scale;
+        let (k, v) = (in_heads(key, 1)?, in_heads(value, 2)?);
+        let scores = q.try_matmul(&k.swap_axes(-1, -2))?;
+        // Not an infinity: a query that may look at no key has no maximum then.
+        let hidden = |scores: Tensor<T>, number: T| {
+            masks.iter().fold(scores, |scores, mask| scores.masked_fill(mask, number))
+        };
+        let weights = hidden(scores, T::min_value()).try_softmax(-1)?;
+        let weights = self.dropout.forward(&hidden(weights, T::zero()));
+        let heads = weights.try_matmul(&v)?.permute(&[0, 2, 1, 3]);
+        let y = self.out_proj.try_forward(&heads.try_reshape([n, queries, width])?)?;
+        Ok((y, weights))
+    }
+}
+
+/// Which keys a query may not look at; by default it looks at all. As in PyTorch's
+/// `MultiheadAttention` a mask is true where a key is left out. What several masks leave out is left
+/// out. A query that may look at no key gets weights of 0, and the bias of the last projection.
+///
+/// ```
+/// use autograd_core::Tensor;
+/// use autograd_core::nn::{AttentionMasks, MultiheadAttention};
+///
+/// let attention = MultiheadAttention::<f64>::new(4, 1);
+/// let x = Tensor::randn([1, 3, 4]);
+/// // The third is padding.
+/// let padding = Tensor::from([[false, false, true]]);
+/// let masks = AttentionMasks::new().padding(&padding);
+/// let (_, weights) = attention.try_forward(&x, &x, &x, masks)?;
+/// assert_eq!(weights.select(-1, 2).to_vec(), [0.0; 3]);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AttentionMasks<'a> {
+    causal: bool,
+    attention: Option<&'a Tensor<bool>>,
+    padding: Option<&'a Tensor<bool>>,
+}
+
+impl<'a> AttentionMasks<'a> {
+    /// Every query looks at all keys.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A query looks at the keys up to its own position.
+    #[doc(alias = "is_causal")]
+    #[must_use]
+    pub fn causal(self) -> Self {
+        Self { causal: true, ..self }
+    }
+
+    /// Pairs that are left out, of a shape that can be broadcast to `[n, heads, queries, keys]`:
+    /// `[queries, keys]`, the same for all, or with a batch and heads.
+    #[doc(alias = "attn_mask")]
+    #[must_use]
+    pub fn attention(self, mask: &'a Tensor<bool>) -> Self {
+        Self { attention: Some(mask), ..self }
+    }
+
+    /// Keys that are left out in each sample, `[n, keys]`.
+    #[doc(alias = "key_padding_mask")]
+    #[must_use]
+    pub fn padding(self, mask: &'a Tensor<bool>) -> Self {
+        Self { padding: Some(mask), ..self }
+    }
+
+    /// The masks as those of scores `[n, heads, queries, keys]`.
+    fn over_heads(
+        self,
+        op: &'static str,
+        [n, queries, keys]: [usize; 3],
+    ) -> Result<Vec<Tensor<bool>>> {
+        let wrong = |parameter: &str, expected: String, mask: &Tensor<bool>| {
+            let (parameter, found) = (parameter.into(), mask.shape().to_vec());
+            Err(Error::Shape { op, parameter, expected, found })
+        };
+        let mut masks = Vec::new();
+        if self.causal {
+            masks.push(Tensor::<f32>::ones([queries, keys]).triu(1).gt_scalar(0.0));
+        }
+        if let Some(mask) = self.attention {
+            if !matches!(mask.shape(), [.., q, k] if [*q, *k] == [queries, keys]) || mask.ndim() > 4
+            {
+                return wrong("attention", format!("of shape [.., {queries}, {keys}]"), mask);
+            }
+            masks.push(mask.clone());
+        }
+        if let Some(mask) = self.padding {
+            if mask.shape() != [n, keys] {
+                return wrong("padding", format!("of shape [{n}, {keys}]"), mask);
+            }
+            masks.push(mask.reshape([n, 1, 1, keys]));
+        }
+        Ok(masks)
+    }
+}

@@ -1,0 +1,211 @@
+//! `Layer`: modules that map one tensor to one, and lists of them.
+
+use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+
+use super::{
+    BatchNorm, Conv1d, Conv2d, Dropout, Elu, Flatten, Gelu, GroupNorm, LayerNorm, LeakyRelu,
+    Linear, LogSoftmax, Module, Relu, RmsNorm, Sigmoid, Silu, Softmax, Softplus, Tanh, Visitor,
+};
+use crate::error::Result;
+use crate::graph::Tensor;
+use crate::ops::{Float, expect};
+
+/// A module that maps one tensor to one of the same element type. Layers can stand in a
+/// [`Sequential`]; one of your own needs `forward`:
+///
+/// ```
+/// use autograd_core::nn::{Layer, Linear, Module, Sequential};
+/// use autograd_core::prelude::*;
+///
+/// /// What a layer makes of `x`, and `x`.
+/// #[derive(Module)]
+/// struct Residual(Linear);
+///
+/// impl Layer for Residual {
+///     fn forward(&self, x: &Tensor) -> Tensor {
+///         x + self.0.forward(x)
+///     }
+/// }
+///
+/// let net = Sequential::new().then(Residual(Linear::new(3, 3))).then(Linear::new(3, 1));
+/// assert_eq!(net.forward(&Tensor::ones([2, 3])).shape(), [2, 1]);
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not map a `Tensor<{T}>` to one",
+    label = "not a layer of `{T}`",
+    note = "a module of yours becomes a layer by `impl Layer<{T}> for ..`, with its `forward`"
+)]
+pub trait Layer<T: Float = f32>: Module {
+    /// The result for `x`.
+    ///
+    /// # Panics
+    ///
+    /// If the layer cannot take `x`.
+    fn forward(&self, x: &Tensor<T>) -> Tensor<T>;
+
+    /// [`Layer::forward`]. The layers of this crate return an error instead of a panic.
+    ///
+    /// # Errors
+    ///
+    /// What the layer says of `x`.
+    fn try_forward(&self, x: &Tensor<T>) -> Result<Tensor<T>> {
+        Ok(self.forward(x))
+    }
+}
+
+macro_rules! layers {
+    (fallible: $($name:ident)*; infallible: $($plain:ident)*;) => {
+        $(
+            impl<T: Float> Layer<T> for $name<T> {
+                #[track_caller]
+                fn forward(&self, x: &Tensor<T>) -> Tensor<T> {
+                    $name::forward(self, x)
+                }
+
+                fn try_forward(&self, x: &Tensor<T>) -> Result<Tensor<T>> {
+                    $name::try_forward(self, x)
+                }
+            }
+        )*
+        $(
+            impl<T: Float> Layer<T> for $plain {
+                #[track_caller]
+                fn forward(&self, x: &Tensor<T>) -> Tensor<T> {
+                    $plain::forward(self, x)
+                }
+            }
+        )*
+    };
+}
+
+layers! {
+    fallible: Linear Conv1d Conv2d LayerNorm GroupNorm RmsNorm Sequential;
+    infallible: Relu Gelu Silu Sigmoid Tanh Softplus LeakyRelu Elu Softmax LogSoftmax Flatten Dropout;
+}
+
+impl<T: Float, const AXES: usize> Layer<T> for BatchNorm<T, AXES> {
+    #[track_caller]
+    fn forward(&self, x: &Tensor<T>) -> Tensor<T> {
+        BatchNorm::forward(self, x)
+    }
+
+    fn try_forward(&self, x: &Tensor<T>) -> Result<Tensor<T>> {
+        BatchNorm::try_forward(self, x)
+    }
+}
+
+impl<T: Float, L: Layer<T> + ?Sized> Layer<T> for Box<L> {
+    fn forward(&self, x: &Tensor<T>) -> Tensor<T> {
+        (**self).forward(x)
+    }
+
+    fn try_forward(&self, x: &Tensor<T>) -> Result<Tensor<T>> {
+        (**self).try_forward(x)
+    }
+}
+
+/// Layers one after the other. Their parameters are named by positions, as in PyTorch: `0.weight`.
+///
+/// ```
+/// use autograd_core::Tensor;
+/// use autograd_core::nn::{Linear, Module, Relu, Sequential};
+///
+/// let net = Sequential::<f32>::new()
+///     .then(Linear::new(4, 8))
+///     .then(Relu)
+///     .then(Linear::new(8, 3))
+///     .then_fn(|x| x.log_softmax(-1));
+/// assert_eq!(net.forward(&Tensor::zeros([5, 4])).shape(), [5, 3]);
+/// assert!(net.state_dict().contains_key("2.weight"));
+/// ```
+pub struct Sequential<T: Float = f32> {
+    layers: Vec<Box<dyn Layer<T> + Send + Sync>>,
+}
+
+impl<T: Float> Sequential<T> {
+    /// Without layers: what goes in comes out.
+    pub fn new() -> Self {
+        Self { layers: Vec::new() }
+    }
+
+    /// With one more layer at the end.
+    #[doc(alias = "add")]
+    #[must_use]
+    pub fn then(mut self, layer: impl Layer<T> + Send + Sync + 'static) -> Self {
+        self.layers.push(Box::new(layer));
+        self
+    }
+
+    /// With a function at the end, which has no parameters but counts as a position.
+    #[doc(alias = "add_fn")]
+    #[must_use]
+    pub fn then_fn(self, f: impl Fn(&Tensor<T>) -> Tensor<T> + Send + Sync + 'static) -> Self {
+        self.then(Function(f))
+    }
+
+    /// The number of layers.
+    pub fn len(&self) -> usize {
+        self.layers.len()
+    }
+
+    /// Whether there are no layers.
+    pub fn is_empty(&self) -> bool {
+        self.layers.is_empty()
+    }
+
+    /// What the last layer makes of what the others made of `x`.
+    ///
+    /// # Panics
+    ///
+    /// If a layer cannot take what it gets; see [`Sequential::try_forward`].
+    #[track_caller]
+    pub fn forward(&self, x: &Tensor<T>) -> Tensor<T> {
+        expect(self.try_forward(x))
+    }
+
+    /// [`Sequential::forward`], with an error instead of a panic for the layers of this crate.
+    ///
+    /// # Errors
+    ///
+    /// That of the first layer that cannot take what it gets.
+    pub fn try_forward(&self, x: &Tensor<T>) -> Result<Tensor<T>> {
+        self.layers.iter().try_fold(x.clone(), |x, layer| layer.try_forward(&x))
+    }
+}
+
+/// Layers are modules, whose tensors stay usable after a panic.
+impl<T: Float> UnwindSafe for Sequential<T> {}
+impl<T: Float> RefUnwindSafe for Sequential<T> {}
+
+impl<T: Float> Default for Sequential<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T: Float> fmt::Debug for Sequential<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sequential").field("len", &self.len()).finish_non_exhaustive()
+    }
+}
+
+impl<T: Float> Module for Sequential<T> {
+    fn visit(&self, visitor: &mut Visitor<'_>) {
+        for (i, layer) in self.layers.iter().enumerate() {
+            visitor.enter(&i.to_string(), layer);
+        }
+    }
+}
+
+struct Function<F>(F);
+
+impl<F> Module for Function<F> {
+    fn visit(&self, _: &mut Visitor<'_>) {}
+}
+
+impl<T: Float, F: Fn(&Tensor<T>) -> Tensor<T>> Layer<T> for Function<F> {
+    fn forward(&self, x: &Tensor<T>) -> Tensor<T> {
+        (self.0)(x)
+    }
+}

@@ -1,0 +1,193 @@
+//! Step sizes that depend on the step.
+//!
+//! A schedule is a formula from the number of a step, counted from 0, to a step size. It keeps nothing,
+//! so a run that goes on later needs only the number of its next step.
+//!
+//! ```
+//! use autograd_core::optim::schedule::{Constant, Exponential, Schedule};
+//!
+//! let schedule = Constant(0.1).then(100, Exponential { start: 0.1, factor: 0.99 });
+//! assert_eq!((schedule.at(99), schedule.at(100), schedule.at(101)), (0.1, 0.1, 0.099));
+//! // So is a closure.
+//! let root = |step: u64| 0.1 / ((step + 1) as f64).sqrt();
+//! assert_eq!(root.warm_up(9).at(8), 0.09);
+//! ```
+
+/// A step size for each step; see the [module](self).
+pub trait Schedule {
+    /// The step size of a step; the first one is step 0.
+    fn at(&self, step: u64) -> f64;
+
+    /// This schedule for `steps` steps, then another one from its start.
+    #[doc(alias = "SequentialLR")]
+    fn then<S: Schedule>(self, steps: u64, next: S) -> Then<Self, S>
+    where
+        Self: Sized,
+    {
+        Then { first: self, steps, next }
+    }
+
+    /// This schedule after `steps` steps in which the step size grows in equal parts to its first one,
+    /// which would be the next: after 3 of them it is 1/4, 2/4 and 3/4 of that.
+    #[doc(alias = "LinearLR")]
+    fn warm_up(self, steps: u64) -> WarmUp<Self>
+    where
+        Self: Sized,
+    {
+        WarmUp { steps, schedule: self }
+    }
+
+    /// This schedule times another one.
+    #[doc(alias = "ChainedScheduler")]
+    fn times<S: Schedule>(self, other: S) -> Times<Self, S>
+    where
+        Self: Sized,
+    {
+        Times(self, other)
+    }
+}
+
+impl<F: Fn(u64) -> f64> Schedule for F {
+    fn at(&self, step: u64) -> f64 {
+        self(step)
+    }
+}
+
+impl Schedule for Box<dyn Schedule> {
+    fn at(&self, step: u64) -> f64 {
+        (**self).at(step)
+    }
+}
+
+/// How far a step is on a way of so many steps: from 0 to 1.
+fn part(step: u64, steps: u64) -> f64 {
+    if step >= steps { 1.0 } else { step as f64 / steps as f64 }
+}
+
+/// Of each schedule its documentation, fields and formula.
+macro_rules! schedules {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* } |$self:ident, $step:ident| $rate:expr;
+    )*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        pub struct $name { $($(#[$field_doc])* pub $field: $type,)* }
+
+        impl $name {
+            /// Of these numbers.
+            pub fn new($($field: $type),*) -> Self {
+                Self { $($field),* }
+            }
+        }
+
+        impl Schedule for $name {
+            fn at(&$self, $step: u64) -> f64 {
+                $rate
+            }
+        }
+    )*};
+}
+
+/// One step size for all steps.
+#[doc(alias = "ConstantLR")]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Constant(pub f64);
+
+impl Schedule for Constant {
+    fn at(&self, _: u64) -> f64 {
+        self.0
+    }
+}
+
+schedules! {
+    /// `start` times `factor` as often as `every` steps have passed: PyTorch's `StepLR`.
+    #[doc(alias = "StepLR")]
+    Steps {
+        /// The step size at first.
+        start: f64,
+        /// How many steps have one step size; 0 counts as 1.
+        every: u64,
+        /// What it is multiplied by after them.
+        factor: f64,
+    } |self, step| self.start * self.factor.powf((step / self.every.max(1)) as f64);
+
+    /// In equal parts from `start` to `end`, which is reached after `steps` steps and stays.
+    #[doc(alias = "LinearLR")]
+    #[doc(alias = "PolynomialLR")]
+    Linear {
+        /// The step size at first.
+        start: f64,
+        /// The step size at the end.
+        end: f64,
+        /// How many steps the way takes.
+        steps: u64,
+    } |self, step| self.start + (self.end - self.start) * part(step, self.steps);
+
+    /// Along a half-wave of the cosine from `start` to `end`, which is reached after `steps` steps and
+    /// stays (Loshchilov and Hutter 2017). PyTorch's `CosineAnnealingLR` goes up again after that.
+    #[doc(alias = "CosineAnnealingLR")]
+    Cosine {
+        /// The step size at first.
+        start: f64,
+        /// The step size at the end.
+        end: f64,
+        /// How many steps the way takes.
+        steps: u64,
+    } |self, step| {
+        let wave = (std::f64::consts::PI * part(step, self.steps)).cos();
+        self.end + (self.start - self.end) * (1.0 + wave) / 2.0
+    };
+
+    /// `start` times `factor` to the power of the step.
+    #[doc(alias = "ExponentialLR")]
+    Exponential {
+        /// The step size at first.
+        start: f64,
+        /// What it is multiplied by after each step.
+        factor: f64,
+    } |self, step| self.start * self.factor.powf(step as f64);
+}
+
+/// What [`Schedule::then`] returns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Then<A, B> {
+    first: A,
+    steps: u64,
+    next: B,
+}
+
+impl<A: Schedule, B: Schedule> Schedule for Then<A, B> {
+    fn at(&self, step: u64) -> f64 {
+        match step.checked_sub(self.steps) {
+            None => self.first.at(step),
+            Some(step) => self.next.at(step),
+        }
+    }
+}
+
+/// What [`Schedule::warm_up`] returns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WarmUp<S> {
+    steps: u64,
+    schedule: S,
+}
+
+impl<S: Schedule> Schedule for WarmUp<S> {
+    fn at(&self, step: u64) -> f64 {
+        match step.checked_sub(self.steps) {
+            None => self.schedule.at(0) * (step + 1) as f64 / (self.steps as f64 + 1.0),
+            Some(step) => self.schedule.at(step),
+        }
+    }
+}
+
+/// What [`Schedule::times`] returns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Times<A, B>(A, B);
+
+impl<A: Schedule, B: Schedule> Schedule for Times<A, B> {
+    fn at(&self, step: u64) -> f64 {
+        self.0.at(step) * self.1.at(step)
+    }
+}
