@@ -139,7 +139,7 @@ pub mod safetensors;
 pub mod static_graph;
 
 pub use array::{
-    DType, IntoDims, IntoShape, buffer_pool_bytes, num_threads, set_buffer_pool_limit,
+    DType, IntoAxes, IntoDims, IntoShape, buffer_pool_bytes, num_threads, set_buffer_pool_limit,
     set_num_threads, with_num_threads, with_threads_awake,
 };
 pub use engine::{
