@@ -3,8 +3,8 @@
 use std::ops::{BitAnd, BitOr, BitXor, Not};
 
 use super::{Numeric, Operand, expect};
-use crate::array::{DType, IntoAxes};
 use crate::array::shape::{axes as check_axes, broadcast, row_major};
+use crate::array::{DType, IntoAxes};
 use crate::graph::{Scalar, Tensor};
 
 /// # Choices

@@ -12,6 +12,7 @@ mod index;
 mod inplace;
 mod instances;
 mod instantiate;
+mod keep;
 pub(crate) mod kernels;
 mod layout;
 mod loops;
@@ -20,6 +21,8 @@ mod names;
 mod nn;
 mod number;
 mod operators;
+mod order;
+mod powers;
 pub(crate) mod reduce;
 #[cfg(feature = "static-graph")]
 pub(crate) mod rules;
@@ -40,6 +43,8 @@ pub(crate) mod entries {
     pub(crate) use super::index::{GATHER, INDEX_SELECT, PICKS};
     pub(crate) use super::matmul::{MATMUL, PRODUCTS};
     pub(crate) use super::nn::entries::*;
+    pub(crate) use super::order::ORDERS;
+    pub(crate) use super::powers::POWERS;
     pub(crate) use super::reduce::REDUCTIONS;
     pub(crate) use super::shape::{BROADCAST_TO, PERMUTE, RESHAPE, SHAPES};
     pub(crate) use super::slices::{CONCAT, SLICE, SLICES};

@@ -1,5 +1,5 @@
 //! Forward and gradients against the figures of `golden/ops.txt`, which NumPy and PyTorch computed, and of
-//! `golden/moves.txt`, of NumPy.
+//! `golden/moves.txt`, of NumPy, and of `golden/axes.txt`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -56,7 +56,7 @@ fn cases() -> Vec<Case> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
     let read = |file| std::fs::read_to_string(folder.join(file)).unwrap();
     let mut cases: Vec<Case> = Vec::new();
-    for line in ["ops.txt", "moves.txt"].map(read).concat().lines() {
+    for line in ["ops.txt", "moves.txt", "axes.txt"].map(read).concat().lines() {
         let (kind, rest) = line.split_once(' ').unwrap();
         if kind == "case" {
             let [op, variant, dtype] = rest.split(' ').collect::<Vec<_>>()[..] else {
@@ -327,5 +327,5 @@ fn every_op_has_figures() {
     for op in WITHOUT.iter().flat_map(|(ops, _)| ops.split(' ')) {
         assert!(missing.remove(op), "`{op}` has figures, or is no op");
     }
-    assert!(missing.is_empty(), "add cases to golden/ops.py or moves.py: {missing:?}");
+    assert!(missing.is_empty(), "add cases to golden/ops.py, moves.py or axes.py: {missing:?}");
 }

@@ -24,9 +24,9 @@ const WITHOUT_GRADIENT: &[(&str, &str)] = &[
         "equal not_equal greater greater_equal less less_equal is_nan and or xor not any all",
         "bools",
     ),
-    ("any_axes all_axes nonzero allclose", "of bools, or bools"),
+    ("any_axes all_axes any_axes_keep all_axes_keep nonzero allclose", "of bools, or bools"),
     ("eq_scalar ne_scalar gt_scalar ge_scalar lt_scalar le_scalar", "bools"),
-    ("argmax argmin", "integers"),
+    ("argmax argmin argsort", "integers"),
     ("one_hot", "of integers"),
 ];
 
@@ -103,14 +103,32 @@ fn arguments(op: &str, dtype: &str, draw: &mut Draw) -> Option<Arguments> {
         "set_item" => given("", vec![(vec![draw.between(2, 9)], wide)]),
         "sum" | "prod" => given("", vec![(draw.shape(0, 4, 0), wide)]),
         "mean" | "norm" => given("", vec![(draw.shape(0, 4, 1), wide)]),
-        "max" | "min" => given("", vec![(draw.shape(0, 3, 1), Apart)]),
+        "max" | "min" | "median" => given("", vec![(draw.shape(0, 3, 1), Apart)]),
+        "sort" | "topk" | "max_with_indices" | "min_with_indices" => {
+            let shape = draw.shape(1, 3, 1);
+            let axis = draw.below(shape.len());
+            let variant = match op {
+                "topk" => words(&[draw.between(0, shape[axis]), axis]),
+                _ => words(&[axis, draw.below(2)]),
+            };
+            given(&variant, vec![(shape, Apart)])
+        }
+        "norm_axes" | "norm_axes_keep" => {
+            let shape = draw.shape(1, 3, 1);
+            let count = draw.between(1, shape.len());
+            let axes = draw.permutation(shape.len())[..count].to_vec();
+            let p = draw.pick(&["0.5", "1", "1.5", "2", "3", "4", "inf", "-inf"]);
+            let domain =
+                if p.ends_with("inf") { Apart } else { draw.pick(&[wide, Between(-2.0, -0.5)]) };
+            given(&format!("{p}:{}", words(&axes)), vec![(shape, domain)])
+        }
         "dropout" => given(draw.pick(&["0", "1", "off"]), vec![(draw.shape(0, 4, 0), wide)]),
         "normalize" => {
             let mut shape = draw.shape(1, 3, 1);
             *shape.last_mut()? += 1;
             given("0.01", vec![(shape, Between(-1.0, 1.0))])
         }
-        "var_axes" | "std_axes" => {
+        "var_axes" | "std_axes" | "var_axes_keep" | "std_axes_keep" => {
             let mut shape = draw.shape(1, 3, 1);
             let axis = draw.below(shape.len());
             shape[axis] += 2;
@@ -118,18 +136,18 @@ fn arguments(op: &str, dtype: &str, draw: &mut Draw) -> Option<Arguments> {
             // Equal numbers have no slope.
             given(&variant, vec![(shape, Apart)])
         }
-        "softmax" | "log_softmax" | "cumsum" => {
+        "softmax" | "log_softmax" | "cumsum" | "cumprod" => {
             let shape = draw.shape(1, 4, 0);
             let axis = draw.below(shape.len());
             given(&axis.to_string(), vec![(shape, Between(-1.0, 1.0))])
         }
         "swap_axes" | "squeeze_axes" | "unsqueeze_axes" => moving(op, draw),
-        _ if op.contains("_axes") || op == "logsumexp" => {
+        _ if op.contains("_axes") || op.starts_with("logsumexp") => {
             let empty = op.starts_with("sum") || op.starts_with("prod");
             let shape = draw.shape(1, 4, usize::from(!empty));
             let count = draw.between(1, shape.len());
             let axes = draw.permutation(shape.len())[..count].to_vec();
-            let extreme = op.starts_with("max") || op.starts_with("min");
+            let extreme = ["max", "min", "median"].iter().any(|name| op.starts_with(name));
             given(&words(&axes), vec![(shape, if extreme { Apart } else { wide })])
         }
         _ => moving(op, draw).or_else(|| products(op, draw)),

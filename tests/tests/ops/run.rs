@@ -172,6 +172,34 @@ pub(crate) fn run<T: Number>(
         ("std_axes", [x]) => x.std_axes(&[axis()], sizes()[sizes().len() - 1]).into(),
         ("argmax", [x]) => x.argmax(axis()).into(),
         ("argmin", [x]) => x.argmin(axis()).into(),
+        ("logsumexp_keep", [x]) => x.logsumexp_keep(&integers()).into(),
+        ("var_axes_keep" | "std_axes_keep", [x]) => {
+            let mut axes = integers();
+            let correction = axes.pop().unwrap() as usize;
+            let reduced = match op {
+                "var_axes_keep" => x.var_axes_keep(axes, correction),
+                _ => x.std_axes_keep(axes, correction),
+            };
+            reduced.into()
+        }
+        ("any_axes_keep", [x]) => x.cast::<bool>().any_axes_keep(integers()).into(),
+        ("all_axes_keep", [x]) => x.cast::<bool>().all_axes_keep(integers()).into(),
+        ("sort", [x]) if variant.starts_with("nan") => x.sort(axis(), false).0.into(),
+        ("sort", [x]) => moved(x.sort(axis(), integers()[1] == 1).0),
+        ("argsort", [x]) => x.argsort(axis(), integers()[1] == 1).into(),
+        ("topk", [x]) => moved(x.topk(sizes()[0], integers()[1]).0),
+        ("max_with_indices", [x]) => moved(x.max_with_indices(axis()).0),
+        ("min_with_indices", [x]) => moved(x.min_with_indices(axis()).0),
+        ("median", [x]) if variant == "nan" => x.median().into(),
+        ("median", [x]) => moved(x.median()),
+        ("median_axes", [x]) => moved(x.median_axes(integers())),
+        ("median_axes_keep", [x]) => moved(x.median_axes_keep(integers())),
+        ("cumprod", [x]) => x.cumprod(axis()).into(),
+        ("norm_axes" | "norm_axes_keep", [x]) => {
+            let (p, axes) = variant.split_once(':').unwrap();
+            let (p, axes) = (p.parse().unwrap(), list::<isize>(axes));
+            if op == "norm_axes" { x.norm_axes(axes, p) } else { x.norm_axes_keep(axes, p) }.into()
+        }
         ("norm", [x]) => x.norm().into(),
         ("normalize", [x]) => x.normalize(&[-1], number()).into(),
         ("reshape", [x]) => moved(x.reshape(sizes())),

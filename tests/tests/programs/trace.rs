@@ -88,13 +88,18 @@ fn assert_close([found, expected]: &[Vec<Vec<f64>>; 2]) {
 #[test]
 fn an_op_of_the_table_is_an_operator_of_its_name() {
     type Closure = fn(&Tensor<f64>) -> Tensor<f64>;
-    let ops: [(&str, Closure); 19] = [
+    let ops: &[(&str, Closure)] = &[
         ("flip", |x| x.flip(0) * x.square()),
         ("tril", |x| x.tril(-1).square()),
         ("triu", |x| x.triu(1).square()),
         ("cumsum", |x| x.cumsum(0).square()),
         ("logsumexp", |x| x.logsumexp(&[0, 1]).square()),
         ("norm", |x| x.norm() * x.square()),
+        ("norm_axes", |x| x.norm_axes_keep(0, 3.0) * x.square()),
+        ("argsort", |x| x.sort(1, true).0.square()),
+        ("argsort", |x| x.median_axes_keep(1) * x.topk(2, 0).0.sum_axes(..)),
+        ("gather", |x| x.max_with_indices(0).0.square()),
+        ("concat", |x| x.cumprod(1)),
         ("argmin", |x| x.square() * (x.argmin(1).cast::<f64>() + 1.0).unsqueeze(1)),
         ("index_add", |x| x.index_add(1, &Tensor::from([2, 0]), &x.narrow(1, 1, 2)).square()),
         ("scatter_add", |x| {
@@ -115,7 +120,7 @@ fn an_op_of_the_table_is_an_operator_of_its_name() {
         ("permute", |x| x.transpose().contiguous().square()),
         ("reshape", |x| x.copy().square()),
     ];
-    for (name, closure) in ops {
+    for &(name, closure) in ops {
         let (program, figures) = both(closure, [4, 3]);
         assert_close(&figures);
         let text = program.to_string();

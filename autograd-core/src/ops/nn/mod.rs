@@ -85,7 +85,7 @@ fn are_in_range<T: Float>(sums: &Tensor<T>) -> bool {
 
 /// By what numbers are divided before they are squared: the largest magnitude along the axes, which
 /// stay, but at least `least`; 1 where that is 0 or not finite. It is no part of the graph.
-fn scale_of<T: Float>(x: &Tensor<T>, axes: &[isize], least: f64) -> Tensor<T> {
+pub(super) fn scale_of<T: Float>(x: &Tensor<T>, axes: &[isize], least: f64) -> Tensor<T> {
     GradMode::of(false, || {
         let largest = x.abs().max_axes_keep(axes).maximum(least);
         let usable = largest.gt_scalar(T::ZERO).and(&largest.lt_scalar(T::infinity()));

@@ -13,6 +13,7 @@ mod graphs;
 mod index;
 mod layers;
 mod matmul;
+mod order;
 mod reduce;
 mod shape;
 mod single;
