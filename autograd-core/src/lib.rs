@@ -158,7 +158,8 @@ pub use graph::{
 };
 pub use ops::elementwise::{MaskElement, fuse, try_fuse};
 pub use ops::{
-    Conv2dOptions, Float, HasMean, IntoPair, Numeric, Operand, Padding, PoolOptions, Scalar,
+    Conv2dOptions, CrossEntropyOptions, Float, HasMean, IntoPair, LossReduction, Numeric, Operand,
+    Padding, PoolOptions, Scalar,
 };
 pub use random::{Generator, rng_state, seed, set_rng_state};
 

@@ -1,4 +1,4 @@
-"""Figures for tests/tests/ops/golden.rs of order, powers and norms along axes, by PyTorch and NumPy.
+"""Figures for tests/tests/ops/golden.rs of order, powers, norms and losses along axes, by PyTorch and NumPy.
 
 `python3 axes.py > axes.txt`; the versions and the form are those of ops.py.
 """
@@ -7,13 +7,14 @@ import math
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 
 from ops import case, smooth
 
 
 def orders(dtype):
     distinct = np.random.default_rng(5).permutation(24).reshape(2, 3, 4) / 8 - 1.5
-    nan = np.array([[math.nan, 1.0, -0.0, 0.0], [math.inf, -math.inf, math.nan, 1.0]])
+    nan = np.array([[math.nan, 1.0, 2.0, 0.0], [math.inf, -math.inf, math.nan, 1.0]])
     for label, x in {"plain": distinct, "ties": smooth([2, 3, 4])}.items():
         for axis in [0, 1, -1]:
             for descending in [0, 1]:
@@ -53,7 +54,7 @@ def powers(dtype):
 
 
 def kept(dtype):
-    x = smooth([2, 3, 4])
+    x = smooth([2, 3, 4], 5)
     for axes in [(1,), (-1, 0)]:
         words = "kept:" + ",".join(map(str, axes))
         case("logsumexp_keep", words, dtype, [x], lambda x: torch.logsumexp(x, axes, True))
@@ -64,8 +65,40 @@ def kept(dtype):
             case(f"{name}_axes_keep", words, dtype, [x], lambda x: f(x != 0, axes, True), differentiable=False)
 
 
+def losses(dtype):
+    targets = np.array([4, 1, 2])
+    many = np.array([[[0, 1], [2, 1]], [[1, 2], [0, 0]]])
+    weight = np.array([0.5, 1.0, 2.0, 0.25, 1.5])
+    case("cross_entropy", "axes", dtype, [smooth([2, 3, 2, 2]), many], F.cross_entropy)
+    for reduction in ["mean", "sum", "none"]:
+        for words in ["", "ignore", "weight", "smooth", "ignore_weight", "ignore_smooth", "weight_smooth", "ignore_weight_smooth"]:
+            for x, index in [(smooth([3, 5]), targets), (smooth([2, 3, 2, 2]), many)]:
+                def by_torch(x, index):
+                    return F.cross_entropy(
+                        x,
+                        index,
+                        weight=torch.tensor(weight[: x.shape[1]], dtype=x.dtype) if "weight" in words else None,
+                        ignore_index=1 if "ignore" in words else -100,
+                        label_smoothing=0.1 if "smooth" in words else 0.0,
+                        reduction=reduction,
+                    )
+                case("cross_entropy_with", f"{words}_{reduction}", dtype, [x, index], by_torch)
+    case("cross_entropy_with", "ignore_mean", dtype, [smooth([2, 3]), np.array([1, 1])], lambda x, i: F.cross_entropy(x, i, ignore_index=1), differentiable=False)
+    a = np.array([0.0, -0.0, 1.0, -1.0, 0.5, 3.0, -40.0, 100.0, 1e-3])
+    b = np.array([0.0, 1.0, 0.0, 0.0, 0.5, 2.0, -39.0, 0.25, 1.0])
+    p, q = (smooth([3, 4], k, 0.09, 0.05) for k in (7, 5))
+    case("l1_loss", "", dtype, [a, b], F.l1_loss)
+    for delta in [0.5, 1.0, 50.0]:
+        case("huber_loss", f"{delta}", dtype, [a, b], lambda x, t: F.huber_loss(x, t, delta=delta))
+    case("kl_div", "", dtype, [np.log(p), q], lambda x, t: F.kl_div(x, t, reduction="batchmean"))
+    case("kl_div", "zeros", dtype, [np.array([-1.0, -2.0, -math.inf]), np.array([0.0, 1.0, 0.0])], lambda x, t: F.kl_div(x, t, reduction="batchmean"), differentiable=False)
+    case("binary_cross_entropy", "", dtype, [p, q], F.binary_cross_entropy)
+    case("binary_cross_entropy", "ends", dtype, [np.array([0.0, 1.0, 0.0, 1.0, 0.5, 1e-30]), np.array([0.0, 1.0, 1.0, 0.0, 1.0, 1.0])], F.binary_cross_entropy)
+
+
 if __name__ == "__main__":
     for dtype in ["float64", "float32"]:
         orders(dtype)
         powers(dtype)
         kept(dtype)
+        losses(dtype)

@@ -306,10 +306,39 @@ fn products(op: &str, draw: &mut Draw) -> Option<Arguments> {
             let x = vec![draw.between(0, 2), draw.between(1, 2), picture[0], picture[1]];
             vec![(x, Apart)]
         }
-        "cross_entropy" | "nll_loss" => {
+        "nll_loss" => {
             let (n, classes) = (draw.between(1, 4), draw.between(1, 5));
             index.push(draw.indices(&[n], classes));
             vec![(vec![n, classes], both)]
+        }
+        "cross_entropy" | "cross_entropy_with" => {
+            let (n, classes) = (draw.between(1, 4), draw.between(1, 5));
+            let rest = draw.shape(0, 2, 1);
+            let targets = draw.indices(&[&[n][..], &rest].concat(), classes);
+            if op == "cross_entropy_with" {
+                let parts = ["ignore ", "weight ", "smooth ", "sum ", "none "];
+                variant = parts.into_iter().filter(|_| draw.one_in(2)).collect();
+                // The mean of nothing is NaN.
+                if targets.to_vec().iter().all(|&class| class == 1) {
+                    variant = variant.replace("ignore", "");
+                }
+            }
+            index.push(targets);
+            vec![([&[n, classes][..], &rest].concat(), both)]
+        }
+        "l1_loss" | "huber_loss" => {
+            let shape = draw.shape(0, 3, 1);
+            variant = draw.pick(&["0.2", "1", "5"]).into();
+            let target = draw.pick(&[Between(-0.2, 0.3), Between(3.0, 4.0)]);
+            vec![(shape.clone(), Between(0.6, 0.75)), (shape, target)]
+        }
+        "kl_div" => {
+            let shape = draw.shape(0, 3, 1);
+            vec![(shape.clone(), Between(-2.0, 0.0)), (shape, Between(0.1, 0.9))]
+        }
+        "binary_cross_entropy" => {
+            let shape = draw.shape(0, 3, 1);
+            vec![(shape.clone(), Between(0.1, 0.9)), (shape, Between(0.1, 0.9))]
         }
         "mse_loss" | "smooth_l1_loss" | "binary_cross_entropy_with_logits" => {
             let shape = draw.shape(0, 3, 1);

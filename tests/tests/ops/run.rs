@@ -1,6 +1,9 @@
 //! Every op by its name.
 
-use autograd_core::{AnyTensor, Conv2dOptions, Float, Padding, PoolOptions, Tensor};
+use autograd_core::{
+    AnyTensor, Conv2dOptions, CrossEntropyOptions, Float, LossReduction, Padding, PoolOptions,
+    Tensor,
+};
 
 /// A float type, with its precision.
 pub(crate) trait Number: Float {
@@ -276,6 +279,29 @@ pub(crate) fn run<T: Number>(
             if op == "max_pool2d" { x.max_pool2d(options) } else { x.avg_pool2d(options) }.into()
         }
         ("cross_entropy", [x]) => x.cross_entropy(&index[0]).into(),
+        ("cross_entropy_with", [x]) => {
+            let mut options = CrossEntropyOptions::new();
+            if variant.contains("ignore") {
+                options = options.ignore_index(1);
+            }
+            if variant.contains("weight") {
+                let weight = [0.5, 1.0, 2.0, 0.25, 1.5].map(T::from_f64);
+                options = options.weight(&Tensor::from(weight[..x.shape()[1]].to_vec()));
+            }
+            if variant.contains("smooth") {
+                options = options.label_smoothing(0.1);
+            }
+            if variant.contains("sum") {
+                options = options.reduction(LossReduction::Sum);
+            } else if variant.contains("none") {
+                options = options.reduction(LossReduction::None);
+            }
+            x.cross_entropy_with(&index[0], &options).into()
+        }
+        ("l1_loss", [x, y]) => x.l1_loss(y).into(),
+        ("huber_loss", [x, y]) => x.huber_loss(y, number()).into(),
+        ("kl_div", [x, y]) => x.kl_div(y).into(),
+        ("binary_cross_entropy", [x, y]) => x.binary_cross_entropy(y).into(),
         ("nll_loss", [x]) => x.nll_loss(&index[0]).into(),
         ("mse_loss", [x, y]) => x.mse_loss(y).into(),
         ("smooth_l1_loss", [x, y]) => x.smooth_l1_loss(y).into(),

@@ -2,7 +2,9 @@
 
 use autograd_core::prelude::*;
 use autograd_core::static_graph::{Executor, Feed, Functions, Program, Variable, gradients};
-use autograd_core::{Conv2dOptions, DType, GradOptions, grad_with};
+use autograd_core::{
+    Conv2dOptions, CrossEntropyOptions, DType, GradOptions, LossReduction, grad_with,
+};
 
 #[py_layer]
 impl Cube {
@@ -109,6 +111,14 @@ fn an_op_of_the_table_is_an_operator_of_its_name() {
         ("normalize", |x| x.normalize(&[1], 1e-3) * x),
         ("leaky_relu", |x| x.leaky_relu(0.1).square()),
         ("elu", |x| x.elu(0.5).square()),
+        ("binary_cross_entropy", |x| x.sigmoid().binary_cross_entropy(&(x * 0.5).sigmoid())),
+        ("maximum", |x| x.huber_loss(&x.square(), 0.4)),
+        ("log_softmax", |x| {
+            let (weight, ignored) = (Tensor::from([0.5, 1.0, 2.0]), Tensor::from([1, -1, 2, 0]));
+            let options = CrossEntropyOptions::new().weight(&weight).label_smoothing(0.1);
+            let options = options.ignore_index(-1).reduction(LossReduction::None);
+            x.narrow(0, 0, 1).cross_entropy_with(&ignored.narrow(0, 0, 1), &options)
+        }),
         ("smooth_l1_loss", |x| x.smooth_l1_loss(&x.square())),
         ("binary_cross_entropy_with_logits", |x| x.binary_cross_entropy_with_logits(&x.sigmoid())),
         ("var", |x| x.var_axes(&[1], 1).square()),

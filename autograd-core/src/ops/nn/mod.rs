@@ -6,6 +6,7 @@ pub(super) mod activation;
 pub(crate) mod batch_norm;
 mod conv;
 mod convolve;
+mod criteria;
 mod kernels;
 mod linear;
 pub(super) mod loss;
@@ -19,6 +20,7 @@ mod softmax;
 mod tests;
 pub(super) mod window;
 
+pub use criteria::{CrossEntropyOptions, LossReduction};
 pub use window::{Conv2dOptions, IntoPair, PoolOptions};
 
 #[cfg(feature = "static-graph")]
@@ -31,6 +33,7 @@ pub(crate) use normalize::layer_norm;
 pub(crate) mod entries {
     pub(crate) use super::activation::{ACTIVATIONS, DROPOUT};
     pub(crate) use super::conv::{CONV2D, CONVOLUTIONS};
+    pub(crate) use super::criteria::CRITERIA;
     pub(crate) use super::linear::LINEARS;
     pub(crate) use super::loss::{CROSS_ENTROPY, LOSSES};
     pub(crate) use super::norm::NORMS;

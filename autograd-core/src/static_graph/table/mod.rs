@@ -24,6 +24,7 @@ fn all() -> impl Iterator<Item = &'static OpDef> {
         ALONG,
         CHOICES,
         CONVOLUTIONS,
+        CRITERIA,
         LINEARS,
         LOSSES,
         NORMALIZATIONS,

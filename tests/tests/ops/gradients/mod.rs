@@ -12,6 +12,7 @@ mod fuse;
 mod graphs;
 mod index;
 mod layers;
+mod losses;
 mod matmul;
 mod order;
 mod reduce;
