@@ -1,6 +1,7 @@
 //! Arrays, which are the kernels', and what users see of them: element types, shapes, threads, the pool.
 
 use std::fmt;
+use std::ops::RangeFull;
 
 use smallvec::SmallVec;
 
@@ -153,6 +154,51 @@ impl IntoShape for Shape {
     fn into_shape(self) -> Shape {
         self
     }
+}
+
+/// What can be given as axes: one (`1`, `-1` from the end), an array `[0, 2]`, a slice, a `Vec`, or `..` for all of
+/// them, which no axis at all (`[]`) means too.
+///
+/// ```
+/// use autograd_core::Tensor;
+///
+/// let x = Tensor::<f64>::ones([2, 3, 4]);
+/// assert_eq!(x.sum_axes(1).shape(), [2, 4]);
+/// assert_eq!(x.sum_axes([0, -1]).shape(), [3]);
+/// assert_eq!(x.sum_axes_keep(..).shape(), [1, 1, 1]);
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not name axes",
+    label = "write one axis, several, or all of them: `1`, `[0, -1]`, `..`",
+    note = "an axis is an `isize`; a negative one counts from the end"
+)]
+#[doc(alias = "dim")]
+#[doc(alias = "keepdim")]
+pub trait IntoAxes {
+    /// The axes; none if all are meant.
+    #[doc(hidden)]
+    fn as_axes(&self) -> &[isize];
+}
+
+macro_rules! axes {
+    ($(($($n:ident)?) $t:ty: |$axes:ident| $slice:expr;)*) => {$(
+        impl $(<const $n: usize>)? IntoAxes for $t {
+            fn as_axes(&self) -> &[isize] {
+                let $axes = self;
+                $slice
+            }
+        }
+    )*};
+}
+
+axes! {
+    () isize: |axis| std::slice::from_ref(axis);
+    () RangeFull: |_all| &[];
+    (N) [isize; N]: |axes| axes;
+    (N) &[isize; N]: |axes| &axes[..];
+    () &[isize]: |axes| axes;
+    () Vec<isize>: |axes| axes;
+    () &Vec<isize>: |axes| axes;
 }
 
 /// Lengths of axes, one of which may be free: `[-1, 4]`, or `[None, Some(n)]` beside lengths that are computed.

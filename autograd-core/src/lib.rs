@@ -143,7 +143,7 @@ pub mod safetensors;
 pub mod static_graph;
 
 pub use array::{
-    DType, IntoDims, IntoShape, buffer_pool_bytes, num_threads, set_buffer_pool_limit,
+    DType, IntoAxes, IntoDims, IntoShape, buffer_pool_bytes, num_threads, set_buffer_pool_limit,
     set_num_threads, with_num_threads, with_threads_awake,
 };
 pub use engine::{
@@ -162,8 +162,8 @@ pub use graph::{
 };
 pub use ops::elementwise::{MaskElement, fuse, try_fuse};
 pub use ops::{
-    Conv2dOptions, Ellipsis, Float, HasMean, Index, IndexItem, IntoPair, NewAxis, Numeric, Operand,
-    Padding, PoolOptions, Scalar, Step,
+    Conv2dOptions, CrossEntropyOptions, Ellipsis, Float, HasMean, Index, IndexItem, IntoPair,
+    LossReduction, NewAxis, Numeric, Operand, Padding, PoolOptions, Scalar, Step,
 };
 pub use random::{Generator, rng_state, seed, set_rng_state};
 

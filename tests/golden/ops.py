@@ -317,9 +317,10 @@ def losses(dtype):
     case("dropout", "off", dtype, [a], lambda x: F.dropout(x, 0.5, False))
 
 
-for dtype in ["float64", "float32"]:
-    elementwise(dtype)
-    reductions(dtype)
-    shapes(dtype)
-    products(dtype)
-    losses(dtype)
+if __name__ == "__main__":
+    for dtype in ["float64", "float32"]:
+        elementwise(dtype)
+        reductions(dtype)
+        shapes(dtype)
+        products(dtype)
+        losses(dtype)

@@ -3,8 +3,8 @@
 use std::ops::{BitAnd, BitOr, BitXor, Not};
 
 use super::{Numeric, Operand, expect};
-use crate::array::DType;
 use crate::array::shape::{axes as check_axes, broadcast, row_major};
+use crate::array::{DType, IntoAxes};
 use crate::graph::{Scalar, Tensor};
 
 /// # Choices
@@ -135,8 +135,8 @@ impl Tensor<bool> {
     /// If an axis does not exist or stands twice.
     #[doc(alias = "any")]
     #[track_caller]
-    pub fn any_axes(&self, axes: &[isize]) -> Tensor<bool> {
-        expect(check_axes("any_axes", axes, self.ndim()));
+    pub fn any_axes(&self, axes: impl IntoAxes) -> Tensor<bool> {
+        expect(check_axes("any_axes", axes.as_axes(), self.ndim()));
         self.cast::<i64>().sum_axes(axes).gt_scalar(0_i64)
     }
 
@@ -148,8 +148,8 @@ impl Tensor<bool> {
     /// If an axis does not exist or stands twice.
     #[doc(alias = "all")]
     #[track_caller]
-    pub fn all_axes(&self, axes: &[isize]) -> Tensor<bool> {
-        expect(check_axes("all_axes", axes, self.ndim()));
+    pub fn all_axes(&self, axes: impl IntoAxes) -> Tensor<bool> {
+        expect(check_axes("all_axes", axes.as_axes(), self.ndim()));
         self.not().cast::<i64>().sum_axes(axes).eq_scalar(0_i64)
     }
 

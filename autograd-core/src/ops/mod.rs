@@ -13,6 +13,7 @@ mod inplace;
 mod instances;
 mod instantiate;
 mod items;
+mod keep;
 pub(crate) mod kernels;
 mod layout;
 mod matmul;
@@ -20,6 +21,8 @@ mod names;
 mod nn;
 mod number;
 mod operators;
+mod order;
+mod powers;
 pub(crate) mod reduce;
 #[cfg(feature = "static-graph")]
 pub(crate) mod rules;
@@ -43,6 +46,8 @@ pub(crate) mod entries {
     pub(crate) use super::items::ITEMS;
     pub(crate) use super::matmul::{MATMUL, PRODUCTS};
     pub(crate) use super::nn::entries::*;
+    pub(crate) use super::order::ORDERS;
+    pub(crate) use super::powers::POWERS;
     pub(crate) use super::reduce::REDUCTIONS;
     pub(crate) use super::shape::{BROADCAST_TO, PERMUTE, RESHAPE, SHAPES};
     pub(crate) use super::slices::{CONCAT, SLICE, SLICES};
@@ -64,7 +69,7 @@ pub(crate) use names::Caller;
 pub use names::{Binary, Reduce, Unary};
 #[cfg(feature = "static-graph")]
 pub(crate) use nn::of_logits;
-pub use nn::{Conv2dOptions, IntoPair, PoolOptions};
+pub use nn::{Conv2dOptions, CrossEntropyOptions, IntoPair, LossReduction, PoolOptions};
 #[cfg(feature = "nn")]
 pub(crate) use nn::{batch_norm, layer_norm};
 #[allow(unreachable_pub, reason = "as the names")]

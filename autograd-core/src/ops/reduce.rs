@@ -11,7 +11,7 @@ use super::{Arithmetic, Binary, Caller, Float, HasMean, Numeric, Reduce, expect}
 use crate::array::elementwise::{Zip, convert_zip, zip_scalar};
 use crate::array::reduce::{Fold, fold_axes};
 use crate::array::shape::{axes as check_axes, broadcast, same};
-use crate::array::{Shape, Value, elementwise};
+use crate::array::{IntoAxes, Shape, Value, elementwise};
 use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{
     Element, PushRule, SavedAttr, SavedInput, Tensor, record, unrecorded, with_push,
@@ -245,7 +245,7 @@ macro_rules! reductions {
     ($($(#[$doc:meta])* $op:ident $verb:literal $name:ident $axes:ident $keep:ident $try:ident;)*) => {
         /// # Reductions
         ///
-        /// Along given axes (negative ones count from the end), or over all elements. Sums of floats
+        /// Along given axes (`1`, `[0, -1]`, `..`: see [`IntoAxes`]), or over all elements. Sums of floats
         /// are joined pairwise, so that their rounding error grows with the logarithm of the length.
         /// Sums and products of integers are exact; one that the element type cannot hold is an
         /// error.
@@ -263,8 +263,8 @@ macro_rules! reductions {
                 ///
                 #[doc = concat!("Where [`Tensor::", stringify!($try), "`] gives an error.")]
                 #[track_caller]
-                pub fn $axes(&self, axes: &[isize]) -> Tensor<T> {
-                    expect(T::reduce(Reduce::$op, self, axes, false, Location::caller()))
+                pub fn $axes(&self, axes: impl IntoAxes) -> Tensor<T> {
+                    expect(T::reduce(Reduce::$op, self, axes.as_axes(), false, Location::caller()))
                 }
 
                 #[doc = concat!($verb, " along `axes`, which stay with length 1.")]
@@ -273,8 +273,8 @@ macro_rules! reductions {
                 ///
                 #[doc = concat!("Where [`Tensor::", stringify!($try), "`] gives an error.")]
                 #[track_caller]
-                pub fn $keep(&self, axes: &[isize]) -> Tensor<T> {
-                    expect(T::reduce(Reduce::$op, self, axes, true, Location::caller()))
+                pub fn $keep(&self, axes: impl IntoAxes) -> Tensor<T> {
+                    expect(T::reduce(Reduce::$op, self, axes.as_axes(), true, Location::caller()))
                 }
 
                 #[doc = concat!($verb, " along `axes` (all of them if none is given), which stay with length 1 if `keep`.")]
@@ -285,8 +285,8 @@ macro_rules! reductions {
                 /// where the extreme of no elements is asked for; [`Error::Overflow`] if the
                 /// element type cannot hold a sum or product of integers.
                 #[track_caller]
-                pub fn $try(&self, axes: &[isize], keep: bool) -> Result<Tensor<T>> {
-                    T::reduce(Reduce::$op, self, axes, keep, Location::caller())
+                pub fn $try(&self, axes: impl IntoAxes, keep: bool) -> Result<Tensor<T>> {
+                    T::reduce(Reduce::$op, self, axes.as_axes(), keep, Location::caller())
                 }
             )*
         }
@@ -330,7 +330,7 @@ reductions! {
 
 /// # Means
 ///
-/// Along given axes (negative ones count from the end), or over all elements. The mean of whole numbers
+/// Along given axes (`1`, `[0, -1]`, `..`: see [`IntoAxes`]), or over all elements. The mean of whole numbers
 /// is seldom whole, so means are for floats: `x.cast::<f64>().mean()`.
 impl<T: Element> Tensor<T> {
     /// The mean of all elements, a scalar; NaN for no elements.
@@ -348,11 +348,11 @@ impl<T: Element> Tensor<T> {
     ///
     /// Where [`Tensor::try_mean`] gives an error.
     #[track_caller]
-    pub fn mean_axes(&self, axes: &[isize]) -> Tensor<T>
+    pub fn mean_axes(&self, axes: impl IntoAxes) -> Tensor<T>
     where
         T: HasMean,
     {
-        expect(T::reduce(Reduce::Mean, self, axes, false, Location::caller()))
+        expect(T::reduce(Reduce::Mean, self, axes.as_axes(), false, Location::caller()))
     }
 
     /// The mean along `axes`, which stay with length 1.
@@ -361,11 +361,11 @@ impl<T: Element> Tensor<T> {
     ///
     /// Where [`Tensor::try_mean`] gives an error.
     #[track_caller]
-    pub fn mean_axes_keep(&self, axes: &[isize]) -> Tensor<T>
+    pub fn mean_axes_keep(&self, axes: impl IntoAxes) -> Tensor<T>
     where
         T: HasMean,
     {
-        expect(T::reduce(Reduce::Mean, self, axes, true, Location::caller()))
+        expect(T::reduce(Reduce::Mean, self, axes.as_axes(), true, Location::caller()))
     }
 
     /// The mean along `axes` (all of them if none is given), which stay with length 1 if `keep`.
@@ -374,11 +374,11 @@ impl<T: Element> Tensor<T> {
     ///
     /// [`Error::Axis`] if an axis does not exist or stands twice.
     #[track_caller]
-    pub fn try_mean(&self, axes: &[isize], keep: bool) -> Result<Tensor<T>>
+    pub fn try_mean(&self, axes: impl IntoAxes, keep: bool) -> Result<Tensor<T>>
     where
         T: HasMean,
     {
-        T::reduce(Reduce::Mean, self, axes, keep, Location::caller())
+        T::reduce(Reduce::Mean, self, axes.as_axes(), keep, Location::caller())
     }
 }
 

@@ -7,7 +7,7 @@ use super::forms::number;
 use super::ir::{Place, wrong};
 use super::program::{Program, Variable};
 use super::table;
-use crate::array::DType;
+use crate::array::{DType, IntoAxes};
 use crate::error::Result;
 use crate::ops::Reduce;
 use crate::ops::table::attr::Attr;
@@ -278,8 +278,8 @@ macro_rules! reductions {
                 /// [`Error::Program`](crate::Error::Program) if an axis does not exist or stands
                 /// twice.
                 #[track_caller]
-                pub fn $method(&self, axes: &[isize]) -> Result<Variable> {
-                    let attrs = [Attr::Ints(axes.to_vec()), Attr::Flag(false)];
+                pub fn $method(&self, axes: impl IntoAxes) -> Result<Variable> {
+                    let attrs = [Attr::Ints(axes.as_axes().to_vec()), Attr::Flag(false)];
                     self.program.one(table::reduction(Reduce::$op), attrs, &[self], Location::caller())
                 }
             )*

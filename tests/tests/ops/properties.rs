@@ -25,9 +25,9 @@ const WITHOUT_GRADIENT: &[(&str, &str)] = &[
         "equal not_equal greater greater_equal less less_equal is_nan and or xor not any all",
         "bools",
     ),
-    ("any_axes all_axes nonzero allclose", "of bools, or bools"),
+    ("any_axes all_axes any_axes_keep all_axes_keep nonzero allclose", "of bools, or bools"),
     ("eq_scalar ne_scalar gt_scalar ge_scalar lt_scalar le_scalar", "bools"),
-    ("argmax argmin", "integers"),
+    ("argmax argmin argsort", "integers"),
     ("one_hot", "of integers"),
 ];
 
@@ -104,14 +104,32 @@ fn arguments(op: &str, dtype: &str, draw: &mut Draw) -> Option<Arguments> {
         "set_item" => given("", vec![(vec![draw.between(2, 9)], wide)]),
         "sum" | "prod" => given("", vec![(draw.shape(0, 4, 0), wide)]),
         "mean" | "norm" => given("", vec![(draw.shape(0, 4, 1), wide)]),
-        "max" | "min" => given("", vec![(draw.shape(0, 3, 1), Apart)]),
+        "max" | "min" | "median" => given("", vec![(draw.shape(0, 3, 1), Apart)]),
+        "sort" | "topk" | "max_with_indices" | "min_with_indices" => {
+            let shape = draw.shape(1, 3, 1);
+            let axis = draw.below(shape.len());
+            let variant = match op {
+                "topk" => words(&[draw.between(0, shape[axis]), axis]),
+                _ => words(&[axis, draw.below(2)]),
+            };
+            given(&variant, vec![(shape, Apart)])
+        }
+        "norm_axes" | "norm_axes_keep" => {
+            let shape = draw.shape(1, 3, 1);
+            let count = draw.between(1, shape.len());
+            let axes = draw.permutation(shape.len())[..count].to_vec();
+            let p = draw.pick(&["0.5", "1", "1.5", "2", "3", "4", "inf", "-inf"]);
+            let domain =
+                if p.ends_with("inf") { Apart } else { draw.pick(&[wide, Between(-2.0, -0.5)]) };
+            given(&format!("{p}:{}", words(&axes)), vec![(shape, domain)])
+        }
         "dropout" => given(draw.pick(&["0", "1", "off"]), vec![(draw.shape(0, 4, 0), wide)]),
         "normalize" => {
             let mut shape = draw.shape(1, 3, 1);
             *shape.last_mut()? += 1;
             given("0.01", vec![(shape, Between(-1.0, 1.0))])
         }
-        "var_axes" | "std_axes" => {
+        "var_axes" | "std_axes" | "var_axes_keep" | "std_axes_keep" => {
             let mut shape = draw.shape(1, 3, 1);
             let axis = draw.below(shape.len());
             shape[axis] += 2;
@@ -119,18 +137,18 @@ fn arguments(op: &str, dtype: &str, draw: &mut Draw) -> Option<Arguments> {
             // Equal numbers have no slope.
             given(&variant, vec![(shape, Apart)])
         }
-        "softmax" | "log_softmax" | "cumsum" => {
+        "softmax" | "log_softmax" | "cumsum" | "cumprod" => {
             let shape = draw.shape(1, 4, 0);
             let axis = draw.below(shape.len());
             given(&axis.to_string(), vec![(shape, Between(-1.0, 1.0))])
         }
         "swap_axes" | "squeeze_axes" | "unsqueeze_axes" => moving(op, draw),
-        _ if op.contains("_axes") || op == "logsumexp" => {
+        _ if op.contains("_axes") || op.starts_with("logsumexp") => {
             let empty = op.starts_with("sum") || op.starts_with("prod");
             let shape = draw.shape(1, 4, usize::from(!empty));
             let count = draw.between(1, shape.len());
             let axes = draw.permutation(shape.len())[..count].to_vec();
-            let extreme = op.starts_with("max") || op.starts_with("min");
+            let extreme = ["max", "min", "median"].iter().any(|name| op.starts_with(name));
             given(&words(&axes), vec![(shape, if extreme { Apart } else { wide })])
         }
         _ => moving(op, draw).or_else(|| products(op, draw)),
@@ -301,10 +319,39 @@ fn products(op: &str, draw: &mut Draw) -> Option<Arguments> {
             let x = vec![draw.between(0, 2), draw.between(1, 2), picture[0], picture[1]];
             vec![(x, Apart)]
         }
-        "cross_entropy" | "nll_loss" => {
+        "nll_loss" => {
             let (n, classes) = (draw.between(1, 4), draw.between(1, 5));
             index.push(draw.indices(&[n], classes));
             vec![(vec![n, classes], both)]
+        }
+        "cross_entropy" | "cross_entropy_with" => {
+            let (n, classes) = (draw.between(1, 4), draw.between(1, 5));
+            let rest = draw.shape(0, 2, 1);
+            let targets = draw.indices(&[&[n][..], &rest].concat(), classes);
+            if op == "cross_entropy_with" {
+                let parts = ["ignore ", "weight ", "smooth ", "sum ", "none "];
+                variant = parts.into_iter().filter(|_| draw.one_in(2)).collect();
+                // The mean of nothing is NaN.
+                if targets.to_vec().iter().all(|&class| class == 1) {
+                    variant = variant.replace("ignore", "");
+                }
+            }
+            index.push(targets);
+            vec![([&[n, classes][..], &rest].concat(), both)]
+        }
+        "l1_loss" | "huber_loss" => {
+            let shape = draw.shape(0, 3, 1);
+            variant = draw.pick(&["0.2", "1", "5"]).into();
+            let target = draw.pick(&[Between(-0.2, 0.3), Between(3.0, 4.0)]);
+            vec![(shape.clone(), Between(0.6, 0.75)), (shape, target)]
+        }
+        "kl_div" => {
+            let shape = draw.shape(0, 3, 1);
+            vec![(shape.clone(), Between(-2.0, 0.0)), (shape, Between(0.1, 0.9))]
+        }
+        "binary_cross_entropy" => {
+            let shape = draw.shape(0, 3, 1);
+            vec![(shape.clone(), Between(0.1, 0.9)), (shape, Between(0.1, 0.9))]
         }
         "mse_loss" | "smooth_l1_loss" | "binary_cross_entropy_with_logits" => {
             let shape = draw.shape(0, 3, 1);

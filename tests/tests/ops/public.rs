@@ -24,6 +24,11 @@ const TABLES: &[(&str, fn(&str) -> Vec<String>)] = &[
     }),
     // `try_method Name;`
     ("named", |line| vec![words(line)[0].trim_start_matches("try_").into()]),
+    // `method method "words" ..`
+    ("keep_forms", |line| match line.contains('"') {
+        true => vec![words(line)[0].into()],
+        false => Vec::new(),
+    }),
     // `Trait method Name ..`
     ("assigning_operators", |line| vec![words(line)[1].into()]),
 ];

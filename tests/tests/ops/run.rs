@@ -1,7 +1,8 @@
 //! Every op by its name.
 
 use autograd_core::{
-    AnyTensor, Conv2dOptions, Ellipsis, Float, NewAxis, Padding, PoolOptions, Step, Tensor,
+    AnyTensor, Conv2dOptions, CrossEntropyOptions, Ellipsis, Float, LossReduction, NewAxis,
+    Padding, PoolOptions, Step, Tensor,
 };
 
 /// A float type, with its precision.
@@ -207,6 +208,34 @@ pub(crate) fn run<T: Number>(
         ("std_axes", [x]) => x.std_axes(&[axis()], sizes()[sizes().len() - 1]).into(),
         ("argmax", [x]) => x.argmax(axis()).into(),
         ("argmin", [x]) => x.argmin(axis()).into(),
+        ("logsumexp_keep", [x]) => x.logsumexp_keep(&integers()).into(),
+        ("var_axes_keep" | "std_axes_keep", [x]) => {
+            let mut axes = integers();
+            let correction = axes.pop().unwrap() as usize;
+            let reduced = match op {
+                "var_axes_keep" => x.var_axes_keep(axes, correction),
+                _ => x.std_axes_keep(axes, correction),
+            };
+            reduced.into()
+        }
+        ("any_axes_keep", [x]) => x.cast::<bool>().any_axes_keep(integers()).into(),
+        ("all_axes_keep", [x]) => x.cast::<bool>().all_axes_keep(integers()).into(),
+        ("sort", [x]) if variant.starts_with("nan") => x.sort(axis(), false).0.into(),
+        ("sort", [x]) => moved(x.sort(axis(), integers()[1] == 1).0),
+        ("argsort", [x]) => x.argsort(axis(), integers()[1] == 1).into(),
+        ("topk", [x]) => moved(x.topk(sizes()[0], integers()[1]).0),
+        ("max_with_indices", [x]) => moved(x.max_with_indices(axis()).0),
+        ("min_with_indices", [x]) => moved(x.min_with_indices(axis()).0),
+        ("median", [x]) if variant == "nan" => x.median().into(),
+        ("median", [x]) => moved(x.median()),
+        ("median_axes", [x]) => moved(x.median_axes(integers())),
+        ("median_axes_keep", [x]) => moved(x.median_axes_keep(integers())),
+        ("cumprod", [x]) => x.cumprod(axis()).into(),
+        ("norm_axes" | "norm_axes_keep", [x]) => {
+            let (p, axes) = variant.split_once(':').unwrap();
+            let (p, axes) = (p.parse().unwrap(), list::<isize>(axes));
+            if op == "norm_axes" { x.norm_axes(axes, p) } else { x.norm_axes_keep(axes, p) }.into()
+        }
         ("norm", [x]) => x.norm().into(),
         ("normalize", [x]) => x.normalize(&[-1], number()).into(),
         ("reshape", [x]) => moved(x.reshape(sizes())),
@@ -298,6 +327,29 @@ pub(crate) fn run<T: Number>(
             if op == "max_pool2d" { x.max_pool2d(options) } else { x.avg_pool2d(options) }.into()
         }
         ("cross_entropy", [x]) => x.cross_entropy(&index[0]).into(),
+        ("cross_entropy_with", [x]) => {
+            let mut options = CrossEntropyOptions::new();
+            if variant.contains("ignore") {
+                options = options.ignore_index(1);
+            }
+            if variant.contains("weight") {
+                let weight = [0.5, 1.0, 2.0, 0.25, 1.5].map(T::from_f64);
+                options = options.weight(&Tensor::from(weight[..x.shape()[1]].to_vec()));
+            }
+            if variant.contains("smooth") {
+                options = options.label_smoothing(0.1);
+            }
+            if variant.contains("sum") {
+                options = options.reduction(LossReduction::Sum);
+            } else if variant.contains("none") {
+                options = options.reduction(LossReduction::None);
+            }
+            x.cross_entropy_with(&index[0], &options).into()
+        }
+        ("l1_loss", [x, y]) => x.l1_loss(y).into(),
+        ("huber_loss", [x, y]) => x.huber_loss(y, number()).into(),
+        ("kl_div", [x, y]) => x.kl_div(y).into(),
+        ("binary_cross_entropy", [x, y]) => x.binary_cross_entropy(y).into(),
         ("nll_loss", [x]) => x.nll_loss(&index[0]).into(),
         ("mse_loss", [x, y]) => x.mse_loss(y).into(),
         ("smooth_l1_loss", [x, y]) => x.smooth_l1_loss(y).into(),

@@ -2,7 +2,9 @@
 
 use autograd_core::prelude::*;
 use autograd_core::static_graph::{Executor, Feed, Functions, Program, Variable, gradients};
-use autograd_core::{Conv2dOptions, DType, GradOptions, grad_with};
+use autograd_core::{
+    Conv2dOptions, CrossEntropyOptions, DType, GradOptions, LossReduction, grad_with,
+};
 
 #[py_layer]
 impl Cube {
@@ -88,7 +90,7 @@ fn assert_close([found, expected]: &[Vec<Vec<f64>>; 2]) {
 #[test]
 fn an_op_of_the_table_is_an_operator_of_its_name() {
     type Closure = fn(&Tensor<f64>) -> Tensor<f64>;
-    let ops: [(&str, Closure); 22] = [
+    let ops: &[(&str, Closure)] = &[
         ("fill_like", |x| {
             (Tensor::<f64>::ones_like(x) + x - Tensor::<f64>::zeros_like(x)).square()
         }),
@@ -100,6 +102,11 @@ fn an_op_of_the_table_is_an_operator_of_its_name() {
         ("cumsum", |x| x.cumsum(0).square()),
         ("logsumexp", |x| x.logsumexp(&[0, 1]).square()),
         ("norm", |x| x.norm() * x.square()),
+        ("norm_axes", |x| x.norm_axes_keep(0, 3.0) * x.square()),
+        ("argsort", |x| x.sort(1, true).0.square()),
+        ("argsort", |x| x.median_axes_keep(1) * x.topk(2, 0).0.sum_axes(..)),
+        ("gather", |x| x.max_with_indices(0).0.square()),
+        ("concat", |x| x.cumprod(1)),
         ("argmin", |x| x.square() * (x.argmin(1).cast::<f64>() + 1.0).unsqueeze(1)),
         ("index_add", |x| x.index_add(1, &Tensor::from([2, 0]), &x.narrow(1, 1, 2)).square()),
         ("scatter_add", |x| {
@@ -109,6 +116,14 @@ fn an_op_of_the_table_is_an_operator_of_its_name() {
         ("normalize", |x| x.normalize(&[1], 1e-3) * x),
         ("leaky_relu", |x| x.leaky_relu(0.1).square()),
         ("elu", |x| x.elu(0.5).square()),
+        ("binary_cross_entropy", |x| x.sigmoid().binary_cross_entropy(&(x * 0.5).sigmoid())),
+        ("maximum", |x| x.huber_loss(&x.square(), 0.4)),
+        ("log_softmax", |x| {
+            let (weight, ignored) = (Tensor::from([0.5, 1.0, 2.0]), Tensor::from([1, -1, 2, 0]));
+            let options = CrossEntropyOptions::new().weight(&weight).label_smoothing(0.1);
+            let options = options.ignore_index(-1).reduction(LossReduction::None);
+            x.narrow(0, 0, 1).cross_entropy_with(&ignored.narrow(0, 0, 1), &options)
+        }),
         ("smooth_l1_loss", |x| x.smooth_l1_loss(&x.square())),
         ("binary_cross_entropy_with_logits", |x| x.binary_cross_entropy_with_logits(&x.sigmoid())),
         ("var", |x| x.var_axes(&[1], 1).square()),
@@ -120,7 +135,7 @@ fn an_op_of_the_table_is_an_operator_of_its_name() {
         ("permute", |x| x.transpose().contiguous().square()),
         ("reshape", |x| x.copy().square()),
     ];
-    for (name, closure) in ops {
+    for &(name, closure) in ops {
         let (program, figures) = both(closure, [4, 3]);
         assert_close(&figures);
         let text = program.to_string();

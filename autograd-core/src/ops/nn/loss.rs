@@ -12,6 +12,7 @@ use super::super::table::forms::{exactly, float as float_form};
 use super::super::table::values::{float, several};
 use super::super::table::{Inferred, OpDef, Operator, entries};
 use super::super::{Caller, Float, HasMean, derived, expect};
+use super::criteria::check_places;
 use super::{check_same_shape, kernels};
 use crate::array::{DType, Shape, Value};
 use crate::error::{Error, RECEIVER, Result};
@@ -161,7 +162,7 @@ fn pull_cross_entropy<T: Float>(
 }
 
 /// A loss of predictions and a target of the same shape.
-fn paired<T: Float>(
+pub(super) fn paired<T: Float>(
     loss: &Handle<T>,
     x: &Tensor<T>,
     (parameter, target): (&str, &Tensor<T>),
@@ -173,7 +174,7 @@ fn paired<T: Float>(
 }
 
 /// The form of a loss of two inputs of one form.
-fn of_pair(_: &Operator, inputs: &[&Form]) -> Inferred {
+pub(super) fn of_pair(_: &Operator, inputs: &[&Form]) -> Inferred {
     let [x, target] = exactly(inputs)?;
     if !float_form(x)?.agrees(target) {
         return Err(format!("the target is {target}, the predictions {x}"));
@@ -186,7 +187,9 @@ fn of_pair(_: &Operator, inputs: &[&Form]) -> Inferred {
 /// Each is a scalar, the mean over all predictions; NaN where there are none.
 impl<T: Element> Tensor<T> {
     /// The mean cross entropy of logits `[n, classes]` and the true class of each row: the loss
-    /// of a classifier. Softmax and logarithm are part of it, without overflow.
+    /// of a classifier. Softmax and logarithm are part of it, without overflow. More axes may follow
+    /// the classes; those of the targets then follow `n`. See [`Tensor::cross_entropy_with`] for ignored
+    /// targets, weights, smoothing and another reduction.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -202,14 +205,14 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Panics
     ///
-    /// If this is not a matrix, `targets` has not one class for each row, or one is outside
+    /// If this has fewer than two axes, `targets` has not one class for each row, or one is outside
     /// `0..classes`; see [`Tensor::try_cross_entropy`].
     #[track_caller]
     pub fn cross_entropy(&self, targets: &Tensor<i64>) -> Tensor<T>
     where
         T: HasMean,
     {
-        expect(call(&CROSS_ENTROPY, [], [self.untyped(), targets.untyped()]))
+        expect(self.try_cross_entropy(targets))
     }
 
     /// [`Tensor::cross_entropy`], with an error instead of a panic.
@@ -222,7 +225,13 @@ impl<T: Element> Tensor<T> {
     where
         T: HasMean,
     {
-        call(&CROSS_ENTROPY, [], [self.untyped(), targets.untyped()])
+        if self.ndim() <= 2 {
+            return call(&CROSS_ENTROPY, [], [self.untyped(), targets.untyped()]);
+        }
+        check_places("cross_entropy", self.shape(), targets.shape())?;
+        let order: Vec<isize> = [0].into_iter().chain(2..self.ndim() as isize).chain([1]).collect();
+        let rows = self.permute(&order).reshape([targets.len(), self.shape()[1]]);
+        call(&CROSS_ENTROPY, [], [rows.untyped(), targets.flatten().untyped()])
     }
 
     /// The mean of the negated log-probability of the true class of each row of `[n, classes]`:
@@ -285,7 +294,6 @@ impl<T: Element> Tensor<T> {
     /// # Panics
     ///
     /// If the shapes differ (nothing is broadcast); see [`Tensor::try_smooth_l1_loss`].
-    #[doc(alias = "huber_loss")]
     #[track_caller]
     pub fn smooth_l1_loss(&self, target: &Tensor<T>) -> Tensor<T>
     where

@@ -6,6 +6,7 @@ pub(super) mod activation;
 pub(crate) mod batch_norm;
 mod conv;
 mod convolve;
+mod criteria;
 mod kernels;
 mod linear;
 pub(super) mod loss;
@@ -19,6 +20,7 @@ mod softmax;
 mod tests;
 pub(super) mod window;
 
+pub use criteria::{CrossEntropyOptions, LossReduction};
 pub use window::{Conv2dOptions, IntoPair, PoolOptions};
 
 #[cfg(feature = "static-graph")]
@@ -31,6 +33,7 @@ pub(crate) use normalize::layer_norm;
 pub(crate) mod entries {
     pub(crate) use super::activation::{ACTIVATIONS, DROPOUT};
     pub(crate) use super::conv::{CONV2D, CONVOLUTIONS};
+    pub(crate) use super::criteria::CRITERIA;
     pub(crate) use super::linear::LINEARS;
     pub(crate) use super::loss::{CROSS_ENTROPY, LOSSES};
     pub(crate) use super::norm::NORMS;
@@ -85,7 +88,7 @@ fn are_in_range<T: Float>(sums: &Tensor<T>) -> bool {
 
 /// By what numbers are divided before they are squared: the largest magnitude along the axes, which
 /// stay, but at least `least`; 1 where that is 0 or not finite. It is no part of the graph.
-fn scale_of<T: Float>(x: &Tensor<T>, axes: &[isize], least: f64) -> Tensor<T> {
+pub(super) fn scale_of<T: Float>(x: &Tensor<T>, axes: &[isize], least: f64) -> Tensor<T> {
     GradMode::of(false, || {
         let largest = x.abs().max_axes_keep(axes).maximum(least);
         let usable = largest.gt_scalar(T::ZERO).and(&largest.lt_scalar(T::infinity()));

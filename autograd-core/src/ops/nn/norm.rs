@@ -11,6 +11,7 @@ use super::super::table::{OpDef, entries};
 use super::super::{Caller, Float, HasMean, expect};
 use super::normalize::layer_norm;
 use super::{are_in_range, scale_of, writable};
+use crate::array::IntoAxes;
 use crate::array::shape::axes as check_axes;
 use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{Element, GradMode, Lost, SavedInput, SavedOutput, Tensor, record};
@@ -161,11 +162,11 @@ impl<T: Element> Tensor<T> {
     ///
     /// If an axis does not exist or stands twice.
     #[track_caller]
-    pub fn var_axes(&self, axes: &[isize], correction: usize) -> Tensor<T>
+    pub fn var_axes(&self, axes: impl IntoAxes, correction: usize) -> Tensor<T>
     where
         T: HasMean,
     {
-        let attrs = [Attr::Ints(axes.to_vec()), Attr::Int(correction as isize)];
+        let attrs = [Attr::Ints(axes.as_axes().to_vec()), Attr::Int(correction as isize)];
         expect(call(&VAR, attrs, [self.untyped()]))
     }
 
@@ -177,11 +178,11 @@ impl<T: Element> Tensor<T> {
     ///
     /// If an axis does not exist or stands twice.
     #[track_caller]
-    pub fn std_axes(&self, axes: &[isize], correction: usize) -> Tensor<T>
+    pub fn std_axes(&self, axes: impl IntoAxes, correction: usize) -> Tensor<T>
     where
         T: HasMean,
     {
-        let attrs = [Attr::Ints(axes.to_vec()), Attr::Int(correction as isize)];
+        let attrs = [Attr::Ints(axes.as_axes().to_vec()), Attr::Int(correction as isize)];
         expect(call(&STD, attrs, [self.untyped()]))
     }
 }
@@ -239,7 +240,7 @@ impl<T: Element> Tensor<T> {
     #[doc(alias = "layer_norm")]
     #[doc(alias = "batch_norm")]
     #[track_caller]
-    pub fn normalize(&self, axes: &[isize], eps: f64) -> Tensor<T>
+    pub fn normalize(&self, axes: impl IntoAxes, eps: f64) -> Tensor<T>
     where
         T: HasMean,
     {
@@ -252,10 +253,10 @@ impl<T: Element> Tensor<T> {
     ///
     /// [`Error::Axis`] if an axis does not exist or stands twice.
     #[track_caller]
-    pub fn try_normalize(&self, axes: &[isize], eps: f64) -> Result<Tensor<T>>
+    pub fn try_normalize(&self, axes: impl IntoAxes, eps: f64) -> Result<Tensor<T>>
     where
         T: HasMean,
     {
-        layer_norm(self, None, axes, eps, Location::caller())
+        layer_norm(self, None, axes.as_axes(), eps, Location::caller())
     }
 }

@@ -12,7 +12,7 @@ use super::super::table::{Inferred, OpDef, Operator, entries};
 use super::super::{Caller, Float, expect};
 use super::{kernels, to_write_over};
 use crate::array::shape::{axes as check_axes, axis as check_axis};
-use crate::array::{Shape, Value};
+use crate::array::{IntoAxes, Shape, Value};
 use crate::error::Result;
 use crate::graph::{
     GradMode, Hidden, Lost, SavedAttr, SavedInput, SavedOutput, Tensor, is_grad_enabled, record,
@@ -233,8 +233,8 @@ impl<T: Float> Tensor<T> {
     ///
     /// If an axis does not exist or stands twice; see [`Tensor::try_logsumexp`].
     #[track_caller]
-    pub fn logsumexp(&self, axes: &[isize]) -> Tensor<T> {
-        expect(call(&LOGSUMEXP, [Attr::Ints(axes.to_vec())], [self.untyped()]))
+    pub fn logsumexp(&self, axes: impl IntoAxes) -> Tensor<T> {
+        expect(call(&LOGSUMEXP, [Attr::Ints(axes.as_axes().to_vec())], [self.untyped()]))
     }
 
     /// [`Tensor::logsumexp`], with an error instead of a panic.
@@ -243,7 +243,7 @@ impl<T: Float> Tensor<T> {
     ///
     /// [`Error::Axis`](crate::Error::Axis) if an axis does not exist or stands twice.
     #[track_caller]
-    pub fn try_logsumexp(&self, axes: &[isize]) -> Result<Tensor<T>> {
-        call(&LOGSUMEXP, [Attr::Ints(axes.to_vec())], [self.untyped()])
+    pub fn try_logsumexp(&self, axes: impl IntoAxes) -> Result<Tensor<T>> {
+        call(&LOGSUMEXP, [Attr::Ints(axes.as_axes().to_vec())], [self.untyped()])
     }
 }

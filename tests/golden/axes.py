@@ -1,0 +1,104 @@
+"""Figures for tests/tests/ops/golden.rs of order, powers, norms and losses along axes, by PyTorch and NumPy.
+
+`python3 axes.py > axes.txt`; the versions and the form are those of ops.py.
+"""
+
+import math
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from ops import case, smooth
+
+
+def orders(dtype):
+    distinct = np.random.default_rng(5).permutation(24).reshape(2, 3, 4) / 8 - 1.5
+    nan = np.array([[math.nan, 1.0, 2.0, 0.0], [math.inf, -math.inf, math.nan, 1.0]])
+    for label, x in {"plain": distinct, "ties": smooth([2, 3, 4])}.items():
+        for axis in [0, 1, -1]:
+            for descending in [0, 1]:
+                words = f"{label}:{axis},{descending}"
+                case("sort", words, dtype, [x], lambda x: torch.sort(x, dim=axis, descending=bool(descending), stable=True)[0].square())
+                case("argsort", words, dtype, [x], lambda x: torch.argsort(x, dim=axis, descending=bool(descending), stable=True), differentiable=False)
+            # Of equal elements theirs take any.
+            if label == "plain":
+                case("topk", f"2,{axis}", dtype, [x], lambda x: torch.topk(x, 2, axis)[0].square())
+                case("median_axes", f"{axis}", dtype, [x], lambda x: torch.median(x, axis)[0].square())
+                case("median_axes_keep", f"{axis}", dtype, [x], lambda x: torch.median(x, axis, True)[0].square())
+            case("max_with_indices", f"{label}:{axis}", dtype, [x], lambda x: torch.max(x, axis)[0].square())
+            case("min_with_indices", f"{label}:{axis}", dtype, [x], lambda x: torch.min(x, axis)[0].square())
+    case("sort", "nan:1,0", dtype, [nan], lambda x: torch.sort(x, dim=1, stable=True)[0], lambda x: np.sort(x, 1), differentiable=False)
+    case("argsort", "nan:1,0", dtype, [nan], lambda x: torch.argsort(x, dim=1, stable=True), lambda x: np.argsort(x, 1, "stable"), differentiable=False)
+    case("median", "", dtype, [distinct], lambda x: torch.median(x).square())
+    case("median", "nan", dtype, [nan], lambda x: torch.median(x), differentiable=False)
+    case("median_axes", "0,2", dtype, [distinct], lambda x: torch.median(x.permute(1, 0, 2).flatten(1), 1)[0].square())
+
+
+def powers(dtype):
+    zeros = np.array([[2.0, 0.0, 3.0], [0.0, 0.0, 5.0], [1.0, 4.0, 0.5]])
+    for label, x in {"plain": smooth([2, 3, 4]) + 0.1, "zeros": zeros, "one": zeros[:, :1], "empty": zeros[:, :0]}.items():
+        for axis in [0, -1]:
+            case("cumprod", f"{label}:{axis}", dtype, [x], lambda x: torch.cumprod(x, axis), lambda x: np.cumprod(x, axis))
+    x = smooth([2, 3, 4]) + 0.1
+    for p in [0.5, 1.0, 2.0, 2.5, 3.0, 4.0, math.inf, -math.inf, 0.0]:
+        for axes in [(0,), (-1,), (0, 2), (0, 1, 2)]:
+            words = ",".join(map(str, axes))
+            case("norm_axes", f"{p}:{words}", dtype, [x], lambda x: torch.linalg.vector_norm(x, p, axes), differentiable=p != 0)
+        case("norm_axes_keep", f"{p}:1", dtype, [x], lambda x: torch.linalg.vector_norm(x, p, (1,), True), differentiable=p != 0)
+        # Theirs gives 0 to all elements of a row that is 0.
+        case("norm_axes", f"{p}:1", dtype, [zeros], lambda x: torch.linalg.vector_norm(x, p, 1), differentiable=p > 1 and p < math.inf)
+    case("norm_axes", "2.0:0", dtype, [np.zeros([3, 2])], lambda x: torch.linalg.vector_norm(x, 2.0, 0))
+    case("norm_axes", "3.0:1", dtype, [np.zeros([3, 0])], lambda x: torch.linalg.vector_norm(x, 3.0, 1))
+    case("norm_axes", "2.0:1", dtype, [np.array([[math.inf, 1.0], [math.nan, 1.0]])], lambda x: torch.linalg.vector_norm(x, 2.0, 1), differentiable=False)
+
+
+def kept(dtype):
+    x = smooth([2, 3, 4], 5)
+    for axes in [(1,), (-1, 0)]:
+        words = "kept:" + ",".join(map(str, axes))
+        case("logsumexp_keep", words, dtype, [x], lambda x: torch.logsumexp(x, axes, True))
+        for correction in [0, 1]:
+            case("var_axes_keep", f"{words}:{correction}", dtype, [x], lambda x: torch.var(x, axes, correction=correction, keepdim=True))
+            case("std_axes_keep", f"{words}:{correction}", dtype, [x], lambda x: torch.std(x, axes, correction=correction, keepdim=True))
+        for name, f in {"any": torch.any, "all": torch.all}.items():
+            case(f"{name}_axes_keep", words, dtype, [x], lambda x: f(x != 0, axes, True), differentiable=False)
+
+
+def losses(dtype):
+    targets = np.array([4, 1, 2])
+    many = np.array([[[0, 1], [2, 1]], [[1, 2], [0, 0]]])
+    weight = np.array([0.5, 1.0, 2.0, 0.25, 1.5])
+    case("cross_entropy", "axes", dtype, [smooth([2, 3, 2, 2]), many], F.cross_entropy)
+    for reduction in ["mean", "sum", "none"]:
+        for words in ["", "ignore", "weight", "smooth", "ignore_weight", "ignore_smooth", "weight_smooth", "ignore_weight_smooth"]:
+            for x, index in [(smooth([3, 5]), targets), (smooth([2, 3, 2, 2]), many)]:
+                def by_torch(x, index):
+                    return F.cross_entropy(
+                        x,
+                        index,
+                        weight=torch.tensor(weight[: x.shape[1]], dtype=x.dtype) if "weight" in words else None,
+                        ignore_index=1 if "ignore" in words else -100,
+                        label_smoothing=0.1 if "smooth" in words else 0.0,
+                        reduction=reduction,
+                    )
+                case("cross_entropy_with", f"{words}_{reduction}", dtype, [x, index], by_torch)
+    case("cross_entropy_with", "ignore_mean", dtype, [smooth([2, 3]), np.array([1, 1])], lambda x, i: F.cross_entropy(x, i, ignore_index=1), differentiable=False)
+    a = np.array([0.0, -0.0, 1.0, -1.0, 0.5, 3.0, -40.0, 100.0, 1e-3])
+    b = np.array([0.0, 1.0, 0.0, 0.0, 0.5, 2.0, -39.0, 0.25, 1.0])
+    p, q = (smooth([3, 4], k, 0.09, 0.05) for k in (7, 5))
+    case("l1_loss", "", dtype, [a, b], F.l1_loss)
+    for delta in [0.5, 1.0, 50.0]:
+        case("huber_loss", f"{delta}", dtype, [a, b], lambda x, t: F.huber_loss(x, t, delta=delta))
+    case("kl_div", "", dtype, [np.log(p), q], lambda x, t: F.kl_div(x, t, reduction="batchmean"))
+    case("kl_div", "zeros", dtype, [np.array([-1.0, -2.0, -math.inf]), np.array([0.0, 1.0, 0.0])], lambda x, t: F.kl_div(x, t, reduction="batchmean"), differentiable=False)
+    case("binary_cross_entropy", "", dtype, [p, q], F.binary_cross_entropy)
+    case("binary_cross_entropy", "ends", dtype, [np.array([0.0, 1.0, 0.0, 1.0, 0.5, 1e-30]), np.array([0.0, 1.0, 1.0, 0.0, 1.0, 1.0])], F.binary_cross_entropy)
+
+
+if __name__ == "__main__":
+    for dtype in ["float64", "float32"]:
+        orders(dtype)
+        powers(dtype)
+        kept(dtype)
+        losses(dtype)
