@@ -1,5 +1,6 @@
 //! What stands between the parentheses of `#[py_layer(..)]`.
 
+use crate::tokens::parts;
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use syn::Path;
 use syn::ext::IdentExt;
@@ -72,27 +73,6 @@ pub(crate) fn crate_path(input: ParseStream<'_>) -> syn::Result<Path> {
     input.parse::<syn::Token![crate]>()?;
     input.parse::<syn::Token![=]>()?;
     input.call(Path::parse_mod_style)
-}
-
-/// What stands between commas, each with the comma after it.
-pub(crate) fn parts(tokens: TokenStream) -> Vec<(TokenStream, Option<TokenTree>)> {
-    let mut parts = Vec::new();
-    let mut part = TokenStream::new();
-    for tree in tokens {
-        if is_comma(&tree) {
-            parts.push((std::mem::take(&mut part), Some(tree)));
-        } else {
-            part.extend([tree]);
-        }
-    }
-    if !part.is_empty() {
-        parts.push((part, None));
-    }
-    parts
-}
-
-pub(crate) fn is_comma(tree: &TokenTree) -> bool {
-    matches!(tree, TokenTree::Punct(punct) if punct.as_char() == ',')
 }
 
 /// `name`, `name = path` or `name(name, ..)`.

@@ -1,13 +1,12 @@
 //! `#[derive(Saved)]` and `#[derive(Module)]`: their arguments, the fields, and the impls.
 
-use crate::tokens::{local, mentions, text};
+use crate::tokens::{local, mentions, parts, text};
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::ext::IdentExt;
 use syn::parse::Parser;
 use syn::{Attribute, Data, DeriveInput, Field, Fields, Ident, Member, Path};
 
-use crate::args::parts;
 use crate::errors::Errors;
 use crate::library::private_path;
 use crate::messages;

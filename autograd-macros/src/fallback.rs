@@ -2,37 +2,22 @@
 //! with the error in it. The compiler says nothing more of values of such a type, so one mistake is one
 //! error.
 
-use crate::tokens::{mentions, plain_name, replace_ident, text};
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{FnArg, Generics, ReturnType, Signature, Type};
 
-use crate::args::Args;
-use crate::check::forward::{not_floats, slip};
+use crate::check::forward::slip;
 use crate::errors::Errors;
-use crate::expand::{Expansion, Mode, generated, output_type, phantom};
+use crate::expansion::{Expansion, Mode};
+use crate::generics::{generated, phantom};
 use crate::items;
-use crate::library::{Private, private_path};
-use crate::model::{Broken, Exists, Layer, bare, first_argument, is_named, last_segment};
+use crate::library::Private;
+use crate::model::{Block, Broken, Exists, bare, first_argument, is_named, last_segment};
 use crate::parse::{CONTEXTS, pattern_name};
+use crate::tokens::{mentions, plain_name, replace_ident, text};
 
 /// What a caller of an op may name.
 pub(crate) const CALLS: [&str; 3] = ["apply", "try_apply", "with"];
-
-/// The block was understood, but breaks a rule.
-pub(crate) fn of_layer(layer: &mut Layer, args: &Args, errors: Errors) -> TokenStream {
-    let private = Private::Path(private_path(args.krate.as_ref()));
-    for (parameter, _) in not_floats(layer) {
-        let bounded = layer.generics.type_params_mut().find(|param| param.ident == parameter);
-        if let Some(parameter) = bounded {
-            parameter.colon_token.get_or_insert_with(Default::default);
-            parameter.bounds.push(syn::parse_quote!(#private::Float));
-        }
-    }
-    let (mode, reported) = mode(&layer.name, errors, layer.is_broken() || layer.wrong.0);
-    let expansion = Expansion { layer, args, private, mode, verifies: false }.tokens();
-    quote!(#reported #expansion)
-}
 
 /// How an op comes out, and what is reported of it.
 pub(crate) fn mode(op: &Ident, errors: Errors, refused: bool) -> (Mode, TokenStream) {
@@ -100,17 +85,13 @@ fn not_understood(name: &Ident) -> TokenStream {
 pub(crate) fn of_existing(
     exists: Exists,
     calls: &[&str],
-    generics: &Generics,
-    op: &Type,
+    block: &Block,
     errors: Errors,
 ) -> TokenStream {
-    let Some(last) = last_segment(op).filter(|_| exists == Exists::Type) else {
-        return errors.into_tokens();
-    };
-    let reported = reported_name(&last.ident);
-    let constants = constants(calls, generics, op, &reported);
-    let items = errors.into_tokens();
-    quote!(#items #constants)
+    let reported = errors.into_tokens();
+    let calls = (exists == Exists::Type)
+        .then(|| constants(calls, &block.generics, &block.self_ty, &reported_name(&block.name)));
+    quote!(#reported #calls)
 }
 
 /// No impl block that could be understood: the tokens, and an `apply` for the type they make.
@@ -161,7 +142,7 @@ fn made_type(tokens: TokenStream) -> Option<Ident> {
 pub(crate) fn loose_calls(expansion: &Expansion<'_>) -> TokenStream {
     let (p, layer) = (&expansion.private, expansion.layer);
     let output = match &layer.forward {
-        Some(forward) if !layer.wrong.1 => output_type(forward),
+        Some(forward) if !layer.wrong.1 => forward.output(),
         _ => quote!(#p::Tensor<::core::primitive::f64>),
     };
     let names: Vec<Ident> = match &layer.forward {

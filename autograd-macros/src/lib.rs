@@ -6,7 +6,7 @@
 //! `messages`.
 
 mod args;
-mod attribute;
+mod attributes;
 mod builder;
 mod check;
 mod check_arg;
@@ -14,8 +14,12 @@ mod derives;
 mod elementwise;
 mod errors;
 mod expand;
+mod expansion;
 mod fallback;
+mod front;
+mod generics;
 mod items;
+mod layer;
 mod library;
 mod messages;
 mod model;
@@ -25,15 +29,13 @@ mod py_func;
 mod tests;
 mod tokens;
 
-use attribute::layer;
-
 /// Makes a differentiable op from an impl block with `forward` and `backward`.
 #[proc_macro_attribute]
 pub fn py_layer(
     arguments: proc_macro::TokenStream,
     block: proc_macro::TokenStream,
 ) -> proc_macro::TokenStream {
-    layer(arguments.into(), block.into(), cfg!(feature = "verify")).into()
+    layer::layer(arguments.into(), block.into(), cfg!(feature = "verify")).into()
 }
 
 /// Makes an operator of programs from an impl block with `forward` and `backward` over arrays.
@@ -42,7 +44,7 @@ pub fn py_func(
     arguments: proc_macro::TokenStream,
     block: proc_macro::TokenStream,
 ) -> proc_macro::TokenStream {
-    py_func::expand(arguments.into(), block.into()).into()
+    front::run::<py_func::Op>(arguments.into(), block.into()).into()
 }
 
 /// Makes a struct of tensors one that an op can save: `type Saved = MyStruct;`.

@@ -1,36 +1,51 @@
 //! The block as the macro understands it: a guess from names, which the compiler then proves.
 
 use proc_macro2::{Group, Ident, Span, TokenStream};
-use quote::ToTokens;
+use quote::{ToTokens, quote};
 use syn::{
-    Attribute, Expr, GenericArgument, GenericParam, Generics, PathArguments, Signature, Type,
+    Attribute, Expr, GenericArgument, Generics, PathArguments, ReturnType, Signature, Type,
     TypeParamBound, TypePath, Visibility, WherePredicate,
 };
 
+use std::ops::Deref;
+
 use crate::tokens::text;
 
-/// An op: the parsed impl block.
-pub(crate) struct Layer {
+/// What the blocks of all forms have in common.
+pub(crate) struct Block {
     pub(crate) attrs: Vec<Attribute>,
     /// Where `impl` stands.
     pub(crate) place: Span,
     pub(crate) generics: Generics,
     pub(crate) self_ty: Type,
     pub(crate) name: Ident,
-    /// Everything that is left in the block, in the user's order.
+    /// Everything that comes out again, in the user's order.
     pub(crate) items: Vec<Item>,
+    /// What has the name of the op already, which was reported.
+    pub(crate) exists: Option<Exists>,
+    /// What the compiler could not read either, and has reported.
+    pub(crate) broken: Vec<Broken>,
+}
+
+/// An op on tensors.
+pub(crate) struct Layer {
+    pub(crate) block: Block,
     pub(crate) saved: Option<Type>,
     pub(crate) state: Option<Type>,
     pub(crate) forward: Option<Forward>,
     pub(crate) backward: Option<Backward>,
     pub(crate) jvp: Option<Jvp>,
-    /// What has the name of the op already, which was reported.
-    pub(crate) exists: Option<Exists>,
-    /// What the compiler could not read either, and has reported.
-    pub(crate) broken: Vec<Broken>,
     /// Whether a type in a signature, and whether that of forward's output, is one that the compiler
     /// refuses.
     pub(crate) wrong: (bool, bool),
+}
+
+impl Deref for Layer {
+    type Target = Block;
+
+    fn deref(&self) -> &Block {
+        &self.block
+    }
 }
 
 /// What has the name of an op beside it.
@@ -153,7 +168,7 @@ pub(crate) enum Returns {
 impl Layer {
     /// Whether something that is missing may be there, but could not be read.
     pub(crate) fn is_broken(&self) -> bool {
-        self.exists.is_some() || !self.broken.is_empty()
+        !self.broken.is_empty()
     }
 
     /// Whether a function of this name is one of those that make the op.
@@ -166,12 +181,6 @@ impl Layer {
         let forward = self.forward.iter().map(|forward| &forward.function);
         let backward = self.backward.iter().map(|backward| &backward.function);
         forward.chain(backward).chain(self.jvp.iter().map(|jvp| &jvp.function))
-    }
-
-    /// Whether the bodies are Rust.
-    pub(crate) fn bodies_are_read(&self) -> bool {
-        let mut bodies = self.functions().map(|function| function.body.to_token_stream());
-        bodies.all(|body| syn::parse2::<syn::Block>(body).is_ok())
     }
 
     pub(crate) fn inputs(&self) -> impl Iterator<Item = (&Param, &TensorInput)> {
@@ -197,7 +206,22 @@ impl Forward {
     }
 }
 
+impl Function {
+    /// Whether the body is Rust.
+    pub(crate) fn is_read(&self) -> bool {
+        syn::parse2::<syn::Block>(self.body.to_token_stream()).is_ok()
+    }
+}
+
 impl Forward {
+    /// What is returned, as it is written.
+    pub(crate) fn output(&self) -> TokenStream {
+        match &self.function.sig.output {
+            ReturnType::Default => quote!(()),
+            ReturnType::Type(_, ty) => ty.to_token_stream(),
+        }
+    }
+
     /// Whether a tensor input has a form that there is not, which was reported.
     pub(crate) fn hides_input(&self) -> bool {
         self.params.iter().any(|param| {
@@ -210,6 +234,16 @@ impl Forward {
         self.outputs.parts.iter().any(|output| {
             matches!(output.kind, OutputKind::Plain) && hidden_tensor(&output.ty).is_some()
         })
+    }
+}
+
+impl Param {
+    /// What is given for it where a caller gives nothing.
+    pub(crate) fn default(&self) -> Option<&Expr> {
+        match &self.kind {
+            ParamKind::Plain { default } => default.as_ref(),
+            ParamKind::Tensor(_) => None,
+        }
     }
 }
 
@@ -429,15 +463,6 @@ pub(crate) fn nearest<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
     let most = 2.min(name.chars().count().saturating_sub(1));
     let near = |candidate: &&&str| strsim::damerau_levenshtein(name, candidate) <= most;
     names.iter().filter(near).min_by_key(|other| strsim::damerau_levenshtein(name, other)).copied()
-}
-
-/// The name of a parameter of an impl or a function.
-pub(crate) fn parameter_name(param: &GenericParam) -> String {
-    match param {
-        GenericParam::Type(param) => param.ident.to_string(),
-        GenericParam::Const(param) => param.ident.to_string(),
-        GenericParam::Lifetime(param) => param.lifetime.to_string(),
-    }
 }
 
 /// How the type of an input is written, given its tensor.

@@ -2,6 +2,7 @@
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens;
+use syn::ReturnType;
 
 /// The spans of the first and the last token.
 pub(crate) fn ends(tokens: TokenStream) -> (Span, Span) {
@@ -21,6 +22,14 @@ pub(crate) fn first_span(tokens: &impl ToTokens) -> Span {
 pub(crate) fn whole_span(tokens: &impl ToTokens) -> Span {
     let (first, last) = ends(tokens.to_token_stream());
     first.join(last).unwrap_or(first)
+}
+
+/// The span of what a function returns.
+pub(crate) fn output_span(output: &ReturnType) -> Span {
+    match output {
+        ReturnType::Default => Span::call_site(),
+        ReturnType::Type(_, ty) => whole_span(ty),
+    }
 }
 
 /// The macro's own names at a place of the user's.
@@ -115,6 +124,23 @@ pub(crate) fn find_ident(tokens: TokenStream, is: impl Fn(&Ident) -> bool) -> Op
 /// Whether a name stands anywhere in some tokens.
 pub(crate) fn mentions(tokens: &impl ToTokens, name: &str) -> bool {
     find_ident(tokens.to_token_stream(), |ident| ident == name).is_some()
+}
+
+/// What stands between commas, each with the comma after it.
+pub(crate) fn parts(tokens: TokenStream) -> Vec<(TokenStream, Option<TokenTree>)> {
+    let mut parts = Vec::new();
+    let mut part = TokenStream::new();
+    for tree in tokens {
+        if is_punct(Some(&tree), ',') {
+            parts.push((std::mem::take(&mut part), Some(tree)));
+        } else {
+            part.extend([tree]);
+        }
+    }
+    if !part.is_empty() {
+        parts.push((part, None));
+    }
+    parts
 }
 
 /// What comes in place of how many trees.

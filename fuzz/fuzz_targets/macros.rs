@@ -15,7 +15,7 @@ macro_rules! modules {
 
 modules! {
     "../../autograd-macros/src/args.rs" args
-    "../../autograd-macros/src/attribute.rs" attribute
+    "../../autograd-macros/src/attributes.rs" attributes
     "../../autograd-macros/src/builder/mod.rs" builder
     "../../autograd-macros/src/check/mod.rs" check
     "../../autograd-macros/src/check_arg/mod.rs" check_arg
@@ -23,19 +23,23 @@ modules! {
     "../../autograd-macros/src/elementwise/mod.rs" elementwise
     "../../autograd-macros/src/errors.rs" errors
     "../../autograd-macros/src/expand/mod.rs" expand
+    "../../autograd-macros/src/expansion.rs" expansion
     "../../autograd-macros/src/fallback.rs" fallback
-    "../../autograd-macros/src/tests/fuzzed.rs" fuzzed
+    "../../autograd-macros/src/front.rs" front
+    "../../autograd-macros/src/generics.rs" generics
     "../../autograd-macros/src/items.rs" items
+    "../../autograd-macros/src/layer.rs" layer
     "../../autograd-macros/src/library.rs" library
     "../../autograd-macros/src/messages/mod.rs" messages
     "../../autograd-macros/src/model.rs" model
     "../../autograd-macros/src/parse/mod.rs" parse
     "../../autograd-macros/src/py_func/mod.rs" py_func
     "../../autograd-macros/src/tokens.rs" tokens
+    "../../autograd-macros/src/tests/fuzzed.rs" fuzzed
     "../../tests/tests/fuzz/choices.rs" choices
 }
 
-use attribute::layer;
+use layer::layer;
 use choices::Choices;
 
 impl fuzzed::Decisions for Choices<'_> {

@@ -2,15 +2,17 @@
 
 mod named;
 
-use crate::tokens::{find, find_ident, first_span, is_punct, local, mentions, plain_name, rewrite};
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::GenericParam;
 
-use crate::expand::{
-    Expansion, default_of, generated, of_each_call, output_type, phantom, turbofish,
+use crate::attributes::of_each_call;
+use crate::expansion::Expansion;
+use crate::generics::{
+    self, arguments, generated, is_lifetime, parameter_name, phantom, turbofish,
 };
-use crate::model::{Forward, Layer, Param, parameter_name};
+use crate::model::{Forward, Layer, Param};
+use crate::tokens::{find, find_ident, first_span, is_punct, local, mentions, plain_name, rewrite};
 use named::{Hidden, Named};
 
 /// What a call by name is made of.
@@ -117,7 +119,7 @@ impl<'a> Builder<'a> {
         let clause = &layer.generics.where_clause;
         let (marked, mark) = (self.marked(), self.mark());
         let deprecated = self.expansion.deprecated();
-        let start = self.forward.params.iter().map(|param| match default_of(param) {
+        let start = self.forward.params.iter().map(|param| match param.default() {
             Some(_) => quote!(#p::Optional),
             None => quote!(#p::Required),
         });
@@ -230,7 +232,7 @@ impl<'a> Builder<'a> {
             let value = local(&format!("value{position}"));
             passed.push(value.to_token_stream());
             given.extend((0..named.types.len()).map(|i| named::implemented(position, i)));
-            match default_of(param) {
+            match param.default() {
                 None => {
                     let given = quote!(#p::Given<#names::#name_type>);
                     values.push(quote!(#p::Given::<#names::#name_type>::take(self.#index)));
@@ -285,7 +287,7 @@ impl<'a> Builder<'a> {
             })
             .collect();
         let turbofish = turbofish(own);
-        let output = self.without_self(output_type(self.forward));
+        let output = self.without_self(self.forward.output());
         let (own_lifetimes, own_others) = (own_lifetimes.collect(), own_others.collect());
         let head: [Vec<&GenericParam>; 2] = [own_lifetimes, own_others];
         let [own_lifetimes, own_others] = &head;
@@ -295,7 +297,7 @@ impl<'a> Builder<'a> {
             Some(placed) => {
                 let types = self.named.iter().zip(&self.forward.params).map(|(named, param)| {
                     let ty = &named.ty;
-                    match default_of(param) {
+                    match param.default() {
                         Some(_) if named.hidden != Hidden::No => {
                             quote!(::core::option::Option<#ty>)
                         }
@@ -338,7 +340,7 @@ impl<'a> Builder<'a> {
             }
         };
         // What only the caller says cannot be found.
-        let said = own_others.iter().map(|param| argument_of(param));
+        let said = own_others.iter().map(|param| generics::argument(param));
         let said: Vec<_> = said.chain(given.iter().map(ToTokens::to_token_stream)).collect();
         let turbofish = (!said.is_empty()).then(|| quote!(::<#(#said,)* #(#hidden,)*>));
         let run_or_panic = quote!(#p::expect(self.try_apply #turbofish ()));
@@ -406,25 +408,6 @@ fn lifetimes_in(tokens: TokenStream) -> impl Iterator<Item = String> {
         None::<()>
     });
     found.into_iter()
-}
-
-fn is_lifetime(param: &GenericParam) -> bool {
-    matches!(param, GenericParam::Lifetime(_))
-}
-
-/// The parameters as arguments: `T, N`.
-fn arguments(generics: &syn::Generics) -> Vec<TokenStream> {
-    let (lifetimes, others): (Vec<_>, Vec<_>) =
-        generics.params.iter().partition(|p| is_lifetime(p));
-    lifetimes.into_iter().chain(others).map(argument_of).collect()
-}
-
-fn argument_of(param: &GenericParam) -> TokenStream {
-    match param {
-        GenericParam::Type(param) => param.ident.to_token_stream(),
-        GenericParam::Const(param) => param.ident.to_token_stream(),
-        GenericParam::Lifetime(param) => param.lifetime.to_token_stream(),
-    }
 }
 
 /// The name of a parameter as the name of a type.

@@ -31,20 +31,13 @@ pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {
     saved_type(layer, errors);
     attrs_type(layer, errors);
     jvp::check(layer, args, errors);
-    bodies(layer, errors);
 }
 
-/// What is wrong in the bodies. The compiler has reported one that is still being written; what else is
-/// found in it follows from that.
-fn bodies(layer: &Layer, errors: &mut Errors) {
-    let mut found = Errors::new();
-    backward::check_body(layer, &mut found);
-    context::check(layer, &mut found);
-    layer.functions().for_each(|function| question::check(function, &mut found));
-    match found.is_empty() || layer.bodies_are_read() {
-        true => errors.extend(found),
-        false => found.forget(),
-    }
+/// What is wrong in the bodies.
+pub(crate) fn check_bodies(layer: &Layer, errors: &mut Errors) {
+    backward::check_body(layer, errors);
+    context::check(layer, errors);
+    layer.functions().for_each(|function| question::check(function, errors));
 }
 
 fn no_grad(layer: &Layer, args: &Args, errors: &mut Errors) {

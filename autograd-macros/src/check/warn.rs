@@ -10,7 +10,7 @@ use super::calls::{escapes, find_call, is_stub};
 use super::order::{parts, tail};
 use crate::args::Args;
 use crate::messages;
-use crate::model::{Backward, Layer, Returns, bare, nearest};
+use crate::model::{Backward, Function, Layer, Returns, bare, nearest};
 
 /// The warnings of a block that passed its checks.
 pub(crate) fn warnings(layer: &Layer, args: &Args) -> TokenStream {
@@ -26,7 +26,7 @@ pub(crate) fn warnings(layer: &Layer, args: &Args) -> TokenStream {
         warnings.extend(none_gradient(layer, backward));
     }
     // A body that is still being written may do it yet.
-    if !warnings.is_empty() && !layer.bodies_are_read() {
+    if !warnings.is_empty() && !layer.functions().all(Function::is_read) {
         return TokenStream::new();
     }
     warnings

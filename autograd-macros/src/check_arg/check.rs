@@ -3,7 +3,8 @@
 use crate::tokens::{plain_name, text};
 use syn::{Expr, ExprLit, ExprUnary, Lit, UnOp};
 
-use super::{Check, Form, Given, Kind, Parameter, Tensor, Value, messages};
+use super::messages;
+use super::model::{Check, Form, Given, Kind, Parameter, Tensor, Value};
 use crate::errors::Errors;
 use crate::model::nearest;
 

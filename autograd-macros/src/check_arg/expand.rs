@@ -5,7 +5,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::Attribute;
 
-use super::{Check, Form, Kind, Parameter, Tensor, Value};
+use super::model::{Check, Form, Kind, Parameter, Tensor, Value};
 
 /// The op whose tests are generated.
 pub(crate) struct Subject<'a> {

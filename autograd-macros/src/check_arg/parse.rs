@@ -1,13 +1,13 @@
 //! From tokens to a `check(..)`.
 
-use crate::tokens::text;
+use crate::tokens::{parts, text};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use syn::ext::IdentExt;
 use syn::parse::Parser;
 use syn::{Expr, Ident, RangeLimits, Token};
 
-use super::{Check, Given, Range, Value, messages};
-use crate::args::parts;
+use super::messages;
+use super::model::{Check, Given, Range, Value};
 use crate::errors::Errors;
 
 /// Reads a part of the attribute that begins with `check`; none where it is another.

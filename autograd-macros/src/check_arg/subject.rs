@@ -1,13 +1,14 @@
-//! What is checked, from the models of both forms of the macro.
+//! What is checked, from the models of the model of a layer.
 
 use crate::tokens::{mentions, replace_ident};
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::{GenericParam, Type};
 
-use super::{Check, Form, Kind, Parameter, Subject, Tensor, messages};
+use super::expand::Subject;
+use super::messages;
+use super::model::{Check, Form, Kind, Parameter, Tensor};
 use crate::args::Args;
-use crate::elementwise::{self, model as formula};
 use crate::errors::Errors;
 use crate::library::private_path;
 use crate::model::{Layer, OutputKind, ParamKind, bare, element};
@@ -65,7 +66,7 @@ pub(crate) fn layer_tests(layer: &Layer, args: &Args) -> TokenStream {
 
 /// The op as it is called: with its parameters, where they are known.
 fn op_type(layer: &Layer, elements: &[String]) -> TokenStream {
-    let known = |param: &GenericParam| elements.contains(&crate::model::parameter_name(param));
+    let known = |param: &GenericParam| elements.contains(&crate::generics::parameter_name(param));
     match layer.generics.params.iter().all(known) {
         true => layer.self_ty.to_token_stream(),
         false => layer.name.to_token_stream(),
@@ -115,72 +116,7 @@ pub(crate) fn form(ty: &Type, form: crate::model::Form) -> Form {
     }
 }
 
-/// Holds the checks of an elementwise op against its forward.
-pub(crate) fn check_formula(op: &formula::Op, args: &elementwise::Args, errors: &mut Errors) {
-    let checks = &args.common.checks;
-    if args.surrogate.is_some() {
-        return refuse(checks, &messages::surrogate(), errors);
-    }
-    let Some(forward) = &op.forward else { return };
-    let parameters = of_formula(op, forward, args);
-    if errors.is_empty() {
-        checks.iter().for_each(|check| check.check(&parameters, errors));
-    }
-}
-
-/// The tests of an elementwise op.
-pub(crate) fn formula_tests(op: &formula::Op, args: &elementwise::Args) -> TokenStream {
-    let checks = &args.common.checks;
-    let Some(forward) = op.forward.as_ref().filter(|_| !checks.is_empty()) else {
-        return TokenStream::new();
-    };
-    let subject = Subject {
-        name: &op.name,
-        ty: op.name.to_token_stream(),
-        private: private_path(args.common.krate.as_ref()),
-        cfg: op.attrs.iter().filter(|attr| attr.path().is_ident("cfg")).collect(),
-        parameters: of_formula(op, forward, args),
-        elements: vec!["T".to_owned()],
-        fallible: false,
-        outputs: vec![true; forward.outputs.len()],
-        tuple: forward.tuple,
-        once_differentiable: false,
-        derived: op.backward.is_some(),
-    };
-    subject.tests(checks)
-}
-
-fn of_formula(
-    op: &formula::Op,
-    forward: &formula::Forward,
-    args: &elementwise::Args,
-) -> Vec<Parameter> {
-    let p = private_path(args.common.krate.as_ref());
-    let parameter = |param: &formula::Param| {
-        let tensor = |ty: TokenStream, element: &str| {
-            let differentiable = param.kind == formula::Kind::Real && !param.stop_gradient;
-            Kind::Tensor(Tensor {
-                form: Form::One,
-                ty,
-                element: element.to_owned(),
-                differentiable,
-            })
-        };
-        let kind = match param.kind {
-            formula::Kind::Real => tensor(quote!(#p::Tensor<T>), "T"),
-            formula::Kind::Mask => tensor(quote!(#p::Tensor<bool>), "bool"),
-            formula::Kind::Plain | formula::Kind::Wrong => Kind::Plain {
-                default: param.default.as_ref().map(|default| {
-                    let op = op.name.to_token_stream();
-                    replace_ident(default.to_token_stream(), "Self", &quote!(<#op>))
-                }),
-            },
-        };
-        Parameter { ident: param.ident.clone(), kind }
-    };
-    forward.params.iter().map(parameter).collect()
-}
-
-fn refuse(checks: &[Check], message: &str, errors: &mut Errors) {
+/// Checks where there is nothing to check.
+pub(crate) fn refuse(checks: &[Check], message: &str, errors: &mut Errors) {
     checks.iter().for_each(|check| errors.at(&check.word, message));
 }

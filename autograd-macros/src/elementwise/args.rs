@@ -1,13 +1,13 @@
 //! What stands between the parentheses: `elementwise`, `reduce = ..`, `surrogate`, `verify`,
 //! `check(..)`, `crate = path`.
 
+use crate::tokens::parts;
 use proc_macro2::{Ident, Span, TokenStream};
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::{LitInt, Path, Token};
 
 use super::messages;
-use crate::args::parts;
 use crate::errors::Errors;
 use crate::model::nearest;
 

@@ -9,6 +9,7 @@ use super::messages;
 use super::model::{Backward, Forward, Kind, Meant, Op};
 use super::parse::{is_tensor, kind};
 use crate::check::grads::{Fields, NoField};
+use crate::check::near;
 use crate::errors::Errors;
 use crate::model::{is_named, nearest};
 
@@ -30,30 +31,21 @@ pub(crate) fn check(op: &Op, args: &Args, errors: &mut Errors) {
 }
 
 fn functions(op: &Op, args: &Args, errors: &mut Errors) {
-    if op.broken {
+    if !op.broken.is_empty() {
         return;
     }
-    let near = |meant: &str| {
-        op.items.iter().find_map(|item| match item {
-            super::model::Item::Function(function) => {
-                let name = function.sig.ident.to_string();
-                let other = matches!(name.as_str(), "forward" | "backward");
-                (!other && nearest(&name, &[meant]).is_some()).then(|| function.sig.ident.clone())
-            }
-            super::model::Item::Other(_) => None,
-        })
-    };
+    let near = |meant: &str| near(&op.items, meant).map(|function| &function.sig.ident);
     if op.forward.is_none() {
         match near("forward") {
             Some(found) => {
-                errors.at(&found, crate::messages::near_name(&found.to_string(), "forward"));
+                errors.at(found, crate::messages::near_name(&found.to_string(), "forward"));
             }
             None => errors.at(&op.name, messages::no_forward(&op.name.to_string())),
         }
     }
     if op.backward.is_none() {
         if let Some(found) = near("backward") {
-            errors.at(&found, crate::messages::near_name(&found.to_string(), "backward"));
+            errors.at(found, crate::messages::near_name(&found.to_string(), "backward"));
         } else if let Some(span) = args.surrogate {
             errors.at_span(span, messages::surrogate_without_backward());
         } else if let Some(span) = args.verify {
@@ -170,10 +162,7 @@ fn reduced(forward: &Forward, backward: &Backward, args: &Args, errors: &mut Err
 fn returned(forward: &Forward, backward: &Backward, errors: &mut Errors) {
     let inputs: Vec<String> =
         forward.differentiable().iter().map(|param| plain_name(&param.ident)).collect();
-    if backward.grads {
-        return fields(forward, inputs, backward, errors);
-    }
-    if inputs.is_empty() {
+    if backward.grads || inputs.is_empty() {
         return;
     }
     let found = backward.returned.len();
@@ -189,6 +178,19 @@ fn returned(forward: &Forward, backward: &Backward, errors: &mut Errors) {
             let place: &Type = ty;
             errors.at(place.to_token_stream(), messages::returned_type(name, &text(ty)));
         }
+    }
+}
+
+/// The rules of what is returned, as it stands in the body.
+pub(super) fn check_bodies(op: &Op, errors: &mut Errors) {
+    let (Some(forward), Some(backward)) = (&op.forward, &op.backward) else { return };
+    let inputs: Vec<String> =
+        forward.differentiable().iter().map(|param| plain_name(&param.ident)).collect();
+    if forward.of(Kind::Wrong).next().is_some() {
+        return;
+    }
+    if backward.grads {
+        return fields(forward, inputs, backward, errors);
     }
     let params = forward.params.iter().map(|param| &param.ident);
     let given = backward.params.iter().map(|(ident, _)| ident);

@@ -6,17 +6,23 @@ mod args;
 mod check;
 mod expand;
 mod messages;
-pub(crate) mod model;
+mod model;
 mod parse;
 mod scalar;
+mod tests;
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::quote;
 
 use crate::errors::Errors;
-use crate::expand::Mode;
-use crate::{check_arg, fallback};
-pub(crate) use args::Args;
+use crate::expansion::Mode;
+use crate::fallback;
+use crate::front::Form;
+use crate::model::{Block, Function};
+use args::Args;
+use model::Kind;
+
+pub(crate) use model::Op;
 pub(crate) use scalar::scalar_op;
 
 /// Whether the arguments ask for this form.
@@ -29,27 +35,44 @@ pub(crate) fn is_asked_for(arguments: &TokenStream) -> bool {
     })
 }
 
-/// The attribute as a plain function.
-pub(crate) fn layer(arguments: TokenStream, block: TokenStream) -> TokenStream {
-    let mut errors = Errors::new();
-    let args = args::parse(arguments, &mut errors);
-    let Some(op) = parse::parse(block.clone(), &mut errors) else {
-        return fallback::of_tokens(block, errors);
-    };
-    if let Some(exists) = op.exists {
-        let (generics, name) = (syn::Generics::default(), &op.name);
-        return fallback::of_existing(
-            exists,
-            &fallback::CALLS,
-            &generics,
-            &syn::parse_quote!(#name),
-            errors,
-        );
+impl Form for Op {
+    type Args = Args;
+
+    const CALLS: &'static [&'static str] = &fallback::CALLS;
+
+    fn args(tokens: TokenStream, errors: &mut Errors) -> Args {
+        args::parse(tokens, errors)
     }
-    check::check(&op, &args, &mut errors);
-    check_arg::check_formula(&op, &args, &mut errors);
-    let (mode, reported) = fallback::mode(&op.name, errors, op.broken);
-    let tests = matches!(mode, Mode::Full).then(|| check_arg::formula_tests(&op, &args));
-    let expansion = expand::Expansion { op: &op, args: &args, mode }.tokens();
-    quote!(#reported #expansion #tests)
+
+    fn parse(tokens: TokenStream, _: &Args, errors: &mut Errors) -> Option<Self> {
+        parse::parse(tokens, errors)
+    }
+
+    fn block(&self) -> &Block {
+        &self.block
+    }
+
+    fn functions(&self) -> Vec<&Function> {
+        let forward = self.forward.iter().map(|forward| &forward.function);
+        forward.chain(self.backward.iter().map(|backward| &backward.function)).collect()
+    }
+
+    fn check(&self, args: &Args, errors: &mut Errors) {
+        check::check(self, args, errors);
+        tests::check(self, args, errors);
+    }
+
+    fn check_bodies(&self, errors: &mut Errors) {
+        check::check_bodies(self, errors);
+    }
+
+    fn is_refused(&mut self) -> bool {
+        self.forward.iter().any(|forward| forward.of(Kind::Wrong).next().is_some())
+    }
+
+    fn expand(self, args: &Args, mode: Mode) -> TokenStream {
+        let tests = matches!(mode, Mode::Full).then(|| tests::tests(&self, args));
+        let expansion = expand::Expansion { op: &self, args, mode }.tokens();
+        quote!(#expansion #tests)
+    }
 }

@@ -1,27 +1,26 @@
 //! The block as the macro understands it.
 
-use proc_macro2::{Ident, TokenStream};
-use syn::{Attribute, Expr, Type};
+use crate::tokens::plain_name;
+use std::ops::Deref;
 
-use crate::model::{Exists, Function};
+use proc_macro2::Ident;
+use syn::{Expr, Type};
 
-/// An elementwise op: the parsed impl block.
+use crate::model::{Block, Function};
+
+/// An elementwise op.
 pub(crate) struct Op {
-    pub(crate) attrs: Vec<Attribute>,
-    pub(crate) name: Ident,
-    /// What comes out again, in the user's order.
-    pub(crate) items: Vec<Item>,
+    pub(crate) block: Block,
     pub(crate) forward: Option<Forward>,
     pub(crate) backward: Option<Backward>,
-    /// What has the name of the op already, which was reported.
-    pub(crate) exists: Option<Exists>,
-    /// Whether the compiler could not read all of it either, and has reported.
-    pub(crate) broken: bool,
 }
 
-pub(crate) enum Item {
-    Function(Box<Function>),
-    Other(TokenStream),
+impl Deref for Op {
+    type Target = Block;
+
+    fn deref(&self) -> &Block {
+        &self.block
+    }
 }
 
 pub(crate) struct Forward {
@@ -84,8 +83,7 @@ impl Forward {
     /// Everything that backward can name.
     pub(crate) fn names(&self) -> Vec<(String, Meant)> {
         let inputs = self.params.iter().enumerate();
-        let inputs =
-            inputs.map(|(i, param)| (crate::tokens::plain_name(&param.ident), Meant::Input(i)));
+        let inputs = inputs.map(|(i, param)| (plain_name(&param.ident), Meant::Input(i)));
         let outputs = (0..self.outputs.len()).map(|k| (self.output(k), Meant::Output(k)));
         let gradients =
             (0..self.outputs.len()).map(|k| (format!("d{}", self.output(k)), Meant::Gradient(k)));
@@ -100,7 +98,7 @@ impl Forward {
 impl Backward {
     /// What it is given, as far as that exists.
     pub(crate) fn meant(&self, forward: &Forward) -> Vec<Meant> {
-        let names = self.params.iter().map(|(ident, _)| crate::tokens::plain_name(ident));
+        let names = self.params.iter().map(|(ident, _)| plain_name(ident));
         names.filter_map(|name| forward.meant(&name)).collect()
     }
 }

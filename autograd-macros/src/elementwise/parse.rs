@@ -5,29 +5,21 @@ use proc_macro2::{Ident, TokenStream};
 use syn::{FnArg, ReturnType, Type};
 
 use super::messages;
-use super::model::{Backward, Forward, Item, Kind, Op, Param};
+use super::model::{Backward, Forward, Kind, Op, Param};
 use crate::errors::Errors;
 use crate::items::Found;
-use crate::model::{Function, argument_of, as_tensor, bare, is_named};
+use crate::model::{Function, Item, argument_of, as_tensor, bare, is_named, last_segment};
 use crate::parse::{
     block, parameter_attributes, pattern_name, qualifiers, repeated_names, stripped,
 };
 
 /// Reads the block; none where it is no impl block of an op.
 pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Option<Op> {
-    let (block, name, found) = block(tokens, errors)?;
-    let mut op = Op {
-        attrs: block.attrs,
-        name,
-        items: Vec::new(),
-        forward: None,
-        backward: None,
-        exists: block.exists,
-        broken: false,
-    };
-    let arguments = crate::model::last_segment(&block.self_ty).map(|segment| &segment.arguments);
-    if !block.generics.params.is_empty() || arguments.is_some_and(|a| !a.is_none()) {
-        errors.at(&block.self_ty, messages::generics(&op.name.to_string()));
+    let (block, found) = block(tokens, "py_layer", errors)?;
+    let mut op = Op { block, forward: None, backward: None };
+    let arguments = last_segment(&op.self_ty).map(|segment| &segment.arguments);
+    if !op.generics.params.is_empty() || arguments.is_some_and(|a| !a.is_none()) {
+        errors.at(&op.self_ty, messages::generics(&op.name.to_string()));
     }
     for item in found {
         op.add(item, errors);
@@ -38,16 +30,15 @@ pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Option<Op> {
 impl Op {
     fn add(&mut self, item: Found, errors: &mut Errors) {
         match item {
-            Found::Other(tokens) => self.items.push(Item::Other(tokens)),
+            Found::Other(tokens) => self.block.items.push(Item::Other(tokens)),
             Found::Macro(tokens) => {
                 errors.at(&tokens, crate::messages::item_macro());
-                self.items.push(Item::Other(tokens));
+                self.block.items.push(Item::Other(tokens));
             }
             Found::Type(item) => {
                 errors.at(&item.ident, messages::declares_type(&item.ident.to_string()));
             }
-            // The compiler could not read it either, and has reported.
-            Found::Broken(_) => self.broken = true,
+            Found::Broken(broken) => self.block.broken.push(broken),
             Found::Function(function) => self.add_function(function, errors),
         }
     }
@@ -62,19 +53,15 @@ impl Op {
             "backward" if self.backward.is_some() => {
                 return errors.at(&ident, crate::messages::second_function("backward"));
             }
-            "forward" => {
-                let forward = forward(&function, errors);
-                self.broken |= forward.of(Kind::Wrong).next().is_some();
-                self.forward = Some(forward);
-            }
+            "forward" => self.forward = Some(forward(&function, errors)),
             "backward" => self.backward = Some(backward(&function, errors)),
             "jvp" => return errors.at(&ident, messages::no_jvp()),
             "apply" | "try_apply" | "with" | "check_backward" => {
                 return errors.at(&ident, crate::messages::generated_name(&name));
             }
-            _ => return self.items.push(Item::Function(Box::new(function))),
+            _ => return self.block.items.push(Item::Function(Box::new(function))),
         }
-        self.items.push(Item::Function(Box::new(stripped(function))));
+        self.block.items.push(Item::Function(Box::new(stripped(function))));
     }
 }
 
@@ -144,7 +131,7 @@ fn backward(function: &Function, errors: &mut Errors) -> Backward {
     repeated_names(&function.sig, errors);
     let mut params = Vec::new();
     for (pat, ty, attrs) in typed(function, "backward", errors) {
-        for attr in attrs.iter().filter(|attr| crate::parse::is_ours(attr)) {
+        for attr in attrs.iter().filter(|attr| crate::attributes::is_ours(attr)) {
             errors.at(attr, crate::messages::attribute_on_gradient(&text(attr.path())));
         }
         match pattern_name(pat) {

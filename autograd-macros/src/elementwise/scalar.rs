@@ -127,7 +127,7 @@ pub(crate) fn scalar_op(tokens: TokenStream) -> TokenStream {
         }
     };
     let krate = krate.map(|path| quote!(, crate = #path));
-    super::layer(quote!(elementwise #krate), block)
+    crate::front::run::<super::Op>(quote!(elementwise #krate), block)
 }
 
 /// The head of the op, whatever stands behind it.

@@ -1,15 +1,17 @@
 //! `apply` and `try_apply`.
 
-use crate::tokens::{at, first_span, here, local, located, plain_name, whole_span};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
-use syn::ReturnType;
 
-use super::{Expansion, of_callers, of_each_call, of_start, output_span, turbofish, undocumented};
+use super::proofs;
+use super::pull::context_argument;
+use crate::attributes::{of_callers, of_each_call, of_start, undocumented};
 use crate::builder::ByName;
 use crate::check_arg::{Form, form};
-use crate::expand::proofs;
-use crate::model::{Forward, Function, Output, OutputKind, Param, ParamKind};
+use crate::expansion::Expansion;
+use crate::generics::turbofish;
+use crate::model::{Forward, Output, OutputKind, Param, ParamKind};
+use crate::tokens::{at, first_span, here, local, output_span, plain_name, whole_span};
 
 impl Expansion<'_> {
     /// `apply` and `try_apply`, and what starts a call by name.
@@ -33,7 +35,7 @@ impl Expansion<'_> {
         });
         let params: Vec<_> = params.collect();
         let names: Vec<_> = forward.params.iter().map(|param| &param.ident).collect();
-        let output = output_type(forward);
+        let output = forward.output();
         let with = by_name.map(|by_name| &by_name.with);
         let starts = starts.filter(|_| with.is_some());
         let placed = by_name.and_then(|by_name| by_name.placed.as_ref());
@@ -259,27 +261,3 @@ impl Expansion<'_> {
 /// What is written of `try_apply`.
 const TRY_DOC: &str = "As `apply`, with misuse of the op as an error instead of a \
     panic.\n\n# Errors\n\nIf a context call was against its rules, or an input against the op's.";
-
-/// The context as it is given to a function: another type of its name is shown where it stands.
-pub(super) fn context_argument(context: &TokenStream, function: &Function) -> TokenStream {
-    match function.sig.inputs.first() {
-        Some(syn::FnArg::Typed(param)) => located(context.clone(), here(whole_span(&param.ty))),
-        _ => context.clone(),
-    }
-}
-
-/// The type that `apply` returns.
-pub(crate) fn output_type(forward: &Forward) -> TokenStream {
-    match &forward.function.sig.output {
-        ReturnType::Default => quote!(()),
-        ReturnType::Type(_, ty) => ty.to_token_stream(),
-    }
-}
-
-/// Whether a parameter has a default.
-pub(crate) fn default_of(param: &Param) -> Option<&syn::Expr> {
-    match &param.kind {
-        ParamKind::Plain { default } => default.as_ref(),
-        ParamKind::Tensor(_) => None,
-    }
-}

@@ -1,52 +1,26 @@
 //! From the model to code: the user's block, the struct, one trait impl, `apply`, the builder.
 
 mod apply;
-mod attributes;
 mod proofs;
 mod pull;
 mod push;
 
-use crate::tokens::{local, located, mentions, plain_name, regroup, replace_ident};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{Attribute, GenericParam, ReturnType, Type, Visibility};
 
-use crate::args::Args;
+use crate::attributes::{is, is_expect, is_lint, is_lint_of_types, of_callers, undocumented};
 use crate::builder;
 use crate::check::calls::escapes;
 use crate::check::types::{is_bare_gradient, kept_attrs, unsaveable};
+use crate::expansion::{Expansion, Mode};
 use crate::fallback;
-use crate::library::{Private, import};
-use crate::model::{Form, Function, Item, Layer, Returns, bare, parameter_name};
-use crate::parse::is_lint;
-use apply::context_argument;
-use attributes::{is_cfg, is_expect, undocumented};
+use crate::generics::{parameter_name, phantom};
+use crate::library::import;
+use crate::model::{Form, Function, Item, Returns, bare};
+use crate::tokens::{local, located, mentions, plain_name, regroup, replace_ident};
 
-pub(crate) use apply::{default_of, output_type};
-pub(crate) use attributes::{
-    generated, is_lint_of_types, of_callers, of_each_call, of_start, output_span, phantom,
-    turbofish,
-};
 pub(crate) use pull::with_arguments;
-
-/// Whether the block passed its checks.
-pub(crate) enum Mode {
-    Full,
-    /// The compiler refuses a type of a signature: nothing repeats it.
-    Refused,
-    /// It did not: what callers name is of this type, which has an error in it.
-    Reported(Ident),
-}
-
-/// All that an expansion is made from.
-pub(crate) struct Expansion<'a> {
-    pub(crate) layer: &'a Layer,
-    pub(crate) args: &'a Args,
-    pub(crate) private: Private,
-    pub(crate) mode: Mode,
-    /// Whether the op can make a call again, for `AUTOGRAD_VERIFY`.
-    pub(crate) verifies: bool,
-}
 
 impl Expansion<'_> {
     pub(crate) fn tokens(&self) -> TokenStream {
@@ -68,7 +42,7 @@ impl Expansion<'_> {
         };
         let names = by_name.as_ref().map(|by_name| &by_name.names);
         let builder = by_name.as_ref().map(|by_name| &by_name.builder);
-        let cfg = self.attributes(is_cfg);
+        let cfg = self.attributes(|attr| is(attr, &["cfg"]));
         let library = match self.mode {
             // One name for the library: a wrong path to it is reported once.
             Mode::Full => import(self.args.krate.as_ref()),
@@ -105,37 +79,6 @@ impl Expansion<'_> {
         }
     }
 
-    /// The path of what expansions call, placed where an error is to be shown.
-    pub(crate) fn private_at(&self, span: Span) -> Private {
-        self.private.at(span)
-    }
-
-    /// What finds the bounds of a type, or none where it is no tensor or no output.
-    pub(crate) fn known(&self, ty: &impl ToTokens, span: Span) -> TokenStream {
-        let p = self.private_at(span);
-        quote_spanned!(span=> #p::Known::<#ty>)
-    }
-
-    pub(crate) fn op(&self) -> &Type {
-        &self.layer.self_ty
-    }
-
-    pub(crate) fn key(&self) -> Ident {
-        generated(&self.layer.name, "Key")
-    }
-
-    fn needs(&self) -> Ident {
-        generated(&self.layer.name, "NeedsGrad")
-    }
-
-    pub(crate) fn forward_vis(&self) -> Visibility {
-        match &self.layer.forward {
-            Some(forward) => forward.function.vis.clone(),
-            // Who calls the op shall not hear of its visibility instead.
-            None => Visibility::Public(syn::Token![pub](Span::call_site())),
-        }
-    }
-
     /// What would be warned about all the same. The compiler warns of nothing that a macro made but what
     /// bears the name of a user's parameter, whose style is reported in the user's block, and not again.
     /// Clippy warns of more, so its lints are allowed where it reads, and cost nothing elsewhere.
@@ -153,13 +96,6 @@ impl Expansion<'_> {
         }
     }
 
-    /// What is deprecated is reported in the user's block, and not again.
-    pub(crate) fn deprecated(&self) -> Option<TokenStream> {
-        let functions = self.layer.functions().flat_map(|function| &function.attrs);
-        let mut attrs = self.layer.attrs.iter().chain(functions);
-        attrs.any(|attr| mentions(attr, "deprecated")).then(|| quote!(#[allow(deprecated)]))
-    }
-
     fn attributes(&self, which: fn(&Attribute) -> bool) -> Vec<&Attribute> {
         self.layer.attrs.iter().filter(|attr| which(attr)).collect()
     }
@@ -169,7 +105,7 @@ impl Expansion<'_> {
         let (generics, _, clause) = self.layer.generics.split_for_impl();
         let op = self.op();
         let attrs = self.layer.attrs.iter().filter(|attr| {
-            is_cfg(attr) || is_lint(attr) && !(is_expect(attr) && is_lint_of_types(attr))
+            is(attr, &["cfg"]) || is_lint(attr) && !(is_expect(attr) && is_lint_of_types(attr))
         });
         let items = self.layer.items.iter().map(|item| match item {
             Item::Other(tokens) => tokens.clone(),

@@ -6,10 +6,10 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{GenericArgument, PathArguments, Type, TypeParamBound};
 
-use crate::expand::{Expansion, Mode};
+use crate::expansion::{Expansion, Mode};
+use crate::generics::parameter_name;
 use crate::model::{
     Forward, Layer, ParamKind, argument_of, as_tensor, bare, bounds_of, last_segment,
-    parameter_name,
 };
 
 /// That a value of this type holds no tensor. Never runs.

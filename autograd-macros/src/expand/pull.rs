@@ -1,16 +1,17 @@
 //! `Layer::pull`: gradients are lent to backward, and what it returns is handed on.
 
-use crate::tokens::{
-    anonymous, at, find, here, is_group, is_punct, local, located, rewritten, whole_span,
-};
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::Type;
 
-use super::{Expansion, Mode, context_argument, output_span};
 use crate::builder;
+use crate::expansion::{Expansion, Mode};
 use crate::library::Private;
-use crate::model::{Form, Param, Returns, TensorInput};
+use crate::model::{Form, Function, Param, Returns, TensorInput};
+use crate::tokens::{
+    anonymous, at, find, here, is_group, is_punct, local, located, output_span, rewritten,
+    whole_span,
+};
 
 impl Expansion<'_> {
     /// The body of `pull`: gradients are lent to backward, and what it returns is handed on.
@@ -213,4 +214,12 @@ fn has_literal(tokens: TokenStream) -> bool {
         (named && is_group(trees.get(at + 1), Delimiter::Brace)).then_some(())
     };
     find(tokens, &mut { literal }).is_some()
+}
+
+/// The context as it is given to a function: another type of its name is shown where it stands.
+pub(super) fn context_argument(context: &TokenStream, function: &Function) -> TokenStream {
+    match function.sig.inputs.first() {
+        Some(syn::FnArg::Typed(param)) => located(context.clone(), here(whole_span(&param.ty))),
+        _ => context.clone(),
+    }
 }

@@ -1,11 +1,11 @@
 //! `Layer::PUSH`: inputs and tangents are lent to the user's `jvp`, and what it returns is handed
 //! on.
 
-use crate::tokens::{at, here, local, whole_span};
+use crate::tokens::{at, here, local, output_span, whole_span};
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 
-use crate::expand::{Expansion, Mode, output_span};
+use crate::expansion::{Expansion, Mode};
 use crate::model::{Form, Jvp, Returns, TensorInput};
 
 /// Nothing where the op has no `jvp`.

@@ -1,36 +1,47 @@
 //! What is said of what is saved, and of calls on the context.
 
-// What is saved.
+sentences! {
+    // What is saved.
 
-pub(crate) fn saved_plain(found: &str) -> String {
-    format!(
+    saved_plain(found)
         "`{found}` is not made of tensors, so it cannot be saved; put it into `type Attrs`: \
-         `ctx.set_attrs(..)` in `forward`, `ctx.attrs()` in `backward`"
-    )
-}
-
-pub(crate) fn saved_reference(inner: &str) -> String {
-    format!(
+         `ctx.set_attrs(..)` in `forward`, `ctx.attrs()` in `backward`";
+    saved_reference(inner)
         "what is saved outlives the call, so `type Saved` cannot borrow; write `{inner}`, and give \
-         `save_for_backward` a reference"
-    )
-}
-
-pub(crate) fn attrs_reference(inner: &str, owned: &str) -> String {
-    format!(
-        "what `set_attrs` keeps outlives the call, so `type Attrs` cannot borrow; write `{owned}`, or \
-         `&'static {inner}` for what lives as long as the program"
-    )
-}
-
-pub(crate) fn attrs_lifetime(lifetime: &str) -> String {
-    format!(
+         `save_for_backward` a reference";
+    attrs_reference(inner, owned)
+        "what `set_attrs` keeps outlives the call, so `type Attrs` cannot borrow; write `{owned}`, \
+         or `&'static {inner}` for what lives as long as the program";
+    attrs_lifetime(lifetime)
         "what `set_attrs` keeps outlives the call, so `type Attrs` cannot borrow for `{lifetime}`; \
-         write `'static` for what lives as long as the program, or a type that owns what it holds"
-    )
-}
+         write `'static` for what lives as long as the program, or a type that owns what it holds";
 
-// Calls on the context.
+    // Calls on the context.
+
+    several_arguments(call, found: usize, arguments)
+        "`{call}` takes everything at once, but is given {found} arguments; write them as a tuple: \
+         `ctx.{call}(({arguments}))`";
+    needs_by_position(write)
+        "`needs_input_grad()` has the inputs by name, not by position; write \
+         `ctx.needs_input_grad().{write}`";
+    never_called(declared, call)
+        "`type {declared}` is declared, but `forward` never calls `ctx.{call}(..)`; call it, or \
+         remove the declaration";
+    not_declared(call, declared, example)
+        "`{call}` needs a declaration in the block; add `type {declared} = {example};`";
+    undeclared_read(read, declared, example, call)
+        "`{read}` has nothing to read: the op keeps nothing; add `type {declared} = {example};` to \
+         the block, and call `ctx.{call}(..)` in `forward`";
+    marks_input(name)
+        "`{name}` is an input; `mark_non_differentiable` takes outputs (an input without a gradient \
+         is declared `#[stop_gradient] {name}`)";
+    marks_output(name)
+        "`{name}` is computed in `forward`; `mark_not_inplace` takes inputs: leave `{name}` out, it \
+         is a new tensor in any case";
+    bare_gradient(name, write)
+        "`set_materialize_grads(false)` in `forward` says that a missing gradient comes as `None`; \
+         write `{name}: {write}`";
+}
 
 pub(crate) fn call_twice(call: &str) -> String {
     let mend = match call {
@@ -50,13 +61,6 @@ pub(crate) fn save_of_each(list: &str, place: &str, declare: Option<&str>) -> St
         "`save_for_backward` is called for each tensor of the list `{list}`, but one call saves the \
          whole list: {declare}collect what is saved in a `Vec`, and write \
          `ctx.save_for_backward(&saved)` once, after the {place}"
-    )
-}
-
-pub(crate) fn several_arguments(call: &str, found: usize, arguments: &str) -> String {
-    format!(
-        "`{call}` takes everything at once, but is given {found} arguments; write them as a tuple: \
-         `ctx.{call}(({arguments}))`"
     )
 }
 
@@ -82,50 +86,4 @@ pub(crate) fn field_of_context(name: &str, near: Option<&str>, forward: bool) ->
              `ctx.set_attrs(..)` in `forward`, and read `ctx.attrs()` here"
         ),
     }
-}
-
-pub(crate) fn needs_by_position(write: &str) -> String {
-    format!(
-        "`needs_input_grad()` has the inputs by name, not by position; write \
-         `ctx.needs_input_grad().{write}`"
-    )
-}
-
-pub(crate) fn never_called(declared: &str, call: &str) -> String {
-    format!(
-        "`type {declared}` is declared, but `forward` never calls `ctx.{call}(..)`; call it, or \
-         remove the declaration"
-    )
-}
-
-pub(crate) fn not_declared(call: &str, declared: &str, example: &str) -> String {
-    format!("`{call}` needs a declaration in the block; add `type {declared} = {example};`")
-}
-
-pub(crate) fn undeclared_read(read: &str, declared: &str, example: &str, call: &str) -> String {
-    format!(
-        "`{read}` has nothing to read: the op keeps nothing; add `type {declared} = {example};` to \
-         the block, and call `ctx.{call}(..)` in `forward`"
-    )
-}
-
-pub(crate) fn marks_input(name: &str) -> String {
-    format!(
-        "`{name}` is an input; `mark_non_differentiable` takes outputs (an input without a \
-         gradient is declared `#[stop_gradient] {name}`)"
-    )
-}
-
-pub(crate) fn marks_output(name: &str) -> String {
-    format!(
-        "`{name}` is computed in `forward`; `mark_not_inplace` takes inputs: leave `{name}` out, it \
-         is a new tensor in any case"
-    )
-}
-
-pub(crate) fn bare_gradient(name: &str, write: &str) -> String {
-    format!(
-        "`set_materialize_grads(false)` in `forward` says that a missing gradient comes as `None`; \
-         write `{name}: {write}`"
-    )
 }

@@ -1,5 +1,13 @@
 //! What is said of `#[derive(Saved)]` and `#[derive(Module)]`.
 
+sentences! {
+    derive_argument_twice(name) "this stands twice in `#[{name}(..)]`; remove one";
+    saved_needs_fields() "#[derive(Saved)] needs a struct with named fields, each made of tensors";
+    saved_lifetime()
+        "what is saved outlives the call, so it cannot borrow; keep tensors by value (a clone is \
+         cheap)";
+}
+
 pub(crate) fn derive_needs_struct(derive: &str, found: &str) -> String {
     match derive {
         "Saved" => {
@@ -23,18 +31,4 @@ pub(crate) fn derive_argument(name: &str, field: bool) -> String {
         ),
         (_, false) => format!("write where autograd_core is: `#[{name}(crate = path)]`"),
     }
-}
-
-pub(crate) fn derive_argument_twice(name: &str) -> String {
-    format!("this stands twice in `#[{name}(..)]`; remove one")
-}
-
-pub(crate) fn saved_needs_fields() -> String {
-    "#[derive(Saved)] needs a struct with named fields, each made of tensors".into()
-}
-
-pub(crate) fn saved_lifetime() -> String {
-    "what is saved outlives the call, so it cannot borrow; keep tensors by value (a clone is \
-     cheap)"
-        .into()
 }

@@ -2,11 +2,38 @@
 
 use super::{list, plural};
 
-pub(crate) fn gradient_of_input(name: &str) -> String {
-    format!(
+sentences! {
+    gradient_of_input(name)
         "`{name}` is an input, and `backward` gets the gradients of the outputs; keep what it needs \
-         by `ctx.save_for_backward(&{name})` in `forward`, and read `ctx.saved_tensor()` here"
-    )
+         by `ctx.save_for_backward(&{name})` in `forward`, and read `ctx.saved_tensor()` here";
+    /// `dw` stands where the gradient of `x` belongs.
+    gradients_swapped(found, input, right)
+        "`{found}` stands in the place of the gradient of `{input}`, and its own place is another \
+         one; gradients are returned in the order of forward's inputs: `({right})`";
+    gradient_element(name, found, output, of, write)
+        "the gradient `{name}` has elements of type `{found}`, but {output} of `forward` has \
+         `{of}`; write `{name}: {write}`";
+    returned_element(found, input, of, write)
+        "the gradient of `{input}` has elements of type `{found}`, but `{input}` has `{of}`; write \
+         `{write}`";
+    gradient_form(output, found, name, write)
+        "the gradient of {output} is not passed as `{found}`; write `{name}: {write}`";
+    returned_form(name, found, write)
+        "the gradient of `{name}` is not returned as `{found}`; return {write}";
+    grads_arguments()
+        "`Grads` has no arguments: the macro makes it, with a field for each differentiable input; \
+         write `Grads`";
+    grads_field_empty(name)
+        "the list `{name}` has a gradient for each of its tensors, and here are none; write \
+         `vec![None; n]` for a list of `n` tensors without a gradient, or `#[stop_gradient] {name}` \
+         in `forward` if they never have one";
+    grads_field_stopped(name)
+        "the input `{name}` is marked `#[stop_gradient]`, so `Grads` has no field for it; remove it \
+         here, or the mark in `forward`";
+    grads_default(write) "`Grads` has no default, and a gradient that is left out is lost; {write}";
+    grads_field_plain(name)
+        "the input `{name}` is not a tensor, so it has no gradient; remove it here";
+    grads_field_repeated(name) "the gradient of `{name}` is given twice; remove one";
 }
 
 pub(crate) fn gradient_count(found: usize, outputs: usize, integers: bool, write: &str) -> String {
@@ -28,45 +55,9 @@ pub(crate) fn returned_count(found: usize, inputs: &[String], write: &str) -> St
     )
 }
 
-/// `dw` stands where the gradient of `x` belongs.
-pub(crate) fn gradients_swapped(found: &str, input: &str, right: &str) -> String {
-    format!(
-        "`{found}` stands in the place of the gradient of `{input}`, and its own place is another \
-         one; gradients are returned in the order of forward's inputs: `({right})`"
-    )
-}
-
 /// `the output` where there is one, else `output 1`, counted from 0 as in code.
 pub(crate) fn output(position: usize, outputs: usize) -> String {
     if outputs == 1 { "the output".to_owned() } else { format!("output {position}") }
-}
-
-pub(crate) fn gradient_element(
-    name: &str,
-    found: &str,
-    output: &str,
-    of: &str,
-    write: &str,
-) -> String {
-    format!(
-        "the gradient `{name}` has elements of type `{found}`, but {output} of `forward` has \
-         `{of}`; write `{name}: {write}`"
-    )
-}
-
-pub(crate) fn returned_element(found: &str, input: &str, of: &str, write: &str) -> String {
-    format!(
-        "the gradient of `{input}` has elements of type `{found}`, but `{input}` has `{of}`; \
-         write `{write}`"
-    )
-}
-
-pub(crate) fn gradient_form(output: &str, found: &str, name: &str, write: &str) -> String {
-    format!("the gradient of {output} is not passed as `{found}`; write `{name}: {write}`")
-}
-
-pub(crate) fn returned_form(name: &str, found: &str, write: &str) -> String {
-    format!("the gradient of `{name}` is not returned as `{found}`; return {write}")
 }
 
 pub(crate) fn returned_list(found: &str, inputs: &[String], write: &str) -> String {
@@ -85,12 +76,6 @@ pub(crate) fn grads_field_missing(missing: &[String], write: &str) -> String {
     format!("the {gradient} of {} {it} of `forward`; {write}", list(missing))
 }
 
-pub(crate) fn grads_arguments() -> String {
-    "`Grads` has no arguments: the macro makes it, with a field for each differentiable input; write \
-     `Grads`"
-        .into()
-}
-
 pub(crate) fn grads_field_unknown(name: &str, near: Option<&str>, names: &[String]) -> String {
     match near {
         Some(near) => {
@@ -100,31 +85,4 @@ pub(crate) fn grads_field_unknown(name: &str, near: Option<&str>, names: &[Strin
             format!("`forward` has no differentiable input `{name}`; `Grads` has {}", list(names))
         }
     }
-}
-
-pub(crate) fn grads_field_empty(name: &str) -> String {
-    format!(
-        "the list `{name}` has a gradient for each of its tensors, and here are none; write \
-         `vec![None; n]` for a list of `n` tensors without a gradient, or `#[stop_gradient] {name}` \
-         in `forward` if they never have one"
-    )
-}
-
-pub(crate) fn grads_field_stopped(name: &str) -> String {
-    format!(
-        "the input `{name}` is marked `#[stop_gradient]`, so `Grads` has no field for it; remove \
-         it here, or the mark in `forward`"
-    )
-}
-
-pub(crate) fn grads_default(write: &str) -> String {
-    format!("`Grads` has no default, and a gradient that is left out is lost; {write}")
-}
-
-pub(crate) fn grads_field_plain(name: &str) -> String {
-    format!("the input `{name}` is not a tensor, so it has no gradient; remove it here")
-}
-
-pub(crate) fn grads_field_repeated(name: &str) -> String {
-    format!("the gradient of `{name}` is given twice; remove one")
 }

@@ -1,4 +1,25 @@
-//! Every sentence of the macro, in one place. Lower case; what is wrong, then how to mend it.
+//! Every sentence of the macro, in tables. Lower case; what is wrong, then how to mend it.
+
+/// A table of sentences. Each is a function of what stands in its parentheses, which are texts where no
+/// type is written. `near? ".." else ".."`: the first where there is such a name.
+macro_rules! sentences {
+    (@type) => { &str };
+    (@type $ty:ty) => { $ty };
+    ($(
+        $(#[$doc:meta])*
+        $name:ident($($arg:ident $(: $ty:ty)?),*) $($near:ident? $some:literal else)? $text:literal;
+    )*) => {$(
+        $(#[$doc])*
+        pub(crate) fn $name($($arg: $crate::messages::sentences!(@type $($ty)?)),*) -> String {
+            $(if let Some($near) = $near {
+                return format!($some);
+            })?
+            format!($text)
+        }
+    )*};
+}
+
+pub(crate) use sentences;
 
 mod block;
 mod context;

@@ -3,26 +3,10 @@
 use crate::tokens::text;
 use syn::{Attribute, FnArg, Meta};
 
+use crate::attributes::{is_cfg, is_doc, is_lint};
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{Function, nearest};
-
-pub(crate) fn is_ours(attr: &Attribute) -> bool {
-    attr.path().is_ident("default") || attr.path().is_ident("stop_gradient")
-}
-
-/// What silences or asks for warnings.
-pub(crate) fn is_lint(attr: &Attribute) -> bool {
-    ["allow", "warn", "deny", "forbid", "expect"].iter().any(|name| attr.path().is_ident(name))
-}
-
-pub(super) fn is_doc(attr: &Attribute) -> bool {
-    attr.path().is_ident("doc")
-}
-
-pub(crate) fn is_cfg(attr: &Attribute) -> bool {
-    attr.path().is_ident("cfg") || attr.path().is_ident("cfg_attr")
-}
 
 pub(crate) type Default = (Attribute, Option<syn::Expr>);
 

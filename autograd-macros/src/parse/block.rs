@@ -8,25 +8,24 @@ use syn::{Attribute, Generics, Token, Type, Visibility};
 
 use super::twin::existing;
 use crate::errors::Errors;
+use crate::generics::parameter_name;
 use crate::items::{self, Found};
 use crate::messages;
-use crate::model::{Exists, bare, parameter_name};
+use crate::model::{Block, Exists, bare};
 
 /// An impl block before its items are looked into.
-pub(crate) struct Block {
-    pub(crate) attrs: Vec<Attribute>,
+struct Parsed {
+    attrs: Vec<Attribute>,
     vis: Visibility,
     /// Where `impl` stands.
-    pub(crate) place: Span,
-    pub(crate) generics: Generics,
-    pub(crate) trait_: Option<TokenStream>,
-    pub(crate) self_ty: Type,
-    pub(crate) body: Group,
-    /// What has the name of the op already.
-    pub(crate) exists: Option<Exists>,
+    place: Span,
+    generics: Generics,
+    trait_: Option<TokenStream>,
+    self_ty: Type,
+    body: Group,
 }
 
-impl Parse for Block {
+impl Parse for Parsed {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let attrs = input.call(Attribute::parse_outer)?;
         let vis = input.parse()?;
@@ -55,28 +54,28 @@ impl Parse for Block {
         let tree = input.parse::<TokenTree>()?;
         match tree {
             TokenTree::Group(body) if body.delimiter() == Delimiter::Brace => {
-                let exists = trait_.as_ref().map(|_| Exists::Type);
-                Ok(Self { attrs, vis, place, generics, trait_, self_ty, body, exists })
+                Ok(Self { attrs, vis, place, generics, trait_, self_ty, body })
             }
             other => Err(syn::Error::new(other.span(), "expected the block of the op, `{ .. }`")),
         }
     }
 }
 
-/// The block, the op's name, and its items.
+/// The block of an op, and its items; `attribute` is the name of the macro.
 pub(crate) fn block(
     tokens: TokenStream,
+    attribute: &str,
     errors: &mut Errors,
-) -> Option<(Block, Ident, Vec<Found>)> {
-    let mut block = match Block::parse.parse2(tokens.clone()) {
-        Ok(block) => block,
+) -> Option<(Block, Vec<Found>)> {
+    let mut parsed = match Parsed::parse.parse2(tokens.clone()) {
+        Ok(parsed) => parsed,
         Err(error) => {
             match other_item(tokens.clone()) {
                 Some((found, words)) => {
                     let named = matches!(found, "a struct" | "an enum" | "a union" | "a trait");
                     let name = words.clone().into_iter().nth(1).filter(|_| named);
                     let name = name.map(|name| name.to_string());
-                    errors.at(words, messages::not_an_impl(found, name.as_deref()));
+                    errors.at(words, messages::not_an_impl(attribute, found, name.as_deref()));
                 }
                 // The compiler has reported what is wrong with an impl.
                 None if mentions(&tokens, "impl") => {}
@@ -85,22 +84,25 @@ pub(crate) fn block(
             return None;
         }
     };
-    repeated_attribute(&mut block.attrs, errors);
-    if !matches!(block.vis, Visibility::Inherited) {
-        errors.at(&block.vis, messages::visibility_of_the_block());
+    repeated_attribute(&mut parsed.attrs, attribute, errors);
+    if !matches!(parsed.vis, Visibility::Inherited) {
+        errors.at(&parsed.vis, messages::visibility_of_the_block());
     }
-    let name = head(&mut block, errors)?;
-    block.exists = block.exists.or_else(|| existing(&name, errors));
-    let items = items::split(block.body.stream(), errors);
-    Some((block, name, items))
+    let name = head(&mut parsed, attribute, errors)?;
+    let of_trait = parsed.trait_.as_ref().map(|_| Exists::Type);
+    let exists = of_trait.or_else(|| existing(&name, errors));
+    let items = items::split(parsed.body.stream(), errors);
+    let Parsed { attrs, place, generics, self_ty, .. } = parsed;
+    let (broken, kept) = (Vec::new(), Vec::new());
+    Some((Block { attrs, place, generics, self_ty, name, items: kept, exists, broken }, items))
 }
 
 /// The macro once more: it would get what the first has made.
-fn repeated_attribute(attrs: &mut Vec<Attribute>, errors: &mut Errors) {
+fn repeated_attribute(attrs: &mut Vec<Attribute>, name: &str, errors: &mut Errors) {
     attrs.retain(|attr| {
-        let again = attr.path().segments.last().is_some_and(|last| last.ident == "py_layer");
+        let again = attr.path().segments.last().is_some_and(|last| last.ident == name);
         if again {
-            errors.at(attr, messages::attribute_twice());
+            errors.at(attr, messages::attribute_twice(name));
         }
         !again
     });
@@ -144,7 +146,7 @@ fn named_types(tokens: TokenStream, declared: &[(Ident, TokenStream)]) -> Option
 }
 
 /// What stands under the attribute where no impl block does.
-pub(super) fn other_item(tokens: TokenStream) -> Option<(&'static str, TokenStream)> {
+fn other_item(tokens: TokenStream) -> Option<(&'static str, TokenStream)> {
     let mut trees = tokens.into_iter().peekable();
     while let Some(tree) = trees.next() {
         let TokenTree::Ident(word) = &tree else { continue };
@@ -175,9 +177,9 @@ pub(super) fn other_item(tokens: TokenStream) -> Option<(&'static str, TokenStre
 
 /// Everything before the braces: the op's name, and parameters and arguments that agree, whatever
 /// was reported of them.
-pub(super) fn head(block: &mut Block, errors: &mut Errors) -> Option<Ident> {
+fn head(block: &mut Parsed, attribute: &str, errors: &mut Errors) -> Option<Ident> {
     if let Some(trait_) = &block.trait_ {
-        errors.at(trait_, messages::trait_impl(&text(&block.self_ty)));
+        errors.at(trait_, messages::trait_impl(attribute, &text(&block.self_ty)));
     }
     let mut ty = bare(&block.self_ty);
     if let Type::Reference(reference) = ty {
@@ -225,7 +227,7 @@ pub(super) fn head(block: &mut Block, errors: &mut Errors) -> Option<Ident> {
 }
 
 /// `impl<T: Float = f32>`
-pub(super) fn defaults_of_parameters(generics: &mut Generics, errors: &mut Errors) {
+fn defaults_of_parameters(generics: &mut Generics, errors: &mut Errors) {
     for parameter in &mut generics.params {
         let name = parameter_name(parameter);
         let default = match parameter {
@@ -240,7 +242,7 @@ pub(super) fn defaults_of_parameters(generics: &mut Generics, errors: &mut Error
     }
 }
 
-pub(super) fn self_arguments(segment: &syn::PathSegment) -> Vec<TokenStream> {
+fn self_arguments(segment: &syn::PathSegment) -> Vec<TokenStream> {
     match &segment.arguments {
         syn::PathArguments::AngleBracketed(arguments) => {
             arguments.args.iter().map(ToTokens::to_token_stream).collect()
@@ -250,7 +252,7 @@ pub(super) fn self_arguments(segment: &syn::PathSegment) -> Vec<TokenStream> {
 }
 
 /// A parameter in place of an argument that is none.
-pub(super) fn add_parameter(generics: &mut Generics, argument: &TokenStream) -> TokenStream {
+fn add_parameter(generics: &mut Generics, argument: &TokenStream) -> TokenStream {
     let name = format_ident!("Unknown{}", generics.params.len());
     let (parameter, argument): (syn::GenericParam, _) = match syn::parse2(argument.clone()) {
         Ok(syn::GenericArgument::Lifetime(lifetime)) => {

@@ -4,7 +4,8 @@ use crate::tokens::text;
 use proc_macro2::Ident;
 use syn::{Signature, Type};
 
-use super::{RawParam, is_doc, is_lint, pattern_name};
+use super::signature::{RawParam, pattern_name};
+use crate::attributes::{is_doc, is_lint};
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{bare, is_named, last_segment};

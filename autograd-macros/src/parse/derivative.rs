@@ -4,10 +4,11 @@ use crate::tokens::text;
 use proc_macro2::Ident;
 use syn::{Attribute, GenericArgument, PathArguments, ReturnType, Type};
 
-use super::{
-    BACKWARD_CONTEXT, JVP_CONTEXT, inside_result, is_cfg, is_doc, is_lint, is_ours, pattern_name,
-    qualifiers, raw_params, repeated_names, returned, take_context,
+use super::context::{BACKWARD_CONTEXT, JVP_CONTEXT, take_context};
+use super::signature::{
+    inside_result, pattern_name, qualifiers, raw_params, repeated_names, returned,
 };
+use crate::attributes::{is_cfg, is_doc, is_lint, is_ours};
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{Backward, Function, GradientParam, Jvp, Returns, argument_of, bare};

@@ -4,10 +4,12 @@ use crate::tokens::{first_span, plain_name, text};
 use proc_macro2::{Ident, Span};
 use syn::{Pat, ReturnType, Type};
 
-use super::{
-    FORWARD_CONTEXT, RawParam, inside_result, is_doc, parameter_attributes, pattern_name,
-    qualifiers, raw_params, repeated_names, returned, take_context,
+use super::attributes::parameter_attributes;
+use super::context::{FORWARD_CONTEXT, take_context};
+use super::signature::{
+    RawParam, inside_result, pattern_name, qualifiers, raw_params, repeated_names, returned,
 };
+use crate::attributes::is_doc;
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{

@@ -13,42 +13,32 @@ mod twin;
 use proc_macro2::TokenStream;
 use syn::{ImplItemType, ReturnType};
 
+use crate::attributes::is_cfg;
 use crate::errors::Errors;
 use crate::items::Found;
 use crate::messages;
 use crate::model::{Broken, Function, Item, Layer, nearest};
-use attributes::is_doc;
 use block::name_declared_types;
-use context::take_context;
 use derivative::{backward, bare_grads, jvp};
 use elements::with_known_elements;
-use signature::{RawParam, inside_result, raw_params, returned};
 
-pub(crate) use attributes::{is_cfg, is_lint, is_ours, parameter_attributes, stripped};
-pub(crate) use block::{Block, block};
-pub(crate) use context::{BACKWARD_CONTEXT, CONTEXTS, FORWARD_CONTEXT, JVP_CONTEXT};
+pub(crate) use attributes::{parameter_attributes, stripped};
+pub(crate) use block::block;
+pub(crate) use context::{BACKWARD_CONTEXT, CONTEXTS};
 pub(crate) use forward::forward;
 pub(crate) use signature::{pattern_name, qualifiers, repeated_names};
-pub(crate) use twin::existing;
 
 /// Reads the block; none where it is no impl block of an op.
 pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Option<Layer> {
-    let (block, name, mut items) = block(tokens, errors)?;
+    let (block, mut items) = block(tokens, "py_layer", errors)?;
     name_declared_types(&mut items);
     let mut layer = Layer {
-        attrs: block.attrs,
-        place: block.place,
-        generics: block.generics,
-        self_ty: block.self_ty,
-        name,
-        items: Vec::new(),
+        block,
         saved: None,
         state: None,
         forward: None,
         backward: None,
         jvp: None,
-        exists: block.exists,
-        broken: Vec::new(),
         wrong: (false, false),
     };
     for item in items {
@@ -60,13 +50,13 @@ pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Option<Layer> {
 impl Layer {
     fn add(&mut self, item: Found, errors: &mut Errors) {
         match item {
-            Found::Other(tokens) => self.items.push(Item::Other(tokens)),
-            Found::Broken(broken) => self.broken.push(broken),
+            Found::Other(tokens) => self.block.items.push(Item::Other(tokens)),
+            Found::Broken(broken) => self.block.broken.push(broken),
             Found::Macro(tokens) => {
                 errors.at(&tokens, messages::item_macro());
-                self.items.push(Item::Other(tokens));
+                self.block.items.push(Item::Other(tokens));
                 // What it makes may be what is missing.
-                self.broken.push(Broken { name: None, parameters: None });
+                self.block.broken.push(Broken { name: None, parameters: None });
             }
             Found::Type(ty) => self.add_type(ty, errors),
             Found::Function(function) => {
@@ -118,26 +108,26 @@ impl Layer {
                 let filled = placeholders::filled(&function);
                 let read = filled.as_ref().unwrap_or(&function);
                 self.forward = Some(forward(read, &self.name.to_string(), errors));
-                self.items.push(Item::Function(Box::new(stripped(function))));
+                self.block.items.push(Item::Function(Box::new(stripped(function))));
             }
             "backward" => {
                 if let ReturnType::Type(_, ty) = &mut function.sig.output {
                     bare_grads(ty, errors);
                 }
                 self.backward = Some(backward(&function, &self.name.to_string(), errors));
-                self.items.push(Item::Function(Box::new(stripped(function))));
+                self.block.items.push(Item::Function(Box::new(stripped(function))));
             }
             "jvp" if self.jvp.is_some() => {
                 errors.at(&ident, messages::second_function("jvp"));
             }
             "jvp" => {
                 self.jvp = Some(jvp(&function, &self.name.to_string(), errors));
-                self.items.push(Item::Function(Box::new(stripped(function))));
+                self.block.items.push(Item::Function(Box::new(stripped(function))));
             }
             "apply" | "try_apply" | "with" => {
                 errors.at(&ident, messages::generated_name(&name));
             }
-            _ => self.items.push(Item::Function(Box::new(function))),
+            _ => self.block.items.push(Item::Function(Box::new(function))),
         }
     }
 }

@@ -3,59 +3,28 @@
 
 mod messages;
 
-use crate::tokens::{ends, local, mentions, named, plain_name, respanned};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
-use syn::parse::{Parse, Parser};
+use syn::parse::Parser;
 use syn::spanned::Spanned;
-use syn::{Attribute, FnArg, GenericParam, Generics, Pat, Path, PathArguments, ReturnType, Type};
+use syn::{FnArg, GenericParam, Generics, Pat, Path, PathArguments, ReturnType, Type};
 
-use crate::args::{crate_path, parts};
+use crate::args::crate_path;
+use crate::attributes::{is_cfg, is_lint};
 use crate::check::question;
 use crate::errors::Errors;
-use crate::expand::Mode;
+use crate::expansion::Mode;
 use crate::fallback;
-use crate::items::{self, Found};
-use crate::model::{Exists, Function, Item, bare};
-use crate::parse::{Block, existing, is_cfg, is_lint};
-
-/// The attribute as a plain function.
-pub(crate) fn expand(arguments: TokenStream, tokens: TokenStream) -> TokenStream {
-    let mut errors = Errors::new();
-    let Arguments { names, library } = Arguments::read(arguments, &mut errors);
-    let Ok(block) = Block::parse.parse2(tokens.clone()) else {
-        // The compiler has reported what is wrong with an impl.
-        if !mentions(&tokens, "impl") {
-            errors.at(tokens.clone().into_iter().next(), messages::not_an_impl());
-        }
-        return fallback::of_tokens(tokens, errors);
-    };
-    let of_trait = block.trait_.is_some();
-    let Some(op) = Op::read(block, names, &mut errors) else {
-        // Of each function that a trait does not have, more would be reported.
-        return match of_trait {
-            true => errors.into_tokens(),
-            false => fallback::of_tokens(tokens, errors),
-        };
-    };
-    if let Some(exists) = op.exists {
-        return fallback::of_existing(exists, &["call"], &op.generics, &op.self_ty, errors);
-    }
-    let mut found = Errors::new();
-    op.check(&mut errors, &mut found);
-    // The compiler has reported a body that is still being written.
-    match found.is_empty() || op.bodies_are_read() {
-        true => errors.extend(found),
-        false => found.forget(),
-    }
-    let (mode, reported) = fallback::mode(&op.name, errors, op.broken);
-    let code = op.tokens(&mode, library.as_ref());
-    quote!(#reported #code)
-}
+use crate::front::Form;
+use crate::generics::phantom;
+use crate::items::Found;
+use crate::model::{Block, Function, Item};
+use crate::parse::{block, qualifiers};
+use crate::tokens::{ends, local, named, parts, plain_name, respanned};
 
 /// What stands between the parentheses of the attribute.
 #[derive(Default)]
-struct Arguments {
+pub(crate) struct Arguments {
     /// Names of the outputs.
     names: Option<Vec<Ident>>,
     /// Where the library is: `crate = path`.
@@ -88,108 +57,119 @@ struct Value {
     ty: Type,
 }
 
-struct Op {
-    attrs: Vec<Attribute>,
-    generics: Generics,
-    self_ty: Type,
-    name: Ident,
-    /// What comes out again, in the user's order.
-    items: Vec<Item>,
-    forward: Function,
+/// An operator of programs.
+pub(crate) struct Op {
+    block: Block,
+    forward: Option<Function>,
     backward: Option<Function>,
     inputs: Vec<Value>,
     outputs: Vec<Value>,
     /// Names of outputs that were given, where they are not as many as there are outputs.
     misnamed: Option<Vec<Ident>>,
-    /// Whether the compiler could not read all of it either, and has reported.
-    broken: bool,
-    /// What has the name already, which was reported.
-    exists: Option<Exists>,
 }
 
-impl Op {
-    /// What can be read, or nothing where there is too little of it.
-    fn read(block: Block, names: Option<Vec<Ident>>, errors: &mut Errors) -> Option<Self> {
-        let name = op_name(&block, errors)?;
-        let exists = existing(&name, errors);
-        let (mut forward, mut backward) = (None, None);
-        let (mut items, mut broken) = (Vec::new(), false);
-        for found in items::split(block.body.stream(), errors) {
-            match found {
-                Found::Function(function) => {
-                    let ident = function.sig.ident.clone();
-                    let place = match &ident.to_string()[..] {
-                        "forward" => &mut forward,
-                        "backward" => &mut backward,
-                        "call" => {
-                            errors.at(&ident, messages::taken("call"));
-                            continue;
-                        }
-                        _ => {
-                            items.push(Item::Function(Box::new(function)));
-                            continue;
-                        }
-                    };
-                    if place.is_some() {
-                        errors.at(&ident, messages::twice(&ident.to_string()));
-                    } else {
-                        *place = Some(without_attributes(function, errors));
-                    }
-                }
-                Found::Type(item) => items.push(Item::Other(item.to_token_stream())),
-                Found::Macro(all) | Found::Other(all) => items.push(Item::Other(all)),
-                Found::Broken(_) => broken = true,
-            }
+impl Form for Op {
+    type Args = Arguments;
+
+    const CALLS: &'static [&'static str] = &["call"];
+
+    fn args(tokens: TokenStream, errors: &mut Errors) -> Arguments {
+        Arguments::read(tokens, errors)
+    }
+
+    fn parse(tokens: TokenStream, args: &Arguments, errors: &mut Errors) -> Option<Self> {
+        let (block, found) = block(tokens, "py_func", errors)?;
+        let (inputs, outputs) = (Vec::new(), Vec::new());
+        let mut op = Self { block, forward: None, backward: None, inputs, outputs, misnamed: None };
+        for found in found {
+            op.add(found, errors);
         }
-        let Some(forward) = forward else {
-            if !broken {
-                errors.at(&block.self_ty, messages::no_forward());
-            }
-            return None;
-        };
-        let inputs = parameters(&forward, errors)?;
+        let Some(forward) = &op.forward else { return Some(op) };
+        op.inputs = parameters(forward, errors).unwrap_or_default();
         let types = returned(&forward.sig.output);
-        let (outputs, misnamed) = match names {
+        let (names, misnamed) = match args.names.clone() {
             Some(names) if names.len() != types.len() => (None, Some(names)),
             names => (names, None),
         };
-        let outputs = outputs.unwrap_or_else(|| default_names(types.len()));
-        let outputs = outputs.into_iter().zip(types).map(|(name, ty)| Value { name, ty }).collect();
-        let Block { attrs, generics, self_ty, .. } = block;
-        Some(Self {
-            attrs,
-            generics,
-            self_ty,
-            name,
-            items,
-            forward,
-            backward,
-            inputs,
-            outputs,
-            misnamed,
-            broken,
-            exists,
-        })
+        let names = names.unwrap_or_else(|| default_names(types.len()));
+        op.outputs = names.into_iter().zip(types).map(|(name, ty)| Value { name, ty }).collect();
+        op.misnamed = misnamed;
+        Some(op)
     }
 
-    fn functions(&self) -> impl Iterator<Item = &Function> {
-        [Some(&self.forward), self.backward.as_ref()].into_iter().flatten()
+    fn block(&self) -> &Block {
+        &self.block
     }
 
-    fn bodies_are_read(&self) -> bool {
-        let mut bodies = self.functions().map(|function| function.body.to_token_stream());
-        bodies.all(|body| syn::parse2::<syn::Block>(body).is_ok())
+    fn functions(&self) -> Vec<&Function> {
+        self.forward.iter().chain(&self.backward).collect()
+    }
+
+    fn check(&self, _: &Arguments, errors: &mut Errors) {
+        self.check_signatures(errors);
+    }
+
+    fn check_bodies(&self, errors: &mut Errors) {
+        self.functions().into_iter().for_each(|function| question::check(function, errors));
+    }
+
+    fn is_refused(&mut self) -> bool {
+        false
+    }
+
+    fn expand(self, args: &Arguments, mode: Mode) -> TokenStream {
+        self.tokens(&mode, args.library.as_ref())
+    }
+}
+
+impl Op {
+    fn add(&mut self, found: Found, errors: &mut Errors) {
+        let function = match found {
+            Found::Function(function) => function,
+            Found::Type(item) => {
+                return self.block.items.push(Item::Other(item.to_token_stream()));
+            }
+            Found::Macro(all) | Found::Other(all) => {
+                return self.block.items.push(Item::Other(all));
+            }
+            Found::Broken(broken) => return self.block.broken.push(broken),
+        };
+        let name = function.sig.ident.to_string();
+        let place = match &name[..] {
+            "forward" => &mut self.forward,
+            "backward" => &mut self.backward,
+            "call" => {
+                return errors.at(&function.sig.ident, crate::messages::generated_name("call"));
+            }
+            _ => return self.block.items.push(Item::Function(Box::new(function))),
+        };
+        match place {
+            Some(_) => {
+                errors.at(&function.sig.ident, crate::messages::second_function(&name));
+            }
+            None => *place = Some(without_attributes(function, errors)),
+        }
     }
 
     /// The rules, each named after what it forbids.
-    fn check(&self, errors: &mut Errors, in_bodies: &mut Errors) {
-        unusual_signature(&self.forward, errors);
+    fn check_signatures(&self, errors: &mut Errors) {
+        let block = &self.block;
+        if let Some(lifetime) = block.generics.lifetimes().next() {
+            errors.at(lifetime, messages::lifetime());
+        }
+        let Some(forward) = &self.forward else {
+            if block.broken.is_empty() {
+                errors.at(&block.self_ty, messages::no_forward());
+            }
+            return;
+        };
+        unusual_signature(forward, errors);
         if let Some(misnamed) = &self.misnamed {
             let names = quote!(#(#misnamed),*);
             errors.at(names, messages::output_count(misnamed.len(), self.outputs.len()));
         }
         if self.inputs.is_empty() && self.outputs.is_empty() {
-            errors.at(&self.forward.sig.ident, messages::neither());
+            errors.at(&forward.sig.ident, messages::neither());
         }
         for output in &self.outputs {
             if let Some(input) = self.inputs.iter().find(|input| input.name == output.name) {
@@ -199,9 +179,6 @@ impl Op {
         if let Some(backward) = &self.backward {
             unusual_signature(backward, errors);
             self.check_backward(backward, errors);
-        }
-        for function in self.functions() {
-            question::check(function, in_bodies);
         }
     }
 
@@ -258,11 +235,12 @@ impl Op {
 
     fn tokens(&self, mode: &Mode, library: Option<&Path>) -> TokenStream {
         let private = crate::library::private_path(library);
-        let (name, vis, op) = (&self.name, &self.forward.vis, &self.self_ty);
+        let Block { attrs, generics, self_ty: op, name, items, .. } = &self.block;
+        let vis = self.forward.as_ref().map(|forward| &forward.vis);
         // As those of `#[py_layer]`: lints stay on the block, all else is the struct's.
-        let attrs = self.attrs.iter().filter(|attr| !attr.path().is_ident("expect"));
-        let lints = self.attrs.iter().filter(|attr| is_lint(attr) || is_cfg(attr));
-        let cfg: Vec<_> = self.attrs.iter().filter(|attr| attr.path().is_ident("cfg")).collect();
+        let plain = attrs.iter().filter(|attr| !attr.path().is_ident("expect"));
+        let lints = attrs.iter().filter(|attr| is_lint(attr) || is_cfg(attr));
+        let cfg: Vec<_> = attrs.iter().filter(|attr| attr.path().is_ident("cfg")).collect();
         let both: Vec<&Ident> =
             self.inputs.iter().chain(&self.outputs).map(|value| &value.name).collect();
         let outcome = match self.outputs.len() {
@@ -276,17 +254,14 @@ impl Op {
              `create_var` made. Returns the outputs.",
             inputs.collect::<Vec<_>>().join(", ")
         );
-        let (declared, _, clause) = self.generics.split_for_impl();
-        let parameters: Vec<TokenStream> =
-            self.generics.params.iter().map(without_bounds).collect();
-        let types = self.generics.type_params().map(|param| &param.ident);
-        let body_of_struct = match self.generics.params.is_empty() {
+        let (declared, _, clause) = generics.split_for_impl();
+        let (parameters, phantom) = (generics.params.iter().map(without_bounds), phantom(generics));
+        let structure = match generics.params.is_empty() {
             true => quote!(;),
-            false => quote!((::core::marker::PhantomData<fn() -> (#(#types,)*)>);),
+            false => quote!(<#(#parameters),*>(::core::marker::PhantomData<#phantom>);),
         };
-        let parameters = (!parameters.is_empty()).then(|| quote!(<#(#parameters),*>));
-        let functions = self.functions().map(|function| self.function(function, mode));
-        let items = self.items.iter().map(|item| match item {
+        let functions = self.functions().into_iter().map(|function| self.function(function, mode));
+        let items = items.iter().map(|item| match item {
             Item::Function(function) => self.function(function, mode),
             Item::Other(tokens) => tokens.clone(),
         });
@@ -295,9 +270,7 @@ impl Op {
             _ => quote!({ #(let _ = #both;)* ::core::unreachable!() }),
         };
         let call = match mode {
-            Mode::Reported(reported) => {
-                fallback::constants(&["call"], &self.generics, op, reported)
-            }
+            Mode::Reported(reported) => fallback::constants(Self::CALLS, generics, op, reported),
             _ => {
                 let proofs = matches!(mode, Mode::Full).then(|| self.proofs(&private));
                 quote! {
@@ -321,8 +294,8 @@ impl Op {
             }
         };
         quote! {
-            #(#attrs)*
-            #vis struct #name #parameters #body_of_struct
+            #(#plain)*
+            #vis struct #name #structure
             #(#lints)*
             impl #declared #op #clause {
                 #(#functions)*
@@ -344,7 +317,7 @@ impl Op {
 
     /// The call of `Program::py_func`.
     fn body(&self, private: &TokenStream) -> TokenStream {
-        let text = plain_name(&self.name);
+        let text = plain_name(&self.block.name);
         let names = |values: &[Value]| -> Vec<Ident> {
             values.iter().map(|value| value.name.clone()).collect()
         };
@@ -371,9 +344,9 @@ impl Op {
                     .skip_vars_in_backward_input([#(#skipped),*] as [&#private::Variable; _]);
             }
         });
-        let forward = lent(&self.forward);
+        let forward = self.forward.as_ref().map(lent);
         // An operator that is called is no dead code.
-        let constructed = match self.generics.params.is_empty() {
+        let constructed = match self.block.generics.params.is_empty() {
             true => quote!(Self),
             false => quote!(Self(::core::marker::PhantomData)),
         };
@@ -420,7 +393,7 @@ impl Op {
             let path = quote_spanned!(start=> #private::gradient_of_input::<#ty, #input>);
             proofs.push(quote_spanned!(end=> #path();));
         }
-        let (declared, _, clause) = self.generics.split_for_impl();
+        let (declared, _, clause) = self.block.generics.split_for_impl();
         quote! {
             fn __element_types #declared() #clause {
                 #(#proofs)*
@@ -439,46 +412,6 @@ fn without_attributes(mut function: Function, errors: &mut Errors) -> Function {
         param.attrs.retain(|attr| !is_cfg(attr));
     }
     function
-}
-
-fn op_name(item: &Block, errors: &mut Errors) -> Option<Ident> {
-    if let Some(path) = &item.trait_ {
-        errors.at(path, messages::trait_impl());
-        return None;
-    }
-    if let Some(lifetime) = item.generics.lifetimes().next() {
-        errors.at(lifetime, messages::lifetime());
-        return None;
-    }
-    let declared: Vec<&Ident> = item
-        .generics
-        .params
-        .iter()
-        .filter_map(|param| match param {
-            GenericParam::Type(param) => Some(&param.ident),
-            GenericParam::Const(param) => Some(&param.ident),
-            GenericParam::Lifetime(_) => None,
-        })
-        .collect();
-    let own = match bare(&item.self_ty) {
-        Type::Path(path) if path.qself.is_none() && path.path.segments.len() == 1 => {
-            path.path.segments.first()
-        }
-        _ => None,
-    };
-    let named = own.filter(|own| match &own.arguments {
-        PathArguments::None => declared.is_empty(),
-        PathArguments::AngleBracketed(arguments) => {
-            let given =
-                arguments.args.iter().map(|argument| argument.to_token_stream().to_string());
-            given.eq(declared.iter().map(ToString::to_string))
-        }
-        PathArguments::Parenthesized(_) => false,
-    });
-    if named.is_none() {
-        errors.at(&item.self_ty, messages::generic());
-    }
-    named.map(|own| own.ident.clone())
 }
 
 /// A function of the block as a value; what is wrong with its types is shown at its name.
@@ -536,15 +469,7 @@ fn parameters(function: &Function, errors: &mut Errors) -> Option<Vec<Value>> {
 fn unusual_signature(function: &Function, errors: &mut Errors) {
     let sig = &function.sig;
     let name = sig.ident.to_string();
-    if let Some(token) = &sig.asyncness {
-        errors.at(token, messages::unusual(&name, "async"));
-    }
-    if let syn::Safety::Unsafe(token) = &sig.safety {
-        errors.at(token, messages::unusual(&name, "unsafe"));
-    }
-    if let Some(token) = &sig.abi {
-        errors.at(token, messages::unusual(&name, "extern"));
-    }
+    qualifiers(function, &name, errors);
     let named =
         sig.generics.type_params().next().is_some() || sig.generics.const_params().next().is_some();
     if named {

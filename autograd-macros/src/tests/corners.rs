@@ -5,7 +5,7 @@ use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
 use super::fuzzed::refused;
 use super::run;
-use crate::layer;
+use crate::layer::layer;
 use crate::model::as_tensor;
 
 /// An op with these parameters after forward's context and these types.

@@ -5,10 +5,11 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, format_ident, quote};
 use syn::Type;
 
-use super::{Expansion, Given, field, is};
+use super::{Expansion, Given, field};
+use crate::attributes::{is, of_callers, of_each_call, of_start};
 use crate::builder::ByName;
 use crate::elementwise::model::{Forward, Kind};
-use crate::expand::{Mode, of_callers, of_each_call, of_start};
+use crate::expansion::{self, Mode};
 use crate::library::Private;
 use crate::model::Layer;
 
@@ -302,15 +303,15 @@ impl Expansion<'_> {
         errors.forget();
         let Some(mut layer) = layer else { return TokenStream::new() };
         let op: Ident = self.op.name.clone();
-        layer.self_ty =
+        layer.block.self_ty =
             Type::Path(syn::TypePath { attrs: Vec::new(), qself: None, path: op.clone().into() });
-        layer.name = op;
+        layer.block.name = op;
         self.builder(&layer)
     }
 
     pub(super) fn builder(&self, layer: &Layer) -> TokenStream {
         let (args, private, mode) = (&self.args.common, Private::imported(), Mode::Full);
-        let expansion = crate::expand::Expansion { layer, args, private, mode, verifies: false };
+        let expansion = expansion::Expansion { layer, args, private, mode, verifies: false };
         let Some(ByName { with, names, builder, .. }) = crate::builder::expand(&expansion, false)
         else {
             return TokenStream::new();

@@ -10,12 +10,15 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{Attribute, GenericParam, Generics, Signature, Type};
 
+use crate::attributes::{is, is_lint_of_types, of_callers};
 use crate::elementwise::args::Args;
-use crate::elementwise::model::{Item, Op};
-use crate::expand::{Mode, generated, is_lint_of_types, of_callers, with_arguments};
+use crate::elementwise::model::Op;
+use crate::expand::with_arguments;
+use crate::expansion::Mode;
 use crate::fallback;
+use crate::generics::generated;
 use crate::library::{import, private_path};
-use crate::model::Function;
+use crate::model::{Function, Item};
 use given::{Given, field, given_name};
 use lane::completed;
 
@@ -216,8 +219,4 @@ impl Expansion<'_> {
     fn struct_name(&self, which: &str) -> Ident {
         generated(&self.op.name, which)
     }
-}
-
-fn is(attr: &Attribute, names: &[&str]) -> bool {
-    names.iter().any(|name| attr.path().is_ident(name))
 }

@@ -1,47 +1,18 @@
-//! Tokens, where they are shown, and what is made of generics and attributes.
+//! What attributes are, and to which parts of an expansion they belong.
 
-use crate::tokens::{mentions, plain_name, whole_span};
-use proc_macro2::{Delimiter, Group, Ident, Punct, Spacing, Span, TokenStream};
+use proc_macro2::{Delimiter, Group, Punct, Spacing, TokenStream};
 use quote::{ToTokens, TokenStreamExt, quote};
-use syn::{Attribute, GenericParam, Generics, ReturnType};
+use syn::Attribute;
 
-/// A name that is made of the op's, and is shown where that stands.
-pub(crate) fn generated(op: &Ident, what: &str) -> Ident {
-    Ident::new(&format!("{}{what}", plain_name(op)), Span::call_site().located_at(op.span()))
-}
+use crate::tokens::mentions;
 
-/// `::<F, N>`, or nothing.
-pub(crate) fn turbofish(generics: &Generics) -> Option<TokenStream> {
-    let names: Vec<_> = generics
-        .params
-        .iter()
-        .filter_map(|param| match param {
-            GenericParam::Type(param) => Some(&param.ident),
-            GenericParam::Const(param) => Some(&param.ident),
-            GenericParam::Lifetime(_) => None,
-        })
-        .collect();
-    (!names.is_empty()).then(|| quote!(::<#(#names),*>))
-}
-
-/// A type that mentions all parameters and is `Send` and `Sync` whatever they are.
-pub(crate) fn phantom(generics: &Generics) -> TokenStream {
-    let parts = generics.params.iter().filter_map(|param| match param {
-        GenericParam::Type(param) => {
-            let ident = &param.ident;
-            Some(quote!(*const #ident))
-        }
-        GenericParam::Lifetime(param) => {
-            let lifetime = &param.lifetime;
-            Some(quote!(& #lifetime ()))
-        }
-        GenericParam::Const(_) => None,
-    });
-    quote!(fn() -> (#(#parts,)*))
+/// Whether it is one of these.
+pub(crate) fn is(attr: &Attribute, names: &[&str]) -> bool {
+    names.iter().any(|name| attr.path().is_ident(name))
 }
 
 /// A doc comment.
-pub(super) struct Doc(&'static str);
+pub(crate) struct Doc(&'static str);
 
 impl ToTokens for Doc {
     fn to_tokens(&self, tokens: &mut TokenStream) {
@@ -52,17 +23,30 @@ impl ToTokens for Doc {
 }
 
 /// A doc comment where the user wrote none.
-pub(super) fn undocumented(attrs: &[Attribute], doc: &'static str) -> Option<Doc> {
+pub(crate) fn undocumented(attrs: &[Attribute], doc: &'static str) -> Option<Doc> {
     let documented = attrs.iter().any(|attr| attr.path().is_ident("doc"));
     (!documented).then_some(Doc(doc))
 }
 
-pub(super) fn is_cfg(attr: &Attribute) -> bool {
-    attr.path().is_ident("cfg")
+pub(crate) fn is_expect(attr: &Attribute) -> bool {
+    attr.path().is_ident("expect")
 }
 
-pub(super) fn is_expect(attr: &Attribute) -> bool {
-    attr.path().is_ident("expect")
+pub(crate) fn is_ours(attr: &Attribute) -> bool {
+    attr.path().is_ident("default") || attr.path().is_ident("stop_gradient")
+}
+
+/// What silences or asks for warnings.
+pub(crate) fn is_lint(attr: &Attribute) -> bool {
+    ["allow", "warn", "deny", "forbid", "expect"].iter().any(|name| attr.path().is_ident(name))
+}
+
+pub(crate) fn is_doc(attr: &Attribute) -> bool {
+    attr.path().is_ident("doc")
+}
+
+pub(crate) fn is_cfg(attr: &Attribute) -> bool {
+    attr.path().is_ident("cfg") || attr.path().is_ident("cfg_attr")
 }
 
 /// What an attribute says, also where it is configured: `#[cfg_attr(unix, deprecated)]`.
@@ -119,11 +103,4 @@ pub(crate) fn is_lint_of_types(attr: &Attribute) -> bool {
         "missing_copy_implementations",
     ];
     LINTS.iter().any(|lint| mentions(attr, lint))
-}
-
-pub(crate) fn output_span(output: &ReturnType) -> Span {
-    match output {
-        ReturnType::Default => Span::call_site(),
-        ReturnType::Type(_, ty) => whole_span(ty),
-    }
 }

@@ -1,0 +1,62 @@
+//! The way of a block through the macro, whatever its form: arguments, parts, rules, code.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use crate::errors::Errors;
+use crate::expansion::Mode;
+use crate::fallback;
+use crate::model::{Block, Function};
+
+/// A form of the macro.
+pub(crate) trait Form: Sized {
+    type Args;
+
+    /// What callers name of an op.
+    const CALLS: &'static [&'static str];
+
+    fn args(tokens: TokenStream, errors: &mut Errors) -> Self::Args;
+
+    /// The parts of the block; none where it is no impl block of an op.
+    fn parse(tokens: TokenStream, args: &Self::Args, errors: &mut Errors) -> Option<Self>;
+
+    fn block(&self) -> &Block;
+
+    /// The functions that make the op.
+    fn functions(&self) -> Vec<&Function>;
+
+    /// The rules of signatures and declarations.
+    fn check(&self, args: &Self::Args, errors: &mut Errors);
+
+    /// The rules of bodies.
+    fn check_bodies(&self, errors: &mut Errors);
+
+    /// Whether the compiler refuses a type of a signature.
+    fn is_refused(&mut self) -> bool;
+
+    fn expand(self, args: &Self::Args, mode: Mode) -> TokenStream;
+}
+
+pub(crate) fn run<F: Form>(arguments: TokenStream, block: TokenStream) -> TokenStream {
+    let mut errors = Errors::new();
+    let args = F::args(arguments, &mut errors);
+    let Some(mut form) = F::parse(block.clone(), &args, &mut errors) else {
+        return fallback::of_tokens(block, errors);
+    };
+    if let Some(exists) = form.block().exists {
+        return fallback::of_existing(exists, F::CALLS, form.block(), errors);
+    }
+    form.check(&args, &mut errors);
+    let mut found = Errors::new();
+    form.check_bodies(&mut found);
+    // The compiler has reported a body that is still being written, and what else is found in it follows
+    // from that.
+    match found.is_empty() || form.functions().into_iter().all(Function::is_read) {
+        true => errors.extend(found),
+        false => found.forget(),
+    }
+    let refused = form.is_refused() || !form.block().broken.is_empty();
+    let (mode, reported) = fallback::mode(&form.block().name, errors, refused);
+    let expansion = form.expand(&args, mode);
+    quote!(#reported #expansion)
+}

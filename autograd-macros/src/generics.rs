@@ -1,0 +1,70 @@
+//! Parameters of an impl or a function, and what is made of them.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{ToTokens, quote};
+use syn::{GenericParam, Generics};
+
+use crate::tokens::plain_name;
+
+/// The name of a parameter of an impl or a function.
+pub(crate) fn parameter_name(param: &GenericParam) -> String {
+    match param {
+        GenericParam::Type(param) => param.ident.to_string(),
+        GenericParam::Const(param) => param.ident.to_string(),
+        GenericParam::Lifetime(param) => param.lifetime.to_string(),
+    }
+}
+
+/// A name that is made of the op's, and is shown where that stands.
+pub(crate) fn generated(op: &Ident, what: &str) -> Ident {
+    Ident::new(&format!("{}{what}", plain_name(op)), Span::call_site().located_at(op.span()))
+}
+
+/// `::<F, N>`, or nothing.
+pub(crate) fn turbofish(generics: &Generics) -> Option<TokenStream> {
+    let names: Vec<_> = generics
+        .params
+        .iter()
+        .filter_map(|param| match param {
+            GenericParam::Type(param) => Some(&param.ident),
+            GenericParam::Const(param) => Some(&param.ident),
+            GenericParam::Lifetime(_) => None,
+        })
+        .collect();
+    (!names.is_empty()).then(|| quote!(::<#(#names),*>))
+}
+
+/// A type that mentions all parameters and is `Send` and `Sync` whatever they are.
+pub(crate) fn phantom(generics: &Generics) -> TokenStream {
+    let parts = generics.params.iter().filter_map(|param| match param {
+        GenericParam::Type(param) => {
+            let ident = &param.ident;
+            Some(quote!(*const #ident))
+        }
+        GenericParam::Lifetime(param) => {
+            let lifetime = &param.lifetime;
+            Some(quote!(& #lifetime ()))
+        }
+        GenericParam::Const(_) => None,
+    });
+    quote!(fn() -> (#(#parts,)*))
+}
+
+pub(crate) fn is_lifetime(param: &GenericParam) -> bool {
+    matches!(param, GenericParam::Lifetime(_))
+}
+
+/// The parameters as arguments: `T, N`.
+pub(crate) fn arguments(generics: &Generics) -> Vec<TokenStream> {
+    let (lifetimes, others): (Vec<_>, Vec<_>) =
+        generics.params.iter().partition(|p| is_lifetime(p));
+    lifetimes.into_iter().chain(others).map(argument).collect()
+}
+
+pub(crate) fn argument(param: &GenericParam) -> TokenStream {
+    match param {
+        GenericParam::Type(param) => param.ident.to_token_stream(),
+        GenericParam::Const(param) => param.ident.to_token_stream(),
+        GenericParam::Lifetime(param) => param.lifetime.to_token_stream(),
+    }
+}

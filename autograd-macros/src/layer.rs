@@ -1,0 +1,80 @@
+//! `#[py_layer]`: a form of the macro.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use crate::args::{self, Args};
+use crate::check::forward::not_floats;
+use crate::errors::Errors;
+use crate::expansion::{Expansion, Mode};
+use crate::front::Form;
+use crate::library::{Private, private_path};
+use crate::model::{Block, Function, Layer};
+use crate::{check, check_arg, elementwise, fallback, front, parse};
+
+/// The attribute as a plain function. `verifies`: whether the op can be verified while it runs.
+pub(crate) fn layer(arguments: TokenStream, block: TokenStream, verifies: bool) -> TokenStream {
+    match (elementwise::is_asked_for(&arguments), verifies) {
+        (true, _) => front::run::<elementwise::Op>(arguments, block),
+        (_, false) => front::run::<Op<false>>(arguments, block),
+        (_, true) => front::run::<Op<true>>(arguments, block),
+    }
+}
+
+struct Op<const VERIFIES: bool>(Layer);
+
+impl<const VERIFIES: bool> Form for Op<VERIFIES> {
+    type Args = Args;
+
+    const CALLS: &'static [&'static str] = &fallback::CALLS;
+
+    fn args(tokens: TokenStream, errors: &mut Errors) -> Args {
+        args::parse(tokens, errors)
+    }
+
+    fn parse(tokens: TokenStream, _: &Args, errors: &mut Errors) -> Option<Self> {
+        parse::parse(tokens, errors).map(Self)
+    }
+
+    fn block(&self) -> &Block {
+        &self.0.block
+    }
+
+    fn functions(&self) -> Vec<&Function> {
+        self.0.functions().collect()
+    }
+
+    fn check(&self, args: &Args, errors: &mut Errors) {
+        check::check(&self.0, args, errors);
+        check_arg::check_layer(&self.0, args, errors);
+    }
+
+    fn check_bodies(&self, errors: &mut Errors) {
+        check::check_bodies(&self.0, errors);
+    }
+
+    fn is_refused(&mut self) -> bool {
+        self.0.wrong = check::refused::of_layer(&self.0);
+        self.0.wrong.0
+    }
+
+    fn expand(mut self, args: &Args, mode: Mode) -> TokenStream {
+        if matches!(mode, Mode::Full) {
+            let layer = &self.0;
+            let private = Private::imported();
+            let expansion = Expansion { layer, args, private, mode, verifies: VERIFIES }.tokens();
+            let warnings = check::warn::warnings(layer, args);
+            let tests = check_arg::layer_tests(layer, args);
+            return quote!(#expansion #warnings #tests);
+        }
+        let private = Private::Path(private_path(args.krate.as_ref()));
+        for (parameter, _) in not_floats(&self.0) {
+            let mut params = self.0.block.generics.type_params_mut();
+            if let Some(parameter) = params.find(|param| param.ident == parameter) {
+                parameter.colon_token.get_or_insert_with(Default::default);
+                parameter.bounds.push(syn::parse_quote!(#private::Float));
+            }
+        }
+        Expansion { layer: &self.0, args, private, mode, verifies: false }.tokens()
+    }
+}
