@@ -20,8 +20,6 @@ mod nn;
 mod number;
 mod operators;
 pub(crate) mod reduce;
-#[cfg(feature = "static-graph")]
-pub(crate) mod rules;
 mod shape;
 mod slices;
 mod small;

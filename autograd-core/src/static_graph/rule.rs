@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 use super::form::Form;
 use super::ir::Operator;
 use crate::array::DType;
+use crate::array::matmul::by_rows;
 use crate::graph::{AnyTensor, Tensor};
 use crate::ops::table::attr::Attr;
 use crate::optim::{Adam, AdamW, Kernels, Rule as _, Sgd, Step, Update as _};
@@ -176,7 +177,7 @@ impl Gradient<'_> {
                 let (Some(a), Some(b)) = (a.downcast_ref::<T>(), b.downcast_ref::<T>()) else {
                     return;
                 };
-                crate::ops::rules::product_by_rows(a, b, PART, take);
+                by_rows(&a.read(), &b.read(), PART, take);
             }
         }
     }

@@ -209,7 +209,7 @@ impl<T: Element> Tensor<T> {
     where
         T: HasMean,
     {
-        expect(call(&CROSS_ENTROPY, [], [self.untyped(), targets.untyped()]))
+        expect(self.try_cross_entropy(targets))
     }
 
     /// [`Tensor::cross_entropy`], with an error instead of a panic.
@@ -324,7 +324,7 @@ impl<T: Element> Tensor<T> {
     where
         T: HasMean,
     {
-        expect(call(&BINARY_CROSS_ENTROPY, [], [self.untyped(), targets.untyped()]))
+        expect(self.try_binary_cross_entropy_with_logits(targets))
     }
 
     /// [`Tensor::binary_cross_entropy_with_logits`], with an error instead of a panic.
