@@ -33,9 +33,7 @@ mod sealed {
     private_interfaces,
     reason = "how an element is printed and recorded is no part of the public interface"
 )]
-pub trait Element:
-    Typed + Printable + Comparisons + OfElements + Scalar<Self> + sealed::Sealed
-{
+pub trait Element: Typed + Printable + OfElements + Scalar<Self> + sealed::Sealed {
     #[doc(hidden)]
     fn wrap(tensor: Tensor<Self>) -> AnyTensor;
     #[doc(hidden)]
@@ -341,21 +339,6 @@ pub(crate) enum Comparison {
     GreaterEqual,
     Less,
     LessEqual,
-}
-
-/// Comparisons.
-pub(crate) trait Comparisons: Sized {
-    fn compare(
-        op: Comparison,
-        x: &Tensor<Self>,
-        other: &Tensor<Self>,
-        at: Caller,
-    ) -> Result<Tensor<bool>>
-    where
-        Self: Element;
-    fn compare_scalar(op: Comparison, x: &Tensor<Self>, scalar: Self, at: Caller) -> Tensor<bool>
-    where
-        Self: Element;
 }
 
 /// Ops on elements of any type.

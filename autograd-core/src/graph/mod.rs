@@ -26,7 +26,7 @@ mod watch;
 
 pub(crate) use any::for_any;
 pub use any::{AnyTensor, Element, Scalar};
-pub(crate) use any::{Comparison, Comparisons, Handle, OfElements};
+pub(crate) use any::{Comparison, Handle, OfElements};
 pub(crate) use hooks::{HookId, HookList};
 pub(crate) use lost::{Lost, no_derivative};
 pub use mode::{EnableGrad, NoGrad, enable_grad, is_grad_enabled, no_grad};

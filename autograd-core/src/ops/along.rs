@@ -188,7 +188,7 @@ impl<T: Numeric> Tensor<T> {
     /// [`Tensor::try_cumsum`].
     #[track_caller]
     pub fn cumsum(&self, axis: isize) -> Tensor<T> {
-        expect(summed_up(self, axis, false))
+        expect(self.try_cumsum(axis))
     }
 
     /// [`Tensor::cumsum`], with an error instead of a panic.

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use smallvec::smallvec;
 
+use super::compare::mapped;
 use super::derived::bound;
 use super::elementwise::{Handle, gradient, gradients_of};
-use super::kernels::{Integer, Square, integer_kernels, kernels, step};
+use super::kernels::{Square, kernels, step};
 use super::table::attr::Type;
 use super::table::form::Form;
 use super::table::forms::{
@@ -158,15 +159,6 @@ pub(super) fn gradients<'a, T: Float>(
     }
 }
 
-fn zipped<T: Numeric>(
-    shape: &[usize],
-    left: Input<'_, T>,
-    right: Input<'_, T>,
-    [f, swapped]: [&dyn ZipAny<T>; 2],
-) -> Value<T> {
-    left.consume(|a| right.consume(|b| zip(shape, a, b, f, swapped)))
-}
-
 /// For floats: computes and, where it must be, records.
 // Its only caller is one function for each element type, whose frame it shares.
 #[inline(always)]
@@ -257,7 +249,10 @@ fn compute_large<'a, T: Float>(
     }
     match with_number(op, left, right) {
         Ok(deferred) => Ok(deferred),
-        Err([left, right]) => Ok(Tensor::new(zipped(&shape, left, right, [f, swapped]))),
+        Err([left, right]) => {
+            let value = left.consume(|a| right.consume(|b| zip(&shape, a, b, f, swapped)));
+            Ok(Tensor::new(value))
+        }
     }
 }
 
@@ -515,9 +510,18 @@ pub(super) fn integer<T: Numeric>(
     right: Input<'_, T>,
     caller: Caller,
 ) -> Result<Tensor<T>> {
-    let lost = Lost::of_all(op.name(), caller, [left.tensor(), right.tensor()]);
-    let shape = broadcast(op.name(), left.tensor().shape(), right.tensor().shape())?;
-    Ok(Tensor::new(zipped(&shape, left, right, integer_kernels(op))).with_lost(lost))
+    let (a, b) = (left.tensor(), right.tensor());
+    let shape = broadcast(op.name(), a.shape(), b.shape())?;
+    let value = mapped(&shape, &a.read(), &b.read(), |a, b| match op {
+        Binary::Add => a.plus(b),
+        Binary::Sub => a.minus(b),
+        Binary::Mul => a.times(b),
+        Binary::Div => a.over(b),
+        Binary::Maximum => a.greater(b),
+        Binary::Minimum => a.lesser(b),
+        Binary::Pow => unreachable!("`pow` is offered for floats only"),
+    });
+    Ok(unrecorded(op.name(), caller, [a, b], value))
 }
 
 /// For integers and a scalar.
@@ -528,8 +532,9 @@ pub(super) fn integer_scalar<T: Numeric>(
     swapped: bool,
     caller: Caller,
 ) -> Tensor<T> {
-    let lost = Lost::of(op.name(), caller, x.tensor());
-    Tensor::new(x.consume(|x| zip_scalar(x, s, &Integer(op, swapped)))).with_lost(lost)
+    let s = Input::Own(Tensor::new(Value::scalar(s)));
+    let [a, b] = if swapped { [s, x] } else { [x, s] };
+    expect(integer(op, a, b, caller))
 }
 
 /// The sum along sorted axes, of the shape that is left.

@@ -4,8 +4,7 @@ use std::panic::Location;
 
 use smallvec::smallvec;
 
-use super::call::call;
-use super::call::call_at;
+use super::call::{call, call_at, finish};
 use super::table::attr::{Attr, Type};
 use super::table::form::Form;
 use super::table::forms::{arithmetic, broadcast as broadcast_forms, exactly, same_dtype};
@@ -13,15 +12,14 @@ use super::table::values::{
     Computed, Need, Needs, Pull, Ran, Values, computed, number, one, pull_floats, several, typed,
 };
 use super::table::{Gradient, OpDef, entries, family};
-use super::trace::{self, Call};
-use super::{Binary, Caller, Float, Numeric, Operand, Scalar, expect, instantiate};
+use super::{Binary, Caller, Float, Numeric, Operand, Scalar, expect};
 use crate::array::elementwise::{chosen_of, convert, convert_zip};
 use crate::array::shape::broadcast;
 use crate::array::{DType, Shape, Storable, Value};
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, Comparison, Comparisons, Element, Lost, PushRule, SavedAttr, SavedInput, Tensor,
-    for_any, record, unrecorded, with_push,
+    AnyTensor, Comparison, Element, Lost, PushRule, SavedAttr, SavedInput, Tensor, for_any, record,
+    unrecorded, with_push,
 };
 
 macro_rules! comparisons {
@@ -35,11 +33,9 @@ macro_rules! comparisons {
                 }
             }
 
-            /// That with a number.
-            fn scalar_name(self) -> &'static str {
-                match self {
-                    $(Self::$comparison => stringify!($scalar),)*
-                }
+            #[track_caller]
+            fn of<T: Element>(self, a: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<bool>> {
+                call(&COMPARISONS[self as usize], [], [a.untyped(), b.untyped()])
             }
         }
 
@@ -67,14 +63,16 @@ macro_rules! comparisons {
                 /// together.
                 #[track_caller]
                 pub fn $try(&self, other: &Tensor<T>) -> Result<Tensor<bool>> {
-                    T::compare(Comparison::$comparison, self, other, Location::caller())
+                    Comparison::$comparison.of(self, other)
                 }
 
                 $(#[$doc])*
                 #[track_caller]
                 pub fn $scalar(&self, b: impl Scalar<T>) -> Tensor<bool> {
-                    let at = Location::caller();
-                    T::compare_scalar(Comparison::$comparison, self, b.scalar(), at)
+                    let number = Tensor::new(Value::scalar(b.scalar()));
+                    let mask = expect(Comparison::$comparison.of(self, &number));
+                    let (name, at) = (stringify!($scalar), Location::caller());
+                    mask.with_lost(Lost::without_derivative(name, at, self))
                 }
             )*
         }
@@ -235,69 +233,41 @@ fn cast_any(x: &AnyTensor, dtype: DType, at: Caller) -> AnyTensor {
     for_any!(x, x => cast(x, dtype, at))
 }
 
-instantiate! {
-    impl Comparisons for f32 f64 i32 i64 u8 bool; {
-        fn compare(
-            op: Comparison,
-            x: &Tensor<Self>,
-            other: &Tensor<Self>,
-            at: Caller,
-        ) -> Result<Tensor<bool>> = compare;
-        fn compare_scalar(
-            op: Comparison,
-            x: &Tensor<Self>,
-            scalar: Self,
-            at: Caller,
-        ) -> Tensor<bool> = compare_scalar;
-    }
-}
-
 fn compare<T: Element>(
     op: Comparison,
     x: &Tensor<T>,
     other: &Tensor<T>,
     caller: Caller,
 ) -> Result<Tensor<bool>> {
-    let run = || {
-        let shape = broadcast(op.name(), x.shape(), other.shape())?;
-        let mask = Tensor::new(pairs(op, &shape, &x.read(), &other.read()));
-        let lost = |input| Lost::without_derivative(op.name(), caller, input);
-        Ok(mask.with_lost(lost(x).and(lost(other))))
-    };
-    if !trace::is_noting() {
-        return run();
-    }
-    let call = Call::op(&COMPARISONS[op as usize], []);
-    trace::noted(call, vec![x.untyped(), other.untyped()], caller, run)
+    let shape = broadcast(op.name(), x.shape(), other.shape())?;
+    let mask = Tensor::new(pairs(op, &shape, &x.read(), &other.read()));
+    let lost = |input| Lost::without_derivative(op.name(), caller, input);
+    Ok(mask.with_lost(lost(x).and(lost(other))))
 }
 
 /// Of two values broadcast to `shape`.
 fn pairs<T: Element>(op: Comparison, shape: &[usize], a: &Value<T>, b: &Value<T>) -> Value<bool> {
     match op {
-        Comparison::Equal => convert_zip(shape, a, b, |a, b| a == b),
-        Comparison::NotEqual => convert_zip(shape, a, b, |a, b| a != b),
-        Comparison::Greater => convert_zip(shape, a, b, |a, b| a > b),
-        Comparison::GreaterEqual => convert_zip(shape, a, b, |a, b| a >= b),
-        Comparison::Less => pairs(Comparison::Greater, shape, b, a),
-        Comparison::LessEqual => pairs(Comparison::GreaterEqual, shape, b, a),
+        Comparison::Equal => mapped(shape, a, b, |a, b| a == b),
+        Comparison::NotEqual => mapped(shape, a, b, |a, b| a != b),
+        Comparison::Greater => mapped(shape, a, b, |a, b| a > b),
+        Comparison::GreaterEqual => mapped(shape, a, b, |a, b| a >= b),
+        Comparison::Less => mapped(shape, a, b, |a, b| a < b),
+        Comparison::LessEqual => mapped(shape, a, b, |a, b| a <= b),
     }
 }
 
-fn compare_scalar<T: Element>(op: Comparison, x: &Tensor<T>, b: T, caller: Caller) -> Tensor<bool> {
-    if trace::is_noting() {
-        return expect(compare(op, x, &Tensor::new(Value::scalar(b)), caller));
+/// `f` of every pair of elements of two values broadcast to `shape`, of which the second may be one number.
+pub(super) fn mapped<T: Element, U: Storable>(
+    shape: &[usize],
+    a: &Value<T>,
+    b: &Value<T>,
+    f: impl Fn(T, T) -> U,
+) -> Value<U> {
+    match b.uniform() {
+        Some(b) if a.shape() == shape => convert(a, |a| f(a, b)),
+        _ => convert_zip(shape, a, b, f),
     }
-    let lost = Lost::without_derivative(op.scalar_name(), caller, x);
-    let x = x.read();
-    Tensor::new(match op {
-        Comparison::Equal => convert(&x, |a| a == b),
-        Comparison::NotEqual => convert(&x, |a| a != b),
-        Comparison::Greater => convert(&x, |a| a > b),
-        Comparison::GreaterEqual => convert(&x, |a| a >= b),
-        Comparison::Less => convert(&x, |a| a < b),
-        Comparison::LessEqual => convert(&x, |a| a <= b),
-    })
-    .with_lost(lost)
 }
 
 impl Tensor<bool> {
@@ -440,68 +410,45 @@ impl<T: Numeric> PushRule<T, (SavedInput<bool>, SavedAttr<(Shape, Shape)>)> for 
     }
 }
 
-/// A conversion between two element types.
-pub(crate) trait IntoElement<U: Element>: Element {
-    fn convert(self) -> U;
-    fn cast(x: &Tensor<Self>, caller: Caller) -> Tensor<U>;
+/// A conversion to an element type that is a value here, so that generic code can convert without a bound for
+/// each pair.
+pub(super) trait Cast: Element {
+    fn cast(x: &Tensor<Self>, to: DType, caller: Caller) -> AnyTensor;
 }
 
-/// Conversions to all element types.
-pub(crate) trait IntoElements:
-    IntoElement<f32>
-    + IntoElement<f64>
-    + IntoElement<i32>
-    + IntoElement<i64>
-    + IntoElement<u8>
-    + IntoElement<bool>
-{
+pub(super) fn cast<T: Cast>(x: &Tensor<T>, to: DType, caller: Caller) -> AnyTensor {
+    T::cast(x, to, caller)
 }
 
-impl<T> IntoElements for T where
-    T: IntoElement<f32>
-        + IntoElement<f64>
-        + IntoElement<i32>
-        + IntoElement<i64>
-        + IntoElement<u8>
-        + IntoElement<bool>
-{
-}
-
-/// The element type is a value here, so that generic code can convert without a bound for each pair.
-pub(super) fn cast<T: IntoElements>(x: &Tensor<T>, to: DType, caller: Caller) -> AnyTensor {
-    match to {
-        DType::Float32 => <T as IntoElement<f32>>::cast(x, caller).into(),
-        DType::Float64 => <T as IntoElement<f64>>::cast(x, caller).into(),
-        DType::Int32 => <T as IntoElement<i32>>::cast(x, caller).into(),
-        DType::Int64 => <T as IntoElement<i64>>::cast(x, caller).into(),
-        DType::UInt8 => <T as IntoElement<u8>>::cast(x, caller).into(),
-        DType::Bool => <T as IntoElement<bool>>::cast(x, caller).into(),
+/// Between floats the gradient flows.
+fn converted<T: Element, U: Element>(
+    x: &Tensor<T>,
+    caller: Caller,
+    f: impl Fn(T) -> U + Sync,
+) -> AnyTensor {
+    let value = convert(&x.read(), f);
+    if const { !T::DTYPE.is_float() || !U::DTYPE.is_float() } {
+        let lost = Lost::without_derivative("cast", caller, x);
+        return Tensor::new(value).with_lost(lost).into();
     }
+    finish("cast", caller, [x], value, (), |(), dy, _| Ok([Some(dy.cast::<T>())])).into()
 }
 
 macro_rules! casts {
-    (floats: $($from:ident $to:ident),*; plain: $($a:ident => $($b:ident)*),*;) => {
-        $(impl IntoElement<$to> for $from {
-            #[inline]
-            fn convert(self) -> $to { self as $to }
-            fn cast(x: &Tensor<$from>, caller: Caller) -> Tensor<$to> {
-                let value = convert(&x.read(), |v| v as $to);
-                if !x.is_recorded() {
-                    return unrecorded("cast", caller, [x], value);
+    ($($from:ident)*) => {$(
+        impl Cast for $from {
+            fn cast(x: &Tensor<$from>, to: DType, caller: Caller) -> AnyTensor {
+                casts! {
+                    @of x, to, caller, $from:
+                    Float32 f32, Float64 f64, Int32 i32, Int64 i64, UInt8 u8, Bool bool
                 }
-                record("cast", caller, [x], value, (), |(), dy: Tensor<$to>, _| {
-                    Ok([Some(dy.cast::<$from>())])
-                })
             }
-        })*
-        $($(impl IntoElement<$b> for $a {
-            #[inline]
-            fn convert(self) -> $b { casts!(@value self, $a $b) }
-            fn cast(x: &Tensor<$a>, caller: Caller) -> Tensor<$b> {
-                let value = convert(&x.read(), <$a as IntoElement<$b>>::convert);
-                Tensor::new(value).with_lost(Lost::without_derivative("cast", caller, x))
-            }
-        })*)*
+        }
+    )*};
+    (@of $x:expr, $dtype:expr, $caller:expr, $from:ident: $($variant:ident $to:ident),*) => {
+        match $dtype {
+            $(DType::$variant => converted($x, $caller, |v| casts!(@value v, $from $to)),)*
+        }
     };
     (@value $v:expr, bool bool) => { $v };
     (@value $v:expr, $a:ident bool) => { $v != <$a as Storable>::ZERO };
@@ -509,16 +456,7 @@ macro_rules! casts {
     (@value $v:expr, $a:ident $b:ident) => { $v as $b };
 }
 
-casts! {
-    floats: f32 f32, f32 f64, f64 f32, f64 f64;
-    plain:
-        f32 => i32 i64 u8 bool,
-        f64 => i32 i64 u8 bool,
-        i32 => f32 f64 i32 i64 u8 bool,
-        i64 => f32 f64 i32 i64 u8 bool,
-        u8 => f32 f64 i32 i64 u8 bool,
-        bool => f32 f64 i32 i64 u8 bool;
-}
+casts! { f32 f64 i32 i64 u8 bool }
 
 impl<T: Element> Tensor<T> {
     /// The same numbers as elements of type `U`. Between float types the gradient flows, converted

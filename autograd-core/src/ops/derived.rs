@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::elementwise::{Handle, Info, Op, Pair, Reduction, pulled};
+use super::elementwise::{Handle, Info, Op, Pair, Reduction, formulas, pulled};
 use super::{Binary, Float};
 use crate::formula::{Compiled, Dual, Lane, Lanewise, Mask, Program, Real};
 
@@ -44,49 +44,32 @@ impl<F: Lanewise<2, 0, 1>> Lanewise<1, 0, 1> for With<F> {
     }
 }
 
-const fn info(name: &'static str, with_number: bool, reduction: Reduction) -> Info {
-    let positions: &'static [usize] = if with_number { &[0] } else { &[0, 1] };
-    Info {
-        name,
-        reals: Cow::Borrowed(if with_number { &["x"] } else { &["x", "other"] }),
-        differentiable: Cow::Borrowed(if with_number { &[true] } else { &[true, true] }),
-        masks: Cow::Borrowed(&[]),
-        outputs: 1,
-        keeps_reals: Cow::Borrowed(positions),
-        keeps_masks: Cow::Borrowed(&[]),
-        keeps_outputs: Cow::Borrowed(&[]),
-        gradients: Cow::Borrowed(&[0]),
-        reduction,
-    }
+/// Both operands of a function, and that backward gets them.
+const fn info(name: &'static str, reduction: Reduction) -> Info {
+    Info::new(name, &["x", "other"], &[true, true], [&[0, 1], &[]], reduction)
 }
 
-macro_rules! formulas {
+/// The same of one operand.
+const fn info_of_one(name: &'static str) -> Info {
+    Info::new(name, &["x"], &[true], [&[0], &[]], Reduction::None)
+}
+
+/// An op of two numbers, and its backward from what it keeps and the gradient.
+type PairOf<F, B, const GIVEN: usize, const GRADIENTS: usize> =
+    Pair<Compiled<F, 2, 0, 1>, Compiled<B, GIVEN, 0, GRADIENTS>, Program>;
+
+macro_rules! functions {
     ($($method:ident $name:ident |$a:ident, $b:ident| $y:expr;)*) => {
         $(
             mod $method {
                 use super::*;
 
-                #[derive(Clone, Copy)]
-                pub(super) struct Forward;
+                formulas! { Forward |$a, $b| [$y]; }
 
-                impl Lanewise<2, 0, 1> for Forward {
-                    #[inline(always)]
-                    fn call<L: Lane>(
-                        &self,
-                        [$a, $b]: [Real<L>; 2],
-                        _: [Mask<L>; 0],
-                    ) -> [Real<L>; 1] {
-                        [$y]
-                    }
-                }
+                pub(super) static OP: PairOf<Forward, Derived<Forward>, 3, 2> =
+                    Pair::new(&INFO, Compiled(Forward), Compiled(Derived(Forward)), None);
 
-                pub(super) static OP: Pair<
-                    Compiled<Forward, 2, 0, 1>,
-                    Compiled<Derived<Forward>, 3, 0, 2>,
-                    Program,
-                > = Pair::new(&INFO, Compiled(Forward), Compiled(Derived(Forward)), None);
-
-                static INFO: Info = info(stringify!($method), false, Reduction::None);
+                static INFO: Info = info(stringify!($method), Reduction::None);
             }
         )*
 
@@ -102,7 +85,7 @@ macro_rules! formulas {
     };
 }
 
-formulas! {
+functions! {
     div Div |a, b| a / b;
     pow Pow |a, b| a.powf(b);
     maximum Maximum |a, b| a.max(b);
@@ -111,8 +94,8 @@ formulas! {
 
 /// The greater or the lesser of a tensor and a number. A tie goes to the tensor.
 pub(super) fn bound<T: Float>(op: Binary, number: T) -> Handle<T> {
-    static MAXIMUM: Info = info("maximum", true, Reduction::None);
-    static MINIMUM: Info = info("minimum", true, Reduction::None);
+    static MAXIMUM: Info = info_of_one("maximum");
+    static MINIMUM: Info = info_of_one("minimum");
     let number = number.into_f64();
     match op {
         Binary::Maximum => {
@@ -141,26 +124,12 @@ fn with_number<T: Float>(
 macro_rules! activations {
     ($($name:ident |$x:ident, $number:ident| $below:expr, $slope:expr;)*) => {$(
         pub(super) fn $name<T: Float>(number: f64) -> Handle<T> {
-            struct Forward(f64);
-            struct Backward(f64);
-
-            impl Lanewise<1, 0, 1> for Forward {
-                #[inline(always)]
-                fn call<L: Lane>(&self, [$x]: [Real<L>; 1], _: [Mask<L>; 0]) -> [Real<L>; 1] {
-                    let $number = Real::from(self.0);
-                    [$x.gt(0.0).select($x, $below)]
-                }
+            formulas! {
+                Forward($number) |$x| [$x.gt(0.0).select($x, $below)];
+                Backward($number) |$x, dy| [$x.gt(0.0).select(dy, $slope * dy)];
             }
 
-            impl Lanewise<2, 0, 1> for Backward {
-                #[inline(always)]
-                fn call<L: Lane>(&self, [$x, dy]: [Real<L>; 2], _: [Mask<L>; 0]) -> [Real<L>; 1] {
-                    let $number = Real::from(self.0);
-                    [$x.gt(0.0).select(dy, $slope * dy)]
-                }
-            }
-
-            static INFO: Info = info(stringify!($name), true, Reduction::None);
+            static INFO: Info = info_of_one(stringify!($name));
             with_number(&INFO, Forward(number), Backward(number))
         }
     )*};
@@ -176,61 +145,30 @@ activations! {
 /// What dropout makes of `x` with the factors that it drew: 0 where the factor is, also of what is not
 /// finite.
 pub(super) fn dropped<T: Float>() -> Handle<T> {
-    #[inline(always)]
-    fn dropped<L: Lane>(x: Real<L>, factor: Real<L>) -> Real<L> {
-        factor.eq(0.0).select(0.0, x * factor)
+    formulas! {
+        Forward |x, factor| [factor.eq(0.0).select(0.0, x * factor)];
+        Backward |factor, dy| [factor.eq(0.0).select(0.0, dy * factor)];
     }
 
-    struct Forward;
-    struct Backward;
-
-    impl Lanewise<2, 0, 1> for Forward {
-        #[inline(always)]
-        fn call<L: Lane>(&self, [x, factor]: [Real<L>; 2], _: [Mask<L>; 0]) -> [Real<L>; 1] {
-            [dropped(x, factor)]
-        }
-    }
-
-    impl Lanewise<2, 0, 1> for Backward {
-        #[inline(always)]
-        fn call<L: Lane>(&self, [factor, dy]: [Real<L>; 2], _: [Mask<L>; 0]) -> [Real<L>; 1] {
-            [dropped(dy, factor)]
-        }
-    }
-
-    static INFO: Info = Info {
-        name: "dropout",
-        reals: Cow::Borrowed(&["self", "factors"]),
-        differentiable: Cow::Borrowed(&[true, false]),
-        masks: Cow::Borrowed(&[]),
-        outputs: 1,
-        keeps_reals: Cow::Borrowed(&[1]),
-        keeps_masks: Cow::Borrowed(&[]),
-        keeps_outputs: Cow::Borrowed(&[]),
-        gradients: Cow::Borrowed(&[0]),
-        reduction: Reduction::None,
-    };
-    static OP: Pair<Compiled<Forward, 2, 0, 1>, Compiled<Backward, 2, 0, 1>, Program> =
+    static INFO: Info =
+        Info::new("dropout", &["self", "factors"], &[true, false], [&[1], &[]], Reduction::None);
+    static OP: PairOf<Forward, Backward, 2, 1> =
         Pair::new(&INFO, Compiled(Forward), Compiled(Backward), None);
     Handle::Static(&OP)
 }
 
 /// The mean of `d * d / 2` where the difference `d` is below 1, and of `|d| - 1 / 2` elsewhere.
 pub(super) fn smooth_l1_loss<T: Float>() -> Handle<T> {
-    #[derive(Clone, Copy)]
-    struct Forward;
-
-    impl Lanewise<2, 0, 1> for Forward {
-        #[inline(always)]
-        fn call<L: Lane>(&self, [x, target]: [Real<L>; 2], _: [Mask<L>; 0]) -> [Real<L>; 1] {
+    formulas! {
+        Forward |x, target| [{
             let difference = x - target;
             let distance = difference.abs();
-            [distance.lt(1.0).select(difference.square() * 0.5, distance - 0.5)]
-        }
+            distance.lt(1.0).select(difference.square() * 0.5, distance - 0.5)
+        }];
     }
 
-    static INFO: Info = info("smooth_l1_loss", false, Reduction::Mean(Cow::Borrowed(&[])));
-    static OP: Pair<Compiled<Forward, 2, 0, 1>, Compiled<Derived<Forward>, 3, 0, 2>, Program> =
+    static INFO: Info = info("smooth_l1_loss", Reduction::Mean(Cow::Borrowed(&[])));
+    static OP: PairOf<Forward, Derived<Forward>, 3, 2> =
         Pair::new(&INFO, Compiled(Forward), Compiled(Derived(Forward)), None);
     Handle::Static(&OP)
 }
@@ -238,38 +176,23 @@ pub(super) fn smooth_l1_loss<T: Float>() -> Handle<T> {
 /// The mean cross entropy of logits and probabilities: `(1 - t) softplus(x) + t softplus(-x)`, whose
 /// derivative is `sigmoid(x) - t`. What has no weight counts nothing, also where it is infinite.
 pub(super) fn binary_cross_entropy<T: Float>() -> Handle<T> {
-    struct Forward;
-    struct Backward;
-
-    impl Lanewise<2, 0, 1> for Forward {
-        #[inline(always)]
-        fn call<L: Lane>(&self, [x, t]: [Real<L>; 2], _: [Mask<L>; 0]) -> [Real<L>; 1] {
+    formulas! {
+        Forward |x, t| [{
             let yes = t.eq(1.0).select(0.0, (1.0 - t) * x.max(0.0));
             let no = t.eq(0.0).select(0.0, t * (-x).max(0.0));
-            [(-x.abs()).exp().ln_1p() + yes + no]
-        }
+            (-x.abs()).exp().ln_1p() + yes + no
+        }];
+        Backward |x, t, dy| [dy * (x.sigmoid() - t), -(dy * x)];
     }
 
-    impl Lanewise<3, 0, 2> for Backward {
-        #[inline(always)]
-        fn call<L: Lane>(&self, [x, t, dy]: [Real<L>; 3], _: [Mask<L>; 0]) -> [Real<L>; 2] {
-            [dy * (x.sigmoid() - t), -(dy * x)]
-        }
-    }
-
-    static INFO: Info = Info {
-        reals: Cow::Borrowed(&["self", "targets"]),
-        name: "binary_cross_entropy_with_logits",
-        differentiable: Cow::Borrowed(&[true, true]),
-        masks: Cow::Borrowed(&[]),
-        outputs: 1,
-        keeps_reals: Cow::Borrowed(&[0, 1]),
-        keeps_masks: Cow::Borrowed(&[]),
-        keeps_outputs: Cow::Borrowed(&[]),
-        gradients: Cow::Borrowed(&[0]),
-        reduction: Reduction::Mean(Cow::Borrowed(&[])),
-    };
-    static OP: Pair<Compiled<Forward, 2, 0, 1>, Compiled<Backward, 3, 0, 2>, Program> =
+    static INFO: Info = Info::new(
+        "binary_cross_entropy_with_logits",
+        &["self", "targets"],
+        &[true, true],
+        [&[0, 1], &[]],
+        Reduction::Mean(Cow::Borrowed(&[])),
+    );
+    static OP: PairOf<Forward, Backward, 3, 2> =
         Pair::new(&INFO, Compiled(Forward), Compiled(Backward), None);
     Handle::Static(&OP)
 }

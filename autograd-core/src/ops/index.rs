@@ -7,13 +7,13 @@ use super::call::call;
 use super::table::attr::{Attr, Type};
 use super::table::form::Form;
 use super::table::forms::{arithmetic, exactly, position, same_dtype};
-use super::table::values::{Computed, computed, number, several};
-use super::table::{OpDef, entries};
+use super::table::values::{Computed, Ran, Values, computed, number, several};
+use super::table::{OpDef, Operator, entries};
 use super::{Binary, Caller, Numeric, expect};
 use crate::array::integer::Additions;
 use crate::array::pick::{self, Around};
 use crate::array::rows::for_each_row;
-use crate::array::shape::{axis as check_axis, copied, row_major};
+use crate::array::shape::{axis as check_axis, copied, element_count, row_major};
 use crate::array::{DType, Shape, Value};
 use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{
@@ -94,16 +94,6 @@ fn check_index_shape(
     })
 }
 
-/// Runs a function of a tensor, an axis, an index and a tensor of what is added.
-macro_rules! adding {
-    ($function:ident, $op:ident, $values:ident, $at:ident) => {{
-        let [x, index, source] = several($values)?;
-        let index = index_of(index)?;
-        let both = smallvec![x, source];
-        number!(both, (x, source) => $function(&x, $op.int(0), &index, &source, $at))
-    }};
-}
-
 entries! {
     PICKS:
 
@@ -122,10 +112,10 @@ entries! {
             let [x, index] = several(values)?;
             let index = index_of(index)?;
             if let AnyTensor::Bool(x) = x {
-                let picked = index_select(&x.cast::<u8>(), op.int(0), &index, at);
+                let picked = select(Picks::Slices, &x.cast::<u8>(), op.int(0), &index, at);
                 return computed(picked.map(|picked| picked.cast::<bool>()));
             }
-            number!(smallvec![x], x => index_select(&x, op.int(0), &index, at))
+            number!(smallvec![x], x => select(Picks::Slices, &x, op.int(0), &index, at))
         },
         ..OpDef::new("index_select")
     };
@@ -143,18 +133,18 @@ entries! {
         run: |op, values, at| {
             let [x, index] = several(values)?;
             let index = index_of(index)?;
-            number!(smallvec![x], x => gather(&x, op.int(0), &index, at))
+            number!(smallvec![x], x => select(Picks::Elements, &x, op.int(0), &index, at))
         },
         ..OpDef::new("gather")
     };
 
     INDEX_ADD = OpDef {
-        run: |op, values, at| adding!(index_add, op, values, at),
+        run: |op, values, at| add(Picks::Slices, op, values, at),
         ..adding_op("index_add")
     };
 
     SCATTER_ADD = OpDef {
-        run: |op, values, at| adding!(scatter_add, op, values, at),
+        run: |op, values, at| add(Picks::Elements, op, values, at),
         ..adding_op("scatter_add")
     };
 }
@@ -174,6 +164,13 @@ const fn adding_op(name: &'static str) -> OpDef {
     }
 }
 
+fn add(picks: Picks, op: &Operator, values: Values, at: Caller) -> Ran {
+    let [x, index, source] = several(values)?;
+    let index = index_of(index)?;
+    let both = smallvec![x, source];
+    number!(both, (x, source) => summed(picks, &x, op.int(0), (&index, &source), at))
+}
+
 pub(super) fn indices(index: &Form) -> Result<&Form, String> {
     if index.dtype == DType::Int64 {
         return Ok(index);
@@ -185,99 +182,185 @@ pub(super) fn index_of(tensor: AnyTensor) -> Computed<Tensor<i64>> {
     tensor.downcast().ok_or_else(|| "its index must be int64".to_owned())
 }
 
-fn gather<T: Numeric>(
+/// What an index picks along an axis: whole slices, or an element for each of its own.
+#[derive(Clone, Copy, PartialEq)]
+enum Picks {
+    Slices,
+    Elements,
+}
+
+impl Picks {
+    /// The op that picks, and the one that adds to what was picked.
+    fn ops(self) -> [&'static OpDef; 2] {
+        match self {
+            Self::Slices => [&INDEX_SELECT, &INDEX_ADD],
+            Self::Elements => [&GATHER, &SCATTER_ADD],
+        }
+    }
+
+    #[track_caller]
+    fn pick<T: Element>(
+        self,
+        x: &Tensor<T>,
+        axis: isize,
+        index: &Tensor<i64>,
+    ) -> Result<Tensor<T>> {
+        call(self.ops()[0], [Attr::Int(axis)], [x.untyped(), index.untyped()])
+    }
+
+    #[track_caller]
+    fn add<T: Element>(
+        self,
+        x: &Tensor<T>,
+        axis: isize,
+        index: &Tensor<i64>,
+        source: &Tensor<T>,
+    ) -> Result<Tensor<T>> {
+        call(self.ops()[1], [Attr::Int(axis)], [x.untyped(), index.untyped(), source.untyped()])
+    }
+
+    /// An error for an index that does not fit a shape along an axis; the shape of what it picks.
+    fn check(
+        self,
+        op: &'static str,
+        shape: &[usize],
+        axis: usize,
+        index: &[usize],
+    ) -> Result<Shape> {
+        match self {
+            Self::Slices => check_list(op, index)?,
+            Self::Elements => check_index_shape(op, shape, axis, index)?,
+        }
+        if self == Self::Elements {
+            return Ok(copied(index));
+        }
+        let mut shape = copied(shape);
+        shape[axis] = index[0];
+        Ok(shape)
+    }
+}
+
+/// What an index picks. Gradients are added back.
+fn select<T: Numeric>(
+    picks: Picks,
     x: &Tensor<T>,
     axis: isize,
     index: &Tensor<i64>,
     caller: Caller,
 ) -> Result<Tensor<T>> {
-    let position = check_axis("gather", axis, x.ndim())?;
-    check_index_shape("gather", x.shape(), position, index.shape())?;
-    check_indices("gather", "index", &index.read(), x.shape()[position])?;
-    let value = {
-        let (x, index) = (x.read(), index.read());
-        let shape = Shape::from_slice(index.shape());
-        match (alike(x.shape(), position, &shape), x.as_slice(), index.as_slice()) {
-            (Some(around), Some(x), Some(index)) => {
-                let n = shape[position];
-                Value::written(shape, |out| pick::gather(x, around, index, n, out))
-            }
-            _ => Value::build(shape, |out| {
-                let raw = x.raw();
-                for_each_picked(&index, position, &x.strides(), |_, at| out.push(raw[at]));
-            }),
-        }
-    };
+    let op = picks.ops()[0].name;
+    let position = check_axis(op, axis, x.ndim())?;
+    let shape = picks.check(op, x.shape(), position, index.shape())?;
+    check_indices(op, "index", &index.read(), x.shape()[position])?;
+    element_count(op, &shape)?;
+    let value = taken(picks, &x.read(), position, &index.read(), shape);
     if !x.is_recorded() {
-        return Ok(unrecorded("gather", caller, [x], value).and_lost(index));
+        return Ok(unrecorded(op, caller, [x], value).and_lost(index));
     }
-    let state = (SavedAttr((x.shape_owned(), axis)), SavedInput::at(1, index));
-    let state = with_push::<T, _, _>(Gathered, state);
-    Ok(record("gather", caller, [x], value, state, |((shape, axis), index), dy, _| {
-        let position = check_axis("gather", axis, shape.len())?;
+    let state = (SavedAttr((picks, x.shape_owned(), axis)), SavedInput::at(1, index));
+    let state = with_push::<T, _, _>(Picked, state);
+    Ok(record(op, caller, [x], value, state, |((picks, shape, axis), index), dy, _| {
+        let position = check_axis("index_select", axis, shape.len())?;
         if dy.is_recorded() {
-            return Ok([Some(Tensor::zeros(shape).try_scatter_add(axis, &index, &dy)?)]);
+            return Ok([Some(picks.add(&Tensor::zeros(shape), axis, &index, &dy)?)]);
         }
         let zeros = Value::full(shape, T::ZERO);
-        Ok([Some(Tensor::new(scattered(zeros, position, &index, &dy)?))])
+        Ok([Some(Tensor::new(added(picks, zeros, position, &index, &dy)?))])
     }))
 }
 
-fn scatter_add<T: Numeric>(
+fn taken<T: Numeric>(
+    picks: Picks,
+    x: &Value<T>,
+    axis: usize,
+    index: &Value<i64>,
+    shape: Shape,
+) -> Value<T> {
+    if picks == Picks::Slices {
+        let (around, index) = (Around::new(x.shape(), axis), index.to_vec());
+        let x = x.contiguous();
+        let data = x.as_slice().unwrap_or(&[]);
+        return Value::written(shape, |out| pick::select(data, around, &index, out));
+    }
+    match (alike(x.shape(), axis, &shape), x.as_slice(), index.as_slice()) {
+        (Some(around), Some(x), Some(index)) => {
+            let n = shape[axis];
+            Value::written(shape, |out| pick::gather(x, around, index, n, out))
+        }
+        _ => Value::build(shape, |out| {
+            let raw = x.raw();
+            for_each_picked(index, axis, &x.strides(), |_, at| out.push(raw[at]));
+        }),
+    }
+}
+
+/// `x` with `source` added to what an index picks of it.
+fn summed<T: Numeric>(
+    picks: Picks,
     x: &Tensor<T>,
     axis: isize,
-    index: &Tensor<i64>,
-    source: &Tensor<T>,
+    (index, source): (&Tensor<i64>, &Tensor<T>),
     caller: Caller,
 ) -> Result<Tensor<T>> {
-    let position = check_axis("scatter_add", axis, x.ndim())?;
-    check_index_shape("scatter_add", x.shape(), position, index.shape())?;
-    if source.shape() != index.shape() {
+    let op = picks.ops()[1].name;
+    let position = check_axis(op, axis, x.ndim())?;
+    let shape = picks.check(op, x.shape(), position, index.shape())?;
+    if source.shape() != &shape[..] {
         return Err(Error::Shape {
-            op: "scatter_add",
+            op,
             parameter: "source".into(),
-            expected: format!("of the shape {:?} of `index`", index.shape()),
+            expected: match picks {
+                Picks::Slices => format!("of shape {shape:?}, one slice for each index"),
+                Picks::Elements => format!("of the shape {shape:?} of `index`"),
+            },
             found: source.shape().to_vec(),
         });
     }
-    check_indices("scatter_add", "index", &index.read(), x.shape()[position])?;
-    let value = scattered(x.read().into_owned(), position, index, source)?;
+    check_indices(op, "index", &index.read(), x.shape()[position])?;
+    let value = added(picks, x.read().into_owned(), position, index, source)?;
     if !x.is_recorded() && !source.is_recorded() {
-        return Ok(unrecorded("scatter_add", caller, [x, source], value).and_lost(index));
+        return Ok(unrecorded(op, caller, [x, source], value).and_lost(index));
     }
-    let state = (SavedAttr(axis), SavedInput::at(1, index));
-    Ok(record("scatter_add", caller, [x, source], value, state, |(axis, index), dy, wants| {
-        let picked = wants[1].then(|| dy.try_gather(axis, &index)).transpose()?;
+    let state = (SavedAttr((picks, axis)), SavedInput::at(1, index));
+    Ok(record(op, caller, [x, source], value, state, |((picks, axis), index), dy, wants| {
+        let picked = wants[1].then(|| picks.pick(&dy, axis, &index)).transpose()?;
         Ok([wants[0].then_some(dy), picked])
     }))
 }
 
-/// The elements of `source` added to those of `x` that `index` picks; all are there.
-fn scattered<T: Numeric>(
+/// `source` added to what an index that fits picks of `x`.
+fn added<T: Numeric>(
+    picks: Picks,
     x: Value<T>,
     axis: usize,
     index: &Tensor<i64>,
     source: &Tensor<T>,
 ) -> Result<Value<T>> {
     let (index, source) = (index.read(), source.read());
-    let source = source.contiguous();
+    let (index, source) = (index.contiguous(), source.contiguous());
     let source = source.as_slice().unwrap_or(&[]);
     let shape = copied(x.shape());
-    T::added("scatter_add", x, &Scattered { shape: &shape, axis, index: &index, source })
+    let added = Added { picks, shape: &shape, axis, index: &index, source };
+    T::added(picks.ops()[1].name, x, &added)
 }
 
-struct Scattered<'a, T> {
+struct Added<'a, T> {
+    picks: Picks,
     shape: &'a [usize],
     axis: usize,
     index: &'a Value<i64>,
     source: &'a [T],
 }
 
-impl<T: Numeric> Additions<T> for Scattered<'_, T> {
+impl<T: Numeric> Additions<T> for Added<'_, T> {
     fn add<A: Copy + Send + Sync>(&self, data: &mut [A], plus: impl Fn(A, T) -> A + Sync) {
-        let &Self { shape, axis, index, source } = self;
-        match (alike(shape, axis, index.shape()), index.as_slice()) {
-            (Some(around), Some(list)) => {
+        let &Self { picks, shape, axis, index, source } = self;
+        let list = index.as_slice().unwrap_or(&[]);
+        match (picks, alike(shape, axis, index.shape())) {
+            (Picks::Slices, _) => {
+                pick::add_at(data, Around::new(shape, axis), list, source, plus);
+            }
+            (_, Some(around)) => {
                 pick::scatter_add(data, around, (list, index.shape()[axis]), source, plus);
             }
             _ => for_each_picked(index, axis, &row_major(shape), |i, at| {
@@ -289,111 +372,21 @@ impl<T: Numeric> Additions<T> for Scattered<'_, T> {
 
 /// A shape around an axis, if an index is as long on all others.
 fn alike(shape: &[usize], axis: usize, index: &[usize]) -> Option<Around> {
-    let same = (0..shape.len()).all(|i| i == axis || index[i] == shape[i]);
+    let same =
+        index.len() == shape.len() && (0..shape.len()).all(|i| i == axis || index[i] == shape[i]);
     // An index without elements may stand beside an axis without any.
     (same && !index.contains(&0)).then(|| Around::new(shape, axis))
 }
 
-fn index_select<T: Numeric>(
-    x: &Tensor<T>,
-    axis: isize,
-    index: &Tensor<i64>,
-    caller: Caller,
-) -> Result<Tensor<T>> {
-    let position = check_axis("index_select", axis, x.ndim())?;
-    check_list("index_select", index)?;
-    check_indices("index_select", "index", &index.read(), x.shape()[position])?;
-    let mut shape = x.shape_owned();
-    shape[position] = index.len();
-    crate::array::shape::element_count("index_select", &shape)?;
-    let value = {
-        let (x, index) = (x.read(), index.to_vec());
-        let around = Around::new(x.shape(), position);
-        let x = x.contiguous();
-        let data = x.as_slice().unwrap_or(&[]);
-        Value::written(shape, |out| pick::select(data, around, &index, out))
-    };
-    if !x.is_recorded() {
-        return Ok(unrecorded("index_select", caller, [x], value).and_lost(index));
-    }
-    let state = (SavedAttr((x.shape_owned(), axis)), SavedInput::at(1, index));
-    let state = with_push::<T, _, _>(Selected, state);
-    Ok(record("index_select", caller, [x], value, state, |((shape, axis), index), dy, _| {
-        let position = check_axis("index_select", axis, shape.len())?;
-        if dy.is_recorded() {
-            return Ok([Some(Tensor::zeros(shape).try_index_add(axis, &index, &dy)?)]);
-        }
-        let zeros = Value::full(shape, T::ZERO);
-        Ok([Some(Tensor::new(added(zeros, position, &index, &dy)?))])
-    }))
-}
-
-fn index_add<T: Numeric>(
-    x: &Tensor<T>,
-    axis: isize,
-    index: &Tensor<i64>,
-    source: &Tensor<T>,
-    caller: Caller,
-) -> Result<Tensor<T>> {
-    let position = check_axis("index_add", axis, x.ndim())?;
-    check_list("index_add", index)?;
-    let mut shape = x.shape_owned();
-    shape[position] = index.len();
-    if source.shape() != &shape[..] {
-        return Err(Error::Shape {
-            op: "index_add",
-            parameter: "source".into(),
-            expected: format!("of shape {:?}, one slice for each index", &shape[..]),
-            found: source.shape().to_vec(),
-        });
-    }
-    check_indices("index_add", "index", &index.read(), x.shape()[position])?;
-    let value = added(x.read().into_owned(), position, index, source)?;
-    if !x.is_recorded() && !source.is_recorded() {
-        return Ok(unrecorded("index_add", caller, [x, source], value).and_lost(index));
-    }
-    let state = (SavedAttr(axis), SavedInput::at(1, index));
-    Ok(record("index_add", caller, [x, source], value, state, |(axis, index), dy, wants| {
-        let picked = wants[1].then(|| dy.try_index_select(axis, &index)).transpose()?;
-        Ok([wants[0].then_some(dy), picked])
-    }))
-}
-
-/// The slices of `source` added to those of `x` that `index` names; all are there.
-fn added<T: Numeric>(
-    x: Value<T>,
-    axis: usize,
-    index: &Tensor<i64>,
-    source: &Tensor<T>,
-) -> Result<Value<T>> {
-    let (source, index) = (source.read(), index.to_vec());
-    let around = Around::new(x.shape(), axis);
-    let source = source.contiguous();
-    let source = source.as_slice().unwrap_or(&[]);
-    T::added("index_add", x, &Added { around, index: &index, source })
-}
-
-struct Added<'a, T> {
-    around: Around,
-    index: &'a [i64],
-    source: &'a [T],
-}
-
-impl<T: Numeric> Additions<T> for Added<'_, T> {
-    fn add<A: Copy + Send + Sync>(&self, data: &mut [A], plus: impl Fn(A, T) -> A + Sync) {
-        pick::add_at(data, self.around, self.index, self.source, plus);
-    }
-}
-
-fn check_list(op: &'static str, index: &Tensor<i64>) -> Result<()> {
-    if index.ndim() == 1 {
+fn check_list(op: &'static str, index: &[usize]) -> Result<()> {
+    if index.len() == 1 {
         return Ok(());
     }
     Err(Error::Shape {
         op,
         parameter: "index".into(),
         expected: "a list of indices (one axis)".into(),
-        found: index.shape().to_vec(),
+        found: index.to_vec(),
     })
 }
 
@@ -416,11 +409,9 @@ macro_rules! picked {
 
 pub(super) use picked;
 
-type Index = (SavedAttr<(Shape, isize)>, SavedInput<i64>);
-
 picked! {
-    Gathered<Index> |((_, axis), index), dx| dx.try_gather(axis, &index);
-    Selected<Index> |((_, axis), index), dx| dx.try_index_select(axis, &index);
+    Picked<(SavedAttr<(Picks, Shape, isize)>, SavedInput<i64>)> |((picks, _, axis), index), dx|
+        picks.pick(dx, axis, &index);
 }
 
 /// # Picking by index
@@ -445,7 +436,7 @@ impl<T: Element> Tensor<T> {
     #[doc(alias = "take")]
     #[track_caller]
     pub fn index_select(&self, axis: isize, index: &Tensor<i64>) -> Tensor<T> {
-        expect(call(&INDEX_SELECT, [Attr::Int(axis)], [self.untyped(), index.untyped()]))
+        expect(self.try_index_select(axis, index))
     }
 
     /// [`Tensor::index_select`], with an error instead of a panic.
@@ -455,7 +446,7 @@ impl<T: Element> Tensor<T> {
     /// [`Error::Axis`], [`Error::Shape`] or [`Error::Index`].
     #[track_caller]
     pub fn try_index_select(&self, axis: isize, index: &Tensor<i64>) -> Result<Tensor<T>> {
-        call(&INDEX_SELECT, [Attr::Int(axis)], [self.untyped(), index.untyped()])
+        Picks::Slices.pick(self, axis, index)
     }
 }
 
@@ -485,7 +476,7 @@ impl<T: Numeric> Tensor<T> {
         index: &Tensor<i64>,
         source: &Tensor<T>,
     ) -> Result<Tensor<T>> {
-        call(&INDEX_ADD, [Attr::Int(axis)], [self.untyped(), index.untyped(), source.untyped()])
+        Picks::Slices.add(self, axis, index, source)
     }
 
     /// The elements that `index` picks along an axis, in the shape of `index`: along axis 0 of a
@@ -507,7 +498,7 @@ impl<T: Numeric> Tensor<T> {
     #[doc(alias = "take_along_axis")]
     #[track_caller]
     pub fn gather(&self, axis: isize, index: &Tensor<i64>) -> Tensor<T> {
-        expect(call(&GATHER, [Attr::Int(axis)], [self.untyped(), index.untyped()]))
+        expect(self.try_gather(axis, index))
     }
 
     /// [`Tensor::gather`], with an error instead of a panic.
@@ -517,7 +508,7 @@ impl<T: Numeric> Tensor<T> {
     /// [`Error::Axis`], [`Error::Shape`] or [`Error::Index`].
     #[track_caller]
     pub fn try_gather(&self, axis: isize, index: &Tensor<i64>) -> Result<Tensor<T>> {
-        call(&GATHER, [Attr::Int(axis)], [self.untyped(), index.untyped()])
+        Picks::Elements.pick(self, axis, index)
     }
 
     /// This tensor with each element of `source` added to the one that `index` picks along an
@@ -553,7 +544,7 @@ impl<T: Numeric> Tensor<T> {
         index: &Tensor<i64>,
         source: &Tensor<T>,
     ) -> Result<Tensor<T>> {
-        call(&SCATTER_ADD, [Attr::Int(axis)], [self.untyped(), index.untyped(), source.untyped()])
+        Picks::Elements.add(self, axis, index, source)
     }
 }
 

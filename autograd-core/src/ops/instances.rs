@@ -7,12 +7,13 @@
 use ndarray::{ArrayD, CowArray, IxDyn};
 
 use super::binary::{BINARY, SCALAR};
+use super::call::call_at;
 use super::elementwise::{self, Handle, Op, Outputs};
 use super::inplace::{copy_from, fill, replace};
 use super::matmul::MATMUL;
 use super::reduce::REDUCTIONS;
 use super::table::attr::Attr;
-use super::trace::{self, Call};
+use super::trace;
 use super::unary::FUNCTIONS;
 use super::{
     Binary, Caller, Float, Input, Numeric, Reduce, Unary, binary, compare, create, expect,
@@ -55,18 +56,7 @@ instantiate! {
 
 // Inside of an op nothing is noted, so each of these runs the op itself.
 
-#[cold]
-fn noted_binary<T: Numeric>(
-    op: Binary,
-    left: Input<'_, T>,
-    right: Input<'_, T>,
-    caller: Caller,
-) -> Result<Tensor<T>> {
-    let inputs = vec![left.tensor().untyped(), right.tensor().untyped()];
-    let call = Call::op(&BINARY[op as usize], []);
-    trace::noted(call, inputs, caller, || T::binary(op, left, right, caller))
-}
-
+/// With a number that a program can hold, which is an `f64`; another is a tensor of its own.
 #[cold]
 fn noted_scalar<T: Numeric + num_traits::NumCast>(
     op: Binary,
@@ -74,24 +64,18 @@ fn noted_scalar<T: Numeric + num_traits::NumCast>(
     (scalar, swapped): (T, bool),
     caller: Caller,
 ) -> Tensor<T> {
-    // A program has its numbers as `f64`, which may not hold an integer.
-    let number =
-        scalar.to_f64().filter(|&number| T::DTYPE.is_float() || T::nearest(number) == scalar);
-    let Some(number) = number else {
-        let number = Input::Own(Tensor::from(scalar));
-        let [a, b] = if swapped { [number, x] } else { [x, number] };
-        return expect(T::binary(op, a, b, caller));
-    };
-    let call = Call::op(&SCALAR[op as usize], [Attr::Number(number), Attr::Flag(swapped)]);
-    let inputs = vec![x.tensor().untyped()];
-    trace::noted(call, inputs, caller, || T::binary_scalar(op, x, scalar, swapped, caller))
-}
-
-#[cold]
-fn noted_unary<T: Float>(op: Unary, x: Input<'_, T>, caller: Caller) -> Tensor<T> {
-    let inputs = vec![x.tensor().untyped()];
-    let call = Call::op(&FUNCTIONS[op as usize], []);
-    trace::noted(call, inputs, caller, || T::unary(op, x, caller))
+    let is_held = |number: &f64| T::DTYPE.is_float() || T::nearest(*number) == scalar;
+    expect(match scalar.to_f64().filter(is_held) {
+        Some(number) => {
+            let attrs = [Attr::Number(number), Attr::Flag(swapped)];
+            call_at(&SCALAR[op as usize], attrs, [x.tensor().untyped()], caller)
+        }
+        None => {
+            let number = Input::Own(Tensor::from(scalar));
+            let [a, b] = if swapped { [number, x] } else { [x, number] };
+            T::binary(op, a, b, caller)
+        }
+    })
 }
 
 // The doors: thin generic methods in a user's crate end here, so that the rules and kernels behind
@@ -109,7 +93,10 @@ macro_rules! doors {
                 caller: Caller,
             ) -> Result<Tensor<Self>> {
                 match trace::is_noting() {
-                    true => noted_binary(op, left, right, caller),
+                    true => {
+                        let inputs = [left.tensor().untyped(), right.tensor().untyped()];
+                        call_at(&BINARY[op as usize], [], inputs, caller)
+                    }
                     false => $binary(op, left, right, caller),
                 }
             }
@@ -134,9 +121,7 @@ macro_rules! doors {
             ) -> Result<Tensor<Self>> {
                 if trace::is_noting() {
                     let attrs = [Attr::Ints(axes.to_vec()), Attr::Flag(keep)];
-                    let call = Call::op(&REDUCTIONS[op as usize], attrs);
-                    let run = || $reduce(op, x, axes, keep, caller);
-                    return trace::noted(call, vec![x.untyped()], caller, run);
+                    return call_at(&REDUCTIONS[op as usize], attrs, [x.untyped()], caller);
                 }
                 $reduce(op, x, axes, keep, caller)
             }
@@ -146,9 +131,7 @@ macro_rules! doors {
                 caller: Caller,
             ) -> Result<Tensor<Self>> {
                 if trace::is_noting() {
-                    let inputs = vec![left.untyped(), right.untyped()];
-                    let run = || $matmul(left, right, caller);
-                    return trace::noted(Call::op(&MATMUL, []), inputs, caller, run);
+                    return call_at(&MATMUL, [], [left.untyped(), right.untyped()], caller);
                 }
                 $matmul(left, right, caller)
             }
@@ -175,7 +158,10 @@ macro_rules! floats {
             }
             fn unary(op: Unary, x: Input<'_, Self>, caller: Caller) -> Tensor<Self> {
                 match trace::is_noting() {
-                    true => noted_unary(op, x, caller),
+                    true => {
+                        let x = [x.tensor().untyped()];
+                        expect(call_at(&FUNCTIONS[op as usize], [], x, caller))
+                    }
                     false => elementwise::run_single(op.handle(), x, caller),
                 }
             }

@@ -5,47 +5,25 @@ use crate::array::deferred::Step;
 use crate::array::elementwise::{Zip, ZipAny};
 use crate::array::math::Math;
 
-/// The kernels, one for all number types.
-#[derive(Clone, Copy)]
-struct Add;
-#[derive(Clone, Copy)]
-struct Sub;
-#[derive(Clone, Copy)]
-struct SubFrom;
-#[derive(Clone, Copy)]
-struct Mul;
-#[derive(Clone, Copy)]
-struct Div;
-#[derive(Clone, Copy)]
-struct DivInto;
-#[derive(Clone, Copy)]
-struct Maximum;
-#[derive(Clone, Copy)]
-struct MaximumOf;
-#[derive(Clone, Copy)]
-struct Minimum;
-#[derive(Clone, Copy)]
-struct MinimumOf;
-#[derive(Clone, Copy)]
-struct Pow;
-#[derive(Clone, Copy)]
-struct PowOf;
-
-/// Of the left operand.
-#[derive(Clone, Copy)]
-pub(super) struct Square;
-
 macro_rules! kernels {
-    ($($name:ident |$a:ident, $b:ident| $body:expr;)*) => {$(
-        impl<T: Arithmetic> Zip<T> for $name {
-            const ARITHMETIC: bool = true;
+    ($($name:ident $bound:ident { $($own:tt)* } |$a:ident, $b:ident| $fma:ident $body:expr;)*) => {$(
+        #[derive(Clone, Copy)]
+        pub(super) struct $name;
+
+        impl<T: $bound> Zip<T> for $name {
+            $($own)*
 
             #[inline(always)]
-            fn call<const FMA: bool>(self, $a: T, $b: T) -> T {
+            fn call<const $fma: bool>(self, $a: T, $b: T) -> T {
                 $body
             }
         }
     )*};
+    ($($name:ident |$a:ident, $b:ident| $body:expr;)*) => {
+        kernels! {
+            $($name Arithmetic { const ARITHMETIC: bool = true; } |$a, $b| FMA $body;)*
+        }
+    };
 }
 
 kernels! {
@@ -59,25 +37,13 @@ kernels! {
     MaximumOf |a, b| b.greater(a);
     Minimum |a, b| a.lesser(b);
     MinimumOf |a, b| b.lesser(a);
+    // Of the left operand.
     Square |a, _b| a.times(a);
 }
 
-impl<T: Math> Zip<T> for Pow {
-    const ELSEWHERE: bool = false;
-
-    #[inline(always)]
-    fn call<const FMA: bool>(self, a: T, b: T) -> T {
-        a.v_pow::<FMA>(b)
-    }
-}
-
-impl<T: Math> Zip<T> for PowOf {
-    const ELSEWHERE: bool = false;
-
-    #[inline(always)]
-    fn call<const FMA: bool>(self, a: T, b: T) -> T {
-        b.v_pow::<FMA>(a)
-    }
+kernels! {
+    Pow Math { const ELSEWHERE: bool = false; } |a, b| FMA a.v_pow::<FMA>(b);
+    PowOf Math { const ELSEWHERE: bool = false; } |a, b| FMA b.v_pow::<FMA>(a);
 }
 
 /// The function of a tensor and `s`, or of `s` and the tensor, if it can be deferred.
@@ -96,28 +62,6 @@ pub(super) fn step<T>(op: Binary, s: T, swapped: bool) -> Option<Step<T>> {
     })
 }
 
-/// One kernel for all functions of integers: they are too rare to be compiled one by one.
-#[derive(Clone, Copy)]
-pub(super) struct Integer(pub(super) Binary, pub(super) bool);
-
-impl<T: Arithmetic> Zip<T> for Integer {
-    const ELSEWHERE: bool = false;
-
-    #[inline(always)]
-    fn call<const FMA: bool>(self, a: T, b: T) -> T {
-        let (a, b) = if self.1 { (b, a) } else { (a, b) };
-        match self.0 {
-            Binary::Add => a.plus(b),
-            Binary::Sub => a.minus(b),
-            Binary::Mul => a.times(b),
-            Binary::Div => a.over(b),
-            Binary::Maximum => a.greater(b),
-            Binary::Minimum => a.lesser(b),
-            Binary::Pow => unreachable!("`pow` is offered for floats only"),
-        }
-    }
-}
-
 /// The kernel of a function and that of the function with its arguments exchanged.
 pub(crate) fn kernels<T: Float>(op: Binary) -> [&'static dyn ZipAny<T>; 2] {
     match op {
@@ -129,18 +73,4 @@ pub(crate) fn kernels<T: Float>(op: Binary) -> [&'static dyn ZipAny<T>; 2] {
         Binary::Maximum => [&Maximum, &MaximumOf],
         Binary::Minimum => [&Minimum, &MinimumOf],
     }
-}
-
-/// As [`kernels`], for integers.
-pub(crate) fn integer_kernels<T: Arithmetic>(op: Binary) -> [&'static dyn ZipAny<T>; 2] {
-    macro_rules! both {
-        ($($op:ident)*) => {
-            match op {
-                $(Binary::$op => {
-                    [&Integer(Binary::$op, false), &Integer(Binary::$op, true)]
-                })*
-            }
-        };
-    }
-    both! { Add Sub Mul Div Pow Maximum Minimum }
 }

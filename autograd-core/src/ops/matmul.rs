@@ -243,7 +243,7 @@ impl<T: Numeric> Tensor<T> {
     #[doc(alias = "dot")]
     #[track_caller]
     pub fn matmul(&self, other: &Tensor<T>) -> Tensor<T> {
-        expect(T::matmul(self, other, Location::caller()))
+        expect(self.try_matmul(other))
     }
 
     /// [`Tensor::matmul`], with an error instead of a panic.

@@ -24,8 +24,6 @@ mod operators;
 mod order;
 mod powers;
 pub(crate) mod reduce;
-#[cfg(feature = "static-graph")]
-pub(crate) mod rules;
 mod sample;
 mod shape;
 mod slices;

@@ -75,13 +75,12 @@ pub(crate) enum Softmax {
     Log,
 }
 
-/// The functions of one tensor, handed to a macro: of each its documentation, method, name, formula and rule; then
-/// those of the table of formulas.
+/// The functions of one tensor, handed to a macro: of each its documentation, method, name, formula and rule.
 // In `silu` and `gelu` the factor `x` is limited to 1000, where the other one is 0 or 1 already: so an
 // infinity does not meet a factor of 0.
 macro_rules! all_functions {
     ($take:ident) => {
-        $crate::formula::functions! { $take [
+        $crate::formula::functions! { joined_functions [$take:
             /// `-x`; also written `-&x`.
             neg Neg |x| -x, { |dy| -dy };
             /// 1 where `x > 0`, else 0 (Heaviside's function); its gradient is 0.
@@ -101,27 +100,36 @@ macro_rules! all_functions {
     };
 }
 
-pub(crate) use all_functions;
-
-/// The functions of one tensor: own ones, and those of the table.
-macro_rules! unary {
-    (
-        [$($(#[$doc:meta])* $own:ident $own_variant:ident |$x:ident| $y:expr, $rule:tt;)*]
-        $($functions:tt)*
-    ) => {
-        unary! { @of [$($own $own_variant;)*] $($functions)* }
+/// Functions that are written here and those of the table of formulas, which are their own formulas.
+macro_rules! joined_functions {
+    ([$take:ident: $($own:tt)*] $($functions:tt)*) => {
+        joined_functions! { @$take [$($own)*] $($functions)* }
     };
     // One of formulas only.
-    (@of [$($ops:tt)*] $(#[$doc:meta])* trunc Trunc $k:ident [$($e:tt)*] $rule:tt; $($rest:tt)*) => {
-        unary! { @of [$($ops)*] $($rest)* }
+    (
+        @$take:ident [$($ops:tt)*]
+        $(#[$doc:meta])* trunc Trunc $kernel:ident [$($error:tt)*] $rule:tt; $($functions:tt)*
+    ) => {
+        joined_functions! { @$take [$($ops)*] $($functions)* }
     };
     (
-        @of [$($ops:tt)*]
-        $(#[$doc:meta])* $method:ident $variant:ident $k:ident [$($e:tt)*] $rule:tt; $($rest:tt)*
+        @$take:ident [$($ops:tt)*]
+        $(#[$doc:meta])* $method:ident $variant:ident $kernel:ident [$($error:tt)*] $rule:tt;
+        $($functions:tt)*
     ) => {
-        unary! { @of [$($ops)* $method $variant;] $($rest)* }
+        joined_functions! {
+            @$take [$($ops)* $(#[$doc])* $method $variant |x| x.$method(), $rule;] $($functions)*
+        }
     };
-    (@of [$($method:ident $variant:ident;)*]) => {
+    (@$take:ident [$($ops:tt)*]) => {
+        $take! { $($ops)* }
+    };
+}
+
+pub(crate) use {all_functions, joined_functions};
+
+macro_rules! unary {
+    ($($(#[$doc:meta])* $method:ident $variant:ident |$x:ident| $y:expr, $rule:tt;)*) => {
         /// The functions of one tensor.
         #[doc(hidden)]
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]

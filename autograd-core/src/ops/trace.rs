@@ -30,12 +30,8 @@ pub(crate) enum Call {
     Layer(Box<Layer>),
 }
 
+#[cfg(feature = "static-graph")]
 impl Call {
-    pub(crate) fn op<const N: usize>(def: &'static OpDef, attrs: [Attr; N]) -> Self {
-        Self::Op { def, attrs: attrs.into() }
-    }
-
-    #[cfg(feature = "static-graph")]
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Op { def, .. } => def.name,

@@ -1,14 +1,12 @@
 //! Functions of one tensor, element by element: each an elementwise op like a user's.
 
-use std::borrow::Cow;
-
-use super::elementwise::{Cheap, Handle, Info, Op, Pair, Reduction, gradient};
-use super::names::all_functions;
+use super::elementwise::{Cheap, Handle, Info, Op, Pair, Reduction, formulas, gradient};
+use super::names::{all_functions, joined_functions};
 use super::table::forms::same_float;
 use super::table::values::{Computed, Need, Pull, Values, float, pull_floats};
 use super::table::{Gradient, OpDef, Operator, family};
 use super::{Float, Input, Unary};
-use crate::formula::{Compiled, Lane, Lanewise, Mask, Program, Real, named};
+use crate::formula::{Compiled, Lane, Program, Real, named};
 use crate::graph::Tensor;
 
 /// What a rule reads besides the gradient, and the rule as a formula; see
@@ -18,69 +16,21 @@ macro_rules! rule {
         rule! { { |_dy| Real::from(0.0) } }
     };
     ({ |$dy:ident| $dx:expr }) => {
-        pub(super) const READS: (bool, bool) = (false, false);
+        pub(super) const READS: [bool; 2] = [false, false];
         const GIVEN: usize = 1;
-
-        impl Lanewise<1, 0, 1> for Backward {
-            #[inline(always)]
-            fn call<L: Lane>(&self, [$dy]: [Real<L>; 1], _: [Mask<L>; 0]) -> [Real<L>; 1] {
-                [$dx]
-            }
-        }
+        formulas! { Backward |$dy| [$dx]; }
     };
     ({ |$from:ident, $dy:ident| $dx:expr }) => {
-        pub(super) const READS: (bool, bool) =
-            (named!($from, true, false), named!($from, false, true));
+        pub(super) const READS: [bool; 2] =
+            [named!($from, true, false), named!($from, false, true)];
         const GIVEN: usize = 2;
-
-        impl Lanewise<2, 0, 1> for Backward {
-            #[inline(always)]
-            fn call<L: Lane>(&self, [$from, $dy]: [Real<L>; 2], _: [Mask<L>; 0]) -> [Real<L>; 1] {
-                [$dx]
-            }
-        }
+        formulas! { Backward |$from, $dy| [$dx]; }
     };
 }
 
-/// The ops: formulas that are written here, and the functions of the table. What its rule names is
-/// what an op keeps.
+/// The ops. What its rule names is what an op keeps.
 macro_rules! unary_ops {
-    (
-        [$(
-            $(#[$own_doc:meta])*
-            $own_method:ident $own_variant:ident |$own_x:ident| $own_y:expr, $own_rule:tt;
-        )*]
-        $($functions:tt)*
-    ) => {
-        unary_ops! {
-            @of [$($(#[$own_doc])* $own_method $own_variant |$own_x| $own_y, $own_rule;)*]
-            $($functions)*
-        }
-    };
-    // One of formulas only.
-    (
-        @of [$($ops:tt)*]
-        $(#[$doc:meta])*
-        trunc Trunc $kernel:ident [$e32:literal, $e64:literal] $rule:tt;
-        $($functions:tt)*
-    ) => {
-        unary_ops! { @of [$($ops)*] $($functions)* }
-    };
-    (
-        @of [$($ops:tt)*]
-        $(#[$doc:meta])*
-        $method:ident $variant:ident $kernel:ident [$e32:literal, $e64:literal] $rule:tt;
-        $($functions:tt)*
-    ) => {
-        unary_ops! {
-            @of [$($ops)* $(#[$doc])* $method $variant |x| x.$method(), $rule;]
-            $($functions)*
-        }
-    };
-    (@of [$($ops:tt)*]) => {
-        unary_ops! { @ $($ops)* }
-    };
-    (@ $(
+    ($(
         $(#[$doc:meta])*
         $method:ident $variant:ident |$x:ident| $y:expr, $rule:tt;
     )*) => {
@@ -95,21 +45,7 @@ macro_rules! unary_ops {
             mod $method {
                 use super::*;
 
-                pub(super) struct Forward;
-
-                impl Lanewise<1, 0, 1> for Forward {
-                    #[inline(always)]
-                    fn call<L: Lane>(
-                        &self,
-                        [$x]: [Real<L>; 1],
-                        _: [Mask<L>; 0],
-                    ) -> [Real<L>; 1] {
-                        [$y]
-                    }
-                }
-
-                pub(super) struct Backward;
-
+                formulas! { Forward |$x| [$y]; }
                 rule! { $rule }
 
                 pub(super) static OP: Pair<
@@ -176,19 +112,13 @@ fn function_gradient<T: Float>(mut pull: Pull<'_>, op: &Operator) -> Computed<Va
     pull.wanted([Some(gradient(&of, dy, saved.map(Input::Ref)))])
 }
 
-const fn info(name: &'static str, (input, output): (bool, bool)) -> Info {
-    Info {
-        name,
-        reals: Cow::Borrowed(&["x"]),
-        differentiable: Cow::Borrowed(&[true]),
-        masks: Cow::Borrowed(&[]),
-        outputs: 1,
-        keeps_reals: Cow::Borrowed(if input { &[0] } else { &[] }),
-        keeps_masks: Cow::Borrowed(&[]),
-        keeps_outputs: Cow::Borrowed(if output { &[0] } else { &[] }),
-        gradients: Cow::Borrowed(&[0]),
-        reduction: Reduction::None,
-    }
+const fn info(name: &'static str, reads: [bool; 2]) -> Info {
+    let keeps: [&'static [usize]; 2] = match reads {
+        [true, _] => [&[0], &[]],
+        [_, true] => [&[], &[0]],
+        _ => [&[], &[]],
+    };
+    Info::new(name, &["x"], &[true], keeps, Reduction::None)
 }
 
 impl Unary {

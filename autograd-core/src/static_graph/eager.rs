@@ -15,9 +15,9 @@ use super::py_func::Function;
 use super::values::{Computed, Need, Needs, Pull, Values, message, pull_floats};
 use crate::array::DType;
 use crate::graph::{AnyTensor, GradMode, Tensor, is_grad_enabled};
-use crate::ops::elementwise::Handle;
+use crate::ops::elementwise::{self, Handle};
 use crate::ops::trace::{Call, Note, collect};
-use crate::ops::{Float, rules};
+use crate::ops::{Float, Input};
 
 /// Eager code in a program.
 #[derive(Clone, Debug)]
@@ -189,7 +189,7 @@ fn gradient<T: Float>(mut pull: Pull<'_>, formula: &Formula) -> Computed<Values>
             [_, true] => Some(pull.output(0)?),
             _ => None,
         };
-        return pull.wanted([Some(rules::function(op, dy, saved))]);
+        return pull.wanted([Some(elementwise::gradient(op, dy, saved.map(Input::Ref)))]);
     }
     let given: Option<SmallVec<[&AnyTensor; 4]>> = pull.inputs.iter().map(Option::as_ref).collect();
     let given = given.ok_or("a value that its gradient needs is missing")?;
@@ -209,7 +209,8 @@ fn gradient<T: Float>(mut pull: Pull<'_>, formula: &Formula) -> Computed<Values>
     let has: SmallVec<[bool; 4]> = has.collect();
     let asked = has.iter().enumerate().filter(|(_, has)| **has);
     let asked: SmallVec<[bool; 4]> = asked.map(|(at, _)| pull.wants.contains(&at)).collect();
-    let found = rules::formula(op, &operands, &masks, &results, &mut grads, &asked);
+    let found =
+        elementwise::gradients_of(op.clone(), (&operands, &masks), &results, &mut grads, &asked);
     let mut found = found.into_iter();
     let all = given.iter().zip(has).map(|(input, has)| match has {
         true => found.next().flatten(),

@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 use super::form::Form;
 use super::ir::Operator;
 use crate::array::DType;
+use crate::array::matmul::by_rows;
 use crate::graph::{AnyTensor, Tensor};
 use crate::ops::Float;
 use crate::ops::table::attr::Attr;
@@ -181,7 +182,7 @@ impl Gradient<'_> {
                 let (Some(a), Some(b)) = (a.downcast_ref::<T>(), b.downcast_ref::<T>()) else {
                     return;
                 };
-                crate::ops::rules::product_by_rows(a, b, PART, take);
+                by_rows(&a.read(), &b.read(), PART, take);
             }
         }
     }

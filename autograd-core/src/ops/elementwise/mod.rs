@@ -16,12 +16,11 @@ mod single;
 pub use cheap::Cheap;
 pub use check::{Checked, check_backward, verify};
 pub use fuse::{fuse, try_fuse};
-pub(super) use node::gradient;
-pub(super) use node::gradients_of;
+pub(crate) use node::{gradient, gradients_of};
 #[allow(unreachable_pub, reason = "it stands in a hidden method of a public trait")]
 pub use op::Handle;
-pub(super) use op::is_single;
 pub use op::{Info, Op, Outputs, Pair, Reduction, pulled};
+pub(super) use op::{formulas, is_single};
 pub(super) use single::run as run_single;
 
 use std::panic::Location;

@@ -21,7 +21,7 @@ use crate::ops::{Caller, Float, Input, small};
 /// The gradients of an op's differentiable operands, as far as they are wanted, from all operands and
 /// masks, from those outputs that backward reads, and from the gradients of the outputs, which have
 /// the shape of the whole.
-pub(in crate::ops) fn gradients_of<T: Float>(
+pub(crate) fn gradients_of<T: Float>(
     op: Handle<T>,
     (operands, masks): (&[&Tensor<T>], &[&Tensor<bool>]),
     outputs: &[Option<&Tensor<T>>],
@@ -391,7 +391,7 @@ impl<T: Float> Call<'_, T> {
 }
 
 /// `dx` from `dy` and what backward reads besides.
-pub(in crate::ops) fn gradient<T: Float>(
+pub(crate) fn gradient<T: Float>(
     op: &Handle<T>,
     dy: Tensor<T>,
     saved: Option<Input<'_, T>>,

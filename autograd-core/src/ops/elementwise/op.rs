@@ -38,6 +38,56 @@ pub struct Info {
     pub reduction: Reduction,
 }
 
+impl Info {
+    /// Of an op of numbers with one output. Backward gets these inputs, these outputs and the gradient.
+    pub(in crate::ops) const fn new(
+        name: &'static str,
+        reals: &'static [&'static str],
+        differentiable: &'static [bool],
+        [keeps_reals, keeps_outputs]: [&'static [usize]; 2],
+        reduction: Reduction,
+    ) -> Self {
+        Self {
+            name,
+            reals: Cow::Borrowed(reals),
+            differentiable: Cow::Borrowed(differentiable),
+            masks: Cow::Borrowed(&[]),
+            outputs: 1,
+            keeps_reals: Cow::Borrowed(keeps_reals),
+            keeps_masks: Cow::Borrowed(&[]),
+            keeps_outputs: Cow::Borrowed(keeps_outputs),
+            gradients: Cow::Borrowed(&[0]),
+            reduction,
+        }
+    }
+}
+
+/// Formulas, each a type: of numbers, and of one that stands in the type.
+macro_rules! formulas {
+    ($($name:ident $(($number:ident))? |$($x:ident),*| [$($y:expr),*];)*) => {$(
+        #[derive(Clone, Copy)]
+        pub(super) struct $name $(($crate::ops::elementwise::formulas!(@type $number)))?;
+
+        impl $crate::formula::Lanewise<
+            { [$(stringify!($x)),*].len() },
+            0,
+            { [$(stringify!($y)),*].len() },
+        > for $name {
+            #[inline(always)]
+            fn call<L: Lane>(
+                &self,
+                [$($x),*]: [Real<L>; [$(stringify!($x)),*].len()],
+                _: [$crate::formula::Mask<L>; 0],
+            ) -> [Real<L>; [$(stringify!($y)),*].len()] {
+                $(let $number = Real::from(self.0);)?
+                [$($y),*]
+            }
+        }
+    )*};
+    (@type $number:ident) => { f64 };
+}
+pub(in crate::ops) use formulas;
+
 /// Whether an op is of one number, with one result of the same shape: as most are.
 pub(in crate::ops) fn is_single(info: &Info) -> bool {
     let one = info.differentiable[..] == [true] && info.masks.is_empty() && info.outputs == 1;

@@ -219,14 +219,6 @@ fn pull<T: Float>(
     Ok([of_operand(0, &b), of_operand(1, &a)])
 }
 
-#[track_caller]
-fn convolution<T: Float>(
-    inputs: [Option<&Tensor<T>>; 3],
-    options: Conv2dOptions,
-) -> Result<Tensor<T>> {
-    call(&CONV2D, [options.attr()], inputs.into_iter().flatten().map(Tensor::untyped))
-}
-
 /// # Convolution
 impl<T: Float> Tensor<T> {
     /// The convolution (cross-correlation) of pictures `[n, channels, height, width]` with weights
@@ -256,7 +248,7 @@ impl<T: Float> Tensor<T> {
         bias: Option<&Tensor<T>>,
         options: Conv2dOptions,
     ) -> Tensor<T> {
-        expect(convolution([Some(self), Some(weight), bias], options))
+        expect(self.try_conv2d(weight, bias, options))
     }
 
     /// [`Tensor::conv2d`], with an error instead of a panic.
@@ -271,6 +263,7 @@ impl<T: Float> Tensor<T> {
         bias: Option<&Tensor<T>>,
         options: Conv2dOptions,
     ) -> Result<Tensor<T>> {
-        convolution([Some(self), Some(weight), bias], options)
+        let inputs = [Some(self), Some(weight), bias].into_iter().flatten();
+        call(&CONV2D, [options.attr()], inputs.map(Tensor::untyped))
     }
 }

@@ -332,7 +332,7 @@ impl<T: Element> Tensor<T> {
     where
         T: HasMean,
     {
-        expect(call(&BINARY_CROSS_ENTROPY, [], [self.untyped(), targets.untyped()]))
+        expect(self.try_binary_cross_entropy_with_logits(targets))
     }
 
     /// [`Tensor::binary_cross_entropy_with_logits`], with an error instead of a panic.

@@ -146,7 +146,7 @@ impl<T: Float> Tensor<T> {
     /// [`Tensor::try_max_pool2d`].
     #[track_caller]
     pub fn max_pool2d(&self, options: impl Into<PoolOptions>) -> Tensor<T> {
-        expect(call(&MAX_POOL2D, [options.into().attr()], [self.untyped()]))
+        expect(self.try_max_pool2d(options))
     }
 
     /// [`Tensor::max_pool2d`], with an error instead of a panic.
@@ -174,7 +174,7 @@ impl<T: Element> Tensor<T> {
     where
         T: HasMean,
     {
-        expect(call(&AVG_POOL2D, [options.into().attr()], [self.untyped()]))
+        expect(self.try_avg_pool2d(options))
     }
 
     /// [`Tensor::avg_pool2d`], with an error instead of a panic.

@@ -193,7 +193,7 @@ impl<T: Float> Tensor<T> {
     /// If there is no such axis; see [`Tensor::try_softmax`].
     #[track_caller]
     pub fn softmax(&self, axis: isize) -> Tensor<T> {
-        expect(call(&SOFTMAX, [Attr::Int(axis)], [self.untyped()]))
+        expect(self.try_softmax(axis))
     }
 
     /// [`Tensor::softmax`], with an error instead of a panic.
@@ -213,7 +213,7 @@ impl<T: Float> Tensor<T> {
     /// If there is no such axis; see [`Tensor::try_log_softmax`].
     #[track_caller]
     pub fn log_softmax(&self, axis: isize) -> Tensor<T> {
-        expect(call(&LOG_SOFTMAX, [Attr::Int(axis)], [self.untyped()]))
+        expect(self.try_log_softmax(axis))
     }
 
     /// [`Tensor::log_softmax`], with an error instead of a panic.
@@ -234,7 +234,7 @@ impl<T: Float> Tensor<T> {
     /// If an axis does not exist or stands twice; see [`Tensor::try_logsumexp`].
     #[track_caller]
     pub fn logsumexp(&self, axes: impl IntoAxes) -> Tensor<T> {
-        expect(call(&LOGSUMEXP, [Attr::Ints(axes.as_axes().to_vec())], [self.untyped()]))
+        expect(self.try_logsumexp(axes))
     }
 
     /// [`Tensor::logsumexp`], with an error instead of a panic.

@@ -18,66 +18,6 @@ fn assert_close(found: &Tensor<f64>, expected: &[f64]) {
     }
 }
 
-/// The element of a picture at a place counted with its padding; none in the padding.
-fn at(x: &Tensor<f64>, n: usize, c: usize, place: [usize; 2], padding: [usize; 2]) -> Option<f64> {
-    let y = place[0].checked_sub(padding[0])?;
-    let z = place[1].checked_sub(padding[1])?;
-    (y < x.shape()[2] && z < x.shape()[3]).then(|| x.at(&[n, c, y, z]))
-}
-
-#[test]
-fn convolution_is_the_sum_over_windows() {
-    let cases = [
-        // (input, outputs, kernel, stride, padding, dilation, groups)
-        ([2, 3, 5, 6], 4, [3, 2], [1, 1], [0, 0], [1, 1], 1),
-        ([1, 4, 7, 5], 6, [3, 3], [2, 1], [1, 2], [1, 1], 2),
-        ([2, 2, 8, 9], 2, [2, 3], [3, 2], [1, 1], [2, 3], 2),
-        ([3, 1, 1, 1], 2, [1, 1], [1, 1], [3, 0], [1, 1], 1),
-        ([1, 2, 3, 3], 2, [5, 5], [4, 4], [4, 4], [1, 1], 1),
-        ([0, 2, 3, 3], 2, [2, 2], [1, 1], [0, 0], [1, 1], 1),
-        // Pictures of padding only, and no channels.
-        ([2, 1, 0, 3], 2, [2, 2], [1, 1], [1, 1], [1, 1], 1),
-        ([2, 0, 3, 3], 2, [2, 2], [1, 1], [1, 1], [1, 1], 1),
-    ];
-    for (input, outputs, kernel, stride, padding, dilation, groups) in cases {
-        let x = ramp(&input);
-        let inputs = input[1] / groups;
-        let w = ramp(&[outputs, inputs, kernel[0], kernel[1]]);
-        let b = ramp(&[outputs]);
-        let options =
-            Conv2dOptions::new().stride(stride).padding(padding).dilation(dilation).groups(groups);
-        let y = x.conv2d(&w, Some(&b), options);
-        let mut expected = Vec::new();
-        for n in 0..input[0] {
-            for o in 0..outputs {
-                for i in 0..y.shape()[2] {
-                    for j in 0..y.shape()[3] {
-                        let mut sum = b.at(&[o]);
-                        for c in 0..inputs {
-                            for k in 0..kernel[0] {
-                                for l in 0..kernel[1] {
-                                    let place = [
-                                        i * stride[0] + k * dilation[0],
-                                        j * stride[1] + l * dilation[1],
-                                    ];
-                                    let channel = o / (outputs / groups) * inputs + c;
-                                    let x = at(&x, n, channel, place, padding).unwrap_or(0.0);
-                                    sum += x * w.at(&[o, c, k, l]);
-                                }
-                            }
-                        }
-                        expected.push(sum);
-                    }
-                }
-            }
-        }
-        assert_close(&y, &expected);
-        // The same numbers seen through other strides.
-        let transposed = x.transpose().contiguous().transpose();
-        assert_close(&transposed.conv2d(&w, Some(&b), options), &expected);
-    }
-}
-
 #[test]
 fn threads_change_no_bit_of_a_convolution_and_its_gradients() {
     let options = Conv2dOptions::new();
@@ -190,35 +130,23 @@ impl Loops {
 #[test]
 fn convolutions_and_their_gradients_are_those_of_plain_loops() {
     let options = Conv2dOptions::new();
-    let mut cases = vec![
-        // Windows that share rows, and that do not.
+    let cases = [
         ([2, 3, 9, 11], [5, 3, 3, 2], options.padding([1, 0])),
         ([2, 3, 9, 11], [5, 3, 3, 2], options.dilation([2, 3]).padding([3, 1])),
-        ([2, 3, 7, 8], [5, 3, 3, 3], options.dilation([6, 1]).padding([6, 1])),
-        ([2, 3, 9, 11], [5, 3, 3, 2], options.stride([2, 1]).padding(1)),
-        ([2, 3, 9, 11], [5, 3, 3, 2], options.stride([1, 3]).padding(1)),
         ([2, 3, 9, 11], [9, 3, 4, 5], options.stride([3, 2]).padding([0, 2])),
         // More padding than picture.
         ([2, 2, 1, 3], [3, 2, 2, 3], options.padding([4, 5])),
-        // Pictures as they are, and not.
+        // Pictures that are columns, and not.
         ([3, 5, 4, 5], [7, 5, 1, 1], options),
         ([3, 5, 4, 5], [7, 5, 1, 1], options.padding(1)),
-        ([3, 5, 4, 5], [7, 5, 1, 1], options.stride(2)),
         ([3, 6, 4, 5], [8, 3, 1, 1], options.groups(2)),
         // Groups, down to one channel each.
         ([2, 6, 5, 6], [8, 3, 3, 3], options.groups(2).padding(1)),
-        ([5, 4, 6, 6], [4, 1, 3, 3], options.groups(4).padding(1)),
         ([5, 4, 6, 6], [8, 1, 3, 3], options.groups(4).stride(2)),
         // Some rows of windows at a time, the last time fewer.
-        ([2, 24, 39, 70], [3, 24, 3, 3], options.padding(1)),
-        ([1, 9, 41, 80], [3, 9, 5, 5], options.stride(2).padding(2)),
-        // Some pictures at a time, the last time fewer.
-        ([9, 16, 16, 16], [16, 16, 3, 3], options.padding(1)),
-        ([13, 32, 9, 9], [24, 16, 3, 3], options.padding(1).groups(2)),
-        ([7, 64, 24, 24], [24, 64, 1, 1], options),
-        // Few pictures, of which several threads compute some outputs each.
-        ([1, 32, 20, 20], [64, 32, 3, 3], options.padding(1)),
-        ([2, 64, 20, 20], [32, 64, 3, 3], options.padding(1)),
+        ([1, 24, 39, 70], [3, 24, 3, 3], options.padding(1)),
+        // Several parts of the work, and sums of several pictures.
+        ([35, 16, 12, 12], [16, 16, 3, 3], options.padding(1)),
         // Nothing.
         ([0, 2, 3, 3], [2, 2, 2, 2], options),
         ([2, 0, 3, 3], [2, 0, 2, 2], options),
@@ -226,46 +154,10 @@ fn convolutions_and_their_gradients_are_those_of_plain_loops() {
         ([2, 1, 3, 0], [2, 1, 2, 2], options.padding(1)),
         ([2, 2, 3, 3], [0, 2, 2, 2], options),
     ];
-    // Around a tile's rows and a vector's numbers.
-    for n in [1, 3, 4, 7, 8, 9, 15, 16, 17, 31, 33, 49] {
-        cases.push(([n % 5 + 1, n % 4 + 1, 2, n], [n, n % 4 + 1, 2, 1], options));
-        cases.push(([n, 2, 4, 4], [3, 2, 3, 3], options.padding(1)));
-    }
     for (x, w, options) in cases {
         let loops = Loops { x, w, options };
         loops.check::<f32>(|i| i as f32);
         loops.check::<f64>(f64::from);
-    }
-}
-
-#[test]
-fn pooling_looks_at_each_window() {
-    let cases = [
-        ([2, 3, 6, 7], [2, 2], [2, 2], [0, 0]),
-        ([1, 2, 5, 5], [3, 2], [1, 2], [1, 1]),
-        ([1, 1, 4, 4], [3, 3], [5, 1], [1, 0]),
-    ];
-    for (input, kernel, stride, padding) in cases {
-        let x = ramp(&input);
-        let options = PoolOptions::new(kernel).stride(stride).padding(padding);
-        let (max, mean) = (x.max_pool2d(options), x.avg_pool2d(options));
-        let (mut maxima, mut means) = (Vec::new(), Vec::new());
-        for n in 0..input[0] {
-            for c in 0..input[1] {
-                for i in 0..max.shape()[2] {
-                    for j in 0..max.shape()[3] {
-                        let window: Vec<f64> = (0..kernel[0] * kernel[1])
-                            .map(|t| [i * stride[0] + t / kernel[1], j * stride[1] + t % kernel[1]])
-                            .filter_map(|place| at(&x, n, c, place, padding))
-                            .collect();
-                        maxima.push(window.iter().copied().fold(f64::NEG_INFINITY, f64::max));
-                        means.push(window.iter().sum::<f64>() / window.len() as f64);
-                    }
-                }
-            }
-        }
-        assert_close(&max, &maxima);
-        assert_close(&mean, &means);
     }
 }
 
@@ -303,9 +195,10 @@ fn maxima(x: &[f64], shape: [usize; 4], options: PoolOptions) -> [Vec<f64>; 2] {
 
 #[test]
 fn maxima_and_their_gradients_are_those_of_plain_loops() {
-    let mut cases = vec![
+    let cases = [
         ([2, 3, 9, 11], PoolOptions::new([3, 2]).stride([1, 2]).padding([1, 1])),
         ([3, 2, 5, 40], PoolOptions::new(3).stride(3).padding(1)),
+        ([2, 2, 5, 17], PoolOptions::new(2).stride([2, 3])),
         ([1, 2, 4, 5], PoolOptions::new(8).padding(4)),
         ([1, 1, 1, 1], PoolOptions::new([2, 3]).stride(1).padding(1)),
         ([0, 2, 4, 4], PoolOptions::new(2)),
@@ -313,12 +206,6 @@ fn maxima_and_their_gradients_are_those_of_plain_loops() {
         // Several parts, the last of them smaller.
         ([5, 7, 64, 65], PoolOptions::new(3).stride([2, 1])),
     ];
-    for width in [2, 7, 8, 9, 15, 16, 17, 18, 31, 33, 36] {
-        for step in 1..4 {
-            cases.push(([2, 2, 5, width], PoolOptions::new(2).stride([2, step])));
-            cases.push(([2, 1, 4, width], PoolOptions::new(3).stride(step).padding([0, 1])));
-        }
-    }
     for (shape, options) in cases {
         let n = shape.iter().product();
         // Many equal ones, some infinities, and in some windows NaN.
@@ -348,34 +235,18 @@ fn maxima_and_their_gradients_are_those_of_plain_loops() {
         }
         let is = |found: &[f64], grad: &[f64]| same(found, &y) && same(grad, &dx);
         let x = Tensor::from_vec(shape, numbers).unwrap();
-        for level in levels() {
-            for threads in [1, 3] {
-                let done = with_level(level, || {
-                    with_num_threads(threads, || {
-                        let transposed = x.transpose().contiguous().transpose();
-                        [
-                            check(x.detach(), options, is),
-                            check(transposed, options, is),
-                            check(x.cast::<f32>(), options, is),
-                        ]
-                    })
-                });
-                assert_eq!(done, [true; 3], "{shape:?} {options:?} {level:?} {threads}");
-            }
+        for threads in [1, 3] {
+            let done = with_num_threads(threads, || {
+                let transposed = x.transpose().contiguous().transpose();
+                [
+                    check(x.detach(), options, is),
+                    check(transposed, options, is),
+                    check(x.cast::<f32>(), options, is),
+                ]
+            });
+            assert_eq!(done, [true; 3], "{shape:?} {options:?} {threads}");
         }
     }
-}
-
-#[test]
-fn pooling_keeps_what_is_not_a_number() {
-    let x = Tensor::from([1.0, f64::NAN, 3.0, f64::NEG_INFINITY]).reshape([1, 1, 2, 2]);
-    assert!(x.max_pool2d(2).item().is_nan());
-    let low = Tensor::full([1, 1, 2, 2], f64::NEG_INFINITY);
-    low.set_stop_gradient(false);
-    let y = low.max_pool2d(2);
-    assert_eq!(y.item(), f64::NEG_INFINITY);
-    y.backward().unwrap();
-    assert_eq!(low.grad().unwrap().to_vec(), [1.0, 0.0, 0.0, 0.0]);
 }
 
 #[test]
