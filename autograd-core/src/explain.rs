@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::engine::{idle, walk_down};
+use crate::engine::{last_idle, walk_down};
 use crate::error::{Error, Result};
 use crate::graph::{
     Absent, Edge, Element, Lost, NodeRef, Tensor, To, for_any, is_grad_enabled, off_since,
@@ -159,7 +159,7 @@ fn absent<T: Float>(x: &Tensor<T>) -> String {
     if !x.is_leaf() {
         return format!("no gradient: {NOT_KEPT}");
     }
-    match idle::last() {
+    match last_idle() {
         Some(last) => {
             let origin = last.origin.map(|(op, at)| format!("{op} at {at}"));
             loss_stops(origin, last.lost, false).to_string()
@@ -283,7 +283,7 @@ fn flows<U: Element>(way: &[&NodeRef], x: &Tensor<U>) -> Vec<String> {
         n => vec![format!("a gradient flows, on the shortest way through {n} ops:")],
     };
     lines.extend(listed(&way.iter().map(|node| called(node)).collect::<Vec<_>>()));
-    match (x.is_leaf(), x.grad_slot()) {
+    match (x.is_leaf(), U::grad(x)) {
         (true, None) => lines.push("No backward has written it yet.".into()),
         (false, None) => lines.push(NOT_KEPT.into()),
         (_, Some(_)) => lines.push("A backward has written it.".into()),

@@ -1,9 +1,10 @@
-//! What runs when a whole backward is done.
+//! What is called after a backward, and what is remembered of one that had nothing to do.
 
 use std::cell::{Cell, RefCell};
 use std::panic::Location;
 
 use crate::error::{Error, HookResult, Result};
+use crate::graph::{AnyTensor, Lost, for_any};
 
 /// What is called, and where it was given.
 type Callback = (Box<dyn FnOnce() -> HookResult<()>>, &'static Location<'static>);
@@ -84,4 +85,41 @@ impl Drop for Running {
             drop(WAITING.take());
         }
     }
+}
+
+/// An output of it. No tensor is kept alive.
+#[derive(Clone, Copy)]
+pub(crate) struct Idle {
+    /// The op that it came from, and where that was called.
+    pub(crate) origin: Option<(&'static str, &'static Location<'static>)>,
+    pub(crate) lost: Lost,
+}
+
+thread_local! {
+    static LAST: Cell<Option<Idle>> = const { Cell::new(None) };
+}
+
+/// Notes a backward that starts: whether no output of it wants a gradient.
+#[inline]
+pub(super) fn note(outputs: &[AnyTensor]) {
+    if outputs.iter().all(AnyTensor::stop_gradient) {
+        note_idle(outputs);
+    } else if LAST.get().is_some() {
+        LAST.set(None);
+    }
+}
+
+#[cold]
+fn note_idle(outputs: &[AnyTensor]) {
+    LAST.set(outputs.first().map(|output| {
+        for_any!(output, t => Idle {
+            origin: t.origin().map(|node| (node.name(), node.location)),
+            lost: t.lost(),
+        })
+    }));
+}
+
+/// If the last backward of this thread had nothing to do.
+pub(crate) fn last_idle() -> Option<Idle> {
+    LAST.get()
 }

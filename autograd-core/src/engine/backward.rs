@@ -1,15 +1,51 @@
-//! Backward that adds to `.grad`.
+//! Backward that adds to `.grad`, and the walk that all backwards make: where gradients start, the nodes that
+//! wait for them, from high levels to low, their hooks and rules, and what leaves get.
 
-use super::grad::find;
-use super::options::BackwardOptions;
-use super::start::{check_counts, check_distinct};
-use super::walk::{Grads, Outcome};
-use super::{after, anomaly, hooks, idle};
-#[cfg(doc)]
-use crate::error::Error;
-use crate::error::Result;
-use crate::graph::{AnyTensor, GradMode, Handle, HookId, Tensor, for_any};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashSet};
+
+use smallvec::SmallVec;
+
+use super::after::{Running, note};
+use super::gradient::{accumulate, computed};
+use super::reach::{AddressMap, Targets, Ways, address, ways_to};
+use super::{anomaly, hooks};
+use crate::error::{Error, Result};
+use crate::graph::{
+    AnyTensor, Edge, Element, GradMode, Handle, HookId, NodeRef, Nodes, Pull, Sink, Slots, Tensor,
+    To, for_any, is_observed,
+};
 use crate::ops::Float;
+
+/// What a backward keeps and records.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BackwardOptions {
+    pub(super) retain_graph: bool,
+    pub(super) create_graph: bool,
+}
+
+impl BackwardOptions {
+    /// Neither retains the graph nor records.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Keep what ops saved, so that the same graph can be walked again.
+    pub fn retain_graph(mut self, retain: bool) -> Self {
+        self.retain_graph = retain;
+        self
+    }
+
+    /// Record the backward itself, so that gradients can be differentiated again. Retains the
+    /// graph.
+    ///
+    /// A leaf then keeps a gradient whose graph leads back to the leaf: call
+    /// [`Tensor::clear_grad`](crate::Tensor::clear_grad) when done, or neither is ever freed. [`grad_with`](crate::grad_with) has no such cycle.
+    pub fn create_graph(mut self, create: bool) -> Self {
+        self.create_graph = create;
+        self
+    }
+}
 
 /// Backward from several outputs at once.
 ///
@@ -43,8 +79,8 @@ pub fn backward(
     check_counts("backward", outputs.len(), seeds.len())?;
     check_distinct("backward", "outputs", outputs)?;
     anomaly::check()?;
-    idle::note(outputs);
-    let running = after::Running::start();
+    note(outputs);
+    let running = Running::start();
     {
         let _mode = GradMode::set(options.create_graph);
         let Outcome { leaves, retained, until, .. } =
@@ -62,51 +98,6 @@ pub(super) fn backward_of(
     backward(&[output.any()], &[seed.map(Handle::any)], options)
 }
 
-/// [`backward()`] that adds to `.grad` of these inputs only, leaves or outputs of ops: no other
-/// tensor's changes, and only ops on the way to them run. An input that no output was computed
-/// from gets nothing.
-///
-/// ```
-/// use autograd_core::{BackwardOptions, Tensor, backward_to};
-///
-/// let (x, y) = (Tensor::from(2.0), Tensor::from(5.0));
-/// x.set_stop_gradient(false);
-/// y.set_stop_gradient(false);
-/// let loss = &x * &y;
-/// backward_to(&[loss.into()], &[None], &[x.clone().into()], BackwardOptions::new())?;
-/// assert_eq!(x.grad().unwrap().item(), 5.0);
-/// assert!(y.grad().is_none());
-/// # Ok::<(), autograd_core::Error>(())
-/// ```
-///
-/// # Errors
-///
-/// [`Error::Count`] for no inputs, [`Error::Duplicate`] for the same input twice; for the rest see
-/// [`backward()`].
-pub fn backward_to(
-    outputs: &[AnyTensor],
-    seeds: &[Option<AnyTensor>],
-    inputs: &[AnyTensor],
-    options: BackwardOptions,
-) -> Result<()> {
-    let running = after::Running::start();
-    {
-        let until = HookId::coming();
-        let found = find("backward_to", outputs, inputs, &[], seeds, options, false)?;
-        idle::note(outputs);
-        let _mode = GradMode::set(options.create_graph);
-        let (mut leaves, mut others) = (Grads::new(), Vec::new());
-        for (x, grad) in inputs.iter().zip(found) {
-            match grad {
-                Some(grad) if !for_any!(x, t => t.is_leaf()) => others.push((x.clone(), grad)),
-                grad => leaves.push((x.clone(), grad)),
-            }
-        }
-        commit(leaves, others, until)?;
-    }
-    running.finish()
-}
-
 /// Gives every leaf its gradient, and every tensor on the way that keeps one; all of them, or none
 /// if a hook fails or there is no memory for what was deferred. Hooks before `until` run.
 pub(super) fn commit(
@@ -122,25 +113,18 @@ pub(super) fn commit(
     // Most often there are none, and to collect them would take longer than to look.
     if !retained.is_empty() {
         let all: Vec<_> = retained.into_iter().map(|(x, grad)| (x, computed(grad))).collect();
-        all.into_iter().for_each(|(tensor, grad)| accumulate(&tensor, grad));
+        all.into_iter().for_each(|(tensor, grad)| keep(&tensor, grad));
     }
     for (leaf, slot) in &mut leaves {
         if let Some(grad) = slot.take() {
-            accumulate(leaf, grad);
+            keep(leaf, grad);
         }
     }
     Ok(())
 }
 
-fn computed(grad: AnyTensor) -> AnyTensor {
-    match grad {
-        AnyTensor::Float32(grad) => grad.materialized().into(),
-        AnyTensor::Float64(grad) => grad.materialized().into(),
-        other => other,
-    }
-}
-
-fn accumulate(tensor: &AnyTensor, grad: AnyTensor) {
+/// Adds a gradient to the kept one.
+fn keep(tensor: &AnyTensor, grad: AnyTensor) {
     fn add<T: Float>(tensor: &Tensor<T>, grad: Tensor<T>) {
         tensor.update_grad(|before| match before {
             Some(before) => (before + grad).materialized(),
@@ -152,6 +136,441 @@ fn accumulate(tensor: &AnyTensor, grad: AnyTensor) {
         (AnyTensor::Float64(tensor), AnyTensor::Float64(grad)) => add(tensor, grad),
         _ => unreachable!("a gradient has its tensor's element type"),
     }
+}
+
+/// So many tensors are compared sooner than a map of them is made.
+const MAX_SCANNED: usize = 8;
+
+/// Tensors, and the gradient of each.
+pub(super) type Grads = SmallVec<[(AnyTensor, Option<AnyTensor>); 2]>;
+
+/// The gradients that leaves will get at the end.
+#[derive(Default)]
+pub(super) struct Leaves {
+    pub(super) grads: Grads,
+    /// By the addresses of the leaves, where there are many.
+    positions: AddressMap<usize, usize>,
+}
+
+impl Leaves {
+    /// Each leaf and its gradient, in the order in which they were reached.
+    pub(super) fn into_grads(self) -> impl Iterator<Item = (AnyTensor, AnyTensor)> {
+        self.grads.into_iter().filter_map(|(leaf, grad)| Some((leaf, grad?)))
+    }
+
+    pub(super) fn add(&mut self, leaf: &AnyTensor, grad: AnyTensor) -> Result<()> {
+        let key = leaf.address().addr();
+        let is_leaf = |(other, _): &(AnyTensor, _)| other.address().addr() == key;
+        let position = match self.grads.last() {
+            Some(last) if is_leaf(last) => Some(self.grads.len() - 1),
+            _ if self.grads.len() <= MAX_SCANNED => self.grads.iter().position(is_leaf),
+            _ => self.positions.get(&key).copied(),
+        };
+        match position {
+            Some(i) => accumulate(&mut self.grads[i].1, grad)?,
+            None => {
+                self.grads.push((leaf.clone(), Some(grad)));
+                if self.grads.len() > MAX_SCANNED {
+                    // At first with all that were scanned so far.
+                    let mapped = self.positions.len();
+                    for (position, (leaf, _)) in self.grads.iter().enumerate().skip(mapped) {
+                        self.positions.insert(leaf.address().addr(), position);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a walk came to.
+pub(super) struct Outcome {
+    /// The first hook that was registered after it began, and does not run in it.
+    pub(super) until: HookId,
+    pub(super) leaves: Leaves,
+    /// Tensors on the way that keep their gradient, and those gradients; nobody's in `grad`.
+    pub(super) retained: Retained,
+    pub(super) targets: Option<Targets>,
+}
+
+type Retained = Option<Vec<(AnyTensor, AnyTensor)>>;
+
+impl Outcome {
+    /// Walks from outputs, which start with the gradients `seeds`.
+    pub(super) fn of(
+        op: &'static str,
+        outputs: &[AnyTensor],
+        seeds: &[Option<AnyTensor>],
+        targets: Option<Targets>,
+        options: BackwardOptions,
+    ) -> Result<Self> {
+        let (until, leaves) = (HookId::coming(), Leaves::default());
+        let mut retained = targets.is_none().then(Vec::new);
+        let mut outcome = Self { until, leaves, retained: None, targets };
+        let ways = ways_to(outputs);
+        let mut walk = Walk { frontier: Frontier::default(), own: None, outside: &mut outcome };
+        start(&mut walk, op, (outputs, &ways), seeds)?;
+        let BackwardOptions { retain_graph, create_graph } = options;
+        walk.run(until, (retain_graph || create_graph, create_graph), &mut retained)?;
+        outcome.retained = retained;
+        Ok(outcome)
+    }
+}
+
+impl<'g> Sink<'g> for Outcome {
+    #[inline]
+    fn wants(&self, edge: &Edge) -> bool {
+        match &self.targets {
+            None => !matches!(edge, Edge::None(_)),
+            Some(targets) => targets.wants(edge),
+        }
+    }
+
+    fn wants_all(&self) -> bool {
+        self.targets.is_none()
+    }
+
+    #[inline]
+    fn passes(&mut self, node: &NodeRef, grads: &Slots) -> bool {
+        self.targets.as_mut().is_none_or(|targets| targets.take(node, grads))
+    }
+
+    fn deliver(&mut self, edge: &'g Edge, grad: AnyTensor) -> Result<()> {
+        match edge {
+            Edge::Leaf(leaf) if self.wants(edge) => self.leaves.add(leaf, grad),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A walk through the nodes in `own` only, from gradients along edges; what leads out of them goes to
+/// `outside`.
+pub(super) fn walk_within<'g>(
+    own: &Nodes,
+    starts: impl IntoIterator<Item = (&'g Edge, AnyTensor)>,
+    create_graph: bool,
+    outside: &mut dyn Sink<'g>,
+) -> Result<()> {
+    let mut walk = Walk { frontier: Frontier::default(), own: Some(own), outside };
+    starts.into_iter().try_for_each(|(edge, grad)| walk.deliver(edge, grad))?;
+    // Hooks that were registered while those nodes were recorded are among them.
+    walk.run(HookId::coming(), (create_graph, create_graph), &mut None)
+}
+
+/// One walk.
+struct Walk<'a, 'g, S: ?Sized> {
+    frontier: Frontier<'g>,
+    /// The nodes that it goes through; `None` for all.
+    own: Option<&'a Nodes>,
+    /// What takes the gradients that go to no such node.
+    outside: &'a mut S,
+}
+
+impl<'g, S: Sink<'g> + ?Sized> Sink<'g> for Walk<'_, 'g, S> {
+    #[inline]
+    fn wants(&self, edge: &Edge) -> bool {
+        match (self.own, edge.node()) {
+            (Some(own), Some(node)) if own.contains(&address(node)) => true,
+            _ => self.outside.wants(edge),
+        }
+    }
+
+    fn wants_all(&self) -> bool {
+        self.own.is_none() && self.outside.wants_all()
+    }
+
+    fn deliver(&mut self, edge: &'g Edge, grad: AnyTensor) -> Result<()> {
+        let is_own = |node| self.own.is_none_or(|own| own.contains(&address(node)));
+        match edge.to() {
+            To::Node(node, slot) if is_own(node) => match self.wants(edge) {
+                true => self.frontier.add(node, slot as usize, grad),
+                false => Ok(()),
+            },
+            _ => self.outside.deliver(edge, grad),
+        }
+    }
+}
+
+impl<'g, S: Sink<'g> + ?Sized> Walk<'_, 'g, S> {
+    /// Visits the nodes that wait, from high level to low.
+    fn run(
+        &mut self,
+        until: HookId,
+        (retain, create_graph): (bool, bool),
+        retained: &mut Retained,
+    ) -> Result<()> {
+        let wants_all = self.wants_all();
+        loop {
+            let waiting = match self.frontier.pop_ready() {
+                Some((node, grad)) if wants_all && node.is_unseen() => {
+                    let pull = &mut Pull { node, retain, create_graph, sink: self, wants_all };
+                    node.pull(Slots::from_buf([Some(grad)]), pull)?;
+                    continue;
+                }
+                Some((node, grad)) => Waiting::of(node, grad),
+                None => match self.frontier.pop_shared() {
+                    Some(waiting) => waiting,
+                    None => return Ok(()),
+                },
+            };
+            self.visit(waiting, until, (retain, create_graph), retained)?;
+        }
+    }
+
+    /// One node: its hooks before `until`, and then its rule.
+    #[inline]
+    fn visit(
+        &mut self,
+        Waiting { node, mut grads, .. }: Waiting<'g>,
+        until: HookId,
+        (retain, create_graph): (bool, bool),
+        retained: &mut Retained,
+    ) -> Result<()> {
+        let hooks = node.hooks();
+        if let Some(hooks) = hooks {
+            hooks::run_before(node, hooks.before(until), &mut grads, retained)?;
+        }
+        if self.own.is_none() && !self.outside.passes(node, &grads) {
+            return Ok(());
+        }
+        let wants_all = self.wants_all();
+        let mut pull = Pull { node, retain, create_graph, sink: self, wants_all };
+        match hooks {
+            Some(hooks) if hooks::has_after(hooks) => hooks::pull_watched(grads, pull, until),
+            _ if is_observed() => hooks::pull_watched(grads, pull, until),
+            _ => node.pull(grads, &mut pull),
+        }
+    }
+}
+
+/// Up to so many waiting nodes are found by looking at each; a chain has one, a residual net two.
+const MAX_LISTED: usize = 12;
+
+/// A node and the gradients that wait for it.
+struct Waiting<'g> {
+    node: &'g NodeRef,
+    grads: Slots,
+    arrival: u64,
+}
+
+/// Nodes are visited from high level to low; among equals the one that was reached first.
+type Rank = (Reverse<u32>, u64);
+
+impl<'g> Waiting<'g> {
+    /// One with the gradient of its first output.
+    #[inline]
+    fn of(node: &'g NodeRef, grad: AnyTensor) -> Self {
+        Self { node, grads: alone(0, grad), arrival: 0 }
+    }
+
+    fn rank(&self) -> Rank {
+        (Reverse(self.node.level), self.arrival)
+    }
+}
+
+/// Waiting nodes: those that wait for nothing more, the last one first, and then by their rank.
+#[derive(Default)]
+struct Frontier<'g> {
+    /// With the gradient of their first output, which is all that can come: their one consumer is
+    /// done. Visited at once, they do not pile up, however wide the graph is.
+    ready: Vec<(&'g NodeRef, AnyTensor)>,
+    /// The one that waits while no other does, with the gradient of its first output: as in a chain.
+    lone: Option<(&'g NodeRef, AnyTensor)>,
+    list: SmallVec<[Waiting<'g>; 2]>,
+    /// Those for which the list has no place.
+    many: BTreeMap<Rank, Waiting<'g>>,
+    ranks: AddressMap<Rank>,
+    arrivals: u64,
+}
+
+impl<'g> Frontier<'g> {
+    /// Adds a gradient to what waits at output `slot` of a node.
+    #[inline]
+    fn add(&mut self, node: &'g NodeRef, slot: usize, grad: AnyTensor) -> Result<()> {
+        if slot == 0 && node.is_sole() {
+            self.ready.push((node, grad));
+            return Ok(());
+        }
+        if slot == 0 && self.lone.is_none() && self.list.is_empty() && self.many.is_empty() {
+            self.lone = Some((node, grad));
+            return Ok(());
+        }
+        self.add_shared(node, slot, grad)
+    }
+
+    #[inline(never)]
+    fn add_shared(&mut self, node: &'g NodeRef, slot: usize, grad: AnyTensor) -> Result<()> {
+        if let Some((node, grad)) = self.lone.take() {
+            self.insert(node, 0, grad);
+        }
+        match self.waiting(node) {
+            Some(waiting) => {
+                let grads = &mut waiting.grads;
+                if grads.len() <= slot {
+                    grads.resize(slot + 1, None);
+                }
+                accumulate(&mut grads[slot], grad)
+            }
+            None => {
+                self.insert(node, slot, grad);
+                Ok(())
+            }
+        }
+    }
+
+    fn waiting(&mut self, node: &NodeRef) -> Option<&mut Waiting<'g>> {
+        match self.list.iter().position(|w| address(w.node) == address(node)) {
+            Some(position) => self.list.get_mut(position),
+            None if self.many.is_empty() => None,
+            None => self.many.get_mut(self.ranks.get(&address(node))?),
+        }
+    }
+
+    fn insert(&mut self, node: &'g NodeRef, slot: usize, grad: AnyTensor) {
+        let waiting = Waiting { node, grads: alone(slot, grad), arrival: self.arrivals };
+        self.arrivals += 1;
+        if self.list.len() < MAX_LISTED {
+            self.list.push(waiting);
+        } else {
+            self.ranks.insert(address(node), waiting.rank());
+            self.many.insert(waiting.rank(), waiting);
+        }
+    }
+
+    // Every node that can still reach the next one with a gradient is done.
+
+    /// The next one, if its only gradient is that of its first output.
+    #[inline(always)]
+    fn pop_ready(&mut self) -> Option<(&'g NodeRef, AnyTensor)> {
+        self.ready.pop().or_else(|| self.lone.take())
+    }
+
+    /// The next one where none is ready.
+    #[inline]
+    fn pop_shared(&mut self) -> Option<Waiting<'g>> {
+        if self.list.len() <= 1 && self.many.is_empty() {
+            return self.list.pop();
+        }
+        self.pop_first()
+    }
+
+    #[inline(never)]
+    fn pop_first(&mut self) -> Option<Waiting<'g>> {
+        let best = (0..self.list.len()).min_by_key(|&i| self.list[i].rank());
+        let first = self.many.first_key_value().map(|(&rank, _)| rank);
+        match best {
+            Some(i) if first.is_none_or(|rank| self.list[i].rank() < rank) => {
+                Some(self.list.swap_remove(i))
+            }
+            _ => {
+                let (_, waiting) = self.many.pop_first()?;
+                self.ranks.remove(&address(waiting.node));
+                Some(waiting)
+            }
+        }
+    }
+}
+
+/// The only gradient of a node so far.
+#[inline(always)]
+fn alone(slot: usize, grad: AnyTensor) -> Slots {
+    if slot == 0 {
+        return Slots::from_buf([Some(grad)]);
+    }
+    let mut grads = Slots::from_elem(None, slot);
+    grads.push(Some(grad));
+    grads
+}
+
+/// Starts gradients at the outputs, on their ways. An output without a seed has one element and
+/// starts with 1.
+fn start<'g, S: Sink<'g>>(
+    pass: &mut S,
+    op: &'static str,
+    (outputs, ways): (&[AnyTensor], &'g Ways),
+    seeds: &[Option<AnyTensor>],
+) -> Result<()> {
+    for ((output, way), seed) in outputs.iter().zip(ways).zip(seeds) {
+        if output.stop_gradient() {
+            continue;
+        }
+        let seed = match seed {
+            Some(seed) if seed.dtype() != output.dtype() => {
+                return Err(Error::ElementType {
+                    op,
+                    parameter: "seed".into(),
+                    expected: output.dtype(),
+                    found: seed.dtype(),
+                });
+            }
+            Some(seed) if seed.shape() != output.shape() => {
+                return Err(Error::SeedShape {
+                    op,
+                    output: described(output),
+                    expected: output.shape().to_vec(),
+                    found: seed.shape().to_vec(),
+                });
+            }
+            Some(seed) => seed.clone(),
+            None if output.shape().iter().product::<usize>() == 1 => {
+                for_any!(output, t => ones_like(t))
+            }
+            None => {
+                return Err(Error::SeedMissing {
+                    op,
+                    output: described(output),
+                    found: output.shape().to_vec(),
+                    with: match op {
+                        "backward" => Some("backward_with"),
+                        "grad" => Some("GradOptions::seeds"),
+                        _ => None,
+                    },
+                });
+            }
+        };
+        pass.deliver(way, seed)?;
+    }
+    Ok(())
+}
+
+/// A tensor by the op that it came from: `the output of mul (called at src/main.rs:7:13)`.
+fn described(output: &AnyTensor) -> String {
+    match for_any!(output, t => t.producer()) {
+        Some((node, _)) => {
+            format!("the output of {} (called at {})", node.name(), node.location)
+        }
+        None => "a leaf tensor".into(),
+    }
+}
+
+fn ones_like<T: Element>(tensor: &Tensor<T>) -> AnyTensor {
+    Tensor::<T>::ones_like(tensor).into()
+}
+
+pub(super) fn check_distinct(op: &'static str, name: &str, tensors: &[AnyTensor]) -> Result<()> {
+    let again = if tensors.len() <= MAX_SCANNED {
+        let same = |i: &usize| tensors[..*i].iter().any(|t| t.address() == tensors[*i].address());
+        (1..tensors.len()).find(same)
+    } else {
+        let mut seen = HashSet::new();
+        tensors.iter().position(|tensor| !seen.insert(tensor.address()))
+    };
+    match again {
+        Some(i) => Err(Error::Duplicate { op, parameter: format!("{name}[{i}]") }),
+        None => Ok(()),
+    }
+}
+
+pub(super) fn check_counts(op: &'static str, outputs: usize, seeds: usize) -> Result<()> {
+    if outputs == 0 {
+        let what = "outputs, or more".into();
+        return Err(Error::Count { op, what, expected: 1, found: 0 });
+    }
+    if outputs != seeds {
+        let what = "seeds, one for each output".into();
+        return Err(Error::Count { op, what, expected: outputs, found: seeds });
+    }
+    Ok(())
 }
 
 #[cfg(test)]

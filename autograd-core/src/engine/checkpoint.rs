@@ -5,14 +5,13 @@ use std::collections::HashSet;
 use std::panic::Location;
 use std::sync::Arc;
 
+use super::backward::walk_within;
 use super::forward::{self, Stop};
-use super::frontier::{address, target};
-use super::reach::topological;
-use super::walk::walk_within;
+use super::reach::{address, target, topological};
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, At, Edge, Entries, GradMode, NodeRef, Nodes, Op, Plain, Pull, Push, Reader, Saved,
-    Sink, Slots, State, Tensor, Unpacked, adopt, collect, for_any, is_grad_enabled, only,
+    AnyTensor, At, Edge, GradMode, NodeRef, Nodes, Op, Plain, Pull, Push, Reader, Saved, Sink,
+    Slots, State, Tensor, Unpacked, adopt, collect, for_any, is_grad_enabled, only,
 };
 use crate::ops::Float;
 use crate::random::{self, Generator, Rewound};
@@ -78,7 +77,7 @@ pub fn checkpoint<T: Float>(f: impl Fn() -> Tensor<T> + Send + Sync + 'static) -
     drop(y);
     let f: Arc<Run> = Arc::new(move || AnyTensor::from(f()));
     let call: Plain = Arc::new(Call { versions, shape, random });
-    let f = Entries::from_iter([Saved::Plain(Arc::new(f))]);
+    let f = &mut [Saved::Plain(Arc::new(f))];
     let edges = edges.into_iter().collect();
     let node = NodeRef::record(&Checkpoint, edges, State::new(Some(call), f), location);
     Tensor::output(value, Some(node))

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::panic::Location;
 
-use super::frontier::AddressMap;
-use super::reach::{place, topological};
-use super::start::ways_to;
+use super::reach::{AddressMap, place, topological, ways_to};
 use crate::error::Plural;
 use crate::graph::{AnyTensor, Edge, Element, Tensor};
 

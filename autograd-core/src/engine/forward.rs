@@ -8,10 +8,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::frontier::{Target, address, target};
+use super::backward::walk_within;
 use super::gradient::accumulate;
-use super::reach::{reaches, reaches_within, topological};
-use super::walk::{Held, walk_within};
+use super::hooks::Held;
+use super::reach::{Target, address, reaches, reaches_within, target, topological};
 use crate::array::DType;
 use crate::error::{Error, Result};
 use crate::graph::{

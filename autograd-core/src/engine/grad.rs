@@ -1,15 +1,14 @@
-//! Gradients that are given back, and leave `.grad` alone.
+//! Gradients of some tensors only: given back, or added to theirs.
 
+use super::after::{Running, note};
 use super::anomaly;
 #[cfg(doc)]
 use super::backward::backward;
+use super::backward::{BackwardOptions, Grads, Outcome, check_counts, check_distinct, commit};
 use super::gradient::own;
-use super::options::BackwardOptions;
-use super::start::{check_counts, check_distinct};
-use super::targets::Targets;
-use super::walk::Outcome;
+use super::reach::Targets;
 use crate::error::{Error, Result};
-use crate::graph::{AnyTensor, Element, GradMode, Tensor};
+use crate::graph::{AnyTensor, Element, GradMode, HookId, Tensor, for_any};
 use crate::ops::Float;
 
 /// What [`grad_with`] keeps, records and allows.
@@ -180,9 +179,54 @@ pub(crate) fn grad_any(
     Ok(found.into_iter().map(|grad| grad.map(own)).collect())
 }
 
+/// [`backward()`] that adds to `.grad` of these inputs only, leaves or outputs of ops: no other
+/// tensor's changes, and only ops on the way to them run. An input that no output was computed
+/// from gets nothing.
+///
+/// ```
+/// use autograd_core::{BackwardOptions, Tensor, backward_to};
+///
+/// let (x, y) = (Tensor::from(2.0), Tensor::from(5.0));
+/// x.set_stop_gradient(false);
+/// y.set_stop_gradient(false);
+/// let loss = &x * &y;
+/// backward_to(&[loss.into()], &[None], &[x.clone().into()], BackwardOptions::new())?;
+/// assert_eq!(x.grad().unwrap().item(), 5.0);
+/// assert!(y.grad().is_none());
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::Count`] for no inputs, [`Error::Duplicate`] for the same input twice; for the rest see
+/// [`backward()`].
+pub fn backward_to(
+    outputs: &[AnyTensor],
+    seeds: &[Option<AnyTensor>],
+    inputs: &[AnyTensor],
+    options: BackwardOptions,
+) -> Result<()> {
+    let running = Running::start();
+    {
+        let until = HookId::coming();
+        let found = find("backward_to", outputs, inputs, &[], seeds, options, false)?;
+        note(outputs);
+        let _mode = GradMode::set(options.create_graph);
+        let (mut leaves, mut others) = (Grads::new(), Vec::new());
+        for (x, grad) in inputs.iter().zip(found) {
+            match grad {
+                Some(grad) if !for_any!(x, t => t.is_leaf()) => others.push((x.clone(), grad)),
+                grad => leaves.push((x.clone(), grad)),
+            }
+        }
+        commit(leaves, others, until)?;
+    }
+    running.finish()
+}
+
 /// Walks on the ways to the inputs only; the gradients that came to them. With `all`, an input that
 /// cannot be reached is an error before the walk.
-pub(super) fn find(
+fn find(
     op: &'static str,
     outputs: &[AnyTensor],
     inputs: &[AnyTensor],

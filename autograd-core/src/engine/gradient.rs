@@ -1,35 +1,53 @@
 //! Sums and copies of gradients, of whatever element type.
 
 use crate::error::{Error, Result};
-use crate::graph::AnyTensor;
+use crate::graph::{AnyTensor, Element, Lost, Tensor, for_any};
 
 /// Adds a gradient to what came before, in its buffer where nobody else holds it.
 pub(super) fn accumulate(slot: &mut Option<AnyTensor>, grad: AnyTensor) -> Result<()> {
-    *slot = Some(match slot.take() {
-        Some(before) => sum(before, grad)?,
-        None => grad,
+    *slot = Some(match (slot.take(), grad) {
+        (None, grad) => grad,
+        (Some(AnyTensor::Float32(a)), AnyTensor::Float32(b)) => (a + b).into(),
+        (Some(AnyTensor::Float64(a)), AnyTensor::Float64(b)) => (a + b).into(),
+        (Some(before), grad) => {
+            return Err(Error::ElementType {
+                op: "backward",
+                parameter: "a gradient".into(),
+                expected: before.dtype(),
+                found: grad.dtype(),
+            });
+        }
     });
     Ok(())
 }
 
-fn sum(a: AnyTensor, b: AnyTensor) -> Result<AnyTensor> {
-    match (a, b) {
-        (AnyTensor::Float32(a), AnyTensor::Float32(b)) => Ok((a + b).into()),
-        (AnyTensor::Float64(a), AnyTensor::Float64(b)) => Ok((a + b).into()),
-        (a, b) => Err(Error::ElementType {
-            op: "backward",
-            parameter: "a gradient".into(),
-            expected: a.dtype(),
-            found: b.dtype(),
-        }),
-    }
+/// A gradient to keep; see [`Tensor::owned`].
+pub(super) fn own(grad: AnyTensor) -> AnyTensor {
+    for_any!(grad, t => t.owned().into())
 }
 
-/// A gradient to keep; see [`Tensor::owned`](crate::Tensor::owned).
-pub(super) fn own(grad: AnyTensor) -> AnyTensor {
-    match grad {
-        AnyTensor::Float32(grad) => grad.owned().into(),
-        AnyTensor::Float64(grad) => grad.owned().into(),
-        other => other,
+/// The same gradient, with nothing deferred.
+pub(super) fn computed(grad: AnyTensor) -> AnyTensor {
+    for_any!(grad, t => t.materialized().into())
+}
+
+impl<T: Element> Tensor<T> {
+    /// A gradient to keep: not shared with any other handle, and where the backward is recorded
+    /// still connected with what it was computed from.
+    pub(super) fn owned(self) -> Tensor<T> {
+        if self.is_recorded() {
+            return match self.producer() {
+                Some(_) => self.snapshot(),
+                // A seed that wants a gradient itself.
+                None => self.reshape(self.shape_owned()),
+            };
+        }
+        match self.try_alone().map_err(Tensor::try_into_value) {
+            Ok(alone) => alone,
+            Err(Ok(value)) => Tensor::new(value),
+            Err(Err(shared)) => shared.alias(),
+        }
+        .materialized()
+        .with_lost(Lost::of_gradient())
     }
 }

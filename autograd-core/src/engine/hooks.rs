@@ -4,11 +4,12 @@ use std::fmt;
 use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
-use super::gradient::own;
+use super::anomaly;
+use super::gradient::{accumulate, own};
 use crate::error::{Error, HookResult, Plural, Result};
 use crate::graph::{
-    AnyTensor, At, Element, HookId, HookList, Node, NodeAction, NodeHook, NodeRef, Slots, Tensor,
-    for_any,
+    AnyTensor, At, Edge, Element, HookId, HookList, Node, NodeAction, NodeHook, NodeRef, Pull,
+    Sink, Slots, Tensor, for_any,
 };
 use crate::ops::Float;
 
@@ -75,7 +76,7 @@ pub(super) fn run_before(
 }
 
 /// Runs the hooks that come after a node's rule, on the gradients of its inputs and outputs.
-pub(super) fn run_after(
+fn run_after(
     node: &Node,
     hooks: impl Iterator<Item = NodeHook>,
     inputs: &mut [Option<AnyTensor>],
@@ -94,6 +95,49 @@ pub(super) fn run_after(
         }
     }
     Ok(())
+}
+
+/// Visits a node and looks at the gradients of its inputs before they go on.
+#[cold]
+pub(super) fn pull_watched(grads: Slots, pull: Pull<'_, '_>, until: HookId) -> Result<()> {
+    let node = pull.node;
+    let edges = node.edges();
+    let mut outputs = grads.clone();
+    let mut held = Held { edges, grads: vec![None; edges.len()], sink: pull.sink };
+    node.pull(grads, &mut Pull { sink: &mut held, ..pull })?;
+    let Held { mut grads, sink, .. } = held;
+    anomaly::check_gradients(node, &outputs, &grads)?;
+    if let Some(hooks) = node.hooks() {
+        run_after(node, hooks.before(until), &mut grads, &mut outputs)?;
+    }
+    for (edge, grad) in edges.iter().zip(grads) {
+        if let Some(grad) = grad {
+            sink.deliver(edge, grad)?;
+        }
+    }
+    Ok(())
+}
+
+/// Gradients of a node's inputs that are held back.
+pub(super) struct Held<'a, 'g> {
+    pub(super) edges: &'g [Edge],
+    pub(super) grads: Vec<Option<AnyTensor>>,
+    pub(super) sink: &'a mut dyn Sink<'g>,
+}
+
+impl<'g> Sink<'g> for Held<'_, 'g> {
+    fn wants(&self, edge: &Edge) -> bool {
+        self.sink.wants(edge)
+    }
+
+    fn deliver(&mut self, edge: &'g Edge, grad: AnyTensor) -> Result<()> {
+        // Rules deliver along their own edges, so the place of one is its position.
+        let offset = std::ptr::from_ref(edge).addr().wrapping_sub(self.edges.as_ptr().addr());
+        let Some(slot) = self.grads.get_mut(offset / size_of::<Edge>()) else {
+            return self.sink.deliver(edge, grad);
+        };
+        accumulate(slot, grad)
+    }
 }
 
 pub(super) fn has_after(hooks: &HookList<NodeAction>) -> bool {

@@ -6,10 +6,9 @@
 //! is held back until the walk is done, so an error or a panic in the middle leaves every `.grad` as
 //! it was.
 //!
-//! `backward` and `grad` are what is called, by `tensor` too. `start` checks the outputs and gives
-//! them their first gradients, `targets` says which nodes lie on the ways to the tensors that are
-//! asked for, `idle` remembers a backward that had none, `walk` visits the nodes that wait in the `frontier`, and `hooks` runs hooks. `reach`
-//! follows edges without any gradient.
+//! `backward` is what `tensor` calls: it checks the outputs, gives them their first gradients, visits the nodes
+//! that wait and runs their hooks (`hooks`). `reach` follows edges without any gradient, and says which nodes
+//! lie on the ways to the tensors that `grad` asks for.
 
 mod after;
 mod anomaly;
@@ -17,30 +16,22 @@ mod backward;
 mod checkpoint;
 pub(crate) mod draw;
 mod forward;
-mod frontier;
 mod grad;
 mod gradient;
 mod hooks;
-pub(crate) mod idle;
-mod options;
-mod ordered;
 mod parallel;
 mod reach;
-mod start;
-mod targets;
 mod tensor;
-mod walk;
 
 pub use after::after_backward;
+pub(crate) use after::last_idle;
 pub use anomaly::{AnomalyScope, detect_anomaly};
-pub use backward::{backward, backward_to};
+pub use backward::{BackwardOptions, backward};
 pub use checkpoint::{checkpoint, is_recomputing};
 pub use draw::Graph;
 pub(crate) use forward::{Stop, has_jvp, push};
 pub(crate) use grad::grad_any;
-pub use grad::{GradOptions, grad, grad_with};
+pub use grad::{GradOptions, backward_to, grad, grad_with};
 pub use hooks::{GraphNode, HookHandle};
-pub use options::BackwardOptions;
-pub use ordered::OrderedBackward;
-pub use parallel::backward_parallel;
+pub use parallel::{OrderedBackward, backward_parallel};
 pub(crate) use reach::{reaches, walk_down};

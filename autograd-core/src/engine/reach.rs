@@ -1,9 +1,59 @@
-//! What can be reached from a place in the graph.
+//! What can be reached from a place in the graph: by edges, without any gradient; and which of it lies on the
+//! ways to the tensors whose gradients are asked for.
 
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::iter::successors;
 
-use super::frontier::{AddressSet, address};
-use crate::graph::{Edge, NodeRef, To};
+use smallvec::SmallVec;
+
+use crate::graph::{AnyTensor, Edge, NodeRef, Slots, To, for_any};
+
+/// Where the gradients of outputs go. It holds the graph for a walk.
+pub(super) fn ways_to(outputs: &[AnyTensor]) -> Ways {
+    outputs.iter().map(|output| for_any!(output, t => t.edge())).collect()
+}
+
+/// One for each output.
+pub(super) type Ways = SmallVec<[Edge; 1]>;
+
+pub(super) fn address(node: &NodeRef) -> *const () {
+    node.address()
+}
+
+/// Addresses are as good as random, so one multiplication hashes them.
+type HashAddress = BuildHasherDefault<AddressHasher>;
+pub(super) type AddressMap<V, K = *const ()> = HashMap<K, V, HashAddress>;
+pub(super) type AddressSet<K = *const ()> = HashSet<K, HashAddress>;
+
+#[derive(Default)]
+pub(super) struct AddressHasher(u64);
+
+impl Hasher for AddressHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&b| self.write_usize(b.into()));
+    }
+
+    fn write_usize(&mut self, n: usize) {
+        // 2^64 divided by the golden ratio; the rotation brings the well-mixed bits down.
+        self.0 = (self.0 ^ n as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(26);
+    }
+}
+
+/// Where an edge leads, for comparison.
+pub(super) type Target = (*const (), u32);
+
+pub(super) fn target(edge: &Edge) -> Option<Target> {
+    match edge.to() {
+        To::None(_) => None,
+        To::Node(node, slot) => Some((address(node), slot)),
+        To::Leaf(leaf) => Some((leaf.address(), 0)),
+    }
+}
 
 /// The edges that first lead to each node and leaf behind `from`, in topological order: a node comes after
 /// all that it was computed from. `enter` is asked for every edge of a node that is entered.
@@ -73,4 +123,74 @@ pub(super) fn reaches_within(
         !reached && edge.node().is_some_and(&within)
     });
     reached
+}
+
+/// Only these gradients are asked for, by `grad`.
+pub(super) struct Targets {
+    /// Nodes and leaves on a path to a target, and those that are one or have one as an output.
+    useful: AddressSet,
+    /// The position of each answer.
+    pub(super) answers: AddressMap<usize, Target>,
+    /// Where gradients stop.
+    cut: AddressSet<Target>,
+    pub(super) found: Vec<Option<AnyTensor>>,
+    /// Which targets an output was computed from.
+    pub(super) reached: Vec<bool>,
+}
+
+impl Targets {
+    /// Which nodes lie between outputs and inputs, where no gradient goes through `no_grad_vars`.
+    pub(super) fn find(
+        outputs: &[AnyTensor],
+        inputs: &[AnyTensor],
+        no_grad_vars: &[AnyTensor],
+    ) -> Self {
+        let edge = |tensor: &AnyTensor| for_any!(tensor, t => t.edge());
+        let cut = no_grad_vars.iter().filter_map(|tensor| target(&edge(tensor)));
+        let mut targets = Self {
+            useful: AddressSet::default(),
+            answers: AddressMap::default(),
+            cut: cut.collect(),
+            found: vec![None; inputs.len()],
+            reached: vec![false; inputs.len()],
+        };
+        for (answer, input) in inputs.iter().enumerate() {
+            let edge = edge(input);
+            if let Some(target) = target(&edge).filter(|_| !targets.is_cut(&edge)) {
+                targets.answers.insert(target, answer);
+                targets.useful.extend(place(&edge));
+            }
+        }
+        let ways = ways_to(outputs);
+        let order = topological(&ways, |edge| !targets.is_cut(edge));
+        for node in order.iter().filter_map(|edge| edge.node()) {
+            if node.edges().iter().any(|edge| targets.wants(edge)) {
+                targets.useful.insert(address(node));
+            }
+        }
+        let seen: AddressSet = order.into_iter().filter_map(place).collect();
+        for ((place, _), &answer) in &targets.answers {
+            targets.reached[answer] = seen.contains(place);
+        }
+        targets
+    }
+
+    /// Whether a gradient along this edge leads to a target.
+    pub(super) fn wants(&self, edge: &Edge) -> bool {
+        place(edge).is_some_and(|place| self.useful.contains(&place)) && !self.is_cut(edge)
+    }
+
+    fn is_cut(&self, edge: &Edge) -> bool {
+        !self.cut.is_empty() && target(edge).is_some_and(|target| self.cut.contains(&target))
+    }
+
+    /// Takes the gradients that are asked for at this node; whether any lies behind it.
+    pub(super) fn take(&mut self, node: &NodeRef, grads: &Slots) -> bool {
+        for (slot, grad) in (0..).zip(grads) {
+            if let Some(&answer) = self.answers.get(&(address(node), slot)) {
+                self.found[answer] = grad.clone();
+            }
+        }
+        node.edges().iter().any(|edge| self.wants(edge))
+    }
 }

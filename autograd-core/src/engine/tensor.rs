@@ -2,9 +2,9 @@
 
 use std::panic::Location;
 
+use super::backward::BackwardOptions;
 #[cfg(doc)]
 use super::backward::backward;
-use super::options::BackwardOptions;
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, Lost, Tensor, for_any, no_grad};
 use crate::ops::Float;
@@ -125,7 +125,7 @@ impl<T: Float> Tensor<T> {
     /// The gradient kept here, if any backward reached this tensor. Where there must be one,
     /// [`try_grad`](Tensor::try_grad) says why there is not.
     pub fn grad(&self) -> Option<Tensor<T>> {
-        self.grad_slot()
+        T::grad(self)
     }
 
     /// Puts a gradient of this tensor's shape in place, or takes the one there away. Later
@@ -171,25 +171,6 @@ impl<T: Float> Tensor<T> {
     #[doc(alias = "clear_gradient")]
     pub fn clear_grad(&self) {
         self.replace_grad(None);
-    }
-
-    /// A gradient to keep: not shared with any other handle, and where the backward is recorded
-    /// still connected with what it was computed from.
-    pub(super) fn owned(self) -> Tensor<T> {
-        if self.is_recorded() {
-            return match self.producer() {
-                Some(_) => self.snapshot(),
-                // A seed that wants a gradient itself.
-                None => self.reshape(self.shape_owned()),
-            };
-        }
-        match self.try_alone().map_err(Tensor::try_into_value) {
-            Ok(alone) => alone,
-            Err(Ok(value)) => Tensor::new(value),
-            Err(Err(shared)) => shared.alias(),
-        }
-        .materialized()
-        .with_lost(Lost::of_gradient())
     }
 }
 

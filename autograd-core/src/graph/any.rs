@@ -4,12 +4,11 @@ use std::fmt::{self, Formatter};
 use std::panic::Location;
 
 use ndarray::{ArrayD, CowArray, IxDyn};
-use smallvec::SmallVec;
 use triomphe::Arc;
 
 use super::lost::Lost;
 use super::node::NodeRef;
-use super::parts::{Absent, Edge, Entries, Role, Saved, SavedTensor};
+use super::parts::{Edge, Entries, Role, Saved, SavedTensor};
 use super::protect::{Protector, protect};
 use super::spare::Spare;
 use super::tensor::{Inner, Tensor};
@@ -50,11 +49,7 @@ pub trait Element: Typed + Printable + OfElements + Scalar<Self> + sealed::Seale
     // In a release build each crate compiles for itself the generic functions that it reaches.
     // These are compiled here, and what only they reach is too.
     #[doc(hidden)]
-    fn attach(tensor: &mut Tensor<Self>, node: NodeRef, slot: u32);
-    #[doc(hidden)]
     fn alias(tensor: &Tensor<Self>) -> Tensor<Self>;
-    #[doc(hidden)]
-    fn absent(tensor: &Tensor<Self>) -> Absent;
     #[doc(hidden)]
     fn filled(shape: &[usize], element: Self) -> Tensor<Self>;
     /// The data, to write; `None` where its buffer is shared or lies in another order.
@@ -124,14 +119,8 @@ macro_rules! any_tensor {
                         let _ = $spares.try_with(|spares| Spare::give(spares, inner));
                     }
                 }
-                fn attach(tensor: &mut Tensor<Self>, node: NodeRef, slot: u32) {
-                    tensor.attach_here(node, slot);
-                }
                 fn alias(tensor: &Tensor<Self>) -> Tensor<Self> {
                     tensor.alias_here()
-                }
-                fn absent(tensor: &Tensor<Self>) -> Absent {
-                    tensor.absent_here()
                 }
                 #[inline(never)]
                 fn filled(shape: &[usize], element: Self) -> Tensor<Self> {
@@ -404,8 +393,8 @@ pub(crate) trait Handle {
     /// Protects this tensor, which is or is part of input `position` of a layer whose forward will run, if it
     /// wants a gradient; whether it does.
     fn protect(&self, layer: &'static dyn Protector, position: usize) -> bool;
-    /// Adds where its gradient goes.
-    fn add_edge(&self, edges: &mut SmallVec<[Edge; 2]>);
+    /// Where its gradient goes.
+    fn edge(&self) -> Edge;
     /// Adds it to what a layer saves.
     fn save(&self, entries: &mut Entries);
     fn lost(&self) -> Lost;
@@ -450,8 +439,8 @@ impl<T: Element> Handle for Tensor<T> {
         wants
     }
 
-    fn add_edge(&self, edges: &mut SmallVec<[Edge; 2]>) {
-        edges.push(self.edge());
+    fn edge(&self) -> Edge {
+        self.edge()
     }
 
     fn save(&self, entries: &mut Entries) {

@@ -47,7 +47,6 @@ pub(crate) use saved::{
     with_push,
 };
 pub(crate) use shapes::{ForwardMode, output_shapes};
-pub(crate) use tensor::Read;
 pub use tensor::Tensor;
 pub(crate) use typed::{TypedOp, record, record_edges};
 pub(crate) use unrecorded::unrecorded;

@@ -2,6 +2,7 @@
 //! have: hooks, notes of outputs that were changed, a name that nobody else gets when they are gone.
 
 use std::any::Any;
+use std::mem::replace;
 use std::panic::Location;
 use std::slice;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -125,22 +126,16 @@ impl Edges {
 impl FromIterator<Edge> for Edges {
     #[inline]
     fn from_iter<I: IntoIterator<Item = Edge>>(edges: I) -> Self {
-        Self::from(edges.into_iter().collect::<SmallVec<[Edge; 2]>>())
-    }
-}
-
-impl From<SmallVec<[Edge; 2]>> for Edges {
-    #[inline]
-    fn from(mut edges: SmallVec<[Edge; 2]>) -> Self {
-        if edges.len() == 1 {
-            return edges.pop().map_or(Self::NONE, Self::One);
-        }
-        match edges.into_inner() {
-            Ok(two) => Self::Two(two),
-            Err(mut edges) => match edges.len() {
-                1 => edges.pop().map_or(Self::NONE, Self::One),
-                _ => Self::Many(edges.into_vec().into()),
+        let mut edges = edges.into_iter();
+        match (edges.next(), edges.next()) {
+            (Some(first), None) => Self::One(first),
+            (Some(first), Some(second)) => match edges.next() {
+                None => Self::Two([first, second]),
+                Some(third) => {
+                    Self::Many([first, second, third].into_iter().chain(edges).collect())
+                }
             },
+            (None, _) => Self::Many(Box::default()),
         }
     }
 }
@@ -256,15 +251,16 @@ pub(crate) struct Heap {
 impl State {
     pub(crate) const NOTHING: Self = Self::Inline([Saved::Nothing, Saved::Nothing]);
 
-    /// `attrs` stay as long as the node.
+    /// Takes the entries; `attrs` stay as long as the node.
     #[inline]
-    pub(crate) fn new(attrs: Option<Plain>, entries: Entries) -> Self {
-        let free = if attrs.is_some() { 1 } else { 2 };
-        if entries.len() > free || !entries.iter().all(Saved::is_small) {
-            let entries = Mutex::new(Some(entries.into_vec()));
+    pub(crate) fn new(attrs: Option<Plain>, entries: &mut [Saved]) -> Self {
+        let fits = entries.len() <= if attrs.is_some() { 1 } else { 2 };
+        let is_small = fits && entries.iter().all(Saved::is_small);
+        let mut entries = entries.iter_mut().map(|entry| replace(entry, Saved::Nothing));
+        if !is_small {
+            let entries = Mutex::new(Some(entries.collect()));
             return Self::Heap(Box::new(Heap { attrs, entries }));
         }
-        let mut entries = entries.into_iter();
         let mut next = || entries.next().unwrap_or(Saved::Nothing);
         Self::Inline(match attrs {
             Some(attrs) => [Saved::Plain(attrs), next()],
@@ -308,7 +304,7 @@ impl State {
 
     /// Gives each tensor to a hook, before others see the node.
     pub(super) fn pack(&mut self, pack: impl Fn(SavedTensor, usize) -> Arc<dyn Packed>) {
-        let old = std::mem::replace(self, Self::NOTHING);
+        let old = replace(self, Self::NOTHING);
         let (attrs, mut entries) = match old {
             Self::Inline([Saved::Plain(attrs), entry]) => {
                 (Some(attrs), Entries::from_iter([entry]))
@@ -322,13 +318,13 @@ impl State {
         let mut position = 0;
         for entry in &mut entries {
             if let Saved::Tensor(_) = entry
-                && let Saved::Tensor(saved) = std::mem::replace(entry, Saved::Nothing)
+                && let Saved::Tensor(saved) = replace(entry, Saved::Nothing)
             {
                 *entry = Saved::Packed(pack(saved, position));
                 position += 1;
             }
         }
-        *self = Self::new(attrs, entries);
+        *self = Self::new(attrs, &mut entries);
     }
 }
 

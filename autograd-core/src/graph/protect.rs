@@ -5,6 +5,7 @@
 //! list first. A write by another thread is found when forward ends, by the version.
 
 use std::cell::RefCell;
+use std::mem::replace;
 
 use super::mode::GradMode;
 use crate::error::{Error, Result};
@@ -60,7 +61,7 @@ pub(super) fn protect(
 /// While it lives, the forward of a layer runs: recording is off, and inputs are protected.
 pub(crate) struct ForwardGuard {
     _mode: GradMode,
-    /// How many inputs were protected before.
+    /// How many inputs were protected before; no number once it has ended.
     before: usize,
 }
 
@@ -71,22 +72,27 @@ impl ForwardGuard {
         Self { _mode: GradMode::layer(), before }
     }
 
-    /// An error if one of its inputs was changed since; `version` gives its version now.
+    /// Forward has returned: an error if one of its inputs was changed; `version` gives its version now.
     #[inline(always)]
-    pub(crate) fn check(&self, version: impl Fn(&Protected) -> u32) -> Result<(), Box<Error>> {
+    pub(crate) fn end(mut self, version: impl Fn(&Protected) -> u32) -> Result<()> {
+        let before = replace(&mut self.before, usize::MAX);
         let changed = with(|protected| {
-            let own = protected.get(self.before..).unwrap_or(&[]);
+            let own = protected.get(before..).unwrap_or(&[]);
             let changed = own.iter().find(|input| input.version != version(input));
-            changed.map(|input| Box::new(input.changed()))
+            let changed = changed.map(|input| Box::new(input.changed()));
+            protected.truncate(before);
+            changed
         });
-        changed.map_or(Ok(()), Err)
+        changed.map_or(Ok(()), |changed| Err(*changed))
     }
 }
 
 impl Drop for ForwardGuard {
     #[inline]
     fn drop(&mut self) {
-        with(|protected| protected.truncate(self.before));
+        if self.before != usize::MAX {
+            with(|protected| protected.truncate(self.before));
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! `Tensor`: a shared handle to a value and its place in the graph.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::mem::replace;
-use std::ops::Deref;
 use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 use std::ptr::null;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -138,34 +138,6 @@ impl<T: Element> Drop for Tensor<T> {
     }
 }
 
-/// The value of a tensor while somebody reads it.
-pub(crate) enum Read<'a, T: Element> {
-    /// Data that never changes.
-    Fixed(&'a Value<T>),
-    /// Data as it was when asked for.
-    Snapshot(Value<T>),
-}
-
-impl<T: Element> Deref for Read<'_, T> {
-    type Target = Value<T>;
-
-    fn deref(&self) -> &Value<T> {
-        match self {
-            Self::Fixed(value) => value,
-            Self::Snapshot(value) => value,
-        }
-    }
-}
-
-impl<T: Element> Read<'_, T> {
-    pub(crate) fn into_owned(self) -> Value<T> {
-        match self {
-            Self::Fixed(value) => value.clone(),
-            Self::Snapshot(value) => value,
-        }
-    }
-}
-
 impl<T: Element> Tensor<T> {
     /// Outside the graph.
     #[inline]
@@ -260,11 +232,6 @@ impl<T: Element> Tensor<T> {
     /// Makes this handle the output `slot` of a node; other handles keep what they are.
     #[inline]
     pub(crate) fn attach(&mut self, node: NodeRef, slot: u32) {
-        T::attach(self, node, slot);
-    }
-
-    #[inline]
-    pub(crate) fn attach_here(&mut self, node: NodeRef, slot: u32) {
         if is_watched() {
             made(&node, slot, &self.read());
         }
@@ -422,11 +389,11 @@ impl<T: Element> Tensor<T> {
 
     /// The value to read. Takes no lock unless the tensor was changed in place before.
     #[inline]
-    pub(crate) fn read(&self) -> Read<'_, T> {
+    pub(crate) fn read(&self) -> Cow<'_, Value<T>> {
         match self.inner().shared.get() {
-            None => Read::Fixed(&self.inner().value),
+            None => Cow::Borrowed(&self.inner().value),
             Some(shared) => {
-                Read::Snapshot(shared.value.read().unwrap_or_else(PoisonError::into_inner).clone())
+                Cow::Owned(shared.value.read().unwrap_or_else(PoisonError::into_inner).clone())
             }
         }
     }
@@ -714,11 +681,6 @@ impl<T: Element> Tensor<T> {
     /// Where the gradient of an input goes that wants none: nowhere.
     #[inline]
     pub(crate) fn absent(&self) -> Absent {
-        T::absent(self)
-    }
-
-    #[inline]
-    pub(super) fn absent_here(&self) -> Absent {
         let seen = match is_watched() {
             true => show_constant(&*self.read()),
             false => 0,
@@ -743,10 +705,6 @@ impl<T: Element> Tensor<T> {
 
     fn kept(&self) -> &sync::Arc<Kept<T>> {
         self.inner().kept.get_or_init(Default::default)
-    }
-
-    pub(crate) fn grad_slot(&self) -> Option<Tensor<T>> {
-        T::grad(self)
     }
 
     pub(super) fn grad_here(&self) -> Option<Tensor<T>> {

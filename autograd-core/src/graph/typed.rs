@@ -75,7 +75,7 @@ impl<T: Element, U: Element, S: Saves + 'static, E: EdgeList> TypedOp<T, U, S, E
         NodeRef::record(
             Self::OP,
             edges.into_iter().collect(),
-            State::new(Some(call), entries),
+            State::new(Some(call), &mut entries),
             location,
         )
     }

@@ -183,7 +183,7 @@ pub(super) fn float<T: Float>(
         record_large(rule, &mut left, &mut right, saves, caller)
     };
     let mut y = compute(op, left, right)?;
-    y.attach_here(node, 0);
+    y.attach(node, 0);
     Ok(y)
 }
 
@@ -196,12 +196,12 @@ fn record_large<T: Float>(
     caller: Caller,
 ) -> NodeRef {
     let (a, b) = (left.tensor(), right.tensor());
-    let saved = [saved(saves[0], 0, a), saved(saves[1], 1, b)];
+    let mut saved = [saved(saves[0], 0, a), saved(saves[1], 1, b)];
     let state = if same(a.shape(), b.shape()) {
         State::of(saved, false)
     } else {
         let shapes: Shapes = Arc::new([a.shape_owned(), b.shape_owned()]);
-        State::new(Some(shapes), saved.into())
+        State::new(Some(shapes), &mut saved)
     };
     let edges = Edges::Two([left.edge(saves[0]), right.edge(saves[1])]);
     NodeRef::record(rule, edges, state, caller)
@@ -461,7 +461,7 @@ pub(super) fn float_scalar<T: Float>(
     let rule = Rule::<T>::NUMBERS[op as usize][usize::from(swapped)];
     let node = NodeRef::record(rule, Edges::One(x.edge(saves)), state, caller);
     let mut y = compute_scalar(op, x, s, swapped);
-    y.attach_here(node, 0);
+    y.attach(node, 0);
     y
 }
 

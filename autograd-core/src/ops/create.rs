@@ -1,5 +1,7 @@
 //! Making tensors, and getting numbers out of them.
 
+use std::borrow::Cow;
+
 use ndarray::{Array, ArrayD, CowArray, Dimension, IxDyn};
 
 use super::call::call;
@@ -12,7 +14,7 @@ use super::{Float, Numeric, Scalar, expect, trace};
 use crate::array::shape::element_count;
 use crate::array::{IntoShape, Shape, Value};
 use crate::error::{Error, RECEIVER, Result};
-use crate::graph::{Element, Read, Tensor};
+use crate::graph::{Element, Tensor};
 use crate::random;
 
 entries! {
@@ -81,8 +83,8 @@ pub(super) fn to_ndarray<T: Element>(x: &Tensor<T>) -> ArrayD<T> {
 
 pub(super) fn view<T: Element>(x: &Tensor<T>) -> CowArray<'_, T, IxDyn> {
     match x.read() {
-        Read::Fixed(value) => value.view().into(),
-        Read::Snapshot(value) => value.to_ndarray().into(),
+        Cow::Borrowed(value) => value.view().into(),
+        Cow::Owned(value) => value.to_ndarray().into(),
     }
 }
 

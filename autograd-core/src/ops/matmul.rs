@@ -76,8 +76,9 @@ fn product<T: Numeric>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Value<T>> {
         }
     }
     let (x, y) = (a.read(), b.read());
-    let row = (x.rank() == 1).then(|| x.clone().reshaped(Shape::from_slice(&[1, x.len()])));
-    let column = (y.rank() == 1).then(|| y.clone().reshaped(Shape::from_slice(&[y.len(), 1])));
+    let row = (x.rank() == 1).then(|| Value::clone(&x).reshaped(Shape::from_slice(&[1, x.len()])));
+    let column =
+        (y.rank() == 1).then(|| Value::clone(&y).reshaped(Shape::from_slice(&[y.len(), 1])));
     let product = matmul::matmul(row.as_ref().unwrap_or(&x), column.as_ref().unwrap_or(&y));
     let out = product.map_err(|error| match error.into() {
         Error::Shape { op, parameter, .. } => Error::Shape {

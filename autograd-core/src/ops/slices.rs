@@ -20,8 +20,8 @@ use crate::array::shape::{axis as check_axis, element_count, row_major};
 use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
 use crate::graph::{
-    Edge, Edges, Element, Elementwise, Entries, Lost, Node, NodeRef, Op, Pull, Push, PushRule,
-    SavedAttr, Slots, State, Tensor, for_any, is_grad_enabled, record_edges, typed, with_push,
+    Edge, Edges, Element, Elementwise, Lost, Node, NodeRef, Op, Pull, Push, PushRule, SavedAttr,
+    Slots, State, Tensor, for_any, is_grad_enabled, record_edges, typed, with_push,
 };
 
 entries! {
@@ -389,7 +389,7 @@ pub(super) fn split<T: Element>(
     let shape = all.first().map(Tensor::shape_owned).unwrap_or_default();
     let call = SplitCall { axis, shape, taken: Mutex::new(vec![false; parts]) };
     let (op, state) =
-        (const { &Split::<T>(PhantomData) }, State::new(Some(Arc::new(call)), Entries::new()));
+        (const { &Split::<T>(PhantomData) }, State::new(Some(Arc::new(call)), &mut []));
     let node = NodeRef::record(op, Edges::One(x.edge()), state, caller);
     for (slot, part) in (0..).zip(&mut all) {
         part.attach(node.clone(), slot);

@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 #[cfg(debug_assertions)]
 use crate::graph::hidden;
 use crate::graph::{
-    AnyTensor, ForwardGuard, NodeRef, beside, is_grad_enabled, is_observed, protected,
+    AnyTensor, ForwardGuard, ForwardMode, NodeRef, beside, is_grad_enabled, is_observed, protected,
 };
 use crate::ops::failed;
 use crate::ops::trace::{self, InLayer, Layer as Traced, Note};
@@ -129,15 +129,30 @@ impl Forward<'_> {
     // read wider than it was written, and the processor waits for that.
     pub fn start(&mut self) -> &mut Self {
         let before = protected();
-        if self.rules.info.protect(self.inputs) && is_grad_enabled() {
-            self.own.call =
-                Some(Call::of(&self.rules.info, self.inputs, self.rules.push.is_some()));
+        let (rules, inputs) = (self.rules, self.inputs);
+        let mut call = is_grad_enabled().then(|| self.own.call.insert(Call::default()));
+        let mut is_wanted = false;
+        for (position, input) in inputs.iter().enumerate() {
+            let differentiable = rules.info.is_differentiable(position);
+            input.each(&mut |tensor| {
+                is_wanted |= differentiable && tensor.protect(&rules.info, position);
+                if let Some(call) = &mut call {
+                    call.add(position, tensor, differentiable);
+                }
+            });
+        }
+        if !is_wanted {
+            self.own.call = None;
+        } else if let Some(call) = call {
+            if rules.push.is_some() && ForwardMode::is_on() {
+                call.keep_primals(&rules.info, inputs);
+            }
             if let Some(traced) = InLayer::begin() {
                 self.own.rare().traced = Some(traced);
             }
             // What the environment asks for is refused here where this build cannot do it.
             #[cfg(not(feature = "verify"))]
-            if let Err(refused) = environment::refuse(self.rules.info.name) {
+            if let Err(refused) = environment::refuse(rules.info.name) {
                 self.own.rare().broken = Some(refused);
             }
         }
@@ -182,15 +197,16 @@ impl Forward<'_> {
     /// Forward is done: checks what it did, and records.
     fn finish(&mut self, outputs: &mut Visitor<'_>) -> Result<()> {
         if let Some(running) = self.own.running.take() {
-            running.check(|input| version(self.inputs, input)).map_err(|changed| *changed)?;
+            running.end(|input| version(self.inputs, input))?;
         }
-        let Rare { traced, non_differentiable, broken } = match self.own.rare.take() {
-            Some(rare) => *rare,
-            None => Rare::default(),
-        };
-        let (traced, marked) = (traced.map(InLayer::end), non_differentiable.unwrap_or_default());
-        if let Some(broken) = broken {
-            return Err(broken);
+        let (mut traced, mut marked) = (None, Vec::new());
+        if let Some(rare) = self.own.rare.take() {
+            let Rare { traced: noted, non_differentiable, broken } = *rare;
+            if let Some(broken) = broken {
+                return Err(broken);
+            }
+            traced = noted.map(InLayer::end);
+            marked = non_differentiable.unwrap_or_default();
         }
         #[cfg(debug_assertions)]
         self.check_hidden()?;

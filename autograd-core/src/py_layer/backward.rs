@@ -5,6 +5,7 @@ use std::any::Any;
 use std::cell::{OnceCell, RefCell};
 use std::fmt::Display;
 use std::marker::PhantomData;
+use std::mem::replace;
 
 use smallvec::SmallVec;
 
@@ -24,8 +25,8 @@ use crate::ops::Float;
 pub struct RawBackward<'a> {
     at: At<'a>,
     called: Called<'a>,
-    /// For each tensor of the inputs whether its gradient is of use.
-    wants: Wants,
+    /// For each tensor of the inputs whether its gradient is of use; `None` where all are.
+    wants: Option<Vec<bool>>,
     /// Those of the outputs.
     grads: Slots,
     /// What is lent to the user's function beside them.
@@ -34,10 +35,8 @@ pub struct RawBackward<'a> {
     returned: RefCell<Result<Returned>>,
 }
 
-pub(super) type Wants = SmallVec<[bool; 8]>;
-
 /// Gradients by the positions of the inputs' tensors.
-type Returned = SmallVec<[(usize, AnyTensor); 2]>;
+type Returned = SmallVec<[(usize, Option<AnyTensor>); 2]>;
 
 /// What backward's context shows.
 #[doc(hidden)]
@@ -64,14 +63,30 @@ pub(super) fn run<S: Saved>(
 
 impl<'a> RawBackward<'a> {
     #[inline]
-    pub(super) fn new(at: At<'a>, called: Called<'a>, wants: Wants, grads: Slots) -> Self {
+    pub(super) fn new(
+        at: At<'a>,
+        called: Called<'a>,
+        wants: Option<Vec<bool>>,
+        grads: Slots,
+    ) -> Self {
         let (made, returned) = (Made::default(), RefCell::new(Ok(Returned::new())));
         Self { at, called, wants, grads, made, returned }
     }
 
-    /// What the user's function returned.
-    pub(super) fn returned(self) -> Result<Returned> {
-        self.returned.into_inner()
+    /// Hands on each gradient that the user's function returned, with the position of its tensor.
+    #[inline(always)]
+    pub(super) fn deliver(
+        mut self,
+        mut to: impl FnMut(usize, AnyTensor) -> Result<()>,
+    ) -> Result<()> {
+        let all = match self.returned.get_mut() {
+            Ok(all) => all,
+            failed => return replace(failed, Ok(Returned::new())).map(|_| ()),
+        };
+        all.iter_mut().try_for_each(|(tensor, grad)| match grad.take() {
+            Some(grad) => to(*tensor, grad),
+            None => Ok(()),
+        })
     }
 }
 
@@ -100,6 +115,14 @@ impl RawBackward<'_> {
     #[inline(never)]
     fn keep(&self, zeros: AnyTensor) -> &AnyTensor {
         self.made.keep(zeros)
+    }
+
+    #[inline]
+    fn wants(&self, tensor: usize) -> bool {
+        match &self.wants {
+            Some(wants) => wants[tensor],
+            None => !matches!(self.called.edges[tensor], Edge::None(_)),
+        }
     }
 
     #[inline]
@@ -148,7 +171,7 @@ impl RawBackward<'_> {
         tensor: usize,
         grad: Option<AnyTensor>,
     ) -> Result<()> {
-        let (wants, location) = (self.wants[tensor], self.at.location());
+        let (wants, location) = (self.wants(tensor), self.at.location());
         match grad {
             None if wants => {
                 let (op, parameter) = (self.at.op(), self.name(parameter));
@@ -169,7 +192,7 @@ impl RawBackward<'_> {
                 if wants {
                     // What backward keeps a handle of it may change later.
                     grad.unshare();
-                    all.push((tensor, grad));
+                    all.push((tensor, Some(grad)));
                 }
             }
         }
@@ -216,12 +239,12 @@ impl RawBackward<'_> {
 impl NeedsGrad for RawBackward<'_> {
     fn one(&self, group: usize) -> bool {
         let (first, count) = self.called.group(group);
-        count == 1 && self.wants[first]
+        count == 1 && self.wants(first)
     }
 
     fn list(&self, group: usize) -> Vec<bool> {
         let (first, count) = self.called.group(group);
-        self.wants[first..first + count].to_vec()
+        (first..first + count).map(|tensor| self.wants(tensor)).collect()
     }
 }
 

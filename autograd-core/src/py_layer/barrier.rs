@@ -4,7 +4,7 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::graph::{Edge, Entries, Node, NodeRef, Op, Pull, Slots, State, for_any};
+use crate::graph::{Edge, Node, NodeRef, Op, Pull, Slots, State, for_any};
 
 /// Behind the gradients of an op that is differentiable once: it refuses. Each of them is an output of its
 /// own, as they have shapes and element types of their own.
@@ -19,7 +19,7 @@ impl Barrier {
     ) -> NodeRef {
         let grads = grads.iter().flatten().map(|grad| for_any!(grad, t => t.edge()));
         let edges = edges.iter().map(Edge::again).chain(grads).collect();
-        let state = State::new(Some(Arc::new(op)), Entries::new());
+        let state = State::new(Some(Arc::new(op)), &mut []);
         NodeRef::record(&Self, edges, state, location)
     }
 }

@@ -1,7 +1,6 @@
 //! A call of a layer without its node: inputs, outputs, what was saved and set; and how a node holds it.
 
 use std::any::Any;
-use std::mem::take;
 use std::panic::Location;
 use std::sync::Arc;
 
@@ -12,9 +11,7 @@ use super::outputs::Visitor;
 use super::saved::Pack;
 use crate::array::Shape;
 use crate::array::shape::{copied, same};
-use crate::graph::{
-    AnyTensor, Edge, ForwardMode, NodeRef, Op, Plain, Role, Saved, SavedTensor, State,
-};
+use crate::graph::{AnyTensor, Edge, Handle, NodeRef, Op, Plain, Role, Saved, SavedTensor, State};
 
 /// An input as `jvp` will see it, and its version.
 pub(super) type Primal = (AnyTensor, u32);
@@ -25,13 +22,22 @@ pub(super) type Attrs = Option<Box<dyn Any + Send + Sync>>;
 /// What is noted of a recorded call while forward runs.
 #[derive(Default)]
 pub(super) struct Call {
-    /// One for each tensor of the differentiable inputs.
-    edges: SmallVec<[Edge; 2]>,
-    /// The tensors of all inputs by their addresses, which are compared and never followed, each with its input.
-    tensors: SmallVec<[(*const (), u16); 2]>,
+    /// The tensors of all inputs.
+    given: SmallVec<[Given; 2]>,
+    /// The shape of the first of them, and whether another one has another.
+    shape: Shape,
+    shapes_differ: bool,
     pub(super) saved: Pack,
     /// What `jvp` gets, where forward mode is on.
     primals: Option<Box<[Primal]>>,
+}
+
+struct Given {
+    /// Compared and never followed.
+    address: *const (),
+    input: u16,
+    /// Where its gradient goes, if the input is differentiated.
+    edge: Option<Edge>,
 }
 
 /// What a node holds beside what was saved. A call of single tensors of one shape without attributes needs
@@ -45,27 +51,31 @@ struct Notes {
 }
 
 impl Call {
-    /// The call of a layer whose forward is going to run, which may have a `jvp`.
-    pub(super) fn of(info: &Info, inputs: &[&dyn TensorInput], has_jvp: bool) -> Self {
-        let mut call = Self::default();
+    /// Notes a tensor of an input, before forward runs.
+    #[inline]
+    pub(super) fn add(&mut self, position: usize, tensor: &dyn Handle, differentiable: bool) {
+        let shape = tensor.shape();
+        if self.given.is_empty() {
+            self.shape = copied(shape);
+        } else {
+            self.shapes_differ |= !same(&self.shape, shape);
+        }
+        self.given.push(Given {
+            address: tensor.address(),
+            input: u16::try_from(position).unwrap_or(u16::MAX),
+            edge: differentiable.then(|| tensor.edge()),
+        });
+    }
+
+    /// Keeps the inputs for `jvp`.
+    pub(super) fn keep_primals(&mut self, info: &Info, inputs: &[&dyn TensorInput]) {
+        let mut primals = Vec::new();
         for (position, input) in inputs.iter().enumerate() {
-            let differentiable = info.is_differentiable(position);
-            input.each(&mut |tensor| {
-                let input = u16::try_from(position).unwrap_or(u16::MAX);
-                call.tensors.push((tensor.address(), input));
-                if differentiable {
-                    tensor.add_edge(&mut call.edges);
-                }
-            });
+            if info.is_differentiable(position) {
+                input.each(&mut |tensor| primals.push((tensor.any(), tensor.version())));
+            }
         }
-        if has_jvp && ForwardMode::is_on() {
-            let mut primals = Vec::new();
-            info.each_differentiable(inputs, |tensor| {
-                primals.push((tensor.any(), tensor.version()));
-            });
-            call.primals = Some(primals.into());
-        }
-        call
+        self.primals = Some(primals.into());
     }
 
     /// The node of the call, whose forward returned these outputs, some of them marked as not differentiable.
@@ -78,7 +88,8 @@ impl Call {
         location: &'static Location<'static>,
     ) -> NodeRef {
         self.assign_roles(outputs, marked);
-        let is_plain = attrs.is_none() && self.primals.is_none() && self.is_plain(inputs, outputs);
+        let is_plain =
+            attrs.is_none() && self.primals.is_none() && self.is_plain(info.inputs, outputs);
         let notes = (!is_plain).then(|| {
             let primals = self.primals.take();
             let mut notes = Notes { ends: Vec::new(), shapes: Vec::new(), attrs, primals };
@@ -94,8 +105,8 @@ impl Call {
             });
             Arc::new(notes) as Plain
         });
-        let (edges, saved) = (take(&mut self.edges), take(&mut self.saved.0));
-        NodeRef::record(op, edges.into(), State::new(notes, saved), location)
+        let edges = self.given.iter_mut().filter_map(|given| given.edge.take()).collect();
+        NodeRef::record(op, edges, State::new(notes, &mut self.saved.0), location)
     }
 
     /// Finds out what each saved tensor is. An input is saved as it is, and so is an output without a gradient;
@@ -104,8 +115,8 @@ impl Call {
         for saved in &mut self.saved.0 {
             let Saved::Tensor(SavedTensor { tensor, version, role }) = saved else { continue };
             let address = tensor.address();
-            if let Some((_, input)) = self.tensors.iter().find(|(known, _)| *known == address) {
-                *role = Role::Input(*input);
+            if let Some(given) = self.given.iter().find(|given| given.address == address) {
+                *role = Role::Input(given.input);
                 continue;
             }
             let Some(slot) = outputs.position(address) else { continue };
@@ -122,18 +133,15 @@ impl Call {
     }
 
     /// Whether each input is one tensor that is differentiated, and the output too, all of one shape.
-    fn is_plain(&self, inputs: &[&dyn TensorInput], outputs: &Visitor<'_>) -> bool {
+    fn is_plain(&self, inputs: usize, outputs: &Visitor<'_>) -> bool {
         let Some(output) = outputs.only() else { return false };
-        let is_one = |(position, (_, input)): (usize, &(_, u16))| position == usize::from(*input);
-        let mut is_plain = self.edges.len() == inputs.len()
-            && self.tensors.len() == inputs.len()
-            && self.tensors.iter().enumerate().all(is_one);
-        if is_plain {
-            for input in inputs {
-                input.each(&mut |tensor| is_plain &= same(tensor.shape(), output.shape()));
-            }
-        }
-        is_plain
+        let is_one = |(position, given): (usize, &Given)| {
+            position == usize::from(given.input) && given.edge.is_some()
+        };
+        self.given.len() == inputs
+            && !self.shapes_differ
+            && (inputs == 0 || same(output.shape(), &self.shape))
+            && self.given.iter().enumerate().all(is_one)
     }
 }
 

@@ -122,30 +122,6 @@ impl Protector for Info {
 }
 
 impl Info {
-    /// Shows the tensors of the inputs that are differentiated.
-    pub(super) fn each_differentiable(
-        &self,
-        inputs: &[&dyn TensorInput],
-        mut see: impl FnMut(&dyn Handle),
-    ) {
-        for (position, input) in inputs.iter().enumerate() {
-            if self.is_differentiable(position) {
-                input.each(&mut see);
-            }
-        }
-    }
-
-    /// Protects what is differentiated and wants a gradient; whether anything does.
-    pub(super) fn protect(&'static self, inputs: &[&dyn TensorInput]) -> bool {
-        let mut wanted = false;
-        for (position, input) in inputs.iter().enumerate() {
-            if self.is_differentiable(position) {
-                input.each(&mut |tensor| wanted |= tensor.protect(self, position));
-            }
-        }
-        wanted
-    }
-
     /// What the outputs of a call that is not recorded have lost.
     pub(super) fn lost(&self, inputs: &[&dyn TensorInput], at: &'static Location<'static>) -> Lost {
         let mut lost = Lost::NONE;

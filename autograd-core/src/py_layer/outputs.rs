@@ -100,12 +100,16 @@ struct Seen<'o> {
     tensors: SmallVec<[&'o mut dyn Handle; 2]>,
     counts: SmallVec<[u32; 4]>,
     /// Where those are that have no gradient, being of integers or bools.
-    constants: SmallVec<[*const (); 2]>,
+    constants: Vec<*const ()>,
 }
 
 impl Drop for Visitor<'_> {
     fn drop(&mut self) {
-        *self.0 = Seen::default();
+        let Seen { tensors, counts, constants } = &*self.0;
+        if tensors.spilled() || counts.spilled() || constants.capacity() > 0 {
+            // What stands in its place then owns nothing.
+            *self.0 = Seen::default();
+        }
     }
 }
 

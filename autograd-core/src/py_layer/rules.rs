@@ -73,20 +73,20 @@ impl Op for LayerRules {
         grads.iter_mut().flatten().for_each(AnyTensor::unshare);
         let at = At { node, create_graph: pull.create_graph && !once };
         let saved = &mut Unpack { saved: node.read(pull.retain, &at)?, at };
-        let wants = edges.iter().map(|edge| pull.wants(edge)).collect();
+        let wants = || edges.iter().map(|edge| pull.wants(edge)).collect();
+        let wants = (!pull.wants_all).then(wants);
         let raw = RawBackward::new(at, Called::of(&self.info, node), wants, grads);
         {
             let _off = once.then(|| GradMode::set(false));
             (self.run)(&raw, saved, self.pull)?;
         }
-        for (tensor, mut grad) in raw.returned()? {
+        raw.deliver(|tensor, mut grad| {
             if let Some(barrier) = &barrier {
                 // One slot for each: gradients of different inputs are never summed.
                 grad = for_any!(grad, t => t.attached(barrier.clone(), tensor as u32).into());
             }
-            pull.sink.deliver(&edges[tensor], grad)?;
-        }
-        Ok(())
+            pull.sink.deliver(&edges[tensor], grad)
+        })
     }
 
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {

@@ -119,18 +119,18 @@ fn record<T: Float>(
     op: &Handle<T>,
     framed: Option<Framed>,
     edges: Edges,
-    saved: Entries,
+    mut saved: Entries,
     caller: Caller,
 ) -> NodeRef {
     match op {
         Handle::Static(op) => {
             let framed = framed.map(|framed| Arc::new(framed) as Plain);
-            NodeRef::record(recorded(*op), edges, State::new(framed, saved), caller)
+            NodeRef::record(recorded(*op), edges, State::new(framed, &mut saved), caller)
         }
         Handle::Shared(_) => {
             let attrs: Plain = Arc::new((op.clone(), framed));
             let op = const { &Recorded::<T>(None) };
-            NodeRef::record(op, edges, State::new(Some(attrs), saved), caller)
+            NodeRef::record(op, edges, State::new(Some(attrs), &mut saved), caller)
         }
     }
 }

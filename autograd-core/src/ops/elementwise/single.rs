@@ -29,7 +29,7 @@ pub(in crate::ops) fn run<T: Float>(
     if !info.keeps_outputs.is_empty() {
         saved = Saved::output(0, &y);
     }
-    y.attach_here(record_single(&op, edge, saved, small, caller), 0);
+    y.attach(record_single(&op, edge, saved, small, caller), 0);
     y
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use ndarray::{Array, ArrayView, Dimension};
 
 use crate::array::DType;
-use crate::graph::{AnyTensor, Element, Read, Tensor};
+use crate::graph::{AnyTensor, Element, Tensor};
 
 /// Arguments as a program hands them over: `None` for a gradient that did not come.
 pub(in crate::static_graph) type Args<'a> = &'a [Option<AnyTensor>];
@@ -143,7 +143,7 @@ impl<T: Element, D: Dimension> PyFuncParam for ArrayView<'_, T, D> {
     const PARAM: Param = Param { dtype: T::DTYPE, rank: D::NDIM, optional: false };
 
     fn take(given: Option<&AnyTensor>) -> Result<ArrayView<'_, T, D>, String> {
-        let Read::Fixed(value) = tensor::<T>(given)?.read() else {
+        let Some(value) = tensor::<T>(given)?.fixed() else {
             return Err("a value was changed in place while the program ran".to_owned());
         };
         let found = value.shape();
