@@ -67,6 +67,7 @@
 //! | use more or fewer threads, and keep them ready while training | [`set_num_threads`], [`with_num_threads`], [`with_threads_awake`] |
 //! | save and load | [`safetensors`] |
 //! | repeat a run's random numbers | [`seed`], [`rng_state`] |
+//! | see more or fewer digits and elements of a tensor | [`PrintOptions`] |
 //! | know what went wrong | [`Error`] |
 //!
 //! # Features
@@ -165,6 +166,7 @@ pub use ops::{
     Conv2dOptions, CrossEntropyOptions, Ellipsis, Float, HasMean, Index, IndexItem, IntoPair,
     LossReduction, NewAxis, Numeric, Operand, Padding, PoolOptions, Scalar, Step,
 };
+pub use print::{Notation, PrintOptions, print_options, set_print_options};
 pub use random::{Generator, rng_state, seed, set_rng_state};
 
 pub use autograd_macros::{Saved, scalar_op};

@@ -2,35 +2,30 @@
 
 use std::fmt::{self, Write};
 
+mod options;
 #[cfg(test)]
 mod tests;
 
-/// Decimals of a float, unless the format string asks for another number (`{:.3}`).
-const DECIMALS: usize = 8;
-/// Columns a row of items may take before it goes on in the next line.
-const LINE_WIDTH: usize = 80;
-/// A tensor with more elements than this is shown by its edges.
-const THRESHOLD: usize = 1000;
-/// Elements shown at either end of a dimension of such a tensor.
-const EDGE_ITEMS: usize = 3;
+pub use options::{Notation, PrintOptions, print_options, set_print_options};
+
 /// What stands for those that are left out.
 const ELLIPSIS: &str = "...";
 
 /// Writes a tensor as `Tensor(shape=[2], dtype=float32, stop_gradient=true,`, a new line, its data
 /// and `)`. `data` is row-major and as long as `shape` says.
 ///
-/// The precision of the formatter is the number of decimals, 8 without one. Other flags of the
+/// The precision of the formatter, if there is one, is the number of decimals. Other flags of the
 /// format string change nothing.
 pub(crate) fn render_tensor<T: Printable>(
     f: &mut fmt::Formatter<'_>,
     shape: &[usize],
-    dtype: &str,
-    stop_gradient: bool,
+    (dtype, stop_gradient): (&str, bool),
     data: &[T],
+    options: PrintOptions,
 ) -> fmt::Result {
-    let decimals = f.precision().unwrap_or(DECIMALS);
+    let options = options.precision(f.precision().unwrap_or(options.precision));
     writeln!(f, "Tensor(shape={shape:?}, dtype={dtype}, stop_gradient={stop_gradient},")?;
-    write_data(f, shape, data, 0, decimals)?;
+    write_data(f, shape, data, 0, options)?;
     f.write_char(')')
 }
 
@@ -41,7 +36,8 @@ pub(crate) fn render_tensor<T: Printable>(
 #[cfg(test)]
 pub(crate) fn render<T: Printable>(shape: &[usize], data: &[T], indent: usize) -> String {
     let mut out = String::new();
-    write_data(&mut out, shape, data, indent, DECIMALS).expect("a String takes any text");
+    write_data(&mut out, shape, data, indent, PrintOptions::new())
+        .expect("a String takes any text");
     out
 }
 
@@ -50,8 +46,20 @@ pub(crate) trait Printable: Copy {
     /// Whether the item takes the sign column. A negative zero does not, though it shows a sign.
     fn is_negative(self) -> bool;
 
+    /// Its size, if it may be written with an exponent.
+    fn size(self) -> Option<f64> {
+        None
+    }
+
     /// Appends the item to `out`, without padding.
-    fn write_item(self, decimals: usize, out: &mut String) -> fmt::Result;
+    fn write_item(self, style: Style, out: &mut String) -> fmt::Result;
+}
+
+/// How a float is written.
+#[derive(Clone, Copy)]
+pub(crate) struct Style {
+    decimals: usize,
+    scientific: bool,
 }
 
 macro_rules! printable_float {
@@ -61,8 +69,12 @@ macro_rules! printable_float {
                 self < 0.0
             }
 
-            fn write_item(self, decimals: usize, out: &mut String) -> fmt::Result {
-                write_float(f64::from(self), decimals, out)
+            fn size(self) -> Option<f64> {
+                Some(f64::from(self).abs())
+            }
+
+            fn write_item(self, style: Style, out: &mut String) -> fmt::Result {
+                write_float(f64::from(self), style, out)
             }
         }
     )+};
@@ -78,7 +90,7 @@ macro_rules! printable_integer {
                 i64::from(self) < 0
             }
 
-            fn write_item(self, _decimals: usize, out: &mut String) -> fmt::Result {
+            fn write_item(self, _: Style, out: &mut String) -> fmt::Result {
                 write!(out, "{self}")
             }
         }
@@ -92,14 +104,23 @@ impl Printable for bool {
         false
     }
 
-    fn write_item(self, _decimals: usize, out: &mut String) -> fmt::Result {
+    fn write_item(self, _: Style, out: &mut String) -> fmt::Result {
         out.write_str(if self { "True" } else { "False" })
     }
 }
 
-fn write_float(value: f64, decimals: usize, out: &mut String) -> fmt::Result {
+fn write_float(value: f64, Style { decimals, scientific }: Style, out: &mut String) -> fmt::Result {
     if value.is_nan() {
         out.write_str("nan")
+    } else if scientific && value.is_finite() {
+        // Python's exponents have a sign and two digits.
+        let text = format!("{value:.decimals$e}");
+        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        let (sign, exponent) =
+            exponent.strip_prefix('-').map_or(('+', exponent), |exponent| ('-', exponent));
+        write!(out, "{digits}e{sign}{exponent:0>2}")
+    } else if scientific {
+        write!(out, "{value}")
     } else if value.ceil() == value {
         write!(out, "{value:.0}.")
     } else {
@@ -112,7 +133,7 @@ fn write_data<T: Printable>(
     shape: &[usize],
     data: &[T],
     indent: usize,
-    decimals: usize,
+    options: PrintOptions,
 ) -> fmt::Result {
     debug_assert_eq!(shape.iter().product::<usize>(), data.len());
     // Of an empty tensor the brackets count, which can be many without a single element.
@@ -120,19 +141,52 @@ fn write_data<T: Printable>(
         .iter()
         .take_while(|&&len| len != 0)
         .fold(1_usize, |size, &len| size.saturating_mul(len));
-    let summarised = size > THRESHOLD;
+    let edge = (size > options.threshold).then_some(options.edge_items);
 
+    let scientific = match options.notation {
+        Notation::Fixed => false,
+        Notation::Scientific => true,
+        Notation::Auto => {
+            let (mut least, mut most) = (f64::INFINITY, 0.0);
+            each_shown(shape, data, edge, &mut |item: T| {
+                if let Some(size) = item.size().filter(|size| *size > 0.0 && size.is_finite()) {
+                    (least, most) = (size.min(least), size.max(most));
+                }
+                Ok(())
+            })?;
+            most >= 1e8 || least < 1e-4 || most / least > 1e3
+        }
+    };
+    let style = Style { decimals: options.precision, scientific };
     let mut items = Items::default();
-    items.collect(shape, data, summarised, decimals)?;
-    let mut layout = Layout { out, items: &items, written: 0, summarised };
+    each_shown(shape, data, edge, &mut |item| items.push(item, style))?;
+    let mut layout = Layout { out, items: &items, written: 0, edge, width: options.line_width };
     layout.write_block(shape, indent)
 }
 
-/// The positions of a dimension that are shown, with `None` where the ellipsis stands.
-fn shown(len: usize, summarised: bool) -> impl Iterator<Item = Option<usize>> {
-    let cut = summarised && len > 2 * EDGE_ITEMS;
-    let (head, tail) = if cut { (EDGE_ITEMS, len - EDGE_ITEMS) } else { (len, len) };
-    let ellipsis = cut.then_some(None);
+/// Visits the items that are shown, in the order in which they are.
+fn each_shown<T: Printable>(
+    shape: &[usize],
+    data: &[T],
+    edge: Option<usize>,
+    visit: &mut dyn FnMut(T) -> fmt::Result,
+) -> fmt::Result {
+    let [len, inner @ ..] = shape else {
+        return visit(data[0]);
+    };
+    let stride: usize = inner.iter().product();
+    for i in shown(*len, edge).flatten() {
+        each_shown(inner, &data[i * stride..][..stride], edge, visit)?;
+    }
+    Ok(())
+}
+
+/// The positions of a dimension that are shown, with `None` where the ellipsis stands: so many at
+/// either end, or all.
+fn shown(len: usize, edge: Option<usize>) -> impl Iterator<Item = Option<usize>> {
+    let cut = edge.filter(|&edge| len > edge.saturating_mul(2));
+    let (head, tail) = cut.map_or((len, len), |edge| (edge, len - edge));
+    let ellipsis = cut.map(|_| None);
     (0..head).map(Some).chain(ellipsis).chain((tail..len).map(Some))
 }
 
@@ -153,26 +207,9 @@ struct Cell {
 }
 
 impl Items {
-    fn collect<T: Printable>(
-        &mut self,
-        shape: &[usize],
-        data: &[T],
-        summarised: bool,
-        decimals: usize,
-    ) -> fmt::Result {
-        let [len, inner @ ..] = shape else {
-            return self.push(data[0], decimals);
-        };
-        let stride: usize = inner.iter().product();
-        for i in shown(*len, summarised).flatten() {
-            self.collect(inner, &data[i * stride..][..stride], summarised, decimals)?;
-        }
-        Ok(())
-    }
-
-    fn push<T: Printable>(&mut self, value: T, decimals: usize) -> fmt::Result {
+    fn push<T: Printable>(&mut self, value: T, style: Style) -> fmt::Result {
         let start = self.text.len();
-        value.write_item(decimals, &mut self.text)?;
+        value.write_item(style, &mut self.text)?;
         let end = self.text.len();
         let negative = value.is_negative();
         self.width = self.width.max(end - start);
@@ -187,7 +224,9 @@ struct Layout<'a, W> {
     out: &'a mut W,
     items: &'a Items,
     written: usize,
-    summarised: bool,
+    edge: Option<usize>,
+    /// The columns of a line.
+    width: usize,
 }
 
 impl<W: Write> Layout<'_, W> {
@@ -197,12 +236,12 @@ impl<W: Write> Layout<'_, W> {
             return self.write_item();
         };
         let per_line = if inner.is_empty() {
-            (LINE_WIDTH.saturating_sub(indent) / (self.items.width + 2)).max(1)
+            (self.width.saturating_sub(indent) / (self.items.width + 2)).max(1)
         } else {
             1
         };
         self.out.write_char('[')?;
-        for (i, position) in shown(*len, self.summarised).enumerate() {
+        for (i, position) in shown(*len, self.edge).enumerate() {
             if i > 0 && i.is_multiple_of(per_line) {
                 self.out.write_char(',')?;
                 // The higher the rank, the more blank lines: rows follow each other closely.

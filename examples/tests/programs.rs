@@ -75,6 +75,7 @@ programs! {
     mark_non_differentiable
     materialize_grads
     scaled_tanh
+    data_loader
     custom_jvp
     gradient_penalty
     checkpoint

@@ -15,7 +15,7 @@ use super::tensor::{Inner, Tensor};
 use crate::array::shape::copied;
 use crate::array::{DType, Shape, Typed, Value};
 use crate::error::Result;
-use crate::print::Printable;
+use crate::print::{PrintOptions, Printable};
 
 mod sealed {
     pub trait Sealed {}
@@ -58,7 +58,7 @@ pub trait Element: Typed + Printable + OfElements + Scalar<Self> + sealed::Seale
     #[doc(hidden)]
     fn grad(tensor: &Tensor<Self>) -> Option<Tensor<Self>>;
     #[doc(hidden)]
-    fn show(tensor: &Tensor<Self>, f: &mut Formatter<'_>) -> fmt::Result;
+    fn show(tensor: &Tensor<Self>, f: &mut Formatter<'_>, options: PrintOptions) -> fmt::Result;
     #[doc(hidden)]
     fn handle(tensor: &Tensor<Self>) -> &dyn Handle;
     #[doc(hidden)]
@@ -134,8 +134,12 @@ macro_rules! any_tensor {
                 fn grad(tensor: &Tensor<Self>) -> Option<Tensor<Self>> {
                     tensor.grad_here()
                 }
-                fn show(tensor: &Tensor<Self>, f: &mut Formatter<'_>) -> fmt::Result {
-                    tensor.show_here(f)
+                fn show(
+                    tensor: &Tensor<Self>,
+                    f: &mut Formatter<'_>,
+                    options: PrintOptions,
+                ) -> fmt::Result {
+                    tensor.show_here(f, options)
                 }
                 #[inline(never)]
                 fn handle(tensor: &Tensor<Self>) -> &dyn Handle {

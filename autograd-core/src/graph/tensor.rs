@@ -20,6 +20,7 @@ use super::protect;
 use crate::array::shape::copied;
 use crate::array::{DType, Shape, Value, fits_inline};
 use crate::error::{HookResult, Result};
+use crate::print::{PrintOptions, print_options, render_tensor};
 
 /// An n-dimensional array that can be differentiated.
 ///
@@ -787,17 +788,35 @@ impl<T: Element> WeakTensor<T> {
 
 impl<T: Element> Tensor<T> {
     #[inline]
-    pub(super) fn show_here(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    pub(super) fn show_here(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        options: PrintOptions,
+    ) -> fmt::Result {
         let value = self.read();
         let value = value.contiguous();
         let data = value.as_slice().unwrap_or(&[]);
-        crate::print::render_tensor(f, self.shape(), T::DTYPE.name(), self.stop_gradient(), data)
+        let head = (T::DTYPE.name(), self.stop_gradient());
+        render_tensor(f, self.shape(), head, data, options)
+    }
+
+    /// The tensor as text, by options of its own; see [`PrintOptions`].
+    pub fn display(&self, options: PrintOptions) -> impl fmt::Display + '_ {
+        Shown(self, options)
+    }
+}
+
+struct Shown<'a, T: Element>(&'a Tensor<T>, PrintOptions);
+
+impl<T: Element> fmt::Display for Shown<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        T::show(self.0, f, self.1)
     }
 }
 
 impl<T: Element> fmt::Display for Tensor<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        T::show(self, f)
+        T::show(self, f, print_options())
     }
 }
 

@@ -1,7 +1,7 @@
 use std::cell::Cell;
 use std::fmt;
 
-use super::{Printable, render, render_tensor};
+use super::{Notation, PrintOptions, Printable, Style, render, render_tensor};
 
 #[track_caller]
 fn check<T: Printable>(shape: &[usize], data: &[T], lines: &[&str]) {
@@ -57,7 +57,7 @@ struct Shown<'a, T>(&'a [usize], &'static str, bool, &'a [T]);
 impl<T: Printable> fmt::Display for Shown<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(shape, dtype, stop_gradient, data) = *self;
-        render_tensor(f, shape, dtype, stop_gradient, data)
+        render_tensor(f, shape, (dtype, stop_gradient), data, PrintOptions::new())
     }
 }
 
@@ -126,7 +126,7 @@ fn only_what_is_shown_is_formatted() {
             false
         }
 
-        fn write_item(self, _decimals: usize, out: &mut String) -> fmt::Result {
+        fn write_item(self, _: Style, out: &mut String) -> fmt::Result {
             self.0.set(self.0.get() + 1);
             out.push('x');
             Ok(())
@@ -345,4 +345,68 @@ fn what_is_shown_in_the_middle_has_width() {
             " 1.        ]",
         ],
     );
+}
+
+#[track_caller]
+fn check_by<T: Printable>(options: PrintOptions, shape: &[usize], data: &[T], lines: &[&str]) {
+    let mut text = String::new();
+    super::write_data(&mut text, shape, data, 0, options).unwrap();
+    assert_eq!(text.split('\n').collect::<Vec<_>>(), lines);
+}
+
+#[test]
+fn scientific_form_has_python_s_exponents() {
+    let options = PrintOptions::new().notation(Notation::Scientific);
+    // As Paddle with `sci_mode=True`.
+    let numbers = [1e-10_f64, 1.0, -1e5, 0.0, 1e100, 1e-300];
+    check_by(
+        options,
+        &[6],
+        &numbers,
+        &[
+            "[ 1.00000000e-10,  1.00000000e+00, -1.00000000e+05,  0.00000000e+00,",
+            " 1.00000000e+100, 1.00000000e-300]",
+        ],
+    );
+    check_by(options.precision(0), &[2], &[1.5_f32, 2.5e-7], &["[2e+00, 2e-07]"]);
+    check_by(options, &[3], &[f64::NAN, f64::INFINITY, -f64::INFINITY], &["[ nan,  inf, -inf]"]);
+    check_by(options, &[2], &[10_i64, 2], &["[10, 2 ]"]);
+    check_by(options, &[2], &[true, false], &["[True , False]"]);
+}
+
+#[test]
+fn exponents_are_written_by_numpy_s_rule() {
+    let auto = PrintOptions::new().notation(Notation::Auto).precision(2);
+    let scientific = |data: &[f64]| {
+        let mut text = String::new();
+        super::write_data(&mut text, &[data.len()], data, 0, auto).unwrap();
+        text.contains('e')
+    };
+    for numbers in [&[1e-10_f64, 1.0][..], &[9.9e-5], &[1e8], &[1.0, 1001.0], &[f64::NAN, 1e-5]] {
+        assert!(scientific(numbers), "{numbers:?}");
+    }
+    for numbers in
+        [&[1e-4_f64, 1e-2][..], &[9.9e7], &[1.0, 1000.0], &[0.0], &[], &[f64::INFINITY, 1.0]]
+    {
+        assert!(!scientific(numbers), "{numbers:?}");
+    }
+    check_by(auto, &[2], &[1e-10_f64, 0.0], &["[1.00e-10, 0.00e+00]"]);
+    check_by(auto, &[2], &[1_i64, 1_000_000_000], &["[1         , 1000000000]"]);
+    // What is not shown does not count.
+    let mut long = vec![1.0_f64; 2000];
+    long[1000] = 1e-10;
+    check_by(auto, &[2000], &long, &["[1., 1., 1., ..., 1., 1., 1.]"]);
+}
+
+#[test]
+fn threshold_edges_and_lines_are_chosen() {
+    let options = PrintOptions::new().threshold(5).edge_items(1);
+    check_by(options, &[5], &count(5), &["[0, 1, 2, 3, 4]"]);
+    check_by(options, &[2, 3], &count(6), &["[[0, ..., 2],", " [3, ..., 5]]"]);
+    check_by(options.edge_items(0), &[6], &count(6), &["[...]"]);
+    check_by(options.threshold(usize::MAX), &[7], &count(7), &["[0, 1, 2, 3, 4, 5, 6]"]);
+    check_by(options.edge_items(usize::MAX), &[6], &count(6), &["[0, 1, 2, 3, 4, 5]"]);
+    let narrow = PrintOptions::new().line_width(9);
+    check_by(narrow, &[7], &count(7), &["[0, 1, 2,", " 3, 4, 5,", " 6]"]);
+    check_by(narrow.line_width(0), &[2], &count(2), &["[0,", " 1]"]);
 }

@@ -7,7 +7,7 @@ use autograd_core::nn::{
     BatchNorm1d, BatchNorm2d, Buffer, Conv1d, Conv2d, Dropout, Embedding, GroupNorm, LayerNorm,
     Linear, Module, MultiheadAttention, RmsNorm, Sequential,
 };
-use autograd_core::optim::{Adam, AdamW, Optimizer, Sgd};
+use autograd_core::optim::{Adam, AdamW, Optimizer, RmsProp, Sgd};
 use autograd_core::prelude::*;
 use autograd_core::safetensors::{SafeTensors, StateDict};
 use autograd_core::static_graph::{Executor, Functions, Program, Variable};
@@ -58,6 +58,7 @@ fn types_say_that_they_are_usable_after_a_panic() {
     both::<Optimizer<Sgd>>();
     both::<Optimizer<Adam>>();
     both::<Optimizer<AdamW>>();
+    both::<Optimizer<RmsProp>>();
     both::<Error>();
     both::<Explanation>();
     both::<Generator>();

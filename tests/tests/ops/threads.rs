@@ -2,7 +2,9 @@
 //! and steps of optimisers. (`elementwise_forms` has the same for formulas.)
 
 use autograd_core::nn::{LayerNorm, parameter};
-use autograd_core::optim::{Adam, AdamW, Optimizer, Rule, Sgd, clip_grad_norm, clip_grad_value};
+use autograd_core::optim::{
+    Adam, AdamW, Optimizer, RmsProp, Rule, Sgd, clip_grad_norm, clip_grad_value,
+};
 use autograd_core::{Float, Tensor, with_num_threads};
 
 /// Numbers around 0, the same in every run.
@@ -160,6 +162,7 @@ fn optimisers_have_the_same_bits_on_any_number_of_threads() {
         steps::<T>("sgd with momentum", Sgd::new(0.1).momentum(0.9).nesterov(true));
         steps::<T>("adam", Adam::new(0.01).weight_decay(0.1));
         steps::<T>("adamw", AdamW::new(0.01));
+        steps::<T>("rmsprop", RmsProp::new(0.01).momentum(0.5).centered(true));
     }
     all::<f32>();
     all::<f64>();

@@ -8,8 +8,8 @@ use autograd_core::optim::{Optimizer, Rule};
 use autograd_core::prelude::*;
 use autograd_core::safetensors::SafeTensors;
 use autograd_core::static_graph::{
-    Adam, AdamW, Executor, FcOptions, Feed, Fetch, Functions, Init, Program, Sgd, Variable,
-    append_backward, gradients,
+    Adam, AdamW, Executor, FcOptions, Feed, Fetch, Functions, Init, Program, RmsProp, Sgd,
+    Variable, append_backward, gradients,
 };
 use autograd_core::{DType, Error, GradOptions, Result, grad_with};
 use ndarray::{Array2, ArrayD, ArrayViewD, arr1};
@@ -403,6 +403,11 @@ fn optimizers_are_those_of_eager_mode() {
     assert_eq!(found, expected);
     let [found, expected] = steps(AdamW::new(0.1), AdamW::minimize);
     assert_eq!(found, expected);
+    let rms = RmsProp::new(0.1).weight_decay(0.01);
+    for rule in [rms, rms.momentum(0.9), rms.centered(true), rms.momentum(0.5).centered(true)] {
+        let [found, expected] = steps(rule, |rule, loss| rule.minimize(loss));
+        assert_eq!(found, expected, "{rule:?}");
+    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Closures of eager ops traced into programs: op by op, with the closure's figures and gradients.
 
+use std::sync::Arc;
+
 use autograd_core::prelude::*;
 use autograd_core::static_graph::{Executor, Feed, Functions, Program, Variable, gradients};
 use autograd_core::{
@@ -82,6 +84,33 @@ fn assert_close([found, expected]: &[Vec<Vec<f64>>; 2]) {
         assert_eq!(found.len(), expected.len());
         for (a, b) in found.iter().zip(expected) {
             assert!((a - b).abs() <= 1e-12 * b.abs().max(1.0), "{a} {b}");
+        }
+    }
+}
+
+#[test]
+fn layers_are_traced_as_their_ops() {
+    use autograd_core::nn::{AttentionMasks, GroupNorm, Linear, MultiheadAttention, RmsNorm};
+    type Closure = Arc<dyn Fn(&Tensor<f64>) -> Tensor<f64> + Send + Sync>;
+    let (rms, group) = (RmsNorm::new(4), GroupNorm::new(2, 4));
+    let (attention, linear) = (MultiheadAttention::new(4, 2), Linear::new(4, 4));
+    let layers: [(&str, Closure); 3] = [
+        // Numbers beyond 1, which the layer scales, though the examples are within.
+        ("RmsNorm", Arc::new(move |x| rms.forward(&(x * 5.0)).square())),
+        ("GroupNorm", Arc::new(move |x| group.forward(x).square())),
+        (
+            "MultiheadAttention",
+            Arc::new(move |x| {
+                let x = linear.forward(x).unsqueeze(0);
+                attention.forward(&x, &x, &x, AttentionMasks::new()).square()
+            }),
+        ),
+    ];
+    for (name, layer) in layers {
+        let closure = move |x: &Tensor<f64>| layer(x);
+        let (_, [run, eager]) = both(closure, [3, 4]);
+        for (run, eager) in run.iter().flatten().zip(eager.iter().flatten()) {
+            assert!((run - eager).abs() <= 1e-10 * eager.abs().max(1.0), "{name}: {run} {eager}");
         }
     }
 }

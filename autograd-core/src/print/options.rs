@@ -1,0 +1,118 @@
+//! Options of printing.
+
+use std::sync::{PoisonError, RwLock};
+
+/// How tensors are written as text.
+///
+/// Without options they are written as in Paddle: floats with 8 decimals, which for 1e-10 are all 0.
+/// [`Notation::Auto`] writes such numbers with an exponent, as NumPy does. [`set_print_options`]
+/// changes how all tensors are written, [`Tensor::display`](crate::Tensor::display) writes one of them
+/// by options of its own. The number of decimals in a format string, as in `{:.3}`, comes first.
+///
+/// ```
+/// use autograd_core::{Notation, PrintOptions, Tensor};
+///
+/// let x = Tensor::from([1e-10, 0.5]);
+/// let text = |options| x.display(options).to_string().lines().last().unwrap().to_owned();
+/// let options = PrintOptions::new();
+/// assert_eq!(text(options), "[0.00000000, 0.50000000])");
+/// assert_eq!(text(options.notation(Notation::Auto).precision(2)), "[1.00e-10, 5.00e-01])");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PrintOptions {
+    pub(super) precision: usize,
+    pub(super) threshold: usize,
+    pub(super) edge_items: usize,
+    pub(super) line_width: usize,
+    pub(super) notation: Notation,
+}
+
+/// Whether floats are written with an exponent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Notation {
+    /// Never, as Paddle does by default: `0.00000000`. Whole numbers have no decimals: `100000.`.
+    Fixed,
+    /// Always: `1.00000000e-10`.
+    Scientific,
+    /// For all elements that are shown, if the smallest of them that is not 0 is below 1e-4 in size, the
+    /// largest is 1e8 or more, or one is more than a thousand times the other: NumPy's rule.
+    Auto,
+}
+
+impl PrintOptions {
+    const DEFAULT: Self = Self {
+        precision: 8,
+        threshold: 1000,
+        edge_items: 3,
+        line_width: 80,
+        notation: Notation::Fixed,
+    };
+
+    /// Those of Paddle: 8 decimals, all of a tensor of up to 1000 elements, lines of 80 columns,
+    /// [`Notation::Fixed`].
+    pub fn new() -> Self {
+        Self::DEFAULT
+    }
+
+    /// The number of decimals of floats.
+    #[must_use]
+    pub fn precision(self, decimals: usize) -> Self {
+        Self { precision: decimals, ..self }
+    }
+
+    /// The number of elements up to which a tensor is shown whole.
+    #[must_use]
+    pub fn threshold(self, elements: usize) -> Self {
+        Self { threshold: elements, ..self }
+    }
+
+    /// How many elements at either end of an axis are shown of a larger tensor; 3 at first.
+    #[doc(alias = "edgeitems")]
+    #[must_use]
+    pub fn edge_items(self, elements: usize) -> Self {
+        Self { edge_items: elements, ..self }
+    }
+
+    /// The columns of a line, after which a row of elements goes on in the next one.
+    #[doc(alias = "linewidth")]
+    #[must_use]
+    pub fn line_width(self, columns: usize) -> Self {
+        Self { line_width: columns, ..self }
+    }
+
+    /// Whether floats are written with an exponent.
+    #[doc(alias = "sci_mode")]
+    #[doc(alias = "suppress")]
+    #[must_use]
+    pub fn notation(self, notation: Notation) -> Self {
+        Self { notation, ..self }
+    }
+}
+
+impl Default for PrintOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+static OPTIONS: RwLock<PrintOptions> = RwLock::new(PrintOptions::DEFAULT);
+
+/// How tensors are written from now on, in the whole process.
+///
+/// ```standalone_crate
+/// use autograd_core::{PrintOptions, Tensor, set_print_options};
+///
+/// set_print_options(PrintOptions::new().precision(3));
+/// assert!(Tensor::from([0.5]).to_string().ends_with("[0.500])"));
+/// ```
+#[doc(alias = "set_printoptions")]
+pub fn set_print_options(options: PrintOptions) {
+    *OPTIONS.write().unwrap_or_else(PoisonError::into_inner) = options;
+}
+
+/// How tensors are written; see [`set_print_options`].
+#[doc(alias = "get_printoptions")]
+pub fn print_options() -> PrintOptions {
+    *OPTIONS.read().unwrap_or_else(PoisonError::into_inner)
+}
