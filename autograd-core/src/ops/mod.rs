@@ -22,7 +22,6 @@ mod number;
 mod operators;
 pub(crate) mod reduce;
 #[cfg(feature = "static-graph")]
-pub(crate) mod rules;
 mod shape;
 mod slices;
 mod small;

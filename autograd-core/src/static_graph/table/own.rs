@@ -38,7 +38,6 @@ entries! {
         gradient: Gradient::Operators(|_, _, grads, wants| {
             Ok(grads[0].into_iter().cycle().take(wants.len()).collect())
         }),
-        is_elementwise: true,
         ..OpDef::new("add_n")
     };
 
@@ -48,8 +47,6 @@ entries! {
         infer: same_float,
         run: |op, x, _| any!(x, x => Ok(filled(&x, op.number(0)))),
         gradient: Gradient::None,
-        is_elementwise: true,
-        reads_shape: true,
         ..OpDef::new("fill_like")
     };
 
