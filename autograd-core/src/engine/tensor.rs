@@ -6,7 +6,7 @@ use super::backward::BackwardOptions;
 #[cfg(doc)]
 use super::backward::backward;
 use crate::error::{Error, Result};
-use crate::graph::{AnyTensor, Element, Lost, Tensor, for_any, no_grad};
+use crate::graph::{AnyTensor, Element, Tensor, for_any, no_grad};
 use crate::ops::Float;
 
 /// # Gradients

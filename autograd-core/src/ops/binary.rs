@@ -4,8 +4,6 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::Arc;
 
-use smallvec::smallvec;
-
 use super::compare::mapped;
 use super::derived::bound;
 use super::elementwise::{Handle, gradient, gradients_of};
@@ -15,8 +13,8 @@ use super::table::form::Form;
 use super::table::forms::{
     arithmetic, broadcast as broadcast_forms, exactly, number as number_of, same_dtype,
 };
-use super::table::values::{Computed, Need, Pull as Pulled, Values, message, number, pull_floats};
-use super::table::{Gradient, OpDef, Operator, family};
+use super::table::values::number;
+use super::table::{OpDef, family};
 use super::{Binary, Caller, Float, Input, Numeric, expect, joined};
 use super::{small, trace};
 use crate::array::elementwise::{ZipAny, over, over_scalar, zip, zip_scalar};
@@ -54,19 +52,6 @@ family! {
             let function = Binary::ALL[op.def.index];
             number!(values, (a, b) => Numeric::binary(function, Input::Own(a), Input::Own(b), at))
         },
-        gradient: Gradient::Rule {
-            reads: |op, _, wants| {
-                let [a, b] = [0, 1].map(|at| wants.contains(&at));
-                Some(match Binary::ALL[op.def.index] {
-                    Binary::Add | Binary::Sub => smallvec![Need::Shape, Need::Shape],
-                    Binary::Mul => [b, a].map(Need::value_or_shape).into_iter().collect(),
-                    Binary::Div => smallvec![Need::value_or_shape(b), Need::Value],
-                    _ => smallvec![Need::Value, Need::Value],
-                })
-            },
-            pull: |op, pull| pull_floats!(pull, binary_gradient, op),
-        },
-        is_elementwise: true,
         ..OpDef::new("")
     }
 }
@@ -90,29 +75,8 @@ family! {
             let function = Binary::ALL[op.def.index];
             number!(x, x => Ok(scalar_of(function, x, (op.number(0), op.flag(1)), at)))
         },
-        gradient: Gradient::Rule {
-            reads: |op, _, _| {
-                let function = Binary::ALL[op.def.index];
-                Some(smallvec![Need::value_or_shape(match (function, op.flag(1)) {
-                    (Binary::Add | Binary::Sub | Binary::Mul, _) => false,
-                    (Binary::Div, swapped) => swapped,
-                    (Binary::Pow, false) => op.number(0) != 0.0,
-                    _ => true,
-                })])
-            },
-            pull: |op, pull| pull_floats!(pull, number_gradient, op),
-        },
-        is_elementwise: true,
         ..OpDef::new("")
     }
-}
-
-fn binary_gradient<T: Float>(mut pull: Pulled<'_>, op: &Operator) -> Computed<Values> {
-    let (of, dy) = (Binary::ALL[op.def.index], pull.dy::<T>()?);
-    let (a, b) = (pull.input(0)?, pull.input(1)?);
-    let shapes = (a.shape() != b.shape()).then(|| [a.shape_owned(), b.shape_owned()]);
-    let grads = pull_pair(of, [Some(a), Some(b)], shapes.as_ref(), dy, pull.wants([0, 1]));
-    pull.wanted(grads.map_err(message)?)
 }
 
 fn scalar_of<T: Numeric>(
@@ -122,13 +86,6 @@ fn scalar_of<T: Numeric>(
     at: Caller,
 ) -> Tensor<T> {
     T::binary_scalar(of, Input::Own(x), T::nearest(scalar), swapped, at)
-}
-
-fn number_gradient<T: Float>(mut pull: Pulled<'_>, op: &Operator) -> Computed<Values> {
-    let (of, scalar) = (Binary::ALL[op.def.index], T::nearest(op.number(0)));
-    let dy = pull.dy()?;
-    let dx = scalar_gradient((of, scalar, op.flag(1)), Some(pull.input(0)?), dy);
-    pull.wanted([Some(dx)])
 }
 
 /// The rules: from the operands `a` and `b` and the gradient `g` of the result, the gradients of

@@ -8,11 +8,9 @@ use super::call::{call, call_at, finish};
 use super::table::attr::{Attr, Type};
 use super::table::form::Form;
 use super::table::forms::{arithmetic, broadcast as broadcast_forms, exactly, same_dtype};
-use super::table::values::{
-    Computed, Need, Needs, Pull, Ran, Values, computed, number, one, pull_floats, several, typed,
-};
+use super::table::values::{Computed, Ran, Values, computed, number, one, several, typed};
 use super::table::{Gradient, OpDef, entries, family};
-use super::{Binary, Caller, Float, Numeric, Operand, Scalar, expect};
+use super::{Binary, Caller, Numeric, Operand, Scalar, expect};
 use crate::array::elementwise::{chosen_of, convert, convert_zip};
 use crate::array::shape::broadcast;
 use crate::array::{DType, Shape, Storable, Value};
@@ -109,7 +107,6 @@ family! {
             for_any!(a, a => computed(compare(test, &a, typed(Some(&b))?, at)))
         },
         gradient: Gradient::None,
-        is_elementwise: true,
         ..OpDef::new("")
     }
 }
@@ -132,11 +129,6 @@ entries! {
             }
             _ => Err("its mask must be bool".into()),
         },
-        gradient: Gradient::Rule {
-            reads: |_, _, _| Some(smallvec![Need::Value, Need::Shape, Need::Shape]),
-            pull: |_, pull| pull_floats!(pull, where_gradient),
-        },
-        is_elementwise: true,
         ..OpDef::new("where")
     };
 
@@ -169,7 +161,6 @@ entries! {
             _ => Err("its mask must be bool".into()),
         },
         gradient: Gradient::None,
-        is_elementwise: true,
         ..OpDef::new("not")
     };
 
@@ -180,14 +171,6 @@ entries! {
             Ok(vec![Form::new(op.dtype(0), x.dims.clone())])
         },
         run: |op, x, at| Ok(smallvec![cast_any(&one(x)?, op.dtype(0), at)]),
-        gradient: Gradient::Rule {
-            reads: |_, _, _| Some(Needs::new()),
-            pull: |_, pull| match (pull.forms, &pull.dys[0]) {
-                ([form], Some(dy)) => Ok(smallvec![cast_any(dy, form.dtype, Location::caller())]),
-                _ => Err("the gradient of its output is missing".to_owned()),
-            },
-        },
-        is_elementwise: true,
         ..OpDef::new("cast")
     };
 }
@@ -206,7 +189,6 @@ const fn logical_op(name: &'static str) -> OpDef {
             Ok(vec![Form::new(DType::Bool, broadcast_forms(&mask(a)?.dims, &mask(b)?.dims)?)])
         },
         gradient: Gradient::None,
-        is_elementwise: true,
         ..OpDef::new(name)
     }
 }
@@ -220,13 +202,6 @@ fn logical(op: &'static str, masks: Values, f: fn(bool, bool) -> bool) -> Ran {
         }
         _ => Err("its masks must be bool".into()),
     }
-}
-
-fn where_gradient<T: Float>(mut pull: Pull<'_>) -> Computed<Values> {
-    let dy = pull.dy::<T>()?;
-    let shapes = [pull.input::<T>(1)?.shape(), pull.input::<T>(2)?.shape()];
-    let chosen = chosen(pull.input(0)?, &dy, shapes, pull.wants([1, 2]));
-    pull.wanted([None].into_iter().chain(chosen))
 }
 
 fn cast_any(x: &AnyTensor, dtype: DType, at: Caller) -> AnyTensor {

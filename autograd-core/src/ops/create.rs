@@ -29,8 +29,6 @@ entries! {
         },
         run: |op, x, _| any!(x, x => Ok(Tensor::full(x.shape(), one_or_zero(&x, op.number(0))))),
         gradient: Gradient::None,
-        is_elementwise: true,
-        reads_shape: true,
         ..OpDef::new("fill_like")
     };
 }

@@ -4,8 +4,8 @@ use std::panic::Location;
 
 use super::table::form::{Dims, Form};
 use super::table::forms::{arithmetic, broadcast, exactly, same_dtype};
-use super::table::values::{Computed, Need, Pull, Values, message, number, pull_floats};
-use super::table::{Gradient, OpDef, entries};
+use super::table::values::number;
+use super::table::{OpDef, entries};
 use super::{Binary, Caller, Float, Numeric, expect, joined, trace};
 use crate::array::{Shape, Value, matmul};
 use crate::error::{Error, RECEIVER, Result};
@@ -24,22 +24,8 @@ entries! {
             Ok(vec![Form::new(a.dtype, product_dims(&a.dims, &b.dims)?)])
         },
         run: |_, values, at| number!(values, (a, b) => Numeric::matmul(&a, &b, at)),
-        gradient: Gradient::Rule {
-            reads: |_, _, wants| {
-                let [a, b] = [0, 1].map(|at| wants.contains(&at));
-                Some([b, a].map(Need::value_or_shape).into_iter().collect())
-            },
-            pull: |_, pull| pull_floats!(pull, rule),
-        },
         ..OpDef::new("matmul")
     };
-}
-
-fn rule<T: Float>(mut of: Pull<'_>) -> Computed<Values> {
-    let dy = of.dy::<T>()?;
-    let (a, b) = (of.input(0)?, of.input(1)?);
-    let grads = pull((Some(a.clone()), Some(b.clone()), shapes(a, b)), dy, of.wants([0, 1]));
-    of.wanted(grads.map_err(message)?)
 }
 
 fn product_dims(a: &[Option<usize>], b: &[Option<usize>]) -> Result<Dims, String> {

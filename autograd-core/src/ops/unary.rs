@@ -1,10 +1,10 @@
 //! Functions of one tensor, element by element: each an elementwise op like a user's.
 
-use super::elementwise::{Cheap, Handle, Info, Op, Pair, Reduction, formulas, gradient};
+use super::elementwise::{Cheap, Handle, Info, Op, Pair, Reduction, formulas};
 use super::names::{all_functions, joined_functions};
 use super::table::forms::same_float;
-use super::table::values::{Computed, Need, Pull, Values, float, pull_floats};
-use super::table::{Gradient, OpDef, Operator, family};
+use super::table::values::float;
+use super::table::{OpDef, family};
 use super::{Float, Input, Unary};
 use crate::formula::{Compiled, Lane, Program, Real, named};
 use crate::graph::Tensor;
@@ -89,27 +89,8 @@ family! {
         family: "unary",
         infer: same_float,
         run: |op, x, at| float!(x, x => Ok(Float::unary(Unary::ALL[op.def.index], Input::Own(x), at))),
-        gradient: Gradient::Rule {
-            reads: |op, _, _| {
-                let reads = Unary::ALL[op.def.index].handle::<f64>().reads_one()?;
-                Some(reads.map(Need::value_if).into_iter().collect())
-            },
-            pull: |op, pull| pull_floats!(pull, function_gradient, op),
-        },
-        is_elementwise: true,
         ..OpDef::new("")
     }
-}
-
-fn function_gradient<T: Float>(mut pull: Pull<'_>, op: &Operator) -> Computed<Values> {
-    let of = Unary::ALL[op.def.index].handle::<T>();
-    let dy = pull.dy()?;
-    let saved = match of.reads_one() {
-        Some([true, _]) => Some(pull.input(0)?),
-        Some([_, true]) => Some(pull.output(0)?),
-        _ => None,
-    };
-    pull.wanted([Some(gradient(&of, dy, saved.map(Input::Ref)))])
 }
 
 const fn info(name: &'static str, reads: [bool; 2]) -> Info {

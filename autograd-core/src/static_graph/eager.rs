@@ -6,18 +6,16 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
 use super::example::example;
 use super::form::Form;
-use super::ir::{Effect, Gradient, OpDef, Operator, UserOp};
+use super::ir::{Effect, OpDef, Operator, UserOp};
 use super::py_func::Function;
-use super::values::{Computed, Need, Needs, Pull, Values, message, pull_floats};
+use super::values::{Computed, Values, message};
 use crate::array::DType;
 use crate::graph::{AnyTensor, GradMode, Tensor, is_grad_enabled};
-use crate::ops::elementwise::{self, Handle};
+use crate::ops::Float;
+use crate::ops::elementwise::Handle;
 use crate::ops::trace::{Call, Note, collect};
-use crate::ops::{Float, Input};
 
 /// Eager code in a program.
 #[derive(Clone, Debug)]
@@ -80,16 +78,9 @@ pub(super) struct UserFormula {
     pub(super) outputs: Vec<Form>,
 }
 
-/// One without reductions.
-pub(super) static FORMULA: OpDef = OpDef { is_elementwise: true, ..REDUCING_FORMULA };
-
-pub(super) static REDUCING_FORMULA: OpDef = OpDef {
+pub(super) static FORMULA: OpDef = OpDef {
     infer: |op, _| Ok(op.user::<UserFormula>().outputs.clone()),
     run: |op, values, _| Ok(op.user::<UserFormula>().formula.run(&values)?),
-    gradient: Gradient::Rule {
-        reads: |op, inputs, _| op.user::<UserFormula>().formula.reads(inputs),
-        pull: |op, pull| pull_floats!(pull, gradient, &op.user::<UserFormula>().formula),
-    },
     ..OpDef::new("formula")
 };
 
@@ -101,8 +92,7 @@ impl UserOp for UserFormula {
 
 impl UserFormula {
     pub(super) fn operator(self) -> Operator {
-        let def = if self.formula.reduces() { &REDUCING_FORMULA } else { &FORMULA };
-        Operator::of_user(def, self)
+        Operator::of_user(&FORMULA, self)
     }
 }
 
@@ -137,35 +127,6 @@ impl Formula {
         self.0.downcast_ref()
     }
 
-    fn reduces(&self) -> bool {
-        for_handle!(self, op => !op.chains(), true)
-    }
-
-    /// What the gradient reads of inputs of these forms, and of the outputs; `None` for an op that reduces.
-    fn reads(&self, inputs: &[&Form]) -> Option<Needs> {
-        fn typed<T: Float>(op: &Handle<T>, inputs: &[&Form]) -> Option<Needs> {
-            if let Some(reads) = op.reads_one() {
-                return Some(reads.map(Need::value_if).into_iter().collect());
-            }
-            let info = op.info();
-            let mut numbers = 0;
-            let input = |form: &&Form| {
-                if form.dtype == DType::Bool {
-                    return Need::Value;
-                }
-                numbers += 1;
-                let is_kept = info.keeps_reals.contains(&(numbers - 1));
-                if is_kept { Need::Value } else { Need::Shape }
-            };
-            let mut needs: Needs = inputs.iter().map(input).collect();
-            needs.extend(
-                (0..info.outputs).map(|at| Need::value_if(info.keeps_outputs.contains(&at))),
-            );
-            op.chains().then_some(needs)
-        }
-        for_handle!(self, op => typed(op, inputs), None)
-    }
-
     fn run(&self, inputs: &[AnyTensor]) -> Computed<Values> {
         fn typed<T: Float>(op: &Handle<T>, inputs: &[AnyTensor]) -> Computed<Values> {
             let reals: Vec<&Tensor<T>> =
@@ -178,45 +139,6 @@ impl Formula {
         }
         for_handle!(self, op => typed(op, inputs), Err("is an op of no float type".to_owned()))
     }
-}
-
-fn gradient<T: Float>(mut pull: Pull<'_>, formula: &Formula) -> Computed<Values> {
-    let op = formula.typed::<T>().ok_or("is an op of another float type")?;
-    if let Some(reads) = op.reads_one() {
-        let dy = pull.dy()?;
-        let saved = match reads {
-            [true, _] => Some(pull.input(0)?),
-            [_, true] => Some(pull.output(0)?),
-            _ => None,
-        };
-        return pull.wanted([Some(elementwise::gradient(op, dy, saved.map(Input::Ref)))]);
-    }
-    let given: Option<SmallVec<[&AnyTensor; 4]>> = pull.inputs.iter().map(Option::as_ref).collect();
-    let given = given.ok_or("a value that its gradient needs is missing")?;
-    let operands: SmallVec<[&Tensor<T>; 4]> =
-        given.iter().filter_map(|input| input.downcast_ref()).collect();
-    let masks: SmallVec<[&Tensor<bool>; 2]> =
-        given.iter().filter_map(|input| input.downcast_ref()).collect();
-    let results: SmallVec<[Option<&Tensor<T>>; 2]> =
-        pull.outputs.iter().map(|output| output.as_ref()?.downcast_ref()).collect();
-    let mut grads: SmallVec<[Option<Tensor<T>>; 2]> =
-        pull.dys.iter_mut().map(|dy| dy.take().and_then(AnyTensor::downcast)).collect();
-    // Of each input: whether it has a gradient, and that is wanted.
-    let mut differentiable = op.info().differentiable.iter();
-    let has = given.iter().map(|input| {
-        input.downcast_ref::<T>().is_some() && differentiable.next().copied().unwrap_or(false)
-    });
-    let has: SmallVec<[bool; 4]> = has.collect();
-    let asked = has.iter().enumerate().filter(|(_, has)| **has);
-    let asked: SmallVec<[bool; 4]> = asked.map(|(at, _)| pull.wants.contains(&at)).collect();
-    let found =
-        elementwise::gradients_of(op.clone(), (&operands, &masks), &results, &mut grads, &asked);
-    let mut found = found.into_iter();
-    let all = given.iter().zip(has).map(|(input, has)| match has {
-        true => found.next().flatten(),
-        false => Some(Tensor::zeros(input.shape())),
-    });
-    pull.wanted(all)
 }
 
 /// The operator for eager code: its formula, where the code is the `apply` of an elementwise op

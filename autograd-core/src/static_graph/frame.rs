@@ -1,22 +1,21 @@
 //! The values of one run, and how its steps read and leave them.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use super::ir::{Kind, Op, Role, VarId};
-use super::plan::{Mode, Plan, Read, Step, Update};
-use super::rule::Gradient;
-use super::step::{Product, Record, StepValues};
-use crate::array::Value;
+use super::plan::{Mode, Plan, Step, Update};
+use super::record::Record;
+use super::values::{Values, panic_message};
 use crate::error::{Error, Result};
-use crate::graph::{AnyTensor, Element, Tensor, for_any};
+use crate::graph::{AnyTensor, Tensor};
 
 /// The values of one run.
 pub(super) struct Frame<'p> {
     pub(super) plan: &'p Plan,
-    /// Of each variable, while somebody reads it.
+    /// Of each variable, while a step is to read it.
     values: Vec<Option<AnyTensor>>,
     /// Of each operator that a gradient walks back through.
     records: Vec<Option<Box<Record>>>,
-    /// Gradients that only an update reads, as the two matrices whose product they are.
-    products: Vec<Product>,
     /// New values of what is kept, beside those of updates.
     set: Vec<(VarId, AnyTensor)>,
 }
@@ -27,7 +26,6 @@ impl<'p> Frame<'p> {
             plan,
             values: vec![None; plan.graph.vars.len()],
             records: vec![None; plan.graph.ops.len()],
-            products: Vec::new(),
             set: Vec::new(),
         }
     }
@@ -90,57 +88,37 @@ impl<'p> Frame<'p> {
 
     /// Takes what a step reads out of the frame, and puts what it computes there.
     fn step(&mut self, step: &Step) -> Result<()> {
-        let (plan, graph) = (self.plan, &self.plan.graph);
-        let mut values = StepValues::with_capacity(step.values);
-        for &(id, read) in &step.inputs {
-            let Some(value) = self.values[id].take() else {
-                let why = format!("`{}` has no value", graph.vars[id].name);
-                return Err(failed(&graph.ops[step.turns[0].op], &why));
-            };
-            match read {
-                Read::Last if plan.shape_read[id] => self.values[id] = Some(shape_of(&value)),
-                Read::Last => {}
-                Read::Shape | Read::Keep => self.values[id] = Some(value.clone()),
-            }
-            values.push(Some(value));
+        let graph = &self.plan.graph;
+        let op = &graph.ops[step.op];
+        let mut given = Values::new();
+        for &(id, last) in &step.reads {
+            let value = if last { self.values[id].take() } else { self.values[id].clone() };
+            let missing = || failed(op, &format!("`{}` has no value", graph.vars[id].name));
+            given.push(value.ok_or_else(missing)?);
         }
-        values.resize(step.values, None);
-        let turn = &step.turns[0];
-        let mut record = match (turn.mode, &graph.ops[turn.op].kind) {
-            (Mode::FromRecord { last: true, .. }, Kind::Grad(grad)) => self.records[grad.of].take(),
-            (Mode::FromRecord { .. }, Kind::Grad(grad)) => self.records[grad.of].clone(),
+        let mut record = match (step.mode, &op.kind) {
+            (Mode::Gradient { last: true, .. }, Kind::Grad(grad)) => self.records[grad.of].take(),
+            (Mode::Gradient { .. }, Kind::Grad(grad)) => self.records[grad.of].clone(),
             _ => None,
         };
-        let product = step.run(plan, &mut values, &mut record);
-        let product = product.map_err(|(op, why)| failed(&graph.ops[op], &why))?;
-        if record.is_some() {
-            self.records[turn.op] = record;
-        }
-        for &(id, at) in &step.outputs {
-            let var = &graph.vars[id];
-            let is_left = matches!(&product, Some((left, ..)) if *left == id);
-            let value = match values[at].take() {
-                None if is_left => continue,
-                value => value,
-            };
+        let run = AssertUnwindSafe(|| step.run(self.plan, given, &mut record));
+        let computed = catch_unwind(run).unwrap_or_else(|panic| Err(panic_message(&*panic)));
+        let mut computed = computed.map_err(|why| failed(op, &why))?.into_iter();
+        self.records[step.op] = record;
+        for &id in op.outputs.iter().chain(&op.writes) {
+            let (var, value) = (&graph.vars[id], computed.next());
             let misfit = match &value {
                 Some(value) => var.form.misfit(value.dtype(), value.shape()),
                 None => Some("has no value".to_owned()),
             };
             if let Some(misfit) = misfit {
-                let turn = step.turns.iter().find(|turn| turn.results.contains(&at));
-                let op = &graph.ops[turn.unwrap_or(&step.turns[0]).op];
                 return Err(failed(op, &format!("`{}` {misfit}", var.name)));
             }
             match (value, var.role) {
                 (Some(value), Role::Kept { .. }) => self.set.push((id, value)),
-                (Some(value), _) if !plan.is_read[id] && plan.shape_read[id] => {
-                    self.values[id] = Some(shape_of(&value));
-                }
-                (value, _) => self.values[id] = value,
+                (value, _) => self.values[id] = value.filter(|_| self.plan.is_read[id]),
             }
         }
-        self.products.extend(product);
         Ok(())
     }
 
@@ -161,40 +139,25 @@ impl<'p> Frame<'p> {
     }
 
     /// The gradient of an update. All fit once [`Self::check_gradients`] has said so.
-    pub(super) fn gradient(&self, update: &Update) -> Option<Gradient<'_>> {
-        let mut products = self.products.iter();
-        match products.find(|(id, ..)| *id == update.gradient) {
-            Some((_, a, b)) => Some(Gradient::Product(a, b)),
-            None => self.values[update.gradient].as_ref().map(Gradient::Whole),
-        }
+    pub(super) fn gradient(&self, update: &Update) -> Option<&AnyTensor> {
+        self.values[update.gradient].as_ref()
     }
 
     /// That every update has its gradient, and it fits; so nothing of an update can fail.
     pub(super) fn check_gradients(&self) -> Result<()> {
         for update in &self.plan.updates {
             let parameter = &self.plan.graph.vars[update.writes[0]];
-            let why = match self.gradient(update) {
+            let misfit = match self.gradient(update) {
                 None => Some("has no value".to_owned()),
-                Some(Gradient::Product(..)) => None,
-                Some(Gradient::Whole(gradient)) => {
-                    parameter.form.misfit(gradient.dtype(), gradient.shape())
-                }
+                Some(gradient) => parameter.form.misfit(gradient.dtype(), gradient.shape()),
             };
-            if let Some(why) = why {
+            if let Some(misfit) = misfit {
                 let name = &self.plan.graph.vars[update.gradient].name;
-                return Err(failed(&self.plan.graph.ops[update.op], &format!("`{name}` {why}")));
+                return Err(failed(&self.plan.graph.ops[update.op], &format!("`{name}` {misfit}")));
             }
         }
         Ok(())
     }
-}
-
-/// A tensor of the same element type and shape, of one number.
-fn shape_of(value: &AnyTensor) -> AnyTensor {
-    fn of<T: Element>(x: &Tensor<T>) -> AnyTensor {
-        Tensor::new(Value::scalar(T::ZERO).broadcast_to(x.shape())).into()
-    }
-    for_any!(value, x => of(x))
 }
 
 fn failed(op: &Op, why: &str) -> Error {

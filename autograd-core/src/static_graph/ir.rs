@@ -7,7 +7,7 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use super::form::Form;
-use super::values::{Computed, Needs, Pull, Values};
+use super::values::{Computed, Values};
 use crate::error::{Error, Result};
 pub(super) use crate::ops::table::{Effect, Gradient, Inferred, Lengths, OpDef, Operator, UserOp};
 
@@ -48,10 +48,6 @@ impl Kind {
         }
     }
 
-    pub(super) fn is(&self, def: &'static OpDef) -> bool {
-        self.op().is_some_and(|op| op.is(def))
-    }
-
     /// What a run of it does beside computing its outputs.
     pub(super) fn effect(&self) -> Effect {
         self.op().map_or(Effect::Nothing, |op| op.def.effect)
@@ -78,23 +74,6 @@ impl Kind {
         match self {
             Self::Op(op) => (op.def.run)(op, inputs, Location::caller()).map_err(String::from),
             Self::Grad(_) => Err("does not run by itself".to_owned()),
-        }
-    }
-
-    /// What its gradients read, where a rule computes them.
-    pub(super) fn reads(&self, inputs: &[&Form], wants: &[usize]) -> Option<Needs> {
-        let op = self.op()?;
-        match op.def.gradient {
-            Gradient::Rule { reads, .. } => reads(op, inputs, wants),
-            _ => None,
-        }
-    }
-
-    /// Its gradients by a rule.
-    pub(super) fn pull(&self, pull: Pull<'_>) -> Computed<Values> {
-        match self.op().map(|op| (op, op.def.gradient)) {
-            Some((op, Gradient::Rule { pull: rule, .. })) => rule(op, pull),
-            _ => Err("has no rule of this kind".to_owned()),
         }
     }
 

@@ -5,7 +5,6 @@ use smallvec::SmallVec;
 use super::form::Form;
 use super::ir::Operator;
 use crate::array::DType;
-use crate::array::matmul::by_rows;
 use crate::graph::{AnyTensor, Tensor};
 use crate::ops::Float;
 use crate::ops::table::attr::Attr;
@@ -120,7 +119,7 @@ impl Rule {
 
     /// A step: changes what is kept, the parameter and then what the rule remembers, in place. The
     /// caller has made sure that nobody else holds it and that types and shapes fit.
-    pub(super) fn step(self, kept: &mut [AnyTensor], gradient: Gradient<'_>) {
+    pub(super) fn step(self, kept: &mut [AnyTensor], gradient: &AnyTensor) {
         match kept.first() {
             Some(AnyTensor::Float32(_)) => self.typed::<f32>(kept, gradient),
             Some(AnyTensor::Float64(_)) => self.typed::<f64>(kept, gradient),
@@ -128,7 +127,7 @@ impl Rule {
         }
     }
 
-    fn typed<T: Float>(self, kept: &mut [AnyTensor], gradient: Gradient<'_>) {
+    fn typed<T: Float>(self, kept: &mut [AnyTensor], gradient: &AnyTensor) {
         let count = if self.counts() {
             let Some(AnyTensor::Int64(step)) = kept.last_mut() else {
                 unreachable!("the step's type was checked");
@@ -145,45 +144,14 @@ impl Rule {
             .filter_map(|kept| T::peek_mut(kept))
             .map(|tensor| tensor.value_mut().make_mut())
             .collect();
-        let mut run = |range: std::ops::Range<usize>, gradient: &[T]| {
-            let mut parts = slices.iter_mut().map(|slice| &mut slice[range.clone()]);
-            let Some(parameter) = parts.next() else { return };
-            let (state, fresh) = (parts.collect(), count == 1);
-            let step = Step { parameter, gradient, state, count, fresh };
+        let Some(gradient) = gradient.downcast_ref::<T>() else { return };
+        let gradient = gradient.read();
+        let gradient = gradient.contiguous();
+        let mut slices = slices.iter_mut().map(|slice| &mut **slice);
+        if let (Some(parameter), Some(gradient)) = (slices.next(), gradient.as_slice()) {
+            let step =
+                Step { parameter, gradient, state: slices.collect(), count, fresh: count == 1 };
             for_rule!(self, rule => rule.update(step));
-        };
-        gradient.read(&mut run);
-    }
-}
-
-/// A parameter's gradient when it is used.
-#[derive(Clone, Copy)]
-pub(super) enum Gradient<'f> {
-    Whole(&'f AnyTensor),
-    /// `aᵀ b`, which is never there as a whole.
-    Product(&'f AnyTensor, &'f AnyTensor),
-}
-
-/// About so many elements of a product are there at once: they stay in the first cache.
-pub(super) const PART: usize = 4096;
-
-impl Gradient<'_> {
-    /// Hands the elements over, part by part, in their order.
-    fn read<T: Float>(self, take: &mut impl FnMut(std::ops::Range<usize>, &[T])) {
-        match self {
-            Self::Whole(gradient) => {
-                let Some(gradient) = gradient.downcast_ref::<T>() else { return };
-                let gradient = gradient.read();
-                let gradient = gradient.contiguous();
-                let data = gradient.as_slice().unwrap_or(&[]);
-                take(0..data.len(), data);
-            }
-            Self::Product(a, b) => {
-                let (Some(a), Some(b)) = (a.downcast_ref::<T>(), b.downcast_ref::<T>()) else {
-                    return;
-                };
-                by_rows(&a.read(), &b.read(), PART, take);
-            }
         }
     }
 }

@@ -38,16 +38,12 @@ fn run(program: &Program, feed: &[(&str, &dyn Feed)], fetch: &[&Variable]) -> Ve
     Executor::new().run(program, feed, &asked(fetch)).unwrap()
 }
 
-fn steps(program: &Program, fetch: &[&Variable]) -> Vec<String> {
-    Executor::new().steps(program, &asked(fetch)).unwrap()
-}
-
 fn floats(value: &AnyTensor) -> Vec<f32> {
     value.downcast_ref::<f32>().unwrap().to_vec()
 }
 
 #[test]
-fn a_masked_loss_and_its_gradient_are_one_pass() {
+fn a_masked_loss_and_its_gradient_are_those_of_eager_mode() {
     let program = Program::new();
     let x = wanting(&program, "x", &[-1, 8]);
     let target = program.data("target", [-1, 8], DType::Float32).unwrap();
@@ -61,8 +57,6 @@ fn a_masked_loss_and_its_gradient_are_one_pass() {
         far.cast(DType::Float32).unwrap().try_mul(&kept).unwrap().try_add(&kept).unwrap();
     let dx = gradients(&[&weighted], &[&x]).unwrap().remove(0).unwrap();
     let fetch = [&weighted, &far, &dx];
-    let lines = steps(&program, &fetch);
-    assert_eq!(lines.len(), 1, "{lines:#?}");
     for rows in [0, 1, 3, 5000] {
         let (fed, to) = (wave(&[rows, 8], 0.37), wave(&[8, rows], 0.71).transpose());
         let mask = wave(&[rows, 8], 0.9).gt_scalar(-0.5);
@@ -88,7 +82,7 @@ fn a_masked_loss_and_its_gradient_are_one_pass() {
 }
 
 #[test]
-fn integers_masks_and_floats_are_written_by_one_pass() {
+fn integers_masks_and_floats_are_those_of_eager_mode() {
     let program = Program::new();
     let [a, b] = ["a", "b"].map(|name| program.data(name, [-1, 5], DType::Int64).unwrap());
     let row = program.data("row", [5], DType::Int64).unwrap();
@@ -99,8 +93,6 @@ fn integers_masks_and_floats_are_written_by_one_pass() {
     let scaled = sum.cast(DType::Float32).unwrap().tanh().unwrap() * 0.5;
     let chosen = odd.where_else(&scaled, small.cast(DType::Float32).unwrap()).unwrap();
     let fetch = [&sum, &odd, &bytes, &small, &chosen];
-    let lines = steps(&program, &fetch);
-    assert_eq!(lines.len(), 1, "{lines:#?}");
     for rows in [1, 4, 9000] {
         let fed = [numbers(&[rows, 5], 7), numbers(&[rows, 5], 13), numbers(&[5], 3)];
         let feed: [(&str, &dyn Feed); 3] = [("a", &fed[0]), ("b", &fed[1]), ("row", &fed[2])];
@@ -126,7 +118,6 @@ fn a_gradient_goes_through_conversions_of_floats() {
     let wide = x.cast(DType::Float64).unwrap().sin().unwrap() * 3.0;
     let y = wide.cast(DType::Float32).unwrap().square().unwrap();
     let dx = gradients(&[&y], &[&x]).unwrap().remove(0).unwrap();
-    assert_eq!(steps(&program, &[&y, &dx]).len(), 1);
     let fed = wave(&[3000], 0.7);
     let found = run(&program, &[("x", &fed)], &[&y, &dx]);
     let x = leaf(&fed);
@@ -144,7 +135,7 @@ impl Gate {
 }
 
 #[test]
-fn a_users_op_with_a_mask_is_in_a_chain_with_its_gradients() {
+fn a_users_op_with_a_mask_has_the_gradients_of_eager_mode() {
     let program = Program::new();
     let x = wanting(&program, "x", &[-1, 6]);
     let slope = wanting(&program, "slope", &[6]);
@@ -153,8 +144,6 @@ fn a_users_op_with_a_mask_is_in_a_chain_with_its_gradients() {
     let y = gated.tanh().unwrap();
     let found = gradients(&[&y], &[&x, &slope]).unwrap();
     let [dx, dslope] = [0, 1].map(|at| found[at].clone().unwrap());
-    let lines = steps(&program, &[&y, &dx, &dslope]);
-    assert_eq!(lines.len(), 1, "{lines:#?}");
     for rows in [1, 7, 4000] {
         let fed = [wave(&[rows, 6], 0.3), wave(&[6], 0.5)];
         let feed: [(&str, &dyn Feed); 2] = [("x", &fed[0]), ("slope", &fed[1])];
@@ -178,7 +167,7 @@ const OF_TWO: [(&str, OfTwo<Variable>, OfTwo<Tensor<f32>>); 4] = [
 ];
 
 #[test]
-fn gradients_of_operands_declared_smaller_are_added_up_in_the_pass() {
+fn gradients_of_operands_declared_smaller_are_summed_as_in_eager_mode() {
     for (name, of_variables, of_tensors) in OF_TWO {
         for (dims, shape) in [
             (&[6_i64][..], &[6_usize][..]),
@@ -196,10 +185,6 @@ fn gradients_of_operands_declared_smaller_are_added_up_in_the_pass() {
             let z = of_variables(&other, &(&z + 3.0)).tanh().unwrap();
             let found = gradients_with(&[&z], &[&x, &other], &[Some(&dz)]).unwrap();
             let [dx, dother] = [0, 1].map(|at| found[at].clone().unwrap());
-            let lines = steps(&program, &[&z, &dx, &dother]);
-            // All that is of the whole shape; what is smaller stands before and after it.
-            let wholes = lines.iter().filter(|line| line.contains("tanh")).count();
-            assert!(wholes == 1 && lines.len() <= 3, "{name} {dims:?}: {lines:#?}");
             // Also of more chunks than one, and of more sums than stand beside each other.
             for rows in [1, 4, 900, 5000] {
                 let shape: Vec<usize> =
@@ -232,7 +217,6 @@ fn a_panic_in_a_chain_is_reported_of_its_operator() {
     let program = Program::new();
     let [a, b] = ["a", "b"].map(|name| program.data(name, [-1], DType::Int64).unwrap());
     let c = (&(&a + 1.0) / &b).try_mul(&a).unwrap().maximum(&b).unwrap();
-    assert_eq!(steps(&program, &[&c]).len(), 1);
     let (three, zeros) = (numbers(&[3], 5), Tensor::<i64>::zeros([3]));
     let feed: [(&str, &dyn Feed); 2] = [("a", &three), ("b", &zeros)];
     let error = Executor::new().run(&program, &feed, &[&c]).unwrap_err().to_string();
@@ -253,7 +237,7 @@ impl Shifted {
 }
 
 #[test]
-fn a_gradient_that_is_handed_on_is_added_up_as_in_eager_mode() {
+fn a_gradient_that_is_the_outputs_own_is_summed_as_in_eager_mode() {
     let program = Program::new();
     let x = wanting(&program, "x", &[-1, 6]);
     let by = wanting(&program, "by", &[6]);
@@ -261,7 +245,6 @@ fn a_gradient_that_is_handed_on_is_added_up_as_in_eager_mode() {
     let z = y.square().unwrap();
     let found = gradients(&[&z], &[&x, &by]).unwrap();
     let [dx, dby] = [0, 1].map(|at| found[at].clone().unwrap());
-    assert_eq!(steps(&program, &[&z, &dx, &dby]).len(), 1);
     for rows in [1, 7, 4000] {
         let fed = [wave(&[rows, 6], 0.3), wave(&[6], 0.5)];
         let feed: [(&str, &dyn Feed); 2] = [("x", &fed[0]), ("by", &fed[1])];

@@ -294,20 +294,6 @@ impl<T> Clone for Handle<T> {
 }
 
 impl<T> Handle<T> {
-    /// Whether its results have the shape of what it reads, so that a chain can have it and its
-    /// gradients.
-    pub(crate) fn chains(&self) -> bool {
-        matches!(self.info().reduction, Reduction::None)
-    }
-
-    /// What the gradient of an op of one tensor reads: its input, its output; `None` for an op of
-    /// another kind.
-    pub(crate) fn reads_one(&self) -> Option<[bool; 2]> {
-        let info = self.info();
-        let kept = [!info.keeps_reals.is_empty(), !info.keeps_outputs.is_empty()];
-        is_single(info).then_some(kept)
-    }
-
     /// Whether it serves more calls than one, or has made its programs already. An op with
     /// parameters is made anew in each call: to find out what it reads would cost more than the
     /// call.

@@ -1,17 +1,13 @@
 //! Activations with a parameter, and dropout.
 
-use std::panic::Location;
-
 use smallvec::{SmallVec, smallvec};
 
 use super::super::call::call;
 use super::super::elementwise::{Handle, Outputs};
 use super::super::table::attr::{Attr, Type};
 use super::super::table::forms::same_float;
-use super::super::table::values::{
-    Computed, Need, Needs, Pull, Values, float, not_numbers, one, pull_floats,
-};
-use super::super::table::{Effect, Gradient, OpDef, Operator, entries};
+use super::super::table::values::{Values, float, not_numbers, one};
+use super::super::table::{Effect, OpDef, entries};
 use super::super::{Caller, Float, Input, Scalar, Unary, derived, expect};
 use super::writable;
 use crate::array::Shape;
@@ -62,7 +58,6 @@ entries! {
         attrs: &[("slope", Type::Number)],
         infer: same_float,
         run: |op, x, at| float!(x, x => activation(x, derived::leaky_relu, op.number(0), at)),
-        is_elementwise: true,
         ..OpDef::new("leaky_relu")
     };
 
@@ -70,11 +65,9 @@ entries! {
         attrs: &[("alpha", Type::Number)],
         infer: same_float,
         run: |op, x, at| float!(x, x => activation(x, derived::elu, op.number(0), at)),
-        is_elementwise: true,
         ..OpDef::new("elu")
     };
 
-    /// Computes its mask too where it draws one, which a gradient may read.
     DROPOUT = OpDef {
         attrs: &[("p", Type::Plain), ("training", Type::Training)],
         infer: same_float,
@@ -84,27 +77,13 @@ entries! {
             (AnyTensor::Float64(x), true) => Ok(dropout(&x, op.number(0), at)),
             (other, true) => Err(not_numbers(&other).into()),
         },
-        gradient: Gradient::Rule {
-            reads: |op, _, _| {
-                Some(if op.draws() { smallvec![Need::No, Need::No, Need::Value] } else { Needs::new() })
-            },
-            pull: |op, pull| pull_floats!(pull, dropout_gradient, op),
-        },
-        is_elementwise: true,
         effect: Effect::Draws,
         ..OpDef::new("dropout")
     };
 }
 
 fn dropout<T: Float>(x: &Tensor<T>, p: f64, at: Caller) -> Values {
-    let mask = dropout_mask::<T>(x.shape_owned(), p);
-    smallvec![dropped(x, &mask, at).into(), mask.into()]
-}
-
-fn dropout_gradient<T: Float>(mut pull: Pull<'_>, op: &Operator) -> Computed<Values> {
-    let dy = pull.dy::<T>()?;
-    let caller = Location::caller();
-    pull.wanted([Some(if op.draws() { dropped(&dy, pull.output(1)?, caller) } else { dy })])
+    smallvec![dropped(x, &dropout_mask(x.shape_owned(), p), at).into()]
 }
 
 fn dropped<T: Float>(x: &Tensor<T>, factors: &Tensor<T>, caller: Caller) -> Tensor<T> {

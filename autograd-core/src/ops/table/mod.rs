@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use self::attr::{Attr, Param, Type, shown};
 use self::form::{Dims, Form};
-use self::values::{Computed, Needs, Pull, Ran, Values};
+use self::values::{Ran, Values};
 use super::Caller;
 use crate::error::Result;
 use crate::graph::AnyTensor;
@@ -69,11 +69,6 @@ pub(crate) struct OpDef {
     /// Computes the outputs by eager ops, which are recorded where recording is on.
     pub(crate) run: fn(&Operator, Values, Caller) -> Ran,
     pub(crate) gradient: Gradient,
-    /// Whether it computes each element of its results from one element of each input, as that is
-    /// broadcast to them.
-    pub(crate) is_elementwise: bool,
-    /// Whether it reads no more of its input than the shape.
-    pub(crate) reads_shape: bool,
     pub(crate) effect: Effect,
     pub(crate) lengths: Lengths,
 }
@@ -117,12 +112,6 @@ pub(crate) enum Gradient {
     None,
     /// From what the eager engine records when the operator runs.
     Recorded,
-    /// From an eager rule, which reads values and needs no record. `reads` is given the forms of the
-    /// inputs and which gradients are wanted; it is `None` where there is no rule.
-    Rule {
-        reads: fn(&Operator, &[&Form], &[usize]) -> Option<Needs>,
-        pull: fn(&Operator, Pull<'_>) -> Computed<Values>,
-    },
     /// From operators that are added to the program: given the operator, the gradients of its outputs,
     /// and which gradients are wanted.
     Operators(AddGradients),
@@ -140,8 +129,6 @@ impl OpDef {
             infer: |_, _| Err("its form does not follow from its inputs".to_owned()),
             run: |_, _, _| Err("does not run by itself".into()),
             gradient: Gradient::Recorded,
-            is_elementwise: false,
-            reads_shape: false,
             effect: Effect::Nothing,
             lengths: Lengths::Fixed,
         }

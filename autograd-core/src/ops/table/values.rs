@@ -4,10 +4,8 @@ use std::any::Any;
 
 use smallvec::{SmallVec, smallvec};
 
-use super::form::Form;
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, Tensor};
-use crate::ops::Float;
 
 /// What an operator is given, or computes: seldom more than four.
 pub(crate) type Values = SmallVec<[AnyTensor; 4]>;
@@ -52,87 +50,6 @@ impl From<Fault> for String {
 
 /// What an op computed, or why it could not.
 pub(crate) type Ran<T = Values> = std::result::Result<T, Fault>;
-
-/// What is read of a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Need {
-    No,
-    /// Its shape and element type.
-    Shape,
-    Value,
-}
-
-/// What a gradient reads of its operator's inputs, and then of the outputs. What is left out at the end is
-/// not read.
-pub(crate) type Needs = SmallVec<[Need; 4]>;
-
-impl Need {
-    /// The value, or nothing.
-    pub(crate) fn value_if(read: bool) -> Self {
-        if read { Self::Value } else { Self::No }
-    }
-
-    /// The value, or the shape, so that broadcasting can be undone.
-    pub(crate) fn value_or_shape(read: bool) -> Self {
-        if read { Self::Value } else { Self::Shape }
-    }
-}
-
-/// What the rule of a gradient is given.
-pub(crate) struct Pull<'a> {
-    /// Those of the operator's inputs and outputs that it reads; where it reads a shape, a tensor of that
-    /// shape.
-    pub(crate) inputs: &'a [Option<AnyTensor>],
-    pub(crate) outputs: &'a [Option<AnyTensor>],
-    /// The gradients of the outputs, of which some may be absent.
-    pub(crate) dys: &'a mut [Option<AnyTensor>],
-    /// Which inputs' gradients are asked for, and their forms.
-    pub(crate) wants: &'a [usize],
-    pub(crate) forms: &'a [Form],
-}
-
-impl Pull<'_> {
-    pub(crate) fn input<T: Element>(&self, at: usize) -> Computed<&Tensor<T>> {
-        typed(self.inputs.get(at).and_then(Option::as_ref))
-    }
-
-    pub(crate) fn output<T: Element>(&self, at: usize) -> Computed<&Tensor<T>> {
-        typed(self.outputs.get(at).and_then(Option::as_ref))
-    }
-
-    /// The gradient of the only output.
-    pub(crate) fn dy<T: Element>(&mut self) -> Computed<Tensor<T>> {
-        let dy = self.dys[0].take().and_then(AnyTensor::downcast);
-        dy.ok_or_else(|| "the gradient of its output is missing".to_owned())
-    }
-
-    pub(crate) fn wants<const N: usize>(&self, inputs: [usize; N]) -> [bool; N] {
-        inputs.map(|input| self.wants.contains(&input))
-    }
-
-    /// Of the gradients of all inputs those that are asked for.
-    pub(crate) fn wanted<T: Float>(
-        &self,
-        grads: impl IntoIterator<Item = Option<Tensor<T>>>,
-    ) -> Computed<Values> {
-        let found = grads.into_iter().enumerate().filter(|(input, _)| self.wants.contains(input));
-        let found = found.map(|(_, grad)| grad.map(AnyTensor::from));
-        found.map(|grad| grad.ok_or_else(|| "its rule gave no gradient".to_owned())).collect()
-    }
-}
-
-/// Runs a rule, a function of [`Pull`], for whichever float type the gradients have.
-macro_rules! pull_floats {
-    ($pull:ident, $rule:ident $(, $more:expr)*) => {
-        match $pull.dys.iter().flatten().next() {
-            Some($crate::graph::AnyTensor::Float32(_)) => $rule::<f32>($pull $(, $more)*),
-            Some($crate::graph::AnyTensor::Float64(_)) => $rule::<f64>($pull $(, $more)*),
-            Some(other) => Err($crate::ops::table::values::not_numbers(other)),
-            None => Err("the gradient of its output is missing".to_owned()),
-        }
-    };
-}
-pub(crate) use pull_floats;
 
 /// Runs an eager op on a value of one of these types, or on two of the same one.
 macro_rules! of_types {

@@ -122,7 +122,6 @@ mod tests {
     static LOGIT: OpDef = OpDef {
         infer: same_float,
         run: |_, x, _| float!(x, x => Ok((&x / (1.0 - &x)).ln())),
-        is_elementwise: true,
         ..OpDef::new("logit")
     };
 

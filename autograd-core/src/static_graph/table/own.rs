@@ -37,7 +37,6 @@ entries! {
         gradient: Gradient::Operators(|_, _, grads, wants| {
             Ok(grads[0].into_iter().cycle().take(wants.len()).collect())
         }),
-        is_elementwise: true,
         ..OpDef::new("add_n")
     };
 
