@@ -67,6 +67,9 @@ pub trait Element:
     fn handle_mut(tensor: &mut Tensor<Self>) -> &mut dyn Handle;
 }
 
+/// How many tensors that are gone a thread keeps of each element type; 200 bytes each.
+const SPARES: usize = 1024;
+
 macro_rules! any_tensor {
     ($($variant:ident($t:ty) $spares:ident,)*) => {
         /// A tensor whose element type is known when running only.
@@ -112,13 +115,12 @@ macro_rules! any_tensor {
                     }
                 }
                 fn take_spare() -> Option<Arc<Inner<Self>>> {
-                    // A thread that is ending has no spares any more.
-                    $spares.try_with(Spare::take).ok().flatten()
+                    Spare::take(&$spares)
                 }
                 fn release(mut inner: Arc<Inner<Self>>) {
                     if let Some(content) = Arc::get_mut(&mut inner) {
                         content.empty();
-                        let _ = $spares.try_with(|spares| Spare::give(spares, inner));
+                        Spare::give(&$spares, inner, SPARES);
                     }
                 }
                 fn alias(tensor: &Tensor<Self>) -> Tensor<Self> {

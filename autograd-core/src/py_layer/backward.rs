@@ -76,7 +76,7 @@ impl<'a> RawBackward<'a> {
     /// Hands on each gradient that the user's function returned, with the position of its tensor.
     #[inline(always)]
     pub(super) fn deliver(
-        mut self,
+        &mut self,
         mut to: impl FnMut(usize, AnyTensor) -> Result<()>,
     ) -> Result<()> {
         let all = match self.returned.get_mut() {
