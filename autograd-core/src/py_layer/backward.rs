@@ -188,12 +188,11 @@ impl RawBackward<'_> {
                     location,
                 });
             }
+            Some(_) if !wants => {}
             Some(mut grad) => {
-                if wants {
-                    // What backward keeps a handle of it may change later.
-                    grad.unshare();
-                    all.push((tensor, Some(grad)));
-                }
+                // What backward keeps a handle of it may change later.
+                grad.unshare();
+                all.push((tensor, Some(grad)));
             }
         }
         Ok(())
