@@ -139,7 +139,10 @@ macro_rules! any_tensor {
                     tensor.grad_here()
                 }
                 fn show(tensor: &Tensor<Self>, f: &mut Formatter<'_>) -> fmt::Result {
-                    tensor.show_here(f)
+                let value = tensor.read();
+                let value = value.contiguous();
+                let data = value.as_slice().unwrap_or(&[]);
+                crate::print::render_tensor(f, tensor.shape(), Self::DTYPE.name(), tensor.stop_gradient(), data)
                 }
                 #[inline(never)]
                 fn handle(tensor: &Tensor<Self>) -> &dyn Handle {
@@ -264,6 +267,18 @@ impl<T: Element> Tensor<T> {
 impl<T: Element> From<Tensor<T>> for AnyTensor {
     fn from(tensor: Tensor<T>) -> Self {
         T::wrap(tensor)
+    }
+}
+
+impl<T: Element> fmt::Display for Tensor<T> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        T::show(self, f)
+    }
+}
+
+impl<T: Element> fmt::Debug for Tensor<T> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
