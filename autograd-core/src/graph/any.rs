@@ -15,7 +15,7 @@ use super::tensor::{Inner, Tensor};
 use crate::array::shape::copied;
 use crate::array::{DType, Shape, Typed, Value};
 use crate::error::Result;
-use crate::print::{PrintOptions, Printable};
+use crate::print::{PrintOptions, Printable, print_options, render_tensor};
 
 mod sealed {
     pub trait Sealed {}
@@ -65,6 +65,9 @@ pub trait Element: Typed + Printable + OfElements + Scalar<Self> + sealed::Seale
     fn handle_mut(tensor: &mut Tensor<Self>) -> &mut dyn Handle;
 }
 
+/// How many tensors that are gone a thread keeps of each element type; 200 bytes each.
+const SPARES: usize = 1024;
+
 macro_rules! any_tensor {
     ($($variant:ident($t:ty) $spares:ident,)*) => {
         /// A tensor whose element type is known when running only.
@@ -110,13 +113,12 @@ macro_rules! any_tensor {
                     }
                 }
                 fn take_spare() -> Option<Arc<Inner<Self>>> {
-                    // A thread that is ending has no spares any more.
-                    $spares.try_with(Spare::take).ok().flatten()
+                    Spare::take(&$spares)
                 }
                 fn release(mut inner: Arc<Inner<Self>>) {
                     if let Some(content) = Arc::get_mut(&mut inner) {
                         content.empty();
-                        let _ = $spares.try_with(|spares| Spare::give(spares, inner));
+                        Spare::give(&$spares, inner, SPARES);
                     }
                 }
                 fn alias(tensor: &Tensor<Self>) -> Tensor<Self> {
@@ -139,7 +141,11 @@ macro_rules! any_tensor {
                     f: &mut Formatter<'_>,
                     options: PrintOptions,
                 ) -> fmt::Result {
-                    tensor.show_here(f, options)
+                    let value = tensor.read();
+                    let value = value.contiguous();
+                    let data = value.as_slice().unwrap_or(&[]);
+                    let head = (Self::DTYPE.name(), tensor.stop_gradient());
+                    render_tensor(f, tensor.shape(), head, data, options)
                 }
                 #[inline(never)]
                 fn handle(tensor: &Tensor<Self>) -> &dyn Handle {
@@ -280,6 +286,33 @@ impl<T: Element> Tensor<T> {
 impl<T: Element> From<Tensor<T>> for AnyTensor {
     fn from(tensor: Tensor<T>) -> Self {
         T::wrap(tensor)
+    }
+}
+
+impl<T: Element> Tensor<T> {
+    /// The tensor as text, by options of its own; see [`PrintOptions`].
+    pub fn display(&self, options: PrintOptions) -> impl fmt::Display + '_ {
+        Shown(self, options)
+    }
+}
+
+struct Shown<'a, T: Element>(&'a Tensor<T>, PrintOptions);
+
+impl<T: Element> fmt::Display for Shown<'_, T> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        T::show(self.0, f, self.1)
+    }
+}
+
+impl<T: Element> fmt::Display for Tensor<T> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        T::show(self, f, print_options())
+    }
+}
+
+impl<T: Element> fmt::Debug for Tensor<T> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

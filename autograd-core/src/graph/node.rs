@@ -13,6 +13,7 @@ use triomphe::Arc;
 
 use super::any::AnyTensor;
 use super::parts::{Edge, Edges, Extras, Held, Packed, Role, SavedTensor, State};
+use super::spare::Spare;
 use crate::array::DType;
 use crate::error::Result;
 
@@ -381,8 +382,7 @@ impl NodeRef {
         state: State,
         location: &'static Location<'static>,
     ) -> Self {
-        let spare = SPARES.try_with(|spares| spares.borrow_mut().pop()).ok().flatten();
-        let mut node = Self(Some(spare.unwrap_or_else(new_node)));
+        let mut node = Self(Some(Spare::take(&SPARES).unwrap_or_else(new_node)));
         if let Some(content) = node.alone() {
             *content.sole.get_mut() = false;
             *content.taken.get_mut() = false;
@@ -453,7 +453,7 @@ impl std::ops::Deref for NodeRef {
 const KEPT: usize = 1 << 17;
 
 thread_local! {
-    static SPARES: RefCell<Vec<Arc<Node>>> = const { RefCell::new(Vec::new()) };
+    static SPARES: Spare<Node> = const { Spare::new() };
     static TO_FREE: ToFree = const {
         ToFree { freeing: Cell::new(false), last: Cell::new(None), others: RefCell::new(Vec::new()) }
     };
@@ -461,7 +461,7 @@ thread_local! {
 
 /// Gives back what this thread keeps of nodes that are gone.
 pub(super) fn empty_nodes() {
-    SPARES.take();
+    SPARES.with(Spare::empty);
 }
 
 impl Drop for NodeRef {
@@ -494,12 +494,7 @@ fn free(node: Arc<Node>) {
 fn give_back(mut node: Arc<Node>) {
     let Some(content) = Arc::get_mut(&mut node) else { return };
     content.blank_out();
-    let _ = SPARES.try_with(|spares| {
-        let mut spares = spares.borrow_mut();
-        if spares.len() < KEPT {
-            spares.push(node);
-        }
-    });
+    Spare::give(&SPARES, node, KEPT);
 }
 
 /// Nodes whose last reference was dropped while another node was being freed. A chain has one.

@@ -1,14 +1,12 @@
-//! Memory of tensors that are gone, for the next ones of the same thread: a small tensor is then
-//! made in place, without a call of the allocator. Nodes have the same (`node`).
+//! Memory of tensors and nodes that are gone, for the next ones of the same thread: a small tensor or a node
+//! is then made in place, without a call of the allocator.
 
 use std::cell::RefCell;
+use std::thread::LocalKey;
 
 use triomphe::Arc;
 
-/// How many a thread keeps of each element type; 200 bytes each.
-const KEPT: usize = 1024;
-
-/// Tensors without content that nobody else holds; each thread has such a list.
+/// What nobody else holds and has no content; each thread has such a list of a type.
 pub(super) struct Spare<T>(RefCell<Vec<Arc<T>>>);
 
 impl<T> Spare<T> {
@@ -20,18 +18,20 @@ impl<T> Spare<T> {
         self.0.take();
     }
 
-    /// Memory for a tensor, if there is some.
+    /// The memory that came last, if there is some. A thread that is ending has none any more.
     #[inline]
-    pub(super) fn take(&self) -> Option<Arc<T>> {
-        self.0.borrow_mut().pop()
+    pub(super) fn take(list: &'static LocalKey<Self>) -> Option<Arc<T>> {
+        list.try_with(|list| list.0.borrow_mut().pop()).ok().flatten()
     }
 
-    /// Keeps the memory of an emptied tensor.
+    /// Keeps this memory, if there are fewer than `most`.
     #[inline]
-    pub(super) fn give(&self, inner: Arc<T>) {
-        let list = &mut self.0.borrow_mut();
-        if list.len() < KEPT {
-            list.push(inner);
-        }
+    pub(super) fn give(list: &'static LocalKey<Self>, memory: Arc<T>, most: usize) {
+        let _ = list.try_with(|list| {
+            let mut list = list.0.borrow_mut();
+            if list.len() < most {
+                list.push(memory);
+            }
+        });
     }
 }

@@ -1,26 +1,24 @@
 //! `Tensor`: a shared handle to a value and its place in the graph.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::mem::replace;
-use std::panic::{Location, RefUnwindSafe, UnwindSafe};
-use std::ptr::null;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{self, Mutex, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::{self, Mutex, OnceLock, PoisonError, RwLock};
 
 use triomphe::Arc;
 
+mod kept;
+mod shared;
+
 use super::any::Element;
 use super::hooks::HookList;
-use super::lost::Lost;
 use super::mode::is_grad_enabled;
 use super::node::{NodeRef, is_watched, show_constant, show_made, taken_out};
 use super::parts::{Absent, Edge, Token};
-use super::protect;
 use crate::array::shape::copied;
 use crate::array::{DType, Shape, Value, fits_inline};
-use crate::error::{HookResult, Result};
-use crate::print::{PrintOptions, print_options, render_tensor};
+use crate::error::HookResult;
 
 /// An n-dimensional array that can be differentiated.
 ///
@@ -435,136 +433,10 @@ impl<T: Element> Tensor<T> {
         shared.value.read().unwrap_or_else(PoisonError::into_inner).inline().copied()
     }
 
-    /// How often the data was changed in place.
-    #[inline]
-    pub(crate) fn version(&self) -> u32 {
-        self.inner().shared.get().map_or(0, |shared| shared.version.load(Ordering::Acquire))
-    }
-
-    fn shared(&self) -> &Arc<Shared<T>> {
-        self.inner().shared.get_or_init(|| {
-            let producer = self.inner().producer.as_ref();
-            let shared = Arc::new(Shared {
-                value: RwLock::new(self.inner().value.clone()),
-                version: AtomicU32::new(0),
-                origin: producer.map(|(node, slot)| (node.token(), *slot)),
-            });
-            protect::shares(self.address(), Arc::as_ptr(&shared).cast());
-            shared
-        })
-    }
-
-    /// How often the data was changed in place, and where it is if it is shared with other tensors; else
-    /// null.
-    #[inline]
-    pub(super) fn shared_state(&self) -> (u32, *const ()) {
-        match self.inner().shared.get() {
-            Some(shared) => (shared.version.load(Ordering::Acquire), Arc::as_ptr(shared).cast()),
-            None => (0, null()),
-        }
-    }
-
-    /// An error where the forward of a layer runs that must not change this data; `op` is what would
-    /// change it.
-    pub(crate) fn check_write(&self, op: &'static str) -> Result<()> {
-        protect::check_write(self.address(), self.shared_state().1, op)
-    }
-
-    /// Changes the data of this tensor and of all that share it. `f` gets the value as it is and
-    /// leaves it as it shall be, with the same shape; it must not run user code.
-    ///
-    /// # Errors
-    ///
-    /// As [`check_write`](Self::check_write); nothing is changed then.
-    pub(crate) fn write(&self, op: &'static str, f: impl FnOnce(&mut Value<T>)) -> Result<()> {
-        self.check_write(op)?;
-        let shared = self.shared();
-        let mut value = shared.value.write().unwrap_or_else(PoisonError::into_inner);
-        f(&mut value);
-        debug_assert_eq!(value.shape(), self.shape());
-        let version = shared.version.fetch_add(1, Ordering::Release) + 1;
-        drop(value);
-        if let Some((node, slot)) = &shared.origin {
-            node.output_changed(*slot, version);
-        }
-        Ok(())
-    }
-
-    /// A tensor of its own that shares this one's data, also later changes in place.
-    pub(crate) fn sharing(&self, producer: Option<(NodeRef, u32)>) -> Self {
-        if let Some((node, slot)) = &producer
-            && is_watched()
-        {
-            show_made(node, *slot, (T::DTYPE, self.shape()), None);
-        }
-        let shape = Value::scalar(T::ZERO).broadcast_to(self.shape());
-        let mut tensor = Self::with_producer(shape, producer);
-        let inner = tensor.inner_mut().unwrap_or_else(|| unreachable!("it was made here"));
-        inner.shared = OnceLock::from(Arc::clone(self.shared()));
-        tensor
-    }
-
-    /// A tensor of its own with this value, made to be changed in place: its buffer has no other
-    /// owner once this one is gone.
-    #[cfg(feature = "nn")]
-    pub(crate) fn own(&self) -> Self {
-        self.alias().sharing(None)
-    }
-
-    /// The same data outside the graph.
-    pub(crate) fn detached_at(&self, place: &'static Location<'static>) -> Self {
-        let lost = self.outside().unwrap_or_else(|| Lost::by_detach(place));
-        self.sharing(None).with_lost(lost)
-    }
-
-    /// Why this is outside the graph, as far as it was computed from what wants a gradient.
-    pub(crate) fn lost(&self) -> Lost {
-        Lost::from_bits(self.inner().gradient.load(Ordering::Relaxed) >> 1)
-    }
-
-    /// The same of a tensor that wants no gradient; `None` where it wants one.
-    #[inline]
-    pub(crate) fn outside(&self) -> Option<Lost> {
-        let gradient = self.inner().gradient.load(Ordering::Relaxed);
-        (gradient & STOP != 0).then(|| Lost::from_bits(gradient >> 1))
-    }
-
-    /// Notes of a new tensor, which nobody else has, why it is outside the graph.
-    #[inline]
-    pub(crate) fn with_lost(self, lost: Lost) -> Self {
-        if lost != Lost::NONE {
-            let gradient = &self.inner().gradient;
-            let stop = gradient.load(Ordering::Relaxed) & STOP;
-            gradient.store(stop | lost.bits() << 1, Ordering::Relaxed);
-        }
-        self
-    }
-
-    /// Notes that it was picked by another one: what that lost, this has lost too.
-    pub(crate) fn and_lost<U: Element>(self, by: &Tensor<U>) -> Self {
-        let lost = self.lost().and(by.lost());
-        self.with_lost(lost)
-    }
-
-    pub(crate) fn store_lost(&self, lost: Lost) {
-        self.change_gradient(|gradient| (gradient & STOP) | lost.bits() << 1);
-    }
-
-    /// What it was comes back.
-    fn change_gradient(&self, change: impl Fn(u32) -> u32) -> u32 {
-        let relaxed = Ordering::Relaxed;
-        let before = self.inner().gradient.fetch_update(relaxed, relaxed, |it| Some(change(it)));
-        before.unwrap_or_else(|before| before)
-    }
-
     /// Identity: clones of one tensor have the same address.
     #[inline]
     pub(crate) fn address(&self) -> *const () {
         Arc::as_ptr(self.inner()).cast()
-    }
-
-    pub(crate) fn downgrade(&self) -> WeakTensor<T> {
-        WeakTensor(sync::Arc::downgrade(self.kept()))
     }
 
     /// Whether both are handles of one tensor, as clones are: with one gradient, and one value also
@@ -633,16 +505,6 @@ impl<T: Element> Tensor<T> {
         self.inner().gradient.load(Ordering::Relaxed) & STOP != 0
     }
 
-    pub(crate) fn store_stop_gradient(&self, stop: bool, place: &'static Location<'static>) {
-        let before = self.change_gradient(|gradient| (gradient & !STOP) | u32::from(stop));
-        let lost = self.lost();
-        match (before & STOP != 0, stop) {
-            (false, true) => self.store_lost(lost.and(Lost::by_cut(place))),
-            (true, false) if lost != Lost::NONE => self.store_lost(lost.without_cut()),
-            _ => {}
-        }
-    }
-
     /// Whether no recorded op produced this tensor: gradients end, and are kept, here.
     pub fn is_leaf(&self) -> bool {
         self.inner().producer.is_none() || self.stop_gradient()
@@ -703,45 +565,6 @@ impl<T: Element> Tensor<T> {
         }
         self.edge()
     }
-
-    fn kept(&self) -> &sync::Arc<Kept<T>> {
-        self.inner().kept.get_or_init(Default::default)
-    }
-
-    pub(super) fn grad_here(&self) -> Option<Tensor<T>> {
-        let kept = self.inner().kept.get()?;
-        kept.grad.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Puts a gradient in place of the kept one, which comes back.
-    pub(crate) fn replace_grad(&self, grad: Option<Tensor<T>>) -> Option<Tensor<T>> {
-        if grad.is_none() && self.inner().kept.get().is_none() {
-            return None;
-        }
-        let mut slot = self.kept().grad.lock().unwrap_or_else(PoisonError::into_inner);
-        replace(&mut *slot, grad)
-    }
-
-    /// Changes the kept gradient; others wait meanwhile, so that nothing they add is lost.
-    pub(crate) fn update_grad(&self, f: impl FnOnce(Option<Tensor<T>>) -> Tensor<T>) {
-        let mut slot = self.kept().grad.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = slot.take();
-        // Freeing a graph runs the drops of what users put in it: not under the lock.
-        let graph = before.as_ref().filter(|before| !before.stop_gradient()).cloned();
-        *slot = Some(f(before));
-        drop(slot);
-        drop(graph);
-    }
-
-    /// The hooks of a leaf; `None` if there never was one.
-    pub(crate) fn leaf_hooks(&self) -> Option<&HookList<sync::Arc<LeafHook<T>>>> {
-        self.inner().kept.get().map(|kept| &kept.hooks)
-    }
-
-    /// The same, where one is to be added.
-    pub(crate) fn made_leaf_hooks(&self) -> &HookList<sync::Arc<LeafHook<T>>> {
-        &self.kept().hooks
-    }
 }
 
 impl<T: Element> Inner<T> {
@@ -769,60 +592,6 @@ impl<T: Element> Inner<T> {
     #[inline]
     fn is_plain(&mut self) -> bool {
         self.is_bare() && *self.gradient.get_mut() & STOP != 0
-    }
-}
-
-/// What backward leaves with a tensor, of which this keeps nothing alive.
-pub(crate) struct WeakTensor<T: Element>(Weak<Kept<T>>);
-
-impl<T: Element> WeakTensor<T> {
-    /// If the tensor is alive: one without its data that has the same gradient and hooks.
-    pub(crate) fn upgrade(&self) -> Option<Tensor<T>> {
-        let kept = self.0.upgrade()?;
-        let mut tensor = Tensor::new(Value::scalar(T::ZERO));
-        let inner = tensor.inner_mut().unwrap_or_else(|| unreachable!("it was made here"));
-        inner.kept = OnceLock::from(kept);
-        Some(tensor)
-    }
-}
-
-impl<T: Element> Tensor<T> {
-    #[inline]
-    pub(super) fn show_here(
-        &self,
-        f: &mut fmt::Formatter<'_>,
-        options: PrintOptions,
-    ) -> fmt::Result {
-        let value = self.read();
-        let value = value.contiguous();
-        let data = value.as_slice().unwrap_or(&[]);
-        let head = (T::DTYPE.name(), self.stop_gradient());
-        render_tensor(f, self.shape(), head, data, options)
-    }
-
-    /// The tensor as text, by options of its own; see [`PrintOptions`].
-    pub fn display(&self, options: PrintOptions) -> impl fmt::Display + '_ {
-        Shown(self, options)
-    }
-}
-
-struct Shown<'a, T: Element>(&'a Tensor<T>, PrintOptions);
-
-impl<T: Element> fmt::Display for Shown<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        T::show(self.0, f, self.1)
-    }
-}
-
-impl<T: Element> fmt::Display for Tensor<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        T::show(self, f, print_options())
-    }
-}
-
-impl<T: Element> fmt::Debug for Tensor<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
     }
 }
 

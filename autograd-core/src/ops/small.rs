@@ -1,9 +1,8 @@
-//! Kernels of tensors whose data stands inline: `+ - * /` of two of one shape, or of one and a number, and
-//! formulas of one. They compute in an operand's own place, or in a copy, without a pass.
+//! Kernels of tensors whose data stands inline: `+ - * /` of two of one shape, or of one and a number. They
+//! compute in an operand's own place, or in a copy, without a pass.
 
 use super::{Binary, Float, Input};
 use crate::array::shape::same;
-use crate::formula::{Formula, run_over};
 use crate::graph::Tensor;
 
 /// Whether an op is of this kind.
@@ -48,43 +47,9 @@ pub(super) fn number<T: Float>(
     Ok(over(x, |x| apply::<T>(op, swapped, x, &number)))
 }
 
-/// A formula of one tensor, or of one before it and that.
-#[inline(always)]
-pub(super) fn formula<'a, T: Float>(
-    formula: &dyn Formula<T>,
-    before: Option<&Tensor<T>>,
-    x: Input<'a, T>,
-) -> Result<Tensor<T>, Input<'a, T>> {
-    let mut now = None;
-    let before = before.map(|before| before.small_data(&mut now));
-    if !x.tensor().is_small() || matches!(before, Some(None)) {
-        return Err(x);
-    }
-    let before = before.flatten();
-    let len = x.tensor().len();
-    let run = |from: &T::Inline, to: &mut T::Inline| {
-        if formula.run_inline(before, from, to) {
-            *to = *from;
-            run_over(formula, len, before.map(AsRef::as_ref), to.as_mut());
-        }
-    };
-    if x.is_temporary() {
-        // Beside it: a copy to read from would be written in narrow pieces and at once read in wide ones.
-        return Ok(over(x, |x| {
-            let mut out = T::INLINE;
-            run(x, &mut out);
-            *x = out;
-        }));
-    }
-    // Not in a copy: what has just been written in narrow pieces is not there yet for wide ones.
-    let (x, mut now) = (x.tensor(), None);
-    let from = data(x, &mut now);
-    Ok(x.small_like().rewritten(|to| run(from, to)))
-}
-
 /// In an operand's own place, if it is a temporary, or in a copy.
 #[inline(always)]
-fn over<T: Float>(x: Input<'_, T>, run: impl Fn(&mut T::Inline)) -> Tensor<T> {
+pub(super) fn over<T: Float>(x: Input<'_, T>, run: impl Fn(&mut T::Inline)) -> Tensor<T> {
     let copy = match x {
         Input::Ref(x) => x.small_copy(),
         Input::Own(mut x) => {
@@ -98,7 +63,10 @@ fn over<T: Float>(x: Input<'_, T>, run: impl Fn(&mut T::Inline)) -> Tensor<T> {
 }
 
 #[inline(always)]
-fn data<'a, T: Float>(x: &'a Tensor<T>, now: &'a mut Option<T::Inline>) -> &'a T::Inline {
+pub(super) fn data<'a, T: Float>(
+    x: &'a Tensor<T>,
+    now: &'a mut Option<T::Inline>,
+) -> &'a T::Inline {
     x.small_data(now).unwrap_or_else(|| not_small())
 }
 

@@ -152,8 +152,8 @@ impl Forward<'_> {
             }
             // What the environment asks for is refused here where this build cannot do it.
             #[cfg(not(feature = "verify"))]
-            if let Err(refused) = environment::refuse(rules.info.name) {
-                self.own.rare().broken = Some(refused);
+            if environment::asks() {
+                self.own.rare().broken = Some(environment::refusal(rules.info.name));
             }
         }
         #[cfg(debug_assertions)]

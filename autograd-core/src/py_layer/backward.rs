@@ -76,7 +76,7 @@ impl<'a> RawBackward<'a> {
     /// Hands on each gradient that the user's function returned, with the position of its tensor.
     #[inline(always)]
     pub(super) fn deliver(
-        mut self,
+        &mut self,
         mut to: impl FnMut(usize, AnyTensor) -> Result<()>,
     ) -> Result<()> {
         let all = match self.returned.get_mut() {
@@ -188,12 +188,11 @@ impl RawBackward<'_> {
                     location,
                 });
             }
+            Some(_) if !wants => {}
             Some(mut grad) => {
-                if wants {
-                    // What backward keeps a handle of it may change later.
-                    grad.unshare();
-                    all.push((tensor, Some(grad)));
-                }
+                // What backward keeps a handle of it may change later.
+                grad.unshare();
+                all.push((tensor, Some(grad)));
             }
         }
         Ok(())

@@ -3,9 +3,10 @@
 use std::sync::OnceLock;
 
 #[cfg(not(feature = "verify"))]
-use crate::error::{Error, Result};
+use crate::error::Error;
 
 /// Whether it does. Read once.
+#[inline]
 pub(super) fn asks() -> bool {
     static ASKS: OnceLock<bool> = OnceLock::new();
     let said = || std::env::var_os("AUTOGRAD_VERIFY").is_some_and(|v| !v.is_empty() && v != "0");
@@ -15,16 +16,13 @@ pub(super) fn asks() -> bool {
 /// The error of a call that nothing in this build can verify.
 #[cfg(not(feature = "verify"))]
 #[cold]
-pub(super) fn refuse(op: &'static str) -> Result<()> {
-    if !asks() {
-        return Ok(());
-    }
-    Err(Error::Unsupported {
+pub(super) fn refusal(op: &'static str) -> Error {
+    Error::Unsupported {
         op,
         why:
             "AUTOGRAD_VERIFY is set, but this build cannot verify a backward; turn on the feature \
               `verify` of autograd-core (`autograd-core = { version = \"..\", features = \
               [\"verify\"] }` in Cargo.toml), or unset AUTOGRAD_VERIFY"
                 .to_owned(),
-    })
+    }
 }

@@ -279,7 +279,7 @@ mod tests {
         assert!(holds::<(f64, T64)>() && holds::<(f64, (Vec<u8>, &T64), u8)>());
         assert!(holds::<Option<(fn(f64) -> (u8, f64), T64)>>());
         assert!(holds::<std::vec::IntoIter<T64>>() && holds::<std::slice::Iter<'static, T64>>());
-        assert!(holds::<std::collections::HashMap<String, T64>>());
+        assert!(holds::<HashMap<String, T64>>());
         assert!(!holds::<f64>() && !holds::<Tensor<i64>>() && !holds::<(f64, Vec<Tensor<bool>>)>());
         assert!(!holds::<fn(&T64) -> T64>() && !holds::<Box<dyn Fn(&T64) -> T64>>());
         assert!(!holds::<(f64, fn(&T64, T64) -> T64)>());

@@ -75,7 +75,7 @@ impl Op for LayerRules {
         let saved = &mut Unpack { saved: node.read(pull.retain, &at)?, at };
         let wants = || edges.iter().map(|edge| pull.wants(edge)).collect();
         let wants = (!pull.wants_all).then(wants);
-        let raw = RawBackward::new(at, Called::of(&self.info, node), wants, grads);
+        let mut raw = RawBackward::new(at, Called::of(&self.info, node), wants, grads);
         {
             let _off = once.then(|| GradMode::set(false));
             (self.run)(&raw, saved, self.pull)?;

@@ -10,18 +10,16 @@ mod compute;
 mod fuse;
 mod node;
 pub(super) mod op;
-mod single;
 
 #[allow(unreachable_pub, reason = "it stands in a hidden method of a public trait")]
 pub use cheap::Cheap;
 pub use check::{Checked, check_backward, verify};
 pub use fuse::{fuse, try_fuse};
-pub(crate) use node::{gradient, gradients_of};
+pub(super) use node::{gradient, gradients_of, run_single};
 #[allow(unreachable_pub, reason = "it stands in a hidden method of a public trait")]
 pub use op::Handle;
 pub use op::{Info, Op, Outputs, Pair, Reduction, pulled};
 pub(super) use op::{formulas, is_single};
-pub(super) use single::run as run_single;
 
 use std::panic::Location;
 use std::sync::Arc;
@@ -107,7 +105,7 @@ pub(super) fn run<T: Float>(
     if let [x] = reals
         && is_single(info)
     {
-        return Ok(SmallVec::from_iter([single::run(op, Input::Ref(x), caller)]));
+        return Ok(SmallVec::from_iter([run_single(op, Input::Ref(x), caller)]));
     }
     let shapes = || reals.iter().map(|x| x.shape()).chain(masks.iter().map(|x| x.shape()));
     let whole = matches!(info.reduction, Reduction::None);

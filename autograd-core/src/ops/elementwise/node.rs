@@ -18,6 +18,83 @@ use crate::graph::{
 };
 use crate::ops::{Caller, Float, Input, small};
 
+/// Runs and, where it must be, records an op of one number with one result of the same shape, as most are.
+#[inline]
+pub(in crate::ops) fn run_single<T: Float>(
+    op: Handle<T>,
+    mut x: Input<'_, T>,
+    caller: Caller,
+) -> Tensor<T> {
+    let info = op.info();
+    if !x.tensor().is_recorded() {
+        let lost = Lost::of(info.name, caller, x.tensor());
+        return compute_single(&op, x).with_lost(lost);
+    }
+    let mut saved = Saved::Nothing;
+    if !info.keeps_reals.is_empty() {
+        saved = Saved::input(0, x.tensor());
+    }
+    let small = x.tensor().is_small();
+    let edge = x.edge(!info.keeps_reals.is_empty());
+    let mut y = compute_single(&op, x);
+    if !info.keeps_outputs.is_empty() {
+        saved = Saved::output(0, &y);
+    }
+    y.attach(record_single(&op, edge, saved, small, caller), 0);
+    y
+}
+
+/// Deferred, or in a temporary's own memory, or in one pass.
+fn compute_single<T: Float>(op: &Handle<T>, x: Input<'_, T>) -> Tensor<T> {
+    let x = match inline(op.forward(), None, x) {
+        Ok(done) => return done,
+        Err(x) => x,
+    };
+    let x = match x.try_defer(|| Some(op.cheap()?.forward())) {
+        Ok(done) => return done,
+        Err(x) => x,
+    };
+    let len = x.tensor().len();
+    match x.try_in_place(|x| run_over(op.forward(), len, None, x)) {
+        Ok(done) => done,
+        Err(x) => Tensor::new(x.consume(|x| passed(op.forward(), None, x))),
+    }
+}
+
+/// A formula of one tensor, or of one before it and that, whose data stands inline.
+#[inline(always)]
+fn inline<'a, T: Float>(
+    formula: &dyn Formula<T>,
+    before: Option<&Tensor<T>>,
+    x: Input<'a, T>,
+) -> Result<Tensor<T>, Input<'a, T>> {
+    let mut now = None;
+    let before = before.map(|before| before.small_data(&mut now));
+    if !x.tensor().is_small() || matches!(before, Some(None)) {
+        return Err(x);
+    }
+    let before = before.flatten();
+    let len = x.tensor().len();
+    let run = |from: &T::Inline, to: &mut T::Inline| {
+        if formula.run_inline(before, from, to) {
+            *to = *from;
+            run_over(formula, len, before.map(AsRef::as_ref), to.as_mut());
+        }
+    };
+    if x.is_temporary() {
+        // Beside it: a copy to read from would be written in narrow pieces and at once read in wide ones.
+        return Ok(small::over(x, |x| {
+            let mut out = T::INLINE;
+            run(x, &mut out);
+            *x = out;
+        }));
+    }
+    // Not in a copy: what has just been written in narrow pieces is not there yet for wide ones.
+    let (x, mut now) = (x.tensor(), None);
+    let from = small::data(x, &mut now);
+    Ok(x.small_like().rewritten(|to| run(from, to)))
+}
+
 /// The gradients of an op's differentiable operands, as far as they are wanted, from all operands and
 /// masks, from those outputs that backward reads, and from the gradients of the outputs, which have
 /// the shape of the whole.
@@ -137,7 +214,7 @@ fn record<T: Float>(
 
 /// The same of an op of one number, `small` where what it saves holds no buffer.
 #[inline]
-pub(super) fn record_single<T: Float>(
+fn record_single<T: Float>(
     op: &Handle<T>,
     edge: Edge,
     saved: Saved,
@@ -430,7 +507,7 @@ fn fused<T: Float>(op: &Handle<T>, dy: Tensor<T>, mut saved: Option<Input<'_, T>
         }
     };
     let before = saved.as_ref().map(Input::tensor);
-    let mut dy = match small::formula(formula, before, Input::Own(dy)) {
+    let mut dy = match inline(formula, before, Input::Own(dy)) {
         Ok(done) => return done,
         Err(dy) => dy,
     };

@@ -1,0 +1,121 @@
+//! What a tensor keeps beside its value: its gradient, hooks, and why it is outside the graph.
+
+use std::mem::replace;
+use std::panic::Location;
+use std::sync::atomic::Ordering;
+use std::sync::{self, OnceLock, PoisonError, Weak};
+
+use super::super::any::Element;
+use super::super::hooks::HookList;
+use super::super::lost::Lost;
+use super::{Kept, LeafHook, STOP, Tensor};
+use crate::array::Value;
+
+impl<T: Element> Tensor<T> {
+    pub(crate) fn downgrade(&self) -> WeakTensor<T> {
+        WeakTensor(sync::Arc::downgrade(self.kept()))
+    }
+
+    fn kept(&self) -> &sync::Arc<Kept<T>> {
+        self.inner().kept.get_or_init(Default::default)
+    }
+
+    pub(in crate::graph) fn grad_here(&self) -> Option<Tensor<T>> {
+        let kept = self.inner().kept.get()?;
+        kept.grad.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Puts a gradient in place of the kept one, which comes back.
+    pub(crate) fn replace_grad(&self, grad: Option<Tensor<T>>) -> Option<Tensor<T>> {
+        if grad.is_none() && self.inner().kept.get().is_none() {
+            return None;
+        }
+        let mut slot = self.kept().grad.lock().unwrap_or_else(PoisonError::into_inner);
+        replace(&mut *slot, grad)
+    }
+
+    /// Changes the kept gradient; others wait meanwhile, so that nothing they add is lost.
+    pub(crate) fn update_grad(&self, f: impl FnOnce(Option<Tensor<T>>) -> Tensor<T>) {
+        let mut slot = self.kept().grad.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = slot.take();
+        // Freeing a graph runs the drops of what users put in it: not under the lock.
+        let graph = before.as_ref().filter(|before| !before.stop_gradient()).cloned();
+        *slot = Some(f(before));
+        drop(slot);
+        drop(graph);
+    }
+
+    /// The hooks of a leaf; `None` if there never was one.
+    pub(crate) fn leaf_hooks(&self) -> Option<&HookList<sync::Arc<LeafHook<T>>>> {
+        self.inner().kept.get().map(|kept| &kept.hooks)
+    }
+
+    /// The same, where one is to be added.
+    pub(crate) fn made_leaf_hooks(&self) -> &HookList<sync::Arc<LeafHook<T>>> {
+        &self.kept().hooks
+    }
+
+    /// Why this is outside the graph, as far as it was computed from what wants a gradient.
+    pub(crate) fn lost(&self) -> Lost {
+        Lost::from_bits(self.inner().gradient.load(Ordering::Relaxed) >> 1)
+    }
+
+    /// The same of a tensor that wants no gradient; `None` where it wants one.
+    #[inline]
+    pub(crate) fn outside(&self) -> Option<Lost> {
+        let gradient = self.inner().gradient.load(Ordering::Relaxed);
+        (gradient & STOP != 0).then(|| Lost::from_bits(gradient >> 1))
+    }
+
+    /// Notes of a new tensor, which nobody else has, why it is outside the graph.
+    #[inline]
+    pub(crate) fn with_lost(self, lost: Lost) -> Self {
+        if lost != Lost::NONE {
+            let gradient = &self.inner().gradient;
+            let stop = gradient.load(Ordering::Relaxed) & STOP;
+            gradient.store(stop | lost.bits() << 1, Ordering::Relaxed);
+        }
+        self
+    }
+
+    /// Notes that it was picked by another one: what that lost, this has lost too.
+    pub(crate) fn and_lost<U: Element>(self, by: &Tensor<U>) -> Self {
+        let lost = self.lost().and(by.lost());
+        self.with_lost(lost)
+    }
+
+    pub(crate) fn store_lost(&self, lost: Lost) {
+        self.change_gradient(|gradient| (gradient & STOP) | lost.bits() << 1);
+    }
+
+    /// What it was comes back.
+    fn change_gradient(&self, change: impl Fn(u32) -> u32) -> u32 {
+        let relaxed = Ordering::Relaxed;
+        let before = self.inner().gradient.fetch_update(relaxed, relaxed, |it| Some(change(it)));
+        before.unwrap_or_else(|before| before)
+    }
+
+    pub(crate) fn store_stop_gradient(&self, stop: bool, place: &'static Location<'static>) {
+        let before = self.change_gradient(|gradient| (gradient & !STOP) | u32::from(stop));
+        let lost = self.lost();
+        match (before & STOP != 0, stop) {
+            (false, true) => self.store_lost(lost.and(Lost::by_cut(place))),
+            (true, false) if lost != Lost::NONE => self.store_lost(lost.without_cut()),
+            _ => {}
+        }
+    }
+}
+
+/// What backward leaves with a tensor, of which this keeps nothing alive.
+pub(crate) struct WeakTensor<T: Element>(Weak<Kept<T>>);
+
+impl<T: Element> WeakTensor<T> {
+    /// If the tensor is alive: one without its data that has the same gradient and hooks.
+    pub(crate) fn upgrade(&self) -> Option<Tensor<T>> {
+        let kept = self.0.upgrade()?;
+        let mut tensor = Tensor::new(Value::scalar(T::ZERO));
+        let inner = tensor.inner_mut().unwrap_or_else(|| unreachable!("it was made here"));
+        inner.kept = OnceLock::from(kept);
+        Some(tensor)
+    }
+}

@@ -1,0 +1,100 @@
+//! Data that is changed in place.
+
+use std::panic::Location;
+use std::ptr::null;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{OnceLock, PoisonError, RwLock};
+
+use triomphe::Arc;
+
+use super::super::any::Element;
+use super::super::lost::Lost;
+use super::super::node::{NodeRef, is_watched, show_made};
+use super::super::protect;
+use super::{Shared, Tensor};
+use crate::array::Value;
+use crate::error::Result;
+
+impl<T: Element> Tensor<T> {
+    /// How often the data was changed in place.
+    #[inline]
+    pub(crate) fn version(&self) -> u32 {
+        self.inner().shared.get().map_or(0, |shared| shared.version.load(Ordering::Acquire))
+    }
+
+    fn shared(&self) -> &Arc<Shared<T>> {
+        self.inner().shared.get_or_init(|| {
+            let producer = self.inner().producer.as_ref();
+            let shared = Arc::new(Shared {
+                value: RwLock::new(self.inner().value.clone()),
+                version: AtomicU32::new(0),
+                origin: producer.map(|(node, slot)| (node.token(), *slot)),
+            });
+            protect::shares(self.address(), Arc::as_ptr(&shared).cast());
+            shared
+        })
+    }
+
+    /// How often the data was changed in place, and where it is if it is shared with other tensors; else
+    /// null.
+    #[inline]
+    pub(in crate::graph) fn shared_state(&self) -> (u32, *const ()) {
+        match self.inner().shared.get() {
+            Some(shared) => (shared.version.load(Ordering::Acquire), Arc::as_ptr(shared).cast()),
+            None => (0, null()),
+        }
+    }
+
+    /// An error where the forward of a layer runs that must not change this data; `op` is what would
+    /// change it.
+    pub(crate) fn check_write(&self, op: &'static str) -> Result<()> {
+        protect::check_write(self.address(), self.shared_state().1, op)
+    }
+
+    /// Changes the data of this tensor and of all that share it. `f` gets the value as it is and
+    /// leaves it as it shall be, with the same shape; it must not run user code.
+    ///
+    /// # Errors
+    ///
+    /// As [`check_write`](Self::check_write); nothing is changed then.
+    pub(crate) fn write(&self, op: &'static str, f: impl FnOnce(&mut Value<T>)) -> Result<()> {
+        self.check_write(op)?;
+        let shared = self.shared();
+        let mut value = shared.value.write().unwrap_or_else(PoisonError::into_inner);
+        f(&mut value);
+        debug_assert_eq!(value.shape(), self.shape());
+        let version = shared.version.fetch_add(1, Ordering::Release) + 1;
+        drop(value);
+        if let Some((node, slot)) = &shared.origin {
+            node.output_changed(*slot, version);
+        }
+        Ok(())
+    }
+
+    /// A tensor of its own that shares this one's data, also later changes in place.
+    pub(crate) fn sharing(&self, producer: Option<(NodeRef, u32)>) -> Self {
+        if let Some((node, slot)) = &producer
+            && is_watched()
+        {
+            show_made(node, *slot, (T::DTYPE, self.shape()), None);
+        }
+        let shape = Value::scalar(T::ZERO).broadcast_to(self.shape());
+        let mut tensor = Self::with_producer(shape, producer);
+        let inner = tensor.inner_mut().unwrap_or_else(|| unreachable!("it was made here"));
+        inner.shared = OnceLock::from(Arc::clone(self.shared()));
+        tensor
+    }
+
+    /// A tensor of its own with this value, made to be changed in place: its buffer has no other
+    /// owner once this one is gone.
+    #[cfg(feature = "nn")]
+    pub(crate) fn own(&self) -> Self {
+        self.alias().sharing(None)
+    }
+
+    /// The same data outside the graph.
+    pub(crate) fn detached_at(&self, place: &'static Location<'static>) -> Self {
+        let lost = self.outside().unwrap_or_else(|| Lost::by_detach(place));
+        self.sharing(None).with_lost(lost)
+    }
+}
