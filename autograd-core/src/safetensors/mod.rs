@@ -37,7 +37,7 @@
 //! the elements of all tensors, row-major and little-endian, without a gap. `__metadata__` in the
 //! header holds strings by name. Element types are F64, F32, I64, I32, U8 and BOOL; F16 and BF16 are read
 //! as `f32`, and written where [`SafeTensors::store_as`] asks for it. Tensors of other types are left
-//! out, and named by [`SafeTensors::unread`].
+//! out, and named by [`unread`](SafeTensors::unread).
 
 mod file;
 mod format;
@@ -62,8 +62,11 @@ pub struct SafeTensors {
     pub tensors: StateDict,
     /// Notes by name, for people and programs: strings only.
     pub metadata: BTreeMap<String, String>,
-    halves: BTreeMap<String, Half>,
-    unread: BTreeMap<String, String>,
+    /// Names of tensors of floats that are written in 16 bits; see [`SafeTensors::store_as`].
+    pub halves: BTreeMap<String, Half>,
+    /// The names and element types of tensors of the file that are not here, because this crate has no
+    /// such type: `F8_E4M3`, say. They are not written again.
+    pub unread: BTreeMap<String, String>,
 }
 
 impl SafeTensors {
@@ -95,12 +98,6 @@ impl SafeTensors {
         let floats = self.tensors.iter().filter(|(_, tensor)| tensor.dtype().is_float());
         let picked = floats.filter(|(name, _)| which(name));
         self.halves.extend(picked.map(|(name, _)| (name.clone(), half)));
-    }
-
-    /// The names and element types of tensors of the file that are not here, because this crate has no
-    /// such type: `F8_E4M3`, say. They are not written again.
-    pub fn unread(&self) -> &BTreeMap<String, String> {
-        &self.unread
     }
 
     /// Adds tensors, their names prefixed with `prefix` and a dot: several parts in one file.
@@ -180,7 +177,7 @@ impl SafeTensors {
     ///
     /// [`Error::File`] if the file does not exist, cannot be read, or is not a whole and well-formed
     /// safetensors file. Tensors of other element types than this crate has are no error; see
-    /// [`SafeTensors::unread`].
+    /// [`unread`](SafeTensors::unread).
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let read = file::open(path)

@@ -116,7 +116,7 @@ fn tensors_of_other_types_are_left_out_and_named() {
     let file = SafeTensors::from_bytes(&golden("other_types.safetensors")).unwrap();
     let unread = [("a.float8", "F8_E4M3"), ("int16", "I16"), ("scalar", "U16")];
     let unread = unread.map(|(name, dtype)| (name.to_owned(), dtype.to_owned()));
-    assert_eq!(*file.unread(), BTreeMap::from(unread));
+    assert_eq!(file.unread, BTreeMap::from(unread));
     assert_eq!(file.get::<f32>("a.float32").unwrap().to_vec(), [1.0, 2.0, 3.0]);
     assert_eq!(file.get::<bool>("z").unwrap().to_vec(), [true, false]);
     assert_eq!(file.tensors.len(), 2);
@@ -130,7 +130,7 @@ fn tensors_of_other_types_are_left_out_and_named() {
         "c":{"dtype":"U8","shape":[3],"data_offsets":[5,8]}}"#;
     let bytes = self::file(header, 8);
     let read = SafeTensors::from_bytes(&bytes).unwrap();
-    assert_eq!(read.unread()["b"], "Q4_0");
+    assert_eq!(read.unread["b"], "Q4_0");
     assert_eq!(read.get::<u8>("c").unwrap().len(), 3);
     assert!(refusal(&bytes[..bytes.len() - 4]).ends_with("it was cut"));
 }
