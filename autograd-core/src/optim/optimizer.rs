@@ -126,8 +126,10 @@ fn step(slots: &mut [Slot], rules: &[Erased<'_>]) -> Result<()> {
         for_each_float!(&slot.parameter, moved => moved.tensor.check_write(op))?;
     }
     // A rule of a user has returned for every parameter before the first one changes.
-    for slot in slots.iter_mut() {
-        for_each_float!(&mut slot.parameter, moved => moved.prepare(rules[slot.group]));
+    if !rules.iter().all(|by| by.in_place) {
+        for slot in slots.iter_mut() {
+            for_each_float!(&mut slot.parameter, moved => moved.prepare(rules[slot.group]));
+        }
     }
     for slot in slots {
         for_each_float!(&mut slot.parameter, moved => moved.step(rules[slot.group]))?;

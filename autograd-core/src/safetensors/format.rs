@@ -11,7 +11,7 @@ use safetensors::tensor::{Metadata, TensorInfo};
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::{SafeTensors, StateDict, malformed};
+use super::{Half, SafeTensors, malformed};
 use crate::array::shape::element_count;
 use crate::array::{DType, Shape, Value};
 use crate::graph::{AnyTensor, Element, Tensor};
@@ -20,27 +20,48 @@ use crate::graph::{AnyTensor, Element, Tensor};
 const MAX_HEADER_BYTES: u64 = 100_000_000;
 const METADATA: &str = "__metadata__";
 
-/// The element types, in the order in which Python's package writes them: data is then aligned.
-const DTYPES: [(DType, Dtype); 6] = [
-    (DType::Int64, Dtype::I64),
-    (DType::Float64, Dtype::F64),
-    (DType::Float32, Dtype::F32),
-    (DType::Int32, Dtype::I32),
-    (DType::UInt8, Dtype::U8),
-    (DType::Bool, Dtype::BOOL),
+/// The element types that are read and written, in the order in which Python's package writes them: data is
+/// then aligned.
+const DTYPES: [Dtype; 8] = [
+    Dtype::I64,
+    Dtype::F64,
+    Dtype::F32,
+    Dtype::I32,
+    Dtype::BF16,
+    Dtype::F16,
+    Dtype::U8,
+    Dtype::BOOL,
 ];
+
+impl Half {
+    fn dtype(self) -> Dtype {
+        match self {
+            Self::F16 => Dtype::F16,
+            Self::BF16 => Dtype::BF16,
+        }
+    }
+}
 
 /// Writes the header and the elements of all tensors.
 pub(super) fn write(file: &SafeTensors, out: &mut dyn Write) -> io::Result<()> {
     let header = header(file)?;
     out.write_all(&(header.len() as u64).to_le_bytes())?;
     out.write_all(&header)?;
-    in_order(&file.tensors).try_for_each(|(_, _, tensor)| out.write_all(&bytes_of(tensor)))
+    in_order(file).try_for_each(|(dtype, _, tensor)| out.write_all(&bytes_of(tensor, dtype)))
 }
 
-fn in_order(tensors: &StateDict) -> impl Iterator<Item = (Dtype, &String, &AnyTensor)> {
-    DTYPES.into_iter().flat_map(move |(own, dtype)| {
-        let of_type = tensors.iter().filter(move |(_, tensor)| tensor.dtype() == own);
+fn in_order(file: &SafeTensors) -> impl Iterator<Item = (Dtype, &String, &AnyTensor)> {
+    let stored = |name: &str, tensor: &AnyTensor| match (tensor.dtype(), file.halves.get(name)) {
+        (DType::Float64 | DType::Float32, Some(half)) => half.dtype(),
+        (DType::Float64, None) => Dtype::F64,
+        (DType::Float32, None) => Dtype::F32,
+        (DType::Int64, _) => Dtype::I64,
+        (DType::Int32, _) => Dtype::I32,
+        (DType::UInt8, _) => Dtype::U8,
+        (DType::Bool, _) => Dtype::BOOL,
+    };
+    DTYPES.into_iter().flat_map(move |dtype| {
+        let of_type = file.tensors.iter().filter(move |(name, x)| stored(name, x) == dtype);
         of_type.map(move |(name, tensor)| (dtype, name, tensor))
     })
 }
@@ -59,7 +80,7 @@ fn header(file: &SafeTensors) -> io::Result<Vec<u8>> {
         entries.push(format!("\"{METADATA}\":{}", serde_json::to_string(&file.metadata)?));
     }
     let mut end = 0;
-    for (dtype, name, tensor) in in_order(&file.tensors) {
+    for (dtype, name, tensor) in in_order(file) {
         let (begin, shape) = (end, tensor.shape().to_vec());
         end += shape.iter().product::<usize>() * (dtype.bitsize() / 8);
         let info = TensorInfo { dtype, shape, data_offsets: (begin, end) };
@@ -94,7 +115,7 @@ pub(super) fn read(from: &mut dyn Read, len: u64) -> io::Result<SafeTensors> {
     }
     let mut text = vec![0; size as usize];
     from.read_exact(&mut text)?;
-    let (metadata, header) = parse(&text)?;
+    let (metadata, header, unread) = parse(&text)?;
     let (expected, found) = (header.data_len() as u64, rest - size);
     if expected != found {
         let cut = if expected > found { "; it was cut" } else { "" };
@@ -102,9 +123,16 @@ pub(super) fn read(from: &mut dyn Read, len: u64) -> io::Result<SafeTensors> {
             "the tensors take {expected} bytes, but the file has {found} bytes of data{cut}"
         )));
     }
-    let mut file = SafeTensors { metadata, ..SafeTensors::new() };
+    let mut file = SafeTensors { metadata, unread, ..SafeTensors::new() };
     for name in header.offset_keys() {
         let Some(info) = header.info(&name) else { unreachable!("a name of the header") };
+        if file.unread.contains_key(&name) {
+            let len = (info.data_offsets.1 - info.data_offsets.0) as u64;
+            if io::copy(&mut Read::take(&mut *from, len), &mut io::sink())? < len {
+                return Err(ErrorKind::UnexpectedEof.into());
+            }
+            continue;
+        }
         let mut bytes = vec![0; info.data_offsets.1 - info.data_offsets.0];
         from.read_exact(&mut bytes)?;
         let tensor = tensor_of(info, &bytes).map_err(|why| malformed_tensor(&name, why))?;
@@ -117,8 +145,12 @@ fn malformed_tensor(name: &str, why: impl Display) -> io::Error {
     malformed(format!("tensor `{name}`: {why}"))
 }
 
-/// The notes and the tensors of a header. The tensors' data lies without a gap from 0 on.
-fn parse(text: &[u8]) -> io::Result<(BTreeMap<String, String>, Metadata)> {
+/// Texts by name.
+type Texts = BTreeMap<String, String>;
+
+/// The notes of a header, its tensors, and the element types of those that cannot be read. The tensors'
+/// data lies without a gap from 0 on.
+fn parse(text: &[u8]) -> io::Result<(Texts, Metadata, Texts)> {
     let wrong = |why: &dyn Display| malformed(format!("header: {why}"));
     let text = str::from_utf8(text).map_err(|why| wrong(&why))?;
     if !text.starts_with('{') {
@@ -127,17 +159,21 @@ fn parse(text: &[u8]) -> io::Result<(BTreeMap<String, String>, Metadata)> {
     let Object(entries) = serde_json::from_str(text).map_err(|why| wrong(&why))?;
     let mut metadata = BTreeMap::new();
     let mut tensors = Vec::new();
+    let mut unread = BTreeMap::new();
     for (name, raw) in entries {
         if name == METADATA {
             metadata = notes(raw).map_err(|why| wrong(&format!("`{METADATA}`: {why}")))?;
         } else {
-            let info = info(raw).map_err(|why| malformed_tensor(&name, why))?;
+            let (info, other) = info(raw).map_err(|why| malformed_tensor(&name, why))?;
+            if let Some(dtype) = other {
+                unread.insert(name.clone(), dtype);
+            }
             tensors.push((name, info));
         }
     }
     tensors.sort_by_key(|(_, info)| info.data_offsets);
     let header = Metadata::new(None, tensors).map_err(|why| wrong(&why))?;
-    Ok((metadata, header))
+    Ok((metadata, header, unread))
 }
 
 fn notes(raw: &RawValue) -> serde_json::Result<BTreeMap<String, String>> {
@@ -145,33 +181,51 @@ fn notes(raw: &RawValue) -> serde_json::Result<BTreeMap<String, String>> {
     notes.into_iter().map(|(name, raw)| Ok((name, serde_json::from_str(raw.get())?))).collect()
 }
 
-/// Of a tensor: the crate takes keys that the format does not have, lengths whose product overflows
-/// beside a 0, and types that are no [`DType`].
-fn info(raw: &RawValue) -> Result<TensorInfo, String> {
+/// Of a tensor, and the name of its element type if that is none of [`DTYPES`]: its data counts as bytes
+/// then. The crate takes keys that the format does not have, and lengths whose product overflows beside a
+/// 0.
+fn info(raw: &RawValue) -> Result<(TensorInfo, Option<String>), String> {
     let Object(keys) = serde_json::from_str(raw.get()).map_err(|why| why.to_string())?;
     const KEYS: [&str; 3] = ["data_offsets", "dtype", "shape"];
     if let Some(other) = keys.keys().find(|key| !KEYS.contains(&key.as_str())) {
         return Err(format!("`{other}` is none of {}", KEYS.join(", ")));
     }
-    let info: TensorInfo = serde_json::from_str(raw.get()).map_err(|why| why.to_string())?;
+    let info: TensorInfo = match (serde_json::from_str(raw.get()), unknown_dtype(&keys)) {
+        (Ok(info), _) => info,
+        (Err(_), Some((dtype, data_offsets @ (begin, end)))) => {
+            let Some(len) = end.checked_sub(begin) else {
+                return Err(format!("its data goes from {begin} to {end}"));
+            };
+            let info = TensorInfo { dtype: Dtype::U8, shape: vec![len], data_offsets };
+            return Ok((info, Some(dtype)));
+        }
+        (Err(why), None) => return Err(why.to_string()),
+    };
     let TensorInfo { dtype, shape, data_offsets: (begin, end) } = &info;
-    if own_dtype(*dtype).is_none() {
-        let known = DTYPES.map(|(_, dtype)| dtype.to_string()).join(", ");
-        return Err(format!("element type {dtype} is none of {known}"));
-    }
     let count = element_count("load", shape).ok();
-    let bytes = count.and_then(|count| count.checked_mul(dtype.bitsize() / 8));
-    if bytes.is_none() || end.checked_sub(*begin) != bytes {
+    let bits = count.and_then(|count| count.checked_mul(dtype.bitsize()));
+    let bytes = bits.map(|bits| bits.div_ceil(8));
+    let len = end.checked_sub(*begin).filter(|len| Some(*len) == bytes);
+    let Some(len) = len else {
         let expected = bytes.map_or("too many".into(), |bytes| bytes.to_string());
         return Err(format!(
             "shape {shape:?} of {dtype} takes {expected} bytes, but its data goes from {begin} to {end}"
         ));
+    };
+    if DTYPES.contains(dtype) {
+        return Ok((info, None));
     }
-    Ok(info)
+    let other = dtype.to_string();
+    Ok((TensorInfo { dtype: Dtype::U8, shape: vec![len], ..info }, Some(other)))
 }
 
-fn own_dtype(dtype: Dtype) -> Option<DType> {
-    DTYPES.into_iter().find_map(|(own, known)| (known == dtype).then_some(own))
+/// The name and the place of what is right but for an element type that the crate does not know.
+fn unknown_dtype(keys: &BTreeMap<String, &RawValue>) -> Option<(String, (usize, usize))> {
+    let dtype: String = serde_json::from_str(keys.get("dtype")?.get()).ok()?;
+    let known = serde_json::from_str::<Dtype>(keys["dtype"].get()).is_ok();
+    serde_json::from_str::<Vec<usize>>(keys.get("shape")?.get()).ok()?;
+    let offsets = serde_json::from_str(keys.get("data_offsets")?.get()).ok()?;
+    (!known).then_some((dtype, offsets))
 }
 
 /// A JSON object whose names all differ, with values that are not parsed yet.
@@ -207,19 +261,22 @@ impl<'de> Deserialize<'de> for Object<'de> {
     }
 }
 
-/// The elements in row-major order.
-fn bytes_of(tensor: &AnyTensor) -> Vec<u8> {
+/// The elements in row-major order, as they are stored.
+fn bytes_of(tensor: &AnyTensor, stored: Dtype) -> Vec<u8> {
     fn bytes<T: Element, const N: usize>(x: &Tensor<T>, of: impl Fn(T) -> [u8; N]) -> Vec<u8> {
         let value = x.read();
         value.contiguous().as_slice().unwrap_or(&[]).iter().flat_map(|&x| of(x)).collect()
     }
-    match tensor {
-        AnyTensor::Float32(x) => bytes(x, f32::to_le_bytes),
-        AnyTensor::Float64(x) => bytes(x, f64::to_le_bytes),
-        AnyTensor::Int32(x) => bytes(x, i32::to_le_bytes),
-        AnyTensor::Int64(x) => bytes(x, i64::to_le_bytes),
-        AnyTensor::UInt8(x) => bytes(x, u8::to_le_bytes),
-        AnyTensor::Bool(x) => bytes(x, |x| [u8::from(x)]),
+    let half = [Half::F16, Half::BF16].into_iter().find(|half| half.dtype() == stored);
+    match (tensor, half) {
+        (AnyTensor::Float32(x), Some(half)) => bytes(x, |x| half.bits_of(x.into()).to_le_bytes()),
+        (AnyTensor::Float64(x), Some(half)) => bytes(x, |x| half.bits_of(x).to_le_bytes()),
+        (AnyTensor::Float32(x), _) => bytes(x, f32::to_le_bytes),
+        (AnyTensor::Float64(x), _) => bytes(x, f64::to_le_bytes),
+        (AnyTensor::Int32(x), _) => bytes(x, i32::to_le_bytes),
+        (AnyTensor::Int64(x), _) => bytes(x, i64::to_le_bytes),
+        (AnyTensor::UInt8(x), _) => bytes(x, u8::to_le_bytes),
+        (AnyTensor::Bool(x), _) => bytes(x, |x| [u8::from(x)]),
     }
 }
 
@@ -237,16 +294,18 @@ fn tensor_of(info: &TensorInfo, bytes: &[u8]) -> Result<AnyTensor, String> {
         Tensor::new(Value::from_vec(Shape::from_slice(shape), data)).into()
     }
     let shape = &info.shape;
-    Ok(match own_dtype(info.dtype) {
-        Some(DType::Float32) => tensor(shape, bytes, f32::from_le_bytes),
-        Some(DType::Float64) => tensor(shape, bytes, f64::from_le_bytes),
-        Some(DType::Int32) => tensor(shape, bytes, i32::from_le_bytes),
-        Some(DType::Int64) => tensor(shape, bytes, i64::from_le_bytes),
-        Some(DType::UInt8) => tensor(shape, bytes, u8::from_le_bytes),
-        Some(DType::Bool) => match bytes.iter().find(|&&byte| byte > 1) {
+    Ok(match info.dtype {
+        Dtype::F32 => tensor(shape, bytes, f32::from_le_bytes),
+        Dtype::F64 => tensor(shape, bytes, f64::from_le_bytes),
+        Dtype::F16 => tensor(shape, bytes, |x| Half::F16.value_of(u16::from_le_bytes(x))),
+        Dtype::BF16 => tensor(shape, bytes, |x| Half::BF16.value_of(u16::from_le_bytes(x))),
+        Dtype::I32 => tensor(shape, bytes, i32::from_le_bytes),
+        Dtype::I64 => tensor(shape, bytes, i64::from_le_bytes),
+        Dtype::U8 => tensor(shape, bytes, u8::from_le_bytes),
+        Dtype::BOOL => match bytes.iter().find(|&&byte| byte > 1) {
             Some(wrong) => return Err(format!("{wrong} is no bool; they are 0 and 1")),
             None => tensor(shape, bytes, |[byte]| byte == 1),
         },
-        None => unreachable!("`info` refuses other types"),
+        _ => unreachable!("`info` turns other types into bytes"),
     })
 }

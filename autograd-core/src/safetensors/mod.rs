@@ -35,11 +35,15 @@
 //! Eight bytes with the header's length, little-endian; the header, a JSON object that gives each
 //! name its `dtype`, `shape` and `data_offsets`, filled with spaces up to a multiple of eight; then
 //! the elements of all tensors, row-major and little-endian, without a gap. `__metadata__` in the
-//! header holds strings by name. Element types are F64, F32, I64, I32, U8 and BOOL; a file with
-//! others (F16, BF16 ..) is refused by name.
+//! header holds strings by name. Element types are F64, F32, I64, I32, U8 and BOOL; F16 and BF16 are read
+//! as `f32`, and written where [`SafeTensors::store_as`] asks for it. Tensors of other types are left
+//! out, and named by [`unread`](SafeTensors::unread).
 
 mod file;
 mod format;
+mod half;
+
+pub use half::Half;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -58,6 +62,11 @@ pub struct SafeTensors {
     pub tensors: StateDict,
     /// Notes by name, for people and programs: strings only.
     pub metadata: BTreeMap<String, String>,
+    /// Names of tensors of floats that are written in 16 bits; see [`SafeTensors::store_as`].
+    pub halves: BTreeMap<String, Half>,
+    /// The names and element types of tensors of the file that are not here, because this crate has no
+    /// such type: `F8_E4M3`, say. They are not written again.
+    pub unread: BTreeMap<String, String>,
 }
 
 impl SafeTensors {
@@ -69,6 +78,26 @@ impl SafeTensors {
     /// Adds a tensor, in place of one of the same name.
     pub fn insert(&mut self, name: impl Into<String>, tensor: impl Into<AnyTensor>) {
         self.tensors.insert(name.into(), tensor.into());
+    }
+
+    /// Writes the floats that are here and whose names `which` picks in 16 bits: each as the nearest number
+    /// there is, what is too large as an infinity. The tensors here stay as they are.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::safetensors::{Half, SafeTensors};
+    ///
+    /// let mut file = SafeTensors::new();
+    /// file.insert("weight", Tensor::from([1.0_f32, 0.1]));
+    /// file.store_as(Half::F16, |name| !name.contains("norm"));
+    /// let again = SafeTensors::from_bytes(&file.to_bytes()?)?;
+    /// assert_eq!(again.get::<f32>("weight")?.to_vec(), [1.0, 0.099975586]);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
+    pub fn store_as(&mut self, half: Half, which: impl Fn(&str) -> bool) {
+        let floats = self.tensors.iter().filter(|(_, tensor)| tensor.dtype().is_float());
+        let picked = floats.filter(|(name, _)| which(name));
+        self.halves.extend(picked.map(|(name, _)| (name.clone(), half)));
     }
 
     /// Adds tensors, their names prefixed with `prefix` and a dot: several parts in one file.
@@ -102,9 +131,14 @@ impl SafeTensors {
     /// # Errors
     ///
     /// [`Error::StateDict`] if there is none of this name, [`Error::ElementType`] if its elements
-    /// are of another type.
+    /// are of another type, [`Error::Unsupported`] if the file has it, but of a type that this crate has
+    /// not.
     pub fn get<T: Element>(&self, name: &str) -> Result<Tensor<T>> {
         let Some(tensor) = self.tensors.get(name) else {
+            if let Some(dtype) = self.unread.get(name) {
+                let why = format!("`{name}` is of elements {dtype}, which cannot be read");
+                return Err(Error::Unsupported { op: "get", why });
+            }
             let missing = vec![name.to_owned()];
             return Err(Error::StateDict {
                 op: "get",
@@ -142,7 +176,8 @@ impl SafeTensors {
     /// # Errors
     ///
     /// [`Error::File`] if the file does not exist, cannot be read, or is not a whole and well-formed
-    /// safetensors file of element types that this crate has.
+    /// safetensors file. Tensors of other element types than this crate has are no error; see
+    /// [`unread`](SafeTensors::unread).
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let read = file::open(path)

@@ -1,0 +1,114 @@
+//! Floats of 16 bits.
+
+/// How floats of 16 bits are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Half {
+    /// IEEE's half precision: 11 bits of precision, up to 65504.
+    F16,
+    /// The first half of an `f32`: 8 bits of precision, and its range.
+    BF16,
+}
+
+impl Half {
+    /// Bits of the fraction, and the exponent of the least normal number.
+    fn layout(self) -> (u32, i32) {
+        match self {
+            Self::F16 => (10, -14),
+            Self::BF16 => (7, -126),
+        }
+    }
+
+    fn infinity(self) -> u16 {
+        match self {
+            Self::F16 => 0x7c00,
+            Self::BF16 => 0x7f80,
+        }
+    }
+
+    /// The nearest number; of two the even one. What is too large becomes an infinity.
+    pub(super) fn bits_of(self, x: f64) -> u16 {
+        let sign = u16::from(x.is_sign_negative()) << 15;
+        let (fraction, least) = self.layout();
+        if x.is_nan() {
+            return sign | self.infinity() | 1 << (fraction - 1);
+        }
+        if x.is_infinite() {
+            return sign | self.infinity();
+        }
+        let exponent = ((x.abs().to_bits() >> 52) as i32 - 1023).max(least);
+        // In units of the last place, which is exact: a division by a power of two. The bit before the
+        // fraction, or what rounding carries over, adds 1 to the exponent.
+        let units = (x.abs() / 2_f64.powi(exponent - fraction as i32)).round_ties_even() as u64;
+        let bits = (((exponent - least) as u64) << fraction) + units;
+        sign | bits.min(u64::from(self.infinity())) as u16
+    }
+
+    /// The same number.
+    pub(super) fn value_of(self, bits: u16) -> f32 {
+        match self {
+            Self::BF16 => f32::from_bits(u32::from(bits) << 16),
+            Self::F16 => {
+                let (exponent, fraction) = (i32::from(bits >> 10) & 31, f32::from(bits & 1023));
+                let size = match exponent {
+                    31 if fraction == 0.0 => f32::INFINITY,
+                    31 => f32::NAN,
+                    0 => fraction * 2_f32.powi(-24),
+                    _ => (fraction + 1024.0) * 2_f32.powi(exponent - 25),
+                };
+                if bits >> 15 == 1 { -size } else { size }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Half;
+
+    #[test]
+    fn every_number_of_16_bits_comes_back() {
+        for half in [Half::F16, Half::BF16] {
+            for bits in 0..=u16::MAX {
+                let value = half.value_of(bits);
+                let again = half.bits_of(f64::from(value));
+                if value.is_nan() {
+                    assert!(half.value_of(again).is_nan(), "{half:?} {bits:#x}");
+                } else {
+                    assert_eq!(again, bits, "{half:?} {value}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_nearest_number_is_taken_and_of_two_the_even_one() {
+        for half in [Half::F16, Half::BF16] {
+            for bits in 0..half.infinity() - 1 {
+                let [low, high] = [bits, bits + 1].map(|bits| f64::from(half.value_of(bits)));
+                let (middle, even) = ((low + high) / 2.0, bits + bits % 2);
+                for sign in [1.0, -1.0] {
+                    let found = |x: f64| half.bits_of(sign * x) & 0x7fff;
+                    assert_eq!(found(middle), even, "{half:?} {middle}");
+                    assert_eq!(found(middle.next_down()), bits, "{half:?} {middle}");
+                    assert_eq!(found(middle.next_up()), bits + 1, "{half:?} {middle}");
+                }
+            }
+        }
+        // Beyond the largest number.
+        assert_eq!(Half::F16.bits_of(65519.999), 0x7bff);
+        assert_eq!(Half::F16.bits_of(65520.0), 0x7c00);
+        assert_eq!(Half::F16.bits_of(-1e300), 0xfc00);
+        assert_eq!(Half::BF16.bits_of(f64::from(f32::MAX)), 0x7f80);
+        assert_eq!((Half::F16.bits_of(1e-300), Half::BF16.bits_of(-0.0)), (0, 0x8000));
+    }
+
+    #[test]
+    fn known_numbers() {
+        let cases = [(1.0, 0x3c00, 0x3f80), (-2.5, 0xc100, 0xc020), (0.1, 0x2e66, 0x3dcd)];
+        for (x, f16, bf16) in cases {
+            assert_eq!((Half::F16.bits_of(x), Half::BF16.bits_of(x)), (f16, bf16), "{x}");
+        }
+        assert_eq!(Half::F16.value_of(1), 2_f32.powi(-24));
+        assert_eq!(Half::F16.value_of(0xfc00), f32::NEG_INFINITY);
+    }
+}
