@@ -74,6 +74,7 @@
 //! |---|---|---|
 //! | `nn` | yes | [`nn`] and [`optim`] |
 //! | `static-graph` | yes | [`static_graph`], and `nn` |
+//! | `linalg` | no | [`linalg`]: solve, inv, slogdet, cholesky; compiles nalgebra |
 //! | `safetensors` | no | [`safetensors`], and files of programs; compiles serde |
 //! | `verify` | no | `verify_layers`, `AUTOGRAD_VERIFY=1` |
 //!
@@ -98,7 +99,12 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 // The docs are built with all features.
 #![cfg_attr(
-    not(all(feature = "nn", feature = "static-graph", feature = "safetensors")),
+    not(all(
+        feature = "linalg",
+        feature = "nn",
+        feature = "static-graph",
+        feature = "safetensors"
+    )),
     allow(rustdoc::broken_intra_doc_links)
 )]
 
@@ -113,6 +119,9 @@ mod formula;
 mod functional;
 mod gradcheck;
 mod graph;
+#[cfg(feature = "linalg")]
+#[cfg_attr(docsrs, doc(cfg(feature = "linalg")))]
+pub mod linalg;
 #[cfg(feature = "nn")]
 #[cfg_attr(docsrs, doc(cfg(feature = "nn")))]
 pub mod nn;

@@ -2,7 +2,7 @@
 
 use autograd_core::{
     AnyTensor, Conv2dOptions, CrossEntropyOptions, Float, LossReduction, Padding, PoolOptions,
-    Tensor,
+    Tensor, linalg,
 };
 
 /// A float type, with its precision.
@@ -29,6 +29,16 @@ fn list<N: std::str::FromStr>(variant: &str) -> Vec<N> {
 fn pattern(shape: &[usize]) -> Tensor<bool> {
     let n: usize = shape.iter().product();
     Tensor::from_vec(shape, (0..n).map(|i| i % 3 == 1).collect()).unwrap()
+}
+
+/// A matrix as it is, or one made of it that is far from singular, or positive definite.
+fn matrix<T: Number>(variant: &str, x: &Tensor<T>) -> Tensor<T> {
+    let unit = || Tensor::<T>::eye(x.shape()[x.ndim() - 1]) * 4.0;
+    match variant {
+        "regular" => x + unit(),
+        "definite" => x.matmul(&x.transpose()) + unit(),
+        _ => x.clone(),
+    }
 }
 
 /// The op with this name. A variant tells what it is given besides tensors: numbers, behind a colon
@@ -257,6 +267,12 @@ pub(crate) fn run<T: Number>(
         ("arange", []) => Tensor::<T>::arange(5).into(),
         ("linspace", []) => Tensor::<T>::linspace(-1.0, 2.0, 7).into(),
         ("matmul", [x, y]) => x.matmul(y).into(),
+        ("solve", [a, b]) => linalg::solve(&matrix(variant, a), b).unwrap().into(),
+        ("inv", [a]) => linalg::inv(&matrix(variant, a)).unwrap().into(),
+        ("slogdet", [a]) if variant.contains("sign") => linalg::slogdet(a).unwrap().0.into(),
+        ("slogdet", [a]) => linalg::slogdet(&matrix(variant, a)).unwrap().1.into(),
+        ("cholesky", [a]) => linalg::cholesky(&matrix(variant, a)).unwrap().into(),
+        ("einsum", _) => Tensor::einsum(variant, &t.iter().collect::<Vec<_>>()).into(),
         ("outer", [x, y]) => x.outer(y).into(),
         ("linear", [x, w]) => x.linear(w, None).into(),
         ("linear", [x, w, b]) => x.linear(w, Some(b)).into(),
