@@ -194,7 +194,7 @@ impl<T: Float> LogDet<T> {
         _dsign: &Tensor<T>,
         dlog: &Tensor<T>,
     ) -> Result<Tensor<T>> {
-        let inverse = inv(&ctx.saved_tensor()).map_err(|error| error.called("slogdet"))?;
+        let inverse = inv(ctx.saved_tensor()).map_err(|error| error.called("slogdet"))?;
         Ok(inverse.transpose() * dlog.unsqueeze_axes(&[-2, -1]))
     }
 }

@@ -205,7 +205,7 @@ fn cross_entropy<T: Float>(
         heard(weights.reshape(Shape::from_slice(targets.shape())))
     });
     if let Some(weights) = &weights {
-        losses = losses * weights;
+        losses *= weights;
     }
     if smoothing > 0.0 {
         let others = match &options.weight {
