@@ -76,6 +76,7 @@
 //! |---|---|---|
 //! | `nn` | yes | [`nn`], [`optim`] and [`data`] |
 //! | `static-graph` | yes | [`static_graph`], and `nn` |
+//! | `linalg` | no | [`linalg`]: solve, inv, slogdet, cholesky; compiles nalgebra |
 //! | `safetensors` | no | [`safetensors`], and files of programs; compiles serde |
 //! | `verify` | no | `verify_layers`, `AUTOGRAD_VERIFY=1` |
 //!
@@ -100,7 +101,12 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 // The docs are built with all features.
 #![cfg_attr(
-    not(all(feature = "nn", feature = "static-graph", feature = "safetensors")),
+    not(all(
+        feature = "linalg",
+        feature = "nn",
+        feature = "static-graph",
+        feature = "safetensors"
+    )),
     allow(rustdoc::broken_intra_doc_links)
 )]
 
@@ -118,6 +124,9 @@ mod formula;
 mod functional;
 mod gradcheck;
 mod graph;
+#[cfg(feature = "linalg")]
+#[cfg_attr(docsrs, doc(cfg(feature = "linalg")))]
+pub mod linalg;
 #[cfg(feature = "nn")]
 #[cfg_attr(docsrs, doc(cfg(feature = "nn")))]
 pub mod nn;

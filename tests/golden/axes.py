@@ -1,4 +1,4 @@
-"""Figures for tests/tests/ops/golden.rs of order, powers, norms and losses along axes, by PyTorch and NumPy.
+"""Figures for tests/tests/ops/golden.rs of order, powers, norms and losses along axes, of labelled sums and of linear systems, by PyTorch and NumPy.
 
 `python3 axes.py > axes.txt`; the versions and the form are those of ops.py.
 """
@@ -96,9 +96,51 @@ def losses(dtype):
     case("binary_cross_entropy", "ends", dtype, [np.array([0.0, 1.0, 0.0, 1.0, 0.5, 1e-30]), np.array([0.0, 1.0, 1.0, 0.0, 1.0, 1.0])], F.binary_cross_entropy)
 
 
+def sums(dtype):
+    shapes = {"a": 2, "b": 3, "c": 4, "d": 2}
+    for equation in [
+        "ab,bc->ac", "ab,bc", "ba,cb->ca", "ab,ab->ab", "ab,ab->a", "ab,ab->", "a,b->ab", "a,b->ba", "abc,acd->abd", "abc,acd->dba", "ad->da",
+        "ad->a", "ab->", "ad,ad,a->d", "ab,bc,cd->ad", "aa->a", "aa->", "aba->ba", "aad,bd->ab", "aa,ab->b", "abc,bad->", "ba", "b,a,c", ",a->a",
+    ]:
+        terms = equation.split("->")[0].split(",")
+        operands = [smooth([shapes[letter] for letter in term], k) for term, k in zip(terms, (7, 5, 3))]
+        case("einsum", equation, dtype, operands, lambda *x: torch.einsum(equation, *x), lambda *x: np.einsum(equation, *x))
+    for equation, given in {
+        "...ab,...bc->...ac": [[2, 1, 2, 3], [4, 3, 2]],
+        "...a,...a->...": [[2, 3], [3]],
+        "a...->...a": [[2, 3, 4]],
+        "...a,ab": [[2, 2, 3], [3, 2]],
+        "a...b,b...->a...": [[2, 3, 4], [4, 1]],
+        "ab,ab->ab": [[2, 1], [1, 3]],
+        "ab,bc->ac": [[2, 0], [0, 3]],
+        "...->...": [[2, 3]],
+    }.items():
+        operands = [smooth(shape, k) for shape, k in zip(given, (7, 5))]
+        case("einsum", equation, dtype, operands, lambda *x: torch.einsum(equation, *x))
+
+
+def systems(dtype):
+    unit = np.eye(3) * 4
+    for label, a in {"plain": smooth([3, 3]) + unit, "stack": smooth([2, 2, 3, 3], 5) + unit, "permuted": (smooth([3, 3]) + unit)[[2, 0, 1]], "one": np.array([[-2.0]])}.items():
+        n = a.shape[-1]
+        case("inv", label, dtype, [a], torch.linalg.inv, np.linalg.inv)
+        case("slogdet", label, dtype, [a], lambda a: torch.linalg.slogdet(a)[1], lambda a: np.linalg.slogdet(a)[1])
+        case("slogdet", f"{label}:sign", dtype, [a], lambda a: torch.linalg.slogdet(a)[0], lambda a: np.linalg.slogdet(a)[0], differentiable=False)
+        case("solve", label, dtype, [a, smooth([n, 2])], torch.linalg.solve, np.linalg.solve)
+        # A vector beside a stack is a column here, as in NumPy.
+        case("solve", f"{label}:vector", dtype, [a, smooth([n])], lambda a, b: torch.linalg.solve(a, b[:, None])[..., 0])
+        case("cholesky", label, dtype, [a @ np.swapaxes(a, -1, -2)], torch.linalg.cholesky, np.linalg.cholesky)
+    case("solve", "broadcast", dtype, [smooth([2, 1, 3, 3]) + unit, smooth([4, 3, 1])], torch.linalg.solve, np.linalg.solve)
+    singular = np.array([[1.0, 2.0], [2.0, 4.0]])
+    case("slogdet", "singular", dtype, [singular], lambda a: torch.linalg.slogdet(a)[1], differentiable=False)
+    case("slogdet", "singular:sign", dtype, [singular], lambda a: torch.linalg.slogdet(a)[0], differentiable=False)
+
+
 if __name__ == "__main__":
     for dtype in ["float64", "float32"]:
         orders(dtype)
         powers(dtype)
         kept(dtype)
         losses(dtype)
+        sums(dtype)
+        systems(dtype)

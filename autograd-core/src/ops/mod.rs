@@ -7,6 +7,7 @@ mod choose;
 mod compare;
 mod create;
 mod derived;
+mod einsum;
 pub(crate) mod elementwise;
 mod index;
 mod inplace;
@@ -44,8 +45,8 @@ pub(crate) mod entries {
     pub(crate) use super::items::ITEMS;
     pub(crate) use super::matmul::{MATMUL, PRODUCTS};
     pub(crate) use super::nn::entries::*;
-    pub(crate) use super::order::ORDERS;
-    pub(crate) use super::powers::POWERS;
+    pub(crate) use super::order::{ARGSORT, ORDERS};
+    pub(crate) use super::powers::{NORM_AXES, POWERS};
     pub(crate) use super::reduce::REDUCTIONS;
     pub(crate) use super::shape::{BROADCAST_TO, PERMUTE, RESHAPE, SHAPES};
     pub(crate) use super::slices::{CONCAT, SLICE, SLICES};
@@ -74,3 +75,5 @@ pub(crate) use nn::{batch_norm, layer_norm};
 pub use number::Input;
 pub(crate) use number::{Arithmetic, Totals, expect, failed, joined};
 pub use number::{Float, HasMean, Numeric, Operand};
+#[cfg(feature = "static-graph")]
+pub(crate) use powers::is_order;

@@ -237,7 +237,7 @@ impl<T: Numeric> Tensor<T> {
         let grouped = self.permute(&order).reshape(lengths.collect::<Shape>());
         let (sorted, _) = grouped.sort(-1, false);
         let last = sorted.select(-1, n - 1);
-        Ok(last.is_nan().where_else(&last, &sorted.select(-1, (n - 1) / 2)))
+        Ok(last.is_nan().where_else(&last, sorted.select(-1, (n - 1) / 2)))
     }
 }
 

@@ -29,6 +29,11 @@ entries! {
     };
 }
 
+/// Whether there is a norm of this order.
+pub(crate) fn is_order(p: f64) -> bool {
+    p >= 0.0 || p == f64::NEG_INFINITY
+}
+
 fn norm<T: Float>(x: &Tensor<T>, axes: &[isize], p: f64, keep: bool) -> Result<Tensor<T>> {
     let positions = check_axes("norm_axes", axes, x.ndim())?;
     let named = |done: Result<Tensor<T>>| done.map_err(|error| error.called("norm_axes"));
@@ -141,8 +146,7 @@ impl<T: Float> Tensor<T> {
 
     #[track_caller]
     fn norm_of(&self, op: &'static str, axes: &[isize], p: f64, keep: bool) -> Result<Tensor<T>> {
-        // Neither if it is NaN.
-        if !(p >= 0.0 || p == f64::NEG_INFINITY) {
+        if !is_order(p) {
             return Err(Error::Value {
                 op,
                 parameter: "p",

@@ -7,10 +7,10 @@ use super::dims::{IntoDims, read_dims};
 use super::ir::{Place, wrong};
 use super::program::Variable;
 use super::table;
-use crate::array::DType;
+use crate::array::{DType, IntoAxes};
 use crate::error::Result;
 use crate::ops::table::attr::Attr;
-use crate::ops::{Conv2dOptions, PoolOptions};
+use crate::ops::{Conv2dOptions, PoolOptions, is_order};
 
 /// # Matrices, shapes, pictures, losses
 ///
@@ -75,6 +75,41 @@ impl Variable {
     #[track_caller]
     pub fn argmax(&self, axis: isize) -> Result<Variable> {
         self.program.one(&table::ARGMAX, [Attr::Int(axis)], &[self], Location::caller())
+    }
+
+    /// Where the elements along an axis stand in ascending or descending order, as int64, which
+    /// [`Variable::gather`] takes; see [`Tensor::argsort`](crate::Tensor::argsort). It has no gradient.
+    #[track_caller]
+    pub fn argsort(&self, axis: isize, descending: bool) -> Result<Variable> {
+        let attrs = [Attr::Int(axis), Attr::Flag(descending)];
+        self.program.one(&table::ARGSORT, attrs, &[self], Location::caller())
+    }
+
+    /// The norm of order `p` along axes, which are taken away; see
+    /// [`Tensor::norm_axes`](crate::Tensor::norm_axes).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Program`](crate::Error::Program) if an axis does not exist, or `p` is NaN or a finite number
+    /// below 0.
+    #[track_caller]
+    pub fn norm_axes(&self, axes: impl IntoAxes, p: f64) -> Result<Variable> {
+        let location = Location::caller();
+        if !is_order(p) {
+            let why = format!("`p` must be 0 or more, or an infinity, found {p}");
+            return Err(wrong("norm_axes", &Place::Line(location), why));
+        }
+        let axes = Attr::Ints(axes.as_axes().to_vec());
+        let attrs = [axes, Attr::Number(p), Attr::Flag(false)];
+        self.program.one(&table::NORM_AXES, attrs, &[self], location)
+    }
+
+    /// The mean cross entropy of probabilities; see
+    /// [`Tensor::binary_cross_entropy`](crate::Tensor::binary_cross_entropy).
+    #[track_caller]
+    pub fn binary_cross_entropy(&self, targets: &Variable) -> Result<Variable> {
+        let op = &table::BINARY_CROSS_ENTROPY_OF_PROBABILITIES;
+        self.program.one(op, [], &[self, targets], Location::caller())
     }
 
     /// The greatest element of each window of pictures.

@@ -293,6 +293,43 @@ fn products(op: &str, draw: &mut Draw) -> Option<Arguments> {
                 _ => vec![(left, both), (right, both)],
             }
         }
+        "solve" | "inv" | "slogdet" | "cholesky" => {
+            let n = draw.between(0, 4);
+            let stack = draw.shape(0, 2, 0);
+            variant = if op == "cholesky" { "definite" } else { "regular" }.into();
+            let mut all = vec![([&stack[..], &[n, n]].concat(), both)];
+            if op == "solve" {
+                let stack = &stack[draw.between(0, stack.len())..];
+                all.push(match draw.one_in(3) {
+                    true => (vec![n], both),
+                    false => ([stack, &[n, draw.between(0, 3)]].concat(), both),
+                });
+            }
+            all
+        }
+        "einsum" => {
+            // Letters with lengths; operands of some of them, and a result of some of those.
+            let lengths: Vec<usize> = (0..4).map(|_| draw.shape(1, 1, 0)[0].min(3)).collect();
+            let term = |draw: &mut Draw, rank| -> Vec<usize> {
+                (0..rank).map(|_| draw.below(4)).collect()
+            };
+            let count = draw.between(1, 3);
+            let terms: Vec<_> = (0..count)
+                .map(|_| {
+                    let rank = draw.between(0, 3);
+                    term(draw, rank)
+                })
+                .collect();
+            let mut result: Vec<usize> = terms.concat();
+            result.sort_unstable();
+            result.dedup();
+            result.retain(|_| draw.one_in(2));
+            let word = |term: &Vec<usize>| term.iter().map(|&i| char::from(b"abcd"[i])).collect();
+            let words: Vec<String> = terms.iter().map(word).collect();
+            variant = format!("{}->{}", words.join(","), word(&result));
+            let shape = |term: &Vec<usize>| term.iter().map(|&i| lengths[i]).collect();
+            terms.iter().map(|term| (shape(term), both)).collect()
+        }
         "outer" => vec![(draw.shape(1, 1, 0), both), (draw.shape(1, 1, 0), both)],
         "linear" => {
             let [inputs, outputs] = [(); 2].map(|()| draw.shape(1, 1, 1)[0]);

@@ -67,6 +67,12 @@ pub(crate) fn ops() -> BTreeSet<String> {
             ops.insert(method.to_owned());
         }
     }
+    // Functions, not methods.
+    let systems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../autograd-core/src/linalg.rs");
+    for line in std::fs::read_to_string(systems).unwrap().lines() {
+        let name = line.strip_prefix("pub fn ").and_then(|rest| rest.split('<').next());
+        ops.extend(name.map(str::to_owned));
+    }
     ops.retain(|op| !op.starts_with("try_"));
     assert!(ops.len() > 120, "only {ops:?} were found");
     ops

@@ -2,7 +2,7 @@
 
 use autograd_core::{
     AnyTensor, Conv2dOptions, CrossEntropyOptions, Ellipsis, Float, LossReduction, NewAxis,
-    Padding, PoolOptions, Step, Tensor,
+    Padding, PoolOptions, Step, Tensor, linalg,
 };
 
 /// A float type, with its precision.
@@ -61,6 +61,16 @@ macro_rules! indexed {
             other => panic!("no index {other}"),
         }
     };
+}
+
+/// A matrix as it is, or one made of it that is far from singular, or positive definite.
+fn matrix<T: Number>(variant: &str, x: &Tensor<T>) -> Tensor<T> {
+    let unit = || Tensor::<T>::eye(x.shape()[x.ndim() - 1]) * 4.0;
+    match variant {
+        "regular" => x + unit(),
+        "definite" => x.matmul(&x.transpose()) + unit(),
+        _ => x.clone(),
+    }
 }
 
 /// The op with this name. A variant tells what it is given besides tensors: numbers, behind a colon
@@ -305,6 +315,12 @@ pub(crate) fn run<T: Number>(
         }
         ("linspace", []) => Tensor::<T>::linspace(-1.0, 2.0, 7).into(),
         ("matmul", [x, y]) => x.matmul(y).into(),
+        ("solve", [a, b]) => linalg::solve(&matrix(variant, a), b).unwrap().into(),
+        ("inv", [a]) => linalg::inv(&matrix(variant, a)).unwrap().into(),
+        ("slogdet", [a]) if variant.contains("sign") => linalg::slogdet(a).unwrap().0.into(),
+        ("slogdet", [a]) => linalg::slogdet(&matrix(variant, a)).unwrap().1.into(),
+        ("cholesky", [a]) => linalg::cholesky(&matrix(variant, a)).unwrap().into(),
+        ("einsum", _) => Tensor::einsum(variant, &t.iter().collect::<Vec<_>>()).into(),
         ("outer", [x, y]) => x.outer(y).into(),
         ("linear", [x, w]) => x.linear(w, None).into(),
         ("linear", [x, w, b]) => x.linear(w, Some(b)).into(),

@@ -153,6 +153,7 @@ fn an_op_of_the_table_is_an_operator_of_its_name() {
             let options = options.ignore_index(-1).reduction(LossReduction::None);
             x.narrow(0, 0, 1).cross_entropy_with(&ignored.narrow(0, 0, 1), &options)
         }),
+        ("matmul", |x| Tensor::einsum("ni,mi->nm", &[x, &x.square()]).sum_axes(1)),
         ("smooth_l1_loss", |x| x.smooth_l1_loss(&x.square())),
         ("binary_cross_entropy_with_logits", |x| x.binary_cross_entropy_with_logits(&x.sigmoid())),
         ("var", |x| x.var_axes(&[1], 1).square()),
@@ -176,6 +177,28 @@ fn an_op_of_the_table_is_an_operator_of_its_name() {
         std::fs::remove_file(&path).unwrap();
         assert_eq!(loaded.to_string(), text);
     }
+}
+
+#[test]
+fn order_norms_and_losses_are_methods_of_variables() {
+    let program = Program::new();
+    let x = data(&program, "x", &[-1, 3]);
+    let sorted = x.gather(1, &x.argsort(-1, true).unwrap()).unwrap();
+    let norms = x.norm_axes([0, 1], 3.0).unwrap();
+    let share = x.sigmoid().unwrap();
+    let loss = share.binary_cross_entropy(&x.square().unwrap()).unwrap();
+    let sums = x.sum(..).unwrap();
+    let fed = input([4, 3]);
+    let run = Executor::new().run(&program, &[("x", &fed)], &[&sorted, &norms, &loss, &sums]);
+    let expected = [
+        fed.sort(1, true).0.to_vec(),
+        fed.norm_axes(.., 3.0).to_vec(),
+        fed.sigmoid().binary_cross_entropy(&fed.square()).to_vec(),
+        fed.sum().to_vec(),
+    ];
+    assert_eq!(values(&run.unwrap()), expected);
+    let error = x.norm_axes(0, -2.0).unwrap_err().to_string();
+    assert!(error.contains("`p` must be 0 or more, or an infinity, found -2"), "{error}");
 }
 
 #[test]

@@ -38,6 +38,10 @@ const SAFETENSORS: &[&str] = &[
     "zmij",
 ];
 
+/// Those that the feature `linalg` brings.
+const LINALG: &[&str] =
+    &["approx", "bytemuck", "nalgebra", "num-rational", "safe_arch", "simba", "typenum", "wide"];
+
 /// The crates of others that a build with these arguments compiles.
 fn crates(features: &[&str]) -> BTreeSet<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -64,14 +68,14 @@ fn each_build_needs_few_crates() {
     let always = expected(&[ALWAYS]);
     assert_eq!(crates(&[]), always);
     assert_eq!(crates(&["--no-default-features"]), always);
-    assert_eq!(crates(&["--all-features"]), expected(&[ALWAYS, SAFETENSORS]));
+    assert_eq!(crates(&["--all-features"]), expected(&[ALWAYS, LINALG, SAFETENSORS]));
 }
 
 #[test]
 fn each_crate_has_its_reason() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let reasons = std::fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
-    for name in ALWAYS.iter().chain(SAFETENSORS) {
+    for name in ALWAYS.iter().chain(LINALG).chain(SAFETENSORS) {
         assert!(reasons.contains(&format!("`{name}`")), "no word on `{name}`");
     }
 }

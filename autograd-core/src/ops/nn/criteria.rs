@@ -9,9 +9,9 @@ use super::super::table::values::float;
 use super::super::table::{OpDef, entries};
 use super::super::{Float, HasMean, expect};
 use super::check_same_shape;
-use super::loss::{of_pair, paired};
+use super::loss::{check_places, of_pair, paired};
 use crate::array::Shape;
-use crate::error::{Error, RECEIVER, Result};
+use crate::error::{Error, Result};
 use crate::formula::{Compiled, Lane, Lanewise, Mask, Program, Real};
 use crate::graph::{Element, Tensor};
 
@@ -147,23 +147,6 @@ impl<T: Float> CrossEntropyOptions<T> {
     }
 }
 
-/// An error unless there is a target for each place of the logits `[n, classes, ..]`.
-pub(super) fn check_places(op: &'static str, logits: &[usize], targets: &[usize]) -> Result<()> {
-    let shape = |parameter: &str, expected, found: &[usize]| {
-        let found = found.to_vec();
-        Err(Error::Shape { op, parameter: parameter.into(), expected, found })
-    };
-    let [n, _, rest @ ..] = logits else {
-        return shape(RECEIVER, "of shape [n, classes] or [n, classes, ..]".into(), logits);
-    };
-    let places = [&[*n], rest].concat();
-    if places == targets {
-        return Ok(());
-    }
-    let expected = format!("of shape {places:?}, that of the logits without their axis 1");
-    shape("targets", expected, targets)
-}
-
 #[track_caller]
 fn cross_entropy<T: Float>(
     logits: &Tensor<T>,
@@ -205,7 +188,7 @@ fn cross_entropy<T: Float>(
         heard(weights.reshape(Shape::from_slice(targets.shape())))
     });
     if let Some(weights) = &weights {
-        losses = losses * weights;
+        losses *= weights;
     }
     if smoothing > 0.0 {
         let others = match &options.weight {

@@ -12,7 +12,6 @@ use super::super::table::forms::{exactly, float as float_form};
 use super::super::table::values::{float, several};
 use super::super::table::{Inferred, OpDef, Operator, entries};
 use super::super::{Caller, Float, HasMean, derived, expect};
-use super::criteria::check_places;
 use super::{check_same_shape, kernels};
 use crate::array::{DType, Shape, Value};
 use crate::error::{Error, RECEIVER, Result};
@@ -40,6 +39,23 @@ fn check_targets(op: &'static str, scores: &[usize], targets: &Tensor<i64>) -> R
     }
     check_indices(op, "targets", &targets.read(), classes)?;
     Ok(classes)
+}
+
+/// An error unless there is a target for each place of the logits `[n, classes, ..]`.
+pub(super) fn check_places(op: &'static str, logits: &[usize], targets: &[usize]) -> Result<()> {
+    let shape = |parameter: &str, expected, found: &[usize]| {
+        let found = found.to_vec();
+        Err(Error::Shape { op, parameter: parameter.into(), expected, found })
+    };
+    let [n, _, rest @ ..] = logits else {
+        return shape(RECEIVER, "of shape [n, classes] or [n, classes, ..]".into(), logits);
+    };
+    let places = [&[*n], rest].concat();
+    if places == targets {
+        return Ok(());
+    }
+    let expected = format!("of shape {places:?}, that of the logits without their axis 1");
+    shape("targets", expected, targets)
 }
 
 entries! {

@@ -33,7 +33,7 @@ pub(crate) use normalize::layer_norm;
 pub(crate) mod entries {
     pub(crate) use super::activation::{ACTIVATIONS, DROPOUT};
     pub(crate) use super::conv::{CONV2D, CONVOLUTIONS};
-    pub(crate) use super::criteria::CRITERIA;
+    pub(crate) use super::criteria::{BINARY_CROSS_ENTROPY_OF_PROBABILITIES, CRITERIA};
     pub(crate) use super::linear::LINEARS;
     pub(crate) use super::loss::{CROSS_ENTROPY, LOSSES};
     pub(crate) use super::norm::NORMS;

@@ -7,11 +7,13 @@
 )]
 
 mod binary;
+mod einsum;
 mod elementwise;
 mod fuse;
 mod graphs;
 mod index;
 mod layers;
+mod linalg;
 mod losses;
 mod matmul;
 mod order;

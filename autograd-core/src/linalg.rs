@@ -1,0 +1,266 @@
+//! Linear systems, inverses, determinants and Cholesky factors of matrices and stacks of matrices.
+//!
+//! Each is an op that [`macro@py_layer`] makes, with the gradient of the textbooks (M. Giles, "An extended collection
+//! of matrix derivative results for forward and reverse mode algorithmic differentiation", 2008). Gradients are made
+//! of ops that have gradients, so that every order is there. The factors are computed in f64 by
+//! [nalgebra](https://nalgebra.rs), for tensors of f32 too.
+//!
+//! ```
+//! use autograd_core::{Tensor, linalg};
+//!
+//! let a = Tensor::from([[2.0, 1.0], [1.0, 3.0]]);
+//! a.set_stop_gradient(false);
+//! let x = linalg::solve(&a, &Tensor::from([3.0, 5.0]))?;
+//! assert!(x.allclose(&Tensor::from([0.8, 1.4]), 1e-12, 0.0));
+//! x.sum().backward()?;
+//! # Ok::<(), autograd_core::Error>(())
+//! ```
+
+use nalgebra::linalg::{Cholesky, LU};
+use nalgebra::{DMatrix, Dyn};
+
+use crate::array::shape::broadcast;
+use crate::error::{Error, Result};
+use crate::graph::Tensor;
+use crate::ops::Float;
+use crate::py_layer::{BackwardContext, ForwardContext, py_layer};
+
+/// The solution `x` of `a x = b`: `a` is `[.., n, n]`, `b` a vector `[n]` or `[.., n, k]`. Leading axes broadcast.
+///
+/// With `y = solve(a, b)`, the gradients are `db = solve(aᵀ, dy)` and `da = -db yᵀ`.
+///
+/// # Errors
+///
+/// [`Error::Shape`], [`Error::Broadcast`], or [`Error::Value`] if a matrix is singular.
+#[track_caller]
+pub fn solve<T: Float>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>> {
+    let n = square("solve", a)?;
+    let column = if b.ndim() == 1 { &b.unsqueeze(1) } else { b };
+    let rank = column.ndim();
+    if rank < 2 || column.shape()[rank - 2] != n {
+        return Err(Error::Shape {
+            op: "solve",
+            parameter: "b".into(),
+            expected: format!("of shape [{n}] or [.., {n}, k], as `a` has {n} rows"),
+            found: b.shape().to_vec(),
+        });
+    }
+    let stack = broadcast("solve", stack(a), stack(column))?;
+    let all = |x: &Tensor<T>| {
+        let shape = [&stack[..], &x.shape()[x.ndim() - 2..]].concat();
+        if x.shape() == shape { x.clone() } else { x.broadcast_to(shape) }
+    };
+    let x = Solve::apply(&all(a), &all(column))?;
+    Ok(if b.ndim() == 1 { x.squeeze(-1) } else { x })
+}
+
+/// The inverse of each matrix `[.., n, n]`. To solve a system, [`solve`] is more accurate.
+///
+/// With `y = inv(a)`, the gradient is `-yᵀ dy yᵀ`.
+///
+/// ```
+/// use autograd_core::{Tensor, linalg};
+///
+/// let inverse = linalg::inv(&Tensor::from([[2.0, 0.0], [0.0, 4.0]]))?;
+/// assert_eq!(inverse.to_vec(), [0.5, 0.0, 0.0, 0.25]);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::Shape`] if the last two axes differ in length, [`Error::Value`] if a matrix is singular.
+#[doc(alias = "inverse")]
+#[track_caller]
+pub fn inv<T: Float>(a: &Tensor<T>) -> Result<Tensor<T>> {
+    square("inv", a)?;
+    Inv::apply(a)
+}
+
+/// The sign of the determinant of each matrix `[.., n, n]`, and the logarithm of its magnitude: 0 and minus
+/// infinity of a singular matrix.
+///
+/// The sign has no gradient. That of the logarithm is `dy` times the transposed inverse, so a backward of a
+/// singular matrix is an error.
+///
+/// ```
+/// use autograd_core::{Tensor, linalg};
+///
+/// let (sign, log) = linalg::slogdet(&Tensor::from([[0.0, 2.0], [1.0, 0.0]]))?;
+/// assert_eq!((sign.item(), log.item()), (-1.0, 2_f64.ln()));
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::Shape`] if the last two axes differ in length.
+#[doc(alias = "det")]
+#[doc(alias = "logdet")]
+#[track_caller]
+pub fn slogdet<T: Float>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<T>)> {
+    square("slogdet", a)?;
+    LogDet::apply(a)
+}
+
+/// The lower triangular `l` with `l lᵀ = a` of each symmetric positive definite matrix `[.., n, n]`, of which only
+/// the lower triangle is read.
+///
+/// The gradient is symmetric: with `p` the lower triangle of `lᵀ dl`, its diagonal halved, it is the symmetric part
+/// of `l⁻ᵀ p l⁻¹` (I. Murray, "Differentiation of the Cholesky decomposition", 2016).
+///
+/// ```
+/// use autograd_core::{Tensor, linalg};
+///
+/// let l = linalg::cholesky(&Tensor::from([[4.0, 2.0], [2.0, 2.0]]))?;
+/// assert_eq!(l.to_vec(), [2.0, 0.0, 1.0, 1.0]);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::Shape`] if the last two axes differ in length, [`Error::Value`] if a matrix is not positive definite.
+#[track_caller]
+pub fn cholesky<T: Float>(a: &Tensor<T>) -> Result<Tensor<T>> {
+    square("cholesky", a)?;
+    LowerFactor::apply(a)
+}
+
+#[py_layer]
+impl<T: Float> Solve<T> {
+    type Saved = (Tensor<T>, Tensor<T>);
+
+    fn forward(ctx: &mut ForwardContext<Self>, a: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>> {
+        let solved = |(at, (a, b)): (usize, (DMatrix<f64>, DMatrix<f64>))| {
+            // The crate's loop underflows where there are no rows.
+            let x = if a.is_empty() { Some(b) } else { LU::new(a).solve(&b) };
+            x.ok_or_else(|| no_matrix("solve", "with an inverse", "a singular one", at))
+        };
+        let all = matrices(a).into_iter().zip(matrices(b)).enumerate().map(solved);
+        let x = stacked(b.shape(), all.collect::<Result<Vec<_>>>()?)?;
+        ctx.save_for_backward((a, &x));
+        Ok(x)
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<T>) -> Result<(Tensor<T>, Tensor<T>)> {
+        let (a, x) = ctx.saved_tensor();
+        let db = solve(&a.transpose(), dy)?;
+        Ok((-db.matmul(&x.transpose()), db))
+    }
+}
+
+#[py_layer]
+impl<T: Float> Inv<T> {
+    type Saved = Tensor<T>;
+
+    fn forward(ctx: &mut ForwardContext<Self>, a: &Tensor<T>) -> Result<Tensor<T>> {
+        let inverse = |(at, a): (usize, DMatrix<f64>)| {
+            let inverse = LU::new(a).try_inverse();
+            inverse.ok_or_else(|| no_matrix("inv", "with an inverse", "a singular one", at))
+        };
+        let all = matrices(a).into_iter().enumerate().map(inverse);
+        let y = stacked(a.shape(), all.collect::<Result<Vec<_>>>()?)?;
+        ctx.save_for_backward(&y);
+        Ok(y)
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<T>) -> Tensor<T> {
+        let transposed = ctx.saved_tensor().transpose();
+        -transposed.matmul(dy).matmul(&transposed)
+    }
+}
+
+#[py_layer]
+impl<T: Float> LogDet<T> {
+    type Saved = Tensor<T>;
+
+    fn forward(ctx: &mut ForwardContext<Self>, a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<T>)> {
+        let (mut signs, mut logs) = (Vec::new(), Vec::new());
+        for matrix in matrices(a) {
+            let factors: LU<f64, Dyn, Dyn> = LU::new(matrix);
+            let diagonal = factors.u().diagonal();
+            let sign = |x: &f64| if *x == 0.0 { 0.0 } else { x.signum() };
+            let swaps: f64 = factors.p().determinant();
+            signs.push(T::from_f64(diagonal.iter().map(sign).product::<f64>() * swaps));
+            logs.push(T::from_f64(diagonal.iter().map(|x| x.abs().ln()).sum()));
+        }
+        let sign = Tensor::from_vec(stack(a), signs)?;
+        let log = Tensor::from_vec(stack(a), logs)?;
+        ctx.mark_non_differentiable(&sign);
+        ctx.save_for_backward(a);
+        Ok((sign, log))
+    }
+
+    fn backward(
+        ctx: &BackwardContext<Self>,
+        _dsign: &Tensor<T>,
+        dlog: &Tensor<T>,
+    ) -> Result<Tensor<T>> {
+        let inverse = inv(ctx.saved_tensor()).map_err(|error| error.called("slogdet"))?;
+        Ok(inverse.transpose() * dlog.unsqueeze_axes(&[-2, -1]))
+    }
+}
+
+#[py_layer]
+impl<T: Float> LowerFactor<T> {
+    type Saved = Tensor<T>;
+
+    fn forward(ctx: &mut ForwardContext<Self>, a: &Tensor<T>) -> Result<Tensor<T>> {
+        let factor = |(at, a): (usize, DMatrix<f64>)| {
+            let factor = Cholesky::new(a).map(|factors| factors.l());
+            factor.ok_or_else(|| no_matrix("cholesky", "positive definite", "one that is not", at))
+        };
+        let all = matrices(a).into_iter().enumerate().map(factor);
+        let l = stacked(a.shape(), all.collect::<Result<Vec<_>>>()?)?;
+        ctx.save_for_backward(&l);
+        Ok(l)
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dl: &Tensor<T>) -> Result<Tensor<T>> {
+        let upper = ctx.saved_tensor().transpose();
+        let product = upper.matmul(dl);
+        let halved = (product.tril(0) + product.tril(-1)) * 0.5;
+        let left = solve(&upper, &halved)?;
+        let both = solve(&upper, &left.transpose())?;
+        Ok((&both + both.transpose()) * 0.5)
+    }
+}
+
+/// The axes before the last two.
+fn stack<T: Float>(x: &Tensor<T>) -> &[usize] {
+    &x.shape()[..x.ndim() - 2]
+}
+
+/// The number of rows, or an error if there are not as many columns.
+fn square<T: Float>(op: &'static str, a: &Tensor<T>) -> Result<usize> {
+    match a.shape() {
+        [.., m, n] if m == n => Ok(*n),
+        found => Err(Error::Shape {
+            op,
+            parameter: "a".into(),
+            expected: "a square matrix [n, n], or a stack of them".into(),
+            found: found.to_vec(),
+        }),
+    }
+}
+
+fn matrices<T: Float>(x: &Tensor<T>) -> Vec<DMatrix<f64>> {
+    let (count, rank) = (stack(x).iter().product(), x.ndim());
+    let (m, n) = (x.shape()[rank - 2], x.shape()[rank - 1]);
+    let data: Vec<f64> = x.to_vec().into_iter().map(T::into_f64).collect();
+    (0..count).map(|at| DMatrix::from_row_slice(m, n, &data[at * m * n..][..m * n])).collect()
+}
+
+/// Matrices, whose elements lie column by column, as a tensor.
+fn stacked<T: Float>(shape: &[usize], matrices: Vec<DMatrix<f64>>) -> Result<Tensor<T>> {
+    let rows = matrices.iter().map(DMatrix::transpose);
+    let data =
+        rows.flat_map(|rows| rows.as_slice().iter().map(|&x| T::from_f64(x)).collect::<Vec<_>>());
+    Tensor::from_vec(shape, data.collect())
+}
+
+#[cold]
+fn no_matrix(op: &'static str, expected: &str, found: &str, at: usize) -> Error {
+    let expected = format!("a matrix, or a stack of matrices, {expected}");
+    let found =
+        if at == 0 { found.to_owned() } else { format!("{found} (matrix {at} of the stack)") };
+    Error::Value { op, parameter: "a", expected, found }
+}
