@@ -5,6 +5,7 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::{Attribute, GenericParam, PathArguments};
 
 use crate::attributes::{is, is_expect, is_lint, is_lint_of_types, undocumented};
+use crate::expansion::Mode;
 use crate::generics::{parameter_name, phantom};
 use crate::model::{Block, Function, Item, last_segment};
 use crate::tokens::{located, text};
@@ -55,8 +56,12 @@ impl Block {
         arguments.args.iter().filter_map(position).map(|at| declared[at].clone()).collect()
     }
 
-    /// The user's block. Lints stay on it.
-    pub(crate) fn written(&self, function: impl Fn(&Function) -> TokenStream) -> TokenStream {
+    /// The user's block, with its lints.
+    pub(crate) fn written(
+        &self,
+        mode: &Mode,
+        function: impl Fn(&Function) -> TokenStream,
+    ) -> TokenStream {
         let attrs = self.attrs.iter().filter(|attr| {
             is(attr, &["cfg"]) || is_lint(attr) && !(is_expect(attr) && is_lint_of_types(attr))
         });
@@ -65,10 +70,13 @@ impl Block {
             Item::Function(written) => function(written),
         });
         let (op, (generics, _, clause)) = (&self.self_ty, self.generics.split_for_impl());
-        // `cfg(rust_analyzer)`, which stands after an error, is not known to cargo.
+        // `cfg(rust_analyzer)`, which cargo does not know.
+        let editors = matches!(mode, Mode::Reported(_));
+        let editors = editors.then(|| quote!(#[allow(unexpected_cfgs)]));
         quote! {
             #(#attrs)*
             #[cfg_attr(clippy, allow(clippy::type_complexity))]
+            #editors
             impl #generics #op #clause {
                 #(#items)*
             }

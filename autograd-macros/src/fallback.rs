@@ -272,10 +272,8 @@ pub(crate) fn silenced(
     };
     // An editor finds its place in the body as it was written.
     quote! {
-        #[allow(unexpected_cfgs)]
         #[cfg(not(rust_analyzer))]
         #(#attrs)* #[allow(unused)] #vis #sig { #shadows #silent }
-        #[allow(unexpected_cfgs)]
         #[cfg(rust_analyzer)]
         #vis #own #body
     }

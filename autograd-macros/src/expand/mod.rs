@@ -23,7 +23,7 @@ pub(crate) use pull::with_arguments;
 
 impl Expansion<'_> {
     pub(crate) fn tokens(&self) -> TokenStream {
-        let block = self.layer.written(|function| self.user_function(function));
+        let block = self.layer.written(&self.mode, |function| self.user_function(function));
         let vis = self.forward_vis();
         let structure = self.layer.structure(&vis, "A differentiable op.");
         let key = self.key();

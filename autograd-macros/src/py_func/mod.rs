@@ -241,7 +241,7 @@ impl Op {
         let Block { generics, self_ty: op, .. } = &self.block;
         let vis = self.forward.as_ref().map(|forward| &forward.vis);
         let structure = self.block.structure(&vis, "An operator of programs.");
-        let block = self.block.written(|function| self.function(function, mode));
+        let block = self.block.written(mode, |function| self.function(function, mode));
         let cfg = self.block.cfg();
         let both: Vec<&Ident> =
             self.inputs.iter().chain(&self.outputs).map(|value| &value.name).collect();

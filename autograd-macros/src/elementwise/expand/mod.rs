@@ -8,7 +8,7 @@ mod lane;
 use crate::tokens::{mentions, regroup};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
-use syn::{Attribute, GenericParam, Generics, Signature, Type};
+use syn::{Attribute, GenericParam, Signature, Type};
 
 use crate::args::Args;
 use crate::attributes::{is, of_callers};
@@ -31,7 +31,7 @@ pub(crate) struct Expansion<'a> {
 impl Expansion<'_> {
     pub(crate) fn tokens(&self) -> TokenStream {
         let structure = self.op.structure(&self.vis(), "An elementwise op.");
-        let block = self.op.written(|function| self.user_function(function));
+        let block = self.op.written(&self.mode, |function| self.user_function(function));
         let cfg = self.op.cfg();
         let import = import(self.args.krate.as_ref());
         let inside = match (&self.op.forward, &self.mode) {
@@ -43,8 +43,8 @@ impl Expansion<'_> {
             }
             (Some(forward), Mode::Refused) => self.loose(forward),
             (_, Mode::Reported(reported)) => {
-                let name = &self.op.name;
-                fallback::constants(&fallback::CALLS, &Generics::default(), name, reported)
+                let (generics, op) = (&self.op.generics, &self.op.self_ty);
+                fallback::constants(&fallback::CALLS, generics, op, reported)
             }
             (None, _) => TokenStream::new(),
         };
