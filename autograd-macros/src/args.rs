@@ -1,14 +1,15 @@
-//! What stands between the parentheses of `#[py_layer(..)]`.
+//! What stands between the parentheses of `#[py_layer(..)]`, in both of its forms.
 
-use crate::tokens::parts;
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
-use syn::Path;
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream, Parser};
+use syn::{LitInt, Path, Token};
 
 use crate::check_arg::{self, Check};
 use crate::errors::Errors;
 use crate::messages;
+use crate::model::nearest;
+use crate::tokens::parts;
 
 /// The arguments of the attribute.
 #[derive(Default)]
@@ -19,137 +20,168 @@ pub(crate) struct Args {
     pub(crate) once_differentiable: Option<Span>,
     /// Whether backward is meant to be another than the derivative.
     pub(crate) surrogate: Option<Span>,
+    elementwise: Option<Span>,
+    pub(crate) verify: Option<Span>,
+    pub(crate) reduce: Option<Reduce>,
     pub(crate) krate: Option<Path>,
     /// Warnings that are silenced.
-    pub(crate) allowed: Vec<Ident>,
+    allowed: Vec<String>,
     /// The tests to generate.
     pub(crate) checks: Vec<Check>,
 }
 
-const NAMES: [&str; 6] = ["no_grad", "once_differentiable", "surrogate", "check", "crate", "allow"];
+/// `sum`, `mean(-1)`, `sum(0, 1)`
+pub(crate) struct Reduce {
+    pub(crate) name: Ident,
+    pub(crate) axes: Vec<isize>,
+}
+
+/// The arguments that a form takes.
+pub(crate) struct Takes {
+    attribute: &'static str,
+    names: &'static [&'static str],
+    /// How they are written.
+    written: &'static str,
+}
+
+pub(crate) const LAYER: Takes = Takes {
+    attribute: "#[py_layer]",
+    names: &["no_grad", "once_differentiable", "surrogate", "check", "crate", "allow"],
+    written: "`no_grad`, `once_differentiable`, `surrogate`, `check(..)`, `crate = path` and \
+              `allow(..)`",
+};
+
+pub(crate) const ELEMENTWISE: Takes = Takes {
+    attribute: "#[py_layer(elementwise)]",
+    names: &["elementwise", "reduce", "surrogate", "verify", "check", "crate"],
+    written: "`reduce = sum`, `reduce = mean(-1)` and the like, `surrogate`, `verify`, `check(..)` and \
+              `crate = path`",
+};
 
 /// The warnings that `allow(..)` silences.
-pub(crate) const WARNINGS: [&str; 2] = ["unread_saved", "none_gradient"];
+const WARNINGS: [&str; 2] = ["unread_saved", "none_gradient"];
 
 /// Reads them one by one, so that each mistake is reported.
-pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Args {
+pub(crate) fn parse(tokens: TokenStream, takes: &Takes, errors: &mut Errors) -> Args {
     let mut args = Args::default();
     for (part, comma) in parts(tokens) {
         if part.is_empty() {
             errors.at(comma, messages::empty_argument());
-            continue;
-        }
-        if let Some(check) = check_arg::parse(&part, errors) {
+        } else if let Some(check) = check_arg::parse(&part, errors) {
             args.checks.extend(check);
-            continue;
-        }
-        match Argument::parse.parse2(part.clone()) {
-            Ok(argument) => args.add(argument, errors),
-            Err(_) => {
-                // What was meant is known: that there is no backward follows from it.
-                args.meant_no_grad |= part.to_string().contains("no_grad");
-                let message = malformed(&part);
-                errors.at(part, message);
-            }
+        } else {
+            args.add(part, takes, errors);
         }
     }
     args
 }
 
-/// What is wrong with an argument that cannot be read: most is known by its name.
-fn malformed(part: &TokenStream) -> String {
-    match part.clone().into_iter().next() {
-        Some(TokenTree::Ident(name)) if name == "crate" => messages::argument_needs_path(),
-        Some(TokenTree::Ident(name)) if name == "allow" => messages::allow_needs_names(),
-        Some(TokenTree::Ident(name)) if NAMES.iter().any(|known| name == known) => {
-            messages::argument_takes_no_value(&name.to_string())
-        }
-        _ => messages::malformed_argument(),
-    }
-}
-
 /// `crate = path`
 pub(crate) fn crate_path(input: ParseStream<'_>) -> syn::Result<Path> {
-    input.parse::<syn::Token![crate]>()?;
-    input.parse::<syn::Token![=]>()?;
+    input.parse::<Token![crate]>()?;
+    input.parse::<Token![=]>()?;
     input.call(Path::parse_mod_style)
 }
 
-/// `name`, `name = path` or `name(name, ..)`.
-struct Argument {
-    name: Ident,
-    value: Option<Path>,
-    list: Option<Vec<Ident>>,
-}
-
-impl Parse for Argument {
-    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        let name = input.call(Ident::parse_any)?;
-        let value = if input.peek(syn::Token![=]) {
-            input.parse::<syn::Token![=]>()?;
-            Some(input.call(Path::parse_mod_style)?)
-        } else {
-            None
-        };
-        let list = if value.is_none() && name == "allow" && input.peek(syn::token::Paren) {
-            let inner;
-            syn::parenthesized!(inner in input);
-            let names = inner.parse_terminated(Ident::parse_any, syn::Token![,])?;
-            Some(names.into_iter().collect())
-        } else {
-            None
-        };
-        Ok(Self { name, value, list })
-    }
-}
-
 impl Args {
-    fn add(&mut self, argument: Argument, errors: &mut Errors) {
-        let Argument { name, value, list } = argument;
-        let text = name.to_string();
-        if text == "allow" {
-            return self.allow(&name, list.unwrap_or_default(), errors);
-        }
-        let again = match (text.as_str(), value) {
-            ("no_grad", None) => self.no_grad.replace(name.span()).is_some(),
-            ("once_differentiable", None) => {
-                self.once_differentiable.replace(name.span()).is_some()
-            }
-            ("surrogate", None) => self.surrogate.replace(name.span()).is_some(),
-            ("crate", Some(path)) => self.krate.replace(path).is_some(),
-            ("no_grad" | "once_differentiable" | "surrogate", Some(value)) => {
-                self.meant_no_grad |= text == "no_grad";
-                return errors.at(value, messages::argument_takes_no_value(&text));
-            }
-            ("crate", None) => return errors.at(name, messages::argument_needs_path()),
-            _ => {
-                let near = crate::model::nearest(&text, &NAMES);
-                return errors.at(name, messages::unknown_argument(&text, near));
-            }
+    fn add(&mut self, part: TokenStream, takes: &Takes, errors: &mut Errors) {
+        let Takes { attribute, names, written } = takes;
+        let mut trees = part.clone().into_iter();
+        let Some(TokenTree::Ident(name)) = trees.next() else {
+            // What was meant is known: that there is no backward follows from it.
+            self.meant_no_grad |= part.to_string().contains("no_grad");
+            return errors.at(part, messages::malformed_argument(attribute, written));
         };
-        if again {
+        let (text, rest) = (name.to_string(), trees.collect::<TokenStream>());
+        if !names.contains(&text.as_str()) {
+            let near = nearest(&text, names);
+            return errors.at(name, messages::unknown_argument(attribute, &text, written, near));
+        }
+        let flag = match text.as_str() {
+            "no_grad" => &mut self.no_grad,
+            "once_differentiable" => &mut self.once_differentiable,
+            "surrogate" => &mut self.surrogate,
+            "elementwise" => &mut self.elementwise,
+            "verify" => &mut self.verify,
+            "allow" => return self.allow(&name, rest, errors),
+            "crate" => {
+                let again = self.krate.is_some();
+                match crate_path.parse2(part.clone()) {
+                    Ok(_) if again => errors.at(name, messages::repeated_argument(&text)),
+                    Ok(path) => self.krate = Some(path),
+                    Err(_) => errors.at(part, messages::argument_needs_path()),
+                }
+                return;
+            }
+            _ => return self.reduce(part, rest, takes, errors),
+        };
+        if !rest.is_empty() {
+            self.meant_no_grad |= text == "no_grad";
+            errors.at(part, messages::argument_takes_no_value(&text));
+        } else if flag.replace(name.span()).is_some() {
             errors.at(name, messages::repeated_argument(&text));
         }
     }
 
-    fn allow(&mut self, name: &Ident, list: Vec<Ident>, errors: &mut Errors) {
+    fn reduce(&mut self, part: TokenStream, rest: TokenStream, takes: &Takes, errors: &mut Errors) {
+        match syn::parse2::<Reduce>(rest) {
+            Ok(reduce) if reduce.name != "sum" && reduce.name != "mean" => {
+                let message = messages::unknown_reduction(&reduce.name.to_string());
+                errors.at(reduce.name, message);
+            }
+            Ok(reduce) => {
+                if self.reduce.replace(reduce).is_some() {
+                    errors.at(part, messages::repeated_argument("reduce"));
+                }
+            }
+            Err(_) => errors.at(part, messages::malformed_argument(takes.attribute, takes.written)),
+        }
+    }
+
+    fn allow(&mut self, name: &Ident, rest: TokenStream, errors: &mut Errors) {
+        let list = |input: ParseStream<'_>| {
+            let inner;
+            syn::parenthesized!(inner in input);
+            inner.parse_terminated(Ident::parse_any, Token![,])
+        };
+        let list: Vec<Ident> = list.parse2(rest).into_iter().flatten().collect();
         if list.is_empty() {
-            return errors.at(name, messages::allow_needs_names());
+            errors.at(name, messages::allow_needs_names());
         }
         for warning in list {
             let text = warning.to_string();
             if !WARNINGS.contains(&text.as_str()) {
-                let near = crate::model::nearest(&text, &WARNINGS);
+                let near = nearest(&text, &WARNINGS);
                 errors.at(warning, messages::unknown_warning(&text, near));
             } else if self.allows(&text) {
                 errors.at(warning, messages::repeated_argument(&text));
             } else {
-                self.allowed.push(warning);
+                self.allowed.push(text);
             }
         }
     }
 
     pub(crate) fn allows(&self, warning: &str) -> bool {
         self.allowed.iter().any(|allowed| allowed == warning)
+    }
+}
+
+impl Parse for Reduce {
+    /// `= mean(-1)`
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        input.parse::<Token![=]>()?;
+        let name = input.call(Ident::parse_any)?;
+        let mut axes = Vec::new();
+        if input.peek(syn::token::Paren) {
+            let inner;
+            syn::parenthesized!(inner in input);
+            while !inner.is_empty() {
+                let negative = inner.parse::<Option<Token![-]>>()?.is_some();
+                let axis: isize = inner.parse::<LitInt>()?.base10_parse()?;
+                axes.push(if negative { -axis } else { axis });
+                inner.parse::<Option<Token![,]>>()?;
+            }
+        }
+        Ok(Self { name, axes })
     }
 }

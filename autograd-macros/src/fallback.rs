@@ -4,7 +4,7 @@
 
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
-use syn::{FnArg, Generics, ReturnType, Signature, Type};
+use syn::{FnArg, Generics, ReturnType, Type};
 
 use crate::check::forward::slip;
 use crate::errors::Errors;
@@ -12,12 +12,15 @@ use crate::expansion::{Expansion, Mode};
 use crate::generics::{generated, phantom};
 use crate::items;
 use crate::library::Private;
-use crate::model::{Block, Broken, Exists, bare, first_argument, is_named, last_segment};
+use crate::model::{Block, Broken, Exists, Function, bare, first_argument, is_named, last_segment};
 use crate::parse::{CONTEXTS, pattern_name};
 use crate::tokens::{mentions, plain_name, replace_ident, text};
 
 /// What a caller of an op may name.
 pub(crate) const CALLS: [&str; 3] = ["apply", "try_apply", "with"];
+
+/// The functions that make an op.
+const RULES: [&str; 3] = ["forward", "backward", "jvp"];
 
 /// How an op comes out, and what is reported of it.
 pub(crate) fn mode(op: &Ident, errors: Errors, refused: bool) -> (Mode, TokenStream) {
@@ -206,17 +209,22 @@ pub(crate) fn grads(reported: &Ident) -> TokenStream {
 }
 
 /// A function of an op after an error: what was reported of its signature is put right, its context and
-/// what it returns are of the type with the error, and its body stays as it was written. `unknown`:
-/// constants of another function, which may be named here.
+/// what it returns are of the type with the error, and its body stays as it was written. `unknown`: of
+/// another function, whose constants may be named here.
 pub(crate) fn silenced(
     reported: &Ident,
-    sig: &mut Signature,
-    body: &TokenStream,
-    unknown: &Generics,
+    function: &Function,
+    unknown: Option<&Generics>,
 ) -> TokenStream {
+    let Function { attrs, vis, sig: own, body } = function;
     let is_absent = |ty: &Type| {
-        is_slip(ty) || unknown.const_params().any(|of| mentions(ty, &of.ident.to_string()))
+        let mut constants = unknown.into_iter().flat_map(Generics::const_params);
+        is_slip(ty) || constants.any(|of| mentions(ty, &of.ident.to_string()))
     };
+    let mut sig = own.clone();
+    if !RULES.iter().any(|rule| sig.ident == rule) {
+        return quote!(#(#attrs)* #[allow(unused)] #vis #sig #body);
+    }
     sig.constness = None;
     sig.asyncness = None;
     sig.abi = None;
@@ -258,9 +266,15 @@ pub(crate) fn silenced(
         }
     }
     // Values that an op was thought to have.
-    let body = match sig.receiver() {
-        Some(_) => replace_ident(body.clone(), "self", &value),
-        None => body.clone(),
+    let silent = match sig.receiver() {
+        Some(_) => replace_ident(body.to_token_stream(), "self", &value),
+        None => body.to_token_stream(),
     };
-    quote!({ #shadows #body })
+    // An editor finds its place in the body as it was written.
+    quote! {
+        #[cfg(not(rust_analyzer))]
+        #(#attrs)* #[allow(unused)] #vis #sig { #shadows #silent }
+        #[cfg(rust_analyzer)]
+        #vis #own #body
+    }
 }

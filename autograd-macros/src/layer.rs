@@ -29,7 +29,7 @@ impl<const VERIFIES: bool> Form for Op<VERIFIES> {
     const CALLS: &'static [&'static str] = &fallback::CALLS;
 
     fn args(tokens: TokenStream, errors: &mut Errors) -> Args {
-        args::parse(tokens, errors)
+        args::parse(tokens, &args::LAYER, errors)
     }
 
     fn parse(tokens: TokenStream, _: &Args, errors: &mut Errors) -> Option<Self> {

@@ -7,6 +7,7 @@
 
 mod args;
 mod attributes;
+mod block;
 mod builder;
 mod check;
 mod check_arg;

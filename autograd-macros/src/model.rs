@@ -33,8 +33,8 @@ pub(crate) struct Layer {
     pub(crate) saved: Option<Type>,
     pub(crate) state: Option<Type>,
     pub(crate) forward: Option<Forward>,
-    pub(crate) backward: Option<Backward>,
-    pub(crate) jvp: Option<Jvp>,
+    pub(crate) backward: Option<Derivative>,
+    pub(crate) jvp: Option<Derivative>,
     /// Whether a type in a signature, and whether that of forward's output, is one that the compiler
     /// refuses.
     pub(crate) wrong: (bool, bool),
@@ -133,19 +133,11 @@ pub(crate) enum OutputKind {
     Plain,
 }
 
-pub(crate) struct Backward {
+/// Backward, or the optional rule of forward mode.
+pub(crate) struct Derivative {
     pub(crate) function: Function,
     pub(crate) context: Option<Ident>,
-    pub(crate) params: Vec<GradientParam>,
-    pub(crate) fallible: bool,
-    pub(crate) returns: Returns,
-}
-
-/// The optional rule of forward mode.
-pub(crate) struct Jvp {
-    pub(crate) function: Function,
-    pub(crate) context: Option<Ident>,
-    /// The inputs, and then their tangents.
+    /// Of backward the gradients of outputs; of `jvp` the inputs, and then their tangents.
     pub(crate) params: Vec<GradientParam>,
     pub(crate) fallible: bool,
     pub(crate) returns: Returns,
@@ -197,15 +189,6 @@ impl Layer {
     }
 }
 
-impl Forward {
-    pub(crate) fn inputs(&self) -> impl Iterator<Item = (&Param, &TensorInput)> {
-        self.params.iter().filter_map(|param| match &param.kind {
-            ParamKind::Tensor(input) => Some((param, input)),
-            ParamKind::Plain { .. } => None,
-        })
-    }
-}
-
 impl Function {
     /// Whether the body is Rust.
     pub(crate) fn is_read(&self) -> bool {
@@ -214,6 +197,13 @@ impl Function {
 }
 
 impl Forward {
+    pub(crate) fn inputs(&self) -> impl Iterator<Item = (&Param, &TensorInput)> {
+        self.params.iter().filter_map(|param| match &param.kind {
+            ParamKind::Tensor(input) => Some((param, input)),
+            ParamKind::Plain { .. } => None,
+        })
+    }
+
     /// What is returned, as it is written.
     pub(crate) fn output(&self) -> TokenStream {
         match &self.function.sig.output {

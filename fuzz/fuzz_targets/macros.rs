@@ -16,6 +16,7 @@ macro_rules! modules {
 modules! {
     "../../autograd-macros/src/args.rs" args
     "../../autograd-macros/src/attributes.rs" attributes
+    "../../autograd-macros/src/block.rs" block
     "../../autograd-macros/src/builder/mod.rs" builder
     "../../autograd-macros/src/check/mod.rs" check
     "../../autograd-macros/src/check_arg/mod.rs" check_arg

@@ -7,6 +7,7 @@ use super::order;
 use super::returned::Wanted;
 use super::types::{inner_tensor, is_gradient_form, is_plain, other_element};
 use crate::errors::Errors;
+use crate::generics::parameter_name;
 use crate::messages;
 use crate::model::{
     Form, GradientParam, Layer, Output, ParamKind, Returns, as_tensor, bare, gradient_type,
@@ -20,6 +21,18 @@ pub(crate) fn check(layer: &Layer, errors: &mut Errors) {
     gradient_count(layer, errors);
     gradient_types(layer, errors);
     returned(layer, errors);
+    parameter_named_grads(layer, errors);
+}
+
+/// A parameter of the impl with the name of the struct that the macro makes for backward.
+fn parameter_named_grads(layer: &Layer, errors: &mut Errors) {
+    let by_name = |returns: &Returns| matches!(returns, Returns::ByName(_));
+    if !layer.backward.as_ref().is_some_and(|backward| by_name(&backward.returns)) {
+        return;
+    }
+    for parameter in layer.generics.params.iter().filter(|of| parameter_name(of) == "Grads") {
+        errors.at(parameter, messages::parameter_named_grads());
+    }
 }
 
 /// The same of its body.

@@ -8,7 +8,7 @@ use crate::args::Args;
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{
-    Form, GradientParam, Jvp, Layer, Param, ParamKind, Returns, TensorInput, argument_of,
+    Derivative, Form, GradientParam, Layer, Param, ParamKind, Returns, TensorInput, argument_of,
     as_tensor, bare, gradient_type, hidden_tensor, input_form, primal_type,
 };
 use crate::tokens::{plain_name, text};
@@ -40,7 +40,7 @@ fn wanted_parameters(layer: &Layer) -> String {
     format!("`{}`", primals.chain(tangents).collect::<Vec<_>>().join(", "))
 }
 
-fn parameters(layer: &Layer, jvp: &Jvp, errors: &mut Errors) {
+fn parameters(layer: &Layer, jvp: &Derivative, errors: &mut Errors) {
     let inputs = layer.differentiable();
     if inputs.is_empty() {
         return;
@@ -70,7 +70,7 @@ fn parameters(layer: &Layer, jvp: &Jvp, errors: &mut Errors) {
 }
 
 /// Parameters with the names of inputs that have no tangent; whether there are any.
-fn other_inputs(layer: &Layer, jvp: &Jvp, errors: &mut Errors) -> bool {
+fn other_inputs(layer: &Layer, jvp: &Derivative, errors: &mut Errors) -> bool {
     let mut any = false;
     let params = layer.forward.iter().flat_map(|forward| &forward.params);
     for param in params {
@@ -91,7 +91,7 @@ fn other_inputs(layer: &Layer, jvp: &Jvp, errors: &mut Errors) -> bool {
 }
 
 /// The name of an input at another place than its own; whether there is one.
-fn order(layer: &Layer, jvp: &Jvp, names: &[String], errors: &mut Errors) -> bool {
+fn order(layer: &Layer, jvp: &Derivative, names: &[String], errors: &mut Errors) -> bool {
     for (position, param) in jvp.params.iter().enumerate() {
         let Some(name) = &param.name else { continue };
         let text = plain_name(name);
@@ -191,7 +191,7 @@ fn wanted_return(layer: &Layer) -> String {
     }
 }
 
-fn returned(layer: &Layer, jvp: &Jvp, errors: &mut Errors) {
+fn returned(layer: &Layer, jvp: &Derivative, errors: &mut Errors) {
     let outputs = layer.outputs();
     if outputs.is_empty() {
         return;

@@ -10,7 +10,7 @@ use super::calls::{escapes, find_call, is_stub};
 use super::order::{parts, tail};
 use crate::args::Args;
 use crate::messages;
-use crate::model::{Backward, Function, Layer, Returns, bare, nearest};
+use crate::model::{Derivative, Function, Layer, Returns, bare, nearest};
 
 /// The warnings of a block that passed its checks.
 pub(crate) fn warnings(layer: &Layer, args: &Args) -> TokenStream {
@@ -46,7 +46,7 @@ fn warning(tokens: impl quote::ToTokens, name: &str, message: &str) -> TokenStre
     }
 }
 
-fn unread_saved(layer: &Layer, backward: &Backward) -> Option<TokenStream> {
+fn unread_saved(layer: &Layer, backward: &Derivative) -> Option<TokenStream> {
     let saved = layer.saved.as_ref()?;
     if matches!(bare(saved), Type::Tuple(tuple) if tuple.elems.is_empty()) {
         return None;
@@ -70,7 +70,7 @@ fn unread_saved(layer: &Layer, backward: &Backward) -> Option<TokenStream> {
         .then(|| warning(saved, "unread_saved", &messages::unread_saved()))
 }
 
-fn none_gradient(layer: &Layer, backward: &Backward) -> Option<TokenStream> {
+fn none_gradient(layer: &Layer, backward: &Derivative) -> Option<TokenStream> {
     let body = &backward.function.body;
     let inputs = layer.differentiable();
     let fields = match &backward.returns {

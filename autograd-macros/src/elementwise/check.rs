@@ -4,10 +4,10 @@ use crate::tokens::{plain_name, text};
 use quote::ToTokens;
 use syn::Type;
 
-use super::args::Args;
 use super::messages;
 use super::model::{Backward, Forward, Kind, Meant, Op};
 use super::parse::{is_tensor, kind};
+use crate::args::Args;
 use crate::check::grads::{Fields, NoField};
 use crate::check::near;
 use crate::errors::Errors;

@@ -5,15 +5,6 @@ use crate::messages::{list, plural, sentences};
 sentences! {
     // The attribute.
 
-    malformed_argument()
-        "this is no argument of #[py_layer(elementwise)]; it takes `reduce = sum`, `reduce = \
-         mean(-1)` and the like, `surrogate`, `verify`, `check(..)` and `crate = path`";
-    unknown_argument(name, near: Option<&str>) near?
-        "#[py_layer(elementwise)] has no argument `{name}`; did you mean `{near}`?" else
-        "#[py_layer(elementwise)] has no argument `{name}`; it takes `reduce = ..`, `surrogate`, \
-         `verify`, `check(..)` and `crate = path`";
-    unknown_reduction(name)
-        "there is no reduction `{name}`; write `reduce = sum` or `reduce = mean`";
     surrogate_without_backward()
         "`surrogate` says that `backward` is not the derivative of `forward`, but there is no \
          `backward`; add one, or remove `surrogate`";

@@ -2,7 +2,6 @@
 //!
 //! The stages are those of the other form of the macro, and so is what comes out after an error.
 
-mod args;
 mod check;
 mod expand;
 mod messages;
@@ -14,12 +13,12 @@ mod tests;
 use proc_macro2::{TokenStream, TokenTree};
 use quote::quote;
 
+use crate::args::{self, Args};
 use crate::errors::Errors;
 use crate::expansion::Mode;
 use crate::fallback;
 use crate::front::Form;
 use crate::model::{Block, Function};
-use args::Args;
 use model::Kind;
 
 pub(crate) use model::Op;
@@ -41,7 +40,7 @@ impl Form for Op {
     const CALLS: &'static [&'static str] = &fallback::CALLS;
 
     fn args(tokens: TokenStream, errors: &mut Errors) -> Args {
-        args::parse(tokens, errors)
+        args::parse(tokens, &args::ELEMENTWISE, errors)
     }
 
     fn parse(tokens: TokenStream, _: &Args, errors: &mut Errors) -> Option<Self> {

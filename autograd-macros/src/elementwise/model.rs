@@ -4,7 +4,7 @@ use crate::tokens::plain_name;
 use std::ops::Deref;
 
 use proc_macro2::Ident;
-use syn::{Expr, Type};
+use syn::{Attribute, Expr, Type};
 
 use crate::model::{Block, Function};
 
@@ -32,6 +32,8 @@ pub(crate) struct Forward {
 
 pub(crate) struct Param {
     pub(crate) ident: Ident,
+    /// What was written of it.
+    pub(crate) docs: Vec<Attribute>,
     pub(crate) ty: Type,
     pub(crate) kind: Kind,
     pub(crate) stop_gradient: bool,

@@ -116,6 +116,7 @@ fn forward(function: &Function, errors: &mut Errors) -> Forward {
         }
         params.push(Param {
             ident,
+            docs: attrs.iter().filter(|attr| crate::attributes::is_doc(attr)).cloned().collect(),
             ty: ty.clone(),
             kind,
             stop_gradient: stop.is_some(),

@@ -3,8 +3,8 @@
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 
-use super::args::Args;
 use super::model::{Forward, Kind, Op, Param};
+use crate::args::Args;
 use crate::check_arg::{self, Form, Parameter, Subject, Tensor, refuse};
 use crate::errors::Errors;
 use crate::library::private_path;
@@ -12,7 +12,7 @@ use crate::tokens::replace_ident;
 
 /// Holds the checks of an elementwise op against its forward.
 pub(super) fn check(op: &Op, args: &Args, errors: &mut Errors) {
-    let checks = &args.common.checks;
+    let checks = &args.checks;
     if args.surrogate.is_some() {
         return refuse(checks, &check_arg::messages::surrogate(), errors);
     }
@@ -25,14 +25,14 @@ pub(super) fn check(op: &Op, args: &Args, errors: &mut Errors) {
 
 /// The tests of an elementwise op.
 pub(super) fn tests(op: &Op, args: &Args) -> TokenStream {
-    let checks = &args.common.checks;
+    let checks = &args.checks;
     let Some(forward) = op.forward.as_ref().filter(|_| !checks.is_empty()) else {
         return TokenStream::new();
     };
     let subject = Subject {
         name: &op.name,
         ty: op.name.to_token_stream(),
-        private: private_path(args.common.krate.as_ref()),
+        private: private_path(args.krate.as_ref()),
         cfg: op.attrs.iter().filter(|attr| attr.path().is_ident("cfg")).collect(),
         parameters: of_formula(op, forward, args),
         elements: vec!["T".to_owned()],
@@ -46,7 +46,7 @@ pub(super) fn tests(op: &Op, args: &Args) -> TokenStream {
 }
 
 fn of_formula(op: &Op, forward: &Forward, args: &Args) -> Vec<Parameter> {
-    let p = private_path(args.common.krate.as_ref());
+    let p = private_path(args.krate.as_ref());
     let parameter = |param: &Param| {
         let tensor = |ty: TokenStream, element: &str| {
             let differentiable = param.kind == Kind::Real && !param.stop_gradient;

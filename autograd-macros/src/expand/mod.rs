@@ -6,26 +6,26 @@ mod pull;
 mod push;
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{ToTokens, quote, quote_spanned};
-use syn::{Attribute, GenericParam, ReturnType, Type, Visibility};
+use quote::{ToTokens, quote};
+use syn::{Attribute, ReturnType, Visibility};
 
-use crate::attributes::{is, is_expect, is_lint, is_lint_of_types, of_callers, undocumented};
+use crate::attributes::{of_callers, undocumented};
 use crate::builder;
 use crate::check::calls::escapes;
 use crate::check::types::{is_bare_gradient, kept_attrs, unsaveable};
 use crate::expansion::{Expansion, Mode};
 use crate::fallback;
-use crate::generics::{parameter_name, phantom};
 use crate::library::import;
-use crate::model::{Form, Function, Item, Returns, bare};
-use crate::tokens::{local, located, mentions, plain_name, regroup, replace_ident};
+use crate::model::{Form, Function, Returns};
+use crate::tokens::{local, mentions, plain_name, regroup, replace_ident};
 
 pub(crate) use pull::with_arguments;
 
 impl Expansion<'_> {
     pub(crate) fn tokens(&self) -> TokenStream {
-        let block = self.user_block();
-        let structure = self.structure();
+        let block = self.layer.written(&self.mode, |function| self.user_function(function));
+        let vis = self.forward_vis();
+        let structure = self.layer.structure(&vis, "A differentiable op.");
         let key = self.key();
         let grads = self.grads_struct();
         let asks_needs = self.asks_needs();
@@ -42,7 +42,7 @@ impl Expansion<'_> {
         };
         let names = by_name.as_ref().map(|by_name| &by_name.names);
         let builder = by_name.as_ref().map(|by_name| &by_name.builder);
-        let cfg = self.attributes(|attr| is(attr, &["cfg"]));
+        let cfg = self.layer.cfg();
         let library = match self.mode {
             // One name for the library: a wrong path to it is reported once.
             Mode::Full => import(self.args.krate.as_ref()),
@@ -96,53 +96,13 @@ impl Expansion<'_> {
         }
     }
 
-    fn attributes(&self, which: fn(&Attribute) -> bool) -> Vec<&Attribute> {
-        self.layer.attrs.iter().filter(|attr| which(attr)).collect()
-    }
-
-    /// The user's functions, less what stable Rust cannot compile where it stands.
-    fn user_block(&self) -> TokenStream {
-        let (generics, _, clause) = self.layer.generics.split_for_impl();
-        let op = self.op();
-        let attrs = self.layer.attrs.iter().filter(|attr| {
-            is(attr, &["cfg"]) || is_lint(attr) && !(is_expect(attr) && is_lint_of_types(attr))
-        });
-        let items = self.layer.items.iter().map(|item| match item {
-            Item::Other(tokens) => tokens.clone(),
-            Item::Function(function) => self.user_function(function),
-        });
-        // `cfg(rust_analyzer)`, which cargo does not know.
-        let editors = matches!(self.mode, Mode::Reported(_));
-        let editors = editors.then(|| quote!(#[allow(unexpected_cfgs)]));
-        quote! {
-            #(#attrs)*
-            #[cfg_attr(clippy, allow(clippy::type_complexity))]
-            #editors
-            impl #generics #op #clause {
-                #(#items)*
-            }
-        }
-    }
-
     fn user_function(&self, function: &Function) -> TokenStream {
         let Function { attrs, vis, sig, body } = function;
         let mut sig = sig.clone();
         if let Mode::Reported(reported) = &self.mode {
-            let mut silenced = body.to_token_stream();
-            if self.layer.is_rule(&sig.ident) {
-                let forward = self.layer.forward.as_ref().filter(|_| sig.ident != "forward");
-                let unknown = forward.map(|forward| forward.function.sig.generics.clone());
-                let unknown = unknown.unwrap_or_default();
-                silenced = fallback::silenced(reported, &mut sig, &silenced, &unknown);
-            }
-            let own = &function.sig;
-            // An editor finds its place in the body as it was written.
-            return quote! {
-                #[cfg(not(rust_analyzer))]
-                #(#attrs)* #[allow(unused)] #vis #sig #silenced
-                #[cfg(rust_analyzer)]
-                #vis #own #body
-            };
+            let forward = self.layer.forward.as_ref().filter(|_| sig.ident != "forward");
+            let unknown = forward.map(|forward| &forward.function.sig.generics);
+            return fallback::silenced(reported, function, unknown);
         }
         if sig.ident == "backward"
             && let Some(backward) = &self.layer.backward
@@ -191,60 +151,6 @@ impl Expansion<'_> {
             return quote!(#doc #(#attrs)* #[allow(unused)] #vis #sig #body);
         }
         quote!(#doc #(#attrs)* #vis #sig #body)
-    }
-
-    fn structure(&self) -> TokenStream {
-        let attrs = self.layer.attrs.iter();
-        let attrs = attrs.filter(|attr| !is_expect(attr) || is_lint_of_types(attr));
-        let name = &self.layer.name;
-        // A struct of this name that stands here already is reported at the name.
-        let place = name.span();
-        let vis = located(self.forward_vis().to_token_stream(), place);
-        let keyword = Ident::new("struct", Span::call_site().located_at(place));
-        let doc = undocumented(&self.layer.attrs, "A differentiable op.");
-        let params = &self.layer.generics.params;
-        if params.is_empty() {
-            let end = quote_spanned!(Span::call_site().located_at(place)=> ;);
-            return quote! {
-                #doc #(#attrs)*
-                #vis #keyword #name #end
-            };
-        }
-        let declared = params.iter().map(|param| match param {
-            GenericParam::Type(param) => {
-                let ident = &param.ident;
-                quote!(#ident: ?::core::marker::Sized)
-            }
-            GenericParam::Lifetime(param) => param.lifetime.to_token_stream(),
-            GenericParam::Const(param) => {
-                let (ident, ty) = (&param.ident, &param.ty);
-                quote!(const #ident: #ty)
-            }
-        });
-        let phantom = phantom(&self.layer.generics);
-        // In the order of the name's own arguments, which may differ from the impl's.
-        let declared = self.ordered(declared.collect());
-        quote! {
-            #doc #(#attrs)*
-            #vis #keyword #name<#(#declared),*>(::core::marker::PhantomData<#phantom>);
-        }
-    }
-
-    fn ordered(&self, declared: Vec<TokenStream>) -> Vec<TokenStream> {
-        let names: Vec<String> = self.layer.generics.params.iter().map(parameter_name).collect();
-        let Type::Path(path) = bare(self.op()) else { return declared };
-        let Some(segment) = path.path.segments.last() else { return declared };
-        let syn::PathArguments::AngleBracketed(arguments) = &segment.arguments else {
-            return declared;
-        };
-        arguments
-            .args
-            .iter()
-            .filter_map(|argument| {
-                let text = crate::tokens::text(argument);
-                names.iter().position(|name| *name == text).map(|at| declared[at].clone())
-            })
-            .collect()
     }
 
     fn needs_struct(&self) -> TokenStream {

@@ -2,12 +2,13 @@
 //! spans, in the words of the traits. Emitted only where the syntax had nothing to say.
 
 use crate::tokens::{anonymous, ends, mentions, plain_name, replace_ident, text, whole_span};
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{GenericArgument, PathArguments, Type, TypeParamBound};
 
 use crate::expansion::{Expansion, Mode};
 use crate::generics::parameter_name;
+use crate::library::Private;
 use crate::model::{
     Forward, Layer, ParamKind, argument_of, as_tensor, bare, bounds_of, last_segment,
 };
@@ -22,22 +23,30 @@ pub(crate) fn plain(expansion: &Expansion<'_>, value: &TokenStream, ty: &Type) -
         };
         return elements.map(element).collect();
     }
+    proof(expansion, ty, "plain", |span, _| quote_spanned!(span=> (&#value).__probe()))
+}
+
+/// That a probe finds no tensor in a type; never runs.
+fn proof(
+    expansion: &Expansion<'_>,
+    ty: &Type,
+    proof: &str,
+    probe: impl Fn(Span, &Private) -> TokenStream,
+) -> TokenStream {
     let (first, last) = ends(ty.to_token_stream());
-    let p = expansion.private_at(first);
-    let answer = quote_spanned!(last=> .__holds_tensor());
-    let traits = probing_traits(expansion);
+    let (p, proof) = (expansion.private_at(first), Ident::new(proof, first));
+    let (probe, answer) = (probe(first, &p), quote_spanned!(last=> .__holds_tensor()));
+    // At the macro's own place, where no lint tells of traits that are not used.
+    let traits = {
+        let p = &expansion.private;
+        quote!(use #p::{HoldsNoTensor as _, HoldsTensorFurther as _, Probed as _};)
+    };
     quote_spanned! {first=>
         if false {
             #traits
-            #p::plain((&#value).__probe()#answer);
+            #p::#proof(#probe #answer);
         }
     }
-}
-
-/// The traits of probes. At the macro's own place, where no lint tells of those that are not used.
-fn probing_traits(expansion: &Expansion<'_>) -> TokenStream {
-    let p = &expansion.private;
-    quote!(use #p::{HoldsNoTensor as _, HoldsTensorFurther as _, Probed as _};)
 }
 
 /// That no plain parameter holds a tensor.
@@ -234,14 +243,6 @@ fn plain_part(expansion: &Expansion<'_>, attrs: &Type) -> TokenStream {
     if let Type::Tuple(tuple) = bare(attrs) {
         return tuple.elems.iter().map(|part| plain_part(expansion, part)).collect();
     }
-    let (first, last) = ends(attrs.to_token_stream());
-    let p = expansion.private_at(first);
-    let answer = quote_spanned!(last=> .__holds_tensor());
-    let traits = probing_traits(expansion);
-    quote_spanned! {first=>
-        if false {
-            #traits
-            #p::attrs(#p::Probe::<#attrs>::new()#answer);
-        }
-    }
+    let probe = |span, p: &Private| quote_spanned!(span=> #p::Probe::<#attrs>::new());
+    proof(expansion, attrs, "attrs", probe)
 }

@@ -6,7 +6,7 @@ use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 
 use crate::expansion::{Expansion, Mode};
-use crate::model::{Form, Jvp, Returns, TensorInput};
+use crate::model::{Derivative, Form, Returns, TensorInput};
 
 /// Nothing where the op has no `jvp`.
 pub(crate) fn push(expansion: &Expansion<'_>) -> Option<TokenStream> {
@@ -64,7 +64,7 @@ pub(crate) fn push(expansion: &Expansion<'_>) -> Option<TokenStream> {
 
 fn gives(
     expansion: &Expansion<'_>,
-    jvp: &Jvp,
+    jvp: &Derivative,
     raw: &proc_macro2::Ident,
     returned: &proc_macro2::Ident,
 ) -> TokenStream {

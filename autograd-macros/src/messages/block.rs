@@ -9,16 +9,16 @@ sentences! {
          your own, and end with `Ok(..)`";
     empty_argument() "an argument of #[py_layer] is empty; remove the comma";
     attribute_twice(attribute) "#[{attribute}] stands on this block twice; remove one of them";
-    malformed_argument()
-        "this is no argument of #[py_layer]; it takes `no_grad`, `once_differentiable`, \
-         `surrogate`, `check(..)`, `crate = path` and `allow(..)`";
-    argument_takes_no_value(name) "`{name}` takes no value; write `#[py_layer({name})]`";
+    malformed_argument(attribute, takes)
+        "this is no argument of {attribute}; it takes {takes}";
+    argument_takes_no_value(name) "`{name}` takes no value; write `{name}` alone";
     argument_needs_path()
         "`crate` needs the path of autograd_core; write `#[py_layer(crate = path)]`";
-    unknown_argument(name, near: Option<&str>) near?
-        "#[py_layer] has no argument `{name}`; did you mean `{near}`?" else
-        "#[py_layer] has no argument `{name}`; it takes `no_grad`, `once_differentiable`, \
-         `surrogate`, `check(..)`, `crate = path` and `allow(..)`";
+    unknown_argument(attribute, name, takes, near: Option<&str>) near?
+        "{attribute} has no argument `{name}`; did you mean `{near}`?" else
+        "{attribute} has no argument `{name}`; it takes {takes}";
+    unknown_reduction(name)
+        "there is no reduction `{name}`; write `reduce = sum` or `reduce = mean`";
     allow_needs_names()
         "`allow` needs the warnings to silence; write `allow(unread_saved)`, `allow(none_gradient)` \
          or both";

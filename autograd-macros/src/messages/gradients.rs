@@ -20,6 +20,9 @@ sentences! {
         "the gradient of {output} is not passed as `{found}`; write `{name}: {write}`";
     returned_form(name, found, write)
         "the gradient of `{name}` is not returned as `{found}`; return {write}";
+    parameter_named_grads()
+        "a parameter cannot be called `Grads`: the macro makes a struct of this name for the \
+         gradients; give it another name";
     grads_arguments()
         "`Grads` has no arguments: the macro makes it, with a field for each differentiable input; \
          write `Grads`";

@@ -11,22 +11,19 @@ use super::signature::{
 use crate::attributes::{is_cfg, is_doc, is_lint, is_ours};
 use crate::errors::Errors;
 use crate::messages;
-use crate::model::{Backward, Function, GradientParam, Jvp, Returns, argument_of, bare};
+use crate::model::{Derivative, Function, GradientParam, Returns, argument_of, bare};
 
-pub(super) fn backward(function: &Function, op: &str, errors: &mut Errors) -> Backward {
-    let (context, params) = derivative(function, "backward", BACKWARD_CONTEXT, op, errors);
+/// Backward or `jvp`, by its name.
+pub(super) fn derivative(function: &Function, op: &str, errors: &mut Errors) -> Derivative {
+    let name = function.sig.ident.to_string();
+    let written = if name == "backward" { BACKWARD_CONTEXT } else { JVP_CONTEXT };
+    let (context, params) = parameters(function, &name, written, op, errors);
     let (fallible, returns) = returns(&function.sig.output);
-    Backward { function: function.clone(), context, params, fallible, returns }
-}
-
-pub(super) fn jvp(function: &Function, op: &str, errors: &mut Errors) -> Jvp {
-    let (context, params) = derivative(function, "jvp", JVP_CONTEXT, op, errors);
-    let (fallible, returns) = returns(&function.sig.output);
-    Jvp { function: function.clone(), context, params, fallible, returns }
+    Derivative { function: function.clone(), context, params, fallible, returns }
 }
 
 /// The lifetime of a reference, or of one in an `Option`.
-pub(super) fn lifetime_of(ty: &Type) -> Option<&syn::Lifetime> {
+fn lifetime_of(ty: &Type) -> Option<&syn::Lifetime> {
     match bare(argument_of(ty, "Option").unwrap_or(ty)) {
         Type::Reference(reference) => reference.lifetime.as_ref(),
         _ => None,
@@ -34,7 +31,7 @@ pub(super) fn lifetime_of(ty: &Type) -> Option<&syn::Lifetime> {
 }
 
 /// What backward and `jvp` have in common: they get what is known from forward.
-pub(super) fn derivative(
+fn parameters(
     function: &Function,
     name: &str,
     written: &str,
@@ -88,7 +85,7 @@ pub(super) fn derivative(
     (context, params)
 }
 
-pub(super) fn returns(output: &ReturnType) -> (bool, Returns) {
+fn returns(output: &ReturnType) -> (bool, Returns) {
     let Some(whole) = returned(output) else { return (false, Returns::Nothing) };
     let inside = inside_result(whole);
     let ty = bare(inside.unwrap_or(whole));
@@ -117,7 +114,7 @@ pub(super) fn bare_grads(ty: &mut Type, errors: &mut Errors) {
 }
 
 /// The bare name `Grads`.
-pub(super) fn is_grads(ty: &Type) -> bool {
+fn is_grads(ty: &Type) -> bool {
     match ty {
         Type::Path(path) => path.path.is_ident("Grads"),
         _ => false,

@@ -19,7 +19,7 @@ use crate::items::Found;
 use crate::messages;
 use crate::model::{Broken, Function, Item, Layer, nearest};
 use block::name_declared_types;
-use derivative::{backward, bare_grads, jvp};
+use derivative::{bare_grads, derivative};
 use elements::with_known_elements;
 
 pub(crate) use attributes::{parameter_attributes, stripped};
@@ -98,11 +98,10 @@ impl Layer {
             function.sig = sig;
         }
         match name.as_str() {
-            "forward" if self.forward.is_some() => {
-                errors.at(&ident, messages::second_function("forward"));
-            }
-            "backward" if self.backward.is_some() => {
-                errors.at(&ident, messages::second_function("backward"));
+            "forward" | "backward" | "jvp"
+                if self.functions().any(|other| other.sig.ident == ident) =>
+            {
+                errors.at(&ident, messages::second_function(&name));
             }
             "forward" => {
                 let filled = placeholders::filled(&function);
@@ -114,14 +113,11 @@ impl Layer {
                 if let ReturnType::Type(_, ty) = &mut function.sig.output {
                     bare_grads(ty, errors);
                 }
-                self.backward = Some(backward(&function, &self.name.to_string(), errors));
+                self.backward = Some(derivative(&function, &self.name.to_string(), errors));
                 self.block.items.push(Item::Function(Box::new(stripped(function))));
             }
-            "jvp" if self.jvp.is_some() => {
-                errors.at(&ident, messages::second_function("jvp"));
-            }
             "jvp" => {
-                self.jvp = Some(jvp(&function, &self.name.to_string(), errors));
+                self.jvp = Some(derivative(&function, &self.name.to_string(), errors));
                 self.block.items.push(Item::Function(Box::new(stripped(function))));
             }
             "apply" | "try_apply" | "with" => {

@@ -7,16 +7,15 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::parse::Parser;
 use syn::spanned::Spanned;
-use syn::{FnArg, GenericParam, Generics, Pat, Path, PathArguments, ReturnType, Type};
+use syn::{FnArg, Pat, Path, PathArguments, ReturnType, Type};
 
 use crate::args::crate_path;
-use crate::attributes::{is_cfg, is_lint};
+use crate::attributes::is_cfg;
 use crate::check::question;
 use crate::errors::Errors;
 use crate::expansion::Mode;
 use crate::fallback;
 use crate::front::Form;
-use crate::generics::phantom;
 use crate::items::Found;
 use crate::model::{Block, Function, Item};
 use crate::parse::{block, qualifiers};
@@ -147,7 +146,11 @@ impl Op {
             Some(_) => {
                 errors.at(&function.sig.ident, crate::messages::second_function(&name));
             }
-            None => *place = Some(without_attributes(function, errors)),
+            None => {
+                let function = without_attributes(function, errors);
+                *place = Some(function.clone());
+                self.block.items.push(Item::Function(Box::new(function)));
+            }
         }
     }
 
@@ -235,12 +238,11 @@ impl Op {
 
     fn tokens(&self, mode: &Mode, library: Option<&Path>) -> TokenStream {
         let private = crate::library::private_path(library);
-        let Block { attrs, generics, self_ty: op, name, items, .. } = &self.block;
+        let Block { generics, self_ty: op, .. } = &self.block;
         let vis = self.forward.as_ref().map(|forward| &forward.vis);
-        // As those of `#[py_layer]`: lints stay on the block, all else is the struct's.
-        let plain = attrs.iter().filter(|attr| !attr.path().is_ident("expect"));
-        let lints = attrs.iter().filter(|attr| is_lint(attr) || is_cfg(attr));
-        let cfg: Vec<_> = attrs.iter().filter(|attr| attr.path().is_ident("cfg")).collect();
+        let structure = self.block.structure(&vis, "An operator of programs.");
+        let block = self.block.written(mode, |function| self.function(function, mode));
+        let cfg = self.block.cfg();
         let both: Vec<&Ident> =
             self.inputs.iter().chain(&self.outputs).map(|value| &value.name).collect();
         let outcome = match self.outputs.len() {
@@ -255,16 +257,6 @@ impl Op {
             inputs.collect::<Vec<_>>().join(", ")
         );
         let (declared, _, clause) = generics.split_for_impl();
-        let (parameters, phantom) = (generics.params.iter().map(without_bounds), phantom(generics));
-        let structure = match generics.params.is_empty() {
-            true => quote!(;),
-            false => quote!(<#(#parameters),*>(::core::marker::PhantomData<#phantom>);),
-        };
-        let functions = self.functions().into_iter().map(|function| self.function(function, mode));
-        let items = items.iter().map(|item| match item {
-            Item::Function(function) => self.function(function, mode),
-            Item::Other(tokens) => tokens.clone(),
-        });
         let body = match mode {
             Mode::Full => self.body(&private),
             _ => quote!({ #(let _ = #both;)* ::core::unreachable!() }),
@@ -293,26 +285,15 @@ impl Op {
                 }
             }
         };
-        quote! {
-            #(#plain)*
-            #vis struct #name #structure
-            #(#lints)*
-            impl #declared #op #clause {
-                #(#functions)*
-                #(#items)*
-            }
-            #call
-        }
+        quote!(#structure #block #call)
     }
 
     fn function(&self, function: &Function, mode: &Mode) -> TokenStream {
-        let Function { attrs, vis, sig, body } = function;
-        let Mode::Reported(reported) = mode else { return quote!(#(#attrs)* #vis #sig #body) };
-        let (mut sig, mut body) = (sig.clone(), body.to_token_stream());
-        if sig.ident == "forward" || sig.ident == "backward" {
-            body = fallback::silenced(reported, &mut sig, &body, &Generics::default());
+        if let Mode::Reported(reported) = mode {
+            return fallback::silenced(reported, function, None);
         }
-        quote!(#(#attrs)* #[allow(unused)] #vis #sig #body)
+        let Function { attrs, vis, sig, body } = function;
+        quote!(#(#attrs)* #vis #sig #body)
     }
 
     /// The call of `Program::py_func`.
@@ -418,18 +399,6 @@ fn without_attributes(mut function: Function, errors: &mut Errors) -> Function {
 fn lent(function: &Function) -> TokenStream {
     let name = &function.sig.ident;
     quote_spanned!(Span::call_site().located_at(name.span())=> Self::#name)
-}
-
-/// A parameter as the struct declares it.
-fn without_bounds(param: &GenericParam) -> TokenStream {
-    match param {
-        GenericParam::Type(param) => param.ident.to_token_stream(),
-        GenericParam::Const(param) => {
-            let (name, ty) = (&param.ident, &param.ty);
-            quote!(const #name: #ty)
-        }
-        GenericParam::Lifetime(param) => param.lifetime.to_token_stream(),
-    }
 }
 
 /// Named parameters, or an error.

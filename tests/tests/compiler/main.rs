@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use rustc::{check, check_text, each, files, root};
+use rustc::{check, check_text, doc_tests, each, files, root};
 
 /// The options after `// rustc:` in a program's first lines.
 fn options(text: &str) -> Vec<String> {
@@ -80,6 +80,16 @@ fn slips_are_told_as_in_plain_rust() {
     });
     let wrong: Vec<String> = wrong.into_iter().flatten().collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Docs of forward stand on `apply`, those of its parameters on `with()`: an example is run in one place.
+#[test]
+fn doc_examples_are_run_once() {
+    let program = root().join("tests/compiler/doc_examples.rs");
+    let examples = fs::read_to_string(&program).unwrap().matches("/// // ").count();
+    let run = doc_tests(&program);
+    assert_eq!(run.matches(": test").count(), examples, "{run}");
+    assert!(!run.contains("warning"), "{run}");
 }
 
 fn name(path: &Path) -> String {

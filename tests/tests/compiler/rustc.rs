@@ -108,6 +108,25 @@ pub(crate) fn check(program: &Path, options: &[String]) -> Vec<Message> {
     messages.filter(|m| m.place != (0, 0) && !m.level.starts_with("failure")).collect()
 }
 
+/// The examples in the docs of a program, as rustdoc lists them.
+pub(crate) fn doc_tests(program: &Path) -> String {
+    let libraries = libraries();
+    let mut rustdoc = Command::new(env::var_os("RUSTDOC").unwrap_or_else(|| "rustdoc".into()));
+    rustdoc.current_dir(root()).arg(program).args(["--test", "--crate-name", "program"]);
+    // Later editions compile the examples before they list them.
+    rustdoc.args(["--edition=2021", "--test-args=--list"]);
+    rustdoc.arg("-L").arg(format!("dependency={}", libraries.deps.display()));
+    for (name, path) in &libraries.named {
+        rustdoc.arg("--extern").arg(format!("{name}={}", path.display()));
+    }
+    let output = rustdoc.output().unwrap();
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
 /// The same of a text.
 pub(crate) fn check_text(text: &str, options: &[String]) -> Vec<Message> {
     static COUNT: AtomicUsize = AtomicUsize::new(0);

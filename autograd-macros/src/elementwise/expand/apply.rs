@@ -286,7 +286,8 @@ impl Expansion<'_> {
         let (generics, params) = self.signature(forward);
         let params = params.into_iter().zip(&forward.params).map(|(tokens, param)| {
             let default = param.default.as_ref().map(|default| quote!(#[default(#default)]));
-            quote!(#default #tokens)
+            let docs = &param.docs;
+            quote!(#(#docs)* #default #tokens)
         });
         let (output, vis) = (self.output(forward), self.vis());
         let attrs = forward.function.attrs.iter().filter(|attr| of_each_call(attr));
@@ -310,7 +311,7 @@ impl Expansion<'_> {
     }
 
     pub(super) fn builder(&self, layer: &Layer) -> TokenStream {
-        let (args, private, mode) = (&self.args.common, Private::imported(), Mode::Full);
+        let (args, private, mode) = (self.args, Private::imported(), Mode::Full);
         let expansion = expansion::Expansion { layer, args, private, mode, verifies: false };
         let Some(ByName { with, names, builder, .. }) = crate::builder::expand(&expansion, false)
         else {

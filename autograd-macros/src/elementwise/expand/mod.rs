@@ -8,17 +8,17 @@ mod lane;
 use crate::tokens::{mentions, regroup};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
-use syn::{Attribute, GenericParam, Generics, Signature, Type};
+use syn::{Attribute, GenericParam, Signature, Type};
 
-use crate::attributes::{is, is_lint_of_types, of_callers};
-use crate::elementwise::args::Args;
+use crate::args::Args;
+use crate::attributes::{is, of_callers};
 use crate::elementwise::model::Op;
 use crate::expand::with_arguments;
 use crate::expansion::Mode;
 use crate::fallback;
 use crate::generics::generated;
 use crate::library::{import, private_path};
-use crate::model::{Function, Item};
+use crate::model::Function;
 use given::{Given, field, given_name};
 use lane::completed;
 
@@ -30,10 +30,10 @@ pub(crate) struct Expansion<'a> {
 
 impl Expansion<'_> {
     pub(crate) fn tokens(&self) -> TokenStream {
-        let structure = self.structure();
-        let block = self.user_block();
-        let cfg: Vec<_> = self.op.attrs.iter().filter(|attr| is(attr, &["cfg"])).collect();
-        let import = import(self.args.common.krate.as_ref());
+        let structure = self.op.structure(&self.vis(), "An elementwise op.");
+        let block = self.op.written(&self.mode, |function| self.user_function(function));
+        let cfg = self.op.cfg();
+        let import = import(self.args.krate.as_ref());
         let inside = match (&self.op.forward, &self.mode) {
             (Some(forward), Mode::Full) => {
                 let formulas = self.formulas(forward);
@@ -43,8 +43,8 @@ impl Expansion<'_> {
             }
             (Some(forward), Mode::Refused) => self.loose(forward),
             (_, Mode::Reported(reported)) => {
-                let name = &self.op.name;
-                fallback::constants(&fallback::CALLS, &Generics::default(), name, reported)
+                let (generics, op) = (&self.op.generics, &self.op.self_ty);
+                fallback::constants(&fallback::CALLS, generics, op, reported)
             }
             (None, _) => TokenStream::new(),
         };
@@ -78,18 +78,6 @@ impl Expansion<'_> {
         vis.map_or_else(TokenStream::new, ToTokens::to_token_stream)
     }
 
-    fn structure(&self) -> TokenStream {
-        let attrs = self.op.attrs.iter();
-        let attrs = attrs.filter(|attr| !is(attr, &["expect"]) || is_lint_of_types(attr));
-        let documented = self.op.attrs.iter().any(|attr| is(attr, &["doc"]));
-        let doc = (!documented).then(|| quote!(#[doc = "An elementwise op."]));
-        let (vis, name) = (self.vis(), &self.op.name);
-        quote! {
-            #doc #(#attrs)*
-            #vis struct #name;
-        }
-    }
-
     /// `Grads`, where backward returns it: a field for each differentiable input.
     fn grads(&self) -> Option<TokenStream> {
         let forward = self.op.forward.as_ref()?;
@@ -97,7 +85,7 @@ impl Expansion<'_> {
         if let Mode::Reported(reported) = &self.mode {
             return Some(fallback::grads(reported));
         }
-        let path = private_path(self.args.common.krate.as_ref());
+        let path = private_path(self.args.krate.as_ref());
         let fields = forward.differentiable().into_iter().map(|param| &param.ident);
         let grads = Ident::new("Grads", Span::call_site());
         Some(quote! {
@@ -107,34 +95,10 @@ impl Expansion<'_> {
         })
     }
 
-    /// The user's functions: inlined into the loops, and generic where that was left out.
-    fn user_block(&self) -> TokenStream {
-        let lints = ["allow", "warn", "deny", "forbid", "expect", "cfg"];
-        let attrs =
-            self.op.attrs.iter().filter(|attr| {
-                is(attr, &lints) && !(is(attr, &["expect"]) && is_lint_of_types(attr))
-            });
-        let name = &self.op.name;
-        let items = self.op.items.iter().map(|item| match item {
-            Item::Other(tokens) => tokens.clone(),
-            Item::Function(function) => self.user_function(function),
-        });
-        quote! {
-            #(#attrs)*
-            impl #name {
-                #(#items)*
-            }
-        }
-    }
-
+    /// Inlined into the loops, and generic where that was left out.
     fn user_function(&self, function: &Function) -> TokenStream {
         if let Mode::Reported(reported) = &self.mode {
-            let Function { attrs, vis, sig, body } = self.with_lane(function);
-            let (mut sig, mut body) = (sig, body.to_token_stream());
-            if sig.ident == "forward" || sig.ident == "backward" {
-                body = fallback::silenced(reported, &mut sig, &body, &Generics::default());
-            }
-            return quote!(#(#attrs)* #[allow(unused)] #vis #sig #body);
+            return fallback::silenced(reported, &self.with_lane(function), None);
         }
         let Function { attrs, vis, sig, body } = self.completed(function);
         let attrs: Vec<&Attribute> =
@@ -186,7 +150,7 @@ impl Expansion<'_> {
         let Some(sig) = sig.filter(|_| function.sig.generics.type_params().next().is_none()) else {
             return function;
         };
-        let path = private_path(self.args.common.krate.as_ref());
+        let path = private_path(self.args.krate.as_ref());
         if let Ok(sig) = syn::parse2::<Signature>(sig) {
             function.sig = sig;
             let parameter: GenericParam = syn::parse_quote!(#lane: #path::elementwise::Lane);

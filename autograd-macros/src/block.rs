@@ -1,0 +1,85 @@
+//! What comes out of a block in all forms: the struct, and the user's functions.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::{Attribute, GenericParam, PathArguments};
+
+use crate::attributes::{is, is_expect, is_lint, is_lint_of_types, undocumented};
+use crate::expansion::Mode;
+use crate::generics::{parameter_name, phantom};
+use crate::model::{Block, Function, Item, last_segment};
+use crate::tokens::{located, text};
+
+impl Block {
+    pub(crate) fn cfg(&self) -> Vec<&Attribute> {
+        self.attrs.iter().filter(|attr| is(attr, &["cfg"])).collect()
+    }
+
+    /// The struct: attributes of the block are its own, but for expectations of lints in the functions.
+    pub(crate) fn structure(&self, vis: &impl ToTokens, doc: &'static str) -> TokenStream {
+        let attrs = self.attrs.iter().filter(|attr| !is_expect(attr) || is_lint_of_types(attr));
+        let (name, params) = (&self.name, &self.generics.params);
+        // A struct of this name that stands here already is reported at the name.
+        let place = name.span();
+        let vis = located(vis.to_token_stream(), place);
+        let keyword = Ident::new("struct", Span::call_site().located_at(place));
+        let doc = undocumented(&self.attrs, doc);
+        let head = quote!(#doc #(#attrs)* #vis #keyword #name);
+        if params.is_empty() {
+            let end = quote_spanned!(Span::call_site().located_at(place)=> ;);
+            return quote!(#head #end);
+        }
+        let declared = params.iter().map(|param| match param {
+            GenericParam::Type(param) => {
+                let ident = &param.ident;
+                quote!(#ident: ?::core::marker::Sized)
+            }
+            GenericParam::Lifetime(param) => param.lifetime.to_token_stream(),
+            GenericParam::Const(param) => {
+                let (ident, ty) = (&param.ident, &param.ty);
+                quote!(const #ident: #ty)
+            }
+        });
+        let (phantom, declared) = (phantom(&self.generics), self.ordered(declared.collect()));
+        quote!(#head<#(#declared),*>(::core::marker::PhantomData<#phantom>);)
+    }
+
+    /// Parameters in the order of the name's own arguments, which may differ from the impl's.
+    fn ordered(&self, declared: Vec<TokenStream>) -> Vec<TokenStream> {
+        let arguments = last_segment(&self.self_ty).map(|last| &last.arguments);
+        let Some(PathArguments::AngleBracketed(arguments)) = arguments else { return declared };
+        let names: Vec<String> = self.generics.params.iter().map(parameter_name).collect();
+        let position = |argument| {
+            let text = text(argument);
+            names.iter().position(|name| *name == text)
+        };
+        arguments.args.iter().filter_map(position).map(|at| declared[at].clone()).collect()
+    }
+
+    /// The user's block, with its lints.
+    pub(crate) fn written(
+        &self,
+        mode: &Mode,
+        function: impl Fn(&Function) -> TokenStream,
+    ) -> TokenStream {
+        let attrs = self.attrs.iter().filter(|attr| {
+            is(attr, &["cfg"]) || is_lint(attr) && !(is_expect(attr) && is_lint_of_types(attr))
+        });
+        let items = self.items.iter().map(|item| match item {
+            Item::Other(tokens) => tokens.clone(),
+            Item::Function(written) => function(written),
+        });
+        let (op, (generics, _, clause)) = (&self.self_ty, self.generics.split_for_impl());
+        // `cfg(rust_analyzer)`, which cargo does not know.
+        let editors = matches!(mode, Mode::Reported(_));
+        let editors = editors.then(|| quote!(#[allow(unexpected_cfgs)]));
+        quote! {
+            #(#attrs)*
+            #[cfg_attr(clippy, allow(clippy::type_complexity))]
+            #editors
+            impl #generics #op #clause {
+                #(#items)*
+            }
+        }
+    }
+}

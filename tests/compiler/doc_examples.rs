@@ -1,0 +1,50 @@
+//! Examples in the docs of everything that the macros move: each is run once.
+use autograd_core::prelude::*;
+
+/// ```
+/// // struct
+/// ```
+#[py_layer]
+impl Op {
+    /// ```
+    /// // forward
+    /// ```
+    pub fn forward(
+        _ctx: &mut ForwardContext<Self>,
+        /// ```
+        /// // tensor
+        /// ```
+        x: &Tensor<f64>,
+        /// ```
+        /// // number
+        /// ```
+        by: f64,
+    ) -> Tensor<f64> {
+        x * by
+    }
+
+    /// ```
+    /// // backward
+    /// ```
+    pub fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy.clone()
+    }
+}
+
+/// ```
+/// // struct
+/// ```
+#[py_layer(elementwise)]
+impl Formula {
+    /// ```
+    /// // forward
+    /// ```
+    pub fn forward(
+        /// ```
+        /// // number
+        /// ```
+        x: Real,
+    ) -> Real {
+        x * 2.0
+    }
+}
