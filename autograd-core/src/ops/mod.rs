@@ -16,7 +16,7 @@ pub(crate) mod kernels;
 mod layout;
 mod loops;
 mod matmul;
-mod names;
+pub(crate) mod names;
 mod nn;
 mod number;
 mod operators;
