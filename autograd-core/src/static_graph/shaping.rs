@@ -12,57 +12,81 @@ use crate::error::Result;
 use crate::ops::table::attr::Attr;
 use crate::ops::{Conv2dOptions, PoolOptions};
 
-/// Methods that add one operator: its parameters, and the entry with its attributes and inputs beside `self`.
-macro_rules! operators {
-    ($($(#[$doc:meta])* $name:ident($($param:ident: $t:ty),*) => $def:ident [$($attr:expr)?] [$($input:ident)?];)*) => {
-        /// # Matrices, shapes, pictures, losses
-        ///
-        /// Each is an [`Error::Program`](crate::Error::Program) where shapes, axes or element types do not fit.
-        impl Variable {
-            $(
-                $(#[$doc])*
-                #[track_caller]
-                pub fn $name(&self, $($param: $t),*) -> Result<Variable> {
-                    let inputs = &[self $(, $input)?];
-                    self.program.one(&table::$def, [$($attr)?], inputs, Location::caller())
-                }
-            )*
-        }
-    };
-}
-
-operators! {
+/// # Matrices, shapes, pictures, losses
+///
+/// Each is an [`Error::Program`](crate::Error::Program) where shapes, axes or element types do not fit.
+impl Variable {
     /// The matrix product; see [`Tensor::matmul`](crate::Tensor::matmul).
-    matmul(right: &Variable) => MATMUL [] [right];
+    #[track_caller]
+    pub fn matmul(&self, right: &Variable) -> Result<Variable> {
+        self.program.one(&table::MATMUL, [], &[self, right], Location::caller())
+    }
+
     /// `exp(x)` divided by its sum along an axis.
-    softmax(axis: isize) => SOFTMAX [Attr::Int(axis)] [];
+    #[track_caller]
+    pub fn softmax(&self, axis: isize) -> Result<Variable> {
+        self.program.one(&table::SOFTMAX, [Attr::Int(axis)], &[self], Location::caller())
+    }
+
     /// The logarithm of [`Variable::softmax`].
-    log_softmax(axis: isize) => LOG_SOFTMAX [Attr::Int(axis)] [];
+    #[track_caller]
+    pub fn log_softmax(&self, axis: isize) -> Result<Variable> {
+        self.program.one(&table::LOG_SOFTMAX, [Attr::Int(axis)], &[self], Location::caller())
+    }
+
     /// [`Program::cross_entropy`](super::Program::cross_entropy) of these logits.
-    cross_entropy(classes: &Variable) => CROSS_ENTROPY [] [classes];
+    #[track_caller]
+    pub fn cross_entropy(&self, classes: &Variable) -> Result<Variable> {
+        self.program.one(&table::CROSS_ENTROPY, [], &[self, classes], Location::caller())
+    }
+
     /// Axes in another order.
-    permute(order: &[isize]) => PERMUTE [Attr::Ints(order.to_vec())] [];
+    #[track_caller]
+    pub fn permute(&self, order: &[isize]) -> Result<Variable> {
+        self.program.one(&table::PERMUTE, [Attr::Ints(order.to_vec())], &[self], Location::caller())
+    }
+
     /// The same numbers as elements of another type.
-    cast(dtype: DType) => CAST [Attr::Type(dtype)] [];
+    #[track_caller]
+    pub fn cast(&self, dtype: DType) -> Result<Variable> {
+        self.program.one(&table::CAST, [Attr::Type(dtype)], &[self], Location::caller())
+    }
+
     /// The slices of an axis that `index`, a vector of int64, names.
-    index_select(axis: isize, index: &Variable) => INDEX_SELECT [Attr::Int(axis)] [index];
+    #[track_caller]
+    pub fn index_select(&self, axis: isize, index: &Variable) -> Result<Variable> {
+        let attrs = [Attr::Int(axis)];
+        self.program.one(&table::INDEX_SELECT, attrs, &[self, index], Location::caller())
+    }
+
     /// Along an axis the elements that `index`, int64 of as many axes, names; see
     /// [`Tensor::gather`](crate::Tensor::gather).
-    gather(axis: isize, index: &Variable) => GATHER [Attr::Int(axis)] [index];
+    #[track_caller]
+    pub fn gather(&self, axis: isize, index: &Variable) -> Result<Variable> {
+        self.program.one(&table::GATHER, [Attr::Int(axis)], &[self, index], Location::caller())
+    }
+
     /// Where the greatest element along an axis stands, as int64; the axis is taken away. It has no
     /// gradient.
-    argmax(axis: isize) => ARGMAX [Attr::Int(axis)] [];
+    #[track_caller]
+    pub fn argmax(&self, axis: isize) -> Result<Variable> {
+        self.program.one(&table::ARGMAX, [Attr::Int(axis)], &[self], Location::caller())
+    }
+
     /// The greatest element of each window of pictures.
-    max_pool2d(options: impl Into<PoolOptions>) => MAX_POOL2D [windows(options)] [];
+    #[track_caller]
+    pub fn max_pool2d(&self, options: impl Into<PoolOptions>) -> Result<Variable> {
+        let options = Attr::Pairs(options.into().parts().to_vec());
+        self.program.one(&table::MAX_POOL2D, [options], &[self], Location::caller())
+    }
+
     /// The mean of each window of pictures.
-    avg_pool2d(options: impl Into<PoolOptions>) => AVG_POOL2D [windows(options)] [];
-}
+    #[track_caller]
+    pub fn avg_pool2d(&self, options: impl Into<PoolOptions>) -> Result<Variable> {
+        let options = Attr::Pairs(options.into().parts().to_vec());
+        self.program.one(&table::AVG_POOL2D, [options], &[self], Location::caller())
+    }
 
-fn windows(options: impl Into<PoolOptions>) -> Attr {
-    Attr::Pairs(options.into().parts().to_vec())
-}
-
-impl Variable {
     /// The same elements under another shape, one axis of which may be -1: what is left.
     #[track_caller]
     pub fn reshape(&self, shape: impl IntoDims) -> Result<Variable> {
