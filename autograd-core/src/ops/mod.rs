@@ -18,7 +18,7 @@ mod keep;
 pub(crate) mod kernels;
 mod layout;
 mod matmul;
-mod names;
+pub(crate) mod names;
 mod nn;
 mod number;
 mod operators;

@@ -10,11 +10,29 @@ use super::table;
 use crate::array::{DType, IntoAxes};
 use crate::error::Result;
 use crate::ops::Reduce;
+use crate::ops::names::all_functions;
 use crate::ops::table::attr::Attr;
 use crate::ops::{Binary, Comparison, Unary};
 
+/// Methods of variables for the functions of one tensor, from their table.
 macro_rules! unary {
-    ($($method:ident $op:ident;)*) => {
+    (
+        [$($(#[$doc:meta])* $own:ident $own_variant:ident |$x:ident| $y:expr, $rule:tt;)*]
+        $($functions:tt)*
+    ) => {
+        unary! { @of [$($own $own_variant;)*] $($functions)* }
+    };
+    // One of formulas only.
+    (@of [$($ops:tt)*] $(#[$doc:meta])* trunc Trunc $k:ident [$($e:tt)*] $rule:tt; $($rest:tt)*) => {
+        unary! { @of [$($ops)*] $($rest)* }
+    };
+    (
+        @of [$($ops:tt)*]
+        $(#[$doc:meta])* $method:ident $variant:ident $k:ident [$($e:tt)*] $rule:tt; $($rest:tt)*
+    ) => {
+        unary! { @of [$($ops)* $method $variant;] $($rest)* }
+    };
+    (@of [$($method:ident $op:ident;)*]) => {
         /// # Functions of each element
         ///
         /// As the methods of [`Tensor`](crate::Tensor) of the same names. All are for float types;
@@ -35,40 +53,7 @@ macro_rules! unary {
     };
 }
 
-unary! {
-    neg Neg;
-    abs Abs;
-    signum Signum;
-    floor Floor;
-    ceil Ceil;
-    round Round;
-    square Square;
-    sqrt Sqrt;
-    rsqrt Rsqrt;
-    recip Recip;
-    exp Exp;
-    exp_m1 ExpM1;
-    ln Ln;
-    ln_1p Ln1p;
-    sin Sin;
-    cos Cos;
-    tan Tan;
-    asin Asin;
-    acos Acos;
-    atan Atan;
-    sinh Sinh;
-    cosh Cosh;
-    tanh Tanh;
-    sigmoid Sigmoid;
-    relu Relu;
-    step Step;
-    log2 Log2;
-    log10 Log10;
-    softplus Softplus;
-    silu Silu;
-    erf Erf;
-    gelu Gelu;
-}
+all_functions! { unary }
 
 impl Variable {
     /// The natural logarithm: [`Variable::ln`] under its name in NumPy, PyTorch and Paddle.

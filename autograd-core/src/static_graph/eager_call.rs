@@ -57,13 +57,7 @@ impl Program {
     where
         F: PyFunc<Marker, M, N>,
     {
-        EagerCall {
-            program: self.clone(),
-            function: Function::new(op),
-            inputs: Vec::new(),
-            outputs: None,
-            arity: PhantomData,
-        }
+        EagerCall { closure: Closure::new(self, op), outputs: None }
     }
 
     /// A closure of eager ops as one operator, with its gradients: `|x: &Tensor<f32>| x.tanh()`.
@@ -81,17 +75,14 @@ impl Program {
 /// Eager code that is being placed in a program: `M` inputs, `N` outputs.
 #[must_use = "nothing is added to the program before `call()`"]
 pub struct EagerCall<const M: usize, const N: usize> {
-    program: Program,
-    function: Function,
-    inputs: Vec<Variable>,
+    closure: Closure<M, N>,
     outputs: Option<Vec<Variable>>,
-    arity: PhantomData<([(); M], [(); N])>,
 }
 
 impl<const M: usize, const N: usize> EagerCall<M, N> {
     /// The inputs: `&x`, or `[&x, &w]`.
     pub fn x(mut self, variables: impl Variables<M>) -> Self {
-        self.inputs = variables.list();
+        self.closure.inputs = variables.list();
         self
     }
 
@@ -103,7 +94,7 @@ impl<const M: usize, const N: usize> EagerCall<M, N> {
 
     /// The name that texts, errors and files show; by default the op's own.
     pub fn name(mut self, name: &str) -> Self {
-        self.function.name = name.into();
+        self.closure.function.name = name.into();
         self
     }
 
@@ -125,9 +116,10 @@ impl<const M: usize, const N: usize> EagerCall<M, N> {
 
     fn finish(self, location: &'static Location<'static>) -> Result<Vec<Variable>> {
         let place = Place::Line(location);
-        let Self { program, function, inputs, outputs, .. } = self;
-        let name = function.name.to_string();
-        let (inputs, forms) = given(&program, &function, (&name, M), &inputs, &place)?;
+        let Self { closure, outputs } = self;
+        let name = closure.function.name.to_string();
+        let (inputs, forms) = closure.given(&name, &place)?;
+        let Closure { program, function, .. } = closure;
         if N == 0 {
             return Err(wrong(&name, &place, "computes no tensor"));
         }
@@ -152,32 +144,38 @@ impl<const M: usize, const N: usize> EagerCall<M, N> {
     }
 }
 
-/// The positions and forms of what a closure takes, by the name of the call: so many variables.
-pub(super) fn given(
-    program: &Program,
-    function: &Function,
-    (call, count): (&str, usize),
-    variables: &[Variable],
-    place: &Place,
-) -> Result<(Vec<VarId>, Vec<Form>)> {
-    if variables.len() != count {
-        return Err(wrong(call, place, format!("takes {count} inputs, give them with `x`")));
+/// Eager code and its inputs: `M` of them, and `N` outputs.
+pub(super) struct Closure<const M: usize, const N: usize> {
+    pub(super) program: Program,
+    pub(super) function: Function,
+    pub(super) inputs: Vec<Variable>,
+    arity: PhantomData<([(); M], [(); N])>,
+}
+
+impl<const M: usize, const N: usize> Closure<M, N> {
+    pub(super) fn new<Marker>(program: &Program, code: impl PyFunc<Marker, M, N>) -> Self {
+        let (program, function) = (program.clone(), Function::new(code));
+        Self { program, function, inputs: Vec::new(), arity: PhantomData }
     }
-    let own = variables.iter().map(|variable| program.own(call, variable, place));
-    let own = own.collect::<Result<_>>()?;
-    let forms: Vec<Form> = variables.iter().map(Variable::form).collect();
-    let params = function.signature.params.iter().flatten();
-    for ((param, form), variable) in params.zip(&forms).zip(variables) {
-        if param.dtype != form.dtype {
-            let (takes, name) = (param.dtype, variable.name());
-            return Err(wrong(
-                call,
-                place,
-                format!("takes {takes}, but `{name}` is {}", form.dtype),
-            ));
+
+    /// The positions and forms of its inputs, by the name of the call.
+    pub(super) fn given(&self, call: &str, place: &Place) -> Result<(Vec<VarId>, Vec<Form>)> {
+        if self.inputs.len() != M {
+            return Err(wrong(call, place, format!("takes {M} inputs, give them with `x`")));
         }
+        let own = self.inputs.iter().map(|variable| self.program.own(call, variable, place));
+        let own = own.collect::<Result<_>>()?;
+        let forms: Vec<Form> = self.inputs.iter().map(Variable::form).collect();
+        let params = self.function.signature.params.iter().flatten();
+        for ((param, form), variable) in params.zip(&forms).zip(&self.inputs) {
+            if param.dtype != form.dtype {
+                let (takes, name) = (param.dtype, variable.name());
+                let why = format!("takes {takes}, but `{name}` is {}", form.dtype);
+                return Err(wrong(call, place, why));
+            }
+        }
+        Ok((own, forms))
     }
-    Ok((own, forms))
 }
 
 /// The forms of what a function returns: an axis that follows the free ones is free.

@@ -274,13 +274,14 @@ impl Scope {
             kept.insert(plan.graph.vars[id].name.clone(), value);
         }
         let name = |id: &usize| &plan.graph.vars[*id].name;
-        for id in plan.updates.iter().flat_map(|update| &update.writes) {
+        let updates = plan.updates.iter().map(|&id| &plan.graph.ops[id]);
+        for id in updates.clone().flat_map(|update| &update.writes) {
             // Copied here, if at all: what takes memory comes before the first change.
             if let Some(value) = kept.get_mut(name(id)) {
                 for_any!(value, tensor => drop(tensor.value_mut().make_mut()));
             }
         }
-        for (update, rule) in plan.updates.iter().zip(rules) {
+        for (update, rule) in updates.zip(rules) {
             let Some(gradient) = frame.gradient(update) else { continue };
             let own = update.writes.iter().filter_map(|id| kept.remove_entry(name(id)));
             let (names, mut own): (Vec<String>, Vec<AnyTensor>) = own.unzip();

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::ir::{Kind, Op, Role, VarId};
-use super::plan::{Mode, Plan, Step, Update};
+use super::plan::{Mode, Plan, Step};
 use super::record::Record;
 use super::values::{Values, panic_message};
 use crate::error::{Error, Result};
@@ -139,21 +139,22 @@ impl<'p> Frame<'p> {
     }
 
     /// The gradient of an update. All fit once [`Self::check_gradients`] has said so.
-    pub(super) fn gradient(&self, update: &Update) -> Option<&AnyTensor> {
-        self.values[update.gradient].as_ref()
+    pub(super) fn gradient(&self, update: &Op) -> Option<&AnyTensor> {
+        self.values[update.gradient()].as_ref()
     }
 
     /// That every update has its gradient, and it fits; so nothing of an update can fail.
     pub(super) fn check_gradients(&self) -> Result<()> {
-        for update in &self.plan.updates {
-            let parameter = &self.plan.graph.vars[update.writes[0]];
+        let graph = &self.plan.graph;
+        for update in self.plan.updates.iter().map(|&id| &graph.ops[id]) {
+            let parameter = &graph.vars[update.writes[0]];
             let misfit = match self.gradient(update) {
                 None => Some("has no value".to_owned()),
                 Some(gradient) => parameter.form.misfit(gradient.dtype(), gradient.shape()),
             };
             if let Some(misfit) = misfit {
-                let name = &self.plan.graph.vars[update.gradient].name;
-                return Err(failed(&self.plan.graph.ops[update.op], &format!("`{name}` {misfit}")));
+                let name = &graph.vars[update.gradient()].name;
+                return Err(failed(update, &format!("`{name}` {misfit}")));
             }
         }
         Ok(())

@@ -130,6 +130,24 @@ pub(super) enum Role {
     Computed,
 }
 
+/// A value by its name in texts and files.
+pub(super) type Named<T> = [(&'static str, T)];
+
+pub(super) const ROLES: &Named<Role> = &[
+    ("data", Role::Data),
+    ("parameter", Role::Kept { parameter: true }),
+    ("state", Role::Kept { parameter: false }),
+    ("computed", Role::Computed),
+];
+
+pub(super) const PHASES: &Named<Phase> =
+    &[("forward", Phase::Forward), ("backward", Phase::Backward), ("update", Phase::Update)];
+
+/// What texts and files call a value.
+pub(super) fn name_of<T: Copy + PartialEq>(all: &Named<T>, value: T) -> &'static str {
+    all.iter().find(|(_, of)| *of == value).map_or("", |(name, _)| name)
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Var {
     pub(super) name: String,
@@ -185,6 +203,11 @@ impl Op {
     ) -> Self {
         let (kind, outputs, place) = (kind.into(), outputs.to_vec(), place.clone());
         Self { kind, inputs, outputs, writes: Vec::new(), phase, place }
+    }
+
+    /// Of an optimizer's operator, the gradient that it reads.
+    pub(super) fn gradient(&self) -> VarId {
+        self.inputs[1]
     }
 
     /// An error in words of this operator.

@@ -112,12 +112,8 @@ impl TracedLayer {
                 }),
             };
         }
-        for part in &this.backward.ops {
-            let inputs: Option<Vec<VarId>> = part.inputs.iter().map(|&input| own[input]).collect();
-            let inputs = inputs.ok_or_else(|| op.wrong("its backward reads what is not kept"))?;
-            let made = graph.push(part.kind.clone(), &inputs, Phase::Backward, &part.place)?;
-            part.outputs.iter().zip(made).for_each(|(&before, id)| own[before] = Some(id));
-        }
+        let missing = || op.wrong("its backward reads what is not kept");
+        graph.push_copy(&this.backward, &mut own, Phase::Backward, missing)?;
         let mut found = Vec::with_capacity(wants.len());
         for &input in wants {
             found.push(match this.found[input].and_then(|var| own[var]) {

@@ -2,8 +2,7 @@
 
 use std::panic::Location;
 
-use super::ir::{Effect, Graph, Kind, Op, Operator, Phase, Place, Role, VarId, wrong};
-use super::plan;
+use super::ir::{Effect, Graph, Kind, Op, OpId, Operator, Phase, Place, Role, VarId, wrong};
 use super::program::{Change, Program, Variable};
 use super::reverse::parameter_gradients;
 use super::rule::{Rule, STEP, step_form};
@@ -126,13 +125,12 @@ impl Program {
     }
 
     /// How a run that starts now changes parameters: the rules of a plan's updates.
-    pub(super) fn rules(&self, updates: &[plan::Update]) -> Vec<Rule> {
+    pub(super) fn rules(&self, updates: &[OpId]) -> Vec<Rule> {
         if updates.is_empty() {
             return Vec::new();
         }
         let graph = self.graph();
-        let rule = |update: &plan::Update| Rule::of(graph.ops[update.op].kind.op()?);
-        updates.iter().filter_map(rule).collect()
+        updates.iter().filter_map(|&id| Rule::of(graph.ops[id].kind.op()?)).collect()
     }
 }
 

@@ -16,23 +16,14 @@ pub(super) struct Plan {
     pub(super) kept: Vec<VarId>,
     /// For each variable, whether it is read, by a step or an update, or fetched.
     pub(super) is_read: Vec<bool>,
-    /// What optimizers do at the end.
-    pub(super) updates: Vec<Update>,
+    /// Operators of optimizers, which run when all else is done. Their rules are those of the program when
+    /// a run starts.
+    pub(super) updates: Vec<OpId>,
     /// For each variable, whether it is kept and changed.
     pub(super) written: Vec<bool>,
     pub(super) fetched: Vec<VarId>,
     /// For each variable, whether gradients flow to it.
     pub(super) wants: Vec<bool>,
-}
-
-/// An optimizer's operator, which runs when all else is done. Its rule is that of the program when a run
-/// starts.
-#[derive(Debug)]
-pub(super) struct Update {
-    pub(super) op: OpId,
-    pub(super) gradient: VarId,
-    /// The parameter, and the optimizer's state.
-    pub(super) writes: Vec<VarId>,
 }
 
 /// An operator that runs.
@@ -61,16 +52,18 @@ pub(super) enum Mode {
 impl Plan {
     pub(super) fn new(graph: &Graph, fetched: &[VarId]) -> Self {
         let graph = graph.clone();
-        let updates = updates(&graph);
+        let is_update = |id: &OpId| graph.ops[*id].kind.effect() == Effect::Updates;
+        let updates: Vec<OpId> = (0..graph.ops.len()).filter(is_update).collect();
         let mut is_read = vec![false; graph.vars.len()];
         // What updates read, they read at the end.
-        let gradients = updates.iter().map(|update| update.gradient);
+        let gradients = updates.iter().map(|&id| graph.ops[id].gradient());
         fetched.iter().copied().chain(gradients).for_each(|var| is_read[var] = true);
         let mut steps = steps(&graph, &needed(&graph, fetched));
         mark_last(&graph, &mut steps, is_read.clone());
         steps.iter().flat_map(|step| &step.reads).for_each(|(var, _)| is_read[*var] = true);
         let [mut updated, mut written] = [0; 2].map(|_| vec![false; graph.vars.len()]);
-        updates.iter().flat_map(|update| &update.writes).for_each(|var| updated[*var] = true);
+        let moved = updates.iter().flat_map(|&id| &graph.ops[id].writes);
+        moved.for_each(|var| updated[*var] = true);
         let mut set_first = vec![false; graph.vars.len()];
         for op in steps.iter().map(|step| &graph.ops[step.op]) {
             for &var in &op.writes {
@@ -119,8 +112,8 @@ impl Plan {
             let outputs: Vec<VarId> = outputs.collect();
             if outputs.is_empty() { line } else { format!("{} = {line}", names(&outputs)) }
         });
-        let updates = self.updates.iter().map(|update| {
-            let op = &graph.ops[update.op];
+        let updates = self.updates.iter().map(|&id| {
+            let op = &graph.ops[id];
             format!("{}({}) -> {}", op.kind.name(), names(&op.inputs), names(&op.writes))
         });
         steps.chain(updates).collect()
@@ -146,12 +139,6 @@ fn needed(graph: &Graph, fetched: &[VarId]) -> Vec<bool> {
         }
     }
     runs
-}
-
-fn updates(graph: &Graph) -> Vec<Update> {
-    let ops = graph.ops.iter().enumerate().filter(|(_, op)| op.kind.effect() == Effect::Updates);
-    ops.map(|(id, op)| Update { op: id, gradient: op.inputs[1], writes: op.writes.clone() })
-        .collect()
 }
 
 fn steps(graph: &Graph, runs: &[bool]) -> Vec<Step> {

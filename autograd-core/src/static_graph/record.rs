@@ -5,7 +5,7 @@ use std::panic::Location;
 
 use smallvec::SmallVec;
 
-use super::ir::{Grad, Kind};
+use super::ir::{Effect, Grad, Kind};
 use super::plan::{Mode, Plan, Step};
 use super::values::{Computed, Values};
 use crate::array::Value;
@@ -37,7 +37,11 @@ impl Step {
         let op = &plan.graph.ops[self.op];
         let as_inputs = |given: Values| -> (Places, Values) {
             let vars = self.reads.iter().map(|&(var, _)| plan.wants[var]);
-            given.into_iter().zip(vars).map(|(value, wants)| input(&value, wants)).unzip()
+            let input = |(value, wants): (AnyTensor, bool)| match op.kind.effect() {
+                Effect::UserCode if wants => leaf(&value),
+                _ => input(&value, wants),
+            };
+            given.into_iter().zip(vars).map(input).unzip()
         };
         match (&op.kind, self.mode) {
             (Kind::Op(_), Mode::Recorded) => {
@@ -100,6 +104,17 @@ impl Op for Input {
     fn pull<'g>(&self, _: Slots, _: &mut Pull<'_, 'g>) -> Result<()> {
         Ok(())
     }
+}
+
+/// A value as an input of a user's code: a leaf, which that cannot change in place.
+fn leaf(value: &AnyTensor) -> (AnyTensor, AnyTensor) {
+    let leaf = value.alias();
+    match &leaf {
+        AnyTensor::Float32(leaf) => leaf.set_stop_gradient(false),
+        AnyTensor::Float64(leaf) => leaf.set_stop_gradient(false),
+        _ => {}
+    }
+    (leaf.clone(), leaf)
 }
 
 /// A value as an input of a graph of its own: its place there, and the input itself.

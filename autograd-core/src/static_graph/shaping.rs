@@ -55,12 +55,8 @@ impl Variable {
     /// The slices of an axis that `index`, a vector of int64, names.
     #[track_caller]
     pub fn index_select(&self, axis: isize, index: &Variable) -> Result<Variable> {
-        self.program.one(
-            &table::INDEX_SELECT,
-            [Attr::Int(axis)],
-            &[self, index],
-            Location::caller(),
-        )
+        let attrs = [Attr::Int(axis)];
+        self.program.one(&table::INDEX_SELECT, attrs, &[self, index], Location::caller())
     }
 
     /// Along an axis the elements that `index`, int64 of as many axes, names; see
@@ -115,23 +111,15 @@ impl Variable {
     /// The greatest element of each window of pictures.
     #[track_caller]
     pub fn max_pool2d(&self, options: impl Into<PoolOptions>) -> Result<Variable> {
-        self.program.one(
-            &table::MAX_POOL2D,
-            [Attr::Pairs(options.into().parts().to_vec())],
-            &[self],
-            Location::caller(),
-        )
+        let options = Attr::Pairs(options.into().parts().to_vec());
+        self.program.one(&table::MAX_POOL2D, [options], &[self], Location::caller())
     }
 
     /// The mean of each window of pictures.
     #[track_caller]
     pub fn avg_pool2d(&self, options: impl Into<PoolOptions>) -> Result<Variable> {
-        self.program.one(
-            &table::AVG_POOL2D,
-            [Attr::Pairs(options.into().parts().to_vec())],
-            &[self],
-            Location::caller(),
-        )
+        let options = Attr::Pairs(options.into().parts().to_vec());
+        self.program.one(&table::AVG_POOL2D, [options], &[self], Location::caller())
     }
 
     /// The same elements under another shape, one axis of which may be -1: what is left.

@@ -2,29 +2,18 @@
 
 use std::fmt;
 
-use super::ir::{Graph, Op, Phase, Role, VarId};
+use super::ir::{Graph, Op, PHASES, Phase, ROLES, Role, VarId, name_of};
 
 impl fmt::Display for Graph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for var in &self.vars {
-            let role = match var.role {
-                Role::Data => "data",
-                Role::Kept { parameter: true } => "parameter",
-                Role::Kept { parameter: false } => "state",
-                Role::Computed => continue,
-            };
-            writeln!(f, "{role} {}: {}", var.name, var.form)?;
+        for var in self.vars.iter().filter(|var| var.role != Role::Computed) {
+            writeln!(f, "{} {}: {}", name_of(ROLES, var.role), var.name, var.form)?;
         }
         let mut phase = Phase::Forward;
         for op in &self.ops {
             if op.phase != phase {
                 phase = op.phase;
-                let title = match phase {
-                    Phase::Forward => "# forward",
-                    Phase::Backward => "# backward",
-                    Phase::Update => "# update",
-                };
-                writeln!(f, "{title}")?;
+                writeln!(f, "# {}", name_of(PHASES, phase))?;
             }
             self.write_op(f, op)?;
         }

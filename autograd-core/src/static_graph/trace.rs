@@ -5,12 +5,11 @@
 //! a shape that follows a free axis becomes free, and anything else is refused, by the line of the
 //! op. A third run proves that the program computes what the closure does.
 
-use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 
 use super::assemble::{Assembled, Found, assemble, is_same};
 use super::eager::call;
-use super::eager_call::given;
+use super::eager_call::Closure;
 use super::example::{EXAMPLES, Example, example};
 use super::executor::{Executor, Feed, Fetch};
 use super::form::Form;
@@ -65,24 +64,18 @@ impl Program {
     where
         F: PyFunc<Marker, M, N>,
     {
-        let (program, function) = (self.clone(), Function::new(closure));
-        TraceCall { program, function, inputs: Vec::new(), arity: PhantomData }
+        TraceCall(Closure::new(self, closure))
     }
 }
 
 /// A closure that is being traced: `M` inputs, `N` outputs.
 #[must_use = "nothing is added to the program before `call()`"]
-pub struct TraceCall<const M: usize, const N: usize> {
-    program: Program,
-    function: Function,
-    inputs: Vec<Variable>,
-    arity: PhantomData<([(); M], [(); N])>,
-}
+pub struct TraceCall<const M: usize, const N: usize>(Closure<M, N>);
 
 impl<const M: usize, const N: usize> TraceCall<M, N> {
     /// The inputs: `&x`, or `[&x, &w]`.
     pub fn x(mut self, variables: impl Variables<M>) -> Self {
-        self.inputs = variables.list();
+        self.0.inputs = variables.list();
         self
     }
 
@@ -105,8 +98,8 @@ impl<const M: usize, const N: usize> TraceCall<M, N> {
     fn finish(self, location: &'static Location<'static>) -> Result<Vec<Variable>> {
         let place = Place::Line(location);
         let refused = |why: String| wrong("trace", &place, why);
-        let Self { program, function, inputs, .. } = self;
-        let (inputs, forms) = given(&program, &function, ("trace", M), &inputs, &place)?;
+        let (inputs, forms) = self.0.given("trace", &place)?;
+        let Closure { program, function, .. } = self.0;
         let first = Run::on(&function, &forms, EXAMPLES[0]).map_err(refused)?;
         let second = Run::on(&function, &forms, EXAMPLES[1]).map_err(refused)?;
         let pairs = first.inputs.iter().zip(&second.inputs);
@@ -192,12 +185,9 @@ fn insert(
     inputs: &[VarId],
     outputs: &[VarId],
 ) -> Result<Vec<VarId>> {
-    let mut own: Vec<VarId> = vec![0; scratch.vars.len()];
-    own[..inputs.len()].copy_from_slice(inputs);
-    for op in &scratch.ops {
-        let given: Vec<VarId> = op.inputs.iter().map(|&input| own[input]).collect();
-        let made = graph.push(op.kind.clone(), &given, Phase::Forward, &op.place)?;
-        op.outputs.iter().zip(made).for_each(|(&before, id)| own[before] = id);
-    }
-    Ok(outputs.iter().map(|&output| own[output]).collect())
+    let missing = || unreachable!("a trace was verified");
+    let mut own: Vec<Option<VarId>> = inputs.iter().copied().map(Some).collect();
+    own.resize(scratch.vars.len(), None);
+    graph.push_copy(scratch, &mut own, Phase::Forward, missing)?;
+    outputs.iter().map(|&output| own[output].ok_or_else(missing)).collect()
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use super::form::Form;
 use super::ir::{Effect, Graph, Kind, Op, OpId, Phase, Place, Role, VarId, wrong};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 impl Graph {
     /// Adds an operator and generates its outputs.
@@ -25,6 +25,24 @@ impl Graph {
             graph.push_op(Op::new(kind, inputs.to_vec(), &outputs, phase, place))?;
             Ok(outputs)
         })
+    }
+
+    /// Adds the operators of another graph. `own` has a place for each variable there: what it is here, where
+    /// that is known before.
+    pub(super) fn push_copy(
+        &mut self,
+        other: &Graph,
+        own: &mut [Option<VarId>],
+        phase: Phase,
+        missing: impl Fn() -> Error,
+    ) -> Result<()> {
+        for op in &other.ops {
+            let inputs: Option<Vec<VarId>> = op.inputs.iter().map(|&input| own[input]).collect();
+            let made =
+                self.push(op.kind.clone(), &inputs.ok_or_else(&missing)?, phase, &op.place)?;
+            op.outputs.iter().zip(made).for_each(|(&before, id)| own[before] = Some(id));
+        }
+        Ok(())
     }
 
     /// The forms of the outputs, or why there are none.

@@ -46,6 +46,20 @@ fn dropout_draws_what_it_draws_in_eager_mode() {
     let y = x.relu().unwrap().dropout(0.4).unwrap();
     let z = (&y * 2.0).tanh().unwrap().dropout(0.25).unwrap().square().unwrap();
     let dx = gradients(&[&z], &[&x]).unwrap().remove(0).unwrap();
+    let fed = wave(&[3000, 8], 0.3);
+    autograd_core::seed(7);
+    let leaf = leaf(&fed);
+    let dropped = leaf.relu().dropout(0.4, true);
+    let eager = (&dropped * 2.0).tanh().dropout(0.25, true).square();
+    eager.sum().backward().unwrap();
+    for threads in [1, 3] {
+        autograd_core::seed(7);
+        let executor = Executor::new().with_threads(threads);
+        let found = executor.run(&program, &[("x", &fed)], &asked(&[&y, &z, &dx])).unwrap();
+        assert_eq!(floats(&found[0]), dropped.to_vec());
+        assert_eq!(floats(&found[1]), eager.to_vec());
+        assert_eq!(floats(&found[2]), leaf.grad().unwrap().to_vec());
+    }
     // In a copy for testing nothing is dropped.
     let test = program.clone_program(true).unwrap();
     let found = Executor::new().run(&test, &[("x", &fed)], &asked(&[&z])).unwrap();

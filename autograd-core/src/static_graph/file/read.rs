@@ -5,7 +5,7 @@ use crate::static_graph::attr::{self, Param, parse, read_dims, read_form, read_l
 use crate::static_graph::eager::eager_op;
 use crate::static_graph::form::{Dims, Form};
 use crate::static_graph::ir::{
-    Grad, Graph, Kind, Op, OpId, Operator, Phase, Place, Role, Var, VarId,
+    Grad, Graph, Kind, Named, Op, OpId, Operator, PHASES, Place, ROLES, Role, Var, VarId,
 };
 use crate::static_graph::layer::{Given, LAYER, TracedLayer};
 use crate::static_graph::py_func::{Foreign, Function, PY_FUNC};
@@ -48,13 +48,7 @@ fn read_var(graph: &mut Graph, fields: [&str; 6]) -> Result<(), String> {
     if graph.find(&name).is_some() {
         return Err(format!("a second variable `{name}`"));
     }
-    let role = match role {
-        "data" => Role::Data,
-        "parameter" => Role::Kept { parameter: true },
-        "state" => Role::Kept { parameter: false },
-        "computed" => Role::Computed,
-        other => return Err(format!("no role `{other}`")),
-    };
+    let role = named(ROLES, "role", role)?;
     let form = read_form(dtype, dims)?;
     if name.is_empty() {
         return Err("a variable needs a name".to_owned());
@@ -151,12 +145,7 @@ fn read_op(
         }
         _ => read_table(&parts)?.into(),
     };
-    let phase = match phase {
-        "forward" => Phase::Forward,
-        "backward" => Phase::Backward,
-        "update" => Phase::Update,
-        other => return Err(format!("no phase `{other}`")),
-    };
+    let phase = named(PHASES, "phase", phase)?;
     let place = Place::Loaded(unquoted(place).into());
     let op = Op { kind, inputs, outputs, writes, phase, place };
     if missing.is_empty() {
@@ -222,6 +211,12 @@ fn read_table(parts: &[&str]) -> Result<Operator, String> {
         Some(_) => Err(unknown()),
         None => Ok(Operator::new(def, attrs)),
     }
+}
+
+/// The value of this name.
+fn named<T: Copy>(all: &Named<T>, what: &str, name: &str) -> Result<T, String> {
+    let found = all.iter().find(|(known, _)| *known == name);
+    found.map(|(_, value)| *value).ok_or_else(|| format!("no {what} `{name}`"))
 }
 
 fn unquoted(text: &str) -> String {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{HEAD, file_name};
 use crate::static_graph::attr::{dims_text, list, written};
-use crate::static_graph::ir::{Grad, Graph, Kind, Phase, Role};
+use crate::static_graph::ir::{Grad, Graph, Kind, PHASES, ROLES, name_of};
 use crate::static_graph::layer::{Given, LAYER, TracedLayer};
 use crate::static_graph::py_func::{Foreign, PY_FUNC};
 use crate::static_graph::table;
@@ -13,23 +13,14 @@ use crate::static_graph::table;
 pub(super) fn write(graph: &Graph) -> Result<String, String> {
     let mut text = format!("{HEAD}\n");
     for var in &graph.vars {
-        let role = match var.role {
-            Role::Data => "data",
-            Role::Kept { parameter: true } => "parameter",
-            Role::Kept { parameter: false } => "state",
-            Role::Computed => "computed",
-        };
+        let role = name_of(ROLES, var.role);
         let (name, place) = (quoted(&var.name), quoted(&var.place.to_string()));
         let stop = if var.stop_gradient { "stop" } else { "flow" };
         let (dtype, dims) = (var.form.dtype, dims_text(&var.form.dims));
         let _ = writeln!(text, "var\t{name}\t{dtype}\t{dims}\t{role}\t{stop}\t{place}");
     }
     for op in &graph.ops {
-        let phase = match op.phase {
-            Phase::Forward => "forward",
-            Phase::Backward => "backward",
-            Phase::Update => "update",
-        };
+        let phase = name_of(PHASES, op.phase);
         let (kind, place) = (kind_text(&op.kind)?, quoted(&op.place.to_string()));
         let [inputs, outputs, writes] = [&op.inputs, &op.outputs, &op.writes].map(|ids| list(ids));
         let _ = writeln!(text, "op\t{kind}\t{inputs}\t{outputs}\t{writes}\t{phase}\t{place}");

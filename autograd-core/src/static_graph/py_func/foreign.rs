@@ -129,14 +129,15 @@ impl Foreign {
             .filter(|(_, skipped)| !**skipped)
             .map(|(given, _)| *given)
             .collect();
+        let first = kept.len();
         kept.extend((0..this.results).map(|pick| result(pick).and_then(|at| grads[at])));
-        let like: Vec<Option<VarId>> =
-            kept_like(&kept, this.results, |pick| result(pick).map(|at| op.outputs[at]));
         let mut inputs = Vec::new();
         let mut args = Vec::with_capacity(kept.len());
         for (position, var) in kept.iter().enumerate() {
             let optional = function.signature.is_optional(position);
-            let var = match (*var, like[position]) {
+            // A gradient that did not come has the shape of its output.
+            let output = position.checked_sub(first).and_then(result).map(|at| op.outputs[at]);
+            let var = match (*var, output) {
                 (None, Some(like)) if !optional => {
                     Some(graph.push(fill_like(0.0), &[like], Phase::Backward, &op.place)?[0])
                 }
@@ -168,16 +169,6 @@ impl Foreign {
         graph.push_op(Op::new(foreign, inputs, &outputs, Phase::Backward, &op.place))?;
         Ok(outputs)
     }
-}
-
-/// For each value that is given, the variable whose shape it has where it is missing.
-fn kept_like(
-    kept: &[Option<VarId>],
-    results: usize,
-    output: impl Fn(usize) -> Option<VarId>,
-) -> Vec<Option<VarId>> {
-    let first = kept.len() - results;
-    (0..kept.len()).map(|at| at.checked_sub(first).and_then(&output)).collect()
 }
 
 impl Signature {
