@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::elementwise::{Handle, Info, Op, Pair, Reduction, pulled};
+use super::kernels::{Div, Maximum, Minimum, Pow, With};
 use super::{Binary, Float};
 use crate::formula::{Compiled, Dual, Lane, Lanewise, Mask, Program, Real};
 
@@ -34,16 +35,6 @@ impl<F: Lanewise<2, 0, 1>> Lanewise<2, 0, 1> for DerivedWith<F> {
     }
 }
 
-/// A function and a number on its right.
-struct With<F>(F, f64);
-
-impl<F: Lanewise<2, 0, 1>> Lanewise<1, 0, 1> for With<F> {
-    #[inline(always)]
-    fn call<L: Lane>(&self, [a]: [Real<L>; 1], _: [Mask<L>; 0]) -> [Real<L>; 1] {
-        self.0.call([a, Real::from(self.1)], [])
-    }
-}
-
 const fn info(name: &'static str, with_number: bool, reduction: Reduction) -> Info {
     let positions: &'static [usize] = if with_number { &[0] } else { &[0, 1] };
     Info {
@@ -61,30 +52,16 @@ const fn info(name: &'static str, with_number: bool, reduction: Reduction) -> In
 }
 
 macro_rules! formulas {
-    ($($method:ident $name:ident |$a:ident, $b:ident| $y:expr;)*) => {
+    ($($method:ident $name:ident;)*) => {
         $(
             mod $method {
                 use super::*;
 
-                #[derive(Clone, Copy)]
-                pub(super) struct Forward;
-
-                impl Lanewise<2, 0, 1> for Forward {
-                    #[inline(always)]
-                    fn call<L: Lane>(
-                        &self,
-                        [$a, $b]: [Real<L>; 2],
-                        _: [Mask<L>; 0],
-                    ) -> [Real<L>; 1] {
-                        [$y]
-                    }
-                }
-
                 pub(super) static OP: Pair<
-                    Compiled<Forward, 2, 0, 1>,
-                    Compiled<Derived<Forward>, 3, 0, 2>,
+                    Compiled<$name, 2, 0, 1>,
+                    Compiled<Derived<$name>, 3, 0, 2>,
                     Program,
-                > = Pair::new(&INFO, Compiled(Forward), Compiled(Derived(Forward)), None);
+                > = Pair::new(&INFO, Compiled($name), Compiled(Derived($name)), None);
 
                 static INFO: Info = info(stringify!($method), false, Reduction::None);
             }
@@ -103,10 +80,10 @@ macro_rules! formulas {
 }
 
 formulas! {
-    div Div |a, b| a / b;
-    pow Pow |a, b| a.powf(b);
-    maximum Maximum |a, b| a.max(b);
-    minimum Minimum |a, b| a.min(b);
+    div Div;
+    pow Pow;
+    maximum Maximum;
+    minimum Minimum;
 }
 
 /// The greater or the lesser of a tensor and a number. A tie goes to the tensor.
@@ -116,13 +93,9 @@ pub(super) fn bound<T: Float>(op: Binary, number: T) -> Handle<T> {
     let number = number.into_f64();
     match op {
         Binary::Maximum => {
-            let f = maximum::Forward;
-            with_number(&MAXIMUM, With(f, number), DerivedWith(f, number))
+            with_number(&MAXIMUM, With(Maximum, number), DerivedWith(Maximum, number))
         }
-        _ => {
-            let f = minimum::Forward;
-            with_number(&MINIMUM, With(f, number), DerivedWith(f, number))
-        }
+        _ => with_number(&MINIMUM, With(Minimum, number), DerivedWith(Minimum, number)),
     }
 }
 

@@ -446,9 +446,9 @@ fn fused<T: Float>(op: &Handle<T>, dy: Tensor<T>, mut saved: Option<Input<'_, T>
             }
         }
     }
-    let value = match saved {
-        Some(saved) => saved.consume(|saved| dy.consume(|dy| passed(formula, Some(saved), dy))),
-        None => dy.consume(|dy| passed(formula, None, dy)),
-    };
-    Tensor::new(value)
+    let shape = dy.tensor().shape_owned();
+    Tensor::new(dy.consume(|dy| match saved {
+        Some(saved) => saved.consume(|saved| passed(formula, &shape, [saved, dy])),
+        None => passed(formula, &shape, [dy]),
+    }))
 }

@@ -1,9 +1,8 @@
 //! Ops of one number with one result of the same shape: most ops, built-in ones among them.
 
-use super::compute::passed;
+use super::compute::of_one;
 use super::node::record_single;
 use super::op::Handle;
-use crate::formula::run_over;
 use crate::graph::{Lost, Saved, Tensor};
 use crate::ops::{Caller, Float, Input, small};
 
@@ -33,19 +32,10 @@ pub(in crate::ops) fn run<T: Float>(
     y
 }
 
-/// Deferred, or in a temporary's own memory, or in one pass.
 fn compute<T: Float>(op: &Handle<T>, x: Input<'_, T>) -> Tensor<T> {
     let x = match small::formula(op.forward(), None, x) {
         Ok(done) => return done,
         Err(x) => x,
     };
-    let x = match x.try_defer(|| Some(op.cheap()?.forward())) {
-        Ok(done) => return done,
-        Err(x) => x,
-    };
-    let len = x.tensor().len();
-    match x.try_in_place(|x| run_over(op.forward(), len, None, x)) {
-        Ok(done) => done,
-        Err(x) => Tensor::new(x.consume(|x| passed(op.forward(), None, x))),
-    }
+    of_one(op.forward(), || Some(op.cheap()?.forward()), x)
 }
