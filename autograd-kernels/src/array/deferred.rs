@@ -3,7 +3,7 @@
 //! A pass over memory for each function becomes one for all of them: in the op that reads the result, block
 //! by block, or when the elements are asked for as a slice.
 
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use smallvec::SmallVec;
 use triomphe::Arc;
@@ -25,18 +25,14 @@ pub(super) const fn pays<T>(len: usize) -> bool {
 /// Each reader computes the steps again, so their number is limited.
 const MAX_STEPS: usize = 8;
 
-/// A cheap function of an element `x`.
+/// A cheap function of an element `x`, mostly with a number on its right.
 #[derive(Clone, Copy)]
 pub enum Step<T> {
-    /// `x + s`
     Add(T),
-    /// `x - s`
     Sub(T),
     /// `s - x`
     SubFrom(T),
-    /// `x * s`
     Mul(T),
-    /// `x / s`
     Div(T),
     /// `s / x`
     DivInto(T),
@@ -44,9 +40,7 @@ pub enum Step<T> {
     Max(T),
     /// The lesser of `x` and `s`; NaN if either is.
     Min(T),
-    /// `-x`
     Neg,
-    /// `x * x`
     Square,
     /// `x`, or 0 where it is less.
     Relu,
@@ -117,44 +111,36 @@ impl<T: Storable + Math> Kernel for Tiles<'_, T> {
     #[inline(always)]
     fn run<const FMA: bool>(self) {
         for (i, out) in self.out.iter_mut().enumerate() {
-            let tile = *self.x.map_or(&*out, |x| &x[i]);
-            *out = computed_tile::<T, FMA>(self.steps, tile);
-        }
-    }
-}
-
-#[inline(always)]
-fn computed_tile<T: Storable + Math, const FMA: bool>(
-    steps: &[Step<T>],
-    mut tile: [T; TILE],
-) -> [T; TILE] {
-    macro_rules! each {
-        (|$x:ident| $y:expr) => {
-            for element in &mut tile {
-                let $x = *element;
-                *element = $y;
+            let mut tile = *self.x.map_or(&*out, |x| &x[i]);
+            macro_rules! each {
+                (|$x:ident| $y:expr) => {
+                    for element in &mut tile {
+                        let $x = *element;
+                        *element = $y;
+                    }
+                };
             }
-        };
-    }
-    // The same bits as the ops give one by one.
-    for step in steps {
-        match *step {
-            Step::Add(s) => each!(|x| x + s),
-            Step::Sub(s) => each!(|x| x - s),
-            Step::SubFrom(s) => each!(|x| s - x),
-            Step::Mul(s) => each!(|x| x * s),
-            Step::Div(s) => each!(|x| x / s),
-            Step::DivInto(s) => each!(|x| s / x),
-            Step::Max(s) => each!(|x| x.v_max::<FMA>(s)),
-            Step::Min(s) => each!(|x| x.v_min::<FMA>(s)),
-            Step::Neg => each!(|x| -x),
-            Step::Square => each!(|x| x * x),
-            Step::Relu => each!(|x| if x < T::ZERO { T::ZERO } else { x }),
-            Step::SquareGrad(dy) => each!(|x| dy * x * (T::ONE + T::ONE)),
-            Step::ReluGrad(dy) => each!(|y| if y <= T::ZERO { T::ZERO } else { dy }),
+            // The same bits as the ops give one by one.
+            for step in self.steps {
+                match *step {
+                    Step::Add(s) => each!(|x| x + s),
+                    Step::Sub(s) => each!(|x| x - s),
+                    Step::SubFrom(s) => each!(|x| s - x),
+                    Step::Mul(s) => each!(|x| x * s),
+                    Step::Div(s) => each!(|x| x / s),
+                    Step::DivInto(s) => each!(|x| s / x),
+                    Step::Max(s) => each!(|x| x.v_max::<FMA>(s)),
+                    Step::Min(s) => each!(|x| x.v_min::<FMA>(s)),
+                    Step::Neg => each!(|x| -x),
+                    Step::Square => each!(|x| x * x),
+                    Step::Relu => each!(|x| if x < T::ZERO { T::ZERO } else { x }),
+                    Step::SquareGrad(dy) => each!(|x| dy * x * (T::ONE + T::ONE)),
+                    Step::ReluGrad(dy) => each!(|y| if y <= T::ZERO { T::ZERO } else { dy }),
+                }
+            }
+            *out = tile;
         }
     }
-    tile
 }
 
 /// Elements that are computed at most once as a whole.
@@ -182,13 +168,9 @@ impl<T: Storable> Deferred<T> {
         Self::of(Source { buffer: Arc::new(Buffer::any(len)), steps: SmallVec::new(), run })
     }
 
-    fn source_now(&self) -> MutexGuard<'_, Option<Source<T>>> {
-        self.source.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// What they are computed from, block by block; nothing if they are in memory.
     pub(super) fn source(&self) -> Option<Source<T>> {
-        self.source_now().clone()
+        self.source.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// With one step more; `None` if there are too many, or if the elements are in memory.
@@ -201,16 +183,11 @@ impl<T: Storable> Deferred<T> {
     /// The elements in memory; the first caller computes them. If that panics, the source is kept.
     pub(super) fn made(&self) -> &Arc<Buffer<T>> {
         self.made.get_or_init(|| {
-            let mut source = self.source_now();
+            let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
             let made = source.as_mut().map(Source::computed);
             *source = None;
             made.unwrap_or_else(|| unreachable!("they are computed once"))
         })
-    }
-
-    /// The elements, if they are in memory.
-    pub(super) fn if_made(&self) -> Option<&[T]> {
-        self.made.get().map(|buffer| &***buffer)
     }
 }
 
@@ -317,14 +294,5 @@ mod tests {
         // What comes after starts from the elements in memory.
         defer(&mut y, Step::Add(1.0));
         assert_eq!(y.nth(1), 7.5);
-    }
-
-    #[test]
-    fn what_nobody_else_holds_is_written_over() {
-        let mut y = value();
-        let place = y.raw().as_ptr();
-        (0..3 * MAX_STEPS).for_each(|_| defer(&mut y, Step::Add(1.0)));
-        let data = y.as_mut_slice().expect("it has one owner");
-        assert_eq!((data.as_ptr(), data[0]), (place, 3.0 * MAX_STEPS as f64));
     }
 }

@@ -333,14 +333,14 @@ impl<T: Storable> Value<T> {
         }
     }
 
-    /// The elements in row-major order and the unused rest of inline data; `None` also where they would
-    /// have to be computed first.
+    /// The elements in row-major order and the unused rest of inline data; `None` also where they were
+    /// deferred.
     #[inline]
     pub fn in_memory(&self) -> Option<&[T]> {
         match &self.storage {
             Storage::Inline(_) => self.as_padded_inline(),
             Storage::Heap { .. } => self.as_slice(),
-            Storage::Deferred(deferred) => deferred.if_made(),
+            Storage::Deferred(_) => None,
         }
     }
 
