@@ -10,16 +10,6 @@ mod job;
 #[path = "../../autograd-kernels/src/array/threads/workers.rs"]
 mod workers;
 
-/// A guess, on which no order depends.
-mod distance {
-    pub(super) struct Distance;
-
-    impl Distance {
-        pub(super) fn note(&self, _: std::time::Duration) {}
-        pub(super) fn forget(&self) {}
-    }
-}
-
 mod sync {
     pub(super) use loom::sync::atomic::{AtomicUsize, Ordering};
     pub(super) use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -33,7 +23,6 @@ mod sync {
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use distance::Distance;
 use job::Job;
 use loom::cell::UnsafeCell;
 use sync::{Arc, AtomicUsize, Condvar, Mutex};
@@ -58,7 +47,6 @@ fn workers(threads: usize) -> Arc<Workers> {
         jobs: Mutex::new(Jobs { waiting: VecDeque::new(), threads, asleep: 0 }),
         posted: Apart(AtomicUsize::new(0)),
         idle: Apart(AtomicUsize::new(0)),
-        distance: Distance,
         scopes: AtomicUsize::new(0),
         more: Condvar::new(),
     })

@@ -360,12 +360,9 @@ impl<T: Element> Tensor<T> {
     }
 
     /// The same tensor, with nothing deferred.
-    pub(crate) fn materialized(mut self) -> Self {
-        if let Some(inner) = self.inner_mut() {
-            inner.value.materialize();
-        }
-        if let Some(value) = self.fixed().filter(|value| value.is_deferred()) {
-            value.as_slice();
+    pub(crate) fn materialized(self) -> Self {
+        if let Some(value) = self.fixed() {
+            value.materialize();
         }
         self
     }

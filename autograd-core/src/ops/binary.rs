@@ -4,10 +4,9 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::Arc;
 
-use super::compare::mapped;
 use super::derived::bound;
-use super::elementwise::{Handle, gradient, gradients_of};
-use super::kernels::{Square, kernels, step};
+use super::elementwise::{Handle, gradient, gradients_of, of_one, passed};
+use super::kernels::{of_integers, of_two, step, with_number};
 use super::table::attr::Type;
 use super::table::form::Form;
 use super::table::forms::{
@@ -17,7 +16,7 @@ use super::table::values::number;
 use super::table::{OpDef, family};
 use super::{Binary, Caller, Float, Input, Numeric, expect, joined};
 use super::{small, trace};
-use crate::array::elementwise::{ZipAny, over, over_scalar, zip, zip_scalar};
+use crate::array::elementwise::{convert, convert_zip};
 use crate::array::shape::{broadcast, copied, same};
 use crate::array::{Shape, Value};
 use crate::error::Result;
@@ -181,41 +180,26 @@ fn compute<T: Float>(op: Binary, left: Input<'_, T>, right: Input<'_, T>) -> Res
 #[inline(never)]
 fn compute_large<'a, T: Float>(
     op: Binary,
-    mut left: Input<'a, T>,
-    mut right: Input<'a, T>,
+    left: Input<'a, T>,
+    right: Input<'a, T>,
 ) -> Result<Tensor<T>> {
     let (a, b) = (left.tensor(), right.tensor());
     let same = same(a.shape(), b.shape());
     let shape = if same { a.shape_owned() } else { broadcast(op.name(), a.shape(), b.shape())? };
-    let [f, swapped] = kernels(op);
-    if same {
-        // A temporary is written over; otherwise a copy of the left operand, if it is small.
-        if right.is_temporary() && !left.is_temporary() {
-            match try_in_place(right, &left, swapped) {
-                Ok(done) => return Ok(done),
-                Err(operand) => right = operand,
-            }
-        }
-        match try_in_place(left, &right, f) {
-            Ok(done) => return Ok(done),
-            Err(operand) => left = operand,
-        }
-    }
     if let (Binary::Mul, Some(value)) = (op, unchanged(&left, &right, &shape)) {
         return Ok(Tensor::new(value));
     }
-    match with_number(op, left, right) {
+    match with_uniform(op, left, right) {
         Ok(deferred) => Ok(deferred),
         Err([left, right]) => {
-            let value = left.consume(|a| right.consume(|b| zip(&shape, a, b, f, swapped)));
-            Ok(Tensor::new(value))
+            Ok(Tensor::new(left.consume(|a| right.consume(|b| passed(of_two(op), &shape, [a, b])))))
         }
     }
 }
 
 /// With one number that is shown as many, as the gradient of a sum is: deferred.
 /// Otherwise both operands come back.
-fn with_number<'a, T: Float>(
+fn with_uniform<'a, T: Float>(
     op: Binary,
     left: Input<'a, T>,
     right: Input<'a, T>,
@@ -244,19 +228,6 @@ fn unchanged<T: Float>(
         (Some(one), _) if one == T::ONE && b.shape() == shape => Some(b.into_owned()),
         (_, Some(one)) if one == T::ONE && a.shape() == shape => Some(a.into_owned()),
         _ => None,
-    }
-}
-
-/// Writes `f(a, b)` over `a`, if `a` is a temporary or small; the shapes are the same.
-fn try_in_place<'a, T: Float>(
-    a: Input<'a, T>,
-    b: &Input<'_, T>,
-    f: &dyn ZipAny<T>,
-) -> Result<Tensor<T>, Input<'a, T>> {
-    let read = b.tensor().read();
-    match read.in_memory() {
-        Some(y) => a.try_in_place(|x| over(f, x, y)),
-        None => Err(a),
     }
 }
 
@@ -428,14 +399,7 @@ fn compute_scalar<T: Float>(op: Binary, x: Input<'_, T>, s: T, swapped: bool) ->
         Ok(done) => return done,
         Err(x) => x,
     };
-    let kernel: &dyn ZipAny<T> = match (op, swapped) {
-        (Binary::Pow, false) if s == T::from_f64(2.0) => &Square,
-        _ => kernels(op)[usize::from(swapped)],
-    };
-    let done = x
-        .try_defer(|| step(op, s, swapped))
-        .or_else(|x| x.try_in_place(|x| over_scalar(kernel, x, s)));
-    done.unwrap_or_else(|x| Tensor::new(x.consume(|x| zip_scalar(x, s, kernel))))
+    of_one(&*with_number(op, s, swapped), || step(op, s, swapped), x)
 }
 
 /// The rules for one operand `x` and the scalar `s`.
@@ -467,18 +431,10 @@ pub(super) fn integer<T: Numeric>(
     right: Input<'_, T>,
     caller: Caller,
 ) -> Result<Tensor<T>> {
-    let (a, b) = (left.tensor(), right.tensor());
-    let shape = broadcast(op.name(), a.shape(), b.shape())?;
-    let value = mapped(&shape, &a.read(), &b.read(), |a, b| match op {
-        Binary::Add => a.plus(b),
-        Binary::Sub => a.minus(b),
-        Binary::Mul => a.times(b),
-        Binary::Div => a.over(b),
-        Binary::Maximum => a.greater(b),
-        Binary::Minimum => a.lesser(b),
-        Binary::Pow => unreachable!("`pow` is offered for floats only"),
-    });
-    Ok(unrecorded(op.name(), caller, [a, b], value))
+    let lost = Lost::of_all(op.name(), caller, [left.tensor(), right.tensor()]);
+    let shape = broadcast(op.name(), left.tensor().shape(), right.tensor().shape())?;
+    let (a, b) = (left.tensor().read(), right.tensor().read());
+    Ok(Tensor::new(convert_zip(&shape, &a, &b, of_integers(op))).with_lost(lost))
 }
 
 /// For integers and a scalar.
@@ -489,9 +445,10 @@ pub(super) fn integer_scalar<T: Numeric>(
     swapped: bool,
     caller: Caller,
 ) -> Tensor<T> {
-    let s = Input::Own(Tensor::new(Value::scalar(s)));
-    let [a, b] = if swapped { [s, x] } else { [x, s] };
-    expect(integer(op, a, b, caller))
+    let lost = Lost::of(op.name(), caller, x.tensor());
+    let f = of_integers(op);
+    let value = convert(&x.tensor().read(), |x| if swapped { f(s, x) } else { f(x, s) });
+    Tensor::new(value).with_lost(lost)
 }
 
 /// The sum along sorted axes, of the shape that is left.

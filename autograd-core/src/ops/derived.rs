@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::elementwise::{Handle, Info, Op, Pair, Reduction, formulas, pulled};
+use super::kernels::{Div, Maximum, Minimum, Pow, With};
 use super::{Binary, Float};
 use crate::formula::{Compiled, Dual, Lane, Lanewise, Mask, Program, Real};
 
@@ -34,16 +35,6 @@ impl<F: Lanewise<2, 0, 1>> Lanewise<2, 0, 1> for DerivedWith<F> {
     }
 }
 
-/// A function and a number on its right.
-struct With<F>(F, f64);
-
-impl<F: Lanewise<2, 0, 1>> Lanewise<1, 0, 1> for With<F> {
-    #[inline(always)]
-    fn call<L: Lane>(&self, [a]: [Real<L>; 1], _: [Mask<L>; 0]) -> [Real<L>; 1] {
-        self.0.call([a, Real::from(self.1)], [])
-    }
-}
-
 /// Both operands of a function, and that backward gets them.
 const fn info(name: &'static str, reduction: Reduction) -> Info {
     Info::new(name, &["x", "other"], &[true, true], [&[0, 1], &[]], reduction)
@@ -59,15 +50,13 @@ type PairOf<F, B, const GIVEN: usize, const GRADIENTS: usize> =
     Pair<Compiled<F, 2, 0, 1>, Compiled<B, GIVEN, 0, GRADIENTS>, Program>;
 
 macro_rules! functions {
-    ($($method:ident $name:ident |$a:ident, $b:ident| $y:expr;)*) => {
+    ($($method:ident $name:ident;)*) => {
         $(
             mod $method {
                 use super::*;
 
-                formulas! { Forward |$a, $b| [$y]; }
-
-                pub(super) static OP: PairOf<Forward, Derived<Forward>, 3, 2> =
-                    Pair::new(&INFO, Compiled(Forward), Compiled(Derived(Forward)), None);
+                pub(super) static OP: PairOf<$name, Derived<$name>, 3, 2> =
+                    Pair::new(&INFO, Compiled($name), Compiled(Derived($name)), None);
 
                 static INFO: Info = info(stringify!($method), Reduction::None);
             }
@@ -86,10 +75,10 @@ macro_rules! functions {
 }
 
 functions! {
-    div Div |a, b| a / b;
-    pow Pow |a, b| a.powf(b);
-    maximum Maximum |a, b| a.max(b);
-    minimum Minimum |a, b| a.min(b);
+    div Div;
+    pow Pow;
+    maximum Maximum;
+    minimum Minimum;
 }
 
 /// The greater or the lesser of a tensor and a number. A tie goes to the tensor.
@@ -99,13 +88,9 @@ pub(super) fn bound<T: Float>(op: Binary, number: T) -> Handle<T> {
     let number = number.into_f64();
     match op {
         Binary::Maximum => {
-            let f = maximum::Forward;
-            with_number(&MAXIMUM, With(f, number), DerivedWith(f, number))
+            with_number(&MAXIMUM, With(Maximum, number), DerivedWith(Maximum, number))
         }
-        _ => {
-            let f = minimum::Forward;
-            with_number(&MINIMUM, With(f, number), DerivedWith(f, number))
-        }
+        _ => with_number(&MINIMUM, With(Minimum, number), DerivedWith(Minimum, number)),
     }
 }
 

@@ -4,8 +4,7 @@ use ndarray::LinalgScalar;
 
 use super::elementwise::op::{Handle, Known, Op, Outputs};
 use super::names::{Binary, Caller, Reduce, Unary};
-use crate::array::deferred::Step;
-use crate::array::elementwise::Arg;
+use crate::array::Step;
 use crate::array::gemm::FloatMultiply;
 use crate::array::integer::Additions;
 use crate::array::math::Math;
@@ -14,6 +13,7 @@ use crate::array::pick::Around;
 use crate::array::simd::Vectored;
 use crate::array::{Storable, Value};
 use crate::error::{Error, Result};
+use crate::formula;
 use crate::graph::{Edge, Element, Tensor};
 use crate::random::RandomFloat;
 
@@ -150,11 +150,11 @@ impl<T: Element> Input<'_, T> {
                 None => return Err(other),
             },
         };
-        // Deferred steps are computed in the op's own pass.
-        let run = |value: &mut Value<T>| {
-            !value.is_deferred() && value.as_padded_mut_slice().map(run).is_some()
-        };
-        if tensor.try_in_place(run) { Ok(tensor) } else { Err(Self::Own(tensor)) }
+        if tensor.try_in_place(|value| value.in_memory_mut().map(run).is_some()) {
+            Ok(tensor)
+        } else {
+            Err(Self::Own(tensor))
+        }
     }
 
     /// Whether it is a temporary that nobody else can see.
@@ -163,13 +163,13 @@ impl<T: Element> Input<'_, T> {
     }
 
     /// Runs a kernel on the value: the value itself where nobody else can see it.
-    pub(crate) fn consume<R>(self, kernel: impl FnOnce(Arg<'_, T>) -> R) -> R {
+    pub(crate) fn consume<R>(self, kernel: impl FnOnce(formula::Operand<'_, T>) -> R) -> R {
         match self {
             Self::Own(tensor) => match tensor.try_into_value() {
-                Ok(value) => kernel(Arg::Own(value)),
-                Err(tensor) => kernel(Arg::Ref(&tensor.read())),
+                Ok(value) => kernel(formula::Operand::Own(value)),
+                Err(tensor) => kernel(formula::Operand::Ref(&tensor.read())),
             },
-            Self::Ref(tensor) => kernel(Arg::Ref(&tensor.read())),
+            Self::Ref(tensor) => kernel(formula::Operand::Ref(&tensor.read())),
         }
     }
 }

@@ -2,17 +2,20 @@
 
 use std::panic::Location;
 
+use super::elementwise::passed;
+use super::kernels::with_number;
 use super::table::attr::Type;
 use super::table::form::Form;
 use super::table::forms::{arithmetic, exactly, float as float_form, reduced};
 use super::table::values::{float, number};
 use super::table::{OpDef, family};
 use super::{Arithmetic, Binary, Caller, Float, HasMean, Numeric, Reduce, expect};
-use crate::array::elementwise::{Zip, convert_zip, zip_scalar};
+use crate::array::elementwise::convert_zip;
 use crate::array::reduce::{Fold, fold_axes};
 use crate::array::shape::{axes as check_axes, broadcast, same};
-use crate::array::{IntoAxes, Shape, Value, elementwise};
+use crate::array::{IntoAxes, Shape, Value};
 use crate::error::{Error, RECEIVER, Result};
+use crate::formula::Operand;
 use crate::graph::{
     Element, PushRule, SavedAttr, SavedInput, Tensor, record, unrecorded, with_push,
 };
@@ -67,15 +70,6 @@ folds! {
     Min<Arithmetic> T::HIGHEST, |a, b| a.lesser(b);
 }
 
-#[derive(Clone, Copy)]
-struct Divide;
-impl<T: Arithmetic> Zip<T> for Divide {
-    #[inline(always)]
-    fn call<const FMA: bool>(self, a: T, b: T) -> T {
-        a.over(b)
-    }
-}
-
 /// How many elements go into each result.
 fn group(shape: &[usize], axes: &[usize]) -> usize {
     axes.iter().map(|&axis| shape[axis]).product()
@@ -104,11 +98,14 @@ fn compute<T: Numeric>(op: Reduce, x: &Value<T>, axes: &[usize]) -> Result<Value
 /// have overflowed.
 fn mean<T: Float>(x: &Value<T>, axes: &[usize]) -> Result<Value<T>> {
     let count = T::from_f64(group(x.shape(), axes) as f64);
+    let divided = |x: &Value<T>| {
+        passed(&*with_number(Binary::Div, count, false), x.shape(), [Operand::Ref(x)])
+    };
     let sum = compute(Reduce::Sum, x, axes)?;
     if sum.contiguous().as_slice().is_some_and(|sums| sums.iter().all(|sum| sum.is_finite())) {
-        return Ok(zip_scalar(elementwise::Arg::Own(sum), count, &Divide));
+        return Ok(divided(&sum));
     }
-    compute(Reduce::Sum, &zip_scalar(elementwise::Arg::Ref(x), count, &Divide), axes)
+    compute(Reduce::Sum, &divided(x), axes)
 }
 
 fn without(shape: &[usize], axes: &[usize]) -> Shape {

@@ -10,29 +10,13 @@ use super::table;
 use crate::array::{DType, IntoAxes};
 use crate::error::Result;
 use crate::ops::Reduce;
-use crate::ops::names::all_functions;
+use crate::ops::names::{all_functions, joined_functions};
 use crate::ops::table::attr::Attr;
 use crate::ops::{Binary, Comparison, Unary};
 
 /// Methods of variables for the functions of one tensor, from their table.
 macro_rules! unary {
-    (
-        [$($(#[$doc:meta])* $own:ident $own_variant:ident |$x:ident| $y:expr, $rule:tt;)*]
-        $($functions:tt)*
-    ) => {
-        unary! { @of [$($own $own_variant;)*] $($functions)* }
-    };
-    // One of formulas only.
-    (@of [$($ops:tt)*] $(#[$doc:meta])* trunc Trunc $k:ident [$($e:tt)*] $rule:tt; $($rest:tt)*) => {
-        unary! { @of [$($ops)*] $($rest)* }
-    };
-    (
-        @of [$($ops:tt)*]
-        $(#[$doc:meta])* $method:ident $variant:ident $k:ident [$($e:tt)*] $rule:tt; $($rest:tt)*
-    ) => {
-        unary! { @of [$($ops)* $method $variant;] $($rest)* }
-    };
-    (@of [$($method:ident $op:ident;)*]) => {
+    ($($(#[$doc:meta])* $method:ident $op:ident |$x:ident| $y:expr, $rule:tt;)*) => {
         /// # Functions of each element
         ///
         /// As the methods of [`Tensor`](crate::Tensor) of the same names. All are for float types;

@@ -1,10 +1,9 @@
 //! Lazy evaluation: cheap functions of the elements of a large value, computed when the value is read.
 //!
-//! What would be one pass over memory for each function is one pass for all: in the op that reads the
-//! result, block by block, or when the elements are asked for as a slice.
+//! A pass over memory for each function becomes one for all of them: in the op that reads the result, block
+//! by block, or when the elements are asked for as a slice.
 
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use smallvec::SmallVec;
 use triomphe::Arc;
@@ -12,35 +11,28 @@ use triomphe::Arc;
 use super::Storable;
 use super::buffer::Buffer;
 use super::math::Math;
-use super::simd::{Kernel, Level, dispatch, level};
+use super::simd::{Kernel, dispatch};
 use super::threads::each_grain;
 
-/// Deferring a smaller value costs more than it saves: the first cache holds it.
+/// Smaller values are computed at once: the first cache holds them.
 const MIN_BYTES: usize = 32 << 10;
 
 /// Whether functions of so many elements are deferred.
-pub const fn pays<T>(len: usize) -> bool {
+pub(super) const fn pays<T>(len: usize) -> bool {
     len * size_of::<T>() >= MIN_BYTES
 }
 
-/// At most so many functions are deferred in a row: whoever reads the result twice computes them twice.
+/// Each reader computes the steps again, so their number is limited.
 const MAX_STEPS: usize = 8;
 
-/// A value is computed anew for so many readers; then it is materialized.
-const MAX_READS: u8 = 2;
-
-/// A cheap function of an element `x`.
+/// A cheap function of an element `x`, mostly with a number on its right.
 #[derive(Clone, Copy)]
 pub enum Step<T> {
-    /// `x + s`
     Add(T),
-    /// `x - s`
     Sub(T),
     /// `s - x`
     SubFrom(T),
-    /// `x * s`
     Mul(T),
-    /// `x / s`
     Div(T),
     /// `s / x`
     DivInto(T),
@@ -48,9 +40,7 @@ pub enum Step<T> {
     Max(T),
     /// The lesser of `x` and `s`; NaN if either is.
     Min(T),
-    /// `-x`
     Neg,
-    /// `x * x`
     Square,
     /// `x`, or 0 where it is less.
     Relu,
@@ -60,10 +50,11 @@ pub enum Step<T> {
     ReluGrad(T),
 }
 
-/// Functions in the order in which they are computed.
+/// Steps of the elements of a whole buffer.
 #[derive(Clone)]
-pub struct Steps<T> {
-    list: SmallVec<[Step<T>; 4]>,
+pub struct Source<T: Storable> {
+    buffer: Arc<Buffer<T>>,
+    steps: SmallVec<[Step<T>; 4]>,
     run: Run<T>,
 }
 
@@ -71,54 +62,28 @@ pub struct Steps<T> {
 /// pointer, because values are also of elements that have no such functions.
 type Run<T> = fn(&[Step<T>], Option<&[T]>, &mut [T]);
 
-impl<T: Storable + Math> From<Step<T>> for Steps<T> {
-    fn from(step: Step<T>) -> Self {
-        Self { list: SmallVec::from_iter([step]), run }
-    }
-}
-
-impl<T: Storable> Steps<T> {
-    pub fn none() -> Self {
-        let run: Run<T> = |_, x, block| {
-            if let Some(x) = x {
-                block.copy_from_slice(x);
-            }
-        };
-        Self { list: SmallVec::new(), run }
+impl<T: Storable> Source<T> {
+    /// Computes the elements from `start` on.
+    pub fn write(&self, start: usize, out: &mut [T]) {
+        (self.run)(&self.steps, Some(&self.buffer[start..][..out.len()]), out);
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.list.is_empty()
-    }
-
-    /// Computes them over a block.
-    pub fn run_over(&self, block: &mut [T]) {
-        if !self.is_empty() {
-            (self.run)(&self.list, None, block);
+    /// All elements, in the buffer itself where nobody else holds it.
+    fn computed(&mut self) -> Arc<Buffer<T>> {
+        if let Some(data) = Arc::get_mut(&mut self.buffer) {
+            each_grain(data, &|_, part| (self.run)(&self.steps, None, part));
+            return Arc::clone(&self.buffer);
         }
-    }
-
-    /// Computes them of `x`.
-    fn run_onto(&self, x: &[T], block: &mut [T]) {
-        (self.run)(&self.list, Some(x), block);
+        let mut out = Buffer::any(self.buffer.len());
+        each_grain(&mut out, &|start, part| self.write(start, part));
+        Arc::new(out)
     }
 }
+
+/// Elements of a tile, which stay in registers from the first step to the last.
+const TILE: usize = 128;
 
 fn run<T: Storable + Math>(steps: &[Step<T>], x: Option<&[T]>, block: &mut [T]) {
-    match level() {
-        Level::Avx512 => run_tiles::<T, 128>(steps, x, block),
-        _ if const { size_of::<T>() > 4 } => run_tiles::<T, 48>(steps, x, block),
-        _ => run_tiles::<T, 96>(steps, x, block),
-    }
-}
-
-/// Computes them tile by tile: the elements of a tile stay in registers from the first step to the last.
-#[inline(always)]
-fn run_tiles<T: Storable + Math, const TILE: usize>(
-    steps: &[Step<T>],
-    x: Option<&[T]>,
-    block: &mut [T],
-) {
     let (out, last) = block.as_chunks_mut::<TILE>();
     let read = x.map(|x| x.as_chunks::<TILE>());
     dispatch(Tiles { steps, x: read.map(|(tiles, _)| tiles), out });
@@ -133,228 +98,115 @@ fn run_tiles<T: Storable + Math, const TILE: usize>(
     last.copy_from_slice(&tile[..n]);
 }
 
-/// Elements that are computed at once for who reads them next: they stay in the first cache.
-pub const PIECE: usize = 1024;
-
 /// Steps of whole tiles: of `x`, if there is one, or else of `out`.
-struct Tiles<'a, T, const TILE: usize> {
+struct Tiles<'a, T> {
     steps: &'a [Step<T>],
     x: Option<&'a [[T; TILE]]>,
     out: &'a mut [[T; TILE]],
 }
 
-impl<T: Storable + Math, const TILE: usize> Kernel for Tiles<'_, T, TILE> {
+impl<T: Storable + Math> Kernel for Tiles<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<const FMA: bool>(self) {
         for (i, out) in self.out.iter_mut().enumerate() {
-            let tile = *self.x.map_or(&*out, |x| &x[i]);
-            *out = computed_tile::<T, FMA, TILE>(self.steps, tile);
-        }
-    }
-}
-
-#[inline(always)]
-fn computed_tile<T: Storable + Math, const FMA: bool, const TILE: usize>(
-    steps: &[Step<T>],
-    mut tile: [T; TILE],
-) -> [T; TILE] {
-    macro_rules! each {
-        (|$x:ident| $y:expr) => {
-            for element in &mut tile {
-                let $x = *element;
-                *element = $y;
+            let mut tile = *self.x.map_or(&*out, |x| &x[i]);
+            macro_rules! each {
+                (|$x:ident| $y:expr) => {
+                    for element in &mut tile {
+                        let $x = *element;
+                        *element = $y;
+                    }
+                };
             }
-        };
-    }
-    // The same bits as the ops give one by one.
-    for step in steps {
-        match *step {
-            Step::Add(s) => each!(|x| x + s),
-            Step::Sub(s) => each!(|x| x - s),
-            Step::SubFrom(s) => each!(|x| s - x),
-            Step::Mul(s) => each!(|x| x * s),
-            Step::Div(s) => each!(|x| x / s),
-            Step::DivInto(s) => each!(|x| s / x),
-            Step::Max(s) => each!(|x| x.v_max::<FMA>(s)),
-            Step::Min(s) => each!(|x| x.v_min::<FMA>(s)),
-            Step::Neg => each!(|x| -x),
-            Step::Square => each!(|x| x * x),
-            Step::Relu => each!(|x| if x < T::ZERO { T::ZERO } else { x }),
-            Step::SquareGrad(dy) => each!(|x| dy * x * (T::ONE + T::ONE)),
-            Step::ReluGrad(dy) => each!(|y| if y <= T::ZERO { T::ZERO } else { dy }),
+            // The same bits as the ops give one by one.
+            for step in self.steps {
+                match *step {
+                    Step::Add(s) => each!(|x| x + s),
+                    Step::Sub(s) => each!(|x| x - s),
+                    Step::SubFrom(s) => each!(|x| s - x),
+                    Step::Mul(s) => each!(|x| x * s),
+                    Step::Div(s) => each!(|x| x / s),
+                    Step::DivInto(s) => each!(|x| s / x),
+                    Step::Max(s) => each!(|x| x.v_max::<FMA>(s)),
+                    Step::Min(s) => each!(|x| x.v_min::<FMA>(s)),
+                    Step::Neg => each!(|x| -x),
+                    Step::Square => each!(|x| x * x),
+                    Step::Relu => each!(|x| if x < T::ZERO { T::ZERO } else { x }),
+                    Step::SquareGrad(dy) => each!(|x| dy * x * (T::ONE + T::ONE)),
+                    Step::ReluGrad(dy) => each!(|y| if y <= T::ZERO { T::ZERO } else { dy }),
+                }
+            }
+            *out = tile;
         }
     }
-    tile
 }
 
-/// Elements that are not computed, or were since.
-pub struct Deferred<T: Storable> {
-    /// What they are computed from; nothing once they are.
+/// Elements that are computed at most once as a whole.
+pub(super) struct Deferred<T: Storable> {
+    /// Nothing once they are computed.
     source: Mutex<Option<Source<T>>>,
-    reads: AtomicU8,
     made: OnceLock<Arc<Buffer<T>>>,
 }
 
-/// A whole buffer, and the steps that are to be computed of it.
-#[derive(Clone)]
-struct Source<T: Storable> {
-    buffer: Arc<Buffer<T>>,
-    steps: Steps<T>,
+impl<T: Storable + Math> Deferred<T> {
+    pub(super) fn new(buffer: Arc<Buffer<T>>, step: Step<T>) -> Self {
+        Self::of(Source { buffer, steps: SmallVec::from_iter([step]), run })
+    }
 }
 
 impl<T: Storable> Deferred<T> {
-    pub fn new(buffer: Arc<Buffer<T>>, steps: Steps<T>) -> Self {
-        let source = Mutex::new(Some(Source { buffer, steps }));
-        Self { source, reads: AtomicU8::new(0), made: OnceLock::new() }
+    fn of(source: Source<T>) -> Self {
+        Self { source: Mutex::new(Some(source)), made: OnceLock::new() }
     }
 
-    /// Elements that cannot be computed: it is a panic, as where there is no memory.
+    /// So many elements whose computation panics, as where there is no memory.
     #[cfg(feature = "testing")]
-    pub fn failing(len: usize) -> Self {
+    pub(super) fn failing(len: usize) -> Self {
         let run: Run<T> = |_, _, _| panic!("out of memory");
-        Self::new(Arc::new(Buffer::any(len)), Steps { list: SmallVec::from_iter([Step::Neg]), run })
+        Self::of(Source { buffer: Arc::new(Buffer::any(len)), steps: SmallVec::new(), run })
     }
 
-    fn source(&self) -> MutexGuard<'_, Option<Source<T>>> {
-        self.source.lock().unwrap_or_else(PoisonError::into_inner)
+    /// What they are computed from, block by block; nothing if they are in memory.
+    pub(super) fn source(&self) -> Option<Source<T>> {
+        self.source.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn source_mut(&mut self) -> &mut Option<Source<T>> {
-        self.source.get_mut().unwrap_or_else(PoisonError::into_inner)
+    /// With one step more; `None` if there are too many, or if the elements are in memory.
+    pub(super) fn extended(&self, step: Step<T>) -> Option<Self> {
+        let mut source = self.source().filter(|source| source.steps.len() < MAX_STEPS)?;
+        source.steps.push(step);
+        Some(Self::of(source))
     }
 
-    /// The elements in memory; the first caller computes them.
-    pub fn made(&self) -> &Arc<Buffer<T>> {
-        self.made.get_or_init(|| computed(&mut self.source()))
-    }
-
-    /// The elements, if they are in memory.
-    pub fn if_made(&self) -> Option<&[T]> {
-        self.made.get().map(|buffer| &***buffer)
-    }
-
-    /// [`made`](Self::made), by the only owner.
-    pub fn take_made(&mut self) -> Arc<Buffer<T>> {
-        self.made.take().unwrap_or_else(|| computed(self.source_mut()))
-    }
-
-    /// With one function more; `None` where there are many already, or where the elements are in memory.
-    pub fn extended(this: &mut Arc<Self>, step: Step<T>) -> Option<Arc<Self>> {
-        if let Some(alone) = Arc::get_mut(this) {
-            let steps = &mut alone.source_mut().as_mut()?.steps;
-            if steps.list.len() >= MAX_STEPS {
-                return None;
-            }
-            steps.list.push(step);
-            *alone.reads.get_mut() = 0;
-            return Some(Arc::clone(this));
-        }
-        this.read();
-        let mut source = this.source().clone()?;
-        if source.steps.list.len() >= MAX_STEPS {
-            return None;
-        }
-        source.steps.list.push(step);
-        Some(Arc::new(Self::new(source.buffer, source.steps)))
-    }
-
-    /// An op is about to read it block by block.
-    pub fn read(&self) {
-        if self.reads.fetch_add(1, Ordering::Relaxed) >= MAX_READS {
-            self.reads.store(MAX_READS, Ordering::Relaxed);
-            self.made();
-        }
-    }
-
-    /// The elements block by block.
-    pub fn elements(&self) -> Elements<'_, T> {
-        if self.made.get().is_none()
-            && let Some(Source { buffer, steps }) = self.source().clone()
-        {
-            return Elements::Deferred(buffer, steps);
-        }
-        Elements::Slice(self.made())
-    }
-
-    /// A buffer that nobody else holds, and the steps that are to be computed over it, if there is one.
-    pub fn sole_buffer(&mut self) -> Option<(Arc<Buffer<T>>, Steps<T>)> {
-        if let Some(made) = self.made.get_mut() {
-            Arc::get_mut(made)?;
-            return Some((self.made.take()?, Steps::none()));
-        }
-        let source = self.source_mut();
-        Arc::get_mut(&mut source.as_mut()?.buffer)?;
-        source.take().map(|source| (source.buffer, source.steps))
-    }
-}
-
-/// In the source's own buffer where nobody else holds it. The source goes when all is done: there may be
-/// no memory for another buffer.
-fn computed<T: Storable>(source: &mut Option<Source<T>>) -> Arc<Buffer<T>> {
-    let made = source.as_mut().map(|Source { buffer, steps }| match Arc::get_mut(buffer) {
-        Some(data) => {
-            each_grain(data, &|_, part| steps.run_over(part));
-            Arc::clone(buffer)
-        }
-        None => {
-            let mut out = Buffer::any(buffer.len());
-            each_grain(&mut out, &|start, part| {
-                steps.run_onto(&buffer[start..start + part.len()], part);
-            });
-            Arc::new(out)
-        }
-    });
-    *source = None;
-    made.unwrap_or_else(|| unreachable!("it goes when it is computed, which is once"))
-}
-
-/// Row-major elements, in memory or not.
-pub enum Elements<'a, T: Storable> {
-    Slice(&'a [T]),
-    Deferred(Arc<Buffer<T>>, Steps<T>),
-}
-
-impl<T: Storable> Elements<'_, T> {
-    /// Those from `start` on, written to a block.
-    pub fn write(&self, start: usize, block: &mut [T]) {
-        let here = start..start + block.len();
-        match self {
-            Self::Slice(data) => block.copy_from_slice(&data[here]),
-            Self::Deferred(source, steps) => steps.run_onto(&source[here], block),
-        }
-    }
-
-    /// Shows `n` of them from `start` on, in pieces.
-    pub fn with_pieces(&self, start: usize, n: usize, mut show: impl FnMut(&[T])) {
-        match self {
-            Self::Slice(data) => show(&data[start..start + n]),
-            Self::Deferred(..) => T::with_scratch(PIECE.min(n), |scratch| {
-                for at in (0..n).step_by(PIECE) {
-                    let piece = &mut scratch[..PIECE.min(n - at)];
-                    self.write(start + at, piece);
-                    show(piece);
-                }
-            }),
-        }
+    /// The elements in memory; the first caller computes them. If that panics, the source is kept.
+    pub(super) fn made(&self) -> &Arc<Buffer<T>> {
+        self.made.get_or_init(|| {
+            let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
+            let made = source.as_mut().map(Source::computed);
+            *source = None;
+            made.unwrap_or_else(|| unreachable!("they are computed once"))
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
     use crate::array::simd::{levels, with_level};
     use crate::array::{Shape, Value};
 
-    const LEN: usize = MIN_BYTES / size_of::<f64>();
+    const LEN: usize = MIN_BYTES / size_of::<f64>() + 100;
 
     fn value() -> Value<f64> {
         Value::from_vec(Shape::from_slice(&[LEN]), (0..LEN).map(|i| i as f64).collect())
     }
 
-    fn plus(x: &mut Value<f64>, scalar: f64) {
-        assert!(x.try_defer(Step::Add(scalar)));
+    fn defer(x: &mut Value<f64>, step: Step<f64>) {
+        assert!(x.try_defer(step));
     }
 
     #[test]
@@ -381,14 +233,13 @@ mod tests {
                 let special = [<$t>::NAN, <$t>::INFINITY, -<$t>::INFINITY, 0.0, -0.0, 1e-40];
                 let some = (0..400).map(|i| special.get(i % 11).copied().unwrap_or(9.7 - i as $t));
                 let x: Vec<$t> = some.collect();
-                let lengths = || [1, 47, 48, 95, 96, 97, 127, 128, 255, 256, 257, 300].into_iter();
+                let lengths = || [1, 127, 128, 255, 256, 257, 300].into_iter();
                 for (level, len) in levels().flat_map(|level| lengths().map(move |n| (level, n))) {
                     for (step, plain) in all {
-                        let steps = Steps::from(step);
                         let (mut over, mut onto) = (x[..len].to_vec(), vec![5.0; len]);
                         with_level(level, || {
-                            steps.run_over(&mut over);
-                            steps.run_onto(&x[..len], &mut onto);
+                            run(&[step], None, &mut over);
+                            run(&[step], Some(&x[..len]), &mut onto);
                         });
                         for (i, found) in over.into_iter().chain(onto).enumerate() {
                             let exact = plain(x[i % len], S);
@@ -405,29 +256,23 @@ mod tests {
 
     #[test]
     fn a_panic_loses_nothing() {
-        static MEMORY: AtomicU8 = AtomicU8::new(0);
-        fn fails(steps: &[Step<f64>], x: Option<&[f64]>, block: &mut [f64]) {
-            assert!(MEMORY.load(Ordering::Relaxed) > 0, "out of memory");
+        static FAILS: AtomicBool = AtomicBool::new(true);
+        let run: Run<f64> = |steps, x, block| {
+            assert!(!FAILS.swap(false, Ordering::Relaxed), "out of memory");
             run(steps, x, block);
-        }
-        let source = Arc::new(Buffer::filled(LEN, |out| out.extend((0..LEN).map(|i| i as f64))));
-        let list = SmallVec::from_iter([Step::Add(1.0)]);
-        let steps = Steps { list, run: fails };
-        let deferred = Deferred::new(Arc::clone(&source), steps);
-        for _ in 0..2 {
-            let outcome =
-                std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| deferred.made()));
-            assert!(outcome.is_err_and(|panic| panic.is::<&str>()));
-        }
-        MEMORY.store(1, Ordering::Relaxed);
-        assert_eq!(deferred.made()[..2], [1.0, 2.0]);
+        };
+        let buffer = Arc::new(Buffer::filled(LEN, |out| out.resize(out.len() + LEN, 1.0)));
+        let deferred =
+            Deferred::of(Source { buffer, steps: SmallVec::from_iter([Step::Add(1.0)]), run });
+        let made = || std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| deferred.made()[0]));
+        assert!(made().is_err_and(|panic| panic.is::<&str>()));
+        assert_eq!(made().ok(), Some(2.0));
     }
 
     #[test]
-    fn few_numbers_are_computed_at_once() {
-        let mut small = Value::from_vec(Shape::from_slice(&[LEN - 1]), vec![1.0; LEN - 1]);
-        assert!(!small.try_defer(Step::Neg) && !small.is_deferred());
-        // And those that lie in another order, or are part of something larger.
+    fn small_and_strided_values_are_computed_at_once() {
+        let mut small = Value::from_vec(Shape::from_slice(&[50]), vec![1.0; 50]);
+        assert!(!small.try_defer(Step::Neg));
         let (x, half) = (value(), Shape::from_slice(&[LEN / 2]));
         assert!(!x.restrided(half, Shape::from_slice(&[2]), 0).can_defer());
     }
@@ -436,46 +281,18 @@ mod tests {
     fn steps_keep_their_order_and_the_source_its_elements() {
         let x = value();
         let mut y = x.clone();
-        plus(&mut y, 1.0);
+        defer(&mut y, Step::Add(1.0));
         let fork = y.clone();
-        assert!(y.try_defer(Step::Mul(3.0)));
-        plus(&mut y, 0.5);
-        assert_eq!((x.nth(7), fork.nth(7), y.nth(7)), (7.0, 8.0, 24.5));
-        assert_eq!((x.nth(LEN - 1), y.nth(LEN - 1)), (LEN as f64 - 1.0, LEN as f64 * 3.0 + 0.5));
-    }
-
-    #[test]
-    fn what_nobody_else_holds_is_written_over() {
-        let mut y = value();
-        let place = y.raw().as_ptr();
-        (0..3 * MAX_STEPS).for_each(|_| plus(&mut y, 1.0));
-        assert!(y.is_deferred());
-        let data = y.as_mut_slice().unwrap();
-        assert_eq!((data.as_ptr(), data[0]), (place, 3.0 * MAX_STEPS as f64));
-        assert!(!y.is_deferred());
-        plus(&mut y, 1.0);
-        assert_eq!(y.take_steps().unwrap().list.len(), 1);
-    }
-
-    #[test]
-    fn who_reads_often_has_it_computed() {
-        let x = value();
-        let mut y = x.clone();
-        plus(&mut y, 1.0);
-        let read = |y: &Value<f64>| {
-            for _ in 0..MAX_READS {
-                y.will_be_read(&[LEN]);
-                assert!(matches!(y.elements(), Some(Elements::Deferred(..))));
-            }
-        };
-        read(&y);
-        // One step more is another result.
-        plus(&mut y, 1.0);
-        read(&y);
-        y.will_be_read(&[LEN]);
-        assert!(matches!(y.elements(), Some(Elements::Slice([2.0, 3.0, ..]))));
-        // What comes after starts from there.
-        plus(&mut y, 1.0);
-        assert_eq!(y.nth(1), 4.0);
+        defer(&mut y, Step::Mul(3.0));
+        defer(&mut y, Step::Add(0.5));
+        assert!(y.in_memory().is_none());
+        for at in [0, 7, TILE, LEN - 1] {
+            let plain = at as f64;
+            assert_eq!((x.nth(at), fork.nth(at)), (plain, plain + 1.0));
+            assert_eq!(y.nth(at), (plain + 1.0) * 3.0 + 0.5);
+        }
+        // What comes after starts from the elements in memory.
+        defer(&mut y, Step::Add(1.0));
+        assert_eq!(y.nth(1), 7.5);
     }
 }

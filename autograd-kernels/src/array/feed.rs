@@ -3,10 +3,10 @@
 use smallvec::SmallVec;
 
 use super::buffer::Buffer;
-use super::deferred::{Elements, Steps};
+use super::deferred::Source;
 use super::{Storable, Value};
 
-/// Up to so many elements, a run is gathered with others: a pass over it alone would be mostly the call.
+/// Longer rows that repeat are gathered.
 const SHORT: usize = 512;
 
 /// Where the blocks of an operand come from.
@@ -21,19 +21,20 @@ pub enum Feed<'a, T: Storable> {
     /// Anything else, gathered into a block.
     Gathered(&'a [T], Walk, Buffer<T>),
     /// What is computed when it is read; the next block starts there.
-    Deferred(Elements<'a, T>, usize, Buffer<T>),
-    /// A copy of what will be written over, and of what is to be computed over that.
-    Over(Buffer<T>, Option<&'a Steps<T>>),
+    Deferred(Source<T>, usize, Buffer<T>),
+    /// A copy of what will be written over.
+    Over(Buffer<T>),
 }
 
 impl<'a, T: Storable> Feed<'a, T> {
     /// From element `start` on.
     pub fn new(value: &'a Value<T>, shape: &[usize], start: usize) -> Self {
         if value.shape() == shape {
-            match value.elements() {
-                Some(Elements::Slice(data)) => return Self::Slice(data),
-                Some(elements) => return Self::Deferred(elements, start, Buffer::default()),
-                None => {}
+            if let Some(source) = value.source() {
+                return Self::Deferred(source, start, Buffer::default());
+            }
+            if let Some(data) = value.as_slice() {
+                return Self::Slice(data);
             }
         }
         Self::walking(value.raw(), Walk::new(shape, &value.strides_as(shape), start))
@@ -53,21 +54,17 @@ impl<'a, T: Storable> Feed<'a, T> {
 
     /// Takes a copy of a block.
     pub fn copy(&mut self, block: &[T]) {
-        if let Self::Over(copy, steps) = self {
-            let copy = room(copy, block.len());
-            copy.copy_from_slice(block);
-            if let Some(steps) = steps {
-                steps.run_over(copy);
-            }
+        if let Self::Over(copy) = self {
+            room(copy, block.len()).copy_from_slice(block);
         }
     }
 
     /// Makes the next `n` elements ready.
     pub fn advance(&mut self, n: usize) {
         match self {
-            Self::Slice(_) | Self::Over(..) => {}
-            Self::Deferred(elements, start, block) => {
-                elements.write(*start, room(block, n));
+            Self::Slice(_) | Self::Over(_) => {}
+            Self::Deferred(source, start, block) => {
+                source.write(*start, room(block, n));
                 *start += n;
             }
             // The first block is the longest.
@@ -104,7 +101,7 @@ impl<'a, T: Storable> Feed<'a, T> {
             Self::Same(block, _)
             | Self::Gathered(_, _, block)
             | Self::Deferred(_, _, block)
-            | Self::Over(block, _) => &block[..n],
+            | Self::Over(block) => &block[..n],
         }
     }
 }
@@ -158,11 +155,6 @@ impl Walk {
             start /= n.max(1);
         }
         Self { axes, index }
-    }
-
-    /// Whether its runs are so short that they are gathered.
-    pub fn is_short(&self) -> bool {
-        matches!(*self.axes, [_, .., (n, _)] if n <= SHORT)
     }
 
     /// Calls `run(start, length, step)` for each run of the next `count` elements.

@@ -2,7 +2,7 @@
 
 mod aligned;
 pub mod buffer;
-pub mod deferred;
+mod deferred;
 mod element;
 pub mod elementwise;
 pub mod feed;
@@ -20,6 +20,7 @@ pub mod threads;
 mod transpose;
 mod value;
 
+pub use deferred::Step;
 pub use element::{INLINE_BYTES, Storable};
 pub use shape::Shape;
 pub use value::{Value, fits_inline};

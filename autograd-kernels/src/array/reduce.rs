@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::deferred::{Elements, PIECE};
+use super::feed::Feed;
 use super::simd::{Kernel, dispatch};
 use super::threads::{each_chunk_of, light_grain};
 use super::{Shape, Storable, Value};
@@ -93,136 +93,92 @@ impl<T: Copy, F: Fold<T>> Kernel for FoldRowsKernel<'_, T, F> {
     }
 }
 
-/// Elements, some of all.
-trait Part<T>: Copy + Sync {
-    fn len(self) -> usize;
-    fn split_at(self, place: usize) -> (Self, Self);
-    /// Shows them, a multiple of [`LANES`] at a time but for the last.
-    fn show(self, see: impl FnMut(&[T]));
+pub fn fold_slice<T: Storable, F: Fold<T>>(data: &[T], fold: F) -> T {
+    fold_part(&mut Feed::Slice(data), 0, data.len(), fold)
 }
 
-impl<T: Sync> Part<T> for &[T] {
-    fn len(self) -> usize {
-        self.len()
+/// So many elements from `start` on, which are the feed's next.
+fn fold_part<T: Storable, F: Fold<T>>(
+    feed: &mut Feed<'_, T>,
+    start: usize,
+    len: usize,
+    fold: F,
+) -> T {
+    if len <= BLOCK {
+        feed.advance(len);
+        return fold_block(feed.block(start, len), fold);
     }
-
-    fn split_at(self, place: usize) -> (Self, Self) {
-        self.split_at(place)
-    }
-
-    fn show(self, mut see: impl FnMut(&[T])) {
-        see(self);
-    }
+    let half = half(len);
+    let left = fold_part(feed, start, half, fold);
+    fold.join(left, fold_part(feed, start + half, len - half, fold))
 }
 
-/// Some of elements that are not in memory: from one on, so many.
-struct NotMade<'a, T: Storable>(&'a Elements<'a, T>, usize, usize);
-
-impl<T: Storable> Clone for NotMade<'_, T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T: Storable> Copy for NotMade<'_, T> {}
-
-impl<T: Storable> Part<T> for NotMade<'_, T> {
-    fn len(self) -> usize {
-        self.2
-    }
-
-    fn split_at(self, place: usize) -> (Self, Self) {
-        let Self(all, start, len) = self;
-        (Self(all, start, place), Self(all, start + place, len - place))
-    }
-
-    fn show(self, see: impl FnMut(&[T])) {
-        const { assert!(PIECE.is_multiple_of(LANES)) }
-        self.0.with_pieces(self.1, self.2, see);
-    }
-}
-
-pub fn fold_slice<T: Copy + Sync, F: Fold<T>>(data: &[T], fold: F) -> T {
-    fold_part(data, fold)
-}
-
-fn fold_part<T: Copy, F: Fold<T>>(data: impl Part<T>, fold: F) -> T {
-    if data.len() <= BLOCK {
-        return fold_block(data, fold);
-    }
-    let (left, right) = halves(data);
-    fold.join(fold_part(left, fold), fold_part(right, fold))
-}
-
-fn fold_block<T: Copy, F: Fold<T>>(data: impl Part<T>, fold: F) -> T {
+fn fold_block<T: Storable, F: Fold<T>>(data: &[T], fold: F) -> T {
     if data.len() <= 16 {
-        let mut sum = fold.start();
-        data.show(|data| sum = data.iter().fold(sum, |a, &b| fold.join(a, b)));
-        return sum;
+        return data.iter().fold(fold.start(), |a, &b| fold.join(a, b));
     }
     let mut lanes = [fold.start(); LANES];
-    data.show(|data| dispatch(FoldKernel(&mut lanes, data, fold)));
+    dispatch(FoldKernel(&mut lanes, data, fold));
     joined(lanes, fold)
 }
 
-fn halves<T, P: Part<T>>(data: P) -> (P, P) {
-    let half = (data.len() / 2).next_multiple_of(BLOCK);
-    data.split_at(half.min(data.len()))
+/// Where the left part of more elements than a block ends.
+fn half(len: usize) -> usize {
+    (len / 2).next_multiple_of(BLOCK).min(len)
 }
 
-/// [`fold_part`] on threads, where that pays: the same tree, whose branches are joined when all
-/// are done.
-fn fold_shared<T: Storable, F: Fold<T> + Sync>(data: impl Part<T>, fold: F) -> T {
-    fn branches<T, P: Part<T>>(data: P, most: usize, all: &mut Vec<P>) {
-        if data.len() <= most {
-            return all.push(data);
+/// [`fold_part`] of the elements that `feed` gives from a place on, on threads where that pays: the same
+/// tree, whose branches are joined when all are done.
+fn fold_shared<'a, T: Storable, F: Fold<T> + Sync>(
+    feed: impl Fn(usize) -> Feed<'a, T> + Sync,
+    len: usize,
+    fold: F,
+) -> T {
+    fn branches(start: usize, len: usize, most: usize, all: &mut Vec<[usize; 2]>) {
+        if len <= most {
+            return all.push([start, len]);
         }
-        let (left, right) = halves(data);
-        branches(left, most, all);
-        branches(right, most, all);
+        branches(start, half(len), most, all);
+        branches(start + half(len), len - half(len), most, all);
     }
-    fn join<T: Copy, F: Fold<T>, P: Part<T>>(
-        (data, most): (P, usize),
+    fn join<T: Storable, F: Fold<T>>(
+        len: usize,
+        most: usize,
         done: &mut impl Iterator<Item = T>,
         fold: F,
     ) -> T {
-        if data.len() <= most {
+        if len <= most {
             return done.next().unwrap_or_else(|| fold.start());
         }
-        let (left, right) = halves(data);
-        let left = join((left, most), done, fold);
-        fold.join(left, join((right, most), done, fold))
-    }
-    if data.len() <= BLOCK {
-        return fold_part(data, fold);
+        let left = join(half(len), most, done, fold);
+        fold.join(left, join(len - half(len), most, done, fold))
     }
     // Nothing is cut in more parts than `fold_part` does.
-    let most = at_once(data.len()).max(BLOCK);
-    if data.len() <= most {
-        return fold_part(data, fold);
+    let most = at_once(len).max(BLOCK);
+    if len <= most {
+        return fold_part(&mut feed(0), 0, len, fold);
     }
     let mut all = Vec::new();
-    branches(data, most, &mut all);
+    branches(0, len, most, &mut all);
     let mut done = vec![T::ZERO; all.len()];
-    each_chunk_of(data.len() / LIGHT, &mut done, 1, &|branch, result| {
-        result[0] = fold_part(all[branch], fold);
+    each_chunk_of(len / LIGHT, &mut done, 1, &|branch, result| {
+        let [start, len] = all[branch];
+        result[0] = fold_part(&mut feed(start), start, len, fold);
     });
-    join((data, most), &mut done.into_iter(), fold)
+    join(len, most, &mut done.into_iter(), fold)
+}
+
+/// [`fold_slice`] on threads, where that pays.
+fn fold_long_slice<T: Storable, F: Fold<T> + Sync>(data: &[T], fold: F) -> T {
+    match data.len() {
+        ..=BLOCK => fold_block(data, fold),
+        len => fold_shared(|_| Feed::Slice(data), len, fold),
+    }
 }
 
 /// All elements in one.
 pub fn fold_all<T: Storable, F: Fold<T> + Sync>(x: &Value<T>, fold: F) -> T {
-    x.will_be_read(x.shape());
-    match x.elements() {
-        Some(Elements::Slice(data)) => return fold_shared(data, fold),
-        // Only floats are deferred.
-        Some(elements) if const { T::ELEMENTS_ARE_FLOATS } => {
-            return fold_shared(NotMade(&elements, 0, x.len()), fold);
-        }
-        _ => {}
-    }
-    let x = x.contiguous();
-    fold_shared(x.as_slice().unwrap_or(&[]), fold)
+    fold_shared(|start| Feed::new(x, x.shape(), start), x.len(), fold)
 }
 
 /// Along sorted `axes`, which stay with length 1.
@@ -301,7 +257,7 @@ fn fold_group<T: Storable, F: Fold<T> + Sync>(
             let rows = (at_once(data.len()) / n.max(1)).max(1);
             each_chunk_of(data.len() / LIGHT, out, rows, &|chunk, out| {
                 for (i, out) in out.iter_mut().enumerate() {
-                    *out = fold_shared(&data[(chunk * rows + i) * n..][..n], fold);
+                    *out = fold_long_slice(&data[(chunk * rows + i) * n..][..n], fold);
                 }
             });
         });
@@ -409,7 +365,7 @@ mod tests {
             let data: Vec<f32> = (0..len).map(|i| (i as f32 * 0.37).sin()).collect();
             let one = fold_slice(&data, Plus);
             for threads in [1, 2, 5] {
-                let run = || with_num_threads(threads, || fold_shared(&data[..], Plus));
+                let run = || with_num_threads(threads, || fold_long_slice(&data, Plus));
                 assert_eq!(run().to_bits(), one.to_bits());
                 wake();
                 assert_eq!(run().to_bits(), one.to_bits());
@@ -472,7 +428,7 @@ mod tests {
         for len in [0, 1, 16, 17, 31, 32, 33, 100, BLOCK, BLOCK + 5, 12 * BLOCK + 1] {
             let data: Vec<u8> = (0..len).map(|i| (i * 31 % 251) as u8).collect();
             let right = data.iter().fold(0_u8, |sum, &x| sum.wrapping_add(x));
-            assert_eq!(fold_shared(&data[..], Wrapping), right, "{len}");
+            assert_eq!(fold_long_slice(&data, Wrapping), right, "{len}");
         }
     }
 }

@@ -7,7 +7,7 @@ use triomphe::Arc;
 
 use super::Storable;
 use super::buffer::Buffer;
-use super::deferred::{Deferred, Elements, Step, Steps, pays};
+use super::deferred::{Deferred, Source, Step, pays};
 use super::math::Math;
 use super::pool::with_room;
 use super::rows::{Rows, for_each_row};
@@ -224,7 +224,9 @@ impl<T: Storable> Value<T> {
     #[inline]
     pub fn as_mut_slice(&mut self) -> Option<&mut [T]> {
         let len = self.len();
-        self.materialize();
+        if let Storage::Deferred(deferred) = &self.storage {
+            self.storage = Storage::Heap { buffer: Arc::clone(deferred.made()), offset: 0 };
+        }
         match (&mut self.storage, &self.strides) {
             (Storage::Inline(data), _) => Some(&mut data.as_mut()[..len]),
             (Storage::Heap { buffer, offset }, None) => {
@@ -331,61 +333,39 @@ impl<T: Storable> Value<T> {
         }
     }
 
-    /// The elements in row-major order and the unused rest of inline data; `None` also where they would
-    /// have to be computed first.
+    /// The elements in row-major order and the unused rest of inline data; `None` also where they were
+    /// deferred.
     #[inline]
     pub fn in_memory(&self) -> Option<&[T]> {
         match &self.storage {
             Storage::Inline(_) => self.as_padded_inline(),
             Storage::Heap { .. } => self.as_slice(),
-            Storage::Deferred(deferred) => deferred.if_made(),
+            Storage::Deferred(_) => None,
         }
     }
 
-    /// Whether its elements are deferred.
+    /// The same to write in place, only where nobody else holds them and they are row-major.
     #[inline]
-    pub fn is_deferred(&self) -> bool {
-        matches!(self.storage, Storage::Deferred(_))
-    }
-
-    /// Materializes deferred elements, where this is their only owner.
-    #[inline]
-    pub fn materialize(&mut self) {
-        if let Storage::Deferred(deferred) = &mut self.storage
-            && let Some(alone) = Arc::get_mut(deferred)
-        {
-            self.storage = Storage::Heap { buffer: alone.take_made(), offset: 0 };
-        }
-    }
-
-    /// The elements in row-major order, in memory or not, where they lie so.
-    pub fn elements(&self) -> Option<Elements<'_, T>> {
+    pub fn in_memory_mut(&mut self) -> Option<&mut [T]> {
         match &self.storage {
-            Storage::Deferred(deferred) => Some(deferred.elements()),
-            _ => self.as_slice().map(Elements::Slice),
+            Storage::Deferred(_) => None,
+            _ => self.as_padded_mut_slice(),
         }
     }
 
-    /// An op is about to read it block by block, broadcast to a shape: deferred elements are not computed
-    /// again and again.
-    pub fn will_be_read(&self, shape: &[usize]) {
+    /// What elements that are not in memory are computed from.
+    pub fn source(&self) -> Option<Source<T>> {
+        match &self.storage {
+            Storage::Deferred(deferred) => deferred.source(),
+            _ => None,
+        }
+    }
+
+    /// Computes what is deferred.
+    pub fn materialize(&self) {
         if let Storage::Deferred(deferred) = &self.storage {
-            match self.shape() == shape {
-                true => deferred.read(),
-                false => _ = deferred.made(),
-            }
+            deferred.made();
         }
-    }
-
-    /// Makes the buffer one to write in place, if it is without a copy. Deferred steps are to be computed
-    /// over it first.
-    pub fn take_steps(&mut self) -> Option<Steps<T>> {
-        if let Storage::Deferred(deferred) = &mut self.storage {
-            let (buffer, steps) = Arc::get_mut(deferred)?.sole_buffer()?;
-            self.storage = Storage::Heap { buffer, offset: 0 };
-            return Some(steps);
-        }
-        self.as_mut_slice().map(|_| Steps::none())
     }
 
     /// The elements of the buffer from the first of this value on, to be read by strides.
@@ -488,15 +468,13 @@ impl<T: Storable> Value<T> {
     /// counted from this value's first element.
     pub fn restrided(&self, shape: Shape, strides: Shape, offset: usize) -> Self {
         let len: usize = shape.iter().product();
-        let made;
-        let storage = match &self.storage {
+        let made = match &self.storage {
             Storage::Deferred(deferred) => {
-                made = Storage::Heap { buffer: Arc::clone(deferred.made()), offset: 0 };
-                &made
+                Some(Storage::Heap { buffer: Arc::clone(deferred.made()), offset: 0 })
             }
-            storage => storage,
+            _ => None,
         };
-        match storage {
+        match made.as_ref().unwrap_or(&self.storage) {
             // A view that fits inline is copied: it is cheaper and does not pin the buffer.
             Storage::Heap { buffer, offset: start } if !fits_inline::<T>(len) => {
                 let strides = (!is_row_major(&shape, &strides)).then(|| Box::new(strides));
@@ -568,19 +546,15 @@ impl<T: Storable + Math> Value<T> {
         if !self.can_defer() {
             return false;
         }
-        if let Storage::Deferred(deferred) = &mut self.storage
-            && let Some(extended) = Deferred::extended(deferred, step)
-        {
-            self.storage = Storage::Deferred(extended);
-            return true;
-        }
-        self.materialize();
-        let source = match &self.storage {
-            Storage::Heap { buffer, .. } => Arc::clone(buffer),
-            Storage::Deferred(deferred) => Arc::clone(deferred.made()),
+        let deferred = match &self.storage {
             Storage::Inline(_) => return false,
+            Storage::Heap { buffer, .. } => Deferred::new(Arc::clone(buffer), step),
+            Storage::Deferred(deferred) => match deferred.extended(step) {
+                Some(extended) => extended,
+                None => Deferred::new(Arc::clone(deferred.made()), step),
+            },
         };
-        self.storage = Storage::Deferred(Arc::new(Deferred::new(source, step.into())));
+        self.storage = Storage::Deferred(Arc::new(deferred));
         true
     }
 }

@@ -21,8 +21,8 @@ impl<T: Storable + Math> Formula<T> for Program {
         self.outputs.len()
     }
 
-    fn run(&self, block: &mut Block<'_, T>) -> bool {
-        let Block { len, reals, masks, out, scratch } = block;
+    fn run(&self, block: &mut Block<'_, T>) {
+        let Block { len, reals, masks, out, scratch, .. } = block;
         let stride = block_of(self.outputs.len());
         if scratch.numbers.is_empty() && scratch.masks.is_empty() {
             // The first block is the longest.
@@ -59,7 +59,6 @@ impl<T: Storable + Math> Formula<T> for Program {
             }
             start += n;
         }
-        false
     }
 }
 

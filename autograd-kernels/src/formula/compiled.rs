@@ -4,12 +4,12 @@
 
 use super::lane::Lane;
 use super::number::Number;
-use super::pass::{Block, Formula, block_of};
+use super::pass::{Block, Formula, Scratch, block_of};
 use super::program::{Program, Written};
 use super::real::{Mask, Real};
 use super::trace::trace;
 use crate::array::math::Math;
-use crate::array::simd::{SliceKernel, dispatch_slices};
+use crate::array::simd::{Kernel, SliceKernel, dispatch, dispatch_slices};
 use crate::array::{INLINE_BYTES, Storable};
 
 /// A formula of `I` numbers and `M` masks with `O` results, for any lane. Plain parameters are
@@ -18,6 +18,10 @@ use crate::array::{INLINE_BYTES, Storable};
 /// `call` and all that it calls are `#[inline(always)]`: a call that stays a call is compiled for
 /// the baseline.
 pub trait Lanewise<const I: usize, const M: usize, const O: usize>: Send + Sync {
+    /// Whether there is a loop that writes the result over one of two operands: for what is as cheap as the
+    /// copy that takes its place elsewhere.
+    #[doc(hidden)]
+    const IN_PLACE: bool = false;
     /// The formula.
     fn call<L: Lane>(&self, reals: [Real<L>; I], masks: [Mask<L>; M]) -> [Real<L>; O];
 }
@@ -35,11 +39,27 @@ where
         O
     }
 
-    fn run(&self, block: &mut Block<'_, T>) -> bool {
-        let Block { len, reals, masks, out, .. } = block;
+    fn run(&self, block: &mut Block<'_, T>) {
+        let Block { len, read, reals, masks, out, scratch } = block;
         let of = |k: usize| reals.get(k).copied().unwrap_or(&[]);
-        let work = Loop { formula: &self.0, len: *len, reals, masks };
-        dispatch_slices(work, out, (of(0), of(1), of(2)))
+        let mut is_beyond = |len| {
+            let work = Loop { formula: &self.0, len, reals, masks };
+            dispatch_slices(work, out, (of(0), of(1), of(2)))
+        };
+        if is_beyond(*len) && (read == len || is_beyond(*read)) {
+            let again = || Box::new((Written::program(self), Scratch::default()));
+            let (program, scratch) = &mut **scratch.program.get_or_insert_with(again);
+            program.run(&mut Block { len: *read, read: *read, reals, masks, out, scratch });
+        }
+    }
+
+    fn run_over(&self, k: usize, block: &mut Block<'_, T>) -> bool {
+        let exists = const { F::IN_PLACE && I == 2 && M == 0 && O == 1 };
+        if exists {
+            let (out, other) = (&mut block.out[..block.len], block.reals[0]);
+            dispatch(InPlace::<T, F, I, M, O> { formula: &self.0, k, out, other });
+        }
+        exists
     }
 
     fn run_inline(
@@ -73,6 +93,43 @@ where
             };
             self.0.call(*reals, *masks).to_vec()
         })
+    }
+}
+
+/// Two operands, of which `out` is operand `k`.
+struct InPlace<'a, T, F, const I: usize, const M: usize, const O: usize> {
+    formula: &'a F,
+    k: usize,
+    out: &'a mut [T],
+    other: &'a [T],
+}
+
+impl<T, F, const I: usize, const M: usize, const O: usize> Kernel for InPlace<'_, T, F, I, M, O>
+where
+    T: Math,
+    F: Lanewise<I, M, O>,
+{
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let Self { formula, k, out, other } = self;
+        macro_rules! each {
+            (|$x:ident, $other:ident| $pair:expr) => {
+                for ($x, &$other) in out.iter_mut().zip(other) {
+                    let numbers: [T; 2] = $pair;
+                    let mut reals = [Real(Number::<T, FMA>::lit(0.0)); I];
+                    for i in 0..I {
+                        reals[i] = Real(Number::new(numbers[i]));
+                    }
+                    *$x = formula.call(reals, [Mask::from(false); M])[0].0.value;
+                }
+            };
+        }
+        match k {
+            0 => each!(|x, other| [*x, other]),
+            _ => each!(|x, other| [other, *x]),
+        }
     }
 }
 

@@ -13,13 +13,11 @@ use smallvec::SmallVec;
 use super::program::{Program, Written};
 use super::sums::Sums;
 use crate::array::buffer::Buffer;
-use crate::array::deferred::{PIECE, Steps};
-use crate::array::elementwise::Arg;
 use crate::array::feed::Feed;
 use crate::array::math::Math;
 use crate::array::shape::copied;
 use crate::array::threads::{each_grain, each_of};
-use crate::array::{Shape, Storable, Value};
+use crate::array::{Shape, Storable, Value, fits_inline};
 
 /// Elements a block of a formula with so many results: a few KiB an operand, so that blocks stay in
 /// the first cache.
@@ -27,9 +25,8 @@ pub const fn block_of(outputs: usize) -> usize {
     if outputs == 1 { 2048 } else { 512 }
 }
 
-/// Elements a block that is written over, of which there is a copy beside it: while one block is written
-/// the next ones are read, if they are short.
-const OVER: usize = 512;
+/// Elements a block that is written over, of which there is a copy beside it.
+const OVER: usize = block_of(1);
 
 /// Elements a chunk, which one thread computes.
 const CHUNK: usize = 16 * 1024;
@@ -38,12 +35,16 @@ const CHUNK: usize = 16 * 1024;
 pub trait Formula<T: Storable>: Written + Send + Sync {
     /// How many results there are.
     fn outputs(&self) -> usize;
-    /// Computes a block; true where an angle was beyond what the formula takes: then the block is
-    /// to be computed by [`program`](Written::program).
-    fn run(&self, block: &mut Block<'_, T>) -> bool;
+    /// Computes a block.
+    fn run(&self, block: &mut Block<'_, T>);
+    /// Computes a block of one result over operand `k`, which stands where the result will; the block has the
+    /// other operands. False where there is no such loop: then nothing is written.
+    fn run_over(&self, _k: usize, _block: &mut Block<'_, T>) -> bool {
+        false
+    }
     /// A formula of one result over operands that stand inline, with their unused rest; `before` is the one
-    /// before the last, if it reads two. True where it could not, or met such an angle: then what is in `out`
-    /// is of no use.
+    /// before the last, if it reads two. True where it could not, or met an angle beyond what it takes: then
+    /// what is in `out` is of no use.
     fn run_inline(
         &self,
         _before: Option<&T::Inline>,
@@ -54,22 +55,28 @@ pub trait Formula<T: Storable>: Written + Send + Sync {
     }
 }
 
-/// The buffers of a program while it runs.
+/// What a formula keeps from block to block, of which the first is the longest.
 pub struct Scratch<T: Storable> {
+    /// The buffers of a program.
     pub(super) numbers: Vec<Buffer<T>>,
     pub(super) masks: Vec<Buffer<bool>>,
+    /// What computes the blocks that a compiled formula cannot.
+    pub(super) program: Option<Box<(Program, Scratch<T>)>>,
 }
 
-/// Of a program that did not run yet.
+/// Of a formula that did not run yet.
 impl<T: Storable> Default for Scratch<T> {
     fn default() -> Self {
-        Self { numbers: Vec::new(), masks: Vec::new() }
+        Self { numbers: Vec::new(), masks: Vec::new(), program: None }
     }
 }
 
 /// A block of operands and results.
 pub struct Block<'a, T: Storable> {
+    /// How many elements are to be computed.
     pub(super) len: usize,
+    /// How many of them are read: what is behind may be anything.
+    pub(super) read: usize,
     pub(super) reals: &'a [&'a [T]],
     pub(super) masks: &'a [&'a [bool]],
     /// Where the results go, [`block_of`] their number apart.
@@ -77,65 +84,38 @@ pub struct Block<'a, T: Storable> {
     pub(super) scratch: &'a mut Scratch<T>,
 }
 
-/// A formula on its way through the blocks of a pass, of which the first is the longest.
-pub struct Running<'f, T: Storable> {
-    formula: &'f dyn Formula<T>,
-    scratch: Scratch<T>,
-    /// What computes the blocks with angles that the formula does not take.
-    program: Option<Box<(Program, Scratch<T>)>>,
-}
-
-impl<'f, T: Storable + Math> Running<'f, T> {
-    pub fn new(formula: &'f dyn Formula<T>) -> Self {
-        Self { formula, scratch: Scratch::default(), program: None }
-    }
-
-    /// Computes a block. The results stand [`block_of`] their number apart.
-    pub fn block(&mut self, len: usize, reals: &[&[T]], masks: &[&[bool]], out: &mut [T]) {
-        let Self { formula, scratch, program } = self;
-        if formula.run(&mut Block { len, reals, masks, out, scratch }) {
-            let again =
-                program.get_or_insert_with(|| Box::new((formula.program(), Scratch::default())));
-            let (program, scratch) = &mut **again;
-            program.run(&mut Block { len, reals, masks, out, scratch });
-        }
-    }
-}
-
 /// A formula over one block of `len` elements, without a pass. There are `padded` in the operands, and
 /// room for as many results: then whole vectors are computed. Results stand `block_of` their number
 /// apart.
-pub fn run_block<T: Storable + Math>(
+pub fn run_block<T: Storable>(
     formula: &dyn Formula<T>,
     [len, padded]: [usize; 2],
     reals: &[&[T]],
     masks: &[&[bool]],
     out: &mut [T],
 ) {
-    let mut scratch = Scratch::default();
-    let mut block = Block { len: padded, reals, masks, out, scratch: &mut scratch };
-    if !formula.run(&mut block) {
-        return;
-    }
-    // What stands beyond the length may be anything, also an angle that is too large.
-    block.len = len;
-    if formula.run(&mut block) {
-        *block.scratch = Scratch::default();
-        formula.program().run(&mut block);
-    }
+    let scratch = &mut Scratch::default();
+    formula.run(&mut Block { len: padded, read: len, reals, masks, out, scratch });
 }
 
 /// A formula of one result over a row-major operand, written over it; `before` is the operand
 /// before, where there is one. Both may be longer than `len`, as in [`run_block`].
-pub fn run_over<T: Storable + Math>(
+pub fn run_over<T: Storable>(
     formula: &dyn Formula<T>,
     len: usize,
     before: Option<&[T]>,
     data: &mut [T],
 ) {
+    let run = |len, before: Option<&[T]>, x: &[T], out: &mut [T]| {
+        let lengths = [len, out.len()];
+        match before {
+            Some(before) => run_block(formula, lengths, &[before, x], &[], out),
+            None => run_block(formula, lengths, &[x], &[], out),
+        }
+    };
     let inline = T::Inline::try_from(data).ok();
     if let Some(copy) = inline {
-        return run_one(formula, len, before, copy.as_ref(), data);
+        return run(len, before, copy.as_ref(), data);
     }
     each_grain(&mut data[..len], &|start, part| {
         let mut copy = Buffer::any(OVER.min(part.len()));
@@ -143,40 +123,9 @@ pub fn run_over<T: Storable + Math>(
             let copy = &mut copy[..block.len()];
             copy.copy_from_slice(block);
             let start = start + index * OVER;
-            let before = before.map(|x| &x[start..start + block.len()]);
-            run_one(formula, block.len(), before, copy, block);
+            run(block.len(), before.map(|x| &x[start..start + block.len()]), copy, block);
         }
     });
-}
-
-/// A formula of one result over a row-major operand, or two, of one length, written elsewhere.
-pub fn run_onto<T: Storable + Math>(
-    formula: &dyn Formula<T>,
-    before: Option<&[T]>,
-    x: &[T],
-    out: &mut [T],
-) {
-    each_grain(out, &|start, part| {
-        for (index, block) in part.chunks_mut(CHUNK).enumerate() {
-            let start = start + index * CHUNK;
-            let here = start..start + block.len();
-            run_one(formula, block.len(), before.map(|x| &x[here.clone()]), &x[here], block);
-        }
-    });
-}
-
-fn run_one<T: Storable + Math>(
-    formula: &dyn Formula<T>,
-    len: usize,
-    before: Option<&[T]>,
-    x: &[T],
-    out: &mut [T],
-) {
-    let lengths = [len, out.len()];
-    match before {
-        Some(before) => run_block(formula, lengths, &[before, x], &[], out),
-        None => run_block(formula, lengths, &[x], &[], out),
-    }
 }
 
 /// An operand of a pass.
@@ -188,30 +137,20 @@ pub enum Operand<'a, T: Storable> {
     Absent,
 }
 
-impl<'a, T: Storable> From<Arg<'a, T>> for Operand<'a, T> {
-    fn from(operand: Arg<'a, T>) -> Self {
-        match operand {
-            Arg::Own(value) => Self::Own(value),
-            Arg::Ref(value) => Self::Ref(value),
-        }
-    }
-}
-
 impl<T: Storable> Operand<'_, T> {
-    fn will_be_read(&self, shape: &[usize]) {
+    fn get(&self) -> Option<&Value<T>> {
         match self {
-            Self::Ref(value) => value.will_be_read(shape),
-            Self::Own(value) => value.will_be_read(shape),
-            Self::Absent => {}
+            Self::Ref(value) => Some(value),
+            Self::Own(value) => Some(value),
+            Self::Absent => None,
         }
     }
 
     /// Its blocks from element `start` on.
     fn feed(&self, shape: &[usize], start: usize) -> Feed<'_, T> {
-        match self {
-            Self::Ref(value) => Feed::new(value, shape, start),
-            Self::Own(value) => Feed::new(value, shape, start),
-            Self::Absent => Feed::Same(Buffer::default(), T::ZERO),
+        match self.get() {
+            Some(value) => Feed::new(value, shape, start),
+            None => Feed::Same(Buffer::default(), T::ZERO),
         }
     }
 }
@@ -227,25 +166,25 @@ pub fn pass<T: Storable + Math>(
 ) -> SmallVec<[Option<Value<T>>; 1]> {
     let len: usize = shape.iter().product();
     let whole = |target: &Option<Shape>| matches!(target, Some(target) if target[..] == *shape);
-    // The only result is written over an operand that nobody else holds.
-    let (mut over, mut steps) = (None, Steps::none());
-    if formula.outputs() == 1 && whole(&targets[0]) {
-        over = reals.iter_mut().enumerate().find_map(|(k, operand)| {
-            let Operand::Own(value) = operand else { return None };
-            if value.shape() != shape {
-                return None;
-            }
-            steps = value.take_steps()?;
-            Some((k, std::mem::replace(value, Value::scalar(T::ZERO))))
-        });
+    let is_one = formula.outputs() == 1 && whole(&targets[0]);
+    if is_one && let Some(result) = uniform(shape, &reals, masks, formula) {
+        return SmallVec::from_iter([Some(result)]);
     }
-    reals.iter().for_each(|operand| operand.will_be_read(shape));
+    // The only result is written over an operand that nobody else holds.
+    let mut over = reals.iter_mut().enumerate().filter(|_| is_one).find_map(|(k, operand)| {
+        let Operand::Own(value) = operand else { return None };
+        let is_free = value.shape() == shape && value.in_memory_mut().is_some();
+        is_free.then(|| (k, std::mem::replace(value, Value::scalar(T::ZERO))))
+    });
+    // One that is broadcast is not read in its order; all threads would wait for the first that reads it.
+    let broadcast = reals.iter().filter_map(Operand::get).filter(|value| value.shape() != shape);
+    broadcast.for_each(Value::materialize);
     let place = |target| {
         let needed = over.is_none() && whole(target);
         needed.then(|| Value::written(copied(shape), |_| {}))
     };
     let mut fresh: SmallVec<[Option<Value<T>>; 2]> = targets.iter().map(place).collect();
-    let place = over.as_ref().map(|(k, _)| (*k, &steps));
+    let place = over.as_ref().map(|(k, _)| *k);
     let work = Work { shape, reals: &reals, masks, targets, formula, over: place };
     // The sums of all chunks are stored side by side, so their number is limited.
     let sums = targets.iter().flatten().filter(|target| target[..] != *shape);
@@ -277,6 +216,24 @@ pub fn pass<T: Storable + Math>(
         .collect()
 }
 
+/// The result of a formula of numbers that are all shown as many: one number, shown so too.
+fn uniform<T: Storable>(
+    shape: &[usize],
+    reals: &[Operand<'_, T>],
+    masks: &[&Value<bool>],
+    formula: &dyn Formula<T>,
+) -> Option<Value<T>> {
+    if !masks.is_empty() || fits_inline::<T>(shape.iter().product()) {
+        return None;
+    }
+    let numbers = reals.iter().map(|x| x.get().map_or(Some(T::ZERO), Value::uniform));
+    let numbers: SmallVec<[T; 4]> = numbers.collect::<Option<_>>()?;
+    let operands: SmallVec<[&[T]; 4]> = numbers.iter().map(std::slice::from_ref).collect();
+    let mut result = [T::ZERO];
+    run_block(formula, [1; 2], &operands, &[], &mut result);
+    Some(Value::scalar(result[0]).broadcast_to(shape))
+}
+
 /// The sums of each result that is summed.
 type AllSums<T> = SmallVec<[Option<Sums<T>>; 1]>;
 
@@ -287,9 +244,8 @@ struct Work<'a, T: Storable> {
     masks: &'a [&'a Value<bool>],
     targets: &'a [Option<Shape>],
     formula: &'a dyn Formula<T>,
-    /// The operand that the result is written over, and what is to be computed over it before: it
-    /// stands where the result will.
-    over: Option<(usize, &'a Steps<T>)>,
+    /// The operand that the result is written over: it stands where the result will.
+    over: Option<usize>,
 }
 
 impl<T: Storable + Math> Work<'_, T> {
@@ -336,7 +292,7 @@ impl<T: Storable + Math> Work<'_, T> {
         let Self { shape, formula, .. } = *self;
         let reals = self.reals.iter().enumerate();
         let feeds = reals.map(|(k, operand)| match self.over {
-            Some((over, steps)) if over == k => Feed::Over(Buffer::default(), Some(steps)),
+            Some(over) if over == k => Feed::Over(Buffer::default()),
             _ => operand.feed(shape, start),
         });
         let mut feeds: SmallVec<[Feed<'_, T>; 4]> = feeds.collect();
@@ -351,10 +307,10 @@ impl<T: Storable + Math> Work<'_, T> {
             })
             .collect();
         let direct = outputs.len() == 1 && !outputs[0].is_empty();
-        let deferred = feeds.iter().any(|feed| matches!(feed, Feed::Deferred(..)));
         let stride = match self.over {
             Some(_) => OVER,
-            None if deferred && outputs.len() == 1 => PIECE,
+            // Nothing is copied to a block.
+            None if direct && feeds.iter().all(|feed| matches!(feed, Feed::Slice(_))) => len,
             None => block_of(outputs.len()),
         };
         let mut buffer = Buffer::default();
@@ -362,21 +318,31 @@ impl<T: Storable + Math> Work<'_, T> {
             let each = if outputs.len() == 1 { stride.min(len) } else { stride };
             buffer = Buffer::any(outputs.len() * each);
         }
-        let mut running = Running::new(formula);
+        let mut scratch = Scratch::default();
         let mut at = 0;
         while at < len {
             let n = stride.min(len - at);
-            if let Some((k, _)) = self.over {
-                feeds[k].copy(&outputs[0][at..at + n]);
-            }
             feeds.iter_mut().for_each(|feed| feed.advance(n));
             mask_feeds.iter_mut().for_each(|feed| feed.advance(n));
+            if let Some(k) = self.over {
+                let others = feeds.iter().enumerate().filter(|(other, _)| *other != k);
+                let x: SmallVec<[&[T]; 4]> = others.map(|(_, x)| x.block(start + at, n)).collect();
+                let (out, scratch) = (&mut outputs[0][at..at + n], &mut scratch);
+                let mut block = Block { len: n, read: n, reals: &x, masks: &[], out, scratch };
+                if formula.run_over(k, &mut block) {
+                    at += n;
+                    continue;
+                }
+                drop(x);
+                feeds[k].copy(&outputs[0][at..at + n]);
+            }
             let x: SmallVec<[&[T]; 4]> =
                 feeds.iter().map(|feed| feed.block(start + at, n)).collect();
             let m: SmallVec<[&[bool]; 2]> =
                 mask_feeds.iter().map(|feed| feed.block(start + at, n)).collect();
             let out = if direct { &mut outputs[0][at..at + n] } else { &mut buffer[..] };
-            running.block(n, &x, &m, out);
+            let scratch = &mut scratch;
+            formula.run(&mut Block { len: n, read: n, reals: &x, masks: &m, out, scratch });
             if !direct {
                 for (k, (output, sums)) in outputs.iter_mut().zip(&mut sums).enumerate() {
                     let result = &buffer[k * stride..][..n];

@@ -1,6 +1,6 @@
 //! Functions as cheap as arithmetic: of large tensors they are deferred until the result is read.
 
-use crate::array::deferred::Step;
+use crate::array::Step;
 
 /// Which function.
 #[doc(hidden)]

@@ -2,12 +2,11 @@
 
 use smallvec::SmallVec;
 
-use crate::array::elementwise::Arg;
 use crate::array::shape::copied;
-use crate::array::{Shape, Value};
-use crate::formula::{Formula, Operand, block_of, pass, run_block, run_onto, run_over};
+use crate::array::{Shape, Step, Value};
+use crate::formula::{Formula, Operand, block_of, pass, run_block, run_over};
 use crate::graph::Tensor;
-use crate::ops::Float;
+use crate::ops::{Float, Input};
 
 /// What differs from call to call: the shapes where inputs are broadcast or results summed.
 /// Elsewhere all shapes are one, and there is no frame.
@@ -138,31 +137,31 @@ pub(super) fn at_once<'a, T: Float>(
     }))
 }
 
-/// In one pass over operands of one shape, in any layout; `before` stands before the other one.
-pub(super) fn passed<T: Float>(
+/// A formula of one result in one pass over operands that are broadcast to `shape`.
+pub(in crate::ops) fn passed<'a, T: Float>(
     formula: &dyn Formula<T>,
-    mut before: Option<Arg<'_, T>>,
-    x: Arg<'_, T>,
+    shape: &[usize],
+    operands: impl IntoIterator<Item = Operand<'a, T>>,
 ) -> Value<T> {
-    let shape = copied(x.get().shape());
-    let over = match &mut before {
-        Some(Arg::Own(value)) => !value.is_deferred() && value.as_mut_slice().is_some(),
-        _ => false,
-    };
-    // Most lie row-major.
-    let slice = before.as_ref().map(|before| before.get().in_memory());
-    if let (Some(x), None | Some(Some(_)), false) = (x.get().in_memory(), slice, over) {
-        return Value::written(shape, |out| run_onto(formula, slice.flatten(), x, out));
-    }
-    if let (Some(element), None) = (x.get().uniform(), &before) {
-        let mut result = Value::scalar(element);
-        if let Some(data) = result.as_mut_slice() {
-            run_over(formula, 1, None, data);
-        }
-        return result.broadcast_to(&shape);
-    }
-    let operands = before.into_iter().chain([x]).map(Operand::from).collect();
-    let results = pass(&shape, operands, &[], &[Some(copied(&shape))], formula);
+    let operands = operands.into_iter().collect();
+    let results = pass(shape, operands, &[], &[Some(copied(shape))], formula);
     let result = results.into_iter().next().flatten();
     result.unwrap_or_else(|| unreachable!("the only result is wanted"))
+}
+
+/// A formula of one tensor: deferred as `step`, or in a temporary's own memory, or in one pass.
+pub(in crate::ops) fn of_one<T: Float>(
+    formula: &dyn Formula<T>,
+    step: impl FnOnce() -> Option<Step<T>>,
+    x: Input<'_, T>,
+) -> Tensor<T> {
+    let x = match x.try_defer(step) {
+        Ok(done) => return done,
+        Err(x) => x,
+    };
+    let len = x.tensor().len();
+    x.try_in_place(|x| run_over(formula, len, None, x)).unwrap_or_else(|x| {
+        let shape = x.tensor().shape_owned();
+        Tensor::new(x.consume(|x| passed(formula, &shape, [x])))
+    })
 }

@@ -14,6 +14,7 @@ pub(super) mod op;
 #[allow(unreachable_pub, reason = "it stands in a hidden method of a public trait")]
 pub use cheap::Cheap;
 pub use check::{Checked, check_backward, verify};
+pub(super) use compute::{of_one, passed};
 pub use fuse::{fuse, try_fuse};
 pub(super) use node::{gradient, gradients_of, run_single};
 #[allow(unreachable_pub, reason = "it stands in a hidden method of a public trait")]

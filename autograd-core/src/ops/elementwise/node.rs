@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::compute::{Frame, at_once, compute, consume, passed};
+use super::compute::{Frame, at_once, compute, consume, of_one, passed};
 use super::op::{self as elementwise, Outputs};
 use super::op::{Handle, is_single};
 use crate::array::shape::copied;
@@ -50,15 +50,7 @@ fn compute_single<T: Float>(op: &Handle<T>, x: Input<'_, T>) -> Tensor<T> {
         Ok(done) => return done,
         Err(x) => x,
     };
-    let x = match x.try_defer(|| Some(op.cheap()?.forward())) {
-        Ok(done) => return done,
-        Err(x) => x,
-    };
-    let len = x.tensor().len();
-    match x.try_in_place(|x| run_over(op.forward(), len, None, x)) {
-        Ok(done) => done,
-        Err(x) => Tensor::new(x.consume(|x| passed(op.forward(), None, x))),
-    }
+    of_one(op.forward(), || Some(op.cheap()?.forward()), x)
 }
 
 /// A formula of one tensor, or of one before it and that, whose data stands inline.
@@ -523,9 +515,9 @@ fn fused<T: Float>(op: &Handle<T>, dy: Tensor<T>, mut saved: Option<Input<'_, T>
             }
         }
     }
-    let value = match saved {
-        Some(saved) => saved.consume(|saved| dy.consume(|dy| passed(formula, Some(saved), dy))),
-        None => dy.consume(|dy| passed(formula, None, dy)),
-    };
-    Tensor::new(value)
+    let shape = dy.tensor().shape_owned();
+    Tensor::new(dy.consume(|dy| match saved {
+        Some(saved) => saved.consume(|saved| passed(formula, &shape, [saved, dy])),
+        None => passed(formula, &shape, [dy]),
+    }))
 }

@@ -21,7 +21,7 @@ use smallvec::SmallVec;
 use super::Storable;
 use super::buffer::Buffer;
 use super::simd::{Vectored, has_vectors};
-use super::threads::{num_threads, share, worth_at_most};
+use super::threads::{num_threads, share, worth};
 use dots::Dots;
 pub use panels::Matrix;
 pub use runs::{Left, Pieces, Runs, add_dots};
@@ -51,7 +51,7 @@ float_multiply! { f32 f64 }
 /// [`MIN_DOT_LENGTH`].
 const MAX_DOT_ROWS: usize = 12;
 const MIN_DOT_LENGTH: usize = 32;
-/// About so many multiplications of a product are a microsecond's work, on a slow CPU more.
+/// About so many multiplications of a product are a microsecond's work of a slow CPU.
 const PER_MICROSECOND: usize = 50_000;
 /// About so many multiplications of a stack of products a thread computes at once.
 const STACK_PART: usize = 10 * PER_MICROSECOND;
@@ -141,8 +141,8 @@ fn time_of([m, k, n]: [usize; 3]) -> Duration {
 /// How many products of a stack one thread should compute at once, where that is worth another thread
 /// and the threads are not better off with parts of each.
 pub(super) fn at_once([m, k, n]: [usize; 3], products: usize) -> Option<usize> {
-    let enough = products >= 4 * num_threads() || !worth_at_most(time_of([m, k, n]));
-    let shared = products > 1 && enough && worth_at_most(time_of([m * products, k, n]));
+    let enough = products >= 4 * num_threads() || !worth(time_of([m, k, n]));
+    let shared = products > 1 && enough && worth(time_of([m * products, k, n]));
     shared.then(|| (STACK_PART / (m * k * n)).clamp(1, products.div_ceil(num_threads())))
 }
 
@@ -150,7 +150,7 @@ pub(super) fn at_once([m, k, n]: [usize; 3], products: usize) -> Option<usize> {
 /// must, its rows of the left operand and its columns of the right one: of all ways to have parts for the
 /// most threads it is the one in which the least is read.
 fn grid([m, k, n]: [usize; 3]) -> [usize; 2] {
-    if m * k * n < 2 * PER_MICROSECOND || !worth_at_most(time_of([m, k, n])) {
+    if m * k * n < 2 * PER_MICROSECOND || !worth(time_of([m, k, n])) {
         return [1, 1];
     }
     let threads = num_threads();

@@ -2,7 +2,6 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::time::{Duration, Instant};
 
 use super::sync::{Arc, AtomicUsize, Condvar, Mutex, Ordering, PoisonError, locked};
 use super::wait::look;
@@ -23,7 +22,6 @@ pub(super) struct Job {
     /// How many parts are done, and [`WAITED_FOR`].
     done: AtomicUsize,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
-    since: Instant,
     ended: Condvar,
 }
 
@@ -59,7 +57,6 @@ impl Job {
             seats,
             done: AtomicUsize::new(0),
             panic: Mutex::default(),
-            since: Instant::now(),
             ended: Condvar::new(),
         })
     }
@@ -111,11 +108,6 @@ impl Job {
         }
     }
 
-    /// How long ago it was made.
-    pub(super) fn age(&self) -> Duration {
-        self.since.elapsed()
-    }
-
     /// Carries the panic of a part over to the caller.
     pub(super) fn pass_on_panic(&self) {
         let panic = locked(&self.panic).take();
@@ -124,12 +116,10 @@ impl Job {
         }
     }
 
-    /// Takes a seat, if a part and a seat are left: how many others have joined.
-    pub(super) fn join(&self) -> Option<usize> {
-        if self.taken.load(Ordering::Relaxed) >= self.parts {
-            return None;
-        }
+    /// Takes a seat, if a part and a seat are left.
+    pub(super) fn join(&self) -> bool {
         let one_more = |joined| (joined < self.seats).then_some(joined + 1);
-        self.joined.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok()
+        self.taken.load(Ordering::Relaxed) < self.parts
+            && self.joined.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
     }
 }

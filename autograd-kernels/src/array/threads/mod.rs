@@ -7,7 +7,6 @@
 //! where no other thread is free.
 
 mod count;
-mod distance;
 mod job;
 mod sync;
 mod wait;
@@ -17,22 +16,17 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 pub use count::{num_threads, set_num_threads, with_num_threads};
-use distance::Distance;
 use job::Job;
 use sync::{AtomicUsize, Condvar, Mutex, locked};
 use workers::{Apart, Jobs, Workers};
 
 /// What is left of a piece of work must take this long for another thread to be woken: that itself
 /// takes 10 to 50 µs.
-const WORTH: Duration = Duration::from_micros(80);
-/// As [`WORTH`], where a thread is awake: so many times what it has taken of late until one came.
-const WORTH_AWAKE: usize = 5;
-/// A CPU that is called slow takes so many times as long as a fast one.
-const FASTER: u32 = 3;
-/// Elements of the fastest pass over memory in a nanosecond.
-const FASTEST: usize = 13;
-/// Fewer elements are never enough for another thread.
-const MIN_SHARED: usize = 16 * 1024;
+const MIN_TIME: Duration = Duration::from_micros(80);
+/// The same where a thread is awake.
+const MIN_TIME_AWAKE: Duration = Duration::from_nanos(1500);
+/// As many elements are worth a thread that is awake, whatever is done to them.
+const MIN_SHARED: usize = 20 * 1024;
 /// Elements that one operation each takes as long as another pass takes over one.
 const LIGHT: usize = 2;
 /// Elements that a thread takes at once of a pass over memory: at least, and at most.
@@ -77,46 +71,13 @@ pub fn each_of(elements: usize, parts: usize, work: &(dyn Fn(usize) + Sync)) {
 
 /// Whether work that takes so long on one thread is worth a second one.
 pub fn worth(left: Duration) -> bool {
-    worth_between([left, left])
-}
-
-/// [`worth`], of work that takes so long on a slow CPU.
-pub fn worth_at_most(left: Duration) -> bool {
-    worth_between([left / FASTER, left])
-}
-
-/// Whether work that takes so long, on a fast CPU or on a slow one, is worth a second thread.
-fn worth_between(times: [Duration; 2]) -> bool {
-    let distance = &WORKERS.distance;
     // A small program does not count its threads, which takes longer than its work.
-    worth_near(times, WORKERS.are_awake(), distance)
-        && num_threads() > 1
-        && worth_so_far(times, distance)
+    (left >= MIN_TIME || left >= MIN_TIME_AWAKE && WORKERS.are_awake()) && num_threads() > 1
 }
 
-/// Whether it is worth a thread that is near, if the CPU is slow.
-fn worth_near([_, most]: [Duration; 2], awake: bool, distance: &Distance) -> bool {
-    let nanoseconds = if distance.is_far() { distance::USUAL } else { distance.nanoseconds() };
-    most >= WORTH || awake && most >= worth_awake(nanoseconds)
-}
-
-/// Whether what is worth a near thread is worth one so far away: if it is far, only what is long on a fast
-/// CPU too.
-fn worth_so_far([least, _]: [Duration; 2], distance: &Distance) -> bool {
-    !distance.is_far() || least >= WORTH || distance.tries_again()
-}
-
-fn worth_awake(nanoseconds: usize) -> Duration {
-    Duration::from_nanos((WORTH_AWAKE * nanoseconds) as u64)
-}
-
-/// Whether a thread is awake and near for which so many elements are enough, whatever is done to them.
+/// Whether a thread is awake for which so many elements are enough.
 fn enough(elements: usize) -> bool {
-    let distance = &WORKERS.distance;
-    elements >= MIN_SHARED
-        && WORKERS.are_awake()
-        && !distance.is_far()
-        && worth_awake(distance.nanoseconds()) <= Duration::from_nanos((elements / FASTEST) as u64)
+    elements >= MIN_SHARED && WORKERS.are_awake()
 }
 
 /// Does `work` of each part of a slice, `size` elements long, on as many threads as are worth it.
@@ -280,10 +241,6 @@ static WORKERS: Workers = Workers {
     jobs: Mutex::new(Jobs { waiting: VecDeque::new(), threads: 0, asleep: 0 }),
     posted: Apart(AtomicUsize::new(0)),
     idle: Apart(AtomicUsize::new(0)),
-    distance: Distance {
-        nanoseconds: AtomicUsize::new(distance::USUAL),
-        kept: AtomicUsize::new(0),
-    },
     scopes: AtomicUsize::new(0),
     more: Condvar::new(),
 };
@@ -298,11 +255,9 @@ fn start() -> bool {
     std::thread::Builder::new().name("autograd".into()).spawn(work).is_ok()
 }
 
-/// Waits until a thread is awake, and takes it to be near.
+/// Waits until a thread is awake.
 #[cfg(test)]
 pub(crate) fn wake() {
-    use sync::Ordering;
-    WORKERS.distance.nanoseconds.store(distance::USUAL, Ordering::Relaxed);
     while !WORKERS.are_awake() {
         with_num_threads(2, || share(2, &|_| {}));
     }
@@ -396,37 +351,6 @@ mod tests {
             });
         });
         assert!(locked(&on).len() > 1);
-    }
-
-    #[test]
-    fn what_is_worth_a_thread_depends_on_whether_it_is_awake_and_how_far_it_is() {
-        let distance = |nanoseconds| Distance {
-            nanoseconds: AtomicUsize::new(nanoseconds),
-            kept: AtomicUsize::new(0),
-        };
-        let worth = |times: [u64; 2], awake, distance: &Distance| {
-            let times = times.map(Duration::from_micros);
-            worth_near(times, awake, distance) && worth_so_far(times, distance)
-        };
-        for (times, nanoseconds, awake, expected) in [
-            ([1, 1], 180, true, true),
-            ([1, 1], 300, true, false),
-            ([79, 79], 300, false, false),
-            ([1, 80], 300, false, true),
-            ([1, 80], 900, true, false),
-            ([80, 80], 900, true, true),
-            ([80, 80], 900, false, true),
-        ] {
-            let worth = worth(times, awake, &distance(nanoseconds));
-            assert_eq!(worth, expected, "{times:?} {nanoseconds} {awake}");
-        }
-        // What is kept from a far thread is shared now and then, and then as with a near one.
-        for kept in [[30, 90], [5, 5]] {
-            let far = distance(900);
-            let shared = |_: &u64| worth(kept, true, &far);
-            assert!((0..2000).find(shared).is_some_and(|kept| kept > 100));
-            assert!(worth([3, 3], true, &far));
-        }
     }
 
     #[test]

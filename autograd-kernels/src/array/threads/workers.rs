@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 
-use super::distance::Distance;
 use super::job::{By, Job};
 use super::sync::{Arc, AtomicUsize, Condvar, Mutex, Ordering, PoisonError, locked};
 use super::wait::look;
@@ -14,7 +13,6 @@ pub(super) struct Workers {
     pub(super) posted: Apart<AtomicUsize>,
     /// How many threads are awake and in no work.
     pub(super) idle: Apart<AtomicUsize>,
-    pub(super) distance: Distance,
     /// How many scopes want threads that do not sleep.
     pub(super) scopes: AtomicUsize,
     pub(super) more: Condvar,
@@ -94,13 +92,12 @@ impl Workers {
     /// joined one.
     pub(super) fn turn(&self) -> bool {
         let seen = self.posted.0.load(Ordering::Acquire);
-        if self.join(false) {
+        if self.join() {
             return true;
         }
         if look(|| self.posted.0.load(Ordering::Acquire) != seen) {
-            return self.join(true);
+            return self.join();
         }
-        self.distance.forget();
         if self.scopes.load(Ordering::Relaxed) > 0 {
             return false;
         }
@@ -116,21 +113,14 @@ impl Workers {
         false
     }
 
-    /// Joins a piece of work, if there is any, which a thread that looked for it has at once.
-    fn join(&self, looked: bool) -> bool {
-        let seat = |job: &Arc<Job>| job.join().map(|before| (Arc::clone(job), before));
-        let Some((job, before)) = locked(&self.jobs).waiting.iter().find_map(seat) else {
-            return false;
-        };
-        // Others wait for the one that comes first.
-        let age = (looked && before == 0).then(|| job.age());
+    /// Joins a piece of work, if there is any.
+    fn join(&self) -> bool {
+        let job = locked(&self.jobs).waiting.iter().find(|job| job.join()).map(Arc::clone);
+        let Some(job) = job else { return false };
         self.idle.0.fetch_sub(1, Ordering::Relaxed);
         job.take_parts(By::Other);
         // At once: the caller may have more work before this thread has looked for it.
         self.idle.0.fetch_add(1, Ordering::Relaxed);
-        if let Some(age) = age {
-            self.distance.note(age);
-        }
         true
     }
 }
