@@ -180,25 +180,46 @@ pub trait IntoAxes {
     fn as_axes(&self) -> &[isize];
 }
 
-macro_rules! axes {
-    ($(($($n:ident)?) $t:ty: |$axes:ident| $slice:expr;)*) => {$(
-        impl $(<const $n: usize>)? IntoAxes for $t {
-            fn as_axes(&self) -> &[isize] {
-                let $axes = self;
-                $slice
-            }
-        }
-    )*};
+impl IntoAxes for isize {
+    fn as_axes(&self) -> &[isize] {
+        std::slice::from_ref(self)
+    }
 }
 
-axes! {
-    () isize: |axis| std::slice::from_ref(axis);
-    () RangeFull: |_all| &[];
-    (N) [isize; N]: |axes| axes;
-    (N) &[isize; N]: |axes| &axes[..];
-    () &[isize]: |axes| axes;
-    () Vec<isize>: |axes| axes;
-    () &Vec<isize>: |axes| axes;
+impl IntoAxes for RangeFull {
+    fn as_axes(&self) -> &[isize] {
+        &[]
+    }
+}
+
+impl<const N: usize> IntoAxes for [isize; N] {
+    fn as_axes(&self) -> &[isize] {
+        self
+    }
+}
+
+impl<const N: usize> IntoAxes for &[isize; N] {
+    fn as_axes(&self) -> &[isize] {
+        &self[..]
+    }
+}
+
+impl IntoAxes for &[isize] {
+    fn as_axes(&self) -> &[isize] {
+        self
+    }
+}
+
+impl IntoAxes for Vec<isize> {
+    fn as_axes(&self) -> &[isize] {
+        self
+    }
+}
+
+impl IntoAxes for &Vec<isize> {
+    fn as_axes(&self) -> &[isize] {
+        self
+    }
 }
 
 /// Lengths of axes, one of which may be free: `[-1, 4]`, or `[None, Some(n)]` beside lengths that are computed.
