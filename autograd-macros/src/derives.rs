@@ -1,6 +1,5 @@
 //! `#[derive(Saved)]` and `#[derive(Module)]`: their arguments, the fields, and the impls.
 
-use crate::tokens::{local, mentions, parts, text};
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::ext::IdentExt;
@@ -10,6 +9,7 @@ use syn::{Attribute, Data, DeriveInput, Field, Fields, Ident, Member, Path};
 use crate::errors::Errors;
 use crate::library::private_path;
 use crate::messages;
+use crate::tokens::{local, mentions, parts, text};
 
 /// What stands in `#[saved(..)]` and `#[module(..)]`.
 #[derive(Default)]

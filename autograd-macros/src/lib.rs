@@ -1,9 +1,7 @@
 //! The macros of `autograd-core`, which re-exports them: depend on that crate.
 //!
-//! The stages are the modules, in the order in which a block passes them: `args`, `parse` with
-//! `items` into the `model`, `check` with `context_use`, and then either `expand` with the proofs of
-//! `typecheck`, or `fallback`. What is wrong is collected in `errors`, in the words of
-//! `messages`.
+//! `front` runs all forms but the derives: `args`, `parse` with `items` into the `model`, `check`, and
+//! then either `expand` or `fallback`. What is wrong is collected in `errors`, in the words of `messages`.
 
 mod args;
 mod attributes;

@@ -153,25 +153,30 @@ pub(crate) fn rewritten(
     replace: &mut dyn FnMut(&[TokenTree], usize) -> Replacement,
 ) -> Option<TokenStream> {
     let trees: Vec<TokenTree> = tokens.into_iter().collect();
-    let (mut out, mut changed, mut position) = (TokenStream::new(), false, 0);
+    // Nothing is made where nothing is replaced: a stream costs a call of the compiler for each token.
+    let (mut out, mut position): (Option<Vec<TokenTree>>, _) = (None, 0);
     while position < trees.len() {
-        if let Some((tokens, taken)) = replace(&trees, position) {
-            out.extend(tokens);
-            (position, changed) = (position + taken, true);
-            continue;
-        }
-        let inner = match &trees[position] {
+        let replaced = replace(&trees, position).or_else(|| match &trees[position] {
             TokenTree::Group(group) => {
-                let inner = rewritten(group.stream(), replace);
-                inner.map(|inner| TokenTree::Group(regroup(group, inner)))
+                let inner = rewritten(group.stream(), replace)?;
+                Some((TokenTree::Group(regroup(group, inner)).into(), 1))
             }
             _ => None,
-        };
-        changed |= inner.is_some();
-        out.extend([inner.unwrap_or_else(|| trees[position].clone())]);
-        position += 1;
+        });
+        match (replaced, &mut out) {
+            (Some((tokens, taken)), out) => {
+                out.get_or_insert_with(|| trees[..position].to_vec()).extend(tokens);
+                position += taken;
+            }
+            (None, out) => {
+                if let Some(out) = out {
+                    out.push(trees[position].clone());
+                }
+                position += 1;
+            }
+        }
     }
-    changed.then_some(out)
+    out.map(|out| out.into_iter().collect())
 }
 
 /// The same, with the tokens as they were where there is nothing to replace.

@@ -1,6 +1,5 @@
 //! The rules of forward's signature, and of what the impl must say for it.
 
-use crate::tokens::{find_ident, mentions, plain_name, text};
 use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::{Type, TypeParamBound, TypePath};
@@ -12,6 +11,7 @@ use crate::model::{
     Layer, OutputKind, ParamKind, bare, bounds_of, element, hidden_tensor, nearest,
     tensor_of_bounds,
 };
+use crate::tokens::{find_ident, mentions, plain_name, text};
 
 /// Holds forward against them.
 pub(crate) fn check(layer: &Layer, args: &Args, errors: &mut Errors) {

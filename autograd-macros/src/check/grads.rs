@@ -1,6 +1,5 @@
 //! `Grads { .. }` in backward's body, found among tokens: the body may still be half written.
 
-use crate::tokens::{plain_name, text};
 use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 use syn::parse::Parser;
 use syn::punctuated::Punctuated;
@@ -9,6 +8,7 @@ use syn::{Expr, FieldValue, Member, Token};
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::nearest;
+use crate::tokens::{plain_name, text};
 
 /// A `Grads { .. }` that builds one.
 pub(crate) struct Literal {

@@ -1,12 +1,12 @@
 //! Gradients of one type may stand in the wrong order, and no type shows it. Their names may.
 
-use crate::tokens::plain_name;
 use proc_macro2::{Group, Ident};
 use quote::ToTokens;
 use syn::{Block, Expr, Stmt};
 
 use crate::errors::Errors;
 use crate::messages;
+use crate::tokens::plain_name;
 
 /// Holds a tuple of names at the end of backward, `(dw, dx)`, against the inputs they are the
 /// gradients of. `taken` are the names of backward's parameters, which may be like an input's

@@ -1,7 +1,6 @@
 //! What is legal but surely wrong. Stable Rust has no warnings from macros; the use of something
 //! deprecated at the user's span is one.
 
-use crate::tokens::{ends, find_ident, mentions, plain_name};
 use proc_macro2::{Ident, TokenStream};
 use quote::quote_spanned;
 use syn::{Expr, Type};
@@ -11,6 +10,7 @@ use super::order::{parts, tail};
 use crate::args::Args;
 use crate::messages;
 use crate::model::{Derivative, Function, Layer, Returns, bare, nearest};
+use crate::tokens::{ends, find_ident, mentions, plain_name};
 
 /// The warnings of a block that passed its checks.
 pub(crate) fn warnings(layer: &Layer, args: &Args) -> TokenStream {

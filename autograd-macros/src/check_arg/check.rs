@@ -1,12 +1,12 @@
 //! What is given against what forward takes.
 
-use crate::tokens::{plain_name, text};
 use syn::{Expr, ExprLit, ExprUnary, Lit, UnOp};
 
 use super::messages;
 use super::model::{Check, Form, Given, Kind, Parameter, Tensor, Value};
 use crate::errors::Errors;
 use crate::model::nearest;
+use crate::tokens::{plain_name, text};
 
 impl Check {
     /// Every parameter has a value that fits, once.

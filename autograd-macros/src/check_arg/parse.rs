@@ -1,6 +1,5 @@
 //! From tokens to a `check(..)`.
 
-use crate::tokens::{parts, text};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use syn::ext::IdentExt;
 use syn::parse::Parser;
@@ -9,6 +8,7 @@ use syn::{Expr, Ident, RangeLimits, Token};
 use super::messages;
 use super::model::{Check, Given, Range, Value};
 use crate::errors::Errors;
+use crate::tokens::{parts, text};
 
 /// Reads a part of the attribute that begins with `check`; none where it is another.
 pub(crate) fn parse(part: &TokenStream, errors: &mut Errors) -> Option<Option<Check>> {

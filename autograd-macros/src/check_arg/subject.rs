@@ -1,6 +1,5 @@
 //! What is checked, from the models of the model of a layer.
 
-use crate::tokens::{mentions, replace_ident};
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::{GenericParam, Type};
@@ -12,6 +11,7 @@ use crate::args::Args;
 use crate::errors::Errors;
 use crate::library::private_path;
 use crate::model::{Layer, OutputKind, ParamKind, bare, element};
+use crate::tokens::{mentions, replace_ident};
 
 /// Holds the checks of a layer against its forward.
 pub(crate) fn check_layer(layer: &Layer, args: &Args, errors: &mut Errors) {

@@ -1,6 +1,5 @@
 //! The rules of the block, one function each.
 
-use crate::tokens::{plain_name, text};
 use quote::ToTokens;
 use syn::Type;
 
@@ -12,6 +11,7 @@ use crate::check::grads::{Fields, NoField};
 use crate::check::near;
 use crate::errors::Errors;
 use crate::model::{is_named, nearest};
+use crate::tokens::{plain_name, text};
 
 /// Holds the block against every rule.
 pub(crate) fn check(op: &Op, args: &Args, errors: &mut Errors) {

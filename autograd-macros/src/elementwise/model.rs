@@ -1,12 +1,12 @@
 //! The block as the macro understands it.
 
-use crate::tokens::plain_name;
 use std::ops::Deref;
 
 use proc_macro2::Ident;
 use syn::{Attribute, Expr, Type};
 
 use crate::model::{Block, Function};
+use crate::tokens::plain_name;
 
 /// An elementwise op.
 pub(crate) struct Op {

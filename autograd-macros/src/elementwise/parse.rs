@@ -1,6 +1,5 @@
 //! From tokens to the model.
 
-use crate::tokens::{plain_name, text};
 use proc_macro2::{Ident, TokenStream};
 use syn::{FnArg, ReturnType, Type};
 
@@ -12,6 +11,7 @@ use crate::model::{Function, Item, argument_of, as_tensor, bare, is_named, last_
 use crate::parse::{
     block, parameter_attributes, pattern_name, qualifiers, repeated_names, stripped,
 };
+use crate::tokens::{plain_name, text};
 
 /// Reads the block; none where it is no impl block of an op.
 pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Option<Op> {

@@ -1,6 +1,5 @@
 //! `scalar_op!`: an elementwise op in one line.
 
-use crate::tokens::{find_ident, plain_name};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
 use syn::parse::{Parse, ParseStream, Parser};
@@ -9,6 +8,7 @@ use syn::{Attribute, Expr, Path, Token, Visibility};
 use super::messages;
 use crate::args::crate_path;
 use crate::errors::Errors;
+use crate::tokens::{find_ident, plain_name};
 
 /// `Softplus: y = (1.0 + x.exp()).ln(), dx = dy / (1.0 + (-x).exp())`
 struct ScalarOp {

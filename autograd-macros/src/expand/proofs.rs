@@ -1,7 +1,6 @@
 //! The proofs: what the macro guessed from names, the compiler checks by types, at the user's
 //! spans, in the words of the traits. Emitted only where the syntax had nothing to say.
 
-use crate::tokens::{anonymous, ends, mentions, plain_name, replace_ident, text, whole_span};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{GenericArgument, PathArguments, Type, TypeParamBound};
@@ -12,6 +11,7 @@ use crate::library::Private;
 use crate::model::{
     Forward, Layer, ParamKind, argument_of, as_tensor, bare, bounds_of, last_segment,
 };
+use crate::tokens::{anonymous, ends, mentions, plain_name, replace_ident, text, whole_span};
 
 /// That a value of this type holds no tensor. Never runs.
 pub(crate) fn plain(expansion: &Expansion<'_>, value: &TokenStream, ty: &Type) -> TokenStream {

@@ -1,12 +1,12 @@
 //! `Layer::PUSH`: inputs and tangents are lent to the user's `jvp`, and what it returns is handed
 //! on.
 
-use crate::tokens::{at, here, local, output_span, whole_span};
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 
 use crate::expansion::{Expansion, Mode};
 use crate::model::{Derivative, Form, Returns, TensorInput};
+use crate::tokens::{at, here, local, output_span, whole_span};
 
 /// Nothing where the op has no `jvp`.
 pub(crate) fn push(expansion: &Expansion<'_>) -> Option<TokenStream> {

@@ -1,12 +1,12 @@
 //! Attributes of functions and of their parameters.
 
-use crate::tokens::text;
 use syn::{Attribute, FnArg, Meta};
 
 use crate::attributes::{is_cfg, is_doc, is_lint};
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{Function, nearest};
+use crate::tokens::text;
 
 pub(crate) type Default = (Attribute, Option<syn::Expr>);
 

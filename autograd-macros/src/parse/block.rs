@@ -1,6 +1,5 @@
 //! The impl block before its items are looked into: its head, and what is declared in it.
 
-use crate::tokens::{is_punct, mentions, regroup, rewritten, text};
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
 use syn::parse::{Parse, ParseStream, Parser};
@@ -12,6 +11,7 @@ use crate::generics::parameter_name;
 use crate::items::{self, Found};
 use crate::messages;
 use crate::model::{Block, Exists, bare};
+use crate::tokens::{is_punct, mentions, regroup, rewritten, text};
 
 /// An impl block before its items are looked into.
 struct Parsed {

@@ -1,6 +1,5 @@
 //! The first parameter of forward, backward and `jvp`.
 
-use crate::tokens::text;
 use proc_macro2::Ident;
 use syn::{Signature, Type};
 
@@ -9,6 +8,7 @@ use crate::attributes::{is_doc, is_lint};
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{bare, is_named, last_segment};
+use crate::tokens::text;
 
 pub(crate) const FORWARD_CONTEXT: &str = "&mut ForwardContext<Self>";
 

@@ -1,6 +1,5 @@
 //! Backward and `jvp`, which get what is known from forward.
 
-use crate::tokens::text;
 use proc_macro2::Ident;
 use syn::{Attribute, GenericArgument, PathArguments, ReturnType, Type};
 
@@ -12,6 +11,7 @@ use crate::attributes::{is_cfg, is_doc, is_lint, is_ours};
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{Derivative, Function, GradientParam, Returns, argument_of, bare};
+use crate::tokens::text;
 
 /// Backward or `jvp`, by its name.
 pub(super) fn derivative(function: &Function, op: &str, errors: &mut Errors) -> Derivative {

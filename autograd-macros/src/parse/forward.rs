@@ -1,6 +1,5 @@
 //! Forward: its inputs and its outputs.
 
-use crate::tokens::{first_span, plain_name, text};
 use proc_macro2::{Ident, Span};
 use syn::{Pat, ReturnType, Type};
 
@@ -16,6 +15,7 @@ use crate::model::{
     Forward, Function, Output, OutputKind, Outputs, Param, ParamKind, TensorInput, argument_of,
     as_tensor, bare, element, hidden_tensor, input_form, is_integer, output_form,
 };
+use crate::tokens::{first_span, plain_name, text};
 
 pub(crate) fn forward(function: &Function, op: &str, errors: &mut Errors) -> Forward {
     qualifiers(function, "forward", errors);

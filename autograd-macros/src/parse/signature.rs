@@ -1,6 +1,5 @@
 //! What all signatures have in common, whoever they belong to.
 
-use crate::tokens::plain_name;
 use proc_macro2::Ident;
 use quote::ToTokens;
 use syn::{Attribute, FnArg, Pat, ReturnType, Signature, Type};
@@ -8,6 +7,7 @@ use syn::{Attribute, FnArg, Pat, ReturnType, Signature, Type};
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{Function, argument_of, last_segment};
+use crate::tokens::plain_name;
 
 /// What is wrong with a signature whoever it belongs to.
 pub(crate) fn qualifiers(function: &Function, name: &str, errors: &mut Errors) {

@@ -1,6 +1,5 @@
 //! `apply`, `try_apply`, the builder, and what checks a backward that was written by hand.
 
-use crate::tokens::mentions;
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, format_ident, quote};
 use syn::Type;
@@ -12,6 +11,7 @@ use crate::elementwise::model::{Forward, Kind};
 use crate::expansion::{self, Mode};
 use crate::library::Private;
 use crate::model::Layer;
+use crate::tokens::mentions;
 
 impl Expansion<'_> {
     /// The inputs of `apply`, with the parameters of the function.

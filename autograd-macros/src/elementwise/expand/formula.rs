@@ -1,12 +1,12 @@
 //! The formulas of forward, of backward and of what is derived, each a struct with its parameters.
 
-use crate::tokens::plain_name;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
 
 use super::{Expansion, Given, field, given_name};
 use crate::elementwise::model::{Backward, Forward, Kind};
 use crate::library::Private;
+use crate::tokens::plain_name;
 
 impl Expansion<'_> {
     /// What is the same in every call, and a formula each for forward and backward.

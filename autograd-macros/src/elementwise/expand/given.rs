@@ -1,10 +1,10 @@
 //! What a formula is given.
 
-use crate::tokens::plain_name;
 use proc_macro2::{Ident, Span};
 use quote::format_ident;
 
 use crate::elementwise::model::{Forward, Kind, Meant, Param};
+use crate::tokens::plain_name;
 
 /// What a formula is given, by position: numbers that are inputs, masks, outputs, gradients.
 pub(super) struct Given {

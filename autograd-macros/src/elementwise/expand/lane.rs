@@ -10,7 +10,7 @@ pub(super) fn completed(tokens: TokenStream, lane: &Ident) -> Option<TokenStream
     rewritten(tokens, &mut |trees, at| {
         let TokenTree::Ident(name) = &trees[at] else { return None };
         let next = |further: usize, c: char| is_punct(trees.get(at + further), c);
-        let bare = !next(1, '<') && !(next(1, ':') && next(2, ':'));
+        let bare = !next(1, '<') && (!next(1, ':') || !next(2, ':'));
         (bare && (name == "Real" || name == "Mask")).then(|| (quote!(#name<#lane>), 1))
     })
 }

@@ -5,7 +5,6 @@ mod formula;
 mod given;
 mod lane;
 
-use crate::tokens::{mentions, regroup};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{Attribute, GenericParam, Signature, Type};
@@ -19,6 +18,7 @@ use crate::fallback;
 use crate::generics::generated;
 use crate::library::{import, private_path};
 use crate::model::Function;
+use crate::tokens::{mentions, regroup};
 use given::{Given, field, given_name};
 use lane::completed;
 
