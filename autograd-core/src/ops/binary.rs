@@ -38,6 +38,16 @@ impl Binary {
             Self::Pow | Self::Maximum | Self::Minimum => [true, true],
         }
     }
+
+    /// Whether the gradient of a tensor needs it, beside a number, which comes first if it is swapped.
+    fn saves_one(self, number: f64, swapped: bool) -> bool {
+        match self {
+            Self::Add | Self::Sub | Self::Mul => false,
+            Self::Div => swapped,
+            Self::Pow => swapped || number != 0.0,
+            Self::Maximum | Self::Minimum => true,
+        }
+    }
 }
 
 family! {
@@ -56,13 +66,8 @@ family! {
         },
         gradient: Gradient::Rule {
             reads: |op, _, wants| {
-                let [a, b] = [0, 1].map(|at| wants.contains(&at));
-                Some(match Binary::ALL[op.def.index] {
-                    Binary::Add | Binary::Sub => smallvec![Need::Shape, Need::Shape],
-                    Binary::Mul => [b, a].map(Need::value_or_shape).into_iter().collect(),
-                    Binary::Div => smallvec![Need::value_or_shape(b), Need::Value],
-                    _ => smallvec![Need::Value, Need::Value],
-                })
+                let saves = Binary::ALL[op.def.index].saves([0, 1].map(|at| wants.contains(&at)));
+                Some(saves.map(Need::value_or_shape).into_iter().collect())
             },
             pull: |op, pull| pull_floats!(pull, binary_gradient, op),
         },
@@ -92,13 +97,8 @@ family! {
         },
         gradient: Gradient::Rule {
             reads: |op, _, _| {
-                let function = Binary::ALL[op.def.index];
-                Some(smallvec![Need::value_or_shape(match (function, op.flag(1)) {
-                    (Binary::Add | Binary::Sub | Binary::Mul, _) => false,
-                    (Binary::Div, swapped) => swapped,
-                    (Binary::Pow, false) => op.number(0) != 0.0,
-                    _ => true,
-                })])
+                let saves = Binary::ALL[op.def.index].saves_one(op.number(0), op.flag(1));
+                Some(smallvec![Need::value_or_shape(saves)])
             },
             pull: |op, pull| pull_floats!(pull, number_gradient, op),
         },
@@ -129,34 +129,6 @@ fn number_gradient<T: Float>(mut pull: Pulled<'_>, op: &Operator) -> Computed<Va
     let dy = pull.dy()?;
     let dx = scalar_gradient((of, scalar, op.flag(1)), Some(pull.input(0)?), dy);
     pull.wanted([Some(dx)])
-}
-
-/// The rules: from the operands `a` and `b` and the gradient `g` of the result, the gradients of
-/// the operands, each only where it is wanted. What is not here has a derived rule.
-#[inline]
-pub(super) fn gradients<'a, T: Float>(
-    op: Binary,
-    a: impl Fn() -> &'a Tensor<T>,
-    b: impl Fn() -> &'a Tensor<T>,
-    g: Tensor<T>,
-    [left, right]: [bool; 2],
-) -> [Option<Tensor<T>>; 2] {
-    let da = |g: Tensor<T>| match op {
-        Binary::Mul => g * b(),
-        Binary::Div => g / b(),
-        _ => g,
-    };
-    let db = |g: Tensor<T>| match op {
-        Binary::Sub => -g,
-        Binary::Mul => g * a(),
-        _ => g,
-    };
-    match (left, right) {
-        (true, true) => [Some(da(g.clone())), Some(db(g))],
-        (true, false) => [Some(da(g)), None],
-        (false, true) => [None, Some(db(g))],
-        (false, false) => [None, None],
-    }
 }
 
 /// For floats: computes and, where it must be, records.
@@ -407,7 +379,7 @@ impl<T: Float> NumberRule<T> {
     }
 }
 
-/// The gradients of the operands, as far as they are wanted, from those operands that
+/// The rules: the gradients of the operands, as far as they are wanted, from those operands that
 /// [`Binary::saves`] names, and, where one was broadcast, the shapes of both.
 #[inline(always)]
 fn pull_pair<T: Float>(
@@ -431,10 +403,23 @@ fn pull_pair<T: Float>(
             gradients_of(op, (&[a(), b()], &[]), &[None], &mut [Some(g)], &wants).into_iter();
         return Ok(std::array::from_fn(|_| grads.next().flatten()));
     }
-    let grads = gradients(op, a, b, g, wants);
-    let Some(shapes) = shapes else { return Ok(grads) };
+    let da = |g: Tensor<T>| match op {
+        Binary::Mul => g * b(),
+        Binary::Div => g / b(),
+        _ => g,
+    };
+    let db = |g: Tensor<T>| match op {
+        Binary::Sub => -g,
+        Binary::Mul => g * a(),
+        _ => g,
+    };
+    let [da, db] = match wants {
+        [true, true] => [Some(da(g.clone())), Some(db(g))],
+        [true, false] => [Some(da(g)), None],
+        [false, _] => [None, Some(db(g))],
+    };
+    let Some(shapes) = shapes else { return Ok([da, db]) };
     // The one place where broadcasting is undone.
-    let [da, db] = grads;
     let [sa, sb] = shapes;
     Ok([da.map(|g| g.sum_to(sa)), db.map(|g| g.sum_to(sb))])
 }
@@ -452,10 +437,7 @@ pub(super) fn float_scalar<T: Float>(
         let lost = Lost::of(op.name(), caller, x.tensor());
         return compute_scalar(op, x, s, swapped).with_lost(lost);
     }
-    let saves = match (op, swapped) {
-        (Binary::Add | Binary::Sub | Binary::Mul, _) | (Binary::Div, false) => false,
-        (Binary::Div, true) | (Binary::Pow | Binary::Maximum | Binary::Minimum, _) => true,
-    };
+    let saves = op.saves_one(s.into_f64(), swapped);
     let small = !saves || x.tensor().is_small();
     let state = State::of([saved(saves, 0, x.tensor()), Saved::Number(s.into_f64())], small);
     let rule = Rule::<T>::NUMBERS[op as usize][usize::from(swapped)];

@@ -2,10 +2,10 @@
 
 use std::panic::Location;
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::smallvec;
 
 use super::super::call::call;
-use super::super::elementwise::{Handle, Outputs};
+use super::super::elementwise::{Handle, only};
 use super::super::table::attr::{Attr, Type};
 use super::super::table::forms::same_float;
 use super::super::table::values::{
@@ -19,14 +19,6 @@ use crate::array::threads::each_grain;
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Tensor};
 
-/// The result of an op of operands of one shape.
-fn single<T: Float>(results: Result<Outputs<T>>) -> Tensor<T> {
-    match results.map(SmallVec::into_inner) {
-        Ok(Ok([y])) => y,
-        _ => unreachable!("the op has one result, and operands of one shape are not refused"),
-    }
-}
-
 /// An activation with the parameter 0 is relu: an infinity that is not selected must not meet a factor
 /// of 0.
 fn activation<T: Float>(
@@ -35,10 +27,10 @@ fn activation<T: Float>(
     number: f64,
     at: Caller,
 ) -> Result<Tensor<T>> {
-    Ok(match number {
-        0.0 => T::unary(Unary::Relu, Input::Own(x), at),
-        number => single(T::elementwise(op(number), &[&x], &[], at)),
-    })
+    match number {
+        0.0 => Ok(T::unary(Unary::Relu, Input::Own(x), at)),
+        number => only(T::elementwise(op(number), &[&x], &[], at)),
+    }
 }
 
 /// By what dropout multiplies a tensor of this shape, drawn from the process-wide generator; `p` is
@@ -108,7 +100,7 @@ fn dropout_gradient<T: Float>(mut pull: Pull<'_>, op: &Operator) -> Computed<Val
 }
 
 fn dropped<T: Float>(x: &Tensor<T>, factors: &Tensor<T>, caller: Caller) -> Tensor<T> {
-    single(T::elementwise(derived::dropped(), &[x, factors], &[], caller))
+    expect(only(T::elementwise(derived::dropped(), &[x, factors], &[], caller)))
 }
 
 /// # Activations with a parameter

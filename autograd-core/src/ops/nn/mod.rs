@@ -13,7 +13,6 @@ mod maxima;
 mod norm;
 mod normalize;
 mod pool;
-mod rows;
 mod softmax;
 #[cfg(test)]
 mod tests;
@@ -55,20 +54,6 @@ fn writable<T: Element>(tensor: Tensor<T>) -> Value<T> {
         value = copied(&value);
     }
     value
-}
-
-/// Where a loop writes over a gradient: in its own buffer, or, where somebody else holds that or it lies
-/// in another order, in a new one, with what is to be copied there just before: see [`Given`](rows::Given).
-fn to_write_over<T: Element>(gradient: Tensor<T>) -> (Value<T>, Option<Value<T>>) {
-    let mut value = match gradient.try_into_value() {
-        Ok(value) => value,
-        Err(gradient) => gradient.read().into_owned(),
-    };
-    if value.as_mut_slice().is_some() {
-        return (value, None);
-    }
-    value.will_be_read(value.shape());
-    (Value::any(Shape::from_slice(value.shape())), Some(value))
 }
 
 /// Whether a sum of squares is finite and lost no digits to underflow. Otherwise the squares are to be
