@@ -13,7 +13,6 @@ use super::super::table::values::{
 };
 use super::super::table::{Effect, Gradient, OpDef, Operator, entries};
 use super::super::{Caller, Float, Input, Scalar, Unary, derived, expect};
-use super::writable;
 use crate::array::Shape;
 use crate::array::threads::each_grain;
 use crate::error::{Error, Result};
@@ -36,14 +35,12 @@ fn activation<T: Float>(
 /// By what dropout multiplies a tensor of this shape, drawn from the process-wide generator; `p` is
 /// a probability above 0.
 fn dropout_mask<T: Float>(shape: Shape, p: f64) -> Tensor<T> {
-    let mut mask = writable(Tensor::<T>::rand(shape));
-    if let Some(data) = mask.as_mut_slice() {
-        // For p = 1 nothing is above the limit, and the scale is not used.
-        let (limit, scale) = (T::from_f64(p), T::from_f64(1.0 / (1.0 - p)));
-        each_grain(data, &|_, part| {
-            part.iter_mut().for_each(|x| *x = if *x >= limit { scale } else { T::ZERO });
-        });
-    }
+    let mut mask = Tensor::<T>::rand(shape).read().into_owned();
+    // For p = 1 nothing is above the limit, and the scale is not used.
+    let (limit, scale) = (T::from_f64(p), T::from_f64(1.0 / (1.0 - p)));
+    each_grain(mask.make_mut(), &|_, part| {
+        part.iter_mut().for_each(|x| *x = if *x >= limit { scale } else { T::ZERO });
+    });
     Tensor::new(mask)
 }
 
@@ -52,24 +49,19 @@ entries! {
 
     LEAKY_RELU = OpDef {
         attrs: &[("slope", Type::Number)],
-        infer: same_float,
         run: |op, x, at| float!(x, x => activation(x, derived::leaky_relu, op.number(0), at)),
-        is_elementwise: true,
-        ..OpDef::new("leaky_relu")
+        ..elementwise("leaky_relu")
     };
 
     ELU = OpDef {
         attrs: &[("alpha", Type::Number)],
-        infer: same_float,
         run: |op, x, at| float!(x, x => activation(x, derived::elu, op.number(0), at)),
-        is_elementwise: true,
-        ..OpDef::new("elu")
+        ..elementwise("elu")
     };
 
     /// Computes its mask too where it draws one, which a gradient may read.
     DROPOUT = OpDef {
         attrs: &[("p", Type::Plain), ("training", Type::Training)],
-        infer: same_float,
         run: |op, x, at| match (one(x)?, op.draws()) {
             (x, false) => Ok(smallvec![x]),
             (AnyTensor::Float32(x), true) => Ok(dropout(&x, op.number(0), at)),
@@ -82,10 +74,13 @@ entries! {
             },
             pull: |op, pull| pull_floats!(pull, dropout_gradient, op),
         },
-        is_elementwise: true,
         effect: Effect::Draws,
-        ..OpDef::new("dropout")
+        ..elementwise("dropout")
     };
+}
+
+const fn elementwise(name: &'static str) -> OpDef {
+    OpDef { infer: same_float, is_elementwise: true, ..OpDef::new(name) }
 }
 
 fn dropout<T: Float>(x: &Tensor<T>, p: f64, at: Caller) -> Values {

@@ -71,94 +71,57 @@ fn greatest<T: Float>(row: &[T]) -> T {
 }
 
 #[inline(always)]
-fn less_greatest<T: Float>(row: &mut [T]) -> T {
+fn less_greatest<T: Float>(row: &mut [T]) {
     let max = greatest(row);
     for x in row {
         *x = *x - max;
     }
-    max
 }
 
-/// Runs on each row of `n` elements of `.0`.
-struct Rows<'a, T, F>(&'a mut [T], usize, F);
+/// Writes over each row of `n` elements: softmax, or its logarithm. The elements of many rows are one loop.
+struct Softmax<'a, T, const LOG: bool>(&'a mut [T], usize);
 
-/// What is done to a row: first, then to each of its elements, and last. The elements of many rows are one
-/// loop.
-trait Row<T>: Copy {
-    fn first(self, row: &mut [T]);
-    fn each<const FMA: bool>(self, x: T) -> T;
-    fn last<const FMA: bool>(self, row: &mut [T]);
-}
-
-impl<T: Float, F: Row<T>> Kernel for Rows<'_, T, F> {
+impl<T: Float, const LOG: bool> Kernel for Softmax<'_, T, LOG> {
     type Output = ();
 
     #[inline(always)]
     fn run<const FMA: bool>(self) {
-        let Self(rows, n, f) = self;
+        let Self(rows, n) = self;
         // Loops, not closures: a closure that is not inlined is compiled for the baseline.
         for row in rows.chunks_exact_mut(n.max(1)) {
-            f.first(row);
+            less_greatest(row);
         }
-        for x in rows.iter_mut() {
-            *x = f.each::<FMA>(*x);
+        if !LOG {
+            for x in rows.iter_mut() {
+                *x = exp::<T, FMA>(*x);
+            }
         }
         for row in rows.chunks_exact_mut(n.max(1)) {
-            f.last::<FMA>(row);
-        }
-    }
-}
-
-macro_rules! row_kernels {
-    ($(
-        $name:ident |$row:ident| $first:block |$x:ident| $each:block $last:block
-    )*) => {$(
-        /// Writes over `rows`, from rows that lie elsewhere.
-        pub(super) fn $name<T: Float>(rows: &mut [T], from: &[T], n: usize) {
-            #[derive(Clone, Copy)]
-            struct Body;
-            impl<T: Float> Row<T> for Body {
-                #[inline(always)]
-                fn first(self, $row: &mut [T]) $first
-                #[inline(always)]
-                fn each<const FMA: bool>(self, $x: T) -> T $each
-                #[inline(always)]
-                fn last<const FMA: bool>(self, $row: &mut [T]) $last
-            }
-            let (chunk, block) = (chunk_of(rows, n), whole_rows(n, BLOCK));
-            each_chunk_of(rows.len(), rows, chunk, &|index, rows| {
-                let from = &from[index * chunk..][..rows.len()];
-                for (rows, from) in rows.chunks_mut(block).zip(from.chunks(block)) {
-                    rows.copy_from_slice(from);
-                    dispatch(Rows(rows, n, Body));
+            if LOG {
+                let log = joined(row, T::ZERO, exp::<T, FMA>, T::plus).v_ln::<FMA>();
+                for x in row.iter_mut() {
+                    *x = *x - log;
                 }
-            });
+            } else {
+                let sum = total(row);
+                for x in row.iter_mut() {
+                    *x = *x / sum;
+                }
+            }
         }
-    )*};
+    }
 }
 
-row_kernels! {
-    softmax |row| {
-        less_greatest(row);
-    } |x| {
-        exp::<T, FMA>(x)
-    } {
-        let sum = total(row);
-        for x in row.iter_mut() {
-            *x = *x / sum;
+/// Writes over `rows`, from rows that lie elsewhere.
+pub(super) fn softmax<T: Float, const LOG: bool>(rows: &mut [T], from: &[T], n: usize) {
+    let (chunk, block) = (chunk_of(rows, n), whole_rows(n, BLOCK));
+    each_chunk_of(rows.len(), rows, chunk, &|index, rows| {
+        let from = &from[index * chunk..][..rows.len()];
+        for (rows, from) in rows.chunks_mut(block).zip(from.chunks(block)) {
+            rows.copy_from_slice(from);
+            dispatch(Softmax::<T, LOG>(rows, n));
         }
-    }
-    log_softmax |row| {
-        less_greatest(row);
-    } |x| {
-        x
-    } {
-        let sum = joined(row, T::ZERO, exp::<T, FMA>, T::plus);
-        let log = sum.v_ln::<FMA>();
-        for x in row.iter_mut() {
-            *x = *x - log;
-        }
-    }
+    });
 }
 
 struct LogSumExp<'a, T>(&'a [T], usize, &'a mut [T]);

@@ -38,23 +38,9 @@ pub(crate) mod entries {
     pub(crate) use super::softmax::{LOG_SOFTMAX, SOFTMAX, SOFTMAXES};
 }
 
-use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
-use crate::graph::{Element, GradMode, Tensor};
+use crate::graph::{GradMode, Tensor};
 use crate::ops::Float;
-
-/// The value of a temporary as a row-major buffer that may be written.
-fn writable<T: Element>(tensor: Tensor<T>) -> Value<T> {
-    let value = match tensor.try_into_value() {
-        Ok(value) => value,
-        Err(tensor) => tensor.read().into_owned(),
-    };
-    let mut value = value.into_contiguous();
-    if value.as_mut_slice().is_none() {
-        value = copied(&value);
-    }
-    value
-}
 
 /// Whether a sum of squares is finite and lost no digits to underflow. Otherwise the squares are to be
 /// computed again of scaled numbers.
@@ -76,12 +62,6 @@ fn scale_of<T: Float>(x: &Tensor<T>, axes: &[isize], least: f64) -> Tensor<T> {
         let usable = largest.gt_scalar(T::ZERO).and(&largest.lt_scalar(T::infinity()));
         usable.where_else(&largest, T::ONE)
     })
-}
-
-/// A row-major copy that nobody shares.
-fn copied<T: Element>(value: &Value<T>) -> Value<T> {
-    let value = value.contiguous();
-    Value::from_slice(Shape::from_slice(value.shape()), value.as_slice().unwrap_or(&[]))
 }
 
 /// An error unless `found` has the shape of the predictions.

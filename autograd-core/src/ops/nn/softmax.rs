@@ -8,7 +8,7 @@ use super::super::table::attr::{Attr, Type};
 use super::super::table::form::Form;
 use super::super::table::forms::{exactly, float as float_form, position, reduced};
 use super::super::table::values::float;
-use super::super::table::{Inferred, OpDef, Operator, entries};
+use super::super::table::{OpDef, entries};
 use super::super::{Caller, Float, expect};
 use super::kernels;
 use crate::array::shape::{axes as check_axes, axis as check_axis};
@@ -30,17 +30,13 @@ entries! {
     SOFTMAXES:
 
     SOFTMAX = OpDef {
-        attrs: &[("axis", Type::Int)],
-        infer: along_axis,
         run: |op, x, at| float!(x, x => softmax(Softmax::Plain, &x, op.int(0), at)),
-        ..OpDef::new("softmax")
+        ..along_axis("softmax")
     };
 
     LOG_SOFTMAX = OpDef {
-        attrs: &[("axis", Type::Int)],
-        infer: along_axis,
         run: |op, x, at| float!(x, x => softmax(Softmax::Log, &x, op.int(0), at)),
-        ..OpDef::new("log_softmax")
+        ..along_axis("log_softmax")
     };
 
     LOGSUMEXP = OpDef {
@@ -54,11 +50,17 @@ entries! {
     };
 }
 
-/// The form of the only input, of floats, which has the axis.
-fn along_axis(op: &Operator, inputs: &[&Form]) -> Inferred {
-    let [x] = exactly(inputs)?;
-    position(op.int(0), x.dims.len())?;
-    Ok(vec![float_form(x)?.clone()])
+/// Of the only input, of floats, which has the axis.
+const fn along_axis(name: &'static str) -> OpDef {
+    OpDef {
+        attrs: &[("axis", Type::Int)],
+        infer: |op, inputs| {
+            let [x] = exactly(inputs)?;
+            position(op.int(0), x.dims.len())?;
+            Ok(vec![float_form(x)?.clone()])
+        },
+        ..OpDef::new(name)
+    }
 }
 
 fn softmax<T: Float>(op: Softmax, x: &Tensor<T>, axis: isize, caller: Caller) -> Result<Tensor<T>> {
@@ -80,8 +82,8 @@ fn last<T: Float>(op: Softmax, x: &Tensor<T>, caller: Caller) -> Tensor<T> {
         let x = x.contiguous();
         let from = x.as_slice().unwrap_or(&[]);
         Value::written(Shape::from_slice(x.shape()), |rows| match op {
-            Softmax::Plain => kernels::softmax(rows, from, n),
-            Softmax::Log => kernels::log_softmax(rows, from, n),
+            Softmax::Plain => kernels::softmax::<T, false>(rows, from, n),
+            Softmax::Log => kernels::softmax::<T, true>(rows, from, n),
         })
     };
     let state = (SavedAttr(op), SavedOutput(value.clone()));
