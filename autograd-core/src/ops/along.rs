@@ -1,7 +1,6 @@
 //! Along one axis: where the extreme stands, and running sums.
 
-use super::call::call;
-use super::index::picked;
+use super::call::{call, finish, linear};
 use super::reduce::{Max, Min};
 use super::table::attr::{Attr, Type};
 use super::table::form::Form;
@@ -14,7 +13,7 @@ use crate::array::reduce::Fold;
 use crate::array::shape::axis as check_axis;
 use crate::array::{DType, Value};
 use crate::error::{Error, RECEIVER, Result};
-use crate::graph::{Lost, PushRule, SavedAttr, Saves, Tensor, record, unrecorded, with_push};
+use crate::graph::{Lost, SavedAttr, Tensor, with_push};
 
 entries! {
     ALONG:
@@ -104,11 +103,8 @@ fn cumsum<T: Numeric>(
     let position = check_axis("cumsum", axis, x.ndim())?;
     let around = Around::new(x.shape(), position);
     let value = T::running("cumsum", x.read().into_owned(), around, from_end)?;
-    if !x.is_recorded() {
-        return Ok(unrecorded("cumsum", caller, [x], value));
-    }
     let state = with_push::<T, _, _>(Accumulated, SavedAttr((axis, from_end)));
-    Ok(record("cumsum", caller, [x], value, state, |(axis, from_end), dy, _| {
+    Ok(finish("cumsum", caller, [x], value, state, |(axis, from_end), dy, _| {
         Ok([Some(summed_up(&dy, axis, !from_end)?)])
     }))
 }
@@ -118,8 +114,8 @@ fn summed_up<T: Numeric>(x: &Tensor<T>, axis: isize, from_end: bool) -> Result<T
     call(&CUMSUM, [Attr::Int(axis), Attr::Flag(from_end)], [x.untyped()])
 }
 
-picked! {
-    Accumulated<SavedAttr<(isize, bool)>> |(axis, from_end), dx|
+linear! {
+    Accumulated<Numeric, SavedAttr<(isize, bool)>> |(axis, from_end), dx, _shape|
         summed_up(dx, axis, from_end);
 }
 

@@ -35,6 +35,16 @@ impl Binary {
             Self::Pow | Self::Maximum | Self::Minimum => [true, true],
         }
     }
+
+    /// Whether the gradient of a tensor needs it, beside a number, which comes first if it is swapped.
+    fn saves_one(self, number: f64, swapped: bool) -> bool {
+        match self {
+            Self::Add | Self::Sub | Self::Mul => false,
+            Self::Div => swapped,
+            Self::Pow => swapped || number != 0.0,
+            Self::Maximum | Self::Minimum => true,
+        }
+    }
 }
 
 family! {
@@ -85,34 +95,6 @@ fn scalar_of<T: Numeric>(
     at: Caller,
 ) -> Tensor<T> {
     T::binary_scalar(of, Input::Own(x), T::nearest(scalar), swapped, at)
-}
-
-/// The rules: from the operands `a` and `b` and the gradient `g` of the result, the gradients of
-/// the operands, each only where it is wanted. What is not here has a derived rule.
-#[inline]
-pub(super) fn gradients<'a, T: Float>(
-    op: Binary,
-    a: impl Fn() -> &'a Tensor<T>,
-    b: impl Fn() -> &'a Tensor<T>,
-    g: Tensor<T>,
-    [left, right]: [bool; 2],
-) -> [Option<Tensor<T>>; 2] {
-    let da = |g: Tensor<T>| match op {
-        Binary::Mul => g * b(),
-        Binary::Div => g / b(),
-        _ => g,
-    };
-    let db = |g: Tensor<T>| match op {
-        Binary::Sub => -g,
-        Binary::Mul => g * a(),
-        _ => g,
-    };
-    match (left, right) {
-        (true, true) => [Some(da(g.clone())), Some(db(g))],
-        (true, false) => [Some(da(g)), None],
-        (false, true) => [None, Some(db(g))],
-        (false, false) => [None, None],
-    }
 }
 
 /// For floats: computes and, where it must be, records.
@@ -335,7 +317,7 @@ impl<T: Float> NumberRule<T> {
     }
 }
 
-/// The gradients of the operands, as far as they are wanted, from those operands that
+/// The rules: the gradients of the operands, as far as they are wanted, from those operands that
 /// [`Binary::saves`] names, and, where one was broadcast, the shapes of both.
 #[inline(always)]
 fn pull_pair<T: Float>(
@@ -359,10 +341,23 @@ fn pull_pair<T: Float>(
             gradients_of(op, (&[a(), b()], &[]), &[None], &mut [Some(g)], &wants).into_iter();
         return Ok(std::array::from_fn(|_| grads.next().flatten()));
     }
-    let grads = gradients(op, a, b, g, wants);
-    let Some(shapes) = shapes else { return Ok(grads) };
+    let da = |g: Tensor<T>| match op {
+        Binary::Mul => g * b(),
+        Binary::Div => g / b(),
+        _ => g,
+    };
+    let db = |g: Tensor<T>| match op {
+        Binary::Sub => -g,
+        Binary::Mul => g * a(),
+        _ => g,
+    };
+    let [da, db] = match wants {
+        [true, true] => [Some(da(g.clone())), Some(db(g))],
+        [true, false] => [Some(da(g)), None],
+        [false, _] => [None, Some(db(g))],
+    };
+    let Some(shapes) = shapes else { return Ok([da, db]) };
     // The one place where broadcasting is undone.
-    let [da, db] = grads;
     let [sa, sb] = shapes;
     Ok([da.map(|g| g.sum_to(sa)), db.map(|g| g.sum_to(sb))])
 }
@@ -380,10 +375,7 @@ pub(super) fn float_scalar<T: Float>(
         let lost = Lost::of(op.name(), caller, x.tensor());
         return compute_scalar(op, x, s, swapped).with_lost(lost);
     }
-    let saves = match (op, swapped) {
-        (Binary::Add | Binary::Sub | Binary::Mul, _) | (Binary::Div, false) => false,
-        (Binary::Div, true) | (Binary::Pow | Binary::Maximum | Binary::Minimum, _) => true,
-    };
+    let saves = op.saves_one(s.into_f64(), swapped);
     let small = !saves || x.tensor().is_small();
     let state = State::of([saved(saves, 0, x.tensor()), Saved::Number(s.into_f64())], small);
     let rule = Rule::<T>::NUMBERS[op as usize][usize::from(swapped)];

@@ -64,3 +64,22 @@ pub(super) fn finish<T: Element, U: Element, S: Saves + 'static, const N: usize>
     }
     unrecorded(name, caller, inputs, value)
 }
+
+/// Forward mode of ops that are linear in one tensor: their tangents from its tangent.
+macro_rules! linear {
+    ($($name:ident<$bound:ident, $keeps:ty> |$kept:pat_param, $dx:ident, $shape:ident| $dy:expr;)*) => {$(
+        struct $name;
+
+        impl<T: $bound> $crate::graph::PushRule<T, $keeps> for $name {
+            fn push(
+                $kept: <$keeps as $crate::graph::Saves>::Read,
+                tangents: &[Option<Tensor<T>>],
+                $shape: &[usize],
+            ) -> Result<Option<Tensor<T>>> {
+                tangents[0].as_ref().map(|$dx| $dy).transpose()
+            }
+        }
+    )*};
+}
+
+pub(super) use linear;

@@ -3,7 +3,7 @@
 
 use smallvec::smallvec;
 
-use super::call::call;
+use super::call::{call, linear};
 use super::table::attr::{Attr, Type};
 use super::table::form::Form;
 use super::table::forms::{arithmetic, exactly, position, same_dtype};
@@ -17,8 +17,7 @@ use crate::array::shape::{axis as check_axis, copied, element_count, row_major};
 use crate::array::{DType, Shape, Value};
 use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{
-    AnyTensor, Element, PushRule, SavedAttr, SavedInput, Saves, Tensor, record, unrecorded,
-    with_push,
+    AnyTensor, Element, SavedAttr, SavedInput, Tensor, record, unrecorded, with_push,
 };
 
 /// Indices that are checked at once.
@@ -390,28 +389,9 @@ fn check_list(op: &'static str, index: &[usize]) -> Result<()> {
     })
 }
 
-/// Forward mode: tangents are picked as the elements are.
-macro_rules! picked {
-    ($($name:ident<$keeps:ty> |$kept:pat_param, $dx:ident| $dy:expr;)*) => {$(
-        struct $name;
-
-        impl<T: Numeric> PushRule<T, $keeps> for $name {
-            fn push(
-                $kept: <$keeps as Saves>::Read,
-                tangents: &[Option<Tensor<T>>],
-                _: &[usize],
-            ) -> Result<Option<Tensor<T>>> {
-                tangents[0].as_ref().map(|$dx| $dy).transpose()
-            }
-        }
-    )*};
-}
-
-pub(super) use picked;
-
-picked! {
-    Picked<(SavedAttr<(Picks, Shape, isize)>, SavedInput<i64>)> |((picks, _, axis), index), dx|
-        picks.pick(dx, axis, &index);
+linear! {
+    Picked<Numeric, (SavedAttr<(Picks, Shape, isize)>, SavedInput<i64>)>
+        |((picks, _, axis), index), dx, _shape| picks.pick(dx, axis, &index);
 }
 
 /// # Picking by index

@@ -213,11 +213,8 @@ impl<T: Element> Tensor<T> {
             }))
         }
         let each = n.div_ceil(parts).max(1);
-        let mut all = Vec::new();
-        for start in (0..n.max(1)).step_by(each) {
-            all.push(self.narrow(axis, start, each.min(n - start)));
-        }
-        all
+        let starts = (0..n.max(1)).step_by(each);
+        starts.map(|start| self.narrow(axis, start, each.min(n - start))).collect()
     }
 
     /// Parts of these lengths along an axis.

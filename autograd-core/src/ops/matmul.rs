@@ -2,6 +2,7 @@
 
 use std::panic::Location;
 
+use super::call::finish;
 use super::table::form::{Dims, Form};
 use super::table::forms::{arithmetic, broadcast, exactly, same_dtype};
 use super::table::values::number;
@@ -10,7 +11,7 @@ use super::{Binary, Caller, Float, Numeric, expect, joined, trace};
 use crate::array::{Shape, Value, matmul};
 use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{
-    PushRule, SavedAttr, SavedInput, Tensor, is_grad_enabled, record, unrecorded, with_push,
+    PushRule, SavedAttr, SavedInput, Tensor, is_grad_enabled, unrecorded, with_push,
 };
 
 entries! {
@@ -103,15 +104,12 @@ pub(super) fn integer<T: Numeric>(
 pub(super) fn float<T: Float>(a: &Tensor<T>, b: &Tensor<T>, caller: Caller) -> Result<Tensor<T>> {
     let value = product(a, b)?;
     let wants = [a.is_recorded(), b.is_recorded()];
-    if wants == [false, false] {
-        return Ok(unrecorded("matmul", caller, [a, b], value));
-    }
     let kept = (
         wants[1].then(|| SavedInput::at(0, a)),
         wants[0].then(|| SavedInput::at(1, b)),
         SavedAttr(shapes(a, b)),
     );
-    Ok(record("matmul", caller, [a, b], value, with_push::<T, _, _>(Tangent, kept), pull))
+    Ok(finish("matmul", caller, [a, b], value, with_push::<T, _, _>(Tangent, kept), pull))
 }
 
 /// `y = a b`: `dy = da b + a db`.

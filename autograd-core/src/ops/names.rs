@@ -5,60 +5,40 @@ use std::panic::Location;
 /// Where an op was called.
 pub(crate) type Caller = &'static Location<'static>;
 
-/// The functions of two tensors.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Binary {
-    Add,
-    Sub,
-    Mul,
-    Div,
-    Pow,
-    Maximum,
-    Minimum,
+/// Kinds of an op, each with its name.
+macro_rules! kinds {
+    ($(#[$doc:meta])* $kinds:ident { $($kind:ident $name:expr,)* }) => {
+        $(#[$doc])*
+        #[doc(hidden)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $kinds { $($kind),* }
+
+        impl $kinds {
+            pub(crate) const ALL: &'static [Self] = &[$(Self::$kind),*];
+
+            pub(crate) const fn name(self) -> &'static str {
+                match self { $(Self::$kind => $name),* }
+            }
+        }
+    };
 }
 
-impl Binary {
-    pub(crate) const ALL: &'static [Self] =
-        &[Self::Add, Self::Sub, Self::Mul, Self::Div, Self::Pow, Self::Maximum, Self::Minimum];
-
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Add => "add",
-            Self::Sub => "sub",
-            Self::Mul => "mul",
-            Self::Div => "div",
-            Self::Pow => "pow",
-            Self::Maximum => "maximum",
-            Self::Minimum => "minimum",
-        }
+kinds! {
+    /// The functions of two tensors.
+    Binary {
+        Add "add",
+        Sub "sub",
+        Mul "mul",
+        Div "div",
+        Pow "pow",
+        Maximum "maximum",
+        Minimum "minimum",
     }
 }
 
-/// The reductions.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reduce {
-    Sum,
-    Mean,
-    Prod,
-    Max,
-    Min,
-}
-
-impl Reduce {
-    pub(crate) const ALL: &'static [Self] =
-        &[Self::Sum, Self::Mean, Self::Prod, Self::Max, Self::Min];
-
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Sum => "sum",
-            Self::Mean => "mean",
-            Self::Prod => "prod",
-            Self::Max => "max",
-            Self::Min => "min",
-        }
-    }
+kinds! {
+    /// The reductions.
+    Reduce { Sum "sum", Mean "mean", Prod "prod", Max "max", Min "min", }
 }
 
 /// The part of a matrix on one side of a diagonal, and with it.
@@ -130,17 +110,9 @@ pub(crate) use {all_functions, joined_functions};
 
 macro_rules! unary {
     ($($(#[$doc:meta])* $method:ident $variant:ident |$x:ident| $y:expr, $rule:tt;)*) => {
-        /// The functions of one tensor.
-        #[doc(hidden)]
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Unary { $($variant),* }
-
-        impl Unary {
-            pub(crate) const ALL: &'static [Self] = &[$(Self::$variant),*];
-
-            pub(crate) const fn name(self) -> &'static str {
-                match self { $(Self::$variant => stringify!($method)),* }
-            }
+        kinds! {
+            /// The functions of one tensor.
+            Unary { $($variant stringify!($method),)* }
         }
     };
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::panic::Location;
 
-use super::call::{call, finish};
+use super::call::{call, finish, linear};
 use super::names::Triangle;
 use super::table::attr::{Attr, Type};
 use super::table::form::{Dims, Form, ShapeOf};
@@ -15,9 +15,7 @@ use super::{Caller, Numeric, expect};
 use crate::array::shape::{axis as check_axis, broadcast, element_count};
 use crate::array::{IntoDims, Shape, Value};
 use crate::error::{Error, RECEIVER, Result};
-use crate::graph::{
-    Element, Elementwise, PushRule, SavedAttr, Tensor, record, unrecorded, with_push,
-};
+use crate::graph::{Element, Elementwise, SavedAttr, Tensor, with_push};
 
 entries! {
     SHAPES:
@@ -392,49 +390,18 @@ fn broadcast_to<T: Numeric>(x: &Tensor<T>, shape: Shape, caller: Caller) -> Resu
         });
     }
     let value = x.read().broadcast_to(&shape);
-    if !x.is_recorded() {
-        return Ok(unrecorded("broadcast_to", caller, [x], value));
-    }
     let pull = |shape: Shape, dy: Tensor<T>, _: [bool; 1]| Ok([Some(dy.sum_to(&shape))]);
     let state = with_push::<T, _, _>(Broadcast, SavedAttr(x.shape_owned()));
-    Ok(record("broadcast_to", caller, [x], value, state, pull))
+    Ok(finish("broadcast_to", caller, [x], value, state, pull))
 }
 
-/// Forward mode: each is linear, so the tangent goes where the elements go.
-macro_rules! moved {
-    ($($name:ident<$bound:ident> $kept:ty: |$keeps:pat_param, $dx:ident, $shape:ident| $dy:expr;)*) => {$(
-        struct $name;
-
-        impl<T: $bound> PushRule<T, SavedAttr<$kept>> for $name {
-            fn push(
-                $keeps: $kept,
-                $dx: &[Option<Tensor<T>>],
-                $shape: &[usize],
-            ) -> Result<Option<Tensor<T>>> {
-                $dy
-            }
-        }
-    )*};
-}
-
-pub(super) use moved;
-
-moved! {
-    Reshaped<Element> Shape: |_, dx, shape| match &dx[0] {
-        Some(dx) => dx.try_reshape(Shape::from_slice(shape)).map(Some),
-        None => Ok(None),
+linear! {
+    Reshaped<Element, SavedAttr<Shape>> |_, dx, shape| dx.try_reshape(Shape::from_slice(shape));
+    Permuted<Element, SavedAttr<Shape>> |positions, dx, _shape| {
+        let order: Vec<isize> = positions.iter().map(|&position| position as isize).collect();
+        dx.try_permute(&order)
     };
-    Permuted<Element> Shape: |positions, dx, _shape| match &dx[0] {
-        Some(dx) => {
-            let order: Vec<isize> = positions.iter().map(|&position| position as isize).collect();
-            dx.try_permute(&order).map(Some)
-        }
-        None => Ok(None),
-    };
-    Broadcast<Numeric> Shape: |_, dx, shape| match &dx[0] {
-        Some(dx) => dx.try_broadcast_to(Shape::from_slice(shape)).map(Some),
-        None => Ok(None),
-    };
+    Broadcast<Numeric, SavedAttr<Shape>> |_, dx, shape| dx.try_broadcast_to(shape);
 }
 
 impl Triangle {

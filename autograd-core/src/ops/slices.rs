@@ -5,8 +5,7 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::call::{call, finish};
-use super::shape::moved;
+use super::call::{call, finish, linear};
 use super::table::attr::{Attr, Type};
 use super::table::form::{Form, ShapeOf};
 use super::table::forms::{exactly, position, same_dtype};
@@ -554,16 +553,22 @@ fn concat<T: Element>(tensors: &[&Tensor<T>], axis: isize, caller: Caller) -> Re
     ))
 }
 
-moved! {
-    Sliced<Element> (Shape, isize, usize, usize): |(whole, axis, start, step), dx, shape| match &dx[0] {
-        Some(dx) => {
-            let n = shape[check_axis("slice_axis", axis, whole.len())?];
-            let end = if n == 0 { start } else { start + (n - 1) * step + 1 };
-            dx.try_slice_axis(axis, start, end, step).map(Some)
-        }
-        None => Ok(None),
+linear! {
+    Sliced<Element, SavedAttr<(Shape, isize, usize, usize)>> |(whole, axis, start, step), dx, shape| {
+        let n = shape[check_axis("slice_axis", axis, whole.len())?];
+        let end = if n == 0 { start } else { start + (n - 1) * step + 1 };
+        dx.try_slice_axis(axis, start, end, step)
     };
-    Concatenated<Element> (Vec<usize>, isize): |(lengths, axis), dx, shape| {
+}
+
+struct Concatenated;
+
+impl<T: Element> PushRule<T, SavedAttr<(Vec<usize>, isize)>> for Concatenated {
+    fn push(
+        (lengths, axis): (Vec<usize>, isize),
+        dx: &[Option<Tensor<T>>],
+        shape: &[usize],
+    ) -> Result<Option<Tensor<T>>> {
         let position = check_axis("concat", axis, shape.len())?;
         let part = |(dx, n): (&Option<Tensor<T>>, usize)| {
             dx.clone().unwrap_or_else(|| {
@@ -574,5 +579,5 @@ moved! {
         };
         let parts: Vec<Tensor<T>> = dx.iter().zip(lengths).map(part).collect();
         Tensor::try_concat(&parts.iter().collect::<Vec<_>>(), axis).map(Some)
-    };
+    }
 }

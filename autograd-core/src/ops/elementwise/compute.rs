@@ -23,34 +23,19 @@ pub(super) fn consume<T: Float, R>(
     tensors: SmallVec<[Option<Tensor<T>>; 4]>,
     kernel: impl FnOnce(SmallVec<[Operand<'_, T>; 4]>) -> R,
 ) -> R {
-    enum Held<T: Float> {
-        Own(Value<T>),
-        Shared(Tensor<T>),
-        Absent,
-    }
-    let held = tensors.into_iter().map(|tensor| match tensor.map(Tensor::try_into_value) {
-        Some(Ok(value)) => Held::Own(value),
-        Some(Err(tensor)) => Held::Shared(tensor),
-        None => Held::Absent,
-    });
-    let mut held: SmallVec<[Held<T>; 4]> = held.collect();
     let mut owned: SmallVec<[Option<Value<T>>; 4]> = SmallVec::new();
-    for held in &mut held {
-        owned.push(match std::mem::replace(held, Held::Absent) {
-            Held::Own(value) => Some(value),
-            other => {
-                *held = other;
-                None
-            }
-        });
+    let mut shared: SmallVec<[Option<Tensor<T>>; 4]> = SmallVec::new();
+    for tensor in tensors {
+        let (value, tensor) = match tensor.map(Tensor::try_into_value) {
+            Some(Ok(value)) => (Some(value), None),
+            Some(Err(tensor)) => (None, Some(tensor)),
+            None => (None, None),
+        };
+        owned.push(value);
+        shared.push(tensor);
     }
-    let read: SmallVec<[_; 4]> = held
-        .iter()
-        .map(|held| match held {
-            Held::Shared(tensor) => Some(tensor.read()),
-            _ => None,
-        })
-        .collect();
+    let read: SmallVec<[_; 4]> =
+        shared.iter().map(|tensor| tensor.as_ref().map(Tensor::read)).collect();
     let operands = owned.into_iter().zip(&read).map(|(value, read)| match (value, read) {
         (Some(value), _) => Operand::Own(value),
         (None, Some(read)) => Operand::Ref(read),

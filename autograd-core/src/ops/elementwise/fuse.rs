@@ -5,11 +5,12 @@ use std::collections::VecDeque;
 use std::panic::Location;
 use std::sync::Arc;
 
+use super::only;
 use super::op::{Handle, Op, Traceable};
 use crate::error::Result;
 use crate::formula::{Formulated, Real, Traced, written};
 use crate::graph::Tensor;
-use crate::ops::{Caller, Float, expect};
+use crate::ops::{Float, expect};
 
 /// Computes a formula of some tensors in one pass over memory, broadcast to their common shape.
 ///
@@ -37,7 +38,7 @@ pub fn fuse<T: Float, const N: usize>(
     inputs: [&Tensor<T>; N],
     formula: impl FnOnce([Real<Traced>; N]) -> Real<Traced>,
 ) -> Tensor<T> {
-    expect(fused(inputs, formula, Location::caller()))
+    expect(try_fuse(inputs, formula))
 }
 
 /// Computes a formula of the tensors that are named, in one pass over memory: [`fuse`](crate::fuse())
@@ -78,22 +79,13 @@ pub fn try_fuse<T: Float, const N: usize>(
     inputs: [&Tensor<T>; N],
     formula: impl FnOnce([Real<Traced>; N]) -> Real<Traced>,
 ) -> Result<Tensor<T>> {
-    fused(inputs, formula, Location::caller())
-}
-
-fn fused<T: Float, const N: usize>(
-    inputs: [&Tensor<T>; N],
-    formula: impl FnOnce([Real<Traced>; N]) -> Real<Traced>,
-    caller: Caller,
-) -> Result<Tensor<T>> {
     let mut formula = Some(formula);
     let written = written(N, 0, &mut |reals, _| match (formula.take(), reals.first_chunk()) {
         (Some(formula), Some(reals)) => vec![formula(*reals)],
         _ => unreachable!("it is called once, with as many as were asked for"),
     });
     let op: Arc<dyn Op<T>> = known(written, N);
-    let mut outputs = T::elementwise(Handle::Shared(op), &inputs, &[], caller)?;
-    Ok(outputs.swap_remove(0))
+    only(T::elementwise(Handle::Shared(op), &inputs, &[], Location::caller()))
 }
 
 /// How many expressions a thread remembers.

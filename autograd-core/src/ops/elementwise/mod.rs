@@ -92,7 +92,12 @@ pub fn apply_static<T: Float>(
 /// The same of one tensor, with one result.
 #[track_caller]
 pub fn apply_one<T: Float>(op: &'static dyn Op<T>, x: &Tensor<T>) -> Result<Tensor<T>> {
-    T::formula(op, x, Location::caller())
+    only(T::elementwise(Handle::Static(op), &[x], &[], Location::caller()))
+}
+
+/// The output of an op that has one.
+pub(super) fn only<T: Float>(outputs: Result<Outputs<T>>) -> Result<Tensor<T>> {
+    outputs.map(|mut outputs| outputs.swap_remove(0))
 }
 
 /// [`apply`] for one element type: compiled in this crate.

@@ -1,27 +1,18 @@
 //! Activations with a parameter, and dropout.
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::smallvec;
 
 use super::super::call::call;
-use super::super::elementwise::{Handle, Outputs};
+use super::super::elementwise::{Handle, only};
 use super::super::table::attr::{Attr, Type};
 use super::super::table::forms::same_float;
 use super::super::table::values::{Values, float, not_numbers, one};
 use super::super::table::{Effect, OpDef, entries};
 use super::super::{Caller, Float, Input, Scalar, Unary, derived, expect};
-use super::writable;
 use crate::array::Shape;
 use crate::array::threads::each_grain;
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Tensor};
-
-/// The result of an op of operands of one shape.
-fn single<T: Float>(results: Result<Outputs<T>>) -> Tensor<T> {
-    match results.map(SmallVec::into_inner) {
-        Ok(Ok([y])) => y,
-        _ => unreachable!("the op has one result, and operands of one shape are not refused"),
-    }
-}
 
 /// An activation with the parameter 0 is relu: an infinity that is not selected must not meet a factor
 /// of 0.
@@ -31,23 +22,21 @@ fn activation<T: Float>(
     number: f64,
     at: Caller,
 ) -> Result<Tensor<T>> {
-    Ok(match number {
-        0.0 => T::unary(Unary::Relu, Input::Own(x), at),
-        number => single(T::elementwise(op(number), &[&x], &[], at)),
-    })
+    match number {
+        0.0 => Ok(T::unary(Unary::Relu, Input::Own(x), at)),
+        number => only(T::elementwise(op(number), &[&x], &[], at)),
+    }
 }
 
 /// By what dropout multiplies a tensor of this shape, drawn from the process-wide generator; `p` is
 /// a probability above 0.
 fn dropout_mask<T: Float>(shape: Shape, p: f64) -> Tensor<T> {
-    let mut mask = writable(Tensor::<T>::rand(shape));
-    if let Some(data) = mask.as_mut_slice() {
-        // For p = 1 nothing is above the limit, and the scale is not used.
-        let (limit, scale) = (T::from_f64(p), T::from_f64(1.0 / (1.0 - p)));
-        each_grain(data, &|_, part| {
-            part.iter_mut().for_each(|x| *x = if *x >= limit { scale } else { T::ZERO });
-        });
-    }
+    let mut mask = Tensor::<T>::rand(shape).read().into_owned();
+    // For p = 1 nothing is above the limit, and the scale is not used.
+    let (limit, scale) = (T::from_f64(p), T::from_f64(1.0 / (1.0 - p)));
+    each_grain(mask.make_mut(), &|_, part| {
+        part.iter_mut().for_each(|x| *x = if *x >= limit { scale } else { T::ZERO });
+    });
     Tensor::new(mask)
 }
 
@@ -56,21 +45,18 @@ entries! {
 
     LEAKY_RELU = OpDef {
         attrs: &[("slope", Type::Number)],
-        infer: same_float,
         run: |op, x, at| float!(x, x => activation(x, derived::leaky_relu, op.number(0), at)),
-        ..OpDef::new("leaky_relu")
+        ..elementwise("leaky_relu")
     };
 
     ELU = OpDef {
         attrs: &[("alpha", Type::Number)],
-        infer: same_float,
         run: |op, x, at| float!(x, x => activation(x, derived::elu, op.number(0), at)),
-        ..OpDef::new("elu")
+        ..elementwise("elu")
     };
 
     DROPOUT = OpDef {
         attrs: &[("p", Type::Plain), ("training", Type::Training)],
-        infer: same_float,
         run: |op, x, at| match (one(x)?, op.draws()) {
             (x, false) => Ok(smallvec![x]),
             (AnyTensor::Float32(x), true) => Ok(dropout(&x, op.number(0), at)),
@@ -78,8 +64,12 @@ entries! {
             (other, true) => Err(not_numbers(&other).into()),
         },
         effect: Effect::Draws,
-        ..OpDef::new("dropout")
+        ..elementwise("dropout")
     };
+}
+
+const fn elementwise(name: &'static str) -> OpDef {
+    OpDef { infer: same_float, ..OpDef::new(name) }
 }
 
 fn dropout<T: Float>(x: &Tensor<T>, p: f64, at: Caller) -> Values {
@@ -87,7 +77,7 @@ fn dropout<T: Float>(x: &Tensor<T>, p: f64, at: Caller) -> Values {
 }
 
 fn dropped<T: Float>(x: &Tensor<T>, factors: &Tensor<T>, caller: Caller) -> Tensor<T> {
-    single(T::elementwise(derived::dropped(), &[x, factors], &[], caller))
+    expect(only(T::elementwise(derived::dropped(), &[x, factors], &[], caller)))
 }
 
 /// # Activations with a parameter

@@ -4,7 +4,7 @@ use std::panic::Location;
 
 use smallvec::smallvec;
 
-use super::super::call::call;
+use super::super::call::{call, finish};
 use super::super::table::attr::Type;
 use super::super::table::form::Form;
 use super::super::table::forms::{float as float_form, same_dtype};
@@ -18,7 +18,7 @@ use super::window::{
 use crate::array::shape::element_count;
 use crate::array::{Shape, Value};
 use crate::error::{Error, Plural, RECEIVER, Result};
-use crate::graph::{SavedAttr, SavedInput, Tensor, record, unrecorded};
+use crate::graph::{SavedAttr, SavedInput, Tensor};
 
 fn check(
     input: &[usize],
@@ -198,11 +198,8 @@ pub(super) fn other<T: Float>(
         Part::Weight => "conv2d_weight",
         Part::Output => "conv2d",
     };
-    if !a.is_recorded() && !b.is_recorded() {
-        return unrecorded(name, caller, [a, b], value);
-    }
     let state = (SavedAttr((of, part)), SavedInput::at(0, a), SavedInput::at(1, b));
-    record(name, caller, [a, b], value, state, pull)
+    finish(name, caller, [a, b], value, state, pull)
 }
 
 /// The gradient of an operand is that part, from the other operand and the gradient of the result.

@@ -10,7 +10,7 @@ use crate::array::gemm::{Left, Pieces, Runs, add_dots};
 use crate::array::threads::each_chunk;
 
 /// Bytes of columns that are computed with at once.
-const COLUMN_BYTES: usize = 768 << 10;
+const COLUMN_BYTES: usize = 384 << 10;
 /// So many multiplications at least a part of the work has, some 20 µs.
 const PART: usize = 1 << 20;
 /// Sums of parts of the pictures, at most, that a gradient of the weights is made of.

@@ -1,10 +1,51 @@
 //! The loops over rows of softmax and cross entropy.
 
 use super::super::{Arithmetic, Float};
-use super::rows::{CHUNK, Given, LANES, joined, total};
-use crate::array::Value;
 use crate::array::simd::{Kernel, dispatch};
 use crate::array::threads::{each_chunk_of, grain};
+
+/// Elements, in whole rows, that one thread takes at once.
+const CHUNK: usize = 16 * 1024;
+
+/// Elements that are joined side by side; a constant, so that sums are the same on every CPU.
+const LANES: usize = 8;
+/// The same of long rows: one addition waits for another, and `f` may take whole registers.
+const MANY: usize = 4 * LANES;
+
+/// `f` of every element of a row, joined in one.
+#[inline(always)]
+fn joined<T: Copy>(row: &[T], start: T, f: impl Fn(T) -> T, join: impl Fn(T, T) -> T) -> T {
+    let mut lanes = [start; LANES];
+    let (blocks, row) = row.as_chunks::<MANY>();
+    if !blocks.is_empty() {
+        let mut many = [start; MANY];
+        for block in blocks {
+            for (lane, &x) in many.iter_mut().zip(block) {
+                *lane = join(*lane, f(x));
+            }
+        }
+        for part in many.as_chunks::<LANES>().0 {
+            for (lane, &x) in lanes.iter_mut().zip(part) {
+                *lane = join(*lane, x);
+            }
+        }
+    }
+    let (blocks, rest) = row.as_chunks::<LANES>();
+    for block in blocks {
+        for (lane, &x) in lanes.iter_mut().zip(block) {
+            *lane = join(*lane, f(x));
+        }
+    }
+    for (lane, &x) in lanes.iter_mut().zip(rest) {
+        *lane = join(*lane, f(x));
+    }
+    lanes.into_iter().fold(start, join)
+}
+
+#[inline(always)]
+fn total<T: Float>(row: &[T]) -> T {
+    joined(row, T::ZERO, |x| x, T::plus)
+}
 
 /// Elements, in whole rows, that are copied before they are computed with.
 const BLOCK: usize = 2048;
@@ -30,165 +71,57 @@ fn greatest<T: Float>(row: &[T]) -> T {
 }
 
 #[inline(always)]
-fn less_greatest<T: Float>(row: &mut [T]) -> T {
+fn less_greatest<T: Float>(row: &mut [T]) {
     let max = greatest(row);
     for x in row {
         *x = *x - max;
     }
-    max
 }
 
-/// Runs on each row of `n` elements of `.0`.
-struct Rows<'a, T, F>(&'a mut [T], usize, F);
+/// Writes over each row of `n` elements: softmax, or its logarithm. The elements of many rows are one loop.
+struct Softmax<'a, T, const LOG: bool>(&'a mut [T], usize);
 
-/// Runs on each row of `n` elements of `.0` and the matching row of `.1`.
-struct RowPairs<'a, T, F>(&'a mut [T], &'a [T], usize, F);
-
-/// What is done to a row: first, then to each of its elements, and last. The elements of many rows are one
-/// loop.
-trait Row<T>: Copy {
-    fn first(self, row: &mut [T]);
-    fn each<const FMA: bool>(self, x: T) -> T;
-    fn last<const FMA: bool>(self, row: &mut [T]);
-}
-
-/// What is done to a row that has a partner.
-trait RowPair<T>: Copy {
-    fn call<const FMA: bool>(self, row: &mut [T], other: &[T]);
-}
-
-impl<T: Float, F: Row<T>> Kernel for Rows<'_, T, F> {
+impl<T: Float, const LOG: bool> Kernel for Softmax<'_, T, LOG> {
     type Output = ();
 
     #[inline(always)]
     fn run<const FMA: bool>(self) {
-        let Self(rows, n, f) = self;
+        let Self(rows, n) = self;
         // Loops, not closures: a closure that is not inlined is compiled for the baseline.
         for row in rows.chunks_exact_mut(n.max(1)) {
-            f.first(row);
+            less_greatest(row);
         }
-        for x in rows.iter_mut() {
-            *x = f.each::<FMA>(*x);
+        if !LOG {
+            for x in rows.iter_mut() {
+                *x = exp::<T, FMA>(*x);
+            }
         }
         for row in rows.chunks_exact_mut(n.max(1)) {
-            f.last::<FMA>(row);
-        }
-    }
-}
-
-impl<T: Float, F: RowPair<T>> Kernel for RowPairs<'_, T, F> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<const FMA: bool>(self) {
-        let Self(rows, others, n, f) = self;
-        let rows = rows.chunks_exact_mut(n.max(1)).zip(others.chunks_exact(n.max(1)));
-        for (row, other) in rows {
-            f.call::<FMA>(row, other);
-        }
-    }
-}
-
-macro_rules! row_kernels {
-    ($(
-        $name:ident |$row:ident| $first:block |$x:ident| $each:block $last:block
-    )*) => {$(
-        /// Writes over `rows`, from rows that lie elsewhere.
-        pub(super) fn $name<T: Float>(rows: &mut [T], from: &[T], n: usize) {
-            #[derive(Clone, Copy)]
-            struct Body;
-            impl<T: Float> Row<T> for Body {
-                #[inline(always)]
-                fn first(self, $row: &mut [T]) $first
-                #[inline(always)]
-                fn each<const FMA: bool>(self, $x: T) -> T $each
-                #[inline(always)]
-                fn last<const FMA: bool>(self, $row: &mut [T]) $last
-            }
-            let (chunk, block) = (chunk_of(rows, n), whole_rows(n, BLOCK));
-            each_chunk_of(rows.len(), rows, chunk, &|index, rows| {
-                let from = &from[index * chunk..][..rows.len()];
-                for (rows, from) in rows.chunks_mut(block).zip(from.chunks(block)) {
-                    rows.copy_from_slice(from);
-                    dispatch(Rows(rows, n, Body));
+            if LOG {
+                let log = joined(row, T::ZERO, exp::<T, FMA>, T::plus).v_ln::<FMA>();
+                for x in row.iter_mut() {
+                    *x = *x - log;
                 }
-            });
-        }
-    )*};
-}
-
-macro_rules! row_pair_kernels {
-    ($(
-        $name:ident |$row:ident, $other:ident| $body:block
-    )*) => {$(
-        /// Writes over `rows`, or over what is [`Given`] for them.
-        pub(super) fn $name<T: Float>(rows: &mut [T], from: Option<&Value<T>>, others: &[T], n: usize) {
-            #[derive(Clone, Copy)]
-            struct Body;
-            impl<T: Float> RowPair<T> for Body {
-                #[inline(always)]
-                fn call<const FMA: bool>(self, $row: &mut [T], $other: &[T]) $body
-            }
-            let (chunk, block) = (chunk_of(rows, n), whole_rows(n, BLOCK));
-            each_chunk_of(rows.len(), rows, chunk, &|index, rows| {
-                let others = &others[index * chunk..][..rows.len()];
-                let mut given = Given::new(from, index * chunk);
-                for (rows, others) in rows.chunks_mut(block).zip(others.chunks(block)) {
-                    given.put(rows);
-                    dispatch(RowPairs(rows, others, n, Body));
+            } else {
+                let sum = total(row);
+                for x in row.iter_mut() {
+                    *x = *x / sum;
                 }
-            });
-        }
-    )*};
-}
-
-row_kernels! {
-    softmax |row| {
-        less_greatest(row);
-    } |x| {
-        exp::<T, FMA>(x)
-    } {
-        let sum = total(row);
-        for x in row.iter_mut() {
-            *x = *x / sum;
-        }
-    }
-    log_softmax |row| {
-        less_greatest(row);
-    } |x| {
-        x
-    } {
-        let sum = joined(row, T::ZERO, exp::<T, FMA>, T::plus);
-        let log = sum.v_ln::<FMA>();
-        for x in row.iter_mut() {
-            *x = *x - log;
-        }
-    }
-}
-
-row_pair_kernels! {
-    softmax_pull |dy, y| {
-        let mut dot = [T::ZERO; LANES];
-        let ((d, d_rest), (p, p_rest)) = (dy.as_chunks::<LANES>(), y.as_chunks::<LANES>());
-        for (d, p) in d.iter().zip(p) {
-            for ((sum, &d), &p) in dot.iter_mut().zip(d).zip(p) {
-                *sum = *sum + d * p;
             }
         }
-        for ((sum, &d), &p) in dot.iter_mut().zip(d_rest).zip(p_rest) {
-            *sum = *sum + d * p;
-        }
-        let dot = total(&dot);
-        for (d, &p) in dy.iter_mut().zip(y) {
-            *d = p * (*d - dot);
-        }
     }
-    log_softmax_pull |dy, y| {
-        let sum = total(dy);
-        for (d, &y) in dy.iter_mut().zip(y) {
-            *d = *d - exp::<T, FMA>(y) * sum;
+}
+
+/// Writes over `rows`, from rows that lie elsewhere.
+pub(super) fn softmax<T: Float, const LOG: bool>(rows: &mut [T], from: &[T], n: usize) {
+    let (chunk, block) = (chunk_of(rows, n), whole_rows(n, BLOCK));
+    each_chunk_of(rows.len(), rows, chunk, &|index, rows| {
+        let from = &from[index * chunk..][..rows.len()];
+        for (rows, from) in rows.chunks_mut(block).zip(from.chunks(block)) {
+            rows.copy_from_slice(from);
+            dispatch(Softmax::<T, LOG>(rows, n));
         }
-    }
+    });
 }
 
 struct LogSumExp<'a, T>(&'a [T], usize, &'a mut [T]);

@@ -11,7 +11,6 @@ use super::super::table::forms::{float as float_form, same_dtype};
 use super::super::table::values::{float, typed};
 use super::super::table::{OpDef, entries};
 use super::super::{Caller, Float, expect, joined};
-use super::writable;
 use crate::array::Shape;
 use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{GradMode, Lost, PushRule, SavedInput, Tensor, record, with_push};
@@ -100,7 +99,7 @@ fn linear<T: Float>(
     let product = if x.is_recorded() || weight.is_recorded() {
         let state =
             with_push::<T, _, _>(Tangent, (SavedInput::at(0, x), SavedInput::at(1, weight)));
-        record("linear", caller, [x, weight], writable(product), state, pull)
+        record("linear", caller, [x, weight], product.read().into_owned(), state, pull)
     } else {
         let lost = Lost::of_all("linear", caller, [x, weight]);
         product.with_lost(lost)

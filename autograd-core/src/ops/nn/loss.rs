@@ -5,7 +5,7 @@ use std::sync::Arc;
 use smallvec::smallvec;
 
 use super::super::call::call;
-use super::super::elementwise::Handle;
+use super::super::elementwise::{Handle, only};
 use super::super::index::check_indices;
 use super::super::table::form::{Dims, Form};
 use super::super::table::forms::{exactly, float as float_form};
@@ -112,7 +112,7 @@ fn cross_entropy<T: Float>(
     targets: &Tensor<i64>,
     caller: Caller,
 ) -> Result<Tensor<T>> {
-    let (loss, sums) = mean_cross_entropy(logits, targets, Value::scalar(T::ZERO))?;
+    let (loss, sums) = mean_cross_entropy(logits, targets)?;
     let loss = Value::scalar(loss);
     if !logits.is_recorded() {
         return Ok(unrecorded("cross_entropy", caller, [logits], loss).and_lost(targets));
@@ -122,12 +122,10 @@ fn cross_entropy<T: Float>(
     Ok(record("cross_entropy", caller, [logits], loss, state, pull_cross_entropy))
 }
 
-/// The loss, and the logarithms of the sums of each row's exponentials, which its gradient reads, in
-/// the place of `into`.
-pub(in crate::ops) fn mean_cross_entropy<T: Float>(
+/// The loss, and the logarithms of the sums of each row's exponentials, which its gradient reads.
+fn mean_cross_entropy<T: Float>(
     logits: &Tensor<T>,
     targets: &Tensor<i64>,
-    into: Value<T>,
 ) -> Result<(T, Value<T>)> {
     let classes = check_targets("cross_entropy", logits.shape(), targets)?;
     let (logits, targets) = (logits.read(), targets.read());
@@ -135,26 +133,24 @@ pub(in crate::ops) fn mean_cross_entropy<T: Float>(
     let rows = logits.as_slice().unwrap_or(&[]);
     let targets = targets.as_slice().unwrap_or(&[]);
     let shape = Shape::from_slice(&[targets.len()]);
-    let sums = into.rewritten(shape, |sums| kernels::log_sum_exp(rows, classes, sums));
+    let sums = Value::written(shape, |sums| kernels::log_sum_exp(rows, classes, sums));
     let at = |(row, &target): (usize, &i64)| rows[row * classes + target as usize];
     let losses = targets.iter().enumerate().map(at).zip(sums.as_slice().unwrap_or(&[]));
     let total: f64 = losses.map(|(x, &sum)| (sum - x).into_f64()).sum();
     Ok((T::from_f64(total / targets.len() as f64), sums))
 }
 
-/// `dx = (softmax(x) - one_hot(targets)) dy / n`, with the sums of [`mean_cross_entropy`], in the
-/// place of `into`.
-pub(in crate::ops) fn cross_entropy_gradient<T: Float>(
+/// `dx = (softmax(x) - one_hot(targets)) dy / n`, with the sums of [`mean_cross_entropy`].
+fn cross_entropy_gradient<T: Float>(
     (logits, targets): (&Tensor<T>, &Tensor<i64>),
     sums: &Value<T>,
     dy: T,
-    into: Value<T>,
 ) -> Value<T> {
     let (logits, targets) = (logits.read(), targets.read());
     let (logits, targets) = (logits.contiguous(), targets.contiguous());
     let scale = T::from_f64(dy.into_f64() / sums.len() as f64);
     let classes = logits.shape()[1];
-    into.rewritten(Shape::from_slice(logits.shape()), |rows| {
+    Value::written(Shape::from_slice(logits.shape()), |rows| {
         rows.copy_from_slice(logits.as_slice().unwrap_or(&[]));
         kernels::softmax_scaled(rows, sums.as_slice().unwrap_or(&[]), classes, scale);
         for (row, &target) in targets.as_slice().unwrap_or(&[]).iter().enumerate() {
@@ -173,7 +169,7 @@ fn pull_cross_entropy<T: Float>(
         let off = logits.softmax(1) - targets.one_hot::<T>(logits.shape()[1]);
         return Ok([Some(off * (dy / sums.len() as f64))]);
     }
-    let dx = cross_entropy_gradient((&logits, &targets), &sums, dy.item(), Value::scalar(T::ZERO));
+    let dx = cross_entropy_gradient((&logits, &targets), &sums, dy.item());
     Ok([Some(Tensor::new(dx))])
 }
 
@@ -185,8 +181,7 @@ pub(super) fn paired<T: Float>(
     at: Caller,
 ) -> Result<Tensor<T>> {
     check_same_shape(loss.info().name, x.shape(), parameter, target.shape())?;
-    let loss = T::elementwise(loss.clone(), &[x, target], &[], at)?;
-    Ok(loss.into_iter().next().unwrap_or_else(|| unreachable!("the op has one result")))
+    only(T::elementwise(loss.clone(), &[x, target], &[], at))
 }
 
 /// The form of a loss of two inputs of one form.

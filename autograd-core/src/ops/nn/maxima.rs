@@ -1,5 +1,7 @@
 //! Where the greatest element of each window of a picture lies, and elements moved from there and back.
 
+use std::ops::Range;
+
 use super::super::Float;
 use super::window::Plan;
 use crate::array::threads::each_chunk;
@@ -19,20 +21,23 @@ pub(super) fn maxima<T: Float>(plan: &Plan, x: &[T], places: &mut [i32]) {
     each_chunk(places, part * plan.windows(), &|index, places| {
         let channels = x[index * part * size..].chunks_exact(size);
         for (x, places) in channels.zip(places.chunks_exact_mut(plan.windows())) {
-            for (window, place) in places.iter_mut().enumerate() {
-                *place = greatest(plan, x, window) as i32;
+            for (y, places) in places.chunks_exact_mut(plan.output[1]).enumerate() {
+                let rows = plan.inside(0, y);
+                for (window, place) in places.iter_mut().enumerate() {
+                    let columns = plan.inside(1, window);
+                    *place = greatest(x, plan.input[1], rows.clone(), columns) as i32;
+                }
             }
         }
     });
 }
 
-/// Where the greatest element of a window lies.
-fn greatest<T: Float>(plan: &Plan, x: &[T], window: usize) -> usize {
-    let [rows, columns] = plan.inside(window);
-    let first = rows.start * plan.input[1] + columns.start;
+/// Where the greatest element of these rows and columns lies.
+fn greatest<T: Float>(x: &[T], width: usize, rows: Range<usize>, columns: Range<usize>) -> usize {
+    let first = rows.start * width + columns.start;
     let (mut best, mut most) = (first, x[first]);
     for row in rows {
-        let start = row * plan.input[1] + columns.start;
+        let start = row * width + columns.start;
         for (place, &x) in (start..).zip(&x[start..][..columns.len()]) {
             if x > most || num_traits::Float::is_nan(x) && !num_traits::Float::is_nan(most) {
                 (best, most) = (place, x);

@@ -14,7 +14,6 @@ mod maxima;
 mod norm;
 mod normalize;
 mod pool;
-mod rows;
 mod softmax;
 #[cfg(test)]
 mod tests;
@@ -42,36 +41,9 @@ pub(crate) mod entries {
     pub(crate) use super::softmax::{LOG_SOFTMAX, SOFTMAX, SOFTMAXES};
 }
 
-use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
-use crate::graph::{Element, GradMode, Tensor};
+use crate::graph::{GradMode, Tensor};
 use crate::ops::Float;
-
-/// The value of a temporary as a row-major buffer that may be written.
-fn writable<T: Element>(tensor: Tensor<T>) -> Value<T> {
-    let value = match tensor.try_into_value() {
-        Ok(value) => value,
-        Err(tensor) => tensor.read().into_owned(),
-    };
-    let mut value = value.into_contiguous();
-    if value.as_mut_slice().is_none() {
-        value = copied(&value);
-    }
-    value
-}
-
-/// Where a loop writes over a gradient: in its own buffer, or, where somebody else holds that or it lies
-/// in another order, in a new one, with what is to be copied there just before: see [`Given`](rows::Given).
-fn to_write_over<T: Element>(gradient: Tensor<T>) -> (Value<T>, Option<Value<T>>) {
-    let mut value = match gradient.try_into_value() {
-        Ok(value) => value,
-        Err(gradient) => gradient.read().into_owned(),
-    };
-    if value.as_mut_slice().is_some() {
-        return (value, None);
-    }
-    (Value::any(Shape::from_slice(value.shape())), Some(value))
-}
 
 /// Whether a sum of squares is finite and lost no digits to underflow. Otherwise the squares are to be
 /// computed again of scaled numbers.
@@ -93,12 +65,6 @@ pub(super) fn scale_of<T: Float>(x: &Tensor<T>, axes: &[isize], least: f64) -> T
         let usable = largest.gt_scalar(T::ZERO).and(&largest.lt_scalar(T::infinity()));
         usable.where_else(&largest, T::ONE)
     })
-}
-
-/// A row-major copy that nobody shares.
-fn copied<T: Element>(value: &Value<T>) -> Value<T> {
-    let value = value.contiguous();
-    Value::from_slice(Shape::from_slice(value.shape()), value.as_slice().unwrap_or(&[]))
 }
 
 /// An error unless `found` has the shape of the predictions.

@@ -10,7 +10,7 @@ use super::super::table::values::float;
 use super::super::table::{OpDef, entries};
 use super::super::{Caller, Float, HasMean, expect};
 use super::normalize::layer_norm;
-use super::{are_in_range, scale_of, writable};
+use super::{are_in_range, scale_of};
 use crate::array::IntoAxes;
 use crate::array::shape::axes as check_axes;
 use crate::error::{Error, RECEIVER, Result};
@@ -67,7 +67,7 @@ fn norm<T: Float>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {
     if !x.is_recorded() {
         return value.with_lost(Lost::of("norm", caller, x));
     }
-    let value = writable(value);
+    let value = value.read().into_owned();
     let state = (SavedInput::at(0, x), SavedOutput(value.clone()));
     record("norm", caller, [x], value, state, |(x, y), dy, _| {
         // At 0, where there is no derivative: 0, whose own derivative is NaN.

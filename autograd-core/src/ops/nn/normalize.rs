@@ -9,7 +9,7 @@ use super::super::table::forms::{broadcast, float as float_form, reduced, same_d
 use super::super::table::values::{Ran, all, computed};
 use super::super::table::{OpDef, Operator, entries};
 use super::super::{Binary, Caller, Float, Input};
-use super::{are_in_range, scale_of, writable};
+use super::{are_in_range, scale_of};
 use crate::array::shape::axes as check_axes;
 use crate::error::Result;
 use crate::fuse;
@@ -81,7 +81,7 @@ fn normalize<T: Float>(
     let axes: Vec<isize> = positions.iter().map(|&position| position as isize).collect();
     let Parts { normal, scale, .. } = GradMode::of(false, || parts(x, &axes, eps));
     // A zero has no sign.
-    let value = GradMode::of(false, || writable(normal + 0.0));
+    let value = GradMode::of(false, || (normal + 0.0).read().contiguous().into_owned());
     let done = (Tensor::new(value.clone()), scale);
     let state = (SavedInput::at(0, x), SavedAttr((axes, eps)), Hidden(Arc::new(done)));
     // The derivative is symmetric, so it is its own transpose.

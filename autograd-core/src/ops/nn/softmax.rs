@@ -2,22 +2,20 @@
 
 use std::sync::Arc;
 
-use super::super::call::call;
+use super::super::call::{call, finish};
 use super::super::names::Softmax;
 use super::super::table::attr::{Attr, Type};
 use super::super::table::form::Form;
 use super::super::table::forms::{exactly, float as float_form, position, reduced};
 use super::super::table::values::float;
-use super::super::table::{Inferred, OpDef, Operator, entries};
+use super::super::table::{OpDef, entries};
 use super::super::{Caller, Float, expect};
-use super::{kernels, to_write_over};
+use super::kernels;
 use crate::array::shape::{axes as check_axes, axis as check_axis};
 use crate::array::{IntoAxes, Shape, Value};
 use crate::error::Result;
-use crate::graph::{
-    GradMode, Hidden, Lost, SavedAttr, SavedInput, SavedOutput, Tensor, is_grad_enabled, record,
-    unrecorded,
-};
+use crate::fuse;
+use crate::graph::{GradMode, Hidden, SavedAttr, SavedInput, SavedOutput, Tensor, is_grad_enabled};
 
 impl Softmax {
     fn name(self) -> &'static str {
@@ -32,17 +30,13 @@ entries! {
     SOFTMAXES:
 
     SOFTMAX = OpDef {
-        attrs: &[("axis", Type::Int)],
-        infer: along_axis,
         run: |op, x, at| float!(x, x => softmax(Softmax::Plain, &x, op.int(0), at)),
-        ..OpDef::new("softmax")
+        ..along_axis("softmax")
     };
 
     LOG_SOFTMAX = OpDef {
-        attrs: &[("axis", Type::Int)],
-        infer: along_axis,
         run: |op, x, at| float!(x, x => softmax(Softmax::Log, &x, op.int(0), at)),
-        ..OpDef::new("log_softmax")
+        ..along_axis("log_softmax")
     };
 
     LOGSUMEXP = OpDef {
@@ -56,11 +50,17 @@ entries! {
     };
 }
 
-/// The form of the only input, of floats, which has the axis.
-fn along_axis(op: &Operator, inputs: &[&Form]) -> Inferred {
-    let [x] = exactly(inputs)?;
-    position(op.int(0), x.dims.len())?;
-    Ok(vec![float_form(x)?.clone()])
+/// Of the only input, of floats, which has the axis.
+const fn along_axis(name: &'static str) -> OpDef {
+    OpDef {
+        attrs: &[("axis", Type::Int)],
+        infer: |op, inputs| {
+            let [x] = exactly(inputs)?;
+            position(op.int(0), x.dims.len())?;
+            Ok(vec![float_form(x)?.clone()])
+        },
+        ..OpDef::new(name)
+    }
 }
 
 fn softmax<T: Float>(op: Softmax, x: &Tensor<T>, axis: isize, caller: Caller) -> Result<Tensor<T>> {
@@ -82,15 +82,12 @@ fn last<T: Float>(op: Softmax, x: &Tensor<T>, caller: Caller) -> Tensor<T> {
         let x = x.contiguous();
         let from = x.as_slice().unwrap_or(&[]);
         Value::written(Shape::from_slice(x.shape()), |rows| match op {
-            Softmax::Plain => kernels::softmax(rows, from, n),
-            Softmax::Log => kernels::log_softmax(rows, from, n),
+            Softmax::Plain => kernels::softmax::<T, false>(rows, from, n),
+            Softmax::Log => kernels::softmax::<T, true>(rows, from, n),
         })
     };
-    if !x.is_recorded() {
-        return unrecorded(op.name(), caller, [x], value);
-    }
     let state = (SavedAttr(op), SavedOutput(value.clone()));
-    record(op.name(), caller, [x], value, state, pull)
+    finish(op.name(), caller, [x], value, state, pull)
 }
 
 /// `y = softmax(x)`: `dx = y (dy - sum(dy y))`; `y = log_softmax(x)`: `dx = dy - exp(y) sum(dy)`.
@@ -99,22 +96,16 @@ fn pull<T: Float>(
     dy: Tensor<T>,
     _: [bool; 1],
 ) -> Result<[Option<Tensor<T>>; 1]> {
-    if is_grad_enabled() {
-        return Ok([Some(match op {
-            Softmax::Plain => &y * (&dy - (&dy * &y).sum_axes_keep(&[-1])),
-            Softmax::Log => &dy - y.exp() * dy.sum_axes_keep(&[-1]),
-        })]);
-    }
-    let y = y.read();
-    let n = y.shape()[y.rank() - 1];
-    let (mut dx, from) = to_write_over(dy);
-    if let (Some(dx), Some(y)) = (dx.as_mut_slice(), y.as_slice()) {
-        match op {
-            Softmax::Plain => kernels::softmax_pull(dx, from.as_ref(), y, n),
-            Softmax::Log => kernels::log_softmax_pull(dx, from.as_ref(), y, n),
+    Ok([Some(match op {
+        Softmax::Plain => {
+            let sum = (&dy * &y).sum_axes_keep(&[-1]);
+            fuse!(|y, dy, sum| y * (dy - sum))
         }
-    }
-    Ok([Some(Tensor::new(dx))])
+        Softmax::Log => {
+            let sum = dy.sum_axes_keep(&[-1]);
+            fuse!(|y, dy, sum| dy - y.exp() * sum)
+        }
+    })])
 }
 
 fn logsumexp<T: Float>(x: &Tensor<T>, axes: &[isize], caller: Caller) -> Result<Tensor<T>> {
@@ -128,12 +119,9 @@ fn logsumexp<T: Float>(x: &Tensor<T>, axes: &[isize], caller: Caller) -> Result<
         (largest, rest)
     });
     let value = GradMode::of(false, || (&rest + &largest).reshape(shape));
-    if !x.is_recorded() {
-        return Ok(value.with_lost(Lost::of("logsumexp", caller, x)));
-    }
-    let value: Value<T> = value.read().into_owned();
+    let value = value.read().into_owned();
     let state = (SavedAttr(axes), Hidden(Arc::new((largest, rest))), SavedInput::at(0, x));
-    Ok(record("logsumexp", caller, [x], value, state, |(axes, hidden, x), dy, _| {
+    Ok(finish("logsumexp", caller, [x], value, state, |(axes, hidden, x), dy, _| {
         let (largest, rest) = &*hidden;
         let finite = rest.abs().lt_scalar(T::infinity()).all();
         let shares = if !finite || is_grad_enabled() {

@@ -121,15 +121,12 @@ impl Plan {
         [place / self.window.kernel[1], place % self.window.kernel[1]]
     }
 
-    /// The rows and columns of the picture that a window without gaps lies on, by its place in row-major
-    /// order.
-    pub(super) fn inside(&self, window: usize) -> [Range<usize>; 2] {
-        let at = [window / self.output[1], window % self.output[1]];
+    /// The part of the picture that a window without gaps lies on, in one direction.
+    pub(super) fn inside(&self, direction: usize, window: usize) -> Range<usize> {
         let Window { kernel, stride, padding, .. } = self.window;
-        std::array::from_fn(|i| {
-            let start = at[i] * stride[i];
-            start.saturating_sub(padding[i])..(start + kernel[i] - padding[i]).min(self.input[i])
-        })
+        let [start, padding] = [window * stride[direction], padding[direction]];
+        let end = (start + kernel[direction] - padding).min(self.input[direction]);
+        start.saturating_sub(padding)..end
     }
 
     /// The row of the picture that an element of window row `y` lies on; none in the padding.
