@@ -16,14 +16,11 @@ const CIRCLES: &[(&str, &[usize])] =
 
 /// At most so many lines, unit tests among them.
 const LINES: &[(&str, usize)] =
-    &[("autograd-kernels", 12_850), ("autograd-core", 40_980), ("autograd-macros", 14_800)];
+    &[("autograd-kernels", 11_950), ("autograd-core", 40_980), ("autograd-macros", 14_800)];
 
 /// Files of more than 600 lines; tables and fixtures may be.
-const LONG_FILES: &[&str] = &[
-    "autograd-kernels/src/array/math/tests.rs",
-    "autograd-core/src/graph/tensor.rs",
-    "autograd-macros/src/context_use.rs",
-];
+const LONG_FILES: &[&str] =
+    &["autograd-core/src/graph/tensor.rs", "autograd-macros/src/context_use.rs"];
 
 /// A module's path below the crate's root.
 type Module = Vec<String>;
