@@ -22,8 +22,6 @@ pub enum Feed<'a, T: Storable> {
     Gathered(&'a [T], Walk, Buffer<T>),
     /// What is computed when it is read; the next block starts there.
     Deferred(Source<T>, usize, Buffer<T>),
-    /// A copy of what will be written over.
-    Over(Buffer<T>),
 }
 
 impl<'a, T: Storable> Feed<'a, T> {
@@ -52,17 +50,10 @@ impl<'a, T: Storable> Feed<'a, T> {
         }
     }
 
-    /// Takes a copy of a block.
-    pub fn copy(&mut self, block: &[T]) {
-        if let Self::Over(copy) = self {
-            room(copy, block.len()).copy_from_slice(block);
-        }
-    }
-
     /// Makes the next `n` elements ready.
     pub fn advance(&mut self, n: usize) {
         match self {
-            Self::Slice(_) | Self::Over(_) => {}
+            Self::Slice(_) => {}
             Self::Deferred(source, start, block) => {
                 source.write(*start, room(block, n));
                 *start += n;
@@ -98,10 +89,9 @@ impl<'a, T: Storable> Feed<'a, T> {
         match self {
             Self::Slice(data) => &data[start..start + n],
             Self::Repeated(row, block) => &block[start % row.len()..][..n],
-            Self::Same(block, _)
-            | Self::Gathered(_, _, block)
-            | Self::Deferred(_, _, block)
-            | Self::Over(block) => &block[..n],
+            Self::Same(block, _) | Self::Gathered(_, _, block) | Self::Deferred(_, _, block) => {
+                &block[..n]
+            }
         }
     }
 }

@@ -1,11 +1,8 @@
 //! Programs run block by block: each step over a block, into a buffer of its own.
 
-use super::kernels::{
-    BinaryKernel, CompareKernel, FunctionKernel, LeftKernel, MulAddKernel, RightKernel,
-    SelectKernel,
-};
+use super::kernels::{BinaryKernel, CompareKernel, FunctionKernel, MulAddKernel, SelectKernel};
 use super::pass::{Block, Formula, Scratch, block_of};
-use super::program::{Binary, Program, Step};
+use super::program::{Program, Step};
 use crate::array::Storable;
 use crate::array::buffer::Buffer;
 use crate::array::math::Math;
@@ -133,9 +130,7 @@ impl Program {
             }
         }
     }
-}
 
-impl Program {
     /// Computes a step that gives numbers.
     #[allow(clippy::too_many_arguments, reason = "one block of one step")]
     fn number<T: Storable + Math>(
@@ -149,17 +144,8 @@ impl Program {
         to: &mut [T],
     ) {
         let of = |k| self.numbers(k, start, n, reals, &scratch.numbers);
-        let literal = |k: u32| match self.steps[k as usize] {
-            Step::Lit(bits) => Some(T::lit(f64::from_bits(bits))),
-            _ => None,
-        };
         match step {
             Step::Function(f, a) => dispatch(FunctionKernel(f, of(a), to)),
-            Step::Binary(f, a, b) if f.is_arithmetic() => match (literal(a), literal(b)) {
-                (Some(a), _) => dispatch(LeftKernel(f, a, of(b), to)),
-                (None, Some(b)) => dispatch(RightKernel(f, of(a), b, to)),
-                (None, None) => dispatch(BinaryKernel(f, of(a), of(b), to)),
-            },
             Step::Binary(f, a, b) => dispatch(BinaryKernel(f, of(a), of(b), to)),
             Step::MulAdd(a, b, c) => dispatch(MulAddKernel(of(a), of(b), of(c), to)),
             Step::Select(m, a, b) => {
@@ -168,11 +154,5 @@ impl Program {
             }
             _ => unreachable!("the caller has seen that it gives numbers"),
         }
-    }
-}
-
-impl Binary {
-    fn is_arithmetic(self) -> bool {
-        matches!(self, Self::Add | Self::Sub | Self::Mul | Self::Div)
     }
 }

@@ -53,13 +53,15 @@ where
         }
     }
 
-    fn run_over(&self, k: usize, block: &mut Block<'_, T>) -> bool {
-        let exists = const { F::IN_PLACE && I == 2 && M == 0 && O == 1 };
-        if exists {
+    fn is_in_place(&self) -> bool {
+        F::IN_PLACE && I == 2 && M == 0 && O == 1
+    }
+
+    fn run_over(&self, k: usize, block: &mut Block<'_, T>) {
+        if const { F::IN_PLACE && I == 2 && M == 0 && O == 1 } {
             let (out, other) = (&mut block.out[..block.len], block.reals[0]);
             dispatch(InPlace::<T, F, I, M, O> { formula: &self.0, k, out, other });
         }
-        exists
     }
 
     fn run_inline(

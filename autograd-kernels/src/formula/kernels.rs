@@ -82,45 +82,6 @@ impl<T: Math> Kernel for BinaryKernel<'_, T> {
     }
 }
 
-/// Arithmetic with a literal on one side.
-macro_rules! literal_kernels {
-    ($($name:ident($($field:ident: $ty:ty),*), |$x:ident in $slice:ident| $a:ident $b:ident;)*) => {$(
-        pub(super) struct $name<'a, T>(
-            pub(super) Binary,
-            $(pub(super) $ty,)*
-            pub(super) &'a mut [T],
-        );
-
-        impl<T: Math> Kernel for $name<'_, T> {
-            type Output = ();
-
-            #[inline(always)]
-            fn run<const FMA: bool>(self) {
-                let Self(function, $($field,)* to) = self;
-                macro_rules! each {
-                    ($operator:tt) => {
-                        for (to, &$x) in to.iter_mut().zip($slice) {
-                            *to = $a $operator $b;
-                        }
-                    };
-                }
-                match function {
-                    Binary::Add => each!(+),
-                    Binary::Sub => each!(-),
-                    Binary::Mul => each!(*),
-                    Binary::Div => each!(/),
-                    _ => unreachable!("the caller has seen that it is arithmetic"),
-                }
-            }
-        }
-    )*};
-}
-
-literal_kernels! {
-    LeftKernel(literal: T, slice: &'a [T]), |x in slice| literal x;
-    RightKernel(slice: &'a [T], literal: T), |x in slice| x literal;
-}
-
 pub(super) struct MulAddKernel<'a, T>(
     pub(super) &'a [T],
     pub(super) &'a [T],

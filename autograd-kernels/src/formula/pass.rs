@@ -25,8 +25,8 @@ pub const fn block_of(outputs: usize) -> usize {
     if outputs == 1 { 2048 } else { 512 }
 }
 
-/// Elements a block that is written over, of which there is a copy beside it.
-const OVER: usize = block_of(1);
+/// Elements a block that [`run_over`] writes over, of which there is a copy beside it.
+const OVER: usize = 512;
 
 /// Elements a chunk, which one thread computes.
 const CHUNK: usize = 16 * 1024;
@@ -37,10 +37,14 @@ pub trait Formula<T: Storable>: Written + Send + Sync {
     fn outputs(&self) -> usize;
     /// Computes a block.
     fn run(&self, block: &mut Block<'_, T>);
-    /// Computes a block of one result over operand `k`, which stands where the result will; the block has the
-    /// other operands. False where there is no such loop: then nothing is written.
-    fn run_over(&self, _k: usize, _block: &mut Block<'_, T>) -> bool {
+    /// Whether there is a loop that writes the only result over an operand. Elsewhere the result has memory of
+    /// its own: a copy of the operand would cost more.
+    fn is_in_place(&self) -> bool {
         false
+    }
+    /// Computes a block so: operand `k` stands where the result will, and the block has the other operands.
+    fn run_over(&self, _k: usize, _block: &mut Block<'_, T>) {
+        unreachable!("it has no such loop")
     }
     /// A formula of one result over operands that stand inline, with their unused rest; `before` is the one
     /// before the last, if it reads two. True where it could not, or met an angle beyond what it takes: then
@@ -171,7 +175,8 @@ pub fn pass<T: Storable + Math>(
         return SmallVec::from_iter([Some(result)]);
     }
     // The only result is written over an operand that nobody else holds.
-    let mut over = reals.iter_mut().enumerate().filter(|_| is_one).find_map(|(k, operand)| {
+    let may_write = is_one && formula.is_in_place();
+    let mut over = reals.iter_mut().enumerate().filter(|_| may_write).find_map(|(k, operand)| {
         let Operand::Own(value) = operand else { return None };
         let is_free = value.shape() == shape && value.in_memory_mut().is_some();
         is_free.then(|| (k, std::mem::replace(value, Value::scalar(T::ZERO))))
@@ -292,7 +297,7 @@ impl<T: Storable + Math> Work<'_, T> {
         let Self { shape, formula, .. } = *self;
         let reals = self.reals.iter().enumerate();
         let feeds = reals.map(|(k, operand)| match self.over {
-            Some(over) if over == k => Feed::Over(Buffer::default()),
+            Some(over) if over == k => Feed::Slice(&[]),
             _ => operand.feed(shape, start),
         });
         let mut feeds: SmallVec<[Feed<'_, T>; 4]> = feeds.collect();
@@ -307,11 +312,10 @@ impl<T: Storable + Math> Work<'_, T> {
             })
             .collect();
         let direct = outputs.len() == 1 && !outputs[0].is_empty();
-        let stride = match self.over {
-            Some(_) => OVER,
-            // Nothing is copied to a block.
-            None if direct && feeds.iter().all(|feed| matches!(feed, Feed::Slice(_))) => len,
-            None => block_of(outputs.len()),
+        // Where nothing is copied to a block, all is one.
+        let stride = match direct && feeds.iter().all(|feed| matches!(feed, Feed::Slice(_))) {
+            true => len,
+            false => block_of(outputs.len()),
         };
         let mut buffer = Buffer::default();
         if !direct {
@@ -329,12 +333,9 @@ impl<T: Storable + Math> Work<'_, T> {
                 let x: SmallVec<[&[T]; 4]> = others.map(|(_, x)| x.block(start + at, n)).collect();
                 let (out, scratch) = (&mut outputs[0][at..at + n], &mut scratch);
                 let mut block = Block { len: n, read: n, reals: &x, masks: &[], out, scratch };
-                if formula.run_over(k, &mut block) {
-                    at += n;
-                    continue;
-                }
-                drop(x);
-                feeds[k].copy(&outputs[0][at..at + n]);
+                formula.run_over(k, &mut block);
+                at += n;
+                continue;
             }
             let x: SmallVec<[&[T]; 4]> =
                 feeds.iter().map(|feed| feed.block(start + at, n)).collect();
