@@ -67,7 +67,7 @@ macro_rules! positions {
             }
         }
 
-        impl IndexItem for $t {
+        impl IntoIndexItem for $t {
             fn item(self) -> Item {
                 Item::At(self.position())
             }
@@ -78,25 +78,21 @@ macro_rules! positions {
 positions! { i32 i64 isize usize }
 
 /// A part of an index, which is for one axis: see [`Tensor::i`].
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a part of an index",
-    note = "a part is a number, a range, `Step(range, n)`, `NewAxis`, `Ellipsis`, or a reference to a tensor of `i64` or `bool`"
-)]
-pub trait IndexItem {
+pub trait IntoIndexItem {
     #[doc(hidden)]
     fn item(self) -> Item;
 }
 
 macro_rules! ranges {
     ($($range:ident: |$it:ident| $start:expr, $end:expr;)*) => {$(
-        impl<N: Position> IndexItem for $range<N> {
+        impl<N: Position> IntoIndexItem for $range<N> {
             fn item(self) -> Item {
                 let $it = self;
                 Item::Range($start, $end, 1)
             }
         }
 
-        impl<N: Position> IndexItem for Step<$range<N>> {
+        impl<N: Position> IntoIndexItem for Step<$range<N>> {
             fn item(self) -> Item {
                 let $it = self.0;
                 Item::Range($start, $end, self.1)
@@ -116,37 +112,37 @@ ranges! {
     RangeToInclusive: |r| None, End::With(r.end.position());
 }
 
-impl IndexItem for RangeFull {
+impl IntoIndexItem for RangeFull {
     fn item(self) -> Item {
         Item::Range(None, End::Open, 1)
     }
 }
 
-impl IndexItem for Step<RangeFull> {
+impl IntoIndexItem for Step<RangeFull> {
     fn item(self) -> Item {
         Item::Range(None, End::Open, self.1)
     }
 }
 
-impl IndexItem for NewAxis {
+impl IntoIndexItem for NewAxis {
     fn item(self) -> Item {
         Item::NewAxis
     }
 }
 
-impl IndexItem for Ellipsis {
+impl IntoIndexItem for Ellipsis {
     fn item(self) -> Item {
         Item::Ellipsis
     }
 }
 
-impl IndexItem for &Tensor<i64> {
+impl IntoIndexItem for &Tensor<i64> {
     fn item(self) -> Item {
         Item::List(self.clone())
     }
 }
 
-impl IndexItem for &Tensor<bool> {
+impl IntoIndexItem for &Tensor<bool> {
     fn item(self) -> Item {
         Item::Mask(self.clone())
     }
@@ -157,13 +153,13 @@ impl IndexItem for &Tensor<bool> {
     message = "`{Self}` is not an index",
     note = "an index is a part or a tuple of parts: a number, a range, `Step(range, n)`, `NewAxis`, `Ellipsis`, or a reference to a tensor of `i64` or `bool`"
 )]
-pub trait Index {
+pub trait IntoIndex {
     #[doc(hidden)]
     fn items(self) -> Vec<Item>;
 }
 
 #[diagnostic::do_not_recommend]
-impl<I: IndexItem> Index for I {
+impl<I: IntoIndexItem> IntoIndex for I {
     fn items(self) -> Vec<Item> {
         vec![self.item()]
     }
@@ -172,7 +168,7 @@ impl<I: IndexItem> Index for I {
 macro_rules! tuples {
     ($($($part:ident)+;)*) => {$(
         #[diagnostic::do_not_recommend]
-        impl<$($part: IndexItem),+> Index for ($($part,)+) {
+        impl<$($part: IntoIndexItem),+> IntoIndex for ($($part,)+) {
             #[allow(non_snake_case, reason = "a part has the name of its type")]
             fn items(self) -> Vec<Item> {
                 let ($($part,)+) = self;
@@ -234,7 +230,7 @@ impl<T: Element> Tensor<T> {
     #[doc(alias = "getitem")]
     #[doc(alias = "__getitem__")]
     #[track_caller]
-    pub fn i(&self, index: impl Index) -> Tensor<T> {
+    pub fn i(&self, index: impl IntoIndex) -> Tensor<T> {
         expect(self.try_i(index))
     }
 
@@ -244,7 +240,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// [`Error::Count`], [`Error::Index`], [`Error::Value`], [`Error::Shape`] or [`Error::Broadcast`].
     #[track_caller]
-    pub fn try_i(&self, index: impl Index) -> Result<Tensor<T>> {
+    pub fn try_i(&self, index: impl IntoIndex) -> Result<Tensor<T>> {
         part("i", self, index.items())
     }
 }
@@ -269,7 +265,7 @@ impl<T: Numeric> Tensor<T> {
     #[doc(alias = "setitem")]
     #[doc(alias = "index_fill")]
     #[track_caller]
-    pub fn slice_assign(&self, index: impl Index, elements: impl Operand<T>) -> Tensor<T> {
+    pub fn slice_assign(&self, index: impl IntoIndex, elements: impl Operand<T>) -> Tensor<T> {
         expect(elements.lend(|of| put_part("slice_assign", self, index.items(), of, false)))
     }
 
@@ -290,7 +286,7 @@ impl<T: Numeric> Tensor<T> {
     #[track_caller]
     pub fn index_put(
         &self,
-        index: impl Index,
+        index: impl IntoIndex,
         elements: impl Operand<T>,
         accumulate: bool,
     ) -> Tensor<T> {
@@ -306,7 +302,7 @@ impl<T: Numeric> Tensor<T> {
     #[track_caller]
     pub fn try_index_put(
         &self,
-        index: impl Index,
+        index: impl IntoIndex,
         elements: impl Operand<T>,
         accumulate: bool,
     ) -> Result<Tensor<T>> {

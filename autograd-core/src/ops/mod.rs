@@ -61,7 +61,7 @@ pub use choose::Close;
 #[cfg(feature = "nn")]
 pub(crate) use index::check_indices;
 pub(crate) use instantiate::instantiate;
-pub use items::{Ellipsis, Index, IndexItem, NewAxis, Step};
+pub use items::{Ellipsis, IntoIndex, IntoIndexItem, NewAxis, Step};
 pub use layout::Padding;
 pub(crate) use names::Caller;
 #[allow(unreachable_pub, reason = "they stand in hidden methods of public traits")]

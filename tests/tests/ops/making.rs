@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use autograd_core::{Ellipsis, Generator, Index, NewAxis, Step, Tensor};
+use autograd_core::{Ellipsis, Generator, IntoIndex, NewAxis, Step, Tensor};
 
 fn words<R>(run: impl FnOnce() -> R) -> String {
     let error = catch_unwind(AssertUnwindSafe(run)).err().expect("a panic");
@@ -82,7 +82,7 @@ fn an_index_takes_tensors_of_every_type_and_numbers_of_every_width() {
     let part = |index: (usize, std::ops::Range<isize>)| Tensor::<u8>::ones([2, 3]).i(index);
     assert_eq!(part((1_usize, -3..-1)).to_vec(), [1, 1]);
     assert_eq!(Tensor::<i32>::arange(5).i(1_i64..=3).to_vec(), [1, 2, 3]);
-    fn first<I: Index>(x: &Tensor<f32>, index: I) -> f32 {
+    fn first<I: IntoIndex>(x: &Tensor<f32>, index: I) -> f32 {
         x.i(index).to_vec()[0]
     }
     assert_eq!(first(&Tensor::arange(4), u32::BITS as usize / 16..), 2.0);

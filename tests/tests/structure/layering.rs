@@ -16,10 +16,10 @@ const CIRCLES: &[(&str, &[usize])] =
 
 /// At most so many lines, unit tests among them.
 const LINES: &[(&str, usize)] =
-    &[("autograd-kernels", 12_870), ("autograd-core", 41_870), ("autograd-macros", 14_800)];
+    &[("autograd-kernels", 11_920), ("autograd-core", 42_700), ("autograd-macros", 13_260)];
 
 /// Files of more than 600 lines; tables and fixtures may be.
-const LONG_FILES: &[&str] = &["autograd-kernels/src/array/math/tests.rs"];
+const LONG_FILES: &[&str] = &[];
 
 /// A module's path below the crate's root.
 type Module = Vec<String>;

@@ -182,14 +182,16 @@ fn cross_entropy<T: Float>(
         ignored.as_ref().map_or(logits.clone(), |on| on.unsqueeze(1).where_else(T::ZERO, logits));
     let heard = |x: Tensor<T>| ignored.as_ref().map_or(x.clone(), |on| on.where_else(T::ZERO, &x));
     let logs = logits.log_softmax(1);
-    let mut losses = -logs.gather(1, &chosen.unsqueeze(1)).squeeze(1);
+    let losses = -logs.gather(1, &chosen.unsqueeze(1)).squeeze(1);
     let weights = options.weight.as_ref().map(|weight| {
         let weights = weight.index_select(0, &chosen.flatten());
         heard(weights.reshape(Shape::from_slice(targets.shape())))
     });
-    if let Some(weights) = &weights {
-        losses *= weights;
-    }
+    // Not in place, which a trace refuses.
+    let mut losses = match &weights {
+        Some(weights) => losses * weights,
+        None => losses,
+    };
     if smoothing > 0.0 {
         let others = match &options.weight {
             None => logs.sum_axes(1),
