@@ -1,6 +1,6 @@
 //! Matrix products, by strides: a transposed operand is never copied.
 
-use super::gemm::{BLOCK_DEPTH, FloatMultiply, Matrix, ROW_STEP, at_once};
+use super::gemm::{FloatMultiply, Matrix, at_once};
 use super::integer::{self, Beyond};
 use super::shape::{broadcast, copied};
 use super::threads::share_chunks;
@@ -94,40 +94,6 @@ pub fn product_into<T: FloatMultiply>(
         (matrix, true) => matrix.transposed(),
     });
     Some(into.rewritten(copied(&[m, n]), |out| T::float_product([m, k, n], a, b, out)))
-}
-
-/// A sum over up to so many elements is computed in one order, whatever the shapes are: the figures are the
-/// same if a product is computed as a whole or by [`by_rows`].
-pub const ONE_SUM: usize = BLOCK_DEPTH;
-
-/// `aᵀ b` of two matrices, in blocks of whole rows of about `part` elements: `take` gets the range of a
-/// block in the product, and its elements.
-pub fn by_rows<T: FloatMultiply>(
-    a: &Value<T>,
-    b: &Value<T>,
-    part: usize,
-    take: &mut impl FnMut(std::ops::Range<usize>, &[T]),
-) {
-    let (&[k, m], &[_, n]) = (a.shape(), b.shape()) else {
-        unreachable!("both are matrices");
-    };
-    let mut rows = (part / n.max(1)).max(1);
-    if rows > ROW_STEP {
-        rows -= rows % ROW_STEP;
-    }
-    let mut block = T::pool().take_filled(rows.min(m) * n);
-    let (x, y) = (matrix(a).transposed(), matrix(b));
-    for first in (0..m).step_by(rows) {
-        let count = rows.min(m - first);
-        let block = &mut block[..count * n];
-        if k * n == 0 {
-            block.fill(T::ZERO);
-        } else {
-            T::float_product([count, k, n], x.tail(first, 0), y, block);
-        }
-        take(first * n..first * n + block.len(), block);
-    }
-    T::pool().give(block);
 }
 
 fn matrix<T: Storable>(value: &Value<T>) -> Matrix<'_, T> {

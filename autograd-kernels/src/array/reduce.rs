@@ -211,23 +211,6 @@ pub fn fold_axes<T: Storable, F: Fold<T> + Sync>(
     x
 }
 
-/// Along the first axis of a matrix, which goes, in the place of `into`; the figures are those of
-/// [`fold_axes`]. `None` where it is no matrix in its own order.
-pub fn fold_first<T: Storable, F: Fold<T> + Sync>(
-    x: &Value<T>,
-    fold: F,
-    into: Value<T>,
-) -> Option<Value<T>> {
-    let (&[rows, columns], Some(data)) = (x.shape(), x.as_slice()) else { return None };
-    if rows < 2 || columns < 2 {
-        return None;
-    }
-    Some(into.rewritten(Shape::from_slice(&[columns]), |out| {
-        out.fill(fold.start());
-        fold_rows_shared(data, out, fold);
-    }))
-}
-
 /// `count` times the same element.
 fn fold_same<T: Copy, F: Fold<T>>(element: T, mut count: usize, fold: F) -> T {
     let (mut all, mut power) = (fold.start(), element);

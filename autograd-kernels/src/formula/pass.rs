@@ -317,6 +317,10 @@ impl<T: Storable + Math> Work<'_, T> {
             true => len,
             false => block_of(outputs.len()),
         };
+        // What is deferred is computed where the result will stand, which is then written over.
+        let deferred = || feeds.iter().position(|feed| matches!(feed, Feed::Deferred(..)));
+        let may_fill = direct && self.masks.is_empty() && formula.is_in_place();
+        let over = self.over.or_else(|| if may_fill { deferred() } else { None });
         let mut buffer = Buffer::default();
         if !direct {
             let each = if outputs.len() == 1 { stride.min(len) } else { stride };
@@ -326,9 +330,17 @@ impl<T: Storable + Math> Work<'_, T> {
         let mut at = 0;
         while at < len {
             let n = stride.min(len - at);
-            feeds.iter_mut().for_each(|feed| feed.advance(n));
+            for (k, feed) in feeds.iter_mut().enumerate() {
+                match feed {
+                    Feed::Deferred(source, next, _) if over == Some(k) => {
+                        source.write(*next, &mut outputs[0][at..at + n]);
+                        *next += n;
+                    }
+                    feed => feed.advance(n),
+                }
+            }
             mask_feeds.iter_mut().for_each(|feed| feed.advance(n));
-            if let Some(k) = self.over {
+            if let Some(k) = over {
                 let others = feeds.iter().enumerate().filter(|(other, _)| *other != k);
                 let x: SmallVec<[&[T]; 4]> = others.map(|(_, x)| x.block(start + at, n)).collect();
                 let (out, scratch) = (&mut outputs[0][at..at + n], &mut scratch);

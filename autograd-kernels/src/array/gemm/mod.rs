@@ -25,7 +25,6 @@ use super::threads::{num_threads, share, worth};
 use dots::Dots;
 pub use panels::Matrix;
 pub use runs::{Left, Pieces, Runs, add_dots};
-pub(super) use tiles::BLOCK_DEPTH;
 use tiles::Tiles;
 
 /// Floats that matrices are made of.
@@ -58,7 +57,7 @@ const STACK_PART: usize = 10 * PER_MICROSECOND;
 /// So many rows and columns at least a part that a thread computes.
 const MIN_PART: usize = 48;
 /// The sides of parts are multiples of these, so that most tiles are whole.
-pub(super) const ROW_STEP: usize = 12;
+const ROW_STEP: usize = 12;
 const COLUMN_STEP: usize = 64;
 
 fn product<T: Vectored + Storable + LinalgScalar>(

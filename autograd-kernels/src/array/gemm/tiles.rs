@@ -11,7 +11,7 @@ use crate::array::simd::{VectorKernel, Vectors};
 
 /// Along `k`: so much of two panels is multiplied before the tile is written. A panel of the left operand
 /// is then a part of a first cache, and one of the right operand a part of a second.
-pub(in crate::array) const BLOCK_DEPTH: usize = 512;
+const BLOCK_DEPTH: usize = 512;
 /// Panels of the left operand in a block: with `BLOCK_DEPTH` they fill a part of a second cache.
 const LEFT_PANELS: usize = 32;
 /// Panels of the right operand in a block.

@@ -95,15 +95,6 @@ pub fn each_chunk_of<T: Send>(
     chunks_of(elements, [data], [size], &|chunk, [part]| work(chunk, part));
 }
 
-/// [`each_chunk`] of several slices, each with parts of its own size: as many as the first has.
-pub fn each_chunks<T: Send, const N: usize>(
-    slices: [&mut [T]; N],
-    sizes: [usize; N],
-    work: &(dyn Fn(usize, [&mut [T]; N]) + Sync),
-) {
-    chunks_of(0, slices, sizes, work);
-}
-
 fn chunks_of<T: Send, const N: usize>(
     elements: usize,
     slices: [&mut [T]; N],
@@ -121,7 +112,7 @@ fn chunks_of<T: Send, const N: usize>(
     each_of(elements, parts.0.len(), &|part| parts.show(part, work));
 }
 
-/// [`each_chunks`], without asking whether that is worth it.
+/// [`chunks_of`], without asking whether that is worth it.
 pub fn share_chunks<T: Send, const N: usize>(
     slices: [&mut [T]; N],
     sizes: [usize; N],
@@ -179,26 +170,13 @@ pub fn each_grain<T: Send>(data: &mut [T], work: &(dyn Fn(usize, &mut [T]) + Syn
     each_grain_of([data], &|start, [part]| work(start, part));
 }
 
-/// [`each_grain`] of work that is as light as one operation an element.
-pub fn each_light_grain<T: Send>(data: &mut [T], work: &(dyn Fn(usize, &mut [T]) + Sync)) {
-    grains(LIGHT, [data], &|start, [part]| work(start, part));
-}
-
 /// [`each_grain`] of several slices of one length.
 pub fn each_grain_of<T: Send, const N: usize>(
     slices: [&mut [T]; N],
     work: &(dyn Fn(usize, [&mut [T]; N]) + Sync),
 ) {
-    grains(1, slices, work);
-}
-
-fn grains<T: Send, const N: usize>(
-    light: usize,
-    slices: [&mut [T]; N],
-    work: &(dyn Fn(usize, [&mut [T]; N]) + Sync),
-) {
     let len = slices[0].len();
-    let size = light_grain(len, light);
+    let size = grain(len);
     if len <= size {
         if len > 0 {
             work(0, slices);
@@ -207,7 +185,7 @@ fn grains<T: Send, const N: usize>(
     }
     let mut first = 0;
     let mut slices = slices;
-    if !enough(len / light) {
+    if !enough(len) {
         // The first grain tells how long the others take.
         let start = Instant::now();
         work(0, slices.each_mut().map(|slice| slice.split_off_mut(..size).unwrap_or_default()));
