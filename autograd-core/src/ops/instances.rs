@@ -8,7 +8,7 @@ use ndarray::{ArrayD, CowArray, IxDyn};
 
 use super::binary::{BINARY, SCALAR};
 use super::call::call_at;
-use super::elementwise::{self, Handle, Outputs};
+use super::elementwise::{self, Handle, Op, Outputs};
 use super::inplace::{copy_from, fill, replace};
 use super::matmul::MATMUL;
 use super::reduce::REDUCTIONS;
@@ -164,6 +164,16 @@ macro_rules! floats {
                     }
                     false => elementwise::run_single(op.handle(), x, caller),
                 }
+            }
+            fn formula(
+                op: &'static dyn Op<Self>,
+                x: &Tensor<Self>,
+                caller: Caller,
+            ) -> Result<Tensor<Self>> {
+                if !trace::is_noting() && elementwise::is_single(op.info()) {
+                    return Ok(elementwise::run_single(Handle::Static(op), Input::Ref(x), caller));
+                }
+                elementwise::only(Self::elementwise(Handle::Static(op), &[x], &[], caller))
             }
             fn elementwise(
                 op: Handle<Self>,

@@ -2,7 +2,7 @@
 
 use ndarray::LinalgScalar;
 
-use super::elementwise::op::{Handle, Known, Outputs};
+use super::elementwise::op::{Handle, Known, Op, Outputs};
 use super::names::{Binary, Caller, Reduce, Unary};
 use crate::array::Step;
 use crate::array::gemm::FloatMultiply;
@@ -74,6 +74,10 @@ pub trait Float:
     fn into_f64(self) -> f64;
     #[doc(hidden)]
     fn unary(op: Unary, x: Input<'_, Self>, caller: Caller) -> Tensor<Self>;
+    /// An elementwise op of one tensor, with one result.
+    #[doc(hidden)]
+    fn formula(op: &'static dyn Op<Self>, x: &Tensor<Self>, caller: Caller)
+    -> Result<Tensor<Self>>;
     #[doc(hidden)]
     fn elementwise(
         op: Handle<Self>,

@@ -92,7 +92,7 @@ pub fn apply_static<T: Float>(
 /// The same of one tensor, with one result.
 #[track_caller]
 pub fn apply_one<T: Float>(op: &'static dyn Op<T>, x: &Tensor<T>) -> Result<Tensor<T>> {
-    only(T::elementwise(Handle::Static(op), &[x], &[], Location::caller()))
+    T::formula(op, x, Location::caller())
 }
 
 /// The output of an op that has one.
