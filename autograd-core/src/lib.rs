@@ -127,6 +127,8 @@ mod graph;
 #[cfg(feature = "linalg")]
 #[cfg_attr(docsrs, doc(cfg(feature = "linalg")))]
 pub mod linalg;
+#[cfg(doc)]
+pub mod names;
 #[cfg(feature = "nn")]
 #[cfg_attr(docsrs, doc(cfg(feature = "nn")))]
 pub mod nn;
