@@ -1,7 +1,7 @@
 //! Data in batches, for training.
 //!
-//! A [`DataLoader`] takes batches out of a [`Dataset`]: a tensor along its first axis, a `Vec`, a pair of
-//! these, or something of yours that reads files.
+//! A [`DataLoader`] makes batches from a [`Dataset`]: a tensor along its first axis, a `Vec`, a tuple of
+//! these, or a type of yours that reads files.
 //!
 //! ```
 //! use autograd_core::Tensor;
@@ -35,7 +35,7 @@ use crate::random::Generator;
 /// use autograd_core::data::{DataLoader, Dataset};
 /// use autograd_core::{Result, Tensor};
 ///
-/// /// Numbers and their squares, made when they are wanted.
+/// /// Numbers and their squares, computed on demand.
 /// struct Squares(usize);
 ///
 /// impl Dataset for Squares {
@@ -64,7 +64,7 @@ pub trait Dataset {
     ///
     /// # Panics
     ///
-    /// If there are no items to count: for a tensor without axes, and for parts of different lengths.
+    /// For a tensor without axes, and for a tuple whose parts have different lengths.
     fn len(&self) -> usize;
 
     /// Whether there are no items.
@@ -180,7 +180,7 @@ pub struct DataLoader<D: Dataset> {
 }
 
 impl<D: Dataset> DataLoader<D> {
-    /// Batches of so many items, in the order of the data. The last one has what is left.
+    /// Batches of `batch_size` items, in the order of the data. The last one may be smaller.
     ///
     /// # Panics
     ///
@@ -194,20 +194,20 @@ impl<D: Dataset> DataLoader<D> {
         Self { data, batch: batch_size, seed: None, drop_last: false, background: None }
     }
 
-    /// In another random order in each epoch. It depends on the seed and the number of the epoch alone,
-    /// not on [`seed`](crate::seed) and what was drawn before.
+    /// In another random order in each epoch, which depends only on this seed and the number of the epoch,
+    /// not on [`seed`](crate::seed) or on what was drawn before.
     #[must_use]
     pub fn shuffle(self, seed: u64) -> Self {
         Self { seed: Some(seed), ..self }
     }
 
-    /// Without a last batch that is smaller than the others.
+    /// Drops a last batch that is smaller than the others.
     #[must_use]
     pub fn drop_last(self) -> Self {
         Self { drop_last: true, ..self }
     }
 
-    /// Lets a thread prepare the next batch while the program works on one. A panic in
+    /// Prepares the next batch on a background thread while the program works on one. A panic in
     /// [`Dataset::get`] there is an [`Error::Panic`] in place of the batch.
     #[doc(alias = "num_workers")]
     #[must_use]

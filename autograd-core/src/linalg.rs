@@ -2,7 +2,7 @@
 //!
 //! Each is an op that [`macro@py_layer`] makes, with the gradient of the textbooks (M. Giles, "An extended collection
 //! of matrix derivative results for forward and reverse mode algorithmic differentiation", 2008). Gradients are made
-//! of ops that have gradients, so that every order is there. The factors are computed in f64 by
+//! of ops that have gradients, so derivatives of every order exist. The factors are computed in f64 by
 //! [nalgebra](https://nalgebra.rs), for tensors of f32 too.
 //!
 //! ```
@@ -31,7 +31,8 @@ use crate::py_layer::{BackwardContext, ForwardContext, py_layer};
 ///
 /// # Errors
 ///
-/// [`Error::Shape`], [`Error::Broadcast`], or [`Error::Value`] if a matrix is singular.
+/// [`Error::Shape`] if `a` is not square or `b` does not have `n` rows, [`Error::Broadcast`] if the leading axes do
+/// not broadcast, [`Error::Value`] if a matrix is singular.
 #[track_caller]
 pub fn solve<T: Float>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>> {
     let n = square("solve", a)?;
@@ -76,8 +77,8 @@ pub fn inv<T: Float>(a: &Tensor<T>) -> Result<Tensor<T>> {
     Inv::apply(a)
 }
 
-/// The sign of the determinant of each matrix `[.., n, n]`, and the logarithm of its magnitude: 0 and minus
-/// infinity of a singular matrix.
+/// The sign of the determinant of each matrix `[.., n, n]`, and the logarithm of its magnitude, both of
+/// shape `[..]`. For a singular matrix they are 0 and minus infinity.
 ///
 /// The sign has no gradient. That of the logarithm is `dy` times the transposed inverse, so a backward of a
 /// singular matrix is an error.

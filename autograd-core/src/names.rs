@@ -4,28 +4,28 @@
 //! |---|---|---|---|
 //! | change the shape | [`reshape`](Tensor::reshape) with one -1, [`flatten`](Tensor::flatten) | `reshape`, `flatten` | `reshape`, `ravel` |
 //! | exchange two axes | [`swap_axes`](Tensor::swap_axes), [`t`](Tensor::t), [`permute`](Tensor::permute) | `transpose`, `mT`, `permute` | `swapaxes`, `transpose` |
-//! | add and take axes | [`unsqueeze_axes`](Tensor::unsqueeze_axes), [`squeeze_axes`](Tensor::squeeze_axes) | `unsqueeze`, `squeeze` | `expand_dims`, `squeeze` |
+//! | add and remove axes | [`unsqueeze_axes`](Tensor::unsqueeze_axes), [`squeeze_axes`](Tensor::squeeze_axes) | `unsqueeze`, `squeeze` | `expand_dims`, `squeeze` |
 //! | pad, repeat, roll | [`pad`](Tensor::pad), [`repeat`](Tensor::repeat), [`roll`](Tensor::roll) | `pad`, `tile`, `roll` | `pad`, `tile`, `roll` |
-//! | cut in parts | [`split`](Tensor::split), [`chunk`](Tensor::chunk), [`split_with_sizes`](Tensor::split_with_sizes) | `chunk`, `split` | `split`, `array_split` |
-//! | slide a window | [`unfold`](Tensor::unfold) | `unfold` | `sliding_window_view` |
+//! | split into parts | [`split`](Tensor::split), [`chunk`](Tensor::chunk), [`split_with_sizes`](Tensor::split_with_sizes) | `chunk`, `split` | `split`, `array_split` |
+//! | sliding windows | [`unfold`](Tensor::unfold) | `unfold` | `sliding_window_view` |
 //! | index | [`i`](Tensor::i): `x.i((.., 1..3, NewAxis))` | `x[:, 1:3, None]` | the same |
-//! | write a part | [`slice_assign`](Tensor::slice_assign), [`index_put`](Tensor::index_put) | `x[i] = y`, `index_put` | `x[i] = y`, `add.at` |
+//! | assign to a part | [`slice_assign`](Tensor::slice_assign), [`index_put`](Tensor::index_put) | `x[i] = y`, `index_put` | `x[i] = y`, `add.at` |
 //! | pick by index | [`gather`](Tensor::gather), [`index_select`](Tensor::index_select) | `gather`, `index_select` | `take_along_axis`, `take` |
 //! | add by index | [`scatter_add`](Tensor::scatter_add), [`index_add`](Tensor::index_add) | `scatter_add`, `index_add` | `add.at` |
 //! | reduce along axes | [`sum_axes`](Tensor::sum_axes), `_keep`; also mean, prod, max, min | `sum(dim, keepdim)` | `sum(axis, keepdims)` |
-//! | spread | [`var_axes`](Tensor::var_axes), [`std_axes`](Tensor::std_axes) | `var`, `std` | `var`, `std` |
-//! | extremes with places | [`max_with_indices`](Tensor::max_with_indices), [`argmax`](Tensor::argmax) | `max(dim)`, `argmax` | `argmax` |
-//! | order | [`sort`](Tensor::sort), [`argsort`](Tensor::argsort), [`topk`](Tensor::topk), [`median`](Tensor::median) | `sort`, `argsort`, `topk`, `median` | `sort`, `argsort`, `median` |
-//! | accumulate | [`cumsum`](Tensor::cumsum), [`cumprod`](Tensor::cumprod), [`logsumexp`](Tensor::logsumexp) | the same | `cumsum`, `cumprod` |
+//! | variance | [`var_axes`](Tensor::var_axes), [`std_axes`](Tensor::std_axes) | `var`, `std` | `var`, `std` |
+//! | extremes with positions | [`max_with_indices`](Tensor::max_with_indices), [`argmax`](Tensor::argmax) | `max(dim)`, `argmax` | `argmax` |
+//! | sort, rank | [`sort`](Tensor::sort), [`argsort`](Tensor::argsort), [`topk`](Tensor::topk), [`median`](Tensor::median) | `sort`, `argsort`, `topk`, `median` | `sort`, `argsort`, `median` |
+//! | sums and products along an axis | [`cumsum`](Tensor::cumsum), [`cumprod`](Tensor::cumprod), [`logsumexp`](Tensor::logsumexp) | the same | `cumsum`, `cumprod` |
 //! | norms | [`norm`](Tensor::norm), [`norm_axes`](Tensor::norm_axes) | `linalg.vector_norm` | `linalg.norm` |
-//! | choose | [`where_`](Tensor::where_), [`masked_fill`](Tensor::masked_fill), [`masked_select`](Tensor::masked_select) | `where`, `masked_fill`, `masked_select` | `where`, `x[mask]` |
+//! | select by mask | [`where_`](Tensor::where_), [`masked_fill`](Tensor::masked_fill), [`masked_select`](Tensor::masked_select) | `where`, `masked_fill`, `masked_select` | `where`, `x[mask]` |
 //! | compare | [`equal`](Tensor::equal), [`gt_scalar`](Tensor::gt_scalar), [`allclose`](Tensor::allclose) | `eq`, `gt`, `allclose` | `equal`, `greater`, `allclose` |
-//! | ask masks | [`any_axes`](Tensor::any_axes), [`all_axes`](Tensor::all_axes), [`nonzero`](Tensor::nonzero) | `any`, `all`, `nonzero` | `any`, `all`, `argwhere` |
-//! | count up | [`arange`](Tensor::arange), [`arange_step`](Tensor::arange_step), [`linspace`](Tensor::linspace) | `arange`, `linspace` | the same |
+//! | reduce masks | [`any_axes`](Tensor::any_axes), [`all_axes`](Tensor::all_axes), [`nonzero`](Tensor::nonzero) | `any`, `all`, `nonzero` | `any`, `all`, `argwhere` |
+//! | ranges | [`arange`](Tensor::arange), [`arange_step`](Tensor::arange_step), [`linspace`](Tensor::linspace) | `arange`, `linspace` | the same |
 //! | fill | [`full`](Tensor::full), [`full_like`](Tensor::full_like), [`eye`](Tensor::eye) | the same | the same |
-//! | grids, classes | [`meshgrid`](Tensor::meshgrid), [`one_hot`](Tensor::one_hot) | `meshgrid("ij")`, `one_hot` | `meshgrid` |
-//! | draw | [`rand`](Tensor::rand), [`randn`](Tensor::randn), [`bernoulli`](Tensor::bernoulli), [`multinomial`](Tensor::multinomial) | the same | `random` |
-//! | draw by a seed | [`seed`](crate::seed()), [`Generator::run`](crate::Generator::run) | `manual_seed`, `Generator` | `default_rng` |
+//! | grids, one-hot | [`meshgrid`](Tensor::meshgrid), [`one_hot`](Tensor::one_hot) | `meshgrid("ij")`, `one_hot` | `meshgrid` |
+//! | random numbers | [`rand`](Tensor::rand), [`randn`](Tensor::randn), [`bernoulli`](Tensor::bernoulli), [`multinomial`](Tensor::multinomial) | the same | `random` |
+//! | random seed | [`seed`](crate::seed()), [`Generator::run`](crate::Generator::run) | `manual_seed`, `Generator` | `default_rng` |
 //! | multiply | [`matmul`](Tensor::matmul), [`einsum`](Tensor::einsum), [`outer`](Tensor::outer) | the same | the same |
 #![cfg_attr(
     feature = "linalg",
@@ -33,7 +33,7 @@
 )]
 //! | classify | [`cross_entropy`](Tensor::cross_entropy), [`cross_entropy_with`](Tensor::cross_entropy_with) | `cross_entropy` | |
 //! | other losses | [`mse_loss`](Tensor::mse_loss), [`l1_loss`](Tensor::l1_loss), [`huber_loss`](Tensor::huber_loss), [`kl_div`](Tensor::kl_div) | the same | |
-//! | choose an axis | `1`, `-1`, `[0, 2]` or `..`: [`IntoAxes`](crate::IntoAxes) | `dim=` | `axis=` |
+//! | name axes | `1`, `-1`, `[0, 2]` or `..`: [`IntoAxes`](crate::IntoAxes) | `dim=` | `axis=` |
 //!
 //! A search of this documentation for another library's name finds the method too.
 

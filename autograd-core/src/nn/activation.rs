@@ -1,4 +1,4 @@
-//! Layers without parameters: activations, dropout, and what brings data into another shape.
+//! Layers without parameters: activations, dropout and reshaping.
 
 use super::{Mode, Module};
 use crate::graph::Tensor;
@@ -75,8 +75,8 @@ layers! {
     };
 }
 
-/// In training, zeros with probability `p` and scales the rest by `1 / (1 - p)`; else passes
-/// everything (Srivastava et al. 2014). See [`Tensor::dropout`].
+/// In training, zeros each element with probability `p` and scales the rest by `1 / (1 - p)`; in
+/// evaluation, the identity (Srivastava et al. 2014). See [`Tensor::dropout`].
 ///
 /// ```
 /// use autograd_core::Tensor;
@@ -96,7 +96,7 @@ pub struct Dropout {
 }
 
 impl Dropout {
-    /// Drops with this probability.
+    /// Zeros each element with probability `p`.
     ///
     /// # Panics
     ///
@@ -107,7 +107,7 @@ impl Dropout {
         Self { p, mode: Mode::new() }
     }
 
-    /// What is left of `x`.
+    /// `x` after dropout.
     #[track_caller]
     pub fn forward<T: Float>(&self, x: &Tensor<T>) -> Tensor<T> {
         x.dropout(self.p, self.mode.is_training())

@@ -15,7 +15,7 @@ use crate::ops::{Float, expect};
 /// softmax(q kᵀ / sqrt(d)) v
 /// ```
 ///
-/// and the heads, side by side, go through `out_proj`.
+/// and the heads, concatenated along the last axis, go through `out_proj`.
 ///
 /// ```
 /// use autograd_core::Tensor;
@@ -32,7 +32,7 @@ pub struct MultiheadAttention<T: Float = f32> {
     pub in_proj_weight: Tensor<T>,
     /// `[3 * width]`
     pub in_proj_bias: Option<Tensor<T>>,
-    /// What the heads go through.
+    /// The output projection, applied to the concatenated heads.
     pub out_proj: Linear<T>,
     #[module(skip)]
     heads: usize,
@@ -40,12 +40,12 @@ pub struct MultiheadAttention<T: Float = f32> {
 }
 
 impl<T: Float> MultiheadAttention<T> {
-    /// For inputs `[n, length, width]`, without dropout. First values are PyTorch's: the input
-    /// projection Glorot's, biases 0.
+    /// For inputs `[n, length, width]`, without dropout. Initial values are PyTorch's: Glorot's
+    /// uniform distribution for the input projection, 0 for the biases.
     ///
     /// # Panics
     ///
-    /// If the width cannot be divided into the heads.
+    /// If `heads` is 0 or does not divide `width`.
     #[track_caller]
     pub fn new(width: usize, heads: usize) -> Self {
         assert!(
@@ -62,7 +62,7 @@ impl<T: Float> MultiheadAttention<T> {
         }
     }
 
-    /// With dropout of the weights, in training.
+    /// With dropout of the attention weights, in training only.
     ///
     /// # Panics
     ///
@@ -79,7 +79,7 @@ impl<T: Float> MultiheadAttention<T> {
         Self { in_proj_bias: None, out_proj: self.out_proj.without_bias(), ..self }
     }
 
-    /// For each query what the values with the most similar keys say: `[n, queries, width]`.
+    /// For each query, the attention-weighted sum of the values, projected: `[n, queries, width]`.
     ///
     /// # Panics
     ///
@@ -95,8 +95,8 @@ impl<T: Float> MultiheadAttention<T> {
         expect(self.try_forward(query, key, value, masks)).0
     }
 
-    /// [`MultiheadAttention::forward`], with an error instead of a panic, and with the weights that
-    /// the heads gave the values, after dropout: `[n, heads, queries, keys]`.
+    /// [`MultiheadAttention::forward`], with an error instead of a panic, and with the attention
+    /// weights of each head, after dropout: `[n, heads, queries, keys]`.
     ///
     /// # Errors
     ///
@@ -157,9 +157,9 @@ impl<T: Float> MultiheadAttention<T> {
     }
 }
 
-/// Which keys a query may not look at; by default it looks at all. As in PyTorch's
-/// `MultiheadAttention` a mask is true where a key is left out. What several masks leave out is left
-/// out. A query that may look at no key gets weights of 0, and the bias of the last projection.
+/// Which keys a query may not attend to; by default it attends to all. As in PyTorch's
+/// `MultiheadAttention`, a mask is true where a key is left out. A key that any of the masks leaves out
+/// is left out. A query without a key gets weights of 0, and the bias of the output projection.
 ///
 /// ```
 /// use autograd_core::Tensor;
@@ -182,20 +182,21 @@ pub struct AttentionMasks<'a> {
 }
 
 impl<'a> AttentionMasks<'a> {
-    /// Every query looks at all keys.
+    /// Every query attends to all keys.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A query looks at the keys up to its own position.
+    /// A query attends to the keys up to its own position, both counted from the start.
     #[doc(alias = "is_causal")]
     #[must_use]
     pub fn causal(self) -> Self {
         Self { causal: true, ..self }
     }
 
-    /// Pairs that are left out, of a shape that can be broadcast to `[n, heads, queries, keys]`:
-    /// `[queries, keys]`, the same for all, or with a batch and heads.
+    /// Pairs of a query and a key that are left out: `[queries, keys]`, `[heads, queries, keys]` or
+    /// `[n, heads, queries, keys]`, where the leading axes may have length 1. (PyTorch's mask of three
+    /// axes is `[n * heads, queries, keys]`.)
     #[doc(alias = "attn_mask")]
     #[must_use]
     pub fn attention(self, mask: &'a Tensor<bool>) -> Self {

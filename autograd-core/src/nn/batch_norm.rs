@@ -20,18 +20,18 @@ use crate::ops::{Float, batch_norm, expect};
 /// ```
 pub type BatchNorm1d<T = f32> = BatchNorm<T, 1>;
 
-/// Batch normalization of pictures: inputs are `[n, channels, height, width]`. See [`BatchNorm`].
+/// Batch normalization of images: inputs are `[n, channels, height, width]`. See [`BatchNorm`].
 pub type BatchNorm2d<T = f32> = BatchNorm<T, 2>;
 
 /// Normalization of each channel, with a learned scale and shift (Ioffe and Szegedy 2015):
 /// `(x - mean) / sqrt(var + eps) * weight + bias`. It has two forms, [`BatchNorm1d`] and
 /// [`BatchNorm2d`].
 ///
-/// In training `mean` and `var` are those of the batch, and running means of both are collected:
+/// In training `mean` and `var` are those of the batch, and running averages of both are updated:
 /// `running = (1 - momentum) running + momentum batch`, where the batch's variance divides by the
 /// number of elements less one, as in PyTorch. (Paddle divides by the number, and its momentum is
-/// one less ours.) Else the running means are used. In a [`checkpoint`](crate::checkpoint()), whose
-/// closure runs twice, a batch is collected once.
+/// one minus ours.) In evaluation the running averages are used. In a
+/// [`checkpoint`](crate::checkpoint()), whose closure runs twice, they are updated once.
 ///
 /// ```
 /// use autograd_core::Tensor;
@@ -50,9 +50,9 @@ pub struct BatchNorm<T: Float, const AXES: usize> {
     pub weight: Tensor<T>,
     /// The shift, `[channels]`; 0 at first.
     pub bias: Tensor<T>,
-    /// `[channels]`; 0 at first.
+    /// The running average of the means, `[channels]`; 0 at first.
     pub running_mean: Buffer<T>,
-    /// `[channels]`; 1 at first.
+    /// The running average of the variances, `[channels]`; 1 at first.
     pub running_var: Buffer<T>,
     /// How many batches were seen in training; a scalar.
     pub num_batches_tracked: Buffer<i64>,
@@ -70,7 +70,7 @@ impl<T: Float, const AXES: usize> BatchNorm<T, AXES> {
         _ => "BatchNorm",
     };
 
-    /// For inputs of so many channels. `momentum` is 0.1 and `eps` 1e-5.
+    /// For inputs with `channels` channels. `momentum` is 0.1 and `eps` 1e-5.
     #[track_caller]
     pub fn new(channels: usize) -> Self {
         Self {
@@ -85,7 +85,7 @@ impl<T: Float, const AXES: usize> BatchNorm<T, AXES> {
         }
     }
 
-    /// With another momentum: the part that a new batch has in the running means.
+    /// With another momentum: the weight of a new batch in the running averages.
     #[must_use]
     pub fn momentum(self, momentum: f64) -> Self {
         Self { momentum, ..self }
@@ -97,11 +97,11 @@ impl<T: Float, const AXES: usize> BatchNorm<T, AXES> {
         Self { eps, ..self }
     }
 
-    /// `x` normalised.
+    /// `x` normalized.
     ///
     /// # Panics
     ///
-    /// If `x` has another shape, or in training fewer than two numbers a channel; see
+    /// If `x` has another shape, or in training fewer than two elements per channel; see
     /// [`BatchNorm::try_forward`].
     #[track_caller]
     pub fn forward(&self, x: &Tensor<T>) -> Tensor<T> {
@@ -113,7 +113,7 @@ impl<T: Float, const AXES: usize> BatchNorm<T, AXES> {
     /// # Errors
     ///
     /// [`Error::Shape`] if `x` has other axes or another number of channels than the layer, or in
-    /// training fewer than two numbers a channel.
+    /// training fewer than two elements per channel.
     #[track_caller]
     pub fn try_forward(&self, x: &Tensor<T>) -> Result<Tensor<T>> {
         let channels = self.weight.len();

@@ -18,7 +18,7 @@ use crate::ops::{Float, expect};
 /// use autograd_core::nn::{Layer, Linear, Module, Sequential};
 /// use autograd_core::prelude::*;
 ///
-/// /// What a layer makes of `x`, and `x`.
+/// /// `x` plus the output of a layer.
 /// #[derive(Module)]
 /// struct Residual(Linear);
 ///
@@ -37,7 +37,7 @@ use crate::ops::{Float, expect};
     note = "a module of yours becomes a layer by `impl Layer<{T}> for ..`, with its `forward`"
 )]
 pub trait Layer<T: Float = f32>: Module {
-    /// The result for `x`.
+    /// The output for the input `x`.
     ///
     /// # Panics
     ///
@@ -48,7 +48,7 @@ pub trait Layer<T: Float = f32>: Module {
     ///
     /// # Errors
     ///
-    /// What the layer says of `x`.
+    /// If the layer cannot take `x`.
     fn try_forward(&self, x: &Tensor<T>) -> Result<Tensor<T>> {
         Ok(self.forward(x))
     }
@@ -124,7 +124,7 @@ pub struct Sequential<T: Float = f32> {
 }
 
 impl<T: Float> Sequential<T> {
-    /// Without layers: what goes in comes out.
+    /// Without layers: the identity.
     pub fn new() -> Self {
         Self { layers: Vec::new() }
     }
@@ -154,11 +154,11 @@ impl<T: Float> Sequential<T> {
         self.layers.is_empty()
     }
 
-    /// What the last layer makes of what the others made of `x`.
+    /// The output of the last layer, each layer applied to the output of the one before.
     ///
     /// # Panics
     ///
-    /// If a layer cannot take what it gets; see [`Sequential::try_forward`].
+    /// If a layer cannot take its input; see [`Sequential::try_forward`].
     #[track_caller]
     pub fn forward(&self, x: &Tensor<T>) -> Tensor<T> {
         expect(self.try_forward(x))
@@ -168,7 +168,7 @@ impl<T: Float> Sequential<T> {
     ///
     /// # Errors
     ///
-    /// That of the first layer that cannot take what it gets.
+    /// That of the first layer that cannot take its input.
     pub fn try_forward(&self, x: &Tensor<T>) -> Result<Tensor<T>> {
         self.layers.iter().try_fold(x.clone(), |x, layer| layer.try_forward(&x))
     }

@@ -25,7 +25,7 @@ pub(super) fn check_field<T: Float>(
     })
 }
 
-/// Normalisation over the last axes of each sample, with a learned scale and shift (Ba et al.
+/// Normalization over the last axes of each sample, with a learned scale and shift (Ba et al.
 /// 2016): `(x - mean) / sqrt(var + eps) * weight + bias`, where `var` divides by the number of
 /// elements.
 ///
@@ -39,9 +39,9 @@ pub(super) fn check_field<T: Float>(
 /// ```
 #[derive(Clone, Debug, Module)]
 pub struct LayerNorm<T: Float = f32> {
-    /// The scale, of the shape that is normalised; 1 at first.
+    /// The scale, of the shape that is normalized; 1 at first.
     pub weight: Tensor<T>,
-    /// The shift, of the shape that is normalised; 0 at first.
+    /// The shift, of the shape that is normalized; 0 at first.
     pub bias: Tensor<T>,
     #[module(skip)]
     eps: f64,
@@ -67,7 +67,7 @@ impl<T: Float> LayerNorm<T> {
         Self { eps, ..self }
     }
 
-    /// `x` normalised.
+    /// `x` normalized.
     ///
     /// # Panics
     ///
@@ -118,11 +118,11 @@ pub struct GroupNorm<T: Float = f32> {
 }
 
 impl<T: Float> GroupNorm<T> {
-    /// For inputs `[n, channels, ..]`, in so many groups. `eps` is 1e-5.
+    /// For inputs `[n, channels, ..]`, with the channels in `groups` groups. `eps` is 1e-5.
     ///
     /// # Panics
     ///
-    /// If the channels cannot be divided into the groups.
+    /// If `groups` is 0 or does not divide `channels`.
     #[track_caller]
     pub fn new(groups: usize, channels: usize) -> Self {
         assert!(
@@ -174,8 +174,8 @@ impl<T: Float> GroupNorm<T> {
     }
 }
 
-/// Division by the root of the mean of the squares over the last axes, with a learned scale (Zhang
-/// and Sennrich 2019): `x / sqrt(mean(x²) + eps) * weight`. Squares do not overflow.
+/// Division by the root mean square over the last axes, with a learned scale (Zhang and Sennrich
+/// 2019): `x / sqrt(mean(x²) + eps) * weight`. Squares do not overflow.
 ///
 /// ```
 /// use autograd_core::Tensor;

@@ -1,4 +1,4 @@
-//! Choices by masks, masks along axes, and tensors compared with a tolerance: all made of other ops.
+//! Selection by masks, reductions of masks, and comparison of tensors with a tolerance: all made of other ops.
 
 use std::ops::{BitAnd, BitOr, BitXor, Not};
 
@@ -9,7 +9,8 @@ use crate::graph::{Scalar, Tensor};
 
 /// # Choices
 impl<T: Numeric> Tensor<T> {
-    /// `on` where `mask` is true, `off` where it is false: [`Tensor::where_else`] in PyTorch's and NumPy's order.
+    /// `on` where `mask` is true, `off` elsewhere, all broadcast together: [`Tensor::where_else`] in the order of
+    /// PyTorch and NumPy.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -28,7 +29,7 @@ impl<T: Numeric> Tensor<T> {
         mask.where_else(on, off)
     }
 
-    /// This tensor with one number where `mask` is true. The gradient flows to the others.
+    /// This tensor with `element` where `mask` is true, both broadcast together. The gradient there is 0.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -48,10 +49,10 @@ impl<T: Numeric> Tensor<T> {
         expect(filled.map_err(|error| error.called("masked_fill")))
     }
 
-    /// The elements where `mask` is true, in row-major order, in one axis. The gradient flows back to their
-    /// places.
+    /// The elements where `mask` is true, in row-major order, along one axis. The gradient flows back to
+    /// their positions.
     ///
-    /// How many there are depends on the data. So a trace takes this op only where the mask does not.
+    /// Their number depends on the data. So a trace takes this op only if the mask does not depend on its inputs.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -72,8 +73,8 @@ impl<T: Numeric> Tensor<T> {
         x.flatten().index_select(0, &Tensor::from(places(mask)).and_lost(mask))
     }
 
-    /// Whether all elements are as near to those of `other` as `atol + rtol * |other|` allows, with
-    /// broadcasting. Equal infinities are near, NaN is near to nothing.
+    /// Whether `|self - other| <= atol + rtol * |other|` for all elements, with broadcasting. Equal infinities are
+    /// close; NaN is close to nothing.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -119,8 +120,8 @@ pub(super) fn places(mask: &Tensor<bool>) -> Vec<i64> {
 ///
 /// `&`, `|`, `^` and `!` are [`Tensor::and`], [`Tensor::or`], [`Tensor::xor`] and [`Tensor::not`].
 impl Tensor<bool> {
-    /// Whether any element is true along `axes`, which are taken away; all of them if none is given. Of no
-    /// element, none is.
+    /// Whether any element is true along `axes`, which are removed; all of them if none is given. False if there
+    /// are no elements.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -132,7 +133,7 @@ impl Tensor<bool> {
     ///
     /// # Panics
     ///
-    /// If an axis does not exist or stands twice.
+    /// If an axis does not exist or is named twice.
     #[doc(alias = "any")]
     #[track_caller]
     pub fn any_axes(&self, axes: impl IntoAxes) -> Tensor<bool> {
@@ -140,12 +141,12 @@ impl Tensor<bool> {
         self.cast::<i64>().sum_axes(axes).gt_scalar(0_i64)
     }
 
-    /// Whether all elements are true along `axes`, which are taken away; all of them if none is given. Of no
-    /// element, all are.
+    /// Whether all elements are true along `axes`, which are removed; all of them if none is given. True if there
+    /// are no elements.
     ///
     /// # Panics
     ///
-    /// If an axis does not exist or stands twice.
+    /// If an axis does not exist or is named twice.
     #[doc(alias = "all")]
     #[track_caller]
     pub fn all_axes(&self, axes: impl IntoAxes) -> Tensor<bool> {
@@ -153,8 +154,8 @@ impl Tensor<bool> {
         self.not().cast::<i64>().sum_axes(axes).eq_scalar(0_i64)
     }
 
-    /// The positions of the elements that are true, in row-major order: one row for each, with a number for
-    /// each axis.
+    /// The positions of the elements that are true, in row-major order, `[count, axes]`: one row for each, with a
+    /// number for each axis.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -242,13 +243,13 @@ impl<'a, T: Numeric> Close<'a, T> {
         Self { left, right, rtol, atol }
     }
 
-    /// What is allowed of the size of `right`.
+    /// Sets the relative tolerance, a factor of `|right|`.
     #[must_use]
     pub fn rtol(self, rtol: f64) -> Self {
         Self { rtol, ..self }
     }
 
-    /// What is allowed whatever the size.
+    /// Sets the absolute tolerance.
     #[must_use]
     pub fn atol(self, atol: f64) -> Self {
         Self { atol, ..self }

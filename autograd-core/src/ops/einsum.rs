@@ -52,7 +52,7 @@ impl<T: Numeric> Term<T> {
         place.unwrap_or_else(|| unreachable!("it has the label"))
     }
 
-    /// Of each label that stands twice the diagonal.
+    /// Takes the diagonal of each label that occurs twice.
     #[track_caller]
     fn diagonal(mut self) -> Self {
         let twice = |labels: &Labels| {
@@ -244,8 +244,8 @@ fn lengths<T: Numeric>(terms: &[Term<T>]) -> Result<Vec<(char, usize)>> {
 impl<T: Numeric> Tensor<T> {
     /// Einstein's summation: the axes of each operand are named by letters, and the products of all operands are
     /// summed along the axes that the result (after `->`) does not name. `...` stands for any axes, which
-    /// broadcast. A letter that stands twice in one operand takes its diagonal. Without `->`, the result has the
-    /// letters that stand once, in alphabetical order.
+    /// broadcast. A letter that occurs twice in one operand takes its diagonal. Without `->`, the result has the
+    /// letters that occur once, in alphabetical order.
     ///
     /// Operands are multiplied from left to right, by batched matrix products. A trace can follow one free length in
     /// each shape that this takes.

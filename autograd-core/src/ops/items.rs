@@ -1,4 +1,4 @@
-//! Parts of tensors by one index: ranges, numbers, new axes, tensors and masks; and such parts written over.
+//! Indexing: parts of tensors by ranges, numbers, new axes, tensors and masks; and assignment to such parts.
 
 use std::ops::{
     Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive,
@@ -26,7 +26,7 @@ pub struct NewAxis;
 #[derive(Clone, Copy, Debug)]
 pub struct Ellipsis;
 
-/// In an index, each so many-th element of a range: `Step(1..9, 2)`; see [`Tensor::i`].
+/// In an index, every n-th element of a range: `Step(1..9, 2)`; see [`Tensor::i`].
 #[derive(Clone, Copy, Debug)]
 pub struct Step<R>(pub R, pub usize);
 
@@ -35,7 +35,7 @@ pub struct Step<R>(pub R, pub usize);
 #[derive(Clone, Debug)]
 pub enum Item {
     At(i64),
-    /// From a start to below an end, each so many-th.
+    /// From a start to below an end, with a step.
     Range(Option<i64>, End, usize),
     NewAxis,
     Ellipsis,
@@ -190,14 +190,14 @@ tuples! {
 }
 
 impl<T: Element> Tensor<T> {
-    /// The part of the tensor that an index names. The index has a part for each axis; axes behind its parts
-    /// stay whole.
+    /// The part of the tensor that an index names. The index has a part for each axis; axes after its last part
+    /// are kept whole.
     ///
     /// | part | what it takes |
     /// |---|---|
-    /// | `2`, `-1` | one element; the axis is taken away. Negative numbers count from the end. |
+    /// | `2`, `-1` | one element; the axis is removed. Negative numbers count from the end. |
     /// | `1..3`, `1..=2`, `..-1`, `..` | a range |
-    /// | `Step(1.., 2)` | each second element of a range |
+    /// | `Step(1.., 2)` | every second element of a range |
     /// | [`NewAxis`] | nothing: there is a new axis of length 1 |
     /// | [`Ellipsis`] | as many whole axes as the other parts leave |
     /// | `&Tensor<i64>` | the elements that it lists, in its shape |
@@ -206,7 +206,7 @@ impl<T: Element> Tensor<T> {
     /// Clippy takes a literal `1..-1` for an empty range (`reversed_empty_ranges`): allow that lint, or write
     /// `-3..-1`.
     ///
-    /// Without a tensor nothing is copied. Several tensors of one index are broadcast together and
+    /// Without a tensor in the index, no element is copied. Several tensors of one index are broadcast together and
     /// paired, as in NumPy: their axes stand where the first tensor does, but at the front where a range or a new axis
     /// lies between tensors; numbers then count as tensors.
     ///
@@ -245,10 +245,10 @@ impl<T: Element> Tensor<T> {
     }
 }
 
-/// # Parts written over
+/// # Assignment to parts
 impl<T: Numeric> Tensor<T> {
-    /// This tensor with other elements in the part that an index names, as [`Tensor::i`] takes it. They are
-    /// broadcast to the part. The gradient of what was written over is 0.
+    /// A copy of this tensor with `elements` in the part that an index names, as [`Tensor::i`] takes it. They are
+    /// broadcast to the part. The gradient of an element that was replaced is 0.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -269,7 +269,8 @@ impl<T: Numeric> Tensor<T> {
         expect(elements.lend(|of| put_part("slice_assign", self, index.items(), of, false)))
     }
 
-    /// [`Tensor::slice_assign`]; with `accumulate`, the elements are added, those of one place all of them.
+    /// [`Tensor::slice_assign`]; with `accumulate`, the elements are added to the part instead. Where an index names
+    /// an element several times, all are added.
     ///
     /// ```
     /// use autograd_core::Tensor;

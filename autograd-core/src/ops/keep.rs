@@ -1,4 +1,4 @@
-//! Reductions that keep their axes with length 1, made of those that take them away.
+//! Reductions that keep their axes with length 1, made of those that remove them.
 
 use super::{Float, Numeric, expect};
 use crate::array::IntoAxes;

@@ -1,4 +1,4 @@
-//! Axes exchanged, added and taken away, and tensors padded, repeated, rolled and cut: all made of other ops,
+//! Axes exchanged, added and removed, and tensors padded, repeated, rolled and split: all made of other ops,
 //! from which they have their derivatives and their operators in programs.
 
 use super::{Numeric, expect};
@@ -13,7 +13,7 @@ use crate::graph::{Element, Tensor};
 pub enum Padding {
     /// One number, which is converted to the element type as by Rust's `as`.
     Constant(f64),
-    /// The elements mirrored at the first and the last one, which do not stand twice: `3 2 | 1 2 3 | 2 1`.
+    /// The elements mirrored at the first and the last one, which are not repeated: `3 2 | 1 2 3 | 2 1`.
     Reflect,
     /// The first and the last element: `1 1 | 1 2 3 | 3 3`.
     Replicate,
@@ -40,7 +40,7 @@ impl Padding {
 
 /// # Axes
 impl<T: Element> Tensor<T> {
-    /// Two axes exchanged. Copies nothing.
+    /// Exchanges two axes. No element is copied.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -85,7 +85,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Panics
     ///
-    /// If there is no such position in the result, or one stands twice.
+    /// If there is no such position in the result, or one is named twice.
     #[doc(alias = "expand_dims")]
     #[track_caller]
     pub fn unsqueeze_axes(&self, axes: &[isize]) -> Tensor<T> {
@@ -100,11 +100,11 @@ impl<T: Element> Tensor<T> {
         self.reshape(shape)
     }
 
-    /// Without these axes, which have length 1; see [`Tensor::squeeze`] for one.
+    /// Removes these axes, which must have length 1; see [`Tensor::squeeze`] for one.
     ///
     /// # Panics
     ///
-    /// If there is no such axis, it stands twice, or it has another length.
+    /// If there is no such axis, it is named twice, or its length is not 1.
     #[track_caller]
     pub fn squeeze_axes(&self, axes: &[isize]) -> Tensor<T> {
         if axes.is_empty() {
@@ -145,8 +145,8 @@ impl<T: Element> Tensor<T> {
         Tensor::concat(&[&parts[0], &parts[1]], axis)
     }
 
-    /// Windows of `size` elements along an axis, one each `step` elements, as a new last axis; the axis then
-    /// counts the windows.
+    /// Sliding windows of `size` elements along an axis, one every `step` elements, as a new last axis. The axis
+    /// then has length `(n - size) / step + 1`, rounded down.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -187,8 +187,8 @@ impl<T: Element> Tensor<T> {
         picked.permute(&order)
     }
 
-    /// At most `parts` parts of one length along an axis, the last of which may be shorter;
-    /// [`Tensor::split`] asks for a length that `parts` divides.
+    /// At most `parts` parts of equal length along an axis, the last of which may be shorter;
+    /// [`Tensor::split`] requires a length that `parts` divides.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -263,8 +263,8 @@ impl<T: Element> Tensor<T> {
 }
 
 impl<T: Numeric> Tensor<T> {
-    /// The tensor several times along each axis: `times` has a number for each axis, the last for the last;
-    /// numbers before those of this tensor's axes make new ones.
+    /// The tensor repeated along each axis, as by NumPy's `tile`: `times` has a number for each axis, the last for
+    /// the last axis; further numbers at its front add new axes.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -304,8 +304,8 @@ impl<T: Numeric> Tensor<T> {
         self.reshape(apart).broadcast_to(wide).reshape(out)
     }
 
-    /// The tensor with more elements before and behind it: `widths` has how many, before and behind, for each
-    /// of the last axes.
+    /// The tensor with padding before and after it: `widths` has a pair `[before, after]` for each of the last axes,
+    /// the last pair for the last axis.
     ///
     /// ```
     /// use autograd_core::{Padding, Tensor};
@@ -315,12 +315,12 @@ impl<T: Numeric> Tensor<T> {
     /// assert_eq!(x.pad(&[[1, 0], [0, 1]], Padding::Constant(0.0)).to_vec(), [0, 0, 0, 0, 1, 2, 3, 0]);
     /// ```
     ///
-    /// Where the padding is longer than what it mirrors or repeats, that stands several times, as in NumPy.
+    /// Padding that is longer than what it mirrors or wraps around to goes over it several times, as in NumPy.
     ///
     /// # Panics
     ///
-    /// If there are more pairs than axes, the result is too large, or elements are to stand beside an axis
-    /// without any; see [`Tensor::try_pad`].
+    /// If there are more pairs than axes, the result is too large, or an axis of length 0 is padded with
+    /// its own elements; see [`Tensor::try_pad`].
     #[track_caller]
     pub fn pad(&self, widths: &[[usize; 2]], padding: Padding) -> Tensor<T> {
         expect(self.try_pad(widths, padding))

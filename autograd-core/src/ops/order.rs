@@ -1,5 +1,5 @@
-//! Order along an axis: sorting, the greatest few, the median, extremes with their places. Positions come from one
-//! kernel; elements are gathered by them, so that gradients flow back to where they stood.
+//! Order along an axis: sorting, the `k` greatest, the median, extremes with their positions. Positions come from one
+//! kernel; elements are gathered by them, so that gradients flow back to their positions in the input.
 
 use std::cmp::Ordering;
 
@@ -19,7 +19,7 @@ use crate::graph::{Lost, Tensor};
 entries! {
     ORDERS:
 
-    /// Where the elements along an axis stand, in their order.
+    /// The positions of the elements along an axis, in sorted order.
     ARGSORT = OpDef {
         attrs: &[("axis", Type::Int), ("descending", Type::Flag)],
         infer: |op, inputs| {
@@ -66,9 +66,9 @@ fn compare<T: Numeric>(a: T, b: T, descending: bool) -> Ordering {
 /// # Order
 ///
 /// Sorting is stable: equal elements keep their order. NaN stands last, also in descending order. The gradient
-/// of an element flows back to its place in the input.
+/// of an element flows back to its position in the input.
 impl<T: Numeric> Tensor<T> {
-    /// The elements along an axis in ascending or descending order, and the positions where they stood.
+    /// The elements along an axis in ascending or descending order, and their positions in the input.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -109,8 +109,8 @@ impl<T: Numeric> Tensor<T> {
         expect(self.order("argsort", axis, descending))
     }
 
-    /// The `k` greatest elements along an axis, the greatest first, and their positions. NaN comes after all
-    /// others, so that it is among them only where there are fewer than `k` numbers.
+    /// The `k` greatest elements along an axis, the greatest first, and their positions. NaN comes last (in PyTorch
+    /// first), so it is among them only where fewer than `k` elements are numbers.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -120,7 +120,7 @@ impl<T: Numeric> Tensor<T> {
     /// assert_eq!(places.to_vec(), [1, 0, 2, 0]);
     /// ```
     ///
-    /// For the least ones take the first `k` of [`Tensor::sort`].
+    /// For the `k` least elements, take the first `k` of an ascending [`Tensor::sort`].
     ///
     /// # Panics
     ///
@@ -149,7 +149,7 @@ impl<T: Numeric> Tensor<T> {
         call(&ARGSORT, attrs, [self.untyped()]).map_err(|error| error.called(op))
     }
 
-    /// The greatest element along an axis, which is taken away, and its position: the first of equal ones, and
+    /// The greatest element along an axis, which is removed, and its position: the first of equal ones, and
     /// the first NaN if there is one. The gradient flows to that element alone.
     ///
     /// ```
@@ -160,7 +160,7 @@ impl<T: Numeric> Tensor<T> {
     /// assert_eq!(places.to_vec(), [1, 0]);
     /// ```
     ///
-    /// Of [`Tensor::max_axes`], equal elements share the gradient.
+    /// In [`Tensor::max_axes`], equal elements share the gradient.
     ///
     /// # Panics
     ///
@@ -172,7 +172,7 @@ impl<T: Numeric> Tensor<T> {
         self.picked(axis, expect(places))
     }
 
-    /// The least element along an axis, which is taken away, and its position; see
+    /// The least element along an axis, which is removed, and its position; see
     /// [`Tensor::max_with_indices`].
     ///
     /// # Panics
@@ -190,8 +190,9 @@ impl<T: Numeric> Tensor<T> {
         (self.gather(axis, &places.unsqueeze(axis)).squeeze(axis), places)
     }
 
-    /// The median of all elements, a scalar: of an even number of elements the lesser of the two in the middle,
-    /// as in PyTorch, so that it is one of them and alone has the gradient. NaN if any element is.
+    /// The median of all elements, a scalar: for an even number of elements the lesser of the two in the
+    /// middle, as in PyTorch. So it is one of the elements, and the gradient flows to that one alone.
+    /// NaN if any element is.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -207,11 +208,11 @@ impl<T: Numeric> Tensor<T> {
         expect(self.median_of("median", &[]))
     }
 
-    /// [`Tensor::median`] along `axes`, which are taken away; all of them if none is given.
+    /// [`Tensor::median`] along `axes`, which are removed; all of them if none is given.
     ///
     /// # Panics
     ///
-    /// If an axis does not exist or stands twice, or there are no elements along them.
+    /// If an axis does not exist or is named twice, or there are no elements along them.
     #[doc(alias = "median_dim")]
     #[track_caller]
     pub fn median_axes(&self, axes: impl IntoAxes) -> Tensor<T> {

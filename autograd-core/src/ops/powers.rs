@@ -1,4 +1,4 @@
-//! Running products and norms of any order, made of other ops.
+//! Cumulative products and norms of any order, made of other ops.
 
 use super::call::call;
 use super::nn::scale_of;
@@ -73,11 +73,11 @@ fn norm<T: Float>(x: &Tensor<T>, axes: &[isize], p: f64, keep: bool) -> Result<T
 
 /// # Products and norms along axes
 impl<T: Float> Tensor<T> {
-    /// The products of the elements up to and with each, along an axis. Gradients divide by nothing, so that they
-    /// are exact where elements are zero.
+    /// The cumulative products along an axis, each including its own element. Gradients do not divide by elements,
+    /// so they are exact where elements are zero.
     ///
-    /// Neighbours are multiplied in pairs, fours, eights and so on. So the product of any such group must be finite
-    /// for the results after it to be.
+    /// It is a scan by doubling (Hillis and Steele 1986): neighbours are multiplied in runs of 2, 4, 8 and so on. So
+    /// the product of any such run must be finite for the results after it to be.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -107,12 +107,13 @@ impl<T: Float> Tensor<T> {
         products
     }
 
-    /// The norm of order `p` along `axes`, which are taken away; all of them if none is given: the sum of `|x|^p`
+    /// The norm of order `p` along `axes`, which are removed; all of them if none is given: the sum of `|x|^p`
     /// to the power `1 / p`, without overflow or underflow of the powers. Infinity gives the greatest `|x|`, minus
     /// infinity the least, 0 the number of elements that are not 0 (which has no gradient).
     ///
     /// Where the norm is 0 there is no derivative: the gradient given there is 0, and for `p` above 1 a second
-    /// derivative is NaN. So it is for a single 0 if `p` is below 1. Equal extremes share the gradient.
+    /// derivative is NaN. If `p` is below 1, the gradient of any element that is 0 is 0 too. Equal
+    /// extremes share the gradient.
     ///
     /// ```
     /// use autograd_core::Tensor;

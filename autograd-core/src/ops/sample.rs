@@ -8,9 +8,9 @@ use crate::graph::Tensor;
 /// # Samples
 ///
 /// Numbers come from the process-wide generator that [`seed`](crate::seed) sets, or from the one whose
-/// [`run`](crate::Generator::run) is around.
+/// [`run`](crate::Generator::run) is active.
 impl<T: Float> Tensor<T> {
-    /// 1 with the probability that each element says, else 0. There is no gradient.
+    /// Bernoulli samples: each is 1 with the probability that the element gives, else 0. There is no gradient.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -38,10 +38,10 @@ impl<T: Float> Tensor<T> {
         Tensor::rand_like(&p).less(&p).cast()
     }
 
-    /// `count` positions along the last axis, each drawn with a probability in proportion to the element that
-    /// stands there. Without `replacement`, none is drawn twice.
+    /// `count` positions along the last axis, each drawn with a probability in proportion to the element at
+    /// it. Without `replacement`, none is drawn twice.
     ///
-    /// The result has `count` in place of the last axis; axes before it are rows.
+    /// The shape is `[.., count]` for weights `[.., n]`; each row is drawn on its own.
     ///
     /// ```
     /// use autograd_core::Tensor;

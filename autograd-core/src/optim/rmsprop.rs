@@ -7,7 +7,8 @@ use super::{check, check_not_negative};
 use crate::error::Result;
 use crate::ops::Float;
 
-/// RMSprop (Hinton 2012), as PyTorch computes it.
+/// RMSprop (Tieleman and Hinton 2012, lecture 6.5 of "Neural Networks for Machine Learning"), as PyTorch
+/// computes it; the centered form is that of Graves (2013).
 ///
 /// With the gradient `g`, the parameter `p`, and `v`, `m` and `b`, which are 0 at first, a step is
 ///
@@ -55,13 +56,13 @@ impl RmsProp {
         Self { rate: learning_rate, ..self }
     }
 
-    /// How much of the running means is kept in a step: in [0, 1].
+    /// The decay rate of the running averages: in [0, 1].
     #[must_use]
     pub fn alpha(self, alpha: f64) -> Self {
         Self { alpha, ..self }
     }
 
-    /// What keeps the divisor from 0.
+    /// The number that is added to the divisor, so that it is not 0: 0 or more.
     #[must_use]
     pub fn eps(self, eps: f64) -> Self {
         Self { eps, ..self }
@@ -79,7 +80,7 @@ impl RmsProp {
         Self { momentum, ..self }
     }
 
-    /// Whether the gradient is divided by an estimate of its standard deviation, not of its size.
+    /// Whether the gradient is divided by an estimate of its standard deviation, not by its root mean square.
     #[must_use]
     pub fn centered(self, centered: bool) -> Self {
         Self { centered, ..self }

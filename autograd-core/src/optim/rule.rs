@@ -1,4 +1,4 @@
-//! What a rule is, and the optimiser that it is for.
+//! Update rules, and the optimizer that runs them.
 
 use std::array::from_fn;
 
@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::graph::Tensor;
 use crate::ops::Float;
 
-/// How parameters are moved: [`Sgd`](super::Sgd), [`Adam`](super::Adam), [`AdamW`](super::AdamW),
+/// An update rule for parameters: [`Sgd`](super::Sgd), [`Adam`](super::Adam), [`AdamW`](super::AdamW),
 /// [`RmsProp`](super::RmsProp), or a rule of your own, which an [`Optimizer`] runs as it runs these:
 ///
 /// ```
@@ -18,7 +18,7 @@ use crate::ops::Float;
 /// use autograd_core::optim::{Optimizer, Rule, Step};
 /// use autograd_core::prelude::*;
 ///
-/// /// Steps of one size against the sign of a running mean (Chen et al. 2023).
+/// /// Lion (Chen et al. 2023), with 0.9 for both of its decay rates and no weight decay.
 /// #[derive(Clone)]
 /// struct Lion {
 ///     rate: f64,
@@ -70,7 +70,7 @@ pub trait Rule: Clone {
     /// Sets the step size.
     fn set_rate(&mut self, learning_rate: f64);
 
-    /// Names of what is remembered of each element, under which it is saved. It is 0 at first.
+    /// The names of the state that is kept for each element, under which it is saved. It is 0 at first.
     fn state(&self) -> &'static [&'static str] {
         &[]
     }
@@ -84,7 +84,7 @@ pub trait Rule: Clone {
         Ok(())
     }
 
-    /// Changes one parameter, and what is remembered of it.
+    /// Updates one parameter and its state.
     fn update<T: Float>(&self, step: Step<'_, T>);
 
     /// The rule without its type.
@@ -94,8 +94,8 @@ pub trait Rule: Clone {
     }
 }
 
-/// One parameter in one step: its elements, those of the gradient and of what the rule remembers, in
-/// the same order.
+/// One parameter in one step: its elements, those of the gradient and of the rule's state, in the same
+/// order.
 #[derive(Debug)]
 pub struct Step<'a, T: Float> {
     pub(crate) parameter: &'a mut [T],
@@ -112,13 +112,13 @@ impl<'a, T: Float> Step<'a, T> {
         self.count
     }
 
-    /// Whether what is remembered is 0 because it is new.
+    /// Whether the state was made for this step, so that it is still 0; false for a rule without state.
     pub fn is_first(&self) -> bool {
         self.fresh
     }
 
-    /// Replaces each element of the parameter and of what is remembered of it, in the order of
-    /// [`Rule::state`], by what `f` makes of them and of the gradient's element. It is one pass over
+    /// Replaces each element of the parameter and of its state, in the order of [`Rule::state`], by what
+    /// `f` returns for them and the gradient's element. It is one pass over
     /// memory, with wide registers and on several threads where that pays.
     ///
     /// # Panics
@@ -136,7 +136,7 @@ impl<'a, T: Float> Step<'a, T> {
         pass(from_fn(|_| slices.next().unwrap_or_default()), self.gradient, f);
     }
 
-    /// The elements of the parameter, the gradient, and what is remembered, for what
+    /// The elements of the parameter, of the gradient, and of the state, for what
     /// [`Step::each`] does not do.
     pub fn into_slices(self) -> (&'a mut [T], &'a [T], Vec<&'a mut [T]>) {
         (self.parameter, self.gradient, self.state.into_vec())
@@ -204,9 +204,9 @@ pub(crate) trait Listed: Rule {
     fn with_options(options: &[f64]) -> Option<Self>;
 }
 
-/// Moves parameters against their gradients by a [`Rule`]; see the [module](super).
+/// Updates parameters from their gradients by a [`Rule`]; see the [module](super).
 ///
-/// Parameters without a gradient are passed over, as are those that are frozen
+/// Parameters without a gradient are skipped, as are those that are frozen
 /// (`stop_gradient`), whatever gradient they still have.
 #[derive(Debug)]
 pub struct Optimizer<R: Rule> {
@@ -228,7 +228,7 @@ pub(super) enum Parameter {
     Float64(Moved<f64>),
 }
 
-/// A parameter and what is remembered of it.
+/// A parameter and its state.
 pub(super) struct Moved<T: Float> {
     pub(super) tensor: Tensor<T>,
     pub(super) count: u64,

@@ -1,14 +1,14 @@
-//! Step sizes that depend on the step.
+//! Learning rates that depend on the step.
 //!
-//! A schedule is a formula from the number of a step, counted from 0, to a step size. It keeps nothing,
-//! so a run that goes on later needs only the number of its next step.
+//! A schedule maps the number of a step, counted from 0, to a step size (learning rate). It has no
+//! state, so a run that is resumed needs only the number of its next step.
 //!
 //! ```
 //! use autograd_core::optim::schedule::{Constant, Exponential, Schedule};
 //!
 //! let schedule = Constant(0.1).then(100, Exponential { start: 0.1, factor: 0.99 });
 //! assert_eq!((schedule.at(99), schedule.at(100), schedule.at(101)), (0.1, 0.1, 0.099));
-//! // So is a closure.
+//! // A closure is a schedule too.
 //! let root = |step: u64| 0.1 / ((step + 1) as f64).sqrt();
 //! assert_eq!(root.warm_up(9).at(8), 0.09);
 //! ```
@@ -27,8 +27,8 @@ pub trait Schedule {
         Then { first: self, steps, next }
     }
 
-    /// This schedule after `steps` steps in which the step size grows in equal parts to its first one,
-    /// which would be the next: after 3 of them it is 1/4, 2/4 and 3/4 of that.
+    /// This schedule with linear warm-up: for the first `steps` steps, step `i` has `(i + 1) / (steps + 1)`
+    /// of the size at step 0; with 3 of them 1/4, 2/4 and 3/4. Later steps keep their numbers.
     #[doc(alias = "LinearLR")]
     fn warm_up(self, steps: u64) -> WarmUp<Self>
     where
@@ -59,7 +59,7 @@ impl Schedule for Box<dyn Schedule> {
     }
 }
 
-/// How far a step is on a way of so many steps: from 0 to 1.
+/// The fraction of `steps` that has passed at a step: from 0 to 1.
 fn part(step: u64, steps: u64) -> f64 {
     if step >= steps { 1.0 } else { step as f64 / steps as f64 }
 }
@@ -75,7 +75,7 @@ macro_rules! schedules {
         pub struct $name { $($(#[$field_doc])* pub $field: $type,)* }
 
         impl $name {
-            /// Of these numbers.
+            /// The schedule with these values.
             pub fn new($($field: $type),*) -> Self {
                 Self { $($field),* }
             }
@@ -101,18 +101,18 @@ impl Schedule for Constant {
 }
 
 schedules! {
-    /// `start` times `factor` as often as `every` steps have passed: PyTorch's `StepLR`.
+    /// `start * factor^floor(step / every)`: PyTorch's `StepLR`.
     #[doc(alias = "StepLR")]
     Steps {
         /// The step size at first.
         start: f64,
         /// How many steps have one step size; 0 counts as 1.
         every: u64,
-        /// What it is multiplied by after them.
+        /// What the step size is multiplied by after them.
         factor: f64,
     } |self, step| self.start * self.factor.powf((step / self.every.max(1)) as f64);
 
-    /// In equal parts from `start` to `end`, which is reached after `steps` steps and stays.
+    /// Linear from `start` to `end`, which is reached after `steps` steps and stays.
     #[doc(alias = "LinearLR")]
     #[doc(alias = "PolynomialLR")]
     Linear {
@@ -120,19 +120,19 @@ schedules! {
         start: f64,
         /// The step size at the end.
         end: f64,
-        /// How many steps the way takes.
+        /// The number of steps from one to the other.
         steps: u64,
     } |self, step| self.start + (self.end - self.start) * part(step, self.steps);
 
-    /// Along a half-wave of the cosine from `start` to `end`, which is reached after `steps` steps and
-    /// stays (Loshchilov and Hutter 2017). PyTorch's `CosineAnnealingLR` goes up again after that.
+    /// `end + (start - end) (1 + cos(π step / steps)) / 2` (Loshchilov and Hutter 2017). `end` is reached
+    /// after `steps` steps and stays. PyTorch's `CosineAnnealingLR` goes up again after that.
     #[doc(alias = "CosineAnnealingLR")]
     Cosine {
         /// The step size at first.
         start: f64,
         /// The step size at the end.
         end: f64,
-        /// How many steps the way takes.
+        /// The number of steps from one to the other.
         steps: u64,
     } |self, step| {
         let wave = (std::f64::consts::PI * part(step, self.steps)).cos();
@@ -144,7 +144,7 @@ schedules! {
     Exponential {
         /// The step size at first.
         start: f64,
-        /// What it is multiplied by after each step.
+        /// What the step size is multiplied by after each step.
         factor: f64,
     } |self, step| self.start * self.factor.powf(step as f64);
 }

@@ -7,7 +7,7 @@ use std::sync::{PoisonError, RwLock};
 /// Without options they are written as in Paddle: floats with 8 decimals, which for 1e-10 are all 0.
 /// [`Notation::Auto`] writes such numbers with an exponent, as NumPy does. [`set_print_options`]
 /// changes how all tensors are written, [`Tensor::display`](crate::Tensor::display) writes one of them
-/// by options of its own. The number of decimals in a format string, as in `{:.3}`, comes first.
+/// by options of its own. A precision in a format string, as in `{:.3}`, overrides the options.
 ///
 /// ```
 /// use autograd_core::{Notation, PrintOptions, Tensor};
@@ -35,8 +35,8 @@ pub enum Notation {
     Fixed,
     /// Always: `1.00000000e-10`.
     Scientific,
-    /// For all elements that are shown, if the smallest of them that is not 0 is below 1e-4 in size, the
-    /// largest is 1e8 or more, or one is more than a thousand times the other: NumPy's rule.
+    /// For all elements that are shown, if the smallest magnitude other than 0 is below 1e-4, the largest
+    /// is 1e8 or more, or the largest is more than a thousand times the smallest: NumPy's rule.
     Auto,
 }
 
@@ -67,7 +67,7 @@ impl PrintOptions {
         Self { threshold: elements, ..self }
     }
 
-    /// How many elements at either end of an axis are shown of a larger tensor; 3 at first.
+    /// How many elements at either end of an axis are shown of a larger tensor; 3 by default.
     #[doc(alias = "edgeitems")]
     #[must_use]
     pub fn edge_items(self, elements: usize) -> Self {

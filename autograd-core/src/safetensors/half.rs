@@ -5,12 +5,12 @@
 pub enum Half {
     /// IEEE's half precision: 11 bits of precision, up to 65504.
     F16,
-    /// The first half of an `f32`: 8 bits of precision, and its range.
+    /// The upper 16 bits of an `f32`: 8 bits of precision, and the range of `f32`.
     BF16,
 }
 
 impl Half {
-    /// Bits of the fraction, and the exponent of the least normal number.
+    /// The bits of the fraction, and the exponent of the smallest normal number.
     fn layout(self) -> (u32, i32) {
         match self {
             Self::F16 => (10, -14),
@@ -25,7 +25,7 @@ impl Half {
         }
     }
 
-    /// The nearest number; of two the even one. What is too large becomes an infinity.
+    /// The bits of the nearest number, ties to even. A number beyond the range becomes an infinity.
     pub(super) fn bits_of(self, x: f64) -> u16 {
         let sign = u16::from(x.is_sign_negative()) << 15;
         let (fraction, least) = self.layout();
@@ -43,7 +43,7 @@ impl Half {
         sign | bits.min(u64::from(self.infinity())) as u16
     }
 
-    /// The same number.
+    /// The number with these bits, which `f32` holds exactly.
     pub(super) fn value_of(self, bits: u16) -> f32 {
         match self {
             Self::BF16 => f32::from_bits(u32::from(bits) << 16),

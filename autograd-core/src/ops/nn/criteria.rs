@@ -1,4 +1,4 @@
-//! Losses with options, and those of distances and distributions: made of other ops, but for one formula.
+//! Losses with options, of distances and of distributions: made of other ops, but for one fused formula.
 
 use std::borrow::Cow;
 
@@ -28,7 +28,7 @@ entries! {
 }
 
 /// The mean cross entropy of two probabilities: `-t ln(x) - (1 - t) ln(1 - x)`, where a logarithm is at least
-/// -100, as in PyTorch. What has no weight counts nothing, also where its logarithm is infinite.
+/// -100, as in PyTorch. A term with a factor of 0 is 0, also where its logarithm is infinite.
 fn binary_cross_entropy<T: Float>() -> Handle<T> {
     /// Of the numbers that two targets weigh.
     #[inline(always)]
@@ -74,16 +74,16 @@ fn binary_cross_entropy<T: Float>() -> Handle<T> {
     Handle::Static(&OP)
 }
 
-/// What becomes of the losses of single targets.
+/// How the losses of the single targets are reduced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LossReduction {
-    /// Their mean, weighted as they are.
+    /// Their sum, divided by the sum of the class weights (1 without any) of targets not ignored.
     #[default]
     Mean,
     /// Their sum.
     Sum,
-    /// Each stays, in the shape of the targets.
+    /// No reduction: one loss for each target, in the shape of the targets.
     None,
 }
 
@@ -113,33 +113,33 @@ impl<T: Float> Default for CrossEntropyOptions<T> {
 }
 
 impl<T: Float> CrossEntropyOptions<T> {
-    /// No target is ignored, all classes weigh the same, no smoothing, the mean.
+    /// No ignored targets, no class weights, no label smoothing, and [`LossReduction::Mean`].
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Targets of this number count nothing, and their logits have a gradient of 0. PyTorch ignores -100.
+    /// Targets equal to `index` have a loss of 0, and their logits a gradient of 0. PyTorch's default is -100.
     #[must_use]
     pub fn ignore_index(mut self, index: i64) -> Self {
         self.ignore_index = Some(index);
         self
     }
 
-    /// How much each class weighs. The mean is divided by the weights of the targets.
+    /// A weight for each class, `[classes]`. The mean is the sum divided by the weights of the targets.
     #[must_use]
     pub fn weight(mut self, weight: &Tensor<T>) -> Self {
         self.weight = Some(weight.clone());
         self
     }
 
-    /// The part of each target that is spread over all classes, in [0, 1].
+    /// The part of each target that is distributed evenly over all classes, in [0, 1] (Szegedy et al. 2016).
     #[must_use]
     pub fn label_smoothing(mut self, smoothing: f64) -> Self {
         self.label_smoothing = smoothing;
         self
     }
 
-    /// What becomes of the losses of single targets.
+    /// How the losses of the single targets are reduced.
     #[must_use]
     pub fn reduction(mut self, reduction: LossReduction) -> Self {
         self.reduction = reduction;
@@ -219,8 +219,8 @@ fn cross_entropy<T: Float>(
 
 /// # Losses with options, of distances and of distributions
 impl<T: Element> Tensor<T> {
-    /// [`Tensor::cross_entropy`] with ignored targets, weights of classes, smoothed labels and another reduction:
-    /// of logits `[n, classes, ..]` and classes `[n, ..]`. For a target `t` with weight `w` and smoothing `s`, the
+    /// [`Tensor::cross_entropy`] with an ignored index, class weights, label smoothing and other reductions,
+    /// of logits `[n, classes, ..]` and targets `[n, ..]`. For a target `t` with weight `w` and smoothing `s`, the
     /// loss is `-(1 - s) w[t] ln p[t] - s / classes * sum(w ln p)`, where `p` is the softmax of the logits.
     ///
     /// ```
@@ -237,7 +237,8 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Panics
     ///
-    /// If shapes do not fit, or a target that is not ignored is outside `0..classes`; see
+    /// If shapes do not fit, a target that is not ignored is outside `0..classes`, or the smoothing is not in
+    /// [0, 1]; see
     /// [`Tensor::try_cross_entropy_with`].
     #[track_caller]
     pub fn cross_entropy_with(
@@ -290,8 +291,8 @@ impl<T: Element> Tensor<T> {
         (self - target).abs().mean()
     }
 
-    /// The mean of `d * d / 2` where the difference `d` is below `delta`, and of `delta * (|d| - delta / 2)`
-    /// elsewhere. For a `delta` of 1 it is [`Tensor::smooth_l1_loss`].
+    /// The mean of `d² / 2` where the difference `d` has `|d| <= delta`, and of `delta * (|d| - delta / 2)`
+    /// elsewhere (Huber 1964). For a `delta` of 1 it is [`Tensor::smooth_l1_loss`].
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -322,9 +323,9 @@ impl<T: Element> Tensor<T> {
 
     /// The Kullback-Leibler divergence of probabilities `target` from probabilities of which this tensor has the
     /// logarithms: the sum of `target * (ln(target) - self)`, divided by the length of the first axis. A
-    /// probability of 0 counts nothing.
+    /// target of 0 adds 0.
     ///
-    /// It is PyTorch's `kl_div` with `reduction="batchmean"`: for rows of distributions the mean of theirs.
+    /// It is PyTorch's `kl_div` with `reduction="batchmean"`: the mean over rows that are distributions.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -348,8 +349,9 @@ impl<T: Element> Tensor<T> {
         none.where_else(T::ZERO, &each).sum() / self.shape().first().map_or(1.0, |&n| n as f64)
     }
 
-    /// The mean cross entropy of probabilities of "yes" and true ones of the same shape. Logarithms are at least
-    /// -100, as in PyTorch; NaN for a probability outside of [0, 1].
+    /// The mean of `-t ln(x) - (1 - t) ln(1 - x)` over probabilities `x`, this tensor, and targets `t` in [0, 1] of
+    /// the same shape. Logarithms are at least -100, as in PyTorch. A probability outside of [0, 1] is no
+    /// error: its loss is NaN, or negative for a probability below 0 with target 0 or above 1 with target 1.
     ///
     /// ```
     /// use autograd_core::Tensor;
