@@ -3,6 +3,7 @@
 use super::init;
 use super::norm::wrong_shape;
 use super::{Dropout, Linear, Module};
+use crate::array::shape::broadcast;
 use crate::error::{Error, Result};
 use crate::graph::Tensor;
 use crate::ops::{Float, expect};
@@ -132,7 +133,7 @@ impl<T: Float> MultiheadAttention<T> {
         if value.shape() != key.shape() {
             return Err(wrong("value", format!("of shape {:?}, as `key` is", key.shape()), value));
         }
-        let masks = masks.over_heads(OP, [n, queries, keys])?;
+        let masks = masks.over_heads(OP, [n, self.heads, queries, keys])?;
 
         let in_heads = |x: &Tensor<T>, part: usize| -> Result<Tensor<T>> {
             let weight = self.in_proj_weight.narrow(0, part * width, width);
@@ -214,7 +215,7 @@ impl<'a> AttentionMasks<'a> {
     fn over_heads(
         self,
         op: &'static str,
-        [n, queries, keys]: [usize; 3],
+        scores @ [n, heads, queries, keys]: [usize; 4],
     ) -> Result<Vec<Tensor<bool>>> {
         let wrong = |parameter: &str, expected: String, mask: &Tensor<bool>| {
             let (parameter, found) = (parameter.into(), mask.shape().to_vec());
@@ -225,9 +226,13 @@ impl<'a> AttentionMasks<'a> {
             masks.push(Tensor::<f32>::ones([queries, keys]).triu(1).gt_scalar(0.0));
         }
         if let Some(mask) = self.attention {
-            if !matches!(mask.shape(), [.., q, k] if [*q, *k] == [queries, keys]) || mask.ndim() > 4
-            {
-                return wrong("attention", format!("of shape [.., {queries}, {keys}]"), mask);
+            let is_for_pairs = matches!(mask.shape(), [.., q, k] if [*q, *k] == [queries, keys]);
+            let fits = broadcast(op, mask.shape(), &scores).is_ok_and(|all| all[..] == scores);
+            if !is_for_pairs || !fits {
+                let expected = format!(
+                    "broadcastable to [{n}, {heads}, {queries}, {keys}], with the last two axes whole"
+                );
+                return wrong("attention", expected, mask);
             }
             masks.push(mask.clone());
         }

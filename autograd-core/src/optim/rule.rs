@@ -41,7 +41,8 @@ use crate::ops::Float;
 ///
 ///     fn update<T: Float>(&self, step: Step<'_, T>) {
 ///         let [rate, old, new] = [self.rate, 0.9, 0.1].map(T::from_f64);
-///         step.each(|[p, m], g| [p - rate * (old * m + new * g).signum(), old * m + new * g]);
+///         let sign = |x: T| if x == T::ZERO { x } else { x.signum() };
+///         step.each(|[p, m], g| [p - rate * sign(old * m + new * g), old * m + new * g]);
 ///     }
 /// }
 ///

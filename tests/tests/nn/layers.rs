@@ -350,10 +350,17 @@ fn wrong_shapes_are_reported_by_the_layer_s_name() {
     );
     let mask = Tensor::from([[false; 2]; 3]);
     let shapes: [&[usize]; 3] = [&[1, 3, 4]; 3];
-    assert_eq!(
-        attend(shapes, none.attention(&mask)),
-        "MultiheadAttention: `attention` must be of shape [.., 3, 3], found shape [3, 2]"
-    );
+    // The last two of the axes are wrong, that of the heads, and that of the batch, which would grow.
+    for shape in [&[3, 2][..], &[3, 3, 3], &[5, 1, 3, 3], &[1, 1, 1, 3, 3], &[1, 3]] {
+        let mask = Tensor::full(shape, false);
+        assert_eq!(
+            attend(shapes, none.attention(&mask)),
+            format!(
+                "MultiheadAttention: `attention` must be broadcastable to [1, 2, 3, 3], with the last two axes \
+                 whole, found shape {shape:?}"
+            )
+        );
+    }
     assert_eq!(
         attend(shapes, none.padding(&mask)),
         "MultiheadAttention: `padding` must be of shape [1, 3], found shape [3, 2]"
