@@ -219,7 +219,7 @@ fn run<T: Moves>(
 
 impl<T: Moves> Moved<T> {
     fn new(tensor: Tensor<T>) -> Self {
-        Self { tensor, count: 0, state: Vec::new(), next: None }
+        Self { tensor, count: 0, names: &[], state: Vec::new(), next: None }
     }
 
     /// The gradient, if the parameter is to be moved.
@@ -238,9 +238,9 @@ impl<T: Moves> Moved<T> {
             return;
         }
         let Some(gradient) = self.gradient() else { return };
-        let remembered = by.rule.remembered().len();
-        let fresh = self.state.len() != remembered;
-        let mut state = if fresh { self.zeros(remembered) } else { self.state.clone() };
+        let names = by.rule.remembered();
+        let fresh = self.names != names;
+        let mut state = if fresh { self.zeros(names.len()) } else { self.state.clone() };
         let mut value = self.tensor.read().into_owned();
         run(by.rule, &mut value, &gradient.read(), &mut state, (self.count + 1, fresh));
         self.next = Some((value, state));
@@ -250,14 +250,14 @@ impl<T: Moves> Moved<T> {
         if !by.in_place {
             let Some((next, state)) = self.next.take() else { return Ok(()) };
             self.count += 1;
-            self.state = state;
+            (self.names, self.state) = (by.rule.remembered(), state);
             return self.tensor.write(by.rule.name(), |value| *value = next);
         }
         let Some(gradient) = self.gradient() else { return Ok(()) };
-        let remembered = by.rule.remembered().len();
-        let fresh = self.state.len() != remembered;
+        let names = by.rule.remembered();
+        let fresh = self.names != names;
         if fresh {
-            self.state = self.zeros(remembered);
+            (self.names, self.state) = (names, self.zeros(names.len()));
         }
         self.count += 1;
         let (state, count) = (&mut self.state, self.count);
@@ -270,7 +270,7 @@ impl<T: Moves> Moved<T> {
         if self.state.is_empty() {
             return;
         }
-        for (what, value) in rule.remembered().iter().zip(&self.state) {
+        for (what, value) in self.names.iter().zip(&self.state) {
             to.insert(format!("{name}.{what}"), Tensor::new(value.clone()).into());
         }
         if rule.counts() {
@@ -284,6 +284,7 @@ impl<T: Moves> Moved<T> {
         let moved = Self {
             tensor: self.tensor.clone(),
             count: 0,
+            names: rule.remembered(),
             state: vec![broadcast; rule.remembered().len()],
             next: None,
         };
@@ -299,6 +300,7 @@ impl<T: Moves> Moved<T> {
         let state: Option<Vec<_>> = rule.remembered().iter().map(found).collect();
         let count = from.get(&format!("{name}{STEP}")).and_then(<i64 as Element>::peek);
         self.count = count.filter(|_| rule.counts()).map_or(0, |count| count.item() as u64);
+        self.names = if state.is_some() { rule.remembered() } else { &[] };
         self.state = state.unwrap_or_default();
     }
 }
@@ -307,7 +309,27 @@ impl<T: Moves> Moved<T> {
 mod tests {
     use super::*;
     use crate::nn::parameter;
-    use crate::optim::Adam;
+    use crate::optim::{Adam, RmsProp};
+
+    #[test]
+    fn state_of_other_names_starts_anew_when_the_rule_is_changed() {
+        let step = |optimizer: &mut Optimizer<RmsProp>, p: &Tensor<f64>| {
+            p.clear_grad();
+            p.square().sum().backward().unwrap();
+            optimizer.step().unwrap();
+        };
+        let of_first = RmsProp::new(0.1).momentum(0.9);
+        let of_second = RmsProp::new(0.1).centered(true);
+        let p = parameter(Tensor::from([1.0]));
+        let mut changed = Optimizer::new(&p, of_first);
+        step(&mut changed, &p);
+        changed.rules_mut()[0] = of_second;
+        let other = parameter(p.copy().detach());
+        let mut new = Optimizer::new(&other, of_second);
+        step(&mut changed, &p);
+        step(&mut new, &other);
+        assert_eq!(p.to_vec(), other.to_vec());
+    }
 
     #[test]
     fn a_step_writes_where_the_numbers_are() {

@@ -233,6 +233,8 @@ pub(super) enum Parameter {
 pub(super) struct Moved<T: Float> {
     pub(super) tensor: Tensor<T>,
     pub(super) count: u64,
+    /// Those of the rule that the state is of.
+    pub(super) names: &'static [&'static str],
     pub(super) state: Vec<Value<T>>,
     /// What the parameter and the state become when all rules have run.
     pub(super) next: Option<(Value<T>, Vec<Value<T>>)>,
