@@ -245,7 +245,7 @@ mod tests {
         assert!(is_direct(|[a, _]| a + a) && is_direct(|[a, _]| a - 1.0));
         assert!(is_direct(|[a, _]| a * a) && is_direct(|[a, _]| a / a));
         assert!(is_direct(|[a, b]| a.matmul(b)) && is_direct(|[a, _]| a.linear(a, None)));
-        assert!(is_direct(|[a, _]| a.sum()) && is_direct(|[a, _]| a.mean_axes(&[1])));
+        assert!(is_direct(|[a, _]| a.sum()) && is_direct(|[a, _]| a.mean_axes([1])));
         assert!(is_direct(|[a, _]| a.reshape([6])) && is_direct(|[a, _]| a.transpose()));
         assert!(is_direct(|[a, _]| a.narrow(0, 1, 1)) && is_direct(|[a, _]| a.flip(0)));
         assert!(is_direct(|[a, _]| Tensor::concat(&[a, &a.detach()], 0)));

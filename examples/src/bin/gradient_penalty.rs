@@ -35,7 +35,7 @@ impl Critic {
         let recorded = GradOptions::new().create_graph(true);
         let slopes = grad_with(&[&self.score(&x).sum()], &[&x], recorded)?;
         let slope = slopes.into_iter().next().flatten().expect("the score depends on x");
-        Ok((slope.square().sum_axes(&[1]) + 1e-12).sqrt())
+        Ok((slope.square().sum_axes([1]) + 1e-12).sqrt())
     }
 
     fn step(&self, rate: f64) -> autograd_core::Result<()> {

@@ -23,7 +23,7 @@ impl Linear {
             // Images want no gradient, so the first layer need not compute one.
             x: ctx.needs_input_grad().x.then(|| dy.matmul(&w.transpose())),
             w: x.transpose().matmul(dy),
-            b: dy.sum_axes(&[0]),
+            b: dy.sum_axes([0]),
         }
     }
 }
@@ -69,8 +69,8 @@ impl SoftmaxCrossEntropy {
         #[stop_gradient] targets: &Tensor<i64>,
     ) -> (Tensor, Tensor<i64>) {
         // No exponential overflows once the greatest logit is 0.
-        let shifted = logits - logits.max_axes_keep(&[1]);
-        let log_p = &shifted - shifted.exp().sum_axes_keep(&[1]).ln();
+        let shifted = logits - logits.max_axes_keep([1]);
+        let log_p = &shifted - shifted.exp().sum_axes_keep([1]).ln();
         let loss = -log_p.gather(1, &targets.unsqueeze(1)).mean();
         ctx.save_for_backward((&log_p.exp(), targets));
         (loss, logits.argmax(1))

@@ -163,7 +163,7 @@ fn a_scope_is_reported_when_it_is_over() {
     assert!(said.starts_with(&format!("computed under the {}", at("`no_grad`", line))), "{said}");
     assert!(said.contains(&format!(", first by {}", at("mul", line))), "{said}");
     // Several ops later, some of them recorded, on another thread, in place and in a view.
-    let later = (y.exp() + &Tensor::from([1.0])).reshape([1, 1]).sum_axes(&[0]);
+    let later = (y.exp() + &Tensor::from([1.0])).reshape([1, 1]).sum_axes([0]);
     assert_eq!(told(&later, &x), said);
     let there = y.clone();
     let there = std::thread::spawn(move || (there.tanh() * 0.5).flip(0)).join().unwrap();

@@ -676,8 +676,8 @@ fn the_ops_own_rules_are_right() {
         ("one factor", &[&[2, 3]], |t| t[0].matmul(&Tensor::ones([5, 3, 2]))),
         ("linear", &[&[2, 2, 3], &[4, 3], &[4]], |t| t[0].linear(&t[1], Some(&t[2]))),
         ("sum", &[&[2, 3]], |t| t[0].sum() * 2.0),
-        ("sum of axes", &[&[2, 3, 2]], |t| t[0].sum_axes(&[0, 2])),
-        ("mean, kept", &[&[2, 3, 2]], |t| t[0].mean_axes_keep(&[1])),
+        ("sum of axes", &[&[2, 3, 2]], |t| t[0].sum_axes([0, 2])),
+        ("mean, kept", &[&[2, 3, 2]], |t| t[0].mean_axes_keep([1])),
         ("sum of one", &[&[]], |t| t[0].sum()),
         ("reshape", &[&[2, 3]], |t| t[0].reshape([3, 2])),
         ("permute", &[&[2, 3, 4]], |t| t[0].permute(&[2, 0, 1])),
@@ -702,7 +702,7 @@ fn the_ops_own_rules_are_right() {
             let parts = t[0].split(3, 1);
             &parts[2] * &parts[0]
         }),
-        ("normalize", &[&[2, 5]], |t| t[0].normalize(&[1], 0.1)),
+        ("normalize", &[&[2, 5]], |t| t[0].normalize([1], 0.1)),
         ("layer_norm", &[&[4, 3], &[3], &[3]], |t| layer_norm(t)),
         ("layer_norm of constants", &[&[3], &[3]], |t| {
             layer_norm(&[Tensor::from([[1.0, 2.0, 4.0]]), t[0].clone(), t[1].clone()])
@@ -716,7 +716,7 @@ fn the_ops_own_rules_are_right() {
         ("elu", &[&[2, 3]], |t| t[0].elu(0.5)),
         ("maximum", &[&[2, 3], &[2, 3]], |t| t[0].maximum(&t[1]) + t[0].pow(&t[1])),
         ("many", &[&[2, 3], &[3, 2]], |t| {
-            let h = t[0].matmul(&t[1]) / (t[0].sum_axes_keep(&[1]) + 3.0);
+            let h = t[0].matmul(&t[1]) / (t[0].sum_axes_keep([1]) + 3.0);
             (h.transpose() - &h).reshape([4]) * t[1].mean()
         }),
     ];

@@ -105,7 +105,7 @@ fn shapes_are_outputs_then_inputs() {
     let x = Tensor::<f64>::ones([2, 3]);
     let shape = |f: fn(&Tensor<f64>) -> Tensor<f64>| jacobian(f, &x).unwrap().shape().to_vec();
     assert_eq!(shape(|x| x.sum()), [2, 3]);
-    assert_eq!(shape(|x| x.sum_axes(&[0])), [3, 2, 3]);
+    assert_eq!(shape(|x| x.sum_axes([0])), [3, 2, 3]);
     assert_eq!(shape(|x| x.transpose()), [3, 2, 2, 3]);
     assert_eq!(shape(|x| x.narrow(0, 0, 0)), [0, 3, 2, 3]);
     assert_eq!(hessian(|x| x.square().sum(), &x).unwrap().shape(), [2, 3, 2, 3]);

@@ -741,7 +741,7 @@ fn a_step_with_a_gradient_penalty() {
     mixed.set_stop_gradient(false);
     let options = recorded().retain_graph(true);
     let slopes = grad_with(&[&critic(&mixed).sum()], &[&mixed], options).unwrap();
-    let norms = slopes[0].as_ref().unwrap().square().sum_axes(&[1]).sqrt();
+    let norms = slopes[0].as_ref().unwrap().square().sum_axes([1]).sqrt();
     let penalty = (norms - 1.0).square().mean() * 10.0;
     let loss = critic(&fake).mean() + penalty;
     loss.backward_options(BackwardOptions::new().retain_graph(true)).unwrap();

@@ -327,7 +327,7 @@ fn clones_and_detached_tensors_share_data_and_nothing_else_does() {
     let own: [(&str, fn(&Tensor<f64>) -> Tensor<f64>); 3] = [
         ("cast", |x| x.cast()),
         ("broadcast_to", |x| x.broadcast_to(x.shape().to_vec())),
-        ("sum_axes of none", |x| x.sum_axes(&[])),
+        ("sum_axes of none", |x| x.sum_axes([])),
     ];
     for (name, of) in own {
         let x = leaf(&[2]).detach();

@@ -83,7 +83,7 @@ layers! {
 
 /// The gradient of what was broadcast over rows.
 fn summed(grad: T, of: &T) -> T {
-    if grad.shape() == of.shape() { grad } else { grad.sum_axes(&[0]) }
+    if grad.shape() == of.shape() { grad } else { grad.sum_axes([0]) }
 }
 
 /// A mask has no place in a node beside a float; nor has a second element type.
@@ -306,7 +306,7 @@ fn what_is_computed_is_the_same() {
         })*};
     }
     of_two! { Product Quotient Three Broadcast }
-    let row = |b: &T| b.sum_axes(&[0]);
+    let row = |b: &T| b.sum_axes([0]);
     both(|[a, b]| Ok(Broadcast::try_apply(a, &row(b))?.sum())).unwrap();
     both(|[a, b]| Ok(Broadcast::try_apply(&row(a), b)?.sum())).unwrap();
 }

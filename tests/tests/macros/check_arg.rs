@@ -137,7 +137,7 @@ impl Everything {
             let Some(dsum) = &dsum else { return zeros };
             let mut part = dsum.clone();
             while part.shape().len() > shape.len() {
-                part = part.sum_axes(&[0]);
+                part = part.sum_axes([0]);
             }
             if shape == [1] { part.sum().reshape([1]) } else { part }
         };

@@ -389,7 +389,7 @@ fn gradients_that_are_handed_on() {
 #[test]
 fn reductions() {
     let (x, w) = (sample(&[2, 3, 4], -1.0, 1.0), sample(&[4], 0.5, 1.0));
-    near(&SquaresOfRows::apply(&x, &w), &(&w * x.square()).sum_axes(&[-1]));
+    near(&SquaresOfRows::apply(&x, &w), &(&w * x.square()).sum_axes([-1]));
     check(|t| SquaresOfRows::apply(&t[0], &t[1]), &[x.clone(), w]);
     let target = sample(&[3, 4], -0.2, 0.2);
     let loss = Huber::apply(&x, &target, 0.4);

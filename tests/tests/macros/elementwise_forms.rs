@@ -185,7 +185,7 @@ fn figures_do_not_depend_on_threads() {
             x.set_stop_gradient(false);
             w.set_stop_gradient(false);
             let y = Wave::apply(&x, &w) + x.tanh() * fuse!(|x, w| x * w - 0.5);
-            let loss = (y.square().sum() + y.sum_axes(&[0]).square().mean()) * 1e-3;
+            let loss = (y.square().sum() + y.sum_axes([0]).square().mean()) * 1e-3;
             let options = autograd_core::GradOptions::new().create_graph(true);
             let grads = grad_with(&[&loss], &[&x, &w], options).unwrap();
             let [dx, dw] = [0, 1].map(|i| grads[i].clone().unwrap());

@@ -78,7 +78,7 @@ impl WrongAlone {
     fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Grads {
         let (x, w) = ctx.saved_tensor();
         let by = if ctx.needs_input_grad().x { 1.0 } else { times(1.001) };
-        Grads { x: dy * w, w: (dy * x * by).sum_axes(&[0]) }
+        Grads { x: dy * w, w: (dy * x * by).sum_axes([0]) }
     }
 }
 

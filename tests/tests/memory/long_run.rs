@@ -72,7 +72,7 @@ impl Affine {
         Grads {
             x: dy.matmul(&weight.transpose()),
             weight: x.transpose().matmul(dy),
-            bias: dy.sum_axes(&[0]),
+            bias: dy.sum_axes([0]),
         }
     }
 }
@@ -99,7 +99,7 @@ fn train(steps: usize, limit: usize) -> f32 {
     ];
     let mut adam = Optimizer::new(&parameters, Adam::new(1e-3));
     let x = Tensor::<f32>::randn([32, 4]);
-    let target = x.sum_axes_keep(&[1]).sin();
+    let target = x.sum_axes_keep([1]).sin();
     let (mut least, mut most, mut loss) = (usize::MAX, 0, f32::NAN);
     let start = Instant::now();
     for step in 1..=steps {

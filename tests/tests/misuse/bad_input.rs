@@ -169,7 +169,7 @@ fn errors_speak_of_what_the_caller_wrote() {
         (Box::new(|| x.outer(&y)), "outer: the tensor must be a vector, found shape [2, 3]"),
         (Box::new(|| y.outer(&x)), "outer: `other` must be a vector, found shape [2, 3]"),
         (
-            Box::new(|| wide.max_axes(&[1])),
+            Box::new(|| wide.max_axes([1])),
             "max: the tensor must be of one element or more along the reduced axes, found shape [3, 0]",
         ),
         (
@@ -333,13 +333,13 @@ fn the_panicking_form_points_at_its_caller() {
         ("stack", Box::new(|| drop(Tensor::stack(&[&x, &y], 0)))),
         ("broadcast_to", Box::new(|| drop(x.broadcast_to([3])))),
         ("tril", Box::new(|| drop(y.tril(0)))),
-        ("sum", Box::new(|| drop(x.sum_axes(&[2])))),
-        ("sum", Box::new(|| drop(x.sum_axes(&[0, -2])))),
-        ("mean", Box::new(|| drop(x.mean_axes_keep(&[3])))),
+        ("sum", Box::new(|| drop(x.sum_axes([2])))),
+        ("sum", Box::new(|| drop(x.sum_axes([0, -2])))),
+        ("mean", Box::new(|| drop(x.mean_axes_keep([3])))),
         ("max", Box::new(|| drop(Tensor::<f64>::zeros([0]).max()))),
-        ("min", Box::new(|| drop(Tensor::<f64>::zeros([2, 0]).min_axes(&[1])))),
-        ("var", Box::new(|| drop(x.var_axes(&[2], 0)))),
-        ("logsumexp", Box::new(|| drop(x.logsumexp(&[2])))),
+        ("min", Box::new(|| drop(Tensor::<f64>::zeros([2, 0]).min_axes([1])))),
+        ("var", Box::new(|| drop(x.var_axes([2], 0)))),
+        ("logsumexp", Box::new(|| drop(x.logsumexp([2])))),
         ("softmax", Box::new(|| drop(x.softmax(2)))),
         ("gather", Box::new(|| drop(x.gather(0, &index)))),
         ("index_select", Box::new(|| drop(x.index_select(0, &index)))),
@@ -489,10 +489,10 @@ fn tensors_without_elements() {
     let x = leaf(&[0, 3]);
     assert_eq!((x.sum().item(), x.prod().item()), (0.0, 1.0));
     assert!(x.mean().item().is_nan());
-    assert_eq!(x.sum_axes(&[0]).to_vec(), [0.0; 3]);
-    assert_eq!(x.sum_axes(&[1]).shape(), [0]);
-    assert_eq!(x.max_axes(&[1]).shape(), [0]);
-    assert!(x.max_axes(&[1]).to_vec().is_empty());
+    assert_eq!(x.sum_axes([0]).to_vec(), [0.0; 3]);
+    assert_eq!(x.sum_axes([1]).shape(), [0]);
+    assert_eq!(x.max_axes([1]).shape(), [0]);
+    assert!(x.max_axes([1]).to_vec().is_empty());
     assert_eq!(x.to_string().lines().count(), 2);
     assert!(x.to_vec().is_empty() && x.is_empty() && x.view().is_empty());
     let y = (&x + 1.0).tanh() * &leaf(&[3]) / &x.exp();
@@ -525,7 +525,7 @@ fn scalars_have_no_axis() {
     let x = leaf(&[]);
     assert_eq!((x.ndim(), x.len(), x.shape().is_empty()), (0, 1, true));
     assert_eq!((x.sum().item(), x.mean().item(), x.max().item()), (1.0, 1.0, 1.0));
-    assert_eq!(x.sum_axes(&[]).shape().len(), 0);
+    assert_eq!(x.sum_axes([]).shape().len(), 0);
     assert!(matches!(x.try_softmax(0).unwrap_err(), Error::Axis { rank: 0, .. }));
     assert!(matches!(x.try_argmax(-1).unwrap_err(), Error::Axis { .. }));
     assert!(x.try_index_select(0, &Tensor::from([0])).is_err());
@@ -611,7 +611,7 @@ fn nan_and_infinity_pass_through() {
             assert!(x.tanh().to_vec()[place].is_nan() && x.sigmoid().to_vec()[place].is_nan());
             assert!(x.exp().to_vec()[place].is_nan() && x.ln().to_vec()[place].is_nan());
             assert!(x.softmax(0).to_vec().iter().all(|y| y.is_nan()));
-            assert!(x.log_softmax(0).to_vec()[0].is_nan() && x.logsumexp(&[]).item().is_nan());
+            assert!(x.log_softmax(0).to_vec()[0].is_nan() && x.logsumexp([]).item().is_nan());
             assert_eq!(x.argmax(0).item(), place as i64);
             assert_eq!(x.is_nan().cast::<i64>().sum().item(), 1);
             assert!(!x.eq_scalar(nan).any() && !x.gt_scalar(2.0).any());
@@ -715,7 +715,7 @@ fn ops_see_any_layout_alike() {
     ];
     for t in seen {
         let plain = Tensor::from_vec(t.shape(), t.to_vec()).unwrap();
-        assert_eq!(t.sum_axes(&[0]).to_vec(), plain.sum_axes(&[0]).to_vec());
+        assert_eq!(t.sum_axes([0]).to_vec(), plain.sum_axes([0]).to_vec());
         assert_eq!(t.argmax(1).to_vec(), plain.argmax(1).to_vec());
         assert_eq!(
             t.to_string().replace("stop_gradient=false", "stop_gradient=true"),

@@ -291,7 +291,7 @@ fn a_shift_of_another_shape_is_broadcast_or_refused() {
     for shift in [&[1][..], &[], &[4, 1]] {
         let mut norm = LayerNorm::<f64>::new(3);
         norm.bias = numbers(shift, 5);
-        let right = x.normalize(&[1], 1e-5) + &norm.bias;
+        let right = x.normalize([1], 1e-5) + &norm.bias;
         assert_close(&norm.forward(&x).to_vec(), &right.to_vec());
     }
     let mut norm = LayerNorm::<f64>::new(3);
@@ -382,7 +382,7 @@ fn gradients_that_somebody_holds_are_as_those_that_nobody_does() {
     let ops: [(&str, fn(&Tensor<f64>) -> Tensor<f64>); 3] = [
         ("softmax", |x| x.softmax(-1)),
         ("log_softmax", |x| x.log_softmax(-1)),
-        ("normalize", |x| x.normalize(&[-1], 1e-3)),
+        ("normalize", |x| x.normalize([-1], 1e-3)),
     ];
     // A few rows, and more than one thread takes at once, whose last block is shorter.
     for shape in [[3, 5], [901, 40]] {
@@ -430,15 +430,15 @@ fn normalisation_gives_only_what_is_wanted_and_sees_changes() {
     y.square().sum().backward().unwrap();
     assert!(norm.weight.grad().is_none() && x.grad().is_some());
 
-    let y = x.normalize(&[1], 1e-3);
+    let y = x.normalize([1], 1e-3);
     let changed = x.detach();
     changed.fill(1.0).unwrap();
     let words = y.sum().backward().unwrap_err().to_string();
     assert!(words.starts_with("normalize (called at tests/tests/nn/modules.rs"), "{words}");
     assert!(words.contains("`its first input` was changed in place"), "{words}");
     // Nothing to normalise, and rows without elements.
-    assert_eq!(Tensor::<f64>::zeros([0, 3]).normalize(&[1], 1e-3).shape(), [0, 3]);
-    assert_eq!(Tensor::<f64>::zeros([2, 0]).normalize(&[1], 1e-3).shape(), [2, 0]);
+    assert_eq!(Tensor::<f64>::zeros([0, 3]).normalize([1], 1e-3).shape(), [0, 3]);
+    assert_eq!(Tensor::<f64>::zeros([2, 0]).normalize([1], 1e-3).shape(), [2, 0]);
     // Along other axes, and given in another order.
     let x = numbers::<f64>(&[4, 3, 5], 3);
     let turned = x.permute(&[1, 0, 2]);
@@ -446,8 +446,8 @@ fn normalisation_gives_only_what_is_wanted_and_sees_changes() {
         let found = x.normalize(axes, 1e-3).permute(&[1, 0, 2]).to_vec();
         assert_close(&found, &turned.normalize(after, 1e-3).to_vec());
     }
-    let last = x.permute(&[1, 2, 0]).contiguous().normalize(&[2], 1e-3).permute(&[2, 0, 1]);
-    assert_close(&x.normalize(&[0], 1e-3).to_vec(), &last.to_vec());
+    let last = x.permute(&[1, 2, 0]).contiguous().normalize([2], 1e-3).permute(&[2, 0, 1]);
+    assert_close(&x.normalize([0], 1e-3).to_vec(), &last.to_vec());
 }
 
 #[test]
@@ -477,7 +477,7 @@ fn layers_are_differentiable_twice() {
     };
     let weight = Tensor::<f64>::arange(6).reshape([2, 3]) / 4.0;
     check(&layer_norm, &[pictures(1), weight.clone(), weight]);
-    check(&|t| t[0].normalize(&[1], 1e-2), &[numbers(&[3, 5], 7)]);
+    check(&|t| t[0].normalize([1], 1e-2), &[numbers(&[3, 5], 7)]);
     let words = Tensor::from([[0, 2], [2, 1]]);
     let embedding = |t: &[Tensor<f64>]| Embedding { weight: t[0].clone() }.forward(&words).square();
     check(&embedding, &[pictures(0).reshape([6, 4])]);
@@ -519,7 +519,7 @@ fn wrong_shapes_are_reported() {
 fn statistics(w: &Tensor<f64>) -> (f64, f64, f64) {
     assert!(!w.stop_gradient());
     let w = w.detach();
-    (w.mean().item(), w.std_axes(&[], 0).item(), w.abs().max().item())
+    (w.mean().item(), w.std_axes([], 0).item(), w.abs().max().item())
 }
 
 #[test]

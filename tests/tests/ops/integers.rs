@@ -93,24 +93,24 @@ fn sums<T: Integer>() {
     for list in lists::<T>() {
         let (x, n) = (numbers::<T>(&list), list.len());
         let total: i128 = list.iter().sum();
-        check("sum", x.try_sum(&[], false), &[total]);
-        check("sum", x.try_sum(&[0], true), &[total]);
+        check("sum", x.try_sum([], false), &[total]);
+        check("sum", x.try_sum([0], true), &[total]);
         let ones = numbers::<T>(&[1, 0, 1]).reshape([3, 1]);
         // Along the first, a middle and the last axis, and along two that are not beside each other.
         let rows = &ones * x.reshape([1, n]);
-        check("sum", rows.try_sum(&[1], false), &[total, 0, total]);
-        check("sum", rows.transpose().try_sum(&[0], false), &[total, 0, total]);
+        check("sum", rows.try_sum([1], false), &[total, 0, total]);
+        check("sum", rows.transpose().try_sum([0], false), &[total, 0, total]);
         let cube = (rows.reshape([1, 3, n]) * numbers::<T>(&[1, 0]).reshape([2, 1, 1]))
             .permute(&[0, 2, 1]);
-        check("sum", cube.try_sum(&[1], true), &[total, 0, total, 0, 0, 0]);
-        check("sum", cube.try_sum(&[0, 2], false), &list.iter().map(|n| n * 2).collect::<Vec<_>>());
+        check("sum", cube.try_sum([1], true), &[total, 0, total, 0, 0, 0]);
+        check("sum", cube.try_sum([0, 2], false), &list.iter().map(|n| n * 2).collect::<Vec<_>>());
         check(
             "sum",
-            cube.contiguous().try_sum(&[0, 2], false),
+            cube.contiguous().try_sum([0, 2], false),
             &list.iter().map(|n| n * 2).collect::<Vec<_>>(),
         );
-        check("sum", cube.try_sum(&[0, 1], false), &[total, 0, total]);
-        check("sum", cube.try_sum(&[], false), &[total * 2]);
+        check("sum", cube.try_sum([0, 1], false), &[total, 0, total]);
+        check("sum", cube.try_sum([], false), &[total * 2]);
     }
     // One element that is shown as many.
     let [low, high] = T::RANGE;
@@ -118,9 +118,9 @@ fn sums<T: Integer>() {
         [(high, 1), (high, 2), (low, 1), (1, 255), (1, 256), (high, usize::MAX >> 8)]
     {
         let shown = numbers::<T>(&[element]).broadcast_to([n]);
-        check("sum", shown.try_sum(&[], false), &[element * n as i128]);
+        check("sum", shown.try_sum([], false), &[element * n as i128]);
         let columns = numbers::<T>(&[element]).broadcast_to([n.min(4000), 3]);
-        check("sum", columns.try_sum(&[0], false), &[element * n.min(4000) as i128; 3]);
+        check("sum", columns.try_sum([0], false), &[element * n.min(4000) as i128; 3]);
     }
 }
 
@@ -145,15 +145,15 @@ fn products<T: Integer>() {
     for (list, right) in cases {
         let right = right.unwrap_or(i128::MAX);
         let x = numbers::<T>(&list);
-        check("prod", x.try_prod(&[], false), &[right]);
+        check("prod", x.try_prod([], false), &[right]);
         let pair = Tensor::concat(&[&x.unsqueeze(0), &Tensor::ones([1, list.len()])], 0);
-        check("prod", pair.try_prod(&[1], false), &[right, 1]);
-        check("prod", pair.transpose().contiguous().try_prod(&[0], true), &[right, 1]);
+        check("prod", pair.try_prod([1], false), &[right, 1]);
+        check("prod", pair.transpose().contiguous().try_prod([0], true), &[right, 1]);
     }
     for (element, n, right) in
         [(2, 7, 128), (2, 8, 256), (2, usize::MAX >> 8, i128::MAX), (1, usize::MAX >> 8, 1)]
     {
-        check("prod", numbers::<T>(&[element]).broadcast_to([n]).try_prod(&[], false), &[right]);
+        check("prod", numbers::<T>(&[element]).broadcast_to([n]).try_prod([], false), &[right]);
     }
 }
 
@@ -238,10 +238,10 @@ fn large_ones_on_threads() {
         with_num_threads(threads, || {
             let x = Tensor::<u8>::full([1000, 2000], 255).cast::<i32>();
             assert_eq!(x.sum().item(), 510_000_000);
-            assert_eq!(x.sum_axes(&[0]).to_vec(), [255_000; 2000]);
-            assert_eq!(x.sum_axes(&[1]).to_vec(), [510_000; 1000]);
+            assert_eq!(x.sum_axes([0]).to_vec(), [255_000; 2000]);
+            assert_eq!(x.sum_axes([1]).to_vec(), [510_000; 1000]);
             assert_eq!(
-                (&x * 1000).try_sum(&[], false).unwrap_err().to_string(),
+                (&x * 1000).try_sum([], false).unwrap_err().to_string(),
                 "sum: a result of 510000000000 is outside of int32, which holds -2147483648 to \
                  2147483647; call `.cast::<i64>()` first"
             );
@@ -259,10 +259,10 @@ fn the_line_of_the_call() {
     let x = || Tensor::from([200_u8, 100]);
     let calls: [(&str, fn(&Tensor<u8>)); 10] = [
         ("sum", |x| drop(x.sum())),
-        ("sum", |x| drop(x.sum_axes(&[0]))),
-        ("sum", |x| drop(x.sum_axes_keep(&[0]))),
+        ("sum", |x| drop(x.sum_axes([0]))),
+        ("sum", |x| drop(x.sum_axes_keep([0]))),
         ("prod", |x| drop(x.prod())),
-        ("prod", |x| drop(x.prod_axes(&[0]))),
+        ("prod", |x| drop(x.prod_axes([0]))),
         ("cumsum", |x| drop(x.cumsum(0))),
         ("matmul", |x| drop(x.matmul(x))),
         ("index_add", |x| drop(x.index_add(0, &Tensor::from([0]), &Tensor::from([100])))),
@@ -298,9 +298,9 @@ fn the_line_of_the_call() {
 #[test]
 fn results_without_elements() {
     for x in [Tensor::<u8>::ones([1, 1]).broadcast_to([0, 300]), Tensor::zeros([0, 300])] {
-        assert_eq!(x.sum_axes(&[1]).shape(), [0]);
-        assert_eq!(x.prod_axes_keep(&[1]).shape(), [0, 1]);
-        assert_eq!(x.sum_axes(&[0]).to_vec(), [0; 300]);
+        assert_eq!(x.sum_axes([1]).shape(), [0]);
+        assert_eq!(x.prod_axes_keep([1]).shape(), [0, 1]);
+        assert_eq!(x.sum_axes([0]).to_vec(), [0; 300]);
         assert_eq!((x.sum().item(), x.prod().item()), (0, 1));
         assert_eq!(x.cumsum(1).shape(), [0, 300]);
         assert_eq!(x.transpose().matmul(&x).to_vec(), [0; 300 * 300]);
@@ -349,14 +349,14 @@ fn in_programs() {
     }
     type Build = fn(&Variable) -> Result<Variable>;
     let builds: [(&str, Build); 3] =
-        [("sum", |x| x.sum(&[])), ("prod", |x| x.prod(&[])), ("matmul", |x| x.matmul(x))];
+        [("sum", |x| x.sum([])), ("prod", |x| x.prod([])), ("matmul", |x| x.matmul(x))];
     for dtype in [DType::UInt8, DType::Int32, DType::Int64] {
         for (op, build) in builds {
             let words = words(build, dtype);
             assert!(words.starts_with(&format!("{op} (built at tests")), "{words}");
             assert!(words.contains(&format!(" is outside of {dtype}")), "{words}");
         }
-        let words = words(|x| x.mean(&[]), dtype);
+        let words = words(|x| x.mean([]), dtype);
         assert!(words.contains(&format!("takes float32 or float64, found {dtype}")), "{words}");
         assert!(words.contains("cast(DType::Float64)"), "{words}");
     }
@@ -384,11 +384,11 @@ fn in_programs() {
         "matmul" |x: &Tensor<u8>| x.matmul(x);
     }
     closures! { i32, Int32:
-        "sum" |x: &Tensor<i32>| x.sum_axes(&[0]);
+        "sum" |x: &Tensor<i32>| x.sum_axes([0]);
         "cumsum" |x: &Tensor<i32>| x.cumsum(0);
     }
     closures! { i64, Int64:
-        "sum" |x: &Tensor<i64>| x.sum_axes_keep(&[0]);
+        "sum" |x: &Tensor<i64>| x.sum_axes_keep([0]);
         "matmul" |x: &Tensor<i64>| x.matmul(x);
     }
 }

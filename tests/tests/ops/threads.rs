@@ -123,7 +123,7 @@ fn rows_and_columns<T: Float>() {
             norm.forward(x)
         };
         assert_same("layer_norm", || run(&norm));
-        assert_same("normalize", || run(&|[x, ..]| x.normalize(&[1], 1e-3)));
+        assert_same("normalize", || run(&|[x, ..]| x.normalize([1], 1e-3)));
         assert_same("product with a row", || run(&|[x, row, ..]| *x * *row));
         assert_same("product with a column", || run(&|[x, .., column]| *x * *column));
         for axis in [0, 1] {

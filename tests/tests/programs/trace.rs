@@ -129,7 +129,7 @@ fn an_op_of_the_table_is_an_operator_of_its_name() {
         ("tril", |x| x.tril(-1).square()),
         ("triu", |x| x.triu(1).square()),
         ("cumsum", |x| x.cumsum(0).square()),
-        ("logsumexp", |x| x.logsumexp(&[0, 1]).square()),
+        ("logsumexp", |x| x.logsumexp([0, 1]).square()),
         ("norm", |x| x.norm() * x.square()),
         ("norm_axes", |x| x.norm_axes_keep(0, 3.0) * x.square()),
         ("argsort", |x| x.sort(1, true).0.square()),
@@ -142,7 +142,7 @@ fn an_op_of_the_table_is_an_operator_of_its_name() {
             let index = x.argmax(1).unsqueeze(1);
             x.scatter_add(1, &index, &x.narrow(1, 0, 1)).square()
         }),
-        ("normalize", |x| x.normalize(&[1], 1e-3) * x),
+        ("normalize", |x| x.normalize([1], 1e-3) * x),
         ("leaky_relu", |x| x.leaky_relu(0.1).square()),
         ("elu", |x| x.elu(0.5).square()),
         ("binary_cross_entropy", |x| x.sigmoid().binary_cross_entropy(&(x * 0.5).sigmoid())),
@@ -156,8 +156,8 @@ fn an_op_of_the_table_is_an_operator_of_its_name() {
         ("matmul", |x| Tensor::einsum("ni,mi->nm", &[x, &x.square()]).sum_axes(1)),
         ("smooth_l1_loss", |x| x.smooth_l1_loss(&x.square())),
         ("binary_cross_entropy_with_logits", |x| x.binary_cross_entropy_with_logits(&x.sigmoid())),
-        ("var", |x| x.var_axes(&[1], 1).square()),
-        ("std", |x| x.std_axes(&[0], 0).square()),
+        ("var", |x| x.var_axes([1], 1).square()),
+        ("std", |x| x.std_axes([0], 0).square()),
         ("linear", |x| {
             let w = Tensor::from([[0.5, -1.0, 2.0], [1.0, 0.25, -0.5]]);
             x.linear(&w, Some(&Tensor::from([0.1, 0.2]))).square()
@@ -210,7 +210,7 @@ fn ops_are_operators_one_by_one() {
             let h = h.reshape([h.shape()[0] * 2]).reshape([h.shape()[0], 2]).transpose();
             let h = Tensor::concat(&[&h, &h.exp()], 0).slice_axis(0, 1, 4, 2);
             let off = h.gt_scalar(0.5).where_else(&h, &(&h * 0.1)).softmax(-1);
-            (off.copy().square().sum_axes(&[0]) + h.max_axes(&[0])).sqrt()
+            (off.copy().square().sum_axes([0]) + h.max_axes([0])).sqrt()
         },
         [4, 3],
     );
@@ -251,7 +251,7 @@ fn what_is_one_pass_elsewhere_is_made_of_operators_here() {
         move |x| {
             let x = x.split(3, 1)[0].leaky_relu(0.1) * 3.0 + x.elu(0.5);
             let loss = x.narrow(0, 0, 1).smooth_l1_loss(&target);
-            x.normalize(&[1], 1e-3) * loss
+            x.normalize([1], 1e-3) * loss
         },
         [4, 3],
     );

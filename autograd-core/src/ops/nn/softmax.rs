@@ -98,11 +98,11 @@ fn pull<T: Float>(
 ) -> Result<[Option<Tensor<T>>; 1]> {
     Ok([Some(match op {
         Softmax::Plain => {
-            let sum = (&dy * &y).sum_axes_keep(&[-1]);
+            let sum = (&dy * &y).sum_axes_keep([-1]);
             fuse!(|y, dy, sum| y * (dy - sum))
         }
         Softmax::Log => {
-            let sum = dy.sum_axes_keep(&[-1]);
+            let sum = dy.sum_axes_keep([-1]);
             fuse!(|y, dy, sum| dy - y.exp() * sum)
         }
     })])

@@ -256,24 +256,24 @@ fn softmax_stays_finite_and_sums_to_one() {
     let expected = [1.0 / (1.0 + e), e / (1.0 + e), 0.0];
     assert_close(&x.narrow(0, 0, 1).softmax(1), &expected);
     for axis in [0, 1] {
-        assert_close(&x.softmax(axis).sum_axes(&[axis]), &vec![1.0; x.shape()[1 - axis as usize]]);
+        assert_close(&x.softmax(axis).sum_axes([axis]), &vec![1.0; x.shape()[1 - axis as usize]]);
     }
     assert_close(&x.log_softmax(1).exp(), &x.softmax(1).to_vec());
-    assert_close(&x.logsumexp(&[1]), &[1001.0 + (1.0 / e).ln_1p(), 3.0 + (-3_f64).exp().ln_1p()]);
+    assert_close(&x.logsumexp([1]), &[1001.0 + (1.0 / e).ln_1p(), 3.0 + (-3_f64).exp().ln_1p()]);
     let wide = ramp(&[3, 1001]);
-    assert_close(&wide.softmax(-1).sum_axes(&[1]), &[1.0; 3]);
-    assert_close(&wide.transpose().softmax(0).sum_axes(&[0]), &[1.0; 3]);
+    assert_close(&wide.softmax(-1).sum_axes([1]), &[1.0; 3]);
+    assert_close(&wide.transpose().softmax(0).sum_axes([0]), &[1.0; 3]);
 }
 
 #[test]
 fn logsumexp_of_the_infinite_and_of_nothing() {
     let inf = f64::INFINITY;
     let x = Tensor::from([[inf, 0.0], [-inf, -inf], [f64::NAN, 0.0]]);
-    let y = x.logsumexp(&[1]).to_vec();
+    let y = x.logsumexp([1]).to_vec();
     assert_eq!(y[..2], [inf, -inf]);
     assert!(y[2].is_nan());
-    assert_eq!(Tensor::<f64>::zeros([2, 0]).logsumexp(&[1]).to_vec(), [-inf, -inf]);
-    assert_eq!(Tensor::<f64>::zeros([0]).logsumexp(&[]).item(), -inf);
+    assert_eq!(Tensor::<f64>::zeros([2, 0]).logsumexp([1]).to_vec(), [-inf, -inf]);
+    assert_eq!(Tensor::<f64>::zeros([0]).logsumexp([]).item(), -inf);
 }
 
 #[test]

@@ -67,17 +67,17 @@ fn functions_at_infinity() {
 fn logsumexp_at_infinity() {
     let nan = f64::NAN;
     both! {
-        |x| x.logsumexp(&[1]), [-INF, -INF], [-INF], [0.0, 0.0];
-        |x| x.logsumexp(&[1]), [INF, 1.0], [INF], [1.0, 0.0];
-        |x| x.logsumexp(&[1]), [INF, 1.0, INF], [INF], [0.5, 0.0, 0.5];
-        |x| x.logsumexp(&[1]), [-INF, 1.0], [1.0], [0.0, 1.0];
-        |x| x.logsumexp(&[1]), [nan, 1.0], [nan], [nan, nan];
-        |x| x.logsumexp(&[1]), [1e30, 1e30], [1e30], [0.5, 0.5];
+        |x| x.logsumexp([1]), [-INF, -INF], [-INF], [0.0, 0.0];
+        |x| x.logsumexp([1]), [INF, 1.0], [INF], [1.0, 0.0];
+        |x| x.logsumexp([1]), [INF, 1.0, INF], [INF], [0.5, 0.0, 0.5];
+        |x| x.logsumexp([1]), [-INF, 1.0], [1.0], [0.0, 1.0];
+        |x| x.logsumexp([1]), [nan, 1.0], [nan], [nan, nan];
+        |x| x.logsumexp([1]), [1e30, 1e30], [1e30], [0.5, 0.5];
     }
     // Rows of different kinds in one tensor, and the second derivative where one is nothing.
     let x = Tensor::from([[-INF, -INF], [0.0, 0.0], [INF, 0.0]]);
     x.set_stop_gradient(false);
-    let y = x.logsumexp(&[1]);
+    let y = x.logsumexp([1]);
     assert_eq!(y.to_vec(), [-INF, 2_f64.ln(), INF]);
     y.sum().backward().unwrap();
     assert_eq!(x.grad().unwrap().to_vec(), [0.0, 0.0, 0.5, 0.5, 1.0, 0.0]);
@@ -89,8 +89,8 @@ fn a_hidden_markov_model_in_logarithms() {
     let transition = Tensor::from([[0.0, -INF], [-INF, -INF]]);
     transition.set_stop_gradient(false);
     let start = Tensor::from([[0.0], [-INF]]);
-    let forward = (&transition + &start).logsumexp(&[0]);
-    let total = forward.logsumexp(&[]);
+    let forward = (&transition + &start).logsumexp([0]);
+    let total = forward.logsumexp([]);
     assert_eq!(total.item(), 0.0);
     total.backward().unwrap();
     assert_eq!(transition.grad().unwrap().to_vec(), [1.0, 0.0, 0.0, 0.0]);
@@ -139,6 +139,6 @@ fn binary_cross_entropy_at_infinity() {
 fn normalising_a_constant() {
     // 0 / 0, as the docs say; with `eps` zeros.
     let x = Tensor::<f64>::full([4], 2.5);
-    assert!(x.normalize(&[], 0.0).to_vec().iter().all(|y| y.is_nan()));
-    assert_eq!(x.normalize(&[], 1e-5).to_vec(), [0.0; 4]);
+    assert!(x.normalize([], 0.0).to_vec().iter().all(|y| y.is_nan()));
+    assert_eq!(x.normalize([], 1e-5).to_vec(), [0.0; 4]);
 }

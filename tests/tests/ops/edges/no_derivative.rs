@@ -31,13 +31,13 @@ fn a_norm_at_zero() {
 
 #[test]
 fn the_deviation_of_equal_numbers() {
-    let std = |x: &Tensor<f64>| x.std_axes(&[], 0);
+    let std = |x: &Tensor<f64>| x.std_axes([], 0);
     assert_eq!(gradient(std, &[2.0, 2.0, 2.0]), [0.0; 3]);
     assert!(curvature(std, &[2.0, 2.0, 2.0]).iter().all(|h| h.is_nan()));
     assert!(curvature(std, &[1.0, 2.0, 4.0]).iter().all(|h| h.is_finite()));
     // Row by row.
     let x = Tensor::from([[1.0, 1.0], [1.0, 3.0]]);
     x.set_stop_gradient(false);
-    x.std_axes(&[1], 0).sum().backward().unwrap();
+    x.std_axes([1], 0).sum().backward().unwrap();
     assert_eq!(x.grad().unwrap().to_vec(), [0.0, 0.0, -0.5, 0.5]);
 }

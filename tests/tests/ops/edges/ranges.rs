@@ -18,12 +18,12 @@ struct Case<T: Float> {
 fn cases<T: Float>() -> Vec<Case<T>> {
     vec![
         Case { name: "norm", f: |x| x.norm(), degree: 1 },
-        Case { name: "std", f: |x| x.std_axes(&[1], 1), degree: 1 },
-        Case { name: "std of all", f: |x| x.std_axes(&[], 0), degree: 1 },
-        Case { name: "normalize", f: |x| x.normalize(&[1], 0.0) * weights(x), degree: 0 },
+        Case { name: "std", f: |x| x.std_axes([1], 1), degree: 1 },
+        Case { name: "std of all", f: |x| x.std_axes([], 0), degree: 1 },
+        Case { name: "normalize", f: |x| x.normalize([1], 0.0) * weights(x), degree: 0 },
         Case {
             name: "normalize, other axis",
-            f: |x| x.normalize(&[0], 0.0) * weights(x),
+            f: |x| x.normalize([0], 0.0) * weights(x),
             degree: 0,
         },
     ]
@@ -110,7 +110,7 @@ fn a_variance_whose_sum_of_squares_is_not_representable() {
     let x: Vec<f32> = (0..40).map(|i| if i % 2 == 0 { 1e19 } else { -1e19 }).collect();
     let x = Tensor::from(x);
     x.set_stop_gradient(false);
-    let var = x.var_axes(&[], 0);
+    let var = x.var_axes([], 0);
     assert!((var.item() / 1e38 - 1.0).abs() < 1e-6, "{}", var.item());
     var.backward().unwrap();
     let dx = x.grad().unwrap().to_vec();
@@ -122,14 +122,14 @@ fn layers_that_normalise() {
     fn check<T: Float>(scale: f64, precision: f64) {
         let layer = LayerNorm::<T>::new(4);
         let found = layer.forward(&numbers(scale));
-        let right = numbers::<T>(1.0).normalize(&[1], 0.0);
+        let right = numbers::<T>(1.0).normalize([1], 0.0);
         let values = |t: &Tensor<T>| t.to_vec().into_iter().map(T::into_f64).collect::<Vec<_>>();
         close("LayerNorm", &values(&found), &values(&right), 1.0, precision);
 
         let layer = BatchNorm2d::<T>::new(3);
         let x = |scale| numbers::<T>(scale).reshape([1, 3, 2, 2]);
         let found = layer.forward(&x(scale));
-        let right = x(1.0).normalize(&[0, 2, 3], 0.0);
+        let right = x(1.0).normalize([0, 2, 3], 0.0);
         close("BatchNorm2d", &values(&found), &values(&right), 1.0, precision);
         // What is too large for the type does not stay for good.
         let running = layer.running_var.to_vec();
@@ -149,7 +149,7 @@ fn normalising_in_programs() {
     let x = program.data("x", [-1, 4], DType::Float32).unwrap();
     x.set_stop_gradient(false);
     let y = program
-        .trace(|x: &Tensor<f32>| x.normalize(&[-1], 1e-5) * Tensor::from([1.0_f32, 2.0, 3.0, 4.0]))
+        .trace(|x: &Tensor<f32>| x.normalize([-1], 1e-5) * Tensor::from([1.0_f32, 2.0, 3.0, 4.0]))
         .x(&x)
         .call()
         .unwrap();
@@ -179,12 +179,12 @@ fn a_deviation_in_a_program() {
     let program = Program::new();
     let x = program.data("x", [-1, 4], DType::Float32).unwrap();
     x.set_stop_gradient(false);
-    let y = program.trace(|x: &Tensor<f32>| x.std_axes(&[1], 0)).x(&x).call().unwrap();
+    let y = program.trace(|x: &Tensor<f32>| x.std_axes([1], 0)).x(&x).call().unwrap();
     let dx = gradients(&[&y], &[&x]).unwrap().remove(0).unwrap();
     for scale in [1.0, 1e30, 1e-25] {
         let fed = numbers::<f32>(scale);
         let run = Executor::new().run(&program, &[("x", &fed)], &[&y, &dx]).unwrap();
-        let right = found::<f32>(|x| x.std_axes(&[1], 0), &fed);
+        let right = found::<f32>(|x| x.std_axes([1], 0), &fed);
         for (run, right) in run.iter().zip(&right) {
             let run = run.downcast_ref::<f32>().unwrap().to_vec();
             let by = right.iter().fold(0.0_f64, |m, x| m.max(x.abs()));
@@ -225,7 +225,7 @@ fn means_of_large_numbers() {
     for x in [[3e38_f32, 3e38, 3e38], [-3e38, -3e38, -3e38]] {
         let mean = Tensor::from(x).mean().item();
         assert!((mean / x[0] - 1.0).abs() < 1e-6, "{mean}");
-        assert!(Tensor::from(x).std_axes(&[], 0).item().is_finite());
+        assert!(Tensor::from(x).std_axes([], 0).item().is_finite());
     }
     assert_eq!(Tensor::from([f32::INFINITY, 1.0]).mean().item(), f32::INFINITY);
 }
