@@ -208,7 +208,7 @@ impl Outcome {
         let mut retained = targets.is_none().then(Vec::new);
         let mut outcome = Self { until, leaves, retained: None, targets };
         let ways = ways_to(outputs);
-        let mut walk = Walk { frontier: Frontier::default(), own: None, outside: &mut outcome };
+        let mut walk = Walk::new(None, &mut outcome);
         start(&mut walk, op, (outputs, &ways), seeds)?;
         let BackwardOptions { retain_graph, create_graph } = options;
         walk.run(until, (retain_graph || create_graph, create_graph), &mut retained)?;
@@ -251,7 +251,7 @@ pub(super) fn walk_within<'g>(
     create_graph: bool,
     outside: &mut dyn Sink<'g>,
 ) -> Result<()> {
-    let mut walk = Walk { frontier: Frontier::default(), own: Some(own), outside };
+    let mut walk = Walk::new(Some(own), outside);
     starts.into_iter().try_for_each(|(edge, grad)| walk.deliver(edge, grad))?;
     // Hooks that were registered while those nodes were recorded are among them.
     walk.run(HookId::coming(), (create_graph, create_graph), &mut None)
@@ -264,6 +264,15 @@ struct Walk<'a, 'g, S: ?Sized> {
     own: Option<&'a Nodes>,
     /// What takes the gradients that go to no such node.
     outside: &'a mut S,
+    /// As [`Sink::wants_all`].
+    wants_all: bool,
+}
+
+impl<'a, 'g, S: Sink<'g> + ?Sized> Walk<'a, 'g, S> {
+    fn new(own: Option<&'a Nodes>, outside: &'a mut S) -> Self {
+        let wants_all = own.is_none() && outside.wants_all();
+        Self { frontier: Frontier::default(), own, outside, wants_all }
+    }
 }
 
 impl<'g, S: Sink<'g> + ?Sized> Sink<'g> for Walk<'_, 'g, S> {
@@ -276,13 +285,13 @@ impl<'g, S: Sink<'g> + ?Sized> Sink<'g> for Walk<'_, 'g, S> {
     }
 
     fn wants_all(&self) -> bool {
-        self.own.is_none() && self.outside.wants_all()
+        self.wants_all
     }
 
     fn deliver(&mut self, edge: &'g Edge, grad: AnyTensor) -> Result<()> {
         let is_own = |node| self.own.is_none_or(|own| own.contains(&address(node)));
         match edge.to() {
-            To::Node(node, slot) if is_own(node) => match self.wants(edge) {
+            To::Node(node, slot) if is_own(node) => match self.wants_all || self.wants(edge) {
                 true => self.frontier.add(node, slot as usize, grad),
                 false => Ok(()),
             },
@@ -299,8 +308,8 @@ impl<'g, S: Sink<'g> + ?Sized> Walk<'_, 'g, S> {
         (retain, create_graph): (bool, bool),
         retained: &mut Retained,
     ) -> Result<()> {
-        let wants_all = self.wants_all();
         loop {
+            let wants_all = self.wants_all;
             let waiting = match self.frontier.pop_ready() {
                 Some((node, grad)) if wants_all && node.is_unseen() => {
                     let pull = &mut Pull { node, retain, create_graph, sink: self, wants_all };
@@ -333,7 +342,7 @@ impl<'g, S: Sink<'g> + ?Sized> Walk<'_, 'g, S> {
         if self.own.is_none() && !self.outside.passes(node, &grads) {
             return Ok(());
         }
-        let wants_all = self.wants_all();
+        let wants_all = self.wants_all;
         let mut pull = Pull { node, retain, create_graph, sink: self, wants_all };
         match hooks {
             Some(hooks) if hooks::has_after(hooks) => hooks::pull_watched(grads, pull, until),

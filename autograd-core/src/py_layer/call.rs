@@ -24,9 +24,6 @@ pub(super) type Attrs = Option<Box<dyn Any + Send + Sync>>;
 pub(super) struct Call {
     /// The tensors of all inputs.
     given: SmallVec<[Given; 2]>,
-    /// The shape of the first of them, and whether another one has another.
-    shape: Shape,
-    shapes_differ: bool,
     pub(super) saved: Pack,
     /// What `jvp` gets, where forward mode is on.
     primals: Option<Box<[Primal]>>,
@@ -54,12 +51,6 @@ impl Call {
     /// Notes a tensor of an input, before forward runs.
     #[inline]
     pub(super) fn add(&mut self, position: usize, tensor: &dyn Handle, differentiable: bool) {
-        let shape = tensor.shape();
-        if self.given.is_empty() {
-            self.shape = copied(shape);
-        } else {
-            self.shapes_differ |= !same(&self.shape, shape);
-        }
         self.given.push(Given {
             address: tensor.address(),
             input: u16::try_from(position).unwrap_or(u16::MAX),
@@ -88,8 +79,7 @@ impl Call {
         location: &'static Location<'static>,
     ) -> NodeRef {
         self.assign_roles(outputs, marked);
-        let is_plain =
-            attrs.is_none() && self.primals.is_none() && self.is_plain(info.inputs, outputs);
+        let is_plain = attrs.is_none() && self.primals.is_none() && self.is_plain(inputs, outputs);
         let notes = (!is_plain).then(|| {
             let primals = self.primals.take();
             let mut notes = Notes { ends: Vec::new(), shapes: Vec::new(), attrs, primals };
@@ -99,10 +89,10 @@ impl Call {
                 }
                 notes.ends.push(notes.shapes.len() as u32);
             }
-            outputs.each_output(|tensors| {
-                notes.shapes.extend(tensors.iter().map(|tensor| copied(tensor.shape())));
-                notes.ends.push(notes.shapes.len() as u32);
-            });
+            let (tensors, ends) = outputs.all();
+            let inputs = notes.shapes.len() as u32;
+            notes.shapes.extend(tensors.iter().map(|tensor| copied(tensor.shape())));
+            notes.ends.extend(ends.map(|end| inputs + end));
             Arc::new(notes) as Plain
         });
         let edges = self.given.iter_mut().filter_map(|given| given.edge.take()).collect();
@@ -133,15 +123,17 @@ impl Call {
     }
 
     /// Whether each input is one tensor that is differentiated, and the output too, all of one shape.
-    fn is_plain(&self, inputs: usize, outputs: &Visitor<'_>) -> bool {
+    fn is_plain(&self, inputs: &[&dyn TensorInput], outputs: &Visitor<'_>) -> bool {
         let Some(output) = outputs.only() else { return false };
         let is_one = |(position, given): (usize, &Given)| {
             position == usize::from(given.input) && given.edge.is_some()
         };
-        self.given.len() == inputs
-            && !self.shapes_differ
-            && (inputs == 0 || same(output.shape(), &self.shape))
-            && self.given.iter().enumerate().all(is_one)
+        let mut is_plain =
+            self.given.len() == inputs.len() && self.given.iter().enumerate().all(is_one);
+        for input in inputs {
+            input.each(&mut |tensor| is_plain &= same(tensor.shape(), output.shape()));
+        }
+        is_plain
     }
 }
 

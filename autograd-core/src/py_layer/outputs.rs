@@ -19,7 +19,7 @@ pub trait TensorOutput {
 #[diagnostic::do_not_recommend]
 impl<T: Float> TensorOutput for Tensor<T> {
     fn visit<'o>(&'o mut self, visitor: &mut Visitor<'o>) {
-        visitor.group(1);
+        visitor.group();
         visitor.see(T::handle_mut(self));
     }
 }
@@ -27,7 +27,7 @@ impl<T: Float> TensorOutput for Tensor<T> {
 #[diagnostic::do_not_recommend]
 impl<T: Float> TensorOutput for Vec<Tensor<T>> {
     fn visit<'o>(&'o mut self, visitor: &mut Visitor<'o>) {
-        visitor.group(self.len());
+        visitor.group();
         self.iter_mut().for_each(|tensor| visitor.see(T::handle_mut(tensor)));
     }
 }
@@ -35,7 +35,7 @@ impl<T: Float> TensorOutput for Vec<Tensor<T>> {
 #[diagnostic::do_not_recommend]
 impl<T: Float, const N: usize> TensorOutput for [Tensor<T>; N] {
     fn visit<'o>(&'o mut self, visitor: &mut Visitor<'o>) {
-        visitor.group(N);
+        visitor.group();
         self.iter_mut().for_each(|tensor| visitor.see(T::handle_mut(tensor)));
     }
 }
@@ -98,15 +98,18 @@ pub struct Visitor<'o>(
 struct Seen<'o> {
     /// The tensors, output by output.
     tensors: SmallVec<[&'o mut dyn Handle; 2]>,
-    counts: SmallVec<[u32; 4]>,
+    /// How many outputs there are.
+    outputs: usize,
+    /// Where the tensors of each but the first begin.
+    starts: Vec<u32>,
     /// Where those are that have no gradient, being of integers or bools.
     constants: Vec<*const ()>,
 }
 
 impl Drop for Visitor<'_> {
     fn drop(&mut self) {
-        let Seen { tensors, counts, constants } = &*self.0;
-        if tensors.spilled() || counts.spilled() || constants.capacity() > 0 {
+        let Seen { tensors, starts, constants, .. } = &*self.0;
+        if tensors.spilled() || starts.capacity() > 0 || constants.capacity() > 0 {
             // What stands in its place then owns nothing.
             *self.0 = Seen::default();
         }
@@ -122,9 +125,14 @@ impl<'o> Visitor<'o> {
         Self(ManuallyDrop::default())
     }
 
+    /// The next output.
     #[inline(never)]
-    fn group(&mut self, count: usize) {
-        self.0.counts.push(u32::try_from(count).unwrap_or(u32::MAX));
+    fn group(&mut self) {
+        if self.0.outputs > 0 {
+            let start = self.0.tensors.len();
+            self.0.starts.push(u32::try_from(start).unwrap_or(u32::MAX));
+        }
+        self.0.outputs += 1;
     }
 
     #[inline(never)]
@@ -141,23 +149,19 @@ impl<'o> Visitor<'o> {
     pub fn plain<O: PlainTensors>(&mut self, output: &O) {
         output.each(&mut |address| self.0.constants.push(address));
     }
+
+    /// All tensors, and where those of each output end.
+    pub(super) fn all(&self) -> (&[&'o mut dyn Handle], impl Iterator<Item = u32>) {
+        let last = (self.0.outputs > 0).then_some(self.0.tensors.len() as u32);
+        (&self.0.tensors, self.0.starts.iter().copied().chain(last))
+    }
 }
 
 impl Visitor<'_> {
-    /// Shows the tensors of each output.
-    pub(super) fn each_output(&self, mut see: impl FnMut(&[&mut dyn Handle])) {
-        let mut tensors = &self.0.tensors[..];
-        for &count in &self.0.counts {
-            let (output, others) = tensors.split_at(count as usize);
-            see(output);
-            tensors = others;
-        }
-    }
-
     /// The tensor of the only output, if there is one output that is one tensor.
     #[inline]
     pub(super) fn only(&self) -> Option<&dyn Handle> {
-        match (&self.0.tensors[..], self.0.counts.len()) {
+        match (&self.0.tensors[..], self.0.outputs) {
             ([tensor], 1) => Some(&**tensor),
             _ => None,
         }
