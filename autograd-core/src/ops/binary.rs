@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::derived::bound;
 use super::elementwise::{Handle, gradient, gradients_of, of_one, passed};
-use super::kernels::{of_integers, of_two, step, with_number};
+use super::kernels::{of_integers, of_two};
 use super::table::attr::Type;
 use super::table::form::Form;
 use super::table::forms::{
@@ -14,12 +14,13 @@ use super::table::forms::{
 };
 use super::table::values::number;
 use super::table::{OpDef, family};
-use super::{Binary, Caller, Float, Input, Numeric, expect, joined};
+use super::{Binary, Caller, Float, Input, Numeric, Unary, expect, joined};
 use super::{small, trace};
 use crate::array::elementwise::{convert, convert_zip};
 use crate::array::shape::{broadcast, copied, same};
 use crate::array::{Shape, Value};
 use crate::error::Result;
+use crate::formula::Operand;
 use crate::graph::{
     AnyTensor, At, Edges, Lost, NodeRef, Op, Pull, Push, Reader, Saved, Slots, State, Tensor,
     is_grad_enabled, only, typed, unrecorded,
@@ -171,32 +172,7 @@ fn compute_large<'a, T: Float>(
     if let (Binary::Mul, Some(value)) = (op, unchanged(&left, &right, &shape)) {
         return Ok(Tensor::new(value));
     }
-    match with_uniform(op, left, right) {
-        Ok(deferred) => Ok(deferred),
-        Err([left, right]) => {
-            Ok(Tensor::new(left.consume(|a| right.consume(|b| passed(of_two(op), &shape, [a, b])))))
-        }
-    }
-}
-
-/// With one number that is shown as many, as the gradient of a sum is: deferred.
-/// Otherwise both operands come back.
-fn with_uniform<'a, T: Float>(
-    op: Binary,
-    left: Input<'a, T>,
-    right: Input<'a, T>,
-) -> Result<Tensor<T>, [Input<'a, T>; 2]> {
-    let same = left.tensor().shape() == right.tensor().shape();
-    let number = |x: &Input<'_, T>| if same { x.tensor().read().uniform() } else { None };
-    if let Some(s) = number(&right) {
-        let done = left.try_defer(|| step(op, s, false));
-        return done.map_err(|left| [left, right]);
-    }
-    if let Some(s) = number(&left) {
-        let done = right.try_defer(|| step(op, s, true));
-        return done.map_err(|right| [left, right]);
-    }
-    Err([left, right])
+    Ok(Tensor::new(left.consume(|a| right.consume(|b| passed(of_two(op), &shape, [a, b])))))
 }
 
 /// The product with a 1 that is shown as many, such as the gradient of a sum: the other operand.
@@ -391,7 +367,11 @@ fn compute_scalar<T: Float>(op: Binary, x: Input<'_, T>, s: T, swapped: bool) ->
         Ok(done) => return done,
         Err(x) => x,
     };
-    of_one(&*with_number(op, s, swapped), || step(op, s, swapped), x)
+    if (op, swapped) == (Binary::Pow, false) && s == T::from_f64(2.0) {
+        return of_one(Unary::Square.op().forward(), x);
+    }
+    let (shape, s) = (x.tensor().shape_owned(), Operand::Own(Value::scalar(s)));
+    Tensor::new(x.consume(|x| passed(of_two(op), &shape, if swapped { [s, x] } else { [x, s] })))
 }
 
 /// The rules for one operand `x` and the scalar `s`.

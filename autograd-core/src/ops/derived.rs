@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::elementwise::{Handle, Info, Op, Pair, Reduction, formulas, pulled};
-use super::kernels::{Div, Maximum, Minimum, Pow, With};
+use super::kernels::{Div, Maximum, Minimum, Pow};
 use super::{Binary, Float};
 use crate::formula::{Compiled, Dual, Lane, Lanewise, Mask, Program, Real};
 
@@ -91,6 +91,16 @@ pub(super) fn bound<T: Float>(op: Binary, number: T) -> Handle<T> {
             with_number(&MAXIMUM, With(Maximum, number), DerivedWith(Maximum, number))
         }
         _ => with_number(&MINIMUM, With(Minimum, number), DerivedWith(Minimum, number)),
+    }
+}
+
+/// A function with a number on its right.
+struct With<F>(F, f64);
+
+impl<F: Lanewise<2, 0, 1>> Lanewise<1, 0, 1> for With<F> {
+    #[inline(always)]
+    fn call<L: Lane>(&self, [a]: [Real<L>; 1], _: [Mask<L>; 0]) -> [Real<L>; 1] {
+        self.0.call([a, Real::from(self.1)], [])
     }
 }
 

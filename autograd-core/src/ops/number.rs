@@ -4,7 +4,6 @@ use ndarray::LinalgScalar;
 
 use super::elementwise::op::{Handle, Known, Op, Outputs};
 use super::names::{Binary, Caller, Reduce, Unary};
-use crate::array::Step;
 use crate::array::gemm::FloatMultiply;
 use crate::array::integer::Additions;
 use crate::array::math::Math;
@@ -141,23 +140,6 @@ impl<T: Element> Input<'_, T> {
         }
     }
 
-    /// Runs a kernel in place: in the operand's own allocation, if it is a temporary that nobody
-    /// else can see, or on a copy, if it is small. The result is outside the graph.
-    pub(crate) fn try_in_place(self, run: impl FnOnce(&mut [T])) -> Result<Tensor<T>, Self> {
-        let mut tensor = match self {
-            Self::Own(tensor) if tensor.is_temporary() => tensor,
-            other => match other.tensor().small_copy() {
-                Some(copy) => copy,
-                None => return Err(other),
-            },
-        };
-        if tensor.try_in_place(|value| value.in_memory_mut().map(run).is_some()) {
-            Ok(tensor)
-        } else {
-            Err(Self::Own(tensor))
-        }
-    }
-
     /// Whether it is a temporary that nobody else can see.
     pub(crate) fn is_temporary(&self) -> bool {
         matches!(self, Self::Own(tensor) if tensor.is_temporary())
@@ -171,43 +153,6 @@ impl<T: Element> Input<'_, T> {
                 Err(tensor) => kernel(formula::Operand::Ref(&tensor.read())),
             },
             Self::Ref(tensor) => kernel(formula::Operand::Ref(&tensor.read())),
-        }
-    }
-}
-
-impl<T: Float> Input<'_, T> {
-    /// Whether [`try_defer`](Self::try_defer) does.
-    #[inline]
-    pub(crate) fn can_defer(&self) -> bool {
-        self.tensor().fixed().is_some_and(Value::can_defer)
-    }
-
-    /// Defers a cheap function of each element, if `step` is one, until the result is read, where the
-    /// operand is large. The result is outside the graph.
-    #[inline(always)]
-    pub(crate) fn try_defer(
-        self,
-        step: impl FnOnce() -> Option<Step<T>>,
-    ) -> Result<Tensor<T>, Self> {
-        match if self.can_defer() { step() } else { None } {
-            Some(step) => self.defer(step),
-            None => Err(self),
-        }
-    }
-
-    #[inline(never)]
-    fn defer(self, step: Step<T>) -> Result<Tensor<T>, Self> {
-        match self {
-            Self::Own(mut tensor) if tensor.is_temporary() => {
-                match tensor.try_in_place(|value| value.try_defer(step)) {
-                    true => Ok(tensor),
-                    false => Err(Self::Own(tensor)),
-                }
-            }
-            other => {
-                let mut value = other.tensor().read().into_owned();
-                if value.try_defer(step) { Ok(Tensor::new(value)) } else { Err(other) }
-            }
         }
     }
 }

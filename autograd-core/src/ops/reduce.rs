@@ -3,7 +3,7 @@
 use std::panic::Location;
 
 use super::elementwise::passed;
-use super::kernels::with_number;
+use super::kernels::of_two;
 use super::table::attr::Type;
 use super::table::form::Form;
 use super::table::forms::{arithmetic, exactly, float as float_form, reduced};
@@ -99,7 +99,8 @@ fn compute<T: Numeric>(op: Reduce, x: &Value<T>, axes: &[usize]) -> Result<Value
 fn mean<T: Float>(x: &Value<T>, axes: &[usize]) -> Result<Value<T>> {
     let count = T::from_f64(group(x.shape(), axes) as f64);
     let divided = |x: &Value<T>| {
-        passed(&*with_number(Binary::Div, count, false), x.shape(), [Operand::Ref(x)])
+        let operands = [Operand::Ref(x), Operand::Own(Value::scalar(count))];
+        passed(of_two(Binary::Div), x.shape(), operands)
     };
     let sum = compute(Reduce::Sum, x, axes)?;
     if sum.contiguous().as_slice().is_some_and(|sums| sums.iter().all(|sum| sum.is_finite())) {

@@ -1,30 +1,31 @@
 //! Functions of one tensor, element by element: each an elementwise op like a user's.
 
-use super::elementwise::{Cheap, Handle, Info, Op, Pair, Reduction, formulas};
+use super::elementwise::{Handle, Info, Op, Pair, Reduction, formulas};
 use super::names::{all_functions, joined_functions};
 use super::table::forms::same_float;
 use super::table::values::float;
 use super::table::{OpDef, family};
 use super::{Float, Input, Unary};
+use crate::array::Cheap;
 use crate::formula::{Compiled, Lane, Program, Real, named};
 use crate::graph::Tensor;
 
 /// What a rule reads besides the gradient, and the rule as a formula; see
 /// [`functions`](crate::formula). The derivative of what is flat is 0, whatever gradient arrives.
 macro_rules! rule {
-    ({ flat }) => {
-        rule! { { |_dy| Real::from(0.0) } }
+    ($variant:ident { flat }) => {
+        rule! { $variant { |_dy| Real::from(0.0) } }
     };
-    ({ |$dy:ident| $dx:expr }) => {
+    ($variant:ident { |$dy:ident| $dx:expr }) => {
         pub(super) const READS: [bool; 2] = [false, false];
         const GIVEN: usize = 1;
-        formulas! { Backward |$dy| [$dx]; }
+        formulas! { Backward |$dy| [$dx], Unary::$variant.cheap()[1]; }
     };
-    ({ |$from:ident, $dy:ident| $dx:expr }) => {
+    ($variant:ident { |$from:ident, $dy:ident| $dx:expr }) => {
         pub(super) const READS: [bool; 2] =
             [named!($from, true, false), named!($from, false, true)];
         const GIVEN: usize = 2;
-        formulas! { Backward |$from, $dy| [$dx]; }
+        formulas! { Backward |$from, $dy| [$dx], Unary::$variant.cheap()[1]; }
     };
 }
 
@@ -45,16 +46,14 @@ macro_rules! unary_ops {
             mod $method {
                 use super::*;
 
-                formulas! { Forward |$x| [$y]; }
-                rule! { $rule }
+                formulas! { Forward |$x| [$y], Unary::$variant.cheap()[0]; }
+                rule! { $variant $rule }
 
                 pub(super) static OP: Pair<
                     Compiled<Forward, 1, 0, 1>,
                     Compiled<Backward, GIVEN, 0, 1>,
                     Program,
-                > = Pair::cheap(&INFO, Compiled(Forward), Compiled(Backward), CHEAP);
-
-                const CHEAP: Option<Cheap> = Unary::$variant.cheap();
+                > = Pair::new(&INFO, Compiled(Forward), Compiled(Backward), None);
 
                 static INFO: Info = info(stringify!($method), READS);
             }
@@ -107,13 +106,13 @@ impl Unary {
         Handle::Static(self.op())
     }
 
-    /// Which of the cheap functions it is.
-    const fn cheap(self) -> Option<Cheap> {
+    /// Which cheap functions it and its rule are.
+    const fn cheap(self) -> [Option<Cheap>; 2] {
         match self {
-            Self::Neg => Some(Cheap::Neg),
-            Self::Square => Some(Cheap::Square),
-            Self::Relu => Some(Cheap::Relu),
-            _ => None,
+            Self::Neg => [Some(Cheap::Neg), Some(Cheap::Neg)],
+            Self::Square => [Some(Cheap::Square), Some(Cheap::SquareGrad)],
+            Self::Relu => [Some(Cheap::Relu), Some(Cheap::ReluGrad)],
+            _ => [None, None],
         }
     }
 }

@@ -25,6 +25,29 @@ pub(super) const fn pays<T>(len: usize) -> bool {
 /// Each reader computes the steps again, so their number is limited.
 const MAX_STEPS: usize = 8;
 
+/// A function of one or two operands that is as cheap as reading them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cheap {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Max,
+    Min,
+    Neg,
+    Square,
+    Relu,
+    SquareGrad,
+    ReluGrad,
+}
+
+impl Cheap {
+    /// Whether it is one of the four operators.
+    pub const fn is_operator(self) -> bool {
+        matches!(self, Self::Add | Self::Sub | Self::Mul | Self::Div)
+    }
+}
+
 /// A cheap function of an element `x`, mostly with a number on its right.
 #[derive(Clone, Copy)]
 pub enum Step<T> {
@@ -48,6 +71,29 @@ pub enum Step<T> {
     SquareGrad(T),
     /// The gradient of `relu`, from its output and its gradient.
     ReluGrad(T),
+}
+
+impl<T> Step<T> {
+    /// The function where `x` is operand `at` and the other one, if there is one, the number `s`.
+    pub fn new(function: Cheap, at: usize, s: T) -> Option<Self> {
+        Some(match (function, at) {
+            (Cheap::Add, _) => Self::Add(s),
+            (Cheap::Sub, 0) => Self::Sub(s),
+            (Cheap::Sub, _) => Self::SubFrom(s),
+            (Cheap::Mul, _) => Self::Mul(s),
+            (Cheap::Div, 0) => Self::Div(s),
+            (Cheap::Div, _) => Self::DivInto(s),
+            // Of two zeros the right one is the greater, and the lesser.
+            (Cheap::Max, 0) => Self::Max(s),
+            (Cheap::Min, 0) => Self::Min(s),
+            (Cheap::Neg, _) => Self::Neg,
+            (Cheap::Square, _) => Self::Square,
+            (Cheap::Relu, _) => Self::Relu,
+            (Cheap::SquareGrad, 0) => Self::SquareGrad(s),
+            (Cheap::ReluGrad, 0) => Self::ReluGrad(s),
+            (Cheap::Max | Cheap::Min | Cheap::SquareGrad | Cheap::ReluGrad, _) => return None,
+        })
+    }
 }
 
 /// Steps of the elements of a whole buffer.

@@ -20,7 +20,7 @@ pub mod threads;
 mod transpose;
 mod value;
 
-pub use deferred::Step;
+pub use deferred::{Cheap, Step};
 pub use element::{INLINE_BYTES, Storable};
 pub use shape::Shape;
 pub use value::{Value, fits_inline};

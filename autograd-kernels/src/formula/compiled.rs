@@ -10,7 +10,7 @@ use super::real::{Mask, Real};
 use super::trace::trace;
 use crate::array::math::Math;
 use crate::array::simd::{Kernel, SliceKernel, dispatch, dispatch_slices};
-use crate::array::{INLINE_BYTES, Storable};
+use crate::array::{Cheap, INLINE_BYTES, Storable};
 
 /// A formula of `I` numbers and `M` masks with `O` results, for any lane. Plain parameters are
 /// fields.
@@ -18,10 +18,9 @@ use crate::array::{INLINE_BYTES, Storable};
 /// `call` and all that it calls are `#[inline(always)]`: a call that stays a call is compiled for
 /// the baseline.
 pub trait Lanewise<const I: usize, const M: usize, const O: usize>: Send + Sync {
-    /// Whether there is a loop that writes the result over one of two operands: for what is as cheap as the
-    /// copy that takes its place elsewhere.
+    /// Which cheap function it is, if it is one.
     #[doc(hidden)]
-    const IN_PLACE: bool = false;
+    const CHEAP: Option<Cheap> = None;
     /// The formula.
     fn call<L: Lane>(&self, reals: [Real<L>; I], masks: [Mask<L>; M]) -> [Real<L>; O];
 }
@@ -53,12 +52,12 @@ where
         }
     }
 
-    fn is_in_place(&self) -> bool {
-        F::IN_PLACE && I == 2 && M == 0 && O == 1
+    fn cheap(&self) -> Option<Cheap> {
+        F::CHEAP
     }
 
     fn run_over(&self, k: usize, block: &mut Block<'_, T>) {
-        if const { F::IN_PLACE && I == 2 && M == 0 && O == 1 } {
+        if const { matches!(F::CHEAP, Some(cheap) if cheap.is_operator()) } {
             let (out, other) = (&mut block.out[..block.len], block.reals[0]);
             dispatch(InPlace::<T, F, I, M, O> { formula: &self.0, k, out, other });
         }

@@ -24,7 +24,7 @@ pub use functions::{functions, named};
 pub use lane::Lane;
 pub use number::Number;
 pub use pass::{Block, Formula, Scratch};
-pub use pass::{Operand, block_of, pass, run_block, run_over};
+pub use pass::{Operand, block_of, pass, run_block};
 pub use program::{Program, Written};
 pub use real::{Mask, Real, UseSelectNotABranch};
 pub use sums::Sums;

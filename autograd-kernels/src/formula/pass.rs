@@ -16,17 +16,14 @@ use crate::array::buffer::Buffer;
 use crate::array::feed::Feed;
 use crate::array::math::Math;
 use crate::array::shape::copied;
-use crate::array::threads::{each_grain, each_of};
-use crate::array::{Shape, Storable, Value, fits_inline};
+use crate::array::threads::each_of;
+use crate::array::{Cheap, Shape, Step, Storable, Value, fits_inline};
 
 /// Elements a block of a formula with so many results: a few KiB an operand, so that blocks stay in
 /// the first cache.
 pub const fn block_of(outputs: usize) -> usize {
     if outputs == 1 { 2048 } else { 512 }
 }
-
-/// Elements a block that [`run_over`] writes over, of which there is a copy beside it.
-const OVER: usize = 512;
 
 /// Elements a chunk, which one thread computes.
 const CHUNK: usize = 16 * 1024;
@@ -37,14 +34,13 @@ pub trait Formula<T: Storable>: Written + Send + Sync {
     fn outputs(&self) -> usize;
     /// Computes a block.
     fn run(&self, block: &mut Block<'_, T>);
-    /// Whether there is a loop that writes the only result over an operand. Elsewhere the result has memory of
-    /// its own: a copy of the operand would cost more.
-    fn is_in_place(&self) -> bool {
-        false
+    /// Which cheap function it is, if it is one.
+    fn cheap(&self) -> Option<Cheap> {
+        None
     }
-    /// Computes a block so: operand `k` stands where the result will, and the block has the other operands.
+    /// Computes a block of an operator: operand `k` stands where the result will, and the block has the other one.
     fn run_over(&self, _k: usize, _block: &mut Block<'_, T>) {
-        unreachable!("it has no such loop")
+        unreachable!("it is no operator")
     }
     /// A formula of one result over operands that stand inline, with their unused rest; `before` is the one
     /// before the last, if it reads two. True where it could not, or met an angle beyond what it takes: then
@@ -102,36 +98,6 @@ pub fn run_block<T: Storable>(
     formula.run(&mut Block { len: padded, read: len, reals, masks, out, scratch });
 }
 
-/// A formula of one result over a row-major operand, written over it; `before` is the operand
-/// before, where there is one. Both may be longer than `len`, as in [`run_block`].
-pub fn run_over<T: Storable>(
-    formula: &dyn Formula<T>,
-    len: usize,
-    before: Option<&[T]>,
-    data: &mut [T],
-) {
-    let run = |len, before: Option<&[T]>, x: &[T], out: &mut [T]| {
-        let lengths = [len, out.len()];
-        match before {
-            Some(before) => run_block(formula, lengths, &[before, x], &[], out),
-            None => run_block(formula, lengths, &[x], &[], out),
-        }
-    };
-    let inline = T::Inline::try_from(data).ok();
-    if let Some(copy) = inline {
-        return run(len, before, copy.as_ref(), data);
-    }
-    each_grain(&mut data[..len], &|start, part| {
-        let mut copy = Buffer::any(OVER.min(part.len()));
-        for (index, block) in part.chunks_mut(OVER).enumerate() {
-            let copy = &mut copy[..block.len()];
-            copy.copy_from_slice(block);
-            let start = start + index * OVER;
-            run(block.len(), before.map(|x| &x[start..start + block.len()]), copy, block);
-        }
-    });
-}
-
 /// An operand of a pass.
 pub enum Operand<'a, T: Storable> {
     Ref(&'a Value<T>),
@@ -171,12 +137,14 @@ pub fn pass<T: Storable + Math>(
     let len: usize = shape.iter().product();
     let whole = |target: &Option<Shape>| matches!(target, Some(target) if target[..] == *shape);
     let is_one = formula.outputs() == 1 && whole(&targets[0]);
-    if is_one && let Some(result) = uniform(shape, &reals, masks, formula) {
-        return SmallVec::from_iter([Some(result)]);
+    if is_one && masks.is_empty() {
+        let result = uniform(shape, &reals, formula);
+        if let Some(result) = result.or_else(|| deferred(shape, &mut reals, formula)) {
+            return SmallVec::from_iter([Some(result)]);
+        }
     }
     // The only result is written over an operand that nobody else holds.
-    let may_write = is_one && formula.is_in_place();
-    let mut over = reals.iter_mut().enumerate().filter(|_| may_write).find_map(|(k, operand)| {
+    let mut over = reals.iter_mut().enumerate().filter(|_| is_one).find_map(|(k, operand)| {
         let Operand::Own(value) = operand else { return None };
         let is_free = value.shape() == shape && value.in_memory_mut().is_some();
         is_free.then(|| (k, std::mem::replace(value, Value::scalar(T::ZERO))))
@@ -225,10 +193,9 @@ pub fn pass<T: Storable + Math>(
 fn uniform<T: Storable>(
     shape: &[usize],
     reals: &[Operand<'_, T>],
-    masks: &[&Value<bool>],
     formula: &dyn Formula<T>,
 ) -> Option<Value<T>> {
-    if !masks.is_empty() || fits_inline::<T>(shape.iter().product()) {
+    if fits_inline::<T>(shape.iter().product()) {
         return None;
     }
     let numbers = reals.iter().map(|x| x.get().map_or(Some(T::ZERO), Value::uniform));
@@ -237,6 +204,29 @@ fn uniform<T: Storable>(
     let mut result = [T::ZERO];
     run_block(formula, [1; 2], &operands, &[], &mut result);
     Some(Value::scalar(result[0]).broadcast_to(shape))
+}
+
+/// The result of a cheap function of a large operand and, if it has another one, of a number: computed when it
+/// is read.
+fn deferred<T: Storable + Math>(
+    shape: &[usize],
+    reals: &mut [Operand<'_, T>],
+    formula: &dyn Formula<T>,
+) -> Option<Value<T>> {
+    let function = formula.cheap()?;
+    let is_large = |x: &Value<T>| x.shape() == shape && x.can_defer();
+    let at = reals.iter().position(|x| x.get().is_some_and(is_large))?;
+    let number = match reals.len() {
+        1 => T::ZERO,
+        _ => reals[1 - at].get()?.uniform()?,
+    };
+    let step = Step::new(function, at, number)?;
+    let mut value = match std::mem::replace(&mut reals[at], Operand::Absent) {
+        Operand::Own(value) => value,
+        Operand::Ref(value) => value.clone(),
+        Operand::Absent => return None,
+    };
+    value.try_defer(step).then_some(value)
 }
 
 /// The sums of each result that is summed.
@@ -312,15 +302,22 @@ impl<T: Storable + Math> Work<'_, T> {
             })
             .collect();
         let direct = outputs.len() == 1 && !outputs[0].is_empty();
+        let is_operator = formula.cheap().is_some_and(Cheap::is_operator);
+        let copies = self.over.is_some() && !is_operator;
         // Where nothing is copied to a block, all is one.
-        let stride = match direct && feeds.iter().all(|feed| matches!(feed, Feed::Slice(_))) {
+        let all_here = || feeds.iter().all(|feed| matches!(feed, Feed::Slice(_)));
+        let stride = match direct && !copies && all_here() {
             true => len,
             false => block_of(outputs.len()),
         };
         // What is deferred is computed where the result will stand, which is then written over.
         let deferred = || feeds.iter().position(|feed| matches!(feed, Feed::Deferred(..)));
-        let may_fill = direct && self.masks.is_empty() && formula.is_in_place();
+        let may_fill = direct && self.masks.is_empty() && is_operator;
         let over = self.over.or_else(|| if may_fill { deferred() } else { None });
+        let mut copy = Buffer::default();
+        if copies {
+            copy = Buffer::any(stride.min(len));
+        }
         let mut buffer = Buffer::default();
         if !direct {
             let each = if outputs.len() == 1 { stride.min(len) } else { stride };
@@ -340,22 +337,26 @@ impl<T: Storable + Math> Work<'_, T> {
                 }
             }
             mask_feeds.iter_mut().for_each(|feed| feed.advance(n));
-            if let Some(k) = over {
-                let others = feeds.iter().enumerate().filter(|(other, _)| *other != k);
-                let x: SmallVec<[&[T]; 4]> = others.map(|(_, x)| x.block(start + at, n)).collect();
-                let (out, scratch) = (&mut outputs[0][at..at + n], &mut scratch);
-                let mut block = Block { len: n, read: n, reals: &x, masks: &[], out, scratch };
-                formula.run_over(k, &mut block);
-                at += n;
-                continue;
+            if copies {
+                copy[..n].copy_from_slice(&outputs[0][at..at + n]);
             }
-            let x: SmallVec<[&[T]; 4]> =
-                feeds.iter().map(|feed| feed.block(start + at, n)).collect();
+            let mut x: SmallVec<[&[T]; 4]> = SmallVec::new();
+            for (k, feed) in feeds.iter().enumerate() {
+                match over {
+                    Some(over) if over == k && copies => x.push(&copy[..n]),
+                    Some(over) if over == k => {}
+                    _ => x.push(feed.block(start + at, n)),
+                }
+            }
             let m: SmallVec<[&[bool]; 2]> =
                 mask_feeds.iter().map(|feed| feed.block(start + at, n)).collect();
             let out = if direct { &mut outputs[0][at..at + n] } else { &mut buffer[..] };
             let scratch = &mut scratch;
-            formula.run(&mut Block { len: n, read: n, reals: &x, masks: &m, out, scratch });
+            let block = &mut Block { len: n, read: n, reals: &x, masks: &m, out, scratch };
+            match over {
+                Some(k) if !copies => formula.run_over(k, block),
+                _ => formula.run(block),
+            }
             if !direct {
                 for (k, (output, sums)) in outputs.iter_mut().zip(&mut sums).enumerate() {
                     let result = &buffer[k * stride..][..n];

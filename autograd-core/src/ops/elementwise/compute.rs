@@ -3,8 +3,8 @@
 use smallvec::SmallVec;
 
 use crate::array::shape::copied;
-use crate::array::{Shape, Step, Value};
-use crate::formula::{Formula, Operand, block_of, pass, run_block, run_over};
+use crate::array::{Shape, Value};
+use crate::formula::{Formula, Operand, pass};
 use crate::graph::Tensor;
 use crate::ops::{Float, Input};
 
@@ -70,58 +70,6 @@ pub(super) fn compute<T: Float>(
     values.map(result).collect()
 }
 
-/// Row-major operands of one shape, no longer than a block: without a pass. Nothing depends on those that
-/// are absent.
-pub(super) fn at_once<'a, T: Float>(
-    formula: &dyn Formula<T>,
-    operands: impl Iterator<Item = Option<&'a Tensor<T>>>,
-    masks: &[&Tensor<bool>],
-    shape: &[usize],
-    wanted: &[bool],
-) -> Option<SmallVec<[Option<Tensor<T>>; 2]>> {
-    let len = shape.iter().product();
-    if len > block_of(wanted.len()) {
-        return None;
-    }
-    let mut read: SmallVec<[_; 4]> = SmallVec::new();
-    for operand in operands {
-        read.push(operand.map(Tensor::read));
-    }
-    let mut reals: SmallVec<[&[T]; 4]> = SmallVec::new();
-    for operand in &read {
-        reals.push(match operand {
-            Some(operand) => operand.in_memory()?,
-            None => &[],
-        });
-    }
-    let first = reals.iter().find(|x| !x.is_empty()).copied()?;
-    for x in &mut reals {
-        if x.is_empty() {
-            *x = first;
-        }
-    }
-    let mut conditions: SmallVec<[&[bool]; 2]> = SmallVec::new();
-    for mask in masks {
-        conditions.push(mask.fixed()?.in_memory()?);
-    }
-    let lengths = reals.iter().map(|x| x.len()).chain(conditions.iter().map(|m| m.len()));
-    let lengths = [len, lengths.fold(first.len(), usize::min)];
-    if let [true] = wanted {
-        let mut y = Value::written(copied(shape), |_| {});
-        run_block(formula, lengths, &reals, &conditions, y.as_padded_mut_slice()?);
-        return Some(SmallVec::from_iter([Some(Tensor::new(y))]));
-    }
-    let stride = block_of(wanted.len());
-    Some(T::with_scratch(wanted.len() * stride, |out| {
-        run_block(formula, lengths, &reals, &conditions, out);
-        let result = |(k, wanted): (usize, &bool)| {
-            let data = &out[k * stride..][..len];
-            wanted.then(|| Tensor::new(Value::from_slice(copied(shape), data)))
-        };
-        wanted.iter().enumerate().map(result).collect()
-    }))
-}
-
 /// A formula of one result in one pass over operands that are broadcast to `shape`.
 pub(in crate::ops) fn passed<'a, T: Float>(
     formula: &dyn Formula<T>,
@@ -134,19 +82,8 @@ pub(in crate::ops) fn passed<'a, T: Float>(
     result.unwrap_or_else(|| unreachable!("the only result is wanted"))
 }
 
-/// A formula of one tensor: deferred as `step`, or in a temporary's own memory, or in one pass.
-pub(in crate::ops) fn of_one<T: Float>(
-    formula: &dyn Formula<T>,
-    step: impl FnOnce() -> Option<Step<T>>,
-    x: Input<'_, T>,
-) -> Tensor<T> {
-    let x = match x.try_defer(step) {
-        Ok(done) => return done,
-        Err(x) => x,
-    };
-    let len = x.tensor().len();
-    x.try_in_place(|x| run_over(formula, len, None, x)).unwrap_or_else(|x| {
-        let shape = x.tensor().shape_owned();
-        Tensor::new(x.consume(|x| passed(formula, &shape, [x])))
-    })
+/// A formula of one tensor.
+pub(in crate::ops) fn of_one<T: Float>(formula: &dyn Formula<T>, x: Input<'_, T>) -> Tensor<T> {
+    let shape = x.tensor().shape_owned();
+    Tensor::new(x.consume(|x| passed(formula, &shape, [x])))
 }

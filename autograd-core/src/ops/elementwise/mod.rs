@@ -4,15 +4,12 @@
 //! is recorded runs as a program instead, which is an op of this kind again: so every order of
 //! derivative is one pass.
 
-mod cheap;
 mod check;
 mod compute;
 mod fuse;
 mod node;
 pub(super) mod op;
 
-#[allow(unreachable_pub, reason = "it stands in a hidden method of a public trait")]
-pub use cheap::Cheap;
 pub use check::{Checked, check_backward, verify};
 pub(super) use compute::{of_one, passed};
 pub use fuse::{fuse, try_fuse};

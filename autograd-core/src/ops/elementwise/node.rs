@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::compute::{Frame, at_once, compute, consume, of_one, passed};
+use super::compute::{Frame, compute, consume, of_one, passed};
 use super::op::{self as elementwise, Outputs};
 use super::op::{Handle, is_single};
 use crate::array::shape::copied;
 use crate::array::{Shape, Value};
 use crate::error::Result;
-use crate::formula::{Formula, Operand, run_over};
+use crate::formula::{Formula, Operand, run_block};
 use crate::graph::{
     self, At, Edge, Edges, Entries, Lost, Node, NodeRef, Plain, Pull, Push, Reader, Saved, Slots,
     State, Tensor, is_grad_enabled, only, typed,
@@ -44,13 +44,13 @@ pub(in crate::ops) fn run_single<T: Float>(
     y
 }
 
-/// Deferred, or in a temporary's own memory, or in one pass.
+/// In the operand's own memory where its data stands inline, else in one pass.
 fn compute_single<T: Float>(op: &Handle<T>, x: Input<'_, T>) -> Tensor<T> {
     let x = match inline(op.forward(), None, x) {
         Ok(done) => return done,
         Err(x) => x,
     };
-    of_one(op.forward(), || Some(op.cheap()?.forward()), x)
+    of_one(op.forward(), x)
 }
 
 /// A formula of one tensor, or of one before it and that, whose data stands inline.
@@ -69,8 +69,9 @@ fn inline<'a, T: Float>(
     let len = x.tensor().len();
     let run = |from: &T::Inline, to: &mut T::Inline| {
         if formula.run_inline(before, from, to) {
-            *to = *from;
-            run_over(formula, len, before.map(AsRef::as_ref), to.as_mut());
+            let reals = before.into_iter().chain([from]).map(AsRef::as_ref);
+            let reals: SmallVec<[&[T]; 2]> = reals.collect();
+            run_block(formula, [len, from.as_ref().len()], &reals, &[], to.as_mut());
         }
     };
     if x.is_temporary() {
@@ -134,18 +135,12 @@ pub(super) fn call<T: Float>(
             .iter()
             .zip(info.differentiable.iter())
             .any(|(x, wants)| *wants && !x.stop_gradient());
-    let whole = frame.is_none().then(|| reals[0].shape());
-    let operands = || reals.iter().map(|x| Some(*x));
     let wanted: SmallVec<[bool; 4]> = SmallVec::from_elem(true, info.outputs);
-    let done = whole.and_then(|shape| at_once(op.forward(), operands(), masks, shape, &wanted));
-    let mut outputs: Outputs<T> = if let Some(done) = done {
-        done.into_iter().flatten().collect()
-    } else {
-        let read: SmallVec<[_; 4]> = reals.iter().map(|x| x.read()).collect();
-        let operands = read.iter().map(|x| Operand::Ref(x)).collect();
-        let shape = (reals[0].shape(), frame.as_ref());
-        compute(op.forward(), operands, masks, shape, &wanted).into_iter().flatten().collect()
-    };
+    let read: SmallVec<[_; 4]> = reals.iter().map(|x| x.read()).collect();
+    let operands = read.iter().map(|x| Operand::Ref(x)).collect();
+    let shape = (reals[0].shape(), frame.as_ref());
+    let mut outputs: Outputs<T> =
+        compute(op.forward(), operands, masks, shape, &wanted).into_iter().flatten().collect();
     if !recorded {
         let lost = |lost: Lost, (x, wants): (&&Tensor<T>, &bool)| match wants {
             true => lost.and(Lost::of(info.name, caller, x)),
@@ -276,12 +271,6 @@ impl<T: Float> graph::Op for Recorded<T> {
             }
         }
         let (mut operands, masks) = call.unpack(&mut saved, &pull.at())?;
-        let is_whole = call.framed.is_none() && operands.iter().all(Option::is_some);
-        if is_whole && is_single(call.op.info()) {
-            let saved = operands.pop().flatten().map(Input::Own);
-            let dx = gradient(call.op, typed(only(grads)), saved);
-            return pull.sink.deliver(&edges[0], T::wrap(dx));
-        }
         // Of the whole pass.
         let shape = match (call.framed, grads.iter().flatten().next()) {
             (Some(framed), _) => framed.frame.shape.clone(),
@@ -434,13 +423,6 @@ impl<T: Float> Call<'_, T> {
         if let Some(compiled) = self.op.compiled_backward()
             && !is_grad_enabled()
         {
-            if frame.is_none() {
-                let operands = operands.iter().map(Option::as_ref);
-                let done = at_once(compiled, operands, &masks, &shape, wanted);
-                if let Some(done) = done {
-                    return done;
-                }
-            }
             let shape = (&shape[..], frame.as_ref());
             return consume(operands, |operands| {
                 compute(compiled, operands, &masks, shape, wanted)
@@ -480,16 +462,8 @@ pub(crate) fn gradient<T: Float>(
     dx.into_iter().next().unwrap_or_else(|| unreachable!("backward has one result"))
 }
 
-/// In one pass: in the gradient's own buffer where nobody else holds it, else in that of what was
-/// saved.
-fn fused<T: Float>(op: &Handle<T>, dy: Tensor<T>, mut saved: Option<Input<'_, T>>) -> Tensor<T> {
-    if let Some(from) = saved.take_if(|saved| saved.can_defer()) {
-        let step = || op.cheap()?.backward(dy.read().uniform()?);
-        match from.try_defer(step) {
-            Ok(dx) => return dx,
-            Err(from) => saved = Some(from),
-        }
-    }
+/// In one pass.
+fn fused<T: Float>(op: &Handle<T>, dy: Tensor<T>, saved: Option<Input<'_, T>>) -> Tensor<T> {
     let program;
     let formula: &dyn Formula<T> = match op.compiled_backward() {
         Some(formula) => formula,
@@ -498,26 +472,11 @@ fn fused<T: Float>(op: &Handle<T>, dy: Tensor<T>, mut saved: Option<Input<'_, T>
             program.program()
         }
     };
-    let before = saved.as_ref().map(Input::tensor);
-    let mut dy = match inline(formula, before, Input::Own(dy)) {
+    let dy = match inline(formula, saved.as_ref().map(Input::tensor), Input::Own(dy)) {
         Ok(done) => return done,
         Err(dy) => dy,
     };
-    let len = dy.tensor().len();
-    {
-        let read = saved.as_ref().map(|saved| saved.tensor().read());
-        let before = read.as_ref().map(|saved| saved.in_memory());
-        // Where it has no slice, it lies in another order, or nowhere yet.
-        if let None | Some(Some(_)) = before {
-            match dy.try_in_place(|dy| run_over(formula, len, before.flatten(), dy)) {
-                Ok(done) => return done,
-                Err(other) => dy = other,
-            }
-        }
-    }
+    let Some(saved) = saved else { return of_one(formula, dy) };
     let shape = dy.tensor().shape_owned();
-    Tensor::new(dy.consume(|dy| match saved {
-        Some(saved) => saved.consume(|saved| passed(formula, &shape, [saved, dy])),
-        None => passed(formula, &shape, [dy]),
-    }))
+    Tensor::new(dy.consume(|dy| saved.consume(|saved| passed(formula, &shape, [saved, dy]))))
 }

@@ -6,7 +6,6 @@ use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
-use super::cheap::Cheap;
 use crate::array::Storable;
 use crate::formula::{Dual, Formula, Lane, Program, Real, Traced, Written, trace, trace_given};
 use crate::graph::{self, ForwardMode, Tensor};
@@ -64,7 +63,7 @@ impl Info {
 
 /// Formulas, each a type: of numbers, and of one that stands in the type.
 macro_rules! formulas {
-    ($($name:ident $(($number:ident))? |$($x:ident),*| [$($y:expr),*];)*) => {$(
+    ($($name:ident $(($number:ident))? |$($x:ident),*| [$($y:expr),*] $(, $cheap:expr)?;)*) => {$(
         #[derive(Clone, Copy)]
         pub(super) struct $name $(($crate::ops::elementwise::formulas!(@type $number)))?;
 
@@ -73,6 +72,8 @@ macro_rules! formulas {
             0,
             { [$(stringify!($y)),*].len() },
         > for $name {
+            $(const CHEAP: Option<$crate::array::Cheap> = $cheap;)?
+
             #[inline(always)]
             fn call<L: Lane>(
                 &self,
@@ -126,10 +127,6 @@ pub trait Op<T>: Send + Sync {
     fn derived(&self) -> Option<Program>;
     /// What was found out in earlier calls.
     fn found(&self) -> &Found;
-    /// The function that it is, if that may be deferred.
-    fn cheap(&self) -> Option<Cheap> {
-        None
-    }
 }
 
 /// Programs that an op is asked for rarely, each made once.
@@ -333,7 +330,6 @@ pub struct Pair<F, B, D> {
     forward: F,
     backward: B,
     derived: Option<D>,
-    cheap: Option<Cheap>,
     found: Found,
 }
 
@@ -341,17 +337,7 @@ impl<F, B, D> Pair<F, B, D> {
     /// The op with its two formulas; `derived` is the derivative of forward, where backward was
     /// written by hand.
     pub const fn new(info: &'static Info, forward: F, backward: B, derived: Option<D>) -> Self {
-        Self { info, forward, backward, derived, cheap: None, found: Found::new() }
-    }
-
-    /// The same of a function of which nothing is written by hand and which may be deferred.
-    pub(in crate::ops) const fn cheap(
-        info: &'static Info,
-        forward: F,
-        backward: B,
-        cheap: Option<Cheap>,
-    ) -> Self {
-        Self { info, forward, backward, derived: None, cheap, found: Found::new() }
+        Self { info, forward, backward, derived, found: Found::new() }
     }
 }
 
@@ -378,10 +364,6 @@ impl<T: Storable, F: Formula<T>, B: Formula<T>, D: Written + Send + Sync> Op<T> 
 
     fn found(&self) -> &Found {
         &self.found
-    }
-
-    fn cheap(&self) -> Option<Cheap> {
-        self.cheap
     }
 }
 
