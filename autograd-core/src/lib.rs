@@ -65,7 +65,7 @@
 //! | learn | [`optim`], [`optim::schedule`] |
 //! | take batches of data, in random order, prepared on another thread | [`data::DataLoader`] |
 //! | use more or fewer threads, and keep them ready while training | [`set_num_threads`], [`with_num_threads`], [`with_threads_awake`] |
-//! | save and load | [`safetensors`] |
+//! | save and load | [`safetensors`], [`npy`] |
 //! | repeat a run's random numbers | [`seed`], [`rng_state`] |
 //! | see more or fewer digits and elements of a tensor | [`PrintOptions`] |
 //! | know what went wrong | [`Error`] |
@@ -77,6 +77,7 @@
 //! | `nn` | yes | [`nn`], [`optim`] and [`data`] |
 //! | `static-graph` | yes | [`static_graph`], and `nn` |
 //! | `linalg` | no | [`linalg`]: solve, inv, slogdet, cholesky; compiles nalgebra |
+//! | `npy` | no | [`npy`]: NumPy's files; compiles zip and a parser, needs a C compiler |
 //! | `safetensors` | no | [`safetensors`], and files of programs; compiles serde |
 //! | `verify` | no | `verify_layers`, `AUTOGRAD_VERIFY=1` |
 //!
@@ -104,6 +105,7 @@
     not(all(
         feature = "linalg",
         feature = "nn",
+        feature = "npy",
         feature = "static-graph",
         feature = "safetensors"
     )),
@@ -120,6 +122,8 @@ pub mod data;
 mod engine;
 mod error;
 mod explain;
+#[cfg(any(feature = "npy", feature = "safetensors"))]
+mod file;
 mod formula;
 mod functional;
 mod gradcheck;
@@ -132,6 +136,9 @@ pub mod names;
 #[cfg(feature = "nn")]
 #[cfg_attr(docsrs, doc(cfg(feature = "nn")))]
 pub mod nn;
+#[cfg(feature = "npy")]
+#[cfg_attr(docsrs, doc(cfg(feature = "npy")))]
+pub mod npy;
 #[cfg_attr(
     not(feature = "static-graph"),
     allow(dead_code, reason = "entries of ops have what only programs read")

@@ -39,7 +39,6 @@
 //! as `f32`, and written where [`SafeTensors::store_as`] asks for it. Tensors of other types are left
 //! out, and named by [`unread`](SafeTensors::unread).
 
-mod file;
 mod format;
 mod half;
 
@@ -50,6 +49,7 @@ use std::io;
 use std::path::Path;
 
 use crate::error::{Error, Result};
+use crate::file;
 use crate::graph::{AnyTensor, Element, Tensor};
 
 /// Tensors by name: the type of [`Module::state_dict`](crate::nn::Module::state_dict).

@@ -2,6 +2,7 @@
 
 mod layers;
 mod modules;
+mod npy;
 mod optim;
 mod safetensors;
 mod training;

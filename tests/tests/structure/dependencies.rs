@@ -42,13 +42,39 @@ const SAFETENSORS: &[&str] = &[
 const LINALG: &[&str] =
     &["approx", "bytemuck", "nalgebra", "num-rational", "safe_arch", "simba", "typenum", "wide"];
 
+/// Those that the feature `npy` brings.
+const NPY: &[&str] = &[
+    "byteorder",
+    "cfg-if",
+    "crc32fast",
+    "equivalent",
+    "flate2",
+    "hashbrown",
+    "indexmap",
+    "libc",
+    "memchr",
+    "ndarray-npy",
+    "num-bigint",
+    "pest",
+    "pest_derive",
+    "pest_generator",
+    "pest_meta",
+    "pest_stack_guard",
+    "psm",
+    "py_literal",
+    "stacker",
+    "ucd-trie",
+    "zip",
+    "zlib-rs",
+];
+
 /// The crates of others that a build with these arguments compiles.
 fn crates(features: &[&str]) -> BTreeSet<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let cargo = std::env::var_os("CARGO").expect("run by cargo");
     let output = Command::new(cargo)
         .args(["tree", "-p", "autograd-core", "-e", "normal", "--prefix", "none", "--no-dedupe"])
-        // One list for all machines: on macOS `safetensors` brings `libc`.
+        // One list for all machines.
         .args(["--offline", "--locked", "--target", "x86_64-unknown-linux-gnu"])
         .args(features)
         .current_dir(&root)
@@ -68,14 +94,15 @@ fn each_build_needs_few_crates() {
     let always = expected(&[ALWAYS]);
     assert_eq!(crates(&[]), always);
     assert_eq!(crates(&["--no-default-features"]), always);
-    assert_eq!(crates(&["--all-features"]), expected(&[ALWAYS, LINALG, SAFETENSORS]));
+    assert_eq!(crates(&["--all-features"]), expected(&[ALWAYS, LINALG, NPY, SAFETENSORS]));
 }
 
 #[test]
 fn each_crate_has_its_reason() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let reasons = std::fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
-    for name in ALWAYS.iter().chain(LINALG).chain(SAFETENSORS) {
+    // Of `npy` those two that the library names; the others are theirs.
+    for name in ALWAYS.iter().chain(LINALG).chain(SAFETENSORS).chain(&["ndarray-npy", "zip"]) {
         assert!(reasons.contains(&format!("`{name}`")), "no word on `{name}`");
     }
 }

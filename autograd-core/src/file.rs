@@ -8,7 +8,7 @@ use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Opens a file to read it, and tells its length.
-pub(super) fn open(path: &Path) -> io::Result<(File, u64)> {
+pub(crate) fn open(path: &Path) -> io::Result<(File, u64)> {
     let file = File::open(path)?;
     let metadata = file.metadata()?;
     if !metadata.is_file() {
@@ -18,7 +18,7 @@ pub(super) fn open(path: &Path) -> io::Result<(File, u64)> {
 }
 
 /// Writes a file beside `path`, brings it to the disk and puts it in place of what is there.
-pub(super) fn replace(
+pub(crate) fn replace(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
@@ -106,7 +106,7 @@ mod tests {
 
     impl Folder {
         fn new(name: &str) -> Self {
-            let folder = std::env::temp_dir().join(format!("safetensors-{name}-{}", process::id()));
+            let folder = std::env::temp_dir().join(format!("files-{name}-{}", process::id()));
             fs::create_dir_all(&folder).unwrap();
             Self(folder)
         }

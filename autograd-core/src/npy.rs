@@ -1,0 +1,177 @@
+//! NumPy's files: an array in an `.npy` file, arrays by name in an `.npz` archive.
+//!
+//! ```
+//! use autograd_core::{Tensor, npy};
+//!
+//! let path = std::env::temp_dir().join(format!("doc-{}.npy", std::process::id()));
+//! npy::write_npy(&path, &Tensor::from([[1.0, 2.0], [3.0, 4.0]]))?;
+//! let x: Tensor<f64> = npy::read_npy(&path)?.downcast().expect("it was written as f64");
+//! assert_eq!(x.to_vec(), [1.0, 2.0, 3.0, 4.0]);
+//! # std::fs::remove_file(path).ok();
+//! # Ok::<(), autograd_core::Error>(())
+//! ```
+//!
+//! - Element types are `float32`, `float64`, `int32`, `int64`, `uint8` and `bool`, little-endian. Arrays in
+//!   C and in Fortran order are read; row-major ones are written, with the shape as it is.
+//! - Archives are read as `np.savez` and `np.savez_compressed` write them, and written as by `np.savez`.
+//! - What is read wants no gradient and is trusted in nothing: a header that promises more elements than
+//!   the file has is an error before memory is asked for.
+//! - A file is replaced whole or not at all: a full disk or a crash leaves the old one.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufReader, ErrorKind, Read};
+use std::path::Path;
+
+use ndarray::{ArrayD, ArrayViewD};
+use ndarray_npy::{
+    ReadNpyExt, ReadableElement, ViewElement, ViewNpyError, ViewNpyExt, WriteNpyExt,
+};
+use zip::write::{SimpleFileOptions, ZipWriter};
+use zip::{CompressionMethod, ZipArchive};
+
+use crate::error::{Error, Result};
+use crate::file;
+use crate::graph::{AnyTensor, Element, Tensor, for_any};
+
+/// What `np.savez` adds to the name of an array.
+const SUFFIX: &str = ".npy";
+
+/// Reads an `.npy` file.
+///
+/// # Errors
+///
+/// [`Error::File`] if the file does not exist or cannot be read, is no whole `.npy` file, or has elements of
+/// another type or byte order than this module reads.
+pub fn read_npy(path: impl AsRef<Path>) -> Result<AnyTensor> {
+    let path = path.as_ref();
+    let read = file::open(path).and_then(|(file, _)| parse(&all(file)?));
+    read.map_err(|error| failed("read_npy", path, &error))
+}
+
+/// Writes a tensor as an `.npy` file.
+///
+/// # Errors
+///
+/// [`Error::File`] if the file cannot be written: its folder does not exist, say, or the disk is full. A file
+/// that was there is then as it was.
+pub fn write_npy<T: Element>(path: impl AsRef<Path>, tensor: &Tensor<T>) -> Result<()> {
+    let (path, tensor) = (path.as_ref(), tensor.untyped());
+    let written = file::replace(path, |out| write(&tensor, out));
+    written.map_err(|error| failed("write_npy", path, &error))
+}
+
+/// Reads all arrays of an `.npz` archive, by their names without `.npy`.
+///
+/// # Errors
+///
+/// As [`read_npy`]; also where the file is no archive, or holds something else beside arrays. The error names
+/// the array that is wrong.
+pub fn read_npz(path: impl AsRef<Path>) -> Result<BTreeMap<String, AnyTensor>> {
+    let path = path.as_ref();
+    let read = file::open(path).and_then(|(file, _)| {
+        let mut archive = ZipArchive::new(BufReader::new(file)).map_err(io::Error::from)?;
+        let mut arrays = BTreeMap::new();
+        for position in 0..archive.len() {
+            let entry = archive.by_index(position).map_err(io::Error::from)?;
+            let full = entry.name().to_owned();
+            let Some(name) = full.strip_suffix(SUFFIX) else {
+                return Err(malformed(format!(
+                    "`{full}` is no array: its name does not end in {SUFFIX}"
+                )));
+            };
+            let array = all(entry).and_then(|bytes| parse(&bytes));
+            let array = array
+                .map_err(|error| io::Error::new(error.kind(), format!("`{name}`: {error}")))?;
+            arrays.insert(name.to_owned(), array);
+        }
+        Ok(arrays)
+    });
+    read.map_err(|error| failed("read_npz", path, &error))
+}
+
+/// Writes tensors by name as an `.npz` archive, as `np.savez` does: without compression. Equal tensors give
+/// equal bytes.
+///
+/// ```
+/// use std::collections::BTreeMap;
+///
+/// use autograd_core::{Tensor, npy};
+///
+/// let path = std::env::temp_dir().join(format!("doc-{}.npz", std::process::id()));
+/// let tensors = BTreeMap::from([("bias".to_owned(), Tensor::from([0.5_f32, 1.0]).into())]);
+/// npy::write_npz(&path, &tensors)?;
+/// let bias = npy::read_npz(&path)?["bias"].downcast_ref::<f32>().cloned();
+/// assert_eq!(bias.unwrap().to_vec(), [0.5, 1.0]);
+/// # std::fs::remove_file(path).ok();
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// As [`write_npy`].
+pub fn write_npz(path: impl AsRef<Path>, tensors: &BTreeMap<String, AnyTensor>) -> Result<()> {
+    let path = path.as_ref();
+    let written = file::replace(path, |out| {
+        let mut archive = ZipWriter::new_stream(out);
+        for (name, tensor) in tensors {
+            let is_large = u32::try_from(tensor.len().saturating_mul(16)).is_err();
+            let options =
+                SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
+            archive.start_file(format!("{name}{SUFFIX}"), options.large_file(is_large))?;
+            write(tensor, &mut archive)?;
+        }
+        archive.finish().map_err(io::Error::from).map(|_| ())
+    });
+    written.map_err(|error| failed("write_npz", path, &error))
+}
+
+fn all(mut from: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn write(tensor: &AnyTensor, out: &mut dyn io::Write) -> io::Result<()> {
+    let written = for_any!(tensor, t => t.view().as_standard_layout().write_npy(out));
+    written.map_err(io::Error::other)
+}
+
+/// The array of an `.npy` file.
+fn parse(bytes: &[u8]) -> io::Result<AnyTensor> {
+    let types =
+        [array::<f32>, array::<f64>, array::<i32>, array::<i64>, array::<u8>, array::<bool>];
+    let mut tries = types.into_iter().map(|array| array(bytes));
+    let is_other = |tried: &Result<_, _>| matches!(tried, Err(ViewNpyError::WrongDescriptor(_)));
+    let found = tries.find(|tried| !is_other(tried)).unwrap_or_else(|| array::<f32>(bytes));
+    found.map_err(|error| match error {
+        ViewNpyError::WrongDescriptor(found) => malformed(format!(
+            "its elements are of type {found}; float32, float64, int32, int64, uint8 and bool are read"
+        )),
+        ViewNpyError::NonNativeEndian => {
+            malformed("its elements are big-endian; in NumPy, save `x.astype(x.dtype.newbyteorder('<'))`")
+        }
+        error => malformed(error.to_string()),
+    })
+}
+
+/// The same if its elements are of type `T`.
+fn array<T: Element + ReadableElement + ViewElement>(
+    bytes: &[u8],
+) -> Result<AnyTensor, ViewNpyError> {
+    let array = match ArrayViewD::<T>::view_npy(bytes) {
+        // The number of bytes was compared with the header, so a copy asks for no more memory.
+        Err(ViewNpyError::MisalignedData) => {
+            ArrayD::read_npy(bytes).map_err(|error| ViewNpyError::InvalidData(Box::new(error)))
+        }
+        view => view.map(|view| view.to_owned()),
+    };
+    array.map(|array| Tensor::from(array).into())
+}
+
+fn malformed(why: impl Into<String>) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, why.into())
+}
+
+fn failed(op: &'static str, path: &Path, error: &io::Error) -> Error {
+    Error::File { op, path: Some(path.to_owned()), kind: error.kind(), why: error.to_string() }
+}
