@@ -56,7 +56,7 @@ impl<T: Math + Storable> Sums<T> {
         let mut sums = self.sums;
         for (sum, lost) in sums.iter_mut().zip(self.lost) {
             // What an infinite sum has lost is no number.
-            if lost.magnitude() < T::INFINITY {
+            if lost.abs() < T::infinity() {
                 *sum = *sum + lost;
             }
         }
@@ -68,7 +68,7 @@ impl<T: Math + Storable> Sums<T> {
 /// as that of one.
 fn add<T: Math>(sum: &mut T, lost: &mut T, x: T) {
     let total = *sum + x;
-    let (large, small) = if sum.magnitude() >= x.magnitude() { (*sum, x) } else { (x, *sum) };
+    let (large, small) = if sum.abs() >= x.abs() { (*sum, x) } else { (x, *sum) };
     *lost = *lost + ((large - total) + small);
     *sum = total;
 }

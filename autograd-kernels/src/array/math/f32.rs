@@ -1,7 +1,7 @@
 //! Tables and steps of `f32`.
 
 use super::poly;
-use super::real::{Real, bit_level};
+use super::real::{Real, bit_level, select};
 
 impl Real for f32 {
     bit_level!(f32, u32, mantissa 23, bias 127);
@@ -138,8 +138,7 @@ impl Real for f32 {
         let (e, f, _) = wide.split_normal();
         let s = f / (2.0 + f);
         let log2 = s.fma::<FMA>(poly::<f64, FMA>(s * s, LOG2), e);
-        let log2 =
-            f64::select(x == 0.0, f64::NEG_INFINITY, f64::select(x < f32::INFINITY, log2, wide));
+        let log2 = select(x == 0.0, f64::NEG_INFINITY, select(x < f32::INFINITY, log2, wide));
         let exponent = super::clamp(log2 * y as f64, -200.0, 200.0);
         let t = exponent + f64::MAGIC;
         let r = exponent - (t - f64::MAGIC);

@@ -1,7 +1,7 @@
 //! Tables and steps of `f64`.
 
 use super::poly;
-use super::real::{Real, bit_level};
+use super::real::{Real, bit_level, select};
 
 /// π/2 in parts: the products of the first three with a quadrant number of 20 bits are exact.
 pub(super) const HALF_PI_PLAIN: [f64; 4] =
@@ -275,14 +275,13 @@ impl Real for f64 {
         let ln = s.times::<FMA>(Pair(sum.0, sum.1 + inner.1));
         let whole = Pair::sum(e * f64::LN2_HI, ln.0);
         let ln = Pair(whole.0, whole.1 + (e * f64::LN2_LO + ln.1));
-        let high =
-            f64::select(x == 0.0, f64::NEG_INFINITY, f64::select(x < f64::INFINITY, ln.0, x));
+        let high = select(x == 0.0, f64::NEG_INFINITY, select(x < f64::INFINITY, ln.0, x));
 
         // Beyond 2^64 only the sign of y matters, and its product would overflow.
         const LIMIT: f64 = (1u128 << 64) as f64;
         let y = super::clamp(y, -LIMIT, LIMIT);
         let z = Pair::product::<FMA>(y, high);
-        let low = f64::select(z.0.abs() < 800.0, z.1 + y * ln.1, 0.0);
+        let low = select(z.0.abs() < 800.0, z.1 + y * ln.1, 0.0);
         let z = super::clamp(z.0, f64::EXP_MIN, f64::EXP_MAX);
         let t = z.fma::<FMA>(f64::LOG2_E, f64::MAGIC);
         let n = f64::MAGIC - t;

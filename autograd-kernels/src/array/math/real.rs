@@ -1,6 +1,6 @@
 //! What the formulas are made of: bit-level steps and coefficient tables, per element type.
 
-use std::ops::{Add, Div, Mul, Neg, Sub};
+use num_traits::Float;
 
 /// The steps and tables of one element type.
 ///
@@ -11,24 +11,13 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 ///
 /// `_HI` and `_LO` are one constant in two parts. A `_HI` with trailing zeros makes its product
 /// with an exponent exact, fused or not.
-pub trait Real:
-    Copy
-    + PartialOrd
-    + Add<Output = Self>
-    + Sub<Output = Self>
-    + Mul<Output = Self>
-    + Div<Output = Self>
-    + Neg<Output = Self>
-    + 'static
-{
+pub trait Real: Float + 'static {
     /// 1.5 · 2^mantissa bits: adding it leaves the nearest integer in the low bits.
     const MAGIC: Self;
     /// The same, more by the bias of an exponent.
     const BIASED: Self;
     /// 2^mantissa bits: from here on every value is an integer.
     const INTEGERS: Self;
-    const INFINITY: Self;
-    const NAN: Self;
 
     const LN2_HI: Self;
     const LN2_LO: Self;
@@ -93,12 +82,6 @@ pub trait Real:
     /// self · b - product exactly, where `product` is self · b rounded, without a fused
     /// multiply-add.
     fn product_lost(self, b: Self, product: Self) -> Self;
-    fn magnitude(self) -> Self;
-    fn with_sign_of(self, sign: Self) -> Self;
-    fn root(self) -> Self;
-    fn nan(self) -> bool;
-    fn select(condition: bool, a: Self, b: Self) -> Self;
-
     /// With n = self - MAGIC: 2ⁿ, for n that give a normal number.
     fn pow2(self) -> Self;
     /// With n = self - BIASED: the same, an addition less.
@@ -120,13 +103,14 @@ pub trait Real:
     /// x^y for x ≥ 0.
     fn pow_magnitude<const FMA: bool>(x: Self, y: Self) -> Self;
 
-    fn to_floor(self) -> Self;
-    fn to_ceil(self) -> Self;
+    /// The nearest integer, the even one of two.
     fn to_even(self) -> Self;
-    fn to_trunc(self) -> Self;
-    fn std_sin(self) -> Self;
-    fn std_cos(self) -> Self;
-    fn std_tan(self) -> Self;
+}
+
+/// `a` if the condition holds, else `b`.
+#[inline(always)]
+pub fn select<T>(condition: bool, a: T, b: T) -> T {
+    if condition { a } else { b }
 }
 
 /// The bit-level half of [`Real`], which differs between the two types in widths only.
@@ -135,8 +119,6 @@ macro_rules! bit_level {
         const MAGIC: $float = 1.5 / $float::EPSILON;
         const BIASED: $float = Self::MAGIC + $bias as $float;
         const INTEGERS: $float = 1.0 / $float::EPSILON;
-        const INFINITY: $float = $float::INFINITY;
-        const NAN: $float = $float::NAN;
 
         #[inline(always)]
         fn lit(value: f64) -> $float {
@@ -146,31 +128,6 @@ macro_rules! bit_level {
         #[inline(always)]
         fn fma<const FMA: bool>(self, b: $float, c: $float) -> $float {
             if FMA { self.mul_add(b, c) } else { self * b + c }
-        }
-
-        #[inline(always)]
-        fn magnitude(self) -> $float {
-            self.abs()
-        }
-
-        #[inline(always)]
-        fn with_sign_of(self, sign: $float) -> $float {
-            self.copysign(sign)
-        }
-
-        #[inline(always)]
-        fn root(self) -> $float {
-            self.sqrt()
-        }
-
-        #[inline(always)]
-        fn nan(self) -> bool {
-            self.is_nan()
-        }
-
-        #[inline(always)]
-        fn select(condition: bool, a: $float, b: $float) -> $float {
-            if condition { a } else { b }
         }
 
         #[inline(always)]
@@ -209,8 +166,8 @@ macro_rules! bit_level {
         fn split(self) -> ($float, $float) {
             const LIFT: $float = 1.0 / $float::EPSILON;
             let subnormal = self < $float::MIN_POSITIVE;
-            let (e, f, _) = Self::select(subnormal, self * LIFT, self).split_normal();
-            (e - Self::select(subnormal, $mantissa as $float, 0.0), f)
+            let (e, f, _) = select(subnormal, self * LIFT, self).split_normal();
+            (e - select(subnormal, $mantissa as $float, 0.0), f)
         }
 
         #[inline(always)]
@@ -229,35 +186,8 @@ macro_rules! bit_level {
         }
 
         #[inline(always)]
-        fn to_floor(self) -> $float {
-            self.floor()
-        }
-
-        #[inline(always)]
-        fn to_ceil(self) -> $float {
-            self.ceil()
-        }
-
-        #[inline(always)]
         fn to_even(self) -> $float {
             self.round_ties_even()
-        }
-
-        #[inline(always)]
-        fn to_trunc(self) -> $float {
-            self.trunc()
-        }
-
-        fn std_sin(self) -> $float {
-            self.sin()
-        }
-
-        fn std_cos(self) -> $float {
-            self.cos()
-        }
-
-        fn std_tan(self) -> $float {
-            self.tan()
         }
     };
 }
