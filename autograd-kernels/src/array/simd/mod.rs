@@ -47,16 +47,18 @@ pub trait Kernel {
 /// Runs `kernel` at the widest level of this CPU. Costs one load, two compares and a call.
 #[inline]
 pub fn dispatch<K: Kernel>(kernel: K) -> K::Output {
-    match level() {
-        // SAFETY: `detect` gives Avx512 only to a CPU that has every feature `avx512` is compiled
-        // for.
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { avx512(kernel) },
-        // SAFETY: `detect` gives Avx2 only to a CPU that has every feature `avx2` is compiled for.
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => unsafe { avx2(kernel) },
-        _ => kernel.run::<BASELINE_FMA>(),
+    struct Alone<K>(K);
+
+    impl<K: Kernel> SliceKernel<()> for Alone<K> {
+        type Output = K::Output;
+
+        #[inline(always)]
+        fn run<const FMA: bool>(self, _: &mut [()], _: (&[()], &[()], &[()])) -> K::Output {
+            self.0.run::<FMA>()
+        }
     }
+
+    dispatch_slices(Alone(kernel), &mut [], (&[], &[], &[]))
 }
 
 /// Work that reads up to three slices and writes one, compiled once a level; see [`Kernel`].
@@ -79,67 +81,42 @@ pub fn dispatch_slices<T, K: SliceKernel<T>>(
     (a, b, c): (&[T], &[T], &[T]),
 ) -> K::Output {
     match level() {
-        // SAFETY: `detect` gives Avx512 only to a CPU that has every feature `avx512_slices` is
-        // compiled for.
+        // SAFETY: `detect` gives Avx512 only to a CPU that has every feature `avx512` is compiled for.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { avx512_slices(kernel, out, a, b, c) },
-        // SAFETY: `detect` gives Avx2 only to a CPU that has every feature `avx2_slices` is
-        // compiled for.
+        Level::Avx512 => unsafe { avx512(kernel, out, a, b, c) },
+        // SAFETY: `detect` gives Avx2 only to a CPU that has every feature `avx2` is compiled for.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => unsafe { avx2_slices(kernel, out, a, b, c) },
-        _ => baseline_slices(kernel, out, a, b, c),
+        Level::Avx2 => unsafe { avx2(kernel, out, a, b, c) },
+        _ => baseline(kernel, out, a, b, c),
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(
-    enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512cd,avx2,fma,bmi1,bmi2,lzcnt,popcnt"
-)]
-fn avx512<K: Kernel>(kernel: K) -> K::Output {
-    kernel.run::<true>()
+macro_rules! compiled {
+    ($($(#[$attribute:meta])* $level:ident: $fma:expr;)*) => {$(
+        $(#[$attribute])*
+        fn $level<T, K: SliceKernel<T>>(
+            kernel: K,
+            out: &mut [T],
+            a: &[T],
+            b: &[T],
+            c: &[T],
+        ) -> K::Output {
+            kernel.run::<{ $fma }>(out, (a, b, c))
+        }
+    )*};
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(
-    enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512cd,avx2,fma,bmi1,bmi2,lzcnt,popcnt"
-)]
-fn avx512_slices<T, K: SliceKernel<T>>(
-    kernel: K,
-    out: &mut [T],
-    a: &[T],
-    b: &[T],
-    c: &[T],
-) -> K::Output {
-    kernel.run::<true>(out, (a, b, c))
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
-fn avx2_slices<T, K: SliceKernel<T>>(
-    kernel: K,
-    out: &mut [T],
-    a: &[T],
-    b: &[T],
-    c: &[T],
-) -> K::Output {
-    kernel.run::<true>(out, (a, b, c))
-}
-
-#[inline(never)]
-fn baseline_slices<T, K: SliceKernel<T>>(
-    kernel: K,
-    out: &mut [T],
-    a: &[T],
-    b: &[T],
-    c: &[T],
-) -> K::Output {
-    kernel.run::<BASELINE_FMA>(out, (a, b, c))
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
-fn avx2<K: Kernel>(kernel: K) -> K::Output {
-    kernel.run::<true>()
+compiled! {
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(
+        enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512cd,avx2,fma,bmi1,bmi2,lzcnt,popcnt"
+    )]
+    avx512: true;
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
+    avx2: true;
+    #[inline(never)]
+    baseline: BASELINE_FMA;
 }
 
 /// The level [`dispatch`] uses on this thread.
