@@ -23,9 +23,6 @@ pub fn matmul<T: Multiply>(a: &Value<T>, b: &Value<T>) -> Result<Value<T>> {
             found: b.shape().to_vec(),
         });
     }
-    if lead_a.is_empty() && lead_b.is_empty() {
-        return one(a, b, [m, k, n]);
-    }
     let lead = broadcast("matmul", lead_a, lead_b)?;
     let mut shape = lead.clone();
     shape.extend([m, n]);
@@ -53,21 +50,9 @@ pub fn matmul<T: Multiply>(a: &Value<T>, b: &Value<T>) -> Result<Value<T>> {
     };
     let value = Value::written(shape, |data| match at_once([m, k, n], data.len() / (m * n)) {
         None => products(0, data),
-        Some(count) => share_chunks([data], [count * m * n], &|part, [data]| {
+        Some(count) => share_chunks(data, count * m * n, &|part, data| {
             products(part * count, data);
         }),
-    });
-    beyond.check::<T>("matmul")?;
-    Ok(value)
-}
-
-/// One product, not a stack.
-fn one<T: Multiply>(a: &Value<T>, b: &Value<T>, [m, k, n]: [usize; 3]) -> Result<Value<T>> {
-    super::shape::element_count("matmul", &[m, n])?;
-    let beyond = Beyond::default();
-    let value = Value::written(copied(&[m, n]), |out| match m * n * k {
-        0 => out.fill(T::ZERO),
-        _ => T::product([m, k, n], matrix(a), matrix(b), out, &beyond),
     });
     beyond.check::<T>("matmul")?;
     Ok(value)

@@ -140,8 +140,8 @@ fn time_of([m, k, n]: [usize; 3]) -> Duration {
 /// How many products of a stack one thread should compute at once, where that is worth another thread
 /// and the threads are not better off with parts of each.
 pub(super) fn at_once([m, k, n]: [usize; 3], products: usize) -> Option<usize> {
-    let enough = products >= 4 * num_threads() || !worth(time_of([m, k, n]));
-    let shared = products > 1 && enough && worth(time_of([m * products, k, n]));
+    let enough = || products >= 4 * num_threads() || !worth(time_of([m, k, n]));
+    let shared = products > 1 && enough() && worth(time_of([m * products, k, n]));
     shared.then(|| (STACK_PART / (m * k * n)).clamp(1, products.div_ceil(num_threads())))
 }
 
