@@ -2,13 +2,14 @@
 //!
 //! They are summed in a wider type and must fit into their own at the end only.
 
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use num_traits::{CheckedAdd, PrimInt, SaturatingMul};
 
 use super::gemm::Matrix;
 use super::pick::{Around, changed};
-use super::reduce::{LIGHT, TILE, at_once, repeated};
+use super::reduce::{LIGHT, TILE, at_once, each_row, repeated, shared_tree};
 use super::simd::{Kernel, dispatch};
 use super::threads::each_chunk_of;
 use super::{Shape, Storable, Value};
@@ -136,7 +137,7 @@ pub fn total_axes<T: Integer, F: Total>(
         let (x, around) = grouped(x, axes);
         let data = x.as_slice().unwrap_or(&[]);
         Value::written(shape, |out| match around.inner {
-            1 => along_rows(data, out, total, &narrow),
+            1 => each_row(data, out, &|row| narrow(of_long_row(row, total))),
             _ => along_columns(data, around, out, total, &narrow),
         })
     };
@@ -190,31 +191,9 @@ fn of_row<T: Integer, F: Total>(row: &[T], total: F) -> i128 {
 
 /// [`of_row`] on threads, where that pays.
 fn of_long_row<T: Integer, F: Total>(row: &[T], total: F) -> i128 {
-    let most = at_once(row.len());
-    if row.len() <= most {
-        return of_row(row, total);
-    }
-    let mut parts = vec![0; row.len().div_ceil(most)];
-    each_chunk_of(row.len() / LIGHT, &mut parts, 1, &|at, part| {
-        let end = ((at + 1) * most).min(row.len());
-        part[0] = of_row(&row[at * most..end], total);
-    });
-    parts.into_iter().fold(F::STARTS.into(), |all, part| total.join(all, part))
-}
-
-fn along_rows<T: Integer, F: Total>(
-    data: &[T],
-    out: &mut [T],
-    total: F,
-    narrow: &(impl Fn(i128) -> T + Sync),
-) {
-    let n = data.len() / out.len().max(1);
-    let rows = (at_once(data.len()) / n.max(1)).max(1);
-    each_chunk_of(data.len() / LIGHT, out, rows, &|chunk, out| {
-        for (i, out) in out.iter_mut().enumerate() {
-            *out = narrow(of_long_row(&data[(chunk * rows + i) * n..][..n], total));
-        }
-    });
+    let branch = |range: Range<usize>| of_row(&row[range], total);
+    let size = (row.len(), row.len());
+    shared_tree(size, [1, at_once(row.len())], &branch, &|a, b| total.join(a, b))
 }
 
 /// Joins the elements of each column of rows that begin `stride` elements apart.

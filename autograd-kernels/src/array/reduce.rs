@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
+use super::buffer::Buffer;
 use super::feed::Feed;
+use super::math::Math;
 use super::simd::{Kernel, dispatch};
 use super::threads::{each_chunk_of, light_grain};
 use super::{Shape, Storable, Value};
@@ -13,6 +15,22 @@ pub trait Fold<T>: Copy {
     const EXACT: bool = false;
     fn start(self) -> T;
     fn join(self, a: T, b: T) -> T;
+}
+
+/// The sum of floats.
+#[derive(Clone, Copy)]
+pub struct Plus;
+
+impl<T: Math> Fold<T> for Plus {
+    #[inline(always)]
+    fn start(self) -> T {
+        T::zero()
+    }
+
+    #[inline(always)]
+    fn join(self, a: T, b: T) -> T {
+        a + b
+    }
 }
 
 /// Elements that are summed side by side. A constant, so that sums are the same on every CPU.
@@ -113,7 +131,7 @@ fn tree<R>(
 
 /// The same tree, whose branches of up to `most` threads compute where that pays for so many elements; they
 /// are joined when all are done.
-fn shared_tree<R: Send>(
+pub(super) fn shared_tree<R: Send>(
     (len, elements): (usize, usize),
     [unit, most]: [usize; 2],
     branch: &(dyn Fn(Range<usize>) -> R + Sync),
@@ -240,12 +258,7 @@ fn fold_group<T: Storable, F: Fold<T> + Sync>(
     let data = x.as_slice().unwrap_or(&[]);
     if inner == 1 {
         return Value::written(shape, |out| {
-            let rows = (at_once(data.len()) / n.max(1)).max(1);
-            each_chunk_of(data.len() / LIGHT, out, rows, &|chunk, out| {
-                for (i, out) in out.iter_mut().enumerate() {
-                    *out = fold_long_slice(&data[(chunk * rows + i) * n..][..n], fold);
-                }
-            });
+            each_row(data, out, &|row| fold_long_slice(row, fold));
         });
     }
     let mut out = Value::full(shape, fold.start());
@@ -261,6 +274,21 @@ fn fold_group<T: Storable, F: Fold<T> + Sync>(
     out
 }
 
+/// A result of each row, as many as `out` has, on threads where that pays.
+pub(super) fn each_row<T: Sync, U: Send>(
+    data: &[T],
+    out: &mut [U],
+    result: &(dyn Fn(&[T]) -> U + Sync),
+) {
+    let n = data.len() / out.len().max(1);
+    let rows = (at_once(data.len()) / n.max(1)).max(1);
+    each_chunk_of(data.len() / LIGHT, out, rows, &|chunk, out| {
+        for (i, out) in out.iter_mut().enumerate() {
+            *out = result(&data[(chunk * rows + i) * n..][..n]);
+        }
+    });
+}
+
 /// Joins rows as long as `out` with it, which is as if there were none; on threads where that pays.
 fn fold_rows<T: Storable, F: Fold<T> + Sync>(rows: &[T], out: &mut [T], fold: F) {
     let n = out.len();
@@ -269,40 +297,24 @@ fn fold_rows<T: Storable, F: Fold<T> + Sync>(rows: &[T], out: &mut [T], fold: F)
         return dispatch(FoldRowsKernel(out, rows, fold));
     }
     let leaf = |range: Range<usize>| {
-        let mut sums = T::pool().take(n);
-        sums.resize(n, fold.start());
+        let mut sums = Buffer::any(n);
+        sums.fill(fold.start());
         dispatch(FoldRowsKernel(&mut sums, &rows[range.start * n..range.end * n], fold));
         sums
     };
-    let join = |mut sums: Vec<T>, others: Vec<T>| {
+    let join = |mut sums: Buffer<T>, others: Buffer<T>| {
         dispatch(FoldRowsKernel(&mut sums, &others, fold));
-        T::pool().give(others);
         sums
     };
     let most = ROWS.max(at_once(rows.len()) / n);
     let branch = |range| tree(range, [ROWS; 2], &mut { leaf }, &join);
-    let sums = shared_tree((count, rows.len()), [ROWS, most], &branch, &join);
-    out.copy_from_slice(&sums);
-    T::pool().give(sums);
+    out.copy_from_slice(&shared_tree((count, rows.len()), [ROWS, most], &branch, &join));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::array::threads::{wake, with_num_threads};
-
-    #[derive(Clone, Copy)]
-    struct Plus;
-
-    impl Fold<f32> for Plus {
-        fn start(self) -> f32 {
-            0.0
-        }
-
-        fn join(self, a: f32, b: f32) -> f32 {
-            a + b
-        }
-    }
 
     #[test]
     fn threads_change_no_bit() {

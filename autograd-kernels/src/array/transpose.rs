@@ -3,8 +3,10 @@
 
 use smallvec::SmallVec;
 
-use super::Storable;
+use super::rows::for_each_row;
+use super::shape::row_major;
 use super::threads::each_chunk;
+use super::{Shape, Storable};
 
 /// The length of each axis, and how far its elements are from each other; axes that are walked as one are merged.
 pub(super) type Axes = SmallVec<[(usize, usize); 4]>;
@@ -53,21 +55,19 @@ pub(super) fn copy_tiles<T: Storable>(data: &[T], axes: &Axes, along: usize, out
 fn copy_planes<T: Storable, const S: usize>(data: &[T], axes: &Axes, along: usize, out: &mut [T]) {
     let last = axes.len() - 1;
     let size = [axes[along].0, axes[last].0];
-    let mut steps: SmallVec<[usize; 4]> = SmallVec::from_elem(1, axes.len());
-    for axis in (0..last).rev() {
-        steps[axis] = steps[axis + 1] * axes[axis + 1].0;
-    }
-    let planes: usize = (0..last).filter(|&axis| axis != along).map(|axis| axes[axis].0).product();
-    for plane in 0..planes {
-        let (mut rest, mut from, mut to) = (plane, 0, 0);
-        for axis in (0..last).rev().filter(|&axis| axis != along) {
-            let (count, step) = axes[axis];
-            from += rest % count * step;
-            to += rest % count * steps[axis];
-            rest /= count;
+    let lengths: Shape = axes.iter().map(|&(n, _)| n).collect();
+    let steps = row_major(&lengths);
+    let outer = |of: &dyn Fn(usize) -> usize| -> Shape {
+        (0..last).filter(|&axis| axis != along).map(of).collect()
+    };
+    let planes = outer(&|axis| lengths[axis]);
+    let [from, to] = [outer(&|axis| axes[axis].1), outer(&|axis| steps[axis])];
+    for_each_row(&planes, [&from, &to], |[from, to], n, steps_of| {
+        for i in 0..n {
+            let (from, to) = (&data[from + i * steps_of[0]..], &mut out[to + i * steps_of[1]..]);
+            copy_plane::<T, S>(from, axes[last].1, to, steps[along], size);
         }
-        copy_plane::<T, S>(&data[from..], axes[last].1, &mut out[to..], steps[along], size);
-    }
+    });
 }
 
 /// Rows of `m` elements, `step` apart, as columns of `n` elements whose rows are `to` apart.
@@ -107,8 +107,8 @@ fn copy_plane<T: Storable, const S: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::array::Value;
     use crate::array::threads::with_num_threads;
-    use crate::array::{Shape, Value};
 
     /// The elements in another order of the axes, some of them left out, against a walk of ndarray's.
     fn check<T: Storable>(shape: &[usize], number: impl Fn(usize) -> T) -> usize {

@@ -3,7 +3,7 @@
 use crate::array::Storable;
 use crate::array::feed::Walk;
 use crate::array::math::Math;
-use crate::array::reduce::{Fold, fold_slice};
+use crate::array::reduce::{Plus, fold_slice};
 use crate::array::shape::{broadcast_strides, row_major};
 
 /// The sums of a result, in a smaller shape, and what rounding took from those that are single.
@@ -71,19 +71,4 @@ fn add<T: Math>(sum: &mut T, lost: &mut T, x: T) {
     let (large, small) = if sum.abs() >= x.abs() { (*sum, x) } else { (x, *sum) };
     *lost = *lost + ((large - total) + small);
     *sum = total;
-}
-
-#[derive(Clone, Copy)]
-struct Plus;
-
-impl<T: Math> Fold<T> for Plus {
-    #[inline(always)]
-    fn start(self) -> T {
-        T::lit(0.0)
-    }
-
-    #[inline(always)]
-    fn join(self, a: T, b: T) -> T {
-        a + b
-    }
 }

@@ -2,6 +2,7 @@
 
 use smallvec::SmallVec;
 
+use crate::array::buffer::Buffer;
 use crate::array::shape::copied;
 use crate::array::{Shape, Step, Value};
 use crate::formula::{Formula, Operand, block_of, pass, run_block, run_over};
@@ -112,14 +113,13 @@ pub(super) fn at_once<'a, T: Float>(
         return Some(SmallVec::from_iter([Some(Tensor::new(y))]));
     }
     let stride = block_of(wanted.len());
-    Some(T::with_scratch(wanted.len() * stride, |out| {
-        run_block(formula, lengths, &reals, &conditions, out);
-        let result = |(k, wanted): (usize, &bool)| {
-            let data = &out[k * stride..][..len];
-            wanted.then(|| Tensor::new(Value::from_slice(copied(shape), data)))
-        };
-        wanted.iter().enumerate().map(result).collect()
-    }))
+    let mut out = Buffer::any(wanted.len() * stride);
+    run_block(formula, lengths, &reals, &conditions, &mut out);
+    let result = |(k, wanted): (usize, &bool)| {
+        let data = &out[k * stride..][..len];
+        wanted.then(|| Tensor::new(Value::from_slice(copied(shape), data)))
+    };
+    Some(wanted.iter().enumerate().map(result).collect())
 }
 
 /// A formula of one result in one pass over operands that are broadcast to `shape`.

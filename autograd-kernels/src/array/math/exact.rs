@@ -91,7 +91,7 @@ impl Exact {
     }
 
     /// The sum of terms, each made of the one before and its number, until they count no more.
-    fn series(first: Self, next: impl Fn(Self, f64) -> Self) -> Self {
+    fn series(first: Self, mut next: impl FnMut(Self, f64) -> Self) -> Self {
         let (mut sum, mut term) = (first, first);
         for n in 1..1000 {
             term = next(term, f64::from(n));
@@ -131,16 +131,11 @@ impl Exact {
     /// `s + s³/3 + s⁵/5 ..`; with alternating signs if `sign` is -1.
     fn odd_series(self, sign: f64) -> Self {
         let square = self * self * Self::from(sign);
-        let (mut sum, mut power) = (self, self);
-        for n in 1..1000 {
+        let mut power = self;
+        Self::series(self, |_, n| {
             power = power * square;
-            let term = power / Self::from(2.0 * f64::from(n) + 1.0);
-            if term.is_zero() || term.exponent < sum.exponent - 120 {
-                break;
-            }
-            sum = sum + term;
-        }
-        sum
+            power / Self::from(2.0 * n + 1.0)
+        })
     }
 
     /// The mantissa near 1, and the power of two beside it.
