@@ -4,6 +4,7 @@ use smallvec::SmallVec;
 
 use super::buffer::Buffer;
 use super::deferred::Source;
+use super::rows::merged;
 use super::{Storable, Value};
 
 /// Longer rows that repeat are gathered.
@@ -126,19 +127,8 @@ pub struct Walk {
 impl Walk {
     /// From element `start` on.
     pub fn new(shape: &[usize], strides: &[usize], mut start: usize) -> Self {
-        let mut axes: SmallVec<[(usize, usize); 4]> = SmallVec::new();
-        for (&n, &step) in shape.iter().zip(strides) {
-            if n == 1 {
-                continue;
-            }
-            match axes.last_mut() {
-                Some((m, outer)) if *outer == step * n => {
-                    *m *= n;
-                    *outer = step;
-                }
-                _ => axes.push((n, step)),
-            }
-        }
+        let axes = merged(shape, [strides]).into_iter().map(|(n, [step])| (n, step));
+        let axes: SmallVec<[(usize, usize); 4]> = axes.collect();
         let mut index = SmallVec::from_elem(0, axes.len());
         for (index, &(n, _)) in index.iter_mut().zip(&axes).rev() {
             *index = start % n.max(1);

@@ -2,8 +2,8 @@
 
 use super::gemm::{FloatMultiply, Matrix, at_once};
 use super::integer::{self, Beyond};
-use super::shape::{broadcast, copied};
-use super::threads::share_chunks;
+use super::shape::{broadcast, copied, element_count, offset};
+use super::threads::each_chunk_of;
 use super::{Shape, Storable, Value};
 use crate::error::{Error, Result};
 
@@ -26,7 +26,7 @@ pub fn matmul<T: Multiply>(a: &Value<T>, b: &Value<T>) -> Result<Value<T>> {
     let lead = broadcast("matmul", lead_a, lead_b)?;
     let mut shape = lead.clone();
     shape.extend([m, n]);
-    super::shape::element_count("matmul", &shape)?;
+    element_count("matmul", &shape)?;
 
     let strides = |v: &Value<T>| {
         let mut full = lead.clone();
@@ -42,17 +42,17 @@ pub fn matmul<T: Multiply>(a: &Value<T>, b: &Value<T>) -> Result<Value<T>> {
     let beyond = Beyond::default();
     let products = |first: usize, data: &mut [T]| {
         for (index, block) in (first..).zip(data.chunks_exact_mut(m * n)) {
-            let (start_a, start_b) = (at(index, &lead, &strides_a), at(index, &lead, &strides_b));
-            let x = operand(&raw_a[start_a..], &strides_a[rank..]);
-            let y = operand(&raw_b[start_b..], &strides_b[rank..]);
+            let start = |strides: &Shape| offset(index, &lead, strides);
+            let x = operand(&raw_a[start(&strides_a)..], &strides_a[rank..]);
+            let y = operand(&raw_b[start(&strides_b)..], &strides_b[rank..]);
             T::product([m, k, n], x, y, block, &beyond);
         }
     };
-    let value = Value::written(shape, |data| match at_once([m, k, n], data.len() / (m * n)) {
-        None => products(0, data),
-        Some(count) => share_chunks(data, count * m * n, &|part, data| {
+    let value = Value::written(shape, |data| {
+        let count = at_once([m, k, n], data.len() / (m * n));
+        each_chunk_of(data.len() * k, data, count * m * n, &|part, data| {
             products(part * count, data);
-        }),
+        });
     });
     beyond.check::<T>("matmul")?;
     Ok(value)
@@ -73,7 +73,7 @@ pub fn product_into<T: FloatMultiply>(
     if k != k2 || m * n * k == 0 {
         return None;
     }
-    super::shape::element_count("matmul", &[m, n]).ok()?;
+    element_count("matmul", &[m, n]).ok()?;
     let [a, b] = [0, 1].map(|i| match (matrix(operands[i]), transposed[i]) {
         (matrix, false) => matrix,
         (matrix, true) => matrix.transposed(),
@@ -126,14 +126,4 @@ multiply! {
 fn split<T: Storable>(v: &Value<T>) -> (&[usize], [usize; 2]) {
     let (lead, last) = v.shape().split_at(v.rank() - 2);
     (lead, [last[0], last[1]])
-}
-
-/// Where matrix `index` of a stack starts.
-fn at(mut index: usize, lead: &Shape, strides: &[usize]) -> usize {
-    let mut start = 0;
-    for (&n, &stride) in lead.iter().zip(strides).rev() {
-        start += index % n * stride;
-        index /= n;
-    }
-    start
 }

@@ -29,26 +29,32 @@ pub(super) struct Rows<const N: usize> {
     pub(super) steps: [usize; N],
 }
 
+/// Axes that all operands walk as one are merged, and those of length 1 left out: length, step of each operand.
+pub(super) fn merged<const N: usize>(
+    shape: &[usize],
+    strides: [&[usize]; N],
+) -> SmallVec<[(usize, [usize; N]); 4]> {
+    let mut merged: SmallVec<[(usize, [usize; N]); 4]> = SmallVec::new();
+    for (i, &n) in shape.iter().enumerate().filter(|(_, n)| **n != 1) {
+        let steps: [usize; N] = std::array::from_fn(|k| strides[k][i]);
+        match merged.last_mut() {
+            Some((m, outer)) if (0..N).all(|k| outer[k] == steps[k] * n) => {
+                *m *= n;
+                *outer = steps;
+            }
+            _ => merged.push((n, steps)),
+        }
+    }
+    merged
+}
+
 impl<const N: usize> Rows<N> {
     /// `None` where there is no element.
     pub(super) fn new(shape: &[usize], strides: [&[usize]; N]) -> Option<Self> {
         if shape.contains(&0) {
             return None;
         }
-        let mut merged: SmallVec<[(usize, [usize; N]); 4]> = SmallVec::new();
-        for (i, &n) in shape.iter().enumerate() {
-            if n == 1 {
-                continue;
-            }
-            let steps: [usize; N] = std::array::from_fn(|k| strides[k][i]);
-            match merged.last_mut() {
-                Some((m, outer)) if (0..N).all(|k| outer[k] == steps[k] * n) => {
-                    *m *= n;
-                    *outer = steps;
-                }
-                _ => merged.push((n, steps)),
-            }
-        }
+        let mut merged = merged(shape, strides);
         let (length, steps) = merged.pop().unwrap_or((1, [1; N]));
         let index = SmallVec::from_elem(0, merged.len());
         Some(Self { outer: merged, index, starts: [0; N], length, steps })

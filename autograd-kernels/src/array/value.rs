@@ -11,7 +11,9 @@ use super::deferred::{Deferred, Source, Step, pays};
 use super::math::Math;
 use super::pool::with_room;
 use super::rows::{Rows, for_each_row};
-use super::shape::{Shape, assign, broadcast_strides, copied, is_row_major, row_major, same};
+use super::shape::{
+    Shape, assign, broadcast_strides, copied, is_row_major, offset, row_major, same,
+};
 use super::transpose::{Axes, MIN_TILED, copy_tiles, side_by_side};
 
 #[cfg(test)]
@@ -382,13 +384,8 @@ impl<T: Storable> Value<T> {
     }
 
     /// The element at a place in row-major order, which exists.
-    pub fn nth(&self, mut place: usize) -> T {
-        let mut at = 0;
-        for (&n, step) in self.shape.iter().zip(self.strides()).rev() {
-            at += place % n * step;
-            place /= n;
-        }
-        self.raw()[at]
+    pub fn nth(&self, place: usize) -> T {
+        self.raw()[offset(place, &self.shape, &self.strides())]
     }
 
     pub fn view(&self) -> ArrayViewD<'_, T> {

@@ -7,7 +7,7 @@
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "made on x86-64 only"))]
 mod vectors;
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::LazyLock;
 
 pub use vectors::{VectorKernel, Vectored, Vectors, has_vectors};
 
@@ -17,14 +17,13 @@ pub use vectors::{VectorKernel, Vectored, Vectors, has_vectors};
     not(target_arch = "x86_64"),
     allow(dead_code, reason = "the wider levels exist on x86-64 only")
 )]
-#[repr(u8)]
 pub enum Level {
     /// What the whole crate is compiled for: SSE2 on x86-64, NEON on AArch64.
-    Baseline = 1,
+    Baseline,
     /// AVX2 and FMA: 256 bits, x86-64-v3.
-    Avx2 = 2,
+    Avx2,
     /// AVX-512 F, VL, BW, DQ and CD: 512 bits, x86-64-v4.
-    Avx512 = 3,
+    Avx512,
 }
 
 /// Whether the baseline has a fused multiply-add; where it has none, `mul_add` would call the C
@@ -81,10 +80,10 @@ pub fn dispatch_slices<T, K: SliceKernel<T>>(
     (a, b, c): (&[T], &[T], &[T]),
 ) -> K::Output {
     match level() {
-        // SAFETY: `detect` gives Avx512 only to a CPU that has every feature `avx512` is compiled for.
+        // SAFETY: `widest` gives Avx512 only to a CPU that has every feature `avx512` is compiled for.
         #[cfg(target_arch = "x86_64")]
         Level::Avx512 => unsafe { avx512(kernel, out, a, b, c) },
-        // SAFETY: `detect` gives Avx2 only to a CPU that has every feature `avx2` is compiled for.
+        // SAFETY: `widest` gives Avx2 only to a CPU that has every feature `avx2` is compiled for.
         #[cfg(target_arch = "x86_64")]
         Level::Avx2 => unsafe { avx2(kernel, out, a, b, c) },
         _ => baseline(kernel, out, a, b, c),
@@ -126,24 +125,10 @@ pub fn level() -> Level {
     if let Some(level) = forced::LEVEL.get() {
         return level;
     }
-    match LEVEL.load(Ordering::Relaxed) {
-        3 => Level::Avx512,
-        2 => Level::Avx2,
-        1 => Level::Baseline,
-        _ => detect(),
-    }
+    *LEVEL
 }
 
-/// 0 until the first dispatch. Every thread would write the same value, so the order of accesses
-/// does not matter.
-static LEVEL: AtomicU8 = AtomicU8::new(0);
-
-#[cold]
-fn detect() -> Level {
-    let level = widest();
-    LEVEL.store(level as u8, Ordering::Relaxed);
-    level
-}
+static LEVEL: LazyLock<Level> = LazyLock::new(widest);
 
 #[cfg(target_arch = "x86_64")]
 fn widest() -> Level {

@@ -92,6 +92,7 @@ pub fn each_chunk_of<T: Send>(
     chunks_of(elements, [data], size, &|chunk, [part]| work(chunk, part));
 }
 
+/// The same of slices of one length, which threads take part by part.
 fn chunks_of<T: Send, const N: usize>(
     elements: usize,
     slices: [&mut [T]; N],
@@ -101,27 +102,15 @@ fn chunks_of<T: Send, const N: usize>(
     match slices[0].len() {
         0 => {}
         len if len <= size => work(0, slices),
-        _ => show_chunks(slices, size, work, &|parts, work| each_of(elements, parts, work)),
+        len => {
+            let mut rests = slices.map(|slice| slice.chunks_mut(size));
+            let part = |_| Mutex::new(rests.each_mut().map(|rest| rest.next().unwrap_or_default()));
+            let parts: Vec<Mutex<[&mut [T]; N]>> = (0..len.div_ceil(size)).map(part).collect();
+            each_of(elements, parts.len(), &|part| {
+                work(part, locked(&parts[part]).each_mut().map(|part| &mut **part));
+            });
+        }
     }
-}
-
-/// [`each_chunk`], without asking whether that is worth it.
-pub fn share_chunks<T: Send>(data: &mut [T], size: usize, work: &(dyn Fn(usize, &mut [T]) + Sync)) {
-    show_chunks([data], size, &|chunk, [part]| work(chunk, part), &share);
-}
-
-/// Cuts slices of one length into parts, which threads take one by one.
-fn show_chunks<T: Send, const N: usize>(
-    slices: [&mut [T]; N],
-    size: usize,
-    work: &(dyn Fn(usize, [&mut [T]; N]) + Sync),
-    run: &dyn Fn(usize, &(dyn Fn(usize) + Sync)),
-) {
-    let count = slices[0].len().div_ceil(size);
-    let mut rests = slices.map(|slice| slice.chunks_mut(size));
-    let part = |_| Mutex::new(rests.each_mut().map(|rest| rest.next().unwrap_or_default()));
-    let parts: Vec<Mutex<[&mut [T]; N]>> = (0..count).map(part).collect();
-    run(count, &|part| work(part, locked(&parts[part]).each_mut().map(|part| &mut **part)));
 }
 
 /// How many of so many elements a thread should take at once: all, where that is not worth another
