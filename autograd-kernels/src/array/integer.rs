@@ -132,12 +132,12 @@ pub fn total_axes<T: Integer, F: Total>(
         Value::scalar(narrow(all)).broadcast_to(&shape)
     } else if axes.len() == x.rank() {
         let x = x.contiguous();
-        Value::full(shape, narrow(of_long_row(x.as_slice().unwrap_or(&[]), total)))
+        Value::full(shape, narrow(of_row(x.as_slice().unwrap_or(&[]), total)))
     } else {
         let (x, around) = grouped(x, axes);
         let data = x.as_slice().unwrap_or(&[]);
         Value::written(shape, |out| match around.inner {
-            1 => each_row(data, out, &|row| narrow(of_long_row(row, total))),
+            1 => each_row(data, out, &|row| narrow(of_row(row, total))),
             _ => along_columns(data, around, out, total, &narrow),
         })
     };
@@ -180,20 +180,11 @@ impl<T: Integer, F: Total> Kernel for Row<'_, T, F> {
     }
 }
 
+/// All elements of a row, on threads where that pays.
 fn of_row<T: Integer, F: Total>(row: &[T], total: F) -> i128 {
-    let part = |row: &[T]| match row.len() {
-        // No vector is full.
-        ..16 => Row(row, total).run::<false>().into(),
-        _ => dispatch(Row(row, total)).into(),
-    };
-    row.chunks(PART).fold(F::STARTS.into(), |all, row| total.join(all, part(row)))
-}
-
-/// [`of_row`] on threads, where that pays.
-fn of_long_row<T: Integer, F: Total>(row: &[T], total: F) -> i128 {
-    let branch = |range: Range<usize>| of_row(&row[range], total);
-    let size = (row.len(), row.len());
-    shared_tree(size, [1, at_once(row.len())], &branch, &|a, b| total.join(a, b))
+    let branch = |range: Range<usize>| dispatch(Row(&row[range], total)).into();
+    let most = at_once(row.len()).min(PART);
+    shared_tree((row.len(), row.len()), [1, most], &branch, &|a, b| total.join(a, b))
 }
 
 /// Joins the elements of each column of rows that begin `stride` elements apart.

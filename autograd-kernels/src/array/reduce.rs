@@ -192,11 +192,6 @@ fn fold_long_slice<T: Storable, F: Fold<T> + Sync>(data: &[T], fold: F) -> T {
     }
 }
 
-/// All elements in one.
-pub fn fold_all<T: Storable, F: Fold<T> + Sync>(x: &Value<T>, fold: F) -> T {
-    fold_shared(|start| Feed::new(x, x.shape(), start), x.len(), fold)
-}
-
 /// Along sorted `axes`, which stay with length 1.
 pub fn fold_axes<T: Storable, F: Fold<T> + Sync>(
     x: &Value<T>,
@@ -211,18 +206,13 @@ pub fn fold_axes<T: Storable, F: Fold<T> + Sync>(
         return Value::scalar(all).broadcast_to(&shape);
     }
     if axes.len() == x.rank() {
-        return Value::full(shape, fold_all(x, fold));
+        let feed = |start| Feed::new(x, x.shape(), start);
+        return Value::full(shape, fold_shared(feed, x.len(), fold));
     }
     // Axes that lie beside each other are one; the innermost are first.
     let mut x = x.contiguous().into_owned();
-    let mut end = axes.len();
-    while end > 0 {
-        let mut start = end - 1;
-        while start > 0 && axes[start - 1] + 1 == axes[start] {
-            start -= 1;
-        }
-        x = fold_group(&x, axes[start]..axes[end - 1] + 1, fold);
-        end = start;
+    for group in axes.chunk_by(|axis, next| axis + 1 == *next).rev() {
+        x = fold_group(&x, group[0]..group[group.len() - 1] + 1, fold);
     }
     x
 }

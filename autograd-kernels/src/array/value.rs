@@ -10,11 +10,11 @@ use super::buffer::Buffer;
 use super::deferred::{Deferred, Source, Step, pays};
 use super::math::Math;
 use super::pool::with_room;
-use super::rows::{Rows, for_each_row};
+use super::rows::{for_each_row, merged};
 use super::shape::{
     Shape, assign, broadcast_strides, copied, is_row_major, offset, row_major, same,
 };
-use super::transpose::{Axes, MIN_TILED, copy_tiles, side_by_side};
+use super::transpose::{MIN_TILED, copy_tiles, side_by_side};
 
 #[cfg(test)]
 mod tests;
@@ -424,8 +424,8 @@ impl<T: Storable> Value<T> {
 
     /// A row-major copy of strided data: tile by tile, or an innermost axis at a time.
     fn gather(&self) -> Self {
+        let axes = merged(&self.shape, [&self.strides()]);
         if self.len() >= MIN_TILED
-            && let Some(axes) = self.axes()
             && let Some(along) = side_by_side::<T>(&axes)
         {
             let copy = |out: &mut [T]| copy_tiles(self.raw(), &axes, along, out);
@@ -442,13 +442,6 @@ impl<T: Storable> Value<T> {
                 }
             });
         })
-    }
-
-    /// Its merged axes, innermost last; `None` where there is no element.
-    pub(super) fn axes(&self) -> Option<Axes> {
-        let rows = Rows::new(&self.shape, [&self.strides()])?;
-        let outer = rows.outer.iter().map(|&(n, [step])| (n, step));
-        Some(outer.chain([(rows.length, rows.steps[0])]).collect())
     }
 
     /// Row-major data under another shape with as many elements.

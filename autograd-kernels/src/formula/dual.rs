@@ -29,11 +29,6 @@ pub(super) struct Slope<L: Lane> {
 }
 
 impl<L: Lane> Slope<L> {
-    #[inline(always)]
-    fn everywhere(value: L) -> Self {
-        Self { value, selected: None }
-    }
-
     /// A linear function of it.
     #[inline(always)]
     fn mapped(self, map: impl FnOnce(L) -> L) -> Self {
@@ -139,7 +134,7 @@ impl<L: Lane> Real<Dual<L>> {
     /// A number that changes with this slope along the direction.
     #[inline(always)]
     pub fn moving(value: Real<L>, slope: impl Into<Real<L>>) -> Self {
-        Self(Dual::new(value.0, Some(Slope::everywhere(slope.into().0))))
+        Self(Dual::new(value.0, Some(Slope { value: slope.into().0, selected: None })))
     }
 
     /// A number that does not change along the direction.

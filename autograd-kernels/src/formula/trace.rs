@@ -1,6 +1,6 @@
 //! Formulas as programs: what is computed is written down step by step.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
 use super::functions::{functions, pairs};
@@ -62,7 +62,7 @@ impl Formulated {
 thread_local! {
     /// The innermost is last: a formula may run another one.
     static RECORDERS: RefCell<Vec<Recorder>> = const { RefCell::new(Vec::new()) };
-    static PROGRAMS: RefCell<u32> = const { RefCell::new(0) };
+    static PROGRAMS: Cell<u32> = const { Cell::new(0) };
 }
 
 /// A formula as it is written down: called once.
@@ -109,6 +109,14 @@ fn inputs(reals: usize, masks: usize) -> (Vec<Real<Traced>>, Vec<Mask<Traced>>) 
     (reals.collect(), masks.collect())
 }
 
+/// The program that is being written, of which there must be one.
+fn recorder<R>(run: impl FnOnce(&mut Recorder) -> R) -> R {
+    RECORDERS.with_borrow_mut(|recorders| match recorders.last_mut() {
+        Some(recorder) => run(recorder),
+        None => stray(),
+    })
+}
+
 /// Ends the program also where the formula panics.
 struct Recording {
     program: u32,
@@ -116,10 +124,8 @@ struct Recording {
 
 impl Recording {
     fn start() -> Self {
-        let program = PROGRAMS.with_borrow_mut(|next| {
-            *next = next.wrapping_add(1);
-            *next
-        });
+        let program = PROGRAMS.get().wrapping_add(1);
+        PROGRAMS.set(program);
         RECORDERS.with_borrow_mut(|recorders| {
             recorders.push(Recorder { program, steps: Vec::new(), known: HashMap::new() });
         });
@@ -127,10 +133,7 @@ impl Recording {
     }
 
     fn steps(self) -> Vec<Step> {
-        let steps = RECORDERS.with_borrow_mut(|recorders| {
-            recorders.last_mut().map(|recorder| std::mem::take(&mut recorder.steps))
-        });
-        steps.unwrap_or_default()
+        recorder(|recorder| std::mem::take(&mut recorder.steps))
     }
 }
 
@@ -142,10 +145,7 @@ impl Drop for Recording {
 
 impl Traced {
     fn step(step: Step) -> Self {
-        RECORDERS.with_borrow_mut(|recorders| {
-            let Some(recorder) = recorders.last_mut() else { stray() };
-            Self { step: recorder.place(step), program: recorder.program }
-        })
+        recorder(|recorder| Self { step: recorder.place(step), program: recorder.program })
     }
 
     /// The step, which must be one of this program.
@@ -154,19 +154,12 @@ impl Traced {
     }
 
     fn at(self) -> u32 {
-        let program = RECORDERS.with_borrow(|r| r.last().map(|recorder| recorder.program));
-        match program {
-            Some(program) => self.of(program),
-            None => stray(),
-        }
+        self.of(recorder(|recorder| recorder.program))
     }
 
     fn is_lit(self, value: f64) -> bool {
-        let bits = value.to_bits();
-        RECORDERS.with_borrow(|recorders| {
-            let steps = recorders.last().map(|recorder| &recorder.steps);
-            steps.and_then(|steps| steps.get(self.step as usize)) == Some(&Step::Lit(bits))
-        })
+        let step = Step::Lit(value.to_bits());
+        recorder(|recorder| recorder.steps.get(self.step as usize) == Some(&step))
     }
 }
 

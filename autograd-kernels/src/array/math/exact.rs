@@ -230,9 +230,10 @@ impl Exact {
         Self::series(Self::ONE, |term, n| term * square / Self::from(2.0 * n * (2.0 * n - 1.0)))
     }
 
-    pub(super) fn sin(self) -> Self {
+    /// The sine of an angle that is so many quarters of a turn further on.
+    fn sin_after(self, quarters: i64) -> Self {
         let (rest, k) = self.quadrant();
-        match k.rem_euclid(4) {
+        match (k + quarters).rem_euclid(4) {
             0 => rest.small_sin(),
             1 => rest.small_cos(),
             2 => -rest.small_sin(),
@@ -240,14 +241,12 @@ impl Exact {
         }
     }
 
+    pub(super) fn sin(self) -> Self {
+        self.sin_after(0)
+    }
+
     pub(super) fn cos(self) -> Self {
-        let (rest, k) = self.quadrant();
-        match k.rem_euclid(4) {
-            0 => rest.small_cos(),
-            1 => -rest.small_sin(),
-            2 => -rest.small_cos(),
-            _ => rest.small_sin(),
-        }
+        self.sin_after(1)
     }
 
     pub(super) fn tan(self) -> Self {

@@ -19,21 +19,21 @@ mod exact;
 mod f32;
 mod f64;
 mod real;
+mod tables;
 #[cfg(test)]
 mod tests;
 
 use real::Real;
 pub use real::select;
 
-/// The functions; `FMA` is what [`Kernel::run`](super::simd::Kernel::run) was given.
+/// The functions, which the [table](crate::formula) describes; `FMA` is what
+/// [`Kernel::run`](super::simd::Kernel::run) was given.
 pub trait Math: Real {
-    /// e^x.
     #[inline(always)]
     fn v_exp<const FMA: bool>(self) -> Self {
         exp_scaled::<Self, FMA>(self, 0, Self::EXP_MAX)
     }
 
-    /// e^x - 1.
     #[inline(always)]
     fn v_exp_m1<const FMA: bool>(self) -> Self {
         let (one, half) = (Self::lit(1.0), Self::lit(0.5));
@@ -50,7 +50,6 @@ pub trait Math: Real {
         select(near, p, y + y).copysign(self)
     }
 
-    /// ln x.
     #[inline(always)]
     fn v_ln<const FMA: bool>(self) -> Self {
         let (e, f, tail) = ln_parts::<Self, FMA>(self);
@@ -58,7 +57,6 @@ pub trait Math: Real {
         ln_edges(self, e.fma::<FMA>(Self::LN2_HI, f + low))
     }
 
-    /// ln(1 + x).
     #[inline(always)]
     fn v_ln_1p<const FMA: bool>(self) -> Self {
         let (zero, one) = (Self::lit(0.0), Self::lit(1.0));
@@ -75,7 +73,6 @@ pub trait Math: Real {
         ln_edges(u, e.fma::<FMA>(Self::LN2_HI, f + low)).copysign(self)
     }
 
-    /// log₂ x; exact for powers of 2.
     #[inline(always)]
     fn v_log2<const FMA: bool>(self) -> Self {
         log_base::<Self, FMA>(
@@ -85,7 +82,6 @@ pub trait Math: Real {
         )
     }
 
-    /// log₁₀ x.
     #[inline(always)]
     fn v_log10<const FMA: bool>(self) -> Self {
         log_base::<Self, FMA>(
@@ -95,7 +91,6 @@ pub trait Math: Real {
         )
     }
 
-    /// tanh x.
     #[inline(always)]
     fn v_tanh<const FMA: bool>(self) -> Self {
         let (one, half) = (Self::lit(1.0), Self::lit(0.5));
@@ -127,7 +122,6 @@ pub trait Math: Real {
         (-base).fma::<FMA>(quotient, base).copysign(self)
     }
 
-    /// 1 / (1 + e^-x).
     #[inline(always)]
     fn v_sigmoid<const FMA: bool>(self) -> Self {
         let (zero, one) = (Self::lit(0.0), Self::lit(1.0));
@@ -144,7 +138,6 @@ pub trait Math: Real {
         select(self < zero, below, one - below)
     }
 
-    /// ln(1 + e^x), without overflow.
     #[inline(always)]
     fn v_softplus<const FMA: bool>(self) -> Self {
         let (zero, one) = (Self::lit(0.0), Self::lit(1.0));
@@ -157,7 +150,6 @@ pub trait Math: Real {
         select(self > zero, self, zero) + ln
     }
 
-    /// erf x.
     #[inline(always)]
     fn v_erf<const FMA: bool>(self) -> Self {
         let one = Self::lit(1.0);
@@ -203,7 +195,6 @@ pub trait Math: Real {
         in_range(self, select(t.odd(), y, tan))
     }
 
-    /// atan x.
     #[inline(always)]
     fn v_atan<const FMA: bool>(self) -> Self {
         let one = Self::lit(1.0);
@@ -216,7 +207,6 @@ pub trait Math: Real {
         select(far, (hi - t) + (lo - tail), t + tail).copysign(self)
     }
 
-    /// asin x; NaN for |x| > 1.
     #[inline(always)]
     fn v_asin<const FMA: bool>(self) -> Self {
         let a = self.abs();
@@ -226,7 +216,6 @@ pub trait Math: Real {
         select(far, hi - ((t + t) + ((tail + tail) - lo)), t + tail).copysign(self)
     }
 
-    /// acos x; NaN for |x| > 1.
     #[inline(always)]
     fn v_acos<const FMA: bool>(self) -> Self {
         let a = self.abs();
@@ -239,7 +228,6 @@ pub trait Math: Real {
         select(far, select(self < Self::lit(0.0), left, twice), middle)
     }
 
-    /// sinh x.
     #[inline(always)]
     fn v_sinh<const FMA: bool>(self) -> Self {
         let a = self.abs();
@@ -250,7 +238,6 @@ pub trait Math: Real {
         select(a < Self::lit(1.0), near, far).copysign(self)
     }
 
-    /// cosh x.
     #[inline(always)]
     fn v_cosh<const FMA: bool>(self) -> Self {
         let half = exp_scaled::<Self, FMA>(self.abs(), -1, Self::SINH_MAX);
@@ -273,31 +260,26 @@ pub trait Math: Real {
         select(undefined, Self::nan(), power)
     }
 
-    /// √x, correctly rounded.
     #[inline(always)]
     fn v_sqrt<const FMA: bool>(self) -> Self {
         self.sqrt()
     }
 
-    /// 1 / √x.
     #[inline(always)]
     fn v_rsqrt<const FMA: bool>(self) -> Self {
         Self::lit(1.0) / self.sqrt()
     }
 
-    /// 1 / x, correctly rounded.
     #[inline(always)]
     fn v_recip<const FMA: bool>(self) -> Self {
         Self::lit(1.0) / self
     }
 
-    /// |x|.
     #[inline(always)]
     fn v_abs<const FMA: bool>(self) -> Self {
         self.abs()
     }
 
-    /// The largest integer ≤ x.
     #[inline(always)]
     fn v_floor<const FMA: bool>(self) -> Self {
         if FMA {
@@ -307,7 +289,6 @@ pub trait Math: Real {
         select(near > self, near - Self::lit(1.0), near).copysign(self)
     }
 
-    /// The smallest integer ≥ x.
     #[inline(always)]
     fn v_ceil<const FMA: bool>(self) -> Self {
         if FMA {
@@ -317,7 +298,6 @@ pub trait Math: Real {
         select(near < self, near + Self::lit(1.0), near).copysign(self)
     }
 
-    /// The nearest integer, the even one of two.
     #[inline(always)]
     fn v_round<const FMA: bool>(self) -> Self {
         if FMA {
@@ -329,7 +309,6 @@ pub trait Math: Real {
         select(a < Self::INTEGERS, near, self)
     }
 
-    /// x without its fraction.
     #[inline(always)]
     fn v_trunc<const FMA: bool>(self) -> Self {
         if FMA {
@@ -338,7 +317,6 @@ pub trait Math: Real {
         self.abs().v_floor::<FMA>().copysign(self)
     }
 
-    /// -1, 1, or x itself if it is 0 or NaN.
     #[inline(always)]
     fn v_signum<const FMA: bool>(self) -> Self {
         let (zero, one) = (Self::lit(0.0), Self::lit(1.0));

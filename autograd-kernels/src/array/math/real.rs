@@ -1,80 +1,17 @@
-//! What the formulas are made of: bit-level steps and coefficient tables, per element type.
+//! What the formulas are made of: bit-level steps of each element type.
 
 use num_traits::Float;
 
-/// The steps and tables of one element type.
-///
-/// The polynomials are minimax fits of the relative error of the whole function, lowest power
-/// first, found by the exchange algorithm of Remez (Muller, Elementary Functions, chapter 3) in
-/// long arithmetic; each coefficient was rounded and the rest fitted again. The exponent beside a
-/// table is the error of its fit, and does not count the rounding of the arithmetic.
-///
-/// `_HI` and `_LO` are one constant in two parts. A `_HI` with trailing zeros makes its product
-/// with an exponent exact, fused or not.
-pub trait Real: Float + 'static {
+use super::tables::Tables;
+
+/// The steps of one element type.
+pub trait Real: Float + Tables {
     /// 1.5 · 2^mantissa bits: adding it leaves the nearest integer in the low bits.
     const MAGIC: Self;
     /// The same, more by the bias of an exponent.
     const BIASED: Self;
     /// 2^mantissa bits: from here on every value is an integer.
     const INTEGERS: Self;
-
-    const LN2_HI: Self;
-    const LN2_LO: Self;
-    const LOG2_E: Self;
-    const LOG2_E_LO: Self;
-    const LOG10_E: Self;
-    const LOG10_E_LO: Self;
-    const LOG10_2_HI: Self;
-    const LOG10_2_LO: Self;
-    const PI_HI: Self;
-    const PI_LO: Self;
-    /// π/2 in three full parts.
-    const HALF_PI: [Self; 3];
-    const TWO_OVER_PI: Self;
-
-    /// Beyond these, e^x is 0, e^x is ∞, and sinh x is ∞.
-    const EXP_MIN: Self;
-    const EXP_MAX: Self;
-    const SINH_MAX: Self;
-    /// A power of 2 about half way down the range, and its exponent.
-    const TINY: Self;
-    const TINY_EXPONENT: Self;
-    /// (e^r - 1 - r) / r² on |r| ≤ ln2 / 2.
-    const EXP: &'static [Self];
-    /// Beyond these, e^x - 1 is -1 and ∞.
-    const EXP_M1_MIN: Self;
-    const EXP_M1_MAX: Self;
-    /// (e^r - 1 - r) / r² on |r| ≤ 1/2.
-    const EXP_M1: &'static [Self];
-
-    /// (2^r - 1) / 2r on |r| ≤ 1/2, weighted for 2^r.
-    const EXP2: &'static [Self];
-
-    /// tanh x = x - x³ / D(x²) below `TANH_SPLIT`; 1 from `TANH_MAX` on. D is nearly a line: it
-    /// is what follows x² in the continued fraction of tanh x.
-    const TANH_SPLIT: Self;
-    const TANH_MAX: Self;
-    const TANH: &'static [Self];
-    /// (sinh x - x) / x³ in x² on |x| ≤ 1.
-    const SINH: &'static [Self];
-
-    /// erf x = x + x P(x²) below `ERF_SPLIT`; 1 from `ERF_MAX` on.
-    const ERF_SPLIT: Self;
-    const ERF_MAX: Self;
-    const ERF: &'static [Self];
-    /// -ln(1 - erf x) in x, in between.
-    const ERFC: &'static [Self];
-
-    /// (sin r - r) / r³, (cos r - 1 + r²/2) / r⁴ and (tan r - r) / r³ in r² on |r| ≤ π/4 and, as
-    /// 2/π is rounded, a little beyond.
-    const SIN: &'static [Self];
-    const COS: &'static [Self];
-    const TAN: &'static [Self];
-    /// (atan x - x) / x³ in x² on |x| ≤ 1.
-    const ATAN: &'static [Self];
-    /// (asin x - x) / x³ in x² on |x| ≤ 1/2.
-    const ASIN: &'static [Self];
 
     fn lit(value: f64) -> Self;
     /// self · b + c, in one rounding if `FMA`.

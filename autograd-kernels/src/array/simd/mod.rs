@@ -210,12 +210,4 @@ mod tests {
         assert_eq!(level(), before);
         assert_eq!(before, widest());
     }
-
-    #[test]
-    fn a_forced_level_is_given_back_after_a_panic() {
-        let outcome =
-            std::panic::catch_unwind(|| with_level(Level::Baseline, || panic!("on purpose")));
-        assert!(outcome.is_err());
-        assert_eq!(level(), widest());
-    }
 }
