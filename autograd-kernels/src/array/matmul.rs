@@ -2,7 +2,7 @@
 
 use super::gemm::{FloatMultiply, Matrix, at_once};
 use super::integer::{self, Beyond};
-use super::shape::{broadcast, copied, element_count, offset};
+use super::shape::{broadcast, broadcast_strides, copied, element_count, offset};
 use super::threads::each_chunk_of;
 use super::{Shape, Storable, Value};
 use crate::error::{Error, Result};
@@ -28,23 +28,19 @@ pub fn matmul<T: Multiply>(a: &Value<T>, b: &Value<T>) -> Result<Value<T>> {
     shape.extend([m, n]);
     element_count("matmul", &shape)?;
 
-    let strides = |v: &Value<T>| {
-        let mut full = lead.clone();
-        full.extend_from_slice(&v.shape()[v.rank() - 2..]);
-        v.strides_as(&full)
-    };
-    let (strides_a, strides_b) = (strides(a), strides(b));
     if m * n * k == 0 {
         return Ok(Value::full(shape, T::ZERO));
     }
-    let rank = lead.len();
+    let (steps_a, steps_b) = (a.strides(), b.strides());
+    let [from_a, from_b] = [(lead_a, &steps_a), (lead_b, &steps_b)]
+        .map(|(own, steps)| broadcast_strides(own, &steps[..own.len()], &lead));
     let (raw_a, raw_b) = (a.raw(), b.raw());
     let beyond = Beyond::default();
     let products = |first: usize, data: &mut [T]| {
         for (index, block) in (first..).zip(data.chunks_exact_mut(m * n)) {
             let start = |strides: &Shape| offset(index, &lead, strides);
-            let x = operand(&raw_a[start(&strides_a)..], &strides_a[rank..]);
-            let y = operand(&raw_b[start(&strides_b)..], &strides_b[rank..]);
+            let x = operand(&raw_a[start(&from_a)..], &steps_a[lead_a.len()..]);
+            let y = operand(&raw_b[start(&from_b)..], &steps_b[lead_b.len()..]);
             T::product([m, k, n], x, y, block, &beyond);
         }
     };
