@@ -24,8 +24,8 @@ pub fn matmul<T: Multiply>(a: &Value<T>, b: &Value<T>) -> Result<Value<T>> {
         });
     }
     let lead = broadcast("matmul", lead_a, lead_b)?;
-    let mut shape = lead.clone();
-    shape.extend([m, n]);
+    let mut shape = copied(&lead);
+    [m, n].into_iter().for_each(|side| shape.push(side));
     element_count("matmul", &shape)?;
 
     if m * n * k == 0 {
